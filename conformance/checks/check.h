@@ -1,0 +1,63 @@
+// check.h: what goes into a check and what comes out?
+//
+// A check is a pure function of a case and the traces of one run (and, for numerics, of what the oracle says). It
+// appends findings, names the requirements that it judged, and says which it could not judge and why.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "conformance/trace/event.h"
+
+namespace shardproof {
+
+struct Case;           // conformance/cases/case.h
+struct OracleRun;      // conformance/oracle/oracle.h
+struct EngineOutcome;  // below
+
+// One violation, with what a person needs to find it.
+struct Finding {
+  std::string requirement;  // "FS-14"
+  int rank = -1;            // -1: not of one rank
+  int64_t event = -1;       // index into the rank's trace
+  int step = -1;            // entry call's step, if known
+  std::string stream;       // name
+  std::string operation;    // "compute layers.1.attn BWD, microbatch 0"
+  std::string expected;
+  std::string seen;
+  std::string message;  // one sentence that says what differs, and where to look
+};
+
+struct NotCheckable {
+  std::string requirement;
+  std::string why;
+};
+
+struct CheckResult {
+  std::vector<Finding> findings;
+  std::set<std::string> judged;  // requirement ids for which there was evidence, with or without findings
+  std::vector<NotCheckable> not_checkable;
+  std::vector<std::string> notes;  // figures worth printing: k*, peaks, proofs
+
+  void Merge(CheckResult other);
+};
+
+// How each rank's engine ended, apart from its trace.
+struct EngineOutcome {
+  enum class Kind { kOk, kUnsupported, kRejected, kFailed, kRefused, kAborted, kDied, kHung, kSuiteError };
+  Kind kind = Kind::kOk;
+  std::string call;    // entry call in which it ended
+  std::string reason;  // its own words, the signal, the exception, who waits for whom
+};
+
+// One engine instance set's run of one case.
+struct Run {
+  const Case* spec = nullptr;               // null: foreign traces, only the case-free checks run
+  std::vector<Trace> traces;                // by rank
+  std::vector<EngineOutcome> outcomes;      // by rank
+  const OracleRun* oracle = nullptr;        // null: numerics are not checkable
+};
+
+}  // namespace shardproof

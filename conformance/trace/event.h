@@ -1,0 +1,155 @@
+// event.h: what can happen on a rank, as data?
+//
+// A trace is one rank's list of events in the order in which its host threads issued them. Events are plain rows;
+// what has variable length (byte ranges, member lists, counts, parameter reads, published values) lies in pools of
+// the trace and a row names a slice of a pool. FORMAT.md says how a trace looks on disk.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace shardproof {
+
+enum class EventKind : uint8_t {
+  kCallBegin,     // text: create train_step eval_step save load destroy; id: step, or -1
+  kCallEnd,       // the same, and status
+  kKnob,          // text: name of a knob that was asked for; flag: it was set
+  kGroupAsk,      // text: name; group: local id, or -1 when not provided
+  kGroupCreate,   // parent group, text: name; slice ranks (ranks of the parent as given); group: new id or -1
+  kGroupDestroy,  // group
+  kStreamCreate,  // stream, text: name, id: priority
+  kStreamDestroy,
+  kStreamSync,  // blocks
+  kEventCreate,  // event
+  kEventDestroy,
+  kRecord,     // event, stream
+  kWait,       // event, stream; flag: a record had been issued (false: no edge)
+  kEventSync,  // event; blocks; flag as for kWait
+  kDeviceSync, // blocks on all streams of the rank (foreign traces)
+  kAlloc,      // stream, alloc, count: bytes, id: place (0 device, 1 pinned), label
+  kFree,       // stream, alloc; writes the whole block in stream order (pinned: host order)
+  kCopy,       // stream, ranges
+  kHostAccess, // ranges of pinned blocks touched by the host thread now; digest of the bytes if read
+  kGroupBegin, // the collectives until kGroupEnd are one group operation
+  kGroupEnd,
+  kCollective,  // group, stream (-1: on the host), collective, dtype, reduction, count, peer, counts, ranges, label
+                // request >= 0: non-blocking on the host, completed by kRequestWait; stream -1, request -1: blocking
+  kRequestWait, // id: request; blocks
+  kCompute,     // stream, id: node, phase, microbatch, step(sample) , ranges, reads
+  kLaunch,      // stream, id: kernel, ranges, label
+  kInit,        // stream, id: parameter, offset, count, ranges
+  kPublish,     // stream, id, result, offset, count, dtype, digest, values, ranges
+  kMark,        // id: hook, module, microbatch
+  kRefused,     // text: call; second text: why. The call had no effect
+  kExplain,     // text
+  kThreadPost,  // id: edge. Hand-over between host threads: post happens before the await of the same id
+  kThreadAwait,
+  kNoMemory,    // a mem_alloc that answered SPF_NO_MEMORY; count: bytes
+  kCount_       // number of kinds
+};
+
+constexpr uint8_t kRead = 1, kWrite = 2;
+
+// Bytes [offset, offset + length) of allocation number alloc (per rank, never reused).
+struct Range {
+  int32_t alloc = -1;
+  uint8_t access = 0;  // kRead | kWrite
+  int64_t offset = 0;
+  int64_t length = 0;
+};
+
+// A parameter read by a compute event, with the digest of what was read (see digest.h).
+struct ParamRead {
+  int32_t param = -1;  // local id, index into the rank's model table
+  uint64_t digest = 0;
+  int64_t values = -1;  // index of the first value in Trace::values if bytes were recorded, else -1
+  int64_t count = 0;
+};
+
+// A half-open slice of a pool.
+struct Slice {
+  uint32_t begin = 0, end = 0;
+  uint32_t size() const { return end - begin; }
+  bool empty() const { return begin == end; }
+};
+
+// Fields that a kind does not name are at their defaults.
+struct Event {
+  EventKind kind = EventKind::kCallBegin;
+  uint8_t collective = 0;   // spf_collective_kind; 101 reduce, 102 barrier, 103 gather, 104 scatter (foreign traces)
+  uint8_t dtype = 0;        // spf_dtype
+  uint8_t reduction = 0;    // spf_reduction
+  uint8_t phase = 0;        // spf_phase
+  uint8_t result = 0;       // spf_result
+  uint8_t status = 0;       // spf_status
+  bool flag = false;
+  uint16_t thread = 0;      // host thread
+  uint16_t instance = 0;    // engine instance
+  int32_t call = -1;        // index of the entry call (per instance: create is 0); -1 outside
+  int32_t stream = -1;      // per rank, never reused
+  int32_t event = -1;       // per rank, never reused
+  int32_t group = -1;       // index into Trace::groups
+  int32_t parent = -1;      // index into Trace::groups
+  int32_t alloc = -1;
+  int32_t peer = -1;        // root or peer, as a rank of the group
+  int32_t id = -1;
+  int32_t request = -1;
+  int32_t purpose = 0;      // spf_purpose
+  int32_t module = -1;
+  int32_t microbatch = -1;
+  int32_t text = -1;        // index into Trace::strings
+  int32_t text2 = -1;
+  int64_t sample = -1;      // INPUT nodes: sample index
+  int64_t offset = 0;
+  int64_t count = 0;
+  uint64_t digest = 0;
+  int64_t values = -1;      // kPublish: first of count values in Trace::values, or -1
+  Slice ranges;             // Trace::ranges
+  Slice reads;              // Trace::reads
+  Slice ranks;              // Trace::numbers
+  Slice send_counts, recv_counts;  // Trace::numbers
+};
+
+// A communicator as one rank knows it. comm is unique in the world and equal on all members.
+struct GroupInfo {
+  std::string comm;
+  std::string name;
+  int32_t instance = 0;
+  std::vector<int32_t> world_ranks;
+};
+
+enum class RecordLevel : uint8_t { kOff, kOrder, kDigests, kBytes };
+
+// What a trace contains; a check whose evidence is missing answers not-checkable.
+struct Provides {
+  bool groups = false, collectives = false, sync = false, memory = false, work = false, digests = false,
+       results = false, marks = false, calls = false;
+  static Provides All() { return {true, true, true, true, true, true, true, true, true}; }
+};
+
+enum class TraceEnd : uint8_t {
+  kComplete,    // the engine was destroyed in order
+  kAborted,     // the run was ended: deadlock, another rank's failure
+  kDied         // this rank died
+};
+
+struct Trace {
+  int32_t rank = 0;
+  int32_t world = 1;
+  std::string case_id;
+  Provides provides;
+  TraceEnd end = TraceEnd::kComplete;
+  std::string end_reason;            // when not complete: what ended it, in words
+  std::vector<GroupInfo> groups;     // by local id
+  std::vector<std::string> streams;  // names, by stream id
+  std::vector<std::string> strings;
+  std::vector<Event> events;
+  std::vector<Range> ranges;
+  std::vector<ParamRead> reads;
+  std::vector<int64_t> numbers;
+  std::vector<double> values;        // published or read values, widened (exact for every dtype but i64)
+  std::string_view Text(int32_t index) const { return index < 0 ? std::string_view() : strings[size_t(index)]; }
+};
+
+}  // namespace shardproof
