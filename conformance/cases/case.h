@@ -96,6 +96,14 @@ int32_t IndexIn(const GroupFamily& family, int32_t world_rank, const std::vector
 // when it differs from its default. abi/README.md lists them with their meaning.
 std::map<std::string, std::string> Knobs(const InstanceSpec& spec);
 
+// The script as entry calls, create first. Steps count train steps; load restores the count that was saved, create
+// sets it to 0. eval's step is the number of train steps so far.
+struct ScriptCall {
+  char letter = 'c';   // c t e s l ; r becomes two calls: d (destroy) and c
+  int64_t step = -1;
+};
+std::vector<ScriptCall> ExpandScript(const std::string& script);
+
 // Divisor of the summed gradient: dp_cp * microbatches, or with per_token_loss the number of tokens of the step.
 int64_t GradDivisor(const InstanceSpec& spec);
 int64_t TokensPerStep(const InstanceSpec& spec);

@@ -57,7 +57,7 @@ struct Run {
   const Case* spec = nullptr;               // null: foreign traces, only the case-free checks run
   std::vector<Trace> traces;                // by rank
   std::vector<EngineOutcome> outcomes;      // by rank
-  const OracleRun* oracle = nullptr;        // null: numerics are not checkable
+  std::vector<const OracleRun*> oracles;    // by instance; empty: numerics are not checkable
 };
 
 }  // namespace shardproof
