@@ -83,6 +83,12 @@ class Fabric {
   // Enqueues the operations as one group: one kernel per communicator, in order of first use, each on all streams
   // that its operations name. Kernels of one communicator start in issue order, whatever their streams.
   virtual void Communicate(std::vector<CommOp> ops) = 0;
+
+  // Blocks until every entry of this rank, on live and destroyed streams, has completed. For the runner, at the end.
+  virtual spf_status Drain() = 0;
+  // This rank cannot go on (refused communicate, entry point that failed): ends the run on all ranks. Others see
+  // SPF_ABORTED at their next blocking call at the latest; whoever only waits for this rank is woken. Local.
+  virtual void Fail(std::string_view reason) = 0;
 };
 
 }  // namespace shardproof
