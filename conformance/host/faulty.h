@@ -1,0 +1,74 @@
+// faulty.h: what does a run look like when one service call goes wrong?
+//
+// Wraps the table that an engine is given and makes one chosen call misbehave. It stands between the engine and the
+// recording front end, so the trace shows a run of an engine with that bug: the suite must find it.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "conformance/abi/shardproof.h"
+
+namespace shardproof {
+
+struct Fault {
+  enum class Action {
+    kDrop,       // answers SPF_OK and does nothing
+    kDelay,      // happens after the next `amount` calls that enqueue or block
+    kReorder,    // changes places with the next call (kDelay by one)
+    kDuplicate,  // happens twice
+    kCorrupt     // happens with one argument wrong; `amount` chooses which (faulty.cc lists them)
+  };
+  std::string call;      // name of the table entry, for example "event_wait"
+  int64_t nth = 0;       // which call of that name on this rank, from 0
+  Action action = Action::kDrop;
+  int32_t amount = 1;
+  int32_t rank = 0;
+  int32_t instance = 0;
+};
+
+// "event_wait:12:drop@3" is call 12 of event_wait on rank 3; "communicate:4:corrupt=1@0" has an amount. Throws
+// std::invalid_argument that names the part that is wrong.
+Fault ParseFault(std::string_view text);
+std::string FaultText(const Fault& fault);
+
+// Forwards to inner, except for the one call. Handles are inner's own.
+class FaultyHost {
+ public:
+  FaultyHost(spf_host* inner, Fault fault);
+  FaultyHost(const FaultyHost&) = delete;
+  FaultyHost& operator=(const FaultyHost&) = delete;
+  spf_host* table() { return &table_; }
+  bool fired() const { return fired_; }
+
+ private:
+  struct Table : spf_host {
+    FaultyHost* owner = nullptr;
+  };
+  using Call = std::function<spf_status()>;
+  static FaultyHost& Of(spf_host* h) { return *static_cast<Table*>(h)->owner; }
+  // Whether this call is the chosen one; counts it.
+  bool Chosen(std::string_view name);
+  // Forwards a call that may be dropped, delayed or duplicated; corrupted is what happens instead under kCorrupt.
+  spf_status Pass(std::string_view name, Call call, Call corrupted);
+  spf_status After(spf_status status);
+  void FillFacts();
+  void FillStreams();
+  void FillMemory();
+  void FillWork();
+  spf_status Communicate(int32_t n, const spf_collective* ops);
+  spf_status Compute(spf_stream stream, const spf_compute* compute);
+  spf_status Launch(spf_stream stream, const spf_launch* launch);
+
+  spf_host* inner_;
+  Fault fault_;
+  Table table_{};
+  std::map<std::string, int64_t, std::less<>> counts_;
+  bool fired_ = false;
+  Call held_;
+  int32_t hold_ = 0;
+};
+
+}  // namespace shardproof

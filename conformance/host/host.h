@@ -1,0 +1,181 @@
+// host.h: what stands behind the spf_host that an engine is given?
+//
+// The front end of one engine instance on one rank, the same for every fabric: it knows handles, live memory and the
+// model, refuses what is wrong under every timing, records what happened, and hands valid operations to the fabric.
+#pragma once
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "conformance/abi/shardproof.h"
+#include "conformance/fabric/fabric.h"
+#include "conformance/host/memory_map.h"
+#include "conformance/model/model.h"
+#include "conformance/trace/recorder.h"
+
+namespace shardproof {
+
+struct HostConfig {
+  struct NamedGroup {
+    std::string name;
+    std::string key;  // world-unique
+    std::vector<int32_t> world_ranks;
+  };
+  int instance = 0;
+  std::map<std::string, std::string> knobs;
+  const Model* model = nullptr;  // outlives the host
+  int32_t ep_rank = 0;
+  int32_t data_ranks = 1;  // size of dp_cp
+  int32_t data_rank = 0;   // index in dp_cp; -1 outside the grid
+  int32_t microbatches = 1;
+  std::vector<NamedGroup> groups;  // those that this rank is a member of, "world" included
+  uint64_t device_memory_bytes = 0;  // 0: no limit
+};
+
+class Host {
+ public:
+  Host(HostConfig config, Fabric& fabric, Recorder& recorder);
+  ~Host();
+  Host(const Host&) = delete;
+  Host& operator=(const Host&) = delete;
+
+  spf_host* table() { return &table_; }
+
+  // Brackets every entry call into the engine.
+  void BeginCall(std::string_view what, int64_t step);
+  void EndCall(spf_status status);
+
+  int refusals() const { return refusals_; }
+  const std::string& first_refusal() const { return first_refusal_; }
+  const std::string& explanation() const { return explanation_; }
+  int64_t collectives() const { return collectives_; }
+  // Knobs that are set and were not asked for so far.
+  std::vector<std::string> UnreadKnobs() const;
+  // After destroy: gives back what the engine left behind. Leaks are found in the trace, not here.
+  void Release();
+
+ private:
+  struct Table : spf_host {
+    Host* owner = nullptr;
+  };
+  struct StreamHandle {
+    int32_t id = -1;
+    bool alive = true;
+    std::string name;
+  };
+  struct EventHandle {
+    int32_t id = -1;
+    bool alive = true;
+  };
+  struct GroupHandle {
+    int32_t fabric_id = -1;
+    int32_t local_id = -1;  // in the trace
+    bool alive = true;
+    std::string name;
+    int32_t rank = -1;
+    std::vector<int32_t> world_ranks;
+  };
+  enum class Family { kNormal, kCleanup };  // kCleanup: answers SPF_OK after an abort
+
+  // Runs one host call: refuses calls from elsewhere, answers SPF_ABORTED after an abort, turns Refusal into
+  // SPF_REFUSED plus an event.
+  template <class F>
+  static spf_status Enter(spf_host* h, const char* call, Family family, F&& body);
+  spf_status Refuse(const char* call, const std::string& why);
+  bool CallerIsForeign(const char* call);
+  std::string Where() const;
+  void FillTable();
+
+  // handles: each answers the live object or refuses
+  StreamHandle& Stream(spf_stream stream, const char* what);
+  EventHandle& EventOf(spf_event event);
+  GroupHandle& Group(spf_group group, const char* what);
+  spf_group AddGroup(const std::string& name, const std::string& key, int32_t fabric_id,
+                     const std::vector<int32_t>& world_ranks);
+
+  Event& Add(EventKind kind);
+
+  // host calls, by file: host_groups.cc, host_streams.cc, host_memory.cc, host_collective.cc, host_compute.cc,
+  // host_launch.cc, host.cc
+  spf_group FindGroup(const char* name);
+  spf_status CreateGroup(spf_group parent, const char* name, int32_t n, const int32_t* ranks, spf_group* out);
+  spf_status GroupInfoOf(spf_group group, int32_t* rank, int32_t* n, const int32_t** world_ranks);
+  spf_status DestroyGroup(spf_group group);
+  spf_status CreateStream(const char* name, int32_t priority, spf_stream* out);
+  spf_status DestroyStream(spf_stream stream);
+  spf_status SyncStream(spf_stream stream);
+  spf_status CreateEvent(spf_event* out);
+  spf_status DestroyEvent(spf_event event);
+  spf_status RecordEvent(spf_event event, spf_stream stream);
+  spf_status WaitEvent(spf_event event, spf_stream stream);
+  spf_status SyncEvent(spf_event event);
+  spf_status Alloc(spf_stream stream, uint64_t bytes, spf_place place, spf_label label, spf_addr* out);
+  spf_status Free(spf_stream stream, spf_addr address);
+  spf_status Copy(spf_stream stream, spf_addr to, spf_addr from, uint64_t bytes);
+  spf_status HostAccess(spf_addr address, uint64_t bytes, spf_access access, void** out);
+  spf_status Communicate(int32_t n, const spf_collective* ops);
+  spf_status Compute(spf_stream stream, const spf_compute& compute);
+  spf_status Launch(spf_stream stream, const spf_launch& launch);
+  spf_status Init(spf_stream stream, int32_t param, int64_t offset, int64_t count, spf_dtype dtype, spf_addr to);
+  spf_status Publish(spf_stream stream, spf_result what, int32_t id, int64_t offset, int64_t count, spf_dtype dtype,
+                     spf_addr from);
+  spf_status Mark(spf_hook hook, int32_t module, int32_t microbatch);
+
+  // host_collective.cc
+  struct CheckedOp;
+  CheckedOp CheckOp(const spf_collective& op, const std::string& what);
+  // host_compute.cc
+  struct ComputePlan;
+  void CheckPhase(const spf_compute& compute, const spf_node& node) const;
+  void ResolveUses(const spf_compute& compute, const spf_node& node, ComputePlan& plan);
+  Resolved ResolveUse(const spf_compute& compute, const spf_use& use) const;
+  const spf_program& ProgramOf(int64_t step, int32_t microbatch) const;
+  bool InProgram(int32_t node, int32_t microbatch);
+  // host_launch.cc
+  spf_status LaunchCustom(int32_t stream, const spf_launch& launch, std::vector<Resolved> spans);
+
+  HostConfig config_;
+  Fabric& fabric_;
+  Recorder& recorder_;
+  const Model& model_;
+  Table table_{};
+  MemoryMap memory_;
+  std::deque<StreamHandle> streams_;
+  std::deque<EventHandle> events_;
+  std::deque<GroupHandle> groups_;
+  std::unordered_set<const void*> known_streams_, known_events_, known_groups_;
+  std::map<std::string, spf_group, std::less<>> named_;
+  std::set<std::string> read_knobs_;
+
+  std::thread::id thread_;
+  // The thread that is inside a spf_launch.fn, if any. Shared with enqueued bodies, which may outlive the host.
+  std::shared_ptr<std::atomic<std::thread::id>> custom_thread_ = std::make_shared<std::atomic<std::thread::id>>();
+  std::mutex foreign_mutex_;
+  std::vector<std::string> foreign_refusals_;  // from other threads, recorded when the entry call ends
+  int32_t call_ = -1;  // index of the entry call
+  int64_t step_ = -1;
+  std::string call_name_ = "no entry call";
+  bool inside_call_ = false;
+  std::map<std::pair<int32_t, int32_t>, uint8_t> phases_;  // (node, microbatch) -> phases run in this call
+  std::unordered_map<const spf_program*, std::set<int32_t>> program_nodes_;
+  int refusals_ = 0;
+  int64_t collectives_ = 0;
+  std::string first_refusal_, last_error_, explanation_;
+};
+
+uint64_t BytesOf(int32_t dtype);  // 0 for what is no spf_dtype
+const char* DtypeName(int32_t dtype);
+const char* CollectiveName(int32_t kind);
+
+}  // namespace shardproof

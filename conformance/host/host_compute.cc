@@ -1,0 +1,221 @@
+// compute(): one phase of one node of the model, on the engine's memory.
+#include <memory>
+
+#include "conformance/host/host_internal.h"
+#include "conformance/trace/digest.h"
+
+namespace shardproof {
+
+// What the enqueued body needs; shared so that std::function stays copyable.
+struct Host::ComputePlan {
+  struct Read {
+    int32_t param = -1;
+    const std::byte* data = nullptr;
+    int32_t dtype = 0;
+    int64_t count = 0;
+    Recorder::Slot* slot = nullptr;
+  };
+  struct Written {
+    const std::byte* data = nullptr;
+    int32_t dtype = 0;
+    int64_t count = 0;
+  };
+  NodeArgs args;
+  const Model* model = nullptr;
+  int32_t ep_rank = 0;
+  bool bytes = false;
+  std::vector<const void*> param;
+  std::vector<void*> grad, act, dact;
+  std::vector<Read> reads;
+  std::vector<Written> written;
+  std::vector<Range> ranges;
+  Recorder::Slot* slot = nullptr;
+
+  void Run();
+};
+
+void Host::ComputePlan::Run() {
+  for (const Read& read : reads) {
+    if (read.slot == nullptr) continue;
+    read.slot->digest = DigestValues(read.data, read.dtype, 0, read.count);
+    if (bytes) {
+      read.slot->values.resize(static_cast<size_t>(read.count));
+      for (int64_t i = 0; i < read.count; ++i) {
+        read.slot->values[static_cast<size_t>(i)] = ValueAt(read.data, read.dtype, i);
+      }
+    }
+    read.slot->done = true;
+  }
+  args.param = param.data();
+  args.grad = grad.data();
+  args.act = act.data();
+  args.dact = dact.data();
+  model->Compute(args, ep_rank);
+  if (slot == nullptr) return;
+  for (const Written& out : written) slot->digest += DigestValues(out.data, out.dtype, 0, out.count);
+  slot->done = true;
+}
+
+namespace {
+
+constexpr const char* kPhaseNames[] = {"FWD", "BWD", "DGRAD", "WGRAD"};
+constexpr uint8_t kForwardDone = 1, kDgradDone = 2, kWgradDone = 4;
+
+std::string Title(const spf_compute& compute, const spf_node& node) {
+  return std::string(node.name) + " " + kPhaseNames[compute.phase] + " of microbatch " +
+         std::to_string(compute.microbatch);
+}
+
+const char* TableName(uint8_t table) {
+  static constexpr const char* kNames[] = {"param", "grad", "act", "dact"};
+  return kNames[table];
+}
+
+}  // namespace
+
+bool Host::InProgram(int32_t node, int32_t microbatch) {
+  const spf_program& program = ProgramOf(step_ < 0 ? 0 : step_, microbatch);
+  auto [at, added] = program_nodes_.try_emplace(&program);
+  if (added) {
+    for (int32_t i = 0; i < program.n_nodes; ++i) at->second.insert(program.nodes[i].id);
+  }
+  return at->second.contains(node);
+}
+
+void Host::CheckPhase(const spf_compute& compute, const spf_node& node) const {
+  const auto at = phases_.find({compute.node, compute.microbatch});
+  const uint8_t done = at == phases_.end() ? 0 : at->second;
+  const std::string title = Title(compute, node);
+  if (compute.phase == SPF_FWD) {
+    const bool again = (done & kForwardDone) != 0, recompute = (compute.flags & SPF_COMPUTE_RECOMPUTE) != 0;
+    RefuseUnless(!again || recompute,
+                 title + " ran before in this call: pass SPF_COMPUTE_RECOMPUTE to run it again for backward");
+    RefuseUnless(again || !recompute, title + " is flagged RECOMPUTE, but its forward has not run in this call");
+    return;
+  }
+  RefuseUnless((done & kForwardDone) != 0, title + " before its forward: run FWD first in this call");
+  const bool dgrad = compute.phase != SPF_WGRAD, wgrad = compute.phase != SPF_DGRAD;
+  RefuseUnless(!(dgrad && (done & kDgradDone)), title + ": its DGRAD ran before in this call: run each half once");
+  RefuseUnless(!(wgrad && (done & kWgradDone)), title + ": its WGRAD ran before in this call: run each half once");
+}
+
+Resolved Host::ResolveUse(const spf_compute& compute, const spf_use& use) const {
+  const spf_model& tables = model_.Tables(config_.ep_rank);
+  const bool of_param = use.table == SPF_IN_PARAM || use.table == SPF_IN_GRAD;
+  const char* name = of_param ? tables.params[use.id].name : tables.values[use.id].name;
+  const std::string what = std::string(TableName(use.table)) + "[" + std::to_string(use.id) + "] (" + name + ")";
+  const spf_addr* const tables_by_kind[] = {compute.param, compute.grad, compute.act, compute.dact};
+  const spf_addr* table = tables_by_kind[use.table];
+  RefuseUnless(table != nullptr, std::string("table ") + TableName(use.table) + " is NULL, the node uses " + what);
+  uint64_t elements = 0, element = 0;
+  if (of_param) {
+    const spf_param& param = tables.params[use.id];
+    elements = static_cast<uint64_t>(param.numel);
+    const int32_t grad_dtype = compute.grad_dtype == 0 ? SPF_F32 : compute.grad_dtype;
+    element = BytesOf(use.table == SPF_IN_PARAM ? static_cast<int32_t>(param.dtype) : grad_dtype);
+  } else {
+    const spf_value& value = tables.values[use.id];
+    int64_t rows = value.max_rows;
+    if ((value.flags & SPF_VALUE_DYNAMIC) != 0) {
+      RefuseUnless(compute.rows != nullptr, what + " is dynamic: pass its number of rows in rows[]");
+      rows = compute.rows[use.id];
+      RefuseUnless(rows >= 0 && rows <= value.max_rows,
+                   "rows[" + std::to_string(use.id) + "] (" + name + ") is " + std::to_string(rows) + ", allowed 0.." +
+                       std::to_string(value.max_rows));
+    }
+    elements = static_cast<uint64_t>(rows * value.row_elems);
+    element = BytesOf(static_cast<int32_t>(value.dtype));
+  }
+  return memory_.Resolve(table[use.id], elements * element, use.access, what);
+}
+
+void Host::ResolveUses(const spf_compute& compute, const spf_node& node, ComputePlan& plan) {
+  const spf_model& tables = model_.Tables(config_.ep_rank);
+  plan.param.resize(static_cast<size_t>(tables.n_params));
+  plan.grad.resize(static_cast<size_t>(tables.n_params));
+  plan.act.resize(static_cast<size_t>(tables.n_values));
+  plan.dact.resize(static_cast<size_t>(tables.n_values));
+  const spf_uses& uses = node.uses[compute.phase];
+  for (int32_t i = 0; i < uses.n; ++i) {
+    const spf_use& use = uses.use[i];
+    const auto id = static_cast<size_t>(use.id);
+    const Resolved at = ResolveUse(compute, use);
+    plan.ranges.push_back(at.range);
+    if (use.table == SPF_IN_PARAM) {
+      plan.param[id] = at.host;
+      plan.reads.push_back({use.id, at.host, static_cast<int32_t>(tables.params[id].dtype), tables.params[id].numel,
+                            nullptr});
+      continue;
+    }
+    (use.table == SPF_IN_GRAD ? plan.grad : use.table == SPF_IN_ACT ? plan.act : plan.dact)[id] = at.host;
+    if (use.table != SPF_IN_GRAD && use.access == SPF_WRITE) {
+      const auto dtype = static_cast<int32_t>(tables.values[id].dtype);
+      plan.written.push_back({at.host, dtype, at.range.length / static_cast<int64_t>(BytesOf(dtype))});
+    }
+  }
+}
+
+spf_status Host::Compute(spf_stream stream, const spf_compute& compute) {
+  const StreamHandle& on = Stream(stream, "stream");
+  RefuseUnless(inside_call_ && step_ >= 0, "compute outside train_step and eval_step: nodes belong to a step");
+  RefuseUnless(compute.node >= 0 && compute.node < model_.node_count(),
+               "node " + std::to_string(compute.node) + " is no id of spf_program.nodes");
+  RefuseUnless(compute.phase >= SPF_FWD && compute.phase <= SPF_WGRAD,
+               "phase " + std::to_string(compute.phase) + " is no spf_phase");
+  RefuseUnless(compute.microbatch >= 0 && compute.microbatch < config_.microbatches,
+               "microbatch " + std::to_string(compute.microbatch) + " is not in 0.." +
+                   std::to_string(config_.microbatches - 1));
+  const spf_node& node = model_.Node(compute.node, config_.ep_rank);
+  RefuseUnless(InProgram(compute.node, compute.microbatch),
+               std::string(node.name) + " is not in the program of step " + std::to_string(step_) + ", microbatch " +
+                   std::to_string(compute.microbatch) + ": run the nodes of program(step, microbatch)");
+  RefuseUnless(node.kind != SPF_NODE_EXCHANGE, std::string(node.name) +
+                                                   " is an EXCHANGE node: move its value with communicate");
+  RefuseUnless(node.uses[compute.phase].n > 0, Title(compute, node) + " does nothing: skip phases without uses");
+  CheckPhase(compute, node);
+  const int64_t samples = static_cast<int64_t>(config_.microbatches) * config_.data_ranks;
+  RefuseUnless(node.kind != SPF_NODE_INPUT || (compute.sample >= 0 && compute.sample < samples),
+               "sample " + std::to_string(compute.sample) + " is not in the step's global batch 0.." +
+                   std::to_string(samples - 1));
+  RefuseUnless(compute.grad_dtype == 0 || compute.grad_dtype == SPF_F32 || compute.grad_dtype == SPF_BF16,
+               std::string("grad_dtype ") + DtypeName(compute.grad_dtype) + ": SPF_F32, or the parameter's dtype");
+
+  auto plan = std::make_shared<ComputePlan>();
+  ResolveUses(compute, node, *plan);
+  plan->model = &model_;
+  plan->ep_rank = config_.ep_rank;
+  plan->bytes = recorder_.bytes();
+  plan->args.node = compute.node;
+  plan->args.phase = compute.phase;
+  plan->args.step = step_;
+  plan->args.sample = compute.sample;
+  plan->args.scale = compute.scale == 0 ? 1 : compute.scale;
+  plan->args.grad_dtype = compute.grad_dtype == 0 ? SPF_F32 : compute.grad_dtype;
+
+  uint8_t& done = phases_[{compute.node, compute.microbatch}];
+  if (compute.phase == SPF_FWD) done |= kForwardDone;
+  if (compute.phase == SPF_BWD || compute.phase == SPF_DGRAD) done |= kDgradDone;
+  if (compute.phase == SPF_BWD || compute.phase == SPF_WGRAD) done |= kWgradDone;
+
+  Event& row = Add(EventKind::kCompute);
+  row.stream = on.id;
+  row.id = compute.node;
+  row.phase = static_cast<uint8_t>(compute.phase);
+  row.microbatch = compute.microbatch;
+  row.module = node.module;
+  row.flag = (compute.flags & SPF_COMPUTE_RECOMPUTE) != 0;
+  if (node.kind == SPF_NODE_INPUT) row.sample = compute.sample;
+  for (const Range& range : plan->ranges) recorder_.AddRange(range);
+  for (ComputePlan::Read& read : plan->reads) {
+    if (recorder_.digests()) read.slot = recorder_.NewSlot();
+    recorder_.AddRead(read.param, read.count, read.slot);
+  }
+  if (recorder_.digests()) {
+    plan->slot = recorder_.NewSlot();
+    recorder_.LinkSlot(plan->slot);
+  }
+  fabric_.Enqueue(on.id, std::string(node.name) + " " + kPhaseNames[compute.phase], [plan] { plan->Run(); });
+  return SPF_OK;
+}
+
+}  // namespace shardproof

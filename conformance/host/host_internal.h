@@ -1,0 +1,22 @@
+// host_internal.h: the one way into the host from its C table. Included by the host_*.cc files only.
+#pragma once
+#include <exception>
+
+#include "conformance/host/host.h"
+#include "conformance/host/refusal.h"
+
+namespace shardproof {
+
+template <class F>
+spf_status Host::Enter(spf_host* h, const char* call, Family family, F&& body) {
+  Host& host = *static_cast<Table*>(h)->owner;
+  if (host.CallerIsForeign(call)) return SPF_REFUSED;
+  try {
+    if (host.fabric_.aborted()) return family == Family::kCleanup ? SPF_OK : SPF_ABORTED;
+    return body(host);
+  } catch (const Refusal& refusal) {
+    return host.Refuse(call, refusal.what());
+  }
+}
+
+}  // namespace shardproof

@@ -1,0 +1,201 @@
+// launch(), init() and publish().
+#include <cstring>
+#include <memory>
+
+#include "conformance/host/host_internal.h"
+#include "conformance/model/launch_kernels.h"
+#include "conformance/trace/digest.h"
+
+namespace shardproof {
+
+namespace {
+
+const char* KernelName(int32_t kernel) {
+  static constexpr const char* kNames[] = {"CUSTOM",          "FILL",       "DISCARD",    "AXPBY", "SUM_SQUARES",
+                                           "COUNT_NONFINITE", "COUNT_ZERO", "NORM_SCALE", "ADAMW", "GEMM"};
+  return kNames[kernel];
+}
+
+// Spans that overlap must have the same access: whoever writes what another span reads depends on element order.
+void CheckSpanOverlap(const spf_launch& launch) {
+  for (int32_t i = 0; i < launch.n_spans; ++i) {
+    for (int32_t j = 0; j < i; ++j) {
+      const spf_span &a = launch.spans[i], &b = launch.spans[j];
+      const uint64_t a_bytes = a.count * BytesOf(a.dtype), b_bytes = b.count * BytesOf(b.dtype);
+      if (a.addr + a_bytes <= b.addr || b.addr + b_bytes <= a.addr) continue;
+      const bool same_range = a.addr == b.addr && a_bytes == b_bytes;
+      RefuseUnless(a.access == b.access || same_range,
+                   "spans[" + std::to_string(j) + "] and spans[" + std::to_string(i) +
+                       "] overlap with different access: use disjoint spans, or the very same range");
+    }
+  }
+}
+
+// Runs fn on copies of the declared ranges: bytes that were not declared are not there.
+struct CustomBody {
+  void (*fn)(void*, void* const*, const void*) = nullptr;
+  std::vector<std::byte> arg;
+  std::vector<Resolved> spans;
+  std::shared_ptr<std::atomic<std::thread::id>> custom_thread;
+
+  void Run() const {
+    std::vector<std::vector<std::byte>> copies;
+    std::vector<void*> data;
+    for (const Resolved& span : spans) {
+      const auto bytes = static_cast<size_t>(span.range.length);
+      auto& copy = copies.emplace_back(bytes);
+      if ((span.range.access & kRead) != 0) {
+        std::memcpy(copy.data(), span.host, bytes);
+      } else {
+        std::memset(copy.data(), 0xFF, bytes);
+      }
+      data.push_back(copy.data());
+    }
+    custom_thread->store(std::this_thread::get_id());
+    fn(nullptr, data.data(), arg.data());
+    custom_thread->store(std::thread::id());
+    for (size_t i = 0; i < spans.size(); ++i) {
+      if ((spans[i].range.access & kWrite) != 0) std::memcpy(spans[i].host, copies[i].data(), copies[i].size());
+    }
+  }
+};
+
+}  // namespace
+
+spf_status Host::LaunchCustom(int32_t stream, const spf_launch& launch, std::vector<Resolved> spans) {
+  RefuseUnless(launch.fn != nullptr, "CUSTOM without fn");
+  RefuseUnless(launch.arg_bytes == 0 || launch.arg != nullptr, "arg is NULL, arg_bytes is not 0");
+  auto body = std::make_shared<CustomBody>();
+  body->fn = launch.fn;
+  const auto* arg = static_cast<const std::byte*>(launch.arg);
+  body->arg.assign(arg, arg + launch.arg_bytes);
+  body->spans = std::move(spans);
+  body->custom_thread = custom_thread_;
+  fabric_.Enqueue(stream, "custom kernel", [body] { body->Run(); });
+  return SPF_OK;
+}
+
+spf_status Host::Launch(spf_stream stream, const spf_launch& launch) {
+  const StreamHandle& on = Stream(stream, "stream");
+  if (launch.kernel < SPF_K_CUSTOM || launch.kernel > SPF_K_GEMM) {
+    last_error_ = "launch: kernel " + std::to_string(launch.kernel) + " is not known to this host (" + Where() + ")";
+    return SPF_UNSUPPORTED;
+  }
+  RefuseUnless(launch.n_spans > 0 && launch.spans != nullptr, "no spans: name the ranges that the kernel touches");
+  RefuseUnless(launch.n_scalars == 0 || launch.scalars != nullptr, "scalars is NULL, n_scalars is not 0");
+  std::vector<SpanData> data;
+  std::vector<Resolved> resolved;
+  for (int32_t i = 0; i < launch.n_spans; ++i) {
+    const spf_span& span = launch.spans[i];
+    const std::string what = "spans[" + std::to_string(i) + "] of " + KernelName(launch.kernel);
+    RefuseUnless(BytesOf(span.dtype) != 0, what + ": dtype " + std::to_string(span.dtype) + " is no spf_dtype");
+    RefuseUnless(span.access >= SPF_READ && span.access <= SPF_ADD,
+                 what + ": access " + std::to_string(span.access) + " is no spf_access");
+    RefuseUnless(span.count > 0 && span.count <= (uint64_t{1} << 40),
+                 what + ": count " + std::to_string(span.count) + ": leave out empty launches");
+    resolved.push_back(memory_.Resolve(span.addr, span.count * BytesOf(span.dtype),
+                                       static_cast<uint8_t>(span.access), what));
+    data.push_back({resolved.back().host, span.count, span.dtype, span.access});
+  }
+  CheckSpanOverlap(launch);
+  const std::vector<double> scalars(launch.scalars, launch.scalars + launch.n_scalars);
+  const bool named = launch.kernel != SPF_K_CUSTOM && launch.kernel != SPF_K_DISCARD;
+  const std::string wrong = named ? ValidateLaunch(launch.kernel, data, scalars) : std::string();
+  RefuseUnless(wrong.empty(), std::string(KernelName(launch.kernel)) + ": " + wrong);
+  RefuseUnless(launch.kernel != SPF_K_DISCARD || (launch.n_spans == 1 && launch.spans[0].access == SPF_WRITE),
+               "DISCARD takes one span with access SPF_WRITE");
+
+  Event& row = Add(EventKind::kLaunch);
+  row.stream = on.id;
+  row.id = launch.kernel;
+  row.purpose = launch.label.purpose;
+  row.module = launch.label.module1 - 1;
+  row.microbatch = launch.label.microbatch1 - 1;
+  for (const Resolved& span : resolved) recorder_.AddRange(span.range);
+  if (launch.kernel == SPF_K_CUSTOM) return LaunchCustom(on.id, launch, std::move(resolved));
+  if (launch.kernel == SPF_K_DISCARD) {
+    const Resolved span = resolved[0];
+    fabric_.Enqueue(on.id, "DISCARD",
+                    [span] { std::memset(span.host, 0xFF, static_cast<size_t>(span.range.length)); });
+    return SPF_OK;
+  }
+  fabric_.Enqueue(on.id, KernelName(launch.kernel),
+                  [kernel = launch.kernel, data, scalars] { RunLaunch(kernel, data, scalars); });
+  return SPF_OK;
+}
+
+namespace {
+void CheckElements(int64_t offset, int64_t count, int64_t numel, const std::string& name) {
+  RefuseUnless(offset >= 0 && count > 0 && offset <= numel && count <= numel - offset,
+               "elements [" + std::to_string(offset) + ", " + std::to_string(offset + count) + ") of " + name +
+                   ", which has " + std::to_string(numel));
+}
+}  // namespace
+
+spf_status Host::Init(spf_stream stream, int32_t param, int64_t offset, int64_t count, spf_dtype dtype, spf_addr to) {
+  const StreamHandle& on = Stream(stream, "stream");
+  const spf_model& tables = model_.Tables(config_.ep_rank);
+  RefuseUnless(param >= 0 && param < tables.n_params, "param " + std::to_string(param) + " is not in the model");
+  CheckElements(offset, count, tables.params[param].numel, tables.params[param].name);
+  RefuseUnless(dtype == SPF_F32 || dtype == SPF_BF16,
+               std::string("dtype ") + DtypeName(dtype) + ": initial values come as f32 or bf16");
+  const Resolved target = memory_.Resolve(to, static_cast<uint64_t>(count) * BytesOf(dtype), kWrite, "dst");
+  Event& row = Add(EventKind::kInit);
+  row.stream = on.id;
+  row.id = param;
+  row.offset = offset;
+  row.count = count;
+  row.dtype = static_cast<uint8_t>(dtype);
+  recorder_.AddRange(target.range);
+  fabric_.Enqueue(on.id, "init", [this_model = &model_, ep = config_.ep_rank, param, offset, count, dtype, target] {
+    std::vector<float> values(static_cast<size_t>(count));
+    this_model->InitialValue(param, ep, offset, count, values.data());
+    if (dtype == SPF_F32) {
+      std::memcpy(target.host, values.data(), values.size() * sizeof(float));
+      return;
+    }
+    std::vector<uint16_t> narrow(values.size());
+    for (size_t i = 0; i < values.size(); ++i) narrow[i] = ToBf16(values[i]);
+    std::memcpy(target.host, narrow.data(), narrow.size() * sizeof(uint16_t));
+  });
+  return SPF_OK;
+}
+
+spf_status Host::Publish(spf_stream stream, spf_result what, int32_t id, int64_t offset, int64_t count,
+                         spf_dtype dtype, spf_addr from) {
+  const StreamHandle& on = Stream(stream, "stream");
+  const spf_model& tables = model_.Tables(config_.ep_rank);
+  RefuseUnless(what >= SPF_RESULT_PARAM && what <= SPF_RESULT_ZERO_COUNT,
+               "result " + std::to_string(what) + " is no spf_result");
+  RefuseUnless(dtype == SPF_F32 || dtype == SPF_F64 || dtype == SPF_BF16,
+               std::string("dtype ") + DtypeName(dtype) + ": results are f32, f64 or bf16");
+  if (what == SPF_RESULT_PARAM || what == SPF_RESULT_GRAD) {
+    RefuseUnless(id >= 0 && id < tables.n_params, "param " + std::to_string(id) + " is not in the model");
+    CheckElements(offset, count, tables.params[id].numel, tables.params[id].name);
+  } else {
+    RefuseUnless(offset == 0 && count == 1, "offset and count of a scalar result are 0 and 1");
+    RefuseUnless(what != SPF_RESULT_LOSS || (id >= 0 && id < config_.microbatches),
+                 "LOSS of microbatch " + std::to_string(id) + ": id is the microbatch");
+  }
+  const Resolved source = memory_.Resolve(from, static_cast<uint64_t>(count) * BytesOf(dtype), kRead, "src");
+  Event& row = Add(EventKind::kPublish);
+  row.stream = on.id;
+  row.result = static_cast<uint8_t>(what);
+  row.id = id;
+  row.offset = offset;
+  row.count = count;
+  row.dtype = static_cast<uint8_t>(dtype);
+  recorder_.AddRange(source.range);
+  if (!recorder_.digests()) return SPF_OK;
+  Recorder::Slot* slot = recorder_.NewSlot();
+  recorder_.LinkSlot(slot);
+  fabric_.Enqueue(on.id, "publish", [slot, source, offset, count, dtype] {
+    slot->digest = DigestValues(source.host, dtype, offset, count);
+    slot->values.resize(static_cast<size_t>(count));
+    for (int64_t i = 0; i < count; ++i) slot->values[static_cast<size_t>(i)] = ValueAt(source.host, dtype, i);
+    slot->done = true;
+  });
+  return SPF_OK;
+}
+
+}  // namespace shardproof

@@ -1,0 +1,78 @@
+// Memory: alloc and free in stream order, copies, and the host's own accesses to pinned blocks.
+#include <cstring>
+
+#include "conformance/host/host_internal.h"
+#include "conformance/trace/digest.h"
+
+namespace shardproof {
+
+spf_status Host::Alloc(spf_stream stream, uint64_t bytes, spf_place place, spf_label label, spf_addr* out) {
+  *out = 0;
+  const StreamHandle& on = Stream(stream, "stream");
+  RefuseUnless(place == SPF_DEVICE || place == SPF_PINNED, "place " + std::to_string(place) + " is no spf_place");
+  RefuseUnless(bytes <= (uint64_t{1} << 40), std::to_string(bytes) + " bytes cannot be meant: a negative size?");
+  if (bytes == 0) return SPF_OK;
+  const bool pinned = place == SPF_PINNED;
+  if (!pinned && config_.device_memory_bytes != 0 && memory_.device_bytes() + bytes > config_.device_memory_bytes) {
+    Event& row = Add(EventKind::kNoMemory);
+    row.count = static_cast<int64_t>(bytes);
+    row.purpose = label.purpose;
+    last_error_ = "mem_alloc: " + std::to_string(bytes) + " bytes (" + PurposeName(label.purpose) + ") on top of " +
+                  std::to_string(memory_.device_bytes()) + " exceed the case's device memory of " +
+                  std::to_string(config_.device_memory_bytes) + " (" + Where() + ")";
+    return SPF_NO_MEMORY;
+  }
+  const Block block = fabric_.Alloc(on.id, bytes, pinned);
+  memory_.Add(block, label);
+  Event& row = Add(EventKind::kAlloc);
+  row.stream = on.id;
+  row.alloc = block.id;
+  row.count = static_cast<int64_t>(bytes);
+  row.id = place;
+  row.purpose = label.purpose;
+  row.module = label.module1 - 1;
+  row.microbatch = label.microbatch1 - 1;
+  *out = block.address;
+  return SPF_OK;
+}
+
+spf_status Host::Free(spf_stream stream, spf_addr address) {
+  if (address == 0) return SPF_OK;
+  const StreamHandle& on = Stream(stream, "stream");
+  const Block block = memory_.Remove(address);
+  Event& row = Add(EventKind::kFree);
+  row.stream = on.id;
+  row.alloc = block.id;
+  fabric_.Free(on.id, block);
+  return SPF_OK;
+}
+
+spf_status Host::Copy(spf_stream stream, spf_addr to, spf_addr from, uint64_t bytes) {
+  const StreamHandle& on = Stream(stream, "stream");
+  RefuseUnless(bytes > 0, "bytes is 0: leave out empty copies");
+  const Resolved source = memory_.Resolve(from, bytes, kRead, "src");
+  const Resolved target = memory_.Resolve(to, bytes, kWrite, "dst");
+  RefuseUnless(from + bytes <= to || to + bytes <= from, "src and dst overlap: copy between disjoint ranges");
+  Add(EventKind::kCopy).stream = on.id;
+  recorder_.AddRange(source.range);
+  recorder_.AddRange(target.range);
+  fabric_.Enqueue(on.id, "copy", [source, target, bytes] { std::memcpy(target.host, source.host, bytes); });
+  return SPF_OK;
+}
+
+spf_status Host::HostAccess(spf_addr address, uint64_t bytes, spf_access access, void** out) {
+  *out = nullptr;
+  RefuseUnless(access >= SPF_READ && access <= SPF_ADD, "access " + std::to_string(access) + " is no spf_access");
+  const Resolved resolved = memory_.Resolve(address, bytes, static_cast<uint8_t>(access), "range");
+  RefuseUnless(resolved.pinned,
+               "the block is device memory: copy it to an SPF_PINNED block, synchronise, and access that");
+  Event& row = Add(EventKind::kHostAccess);
+  if (recorder_.digests() && (access & SPF_READ) != 0) {
+    row.digest = DigestValues(resolved.host, SPF_U8, 0, static_cast<int64_t>(bytes));
+  }
+  recorder_.AddRange(resolved.range);
+  *out = resolved.host;
+  return SPF_OK;
+}
+
+}  // namespace shardproof

@@ -1,0 +1,50 @@
+// memory_map.h: which live block does an address belong to?
+#pragma once
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <string>
+
+#include "conformance/abi/shardproof.h"
+#include "conformance/fabric/fabric.h"
+#include "conformance/trace/event.h"
+
+namespace shardproof {
+
+const char* PurposeName(int32_t purpose);
+
+// Bytes inside one live block.
+struct Resolved {
+  Range range;  // access is the caller's
+  std::byte* host = nullptr;
+  bool pinned = false;
+};
+
+// Live means allocated and not freed at issue. All refusals name the block and what is wrong with the range.
+class MemoryMap {
+ public:
+  void Add(const Block& block, spf_label label);
+  // Removes the block that starts at the address.
+  Block Remove(uint64_t address);
+  // what names the argument in messages, for example "ops[1].send".
+  Resolved Resolve(uint64_t address, uint64_t bytes, uint8_t access, const std::string& what) const;
+
+  uint64_t device_bytes() const { return device_bytes_; }
+  size_t live() const { return live_.size(); }
+  // Any live block, for the clean-up after an engine that did not clean up.
+  bool TakeAny(Block* block);
+
+ private:
+  struct Entry {
+    Block block;
+    spf_label label;
+  };
+  static std::string Describe(const Entry& entry);
+  const Entry* Find(uint64_t address) const;
+
+  std::map<uint64_t, Entry> live_;  // by first address
+  std::deque<Entry> freed_;         // the most recent ones, for messages
+  uint64_t device_bytes_ = 0;
+};
+
+}  // namespace shardproof
