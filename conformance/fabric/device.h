@@ -96,6 +96,8 @@ class Device {
   std::string Describe(EntryId id) const;        // "all_gather #12 on dp_cp (param_full) on comm (stream 2)"
   // Why a queued entry cannot start: "behind X on stream Y", "its event's record Z is not done", ...
   std::string WhyQueued(EntryId id) const;
+  // The entries not done that id waits for directly: before it on its streams, its record, its communicator's previous.
+  std::vector<EntryId> Predecessors(EntryId id) const;
   // The first entry not done of each stream that has one, in stream order, without repetition.
   std::vector<EntryId> Fronts() const;
 

@@ -1,0 +1,268 @@
+#include "conformance/fabric/device.h"
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+namespace shardproof {
+namespace {
+
+template <class T>
+T& Get(std::vector<T>& all, int32_t index) {
+  assert(index >= 0 && static_cast<size_t>(index) < all.size());
+  return all[static_cast<size_t>(index)];
+}
+template <class T>
+const T& Get(const std::vector<T>& all, int32_t index) {
+  assert(index >= 0 && static_cast<size_t>(index) < all.size());
+  return all[static_cast<size_t>(index)];
+}
+
+}  // namespace
+
+int32_t Device::CreateStream(std::string_view name) {
+  streams_.emplace_back();
+  streams_.back().name = std::string(name);
+  return static_cast<int32_t>(streams_.size()) - 1;
+}
+
+void Device::DestroyStream(int32_t stream) { Get(streams_, stream).live = false; }
+
+int32_t Device::CreateEvent() {
+  events_.emplace_back();
+  return static_cast<int32_t>(events_.size()) - 1;
+}
+
+void Device::DestroyEvent(int32_t event) { Get(events_, event).live = false; }
+
+int32_t Device::AddGroup(std::string_view key, const std::vector<int32_t>& world_ranks) {
+  DeviceGroup group;
+  group.key = std::string(key);
+  group.members = world_ranks;
+  const auto mine = std::find(world_ranks.begin(), world_ranks.end(), rank_);
+  assert(mine != world_ranks.end());
+  group.me = static_cast<int32_t>(mine - world_ranks.begin());
+  group.sent.resize(world_ranks.size());
+  group.received.resize(world_ranks.size());
+  groups_.push_back(std::move(group));
+  return static_cast<int32_t>(groups_.size()) - 1;
+}
+
+EntryId Device::AddLocal(int32_t stream, std::string_view what, Body body) {
+  Entry entry;
+  entry.streams = {stream};
+  entry.what = std::string(what);
+  entry.body = std::move(body);
+  return Push(std::move(entry));
+}
+
+EntryId Device::AddRecord(int32_t event, int32_t stream) {
+  assert(Get(events_, event).live);
+  Entry entry;
+  entry.kind = EntryKind::kRecord;
+  entry.streams = {stream};
+  entry.what = "record of event " + std::to_string(event);
+  entry.event = event;
+  return Get(events_, event).record = Push(std::move(entry));
+}
+
+EntryId Device::AddWait(int32_t event, int32_t stream) {
+  assert(Get(events_, event).live);
+  const EntryId captured = Get(events_, event).record;
+  if (captured < 0) return -1;
+  Entry entry;
+  entry.kind = EntryKind::kWait;
+  entry.streams = {stream};
+  entry.what = "wait for event " + std::to_string(event);
+  entry.event = event;
+  entry.captured = captured;
+  return Push(std::move(entry));
+}
+
+std::vector<EntryId> Device::AddGroupCall(std::vector<CommOp> ops) {
+  std::vector<Entry> kernels;
+  for (CommOp& op : ops) {
+    auto kernel = std::find_if(kernels.begin(), kernels.end(), [&](const Entry& k) { return k.group == op.group; });
+    if (kernel == kernels.end()) {
+      kernels.emplace_back();
+      kernel = kernels.end() - 1;
+      kernel->kind = EntryKind::kKernel;
+      kernel->group = op.group;
+      kernel->what = op.what;
+    }
+    auto& streams = kernel->streams;
+    if (std::find(streams.begin(), streams.end(), op.stream) == streams.end()) streams.push_back(op.stream);
+    kernel->ops.push_back(std::move(op));
+  }
+  std::vector<EntryId> ids;
+  for (Entry& kernel : kernels) {
+    NumberOps(&kernel);
+    if (kernel.ops.size() > 1) kernel.what += " (+" + std::to_string(kernel.ops.size() - 1) + " more in its group)";
+    DeviceGroup& group = Get(groups_, kernel.group);
+    kernel.previous = group.last_kernel;
+    ids.push_back(group.last_kernel = Push(std::move(kernel)));
+  }
+  return ids;
+}
+
+void Device::NumberOps(Entry* entry) {
+  DeviceGroup& group = Get(groups_, entry->group);
+  for (const CommOp& op : entry->ops) {
+    if (op.kind == SPF_SEND || op.kind == SPF_RECV) {
+      auto& count = op.kind == SPF_SEND ? group.sent : group.received;
+      entry->positions.push_back(Get(count, op.peer)++);
+    } else {
+      entry->positions.push_back(group.collectives++);
+    }
+  }
+}
+
+EntryId Device::Push(Entry entry) {
+  const EntryId id = issued();
+  entry.id = id;
+  entries_.push_back(std::move(entry));
+  dependents_.emplace_back();
+  ++pending_;
+  Entry& added = entries_.back();
+  for (const int32_t index : added.streams) {
+    Stream& stream = Get(streams_, index);
+    assert(stream.live);
+    if (!stream.queue.empty()) ++added.blockers;
+    stream.queue.push_back(id);
+    stream.last = id;
+  }
+  Block(added.captured, id);
+  Block(added.previous, id);
+  ++added.blockers;  // so that Release decides
+  Release(id);
+  return id;
+}
+
+void Device::Block(EntryId on, EntryId entry) {
+  if (Done(on)) return;
+  dependents_[static_cast<size_t>(on - base_)].push_back(entry);
+  ++At(entry).blockers;
+}
+
+void Device::Release(EntryId id) {
+  Entry& entry = At(id);
+  if (--entry.blockers > 0 || entry.state != EntryState::kQueued) return;
+  entry.state = EntryState::kReady;
+  ready_.push_back(id);
+  newly_ready_.push_back(id);
+}
+
+std::vector<EntryId> Device::TakeNewlyReady() { return std::exchange(newly_ready_, {}); }
+
+Entry& Device::Start(EntryId id) {
+  Entry& entry = At(id);
+  assert(entry.state == EntryState::kReady);
+  entry.state = EntryState::kRunning;
+  ready_.erase(std::find(ready_.begin(), ready_.end(), id));
+  return entry;
+}
+
+void Device::Complete(EntryId id) {
+  Entry& entry = At(id);
+  assert(entry.state == EntryState::kRunning);
+  entry.state = EntryState::kDone;
+  entry.body = nullptr;
+  --pending_;
+  for (const int32_t index : entry.streams) {
+    auto& queue = Get(streams_, index).queue;
+    if (queue.empty()) continue;  // abandoned meanwhile
+    assert(queue.front() == id);
+    queue.pop_front();
+    if (!queue.empty()) Release(queue.front());
+  }
+  auto dependents = std::exchange(dependents_[static_cast<size_t>(id - base_)], {});
+  for (const EntryId dependent : dependents) Release(dependent);
+  PopDone();
+}
+
+void Device::PopDone() {
+  while (!entries_.empty() && entries_.front().state == EntryState::kDone) {
+    entries_.pop_front();
+    dependents_.pop_front();
+    ++base_;
+  }
+}
+
+void Device::Abandon() {
+  for (Entry& entry : entries_) {
+    if (entry.state == EntryState::kRunning || entry.state == EntryState::kDone) continue;
+    entry.state = EntryState::kDone;
+    entry.body = nullptr;
+    --pending_;
+  }
+  for (auto& dependents : dependents_) dependents.clear();
+  for (Stream& stream : streams_) stream.queue.clear();
+  ready_.clear();
+  newly_ready_.clear();
+  PopDone();
+}
+
+EntryId Device::LastOn(int32_t stream) const { return Get(streams_, stream).last; }
+EntryId Device::LatestRecord(int32_t event) const { return Get(events_, event).record; }
+EntryId Device::LastKernel(int32_t group) const { return Get(groups_, group).last_kernel; }
+bool Device::Done(EntryId id) const { return id < base_ || At(id).state == EntryState::kDone; }
+
+const Entry& Device::entry(EntryId id) const {
+  assert(!Done(id));
+  return At(id);
+}
+
+std::string Device::StreamName(int32_t stream) const {
+  const std::string& name = Get(streams_, stream).name;
+  const std::string number = "stream " + std::to_string(stream);
+  return name.empty() ? number : name + " (" + number + ")";
+}
+
+std::string Device::Describe(EntryId id) const {
+  if (Done(id)) return "entry " + std::to_string(id) + " (done)";
+  const Entry& entry = At(id);
+  std::string text = entry.what + " on ";
+  for (size_t i = 0; i < entry.streams.size(); ++i) text += (i ? " and " : "") + StreamName(entry.streams[i]);
+  return text;
+}
+
+std::string Device::WhyQueued(EntryId id) const {
+  const Entry& entry = At(id);
+  std::string text;
+  const auto add = [&](const std::string& reason) { text += (text.empty() ? "" : ", ") + reason; };
+  for (const int32_t index : entry.streams) {
+    const auto& queue = Get(streams_, index).queue;
+    if (!queue.empty() && queue.front() != id) add("behind " + At(queue.front()).what + " on " + StreamName(index));
+  }
+  if (!Done(entry.captured)) add("its record on " + StreamName(At(entry.captured).streams[0]) + " is not complete");
+  if (!Done(entry.previous)) {
+    add("the communicator " + Get(groups_, entry.group).key + " is busy with " + Describe(entry.previous));
+  }
+  return text;
+}
+
+std::vector<EntryId> Device::Predecessors(EntryId id) const {
+  const Entry& entry = At(id);
+  std::vector<EntryId> before;
+  for (const int32_t index : entry.streams) {
+    const auto& queue = Get(streams_, index).queue;  // ids ascend
+    const auto mine = std::lower_bound(queue.begin(), queue.end(), id);
+    if (mine != queue.begin()) before.push_back(*(mine - 1));
+  }
+  if (!Done(entry.captured)) before.push_back(entry.captured);
+  if (!Done(entry.previous)) before.push_back(entry.previous);
+  return before;
+}
+
+std::vector<EntryId> Device::Fronts() const {
+  std::vector<EntryId> fronts;
+  for (const Stream& stream : streams_) {
+    if (stream.queue.empty()) continue;
+    if (std::find(fronts.begin(), fronts.end(), stream.queue.front()) == fronts.end()) {
+      fronts.push_back(stream.queue.front());
+    }
+  }
+  return fronts;
+}
+
+}  // namespace shardproof
