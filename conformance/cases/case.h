@@ -93,8 +93,9 @@ int32_t IndexIn(const GroupFamily& family, int32_t world_rank, const std::vector
 // ---- what the engine sees
 
 // Knobs that are set for this instance, by name: the two contract knobs (microbatches, lr) always, every other only
-// when it differs from its default. abi/README.md lists them with their meaning.
-std::map<std::string, std::string> Knobs(const InstanceSpec& spec);
+// when it differs from its default. abi/KNOBS.md lists them with their meaning. A grid over all of the world needs no
+// rank_span; with world = 0 it is always set.
+std::map<std::string, std::string> Knobs(const InstanceSpec& spec, int32_t world = 0);
 
 // The script as entry calls, create first. Steps count train steps; load restores the count that was saved, create
 // sets it to 0. eval's step is the number of train steps so far.

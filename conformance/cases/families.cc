@@ -1,0 +1,76 @@
+// The named groups of an instance: case.h's GroupFamilies and what is read off them.
+#include <algorithm>
+
+#include "conformance/cases/grid.h"
+
+namespace shardproof {
+namespace {
+
+// The lists that reduce the gradients of a buffer: the inner ones when HSDP cuts the full ones.
+std::vector<RankList> Reducing(const std::vector<RankList>& full, int32_t outer) {
+  return outer > 1 ? InnerChunks(full, outer) : full;
+}
+
+bool Divides(int32_t outer, const std::vector<RankList>& lists) {
+  return outer >= 1 && static_cast<int32_t>(lists.front().size()) % outer == 0;
+}
+
+// The reducing lists as an implementation gets them that forgets the order that was asked for.
+InstanceSpec WithDefaultOrder(InstanceSpec spec) {
+  spec.order = InstanceSpec{}.order;
+  return spec;
+}
+
+}  // namespace
+
+int32_t DpCpSize(const InstanceSpec& spec) {
+  return std::max(1, spec.span / std::max(1, spec.tp * spec.pp));
+}
+
+std::vector<GroupFamily> GroupFamilies(const InstanceSpec& given, int32_t world) {
+  InstanceSpec spec = given;
+  if (spec.span == 0) spec.span = world - spec.offset;
+  if (!GridProblem(spec).empty()) return {};
+  const RankGrid dense = DenseGrid(spec), expert = ExpertGrid(spec);
+  const std::vector<RankList> dp_cp = dense.Groups({"dp", "cp"}), expt_dp = expert.Groups({"dp"});
+  std::vector<GroupFamily> families{
+      {"dp_cp", dp_cp},
+      {"dp", dense.Groups({"dp"})},
+      {"cp", dense.Groups({"cp"})},
+      {"tp", dense.Groups({"tp"})},
+      {"pp", dense.Groups({"pp"})},
+      {"ep", expert.Groups({"ep"})},
+      {"expt_dp", expt_dp},
+      {"expt_tp", expert.Groups({"tp"})},
+  };
+  if (!Divides(spec.outer, dp_cp) || !Divides(spec.outer, expt_dp)) return families;
+  if (spec.outer > 1) {
+    families.push_back({"intra_dp_cp", InnerChunks(dp_cp, spec.outer)});
+    families.push_back({"inter_dp_cp", OuterLists(dp_cp, spec.outer)});
+    families.push_back({"intra_expt_dp", InnerChunks(expt_dp, spec.outer)});
+    families.push_back({"inter_expt_dp", OuterLists(expt_dp, spec.outer)});
+  }
+  if (spec.twin == "none") return families;
+  const InstanceSpec forgetful = WithDefaultOrder(spec);
+  const auto twins = [&](const std::vector<RankList>& full, const std::vector<RankList>& again) {
+    return TwinLists(spec.twin, Reducing(full, spec.outer), full, Reducing(again, spec.outer));
+  };
+  families.push_back({"dp_cp_ag", twins(dp_cp, DenseGrid(forgetful).Groups({"dp", "cp"}))});
+  if (spec.model.experts) {
+    families.push_back({"expt_dp_ag", twins(expt_dp, ExpertGrid(forgetful).Groups({"dp"}))});
+  }
+  return families;
+}
+
+int32_t IndexIn(const GroupFamily& family, int32_t world_rank, const std::vector<int32_t>** list) {
+  if (list != nullptr) *list = nullptr;
+  for (const RankList& candidate : family.lists) {
+    const auto at = std::find(candidate.begin(), candidate.end(), world_rank);
+    if (at == candidate.end()) continue;
+    if (list != nullptr) *list = &candidate;
+    return static_cast<int32_t>(at - candidate.begin());
+  }
+  return -1;
+}
+
+}  // namespace shardproof

@@ -1,0 +1,24 @@
+// illegal.h: which combinations must an engine refuse?
+//
+// Each rule is something that an engine can see on every rank from its knobs and groups alone, before any collective
+// (requirement I10 of the research: rejected on ALL ranks, nobody left hanging).
+#pragma once
+#include <string>
+#include <vector>
+
+#include "conformance/cases/case.h"
+
+namespace shardproof {
+
+struct IllegalRule {
+  std::string name;  // short, for lists and tests
+  // What is wrong with the instance, naming fields and values; empty: nothing. REQUIRES: span is set.
+  std::string (*broken)(const InstanceSpec& spec, int32_t world);
+};
+
+std::vector<IllegalRule> IllegalRules();
+
+// Text of the first broken rule, empty if none. *rule, if given, is its name.
+std::string IllegalText(const InstanceSpec& spec, int32_t world, std::string* rule = nullptr);
+
+}  // namespace shardproof
