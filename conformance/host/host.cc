@@ -82,11 +82,6 @@ std::vector<std::string> Host::UnreadKnobs() const {
   return unread;
 }
 
-void Host::Release() {
-  Block block;
-  while (memory_.TakeAny(&block)) fabric_.Free(-1, block);
-}
-
 spf_status Host::Mark(spf_hook hook, int32_t module, int32_t microbatch) {
   RefuseUnless(hook >= SPF_HOOK_FORWARD && hook <= SPF_HOOK_OPTIMIZER_STEP,
                "hook " + std::to_string(hook) + " is no spf_hook");

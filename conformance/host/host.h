@@ -62,8 +62,6 @@ class Host {
   int64_t collectives() const { return collectives_; }
   // Knobs that are set and were not asked for so far.
   std::vector<std::string> UnreadKnobs() const;
-  // After destroy: gives back what the engine left behind. Leaks are found in the trace, not here.
-  void Release();
 
  private:
   struct Table : spf_host {

@@ -76,11 +76,4 @@ Resolved MemoryMap::Resolve(uint64_t address, uint64_t bytes, uint8_t access, co
   return resolved;
 }
 
-bool MemoryMap::TakeAny(Block* block) {
-  if (live_.empty()) return false;
-  *block = live_.begin()->second.block;
-  Remove(block->address);
-  return true;
-}
-
 }  // namespace shardproof

@@ -30,9 +30,6 @@ class MemoryMap {
   Resolved Resolve(uint64_t address, uint64_t bytes, uint8_t access, const std::string& what) const;
 
   uint64_t device_bytes() const { return device_bytes_; }
-  size_t live() const { return live_.size(); }
-  // Any live block, for the clean-up after an engine that did not clean up.
-  bool TakeAny(Block* block);
 
  private:
   struct Entry {

@@ -1,0 +1,282 @@
+#include "conformance/runner/rank_main.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <sstream>
+#include <utility>
+
+#include "conformance/host/host.h"
+#include "conformance/trace/reader.h"
+#include "conformance/trace/recorder.h"
+#include "conformance/trace/writer.h"
+
+namespace shardproof {
+
+namespace {
+
+using Kind = EngineOutcome::Kind;
+
+// The explicit collection as this rank sees it.
+std::vector<HostConfig::NamedGroup> GroupsOf(const Case& c, size_t instance, int32_t rank) {
+  const InstanceSpec& spec = c.instances[instance];
+  const std::string prefix = "i" + std::to_string(instance) + "/";
+  std::vector<HostConfig::NamedGroup> groups;
+  std::vector<int32_t> world;
+  const int32_t first = spec.grid ? 0 : spec.offset, n = spec.grid ? c.world : spec.span;
+  for (int32_t r = 0; r < n; ++r) world.push_back(first + r);
+  groups.push_back({"world", prefix + "world", world});
+  if (spec.grid) return groups;
+  for (const GroupFamily& family : GroupFamilies(spec, c.world)) {
+    for (size_t i = 0; i < family.lists.size(); ++i) {
+      const std::vector<int32_t>& list = family.lists[i];
+      if (std::find(list.begin(), list.end(), rank) == list.end()) continue;
+      groups.push_back({family.name, prefix + family.name + "[" + std::to_string(i) + "]", list});
+      break;
+    }
+  }
+  return groups;
+}
+
+struct Place {
+  int32_t index = -1, size = 1;
+};
+Place PlaceIn(const std::vector<GroupFamily>& families, std::string_view name, int32_t rank) {
+  for (const GroupFamily& family : families) {
+    if (family.name != name) continue;
+    const std::vector<int32_t>* list = nullptr;
+    const int32_t index = IndexIn(family, rank, &list);
+    return {index, list == nullptr ? 1 : static_cast<int32_t>(list->size())};
+  }
+  return {};
+}
+
+HostConfig ConfigOf(const Case& c, size_t instance, int32_t rank, const Model& model, const std::string& args) {
+  const InstanceSpec& spec = c.instances[instance];
+  HostConfig config;
+  config.instance = static_cast<int>(instance);
+  config.knobs = Knobs(spec);
+  if (!args.empty()) config.knobs["plugin_args"] = args;
+  config.model = &model;
+  config.microbatches = std::max(1, spec.microbatches);
+  config.device_memory_bytes = static_cast<uint64_t>(std::max<int64_t>(0, spec.device_memory_bytes));
+  if (c.illegal.empty()) {
+    const std::vector<GroupFamily> families = GroupFamilies(spec, c.world);
+    const Place data = PlaceIn(families, "dp_cp", rank);
+    config.data_rank = data.index;
+    config.data_ranks = data.index < 0 ? DpCpSize(spec) : data.size;
+    config.ep_rank = std::max(0, PlaceIn(families, "ep", rank).index);
+  }
+  config.groups = GroupsOf(c, instance, rank);
+  return config;
+}
+
+Kind KindOf(spf_status status) {
+  switch (status) {
+    case SPF_OK: return Kind::kOk;
+    case SPF_REFUSED: return Kind::kRefused;
+    case SPF_UNSUPPORTED: return Kind::kUnsupported;
+    case SPF_REJECTED: return Kind::kRejected;
+    case SPF_ABORTED: return Kind::kAborted;
+    default: return Kind::kFailed;
+  }
+}
+
+// One engine on one rank, through its script.
+class EngineRun {
+ public:
+  EngineRun(Fabric& fabric, Recorder& recorder, const Case& c, size_t instance, const Model& model,
+            const Plugin& plugin, const RankOptions& options)
+      : fabric_(fabric),
+        plugin_(plugin.table()),
+        script_(ExpandScript(c.instances[instance].script)),
+        folder_(options.folder + "/" + std::to_string(instance)),
+        host_(ConfigOf(c, instance, fabric.rank(), model, plugin.args()), fabric, recorder) {
+    table_ = host_.table();
+    if (options.fault && options.fault->rank == fabric.rank() &&
+        options.fault->instance == static_cast<int32_t>(instance)) {
+      faulty_.emplace(host_.table(), *options.fault);
+      table_ = faulty_->table();
+    }
+  }
+
+  bool done() const { return next_ >= script_.size() || outcome_.kind != Kind::kOk; }
+  void Step() {
+    const ScriptCall call = script_[next_++];
+    const spf_status status = Call(call);
+    if (status != SPF_OK) Fail(status, call);
+  }
+  void End() {
+    if (engine_ != nullptr) Destroy();
+  }
+  const EngineOutcome& outcome() const { return outcome_; }
+
+ private:
+  spf_status Call(const ScriptCall& call) {
+    switch (call.letter) {
+      case 'c': return Create();
+      case 'd': return Destroy();
+      case 't':
+        return Enter("train_step", call.step, [&] { return plugin_.train_step(engine_, call.step); });
+      case 'e':
+        if (plugin_.eval_step == nullptr) return Missing("eval_step");
+        return Enter("eval_step", call.step, [&] { return plugin_.eval_step(engine_, call.step); });
+      case 's': {
+        if (plugin_.save == nullptr) return Missing("save");
+        const std::string folder = folder_ + "/" + std::to_string(++saves_);
+        std::filesystem::create_directories(folder);
+        return Enter("save", -1, [&] { return plugin_.save(engine_, folder.c_str()); });
+      }
+      default: {
+        if (plugin_.load == nullptr) return Missing("load");
+        const std::string folder = folder_ + "/" + std::to_string(saves_);
+        return Enter("load", -1, [&] { return plugin_.load(engine_, folder.c_str()); });
+      }
+    }
+  }
+
+  spf_status Create() {
+    const spf_status status = Enter("create", -1, [&] { return plugin_.create(table_, &engine_); });
+    if (status != SPF_OK) return status;
+    if (engine_ == nullptr) {
+      reason_ = "create answered SPF_OK without an engine: set *out";
+      return SPF_FAILED;
+    }
+    for (const std::string& knob : host_.UnreadKnobs()) {
+      if (knob == "microbatches" || knob == "lr") continue;  // contract knobs: judged, not excused
+      reason_ = "the case sets " + knob + ", which create did not read";
+      return SPF_UNSUPPORTED;
+    }
+    return SPF_OK;
+  }
+
+  spf_status Destroy() {
+    return Enter("destroy", -1, [&] {
+      plugin_.destroy(std::exchange(engine_, nullptr));
+      return SPF_OK;
+    });
+  }
+
+  spf_status Missing(const char* what) {
+    reason_ = std::string(what) + " is NULL in spf_plugin";
+    return SPF_UNSUPPORTED;
+  }
+
+  template <class F>
+  spf_status Enter(const char* what, int64_t step, F&& call) {
+    what_ = what;
+    host_.BeginCall(what, step);
+    spf_status status = SPF_FAILED;
+    try {
+      status = call();
+    } catch (const std::exception& error) {
+      reason_ = std::string("an exception crossed the interface: ") + error.what();
+      died_ = true;
+    } catch (...) {
+      // The fabric may unwind a fiber with an exception of its own.
+      host_.EndCall(SPF_ABORTED);
+      throw;
+    }
+    host_.EndCall(status);
+    return status;
+  }
+
+  void Fail(spf_status status, const ScriptCall& call) {
+    outcome_.kind = died_ ? Kind::kDied : KindOf(status);
+    outcome_.call = what_;
+    if (call.step >= 0) outcome_.call += " " + std::to_string(call.step);
+    if (!reason_.empty()) outcome_.reason = reason_;
+    if (outcome_.reason.empty()) outcome_.reason = host_.explanation();
+    if (outcome_.kind == Kind::kRefused || (outcome_.kind == Kind::kFailed && outcome_.reason.empty())) {
+      outcome_.reason = host_.first_refusal().empty() ? outcome_.reason : host_.first_refusal();
+    }
+    const bool answer = call.letter == 'c' && (status == SPF_REJECTED || status == SPF_UNSUPPORTED);
+    if (!answer && outcome_.kind != Kind::kAborted && outcome_.kind != Kind::kUnsupported) {
+      fabric_.Fail("rank " + std::to_string(fabric_.rank()) + " ended in " + outcome_.call + ": " + outcome_.reason);
+    }
+  }
+
+  Fabric& fabric_;
+  const spf_plugin& plugin_;
+  std::vector<ScriptCall> script_;
+  std::string folder_;
+  Host host_;
+  std::optional<FaultyHost> faulty_;
+  spf_host* table_ = nullptr;
+  spf_engine* engine_ = nullptr;
+  size_t next_ = 0;
+  int saves_ = 0;
+  bool died_ = false;
+  std::string what_, reason_;
+  EngineOutcome outcome_;
+};
+
+// A rank that is outside the span of an explicit collection has no part in that instance.
+bool TakesPart(const InstanceSpec& spec, int32_t rank) {
+  return spec.grid || (rank >= spec.offset && rank < spec.offset + spec.span);
+}
+
+}  // namespace
+
+Models MakeModels(const Case& c) {
+  Models models;
+  for (const InstanceSpec& spec : c.instances) {
+    models.push_back(std::make_unique<const Model>(spec.model, c.illegal.empty() ? TokensPerStep(spec) : 1));
+  }
+  return models;
+}
+
+RankOutput RunRank(Fabric& fabric, const Case& c, const Models& models, const Plugin& plugin,
+                   const RankOptions& options) {
+  Recorder recorder(fabric.rank(), c.world, Id(c), options.level);
+  std::vector<std::unique_ptr<EngineRun>> runs;
+  for (size_t i = 0; i < c.instances.size(); ++i) {
+    if (!TakesPart(c.instances[i], fabric.rank())) continue;
+    runs.push_back(std::make_unique<EngineRun>(fabric, recorder, c, i, *models[i], plugin, options));
+  }
+  const auto failed = [&] {
+    return std::find_if(runs.begin(), runs.end(), [](const auto& run) { return run->outcome().kind != Kind::kOk; });
+  };
+  bool busy = true;
+  while (busy && failed() == runs.end()) {
+    busy = false;
+    for (const auto& run : runs) {
+      if (run->done()) continue;
+      run->Step();
+      busy = true;
+    }
+  }
+  for (const auto& run : runs) run->End();
+  RankOutput output;
+  if (failed() != runs.end()) output.outcome = (*failed())->outcome();
+  const bool drained = fabric.Drain() == SPF_OK && !fabric.aborted();
+  if (!drained && output.outcome.kind == Kind::kOk) {
+    output.outcome = {Kind::kAborted, "the end of the script", "device work could not finish"};
+  }
+  output.trace = recorder.Finish(drained ? TraceEnd::kComplete : TraceEnd::kAborted, output.outcome.reason);
+  return output;
+}
+
+std::string Pack(const RankOutput& output) {
+  std::ostringstream head;
+  head << static_cast<int>(output.outcome.kind) << ' ' << output.outcome.call.size() << ' '
+       << output.outcome.reason.size() << '\n'
+       << output.outcome.call << output.outcome.reason;
+  return head.str() + TraceToText(output.trace);
+}
+
+RankOutput Unpack(const std::string& packed) {
+  std::istringstream head(packed);
+  int kind = 0;
+  size_t call = 0, reason = 0;
+  head >> kind >> call >> reason;
+  const size_t at = packed.find('\n') + 1;
+  RankOutput output;
+  output.outcome.kind = static_cast<Kind>(kind);
+  output.outcome.call = packed.substr(at, call);
+  output.outcome.reason = packed.substr(at + call, reason);
+  output.trace = ReadTrace(std::string_view(packed).substr(at + call + reason), "trace of a rank");
+  return output;
+}
+
+}  // namespace shardproof

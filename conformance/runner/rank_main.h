@@ -1,0 +1,41 @@
+// rank_main.h: what does one rank do in one case, whatever the fabric?
+#pragma once
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "conformance/cases/case.h"
+#include "conformance/checks/check.h"
+#include "conformance/fabric/fabric.h"
+#include "conformance/host/faulty.h"
+#include "conformance/model/model.h"
+#include "conformance/runner/plugin.h"
+#include "conformance/trace/event.h"
+
+namespace shardproof {
+
+// The models of a case, one per instance, shared by all ranks of a process.
+using Models = std::vector<std::unique_ptr<const Model>>;
+Models MakeModels(const Case& c);
+
+struct RankOptions {
+  RecordLevel level = RecordLevel::kDigests;
+  std::string folder;         // exists; checkpoints go below it
+  std::optional<Fault> fault;
+};
+
+struct RankOutput {
+  Trace trace;
+  EngineOutcome outcome;
+};
+
+// Runs every instance's script on this rank: call by call, round robin over the instances, without any barrier.
+RankOutput RunRank(Fabric& fabric, const Case& c, const Models& models, const Plugin& plugin,
+                   const RankOptions& options);
+
+// For transport between processes.
+std::string Pack(const RankOutput& output);
+RankOutput Unpack(const std::string& packed);
+
+}  // namespace shardproof

@@ -1,0 +1,76 @@
+#include "conformance/runner/sim_run.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+namespace shardproof {
+
+namespace {
+struct StrategyRow {
+  Strategy strategy;
+  const char* name;
+};
+constexpr StrategyRow kStrategies[] = {{Strategy::kEager, "eager"},
+                                       {Strategy::kLazyComm, "lazy-comm"},
+                                       {Strategy::kLazyCompute, "lazy-compute"},
+                                       {Strategy::kRandom, "random"},
+                                       {Strategy::kPct, "pct"}};
+}  // namespace
+
+const char* StrategyName(Strategy strategy) {
+  for (const StrategyRow& row : kStrategies) {
+    if (row.strategy == strategy) return row.name;
+  }
+  return "?";
+}
+
+Strategy ParseStrategy(const std::string& name) {
+  for (const StrategyRow& row : kStrategies) {
+    if (name == row.name) return row.strategy;
+  }
+  throw std::invalid_argument("schedule \"" + name + "\" is none of eager, lazy-comm, lazy-compute, random, pct");
+}
+
+RunData RunOnSim(const Case& c, const Models& models, const Plugin& plugin, const SimRunOptions& options) {
+  RunData data;
+  const auto world = static_cast<size_t>(c.world);
+  data.run.spec = &c;
+  data.run.traces.resize(world);
+  data.run.outcomes.resize(world);
+  for (size_t rank = 0; rank < world; ++rank) {
+    data.run.traces[rank].rank = static_cast<int32_t>(rank);
+    data.run.traces[rank].world = c.world;
+  }
+  SimOptions sim;
+  sim.seed = options.seed;
+  sim.strategy = options.strategy;
+  sim.drift = options.drift;
+  sim.on_start = options.on_start;
+  sim.stack_bytes = std::max<uint32_t>(plugin.table().stack_bytes, 512u << 10);
+  std::vector<bool> finished(world, false);
+  const SimResult result = RunSim(c.world, sim, [&](Fabric& fabric) {
+    RankOutput output = RunRank(fabric, c, models, plugin, options.rank);
+    const auto rank = static_cast<size_t>(fabric.rank());
+    data.run.traces[rank] = std::move(output.trace);
+    data.run.outcomes[rank] = std::move(output.outcome);
+    finished[rank] = true;
+  });
+  data.deadlock = result.deadlock;
+  data.schedule_hash = result.schedule_hash;
+  data.notes = result.mismatches;
+  for (size_t rank = 0; rank < world; ++rank) {
+    EngineOutcome& outcome = data.run.outcomes[rank];
+    const std::string blocked = rank < result.blocked.size() ? result.blocked[rank] : std::string();
+    if (!finished[rank]) {
+      outcome = {EngineOutcome::Kind::kDied, "the run", rank < result.errors.size() ? result.errors[rank] : ""};
+    }
+    if (result.deadlock && !blocked.empty()) {
+      outcome.kind = EngineOutcome::Kind::kHung;
+      outcome.reason = blocked;
+    }
+  }
+  return data;
+}
+
+}  // namespace shardproof

@@ -1,0 +1,34 @@
+// sim_run.h: how does a case become a Run on the simulated machine?
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "conformance/fabric/sim/sim.h"
+#include "conformance/runner/rank_main.h"
+
+namespace shardproof {
+
+struct SimRunOptions {
+  RankOptions rank;
+  uint64_t seed = 1;
+  Strategy strategy = Strategy::kRandom;
+  bool drift = true;
+  std::function<void(std::function<bool(uint64_t address, std::string* text)> describe)> on_start;
+};
+
+// A run with what it refers to. Not copyable: Run points into it.
+struct RunData {
+  Run run;
+  bool deadlock = false;
+  std::vector<std::string> notes;
+  uint64_t schedule_hash = 0;
+};
+
+RunData RunOnSim(const Case& c, const Models& models, const Plugin& plugin, const SimRunOptions& options);
+
+// Words for the command line: eager, lazy-comm, lazy-compute, random, pct.
+const char* StrategyName(Strategy strategy);
+Strategy ParseStrategy(const std::string& name);  // throws std::invalid_argument
+
+}  // namespace shardproof
