@@ -1,0 +1,81 @@
+// The cases of profiles.h that are written down one by one.
+#include "conformance/cases/profiles.h"
+
+namespace shardproof {
+namespace {
+
+std::vector<Case> FromIds(const std::vector<std::string>& ids) {
+  std::vector<Case> cases;
+  for (const std::string& id : ids) cases.push_back(ParseId(id));
+  return cases;
+}
+
+}  // namespace
+
+std::vector<Case> IllegalCases() {
+  return FromIds({
+      // words that no engine knows
+      "w8.strategy=zero9", "w3.strategy=ddp", "w8.zero3.n2.outer=full", "w8.zero3.optimizer=lion",
+      "w2.ddp.optimizer=adam", "w8.zero3.param=fp8", "w8.zero2.wire=fp16", "w8.zero1.acc=int8",
+      // numbers out of range
+      "w8.zero3.k0", "w5.ddp.k-1", "w8.zero3.bs-1", "w8.zero3.pf-2", "w8.ddp.clip-1",
+      // the collective averages and the tokens divide
+      "w8.ddp.avg.pertoken", "w6.zero3.avg.pertoken", "w8.zero3.n2.avg.pertoken",
+      // grids that are none: sizes, divisibility, order, pp lists of the dense and the expert grid
+      "w8.zero3.grid.tp3", "w6.ddp.grid.cp4", "w8.zero2.grid.ep3", "w8.zero3.grid.tp0", "w8.zero1.grid.pp-1",
+      "w8.zero3.grid.tp2.etp2.order=cp-ep-dp-pp", "w8.zero2.grid.cp2.order=tp-dp-pp", "w8.zero3.grid.order=tp-cp-ep-pp",
+      "w8.zero3.grid.order=tp-tp-dp-pp", "w8.zero3.grid.order=tp-cp-ep-dp-xp", "w8.zero3.grid.tp2.pp2.order=tp-pp-dp",
+      "w8.zero3.grid.ep2.pp2.order=ep-pp-dp",
+      // HSDP
+      "w8.zero3.n0", "w8.zero3.n-2", "w8.ddp.n3", "w3.zero3.n2", "w6.zero2.n4", "w8.zero3.n8.tp2.etp2",
+      "w8.zero3.n3.grid", "w8.zero3.n4.ep4.experts", "w6.zero3.n3.ep3.experts", "w8.ddp.n2.hfsdp", "w8.zero1.n2.hfsdp",
+      "w8.zero2.n2.hfsdp", "w8.zero3.hfsdp", "w4.zero3.hfsdp.grid",
+      // twins that are not the reducing group
+      "w8.zero3.twin=permuted", "w2.zero1.twin=permuted", "w8.zero3.twin=short", "w3.zero3.twin=short",
+      "w8.zero3.n2.twin=full_span", "w6.zero3.n3.hfsdp.twin=full_span",
+      "w8.zero3.twin=default_order.tp2.pp2.etp2.order=tp-pp-dp", "w8.zero2.twin=default_order.tp2.etp2.order=dp-tp",
+      "w8.zero3.twin=permuted.ep2.experts", "w8.zero3.n2.twin=full_span.ep2.experts",
+  });
+}
+
+std::vector<Case> SharedWorldCases() {
+  return FromIds({
+      "w8.zero3.name=policy.n2.twin.adamw+zero2.name=value.tp2.etp2+ddp.name=reference.do=ee",
+      "w8.zero3.name=policy.twin.grid.tp2.etp2+zero3.name=value.twin.grid.cp2.order=dp-cp-tp.k2",
+      "w8.zero3.name=policy.span4.adamw+zero3.name=value.at4",
+      "w8.zero3.name=policy.grid.span4+zero2.name=value.grid.at4.tp2.etp2",
+      "w8.zero3.name=policy.span6+zero1.name=value.at2.k2.do=tettt",
+      "w8.zero3.name=policy.n2.hfsdp+zero3.name=value.n4+zero3.name=reference.bf16.do=eee",
+      "w8.zero3.name=policy.pp2.do=ttsrlt+ddp.name=value.ep2.experts",
+      "w4.zero3.name=policy+zero3.name=value.twin",
+      "w6.zero3.name=policy.n2.twin+zero2.name=value.tp2.etp2.order=dp-tp+ddp.name=reference.at3.do=ee",
+      "w3.zero3.name=policy.tied+zero1.name=value.span2",
+      "w5.zero3.name=policy+zero3.name=value.at1.twin",
+      "w16.zero3.name=policy.n4.twin+zero3.name=value.tp2.pp2.etp2+zero2.name=reference.cp2.do=eee",
+      "w16.zero3.name=policy.span8+zero3.name=value.at8.n2.hfsdp",
+  });
+}
+
+std::vector<Case> NamedCases() {
+  return FromIds({
+      // the grids of the published examples, where etp differs from tp and no expert runs
+      "w8.zero3.tp2.ep2.pp2", "w8.zero3.tp2.ep2.pp2.grid", "w16.zero3.tp2.cp2.ep4", "w16.zero3.tp2.cp2.ep4.grid",
+      "w8.zero3.n2.twin.ep2", "w16.zero3.n2.twin.tp2", "w16.zero3.n2.twin.grid.tp2.etp2",
+      "w8.zero3.twin.tp2.pp2.etp2.order=tp-pp-dp", "w8.zero3.twin.grid.tp2.pp2.etp2.order=tp-pp-dp",
+      // experts that share no parameter, one that all share
+      "w8.zero3.ep8.experts.twin", "w8.zero3.experts", "w8.zero2.ep4.experts.avg", "w6.zero3.ep2.experts.avg.k2",
+      "w6.zero3.ep3.experts", "w8.zero3.n2.hfsdp.ep4.experts.twin",
+      // worlds of one rank, groups of one rank with several microbatches
+      "w1.zero3.k3.twin", "w1.ddp", "w8.zero2.tp8.etp8.k3", "w8.zero3.n8.twin", "w8.zero3.n8.hfsdp.k2",
+      // divisors that are no power of two
+      "w3.zero3.k3", "w6.zero3.k3.seq4", "w9.zero2", "w9.zero3.n3.twin", "w11.zero3", "w5.zero3.pertoken.k2", "w12.zero3.n3.hfsdp.k2",
+      "w16.zero3.k3.seq4",
+      // parameters smaller than the world; everything outside units
+      "w16.zero3.odd.bias", "w16.zero1.odd.bias.units=none.bs50", "w8.zero3.units=none.bs1",
+      // many steps, several saves
+      "w4.zero3.n2.twin.adamw.do=tttetsttltrlttt", "w4.zero2.adamw.do=setsltrlt", "w8.zero3.layers4.pf9000.recompute",
+      "w8.zero3.layers1", "w2.zero3.seq32.layers4.twin", "w32.zero3.n4.twin.seq4", "w24.zero3.n2.seq4",
+  });
+}
+
+}  // namespace shardproof

@@ -1,0 +1,144 @@
+#include "conformance/cases/profiles.h"
+
+#include <set>
+#include <stdexcept>
+
+#include "conformance/cases/space.h"
+
+namespace shardproof {
+namespace {
+
+// Collects cases that are not there yet.
+class CaseList {
+ public:
+  void Add(const Case& c) {
+    if (ids_.insert(Id(c)).second) cases_.push_back(c);
+  }
+  void Add(const std::vector<Case>& cases) {
+    for (const Case& c : cases) Add(c);
+  }
+  void AddUpTo(int32_t world, const std::vector<Case>& cases) {
+    for (const Case& c : cases) {
+      if (c.world <= world) Add(c);
+    }
+  }
+  void AddArray(const CaseSpace& space, const CoveringOptions& options, uint64_t data_seed) {
+    for (const CoveringRow& row : CoveringArray(space.problem(), options)) Add(space.Make(row, data_seed));
+  }
+  std::vector<Case> Take() { return std::move(cases_); }
+
+ private:
+  std::set<std::string> ids_;
+  std::vector<Case> cases_;
+};
+
+// The knobs that decide which collectives run, in which order and on which group.
+std::vector<int> CollectiveFactors(const CaseSpace& space) {
+  std::vector<int> factors;
+  for (const char* name : {"strategy", "outer_strategy", "num_optimizer_instances", "microbatches", "twin",
+                           "groups_from_grid", "experts", "recompute", "units", "unused", "tied", "overlap_grad_reduce",
+                           "overlap_param_gather", "average_in_collective", "prefetch_limit_bytes", "frozen"}) {
+    factors.push_back(space.FactorIndex(name));
+  }
+  return factors;
+}
+
+std::vector<Case> Smoke() {
+  std::vector<Case> cases;
+  for (const char* id : {"w2.ddp", "w4.zero1.k2", "w3.zero2.k2.tied", "w4.zero3.twin.adamw", "w8.zero3.n2.twin.k2.recompute",
+                         "w8.zero3.n2.hfsdp.bf16", "w8.zero3.tp2.pp2.etp2.grid.order=tp-pp-dp.twin", "w4.zero3.ep2.experts",
+                         "w4.zero3.do=ttsrlt", "w8.zero3.twin=permuted", "w8.zero2.n2.hfsdp",
+                         "w4.zero3.name=policy.n2+zero2.name=value.tp2.etp2"}) {
+    cases.push_back(ParseId(id));
+  }
+  return cases;
+}
+
+std::vector<Case> SimCore(uint64_t seed) {
+  const CaseSpace space(SpaceWorlds("sim"));
+  CaseList list;
+  list.Add(Smoke());
+  list.Add(NamedCases());
+  list.Add(SharedWorldCases());
+  list.Add(IllegalCases());
+  list.AddArray(space, {2, seed, {}, 30}, seed);
+  list.AddArray(space, {2, seed + 1, {}, 30}, seed);  // the same pairs in other company
+  list.AddArray(space, {3, seed, CollectiveFactors(space), 20}, seed);
+  return list.Take();
+}
+
+std::vector<Case> SimFull(uint64_t seed) {
+  CaseList list;
+  list.Add(SimCore(seed));
+  list.AddArray(CaseSpace(SpaceWorlds("sim")), {3, seed + 1, {}, 4}, seed);
+  return list.Take();
+}
+
+std::vector<Case> MpiCore(uint64_t seed) {
+  CaseList list;
+  list.Add(Smoke());
+  list.AddArray(CaseSpace({8}), {2, seed, {}, 30}, seed);
+  // Worlds that are no power of two: every pair of the knobs that decide which collectives run.
+  const CaseSpace odd({3, 5, 6});
+  std::vector<int> factors = CollectiveFactors(odd);
+  factors.push_back(odd.FactorIndex("world"));
+  list.AddArray(odd, {2, seed + 1, factors, 30}, seed);
+  for (const char* id : {"w8.strategy=zero9", "w8.zero3.k0", "w8.ddp.avg.pertoken", "w8.zero3.grid.tp3", "w8.ddp.n3",
+                         "w8.zero3.hfsdp", "w8.zero3.n2.twin=full_span", "w6.zero2.n4"}) {
+    list.Add(ParseId(id));
+  }
+  const std::vector<Case> shared = SharedWorldCases();
+  list.AddUpTo(8, {shared.begin(), shared.begin() + 5});
+  return list.Take();
+}
+
+std::vector<Case> MpiFull(uint64_t seed) {
+  CaseList list;
+  list.Add(MpiCore(seed));
+  list.AddUpTo(8, NamedCases());
+  list.AddUpTo(8, SharedWorldCases());
+  list.AddUpTo(8, IllegalCases());
+  list.AddArray(CaseSpace(SpaceWorlds("mpi")), {3, seed + 1, {}, 4}, seed);
+  return list.Take();
+}
+
+}  // namespace
+
+std::vector<int32_t> SpaceWorlds(const std::string& fabric) {
+  if (fabric == "mpi") return {1, 2, 3, 4, 5, 6, 8};
+  return {1, 2, 3, 4, 5, 6, 8, 16};
+}
+
+std::vector<Case> Profile(const std::string& name, const std::string& fabric, uint64_t seed) {
+  if (fabric != "sim" && fabric != "mpi") throw std::invalid_argument("fabric " + fabric + ": use sim or mpi");
+  const bool sim = fabric == "sim";
+  if (name == "smoke") return Smoke();
+  if (name == "core") return sim ? SimCore(seed) : MpiCore(seed);
+  if (name == "full") return sim ? SimFull(seed) : MpiFull(seed);
+  throw std::invalid_argument("profile " + name + ": use smoke, core or full");
+}
+
+CoverageReport Coverage(const std::vector<Case>& cases, int t, const std::vector<int32_t>& worlds) {
+  const CaseSpace space(worlds);
+  CoverageReport report;
+  std::vector<CoveringRow> rows;
+  for (const Case& c : cases) {
+    ++report.cases;
+    ++(c.illegal.empty() ? report.legal : report.illegal);
+    if (c.instances.size() > 1) ++report.shared_world;
+    if (c.illegal.empty() && c.instances.size() == 1) rows.push_back(space.RowOf(c));
+  }
+  report.count = CountCoverage(space.problem(), rows, t);
+  return report;
+}
+
+std::string CoverageReport::Text() const {
+  std::string text = count.strength == 2 ? "pairs" : "triples";
+  text += " of knob values: " + std::to_string(count.covered) + "/" + std::to_string(count.possible) +
+          " of the possible, " + std::to_string(count.impossible) + " impossible; " + std::to_string(cases) + " cases (" +
+          std::to_string(illegal) + " illegal, " + std::to_string(shared_world) + " with several engines)";
+  for (const std::string& one : count.missing) text += "\n  not covered: " + one;
+  return text;
+}
+
+}  // namespace shardproof
