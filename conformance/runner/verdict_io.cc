@@ -1,0 +1,91 @@
+#include "conformance/runner/verdict_io.h"
+
+#include <charconv>
+#include <stdexcept>
+
+namespace shardproof {
+
+namespace {
+
+// Length-prefixed fields: "5:hello". Numbers are fields too.
+class Out {
+ public:
+  void Put(const std::string& field) { text_ += std::to_string(field.size()) + ":" + field; }
+  void Put(int64_t number) { Put(std::to_string(number)); }
+  std::string Take() { return std::move(text_); }
+
+ private:
+  std::string text_;
+};
+
+class In {
+ public:
+  explicit In(const std::string& text) : text_(text) {}
+  std::string Text() {
+    const size_t colon = text_.find(':', at_);
+    size_t length = 0;
+    const char* end = text_.data() + (colon == std::string::npos ? at_ : colon);
+    const auto parsed = std::from_chars(text_.data() + at_, end, length);
+    if (colon == std::string::npos || parsed.ptr != end || colon + 1 + length > text_.size()) {
+      throw std::runtime_error("a verdict arrived incomplete");
+    }
+    at_ = colon + 1 + length;
+    return text_.substr(colon + 1, length);
+  }
+  int64_t Number() { return std::stoll(Text()); }
+
+ private:
+  const std::string& text_;
+  size_t at_ = 0;
+};
+
+}  // namespace
+
+std::string PackVerdict(const Verdict& verdict) {
+  Out out;
+  out.Put(static_cast<int64_t>(verdict.outcome));
+  out.Put(verdict.reason);
+  out.Put(static_cast<int64_t>(verdict.result.findings.size()));
+  for (const Finding& f : verdict.result.findings) {
+    out.Put(f.requirement);
+    out.Put(f.rank);
+    out.Put(f.event);
+    out.Put(f.step);
+    for (const std::string* text : {&f.stream, &f.operation, &f.expected, &f.seen, &f.message}) out.Put(*text);
+  }
+  out.Put(static_cast<int64_t>(verdict.result.judged.size()));
+  for (const std::string& id : verdict.result.judged) out.Put(id);
+  out.Put(static_cast<int64_t>(verdict.result.not_checkable.size()));
+  for (const NotCheckable& row : verdict.result.not_checkable) {
+    out.Put(row.requirement);
+    out.Put(row.why);
+  }
+  out.Put(static_cast<int64_t>(verdict.result.notes.size()));
+  for (const std::string& note : verdict.result.notes) out.Put(note);
+  return out.Take();
+}
+
+Verdict UnpackVerdict(const std::string& packed) {
+  In in(packed);
+  Verdict verdict;
+  verdict.outcome = static_cast<Outcome>(in.Number());
+  verdict.reason = in.Text();
+  for (int64_t n = in.Number(); n > 0; --n) {
+    Finding& f = verdict.result.findings.emplace_back();
+    f.requirement = in.Text();
+    f.rank = static_cast<int>(in.Number());
+    f.event = in.Number();
+    f.step = static_cast<int>(in.Number());
+    for (std::string* text : {&f.stream, &f.operation, &f.expected, &f.seen, &f.message}) *text = in.Text();
+  }
+  for (int64_t n = in.Number(); n > 0; --n) verdict.result.judged.insert(in.Text());
+  for (int64_t n = in.Number(); n > 0; --n) {
+    NotCheckable& row = verdict.result.not_checkable.emplace_back();
+    row.requirement = in.Text();
+    row.why = in.Text();
+  }
+  for (int64_t n = in.Number(); n > 0; --n) verdict.result.notes.push_back(in.Text());
+  return verdict;
+}
+
+}  // namespace shardproof
