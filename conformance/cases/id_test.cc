@@ -1,0 +1,115 @@
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "conformance/cases/case.h"
+#include "conformance/cases/profiles.h"
+#include "conformance/cases/space.h"
+
+namespace shardproof {
+namespace {
+
+std::string ErrorOf(const std::string& id) {
+  try {
+    ParseId(id);
+  } catch (const std::invalid_argument& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(IdTest, DefaultsDoNotAppear) {
+  Case c;
+  Derive(c);
+  EXPECT_EQ(Id(c), "w8.ddp");
+}
+
+TEST(IdTest, TokensHaveOneOrder) { EXPECT_EQ(Id(ParseId("w8.adamw.k3.zero3.twin.n2")), "w8.zero3.n2.twin.k3.adamw"); }
+
+TEST(IdTest, RandomCasesReadBackAsTheyWere) {
+  const CaseSpace space({1, 2, 3, 4, 5, 6, 8, 16});
+  std::set<std::string> ids;
+  std::vector<Case> cases;
+  for (uint64_t seed = 0; seed < 2000; ++seed) {
+    const Case c = space.Make(RandomRow(space.problem(), seed), seed % 7);
+    ASSERT_EQ(ParseId(Id(c)), c) << Id(c);
+    if (ids.insert(Id(c)).second) cases.push_back(c);
+  }
+  for (size_t i = 1; i < cases.size(); ++i) ASSERT_NE(cases[i - 1], cases[i]);
+  EXPECT_GT(cases.size(), 1990u);
+}
+
+TEST(IdTest, EveryFieldIsPartOfTheId) {
+  Case c;
+  InstanceSpec& spec = c.instances[0];
+  c.world = 16;
+  c.seed = 99;
+  spec.name = "policy";
+  spec.tp = spec.cp = spec.ep = spec.etp = 2;
+  spec.order = "tp-cp-pp-ep-dp";
+  spec.grid = true;
+  spec.twin = "given";
+  spec.model.layers = 3;
+  spec.model.vocab = spec.model.ffn = 16;
+  spec.model.width = 32;
+  spec.model.heads = 4;
+  spec.model.sequence = 1;
+  spec.model.tied = spec.model.biases = spec.model.odd_sizes = spec.model.root_param = spec.model.reused = true;
+  spec.model.frozen = "norms";
+  spec.model.unused = "rank";
+  spec.model.experts = true;
+  spec.model.quantised = false;
+  spec.strategy = "optim_grads";
+  spec.microbatches = 3;
+  spec.overlap_grad_reduce = spec.overlap_param_gather = spec.per_token_loss = true;
+  spec.param_dtype = spec.grad_comm_dtype = spec.main_grads_dtype = "bf16";
+  spec.bucket_size = 77;
+  spec.prefetch_limit_bytes = 4000;
+  spec.units = "";
+  spec.recompute = spec.grad_norm = spec.check_for_nan = true;
+  spec.optimizer = "adamw";
+  spec.lr = 1e-5;
+  spec.weight_decay = 0.125;
+  spec.clip_grad = 1e20;
+  spec.device_memory_bytes = 1 << 30;
+  spec.script = "tsttlrte";
+  Derive(c);
+  ASSERT_EQ(c.illegal, "");
+  EXPECT_EQ(ParseId(Id(c)), c) << Id(c);
+  EXPECT_EQ(Id(c),
+            "w16.s99.zero2.name=policy.twin.grid.tp2.cp2.ep2.etp2.order=tp-cp-pp-ep-dp.k3.ogr.opg.pertoken.bf16.wire16."
+            "acc16.bs77.pf4000.units=none.recompute.adamw.lr1e-05.wd0p125.clip1e20.norm.nan.mem1073741824.do=tsttlrte."
+            "layers3.vocab16.width32.heads4.ffn16.seq1.tied.bias.odd.root.reused.frozen=norms.unused=rank.experts.raw");
+}
+
+TEST(IdTest, WrittenCasesReadBackAsTheyWere) {
+  for (const std::vector<Case>& cases : {IllegalCases(), SharedWorldCases(), NamedCases()}) {
+    for (const Case& c : cases) EXPECT_EQ(ParseId(Id(c)), c) << Id(c);
+  }
+}
+
+TEST(IdTest, InstancesAreJoinedByPlus) {
+  const Case c = ParseId("w8.zero3.name=policy+ddp.name=value.at4");
+  ASSERT_EQ(c.instances.size(), 2u);
+  EXPECT_EQ(c.instances[0].span, 8);
+  EXPECT_EQ(c.instances[1].offset, 4);
+  EXPECT_EQ(c.instances[1].span, 4);
+  EXPECT_NE(c.instances[0].model.seed, c.instances[1].model.seed);
+}
+
+TEST(IdTest, UnknownTokenIsNamed) {
+  EXPECT_NE(ErrorOf("w8.zero3.frob").find("'frob' is not known"), std::string::npos);
+  EXPECT_NE(ErrorOf("w8.zero3.k").find("'k' is not known"), std::string::npos);
+  EXPECT_NE(ErrorOf("w8.zero3.k03").find("'k03' is not known"), std::string::npos);
+  EXPECT_NE(ErrorOf("w8.zero3..tied").find("'' is not known"), std::string::npos);
+}
+
+TEST(IdTest, RepeatedFieldIsRefused) {
+  EXPECT_NE(ErrorOf("w8.zero3.k2.k3").find("said before"), std::string::npos);
+  EXPECT_NE(ErrorOf("w8.zero3.zero2").find("said before"), std::string::npos);
+}
+
+TEST(IdTest, StrategyMustBeSaid) { EXPECT_NE(ErrorOf("w8.k2").find("names no strategy"), std::string::npos); }
+
+}  // namespace
+}  // namespace shardproof
