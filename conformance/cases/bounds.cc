@@ -20,16 +20,18 @@ bool NeedsNarrow(const InstanceSpec& spec) {
 
 std::string BoundProblem(const InstanceSpec& spec) {
   const int64_t odd = OddDivisor(spec);
-  // k * R * fl(1/R) == k for every exact k only for some odd R: 7, 13 and 15 fail, and larger ones are not needed.
+  // k * R * fl(1/R) == k for every exact k only for some odd R: 7, 13 and 15 fail, and larger ones
+  // are not needed.
   if (odd != 1 && odd != 3 && odd != 5 && odd != 9 && odd != 11) {
-    return "the gradient divisor " + std::to_string(GradDivisor(spec)) + " has the odd part " + std::to_string(odd) +
-           "; exact results need 1, 3, 5, 9 or 11";
+    return "the gradient divisor " + std::to_string(GradDivisor(spec)) + " has the odd part " +
+           std::to_string(odd) + "; exact results need 1, 3, 5, 9 or 11";
   }
   const int64_t sum = TokensPerStep(spec) * Uses(spec.model) * odd;
   const int64_t limit = NeedsNarrow(spec) ? 256 : ((int64_t{1} << 24) - 1) / (127 * 127);
   if (sum <= limit) return "";
-  return std::to_string(TokensPerStep(spec)) + " tokens in a step, times uses and odd divisor: " + std::to_string(sum) +
-         " exceeds " + std::to_string(limit) + (NeedsNarrow(spec) ? " (bf16 gradients)" : "") +
+  return std::to_string(TokensPerStep(spec)) +
+         " tokens in a step, times uses and odd divisor: " + std::to_string(sum) + " exceeds " +
+         std::to_string(limit) + (NeedsNarrow(spec) ? " (bf16 gradients)" : "") +
          "; use fewer ranks, microbatches or a shorter sequence";
 }
 

@@ -1,7 +1,8 @@
 // bounds.h: can this instance's gradients be compared bit for bit?
 //
-// The sums of the quantised model are exact in any order while they stay below a bound that falls with the tokens of
-// a step; the odd part of the gradient divisor costs bits too (conformance/model/NUMERICS.md).
+// The sums of the quantised model are exact in any order while they stay below a bound that falls
+// with the tokens of a step; the odd part of the gradient divisor costs bits too
+// (conformance/model/NUMERICS.md).
 #pragma once
 #include <cstdint>
 #include <string>

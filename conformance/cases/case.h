@@ -1,8 +1,9 @@
 // case.h: what is one thing that the suite asks an engine to do?
 //
-// A case is a world size and one or more engine instances, each with a grid of ranks, a model, feature knobs and a
-// script of entry calls. Its id is short, readable and complete: Parse(Id(c)) == c, so a case can always be run
-// again by its id. Fields at their defaults do not appear in the id.
+// A case is a world size and one or more engine instances, each with a grid of ranks, a model,
+// feature knobs and a script of entry calls. Its id is short, readable and complete: Parse(Id(c))
+// == c, so a case can always be run again by its id. Fields at their defaults do not appear in the
+// id.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -13,7 +14,8 @@
 
 namespace shardproof {
 
-// One engine in the world. Ranks [offset, offset + span) are its grid; others are in none of its groups.
+// One engine in the world. Ranks [offset, offset + span) are its grid; others are in none of its
+// groups.
 struct InstanceSpec {
   std::string name = "engine";
 
@@ -21,10 +23,12 @@ struct InstanceSpec {
   int32_t tp = 1, cp = 1, ep = 1, pp = 1, etp = 1;
   std::string order = "tp-cp-ep-dp-pp";
   int32_t offset = 0;
-  int32_t span = 0;          // 0: all ranks of the world from offset on
-  int32_t outer = 1;         // num_optimizer_instances: outer data-parallel size of HSDP
-  bool grid = false;         // the engine builds its groups itself from "world" (else: explicit collection)
-  std::string twin = "none"; // none; given: right twins; or an illegal one: permuted, default_order, full_span, short
+  int32_t span = 0;   // 0: all ranks of the world from offset on
+  int32_t outer = 1;  // num_optimizer_instances: outer data-parallel size of HSDP
+  bool grid =
+      false;  // the engine builds its groups itself from "world" (else: explicit collection)
+  std::string twin = "none";  // none; given: right twins; or an illegal one: permuted,
+                              // default_order, full_span, short
 
   // --- model (its ep, d_odd, bf16_params, narrow and seed are derived from the rest: see Derive)
   ModelConfig model;
@@ -39,18 +43,20 @@ struct InstanceSpec {
   std::string param_dtype = "fp32";       // bf16
   std::string grad_comm_dtype = "fp32";   // bf16: the wire of gradient reductions
   std::string main_grads_dtype = "fp32";  // bf16: where gradients are accumulated
-  int64_t bucket_size = 0;                // elements; non-unit buckets are cut at this size; 0: one bucket
-  int64_t prefetch_limit_bytes = -1;      // gathered ahead of need, in bytes; 0: no prefetch; -1: not set (one unit)
-  std::string units = "TransformerLayer"; // module types that are FSDP units, comma-separated; "" none
-  bool recompute = false;                 // layers are recomputed in backward
-  std::string optimizer = "sgd";          // adamw
+  int64_t bucket_size = 0;  // elements; non-unit buckets are cut at this size; 0: one bucket
+  int64_t prefetch_limit_bytes =
+      -1;  // gathered ahead of need, in bytes; 0: no prefetch; -1: not set (one unit)
+  std::string units =
+      "TransformerLayer";         // module types that are FSDP units, comma-separated; "" none
+  bool recompute = false;         // layers are recomputed in backward
+  std::string optimizer = "sgd";  // adamw
   double lr = 0.015625, weight_decay = 0;
-  double clip_grad = 0;                   // maximal global norm; 0: no clipping
-  bool grad_norm = false;                 // publish GRAD_NORM every step (implied by clip_grad)
+  double clip_grad = 0;    // maximal global norm; 0: no clipping
+  bool grad_norm = false;  // publish GRAD_NORM every step (implied by clip_grad)
   bool check_for_nan = false;
-  int64_t device_memory_bytes = 0;        // 0: no limit
-  // Entry calls in order: t train_step, e eval_step, s save, l load (the latest folder), r destroy and create again.
-  // Steps count the t's. No barrier stands between calls.
+  int64_t device_memory_bytes = 0;  // 0: no limit
+  // Entry calls in order: t train_step, e eval_step, s save, l load (the latest folder), r destroy
+  // and create again. Steps count the t's. No barrier stands between calls.
   std::string script = "ttt";
 
   bool operator==(const InstanceSpec&) const = default;
@@ -60,16 +66,17 @@ struct Case {
   int32_t world = 8;
   uint64_t seed = 1;
   std::vector<InstanceSpec> instances{InstanceSpec{}};
-  // Not empty: the combination is illegal for this reason and every rank must answer SPF_REJECTED from create,
-  // before any collective. Computed by Derive, not part of the id.
+  // Not empty: the combination is illegal for this reason and every rank must answer SPF_REJECTED
+  // from create, before any collective. Computed by Derive, not part of the id.
   std::string illegal;
 
   bool operator==(const Case&) const = default;
 };
 
-// Fills what follows from other fields (model.ep, model.d_odd, model.bf16_params, model.narrow, model.seed, span,
-// illegal). Throws std::invalid_argument, naming field and value, for what no engine could be asked (a span larger
-// than the world, an exactness bound that does not hold, a script with unknown letters).
+// Fills what follows from other fields (model.ep, model.d_odd, model.bf16_params, model.narrow,
+// model.seed, span, illegal). Throws std::invalid_argument, naming field and value, for what no
+// engine could be asked (a span larger than the world, an exactness bound that does not hold, a
+// script with unknown letters).
 void Derive(Case& c);
 
 std::string Id(const Case& c);
@@ -78,10 +85,11 @@ Case ParseId(const std::string& id);
 
 // ---- what an instance's grid says, in closed form (requirements PG-*); ranks are world ranks
 
-int32_t DpCpSize(const InstanceSpec& spec);   // dp * cp
-// Named groups of this instance: every list of every family, in canonical order of creation. Families: dp_cp, dp, cp,
-// tp, pp, ep, expt_dp, expt_tp; with outer > 1 also intra_dp_cp, inter_dp_cp, intra_expt_dp, inter_expt_dp; with a
-// twin also dp_cp_ag and (experts) expt_dp_ag, as spec.twin says (right or wrong).
+int32_t DpCpSize(const InstanceSpec& spec);  // dp * cp
+// Named groups of this instance: every list of every family, in canonical order of creation.
+// Families: dp_cp, dp, cp, tp, pp, ep, expt_dp, expt_tp; with outer > 1 also intra_dp_cp,
+// inter_dp_cp, intra_expt_dp, inter_expt_dp; with a twin also dp_cp_ag and (experts) expt_dp_ag, as
+// spec.twin says (right or wrong).
 struct GroupFamily {
   std::string name;
   std::vector<std::vector<int32_t>> lists;
@@ -92,20 +100,21 @@ int32_t IndexIn(const GroupFamily& family, int32_t world_rank, const std::vector
 
 // ---- what the engine sees
 
-// Knobs that are set for this instance, by name: the two contract knobs (microbatches, lr) always, every other only
-// when it differs from its default. abi/KNOBS.md lists them with their meaning. A grid over all of the world needs no
-// rank_span; with world = 0 it is always set.
+// Knobs that are set for this instance, by name: the two contract knobs (microbatches, lr) always,
+// every other only when it differs from its default. abi/KNOBS.md lists them with their meaning. A
+// grid over all of the world needs no rank_span; with world = 0 it is always set.
 std::map<std::string, std::string> Knobs(const InstanceSpec& spec, int32_t world = 0);
 
-// The script as entry calls, create first. Steps count train steps; load restores the count that was saved, create
-// sets it to 0. eval's step is the number of train steps so far.
+// The script as entry calls, create first. Steps count train steps; load restores the count that
+// was saved, create sets it to 0. eval's step is the number of train steps so far.
 struct ScriptCall {
-  char letter = 'c';   // c t e s l ; r becomes two calls: d (destroy) and c
+  char letter = 'c';  // c t e s l ; r becomes two calls: d (destroy) and c
   int64_t step = -1;
 };
 std::vector<ScriptCall> ExpandScript(const std::string& script);
 
-// Divisor of the summed gradient: dp_cp * microbatches, or with per_token_loss the number of tokens of the step.
+// Divisor of the summed gradient: dp_cp * microbatches, or with per_token_loss the number of tokens
+// of the step.
 int64_t GradDivisor(const InstanceSpec& spec);
 int64_t TokensPerStep(const InstanceSpec& spec);
 

@@ -8,12 +8,15 @@
 namespace shardproof {
 namespace {
 
-// Which value tuples of a few factors occur in their relations: one bit vector per subset of one relation, memorised.
+// Which value tuples of a few factors occur in their relations: one bit vector per subset of one
+// relation, memorised.
 class Projections {
  public:
-  explicit Projections(const CoveringProblem& problem) : problem_(problem), relation_(problem.factors.size(), -1) {
+  explicit Projections(const CoveringProblem& problem)
+      : problem_(problem), relation_(problem.factors.size(), -1) {
     for (size_t r = 0; r < problem.relations.size(); ++r) {
-      for (int factor : problem.relations[r].factors) relation_[static_cast<size_t>(factor)] = static_cast<int>(r);
+      for (int factor : problem.relations[r].factors)
+        relation_[static_cast<size_t>(factor)] = static_cast<int>(r);
     }
   }
 
@@ -35,7 +38,8 @@ class Projections {
   size_t Mixed(const std::vector<int>& factors, const std::vector<int>& values) const {
     size_t index = 0;
     for (size_t i = 0; i < factors.size(); ++i) {
-      index = index * problem_.factors[static_cast<size_t>(factors[i])].values.size() + static_cast<size_t>(values[i]);
+      index = index * problem_.factors[static_cast<size_t>(factors[i])].values.size() +
+              static_cast<size_t>(values[i]);
     }
     return index;
   }
@@ -49,8 +53,9 @@ class Projections {
     const Relation& relation = problem_.relations[static_cast<size_t>(relation_index)];
     std::vector<size_t> columns;
     for (int factor : factors) {
-      columns.push_back(static_cast<size_t>(
-          std::find(relation.factors.begin(), relation.factors.end(), factor) - relation.factors.begin()));
+      columns.push_back(
+          static_cast<size_t>(std::find(relation.factors.begin(), relation.factors.end(), factor) -
+                              relation.factors.begin()));
     }
     std::vector<int> values(factors.size());
     for (const std::vector<uint8_t>& tuple : relation.tuples) {
@@ -67,7 +72,8 @@ class Projections {
 
 }  // namespace
 
-CombinationTable::CombinationTable(const CoveringProblem& problem, int strength, std::vector<int> focus)
+CombinationTable::CombinationTable(const CoveringProblem& problem, int strength,
+                                   std::vector<int> focus)
     : strength_(strength) {
   if (strength != 2 && strength != 3) throw std::invalid_argument("covering strength is 2 or 3");
   for (const Factor& factor : problem.factors) sizes_.push_back(factor.values.size());
@@ -87,12 +93,14 @@ void CombinationTable::AddSets(const std::vector<int>& focus) {
   const auto add = [&](int a, int b, int c) {
     set_of_[SetOf(a, b, c)] = static_cast<int32_t>(sets_.size());
     sets_.push_back({a, b, c, base});
-    base += sizes_[static_cast<size_t>(a)] * sizes_[static_cast<size_t>(b)] * (c < 0 ? 1 : sizes_[static_cast<size_t>(c)]);
+    base += sizes_[static_cast<size_t>(a)] * sizes_[static_cast<size_t>(b)] *
+            (c < 0 ? 1 : sizes_[static_cast<size_t>(c)]);
   };
   for (size_t i = 0; i < focus.size(); ++i) {
     for (size_t j = i + 1; j < focus.size(); ++j) {
       if (strength_ == 2) add(focus[i], focus[j], -1);
-      for (size_t k = j + 1; strength_ == 3 && k < focus.size(); ++k) add(focus[i], focus[j], focus[k]);
+      for (size_t k = j + 1; strength_ == 3 && k < focus.size(); ++k)
+        add(focus[i], focus[j], focus[k]);
     }
   }
   state_.assign(base, kImpossible);
@@ -110,13 +118,16 @@ void CombinationTable::MarkPossible(const CoveringProblem& problem) {
 
 size_t CombinationTable::SetOf(int a, int b, int c) const {
   const size_t n = sizes_.size();
-  return (static_cast<size_t>(a) * n + static_cast<size_t>(b)) * (n + 1) + static_cast<size_t>(c + 1);
+  return (static_cast<size_t>(a) * n + static_cast<size_t>(b)) * (n + 1) +
+         static_cast<size_t>(c + 1);
 }
 
 size_t CombinationTable::Index(int a, int b, int c, const CoveringRow& row) const {
   const int32_t set = set_of_[SetOf(a, b, c)];
   if (set < 0) return state_.size();
-  const auto value = [&row](int factor) { return static_cast<size_t>(row[static_cast<size_t>(factor)]); };
+  const auto value = [&row](int factor) {
+    return static_cast<size_t>(row[static_cast<size_t>(factor)]);
+  };
   size_t index = value(a) * sizes_[static_cast<size_t>(b)] + value(b);
   if (c >= 0) index = index * sizes_[static_cast<size_t>(c)] + value(c);
   return sets_[static_cast<size_t>(set)].base + index;
@@ -131,7 +142,8 @@ bool CombinationTable::Known(size_t set, const CoveringRow& row) const {
 int64_t CombinationTable::Closes(const CoveringRow& row) const {
   int64_t closes = 0;
   for (size_t set = 0; set < sets_.size(); ++set) {
-    if (Known(set, row) && state_[Index(sets_[set].a, sets_[set].b, sets_[set].c, row)] == kOpen) ++closes;
+    if (Known(set, row) && state_[Index(sets_[set].a, sets_[set].b, sets_[set].c, row)] == kOpen)
+      ++closes;
   }
   return closes;
 }
@@ -147,7 +159,8 @@ int64_t CombinationTable::Cover(const CoveringRow& row) {
   return closed;
 }
 
-int64_t CombinationTable::Gain(const CoveringRow& row, const std::vector<int>& fixed, int factor, int value) const {
+int64_t CombinationTable::Gain(const CoveringRow& row, const std::vector<int>& fixed, int factor,
+                               int value) const {
   CoveringRow with = row;
   with[static_cast<size_t>(factor)] = value;
   int64_t gain = 0;
@@ -170,8 +183,9 @@ int64_t CombinationTable::Gain(const CoveringRow& row, const std::vector<int>& f
 }
 
 Combination CombinationTable::At(size_t index) const {
-  const auto after = std::upper_bound(sets_.begin(), sets_.end(), index,
-                                      [](size_t at, const FactorSet& set) { return at < set.base; });
+  const auto after =
+      std::upper_bound(sets_.begin(), sets_.end(), index,
+                       [](size_t at, const FactorSet& set) { return at < set.base; });
   const FactorSet& set = *(after - 1);
   size_t rest = index - set.base;
   Combination combination{{set.a, set.b}, {0, 0}};

@@ -1,4 +1,5 @@
-// combinations.h: which combinations of t values are there, which are possible, and which are still open?
+// combinations.h: which combinations of t values are there, which are possible, and which are still
+// open?
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -23,12 +24,13 @@ class CombinationTable {
   int64_t impossible() const { return static_cast<int64_t>(state_.size()) - possible_; }
   int64_t open() const { return open_; }
 
-  // Marks what the row covers; answers how many were open. Factors with value -1 cover nothing, nor do combinations
-  // that the relations exclude.
+  // Marks what the row covers; answers how many were open. Factors with value -1 cover nothing, nor
+  // do combinations that the relations exclude.
   int64_t Cover(const CoveringRow& row);
   // How many open combinations the row would close.
   int64_t Closes(const CoveringRow& row) const;
-  // How many open combinations would be closed by giving `factor` this value, given the factors that are fixed.
+  // How many open combinations would be closed by giving `factor` this value, given the factors
+  // that are fixed.
   int64_t Gain(const CoveringRow& row, const std::vector<int>& fixed, int factor, int value) const;
 
   // The first open combination at or after a position, wrapping around. REQUIRES: open() > 0.
@@ -51,9 +53,9 @@ class CombinationTable {
   };
 
   int strength_;
-  std::vector<size_t> sizes_;                 // values by factor
-  std::vector<FactorSet> sets_;               // ascending base
-  std::vector<int32_t> set_of_;               // by (a * n + b) * (n + 1) + c + 1; -1: not in focus
+  std::vector<size_t> sizes_;    // values by factor
+  std::vector<FactorSet> sets_;  // ascending base
+  std::vector<int32_t> set_of_;  // by (a * n + b) * (n + 1) + c + 1; -1: not in focus
   std::vector<uint8_t> state_;
   int64_t possible_ = 0, open_ = 0;
 };

@@ -10,7 +10,8 @@
 namespace shardproof {
 namespace {
 
-using Random = std::mt19937_64;  // its sequence is the same everywhere; the distributions of <random> are not
+using Random =
+    std::mt19937_64;  // its sequence is the same everywhere; the distributions of <random> are not
 
 size_t Below(Random& random, size_t n) { return static_cast<size_t>(random() % n); }
 
@@ -18,7 +19,8 @@ void Shuffle(Random& random, std::vector<int>& items) {
   for (size_t i = items.size(); i > 1; --i) std::swap(items[i - 1], items[Below(random, i)]);
 }
 
-// A row under construction: the values fixed so far, and the tuples of each relation that agree with them.
+// A row under construction: the values fixed so far, and the tuples of each relation that agree
+// with them.
 class PartialRow {
  public:
   explicit PartialRow(const CoveringProblem& problem)
@@ -44,7 +46,8 @@ class PartialRow {
     const Place& place = place_[static_cast<size_t>(factor)];
     std::vector<bool> seen(size, place.relation < 0);
     if (place.relation >= 0) {
-      ForEachAgreeing(place.relation, [&](const std::vector<uint8_t>& tuple) { seen[tuple[place.column]] = true; });
+      ForEachAgreeing(place.relation,
+                      [&](const std::vector<uint8_t>& tuple) { seen[tuple[place.column]] = true; });
     }
     std::vector<int> values;
     for (size_t value = 0; value < size; ++value) {
@@ -90,7 +93,8 @@ class PartialRow {
   std::vector<bool> all_;  // nothing fixed yet: every tuple agrees
 };
 
-// Fixes the remaining factors in random order, each to the value that closes the most; ties fall at random.
+// Fixes the remaining factors in random order, each to the value that closes the most; ties fall at
+// random.
 void Complete(const CombinationTable& table, Random& random, PartialRow& partial) {
   std::vector<int> rest;
   for (size_t factor = 0; factor < partial.row().size(); ++factor) {
@@ -112,7 +116,8 @@ void Complete(const CombinationTable& table, Random& random, PartialRow& partial
 
 }  // namespace
 
-std::vector<CoveringRow> CoveringArray(const CoveringProblem& problem, const CoveringOptions& options) {
+std::vector<CoveringRow> CoveringArray(const CoveringProblem& problem,
+                                       const CoveringOptions& options) {
   CombinationTable table(problem, options.strength, options.focus);
   Random random(options.seed);
   std::vector<CoveringRow> rows;
@@ -122,7 +127,8 @@ std::vector<CoveringRow> CoveringArray(const CoveringProblem& problem, const Cov
     for (int candidate = 0; candidate < options.candidates; ++candidate) {
       PartialRow partial(problem);
       const Combination start = table.OpenFrom(random());
-      for (size_t i = 0; i < start.factors.size(); ++i) partial.Fix(start.factors[i], start.values[i]);
+      for (size_t i = 0; i < start.factors.size(); ++i)
+        partial.Fix(start.factors[i], start.values[i]);
       Complete(table, random, partial);
       const int64_t closed = table.Closes(partial.row());
       if (closed <= best_closed) continue;
@@ -135,7 +141,8 @@ std::vector<CoveringRow> CoveringArray(const CoveringProblem& problem, const Cov
   return rows;
 }
 
-CoverageCount CountCoverage(const CoveringProblem& problem, const std::vector<CoveringRow>& rows, int strength) {
+CoverageCount CountCoverage(const CoveringProblem& problem, const std::vector<CoveringRow>& rows,
+                            int strength) {
   CombinationTable table(problem, strength, {});
   for (const CoveringRow& row : rows) table.Cover(row);
   CoverageCount count;
@@ -147,7 +154,8 @@ CoverageCount CountCoverage(const CoveringProblem& problem, const std::vector<Co
     std::string text;
     for (size_t i = 0; i < combination.factors.size(); ++i) {
       const Factor& factor = problem.factors[static_cast<size_t>(combination.factors[i])];
-      text += (i == 0 ? "" : " ") + factor.name + "=" + factor.values[static_cast<size_t>(combination.values[i])];
+      text += (i == 0 ? "" : " ") + factor.name + "=" +
+              factor.values[static_cast<size_t>(combination.values[i])];
     }
     count.missing.push_back(std::move(text));
   }
@@ -163,7 +171,8 @@ CoveringRow RandomRow(const CoveringProblem& problem, uint64_t seed) {
   }
   for (size_t factor = 0; factor < problem.factors.size(); ++factor) {
     if (partial.row()[factor] >= 0) continue;
-    partial.Fix(static_cast<int>(factor), static_cast<int>(Below(random, problem.factors[factor].values.size())));
+    partial.Fix(static_cast<int>(factor),
+                static_cast<int>(Below(random, problem.factors[factor].values.size())));
   }
   return partial.row();
 }

@@ -1,8 +1,9 @@
 // covering.h: how few rows try every combination of t values together?
 //
-// A covering array of strength t: for each t factors, each combination of their values that the relations allow occurs
-// in some row. Which combinations are possible is exact: relations are explicit lists of allowed tuples over disjoint
-// sets of factors, and a combination is possible iff its part in each relation occurs there.
+// A covering array of strength t: for each t factors, each combination of their values that the
+// relations allow occurs in some row. Which combinations are possible is exact: relations are
+// explicit lists of allowed tuples over disjoint sets of factors, and a combination is possible iff
+// its part in each relation occurs there.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -32,14 +33,17 @@ using CoveringRow = std::vector<int>;
 struct CoveringOptions {
   int strength = 2;
   uint64_t seed = 1;
-  std::vector<int> focus;  // only combinations of these factors are covered; empty: all. Others take random values
+  std::vector<int> focus;  // only combinations of these factors are covered; empty: all. Others
+                           // take random values
   int candidates = 10;     // rows built for each row kept
 };
 
-// Rows, each allowed by all relations, that cover every possible combination; deterministic in problem and options.
-// Greedy: each row is built around a combination that is still open, factor by factor, taking the value that closes
-// the most open combinations, and is the best of several candidates.
-std::vector<CoveringRow> CoveringArray(const CoveringProblem& problem, const CoveringOptions& options);
+// Rows, each allowed by all relations, that cover every possible combination; deterministic in
+// problem and options. Greedy: each row is built around a combination that is still open, factor by
+// factor, taking the value that closes the most open combinations, and is the best of several
+// candidates.
+std::vector<CoveringRow> CoveringArray(const CoveringProblem& problem,
+                                       const CoveringOptions& options);
 
 struct CoverageCount {
   int strength = 2;
@@ -47,7 +51,8 @@ struct CoverageCount {
   std::vector<std::string> missing;  // the first few, "world=3 order=dp-tp"
 };
 
-CoverageCount CountCoverage(const CoveringProblem& problem, const std::vector<CoveringRow>& rows, int strength);
+CoverageCount CountCoverage(const CoveringProblem& problem, const std::vector<CoveringRow>& rows,
+                            int strength);
 
 // One row drawn at random that all relations allow.
 CoveringRow RandomRow(const CoveringProblem& problem, uint64_t seed);

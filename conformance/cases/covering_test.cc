@@ -68,7 +68,8 @@ TEST(CoveringTest, RowsKeepRelations) {
 TEST(CoveringTest, ImpossiblePairsAreCountedNotMissed) {
   const CoveringProblem problem = WithRelation();
   const CoverageCount count = CountCoverage(problem, CoveringArray(problem, {}), 2);
-  // Pairs within the relation: f0f1 5 of 9, f0f2 5 of 6, f1f2 4 of 6; with f3: 6 + 6 + 4, all possible.
+  // Pairs within the relation: f0f1 5 of 9, f0f2 5 of 6, f1f2 4 of 6; with f3: 6 + 6 + 4, all
+  // possible.
   EXPECT_EQ(count.possible, 5 + 5 + 4 + 16);
   EXPECT_EQ(count.impossible, 4 + 1 + 2);
   EXPECT_EQ(count.covered, count.possible);
@@ -105,7 +106,8 @@ TEST(CoveringTest, SameSeedSameRows) {
 
 TEST(CoveringTest, RandomRowsAreAllowed) {
   const CoveringProblem problem = WithRelation();
-  for (uint64_t seed = 0; seed < 100; ++seed) EXPECT_TRUE(Allowed(problem, RandomRow(problem, seed)));
+  for (uint64_t seed = 0; seed < 100; ++seed)
+    EXPECT_TRUE(Allowed(problem, RandomRow(problem, seed)));
 }
 
 TEST(CoveringTest, OtherStrengthsAreRefused) {

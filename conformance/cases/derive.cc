@@ -17,9 +17,11 @@ constexpr int32_t kMaxWorld = 64;
 }
 
 void CheckText(const InstanceSpec& spec, const char* field, const std::string& text) {
-  const bool plain = text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_,-") ==
-                     std::string::npos;
-  if (!plain || text.empty()) CannotAsk(spec, std::string(field) + " '" + text + "': letters, digits and _,- only");
+  const bool plain =
+      text.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_,-") ==
+      std::string::npos;
+  if (!plain || text.empty())
+    CannotAsk(spec, std::string(field) + " '" + text + "': letters, digits and _,- only");
 }
 
 void CheckWords(const InstanceSpec& spec) {
@@ -39,17 +41,21 @@ void CheckWords(const InstanceSpec& spec) {
   if (!std::set<std::string>{"", "step", "rank"}.count(spec.model.unused)) {
     CannotAsk(spec, "unused = " + spec.model.unused + ": use step or rank");
   }
-  if (!std::set<std::string>{"none", "given", "permuted", "default_order", "full_span", "short"}.count(spec.twin)) {
-    CannotAsk(spec, "twin = " + spec.twin + ": use none, given, permuted, default_order, full_span or short");
+  if (!std::set<std::string>{"none", "given", "permuted", "default_order", "full_span", "short"}
+           .count(spec.twin)) {
+    CannotAsk(spec, "twin = " + spec.twin +
+                        ": use none, given, permuted, default_order, full_span or short");
   }
 }
 
 void CheckPlace(const InstanceSpec& spec, int32_t world) {
   if (spec.offset < 0 || spec.span < 1 || spec.offset + spec.span > world) {
-    CannotAsk(spec, "ranks [" + std::to_string(spec.offset) + ", " + std::to_string(spec.offset + spec.span) +
-                        ") are not in a world of " + std::to_string(world));
+    CannotAsk(spec, "ranks [" + std::to_string(spec.offset) + ", " +
+                        std::to_string(spec.offset + spec.span) + ") are not in a world of " +
+                        std::to_string(world));
   }
-  if (!std::isfinite(spec.lr + spec.weight_decay + spec.clip_grad)) CannotAsk(spec, "lr, wd and clip are finite");
+  if (!std::isfinite(spec.lr + spec.weight_decay + spec.clip_grad))
+    CannotAsk(spec, "lr, wd and clip are finite");
   if (spec.model.sequence < 1) CannotAsk(spec, "sequence = " + std::to_string(spec.model.sequence));
   ExpandScript(spec.script);
   // Explicit groups have members, not axes: a grid that does not exist yields none.
@@ -61,10 +67,12 @@ void CheckPlace(const InstanceSpec& spec, int32_t world) {
 // A wrong twin must be wrong for every rank: each has to refuse it by itself.
 void CheckWrongTwin(const InstanceSpec& spec, int32_t world) {
   if (spec.twin == "none" || spec.twin == "given") return;
-  if (spec.grid) CannotAsk(spec, "twin = " + spec.twin + ": an engine that builds its groups is handed no twin");
+  if (spec.grid)
+    CannotAsk(spec, "twin = " + spec.twin + ": an engine that builds its groups is handed no twin");
   InstanceSpec right = spec;
   right.twin = "given";
-  const std::vector<GroupFamily> wrong_groups = GroupFamilies(spec, world), right_groups = GroupFamilies(right, world);
+  const std::vector<GroupFamily> wrong_groups = GroupFamilies(spec, world),
+                                 right_groups = GroupFamilies(right, world);
   for (size_t f = 0; f < right_groups.size(); ++f) {
     if (right_groups[f].name != "dp_cp_ag") continue;
     for (int32_t rank = spec.offset; rank < spec.offset + spec.span; ++rank) {
@@ -72,7 +80,8 @@ void CheckWrongTwin(const InstanceSpec& spec, int32_t world) {
       IndexIn(wrong_groups[f], rank, &wrong_list);
       IndexIn(right_groups[f], rank, &right_list);
       if (wrong_list != nullptr && *wrong_list == *right_list) {
-        CannotAsk(spec, "twin = " + spec.twin + ": rank " + std::to_string(rank) + " would get the right one");
+        CannotAsk(spec, "twin = " + spec.twin + ": rank " + std::to_string(rank) +
+                            " would get the right one");
       }
     }
   }
@@ -85,8 +94,9 @@ const GroupFamily& Family(const std::vector<GroupFamily>& families, const std::s
   throw std::logic_error("no group family " + name);
 }
 
-// Replicas (tp, pp) see the same samples; they stay equal only if each sample meets the same expert in all of them,
-// and an expert's gradient is complete only if its expt_dp group sees each of its samples once.
+// Replicas (tp, pp) see the same samples; they stay equal only if each sample meets the same expert
+// in all of them, and an expert's gradient is complete only if its expt_dp group sees each of its
+// samples once.
 void CheckExperts(const InstanceSpec& spec, int32_t world) {
   if (!spec.model.experts) return;
   const std::vector<GroupFamily> families = GroupFamilies(spec, world);
@@ -98,7 +108,8 @@ void CheckExperts(const InstanceSpec& spec, int32_t world) {
     const int32_t data = IndexIn(dp_cp, rank, nullptr), expert = IndexIn(ep, rank, nullptr);
     int32_t& known = expert_of[static_cast<size_t>(data)];
     if (known >= 0 && known != expert) {
-      CannotAsk(spec, "order " + spec.order + ": data rank " + std::to_string(data) + " meets two experts");
+      CannotAsk(spec, "order " + spec.order + ": data rank " + std::to_string(data) +
+                          " meets two experts");
     }
     known = expert;
     samples_of[static_cast<size_t>(expert)].insert(data);
@@ -108,7 +119,8 @@ void CheckExperts(const InstanceSpec& spec, int32_t world) {
     std::set<int32_t> seen;
     for (int32_t rank : list) seen.insert(IndexIn(dp_cp, rank, nullptr));
     if (seen.size() != list.size() || seen != samples_of[expert]) {
-      CannotAsk(spec, "an expt_dp group does not see each of its expert's samples once; is etp = tp?");
+      CannotAsk(spec,
+                "an expt_dp group does not see each of its expert's samples once; is etp = tp?");
     }
   }
 }
@@ -124,8 +136,10 @@ void DeriveInstance(InstanceSpec& spec, Case& c, size_t index) {
     CheckExperts(spec, c.world);
     if (const std::string problem = BoundProblem(spec); !problem.empty()) CannotAsk(spec, problem);
   } else {
-    if (c.instances.size() > 1) CannotAsk(spec, illegal + "; an illegal combination must be the only instance");
-    if (spec.span != c.world) CannotAsk(spec, illegal + "; an illegal combination is asked of the whole world");
+    if (c.instances.size() > 1)
+      CannotAsk(spec, illegal + "; an illegal combination must be the only instance");
+    if (spec.span != c.world)
+      CannotAsk(spec, illegal + "; an illegal combination is asked of the whole world");
     c.illegal = illegal;
   }
   spec.model.ep = spec.model.experts ? spec.ep : 1;
@@ -139,7 +153,8 @@ void DeriveInstance(InstanceSpec& spec, Case& c, size_t index) {
 
 void Derive(Case& c) {
   if (c.world < 1 || c.world > kMaxWorld) {
-    throw std::invalid_argument("world = " + std::to_string(c.world) + ": 1 to " + std::to_string(kMaxWorld) + " ranks");
+    throw std::invalid_argument("world = " + std::to_string(c.world) + ": 1 to " +
+                                std::to_string(kMaxWorld) + " ranks");
   }
   if (c.instances.empty()) throw std::invalid_argument("a case has at least one instance");
   c.illegal.clear();

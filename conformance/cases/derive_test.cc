@@ -100,7 +100,9 @@ TEST(DeriveTest, UnknownWordsOfTheModelCannotBeAsked) {
   ExpectError("w8.zero3.do=tl", "nothing was saved");
 }
 
-TEST(DeriveTest, InstancesHaveDifferentNames) { ExpectError("w8.zero3+zero3", "two instances are named engine"); }
+TEST(DeriveTest, InstancesHaveDifferentNames) {
+  ExpectError("w8.zero3+zero3", "two instances are named engine");
+}
 
 }  // namespace
 }  // namespace shardproof

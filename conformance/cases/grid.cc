@@ -28,10 +28,12 @@ RankList Offsets(const std::vector<GridAxis>& axes, const std::vector<int32_t>& 
 RankGrid MakeGrid(const InstanceSpec& spec, const std::map<std::string, int32_t>& sizes) {
   RankGrid grid;
   grid.offset = spec.offset;
-  for (const std::string& token : SplitOrder(spec.order)) grid.axes.push_back({token, sizes.at(token)});
+  for (const std::string& token : SplitOrder(spec.order))
+    grid.axes.push_back({token, sizes.at(token)});
   for (const auto& [name, size] : sizes) {
-    const bool listed = std::any_of(grid.axes.begin(), grid.axes.end(),
-                                    [&name = name](const GridAxis& axis) { return axis.name == name; });
+    const bool listed =
+        std::any_of(grid.axes.begin(), grid.axes.end(),
+                    [&name = name](const GridAxis& axis) { return axis.name == name; });
     if (!listed) grid.axes.push_back({name, size});
   }
   return grid;
@@ -41,9 +43,11 @@ std::string OrderProblem(const InstanceSpec& spec) {
   std::set<std::string> seen;
   for (const std::string& token : SplitOrder(spec.order)) {
     if (!std::set<std::string>{"tp", "cp", "ep", "dp", "pp"}.count(token)) {
-      return "order " + spec.order + ": there is no axis '" + token + "'; use tp, cp, ep, dp and pp";
+      return "order " + spec.order + ": there is no axis '" + token +
+             "'; use tp, cp, ep, dp and pp";
     }
-    if (!seen.insert(token).second) return "order " + spec.order + ": axis " + token + " is listed twice";
+    if (!seen.insert(token).second)
+      return "order " + spec.order + ": axis " + token + " is listed twice";
   }
   return "";
 }
@@ -89,16 +93,22 @@ std::string GridProblem(const InstanceSpec& spec) {
   }
   const std::string span = std::to_string(spec.span) + " ranks";
   const int32_t dense = spec.tp * spec.cp * spec.pp, expert = spec.etp * spec.ep * spec.pp;
-  if (spec.span % dense != 0) return span + " are not divisible by tp * cp * pp = " + std::to_string(dense);
-  if (spec.span % expert != 0) return span + " are not divisible by etp * ep * pp = " + std::to_string(expert);
+  if (spec.span % dense != 0)
+    return span + " are not divisible by tp * cp * pp = " + std::to_string(dense);
+  if (spec.span % expert != 0)
+    return span + " are not divisible by etp * ep * pp = " + std::to_string(expert);
   const std::vector<std::string> tokens = SplitOrder(spec.order);
-  const auto missing = [&](const char* axis) { return std::count(tokens.begin(), tokens.end(), axis) == 0; };
+  const auto missing = [&](const char* axis) {
+    return std::count(tokens.begin(), tokens.end(), axis) == 0;
+  };
   for (const char* axis : {"tp", "cp", "ep", "pp"}) {
     if (sizes.at(axis) > 1 && missing(axis)) {
-      return "order " + spec.order + " does not list " + axis + ", whose size is " + std::to_string(sizes.at(axis));
+      return "order " + spec.order + " does not list " + axis + ", whose size is " +
+             std::to_string(sizes.at(axis));
     }
   }
-  if (spec.etp > 1 && missing("tp")) return "order " + spec.order + " does not list tp, but etp is larger than 1";
+  if (spec.etp > 1 && missing("tp"))
+    return "order " + spec.order + " does not list tp, but etp is larger than 1";
   if (missing("dp") && (spec.span != dense || spec.span != expert)) {
     return "order " + spec.order + " does not list dp, whose size is larger than 1";
   }
@@ -147,7 +157,8 @@ std::vector<RankList> OuterLists(const std::vector<RankList>& lists, int32_t n) 
 }
 
 std::vector<RankList> TwinLists(const std::string& word, const std::vector<RankList>& reducing,
-                                const std::vector<RankList>& full, const std::vector<RankList>& again) {
+                                const std::vector<RankList>& full,
+                                const std::vector<RankList>& again) {
   if (word == "full_span") return full;
   if (word == "default_order") return again;
   std::vector<RankList> twins = reducing;

@@ -1,8 +1,9 @@
 // grid.h: which ranks of an instance are together, in closed form?
 //
-// A grid numbers its ranks in mixed radix: the leftmost axis has the smallest stride. For a set S of axes there is one
-// group per combination of the digits outside S (leftmost of them fastest), and a group's members enumerate the digits
-// inside S (leftmost fastest): rank = offset + sum of digit * stride. Requirements PG-*.
+// A grid numbers its ranks in mixed radix: the leftmost axis has the smallest stride. For a set S
+// of axes there is one group per combination of the digits outside S (leftmost of them fastest),
+// and a group's members enumerate the digits inside S (leftmost fastest): rank = offset + sum of
+// digit * stride. Requirements PG-*.
 #pragma once
 #include <cstdint>
 #include <set>
@@ -34,19 +35,21 @@ std::vector<std::string> SplitOrder(const std::string& order);
 // Why this instance's axes make no grid over its span (order, sizes, divisibility); empty: they do.
 std::string GridProblem(const InstanceSpec& spec);
 
-// The dense grid tp, cp, dp, pp (ep = 1) and the expert grid etp, ep, edp, pp with cp folded into edp; in both "dp" is
-// what is left of the span. REQUIRES: GridProblem(spec).empty().
+// The dense grid tp, cp, dp, pp (ep = 1) and the expert grid etp, ep, edp, pp with cp folded into
+// edp; in both "dp" is what is left of the span. REQUIRES: GridProblem(spec).empty().
 RankGrid DenseGrid(const InstanceSpec& spec);
 RankGrid ExpertGrid(const InstanceSpec& spec);
 
-// Cuts each list into n contiguous chunks (inner) or takes the same position of every chunk (outer). REQUIRES: n
-// divides the length of each list.
+// Cuts each list into n contiguous chunks (inner) or takes the same position of every chunk
+// (outer). REQUIRES: n divides the length of each list.
 std::vector<RankList> InnerChunks(const std::vector<RankList>& lists, int32_t n);
 std::vector<RankList> OuterLists(const std::vector<RankList>& lists, int32_t n);
 
-// What a twin of these reducing groups would be according to the word: given, permuted, default_order, full_span, short.
-// `full` are the same groups before the HSDP cut, `again` the reducing groups when derived with the default order.
+// What a twin of these reducing groups would be according to the word: given, permuted,
+// default_order, full_span, short. `full` are the same groups before the HSDP cut, `again` the
+// reducing groups when derived with the default order.
 std::vector<RankList> TwinLists(const std::string& word, const std::vector<RankList>& reducing,
-                                const std::vector<RankList>& full, const std::vector<RankList>& again);
+                                const std::vector<RankList>& full,
+                                const std::vector<RankList>& again);
 
 }  // namespace shardproof

@@ -38,9 +38,12 @@ TEST(GridTest, TensorAndPipelineWithExperts) {
 TEST(GridTest, ContextParallelIsFoldedIntoExpertData) {
   const std::string id = "w16.ddp.tp2.cp2.ep4";
   EXPECT_EQ(FirstOf(FamilyOf(id, "cp"), 4), (Lists{{0, 2}, {1, 3}, {4, 6}, {5, 7}}));
-  EXPECT_EQ(FamilyOf(id, "dp"), (Lists{{0, 4, 8, 12}, {1, 5, 9, 13}, {2, 6, 10, 14}, {3, 7, 11, 15}}));
-  EXPECT_EQ(FamilyOf(id, "dp_cp"), (Lists{{0, 2, 4, 6, 8, 10, 12, 14}, {1, 3, 5, 7, 9, 11, 13, 15}}));
-  EXPECT_EQ(FamilyOf(id, "ep"), (Lists{{0, 1, 2, 3}, {4, 5, 6, 7}, {8, 9, 10, 11}, {12, 13, 14, 15}}));
+  EXPECT_EQ(FamilyOf(id, "dp"),
+            (Lists{{0, 4, 8, 12}, {1, 5, 9, 13}, {2, 6, 10, 14}, {3, 7, 11, 15}}));
+  EXPECT_EQ(FamilyOf(id, "dp_cp"),
+            (Lists{{0, 2, 4, 6, 8, 10, 12, 14}, {1, 3, 5, 7, 9, 11, 13, 15}}));
+  EXPECT_EQ(FamilyOf(id, "ep"),
+            (Lists{{0, 1, 2, 3}, {4, 5, 6, 7}, {8, 9, 10, 11}, {12, 13, 14, 15}}));
   EXPECT_EQ(FamilyOf(id, "expt_dp"), FamilyOf(id, "dp"));
 }
 

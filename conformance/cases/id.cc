@@ -9,7 +9,8 @@
 namespace shardproof {
 namespace {
 
-// One field of an instance: how its token is written (empty: at the default) and read (false: not this field's).
+// One field of an instance: how its token is written (empty: at the default) and read (false: not
+// this field's).
 struct Field {
   std::function<std::string(const InstanceSpec&)> write;
   std::function<bool(const std::string& token, InstanceSpec&)> read;
@@ -21,7 +22,9 @@ class Access {
  public:
   Access(T InstanceSpec::*member) : own_(member) {}      // NOLINT: implicit, tables read better
   Access(T ModelConfig::*member) : of_model_(member) {}  // NOLINT
-  T& operator()(InstanceSpec& spec) const { return own_ != nullptr ? spec.*own_ : spec.model.*of_model_; }
+  T& operator()(InstanceSpec& spec) const {
+    return own_ != nullptr ? spec.*own_ : spec.model.*of_model_;
+  }
 
  private:
   T InstanceSpec::*own_ = nullptr;
@@ -51,7 +54,8 @@ template <typename T>
 bool ReadInteger(const std::string& text, T* value) {
   const char* end = text.data() + text.size();
   const std::from_chars_result read = std::from_chars(text.data(), end, *value);
-  return !text.empty() && read.ec == std::errc() && read.ptr == end && text == std::to_string(*value);
+  return !text.empty() && read.ec == std::errc() && read.ptr == end &&
+         text == std::to_string(*value);
 }
 
 // "tied"; a default of true is written as "raw" is for quantised: the token names the other value.
@@ -100,7 +104,8 @@ Field Real(const std::string& key, Access<double> access) {
 
 // Frequent words have a token of their own ("zero3"); any other is written as "strategy=word".
 Field Word(const std::string& key, Access<std::string> access,
-           const std::vector<std::pair<std::string, std::string>>& short_words, bool always = false) {
+           const std::vector<std::pair<std::string, std::string>>& short_words,
+           bool always = false) {
   const std::string usual = Usual(access);
   return {[=](const InstanceSpec& spec) -> std::string {
             const std::string value = Get(access, spec);
@@ -123,7 +128,11 @@ Field Word(const std::string& key, Access<std::string> access,
 std::vector<Field> GridFields() {
   return {
       Word("strategy", &InstanceSpec::strategy,
-           {{"no_shard", "ddp"}, {"optim", "zero1"}, {"optim_grads", "zero2"}, {"optim_grads_params", "zero3"}}, true),
+           {{"no_shard", "ddp"},
+            {"optim", "zero1"},
+            {"optim_grads", "zero2"},
+            {"optim_grads_params", "zero3"}},
+           true),
       Word("name", &InstanceSpec::name, {}),
       Integer("n", &InstanceSpec::outer),
       Word("outer", &InstanceSpec::outer_strategy, {{"optim", "hfsdp"}}),
@@ -167,20 +176,13 @@ std::vector<Field> EngineFields() {
 
 std::vector<Field> ModelFields() {
   return {
-      Integer("layers", &ModelConfig::layers),
-      Integer("vocab", &ModelConfig::vocab),
-      Integer("width", &ModelConfig::width),
-      Integer("heads", &ModelConfig::heads),
-      Integer("ffn", &ModelConfig::ffn),
-      Integer("seq", &ModelConfig::sequence),
-      Flag("tied", &ModelConfig::tied),
-      Flag("bias", &ModelConfig::biases),
-      Flag("odd", &ModelConfig::odd_sizes),
-      Flag("root", &ModelConfig::root_param),
-      Flag("reused", &ModelConfig::reused),
-      Word("frozen", &ModelConfig::frozen, {}),
-      Word("unused", &ModelConfig::unused, {}),
-      Flag("experts", &ModelConfig::experts),
+      Integer("layers", &ModelConfig::layers),  Integer("vocab", &ModelConfig::vocab),
+      Integer("width", &ModelConfig::width),    Integer("heads", &ModelConfig::heads),
+      Integer("ffn", &ModelConfig::ffn),        Integer("seq", &ModelConfig::sequence),
+      Flag("tied", &ModelConfig::tied),         Flag("bias", &ModelConfig::biases),
+      Flag("odd", &ModelConfig::odd_sizes),     Flag("root", &ModelConfig::root_param),
+      Flag("reused", &ModelConfig::reused),     Word("frozen", &ModelConfig::frozen, {}),
+      Word("unused", &ModelConfig::unused, {}), Flag("experts", &ModelConfig::experts),
       Flag("raw", &ModelConfig::quantised),
   };
 }
@@ -205,7 +207,8 @@ std::vector<std::string> Split(const std::string& text, char separator) {
   return parts;
 }
 
-[[noreturn]] void BadToken(const std::string& id, const std::string& token, const std::string& why) {
+[[noreturn]] void BadToken(const std::string& id, const std::string& token,
+                           const std::string& why) {
   throw std::invalid_argument("case id '" + id + "': token '" + token + "' " + why);
 }
 

@@ -24,7 +24,9 @@ TEST(IdTest, DefaultsDoNotAppear) {
   EXPECT_EQ(Id(c), "w8.ddp");
 }
 
-TEST(IdTest, TokensHaveOneOrder) { EXPECT_EQ(Id(ParseId("w8.adamw.k3.zero3.twin.n2")), "w8.zero3.n2.twin.k3.adamw"); }
+TEST(IdTest, TokensHaveOneOrder) {
+  EXPECT_EQ(Id(ParseId("w8.adamw.k3.zero3.twin.n2")), "w8.zero3.n2.twin.k3.adamw");
+}
 
 TEST(IdTest, RandomCasesReadBackAsTheyWere) {
   const CaseSpace space({1, 2, 3, 4, 5, 6, 8, 16});
@@ -54,7 +56,8 @@ TEST(IdTest, EveryFieldIsPartOfTheId) {
   spec.model.width = 32;
   spec.model.heads = 4;
   spec.model.sequence = 1;
-  spec.model.tied = spec.model.biases = spec.model.odd_sizes = spec.model.root_param = spec.model.reused = true;
+  spec.model.tied = spec.model.biases = spec.model.odd_sizes = spec.model.root_param =
+      spec.model.reused = true;
   spec.model.frozen = "norms";
   spec.model.unused = "rank";
   spec.model.experts = true;
@@ -77,9 +80,12 @@ TEST(IdTest, EveryFieldIsPartOfTheId) {
   ASSERT_EQ(c.illegal, "");
   EXPECT_EQ(ParseId(Id(c)), c) << Id(c);
   EXPECT_EQ(Id(c),
-            "w16.s99.zero2.name=policy.twin.grid.tp2.cp2.ep2.etp2.order=tp-cp-pp-ep-dp.k3.ogr.opg.pertoken.bf16.wire16."
-            "acc16.bs77.pf4000.units=none.recompute.adamw.lr1e-05.wd0p125.clip1e20.norm.nan.mem1073741824.do=tsttlrte."
-            "layers3.vocab16.width32.heads4.ffn16.seq1.tied.bias.odd.root.reused.frozen=norms.unused=rank.experts.raw");
+            "w16.s99.zero2.name=policy.twin.grid.tp2.cp2.ep2.etp2.order=tp-cp-pp-ep-dp.k3.ogr.opg."
+            "pertoken.bf16.wire16."
+            "acc16.bs77.pf4000.units=none.recompute.adamw.lr1e-05.wd0p125.clip1e20.norm.nan."
+            "mem1073741824.do=tsttlrte."
+            "layers3.vocab16.width32.heads4.ffn16.seq1.tied.bias.odd.root.reused.frozen=norms."
+            "unused=rank.experts.raw");
 }
 
 TEST(IdTest, WrittenCasesReadBackAsTheyWere) {
@@ -109,7 +115,9 @@ TEST(IdTest, RepeatedFieldIsRefused) {
   EXPECT_NE(ErrorOf("w8.zero3.zero2").find("said before"), std::string::npos);
 }
 
-TEST(IdTest, StrategyMustBeSaid) { EXPECT_NE(ErrorOf("w8.k2").find("names no strategy"), std::string::npos); }
+TEST(IdTest, StrategyMustBeSaid) {
+  EXPECT_NE(ErrorOf("w8.k2").find("names no strategy"), std::string::npos);
+}
 
 }  // namespace
 }  // namespace shardproof

@@ -8,7 +8,8 @@
 namespace shardproof {
 namespace {
 
-std::string UnknownWord(const std::string& knob, const std::string& word, const std::vector<std::string>& known) {
+std::string UnknownWord(const std::string& knob, const std::string& word,
+                        const std::vector<std::string>& known) {
   if (std::count(known.begin(), known.end(), word) != 0) return "";
   std::string text = knob + " = " + word + ": unknown; use";
   for (const std::string& one : known) text += " " + one;
@@ -16,7 +17,8 @@ std::string UnknownWord(const std::string& knob, const std::string& word, const 
 }
 
 std::string Strategy(const InstanceSpec& spec, int32_t) {
-  return UnknownWord("strategy", spec.strategy, {"no_shard", "optim", "optim_grads", "optim_grads_params"});
+  return UnknownWord("strategy", spec.strategy,
+                     {"no_shard", "optim", "optim_grads", "optim_grads_params"});
 }
 
 std::string OuterStrategy(const InstanceSpec& spec, int32_t) {
@@ -46,12 +48,14 @@ std::string Microbatches(const InstanceSpec& spec, int32_t) {
 
 std::string BucketSize(const InstanceSpec& spec, int32_t) {
   if (spec.bucket_size >= 0) return "";
-  return "bucket_size = " + std::to_string(spec.bucket_size) + ": a number of elements, or 0 for no cut";
+  return "bucket_size = " + std::to_string(spec.bucket_size) +
+         ": a number of elements, or 0 for no cut";
 }
 
 std::string PrefetchLimit(const InstanceSpec& spec, int32_t) {
   if (spec.prefetch_limit_bytes >= -1) return "";
-  return "prefetch_limit_bytes = " + std::to_string(spec.prefetch_limit_bytes) + ": a number of bytes, or not set";
+  return "prefetch_limit_bytes = " + std::to_string(spec.prefetch_limit_bytes) +
+         ": a number of bytes, or not set";
 }
 
 std::string ClipGrad(const InstanceSpec& spec, int32_t) {
@@ -61,7 +65,8 @@ std::string ClipGrad(const InstanceSpec& spec, int32_t) {
 
 std::string AverageOfTokens(const InstanceSpec& spec, int32_t) {
   if (!spec.average_in_collective || !spec.per_token_loss) return "";
-  return "average_in_collective with calculate_per_token_loss: the collective would divide what tokens divide";
+  return "average_in_collective with calculate_per_token_loss: the collective would divide what "
+         "tokens divide";
 }
 
 std::string Grid(const InstanceSpec& spec, int32_t) { return spec.grid ? GridProblem(spec) : ""; }
@@ -77,8 +82,8 @@ int32_t Length(const InstanceSpec& spec, int32_t world, const std::string& famil
 std::string OuterCuts(const InstanceSpec& spec, int32_t world, const std::string& family) {
   const int32_t length = Length(spec, world, family);
   if (spec.outer < 1 || length % spec.outer == 0) return "";
-  return "num_optimizer_instances = " + std::to_string(spec.outer) + " does not divide the " + std::to_string(length) +
-         " ranks of " + family;
+  return "num_optimizer_instances = " + std::to_string(spec.outer) + " does not divide the " +
+         std::to_string(length) + " ranks of " + family;
 }
 
 std::string OuterPositive(const InstanceSpec& spec, int32_t) {
@@ -86,24 +91,31 @@ std::string OuterPositive(const InstanceSpec& spec, int32_t) {
   return "num_optimizer_instances = " + std::to_string(spec.outer) + ": there is at least one";
 }
 
-std::string OuterDivides(const InstanceSpec& spec, int32_t world) { return OuterCuts(spec, world, "dp_cp"); }
+std::string OuterDivides(const InstanceSpec& spec, int32_t world) {
+  return OuterCuts(spec, world, "dp_cp");
+}
 
-std::string OuterDividesExperts(const InstanceSpec& spec, int32_t world) { return OuterCuts(spec, world, "expt_dp"); }
+std::string OuterDividesExperts(const InstanceSpec& spec, int32_t world) {
+  return OuterCuts(spec, world, "expt_dp");
+}
 
 std::string OuterNeedsParams(const InstanceSpec& spec, int32_t) {
   if (spec.outer_strategy != "optim" || spec.strategy == "optim_grads_params") return "";
-  return "outer_strategy = optim with strategy = " + spec.strategy + ": it needs optim_grads_params";
+  return "outer_strategy = optim with strategy = " + spec.strategy +
+         ": it needs optim_grads_params";
 }
 
 std::string OuterNeedsInstances(const InstanceSpec& spec, int32_t) {
   if (spec.outer_strategy != "optim" || spec.outer > 1) return "";
-  return "outer_strategy = optim with num_optimizer_instances = 1: there is no outer group to shard over";
+  return "outer_strategy = optim with num_optimizer_instances = 1: there is no outer group to "
+         "shard over";
 }
 
 // Derive refuses to ask for wrong twins that some rank cannot tell from right ones.
 std::string Twin(const InstanceSpec& spec, int32_t) {
   if (spec.twin == "none" || spec.twin == "given") return "";
-  return "dp_cp_ag (" + spec.twin + ") has not the same ordered members as the group that reduces the same buffers";
+  return "dp_cp_ag (" + spec.twin +
+         ") has not the same ordered members as the group that reduces the same buffers";
 }
 
 }  // namespace

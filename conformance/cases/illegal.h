@@ -1,7 +1,8 @@
 // illegal.h: which combinations must an engine refuse?
 //
-// Each rule is something that an engine can see on every rank from its knobs and groups alone, before any collective
-// (requirement I10 of the research: rejected on ALL ranks, nobody left hanging).
+// Each rule is something that an engine can see on every rank from its knobs and groups alone,
+// before any collective (requirement I10 of the research: rejected on ALL ranks, nobody left
+// hanging).
 #pragma once
 #include <string>
 #include <vector>
@@ -12,7 +13,8 @@ namespace shardproof {
 
 struct IllegalRule {
   std::string name;  // short, for lists and tests
-  // What is wrong with the instance, naming fields and values; empty: nothing. REQUIRES: span is set.
+  // What is wrong with the instance, naming fields and values; empty: nothing. REQUIRES: span is
+  // set.
   std::string (*broken)(const InstanceSpec& spec, int32_t world);
 };
 

@@ -25,9 +25,10 @@ TEST(IllegalTest, DefaultCaseIsLegal) { EXPECT_EQ(ParseId("w8.ddp").illegal, "")
 TEST(IllegalTest, GridReasonsAreAllAsked) {
   std::string all;
   for (const Case& c : IllegalCases()) all += c.illegal + "\n";
-  for (const char* part : {"not divisible by tp * cp * pp", "not divisible by etp * ep * pp", "does not list tp",
-                           "does not list cp", "does not list dp", "is listed twice", "there is no axis",
-                           "at least one rank", "pp groups of the dense and of the expert grid differ"}) {
+  for (const char* part :
+       {"not divisible by tp * cp * pp", "not divisible by etp * ep * pp", "does not list tp",
+        "does not list cp", "does not list dp", "is listed twice", "there is no axis",
+        "at least one rank", "pp groups of the dense and of the expert grid differ"}) {
     EXPECT_NE(all.find(part), std::string::npos) << part;
   }
 }
@@ -41,7 +42,8 @@ TEST(IllegalTest, AllWrongTwinsAreAsked) {
 }
 
 TEST(IllegalTest, TextNamesFieldAndValue) {
-  EXPECT_EQ(ParseId("w6.zero2.n4").illegal, "num_optimizer_instances = 4 does not divide the 6 ranks of dp_cp");
+  EXPECT_EQ(ParseId("w6.zero2.n4").illegal,
+            "num_optimizer_instances = 4 does not divide the 6 ranks of dp_cp");
   EXPECT_EQ(ParseId("w8.zero3.n4.ep4.experts").illegal,
             "num_optimizer_instances = 4 does not divide the 2 ranks of expt_dp");
   EXPECT_EQ(ParseId("w8.zero1.n2.hfsdp").illegal,

@@ -75,11 +75,13 @@ std::map<std::string, std::string> Knobs(const InstanceSpec& spec, int32_t world
 }
 
 int64_t TokensPerStep(const InstanceSpec& spec) {
-  return int64_t{DpCpSize(spec)} * std::max(1, spec.microbatches) * std::max(1, spec.model.sequence);
+  return int64_t{DpCpSize(spec)} * std::max(1, spec.microbatches) *
+         std::max(1, spec.model.sequence);
 }
 
 int64_t GradDivisor(const InstanceSpec& spec) {
-  return spec.per_token_loss ? TokensPerStep(spec) : int64_t{DpCpSize(spec)} * std::max(1, spec.microbatches);
+  return spec.per_token_loss ? TokensPerStep(spec)
+                             : int64_t{DpCpSize(spec)} * std::max(1, spec.microbatches);
 }
 
 }  // namespace shardproof

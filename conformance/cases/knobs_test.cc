@@ -12,7 +12,9 @@ KnobMap KnobsOf(const std::string& id) {
   return Knobs(c.instances[0], c.world);
 }
 
-TEST(KnobsTest, DefaultsAreNotSet) { EXPECT_EQ(KnobsOf("w8.ddp"), (KnobMap{{"microbatches", "1"}, {"lr", "0.015625"}})); }
+TEST(KnobsTest, DefaultsAreNotSet) {
+  EXPECT_EQ(KnobsOf("w8.ddp"), (KnobMap{{"microbatches", "1"}, {"lr", "0.015625"}}));
+}
 
 TEST(KnobsTest, AxesAreSetForGridsOnly) {
   EXPECT_EQ(KnobsOf("w8.ddp.tp2.etp2.pp2"), KnobsOf("w8.ddp"));
@@ -53,14 +55,24 @@ TEST(KnobsTest, TwinSetsTheOptIn) {
 
 TEST(KnobsTest, EveryOtherKnobHasItsName) {
   const KnobMap knobs = KnobsOf(
-      "w8.zero3.n2.hfsdp.k1.ogr.opg.avg.bf16.wire16.acc16.bs64.recompute.adamw.wd0p125.clip0p5.norm.nan.mem4096");
-  for (const auto& [name, value] : KnobMap{{"strategy", "optim_grads_params"}, {"outer_strategy", "optim"},
-                                           {"num_optimizer_instances", "2"}, {"overlap_grad_reduce", "1"},
-                                           {"overlap_param_gather", "1"}, {"average_in_collective", "1"},
-                                           {"param_dtype", "bf16"}, {"grad_comm_dtype", "bf16"},
-                                           {"main_grads_dtype", "bf16"}, {"bucket_size", "64"}, {"recompute", "1"},
-                                           {"optimizer", "adamw"}, {"weight_decay", "0.125"}, {"clip_grad", "0.5"},
-                                           {"grad_norm", "1"}, {"check_for_nan_in_grad", "1"},
+      "w8.zero3.n2.hfsdp.k1.ogr.opg.avg.bf16.wire16.acc16.bs64.recompute.adamw.wd0p125.clip0p5."
+      "norm.nan.mem4096");
+  for (const auto& [name, value] : KnobMap{{"strategy", "optim_grads_params"},
+                                           {"outer_strategy", "optim"},
+                                           {"num_optimizer_instances", "2"},
+                                           {"overlap_grad_reduce", "1"},
+                                           {"overlap_param_gather", "1"},
+                                           {"average_in_collective", "1"},
+                                           {"param_dtype", "bf16"},
+                                           {"grad_comm_dtype", "bf16"},
+                                           {"main_grads_dtype", "bf16"},
+                                           {"bucket_size", "64"},
+                                           {"recompute", "1"},
+                                           {"optimizer", "adamw"},
+                                           {"weight_decay", "0.125"},
+                                           {"clip_grad", "0.5"},
+                                           {"grad_norm", "1"},
+                                           {"check_for_nan_in_grad", "1"},
                                            {"device_memory_bytes", "4096"}}) {
     EXPECT_EQ(knobs.count(name) == 1 ? knobs.at(name) : "not set", value) << name;
   }

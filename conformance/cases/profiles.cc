@@ -23,7 +23,8 @@ class CaseList {
     }
   }
   void AddArray(const CaseSpace& space, const CoveringOptions& options, uint64_t data_seed) {
-    for (const CoveringRow& row : CoveringArray(space.problem(), options)) Add(space.Make(row, data_seed));
+    for (const CoveringRow& row : CoveringArray(space.problem(), options))
+      Add(space.Make(row, data_seed));
   }
   std::vector<Case> Take() { return std::move(cases_); }
 
@@ -35,9 +36,10 @@ class CaseList {
 // The knobs that decide which collectives run, in which order and on which group.
 std::vector<int> CollectiveFactors(const CaseSpace& space) {
   std::vector<int> factors;
-  for (const char* name : {"strategy", "outer_strategy", "num_optimizer_instances", "microbatches", "twin",
-                           "groups_from_grid", "experts", "recompute", "units", "unused", "tied", "overlap_grad_reduce",
-                           "overlap_param_gather", "average_in_collective", "prefetch_limit_bytes", "frozen"}) {
+  for (const char* name : {"strategy", "outer_strategy", "num_optimizer_instances", "microbatches",
+                           "twin", "groups_from_grid", "experts", "recompute", "units", "unused",
+                           "tied", "overlap_grad_reduce", "overlap_param_gather",
+                           "average_in_collective", "prefetch_limit_bytes", "frozen"}) {
     factors.push_back(space.FactorIndex(name));
   }
   return factors;
@@ -45,8 +47,9 @@ std::vector<int> CollectiveFactors(const CaseSpace& space) {
 
 std::vector<Case> Smoke() {
   std::vector<Case> cases;
-  for (const char* id : {"w2.ddp", "w4.zero1.k2", "w3.zero2.k2.tied", "w4.zero3.twin.adamw", "w8.zero3.n2.twin.k2.recompute",
-                         "w8.zero3.n2.hfsdp.bf16", "w8.zero3.tp2.pp2.etp2.grid.order=tp-pp-dp.twin", "w4.zero3.ep2.experts",
+  for (const char* id : {"w2.ddp", "w4.zero1.k2", "w3.zero2.k2.tied", "w4.zero3.twin.adamw",
+                         "w8.zero3.n2.twin.k2.recompute", "w8.zero3.n2.hfsdp.bf16",
+                         "w8.zero3.tp2.pp2.etp2.grid.order=tp-pp-dp.twin", "w4.zero3.ep2.experts",
                          "w4.zero3.do=ttsrlt", "w8.zero3.twin=permuted", "w8.zero2.n2.hfsdp",
                          "w4.zero3.name=policy.n2+zero2.name=value.tp2.etp2"}) {
     cases.push_back(ParseId(id));
@@ -83,8 +86,9 @@ std::vector<Case> MpiCore(uint64_t seed) {
   std::vector<int> factors = CollectiveFactors(odd);
   factors.push_back(odd.FactorIndex("world"));
   list.AddArray(odd, {2, seed + 1, factors, 30}, seed);
-  for (const char* id : {"w8.strategy=zero9", "w8.zero3.k0", "w8.ddp.avg.pertoken", "w8.zero3.grid.tp3", "w8.ddp.n3",
-                         "w8.zero3.hfsdp", "w8.zero3.n2.twin=full_span", "w6.zero2.n4"}) {
+  for (const char* id :
+       {"w8.strategy=zero9", "w8.zero3.k0", "w8.ddp.avg.pertoken", "w8.zero3.grid.tp3", "w8.ddp.n3",
+        "w8.zero3.hfsdp", "w8.zero3.n2.twin=full_span", "w6.zero2.n4"}) {
     list.Add(ParseId(id));
   }
   const std::vector<Case> shared = SharedWorldCases();
@@ -110,7 +114,8 @@ std::vector<int32_t> SpaceWorlds(const std::string& fabric) {
 }
 
 std::vector<Case> Profile(const std::string& name, const std::string& fabric, uint64_t seed) {
-  if (fabric != "sim" && fabric != "mpi") throw std::invalid_argument("fabric " + fabric + ": use sim or mpi");
+  if (fabric != "sim" && fabric != "mpi")
+    throw std::invalid_argument("fabric " + fabric + ": use sim or mpi");
   const bool sim = fabric == "sim";
   if (name == "smoke") return Smoke();
   if (name == "core") return sim ? SimCore(seed) : MpiCore(seed);
@@ -134,9 +139,10 @@ CoverageReport Coverage(const std::vector<Case>& cases, int t, const std::vector
 
 std::string CoverageReport::Text() const {
   std::string text = count.strength == 2 ? "pairs" : "triples";
-  text += " of knob values: " + std::to_string(count.covered) + "/" + std::to_string(count.possible) +
-          " of the possible, " + std::to_string(count.impossible) + " impossible; " + std::to_string(cases) + " cases (" +
-          std::to_string(illegal) + " illegal, " + std::to_string(shared_world) + " with several engines)";
+  text += " of knob values: " + std::to_string(count.covered) + "/" +
+          std::to_string(count.possible) + " of the possible, " + std::to_string(count.impossible) +
+          " impossible; " + std::to_string(cases) + " cases (" + std::to_string(illegal) +
+          " illegal, " + std::to_string(shared_world) + " with several engines)";
   for (const std::string& one : count.missing) text += "\n  not covered: " + one;
   return text;
 }

@@ -9,29 +9,33 @@
 
 namespace shardproof {
 
-// Names: smoke (a handful), core (every pair of knob values), full (every triple). Fabrics: sim, mpi (worlds of at most
-// 8 ranks, most of 8). The seed picks the rows of the covering arrays and is the seed of the cases' data. Cases are
-// distinct by id; the order is fixed. Throws std::invalid_argument for other names.
+// Names: smoke (a handful), core (every pair of knob values), full (every triple). Fabrics: sim,
+// mpi (worlds of at most 8 ranks, most of 8). The seed picks the rows of the covering arrays and is
+// the seed of the cases' data. Cases are distinct by id; the order is fixed. Throws
+// std::invalid_argument for other names.
 std::vector<Case> Profile(const std::string& name, const std::string& fabric, uint64_t seed = 1);
 
 // Cases that engines must refuse, at least one for each rule of illegal.h. Fixed; data seed 1.
 std::vector<Case> IllegalCases();
 // Several engines with different grids in one world.
 std::vector<Case> SharedWorldCases();
-// Single situations that a covering array meets only by chance: grids of the published examples, worlds of one rank,
-// odd divisors, long scripts.
+// Single situations that a covering array meets only by chance: grids of the published examples,
+// worlds of one rank, odd divisors, long scripts.
 std::vector<Case> NamedCases();
 
 struct CoverageReport {
   int32_t cases = 0, legal = 0, illegal = 0, shared_world = 0;
   CoverageCount count;
-  // "pairs of knob values: 1234/1234 of the possible, 56 impossible; 301 cases (...)", then missing ones, if any.
+  // "pairs of knob values: 1234/1234 of the possible, 56 impossible; 301 cases (...)", then missing
+  // ones, if any.
   std::string Text() const;
 };
 
 // Coverage of the t-tuples of the space with these worlds by the legal cases with one instance.
 CoverageReport Coverage(const std::vector<Case>& cases, int t, const std::vector<int32_t>& worlds);
 std::vector<int32_t> SpaceWorlds(const std::string& fabric);
-inline CoverageReport Coverage(const std::vector<Case>& cases, int t) { return Coverage(cases, t, SpaceWorlds("sim")); }
+inline CoverageReport Coverage(const std::vector<Case>& cases, int t) {
+  return Coverage(cases, t, SpaceWorlds("sim"));
+}
 
 }  // namespace shardproof

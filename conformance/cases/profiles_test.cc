@@ -23,7 +23,9 @@ void ExpectComplete(const CoverageReport& report) {
 
 TEST(ProfilesTest, CoreCoversEveryPair) { ExpectComplete(Coverage(Profile("core", "sim"), 2)); }
 
-TEST(ProfilesTest, CoreCoversEveryPairForAnySeed) { ExpectComplete(Coverage(Profile("core", "sim", 4711), 2)); }
+TEST(ProfilesTest, CoreCoversEveryPairForAnySeed) {
+  ExpectComplete(Coverage(Profile("core", "sim", 4711), 2));
+}
 
 TEST(ProfilesTest, FullCoversEveryTriple) { ExpectComplete(Coverage(Profile("full", "sim"), 3)); }
 
@@ -31,7 +33,9 @@ TEST(ProfilesTest, FullOnMpiCoversEveryTriple) {
   ExpectComplete(Coverage(Profile("full", "mpi"), 3, SpaceWorlds("mpi")));
 }
 
-TEST(ProfilesTest, MpiCoreCoversEveryPairOfEightRanks) { ExpectComplete(Coverage(Profile("core", "mpi"), 2, {8})); }
+TEST(ProfilesTest, MpiCoreCoversEveryPairOfEightRanks) {
+  ExpectComplete(Coverage(Profile("core", "mpi"), 2, {8}));
+}
 
 TEST(ProfilesTest, CoreHasEnoughCases) {
   EXPECT_GE(Profile("core", "sim").size(), 300u);
@@ -83,7 +87,8 @@ TEST(ProfilesTest, RowsAndCasesConvertBothWays) {
 TEST(ProfilesTest, CoverageIsReadable) {
   const std::string text = Coverage(Profile("smoke", "sim"), 2).Text();
   EXPECT_NE(text.find("pairs of knob values: "), std::string::npos);
-  EXPECT_NE(text.find(" impossible; 12 cases (2 illegal, 1 with several engines)"), std::string::npos);
+  EXPECT_NE(text.find(" impossible; 12 cases (2 illegal, 1 with several engines)"),
+            std::string::npos);
   EXPECT_NE(text.find("\n  not covered: "), std::string::npos);
 }
 

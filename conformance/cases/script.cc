@@ -21,7 +21,9 @@ std::vector<ScriptCall> ExpandScript(const std::string& script) {
         saved = step;
         break;
       case 'l':
-        if (saved < 0) throw std::invalid_argument("script " + script + ": 'l' loads, but nothing was saved before");
+        if (saved < 0)
+          throw std::invalid_argument("script " + script +
+                                      ": 'l' loads, but nothing was saved before");
         calls.push_back({'l', -1});
         step = saved;
         break;
@@ -31,7 +33,8 @@ std::vector<ScriptCall> ExpandScript(const std::string& script) {
         step = 0;
         break;
       default:
-        throw std::invalid_argument("script " + script + ": no entry call '" + letter + "'; use t, e, s, l and r");
+        throw std::invalid_argument("script " + script + ": no entry call '" + letter +
+                                    "'; use t, e, s, l and r");
     }
   }
   return calls;

@@ -22,11 +22,17 @@ TEST(ScriptTest, CreatingAgainCountsFromZero) { EXPECT_EQ(Expanded("ttrt"), "ct0
 
 TEST(ScriptTest, LoadRestoresTheCountThatWasSaved) { EXPECT_EQ(Expanded("ttstlt"), "ct0t1st2lt2"); }
 
-TEST(ScriptTest, LoadAfterCreateRestoresTheLatestFolder) { EXPECT_EQ(Expanded("tststrlt"), "ct0st1st2dclt2"); }
+TEST(ScriptTest, LoadAfterCreateRestoresTheLatestFolder) {
+  EXPECT_EQ(Expanded("tststrlt"), "ct0st1st2dclt2");
+}
 
-TEST(ScriptTest, LoadWithoutSaveIsRefused) { EXPECT_THROW(ExpandScript("tl"), std::invalid_argument); }
+TEST(ScriptTest, LoadWithoutSaveIsRefused) {
+  EXPECT_THROW(ExpandScript("tl"), std::invalid_argument);
+}
 
-TEST(ScriptTest, UnknownLetterIsRefused) { EXPECT_THROW(ExpandScript("tx"), std::invalid_argument); }
+TEST(ScriptTest, UnknownLetterIsRefused) {
+  EXPECT_THROW(ExpandScript("tx"), std::invalid_argument);
+}
 
 }  // namespace
 }  // namespace shardproof

@@ -39,7 +39,9 @@ void SetPlace(Case& c, size_t value) {
 // Divisibility, cheaply, before anything is built.
 bool Divides(const InstanceSpec& spec, const Case& c, size_t place) {
   if (spec.span < 1 || (place == 4 && c.world % 2 != 0)) return false;
-  if (spec.span % (spec.tp * spec.cp * spec.pp) != 0 || spec.span % (spec.tp * spec.ep * spec.pp) != 0) return false;
+  if (spec.span % (spec.tp * spec.cp * spec.pp) != 0 ||
+      spec.span % (spec.tp * spec.ep * spec.pp) != 0)
+    return false;
   return DpCpSize(spec) % spec.outer == 0 && DpCpSize(spec) / spec.ep % spec.outer == 0;
 }
 
@@ -59,7 +61,8 @@ bool Askable(Case c) {
 }
 
 // Counts through all value tuples of a relation's factors, last one fastest. False at the end.
-bool Next(const CoveringProblem& problem, const std::vector<int>& factors, std::vector<uint8_t>& tuple) {
+bool Next(const CoveringProblem& problem, const std::vector<int>& factors,
+          std::vector<uint8_t>& tuple) {
   for (size_t i = factors.size(); i-- > 0;) {
     if (++tuple[i] < problem.factors[static_cast<size_t>(factors[i])].values.size()) return true;
     tuple[i] = 0;
@@ -72,7 +75,8 @@ bool Next(const CoveringProblem& problem, const std::vector<int>& factors, std::
 template <typename Owner, typename T>
 void CaseSpace::Add(const std::string& name, T Owner::*member, const std::vector<T>& values) {
   Factor factor{name, {}};
-  for (size_t i = 0; i < values.size(); ++i) factor.values.push_back(Shown(static_cast<T>(values[i])));
+  for (size_t i = 0; i < values.size(); ++i)
+    factor.values.push_back(Shown(static_cast<T>(values[i])));
   problem_.factors.push_back(std::move(factor));
   setters_.push_back([member, values](Case& c, size_t value) {
     Part(c, static_cast<Owner*>(nullptr)).*member = values[value];
@@ -101,10 +105,12 @@ void CaseSpace::AddGridFactors(const std::vector<int32_t>& worlds) {
   Add("ep", &InstanceSpec::ep, {1, 2, 4});
   Add("experts", &ModelConfig::experts, {false, true});
   Add("order", &InstanceSpec::order,
-      {"tp-cp-ep-dp-pp", "tp-pp-cp-ep-dp", "dp-cp-ep-tp-pp", "pp-dp-ep-cp-tp", "cp-tp-dp-ep-pp", "tp-dp"});
+      {"tp-cp-ep-dp-pp", "tp-pp-cp-ep-dp", "dp-cp-ep-tp-pp", "pp-dp-ep-cp-tp", "cp-tp-dp-ep-pp",
+       "tp-dp"});
   Add("num_optimizer_instances", &InstanceSpec::outer, {1, 2, 4});
   Add("microbatches", &InstanceSpec::microbatches, {1, 2, 3});
-  Add("strategy", &InstanceSpec::strategy, {"no_shard", "optim", "optim_grads", "optim_grads_params"});
+  Add("strategy", &InstanceSpec::strategy,
+      {"no_shard", "optim", "optim_grads", "optim_grads_params"});
   Add("outer_strategy", &InstanceSpec::outer_strategy, {"no_shard", "optim"});
   Add("groups_from_grid", &InstanceSpec::grid, {false, true});
   Add("twin", &InstanceSpec::twin, {"none", "given"});
@@ -119,7 +125,8 @@ void CaseSpace::AddEngineFactors() {
   Add("grad_comm_dtype", &InstanceSpec::grad_comm_dtype, {"fp32", "bf16"});
   Add("main_grads_dtype", &InstanceSpec::main_grads_dtype, {"fp32", "bf16"});
   Add<InstanceSpec, int64_t>("bucket_size", &InstanceSpec::bucket_size, {0, 300});
-  Add<InstanceSpec, int64_t>("prefetch_limit_bytes", &InstanceSpec::prefetch_limit_bytes, {-1, 0, 3000, 1 << 20});
+  Add<InstanceSpec, int64_t>("prefetch_limit_bytes", &InstanceSpec::prefetch_limit_bytes,
+                             {-1, 0, 3000, 1 << 20});
   Add("units", &InstanceSpec::units, {"TransformerLayer", "", "TransformerLayer,Embedding"});
   Add("recompute", &InstanceSpec::recompute, {false, true});
   Add("optimizer", &InstanceSpec::optimizer, {"sgd", "adamw"});
@@ -143,8 +150,8 @@ void CaseSpace::AddModelFactors() {
 
 void CaseSpace::RelateGrid() {
   Relation relation;
-  for (const char* name : {"world", "place", "tp", "cp", "pp", "ep", "experts", "order", "num_optimizer_instances",
-                           "microbatches"}) {
+  for (const char* name : {"world", "place", "tp", "cp", "pp", "ep", "experts", "order",
+                           "num_optimizer_instances", "microbatches"}) {
     relation.factors.push_back(FactorIndex(name));
   }
   const std::vector<int> grid_factors = relation.factors;
@@ -153,7 +160,8 @@ void CaseSpace::RelateGrid() {
   std::vector<uint8_t> tuple(grid_factors.size(), 0);
   do {
     Case c;
-    for (size_t i = 0; i < grid_factors.size(); ++i) setters_[static_cast<size_t>(grid_factors[i])](c, tuple[i]);
+    for (size_t i = 0; i < grid_factors.size(); ++i)
+      setters_[static_cast<size_t>(grid_factors[i])](c, tuple[i]);
     InstanceSpec& spec = c.instances.front();
     spec.etp = spec.tp;
     if (!Divides(spec, c, tuple[1]) || !Askable(c)) continue;
@@ -184,7 +192,8 @@ int CaseSpace::FactorIndex(const std::string& name) const {
 Case CaseSpace::Make(const CoveringRow& row, uint64_t seed) const {
   Case c;
   c.seed = seed;
-  for (size_t factor = 0; factor < row.size(); ++factor) setters_[factor](c, static_cast<size_t>(row[factor]));
+  for (size_t factor = 0; factor < row.size(); ++factor)
+    setters_[factor](c, static_cast<size_t>(row[factor]));
   InstanceSpec& spec = c.instances.front();
   spec.etp = spec.tp;
   spec.model.sequence = LongestSequence(spec);
@@ -195,10 +204,13 @@ Case CaseSpace::Make(const CoveringRow& row, uint64_t seed) const {
 CoveringRow CaseSpace::RowOf(const Case& c) const {
   CoveringRow row(problem_.factors.size(), -1);
   for (size_t factor = 0; factor < row.size(); ++factor) {
-    for (size_t value = 0; value < problem_.factors[factor].values.size() && row[factor] < 0; ++value) {
+    for (size_t value = 0; value < problem_.factors[factor].values.size() && row[factor] < 0;
+         ++value) {
       Case with = c;
       setters_[factor](with, value);
-      if (with == c) row[factor] = static_cast<int>(value);  // setting it changes nothing: the case has this value
+      if (with == c)
+        row[factor] =
+            static_cast<int>(value);  // setting it changes nothing: the case has this value
     }
   }
   return row;

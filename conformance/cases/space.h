@@ -1,8 +1,9 @@
 // space.h: which values of which knobs does the suite combine?
 //
-// The space is the part of the FSDP configuration space that engines are judged in, as a covering problem: one factor
-// per knob, and relations for what is legal together (grids that divide, HSDP that has something to shard over,
-// exactness bounds). A row of it is a case with one instance, and the other way round.
+// The space is the part of the FSDP configuration space that engines are judged in, as a covering
+// problem: one factor per knob, and relations for what is legal together (grids that divide, HSDP
+// that has something to shard over, exactness bounds). A row of it is a case with one instance, and
+// the other way round.
 #pragma once
 #include <functional>
 #include <string>
@@ -22,10 +23,11 @@ class CaseSpace {
   // Index of a factor. Throws std::invalid_argument for a name there is not.
   int FactorIndex(const std::string& name) const;
 
-  // The derived case of a row that is allowed. Not a factor: etp (equals tp) and the sequence length (as long as the
-  // exactness bound permits, at most 8).
+  // The derived case of a row that is allowed. Not a factor: etp (equals tp) and the sequence
+  // length (as long as the exactness bound permits, at most 8).
   Case Make(const CoveringRow& row, uint64_t seed) const;
-  // The row of a case with one legal instance, -1 where the case has a value that the factor does not list.
+  // The row of a case with one legal instance, -1 where the case has a value that the factor does
+  // not list.
   CoveringRow RowOf(const Case& c) const;
 
  private:
