@@ -70,12 +70,13 @@ struct Fiber::State {
   std::function<void()> body;
   context::fiber inside, outside;
   Exceptions exceptions;  // of whichever side is not running
-  bool done = false;
+  bool created = false, done = false;
   void* outside_fake_stack = nullptr;
   void* inside_fake_stack = nullptr;
   const void* outside_bottom = nullptr;
   size_t outside_size = 0;
 
+  void Create();
   // Around every switch: tells AddressSanitizer which stack comes next, and which one we are on.
   void Leave([[maybe_unused]] void** fake, [[maybe_unused]] const void* bottom, [[maybe_unused]] size_t size) {
 #ifdef SHARDPROOF_ASAN
@@ -98,24 +99,29 @@ struct Fiber::State {
 };
 
 Fiber::Fiber(uint32_t stack_bytes, std::function<void()> body) : state_(std::make_unique<State>()) {
-  State* state = state_.get();
-  state->stack = MapStack(stack_bytes);
-  state->body = std::move(body);
-  context::stack_context boost_stack;
-  boost_stack.size = state->stack.size;
-  boost_stack.sp = state->stack.base + state->stack.guard + state->stack.size;
-  state->inside = context::fiber(std::allocator_arg, context::preallocated(boost_stack.sp, boost_stack.size, boost_stack),
-                                 KeepStack{}, [state](context::fiber&& caller) { return state->Main(std::move(caller)); });
+  state_->stack = MapStack(stack_bytes);
+  state_->body = std::move(body);
 }
 
 Fiber::~Fiber() {
-  assert(state_->done || !state_->outside);
+  assert(!state_->inside);
   munmap(state_->stack.base, state_->stack.guard + state_->stack.size);
+}
+
+// Only at the first Resume, so that a fiber that never ran has nothing to unwind.
+void Fiber::State::Create() {
+  created = true;
+  context::stack_context usable;
+  usable.size = stack.size;
+  usable.sp = stack.base + stack.guard + stack.size;
+  inside = context::fiber(std::allocator_arg, context::preallocated(usable.sp, usable.size, usable), KeepStack{},
+                          [this](context::fiber&& caller) { return Main(std::move(caller)); });
 }
 
 void Fiber::Resume() {
   State* state = state_.get();
   assert(!state->done);
+  if (!state->created) state->Create();
   SwapExceptions(&state->exceptions);
   state->Leave(&state->outside_fake_stack, state->stack.base + state->stack.guard, state->stack.size);
   state->inside = std::move(state->inside).resume();

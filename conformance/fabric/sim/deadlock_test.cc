@@ -1,0 +1,211 @@
+// Hangs are seen exactly and said in words; ranks that fail end the others; everything unwinds.
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+
+#include "conformance/fabric/sim/testing.h"
+
+namespace shardproof {
+namespace {
+
+bool Has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+TEST(Deadlock, AMissingMemberIsNamed) {
+  for (const Strategy strategy : kStrategies) {
+    const SimResult result = RunSim(3, With(strategy), [](Fabric& f) {
+      Program p(f);
+      const int32_t stream = f.CreateStream("comm", 0);
+      const Block block = p.Floats(stream, 1);
+      if (f.rank() != 2) p.AllReduce(p.world, stream, block);
+      EXPECT_EQ(f.SyncStream(stream), f.rank() == 2 ? SPF_OK : SPF_ABORTED);
+      EXPECT_EQ(f.aborted(), f.rank() != 2);
+    });
+    EXPECT_TRUE(result.deadlock && result.aborted);
+    EXPECT_TRUE(Has(result.blocked[0], "rank 0: host waits in stream_sync of comm (stream 0) for op")) << result.blocked[0];
+    EXPECT_TRUE(Has(result.blocked[1], "waits for rank 2 to start collective #0 on world")) << result.blocked[1];
+    EXPECT_EQ(result.blocked[2], "");
+  }
+}
+
+// twin_opposite_order_two_streams: hangs only where starts are serial, so never here.
+TEST(Deadlock, OppositeOrderOnTwoStreamsIsNone) {
+  for (const Strategy strategy : kStrategies) {
+    for (uint64_t seed = 0; seed < 20; ++seed) {
+      const SimResult result = RunSim(2, With(strategy, seed), [](Fabric& f) {
+        Program p(f);
+        const int32_t twin = f.OpenGroup("twin", Everybody(2));
+        const int32_t s0 = f.CreateStream("a", 0), s1 = f.CreateStream("b", 0);
+        const Block x = p.Floats(s0, 1), y = p.Floats(s1, 1);
+        if (f.rank() == 0) p.AllReduce(p.world, s0, x);
+        p.AllReduce(twin, s1, y);
+        if (f.rank() == 1) p.AllReduce(p.world, s0, x);
+        EXPECT_EQ(f.Drain(), SPF_OK);
+      });
+      EXPECT_FALSE(result.deadlock);
+    }
+  }
+}
+
+// wait_after_record: hangs under every timing in which both need both.
+TEST(Deadlock, AnInvertedOrderBehindAWaitIsFoundByTheStrategiesThatNeedAllMembers) {
+  for (const Strategy strategy : {Strategy::kEager, Strategy::kLazyComm, Strategy::kLazyCompute}) {
+    const SimResult result = RunSim(2, With(strategy), [](Fabric& f) {
+      Program p(f);
+      const int32_t twin = f.OpenGroup("twin", Everybody(2));
+      const int32_t s0 = f.CreateStream("a", 0), s1 = f.CreateStream("b", 0);
+      const Block x = p.Floats(s0, 1), y = p.Floats(s1, 1);
+      p.AllReduce(f.rank() == 0 ? p.world : twin, s0, x);
+      p.After(s1, s0);
+      p.AllReduce(f.rank() == 0 ? twin : p.world, s1, y);
+      EXPECT_EQ(f.Drain(), SPF_ABORTED);
+    });
+    EXPECT_TRUE(result.deadlock);
+    EXPECT_TRUE(Has(result.blocked[0], "host waits in all its device work")) << result.blocked[0];
+    EXPECT_TRUE(Has(result.blocked[0], "wait for event 0 on b (stream 1) cannot start: its record on a (stream 0)"));
+    EXPECT_TRUE(Has(result.blocked[1], "waits for rank 0 to start collective #0 on twin")) << result.blocked[1];
+  }
+}
+
+TEST(Deadlock, UngroupedExchangeHangsUnlessSendsAreEager) {
+  const auto exchange = [](Fabric& f) {
+    Program p(f);
+    const int32_t s = f.CreateStream("comm", 0);
+    const Block out = p.Floats(s, 1), in = p.Floats(s, 1);
+    f.Communicate({p.Op(SPF_SEND, p.world, s, out, {}, 1, 1 - f.rank())});
+    f.Communicate({p.Op(SPF_RECV, p.world, s, {}, in, 1, 1 - f.rank())});
+    f.Drain();
+  };
+  EXPECT_TRUE(RunSim(2, With(Strategy::kEager), exchange).deadlock);
+  EXPECT_TRUE(RunSim(2, With(Strategy::kLazyComm), exchange).deadlock);
+  EXPECT_FALSE(RunSim(2, With(Strategy::kRandom), exchange).deadlock);
+  const SimResult result = RunSim(2, With(Strategy::kEager), exchange);
+  EXPECT_TRUE(Has(result.blocked[0], "waits for rank 1 to start its side of message #0 on world")) << result.blocked[0];
+}
+
+TEST(Deadlock, WorkLeftByHostsThatReturnedIsOneToo) {
+  const SimResult result = RunSim(2, With(Strategy::kEager), [](Fabric& f) {
+    Program p(f);
+    const int32_t s = f.CreateStream("comm", 0);
+    if (f.rank() == 0) p.AllReduce(p.world, s, p.Floats(s, 1));
+  });
+  EXPECT_TRUE(result.deadlock);
+  EXPECT_TRUE(Has(result.blocked[0], "host is done, device work is left")) << result.blocked[0];
+}
+
+TEST(Deadlock, AGroupCreatedByOnlySomeMembersIsOne) {
+  const SimResult result = RunSim(3, With(Strategy::kPct), [](Fabric& f) {
+    Program p(f);
+    int32_t group = -1;
+    std::string key;
+    if (f.rank() == 1) return;
+    EXPECT_EQ(f.CreateGroup(p.world, {f.rank()}, &group, &key), SPF_ABORTED);
+  });
+  EXPECT_TRUE(result.deadlock);
+  EXPECT_TRUE(Has(result.blocked[2], "group_create #0 on world: 2 of 3 members have called")) << result.blocked[2];
+}
+
+TEST(Abort, EveryStackUnwindsAndQueuedBodiesAreDropped) {
+  struct Guard {
+    explicit Guard(int* count) : alive(count) { ++*alive; }
+    ~Guard() { --*alive; }
+    int* alive;
+  };
+  for (const Strategy strategy : kStrategies) {
+    int alive = 0, ran = 0;
+    const SimResult result = RunSim(4, With(strategy), [&](Fabric& f) {
+      const Guard guard(&alive);
+      Program p(f);
+      const int32_t s = f.CreateStream("comm", 0);
+      if (f.rank() != 3) p.AllReduce(p.world, s, p.Floats(s, 1));
+      const auto token = std::make_shared<Guard>(&alive);
+      if (f.rank() != 3) f.Enqueue(s, "never", [token, &ran] { ++ran; });
+      f.SyncStream(s);
+      if (f.rank() != 3) {
+        // After an abort everything answers and nothing happens.
+        EXPECT_EQ(f.SyncStream(s), SPF_ABORTED);
+        EXPECT_EQ(f.Drain(), SPF_ABORTED);
+        f.Enqueue(s, "ignored", [&ran] { ++ran; });
+        f.Free(s, f.Alloc(s, 64, false));
+        f.DestroyStream(f.CreateStream("late", 0));
+        p.After(s, s);
+      }
+    });
+    EXPECT_TRUE(result.deadlock);
+    EXPECT_EQ(alive, 0);
+    EXPECT_EQ(ran, 0);
+  }
+}
+
+TEST(Abort, ARankThatThrowsEndsOthersOnlyWhenNothingElseCanHappen) {
+  for (const Strategy strategy : kStrategies) {
+    int finished = 0;
+    const SimResult result = RunSim(3, With(strategy), [&](Fabric& f) {
+      Program p(f);
+      if (f.rank() == 0) throw std::runtime_error("engine broke");
+      const int32_t s = f.CreateStream("comm", 0);
+      f.Enqueue(s, "work", [&] { ++finished; });
+      EXPECT_EQ(f.SyncStream(s), SPF_OK);
+      if (f.rank() == 1) return;
+      p.AllReduce(p.world, s, p.Floats(s, 1));
+      EXPECT_EQ(f.SyncStream(s), SPF_ABORTED);
+    });
+    EXPECT_EQ(finished, 2);
+    EXPECT_EQ(result.errors, (std::vector<std::string>{"engine broke", "", ""}));
+    EXPECT_FALSE(result.deadlock);  // a consequence, not a cause
+    EXPECT_TRUE(result.aborted);
+    EXPECT_TRUE(Has(result.blocked[2], "waits for ranks 0, 1 to start collective #0 on world")) << result.blocked[2];
+  }
+}
+
+TEST(Abort, FailWakesWhoWaits) {
+  for (const Strategy strategy : kStrategies) {
+    const SimResult result = RunSim(2, With(strategy), [&](Fabric& f) {
+      Program p(f);
+      const int32_t s = f.CreateStream("comm", 0);
+      if (f.rank() == 0) f.Fail("refused: not a member");
+      if (f.rank() == 1) {
+        p.AllReduce(p.world, s, p.Floats(s, 1));
+        EXPECT_EQ(f.SyncStream(s), SPF_ABORTED);
+      }
+    });
+    EXPECT_EQ(result.errors[0], "refused: not a member");
+    EXPECT_FALSE(result.deadlock);
+  }
+}
+
+TEST(Abort, DeviceWorkThatThrowsFailsItsRank) {
+  const SimResult result = RunSim(2, With(Strategy::kEager), [&](Fabric& f) {
+    const int32_t s = f.CreateStream("comm", 0);
+    f.Enqueue(s, "bad", [] { throw std::runtime_error("no such kernel"); });
+    f.Enqueue(s, "never", [] { ADD_FAILURE(); });
+    EXPECT_EQ(f.SyncStream(s), SPF_ABORTED);
+  });
+  EXPECT_EQ(result.errors[0] + result.errors[1], "device work threw: no such kernel");
+}
+
+TEST(Abort, RanksMaySwitchWhileTheyHandleExceptions) {
+  for (uint64_t seed = 0; seed < 20; ++seed) {
+    const SimResult result = RunSim(4, With(Strategy::kRandom, seed), [&](Fabric& f) {
+      Program p(f);
+      const int32_t s = f.CreateStream("comm", 0);
+      const std::string mine = "rank " + std::to_string(f.rank());
+      for (int i = 0; i < 3; ++i) {
+        try {
+          throw std::runtime_error(mine);
+        } catch (const std::runtime_error&) {
+          p.AllReduce(p.world, s, p.Floats(s, 1));
+          f.SyncStream(s);  // other ranks throw and catch meanwhile
+          try {
+            throw;
+          } catch (const std::exception& again) {
+            EXPECT_EQ(again.what(), mine);
+          }
+        }
+      }
+    });
+    EXPECT_FALSE(result.aborted);
+  }
+}
+
+}  // namespace
+}  // namespace shardproof
