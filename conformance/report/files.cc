@@ -1,0 +1,151 @@
+#include "conformance/report/files.h"
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+#include "conformance/report/console.h"
+
+namespace shardproof {
+
+namespace {
+
+using nlohmann::json;
+
+json FindingJson(const ReportedFinding& row) {
+  const Finding& f = row.finding;
+  json out = {{"requirement", f.requirement}, {"message", f.message}};
+  const auto text = [&out](const char* name, const std::string& value) {
+    if (!value.empty()) out[name] = value;
+  };
+  if (f.rank >= 0) out["rank"] = f.rank;
+  if (f.event >= 0) out["event"] = f.event;
+  if (f.step >= 0) out["step"] = f.step;
+  text("stream", f.stream);
+  text("operation", f.operation);
+  text("expected", f.expected);
+  text("seen", f.seen);
+  text("waived_because", row.waived_because);
+  return out;
+}
+
+json CaseJson(const CaseReport& c) {
+  json out = {{"case", c.id}, {"status", StatusName(c.status)}, {"judged", c.judged}, {"replay", c.replay}};
+  if (!c.reason.empty()) out["reason"] = c.reason;
+  for (const ReportedFinding& row : c.findings) out["findings"].push_back(FindingJson(row));
+  for (const NotCheckable& row : c.not_checkable) {
+    out["not_checkable"].push_back({{"requirement", row.requirement}, {"why", row.why}});
+  }
+  if (!c.notes.empty()) out["notes"] = c.notes;
+  return out;
+}
+
+std::string Line(const json& value) {
+  return value.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+std::string Escaped(const std::string& text) {
+  std::string out;
+  for (const char c : text) {
+    switch (c) {
+      case '&': out += "&amp;"; break;
+      case '<': out += "&lt;"; break;
+      case '>': out += "&gt;"; break;
+      case '"': out += "&quot;"; break;
+      case '\n': out += "&#10;"; break;
+      default: out += static_cast<unsigned char>(c) < 0x20 ? '?' : c;
+    }
+  }
+  return out;
+}
+
+void WriteFile(const std::filesystem::path& path, const std::string& text) {
+  std::ofstream out(path, std::ios::binary);
+  out << text;
+  out.close();
+  if (!out) throw std::runtime_error("cannot write " + path.string());
+}
+
+}  // namespace
+
+std::string JsonLines(const RunReport& report) {
+  std::string text = Line({{"shardproof_report", 1},
+                           {"impl", report.impl},
+                           {"fabric", report.fabric},
+                           {"profile", report.profile},
+                           {"seed", report.seed},
+                           {"assurance", report.assurance}});
+  for (const CaseReport& c : report.cases) text += Line(CaseJson(c));
+  json counts = json::object();
+  for (const auto& [status, n] : Count(report)) counts[StatusName(status)] = n;
+  return text + Line({{"end", report.cases.size()},
+                      {"conformant", Conformant(report)},
+                      {"counts", counts},
+                      {"facts", report.facts},
+                      {"problems", report.problems}});
+}
+
+std::string Junit(const RunReport& report, const Sentence& sentence) {
+  const std::map<Status, int> counts = Count(report);
+  const auto count = [&counts](Status status) {
+    const auto at = counts.find(status);
+    return std::to_string(at == counts.end() ? 0 : at->second);
+  };
+  const int skipped = std::stoi(count(Status::kUnsupported)) + std::stoi(count(Status::kDisabled)) +
+                      std::stoi(count(Status::kNotCheckable));
+  std::string text = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"shardproof " +
+                     Escaped(report.impl + " on " + report.fabric) + "\" tests=\"" +
+                     std::to_string(report.cases.size()) + "\" failures=\"" + count(Status::kFail) + "\" errors=\"" +
+                     count(Status::kSuiteError) + "\" skipped=\"" + std::to_string(skipped) + "\">\n";
+  for (const CaseReport& c : report.cases) {
+    text += "  <testcase classname=\"" + Escaped(report.fabric) + "\" name=\"" + Escaped(c.id) + "\">";
+    std::string body;
+    for (const ReportedFinding& row : c.findings) {
+      if (row.waived_because.empty()) body += FindingText(row.finding, c, sentence);
+    }
+    if (c.status == Status::kFail) {
+      text += "<failure message=\"" + Escaped(body.substr(0, body.find('\n'))) + "\">" + Escaped(body) + "</failure>";
+    } else if (c.status == Status::kSuiteError) {
+      text += "<error message=\"" + Escaped(c.reason) + "\"/>";
+    } else if (c.status != Status::kPass && c.status != Status::kWaived) {
+      text += "<skipped message=\"" + Escaped(std::string(StatusName(c.status)) + ": " + c.reason) + "\"/>";
+    }
+    text += "</testcase>\n";
+  }
+  return text + "</testsuite>\n";
+}
+
+std::string SummaryMarkdown(const RunReport& report, const Sentence& sentence) {
+  std::string text = "# " + LastLine(report) + "\n\n" + report.impl + " on " + report.fabric + ", profile " +
+                     report.profile + ", seed " + std::to_string(report.seed) + ", assurance " + report.assurance +
+                     "\n\n| status | cases |\n|---|---|\n";
+  for (const auto& [status, n] : Count(report)) {
+    text += std::string("| ") + StatusName(status) + " | " + std::to_string(n) + " |\n";
+  }
+  for (const std::string& fact : report.facts) text += "\n" + fact + "\n";
+  for (const std::string& problem : report.problems) text += "\nwaivers: " + problem + "\n";
+  std::map<std::string, std::string> open;
+  for (const CaseReport& c : report.cases) {
+    for (const NotCheckable& row : c.not_checkable) open.emplace(row.requirement, row.why);
+    if (c.status != Status::kFail && c.status != Status::kSuiteError) continue;
+    text += "\n## " + c.id + ": " + StatusName(c.status) + "\n\n" + c.reason + "\n";
+    for (const ReportedFinding& row : c.findings) {
+      text += "\n```\n" + FindingText(row.finding, c, sentence) + "```\n";
+      if (!row.waived_because.empty()) text += "waived: " + row.waived_because + "\n";
+    }
+  }
+  if (!open.empty()) text += "\n## Not checkable in some case\n\n";
+  for (const auto& [requirement, why] : open) text += "- " + requirement + ": " + why + "\n";
+  return text;
+}
+
+void WriteReportFolder(const std::string& folder, const RunReport& report, const Sentence& sentence) {
+  const std::filesystem::path path(folder);
+  std::filesystem::create_directories(path);
+  WriteFile(path / "report.jsonl", JsonLines(report));
+  WriteFile(path / "junit.xml", Junit(report, sentence));
+  WriteFile(path / "summary.md", SummaryMarkdown(report, sentence));
+}
+
+}  // namespace shardproof

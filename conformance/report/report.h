@@ -1,0 +1,53 @@
+// report.h: what does a run of the suite say, before anybody has chosen a format?
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "conformance/checks/check.h"
+
+namespace shardproof {
+
+enum class Status : uint8_t { kPass, kFail, kWaived, kUnsupported, kDisabled, kNotCheckable, kSuiteError };
+const char* StatusName(Status status);
+
+struct ReportedFinding {
+  Finding finding;
+  std::string waived_because;  // empty: not waived
+};
+
+struct CaseReport {
+  std::string id;
+  Status status = Status::kSuiteError;
+  std::string reason;  // why unsupported, not checkable, disabled, or what failed in the suite
+  std::vector<ReportedFinding> findings;
+  std::vector<NotCheckable> not_checkable;
+  std::vector<std::string> notes;
+  std::vector<std::string> judged;  // requirement ids
+  std::string replay;               // command line that runs it again
+};
+
+struct RunReport {
+  std::string impl, fabric, profile;
+  uint64_t seed = 1;
+  std::string assurance = "observed";  // how the evidence came about
+  std::vector<CaseReport> cases;
+  std::vector<std::string> facts;     // coverage and the like, printed at the end
+  std::vector<std::string> problems;  // of the waiver file: each turns the run red
+};
+
+// The sentence of a requirement.
+using Sentence = std::function<std::string(std::string_view id)>;
+
+std::map<Status, int> Count(const RunReport& report);
+// No failure, no suite error, no problem, and at least one case passed.
+bool Conformant(const RunReport& report);
+// 0 conformant, 1 not conformant, 2 the suite failed.
+int ExitCode(const RunReport& report);
+// "conformant: 312 pass, 14 unsupported" or "not conformant: 3 fail, 309 pass".
+std::string LastLine(const RunReport& report);
+
+}  // namespace shardproof

@@ -1,0 +1,184 @@
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "conformance/report/console.h"
+#include "conformance/report/files.h"
+#include "conformance/report/waivers.h"
+
+namespace shardproof {
+namespace {
+
+std::string SentenceOf(std::string_view id) { return "sentence of " + std::string(id); }
+
+CaseReport Failing(const std::string& id) {
+  CaseReport c;
+  c.id = id;
+  c.status = Status::kFail;
+  c.judged = {"FS-05", "GE-05"};
+  c.replay = "shardproof replay --case " + id;
+  Finding f;
+  f.requirement = "FS-05";
+  f.rank = 3;
+  f.event = 41;
+  f.step = 1;
+  f.stream = "reduce";
+  f.operation = "reduce_scatter of grad on dp_cp";
+  f.expected = "one reduction";
+  f.seen = "two";
+  f.message = "layers.0 is reduced twice";
+  c.findings.push_back({f, ""});
+  return c;
+}
+CaseReport Passing(const std::string& id) {
+  CaseReport c;
+  c.id = id;
+  c.status = Status::kPass;
+  c.judged = {"FS-05"};
+  return c;
+}
+RunReport Report(std::vector<CaseReport> cases) {
+  RunReport report;
+  report.impl = "lib:<x>";
+  report.fabric = "sim";
+  report.profile = "core";
+  report.cases = std::move(cases);
+  return report;
+}
+
+TEST(Report, AllPassIsConformant) {
+  const RunReport report = Report({Passing("a"), Passing("b")});
+  EXPECT_EQ(LastLine(report), "conformant: 2 pass");
+  EXPECT_EQ(ExitCode(report), 0);
+}
+TEST(Report, OneFailureIsNotConformant) {
+  const RunReport report = Report({Passing("a"), Failing("b")});
+  EXPECT_EQ(LastLine(report), "not conformant: 1 pass, 1 fail");
+  EXPECT_EQ(ExitCode(report), 1);
+}
+TEST(Report, SuiteErrorHasItsOwnExitCode) {
+  RunReport report = Report({Passing("a"), Passing("b")});
+  report.cases[1].status = Status::kSuiteError;
+  EXPECT_EQ(ExitCode(report), 2);
+}
+TEST(Report, NothingJudgedIsNotConformant) {
+  EXPECT_EQ(ExitCode(Report({})), 1);
+  RunReport report = Report({Passing("a")});
+  report.cases[0].status = Status::kUnsupported;
+  EXPECT_EQ(LastLine(report), "not conformant: 1 unsupported");
+}
+
+TEST(Console, FindingNamesEverythingAPersonNeeds) {
+  std::ostringstream out;
+  Console console(out, false, false, 1, SentenceOf);
+  const RunReport report = Report({Failing("w8.zero3")});
+  console.CaseDone(report.cases[0]);
+  console.Finish(report);
+  EXPECT_EQ(out.str(),
+            "fail  w8.zero3\n"
+            "  FS-05  sentence of FS-05\n"
+            "    case       w8.zero3\n"
+            "    where      rank 3, step 1, event 41\n"
+            "    stream     reduce\n"
+            "    operation  reduce_scatter of grad on dp_cp\n"
+            "    expected   one reduction\n"
+            "    seen       two\n"
+            "               layers.0 is reduced twice\n"
+            "    replay     shardproof replay --case w8.zero3\n"
+            "1 of 1 cases judged, 1 not passed\n"
+            "not conformant: 1 fail\n");
+}
+TEST(Console, TerminalShowsABar) {
+  std::ostringstream out;
+  Console console(out, true, false, 2, SentenceOf);
+  console.CaseDone(Passing("a"));
+  EXPECT_NE(out.str().find("\r[====================                    ] 1/2"), std::string::npos);
+}
+
+TEST(JsonLines, HasHeaderCasesAndFooter) {
+  const std::string text = JsonLines(Report({Passing("a"), Failing("b")}));
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 4);
+  EXPECT_NE(text.find("\"shardproof_report\":1"), std::string::npos);
+  EXPECT_NE(text.find("\"end\":2"), std::string::npos);
+  EXPECT_NE(text.find("\"rank\":3"), std::string::npos);
+}
+TEST(Junit, EscapesAndCounts) {
+  const std::string text = Junit(Report({Passing("a"), Failing("b<&>")}), SentenceOf);
+  EXPECT_NE(text.find("lib:&lt;x&gt;"), std::string::npos);
+  EXPECT_NE(text.find("tests=\"2\" failures=\"1\" errors=\"0\" skipped=\"0\""), std::string::npos);
+  EXPECT_NE(text.find("name=\"b&lt;&amp;&gt;\"><failure"), std::string::npos);
+}
+TEST(Summary, ListsFailuresAndWhatWasNotCheckable) {
+  RunReport report = Report({Failing("b")});
+  report.cases[0].not_checkable.push_back({"FS-09", "no marks"});
+  const std::string text = SummaryMarkdown(report, SentenceOf);
+  EXPECT_NE(text.find("# not conformant: 1 fail"), std::string::npos);
+  EXPECT_NE(text.find("- FS-09: no marks"), std::string::npos);
+}
+
+Waiver Known(const std::string& glob = "w8.*", const std::string& message = "twice") {
+  return {"FS-05", glob, message, "issue 17", "2027-01-01", 1};
+}
+TEST(Waivers, KnownFailureIsWaived) {
+  RunReport report = Report({Failing("w8.zero3"), Passing("w4")});
+  ApplyWaivers(report, {Known()}, "2026-11-21");
+  EXPECT_EQ(LastLine(report), "conformant: 1 pass, 1 waived");
+}
+TEST(Waivers, AnotherFindingStaysRed) {
+  RunReport report = Report({Failing("w8.zero3")});
+  report.cases[0].findings.push_back(report.cases[0].findings[0]);
+  report.cases[0].findings[1].finding.requirement = "GE-05";
+  ApplyWaivers(report, {Known()}, "2026-11-21");
+  EXPECT_EQ(report.cases[0].status, Status::kFail);
+}
+TEST(Waivers, UnexpectedPassIsAProblem) {
+  RunReport report = Report({Passing("w8.zero3")});
+  ApplyWaivers(report, {Known()}, "2026-11-21");
+  ASSERT_EQ(report.problems.size(), 1u);
+  EXPECT_NE(report.problems[0].find("unexpected pass"), std::string::npos);
+  EXPECT_EQ(ExitCode(report), 1);
+}
+TEST(Waivers, UnusedIsAProblem) {
+  RunReport report = Report({Passing("w4")});
+  ApplyWaivers(report, {Known()}, "2026-11-21");
+  ASSERT_EQ(report.problems.size(), 1u);
+  EXPECT_NE(report.problems[0].find("unused"), std::string::npos);
+}
+TEST(Waivers, ExpiredIsAProblemAndWaivesNothing) {
+  RunReport report = Report({Failing("w8.zero3")});
+  ApplyWaivers(report, {Known()}, "2027-01-02");
+  EXPECT_EQ(report.cases[0].status, Status::kFail);
+  EXPECT_NE(report.problems.at(0).find("expired"), std::string::npos);
+}
+TEST(Waivers, OverBroadIsAProblemAndWaivesNothing) {
+  for (const Waiver& broad : {Known("*", ""), Waiver{"*", "w8", "x", "r", "2027-01-01", 1}}) {
+    RunReport report = Report({Failing("w8.zero3")});
+    ApplyWaivers(report, {broad}, "2026-11-21");
+    EXPECT_EQ(report.cases[0].status, Status::kFail);
+    EXPECT_NE(report.problems.at(0).find("over-broad"), std::string::npos);
+  }
+}
+TEST(Waivers, FileIsReadAndErrorsNameTheLine) {
+  const char* good =
+      "[[waiver]]\nrequirement = \"FS-05\"\ncase = \"w8.*\"\nmessage = \"\"\nreason = \"r\"\nexpires = \"2027-01-01\"\n";
+  EXPECT_EQ(ParseWaivers(good, "w.toml").size(), 1u);
+  const auto error = [](const std::string& text) {
+    try {
+      ParseWaivers(text, "w.toml");
+    } catch (const std::invalid_argument& e) {
+      return std::string(e.what());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(error("[[waiver]]\nrequirement = \"FS-05\"\n"), "w.toml:1: \"case\" is missing or no string");
+  EXPECT_NE(error("x = 1\n").find("w.toml:1"), std::string::npos);
+  EXPECT_NE(error("\n[[waiver\n").find("w.toml:2"), std::string::npos);
+}
+TEST(Glob, StarAndQuestionMark) {
+  EXPECT_TRUE(GlobMatches("w8.*.k?", "w8.zero3.twin.k2"));
+  EXPECT_FALSE(GlobMatches("w8.*.k?", "w8.zero3.k12"));
+  EXPECT_TRUE(GlobMatches("*", ""));
+}
+
+}  // namespace
+}  // namespace shardproof

@@ -1,0 +1,82 @@
+#include "conformance/runner/options.h"
+
+#include <CLI/CLI.hpp>
+
+namespace shardproof {
+
+namespace {
+
+void AddSelection(CLI::App* app, Options* o) {
+  app->add_option("--profile", o->profile, "smoke, core (every pair of knob values) or full (every triple)")
+      ->check(CLI::IsMember({"smoke", "core", "full"}))
+      ->capture_default_str();
+  app->add_option("--case", o->cases, "judge this case instead of a profile (may be given several times)");
+  app->add_option("--fabric", o->fabric, "sim: all ranks in this process. mpi: under mpirun, one process a rank")
+      ->check(CLI::IsMember({"sim", "mpi"}))
+      ->capture_default_str();
+  app->add_option("--seed", o->seed, "seed of cases and schedules")->capture_default_str();
+}
+
+void AddEngine(CLI::App* app, Options* o) {
+  app->add_option("--impl", o->impl, "engine: builtin:reference or lib:PATH[:args]; trace:DIR judges recorded traces")
+      ->capture_default_str();
+  app->add_option("--schedule", o->schedule, "sim: eager, lazy-comm, lazy-compute, random or pct (else: by the seed)");
+  app->add_option("--level", o->level, "what is recorded: order, digests or bytes")
+      ->check(CLI::IsMember({"order", "digests", "bytes"}))
+      ->capture_default_str();
+  app->add_option("--fault", o->fault, "plant one wrong service call, for example event_wait:3:drop@1");
+  app->add_option("--trace", o->trace, "write the traces of every case below this folder");
+  app->add_option("--stall-seconds", o->stall_seconds, "without progress for so long a run counts as hung (not exact "
+                                                       "deadlocks on sim, which are seen at once)")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+}
+
+}  // namespace
+
+bool ParseOptions(int argc, char** argv, Options* o, int* exit_code) {
+  CLI::App app{"shardproof: conformance of training engines that shard parameters and overlap communication"};
+  app.require_subcommand(1);
+
+  CLI::App* run = app.add_subcommand("run", "judge an engine");
+  AddSelection(run, o);
+  AddEngine(run, o);
+  run->add_option("--waivers", o->waivers, "TOML file of known failures")->check(CLI::ExistingFile);
+  run->add_option("--report", o->report, "folder for report.jsonl, junit.xml and summary.md");
+  run->add_option("--jobs", o->jobs, "sim: worker processes (0: one per core)")->capture_default_str();
+  run->add_flag("--verbose", o->verbose, "one line per case");
+
+  CLI::App* check = app.add_subcommand("check", "judge a folder of traces without any engine");
+  check->add_option("address", o->target, "trace:DIR")->required();
+  check->add_option("--report", o->report, "folder for report.jsonl, junit.xml and summary.md");
+
+  CLI::App* list = app.add_subcommand("list", "list cases, or requirements");
+  list->add_option("what", o->target, "cases or requirements")
+      ->check(CLI::IsMember({"cases", "requirements"}))
+      ->default_val("cases");
+  AddSelection(list, o);
+
+  CLI::App* replay = app.add_subcommand("replay", "run one case again and show its trace, event by event");
+  AddSelection(replay, o);
+  AddEngine(replay, o);
+
+  CLI::App* explain = app.add_subcommand("explain", "print a requirement: its sentence, level, source and check");
+  explain->add_option("requirement", o->target, "for example FS-05")->required();
+
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    const int code = app.exit(error);
+    *exit_code = code == 0 ? 0 : 3;
+    return false;
+  }
+  using Command = Options::Command;
+  o->command = run->parsed()      ? Command::kRun
+               : check->parsed()  ? Command::kCheck
+               : list->parsed()   ? Command::kList
+               : replay->parsed() ? Command::kReplay
+                                  : Command::kExplain;
+  return true;
+}
+
+}  // namespace shardproof

@@ -1,0 +1,34 @@
+// options.h: what did the user ask for on the command line?
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace shardproof {
+
+struct Options {
+  enum class Command { kRun, kCheck, kList, kReplay, kExplain, kNone };
+  Command command = Command::kNone;
+
+  std::string impl = "builtin:reference";
+  std::string profile = "core";
+  std::vector<std::string> cases;  // ids; not empty: instead of a profile
+  std::string fabric = "sim";
+  std::string waivers;   // file, or empty
+  std::string report;    // folder, or empty
+  std::string trace;     // folder to write traces to, or empty
+  uint64_t seed = 1;     // of cases and schedules
+  std::string schedule;  // empty: chosen by the seed, case by case
+  std::string level = "digests";
+  std::string fault;     // empty, or as in host/faulty.h
+  double stall_seconds = 5;
+  int jobs = 0;          // 0: one worker per core
+  bool verbose = false;
+
+  std::string target;    // list: cases or requirements; explain: requirement id; check: trace:DIR
+};
+
+// Returns true when the program should go on; otherwise *exit_code is what it ends with (help: 0, usage: 3).
+bool ParseOptions(int argc, char** argv, Options* options, int* exit_code);
+
+}  // namespace shardproof
