@@ -1,0 +1,97 @@
+#include "property_tests/generators.h"
+
+#include <ostream>
+#include <utility>
+#include <vector>
+
+namespace shardproof {
+namespace {
+
+// One factor to 0, or one step down, as far as the relations allow it; larger steps first.
+std::vector<CoveringRow> Smaller(const CoveringProblem& problem, const CoveringRow& row) {
+  std::vector<CoveringRow> rows;
+  const auto add = [&](size_t factor, int value) {
+    CoveringRow smaller = row;
+    smaller[factor] = value;
+    if (Allowed(problem, smaller)) rows.push_back(std::move(smaller));
+  };
+  for (size_t factor = 0; factor < row.size(); ++factor) {
+    if (row[factor] > 0) add(factor, 0);
+  }
+  for (size_t factor = 0; factor < row.size(); ++factor) {
+    for (int value = row[factor] - 1; value > 0; --value) add(factor, value);
+  }
+  return rows;
+}
+
+// The first value, or now and then another.
+template <typename T>
+T Pick(std::vector<T> values) {
+  if (*rc::gen::inRange(0, 12) != 0) return values.front();
+  return *rc::gen::elementOf(std::move(values));
+}
+
+void RandomGrid(InstanceSpec& spec) {
+  spec.tp = Pick<int32_t>({1, 2, 3, 0, -1});
+  spec.cp = Pick<int32_t>({1, 2, 4});
+  spec.ep = Pick<int32_t>({1, 2, 3});
+  spec.pp = Pick<int32_t>({1, 2});
+  spec.etp = Pick<int32_t>({1, 2, spec.tp});
+  spec.order =
+      Pick<std::string>({"tp-cp-ep-dp-pp", "tp-pp-dp", "dp", "pp-pp", "xp-dp", "dp-ep-cp-pp-tp"});
+  spec.offset = Pick<int32_t>({0, 0, 1, 2, -1});
+  spec.span = Pick<int32_t>({0, 0, 4, 8});
+  spec.outer = Pick<int32_t>({1, 2, 3, 4, 0});
+  spec.grid = Pick<int>({0, 1}) != 0;
+  spec.twin = Pick<std::string>(
+      {"none", "given", "permuted", "default_order", "full_span", "short", "other"});
+}
+
+}  // namespace
+
+rc::Gen<CoveringRow> GenRow(std::shared_ptr<const CaseSpace> space) {
+  return rc::Gen<CoveringRow>([space](const rc::Random& random, int) {
+    rc::Random source = random;
+    return rc::shrinkable::shrinkRecur(
+        RandomRow(space->problem(), source.next()), [space](const CoveringRow& row) {
+          return rc::seq::fromContainer(Smaller(space->problem(), row));
+        });
+  });
+}
+
+std::ostream& operator<<(std::ostream& out, const GeneratedCase& generated) {
+  return out << Id(generated.spec);
+}
+
+rc::Gen<GeneratedCase> GenCase(std::shared_ptr<const CaseSpace> space) {
+  return rc::gen::map(GenRow(space), [space](const CoveringRow& row) {
+    return GeneratedCase{row, space->Make(row, 1)};
+  });
+}
+
+rc::Gen<Case> GenAnyCase() {
+  return rc::gen::exec([] {
+    Case c;
+    c.world = Pick<int32_t>({8, 4, 6, 3, 1, 16, 7, 0, 65});
+    c.seed = *rc::gen::arbitrary<uint64_t>();
+    InstanceSpec& spec = c.instances.front();
+    RandomGrid(spec);
+    spec.strategy =
+        Pick<std::string>({"no_shard", "optim", "optim_grads", "optim_grads_params", "zero3"});
+    spec.outer_strategy = Pick<std::string>({"no_shard", "optim", "full"});
+    spec.microbatches = Pick<int32_t>({1, 2, 3, 5, 0, -3});
+    spec.per_token_loss = Pick<int>({0, 1}) != 0;
+    spec.average_in_collective = Pick<int>({0, 1}) != 0;
+    spec.grad_comm_dtype = Pick<std::string>({"fp32", "bf16", "fp16"});
+    spec.units = Pick<std::string>({"TransformerLayer", "", "none", "A,B", "two words"});
+    spec.bucket_size = Pick<int64_t>({0, 100, -1});
+    spec.prefetch_limit_bytes = Pick<int64_t>({-1, 0, 5, -9});
+    spec.lr = Pick<double>({0.5, 1e-30, 1e300, -0.25, 1.0 / 3});
+    spec.script = Pick<std::string>({"ttt", "tl", "tsl", "", "txt", "erse"});
+    spec.model.experts = Pick<int>({0, 1}) != 0;
+    spec.model.sequence = Pick<int32_t>({8, 1, 0, 4096});
+    return c;
+  });
+}
+
+}  // namespace shardproof

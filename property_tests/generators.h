@@ -1,0 +1,26 @@
+// generators.h: random cases that shrink towards the simplest one.
+#pragma once
+#include <rapidcheck.h>
+
+#include <memory>
+
+#include "conformance/cases/space.h"
+
+namespace shardproof {
+
+// Allowed rows of the space. A row shrinks by setting one factor to a smaller value; value 0 is a
+// knob's default, or the smallest world.
+rc::Gen<CoveringRow> GenRow(std::shared_ptr<const CaseSpace> space);
+
+// Rows as they are run: legal cases with one instance, shrunk with their rows, shown as ids.
+struct GeneratedCase {
+  CoveringRow row;
+  Case spec;
+};
+std::ostream& operator<<(std::ostream& out, const GeneratedCase& generated);
+rc::Gen<GeneratedCase> GenCase(std::shared_ptr<const CaseSpace> space);
+
+// Something that any of the fields of an instance may be, legal or not.
+rc::Gen<Case> GenAnyCase();
+
+}  // namespace shardproof

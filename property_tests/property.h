@@ -1,0 +1,35 @@
+// property.h: how is a property checked so that a failure can be run again, even if shrinking never
+// ends?
+//
+// The line that reproduces a failure, RC_PARAMS="seed=...", is printed at the first failing
+// evaluation, before shrinking starts. Without RC_PARAMS the seed follows from the property's name,
+// so that a gate gives the same verdict twice; any other seed can be given in the environment. The
+// seed is also printed before the first evaluation, in case that crashes.
+#pragma once
+#include <rapidcheck.h>
+
+#include <cstdint>
+#include <iostream>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace shardproof {
+
+struct PropertyOptions {
+  int evaluations = 100;
+  std::optional<uint64_t> seed;  // wins over the environment; for lockstep under MPI
+  std::ostream* log = &std::cerr;
+};
+
+// True when no counterexample was found.
+bool RunProperty(const std::string& name, const rc::detail::Property& property,
+                 const PropertyOptions& options);
+
+template <typename Testable>
+bool CheckProperty(const std::string& name, Testable&& testable,
+                   const PropertyOptions& options = {}) {
+  return RunProperty(name, rc::detail::toProperty(std::forward<Testable>(testable)), options);
+}
+
+}  // namespace shardproof
