@@ -1,0 +1,188 @@
+#include "reference/config.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <cstdlib>
+#include <utility>
+
+namespace reference {
+namespace {
+
+[[noreturn]] void Reject(const std::string& name, const std::string& value, const std::string& why) {
+  throw Rejected(name + " = " + value + ": " + why);
+}
+
+// Typed access to the knobs; every malformed value is refused.
+class Knobs {
+ public:
+  explicit Knobs(const KnobReader& read) : read_(read) {}
+
+  std::optional<std::string> Text(const char* name) const {
+    const char* text = read_(name);
+    return text ? std::optional<std::string>(text) : std::nullopt;
+  }
+
+  std::optional<int64_t> Integer(const char* name, int64_t least) const {
+    const auto text = Text(name);
+    if (!text) return std::nullopt;
+    int64_t value = 0;
+    const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
+    if (error != std::errc() || end != text->data() + text->size()) Reject(name, *text, "not an integer");
+    if (value < least) Reject(name, *text, "must be at least " + std::to_string(least));
+    return value;
+  }
+
+  int32_t Size(const char* name) const {
+    const int64_t value = Integer(name, 1).value_or(1);
+    if (value > INT32_MAX) Reject(name, std::to_string(value), "too large");
+    return static_cast<int32_t>(value);
+  }
+
+  bool Flag(const char* name) const {
+    const int64_t value = Integer(name, 0).value_or(0);
+    if (value > 1) Reject(name, std::to_string(value), "must be 0 or 1");
+    return value == 1;
+  }
+
+  double Real(const char* name, double otherwise) const {
+    const auto text = Text(name);
+    if (!text) return otherwise;
+    char* end = nullptr;
+    const double value = std::strtod(text->c_str(), &end);
+    if (text->empty() || *end != '\0' || !std::isfinite(value)) Reject(name, *text, "not a finite number");
+    if (value < 0) Reject(name, *text, "must not be negative");
+    return value;
+  }
+
+  // The value that belongs to one of these words; the first is the default.
+  template <class T>
+  T OneOf(const char* name, const std::vector<std::pair<std::string, T>>& words) const {
+    const std::string text = Text(name).value_or(words.front().first);
+    std::string known;
+    for (const auto& [word, value] : words) {
+      if (word == text) return value;
+      known += (known.empty() ? "" : ", ") + word;
+    }
+    Reject(name, text, "must be one of " + known);
+  }
+
+  spf_dtype Dtype(const char* name) const { return OneOf<spf_dtype>(name, {{"fp32", SPF_F32}, {"bf16", SPF_BF16}}); }
+
+ private:
+  const KnobReader& read_;
+};
+
+std::vector<std::string> SplitCommas(const std::string& text) {
+  std::vector<std::string> parts(1);
+  for (char c : text) {
+    if (c == ',') {
+      parts.emplace_back();
+    } else if (c != ' ') {
+      parts.back() += c;
+    }
+  }
+  return parts;
+}
+
+void ReadSharding(const Knobs& knobs, Config& c) {
+  c.strategy = knobs.OneOf<Strategy>("strategy", {{"no_shard", Strategy::kNoShard},
+                                                  {"optim", Strategy::kOptim},
+                                                  {"optim_grads", Strategy::kOptimGrads},
+                                                  {"optim_grads_params", Strategy::kOptimGradsParams}});
+  c.outer_shards = knobs.OneOf<bool>("outer_strategy", {{"no_shard", false}, {"optim", true}});
+  c.optimizer_instances = knobs.Size("num_optimizer_instances");
+  c.twins = knobs.Flag("create_all_gather_group");
+}
+
+void ReadGrid(const Knobs& knobs, Config& c) {
+  c.own_groups = knobs.OneOf<bool>("groups", {{"explicit", false}, {"grid", true}});
+  c.grid.tp = knobs.Size("tp");
+  c.grid.cp = knobs.Size("cp");
+  c.grid.ep = knobs.Size("ep");
+  c.grid.pp = knobs.Size("pp");
+  c.grid.etp = knobs.Size("etp");
+  c.grid.order = knobs.Text("order").value_or(c.grid.order);
+  c.grid.offset = static_cast<int32_t>(knobs.Integer("rank_offset", 0).value_or(0));
+  c.grid.span = static_cast<int32_t>(knobs.Integer("rank_span", 1).value_or(0));
+  c.grid.optimizer_instances = c.optimizer_instances;
+}
+
+void ReadCommunication(const Knobs& knobs, Config& c) {
+  if (const auto units = knobs.Text("units")) {
+    c.unit_types = *units == "none" ? std::vector<std::string>{} : SplitCommas(*units);
+    for (const std::string& type : c.unit_types) {
+      if (type.empty()) Reject("units", *units, "has an empty module type; write \"none\" for no units");
+    }
+  }
+  c.bucket_size = knobs.Integer("bucket_size", 0).value_or(0);
+  c.prefetch_limit_bytes = knobs.Integer("prefetch_limit_bytes", 0);
+  // Sharded gradients leave no room to postpone a reduction, and sharded parameters none to gather all at once.
+  c.overlap_grad_reduce = knobs.Flag("overlap_grad_reduce") || c.ShardsGrads();
+  c.overlap_param_gather = knobs.Flag("overlap_param_gather") || c.ShardsParams();
+  c.average_in_collective = knobs.Flag("average_in_collective");
+  c.per_token_loss = knobs.Flag("calculate_per_token_loss");
+  c.tokens_per_step = knobs.Integer("tokens_per_step", 1).value_or(0);
+  c.param_dtype = knobs.Dtype("param_dtype");
+  c.grad_comm_dtype = knobs.Dtype("grad_comm_dtype");
+  c.main_grads_dtype = knobs.Dtype("main_grads_dtype");
+  c.recompute = knobs.Flag("recompute");
+}
+
+void ReadOptimizer(const Knobs& knobs, Config& c) {
+  c.optimizer =
+      knobs.OneOf<OptimizerKind>("optimizer", {{"sgd", OptimizerKind::kSgd}, {"adamw", OptimizerKind::kAdamW}});
+  if (!knobs.Text("lr")) throw Rejected("lr is not set: it is a contract knob");
+  c.lr = knobs.Real("lr", 0);
+  c.weight_decay = knobs.Real("weight_decay", 0);
+  c.adam_beta1 = knobs.Real("adam_beta1", c.adam_beta1);
+  c.adam_beta2 = knobs.Real("adam_beta2", c.adam_beta2);
+  c.adam_eps = knobs.Real("adam_eps", c.adam_eps);
+  c.clip_grad = knobs.Real("clip_grad", 0);
+  c.grad_norm = knobs.Flag("grad_norm") || c.clip_grad > 0;
+  c.check_for_nan_in_grad = knobs.Flag("check_for_nan_in_grad");
+  c.device_memory_bytes = knobs.Integer("device_memory_bytes", 0).value_or(0);
+}
+
+void CheckCombinations(const Knobs& knobs, const Config& c) {
+  if (c.outer_shards && !c.ShardsParams()) {
+    Reject("outer_strategy", "optim", "needs strategy = optim_grads_params, not " +
+                                          knobs.Text("strategy").value_or("no_shard"));
+  }
+  if (c.outer_shards && c.optimizer_instances == 1) {
+    Reject("outer_strategy", "optim", "there is no outer group to shard over with num_optimizer_instances = 1");
+  }
+  if (c.average_in_collective && c.per_token_loss) {
+    Reject("average_in_collective", "1",
+           "cannot be combined with calculate_per_token_loss = 1, whose divisor is not the number of ranks");
+  }
+  if (c.per_token_loss && c.tokens_per_step == 0) {
+    Reject("calculate_per_token_loss", "1", "needs tokens_per_step");
+  }
+  for (const auto& [name, beta] : {std::pair("adam_beta1", c.adam_beta1), std::pair("adam_beta2", c.adam_beta2)}) {
+    if (beta >= 1) Reject(name, std::to_string(beta), "must be below 1");
+  }
+  if (!c.own_groups) {
+    for (const char* name : {"tp", "cp", "ep", "pp", "etp", "order", "rank_offset", "rank_span"}) {
+      if (const auto text = knobs.Text(name)) Reject(name, *text, "describes a grid, but groups = explicit");
+    }
+  }
+}
+
+}  // namespace
+
+Config ReadConfig(const KnobReader& read) {
+  const Knobs knobs(read);
+  Config config;
+  if (!knobs.Text("microbatches")) throw Rejected("microbatches is not set: it is a contract knob");
+  config.microbatches = knobs.Size("microbatches");
+  ReadSharding(knobs, config);
+  ReadGrid(knobs, config);
+  ReadCommunication(knobs, config);
+  ReadOptimizer(knobs, config);
+  knobs.Text("plugin_args");  // this engine has none of its own
+  CheckCombinations(knobs, config);
+  return config;
+}
+
+}  // namespace reference

@@ -1,0 +1,144 @@
+#include "reference/engine.h"
+
+#include "reference/fsdp/bucket_setup.h"
+
+namespace reference {
+
+void Engine::Configure() {
+  c_.config = ReadConfig([this](const char* name) { return c_.host.raw()->knob(c_.host.raw(), name); });
+  CheckModel();
+  const spf_model& model = c_.host.model();
+  GroupDemand demand;
+  demand.twins = c_.config.twins;
+  demand.optimizer_instances = c_.config.optimizer_instances;
+  for (int32_t p = 0; p < model.n_params; ++p) demand.experts |= (model.params[p].flags & SPF_PARAM_EXPERT) != 0;
+  ConfigureGroups(demand);
+  if (idle_) return;
+
+  std::vector<const spf_program*> programs;
+  for (int64_t step = 0; step < 2; ++step) {
+    for (int32_t m = 0; m < c_.config.microbatches; ++m) programs.push_back(&c_.host.Program(step, m));
+  }
+  c_.plan = PlanModel(model, c_.config.unit_types, c_.config.bucket_size, programs);
+  c_.buckets = MakeBuckets(c_.config, c_.groups, c_.plan);
+}
+
+void Engine::ConfigureGroups(const GroupDemand& demand) {
+  if (!c_.config.own_groups) {
+    c_.groups = PickGroups(AskForGroups(c_.host, demand), demand);
+    return;
+  }
+  const spf_group world = c_.host.Group("world");
+  if (world == nullptr) throw GroupError("group world is needed to build the grid and was not provided");
+  const int32_t world_size = c_.host.SizeIn(world);
+  GridSizes& grid = c_.config.grid;
+  if (grid.span == 0) grid.span = world_size - grid.offset;
+  std::vector<GroupFamily> families = FamiliesOf(grid, world_size);
+  if (demand.twins) {
+    families.push_back(TwinOf(families, false));
+    if (demand.experts) families.push_back(TwinOf(families, true));
+  }
+  const GroupCollection collection = CreateGroups(c_.host, families, created_groups_);
+  const int32_t me = c_.host.RankIn(world);
+  idle_ = me < grid.offset || me >= grid.offset + grid.span;
+  if (!idle_) c_.groups = PickGroups(collection, demand);
+}
+
+// What the tables can ask for and this engine cannot do yet.
+void Engine::CheckModel() const {
+  const spf_model& model = c_.host.model();
+  for (int32_t p = 0; p < model.n_params; ++p) {
+    if (model.params[p].tp_dim >= 0) throw Unsupported(std::string(model.params[p].name) + " is split over tp");
+  }
+  for (int32_t v = 0; v < model.n_values; ++v) {
+    const spf_value& value = model.values[v];
+    if ((value.flags & SPF_VALUE_DYNAMIC) != 0) throw Unsupported(std::string(value.name) + " has a dynamic size");
+    if ((value.flags & (SPF_VALUE_FROM_PREV | SPF_VALUE_TO_NEXT)) != 0) {
+      throw Unsupported(std::string(value.name) + " crosses pipeline stages");
+    }
+  }
+  const spf_program& program = c_.host.Program(0, 0);
+  for (int32_t i = 0; i < program.n_nodes; ++i) {
+    if (program.nodes[i].kind == SPF_NODE_EXCHANGE) {
+      throw Unsupported(std::string(program.nodes[i].name) + " exchanges tokens between experts");
+    }
+  }
+}
+
+void Engine::CreateStreams() {
+  c_.streams.compute = c_.host.Stream("compute");
+  c_.streams.gather = c_.host.Stream("gather");
+  c_.streams.reduce = c_.host.Stream("reduce");
+  if (c_.config.optimizer_instances > 1) c_.streams.outer_reduce = c_.host.Stream("outer_reduce");
+  if (c_.config.outer_shards) c_.streams.outer_gather = c_.host.Stream("outer_gather");
+}
+
+void Engine::Build() {
+  if (idle_) return;
+  CreateStreams();
+  gathers_ = std::make_unique<GatherPipeline>(c_);
+  reductions_ = std::make_unique<ReducePipeline>(c_);
+  hooks_ = std::make_unique<Hooks>(c_, store_, *gathers_, *reductions_);
+  driver_ = std::make_unique<Driver>(c_, *hooks_, *gathers_, *reductions_);
+  store_.Create();
+  reductions_->Create();
+  if (c_.config.grad_norm) norm_.Create();
+  store_.Install();
+  gathers_->Invalidate();
+  store_.PublishParams();
+}
+
+void Engine::TrainStep(int64_t step) {
+  if (idle_) return;
+  hooks_->ZeroGrad();
+  hooks_->StartParamSync();
+  for (int32_t m = 0; m < c_.config.microbatches; ++m) driver_->TrainMicrobatch(step, m);
+  hooks_->FinishGradSync();
+  store_.PublishGrads();
+  double norm = 0;
+  if (c_.config.grad_norm) {
+    norm = norm_.Measure();
+    norm_.Publish(norm);
+  }
+  c_.host.Mark(SPF_HOOK_OPTIMIZER_STEP, 0, -1);
+  optimizer_.Step(ClipScale(c_.config, norm));
+  InstallAndPublish();
+}
+
+void Engine::EvalStep(int64_t step) {
+  if (idle_) return;
+  hooks_->StartParamSync();
+  for (int32_t m = 0; m < c_.config.microbatches; ++m) driver_->EvalMicrobatch(step, m);
+  gathers_->Reset();
+}
+
+void Engine::InstallAndPublish() {
+  hooks_->InstallWeights();
+  store_.PublishParams();
+}
+
+void Engine::Save(const std::string& folder) {
+  if (!idle_) checkpoint_.Save(folder);
+}
+
+void Engine::Load(const std::string& folder) {
+  if (idle_) return;
+  checkpoint_.Load(folder);
+  InstallAndPublish();
+}
+
+void Engine::Destroy() {
+  if (driver_) {
+    store_.Destroy();
+    norm_.Destroy();
+    reductions_->Destroy();
+    gathers_->Destroy();
+  }
+  for (spf_stream stream : {c_.streams.compute, c_.streams.gather, c_.streams.reduce, c_.streams.outer_reduce,
+                            c_.streams.outer_gather}) {
+    if (stream != nullptr) spf::Check(c_.host.raw()->stream_destroy(c_.host.raw(), stream));
+  }
+  for (spf_group group : created_groups_) c_.host.DestroyGroup(group);
+}
+
+}  // namespace reference

@@ -1,0 +1,47 @@
+// engine.h: what is one engine, from create to destroy?
+#pragma once
+#include <memory>
+
+#include "reference/checkpoint/checkpoint.h"
+#include "reference/fsdp/driver.h"
+#include "reference/optim/grad_norm.h"
+#include "reference/optim/optimizer.h"
+
+namespace reference {
+
+// One rank of one engine instance. Nothing is shared between instances.
+class Engine {
+ public:
+  explicit Engine(spf_host* host) : c_(host) {}
+
+  // Reads and checks the configuration, makes or asks for the groups. Issues no collective before everything that can be
+  // refused is checked. Throws Rejected, Unsupported, GridError, GroupError.
+  void Configure();
+  // Streams, memory, initial values. Publishes PARAM.
+  void Build();
+  void TrainStep(int64_t step);
+  void EvalStep(int64_t step);
+  void Save(const std::string& folder);
+  void Load(const std::string& folder);
+  void Destroy();
+
+ private:
+  void ConfigureGroups(const GroupDemand& demand);
+  void CheckModel() const;
+  void CreateStreams();
+  void InstallAndPublish();
+
+  Context c_;
+  bool idle_ = false;  // this rank is outside the grid
+  std::vector<spf_group> created_groups_;
+  ParamStore store_{c_};
+  Optimizer optimizer_{c_};
+  GradNorm norm_{c_};
+  Checkpoint checkpoint_{c_, optimizer_};
+  std::unique_ptr<GatherPipeline> gathers_;
+  std::unique_ptr<ReducePipeline> reductions_;
+  std::unique_ptr<Hooks> hooks_;
+  std::unique_ptr<Driver> driver_;
+};
+
+}  // namespace reference

@@ -1,0 +1,69 @@
+#include "reference/fsdp/activations.h"
+
+namespace reference {
+namespace {
+
+// The values that an operation touches, each once; true if the operation only writes it.
+std::vector<std::pair<ValueRef, bool>> Touched(const Operation& operation) {
+  std::vector<std::pair<ValueRef, bool>> touched;
+  const spf_uses& uses = operation.uses();
+  for (int32_t i = 0; i < uses.n; ++i) {
+    const spf_use& use = uses.use[i];
+    if (use.table != SPF_IN_ACT && use.table != SPF_IN_DACT) continue;
+    const ValueRef value{use.table == SPF_IN_DACT, use.id};
+    const bool writes_only = use.access == SPF_WRITE;
+    bool known = false;
+    for (auto& [other, only] : touched) {
+      if (!(other == value)) continue;
+      only &= writes_only;
+      known = true;
+    }
+    if (!known) touched.emplace_back(value, writes_only);
+  }
+  return touched;
+}
+
+}  // namespace
+
+std::vector<std::vector<ValueRef>> Deaths(const std::vector<Operation>& operations, int32_t n_values) {
+  std::vector<std::vector<ValueRef>> deaths(operations.size());
+  // Walking backwards: whether somebody still wants what is in the value. [gradient][value]
+  std::vector<std::vector<bool>> wanted(2, std::vector<bool>(static_cast<size_t>(n_values)));
+  for (size_t i = operations.size(); i-- > 0;) {
+    for (const auto& [value, writes_only] : Touched(operations[i])) {
+      auto wants = wanted[value.gradient ? 1 : 0].begin() + value.value;
+      if (!*wants) deaths[i].push_back(value);
+      *wants = !writes_only;
+    }
+  }
+  return deaths;
+}
+
+Activations::Activations(spf::Host& host, spf_stream stream, int32_t microbatch)
+    : host_(host),
+      stream_(stream),
+      microbatch_(microbatch),
+      act_(static_cast<size_t>(host.model().n_values)),
+      dact_(act_.size()) {}
+
+void Activations::Before(const Operation& operation) {
+  const spf_uses& uses = operation.uses();
+  for (int32_t i = 0; i < uses.n; ++i) {
+    const spf_use& use = uses.use[i];
+    if ((use.table != SPF_IN_ACT && use.table != SPF_IN_DACT) || use.access == SPF_READ) continue;
+    spf_addr& address = At({use.table == SPF_IN_DACT, use.id});
+    if (address != 0) continue;
+    const spf_value& value = host_.model().values[use.id];
+    const auto elements = static_cast<uint64_t>(value.max_rows * value.row_elems);
+    const spf_purpose purpose = use.table == SPF_IN_DACT ? SPF_FOR_ACTIVATION_GRAD : SPF_FOR_ACTIVATION;
+    address = host_.Alloc(stream_, elements * spf::SizeOf(value.dtype),
+                          spf::For(purpose, operation.node->module, microbatch_));
+    if (use.access == SPF_ADD) host_.Fill(stream_, address, elements, value.dtype, 0);
+  }
+}
+
+void Activations::Free(const std::vector<ValueRef>& dead) {
+  for (const ValueRef& value : dead) host_.Free(stream_, At(value));
+}
+
+}  // namespace reference

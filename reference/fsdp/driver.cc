@@ -1,0 +1,164 @@
+#include "reference/fsdp/driver.h"
+
+namespace reference {
+
+Driver::Driver(Context& context, Hooks& hooks, GatherPipeline& gathers, ReducePipeline& reductions)
+    : c_(context),
+      hooks_(hooks),
+      gathers_(gathers),
+      reductions_(reductions),
+      param_(static_cast<size_t>(context.host.model().n_params)),
+      grad_(param_.size()) {
+  if (c_.config.recompute) segment_of_ = SegmentsOfType(c_.host.model(), "TransformerLayer");
+  param_group_.resize(param_.size());
+  for (size_t g = 0; g < c_.plan.groups.size(); ++g) {
+    for (int32_t b : c_.plan.groups[g].buckets) {
+      for (const BucketItem& item : c_.bucket(b).layout.items) {
+        param_group_[static_cast<size_t>(item.param)] = static_cast<int32_t>(g);
+      }
+    }
+  }
+}
+
+void Driver::TrainMicrobatch(int64_t step, int32_t microbatch) {
+  Walk walk = StartWalk(TrainOperations(c_.host.Program(step, microbatch), segment_of_), microbatch, true);
+  Forward(walk);
+  Backward(walk);
+}
+
+void Driver::EvalMicrobatch(int64_t step, int32_t microbatch) {
+  Walk walk = StartWalk(EvalOperations(c_.host.Program(step, microbatch)), microbatch, false);
+  Forward(walk);
+}
+
+Driver::Walk Driver::StartWalk(std::vector<Operation> operations, int32_t microbatch, bool training) {
+  std::vector<int32_t> left(static_cast<size_t>(c_.plan.units()));
+  for (const Operation& operation : operations) {
+    if (operation.phase == SPF_BWD && UnitOf(operation) != kNoUnit) ++left[static_cast<size_t>(UnitOf(operation))];
+  }
+  auto deaths = Deaths(operations, c_.host.model().n_values);
+  return {microbatch, training, std::move(operations), std::move(deaths),
+          Activations(c_.host, c_.streams.compute, microbatch), 0, -1, c_.plan.units(), kNoUnit, std::move(left)};
+}
+
+// ------------------------------------------------------------------ forward: modules in order
+
+void Driver::Forward(Walk& walk) {
+  hooks_.RootForward(walk.microbatch);
+  while (walk.next < walk.operations.size()) {
+    const Operation& operation = walk.operations[walk.next];
+    if (operation.phase != SPF_FWD || operation.recompute) break;
+    EnterForward(walk, operation.node->module);
+    Run(walk, operation);
+  }
+  CloseForward(walk);
+  const auto places = static_cast<int32_t>(gathers_.stages().size());
+  while (walk.position + 1 < places) VisitForward(walk, ++walk.position);
+  CloseForward(walk);
+}
+
+// Visits every place of the order up to this module's, and leaves the window of its unit open.
+void Driver::EnterForward(Walk& walk, int32_t module) {
+  const int32_t unit = c_.plan.module_unit[static_cast<size_t>(module)];
+  const int32_t position = gathers_.PositionOf(module);
+  if (unit != walk.open) CloseForward(walk);
+  while (walk.position < position) VisitForward(walk, ++walk.position);
+  if (unit != walk.open) VisitForward(walk, position);  // entered again, after a later unit
+}
+
+void Driver::VisitForward(Walk& walk, int32_t position) {
+  CloseForward(walk);
+  hooks_.PreForward(position, walk.microbatch);
+  walk.open = gathers_.stages()[static_cast<size_t>(position)].unit;
+  if (walk.training && walk.open != kNoUnit) hooks_.RegisterBackward(walk.open, walk.microbatch);
+}
+
+void Driver::CloseForward(Walk& walk) {
+  if (walk.open != kNoUnit) hooks_.PostForward(walk.open, walk.microbatch);
+  walk.open = kNoUnit;
+}
+
+// ------------------------------------------------------------------ backward: units in reverse
+
+void Driver::Backward(Walk& walk) {
+  hooks_.RootPreBackward(walk.microbatch);
+  while (walk.next < walk.operations.size()) {
+    const Operation& operation = walk.operations[walk.next];
+    const int32_t unit = UnitOf(operation);
+    if (unit != walk.open) CloseBackward(walk);
+    if (unit != kNoUnit) EnterBackward(walk, unit);
+    Run(walk, operation);
+    if (unit != kNoUnit && operation.phase == SPF_BWD) --walk.operations_left[static_cast<size_t>(unit)];
+  }
+  CloseBackward(walk);
+  while (walk.backward_unit > 0) VisitBackward(walk, --walk.backward_unit);
+  CloseBackward(walk);
+  hooks_.RootPostBackward(walk.microbatch);
+}
+
+void Driver::EnterBackward(Walk& walk, int32_t unit) {
+  while (walk.backward_unit > unit) VisitBackward(walk, --walk.backward_unit);
+  if (unit != walk.open) VisitBackward(walk, unit);  // entered again, after an earlier unit
+}
+
+void Driver::VisitBackward(Walk& walk, int32_t unit) {
+  CloseBackward(walk);
+  hooks_.PreBackward(unit, walk.microbatch);
+  walk.open = unit;
+}
+
+// The parameters go at the end of every window; the gradients are complete at the end of the last.
+void Driver::CloseBackward(Walk& walk) {
+  if (walk.open == kNoUnit) return;
+  hooks_.PostBackward(walk.open, walk.microbatch);
+  if (walk.operations_left[static_cast<size_t>(walk.open)] == 0) hooks_.AccumulateUnit(walk.open, walk.microbatch);
+  walk.open = kNoUnit;
+}
+
+// ------------------------------------------------------------------ one operation
+
+void Driver::Run(Walk& walk, const Operation& operation) {
+  const spf_uses& uses = operation.uses();
+  for (int32_t i = 0; i < uses.n; ++i) {
+    const auto id = static_cast<size_t>(uses.use[i].id);
+    if (uses.use[i].table == SPF_IN_PARAM) {
+      gathers_.Need(param_group_[id]);
+      const Bucket& b = c_.bucket(c_.plan.param_bucket[id]);
+      for (const BucketItem& item : b.layout.items) {
+        if (item.param == uses.use[i].id) param_[id] = b.Full() + b.Bytes(item.offset, b.plan.dtype);
+      }
+    } else if (uses.use[i].table == SPF_IN_GRAD) {
+      grad_[id] = reductions_.GradOf(uses.use[i].id);
+    }
+  }
+  walk.activations.Before(operation);
+  spf_compute compute{};
+  compute.size = sizeof compute;
+  compute.node = operation.node->id;
+  compute.phase = operation.phase;
+  compute.microbatch = walk.microbatch;
+  compute.flags = operation.recompute ? SPF_COMPUTE_RECOMPUTE : 0;
+  compute.grad_dtype = SPF_F32;
+  compute.sample = static_cast<int64_t>(walk.microbatch) * c_.groups.dp_cp.size() + c_.groups.dp_cp.rank;
+  compute.scale = 1;
+  compute.param = param_.data();
+  compute.grad = grad_.data();
+  compute.act = walk.activations.act();
+  compute.dact = walk.activations.dact();
+  c_.host.Compute(c_.streams.compute, compute);
+  if (operation.phase == SPF_FWD && !operation.recompute) PublishLoss(walk, operation);
+  walk.activations.Free(walk.deaths[walk.next]);
+  ++walk.next;
+}
+
+void Driver::PublishLoss(const Walk& walk, const Operation& operation) {
+  const spf_uses& uses = operation.uses();
+  for (int32_t i = 0; i < uses.n; ++i) {
+    const spf_use& use = uses.use[i];
+    if (use.table != SPF_IN_ACT || use.access == SPF_READ) continue;
+    if ((c_.host.model().values[use.id].flags & SPF_VALUE_LOSS) == 0) continue;
+    c_.host.Publish(c_.streams.compute, SPF_RESULT_LOSS, walk.microbatch, 0, 1, SPF_F32, walk.activations.act()[use.id]);
+  }
+}
+
+}  // namespace reference

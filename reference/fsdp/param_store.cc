@@ -1,0 +1,67 @@
+#include "reference/fsdp/param_store.h"
+
+namespace reference {
+
+spf_addr ParamStore::Zeroed(int64_t elements, int32_t dtype, spf_purpose purpose, int32_t module) {
+  const auto n = static_cast<uint64_t>(elements);
+  const spf_addr block = c_.host.Alloc(c_.streams.compute, n * spf::SizeOf(dtype), spf::For(purpose, module));
+  c_.host.Fill(c_.streams.compute, block, n, dtype, 0);
+  return block;
+}
+
+void ParamStore::Create() {
+  const bool adam = c_.config.optimizer == OptimizerKind::kAdamW;
+  for (Bucket& b : c_.buckets) {
+    b.main = Zeroed(b.shard_size(), SPF_F32, SPF_FOR_MAIN_PARAM, b.module);
+    b.model = Zeroed(b.full_weights ? b.size() : b.inner_shard_size(), b.plan.dtype,
+                     b.full_weights ? SPF_FOR_PARAM_FULL : SPF_FOR_PARAM_SHARD, b.module);
+    if (b.plan.trainable) {
+      b.main_grad = Zeroed(b.full_grads ? b.size() : b.inner_shard_size(), b.grad_dtype,
+                           b.full_grads ? SPF_FOR_GRAD : SPF_FOR_GRAD_SHARD, b.module);
+      if (adam) {
+        b.exp_avg = Zeroed(b.shard_size(), SPF_F32, SPF_FOR_OPTIMIZER, b.module);
+        b.exp_avg_sq = Zeroed(b.shard_size(), SPF_F32, SPF_FOR_OPTIMIZER, b.module);
+      }
+    }
+    for (const BucketSlice& s : b.MySlices()) {
+      c_.host.Init(c_.streams.compute, s.param, s.param_offset, s.count, SPF_F32,
+                   b.main + b.Bytes(s.range_offset, SPF_F32));
+    }
+  }
+}
+
+void ParamStore::Install() {
+  for (const Bucket& b : c_.buckets) {
+    c_.host.Axpby(c_.streams.compute, 1, b.main, SPF_F32, 0, b.ShardOfModel(), b.plan.dtype,
+                  static_cast<uint64_t>(b.shard_size()));
+  }
+}
+
+void ParamStore::PublishParams() {
+  for (const Bucket& b : c_.buckets) {
+    for (const BucketSlice& s : b.MySlices()) {
+      c_.host.Publish(c_.streams.compute, SPF_RESULT_PARAM, s.param, s.param_offset, s.count, SPF_F32,
+                      b.main + b.Bytes(s.range_offset, SPF_F32));
+    }
+  }
+}
+
+void ParamStore::PublishGrads() {
+  for (const Bucket& b : c_.buckets) {
+    if (!b.plan.trainable) continue;
+    for (const BucketSlice& s : b.MySlices()) {
+      c_.host.Publish(c_.streams.compute, SPF_RESULT_GRAD, s.param, s.param_offset, s.count, b.grad_dtype,
+                      b.ShardOfGrad() + b.Bytes(s.range_offset, b.grad_dtype));
+    }
+  }
+}
+
+void ParamStore::Destroy() {
+  for (Bucket& b : c_.buckets) {
+    for (spf_addr* block : {&b.main, &b.model, &b.main_grad, &b.exp_avg, &b.exp_avg_sq}) {
+      c_.host.Free(c_.streams.compute, *block);
+    }
+  }
+}
+
+}  // namespace reference

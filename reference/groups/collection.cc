@@ -1,0 +1,120 @@
+#include "reference/groups/collection.h"
+
+#include <algorithm>
+
+namespace reference {
+namespace {
+
+Communicator Describe(const spf::Host& host, const std::string& name, spf_group group) {
+  if (group == nullptr) return {name, nullptr, 0, {}};
+  return {name, group, host.RankIn(group), host.Members(group)};
+}
+
+void RequireMembers(const Communicator& given, const RankList& expected, const std::string& why) {
+  if (given.members == expected) return;
+  throw GroupError("group " + given.name + " must have the members " + Listed(expected) + " in this order, " + why +
+                   "; given: " + Listed(given.members));
+}
+
+// Inner groups are contiguous chunks of the full group, outer groups the same position of every chunk.
+void VerifyHybrid(const Communicator& full, const Communicator& inner, const Communicator& outer, int32_t n) {
+  const HybridSplit split = SplitHybrid({full.members}, n, full.name);
+  const int32_t me = full.members[static_cast<size_t>(full.rank)];
+  RequireMembers(inner, ListOf(split.inner, me), "this rank's chunk of " + full.name);
+  RequireMembers(outer, ListOf(split.outer, me), "this rank's position in every chunk of " + full.name);
+}
+
+DataParallelGroups Pick(const GroupCollection& collection, const std::string& name, const GroupDemand& demand) {
+  DataParallelGroups groups;
+  const Communicator& full = collection.Require(name);
+  groups.total = full.size();
+  groups.reduce = full;
+  if (demand.optimizer_instances > 1) {
+    groups.reduce = collection.Require("intra_" + name);
+    groups.outer = collection.Require("inter_" + name);
+    VerifyHybrid(full, groups.reduce, groups.outer, demand.optimizer_instances);
+  }
+  groups.gather = groups.reduce;
+  if (demand.twins) {
+    groups.gather = collection.Require(name + "_ag");
+    RequireMembers(groups.gather, groups.reduce.members,
+                   "those of " + groups.reduce.name + ", which reduces the same buffers");
+  }
+  return groups;
+}
+
+}  // namespace
+
+std::string Listed(const RankList& ranks) {
+  std::string text;
+  for (int32_t rank : ranks) text += (text.empty() ? "" : ", ") + std::to_string(rank);
+  return "[" + text + "]";
+}
+
+const std::vector<std::string>& GroupCollection::Names() {
+  static const std::vector<std::string> names = {
+      "dp_cp",       "dp",          "cp",            "tp",            "pp",       "ep",        "expt_dp", "expt_tp",
+      "intra_dp_cp", "inter_dp_cp", "intra_expt_dp", "inter_expt_dp", "dp_cp_ag", "expt_dp_ag"};
+  return names;
+}
+
+void GroupCollection::Set(Communicator communicator) {
+  Get(communicator.name);
+  if (communicator) groups_[communicator.name] = std::move(communicator);
+}
+
+const Communicator& GroupCollection::Get(const std::string& name) const {
+  static const Communicator absent;
+  const auto& names = Names();
+  if (std::find(names.begin(), names.end(), name) == names.end()) throw GroupError("unknown group name " + name);
+  const auto found = groups_.find(name);
+  return found == groups_.end() ? absent : found->second;
+}
+
+const Communicator& GroupCollection::Require(const std::string& name) const {
+  const Communicator& found = Get(name);
+  if (!found) throw GroupError("group " + name + " is needed and was not provided to this rank");
+  return found;
+}
+
+EngineGroups PickGroups(const GroupCollection& collection, const GroupDemand& demand) {
+  EngineGroups groups;
+  groups.dp_cp = collection.Require("dp_cp");
+  groups.dense = Pick(collection, "dp_cp", demand);
+  if (demand.experts) {
+    groups.expert = Pick(collection, "expt_dp", demand);
+    groups.ep = collection.Require("ep");
+  }
+  return groups;
+}
+
+GroupCollection AskForGroups(spf::Host& host, const GroupDemand& demand) {
+  std::vector<std::string> families{"dp_cp"};
+  if (demand.experts) families.push_back("expt_dp");
+  GroupCollection collection;
+  auto ask = [&](const std::string& name) { collection.Set(Describe(host, name, host.Group(name.c_str()))); };
+  for (const std::string& name : families) {
+    ask(name);
+    if (demand.optimizer_instances > 1) ask("intra_" + name), ask("inter_" + name);
+    if (demand.twins) ask(name + "_ag");
+  }
+  if (demand.experts) ask("ep");
+  return collection;
+}
+
+GroupCollection CreateGroups(spf::Host& host, const std::vector<GroupFamily>& families,
+                             std::vector<spf_group>& created) {
+  spf_group world = host.Group("world");
+  const RankList world_members = host.Members(world);
+  const int32_t me = world_members[static_cast<size_t>(host.RankIn(world))];
+  GroupCollection collection;
+  for (const GroupFamily& family : families) {
+    spf_group group = host.CreateGroup(world, family.name.c_str(), ListOf(family.lists, me));
+    if (group == nullptr) continue;
+    created.push_back(group);
+    collection.Set(Describe(host, family.name, group));
+  }
+  return collection;
+}
+
+}  // namespace reference

@@ -1,0 +1,67 @@
+#include "reference/groups/training_grid.h"
+
+namespace reference {
+namespace {
+
+int32_t Quotient(int32_t ranks, int32_t product, const std::string& what) {
+  if (product < 1 || ranks < 1 || ranks % product != 0) {
+    throw GridError("a grid of " + std::to_string(ranks) + " ranks is not divisible by " + what + " = " +
+                    std::to_string(product));
+  }
+  return ranks / product;
+}
+
+void AddHybrid(const RankLists& lists, int32_t n, const std::string& name, std::vector<GroupFamily>& families) {
+  HybridSplit split = SplitHybrid(lists, n, name);
+  families.push_back({"intra_" + name, std::move(split.inner)});
+  families.push_back({"inter_" + name, std::move(split.outer)});
+}
+
+}  // namespace
+
+std::vector<GroupFamily> FamiliesOf(const GridSizes& s, int32_t world) {
+  for (const auto& [name, size] : AxisSizes{{"tp", s.tp}, {"cp", s.cp}, {"ep", s.ep}, {"pp", s.pp}, {"etp", s.etp}}) {
+    if (size < 1) throw GridError(name + " = " + std::to_string(size) + "; it must be at least 1");
+  }
+  const int32_t dp = Quotient(s.span, s.tp * s.cp * s.pp, "tp * cp * pp");
+  const int32_t edp = Quotient(s.span, s.etp * s.ep * s.pp, "etp * ep * pp");
+  const RankGrid dense = RankGrid::FromOrder(
+      s.order, {{"tp", s.tp}, {"cp", s.cp}, {"ep", 1}, {"dp", dp}, {"pp", s.pp}}, s.offset, world);
+  const RankGrid expert = RankGrid::FromOrder(
+      s.order, {{"tp", s.etp}, {"cp", 1}, {"ep", s.ep}, {"dp", edp}, {"pp", s.pp}}, s.offset, world);
+  if (dense.Groups("pp") != expert.Groups("pp")) {
+    throw GridError("order = " + s.order + ": the dense grid (dp = " + std::to_string(dp) +
+                    ") and the expert grid (expt_dp = " + std::to_string(edp) +
+                    ") would have different pipeline groups; put pp last, or make ep * etp equal to tp * cp");
+  }
+  std::vector<GroupFamily> families = {
+      {"dp_cp", dense.Groups("dp-cp")}, {"dp", dense.Groups("dp")},        {"cp", dense.Groups("cp")},
+      {"tp", dense.Groups("tp")},       {"pp", dense.Groups("pp")},        {"ep", expert.Groups("ep")},
+      {"expt_dp", expert.Groups("dp")}, {"expt_tp", expert.Groups("tp")},
+  };
+  if (s.optimizer_instances < 1) {
+    throw GridError("num_optimizer_instances = " + std::to_string(s.optimizer_instances) + "; it must be at least 1");
+  }
+  if (s.optimizer_instances > 1) {
+    AddHybrid(families[0].lists, s.optimizer_instances, "dp_cp", families);
+    AddHybrid(families[6].lists, s.optimizer_instances, "expt_dp", families);
+  }
+  return families;
+}
+
+const GroupFamily& FamilyNamed(const std::vector<GroupFamily>& families, const std::string& name) {
+  for (const GroupFamily& family : families) {
+    if (family.name == name) return family;
+  }
+  throw GridError("there is no group family " + name);
+}
+
+GroupFamily TwinOf(const std::vector<GroupFamily>& families, bool expert) {
+  const std::string reduces = expert ? "expt_dp" : "dp_cp";
+  for (const GroupFamily& family : families) {
+    if (family.name == "intra_" + reduces) return {reduces + "_ag", family.lists};
+  }
+  return {reduces + "_ag", FamilyNamed(families, reduces).lists};
+}
+
+}  // namespace reference

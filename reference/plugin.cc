@@ -1,0 +1,94 @@
+#include "reference/plugin.h"
+
+#include <memory>
+
+#include "reference/engine.h"
+
+struct spf_engine {
+  explicit spf_engine(spf_host* host) : raw(host), engine(host) {}
+  spf_host* raw;
+  reference::Engine engine;
+};
+
+namespace reference {
+namespace {
+
+spf_status Explained(spf_host* host, spf_status status, const std::string& why) {
+  host->explain(host, why.c_str());
+  return status;
+}
+
+// The boundary: exceptions become statuses, and whoever reads the report learns why.
+template <class F>
+spf_status Entry(spf_host* host, F&& body) noexcept {
+  try {
+    body();
+    return SPF_OK;
+  } catch (const spf::Error& error) {
+    if (error.status == SPF_ABORTED) return SPF_ABORTED;
+    return Explained(host, SPF_FAILED, std::string("the host answered no: ") + host->last_error(host));
+  } catch (const Unsupported& error) {
+    return Explained(host, SPF_UNSUPPORTED, error.what());
+  } catch (const Rejected& error) {
+    return Explained(host, SPF_REJECTED, error.what());
+  } catch (const GridError& error) {
+    return Explained(host, SPF_REJECTED, error.what());
+  } catch (const GroupError& error) {
+    return Explained(host, SPF_REJECTED, error.what());
+  } catch (const std::exception& error) {
+    return Explained(host, SPF_FAILED, error.what());
+  }
+}
+
+spf_status Create(spf_host* host, spf_engine** out) {
+  *out = nullptr;
+  auto engine = std::make_unique<spf_engine>(host);
+  const spf_status configured = Entry(host, [&] { engine->engine.Configure(); });
+  if (configured != SPF_OK) return configured;
+  *out = engine.release();
+  return Entry(host, [&] { (*out)->engine.Build(); });
+}
+
+spf_status TrainStep(spf_engine* e, int64_t step) {
+  return Entry(e->raw, [&] { e->engine.TrainStep(step); });
+}
+
+spf_status EvalStep(spf_engine* e, int64_t step) {
+  return Entry(e->raw, [&] { e->engine.EvalStep(step); });
+}
+
+spf_status Save(spf_engine* e, const char* folder) {
+  return Entry(e->raw, [&] { e->engine.Save(folder); });
+}
+
+spf_status Load(spf_engine* e, const char* folder) {
+  return Entry(e->raw, [&] { e->engine.Load(folder); });
+}
+
+void Destroy(spf_engine* e) {
+  const std::unique_ptr<spf_engine> owned(e);
+  Entry(e->raw, [&] { e->engine.Destroy(); });
+}
+
+}  // namespace
+
+const spf_plugin* ReferencePlugin(uint32_t host_abi_major) {
+  static const spf_plugin plugin = [] {
+    spf_plugin p{};
+    p.size = sizeof p;
+    p.abi_major = SPF_ABI_MAJOR;
+    p.abi_minor = SPF_ABI_MINOR;
+    p.name = "reference";
+    p.version = "1.0";
+    p.create = Create;
+    p.train_step = TrainStep;
+    p.eval_step = EvalStep;
+    p.save = Save;
+    p.load = Load;
+    p.destroy = Destroy;
+    return p;
+  }();
+  return host_abi_major == SPF_ABI_MAJOR ? &plugin : nullptr;
+}
+
+}  // namespace reference
