@@ -1,4 +1,5 @@
-// The closed form of the cases and the reference's own grid: two programs, the same lists and the same refusals.
+// The closed form of the cases and the reference's own grid: two programs, the same lists and the
+// same refusals.
 #include <gtest/gtest.h>
 
 #include "conformance/cases/grid.h"
@@ -27,14 +28,16 @@ void ExpectSameLists(const InstanceSpec& spec, int32_t world) {
   const auto theirs = reference::FamiliesOf(SizesOf(spec), world);
   for (const GroupFamily& family : GroupFamilies(spec, world)) {
     const bool expert = family.name == "expt_dp_ag";
-    const auto lists = expert || family.name == "dp_cp_ag" ? reference::TwinOf(theirs, expert).lists
-                                                           : reference::FamilyNamed(theirs, family.name).lists;
+    const auto lists = expert || family.name == "dp_cp_ag"
+                           ? reference::TwinOf(theirs, expert).lists
+                           : reference::FamilyNamed(theirs, family.name).lists;
     RC_ASSERT(lists == family.lists);
   }
 }
 
 TEST(GroupsPropertyTest, LegalCasesHaveTheSameLists) {
-  const auto space = std::make_shared<const CaseSpace>(std::vector<int32_t>{1, 2, 3, 4, 5, 6, 8, 16});
+  const auto space =
+      std::make_shared<const CaseSpace>(std::vector<int32_t>{1, 2, 3, 4, 5, 6, 8, 16});
   PropertyOptions options;
   options.evaluations = 500;
   EXPECT_TRUE(CheckProperty(
@@ -55,8 +58,9 @@ InstanceSpec AnyGridSpec() {
   spec.ep = *rc::gen::element(1, 2, 4);
   spec.pp = *rc::gen::element(1, 1, 2);
   spec.etp = *rc::gen::element(1, spec.tp);
-  spec.order = *rc::gen::element<std::string>("tp-cp-ep-dp-pp", "dp-ep-cp-tp-pp", "pp-tp-cp-ep-dp", "tp-dp", "ep-pp-dp-tp",
-                                              "tp-tp-dp", "tp-cp-ep-pp", "tp-xp-dp");
+  spec.order =
+      *rc::gen::element<std::string>("tp-cp-ep-dp-pp", "dp-ep-cp-tp-pp", "pp-tp-cp-ep-dp", "tp-dp",
+                                     "ep-pp-dp-tp", "tp-tp-dp", "tp-cp-ep-pp", "tp-xp-dp");
   spec.span = *rc::gen::element(1, 2, 4, 6, 8, 12, 16);
   spec.offset = *rc::gen::inRange(0, 4);
   return spec;

@@ -60,6 +60,10 @@ rc::detail::TestParams ParamsFor(const std::string& name, const PropertyOptions&
 
 }  // namespace
 
+uint64_t PropertySeed(const std::string& name, const PropertyOptions& options) {
+  return ParamsFor(name, options).seed;
+}
+
 bool RunProperty(const std::string& name, const rc::detail::Property& property,
                  const PropertyOptions& options) {
   const rc::detail::TestParams params = ParamsFor(name, options);

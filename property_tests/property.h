@@ -22,6 +22,9 @@ struct PropertyOptions {
   std::ostream* log = &std::cerr;
 };
 
+// The seed that a run without one of its own starts from: the environment's, or the name's.
+uint64_t PropertySeed(const std::string& name, const PropertyOptions& options);
+
 // True when no counterexample was found.
 bool RunProperty(const std::string& name, const rc::detail::Property& property,
                  const PropertyOptions& options);
