@@ -1,0 +1,130 @@
+#include "conformance/checks/facts.h"
+
+#include <algorithm>
+
+namespace shardproof {
+
+namespace {
+
+bool Contains(const std::vector<int32_t>& list, int32_t rank) {
+  return std::find(list.begin(), list.end(), rank) != list.end();
+}
+
+std::vector<std::string> Split(const std::string& text) {
+  std::vector<std::string> parts;
+  std::string part;
+  for (const char c : text + ",") {
+    if (c != ',') {
+      part += c;
+      continue;
+    }
+    if (!part.empty() && part != "none") parts.push_back(part);
+    part.clear();
+  }
+  return parts;
+}
+
+}  // namespace
+
+std::string ListText(const std::vector<int32_t>& ranks) {
+  std::string text = "[";
+  for (size_t i = 0; i < ranks.size(); ++i) text += (i ? "," : "") + std::to_string(ranks[i]);
+  return text + "]";
+}
+
+InstanceFacts::InstanceFacts(const InstanceSpec& spec, int32_t world)
+    : spec_(&spec),
+      model_(std::make_unique<Model>(spec.model, TokensPerStep(spec))),
+      families_(GroupFamilies(spec, world)),
+      calls_(ExpandScript(spec.script)),
+      data_rank_(size_t(world), -1),
+      ep_rank_(size_t(world), 0) {
+  for (int32_t rank = 0; rank < world; ++rank) {
+    for (const GroupFamily& family : families_) {
+      const std::vector<int32_t>* list = nullptr;
+      const int32_t index = IndexIn(family, rank, &list);
+      if (family.name == "dp_cp") data_rank_[size_t(rank)] = index;
+      if (family.name == "ep" && index >= 0) {
+        ep_rank_[size_t(rank)] = index;
+        n_ep_ = std::max(n_ep_, static_cast<int32_t>(list->size()));
+      }
+    }
+  }
+  FindUnits();
+  n_params_ = model_->Tables(0).n_params;
+  for (int32_t ep = 0; ep < n_ep_; ++ep) {
+    const spf_model& tables = model_->Tables(ep);
+    auto& row = params_.emplace_back();
+    for (int32_t id = 0; id < tables.n_params; ++id) {
+      const spf_param& param = tables.params[id];
+      ParamFacts facts;
+      facts.name = param.name;
+      facts.expert = (param.flags & SPF_PARAM_EXPERT) != 0;
+      facts.frozen = (param.flags & SPF_PARAM_FROZEN) != 0;
+      facts.key = id + (facts.expert ? n_params_ * ep : 0);
+      facts.numel = param.numel;
+      facts.row = param.n_dim > 0 && param.shape[0] > 0 ? param.numel / param.shape[0] : 1;
+      facts.dtype = param.dtype;
+      facts.module = param.module;
+      facts.unit = unit_of_module_[size_t(param.module)];
+      row.push_back(std::move(facts));
+    }
+  }
+}
+
+void InstanceFacts::FindUnits() {
+  const spf_model& tables = model_->Tables(0);
+  const std::vector<std::string> types = Split(spec_->units);
+  unit_of_module_.assign(size_t(tables.n_modules), -1);
+  for (int32_t id = 0; id < tables.n_modules; ++id) {
+    const spf_module& module = tables.modules[id];
+    const int32_t above = module.parent < 0 ? -1 : unit_of_module_[size_t(module.parent)];
+    const bool match = std::find(types.begin(), types.end(), module.type) != types.end();
+    unit_of_module_[size_t(id)] = above >= 0 ? above : match ? id : -1;
+    if (above < 0 && match) units_.push_back(id);
+  }
+}
+
+int32_t InstanceFacts::n_keys() const { return n_params_ * n_ep_; }
+
+const ParamFacts& InstanceFacts::Param(int32_t world_rank, int32_t local) const {
+  return params_[size_t(EpRank(world_rank))][size_t(local)];
+}
+
+const ParamFacts& InstanceFacts::ByKey(int32_t key) const {
+  return params_[size_t(key / n_params_)][size_t(key % n_params_)];
+}
+
+std::string InstanceFacts::ModuleName(int32_t module) const {
+  const spf_model& tables = model_->Tables(0);
+  if (module < 0 || module >= tables.n_modules) return "module " + std::to_string(module);
+  const std::string name = tables.modules[module].name;
+  return name.empty() ? "root" : name;
+}
+
+const std::vector<int32_t>* InstanceFacts::List(std::string_view family, int32_t world_rank) const {
+  for (const GroupFamily& candidate : families_) {
+    if (candidate.name != family) continue;
+    for (const auto& list : candidate.lists) {
+      if (Contains(list, world_rank)) return &list;
+    }
+  }
+  return nullptr;
+}
+
+const std::vector<int32_t>* InstanceFacts::FullList(bool expert, int32_t world_rank) const {
+  return List(expert ? "expt_dp" : "dp_cp", world_rank);
+}
+
+const std::vector<int32_t>* InstanceFacts::InnerList(bool expert, int32_t world_rank) const {
+  if (spec_->outer <= 1) return FullList(expert, world_rank);
+  return List(expert ? "intra_expt_dp" : "intra_dp_cp", world_rank);
+}
+
+const std::vector<int32_t>* InstanceFacts::OuterList(bool expert, int32_t world_rank) const {
+  return spec_->outer <= 1 ? nullptr : List(expert ? "inter_expt_dp" : "inter_dp_cp", world_rank);
+}
+
+bool InstanceFacts::Twin() const { return spec_->twin == "given"; }
+
+}  // namespace shardproof

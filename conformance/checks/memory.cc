@@ -1,0 +1,198 @@
+// Blocks and handles: bytes at rest, drift over steps, and what is left at the end.
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "conformance/checks/lifetime.h"
+
+namespace shardproof {
+
+namespace {
+
+// Upper bound of device bytes that a rank of the strategy keeps between steps.
+struct Persistent {
+  int64_t formula = 0, padding = 0;
+};
+
+constexpr int64_t kScratchBytes = 4096;  // norms, counters, losses
+
+Persistent PersistentBytes(const InstanceFacts& facts, int32_t rank) {
+  const InstanceSpec& spec = facts.spec();
+  const auto size = [](const std::vector<int32_t>* list) {
+    return list == nullptr ? int64_t{1} : static_cast<int64_t>(list->size());
+  };
+  const auto part = [](int64_t elements, int64_t parts) { return (elements + parts - 1) / parts; };
+  const int64_t grad_width = spec.main_grads_dtype == "bf16" ? 2 : 4;
+  Persistent bytes;
+  for (int32_t id = 0; id < facts.n_params(); ++id) {
+    const ParamFacts& param = facts.Param(rank, id);
+    const int64_t n = size(facts.InnerList(param.expert, rank)), m = size(facts.OuterList(param.expert, rank));
+    const bool shards_params = spec.strategy == "optim_grads_params";
+    const bool shards_grads = shards_params || spec.strategy == "optim_grads";
+    const bool shards_main = shards_grads || spec.strategy == "optim";
+    const int64_t outer = spec.outer_strategy == "optim" ? m : 1;
+    const auto width = static_cast<int64_t>(WidthOf(param.dtype));
+    const auto add = [&](int64_t element_bytes, int64_t parts) {
+      bytes.formula += element_bytes * part(param.numel, parts);
+      bytes.padding += element_bytes * param.row * (parts > 1 ? 1 : n);
+    };
+    add(width, shards_params ? n : 1);
+    add(4, shards_main ? n * outer : 1);
+    if (param.frozen) continue;
+    add(grad_width, shards_grads ? n : 1);
+    if (outer > 1) add(grad_width + width, n * outer);
+    if (spec.optimizer == "adamw") add(8, shards_main ? n * outer : 1);
+  }
+  bytes.padding += kScratchBytes;
+  return bytes;
+}
+
+class Memory {
+ public:
+  Memory(const Analysis& a, int32_t rank, CheckResult& result, FindingSink& sink)
+      : a_(a), rank_(rank), trace_(a.traces()[size_t(rank)]), result_(result), sink_(sink) {}
+
+  void Run() {
+    for (size_t i = 0; i < trace_.events.size(); ++i) {
+      index_ = static_cast<int64_t>(i);
+      Step(trace_.events[i]);
+    }
+    if (a_.has_case() && !peaks_.empty()) NotePeak();
+  }
+
+ private:
+  struct Block {
+    int64_t bytes = 0;
+    bool device = true;
+    int64_t event = -1;
+  };
+  struct OfInstance {
+    std::map<int32_t, Block> blocks;
+    std::map<int32_t, int64_t> streams, events, groups;  // id -> event that made it
+    int64_t device_bytes = 0, peak = 0;
+    int64_t rest = -1;  // at the end of the first train step
+    std::set<int32_t> freed;
+  };
+
+  void Step(const Event& event) {
+    OfInstance& of = instances_[event.instance];
+    switch (event.kind) {
+      case EventKind::kAlloc:
+        of.blocks[event.alloc] = {event.count, event.id != SPF_PINNED, index_};
+        if (event.id != SPF_PINNED) of.device_bytes += event.count;
+        of.peak = std::max(of.peak, of.device_bytes);
+        peaks_[event.instance] = of.peak;
+        break;
+      case EventKind::kFree: Free(event, of); break;
+      case EventKind::kStreamCreate: of.streams[event.stream] = index_; break;
+      case EventKind::kStreamDestroy: of.streams.erase(event.stream); break;
+      case EventKind::kEventCreate: of.events[event.event] = index_; break;
+      case EventKind::kEventDestroy: of.events.erase(event.event); break;
+      case EventKind::kGroupCreate:
+        if (event.group >= 0) of.groups[event.group] = index_;
+        break;
+      case EventKind::kGroupDestroy: of.groups.erase(event.group); break;
+      case EventKind::kCallEnd:
+        if (event.status == SPF_OK) CallEnd(event, of);
+        break;
+      default: break;
+    }
+  }
+
+  void Free(const Event& event, OfInstance& of) {
+    const auto block = of.blocks.find(event.alloc);
+    if (block == of.blocks.end()) {
+      Add("FS-33", index_, "each block freed once", "block " + std::to_string(event.alloc) + " freed " +
+                                                        (of.freed.contains(event.alloc) ? "again" : "without an alloc"),
+          "a block is freed that is not live");
+      return;
+    }
+    if (block->second.device) of.device_bytes -= block->second.bytes;
+    of.freed.insert(event.alloc);
+    of.blocks.erase(block);
+  }
+
+  void CallEnd(const Event& event, OfInstance& of) {
+    const std::string call = a_.CallName(rank_, event.instance, event.call);
+    if (call.starts_with("destroy")) {
+      Leftovers(of);
+      of = OfInstance{};
+      return;
+    }
+    if (!call.starts_with("train_step")) return;
+    if (a_.has_case()) AtRest(event, of, call);
+    Judge(result_, {"FS-32"});
+    if (of.rest < 0) of.rest = of.device_bytes;
+    if (of.device_bytes <= of.rest) return;
+    Add("FS-32", index_, std::to_string(of.rest) + " bytes, as after the first step",
+        std::to_string(of.device_bytes) + " bytes", "device memory grows from step to step: something is not released");
+    of.rest = of.device_bytes;
+  }
+
+  void AtRest(const Event& event, const OfInstance& of, const std::string& call) {
+    const InstanceFacts& facts = a_.Facts(event.instance);
+    if (!facts.InGrid(trace_.rank)) return;
+    Judge(result_, {"FS-31"});
+    const Persistent allowed = PersistentBytes(facts, rank_);
+    if (of.device_bytes <= allowed.formula + allowed.padding) return;
+    Add("FS-31", index_,
+        "at most " + std::to_string(allowed.formula) + " bytes for " + facts.spec().strategy + " and " +
+            std::to_string(allowed.padding) + " of padding and scratch",
+        std::to_string(of.device_bytes) + " bytes",
+        "more device memory is held after " + call + " than the strategy allows: what should be sharded is not");
+  }
+
+  void Leftovers(const OfInstance& of) {
+    Judge(result_, {"FS-33"});
+    if (!a_.ended_well()) return;  // after an error leaks are not judged
+    for (const auto& [id, block] : of.blocks) {
+      Add("FS-33", block.event, "freed by destroy", std::to_string(block.bytes) + " bytes left",
+          "a block is left behind after destroy");
+    }
+    for (const auto& [id, event] : of.streams) Add("FS-33", event, "destroyed", "alive", "a stream is left behind");
+    for (const auto& [id, event] : of.events) Add("FS-33", event, "destroyed", "alive", "an event is left behind");
+    for (const auto& [id, event] : of.groups) Add("FS-33", event, "destroyed", "alive", "a group is left behind");
+  }
+
+  void NotePeak() {
+    if (rank_ != 0) return;
+    for (const auto& [instance, peak] : peaks_) {
+      result_.notes.push_back("rank 0, instance " + std::to_string(instance) + ": peak device memory " +
+                              std::to_string(peak) + " bytes");
+    }
+  }
+
+  void Add(const char* requirement, int64_t event, std::string expected, std::string seen, std::string message) {
+    Finding finding = a_.At(requirement, rank_, event);
+    finding.expected = std::move(expected);
+    finding.seen = std::move(seen);
+    finding.message = std::move(message);
+    sink_.Add(std::move(finding));
+  }
+
+  const Analysis& a_;
+  const int32_t rank_;
+  const Trace& trace_;
+  CheckResult& result_;
+  FindingSink& sink_;
+  std::map<int32_t, OfInstance> instances_;
+  std::map<int32_t, int64_t> peaks_;
+  int64_t index_ = 0;
+};
+
+}  // namespace
+
+CheckResult CheckMemory(const Analysis& a) {
+  CheckResult result;
+  for (const Trace& trace : a.traces()) {
+    if (trace.provides.memory && trace.provides.calls) continue;
+    CannotJudge(result, {"FS-31", "FS-32", "FS-33"}, "rank " + std::to_string(trace.rank) + "'s trace has no memory events");
+    return result;
+  }
+  if (!a.has_case()) CannotJudge(result, {"FS-31"}, a.why());
+  FindingSink sink(result);
+  for (int32_t rank = 0; rank < a.ranks(); ++rank) Memory(a, rank, result, sink).Run();
+  return result;
+}
+
+}  // namespace shardproof

@@ -1,0 +1,178 @@
+#include "conformance/checks/windows.h"
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+#include "conformance/checks/carried.h"
+
+namespace shardproof {
+
+int64_t Window::NextRead(int64_t event) const {
+  const auto at = std::upper_bound(reads.begin(), reads.end(), event);
+  return at == reads.end() ? -1 : *at;
+}
+
+namespace {
+
+struct Piece {
+  int64_t begin = 0, end = 0;
+  size_t window = 0;
+};
+
+class Walk {
+ public:
+  Walk(const Analysis& a, int32_t rank) : a_(a), rank_(rank), trace_(a.traces()[size_t(rank)]) {
+    for (const Carried& carried : CarriedBy(a, rank)) {
+      if (carried.gather) gathers_.emplace(carried.event, carried.params);
+    }
+  }
+
+  RankWindows Run() {
+    for (size_t i = 0; i < trace_.events.size(); ++i) Step(static_cast<int64_t>(i), trace_.events[i]);
+    return std::move(out_);
+  }
+
+ private:
+  void Step(int64_t index, const Event& event) {
+    switch (event.kind) {
+      case EventKind::kFree: {
+        const auto pieces = pieces_.find(event.alloc);
+        if (pieces == pieces_.end()) return;
+        const std::vector<Piece> gone = std::move(pieces->second);
+        pieces_.erase(pieces);
+        for (const Piece& piece : gone) Close(piece.window, index);
+        return;
+      }
+      case EventKind::kCollective:
+        Erase(index, event);
+        if (const auto gather = gathers_.find(index); gather != gathers_.end()) Gather(index, event, gather->second);
+        return;
+      case EventKind::kCompute: Use(index, event); return;
+      case EventKind::kCopy: Copy(index, event); return;
+      case EventKind::kLaunch:
+        if (event.id == SPF_K_AXPBY) return Copy(index, event);
+        Erase(index, event);
+        return;
+      case EventKind::kInit: Erase(index, event); return;
+      default: return;
+    }
+  }
+
+  // Bytes that are overwritten no longer hold what was gathered.
+  void Erase(int64_t index, const Event& event) {
+    for (uint32_t i = event.ranges.begin; i < event.ranges.end; ++i) {
+      const Range& range = trace_.ranges[i];
+      if ((range.access & kWrite) != 0) EraseRange(index, range);
+    }
+  }
+
+  void EraseRange(int64_t index, const Range& range) {
+    const auto at = pieces_.find(range.alloc);
+    if (at == pieces_.end()) return;
+    const int64_t begin = range.offset, end = range.offset + range.length;
+    std::vector<Piece> kept, touched;
+    for (const Piece& piece : at->second) {
+      if (piece.end <= begin || end <= piece.begin) {
+        kept.push_back(piece);
+        continue;
+      }
+      touched.push_back(piece);
+      if (piece.begin < begin) kept.push_back({piece.begin, begin, piece.window});
+      if (end < piece.end) kept.push_back({end, piece.end, piece.window});
+    }
+    at->second = std::move(kept);
+    for (const Piece& piece : touched) Close(piece.window, index);
+  }
+
+  void Close(size_t window, int64_t index) {
+    for (const auto& [alloc, pieces] : pieces_) {
+      if (std::any_of(pieces.begin(), pieces.end(), [&](const Piece& p) { return p.window == window; })) return;
+    }
+    if (out_.windows[window].release < 0) out_.windows[window].release = index;
+  }
+
+  void Gather(int64_t index, const Event& event, const std::vector<Chunk>& params) {
+    const Range* recv = RecvRange(trace_, event);
+    const InstanceFacts& facts = a_.Facts(event.instance);
+    for (const Chunk& chunk : params) {
+      const int32_t unit = facts.ByKey(chunk.content.param).unit;
+      const size_t window = WindowFor(index, event, unit);
+      out_.windows[window].bytes += chunk.length;
+      out_.windows[window].last_gather = index;
+      pieces_[recv->alloc].push_back({recv->offset + chunk.offset, recv->offset + chunk.offset + chunk.length, window});
+    }
+  }
+
+  // The unit's window that is open and unread, or a new one.
+  size_t WindowFor(int64_t index, const Event& event, int32_t unit) {
+    for (size_t w = out_.windows.size(); w-- > 0;) {
+      const Window& window = out_.windows[w];
+      if (window.unit != unit || window.instance != event.instance || window.call != event.call) continue;
+      if (window.release < 0 && window.reads.empty()) return w;
+      break;
+    }
+    Window window;
+    window.instance = event.instance;
+    window.unit = unit;
+    window.call = event.call;
+    window.gather = index;
+    out_.windows.push_back(window);
+    return out_.windows.size() - 1;
+  }
+
+  // A copy or cast of gathered bytes is as materialised as they are.
+  void Copy(int64_t index, const Event& event) {
+    if (event.ranges.size() < 2) return Erase(index, event);
+    const Range from = trace_.ranges[event.ranges.begin], to = trace_.ranges[event.ranges.begin + 1];
+    std::vector<Piece> copied;
+    if (const auto at = pieces_.find(from.alloc); at != pieces_.end() && from.length > 0) {
+      for (const Piece& piece : at->second) {
+        const int64_t begin = std::max(piece.begin, from.offset), end = std::min(piece.end, from.offset + from.length);
+        if (begin >= end) continue;
+        const auto scaled = [&](int64_t byte) { return to.offset + (byte - from.offset) * to.length / from.length; };
+        copied.push_back({scaled(begin), scaled(end), piece.window});
+      }
+    }
+    const bool overwrites = (to.access & kRead) == 0 && (to.access & kWrite) != 0;
+    if (overwrites) EraseRange(index, to);
+    if (!overwrites) return;
+    for (const Piece& piece : copied) {
+      if (out_.windows[piece.window].release < 0) pieces_[to.alloc].push_back(piece);
+    }
+  }
+
+  void Use(int64_t index, const Event& event) {
+    const InstanceFacts& facts = a_.Facts(event.instance);
+    if (event.id < 0 || event.id >= facts.model().node_count()) return;
+    const spf_uses& uses = facts.Node(event.id, rank_).uses[event.phase];
+    if (static_cast<uint32_t>(uses.n) != event.ranges.size()) return;
+    ParamUse use{index, event.instance, {}};
+    for (int32_t i = 0; i < uses.n; ++i) {
+      if (uses.use[i].table != SPF_IN_PARAM) continue;
+      use.units.push_back(facts.Param(rank_, uses.use[i].id).unit);
+      const Range& range = trace_.ranges[event.ranges.begin + size_t(i)];
+      const auto at = pieces_.find(range.alloc);
+      if (at == pieces_.end()) continue;
+      for (const Piece& piece : at->second) {
+        if (piece.end <= range.offset || range.offset + range.length <= piece.begin) continue;
+        std::vector<int64_t>& reads = out_.windows[piece.window].reads;
+        if (reads.empty() || reads.back() != index) reads.push_back(index);
+      }
+    }
+    if (!use.units.empty()) out_.uses.push_back(std::move(use));
+  }
+
+  const Analysis& a_;
+  const int32_t rank_;
+  const Trace& trace_;
+  std::unordered_map<int64_t, std::vector<Chunk>> gathers_;
+  std::map<int32_t, std::vector<Piece>> pieces_;  // by alloc
+  RankWindows out_;
+};
+
+}  // namespace
+
+RankWindows FindWindows(const Analysis& a, int32_t rank) { return Walk(a, rank).Run(); }
+
+}  // namespace shardproof

@@ -1,0 +1,43 @@
+// registry.h: what may be required of an engine, in one sentence each, and where does the rule come from?
+//
+// The rows live in *.toml beside this file and are compiled in, so that the command needs no files. Ids are stable:
+// PG-nn process groups, FS-nn FSDP, GE-nn general ones.
+#pragma once
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace shardproof {
+
+enum class RequirementLevel { kMust, kShould };
+
+struct Requirement {
+  std::string id;
+  RequirementLevel level = RequirementLevel::kMust;
+  std::string text;    // one sentence
+  std::string since;   // version of the suite that first had it
+  std::string source;  // upstream pull request, issue or paper, and the invariant of README.md
+  std::vector<std::string> checks;  // families that judge it
+};
+
+class Registry {
+ public:
+  // Rows of several files, given as (file name, TOML text). Throws std::invalid_argument, naming file, line and field,
+  // for a syntax error, an unknown or missing field, a malformed or duplicate id, or a text that is no sentence.
+  static Registry Parse(const std::vector<std::pair<std::string, std::string>>& files);
+  // The rows that are compiled in.
+  static Registry Builtin();
+
+  // Null if there is none.
+  const Requirement* Find(std::string_view id) const;
+  const std::vector<Requirement>& all() const { return requirements_; }  // by id
+
+ private:
+  std::vector<Requirement> requirements_;
+};
+
+// The compiled-in files; generated from the TOML files by the build.
+std::vector<std::pair<std::string, std::string>> BuiltinRequirementFiles();
+
+}  // namespace shardproof
