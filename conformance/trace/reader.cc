@@ -1,0 +1,296 @@
+#include "conformance/trace/reader.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <optional>
+
+#include "conformance/trace/event_reader.h"
+#include "conformance/trace/names.h"
+#include "conformance/trace/trace_file.h"
+
+namespace shardproof {
+namespace {
+
+namespace json = simdjson::ondemand;
+constexpr trace_names::NameIndex kEnds(trace_names::kEnds);
+constexpr int64_t kMaxWorld = 1 << 20;
+
+// The line's first key, which says what it is; empty if it is no object.
+std::string_view FirstKey(std::string_view line) {
+  size_t at = 0;
+  const auto skip = [&] { at = std::min(line.find_first_not_of(" \t\r", at), line.size()); };
+  skip();
+  if (at == line.size() || line[at] != '{') return {};
+  ++at;
+  skip();
+  if (at == line.size() || line[at] != '"') return {};
+  const size_t end = line.find('"', at + 1);
+  return end == std::string_view::npos ? std::string_view() : line.substr(at + 1, end - at - 1);
+}
+
+std::string InWords(simdjson::error_code code) {
+  switch (code) {
+    case simdjson::INCORRECT_TYPE: return "a value is not of the type that its key needs";
+    case simdjson::NUMBER_OUT_OF_RANGE: return "a number is out of range";
+    default: return std::string("not valid JSON (") + simdjson::error_message(code) + ")";
+  }
+}
+
+class TraceReader {
+ public:
+  explicit TraceReader(std::string_view text) : rest_(text), events_(trace_) {}
+
+  int64_t line_number() const { return line_number_; }
+
+  Trace Read() {
+    ReserveEvents();
+    while (!rest_.empty()) {
+      const size_t end = std::min(rest_.find('\n'), rest_.size());
+      ++line_number_;
+      ReadLine(rest_.substr(0, end), rest_.size() - end);
+      rest_.remove_prefix(std::min(end + 1, rest_.size()));
+    }
+    ++line_number_;
+    if (!has_header_) throw LineError{"the file is empty: a trace begins with {\"shardproof_trace\":1,..}"};
+    if (!has_footer_) {
+      throw LineError{"the trace ends without a footer {\"end\":..}: it was cut off, or who wrote it died"};
+    }
+    return std::move(trace_);
+  }
+
+ private:
+  void ReserveEvents() {
+    constexpr size_t kSampleBytes = 1 << 16;
+    const std::string_view sample = rest_.substr(0, kSampleBytes);
+    const auto lines = static_cast<size_t>(std::count(sample.begin(), sample.end(), '\n'));
+    if (!sample.empty()) trace_.events.reserve(lines * (rest_.size() / sample.size() + 1));
+  }
+
+  // after: bytes that follow the line in the text, and may be looked at by the parser.
+  void ReadLine(std::string_view line, size_t after) {
+    if (line.find_first_not_of(" \t\r") == std::string_view::npos) return;
+    if (has_footer_) throw LineError{"a line after the footer: two traces in one file"};
+    if (after < simdjson::SIMDJSON_PADDING) {
+      padded_.assign(line);
+      padded_.append(simdjson::SIMDJSON_PADDING, ' ');
+      line = std::string_view(padded_).substr(0, line.size());
+      after = simdjson::SIMDJSON_PADDING;
+    }
+    json::document document = parser_.iterate(simdjson::padded_string_view(line.data(), line.size(), line.size() + after));
+    json::object object = document.get_object();
+    Dispatch(FirstKey(line), object);
+    if (document.current_location().error() != simdjson::OUT_OF_BOUNDS) throw LineError{"more than one object on the line"};
+  }
+
+  void Dispatch(std::string_view key, json::object object) {
+    if (key == "shardproof_trace") return ReadHeader(object);
+    if (!has_header_) throw LineError{"a trace begins with {\"shardproof_trace\":1,..}"};
+    if (key == "i" || key == "e") return events_.Read(object);
+    if (key == "group") return ReadGroup(object);
+    if (key == "stream") return ReadStream(object);
+    if (key == "end") return ReadFooter(object);
+    throw LineError{"the first key must be \"i\" or \"e\" (an event), \"group\", \"stream\" or \"end\", not \"" +
+                    std::string(key) + "\""};
+  }
+
+  void ReadHeader(json::object object) {
+    if (has_header_) {
+      throw LineError{"a second header: the lines of two traces are mixed (so far: rank " +
+                      std::to_string(trace_.rank) + " of case \"" + trace_.case_id + "\")"};
+    }
+    int64_t rank = -1, world = -1;
+    for (json::field field : object) {
+      const std::string_view name = RawText(field.key());
+      json::value value = field.value();
+      if (name == "shardproof_trace") {
+        const int64_t version = value.get_int64();
+        if (version != 1) throw LineError{"format version " + std::to_string(version) + "; this reader knows 1"};
+      } else if (name == "rank") {
+        rank = ReadInt(value, "rank", 0, kMaxWorld);
+      } else if (name == "world") {
+        world = ReadInt(value, "world", 1, kMaxWorld);
+      } else if (name == "case") {
+        trace_.case_id = std::string(std::string_view(value.get_string()));
+      } else if (name == "provides") {
+        for (json::value item : value.get_array()) ReadProvides(item.get_string());
+      } else {
+        throw LineError{"unknown key \"" + std::string(name) + "\" in the header"};
+      }
+    }
+    if (world < 0) throw LineError{"the header needs \"world\""};
+    if (rank < 0 || rank >= world) throw LineError{"the header needs \"rank\" within 0.." + std::to_string(world - 1)};
+    trace_.rank = static_cast<int32_t>(rank);
+    trace_.world = static_cast<int32_t>(world);
+    has_header_ = true;
+  }
+
+  void ReadProvides(std::string_view name) {
+    for (const trace_names::ProvidesField& field : trace_names::kProvides) {
+      if (field.name != name) continue;
+      trace_.provides.*field.field = true;
+      return;
+    }
+    throw LineError{"\"provides\" knows no \"" + std::string(name) + "\""};
+  }
+
+  void ReadGroup(json::object object) {
+    GroupInfo group;
+    const auto due = static_cast<int64_t>(trace_.groups.size());
+    for (json::field field : object) {
+      const std::string_view name = RawText(field.key());
+      json::value value = field.value();
+      if (name == "group") {
+        if (value.get_int64() != due) throw LineError{"groups are defined in order: group " + std::to_string(due) + " is due"};
+      } else if (name == "comm") {
+        group.comm = std::string(std::string_view(value.get_string()));
+      } else if (name == "name") {
+        group.name = std::string(std::string_view(value.get_string()));
+      } else if (name == "n") {
+        group.instance = static_cast<int32_t>(ReadInt(value, "n", 0, 65535));
+      } else if (name == "ranks") {
+        for (json::value rank : value.get_array()) {
+          group.world_ranks.push_back(static_cast<int32_t>(ReadInt(rank, "ranks", 0, trace_.world - 1)));
+        }
+      } else {
+        throw LineError{"unknown key \"" + std::string(name) + "\" in a group"};
+      }
+    }
+    std::vector<int32_t> sorted = group.world_ranks;
+    std::sort(sorted.begin(), sorted.end());
+    const bool twice = std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end();
+    if (group.comm.empty() || sorted.empty()) throw LineError{"a group needs \"comm\" and \"ranks\""};
+    if (twice) throw LineError{"group " + std::to_string(due) + " lists a rank twice"};
+    trace_.groups.push_back(std::move(group));
+  }
+
+  void ReadStream(json::object object) {
+    const auto due = static_cast<int64_t>(trace_.streams.size());
+    std::string stream_name;
+    for (json::field field : object) {
+      const std::string_view name = RawText(field.key());
+      json::value value = field.value();
+      if (name == "stream") {
+        if (value.get_int64() != due) throw LineError{"streams are defined in order: stream " + std::to_string(due) + " is due"};
+      } else if (name == "name") {
+        stream_name = std::string(std::string_view(value.get_string()));
+      } else {
+        throw LineError{"unknown key \"" + std::string(name) + "\" in a stream"};
+      }
+    }
+    trace_.streams.push_back(std::move(stream_name));
+  }
+
+  void ReadFooter(json::object object) {
+    std::optional<int> end;
+    for (json::field field : object) {
+      const std::string_view name = RawText(field.key());
+      json::value value = field.value();
+      if (name == "end") {
+        const int64_t count = value.get_int64();
+        const auto seen = static_cast<int64_t>(trace_.events.size());
+        if (count != seen) {
+          throw LineError{"the footer counts " + std::to_string(count) + " events, but " + std::to_string(seen) +
+                          " were read: lines are missing, or of another trace"};
+        }
+      } else if (name == "status") {
+        end = kEnds.Find(RawText(value.get_raw_json_string()));
+      } else if (name == "reason") {
+        trace_.end_reason = std::string(std::string_view(value.get_string()));
+      } else {
+        throw LineError{"unknown key \"" + std::string(name) + "\" in the footer"};
+      }
+    }
+    if (end.value_or(-1) < 0) throw LineError{"the footer needs \"status\": complete, aborted or died"};
+    trace_.end = static_cast<TraceEnd>(*end);
+    has_footer_ = true;
+  }
+
+  std::string_view rest_;
+  int64_t line_number_ = 0;
+  bool has_header_ = false, has_footer_ = false;
+  Trace trace_;
+  EventReader events_;
+  json::parser parser_;
+  std::string padded_;
+};
+
+std::string ReadFile(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  std::string text;
+  if (file) {
+    text.resize(static_cast<size_t>(file.tellg()));
+    file.seekg(0);
+    file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  }
+  if (!file) throw TraceError(path.string(), 0, std::string("cannot be read: ") + std::strerror(errno));
+  return text;
+}
+
+// Paths by rank; a rank without a file is refused.
+std::vector<std::filesystem::path> TraceFiles(const std::filesystem::path& folder) {
+  std::error_code error;
+  std::vector<std::pair<int, std::filesystem::path>> found;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    const int rank = RankOfTraceFile(entry.path().filename().string());
+    if (rank >= 0) found.emplace_back(rank, entry.path());
+  }
+  if (error) throw TraceError(folder.string(), 0, "cannot be read: " + error.message());
+  if (found.empty()) throw TraceError(folder.string(), 0, "there is no trace in it (trace.00000.jsonl and so on)");
+  std::sort(found.begin(), found.end());
+  std::vector<std::filesystem::path> paths;
+  for (auto& [rank, path] : found) {
+    const auto due = static_cast<int>(paths.size());
+    if (rank > due) throw TraceError(folder.string(), 0, "the trace of rank " + std::to_string(due) + " is missing");
+    if (rank < due) throw TraceError(folder.string(), 0, "two files for rank " + std::to_string(rank));
+    paths.push_back(std::move(path));
+  }
+  return paths;
+}
+
+}  // namespace
+
+TraceError::TraceError(std::string_view source, int64_t line, const std::string& what)
+    : std::runtime_error(std::string(source) + ":" + (line > 0 ? std::to_string(line) + ": " : " ") + what),
+      line_(line) {}
+
+Trace ReadTrace(std::string_view text, std::string_view source_name) {
+  TraceReader reader(text);
+  try {
+    return reader.Read();
+  } catch (const LineError& error) {
+    throw TraceError(source_name, reader.line_number(), error.what);
+  } catch (const simdjson::simdjson_error& error) {
+    throw TraceError(source_name, reader.line_number(), InWords(error.error()));
+  }
+}
+
+Trace ReadTraceFile(const std::filesystem::path& path) { return ReadTrace(ReadFile(path), path.string()); }
+
+std::vector<Trace> ReadTraceFolder(const std::filesystem::path& folder) {
+  std::vector<Trace> traces;
+  for (const std::filesystem::path& path : TraceFiles(folder)) {
+    const auto rank = static_cast<int32_t>(traces.size());
+    Trace trace = ReadTraceFile(path);
+    const auto refuse = [&](const std::string& what) { throw TraceError(path.string(), 1, what); };
+    if (trace.rank != rank) {
+      refuse("the header says rank " + std::to_string(trace.rank) + ", the file's name rank " + std::to_string(rank));
+    }
+    if (rank > 0 && trace.case_id != traces[0].case_id) {
+      refuse("case \"" + trace.case_id + "\", but rank 0's is \"" + traces[0].case_id + "\": the folder is mixed");
+    }
+    if (rank > 0 && trace.world != traces[0].world) {
+      refuse("world of " + std::to_string(trace.world) + ", but rank 0's has " + std::to_string(traces[0].world) +
+             ": the folder is mixed");
+    }
+    traces.push_back(std::move(trace));
+  }
+  const int world = traces[0].world;
+  const auto files = static_cast<int>(traces.size());
+  if (files < world) throw TraceError(folder.string(), 0, "the trace of rank " + std::to_string(files) + " of " + std::to_string(world) + " is missing");
+  if (files > world) throw TraceError(folder.string(), 0, "more traces than the world of " + std::to_string(world) + " has ranks");
+  return traces;
+}
+
+}  // namespace shardproof
