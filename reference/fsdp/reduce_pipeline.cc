@@ -8,7 +8,6 @@ ReducePipeline::ReducePipeline(Context& context)
     : c_(context), grad_(static_cast<size_t>(context.host.model().n_params)) {}
 
 void ReducePipeline::Create() {
-  for (size_t g = 0; g < c_.plan.groups.size(); ++g) events_.push_back(c_.host.Event());
   if (c_.config.check_for_nan_in_grad) nonfinite_.Create(c_.host, c_.streams.compute);
 }
 
@@ -73,7 +72,7 @@ void ReducePipeline::Reduce(int32_t group, bool last_microbatch) {
   const bool outer = last_microbatch && contributions[0].bucket->groups.outer;
   if (outer) ReduceOuter(contributions);
   InFlight& launched = in_flight_.emplace_back();
-  launched.done = events_[static_cast<size_t>(group)];
+  launched.done = c_.host.Event();
   c_.host.Record(launched.done, outer ? c_.streams.outer_reduce : c_.streams.reduce);
   for (const Contribution& contribution : contributions) {
     if (contribution.own_block) launched.blocks.push_back(contribution.data);
@@ -188,12 +187,12 @@ void ReducePipeline::DrainTo(size_t in_flight) {
 void ReducePipeline::WaitForOldest() {
   InFlight& oldest = in_flight_.front();
   c_.host.Wait(c_.streams.compute, oldest.done);
+  spf::Check(c_.host.raw()->event_destroy(c_.host.raw(), oldest.done));
   for (spf_addr block : oldest.blocks) c_.host.Free(c_.streams.compute, block);
   in_flight_.pop_front();
 }
 
 void ReducePipeline::Destroy() {
-  for (spf_event event : events_) spf::Check(c_.host.raw()->event_destroy(c_.host.raw(), event));
   if (c_.config.check_for_nan_in_grad) nonfinite_.Destroy(c_.host, c_.streams.compute);
 }
 

@@ -66,7 +66,6 @@ class ReducePipeline {
   Context& c_;
   std::vector<spf_addr> grad_;  // by parameter; 0 while there is none
   std::deque<InFlight> in_flight_;
-  std::vector<spf_event> events_;  // by group
   HostScalars nonfinite_{1};
 };
 
