@@ -170,8 +170,7 @@ void Device::Complete(EntryId id) {
   --pending_;
   for (const int32_t index : entry.streams) {
     auto& queue = Get(streams_, index).queue;
-    if (queue.empty()) continue;  // abandoned meanwhile
-    assert(queue.front() == id);
+    if (queue.empty() || queue.front() != id) continue;  // abandoned while it ran
     queue.pop_front();
     if (!queue.empty()) Release(queue.front());
   }

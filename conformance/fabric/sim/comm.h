@@ -71,10 +71,9 @@ class Comm {
   // World ranks whose start the op at place still needs.
   std::vector<int32_t> WaitsFor(int32_t me, const CommOp& shape, int64_t place) const;
 
-  // k-th call of me for creating, destroying: sequences of their own.
-  std::map<int64_t, Rendezvous> creates;
-  Rendezvous destroys;
-  std::vector<int64_t> creates_issued;
+  // Host calls meet by their place in sequences of their own.
+  std::map<int64_t, Rendezvous> creates, destroys;
+  std::vector<int64_t> creates_issued, destroys_issued;  // by member
 
  private:
   bool IsMessage(const CommOp& op) const { return op.kind == SPF_SEND || op.kind == SPF_RECV; }

@@ -217,6 +217,22 @@ TEST(Groups, CreateSplitsTheParentAndAgreesOnKeys) {
   }
 }
 
+TEST(Groups, OneKeyIsOneCommunicator) {
+  for (const Strategy strategy : kStrategies) {
+    const SimResult result = RunSim(2, With(strategy), [](Fabric& f) {
+      Program p(f);
+      const int32_t again = f.OpenGroup("world", Everybody(2));
+      const int32_t stream = f.CreateStream("comm", 0);
+      const Block x = p.Floats(stream, 1);
+      p.AllReduce(f.rank() == 0 ? p.world : again, stream, x);
+      p.AllReduce(f.rank() == 0 ? again : p.world, stream, x);
+      EXPECT_EQ(f.DestroyGroup(again), SPF_OK);
+      EXPECT_EQ(f.DestroyGroup(p.world), SPF_OK);
+    });
+    EXPECT_FALSE(result.deadlock);
+  }
+}
+
 TEST(Groups, ListsThatDisagreeAreNoted) {
   const SimResult result = RunSim(2, With(Strategy::kEager), [](Fabric& f) {
     Program p(f);

@@ -154,6 +154,31 @@ TEST(Schedule, AnOverwrittenSendBufferIsSeenUnderLazyComm) {
   }
 }
 
+// The same after the reduction has surely started: only a late read of the send bytes shows it.
+float OverwriteAfterStart(Program& p) {
+  const int32_t compute = p.f.CreateStream("compute", 0), comm = p.f.CreateStream("comm", 0);
+  const int32_t twin = p.f.OpenGroup("twin", Everybody(2)), other = p.f.CreateStream("comm 2", 0);
+  const Block grad = p.Floats(comm, 1), sum = p.Floats(comm, 1), more = p.Floats(other, 1);
+  p.Fill(comm, grad, 21);
+  p.f.Communicate({p.Op(SPF_ALL_REDUCE, p.world, comm, grad, sum, 1)});
+  p.AllReduce(twin, other, more);
+  EXPECT_EQ(p.f.SyncStream(other), SPF_OK);  // nothing but completions was left to do when this completed
+  p.Fill(compute, grad, 0);
+  std::vector<float> got;
+  p.Read(comm, sum, &got);
+  EXPECT_EQ(p.f.Drain(), SPF_OK);
+  return got[0];
+}
+
+TEST(Schedule, LazyCommReadsSendBytesLate) {
+  EXPECT_EQ(WrongReads(Strategy::kLazyComm, 10, OverwriteAfterStart, 42), 10);
+}
+
+// One rank reduces before its kernel has run, the other is late for good reasons: only an early read shows it.
+TEST(Schedule, LazyComputeReadsSendBytesEarly) {
+  EXPECT_EQ(WrongReads(Strategy::kLazyCompute, 20, [](Program& p) { return ReduceEarly(p, p.f.rank() == 1); }, 42), 20);
+}
+
 // A broadcast's root may be done, and overwrite its buffer, before others have taken part.
 TEST(Schedule, PeersSeeWhatWasSentEvenIfTheSenderIsLongDone) {
   for (uint64_t seed = 0; seed < 60; ++seed) {

@@ -84,8 +84,12 @@ class SimFabric : public Fabric {
   }
 
   int32_t OpenGroup(std::string_view key, const std::vector<int32_t>& world_ranks) override {
-    me().comms.push_back(world_->FindComm(key, world_ranks, index_));
-    return device().AddGroup(me().comms.back()->key(), world_ranks);
+    Comm* comm = world_->FindComm(key, world_ranks, index_);
+    for (size_t id = 0; id < me().comms.size(); ++id) {
+      if (me().comms[id] == comm) return static_cast<int32_t>(id);  // two names for one communicator
+    }
+    me().comms.push_back(comm);
+    return device().AddGroup(comm->key(), world_ranks);
   }
   spf_status CreateGroup(int32_t parent, const std::vector<int32_t>& world_ranks, int32_t* group,
                          std::string* key) override;
@@ -158,10 +162,11 @@ spf_status SimFabric::DestroyGroup(int32_t group) {
   work.what = "group_destroy of " + comm->key() + ", for the work on it";
   const spf_status status = world_->BlockHost(index_, std::move(work));
   if (status != SPF_OK) return status;
-  ++comm->destroys.arrived;
-  world_->Arrived(comm->destroys, comm->members());
+  Rendezvous& all = comm->destroys[comm->destroys_issued[static_cast<size_t>(device().group(group).me)]++];
+  ++all.arrived;
+  world_->Arrived(all, comm->members());
   HostWait wait;
-  wait.all = &comm->destroys;
+  wait.all = &all;
   wait.members = static_cast<int32_t>(comm->members().size());
   wait.what = "group_destroy of " + comm->key();
   return world_->BlockHost(index_, std::move(wait));
