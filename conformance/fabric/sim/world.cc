@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <exception>
-#include <set>
 #include <utility>
 
 namespace shardproof {
@@ -42,6 +41,7 @@ void World::HostMain(int32_t rank, const std::function<void(Fabric&)>& rank_main
     error = "threw something that is not a std::exception";
   }
   std::string& slot = result_.errors[static_cast<size_t>(rank)];
+  if (aborted_) return;  // a consequence
   if (slot.empty()) slot = error.empty() ? "threw an exception without text" : error;
 }
 
@@ -176,6 +176,7 @@ spf_status World::BlockHost(int32_t index, HostWait wait) {
   rank.wait = std::move(wait);
   if (!aborted_ && !Satisfied(rank)) {
     rank.host = HostState::kBlocked;
+    rank.needed.clear();
     rank.fiber->Yield();
   }
   rank.wait = HostWait{};
@@ -222,7 +223,7 @@ bool World::TakeNeededFinish(Action* action) {
   const size_t first = chooser_.random().Below(ranks_.size());
   for (size_t i = 0; i < ranks_.size(); ++i) {
     const auto index = static_cast<int32_t>((first + i) % ranks_.size());
-    const EntryId entry = NeededFinish(rank(index));
+    const EntryId entry = NeededFinish(&rank(index));
     if (entry < 0) continue;
     const auto found = std::find_if(finishes.begin(), finishes.end(), [&](const Action& finish) {
       return finish.rank == index && finish.entry == entry;
@@ -235,22 +236,28 @@ bool World::TakeNeededFinish(Action* action) {
 }
 
 // A kernel of rank that may complete and that its blocked host waits for, directly or not; -1: none.
-EntryId World::NeededFinish(const Rank& rank) const {
-  if (rank.host != HostState::kBlocked) return -1;
+EntryId World::NeededFinish(Rank* rank) {
+  if (rank->host != HostState::kBlocked) return -1;
+  if (rank->needed.empty()) FindNeeded(rank);
+  for (const auto& [entry, unready] : rank->unready) {
+    if (unready == 0 && rank->needed.count(entry)) return entry;
+  }
+  return -1;
+}
+
+// What must complete before the blocked host goes on. Fixed when it blocks: nothing is issued meanwhile.
+void World::FindNeeded(Rank* rank) {
   std::vector<EntryId> next;
-  if (rank.wait.drained) next = rank.device.Fronts();
-  if (!rank.device.Done(rank.wait.entry)) next.push_back(rank.wait.entry);
-  std::set<EntryId> seen(next.begin(), next.end());
+  if (rank->wait.drained) next = rank->device.Fronts();
+  if (!rank->device.Done(rank->wait.entry)) next.push_back(rank->wait.entry);
+  rank->needed.insert(next.begin(), next.end());
   while (!next.empty()) {
     const EntryId id = next.back();
     next.pop_back();
-    const auto started = rank.unready.find(id);
-    if (started != rank.unready.end() && started->second == 0) return id;
-    for (const EntryId before : rank.device.Predecessors(id)) {
-      if (seen.insert(before).second) next.push_back(before);
+    for (const EntryId before : rank->device.Predecessors(id)) {
+      if (rank->needed.insert(before).second) next.push_back(before);
     }
   }
-  return -1;
 }
 
 bool World::Stuck() {

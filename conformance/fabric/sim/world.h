@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,7 @@ struct Rank {
   HostWait wait;
   std::vector<Comm*> comms;             // by group id
   std::map<EntryId, int32_t> unready;   // started kernels: ops that cannot complete yet
+  std::set<EntryId> needed;             // under kLazyComm, while blocked: what must complete first
 };
 
 class World {
@@ -75,7 +77,8 @@ class World {
   void WakeHost(int32_t rank);
   bool Satisfied(const Rank& rank) const;
   bool TakeNeededFinish(Action* action);
-  EntryId NeededFinish(const Rank& rank) const;
+  EntryId NeededFinish(Rank* rank);
+  void FindNeeded(Rank* rank);
   bool Stuck();  // nothing is enabled. True: the run goes on, as an abort
   void Abort();
 
