@@ -1,0 +1,169 @@
+#include "conformance/checks/graph/deadlock.h"
+
+#include <algorithm>
+
+#include "conformance/checks/graph/describe.h"
+#include "conformance/checks/graph/requirement_ids.h"
+
+namespace shardproof::graph {
+
+namespace {
+
+struct Sorted {
+  WaitGraph graph;
+  TopologicalOrder order;
+};
+
+Sorted SortedGraph(const Program& program, Profile profile, bool expect_missing) {
+  GraphOptions options;
+  options.profile = profile;
+  options.expect_missing = expect_missing;
+  Sorted sorted;
+  sorted.graph = BuildGraph(program, options);
+  sorted.order = Sort(sorted.graph.graph, sorted.graph.never);
+  return sorted;
+}
+
+// The entry of the cycle that a person should look at first: of a rank whose order is the odd one if that can be told,
+// else the first communicator kernel.
+const Entry& EntryToBlame(const Program& program, const WaitGraph& graph, const std::vector<uint32_t>& cycle) {
+  const Entry* found = nullptr;
+  for (const uint32_t node : cycle) {
+    if (graph.what[node] < 0) continue;
+    const Entry& entry = program.entries[static_cast<size_t>(graph.what[node])];
+    if (found == nullptr || (entry.joint() && !found->joint())) found = &entry;
+  }
+  return *found;
+}
+
+class Judge {
+ public:
+  Judge(const Program& program, const Matching& matching, CheckResult& result)
+      : program_(program), matching_(matching), result_(result) {}
+
+  DeadlockVerdict Run() {
+    for (const char* id : {kNoCycle, kNoCycleSerial}) {
+      if (!NotCheckable(id, program_.unordered_threads)) result_.judged.insert(id);
+    }
+    if (!program_.unordered_threads.empty()) return verdict_;
+    const bool serial = program_.unordered_issue.empty();
+    if (!serial) NotCheckable(kNoCycleSerial, program_.unordered_issue);
+    // Without collectives that block the host, safe when serialised implies safe in all weaker profiles.
+    const bool blocking = std::any_of(program_.entries.begin(), program_.entries.end(), [](const Entry& entry) {
+      return entry.kind == EntryKind::kHostCollective;
+    });
+    if (serial && !matching_.cut && SortedGraph(program_, Profile::kE2s, false).order.complete()) {
+      verdict_.e0 = true;
+      if (blocking) JudgeOneQueue();
+      Notes("E0, E1, E2s: safe", true);
+      return verdict_;
+    }
+    if (JudgeE0() && serial) JudgeSerial();
+    return verdict_;
+  }
+
+ private:
+  bool NotCheckable(const char* id, const std::string& why) {
+    if (why.empty()) return false;
+    result_.judged.erase(id);
+    result_.not_checkable.push_back({id, why});
+    return true;
+  }
+
+  void Report(const char* id, const Sorted& sorted, Profile profile, const std::vector<uint32_t>& cycle,
+              const std::string& before, const std::string& after) {
+    const Entry& entry = EntryToBlame(program_, sorted.graph, cycle);
+    Finding finding = FindingAt(id, program_.trace(entry.rank), entry.event);
+    finding.operation = Describe(program_, entry);
+    finding.expected = "an order of starts and completions that all ranks can follow";
+    finding.seen = ExplainCycle(program_, sorted.graph, profile, cycle);
+    finding.message = before + finding.seen + ". " + after;
+    result_.findings.push_back(std::move(finding));
+  }
+
+  bool JudgeE0() {
+    const Sorted sorted = SortedGraph(program_, Profile::kE0, matching_.cut);
+    if (sorted.order.complete() && !matching_.cut) {
+      verdict_.e0 = true;
+      return true;
+    }
+    const std::vector<uint32_t> cycle = ShortCycle(sorted.graph.graph, sorted.order);
+    if (cycle.empty()) {  // the run was ended: some operations never get all members, and nobody is to blame here
+      if (matching_.cut) ReportMissing(program_, matching_.first_missing, result_);
+      FindStarted();
+      return false;
+    }
+    std::string severity;
+    if (!matching_.cut) {
+      const Sorted eager = SortedGraph(program_, Profile::kEager, false);
+      severity = eager.order.complete() ? "Sends that are buffered hide it; " : "It hangs on every implementation; ";
+    }
+    Report(kNoCycle, sorted, Profile::kE0, cycle, matching_.cut ? "the run hung: " : "a cyclic wait: ",
+           severity + "issue the operations in the same order on all ranks, or remove one of the waits");
+    return false;
+  }
+
+  // Which entries ran in a run that was cut: races are judged among them.
+  void FindStarted() {
+    const Sorted sorted = SortedGraph(program_, Profile::kE0, false);
+    verdict_.e0 = true;
+    verdict_.never_started.resize(program_.entries.size());
+    for (size_t e = 0; e < program_.entries.size(); ++e) {
+      verdict_.never_started[e] = sorted.order.position[sorted.graph.start[e]] == kUnplaced;
+    }
+  }
+
+  void JudgeSerial() {
+    const Sorted sorted = SortedGraph(program_, Profile::kE2s, false);
+    const std::vector<uint32_t> cycle = ShortCycle(sorted.graph.graph, sorted.order);
+    const bool e1 = Safe(program_, Profile::kE1), e2 = e1 && Safe(program_, Profile::kE2);
+    const std::string weakest = !e1 ? "it hangs as soon as kernels start in issue order"
+                                : !e2 ? "it hangs when all streams share one hardware queue"
+                                      : "it needs a device that runs several communicator kernels at once";
+    if (cycle.empty()) return;
+    Report(kNoCycleSerial, sorted, Profile::kE2s, cycle, "a cyclic wait when communicator kernels run one at a time: ",
+           "Issue communicators in the same order on all ranks (" + weakest + ")");
+    Notes(std::string("E0: safe; E1: ") + (e1 ? "safe" : "can hang") + "; E2: " + (e2 ? "safe" : "can hang") +
+              "; E2s: can hang", e1);
+  }
+
+  void JudgeOneQueue() {
+    result_.judged.insert(kNoCycleOneQueue);
+    const Sorted sorted = SortedGraph(program_, Profile::kE2, false);
+    if (sorted.order.complete()) return;
+    const std::vector<uint32_t> cycle = ShortCycle(sorted.graph.graph, sorted.order);
+    if (cycle.empty()) return;
+    Report(kNoCycleOneQueue, sorted, Profile::kE2, cycle, "a cyclic wait when all streams of a device share one queue: ",
+           "Issue the collective that blocks the host earlier, or the device work later");
+  }
+
+  void Notes(const std::string& profiles, bool in_order) {
+    const std::vector<Slots> slots = CountSlots(program_);
+    int32_t spin = 0, resident = 0;
+    bool exact = true;
+    for (const Slots& one : slots) {
+      spin = std::max(spin, one.spin);
+      resident = std::max(resident, one.resident);
+      exact = exact && one.exact;
+    }
+    std::string text = "deadlock: " + profiles + "; E3: " + (spin <= 1 ? "safe" : "not shown") + "; k* " +
+                       (exact ? "" : "at most ") + std::to_string(spin) + " (resident " + std::to_string(resident) + ")";
+    if (!in_order) text += "; no number of slots is enough when kernels start in issue order";
+    result_.notes.push_back(text);
+  }
+
+  const Program& program_;
+  const Matching& matching_;
+  CheckResult& result_;
+  DeadlockVerdict verdict_;
+};
+
+}  // namespace
+
+bool Safe(const Program& program, Profile profile) { return SortedGraph(program, profile, false).order.complete(); }
+
+DeadlockVerdict JudgeDeadlock(const Program& program, const Matching& matching, CheckResult& result) {
+  return Judge(program, matching, result).Run();
+}
+
+}  // namespace shardproof::graph

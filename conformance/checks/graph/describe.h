@@ -1,0 +1,24 @@
+// describe.h: how does a person recognise an event of a trace?
+#pragma once
+#include <string>
+
+#include "conformance/checks/check.h"
+#include "conformance/checks/graph/program.h"
+#include "conformance/trace/event.h"
+
+namespace shardproof::graph {
+
+// "all_gather of full parameters, module 3, on dp_cp (stream ag)"
+std::string Describe(const Trace& trace, const Event& event);
+std::string StreamName(const Trace& trace, int32_t stream);
+// An entry, and for kernels their position on the communicator.
+std::string Describe(const Program& program, const Entry& entry);
+// "all_gather #3 on dp_cp"
+std::string DescribeOperation(const Program& program, uint32_t operation);
+// "ranks 0, 2 and 3"
+std::string DescribeRanks(const std::vector<int32_t>& ranks);
+
+// A finding at an event, with rank, step, stream and operation filled in.
+Finding FindingAt(const char* requirement, const Trace& trace, int64_t event);
+
+}  // namespace shardproof::graph

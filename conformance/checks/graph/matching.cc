@@ -1,0 +1,366 @@
+#include "conformance/checks/graph/matching.h"
+
+#include <algorithm>
+#include <map>
+
+#include "conformance/abi/shardproof.h"
+#include "conformance/checks/graph/collective_kinds.h"
+#include "conformance/checks/graph/describe.h"
+#include "conformance/checks/graph/requirement_ids.h"
+#include "conformance/trace/digest.h"
+
+namespace shardproof::graph {
+
+namespace {
+
+constexpr size_t kFindingsMax = 20;
+
+// What all members must have in common. labels: also what the operation is for, which tells a shifted sequence.
+struct Signature {
+  uint64_t shape = 0;   // kind, dtype, reduction, root
+  uint64_t counts = 0;  // all but those of all_to_all_v
+  bool operator==(const Signature&) const = default;
+};
+
+uint64_t Hash(uint64_t seed, uint64_t value) { return Mix(seed * 0x9E3779B97F4A7C15u + Mix(value + 1)); }
+
+Signature SignatureOf(const Trace& trace, const Event& event, bool labels) {
+  const bool rooted = event.collective == SPF_BROADCAST || (event.collective >= kReduce && event.collective != kBarrier);
+  const bool reduces =
+      event.collective == SPF_REDUCE_SCATTER || event.collective == SPF_ALL_REDUCE || event.collective == kReduce;
+  Signature signature;
+  signature.shape = static_cast<uint64_t>(event.collective) | static_cast<uint64_t>(event.dtype) << 8 |
+                    (reduces ? static_cast<uint64_t>(event.reduction) << 16 : 0) |
+                    (rooted ? static_cast<uint64_t>(static_cast<uint32_t>(event.peer)) << 24 : 0);
+  if (labels) {
+    signature.shape = Hash(signature.shape, static_cast<uint64_t>(event.purpose) << 32 | static_cast<uint32_t>(event.module));
+    signature.shape = Hash(signature.shape, static_cast<uint32_t>(event.microbatch));
+  }
+  if (event.collective == SPF_ALL_TO_ALL_V) return signature;
+  signature.counts = static_cast<uint64_t>(event.count);
+  if (event.collective == SPF_ALL_GATHER_V) {
+    signature.counts = 0;
+    for (uint32_t i = event.recv_counts.begin; i < event.recv_counts.end; ++i) {
+      signature.counts = Hash(signature.counts, static_cast<uint64_t>(trace.numbers[i]));
+    }
+  }
+  return signature;
+}
+
+const char* Dtype(uint8_t dtype) {
+  static constexpr const char* kNames[] = {"none", "u8", "i32", "i64", "bf16", "f16", "f32", "f64"};
+  return dtype < std::size(kNames) ? kNames[dtype] : "unknown dtype";
+}
+
+std::string Full(const Program& program, const Part& part) {
+  const Event& event = program.event(part);
+  const Trace& trace = program.trace(part.rank);
+  std::string text = Describe(trace, event) + ", " + Dtype(event.dtype) + " x ";
+  if (event.collective == SPF_ALL_GATHER_V || event.collective == SPF_ALL_TO_ALL_V) {
+    text += "[";
+    for (uint32_t i = event.recv_counts.begin; i < event.recv_counts.end; ++i) {
+      text += (i > event.recv_counts.begin ? " " : "") + std::to_string(trace.numbers[i]);
+    }
+    text += "]";
+  } else {
+    text += std::to_string(event.count);
+  }
+  if (event.collective == SPF_BROADCAST || (event.collective >= kReduce && event.collective != kBarrier)) {
+    text += ", root " + std::to_string(event.peer);
+  }
+  if (event.reduction == SPF_AVG) text += ", average";
+  return text;
+}
+
+class Judge {
+ public:
+  Judge(const Program& program, CheckResult& result) : program_(program), result_(result) {
+    for (const Trace& trace : *program.traces) early_ = early_ || trace.end != TraceEnd::kComplete;
+  }
+
+  Matching Run() {
+    if (!program_.inconsistent_groups.empty()) {
+      Finding finding;
+      finding.requirement = kGroupsCreatedAlike;
+      finding.message = program_.inconsistent_groups + ": give all members the same list in the same order";
+      Add(std::move(finding));
+    }
+    for (const Sequence& sequence : program_.sequences) Visit(sequence, false);
+    if (matching_.ok && matching_.cut) {
+      for (const Sequence& sequence : program_.sequences) Visit(sequence, true);
+    }
+    return matching_;
+  }
+
+ private:
+  void Add(Finding finding) {
+    matching_.ok = false;
+    if (result_.findings.size() < kFindingsMax) result_.findings.push_back(std::move(finding));
+  }
+
+  const Part& At(const Sequence& sequence, size_t member, size_t position) const {
+    return program_.parts[sequence.parts[member][position]];
+  }
+
+  std::string Where(const Sequence& sequence, size_t position) const {
+    return "operation #" + std::to_string(position) + " of communicator " +
+           program_.communicators[static_cast<size_t>(sequence.communicator)].name;
+  }
+
+  void Visit(const Sequence& sequence, bool labels);
+  void VisitCollectives(const Sequence& sequence, bool labels);
+  void Differ(const Sequence& sequence, size_t position, bool labels);
+  void VisitExchanges(const Sequence& sequence);
+  void VisitMessages(const Sequence& sequence);
+  void VisitCreates(const Sequence& sequence);
+  void VisitLengths(const Sequence& sequence, const char* requirement);
+  std::string ShiftHint(const Sequence& sequence, size_t position, size_t odd, size_t usual, bool labels) const;
+
+  const Program& program_;
+  CheckResult& result_;
+  Matching matching_;
+  bool early_ = false;
+};
+
+void Judge::Visit(const Sequence& sequence, bool labels) {
+  if (labels) {
+    if (sequence.kind == Sequence::Kind::kCollectives) VisitCollectives(sequence, true);
+    return;
+  }
+  const size_t before = result_.findings.size();
+  switch (sequence.kind) {
+    case Sequence::Kind::kCollectives:
+      result_.judged.insert(kSameSequence);
+      VisitCollectives(sequence, false);
+      if (result_.findings.size() == before) VisitExchanges(sequence);
+      if (result_.findings.size() == before) VisitLengths(sequence, kSameSequence);
+      break;
+    case Sequence::Kind::kMessages:
+      result_.judged.insert(kMessagesPair);
+      VisitMessages(sequence);
+      if (result_.findings.size() == before) VisitLengths(sequence, kMessagesPair);
+      break;
+    case Sequence::Kind::kCreates:
+      result_.judged.insert(kGroupsCreatedAlike);
+      VisitCreates(sequence);
+      if (result_.findings.size() == before) VisitLengths(sequence, kGroupsCreatedAlike);
+      break;
+    case Sequence::Kind::kDestroys: VisitLengths(sequence, kGroupsCreatedAlike); break;
+  }
+}
+
+// Hashes of whole lists first: only if they differ, the first difference is searched.
+void Judge::VisitCollectives(const Sequence& sequence, bool labels) {
+  size_t common = sequence.length;
+  for (const auto& list : sequence.parts) common = std::min(common, list.size());
+  bool equal = true;
+  uint64_t first = 0;
+  for (size_t member = 0; member < sequence.parts.size(); ++member) {
+    uint64_t hash = 0;
+    for (size_t i = 0; i < common; ++i) {
+      const Part& part = At(sequence, member, i);
+      const Signature signature = SignatureOf(program_.trace(part.rank), program_.event(part), labels);
+      hash = Hash(Hash(hash, signature.shape), signature.counts);
+    }
+    if (member == 0) first = hash;
+    equal = equal && hash == first;
+  }
+  if (equal) return;
+  for (size_t i = 0; i < common; ++i) {
+    const Part& reference = At(sequence, 0, i);
+    const Signature signature = SignatureOf(program_.trace(reference.rank), program_.event(reference), labels);
+    for (size_t member = 1; member < sequence.parts.size(); ++member) {
+      const Part& part = At(sequence, member, i);
+      if (SignatureOf(program_.trace(part.rank), program_.event(part), labels) == signature) continue;
+      Differ(sequence, i, labels);
+      return;
+    }
+  }
+}
+
+// Says whose operation is the odd one: the one that fewest members have.
+void Judge::Differ(const Sequence& sequence, size_t position, bool labels) {
+  std::vector<std::pair<Signature, std::vector<size_t>>> kinds;
+  for (size_t member = 0; member < sequence.parts.size(); ++member) {
+    const Part& part = At(sequence, member, position);
+    const Signature signature = SignatureOf(program_.trace(part.rank), program_.event(part), labels);
+    auto at = std::find_if(kinds.begin(), kinds.end(), [&](const auto& kind) { return kind.first == signature; });
+    if (at == kinds.end()) at = kinds.insert(at, {signature, {}});
+    at->second.push_back(member);
+  }
+  std::stable_sort(kinds.begin(), kinds.end(),
+                   [](const auto& a, const auto& b) { return a.second.size() > b.second.size(); });
+  const size_t usual = kinds[0].second[0], odd = kinds[1].second[0];
+  const Part& expected = At(sequence, usual, position);
+  const Part& seen = At(sequence, odd, position);
+  const bool counts = kinds[0].first.shape == kinds[1].first.shape;
+  const bool v = program_.event(seen).collective == SPF_ALL_GATHER_V;
+  Finding finding = FindingAt(counts && v ? kCountsAgree : kSameSequence, program_.trace(seen.rank), seen.event);
+  if (counts && v) result_.judged.insert(kCountsAgree);
+  std::vector<int32_t> ranks;
+  for (const size_t member : kinds[0].second) ranks.push_back(sequence.ranks[member]);
+  finding.expected = Full(program_, expected);
+  finding.seen = Full(program_, seen);
+  finding.message = Where(sequence, position) + " differs: rank " + std::to_string(seen.rank) + " issues " + finding.seen +
+                    "; " + DescribeRanks(ranks) + (ranks.size() == 1 ? " issues " : " issue ") + finding.expected +
+                    ShiftHint(sequence, position, odd, usual, labels) + ". Let every member issue the same sequence";
+  Add(std::move(finding));
+}
+
+std::string Judge::ShiftHint(const Sequence& sequence, size_t position, size_t odd, size_t usual, bool labels) const {
+  const auto signature = [&](size_t member, size_t at) {
+    const Part& part = At(sequence, member, at);
+    return SignatureOf(program_.trace(part.rank), program_.event(part), labels);
+  };
+  const size_t next = position + 1;
+  const std::string rank = "rank " + std::to_string(sequence.ranks[odd]);
+  if (next < sequence.parts[usual].size() && signature(odd, position) == signature(usual, next)) {
+    return "; " + rank + " seems to leave one out";
+  }
+  if (next < sequence.parts[odd].size() && signature(odd, next) == signature(usual, position)) {
+    return "; " + rank + " seems to issue one too many";
+  }
+  return "";
+}
+
+void Judge::VisitExchanges(const Sequence& sequence) {
+  const size_t members = sequence.parts.size();
+  size_t common = sequence.length;
+  for (const auto& list : sequence.parts) common = std::min(common, list.size());
+  for (size_t i = 0; i < common; ++i) {
+    const uint8_t kind = program_.event(At(sequence, 0, i)).collective;
+    if (kind == SPF_ALL_GATHER_V) result_.judged.insert(kCountsAgree);
+    if (kind != SPF_ALL_TO_ALL_V) continue;
+    result_.judged.insert(kCountsAgree);
+    for (size_t from = 0; from < members; ++from) {
+      const Part& sender = At(sequence, from, i);
+      const Event& send = program_.event(sender);
+      for (size_t to = 0; to < members; ++to) {
+        const Part& receiver = At(sequence, to, i);
+        const Event& receive = program_.event(receiver);
+        if (send.send_counts.size() != members || receive.recv_counts.size() != members) continue;
+        const int64_t sent = program_.trace(sender.rank).numbers[send.send_counts.begin + to];
+        const int64_t expected = program_.trace(receiver.rank).numbers[receive.recv_counts.begin + from];
+        if (sent == expected) continue;
+        Finding finding = FindingAt(kCountsAgree, program_.trace(receiver.rank), receiver.event);
+        finding.expected = std::to_string(sent) + " elements from rank " + std::to_string(sender.rank);
+        finding.seen = std::to_string(expected) + " elements from rank " + std::to_string(sender.rank);
+        finding.message = Where(sequence, i) + ": rank " + std::to_string(sender.rank) + " sends " + std::to_string(sent) +
+                          " elements to rank " + std::to_string(receiver.rank) + ", which expects " +
+                          std::to_string(expected) + ". Derive both from the same counts";
+        Add(std::move(finding));
+        return;
+      }
+    }
+  }
+}
+
+void Judge::VisitMessages(const Sequence& sequence) {
+  const size_t common = std::min(sequence.parts[0].size(), sequence.parts[1].size());
+  for (size_t i = 0; i < common; ++i) {
+    const Part& sender = At(sequence, 0, i);
+    const Part& receiver = At(sequence, 1, i);
+    const Event& send = program_.event(sender);
+    const Event& receive = program_.event(receiver);
+    if (send.count == receive.count && send.dtype == receive.dtype) continue;
+    Finding finding = FindingAt(kMessagesPair, program_.trace(receiver.rank), receiver.event);
+    finding.expected = Full(program_, sender);
+    finding.seen = Full(program_, receiver);
+    finding.message = "message " + Where(sequence, i) + " from rank " + std::to_string(sender.rank) + " to rank " +
+                      std::to_string(receiver.rank) + ": " + finding.expected + " meets " + finding.seen +
+                      ". Let both name the same count and dtype";
+    Add(std::move(finding));
+    return;
+  }
+}
+
+// Call i of each member: the lists must partition, and members of one list must have given the same.
+void Judge::VisitCreates(const Sequence& sequence) {
+  size_t common = sequence.length;
+  for (const auto& list : sequence.parts) common = std::min(common, list.size());
+  for (size_t i = 0; i < common; ++i) {
+    const auto list = [&](size_t member) {
+      const Part& part = At(sequence, member, i);
+      const Trace& trace = program_.trace(part.rank);
+      const Slice ranks = program_.event(part).ranks;
+      return std::vector<int64_t>(trace.numbers.begin() + ranks.begin, trace.numbers.begin() + ranks.end);
+    };
+    for (size_t member = 0; member < sequence.parts.size(); ++member) {
+      const std::vector<int64_t> mine = list(member);
+      for (const int64_t other : mine) {
+        if (other >= 0 && static_cast<size_t>(other) < sequence.parts.size() && list(static_cast<size_t>(other)) == mine) continue;
+        const Part& part = At(sequence, member, i);
+        Finding finding = FindingAt(kGroupsCreatedAlike, program_.trace(part.rank), part.event);
+        finding.message = "creation #" + std::to_string(i) + " under " +
+                          program_.communicators[static_cast<size_t>(sequence.communicator)].name + ": rank " +
+                          std::to_string(part.rank) + " names member " + std::to_string(other) +
+                          ", which names other members or another order in its creation #" + std::to_string(i) +
+                          ". Let all members create groups in the same order with the same lists";
+        finding.seen = finding.operation;
+        Add(std::move(finding));
+        return;
+      }
+    }
+  }
+}
+
+void Judge::VisitLengths(const Sequence& sequence, const char* requirement) {
+  size_t shortest = sequence.length;
+  for (const auto& list : sequence.parts) shortest = std::min(shortest, list.size());
+  if (shortest == sequence.length) return;
+  std::vector<int32_t> with, without;
+  size_t holder = 0;
+  bool excused = true;
+  for (size_t member = 0; member < sequence.parts.size(); ++member) {
+    if (sequence.parts[member].size() > shortest) {
+      if (with.empty()) holder = member;
+      with.push_back(sequence.ranks[member]);
+      continue;
+    }
+    without.push_back(sequence.ranks[member]);
+    const auto rank = static_cast<size_t>(sequence.ranks[member]);
+    excused = excused && rank < program_.traces->size() && (*program_.traces)[rank].end != TraceEnd::kComplete;
+  }
+  if (excused) {
+    const uint32_t operation = sequence.first_operation + static_cast<uint32_t>(shortest);
+    if (!matching_.cut) matching_.first_missing = operation;
+    matching_.cut = true;
+    return;
+  }
+  const Part& part = At(sequence, holder, shortest);
+  Finding finding = FindingAt(requirement, program_.trace(part.rank), part.event);
+  finding.expected = finding.operation + " on " + DescribeRanks(without);
+  finding.seen = std::to_string(shortest) + " operations";
+  finding.message = Where(sequence, shortest) + " is missing: " + DescribeRanks(with) +
+                    (with.size() == 1 ? " issues " : " issue ") + finding.operation + ", " + DescribeRanks(without) +
+                    " only " + std::to_string(shortest) + (sequence.kind == Sequence::Kind::kMessages ? " on its side" : "") +
+                    ". Issue it there too, or nowhere";
+  Add(std::move(finding));
+}
+
+}  // namespace
+
+Matching JudgeMatching(const Program& program, CheckResult& result) { return Judge(program, result).Run(); }
+
+void ReportMissing(const Program& program, uint32_t operation, CheckResult& result) {
+  const Sequence& sequence = program.SequenceOf(operation);
+  const Part& waiting = program.parts[program.PartsOf(operation)[0]];
+  const uint32_t position = operation - sequence.first_operation;
+  const char* requirement = sequence.kind == Sequence::Kind::kCollectives ? kSameSequence
+                            : sequence.kind == Sequence::Kind::kMessages  ? kMessagesPair
+                                                                          : kGroupsCreatedAlike;
+  Finding finding = FindingAt(requirement, program.trace(waiting.rank), waiting.event);
+  std::vector<int32_t> missing;
+  for (size_t member = 0; member < sequence.parts.size(); ++member) {
+    if (position >= sequence.parts[member].size()) missing.push_back(sequence.ranks[member]);
+  }
+  const Trace& ended = program.trace(missing[0]);
+  finding.expected = finding.operation + " on " + DescribeRanks(missing);
+  finding.seen = "the trace of rank " + std::to_string(ended.rank) + " ends before it" +
+                 (ended.end_reason.empty() ? std::string() : ": " + ended.end_reason);
+  finding.message = "rank " + std::to_string(waiting.rank) + " waits in " + DescribeOperation(program, operation) + " for " +
+                    DescribeRanks(missing) + "; " + finding.seen + ". Look at what ended rank " + std::to_string(ended.rank);
+  result.findings.push_back(std::move(finding));
+}
+
+}  // namespace shardproof::graph

@@ -1,0 +1,139 @@
+// Races in words: one finding for each kind of pair, not for each pair.
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "conformance/checks/graph/describe.h"
+#include "conformance/checks/graph/races.h"
+#include "conformance/checks/graph/requirement_ids.h"
+
+namespace shardproof::graph {
+
+namespace {
+
+constexpr size_t kFindingsMax = 20;
+
+bool Lifetime(const Program& program, uint32_t entry) {
+  const EventKind kind = program.event(program.entries[entry]).kind;
+  return kind == EventKind::kAlloc || kind == EventKind::kFree;
+}
+
+const char* Requirement(const Program& program, const Race& race) {
+  if (Lifetime(program, race.first) || Lifetime(program, race.second)) return kNoLifetimeRace;
+  const auto host = [&](uint32_t e) { return program.entries[e].kind == EntryKind::kHostAccess; };
+  return host(race.first) || host(race.second) ? kNoHostRace : kNoDeviceRace;
+}
+
+std::string Verb(const Program& program, uint32_t e, const Race& race) {
+  const Entry& entry = program.entries[e];
+  const EventKind kind = program.event(entry).kind;
+  if (kind == EventKind::kAlloc) return "allocates it";
+  if (kind == EventKind::kFree) return "frees it";
+  uint8_t access = 0;
+  for (const Range& range : RangesOf(program, entry)) {
+    if (range.alloc == race.alloc && range.offset < race.offset + race.length && race.offset < range.offset + range.length) {
+      access = static_cast<uint8_t>(access | range.access);
+    }
+  }
+  return access == kRead ? "reads it" : access == kWrite ? "writes it" : "reads and writes it";
+}
+
+// "bytes [0, 4096) of block 12 (full parameters, module 3)"
+std::string Bytes(const Trace& trace, const Race& race) {
+  std::string text = "block " + std::to_string(race.alloc);
+  int64_t bytes = 0;
+  for (const Event& event : trace.events) {
+    if (event.kind != EventKind::kAlloc || event.alloc != race.alloc) continue;
+    bytes = event.count;
+    const std::string what = Describe(trace, event);
+    const size_t of = what.find(" of block " + std::to_string(race.alloc) + " of ");
+    const size_t stream = what.rfind(" (");
+    if (of != std::string::npos) {
+      const size_t from = what.find(" of ", of + 4) + 4;
+      text += " (" + what.substr(from, stream == std::string::npos ? stream : stream - from) + ")";
+    }
+    break;
+  }
+  const int64_t end = bytes > 0 ? std::min(bytes, race.offset + race.length) : race.offset + race.length;
+  if (end - race.offset > (int64_t{1} << 50)) return text;
+  return "bytes [" + std::to_string(race.offset) + ", " + std::to_string(end) + ") of " + text;
+}
+
+std::string Advice(const Program& program, const Race& race) {
+  const Entry& first = program.entries[race.first];
+  const Entry& second = program.entries[race.second];
+  if (second.stream < 0) return "Let the host wait for the former (event_sync or stream_sync) before it goes on";
+  if (first.stream < 0) return "Issue the latter after the host is done with the bytes";
+  return "Record an event after the former and let " + StreamName(program.trace(second.rank), second.stream) +
+         " wait for it before the latter";
+}
+
+void Report(const Program& program, const Race& race, int64_t similar, CheckResult& result) {
+  const Entry& first = program.entries[race.first];
+  const Entry& second = program.entries[race.second];
+  const Trace& trace = program.trace(second.rank);
+  Finding finding = FindingAt(Requirement(program, race), trace, second.event);
+  finding.operation = Describe(program, second);
+  finding.expected = "ordered after " + Describe(program, first) + " (event " + std::to_string(first.event) + ")";
+  finding.seen = "no order";
+  finding.message = "rank " + std::to_string(second.rank) + ": " + Describe(program, first) + " " +
+                    Verb(program, race.first, race) + ", " + Describe(program, second) + " " +
+                    Verb(program, race.second, race) + ", and nothing orders them: " + Bytes(trace, race) + ". " +
+                    Advice(program, race);
+  if (similar > 1) finding.message += " (and " + std::to_string(similar - 1) + " more such pairs)";
+  result.findings.push_back(std::move(finding));
+}
+
+// What makes two races the same mistake.
+using Kind = std::tuple<std::string, int32_t, int32_t, EventKind, EventKind, int32_t, int32_t, uint8_t, uint8_t>;
+
+Kind KindOf(const Program& program, const Race& race) {
+  const Entry& first = program.entries[race.first];
+  const Entry& second = program.entries[race.second];
+  const Event& a = program.event(first);
+  const Event& b = program.event(second);
+  return {Requirement(program, race), first.stream, second.stream, a.kind, b.kind, a.purpose, b.purpose, a.collective, b.collective};
+}
+
+void JudgeWaits(const Program& program, CheckResult& result) {
+  std::map<int32_t, bool> reported;  // by rank
+  for (const Entry& entry : program.entries) {
+    const Event& event = program.event(entry);
+    const bool wait = entry.kind == EntryKind::kWait;
+    if (!wait && event.kind != EventKind::kEventSync) continue;
+    result.judged.insert(kWaitAfterRecord);
+    const EdgeKind needed = wait ? EdgeKind::kEvent : EdgeKind::kSync;
+    bool recorded = false;
+    for (uint32_t i = entry.prerequisites.begin; i < entry.prerequisites.end; ++i) {
+      recorded = recorded || program.prerequisites[i].edge() == needed;
+    }
+    if (recorded || !reported.try_emplace(entry.rank, true).second) continue;
+    Finding finding = FindingAt(kWaitAfterRecord, program.trace(entry.rank), entry.event);
+    finding.expected = "a record of event " + std::to_string(event.event) + " before the wait is issued";
+    finding.seen = "none";
+    finding.message = "rank " + std::to_string(entry.rank) + ": " + finding.operation + " before any record of it was issued orders nothing. Record the event first, or leave the wait out";
+    result.findings.push_back(std::move(finding));
+  }
+}
+
+}  // namespace
+
+void JudgeRaces(const Program& program, const std::vector<bool>& skip, CheckResult& result) {
+  JudgeWaits(program, result);
+  MustOrder order(program);
+  const std::vector<Race> races = FindRaces(program, order, skip);
+  for (const char* id : {kNoDeviceRace, kNoHostRace, kNoLifetimeRace}) result.judged.insert(id);
+  std::map<Kind, std::pair<size_t, int64_t>> kinds;  // first of the kind, how many
+  for (size_t i = 0; i < races.size(); ++i) ++kinds.try_emplace(KindOf(program, races[i]), i, 0).first->second.second;
+  std::vector<std::pair<size_t, int64_t>> firsts;
+  for (const auto& [kind, first] : kinds) firsts.push_back(first);
+  std::sort(firsts.begin(), firsts.end());
+  for (size_t i = 0; i < firsts.size() && i < kFindingsMax; ++i) {
+    Report(program, races[firsts[i].first], firsts[i].second, result);
+  }
+  if (firsts.size() > kFindingsMax) {
+    result.notes.push_back("races: " + std::to_string(firsts.size() - kFindingsMax) + " more kinds of racing pairs");
+  }
+}
+
+}  // namespace shardproof::graph

@@ -1,0 +1,179 @@
+#include "conformance/checks/graph/races.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "conformance/checks/graph/access_history.h"
+
+namespace shardproof::graph {
+
+const WaitGraph& MustOrder::graph() {
+  Build();
+  return graph_;
+}
+
+void MustOrder::Build() {
+  if (reachability_ != nullptr) return;
+  GraphOptions options;
+  options.profile = Profile::kEager;
+  options.communicator_order = false;
+  graph_ = BuildGraph(program_, options);
+  order_ = Sort(graph_.graph, graph_.never);
+  reachability_ = std::make_unique<Reachability>(graph_.graph, order_);
+}
+
+bool MustOrder::Precedes(uint32_t a, uint32_t b) {
+  Build();
+  return reachability_->Reaches(graph_.complete[a], graph_.start[b]);
+}
+
+std::vector<uint32_t> MustOrder::Path(uint32_t a, uint32_t b) {
+  Build();
+  return FindPath(graph_.graph, order_, graph_.complete[a], graph_.start[b]);
+}
+
+namespace {
+
+constexpr int64_t kWholeBlock = int64_t{1} << 60;
+
+template <typename Visit>
+void VisitRanges(const Program& program, const Entry& entry, Visit&& visit) {
+  const Trace& trace = program.trace(entry.rank);
+  const auto of = [&](const Event& event) {
+    for (uint32_t i = event.ranges.begin; i < event.ranges.end; ++i) {
+      if (trace.ranges[i].length > 0 && trace.ranges[i].alloc >= 0) visit(trace.ranges[i]);
+    }
+  };
+  if (entry.joint()) {
+    for (uint32_t p = entry.parts.begin; p < entry.parts.end; ++p) of(program.event(program.parts[p]));
+    return;
+  }
+  const Event& event = program.event(entry);
+  if (event.kind == EventKind::kAlloc || event.kind == EventKind::kFree) {
+    visit(Range{event.alloc, kWrite, 0, kWholeBlock});
+  } else {
+    of(event);
+  }
+}
+
+// One rank: clocks over its own edges, one component per stream and host thread. An entry's own time is its number, so
+// times grow along each component.
+class RankRaces {
+ public:
+  RankRaces(const Program& program, MustOrder& order, const std::vector<bool>& skip, size_t rank, std::vector<Race>& races)
+      : program_(program), order_(order), skip_(skip), races_(races), first_(program.first_entry[rank]),
+        last_(program.first_entry[rank + 1]) {
+    int32_t streams = 0, threads = 0;
+    for (uint32_t e = first_; e < last_; ++e) {
+      streams = std::max(streams, program.entries[e].stream + 1);
+      threads = std::max(threads, program.entries[e].thread + 1);
+    }
+    streams_ = static_cast<size_t>(streams);
+    width_ = streams_ + static_cast<size_t>(threads);
+    clocks_.assign(size_t{last_ - first_} * width_, 0);
+  }
+
+  void Run() {
+    for (uint32_t e = first_; e < last_; ++e) {
+      const Entry& entry = program_.entries[e];
+      uint32_t* clock = ClockOf(e);
+      for (uint32_t i = entry.prerequisites.begin; i < entry.prerequisites.end; ++i) Join(clock, program_.prerequisites[i].entry());
+      if (skip_.empty() || !skip_[e]) VisitAccesses(e, entry, clock);
+      // From here on the row is the clock at completion.
+      if (entry.kind != EntryKind::kHostRequest) clock[Component(entry)] = Time(e, entry);
+    }
+  }
+
+ private:
+  uint32_t* ClockOf(uint32_t e) { return &clocks_[size_t{e - first_} * width_]; }
+
+  void Join(uint32_t* clock, uint32_t e) {
+    const uint32_t* other = ClockOf(e);
+    for (size_t c = 0; c < width_; ++c) clock[c] = std::max(clock[c], other[c]);
+  }
+
+  size_t Component(const Entry& entry) const {
+    return entry.stream >= 0 ? static_cast<size_t>(entry.stream) : streams_ + entry.thread;
+  }
+
+  // A non-blocking operation is over when its wait is; without one, never.
+  uint32_t Time(uint32_t e, const Entry& entry) const {
+    if (entry.kind != EntryKind::kHostRequest) return e - first_ + 1;
+    return entry.finished_by == kNone ? UINT32_MAX : entry.finished_by - first_ + 1;
+  }
+
+  void VisitAccesses(uint32_t e, const Entry& entry, uint32_t* clock) {
+    const Access access{e, Time(e, entry), static_cast<uint32_t>(Component(entry)), 0};
+    VisitRanges(program_, entry, [&](const Range& range) {
+      const auto block = static_cast<size_t>(range.alloc);
+      if (blocks_.size() <= block) blocks_.resize(block + 1);
+      Access mine = access;
+      mine.access = range.access;
+      blocks_[block].Visit(range.offset, range.offset + range.length, mine, clock,
+                           [&](const Access& other, int64_t begin, int64_t end) {
+                             return Ordered(other, e, clock, Race{other.entry, e, range.alloc, begin, end - begin});
+                           });
+    });
+    const Event& event = program_.event(entry);
+    if (event.kind == EventKind::kFree) blocks_[static_cast<size_t>(event.alloc)].Shrink();  // numbers are not used again
+  }
+
+  // The clocks do not order other before e. Do the other ranks?
+  bool Ordered(const Access& other, uint32_t e, uint32_t* clock, const Race& race) {
+    if (order_.Precedes(other.entry, e)) {
+      clock[other.component] = std::max(clock[other.component], other.time);  // and all that it did before
+      return true;
+    }
+    const uint64_t pair = uint64_t{other.entry} << 32 | e;
+    if (reported_.try_emplace(pair, true).second) races_.push_back(race);
+    return false;
+  }
+
+  const Program& program_;
+  MustOrder& order_;
+  const std::vector<bool>& skip_;
+  std::vector<Race>& races_;
+  uint32_t first_, last_;
+  size_t streams_ = 0, width_ = 0;
+  std::vector<uint32_t> clocks_;
+  std::vector<AccessHistory> blocks_;
+  std::unordered_map<uint64_t, bool> reported_;
+};
+
+}  // namespace
+
+std::vector<Race> FindRaces(const Program& program, MustOrder& order, const std::vector<bool>& skip) {
+  std::vector<Race> races;
+  for (size_t rank = 0; rank + 1 < program.first_entry.size(); ++rank) RankRaces(program, order, skip, rank, races).Run();
+  return races;
+}
+
+std::vector<Range> RangesOf(const Program& program, const Entry& entry) {
+  std::vector<Range> ranges;
+  VisitRanges(program, entry, [&](const Range& range) { ranges.push_back(range); });
+  return ranges;
+}
+
+std::vector<Race> FindAllRaces(const Program& program, MustOrder& order) {
+  std::vector<Race> races;
+  for (size_t rank = 0; rank + 1 < program.first_entry.size(); ++rank) {
+    std::vector<std::pair<uint32_t, Range>> accesses;
+    for (uint32_t e = program.first_entry[rank]; e < program.first_entry[rank + 1]; ++e) {
+      for (const Range& range : RangesOf(program, program.entries[e])) accesses.emplace_back(e, range);
+    }
+    std::unordered_map<uint64_t, bool> seen;
+    for (size_t j = 0; j < accesses.size(); ++j) {
+      for (size_t i = 0; i < j; ++i) {
+        const auto& [a, x] = accesses[i];
+        const auto& [b, y] = accesses[j];
+        const int64_t begin = std::max(x.offset, y.offset), end = std::min(x.offset + x.length, y.offset + y.length);
+        if (a == b || x.alloc != y.alloc || begin >= end || ((x.access | y.access) & kWrite) == 0) continue;
+        if (!seen.try_emplace(uint64_t{a} << 32 | b, true).second) continue;
+        if (!order.Precedes(a, b) && !order.Precedes(b, a)) races.push_back({a, b, x.alloc, begin, end - begin});
+      }
+    }
+  }
+  return races;
+}
+
+}  // namespace shardproof::graph

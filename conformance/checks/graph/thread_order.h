@@ -1,0 +1,65 @@
+// thread_order.h: do hand-overs order all uses of a stream, event or communicator by the host threads of a rank?
+//
+// If not, the order of issue in the trace is one of several, and nothing can be proved from it.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace shardproof::graph {
+
+class ThreadOrder {
+ public:
+  enum class Resource : uint8_t { kStream, kEvent, kCommunicator, kDevice };
+
+  // True when the last use was by another thread and precedes this one in no recorded way. kDevice: the order in which
+  // communicator kernels are issued.
+  bool Touch(Resource resource, int32_t id, uint16_t thread) {
+    Grow(thread);
+    Use& last = last_[{resource, id}];
+    const bool unordered = last.thread != thread && clocks_[thread][last.thread] < last.time;
+    last = {thread, ++clocks_[thread][thread]};
+    return unordered;
+  }
+
+  void Post(int32_t id, uint16_t thread) {
+    Grow(thread);
+    ++clocks_[thread][thread];
+    posts_[id] = clocks_[thread];
+  }
+
+  void Await(int32_t id, uint16_t thread) {
+    Grow(thread);
+    const std::vector<uint32_t>& from = posts_[id];
+    for (size_t i = 0; i < from.size(); ++i) {
+      if (clocks_[thread].size() <= i) clocks_[thread].resize(i + 1, 0);
+      if (clocks_[thread][i] < from[i]) clocks_[thread][i] = from[i];
+    }
+  }
+
+  static std::string Name(Resource resource, int32_t id) {
+    switch (resource) {
+      case Resource::kStream: return "stream " + std::to_string(id);
+      case Resource::kEvent: return "event " + std::to_string(id);
+      case Resource::kCommunicator: return "a communicator";
+      default: return "the device";
+    }
+  }
+
+ private:
+  struct Use {
+    uint16_t thread = 0;
+    uint32_t time = 0;
+  };
+  void Grow(uint16_t thread) {
+    if (clocks_.size() <= thread) clocks_.resize(size_t{thread} + 1);
+    for (auto& clock : clocks_) clock.resize(clocks_.size(), 0);
+  }
+  std::vector<std::vector<uint32_t>> clocks_;
+  std::map<std::pair<Resource, int32_t>, Use> last_;
+  std::map<int32_t, std::vector<uint32_t>> posts_;
+};
+
+}  // namespace shardproof::graph
