@@ -22,7 +22,8 @@ constexpr uint64_t kDeviceHint = 0x2000'0000'0000, kHostHint = 0x3000'0000'0000;
 }
 
 void* MapView(int fd, uint64_t bytes, int protection, uint64_t hint) {
-  void* view = mmap(reinterpret_cast<void*>(hint), bytes, protection, MAP_SHARED | MAP_NORESERVE, fd, 0);
+  void* view =
+      mmap(reinterpret_cast<void*>(hint), bytes, protection, MAP_SHARED | MAP_NORESERVE, fd, 0);
   if (view == MAP_FAILED) ThrowErrno("mapping " + std::to_string(bytes) + " bytes of rank memory");
   return view;
 }
@@ -68,8 +69,9 @@ Block Arena::Alloc(int32_t stream, uint64_t bytes, bool pinned) {
   auto found = Find(stream, size);
   if (found == regions_.end()) {
     if (size > bytes_ - top_ || size < bytes) {
-      throw std::runtime_error("rank " + std::to_string(rank_) + ": no room for " + std::to_string(bytes) +
-                               " bytes beside " + std::to_string(live_bytes_) + " live ones in an arena of " +
+      throw std::runtime_error("rank " + std::to_string(rank_) + ": no room for " +
+                               std::to_string(bytes) + " bytes beside " +
+                               std::to_string(live_bytes_) + " live ones in an arena of " +
                                std::to_string(bytes_) + ": make the arena larger");
     }
     found = regions_.emplace(top_, Region{size}).first;
@@ -119,7 +121,8 @@ void Arena::SetIdle(Regions::iterator region, Use use) {
 
 void Arena::Free(int32_t stream, const Block& block) {
   const auto region = regions_.find(static_cast<uint64_t>(block.host - host_));
-  assert(region != regions_.end() && region->second.use == Use::kLive && region->second.block == block.id);
+  assert(region != regions_.end() && region->second.use == Use::kLive &&
+         region->second.block == block.id);
   --live_blocks_;
   live_bytes_ -= block.bytes;
   region->second.stream = stream;
@@ -128,7 +131,8 @@ void Arena::Free(int32_t stream, const Block& block) {
 }
 
 void Arena::FreeExecuted(int32_t block) {
-  // Parts of the block may have been reused on its stream already; what is left may have been split.
+  // Parts of the block may have been reused on its stream already; what is left may have been
+  // split.
   std::vector<uint64_t> mine;
   for (const auto& [sequence, offset] : idle_) {
     const Region& region = regions_.find(offset)->second;
@@ -141,7 +145,8 @@ void Arena::FreeExecuted(int32_t block) {
   }
 }
 
-// Joins region with free neighbours on both sides; the whole counts as freed when the latest part was.
+// Joins region with free neighbours on both sides; the whole counts as freed when the latest part
+// was.
 Arena::Regions::iterator Arena::Merge(Regions::iterator region) {
   const auto absorb = [&](Regions::iterator into, Regions::iterator next) {
     idle_.erase(into->second.sequence);
@@ -170,7 +175,8 @@ void Arena::Poison(const Block& block) {
 void Arena::Reset() {
   if (top_) {
     const auto end = static_cast<off_t>(std::min(bytes_, (top_ + 4095) & ~uint64_t{4095}));
-    if (fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, end) != 0) std::memset(host_, 0, top_);
+    if (fallocate(fd_, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, end) != 0)
+      std::memset(host_, 0, top_);
   }
   regions_.clear();
   idle_.clear();
@@ -203,10 +209,11 @@ std::string ToText(const Place& place) {
   if (place.block < 0) {
     text += "memory that belongs to no block";
   } else {
-    text += "byte " + std::to_string(place.offset) + " of block " + std::to_string(place.block) + " (" +
-            std::to_string(place.bytes) + " bytes" + (place.live ? ")" : ", freed)");
+    text += "byte " + std::to_string(place.offset) + " of block " + std::to_string(place.block) +
+            " (" + std::to_string(place.bytes) + " bytes" + (place.live ? ")" : ", freed)");
   }
-  if (place.device_view) text += ", touched by the host through its device address: use host_access on pinned memory";
+  if (place.device_view)
+    text += ", touched by the host through its device address: use host_access on pinned memory";
   return text;
 }
 

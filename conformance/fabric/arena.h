@@ -1,12 +1,13 @@
-// arena.h: where do one rank's blocks lie, who may reuse their bytes, and which block is this address in?
+// arena.h: where do one rank's blocks lie, who may reuse their bytes, and which block is this
+// address in?
 //
-// One file in memory, mapped twice: a readable view for the suite (Block::host), and a view without any access whose
-// addresses the engine gets for device memory, so that a host access faults. Pinned blocks have the address of the
-// readable view. Pages cost nothing until they are written. Where the kernel lets us, a rank's views lie at the same
-// addresses in every run.
+// One file in memory, mapped twice: a readable view for the suite (Block::host), and a view without
+// any access whose addresses the engine gets for device memory, so that a host access faults.
+// Pinned blocks have the address of the readable view. Pages cost nothing until they are written.
+// Where the kernel lets us, a rank's views lie at the same addresses in every run.
 //
-// Reuse is likely but legal. The bytes of a block freed on stream s may go at once to an alloc on s (stream order
-// protects them), to others only after FreeExecuted. Not thread-safe.
+// Reuse is likely but legal. The bytes of a block freed on stream s may go at once to an alloc on s
+// (stream order protects them), to others only after FreeExecuted. Not thread-safe.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -22,7 +23,8 @@ constexpr int kPoison = 0xFF;  // every byte: NaN in floating dtypes, -1 in inte
 // What an address points at.
 struct Place {
   int32_t rank = -1;
-  int32_t block = -1;   // the block that owns the bytes now, or that owned them last; -1: none ever did
+  int32_t block =
+      -1;  // the block that owns the bytes now, or that owned them last; -1: none ever did
   uint64_t offset = 0;  // in the block
   uint64_t bytes = 0;   // of the block
   bool live = false;
@@ -31,16 +33,17 @@ struct Place {
 
 class Arena {
  public:
-  // Its own memory, or bytes [0, bytes) of fd, which the caller keeps open and may share with another process: a
-  // process forked after this call sees the same bytes at the same addresses. Throws std::runtime_error.
+  // Its own memory, or bytes [0, bytes) of fd, which the caller keeps open and may share with
+  // another process: a process forked after this call sees the same bytes at the same addresses.
+  // Throws std::runtime_error.
   Arena(int32_t rank, uint64_t bytes);
   Arena(int32_t rank, int fd, uint64_t bytes);
   ~Arena();
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
-  // Bookkeeping only, in issue order: contents change when the owner calls Poison. Alloc throws std::runtime_error
-  // when the arena is used up.
+  // Bookkeeping only, in issue order: contents change when the owner calls Poison. Alloc throws
+  // std::runtime_error when the arena is used up.
   Block Alloc(int32_t stream, uint64_t bytes, bool pinned);
   void Free(int32_t stream, const Block& block);  // pinned: counts as executed
   void FreeExecuted(int32_t block);               // the free's place in its stream has been reached
@@ -49,7 +52,8 @@ class Arena {
   // Forgets all blocks and gives their pages back. REQUIRES: nobody uses them any more.
   void Reset();
 
-  // Safe to call from a handler for SIGSEGV while no other call is running. False: not in this arena.
+  // Safe to call from a handler for SIGSEGV while no other call is running. False: not in this
+  // arena.
   bool Describe(uint64_t address, Place* place) const;
 
   int32_t live_blocks() const { return live_blocks_; }

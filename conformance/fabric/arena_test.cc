@@ -62,7 +62,8 @@ TEST(Arena, BothViewsShowTheSameBytesAndPinnedBlocksHaveOneAddress) {
   Arena arena(3, kSize);
   const Block device = arena.Alloc(0, 64, false), pinned = arena.Alloc(0, 64, true);
   EXPECT_NE(device.address, reinterpret_cast<uint64_t>(device.host));
-  EXPECT_EQ(device.address - arena.device_base(), static_cast<uint64_t>(device.host - arena.host_base()));
+  EXPECT_EQ(device.address - arena.device_base(),
+            static_cast<uint64_t>(device.host - arena.host_base()));
   EXPECT_EQ(pinned.address, reinterpret_cast<uint64_t>(pinned.host));
 }
 
@@ -139,7 +140,8 @@ TEST(Arena, IsSharedWithAForkedChildAtTheSameAddresses) {
 
 TEST(Arena, SixtyFourGigabyteArenasCostNothing) {
   std::vector<std::unique_ptr<Arena>> arenas;
-  for (int32_t rank = 0; rank < 64; ++rank) arenas.push_back(std::make_unique<Arena>(rank, uint64_t{1} << 30));
+  for (int32_t rank = 0; rank < 64; ++rank)
+    arenas.push_back(std::make_unique<Arena>(rank, uint64_t{1} << 30));
   for (const auto& arena : arenas) Arena::Poison(arena->Alloc(0, 4096, false));
 }
 

@@ -14,7 +14,8 @@ T Load(const std::byte* at) {
   return value;
 }
 
-// data[i] = f(data[i], from[i]) for elements stored as T. Memory may be unaligned: memcpy compiles to plain moves.
+// data[i] = f(data[i], from[i]) for elements stored as T. Memory may be unaligned: memcpy compiles
+// to plain moves.
 template <class T, class F>
 void ForEach(std::byte* data, uint64_t count, F f) {
   for (uint64_t i = 0; i < count; ++i) {
@@ -68,7 +69,8 @@ float FromF16(uint16_t bits) {
   const uint32_t sign = static_cast<uint32_t>(bits & 0x8000u) << 16;
   const uint32_t exponent = (bits >> 10) & 0x1Fu, fraction = bits & 0x3FFu;
   if (exponent == 31) return std::bit_cast<float>(sign | 0x7F800000u | (fraction << 13));
-  if (exponent != 0) return std::bit_cast<float>(sign | ((exponent + 112u) << 23) | (fraction << 13));
+  if (exponent != 0)
+    return std::bit_cast<float>(sign | ((exponent + 112u) << 23) | (fraction << 13));
   const float magnitude = static_cast<float>(fraction) * 0x1p-24f;  // subnormal: exact in fp32
   return std::bit_cast<float>(std::bit_cast<uint32_t>(magnitude) | sign);
 }
@@ -81,7 +83,8 @@ uint16_t ToF16(float value) {
   if (magnitude > 0x7F800000u) return with_sign(0x7E00u | ((magnitude >> 13) & 0x3FFu));
   if (magnitude >= 0x477FF000u) return with_sign(0x7C00u);  // rounds to infinity
   if (magnitude < 0x38800000u) {
-    // Subnormal result: adding 0.5 leaves the value, rounded to multiples of 2^-24, in the low bits.
+    // Subnormal result: adding 0.5 leaves the value, rounded to multiples of 2^-24, in the low
+    // bits.
     const float shifted = std::bit_cast<float>(magnitude) + 0.5f;
     return with_sign(std::bit_cast<uint32_t>(shifted) - 0x3F000000u);
   }
@@ -103,11 +106,13 @@ void AddInto(std::byte* into, const std::byte* from, uint64_t count, int32_t dty
       return AddPlain<double>(into, from, count);
     case SPF_BF16:
       // Rounding twice (fp32, then 16 bits) is harmless for one + or *: 24 >= 2 * 11 + 2.
-      return ForEach<uint16_t>(into, count,
-                               [&](uint16_t a, uint64_t i) { return ToBf16(FromBf16(a) + FromBf16(half(i))); });
+      return ForEach<uint16_t>(into, count, [&](uint16_t a, uint64_t i) {
+        return ToBf16(FromBf16(a) + FromBf16(half(i)));
+      });
     case SPF_F16:
-      return ForEach<uint16_t>(into, count,
-                               [&](uint16_t a, uint64_t i) { return ToF16(FromF16(a) + FromF16(half(i))); });
+      return ForEach<uint16_t>(into, count, [&](uint16_t a, uint64_t i) {
+        return ToF16(FromF16(a) + FromF16(half(i)));
+      });
     default:
       return;
   }
@@ -125,11 +130,13 @@ void ScaleForAverage(std::byte* data, uint64_t count, int32_t dtype, int32_t n) 
     }
     case SPF_BF16: {
       const float scale = FromBf16(ToBf16(1.0f / static_cast<float>(n)));
-      return ForEach<uint16_t>(data, count, [&](uint16_t a, uint64_t) { return ToBf16(FromBf16(a) * scale); });
+      return ForEach<uint16_t>(data, count,
+                               [&](uint16_t a, uint64_t) { return ToBf16(FromBf16(a) * scale); });
     }
     case SPF_F16: {
       const float scale = FromF16(ToF16(1.0f / static_cast<float>(n)));
-      return ForEach<uint16_t>(data, count, [&](uint16_t a, uint64_t) { return ToF16(FromF16(a) * scale); });
+      return ForEach<uint16_t>(data, count,
+                               [&](uint16_t a, uint64_t) { return ToF16(FromF16(a) * scale); });
     }
     default:
       return;
@@ -139,7 +146,8 @@ void ScaleForAverage(std::byte* data, uint64_t count, int32_t dtype, int32_t n) 
 void FinishAverage(std::byte* data, uint64_t count, int32_t dtype, int32_t n) {
   switch (dtype) {
     case SPF_U8:
-      return ForEach<uint8_t>(data, count, [&](uint8_t a, uint64_t) { return static_cast<uint8_t>(a / n); });
+      return ForEach<uint8_t>(data, count,
+                              [&](uint8_t a, uint64_t) { return static_cast<uint8_t>(a / n); });
     case SPF_I32:
       return ForEach<int32_t>(data, count, [&](int32_t a, uint64_t) { return a / n; });
     case SPF_I64:

@@ -43,7 +43,8 @@ TEST(Conversions, EveryBf16AndF16SurvivesTheRoundTrip) {
 
 TEST(Conversions, RoundToNearestEvenBetweenAnyTwoNeighbours) {
   for (uint32_t bits = 0; bits < 0x7BFF; ++bits) {
-    const double low = FromF16(static_cast<uint16_t>(bits)), high = FromF16(static_cast<uint16_t>(bits + 1));
+    const double low = FromF16(static_cast<uint16_t>(bits)),
+                 high = FromF16(static_cast<uint16_t>(bits + 1));
     for (const double part : {0.25, 0.5, 0.75}) {
       const auto between = static_cast<float>(low + part * (high - low));
       ASSERT_EQ(FromF16(ToF16(between)), RoundTo(between, 10, -14)) << bits << " " << part;
@@ -51,7 +52,8 @@ TEST(Conversions, RoundToNearestEvenBetweenAnyTwoNeighbours) {
     }
   }
   for (uint32_t bits = 0x80; bits < 0x7F7F; ++bits) {
-    const double low = FromBf16(static_cast<uint16_t>(bits)), high = FromBf16(static_cast<uint16_t>(bits + 1));
+    const double low = FromBf16(static_cast<uint16_t>(bits)),
+                 high = FromBf16(static_cast<uint16_t>(bits + 1));
     for (const double part : {0.25, 0.5, 0.75}) {
       const auto between = static_cast<float>(low + part * (high - low));
       ASSERT_EQ(FromBf16(ToBf16(between)), RoundTo(between, 7, -126)) << bits << " " << part;

@@ -82,7 +82,8 @@ EntryId Device::AddWait(int32_t event, int32_t stream) {
 std::vector<EntryId> Device::AddGroupCall(std::vector<CommOp> ops) {
   std::vector<Entry> kernels;
   for (CommOp& op : ops) {
-    auto kernel = std::find_if(kernels.begin(), kernels.end(), [&](const Entry& k) { return k.group == op.group; });
+    auto kernel = std::find_if(kernels.begin(), kernels.end(),
+                               [&](const Entry& k) { return k.group == op.group; });
     if (kernel == kernels.end()) {
       kernels.emplace_back();
       kernel = kernels.end() - 1;
@@ -91,13 +92,15 @@ std::vector<EntryId> Device::AddGroupCall(std::vector<CommOp> ops) {
       kernel->what = op.what;
     }
     auto& streams = kernel->streams;
-    if (std::find(streams.begin(), streams.end(), op.stream) == streams.end()) streams.push_back(op.stream);
+    if (std::find(streams.begin(), streams.end(), op.stream) == streams.end())
+      streams.push_back(op.stream);
     kernel->ops.push_back(std::move(op));
   }
   std::vector<EntryId> ids;
   for (Entry& kernel : kernels) {
     NumberOps(&kernel);
-    if (kernel.ops.size() > 1) kernel.what += " (+" + std::to_string(kernel.ops.size() - 1) + " more in its group)";
+    if (kernel.ops.size() > 1)
+      kernel.what += " (+" + std::to_string(kernel.ops.size() - 1) + " more in its group)";
     DeviceGroup& group = Get(groups_, kernel.group);
     kernel.previous = group.last_kernel;
     ids.push_back(group.last_kernel = Push(std::move(kernel)));
@@ -221,7 +224,8 @@ std::string Device::Describe(EntryId id) const {
   if (Done(id)) return "entry " + std::to_string(id) + " (done)";
   const Entry& entry = At(id);
   std::string text = entry.what + " on ";
-  for (size_t i = 0; i < entry.streams.size(); ++i) text += (i ? " and " : "") + StreamName(entry.streams[i]);
+  for (size_t i = 0; i < entry.streams.size(); ++i)
+    text += (i ? " and " : "") + StreamName(entry.streams[i]);
   return text;
 }
 
@@ -231,11 +235,14 @@ std::string Device::WhyQueued(EntryId id) const {
   const auto add = [&](const std::string& reason) { text += (text.empty() ? "" : ", ") + reason; };
   for (const int32_t index : entry.streams) {
     const auto& queue = Get(streams_, index).queue;
-    if (!queue.empty() && queue.front() != id) add("behind " + At(queue.front()).what + " on " + StreamName(index));
+    if (!queue.empty() && queue.front() != id)
+      add("behind " + At(queue.front()).what + " on " + StreamName(index));
   }
-  if (!Done(entry.captured)) add("its record on " + StreamName(At(entry.captured).streams[0]) + " is not complete");
+  if (!Done(entry.captured))
+    add("its record on " + StreamName(At(entry.captured).streams[0]) + " is not complete");
   if (!Done(entry.previous)) {
-    add("the communicator " + Get(groups_, entry.group).key + " is busy with " + Describe(entry.previous));
+    add("the communicator " + Get(groups_, entry.group).key + " is busy with " +
+        Describe(entry.previous));
   }
   return text;
 }

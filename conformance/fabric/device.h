@@ -1,12 +1,14 @@
 // device.h: what has one rank issued, and which of it may start now?
 //
-// A passive, deterministic state machine: no threads, no clock, no policy. Whoever owns it (sim, mpi) decides which
-// of the ready entries starts next, runs what is to be run, and says when it is complete. The rules are the base
-// edges (E0) of the deadlock model:
+// A passive, deterministic state machine: no threads, no clock, no policy. Whoever owns it (sim,
+// mpi) decides which of the ready entries starts next, runs what is to be run, and says when it is
+// complete. The rules are the base edges (E0) of the deadlock model:
 //   stream        an entry starts when everything before it on all its streams has completed
 //   event         a wait starts when the record that it captured at issue has completed
-//   communicator  a kernel starts when the previous kernel of its communicator has completed, whatever the streams
-// Once an entry is ready it stays ready. Not thread-safe: callers that share it between threads lock around it.
+//   communicator  a kernel starts when the previous kernel of its communicator has completed,
+//   whatever the streams
+// Once an entry is ready it stays ready. Not thread-safe: callers that share it between threads
+// lock around it.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -41,8 +43,9 @@ struct Entry {
   int32_t group = -1;       // kKernel
   EntryId previous = -1;    // kKernel: the kernel before it on the communicator
   std::vector<CommOp> ops;  // kKernel, in the order given; all on group
-  // Of each op, its place among the collectives of the communicator on this rank, or, for send and recv, among the
-  // messages of this rank to (from) that peer. Ops with equal places match across ranks.
+  // Of each op, its place among the collectives of the communicator on this rank, or, for send and
+  // recv, among the messages of this rank to (from) that peer. Ops with equal places match across
+  // ranks.
   std::vector<int64_t> positions;
   int32_t blockers = 0;  // how many of the rules above do not hold yet
 };
@@ -51,8 +54,8 @@ struct Entry {
 struct DeviceGroup {
   std::string key;
   std::vector<int32_t> members;
-  int32_t me = -1;              // this rank's index in members
-  int64_t collectives = 0;      // issued so far
+  int32_t me = -1;                      // this rank's index in members
+  int64_t collectives = 0;              // issued so far
   std::vector<int64_t> sent, received;  // issued so far, by peer (index in members)
   EntryId last_kernel = -1;
 };
@@ -61,7 +64,8 @@ class Device {
  public:
   explicit Device(int32_t rank) : rank_(rank) {}
 
-  // Issue. All ids are live ones, except that a destroyed event's or stream's pending entries still run.
+  // Issue. All ids are live ones, except that a destroyed event's or stream's pending entries still
+  // run.
   int32_t CreateStream(std::string_view name);
   void DestroyStream(int32_t stream);
   int32_t CreateEvent();
@@ -69,8 +73,10 @@ class Device {
   int32_t AddGroup(std::string_view key, const std::vector<int32_t>& world_ranks);
   EntryId AddLocal(int32_t stream, std::string_view what, Body body);
   EntryId AddRecord(int32_t event, int32_t stream);
-  EntryId AddWait(int32_t event, int32_t stream);  // -1, and nothing is enqueued: no record has been issued
-  // One kernel per communicator in order of first use, each on all streams of its ops. Returns their entries.
+  EntryId AddWait(int32_t event,
+                  int32_t stream);  // -1, and nothing is enqueued: no record has been issued
+  // One kernel per communicator in order of first use, each on all streams of its ops. Returns
+  // their entries.
   std::vector<EntryId> AddGroupCall(std::vector<CommOp> ops);
 
   // Schedule. Ready entries in the order in which they became ready; Take gives each entry once.
@@ -78,7 +84,8 @@ class Device {
   std::vector<EntryId> TakeNewlyReady();
   Entry& Start(EntryId id);   // REQUIRES: ready. The reference holds until Complete.
   void Complete(EntryId id);  // REQUIRES: running
-  void Abandon();             // queued and ready entries will never run: they count as done, their bodies are dropped
+  void Abandon();  // queued and ready entries will never run: they count as done, their bodies are
+                   // dropped
 
   // What a blocking host call waits for: an entry, captured when the call is made.
   EntryId LastOn(int32_t stream) const;         // -1: stream is empty
@@ -93,10 +100,13 @@ class Device {
   int32_t rank() const { return rank_; }
   int64_t issued() const { return base_ + static_cast<int64_t>(entries_.size()); }
   std::string StreamName(int32_t stream) const;  // "comm (stream 2)"
-  std::string Describe(EntryId id) const;        // "all_gather #12 on dp_cp (param_full) on comm (stream 2)"
-  // Why a queued entry cannot start: "behind X on stream Y", "its event's record Z is not done", ...
+  std::string Describe(
+      EntryId id) const;  // "all_gather #12 on dp_cp (param_full) on comm (stream 2)"
+  // Why a queued entry cannot start: "behind X on stream Y", "its event's record Z is not done",
+  // ...
   std::string WhyQueued(EntryId id) const;
-  // The entries not done that id waits for directly: before it on its streams, its record, its communicator's previous.
+  // The entries not done that id waits for directly: before it on its streams, its record, its
+  // communicator's previous.
   std::vector<EntryId> Predecessors(EntryId id) const;
   // The first entry not done of each stream that has one, in stream order, without repetition.
   std::vector<EntryId> Fronts() const;
@@ -129,7 +139,8 @@ class Device {
   std::vector<Event> events_;
   std::vector<DeviceGroup> groups_;
   std::vector<EntryId> ready_, newly_ready_;
-  std::deque<std::vector<EntryId>> dependents_;  // parallel to entries_: who waits for its completion
+  std::deque<std::vector<EntryId>>
+      dependents_;  // parallel to entries_: who waits for its completion
 };
 
 }  // namespace shardproof

@@ -13,7 +13,9 @@ class DeviceTest : public ::testing::Test {
     device.AddGroup("dp", {0, 1});
     device.AddGroup("ep", {0, 2});
   }
-  EntryId Local(int32_t stream) { return device.AddLocal(stream, "work", [] {}); }
+  EntryId Local(int32_t stream) {
+    return device.AddLocal(stream, "work", [] {});
+  }
   CommOp Op(int32_t group, int32_t stream, int32_t kind = SPF_ALL_REDUCE) {
     CommOp op;
     op.kind = kind;
@@ -23,8 +25,12 @@ class DeviceTest : public ::testing::Test {
     op.what = "op";
     return op;
   }
-  EntryId Kernel(int32_t group, int32_t stream) { return device.AddGroupCall({Op(group, stream)}).front(); }
-  bool Ready(EntryId id) { return !device.Done(id) && device.entry(id).state == EntryState::kReady; }
+  EntryId Kernel(int32_t group, int32_t stream) {
+    return device.AddGroupCall({Op(group, stream)}).front();
+  }
+  bool Ready(EntryId id) {
+    return !device.Done(id) && device.entry(id).state == EntryState::kReady;
+  }
   void Run(EntryId id) {
     device.Start(id);
     device.Complete(id);
@@ -103,7 +109,8 @@ TEST_F(DeviceTest, AGroupCallIsOneKernelPerCommunicatorOnAllItsStreams) {
 }
 
 TEST_F(DeviceTest, MessagesAndCollectivesAreNumberedApart) {
-  const auto kernels = device.AddGroupCall({Op(0, 0, SPF_SEND), Op(0, 0, SPF_RECV), Op(0, 0), Op(0, 0, SPF_SEND)});
+  const auto kernels =
+      device.AddGroupCall({Op(0, 0, SPF_SEND), Op(0, 0, SPF_RECV), Op(0, 0), Op(0, 0, SPF_SEND)});
   EXPECT_EQ(device.entry(kernels[0]).positions, (std::vector<int64_t>{0, 0, 0, 1}));
 }
 
@@ -119,7 +126,8 @@ TEST_F(DeviceTest, ADestroyedStreamStillRunsWhatItHas) {
 TEST_F(DeviceTest, AbandonDropsWhatHasNotStartedAndKeepsWhatRuns) {
   bool alive = true;
   const auto token = std::shared_ptr<bool>(&alive, [](bool* flag) { *flag = false; });
-  const EntryId running = Local(0), queued = device.AddLocal(0, "work", [token] {}), kernel = Kernel(0, 1);
+  const EntryId running = Local(0), queued = device.AddLocal(0, "work", [token] {}),
+                kernel = Kernel(0, 1);
   const_cast<std::shared_ptr<bool>&>(token).reset();
   device.Start(running);
   device.Abandon();
@@ -138,7 +146,8 @@ TEST_F(DeviceTest, SaysWhyAnEntryCannotStart) {
   device.AddRecord(event, 0);
   Local(1);
   const EntryId wait = device.AddWait(event, 1);
-  EXPECT_EQ(device.WhyQueued(wait), "behind work on comm (stream 1), its record on compute (stream 0) is not complete");
+  EXPECT_EQ(device.WhyQueued(wait),
+            "behind work on comm (stream 1), its record on compute (stream 0) is not complete");
   EXPECT_EQ(device.Fronts(), (std::vector<EntryId>{0, 2}));
   EXPECT_EQ(device.Predecessors(wait), (std::vector<EntryId>{2, 1}));
 }

@@ -24,7 +24,8 @@ struct Piece {
 };
 
 // Bytes [offset, offset + bytes) of the contribution, cut to what it really sends.
-Piece Cut(const Contribution& from, int32_t peer, int32_t members, uint64_t offset, uint64_t bytes) {
+Piece Cut(const Contribution& from, int32_t peer, int32_t members, uint64_t offset,
+          uint64_t bytes) {
   if (!from.op || !from.send) return {};
   const uint64_t sent = SendBytes(*from.op, peer, members);
   if (offset >= sent) return {};
@@ -61,7 +62,8 @@ void Reduce(const std::vector<Contribution>& all, const CommOp& op, uint64_t off
   CopyTo(op.recv, {sum.data(), bytes});
 }
 
-// Pieces of recv_counts elements, one a member, packed in rank order; offset(peer) is where it lies in peer's send.
+// Pieces of recv_counts elements, one a member, packed in rank order; offset(peer) is where it lies
+// in peer's send.
 template <class Offset>
 void GatherV(const std::vector<Contribution>& all, const CommOp& op, Offset offset) {
   const auto members = static_cast<int32_t>(all.size());
@@ -76,7 +78,8 @@ void GatherV(const std::vector<Contribution>& all, const CommOp& op, Offset offs
 
 std::string Shape(const CommOp& op, int32_t me, int32_t members) {
   std::string text(CollectiveName(op.kind));
-  text += ", dtype " + std::to_string(op.dtype) + ", sends " + std::to_string(SendBytes(op, me, members)) + " bytes";
+  text += ", dtype " + std::to_string(op.dtype) + ", sends " +
+          std::to_string(SendBytes(op, me, members)) + " bytes";
   text += ", receives " + std::to_string(RecvBytes(op, me, members)) + " bytes";
   if (op.kind == SPF_BROADCAST) text += ", root " + std::to_string(op.peer);
   if (op.reduction == SPF_AVG) text += ", avg";
@@ -86,8 +89,10 @@ std::string Shape(const CommOp& op, int32_t me, int32_t members) {
 }  // namespace
 
 std::string_view CollectiveName(int32_t kind) {
-  constexpr std::string_view kNames[] = {"?",         "all_gather",   "all_gather_v", "reduce_scatter", "all_reduce",
-                                         "broadcast", "all_to_all_v", "send",         "recv"};
+  constexpr std::string_view kNames[] = {
+      "?",          "all_gather", "all_gather_v", "reduce_scatter",
+      "all_reduce", "broadcast",  "all_to_all_v", "send",
+      "recv"};
   return kind >= 1 && kind <= SPF_RECV ? kNames[kind] : kNames[0];
 }
 
@@ -153,7 +158,8 @@ void RunCollective(const std::vector<Contribution>& all, int32_t me) {
   switch (op.kind) {
     case SPF_ALL_GATHER:
       for (int32_t peer = 0; peer < members; ++peer) {
-        CopyTo(op.recv + static_cast<uint64_t>(peer) * bytes, Cut(all[static_cast<size_t>(peer)], peer, members, 0, bytes));
+        CopyTo(op.recv + static_cast<uint64_t>(peer) * bytes,
+               Cut(all[static_cast<size_t>(peer)], peer, members, 0, bytes));
       }
       return;
     case SPF_ALL_GATHER_V:
@@ -177,13 +183,15 @@ void RunCollective(const std::vector<Contribution>& all, int32_t me) {
   }
 }
 
-std::string Mismatch(const CommOp& a, int32_t a_member, const CommOp& b, int32_t b_member, int32_t members) {
+std::string Mismatch(const CommOp& a, int32_t a_member, const CommOp& b, int32_t b_member,
+                     int32_t members) {
   bool same = a.kind == b.kind && a.dtype == b.dtype && a.reduction == b.reduction;
   if (same && a.kind == SPF_ALL_TO_ALL_V) {
     same = At(a.send_counts, b_member) == At(b.recv_counts, a_member) &&
            At(b.send_counts, a_member) == At(a.recv_counts, b_member);
   } else if (same && a.kind == SPF_ALL_GATHER_V) {
-    for (int32_t i = 0; i < members; ++i) same = same && At(a.recv_counts, i) == At(b.recv_counts, i);
+    for (int32_t i = 0; i < members; ++i)
+      same = same && At(a.recv_counts, i) == At(b.recv_counts, i);
   } else if (same) {
     same = a.count == b.count && (a.kind != SPF_BROADCAST || a.peer == b.peer);
   }

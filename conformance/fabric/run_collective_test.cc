@@ -5,18 +5,21 @@
 namespace shardproof {
 namespace {
 
-// Members with float buffers of exactly the size that their operation names: out of bounds is seen by sanitizers.
+// Members with float buffers of exactly the size that their operation names: out of bounds is seen
+// by sanitizers.
 struct Members {
   std::vector<CommOp> ops;
   std::vector<std::vector<float>> send, recv;
 
-  explicit Members(std::vector<CommOp> given) : ops(std::move(given)), send(ops.size()), recv(ops.size()) {
+  explicit Members(std::vector<CommOp> given)
+      : ops(std::move(given)), send(ops.size()), recv(ops.size()) {
     const auto n = static_cast<int32_t>(ops.size());
     for (int32_t me = 0; me < n; ++me) {
       const auto i = static_cast<size_t>(me);
       send[i].resize(SendBytes(ops[i], me, n) / 4);
       recv[i].assign(RecvBytes(ops[i], me, n) / 4, -1.0f);
-      for (size_t k = 0; k < send[i].size(); ++k) send[i][k] = static_cast<float>(100 * me + static_cast<int>(k));
+      for (size_t k = 0; k < send[i].size(); ++k)
+        send[i][k] = static_cast<float>(100 * me + static_cast<int>(k));
       ops[i].send = reinterpret_cast<const std::byte*>(send[i].data());
       ops[i].recv = reinterpret_cast<std::byte*>(recv[i].data());
     }
@@ -53,7 +56,8 @@ TEST(RunCollective, SumsAreInRankOrder) {
   // (2^24 + 1) + 1 loses both ones; 2^24 + (1 + 1) would not.
   Members members({Op(SPF_ALL_REDUCE, 1), Op(SPF_ALL_REDUCE, 1), Op(SPF_ALL_REDUCE, 1)});
   members.send = {{16777216.0f}, {1.0f}, {1.0f}};
-  for (size_t i = 0; i < 3; ++i) members.ops[i].send = reinterpret_cast<const std::byte*>(members.send[i].data());
+  for (size_t i = 0; i < 3; ++i)
+    members.ops[i].send = reinterpret_cast<const std::byte*>(members.send[i].data());
   EXPECT_EQ(members.Run(2), std::vector<float>{16777216.0f});
 }
 
@@ -78,8 +82,9 @@ TEST(RunCollective, ShorterContributionsAreNotReadBeyondTheirEnd) {
 }
 
 TEST(RunCollective, OtherKindsAtTheSamePlaceDoNotReadOutOfBounds) {
-  const std::vector<CommOp> any{Op(SPF_ALL_GATHER, 3),     Op(SPF_REDUCE_SCATTER, 5), Op(SPF_ALL_REDUCE, 7),
-                                Op(SPF_BROADCAST, 2),      AllToAll({9}, {4, 4, 4}),  AllToAll({}, {}),
+  const std::vector<CommOp> any{Op(SPF_ALL_GATHER, 3),     Op(SPF_REDUCE_SCATTER, 5),
+                                Op(SPF_ALL_REDUCE, 7),     Op(SPF_BROADCAST, 2),
+                                AllToAll({9}, {4, 4, 4}),  AllToAll({}, {}),
                                 Op(SPF_ALL_GATHER_V, 100), Op(0, 9)};
   for (const CommOp& a : any) {
     for (const CommOp& b : any) {

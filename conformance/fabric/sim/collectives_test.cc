@@ -12,18 +12,27 @@ namespace shardproof {
 namespace {
 
 // Small integers are exact in every dtype: sums of the test stay below 128 (u8), 256 (bf16).
-int Value(int rank, uint64_t index) { return (rank * 3 + static_cast<int>(index % 11)) % 13 % 2 + (rank + static_cast<int>(index)) % 2; }
+int Value(int rank, uint64_t index) {
+  return (rank * 3 + static_cast<int>(index % 11)) % 13 % 2 + (rank + static_cast<int>(index)) % 2;
+}
 
 void Store(std::byte* at, uint64_t i, int32_t dtype, int value) {
   const auto put = [&](auto typed) { std::memcpy(at + i * sizeof typed, &typed, sizeof typed); };
   switch (dtype) {
-    case SPF_U8: return put(static_cast<uint8_t>(value));
-    case SPF_I32: return put(static_cast<int32_t>(value));
-    case SPF_I64: return put(static_cast<int64_t>(value));
-    case SPF_BF16: return put(ToBf16(static_cast<float>(value)));
-    case SPF_F16: return put(ToF16(static_cast<float>(value)));
-    case SPF_F32: return put(static_cast<float>(value));
-    default: return put(static_cast<double>(value));
+    case SPF_U8:
+      return put(static_cast<uint8_t>(value));
+    case SPF_I32:
+      return put(static_cast<int32_t>(value));
+    case SPF_I64:
+      return put(static_cast<int64_t>(value));
+    case SPF_BF16:
+      return put(ToBf16(static_cast<float>(value)));
+    case SPF_F16:
+      return put(ToF16(static_cast<float>(value)));
+    case SPF_F32:
+      return put(static_cast<float>(value));
+    default:
+      return put(static_cast<double>(value));
   }
 }
 
@@ -33,13 +42,20 @@ double Load(const std::byte* at, uint64_t i, int32_t dtype) {
     return typed;
   };
   switch (dtype) {
-    case SPF_U8: return get(uint8_t{});
-    case SPF_I32: return get(int32_t{});
-    case SPF_I64: return static_cast<double>(get(int64_t{}));
-    case SPF_BF16: return FromBf16(get(uint16_t{}));
-    case SPF_F16: return FromF16(get(uint16_t{}));
-    case SPF_F32: return get(float{});
-    default: return get(double{});
+    case SPF_U8:
+      return get(uint8_t{});
+    case SPF_I32:
+      return get(int32_t{});
+    case SPF_I64:
+      return static_cast<double>(get(int64_t{}));
+    case SPF_BF16:
+      return FromBf16(get(uint16_t{}));
+    case SPF_F16:
+      return FromF16(get(uint16_t{}));
+    case SPF_F32:
+      return get(float{});
+    default:
+      return get(double{});
   }
 }
 
@@ -79,7 +95,8 @@ double Expected(int32_t kind, int me, int n, uint64_t count, uint64_t i) {
   if (kind == SPF_BROADCAST) return Value(n / 2, i);
   const CommOp op = MakeOp(kind, SPF_F32, me, n, count);
   int peer = 0;
-  while (i >= op.recv_counts[static_cast<size_t>(peer)]) i -= op.recv_counts[static_cast<size_t>(peer++)];
+  while (i >= op.recv_counts[static_cast<size_t>(peer)])
+    i -= op.recv_counts[static_cast<size_t>(peer++)];
   if (kind == SPF_ALL_GATHER_V) return Value(peer, i);
   return Value(peer, Before(MakeOp(kind, SPF_F32, peer, n, count).send_counts, me) + i);
 }
@@ -89,14 +106,17 @@ using Shape = std::tuple<int32_t, int32_t, int>;  // kind, dtype, world
 class CollectivesTest : public ::testing::TestWithParam<Shape> {};
 
 // Runs it on every rank and returns how many elements were right; in place where the kind knows it.
-void RunOne(int32_t kind, int32_t dtype, int n, uint64_t count, bool in_place, const SimOptions& options) {
+void RunOne(int32_t kind, int32_t dtype, int n, uint64_t count, bool in_place,
+            const SimOptions& options) {
   int64_t checked = 0, expected = 0;
   const SimResult result = RunSim(n, options, [&](Fabric& f) {
     const int me = f.rank();
     const int32_t stream = f.CreateStream("comm", 0);
     CommOp op = MakeOp(kind, dtype, me, n, count);
-    const uint64_t width = DtypeBytes(dtype), sent = SendBytes(op, me, n), received = RecvBytes(op, me, n);
-    const uint64_t fill = kind == SPF_BROADCAST ? count * width : sent;  // others' bytes must not travel
+    const uint64_t width = DtypeBytes(dtype), sent = SendBytes(op, me, n),
+                   received = RecvBytes(op, me, n);
+    const uint64_t fill =
+        kind == SPF_BROADCAST ? count * width : sent;  // others' bytes must not travel
     Block send = f.Alloc(stream, std::max(fill, received), false), recv = send;
     std::byte *from = send.host, *to = send.host;
     if (!in_place) {
@@ -127,7 +147,8 @@ void RunOne(int32_t kind, int32_t dtype, int n, uint64_t count, bool in_place, c
     f.Free(stream, send);
     if (!in_place) f.Free(stream, recv);
   });
-  EXPECT_EQ(checked, expected) << "count " << count << " strategy " << static_cast<int>(options.strategy);
+  EXPECT_EQ(checked, expected) << "count " << count << " strategy "
+                               << static_cast<int>(options.strategy);
   EXPECT_FALSE(result.deadlock);
   EXPECT_TRUE(result.mismatches.empty());
   for (const int32_t live : result.live_blocks) EXPECT_EQ(live, 0);
@@ -143,12 +164,13 @@ TEST_P(CollectivesTest, MatchesTheClosedForm) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    All, CollectivesTest,
-    ::testing::Combine(::testing::Values(SPF_ALL_GATHER, SPF_ALL_GATHER_V, SPF_REDUCE_SCATTER, SPF_ALL_REDUCE,
-                                         SPF_BROADCAST, SPF_ALL_TO_ALL_V),
-                       ::testing::Values(SPF_U8, SPF_I32, SPF_I64, SPF_BF16, SPF_F16, SPF_F32, SPF_F64),
-                       ::testing::Values(1, 2, 3, 8)));
+INSTANTIATE_TEST_SUITE_P(All, CollectivesTest,
+                         ::testing::Combine(::testing::Values(SPF_ALL_GATHER, SPF_ALL_GATHER_V,
+                                                              SPF_REDUCE_SCATTER, SPF_ALL_REDUCE,
+                                                              SPF_BROADCAST, SPF_ALL_TO_ALL_V),
+                                            ::testing::Values(SPF_U8, SPF_I32, SPF_I64, SPF_BF16,
+                                                              SPF_F16, SPF_F32, SPF_F64),
+                                            ::testing::Values(1, 2, 3, 8)));
 
 TEST(Collectives, SixtyFourRanks) {
   for (const Strategy strategy : kStrategies) {
@@ -226,7 +248,8 @@ TEST(Collectives, OperationsThatDoNotMatchAreNotedAndDoNotCrash) {
       EXPECT_EQ(f.SyncStream(stream), SPF_OK);
     });
     ASSERT_EQ(result.mismatches.size(), 1u);
-    EXPECT_NE(result.mismatches[0].find("communicator world, collective #0: rank "), std::string::npos);
+    EXPECT_NE(result.mismatches[0].find("communicator world, collective #0: rank "),
+              std::string::npos);
     EXPECT_NE(result.mismatches[0].find("all_gather"), std::string::npos);
     EXPECT_NE(result.mismatches[0].find("all_reduce"), std::string::npos);
   }

@@ -17,18 +17,21 @@ Meeting& Sequence::At(int64_t place, size_t parts) {
 
 const Meeting* Sequence::Find(int64_t place) const {
   const int64_t index = place - base;
-  return index >= 0 && index < static_cast<int64_t>(meetings.size()) ? &meetings[static_cast<size_t>(index)] : nullptr;
+  return index >= 0 && index < static_cast<int64_t>(meetings.size())
+             ? &meetings[static_cast<size_t>(index)]
+             : nullptr;
 }
 
 void Sequence::Trim() {
-  while (!meetings.empty() && meetings.front().finished == static_cast<int32_t>(meetings.front().parts.size())) {
+  while (!meetings.empty() &&
+         meetings.front().finished == static_cast<int32_t>(meetings.front().parts.size())) {
     meetings.pop_front();
     ++base;
   }
 }
 
-Comm::Comm(std::string key, std::vector<int32_t> members, bool minimal_waits, std::function<void(KernelId)> ready,
-           std::function<void(std::string)> mismatch)
+Comm::Comm(std::string key, std::vector<int32_t> members, bool minimal_waits,
+           std::function<void(KernelId)> ready, std::function<void(std::string)> mismatch)
     : creates_issued(members.size()),
       destroys_issued(members.size()),
       key_(std::move(key)),
@@ -54,7 +57,8 @@ bool Comm::Needs(const Part& part, size_t index, size_t other, size_t parts) con
   if (!minimal_waits_) return true;
   if (part.op.kind == SPF_SEND) return false;
   if (part.op.kind == SPF_RECV) return true;
-  return NeedsPeer(part.op, static_cast<int32_t>(index), static_cast<int32_t>(other), static_cast<int32_t>(parts));
+  return NeedsPeer(part.op, static_cast<int32_t>(index), static_cast<int32_t>(other),
+                   static_cast<int32_t>(parts));
 }
 
 void Comm::Start(KernelId kernel, int32_t me, CommOp op, int64_t place, bool reads_early) {
@@ -78,7 +82,9 @@ void Comm::Start(KernelId kernel, int32_t me, CommOp op, int64_t place, bool rea
   if (part.missing == 0) ready_(kernel);
   for (size_t other = 0; other < parts; ++other) {
     Part& waiting = meeting.parts[other];
-    if (other == index || !waiting.started || waiting.finished || !Needs(waiting, other, index, parts)) continue;
+    if (other == index || !waiting.started || waiting.finished ||
+        !Needs(waiting, other, index, parts))
+      continue;
     if (--waiting.missing == 0) ready_(waiting.kernel);
   }
 }
@@ -93,20 +99,22 @@ void Comm::NoteMismatch(const Meeting& meeting, size_t index, int64_t place) {
     if (IsMessage(part.op)) {
       if (part.op.count != theirs.op.count || part.op.dtype != theirs.op.dtype) {
         const auto shape = [](const CommOp& op) {
-          return std::string(CollectiveName(op.kind)) + " of " + std::to_string(op.count) + " elements of dtype " +
-                 std::to_string(op.dtype);
+          return std::string(CollectiveName(op.kind)) + " of " + std::to_string(op.count) +
+                 " elements of dtype " + std::to_string(op.dtype);
         };
         text = shape(part.op) + " against " + shape(theirs.op);
       }
     } else {
-      text = Mismatch(part.op, static_cast<int32_t>(index), theirs.op, static_cast<int32_t>(other), members);
+      text = Mismatch(part.op, static_cast<int32_t>(index), theirs.op, static_cast<int32_t>(other),
+                      members);
     }
     if (!text.empty()) {
-      mismatch_("communicator " + key_ + ", " + (IsMessage(part.op) ? "message" : "collective") + " #" +
-                std::to_string(place) + ": rank " + std::to_string(part.kernel.rank) + " against rank " +
-                std::to_string(theirs.kernel.rank) + ": " + text);
+      mismatch_("communicator " + key_ + ", " + (IsMessage(part.op) ? "message" : "collective") +
+                " #" + std::to_string(place) + ": rank " + std::to_string(part.kernel.rank) +
+                " against rank " + std::to_string(theirs.kernel.rank) + ": " + text);
     }
-    if (!text.empty() || part.op.kind != SPF_ALL_TO_ALL_V) return;  // one comparison is enough: being alike is transitive
+    if (!text.empty() || part.op.kind != SPF_ALL_TO_ALL_V)
+      return;  // one comparison is enough: being alike is transitive
   }
 }
 
@@ -115,8 +123,10 @@ void Comm::Keep(int32_t me, const CommOp& shape, int64_t place) {
   Meeting& meeting = sequence.At(place, 0);
   Part& part = meeting.parts[PartIndex(me, shape)];
   if (part.copied || shape.kind == SPF_RECV) return;
-  if (meeting.finished + 1 == static_cast<int32_t>(meeting.parts.size())) return;  // nobody is left to read it
-  part.copy.assign(part.op.send, part.op.send + SendBytes(part.op, me, static_cast<int32_t>(members_.size())));
+  if (meeting.finished + 1 == static_cast<int32_t>(meeting.parts.size()))
+    return;  // nobody is left to read it
+  part.copy.assign(part.op.send,
+                   part.op.send + SendBytes(part.op, me, static_cast<int32_t>(members_.size())));
   part.copied = true;
 }
 
@@ -145,7 +155,8 @@ std::vector<int32_t> Comm::WaitsFor(int32_t me, const CommOp& shape, int64_t pla
   const auto world_rank = [&](int32_t member) { return members_[static_cast<size_t>(member)]; };
   if (IsMessage(shape)) {
     const bool sends = shape.kind == SPF_SEND;
-    const auto found = messages_.find(sends ? std::pair{me, shape.peer} : std::pair{shape.peer, me});
+    const auto found =
+        messages_.find(sends ? std::pair{me, shape.peer} : std::pair{shape.peer, me});
     const Meeting* meeting = found == messages_.end() ? nullptr : found->second.Find(place);
     if (meeting && !meeting->parts[sends ? 1 : 0].started) ranks.push_back(world_rank(shape.peer));
     return ranks;
@@ -155,7 +166,8 @@ std::vector<int32_t> Comm::WaitsFor(int32_t me, const CommOp& shape, int64_t pla
   const Part& part = meeting->parts[static_cast<size_t>(me)];
   for (size_t other = 0; other < meeting->parts.size(); ++other) {
     if (meeting->parts[other].started) continue;
-    if (Needs(part, static_cast<size_t>(me), other, meeting->parts.size())) ranks.push_back(members_[other]);
+    if (Needs(part, static_cast<size_t>(me), other, meeting->parts.size()))
+      ranks.push_back(members_[other]);
   }
   return ranks;
 }

@@ -1,8 +1,9 @@
 // comm.h: who meets whom in a communicator, and when may each side complete?
 //
-// Collectives meet by their place in the sequence of the communicator, messages by their place between two members.
-// A member's part starts with its kernel and finishes when the members that it needs have started. What it sends is
-// read somewhere between: at the start (copied) or as late as possible.
+// Collectives meet by their place in the sequence of the communicator, messages by their place
+// between two members. A member's part starts with its kernel and finishes when the members that it
+// needs have started. What it sends is read somewhere between: at the start (copied) or as late as
+// possible.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -56,16 +57,17 @@ struct Rendezvous {
 class Comm {
  public:
   // ready is told once for each part, when the members that it needs have started.
-  Comm(std::string key, std::vector<int32_t> members, bool minimal_waits, std::function<void(KernelId)> ready,
-       std::function<void(std::string)> mismatch);
+  Comm(std::string key, std::vector<int32_t> members, bool minimal_waits,
+       std::function<void(KernelId)> ready, std::function<void(std::string)> mismatch);
 
   const std::string& key() const { return key_; }
   const std::vector<int32_t>& members() const { return members_; }
 
-  // The kernel of member me starts op, which is at place. The op is kept; its pointers must hold until Finish.
+  // The kernel of member me starts op, which is at place. The op is kept; its pointers must hold
+  // until Finish.
   void Start(KernelId kernel, int32_t me, CommOp op, int64_t place, bool reads_early);
-  // REQUIRES: reported ready. Keep copies what others may still need of me's send bytes; Finish writes op.recv.
-  // For a kernel of several ops: Keep all, then Finish all.
+  // REQUIRES: reported ready. Keep copies what others may still need of me's send bytes; Finish
+  // writes op.recv. For a kernel of several ops: Keep all, then Finish all.
   void Keep(int32_t me, const CommOp& shape, int64_t place);
   void Finish(int32_t me, const CommOp& shape, int64_t place);
   // World ranks whose start the op at place still needs.

@@ -8,7 +8,9 @@
 namespace shardproof {
 namespace {
 
-bool Has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+bool Has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
 
 TEST(Deadlock, AMissingMemberIsNamed) {
   for (const Strategy strategy : kStrategies) {
@@ -21,8 +23,11 @@ TEST(Deadlock, AMissingMemberIsNamed) {
       EXPECT_EQ(f.aborted(), f.rank() != 2);
     });
     EXPECT_TRUE(result.deadlock && result.aborted);
-    EXPECT_TRUE(Has(result.blocked[0], "rank 0: host waits in stream_sync of comm (stream 0) for op")) << result.blocked[0];
-    EXPECT_TRUE(Has(result.blocked[1], "waits for rank 2 to start collective #0 on world")) << result.blocked[1];
+    EXPECT_TRUE(
+        Has(result.blocked[0], "rank 0: host waits in stream_sync of comm (stream 0) for op"))
+        << result.blocked[0];
+    EXPECT_TRUE(Has(result.blocked[1], "waits for rank 2 to start collective #0 on world"))
+        << result.blocked[1];
     EXPECT_EQ(result.blocked[2], "");
   }
 }
@@ -61,8 +66,10 @@ TEST(Deadlock, AnInvertedOrderBehindAWaitIsFoundByTheStrategiesThatNeedAllMember
     });
     EXPECT_TRUE(result.deadlock);
     EXPECT_TRUE(Has(result.blocked[0], "host waits in all its device work")) << result.blocked[0];
-    EXPECT_TRUE(Has(result.blocked[0], "wait for event 0 on b (stream 1) cannot start: its record on a (stream 0)"));
-    EXPECT_TRUE(Has(result.blocked[1], "waits for rank 0 to start collective #0 on twin")) << result.blocked[1];
+    EXPECT_TRUE(Has(result.blocked[0],
+                    "wait for event 0 on b (stream 1) cannot start: its record on a (stream 0)"));
+    EXPECT_TRUE(Has(result.blocked[1], "waits for rank 0 to start collective #0 on twin"))
+        << result.blocked[1];
   }
 }
 
@@ -79,7 +86,8 @@ TEST(Deadlock, UngroupedExchangeHangsUnlessSendsAreEager) {
   EXPECT_TRUE(RunSim(2, With(Strategy::kLazyComm), exchange).deadlock);
   EXPECT_FALSE(RunSim(2, With(Strategy::kRandom), exchange).deadlock);
   const SimResult result = RunSim(2, With(Strategy::kEager), exchange);
-  EXPECT_TRUE(Has(result.blocked[0], "waits for rank 1 to start its side of message #0 on world")) << result.blocked[0];
+  EXPECT_TRUE(Has(result.blocked[0], "waits for rank 1 to start its side of message #0 on world"))
+      << result.blocked[0];
 }
 
 TEST(Deadlock, WorkLeftByHostsThatReturnedIsOneToo) {
@@ -101,7 +109,8 @@ TEST(Deadlock, AGroupCreatedByOnlySomeMembersIsOne) {
     EXPECT_EQ(f.CreateGroup(p.world, {f.rank()}, &group, &key), SPF_ABORTED);
   });
   EXPECT_TRUE(result.deadlock);
-  EXPECT_TRUE(Has(result.blocked[2], "group_create #0 on world: 2 of 3 members have called")) << result.blocked[2];
+  EXPECT_TRUE(Has(result.blocked[2], "group_create #0 on world: 2 of 3 members have called"))
+      << result.blocked[2];
 }
 
 TEST(Abort, EveryStackUnwindsAndQueuedBodiesAreDropped) {
@@ -153,7 +162,8 @@ TEST(Abort, ARankThatThrowsEndsOthersOnlyWhenNothingElseCanHappen) {
     EXPECT_EQ(result.errors, (std::vector<std::string>{"engine broke", "", ""}));
     EXPECT_FALSE(result.deadlock);  // a consequence, not a cause
     EXPECT_TRUE(result.aborted);
-    EXPECT_TRUE(Has(result.blocked[2], "waits for ranks 0, 1 to start collective #0 on world")) << result.blocked[2];
+    EXPECT_TRUE(Has(result.blocked[2], "waits for ranks 0, 1 to start collective #0 on world"))
+        << result.blocked[2];
   }
 }
 

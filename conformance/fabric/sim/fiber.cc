@@ -78,12 +78,14 @@ struct Fiber::State {
 
   void Create();
   // Around every switch: tells AddressSanitizer which stack comes next, and which one we are on.
-  void Leave([[maybe_unused]] void** fake, [[maybe_unused]] const void* bottom, [[maybe_unused]] size_t size) {
+  void Leave([[maybe_unused]] void** fake, [[maybe_unused]] const void* bottom,
+             [[maybe_unused]] size_t size) {
 #ifdef SHARDPROOF_ASAN
     __sanitizer_start_switch_fiber(fake, bottom, size);
 #endif
   }
-  void Arrive([[maybe_unused]] void* fake, [[maybe_unused]] const void** bottom, [[maybe_unused]] size_t* size) {
+  void Arrive([[maybe_unused]] void* fake, [[maybe_unused]] const void** bottom,
+              [[maybe_unused]] size_t* size) {
 #ifdef SHARDPROOF_ASAN
     __sanitizer_finish_switch_fiber(fake, bottom, size);
 #endif
@@ -114,7 +116,8 @@ void Fiber::State::Create() {
   context::stack_context usable;
   usable.size = stack.size;
   usable.sp = stack.base + stack.guard + stack.size;
-  inside = context::fiber(std::allocator_arg, context::preallocated(usable.sp, usable.size, usable), KeepStack{},
+  inside = context::fiber(std::allocator_arg, context::preallocated(usable.sp, usable.size, usable),
+                          KeepStack{},
                           [this](context::fiber&& caller) { return Main(std::move(caller)); });
 }
 
@@ -123,7 +126,8 @@ void Fiber::Resume() {
   assert(!state->done);
   if (!state->created) state->Create();
   SwapExceptions(&state->exceptions);
-  state->Leave(&state->outside_fake_stack, state->stack.base + state->stack.guard, state->stack.size);
+  state->Leave(&state->outside_fake_stack, state->stack.base + state->stack.guard,
+               state->stack.size);
   state->inside = std::move(state->inside).resume();
   state->Arrive(state->outside_fake_stack, nullptr, nullptr);
   SwapExceptions(&state->exceptions);

@@ -1,7 +1,7 @@
 // fiber.h: how does one thread hold many ranks' host programs?
 //
-// A function with its own stack that runs until it yields. The only place that knows about context switches, guard
-// pages, sanitizers and the exception state that a switch must carry along.
+// A function with its own stack that runs until it yields. The only place that knows about context
+// switches, guard pages, sanitizers and the exception state that a switch must carry along.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -14,7 +14,8 @@ class Fiber {
  public:
   // body must not throw. The stack has a page without access below it: an overflow faults.
   Fiber(uint32_t stack_bytes, std::function<void()> body);
-  // REQUIRES: never resumed, or done. A suspended fiber's stack would be dropped without running its destructors.
+  // REQUIRES: never resumed, or done. A suspended fiber's stack would be dropped without running
+  // its destructors.
   ~Fiber();
   Fiber(const Fiber&) = delete;
   Fiber& operator=(const Fiber&) = delete;

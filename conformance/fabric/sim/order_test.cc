@@ -10,16 +10,18 @@ namespace shardproof {
 namespace {
 
 // Runs under all strategies and some seeds; returns what log held each time.
-std::set<std::string> Logs(int world, const std::function<void(Program&, std::string*)>& main, int seeds = 40) {
+std::set<std::string> Logs(int world, const std::function<void(Program&, std::string*)>& main,
+                           int seeds = 40) {
   std::set<std::string> logs;
   for (const Strategy strategy : kStrategies) {
     for (int seed = 0; seed < seeds; ++seed) {
       std::string log;
-      const SimResult result = RunSim(world, With(strategy, static_cast<uint64_t>(seed)), [&](Fabric& f) {
-        Program p(f);
-        main(p, &log);
-        EXPECT_EQ(f.Drain(), SPF_OK);
-      });
+      const SimResult result =
+          RunSim(world, With(strategy, static_cast<uint64_t>(seed)), [&](Fabric& f) {
+            Program p(f);
+            main(p, &log);
+            EXPECT_EQ(f.Drain(), SPF_OK);
+          });
       EXPECT_FALSE(result.deadlock);
       logs.insert(log);
     }
@@ -106,14 +108,14 @@ TEST(Order, ADestroyedStreamRunsWhatItHas) {
 
 TEST(Order, DeviceWorkLeftByAHostThatReturnsStillRuns) {
   int ran = 0;
-  RunSim(2, With(Strategy::kLazyCompute), [&](Fabric& f) {
-    f.Enqueue(f.CreateStream("a", 0), "1", [&] { ++ran; });
-  });
+  RunSim(2, With(Strategy::kLazyCompute),
+         [&](Fabric& f) { f.Enqueue(f.CreateStream("a", 0), "1", [&] { ++ran; }); });
   EXPECT_EQ(ran, 2);
 }
 
 TEST(Order, KernelsOfACommunicatorFollowIssueOrderAcrossStreams) {
-  // Both ranks issue A on one stream and B on the other, in the same order, with opposite delays: no deadlock.
+  // Both ranks issue A on one stream and B on the other, in the same order, with opposite delays:
+  // no deadlock.
   Logs(2, [](Program& p, std::string*) {
     const int32_t a = p.f.CreateStream("a", 0), b = p.f.CreateStream("b", 0);
     const Block x = p.Floats(a, 1), y = p.Floats(b, 1);
@@ -136,7 +138,8 @@ TEST(Order, AGroupOnTwoStreamsWaitsForBothAndBlocksBoth) {
     const Block x = p.Floats(a, 1);
     p.f.Enqueue(a, "1", Say(log, '1'));
     p.f.Enqueue(b, "2", Say(log, '2'));
-    p.f.Communicate({p.Op(SPF_ALL_REDUCE, p.world, a, x, x, 1), p.Op(SPF_ALL_REDUCE, p.world, b, x, x, 0)});
+    p.f.Communicate(
+        {p.Op(SPF_ALL_REDUCE, p.world, a, x, x, 1), p.Op(SPF_ALL_REDUCE, p.world, b, x, x, 0)});
     p.f.Enqueue(a, "3", Say(log, '3'));
     p.f.Enqueue(b, "4", Say(log, '4'));
   });
@@ -196,7 +199,8 @@ TEST(Groups, CreateSplitsTheParentAndAgreesOnKeys) {
       const int me = f.rank();
       int32_t group = -1, none = -1;
       std::string key;
-      const std::vector<int32_t> mine = me % 2 ? std::vector<int32_t>{3, 1} : std::vector<int32_t>{0, 2};
+      const std::vector<int32_t> mine =
+          me % 2 ? std::vector<int32_t>{3, 1} : std::vector<int32_t>{0, 2};
       EXPECT_EQ(f.CreateGroup(p.world, mine, &group, &key), SPF_OK);
       EXPECT_EQ(key, me % 2 ? "world/0/3" : "world/0/0");
       const int32_t stream = f.CreateStream("comm", 0);
@@ -208,7 +212,9 @@ TEST(Groups, CreateSplitsTheParentAndAgreesOnKeys) {
       EXPECT_EQ(f.DestroyGroup(group), SPF_OK);
       EXPECT_EQ(f.SyncStream(stream), SPF_OK);
       EXPECT_EQ(got, me % 2 ? (std::vector<float>{3, 1}) : (std::vector<float>{0, 2}));
-      EXPECT_EQ(f.CreateGroup(p.world, me == 0 ? std::vector<int32_t>{0} : std::vector<int32_t>{}, &none, &key), SPF_OK);
+      EXPECT_EQ(f.CreateGroup(p.world, me == 0 ? std::vector<int32_t>{0} : std::vector<int32_t>{},
+                              &none, &key),
+                SPF_OK);
       EXPECT_EQ(none >= 0, me == 0);
       EXPECT_EQ(key, me == 0 ? "world/1/0" : "");
     });
@@ -238,7 +244,8 @@ TEST(Groups, ListsThatDisagreeAreNoted) {
     Program p(f);
     int32_t group = -1;
     std::string key;
-    f.CreateGroup(p.world, f.rank() == 0 ? std::vector<int32_t>{0, 1} : std::vector<int32_t>{1}, &group, &key);
+    f.CreateGroup(p.world, f.rank() == 0 ? std::vector<int32_t>{0, 1} : std::vector<int32_t>{1},
+                  &group, &key);
   });
   ASSERT_EQ(result.mismatches.size(), 1u);
   EXPECT_NE(result.mismatches[0].find("rank 0 lists [0 1], rank 1 lists [1]"), std::string::npos);

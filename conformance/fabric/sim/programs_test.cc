@@ -1,6 +1,7 @@
-// Do the simulator's rules agree with the deadlock model? Every fixture program whose operations a fabric has is run
-// under all strategies; its verdicts were found without the simulator. By T1 of the model every run of a program
-// hangs or none does, so one schedule decides, and more of them must agree.
+// Do the simulator's rules agree with the deadlock model? Every fixture program whose operations a
+// fabric has is run under all strategies; its verdicts were found without the simulator. By T1 of
+// the model every run of a program hangs or none does, so one schedule decides, and more of them
+// must agree.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -29,7 +30,8 @@ class Interpreter {
     for (const auto& [name, members] : program["communicators"].items()) {
       const auto ranks = members.get<std::vector<int32_t>>();
       members_[name] = ranks;
-      if (std::count(ranks.begin(), ranks.end(), f.rank())) groups_[name] = f.OpenGroup(name, ranks);
+      if (std::count(ranks.begin(), ranks.end(), f.rank()))
+        groups_[name] = f.OpenGroup(name, ranks);
     }
     memory_ = p_.Floats(Stream("s0"), 64);
   }
@@ -76,10 +78,15 @@ class Interpreter {
       p_.f.SyncEvent(Event(what), nullptr);
     }
   }
-  bool Collective(const std::string& verb, const std::string& comm, const std::string& stream, const std::string& peer) {
-    static const std::map<std::string, int32_t> kKinds{
-        {"all_gather", SPF_ALL_GATHER}, {"reduce_scatter", SPF_REDUCE_SCATTER}, {"all_reduce", SPF_ALL_REDUCE},
-        {"all_to_all", SPF_ALL_TO_ALL_V}, {"broadcast", SPF_BROADCAST}, {"send", SPF_SEND}, {"recv", SPF_RECV}};
+  bool Collective(const std::string& verb, const std::string& comm, const std::string& stream,
+                  const std::string& peer) {
+    static const std::map<std::string, int32_t> kKinds{{"all_gather", SPF_ALL_GATHER},
+                                                       {"reduce_scatter", SPF_REDUCE_SCATTER},
+                                                       {"all_reduce", SPF_ALL_REDUCE},
+                                                       {"all_to_all", SPF_ALL_TO_ALL_V},
+                                                       {"broadcast", SPF_BROADCAST},
+                                                       {"send", SPF_SEND},
+                                                       {"recv", SPF_RECV}};
     const auto kind = kKinds.find(verb);
     if (kind == kKinds.end()) return false;
     const auto& members = members_[comm];
@@ -92,7 +99,8 @@ class Interpreter {
     const std::string key = peer.substr(0, at);
     if (key == "root" || key == "to" || key == "from") {
       const int32_t rank = std::stoi(peer.substr(at + 1));
-      op.peer = static_cast<int32_t>(std::find(members.begin(), members.end(), rank) - members.begin());
+      op.peer =
+          static_cast<int32_t>(std::find(members.begin(), members.end(), rank) - members.begin());
     }
     if (grouped_) {
       ops_.push_back(op);
@@ -142,7 +150,8 @@ TEST(Programs, HangExactlyWhereTheModelSaysSo) {
       continue;
     }
     ++ran;
-    const bool e0 = expect["profiles"]["e0"] == "hang", eager = expect["profiles"]["eager"] == "hang";
+    const bool e0 = expect["profiles"]["e0"] == "hang",
+               eager = expect["profiles"]["eager"] == "hang";
     hung += e0;
     eager_differs += e0 != eager;
     for (const Strategy strategy : kStrategies) {

@@ -48,8 +48,8 @@ std::string DescribeBlocked(World* world, int32_t index) {
     text += "host waits in " + rank.wait.what;
     if (!rank.device.Done(rank.wait.entry)) text += " for " + rank.device.Describe(rank.wait.entry);
     if (rank.wait.all && rank.wait.all->arrived < rank.wait.members) {
-      text += ": " + std::to_string(rank.wait.all->arrived) + " of " + std::to_string(rank.wait.members) +
-              " members have called";
+      text += ": " + std::to_string(rank.wait.all->arrived) + " of " +
+              std::to_string(rank.wait.members) + " members have called";
     }
   }
   for (const EntryId front : rank.device.Fronts()) text += "\n  " + WhatItWaitsFor(rank, front);
@@ -65,7 +65,8 @@ bool DescribeAddress(World* world, uint64_t address, std::string* text) {
       return true;
     }
     if (rank.fiber->OnGuardPage(address)) {
-      *text = "rank " + std::to_string(index) + ": stack overflow: raise stack_bytes in the plug-in's table";
+      *text = "rank " + std::to_string(index) +
+              ": stack overflow: raise stack_bytes in the plug-in's table";
       return true;
     }
   }

@@ -9,16 +9,20 @@
 namespace shardproof {
 namespace {
 
-// A few steps of gather, compute, reduce on two streams. Logs every body in the order in which it ran.
+// A few steps of gather, compute, reduce on two streams. Logs every body in the order in which it
+// ran.
 void Train(Fabric& f, std::string* log) {
   Program p(f);
   const int32_t compute = f.CreateStream("compute", 0), comm = f.CreateStream("comm", 0);
   for (int step = 0; step < 4; ++step) {
-    const Block shard = p.Floats(comm, 4), full = p.Floats(comm, 4 * static_cast<uint64_t>(f.world()));
+    const Block shard = p.Floats(comm, 4),
+                full = p.Floats(comm, 4 * static_cast<uint64_t>(f.world()));
     p.Fill(comm, shard, static_cast<float>(f.rank()));
     p.AllGather(p.world, comm, shard, full);
     p.After(compute, comm);
-    f.Enqueue(compute, "work", [log, rank = f.rank(), step] { *log += std::to_string(rank) + ":" + std::to_string(step) + " "; });
+    f.Enqueue(compute, "work", [log, rank = f.rank(), step] {
+      *log += std::to_string(rank) + ":" + std::to_string(step) + " ";
+    });
     p.After(comm, compute);
     f.Free(comm, shard);
     f.Free(comm, full);
@@ -49,7 +53,8 @@ TEST(Schedule, TheSameSeedGivesTheSameScheduleAndAnotherOneDoesNot) {
 }
 
 // Of seeds runs, how many read something else than the right value?
-int WrongReads(Strategy strategy, int seeds, const std::function<float(Program&)>& main, float right) {
+int WrongReads(Strategy strategy, int seeds, const std::function<float(Program&)>& main,
+               float right) {
   int wrong = 0;
   for (int seed = 0; seed < seeds; ++seed) {
     bool bad = false;
@@ -83,7 +88,9 @@ TEST(Schedule, AMissingWaitBehindAGatherReadsStaleUnderLazyComm) {
   EXPECT_GT(WrongReads(Strategy::kRandom, 40, missing, 42), 0);
   EXPECT_GT(WrongReads(Strategy::kPct, 40, missing, 42), 0);
   for (const Strategy strategy : kStrategies) {
-    EXPECT_EQ(WrongReads(strategy, 40, [](Program& p) { return ReadGathered(p, true); }, 42), 0);
+    EXPECT_EQ(WrongReads(
+                  strategy, 40, [](Program& p) { return ReadGathered(p, true); }, 42),
+              0);
   }
 }
 
@@ -106,8 +113,12 @@ float ReadSecond(Program& p, bool right) {
 }
 
 TEST(Schedule, LazyCommCompletesWhatSomebodyWaitsForFirst) {
-  EXPECT_EQ(WrongReads(Strategy::kLazyComm, 20, [](Program& p) { return ReadSecond(p, false); }, 42), 20);
-  EXPECT_EQ(WrongReads(Strategy::kLazyComm, 20, [](Program& p) { return ReadSecond(p, true); }, 42), 0);
+  EXPECT_EQ(WrongReads(
+                Strategy::kLazyComm, 20, [](Program& p) { return ReadSecond(p, false); }, 42),
+            20);
+  EXPECT_EQ(WrongReads(
+                Strategy::kLazyComm, 20, [](Program& p) { return ReadSecond(p, true); }, 42),
+            0);
 }
 
 // The gradient is reduced without waiting for the kernel that computes it.
@@ -126,9 +137,15 @@ float ReduceEarly(Program& p, bool wait) {
 }
 
 TEST(Schedule, AMissingWaitBeforeAReductionIsSeenUnderLazyCompute) {
-  EXPECT_EQ(WrongReads(Strategy::kLazyCompute, 5, [](Program& p) { return ReduceEarly(p, false); }, 42), 5);
-  EXPECT_EQ(WrongReads(Strategy::kLazyCompute, 5, [](Program& p) { return ReduceEarly(p, true); }, 42), 0);
-  EXPECT_EQ(WrongReads(Strategy::kEager, 5, [](Program& p) { return ReduceEarly(p, false); }, 42), 0);  // does not see it
+  EXPECT_EQ(WrongReads(
+                Strategy::kLazyCompute, 5, [](Program& p) { return ReduceEarly(p, false); }, 42),
+            5);
+  EXPECT_EQ(WrongReads(
+                Strategy::kLazyCompute, 5, [](Program& p) { return ReduceEarly(p, true); }, 42),
+            0);
+  EXPECT_EQ(WrongReads(
+                Strategy::kEager, 5, [](Program& p) { return ReduceEarly(p, false); }, 42),
+            0);  // does not see it
 }
 
 // The send buffer is overwritten on another stream while the reduction may still read it.
@@ -147,10 +164,16 @@ float OverwriteSend(Program& p, bool wait) {
 }
 
 TEST(Schedule, AnOverwrittenSendBufferIsSeenUnderLazyComm) {
-  EXPECT_EQ(WrongReads(Strategy::kLazyComm, 5, [](Program& p) { return OverwriteSend(p, false); }, 42), 5);
-  EXPECT_GT(WrongReads(Strategy::kRandom, 40, [](Program& p) { return OverwriteSend(p, false); }, 42), 0);
+  EXPECT_EQ(WrongReads(
+                Strategy::kLazyComm, 5, [](Program& p) { return OverwriteSend(p, false); }, 42),
+            5);
+  EXPECT_GT(WrongReads(
+                Strategy::kRandom, 40, [](Program& p) { return OverwriteSend(p, false); }, 42),
+            0);
   for (const Strategy strategy : kStrategies) {
-    EXPECT_EQ(WrongReads(strategy, 20, [](Program& p) { return OverwriteSend(p, true); }, 42), 0);
+    EXPECT_EQ(WrongReads(
+                  strategy, 20, [](Program& p) { return OverwriteSend(p, true); }, 42),
+              0);
   }
 }
 
@@ -162,7 +185,8 @@ float OverwriteAfterStart(Program& p) {
   p.Fill(comm, grad, 21);
   p.f.Communicate({p.Op(SPF_ALL_REDUCE, p.world, comm, grad, sum, 1)});
   p.AllReduce(twin, other, more);
-  EXPECT_EQ(p.f.SyncStream(other), SPF_OK);  // nothing but completions was left to do when this completed
+  EXPECT_EQ(p.f.SyncStream(other),
+            SPF_OK);  // nothing but completions was left to do when this completed
   p.Fill(compute, grad, 0);
   std::vector<float> got;
   p.Read(comm, sum, &got);
@@ -174,9 +198,13 @@ TEST(Schedule, LazyCommReadsSendBytesLate) {
   EXPECT_EQ(WrongReads(Strategy::kLazyComm, 10, OverwriteAfterStart, 42), 10);
 }
 
-// One rank reduces before its kernel has run, the other is late for good reasons: only an early read shows it.
+// One rank reduces before its kernel has run, the other is late for good reasons: only an early
+// read shows it.
 TEST(Schedule, LazyComputeReadsSendBytesEarly) {
-  EXPECT_EQ(WrongReads(Strategy::kLazyCompute, 20, [](Program& p) { return ReduceEarly(p, p.f.rank() == 1); }, 42), 20);
+  EXPECT_EQ(WrongReads(
+                Strategy::kLazyCompute, 20,
+                [](Program& p) { return ReduceEarly(p, p.f.rank() == 1); }, 42),
+            20);
 }
 
 // A broadcast's root may be done, and overwrite its buffer, before others have taken part.
@@ -244,7 +272,8 @@ TEST(Schedule, AddressesAreExplained) {
     const Block block = p.Floats(f.CreateStream("a", 0), 4);
     std::string text;
     EXPECT_TRUE(describe(block.address + 4, &text));
-    EXPECT_EQ(text, "rank " + std::to_string(f.rank()) + ": byte 4 of block 0 (16 bytes), touched by the host through " +
+    EXPECT_EQ(text, "rank " + std::to_string(f.rank()) +
+                        ": byte 4 of block 0 (16 bytes), touched by the host through " +
                         "its device address: use host_access on pinned memory");
     int local = 0;
     EXPECT_FALSE(describe(reinterpret_cast<uint64_t>(&describe), &text) && local);

@@ -6,11 +6,15 @@
 
 namespace shardproof {
 
-SimResult RunSim(int world, const SimOptions& options, const std::function<void(Fabric&)>& rank_main) {
-  if (world < 1 || world > 64) throw std::invalid_argument("sim: world must be 1..64, not " + std::to_string(world));
+SimResult RunSim(int world, const SimOptions& options,
+                 const std::function<void(Fabric&)>& rank_main) {
+  if (world < 1 || world > 64)
+    throw std::invalid_argument("sim: world must be 1..64, not " + std::to_string(world));
   World sim(world, options, rank_main);
   if (options.on_start) {
-    options.on_start([&sim](uint64_t address, std::string* text) { return DescribeAddress(&sim, address, text); });
+    options.on_start([&sim](uint64_t address, std::string* text) {
+      return DescribeAddress(&sim, address, text);
+    });
   }
   return sim.Run();
 }

@@ -46,7 +46,8 @@ void WorldSteps(benchmark::State& state) {
 BENCHMARK(WorldSteps)->ArgsProduct({{0, 1, 2, 3, 4}, {4, 64}})->Unit(benchmark::kMillisecond);
 
 void EmptyWorld(benchmark::State& state) {
-  for (auto unused : state) RunSim(static_cast<int>(state.range(0)), With(Strategy::kEager), [](Fabric&) {});
+  for (auto unused : state)
+    RunSim(static_cast<int>(state.range(0)), With(Strategy::kEager), [](Fabric&) {});
 }
 BENCHMARK(EmptyWorld)->Arg(4)->Arg(64)->Unit(benchmark::kMicrosecond);
 

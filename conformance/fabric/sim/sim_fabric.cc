@@ -62,7 +62,8 @@ class SimFabric : public Fabric {
     if (pinned) {
       Arena::Poison(block);
     } else {
-      Enqueue(stream, "alloc of block " + std::to_string(block.id), [block] { Arena::Poison(block); });
+      Enqueue(stream, "alloc of block " + std::to_string(block.id),
+              [block] { Arena::Poison(block); });
     }
     return block;
   }
@@ -86,7 +87,8 @@ class SimFabric : public Fabric {
   int32_t OpenGroup(std::string_view key, const std::vector<int32_t>& world_ranks) override {
     Comm* comm = world_->FindComm(key, world_ranks, index_);
     for (size_t id = 0; id < me().comms.size(); ++id) {
-      if (me().comms[id] == comm) return static_cast<int32_t>(id);  // two names for one communicator
+      if (me().comms[id] == comm)
+        return static_cast<int32_t>(id);  // two names for one communicator
     }
     me().comms.push_back(comm);
     return device().AddGroup(comm->key(), world_ranks);
@@ -118,8 +120,8 @@ class SimFabric : public Fabric {
   int32_t index_;
 };
 
-spf_status SimFabric::CreateGroup(int32_t parent, const std::vector<int32_t>& world_ranks, int32_t* group,
-                                  std::string* key) {
+spf_status SimFabric::CreateGroup(int32_t parent, const std::vector<int32_t>& world_ranks,
+                                  int32_t* group, std::string* key) {
   *group = -1;
   key->clear();
   if (aborted()) return SPF_ABORTED;
@@ -138,15 +140,16 @@ spf_status SimFabric::CreateGroup(int32_t parent, const std::vector<int32_t>& wo
   const spf_status status = world_->BlockHost(index_, std::move(wait));
   if (status != SPF_OK || world_ranks.empty()) return status;
   // The members of my list must have given the same one; otherwise I am alone with it.
-  std::string name = comm->key() + "/" + std::to_string(call) + "/" + std::to_string(world_ranks.front());
+  std::string name =
+      comm->key() + "/" + std::to_string(call) + "/" + std::to_string(world_ranks.front());
   for (size_t i = 0; i < all.lists.size(); ++i) {
     const int32_t other = comm->members()[i];
     bool listed = false;
     for (const int32_t rank : world_ranks) listed = listed || rank == other;
     if (!listed || all.lists[i] == world_ranks) continue;
     world_->Mismatch("group_create #" + std::to_string(call) + " on " + comm->key() + ": rank " +
-                     std::to_string(index_) + " lists " + Text(world_ranks) + ", rank " + std::to_string(other) +
-                     " lists " + Text(all.lists[i]));
+                     std::to_string(index_) + " lists " + Text(world_ranks) + ", rank " +
+                     std::to_string(other) + " lists " + Text(all.lists[i]));
     if (name.find('!') == std::string::npos) name += "!" + std::to_string(index_);
   }
   *group = OpenGroup(name, world_ranks);
@@ -162,7 +165,8 @@ spf_status SimFabric::DestroyGroup(int32_t group) {
   work.what = "group_destroy of " + comm->key() + ", for the work on it";
   const spf_status status = world_->BlockHost(index_, std::move(work));
   if (status != SPF_OK) return status;
-  Rendezvous& all = comm->destroys[comm->destroys_issued[static_cast<size_t>(device().group(group).me)]++];
+  Rendezvous& all =
+      comm->destroys[comm->destroys_issued[static_cast<size_t>(device().group(group).me)]++];
   ++all.arrived;
   world_->Arrived(all, comm->members());
   HostWait wait;
@@ -174,6 +178,8 @@ spf_status SimFabric::DestroyGroup(int32_t group) {
 
 }  // namespace
 
-std::unique_ptr<Fabric> MakeSimFabric(World* world, int32_t rank) { return std::make_unique<SimFabric>(world, rank); }
+std::unique_ptr<Fabric> MakeSimFabric(World* world, int32_t rank) {
+  return std::make_unique<SimFabric>(world, rank);
+}
 
 }  // namespace shardproof

@@ -7,9 +7,12 @@ namespace shardproof {
 namespace {
 
 using Kind = ActionKind;
-constexpr std::array<Kind, kActionKinds> kDeviceFirst{Kind::kFinish, Kind::kLocal, Kind::kStart, Kind::kHost};
-constexpr std::array<Kind, kActionKinds> kFinishLast{Kind::kHost, Kind::kLocal, Kind::kStart, Kind::kFinish};
-constexpr std::array<Kind, kActionKinds> kLocalLast{Kind::kHost, Kind::kStart, Kind::kFinish, Kind::kLocal};
+constexpr std::array<Kind, kActionKinds> kDeviceFirst{Kind::kFinish, Kind::kLocal, Kind::kStart,
+                                                      Kind::kHost};
+constexpr std::array<Kind, kActionKinds> kFinishLast{Kind::kHost, Kind::kLocal, Kind::kStart,
+                                                     Kind::kFinish};
+constexpr std::array<Kind, kActionKinds> kLocalLast{Kind::kHost, Kind::kStart, Kind::kFinish,
+                                                    Kind::kLocal};
 
 Action TakeAt(std::vector<Action>* actions, size_t index) {
   const Action action = (*actions)[index];
@@ -27,7 +30,10 @@ uint64_t Random::Next() {
 }
 
 Chooser::Chooser(const SimOptions& options, int world)
-    : strategy_(options.strategy), drift_(options.drift), random_(options.seed), slow_(static_cast<size_t>(world)) {
+    : strategy_(options.strategy),
+      drift_(options.drift),
+      random_(options.seed),
+      slow_(static_cast<size_t>(world)) {
   for (uint64_t& weight : weights_) weight = uint64_t{1} << (2 * random_.Below(3));  // 1, 4, 16
   for (size_t rank = 0; rank < slow_.size(); ++rank) slow_[rank] = drift_ && random_.Below(2) == 0;
   priorities_.resize(static_cast<size_t>(world));
@@ -39,10 +45,13 @@ Chooser::Chooser(const SimOptions& options, int world)
 }
 
 bool Chooser::preempts() const {
-  return strategy_ == Strategy::kRandom || strategy_ == Strategy::kPct || (strategy_ == Strategy::kEager && !drift_);
+  return strategy_ == Strategy::kRandom || strategy_ == Strategy::kPct ||
+         (strategy_ == Strategy::kEager && !drift_);
 }
 
-bool Chooser::minimal_waits() const { return strategy_ == Strategy::kRandom || strategy_ == Strategy::kPct; }
+bool Chooser::minimal_waits() const {
+  return strategy_ == Strategy::kRandom || strategy_ == Strategy::kPct;
+}
 
 bool Chooser::ReadsEarly() {
   if (minimal_waits()) return random_.Below(2) == 0;
@@ -87,7 +96,8 @@ Action Chooser::TakeRandom(Enabled* enabled) {
     while (index >= (*enabled)[kind].size()) index -= (*enabled)[kind++].size();
     const Action& action = (*enabled)[kind][index];
     uint64_t weight = weights_[kind];
-    if (action.kind == ActionKind::kHost && slow_[static_cast<size_t>(action.rank)]) weight = weight / 16;
+    if (action.kind == ActionKind::kHost && slow_[static_cast<size_t>(action.rank)])
+      weight = weight / 16;
     if (attempt >= 8 || random_.Below(16) < weight) return TakeAt(&(*enabled)[kind], index);
   }
 }
@@ -97,7 +107,8 @@ uint64_t& Chooser::PriorityOf(const Action& action) {
   auto& of_rank = priorities_[static_cast<size_t>(action.rank)];
   size_t actor = 0;
   if (action.kind != ActionKind::kHost) {
-    actor = 1 + 2 * static_cast<size_t>(action.stream) + (action.kind == ActionKind::kFinish ? 1 : 0);
+    actor =
+        1 + 2 * static_cast<size_t>(action.stream) + (action.kind == ActionKind::kFinish ? 1 : 0);
   }
   if (of_rank.size() <= actor) of_rank.resize(actor + 1);
   if (of_rank[actor] == 0) of_rank[actor] = 1000 + (random_.Next() >> 1);
@@ -117,7 +128,8 @@ Action Chooser::TakePct(Enabled* enabled) {
     }
   }
   if (changes_ < change_at_.size() && steps_ >= change_at_[changes_]) {
-    // From here on, whoever would have run yields to everybody; a later change goes below an earlier one.
+    // From here on, whoever would have run yields to everybody; a later change goes below an
+    // earlier one.
     PriorityOf((*enabled)[best_kind][best_index]) = 999 - std::min<uint64_t>(changes_++, 998);
     return TakePct(enabled);
   }

@@ -31,11 +31,12 @@ constexpr size_t kActionKinds = 4;
 struct Action {
   ActionKind kind = ActionKind::kHost;
   int32_t rank = 0;
-  EntryId entry = -1;   // not for hosts
-  int32_t stream = 0;   // its first stream
+  EntryId entry = -1;  // not for hosts
+  int32_t stream = 0;  // its first stream
 };
 
-// What may happen, by kind, oldest first. Nothing in here can be disabled by something else that happens.
+// What may happen, by kind, oldest first. Nothing in here can be disabled by something else that
+// happens.
 using Enabled = std::array<std::vector<Action>, kActionKinds>;
 
 class Chooser {
@@ -62,10 +63,10 @@ class Chooser {
   Strategy strategy_;
   bool drift_;
   Random random_;
-  std::array<uint64_t, kActionKinds> weights_{};  // of 16
-  std::vector<bool> slow_;                        // by rank
-  std::vector<std::vector<uint64_t>> priorities_; // by rank and actor; 0: not drawn yet
-  std::vector<uint64_t> change_at_;               // steps, ascending
+  std::array<uint64_t, kActionKinds> weights_{};   // of 16
+  std::vector<bool> slow_;                         // by rank
+  std::vector<std::vector<uint64_t>> priorities_;  // by rank and actor; 0: not drawn yet
+  std::vector<uint64_t> change_at_;                // steps, ascending
   size_t changes_ = 0;
   uint64_t steps_ = 0;
 };

@@ -17,8 +17,8 @@ inline std::vector<int32_t> Everybody(int world) {
   return ranks;
 }
 
-inline constexpr Strategy kStrategies[] = {Strategy::kEager, Strategy::kLazyComm, Strategy::kRandom, Strategy::kPct,
-                                           Strategy::kLazyCompute};
+inline constexpr Strategy kStrategies[] = {Strategy::kEager, Strategy::kLazyComm, Strategy::kRandom,
+                                           Strategy::kPct, Strategy::kLazyCompute};
 
 inline SimOptions With(Strategy strategy, uint64_t seed = 1) {
   SimOptions options;
@@ -32,7 +32,9 @@ class Program {
  public:
   explicit Program(Fabric& fabric) : f(fabric), world(f.OpenGroup("world", Everybody(f.world()))) {}
 
-  Block Floats(int32_t stream, uint64_t count) { return f.Alloc(stream, count * sizeof(float), false); }
+  Block Floats(int32_t stream, uint64_t count) {
+    return f.Alloc(stream, count * sizeof(float), false);
+  }
   static float* At(const Block& block) { return reinterpret_cast<float*>(block.host); }
   static uint64_t Count(const Block& block) { return block.bytes / sizeof(float); }
   void Fill(int32_t stream, const Block& block, float value) {
@@ -42,8 +44,8 @@ class Program {
   void Read(int32_t stream, const Block& block, std::vector<float>* to) {
     f.Enqueue(stream, "read", [block, to] { to->assign(At(block), At(block) + Count(block)); });
   }
-  CommOp Op(int32_t kind, int32_t group, int32_t stream, const Block& send, const Block& recv, uint64_t count,
-            int32_t peer = -1) {
+  CommOp Op(int32_t kind, int32_t group, int32_t stream, const Block& send, const Block& recv,
+            uint64_t count, int32_t peer = -1) {
     CommOp op;
     op.kind = kind;
     op.dtype = SPF_F32;

@@ -21,7 +21,8 @@ World::World(int world, const SimOptions& options, const std::function<void(Fabr
     ranks_.push_back(std::make_unique<Rank>(index, options_.arena_bytes));
     Rank& rank = *ranks_.back();
     rank.fabric = MakeSimFabric(this, index);
-    rank.fiber = std::make_unique<Fiber>(options_.stack_bytes, [this, index, &rank_main] { HostMain(index, rank_main); });
+    rank.fiber = std::make_unique<Fiber>(options_.stack_bytes,
+                                         [this, index, &rank_main] { HostMain(index, rank_main); });
     Enable(ActionKind::kHost, index, -1);
   }
 }
@@ -54,7 +55,8 @@ SimResult World::Run() {
 }
 
 bool World::AnythingEnabled() const {
-  return std::any_of(enabled_.begin(), enabled_.end(), [](const auto& actions) { return !actions.empty(); });
+  return std::any_of(enabled_.begin(), enabled_.end(),
+                     [](const auto& actions) { return !actions.empty(); });
 }
 
 void World::Enable(ActionKind kind, int32_t rank, EntryId entry) {
@@ -68,7 +70,8 @@ void World::Enable(ActionKind kind, int32_t rank, EntryId entry) {
 
 void World::Step() {
   Action action;
-  if (options_.strategy != Strategy::kLazyComm || !TakeNeededFinish(&action)) action = chooser_.Take(&enabled_);
+  if (options_.strategy != Strategy::kLazyComm || !TakeNeededFinish(&action))
+    action = chooser_.Take(&enabled_);
   ++result_.schedule_steps;
   Fold(&result_.schedule_hash, static_cast<uint64_t>(action.kind));
   Fold(&result_.schedule_hash, static_cast<uint64_t>(action.rank));
@@ -119,7 +122,8 @@ void World::StartKernel(int32_t index, EntryId id) {
 }
 
 void World::PartReady(KernelId kernel) {
-  if (--rank(kernel.rank).unready.at(kernel.entry) == 0) Enable(ActionKind::kFinish, kernel.rank, kernel.entry);
+  if (--rank(kernel.rank).unready.at(kernel.entry) == 0)
+    Enable(ActionKind::kFinish, kernel.rank, kernel.entry);
 }
 
 void World::FinishKernel(int32_t index, EntryId id) {
@@ -144,7 +148,8 @@ void World::Pump(int32_t index) {
       } else if (kind == EntryKind::kKernel) {
         Enable(ActionKind::kStart, index, id);
       } else {
-        device.Start(id);  // records and waits take no time: delaying them is delaying what depends on them
+        device.Start(
+            id);  // records and waits take no time: delaying them is delaying what depends on them
         device.Complete(id);
       }
     }
@@ -188,12 +193,14 @@ void World::Arrived(const Rendezvous& all, const std::vector<int32_t>& world_ran
   for (const int32_t index : world_ranks) WakeHost(index);
 }
 
-Comm* World::FindComm(std::string_view key, const std::vector<int32_t>& world_ranks, int32_t index) {
+Comm* World::FindComm(std::string_view key, const std::vector<int32_t>& world_ranks,
+                      int32_t index) {
   const auto found = comms_.find(key);
   if (found != comms_.end() && found->second->members() == world_ranks) return found->second.get();
   std::string name(key);
   if (found != comms_.end()) {
-    Mismatch("communicator " + name + ": rank " + std::to_string(index) + " gives other members than who opened it first");
+    Mismatch("communicator " + name + ": rank " + std::to_string(index) +
+             " gives other members than who opened it first");
     name += "!" + std::to_string(index) + "." + std::to_string(comms_.size());
   }
   auto comm = std::make_unique<Comm>(
@@ -212,8 +219,8 @@ void World::Fail(int32_t index, std::string_view reason) {
   Abort();
 }
 
-// Under kLazyComm, of the communications that may complete, one that a blocked host waits for goes first: completing
-// another one could hide that nobody waits for it.
+// Under kLazyComm, of the communications that may complete, one that a blocked host waits for goes
+// first: completing another one could hide that nobody waits for it.
 bool World::TakeNeededFinish(Action* action) {
   auto& finishes = enabled(ActionKind::kFinish);
   if (!enabled(ActionKind::kHost).empty() || !enabled(ActionKind::kLocal).empty() ||
@@ -235,7 +242,8 @@ bool World::TakeNeededFinish(Action* action) {
   return false;
 }
 
-// A kernel of rank that may complete and that its blocked host waits for, directly or not; -1: none.
+// A kernel of rank that may complete and that its blocked host waits for, directly or not; -1:
+// none.
 EntryId World::NeededFinish(Rank* rank) {
   if (rank->host != HostState::kBlocked) return -1;
   if (rank->needed.empty()) FindNeeded(rank);
@@ -245,7 +253,8 @@ EntryId World::NeededFinish(Rank* rank) {
   return -1;
 }
 
-// What must complete before the blocked host goes on. Fixed when it blocks: nothing is issued meanwhile.
+// What must complete before the blocked host goes on. Fixed when it blocks: nothing is issued
+// meanwhile.
 void World::FindNeeded(Rank* rank) {
   std::vector<EntryId> next;
   if (rank->wait.drained) next = rank->device.Fronts();
@@ -263,7 +272,8 @@ void World::FindNeeded(Rank* rank) {
 bool World::Stuck() {
   if (aborted_) return false;
   bool unfinished = false, failed = false;
-  for (const auto& rank : ranks_) unfinished = unfinished || rank->host != HostState::kDone || rank->device.pending() > 0;
+  for (const auto& rank : ranks_)
+    unfinished = unfinished || rank->host != HostState::kDone || rank->device.pending() > 0;
   if (!unfinished) return false;
   for (const std::string& error : result_.errors) failed = failed || !error.empty();
   for (size_t index = 0; index < ranks_.size(); ++index) {

@@ -1,4 +1,5 @@
-// world.h: which ranks, queues and communicators are there, and what happens when one of them takes a step?
+// world.h: which ranks, queues and communicators are there, and what happens when one of them takes
+// a step?
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -21,11 +22,11 @@ class World;
 
 // What a blocking call of a host waits for. All given conditions.
 struct HostWait {
-  EntryId entry = -1;                 // done
-  bool drained = false;               // nothing pending
-  const Rendezvous* all = nullptr;    // everybody has arrived
-  int32_t members = 0;                // at all
-  std::string what;                   // "stream_sync of comm (stream 1)"
+  EntryId entry = -1;               // done
+  bool drained = false;             // nothing pending
+  const Rendezvous* all = nullptr;  // everybody has arrived
+  int32_t members = 0;              // at all
+  std::string what;                 // "stream_sync of comm (stream 1)"
 };
 
 enum class HostState : uint8_t { kRunnable, kBlocked, kDone };
@@ -39,9 +40,9 @@ struct Rank {
   std::unique_ptr<Fiber> fiber;
   HostState host = HostState::kRunnable;
   HostWait wait;
-  std::vector<Comm*> comms;             // by group id
-  std::map<EntryId, int32_t> unready;   // started kernels: ops that cannot complete yet
-  std::set<EntryId> needed;             // under kLazyComm, while blocked: what must complete first
+  std::vector<Comm*> comms;            // by group id
+  std::map<EntryId, int32_t> unready;  // started kernels: ops that cannot complete yet
+  std::set<EntryId> needed;            // under kLazyComm, while blocked: what must complete first
 };
 
 class World {
@@ -55,9 +56,11 @@ class World {
   Rank& rank(int32_t index) { return *ranks_[static_cast<size_t>(index)]; }
   int size() const { return static_cast<int>(ranks_.size()); }
   bool aborted() const { return aborted_; }
-  void Issued(int32_t rank);  // entries were added: lets ready ones be scheduled, and perhaps others go first
+  void Issued(int32_t rank);  // entries were added: lets ready ones be scheduled, and perhaps
+                              // others go first
   spf_status BlockHost(int32_t rank, HostWait wait);
-  void Arrived(const Rendezvous& all, const std::vector<int32_t>& world_ranks);  // wakes them if they are complete
+  void Arrived(const Rendezvous& all,
+               const std::vector<int32_t>& world_ranks);  // wakes them if they are complete
   Comm* FindComm(std::string_view key, const std::vector<int32_t>& world_ranks, int32_t rank);
   void Fail(int32_t rank, std::string_view reason);
   void Mismatch(std::string text);
