@@ -1,0 +1,199 @@
+#include "conformance/fabric/mpi/machine.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <stdexcept>
+#include <utility>
+
+namespace shardproof {
+
+Machine::Machine(const MachineConfig& config, SharedMemory& shared)
+    : config_(config),
+      shared_(shared),
+      device_(config.rank),
+      arena_(config.rank, config.arena_bytes),
+      out_(&shared->to_supervisor, shared.heap_to_supervisor(), shared.heap_bytes()),
+      in_(&shared->to_child) {}
+
+void Machine::Note(const char* call) {
+  state().call.store(call);
+  state().calls.fetch_add(1);
+  state().progress.fetch_add(1);
+}
+
+void Machine::Issue(const char* call, const std::function<void(Device&, Arena&)>& issue) {
+  Note(call);
+  {
+    const Lock lock(mutex_);
+    issue(device_, arena_);
+  }
+  state().device.Raise();
+}
+
+void Machine::FreeExecuted(int32_t block) {
+  const Lock lock(mutex_);
+  arena_.FreeExecuted(block);
+}
+
+int32_t Machine::OpenGroup(std::string_view key, const std::vector<int32_t>& world_ranks) {
+  Note("group_open");
+  const Lock lock(mutex_);
+  Group group;
+  group.key = std::string(key);
+  const auto again = opened_.find(key);  // each opening is a communicator of its own, as all members open alike
+  const int times = again == opened_.end() ? 0 : again->second;
+  if (times) group.key += "#" + std::to_string(times + 1);
+  opened_[std::string(key)] = times + 1;
+  group.hash = HashText(group.key);
+  group.members_hash = HashRanks(world_ranks);
+  const int32_t id = device_.AddGroup(group.key, world_ranks);
+  groups_.push_back(std::move(group));
+  return id;
+}
+
+std::string Machine::GroupKey(int32_t group) {
+  const Lock lock(mutex_);
+  return groups_[static_cast<size_t>(group)].key;
+}
+
+spf_status Machine::Block(Lock& lock, const char* call, const std::string& about, const std::function<bool()>& done) {
+  Note(call);
+  std::snprintf(state().call_about, sizeof state().call_about, "%s", about.c_str());
+  state().blocking.store(1);
+  while (true) {
+    const uint32_t seen = state().host.Now();
+    if (aborted()) {
+      NoticeAbort();
+      break;
+    }
+    if (done()) break;
+    lock.unlock();
+    state().host.Sleep(seen);
+    lock.lock();
+  }
+  state().blocking.store(0);
+  state().progress.fetch_add(1);
+  if (!aborted()) return SPF_OK;
+  state().unwinding.store(1);
+  return SPF_ABORTED;
+}
+
+spf_status Machine::WaitFor(const char* call,
+                            const std::function<EntryId(const Device&, std::string* about)>& target) {
+  Lock lock(mutex_);
+  std::string about;
+  const EntryId entry = target(device_, &about);
+  return Block(lock, call, about, [&] { return device_.Done(entry); });
+}
+
+spf_status Machine::Drain() {
+  Lock lock(mutex_);
+  return Block(lock, "drain", "all its device work", [&] { return device_.pending() == 0; });
+}
+
+spf_status Machine::Meet(const char* call, const HostMeeting& mine, int64_t* position,
+                         std::vector<std::vector<int32_t>>* lists) {
+  Lock lock(mutex_);
+  if (aborted()) return SPF_ABORTED;
+  Group& group = groups_[static_cast<size_t>(mine.group)];
+  const DeviceGroup& members = device_.group(mine.group);
+  const bool create = mine.kind == MessageKind::kCreate;
+  *position = create ? group.creates++ : group.destroys++;
+  WireHeader header = Header(mine.kind, mine.group, *position);
+  header.payload = mine.list.size() * sizeof(int32_t);
+  std::vector<int32_t> others;
+  for (const int32_t rank : members.members) {
+    if (rank != config_.rank) others.push_back(rank);
+  }
+  Send(header, nullptr, reinterpret_cast<const std::byte*>(mine.list.data()), others);
+  const MeetingPlace place{group.hash, create ? MeetingPlace::Kind::kCreate : MeetingPlace::Kind::kDestroy, -1,
+                           *position};
+  meetings_.At(place).needed = static_cast<int32_t>(others.size());
+  host_meeting_ = &place;
+  host_group_ = mine.group;
+  const spf_status status = Block(lock, call, "#" + std::to_string(*position) + " on " + group.key,
+                                  [&] { return meetings_.At(place).complete(); });
+  host_meeting_ = nullptr;
+  if (status != SPF_OK) return status;
+  Meeting meeting = meetings_.Take(place);
+  lists->assign(members.members.size(), {});
+  (*lists)[static_cast<size_t>(members.me)] = mine.list;
+  for (auto& [member, part] : meeting.arrived) {
+    std::vector<int32_t>& list = (*lists)[static_cast<size_t>(member)];
+    list.resize(part.message.header.payload / sizeof(int32_t));
+    if (!list.empty()) std::memcpy(list.data(), part.message.payload, list.size() * sizeof(int32_t));
+    in_.Return(part.block);
+  }
+  return SPF_OK;
+}
+
+void Machine::Fail(std::string_view reason) {
+  const Lock lock(mutex_);
+  if (failed_.exchange(true)) return;
+  Tell(MessageKind::kFailed, reason.empty() ? "failed without a reason" : reason);
+  NoticeAbort();
+}
+
+void Machine::Mismatch(const std::string& text) {
+  const Lock lock(mutex_);
+  Tell(MessageKind::kMismatch, text);
+}
+
+void Machine::End(MessageKind kind, std::string_view payload) {
+  mutex_.lock();  // never released: the other thread must not send after the last message
+  Tell(kind, payload);
+  while (!out_.AllTaken()) {  // a result larger than the ring's slots would need this; the supervisor polls
+    out_.Flush();
+    usleep(100);
+  }
+  state().finished.store(1);
+  std::fflush(nullptr);
+  _exit(0);
+}
+
+WireHeader Machine::Header(MessageKind kind, int32_t group, int64_t position) const {
+  WireHeader header;
+  header.epoch = config_.epoch;
+  header.kind = kind;
+  header.source = config_.rank;
+  header.position = position;
+  if (group < 0) return header;
+  const Group& known = groups_[static_cast<size_t>(group)];
+  header.group = known.hash;
+  header.members = known.members_hash;
+  header.from_member = device_.group(group).me;
+  return header;
+}
+
+void Machine::Send(const WireHeader& header, const CommOp* op, const std::byte* payload,
+                   const std::vector<int32_t>& to) {
+  if (to.empty()) return;
+  const uint64_t bytes = MessageBytes(header);
+  std::byte* data = out_.Allocate(bytes);
+  if (data == nullptr) {
+    throw std::runtime_error("no room for a message of " + std::to_string(bytes) +
+                             " bytes: raise MpiOptions::message_bytes");
+  }
+  WriteMessage(header, op, payload, data);
+  for (const int32_t rank : to) out_.Post({data, bytes, rank});
+}
+
+void Machine::Tell(MessageKind kind, std::string_view payload) {
+  WireHeader header = Header(kind, -1, 0);
+  header.payload = payload.size();
+  Send(header, nullptr, reinterpret_cast<const std::byte*>(payload.data()), {kToSupervisor});
+}
+
+void Machine::NoticeAbort() {
+  if (std::exchange(abort_noticed_, true)) return;
+  Tell(MessageKind::kPending, PendingText());
+  device_.Abandon();
+  bodies_.clear();
+  complete_.clear();
+  state().host.Raise();
+}
+
+}  // namespace shardproof

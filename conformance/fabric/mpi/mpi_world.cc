@@ -1,0 +1,110 @@
+#include "conformance/fabric/mpi/mpi_world.h"
+
+#include <mpi.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <time.h>
+
+#include <climits>
+#include <stdexcept>
+#include <utility>
+
+namespace shardproof {
+namespace {
+
+MPI_Comm Duplicate() {
+  MPI_Comm comm = MPI_COMM_NULL;
+  MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+  return comm;
+}
+
+int Initialise(int* argc, char*** argv) {
+  int provided = 0, rank = 0;
+  MPI_Init_thread(argc, argv, MPI_THREAD_FUNNELED, &provided);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+  return rank;
+}
+
+int SizeOfJob() {
+  int size = 0;
+  MPI_Comm_size(MPI_COMM_WORLD, &size);
+  return size;
+}
+
+// With more processes than cores, waiting inside MPI starves the one that is waited for.
+void AwaitPolitely(MPI_Request* request) {
+  const timespec nap{0, 50'000};
+  int done = 0;
+  for (int round = 0; !done; ++round) {
+    MPI_Test(request, &done, MPI_STATUS_IGNORE);
+    if (!done && round < 20) sched_yield();
+    if (!done && round >= 20) nanosleep(&nap, nullptr);
+  }
+}
+
+}  // namespace
+
+struct MpiWorld::State {
+  State(int* argc, char*** argv, uint64_t message_bytes)
+      : rank(Initialise(argc, argv)),
+        size(SizeOfJob()),
+        data_comm(Duplicate()),
+        control_comm(Duplicate()),
+        broadcast_comm(Duplicate()),
+        data(data_comm, size),
+        control(control_comm, rank),
+        shared(message_bytes) {
+    prctl(PR_SET_TIMERSLACK, 1000);  // short naps are to be short
+  }
+
+  int rank, size;
+  MPI_Comm data_comm, control_comm, broadcast_comm;
+  DataPost data;
+  ControlPost control;
+  SharedMemory shared;
+  uint64_t epoch = 0;
+};
+
+MpiWorld::MpiWorld(int* argc, char*** argv, uint64_t message_bytes)
+    : state_(std::make_unique<State>(argc, argv, message_bytes)) {}
+
+MpiWorld::~MpiWorld() {
+  MPI_Comm_free(&state_->data_comm);
+  MPI_Comm_free(&state_->control_comm);
+  MPI_Comm_free(&state_->broadcast_comm);
+  MPI_Finalize();
+}
+
+int MpiWorld::rank() const { return state_->rank; }
+int MpiWorld::size() const { return state_->size; }
+
+CaseEnd MpiWorld::RunCase(int world, const MpiOptions& options,
+                          const std::function<std::string(Fabric&)>& rank_main) {
+  if (world < 1 || world > size()) {
+    throw std::invalid_argument("a case of " + std::to_string(world) + " ranks in a job of " + std::to_string(size()) +
+                                " processes: start mpirun with -n " + std::to_string(world) + " or more");
+  }
+  state_->shared.Reset();
+  SupervisorConfig config;
+  config.rank = rank();
+  config.size = size();
+  config.world = world;
+  config.epoch = ++state_->epoch;
+  config.options = options;
+  Supervisor supervisor(config, &state_->data, &state_->control, &state_->shared);
+  return supervisor.Run(rank_main);
+}
+
+std::string MpiWorld::Broadcast(std::string from_rank0) {
+  uint64_t bytes = from_rank0.size();
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Ibcast(&bytes, 1, MPI_UINT64_T, 0, state_->broadcast_comm, &request);
+  AwaitPolitely(&request);
+  if (bytes > static_cast<uint64_t>(INT_MAX)) throw std::invalid_argument("a text too long to broadcast");
+  from_rank0.resize(bytes);
+  MPI_Ibcast(from_rank0.data(), static_cast<int>(bytes), MPI_BYTE, 0, state_->broadcast_comm, &request);
+  AwaitPolitely(&request);
+  return from_rank0;
+}
+
+}  // namespace shardproof

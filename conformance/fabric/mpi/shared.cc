@@ -1,0 +1,58 @@
+#include "conformance/fabric/mpi/shared.h"
+
+#include <linux/futex.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <climits>
+#include <cstring>
+#include <new>
+#include <stdexcept>
+#include <string>
+
+namespace shardproof {
+namespace {
+
+// Not FUTEX_PRIVATE_FLAG: sleeper and waker are different processes.
+long Futex(std::atomic<uint32_t>* word, int operation, uint32_t value) {
+  static_assert(sizeof(*word) == 4 && std::atomic<uint32_t>::is_always_lock_free);
+  return syscall(SYS_futex, word, operation, value, nullptr, nullptr, 0);
+}
+
+}  // namespace
+
+void SharedSignal::Raise() {
+  count_.fetch_add(1);
+  if (asleep_.load() != 0) Futex(&count_, FUTEX_WAKE, INT_MAX);
+}
+
+void SharedSignal::Sleep(uint32_t seen) {
+  asleep_.store(uint64_t{seen} + 1);
+  while (count_.load() == seen) Futex(&count_, FUTEX_WAIT, seen);
+  asleep_.store(0);
+}
+
+SharedMemory::SharedMemory(uint64_t heap_bytes) : heap_bytes_((heap_bytes + 4095) & ~uint64_t{4095}) {
+  void* memory = mmap(nullptr, kHead + 2 * heap_bytes_, PROT_READ | PROT_WRITE,
+                      MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED) {
+    throw std::runtime_error("mapping " + std::to_string(2 * heap_bytes_) + " bytes for messages: " +
+                             std::strerror(errno) + ": lower MpiOptions::message_bytes");
+  }
+  base_ = static_cast<std::byte*>(memory);
+  shared_ = new (base_) Shared;
+}
+
+SharedMemory::~SharedMemory() { munmap(base_, kHead + 2 * heap_bytes_); }
+
+void SharedMemory::Reset() {
+  constexpr uint64_t kKeep = 32 << 20;
+  shared_ = new (base_) Shared;
+  for (std::byte* heap : {heap_to_child(), heap_to_supervisor()}) {
+    if (heap_bytes_ > kKeep) madvise(heap + kKeep, heap_bytes_ - kKeep, MADV_REMOVE);
+  }
+}
+
+}  // namespace shardproof

@@ -1,0 +1,260 @@
+#include "conformance/fabric/mpi/supervisor.h"
+
+#include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <numeric>
+#include <stdexcept>
+#include <utility>
+
+#include "conformance/fabric/mpi/child.h"
+#include "conformance/fabric/mpi/wire.h"
+#include "conformance/fabric/process/process.h"
+
+namespace shardproof {
+Supervisor::Supervisor(const SupervisorConfig& config, DataPost* data, ControlPost* control, SharedMemory* shared)
+    : config_(config),
+      data_(data),
+      control_(control),
+      shared_(shared),
+      to_child_(&(*shared)->to_child, shared->heap_to_child(), shared->heap_bytes()),
+      from_child_(&(*shared)->to_supervisor) {
+  if (config_.rank == 0) verdict_.emplace(config_.world);
+}
+
+CaseEnd Supervisor::Run(const std::function<std::string(Fabric&)>& rank_main) {
+  now_ = began_ = progressed_ = Clock::now();
+  data_->Begin(config_.epoch);
+  if (takes_part()) StartChild(rank_main);
+  while (!Drained()) Rest(Turn());
+  CaseEnd end;
+  end.hang = end_->numbers[0] != 0;
+  end.hang_report = end_->text;
+  end.ranks.resize(static_cast<size_t>(config_.world));
+  if (takes_part()) end.ranks[static_cast<size_t>(config_.rank)] = report_.end;
+  if (!verdict_) return end;
+  for (size_t rank = 0; rank < end.ranks.size(); ++rank) {
+    const RankReport& report = verdict_->reports()[rank];
+    end.ranks[rank] = report.end;
+    end.mismatches.insert(end.mismatches.end(), report.mismatches.begin(), report.mismatches.end());
+  }
+  return end;
+}
+
+void Supervisor::StartChild(const std::function<std::string(Fabric&)>& rank_main) {
+  MachineConfig machine;
+  machine.rank = config_.rank;
+  machine.world = config_.world;
+  machine.epoch = config_.epoch;
+  machine.arena_bytes = config_.options.arena_bytes;
+  std::fflush(nullptr);
+  child_ = fork();
+  if (child_ < 0) throw std::runtime_error("fork failed: no child to run the engine in");
+  if (child_ == 0) {
+    setpgid(0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    try {
+      RunChild(machine, *shared_, rank_main);
+    } catch (const std::exception& error) {  // before the machine was there
+      std::snprintf((*shared_)->state.last_words, sizeof (*shared_)->state.last_words, "%s", error.what());
+    }
+    _exit(1);
+  }
+  setpgid(child_, child_);
+  alive_ = true;
+}
+
+void Supervisor::Tell(int32_t to, ControlKind kind, std::vector<uint64_t> numbers, std::string text) {
+  ControlMessage message;
+  message.epoch = config_.epoch;
+  message.kind = kind;
+  message.numbers = std::move(numbers);
+  message.text = std::move(text);
+  control_->Send(to, std::move(message));
+}
+
+bool Supervisor::Turn() {
+  now_ = Clock::now();
+  bool worked = CarryOut();
+  to_child_.Flush();
+  worked |= data_->Pump(
+      [this](uint64_t bytes) { return to_child_.Allocate(bytes); },
+      [this](std::byte* data, uint64_t bytes) {
+        to_child_.Post({data, bytes, config_.rank});
+        if (alive_) {
+          (*shared_)->state.device.Raise();
+        } else {
+          DropInbox();
+        }
+      },
+      [this](std::byte* data) { from_child_.Return(data); });
+  worked |= control_->Pump();
+  worked |= TakeControl();
+  Reap();
+  Watch();
+  if (verdict_) Decide();
+  return worked;
+}
+
+// Nobody reads any more: what arrives lands in a fresh heap and is forgotten.
+void Supervisor::DropInbox() {
+  to_child_.Flush();
+  ChannelReceiver dead(&(*shared_)->to_child);
+  Posted posted;
+  while (dead.Take(&posted)) {
+  }
+  to_child_ = ChannelSender(&(*shared_)->to_child, shared_->heap_to_child(), shared_->heap_bytes());
+}
+
+bool Supervisor::CarryOut() {
+  bool any = false;
+  Posted posted;
+  while (from_child_.Take(&posted)) {
+    any = true;
+    if (posted.to == kToSupervisor) {
+      FromChild(posted);
+      from_child_.Return(posted.data);
+    } else if (posted.to >= 0 && posted.to < config_.world) {
+      data_->Send(posted.to, posted.data, posted.bytes);
+    }
+  }
+  return any;
+}
+
+void Supervisor::FromChild(const Posted& posted) {
+  const auto message = ReadMessage(posted.data, posted.bytes);
+  if (!message) return;
+  const std::string text(reinterpret_cast<const char*>(message->payload), message->header.payload);
+  switch (message->header.kind) {
+    case MessageKind::kReturned:
+      posted_result_ = true;
+      report_.end.returned = true;
+      report_.end.blob = text;
+      break;
+    case MessageKind::kException:
+      posted_result_ = true;
+      report_.end.kind = RankEnd::kException;
+      report_.end.detail = "an exception: " + text;
+      break;
+    case MessageKind::kMismatch:
+      if (report_.mismatches.size() < 64) report_.mismatches.push_back(text);
+      break;
+    case MessageKind::kFailed:
+      failed_ = true;
+      report_.end.detail = "failed: " + text;
+      Tell(0, ControlKind::kFailed, {}, text);
+      break;
+    case MessageKind::kPending:
+      pending_ = text;
+      break;
+    default:
+      break;
+  }
+}
+
+bool Supervisor::TakeControl() {
+  bool any = false;
+  while (auto message = control_->Take(config_.epoch)) {
+    any = true;
+    On(*message);
+  }
+  return any;
+}
+
+void Supervisor::On(const ControlMessage& message) {
+  switch (message.kind) {
+    case ControlKind::kProbe: {
+      const auto& sent = data_->sent();
+      const auto& received = data_->received();
+      Tell(0, ControlKind::kAnswer,
+           {message.numbers[0], Quiet(), std::accumulate(sent.begin(), sent.end(), uint64_t{0}),
+            std::accumulate(received.begin(), received.end(), uint64_t{0})},
+           "");
+      return;
+    }
+    case ControlKind::kAbort:
+      abort_ = static_cast<AbortCause>(message.numbers[0]);
+      abort_reason_ = message.text;
+      aborted_at_ = now_;
+      was_stalled_ = level_ == Level::kStalled;
+      if (!takes_part() || reported_) return;
+      state_at_abort_ = StateText();
+      (*shared_)->state.abort.store(1);
+      (*shared_)->state.device.Raise();
+      (*shared_)->state.host.Raise();
+      return;
+    case ControlKind::kEnd:
+      end_ = message;
+      return;
+    default:
+      if (verdict_) verdict_->On(message);
+      return;
+  }
+}
+
+void Supervisor::Reap() {
+  if (!takes_part() || reported_) return;
+  if (alive_ && waitpid(child_, &wait_status_, WNOHANG) == child_) {
+    alive_ = false;
+    kill(-child_, SIGKILL);  // what it may have started
+    CarryOut();
+    DropInbox();
+  }
+  if (!alive_) EndRank();
+}
+
+// The child is gone and all that it had posted is on its way: this rank's last word.
+void Supervisor::EndRank() {
+  RankEnd& end = report_.end;
+  const ProcessEnd process = DescribeWaitStatus(wait_status_);
+  const std::string words = (*shared_)->state.last_words;
+  if (killed_) {
+    end.kind = *abort_ == AbortCause::kHang ? RankEnd::kHung : RankEnd::kAborted;
+  } else if (!posted_result_) {
+    const bool crashed = process.kind == ProcessEnd::Kind::kSignal;
+    end.kind = crashed ? RankEnd::kSignal : RankEnd::kExit;
+    end.detail = (crashed ? "ended by " : "the process left before the run was over, with ") + process.text +
+                 (words.empty() ? "" : ": " + words) + "; it was " + StateText();
+  } else if (abort_ && end.returned && !pending_.empty() && !failed_) {
+    end.kind = *abort_ == AbortCause::kHang ? RankEnd::kHung : RankEnd::kAborted;
+  }
+  if (end.kind == RankEnd::kHung || end.kind == RankEnd::kAborted) {
+    end.detail = (end.kind == RankEnd::kAborted ? "ended because of " + abort_reason_ + "; it was " : "") +
+                 state_at_abort_;
+    const size_t first = pending_.find('\n');
+    if (first != std::string::npos) {
+      std::string lines = "\n" + pending_.substr(first + 1);
+      while (!lines.empty() && lines.back() == '\n') lines.pop_back();
+      for (size_t at = lines.find('\n'); at != std::string::npos; at = lines.find('\n', at + 3)) {
+        lines.replace(at, 1, "\n  ");
+      }
+      end.detail += lines;
+      for (char* at = pending_.data(); *at != '\n';) {
+        report_.waits.push_back(static_cast<int32_t>(std::strtol(at, &at, 10)));
+      }
+    }
+  }
+  report_.sent = data_->sent();
+  reported_ = true;
+  Tell(0, ControlKind::kResult, {}, PackReport(report_));
+}
+
+void Supervisor::Rest(bool worked) {
+  idle_rounds_ = worked ? 0 : idle_rounds_ + 1;
+  if (idle_rounds_ == 0) return;
+  if (idle_rounds_ < 20) {
+    sched_yield();
+    return;
+  }
+  const long microseconds = level_ == Level::kRunning && takes_part() && idle_rounds_ < 2000 ? 30 : 500;
+  const timespec nap{0, microseconds * 1000};
+  nanosleep(&nap, nullptr);
+}
+
+}  // namespace shardproof

@@ -1,0 +1,99 @@
+// supervisor.h: what does an MPI process do during a case?
+//
+// It never runs engine code. It forks the child that does, carries the child's messages, watches its progress, and
+// tells rank 0 how it ended. One Supervisor per process and case.
+#pragma once
+#include <sys/types.h>
+
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "conformance/fabric/fabric.h"
+#include "conformance/fabric/mpi/post_office.h"
+#include "conformance/fabric/mpi/shared.h"
+#include "conformance/fabric/mpi/verdict.h"
+
+namespace shardproof {
+
+struct MpiOptions {
+  double stall_seconds = 5;    // of running without any progress: then a rank counts as stuck
+  double limit_seconds = 600;  // of a whole case, whatever the progress
+  uint64_t arena_bytes = uint64_t{1} << 30;  // address space; pages cost nothing until they are written
+};
+
+struct CaseEnd {
+  bool hang = false;
+  std::string hang_report;          // who waits for whom
+  std::vector<RankEnd> ranks;       // by rank: complete on rank 0; elsewhere only the own entry is filled in
+  std::vector<std::string> mismatches;  // operations that met without being alike; complete on rank 0
+};
+
+struct SupervisorConfig {
+  int rank = 0, size = 1, world = 1;  // size: processes; world: how many of them take part
+  uint64_t epoch = 0;
+  MpiOptions options;
+};
+
+class Supervisor {
+ public:
+  Supervisor(const SupervisorConfig& config, DataPost* data, ControlPost* control, SharedMemory* shared);
+  CaseEnd Run(const std::function<std::string(Fabric&)>& rank_main);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void StartChild(const std::function<std::string(Fabric&)>& rank_main);
+  bool Turn();  // one round of everything; true if anything happened
+  bool CarryOut();
+  void FromChild(const Posted& posted);
+  void DropInbox();
+  bool TakeControl();
+  void On(const ControlMessage& message);
+  void Reap();
+  void EndRank();
+  void Watch();
+  void Decide();  // rank 0
+  void SendEnds();
+  void Rest(bool worked);
+
+  bool takes_part() const { return config_.rank < config_.world; }
+  bool Quiet() const;
+  bool Drained() const;
+  double ChildCpuSeconds() const;
+  double Since(Clock::time_point then) const { return std::chrono::duration<double>(now_ - then).count(); }
+  std::string StateText() const;
+  void Tell(int32_t to, ControlKind kind, std::vector<uint64_t> numbers, std::string text);
+  void Report(Level level);
+
+  SupervisorConfig config_;
+  DataPost* data_;
+  ControlPost* control_;
+  SharedMemory* shared_;
+  ChannelSender to_child_;
+  ChannelReceiver from_child_;
+  std::optional<Verdict> verdict_;  // rank 0
+
+  pid_t child_ = -1;
+  bool alive_ = false, posted_result_ = false, reported_ = false, killed_ = false, failed_ = false;
+  int wait_status_ = 0;
+  RankReport report_;
+  std::string pending_;
+  std::string state_at_abort_;
+
+  Level level_ = Level::kRunning;
+  bool was_stalled_ = false;
+  uint64_t progress_ = 0;
+  double cpu_ = 0;
+  Clock::time_point now_, began_, progressed_, aborted_at_;
+  std::optional<AbortCause> abort_;
+  std::string abort_reason_;
+
+  std::optional<ControlMessage> end_;
+  bool ends_sent_ = false;
+  int idle_rounds_ = 0;
+};
+
+}  // namespace shardproof
