@@ -36,8 +36,8 @@ struct BuilderLabel {
 };
 struct CollectiveOptions {
   int dtype = SPF_F32, reduction = SPF_SUM, peer = -1;
-  std::vector<int64_t> send_counts, recv_counts;
-  BuilderLabel label;
+  std::vector<int64_t> send_counts = {}, recv_counts = {};
+  BuilderLabel label = {};
   int request = -1;
 };
 
