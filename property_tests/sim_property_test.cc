@@ -1,0 +1,103 @@
+// The reference on the simulated machine: random cases, random schedules, random illegal
+// combinations.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <vector>
+
+#include "property_tests/generators.h"
+#include "property_tests/property.h"
+#include "property_tests/sim_judge.h"
+
+namespace shardproof {
+namespace {
+
+std::shared_ptr<const CaseSpace> Space() {
+  return std::make_shared<const CaseSpace>(std::vector<int32_t>{1, 2, 3, 4, 5, 6, 8});
+}
+
+rc::Gen<Strategy> GenStrategy() {
+  return rc::gen::element(Strategy::kEager, Strategy::kLazyComm, Strategy::kLazyCompute,
+                          Strategy::kRandom, Strategy::kPct);
+}
+
+void AssertConforms(SimJudge& judge, const Case& c, Strategy strategy, uint64_t seed) {
+  const std::string complaint = judge.Complaint(c, strategy, seed);
+  if (!complaint.empty()) RC_FAIL(complaint);
+}
+
+TEST(SimPropertyTest, LegalCasesConformUnderAnySchedule) {
+  SimJudge judge;
+  const auto space = Space();
+  PropertyOptions options;
+  options.evaluations = 40;
+  EXPECT_TRUE(CheckProperty(
+      "legal cases conform under any schedule",
+      [&] {
+        const GeneratedCase generated = *GenCase(space);
+        const Strategy strategy = *GenStrategy();
+        AssertConforms(judge, generated.spec, strategy, *rc::gen::inRange<uint64_t>(1, 1000));
+      },
+      options));
+}
+
+// One way each to make a legal instance illegal, where it is not already.
+using Spoil = std::function<void(InstanceSpec&)>;
+
+std::vector<Spoil> Spoils() {
+  return {
+      [](InstanceSpec& s) { s.strategy = "zero9"; },
+      [](InstanceSpec& s) { s.outer_strategy = "full"; },
+      [](InstanceSpec& s) { s.optimizer = "lion"; },
+      [](InstanceSpec& s) { s.param_dtype = "fp8"; },
+      [](InstanceSpec& s) { s.grad_comm_dtype = "fp16"; },
+      [](InstanceSpec& s) { s.main_grads_dtype = "int8"; },
+      [](InstanceSpec& s) { s.microbatches = 0; },
+      [](InstanceSpec& s) { s.bucket_size = -1; },
+      [](InstanceSpec& s) { s.prefetch_limit_bytes = -2; },
+      [](InstanceSpec& s) { s.clip_grad = -1; },
+      [](InstanceSpec& s) { s.average_in_collective = s.per_token_loss = true; },
+      [](InstanceSpec& s) { s.outer = 0; },
+      [](InstanceSpec& s) { s.outer = DpCpSize(s) + 1; },
+      [](InstanceSpec& s) { s.outer_strategy = "optim", s.strategy = "optim_grads"; },
+      [](InstanceSpec& s) {
+        s.outer_strategy = "optim", s.strategy = "optim_grads_params", s.outer = 1;
+      },
+      [](InstanceSpec& s) { s.grid = true, s.order = "tp-tp-cp-ep-dp-pp"; },
+      [](InstanceSpec& s) { s.grid = true, s.order = "tp-cp-ep-dp-pp-xp"; },
+      [](InstanceSpec& s) { s.grid = true, s.pp = s.span + 1; },
+      [](InstanceSpec& s) { s.grid = true, s.etp = 0; },
+      [](InstanceSpec& s) { s.grid = false, s.twin = "permuted"; },
+      [](InstanceSpec& s) { s.grid = false, s.twin = "short"; },
+      [](InstanceSpec& s) { s.grid = false, s.twin = "full_span"; },
+      [](InstanceSpec& s) { s.grid = false, s.twin = "default_order"; },
+  };
+}
+
+TEST(SimPropertyTest, IllegalCombinationsAreRefused) {
+  SimJudge judge;
+  const auto space = Space();
+  const std::vector<Spoil> spoils = Spoils();
+  PropertyOptions options;
+  options.evaluations = 60;
+  EXPECT_TRUE(CheckProperty(
+      "illegal combinations are refused",
+      [&] {
+        const GeneratedCase generated = *GenCase(space);
+        Case c = generated.spec;
+        RC_PRE(c.instances[0].span == c.world);
+        spoils[*rc::gen::inRange<size_t>(0, spoils.size())](c.instances[0]);
+        try {
+          Derive(c);
+        } catch (const std::invalid_argument&) {
+          RC_DISCARD("cannot be asked");
+        }
+        RC_PRE(!c.illegal.empty());
+        const Strategy strategy = *GenStrategy();
+        AssertConforms(judge, c, strategy, *rc::gen::inRange<uint64_t>(1, 1000));
+      },
+      options));
+}
+
+}  // namespace
+}  // namespace shardproof
