@@ -64,8 +64,8 @@ uint64_t PropertySeed(const std::string& name, const PropertyOptions& options) {
   return ParamsFor(name, options).seed;
 }
 
-bool RunProperty(const std::string& name, const rc::detail::Property& property,
-                 const PropertyOptions& options) {
+PropertyResult RunProperty(const std::string& name, const rc::detail::Property& property,
+                           const PropertyOptions& options) {
   const rc::detail::TestParams params = ParamsFor(name, options);
   const std::string text = "RC_PARAMS=\"seed=" + std::to_string(params.seed) +
                            " max_success=" + std::to_string(params.maxSuccess) + "\"";
@@ -79,7 +79,34 @@ bool RunProperty(const std::string& name, const rc::detail::Property& property,
       rc::detail::checkProperty(property, metadata, params, printer, {});
   rc::detail::printResultMessage(result, log);
   log << std::endl;
-  return result.is<rc::detail::SuccessResult>();
+  PropertyResult answer;
+  answer.held = result.is<rc::detail::SuccessResult>();
+  if (result.is<rc::detail::FailureResult>()) {
+    for (const auto& [type, value] : result.get<rc::detail::FailureResult>().counterExample) {
+      answer.counterexample += (answer.counterexample.empty() ? "" : "; ") + value;
+    }
+  }
+  return answer;
+}
+
+bool JudgeWaived(const std::string& name, const PropertyWaiver& waiver,
+                 const PropertyResult& result, std::ostream& log) {
+  if (waiver.reason.empty()) {
+    log << "property '" << name << "' is waived without a reason" << std::endl;
+    return false;
+  }
+  if (result.held) {
+    log << "property '" << name << "' holds: remove its waiver (" << waiver.reason << ")"
+        << std::endl;
+    return false;
+  }
+  if (result.counterexample != waiver.counterexample) {
+    log << "property '" << name << "' is waived at " << waiver.counterexample << ", but fails at "
+        << result.counterexample << std::endl;
+    return false;
+  }
+  log << "property '" << name << "' is waived: " << waiver.reason << std::endl;
+  return true;
 }
 
 }  // namespace shardproof

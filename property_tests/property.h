@@ -25,14 +25,36 @@ struct PropertyOptions {
 // The seed that a run without one of its own starts from: the environment's, or the name's.
 uint64_t PropertySeed(const std::string& name, const PropertyOptions& options);
 
-// True when no counterexample was found.
-bool RunProperty(const std::string& name, const rc::detail::Property& property,
-                 const PropertyOptions& options);
+struct PropertyResult {
+  bool held = false;
+  std::string counterexample;  // the smallest one: its values, joined by "; "
+};
+PropertyResult RunProperty(const std::string& name, const rc::detail::Property& property,
+                           const PropertyOptions& options);
 
+// True when no counterexample was found.
 template <typename Testable>
 bool CheckProperty(const std::string& name, Testable&& testable,
                    const PropertyOptions& options = {}) {
-  return RunProperty(name, rc::detail::toProperty(std::forward<Testable>(testable)), options);
+  return RunProperty(name, rc::detail::toProperty(std::forward<Testable>(testable)), options).held;
+}
+
+// A property that is known not to hold, and why nothing is done about it now.
+struct PropertyWaiver {
+  std::string counterexample;  // as PropertyResult's: any other one is not waived
+  std::string reason;          // not empty
+};
+// Strict both ways. True only when the property fails, and at this counterexample: one that holds
+// by now, or that fails elsewhere, is an error that the log explains.
+bool JudgeWaived(const std::string& name, const PropertyWaiver& waiver,
+                 const PropertyResult& result, std::ostream& log);
+
+template <typename Testable>
+bool CheckWaivedProperty(const std::string& name, const PropertyWaiver& waiver, Testable&& testable,
+                         const PropertyOptions& options = {}) {
+  const PropertyResult result =
+      RunProperty(name, rc::detail::toProperty(std::forward<Testable>(testable)), options);
+  return JudgeWaived(name, waiver, result, *options.log);
 }
 
 }  // namespace shardproof
