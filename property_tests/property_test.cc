@@ -70,21 +70,21 @@ class WaivedPropertyTest : public ::testing::Test {
 };
 
 TEST_F(WaivedPropertyTest, FailsAtItsCounterexample) {
-  EXPECT_TRUE(Check(10, {"10", "numbers of two digits are not supported"}));
+  EXPECT_TRUE(Check(10, {"(10)", "numbers of two digits are not supported"}));
   EXPECT_NE(log_.str().find("is waived: numbers of two digits"), std::string::npos);
 }
 
 TEST_F(WaivedPropertyTest, AnotherCounterexampleIsNotWaived) {
-  EXPECT_FALSE(Check(9, {"10", "numbers of two digits are not supported"}));
-  EXPECT_NE(log_.str().find("is waived at 10, but fails at 9"), std::string::npos);
+  EXPECT_FALSE(Check(9, {"(10)", "numbers of two digits are not supported"}));
+  EXPECT_NE(log_.str().find("is waived at (10), but fails at (9)"), std::string::npos);
 }
 
 TEST_F(WaivedPropertyTest, UnexpectedPassIsAnError) {
-  EXPECT_FALSE(Check(1 << 30, {"10", "numbers of two digits are not supported"}));
+  EXPECT_FALSE(Check(1 << 30, {"(10)", "numbers of two digits are not supported"}));
   EXPECT_NE(log_.str().find("holds: remove its waiver"), std::string::npos);
 }
 
-TEST_F(WaivedPropertyTest, ReasonIsNeeded) { EXPECT_FALSE(Check(10, {"10", ""})); }
+TEST_F(WaivedPropertyTest, ReasonIsNeeded) { EXPECT_FALSE(Check(10, {"(10)", ""})); }
 
 }  // namespace
 }  // namespace shardproof
