@@ -45,9 +45,12 @@ std::string Line(const json& value) {
   return value.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
 }
 
+// For XML. What may not stand there (control characters, bytes that are no UTF-8) becomes a question mark.
 std::string Escaped(const std::string& text) {
+  std::string valid = json(text).dump(-1, ' ', false, json::error_handler_t::replace);
+  valid = json::parse(valid).get<std::string>();
   std::string out;
-  for (const char c : text) {
+  for (const char c : valid) {
     switch (c) {
       case '&': out += "&amp;"; break;
       case '<': out += "&lt;"; break;
@@ -104,6 +107,7 @@ std::string Junit(const RunReport& report, const Sentence& sentence) {
     for (const ReportedFinding& row : c.findings) {
       if (row.waived_because.empty()) body += FindingText(row.finding, c, sentence);
     }
+    if (body.empty()) body = c.reason;
     if (c.status == Status::kFail) {
       text += "<failure message=\"" + Escaped(body.substr(0, body.find('\n'))) + "\">" + Escaped(body) + "</failure>";
     } else if (c.status == Status::kSuiteError) {

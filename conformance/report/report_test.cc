@@ -108,6 +108,28 @@ TEST(Junit, EscapesAndCounts) {
   EXPECT_NE(text.find("tests=\"2\" failures=\"1\" errors=\"0\" skipped=\"0\""), std::string::npos);
   EXPECT_NE(text.find("name=\"b&lt;&amp;&gt;\"><failure"), std::string::npos);
 }
+TEST(Junit, BytesThatXmlForbidsAreReplaced) {
+  RunReport report = Report({Failing("b")});
+  report.cases[0].findings[0].finding.message = "bell \x07 and \xFF";
+  const std::string text = Junit(report, SentenceOf);
+  EXPECT_NE(text.find("bell ? and \xEF\xBF\xBD&#10;"), std::string::npos) << text;
+}
+TEST(Junit, AFailureWithoutFindingsSaysWhy) {
+  RunReport report = Report({Passing("b")});
+  report.cases[0].status = Status::kFail;
+  report.cases[0].reason = "rank 2 died of signal 11";
+  EXPECT_NE(Junit(report, SentenceOf).find("<failure message=\"rank 2 died of signal 11\">"), std::string::npos);
+}
+TEST(Junit, EveryStatusHasItsElement) {
+  std::vector<CaseReport> cases(4, Passing("c"));
+  cases[0].status = Status::kWaived;
+  cases[1].status = Status::kUnsupported;
+  cases[2].status = Status::kNotCheckable;
+  cases[3].status = Status::kSuiteError;
+  const std::string text = Junit(Report(cases), SentenceOf);
+  EXPECT_NE(text.find("failures=\"0\" errors=\"1\" skipped=\"2\""), std::string::npos);
+  EXPECT_NE(text.find("<skipped message=\"not-checkable: \"/>"), std::string::npos);
+}
 TEST(Summary, ListsFailuresAndWhatWasNotCheckable) {
   RunReport report = Report({Failing("b")});
   report.cases[0].not_checkable.push_back({"FS-09", "no marks"});
@@ -157,6 +179,23 @@ TEST(Waivers, OverBroadIsAProblemAndWaivesNothing) {
     EXPECT_EQ(report.cases[0].status, Status::kFail);
     EXPECT_NE(report.problems.at(0).find("over-broad"), std::string::npos);
   }
+}
+TEST(Waivers, HoldsOnItsLastDay) {
+  RunReport report = Report({Failing("w8.zero3")});
+  ApplyWaivers(report, {Known()}, "2027-01-01");
+  EXPECT_EQ(LastLine(report), "conformant: 1 waived");
+}
+TEST(Waivers, AnotherMessageIsNotWaived) {
+  RunReport report = Report({Failing("w8.zero3")});
+  ApplyWaivers(report, {Known("w8.*", "thrice")}, "2026-11-21");
+  EXPECT_EQ(report.cases[0].status, Status::kFail);
+  EXPECT_EQ(report.problems.size(), 1u);
+}
+TEST(Waivers, ASuiteErrorIsNeverWaived) {
+  RunReport report = Report({Failing("w8.zero3")});
+  report.cases[0].status = Status::kSuiteError;
+  ApplyWaivers(report, {Known()}, "2026-11-21");
+  EXPECT_EQ(ExitCode(report), 2);
 }
 TEST(Waivers, FileIsReadAndErrorsNameTheLine) {
   const char* good =
