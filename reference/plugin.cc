@@ -20,7 +20,7 @@ spf_status Explained(spf_host* host, spf_status status, const std::string& why) 
 
 // The boundary: exceptions become statuses, and whoever reads the report learns why.
 template <class F>
-spf_status Entry(spf_host* host, F&& body) noexcept {
+spf_status Entry(spf_host* host, F&& body) {
   try {
     body();
     return SPF_OK;
