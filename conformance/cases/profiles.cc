@@ -64,9 +64,9 @@ std::vector<Case> SimCore(uint64_t seed) {
   list.Add(NamedCases());
   list.Add(SharedWorldCases());
   list.Add(IllegalCases());
-  list.AddArray(space, {2, seed, {}, 30}, seed);
-  list.AddArray(space, {2, seed + 1, {}, 30}, seed);  // the same pairs in other company
-  list.AddArray(space, {3, seed, CollectiveFactors(space), 20}, seed);
+  list.AddArray(space, {2, seed, {}, 12}, seed);
+  list.AddArray(space, {2, seed + 1, {}, 12}, seed);  // the same pairs in other company
+  list.AddArray(space, {3, seed, CollectiveFactors(space), 6}, seed);
   return list.Take();
 }
 
@@ -80,12 +80,12 @@ std::vector<Case> SimFull(uint64_t seed) {
 std::vector<Case> MpiCore(uint64_t seed) {
   CaseList list;
   list.Add(Smoke());
-  list.AddArray(CaseSpace({8}), {2, seed, {}, 30}, seed);
+  list.AddArray(CaseSpace({8}), {2, seed, {}, 12}, seed);
   // Worlds that are no power of two: every pair of the knobs that decide which collectives run.
   const CaseSpace odd({3, 5, 6});
   std::vector<int> factors = CollectiveFactors(odd);
   factors.push_back(odd.FactorIndex("world"));
-  list.AddArray(odd, {2, seed + 1, factors, 30}, seed);
+  list.AddArray(odd, {2, seed + 1, factors, 12}, seed);
   for (const char* id :
        {"w8.strategy=zero9", "w8.zero3.k0", "w8.ddp.avg.pertoken", "w8.zero3.grid.tp3", "w8.ddp.n3",
         "w8.zero3.hfsdp", "w8.zero3.n2.twin=full_span", "w6.zero2.n4"}) {
