@@ -13,6 +13,8 @@
 
 namespace shardproof {
 
+struct Probe;  // conformance/model/probe.h
+
 // Everything that shapes the network and its data. Equal configs give equal models on every rank and machine.
 struct ModelConfig {
   int32_t layers = 2;
@@ -40,12 +42,15 @@ struct NodeArgs {
   int32_t node = 0, phase = 0;
   int64_t step = 0;
   int64_t sample = 0;      // INPUT nodes: sample within the step's global batch
-  double scale = 1;        // of a loss gradient; a power of two
+  // The loss scale of this microbatch, a power of two: in all backward phases, because grids of gradients are relative
+  // to it (a host that sees it at the loss node only passes it on to the nodes before).
+  double scale = 1;
   int32_t grad_dtype = SPF_F32;
   const void* const* param = nullptr;
   void* const* grad = nullptr;
   void* const* act = nullptr;
   void* const* dact = nullptr;
+  Probe* probe = nullptr;  // of a sequential run: counts clamped values, checks that sums are exact
 };
 
 class Model {

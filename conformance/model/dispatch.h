@@ -1,0 +1,41 @@
+// dispatch.h: how does a node reach its kernel? Loads parameters, calls, writes values.
+#pragma once
+#include "conformance/model/network.h"
+#include "conformance/model/numerics.h"
+
+namespace shardproof {
+
+class Dispatch {
+ public:
+  Dispatch(const ModelConfig& config, const Network& network, const NodeArgs& args);
+  void Run();
+
+ private:
+  void Forward();
+  void Dgrad();
+  void Wgrad();
+  void ForwardLinear();
+  void DgradLinear();
+  void WgradLinear();
+
+  std::vector<float> Param(int32_t id) const;  // widened to fp32, on the grid on which nodes use it
+  const float* In(int32_t value) const { return static_cast<const float*>(args_.act[value]); }
+  float* Out(int32_t value) const { return static_cast<float*>(args_.act[value]); }
+  const int32_t* Integers(int32_t value) const { return static_cast<const int32_t*>(args_.act[value]); }
+  float* Grad(int32_t value) const { return static_cast<float*>(args_.dact[value]); }
+  GradTarget Target(int32_t param) const;
+  int64_t Width(int32_t value) const { return network_.tables().values[value].row_elems; }
+  // The gradient of a linear module's output as operand; of the residual stream it is requantised.
+  Grid OutGradGrid() const;
+  std::vector<float> OutGrad() const;
+  Grid InGradGrid() const;
+
+  const ModelConfig& config_;
+  const Network& network_;
+  const NodeArgs& args_;
+  const NodeSpec& spec_;
+  const Dims& d_;
+  Numerics n_;
+};
+
+}  // namespace shardproof

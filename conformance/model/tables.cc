@@ -1,0 +1,128 @@
+// network.h: modules and parameters.
+#include <cmath>
+#include <string_view>
+
+#include "conformance/model/network.h"
+
+namespace shardproof {
+namespace {
+
+int64_t NextPrime(int64_t n) {
+  for (++n;; ++n) {
+    bool prime = n > 6;  // worlds of 2, 3, 5 and their multiples must not divide it
+    for (int64_t d = 2; d * d <= n && prime; ++d) prime = n % d != 0;
+    if (prime) return n;
+  }
+}
+
+std::string LayerName(int64_t layer) { return "layers." + std::to_string(layer); }
+
+bool Under(std::string_view name, std::string_view prefix) {
+  return name.substr(0, prefix.size()) == prefix && (name.size() == prefix.size() || name[prefix.size()] == '.');
+}
+
+}  // namespace
+
+Dims DimsOf(const ModelConfig& config) {
+  Dims dims{config.layers, config.vocab, config.width, config.heads, 0, config.ffn, config.sequence};
+  if (config.odd_sizes) {
+    dims.vocab = NextPrime(dims.vocab);
+    dims.width = NextPrime(dims.width);
+    dims.ffn = NextPrime(dims.ffn);
+    dims.heads = 1;
+  }
+  dims.head_dim = dims.width / dims.heads;
+  return dims;
+}
+
+bool HasExpert(const ModelConfig& config, int64_t layer) {
+  return config.experts && (layer % 2 == 1 || config.layers == 1);
+}
+
+int64_t AbsentLayer(const ModelConfig& config) { return config.frozen == "layer" ? config.layers - 1 : 0; }
+
+class TableBuilder {
+ public:
+  explicit TableBuilder(Network& network) : n_(network), c_(network.config_), d_(network.dims_) {}
+
+  void Build() {
+    Module(-1, "model", "Model");
+    if (c_.root_param) Param(0, "position", {d_.sequence, d_.width}, {0, 0.5f});
+    const int32_t embedding = Module(0, "embedding", "Embedding");
+    Param(embedding, "embedding.weight", {d_.vocab, d_.width}, {0, c_.tied ? 0.5f : 0.99f});
+    for (int64_t layer = 0; layer < d_.layers; ++layer) Layer(layer);
+    Norm(0, "final_norm");
+    if (c_.odd_sizes) {
+      const int32_t gain = Module(0, "gain", "Gain");
+      Param(gain, "gain.weight", {1}, {1, 0, true});
+    }
+    Linear(0, "head", d_.width, d_.vocab, 0, !c_.tied);
+  }
+
+ private:
+  int32_t Module(int32_t parent, const std::string& name, const char* type) {
+    n_.modules_.push_back({parent, n_.Keep(name), type});
+    return static_cast<int32_t>(n_.modules_.size()) - 1;
+  }
+
+  bool Frozen(const std::string& name, bool norm) const {
+    return (c_.frozen == "embedding" && Under(name, "embedding")) || (c_.frozen == "layer" && Under(name, LayerName(0))) ||
+           (c_.frozen == "norms" && norm);
+  }
+
+  void Param(int32_t module, const std::string& name, const std::vector<int64_t>& shape, ParamInfo info,
+             uint32_t flags = 0) {
+    spf_param param{};
+    param.name = n_.Keep(name);
+    param.module = module;
+    const bool norm = std::string_view(n_.modules_[static_cast<size_t>(module)].type) == "RMSNorm";
+    param.flags = flags | (Frozen(name, norm) ? static_cast<uint32_t>(SPF_PARAM_FROZEN) : 0u);
+    param.dtype = c_.bf16_params ? SPF_BF16 : SPF_F32;
+    param.n_dim = static_cast<int32_t>(shape.size());
+    param.numel = 1;
+    for (size_t i = 0; i < shape.size(); ++i) {
+      param.shape[i] = shape[i];
+      param.numel *= shape[i];
+    }
+    param.tp_dim = -1;
+    n_.params_.push_back(param);
+    n_.infos_.push_back(info);
+  }
+
+  void Norm(int32_t parent, const std::string& name) {
+    const int32_t module = Module(parent, name, "RMSNorm");
+    Param(module, name + ".weight", {d_.width}, {1, 0.25f, true});
+  }
+
+  void Linear(int32_t parent, const std::string& name, int64_t in, int64_t out, uint32_t flags = 0,
+              bool weight = true) {
+    const int32_t module = Module(parent, name, "Linear");
+    const float spread = std::sqrt(3.0f / static_cast<float>(in));  // keeps the variance of its input
+    if (weight) Param(module, name + ".weight", {out, in}, {0, spread < 0.99f ? spread : 0.99f}, flags);
+    if (c_.biases) Param(module, name + ".bias", {out}, {0, 0.25f}, flags);
+  }
+
+  void Layer(int64_t layer) {
+    const std::string name = LayerName(layer);
+    const int32_t module = Module(0, name, "TransformerLayer");
+    Norm(module, name + ".attn_norm");
+    const int32_t attention = Module(module, name + ".attention", "Attention");
+    Linear(attention, name + ".attention.qkv", d_.width, 3 * d_.inner());
+    Linear(attention, name + ".attention.proj", d_.inner(), d_.width);
+    Norm(module, name + ".mlp_norm");
+    const bool expert = HasExpert(c_, layer);
+    const std::string mlp = name + (expert ? ".experts." + std::to_string(n_.ep_rank_) : ".mlp");
+    const int32_t mlp_module = Module(module, mlp, expert ? "Expert" : "MLP");
+    const uint32_t flags = expert ? SPF_PARAM_EXPERT : 0;
+    Linear(mlp_module, mlp + ".fc1", d_.width, 2 * d_.ffn, flags);
+    Linear(mlp_module, mlp + ".fc2", d_.ffn, d_.width, flags);
+  }
+
+  Network& n_;
+  const ModelConfig& c_;
+  const Dims& d_;
+};
+
+void BuildTables(Network& network) { TableBuilder(network).Build(); }
+
+}  // namespace shardproof
