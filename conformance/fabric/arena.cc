@@ -66,7 +66,9 @@ Arena::~Arena() {
 
 Block Arena::Alloc(int32_t stream, uint64_t bytes, bool pinned) {
   const uint64_t size = std::max(kAlign, (bytes + kAlign - 1) & ~(kAlign - 1));
-  auto found = Find(stream, size);
+  // Pinned memory is host-ordered: a free that is still enqueued is not ordered before its use, on any stream.
+  constexpr int32_t kNoStream = -2;
+  auto found = Find(pinned ? kNoStream : stream, size);
   if (found == regions_.end()) {
     if (size > bytes_ - top_ || size < bytes) {
       throw std::runtime_error("rank " + std::to_string(rank_) + ": no room for " +

@@ -35,6 +35,15 @@ TEST(Arena, AFreedBlockIsNotReusedOnAnotherStreamBeforeTheFreeHasExecuted) {
   EXPECT_EQ(arena.Alloc(2, 1000, false).host, first.host);
 }
 
+TEST(Arena, PinnedMemoryDoesNotReuseBytesWhoseFreeIsStillEnqueued) {
+  Arena arena(0, kSize);
+  const Block device = arena.Alloc(1, 256, false);
+  arena.Free(1, device);
+  EXPECT_NE(arena.Alloc(1, 256, true).host, device.host) << "the host may use pinned bytes at once";
+  arena.FreeExecuted(device.id);
+  EXPECT_EQ(arena.Alloc(1, 256, true).host, device.host);
+}
+
 TEST(Arena, ALateFreeDoesNotReleaseTheBlockThatReusesItsBytes) {
   Arena arena(0, kSize);
   const Block first = arena.Alloc(1, 1024, false);
