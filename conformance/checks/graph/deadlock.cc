@@ -73,7 +73,7 @@ class Judge {
   void Report(const char* id, const Sorted& sorted, Profile profile, const std::vector<uint32_t>& cycle,
               const std::string& before, const std::string& after) {
     const Entry& entry = EntryToBlame(program_, sorted.graph, cycle);
-    Finding finding = FindingAt(id, program_.trace(entry.rank), entry.event);
+    Finding finding = FindingAt(id, program_, entry.rank, entry.event);
     finding.operation = Describe(program_, entry);
     finding.expected = "an order of starts and completions that all ranks can follow";
     finding.seen = ExplainCycle(program_, sorted.graph, profile, cycle);

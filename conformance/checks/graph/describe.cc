@@ -34,8 +34,8 @@ const char* PurposeWord(int32_t purpose) {
 }
 
 const char* KernelWord(int32_t kernel) {
-  static constexpr const char* kWords[] = {"CUSTOM",          "FILL",       "DISCARD",    "AXPBY", "SUM_SQUARES",
-                                           "COUNT_NONFINITE", "COUNT_ZERO", "NORM_SCALE", "ADAMW", "GEMM"};
+  static constexpr const char* kWords[] = {" CUSTOM",          " FILL",       " DISCARD",    " AXPBY", " SUM_SQUARES",
+                                           " COUNT_NONFINITE", " COUNT_ZERO", " NORM_SCALE", " ADAMW", " GEMM"};
   return kernel >= 0 && kernel < static_cast<int32_t>(std::size(kWords)) ? kWords[kernel] : "";
 }
 
@@ -44,11 +44,21 @@ const char* PhaseWord(uint8_t phase) {
   return phase < std::size(kWords) ? kWords[phase] : "";
 }
 
-std::string Label(const Event& event) {
+std::string Module(const Trace& trace, const Event& event, const Names& names) {
+  const std::string name = names.module ? names.module(trace.rank, event) : std::string();
+  return name.empty() ? "module " + std::to_string(event.module) : name;
+}
+
+std::string Node(const Trace& trace, const Event& event, const Names& names) {
+  const std::string name = names.node ? names.node(trace.rank, event) : std::string();
+  return name.empty() ? "node " + std::to_string(event.id) : name;
+}
+
+std::string Label(const Trace& trace, const Event& event, const Names& names) {
   std::string text;
   const std::string purpose = PurposeWord(event.purpose);
   if (!purpose.empty()) text += " of " + purpose;
-  if (event.module >= 0) text += ", module " + std::to_string(event.module);
+  if (event.module >= 0) text += ", " + Module(trace, event, names);
   if (event.microbatch >= 0) text += ", microbatch " + std::to_string(event.microbatch);
   return text;
 }
@@ -62,23 +72,23 @@ std::string GroupName(const Trace& trace, int32_t group) {
   return trace.groups[static_cast<size_t>(group)].name;
 }
 
-std::string Body(const Trace& trace, const Event& event) {
+std::string Body(const Trace& trace, const Event& event, const Names& names) {
   switch (event.kind) {
     case EventKind::kCollective:
-      return CollectiveWord(event.collective) + Label(event) + " on " + GroupName(trace, event.group);
+      return CollectiveWord(event.collective) + Label(trace, event, names) + " on " + GroupName(trace, event.group);
     case EventKind::kCompute:
-      return "compute node " + std::to_string(event.id) + " " + PhaseWord(event.phase) + ", microbatch " +
+      return "compute " + Node(trace, event, names) + " " + PhaseWord(event.phase) + ", microbatch " +
              std::to_string(event.microbatch);
-    case EventKind::kLaunch: return std::string("kernel ") + KernelWord(event.id) + Label(event);
+    case EventKind::kLaunch: return std::string("kernel") + KernelWord(event.id) + Label(trace, event, names);
     case EventKind::kCopy: return "copy";
     case EventKind::kInit: return "init of parameter " + std::to_string(event.id);
     case EventKind::kPublish: return "publish of result " + std::to_string(event.id);
-    case EventKind::kAlloc: return "allocation of block " + std::to_string(event.alloc) + Label(event);
+    case EventKind::kAlloc: return "allocation of block " + std::to_string(event.alloc) + Label(trace, event, names);
     case EventKind::kFree: return "free of block " + std::to_string(event.alloc);
     case EventKind::kRecord: return "record of event " + std::to_string(event.event);
     case EventKind::kWait: return "wait for event " + std::to_string(event.event);
     case EventKind::kEventSync: return "host sync of event " + std::to_string(event.event);
-    case EventKind::kStreamSync: return "host sync";
+    case EventKind::kStreamSync: return "host sync of its stream";
     case EventKind::kDeviceSync: return "host sync of the device";
     case EventKind::kHostAccess: return "host access";
     case EventKind::kRequestWait: return "host wait for request " + std::to_string(event.id);
@@ -101,14 +111,16 @@ std::string StreamName(const Trace& trace, int32_t stream) {
   return "stream " + std::to_string(stream);
 }
 
-std::string Describe(const Trace& trace, const Event& event) { return Body(trace, event) + OnStream(trace, event); }
+std::string Describe(const Trace& trace, const Event& event, const Names& names) {
+  return Body(trace, event, names) + OnStream(trace, event);
+}
 
 std::string DescribeOperation(const Program& program, uint32_t operation) {
   const Sequence& sequence = program.SequenceOf(operation);
   const uint32_t position = operation - sequence.first_operation;
   const std::vector<uint32_t> parts = program.PartsOf(operation);
   const Part& part = program.parts[parts[0]];
-  std::string text = Body(program.trace(part.rank), program.event(part));
+  std::string text = Body(program.trace(part.rank), program.event(part), program.names);
   if (sequence.kind == Sequence::Kind::kMessages) {
     text = "message of rank " + std::to_string(sequence.ranks[0]) + " to rank " + std::to_string(sequence.ranks[1]) + " on " +
            program.communicators[static_cast<size_t>(sequence.communicator)].name;
@@ -117,7 +129,7 @@ std::string DescribeOperation(const Program& program, uint32_t operation) {
 }
 
 std::string Describe(const Program& program, const Entry& entry) {
-  if (!entry.joint()) return Describe(program.trace(entry.rank), program.event(entry));
+  if (!entry.joint()) return Describe(program.trace(entry.rank), program.event(entry), program.names);
   std::string text = DescribeOperation(program, program.operation(program.parts[entry.parts.begin]));
   if (entry.parts.size() > 1) text += " in a group of " + std::to_string(entry.parts.size());
   if (entry.stream >= 0) text += " (" + StreamName(program.trace(entry.rank), entry.stream) + ")";
@@ -134,13 +146,14 @@ std::string DescribeRanks(const std::vector<int32_t>& ranks) {
   return text;
 }
 
-Finding FindingAt(const char* requirement, const Trace& trace, int64_t index) {
+Finding FindingAt(const char* requirement, const Program& program, int32_t rank, int64_t index) {
+  const Trace& trace = program.trace(rank);
   Finding finding;
   finding.requirement = requirement;
   finding.rank = trace.rank;
   finding.event = index;
   const Event& event = trace.events[static_cast<size_t>(index)];
-  finding.operation = Describe(trace, event);
+  finding.operation = Describe(trace, event, program.names);
   if (event.stream >= 0) finding.stream = StreamName(trace, event.stream);
   for (const Event& other : trace.events) {
     if (other.kind != EventKind::kCallBegin || other.instance != event.instance || other.call != event.call) continue;

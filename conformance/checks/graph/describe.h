@@ -9,7 +9,7 @@
 namespace shardproof::graph {
 
 // "all_gather of full parameters, module 3, on dp_cp (stream ag)"
-std::string Describe(const Trace& trace, const Event& event);
+std::string Describe(const Trace& trace, const Event& event, const Names& names);
 std::string StreamName(const Trace& trace, int32_t stream);
 // An entry, and for kernels their position on the communicator.
 std::string Describe(const Program& program, const Entry& entry);
@@ -19,6 +19,6 @@ std::string DescribeOperation(const Program& program, uint32_t operation);
 std::string DescribeRanks(const std::vector<int32_t>& ranks);
 
 // A finding at an event, with rank, step, stream and operation filled in.
-Finding FindingAt(const char* requirement, const Trace& trace, int64_t event);
+Finding FindingAt(const char* requirement, const Program& program, int32_t rank, int64_t event);
 
 }  // namespace shardproof::graph

@@ -25,7 +25,8 @@ struct Wanted {
 
 class Checker {
  public:
-  Checker(const std::vector<Trace>& traces, Wanted wanted) : traces_(traces), wanted_(wanted) {}
+  Checker(const std::vector<Trace>& traces, const Names& names, Wanted wanted)
+      : traces_(traces), names_(names), wanted_(wanted) {}
 
   CheckResult Run() {
     try {
@@ -66,7 +67,8 @@ class Checker {
       NotCheckable(wanted_.races, kRaceIds, why);
       return;
     }
-    const Program program = Lower(traces_);
+    Program program = Lower(traces_);
+    program.names = names_;
     CheckResult matched;
     const Matching matching = JudgeMatching(program, matched);
     if (wanted_.matching) result_ = std::move(matched);
@@ -126,15 +128,24 @@ class Checker {
   }
 
   const std::vector<Trace>& traces_;
+  const Names& names_;
   Wanted wanted_;
   CheckResult result_;
 };
 
 }  // namespace
 
-CheckResult CheckMatching(const std::vector<Trace>& traces) { return Checker(traces, {true, false, false}).Run(); }
-CheckResult CheckDeadlock(const std::vector<Trace>& traces) { return Checker(traces, {false, true, false}).Run(); }
-CheckResult CheckRaces(const std::vector<Trace>& traces) { return Checker(traces, {false, false, true}).Run(); }
-CheckResult CheckGraph(const std::vector<Trace>& traces) { return Checker(traces, {true, true, true}).Run(); }
+CheckResult CheckMatching(const std::vector<Trace>& traces, const Names& names) {
+  return Checker(traces, names, {true, false, false}).Run();
+}
+CheckResult CheckDeadlock(const std::vector<Trace>& traces, const Names& names) {
+  return Checker(traces, names, {false, true, false}).Run();
+}
+CheckResult CheckRaces(const std::vector<Trace>& traces, const Names& names) {
+  return Checker(traces, names, {false, false, true}).Run();
+}
+CheckResult CheckGraph(const std::vector<Trace>& traces, const Names& names) {
+  return Checker(traces, names, {true, true, true}).Run();
+}
 
 }  // namespace shardproof

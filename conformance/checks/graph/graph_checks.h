@@ -6,13 +6,14 @@
 #include <vector>
 
 #include "conformance/checks/check.h"
+#include "conformance/checks/graph/program.h"
 #include "conformance/trace/event.h"
 
 namespace shardproof {
 
-CheckResult CheckMatching(const std::vector<Trace>& traces);  // GE-01, GE-02, GE-08, GE-09
-CheckResult CheckDeadlock(const std::vector<Trace>& traces);  // GE-03, GE-04, GE-10
-CheckResult CheckRaces(const std::vector<Trace>& traces);     // GE-05, GE-06, GE-07, GE-11
-CheckResult CheckGraph(const std::vector<Trace>& traces);     // all of them
+CheckResult CheckMatching(const std::vector<Trace>& traces, const graph::Names& names = {});  // GE-01, GE-02, GE-08, GE-09
+CheckResult CheckDeadlock(const std::vector<Trace>& traces, const graph::Names& names = {});  // GE-03, GE-04, GE-10
+CheckResult CheckRaces(const std::vector<Trace>& traces, const graph::Names& names = {});  // GE-05, GE-06, GE-07, GE-11
+CheckResult CheckGraph(const std::vector<Trace>& traces, const graph::Names& names = {});  // all of them
 
 }  // namespace shardproof

@@ -55,7 +55,7 @@ const char* Dtype(uint8_t dtype) {
 std::string Full(const Program& program, const Part& part) {
   const Event& event = program.event(part);
   const Trace& trace = program.trace(part.rank);
-  std::string text = Describe(trace, event) + ", " + Dtype(event.dtype) + " x ";
+  std::string text = Describe(trace, event, program.names) + ", " + Dtype(event.dtype) + " x ";
   if (event.collective == SPF_ALL_GATHER_V || event.collective == SPF_ALL_TO_ALL_V) {
     text += "[";
     for (uint32_t i = event.recv_counts.begin; i < event.recv_counts.end; ++i) {
@@ -195,7 +195,7 @@ void Judge::Differ(const Sequence& sequence, size_t position, bool labels) {
   const Part& seen = At(sequence, odd, position);
   const bool counts = kinds[0].first.shape == kinds[1].first.shape;
   const bool v = program_.event(seen).collective == SPF_ALL_GATHER_V;
-  Finding finding = FindingAt(counts && v ? kCountsAgree : kSameSequence, program_.trace(seen.rank), seen.event);
+  Finding finding = FindingAt(counts && v ? kCountsAgree : kSameSequence, program_, seen.rank, seen.event);
   if (counts && v) result_.judged.insert(kCountsAgree);
   std::vector<int32_t> ranks;
   for (const size_t member : kinds[0].second) ranks.push_back(sequence.ranks[member]);
@@ -242,7 +242,7 @@ void Judge::VisitExchanges(const Sequence& sequence) {
         const int64_t sent = program_.trace(sender.rank).numbers[send.send_counts.begin + to];
         const int64_t expected = program_.trace(receiver.rank).numbers[receive.recv_counts.begin + from];
         if (sent == expected) continue;
-        Finding finding = FindingAt(kCountsAgree, program_.trace(receiver.rank), receiver.event);
+        Finding finding = FindingAt(kCountsAgree, program_, receiver.rank, receiver.event);
         finding.expected = std::to_string(sent) + " elements from rank " + std::to_string(sender.rank);
         finding.seen = std::to_string(expected) + " elements from rank " + std::to_string(sender.rank);
         finding.message = Where(sequence, i) + ": rank " + std::to_string(sender.rank) + " sends " + std::to_string(sent) +
@@ -263,7 +263,7 @@ void Judge::VisitMessages(const Sequence& sequence) {
     const Event& send = program_.event(sender);
     const Event& receive = program_.event(receiver);
     if (send.count == receive.count && send.dtype == receive.dtype) continue;
-    Finding finding = FindingAt(kMessagesPair, program_.trace(receiver.rank), receiver.event);
+    Finding finding = FindingAt(kMessagesPair, program_, receiver.rank, receiver.event);
     finding.expected = Full(program_, sender);
     finding.seen = Full(program_, receiver);
     finding.message = "message " + Where(sequence, i) + " from rank " + std::to_string(sender.rank) + " to rank " +
@@ -290,7 +290,7 @@ void Judge::VisitCreates(const Sequence& sequence) {
       for (const int64_t other : mine) {
         if (other >= 0 && static_cast<size_t>(other) < sequence.parts.size() && list(static_cast<size_t>(other)) == mine) continue;
         const Part& part = At(sequence, member, i);
-        Finding finding = FindingAt(kGroupsCreatedAlike, program_.trace(part.rank), part.event);
+        Finding finding = FindingAt(kGroupsCreatedAlike, program_, part.rank, part.event);
         finding.message = "creation #" + std::to_string(i) + " under " +
                           program_.communicators[static_cast<size_t>(sequence.communicator)].name + ": rank " +
                           std::to_string(part.rank) + " names member " + std::to_string(other) +
@@ -328,7 +328,7 @@ void Judge::VisitLengths(const Sequence& sequence, const char* requirement) {
     return;
   }
   const Part& part = At(sequence, holder, shortest);
-  Finding finding = FindingAt(requirement, program_.trace(part.rank), part.event);
+  Finding finding = FindingAt(requirement, program_, part.rank, part.event);
   finding.expected = finding.operation + " on " + DescribeRanks(without);
   finding.seen = std::to_string(shortest) + " operations";
   finding.message = Where(sequence, shortest) + " is missing: " + DescribeRanks(with) +
@@ -349,7 +349,7 @@ void ReportMissing(const Program& program, uint32_t operation, CheckResult& resu
   const char* requirement = sequence.kind == Sequence::Kind::kCollectives ? kSameSequence
                             : sequence.kind == Sequence::Kind::kMessages  ? kMessagesPair
                                                                           : kGroupsCreatedAlike;
-  Finding finding = FindingAt(requirement, program.trace(waiting.rank), waiting.event);
+  Finding finding = FindingAt(requirement, program, waiting.rank, waiting.event);
   std::vector<int32_t> missing;
   for (size_t member = 0; member < sequence.parts.size(); ++member) {
     if (position >= sequence.parts[member].size()) missing.push_back(sequence.ranks[member]);

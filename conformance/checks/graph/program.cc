@@ -433,6 +433,18 @@ const Sequence& Program::SequenceOf(uint32_t operation) const {
   return *at;
 }
 
+namespace {
+
+// A call that blocks the host inside an open group is lowered before the group's kernels; its place is by call.
+void PlaceInCallOrder(Program& program, std::vector<uint32_t>& list) {
+  const auto by_event = [&](uint32_t a, uint32_t b) { return program.parts[a].event < program.parts[b].event; };
+  if (std::is_sorted(list.begin(), list.end(), by_event)) return;
+  std::stable_sort(list.begin(), list.end(), by_event);
+  for (size_t i = 0; i < list.size(); ++i) program.parts[list[i]].position = static_cast<uint32_t>(i);
+}
+
+}  // namespace
+
 Program Lower(const std::vector<Trace>& traces, const LowerOptions& options) {
   Program program;
   program.traces = &traces;
@@ -452,7 +464,8 @@ Program Lower(const std::vector<Trace>& traces, const LowerOptions& options) {
   }
   program.first_entry.push_back(static_cast<uint32_t>(program.entries.size()));
   for (Sequence& sequence : program.sequences) {
-    for (const auto& list : sequence.parts) {
+    for (auto& list : sequence.parts) {
+      PlaceInCallOrder(program, list);
       sequence.length = std::max(sequence.length, static_cast<uint32_t>(list.size()));
     }
     sequence.first_operation = program.operations;

@@ -5,6 +5,7 @@
 // in common, paired by position. Group calls become kernels here: one per communicator, issued at the outermost end.
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -81,8 +82,15 @@ struct Communicator {
   std::vector<int32_t> ranks;
 };
 
+// How to call what a trace only numbers; an empty function or answer: by its number.
+struct Names {
+  std::function<std::string(int32_t rank, const Event& event)> node;    // kCompute
+  std::function<std::string(int32_t rank, const Event& event)> module;  // of the label
+};
+
 struct Program {
   const std::vector<Trace>* traces = nullptr;
+  Names names;
   std::vector<Entry> entries;  // rank by rank, in issue order: prerequisites precede
   std::vector<uint32_t> first_entry;  // by rank, and one more
   std::vector<Prerequisite> prerequisites;

@@ -39,13 +39,13 @@ std::string Verb(const Program& program, uint32_t e, const Race& race) {
 }
 
 // "bytes [0, 4096) of block 12 (full parameters, module 3)"
-std::string Bytes(const Trace& trace, const Race& race) {
+std::string Bytes(const Program& program, const Trace& trace, const Race& race) {
   std::string text = "block " + std::to_string(race.alloc);
   int64_t bytes = 0;
   for (const Event& event : trace.events) {
     if (event.kind != EventKind::kAlloc || event.alloc != race.alloc) continue;
     bytes = event.count;
-    const std::string what = Describe(trace, event);
+    const std::string what = Describe(trace, event, program.names);
     const size_t of = what.find(" of block " + std::to_string(race.alloc) + " of ");
     const size_t stream = what.rfind(" (");
     if (of != std::string::npos) {
@@ -72,13 +72,13 @@ void Report(const Program& program, const Race& race, int64_t similar, CheckResu
   const Entry& first = program.entries[race.first];
   const Entry& second = program.entries[race.second];
   const Trace& trace = program.trace(second.rank);
-  Finding finding = FindingAt(Requirement(program, race), trace, second.event);
+  Finding finding = FindingAt(Requirement(program, race), program, second.rank, second.event);
   finding.operation = Describe(program, second);
   finding.expected = "ordered after " + Describe(program, first) + " (event " + std::to_string(first.event) + ")";
   finding.seen = "no order";
   finding.message = "rank " + std::to_string(second.rank) + ": " + Describe(program, first) + " " +
                     Verb(program, race.first, race) + ", " + Describe(program, second) + " " +
-                    Verb(program, race.second, race) + ", and nothing orders them: " + Bytes(trace, race) + ". " +
+                    Verb(program, race.second, race) + ", and nothing orders them: " + Bytes(program, trace, race) + ". " +
                     Advice(program, race);
   if (similar > 1) finding.message += " (and " + std::to_string(similar - 1) + " more such pairs)";
   result.findings.push_back(std::move(finding));
@@ -108,7 +108,7 @@ void JudgeWaits(const Program& program, CheckResult& result) {
       recorded = recorded || program.prerequisites[i].edge() == needed;
     }
     if (recorded || !reported.try_emplace(entry.rank, true).second) continue;
-    Finding finding = FindingAt(kWaitAfterRecord, program.trace(entry.rank), entry.event);
+    Finding finding = FindingAt(kWaitAfterRecord, program, entry.rank, entry.event);
     finding.expected = "a record of event " + std::to_string(event.event) + " before the wait is issued";
     finding.seen = "none";
     finding.message = "rank " + std::to_string(entry.rank) + ": " + finding.operation + " before any record of it was issued orders nothing. Record the event first, or leave the wait out";

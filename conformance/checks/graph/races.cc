@@ -16,7 +16,7 @@ void MustOrder::Build() {
   if (reachability_ != nullptr) return;
   GraphOptions options;
   options.profile = Profile::kEager;
-  options.communicator_order = false;
+  options.communicator_order = communicator_order_;
   graph_ = BuildGraph(program_, options);
   order_ = Sort(graph_.graph, graph_.never);
   reachability_ = std::make_unique<Reachability>(graph_.graph, order_);
@@ -77,7 +77,10 @@ class RankRaces {
     for (uint32_t e = first_; e < last_; ++e) {
       const Entry& entry = program_.entries[e];
       uint32_t* clock = ClockOf(e);
-      for (uint32_t i = entry.prerequisites.begin; i < entry.prerequisites.end; ++i) Join(clock, program_.prerequisites[i].entry());
+      for (uint32_t i = entry.prerequisites.begin; i < entry.prerequisites.end; ++i) {
+        const Prerequisite& needed = program_.prerequisites[i];
+        if (needed.edge() != EdgeKind::kCommunicator || order_.communicator_order()) Join(clock, needed.entry());
+      }
       if (skip_.empty() || !skip_[e]) VisitAccesses(e, entry, clock);
       // From here on the row is the clock at completion.
       if (entry.kind != EntryKind::kHostRequest) clock[Component(entry)] = Time(e, entry);

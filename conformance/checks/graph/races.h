@@ -17,7 +17,11 @@ namespace shardproof::graph {
 // What must precede what, over all ranks; built when first asked.
 class MustOrder {
  public:
-  explicit MustOrder(const Program& program) : program_(program) {}
+  // communicator_order: count on kernels of one communicator to run one after the other, whatever their streams. An
+  // implementation may do so; an engine should not rely on it.
+  explicit MustOrder(const Program& program, bool communicator_order = false)
+      : program_(program), communicator_order_(communicator_order) {}
+  bool communicator_order() const { return communicator_order_; }
   // Must a be over before b starts? Entries of any ranks.
   bool Precedes(uint32_t a, uint32_t b);
   // The path that shows it; empty: none.
@@ -27,6 +31,7 @@ class MustOrder {
  private:
   void Build();
   const Program& program_;
+  bool communicator_order_;
   WaitGraph graph_;
   TopologicalOrder order_;
   std::unique_ptr<Reachability> reachability_;

@@ -1,0 +1,143 @@
+#include "conformance/checks/graph/deadlock.h"
+
+#include <gtest/gtest.h>
+
+#include "conformance/checks/graph/graph_checks.h"
+#include "conformance/trace/trace_builder.h"
+
+namespace shardproof {
+namespace {
+
+// Two ranks with a communicator and its twin on streams of their own.
+struct Rank {
+  explicit Rank(int rank) : trace(rank, 2) {
+    dp = trace.Group("dp_cp", {0, 1});
+    twin = trace.Group("dp_cp_ag", {0, 1});
+    gather = trace.Stream("gather");
+    reduce = trace.Stream("reduce");
+  }
+  void AllGather() { trace.Collective(SPF_ALL_GATHER, twin, gather, 8); }
+  void ReduceScatter() { trace.Collective(SPF_REDUCE_SCATTER, dp, reduce, 8); }
+  TraceBuilder trace;
+  int dp = 0, twin = 0, gather = 0, reduce = 0;
+};
+
+CheckResult Check(Rank& a, Rank& b) {
+  return CheckDeadlock({a.trace.Done(), b.trace.Done()});
+}
+
+TEST(Deadlock, TheSameOrderOnAllRanksIsSafe) {
+  Rank a(0), b(1);
+  for (Rank* rank : {&a, &b}) rank->AllGather(), rank->ReduceScatter(), rank->AllGather();
+  const CheckResult result = Check(a, b);
+  EXPECT_TRUE(result.findings.empty());
+  EXPECT_TRUE(result.judged.contains("GE-03"));
+  EXPECT_TRUE(result.judged.contains("GE-04"));
+  ASSERT_EQ(result.notes.size(), 1u);
+  EXPECT_NE(result.notes[0].find("k* 2"), std::string::npos) << result.notes[0];
+}
+
+TEST(Deadlock, OppositeOrdersNeedTwoSlots) {
+  Rank a(0), b(1);
+  a.AllGather(), a.ReduceScatter();
+  b.ReduceScatter(), b.AllGather();
+  const CheckResult result = Check(a, b);
+  ASSERT_EQ(result.findings.size(), 1u);
+  EXPECT_EQ(result.findings[0].requirement, "GE-04");
+  EXPECT_NE(result.findings[0].message.find("dp_cp_ag"), std::string::npos);
+}
+
+TEST(Deadlock, HostSyncsThatWaitForEachOtherAreACycle) {
+  Rank a(0), b(1);
+  a.AllGather(), a.trace.StreamSync(a.gather), a.ReduceScatter();
+  b.ReduceScatter(), b.trace.StreamSync(b.reduce), b.AllGather();
+  const CheckResult result = Check(a, b);
+  ASSERT_EQ(result.findings.size(), 1u);
+  EXPECT_EQ(result.findings[0].requirement, "GE-03");
+  EXPECT_NE(result.findings[0].message.find("which the host issues only after rank 1's host sync"), std::string::npos)
+      << result.findings[0].message;
+  EXPECT_NE(result.findings[0].message.find("every implementation"), std::string::npos);
+}
+
+TEST(Deadlock, ARunThatHungIsExplainedThoughItsTracesEndEarly) {
+  Rank a(0), b(1);
+  a.AllGather(), a.trace.StreamSync(a.gather);  // would issue the reduce-scatter next
+  b.ReduceScatter(), b.trace.StreamSync(b.reduce);
+  const std::vector<Trace> traces = {a.trace.Done(TraceEnd::kAborted), b.trace.Done(TraceEnd::kAborted)};
+  const CheckResult result = CheckDeadlock(traces);
+  ASSERT_EQ(result.findings.size(), 1u);
+  EXPECT_EQ(result.findings[0].requirement, "GE-03");
+  EXPECT_NE(result.findings[0].message.find("never issued"), std::string::npos) << result.findings[0].message;
+  EXPECT_TRUE(CheckMatching(traces).findings.empty()) << "the cycle explains what is missing";
+}
+
+TEST(Deadlock, AnEventThatOrdersBothKeepsKStarAtOne) {
+  Rank a(0), b(1);
+  for (Rank* rank : {&a, &b}) {
+    rank->AllGather();
+    const int done = rank->trace.EventCreate();
+    rank->trace.Record(done, rank->gather);
+    rank->trace.Wait(done, rank->reduce);
+    rank->ReduceScatter();
+  }
+  const CheckResult result = Check(a, b);
+  ASSERT_EQ(result.notes.size(), 1u);
+  EXPECT_NE(result.notes[0].find("k* 1"), std::string::npos) << result.notes[0];
+  EXPECT_NE(result.notes[0].find("E3: safe"), std::string::npos);
+}
+
+TEST(Deadlock, ThreadsThatShareAStreamUnorderedAreNotCheckable) {
+  Rank a(0), b(1);
+  for (Rank* rank : {&a, &b}) rank->AllGather();
+  a.trace.Thread(1);
+  for (Rank* rank : {&a, &b}) rank->AllGather();
+  const CheckResult result = Check(a, b);
+  EXPECT_TRUE(result.findings.empty());
+  EXPECT_TRUE(result.judged.empty());
+  ASSERT_EQ(result.not_checkable.size(), 2u);
+  EXPECT_NE(result.not_checkable[0].why.find("two host threads"), std::string::npos);
+}
+
+TEST(Deadlock, ThreadsThatHandOverAreCheckable) {
+  Rank a(0), b(1);
+  for (Rank* rank : {&a, &b}) {
+    rank->AllGather();
+    rank->trace.ThreadPost(0);
+    rank->trace.Thread(1);
+    rank->trace.ThreadAwait(0);
+    rank->AllGather();
+  }
+  const CheckResult result = Check(a, b);
+  EXPECT_TRUE(result.findings.empty());
+  EXPECT_TRUE(result.not_checkable.empty());
+}
+
+TEST(Deadlock, DestroyingAGroupWaitsForItsWorkOnAllRanks) {
+  Rank a(0), b(1);
+  a.AllGather(), a.trace.GroupDestroy(a.twin), a.ReduceScatter();
+  b.ReduceScatter(), b.trace.StreamSync(b.reduce), b.AllGather(), b.trace.GroupDestroy(b.twin);
+  const CheckResult result = Check(a, b);
+  ASSERT_EQ(result.findings.size(), 1u);
+  EXPECT_EQ(result.findings[0].requirement, "GE-03");
+}
+
+TEST(Deadlock, GroupsCreatedInOppositeOrderUnderTwoParentsHang) {
+  Rank a(0), b(1);
+  a.trace.GroupCreate(a.dp, "x", {0, 1}), a.trace.GroupCreate(a.twin, "y", {0, 1});
+  b.trace.GroupCreate(b.twin, "y", {0, 1}), b.trace.GroupCreate(b.dp, "x", {0, 1});
+  const CheckResult result = Check(a, b);
+  ASSERT_EQ(result.findings.size(), 1u);
+  EXPECT_EQ(result.findings[0].requirement, "GE-03");
+}
+
+TEST(Deadlock, MalformedRowsAreNotCheckable) {
+  Rank a(0), b(1);
+  a.AllGather(), b.AllGather();
+  a.trace.Last().group = 7;
+  const CheckResult result = Check(a, b);
+  ASSERT_FALSE(result.not_checkable.empty());
+  EXPECT_NE(result.not_checkable[0].why.find("rank 0, event"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace shardproof
