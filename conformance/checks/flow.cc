@@ -149,13 +149,14 @@ class Flow::Visitor : public ReplayVisitor {
   }
 
   void DoInit(int32_t rank, const Event& event, EventFlow& flow) const {
+    const Range& range = run_.traces[size_t(rank)].ranges[event.ranges.begin];
     Content content = Plain(Kind::kParam);
-    content.width = static_cast<uint8_t>(WidthOf(event.dtype));
+    content.width = static_cast<uint8_t>(std::max<int64_t>(1, range.length / std::max<int64_t>(1, event.count)));
     content.instance = static_cast<int16_t>(event.instance);
     content.param = instances_[event.instance]->Param(rank, event.id).key;
     content.tag = event.call;
     content.element = event.offset;
-    flow.after[0] = {{0, event.count * content.width, content}};
+    flow.after[0] = {{0, range.length, content}};
   }
 
   // A published parameter is authoritative: bytes that came from elsewhere (a file) count as it from here on.

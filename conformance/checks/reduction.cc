@@ -23,18 +23,16 @@ class Ops {
   void JudgeRank(int32_t rank) {
     firsts_.clear();
     outers_.clear();
-    for (const Carried& carried : CarriedBy(a_, rank)) {
+    const std::vector<Carried> all = CarriedBy(a_, rank);
+    for (const Carried& carried : all) {
       if (carried.reduction) JudgeOne(rank, carried);
     }
+    JudgeLateAdds(rank);
     JudgeCounts(rank);
     JudgeAccumulation(rank);
   }
 
  private:
-  struct Elements {
-    int64_t count = 0;   // how many elements, summed over reductions
-    int64_t event = -1;  // the last reduction
-  };
   using Place = std::tuple<int, int32_t, int32_t>;  // instance, call, key
 
   const Event& EventAt(int32_t rank, int64_t index) const { return a_.traces()[size_t(rank)].events[size_t(index)]; }
@@ -67,9 +65,7 @@ class Ops {
     const int64_t elements = chunk.length / std::max<int64_t>(1, chunk.content.width);
     const Place place{event.instance, event.call, param.key};
     if (is_outer) {
-      Elements& sum = outers_[place];
-      sum.count += elements;
-      sum.event = carried.event;
+      NoteOuter(rank, carried.event, place, param, chunk.content.element, chunk.content.element + elements);
       JudgeOuterInput(rank, carried, event, facts, param, set);
     }
     if (!own) return;
@@ -130,17 +126,48 @@ class Ops {
           param.name + " is reduced " + (each ? "other than once per microbatch, as sharded gradients need"
                                               : "other than once per step"));
     }
-    for (const auto& [place, sum] : outers_) {
-      const auto& [instance, call, key] = place;
-      const ParamFacts& param = a_.Facts(size_t(instance)).ByKey(key);
-      const bool sharded = a_.Facts(size_t(instance)).spec().strategy.starts_with("optim");
-      Judge(result_, {"FS-19"});
-      const std::vector<int32_t>* inner = a_.Facts(size_t(instance)).InnerList(param.expert, rank);
-      const bool all = !sharded || inner == nullptr || inner->size() < 2;
-      if (sum.count <= param.numel && (all || sum.count <= param.numel)) continue;
-      Add("FS-19", rank, sum.event, "each element once", std::to_string(sum.count) + " elements of " +
-                                                             std::to_string(param.numel),
+  }
+
+  // An element that is reduced over the outer group is not reduced over it again in the step.
+  void NoteOuter(int32_t rank, int64_t event, const Place& place, const ParamFacts& param, int64_t begin, int64_t end) {
+    Judge(result_, {"FS-19"});
+    for (const auto& [from, to] : outers_[place]) {
+      if (to <= begin || end <= from) continue;
+      Add("FS-19", rank, event, "each element once", param.name + "[" + std::to_string(std::max(begin, from)) + "] again",
           param.name + " is reduced over the outer group more than once in a step");
+      return;
+    }
+    outers_[place].emplace_back(begin, end);
+  }
+
+  // Nothing adds to a gradient between its reduction and the write that clears it.
+  void JudgeLateAdds(int32_t rank) {
+    std::map<int32_t, std::vector<std::pair<int64_t, int64_t>>> sent;  // by alloc: ranges
+    const Trace& trace = a_.traces()[size_t(rank)];
+    for (size_t i = 0; i < trace.events.size(); ++i) {
+      const Event& event = trace.events[i];
+      const auto index = static_cast<int64_t>(i);
+      if (event.kind == EventKind::kFree) sent.erase(event.alloc);
+      if (event.kind == EventKind::kCollective && IsReduction(event.collective)) {
+        if (const Range* range = SendRange(trace, event)) {
+          sent[range->alloc].emplace_back(range->offset, range->offset + range->length);
+        }
+        continue;
+      }
+      for (uint32_t k = event.ranges.begin; k < event.ranges.end; ++k) {
+        const Range& range = trace.ranges[k];
+        if ((range.access & kWrite) == 0 || !sent.contains(range.alloc)) continue;
+        const auto overlaps = [&](const std::pair<int64_t, int64_t>& one) {
+          return one.first < range.offset + range.length && range.offset < one.second;
+        };
+        auto& ranges = sent[range.alloc];
+        const bool adds = event.kind == EventKind::kCompute && (range.access & kRead) != 0;
+        if (adds && std::any_of(ranges.begin(), ranges.end(), overlaps)) {
+          Add("FS-36", rank, index, "no addition after the gradient was handed to its reduction", "another addition",
+              "a gradient is added to after its reduction was issued");
+        }
+        if (!adds) std::erase_if(ranges, overlaps);
+      }
     }
   }
 
@@ -199,7 +226,7 @@ class Ops {
   FindingSink sink_;
   std::vector<ExpectedGrads> expected_;
   std::map<Place, std::vector<std::tuple<int64_t, int64_t, size_t>>> firsts_;  // event, elements, microbatches
-  std::map<Place, Elements> outers_;
+  std::map<Place, std::vector<std::pair<int64_t, int64_t>>> outers_;  // elements reduced so far
 };
 
 }  // namespace

@@ -17,7 +17,7 @@ struct Entry {
   std::vector<int64_t> ops;      // event indices
   std::vector<int64_t> places;   // of each op: its place on the communicator, by issue order
   std::vector<int32_t> streams;  // which it occupies
-  int64_t waits_for = -1;        // entry of this rank (a record), or -1
+  std::vector<int64_t> waits_for;  // entries of this rank: a record, earlier kernels of the communicator
   size_t left = 0;               // collectives not matched yet
   bool arrived = false, done = false;
 };
@@ -57,7 +57,7 @@ class Machine {
     std::deque<Entry> entries;
     std::map<int32_t, std::deque<int64_t>> streams;    // heads are the oldest unfinished entries
     std::unordered_map<int32_t, int64_t> last_record;  // by event
-    std::unordered_map<int32_t, int64_t> requests;
+    std::unordered_map<int32_t, int64_t> requests, last_kernel;  // by request; by group
     std::map<std::tuple<int32_t, int32_t, int32_t>, int64_t> positions;  // (group, sender, receiver)
   };
 
@@ -113,7 +113,8 @@ class Machine {
       case EventKind::kWait: {
         const auto record = rank.last_record.find(event.event);
         const int64_t captured = record == rank.last_record.end() ? -1 : record->second;
-        rank.entries[size_t(Enqueue(r, {index}))].waits_for = captured;
+        const int64_t entry = Enqueue(r, {index});
+        if (captured >= 0) rank.entries[size_t(entry)].waits_for.push_back(captured);
         break;
       }
       default:
@@ -149,6 +150,10 @@ class Machine {
       if (event.kind == EventKind::kCollective) {
         ++entry.left;
         const Pair pair = PairOf(r, event);
+        // Kernels of one communicator run in issue order, whatever their streams.
+        const auto [last, first] = rank.last_kernel.try_emplace(event.group, id);
+        if (!first && last->second != id && event.request < 0) entry.waits_for.push_back(last->second);
+        last->second = id;
         entry.places.push_back(rank.positions[{event.group, pair.sender, pair.receiver}]++);
       }
       int32_t stream = event.stream;
@@ -182,7 +187,9 @@ class Machine {
     for (const int32_t stream : entry.streams) {
       if (rank.streams[stream].front() != id) return false;
     }
-    if (entry.waits_for >= 0 && !rank.entries[size_t(entry.waits_for)].done) return false;
+    for (const int64_t earlier : entry.waits_for) {
+      if (!rank.entries[size_t(earlier)].done) return false;
+    }
     if (entry.left == 0) {
       for (const int64_t op : entry.ops) visitor_.OnLocal(r, op);
       Finish(r, id);

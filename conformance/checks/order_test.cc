@@ -1,0 +1,116 @@
+#include "conformance/checks/order.h"
+
+#include <gtest/gtest.h>
+
+#include "conformance/checks/analysis.h"
+#include "conformance/checks/mini_engine.h"
+
+namespace shardproof {
+namespace {
+
+std::string Found(const MiniFaults& faults, const std::function<void(InstanceSpec&)>& edit = {}) {
+  return FoundIn(CheckOrder(RunMini(MiniCase(2, edit), faults).run));
+}
+void TwoMicrobatches(InstanceSpec& spec) { spec.microbatches = 2; }
+
+// Exchanges the places of the first two marks of these hooks on rank 0.
+void SwapMarks(Run& run, int first, int second) {
+  Event* found[2] = {nullptr, nullptr};
+  for (Event& event : run.traces[0].events) {
+    if (event.kind != EventKind::kMark) continue;
+    if (event.id == first && found[0] == nullptr) found[0] = &event;
+    if (event.id == second && found[1] == nullptr && found[0] != nullptr) found[1] = &event;
+  }
+  std::swap(*found[0], *found[1]);
+}
+
+TEST(Order, AGoodRunHasNoFinding) {
+  const CheckResult result = CheckOrder(RunMini(MiniCase(4, TwoMicrobatches)).run);
+  EXPECT_EQ(FoundIn(result), "") << (result.findings.empty() ? "" : result.findings[0].message);
+  for (const char* id : {"FS-04", "FS-06", "FS-08", "FS-35", "FS-38", "FS-39"}) EXPECT_TRUE(result.judged.contains(id)) << id;
+}
+
+TEST(Order, WithoutMarksOnlyEffectsAreJudged) {
+  MiniFaults faults;
+  faults.marks = false;
+  const CheckResult result = CheckOrder(RunMini(MiniCase(2), faults).run);
+  EXPECT_EQ(FoundIn(result), "");
+  EXPECT_FALSE(result.judged.contains("FS-04"));
+  EXPECT_TRUE(result.judged.contains("FS-08"));
+  ASSERT_FALSE(result.not_checkable.empty());
+  EXPECT_EQ(result.not_checkable[0].why, "the engine announces no hooks: call mark() to have their order judged");
+}
+
+TEST(Order, RootPreBackwardTwice) {
+  MiniFaults faults;
+  faults.root_pre_backward_twice = true;
+  EXPECT_EQ(Found(faults), "FS-04");
+}
+
+TEST(Order, OptimizerBeforeGradientsAreFinished) {
+  MiniRun mini = RunMini(MiniCase(2));
+  SwapMarks(mini.run, SPF_HOOK_FINISH_GRAD_SYNC, SPF_HOOK_OPTIMIZER_STEP);
+  EXPECT_EQ(FoundIn(CheckOrder(mini.run)), "FS-38");
+}
+
+TEST(Order, InstallBeforeTheOptimizer) {
+  MiniRun mini = RunMini(MiniCase(2));
+  SwapMarks(mini.run, SPF_HOOK_OPTIMIZER_STEP, SPF_HOOK_INSTALL_WEIGHTS);
+  EXPECT_EQ(FoundIn(CheckOrder(mini.run)), "FS-38");
+}
+
+TEST(Order, BackwardOfAUnitThatIsInForward) {
+  MiniRun mini = RunMini(MiniCase(2));
+  for (Event& event : mini.run.traces[0].events) {
+    if (event.kind == EventKind::kMark && event.id == SPF_HOOK_POST_FORWARD) {
+      event.id = SPF_HOOK_REGISTER_BACKWARD;
+      break;
+    }
+  }
+  EXPECT_EQ(FoundIn(CheckOrder(mini.run)), "FS-06");
+}
+
+TEST(Order, AHookWithoutItsEffect) {
+  MiniFaults faults;
+  faults.no_release_forward = true;
+  const std::string found = Found(faults);
+  EXPECT_NE(found.find("FS-39"), std::string::npos) << found;
+}
+
+TEST(Order, UnitsGatheredInTheWrongDirection) {
+  MiniFaults faults;
+  faults.gather_reversed = true;
+  EXPECT_EQ(Found(faults), "FS-08");
+}
+
+TEST(Order, RecomputeThatPrefetchesForwardUnits) {
+  MiniFaults faults;
+  faults.recompute_prefetch = true;
+  const std::string found = Found(faults, [](InstanceSpec& spec) { spec.recompute = true; });
+  EXPECT_NE(found.find("FS-07"), std::string::npos) << found;
+}
+
+TEST(Order, AParameterGatheredMoreOftenThanNeeded) {
+  MiniFaults faults;
+  faults.recompute_prefetch = true;
+  const std::string found = Found(faults);
+  EXPECT_NE(found.find("FS-35"), std::string::npos) << found;
+}
+
+TEST(Order, GatherOncePerStepWithOptim) {
+  const std::string found = Found({}, [](InstanceSpec& spec) { spec.strategy = "optim"; });
+  EXPECT_EQ(found, "FS-35") << "the mini engine gathers in forward and in backward";
+}
+
+TEST(Order, NanGuardPresent) {
+  EXPECT_EQ(Found({}, [](InstanceSpec& spec) { spec.check_for_nan = true; }), "");
+}
+
+TEST(Order, NanGuardMissing) {
+  MiniFaults faults;
+  faults.no_nan_guard = true;
+  EXPECT_EQ(Found(faults, [](InstanceSpec& spec) { spec.check_for_nan = true; }), "FS-26");
+}
+
+}  // namespace
+}  // namespace shardproof
