@@ -21,7 +21,7 @@ struct Slots {
 };
 
 // By rank. The program must be free of cycles in E0. work_limit: clock entries that may be computed for the exact numbers.
-std::vector<Slots> CountSlots(const Program& program, int64_t work_limit = 20'000'000);
+std::vector<Slots> CountSlots(const Program& program, int64_t work_limit = 5'000'000);
 
 // The least number of slots with which no timing hangs when every device starts its communicator kernels in issue
 // order; 0: no number helps.
