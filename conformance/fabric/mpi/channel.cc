@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <iterator>
 
-namespace shardproof {
+namespace shardproof::mpi {
 
 std::byte* Heap::Allocate(uint64_t bytes) {
   const uint64_t size = (std::max<uint64_t>(bytes, 1) + 63) & ~uint64_t{63};
@@ -67,4 +67,4 @@ void ChannelReceiver::Return(std::byte* data) {
   while (!waiting_.empty() && memory_->returned.Put(waiting_.front())) waiting_.pop_front();
 }
 
-}  // namespace shardproof
+}  // namespace shardproof::mpi

@@ -1,9 +1,10 @@
-// channel.h: how do a child and its supervisor hand each other messages of any size without waiting?
+// channel.h: how do a child and its supervisor hand each other messages of any size without
+// waiting?
 //
-// One direction of traffic: a heap and a ring of descriptors in memory that both processes have mapped at the same
-// address. The sender allocates a message in the heap, fills it and posts it; the receiver takes it, uses it where it
-// lies, and gives it back. Neither ever waits for the other: what does not fit into a ring stays in a private queue.
-// One thread at a time on each side.
+// One direction of traffic: a heap and a ring of descriptors in memory that both processes have
+// mapped at the same address. The sender allocates a message in the heap, fills it and posts it;
+// the receiver takes it, uses it where it lies, and gives it back. Neither ever waits for the
+// other: what does not fit into a ring stays in a private queue. One thread at a time on each side.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -11,7 +12,7 @@
 #include <deque>
 #include <map>
 
-namespace shardproof {
+namespace shardproof::mpi {
 
 struct Posted {
   std::byte* data = nullptr;
@@ -63,7 +64,8 @@ class Heap {
 
 class ChannelSender {
  public:
-  ChannelSender(ChannelMemory* memory, std::byte* heap, uint64_t bytes) : memory_(memory), heap_(heap, bytes) {}
+  ChannelSender(ChannelMemory* memory, std::byte* heap, uint64_t bytes)
+      : memory_(memory), heap_(heap, bytes) {}
   std::byte* Allocate(uint64_t bytes);  // null when there is no room now
   // A message may be posted several times; it is free again when it has come back as often.
   void Post(const Posted& message);
@@ -92,4 +94,4 @@ class ChannelReceiver {
   std::deque<std::byte*> waiting_;
 };
 
-}  // namespace shardproof
+}  // namespace shardproof::mpi

@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-namespace shardproof {
+namespace shardproof::mpi {
 namespace {
 
 struct Pair {
@@ -71,4 +71,4 @@ TEST(Channel, MoreMessagesThanSlotsWaitTheirTurn) {
 }
 
 }  // namespace
-}  // namespace shardproof
+}  // namespace shardproof::mpi

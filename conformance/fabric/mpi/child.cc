@@ -11,7 +11,7 @@
 
 #include "conformance/fabric/process/process.h"
 
-namespace shardproof {
+namespace shardproof::mpi {
 namespace {
 
 std::string Text(const std::vector<int32_t>& ranks) {
@@ -23,15 +23,17 @@ std::string Text(const std::vector<int32_t>& ranks) {
 bool DescribeArenaAddress(const void* context, uint64_t address, char* text, size_t size) {
   Place place;
   if (!static_cast<const Arena*>(context)->Describe(address, &place)) return false;
-  const char* hint = place.device_view
-                         ? "device memory was dereferenced on the host (use host_access on pinned memory): "
-                         : "";
+  const char* hint =
+      place.device_view
+          ? "device memory was dereferenced on the host (use host_access on pinned memory): "
+          : "";
   if (place.block < 0) {
     std::snprintf(text, size, "%smemory of rank %d that belongs to no block", hint, place.rank);
   } else {
     std::snprintf(text, size, "%sbyte %llu of block %d (%llu bytes%s) of rank %d", hint,
                   static_cast<unsigned long long>(place.offset), place.block,
-                  static_cast<unsigned long long>(place.bytes), place.live ? "" : ", freed", place.rank);
+                  static_cast<unsigned long long>(place.bytes), place.live ? "" : ", freed",
+                  place.rank);
   }
   return true;
 }
@@ -40,7 +42,8 @@ bool DescribeArenaAddress(const void* context, uint64_t address, char* text, siz
 
 int32_t MpiFabric::CreateStream(std::string_view name, int) {
   int32_t stream = -1;
-  machine_->Issue("stream_create", [&](Device& device, Arena&) { stream = device.CreateStream(name); });
+  machine_->Issue("stream_create",
+                  [&](Device& device, Arena&) { stream = device.CreateStream(name); });
   return stream;
 }
 
@@ -94,7 +97,8 @@ Block MpiFabric::Alloc(int32_t stream, uint64_t bytes, bool pinned) {
     machine_->Issue("mem_alloc", [&](Device& device, Arena& arena) {
       block = arena.Alloc(stream, bytes, pinned);
       if (pinned || aborted()) return Arena::Poison(block);
-      device.AddLocal(stream, "alloc of block " + std::to_string(block.id), [block] { Arena::Poison(block); });
+      device.AddLocal(stream, "alloc of block " + std::to_string(block.id),
+                      [block] { Arena::Poison(block); });
     });
   } catch (const std::runtime_error& error) {
     Fail(error.what());  // nothing runs any more, so nobody uses the empty block
@@ -108,24 +112,26 @@ void MpiFabric::Free(int32_t stream, const Block& block) {
     arena.Free(stream, block);
     if (block.pinned) return Arena::Poison(block);
     if (aborted()) return arena.FreeExecuted(block.id);
-    device.AddLocal(stream, "free of block " + std::to_string(block.id), [machine = machine_, block] {
-      Arena::Poison(block);
-      machine->FreeExecuted(block.id);
-    });
+    device.AddLocal(stream, "free of block " + std::to_string(block.id),
+                    [machine = machine_, block] {
+                      Arena::Poison(block);
+                      machine->FreeExecuted(block.id);
+                    });
   });
 }
 
 void MpiFabric::Enqueue(int32_t stream, std::string_view what, Body body) {
   if (aborted()) return;
-  machine_->Issue("enqueue", [&](Device& device, Arena&) { device.AddLocal(stream, what, std::move(body)); });
+  machine_->Issue("enqueue",
+                  [&](Device& device, Arena&) { device.AddLocal(stream, what, std::move(body)); });
 }
 
 int32_t MpiFabric::OpenGroup(std::string_view key, const std::vector<int32_t>& world_ranks) {
   return machine_->OpenGroup(key, world_ranks);
 }
 
-spf_status MpiFabric::CreateGroup(int32_t parent, const std::vector<int32_t>& world_ranks, int32_t* group,
-                                  std::string* key) {
+spf_status MpiFabric::CreateGroup(int32_t parent, const std::vector<int32_t>& world_ranks,
+                                  int32_t* group, std::string* key) {
   *group = -1;
   key->clear();
   HostMeeting mine{MessageKind::kCreate, parent, world_ranks};
@@ -134,7 +140,8 @@ spf_status MpiFabric::CreateGroup(int32_t parent, const std::vector<int32_t>& wo
   const spf_status status = machine_->Meet("group_create", mine, &call, &lists);
   if (status != SPF_OK || world_ranks.empty()) return status;
   const std::string parent_key = machine_->GroupKey(parent);
-  std::string name = parent_key + "/" + std::to_string(call) + "/" + std::to_string(world_ranks.front());
+  std::string name =
+      parent_key + "/" + std::to_string(call) + "/" + std::to_string(world_ranks.front());
   bool alike = true;
   for (const std::vector<int32_t>& list : lists) {
     if (list == world_ranks) continue;
@@ -144,7 +151,8 @@ spf_status MpiFabric::CreateGroup(int32_t parent, const std::vector<int32_t>& wo
     if (!overlap) continue;
     alike = false;
     machine_->Mismatch("group_create #" + std::to_string(call) + " on " + parent_key + ": rank " +
-                       std::to_string(rank()) + " lists " + Text(world_ranks) + ", another member lists " + Text(list));
+                       std::to_string(rank()) + " lists " + Text(world_ranks) +
+                       ", another member lists " + Text(list));
   }
   if (!alike) name += "!" + std::to_string(rank());  // alone with its own list
   *group = OpenGroup(name, world_ranks);
@@ -153,10 +161,11 @@ spf_status MpiFabric::CreateGroup(int32_t parent, const std::vector<int32_t>& wo
 }
 
 spf_status MpiFabric::DestroyGroup(int32_t group) {
-  const spf_status status = machine_->WaitFor("group_destroy", [&](const Device& device, std::string* about) {
-    *about = "of " + device.group(group).key + ", for its own work";
-    return device.LastKernel(group);
-  });
+  const spf_status status =
+      machine_->WaitFor("group_destroy", [&](const Device& device, std::string* about) {
+        *about = "of " + device.group(group).key + ", for its own work";
+        return device.LastKernel(group);
+      });
   if (status != SPF_OK) return status;
   std::vector<std::vector<int32_t>> lists;
   int64_t call = 0;
@@ -165,7 +174,8 @@ spf_status MpiFabric::DestroyGroup(int32_t group) {
 
 void MpiFabric::Communicate(std::vector<CommOp> ops) {
   if (aborted() || ops.empty()) return;
-  machine_->Issue("communicate", [&](Device& device, Arena&) { device.AddGroupCall(std::move(ops)); });
+  machine_->Issue("communicate",
+                  [&](Device& device, Arena&) { device.AddGroupCall(std::move(ops)); });
 }
 
 spf_status MpiFabric::Drain() { return machine_->Drain(); }
@@ -174,7 +184,8 @@ void MpiFabric::Fail(std::string_view reason) { machine_->Fail(reason); }
 void RunChild(const MachineConfig& config, SharedMemory& shared,
               const std::function<std::string(Fabric&)>& rank_main) {
   Machine machine(config, shared);
-  LeaveLastWords(shared->state.last_words, sizeof shared->state.last_words, DescribeArenaAddress, &machine.arena());
+  LeaveLastWords(shared->state.last_words, sizeof shared->state.last_words, DescribeArenaAddress,
+                 &machine.arena());
   std::thread device([&machine] { machine.RunDevice(); });
   MpiFabric fabric(&machine);
   std::string result;
@@ -198,4 +209,4 @@ void RunChild(const MachineConfig& config, SharedMemory& shared,
   }
 }
 
-}  // namespace shardproof
+}  // namespace shardproof::mpi

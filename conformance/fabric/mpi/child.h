@@ -6,7 +6,7 @@
 #include "conformance/fabric/fabric.h"
 #include "conformance/fabric/mpi/machine.h"
 
-namespace shardproof {
+namespace shardproof::mpi {
 
 // The fabric of a rank as its engine sees it: every call goes to the machine.
 class MpiFabric final : public Fabric {
@@ -23,8 +23,8 @@ class MpiFabric final : public Fabric {
   void Record(int32_t event, int32_t stream) override;
   bool Wait(int32_t event, int32_t stream) override;
   spf_status SyncEvent(int32_t event, bool* recorded) override;
-  shardproof::Block Alloc(int32_t stream, uint64_t bytes, bool pinned) override;
-  void Free(int32_t stream, const shardproof::Block& block) override;
+  Block Alloc(int32_t stream, uint64_t bytes, bool pinned) override;
+  void Free(int32_t stream, const Block& block) override;
   void Enqueue(int32_t stream, std::string_view what, Body body) override;
   int32_t OpenGroup(std::string_view key, const std::vector<int32_t>& world_ranks) override;
   spf_status CreateGroup(int32_t parent, const std::vector<int32_t>& world_ranks, int32_t* group,
@@ -38,8 +38,9 @@ class MpiFabric final : public Fabric {
   Machine* machine_;
 };
 
-// Runs rank_main on a machine of its own and ends the process. Called in a forked child; never returns.
+// Runs rank_main on a machine of its own and ends the process. Called in a forked child; never
+// returns.
 [[noreturn]] void RunChild(const MachineConfig& config, SharedMemory& shared,
                            const std::function<std::string(Fabric&)>& rank_main);
 
-}  // namespace shardproof
+}  // namespace shardproof::mpi

@@ -3,7 +3,7 @@
 #include <cstring>
 #include <stdexcept>
 
-namespace shardproof {
+namespace shardproof::mpi {
 
 std::string PackControl(const ControlMessage& message) {
   Packer packer;
@@ -43,4 +43,4 @@ std::string Unpacker::Text() {
   return text;
 }
 
-}  // namespace shardproof
+}  // namespace shardproof::mpi

@@ -1,14 +1,14 @@
 // control.h: what do the supervisors tell each other beside the traffic of the case?
 //
-// Everybody reports to rank 0, which decides. This side channel has a communicator of its own, and no engine code runs
-// in a supervisor, so it works whatever the engines do.
+// Everybody reports to rank 0, which decides. This side channel has a communicator of its own, and
+// no engine code runs in a supervisor, so it works whatever the engines do.
 #pragma once
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
 
-namespace shardproof {
+namespace shardproof::mpi {
 
 enum class ControlKind : int32_t {
   kStatus = 1,  // to 0: numbers = {Level}
@@ -17,7 +17,7 @@ enum class ControlKind : int32_t {
   kAnswer,      // to 0: numbers = {wave, quiet, messages sent, messages received}
   kAbort,       // from 0: numbers = {AbortCause}, text = reason
   kResult,      // to 0: text = a packed RankReport
-  kEnd          // from 0: numbers = {hang, messages to expect from each rank...}, text = hang report
+  kEnd  // from 0: numbers = {hang, messages to expect from each rank...}, text = hang report
 };
 
 enum class Level : uint64_t {
@@ -42,7 +42,9 @@ ControlMessage UnpackControl(std::string_view packed);
 // Writes and reads plain values in order.
 class Packer {
  public:
-  void Number(uint64_t value) { bytes_.append(reinterpret_cast<const char*>(&value), sizeof value); }
+  void Number(uint64_t value) {
+    bytes_.append(reinterpret_cast<const char*>(&value), sizeof value);
+  }
   void Text(std::string_view text) {
     Number(text.size());
     bytes_.append(text);
@@ -55,11 +57,11 @@ class Packer {
 class Unpacker {
  public:
   explicit Unpacker(std::string_view bytes) : bytes_(bytes) {}
-  uint64_t Number();    // throws std::runtime_error at the end
+  uint64_t Number();  // throws std::runtime_error at the end
   std::string Text();
 
  private:
   std::string_view bytes_;
 };
 
-}  // namespace shardproof
+}  // namespace shardproof::mpi

@@ -8,7 +8,7 @@
 #include <stdexcept>
 #include <utility>
 
-namespace shardproof {
+namespace shardproof::mpi {
 
 Machine::Machine(const MachineConfig& config, SharedMemory& shared)
     : config_(config),
@@ -43,7 +43,8 @@ int32_t Machine::OpenGroup(std::string_view key, const std::vector<int32_t>& wor
   const Lock lock(mutex_);
   Group group;
   group.key = std::string(key);
-  const auto again = opened_.find(key);  // each opening is a communicator of its own, as all members open alike
+  const auto again =
+      opened_.find(key);  // each opening is a communicator of its own, as all members open alike
   const int times = again == opened_.end() ? 0 : again->second;
   if (times) group.key += "#" + std::to_string(times + 1);
   opened_[std::string(key)] = times + 1;
@@ -59,7 +60,8 @@ std::string Machine::GroupKey(int32_t group) {
   return groups_[static_cast<size_t>(group)].key;
 }
 
-spf_status Machine::Block(Lock& lock, const char* call, const std::string& about, const std::function<bool()>& done) {
+spf_status Machine::Block(Lock& lock, const char* call, const std::string& about,
+                          const std::function<bool()>& done) {
   Note(call);
   std::snprintf(state().call_about, sizeof state().call_about, "%s", about.c_str());
   state().blocking.store(1);
@@ -81,8 +83,8 @@ spf_status Machine::Block(Lock& lock, const char* call, const std::string& about
   return SPF_ABORTED;
 }
 
-spf_status Machine::WaitFor(const char* call,
-                            const std::function<EntryId(const Device&, std::string* about)>& target) {
+spf_status Machine::WaitFor(
+    const char* call, const std::function<EntryId(const Device&, std::string* about)>& target) {
   Lock lock(mutex_);
   std::string about;
   const EntryId entry = target(device_, &about);
@@ -109,7 +111,8 @@ spf_status Machine::Meet(const char* call, const HostMeeting& mine, int64_t* pos
     if (rank != config_.rank) others.push_back(rank);
   }
   Send(header, nullptr, reinterpret_cast<const std::byte*>(mine.list.data()), others);
-  const MeetingPlace place{group.hash, create ? MeetingPlace::Kind::kCreate : MeetingPlace::Kind::kDestroy, -1,
+  const MeetingPlace place{group.hash,
+                           create ? MeetingPlace::Kind::kCreate : MeetingPlace::Kind::kDestroy, -1,
                            *position};
   meetings_.At(place).needed = static_cast<int32_t>(others.size());
   host_meeting_ = &place;
@@ -124,7 +127,8 @@ spf_status Machine::Meet(const char* call, const HostMeeting& mine, int64_t* pos
   for (auto& [member, part] : meeting.arrived) {
     std::vector<int32_t>& list = (*lists)[static_cast<size_t>(member)];
     list.resize(part.message.header.payload / sizeof(int32_t));
-    if (!list.empty()) std::memcpy(list.data(), part.message.payload, list.size() * sizeof(int32_t));
+    if (!list.empty())
+      std::memcpy(list.data(), part.message.payload, list.size() * sizeof(int32_t));
     in_.Return(part.block);
   }
   return SPF_OK;
@@ -145,7 +149,8 @@ void Machine::Mismatch(const std::string& text) {
 void Machine::End(MessageKind kind, std::string_view payload) {
   mutex_.lock();  // never released: the other thread must not send after the last message
   Tell(kind, payload);
-  while (!out_.AllTaken()) {  // a result larger than the ring's slots would need this; the supervisor polls
+  while (!out_.AllTaken()) {  // a result larger than the ring's slots would need this; the
+                              // supervisor polls
     out_.Flush();
     usleep(100);
   }
@@ -196,4 +201,4 @@ void Machine::NoticeAbort() {
   state().host.Raise();
 }
 
-}  // namespace shardproof
+}  // namespace shardproof::mpi

@@ -1,7 +1,8 @@
 // machine.h: how does one rank's device run in a child process that must not call MPI?
 //
-// Shared by the child's two threads. The host thread issues entries and blocks; the device thread starts them, runs
-// local bodies, and meets the other ranks by messages that the supervisor carries. All methods lock.
+// Shared by the child's two threads. The host thread issues entries and blocks; the device thread
+// starts them, runs local bodies, and meets the other ranks by messages that the supervisor
+// carries. All methods lock.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -18,7 +19,7 @@
 #include "conformance/fabric/mpi/meetings.h"
 #include "conformance/fabric/mpi/shared.h"
 
-namespace shardproof {
+namespace shardproof::mpi {
 
 struct MachineConfig {
   int32_t rank = 0, world = 1;
@@ -43,17 +44,20 @@ class Machine {
   ChildState& state() const { return shared_->state; }
   Arena& arena() { return arena_; }  // for the crash handler, and under Issue
 
-  // Notes a host call (a literal), then lets issue change device and arena under the lock; wakes the device thread.
+  // Notes a host call (a literal), then lets issue change device and arena under the lock; wakes
+  // the device thread.
   void Issue(const char* call, const std::function<void(Device&, Arena&)>& issue);
   void FreeExecuted(int32_t block);  // from a body
   int32_t OpenGroup(std::string_view key, const std::vector<int32_t>& world_ranks);
   std::string GroupKey(int32_t group);
 
   // Blocks until what target names is done. target runs once, under the lock.
-  spf_status WaitFor(const char* call, const std::function<EntryId(const Device&, std::string* about)>& target);
+  spf_status WaitFor(const char* call,
+                     const std::function<EntryId(const Device&, std::string* about)>& target);
   spf_status Drain();
   // Tells the other members and blocks until all have told. lists: by member.
-  spf_status Meet(const char* call, const HostMeeting& mine, int64_t* position, std::vector<std::vector<int32_t>>* lists);
+  spf_status Meet(const char* call, const HostMeeting& mine, int64_t* position,
+                  std::vector<std::vector<int32_t>>* lists);
 
   void Fail(std::string_view reason);
   void Mismatch(const std::string& text);
@@ -73,7 +77,8 @@ class Machine {
 
   // Of the host thread.
   void Note(const char* call);
-  spf_status Block(Lock& lock, const char* call, const std::string& about, const std::function<bool()>& done);
+  spf_status Block(Lock& lock, const char* call, const std::string& about,
+                   const std::function<bool()>& done);
   // Of the device thread; with the lock held unless a Lock is passed.
   bool TakeMessages();
   bool StartReady();
@@ -82,16 +87,19 @@ class Machine {
   void StartKernel(Entry& entry);
   void StartOp(const Entry& entry, int32_t index);
   void Complete(EntryId entry);
-  void CheckAlike(const Group& group, const DeviceGroup& members, const CommOp& op, const Meeting& meeting, int64_t at);
+  void CheckAlike(const Group& group, const DeviceGroup& members, const CommOp& op,
+                  const Meeting& meeting, int64_t at);
   // Of both; with the lock held.
   MeetingPlace PlaceFor(const CommOp& op, int64_t position) const;
   WireHeader Header(MessageKind kind, int32_t group, int64_t position) const;
-  void Send(const WireHeader& header, const CommOp* op, const std::byte* payload, const std::vector<int32_t>& to);
+  void Send(const WireHeader& header, const CommOp* op, const std::byte* payload,
+            const std::vector<int32_t>& to);
   void Tell(MessageKind kind, std::string_view payload);
   void NoticeAbort();
   std::string PendingText() const;
   void AddPending(EntryId id, std::vector<int32_t>* waits, std::string* text) const;
-  void AddMissing(const Meeting& meeting, const DeviceGroup& group, int32_t only, std::vector<int32_t>* missing) const;
+  void AddMissing(const Meeting& meeting, const DeviceGroup& group, int32_t only,
+                  std::vector<int32_t>* missing) const;
 
   MachineConfig config_;
   SharedMemory& shared_;
@@ -112,4 +120,4 @@ class Machine {
   std::atomic<bool> failed_{false};
 };
 
-}  // namespace shardproof
+}  // namespace shardproof::mpi

@@ -9,7 +9,7 @@
 #include "conformance/fabric/process/process.h"
 #include "conformance/fabric/run_collective.h"
 
-namespace shardproof {
+namespace shardproof::mpi {
 
 void Machine::RunDevice() {
   UseSignalStack();
@@ -109,7 +109,9 @@ void Machine::StartKernel(Entry& entry) {
 MeetingPlace Machine::PlaceFor(const CommOp& op, int64_t position) const {
   using Kind = MeetingPlace::Kind;
   const bool message = op.kind == SPF_SEND || op.kind == SPF_RECV;
-  const Kind kind = op.kind == SPF_SEND ? Kind::kSend : op.kind == SPF_RECV ? Kind::kRecv : Kind::kCollective;
+  const Kind kind = op.kind == SPF_SEND   ? Kind::kSend
+                    : op.kind == SPF_RECV ? Kind::kRecv
+                                          : Kind::kCollective;
   return {groups_[static_cast<size_t>(op.group)].hash, kind, message ? op.peer : -1, position};
 }
 
@@ -120,8 +122,9 @@ void Machine::StartOp(const Entry& entry, int32_t index) {
   const DeviceGroup& group = device_.group(op.group);
   const auto members = static_cast<int32_t>(group.members.size());
   const bool sends = op.kind == SPF_SEND, message = sends || op.kind == SPF_RECV;
-  const MessageKind kind =
-      sends ? MessageKind::kSendPart : message ? MessageKind::kRecvPart : MessageKind::kCollective;
+  const MessageKind kind = sends     ? MessageKind::kSendPart
+                           : message ? MessageKind::kRecvPart
+                                     : MessageKind::kCollective;
   WireHeader header = Header(kind, op.group, position);
   SetShape(op, &header);
   if (message) {
@@ -154,7 +157,8 @@ bool Machine::FinishMeetings(Lock& lock) {
     Meeting meeting = meetings_.Take(complete_.front());
     const MeetingPlace place = complete_.front();
     complete_.pop_front();
-    const Entry& entry = device_.entry(meeting.entry);  // running: the reference holds while others are issued
+    const Entry& entry =
+        device_.entry(meeting.entry);  // running: the reference holds while others are issued
     const CommOp& op = entry.ops[static_cast<size_t>(meeting.op)];
     const DeviceGroup group = device_.group(op.group);
     CheckAlike(groups_[static_cast<size_t>(op.group)], group, op, meeting, place.position);
@@ -165,7 +169,8 @@ bool Machine::FinishMeetings(Lock& lock) {
       if (bytes) std::memcpy(op.recv, from.payload, bytes);
     } else if (op.kind != SPF_SEND) {
       std::vector<const WireMessage*> all(group.members.size());
-      for (const auto& [member, part] : meeting.arrived) all[static_cast<size_t>(member)] = &part.message;
+      for (const auto& [member, part] : meeting.arrived)
+        all[static_cast<size_t>(member)] = &part.message;
       FinishCollective(op, group.me, all);
     }
     lock.lock();
@@ -179,8 +184,8 @@ bool Machine::FinishMeetings(Lock& lock) {
 }
 
 // Being alike is transitive but for all_to_all_v: each member compares itself with the first one.
-void Machine::CheckAlike(const Group& group, const DeviceGroup& members, const CommOp& op, const Meeting& meeting,
-                         int64_t at) {
+void Machine::CheckAlike(const Group& group, const DeviceGroup& members, const CommOp& op,
+                         const Meeting& meeting, int64_t at) {
   const bool message = op.kind == SPF_SEND || op.kind == SPF_RECV;
   if (op.kind == SPF_SEND) return;  // the receiver tells
   for (const auto& [member, part] : meeting.arrived) {
@@ -193,21 +198,23 @@ void Machine::CheckAlike(const Group& group, const DeviceGroup& members, const C
     } else if (message) {
       if (op.count != theirs.count || op.dtype != theirs.dtype) {
         const auto shape = [](const CommOp& o) {
-          return std::string(CollectiveName(o.kind)) + " of " + std::to_string(o.count) + " elements of dtype " +
-                 std::to_string(o.dtype);
+          return std::string(CollectiveName(o.kind)) + " of " + std::to_string(o.count) +
+                 " elements of dtype " + std::to_string(o.dtype);
         };
         text = shape(op) + " against " + shape(theirs);
       }
     } else {
-      text = shardproof::Mismatch(op, members.me, theirs, member, static_cast<int32_t>(members.members.size()));
+      text = ::shardproof::Mismatch(op, members.me, theirs, member,
+                                    static_cast<int32_t>(members.members.size()));
     }
     if (!text.empty()) {
-      Tell(MessageKind::kMismatch, "communicator " + group.key + ", " + (message ? "message" : "collective") + " #" +
-                                       std::to_string(at) + ": rank " + std::to_string(config_.rank) +
-                                       " against rank " + std::to_string(header.source) + ": " + text);
+      Tell(MessageKind::kMismatch,
+           "communicator " + group.key + ", " + (message ? "message" : "collective") + " #" +
+               std::to_string(at) + ": rank " + std::to_string(config_.rank) + " against rank " +
+               std::to_string(header.source) + ": " + text);
     }
     if (op.kind != SPF_ALL_TO_ALL_V) return;
   }
 }
 
-}  // namespace shardproof
+}  // namespace shardproof::mpi

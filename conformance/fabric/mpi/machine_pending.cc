@@ -3,7 +3,7 @@
 
 #include "conformance/fabric/mpi/machine.h"
 
-namespace shardproof {
+namespace shardproof::mpi {
 namespace {
 
 constexpr size_t kLinesMax = 12;
@@ -40,7 +40,8 @@ void Machine::AddPending(EntryId id, std::vector<int32_t>* waits, std::string* t
         AddMissing(*meeting, device_.group(entry.ops[i].group), place.peer, &missing);
       }
     }
-    *text += " on communicator " + device_.group(entry.group).key + " has started here, not yet on " + Ranks(missing);
+    *text += " on communicator " + device_.group(entry.group).key +
+             " has started here, not yet on " + Ranks(missing);
     for (const int32_t rank : missing) AddOnce(rank, waits);
   } else if (entry.state == EntryState::kRunning) {
     *text += " is running";
@@ -52,7 +53,8 @@ void Machine::AddPending(EntryId id, std::vector<int32_t>* waits, std::string* t
   *text += "\n";
 }
 
-// First line: the ranks that this rank waits for. Then one line an entry: fronts of the streams, then what follows.
+// First line: the ranks that this rank waits for. Then one line an entry: fronts of the streams,
+// then what follows.
 std::string Machine::PendingText() const {
   std::vector<int32_t> waits;
   std::string text;
@@ -78,4 +80,4 @@ std::string Machine::PendingText() const {
   return first + "\n" + text;
 }
 
-}  // namespace shardproof
+}  // namespace shardproof::mpi

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-namespace shardproof {
+namespace shardproof::mpi {
 
 MeetingPlace PlaceOf(const WireHeader& header) {
   using Kind = MeetingPlace::Kind;
@@ -40,4 +40,4 @@ Meeting Meetings::Take(const MeetingPlace& place) {
   return meeting;
 }
 
-}  // namespace shardproof
+}  // namespace shardproof::mpi

@@ -1,6 +1,7 @@
 // meetings.h: which members of an operation have started, as far as this rank has heard?
 //
-// The matching table of one rank. Messages of peers and the rank's own start meet here in whatever order they come.
+// The matching table of one rank. Messages of peers and the rank's own start meet here in whatever
+// order they come.
 #pragma once
 #include <compare>
 #include <cstdint>
@@ -10,7 +11,7 @@
 #include "conformance/fabric/device.h"
 #include "conformance/fabric/mpi/wire.h"
 
-namespace shardproof {
+namespace shardproof::mpi {
 
 // Where an operation of this rank takes place.
 struct MeetingPlace {
@@ -48,4 +49,4 @@ class Meetings {
   std::map<MeetingPlace, Meeting> meetings_;
 };
 
-}  // namespace shardproof
+}  // namespace shardproof::mpi

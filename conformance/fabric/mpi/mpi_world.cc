@@ -9,6 +9,10 @@
 #include <stdexcept>
 #include <utility>
 
+#include "conformance/fabric/mpi/post_office.h"
+#include "conformance/fabric/mpi/shared.h"
+#include "conformance/fabric/mpi/supervisor.h"
+
 namespace shardproof {
 namespace {
 
@@ -59,9 +63,9 @@ struct MpiWorld::State {
 
   int rank, size;
   MPI_Comm data_comm, control_comm, broadcast_comm;
-  DataPost data;
-  ControlPost control;
-  SharedMemory shared;
+  mpi::DataPost data;
+  mpi::ControlPost control;
+  mpi::SharedMemory shared;
   uint64_t epoch = 0;
 };
 
@@ -81,17 +85,18 @@ int MpiWorld::size() const { return state_->size; }
 CaseEnd MpiWorld::RunCase(int world, const MpiOptions& options,
                           const std::function<std::string(Fabric&)>& rank_main) {
   if (world < 1 || world > size()) {
-    throw std::invalid_argument("a case of " + std::to_string(world) + " ranks in a job of " + std::to_string(size()) +
-                                " processes: start mpirun with -n " + std::to_string(world) + " or more");
+    throw std::invalid_argument("a case of " + std::to_string(world) + " ranks in a job of " +
+                                std::to_string(size()) + " processes: start mpirun with -n " +
+                                std::to_string(world) + " or more");
   }
   state_->shared.Reset();
-  SupervisorConfig config;
+  mpi::SupervisorConfig config;
   config.rank = rank();
   config.size = size();
   config.world = world;
   config.epoch = ++state_->epoch;
   config.options = options;
-  Supervisor supervisor(config, &state_->data, &state_->control, &state_->shared);
+  mpi::Supervisor supervisor(config, &state_->data, &state_->control, &state_->shared);
   return supervisor.Run(rank_main);
 }
 
@@ -100,9 +105,11 @@ std::string MpiWorld::Broadcast(std::string from_rank0) {
   MPI_Request request = MPI_REQUEST_NULL;
   MPI_Ibcast(&bytes, 1, MPI_UINT64_T, 0, state_->broadcast_comm, &request);
   AwaitPolitely(&request);
-  if (bytes > static_cast<uint64_t>(INT_MAX)) throw std::invalid_argument("a text too long to broadcast");
+  if (bytes > static_cast<uint64_t>(INT_MAX))
+    throw std::invalid_argument("a text too long to broadcast");
   from_rank0.resize(bytes);
-  MPI_Ibcast(from_rank0.data(), static_cast<int>(bytes), MPI_BYTE, 0, state_->broadcast_comm, &request);
+  MPI_Ibcast(from_rank0.data(), static_cast<int>(bytes), MPI_BYTE, 0, state_->broadcast_comm,
+             &request);
   AwaitPolitely(&request);
   return from_rank0;
 }

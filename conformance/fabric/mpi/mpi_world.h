@@ -1,14 +1,16 @@
 // mpi_world.h: how does a program under mpirun run case after case, whatever the engine does?
 //
-// Every process of the job makes one MpiWorld and calls its methods in the same order (lockstep). Engine code runs in
-// forked children only: a crash, an exit, an endless loop or a deadlock ends the case, not the job. See README.md.
+// Every process of the job makes one MpiWorld and calls its methods in the same order (lockstep).
+// Engine code runs in forked children only: a crash, an exit, an endless loop or a deadlock ends
+// the case, not the job. See README.md.
 #pragma once
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 
-#include "conformance/fabric/mpi/supervisor.h"
+#include "conformance/fabric/fabric.h"
+#include "conformance/fabric/mpi/case_end.h"
 
 namespace shardproof {
 
@@ -23,10 +25,12 @@ class MpiWorld {
   int rank() const;
   int size() const;  // processes in the job
 
-  // Runs rank_main in a child of each of the first `world` processes; the others wait. Returns on all processes when
-  // the case is over. What rank_main changes in memory is lost; its answer (any bytes) comes back in RankEnd::blob.
-  // Throws std::invalid_argument if world is not in 1..size(). Collective.
-  CaseEnd RunCase(int world, const MpiOptions& options, const std::function<std::string(Fabric&)>& rank_main);
+  // Runs rank_main in a child of each of the first `world` processes; the others wait. Returns on
+  // all processes when the case is over. What rank_main changes in memory is lost; its answer (any
+  // bytes) comes back in RankEnd::blob. Throws std::invalid_argument if world is not in 1..size().
+  // Collective.
+  CaseEnd RunCase(int world, const MpiOptions& options,
+                  const std::function<std::string(Fabric&)>& rank_main);
 
   // Rank 0's text, on all processes. Collective.
   std::string Broadcast(std::string from_rank0);

@@ -6,12 +6,13 @@
 #include <stdexcept>
 #include <utility>
 
-namespace shardproof {
+namespace shardproof::mpi {
 namespace {
 
 int CheckedCount(uint64_t bytes) {
   if (bytes > static_cast<uint64_t>(INT_MAX)) {
-    throw std::runtime_error("a message of " + std::to_string(bytes) + " bytes is larger than MPI can count");
+    throw std::runtime_error("a message of " + std::to_string(bytes) +
+                             " bytes is larger than MPI can count");
   }
   return static_cast<int>(bytes);
 }
@@ -64,7 +65,8 @@ bool DataPost::Pump(const Room& room, const Arrived& arrived, const Sent& sent) 
     }
     moved = true;
     if (transfer->early) {
-      for (Early& early : early_) early.complete = early.complete || early.data.get() == transfer->data;
+      for (Early& early : early_)
+        early.complete = early.complete || early.data.get() == transfer->data;
     } else {
       ++received_[static_cast<size_t>(transfer->peer)];
       arrived(transfer->data, transfer->bytes);
@@ -124,7 +126,8 @@ void ControlPost::Send(int32_t to, ControlMessage message) {
   }
   Transfer& transfer = transfers_.emplace_back();
   transfer.bytes = PackControl(message);
-  MPI_Isend(transfer.bytes.data(), CheckedCount(transfer.bytes.size()), MPI_BYTE, to, 0, comm_, &transfer.request);
+  MPI_Isend(transfer.bytes.data(), CheckedCount(transfer.bytes.size()), MPI_BYTE, to, 0, comm_,
+            &transfer.request);
 }
 
 bool ControlPost::Pump() {
@@ -138,7 +141,8 @@ bool ControlPost::Pump() {
     Transfer& transfer = transfers_.emplace_back();
     transfer.incoming = true;
     transfer.bytes.resize(BytesOf(status));
-    MPI_Imrecv(transfer.bytes.data(), CheckedCount(transfer.bytes.size()), MPI_BYTE, &message, &transfer.request);
+    MPI_Imrecv(transfer.bytes.data(), CheckedCount(transfer.bytes.size()), MPI_BYTE, &message,
+               &transfer.request);
     moved = true;
   }
   for (auto transfer = transfers_.begin(); transfer != transfers_.end();) {
@@ -166,4 +170,4 @@ std::optional<ControlMessage> ControlPost::Take(uint64_t epoch) {
   return std::nullopt;
 }
 
-}  // namespace shardproof
+}  // namespace shardproof::mpi

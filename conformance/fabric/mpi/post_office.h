@@ -1,7 +1,7 @@
 // post_office.h: how do bytes travel between supervisors without ever blocking inside MPI?
 //
-// All transfers are non-blocking operations that Pump tests in turn. Two communicators: engine traffic, and the side
-// channel of the supervisors.
+// All transfers are non-blocking operations that Pump tests in turn. Two communicators: engine
+// traffic, and the side channel of the supervisors.
 #pragma once
 #include <mpi.h>
 
@@ -17,9 +17,10 @@
 
 #include "conformance/fabric/mpi/control.h"
 
-namespace shardproof {
+namespace shardproof::mpi {
 
-// Engine traffic of one case: opaque messages between ranks. A message that belongs to a later case is kept for it.
+// Engine traffic of one case: opaque messages between ranks. A message that belongs to a later case
+// is kept for it.
 class DataPost {
  public:
   // Where an arriving message goes: memory for bytes, or null when there is no room now.
@@ -27,14 +28,17 @@ class DataPost {
   using Arrived = std::function<void(std::byte* data, uint64_t bytes)>;
   using Sent = std::function<void(std::byte* data)>;  // data may be reused
 
-  DataPost(MPI_Comm comm, int world) : comm_(comm), sent_(static_cast<size_t>(world)), received_(sent_.size()) {}
+  DataPost(MPI_Comm comm, int world)
+      : comm_(comm), sent_(static_cast<size_t>(world)), received_(sent_.size()) {}
   // REQUIRES: idle(). Counts start again.
   void Begin(uint64_t epoch);
   void Send(int32_t to, std::byte* data, uint64_t bytes);
   bool Pump(const Room& room, const Arrived& arrived, const Sent& sent);  // true if anything moved
 
-  const std::vector<uint64_t>& sent() const { return sent_; }          // by destination
-  const std::vector<uint64_t>& received() const { return received_; }  // by source, complete and handed on
+  const std::vector<uint64_t>& sent() const { return sent_; }  // by destination
+  const std::vector<uint64_t>& received() const {
+    return received_;
+  }  // by source, complete and handed on
   bool idle() const { return sending_.empty() && receiving_.empty(); }
 
  private:
@@ -59,8 +63,8 @@ class DataPost {
   uint64_t epoch_ = 0;
   std::vector<uint64_t> sent_, received_;
   std::list<Transfer> sending_, receiving_;
-  std::list<Early> early_;      // for the next case
-  std::deque<Early> due_;       // of this case, arrived during the last one
+  std::list<Early> early_;               // for the next case
+  std::deque<Early> due_;                // of this case, arrived during the last one
   MPI_Message held_ = MPI_MESSAGE_NULL;  // matched, but there was no room
   MPI_Status held_status_{};
 };
@@ -86,4 +90,4 @@ class ControlPost {
   std::deque<ControlMessage> inbox_;
 };
 
-}  // namespace shardproof
+}  // namespace shardproof::mpi

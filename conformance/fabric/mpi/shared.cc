@@ -12,7 +12,7 @@
 #include <stdexcept>
 #include <string>
 
-namespace shardproof {
+namespace shardproof::mpi {
 namespace {
 
 // Not FUTEX_PRIVATE_FLAG: sleeper and waker are different processes.
@@ -34,12 +34,14 @@ void SharedSignal::Sleep(uint32_t seen) {
   asleep_.store(0);
 }
 
-SharedMemory::SharedMemory(uint64_t heap_bytes) : heap_bytes_((heap_bytes + 4095) & ~uint64_t{4095}) {
+SharedMemory::SharedMemory(uint64_t heap_bytes)
+    : heap_bytes_((heap_bytes + 4095) & ~uint64_t{4095}) {
   void* memory = mmap(nullptr, kHead + 2 * heap_bytes_, PROT_READ | PROT_WRITE,
                       MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (memory == MAP_FAILED) {
-    throw std::runtime_error("mapping " + std::to_string(2 * heap_bytes_) + " bytes for messages: " +
-                             std::strerror(errno) + ": lower MpiOptions::message_bytes");
+    throw std::runtime_error("mapping " + std::to_string(2 * heap_bytes_) +
+                             " bytes for messages: " + std::strerror(errno) +
+                             ": lower MpiOptions::message_bytes");
   }
   base_ = static_cast<std::byte*>(memory);
   shared_ = new (base_) Shared;
@@ -55,4 +57,4 @@ void SharedMemory::Reset() {
   }
 }
 
-}  // namespace shardproof
+}  // namespace shardproof::mpi

@@ -1,6 +1,7 @@
 // shared.h: what do a rank's child and its supervisor know of each other?
 //
-// One anonymous shared mapping, made before the first fork, so that both see it at the same address.
+// One anonymous shared mapping, made before the first fork, so that both see it at the same
+// address.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -8,7 +9,7 @@
 
 #include "conformance/fabric/mpi/channel.h"
 
-namespace shardproof {
+namespace shardproof::mpi {
 
 // A word that one side counts up and the other sleeps on, across processes.
 class SharedSignal {
@@ -17,7 +18,8 @@ class SharedSignal {
   void Raise();  // wakes whoever sleeps
   // Sleeps until Now() is not seen. Says to others that it does so.
   void Sleep(uint32_t seen);
-  // Somebody sleeps, and nothing was raised since it looked for work. Exact: never true while work is on the way.
+  // Somebody sleeps, and nothing was raised since it looked for work. Exact: never true while work
+  // is on the way.
   bool Asleep() const { return asleep_.load() == uint64_t{count_.load()} + 1; }
 
  private:
@@ -58,7 +60,8 @@ class SharedMemory {
   std::byte* heap_to_supervisor() const { return base_ + kHead + heap_bytes_; }
   uint64_t heap_bytes() const { return heap_bytes_; }
 
-  // For the next child. REQUIRES: no child lives and no transfer is under way. Large heaps give their pages back.
+  // For the next child. REQUIRES: no child lives and no transfer is under way. Large heaps give
+  // their pages back.
   void Reset();
 
  private:
@@ -68,4 +71,4 @@ class SharedMemory {
   Shared* shared_ = nullptr;
 };
 
-}  // namespace shardproof
+}  // namespace shardproof::mpi

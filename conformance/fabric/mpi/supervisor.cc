@@ -17,15 +17,16 @@
 #include "conformance/fabric/mpi/wire.h"
 #include "conformance/fabric/process/process.h"
 
-namespace shardproof {
-Supervisor::Supervisor(const SupervisorConfig& config, DataPost* data, ControlPost* control, SharedMemory* shared)
+namespace shardproof::mpi {
+Supervisor::Supervisor(const SupervisorConfig& config, DataPost* data, ControlPost* control,
+                       SharedMemory* shared)
     : config_(config),
       data_(data),
       control_(control),
       shared_(shared),
       to_child_(&(*shared)->to_child, shared->heap_to_child(), shared->heap_bytes()),
       from_child_(&(*shared)->to_supervisor) {
-  if (config_.rank == 0) verdict_.emplace(config_.world);
+  if (config_.rank == 0) coordinator_.emplace(config_.world);
 }
 
 CaseEnd Supervisor::Run(const std::function<std::string(Fabric&)>& rank_main) {
@@ -38,9 +39,9 @@ CaseEnd Supervisor::Run(const std::function<std::string(Fabric&)>& rank_main) {
   end.hang_report = end_->text;
   end.ranks.resize(static_cast<size_t>(config_.world));
   if (takes_part()) end.ranks[static_cast<size_t>(config_.rank)] = report_.end;
-  if (!verdict_) return end;
+  if (!coordinator_) return end;
   for (size_t rank = 0; rank < end.ranks.size(); ++rank) {
-    const RankReport& report = verdict_->reports()[rank];
+    const RankReport& report = coordinator_->reports()[rank];
     end.ranks[rank] = report.end;
     end.mismatches.insert(end.mismatches.end(), report.mismatches.begin(), report.mismatches.end());
   }
@@ -62,7 +63,8 @@ void Supervisor::StartChild(const std::function<std::string(Fabric&)>& rank_main
     try {
       RunChild(machine, *shared_, rank_main);
     } catch (const std::exception& error) {  // before the machine was there
-      std::snprintf((*shared_)->state.last_words, sizeof (*shared_)->state.last_words, "%s", error.what());
+      std::snprintf((*shared_)->state.last_words, sizeof(*shared_)->state.last_words, "%s",
+                    error.what());
     }
     _exit(1);
   }
@@ -70,7 +72,8 @@ void Supervisor::StartChild(const std::function<std::string(Fabric&)>& rank_main
   alive_ = true;
 }
 
-void Supervisor::Tell(int32_t to, ControlKind kind, std::vector<uint64_t> numbers, std::string text) {
+void Supervisor::Tell(int32_t to, ControlKind kind, std::vector<uint64_t> numbers,
+                      std::string text) {
   ControlMessage message;
   message.epoch = config_.epoch;
   message.kind = kind;
@@ -83,22 +86,21 @@ bool Supervisor::Turn() {
   now_ = Clock::now();
   bool worked = CarryOut();
   to_child_.Flush();
-  worked |= data_->Pump(
-      [this](uint64_t bytes) { return to_child_.Allocate(bytes); },
-      [this](std::byte* data, uint64_t bytes) {
-        to_child_.Post({data, bytes, config_.rank});
-        if (alive_) {
-          (*shared_)->state.device.Raise();
-        } else {
-          DropInbox();
-        }
-      },
-      [this](std::byte* data) { from_child_.Return(data); });
+  worked |= data_->Pump([this](uint64_t bytes) { return to_child_.Allocate(bytes); },
+                        [this](std::byte* data, uint64_t bytes) {
+                          to_child_.Post({data, bytes, config_.rank});
+                          if (alive_) {
+                            (*shared_)->state.device.Raise();
+                          } else {
+                            DropInbox();
+                          }
+                        },
+                        [this](std::byte* data) { from_child_.Return(data); });
   worked |= control_->Pump();
   worked |= TakeControl();
   Reap();
   Watch();
-  if (verdict_) Decide();
+  if (coordinator_) Decide();
   return worked;
 }
 
@@ -193,7 +195,7 @@ void Supervisor::On(const ControlMessage& message) {
       end_ = message;
       return;
     default:
-      if (verdict_) verdict_->On(message);
+      if (coordinator_) coordinator_->On(message);
       return;
   }
 }
@@ -219,14 +221,15 @@ void Supervisor::EndRank() {
   } else if (!posted_result_) {
     const bool crashed = process.kind == ProcessEnd::Kind::kSignal;
     end.kind = crashed ? RankEnd::kSignal : RankEnd::kExit;
-    end.detail = (crashed ? "ended by " : "the process left before the run was over, with ") + process.text +
-                 (words.empty() ? "" : ": " + words) + "; it was " + StateText();
+    end.detail = (crashed ? "ended by " : "the process left before the run was over, with ") +
+                 process.text + (words.empty() ? "" : ": " + words) + "; it was " + StateText();
   } else if (abort_ && end.returned && !pending_.empty() && !failed_) {
     end.kind = *abort_ == AbortCause::kHang ? RankEnd::kHung : RankEnd::kAborted;
   }
   if (end.kind == RankEnd::kHung || end.kind == RankEnd::kAborted) {
-    end.detail = (end.kind == RankEnd::kAborted ? "ended because of " + abort_reason_ + "; it was " : "") +
-                 state_at_abort_;
+    end.detail =
+        (end.kind == RankEnd::kAborted ? "ended because of " + abort_reason_ + "; it was " : "") +
+        state_at_abort_;
     const size_t first = pending_.find('\n');
     if (first != std::string::npos) {
       std::string lines = "\n" + pending_.substr(first + 1);
@@ -252,9 +255,10 @@ void Supervisor::Rest(bool worked) {
     sched_yield();
     return;
   }
-  const long microseconds = level_ == Level::kRunning && takes_part() && idle_rounds_ < 2000 ? 30 : 500;
+  const long microseconds =
+      level_ == Level::kRunning && takes_part() && idle_rounds_ < 2000 ? 30 : 500;
   const timespec nap{0, microseconds * 1000};
   nanosleep(&nap, nullptr);
 }
 
-}  // namespace shardproof
+}  // namespace shardproof::mpi

@@ -1,7 +1,7 @@
 // supervisor.h: what does an MPI process do during a case?
 //
-// It never runs engine code. It forks the child that does, carries the child's messages, watches its progress, and
-// tells rank 0 how it ended. One Supervisor per process and case.
+// It never runs engine code. It forks the child that does, carries the child's messages, watches
+// its progress, and tells rank 0 how it ended. One Supervisor per process and case.
 #pragma once
 #include <sys/types.h>
 
@@ -12,24 +12,12 @@
 #include <vector>
 
 #include "conformance/fabric/fabric.h"
+#include "conformance/fabric/mpi/case_end.h"
+#include "conformance/fabric/mpi/coordinator.h"
 #include "conformance/fabric/mpi/post_office.h"
 #include "conformance/fabric/mpi/shared.h"
-#include "conformance/fabric/mpi/verdict.h"
 
-namespace shardproof {
-
-struct MpiOptions {
-  double stall_seconds = 5;    // of running without any progress: then a rank counts as stuck
-  double limit_seconds = 600;  // of a whole case, whatever the progress
-  uint64_t arena_bytes = uint64_t{1} << 30;  // address space; pages cost nothing until they are written
-};
-
-struct CaseEnd {
-  bool hang = false;
-  std::string hang_report;          // who waits for whom
-  std::vector<RankEnd> ranks;       // by rank: complete on rank 0; elsewhere only the own entry is filled in
-  std::vector<std::string> mismatches;  // operations that met without being alike; complete on rank 0
-};
+namespace shardproof::mpi {
 
 struct SupervisorConfig {
   int rank = 0, size = 1, world = 1;  // size: processes; world: how many of them take part
@@ -39,7 +27,8 @@ struct SupervisorConfig {
 
 class Supervisor {
  public:
-  Supervisor(const SupervisorConfig& config, DataPost* data, ControlPost* control, SharedMemory* shared);
+  Supervisor(const SupervisorConfig& config, DataPost* data, ControlPost* control,
+             SharedMemory* shared);
   CaseEnd Run(const std::function<std::string(Fabric&)>& rank_main);
 
  private:
@@ -63,7 +52,9 @@ class Supervisor {
   bool Quiet() const;
   bool Drained() const;
   double ChildCpuSeconds() const;
-  double Since(Clock::time_point then) const { return std::chrono::duration<double>(now_ - then).count(); }
+  double Since(Clock::time_point then) const {
+    return std::chrono::duration<double>(now_ - then).count();
+  }
   std::string StateText() const;
   void Tell(int32_t to, ControlKind kind, std::vector<uint64_t> numbers, std::string text);
   void Report(Level level);
@@ -74,7 +65,7 @@ class Supervisor {
   SharedMemory* shared_;
   ChannelSender to_child_;
   ChannelReceiver from_child_;
-  std::optional<Verdict> verdict_;  // rank 0
+  std::optional<Coordinator> coordinator_;  // rank 0
 
   pid_t child_ = -1;
   bool alive_ = false, posted_result_ = false, reported_ = false, killed_ = false, failed_ = false;
@@ -96,4 +87,4 @@ class Supervisor {
   int idle_rounds_ = 0;
 };
 
-}  // namespace shardproof
+}  // namespace shardproof::mpi

@@ -7,11 +7,12 @@
 #include "conformance/fabric/mpi/supervisor.h"
 #include "conformance/fabric/process/process.h"
 
-namespace shardproof {
+namespace shardproof::mpi {
 namespace {
 
-constexpr double kBlockedSeconds = 0.05;  // without progress, before a blocked rank is worth a question
-constexpr double kGraceSeconds = 0.3;     // after an abort, for a rank that was stuck
+constexpr double kBlockedSeconds =
+    0.05;  // without progress, before a blocked rank is worth a question
+constexpr double kGraceSeconds = 0.3;  // after an abort, for a rank that was stuck
 
 }  // namespace
 
@@ -26,7 +27,8 @@ std::string Supervisor::StateText() const {
   } else if (state.blocking.load()) {
     text = std::string("blocked in ") + call + " " + state.call_about;
   } else {
-    text = std::string("in engine code since ") + call + " (call #" + std::to_string(state.calls.load()) + ")";
+    text = std::string("in engine code since ") + call + " (call #" +
+           std::to_string(state.calls.load()) + ")";
   }
   if (state.body[0] != '\0') text += std::string(", its device runs ") + state.body;
   return text;
@@ -44,7 +46,8 @@ bool Supervisor::Quiet() const {
   const ChildState& state = (*shared_)->state;
   if (!data_->idle()) return false;
   if (!alive_) return reported_;
-  return state.host.Asleep() && state.device.Asleep() && to_child_.AllTaken() && from_child_.empty();
+  return state.host.Asleep() && state.device.Asleep() && to_child_.AllTaken() &&
+         from_child_.empty();
 }
 
 void Supervisor::Report(Level level) {
@@ -80,30 +83,37 @@ void Supervisor::Watch() {
   if (cpu_ < 0) cpu_ = ChildCpuSeconds();
   const bool quiet = Quiet();
   if (quiet) return Report(Level::kBlocked);
-  // On a busy machine wall time says little: an endless loop uses the processor, a sleeping engine takes four times.
+  // On a busy machine wall time says little: an endless loop uses the processor, a sleeping engine
+  // takes four times.
   const double stall = config_.options.stall_seconds;
-  if (still > stall && (ChildCpuSeconds() - cpu_ > 0.8 * stall || still > 4 * stall)) return Report(Level::kStalled);
+  if (still > stall && (ChildCpuSeconds() - cpu_ > 0.8 * stall || still > 4 * stall))
+    return Report(Level::kStalled);
   if (level_ == Level::kBlocked) Report(Level::kRunning);
 }
 
 void Supervisor::Decide() {
   if (ends_sent_) return;
   if (Since(began_) > config_.options.limit_seconds) {
-    verdict_->GiveUp("the case did not end within " + std::to_string(config_.options.limit_seconds) + " seconds");
+    coordinator_->GiveUp("the case did not end within " +
+                         std::to_string(config_.options.limit_seconds) + " seconds");
   }
-  if (const auto message = verdict_->Next()) {
-    for (int32_t rank = 0; rank < config_.world; ++rank) Tell(rank, message->kind, message->numbers, message->text);
+  if (const auto message = coordinator_->Next()) {
+    for (int32_t rank = 0; rank < config_.world; ++rank)
+      Tell(rank, message->kind, message->numbers, message->text);
   }
-  if (verdict_->over()) SendEnds();
+  if (coordinator_->over()) SendEnds();
 }
 
 void Supervisor::SendEnds() {
   ends_sent_ = true;
-  const std::string text = verdict_->hang() ? HangReport(verdict_->reports(), verdict_->reason()) : "";
+  const std::string text =
+      coordinator_->hang() ? HangReport(coordinator_->reports(), coordinator_->reason()) : "";
   for (int32_t rank = 0; rank < config_.size; ++rank) {
-    std::vector<uint64_t> numbers{verdict_->hang()};
-    for (const RankReport& report : verdict_->reports()) {
-      numbers.push_back(static_cast<size_t>(rank) < report.sent.size() ? report.sent[static_cast<size_t>(rank)] : 0);
+    std::vector<uint64_t> numbers{coordinator_->hang()};
+    for (const RankReport& report : coordinator_->reports()) {
+      numbers.push_back(static_cast<size_t>(rank) < report.sent.size()
+                            ? report.sent[static_cast<size_t>(rank)]
+                            : 0);
     }
     Tell(rank, ControlKind::kEnd, numbers, text);
   }
@@ -118,4 +128,4 @@ bool Supervisor::Drained() const {
   return true;
 }
 
-}  // namespace shardproof
+}  // namespace shardproof::mpi

@@ -6,7 +6,7 @@
 #include "conformance/fabric/collective_math.h"
 #include "conformance/fabric/run_collective.h"
 
-namespace shardproof {
+namespace shardproof::mpi {
 namespace {
 
 constexpr uint64_t kAlign = 64;
@@ -60,7 +60,8 @@ void SetShape(const CommOp& op, WireHeader* header) {
   header->recv_counts = op.recv_counts.size();
 }
 
-void WriteMessage(const WireHeader& header, const CommOp* op, const std::byte* payload, std::byte* to) {
+void WriteMessage(const WireHeader& header, const CommOp* op, const std::byte* payload,
+                  std::byte* to) {
   std::memcpy(to, &header, sizeof header);
   std::byte* at = to + sizeof header;
   if (header.send_counts) std::memcpy(at, op->send_counts.data(), 8 * header.send_counts);
@@ -107,14 +108,16 @@ PayloadRange PayloadFor(const CommOp& op, int32_t me, int32_t to, int32_t member
 
 void FinishCollective(const CommOp& op, int32_t me, const std::vector<const WireMessage*>& all) {
   if (op.kind == SPF_ALL_TO_ALL_V) return FinishAllToAll(op, me, all);
-  // What a peer sent is what RunCollective needs of it, whatever the peer thought that it was doing: plain bytes.
+  // What a peer sent is what RunCollective needs of it, whatever the peer thought that it was
+  // doing: plain bytes.
   std::vector<CommOp> shapes(all.size());
   std::vector<Contribution> contributions(all.size());
   for (size_t j = 0; j < all.size(); ++j) {
     CommOp& shape = shapes[j];
     if (j == static_cast<size_t>(me)) {
       shape = op;
-      if (op.kind == SPF_REDUCE_SCATTER) {  // my piece of everybody, summed: an all_reduce of one piece
+      if (op.kind ==
+          SPF_REDUCE_SCATTER) {  // my piece of everybody, summed: an all_reduce of one piece
         shape.kind = SPF_ALL_REDUCE;
         shape.send = op.send + PayloadFor(op, me, me, static_cast<int32_t>(all.size())).offset;
       }
@@ -129,4 +132,4 @@ void FinishCollective(const CommOp& op, int32_t me, const std::vector<const Wire
   RunCollective(contributions, me);
 }
 
-}  // namespace shardproof
+}  // namespace shardproof::mpi

@@ -4,7 +4,7 @@
 
 #include <cstring>
 
-namespace shardproof {
+namespace shardproof::mpi {
 namespace {
 
 CommOp AllToAll() {
@@ -73,4 +73,4 @@ TEST(Wire, ShortAnswerOfAPeerIsNotReadBeyondItsEnd) {
 }
 
 }  // namespace
-}  // namespace shardproof
+}  // namespace shardproof::mpi

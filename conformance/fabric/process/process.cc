@@ -21,7 +21,8 @@ struct LastWords {
   const void* context = nullptr;
 };
 
-// A signal handler has no other way to find its data. Written once, in a forked child, before its threads start.
+// A signal handler has no other way to find its data. Written once, in a forked child, before its
+// threads start.
 LastWords last_words;
 
 void OnCrash(int signal, siginfo_t* info, void*) {
@@ -32,10 +33,12 @@ void OnCrash(int signal, siginfo_t* info, void*) {
     std::array<char, 300> place{};
     const bool known = last_words.describe != nullptr &&
                        last_words.describe(last_words.context, address, place.data(), place.size());
-    std::snprintf(text.data(), text.size(), "address 0x%llx%s%s", static_cast<unsigned long long>(address),
-                  known ? ": " : "", known ? place.data() : "");
+    std::snprintf(text.data(), text.size(), "address 0x%llx%s%s",
+                  static_cast<unsigned long long>(address), known ? ": " : "",
+                  known ? place.data() : "");
   }
-  if (last_words.note[0] == '\0') std::snprintf(last_words.note, last_words.size, "%s", text.data());
+  if (last_words.note[0] == '\0')
+    std::snprintf(last_words.note, last_words.size, "%s", text.data());
   // SA_RESETHAND has restored the default action: raising again ends the process with this signal.
   raise(signal);
 }
@@ -57,8 +60,8 @@ ProcessEnd DescribeWaitStatus(int status) {
     end.code = WTERMSIG(status);
     const char* name = sigabbrev_np(end.code);
     const char* meaning = sigdescr_np(end.code);
-    end.text = std::string("SIG") + (name ? name : std::to_string(end.code)) + (meaning ? " (" : "") +
-               (meaning ? meaning : "") + (meaning ? ")" : "");
+    end.text = std::string("SIG") + (name ? name : std::to_string(end.code)) +
+               (meaning ? " (" : "") + (meaning ? meaning : "") + (meaning ? ")" : "");
   } else {
     end.code = WEXITSTATUS(status);
     end.text = "exit code " + std::to_string(end.code);
@@ -72,7 +75,8 @@ void LeaveLastWords(char* note, size_t size, DescribeAddress describe, const voi
   action.sa_sigaction = OnCrash;
   action.sa_flags = static_cast<int>(SA_SIGINFO | SA_ONSTACK | SA_RESETHAND | SA_NODEFER);
   sigemptyset(&action.sa_mask);
-  for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT}) sigaction(signal, &action, nullptr);
+  for (const int signal : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT})
+    sigaction(signal, &action, nullptr);
   UseSignalStack();
   on_exit(OnExit, nullptr);  // handlers run in reverse order: ours first, and it does not return
 }

@@ -18,15 +18,18 @@ struct ProcessEnd {
 // status: as filled in by waitpid.
 ProcessEnd DescribeWaitStatus(int status);
 
-// Writes what is known of an address into text (NUL-terminated). Runs in a signal handler: no allocation.
+// Writes what is known of an address into text (NUL-terminated). Runs in a signal handler: no
+// allocation.
 using DescribeAddress = bool (*)(const void* context, uint64_t address, char* text, size_t size);
 
-// For a forked child, whose last words its parent wants to read. Crashes (SEGV, BUS, FPE, ILL, ABRT) write a line into
-// note, which lies in memory shared with the parent, before they end the process as usual. exit() ends the process at
-// once, without the parent's exit handlers, and leaves a line too. describe may be null.
+// For a forked child, whose last words its parent wants to read. Crashes (SEGV, BUS, FPE, ILL,
+// ABRT) write a line into note, which lies in memory shared with the parent, before they end the
+// process as usual. exit() ends the process at once, without the parent's exit handlers, and leaves
+// a line too. describe may be null.
 void LeaveLastWords(char* note, size_t size, DescribeAddress describe, const void* context);
 
-// Gives the calling thread a stack of its own for signal handlers, so that a stack overflow is reported too.
+// Gives the calling thread a stack of its own for signal handlers, so that a stack overflow is
+// reported too.
 void UseSignalStack();
 
 // Ends child and the process group that it leads; reaps it. Returns the status of waitpid.

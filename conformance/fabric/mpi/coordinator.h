@@ -1,41 +1,26 @@
-// verdict.h: can this case still go on, and if not, who waits for whom?
+// coordinator.h: can this case still go on, and if not, who waits for whom?
 //
-// Rank 0's view of a case: a pure state machine fed with the supervisors' messages. It ends a case when a rank asks
-// for it, or when no unfinished rank can go on. The latter is exact, not a timeout, if all unfinished ranks are blocked:
-// two rounds of questions, and as many messages received in the first as sent in the second (Mattern's four counters),
-// so nothing can be under way. Only ranks that run without progress (an endless loop) need the watchdog's seconds.
+// Rank 0's view of a case: a pure state machine fed with the supervisors' messages. It ends a case
+// when a rank asks for it, or when no unfinished rank can go on. The latter is exact, not a
+// timeout, if all unfinished ranks are blocked: two rounds of questions, and as many messages
+// received in the first as sent in the second (Mattern's four counters), so nothing can be under
+// way. Only ranks that run without progress (an endless loop) need the watchdog's seconds.
 #pragma once
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "conformance/fabric/mpi/case_end.h"
 #include "conformance/fabric/mpi/control.h"
 
-namespace shardproof {
-
-// How one rank of a case ended.
-struct RankEnd {
-  enum Kind : int32_t {
-    kReturned,   // rank_main returned by itself
-    kException,  // it, or a body, threw
-    kSignal,     // the process crashed
-    kExit,       // the process left before rank_main had returned
-    kHung,       // it could not go on, and neither could anybody else
-    kAborted     // ended because of another rank
-  };
-  Kind kind = kReturned;
-  std::string detail;     // names the rank's state, what it waited for, or the cause
-  bool returned = false;  // blob is what rank_main returned; possible for kHung and kAborted too
-  std::string blob;
-};
-const char* ToText(RankEnd::Kind kind);
+namespace shardproof::mpi {
 
 struct RankReport {
   RankEnd end;
-  std::vector<int32_t> waits;        // ranks that it waited for when it was aborted
+  std::vector<int32_t> waits;  // ranks that it waited for when it was aborted
   std::vector<std::string> mismatches;
-  std::vector<uint64_t> sent;        // messages, by destination
+  std::vector<uint64_t> sent;  // messages, by destination
 };
 std::string PackReport(const RankReport& report);
 RankReport UnpackReport(std::string_view packed);
@@ -43,9 +28,9 @@ RankReport UnpackReport(std::string_view packed);
 // "rank 0 waits for rank 1, which waits for rank 0", then the ranks' details.
 std::string HangReport(const std::vector<RankReport>& reports, const std::string& reason);
 
-class Verdict {
+class Coordinator {
  public:
-  explicit Verdict(int world);
+  explicit Coordinator(int world);
   void On(const ControlMessage& message);
   // Gives up whatever the ranks say: the case's time is over.
   void GiveUp(const std::string& reason) { given_up_ = reason; }
@@ -76,4 +61,4 @@ class Verdict {
   std::string failure_, reason_, given_up_;
 };
 
-}  // namespace shardproof
+}  // namespace shardproof::mpi

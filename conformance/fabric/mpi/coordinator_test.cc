@@ -1,11 +1,12 @@
-#include "conformance/fabric/mpi/verdict.h"
+#include "conformance/fabric/mpi/coordinator.h"
 
 #include <gtest/gtest.h>
 
-namespace shardproof {
+namespace shardproof::mpi {
 namespace {
 
-ControlMessage Message(ControlKind kind, int32_t from, std::vector<uint64_t> numbers, std::string text = "") {
+ControlMessage Message(ControlKind kind, int32_t from, std::vector<uint64_t> numbers,
+                       std::string text = "") {
   ControlMessage message;
   message.kind = kind;
   message.from = from;
@@ -15,108 +16,108 @@ ControlMessage Message(ControlKind kind, int32_t from, std::vector<uint64_t> num
 }
 
 struct Job {
-  Verdict verdict{2};
-  void Level(int32_t rank, shardproof::Level level) {
-    verdict.On(Message(ControlKind::kStatus, rank, {static_cast<uint64_t>(level)}));
+  Coordinator coordinator{2};
+  void Level(int32_t rank, mpi::Level level) {
+    coordinator.On(Message(ControlKind::kStatus, rank, {static_cast<uint64_t>(level)}));
   }
   void Answer(int32_t rank, uint64_t wave, uint64_t sent, uint64_t received, bool quiet = true) {
-    verdict.On(Message(ControlKind::kAnswer, rank, {wave, quiet, sent, received}));
+    coordinator.On(Message(ControlKind::kAnswer, rank, {wave, quiet, sent, received}));
   }
   void End(int32_t rank, RankEnd::Kind kind, const std::string& detail = "") {
     RankReport report;
     report.end.kind = kind;
     report.end.detail = detail;
-    verdict.On(Message(ControlKind::kResult, rank, {}, PackReport(report)));
+    coordinator.On(Message(ControlKind::kResult, rank, {}, PackReport(report)));
   }
 };
 
-TEST(Verdict, OneRankStillRunningMeansWait) {
+TEST(Coordinator, OneRankStillRunningMeansWait) {
   Job job;
   job.Level(0, Level::kBlocked);
-  EXPECT_FALSE(job.verdict.Next());
+  EXPECT_FALSE(job.coordinator.Next());
 }
 
-TEST(Verdict, AllBlockedIsAskedTwiceThenADeadlock) {
+TEST(Coordinator, AllBlockedIsAskedTwiceThenADeadlock) {
   Job job;
   job.Level(0, Level::kBlocked);
   job.Level(1, Level::kBlocked);
   for (const uint64_t wave : {1, 2}) {
-    const auto probe = job.verdict.Next();
+    const auto probe = job.coordinator.Next();
     ASSERT_TRUE(probe);
     EXPECT_EQ(probe->kind, ControlKind::kProbe);
-    EXPECT_FALSE(job.verdict.Next()) << "asks again before the answers came";
+    EXPECT_FALSE(job.coordinator.Next()) << "asks again before the answers came";
     job.Answer(0, wave, 3, 4);
     job.Answer(1, wave, 4, 3);
   }
-  const auto abort = job.verdict.Next();
+  const auto abort = job.coordinator.Next();
   ASSERT_TRUE(abort);
   EXPECT_EQ(abort->kind, ControlKind::kAbort);
-  EXPECT_TRUE(job.verdict.hang());
+  EXPECT_TRUE(job.coordinator.hang());
 }
 
-TEST(Verdict, MessageUnderWayIsNoDeadlock) {
+TEST(Coordinator, MessageUnderWayIsNoDeadlock) {
   Job job;
   job.Level(0, Level::kBlocked);
   job.Level(1, Level::kBlocked);
   for (const uint64_t wave : {1, 2, 3, 4}) {
-    ASSERT_EQ(job.verdict.Next()->kind, ControlKind::kProbe);
+    ASSERT_EQ(job.coordinator.Next()->kind, ControlKind::kProbe);
     job.Answer(0, wave, 3, 4);
     job.Answer(1, wave, 4, 2);
   }
-  EXPECT_EQ(job.verdict.Next()->kind, ControlKind::kProbe);
+  EXPECT_EQ(job.coordinator.Next()->kind, ControlKind::kProbe);
 }
 
-TEST(Verdict, ProgressDuringTheQuestionsStartsAnew) {
+TEST(Coordinator, ProgressDuringTheQuestionsStartsAnew) {
   Job job;
   job.Level(0, Level::kBlocked);
   job.Level(1, Level::kBlocked);
-  ASSERT_TRUE(job.verdict.Next());
+  ASSERT_TRUE(job.coordinator.Next());
   job.Level(1, Level::kRunning);
   job.Answer(0, 1, 0, 0);
   job.Answer(1, 1, 0, 0);
-  EXPECT_FALSE(job.verdict.Next());
+  EXPECT_FALSE(job.coordinator.Next());
   job.Level(1, Level::kBlocked);
-  EXPECT_EQ(job.verdict.Next()->numbers[0], 2U);
+  EXPECT_EQ(job.coordinator.Next()->numbers[0], 2U);
 }
 
-TEST(Verdict, LoopingRankStallsTheOthers) {
+TEST(Coordinator, LoopingRankStallsTheOthers) {
   Job job;
   job.Level(0, Level::kBlocked);
   job.Level(1, Level::kStalled);
-  const auto abort = job.verdict.Next();
+  const auto abort = job.coordinator.Next();
   ASSERT_TRUE(abort);
   EXPECT_EQ(abort->numbers[0], static_cast<uint64_t>(AbortCause::kHang));
 }
 
-TEST(Verdict, DeathOfARankIsTheCauseWhenTheOthersAreStuck) {
+TEST(Coordinator, DeathOfARankIsTheCauseWhenTheOthersAreStuck) {
   Job job;
   job.End(1, RankEnd::kSignal, "ended by SIGSEGV");
-  EXPECT_FALSE(job.verdict.Next()) << "rank 0 may still finish";
+  EXPECT_FALSE(job.coordinator.Next()) << "rank 0 may still finish";
   job.Level(0, Level::kStalled);
-  const auto abort = job.verdict.Next();
+  const auto abort = job.coordinator.Next();
   ASSERT_TRUE(abort);
   EXPECT_EQ(abort->numbers[0], static_cast<uint64_t>(AbortCause::kDeath));
   EXPECT_EQ(abort->text, "rank 1: ended by SIGSEGV");
-  EXPECT_FALSE(job.verdict.hang());
+  EXPECT_FALSE(job.coordinator.hang());
 }
 
-TEST(Verdict, FailureEndsTheCaseAtOnce) {
+TEST(Coordinator, FailureEndsTheCaseAtOnce) {
   Job job;
-  job.verdict.On(Message(ControlKind::kFailed, 1, {}, "refused"));
-  const auto abort = job.verdict.Next();
+  job.coordinator.On(Message(ControlKind::kFailed, 1, {}, "refused"));
+  const auto abort = job.coordinator.Next();
   ASSERT_TRUE(abort);
   EXPECT_EQ(abort->numbers[0], static_cast<uint64_t>(AbortCause::kFailure));
   EXPECT_EQ(abort->text, "rank 1: refused");
-  EXPECT_FALSE(job.verdict.Next());
+  EXPECT_FALSE(job.coordinator.Next());
 }
 
-TEST(Verdict, AllReturnedIsOver) {
+TEST(Coordinator, AllReturnedIsOver) {
   Job job;
   job.End(0, RankEnd::kReturned);
-  EXPECT_FALSE(job.verdict.over());
+  EXPECT_FALSE(job.coordinator.over());
   job.End(1, RankEnd::kReturned);
-  EXPECT_TRUE(job.verdict.over());
-  EXPECT_FALSE(job.verdict.Next());
+  EXPECT_TRUE(job.coordinator.over());
+  EXPECT_FALSE(job.coordinator.Next());
 }
 
 TEST(HangReport, NamesTheCycleNotTheWayToIt) {
@@ -127,7 +128,8 @@ TEST(HangReport, NamesTheCycleNotTheWayToIt) {
   reports[2].waits = {1};
   reports[1].end.detail = "blocked in x";
   EXPECT_EQ(HangReport(reports, "deadlock"),
-            "deadlock: rank 1 waits for rank 2, which waits for rank 1\nrank 0: \nrank 1: blocked in x\nrank 2: ");
+            "deadlock: rank 1 waits for rank 2, which waits for rank 1\nrank 0: \nrank 1: blocked "
+            "in x\nrank 2: ");
 }
 
 TEST(HangReport, NamesTheRankThatLeft) {
@@ -139,4 +141,4 @@ TEST(HangReport, NamesTheRankThatLeft) {
 }
 
 }  // namespace
-}  // namespace shardproof
+}  // namespace shardproof::mpi

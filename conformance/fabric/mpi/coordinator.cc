@@ -1,13 +1,23 @@
-#include "conformance/fabric/mpi/verdict.h"
+#include "conformance/fabric/mpi/coordinator.h"
 
 #include <algorithm>
 
 namespace shardproof {
+
+const char* ToText(RankEnd::Kind kind) {
+  constexpr const char* kNames[] = {"returned", "exception", "signal", "exit", "hung", "aborted"};
+  return kNames[kind];
+}
+
+}  // namespace shardproof
+
+namespace shardproof::mpi {
 namespace {
 
 std::string RankText(size_t rank) { return "rank " + std::to_string(rank); }
 
-// Follows one wait of each rank from start until a rank comes again (then only the cycle is told) or waits for nobody.
+// Follows one wait of each rank from start until a rank comes again (then only the cycle is told)
+// or waits for nobody.
 std::string Chain(const std::vector<RankReport>& reports, size_t start) {
   std::vector<size_t> path{start};
   while (!reports[path.back()].waits.empty()) {
@@ -19,20 +29,17 @@ std::string Chain(const std::vector<RankReport>& reports, size_t start) {
     if (again) break;
   }
   std::string text = RankText(path[0]);
-  for (size_t i = 1; i < path.size(); ++i) text += (i > 1 ? ", which waits for " : " waits for ") + RankText(path[i]);
+  for (size_t i = 1; i < path.size(); ++i)
+    text += (i > 1 ? ", which waits for " : " waits for ") + RankText(path[i]);
   const RankReport& last = reports[path.back()];
   if (path.size() > 1 && last.waits.empty()) {
-    text += last.end.kind == RankEnd::kReturned ? ", which has returned" : ", which waits for nobody";
+    text +=
+        last.end.kind == RankEnd::kReturned ? ", which has returned" : ", which waits for nobody";
   }
   return text;
 }
 
 }  // namespace
-
-const char* ToText(RankEnd::Kind kind) {
-  constexpr const char* kNames[] = {"returned", "exception", "signal", "exit", "hung", "aborted"};
-  return kNames[kind];
-}
 
 std::string PackReport(const RankReport& report) {
   Packer packer;
@@ -56,7 +63,8 @@ RankReport UnpackReport(std::string_view packed) {
   report.end.detail = unpacker.Text();
   report.end.returned = unpacker.Number() != 0;
   report.end.blob = unpacker.Text();
-  for (uint64_t n = unpacker.Number(); n > 0; --n) report.waits.push_back(static_cast<int32_t>(unpacker.Number()));
+  for (uint64_t n = unpacker.Number(); n > 0; --n)
+    report.waits.push_back(static_cast<int32_t>(unpacker.Number()));
   for (uint64_t n = unpacker.Number(); n > 0; --n) report.mismatches.push_back(unpacker.Text());
   for (uint64_t n = unpacker.Number(); n > 0; --n) report.sent.push_back(unpacker.Number());
   return report;
@@ -71,21 +79,24 @@ std::string HangReport(const std::vector<RankReport>& reports, const std::string
   }
   for (size_t rank = 0; rank < reports.size(); ++rank) {
     const RankEnd& end = reports[rank].end;
-    text += "\n" + RankText(rank) + ": " + (end.kind == RankEnd::kReturned ? "has returned" : end.detail);
+    text += "\n" + RankText(rank) + ": " +
+            (end.kind == RankEnd::kReturned ? "has returned" : end.detail);
   }
   return text;
 }
 
-Verdict::Verdict(int world) : ranks_(static_cast<size_t>(world)), reports_(static_cast<size_t>(world)) {}
+Coordinator::Coordinator(int world)
+    : ranks_(static_cast<size_t>(world)), reports_(static_cast<size_t>(world)) {}
 
-void Verdict::On(const ControlMessage& message) {
+void Coordinator::On(const ControlMessage& message) {
   Rank& rank = ranks_[static_cast<size_t>(message.from)];
   switch (message.kind) {
     case ControlKind::kStatus:
       rank.level = static_cast<Level>(message.numbers[0]);
       break;
     case ControlKind::kFailed:
-      if (failure_.empty()) failure_ = RankText(static_cast<size_t>(message.from)) + ": " + message.text;
+      if (failure_.empty())
+        failure_ = RankText(static_cast<size_t>(message.from)) + ": " + message.text;
       break;
     case ControlKind::kAnswer:
       if (!probing_ || message.numbers[0] != wave_) break;
@@ -103,11 +114,11 @@ void Verdict::On(const ControlMessage& message) {
   }
 }
 
-bool Verdict::over() const {
+bool Coordinator::over() const {
   return std::all_of(ranks_.begin(), ranks_.end(), [](const Rank& rank) { return rank.ended; });
 }
 
-std::optional<ControlMessage> Verdict::Abort(AbortCause cause, const std::string& reason) {
+std::optional<ControlMessage> Coordinator::Abort(AbortCause cause, const std::string& reason) {
   aborted_ = true;
   hang_ = cause == AbortCause::kHang;
   reason_ = reason;
@@ -118,7 +129,7 @@ std::optional<ControlMessage> Verdict::Abort(AbortCause cause, const std::string
   return message;
 }
 
-std::string Verdict::Deaths() const {
+std::string Coordinator::Deaths() const {
   std::string text;
   for (size_t rank = 0; rank < ranks_.size(); ++rank) {
     const RankEnd& end = reports_[rank].end;
@@ -128,7 +139,7 @@ std::string Verdict::Deaths() const {
   return text;
 }
 
-std::optional<ControlMessage> Verdict::Next() {
+std::optional<ControlMessage> Coordinator::Next() {
   if (aborted_ || over()) return std::nullopt;
   if (!given_up_.empty()) return Abort(AbortCause::kHang, given_up_);
   if (!failure_.empty()) return Abort(AbortCause::kFailure, failure_);
@@ -146,11 +157,12 @@ std::optional<ControlMessage> Verdict::Next() {
   }
   const std::string deaths = Deaths();
   if (!deaths.empty()) return Abort(AbortCause::kDeath, deaths);
-  return Abort(AbortCause::kHang, stalled ? "no rank makes progress" : "deadlock: no rank can go on");
+  return Abort(AbortCause::kHang,
+               stalled ? "no rank makes progress" : "deadlock: no rank can go on");
 }
 
 // Asks everybody twice. Returns the question to ask, if it is time for one; sets certain_.
-std::optional<ControlMessage> Verdict::Probe() {
+std::optional<ControlMessage> Coordinator::Probe() {
   if (probing_) {
     uint64_t sent = 0, received = 0;
     bool quiet = true;
@@ -177,4 +189,4 @@ std::optional<ControlMessage> Verdict::Probe() {
   return message;
 }
 
-}  // namespace shardproof
+}  // namespace shardproof::mpi

@@ -1,0 +1,42 @@
+// case_end.h: how did a case under mpirun end, on each rank?
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace shardproof {
+
+struct MpiOptions {
+  double stall_seconds = 5;    // of running without any progress: then a rank counts as stuck
+  double limit_seconds = 600;  // of a whole case, whatever the progress
+  uint64_t arena_bytes = uint64_t{1}
+                         << 30;  // address space a rank; pages cost nothing until they are written
+};
+
+// How one rank of a case ended.
+struct RankEnd {
+  enum Kind : int32_t {
+    kReturned,   // rank_main returned by itself
+    kException,  // it, or a body, threw
+    kSignal,     // the process crashed
+    kExit,       // the process left before rank_main had returned
+    kHung,       // it could not go on, and neither could anybody else
+    kAborted     // ended because of another rank
+  };
+  Kind kind = kReturned;
+  std::string detail;     // names the rank's state, what it waited for, or the cause
+  bool returned = false;  // blob is what rank_main returned; possible for kHung and kAborted too
+  std::string blob;
+};
+const char* ToText(RankEnd::Kind kind);
+
+struct CaseEnd {
+  bool hang = false;
+  std::string hang_report;  // who waits for whom
+  std::vector<RankEnd>
+      ranks;  // by rank: complete on rank 0; elsewhere only the own entry is filled in
+  std::vector<std::string>
+      mismatches;  // operations that met without being alike; complete on rank 0
+};
+
+}  // namespace shardproof
