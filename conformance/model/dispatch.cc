@@ -59,7 +59,7 @@ std::vector<float> Dispatch::Param(int32_t id) const {
 }
 
 GradTarget Dispatch::Target(int32_t param) const {
-  return {param, network_.tables().params[param].name, args_.grad[param], args_.grad_dtype};
+  return {network_.tables().params[param].name, args_.grad[param], args_.grad_dtype};
 }
 
 Grid Dispatch::OutGradGrid() const {

@@ -99,7 +99,7 @@ void ValidateAdamW(Validator& v, const std::vector<SpanData>& spans, const std::
   if (!(t >= 1 && t <= 1e6) || std::trunc(t) != t) v.Fail("t = " + std::to_string(t) + ": the first step is 1");
 }
 
-void ValidateGemm(Validator& v, const std::vector<SpanData>& spans, const std::vector<double>& scalars) {
+void ValidateGemm(Validator& v, const std::vector<double>& scalars) {
   if (!v.Counts(3, 3, 7, "A B C ; m n k ta tb alpha beta")) return;
   for (size_t i = 0; i < 3; ++i) {
     if (!v.Real(i)) return;
@@ -137,7 +137,7 @@ std::string ValidateLaunch(int32_t kernel, const std::vector<SpanData>& spans, c
       if (v.Counts(2, 2, 3, "ss out ; num eps cap") && v.Scalar64(0, SPF_READ)) v.Scalar64(1, SPF_WRITE);
       break;
     case SPF_K_ADAMW: ValidateAdamW(v, spans, scalars); break;
-    case SPF_K_GEMM: ValidateGemm(v, spans, scalars); break;
+    case SPF_K_GEMM: ValidateGemm(v, scalars); break;
     default: v.Fail("kernel " + std::to_string(kernel) + " is none of the named ones");
   }
   return v.why();

@@ -11,7 +11,6 @@ namespace shardproof {
 
 // Where a parameter's gradient is added to, in its dtype.
 struct GradTarget {
-  int32_t param = -1;
   const char* name = "";
   void* data = nullptr;
   int32_t dtype = 0;

@@ -28,9 +28,9 @@ void Probe::CheckTotal(const char* sum, double quanta) {
                          " quanta; exact only below 2^24");
 }
 
-void Probe::AddToParam(int32_t param, const std::string& name, const std::vector<double>& magnitudes,
-                       int32_t quantum_e, bool narrow) {
-  Total& total = params_[param];
+void Probe::AddToParam(const std::string& name, const std::vector<double>& magnitudes, int32_t quantum_e,
+                       bool narrow) {
+  Total& total = params_[name];
   if (total.magnitudes.empty()) {
     total = {quantum_e, std::vector<double>(magnitudes.size())};
   }

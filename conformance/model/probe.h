@@ -20,9 +20,8 @@ struct Probe {
   // Throws unless the sum of magnitudes, in quanta, is below 2^24: then every partial sum in every order is exact.
   void CheckTotal(const char* sum, double quanta);
   // Adds magnitudes to a parameter's gradient (over all nodes, samples and ranks of a step) and checks the totals.
-  // In bf16 mode the limit is 2^8.
-  void AddToParam(int32_t param, const std::string& name, const std::vector<double>& magnitudes, int32_t quantum_e,
-                  bool narrow);
+  // Narrow: the limit is 2^8.
+  void AddToParam(const std::string& name, const std::vector<double>& magnitudes, int32_t quantum_e, bool narrow);
   void NextStep() { params_.clear(); }
   double largest = 0;  // of all totals so far, in quanta
 
@@ -31,7 +30,7 @@ struct Probe {
     int32_t quantum_e = 0;
     std::vector<double> magnitudes;
   };
-  std::map<int32_t, Total> params_;
+  std::map<std::string, Total> params_;
 };
 
 }  // namespace shardproof

@@ -1,0 +1,133 @@
+#include "conformance/oracle/oracle.h"
+
+#include <stdexcept>
+
+#include "conformance/oracle/trainer.h"
+#include "conformance/oracle/update.h"
+
+namespace shardproof {
+namespace {
+
+// ep rank by index in dp_cp. Ranks that differ in tp or pp only are replicas: any one stands for them.
+std::vector<int32_t> EpRanks(const InstanceSpec& spec, int32_t world) {
+  std::vector<int32_t> ep_ranks(static_cast<size_t>(DpCpSize(spec)), 0);
+  if (!spec.model.experts) return ep_ranks;
+  const std::vector<GroupFamily> families = GroupFamilies(spec, world);
+  const GroupFamily *data = nullptr, *experts = nullptr;
+  for (const GroupFamily& family : families) {
+    if (family.name == "dp_cp") data = &family;
+    if (family.name == "ep") experts = &family;
+  }
+  if (data == nullptr || experts == nullptr) throw std::logic_error("the grid has no groups dp_cp and ep");
+  for (int32_t rank = spec.offset; rank < spec.offset + spec.span; ++rank) {
+    const int32_t index = IndexIn(*data, rank, nullptr), ep = IndexIn(*experts, rank, nullptr);
+    if (index >= 0 && ep >= 0) ep_ranks[static_cast<size_t>(index)] = ep;
+  }
+  return ep_ranks;
+}
+
+UpdateRule RuleOf(const InstanceSpec& spec) {
+  UpdateRule rule;
+  rule.adamw = spec.optimizer == "adamw";
+  rule.lr = static_cast<float>(spec.lr);
+  rule.weight_decay = static_cast<float>(spec.weight_decay);
+  rule.clip_grad = spec.clip_grad;
+  return rule;
+}
+
+std::map<std::string, std::vector<float>> WeightsOf(const OracleState& state) {
+  std::map<std::string, std::vector<float>> weights;
+  for (const OracleParam& param : state.params) weights[param.name] = param.weight;
+  return weights;
+}
+
+class Oracle {
+ public:
+  Oracle(const Case& c, size_t instance, const OracleOptions& options)
+      : spec_(c.instances.at(instance)),
+        model_(spec_.model, TokensPerStep(spec_)),
+        trainer_(model_, probe_),
+        ep_ranks_(EpRanks(spec_, c.world)),
+        rule_(RuleOf(spec_)) {
+    probe_.check_bounds = options.check_bounds;
+  }
+
+  OracleRun Run() {
+    OracleRun run;
+    for (const ScriptCall& call : ExpandScript(spec_.script)) {
+      OracleCall& out = run.calls.emplace_back();
+      out.letter = call.letter;
+      out.step = call.step;
+      Play(call, out);
+    }
+    if (probe_.quantised > 0) {
+      run.saturated_fraction = static_cast<double>(probe_.saturated) / static_cast<double>(probe_.quantised);
+    }
+    if (grad_elements_ > 0) run.zero_grad_fraction = grad_zeros_ / grad_elements_;
+    return run;
+  }
+
+ private:
+  void Play(const ScriptCall& call, OracleCall& out) {
+    switch (call.letter) {
+      case 'c':
+        state_ = trainer_.InitialState();
+        out.weights = WeightsOf(state_);
+        break;
+      case 't': Train(call.step, out); break;
+      case 'e': RunBatch(call.step, false, out); break;
+      case 's': saved_ = state_; break;
+      case 'l':
+        state_ = saved_;
+        out.weights = WeightsOf(state_);
+        break;
+      default: break;  // destroy
+    }
+  }
+
+  // All samples of the step's global batch: sample = microbatch * dp_cp + rank in dp_cp.
+  void RunBatch(int64_t step, bool backward, OracleCall& out) {
+    const auto ranks = static_cast<int64_t>(ep_ranks_.size());
+    for (int64_t sample = 0; sample < ranks * spec_.microbatches; ++sample) {
+      const int32_t ep_rank = ep_ranks_[static_cast<size_t>(sample % ranks)];
+      out.losses[sample] = trainer_.RunSample(state_, step, sample, ep_rank, backward);
+    }
+  }
+
+  void Train(int64_t step, OracleCall& out) {
+    trainer_.ZeroGrads(state_);
+    RunBatch(step, true, out);
+    const auto divisor = static_cast<float>(GradDivisor(spec_));
+    for (OracleParam& param : state_.params) {
+      if (param.frozen) continue;
+      for (float& value : param.grad) value = value / divisor;
+      out.grads[param.name] = param.grad;
+    }
+    const GradFacts facts = Measure(state_);
+    out.grad_norm = facts.norm;
+    out.zero_count = facts.zeros;
+    grad_zeros_ += facts.zeros;
+    grad_elements_ += facts.elements;
+    Update(rule_, facts.norm, state_);
+    out.weights = WeightsOf(state_);
+    out.updated = true;
+  }
+
+  const InstanceSpec spec_;
+  const Model model_;
+  Probe probe_;
+  Trainer trainer_;
+  const std::vector<int32_t> ep_ranks_;
+  const UpdateRule rule_;
+  OracleState state_, saved_;
+  double grad_zeros_ = 0, grad_elements_ = 0;
+};
+
+}  // namespace
+
+OracleRun RunOracle(const Case& c, size_t instance, const OracleOptions& options) {
+  if (!c.illegal.empty()) throw std::invalid_argument("no engine runs this case: " + c.illegal);
+  return Oracle(c, instance, options).Run();
+}
+
+}  // namespace shardproof

@@ -1,0 +1,95 @@
+#include "conformance/oracle/trainer.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace shardproof {
+
+Trainer::Trainer(const Model& model, Probe& probe) : model_(model), probe_(probe) {
+  std::map<std::string, size_t> index;
+  for (int32_t ep = 0; ep < model.config().ep; ++ep) {
+    const spf_model& tables = model.Tables(ep);
+    std::vector<size_t>& slots = slot_.emplace_back();
+    for (int32_t id = 0; id < tables.n_params; ++id) {
+      slots.push_back(index.emplace(tables.params[id].name, index.size()).first->second);
+    }
+  }
+  const spf_model& tables = model.Tables(0);
+  for (int32_t id = 0; id < tables.n_values; ++id) {
+    const spf_value& value = tables.values[id];
+    act_.emplace_back(static_cast<size_t>(value.max_rows * value.row_elems) * 4);  // F32 and I32 only
+    dact_.emplace_back(act_.back().size());
+  }
+}
+
+OracleState Trainer::InitialState() const {
+  OracleState state;
+  for (int32_t ep = 0; ep < model_.config().ep; ++ep) {
+    const spf_model& tables = model_.Tables(ep);
+    for (int32_t id = 0; id < tables.n_params; ++id) {
+      if (slot_[static_cast<size_t>(ep)][static_cast<size_t>(id)] != state.params.size()) continue;
+      const spf_param& param = tables.params[id];
+      OracleParam& mine = state.params.emplace_back();
+      mine.name = param.name;
+      mine.frozen = (param.flags & SPF_PARAM_FROZEN) != 0;
+      mine.weight.resize(static_cast<size_t>(param.numel));
+      model_.InitialValue(id, ep, 0, param.numel, mine.weight.data());
+      mine.grad.resize(mine.weight.size());
+      mine.first_moment.resize(mine.weight.size());
+      mine.second_moment.resize(mine.weight.size());
+    }
+  }
+  return state;
+}
+
+void Trainer::ZeroGrads(OracleState& state) const {
+  for (OracleParam& param : state.params) std::fill(param.grad.begin(), param.grad.end(), 0.0f);
+  probe_.NextStep();
+}
+
+void Trainer::RunNode(const spf_node& node, spf_phase phase, NodeArgs args, int32_t ep_rank) const {
+  if (node.uses[phase].n == 0) return;
+  args.node = node.id;
+  args.phase = phase;
+  model_.Compute(args, ep_rank);
+}
+
+float Trainer::RunSample(OracleState& state, int64_t step, int64_t sample, int32_t ep_rank, bool backward) {
+  const std::vector<size_t>& slots = slot_[static_cast<size_t>(ep_rank)];
+  const bool bf16 = model_.config().bf16_params;
+  std::vector<std::vector<uint16_t>> narrow(bf16 ? slots.size() : 0);
+  std::vector<const void*> param;
+  std::vector<void*> grad, act, dact;
+  for (size_t id = 0; id < slots.size(); ++id) {
+    OracleParam& mine = state.params[slots[id]];
+    param.push_back(mine.weight.data());
+    grad.push_back(mine.grad.data());
+    if (!bf16) continue;
+    for (float value : mine.weight) narrow[id].push_back(ToBf16(value));
+    param.back() = narrow[id].data();
+  }
+  for (auto& value : act_) act.push_back(value.data());
+  for (auto& value : dact_) {
+    std::memset(value.data(), 0, value.size());
+    dact.push_back(value.data());
+  }
+  NodeArgs args;
+  args.step = step;
+  args.sample = sample;
+  args.param = param.data();
+  args.grad = grad.data();
+  args.act = act.data();
+  args.dact = dact.data();
+  args.probe = &probe_;
+  const spf_program& program = model_.Program(step, sample, ep_rank);
+  for (int32_t i = 0; i < program.n_nodes; ++i) RunNode(program.nodes[i], SPF_FWD, args, ep_rank);
+  for (int32_t i = program.n_nodes; backward && i-- > 0;) RunNode(program.nodes[i], SPF_BWD, args, ep_rank);
+  const spf_model& tables = model_.Tables(ep_rank);
+  float loss = 0;
+  for (int32_t id = 0; id < tables.n_values; ++id) {
+    if ((tables.values[id].flags & SPF_VALUE_LOSS) != 0) std::memcpy(&loss, act[static_cast<size_t>(id)], sizeof loss);
+  }
+  return loss;
+}
+
+}  // namespace shardproof

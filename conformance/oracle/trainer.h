@@ -1,0 +1,44 @@
+// trainer.h: what is the state of a run that shards nothing, and what does one sample add to it?
+#pragma once
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "conformance/model/model.h"
+#include "conformance/model/probe.h"
+
+namespace shardproof {
+
+// One logical parameter: an expert of each ep rank is its own.
+struct OracleParam {
+  std::string name;
+  bool frozen = false;
+  std::vector<float> weight, grad, first_moment, second_moment;
+};
+
+struct OracleState {
+  std::vector<OracleParam> params;
+  int64_t updates = 0;
+};
+
+class Trainer {
+ public:
+  // REQUIRES: model and probe outlive the trainer.
+  Trainer(const Model& model, Probe& probe);
+
+  OracleState InitialState() const;
+  void ZeroGrads(OracleState& state) const;
+  // Forward of one sample: the sum of its token losses. With backward: adds its gradient to state's.
+  float RunSample(OracleState& state, int64_t step, int64_t sample, int32_t ep_rank, bool backward);
+
+ private:
+  void RunNode(const spf_node& node, spf_phase phase, NodeArgs args, int32_t ep_rank) const;
+
+  const Model& model_;
+  Probe& probe_;
+  std::vector<std::vector<size_t>> slot_;  // [ep rank][parameter id] -> index of OracleState::params
+  std::vector<std::vector<std::byte>> act_, dact_;
+};
+
+}  // namespace shardproof

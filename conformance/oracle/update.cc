@@ -1,0 +1,69 @@
+#include "conformance/oracle/update.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace shardproof {
+
+GradFacts Measure(const OracleState& state) {
+  GradFacts facts;
+  double squares = 0;
+  for (const OracleParam& param : state.params) {
+    if (param.frozen) continue;
+    for (float value : param.grad) {
+      const auto g = static_cast<double>(value);
+      squares += g * g;
+      facts.zeros += value == 0 ? 1 : 0;
+    }
+    facts.elements += static_cast<double>(param.grad.size());
+  }
+  facts.norm = std::sqrt(squares);
+  return facts;
+}
+
+namespace {
+
+void UpdateSgd(const UpdateRule& rule, float scale, OracleParam& param) {
+  for (size_t i = 0; i < param.weight.size(); ++i) {
+    float& w = param.weight[i];
+    float x = param.grad[i] * scale;
+    x = x + rule.weight_decay * w;
+    w = w - rule.lr * x;
+  }
+}
+
+void UpdateAdamW(const UpdateRule& rule, float scale, int64_t t, OracleParam& param) {
+  float power1 = 1, power2 = 1;
+  for (int64_t i = 0; i < t; ++i) {
+    power1 = power1 * rule.beta1;
+    power2 = power2 * rule.beta2;
+  }
+  const float c1 = 1.0f - power1, c2 = 1.0f - power2;
+  for (size_t i = 0; i < param.weight.size(); ++i) {
+    float &w = param.weight[i], &m = param.first_moment[i], &v = param.second_moment[i];
+    const float x = param.grad[i] * scale;
+    m = rule.beta1 * m + (1.0f - rule.beta1) * x;
+    v = rule.beta2 * v + (1.0f - rule.beta2) * (x * x);
+    const float u = (m / c1) / (std::sqrt(v / c2) + rule.epsilon);
+    w = w - (rule.lr * rule.weight_decay) * w;
+    w = w - rule.lr * u;
+  }
+}
+
+}  // namespace
+
+void Update(const UpdateRule& rule, double norm, OracleState& state) {
+  const double clip = rule.clip_grad > 0 ? std::min(1.0, rule.clip_grad / (norm + 1e-6)) : 1.0;
+  const auto scale = static_cast<float>(clip);
+  ++state.updates;
+  for (OracleParam& param : state.params) {
+    if (param.frozen) continue;
+    if (rule.adamw) {
+      UpdateAdamW(rule, scale, state.updates, param);
+    } else {
+      UpdateSgd(rule, scale, param);
+    }
+  }
+}
+
+}  // namespace shardproof

@@ -1,0 +1,24 @@
+// update.h: how do gradients change weights? abi/KNOBS.md, operation by operation in fp32.
+#pragma once
+#include "conformance/oracle/trainer.h"
+
+namespace shardproof {
+
+struct UpdateRule {
+  bool adamw = false;
+  float lr = 0, weight_decay = 0;
+  float beta1 = 0.5f, beta2 = 0.75f, epsilon = 0.0078125f;
+  double clip_grad = 0;  // 0: off
+};
+
+struct GradFacts {
+  double norm = 0;   // of all trainable parameters
+  double zeros = 0;  // how many of their elements are zero
+  double elements = 0;
+};
+GradFacts Measure(const OracleState& state);
+
+// Changes the weights of trainable parameters. norm is Measure's.
+void Update(const UpdateRule& rule, double norm, OracleState& state);
+
+}  // namespace shardproof
