@@ -118,11 +118,7 @@ void JudgeWaits(const Program& program, CheckResult& result) {
 
 }  // namespace
 
-void JudgeRaces(const Program& program, const std::vector<bool>& skip, CheckResult& result) {
-  JudgeWaits(program, result);
-  MustOrder order(program);
-  const std::vector<Race> races = FindRaces(program, order, skip);
-  for (const char* id : {kNoDeviceRace, kNoHostRace, kNoLifetimeRace}) result.judged.insert(id);
+void ReportRaces(const Program& program, const std::vector<Race>& races, CheckResult& result) {
   std::map<Kind, std::pair<size_t, int64_t>> kinds;  // first of the kind, how many
   for (size_t i = 0; i < races.size(); ++i) ++kinds.try_emplace(KindOf(program, races[i]), i, 0).first->second.second;
   std::vector<std::pair<size_t, int64_t>> firsts;
@@ -134,6 +130,13 @@ void JudgeRaces(const Program& program, const std::vector<bool>& skip, CheckResu
   if (firsts.size() > kFindingsMax) {
     result.notes.push_back("races: " + std::to_string(firsts.size() - kFindingsMax) + " more kinds of racing pairs");
   }
+}
+
+void JudgeRaces(const Program& program, const std::vector<bool>& skip, CheckResult& result) {
+  JudgeWaits(program, result);
+  MustOrder order(program);
+  ReportRaces(program, FindRaces(program, order, skip), result);
+  for (const char* id : {kNoDeviceRace, kNoHostRace, kNoLifetimeRace}) result.judged.insert(id);
 }
 
 }  // namespace shardproof::graph

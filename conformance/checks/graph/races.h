@@ -54,6 +54,9 @@ std::vector<Race> FindAllRaces(const Program& program, MustOrder& order);
 // What an entry touches. Free and alloc write the whole block.
 std::vector<Range> RangesOf(const Program& program, const Entry& entry);
 
+// Findings for races: one for each kind of pair.
+void ReportRaces(const Program& program, const std::vector<Race>& races, CheckResult& result);
+
 // GE-05, GE-06, GE-11, and GE-07. The program must match and have no cycle.
 void JudgeRaces(const Program& program, const std::vector<bool>& skip, CheckResult& result);
 
