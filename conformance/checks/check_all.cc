@@ -2,6 +2,7 @@
 
 #include "conformance/checks/analysis.h"
 #include "conformance/checks/graph/graph_checks.h"
+#include "conformance/checks/graph/overlap_check.h"
 #include "conformance/checks/groups.h"
 #include "conformance/checks/lifetime.h"
 #include "conformance/checks/numerics.h"
@@ -11,10 +12,34 @@
 
 namespace shardproof {
 
+namespace {
+
+// Nodes and modules by their names in the model, as far as the case tells them.
+graph::Names NamesOf(const Analysis& analysis) {
+  graph::Names names;
+  if (!analysis.has_case()) return names;
+  names.node = [&analysis](int32_t rank, const Event& event) {
+    if (event.instance >= analysis.n_instances()) return std::string();
+    const InstanceFacts& facts = analysis.Facts(event.instance);
+    if (event.id < 0 || event.id >= facts.model().node_count()) return std::string();
+    return std::string(facts.Node(event.id, rank).name);
+  };
+  names.module = [&analysis](int32_t, const Event& event) {
+    if (event.instance >= analysis.n_instances()) return std::string();
+    const auto& spec = analysis.Facts(event.instance).model().Tables(0);
+    if (event.module < 0 || event.module >= spec.n_modules) return std::string();
+    return analysis.Facts(event.instance).ModuleName(event.module);
+  };
+  return names;
+}
+
+}  // namespace
+
 CheckResult CheckAll(const Run& run) {
   const Analysis analysis(run);
   CheckResult result = CheckRobustness(analysis);
-  result.Merge(CheckGraph(run.traces));
+  result.Merge(CheckGraph(run.traces, NamesOf(analysis)));
+  if (analysis.has_case()) result.Merge(CheckOverlap(*run.spec, run.traces));
   result.Merge(CheckGroups(analysis));
   result.Merge(CheckReduction(analysis));
   result.Merge(CheckLifetime(analysis));

@@ -236,6 +236,7 @@ class Engine {
   // Forward or backward over the program, unit by unit.
   void Pass(const spf_program& program, int32_t m, bool forward) {
     int32_t in = -1;
+    std::set<int32_t> entered;
     for (int32_t i = 0; i < program.n_nodes; ++i) {
       const spf_node& node = program.nodes[forward ? i : program.n_nodes - 1 - i];
       const int phase = forward ? SPF_FWD : SPF_BWD;
@@ -243,6 +244,7 @@ class Engine {
       const int32_t unit = facts_.UnitOfModule(node.module);
       if (unit != in) {
         if (in >= 0) Leave(in, m, forward);
+        if (unit >= 0) PassBy(unit, m, forward, entered);
         if (unit >= 0) Enter(unit, m, forward);
         in = unit;
       }
@@ -253,6 +255,19 @@ class Engine {
       Compute(node, phase, m);
     }
     if (in >= 0) Leave(in, m, forward);
+    PassBy(-1, m, forward, entered);
+  }
+  // Units before this one that this rank's program leaves out: others gather and reduce them, so it takes part.
+  void PassBy(int32_t unit, int32_t m, bool forward, std::set<int32_t>& entered) {
+    std::vector<int32_t> order = facts_.units();
+    if (!forward) std::reverse(order.begin(), order.end());
+    for (const int32_t other : order) {
+      if (other == unit) break;
+      if (!entered.insert(other).second) continue;
+      Enter(other, m, forward);
+      Leave(other, m, forward);
+    }
+    entered.insert(unit);
   }
   int32_t FirstParam(int32_t unit) const {
     for (int32_t id = 0; id < facts_.n_params(); ++id) {
