@@ -17,19 +17,19 @@ inline constexpr Grid kTokenLoss{-10, 16383};
 
 // --- gradients, of a loss that is the sum over tokens
 inline constexpr Grid kDLogits{-7, 127};
-inline constexpr Grid kDHeadIn{-7, 127};      // of the final norm's output, of the gain's input
-inline constexpr Grid kDResidual{-8, 1023};   // of the residual stream
-inline constexpr Grid kDBranch{-8, 127};      // the same, as operand of proj and fc2
-inline constexpr Grid kDEmbedding{-8, 127};   // the same, as operand of the embedding's gradient
-inline constexpr Grid kDMlp{-8, 127};         // of the activation function's output
+inline constexpr Grid kDHeadIn{-6, 127};      // of the final norm's output, of the gain's input
+inline constexpr Grid kDResidual{-7, 1023};   // of the residual stream
+inline constexpr Grid kDBranch{-6, 127};      // the same, as operand of proj and fc2
+inline constexpr Grid kDEmbedding{-6, 127};   // the same, as operand of the embedding's gradient
+inline constexpr Grid kDMlp{-7, 127};         // of the activation function's output
 inline constexpr Grid kDFc1{-8, 127};
-inline constexpr Grid kDNormOut{-8, 127};     // of the layers' norms' outputs
-inline constexpr Grid kDNormalised{-8, 127};  // of a norm's input after division by its rms
-inline constexpr Grid kDAttention{-8, 127};   // of the attention's output
-inline constexpr Grid kDProbability{-8, 127};
+inline constexpr Grid kDNormOut{-7, 127};     // of the layers' norms' outputs
+inline constexpr Grid kDNormalised{-7, 127};  // of a norm's input after division by its rms
+inline constexpr Grid kDAttention{-7, 127};   // of the attention's output
+inline constexpr Grid kDProbability{-5, 127};
 inline constexpr Grid kDScore{-9, 127};
 inline constexpr Grid kDQkv{-8, 127};
-inline constexpr Grid kDGain{-5, 127};  // of the gain, from one token
+inline constexpr Grid kDGain{-4, 127};  // of the gain, from one token
 
 // --- the narrow profile: operands of parameter gradients are -1, 0 or 1 quanta of 2^(e + kNarrowShift), and every
 // parameter gradient counts quanta of 2^kNarrowQuantum, so that tied and reused parameters add like to like.

@@ -1,0 +1,45 @@
+// node_bench.h: for tests: buffers for everything that the nodes of a model touch.
+#pragma once
+#include <cstddef>
+#include <vector>
+
+#include "conformance/model/model.h"
+
+namespace shardproof {
+
+using Block = std::vector<std::byte>;
+
+struct Blocks {
+  std::vector<Block> param, grad, act, dact;
+  bool operator==(const Blocks&) const = default;
+
+  std::vector<Block>& Table(int32_t table);  // by spf_table
+  float* Floats(int32_t table, int32_t id) { return reinterpret_cast<float*>(Table(table)[static_cast<size_t>(id)].data()); }
+};
+
+class NodeBench {
+ public:
+  explicit NodeBench(const ModelConfig& config, int64_t max_tokens = 32, int32_t ep_rank = 0);
+
+  const Model& model() const { return model_; }
+  const spf_model& tables() const { return model_.Tables(ep_rank_); }
+  const spf_program& program(int64_t step = 0, int64_t sample = 0) const {
+    return model_.Program(step, sample, ep_rank_);
+  }
+  // Initial parameters, everything else zero.
+  Blocks Start() const;
+  void Run(Blocks& blocks, const spf_node& node, spf_phase phase, double scale = 1, int32_t grad_dtype = SPF_F32,
+           int64_t step = 0, int64_t sample = 0) const;
+  // Forward and backward of a sample; split: DGRAD of all nodes, then WGRAD of all nodes.
+  void RunSample(Blocks& blocks, int64_t step, int64_t sample, bool split = false, double scale = 1,
+                 int32_t grad_dtype = SPF_F32) const;
+
+ private:
+  Model model_;
+  int32_t ep_rank_;
+};
+
+// Configs that together have every node, table entry and profile.
+std::vector<ModelConfig> VariedConfigs();
+
+}  // namespace shardproof

@@ -1,0 +1,204 @@
+// Each node of each program: gradients against finite differences, and what it touches.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <random>
+
+#include "conformance/model/node_bench.h"
+
+namespace shardproof {
+namespace {
+
+class NodeTest : public testing::TestWithParam<size_t> {
+ protected:
+  ModelConfig Config() const { return VariedConfigs()[GetParam()]; }
+};
+
+size_t Count(const Block& block) { return block.size() / sizeof(float); }
+
+// <gradient of the written value, written value> as a function of what the node reads.
+double Score(const NodeBench& bench, Blocks blocks, const spf_node& node, int32_t out) {
+  bench.Run(blocks, node, SPF_FWD);
+  double score = 0;
+  const float *y = blocks.Floats(SPF_IN_ACT, out), *dy = blocks.Floats(SPF_IN_DACT, out);
+  const bool loss = (bench.tables().values[out].flags & SPF_VALUE_LOSS) != 0;
+  for (size_t i = 0; i < Count(blocks.act[static_cast<size_t>(out)]); ++i) {
+    score += static_cast<double>(y[i]) * (loss ? 1.0 : static_cast<double>(dy[i]));
+  }
+  return score;
+}
+
+void CheckDifferences(const NodeBench& bench, const Blocks& start, const spf_node& node, int32_t out,
+                      const spf_use& use, std::mt19937& random) {
+  std::normal_distribution<float> normal;
+  const int32_t input_table = use.table == SPF_IN_GRAD ? SPF_IN_PARAM : SPF_IN_ACT;
+  Blocks before = start, plus = start, minus = start;
+  const size_t count = Count(before.Table(use.table)[static_cast<size_t>(use.id)]);
+  std::memset(before.Floats(use.table, use.id), 0, count * sizeof(float));
+  bench.Run(before, node, SPF_BWD);
+  double analytic = 0, size = 0;
+  constexpr float kStep = 1.0f / 256;
+  for (size_t i = 0; i < count; ++i) {
+    const float direction = normal(random);
+    analytic += static_cast<double>(direction) * before.Floats(use.table, use.id)[i];
+    size += std::fabs(static_cast<double>(direction) * before.Floats(use.table, use.id)[i]);
+    plus.Floats(input_table, use.id)[i] += kStep * direction;
+    minus.Floats(input_table, use.id)[i] -= kStep * direction;
+  }
+  const double numeric = (Score(bench, plus, node, out) - Score(bench, minus, node, out)) / (2.0 * kStep);
+  EXPECT_NEAR(numeric, analytic, 4e-3 * size + 2e-2) << node.name << " table " << int(use.table) << " id " << use.id;
+}
+
+TEST_P(NodeTest, GradientsAreThoseOfFiniteDifferences) {
+  ModelConfig config = Config();
+  config.quantised = false;
+  config.bf16_params = config.narrow = false;
+  config.d_odd = 1;
+  const NodeBench bench(config);
+  Blocks start = bench.Start();
+  bench.RunSample(start, 0, 0);
+  std::mt19937 random(11);
+  std::normal_distribution<float> normal;
+  for (Block& block : start.dact) {
+    for (size_t i = 0; i < Count(block); ++i) reinterpret_cast<float*>(block.data())[i] = normal(random);
+  }
+  const spf_program& program = bench.program();
+  int32_t checked = 0;
+  for (int32_t n = 0; n < program.n_nodes; ++n) {
+    const spf_node& node = program.nodes[n];
+    int32_t out = -1;
+    for (int32_t i = 0; i < node.uses[SPF_FWD].n; ++i) {
+      if (node.uses[SPF_FWD].use[i].access == SPF_WRITE) out = node.uses[SPF_FWD].use[i].id;
+    }
+    for (int32_t i = 0; i < node.uses[SPF_BWD].n; ++i) {
+      const spf_use& use = node.uses[SPF_BWD].use[i];
+      if ((use.access & SPF_WRITE) == 0) continue;
+      CheckDifferences(bench, start, node, out, use, random);
+      ++checked;
+    }
+  }
+  EXPECT_GT(checked, 20);
+}
+
+enum class Kind { kUndeclared, kRead, kWrite, kAdd };
+
+Kind Declared(const spf_uses& uses, int32_t table, int32_t id) {
+  for (int32_t i = 0; i < uses.n; ++i) {
+    if (uses.use[i].table != table || uses.use[i].id != id) continue;
+    return uses.use[i].access == SPF_READ ? Kind::kRead : uses.use[i].access == SPF_WRITE ? Kind::kWrite : Kind::kAdd;
+  }
+  return Kind::kUndeclared;
+}
+
+template <typename Visit>
+void ForEachBlock(Blocks& blocks, Visit visit) {
+  for (int32_t table = SPF_IN_PARAM; table <= SPF_IN_DACT; ++table) {
+    for (size_t id = 0; id < blocks.Table(table).size(); ++id) visit(table, static_cast<int32_t>(id));
+  }
+}
+
+void Poison(Block& block) { std::memset(block.data(), 0xFF, block.size()); }
+
+void CheckTouches(const NodeBench& bench, const Blocks& state, const spf_node& node, spf_phase phase) {
+  const spf_uses& uses = node.uses[phase];
+  SCOPED_TRACE(std::string(node.name) + " phase " + std::to_string(phase));
+  Blocks plain = state, hidden = state;
+  bench.Run(plain, node, phase);
+  ForEachBlock(hidden, [&](int32_t table, int32_t id) {
+    const Kind kind = Declared(uses, table, id);
+    if (kind == Kind::kUndeclared || kind == Kind::kWrite) Poison(hidden.Table(table)[static_cast<size_t>(id)]);
+  });
+  const Blocks before = hidden;
+  bench.Run(hidden, node, phase);
+  ForEachBlock(hidden, [&](int32_t table, int32_t id) {
+    const auto i = static_cast<size_t>(id);
+    const Kind kind = Declared(uses, table, id);
+    const bool changes = kind == Kind::kWrite || kind == Kind::kAdd;
+    Blocks& expected = changes ? plain : const_cast<Blocks&>(before);
+    EXPECT_EQ(hidden.Table(table)[i], expected.Table(table)[i]) << "table " << table << " id " << id;
+  });
+  for (int32_t i = 0; i < uses.n; ++i) {
+    if (uses.use[i].access == SPF_WRITE) continue;
+    Blocks poisoned = state;
+    Poison(poisoned.Table(uses.use[i].table)[static_cast<size_t>(uses.use[i].id)]);
+    const Blocks untouched = poisoned;
+    bench.Run(poisoned, node, phase);
+    bool shows = false;
+    for (int32_t j = 0; j < uses.n; ++j) {
+      if ((uses.use[j].access & SPF_WRITE) == 0) continue;
+      const auto id = static_cast<size_t>(uses.use[j].id);
+      shows |= poisoned.Table(uses.use[j].table)[id] != plain.Table(uses.use[j].table)[id];
+    }
+    EXPECT_TRUE(shows) << "declared but not read: table " << int(uses.use[i].table) << " id " << uses.use[i].id;
+  }
+}
+
+TEST_P(NodeTest, EveryPhaseTouchesExactlyWhatItDeclares) {
+  const NodeBench bench(Config());
+  for (int64_t step = 0; step < 2; ++step) {
+    Blocks state = bench.Start();
+    bench.RunSample(state, step, step);
+    const spf_program& program = bench.program(step, step);
+    for (int32_t i = 0; i < program.n_nodes; ++i) {
+      for (spf_phase phase : {SPF_FWD, SPF_BWD, SPF_DGRAD, SPF_WGRAD}) {
+        CheckTouches(bench, state, program.nodes[i], phase);
+      }
+    }
+  }
+}
+
+TEST_P(NodeTest, DgradThenDelayedWgradEqualsBackward) {
+  const NodeBench bench(Config());
+  Blocks merged = bench.Start(), split = bench.Start();
+  for (int64_t sample = 0; sample < 3; ++sample) {
+    bench.RunSample(merged, 0, sample);
+    bench.RunSample(split, 0, sample, true);
+  }
+  EXPECT_EQ(merged, split);
+}
+
+TEST_P(NodeTest, SamplesMayBeAccumulatedInAnyOrder) {
+  const NodeBench bench(Config());
+  Blocks forwards = bench.Start(), backwards = bench.Start();
+  for (int64_t sample = 0; sample < 4; ++sample) bench.RunSample(forwards, 0, sample);
+  for (int64_t sample = 4; sample-- > 0;) bench.RunSample(backwards, 0, sample);
+  EXPECT_EQ(forwards.grad, backwards.grad);
+}
+
+TEST_P(NodeTest, ALossScaleScalesGradientsExactly) {
+  const NodeBench bench(Config());
+  Blocks plain = bench.Start(), scaled = bench.Start();
+  bench.RunSample(plain, 0, 0);
+  bench.RunSample(scaled, 0, 0, false, 1.0 / 8);
+  bool any = false;
+  for (int32_t id = 0; id < bench.tables().n_params; ++id) {
+    for (int64_t i = 0; i < bench.tables().params[id].numel; ++i) {
+      ASSERT_EQ(scaled.Floats(SPF_IN_GRAD, id)[i] * 8, plain.Floats(SPF_IN_GRAD, id)[i]);
+      any |= plain.Floats(SPF_IN_GRAD, id)[i] != 0;
+    }
+  }
+  EXPECT_TRUE(any);
+}
+
+TEST_P(NodeTest, EveryTrainableParameterGetsAGradient) {
+  const NodeBench bench(Config());
+  Blocks blocks = bench.Start();
+  for (int64_t sample = 0; sample < 4; ++sample) bench.RunSample(blocks, 0, sample);
+  for (int32_t id = 0; id < bench.tables().n_params; ++id) {
+    bool any = false;
+    for (int64_t i = 0; i < bench.tables().params[id].numel; ++i) any |= blocks.Floats(SPF_IN_GRAD, id)[i] != 0;
+    EXPECT_EQ(any, (bench.tables().params[id].flags & SPF_PARAM_FROZEN) == 0) << bench.tables().params[id].name;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Configs, NodeTest, testing::Range<size_t>(0, 5));
+
+TEST(NodeScaleTest, AScaleThatIsNoPowerOfTwoIsRefused) {
+  const NodeBench bench(ModelConfig{});
+  Blocks blocks = bench.Start();
+  EXPECT_THROW(bench.RunSample(blocks, 0, 0, false, 1.0 / 3), std::invalid_argument);
+}
+
+}  // namespace
+}  // namespace shardproof
