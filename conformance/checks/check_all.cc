@@ -26,8 +26,6 @@ graph::Names NamesOf(const Analysis& analysis) {
   };
   names.module = [&analysis](int32_t, const Event& event) {
     if (event.instance >= analysis.n_instances()) return std::string();
-    const auto& spec = analysis.Facts(event.instance).model().Tables(0);
-    if (event.module < 0 || event.module >= spec.n_modules) return std::string();
     return analysis.Facts(event.instance).ModuleName(event.module);
   };
   return names;

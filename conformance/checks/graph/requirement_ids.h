@@ -14,6 +14,8 @@ constexpr char kGroupsCreatedAlike[] = "GE-08";
 constexpr char kMessagesPair[] = "GE-09";
 constexpr char kNoCycleOneQueue[] = "GE-10";
 constexpr char kNoLifetimeRace[] = "GE-11";
-constexpr char kOverlap[] = "GE-12";
+constexpr char kGathersHide[] = "GE-12";
+constexpr char kReductionsHide[] = "GE-13";
+constexpr char kTwinProgress[] = "GE-14";
 
 }  // namespace shardproof::graph

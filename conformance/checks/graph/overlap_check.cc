@@ -1,0 +1,200 @@
+#include "conformance/checks/graph/overlap_check.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <map>
+#include <set>
+#include <stdexcept>
+
+#include "conformance/abi/shardproof.h"
+#include "conformance/checks/graph/cost_model.h"
+#include "conformance/checks/graph/deadlock.h"
+#include "conformance/checks/graph/describe.h"
+#include "conformance/checks/graph/overlap.h"
+#include "conformance/checks/graph/requirement_ids.h"
+
+namespace shardproof {
+
+namespace {
+
+using namespace graph;
+
+constexpr size_t kNeighboursMax = 24;  // of a kernel, in issue order, that are tried on each side
+constexpr size_t kModulesMin = 3;      // fewer units than this leave nothing to hide under
+
+struct Expected {
+  bool gathers = false, reductions = false, twin = false;
+};
+
+Expected Expect(const InstanceSpec& spec) {
+  const bool full = spec.strategy == "optim_grads_params";
+  Expected expected;
+  expected.gathers = full && spec.prefetch_limit_bytes < 0;
+  expected.reductions = full || spec.overlap_grad_reduce;
+  expected.twin = full && spec.twin == "given";
+  return expected;
+}
+
+// One rank's work of one instance, in issue order.
+struct Work {
+  std::vector<uint32_t> gathers, reductions, computes;
+  std::set<int32_t> gathered, reduced;  // modules
+};
+
+class Judge {
+ public:
+  Judge(const Program& program, CheckResult& result) : program_(program), result_(result), concurrency_(program) {}
+
+  void Run(size_t instance, const Expected& expected) {
+    for (size_t rank = 0; rank + 1 < program_.first_entry.size(); ++rank) {
+      const Work work = Collect(rank, static_cast<int32_t>(instance));
+      if (expected.gathers && work.gathered.size() >= kModulesMin) {
+        Hide(kGathersHide, work.gathers, work.computes, "gather", "let the gather wait only for the buffer that it fills");
+      }
+      if (expected.reductions && work.reduced.size() >= kModulesMin) {
+        Hide(kReductionsHide, work.reductions, work.computes, "reduction", "wait for it only when its buffer is needed again");
+      }
+      if (expected.twin && work.gathered.size() >= kModulesMin && !work.reductions.empty()) Twin(work);
+    }
+  }
+
+ private:
+  bool Is(uint32_t e, std::initializer_list<int> kinds, std::initializer_list<int> purposes) const {
+    const Entry& entry = program_.entries[e];
+    for (uint32_t p = entry.parts.begin; p < entry.parts.end; ++p) {
+      const Event& event = program_.event(program_.parts[p]);
+      const bool kind = std::find(kinds.begin(), kinds.end(), event.collective) != kinds.end();
+      const bool purpose = std::find(purposes.begin(), purposes.end(), event.purpose) != purposes.end();
+      const auto& ranks = program_.trace(entry.rank).groups[static_cast<size_t>(event.group)].world_ranks;
+      if (kind && purpose && ranks.size() > 1) return true;
+    }
+    return false;
+  }
+
+  Work Collect(size_t rank, int32_t instance) const {
+    Work work;
+    const Trace& trace = program_.trace(static_cast<int32_t>(rank));
+    std::map<int32_t, bool> training;  // by entry call
+    for (const Event& event : trace.events) {
+      if (event.kind == EventKind::kCallBegin && event.instance == instance) training[event.call] = trace.Text(event.text) == "train_step";
+    }
+    for (uint32_t e = program_.first_entry[rank]; e < program_.first_entry[rank + 1]; ++e) {
+      const Event& event = program_.event(program_.entries[e]);
+      const auto call = training.find(event.call);
+      if (event.instance != instance || call == training.end() || !call->second) continue;
+      if (event.kind == EventKind::kCompute) work.computes.push_back(e);
+      if (program_.entries[e].kind != EntryKind::kKernel) continue;
+      const int32_t module = program_.event(program_.parts[program_.entries[e].parts.begin]).module;
+      if (Is(e, {SPF_ALL_GATHER, SPF_ALL_GATHER_V}, {SPF_FOR_PARAM_FULL, SPF_FOR_PARAM_SHARD})) {
+        work.gathers.push_back(e);
+        work.gathered.insert(module);
+      } else if (Is(e, {SPF_REDUCE_SCATTER, SPF_ALL_REDUCE}, {SPF_FOR_GRAD, SPF_FOR_GRAD_SHARD})) {
+        work.reductions.push_back(e);
+        work.reduced.insert(module);
+      }
+    }
+    return work;
+  }
+
+  bool Hides(uint32_t kernel, const std::vector<uint32_t>& computes) {
+    const auto behind = std::upper_bound(computes.begin(), computes.end(), kernel);
+    const auto from = static_cast<size_t>(behind - computes.begin());
+    for (size_t i = 0; i < kNeighboursMax; ++i) {
+      if (i < from && concurrency_.Unordered(kernel, computes[from - 1 - i])) return true;
+      if (from + i < computes.size() && concurrency_.Unordered(kernel, computes[from + i])) return true;
+    }
+    return false;
+  }
+
+  void Hide(const char* id, const std::vector<uint32_t>& kernels, const std::vector<uint32_t>& computes, const char* what,
+            const char* advice) {
+    if (kernels.empty() || computes.empty()) return;
+    result_.judged.insert(id);
+    const auto hidden = std::count_if(kernels.begin(), kernels.end(), [&](uint32_t e) { return Hides(e, computes); });
+    const Entry& first = program_.entries[kernels[0]];
+    const std::string figures = std::to_string(hidden) + " of " + std::to_string(kernels.size()) + " " + what + "s";
+    result_.notes.push_back("overlap: rank " + std::to_string(first.rank) + ": " + figures + " can run beside compute");
+    if (hidden > 0) return;
+    Finding finding = FindingAt(id, program_, first.rank, first.event);
+    finding.operation = Describe(program_, first);
+    finding.expected = std::string("a ") + what + " that no order keeps apart from all compute";
+    finding.seen = figures;
+    finding.message = "rank " + std::to_string(first.rank) + ": each of the " + std::to_string(kernels.size()) + " " + what +
+                      "s is ordered before or after all compute around it, so none can hide: " + advice;
+    result_.findings.push_back(std::move(finding));
+  }
+
+  // Is there a reduction that is issued before a gather, which can complete without it?
+  void Twin(const Work& work) {
+    result_.judged.insert(kTwinProgress);
+    uint32_t blocked = kNone;
+    for (const uint32_t gather : work.gathers) {
+      const auto at = std::lower_bound(work.reductions.begin(), work.reductions.end(), gather);
+      if (at == work.reductions.begin()) continue;
+      const uint32_t reduction = *(at - 1);
+      if (concurrency_.CompletesWithout(gather, reduction)) return;
+      if (blocked == kNone) blocked = gather;
+    }
+    if (blocked == kNone) return;
+    const Entry& entry = program_.entries[blocked];
+    Finding finding = FindingAt(kTwinProgress, program_, entry.rank, entry.event);
+    finding.operation = Describe(program_, entry);
+    finding.expected = "a gather that completes although the reduction issued before it does not";
+    finding.seen = "every gather waits for the reduction issued before it";
+    finding.message = "rank " + std::to_string(entry.rank) + ": " + finding.seen +
+                      ", so the twin communicator brings nothing: gather on the twin, on a stream of its own, and wait for "
+                      "reductions only where their results or buffers are needed";
+    result_.findings.push_back(std::move(finding));
+  }
+
+  const Program& program_;
+  CheckResult& result_;
+  Concurrency concurrency_;
+};
+
+void NoteCost(const Program& program, CheckResult& result) {
+  const CostedRun run = Simulate(program, {});
+  double exposed = 0, wire = 0;
+  for (const CostedRank& rank : run.ranks) {
+    exposed = std::max(exposed, rank.exposed_us);
+    wire = std::max(wire, rank.communication_us);
+  }
+  char text[160];
+  std::snprintf(text, sizeof text, "overlap: under the default cost model %.0f us in all, communication %.0f us, exposed %.0f us",
+                run.total_us, wire, exposed);
+  result.notes.push_back(text);
+}
+
+}  // namespace
+
+CheckResult CheckOverlap(const Case& spec, const std::vector<Trace>& traces) {
+  CheckResult result;
+  const auto not_checkable = [&](const std::string& why) {
+    for (const char* id : {kGathersHide, kReductionsHide, kTwinProgress}) result.not_checkable.push_back({id, why});
+    return result;
+  };
+  if (!spec.illegal.empty()) return result;
+  const bool wanted = std::any_of(spec.instances.begin(), spec.instances.end(), [](const InstanceSpec& instance) {
+    const Expected expected = Expect(instance);
+    return expected.gathers || expected.reductions || expected.twin;
+  });
+  if (!wanted || static_cast<size_t>(spec.world) != traces.size()) return result;
+  for (const Trace& trace : traces) {
+    if (trace.end != TraceEnd::kComplete) return not_checkable("the run was ended early");
+    const Provides& has = trace.provides;
+    if (!has.collectives || !has.sync || !has.work || !has.calls) return not_checkable("the traces do not provide all work and synchronisation");
+  }
+  try {
+    const Program program = Lower(traces);
+    CheckResult matched;
+    if (!JudgeMatching(program, matched).ok || !Safe(program, Profile::kE0)) return not_checkable("the run does not match or can hang");
+    Judge judge(program, result);
+    for (size_t i = 0; i < spec.instances.size(); ++i) judge.Run(i, Expect(spec.instances[i]));
+    NoteCost(program, result);
+  } catch (const std::invalid_argument& error) {
+    return not_checkable(error.what());
+  }
+  return result;
+}
+
+}  // namespace shardproof

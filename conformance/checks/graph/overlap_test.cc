@@ -1,0 +1,146 @@
+#include "conformance/checks/graph/overlap.h"
+
+#include <gtest/gtest.h>
+
+#include "conformance/checks/graph/cost_model.h"
+#include "conformance/checks/graph/overlap_check.h"
+#include "conformance/trace/trace_builder.h"
+
+namespace shardproof {
+namespace {
+
+// A step of a sharded engine with four layers on two ranks: gathers on one stream, compute on another, reductions on a
+// third, and what the knobs below leave out or add.
+struct Shape {
+  bool gather_waits_for_compute = false;    // each gather waits for the compute before it
+  bool compute_waits_for_reduction = false; // each compute waits for the reduction before it
+  bool twin = true;
+  bool gather_waits_for_reduction = false;
+};
+
+void Order(TraceBuilder& t, int from, int to) {
+  const int event = t.EventCreate();
+  t.Record(event, from);
+  t.Wait(event, to);
+}
+
+Trace StepOf(int rank, const Shape& shape) {
+  TraceBuilder t(rank, 2);
+  const int dp = t.Group("dp_cp", {0, 1}), twin = shape.twin ? t.Group("dp_cp_ag", {0, 1}) : dp;
+  const int compute = t.Stream("compute"), gather = t.Stream("gather"), reduce = t.Stream("reduce");
+  t.CallBegin("create");
+  t.CallEnd("create");
+  t.CallBegin("train_step", 0);
+  for (int layer = 0; layer < 4; ++layer) {
+    if (shape.gather_waits_for_compute) Order(t, compute, gather);
+    if (shape.gather_waits_for_reduction) Order(t, reduce, gather);
+    t.Collective(SPF_ALL_GATHER, twin, gather, 8, {}, {.label = {SPF_FOR_PARAM_FULL, layer, 0}});
+    Order(t, gather, compute);
+    t.Compute(compute, layer, SPF_BWD, 0, {});
+    Order(t, compute, reduce);
+    t.Collective(SPF_REDUCE_SCATTER, dp, reduce, 8, {}, {.label = {SPF_FOR_GRAD, layer, 0}});
+    if (shape.compute_waits_for_reduction) Order(t, reduce, compute);
+  }
+  t.CallEnd("train_step", 0);
+  return t.Done();
+}
+
+std::vector<Trace> Step(const Shape& shape) { return {StepOf(0, shape), StepOf(1, shape)}; }
+
+Case FullySharded() {
+  Case c;
+  c.world = 2;
+  c.instances[0].strategy = "optim_grads_params";
+  c.instances[0].twin = "given";
+  return c;
+}
+
+std::set<std::string> Found(const CheckResult& result) {
+  std::set<std::string> ids;
+  for (const Finding& finding : result.findings) ids.insert(finding.requirement);
+  return ids;
+}
+using Ids = std::set<std::string>;
+
+TEST(Overlap, AnEngineThatOverlapsPasses) {
+  const CheckResult result = CheckOverlap(FullySharded(), Step({}));
+  EXPECT_EQ(Found(result), Ids{});
+  EXPECT_EQ(result.judged, (Ids{"GE-12", "GE-13", "GE-14"}));
+  ASSERT_FALSE(result.notes.empty());
+  EXPECT_NE(result.notes[0].find("3 of 4 gathers"), std::string::npos) << result.notes[0];
+}
+
+TEST(Overlap, GathersThatWaitForTheComputeBeforeThemCannotHide) {
+  EXPECT_EQ(Found(CheckOverlap(FullySharded(), Step({.gather_waits_for_compute = true}))), Ids{"GE-12"});
+}
+
+TEST(Overlap, ReductionsThatComputeWaitsForCannotHide) {
+  EXPECT_TRUE(Found(CheckOverlap(FullySharded(), Step({.compute_waits_for_reduction = true}))).contains("GE-13"));
+}
+
+TEST(Overlap, GathersBehindReductionsMakeTheTwinUseless) {
+  EXPECT_TRUE(Found(CheckOverlap(FullySharded(), Step({.gather_waits_for_reduction = true}))).contains("GE-14"));
+}
+
+TEST(Overlap, GathersOnTheReducingCommunicatorMakeTheTwinUseless) {
+  EXPECT_TRUE(Found(CheckOverlap(FullySharded(), Step({.twin = false}))).contains("GE-14"));
+}
+
+TEST(Overlap, ACaseThatDoesNotAskForItIsNotJudged) {
+  Case c;
+  c.world = 2;
+  EXPECT_TRUE(CheckOverlap(c, Step({.gather_waits_for_compute = true})).judged.empty());
+}
+
+TEST(Concurrency, AGatherAheadIsUnorderedWithTheComputeBeforeItOnly) {
+  const std::vector<Trace> traces = Step({});
+  const graph::Program program = graph::Lower(traces);
+  graph::Concurrency concurrency(program);
+  std::vector<uint32_t> gathers, computes;
+  for (uint32_t e = 0; e < program.first_entry[1]; ++e) {
+    const Event& event = program.event(program.entries[e]);
+    if (event.kind == EventKind::kCompute) computes.push_back(e);
+    if (event.kind == EventKind::kCollective && event.collective == SPF_ALL_GATHER) gathers.push_back(e);
+  }
+  EXPECT_TRUE(concurrency.Unordered(gathers[1], computes[0]));
+  EXPECT_FALSE(concurrency.Unordered(gathers[1], computes[1]));
+  EXPECT_TRUE(concurrency.Precedes(gathers[1], computes[1]));
+  EXPECT_EQ(concurrency.EntryAt(0, program.entries[computes[2]].event), computes[2]);
+}
+
+double DurationUs(const Trace&, const Event& event) {
+  return event.kind == EventKind::kCompute ? 10 : event.kind == EventKind::kCollective ? 4 : 0;
+}
+
+TEST(CostModel, OverlapHidesCommunicationAndOrderExposesIt) {
+  graph::CostModel model;
+  model.duration_us = DurationUs;
+  const std::vector<Trace> overlapped = Step({}), ordered = Step({.gather_waits_for_compute = true});
+  const graph::CostedRun fast = Simulate(graph::Lower(overlapped), model);
+  const graph::CostedRun slow = Simulate(graph::Lower(ordered), model);
+  EXPECT_DOUBLE_EQ(fast.total_us, 4 + 4 * 10 + 4);  // first gather, four layers, last reduction
+  EXPECT_DOUBLE_EQ(fast.ranks[0].compute_us, 40);
+  EXPECT_DOUBLE_EQ(fast.ranks[0].exposed_us, 8);
+  EXPECT_DOUBLE_EQ(slow.total_us, 4 * (4 + 10) + 4);
+  EXPECT_DOUBLE_EQ(slow.ranks[1].exposed_us, 4 * 4 + 4);
+}
+
+TEST(CostModel, AMemberThatStartsLateHoldsAllOthers) {
+  std::vector<Trace> traces;
+  for (int rank = 0; rank < 2; ++rank) {
+    TraceBuilder t(rank, 2);
+    const int dp = t.Group("dp", {0, 1}), stream = t.Stream("compute");
+    if (rank == 1) t.Compute(stream, 0, SPF_FWD, 0, {});
+    t.Collective(SPF_ALL_REDUCE, dp, stream, 8);
+    traces.push_back(t.Done());
+  }
+  graph::CostModel model;
+  model.duration_us = DurationUs;
+  const graph::CostedRun run = Simulate(graph::Lower(traces), model);
+  EXPECT_DOUBLE_EQ(run.total_us, 14);
+  EXPECT_DOUBLE_EQ(run.ranks[0].exposed_us, 14);
+  EXPECT_DOUBLE_EQ(run.ranks[1].exposed_us, 4);
+}
+
+}  // namespace
+}  // namespace shardproof
