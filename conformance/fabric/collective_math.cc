@@ -57,6 +57,8 @@ uint64_t DtypeBytes(int32_t dtype) {
   }
 }
 
+namespace wire {
+
 float FromBf16(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }
 
 uint16_t ToBf16(float value) {
@@ -90,6 +92,10 @@ uint16_t ToF16(float value) {
   }
   return with_sign((magnitude - 0x38000000u + 0xFFFu + ((magnitude >> 13) & 1u)) >> 13);
 }
+
+}  // namespace wire
+
+using wire::FromBf16, wire::FromF16, wire::ToBf16, wire::ToF16;
 
 void AddInto(std::byte* into, const std::byte* from, uint64_t count, int32_t dtype) {
   const auto half = [&](uint64_t i) { return Load<uint16_t>(from + 2 * i); };

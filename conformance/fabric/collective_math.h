@@ -10,10 +10,12 @@ namespace shardproof {
 uint64_t DtypeBytes(int32_t dtype);
 
 // Conversions of the 16-bit formats; to is round to nearest even, NaN stays NaN (quiet).
+namespace wire {
 float FromBf16(uint16_t bits);
 uint16_t ToBf16(float value);
 float FromF16(uint16_t bits);
 uint16_t ToF16(float value);
+}  // namespace wire
 
 // into[i] = into[i] + from[i], one rounding each, in dtype (bf16 and f16 round to nearest even
 // after every addition; integers wrap).

@@ -9,6 +9,7 @@
 #include <vector>
 
 namespace shardproof {
+using wire::FromBf16, wire::FromF16, wire::ToBf16, wire::ToF16;
 namespace {
 
 template <class T>

@@ -25,6 +25,20 @@ void Host::BeginCall(std::string_view what, int64_t step) {
   phases_.clear();
   Add(EventKind::kCallBegin).id = static_cast<int32_t>(step);
   recorder_.SetText(what);
+  if (config_.progress != nullptr) {
+    const std::string call = step < 0 ? call_name_ : call_name_ + " " + std::to_string(step);
+    Progress::Set(config_.progress->call, sizeof config_.progress->call, call);
+  }
+  Beat("none yet");
+}
+
+// The caller's code goes on now: whoever watches from outside may want to know whose it is.
+void Host::Beat(const char* call) {
+  Progress* progress = config_.progress;
+  if (progress == nullptr) return;
+  progress->beats.fetch_add(1, std::memory_order_relaxed);
+  progress->rank.store(fabric_.rank(), std::memory_order_relaxed);
+  Progress::Set(progress->last, sizeof progress->last, call);
 }
 
 void Host::EndCall(spf_status status) {

@@ -21,6 +21,7 @@
 #include "conformance/abi/shardproof.h"
 #include "conformance/fabric/fabric.h"
 #include "conformance/host/memory_map.h"
+#include "conformance/host/progress.h"
 #include "conformance/model/model.h"
 #include "conformance/trace/recorder.h"
 
@@ -41,6 +42,7 @@ struct HostConfig {
   int32_t microbatches = 1;
   std::vector<NamedGroup> groups;  // those that this rank is a member of, "world" included
   uint64_t device_memory_bytes = 0;  // 0: no limit
+  Progress* progress = nullptr;      // may be null; outlives the host
 };
 
 class Host {
@@ -93,6 +95,7 @@ class Host {
   spf_status Refuse(const char* call, const std::string& why);
   bool CallerIsForeign(const char* call);
   std::string Where() const;
+  void Beat(const char* call);
   void FillTable();
 
   // handles: each answers the live object or refuses
@@ -174,6 +177,5 @@ class Host {
 
 uint64_t BytesOf(int32_t dtype);  // 0 for what is no spf_dtype
 const char* DtypeName(int32_t dtype);
-const char* CollectiveName(int32_t kind);
 
 }  // namespace shardproof

@@ -1,6 +1,7 @@
 // communicate(): everything is checked before anything is enqueued.
 #include <numeric>
 
+#include "conformance/fabric/run_collective.h"
 #include "conformance/host/host_internal.h"
 
 namespace shardproof {
@@ -52,7 +53,7 @@ void CheckOverlap(const CommOp& op, spf_addr send, uint64_t send_bytes, spf_addr
   const bool exact = op.kind == SPF_REDUCE_SCATTER ? recv == send + shift : send == recv + shift;
   RefuseUnless(exact && op.kind != SPF_ALL_TO_ALL_V,
                what + ": send and recv overlap without being the exact in-place form of " +
-                   CollectiveName(op.kind) + ": use the form that shardproof.h defines, or disjoint buffers");
+                   std::string(CollectiveName(op.kind)) + ": use the form that shardproof.h defines, or disjoint buffers");
 }
 
 std::vector<uint64_t> Counts(const uint64_t* counts, size_t members, const std::string& what) {

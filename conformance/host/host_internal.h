@@ -13,7 +13,9 @@ spf_status Host::Enter(spf_host* h, const char* call, Family family, F&& body) {
   if (host.CallerIsForeign(call)) return SPF_REFUSED;
   try {
     if (host.fabric_.aborted()) return family == Family::kCleanup ? SPF_OK : SPF_ABORTED;
-    return body(host);
+    const spf_status status = body(host);
+    host.Beat(call);
+    return status;
   } catch (const Refusal& refusal) {
     return host.Refuse(call, refusal.what());
   }

@@ -20,11 +20,4 @@ const char* DtypeName(int32_t dtype) {
   return dtype >= SPF_U8 && dtype <= SPF_F64 ? kNames[dtype] : "no dtype";
 }
 
-const char* CollectiveName(int32_t kind) {
-  static constexpr const char* kNames[] = {"none",       "all_gather", "all_gather_v",   "reduce_scatter",
-                                           "all_reduce", "broadcast",  "all_to_all_v",   "send",
-                                           "recv"};
-  return kind >= SPF_ALL_GATHER && kind <= SPF_RECV ? kNames[kind] : "no collective";
-}
-
 }  // namespace shardproof

@@ -118,10 +118,6 @@ void AddMemoryCases(std::vector<RefusalCase>& cases) {
                      void* out = nullptr;
                      return s.h->host_access(s.h, s.pinned, 65, SPF_READ, &out);
                    }});
-  cases.push_back({"unknown place", "mem_alloc", {"spf_place"}, [](auto& s) {
-                     spf_addr out = 0;
-                     return s.h->mem_alloc(s.h, s.stream, 8, static_cast<spf_place>(7), spf::For(SPF_FOR_OTHER), &out);
-                   }});
 }
 
 void AddComputeCases(std::vector<RefusalCase>& cases) {
@@ -195,7 +191,7 @@ void AddWorkCases(std::vector<RefusalCase>& cases) {
                      return s.h->init(s.h, s.stream, 999, 0, 4, SPF_F32, s.block);
                    }});
   cases.push_back({"publish of no result", "publish", {"spf_result"}, [](auto& s) {
-                     return s.h->publish(s.h, s.stream, static_cast<spf_result>(77), 0, 0, 1, SPF_F32, s.block);
+                     return s.h->publish(s.h, s.stream, static_cast<spf_result>(7), 0, 0, 1, SPF_F32, s.block);
                    }});
   cases.push_back({"publish from a freed block", "publish", {"src", "has been freed"}, [](auto& s) {
                      return s.h->publish(s.h, s.stream, SPF_RESULT_PARAM, 0, 0, 1, SPF_F32, s.freed);
@@ -204,7 +200,7 @@ void AddWorkCases(std::vector<RefusalCase>& cases) {
                      return s.h->publish(s.h, s.stream, SPF_RESULT_PARAM, 0, 0, 1, SPF_I32, s.block);
                    }});
   cases.push_back({"mark of no hook", "mark", {"spf_hook"}, [](auto& s) {
-                     return s.h->mark(s.h, static_cast<spf_hook>(99), 0, 0);
+                     return s.h->mark(s.h, static_cast<spf_hook>(15), 0, 0);
                    }});
   cases.push_back({"mark of no module", "mark", {"module 999"}, [](auto& s) {
                      return s.h->mark(s.h, SPF_HOOK_PRE_FORWARD, 999, 0);

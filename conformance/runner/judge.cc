@@ -7,6 +7,7 @@
 
 #include "conformance/checks/check_all.h"
 #include "conformance/oracle/oracle.h"
+#include "conformance/trace/writer.h"
 
 namespace shardproof {
 
@@ -68,6 +69,7 @@ Verdict JudgeOnSim(const Case& c, const Plugin& plugin, const SimRunOptions& opt
   try {
     const Models models = MakeModels(c);
     RunData data = RunOnSim(c, models, plugin, options);
+    if (!options.trace_folder.empty()) WriteTraceFolder(data.run.traces, options.trace_folder);
     Verdict verdict = JudgeRun(c, data.run);
     verdict.result.notes.insert(verdict.result.notes.end(), data.notes.begin(), data.notes.end());
     return verdict;

@@ -51,10 +51,12 @@ Place PlaceIn(const std::vector<GroupFamily>& families, std::string_view name, i
   return {};
 }
 
-HostConfig ConfigOf(const Case& c, size_t instance, int32_t rank, const Model& model, const std::string& args) {
+HostConfig ConfigOf(const Case& c, size_t instance, int32_t rank, const Model& model, const std::string& args,
+                    Progress* progress) {
   const InstanceSpec& spec = c.instances[instance];
   HostConfig config;
   config.instance = static_cast<int>(instance);
+  config.progress = progress;
   config.knobs = Knobs(spec);
   if (!args.empty()) config.knobs["plugin_args"] = args;
   config.model = &model;
@@ -65,7 +67,7 @@ HostConfig ConfigOf(const Case& c, size_t instance, int32_t rank, const Model& m
     const Place data = PlaceIn(families, "dp_cp", rank);
     config.data_rank = data.index;
     config.data_ranks = data.index < 0 ? DpCpSize(spec) : data.size;
-    config.ep_rank = std::max(0, PlaceIn(families, "ep", rank).index);
+    config.ep_rank = spec.model.experts ? std::max(0, PlaceIn(families, "ep", rank).index) : 0;
   }
   config.groups = GroupsOf(c, instance, rank);
   return config;
@@ -91,7 +93,7 @@ class EngineRun {
         plugin_(plugin.table()),
         script_(ExpandScript(c.instances[instance].script)),
         folder_(options.folder + "/" + std::to_string(instance)),
-        host_(ConfigOf(c, instance, fabric.rank(), model, plugin.args()), fabric, recorder) {
+        host_(ConfigOf(c, instance, fabric.rank(), model, plugin.args(), options.progress), fabric, recorder) {
     table_ = host_.table();
     if (options.fault && options.fault->rank == fabric.rank() &&
         options.fault->instance == static_cast<int32_t>(instance)) {

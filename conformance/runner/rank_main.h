@@ -9,6 +9,7 @@
 #include "conformance/checks/check.h"
 #include "conformance/fabric/fabric.h"
 #include "conformance/host/faulty.h"
+#include "conformance/host/progress.h"
 #include "conformance/model/model.h"
 #include "conformance/runner/plugin.h"
 #include "conformance/trace/event.h"
@@ -23,6 +24,7 @@ struct RankOptions {
   RecordLevel level = RecordLevel::kDigests;
   std::string folder;         // exists; checkpoints go below it
   std::optional<Fault> fault;
+  Progress* progress = nullptr;  // may be null
 };
 
 struct RankOutput {

@@ -1,6 +1,7 @@
 // sim_run.h: how does a case become a Run on the simulated machine?
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@ struct SimRunOptions {
   uint64_t seed = 1;
   Strategy strategy = Strategy::kRandom;
   bool drift = true;
+  std::string trace_folder;  // empty: traces are not written
   std::function<void(std::function<bool(uint64_t address, std::string* text)> describe)> on_start;
 };
 

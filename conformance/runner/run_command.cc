@@ -1,0 +1,192 @@
+#include "conformance/runner/run_command.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <sstream>
+#include <thread>
+
+#include "conformance/cases/profiles.h"
+#include "conformance/report/console.h"
+#include "conformance/report/files.h"
+#include "conformance/report/waivers.h"
+#include "conformance/runner/run_mpi.h"
+#include "conformance/runner/verdict_io.h"
+#include "conformance/runner/worker_pool.h"
+#include "conformance/requirements/registry.h"
+#include "conformance/trace/writer.h"
+
+namespace shardproof {
+
+namespace {
+
+std::string Today() {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  char text[16];
+  return {text, std::strftime(text, sizeof text, "%Y-%m-%d", &utc)};
+}
+
+Status StatusOf(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::kPass: return Status::kPass;
+    case Outcome::kFail: return Status::kFail;
+    case Outcome::kUnsupported: return Status::kUnsupported;
+    case Outcome::kNotCheckable: return Status::kNotCheckable;
+    case Outcome::kSuiteError: return Status::kSuiteError;
+  }
+  return Status::kSuiteError;
+}
+
+RecordLevel LevelOf(const std::string& name) {
+  return name == "order" ? RecordLevel::kOrder : name == "bytes" ? RecordLevel::kBytes : RecordLevel::kDigests;
+}
+
+// The schedule of a case: as asked, or one that depends on seed and case alone.
+Strategy StrategyFor(const Options& options, const std::string& id) {
+  if (!options.schedule.empty()) return ParseStrategy(options.schedule);
+  uint64_t h = options.seed;
+  for (const char c : id) h = (h ^ static_cast<uint8_t>(c)) * 0x100000001B3u;
+  constexpr Strategy kAll[] = {Strategy::kRandom, Strategy::kPct, Strategy::kLazyComm, Strategy::kLazyCompute,
+                               Strategy::kEager};
+  return kAll[(h >> 32) % std::size(kAll)];
+}
+
+// What a process that died says, as a finding of the case.
+Verdict VerdictOfDeath(const WorkResult& result) {
+  Verdict verdict;
+  verdict.outcome = Outcome::kFail;
+  Finding finding;
+  const bool hung = result.death.starts_with("no progress");
+  finding.requirement = hung ? "GE-27" : "GE-26";
+  if (result.where.starts_with("rank ")) finding.rank = std::stoi(result.where.substr(5));
+  finding.operation = result.where;
+  finding.expected = "the engine returns from its entry calls";
+  finding.seen = result.death;
+  finding.message = "the engine's process ended: " + result.death;
+  if (hung) finding.message = "the engine makes no progress: " + result.death;
+  verdict.result.findings.push_back(finding);
+  verdict.result.judged.insert(finding.requirement);
+  return verdict;
+}
+
+}  // namespace
+
+ScratchFolder::ScratchFolder() {
+  std::string pattern = (std::filesystem::temp_directory_path() / "shardproof.XXXXXX").string();
+  if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("cannot make a folder in " + pattern);
+  path_ = pattern;
+}
+ScratchFolder::~ScratchFolder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+}
+
+std::vector<Case> SelectCases(const Options& options, std::vector<std::string>* facts) {
+  if (!options.cases.empty()) {
+    std::vector<Case> cases;
+    for (const std::string& id : options.cases) cases.push_back(ParseId(id));
+    return cases;
+  }
+  std::vector<Case> cases = Profile(options.profile, options.fabric, options.seed);
+  if (facts != nullptr && options.profile != "smoke") {
+    const int strength = options.profile == "full" ? 3 : 2;
+    facts->push_back(Coverage(cases, strength, SpaceWorlds(options.fabric)).Text());
+  }
+  return cases;
+}
+
+SimRunOptions SimOptionsFor(const Options& options, const std::string& id, const std::string& folder) {
+  SimRunOptions sim;
+  sim.seed = options.seed;
+  sim.strategy = StrategyFor(options, id);
+  sim.rank.level = LevelOf(options.level);
+  sim.rank.folder = folder;
+  if (!options.fault.empty()) sim.rank.fault = ParseFault(options.fault);
+  if (!options.trace.empty()) sim.trace_folder = options.trace + "/" + id;
+  return sim;
+}
+
+CaseReport ReportOf(const Case& c, Verdict verdict, const Options& options) {
+  CaseReport report;
+  report.id = Id(c);
+  report.status = StatusOf(verdict.outcome);
+  report.reason = std::move(verdict.reason);
+  for (Finding& finding : verdict.result.findings) report.findings.push_back({std::move(finding), ""});
+  report.not_checkable = std::move(verdict.result.not_checkable);
+  report.notes = std::move(verdict.result.notes);
+  report.judged.assign(verdict.result.judged.begin(), verdict.result.judged.end());
+  report.replay = "shardproof replay --impl " + options.impl + " --case " + report.id + " --seed " +
+                  std::to_string(options.seed);
+  if (!options.schedule.empty()) report.replay += " --schedule " + options.schedule;
+  if (!options.fault.empty()) report.replay += " --fault " + options.fault;
+  return report;
+}
+
+Sentence Sentences() {
+  return [registry = Registry::Builtin()](std::string_view id) {
+    const Requirement* row = registry.Find(id);
+    return row == nullptr ? std::string("(not in the registry)") : row->text;
+  };
+}
+
+int FinishReport(RunReport& report, const Options& options, Console& console) {
+  if (!options.waivers.empty()) {
+    std::ifstream in(options.waivers);
+    const std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+    ApplyWaivers(report, ParseWaivers(text, options.waivers), Today());
+  }
+  if (!options.report.empty()) WriteReportFolder(options.report, report, Sentences());
+  console.Finish(report);
+  return ExitCode(report);
+}
+
+namespace {
+
+int RunSimCommand(const Options& options) {
+  RunReport report{options.impl, options.fabric, options.profile, options.seed, "observed", {}, {}, {}};
+  const std::vector<Case> cases = SelectCases(options, &report.facts);
+  report.cases.resize(cases.size());
+  const Plugin plugin(options.impl);
+  const ScratchFolder scratch;
+  Console console(std::cout, isatty(STDOUT_FILENO) != 0, options.verbose, cases.size(), Sentences());
+  PoolOptions pool;
+  pool.jobs = options.jobs > 0 ? options.jobs : static_cast<int>(std::thread::hardware_concurrency());
+  pool.stall_seconds = options.stall_seconds;
+  RunInWorkers(
+      cases.size(), pool,
+      [&](size_t item, Progress& progress) {
+        const std::string folder = scratch.path() + "/" + std::to_string(item);
+        SimRunOptions sim = SimOptionsFor(options, Id(cases[item]), folder);
+        sim.rank.progress = &progress;
+        sim.on_start = [&progress](std::function<bool(uint64_t, std::string*)> describe) {
+          NoteFatalSignals(progress, std::move(describe));
+        };
+        return PackVerdict(JudgeOnSim(cases[item], plugin, sim));
+      },
+      [&](size_t item, const WorkResult& result) {
+        Verdict verdict = result.done ? UnpackVerdict(result.blob) : VerdictOfDeath(result);
+        report.cases[item] = ReportOf(cases[item], std::move(verdict), options);
+        console.CaseDone(report.cases[item]);
+      });
+  return FinishReport(report, options, console);
+}
+
+}  // namespace
+
+int RunCommand(const Options& options, int argc, char** argv) {
+  if (options.impl.starts_with("trace:")) {
+    Options check = options;
+    check.target = options.impl;
+    return CheckCommand(check);
+  }
+  return options.fabric == "mpi" ? RunMpiCommand(options, argc, argv) : RunSimCommand(options);
+}
+
+}  // namespace shardproof

@@ -1,0 +1,49 @@
+// run_command.h: how does a list of cases become a report?
+#pragma once
+#include <string>
+#include <vector>
+
+#include "conformance/cases/case.h"
+#include "conformance/report/console.h"
+#include "conformance/report/report.h"
+#include "conformance/runner/judge.h"
+#include "conformance/runner/options.h"
+
+namespace shardproof {
+
+// A fresh folder below the system's temporary one, removed with its contents at the end.
+class ScratchFolder {
+ public:
+  ScratchFolder();
+  ~ScratchFolder();
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+// The cases that the options select, legal and illegal, and what they cover. Throws std::invalid_argument for unknown
+// ids or profiles.
+std::vector<Case> SelectCases(const Options& options, std::vector<std::string>* facts);
+
+// How the case runs on sim: everything that the options leave open depends on seed and case id alone.
+SimRunOptions SimOptionsFor(const Options& options, const std::string& id, const std::string& folder);
+
+// A verdict as the report shows it.
+CaseReport ReportOf(const Case& c, Verdict verdict, const Options& options);
+
+Sentence Sentences();
+
+// Applies waivers, writes the report folder, prints the end; answers the exit code.
+int FinishReport(RunReport& report, const Options& options, Console& console);
+
+// Each answers the program's exit code. Under mpi RunCommand runs on every rank of mpirun; rank 0 reports.
+int RunCommand(const Options& options, int argc, char** argv);
+int CheckCommand(const Options& options);
+int ListCommand(const Options& options);
+int ReplayCommand(const Options& options);
+int ExplainCommand(const Options& options);
+
+}  // namespace shardproof

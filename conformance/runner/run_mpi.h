@@ -1,0 +1,10 @@
+// run_mpi.h: how are cases judged on many processes under mpirun?
+#pragma once
+#include "conformance/runner/options.h"
+
+namespace shardproof {
+
+// Runs on every process of the job in lockstep; rank 0 judges and reports, and all answer its exit code.
+int RunMpiCommand(const Options& options, int argc, char** argv);
+
+}  // namespace shardproof
