@@ -31,8 +31,10 @@ class HostScalars {
     *host.Touch<double>(pinned_, 1, SPF_WRITE) = value;
     return pinned_;
   }
+  // Blocks: pinned memory goes at once, whatever a stream still does with it.
   void Destroy(spf::Host& host, spf_stream stream) {
     host.Free(stream, device_);
+    host.Sync(stream);
     host.Free(stream, pinned_);
   }
 
