@@ -44,7 +44,7 @@ InstanceFacts::InstanceFacts(const InstanceSpec& spec, int32_t world)
       const std::vector<int32_t>* list = nullptr;
       const int32_t index = IndexIn(family, rank, &list);
       if (family.name == "dp_cp") data_rank_[size_t(rank)] = index;
-      if (family.name == "ep" && index >= 0) {
+      if (family.name == "ep" && spec.model.experts && index >= 0) {
         ep_rank_[size_t(rank)] = index;
         n_ep_ = std::max(n_ep_, static_cast<int32_t>(list->size()));
       }

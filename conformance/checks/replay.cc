@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <deque>
 #include <map>
+#include <set>
 #include <tuple>
 #include <unordered_map>
 
@@ -57,6 +58,7 @@ class Machine {
     std::deque<Entry> entries;
     std::map<int32_t, std::deque<int64_t>> streams;    // heads are the oldest unfinished entries
     std::unordered_map<int32_t, int64_t> last_record;  // by event
+    std::set<int32_t> pinned;  // blocks
     std::unordered_map<int32_t, int64_t> requests, last_kernel;  // by request; by group
     std::map<std::tuple<int32_t, int32_t, int32_t>, int64_t> positions;  // (group, sender, receiver)
   };
@@ -118,7 +120,10 @@ class Machine {
         break;
       }
       default:
-        if (event.stream >= 0 && event.kind != EventKind::kStreamCreate && event.kind != EventKind::kStreamDestroy) {
+        if (event.kind == EventKind::kAlloc && event.id == SPF_PINNED) rank.pinned.insert(event.alloc);
+        if ((event.kind == EventKind::kAlloc || event.kind == EventKind::kFree) && rank.pinned.count(event.alloc) != 0) {
+          visitor_.OnLocal(r, index);  // pinned memory comes and goes in the host's order, not in its stream's
+        } else if (event.stream >= 0 && event.kind != EventKind::kStreamCreate && event.kind != EventKind::kStreamDestroy) {
           Enqueue(r, {index});
         } else {
           visitor_.OnLocal(r, index);
