@@ -29,11 +29,11 @@ inline constexpr Grid kDAttention{-7, 127};   // of the attention's output
 inline constexpr Grid kDProbability{-5, 127};
 inline constexpr Grid kDScore{-9, 127};
 inline constexpr Grid kDQkv{-8, 127};
-inline constexpr Grid kDGain{-4, 127};  // of the gain, from one token
+inline constexpr Grid kDGain{-8, 127};  // of the gain, from one token
 
 // --- the narrow profile: operands of parameter gradients are -1, 0 or 1 quanta of 2^(e + kNarrowShift), and every
 // parameter gradient counts quanta of 2^kNarrowQuantum, so that tied and reused parameters add like to like.
 inline constexpr int32_t kNarrowShift = 5;
-inline constexpr int32_t kNarrowQuantum = -2;
+inline constexpr int32_t kNarrowQuantum = 0;
 
 }  // namespace shardproof::grids

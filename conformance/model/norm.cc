@@ -8,6 +8,7 @@ namespace shardproof {
 namespace {
 
 constexpr float kEpsilon = 0.0009765625f;  // 2^-10
+constexpr float kGainUnit = 0.0625f;       // a gain moves its input by an eighth at most: it cannot kill the network
 
 float Rms(const Numerics& n, const float* h, int64_t width) {
   float sum = 0;
@@ -88,12 +89,14 @@ void NormWgrad(const Numerics& n, const RowShape& s, const float* h, const float
 }
 
 void GainForward(const Numerics& n, const RowShape& s, const float* x, const float* gain, float* y) {
-  for (int64_t i = 0; i < s.rows * s.width; ++i) y[i] = x[i] * gain[0];
+  const float factor = 1.0f + kGainUnit * gain[0];
+  for (int64_t i = 0; i < s.rows * s.width; ++i) y[i] = x[i] * factor;
   n.Round(grids::kActivation, y, s.rows * s.width);
 }
 
 void GainDgrad(const Numerics& n, const RowShape& s, const float* gain, const float* dy, float* dx) {
-  for (int64_t i = 0; i < s.rows * s.width; ++i) dx[i] = dy[i] * gain[0];
+  const float factor = 1.0f + kGainUnit * gain[0];
+  for (int64_t i = 0; i < s.rows * s.width; ++i) dx[i] = dy[i] * factor;
   n.RoundGrad(grids::kDHeadIn, dx, s.rows * s.width);
 }
 
@@ -109,7 +112,7 @@ void GainWgrad(const Numerics& n, const RowShape& s, const float* x, const float
     if (n.checks()) {
       n.probe->CheckTotal("gain: dot", std::ldexp(magnitude, -grids::kActivation.e - n.Scaled(grids::kDHeadIn).e));
     }
-    rows[static_cast<size_t>(r)] = dot;
+    rows[static_cast<size_t>(r)] = kGainUnit * dot;
   }
   const Grid grid = n.Scaled(grids::kDGain);
   n.Round(grid, rows.data(), s.rows);

@@ -17,10 +17,10 @@ void NormDgrad(const Numerics& n, const RowShape& s, const float* h, const float
 void NormWgrad(const Numerics& n, const RowShape& s, const float* h, const float* dy, Grid dy_grid,
                const GradTarget& weight);
 
-// y = x * gain[0].
+// y = x * (1 + gain[0] / 16).
 void GainForward(const Numerics& n, const RowShape& s, const float* x, const float* gain, float* y);
 void GainDgrad(const Numerics& n, const RowShape& s, const float* gain, const float* dy, float* dx);
-// gain += sum over rows of (sum over the row of x * dy, on a grid).
+// gain += sum over rows of (sum over the row of x * dy / 16, on a grid).
 void GainWgrad(const Numerics& n, const RowShape& s, const float* x, const float* dy, const GradTarget& gain);
 
 }  // namespace shardproof

@@ -54,7 +54,7 @@ class TableBuilder {
     Norm(0, "final_norm");
     if (c_.odd_sizes) {
       const int32_t gain = Module(0, "gain", "Gain");
-      Param(gain, "gain.weight", {1}, {1, 0, true});
+      Param(gain, "gain.weight", {1}, {0, 1, true});
     }
     Linear(0, "head", d_.width, d_.vocab, 0, !c_.tied);
   }

@@ -1,0 +1,235 @@
+#include "conformance/oracle/oracle.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "conformance/model/probe.h"
+#include "conformance/oracle/trainer.h"
+#include "conformance/oracle/update.h"
+
+namespace shardproof {
+namespace {
+
+OracleRun RunId(const std::string& id, bool check_bounds = false) {
+  return RunOracle(ParseId(id), 0, {check_bounds});
+}
+
+const OracleCall& LastTrain(const OracleRun& run) {
+  for (size_t i = run.calls.size(); i-- > 0;) {
+    if (run.calls[i].letter == 't') return run.calls[i];
+  }
+  throw std::logic_error("no train step");
+}
+
+void ExpectEqualTraining(const OracleRun& a, const OracleRun& b) {
+  ASSERT_EQ(a.calls.size(), b.calls.size());
+  for (size_t i = 0; i < a.calls.size(); ++i) {
+    EXPECT_EQ(a.calls[i].losses, b.calls[i].losses) << i;
+    EXPECT_EQ(a.calls[i].grads, b.calls[i].grads) << i;
+    EXPECT_EQ(a.calls[i].weights, b.calls[i].weights) << i;
+    EXPECT_EQ(a.calls[i].grad_norm, b.calls[i].grad_norm) << i;
+  }
+}
+
+TEST(OracleTest, OneGlobalBatchSplitDifferentlyIsOneTraining) {
+  const OracleRun one = RunId("w1.ddp.k8");
+  ExpectEqualTraining(one, RunId("w8.zero3"));
+  ExpectEqualTraining(one, RunId("w4.zero2.k2"));
+  ExpectEqualTraining(one, RunId("w2.ddp.k4"));
+  ExpectEqualTraining(RunId("w8.zero3.k2.adamw.odd.tied.bias.clip5e-1"), RunId("w2.ddp.k8.adamw.odd.tied.bias.clip5e-1"));
+}
+
+TEST(OracleTest, DivisorsThatAreNoPowerOfTwoSplitToo) {
+  ExpectEqualTraining(RunId("w3.ddp.k2"), RunId("w6.zero3"));
+  ExpectEqualTraining(RunId("w3.ddp.k2"), RunId("w1.ddp.k6"));
+  ExpectEqualTraining(RunId("w5.ddp"), RunId("w1.ddp.k5"));
+}
+
+TEST(OracleTest, ReplicasOverTensorAndPipelineRanksSeeTheSameSamples) {
+  ExpectEqualTraining(RunId("w8.ddp.tp2.etp2"), RunId("w4.ddp"));
+  ExpectEqualTraining(RunId("w8.ddp.pp2"), RunId("w4.ddp"));
+}
+
+TEST(OracleTest, CallsAreThoseOfTheScript) {
+  const OracleRun run = RunId("w2.ddp.do=etsltr");
+  std::string letters;
+  for (const OracleCall& call : run.calls) letters += call.letter;
+  EXPECT_EQ(letters, "cetsltdc");
+  EXPECT_EQ(run.calls[1].losses.size(), 2u);
+  EXPECT_TRUE(run.calls[1].grads.empty());
+  EXPECT_TRUE(run.calls[2].updated);
+  EXPECT_NE(run.calls[2].weights, run.calls[0].weights);
+}
+
+TEST(OracleTest, EvalChangesNothing) {
+  const OracleRun plain = RunId("w2.ddp.adamw.do=ttt"), with_eval = RunId("w2.ddp.adamw.do=tetet");
+  EXPECT_EQ(LastTrain(plain).weights, LastTrain(with_eval).weights);
+  EXPECT_EQ(with_eval.calls[2].losses, plain.calls[2].losses);  // the same step, the same weights
+}
+
+TEST(OracleTest, LoadContinuesWhereSaveLeftOff) {
+  const OracleRun straight = RunId("w2.ddp.adamw.do=tttt"), detour = RunId("w2.ddp.adamw.do=ttsttltt");
+  EXPECT_EQ(LastTrain(straight).weights, LastTrain(detour).weights);
+  EXPECT_EQ(detour.calls[6].weights, straight.calls[2].weights);
+}
+
+TEST(OracleTest, LoadAfterCreatingAgainRestoresMomentsToo) {
+  const OracleRun straight = RunId("w2.ddp.adamw.do=tttt"), again = RunId("w2.ddp.adamw.do=ttsrltt");
+  EXPECT_EQ(LastTrain(straight).weights, LastTrain(again).weights);
+}
+
+TEST(OracleTest, CreateStartsFromInitialWeights) {
+  const OracleRun run = RunId("w2.ddp.adamw.do=ttrtt");
+  EXPECT_EQ(run.calls[0].weights, run.calls[4].weights);
+  EXPECT_EQ(run.calls[2].weights, run.calls[6].weights);
+}
+
+TEST(OracleTest, FrozenParametersHaveNoGradientAndStay) {
+  const OracleRun run = RunId("w2.ddp.frozen=norms.wd625e-4");
+  EXPECT_EQ(LastTrain(run).grads.count("final_norm.weight"), 0u);
+  EXPECT_EQ(LastTrain(run).weights.at("final_norm.weight"), run.calls[0].weights.at("final_norm.weight"));
+  EXPECT_NE(LastTrain(run).weights.at("head.weight"), run.calls[0].weights.at("head.weight"));
+}
+
+TEST(OracleTest, AnAbsentLayerHasZeroGradientsInThatStep) {
+  const OracleRun run = RunId("w2.ddp.unused=step.do=tt");
+  const std::vector<float>& used = run.calls[1].grads.at("layers.0.mlp.fc1.weight");
+  const std::vector<float>& absent = run.calls[2].grads.at("layers.0.mlp.fc1.weight");
+  EXPECT_NE(used, std::vector<float>(used.size()));
+  EXPECT_EQ(absent, std::vector<float>(used.size()));
+}
+
+TEST(OracleTest, EachExpertLearnsFromItsOwnSamples) {
+  const OracleRun run = RunId("w4.ddp.ep2.experts");
+  const auto& grads = LastTrain(run).grads;
+  EXPECT_NE(grads.at("layers.1.experts.0.fc1.weight"), grads.at("layers.1.experts.1.fc1.weight"));
+}
+
+TEST(OracleTest, ClippingScalesTheUpdateButNotThePublishedGradient) {
+  const OracleRun plain = RunId("w2.ddp.do=t"), clipped = RunId("w2.ddp.clip5e-1.do=t"),
+                  loose = RunId("w2.ddp.clip1048576.do=t");
+  EXPECT_EQ(plain.calls[1].grads, clipped.calls[1].grads);
+  EXPECT_NE(plain.calls[1].weights, clipped.calls[1].weights);
+  EXPECT_EQ(plain.calls[1].weights, loose.calls[1].weights);
+}
+
+TEST(OracleTest, PerTokenLossDividesByTokens) {
+  const OracleRun plain = RunId("w2.ddp.do=t"), per_token = RunId("w2.ddp.pertoken.do=t");
+  const std::vector<float>& a = plain.calls[1].grads.at("head.weight");
+  const std::vector<float>& b = per_token.calls[1].grads.at("head.weight");
+  for (size_t i = 0; i < a.size(); ++i) EXPECT_EQ(a[i], b[i] * 8);  // 8 tokens a sample
+}
+
+TEST(OracleTest, IllegalCasesAreNotRun) {
+  EXPECT_THROW(RunId("w8.zero3.strategy=zero9"), std::invalid_argument);
+}
+
+TEST(OracleBoundsTest, EverySumOfEveryProfileIsExact) {
+  for (const char* id :
+       {"w8.zero3.k2", "w8.zero3.k2.adamw.do=tttttt", "w8.zero3.odd.tied.bias.root.reused.seq4", "w6.zero3.odd.bias",
+        "w8.zero3.ep2.experts.bias.layers3.reused", "w8.zero3.bf16.wire=bf16.acc=bf16",
+        "w8.zero3.wire=bf16.tied.odd.bias.root.seq4", "w5.ddp.k2.tied", "w6.zero3.wire=bf16.seq4.experts.ep2",
+        "w8.zero3.k2.pertoken", "w8.zero3.k3.frozen=layer.unused=rank"}) {
+    EXPECT_NO_THROW(RunId(id, true)) << id;
+  }
+}
+
+TEST(OracleBoundsTest, FewValuesAreClamped) {
+  for (const char* id : {"w8.zero3.k2.do=tttttttt", "w8.zero3.adamw.k2.do=tttttttt", "w3.ddp.odd.tied.do=tttttttt"}) {
+    EXPECT_LT(RunId(id).saturated_fraction, 0.05) << id;
+  }
+}
+
+TEST(OracleBoundsTest, WeightsMoveVisibly) {
+  for (const char* id : {"w8.zero3.k2", "w8.zero3.adamw", "w8.zero3.wire=bf16.acc=bf16", "w6.zero3.odd.tied"}) {
+    const OracleRun run = RunId(id);
+    int64_t moved = 0, all = 0;
+    for (const auto& [name, weight] : LastTrain(run).weights) {
+      for (size_t i = 0; i < weight.size(); ++i) {
+        moved += std::nearbyint(weight[i] * 128) != std::nearbyint(run.calls[0].weights.at(name)[i] * 128);
+        ++all;
+      }
+    }
+    EXPECT_GT(static_cast<double>(moved), 0.05 * static_cast<double>(all)) << id;
+  }
+}
+
+// --- would a fault show? A run of three steps with one deviation, against the same run without.
+
+class FaultTest : public testing::Test {
+ protected:
+  FaultTest() : model_(Config(), 64), trainer_(model_, probe_) {}
+  static ModelConfig Config() {
+    ModelConfig config;
+    config.experts = true;
+    return config;
+  }
+
+  template <typename Fault>
+  OracleState Train(Fault fault) {
+    UpdateRule rule;
+    rule.lr = 0.015625f;
+    OracleState state = trainer_.InitialState();
+    for (int64_t step = 0; step < 3; ++step) {
+      trainer_.ZeroGrads(state);
+      const OracleState before = state;
+      for (int64_t sample = 0; sample < 8; ++sample) fault(state, step, sample);
+      for (OracleParam& param : state.params) {
+        for (float& value : param.grad) value = value / 8.0f;
+      }
+      Update(rule, 0, state);
+    }
+    return state;
+  }
+  static bool Differs(const OracleState& a, const OracleState& b) {
+    for (size_t i = 0; i < a.params.size(); ++i) {
+      if (a.params[i].weight != b.params[i].weight) return true;
+    }
+    return false;
+  }
+  OracleState Good() {
+    return Train([this](OracleState& state, int64_t step, int64_t sample) {
+      trainer_.RunSample(state, step, sample, 0, true);
+    });
+  }
+
+  Probe probe_;
+  Model model_;
+  Trainer trainer_;
+};
+
+TEST_F(FaultTest, NoFaultNoDifference) { EXPECT_FALSE(Differs(Good(), Good())); }
+
+TEST_F(FaultTest, AMissingMicrobatchShows) {
+  EXPECT_TRUE(Differs(Good(), Train([this](OracleState& state, int64_t step, int64_t sample) {
+    if (step != 1 || sample != 3) trainer_.RunSample(state, step, sample, 0, true);
+  })));
+}
+
+TEST_F(FaultTest, AnySingleStaleTensorOnOneRankShows) {
+  const OracleState good = Good(), initial = trainer_.InitialState();
+  for (size_t stale = 0; stale < initial.params.size(); ++stale) {
+    const OracleState bad = Train([&](OracleState& state, int64_t step, int64_t sample) {
+      const bool hit = step == 2 && sample == 5;
+      if (hit) std::swap(state.params[stale].weight, const_cast<OracleState&>(initial).params[stale].weight);
+      trainer_.RunSample(state, step, sample, 0, true);
+      if (hit) std::swap(state.params[stale].weight, const_cast<OracleState&>(initial).params[stale].weight);
+    });
+    EXPECT_TRUE(Differs(good, bad)) << initial.params[stale].name;
+  }
+}
+
+TEST_F(FaultTest, ADoubledExpertGradientShows) {
+  EXPECT_TRUE(Differs(Good(), Train([this](OracleState& state, int64_t step, int64_t sample) {
+    trainer_.RunSample(state, step, sample, 0, true);
+    if (step != 2 || sample != 7) return;
+    for (OracleParam& param : state.params) {
+      if (param.name != "layers.1.experts.0.fc1.weight") continue;
+      for (float& value : param.grad) value = value * 2;
+    }
+  })));
+}
+
+}  // namespace
+}  // namespace shardproof
