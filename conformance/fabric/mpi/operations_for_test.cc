@@ -1,0 +1,158 @@
+// Operations, groups and order, against closed forms.
+#include "conformance/fabric/mpi/suite_for_test.h"
+
+namespace shardproof::mpi_test {
+namespace {
+
+void Collectives(Suite& suite) {
+  const CaseEnd end = suite.Run(suite.world->size(), [](Fabric& f) -> std::string {
+    const int32_t stream = f.CreateStream("s", 0);
+    const int32_t group = f.OpenGroup("world", Everybody(f));
+    for (const int kind : {SPF_ALL_GATHER, SPF_ALL_GATHER_V, SPF_REDUCE_SCATTER, SPF_ALL_REDUCE,
+                           SPF_BROADCAST, SPF_ALL_TO_ALL_V}) {
+      for (const int dtype : {SPF_U8, SPF_I32, SPF_I64, SPF_BF16, SPF_F16, SPF_F32, SPF_F64}) {
+        for (const uint64_t count : {0, 1, 7, 1000}) {
+          const std::string wrong =
+              TryCollective(f, stream, group, f.rank(), f.world(), {kind, dtype, count});
+          if (!wrong.empty()) return wrong;
+        }
+      }
+    }
+    const std::string wrong =
+        TryCollective(f, stream, group, f.rank(), f.world(), {SPF_ALL_GATHER, SPF_F32, 300000});
+    return wrong.empty() ? "ok" : wrong;
+  });
+  suite.ExpectOk(end, "all collectives, dtypes and counts");
+}
+
+void PermutedGroups(Suite& suite) {
+  const int n = suite.world->size();
+  suite.ExpectOk(
+      suite.Run(
+          n,
+          [](Fabric& f) -> std::string {
+            const int32_t stream = f.CreateStream("s", 0);
+            std::vector<int32_t> ranks;  // backwards
+            for (int r = f.world() - 1; r >= 0; --r) ranks.push_back(r);
+            const int32_t group = f.OpenGroup("backwards", ranks);
+            const std::string wrong = TryCollective(f, stream, group, f.world() - 1 - f.rank(),
+                                                    f.world(), {SPF_REDUCE_SCATTER, SPF_F32, 33});
+            if (!wrong.empty()) return wrong;
+            // Two communicators with the same members, used in different amounts on two streams, do
+            // not mix.
+            const int32_t other = f.CreateStream("t", 0);
+            const int32_t a = f.OpenGroup("a", ranks), b = f.OpenGroup("b", ranks);
+            for (int i = 0; i < 5; ++i) {
+              const Shape gather{SPF_ALL_GATHER, SPF_I32, 10}, reduce{SPF_ALL_REDUCE, SPF_F32, 11};
+              std::string bad =
+                  TryCollective(f, stream, a, f.world() - 1 - f.rank(), f.world(), gather);
+              if (bad.empty())
+                bad = TryCollective(f, other, b, f.world() - 1 - f.rank(), f.world(), reduce);
+              if (!bad.empty()) return bad;
+            }
+            return "ok";
+          }),
+      "groups with permuted members; two communicators with the same members");
+}
+
+void CreatedGroups(Suite& suite) {
+  const int n = suite.world->size();
+  suite.ExpectOk(
+      suite.Run(n,
+                [](Fabric& f) -> std::string {
+                  const int32_t world = f.OpenGroup("world", Everybody(f));
+                  std::vector<int32_t> mine;  // even and odd ranks; the last rank joins none
+                  for (int r = f.rank() % 2; r < f.world() - 1; r += 2) mine.push_back(r);
+                  if (f.rank() == f.world() - 1) mine.clear();
+                  int32_t group = -1;
+                  std::string key;
+                  if (f.CreateGroup(world, mine, &group, &key) != SPF_OK) return "create failed";
+                  if (mine.empty())
+                    return group == -1 ? "ok" : "a group although none was asked for";
+                  const int32_t stream = f.CreateStream("s", 0);
+                  const std::string wrong =
+                      TryCollective(f, stream, group, f.rank() / 2, static_cast<int>(mine.size()),
+                                    {SPF_ALL_GATHER, SPF_F32, 12});
+                  if (!wrong.empty()) return wrong;
+                  return f.DestroyGroup(group) == SPF_OK ? "ok" : "destroy failed";
+                }),
+      "group_create splits, group_destroy meets");
+}
+
+void Messages(Suite& suite) {
+  const int n = suite.world->size();
+  suite.ExpectOk(
+      suite.Run(n,
+                [](Fabric& f) -> std::string {  // a ring in one group call, with self for n = 1
+                  const int32_t world = f.OpenGroup("world", Everybody(f)),
+                                stream = f.CreateStream("s", 0);
+                  const Block out = f.Alloc(stream, 400, false), in = f.Alloc(stream, 400, false);
+                  std::string wrong;
+                  for (int round = 0; round < 3; ++round) {
+                    f.Enqueue(stream, "fill", [&, round] {
+                      for (uint64_t i = 0; i < 100; ++i)
+                        Put(out.host, i, SPF_F32, Value(f.rank(), i) + round);
+                    });
+                    CommOp send = Simple(SPF_SEND, world, stream, out, "send"),
+                           recv = Simple(SPF_RECV, world, stream, in, "recv");
+                    send.peer = (f.rank() + 1) % f.world();
+                    recv.peer = (f.rank() + f.world() - 1) % f.world();
+                    f.Communicate({send, recv});
+                    f.Enqueue(stream, "check", [&, round, from = recv.peer] {
+                      for (uint64_t i = 0; i < 100; ++i) {
+                        if (Get(in.host, i, SPF_F32) != Value(from, i) + round)
+                          wrong = "ring element " + std::to_string(i);
+                      }
+                    });
+                  }
+                  if (f.Drain() != SPF_OK) return "aborted";
+                  return wrong.empty() ? "ok" : wrong;
+                }),
+      "a ring of messages in one group call");
+}
+
+void OrderAcrossStreams(Suite& suite) {
+  const int n = suite.world->size();
+  suite.ExpectOk(
+      suite.Run(n,
+                [](Fabric& f) -> std::string {
+                  // One communicator on two streams: kernels start in issue order, so the second
+                  // sees the first one's result only through the event; both complete on all ranks
+                  // although ranks use the streams the other way round.
+                  const int32_t world = f.OpenGroup("world", Everybody(f));
+                  const int32_t s = f.CreateStream("s", 0), t = f.CreateStream("t", 0);
+                  const Block a = f.Alloc(s, 40, false), b = f.Alloc(t, 40, false);
+                  f.Enqueue(s, "fill", [&] {
+                    for (uint64_t i = 0; i < 10; ++i) Put(a.host, i, SPF_F32, 1);
+                  });
+                  f.Enqueue(t, "fill", [&] {
+                    for (uint64_t i = 0; i < 10; ++i) Put(b.host, i, SPF_F32, 2);
+                  });
+                  const int32_t filled = f.CreateEvent(), filled_b = f.CreateEvent();
+                  f.Record(filled, s);
+                  f.Record(filled_b, t);
+                  const bool swap = f.rank() % 2 == 1;
+                  if (!f.Wait(filled, t) || !f.Wait(filled_b, s))
+                    return "a recorded event gave no edge";
+                  f.Communicate({Simple(SPF_ALL_REDUCE, world, swap ? t : s, a, "first")});
+                  f.Communicate({Simple(SPF_ALL_REDUCE, world, swap ? s : t, b, "second")});
+                  if (f.Drain() != SPF_OK) return "aborted";
+                  const int got_a = Get(a.host, 3, SPF_F32), got_b = Get(b.host, 9, SPF_F32);
+                  return got_a == f.world() && got_b == 2 * f.world()
+                             ? "ok"
+                             : "sums " + std::to_string(got_a) + " " + std::to_string(got_b);
+                }),
+      "one communicator on two streams keeps its order");
+}
+
+}  // namespace
+
+void CheckOperations(Suite& suite) {
+  Collectives(suite);
+  PermutedGroups(suite);
+  CreatedGroups(suite);
+  Messages(suite);
+  OrderAcrossStreams(suite);
+}
+
+}  // namespace shardproof::mpi_test
