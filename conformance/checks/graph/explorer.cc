@@ -1,0 +1,366 @@
+#include "conformance/checks/graph/explorer.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <sstream>
+#include <tuple>
+
+namespace shardproof::graph {
+
+// ---------------------------------------------------------------- reading
+
+class Explorer::Reader {
+ public:
+  Reader(Explorer& to, const DeadlockProgram& from) : to_(to), from_(from) {
+    to_.by_rank_.resize(from.ranks.size());
+    for (size_t rank = 0; rank < from.ranks.size(); ++rank) ReadRank(static_cast<int32_t>(rank));
+  }
+
+ private:
+  struct Held {
+    std::string communicator;
+    int32_t stream = 0, operation = 0;
+  };
+  struct Rank {
+    std::map<std::string, int32_t> recorded, requests, called;  // event: item; request: operation; communicator: calls
+    std::map<int32_t, int32_t> last;                            // stream: item
+  };
+
+  void ReadRank(int32_t number) {
+    rank_ = number;
+    state_ = {};
+    const auto& threads = from_.ranks[static_cast<size_t>(number)];
+    std::vector<size_t> next(threads.size(), 0);
+    std::set<std::string> posted;
+    const size_t first = to_.threads_.size();
+    to_.threads_.resize(first + threads.size());
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (size_t t = 0; t < threads.size(); ++t) {
+        to_.threads_[first + t].rank = number;
+        while (next[t] < threads[t].size()) {
+          const std::string& text = threads[t][next[t]];
+          if (text.starts_with("await") && !posted.contains(text.substr(6))) break;
+          if (text.starts_with("post")) posted.insert(text.substr(5));
+          ++next[t];
+          moved = true;
+          to_.threads_[first + t].calls.push_back(static_cast<int32_t>(to_.calls_.size()));
+          to_.calls_.emplace_back();
+          ReadCall(text);
+        }
+      }
+    }
+  }
+
+  int32_t NewItem(std::vector<int32_t> streams) {
+    Item item;
+    item.rank = rank_;
+    item.streams = std::move(streams);
+    const auto index = static_cast<int32_t>(to_.items_.size());
+    to_.items_.push_back(item);
+    to_.by_rank_[static_cast<size_t>(rank_)].push_back(index);
+    to_.calls_.back().items.push_back(index);
+    for (const int32_t stream : to_.items_.back().streams) state_.last[stream] = index;
+    return index;
+  }
+
+  // The operation that this call is a part of.
+  int32_t Meet(const std::vector<std::string>& words) {
+    const bool message = words[0] == "send" || words[0] == "recv";
+    int32_t other = -1;
+    for (const std::string& word : words) {
+      const size_t equals = word.find('=');
+      if (equals != std::string::npos && word[0] != 'w' && word.substr(0, 4) != "read") other = std::stoi(word.substr(equals + 1));
+    }
+    std::string key = words[1];
+    if (message) key += words[0] == "send" ? Pair(rank_, other) : Pair(other, rank_);
+    const std::string mine = key + (message ? words[0] : "");
+    const auto [at, fresh] = met_.try_emplace({key, state_.called[mine]++}, static_cast<int32_t>(to_.operations_.size()));
+    if (fresh) to_.operations_.emplace_back();
+    Operation& operation = to_.operations_[static_cast<size_t>(at->second)];
+    operation.kind = message ? 's' : words[0] == "broadcast" ? 'b' : words[0] == "reduce" ? 'r' : 'c';
+    operation.root = message ? (words[0] == "send" ? rank_ : other) : other;
+    operation.members = message ? 2 : from_.communicators.at(words[1]).size();
+    operation.who.push_back(rank_);
+    operation.starter.push_back(0);
+    return at->second;
+  }
+
+  static std::string Pair(int32_t from, int32_t to) { return " " + std::to_string(from) + ">" + std::to_string(to); }
+
+  void Kernel(const std::vector<Held>& held) {
+    std::vector<int32_t> streams, operations;
+    for (const Held& one : held) {
+      if (std::find(streams.begin(), streams.end(), one.stream) == streams.end()) streams.push_back(one.stream);
+      operations.push_back(one.operation);
+    }
+    const int32_t item = NewItem(streams);
+    Item& kernel = to_.items_[static_cast<size_t>(item)];
+    kernel.kernel = true;
+    kernel.operations = operations;
+    kernel.communicator = std::stoi(held[0].communicator.substr(1));
+    for (const int32_t operation : operations) SetStarter(operation, item);
+  }
+
+  void SetStarter(int32_t operation, int32_t starter) {
+    Operation& one = to_.operations_[static_cast<size_t>(operation)];
+    for (size_t i = 0; i < one.who.size(); ++i) {
+      if (one.who[i] == rank_) one.starter[i] = starter;
+    }
+  }
+
+  void ReadCall(const std::string& text) {
+    std::istringstream stream(text);
+    std::vector<std::string> words;
+    for (std::string word; stream >> word;) words.push_back(word);
+    Call& call = to_.calls_.back();
+    const std::string& name = words[0];
+    const auto number = [&](size_t i) { return std::stoi(words[i].substr(1)); };
+    if (name == "group_begin") {
+      open_ = true;
+    } else if (name == "group_end") {
+      open_ = false;
+      std::vector<std::string> order;
+      for (const Held& one : held_) {
+        if (std::find(order.begin(), order.end(), one.communicator) == order.end()) order.push_back(one.communicator);
+      }
+      for (const std::string& communicator : order) {
+        std::vector<Held> mine;
+        for (const Held& one : held_) {
+          if (one.communicator == communicator) mine.push_back(one);
+        }
+        Kernel(mine);
+      }
+      held_.clear();
+    } else if (name == "kernel") {
+      NewItem({number(1)});
+    } else if (name == "record") {
+      const int32_t item = NewItem({number(2)});
+      state_.recorded[words[1]] = item;
+    } else if (name == "wait") {
+      const auto recorded = state_.recorded.find(words[1]);
+      const int32_t item = NewItem({number(2)});
+      if (recorded != state_.recorded.end()) to_.items_[static_cast<size_t>(item)].waits_for = recorded->second;
+    } else if (name == "sync") {
+      for (const auto& [one, last] : state_.last) {
+        if (words[1] == "device" || words[1] == "s" + std::to_string(one)) call.waits_for.push_back(last);
+      }
+      if (state_.recorded.contains(words[1])) call.waits_for.push_back(state_.recorded[words[1]]);
+    } else if (name == "host" || name == "start") {
+      call.operation = Meet({words.begin() + 1, words.end()});
+      SetStarter(call.operation, ~static_cast<int32_t>(to_.calls_.size() - 1));
+      if (name == "host") call.completes = call.operation;
+      if (name == "start") state_.requests[words[3]] = call.operation;
+    } else if (name == "finish") {
+      call.completes = state_.requests.at(words[1]);
+    } else if (name == "post") {
+      call.post = number(1) + 100 * rank_;
+    } else if (name == "await") {
+      call.await = number(1) + 100 * rank_;
+    } else if (name != "host_access") {
+      const Held one{words[1], number(2), Meet(words)};
+      if (open_) {
+        held_.push_back(one);
+      } else {
+        Kernel({one});
+      }
+    }
+  }
+
+  Explorer& to_;
+  const DeadlockProgram& from_;
+  int32_t rank_ = 0;
+  Rank state_;
+  bool open_ = false;
+  std::vector<Held> held_;
+  std::map<std::pair<std::string, int32_t>, int32_t> met_;
+};
+
+Explorer::Explorer(const DeadlockProgram& program) { Reader(*this, program); }
+
+// ---------------------------------------------------------------- running
+
+struct Explorer::State {
+  std::string items;            // by item: '0' not issued, '1' issued, '2' started, '3' done
+  std::vector<size_t> at;       // by thread: the call it is in
+  std::vector<bool> reached;    // by call
+  std::set<int32_t> posted;
+};
+
+class Explorer::Runner {
+ public:
+  Runner(const Explorer& program, Machine machine, bool eager, int32_t slots)
+      : program_(program), machine_(machine), eager_(eager), slots_(slots) {}
+
+  State Begin() const {
+    State state;
+    state.items.assign(program_.items_.size(), '0');
+    state.at.assign(program_.threads_.size(), 0);
+    state.reached.assign(program_.calls_.size(), false);
+    Settle(state);
+    return state;
+  }
+
+  // Hosts and local entries run as far as they can: they hold no slot, and what they do only enables more.
+  void Settle(State& state) const {
+    for (bool moved = true; moved;) {
+      moved = false;
+      for (size_t t = 0; t < state.at.size(); ++t) moved = Host(state, t) || moved;
+      for (size_t i = 0; i < program_.items_.size(); ++i) {
+        const Item& item = program_.items_[i];
+        if (item.kernel || state.items[i] != '1' || !AtHead(state, i)) continue;
+        if (item.waits_for >= 0 && state.items[static_cast<size_t>(item.waits_for)] != '3') continue;
+        state.items[i] = '3';
+        moved = true;
+      }
+    }
+  }
+
+  bool CanStart(const State& state, size_t i) const {
+    const Item& item = program_.items_[i];
+    if (!item.kernel || state.items[i] != '1' || !AtHead(state, i)) return false;
+    int32_t running = 0;
+    for (const int32_t other : program_.by_rank_[static_cast<size_t>(item.rank)]) {
+      const Item& one = program_.items_[static_cast<size_t>(other)];
+      if (!one.kernel) continue;
+      const char what = state.items[static_cast<size_t>(other)];
+      running += what == '2';
+      if (static_cast<size_t>(other) >= i) continue;
+      if (one.communicator == item.communicator && what != '3') return false;
+      if (machine_ == Machine::kInOrder && what < '2') return false;
+      if (machine_ == Machine::kSerial && what != '3') return false;
+    }
+    return running < slots_;
+  }
+
+  bool Started(const State& state, int32_t starter) const {
+    return starter >= 0 ? state.items[static_cast<size_t>(starter)] >= '2' : state.reached[static_cast<size_t>(~starter)];
+  }
+
+  // For one of its ranks.
+  bool Complete(const State& state, int32_t index, int32_t rank) const {
+    const Operation& operation = program_.operations_[static_cast<size_t>(index)];
+    const auto started = [&](int32_t who) {
+      for (size_t i = 0; i < operation.who.size(); ++i) {
+        if (operation.who[i] == who && Started(state, operation.starter[i])) return true;
+      }
+      return false;
+    };
+    const bool from_root = eager_ && (operation.kind == 'b' || operation.kind == 's');
+    if (from_root) return started(rank) && started(operation.root);
+    if (eager_ && operation.kind == 'r' && rank != operation.root) return started(rank);
+    if (operation.who.size() < operation.members) return false;
+    return std::all_of(operation.who.begin(), operation.who.end(), started);
+  }
+
+  bool CanComplete(const State& state, size_t i) const {
+    return state.items[i] == '2' && !Spins(state, i);
+  }
+
+  bool Spins(const State& state, size_t i) const {
+    const Item& item = program_.items_[i];
+    if (!item.kernel || state.items[i] != '2') return false;
+    return !std::all_of(item.operations.begin(), item.operations.end(),
+                        [&](int32_t operation) { return Complete(state, operation, item.rank); });
+  }
+
+  bool Finished(const State& state) const {
+    for (size_t t = 0; t < state.at.size(); ++t) {
+      if (state.at[t] < program_.threads_[t].calls.size()) return false;
+    }
+    return std::all_of(state.items.begin(), state.items.end(), [](char what) { return what == '3'; });
+  }
+
+ private:
+  bool AtHead(const State& state, size_t i) const {
+    const Item& item = program_.items_[i];
+    for (const int32_t other : program_.by_rank_[static_cast<size_t>(item.rank)]) {
+      if (static_cast<size_t>(other) >= i) break;
+      const Item& before = program_.items_[static_cast<size_t>(other)];
+      const char what = state.items[static_cast<size_t>(other)];
+      if (machine_ == Machine::kOneQueue && what < (before.kernel ? '2' : '3')) return false;
+      for (const int32_t stream : before.streams) {
+        if (what != '3' && std::find(item.streams.begin(), item.streams.end(), stream) != item.streams.end()) return false;
+      }
+    }
+    return true;
+  }
+
+  bool Host(State& state, size_t t) const {
+    const Thread& thread = program_.threads_[t];
+    bool moved = false;
+    while (state.at[t] < thread.calls.size()) {
+      const auto index = static_cast<size_t>(thread.calls[state.at[t]]);
+      const Call& call = program_.calls_[index];
+      if (call.await >= 0 && !state.posted.contains(call.await)) break;
+      if (!state.reached[index]) {
+        state.reached[index] = true;
+        moved = true;
+        for (const int32_t item : call.items) state.items[static_cast<size_t>(item)] = '1';
+        if (call.post >= 0) state.posted.insert(call.post);
+      }
+      const bool waits = std::any_of(call.waits_for.begin(), call.waits_for.end(),
+                                     [&](int32_t item) { return state.items[static_cast<size_t>(item)] != '3'; });
+      if (waits || (call.completes >= 0 && !Complete(state, call.completes, thread.rank))) break;
+      ++state.at[t];
+      moved = true;
+    }
+    return moved;
+  }
+
+  const Explorer& program_;
+  Machine machine_;
+  bool eager_;
+  int32_t slots_;
+};
+
+bool Explorer::RunOnce(Machine machine, bool eager, int32_t slots, std::mt19937& random) const {
+  const Runner runner(*this, machine, eager, slots);
+  State state = runner.Begin();
+  while (true) {
+    std::vector<size_t> possible;
+    for (size_t i = 0; i < items_.size(); ++i) {
+      if (runner.CanStart(state, i) || runner.CanComplete(state, i)) possible.push_back(i);
+    }
+    if (possible.empty()) return runner.Finished(state);
+    ++state.items[possible[random() % possible.size()]];
+    runner.Settle(state);
+  }
+}
+
+std::optional<Explorer::Explored> Explorer::Explore(int32_t slots, size_t states_max) const {
+  const Runner runner(*this, Machine::kFree, false, slots);
+  Explored result;
+  result.spinning.assign(by_rank_.size(), 0);
+  result.resident.assign(by_rank_.size(), 0);
+  std::set<std::string> seen;
+  std::vector<State> open{runner.Begin()};
+  seen.insert(open[0].items);
+  while (!open.empty()) {
+    const State state = std::move(open.back());
+    open.pop_back();
+    std::vector<int32_t> spinning(by_rank_.size(), 0), resident(by_rank_.size(), 0);
+    bool stuck = true;
+    for (size_t i = 0; i < items_.size(); ++i) {
+      const auto rank = static_cast<size_t>(items_[i].rank);
+      spinning[rank] += runner.Spins(state, i);
+      resident[rank] += items_[i].kernel && state.items[i] == '2';
+      if (!runner.CanStart(state, i) && !runner.CanComplete(state, i)) continue;
+      stuck = false;
+      State next = state;
+      ++next.items[i];
+      runner.Settle(next);
+      if (seen.insert(next.items).second) open.push_back(std::move(next));
+      if (seen.size() > states_max) return std::nullopt;
+    }
+    for (size_t rank = 0; rank < by_rank_.size(); ++rank) {
+      result.spinning[rank] = std::max(result.spinning[rank], spinning[rank]);
+      result.resident[rank] = std::max(result.resident[rank], resident[rank]);
+    }
+    if (stuck && !runner.Finished(state)) result.hangs = true;
+  }
+  return result;
+}
+
+}  // namespace shardproof::graph
