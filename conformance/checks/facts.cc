@@ -70,6 +70,35 @@ InstanceFacts::InstanceFacts(const InstanceSpec& spec, int32_t world)
       row.push_back(std::move(facts));
     }
   }
+  FindShared();
+}
+
+// A parameter that nodes outside its unit use stays gathered for them: it belongs to no unit.
+void InstanceFacts::FindShared() {
+  for (size_t ep = 0; ep < params_.size(); ++ep) {
+    for (int32_t id = 0; id < model_->node_count(); ++id) {
+      const spf_node& node = model_->Node(id, static_cast<int32_t>(ep));
+      for (const spf_uses& uses : node.uses) {
+        for (int32_t i = 0; i < uses.n; ++i) {
+          if (uses.use[i].table != SPF_IN_PARAM && uses.use[i].table != SPF_IN_GRAD) continue;
+          ParamFacts& param = params_[ep][size_t(uses.use[i].id)];
+          if (param.unit != UnitOfModule(node.module)) param.unit = -1;
+        }
+      }
+    }
+  }
+}
+
+bool InstanceFacts::UnitMayBeAbsent(int32_t world_rank, int32_t call, int32_t unit) const {
+  if (size_t(call) >= calls_.size() || calls_[size_t(call)].step < 0) return true;
+  for (int32_t m = 0; m < spec_->microbatches; ++m) {
+    const int64_t sample = int64_t{m} * DpCpSize(*spec_) + DataRank(world_rank);
+    const spf_program& program = model_->Program(calls_[size_t(call)].step, sample, EpRank(world_rank));
+    const bool runs = std::any_of(program.nodes, program.nodes + program.n_nodes,
+                                  [&](const spf_node& node) { return UnitOfModule(node.module) == unit; });
+    if (!runs) return true;
+  }
+  return false;
 }
 
 void InstanceFacts::FindUnits() {

@@ -23,7 +23,7 @@ struct ParamFacts {
   bool expert = false, frozen = false;
   int32_t dtype = 0;  // in which nodes read it
   int32_t module = 0;
-  int32_t unit = -1;  // module id of the FSDP unit that it belongs to, or -1
+  int32_t unit = -1;  // module id of the FSDP unit that it belongs to; -1: none, or others use it too (tied)
 };
 
 // One engine instance of the case.
@@ -48,6 +48,8 @@ class InstanceFacts {
   // The unit that a module is in, or -1.
   int32_t UnitOfModule(int32_t module) const { return unit_of_module_[size_t(module)]; }
   const std::vector<int32_t>& units() const { return units_; }
+  // In some microbatch of this entry call the unit is not in the rank's program.
+  bool UnitMayBeAbsent(int32_t world_rank, int32_t call, int32_t unit) const;
   const spf_node& Node(int32_t id, int32_t world_rank) const { return model_->Node(id, EpRank(world_rank)); }
   std::string ModuleName(int32_t module) const;
 
@@ -62,6 +64,7 @@ class InstanceFacts {
 
  private:
   void FindUnits();
+  void FindShared();
   const InstanceSpec* spec_;
   std::unique_ptr<Model> model_;
   std::vector<GroupFamily> families_;

@@ -115,12 +115,14 @@ class Routing {
              "a twin is given, but " + name + " is gathered on " + carried.group->name +
                  ", which also reduces gradients: gather on the twin");
     }
-    if (!facts.Twin() && !shared) {
+    // Unused parameters reduce zeros, which leave no trace: judge only where the same members are known to reduce.
+    const bool known = of.reduced_over[expert].contains(carried.group->world_ranks);
+    if (!facts.Twin() && !shared && known) {
       Report("PG-09", rank, carried, "the communicator that reduces " + name, carried.group->name + " (" + carried.comm + ")",
              "no twin is given, but " + name + " is gathered on a communicator that reduces nothing");
     }
-    if (!of.reduced_over[expert].contains(carried.group->world_ranks)) {
-      const auto* want = facts.InnerList(expert, rank);
+    const auto* want = facts.InnerList(expert, rank);
+    if (!known && (want == nullptr || *want != carried.group->world_ranks)) {
       Report(facts.Twin() ? "PG-06" : "PG-18", rank, carried, want == nullptr ? "" : ListText(*want),
              ListText(carried.group->world_ranks),
              name + " is gathered over other ranks, or in another order, than its gradient is reduced over");

@@ -103,6 +103,11 @@ class UnitWindows {
       if (other.instance != window.instance || other.unit < 0 || other.gather > window.last_gather) continue;
       if (other.release >= 0 && other.release <= window.last_gather) continue;
       if (!other.reads.empty() && other.reads.front() <= window.last_gather) continue;
+      // A unit that this rank does not run is gathered for the others' sake.
+      if (other.reads.empty() &&
+          a_.Facts(size_t(other.instance)).UnitMayBeAbsent(rank_, other.call, other.unit)) {
+        continue;
+      }
       if (std::find(next->units.begin(), next->units.end(), other.unit) != next->units.end()) continue;
       bytes += other.bytes;
       ++units;

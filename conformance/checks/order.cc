@@ -53,7 +53,7 @@ class Gathers {
   }
 
   void JudgeUnread(const Window& window, const InstanceFacts& facts) {
-    if (!Ended(window.instance, window.call) || MayBeAbsent(window, facts)) return;
+    if (!Ended(window.instance, window.call) || facts.UnitMayBeAbsent(rank_, window.call, window.unit)) return;
     Finding finding = a_.At(facts.spec().recompute ? "FS-07" : "FS-08", rank_, window.gather);
     finding.expected = "a gather that is read before it is released";
     finding.seen = "unit " + facts.ModuleName(window.unit) + " gathered and never read";
@@ -68,21 +68,6 @@ class Gathers {
       return event.kind == EventKind::kCallEnd && event.instance == instance && event.call == call &&
              event.status == SPF_OK;
     });
-  }
-
-  // The unit does not run in some microbatch of the call on this rank, so that others may need the gather.
-  bool MayBeAbsent(const Window& window, const InstanceFacts& facts) const {
-    if (size_t(window.call) >= facts.calls().size()) return true;
-    const int64_t step = facts.calls()[size_t(window.call)].step;
-    for (int32_t m = 0; m < facts.spec().microbatches; ++m) {
-      const int64_t sample = int64_t{m} * DpCpSize(facts.spec()) + facts.DataRank(rank_);
-      const spf_program& program = facts.model().Program(step, sample, facts.EpRank(rank_));
-      const bool runs = std::any_of(program.nodes, program.nodes + program.n_nodes, [&](const spf_node& node) {
-        return facts.UnitOfModule(node.module) == window.unit;
-      });
-      if (!runs) return true;
-    }
-    return false;
   }
 
   // How often a unit is entered in one forward of a microbatch: more than once if its module is reused.

@@ -68,7 +68,9 @@ class Ops {
       NoteOuter(rank, carried.event, place, param, chunk.content.element, chunk.content.element + elements);
       JudgeOuterInput(rank, carried, event, facts, param, set);
     }
-    if (!own) return;
+    const std::vector<int32_t>* inner = facts.InnerList(param.expert, rank);
+    const bool second_level = is_outer && inner != nullptr && inner->size() > 1;
+    if (!own || second_level) return;
     std::map<int32_t, std::set<int32_t>> nodes;  // of this call, by microbatch
     for (const Contribution& one : set) {
       if (one.call == event.call) nodes[one.microbatch].insert(one.node);

@@ -24,7 +24,7 @@ class Walk {
  public:
   Walk(const Analysis& a, int32_t rank) : a_(a), rank_(rank), trace_(a.traces()[size_t(rank)]) {
     for (const Carried& carried : CarriedBy(a, rank)) {
-      if (carried.gather) gathers_.emplace(carried.event, carried.params);
+      if (carried.gather && !IsOuterGather(carried)) gathers_.emplace(carried.event, carried.params);
     }
   }
 
@@ -34,6 +34,14 @@ class Walk {
   }
 
  private:
+  // With outer sharding the outer group fills up the shard, not the full parameters.
+  bool IsOuterGather(const Carried& carried) const {
+    const InstanceFacts& facts = a_.Facts(trace_.events[size_t(carried.event)].instance);
+    const bool expert = facts.ByKey(carried.params.front().content.param).expert;
+    const std::vector<int32_t>* outer = facts.OuterList(expert, rank_);
+    return outer != nullptr && *outer == carried.group->world_ranks;
+  }
+
   void Step(int64_t index, const Event& event) {
     switch (event.kind) {
       case EventKind::kFree: {
@@ -148,6 +156,13 @@ class Walk {
     const spf_uses& uses = facts.Node(event.id, rank_).uses[event.phase];
     if (static_cast<uint32_t>(uses.n) != event.ranges.size()) return;
     ParamUse use{index, event.instance, {}};
+    // Backward of a node need not read the parameters that were gathered for it.
+    const int32_t own = facts.UnitOfModule(facts.Node(event.id, rank_).module);
+    for (Window& window : out_.windows) {
+      if (own >= 0 && window.unit == own && window.instance == event.instance && window.release < 0) {
+        window.reads.push_back(index);
+      }
+    }
     for (int32_t i = 0; i < uses.n; ++i) {
       if (uses.use[i].table != SPF_IN_PARAM) continue;
       use.units.push_back(facts.Param(rank_, uses.use[i].id).unit);

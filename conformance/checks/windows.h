@@ -18,7 +18,7 @@ struct Window {
   int64_t last_gather = -1;  // the last one that added to it
   int64_t release = -1;      // event that closed it; -1: never
   int64_t bytes = 0;         // of parameter elements
-  std::vector<int64_t> reads;  // compute events, in issue order
+  std::vector<int64_t> reads;  // compute events of the unit, or that read its bytes, in issue order
   bool OpenAt(int64_t event) const { return gather < event && (release < 0 || event < release); }
   // The first read after the event, or -1.
   int64_t NextRead(int64_t event) const;
