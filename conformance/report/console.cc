@@ -36,6 +36,22 @@ void Console::Bar() {
   out_ << std::flush;
 }
 
+// The first finding of each requirement, earliest event first: what comes later is often its consequence.
+void Console::ShowFindings(const CaseReport& report) {
+  std::vector<const Finding*> first;
+  std::map<std::string, int> count;
+  for (const ReportedFinding& row : report.findings) {
+    if (!row.waived_because.empty()) continue;
+    if (count[row.finding.requirement]++ == 0) first.push_back(&row.finding);
+  }
+  std::stable_sort(first.begin(), first.end(), [](const Finding* a, const Finding* b) { return a->event < b->event; });
+  for (const Finding* finding : first) {
+    out_ << "  " << FindingText(*finding, report, sentence_);
+    const int more = count[finding->requirement] - 1;
+    if (more > 0) out_ << "    and " << more << " more of " << finding->requirement << " (--report DIR lists all)\n";
+  }
+}
+
 void Console::CaseDone(const CaseReport& report) {
   ++done_;
   const bool bad = report.status == Status::kFail || report.status == Status::kSuiteError;
@@ -45,13 +61,7 @@ void Console::CaseDone(const CaseReport& report) {
     out_ << StatusName(report.status) << "  " << report.id;
     if (!report.reason.empty()) out_ << "  (" << report.reason << ")";
     out_ << "\n";
-    constexpr size_t kShown = 6;
-    size_t shown = 0;
-    for (const ReportedFinding& row : report.findings) {
-      if (!row.waived_because.empty()) continue;
-      if (shown++ < kShown) out_ << "  " << FindingText(row.finding, report, sentence_);
-    }
-    if (shown > kShown) out_ << "  and " << shown - kShown << " more findings (--report DIR lists all)\n";
+    ShowFindings(report);
   }
   if (terminal_) {
     Bar();

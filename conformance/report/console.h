@@ -18,6 +18,7 @@ class Console {
 
  private:
   void Bar();
+  void ShowFindings(const CaseReport& report);
   std::ostream& out_;
   bool terminal_, verbose_;
   size_t total_, done_ = 0, failed_ = 0;

@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "conformance/checks/check_all.h"
+#include "conformance/checks/metamorphic.h"
 #include "conformance/oracle/oracle.h"
+#include "conformance/runner/partners.h"
 #include "conformance/trace/writer.h"
 
 namespace shardproof {
@@ -65,12 +67,46 @@ Verdict JudgeRun(const Case& c, Run& run) {
   return verdict;
 }
 
+namespace {
+
+// One of the runs that this run must agree with, chosen by the case alone.
+CheckResult CompareWithPartner(const Case& c, const Run& run, const Plugin& plugin, const SimRunOptions& options) {
+  const std::vector<Partner> partners = PartnersOf(c);
+  if (partners.empty()) return {};
+  uint64_t h = 0xCBF29CE484222325u;
+  for (const char letter : Id(c)) h = (h ^ static_cast<uint8_t>(letter)) * 0x100000001B3u;
+  const Partner& partner = partners[(h >> 40) % partners.size()];
+  SimRunOptions other = options;
+  other.rank.fault.reset();
+  other.rank.folder += "/partner";
+  if (partner.new_schedule) {
+    other.seed += 1;
+    other.strategy = options.strategy == Strategy::kRandom ? Strategy::kPct : Strategy::kRandom;
+  }
+  const RunData data = RunOnSim(partner.spec, MakeModels(partner.spec), plugin, other);
+  std::string ignored;
+  if (AllUnsupported(data.run, &ignored)) return {};
+  CheckResult result = CompareResults(run, data.run, partner.requirement);
+  if (partner.sequences) {
+    result.Merge(CompareCollectiveSequences(run, data.run, partner.requirement,
+                                            partner.requirement == "PG-08" ? TwinAsReducingGroup : CommLabel()));
+  }
+  for (Finding& finding : result.findings) finding.message += "; the other run is this case " + partner.why;
+  return result;
+}
+
+}  // namespace
+
 Verdict JudgeOnSim(const Case& c, const Plugin& plugin, const SimRunOptions& options) {
   try {
     const Models models = MakeModels(c);
     RunData data = RunOnSim(c, models, plugin, options);
     if (!options.trace_folder.empty()) WriteTraceFolder(data.run.traces, options.trace_folder);
     Verdict verdict = JudgeRun(c, data.run);
+    if (verdict.outcome == Outcome::kPass && options.rank.level >= RecordLevel::kDigests) {
+      verdict.result.Merge(CompareWithPartner(c, data.run, plugin, options));
+      if (!verdict.result.findings.empty()) verdict.outcome = Outcome::kFail;
+    }
     verdict.result.notes.insert(verdict.result.notes.end(), data.notes.begin(), data.notes.end());
     return verdict;
   } catch (const std::exception& error) {

@@ -1,0 +1,24 @@
+// partners.h: which other run must a case's run agree with?
+//
+// A relation between two runs says more than each alone: it needs no oracle. Each case is paired with one partner, chosen
+// by its id among the relations that apply, so that a profile exercises all of them.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "conformance/cases/case.h"
+
+namespace shardproof {
+
+struct Partner {
+  Case spec;                // what the partner runs
+  bool new_schedule = false;  // under another schedule of the same case
+  std::string requirement;  // under which a difference is reported
+  bool sequences = false;   // collective sequences must agree too; for twins up to the communicator
+  std::string why;          // "without twins"
+};
+
+// Relations that apply to a legal case with one engine; empty for others.
+std::vector<Partner> PartnersOf(const Case& c);
+
+}  // namespace shardproof
