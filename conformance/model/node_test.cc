@@ -98,39 +98,53 @@ void ForEachBlock(Blocks& blocks, Visit visit) {
   }
 }
 
-void Poison(Block& block) { std::memset(block.data(), 0xFF, block.size()); }
-
-void CheckTouches(const NodeBench& bench, const Blocks& state, const spf_node& node, spf_phase phase) {
+// With everything that the phase does not read filled with a byte, it computes the same and leaves the rest alone.
+// 0xFF makes NaNs: a read shows. 0x11 makes small numbers: a write shows, also by adding.
+void CheckHidden(const NodeBench& bench, const Blocks& state, Blocks& plain, const spf_node& node, spf_phase phase,
+                 int fill) {
   const spf_uses& uses = node.uses[phase];
-  SCOPED_TRACE(std::string(node.name) + " phase " + std::to_string(phase));
-  Blocks plain = state, hidden = state;
-  bench.Run(plain, node, phase);
+  Blocks hidden = state;
   ForEachBlock(hidden, [&](int32_t table, int32_t id) {
     const Kind kind = Declared(uses, table, id);
-    if (kind == Kind::kUndeclared || kind == Kind::kWrite) Poison(hidden.Table(table)[static_cast<size_t>(id)]);
+    Block& block = hidden.Table(table)[static_cast<size_t>(id)];
+    if (kind == Kind::kUndeclared || kind == Kind::kWrite) std::memset(block.data(), fill, block.size());
   });
-  const Blocks before = hidden;
+  Blocks before = hidden;
   bench.Run(hidden, node, phase);
   ForEachBlock(hidden, [&](int32_t table, int32_t id) {
     const auto i = static_cast<size_t>(id);
     const Kind kind = Declared(uses, table, id);
-    const bool changes = kind == Kind::kWrite || kind == Kind::kAdd;
-    Blocks& expected = changes ? plain : const_cast<Blocks&>(before);
+    Blocks& expected = kind == Kind::kWrite || kind == Kind::kAdd ? plain : before;
     EXPECT_EQ(hidden.Table(table)[i], expected.Table(table)[i]) << "table " << table << " id " << id;
   });
+}
+
+// Poison in something that is declared as read changes what the phase writes.
+void CheckRead(const NodeBench& bench, const Blocks& state, Blocks& plain, const spf_node& node, spf_phase phase,
+               const spf_use& use) {
+  const spf_uses& uses = node.uses[phase];
+  Blocks poisoned = state;
+  Block& block = poisoned.Table(use.table)[static_cast<size_t>(use.id)];
+  std::memset(block.data(), 0xFF, block.size());
+  bench.Run(poisoned, node, phase);
+  bool shows = false;
   for (int32_t i = 0; i < uses.n; ++i) {
-    if (uses.use[i].access == SPF_WRITE) continue;
-    Blocks poisoned = state;
-    Poison(poisoned.Table(uses.use[i].table)[static_cast<size_t>(uses.use[i].id)]);
-    const Blocks untouched = poisoned;
-    bench.Run(poisoned, node, phase);
-    bool shows = false;
-    for (int32_t j = 0; j < uses.n; ++j) {
-      if ((uses.use[j].access & SPF_WRITE) == 0) continue;
-      const auto id = static_cast<size_t>(uses.use[j].id);
-      shows |= poisoned.Table(uses.use[j].table)[id] != plain.Table(uses.use[j].table)[id];
-    }
-    EXPECT_TRUE(shows) << "declared but not read: table " << int(uses.use[i].table) << " id " << uses.use[i].id;
+    if ((uses.use[i].access & SPF_WRITE) == 0) continue;
+    const auto id = static_cast<size_t>(uses.use[i].id);
+    shows |= poisoned.Table(uses.use[i].table)[id] != plain.Table(uses.use[i].table)[id];
+  }
+  EXPECT_TRUE(shows) << "declared but not read: table " << int(use.table) << " id " << use.id;
+}
+
+void CheckTouches(const NodeBench& bench, const Blocks& state, const spf_node& node, spf_phase phase) {
+  SCOPED_TRACE(std::string(node.name) + " phase " + std::to_string(phase));
+  Blocks plain = state;
+  bench.Run(plain, node, phase);
+  CheckHidden(bench, state, plain, node, phase, 0xFF);
+  CheckHidden(bench, state, plain, node, phase, 0x11);
+  const spf_uses& uses = node.uses[phase];
+  for (int32_t i = 0; i < uses.n; ++i) {
+    if (uses.use[i].access != SPF_WRITE) CheckRead(bench, state, plain, node, phase, uses.use[i]);
   }
 }
 
@@ -193,6 +207,55 @@ TEST_P(NodeTest, EveryTrainableParameterGetsAGradient) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Configs, NodeTest, testing::Range<size_t>(0, 5));
+
+TEST(NodeScaleTest, TheOddDivisorMultipliesGradients) {
+  ModelConfig config;
+  const NodeBench plain(config);
+  config.d_odd = 3;
+  const NodeBench odd(config);
+  Blocks once = plain.Start(), thrice = odd.Start();
+  plain.RunSample(once, 0, 0);
+  odd.RunSample(thrice, 0, 0);
+  for (int32_t id = 0; id < plain.tables().n_params; ++id) {
+    for (int64_t i = 0; i < plain.tables().params[id].numel; ++i) {
+      ASSERT_EQ(thrice.Floats(SPF_IN_GRAD, id)[i], 3 * once.Floats(SPF_IN_GRAD, id)[i]);
+    }
+  }
+}
+
+TEST(NodeDtypeTest, NarrowGradientsAreTheSameInBf16) {
+  ModelConfig config;
+  config.narrow = true;
+  const NodeBench bench(config, 256);
+  Blocks wide = bench.Start(), narrow = bench.Start();
+  for (int64_t sample = 0; sample < 32; ++sample) {
+    bench.RunSample(wide, 0, sample);
+    bench.RunSample(narrow, 0, sample, false, 1, SPF_BF16);
+  }
+  for (int32_t id = 0; id < bench.tables().n_params; ++id) {
+    const auto* bits = reinterpret_cast<const uint16_t*>(narrow.grad[static_cast<size_t>(id)].data());
+    for (int64_t i = 0; i < bench.tables().params[id].numel; ++i) {
+      ASSERT_EQ(FromBf16(bits[i]), wide.Floats(SPF_IN_GRAD, id)[i]) << bench.tables().params[id].name;
+    }
+  }
+}
+
+TEST(NodeDtypeTest, WideGradientsAreNotTheSameInBf16) {
+  const NodeBench bench(ModelConfig{}, 256);
+  Blocks wide = bench.Start(), narrow = bench.Start();
+  for (int64_t sample = 0; sample < 4; ++sample) {
+    bench.RunSample(wide, 0, sample);
+    bench.RunSample(narrow, 0, sample, false, 1, SPF_BF16);
+  }
+  bool differs = false;
+  for (int32_t id = 0; id < bench.tables().n_params; ++id) {
+    const auto* bits = reinterpret_cast<const uint16_t*>(narrow.grad[static_cast<size_t>(id)].data());
+    for (int64_t i = 0; i < bench.tables().params[id].numel; ++i) {
+      differs |= FromBf16(bits[i]) != wide.Floats(SPF_IN_GRAD, id)[i];
+    }
+  }
+  EXPECT_TRUE(differs);
+}
 
 TEST(NodeScaleTest, AScaleThatIsNoPowerOfTwoIsRefused) {
   const NodeBench bench(ModelConfig{});
