@@ -81,11 +81,11 @@ void Supervisor::Watch() {
   }
   if (still < kBlockedSeconds) return;
   if (cpu_ < 0) cpu_ = ChildCpuSeconds();
-  const bool quiet = Quiet();
-  if (quiet) return Report(Level::kBlocked);
   // On a busy machine wall time says little: an endless loop uses the processor, a sleeping engine
   // takes four times.
   const double stall = config_.options.stall_seconds;
+  // Rank 0 decides about blocked ranks without a clock; should it ever not, the watchdog does.
+  if (Quiet() && still <= 4 * stall) return Report(Level::kBlocked);
   if (still > stall && (ChildCpuSeconds() - cpu_ > 0.8 * stall || still > 4 * stall))
     return Report(Level::kStalled);
   if (level_ == Level::kBlocked) Report(Level::kRunning);
