@@ -124,14 +124,16 @@ class Judge {
     result_.findings.push_back(std::move(finding));
   }
 
-  // Is there a reduction that is issued before a gather, which can complete without it?
+  // Is there, in a step, a reduction that is issued before a gather, which can complete without it?
   void Twin(const Work& work) {
-    result_.judged.insert(kTwinProgress);
     uint32_t blocked = kNone;
     for (const uint32_t gather : work.gathers) {
       const auto at = std::lower_bound(work.reductions.begin(), work.reductions.end(), gather);
       if (at == work.reductions.begin()) continue;
       const uint32_t reduction = *(at - 1);
+      // The gathers of a step need the weights that came of the reductions of the one before.
+      if (program_.event(program_.entries[gather]).call != program_.event(program_.entries[reduction]).call) continue;
+      result_.judged.insert(kTwinProgress);
       if (concurrency_.CompletesWithout(gather, reduction)) return;
       if (blocked == kNone) blocked = gather;
     }
