@@ -151,7 +151,7 @@ std::map<std::string, std::vector<Issued>> Sequences(const Trace& trace, const C
 
 std::string TwinAsReducingGroup(const GroupInfo& group) {
   return "instance " + std::to_string(group.instance) + " over " + ListText(group.world_ranks) +
-         (group.name.starts_with("expt") ? " (expert)" : "");
+         (group.name.find("expt") != std::string::npos ? " (expert)" : "");
 }
 
 CheckResult CompareResults(const Run& a, const Run& b, const std::string& requirement) {
