@@ -1,7 +1,7 @@
 // illegal.h: which combinations must an engine refuse?
 //
 // Each rule is something that an engine can see on every rank from its knobs and groups alone,
-// before any collective (requirement I10 of the research: rejected on ALL ranks, nobody left
+// before any collective (requirement GE-20: rejected on ALL ranks, nobody left
 // hanging).
 #pragma once
 #include <string>

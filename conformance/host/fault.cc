@@ -1,0 +1,73 @@
+#include "conformance/host/fault.h"
+
+#include <charconv>
+#include <stdexcept>
+
+namespace shardproof {
+
+namespace {
+
+struct ActionName {
+  Fault::Action action;
+  std::string_view name;
+};
+constexpr ActionName kActions[] = {{Fault::Action::kDrop, "drop"},
+                                   {Fault::Action::kDelay, "delay"},
+                                   {Fault::Action::kReorder, "reorder"},
+                                   {Fault::Action::kDuplicate, "duplicate"},
+                                   {Fault::Action::kCorrupt, "corrupt"}};
+
+int64_t Number(std::string_view text, std::string_view whole) {
+  int64_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc() || end != text.data() + text.size()) {
+    throw std::invalid_argument("fault \"" + std::string(whole) + "\": \"" + std::string(text) + "\" is no number");
+  }
+  return value;
+}
+
+std::string_view Take(std::string_view& rest, char until) {
+  const size_t at = rest.find(until);
+  const std::string_view head = rest.substr(0, at);
+  rest = at == std::string_view::npos ? std::string_view() : rest.substr(at + 1);
+  return head;
+}
+
+}  // namespace
+
+Fault ParseFault(std::string_view text) {
+  std::string_view rest = text;
+  Fault fault;
+  fault.call = Take(rest, ':');
+  fault.nth = Number(Take(rest, ':'), text);
+  std::string_view action = Take(rest, '@');
+  std::string_view amount = action;
+  const std::string_view name = Take(amount, '=');
+  bool known = false;
+  for (const ActionName& row : kActions) {
+    if (row.name != name) continue;
+    fault.action = row.action;
+    known = true;
+  }
+  if (!known) {
+    throw std::invalid_argument("fault \"" + std::string(text) + "\": \"" + std::string(name) +
+                                "\" is none of drop, delay, reorder, duplicate, corrupt");
+  }
+  if (!amount.empty()) fault.amount = static_cast<int32_t>(Number(amount, text));
+  if (fault.action == Fault::Action::kCorrupt && amount.empty()) fault.amount = 0;
+  if (!rest.empty()) fault.rank = static_cast<int32_t>(Number(rest, text));
+  return fault;
+}
+
+std::string FaultText(const Fault& fault) {
+  std::string text = fault.call + ":" + std::to_string(fault.nth) + ":";
+  for (const ActionName& row : kActions) {
+    if (row.action == fault.action) text += row.name;
+  }
+  if (fault.action == Fault::Action::kDelay || fault.action == Fault::Action::kCorrupt) {
+    text += "=" + std::to_string(fault.amount);
+  }
+  return text + "@" + std::to_string(fault.rank);
+}
+
+}  // namespace shardproof
