@@ -1,5 +1,7 @@
 #include "conformance/checks/check_all.h"
 
+#include <set>
+
 #include "conformance/checks/analysis.h"
 #include "conformance/checks/graph/graph_checks.h"
 #include "conformance/checks/graph/overlap_check.h"
@@ -31,6 +33,12 @@ graph::Names NamesOf(const Analysis& analysis) {
   return names;
 }
 
+// One reason per requirement, and none for those that were judged.
+void Tidy(CheckResult& result) {
+  std::set<std::string> seen = result.judged;
+  std::erase_if(result.not_checkable, [&](const NotCheckable& one) { return !seen.insert(one.requirement).second; });
+}
+
 }  // namespace
 
 CheckResult CheckAll(const Run& run) {
@@ -43,6 +51,7 @@ CheckResult CheckAll(const Run& run) {
   result.Merge(CheckLifetime(analysis));
   result.Merge(CheckOrder(analysis));
   result.Merge(CheckNumerics(analysis));
+  Tidy(result);
   return result;
 }
 

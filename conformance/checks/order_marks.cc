@@ -18,7 +18,8 @@ struct Microbatch {
   std::map<int32_t, std::vector<int64_t>> hooks;                        // root hooks: hook -> events
   std::map<int32_t, std::map<int32_t, std::vector<int64_t>>> of_unit;   // hook -> unit -> events
   std::map<int32_t, std::vector<int64_t>> forward, backward;            // unit -> compute events
-  std::vector<int64_t> any_backward;
+  std::vector<int64_t> any_forward, any_backward;
+  std::set<int32_t> with_gradients;                                     // units whose nodes add to gradients
 };
 
 struct EntryCall {
@@ -95,8 +96,12 @@ class Marks {
     if (event.id < 0 || event.id >= facts_.model().node_count()) return;
     Microbatch& microbatch = call.microbatches[event.microbatch];
     const int32_t unit = facts_.UnitOfModule(facts_.Node(event.id, rank_).module);
-    if (event.phase != SPF_FWD) microbatch.any_backward.push_back(index);
+    (event.phase == SPF_FWD ? microbatch.any_forward : microbatch.any_backward).push_back(index);
     if (unit < 0) return;
+    const spf_uses& uses = facts_.Node(event.id, rank_).uses[event.phase];
+    for (int32_t i = 0; i < uses.n; ++i) {
+      if (uses.use[i].table == SPF_IN_GRAD) microbatch.with_gradients.insert(unit);
+    }
     (event.phase == SPF_FWD ? microbatch.forward : microbatch.backward)[unit].push_back(index);
   }
 
@@ -113,6 +118,9 @@ class Marks {
   }
 
   void JudgeForward(int32_t m, const Microbatch& microbatch) {
+    if (!microbatch.any_forward.empty()) {
+      JudgeOnce(m, microbatch, SPF_HOOK_FORWARD, "FORWARD", microbatch.any_forward.front(), true);
+    }
     if (!Announces(SPF_HOOK_PRE_FORWARD)) return;
     for (const auto& [unit, computes] : microbatch.forward) {
       const std::vector<int64_t>& pre = HookOf(microbatch, SPF_HOOK_PRE_FORWARD, unit);
@@ -129,8 +137,8 @@ class Marks {
     if (microbatch.any_backward.empty()) return;
     Judge(result_, {"FS-04"});
     const int64_t first = microbatch.any_backward.front(), last = microbatch.any_backward.back();
-    JudgeOnce(m, microbatch, SPF_HOOK_ROOT_PRE_BACKWARD, first, true);
-    JudgeOnce(m, microbatch, SPF_HOOK_ROOT_POST_BACKWARD, last, false);
+    JudgeOnce(m, microbatch, SPF_HOOK_ROOT_PRE_BACKWARD, "ROOT_PRE_BACKWARD", first, true);
+    JudgeOnce(m, microbatch, SPF_HOOK_ROOT_POST_BACKWARD, "ROOT_POST_BACKWARD", last, false);
     for (const auto& [unit, computes] : microbatch.backward) {
       const std::string name = facts_.ModuleName(unit);
       const std::vector<int64_t>& pre = HookOf(microbatch, SPF_HOOK_PRE_BACKWARD, unit);
@@ -144,19 +152,32 @@ class Marks {
             post.empty() ? "none" : "earlier", "unit " + name + " computes after its post-backward hook");
       }
     }
-    const auto accumulate = microbatch.of_unit.find(SPF_HOOK_ACCUMULATE);
-    if (accumulate == microbatch.of_unit.end()) return;
-    for (const auto& [module, events] : accumulate->second) {
-      if (events.size() < 2) continue;
-      Add("FS-04", events.back(), "one ACCUMULATE per backward", std::to_string(events.size()),
-          "gradients of " + facts_.ModuleName(module) + " are handed to the reduction more than once in a backward");
+    for (const auto& [unit, computes] : microbatch.backward) {
+      if (microbatch.with_gradients.contains(unit)) {
+        JudgeUnitOnce(microbatch, SPF_HOOK_ACCUMULATE, "ACCUMULATE", unit, computes.back(), false);
+      }
+      if (Announces(SPF_HOOK_POST_BACKWARD)) {
+        JudgeUnitOnce(microbatch, SPF_HOOK_REGISTER_BACKWARD, "REGISTER_BACKWARD", unit, computes.front(), true);
+      }
     }
   }
 
-  // A root hook: exactly once per backward, before (or after) everything of it.
-  void JudgeOnce(int32_t m, const Microbatch& microbatch, int32_t hook, int64_t bound, bool before) {
+  // A unit's hook: once per backward, before (or after) all of the unit's backward operations.
+  void JudgeUnitOnce(const Microbatch& microbatch, int32_t hook, const char* name, int32_t unit, int64_t bound,
+                     bool before) {
     if (!Announces(hook)) return;
-    const char* name = before ? "ROOT_PRE_BACKWARD" : "ROOT_POST_BACKWARD";
+    const std::vector<int64_t>& events = HookOf(microbatch, hook, unit);
+    const bool ordered = events.size() == 1 && (before ? events[0] < bound : events[0] > bound);
+    if (ordered) return;
+    Add("FS-04", events.empty() ? bound : events.back(),
+        std::string(name) + " once, " + (before ? "before" : "after") + " the unit's backward operations",
+        events.size() == 1 ? "in the wrong place" : std::to_string(events.size()) + " times",
+        std::string(name) + " of unit " + facts_.ModuleName(unit) + " must be announced once per backward");
+  }
+
+  // A root hook: exactly once per pass, before (or after) everything of it.
+  void JudgeOnce(int32_t m, const Microbatch& microbatch, int32_t hook, const char* name, int64_t bound, bool before) {
+    if (!Announces(hook)) return;
     const std::vector<int64_t>& events = RootHook(microbatch, hook);
     if (events.size() != 1) {
       Add("FS-04", events.empty() ? bound : events.back(), std::string(name) + " once",
@@ -168,7 +189,7 @@ class Marks {
     if (ordered) return;
     Add("FS-04", events[0], std::string(name) + (before ? " first" : " last"), "in between",
         std::string(name) + " of microbatch " + std::to_string(m) + (before ? " comes after" : " comes before") +
-            " a backward operation");
+            " an operation of its pass");
   }
 
   void JudgeStep(const EntryCall& call) {
@@ -186,6 +207,10 @@ class Marks {
     const int64_t optimizer = once(SPF_HOOK_OPTIMIZER_STEP, "OPTIMIZER_STEP");
     const int64_t install = once(SPF_HOOK_INSTALL_WEIGHTS, "INSTALL_WEIGHTS");
     once(SPF_HOOK_ZERO_GRAD, "ZERO_GRAD");
+    const int64_t start = once(SPF_HOOK_START_PARAM_SYNC, "START_PARAM_SYNC");
+    for (const auto& [m, microbatch] : call.microbatches) {
+      if (!microbatch.any_forward.empty()) InOrder(start, microbatch.any_forward.front(), "START_PARAM_SYNC first");
+    }
     InOrder(finish, optimizer, "FINISH_GRAD_SYNC before OPTIMIZER_STEP");
     InOrder(optimizer, install, "OPTIMIZER_STEP before INSTALL_WEIGHTS");
     for (const auto& [m, microbatch] : call.microbatches) {

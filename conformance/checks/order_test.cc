@@ -47,6 +47,15 @@ TEST(Order, RootPreBackwardTwice) {
   EXPECT_EQ(Found(faults), "FS-04");
 }
 
+TEST(Order, AccumulateForgottenForOneUnit) {
+  MiniRun mini = RunMini(MiniCase(2));
+  std::vector<Event>& events = mini.run.traces[1].events;
+  events.erase(std::find_if(events.begin(), events.end(), [](const Event& event) {
+    return event.kind == EventKind::kMark && event.id == SPF_HOOK_ACCUMULATE && event.module > 0;
+  }));
+  EXPECT_EQ(FoundIn(CheckOrder(mini.run)), "FS-04");
+}
+
 TEST(Order, OptimizerBeforeGradientsAreFinished) {
   MiniRun mini = RunMini(MiniCase(2));
   SwapMarks(mini.run, SPF_HOOK_FINISH_GRAD_SYNC, SPF_HOOK_OPTIMIZER_STEP);
@@ -61,12 +70,10 @@ TEST(Order, InstallBeforeTheOptimizer) {
 
 TEST(Order, BackwardOfAUnitThatIsInForward) {
   MiniRun mini = RunMini(MiniCase(2));
-  for (Event& event : mini.run.traces[0].events) {
-    if (event.kind == EventKind::kMark && event.id == SPF_HOOK_POST_FORWARD) {
-      event.id = SPF_HOOK_REGISTER_BACKWARD;
-      break;
-    }
-  }
+  std::vector<Event>& events = mini.run.traces[0].events;
+  events.erase(std::find_if(events.begin(), events.end(), [](const Event& event) {
+    return event.kind == EventKind::kMark && event.id == SPF_HOOK_POST_FORWARD;
+  }));
   EXPECT_EQ(FoundIn(CheckOrder(mini.run)), "FS-06");
 }
 

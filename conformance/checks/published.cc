@@ -69,8 +69,12 @@ const Assembled* Published::Find(int32_t call, int32_t key) const {
 
 bool CallCompleted(const Analysis& a, int instance, int32_t call) {
   const InstanceFacts& facts = a.Facts(size_t(instance));
+  if (size_t(call) >= facts.calls().size()) return false;
+  const char letter = facts.calls()[size_t(call)].letter;
   for (int32_t rank = 0; rank < a.ranks(); ++rank) {
     if (!facts.InGrid(rank)) continue;
+    // A run that was cut goes on to destroy: that is not the call of the script.
+    if (!a.CallName(rank, instance, call).starts_with(letter)) return false;
     const auto& events = a.traces()[size_t(rank)].events;
     const bool ended = std::any_of(events.rbegin(), events.rend(), [&](const Event& event) {
       return event.kind == EventKind::kCallEnd && event.instance == instance && event.call == call &&

@@ -49,6 +49,11 @@ bool Explained(const Trace& trace) {
   });
 }
 
+bool Refused(const Trace& trace) {
+  return std::any_of(trace.events.begin(), trace.events.end(),
+                     [](const Event& event) { return event.kind == EventKind::kRefused; });
+}
+
 bool WrongTwin(const Case& spec) {
   return std::any_of(spec.instances.begin(), spec.instances.end(),
                      [](const InstanceSpec& one) { return one.twin != "none" && one.twin != "given"; });
@@ -119,6 +124,8 @@ void JudgeSurvival(const Analysis& a, CheckResult& result, FindingSink& sink) {
         sink.Add(Of("GE-26", r, outcome, "the engine survives", "rank " + std::to_string(rank) + " died"));
         break;
       case Kind::kFailed:
+        // The reason is a refused call, which is a finding of its own.
+        if (Refused(run.traces[rank])) break;
         sink.Add(Of("GE-26", r, outcome, "SPF_OK", "an entry call failed"));
         break;
       case Kind::kHung:
