@@ -87,7 +87,7 @@ class AccessHistory {
     pieces_.insert(pieces_.begin() + static_cast<std::ptrdiff_t>(i) + 1, std::move(rest));
   }
 
-  // Neighbours inside a written range that have only the write left become one.
+  // Neighbours inside a range that was just written and that have only this write left become one.
   void Merge(int64_t begin, int64_t end) {
     auto first = std::partition_point(pieces_.begin(), pieces_.end(), [&](const Piece& piece) { return piece.end <= begin; });
     auto last = first;
@@ -95,8 +95,7 @@ class AccessHistory {
     if (last - first < 2) return;
     auto kept = first;
     for (auto at = first + 1; at != last; ++at) {
-      const bool alone = at->accesses.size() == 1 && kept->accesses.size() == 1 &&
-                         at->accesses[0].entry == kept->accesses[0].entry && at->begin == kept->end;
+      const bool alone = at->accesses.size() == 1 && kept->accesses.size() == 1 && at->begin == kept->end;
       if (alone) {
         kept->end = at->end;
       } else if (++kept != at) {

@@ -45,17 +45,21 @@ class Judge {
  public:
   Judge(const Program& program, CheckResult& result) : program_(program), result_(result), concurrency_(program) {}
 
+  // An engine is the same on all ranks, but what a rank computes may differ: one that can hide is enough.
   void Run(size_t instance, const Expected& expected) {
+    Figures gathers, reductions;
+    uint32_t blocked = kNone;
+    bool free = false;
     for (size_t rank = 0; rank + 1 < program_.first_entry.size(); ++rank) {
       const Work work = Collect(rank, static_cast<int32_t>(instance));
-      if (expected.gathers && work.gathered.size() >= kModulesMin) {
-        Hide(kGathersHide, work.gathers, work.computes, "gather", "let the gather wait only for the buffer that it fills");
-      }
-      if (expected.reductions && work.reduced.size() >= kModulesMin) {
-        Hide(kReductionsHide, work.reductions, work.computes, "reduction", "wait for it only when its buffer is needed again");
-      }
-      if (expected.twin && work.gathered.size() >= kModulesMin && !work.reductions.empty()) Twin(work);
+      const bool many = work.gathered.size() >= kModulesMin;
+      if (expected.gathers && many) Count(work.gathers, work.computes, gathers);
+      if (expected.reductions && work.reduced.size() >= kModulesMin) Count(work.reductions, work.computes, reductions);
+      if (expected.twin && many) Twin(work, free, blocked);
     }
+    Report(kGathersHide, gathers, "gather", "let the gather wait only for the buffer that it fills");
+    Report(kReductionsHide, reductions, "reduction", "wait for it only when its buffer is needed again");
+    if (blocked != kNone && !free) ReportTwin(blocked);
   }
 
  private:
@@ -106,27 +110,36 @@ class Judge {
     return false;
   }
 
-  void Hide(const char* id, const std::vector<uint32_t>& kernels, const std::vector<uint32_t>& computes, const char* what,
-            const char* advice) {
+  struct Figures {
+    size_t all = 0, hidden = 0;
+    uint32_t first = kNone;
+  };
+
+  void Count(const std::vector<uint32_t>& kernels, const std::vector<uint32_t>& computes, Figures& figures) {
     if (kernels.empty() || computes.empty()) return;
+    if (figures.first == kNone) figures.first = kernels[0];
+    figures.all += kernels.size();
+    for (const uint32_t e : kernels) figures.hidden += Hides(e, computes);
+  }
+
+  void Report(const char* id, const Figures& figures, const std::string& what, const std::string& advice) {
+    if (figures.all == 0) return;
     result_.judged.insert(id);
-    const auto hidden = std::count_if(kernels.begin(), kernels.end(), [&](uint32_t e) { return Hides(e, computes); });
-    const Entry& first = program_.entries[kernels[0]];
-    const std::string figures = std::to_string(hidden) + " of " + std::to_string(kernels.size()) + " " + what + "s";
-    result_.notes.push_back("overlap: rank " + std::to_string(first.rank) + ": " + figures + " can run beside compute");
-    if (hidden > 0) return;
+    const std::string share = std::to_string(figures.hidden) + " of " + std::to_string(figures.all) + " " + what + "s";
+    result_.notes.push_back("overlap: " + share + " can run beside compute");
+    if (figures.hidden > 0) return;
+    const Entry& first = program_.entries[figures.first];
     Finding finding = FindingAt(id, program_, first.rank, first.event);
     finding.operation = Describe(program_, first);
-    finding.expected = std::string("a ") + what + " that no order keeps apart from all compute";
-    finding.seen = figures;
-    finding.message = "rank " + std::to_string(first.rank) + ": each of the " + std::to_string(kernels.size()) + " " + what +
+    finding.expected = "a " + what + " that no order keeps apart from all compute";
+    finding.seen = share;
+    finding.message = "on all ranks, each of the " + std::to_string(figures.all) + " " + what +
                       "s is ordered before or after all compute around it, so none can hide: " + advice;
     result_.findings.push_back(std::move(finding));
   }
 
   // Is there, in a step, a reduction that is issued before a gather, which can complete without it?
-  void Twin(const Work& work) {
-    uint32_t blocked = kNone;
+  void Twin(const Work& work, bool& free, uint32_t& blocked) {
     for (const uint32_t gather : work.gathers) {
       const auto at = std::lower_bound(work.reductions.begin(), work.reductions.end(), gather);
       if (at == work.reductions.begin()) continue;
@@ -134,16 +147,21 @@ class Judge {
       // The gathers of a step need the weights that came of the reductions of the one before.
       if (program_.event(program_.entries[gather]).call != program_.event(program_.entries[reduction]).call) continue;
       result_.judged.insert(kTwinProgress);
-      if (concurrency_.CompletesWithout(gather, reduction)) return;
+      if (concurrency_.CompletesWithout(gather, reduction)) {
+        free = true;
+        return;
+      }
       if (blocked == kNone) blocked = gather;
     }
-    if (blocked == kNone) return;
+  }
+
+  void ReportTwin(uint32_t blocked) {
     const Entry& entry = program_.entries[blocked];
     Finding finding = FindingAt(kTwinProgress, program_, entry.rank, entry.event);
     finding.operation = Describe(program_, entry);
     finding.expected = "a gather that completes although the reduction issued before it does not";
     finding.seen = "every gather waits for the reduction issued before it";
-    finding.message = "rank " + std::to_string(entry.rank) + ": " + finding.seen +
+    finding.message = "on all ranks, " + finding.seen +
                       ", so the twin communicator brings nothing: gather on the twin, on a stream of its own, and wait for "
                       "reductions only where their results or buffers are needed";
     result_.findings.push_back(std::move(finding));

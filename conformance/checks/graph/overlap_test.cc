@@ -67,7 +67,7 @@ TEST(Overlap, AnEngineThatOverlapsPasses) {
   EXPECT_EQ(Found(result), Ids{});
   EXPECT_EQ(result.judged, (Ids{"GE-12", "GE-13", "GE-14"}));
   ASSERT_FALSE(result.notes.empty());
-  EXPECT_NE(result.notes[0].find("3 of 4 gathers"), std::string::npos) << result.notes[0];
+  EXPECT_NE(result.notes[0].find("6 of 8 gathers"), std::string::npos) << result.notes[0];
 }
 
 TEST(Overlap, GathersThatWaitForTheComputeBeforeThemCannotHide) {
@@ -106,6 +106,24 @@ TEST(Concurrency, AGatherAheadIsUnorderedWithTheComputeBeforeItOnly) {
   EXPECT_FALSE(concurrency.Unordered(gathers[1], computes[1]));
   EXPECT_TRUE(concurrency.Precedes(gathers[1], computes[1]));
   EXPECT_EQ(concurrency.EntryAt(0, program.entries[computes[2]].event), computes[2]);
+}
+
+TEST(Concurrency, AGatherCannotCompleteWithoutAReductionThatOnlyItsPeerWaitsFor) {
+  for (const bool peer_waits : {false, true}) {
+    Shape peer;
+    peer.gather_waits_for_reduction = peer_waits;
+    const std::vector<Trace> traces = {StepOf(0, {}), StepOf(1, peer)};
+    const graph::Program program = graph::Lower(traces);
+    graph::Concurrency concurrency(program);
+    std::vector<uint32_t> gathers, reductions;
+    for (uint32_t e = 0; e < program.first_entry[1]; ++e) {
+      const Event& event = program.event(program.entries[e]);
+      if (event.kind != EventKind::kCollective) continue;
+      (event.collective == SPF_ALL_GATHER ? gathers : reductions).push_back(e);
+    }
+    EXPECT_EQ(concurrency.CompletesWithout(gathers[2], reductions[1]), !peer_waits);
+    EXPECT_TRUE(concurrency.CompletesWithout(gathers[2], reductions[2]));
+  }
 }
 
 double DurationUs(const Trace&, const Event& event) {

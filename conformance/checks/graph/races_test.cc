@@ -176,6 +176,33 @@ TEST(Races, AGatherOfNothingFromThePeerOrdersNothing) {
   }
 }
 
+TEST(Races, AnAllReduceOfNothingOrdersNothing) {
+  for (const int64_t count : {0, 4}) {
+    Rank a(0, 2), b(1, 2);
+    const int twin_a = a.trace.Group("twin", {0, 1}), twin_b = b.trace.Group("twin", {0, 1});
+    a.trace.Collective(SPF_ALL_REDUCE, a.dp, a.comm, count);
+    a.trace.Collective(SPF_ALL_GATHER, twin_a, a.comm, 8);
+    const int block = b.trace.Alloc(b.compute, 64);
+    b.trace.Launch(b.compute, SPF_K_FILL, {Writes(block, 0, 64)});
+    b.trace.Collective(SPF_ALL_REDUCE, b.dp, b.compute, count);
+    b.trace.Collective(SPF_ALL_GATHER, twin_b, b.comm, 8);
+    b.trace.Launch(b.comm, SPF_K_SUM_SQUARES, {Reads(block, 0, 64)});
+    EXPECT_EQ(Found(CheckRaces({a.trace.Done(), b.trace.Done()})).empty(), count > 0);
+  }
+}
+
+TEST(Races, ARaceWithAnEarlierWriteIsReportedBesideTheOneWithTheLast) {
+  Rank rank(0, 1);
+  const int third = rank.trace.Stream("third");
+  const int block = rank.trace.Alloc(rank.comm, 64);
+  rank.Order(rank.comm, rank.compute);
+  rank.trace.Launch(rank.comm, SPF_K_FILL, {Writes(block, 0, 64)});
+  rank.trace.Launch(rank.compute, SPF_K_FILL, {Writes(block, 0, 64)});
+  rank.Order(rank.compute, third);
+  rank.trace.Launch(third, SPF_K_SUM_SQUARES, {Reads(block, 0, 64)});
+  EXPECT_EQ(Found(Check(rank)), (Ids{"GE-05", "GE-05"}));
+}
+
 TEST(Races, TheOrderOfACommunicatorAcrossStreamsIsNoOrder) {
   Rank rank(0, 1);
   const int block = rank.trace.Alloc(rank.comm, 64);
