@@ -1,7 +1,7 @@
 // access_history.h: which earlier accesses to a block may a new one still race with?
 //
-// Byte ranges with the last accesses that no later write has covered. What a write follows is forgotten: whatever races
-// with it later races with the write, or comes after both.
+// Byte ranges with the last accesses that no later write has covered. What a write follows is
+// forgotten: whatever races with it later races with the write, or comes after both.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -13,18 +13,19 @@ namespace shardproof::graph {
 
 struct Access {
   uint32_t entry = 0;
-  uint32_t time = 0;       // in its component, when it is over
+  uint32_t time = 0;  // in its component, when it is over
   uint32_t component = 0;
-  uint8_t access = 0;      // kRead | kWrite
+  uint8_t access = 0;  // kRead | kWrite
 };
 
 class AccessHistory {
  public:
-  // [begin, end) is accessed by mine, before which clock[c] accesses of each component c are over. conflict(other, b, e)
-  // is called for each earlier access that clock does not order and that conflicts; it answers whether it is ordered after
-  // all.
+  // [begin, end) is accessed by mine, before which clock[c] accesses of each component c are over.
+  // conflict(other, b, e) is called for each earlier access that clock does not order and that
+  // conflicts; it answers whether it is ordered after all.
   template <typename Conflict>
-  void Visit(int64_t begin, int64_t end, const Access& mine, const uint32_t* clock, Conflict&& conflict) {
+  void Visit(int64_t begin, int64_t end, const Access& mine, const uint32_t* clock,
+             Conflict&& conflict) {
     size_t i = Cut(begin);
     int64_t at = begin;
     while (at < end) {
@@ -71,7 +72,8 @@ class AccessHistory {
 
   // The first piece that ends behind at, after cutting one that begins before it.
   size_t Cut(int64_t at) {
-    auto found = std::partition_point(pieces_.begin(), pieces_.end(), [&](const Piece& piece) { return piece.end <= at; });
+    auto found = std::partition_point(pieces_.begin(), pieces_.end(),
+                                      [&](const Piece& piece) { return piece.end <= at; });
     auto i = static_cast<size_t>(found - pieces_.begin());
     if (found != pieces_.end() && found->begin < at) {
       Split(i, at);
@@ -89,13 +91,15 @@ class AccessHistory {
 
   // Neighbours inside a range that was just written and that have only this write left become one.
   void Merge(int64_t begin, int64_t end) {
-    auto first = std::partition_point(pieces_.begin(), pieces_.end(), [&](const Piece& piece) { return piece.end <= begin; });
+    auto first = std::partition_point(pieces_.begin(), pieces_.end(),
+                                      [&](const Piece& piece) { return piece.end <= begin; });
     auto last = first;
     while (last != pieces_.end() && last->begin < end) ++last;
     if (last - first < 2) return;
     auto kept = first;
     for (auto at = first + 1; at != last; ++at) {
-      const bool alone = at->accesses.size() == 1 && kept->accesses.size() == 1 && at->begin == kept->end;
+      const bool alone =
+          at->accesses.size() == 1 && kept->accesses.size() == 1 && at->begin == kept->end;
       if (alone) {
         kept->end = at->end;
       } else if (++kept != at) {

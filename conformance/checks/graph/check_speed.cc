@@ -2,7 +2,8 @@
 //
 //   check_speed [--events N] [TRACE_FOLDER]
 //
-// Processor seconds. The recorded run (or a synthetic one) is replicated to N events, written to a temporary folder, read and judged.
+// Processor seconds. The recorded run (or a synthetic one) is replicated to N events, written to a
+// temporary folder, read and judged.
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
@@ -44,7 +45,8 @@ void Parts(const std::vector<Trace>& traces) {
   const graph::DeadlockVerdict verdict = graph::JudgeDeadlock(program, matching, result);
   const double deadlock = clock.Lap();
   graph::JudgeRaces(program, verdict.never_started, result);
-  std::printf("lower %.3f s, matching %.3f s, deadlock %.3f s, races %.3f s\n", lower, match, deadlock, clock.Lap());
+  std::printf("lower %.3f s, matching %.3f s, deadlock %.3f s, races %.3f s\n", lower, match,
+              deadlock, clock.Lap());
 }
 
 int Measure(int argc, char** argv) {
@@ -57,10 +59,12 @@ int Measure(int argc, char** argv) {
       folder = argv[i];
     }
   }
-  const std::vector<Trace> recorded = folder.empty() ? graph::SyntheticRun(8, 32) : ReadTraceFolder(folder);
+  const std::vector<Trace> recorded =
+      folder.empty() ? graph::SyntheticRun(8, 32) : ReadTraceFolder(folder);
   size_t total = 0, before = 0;
   for (const Trace& trace : recorded) before += trace.events.size();
-  const auto scratch = std::filesystem::temp_directory_path() / ("check_speed_" + std::to_string(events));
+  const auto scratch =
+      std::filesystem::temp_directory_path() / ("check_speed_" + std::to_string(events));
   std::filesystem::create_directories(scratch);
   {
     const std::vector<Trace> large = graph::Replicate(recorded, events);
@@ -72,12 +76,13 @@ int Measure(int argc, char** argv) {
   const double read = clock.Lap();
   const CheckResult result = CheckGraph(traces);
   const double judge = clock.Lap();
-  std::printf("%s: %zu events of %zu ranks, replicated to %zu\n", folder.empty() ? "synthetic run" : folder.c_str(), before,
-              recorded.size(), total);
-  std::printf("read %.3f s, judged %.3f s, together %.3f s; %zu findings\n", read, judge, read + judge,
-              result.findings.size());
+  std::printf("%s: %zu events of %zu ranks, replicated to %zu\n",
+              folder.empty() ? "synthetic run" : folder.c_str(), before, recorded.size(), total);
+  std::printf("read %.3f s, judged %.3f s, together %.3f s; %zu findings\n", read, judge,
+              read + judge, result.findings.size());
   for (const std::string& note : result.notes) std::printf("%s\n", note.c_str());
-  for (const Finding& finding : result.findings) std::printf("%s %s\n", finding.requirement.c_str(), finding.message.c_str());
+  for (const Finding& finding : result.findings)
+    std::printf("%s %s\n", finding.requirement.c_str(), finding.message.c_str());
   Parts(traces);
   std::filesystem::remove_all(scratch);
   return 0;

@@ -1,4 +1,5 @@
-// collective_kinds.h: which kinds of collective does a trace know beyond those of the plug-in interface?
+// collective_kinds.h: which kinds of collective does a trace know beyond those of the plug-in
+// interface?
 #pragma once
 #include <cstdint>
 

@@ -13,18 +13,22 @@ namespace {
 
 double Bytes(const Trace& trace, const Event& event) {
   double bytes = 0;
-  for (uint32_t i = event.ranges.begin; i < event.ranges.end; ++i) bytes += static_cast<double>(trace.ranges[i].length);
+  for (uint32_t i = event.ranges.begin; i < event.ranges.end; ++i)
+    bytes += static_cast<double>(trace.ranges[i].length);
   return bytes;
 }
 
 double DurationOf(const CostModel& model, const Trace& trace, const Event& event) {
   if (model.duration_us) return model.duration_us(trace, event);
   switch (event.kind) {
-    case EventKind::kCollective: return model.latency_us + Bytes(trace, event) / model.wire_bytes_per_us;
+    case EventKind::kCollective:
+      return model.latency_us + Bytes(trace, event) / model.wire_bytes_per_us;
     case EventKind::kCompute:
     case EventKind::kLaunch:
-    case EventKind::kCopy: return model.launch_us + Bytes(trace, event) / model.memory_bytes_per_us;
-    default: return 0;
+    case EventKind::kCopy:
+      return model.launch_us + Bytes(trace, event) / model.memory_bytes_per_us;
+    default:
+      return 0;
   }
 }
 
@@ -67,17 +71,20 @@ CostedRun Simulate(const Program& program, const CostModel& model) {
   std::vector<double> begin(graph.graph.nodes(), 0), length(graph.graph.nodes(), 0);
   for (uint32_t e = 0; e < program.entries.size(); ++e) {
     const Entry& entry = program.entries[e];
-    if (!entry.joint()) length[graph.start[e]] = DurationOf(model, program.trace(entry.rank), program.event(entry));
+    if (!entry.joint())
+      length[graph.start[e]] = DurationOf(model, program.trace(entry.rank), program.event(entry));
     for (uint32_t p = entry.parts.begin; p < entry.parts.end; ++p) {
       double& joint = length[graph.joint[program.operation(program.parts[p])]];
-      joint = std::max(joint, DurationOf(model, program.trace(entry.rank), program.event(program.parts[p])));
+      joint = std::max(
+          joint, DurationOf(model, program.trace(entry.rank), program.event(program.parts[p])));
     }
   }
   CostedRun run;
   for (const uint32_t v : order.order) {
     const double end = begin[v] + length[v];
     run.total_us = std::max(run.total_us, end);
-    for (const uint32_t* to = graph.graph.begin(v); to != graph.graph.end(v); ++to) begin[*to] = std::max(begin[*to], end);
+    for (const uint32_t* to = graph.graph.begin(v); to != graph.graph.end(v); ++to)
+      begin[*to] = std::max(begin[*to], end);
   }
   const size_t ranks = program.first_entry.size() - 1;
   std::vector<std::vector<Interval>> compute(ranks), communication(ranks);
@@ -85,8 +92,10 @@ CostedRun Simulate(const Program& program, const CostModel& model) {
     const Entry& entry = program.entries[e];
     const uint32_t last = graph.complete[e];
     const Interval interval{begin[graph.start[e]], begin[last] + length[last]};
-    if (entry.kind == EntryKind::kLocal) compute[static_cast<size_t>(entry.rank)].push_back(interval);
-    if (entry.kind == EntryKind::kKernel) communication[static_cast<size_t>(entry.rank)].push_back(interval);
+    if (entry.kind == EntryKind::kLocal)
+      compute[static_cast<size_t>(entry.rank)].push_back(interval);
+    if (entry.kind == EntryKind::kKernel)
+      communication[static_cast<size_t>(entry.rank)].push_back(interval);
   }
   for (size_t rank = 0; rank < ranks; ++rank) {
     const std::vector<Interval> busy = Union(compute[rank]), wire = Union(communication[rank]);

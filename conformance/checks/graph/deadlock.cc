@@ -24,9 +24,10 @@ Sorted SortedGraph(const Program& program, Profile profile, bool expect_missing)
   return sorted;
 }
 
-// The entry of the cycle that a person should look at first: of a rank whose order is the odd one if that can be told,
-// else the first communicator kernel.
-const Entry& EntryToBlame(const Program& program, const WaitGraph& graph, const std::vector<uint32_t>& cycle) {
+// The entry of the cycle that a person should look at first: of a rank whose order is the odd one
+// if that can be told, else the first communicator kernel.
+const Entry& EntryToBlame(const Program& program, const WaitGraph& graph,
+                          const std::vector<uint32_t>& cycle) {
   const Entry* found = nullptr;
   for (const uint32_t node : cycle) {
     if (graph.what[node] < 0) continue;
@@ -48,10 +49,11 @@ class Judge {
     if (!program_.unordered_threads.empty()) return verdict_;
     const bool serial = program_.unordered_issue.empty();
     if (!serial) NotCheckable(kNoCycleSerial, program_.unordered_issue);
-    // Without collectives that block the host, safe when serialised implies safe in all weaker profiles.
-    const bool blocking = std::any_of(program_.entries.begin(), program_.entries.end(), [](const Entry& entry) {
-      return entry.kind == EntryKind::kHostCollective;
-    });
+    // Without collectives that block the host, safe when serialised implies safe in all weaker
+    // profiles.
+    const bool blocking =
+        std::any_of(program_.entries.begin(), program_.entries.end(),
+                    [](const Entry& entry) { return entry.kind == EntryKind::kHostCollective; });
     if (serial && !matching_.cut && SortedGraph(program_, Profile::kE2s, false).order.complete()) {
       verdict_.e0 = true;
       if (blocking) JudgeOneQueue();
@@ -70,8 +72,9 @@ class Judge {
     return true;
   }
 
-  void Report(const char* id, const Sorted& sorted, Profile profile, const std::vector<uint32_t>& cycle,
-              const std::string& before, const std::string& after) {
+  void Report(const char* id, const Sorted& sorted, Profile profile,
+              const std::vector<uint32_t>& cycle, const std::string& before,
+              const std::string& after) {
     const Entry& entry = EntryToBlame(program_, sorted.graph, cycle);
     Finding finding = FindingAt(id, program_, entry.rank, entry.event);
     finding.operation = Describe(program_, entry);
@@ -88,7 +91,8 @@ class Judge {
       return true;
     }
     const std::vector<uint32_t> cycle = ShortCycle(sorted.graph.graph, sorted.order);
-    if (cycle.empty()) {  // the run was ended: some operations never get all members, and nobody is to blame here
+    if (cycle.empty()) {  // the run was ended: some operations never get all members, and nobody is
+                          // to blame here
       if (matching_.cut) ReportMissing(program_, matching_.first_missing, result_);
       FindStarted();
       return false;
@@ -96,10 +100,13 @@ class Judge {
     std::string severity;
     if (!matching_.cut) {
       const Sorted eager = SortedGraph(program_, Profile::kEager, false);
-      severity = eager.order.complete() ? "Sends that are buffered hide it; " : "It hangs on every implementation; ";
+      severity = eager.order.complete() ? "Sends that are buffered hide it; "
+                                        : "It hangs on every implementation; ";
     }
-    Report(kNoCycle, sorted, Profile::kE0, cycle, matching_.cut ? "the run hung: " : "a cyclic wait: ",
-           severity + "issue the operations in the same order on all ranks, or remove one of the waits");
+    Report(kNoCycle, sorted, Profile::kE0, cycle,
+           matching_.cut ? "the run hung: " : "a cyclic wait: ",
+           severity +
+               "issue the operations in the same order on all ranks, or remove one of the waits");
     return false;
   }
 
@@ -117,14 +124,17 @@ class Judge {
     const Sorted sorted = SortedGraph(program_, Profile::kE2s, false);
     const std::vector<uint32_t> cycle = ShortCycle(sorted.graph.graph, sorted.order);
     const bool e1 = Safe(program_, Profile::kE1), e2 = e1 && Safe(program_, Profile::kE2);
-    const std::string weakest = !e1 ? "it hangs as soon as kernels start in issue order"
-                                : !e2 ? "it hangs when all streams share one hardware queue"
-                                      : "it needs a device that runs several communicator kernels at once";
+    const std::string weakest =
+        !e1   ? "it hangs as soon as kernels start in issue order"
+        : !e2 ? "it hangs when all streams share one hardware queue"
+              : "it needs a device that runs several communicator kernels at once";
     if (cycle.empty()) return;
-    Report(kNoCycleSerial, sorted, Profile::kE2s, cycle, "a cyclic wait when communicator kernels run one at a time: ",
+    Report(kNoCycleSerial, sorted, Profile::kE2s, cycle,
+           "a cyclic wait when communicator kernels run one at a time: ",
            "Issue communicators in the same order on all ranks (" + weakest + ")");
-    Notes(std::string("E0: safe; E1: ") + (e1 ? "safe" : "can hang") + "; E2: " + (e2 ? "safe" : "can hang") +
-              "; E2s: can hang", e1);
+    Notes(std::string("E0: safe; E1: ") + (e1 ? "safe" : "can hang") +
+              "; E2: " + (e2 ? "safe" : "can hang") + "; E2s: can hang",
+          e1);
   }
 
   void JudgeOneQueue() {
@@ -133,7 +143,8 @@ class Judge {
     if (sorted.order.complete()) return;
     const std::vector<uint32_t> cycle = ShortCycle(sorted.graph.graph, sorted.order);
     if (cycle.empty()) return;
-    Report(kNoCycleOneQueue, sorted, Profile::kE2, cycle, "a cyclic wait when all streams of a device share one queue: ",
+    Report(kNoCycleOneQueue, sorted, Profile::kE2, cycle,
+           "a cyclic wait when all streams of a device share one queue: ",
            "Issue the collective that blocks the host earlier, or the device work later");
   }
 
@@ -146,8 +157,9 @@ class Judge {
       resident = std::max(resident, one.resident);
       exact = exact && one.exact;
     }
-    std::string text = "deadlock: " + profiles + "; E3: " + (spin <= 1 ? "safe" : "not shown") + "; k* " +
-                       (exact ? "" : "at most ") + std::to_string(spin) + " (resident " + std::to_string(resident) + ")";
+    std::string text = "deadlock: " + profiles + "; E3: " + (spin <= 1 ? "safe" : "not shown") +
+                       "; k* " + (exact ? "" : "at most ") + std::to_string(spin) + " (resident " +
+                       std::to_string(resident) + ")";
     if (!in_order) text += "; no number of slots is enough when kernels start in issue order";
     result_.notes.push_back(text);
   }
@@ -160,9 +172,12 @@ class Judge {
 
 }  // namespace
 
-bool Safe(const Program& program, Profile profile) { return SortedGraph(program, profile, false).order.complete(); }
+bool Safe(const Program& program, Profile profile) {
+  return SortedGraph(program, profile, false).order.complete();
+}
 
-DeadlockVerdict JudgeDeadlock(const Program& program, const Matching& matching, CheckResult& result) {
+DeadlockVerdict JudgeDeadlock(const Program& program, const Matching& matching,
+                              CheckResult& result) {
   return Judge(program, matching, result).Run();
 }
 

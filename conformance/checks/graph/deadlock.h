@@ -1,7 +1,8 @@
 // deadlock.h: can any timing hang?
 //
-// A trace fixes what each host thread issued, on which stream, and where it blocked; not when anything ran. If the graph
-// of what must precede what has no cycle, no timing hangs; if it has one, every run that reaches it hangs.
+// A trace fixes what each host thread issued, on which stream, and where it blocked; not when
+// anything ran. If the graph of what must precede what has no cycle, no timing hangs; if it has
+// one, every run that reaches it hangs.
 #pragma once
 #include <string>
 #include <vector>
@@ -18,10 +19,12 @@ namespace shardproof::graph {
 bool Safe(const Program& program, Profile profile);
 
 // The cycle as sentences: who waits for whom, until it closes. cycle: nodes of the graph.
-std::string ExplainCycle(const Program& program, const WaitGraph& graph, Profile profile, const std::vector<uint32_t>& cycle);
+std::string ExplainCycle(const Program& program, const WaitGraph& graph, Profile profile,
+                         const std::vector<uint32_t>& cycle);
 
 // A path of the graph as a list of entries, in order of time.
-std::string ExplainPath(const Program& program, const WaitGraph& graph, const std::vector<uint32_t>& path);
+std::string ExplainPath(const Program& program, const WaitGraph& graph,
+                        const std::vector<uint32_t>& path);
 
 struct DeadlockVerdict {
   bool e0 = false;                  // no cycle: races can be judged
@@ -29,6 +32,7 @@ struct DeadlockVerdict {
 };
 
 // GE-03, GE-04, GE-10; notes: E1, E2, E3, k*, slots. The program must match (or be cut).
-DeadlockVerdict JudgeDeadlock(const Program& program, const Matching& matching, CheckResult& result);
+DeadlockVerdict JudgeDeadlock(const Program& program, const Matching& matching,
+                              CheckResult& result);
 
 }  // namespace shardproof::graph

@@ -37,7 +37,8 @@ void ReadVerdicts(const json& expect, DeadlockProgram& program) {
   program.races.emplace();
   for (const json& race : expect.at("races")) {
     const auto& operations = race.at("operations");
-    program.races->push_back({race.at("rank").get<int32_t>(), operations.at(0).get<int32_t>(), operations.at(1).get<int32_t>()});
+    program.races->push_back({race.at("rank").get<int32_t>(), operations.at(0).get<int32_t>(),
+                              operations.at(1).get<int32_t>()});
   }
 }
 
@@ -71,7 +72,8 @@ class TraceWriter {
       }
     }
     for (size_t t = 0; t < threads.size(); ++t) {
-      if (next[t] < threads[t].size()) throw std::runtime_error(program_.name + ": an await without a post");
+      if (next[t] < threads[t].size())
+        throw std::runtime_error(program_.name + ": an await without a post");
     }
     return std::move(trace_);
   }
@@ -84,10 +86,14 @@ class TraceWriter {
   }
 
   uint8_t Kind(const std::string& word) const {
-    static const std::map<std::string, int> kKinds = {
-        {"all_gather", SPF_ALL_GATHER}, {"reduce_scatter", SPF_REDUCE_SCATTER}, {"all_reduce", SPF_ALL_REDUCE},
-        {"all_to_all", SPF_ALL_TO_ALL_V}, {"broadcast", SPF_BROADCAST}, {"reduce", kReduce},
-        {"send", SPF_SEND}, {"recv", SPF_RECV}};
+    static const std::map<std::string, int> kKinds = {{"all_gather", SPF_ALL_GATHER},
+                                                      {"reduce_scatter", SPF_REDUCE_SCATTER},
+                                                      {"all_reduce", SPF_ALL_REDUCE},
+                                                      {"all_to_all", SPF_ALL_TO_ALL_V},
+                                                      {"broadcast", SPF_BROADCAST},
+                                                      {"reduce", kReduce},
+                                                      {"send", SPF_SEND},
+                                                      {"recv", SPF_RECV}};
     const auto at = kKinds.find(word);
     return at == kKinds.end() ? uint8_t{0} : static_cast<uint8_t>(at->second);
   }
@@ -126,7 +132,8 @@ class TraceWriter {
       event.peer = static_cast<int32_t>(at - ranks.begin());
     }
     if (event.collective != SPF_ALL_TO_ALL_V) return;
-    event.send_counts.begin = event.recv_counts.begin = static_cast<uint32_t>(trace_.numbers.size());
+    event.send_counts.begin = event.recv_counts.begin =
+        static_cast<uint32_t>(trace_.numbers.size());
     trace_.numbers.insert(trace_.numbers.end(), ranks.size(), 1);
     event.send_counts.end = event.recv_counts.end = static_cast<uint32_t>(trace_.numbers.size());
   }
@@ -136,13 +143,16 @@ class TraceWriter {
     if (Kind(name) != 0) return FillCollective(words, 0, event);
     if (name == "host" || name == "start") return FillCollective(words, 1, event);
     static const std::map<std::string, EventKind> kNames = {
-        {"kernel", EventKind::kLaunch}, {"record", EventKind::kRecord}, {"wait", EventKind::kWait},
-        {"group_begin", EventKind::kGroupBegin}, {"group_end", EventKind::kGroupEnd},
-        {"host_access", EventKind::kHostAccess}, {"finish", EventKind::kRequestWait},
-        {"post", EventKind::kThreadPost}, {"await", EventKind::kThreadAwait}};
+        {"kernel", EventKind::kLaunch},      {"record", EventKind::kRecord},
+        {"wait", EventKind::kWait},          {"group_begin", EventKind::kGroupBegin},
+        {"group_end", EventKind::kGroupEnd}, {"host_access", EventKind::kHostAccess},
+        {"finish", EventKind::kRequestWait}, {"post", EventKind::kThreadPost},
+        {"await", EventKind::kThreadAwait}};
     if (name == "sync") {
       const char what = words.at(1)[0];
-      event.kind = what == 's' ? EventKind::kStreamSync : what == 'e' ? EventKind::kEventSync : EventKind::kDeviceSync;
+      event.kind = what == 's'   ? EventKind::kStreamSync
+                   : what == 'e' ? EventKind::kEventSync
+                                 : EventKind::kDeviceSync;
     } else {
       event.kind = kNames.at(name);
     }
@@ -174,7 +184,8 @@ std::vector<DeadlockProgram> ReadDeadlockPrograms(const std::string& path) {
       DeadlockProgram& program = programs.emplace_back();
       program.name = row.at("name");
       program.why = row.value("why", "");
-      program.communicators = row.at("communicators").get<std::map<std::string, std::vector<int32_t>>>();
+      program.communicators =
+          row.at("communicators").get<std::map<std::string, std::vector<int32_t>>>();
       program.ranks = row.at("ranks").get<std::vector<std::vector<std::vector<std::string>>>>();
       ReadVerdicts(row.at("expect"), program);
     } catch (const std::exception& error) {

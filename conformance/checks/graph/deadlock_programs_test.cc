@@ -22,7 +22,8 @@ const std::vector<DeadlockProgram>& Programs() {
 
 class EveryProgram : public testing::TestWithParam<size_t> {
  protected:
-  EveryProgram() : program_(Programs()[GetParam()]), traces_(ToTraces(program_)), lowered_(Lower(traces_)) {}
+  EveryProgram()
+      : program_(Programs()[GetParam()]), traces_(ToTraces(program_)), lowered_(Lower(traces_)) {}
 
   void ExpectProfile(const char* name, Profile profile) {
     const auto at = program_.profiles.find(name);
@@ -77,7 +78,8 @@ TEST_P(EveryProgram, Slots) {
   EXPECT_EQ(spin, program_.spin);
   EXPECT_EQ(resident, program_.resident);
   EXPECT_EQ(resident, program_.max_resident);
-  for (size_t rank = 0; rank < spin.size(); ++rank) EXPECT_GE(spin[rank], program_.max_spinning[rank]);
+  for (size_t rank = 0; rank < spin.size(); ++rank)
+    EXPECT_GE(spin[rank], program_.max_spinning[rank]);
   const bool one_each = std::all_of(spin.begin(), spin.end(), [](int32_t n) { return n <= 1; });
   if (program_.e3) {
     EXPECT_EQ(one_each, *program_.e3);
@@ -96,7 +98,8 @@ TEST_P(EveryProgram, Races) {
     for (const Race& race : races) {
       const Entry& first = lowered_.entries[race.first];
       const Entry& second = lowered_.entries[race.second];
-      result.insert({first.rank, static_cast<int32_t>(first.event), static_cast<int32_t>(second.event)});
+      result.insert(
+          {first.rank, static_cast<int32_t>(first.event), static_cast<int32_t>(second.event)});
     }
     return result;
   };
@@ -151,9 +154,8 @@ TEST_P(EveryProgram, TwoRunsSayTheSame) {
   EXPECT_EQ(first.notes, second.notes);
 }
 
-INSTANTIATE_TEST_SUITE_P(Fixtures, EveryProgram, testing::Range<size_t>(0, 257), [](const auto& instance) {
-  return Programs()[instance.param].name;
-});
+INSTANTIATE_TEST_SUITE_P(Fixtures, EveryProgram, testing::Range<size_t>(0, 257),
+                         [](const auto& instance) { return Programs()[instance.param].name; });
 
 TEST(DeadlockPrograms, ThereAre257) { EXPECT_EQ(Programs().size(), 257u); }
 

@@ -22,9 +22,7 @@ struct Rank {
   int dp = 0, twin = 0, gather = 0, reduce = 0;
 };
 
-CheckResult Check(Rank& a, Rank& b) {
-  return CheckDeadlock({a.trace.Done(), b.trace.Done()});
-}
+CheckResult Check(Rank& a, Rank& b) { return CheckDeadlock({a.trace.Done(), b.trace.Done()}); }
 
 TEST(Deadlock, TheSameOrderOnAllRanksIsSafe) {
   Rank a(0), b(1);
@@ -54,7 +52,8 @@ TEST(Deadlock, HostSyncsThatWaitForEachOtherAreACycle) {
   const CheckResult result = Check(a, b);
   ASSERT_EQ(result.findings.size(), 1u);
   EXPECT_EQ(result.findings[0].requirement, "GE-03");
-  EXPECT_NE(result.findings[0].message.find("which the host issues only after rank 1's host sync"), std::string::npos)
+  EXPECT_NE(result.findings[0].message.find("which the host issues only after rank 1's host sync"),
+            std::string::npos)
       << result.findings[0].message;
   EXPECT_NE(result.findings[0].message.find("every implementation"), std::string::npos);
 }
@@ -63,11 +62,13 @@ TEST(Deadlock, ARunThatHungIsExplainedThoughItsTracesEndEarly) {
   Rank a(0), b(1);
   a.AllGather(), a.trace.StreamSync(a.gather);  // would issue the reduce-scatter next
   b.ReduceScatter(), b.trace.StreamSync(b.reduce);
-  const std::vector<Trace> traces = {a.trace.Done(TraceEnd::kAborted), b.trace.Done(TraceEnd::kAborted)};
+  const std::vector<Trace> traces = {a.trace.Done(TraceEnd::kAborted),
+                                     b.trace.Done(TraceEnd::kAborted)};
   const CheckResult result = CheckDeadlock(traces);
   ASSERT_EQ(result.findings.size(), 1u);
   EXPECT_EQ(result.findings[0].requirement, "GE-03");
-  EXPECT_NE(result.findings[0].message.find("never issued"), std::string::npos) << result.findings[0].message;
+  EXPECT_NE(result.findings[0].message.find("never issued"), std::string::npos)
+      << result.findings[0].message;
   EXPECT_TRUE(CheckMatching(traces).findings.empty()) << "the cycle explains what is missing";
 }
 

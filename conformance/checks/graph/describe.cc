@@ -9,33 +9,59 @@ namespace {
 
 const char* CollectiveWord(uint8_t kind) {
   switch (kind) {
-    case SPF_ALL_GATHER: return "all_gather";
-    case SPF_ALL_GATHER_V: return "all_gather_v";
-    case SPF_REDUCE_SCATTER: return "reduce_scatter";
-    case SPF_ALL_REDUCE: return "all_reduce";
-    case SPF_BROADCAST: return "broadcast";
-    case SPF_ALL_TO_ALL_V: return "all_to_all_v";
-    case SPF_SEND: return "send";
-    case SPF_RECV: return "recv";
-    case kReduce: return "reduce";
-    case kBarrier: return "barrier";
-    case kGather: return "gather";
-    case kScatter: return "scatter";
-    default: return "unknown collective";
+    case SPF_ALL_GATHER:
+      return "all_gather";
+    case SPF_ALL_GATHER_V:
+      return "all_gather_v";
+    case SPF_REDUCE_SCATTER:
+      return "reduce_scatter";
+    case SPF_ALL_REDUCE:
+      return "all_reduce";
+    case SPF_BROADCAST:
+      return "broadcast";
+    case SPF_ALL_TO_ALL_V:
+      return "all_to_all_v";
+    case SPF_SEND:
+      return "send";
+    case SPF_RECV:
+      return "recv";
+    case kReduce:
+      return "reduce";
+    case kBarrier:
+      return "barrier";
+    case kGather:
+      return "gather";
+    case kScatter:
+      return "scatter";
+    default:
+      return "unknown collective";
   }
 }
 
 const char* PurposeWord(int32_t purpose) {
-  static constexpr const char* kWords[] = {
-      "",         "parameter shard",     "full parameters", "gradients",      "gradient shard", "main parameters",
-      "optimizer state", "activations",  "activation gradients", "scratch",   "norm",           "outer gradients",
-      "expert tokens",   "expert counts", "pipeline",       "checkpoint"};
+  static constexpr const char* kWords[] = {"",
+                                           "parameter shard",
+                                           "full parameters",
+                                           "gradients",
+                                           "gradient shard",
+                                           "main parameters",
+                                           "optimizer state",
+                                           "activations",
+                                           "activation gradients",
+                                           "scratch",
+                                           "norm",
+                                           "outer gradients",
+                                           "expert tokens",
+                                           "expert counts",
+                                           "pipeline",
+                                           "checkpoint"};
   return purpose > 0 && purpose < static_cast<int32_t>(std::size(kWords)) ? kWords[purpose] : "";
 }
 
 const char* KernelWord(int32_t kernel) {
-  static constexpr const char* kWords[] = {" CUSTOM",          " FILL",       " DISCARD",    " AXPBY", " SUM_SQUARES",
-                                           " COUNT_NONFINITE", " COUNT_ZERO", " NORM_SCALE", " ADAMW", " GEMM"};
+  static constexpr const char* kWords[] = {
+      " CUSTOM",          " FILL",       " DISCARD",    " AXPBY", " SUM_SQUARES",
+      " COUNT_NONFINITE", " COUNT_ZERO", " NORM_SCALE", " ADAMW", " GEMM"};
   return kernel >= 0 && kernel < static_cast<int32_t>(std::size(kWords)) ? kWords[kernel] : "";
 }
 
@@ -75,30 +101,50 @@ std::string GroupName(const Trace& trace, int32_t group) {
 std::string Body(const Trace& trace, const Event& event, const Names& names) {
   switch (event.kind) {
     case EventKind::kCollective:
-      return CollectiveWord(event.collective) + Label(trace, event, names) + " on " + GroupName(trace, event.group);
+      return CollectiveWord(event.collective) + Label(trace, event, names) + " on " +
+             GroupName(trace, event.group);
     case EventKind::kCompute:
-      return "compute " + Node(trace, event, names) + " " + PhaseWord(event.phase) + ", microbatch " +
-             std::to_string(event.microbatch);
-    case EventKind::kLaunch: return std::string("kernel") + KernelWord(event.id) + Label(trace, event, names);
-    case EventKind::kCopy: return "copy";
-    case EventKind::kInit: return "init of parameter " + std::to_string(event.id);
-    case EventKind::kPublish: return "publish of result " + std::to_string(event.id);
-    case EventKind::kAlloc: return "allocation of block " + std::to_string(event.alloc) + Label(trace, event, names);
-    case EventKind::kFree: return "free of block " + std::to_string(event.alloc);
-    case EventKind::kRecord: return "record of event " + std::to_string(event.event);
-    case EventKind::kWait: return "wait for event " + std::to_string(event.event);
-    case EventKind::kEventSync: return "host sync of event " + std::to_string(event.event);
-    case EventKind::kStreamSync: return "host sync of its stream";
-    case EventKind::kDeviceSync: return "host sync of the device";
-    case EventKind::kHostAccess: return "host access";
-    case EventKind::kRequestWait: return "host wait for request " + std::to_string(event.id);
-    case EventKind::kGroupEnd: return "group operation";
+      return "compute " + Node(trace, event, names) + " " + PhaseWord(event.phase) +
+             ", microbatch " + std::to_string(event.microbatch);
+    case EventKind::kLaunch:
+      return std::string("kernel") + KernelWord(event.id) + Label(trace, event, names);
+    case EventKind::kCopy:
+      return "copy";
+    case EventKind::kInit:
+      return "init of parameter " + std::to_string(event.id);
+    case EventKind::kPublish:
+      return "publish of result " + std::to_string(event.id);
+    case EventKind::kAlloc:
+      return "allocation of block " + std::to_string(event.alloc) + Label(trace, event, names);
+    case EventKind::kFree:
+      return "free of block " + std::to_string(event.alloc);
+    case EventKind::kRecord:
+      return "record of event " + std::to_string(event.event);
+    case EventKind::kWait:
+      return "wait for event " + std::to_string(event.event);
+    case EventKind::kEventSync:
+      return "host sync of event " + std::to_string(event.event);
+    case EventKind::kStreamSync:
+      return "host sync of its stream";
+    case EventKind::kDeviceSync:
+      return "host sync of the device";
+    case EventKind::kHostAccess:
+      return "host access";
+    case EventKind::kRequestWait:
+      return "host wait for request " + std::to_string(event.id);
+    case EventKind::kGroupEnd:
+      return "group operation";
     case EventKind::kGroupCreate:
-      return "creation of group \"" + std::string(trace.Text(event.text)) + "\" under " + GroupName(trace, event.parent);
-    case EventKind::kGroupDestroy: return "destruction of group " + GroupName(trace, event.group);
-    case EventKind::kThreadPost: return "hand-over " + std::to_string(event.id) + " (post)";
-    case EventKind::kThreadAwait: return "hand-over " + std::to_string(event.id) + " (await)";
-    default: return "event";
+      return "creation of group \"" + std::string(trace.Text(event.text)) + "\" under " +
+             GroupName(trace, event.parent);
+    case EventKind::kGroupDestroy:
+      return "destruction of group " + GroupName(trace, event.group);
+    case EventKind::kThreadPost:
+      return "hand-over " + std::to_string(event.id) + " (post)";
+    case EventKind::kThreadAwait:
+      return "hand-over " + std::to_string(event.id) + " (await)";
+    default:
+      return "event";
   }
 }
 
@@ -107,7 +153,8 @@ std::string Body(const Trace& trace, const Event& event, const Names& names) {
 std::string StreamName(const Trace& trace, int32_t stream) {
   if (stream < 0) return "host";
   const auto index = static_cast<size_t>(stream);
-  if (index < trace.streams.size() && !trace.streams[index].empty()) return "stream " + trace.streams[index];
+  if (index < trace.streams.size() && !trace.streams[index].empty())
+    return "stream " + trace.streams[index];
   return "stream " + std::to_string(stream);
 }
 
@@ -122,15 +169,18 @@ std::string DescribeOperation(const Program& program, uint32_t operation) {
   const Part& part = program.parts[parts[0]];
   std::string text = Body(program.trace(part.rank), program.event(part), program.names);
   if (sequence.kind == Sequence::Kind::kMessages) {
-    text = "message of rank " + std::to_string(sequence.ranks[0]) + " to rank " + std::to_string(sequence.ranks[1]) + " on " +
+    text = "message of rank " + std::to_string(sequence.ranks[0]) + " to rank " +
+           std::to_string(sequence.ranks[1]) + " on " +
            program.communicators[static_cast<size_t>(sequence.communicator)].name;
   }
   return text + " (#" + std::to_string(position) + ")";
 }
 
 std::string Describe(const Program& program, const Entry& entry) {
-  if (!entry.joint()) return Describe(program.trace(entry.rank), program.event(entry), program.names);
-  std::string text = DescribeOperation(program, program.operation(program.parts[entry.parts.begin]));
+  if (!entry.joint())
+    return Describe(program.trace(entry.rank), program.event(entry), program.names);
+  std::string text =
+      DescribeOperation(program, program.operation(program.parts[entry.parts.begin]));
   if (entry.parts.size() > 1) text += " in a group of " + std::to_string(entry.parts.size());
   if (entry.stream >= 0) text += " (" + StreamName(program.trace(entry.rank), entry.stream) + ")";
   return text;
@@ -139,7 +189,8 @@ std::string Describe(const Program& program, const Entry& entry) {
 std::string DescribeRanks(const std::vector<int32_t>& ranks) {
   std::string text = ranks.size() == 1 ? "rank " : "ranks ";
   for (size_t i = 0; i < ranks.size(); ++i) {
-    if (i == 8 && ranks.size() > 9) return text + " and " + std::to_string(ranks.size() - i) + " more";
+    if (i == 8 && ranks.size() > 9)
+      return text + " and " + std::to_string(ranks.size() - i) + " more";
     if (i > 0) text += i + 1 == ranks.size() ? " and " : ", ";
     text += std::to_string(ranks[i]);
   }
@@ -156,7 +207,9 @@ Finding FindingAt(const char* requirement, const Program& program, int32_t rank,
   finding.operation = Describe(trace, event, program.names);
   if (event.stream >= 0) finding.stream = StreamName(trace, event.stream);
   for (const Event& other : trace.events) {
-    if (other.kind != EventKind::kCallBegin || other.instance != event.instance || other.call != event.call) continue;
+    if (other.kind != EventKind::kCallBegin || other.instance != event.instance ||
+        other.call != event.call)
+      continue;
     finding.step = other.id;
     break;
   }

@@ -4,7 +4,8 @@
 
 namespace shardproof::graph {
 
-Digraph::Digraph(uint32_t nodes, const std::vector<Edge>& edges) : first_(size_t{nodes} + 1, 0), to_(edges.size()) {
+Digraph::Digraph(uint32_t nodes, const std::vector<Edge>& edges)
+    : first_(size_t{nodes} + 1, 0), to_(edges.size()) {
   for (const Edge& edge : edges) ++first_[size_t{edge.first} + 1];
   for (size_t i = 1; i < first_.size(); ++i) first_[i] += first_[i - 1];
   std::vector<uint32_t> next(first_.begin(), first_.end() - 1);
@@ -40,7 +41,11 @@ namespace {
 class Components {
  public:
   Components(const Digraph& graph, const TopologicalOrder& order)
-      : graph_(graph), order_(order), index_(graph.nodes(), 0), low_(graph.nodes(), 0), component(graph.nodes(), kUnplaced) {
+      : graph_(graph),
+        order_(order),
+        index_(graph.nodes(), 0),
+        low_(graph.nodes(), 0),
+        component(graph.nodes(), kUnplaced) {
     for (uint32_t v = 0; v < graph.nodes(); ++v) {
       if (order.position[v] == kUnplaced && index_[v] == 0) Visit(v);
     }
@@ -86,7 +91,8 @@ class Components {
         continue;
       }
       frames_.pop_back();
-      if (!frames_.empty()) low_[frames_.back().node] = std::min(low_[frames_.back().node], low_[v]);
+      if (!frames_.empty())
+        low_[frames_.back().node] = std::min(low_[frames_.back().node], low_[v]);
       Close(v);
     }
   }
@@ -102,8 +108,9 @@ class Components {
 };
 
 // The shortest cycle through start inside its component; empty: none shorter than limit.
-std::vector<uint32_t> CycleThrough(const Digraph& graph, const std::vector<uint32_t>& component, uint32_t start,
-                                   std::vector<uint32_t>& parent, std::vector<uint32_t>& queue) {
+std::vector<uint32_t> CycleThrough(const Digraph& graph, const std::vector<uint32_t>& component,
+                                   uint32_t start, std::vector<uint32_t>& parent,
+                                   std::vector<uint32_t>& queue) {
   queue.assign(1, start);
   std::vector<uint32_t> cycle;
   for (size_t i = 0; i < queue.size() && cycle.empty(); ++i) {
@@ -130,7 +137,8 @@ std::vector<uint32_t> ShortCycle(const Digraph& graph, const TopologicalOrder& o
   const Components found(graph, order);
   std::vector<bool> entered(found.sizes.size(), false), cyclic(found.sizes.size(), false);
   for (size_t c = 0; c < cyclic.size(); ++c) cyclic[c] = found.sizes[c] > 1;
-  // Tarjan numbers components so that edges lead to lower numbers: a source among the cyclic ones is the cause.
+  // Tarjan numbers components so that edges lead to lower numbers: a source among the cyclic ones
+  // is the cause.
   std::vector<bool> behind(found.sizes.size(), false);
   std::vector<std::vector<uint32_t>> nodes(found.sizes.size());
   for (uint32_t v = 0; v < graph.nodes(); ++v) {
@@ -138,7 +146,8 @@ std::vector<uint32_t> ShortCycle(const Digraph& graph, const TopologicalOrder& o
   }
   size_t cause = found.sizes.size();
   for (size_t c = found.sizes.size(); c-- > 0;) {
-    if (cyclic[c] && !behind[c] && (cause == found.sizes.size() || nodes[c][0] < nodes[cause][0])) cause = c;
+    if (cyclic[c] && !behind[c] && (cause == found.sizes.size() || nodes[c][0] < nodes[cause][0]))
+      cause = c;
     for (const uint32_t v : nodes[c]) {
       for (const uint32_t* to = graph.begin(v); to != graph.end(v); ++to) {
         const uint32_t next = found.component[*to];
@@ -155,7 +164,8 @@ std::vector<uint32_t> ShortCycle(const Digraph& graph, const TopologicalOrder& o
   return best;
 }
 
-std::vector<uint32_t> FindPath(const Digraph& graph, const TopologicalOrder& order, uint32_t from, uint32_t to) {
+std::vector<uint32_t> FindPath(const Digraph& graph, const TopologicalOrder& order, uint32_t from,
+                               uint32_t to) {
   if (from == to) return {from};
   std::vector<uint32_t> parent(graph.nodes(), kUnplaced), queue{from};
   parent[from] = from;

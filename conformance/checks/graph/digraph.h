@@ -1,4 +1,5 @@
-// digraph.h: is a directed graph free of cycles, and if not, what is a short cycle that causes the others?
+// digraph.h: is a directed graph free of cycles, and if not, what is a short cycle that causes the
+// others?
 //
 // Compact rows of successors, no recursion: millions of nodes are usual.
 #pragma once
@@ -26,19 +27,22 @@ class Digraph {
 
 constexpr uint32_t kUnplaced = UINT32_MAX;
 
-// Topological order. position[n] is kUnplaced for nodes on or behind a cycle, or on or behind a node of never.
+// Topological order. position[n] is kUnplaced for nodes on or behind a cycle, or on or behind a
+// node of never.
 struct TopologicalOrder {
   std::vector<uint32_t> order, position;
   bool complete() const { return order.size() == position.size(); }
 };
 TopologicalOrder Sort(const Digraph& graph, const std::vector<bool>& never);
 
-// The shortest cycle through the first (lowest numbered) nodes of a strongly connected component that no other one
-// leads into. Empty if the unplaced nodes have no cycle (all of them are behind never nodes).
+// The shortest cycle through the first (lowest numbered) nodes of a strongly connected component
+// that no other one leads into. Empty if the unplaced nodes have no cycle (all of them are behind
+// never nodes).
 std::vector<uint32_t> ShortCycle(const Digraph& graph, const TopologicalOrder& order);
 
 // A shortest path from -> to, both included, among nodes at positions up to to's; empty: none.
-std::vector<uint32_t> FindPath(const Digraph& graph, const TopologicalOrder& order, uint32_t from, uint32_t to);
+std::vector<uint32_t> FindPath(const Digraph& graph, const TopologicalOrder& order, uint32_t from,
+                               uint32_t to);
 
 // Answers many questions "is there a path" without allocating for each.
 class Reachability {

@@ -56,7 +56,8 @@ TEST(Digraph, PathsAndReachabilityAgreeOnRandomGraphs) {
     std::vector<Digraph::Edge> edges;
     const uint32_t n = 30;
     for (int i = 0; i < 45; ++i) {
-      const uint32_t a = static_cast<uint32_t>(random()) % n, b = static_cast<uint32_t>(random()) % n;
+      const uint32_t a = static_cast<uint32_t>(random()) % n,
+                     b = static_cast<uint32_t>(random()) % n;
       if (a != b) edges.emplace_back(std::min(a, b), std::max(a, b));
     }
     const Digraph graph(n, edges);
@@ -77,7 +78,8 @@ TEST(Digraph, PathsAndReachabilityAgreeOnRandomGraphs) {
         const auto path = FindPath(graph, order, a, b);
         ASSERT_EQ(!path.empty(), reach[a][b]);
         for (size_t i = 0; i + 1 < path.size(); ++i) {
-          ASSERT_NE(std::find(graph.begin(path[i]), graph.end(path[i]), path[i + 1]), graph.end(path[i]));
+          ASSERT_NE(std::find(graph.begin(path[i]), graph.end(path[i]), path[i + 1]),
+                    graph.end(path[i]));
         }
       }
     }

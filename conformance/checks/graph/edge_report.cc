@@ -2,8 +2,8 @@
 //
 //   edge_report TRACE_FOLDER [RANK]
 //
-// One line for each wait and host sync (of one rank, or of all): the race that its loss causes, or the proof that others
-// give the order. Ends with 1 if an edge could not be judged.
+// One line for each wait and host sync (of one rank, or of all): the race that its loss causes, or
+// the proof that others give the order. Ends with 1 if an edge could not be judged.
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -18,11 +18,16 @@ namespace {
 
 const char* Word(EdgeVerdict::Kind kind) {
   switch (kind) {
-    case EdgeVerdict::Kind::kNeeded: return "needed";
-    case EdgeVerdict::Kind::kImplied: return "implied";
-    case EdgeVerdict::Kind::kUnused: return "unused";
-    case EdgeVerdict::Kind::kCovered: return "covered";
-    default: return "not checkable";
+    case EdgeVerdict::Kind::kNeeded:
+      return "needed";
+    case EdgeVerdict::Kind::kImplied:
+      return "implied";
+    case EdgeVerdict::Kind::kUnused:
+      return "unused";
+    case EdgeVerdict::Kind::kCovered:
+      return "covered";
+    default:
+      return "not checkable";
   }
 }
 

@@ -14,12 +14,14 @@ class Explainer {
       : program_(program), graph_(graph), profile_(profile) {}
 
   const Entry* EntryOf(uint32_t node) const {
-    return graph_.what[node] < 0 ? nullptr : &program_.entries[static_cast<size_t>(graph_.what[node])];
+    return graph_.what[node] < 0 ? nullptr
+                                 : &program_.entries[static_cast<size_t>(graph_.what[node])];
   }
 
   std::string Name(uint32_t node) const {
     const Entry* entry = EntryOf(node);
-    if (entry == nullptr) return DescribeOperation(program_, static_cast<uint32_t>(~graph_.what[node]));
+    if (entry == nullptr)
+      return DescribeOperation(program_, static_cast<uint32_t>(~graph_.what[node]));
     return "rank " + std::to_string(entry->rank) + "'s " + Describe(program_, *entry);
   }
 
@@ -30,9 +32,11 @@ class Explainer {
     if (entry == nullptr) {
       if (before == nullptr) return "which needs " + Name(earlier);
       const bool issued = Issued(static_cast<uint32_t>(~graph_.what[later]), *before);
-      return (issued ? "which needs " : "which is never issued, because its rank is held in ") + Name(earlier);
+      return (issued ? "which needs " : "which is never issued, because its rank is held in ") +
+             Name(earlier);
     }
-    if (before == nullptr && graph_.complete[static_cast<size_t>(graph_.what[later])] == later && graph_.start[static_cast<size_t>(graph_.what[later])] != later) {
+    if (before == nullptr && graph_.complete[static_cast<size_t>(graph_.what[later])] == later &&
+        graph_.start[static_cast<size_t>(graph_.what[later])] != later) {
       return "which completes with " + Name(earlier);
     }
     return Reason(later, earlier);
@@ -41,7 +45,8 @@ class Explainer {
  private:
   bool Issued(uint32_t operation, const Entry& entry) const {
     for (uint32_t p = entry.parts.begin; p < entry.parts.end; ++p) {
-      if (graph_.joint[program_.operation(program_.parts[p])] == graph_.joint[operation]) return true;
+      if (graph_.joint[program_.operation(program_.parts[p])] == graph_.joint[operation])
+        return true;
     }
     return false;
   }
@@ -51,18 +56,26 @@ class Explainer {
     for (uint32_t i = entry.prerequisites.begin; i < entry.prerequisites.end; ++i) {
       const Prerequisite& needed = program_.prerequisites[i];
       if (graph_.complete[needed.entry()] != earlier) continue;
-      const std::string name = "rank " + std::to_string(entry.rank) + "'s " + Describe(program_, program_.entries[needed.entry()]);
+      const std::string name = "rank " + std::to_string(entry.rank) + "'s " +
+                               Describe(program_, program_.entries[needed.entry()]);
       switch (needed.edge()) {
-        case EdgeKind::kHost: return "which the host issues only after " + name;
-        case EdgeKind::kStream: return "which is behind " + name + " on the stream";
-        case EdgeKind::kEvent: return "which waits for " + name;
-        case EdgeKind::kCommunicator: return "which is behind " + name + " on the communicator";
-        case EdgeKind::kSync: return "which returns only after " + name;
-        default: return "which comes after " + name;
+        case EdgeKind::kHost:
+          return "which the host issues only after " + name;
+        case EdgeKind::kStream:
+          return "which is behind " + name + " on the stream";
+        case EdgeKind::kEvent:
+          return "which waits for " + name;
+        case EdgeKind::kCommunicator:
+          return "which is behind " + name + " on the communicator";
+        case EdgeKind::kSync:
+          return "which returns only after " + name;
+        default:
+          return "which comes after " + name;
       }
     }
     const std::string name = Name(earlier);
-    if (profile_ == Profile::kE2s) return "which starts only when the device has completed " + name + ", issued before it";
+    if (profile_ == Profile::kE2s)
+      return "which starts only when the device has completed " + name + ", issued before it";
     return "which starts only after " + name + ", issued before it on the device";
   }
 
@@ -73,7 +86,8 @@ class Explainer {
 
 }  // namespace
 
-std::string ExplainCycle(const Program& program, const WaitGraph& graph, Profile profile, const std::vector<uint32_t>& cycle) {
+std::string ExplainCycle(const Program& program, const WaitGraph& graph, Profile profile,
+                         const std::vector<uint32_t>& cycle) {
   const Explainer explainer(program, graph, profile);
   // From an operation backwards in time, if there is one.
   size_t from = 0;
@@ -89,7 +103,8 @@ std::string ExplainCycle(const Program& program, const WaitGraph& graph, Profile
   return text + ": a circle";
 }
 
-std::string ExplainPath(const Program& program, const WaitGraph& graph, const std::vector<uint32_t>& path) {
+std::string ExplainPath(const Program& program, const WaitGraph& graph,
+                        const std::vector<uint32_t>& path) {
   const Explainer explainer(program, graph, Profile::kE0);
   std::string text;
   int64_t last = -1;

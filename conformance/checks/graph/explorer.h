@@ -1,7 +1,8 @@
 // explorer.h: what can really happen in a small program, when everything that is possible is tried?
 //
-// An interpreter of fixtures/deadlock programs that shares nothing with the checks: it reads the operations itself, pairs
-// them itself and runs them step by step. The graph checks are held against it.
+// An interpreter of fixtures/deadlock programs that shares nothing with the checks: it reads the
+// operations itself, pairs them itself and runs them step by step. The graph checks are held
+// against it.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -24,21 +25,23 @@ class Explorer {
 
   explicit Explorer(const DeadlockProgram& program);
 
-  // One run that goes on as long as anything can; which step comes next is drawn. True: everything completed.
+  // One run that goes on as long as anything can; which step comes next is drawn. True: everything
+  // completed.
   bool RunOnce(Machine machine, bool eager, int32_t slots, std::mt19937& random) const;
 
   struct Explored {
     bool hangs = false;
     std::vector<int32_t> spinning, resident;  // by rank: the most at once
   };
-  // All orders in which kernels can start and complete. Nothing when there are more states than states_max.
+  // All orders in which kernels can start and complete. Nothing when there are more states than
+  // states_max.
   std::optional<Explored> Explore(int32_t slots, size_t states_max) const;
 
  private:
   struct Operation {
-    char kind = 'c';        // c: everybody needs everybody; b: broadcast, r: reduce, s: send and receive
-    int32_t root = -1;      // broadcast, reduce; the sender of a message
-    size_t members = 0;     // that it needs
+    char kind = 'c';  // c: everybody needs everybody; b: broadcast, r: reduce, s: send and receive
+    int32_t root = -1;                  // broadcast, reduce; the sender of a message
+    size_t members = 0;                 // that it needs
     std::vector<int32_t> who, starter;  // ranks that issued it; the kernel, or ~host call
   };
   struct Item {  // of a device, in issue order
@@ -49,11 +52,11 @@ class Explorer {
     int32_t communicator = -1;
     int32_t waits_for = -1;  // a wait: the item that it captured
   };
-  struct Call {  // of a host thread
-    std::vector<int32_t> items;       // issued by it
-    std::vector<int32_t> waits_for;   // items; it returns when they are done
-    int32_t operation = -1;           // starts it
-    int32_t completes = -1;           // returns when this operation is complete for its rank
+  struct Call {                      // of a host thread
+    std::vector<int32_t> items;      // issued by it
+    std::vector<int32_t> waits_for;  // items; it returns when they are done
+    int32_t operation = -1;          // starts it
+    int32_t completes = -1;          // returns when this operation is complete for its rank
     int32_t post = -1, await = -1;
   };
   struct Thread {

@@ -28,7 +28,8 @@ void ExpectProfile(const char* profile, Explorer::Machine machine, bool eager) {
     if (expected == program.profiles.end()) continue;
     const Explorer explorer(program);
     for (int run = 0; run < 5; ++run) {
-      EXPECT_EQ(explorer.RunOnce(machine, eager, kManySlots, random), expected->second == "ok") << program.name;
+      EXPECT_EQ(explorer.RunOnce(machine, eager, kManySlots, random), expected->second == "ok")
+          << program.name;
     }
     ++judged;
   }
@@ -47,10 +48,13 @@ TEST(Explorer, SlotsInOrderAreTheLeastThatNeverHang) {
     if (!program.has_slots_in_order) continue;
     const Explorer explorer(program);
     const int32_t least = program.slots_in_order;
-    EXPECT_EQ(explorer.RunOnce(Explorer::Machine::kInOrder, false, least == 0 ? kManySlots : least, random), least != 0)
+    EXPECT_EQ(explorer.RunOnce(Explorer::Machine::kInOrder, false, least == 0 ? kManySlots : least,
+                               random),
+              least != 0)
         << program.name;
     if (least > 1) {
-      EXPECT_FALSE(explorer.RunOnce(Explorer::Machine::kInOrder, false, least - 1, random)) << program.name;
+      EXPECT_FALSE(explorer.RunOnce(Explorer::Machine::kInOrder, false, least - 1, random))
+          << program.name;
     }
   }
 }
@@ -81,7 +85,8 @@ TEST(Explorer, MostKernelsInFlight) {
   EXPECT_EQ(judged, 184);
 }
 
-// Two or three ranks; collectives, messages, groups, records, waits and syncs, in orders that differ by rank.
+// Two or three ranks; collectives, messages, groups, records, waits and syncs, in orders that
+// differ by rank.
 class RandomProgram {
  public:
   explicit RandomProgram(std::mt19937& random) : random_(random) {}
@@ -101,7 +106,8 @@ class RandomProgram {
     for (auto& list : lists) {
       for (int swaps = list.empty() ? 0 : Pick(3); swaps > 0; --swaps) {
         const auto at = static_cast<size_t>(Pick(static_cast<int32_t>(list.size())));
-        if (at + 1 < list.size() && list[at][0] != 'g' && list[at + 1][0] != 'g') std::swap(list[at], list[at + 1]);
+        if (at + 1 < list.size() && list[at][0] != 'g' && list[at + 1][0] != 'g')
+          std::swap(list[at], list[at + 1]);
       }
       if (Pick(4) == 0) Group(list);
       program.ranks.push_back({list});
@@ -120,14 +126,17 @@ class RandomProgram {
     const int32_t root = members[static_cast<size_t>(Pick(static_cast<int32_t>(members.size())))];
     if (kind == 0) {
       const int32_t to = members[0] == root ? members.back() : members[0];
-      lists[static_cast<size_t>(root)].push_back("send " + name + Stream() + " to=" + std::to_string(to));
-      lists[static_cast<size_t>(to)].push_back("recv " + name + Stream() + " from=" + std::to_string(root));
+      lists[static_cast<size_t>(root)].push_back("send " + name + Stream() +
+                                                 " to=" + std::to_string(to));
+      lists[static_cast<size_t>(to)].push_back("recv " + name + Stream() +
+                                               " from=" + std::to_string(root));
       return;
     }
     for (const int32_t rank : members) {
       auto& list = lists[static_cast<size_t>(rank)];
       if (kind == 1) list.push_back("host all_reduce " + name);
-      if (kind == 2) list.push_back("broadcast " + name + Stream() + " root=" + std::to_string(root));
+      if (kind == 2)
+        list.push_back("broadcast " + name + Stream() + " root=" + std::to_string(root));
       if (kind == 3) list.push_back("reduce " + name + Stream() + " root=" + std::to_string(root));
       if (kind > 3) list.push_back("all_gather " + name + Stream());
     }
@@ -136,18 +145,28 @@ class RandomProgram {
   void Local(std::vector<std::string>& list) {
     const std::string event = " e" + std::to_string(Pick(2));
     switch (Pick(7)) {
-      case 0: list.push_back("kernel" + Stream()); break;
-      case 1: list.push_back("record" + event + Stream()); break;
-      case 2: list.push_back("wait" + event + Stream()); break;
-      case 3: list.push_back("sync" + (Pick(2) == 0 ? Stream() : event)); break;
-      default: break;
+      case 0:
+        list.push_back("kernel" + Stream());
+        break;
+      case 1:
+        list.push_back("record" + event + Stream());
+        break;
+      case 2:
+        list.push_back("wait" + event + Stream());
+        break;
+      case 3:
+        list.push_back("sync" + (Pick(2) == 0 ? Stream() : event));
+        break;
+      default:
+        break;
     }
   }
 
   // Two neighbours in a group, if they are no host calls.
   void Group(std::vector<std::string>& list) {
     const auto grouped = [](const std::string& text) {
-      return text.starts_with("all_gather") || text.starts_with("send") || text.starts_with("recv") || text.starts_with("broadcast");
+      return text.starts_with("all_gather") || text.starts_with("send") ||
+             text.starts_with("recv") || text.starts_with("broadcast");
     };
     for (size_t i = 0; i + 1 < list.size(); ++i) {
       if (!grouped(list[i]) || !grouped(list[i + 1])) continue;
@@ -175,17 +194,22 @@ TEST(Explorer, AgreesWithTheGraphChecksOnRandomPrograms) {
     }
     SCOPED_TRACE(text);
     using Machine = Explorer::Machine;
-    const std::pair<Profile, Machine> profiles[] = {{Profile::kE0, Machine::kFree}, {Profile::kE1, Machine::kInOrder},
-        {Profile::kE2, Machine::kOneQueue}, {Profile::kE2s, Machine::kSerial}};
+    const std::pair<Profile, Machine> profiles[] = {{Profile::kE0, Machine::kFree},
+                                                    {Profile::kE1, Machine::kInOrder},
+                                                    {Profile::kE2, Machine::kOneQueue},
+                                                    {Profile::kE2s, Machine::kSerial}};
     for (const auto& [profile, machine] : profiles) {
-      ASSERT_EQ(Safe(lowered, profile), explorer.RunOnce(machine, false, kManySlots, random)) << static_cast<int>(profile);
+      ASSERT_EQ(Safe(lowered, profile), explorer.RunOnce(machine, false, kManySlots, random))
+          << static_cast<int>(profile);
     }
     if (CheckMatching(traces).findings.empty()) {  // what an operation needs depends on its kind
-      ASSERT_EQ(Safe(lowered, Profile::kEager), explorer.RunOnce(Machine::kFree, true, kManySlots, random));
+      ASSERT_EQ(Safe(lowered, Profile::kEager),
+                explorer.RunOnce(Machine::kFree, true, kManySlots, random));
       ++matched;
     }
     const int32_t least = SlotsInOrder(lowered);
-    ASSERT_EQ(explorer.RunOnce(Machine::kInOrder, false, least == 0 ? kManySlots : least, random), least != 0);
+    ASSERT_EQ(explorer.RunOnce(Machine::kInOrder, false, least == 0 ? kManySlots : least, random),
+              least != 0);
     if (least > 1) {
       ASSERT_FALSE(explorer.RunOnce(Machine::kInOrder, false, least - 1, random));
     }

@@ -14,9 +14,11 @@ namespace {
 
 using namespace graph;
 
-const std::vector<std::string> kMatchingIds = {kSameSequence, kCountsAgree, kGroupsCreatedAlike, kMessagesPair};
+const std::vector<std::string> kMatchingIds = {kSameSequence, kCountsAgree, kGroupsCreatedAlike,
+                                               kMessagesPair};
 const std::vector<std::string> kDeadlockIds = {kNoCycle, kNoCycleSerial};
-const std::vector<std::string> kRaceIds = {kNoDeviceRace, kNoHostRace, kWaitAfterRecord, kNoLifetimeRace};
+const std::vector<std::string> kRaceIds = {kNoDeviceRace, kNoHostRace, kWaitAfterRecord,
+                                           kNoLifetimeRace};
 
 // Which of the families to answer for.
 struct Wanted {
@@ -49,15 +51,18 @@ class Checker {
   // The first rank whose trace lacks what a check needs; empty: none.
   std::string Lacking(bool Provides::*what, const char* name) const {
     for (const Trace& trace : traces_) {
-      if (!(trace.provides.*what)) return "the trace of rank " + std::to_string(trace.rank) + " does not provide " + name;
+      if (!(trace.provides.*what))
+        return "the trace of rank " + std::to_string(trace.rank) + " does not provide " + name;
     }
     return "";
   }
 
   std::string Incomplete() const {
     if (traces_.empty()) return "there are no traces";
-    if (static_cast<size_t>(traces_[0].world) == traces_.size()) return Lacking(&Provides::collectives, "collectives");
-    return "there are traces of " + std::to_string(traces_.size()) + " of " + std::to_string(traces_[0].world) + " ranks";
+    if (static_cast<size_t>(traces_[0].world) == traces_.size())
+      return Lacking(&Provides::collectives, "collectives");
+    return "there are traces of " + std::to_string(traces_.size()) + " of " +
+           std::to_string(traces_[0].world) + " ranks";
   }
 
   void RunAll() {
@@ -77,7 +82,8 @@ class Checker {
       return;
     }
     if (!matching.ok) {
-      const std::string why = "operations that meet are not the same (" + std::string(kSameSequence) + ", " + kMessagesPair + ")";
+      const std::string why = "operations that meet are not the same (" +
+                              std::string(kSameSequence) + ", " + kMessagesPair + ")";
       NotCheckable(wanted_.deadlock, kDeadlockIds, why);
       NotCheckable(wanted_.races, kRaceIds, why);
       return;
@@ -115,7 +121,9 @@ class Checker {
     if (!wanted_.races) return;
     std::string why = program.unordered_threads;
     if (why.empty()) why = Lacking(&Provides::memory, "memory and byte ranges");
-    if (why.empty() && !verdict.e0) why = "the run can hang (" + std::string(kNoCycle) + "): order is only defined without a cycle";
+    if (why.empty() && !verdict.e0)
+      why =
+          "the run can hang (" + std::string(kNoCycle) + "): order is only defined without a cycle";
     NotCheckable(!why.empty(), kRaceIds, why);
     if (why.empty()) JudgeRaces(program, verdict.never_started, result_);
   }

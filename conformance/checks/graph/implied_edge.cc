@@ -14,8 +14,8 @@ namespace {
 
 using namespace graph;
 
-constexpr size_t kPathsMax = 3;        // printed
-constexpr size_t kAccessesMax = 16;    // of a block on each side, when pairs are tried
+constexpr size_t kPathsMax = 3;      // printed
+constexpr size_t kAccessesMax = 16;  // of a block on each side, when pairs are tried
 
 bool IsSync(const Event& event) {
   return event.kind == EventKind::kWait || event.kind == EventKind::kEventSync ||
@@ -24,12 +24,13 @@ bool IsSync(const Event& event) {
 
 uint32_t EntryAt(const Program& program, const SyncEdge& edge) {
   const auto rank = static_cast<size_t>(edge.rank);
-  if (edge.rank < 0 || rank + 1 >= program.first_entry.size()) throw std::invalid_argument("no such rank");
+  if (edge.rank < 0 || rank + 1 >= program.first_entry.size())
+    throw std::invalid_argument("no such rank");
   for (uint32_t e = program.first_entry[rank]; e < program.first_entry[rank + 1]; ++e) {
     if (program.entries[e].event == edge.event && !program.entries[e].joint()) return e;
   }
-  throw std::invalid_argument("rank " + std::to_string(edge.rank) + ", event " + std::to_string(edge.event) +
-                              ": no synchronisation");
+  throw std::invalid_argument("rank " + std::to_string(edge.rank) + ", event " +
+                              std::to_string(edge.event) + ": no synchronisation");
 }
 
 std::vector<uint32_t> WaitsFor(const Program& program, uint32_t sync) {
@@ -37,7 +38,8 @@ std::vector<uint32_t> WaitsFor(const Program& program, uint32_t sync) {
   const Slice slice = program.entries[sync].prerequisites;
   for (uint32_t i = slice.begin; i < slice.end; ++i) {
     const EdgeKind kind = program.prerequisites[i].edge();
-    if (kind == EdgeKind::kEvent || kind == EdgeKind::kSync) waited.push_back(program.prerequisites[i].entry());
+    if (kind == EdgeKind::kEvent || kind == EdgeKind::kSync)
+      waited.push_back(program.prerequisites[i].entry());
   }
   return waited;
 }
@@ -80,17 +82,20 @@ class Judge {
     size_t printed = 0;
     for (const uint32_t waited : WaitsFor(program_, sync_)) {
       if (after_.Precedes(waited, sync_)) {
-        if (printed++ < kPathsMax) paths += "; " + ExplainPath(without_, after_.graph(), after_.Path(waited, sync_));
+        if (printed++ < kPathsMax)
+          paths += "; " + ExplainPath(without_, after_.graph(), after_.Path(waited, sync_));
         continue;
       }
       for (const uint32_t follower : followers) {
         if (!after_.Precedes(waited, follower)) return false;
-        if (printed++ < kPathsMax) paths += "; " + ExplainPath(without_, after_.graph(), after_.Path(waited, follower));
+        if (printed++ < kPathsMax)
+          paths += "; " + ExplainPath(without_, after_.graph(), after_.Path(waited, follower));
       }
       if (followers.empty()) paths += "; nothing follows it";
     }
     verdict.kind = EdgeVerdict::Kind::kImplied;
-    verdict.proof = "what it waits for precedes all that follows it anyhow: " + paths.substr(std::min<size_t>(2, paths.size()));
+    verdict.proof = "what it waits for precedes all that follows it anyhow: " +
+                    paths.substr(std::min<size_t>(2, paths.size()));
     return true;
   }
 
@@ -102,11 +107,15 @@ class Judge {
     from[graph.complete[sync_]] = true;
     for (const uint32_t waited : WaitsFor(program_, sync_)) to[graph.complete[waited]] = true;
     for (const uint32_t v : order.order) {
-      for (const uint32_t* next = graph.graph.begin(v); from[v] && next != graph.graph.end(v); ++next) from[*next] = true;
+      for (const uint32_t* next = graph.graph.begin(v); from[v] && next != graph.graph.end(v);
+           ++next)
+        from[*next] = true;
     }
     for (size_t i = order.order.size(); i-- > 0;) {
       const uint32_t v = order.order[i];
-      for (const uint32_t* next = graph.graph.begin(v); !to[v] && next != graph.graph.end(v); ++next) to[v] = to[*next];
+      for (const uint32_t* next = graph.graph.begin(v); !to[v] && next != graph.graph.end(v);
+           ++next)
+        to[v] = to[*next];
     }
     upstream.resize(program_.entries.size());
     downstream.resize(program_.entries.size());
@@ -129,25 +138,30 @@ class Judge {
       for (const Range& range : RangesOf(program_, program_.entries[e])) {
         Sides& sides = blocks[{program_.entries[e].rank, range.alloc}];
         if (upstream[e]) sides.upstream.emplace_back(e, range);
-        if (downstream[e] && sides.downstream.size() < kAccessesMax) sides.downstream.emplace_back(e, range);
+        if (downstream[e] && sides.downstream.size() < kAccessesMax)
+          sides.downstream.emplace_back(e, range);
       }
     }
     int64_t pairs = 0;
     std::string paths;
     for (const auto& [where, sides] : blocks) {
-      const size_t first = sides.upstream.size() > kAccessesMax ? sides.upstream.size() - kAccessesMax : 0;
+      const size_t first =
+          sides.upstream.size() > kAccessesMax ? sides.upstream.size() - kAccessesMax : 0;
       for (size_t i = first; i < sides.upstream.size(); ++i) {
         for (const auto& [b, y] : sides.downstream) {
           const auto& [a, x] = sides.upstream[i];
           const bool overlap = x.offset < y.offset + y.length && y.offset < x.offset + x.length;
           if (!overlap || ((x.access | y.access) & kWrite) == 0) continue;
-          if (static_cast<size_t>(pairs++) < kPathsMax) paths += "; " + ExplainPath(without_, after_.graph(), after_.Path(a, b));
+          if (static_cast<size_t>(pairs++) < kPathsMax)
+            paths += "; " + ExplainPath(without_, after_.graph(), after_.Path(a, b));
         }
       }
     }
     verdict.kind = pairs == 0 ? EdgeVerdict::Kind::kUnused : EdgeVerdict::Kind::kCovered;
-    verdict.proof = pairs == 0 ? "no two conflicting accesses are ordered through it"
-                               : "the conflicting accesses that it orders are ordered without it: " + paths.substr(2);
+    verdict.proof =
+        pairs == 0
+            ? "no two conflicting accesses are ordered through it"
+            : "the conflicting accesses that it orders are ordered without it: " + paths.substr(2);
     if (static_cast<size_t>(pairs) > kPathsMax) verdict.proof += "; and so on";
   }
 
@@ -182,7 +196,8 @@ EdgeVerdict JudgeEdge(const std::vector<Trace>& traces, const SyncEdge& edge, co
   const Entry& entry = program.entries[sync];
   if (!IsSync(program.event(entry))) throw std::invalid_argument("no synchronisation");
   EdgeVerdict verdict;
-  verdict.edge = "rank " + std::to_string(edge.rank) + ": " + Describe(program, entry) + " (event " + std::to_string(edge.event) + ")";
+  verdict.edge = "rank " + std::to_string(edge.rank) + ": " + Describe(program, entry) +
+                 " (event " + std::to_string(edge.event) + ")";
   CheckResult matched;
   if (!JudgeMatching(program, matched).ok || !Safe(program, Profile::kE0)) {
     verdict.proof = "the run does not match or can hang";

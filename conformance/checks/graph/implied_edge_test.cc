@@ -12,7 +12,11 @@ using Kind = EdgeVerdict::Kind;
 // One rank with a block that is written on one stream and read on another.
 class ImpliedEdge : public testing::Test {
  protected:
-  ImpliedEdge() : trace_(0, 1), a_(trace_.Stream("a")), b_(trace_.Stream("b")), block_(trace_.Alloc(a_, 64)) {}
+  ImpliedEdge()
+      : trace_(0, 1),
+        a_(trace_.Stream("a")),
+        b_(trace_.Stream("b")),
+        block_(trace_.Alloc(a_, 64)) {}
 
   void Write() { trace_.Launch(a_, SPF_K_FILL, {Writes(block_, 0, 64)}); }
   void Read() { trace_.Launch(b_, SPF_K_SUM_SQUARES, {Reads(block_, 0, 64)}); }
@@ -89,7 +93,8 @@ TEST_F(ImpliedEdge, AHostSyncBeforeAHostAccessIsNeeded) {
 }
 
 TEST_F(ImpliedEdge, OrderThroughAPeerIsAProof) {
-  // Rank 0's wait orders a write before a read; so does the way through rank 1 and its second gather.
+  // Rank 0's wait orders a write before a read; so does the way through rank 1 and its second
+  // gather.
   TraceBuilder peer(1, 2);
   TraceBuilder mine(0, 2);
   for (TraceBuilder* trace : {&mine, &peer}) {

@@ -33,13 +33,14 @@ Chains FindChains(const Program& program, size_t rank) {
       chains.kernels.emplace_back();
     }
     chains.kernels[chain].push_back(e);
-    chains.place[e - first] = {static_cast<uint32_t>(chain), static_cast<uint32_t>(chains.kernels[chain].size())};
+    chains.place[e - first] = {static_cast<uint32_t>(chain),
+                               static_cast<uint32_t>(chains.kernels[chain].size())};
   }
   return chains;
 }
 
-// For each chain how many of its kernels are over before something; and which operations of the next one are.
-// Kept in one word: count << 32 | set of operations.
+// For each chain how many of its kernels are over before something; and which operations of the
+// next one are. Kept in one word: count << 32 | set of operations.
 using Clock = uint64_t;
 
 Clock Join(Clock a, Clock b) {
@@ -47,15 +48,18 @@ Clock Join(Clock a, Clock b) {
   return std::max(a, b);
 }
 
-// starts[chain][i * m + c]: how many kernels of chain c are over before kernel i of the chain can start.
+// starts[chain][i * m + c]: how many kernels of chain c are over before kernel i of the chain can
+// start.
 using Starts = std::vector<std::vector<uint32_t>>;
 
-// The widest antichain: for each set of chains, larger ones first, advance whichever head is over before another.
+// The widest antichain: for each set of chains, larger ones first, advance whichever head is over
+// before another.
 int32_t Widest(const Chains& chains, const Starts& starts) {
   const size_t m = chains.kernels.size();
   std::vector<uint32_t> sets;
   for (uint32_t set = 1; set < (1u << m); ++set) sets.push_back(set);
-  std::stable_sort(sets.begin(), sets.end(), [](uint32_t a, uint32_t b) { return std::popcount(a) > std::popcount(b); });
+  std::stable_sort(sets.begin(), sets.end(),
+                   [](uint32_t a, uint32_t b) { return std::popcount(a) > std::popcount(b); });
   for (const uint32_t set : sets) {
     if (std::popcount(set) == 1) return 1;
     std::vector<uint32_t> head(m, 0);
@@ -100,12 +104,14 @@ Starts LocalStarts(const Program& program, size_t rank, const Chains& chains) {
   return starts;
 }
 
-// Over the edges of all ranks. joint: a kernel is over when its operations are; else when it has completed here.
+// Over the edges of all ranks. joint: a kernel is over when its operations are; else when it has
+// completed here.
 Starts GlobalStarts(const Program& program, const WaitGraph& graph, const TopologicalOrder& order,
                     const Chains& chains, bool joint) {
   const size_t m = chains.kernels.size();
   std::vector<Clock> clocks(size_t{graph.graph.nodes()} * m, 0);
-  std::vector<std::vector<std::pair<uint32_t, Clock>>> marks(m);  // by chain: node and what its firing means
+  std::vector<std::vector<std::pair<uint32_t, Clock>>> marks(
+      m);  // by chain: node and what its firing means
   std::map<uint32_t, std::vector<std::pair<uint32_t, Clock>>> fires;
   for (uint32_t c = 0; c < m; ++c) {
     for (uint32_t i = 0; i < chains.kernels[c].size(); ++i) {
@@ -116,12 +122,14 @@ Starts GlobalStarts(const Program& program, const WaitGraph& graph, const Topolo
         continue;
       }
       for (uint32_t p = parts.begin; p < parts.end; ++p) {
-        const Clock mark = parts.size() == 1 ? Clock{i + 1} << 32 : (Clock{i} << 32 | Clock{1} << (p - parts.begin));
+        const Clock mark = parts.size() == 1 ? Clock{i + 1} << 32
+                                             : (Clock{i} << 32 | Clock{1} << (p - parts.begin));
         fires[graph.joint[program.operation(program.parts[p])]].push_back({c, mark});
       }
     }
   }
-  const auto settle = [&](uint32_t c, Clock clock) {  // all operations of the next kernel are done: it is over
+  const auto settle = [&](uint32_t c,
+                          Clock clock) {  // all operations of the next kernel are done: it is over
     const auto count = static_cast<uint32_t>(clock >> 32);
     if (count >= chains.kernels[c].size()) return clock;
     const uint32_t operations = program.entries[chains.kernels[c][count]].parts.size();
@@ -151,12 +159,14 @@ Starts GlobalStarts(const Program& program, const WaitGraph& graph, const Topolo
   return starts;
 }
 
-// Kernels in flight together are on different streams and of different communicators: a maximum matching.
+// Kernels in flight together are on different streams and of different communicators: a maximum
+// matching.
 int32_t BoundByMatching(const Program& program, const Chains& chains) {
   std::vector<std::set<int32_t>> uses(chains.kernels.size());
   for (size_t c = 0; c < uses.size(); ++c) {
     for (const uint32_t e : chains.kernels[c]) {
-      uses[c].insert(program.sequences[static_cast<size_t>(program.entries[e].sequence)].communicator);
+      uses[c].insert(
+          program.sequences[static_cast<size_t>(program.entries[e].sequence)].communicator);
     }
   }
   std::map<int32_t, size_t> holder;
@@ -190,7 +200,9 @@ std::vector<Slots> CountSlots(const Program& program, int64_t work_limit) {
     Slots& slots = result[rank];
     const size_t m = chains[rank].kernels.size();
     slots.bound = m > 8;
-    if (m > 0) slots.local = slots.bound ? BoundByMatching(program, chains[rank]) : Widest(chains[rank], LocalStarts(program, rank, chains[rank]));
+    if (m > 0)
+      slots.local = slots.bound ? BoundByMatching(program, chains[rank])
+                                : Widest(chains[rank], LocalStarts(program, rank, chains[rank]));
     slots.spin = slots.resident = slots.local;
     slots.exact = slots.local <= 1;
     if (!slots.exact && !slots.bound) work += static_cast<int64_t>(program.entries.size() * m);

@@ -6,71 +6,14 @@
 #include "conformance/abi/shardproof.h"
 #include "conformance/checks/graph/collective_kinds.h"
 #include "conformance/checks/graph/describe.h"
+#include "conformance/checks/graph/operation_signature.h"
 #include "conformance/checks/graph/requirement_ids.h"
-#include "conformance/trace/digest.h"
 
 namespace shardproof::graph {
 
 namespace {
 
 constexpr size_t kFindingsMax = 20;
-
-// What all members must have in common. labels: also what the operation is for, which tells a shifted sequence.
-struct Signature {
-  uint64_t shape = 0;   // kind, dtype, reduction, root
-  uint64_t counts = 0;  // all but those of all_to_all_v
-  bool operator==(const Signature&) const = default;
-};
-
-uint64_t Hash(uint64_t seed, uint64_t value) { return Mix(seed * 0x9E3779B97F4A7C15u + Mix(value + 1)); }
-
-Signature SignatureOf(const Trace& trace, const Event& event, bool labels) {
-  const bool rooted = event.collective == SPF_BROADCAST || (event.collective >= kReduce && event.collective != kBarrier);
-  const bool reduces =
-      event.collective == SPF_REDUCE_SCATTER || event.collective == SPF_ALL_REDUCE || event.collective == kReduce;
-  Signature signature;
-  signature.shape = static_cast<uint64_t>(event.collective) | static_cast<uint64_t>(event.dtype) << 8 |
-                    (reduces ? static_cast<uint64_t>(event.reduction) << 16 : 0) |
-                    (rooted ? static_cast<uint64_t>(static_cast<uint32_t>(event.peer)) << 24 : 0);
-  if (labels) {
-    signature.shape = Hash(signature.shape, static_cast<uint64_t>(event.purpose) << 32 | static_cast<uint32_t>(event.module));
-    signature.shape = Hash(signature.shape, static_cast<uint32_t>(event.microbatch));
-  }
-  if (event.collective == SPF_ALL_TO_ALL_V) return signature;
-  signature.counts = static_cast<uint64_t>(event.count);
-  if (event.collective == SPF_ALL_GATHER_V) {
-    signature.counts = 0;
-    for (uint32_t i = event.recv_counts.begin; i < event.recv_counts.end; ++i) {
-      signature.counts = Hash(signature.counts, static_cast<uint64_t>(trace.numbers[i]));
-    }
-  }
-  return signature;
-}
-
-const char* Dtype(uint8_t dtype) {
-  static constexpr const char* kNames[] = {"none", "u8", "i32", "i64", "bf16", "f16", "f32", "f64"};
-  return dtype < std::size(kNames) ? kNames[dtype] : "unknown dtype";
-}
-
-std::string Full(const Program& program, const Part& part) {
-  const Event& event = program.event(part);
-  const Trace& trace = program.trace(part.rank);
-  std::string text = Describe(trace, event, program.names) + ", " + Dtype(event.dtype) + " x ";
-  if (event.collective == SPF_ALL_GATHER_V || event.collective == SPF_ALL_TO_ALL_V) {
-    text += "[";
-    for (uint32_t i = event.recv_counts.begin; i < event.recv_counts.end; ++i) {
-      text += (i > event.recv_counts.begin ? " " : "") + std::to_string(trace.numbers[i]);
-    }
-    text += "]";
-  } else {
-    text += std::to_string(event.count);
-  }
-  if (event.collective == SPF_BROADCAST || (event.collective >= kReduce && event.collective != kBarrier)) {
-    text += ", root " + std::to_string(event.peer);
-  }
-  if (event.reduction == SPF_AVG) text += ", average";
-  return text;
-}
 
 class Judge {
  public:
@@ -82,7 +25,8 @@ class Judge {
     if (!program_.inconsistent_groups.empty()) {
       Finding finding;
       finding.requirement = kGroupsCreatedAlike;
-      finding.message = program_.inconsistent_groups + ": give all members the same list in the same order";
+      finding.message =
+          program_.inconsistent_groups + ": give all members the same list in the same order";
       Add(std::move(finding));
     }
     for (const Sequence& sequence : program_.sequences) Visit(sequence, false);
@@ -114,7 +58,8 @@ class Judge {
   void VisitMessages(const Sequence& sequence);
   void VisitCreates(const Sequence& sequence);
   void VisitLengths(const Sequence& sequence, const char* requirement);
-  std::string ShiftHint(const Sequence& sequence, size_t position, size_t odd, size_t usual, bool labels) const;
+  std::string ShiftHint(const Sequence& sequence, size_t position, size_t odd, size_t usual,
+                        bool labels) const;
 
   const Program& program_;
   CheckResult& result_;
@@ -145,7 +90,9 @@ void Judge::Visit(const Sequence& sequence, bool labels) {
       VisitCreates(sequence);
       if (result_.findings.size() == before) VisitLengths(sequence, kGroupsCreatedAlike);
       break;
-    case Sequence::Kind::kDestroys: VisitLengths(sequence, kGroupsCreatedAlike); break;
+    case Sequence::Kind::kDestroys:
+      VisitLengths(sequence, kGroupsCreatedAlike);
+      break;
   }
 }
 
@@ -159,8 +106,9 @@ void Judge::VisitCollectives(const Sequence& sequence, bool labels) {
     uint64_t hash = 0;
     for (size_t i = 0; i < common; ++i) {
       const Part& part = At(sequence, member, i);
-      const Signature signature = SignatureOf(program_.trace(part.rank), program_.event(part), labels);
-      hash = Hash(Hash(hash, signature.shape), signature.counts);
+      const Signature signature =
+          SignatureOf(program_.trace(part.rank), program_.event(part), labels);
+      hash = HashOn(HashOn(hash, signature.shape), signature.counts);
     }
     if (member == 0) first = hash;
     equal = equal && hash == first;
@@ -168,10 +116,12 @@ void Judge::VisitCollectives(const Sequence& sequence, bool labels) {
   if (equal) return;
   for (size_t i = 0; i < common; ++i) {
     const Part& reference = At(sequence, 0, i);
-    const Signature signature = SignatureOf(program_.trace(reference.rank), program_.event(reference), labels);
+    const Signature signature =
+        SignatureOf(program_.trace(reference.rank), program_.event(reference), labels);
     for (size_t member = 1; member < sequence.parts.size(); ++member) {
       const Part& part = At(sequence, member, i);
-      if (SignatureOf(program_.trace(part.rank), program_.event(part), labels) == signature) continue;
+      if (SignatureOf(program_.trace(part.rank), program_.event(part), labels) == signature)
+        continue;
       Differ(sequence, i, labels);
       return;
     }
@@ -183,8 +133,10 @@ void Judge::Differ(const Sequence& sequence, size_t position, bool labels) {
   std::vector<std::pair<Signature, std::vector<size_t>>> kinds;
   for (size_t member = 0; member < sequence.parts.size(); ++member) {
     const Part& part = At(sequence, member, position);
-    const Signature signature = SignatureOf(program_.trace(part.rank), program_.event(part), labels);
-    auto at = std::find_if(kinds.begin(), kinds.end(), [&](const auto& kind) { return kind.first == signature; });
+    const Signature signature =
+        SignatureOf(program_.trace(part.rank), program_.event(part), labels);
+    auto at = std::find_if(kinds.begin(), kinds.end(),
+                           [&](const auto& kind) { return kind.first == signature; });
     if (at == kinds.end()) at = kinds.insert(at, {signature, {}});
     at->second.push_back(member);
   }
@@ -195,19 +147,23 @@ void Judge::Differ(const Sequence& sequence, size_t position, bool labels) {
   const Part& seen = At(sequence, odd, position);
   const bool counts = kinds[0].first.shape == kinds[1].first.shape;
   const bool v = program_.event(seen).collective == SPF_ALL_GATHER_V;
-  Finding finding = FindingAt(counts && v ? kCountsAgree : kSameSequence, program_, seen.rank, seen.event);
+  Finding finding =
+      FindingAt(counts && v ? kCountsAgree : kSameSequence, program_, seen.rank, seen.event);
   if (counts && v) result_.judged.insert(kCountsAgree);
   std::vector<int32_t> ranks;
   for (const size_t member : kinds[0].second) ranks.push_back(sequence.ranks[member]);
-  finding.expected = Full(program_, expected);
-  finding.seen = Full(program_, seen);
-  finding.message = Where(sequence, position) + " differs: rank " + std::to_string(seen.rank) + " issues " + finding.seen +
-                    "; " + DescribeRanks(ranks) + (ranks.size() == 1 ? " issues " : " issue ") + finding.expected +
-                    ShiftHint(sequence, position, odd, usual, labels) + ". Let every member issue the same sequence";
+  finding.expected = DescribeFully(program_, expected);
+  finding.seen = DescribeFully(program_, seen);
+  finding.message = Where(sequence, position) + " differs: rank " + std::to_string(seen.rank) +
+                    " issues " + finding.seen + "; " + DescribeRanks(ranks) +
+                    (ranks.size() == 1 ? " issues " : " issue ") + finding.expected +
+                    ShiftHint(sequence, position, odd, usual, labels) +
+                    ". Let every member issue the same sequence";
   Add(std::move(finding));
 }
 
-std::string Judge::ShiftHint(const Sequence& sequence, size_t position, size_t odd, size_t usual, bool labels) const {
+std::string Judge::ShiftHint(const Sequence& sequence, size_t position, size_t odd, size_t usual,
+                             bool labels) const {
   const auto signature = [&](size_t member, size_t at) {
     const Part& part = At(sequence, member, at);
     return SignatureOf(program_.trace(part.rank), program_.event(part), labels);
@@ -240,13 +196,17 @@ void Judge::VisitExchanges(const Sequence& sequence) {
         const Event& receive = program_.event(receiver);
         if (send.send_counts.size() != members || receive.recv_counts.size() != members) continue;
         const int64_t sent = program_.trace(sender.rank).numbers[send.send_counts.begin + to];
-        const int64_t expected = program_.trace(receiver.rank).numbers[receive.recv_counts.begin + from];
+        const int64_t expected =
+            program_.trace(receiver.rank).numbers[receive.recv_counts.begin + from];
         if (sent == expected) continue;
         Finding finding = FindingAt(kCountsAgree, program_, receiver.rank, receiver.event);
-        finding.expected = std::to_string(sent) + " elements from rank " + std::to_string(sender.rank);
-        finding.seen = std::to_string(expected) + " elements from rank " + std::to_string(sender.rank);
-        finding.message = Where(sequence, i) + ": rank " + std::to_string(sender.rank) + " sends " + std::to_string(sent) +
-                          " elements to rank " + std::to_string(receiver.rank) + ", which expects " +
+        finding.expected =
+            std::to_string(sent) + " elements from rank " + std::to_string(sender.rank);
+        finding.seen =
+            std::to_string(expected) + " elements from rank " + std::to_string(sender.rank);
+        finding.message = Where(sequence, i) + ": rank " + std::to_string(sender.rank) + " sends " +
+                          std::to_string(sent) + " elements to rank " +
+                          std::to_string(receiver.rank) + ", which expects " +
                           std::to_string(expected) + ". Derive both from the same counts";
         Add(std::move(finding));
         return;
@@ -264,17 +224,19 @@ void Judge::VisitMessages(const Sequence& sequence) {
     const Event& receive = program_.event(receiver);
     if (send.count == receive.count && send.dtype == receive.dtype) continue;
     Finding finding = FindingAt(kMessagesPair, program_, receiver.rank, receiver.event);
-    finding.expected = Full(program_, sender);
-    finding.seen = Full(program_, receiver);
-    finding.message = "message " + Where(sequence, i) + " from rank " + std::to_string(sender.rank) + " to rank " +
-                      std::to_string(receiver.rank) + ": " + finding.expected + " meets " + finding.seen +
+    finding.expected = DescribeFully(program_, sender);
+    finding.seen = DescribeFully(program_, receiver);
+    finding.message = "message " + Where(sequence, i) + " from rank " +
+                      std::to_string(sender.rank) + " to rank " + std::to_string(receiver.rank) +
+                      ": " + finding.expected + " meets " + finding.seen +
                       ". Let both name the same count and dtype";
     Add(std::move(finding));
     return;
   }
 }
 
-// Call i of each member: the lists must partition, and members of one list must have given the same.
+// Call i of each member: the lists must partition, and members of one list must have given the
+// same.
 void Judge::VisitCreates(const Sequence& sequence) {
   size_t common = sequence.length;
   for (const auto& list : sequence.parts) common = std::min(common, list.size());
@@ -283,19 +245,23 @@ void Judge::VisitCreates(const Sequence& sequence) {
       const Part& part = At(sequence, member, i);
       const Trace& trace = program_.trace(part.rank);
       const Slice ranks = program_.event(part).ranks;
-      return std::vector<int64_t>(trace.numbers.begin() + ranks.begin, trace.numbers.begin() + ranks.end);
+      return std::vector<int64_t>(trace.numbers.begin() + ranks.begin,
+                                  trace.numbers.begin() + ranks.end);
     };
     for (size_t member = 0; member < sequence.parts.size(); ++member) {
       const std::vector<int64_t> mine = list(member);
       for (const int64_t other : mine) {
-        if (other >= 0 && static_cast<size_t>(other) < sequence.parts.size() && list(static_cast<size_t>(other)) == mine) continue;
+        if (other >= 0 && static_cast<size_t>(other) < sequence.parts.size() &&
+            list(static_cast<size_t>(other)) == mine)
+          continue;
         const Part& part = At(sequence, member, i);
         Finding finding = FindingAt(kGroupsCreatedAlike, program_, part.rank, part.event);
-        finding.message = "creation #" + std::to_string(i) + " under " +
-                          program_.communicators[static_cast<size_t>(sequence.communicator)].name + ": rank " +
-                          std::to_string(part.rank) + " names member " + std::to_string(other) +
-                          ", which names other members or another order in its creation #" + std::to_string(i) +
-                          ". Let all members create groups in the same order with the same lists";
+        finding.message =
+            "creation #" + std::to_string(i) + " under " +
+            program_.communicators[static_cast<size_t>(sequence.communicator)].name + ": rank " +
+            std::to_string(part.rank) + " names member " + std::to_string(other) +
+            ", which names other members or another order in its creation #" + std::to_string(i) +
+            ". Let all members create groups in the same order with the same lists";
         finding.seen = finding.operation;
         Add(std::move(finding));
         return;
@@ -319,7 +285,8 @@ void Judge::VisitLengths(const Sequence& sequence, const char* requirement) {
     }
     without.push_back(sequence.ranks[member]);
     const auto rank = static_cast<size_t>(sequence.ranks[member]);
-    excused = excused && rank < program_.traces->size() && (*program_.traces)[rank].end != TraceEnd::kComplete;
+    excused = excused && rank < program_.traces->size() &&
+              (*program_.traces)[rank].end != TraceEnd::kComplete;
   }
   if (excused) {
     const uint32_t operation = sequence.first_operation + static_cast<uint32_t>(shortest);
@@ -332,35 +299,17 @@ void Judge::VisitLengths(const Sequence& sequence, const char* requirement) {
   finding.expected = finding.operation + " on " + DescribeRanks(without);
   finding.seen = std::to_string(shortest) + " operations";
   finding.message = Where(sequence, shortest) + " is missing: " + DescribeRanks(with) +
-                    (with.size() == 1 ? " issues " : " issue ") + finding.operation + ", " + DescribeRanks(without) +
-                    " only " + std::to_string(shortest) + (sequence.kind == Sequence::Kind::kMessages ? " on its side" : "") +
+                    (with.size() == 1 ? " issues " : " issue ") + finding.operation + ", " +
+                    DescribeRanks(without) + " only " + std::to_string(shortest) +
+                    (sequence.kind == Sequence::Kind::kMessages ? " on its side" : "") +
                     ". Issue it there too, or nowhere";
   Add(std::move(finding));
 }
 
 }  // namespace
 
-Matching JudgeMatching(const Program& program, CheckResult& result) { return Judge(program, result).Run(); }
-
-void ReportMissing(const Program& program, uint32_t operation, CheckResult& result) {
-  const Sequence& sequence = program.SequenceOf(operation);
-  const Part& waiting = program.parts[program.PartsOf(operation)[0]];
-  const uint32_t position = operation - sequence.first_operation;
-  const char* requirement = sequence.kind == Sequence::Kind::kCollectives ? kSameSequence
-                            : sequence.kind == Sequence::Kind::kMessages  ? kMessagesPair
-                                                                          : kGroupsCreatedAlike;
-  Finding finding = FindingAt(requirement, program, waiting.rank, waiting.event);
-  std::vector<int32_t> missing;
-  for (size_t member = 0; member < sequence.parts.size(); ++member) {
-    if (position >= sequence.parts[member].size()) missing.push_back(sequence.ranks[member]);
-  }
-  const Trace& ended = program.trace(missing[0]);
-  finding.expected = finding.operation + " on " + DescribeRanks(missing);
-  finding.seen = "the trace of rank " + std::to_string(ended.rank) + " ends before it" +
-                 (ended.end_reason.empty() ? std::string() : ": " + ended.end_reason);
-  finding.message = "rank " + std::to_string(waiting.rank) + " waits in " + DescribeOperation(program, operation) + " for " +
-                    DescribeRanks(missing) + "; " + finding.seen + ". Look at what ended rank " + std::to_string(ended.rank);
-  result.findings.push_back(std::move(finding));
+Matching JudgeMatching(const Program& program, CheckResult& result) {
+  return Judge(program, result).Run();
 }
 
 }  // namespace shardproof::graph

@@ -1,6 +1,7 @@
 // matching.h: do the members of each communicator issue operations that meet?
 //
-// The first check: everything else pairs operations by position, which means nothing when sequences differ.
+// The first check: everything else pairs operations by position, which means nothing when sequences
+// differ.
 #pragma once
 #include <vector>
 
@@ -9,12 +10,12 @@
 
 namespace shardproof::graph {
 
-// GE-01, GE-02, GE-08, GE-09. Sequences that are shorter only because the run was ended are no finding by themselves:
-// missing tells of them, and the deadlock check finds out why.
+// GE-01, GE-02, GE-08, GE-09. Sequences that are shorter only because the run was ended are no
+// finding by themselves: missing tells of them, and the deadlock check finds out why.
 struct Matching {
-  bool ok = true;             // operations that stand at the same position are the same
-  bool cut = false;           // some are missing on ranks whose traces end early
-  uint32_t first_missing = 0; // if cut: an operation
+  bool ok = true;              // operations that stand at the same position are the same
+  bool cut = false;            // some are missing on ranks whose traces end early
+  uint32_t first_missing = 0;  // if cut: an operation
 };
 Matching JudgeMatching(const Program& program, CheckResult& result);
 

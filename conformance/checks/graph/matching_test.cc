@@ -33,7 +33,8 @@ class Matching : public testing::Test {
     std::vector<Trace> traces;
     for (size_t rank = 0; rank < builders_.size(); ++rank) {
       const auto end = ends_.find(static_cast<int>(rank));
-      traces.push_back(builders_[rank].Done(end == ends_.end() ? TraceEnd::kComplete : end->second));
+      traces.push_back(
+          builders_[rank].Done(end == ends_.end() ? TraceEnd::kComplete : end->second));
     }
     return traces;
   }
@@ -96,8 +97,10 @@ TEST_F(Matching, AMissingLastOperationIsNamed) {
   AllGather(0, 8), AllGather(0, 8), AllGather(1, 8);
   const CheckResult result = Check(true);
   ASSERT_EQ(result.findings.size(), 1u);
-  EXPECT_NE(result.findings[0].message.find("rank 1 only 1"), std::string::npos) << result.findings[0].message;
-  EXPECT_FALSE(result.judged.contains("GE-03")) << "deadlock is not judged on sequences that do not match";
+  EXPECT_NE(result.findings[0].message.find("rank 1 only 1"), std::string::npos)
+      << result.findings[0].message;
+  EXPECT_FALSE(result.judged.contains("GE-03"))
+      << "deadlock is not judged on sequences that do not match";
 }
 
 TEST_F(Matching, ARankThatDiedBeforeItsOperationIsTheCause) {
@@ -111,7 +114,8 @@ TEST_F(Matching, ARankThatDiedBeforeItsOperationIsTheCause) {
   for (const CheckResult& result : {CheckMatching(traces), CheckGraph(traces)}) {
     ASSERT_EQ(result.findings.size(), 1u);
     EXPECT_EQ(result.findings[0].requirement, "GE-01");
-    EXPECT_NE(result.findings[0].message.find("rank 1 ends before it"), std::string::npos) << result.findings[0].message;
+    EXPECT_NE(result.findings[0].message.find("rank 1 ends before it"), std::string::npos)
+        << result.findings[0].message;
   }
 }
 
@@ -141,7 +145,8 @@ TEST_F(Matching, ExchangeCountsMustAgreePairwise) {
   ASSERT_EQ(result.findings.size(), 1u);
   EXPECT_EQ(result.findings[0].requirement, "GE-02");
   EXPECT_EQ(result.findings[0].rank, 1);
-  EXPECT_NE(result.findings[0].message.find("rank 0 sends 2 elements to rank 1, which expects 3"), std::string::npos);
+  EXPECT_NE(result.findings[0].message.find("rank 0 sends 2 elements to rank 1, which expects 3"),
+            std::string::npos);
 }
 
 TEST_F(Matching, GatherCountListsMustBeEqual) {
@@ -199,8 +204,10 @@ TEST_F(Matching, ASendWithoutReceiveIsMissing) {
 TEST_F(Matching, GroupsCreatedInAnotherOrderAreFound) {
   World(4);
   for (int rank = 0; rank < 4; ++rank) {
-    const std::vector<int32_t> row = rank < 2 ? std::vector<int32_t>{0, 1} : std::vector<int32_t>{2, 3};
-    const std::vector<int32_t> column = rank % 2 == 0 ? std::vector<int32_t>{0, 2} : std::vector<int32_t>{1, 3};
+    const std::vector<int32_t> row =
+        rank < 2 ? std::vector<int32_t>{0, 1} : std::vector<int32_t>{2, 3};
+    const std::vector<int32_t> column =
+        rank % 2 == 0 ? std::vector<int32_t>{0, 2} : std::vector<int32_t>{1, 3};
     At(rank).GroupCreate(0, "a", rank == 3 ? column : row);
     At(rank).GroupCreate(0, "b", rank == 3 ? row : column);
   }
@@ -213,7 +220,8 @@ TEST_F(Matching, GroupsCreatedInAnotherOrderAreFound) {
 TEST_F(Matching, GroupsCreatedAlikePass) {
   World(4);
   for (int rank = 0; rank < 4; ++rank) {
-    At(rank).GroupCreate(0, "a", rank < 2 ? std::vector<int32_t>{1, 0} : std::vector<int32_t>{2, 3});
+    At(rank).GroupCreate(0, "a",
+                         rank < 2 ? std::vector<int32_t>{1, 0} : std::vector<int32_t>{2, 3});
     At(rank).GroupCreate(0, "b", rank == 0 ? std::vector<int32_t>{0} : std::vector<int32_t>{});
   }
   EXPECT_TRUE(Check().findings.empty());

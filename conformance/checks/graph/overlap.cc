@@ -12,13 +12,17 @@ Concurrency::Concurrency(const Program& program) : program_(program) {
   reachability_ = std::make_unique<Reachability>(graph_.graph, order_);
 }
 
-bool Concurrency::Precedes(uint32_t a, uint32_t b) { return reachability_->Reaches(graph_.complete[a], graph_.start[b]); }
+bool Concurrency::Precedes(uint32_t a, uint32_t b) {
+  return reachability_->Reaches(graph_.complete[a], graph_.start[b]);
+}
 
 bool Concurrency::CompletesWithout(uint32_t a, uint32_t b) {
   const Entry& entry = program_.entries[b];
   if (!entry.joint()) return !reachability_->Reaches(graph_.complete[b], graph_.complete[a]);
   for (uint32_t p = entry.parts.begin; p < entry.parts.end; ++p) {
-    if (reachability_->Reaches(graph_.joint[program_.operation(program_.parts[p])], graph_.complete[a])) return false;
+    if (reachability_->Reaches(graph_.joint[program_.operation(program_.parts[p])],
+                               graph_.complete[a]))
+      return false;
   }
   return true;
 }

@@ -1,7 +1,8 @@
 // overlap.h: can two pieces of work be in progress at the same time?
 //
-// By happens-before, not by luck: what nothing orders can overlap on a device with room for both. Order here includes
-// everything that a machine may wait for (as in the deadlock check), so a "yes" holds on every machine.
+// By happens-before, not by luck: what nothing orders can overlap on a device with room for both.
+// Order here includes everything that a machine may wait for (as in the deadlock check), so a "yes"
+// holds on every machine.
 #pragma once
 #include <cstdint>
 #include <memory>

@@ -43,9 +43,11 @@ struct Work {
 
 class Judge {
  public:
-  Judge(const Program& program, CheckResult& result) : program_(program), result_(result), concurrency_(program) {}
+  Judge(const Program& program, CheckResult& result)
+      : program_(program), result_(result), concurrency_(program) {}
 
-  // An engine is the same on all ranks, but what a rank computes may differ: one that can hide is enough.
+  // An engine is the same on all ranks, but what a rank computes may differ: one that can hide is
+  // enough.
   void Run(size_t instance, const Expected& expected) {
     Figures gathers, reductions;
     uint32_t blocked = kNone;
@@ -54,11 +56,14 @@ class Judge {
       const Work work = Collect(rank, static_cast<int32_t>(instance));
       const bool many = work.gathered.size() >= kModulesMin;
       if (expected.gathers && many) Count(work.gathers, work.computes, gathers);
-      if (expected.reductions && work.reduced.size() >= kModulesMin) Count(work.reductions, work.computes, reductions);
+      if (expected.reductions && work.reduced.size() >= kModulesMin)
+        Count(work.reductions, work.computes, reductions);
       if (expected.twin && many) Twin(work, free, blocked);
     }
-    Report(kGathersHide, gathers, "gather", "let the gather wait only for the buffer that it fills");
-    Report(kReductionsHide, reductions, "reduction", "wait for it only when its buffer is needed again");
+    Report(kGathersHide, gathers, "gather",
+           "let the gather wait only for the buffer that it fills");
+    Report(kReductionsHide, reductions, "reduction",
+           "wait for it only when its buffer is needed again");
     if (blocked != kNone && !free) ReportTwin(blocked);
   }
 
@@ -68,8 +73,10 @@ class Judge {
     for (uint32_t p = entry.parts.begin; p < entry.parts.end; ++p) {
       const Event& event = program_.event(program_.parts[p]);
       const bool kind = std::find(kinds.begin(), kinds.end(), event.collective) != kinds.end();
-      const bool purpose = std::find(purposes.begin(), purposes.end(), event.purpose) != purposes.end();
-      const auto& ranks = program_.trace(entry.rank).groups[static_cast<size_t>(event.group)].world_ranks;
+      const bool purpose =
+          std::find(purposes.begin(), purposes.end(), event.purpose) != purposes.end();
+      const auto& ranks =
+          program_.trace(entry.rank).groups[static_cast<size_t>(event.group)].world_ranks;
       if (kind && purpose && ranks.size() > 1) return true;
     }
     return false;
@@ -80,7 +87,8 @@ class Judge {
     const Trace& trace = program_.trace(static_cast<int32_t>(rank));
     std::map<int32_t, bool> training;  // by entry call
     for (const Event& event : trace.events) {
-      if (event.kind == EventKind::kCallBegin && event.instance == instance) training[event.call] = trace.Text(event.text) == "train_step";
+      if (event.kind == EventKind::kCallBegin && event.instance == instance)
+        training[event.call] = trace.Text(event.text) == "train_step";
     }
     for (uint32_t e = program_.first_entry[rank]; e < program_.first_entry[rank + 1]; ++e) {
       const Event& event = program_.event(program_.entries[e]);
@@ -105,7 +113,8 @@ class Judge {
     const auto from = static_cast<size_t>(behind - computes.begin());
     for (size_t i = 0; i < kNeighboursMax; ++i) {
       if (i < from && concurrency_.Unordered(kernel, computes[from - 1 - i])) return true;
-      if (from + i < computes.size() && concurrency_.Unordered(kernel, computes[from + i])) return true;
+      if (from + i < computes.size() && concurrency_.Unordered(kernel, computes[from + i]))
+        return true;
     }
     return false;
   }
@@ -115,17 +124,20 @@ class Judge {
     uint32_t first = kNone;
   };
 
-  void Count(const std::vector<uint32_t>& kernels, const std::vector<uint32_t>& computes, Figures& figures) {
+  void Count(const std::vector<uint32_t>& kernels, const std::vector<uint32_t>& computes,
+             Figures& figures) {
     if (kernels.empty() || computes.empty()) return;
     if (figures.first == kNone) figures.first = kernels[0];
     figures.all += kernels.size();
     for (const uint32_t e : kernels) figures.hidden += Hides(e, computes);
   }
 
-  void Report(const char* id, const Figures& figures, const std::string& what, const std::string& advice) {
+  void Report(const char* id, const Figures& figures, const std::string& what,
+              const std::string& advice) {
     if (figures.all == 0) return;
     result_.judged.insert(id);
-    const std::string share = std::to_string(figures.hidden) + " of " + std::to_string(figures.all) + " " + what + "s";
+    const std::string share =
+        std::to_string(figures.hidden) + " of " + std::to_string(figures.all) + " " + what + "s";
     result_.notes.push_back("overlap: " + share + " can run beside compute");
     if (figures.hidden > 0) return;
     const Entry& first = program_.entries[figures.first];
@@ -133,8 +145,9 @@ class Judge {
     finding.operation = Describe(program_, first);
     finding.expected = "a " + what + " that no order keeps apart from all compute";
     finding.seen = share;
-    finding.message = "on all ranks, each of the " + std::to_string(figures.all) + " " + what +
-                      "s is ordered before or after all compute around it, so none can hide: " + advice;
+    finding.message =
+        "on all ranks, each of the " + std::to_string(figures.all) + " " + what +
+        "s is ordered before or after all compute around it, so none can hide: " + advice;
     result_.findings.push_back(std::move(finding));
   }
 
@@ -145,7 +158,9 @@ class Judge {
       if (at == work.reductions.begin()) continue;
       const uint32_t reduction = *(at - 1);
       // The gathers of a step need the weights that came of the reductions of the one before.
-      if (program_.event(program_.entries[gather]).call != program_.event(program_.entries[reduction]).call) continue;
+      if (program_.event(program_.entries[gather]).call !=
+          program_.event(program_.entries[reduction]).call)
+        continue;
       result_.judged.insert(kTwinProgress);
       if (concurrency_.CompletesWithout(gather, reduction)) {
         free = true;
@@ -162,7 +177,8 @@ class Judge {
     finding.expected = "a gather that completes although the reduction issued before it does not";
     finding.seen = "every gather waits for the reduction issued before it";
     finding.message = "on all ranks, " + finding.seen +
-                      ", so the twin communicator brings nothing: gather on the twin, on a stream of its own, and wait for "
+                      ", so the twin communicator brings nothing: gather on the twin, on a stream "
+                      "of its own, and wait for "
                       "reductions only where their results or buffers are needed";
     result_.findings.push_back(std::move(finding));
   }
@@ -180,7 +196,9 @@ void NoteCost(const Program& program, CheckResult& result) {
     wire = std::max(wire, rank.communication_us);
   }
   char text[160];
-  std::snprintf(text, sizeof text, "overlap: under the default cost model %.0f us in all, communication %.0f us, exposed %.0f us",
+  std::snprintf(text, sizeof text,
+                "overlap: under the default cost model %.0f us in all, communication %.0f us, "
+                "exposed %.0f us",
                 run.total_us, wire, exposed);
   result.notes.push_back(text);
 }
@@ -190,24 +208,28 @@ void NoteCost(const Program& program, CheckResult& result) {
 CheckResult CheckOverlap(const Case& spec, const std::vector<Trace>& traces) {
   CheckResult result;
   const auto not_checkable = [&](const std::string& why) {
-    for (const char* id : {kGathersHide, kReductionsHide, kTwinProgress}) result.not_checkable.push_back({id, why});
+    for (const char* id : {kGathersHide, kReductionsHide, kTwinProgress})
+      result.not_checkable.push_back({id, why});
     return result;
   };
   if (!spec.illegal.empty()) return result;
-  const bool wanted = std::any_of(spec.instances.begin(), spec.instances.end(), [](const InstanceSpec& instance) {
-    const Expected expected = Expect(instance);
-    return expected.gathers || expected.reductions || expected.twin;
-  });
+  const bool wanted =
+      std::any_of(spec.instances.begin(), spec.instances.end(), [](const InstanceSpec& instance) {
+        const Expected expected = Expect(instance);
+        return expected.gathers || expected.reductions || expected.twin;
+      });
   if (!wanted || static_cast<size_t>(spec.world) != traces.size()) return result;
   for (const Trace& trace : traces) {
     if (trace.end != TraceEnd::kComplete) return not_checkable("the run was ended early");
     const Provides& has = trace.provides;
-    if (!has.collectives || !has.sync || !has.work || !has.calls) return not_checkable("the traces do not provide all work and synchronisation");
+    if (!has.collectives || !has.sync || !has.work || !has.calls)
+      return not_checkable("the traces do not provide all work and synchronisation");
   }
   try {
     const Program program = Lower(traces);
     CheckResult matched;
-    if (!JudgeMatching(program, matched).ok || !Safe(program, Profile::kE0)) return not_checkable("the run does not match or can hang");
+    if (!JudgeMatching(program, matched).ok || !Safe(program, Profile::kE0))
+      return not_checkable("the run does not match or can hang");
     Judge judge(program, result);
     for (size_t i = 0; i < spec.instances.size(); ++i) judge.Run(i, Expect(spec.instances[i]));
     NoteCost(program, result);

@@ -1,4 +1,5 @@
-// overlap_check.h: does communication that should hide under compute really have nothing that orders the two?
+// overlap_check.h: does communication that should hide under compute really have nothing that
+// orders the two?
 #pragma once
 #include <vector>
 
@@ -8,8 +9,9 @@
 
 namespace shardproof {
 
-// GE-12, GE-13, GE-14, for train steps of instances that ask for overlap. Traces that do not match or can hang are not
-// checkable. Notes: how many gathers and reductions can hide, and the exposed time under a cost model.
+// GE-12, GE-13, GE-14, for train steps of instances that ask for overlap. Traces that do not match
+// or can hang are not checkable. Notes: how many gathers and reductions can hide, and the exposed
+// time under a cost model.
 CheckResult CheckOverlap(const Case& spec, const std::vector<Trace>& traces);
 
 }  // namespace shardproof

@@ -9,11 +9,11 @@
 namespace shardproof {
 namespace {
 
-// A step of a sharded engine with four layers on two ranks: gathers on one stream, compute on another, reductions on a
-// third, and what the knobs below leave out or add.
+// A step of a sharded engine with four layers on two ranks: gathers on one stream, compute on
+// another, reductions on a third, and what the knobs below leave out or add.
 struct Shape {
-  bool gather_waits_for_compute = false;    // each gather waits for the compute before it
-  bool compute_waits_for_reduction = false; // each compute waits for the reduction before it
+  bool gather_waits_for_compute = false;     // each gather waits for the compute before it
+  bool compute_waits_for_reduction = false;  // each compute waits for the reduction before it
   bool twin = true;
   bool gather_waits_for_reduction = false;
 };
@@ -71,15 +71,18 @@ TEST(Overlap, AnEngineThatOverlapsPasses) {
 }
 
 TEST(Overlap, GathersThatWaitForTheComputeBeforeThemCannotHide) {
-  EXPECT_EQ(Found(CheckOverlap(FullySharded(), Step({.gather_waits_for_compute = true}))), Ids{"GE-12"});
+  EXPECT_EQ(Found(CheckOverlap(FullySharded(), Step({.gather_waits_for_compute = true}))),
+            Ids{"GE-12"});
 }
 
 TEST(Overlap, ReductionsThatComputeWaitsForCannotHide) {
-  EXPECT_TRUE(Found(CheckOverlap(FullySharded(), Step({.compute_waits_for_reduction = true}))).contains("GE-13"));
+  EXPECT_TRUE(Found(CheckOverlap(FullySharded(), Step({.compute_waits_for_reduction = true})))
+                  .contains("GE-13"));
 }
 
 TEST(Overlap, GathersBehindReductionsMakeTheTwinUseless) {
-  EXPECT_TRUE(Found(CheckOverlap(FullySharded(), Step({.gather_waits_for_reduction = true}))).contains("GE-14"));
+  EXPECT_TRUE(Found(CheckOverlap(FullySharded(), Step({.gather_waits_for_reduction = true})))
+                  .contains("GE-14"));
 }
 
 TEST(Overlap, GathersOnTheReducingCommunicatorMakeTheTwinUseless) {
@@ -100,7 +103,8 @@ TEST(Concurrency, AGatherAheadIsUnorderedWithTheComputeBeforeItOnly) {
   for (uint32_t e = 0; e < program.first_entry[1]; ++e) {
     const Event& event = program.event(program.entries[e]);
     if (event.kind == EventKind::kCompute) computes.push_back(e);
-    if (event.kind == EventKind::kCollective && event.collective == SPF_ALL_GATHER) gathers.push_back(e);
+    if (event.kind == EventKind::kCollective && event.collective == SPF_ALL_GATHER)
+      gathers.push_back(e);
   }
   EXPECT_TRUE(concurrency.Unordered(gathers[1], computes[0]));
   EXPECT_FALSE(concurrency.Unordered(gathers[1], computes[1]));
@@ -133,7 +137,8 @@ double DurationUs(const Trace&, const Event& event) {
 TEST(CostModel, OverlapHidesCommunicationAndOrderExposesIt) {
   graph::CostModel model;
   model.duration_us = DurationUs;
-  const std::vector<Trace> overlapped = Step({}), ordered = Step({.gather_waits_for_compute = true});
+  const std::vector<Trace> overlapped = Step({}),
+                           ordered = Step({.gather_waits_for_compute = true});
   const graph::CostedRun fast = Simulate(graph::Lower(overlapped), model);
   const graph::CostedRun slow = Simulate(graph::Lower(ordered), model);
   EXPECT_DOUBLE_EQ(fast.total_us, 4 + 4 * 10 + 4);  // first gather, four layers, last reduction

@@ -1,8 +1,9 @@
 // program.h: what do the ranks enqueue, and what must each entry wait for?
 //
-// Lowers traces to what the graph checks share: entries (one per local piece of device work, record, wait, communicator
-// kernel and blocking host call), their rank-local prerequisites, and the operations that entries of several ranks have
-// in common, paired by position. Group calls become kernels here: one per communicator, issued at the outermost end.
+// Lowers traces to what the graph checks share: entries (one per local piece of device work,
+// record, wait, communicator kernel and blocking host call), their rank-local prerequisites, and
+// the operations that entries of several ranks have in common, paired by position. Group calls
+// become kernels here: one per communicator, issued at the outermost end.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -14,13 +15,14 @@
 namespace shardproof::graph {
 
 enum class EntryKind : uint8_t {
-  kLocal,           // compute, launch, copy, init, publish, alloc and free of device memory
+  kLocal,  // compute, launch, copy, init, publish, alloc and free of device memory
   kRecord,
   kWait,
   kKernel,          // of a communicator: one call, or all calls of one group on one communicator
   kHostSync,        // blocks the host: stream, event, device, request; also post and await
   kHostAccess,      // host access; alloc and free of pinned memory
-  kHostCollective,  // blocks the host in an operation with other ranks; also group create and destroy
+  kHostCollective,  // blocks the host in an operation with other ranks; also group create and
+                    // destroy
   kHostRequest      // non-blocking on the host: starts at the call, completed by a later kHostSync
 };
 
@@ -45,12 +47,13 @@ struct Entry {
   int32_t rank = 0;
   EntryKind kind = EntryKind::kLocal;
   uint16_t thread = 0;
-  int32_t stream = -1;      // the first one; -1: none
-  int32_t sequence = -1;    // collectives: kernels: the communicator's first sequence used, for messages
+  int32_t stream = -1;  // the first one; -1: none
+  int32_t sequence =
+      -1;  // collectives: kernels: the communicator's first sequence used, for messages
   uint32_t finished_by = kNone;  // kHostRequest: the entry that waits for it
-  Slice prerequisites;      // Program::prerequisites
-  Slice parts;              // Program::parts
-  Slice streams;            // Program::streams: all of them, if there are several; else empty
+  Slice prerequisites;           // Program::prerequisites
+  Slice parts;                   // Program::parts
+  Slice streams;                 // Program::streams: all of them, if there are several; else empty
   bool on_device() const { return kind <= EntryKind::kKernel; }
   bool joint() const { return kind == EntryKind::kKernel || kind >= EntryKind::kHostCollective; }
 };
@@ -65,16 +68,17 @@ struct Part {
   int32_t member = 0;  // of the sequence: index into its lists
 };
 
-// Operations that meet by position: of a communicator, its collectives, its splits, its destruction, or its messages
-// from one member to another.
+// Operations that meet by position: of a communicator, its collectives, its splits, its
+// destruction, or its messages from one member to another.
 struct Sequence {
   enum class Kind : uint8_t { kCollectives, kCreates, kDestroys, kMessages };
   Kind kind = Kind::kCollectives;
-  int32_t communicator = 0;                  // index into Program::communicators
-  std::vector<int32_t> ranks;                // members as ranks of the world; messages: sender, receiver
-  std::vector<std::vector<uint32_t>> parts;  // by member, in issue order: indices into Program::parts
-  uint32_t first_operation = 0;              // operation = first_operation + position
-  uint32_t length = 0;                       // of the longest list
+  int32_t communicator = 0;    // index into Program::communicators
+  std::vector<int32_t> ranks;  // members as ranks of the world; messages: sender, receiver
+  std::vector<std::vector<uint32_t>>
+      parts;                     // by member, in issue order: indices into Program::parts
+  uint32_t first_operation = 0;  // operation = first_operation + position
+  uint32_t length = 0;           // of the longest list
 };
 
 struct Communicator {
@@ -91,7 +95,7 @@ struct Names {
 struct Program {
   const std::vector<Trace>* traces = nullptr;
   Names names;
-  std::vector<Entry> entries;  // rank by rank, in issue order: prerequisites precede
+  std::vector<Entry> entries;         // rank by rank, in issue order: prerequisites precede
   std::vector<uint32_t> first_entry;  // by rank, and one more
   std::vector<Prerequisite> prerequisites;
   std::vector<Part> parts;
@@ -100,9 +104,11 @@ struct Program {
   std::vector<Sequence> sequences;
   uint32_t operations = 0;
   bool host_collectives = false;  // other than group create and destroy
-  // Not empty: two host threads touch one resource in no recorded order, so the traces are one of several programs.
+  // Not empty: two host threads touch one resource in no recorded order, so the traces are one of
+  // several programs.
   std::string unordered_threads;
-  // Not empty: the same, for the order in which communicator kernels are issued (profiles other than E0).
+  // Not empty: the same, for the order in which communicator kernels are issued (profiles other
+  // than E0).
   std::string unordered_issue;
   // Not empty: the traces do not tell who is a member.
   std::string inconsistent_groups;
@@ -119,12 +125,12 @@ struct Program {
 };
 
 struct LowerOptions {
-  int32_t drop_rank = -1;   // with drop_event: leave out what this wait or host sync waits for
+  int32_t drop_rank = -1;  // with drop_event: leave out what this wait or host sync waits for
   int64_t drop_event = -1;
 };
 
-// traces: one per rank, in rank order; they must outlive the result. Throws std::invalid_argument when a row refers to
-// something that its trace does not have.
+// traces: one per rank, in rank order; they must outlive the result. Throws std::invalid_argument
+// when a row refers to something that its trace does not have.
 Program Lower(const std::vector<Trace>& traces, const LowerOptions& options = {});
 
 }  // namespace shardproof::graph

@@ -31,7 +31,8 @@ std::string Verb(const Program& program, uint32_t e, const Race& race) {
   if (kind == EventKind::kFree) return "frees it";
   uint8_t access = 0;
   for (const Range& range : RangesOf(program, entry)) {
-    if (range.alloc == race.alloc && range.offset < race.offset + race.length && race.offset < range.offset + range.length) {
+    if (range.alloc == race.alloc && range.offset < race.offset + race.length &&
+        race.offset < range.offset + range.length) {
       access = static_cast<uint8_t>(access | range.access);
     }
   }
@@ -54,7 +55,8 @@ std::string Bytes(const Program& program, const Trace& trace, const Race& race) 
     }
     break;
   }
-  const int64_t end = bytes > 0 ? std::min(bytes, race.offset + race.length) : race.offset + race.length;
+  const int64_t end =
+      bytes > 0 ? std::min(bytes, race.offset + race.length) : race.offset + race.length;
   if (end - race.offset > (int64_t{1} << 50)) return text;
   return "bytes [" + std::to_string(race.offset) + ", " + std::to_string(end) + ") of " + text;
 }
@@ -62,10 +64,11 @@ std::string Bytes(const Program& program, const Trace& trace, const Race& race) 
 std::string Advice(const Program& program, const Race& race) {
   const Entry& first = program.entries[race.first];
   const Entry& second = program.entries[race.second];
-  if (second.stream < 0) return "Let the host wait for the former (event_sync or stream_sync) before it goes on";
+  if (second.stream < 0)
+    return "Let the host wait for the former (event_sync or stream_sync) before it goes on";
   if (first.stream < 0) return "Issue the latter after the host is done with the bytes";
-  return "Record an event after the former and let " + StreamName(program.trace(second.rank), second.stream) +
-         " wait for it before the latter";
+  return "Record an event after the former and let " +
+         StreamName(program.trace(second.rank), second.stream) + " wait for it before the latter";
 }
 
 void Report(const Program& program, const Race& race, int64_t similar, CheckResult& result) {
@@ -74,25 +77,36 @@ void Report(const Program& program, const Race& race, int64_t similar, CheckResu
   const Trace& trace = program.trace(second.rank);
   Finding finding = FindingAt(Requirement(program, race), program, second.rank, second.event);
   finding.operation = Describe(program, second);
-  finding.expected = "ordered after " + Describe(program, first) + " (event " + std::to_string(first.event) + ")";
+  finding.expected =
+      "ordered after " + Describe(program, first) + " (event " + std::to_string(first.event) + ")";
   finding.seen = "no order";
   finding.message = "rank " + std::to_string(second.rank) + ": " + Describe(program, first) + " " +
                     Verb(program, race.first, race) + ", " + Describe(program, second) + " " +
-                    Verb(program, race.second, race) + ", and nothing orders them: " + Bytes(program, trace, race) + ". " +
+                    Verb(program, race.second, race) +
+                    ", and nothing orders them: " + Bytes(program, trace, race) + ". " +
                     Advice(program, race);
   if (similar > 1) finding.message += " (and " + std::to_string(similar - 1) + " more such pairs)";
   result.findings.push_back(std::move(finding));
 }
 
 // What makes two races the same mistake.
-using Kind = std::tuple<std::string, int32_t, int32_t, EventKind, EventKind, int32_t, int32_t, uint8_t, uint8_t>;
+using Kind = std::tuple<std::string, int32_t, int32_t, EventKind, EventKind, int32_t, int32_t,
+                        uint8_t, uint8_t>;
 
 Kind KindOf(const Program& program, const Race& race) {
   const Entry& first = program.entries[race.first];
   const Entry& second = program.entries[race.second];
   const Event& a = program.event(first);
   const Event& b = program.event(second);
-  return {Requirement(program, race), first.stream, second.stream, a.kind, b.kind, a.purpose, b.purpose, a.collective, b.collective};
+  return {Requirement(program, race),
+          first.stream,
+          second.stream,
+          a.kind,
+          b.kind,
+          a.purpose,
+          b.purpose,
+          a.collective,
+          b.collective};
 }
 
 void JudgeWaits(const Program& program, CheckResult& result) {
@@ -109,9 +123,12 @@ void JudgeWaits(const Program& program, CheckResult& result) {
     }
     if (recorded || !reported.try_emplace(entry.rank, true).second) continue;
     Finding finding = FindingAt(kWaitAfterRecord, program, entry.rank, entry.event);
-    finding.expected = "a record of event " + std::to_string(event.event) + " before the wait is issued";
+    finding.expected =
+        "a record of event " + std::to_string(event.event) + " before the wait is issued";
     finding.seen = "none";
-    finding.message = "rank " + std::to_string(entry.rank) + ": " + finding.operation + " before any record of it was issued orders nothing. Record the event first, or leave the wait out";
+    finding.message = "rank " + std::to_string(entry.rank) + ": " + finding.operation +
+                      " before any record of it was issued orders nothing. Record the event first, "
+                      "or leave the wait out";
     result.findings.push_back(std::move(finding));
   }
 }
@@ -120,7 +137,8 @@ void JudgeWaits(const Program& program, CheckResult& result) {
 
 void ReportRaces(const Program& program, const std::vector<Race>& races, CheckResult& result) {
   std::map<Kind, std::pair<size_t, int64_t>> kinds;  // first of the kind, how many
-  for (size_t i = 0; i < races.size(); ++i) ++kinds.try_emplace(KindOf(program, races[i]), i, 0).first->second.second;
+  for (size_t i = 0; i < races.size(); ++i)
+    ++kinds.try_emplace(KindOf(program, races[i]), i, 0).first->second.second;
   std::vector<std::pair<size_t, int64_t>> firsts;
   for (const auto& [kind, first] : kinds) firsts.push_back(first);
   std::sort(firsts.begin(), firsts.end());
@@ -128,7 +146,8 @@ void ReportRaces(const Program& program, const std::vector<Race>& races, CheckRe
     Report(program, races[firsts[i].first], firsts[i].second, result);
   }
   if (firsts.size() > kFindingsMax) {
-    result.notes.push_back("races: " + std::to_string(firsts.size() - kFindingsMax) + " more kinds of racing pairs");
+    result.notes.push_back("races: " + std::to_string(firsts.size() - kFindingsMax) +
+                           " more kinds of racing pairs");
   }
 }
 

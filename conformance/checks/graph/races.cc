@@ -45,7 +45,8 @@ void VisitRanges(const Program& program, const Entry& entry, Visit&& visit) {
     }
   };
   if (entry.joint()) {
-    for (uint32_t p = entry.parts.begin; p < entry.parts.end; ++p) of(program.event(program.parts[p]));
+    for (uint32_t p = entry.parts.begin; p < entry.parts.end; ++p)
+      of(program.event(program.parts[p]));
     return;
   }
   const Event& event = program.event(entry);
@@ -56,12 +57,17 @@ void VisitRanges(const Program& program, const Entry& entry, Visit&& visit) {
   }
 }
 
-// One rank: clocks over its own edges, one component per stream and host thread. An entry's own time is its number, so
-// times grow along each component.
+// One rank: clocks over its own edges, one component per stream and host thread. An entry's own
+// time is its number, so times grow along each component.
 class RankRaces {
  public:
-  RankRaces(const Program& program, MustOrder& order, const std::vector<bool>& skip, size_t rank, std::vector<Race>& races)
-      : program_(program), order_(order), skip_(skip), races_(races), first_(program.first_entry[rank]),
+  RankRaces(const Program& program, MustOrder& order, const std::vector<bool>& skip, size_t rank,
+            std::vector<Race>& races)
+      : program_(program),
+        order_(order),
+        skip_(skip),
+        races_(races),
+        first_(program.first_entry[rank]),
         last_(program.first_entry[rank + 1]) {
     int32_t streams = 0, threads = 0;
     for (uint32_t e = first_; e < last_; ++e) {
@@ -79,7 +85,8 @@ class RankRaces {
       uint32_t* clock = ClockOf(e);
       for (uint32_t i = entry.prerequisites.begin; i < entry.prerequisites.end; ++i) {
         const Prerequisite& needed = program_.prerequisites[i];
-        if (needed.edge() != EdgeKind::kCommunicator || order_.communicator_order()) Join(clock, needed.entry());
+        if (needed.edge() != EdgeKind::kCommunicator || order_.communicator_order())
+          Join(clock, needed.entry());
       }
       if (skip_.empty() || !skip_[e]) VisitAccesses(e, entry, clock);
       // From here on the row is the clock at completion.
@@ -112,19 +119,22 @@ class RankRaces {
       if (blocks_.size() <= block) blocks_.resize(block + 1);
       Access mine = access;
       mine.access = range.access;
-      blocks_[block].Visit(range.offset, range.offset + range.length, mine, clock,
-                           [&](const Access& other, int64_t begin, int64_t end) {
-                             return Ordered(other, e, clock, Race{other.entry, e, range.alloc, begin, end - begin});
-                           });
+      blocks_[block].Visit(
+          range.offset, range.offset + range.length, mine, clock,
+          [&](const Access& other, int64_t begin, int64_t end) {
+            return Ordered(other, e, clock, Race{other.entry, e, range.alloc, begin, end - begin});
+          });
     });
     const Event& event = program_.event(entry);
-    if (event.kind == EventKind::kFree) blocks_[static_cast<size_t>(event.alloc)].Shrink();  // numbers are not used again
+    if (event.kind == EventKind::kFree)
+      blocks_[static_cast<size_t>(event.alloc)].Shrink();  // numbers are not used again
   }
 
   // The clocks do not order other before e. Do the other ranks?
   bool Ordered(const Access& other, uint32_t e, uint32_t* clock, const Race& race) {
     if (order_.Precedes(other.entry, e)) {
-      clock[other.component] = std::max(clock[other.component], other.time);  // and all that it did before
+      clock[other.component] =
+          std::max(clock[other.component], other.time);  // and all that it did before
       return true;
     }
     const uint64_t pair = uint64_t{other.entry} << 32 | e;
@@ -145,9 +155,11 @@ class RankRaces {
 
 }  // namespace
 
-std::vector<Race> FindRaces(const Program& program, MustOrder& order, const std::vector<bool>& skip) {
+std::vector<Race> FindRaces(const Program& program, MustOrder& order,
+                            const std::vector<bool>& skip) {
   std::vector<Race> races;
-  for (size_t rank = 0; rank + 1 < program.first_entry.size(); ++rank) RankRaces(program, order, skip, rank, races).Run();
+  for (size_t rank = 0; rank + 1 < program.first_entry.size(); ++rank)
+    RankRaces(program, order, skip, rank, races).Run();
   return races;
 }
 
@@ -162,17 +174,21 @@ std::vector<Race> FindAllRaces(const Program& program, MustOrder& order) {
   for (size_t rank = 0; rank + 1 < program.first_entry.size(); ++rank) {
     std::vector<std::pair<uint32_t, Range>> accesses;
     for (uint32_t e = program.first_entry[rank]; e < program.first_entry[rank + 1]; ++e) {
-      for (const Range& range : RangesOf(program, program.entries[e])) accesses.emplace_back(e, range);
+      for (const Range& range : RangesOf(program, program.entries[e]))
+        accesses.emplace_back(e, range);
     }
     std::unordered_map<uint64_t, bool> seen;
     for (size_t j = 0; j < accesses.size(); ++j) {
       for (size_t i = 0; i < j; ++i) {
         const auto& [a, x] = accesses[i];
         const auto& [b, y] = accesses[j];
-        const int64_t begin = std::max(x.offset, y.offset), end = std::min(x.offset + x.length, y.offset + y.length);
-        if (a == b || x.alloc != y.alloc || begin >= end || ((x.access | y.access) & kWrite) == 0) continue;
+        const int64_t begin = std::max(x.offset, y.offset),
+                      end = std::min(x.offset + x.length, y.offset + y.length);
+        if (a == b || x.alloc != y.alloc || begin >= end || ((x.access | y.access) & kWrite) == 0)
+          continue;
         if (!seen.try_emplace(uint64_t{a} << 32 | b, true).second) continue;
-        if (!order.Precedes(a, b) && !order.Precedes(b, a)) races.push_back({a, b, x.alloc, begin, end - begin});
+        if (!order.Precedes(a, b) && !order.Precedes(b, a))
+          races.push_back({a, b, x.alloc, begin, end - begin});
       }
     }
   }

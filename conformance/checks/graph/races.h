@@ -1,7 +1,8 @@
 // races.h: do two pieces of work touch the same bytes in no order, one of them writing?
 //
-// Order is what streams, events and the host give, and what an operation's result implies about its peers; not what an
-// implementation happens to do. Two accesses of one rank race exactly if neither must be over before the other starts.
+// Order is what streams, events and the host give, and what an operation's result implies about its
+// peers; not what an implementation happens to do. Two accesses of one rank race exactly if neither
+// must be over before the other starts.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -17,8 +18,8 @@ namespace shardproof::graph {
 // What must precede what, over all ranks; built when first asked.
 class MustOrder {
  public:
-  // communicator_order: count on kernels of one communicator to run one after the other, whatever their streams. An
-  // implementation may do so; an engine should not rely on it.
+  // communicator_order: count on kernels of one communicator to run one after the other, whatever
+  // their streams. An implementation may do so; an engine should not rely on it.
   explicit MustOrder(const Program& program, bool communicator_order = false)
       : program_(program), communicator_order_(communicator_order) {}
   bool communicator_order() const { return communicator_order_; }
@@ -44,9 +45,10 @@ struct Race {
   auto operator<=>(const Race&) const = default;
 };
 
-// At least one race for each race-prone range, in time about linear in the accesses. skip: entries that did not start
-// (by entry; empty: all did).
-std::vector<Race> FindRaces(const Program& program, MustOrder& order, const std::vector<bool>& skip);
+// At least one race for each race-prone range, in time about linear in the accesses. skip: entries
+// that did not start (by entry; empty: all did).
+std::vector<Race> FindRaces(const Program& program, MustOrder& order,
+                            const std::vector<bool>& skip);
 
 // All racing pairs, each once, by trying each pair of accesses. For small programs.
 std::vector<Race> FindAllRaces(const Program& program, MustOrder& order);

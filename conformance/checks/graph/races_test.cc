@@ -64,7 +64,8 @@ TEST(Races, AReaderThatDoesNotWaitForTheGatherIsFound) {
   const CheckResult result = Check(rank);
   ASSERT_EQ(Found(result), Ids{"GE-05"});
   const std::string& message = result.findings[0].message;
-  EXPECT_NE(message.find("bytes [16, 32) of block 0 (full parameters, module 3"), std::string::npos) << message;
+  EXPECT_NE(message.find("bytes [16, 32) of block 0 (full parameters, module 3"), std::string::npos)
+      << message;
   EXPECT_NE(message.find("let stream compute wait"), std::string::npos) << message;
 }
 
@@ -145,7 +146,8 @@ TEST(Races, AWaitForAnEventThatWasNeverRecordedIsFound) {
 }
 
 TEST(Races, OrderThroughAPeerCounts) {
-  // Rank 1 writes on compute, gathers on compute; its peer then starts a second gather on its own stream order.
+  // Rank 1 writes on compute, gathers on compute; its peer then starts a second gather on its own
+  // stream order.
   Rank a(0, 2), b(1, 2);
   const int twin_a = a.trace.Group("twin", {0, 1}), twin_b = b.trace.Group("twin", {0, 1});
   a.trace.Collective(SPF_ALL_GATHER, a.dp, a.comm, 8);
@@ -231,7 +233,8 @@ TEST(Races, TracesWithoutMemoryAreNotCheckable) {
   EXPECT_TRUE(Check(rank).judged.empty());
 }
 
-// A random program of one rank or two: the linear search finds a race in a block exactly if trying all pairs does.
+// A random program of one rank or two: the linear search finds a race in a block exactly if trying
+// all pairs does.
 TEST(Races, TheLinearSearchMissesNoBlockAndInventsNone) {
   std::mt19937 random(11);
   const auto pick = [&](int n) { return static_cast<int>(random() % static_cast<unsigned>(n)); };

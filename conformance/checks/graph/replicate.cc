@@ -20,15 +20,19 @@ Numbers CountNumbers(const Trace& trace) {
     numbers.calls = std::max(numbers.calls, event.call + 1);
     numbers.requests = std::max(numbers.requests, event.request + 1);
   }
-  for (const Range& range : trace.ranges) numbers.allocs = std::max(numbers.allocs, range.alloc + 1);
+  for (const Range& range : trace.ranges)
+    numbers.allocs = std::max(numbers.allocs, range.alloc + 1);
   return numbers;
 }
 
 // Only in the first copy, or only in the last.
 bool Opens(EventKind kind) {
-  return kind == EventKind::kStreamCreate || kind == EventKind::kGroupCreate || kind == EventKind::kGroupAsk;
+  return kind == EventKind::kStreamCreate || kind == EventKind::kGroupCreate ||
+         kind == EventKind::kGroupAsk;
 }
-bool Closes(EventKind kind) { return kind == EventKind::kStreamDestroy || kind == EventKind::kGroupDestroy; }
+bool Closes(EventKind kind) {
+  return kind == EventKind::kStreamDestroy || kind == EventKind::kGroupDestroy;
+}
 
 Trace ReplicateRank(const Trace& from, int64_t copies) {
   Trace to = from;
@@ -37,7 +41,9 @@ Trace ReplicateRank(const Trace& from, int64_t copies) {
   to.events.reserve(from.events.size() * static_cast<size_t>(copies));
   const Numbers numbers = CountNumbers(from);
   for (int64_t copy = 0; copy < copies; ++copy) {
-    const auto shift = [&](int32_t id, int32_t count) { return id < 0 ? id : id + count * static_cast<int32_t>(copy); };
+    const auto shift = [&](int32_t id, int32_t count) {
+      return id < 0 ? id : id + count * static_cast<int32_t>(copy);
+    };
     const auto first_range = static_cast<uint32_t>(to.ranges.size());
     for (Range range : from.ranges) {
       range.alloc = shift(range.alloc, numbers.allocs);
@@ -60,10 +66,11 @@ Trace ReplicateRank(const Trace& from, int64_t copies) {
   return to;
 }
 
-void AddLayer(TraceBuilder& t, int32_t layer, bool backward, const int (&stream)[3], int gather_group, int reduce_group,
-              int shard) {
+void AddLayer(TraceBuilder& t, int32_t layer, bool backward, const int (&stream)[3],
+              int gather_group, int reduce_group, int shard) {
   const int full = t.Alloc(stream[1], 4096, {SPF_FOR_PARAM_FULL, layer, 0});
-  t.Collective(SPF_ALL_GATHER, gather_group, stream[1], 128, {Reads(shard, 0, 512), Writes(full, 0, 4096)},
+  t.Collective(SPF_ALL_GATHER, gather_group, stream[1], 128,
+               {Reads(shard, 0, 512), Writes(full, 0, 4096)},
                {.label = {SPF_FOR_PARAM_FULL, layer, 0}});
   const auto order = [&](int from, int to) {
     const int event = t.EventCreate();
@@ -81,7 +88,8 @@ void AddLayer(TraceBuilder& t, int32_t layer, bool backward, const int (&stream)
     const int grad = t.Alloc(stream[0], 4096, {SPF_FOR_GRAD, layer, 0});
     t.Launch(stream[0], SPF_K_FILL, {Writes(grad, 0, 4096)});
     order(stream[0], stream[2]);
-    t.Collective(SPF_REDUCE_SCATTER, reduce_group, stream[2], 128, {Reads(grad, 0, 4096), Writes(shard, 512, 512)},
+    t.Collective(SPF_REDUCE_SCATTER, reduce_group, stream[2], 128,
+                 {Reads(grad, 0, 4096), Writes(shard, 512, 512)},
                  {.label = {SPF_FOR_GRAD, layer, 0}});
     t.Free(stream[2], grad);
   }
@@ -117,8 +125,10 @@ std::vector<Trace> SyntheticRun(int32_t ranks, int32_t layers) {
     };
     order(stream[1], stream[0]);
     order(stream[1], stream[2]);
-    for (int32_t layer = 0; layer < layers; ++layer) AddLayer(t, layer, false, stream, gather, reduce, shard);
-    for (int32_t layer = layers; layer-- > 0;) AddLayer(t, layer, true, stream, gather, reduce, shard);
+    for (int32_t layer = 0; layer < layers; ++layer)
+      AddLayer(t, layer, false, stream, gather, reduce, shard);
+    for (int32_t layer = layers; layer-- > 0;)
+      AddLayer(t, layer, true, stream, gather, reduce, shard);
     order(stream[2], stream[1]);
     order(stream[0], stream[1]);
     t.Free(stream[1], shard);

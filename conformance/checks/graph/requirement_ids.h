@@ -1,4 +1,5 @@
-// requirement_ids.h: which requirements do the graph checks judge? Their sentences are in requirements/graph.toml.
+// requirement_ids.h: which requirements do the graph checks judge? Their sentences are in
+// requirements/graph.toml.
 #pragma once
 
 namespace shardproof::graph {

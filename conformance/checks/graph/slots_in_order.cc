@@ -1,5 +1,6 @@
-// How many slots are enough when communicator kernels start in issue order? Completions are monotone, so one greedy replay
-// decides: start what can start; when stuck, give every device one slot more.
+// How many slots are enough when communicator kernels start in issue order? Completions are
+// monotone, so one greedy replay decides: start what can start; when stuck, give every device one
+// slot more.
 #include <vector>
 
 #include "conformance/checks/graph/kstar.h"
@@ -10,7 +11,8 @@ namespace {
 
 class Replay {
  public:
-  explicit Replay(const Program& program) : program_(program), running_(program.first_entry.size(), 0) {
+  explicit Replay(const Program& program)
+      : program_(program), running_(program.first_entry.size(), 0) {
     GraphOptions options;
     options.profile = Profile::kE1;
     options.separate_completion = true;
@@ -18,7 +20,8 @@ class Replay {
     const uint32_t n = graph_.graph.nodes();
     waiting_.assign(n, 0);
     for (uint32_t v = 0; v < n; ++v) {
-      for (const uint32_t* to = graph_.graph.begin(v); to != graph_.graph.end(v); ++to) ++waiting_[*to];
+      for (const uint32_t* to = graph_.graph.begin(v); to != graph_.graph.end(v); ++to)
+        ++waiting_[*to];
     }
     for (uint32_t v = 0; v < n; ++v) {
       if (!graph_.never.empty() && graph_.never[v]) ++waiting_[v];

@@ -1,4 +1,5 @@
-// thread_order.h: do hand-overs order all uses of a stream, event or communicator by the host threads of a rank?
+// thread_order.h: do hand-overs order all uses of a stream, event or communicator by the host
+// threads of a rank?
 //
 // If not, the order of issue in the trace is one of several, and nothing can be proved from it.
 #pragma once
@@ -14,8 +15,8 @@ class ThreadOrder {
  public:
   enum class Resource : uint8_t { kStream, kEvent, kCommunicator, kDevice };
 
-  // True when the last use was by another thread and precedes this one in no recorded way. kDevice: the order in which
-  // communicator kernels are issued.
+  // True when the last use was by another thread and precedes this one in no recorded way. kDevice:
+  // the order in which communicator kernels are issued.
   bool Touch(Resource resource, int32_t id, uint16_t thread) {
     Grow(thread);
     Use& last = last_[{resource, id}];
@@ -41,10 +42,14 @@ class ThreadOrder {
 
   static std::string Name(Resource resource, int32_t id) {
     switch (resource) {
-      case Resource::kStream: return "stream " + std::to_string(id);
-      case Resource::kEvent: return "event " + std::to_string(id);
-      case Resource::kCommunicator: return "a communicator";
-      default: return "the device";
+      case Resource::kStream:
+        return "stream " + std::to_string(id);
+      case Resource::kEvent:
+        return "event " + std::to_string(id);
+      case Resource::kCommunicator:
+        return "a communicator";
+      default:
+        return "the device";
     }
   }
 

@@ -77,7 +77,8 @@ class Builder {
   }
 
   bool Separate(const Entry& entry) const {
-    return eager_ || options_.separate_completion || (entry.parts.size() > 1 && !options_.group_as_one_operation);
+    return eager_ || options_.separate_completion ||
+           (entry.parts.size() > 1 && !options_.group_as_one_operation);
   }
 
   void AddNodes() {
@@ -99,11 +100,13 @@ class Builder {
     }
     for (uint32_t e = 0; e < n; ++e) {
       if (result_.complete[e] != kUnplaced) continue;
-      result_.complete[e] = result_.joint[program_.operation(program_.parts[program_.entries[e].parts.begin])];
+      result_.complete[e] =
+          result_.joint[program_.operation(program_.parts[program_.entries[e].parts.begin])];
     }
   }
 
-  // All operations of an entry get one node; and so do operations that are connected through several entries.
+  // All operations of an entry get one node; and so do operations that are connected through
+  // several entries.
   void MergeGroups() {
     std::vector<uint32_t> root(program_.operations);
     for (uint32_t o = 0; o < root.size(); ++o) root[o] = o;
@@ -119,8 +122,11 @@ class Builder {
       for (uint32_t p = entry.parts.begin; p < entry.parts.end; ++p) {
         root[find(program_.operation(program_.parts[p]))] = find(first);
       }
-      if (e == 0 || program_.entries[e - 1].rank != entry.rank || program_.entries[e - 1].event != entry.event) continue;
-      root[find(first)] = find(program_.operation(program_.parts[program_.entries[e - 1].parts.begin]));
+      if (e == 0 || program_.entries[e - 1].rank != entry.rank ||
+          program_.entries[e - 1].event != entry.event)
+        continue;
+      root[find(first)] =
+          find(program_.operation(program_.parts[program_.entries[e - 1].parts.begin]));
     }
     for (uint32_t o = 0; o < root.size(); ++o) {
       const uint32_t top = find(o);
@@ -150,7 +156,8 @@ class Builder {
     const auto rank = static_cast<size_t>(sequence.ranks[member]);
     if (options_.expect_missing && rank + 1 < program_.first_entry.size()) {
       for (uint32_t e = program_.first_entry[rank + 1]; e-- > program_.first_entry[rank];) {
-        if (program_.entries[e].on_device() || program_.entries[e].kind == EntryKind::kHostRequest) continue;
+        if (program_.entries[e].on_device() || program_.entries[e].kind == EntryKind::kHostRequest)
+          continue;
         Edge(result_.complete[e], node);
         return;
       }
@@ -207,7 +214,8 @@ class Builder {
       const Entry& entry = program_.entries[e];
       if (profile == Profile::kE2 ? !entry.on_device() : entry.kind != EntryKind::kKernel) continue;
       if (previous != kNone) {
-        Edge(profile == Profile::kE2s ? result_.complete[previous] : result_.start[previous], result_.start[e]);
+        Edge(profile == Profile::kE2s ? result_.complete[previous] : result_.start[previous],
+             result_.start[e]);
       }
       previous = e;
     }
@@ -222,6 +230,8 @@ class Builder {
 
 }  // namespace
 
-WaitGraph BuildGraph(const Program& program, const GraphOptions& options) { return Builder(program, options).Build(); }
+WaitGraph BuildGraph(const Program& program, const GraphOptions& options) {
+  return Builder(program, options).Build();
+}
 
 }  // namespace shardproof::graph
