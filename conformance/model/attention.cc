@@ -11,13 +11,14 @@ namespace {
 constexpr float kScale = 0.25f;  // of scores; a power of two whatever the head's size
 
 // Sum of products of two vectors with strides.
-float Dot(const Numerics& n, const char* sum, const float* a, int64_t a_stride, int32_t a_e, const float* b,
-          int64_t b_stride, int32_t b_e, int64_t count) {
+float Dot(const Numerics& n, const char* sum, const float* a, int64_t a_stride, int32_t a_e,
+          const float* b, int64_t b_stride, int32_t b_e, int64_t count) {
   float dot = 0;
   for (int64_t i = 0; i < count; ++i) dot = dot + a[i * a_stride] * b[i * b_stride];
   if (n.checks()) {
     double magnitude = 0;
-    for (int64_t i = 0; i < count; ++i) magnitude += std::fabs(static_cast<double>(a[i * a_stride]) * b[i * b_stride]);
+    for (int64_t i = 0; i < count; ++i)
+      magnitude += std::fabs(static_cast<double>(a[i * a_stride]) * b[i * b_stride]);
     n.probe->CheckTotal(sum, std::ldexp(magnitude, -a_e - b_e));
   }
   return dot;
@@ -35,8 +36,8 @@ struct Head {
       float* row = p + i * tokens;
       std::fill(row, row + tokens, 0.0f);
       for (int64_t j = 0; j <= i; ++j) {
-        row[j] = kScale * Dot(n, "attention scores", q + i * stride, 1, grids::kActivation.e, k + j * stride, 1,
-                              grids::kActivation.e, dim);
+        row[j] = kScale * Dot(n, "attention scores", q + i * stride, 1, grids::kActivation.e,
+                              k + j * stride, 1, grids::kActivation.e, dim);
       }
       float top = row[0];
       for (int64_t j = 1; j <= i; ++j) top = row[j] > top ? row[j] : top;
@@ -44,7 +45,8 @@ struct Head {
       n.Round(grids::kNumerator, row, i + 1);
       float sum = 0;
       for (int64_t j = 0; j <= i; ++j) sum = sum + row[j];
-      if (n.checks()) n.probe->CheckTotal("attention softmax", std::ldexp(sum, -grids::kNumerator.e));
+      if (n.checks())
+        n.probe->CheckTotal("attention softmax", std::ldexp(sum, -grids::kNumerator.e));
       for (int64_t j = 0; j <= i; ++j) row[j] = row[j] / sum;
       n.Round(grids::kProbability, row, i + 1);
     }
@@ -58,11 +60,12 @@ struct Head {
       const float* p_row = p + i * tokens;
       std::fill(row, row + tokens, 0.0f);
       for (int64_t j = 0; j <= i; ++j) {
-        row[j] = Dot(n, "attention dprobability", dout + i * dout_stride, 1, dout_e, v + j * stride, 1,
-                     grids::kActivation.e, dim);
+        row[j] = Dot(n, "attention dprobability", dout + i * dout_stride, 1, dout_e, v + j * stride,
+                     1, grids::kActivation.e, dim);
       }
       n.RoundGrad(grids::kDProbability, row, i + 1);
-      const float dot = Dot(n, "attention softmax dgrad", p_row, 1, grids::kProbability.e, row, 1, dp_e, i + 1);
+      const float dot =
+          Dot(n, "attention softmax dgrad", p_row, 1, grids::kProbability.e, row, 1, dp_e, i + 1);
       for (int64_t j = 0; j <= i; ++j) row[j] = p_row[j] * (row[j] - dot);
       n.RoundGrad(grids::kDScore, row, i + 1);
     }
@@ -81,15 +84,16 @@ void AttentionForward(const Numerics& n, const AttentionShape& s, const float* q
     for (int64_t i = 0; i < s.tokens; ++i) {
       for (int64_t d = 0; d < s.head_dim; ++d) {
         out[i * inner + h * s.head_dim + d] =
-            Dot(n, "attention output", p.data() + i * s.tokens, 1, grids::kProbability.e, head.v + d, stride,
-                grids::kActivation.e, i + 1);
+            Dot(n, "attention output", p.data() + i * s.tokens, 1, grids::kProbability.e,
+                head.v + d, stride, grids::kActivation.e, i + 1);
       }
     }
   }
   n.Round(grids::kActivation, out, s.tokens * inner);
 }
 
-void AttentionDgrad(const Numerics& n, const AttentionShape& s, const float* qkv, const float* dout, float* dqkv) {
+void AttentionDgrad(const Numerics& n, const AttentionShape& s, const float* qkv, const float* dout,
+                    float* dqkv) {
   const int64_t inner = s.heads * s.head_dim, stride = 3 * inner, t = s.tokens;
   const int32_t ds_e = n.Scaled(grids::kDScore).e, dout_e = n.Scaled(grids::kDAttention).e;
   std::vector<float> p(static_cast<size_t>(t * t)), ds(p.size());
@@ -105,8 +109,8 @@ void AttentionDgrad(const Numerics& n, const AttentionShape& s, const float* qkv
         const int64_t below = i * t + i;
         out[0] = kScale * Dot(n, "attention dq", ds.data() + i * t, 1, ds_e, head.k + d, stride,
                               grids::kActivation.e, i + 1);
-        out[inner] = kScale * Dot(n, "attention dk", ds.data() + below, t, ds_e, head.q + i * stride + d, stride,
-                                  grids::kActivation.e, t - i);
+        out[inner] = kScale * Dot(n, "attention dk", ds.data() + below, t, ds_e,
+                                  head.q + i * stride + d, stride, grids::kActivation.e, t - i);
         out[2 * inner] = Dot(n, "attention dv", p.data() + below, t, grids::kProbability.e,
                              dout + i * inner + at + d, inner, dout_e, t - i);
       }

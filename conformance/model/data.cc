@@ -17,7 +17,8 @@ uint64_t HashText(std::string_view text) {
   return Mix(hash);
 }
 
-void FillSample(const DataShape& shape, int64_t step, int64_t sample, int32_t* tokens, int32_t* labels) {
+void FillSample(const DataShape& shape, int64_t step, int64_t sample, int32_t* tokens,
+                int32_t* labels) {
   const auto vocab = static_cast<uint64_t>(shape.vocab);
   const uint64_t of_step = Mix(Mix(shape.seed) + static_cast<uint64_t>(step));
   const uint64_t of_sample = Mix(of_step + static_cast<uint64_t>(sample));

@@ -14,8 +14,9 @@ struct DataShape {
   uint64_t seed = 0;
 };
 
-// A pure function of (seed, step, sample). The pair (tokens[0], labels[0]) differs between any two of vocab^2
-// consecutive samples of a step, even when a sample is one token long.
-void FillSample(const DataShape& shape, int64_t step, int64_t sample, int32_t* tokens, int32_t* labels);
+// A pure function of (seed, step, sample). The pair (tokens[0], labels[0]) differs between any two
+// of vocab^2 consecutive samples of a step, even when a sample is one token long.
+void FillSample(const DataShape& shape, int64_t step, int64_t sample, int32_t* tokens,
+                int32_t* labels);
 
 }  // namespace shardproof

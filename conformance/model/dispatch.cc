@@ -34,7 +34,11 @@ bool EndsWith(std::string_view text, std::string_view end) {
 }  // namespace
 
 Dispatch::Dispatch(const ModelConfig& config, const Network& network, const NodeArgs& args)
-    : config_(config), network_(network), args_(args), spec_(network.spec(args.node)), d_(network.dims()) {
+    : config_(config),
+      network_(network),
+      args_(args),
+      spec_(network.spec(args.node)),
+      d_(network.dims()) {
   n_.quantised = config.quantised;
   n_.narrow = config.narrow;
   n_.d_odd = config.d_odd;
@@ -54,7 +58,8 @@ std::vector<float> Dispatch::Param(int32_t id) const {
     const auto* source = static_cast<const float*>(args_.param[id]);
     values.assign(source, source + param.numel);
   }
-  n_.Round(network_.info(id).norm ? grids::kNormWeight : grids::kWeight, values.data(), param.numel);
+  n_.Round(network_.info(id).norm ? grids::kNormWeight : grids::kWeight, values.data(),
+           param.numel);
   return values;
 }
 
@@ -66,19 +71,22 @@ Grid Dispatch::OutGradGrid() const {
   if (spec_.op == Op::kLinearResidual) return grids::kDBranch;
   if (spec_.head) return spec_.op == Op::kNorm ? grids::kDHeadIn : grids::kDLogits;
   if (spec_.op == Op::kNorm) return grids::kDNormOut;
-  return EndsWith(network_.tables().modules[spec_.module].name, ".qkv") ? grids::kDQkv : grids::kDFc1;
+  return EndsWith(network_.tables().modules[spec_.module].name, ".qkv") ? grids::kDQkv
+                                                                        : grids::kDFc1;
 }
 
 Grid Dispatch::InGradGrid() const {
   if (spec_.head) return grids::kDHeadIn;
   if (spec_.op != Op::kLinearResidual) return grids::kDNormOut;
-  return EndsWith(network_.tables().modules[spec_.module].name, ".proj") ? grids::kDAttention : grids::kDMlp;
+  return EndsWith(network_.tables().modules[spec_.module].name, ".proj") ? grids::kDAttention
+                                                                         : grids::kDMlp;
 }
 
 std::vector<float> Dispatch::OutGrad() const {
   const float* dy = Grad(spec_.out);
   std::vector<float> grad(dy, dy + d_.sequence * Width(spec_.out));
-  if (spec_.op == Op::kLinearResidual) n_.RoundGrad(grids::kDBranch, grad.data(), static_cast<int64_t>(grad.size()));
+  if (spec_.op == Op::kLinearResidual)
+    n_.RoundGrad(grids::kDBranch, grad.data(), static_cast<int64_t>(grad.size()));
   return grad;
 }
 
@@ -110,8 +118,8 @@ void Dispatch::Forward() {
   const RowShape rows{d_.sequence, d_.width};
   switch (spec_.op) {
     case Op::kInput:
-      FillSample({static_cast<int32_t>(d_.vocab), static_cast<int32_t>(d_.sequence), config_.seed}, args_.step,
-                 args_.sample, static_cast<int32_t*>(args_.act[spec_.out]),
+      FillSample({static_cast<int32_t>(d_.vocab), static_cast<int32_t>(d_.sequence), config_.seed},
+                 args_.step, args_.sample, static_cast<int32_t*>(args_.act[spec_.out]),
                  static_cast<int32_t*>(args_.act[spec_.out2]));
       return;
     case Op::kEmbed: {
@@ -120,13 +128,18 @@ void Dispatch::Forward() {
                        position.empty() ? nullptr : position.data(), Out(spec_.out));
       return;
     }
-    case Op::kNorm: return NormForward(n_, rows, In(spec_.in), weight.data(), Out(spec_.out));
-    case Op::kGain: return GainForward(n_, rows, In(spec_.in), weight.data(), Out(spec_.out));
+    case Op::kNorm:
+      return NormForward(n_, rows, In(spec_.in), weight.data(), Out(spec_.out));
+    case Op::kGain:
+      return GainForward(n_, rows, In(spec_.in), weight.data(), Out(spec_.out));
     case Op::kLinear:
-    case Op::kLinearResidual: return ForwardLinear();
+    case Op::kLinearResidual:
+      return ForwardLinear();
     case Op::kAttention:
-      return AttentionForward(n_, {d_.sequence, d_.heads, d_.head_dim}, In(spec_.in), Out(spec_.out));
-    case Op::kSwiglu: return SwigluForward(n_, d_.sequence, d_.ffn, In(spec_.in), Out(spec_.out));
+      return AttentionForward(n_, {d_.sequence, d_.heads, d_.head_dim}, In(spec_.in),
+                              Out(spec_.out));
+    case Op::kSwiglu:
+      return SwigluForward(n_, d_.sequence, d_.ffn, In(spec_.in), Out(spec_.out));
     case Op::kLoss:
       *Out(spec_.out) = LossForward(n_, d_.sequence, d_.vocab, In(spec_.in), Integers(spec_.in2));
   }
@@ -135,7 +148,8 @@ void Dispatch::Forward() {
 void Dispatch::DgradLinear() {
   if (spec_.grad_in) {
     const LinearShape shape{d_.sequence, Width(spec_.in), Width(spec_.out)};
-    LinearDgrad(n_, shape, OutGrad().data(), OutGradGrid(), Param(spec_.weight).data(), InGradGrid(), Grad(spec_.in));
+    LinearDgrad(n_, shape, OutGrad().data(), OutGradGrid(), Param(spec_.weight).data(),
+                InGradGrid(), Grad(spec_.in));
   }
   if (!spec_.grad_in2) return;
   const int64_t count = d_.sequence * d_.width;
@@ -143,7 +157,9 @@ void Dispatch::DgradLinear() {
   std::vector<float> rounded(dy, dy + count);
   n_.RoundGrad(grids::kDResidual, rounded.data(), count);
   float* dh = Grad(spec_.in2);
-  for (int64_t i = 0; i < count; ++i) dh[i] = spec_.add_in2 ? dh[i] + rounded[static_cast<size_t>(i)] : rounded[static_cast<size_t>(i)];
+  for (int64_t i = 0; i < count; ++i)
+    dh[i] =
+        spec_.add_in2 ? dh[i] + rounded[static_cast<size_t>(i)] : rounded[static_cast<size_t>(i)];
 }
 
 void Dispatch::Dgrad() {
@@ -151,26 +167,32 @@ void Dispatch::Dgrad() {
   const RowShape rows{d_.sequence, d_.width};
   switch (spec_.op) {
     case Op::kNorm:
-      return NormDgrad(n_, rows, In(spec_.in), Param(spec_.weight).data(), Grad(spec_.out), spec_.add_in,
-                       Grad(spec_.in));
-    case Op::kGain: return GainDgrad(n_, rows, Param(spec_.weight).data(), Grad(spec_.out), Grad(spec_.in));
+      return NormDgrad(n_, rows, In(spec_.in), Param(spec_.weight).data(), Grad(spec_.out),
+                       spec_.add_in, Grad(spec_.in));
+    case Op::kGain:
+      return GainDgrad(n_, rows, Param(spec_.weight).data(), Grad(spec_.out), Grad(spec_.in));
     case Op::kLinear:
-    case Op::kLinearResidual: return DgradLinear();
+    case Op::kLinearResidual:
+      return DgradLinear();
     case Op::kAttention:
-      return AttentionDgrad(n_, {d_.sequence, d_.heads, d_.head_dim}, In(spec_.in), Grad(spec_.out), Grad(spec_.in));
+      return AttentionDgrad(n_, {d_.sequence, d_.heads, d_.head_dim}, In(spec_.in), Grad(spec_.out),
+                            Grad(spec_.in));
     case Op::kSwiglu:
       return SwigluDgrad(n_, d_.sequence, d_.ffn, In(spec_.in), Grad(spec_.out), Grad(spec_.in));
     case Op::kLoss:
-      return LossDgrad(n_, d_.sequence, d_.vocab, In(spec_.in), Integers(spec_.in2), Grad(spec_.in));
+      return LossDgrad(n_, d_.sequence, d_.vocab, In(spec_.in), Integers(spec_.in2),
+                       Grad(spec_.in));
     case Op::kInput:
-    case Op::kEmbed: return;
+    case Op::kEmbed:
+      return;
   }
 }
 
 void Dispatch::WgradLinear() {
   const LinearShape shape{d_.sequence, Width(spec_.in), Width(spec_.out)};
   const std::vector<float> dy = OutGrad();
-  if (spec_.grad_weight) LinearWgrad(n_, shape, In(spec_.in), dy.data(), OutGradGrid(), Target(spec_.weight));
+  if (spec_.grad_weight)
+    LinearWgrad(n_, shape, In(spec_.in), dy.data(), OutGradGrid(), Target(spec_.weight));
   if (spec_.grad_bias) LinearBiasGrad(n_, shape, dy.data(), OutGradGrid(), Target(spec_.bias));
 }
 
@@ -187,11 +209,15 @@ void Dispatch::Wgrad() {
       return;
     }
     case Op::kNorm:
-      return NormWgrad(n_, rows, In(spec_.in), Grad(spec_.out), OutGradGrid(), Target(spec_.weight));
-    case Op::kGain: return GainWgrad(n_, rows, In(spec_.in), Grad(spec_.out), Target(spec_.weight));
+      return NormWgrad(n_, rows, In(spec_.in), Grad(spec_.out), OutGradGrid(),
+                       Target(spec_.weight));
+    case Op::kGain:
+      return GainWgrad(n_, rows, In(spec_.in), Grad(spec_.out), Target(spec_.weight));
     case Op::kLinear:
-    case Op::kLinearResidual: return WgradLinear();
-    default: return;
+    case Op::kLinearResidual:
+      return WgradLinear();
+    default:
+      return;
   }
 }
 

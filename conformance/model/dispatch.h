@@ -21,7 +21,9 @@ class Dispatch {
   std::vector<float> Param(int32_t id) const;  // widened to fp32, on the grid on which nodes use it
   const float* In(int32_t value) const { return static_cast<const float*>(args_.act[value]); }
   float* Out(int32_t value) const { return static_cast<float*>(args_.act[value]); }
-  const int32_t* Integers(int32_t value) const { return static_cast<const int32_t*>(args_.act[value]); }
+  const int32_t* Integers(int32_t value) const {
+    return static_cast<const int32_t*>(args_.act[value]);
+  }
   float* Grad(int32_t value) const { return static_cast<float*>(args_.dact[value]); }
   GradTarget Target(int32_t param) const;
   int64_t Width(int32_t value) const { return network_.tables().values[value].row_elems; }

@@ -10,8 +10,8 @@ namespace {
 
 // Adds rows of dh to rows of a table; row_of(token) < 0: out of range, poisons row 0.
 template <typename RowOf>
-void AddRows(const Numerics& n, const EmbeddingShape& s, int64_t rows, const float* dh, RowOf row_of,
-             const GradTarget& target) {
+void AddRows(const Numerics& n, const EmbeddingShape& s, int64_t rows, const float* dh,
+             RowOf row_of, const GradTarget& target) {
   const Grid grid = n.Scaled(grids::kDEmbedding);
   std::vector<float> rounded(dh, dh + s.tokens * s.width);
   n.Round(grid, rounded.data(), s.tokens * s.width);
@@ -39,8 +39,8 @@ bool Known(const EmbeddingShape& s, int32_t token) { return token >= 0 && token 
 
 }  // namespace
 
-void EmbeddingForward(const Numerics& n, const EmbeddingShape& s, const int32_t* tokens, const float* weight,
-                      const float* position, float* h) {
+void EmbeddingForward(const Numerics& n, const EmbeddingShape& s, const int32_t* tokens,
+                      const float* weight, const float* position, float* h) {
   for (int64_t t = 0; t < s.tokens; ++t) {
     for (int64_t i = 0; i < s.width; ++i) {
       const float value = Known(s, tokens[t]) ? weight[tokens[t] * s.width + i]
@@ -51,13 +51,17 @@ void EmbeddingForward(const Numerics& n, const EmbeddingShape& s, const int32_t*
   n.Round(grids::kResidual, h, s.tokens * s.width);
 }
 
-void EmbeddingWgrad(const Numerics& n, const EmbeddingShape& s, const int32_t* tokens, const float* dh,
-                    const GradTarget& weight) {
-  AddRows(n, s, s.vocab, dh, [&](int64_t t) { return Known(s, tokens[t]) ? int64_t{tokens[t]} : -1; }, weight);
+void EmbeddingWgrad(const Numerics& n, const EmbeddingShape& s, const int32_t* tokens,
+                    const float* dh, const GradTarget& weight) {
+  AddRows(
+      n, s, s.vocab, dh, [&](int64_t t) { return Known(s, tokens[t]) ? int64_t{tokens[t]} : -1; },
+      weight);
 }
 
-void PositionWgrad(const Numerics& n, const EmbeddingShape& s, const float* dh, const GradTarget& position) {
-  AddRows(n, s, s.tokens, dh, [](int64_t t) { return t; }, position);
+void PositionWgrad(const Numerics& n, const EmbeddingShape& s, const float* dh,
+                   const GradTarget& position) {
+  AddRows(
+      n, s, s.tokens, dh, [](int64_t t) { return t; }, position);
 }
 
 }  // namespace shardproof

@@ -8,12 +8,14 @@ struct EmbeddingShape {
   int64_t tokens = 0, vocab = 0, width = 0;
 };
 
-// position (tokens, width) or null. h is on the residual grid. A token outside the vocabulary gives NaN.
-void EmbeddingForward(const Numerics& n, const EmbeddingShape& s, const int32_t* tokens, const float* weight,
-                      const float* position, float* h);
+// position (tokens, width) or null. h is on the residual grid. A token outside the vocabulary gives
+// NaN.
+void EmbeddingForward(const Numerics& n, const EmbeddingShape& s, const int32_t* tokens,
+                      const float* weight, const float* position, float* h);
 // weight (vocab, width) += dh by token; dh is the residual gradient, requantised here.
-void EmbeddingWgrad(const Numerics& n, const EmbeddingShape& s, const int32_t* tokens, const float* dh,
-                    const GradTarget& weight);
-void PositionWgrad(const Numerics& n, const EmbeddingShape& s, const float* dh, const GradTarget& position);
+void EmbeddingWgrad(const Numerics& n, const EmbeddingShape& s, const int32_t* tokens,
+                    const float* dh, const GradTarget& weight);
+void PositionWgrad(const Numerics& n, const EmbeddingShape& s, const float* dh,
+                   const GradTarget& position);
 
 }  // namespace shardproof

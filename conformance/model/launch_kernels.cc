@@ -23,13 +23,17 @@ void Save(std::byte* data, uint64_t i, T value) {
 
 double ValueOf(const SpanData& span, uint64_t i) {
   switch (span.dtype) {
-    case SPF_F32: return static_cast<double>(Load<float>(span.data, i));
-    case SPF_BF16: return static_cast<double>(FromBf16(Load<uint16_t>(span.data, i)));
-    default: return Load<double>(span.data, i);
+    case SPF_F32:
+      return static_cast<double>(Load<float>(span.data, i));
+    case SPF_BF16:
+      return static_cast<double>(FromBf16(Load<uint16_t>(span.data, i)));
+    default:
+      return Load<double>(span.data, i);
   }
 }
 
-// From F64 straight to bf16 in one rounding: fp32 with the lost bits kept visible in the last one ("round to odd").
+// From F64 straight to bf16 in one rounding: fp32 with the lost bits kept visible in the last one
+// ("round to odd").
 uint16_t Bf16Of(double value) {
   auto narrow = static_cast<float>(value);
   const auto back = static_cast<double>(narrow);
@@ -45,12 +49,18 @@ uint16_t Bf16Of(double value) {
 
 void Store(const SpanData& span, uint64_t i, double value) {
   switch (span.dtype) {
-    case SPF_U8: return Save(span.data, i, static_cast<uint8_t>(value));
-    case SPF_I32: return Save(span.data, i, static_cast<int32_t>(value));
-    case SPF_I64: return Save(span.data, i, static_cast<int64_t>(value));
-    case SPF_F32: return Save(span.data, i, static_cast<float>(value));
-    case SPF_BF16: return Save(span.data, i, Bf16Of(value));
-    default: return Save(span.data, i, value);
+    case SPF_U8:
+      return Save(span.data, i, static_cast<uint8_t>(value));
+    case SPF_I32:
+      return Save(span.data, i, static_cast<int32_t>(value));
+    case SPF_I64:
+      return Save(span.data, i, static_cast<int64_t>(value));
+    case SPF_F32:
+      return Save(span.data, i, static_cast<float>(value));
+    case SPF_BF16:
+      return Save(span.data, i, Bf16Of(value));
+    default:
+      return Save(span.data, i, value);
   }
 }
 
@@ -60,8 +70,8 @@ int32_t Wider(int32_t a, int32_t b) {
   return a == SPF_F32 || b == SPF_F32 ? SPF_F32 : SPF_BF16;
 }
 
-// One rounding to dtype of a result that is exact, or rounded so finely in F64 that rounding twice changes nothing: sums
-// and products of two numbers of at most 24 bits.
+// One rounding to dtype of a result that is exact, or rounded so finely in F64 that rounding twice
+// changes nothing: sums and products of two numbers of at most 24 bits.
 double RoundTo(int32_t dtype, double value) {
   if (dtype == SPF_F64) return value;
   if (dtype == SPF_F32) return static_cast<double>(static_cast<float>(value));
@@ -111,7 +121,8 @@ void RunAdamW(const std::vector<SpanData>& spans, const std::vector<double>& sca
   const float c1 = 1.0f - RepeatedProduct(b1, t), c2 = 1.0f - RepeatedProduct(b2, t);
   const float keep1 = 1.0f - b1, keep2 = 1.0f - b2, decay = lr * wd;
   for (uint64_t i = 0; i < spans[0].count; ++i) {
-    auto p = Load<float>(spans[0].data, i), m = Load<float>(spans[1].data, i), v = Load<float>(spans[2].data, i);
+    auto p = Load<float>(spans[0].data, i), m = Load<float>(spans[1].data, i),
+         v = Load<float>(spans[2].data, i);
     const auto g = Load<float>(spans[3].data, i);
     m = b1 * m + keep1 * g;
     v = b2 * v + keep2 * (g * g);
@@ -136,11 +147,13 @@ void RunGemm(const std::vector<SpanData>& spans, const std::vector<double>& scal
     for (uint64_t j = 0; j < n; ++j) {
       double sum = 0;
       for (uint64_t l = 0; l < k; ++l) {
-        const double x = ValueOf(a, ta ? l * m + i : i * k + l), y = ValueOf(b, tb ? j * k + l : l * n + j);
+        const double x = ValueOf(a, ta ? l * m + i : i * k + l),
+                     y = ValueOf(b, tb ? j * k + l : l * n + j);
         sum = RoundTo(wide, sum + RoundTo(wide, x * y));
       }
       double value = RoundTo(wide, alpha * sum);
-      if (c.access != SPF_WRITE) value = RoundTo(wide, value + RoundTo(wide, beta * ValueOf(c, i * n + j)));
+      if (c.access != SPF_WRITE)
+        value = RoundTo(wide, value + RoundTo(wide, beta * ValueOf(c, i * n + j)));
       Store(c, i * n + j, value);
     }
   }
@@ -148,18 +161,28 @@ void RunGemm(const std::vector<SpanData>& spans, const std::vector<double>& scal
 
 }  // namespace
 
-void RunLaunch(int32_t kernel, const std::vector<SpanData>& spans, const std::vector<double>& scalars) {
+void RunLaunch(int32_t kernel, const std::vector<SpanData>& spans,
+               const std::vector<double>& scalars) {
   switch (kernel) {
-    case SPF_K_FILL: return RunFill(spans[0], scalars[0]);
-    case SPF_K_AXPBY: return RunAxpby(spans, scalars[0], scalars[1]);
-    case SPF_K_SUM_SQUARES: return Accumulate(spans[0], spans[1], [](double x) { return x * x; });
+    case SPF_K_FILL:
+      return RunFill(spans[0], scalars[0]);
+    case SPF_K_AXPBY:
+      return RunAxpby(spans, scalars[0], scalars[1]);
+    case SPF_K_SUM_SQUARES:
+      return Accumulate(spans[0], spans[1], [](double x) { return x * x; });
     case SPF_K_COUNT_NONFINITE:
       return Accumulate(spans[0], spans[1], [](double x) { return std::isfinite(x) ? 0.0 : 1.0; });
-    case SPF_K_COUNT_ZERO: return Accumulate(spans[0], spans[1], [](double x) { return x == 0 ? 1.0 : 0.0; });
-    case SPF_K_NORM_SCALE: return RunNormScale(spans[0], spans[1], scalars[0], scalars[1], scalars[2]);
-    case SPF_K_ADAMW: return RunAdamW(spans, scalars);
-    case SPF_K_GEMM: return RunGemm(spans, scalars);
-    default: throw std::invalid_argument("kernel " + std::to_string(kernel) + " is none of the named ones");
+    case SPF_K_COUNT_ZERO:
+      return Accumulate(spans[0], spans[1], [](double x) { return x == 0 ? 1.0 : 0.0; });
+    case SPF_K_NORM_SCALE:
+      return RunNormScale(spans[0], spans[1], scalars[0], scalars[1], scalars[2]);
+    case SPF_K_ADAMW:
+      return RunAdamW(spans, scalars);
+    case SPF_K_GEMM:
+      return RunGemm(spans, scalars);
+    default:
+      throw std::invalid_argument("kernel " + std::to_string(kernel) +
+                                  " is none of the named ones");
   }
 }
 

@@ -16,9 +16,15 @@ template <typename T>
 SpanData Span(std::vector<T>& values, int32_t dtype, int32_t access) {
   return {reinterpret_cast<std::byte*>(values.data()), values.size(), dtype, access};
 }
-SpanData Floats(std::vector<float>& values, int32_t access) { return Span(values, SPF_F32, access); }
-SpanData Doubles(std::vector<double>& values, int32_t access) { return Span(values, SPF_F64, access); }
-SpanData Bf16s(std::vector<uint16_t>& values, int32_t access) { return Span(values, SPF_BF16, access); }
+SpanData Floats(std::vector<float>& values, int32_t access) {
+  return Span(values, SPF_F32, access);
+}
+SpanData Doubles(std::vector<double>& values, int32_t access) {
+  return Span(values, SPF_F64, access);
+}
+SpanData Bf16s(std::vector<uint16_t>& values, int32_t access) {
+  return Span(values, SPF_BF16, access);
+}
 
 std::vector<uint16_t> InBf16(const std::vector<float>& values) {
   std::vector<uint16_t> bits;
@@ -27,7 +33,8 @@ std::vector<uint16_t> InBf16(const std::vector<float>& values) {
 }
 
 // Validates first, as a host does.
-void Launch(int32_t kernel, const std::vector<SpanData>& spans, const std::vector<double>& scalars = {}) {
+void Launch(int32_t kernel, const std::vector<SpanData>& spans,
+            const std::vector<double>& scalars = {}) {
   ASSERT_EQ(ValidateLaunch(kernel, spans, scalars), "");
   RunLaunch(kernel, spans, scalars);
 }
@@ -127,10 +134,14 @@ TEST(AxpbyTest, WrongFormsAreRefused) {
   std::vector<float> x(2), y(3);
   std::vector<int32_t> z(2);
   EXPECT_NE(ValidateLaunch(SPF_K_AXPBY, {Floats(x, SPF_READ), Floats(y, SPF_WRITE)}, {1, 0}), "");
-  EXPECT_NE(ValidateLaunch(SPF_K_AXPBY, {Floats(x, SPF_READ), Span(z, SPF_I32, SPF_WRITE)}, {1, 0}), "");
+  EXPECT_NE(ValidateLaunch(SPF_K_AXPBY, {Floats(x, SPF_READ), Span(z, SPF_I32, SPF_WRITE)}, {1, 0}),
+            "");
   EXPECT_NE(ValidateLaunch(SPF_K_AXPBY, {Floats(x, SPF_READ)}, {1, 0}), "");
   EXPECT_NE(ValidateLaunch(SPF_K_AXPBY, {Floats(x, SPF_READ), Floats(x, SPF_WRITE)}, {1}), "");
-  EXPECT_NE(ValidateLaunch(SPF_K_AXPBY, {Floats(x, SPF_READ), Floats(x, SPF_WRITE), Floats(y, SPF_READ)}, {1, 0}), "");
+  EXPECT_NE(
+      ValidateLaunch(SPF_K_AXPBY, {Floats(x, SPF_READ), Floats(x, SPF_WRITE), Floats(y, SPF_READ)},
+                     {1, 0}),
+      "");
 }
 
 TEST(SumSquaresTest, AddsToTheAccumulatorInFp64) {
@@ -164,7 +175,8 @@ TEST(NormScaleTest, IsCappedAndKeepsNotANumber) {
 
 TEST(AdamWTest, TwoStepsByHand) {
   std::vector<float> p{1.0f}, m{0.0f}, v{0.0f}, g{0.5f};
-  const std::vector<SpanData> spans{Floats(p, SPF_ADD), Floats(m, SPF_ADD), Floats(v, SPF_ADD), Floats(g, SPF_READ)};
+  const std::vector<SpanData> spans{Floats(p, SPF_ADD), Floats(m, SPF_ADD), Floats(v, SPF_ADD),
+                                    Floats(g, SPF_READ)};
   const float lr = 0.1f, wd = 0.01f, eps = 0.0078125f;
   Launch(SPF_K_ADAMW, spans, {0.1, 0.5, 0.75, 0.0078125, 0.01, 1});
   // m = 0.25, v = 0.0625, c1 = 0.5, c2 = 0.25
@@ -185,28 +197,34 @@ TEST(AdamWTest, OnlyFp32AndStepsFromOneAreAccepted) {
   std::vector<uint16_t> g(2);
   const SpanData a = Floats(p, SPF_ADD);
   EXPECT_NE(ValidateLaunch(SPF_K_ADAMW, {a, a, a, Bf16s(g, SPF_READ)}, {1, 0.5, 0.5, 1, 0, 1}), "");
-  EXPECT_NE(ValidateLaunch(SPF_K_ADAMW, {a, a, a, Floats(p, SPF_READ)}, {1, 0.5, 0.5, 1, 0, 0}), "");
-  EXPECT_EQ(ValidateLaunch(SPF_K_ADAMW, {a, a, a, Floats(p, SPF_READ)}, {1, 0.5, 0.5, 1, 0, 1}), "");
+  EXPECT_NE(ValidateLaunch(SPF_K_ADAMW, {a, a, a, Floats(p, SPF_READ)}, {1, 0.5, 0.5, 1, 0, 0}),
+            "");
+  EXPECT_EQ(ValidateLaunch(SPF_K_ADAMW, {a, a, a, Floats(p, SPF_READ)}, {1, 0.5, 0.5, 1, 0, 1}),
+            "");
 }
 
 TEST(GemmTest, TransposesAlphaAndBeta) {
   std::vector<float> a{1, 2, 3, 4, 5, 6};  // 2 x 3, or its transpose 3 x 2
   std::vector<float> b{1, 0, 2, 1, 0, 3};  // 3 x 2, or its transpose 2 x 3
   std::vector<float> c(4, NAN);
-  Launch(SPF_K_GEMM, {Floats(a, SPF_READ), Floats(b, SPF_READ), Floats(c, SPF_WRITE)}, {2, 2, 3, 0, 0, 1, 0});
+  Launch(SPF_K_GEMM, {Floats(a, SPF_READ), Floats(b, SPF_READ), Floats(c, SPF_WRITE)},
+         {2, 2, 3, 0, 0, 1, 0});
   EXPECT_EQ(c, (std::vector<float>{5, 11, 14, 23}));
-  Launch(SPF_K_GEMM, {Floats(a, SPF_READ), Floats(b, SPF_READ), Floats(c, SPF_ADD)}, {2, 2, 3, 0, 1, 2, 1});
+  Launch(SPF_K_GEMM, {Floats(a, SPF_READ), Floats(b, SPF_READ), Floats(c, SPF_ADD)},
+         {2, 2, 3, 0, 1, 2, 1});
   EXPECT_EQ(c, (std::vector<float>{5 + 2 * 7, 11 + 2 * 10, 14 + 2 * 16, 23 + 2 * 22}));
   std::vector<float> d(4);
-  Launch(SPF_K_GEMM, {Floats(a, SPF_READ), Floats(b, SPF_READ), Floats(d, SPF_WRITE)}, {2, 2, 3, 1, 0, 1, 0});
+  Launch(SPF_K_GEMM, {Floats(a, SPF_READ), Floats(b, SPF_READ), Floats(d, SPF_WRITE)},
+         {2, 2, 3, 1, 0, 1, 0});
   EXPECT_EQ(d, (std::vector<float>{7, 18, 10, 22}));
 }
 
 TEST(GemmTest, SizesMustFit) {
   std::vector<float> a(6), b(6), c(5);
-  EXPECT_NE(ValidateLaunch(SPF_K_GEMM, {Floats(a, SPF_READ), Floats(b, SPF_READ), Floats(c, SPF_WRITE)},
-                           {2, 2, 3, 0, 0, 1, 0}),
-            "");
+  EXPECT_NE(
+      ValidateLaunch(SPF_K_GEMM, {Floats(a, SPF_READ), Floats(b, SPF_READ), Floats(c, SPF_WRITE)},
+                     {2, 2, 3, 0, 0, 1, 0}),
+      "");
 }
 
 TEST(LaunchTest, KernelsOfTheHostAreNotNamedOnes) {

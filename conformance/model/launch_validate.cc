@@ -24,24 +24,28 @@ class Validator {
     if (spans_.size() < least_spans || spans_.size() > most_spans) {
       return Fail(std::to_string(spans_.size()) + " spans, its form is " + form);
     }
-    if (scalars_.size() != scalars) return Fail(std::to_string(scalars_.size()) + " scalars, its form is " + form);
+    if (scalars_.size() != scalars)
+      return Fail(std::to_string(scalars_.size()) + " scalars, its form is " + form);
     return true;
   }
   bool Access(size_t span, int32_t access) {
     return spans_[span].access == access ||
-           Fail(Name(span) + " has access " + AccessName(spans_[span].access) + ": declare " + AccessName(access));
+           Fail(Name(span) + " has access " + AccessName(spans_[span].access) + ": declare " +
+                AccessName(access));
   }
   bool Real(size_t span) {
     return IsReal(spans_[span].dtype) ||
-           Fail(Name(span) + " has dtype " + std::to_string(spans_[span].dtype) + ": use SPF_F32, SPF_BF16 or SPF_F64");
+           Fail(Name(span) + " has dtype " + std::to_string(spans_[span].dtype) +
+                ": use SPF_F32, SPF_BF16 or SPF_F64");
   }
   bool Dtype(size_t span, int32_t dtype, const char* name) {
     return spans_[span].dtype == dtype ||
            Fail(Name(span) + " has dtype " + std::to_string(spans_[span].dtype) + ": use " + name);
   }
   bool Count(size_t span, uint64_t count) {
-    return spans_[span].count == count || Fail(Name(span) + " has " + std::to_string(spans_[span].count) +
-                                               " elements, must have " + std::to_string(count));
+    return spans_[span].count == count ||
+           Fail(Name(span) + " has " + std::to_string(spans_[span].count) +
+                " elements, must have " + std::to_string(count));
   }
   bool Scalar64(size_t span, int32_t access) {
     return Dtype(span, SPF_F64, "SPF_F64") && Count(span, 1) && Access(span, access);
@@ -60,13 +64,16 @@ class Validator {
   std::string why_;
 };
 
-void ValidateFill(Validator& v, const std::vector<SpanData>& spans, const std::vector<double>& scalars) {
+void ValidateFill(Validator& v, const std::vector<SpanData>& spans,
+                  const std::vector<double>& scalars) {
   if (!v.Counts(1, 1, 1, "y ; v") || !v.Access(0, SPF_WRITE)) return;
   const int32_t dtype = spans[0].dtype;
   if (IsReal(dtype)) return;
   double low = 0, high = 0;
   switch (dtype) {
-    case SPF_U8: high = 255; break;
+    case SPF_U8:
+      high = 255;
+      break;
     case SPF_I32:
       low = -2147483648.0;
       high = 2147483647.0;
@@ -75,7 +82,9 @@ void ValidateFill(Validator& v, const std::vector<SpanData>& spans, const std::v
       low = -9007199254740992.0;
       high = 9007199254740992.0;
       break;
-    default: v.Fail("spans[0] has dtype " + std::to_string(dtype) + ", which FILL does not know"); return;
+    default:
+      v.Fail("spans[0] has dtype " + std::to_string(dtype) + ", which FILL does not know");
+      return;
   }
   const double value = scalars[0];
   if (!(value >= low && value <= high) || std::trunc(value) != value) {
@@ -83,20 +92,24 @@ void ValidateFill(Validator& v, const std::vector<SpanData>& spans, const std::v
   }
 }
 
-void ValidateAxpby(Validator& v, const std::vector<SpanData>& spans, const std::vector<double>& scalars) {
-  if (!v.Counts(2, 3, 2, "x y [s] ; a b") || !v.Real(0) || !v.Real(1) || !v.Access(0, SPF_READ)) return;
+void ValidateAxpby(Validator& v, const std::vector<SpanData>& spans,
+                   const std::vector<double>& scalars) {
+  if (!v.Counts(2, 3, 2, "x y [s] ; a b") || !v.Real(0) || !v.Real(1) || !v.Access(0, SPF_READ))
+    return;
   if (!v.Count(1, spans[0].count) || !v.Access(1, scalars[1] == 0 ? SPF_WRITE : SPF_ADD)) return;
   if (spans.size() == 3) v.Scalar64(2, SPF_READ);
 }
 
-void ValidateAdamW(Validator& v, const std::vector<SpanData>& spans, const std::vector<double>& scalars) {
+void ValidateAdamW(Validator& v, const std::vector<SpanData>& spans,
+                   const std::vector<double>& scalars) {
   if (!v.Counts(4, 4, 6, "p m v g ; lr b1 b2 eps wd t")) return;
   for (size_t i = 0; i < 4; ++i) {
     if (!v.Dtype(i, SPF_F32, "SPF_F32") || !v.Count(i, spans[0].count)) return;
     if (!v.Access(i, i == 3 ? SPF_READ : SPF_ADD)) return;
   }
   const double t = scalars[5];
-  if (!(t >= 1 && t <= 1e6) || std::trunc(t) != t) v.Fail("t = " + std::to_string(t) + ": the first step is 1");
+  if (!(t >= 1 && t <= 1e6) || std::trunc(t) != t)
+    v.Fail("t = " + std::to_string(t) + ": the first step is 1");
 }
 
 void ValidateGemm(Validator& v, const std::vector<double>& scalars) {
@@ -123,22 +136,33 @@ void ValidateGemm(Validator& v, const std::vector<double>& scalars) {
 
 }  // namespace
 
-std::string ValidateLaunch(int32_t kernel, const std::vector<SpanData>& spans, const std::vector<double>& scalars) {
+std::string ValidateLaunch(int32_t kernel, const std::vector<SpanData>& spans,
+                           const std::vector<double>& scalars) {
   Validator v(spans, scalars);
   switch (kernel) {
-    case SPF_K_FILL: ValidateFill(v, spans, scalars); break;
-    case SPF_K_AXPBY: ValidateAxpby(v, spans, scalars); break;
+    case SPF_K_FILL:
+      ValidateFill(v, spans, scalars);
+      break;
+    case SPF_K_AXPBY:
+      ValidateAxpby(v, spans, scalars);
+      break;
     case SPF_K_SUM_SQUARES:
     case SPF_K_COUNT_NONFINITE:
     case SPF_K_COUNT_ZERO:
       if (v.Counts(2, 2, 0, "x out") && v.Real(0) && v.Access(0, SPF_READ)) v.Scalar64(1, SPF_ADD);
       break;
     case SPF_K_NORM_SCALE:
-      if (v.Counts(2, 2, 3, "ss out ; num eps cap") && v.Scalar64(0, SPF_READ)) v.Scalar64(1, SPF_WRITE);
+      if (v.Counts(2, 2, 3, "ss out ; num eps cap") && v.Scalar64(0, SPF_READ))
+        v.Scalar64(1, SPF_WRITE);
       break;
-    case SPF_K_ADAMW: ValidateAdamW(v, spans, scalars); break;
-    case SPF_K_GEMM: ValidateGemm(v, scalars); break;
-    default: v.Fail("kernel " + std::to_string(kernel) + " is none of the named ones");
+    case SPF_K_ADAMW:
+      ValidateAdamW(v, spans, scalars);
+      break;
+    case SPF_K_GEMM:
+      ValidateGemm(v, scalars);
+      break;
+    default:
+      v.Fail("kernel " + std::to_string(kernel) + " is none of the named ones");
   }
   return v.why();
 }

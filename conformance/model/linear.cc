@@ -25,8 +25,8 @@ void CheckTotals(const Numerics& n, const char* sum, const Product& totals) {
 
 }  // namespace
 
-void LinearForward(const Numerics& n, const LinearShape& s, const float* x, const float* w, const float* bias,
-                   float* y) {
+void LinearForward(const Numerics& n, const LinearShape& s, const float* x, const float* w,
+                   const float* bias, float* y) {
   const Map xm(x, s.tokens, s.in), wm(w, s.out, s.in);
   Eigen::Map<Matrix<float>> ym(y, s.tokens, s.out);
   ym.noalias() = xm * wm.transpose();
@@ -34,14 +34,16 @@ void LinearForward(const Numerics& n, const LinearShape& s, const float* x, cons
   if (!n.checks()) return;
   n.probe->CheckOnGrid("linear: input", x, xm.size(), grids::kActivation);
   n.probe->CheckOnGrid("linear: weight", w, wm.size(), grids::kWeight);
-  const double largest_bias = bias == nullptr ? 0 : std::ldexp(grids::kWeight.q, -grids::kActivation.e);
+  const double largest_bias =
+      bias == nullptr ? 0 : std::ldexp(grids::kWeight.q, -grids::kActivation.e);
   CheckTotals(n, "linear forward",
-              (Magnitudes(xm, grids::kActivation.e) * Magnitudes(wm, grids::kWeight.e).transpose()).array() +
+              (Magnitudes(xm, grids::kActivation.e) * Magnitudes(wm, grids::kWeight.e).transpose())
+                      .array() +
                   largest_bias);
 }
 
-void LinearDgrad(const Numerics& n, const LinearShape& s, const float* dy, Grid dy_grid, const float* w, Grid dx_grid,
-                 float* dx) {
+void LinearDgrad(const Numerics& n, const LinearShape& s, const float* dy, Grid dy_grid,
+                 const float* w, Grid dx_grid, float* dx) {
   const Map dym(dy, s.tokens, s.out), wm(w, s.out, s.in);
   Eigen::Map<Matrix<float>>(dx, s.tokens, s.in).noalias() = dym * wm;
   if (n.checks()) {
@@ -52,8 +54,8 @@ void LinearDgrad(const Numerics& n, const LinearShape& s, const float* dy, Grid 
   n.RoundGrad(dx_grid, dx, s.tokens * s.in);
 }
 
-void LinearWgrad(const Numerics& n, const LinearShape& s, const float* x, const float* dy, Grid dy_grid,
-                 const GradTarget& weight) {
+void LinearWgrad(const Numerics& n, const LinearShape& s, const float* x, const float* dy,
+                 Grid dy_grid, const GradTarget& weight) {
   const Grid grid = n.Scaled(dy_grid);
   const std::vector<float> x_operand = n.Operand(x, s.tokens * s.in, grids::kActivation);
   const std::vector<float> dy_operand = n.Operand(dy, s.tokens * s.out, grid);
@@ -66,12 +68,14 @@ void LinearWgrad(const Numerics& n, const LinearShape& s, const float* x, const 
     n.probe->CheckOnGrid("linear wgrad: x", xm.data(), xm.size(), {x_e, grids::kActivation.q});
     n.probe->CheckOnGrid("linear wgrad: dy", dym.data(), dym.size(), {dy_e, grid.q});
     magnitudes.resize(sum.size());
-    Eigen::Map<Matrix<double>>(magnitudes.data(), s.out, s.in) = Magnitudes(dym, dy_e).transpose() * Magnitudes(xm, x_e);
+    Eigen::Map<Matrix<double>>(magnitudes.data(), s.out, s.in) =
+        Magnitudes(dym, dy_e).transpose() * Magnitudes(xm, x_e);
   }
   n.AddGrad(weight, std::move(sum), x_e + dy_e, std::move(magnitudes));
 }
 
-void LinearBiasGrad(const Numerics& n, const LinearShape& s, const float* dy, Grid dy_grid, const GradTarget& bias) {
+void LinearBiasGrad(const Numerics& n, const LinearShape& s, const float* dy, Grid dy_grid,
+                    const GradTarget& bias) {
   const Grid grid = n.Scaled(dy_grid);
   const std::vector<float> operand = n.Operand(dy, s.tokens * s.out, grid);
   const auto width = static_cast<size_t>(s.out);

@@ -21,7 +21,8 @@ std::vector<float> OnGrid(std::mt19937& random, int64_t n, Grid grid) {
 }
 
 // Sum of a[i * sa] * b[i * sb] in a random order.
-float NaiveDot(std::mt19937& random, const float* a, int64_t sa, const float* b, int64_t sb, int64_t n) {
+float NaiveDot(std::mt19937& random, const float* a, int64_t sa, const float* b, int64_t sb,
+               int64_t n) {
   std::vector<int64_t> order(static_cast<size_t>(n));
   std::iota(order.begin(), order.end(), 0);
   std::shuffle(order.begin(), order.end(), random);
@@ -35,9 +36,9 @@ class LinearTest : public testing::TestWithParam<LinearShape> {
   std::mt19937 random_{7};
   const LinearShape s_ = GetParam();
   const Numerics n_;
-  const std::vector<float> x_ = OnGrid(random_, s_.tokens * s_.in, grids::kActivation);
-  const std::vector<float> w_ = OnGrid(random_, s_.in * s_.out, grids::kWeight);
-  const std::vector<float> dy_ = OnGrid(random_, s_.tokens * s_.out, grids::kDFc1);
+  const std::vector<float> x_ = OnGrid(random_, s_.tokens* s_.in, grids::kActivation);
+  const std::vector<float> w_ = OnGrid(random_, s_.in* s_.out, grids::kWeight);
+  const std::vector<float> dy_ = OnGrid(random_, s_.tokens* s_.out, grids::kDFc1);
 };
 
 TEST_P(LinearTest, ForwardEqualsLoopsInAnyOrder) {
@@ -46,8 +47,8 @@ TEST_P(LinearTest, ForwardEqualsLoopsInAnyOrder) {
   LinearForward(n_, s_, x_.data(), w_.data(), bias.data(), y.data());
   for (int64_t t = 0; t < s_.tokens; ++t) {
     for (int64_t o = 0; o < s_.out; ++o) {
-      const float sum = NaiveDot(random_, &x_[static_cast<size_t>(t * s_.in)], 1, &w_[static_cast<size_t>(o * s_.in)],
-                                 1, s_.in);
+      const float sum = NaiveDot(random_, &x_[static_cast<size_t>(t * s_.in)], 1,
+                                 &w_[static_cast<size_t>(o * s_.in)], 1, s_.in);
       ASSERT_EQ(y[static_cast<size_t>(t * s_.out + o)], sum + bias[static_cast<size_t>(o)]);
     }
   }
@@ -58,8 +59,8 @@ TEST_P(LinearTest, DgradEqualsLoopsInAnyOrder) {
   LinearDgrad(n_, s_, dy_.data(), grids::kDFc1, w_.data(), grids::kDNormOut, dx.data());
   for (int64_t t = 0; t < s_.tokens; ++t) {
     for (int64_t i = 0; i < s_.in; ++i) {
-      const float sum = NaiveDot(random_, &dy_[static_cast<size_t>(t * s_.out)], 1, &w_[static_cast<size_t>(i)], s_.in,
-                                 s_.out);
+      const float sum = NaiveDot(random_, &dy_[static_cast<size_t>(t * s_.out)], 1,
+                                 &w_[static_cast<size_t>(i)], s_.in, s_.out);
       ASSERT_EQ(dx[static_cast<size_t>(t * s_.in + i)], Quantise(sum, grids::kDNormOut));
     }
   }
@@ -70,8 +71,8 @@ TEST_P(LinearTest, WgradEqualsLoopsInAnyOrder) {
   LinearWgrad(n_, s_, x_.data(), dy_.data(), grids::kDFc1, {"w", dw.data(), SPF_F32});
   for (int64_t o = 0; o < s_.out; ++o) {
     for (int64_t i = 0; i < s_.in; ++i) {
-      const float sum = NaiveDot(random_, &dy_[static_cast<size_t>(o)], s_.out, &x_[static_cast<size_t>(i)], s_.in,
-                                 s_.tokens);
+      const float sum = NaiveDot(random_, &dy_[static_cast<size_t>(o)], s_.out,
+                                 &x_[static_cast<size_t>(i)], s_.in, s_.tokens);
       ASSERT_EQ(dw[static_cast<size_t>(o * s_.in + i)], 1.0f + sum);
     }
   }
@@ -87,17 +88,18 @@ TEST_P(LinearTest, TokensMayBeSummedInAnyGroups) {
   std::shuffle(order.begin(), order.end(), random_);
   for (int64_t t : order) {
     const LinearShape one{1, s_.in, s_.out};
-    LinearWgrad(n_, one, &x_[static_cast<size_t>(t * s_.in)], &dy_[static_cast<size_t>(t * s_.out)], grids::kDFc1,
-                {"w", parts.data(), SPF_F32});
-    LinearBiasGrad(n_, one, &dy_[static_cast<size_t>(t * s_.out)], grids::kDFc1, {"b", parts_bias.data(), SPF_F32});
+    LinearWgrad(n_, one, &x_[static_cast<size_t>(t * s_.in)], &dy_[static_cast<size_t>(t * s_.out)],
+                grids::kDFc1, {"w", parts.data(), SPF_F32});
+    LinearBiasGrad(n_, one, &dy_[static_cast<size_t>(t * s_.out)], grids::kDFc1,
+                   {"b", parts_bias.data(), SPF_F32});
   }
   EXPECT_EQ(whole, parts);
   EXPECT_EQ(whole_bias, parts_bias);
 }
 
 INSTANTIATE_TEST_SUITE_P(Shapes, LinearTest,
-                         testing::Values(LinearShape{1, 1, 1}, LinearShape{8, 16, 48}, LinearShape{7, 17, 29},
-                                         LinearShape{64, 80, 33}));
+                         testing::Values(LinearShape{1, 1, 1}, LinearShape{8, 16, 48},
+                                         LinearShape{7, 17, 29}, LinearShape{64, 80, 33}));
 
 TEST(LinearNarrowTest, GradientsInBf16EqualGradientsInFp32) {
   std::mt19937 random(3);
@@ -123,7 +125,8 @@ TEST(LinearProbeTest, AnOperandOffItsGridIsNamed) {
   n.probe = &probe;
   const std::vector<float> x{0.01f}, w{0.5f};
   std::vector<float> y(1);
-  EXPECT_THROW(LinearForward(n, {1, 1, 1}, x.data(), w.data(), nullptr, y.data()), std::logic_error);
+  EXPECT_THROW(LinearForward(n, {1, 1, 1}, x.data(), w.data(), nullptr, y.data()),
+               std::logic_error);
 }
 
 TEST(LinearProbeTest, ASumThatIsTooLongIsNamed) {

@@ -26,7 +26,8 @@ Row Numerators(const Numerics& n, int64_t vocab, const float* logits, float* num
 
 }  // namespace
 
-float LossForward(const Numerics& n, int64_t tokens, int64_t vocab, const float* logits, const int32_t* labels) {
+float LossForward(const Numerics& n, int64_t tokens, int64_t vocab, const float* logits,
+                  const int32_t* labels) {
   std::vector<float> numerators(static_cast<size_t>(vocab)), losses(static_cast<size_t>(tokens));
   for (int64_t t = 0; t < tokens; ++t) {
     const float* row = logits + t * vocab;
@@ -42,8 +43,8 @@ float LossForward(const Numerics& n, int64_t tokens, int64_t vocab, const float*
   return sum;
 }
 
-void LossDgrad(const Numerics& n, int64_t tokens, int64_t vocab, const float* logits, const int32_t* labels,
-               float* dlogits) {
+void LossDgrad(const Numerics& n, int64_t tokens, int64_t vocab, const float* logits,
+               const int32_t* labels, float* dlogits) {
   const float scale = PowerOfTwo(n.scale_e);
   for (int64_t t = 0; t < tokens; ++t) {
     float* out = dlogits + t * vocab;

@@ -20,15 +20,16 @@ namespace {
 
 void RequireRange(const char* field, int64_t value, int64_t low, int64_t high) {
   if (value >= low && value <= high) return;
-  throw std::invalid_argument(std::string("model ") + field + " = " + std::to_string(value) + ": use " +
-                              std::to_string(low) + " to " + std::to_string(high));
+  throw std::invalid_argument(std::string("model ") + field + " = " + std::to_string(value) +
+                              ": use " + std::to_string(low) + " to " + std::to_string(high));
 }
 
 void RequireWord(const char* field, const std::string& value, const std::set<std::string>& words) {
   if (words.count(value) != 0) return;
   std::string list;
   for (const std::string& word : words) list += (list.empty() ? "'" : ", '") + word + "'";
-  throw std::invalid_argument(std::string("model ") + field + " = '" + value + "': use one of " + list);
+  throw std::invalid_argument(std::string("model ") + field + " = '" + value + "': use one of " +
+                              list);
 }
 
 void RequireValid(const ModelConfig& config, int64_t max_tokens) {
@@ -41,10 +42,11 @@ void RequireValid(const ModelConfig& config, int64_t max_tokens) {
   RequireRange("ep", config.ep, 1, 1024);
   RequireRange("d_odd", config.d_odd, 1, 1 << 20);
   RequireRange("tokens per step", max_tokens, 1, int64_t{1} << 40);
-  if (config.d_odd % 2 == 0) throw std::invalid_argument("model d_odd = " + std::to_string(config.d_odd) + " is even");
+  if (config.d_odd % 2 == 0)
+    throw std::invalid_argument("model d_odd = " + std::to_string(config.d_odd) + " is even");
   if (!config.odd_sizes && config.width % config.heads != 0) {
-    throw std::invalid_argument("model width = " + std::to_string(config.width) + " is no multiple of heads = " +
-                                std::to_string(config.heads));
+    throw std::invalid_argument("model width = " + std::to_string(config.width) +
+                                " is no multiple of heads = " + std::to_string(config.heads));
   }
   RequireWord("frozen", config.frozen, {"", "embedding", "layer", "norms"});
   RequireWord("unused", config.unused, {"", "step", "rank"});
@@ -65,7 +67,9 @@ Model::~Model() = default;
 
 const ModelConfig& Model::config() const { return impl_->config; }
 
-const spf_model& Model::Tables(int32_t ep_rank) const { return impl_->networks.at(static_cast<size_t>(ep_rank))->tables(); }
+const spf_model& Model::Tables(int32_t ep_rank) const {
+  return impl_->networks.at(static_cast<size_t>(ep_rank))->tables();
+}
 
 const spf_program& Model::Program(int64_t step, int64_t sample, int32_t ep_rank) const {
   const std::string& unused = impl_->config.unused;
@@ -75,7 +79,8 @@ const spf_program& Model::Program(int64_t step, int64_t sample, int32_t ep_rank)
 
 const spf_node& Model::Node(int32_t id, int32_t ep_rank) const {
   const Network& network = *impl_->networks.at(static_cast<size_t>(ep_rank));
-  if (id < 0 || id >= network.node_count()) throw std::out_of_range("no node " + std::to_string(id));
+  if (id < 0 || id >= network.node_count())
+    throw std::out_of_range("no node " + std::to_string(id));
   return network.node(id);
 }
 
@@ -85,7 +90,8 @@ void Model::Compute(const NodeArgs& args, int32_t ep_rank) const {
   Dispatch(impl_->config, *impl_->networks.at(static_cast<size_t>(ep_rank)), args).Run();
 }
 
-void Model::InitialValue(int32_t param, int32_t ep_rank, int64_t offset, int64_t count, float* out) const {
+void Model::InitialValue(int32_t param, int32_t ep_rank, int64_t offset, int64_t count,
+                         float* out) const {
   const Network& network = *impl_->networks.at(static_cast<size_t>(ep_rank));
   const ParamInfo& info = network.info(param);
   const Grid grid = info.norm ? grids::kNormWeight : grids::kWeight;

@@ -1,8 +1,9 @@
 // model.h: which network do engines train here, and what does each of its nodes compute?
 //
-// A small quantised transformer: every operand of every sum lies on a dyadic grid, so sums are exact in any order and
-// any engine can be compared with the unsharded oracle bit for bit. NUMERICS.md in this folder explains the grids.
-// A Model is immutable after construction and shared by all ranks of a process; all functions are thread-safe.
+// A small quantised transformer: every operand of every sum lies on a dyadic grid, so sums are
+// exact in any order and any engine can be compared with the unsharded oracle bit for bit.
+// NUMERICS.md in this folder explains the grids. A Model is immutable after construction and shared
+// by all ranks of a process; all functions are thread-safe.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -15,35 +16,43 @@ namespace shardproof {
 
 struct Probe;  // conformance/model/probe.h
 
-// Everything that shapes the network and its data. Equal configs give equal models on every rank and machine.
+// Everything that shapes the network and its data. Equal configs give equal models on every rank
+// and machine.
 struct ModelConfig {
   int32_t layers = 2;
-  int32_t vocab = 32, width = 16, heads = 2, ffn = 24, sequence = 8;  // tokens per microbatch = sequence
-  bool tied = false;          // head shares the embedding's weight
-  bool biases = false;        // on linear modules
-  bool odd_sizes = false;     // widths and vocab that no world size divides; a parameter smaller than the world
-  bool root_param = false;    // a parameter owned by the root module itself (position embedding)
-  bool reused = false;        // the last layer's module runs twice in the program
-  std::string frozen;         // "", "embedding", "layer" (all of layer 0), "norms"
-  std::string unused;         // "", "step" (a layer is absent from odd steps), "rank" (absent on odd samples)
-  int32_t ep = 1;             // > 1: layers have an expert MLP that is flagged SPF_PARAM_EXPERT, one expert per ep rank
+  int32_t vocab = 32, width = 16, heads = 2, ffn = 24,
+          sequence = 8;  // tokens per microbatch = sequence
+  bool tied = false;     // head shares the embedding's weight
+  bool biases = false;   // on linear modules
+  bool odd_sizes =
+      false;  // widths and vocab that no world size divides; a parameter smaller than the world
+  bool root_param = false;  // a parameter owned by the root module itself (position embedding)
+  bool reused = false;      // the last layer's module runs twice in the program
+  std::string frozen;       // "", "embedding", "layer" (all of layer 0), "norms"
+  std::string
+      unused;  // "", "step" (a layer is absent from odd steps), "rank" (absent on odd samples)
+  int32_t ep =
+      1;  // > 1: layers have an expert MLP that is flagged SPF_PARAM_EXPERT, one expert per ep rank
   bool experts = false;
-  bool bf16_params = false;   // nodes read bf16 parameters
-  bool narrow = false;        // ternary operands of weight gradients: exact on a bf16 wire
-  int32_t d_odd = 1;          // weight gradients are multiplied by this odd integer (odd part of the divisor)
-  bool quantised = true;      // off: for finite-difference tests and performance runs
-  uint64_t seed = 1;          // of initial values and data
+  bool bf16_params = false;  // nodes read bf16 parameters
+  bool narrow = false;       // ternary operands of weight gradients: exact on a bf16 wire
+  int32_t d_odd =
+      1;  // weight gradients are multiplied by this odd integer (odd part of the divisor)
+  bool quantised = true;  // off: for finite-difference tests and performance runs
+  uint64_t seed = 1;      // of initial values and data
 
   bool operator==(const ModelConfig&) const = default;
 };
 
-// Host pointers of one compute call; tables by id as in spf_compute, null where an entry is not used.
+// Host pointers of one compute call; tables by id as in spf_compute, null where an entry is not
+// used.
 struct NodeArgs {
   int32_t node = 0, phase = 0;
   int64_t step = 0;
-  int64_t sample = 0;      // INPUT nodes: sample within the step's global batch
-  // The loss scale of this microbatch, a power of two: in all backward phases, because grids of gradients are relative
-  // to it (a host that sees it at the loss node only passes it on to the nodes before).
+  int64_t sample = 0;  // INPUT nodes: sample within the step's global batch
+  // The loss scale of this microbatch, a power of two: in all backward phases, because grids of
+  // gradients are relative to it (a host that sees it at the loss node only passes it on to the
+  // nodes before).
   double scale = 1;
   int32_t grad_dtype = SPF_F32;
   const void* const* param = nullptr;
@@ -55,18 +64,20 @@ struct NodeArgs {
 
 class Model {
  public:
-  // Throws std::invalid_argument with the offending field and value when the config is out of range or the static
-  // exactness bound (sum over n products: n Qa Qb < 2^24) fails for max_tokens tokens per step over all ranks and
-  // microbatches.
+  // Throws std::invalid_argument with the offending field and value when the config is out of range
+  // or the static exactness bound (sum over n products: n Qa Qb < 2^24) fails for max_tokens tokens
+  // per step over all ranks and microbatches.
   Model(const ModelConfig& config, int64_t max_tokens);
   ~Model();
   Model(const Model&) = delete;
   Model& operator=(const Model&) = delete;
 
   const ModelConfig& config() const;
-  // The tables as the rank with this index in the group "ep" sees them (expert parameters differ by name).
+  // The tables as the rank with this index in the group "ep" sees them (expert parameters differ by
+  // name).
   const spf_model& Tables(int32_t ep_rank) const;
-  // Nodes that run for this sample of this step. Node ids are indices into one list shared by all programs.
+  // Nodes that run for this sample of this step. Node ids are indices into one list shared by all
+  // programs.
   const spf_program& Program(int64_t step, int64_t sample, int32_t ep_rank) const;
   // Node by id (uses, module, name), whatever program it is in.
   const spf_node& Node(int32_t id, int32_t ep_rank) const;
@@ -76,7 +87,8 @@ class Model {
   void Compute(const NodeArgs& args, int32_t ep_rank) const;
 
   // Initial value of elements [offset, offset + count) of a parameter, fp32 on the weight grid.
-  void InitialValue(int32_t param, int32_t ep_rank, int64_t offset, int64_t count, float* out) const;
+  void InitialValue(int32_t param, int32_t ep_rank, int64_t offset, int64_t count,
+                    float* out) const;
 
  private:
   struct Impl;

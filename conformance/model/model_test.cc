@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <string>
@@ -51,7 +52,8 @@ TEST(ModelTest, ParentsPrecedeChildrenAndNamesAreUnique) {
       EXPECT_GE(tables.modules[i].parent, 0);
       EXPECT_LT(tables.modules[i].parent, i);
     }
-    for (int32_t i = 0; i < tables.n_params; ++i) EXPECT_TRUE(names.insert(tables.params[i].name).second);
+    for (int32_t i = 0; i < tables.n_params; ++i)
+      EXPECT_TRUE(names.insert(tables.params[i].name).second);
   }
 }
 
@@ -82,7 +84,8 @@ TEST(ModelTest, AReusedLayerIsTwoSetsOfNodesOverOneSetOfParameters) {
   for (int32_t i = 0; i < program.n_nodes; ++i) {
     const spf_uses& uses = program.nodes[i].uses[SPF_FWD];
     for (int32_t u = 0; u < uses.n; ++u) {
-      (uses.use[u].table == SPF_IN_PARAM ? params : values)[program.nodes[i].name].insert(uses.use[u].id);
+      (uses.use[u].table == SPF_IN_PARAM ? params : values)[program.nodes[i].name].insert(
+          uses.use[u].id);
     }
   }
   EXPECT_EQ(params["layers.1.mlp.fc1"], params["layers.1.mlp.fc1.again"]);
@@ -105,7 +108,8 @@ TEST(ModelTest, OnlyValuesWithSeveralReadersAreAddedTo) {
         }
       }
       for (const auto& [value, accesses] : writers) {
-        for (int32_t access : accesses) EXPECT_EQ(access, accesses.size() == 1 ? SPF_WRITE : SPF_ADD) << value;
+        for (int32_t access : accesses)
+          EXPECT_EQ(access, accesses.size() == 1 ? SPF_WRITE : SPF_ADD) << value;
       }
     }
   }
@@ -154,10 +158,12 @@ TEST(ModelTest, EachEpRankHasItsOwnExperts) {
   config.ep = 2;
   const Model model(config, 32);
   ASSERT_NE(FindParam(model, "layers.1.experts.1.fc1.weight", 1), nullptr);
-  EXPECT_EQ(FindParam(model, "layers.1.experts.1.fc1.weight", 1)->flags, static_cast<uint32_t>(SPF_PARAM_EXPERT));
+  EXPECT_EQ(FindParam(model, "layers.1.experts.1.fc1.weight", 1)->flags,
+            static_cast<uint32_t>(SPF_PARAM_EXPERT));
   EXPECT_EQ(FindParam(model, "layers.1.experts.1.fc1.weight", 0), nullptr);
   EXPECT_NE(FindParam(model, "layers.0.mlp.fc1.weight", 1), nullptr);
-  const auto id = static_cast<int32_t>(FindParam(model, "layers.1.experts.0.fc1.weight") - model.Tables(0).params);
+  const auto id = static_cast<int32_t>(FindParam(model, "layers.1.experts.0.fc1.weight") -
+                                       model.Tables(0).params);
   std::vector<float> a(32), b(32);
   model.InitialValue(id, 0, 0, 32, a.data());
   model.InitialValue(id, 1, 0, 32, b.data());

@@ -25,23 +25,33 @@ struct ParamInfo {
   bool norm = false;  // on the grid of norm weights
 };
 
-enum class Op { kInput, kEmbed, kNorm, kLinear, kLinearResidual, kAttention, kSwiglu, kGain, kLoss };
+enum class Op {
+  kInput,
+  kEmbed,
+  kNorm,
+  kLinear,
+  kLinearResidual,
+  kAttention,
+  kSwiglu,
+  kGain,
+  kLoss
+};
 
 // One node: what it computes on which values and parameters. Unused entries are -1.
 struct NodeSpec {
   Op op = Op::kInput;
   std::string name;
   int32_t module = 0, layer = -1;
-  int32_t in = -1;     // main input value
-  int32_t in2 = -1;    // residual stream of kLinearResidual; labels of kLoss
-  int32_t out = -1;    // value written; tokens of kInput
-  int32_t out2 = -1;   // labels of kInput
+  int32_t in = -1;                 // main input value
+  int32_t in2 = -1;                // residual stream of kLinearResidual; labels of kLoss
+  int32_t out = -1;                // value written; tokens of kInput
+  int32_t out2 = -1;               // labels of kInput
   int32_t weight = -1, bias = -1;  // parameters; kEmbed: bias is the position embedding
-  bool head = false;   // belongs to the head: its gradients lie on the head's grids
+  bool head = false;               // belongs to the head: its gradients lie on the head's grids
   // Filled when the program is complete:
-  bool grad_in = false, grad_in2 = false;          // DGRAD writes the gradient of in, in2
-  bool add_in = false, add_in2 = false;            // ... by adding: it has other readers
-  bool grad_weight = false, grad_bias = false;     // WGRAD adds to them
+  bool grad_in = false, grad_in2 = false;       // DGRAD writes the gradient of in, in2
+  bool add_in = false, add_in2 = false;         // ... by adding: it has other readers
+  bool grad_weight = false, grad_bias = false;  // WGRAD adds to them
   bool operator==(const NodeSpec&) const = default;
 };
 

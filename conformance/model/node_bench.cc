@@ -1,15 +1,20 @@
 #include "conformance/model/node_bench.h"
 
+#include <algorithm>
 #include <cstring>
 
 namespace shardproof {
 
 std::vector<Block>& Blocks::Table(int32_t table) {
   switch (table) {
-    case SPF_IN_PARAM: return param;
-    case SPF_IN_GRAD: return grad;
-    case SPF_IN_ACT: return act;
-    default: return dact;
+    case SPF_IN_PARAM:
+      return param;
+    case SPF_IN_GRAD:
+      return grad;
+    case SPF_IN_ACT:
+      return act;
+    default:
+      return dact;
   }
 }
 
@@ -41,8 +46,8 @@ Blocks NodeBench::Start() const {
   return blocks;
 }
 
-void NodeBench::Run(Blocks& blocks, const spf_node& node, spf_phase phase, double scale, int32_t grad_dtype,
-                    int64_t step, int64_t sample) const {
+void NodeBench::Run(Blocks& blocks, const spf_node& node, spf_phase phase, double scale,
+                    int32_t grad_dtype, int64_t step, int64_t sample) const {
   if (node.uses[phase].n == 0) return;
   std::vector<const void*> param(blocks.param.size());
   std::vector<void*> grad(blocks.grad.size()), act(blocks.act.size()), dact(blocks.dact.size());
@@ -68,7 +73,9 @@ void NodeBench::RunSample(Blocks& blocks, int64_t step, int64_t sample, bool spl
                           int32_t grad_dtype) const {
   for (Block& block : blocks.dact) std::fill(block.begin(), block.end(), std::byte{0});
   const spf_program& p = program(step, sample);
-  auto run = [&](int32_t i, spf_phase phase) { Run(blocks, p.nodes[i], phase, scale, grad_dtype, step, sample); };
+  auto run = [&](int32_t i, spf_phase phase) {
+    Run(blocks, p.nodes[i], phase, scale, grad_dtype, step, sample);
+  };
   for (int32_t i = 0; i < p.n_nodes; ++i) run(i, SPF_FWD);
   for (int32_t i = p.n_nodes; i-- > 0;) run(i, split ? SPF_DGRAD : SPF_BWD);
   for (int32_t i = 0; split && i < p.n_nodes; ++i) run(i, SPF_WGRAD);

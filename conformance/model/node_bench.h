@@ -14,7 +14,9 @@ struct Blocks {
   bool operator==(const Blocks&) const = default;
 
   std::vector<Block>& Table(int32_t table);  // by spf_table
-  float* Floats(int32_t table, int32_t id) { return reinterpret_cast<float*>(Table(table)[static_cast<size_t>(id)].data()); }
+  float* Floats(int32_t table, int32_t id) {
+    return reinterpret_cast<float*>(Table(table)[static_cast<size_t>(id)].data());
+  }
 };
 
 class NodeBench {
@@ -28,8 +30,8 @@ class NodeBench {
   }
   // Initial parameters, everything else zero.
   Blocks Start() const;
-  void Run(Blocks& blocks, const spf_node& node, spf_phase phase, double scale = 1, int32_t grad_dtype = SPF_F32,
-           int64_t step = 0, int64_t sample = 0) const;
+  void Run(Blocks& blocks, const spf_node& node, spf_phase phase, double scale = 1,
+           int32_t grad_dtype = SPF_F32, int64_t step = 0, int64_t sample = 0) const;
   // Forward and backward of a sample; split: DGRAD of all nodes, then WGRAD of all nodes.
   void RunSample(Blocks& blocks, int64_t step, int64_t sample, bool split = false, double scale = 1,
                  int32_t grad_dtype = SPF_F32) const;

@@ -29,8 +29,8 @@ double Score(const NodeBench& bench, Blocks blocks, const spf_node& node, int32_
   return score;
 }
 
-void CheckDifferences(const NodeBench& bench, const Blocks& start, const spf_node& node, int32_t out,
-                      const spf_use& use, std::mt19937& random) {
+void CheckDifferences(const NodeBench& bench, const Blocks& start, const spf_node& node,
+                      int32_t out, const spf_use& use, std::mt19937& random) {
   std::normal_distribution<float> normal;
   const int32_t input_table = use.table == SPF_IN_GRAD ? SPF_IN_PARAM : SPF_IN_ACT;
   Blocks before = start, plus = start, minus = start;
@@ -46,8 +46,10 @@ void CheckDifferences(const NodeBench& bench, const Blocks& start, const spf_nod
     plus.Floats(input_table, use.id)[i] += kStep * direction;
     minus.Floats(input_table, use.id)[i] -= kStep * direction;
   }
-  const double numeric = (Score(bench, plus, node, out) - Score(bench, minus, node, out)) / (2.0 * kStep);
-  EXPECT_NEAR(numeric, analytic, 4e-3 * size + 2e-2) << node.name << " table " << int(use.table) << " id " << use.id;
+  const double numeric =
+      (Score(bench, plus, node, out) - Score(bench, minus, node, out)) / (2.0 * kStep);
+  EXPECT_NEAR(numeric, analytic, 4e-3 * size + 2e-2)
+      << node.name << " table " << int(use.table) << " id " << use.id;
 }
 
 TEST_P(NodeTest, GradientsAreThoseOfFiniteDifferences) {
@@ -61,7 +63,8 @@ TEST_P(NodeTest, GradientsAreThoseOfFiniteDifferences) {
   std::mt19937 random(11);
   std::normal_distribution<float> normal;
   for (Block& block : start.dact) {
-    for (size_t i = 0; i < Count(block); ++i) reinterpret_cast<float*>(block.data())[i] = normal(random);
+    for (size_t i = 0; i < Count(block); ++i)
+      reinterpret_cast<float*>(block.data())[i] = normal(random);
   }
   const spf_program& program = bench.program();
   int32_t checked = 0;
@@ -86,7 +89,9 @@ enum class Kind { kUndeclared, kRead, kWrite, kAdd };
 Kind Declared(const spf_uses& uses, int32_t table, int32_t id) {
   for (int32_t i = 0; i < uses.n; ++i) {
     if (uses.use[i].table != table || uses.use[i].id != id) continue;
-    return uses.use[i].access == SPF_READ ? Kind::kRead : uses.use[i].access == SPF_WRITE ? Kind::kWrite : Kind::kAdd;
+    return uses.use[i].access == SPF_READ    ? Kind::kRead
+           : uses.use[i].access == SPF_WRITE ? Kind::kWrite
+                                             : Kind::kAdd;
   }
   return Kind::kUndeclared;
 }
@@ -94,20 +99,23 @@ Kind Declared(const spf_uses& uses, int32_t table, int32_t id) {
 template <typename Visit>
 void ForEachBlock(Blocks& blocks, Visit visit) {
   for (int32_t table = SPF_IN_PARAM; table <= SPF_IN_DACT; ++table) {
-    for (size_t id = 0; id < blocks.Table(table).size(); ++id) visit(table, static_cast<int32_t>(id));
+    for (size_t id = 0; id < blocks.Table(table).size(); ++id)
+      visit(table, static_cast<int32_t>(id));
   }
 }
 
-// With everything that the phase does not read filled with a byte, it computes the same and leaves the rest alone.
-// 0xFF makes NaNs: a read shows. 0x11 makes small numbers: a write shows, also by adding.
-void CheckHidden(const NodeBench& bench, const Blocks& state, Blocks& plain, const spf_node& node, spf_phase phase,
-                 int fill) {
+// With everything that the phase does not read filled with a byte, it computes the same and leaves
+// the rest alone. 0xFF makes NaNs: a read shows. 0x11 makes small numbers: a write shows, also by
+// adding.
+void CheckHidden(const NodeBench& bench, const Blocks& state, Blocks& plain, const spf_node& node,
+                 spf_phase phase, int fill) {
   const spf_uses& uses = node.uses[phase];
   Blocks hidden = state;
   ForEachBlock(hidden, [&](int32_t table, int32_t id) {
     const Kind kind = Declared(uses, table, id);
     Block& block = hidden.Table(table)[static_cast<size_t>(id)];
-    if (kind == Kind::kUndeclared || kind == Kind::kWrite) std::memset(block.data(), fill, block.size());
+    if (kind == Kind::kUndeclared || kind == Kind::kWrite)
+      std::memset(block.data(), fill, block.size());
   });
   Blocks before = hidden;
   bench.Run(hidden, node, phase);
@@ -115,13 +123,14 @@ void CheckHidden(const NodeBench& bench, const Blocks& state, Blocks& plain, con
     const auto i = static_cast<size_t>(id);
     const Kind kind = Declared(uses, table, id);
     Blocks& expected = kind == Kind::kWrite || kind == Kind::kAdd ? plain : before;
-    EXPECT_EQ(hidden.Table(table)[i], expected.Table(table)[i]) << "table " << table << " id " << id;
+    EXPECT_EQ(hidden.Table(table)[i], expected.Table(table)[i])
+        << "table " << table << " id " << id;
   });
 }
 
 // Poison in something that is declared as read changes what the phase writes.
-void CheckRead(const NodeBench& bench, const Blocks& state, Blocks& plain, const spf_node& node, spf_phase phase,
-               const spf_use& use) {
+void CheckRead(const NodeBench& bench, const Blocks& state, Blocks& plain, const spf_node& node,
+               spf_phase phase, const spf_use& use) {
   const spf_uses& uses = node.uses[phase];
   Blocks poisoned = state;
   Block& block = poisoned.Table(use.table)[static_cast<size_t>(use.id)];
@@ -136,7 +145,8 @@ void CheckRead(const NodeBench& bench, const Blocks& state, Blocks& plain, const
   EXPECT_TRUE(shows) << "declared but not read: table " << int(use.table) << " id " << use.id;
 }
 
-void CheckTouches(const NodeBench& bench, const Blocks& state, const spf_node& node, spf_phase phase) {
+void CheckTouches(const NodeBench& bench, const Blocks& state, const spf_node& node,
+                  spf_phase phase) {
   SCOPED_TRACE(std::string(node.name) + " phase " + std::to_string(phase));
   Blocks plain = state;
   bench.Run(plain, node, phase);
@@ -201,8 +211,10 @@ TEST_P(NodeTest, EveryTrainableParameterGetsAGradient) {
   for (int64_t sample = 0; sample < 4; ++sample) bench.RunSample(blocks, 0, sample);
   for (int32_t id = 0; id < bench.tables().n_params; ++id) {
     bool any = false;
-    for (int64_t i = 0; i < bench.tables().params[id].numel; ++i) any |= blocks.Floats(SPF_IN_GRAD, id)[i] != 0;
-    EXPECT_EQ(any, (bench.tables().params[id].flags & SPF_PARAM_FROZEN) == 0) << bench.tables().params[id].name;
+    for (int64_t i = 0; i < bench.tables().params[id].numel; ++i)
+      any |= blocks.Floats(SPF_IN_GRAD, id)[i] != 0;
+    EXPECT_EQ(any, (bench.tables().params[id].flags & SPF_PARAM_FROZEN) == 0)
+        << bench.tables().params[id].name;
   }
 }
 
@@ -233,9 +245,11 @@ TEST(NodeDtypeTest, NarrowGradientsAreTheSameInBf16) {
     bench.RunSample(narrow, 0, sample, false, 1, SPF_BF16);
   }
   for (int32_t id = 0; id < bench.tables().n_params; ++id) {
-    const auto* bits = reinterpret_cast<const uint16_t*>(narrow.grad[static_cast<size_t>(id)].data());
+    const auto* bits =
+        reinterpret_cast<const uint16_t*>(narrow.grad[static_cast<size_t>(id)].data());
     for (int64_t i = 0; i < bench.tables().params[id].numel; ++i) {
-      ASSERT_EQ(FromBf16(bits[i]), wide.Floats(SPF_IN_GRAD, id)[i]) << bench.tables().params[id].name;
+      ASSERT_EQ(FromBf16(bits[i]), wide.Floats(SPF_IN_GRAD, id)[i])
+          << bench.tables().params[id].name;
     }
   }
 }
@@ -249,7 +263,8 @@ TEST(NodeDtypeTest, WideGradientsAreNotTheSameInBf16) {
   }
   bool differs = false;
   for (int32_t id = 0; id < bench.tables().n_params; ++id) {
-    const auto* bits = reinterpret_cast<const uint16_t*>(narrow.grad[static_cast<size_t>(id)].data());
+    const auto* bits =
+        reinterpret_cast<const uint16_t*>(narrow.grad[static_cast<size_t>(id)].data());
     for (int64_t i = 0; i < bench.tables().params[id].numel; ++i) {
       differs |= FromBf16(bits[i]) != wide.Floats(SPF_IN_GRAD, id)[i];
     }

@@ -8,7 +8,8 @@ namespace shardproof {
 namespace {
 
 constexpr float kEpsilon = 0.0009765625f;  // 2^-10
-constexpr float kGainUnit = 0.0625f;       // a gain moves its input by an eighth at most: it cannot kill the network
+constexpr float kGainUnit =
+    0.0625f;  // a gain moves its input by an eighth at most: it cannot kill the network
 
 float Rms(const Numerics& n, const float* h, int64_t width) {
   float sum = 0;
@@ -34,7 +35,8 @@ void Emit(const std::vector<float>& row, bool add, float* out) {
 
 }  // namespace
 
-void NormForward(const Numerics& n, const RowShape& s, const float* h, const float* weight, float* y) {
+void NormForward(const Numerics& n, const RowShape& s, const float* h, const float* weight,
+                 float* y) {
   for (int64_t r = 0; r < s.rows; ++r) {
     float* out = y + r * s.width;
     Normalise(n, h + r * s.width, s.width, out);
@@ -43,14 +45,15 @@ void NormForward(const Numerics& n, const RowShape& s, const float* h, const flo
   }
 }
 
-void NormDgrad(const Numerics& n, const RowShape& s, const float* h, const float* weight, const float* dy, bool add,
-               float* dh) {
+void NormDgrad(const Numerics& n, const RowShape& s, const float* h, const float* weight,
+               const float* dy, bool add, float* dh) {
   const auto width = static_cast<size_t>(s.width);
   std::vector<float> x(width), dx(width);
   for (int64_t r = 0; r < s.rows; ++r) {
     const float* row = h + r * s.width;
     Normalise(n, row, s.width, x.data());
-    for (size_t i = 0; i < width; ++i) dx[i] = dy[r * s.width + static_cast<int64_t>(i)] * weight[i];
+    for (size_t i = 0; i < width; ++i)
+      dx[i] = dy[r * s.width + static_cast<int64_t>(i)] * weight[i];
     n.RoundGrad(grids::kDNormalised, dx.data(), s.width);
     float dot = 0;
     double magnitude = 0;
@@ -59,8 +62,9 @@ void NormDgrad(const Numerics& n, const RowShape& s, const float* h, const float
       magnitude += std::fabs(x[i] * dx[i]);
     }
     if (n.checks()) {
-      n.probe->CheckTotal("norm dgrad: dot", std::ldexp(magnitude, -grids::kActivation.e -
-                                                                       n.Scaled(grids::kDNormalised).e));
+      n.probe->CheckTotal(
+          "norm dgrad: dot",
+          std::ldexp(magnitude, -grids::kActivation.e - n.Scaled(grids::kDNormalised).e));
     }
     const float mean = dot / static_cast<float>(s.width), rms = Rms(n, row, s.width);
     for (size_t i = 0; i < width; ++i) dx[i] = (dx[i] - x[i] * mean) / rms;
@@ -88,19 +92,22 @@ void NormWgrad(const Numerics& n, const RowShape& s, const float* h, const float
   n.AddGrad(weight, std::move(sum), e, std::move(magnitudes));
 }
 
-void GainForward(const Numerics& n, const RowShape& s, const float* x, const float* gain, float* y) {
+void GainForward(const Numerics& n, const RowShape& s, const float* x, const float* gain,
+                 float* y) {
   const float factor = 1.0f + kGainUnit * gain[0];
   for (int64_t i = 0; i < s.rows * s.width; ++i) y[i] = x[i] * factor;
   n.Round(grids::kActivation, y, s.rows * s.width);
 }
 
-void GainDgrad(const Numerics& n, const RowShape& s, const float* gain, const float* dy, float* dx) {
+void GainDgrad(const Numerics& n, const RowShape& s, const float* gain, const float* dy,
+               float* dx) {
   const float factor = 1.0f + kGainUnit * gain[0];
   for (int64_t i = 0; i < s.rows * s.width; ++i) dx[i] = dy[i] * factor;
   n.RoundGrad(grids::kDHeadIn, dx, s.rows * s.width);
 }
 
-void GainWgrad(const Numerics& n, const RowShape& s, const float* x, const float* dy, const GradTarget& gain) {
+void GainWgrad(const Numerics& n, const RowShape& s, const float* x, const float* dy,
+               const GradTarget& gain) {
   std::vector<float> rows(static_cast<size_t>(s.rows));
   for (int64_t r = 0; r < s.rows; ++r) {
     double magnitude = 0;
@@ -110,7 +117,8 @@ void GainWgrad(const Numerics& n, const RowShape& s, const float* x, const float
       magnitude += std::fabs(x[i] * dy[i]);
     }
     if (n.checks()) {
-      n.probe->CheckTotal("gain: dot", std::ldexp(magnitude, -grids::kActivation.e - n.Scaled(grids::kDHeadIn).e));
+      n.probe->CheckTotal(
+          "gain: dot", std::ldexp(magnitude, -grids::kActivation.e - n.Scaled(grids::kDHeadIn).e));
     }
     rows[static_cast<size_t>(r)] = kGainUnit * dot;
   }

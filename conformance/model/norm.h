@@ -9,10 +9,11 @@ struct RowShape {
 };
 
 // y = (h / rms(h)) * weight, rms over a row. h is on the residual grid, y on the activation grid.
-void NormForward(const Numerics& n, const RowShape& s, const float* h, const float* weight, float* y);
+void NormForward(const Numerics& n, const RowShape& s, const float* h, const float* weight,
+                 float* y);
 // dh += or = gradient of h, on the residual gradient's grid (add: several nodes add to it).
-void NormDgrad(const Numerics& n, const RowShape& s, const float* h, const float* weight, const float* dy, bool add,
-               float* dh);
+void NormDgrad(const Numerics& n, const RowShape& s, const float* h, const float* weight,
+               const float* dy, bool add, float* dh);
 // weight += sum over rows of dy * (h / rms(h)). dy lies on dy_grid.
 void NormWgrad(const Numerics& n, const RowShape& s, const float* h, const float* dy, Grid dy_grid,
                const GradTarget& weight);
@@ -21,6 +22,7 @@ void NormWgrad(const Numerics& n, const RowShape& s, const float* h, const float
 void GainForward(const Numerics& n, const RowShape& s, const float* x, const float* gain, float* y);
 void GainDgrad(const Numerics& n, const RowShape& s, const float* gain, const float* dy, float* dx);
 // gain += sum over rows of (sum over the row of x * dy / 16, on a grid).
-void GainWgrad(const Numerics& n, const RowShape& s, const float* x, const float* dy, const GradTarget& gain);
+void GainWgrad(const Numerics& n, const RowShape& s, const float* x, const float* dy,
+               const GradTarget& gain);
 
 }  // namespace shardproof

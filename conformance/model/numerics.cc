@@ -36,7 +36,8 @@ void Numerics::AddGrad(const GradTarget& grad, std::vector<float> sum, int32_t e
   for (float& value : sum) value = value * factor;
   if (checks()) {
     for (double& value : magnitudes) value *= d_odd;
-    probe->AddToParam(grad.name, magnitudes, ternary() ? grids::kNarrowQuantum + scale_e : e, narrow);
+    probe->AddToParam(grad.name, magnitudes, ternary() ? grids::kNarrowQuantum + scale_e : e,
+                      narrow);
   }
   if (grad.dtype == SPF_BF16) {
     auto* out = static_cast<uint16_t*>(grad.data);

@@ -36,9 +36,11 @@ struct Numerics {
   bool ternary() const { return narrow && quantised; }
   std::vector<float> Operand(const float* x, int64_t n, Grid grid) const;
 
-  // grad += d_odd * sum, in the gradient's dtype. sum holds exact multiples of 2^e (already relative to the loss
-  // scale), magnitudes the sums of absolute values, in quanta (only when checks() holds).
-  void AddGrad(const GradTarget& grad, std::vector<float> sum, int32_t e, std::vector<double> magnitudes) const;
+  // grad += d_odd * sum, in the gradient's dtype. sum holds exact multiples of 2^e (already
+  // relative to the loss scale), magnitudes the sums of absolute values, in quanta (only when
+  // checks() holds).
+  void AddGrad(const GradTarget& grad, std::vector<float> sum, int32_t e,
+               std::vector<double> magnitudes) const;
 };
 
 }  // namespace shardproof

@@ -6,7 +6,8 @@
 
 namespace shardproof {
 
-// One forward program at a time. Values are shared by name between programs; nodes that are equal in both, too.
+// One forward program at a time. Values are shared by name between programs; nodes that are equal
+// in both, too.
 class ProgramBuilder {
  public:
   explicit ProgramBuilder(Network& network) : n_(network), c_(network.config_), d_(network.dims_) {}
@@ -25,7 +26,8 @@ class ProgramBuilder {
     input.out = tokens;
     input.out2 = labels;
     program_.push_back(input);
-    NodeSpec& embed = Add(Op::kEmbed, "embedding", "embedding", tokens, Value("embedding", d_.width));
+    NodeSpec& embed =
+        Add(Op::kEmbed, "embedding", "embedding", tokens, Value("embedding", d_.width));
     embed.weight = n_.FindParam("embedding.weight");
     embed.bias = n_.FindParam("position");
     int32_t h = embed.out;
@@ -44,15 +46,19 @@ class ProgramBuilder {
     const std::string attention = name + ".attention";
     int32_t x = Norm(name + ".attn_norm", h, suffix);
     x = Linear(attention + ".qkv", x, 3 * d_.inner(), suffix);
-    x = Add(Op::kAttention, attention + ".core" + suffix, attention, x, Value(attention + ".core" + suffix, d_.inner()))
+    x = Add(Op::kAttention, attention + ".core" + suffix, attention, x,
+            Value(attention + ".core" + suffix, d_.inner()))
             .out;
     h = LinearResidual(attention + ".proj", x, h, suffix);
     x = Norm(name + ".mlp_norm", h, suffix);
-    const std::string mlp = name + (HasExpert(c_, layer) ? ".experts." + std::to_string(n_.ep_rank_) : ".mlp");
+    const std::string mlp =
+        name + (HasExpert(c_, layer) ? ".experts." + std::to_string(n_.ep_rank_) : ".mlp");
     x = Linear(mlp + ".fc1", x, 2 * d_.ffn, suffix);
-    x = Add(Op::kSwiglu, mlp + ".swiglu" + suffix, mlp, x, Value(mlp + ".swiglu" + suffix, d_.ffn)).out;
+    x = Add(Op::kSwiglu, mlp + ".swiglu" + suffix, mlp, x, Value(mlp + ".swiglu" + suffix, d_.ffn))
+            .out;
     h = LinearResidual(mlp + ".fc2", x, h, suffix);
-    for (size_t i = first; i < program_.size(); ++i) program_[i].layer = static_cast<int32_t>(layer);
+    for (size_t i = first; i < program_.size(); ++i)
+      program_[i].layer = static_cast<int32_t>(layer);
     return h;
   }
 
@@ -71,7 +77,8 @@ class ProgramBuilder {
     loss.in2 = labels;
   }
 
-  NodeSpec& Add(Op op, const std::string& name, const std::string& module, int32_t in, int32_t out) {
+  NodeSpec& Add(Op op, const std::string& name, const std::string& module, int32_t in,
+                int32_t out) {
     NodeSpec spec;
     spec.op = op;
     spec.name = name;
@@ -92,7 +99,8 @@ class ProgramBuilder {
     spec.bias = n_.FindParam(module + ".bias");
     return spec.out;
   }
-  int32_t LinearResidual(const std::string& module, int32_t x, int32_t h, const std::string& suffix) {
+  int32_t LinearResidual(const std::string& module, int32_t x, int32_t h,
+                         const std::string& suffix) {
     const int32_t out = Linear(module, x, d_.width, suffix);
     program_.back().op = Op::kLinearResidual;
     program_.back().in2 = h;
@@ -111,14 +119,17 @@ class ProgramBuilder {
   int32_t Value(const std::string& name, int64_t width) {
     return AddValue(name, {nullptr, 0, SPF_F32, d_.sequence, width, -1});
   }
-  int32_t Integers(const std::string& name) { return AddValue(name, {nullptr, 0, SPF_I32, d_.sequence, 1, -1}); }
+  int32_t Integers(const std::string& name) {
+    return AddValue(name, {nullptr, 0, SPF_I32, d_.sequence, 1, -1});
+  }
   int32_t Loss() { return AddValue("loss", {nullptr, SPF_VALUE_LOSS, SPF_F32, 1, 1, -1}); }
 
   bool Trainable(int32_t param) const {
     return param >= 0 && (n_.params_[static_cast<size_t>(param)].flags & SPF_PARAM_FROZEN) == 0;
   }
 
-  // A value needs a gradient if a trainable parameter lies upstream; it is added to if several nodes write it.
+  // A value needs a gradient if a trainable parameter lies upstream; it is added to if several
+  // nodes write it.
   void DecideGradients() {
     std::vector<bool> wanted(n_.values_.size());
     std::vector<int32_t> writers(n_.values_.size());
@@ -131,7 +142,8 @@ class ProgramBuilder {
       spec.grad_in = wants(spec.in);
       spec.grad_in2 = wants(spec.in2);
       if (spec.op != Op::kLoss) {
-        wanted[static_cast<size_t>(spec.out)] = spec.grad_weight || spec.grad_bias || spec.grad_in || spec.grad_in2;
+        wanted[static_cast<size_t>(spec.out)] =
+            spec.grad_weight || spec.grad_bias || spec.grad_in || spec.grad_in2;
       }
       if (spec.grad_in) ++writers[static_cast<size_t>(spec.in)];
       if (spec.grad_in2) ++writers[static_cast<size_t>(spec.in2)];
@@ -163,7 +175,8 @@ class ProgramBuilder {
     Uses uses;
     if (!s.grad_in && !s.grad_in2) return uses;
     if (s.grad_in && s.op != Op::kLoss) Use(uses, SPF_IN_PARAM, SPF_READ, s.weight);
-    const bool reads_input = s.op == Op::kNorm || s.op == Op::kAttention || s.op == Op::kSwiglu || s.op == Op::kLoss;
+    const bool reads_input =
+        s.op == Op::kNorm || s.op == Op::kAttention || s.op == Op::kSwiglu || s.op == Op::kLoss;
     if (reads_input) Use(uses, SPF_IN_ACT, SPF_READ, s.in);
     if (s.op == Op::kLoss) Use(uses, SPF_IN_ACT, SPF_READ, s.in2);
     if (s.op != Op::kLoss) Use(uses, SPF_IN_DACT, SPF_READ, s.out);
@@ -185,8 +198,9 @@ class ProgramBuilder {
   static Uses Union(const Uses& a, const Uses& b) {
     Uses uses = a;
     for (const spf_use& use : b) {
-      auto same = std::find_if(uses.begin(), uses.end(),
-                               [&](const spf_use& u) { return u.table == use.table && u.id == use.id; });
+      auto same = std::find_if(uses.begin(), uses.end(), [&](const spf_use& u) {
+        return u.table == use.table && u.id == use.id;
+      });
       if (same == uses.end()) {
         uses.push_back(use);
       } else {
@@ -262,7 +276,8 @@ Network::Network(const ModelConfig& config, int32_t ep_rank)
              params_.data(),
              values_.data()};
   for (int i = 0; i < 2; ++i) {
-    programs_[i] = {sizeof(spf_program), static_cast<int32_t>(in_program_[i].size()), in_program_[i].data()};
+    programs_[i] = {sizeof(spf_program), static_cast<int32_t>(in_program_[i].size()),
+                    in_program_[i].data()};
   }
 }
 

@@ -40,7 +40,8 @@ TEST(QuantTest, ZeroIsNeverNegative) {
 // Distance in units of the last place of the right answer.
 double Ulps(float got, double want) {
   const auto rounded = static_cast<float>(want);
-  const double ulp = static_cast<double>(std::nextafterf(std::fabs(rounded), INFINITY)) - std::fabs(rounded);
+  const double ulp =
+      static_cast<double>(std::nextafterf(std::fabs(rounded), INFINITY)) - std::fabs(rounded);
   return std::fabs(static_cast<double>(got) - want) / ulp;
 }
 
@@ -63,7 +64,8 @@ TEST(QuantTest, Bf16RoundsToNearestEven) {
   EXPECT_EQ(FromBf16(ToBf16(1.00390625f)), 1.0f);       // halfway between 1 and 1 + 2^-7
   EXPECT_EQ(FromBf16(ToBf16(1.01171875f)), 1.015625f);  // halfway, the other neighbour is even
   EXPECT_EQ(FromBf16(ToBf16(-3.140625f)), -3.140625f);
-  EXPECT_EQ(FromBf16(ToBf16(std::numeric_limits<float>::max())), std::numeric_limits<float>::infinity());
+  EXPECT_EQ(FromBf16(ToBf16(std::numeric_limits<float>::max())),
+            std::numeric_limits<float>::infinity());
 }
 
 }  // namespace

@@ -9,15 +9,16 @@
 namespace shardproof {
 namespace {
 
-constexpr double kExact = 16777216.0;  // 2^24
+constexpr double kExact = 16777216.0;   // 2^24
 constexpr double kExactNarrow = 257.0;  // integers up to 256 are bf16 numbers
 
 // n products of numbers on grids a and b, plus `more` quanta.
 void Require(const std::string& sum, int64_t n, Grid a, Grid b, double more = 0) {
   const double total = static_cast<double>(n) * a.q * b.q + more;
   if (total < kExact) return;
-  throw std::invalid_argument(sum + ": " + std::to_string(n) + " products of up to " + std::to_string(a.q) + " * " +
-                              std::to_string(b.q) + " quanta exceed 2^24, so the sum is not exact in every order; " +
+  throw std::invalid_argument(sum + ": " + std::to_string(n) + " products of up to " +
+                              std::to_string(a.q) + " * " + std::to_string(b.q) +
+                              " quanta exceed 2^24, so the sum is not exact in every order; " +
                               "make it shorter");
 }
 
@@ -44,29 +45,33 @@ void RequireDgrad(const Dims& d) {
 }
 
 void RequireWgrad(const ModelConfig& config, const Network& network, int64_t max_tokens) {
-  const std::string how = "parameter gradient over " + std::to_string(max_tokens) + " tokens of a step, " +
-                          std::to_string(network.most_uses()) + " uses, odd divisor " + std::to_string(config.d_odd);
+  const std::string how = "parameter gradient over " + std::to_string(max_tokens) +
+                          " tokens of a step, " + std::to_string(network.most_uses()) +
+                          " uses, odd divisor " + std::to_string(config.d_odd);
   const double terms = static_cast<double>(max_tokens) * network.most_uses() * config.d_odd;
   if (config.narrow) {
     if (terms < kExactNarrow) return;
-    throw std::invalid_argument(how + ": their product " + std::to_string(static_cast<int64_t>(terms)) +
-                                " exceeds 256, so the sum is not exact in bf16; use fewer ranks, microbatches or tokens");
+    throw std::invalid_argument(
+        how + ": their product " + std::to_string(static_cast<int64_t>(terms)) +
+        " exceeds 256, so the sum is not exact in bf16; use fewer ranks, microbatches or tokens");
   }
   const auto operand = static_cast<double>(std::max({grids::kActivation.q, grids::kDLogits.q}));
   double total = terms * operand * operand;
   if (config.tied) {
-    // The head's products, and the embedding's rows on a coarser grid, expressed in the head's quanta.
+    // The head's products, and the embedding's rows on a coarser grid, expressed in the head's
+    // quanta.
     const int32_t quantum = grids::kActivation.e + grids::kDLogits.e;
     static_assert(grids::kDEmbedding.e >= grids::kActivation.e + grids::kDLogits.e);
     const double tokens = static_cast<double>(max_tokens) * config.d_odd;
-    const double tied =
-        tokens * (operand * operand + std::ldexp(grids::kDEmbedding.q, grids::kDEmbedding.e - quantum));
+    const double tied = tokens * (operand * operand +
+                                  std::ldexp(grids::kDEmbedding.q, grids::kDEmbedding.e - quantum));
     total = std::max(config.reused ? total : 0.0, tied);
   }
   if (total < kExact) return;
-  throw std::invalid_argument(how + ": up to " + std::to_string(static_cast<int64_t>(total)) +
-                              " quanta exceed 2^24, so the sum is not exact in every order; use fewer ranks, "
-                              "microbatches or tokens");
+  throw std::invalid_argument(
+      how + ": up to " + std::to_string(static_cast<int64_t>(total)) +
+      " quanta exceed 2^24, so the sum is not exact in every order; use fewer ranks, "
+      "microbatches or tokens");
 }
 
 }  // namespace

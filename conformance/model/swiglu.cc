@@ -12,7 +12,8 @@ void SwigluForward(const Numerics& n, int64_t rows, int64_t width, const float* 
   n.Round(grids::kActivation, a, rows * width);
 }
 
-void SwigluDgrad(const Numerics& n, int64_t rows, int64_t width, const float* u, const float* da, float* du) {
+void SwigluDgrad(const Numerics& n, int64_t rows, int64_t width, const float* u, const float* da,
+                 float* du) {
   for (int64_t r = 0; r < rows; ++r) {
     const float *gate = u + r * 2 * width, *up = gate + width, *d = da + r * width;
     float *dgate = du + r * 2 * width, *dup = dgate + width;

@@ -6,6 +6,7 @@ namespace shardproof {
 
 // u (rows, 2 * width): gates, then ups. a (rows, width).
 void SwigluForward(const Numerics& n, int64_t rows, int64_t width, const float* u, float* a);
-void SwigluDgrad(const Numerics& n, int64_t rows, int64_t width, const float* u, const float* da, float* du);
+void SwigluDgrad(const Numerics& n, int64_t rows, int64_t width, const float* u, const float* da,
+                 float* du);
 
 }  // namespace shardproof

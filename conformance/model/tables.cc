@@ -18,13 +18,15 @@ int64_t NextPrime(int64_t n) {
 std::string LayerName(int64_t layer) { return "layers." + std::to_string(layer); }
 
 bool Under(std::string_view name, std::string_view prefix) {
-  return name.substr(0, prefix.size()) == prefix && (name.size() == prefix.size() || name[prefix.size()] == '.');
+  return name.substr(0, prefix.size()) == prefix &&
+         (name.size() == prefix.size() || name[prefix.size()] == '.');
 }
 
 }  // namespace
 
 Dims DimsOf(const ModelConfig& config) {
-  Dims dims{config.layers, config.vocab, config.width, config.heads, 0, config.ffn, config.sequence};
+  Dims dims{config.layers, config.vocab,   config.width, config.heads, 0,
+            config.ffn,    config.sequence};
   if (config.odd_sizes) {
     dims.vocab = NextPrime(dims.vocab);
     dims.width = NextPrime(dims.width);
@@ -39,7 +41,9 @@ bool HasExpert(const ModelConfig& config, int64_t layer) {
   return config.experts && (layer % 2 == 1 || config.layers == 1);
 }
 
-int64_t AbsentLayer(const ModelConfig& config) { return config.frozen == "layer" ? config.layers - 1 : 0; }
+int64_t AbsentLayer(const ModelConfig& config) {
+  return config.frozen == "layer" ? config.layers - 1 : 0;
+}
 
 class TableBuilder {
  public:
@@ -66,12 +70,12 @@ class TableBuilder {
   }
 
   bool Frozen(const std::string& name, bool norm) const {
-    return (c_.frozen == "embedding" && Under(name, "embedding")) || (c_.frozen == "layer" && Under(name, LayerName(0))) ||
-           (c_.frozen == "norms" && norm);
+    return (c_.frozen == "embedding" && Under(name, "embedding")) ||
+           (c_.frozen == "layer" && Under(name, LayerName(0))) || (c_.frozen == "norms" && norm);
   }
 
-  void Param(int32_t module, const std::string& name, const std::vector<int64_t>& shape, ParamInfo info,
-             uint32_t flags = 0) {
+  void Param(int32_t module, const std::string& name, const std::vector<int64_t>& shape,
+             ParamInfo info, uint32_t flags = 0) {
     spf_param param{};
     param.name = n_.Keep(name);
     param.module = module;
@@ -97,8 +101,10 @@ class TableBuilder {
   void Linear(int32_t parent, const std::string& name, int64_t in, int64_t out, uint32_t flags = 0,
               bool weight = true) {
     const int32_t module = Module(parent, name, "Linear");
-    const float spread = std::sqrt(3.0f / static_cast<float>(in));  // keeps the variance of its input
-    if (weight) Param(module, name + ".weight", {out, in}, {0, spread < 0.99f ? spread : 0.99f}, flags);
+    const float spread =
+        std::sqrt(3.0f / static_cast<float>(in));  // keeps the variance of its input
+    if (weight)
+      Param(module, name + ".weight", {out, in}, {0, spread < 0.99f ? spread : 0.99f}, flags);
     if (c_.biases) Param(module, name + ".bias", {out}, {0, 0.25f}, flags);
   }
 

@@ -8,7 +8,8 @@
 namespace shardproof {
 namespace {
 
-// ep rank by index in dp_cp. Ranks that differ in tp or pp only are replicas: any one stands for them.
+// ep rank by index in dp_cp. Ranks that differ in tp or pp only are replicas: any one stands for
+// them.
 std::vector<int32_t> EpRanks(const InstanceSpec& spec, int32_t world) {
   std::vector<int32_t> ep_ranks(static_cast<size_t>(DpCpSize(spec)), 0);
   if (!spec.model.experts) return ep_ranks;
@@ -18,7 +19,8 @@ std::vector<int32_t> EpRanks(const InstanceSpec& spec, int32_t world) {
     if (family.name == "dp_cp") data = &family;
     if (family.name == "ep") experts = &family;
   }
-  if (data == nullptr || experts == nullptr) throw std::logic_error("the grid has no groups dp_cp and ep");
+  if (data == nullptr || experts == nullptr)
+    throw std::logic_error("the grid has no groups dp_cp and ep");
   for (int32_t rank = spec.offset; rank < spec.offset + spec.span; ++rank) {
     const int32_t index = IndexIn(*data, rank, nullptr), ep = IndexIn(*experts, rank, nullptr);
     if (index >= 0 && ep >= 0) ep_ranks[static_cast<size_t>(index)] = ep;
@@ -61,7 +63,8 @@ class Oracle {
       Play(call, out);
     }
     if (probe_.quantised > 0) {
-      run.saturated_fraction = static_cast<double>(probe_.saturated) / static_cast<double>(probe_.quantised);
+      run.saturated_fraction =
+          static_cast<double>(probe_.saturated) / static_cast<double>(probe_.quantised);
     }
     if (grad_elements_ > 0) run.zero_grad_fraction = grad_zeros_ / grad_elements_;
     return run;
@@ -74,14 +77,21 @@ class Oracle {
         state_ = trainer_.InitialState();
         out.weights = WeightsOf(state_);
         break;
-      case 't': Train(call.step, out); break;
-      case 'e': RunBatch(call.step, false, out); break;
-      case 's': saved_ = state_; break;
+      case 't':
+        Train(call.step, out);
+        break;
+      case 'e':
+        RunBatch(call.step, false, out);
+        break;
+      case 's':
+        saved_ = state_;
+        break;
       case 'l':
         state_ = saved_;
         out.weights = WeightsOf(state_);
         break;
-      default: break;  // destroy
+      default:
+        break;  // destroy
     }
   }
 

@@ -1,7 +1,7 @@
 // oracle.h: what would one process that shards nothing and overlaps nothing have computed?
 //
-// Plain, sequential, unsharded: every sample of every microbatch of every rank in one loop, sums, one division, one
-// optimizer. Shares with engines only the model's compute kernels.
+// Plain, sequential, unsharded: every sample of every microbatch of every rank in one loop, sums,
+// one division, one optimizer. Shares with engines only the model's compute kernels.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -12,14 +12,16 @@
 
 namespace shardproof {
 
-// What one entry call of the script should have produced. Parameters by their world-unique name (experts of all ep
-// ranks included).
+// What one entry call of the script should have produced. Parameters by their world-unique name
+// (experts of all ep ranks included).
 struct OracleCall {
-  char letter = 'c';   // as ScriptCall
-  int64_t step = -1;   // of t and e
-  std::map<int64_t, float> losses;                     // by sample; of t and e
-  std::map<std::string, std::vector<float>> grads;     // of t: reduced, scaled, before clipping; trainable ones only
-  std::map<std::string, std::vector<float>> weights;   // after the call; of c, t that updated, l. fp32 main weights
+  char letter = 'c';                // as ScriptCall
+  int64_t step = -1;                // of t and e
+  std::map<int64_t, float> losses;  // by sample; of t and e
+  std::map<std::string, std::vector<float>>
+      grads;  // of t: reduced, scaled, before clipping; trainable ones only
+  std::map<std::string, std::vector<float>>
+      weights;  // after the call; of c, t that updated, l. fp32 main weights
   double grad_norm = 0;
   double zero_count = 0;
   bool updated = false;  // t: weights changed (not skipped)
@@ -32,7 +34,8 @@ struct OracleRun {
 };
 
 struct OracleOptions {
-  bool check_bounds = false;  // run-time exactness check of every sum (debug; slow). Throws std::logic_error
+  bool check_bounds =
+      false;  // run-time exactness check of every sum (debug; slow). Throws std::logic_error
 };
 
 OracleRun RunOracle(const Case& c, size_t instance, const OracleOptions& options = {});

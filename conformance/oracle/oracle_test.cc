@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <random>
 
 #include "conformance/model/probe.h"
 #include "conformance/oracle/trainer.h"
@@ -15,7 +17,7 @@ OracleRun RunId(const std::string& id, bool check_bounds = false) {
   return RunOracle(ParseId(id), 0, {check_bounds});
 }
 
-const OracleCall& LastTrain(const OracleRun& run) {
+OracleCall LastTrain(const OracleRun& run) {
   for (size_t i = run.calls.size(); i-- > 0;) {
     if (run.calls[i].letter == 't') return run.calls[i];
   }
@@ -37,7 +39,8 @@ TEST(OracleTest, OneGlobalBatchSplitDifferentlyIsOneTraining) {
   ExpectEqualTraining(one, RunId("w8.zero3"));
   ExpectEqualTraining(one, RunId("w4.zero2.k2"));
   ExpectEqualTraining(one, RunId("w2.ddp.k4"));
-  ExpectEqualTraining(RunId("w8.zero3.k2.adamw.odd.tied.bias.clip5e-1"), RunId("w2.ddp.k8.adamw.odd.tied.bias.clip5e-1"));
+  ExpectEqualTraining(RunId("w8.zero3.k2.adamw.odd.tied.bias.clip5e-1"),
+                      RunId("w2.ddp.k8.adamw.odd.tied.bias.clip5e-1"));
 }
 
 TEST(OracleTest, DivisorsThatAreNoPowerOfTwoSplitToo) {
@@ -69,13 +72,15 @@ TEST(OracleTest, EvalChangesNothing) {
 }
 
 TEST(OracleTest, LoadContinuesWhereSaveLeftOff) {
-  const OracleRun straight = RunId("w2.ddp.adamw.do=tttt"), detour = RunId("w2.ddp.adamw.do=ttsttltt");
+  const OracleRun straight = RunId("w2.ddp.adamw.do=tttt"),
+                  detour = RunId("w2.ddp.adamw.do=ttsttltt");
   EXPECT_EQ(LastTrain(straight).weights, LastTrain(detour).weights);
   EXPECT_EQ(detour.calls[6].weights, straight.calls[2].weights);
 }
 
 TEST(OracleTest, LoadAfterCreatingAgainRestoresMomentsToo) {
-  const OracleRun straight = RunId("w2.ddp.adamw.do=tttt"), again = RunId("w2.ddp.adamw.do=ttsrltt");
+  const OracleRun straight = RunId("w2.ddp.adamw.do=tttt"),
+                  again = RunId("w2.ddp.adamw.do=ttsrltt");
   EXPECT_EQ(LastTrain(straight).weights, LastTrain(again).weights);
 }
 
@@ -88,7 +93,8 @@ TEST(OracleTest, CreateStartsFromInitialWeights) {
 TEST(OracleTest, FrozenParametersHaveNoGradientAndStay) {
   const OracleRun run = RunId("w2.ddp.frozen=norms.wd625e-4");
   EXPECT_EQ(LastTrain(run).grads.count("final_norm.weight"), 0u);
-  EXPECT_EQ(LastTrain(run).weights.at("final_norm.weight"), run.calls[0].weights.at("final_norm.weight"));
+  EXPECT_EQ(LastTrain(run).weights.at("final_norm.weight"),
+            run.calls[0].weights.at("final_norm.weight"));
   EXPECT_NE(LastTrain(run).weights.at("head.weight"), run.calls[0].weights.at("head.weight"));
 }
 
@@ -100,7 +106,8 @@ TEST(OracleTest, AnAbsentLayerHasZeroGradientsInThatStep) {
   EXPECT_EQ(absent, std::vector<float>(used.size()));
 }
 
-// In the default order neighbours differ in ep: samples 0 and 2 meet expert 0, samples 1 and 3 expert 1.
+// In the default order neighbours differ in ep: samples 0 and 2 meet expert 0, samples 1 and 3
+// expert 1.
 TEST(OracleTest, EachExpertLearnsFromItsOwnSamples) {
   const Case c = ParseId("w4.ddp.ep2.experts.do=t");
   const OracleRun run = RunOracle(c, 0);
@@ -139,27 +146,49 @@ TEST(OracleTest, IllegalCasesAreNotRun) {
 
 TEST(OracleBoundsTest, EverySumOfEveryProfileIsExact) {
   for (const char* id :
-       {"w8.zero3.k2", "w8.zero3.k2.adamw.do=tttttt", "w8.zero3.odd.tied.bias.root.reused.seq4", "w6.zero3.odd.bias",
-        "w8.zero3.ep2.experts.bias.layers3.reused", "w8.zero3.bf16.wire=bf16.acc=bf16",
-        "w8.zero3.wire=bf16.tied.odd.bias.root.seq4", "w5.ddp.k2.tied", "w6.zero3.wire=bf16.seq4.experts.ep2",
-        "w8.zero3.k2.pertoken", "w8.zero3.k3.frozen=layer.unused=rank"}) {
+       {"w8.zero3.k2", "w8.zero3.k2.adamw.do=tttttt", "w8.zero3.odd.tied.bias.root.reused.seq4",
+        "w6.zero3.odd.bias", "w8.zero3.ep2.experts.bias.layers3.reused",
+        "w8.zero3.bf16.wire=bf16.acc=bf16", "w8.zero3.wire=bf16.tied.odd.bias.root.seq4",
+        "w5.ddp.k2.tied", "w6.zero3.wire=bf16.seq4.experts.ep2", "w8.zero3.k2.pertoken",
+        "w8.zero3.k3.frozen=layer.unused=rank"}) {
     EXPECT_NO_THROW(RunId(id, true)) << id;
   }
 }
 
+TEST(OracleBoundsTest, GradientNormsDoNotDependOnTheOrderOfElements) {
+  for (const char* id :
+       {"w8.zero3.k2", "w6.zero3.odd.tied.bias", "w5.ddp.k2", "w8.zero3.k3.pertoken"}) {
+    const OracleCall call = LastTrain(RunId(id));
+    std::vector<double> elements;
+    for (const auto& [name, grad] : call.grads)
+      elements.insert(elements.end(), grad.begin(), grad.end());
+    std::mt19937 random(1);
+    for (int trial = 0; trial < 20; ++trial) {
+      std::shuffle(elements.begin(), elements.end(), random);
+      double squares = 0;
+      for (double g : elements) squares += g * g;
+      EXPECT_EQ(std::sqrt(squares), call.grad_norm) << id;
+    }
+  }
+}
+
 TEST(OracleBoundsTest, FewValuesAreClamped) {
-  for (const char* id : {"w8.zero3.k2.do=tttttttt", "w8.zero3.adamw.k2.do=tttttttt", "w3.ddp.odd.tied.do=tttttttt"}) {
+  for (const char* id : {"w8.zero3.k2.do=tttttttt", "w8.zero3.adamw.k2.do=tttttttt",
+                         "w3.ddp.odd.tied.do=tttttttt"}) {
     EXPECT_LT(RunId(id).saturated_fraction, 0.05) << id;
   }
 }
 
 TEST(OracleBoundsTest, WeightsMoveVisibly) {
-  for (const char* id : {"w8.zero3.k2", "w8.zero3.adamw", "w8.zero3.wire=bf16.acc=bf16", "w6.zero3.odd.tied"}) {
+  for (const char* id :
+       {"w8.zero3.k2", "w8.zero3.adamw", "w8.zero3.wire=bf16.acc=bf16", "w6.zero3.odd.tied"}) {
     const OracleRun run = RunId(id);
     int64_t moved = 0, all = 0;
-    for (const auto& [name, weight] : LastTrain(run).weights) {
+    const OracleCall last = LastTrain(run);
+    for (const auto& [name, weight] : last.weights) {
       for (size_t i = 0; i < weight.size(); ++i) {
-        moved += std::nearbyint(weight[i] * 128) != std::nearbyint(run.calls[0].weights.at(name)[i] * 128);
+        moved += std::nearbyint(weight[i] * 128) !=
+                 std::nearbyint(run.calls[0].weights.at(name)[i] * 128);
         ++all;
       }
     }
@@ -215,8 +244,9 @@ TEST_F(FaultTest, NoFaultNoDifference) { EXPECT_FALSE(Differs(Good(), Good())); 
 
 TEST_F(FaultTest, AMissingMicrobatchShows) {
   EXPECT_TRUE(Differs(Good(), Train([this](OracleState& state, int64_t step, int64_t sample) {
-    if (step != 1 || sample != 3) trainer_.RunSample(state, step, sample, 0, true);
-  })));
+                        if (step != 1 || sample != 3)
+                          trainer_.RunSample(state, step, sample, 0, true);
+                      })));
 }
 
 TEST_F(FaultTest, AnySingleStaleTensorOnOneRankShows) {
@@ -224,9 +254,13 @@ TEST_F(FaultTest, AnySingleStaleTensorOnOneRankShows) {
   for (size_t stale = 0; stale < initial.params.size(); ++stale) {
     const OracleState bad = Train([&](OracleState& state, int64_t step, int64_t sample) {
       const bool hit = step == 2 && sample == 5;
-      if (hit) std::swap(state.params[stale].weight, const_cast<OracleState&>(initial).params[stale].weight);
+      if (hit)
+        std::swap(state.params[stale].weight,
+                  const_cast<OracleState&>(initial).params[stale].weight);
       trainer_.RunSample(state, step, sample, 0, true);
-      if (hit) std::swap(state.params[stale].weight, const_cast<OracleState&>(initial).params[stale].weight);
+      if (hit)
+        std::swap(state.params[stale].weight,
+                  const_cast<OracleState&>(initial).params[stale].weight);
     });
     EXPECT_TRUE(Differs(good, bad)) << initial.params[stale].name;
   }
@@ -234,13 +268,13 @@ TEST_F(FaultTest, AnySingleStaleTensorOnOneRankShows) {
 
 TEST_F(FaultTest, ADoubledExpertGradientShows) {
   EXPECT_TRUE(Differs(Good(), Train([this](OracleState& state, int64_t step, int64_t sample) {
-    trainer_.RunSample(state, step, sample, 0, true);
-    if (step != 2 || sample != 7) return;
-    for (OracleParam& param : state.params) {
-      if (param.name != "layers.1.experts.0.fc1.weight") continue;
-      for (float& value : param.grad) value = value * 2;
-    }
-  })));
+                        trainer_.RunSample(state, step, sample, 0, true);
+                        if (step != 2 || sample != 7) return;
+                        for (OracleParam& param : state.params) {
+                          if (param.name != "layers.1.experts.0.fc1.weight") continue;
+                          for (float& value : param.grad) value = value * 2;
+                        }
+                      })));
 }
 
 }  // namespace

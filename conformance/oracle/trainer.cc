@@ -17,7 +17,8 @@ Trainer::Trainer(const Model& model, Probe& probe) : model_(model), probe_(probe
   const spf_model& tables = model.Tables(0);
   for (int32_t id = 0; id < tables.n_values; ++id) {
     const spf_value& value = tables.values[id];
-    act_.emplace_back(static_cast<size_t>(value.max_rows * value.row_elems) * 4);  // F32 and I32 only
+    act_.emplace_back(static_cast<size_t>(value.max_rows * value.row_elems) *
+                      4);  // F32 and I32 only
     dact_.emplace_back(act_.back().size());
   }
 }
@@ -54,7 +55,8 @@ void Trainer::RunNode(const spf_node& node, spf_phase phase, NodeArgs args, int3
   model_.Compute(args, ep_rank);
 }
 
-float Trainer::RunSample(OracleState& state, int64_t step, int64_t sample, int32_t ep_rank, bool backward) {
+float Trainer::RunSample(OracleState& state, int64_t step, int64_t sample, int32_t ep_rank,
+                         bool backward) {
   const std::vector<size_t>& slots = slot_[static_cast<size_t>(ep_rank)];
   const bool bf16 = model_.config().bf16_params;
   std::vector<std::vector<uint16_t>> narrow(bf16 ? slots.size() : 0);
@@ -83,11 +85,13 @@ float Trainer::RunSample(OracleState& state, int64_t step, int64_t sample, int32
   args.probe = &probe_;
   const spf_program& program = model_.Program(step, sample, ep_rank);
   for (int32_t i = 0; i < program.n_nodes; ++i) RunNode(program.nodes[i], SPF_FWD, args, ep_rank);
-  for (int32_t i = program.n_nodes; backward && i-- > 0;) RunNode(program.nodes[i], SPF_BWD, args, ep_rank);
+  for (int32_t i = program.n_nodes; backward && i-- > 0;)
+    RunNode(program.nodes[i], SPF_BWD, args, ep_rank);
   const spf_model& tables = model_.Tables(ep_rank);
   float loss = 0;
   for (int32_t id = 0; id < tables.n_values; ++id) {
-    if ((tables.values[id].flags & SPF_VALUE_LOSS) != 0) std::memcpy(&loss, act[static_cast<size_t>(id)], sizeof loss);
+    if ((tables.values[id].flags & SPF_VALUE_LOSS) != 0)
+      std::memcpy(&loss, act[static_cast<size_t>(id)], sizeof loss);
   }
   return loss;
 }

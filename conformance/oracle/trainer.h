@@ -29,7 +29,8 @@ class Trainer {
 
   OracleState InitialState() const;
   void ZeroGrads(OracleState& state) const;
-  // Forward of one sample: the sum of its token losses. With backward: adds its gradient to state's.
+  // Forward of one sample: the sum of its token losses. With backward: adds its gradient to
+  // state's.
   float RunSample(OracleState& state, int64_t step, int64_t sample, int32_t ep_rank, bool backward);
 
  private:
@@ -37,7 +38,8 @@ class Trainer {
 
   const Model& model_;
   Probe& probe_;
-  std::vector<std::vector<size_t>> slot_;  // [ep rank][parameter id] -> index of OracleState::params
+  std::vector<std::vector<size_t>>
+      slot_;  // [ep rank][parameter id] -> index of OracleState::params
   std::vector<std::vector<std::byte>> act_, dact_;
 };
 
