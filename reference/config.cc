@@ -9,7 +9,8 @@
 namespace reference {
 namespace {
 
-[[noreturn]] void Reject(const std::string& name, const std::string& value, const std::string& why) {
+[[noreturn]] void Reject(const std::string& name, const std::string& value,
+                         const std::string& why) {
   throw Rejected(name + " = " + value + ": " + why);
 }
 
@@ -28,7 +29,8 @@ class Knobs {
     if (!text) return std::nullopt;
     int64_t value = 0;
     const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
-    if (error != std::errc() || end != text->data() + text->size()) Reject(name, *text, "not an integer");
+    if (error != std::errc() || end != text->data() + text->size())
+      Reject(name, *text, "not an integer");
     if (value < least) Reject(name, *text, "must be at least " + std::to_string(least));
     return value;
   }
@@ -50,7 +52,8 @@ class Knobs {
     if (!text) return otherwise;
     char* end = nullptr;
     const double value = std::strtod(text->c_str(), &end);
-    if (text->empty() || *end != '\0' || !std::isfinite(value)) Reject(name, *text, "not a finite number");
+    if (text->empty() || *end != '\0' || !std::isfinite(value))
+      Reject(name, *text, "not a finite number");
     if (value < 0) Reject(name, *text, "must not be negative");
     return value;
   }
@@ -67,7 +70,9 @@ class Knobs {
     Reject(name, text, "must be one of " + known);
   }
 
-  spf_dtype Dtype(const char* name) const { return OneOf<spf_dtype>(name, {{"fp32", SPF_F32}, {"bf16", SPF_BF16}}); }
+  spf_dtype Dtype(const char* name) const {
+    return OneOf<spf_dtype>(name, {{"fp32", SPF_F32}, {"bf16", SPF_BF16}});
+  }
 
  private:
   const KnobReader& read_;
@@ -86,10 +91,11 @@ std::vector<std::string> SplitCommas(const std::string& text) {
 }
 
 void ReadSharding(const Knobs& knobs, Config& c) {
-  c.strategy = knobs.OneOf<Strategy>("strategy", {{"no_shard", Strategy::kNoShard},
-                                                  {"optim", Strategy::kOptim},
-                                                  {"optim_grads", Strategy::kOptimGrads},
-                                                  {"optim_grads_params", Strategy::kOptimGradsParams}});
+  c.strategy =
+      knobs.OneOf<Strategy>("strategy", {{"no_shard", Strategy::kNoShard},
+                                         {"optim", Strategy::kOptim},
+                                         {"optim_grads", Strategy::kOptimGrads},
+                                         {"optim_grads_params", Strategy::kOptimGradsParams}});
   c.outer_shards = knobs.OneOf<bool>("outer_strategy", {{"no_shard", false}, {"optim", true}});
   c.optimizer_instances = knobs.Size("num_optimizer_instances");
   c.twins = knobs.Flag("create_all_gather_group");
@@ -112,12 +118,14 @@ void ReadCommunication(const Knobs& knobs, Config& c) {
   if (const auto units = knobs.Text("units")) {
     c.unit_types = *units == "none" ? std::vector<std::string>{} : SplitCommas(*units);
     for (const std::string& type : c.unit_types) {
-      if (type.empty()) Reject("units", *units, "has an empty module type; write \"none\" for no units");
+      if (type.empty())
+        Reject("units", *units, "has an empty module type; write \"none\" for no units");
     }
   }
   c.bucket_size = knobs.Integer("bucket_size", 0).value_or(0);
   c.prefetch_limit_bytes = knobs.Integer("prefetch_limit_bytes", 0);
-  // Sharded gradients leave no room to postpone a reduction, and sharded parameters none to gather all at once.
+  // Sharded gradients leave no room to postpone a reduction, and sharded parameters none to gather
+  // all at once.
   c.overlap_grad_reduce = knobs.Flag("overlap_grad_reduce") || c.ShardsGrads();
   c.overlap_param_gather = knobs.Flag("overlap_param_gather") || c.ShardsParams();
   c.average_in_collective = knobs.Flag("average_in_collective");
@@ -130,8 +138,8 @@ void ReadCommunication(const Knobs& knobs, Config& c) {
 }
 
 void ReadOptimizer(const Knobs& knobs, Config& c) {
-  c.optimizer =
-      knobs.OneOf<OptimizerKind>("optimizer", {{"sgd", OptimizerKind::kSgd}, {"adamw", OptimizerKind::kAdamW}});
+  c.optimizer = knobs.OneOf<OptimizerKind>(
+      "optimizer", {{"sgd", OptimizerKind::kSgd}, {"adamw", OptimizerKind::kAdamW}});
   if (!knobs.Text("lr")) throw Rejected("lr is not set: it is a contract knob");
   c.lr = knobs.Real("lr", 0);
   c.weight_decay = knobs.Real("weight_decay", 0);
@@ -146,25 +154,30 @@ void ReadOptimizer(const Knobs& knobs, Config& c) {
 
 void CheckCombinations(const Knobs& knobs, const Config& c) {
   if (c.outer_shards && !c.ShardsParams()) {
-    Reject("outer_strategy", "optim", "needs strategy = optim_grads_params, not " +
-                                          knobs.Text("strategy").value_or("no_shard"));
+    Reject(
+        "outer_strategy", "optim",
+        "needs strategy = optim_grads_params, not " + knobs.Text("strategy").value_or("no_shard"));
   }
   if (c.outer_shards && c.optimizer_instances == 1) {
-    Reject("outer_strategy", "optim", "there is no outer group to shard over with num_optimizer_instances = 1");
+    Reject("outer_strategy", "optim",
+           "there is no outer group to shard over with num_optimizer_instances = 1");
   }
   if (c.average_in_collective && c.per_token_loss) {
     Reject("average_in_collective", "1",
-           "cannot be combined with calculate_per_token_loss = 1, whose divisor is not the number of ranks");
+           "cannot be combined with calculate_per_token_loss = 1, whose divisor is not the number "
+           "of ranks");
   }
   if (c.per_token_loss && c.tokens_per_step == 0) {
     Reject("calculate_per_token_loss", "1", "needs tokens_per_step");
   }
-  for (const auto& [name, beta] : {std::pair("adam_beta1", c.adam_beta1), std::pair("adam_beta2", c.adam_beta2)}) {
+  for (const auto& [name, beta] :
+       {std::pair("adam_beta1", c.adam_beta1), std::pair("adam_beta2", c.adam_beta2)}) {
     if (beta >= 1) Reject(name, std::to_string(beta), "must be below 1");
   }
   if (!c.own_groups) {
     for (const char* name : {"tp", "cp", "ep", "pp", "etp", "order", "rank_offset", "rank_span"}) {
-      if (const auto text = knobs.Text(name)) Reject(name, *text, "describes a grid, but groups = explicit");
+      if (const auto text = knobs.Text(name))
+        Reject(name, *text, "describes a grid, but groups = explicit");
     }
   }
 }

@@ -1,8 +1,8 @@
 // config.h: what was this engine asked to do?
 //
-// Every knob of conformance/abi/KNOBS.md, read in one place and checked against every other before a stream, a block or
-// a collective exists. A configuration that no engine could run is Rejected; one that this engine does not implement is
-// Unsupported. Both name the knob and its value.
+// Every knob of conformance/abi/KNOBS.md, read in one place and checked against every other before
+// a stream, a block or a collective exists. A configuration that no engine could run is Rejected;
+// one that this engine does not implement is Unsupported. Both name the knob and its value.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -31,15 +31,15 @@ struct Config {
   int32_t microbatches = 1;
 
   Strategy strategy = Strategy::kNoShard;
-  bool outer_shards = false;           // outer_strategy = optim: outer ranks subdivide the shard
-  int32_t optimizer_instances = 1;     // outer data-parallel size
-  bool twins = false;                  // create_all_gather_group
+  bool outer_shards = false;        // outer_strategy = optim: outer ranks subdivide the shard
+  int32_t optimizer_instances = 1;  // outer data-parallel size
+  bool twins = false;               // create_all_gather_group
 
-  bool own_groups = false;             // groups = grid
-  GridSizes grid;                      // only with own_groups; span 0: the whole world
+  bool own_groups = false;  // groups = grid
+  GridSizes grid;           // only with own_groups; span 0: the whole world
 
   std::vector<std::string> unit_types{"TransformerLayer"};
-  int64_t bucket_size = 0;             // elements, of buckets outside units; 0: not cut
+  int64_t bucket_size = 0;                      // elements, of buckets outside units; 0: not cut
   std::optional<int64_t> prefetch_limit_bytes;  // not set: one unit ahead
   bool overlap_grad_reduce = false, overlap_param_gather = false;
 
@@ -51,10 +51,10 @@ struct Config {
 
   OptimizerKind optimizer = OptimizerKind::kSgd;
   double lr = 0, weight_decay = 0, adam_beta1 = 0.5, adam_beta2 = 0.75, adam_eps = 0.0078125;
-  double clip_grad = 0;                // 0: off
-  bool grad_norm = false;              // implied by clip_grad
+  double clip_grad = 0;    // 0: off
+  bool grad_norm = false;  // implied by clip_grad
   bool check_for_nan_in_grad = false;
-  int64_t device_memory_bytes = 0;     // enforced by the host; kept for messages
+  int64_t device_memory_bytes = 0;  // enforced by the host; kept for messages
 
   bool ShardsGrads() const { return strategy >= Strategy::kOptimGrads; }
   bool ShardsParams() const { return strategy == Strategy::kOptimGradsParams; }

@@ -85,16 +85,19 @@ TEST(ConfigRefusals, MalformedNumbers) {
 }
 
 TEST(ConfigRefusals, OuterShardingNeedsShardedParametersAndOuterRanks) {
-  ExpectRejected({{"outer_strategy", "optim"}, {"strategy", "optim"}, {"num_optimizer_instances", "2"}},
-                 "outer_strategy", "optim_grads_params, not optim");
-  ExpectRejected({{"outer_strategy", "optim"}, {"strategy", "optim_grads_params"}}, "outer_strategy",
-                 "num_optimizer_instances = 1");
+  ExpectRejected(
+      {{"outer_strategy", "optim"}, {"strategy", "optim"}, {"num_optimizer_instances", "2"}},
+      "outer_strategy", "optim_grads_params, not optim");
+  ExpectRejected({{"outer_strategy", "optim"}, {"strategy", "optim_grads_params"}},
+                 "outer_strategy", "num_optimizer_instances = 1");
 }
 
 TEST(ConfigRefusals, AverageOfAPerTokenLoss) {
-  ExpectRejected({{"average_in_collective", "1"}, {"calculate_per_token_loss", "1"}, {"tokens_per_step", "8"}},
-                 "average_in_collective", "calculate_per_token_loss");
-  ExpectRejected({{"calculate_per_token_loss", "1"}}, "calculate_per_token_loss", "tokens_per_step");
+  ExpectRejected(
+      {{"average_in_collective", "1"}, {"calculate_per_token_loss", "1"}, {"tokens_per_step", "8"}},
+      "average_in_collective", "calculate_per_token_loss");
+  ExpectRejected({{"calculate_per_token_loss", "1"}}, "calculate_per_token_loss",
+                 "tokens_per_step");
 }
 
 TEST(ConfigRefusals, GridKnobsWithAnExplicitCollection) {

@@ -5,19 +5,22 @@
 namespace reference {
 
 void Engine::Configure() {
-  c_.config = ReadConfig([this](const char* name) { return c_.host.raw()->knob(c_.host.raw(), name); });
+  c_.config =
+      ReadConfig([this](const char* name) { return c_.host.raw()->knob(c_.host.raw(), name); });
   CheckModel();
   const spf_model& model = c_.host.model();
   GroupDemand demand;
   demand.twins = c_.config.twins;
   demand.optimizer_instances = c_.config.optimizer_instances;
-  for (int32_t p = 0; p < model.n_params; ++p) demand.experts |= (model.params[p].flags & SPF_PARAM_EXPERT) != 0;
+  for (int32_t p = 0; p < model.n_params; ++p)
+    demand.experts |= (model.params[p].flags & SPF_PARAM_EXPERT) != 0;
   ConfigureGroups(demand);
   if (idle_) return;
 
   std::vector<const spf_program*> programs;
   for (int64_t step = 0; step < 2; ++step) {
-    for (int32_t m = 0; m < c_.config.microbatches; ++m) programs.push_back(&c_.host.Program(step, m));
+    for (int32_t m = 0; m < c_.config.microbatches; ++m)
+      programs.push_back(&c_.host.Program(step, m));
   }
   c_.plan = PlanModel(model, c_.config.unit_types, c_.config.bucket_size, programs);
   c_.buckets = MakeBuckets(c_.config, c_.groups, c_.plan);
@@ -29,7 +32,8 @@ void Engine::ConfigureGroups(const GroupDemand& demand) {
     return;
   }
   const spf_group world = c_.host.Group("world");
-  if (world == nullptr) throw GroupError("group world is needed to build the grid and was not provided");
+  if (world == nullptr)
+    throw GroupError("group world is needed to build the grid and was not provided");
   const int32_t world_size = c_.host.SizeIn(world);
   GridSizes& grid = c_.config.grid;
   if (grid.span == 0) grid.span = world_size - grid.offset;
@@ -48,11 +52,13 @@ void Engine::ConfigureGroups(const GroupDemand& demand) {
 void Engine::CheckModel() const {
   const spf_model& model = c_.host.model();
   for (int32_t p = 0; p < model.n_params; ++p) {
-    if (model.params[p].tp_dim >= 0) throw Unsupported(std::string(model.params[p].name) + " is split over tp");
+    if (model.params[p].tp_dim >= 0)
+      throw Unsupported(std::string(model.params[p].name) + " is split over tp");
   }
   for (int32_t v = 0; v < model.n_values; ++v) {
     const spf_value& value = model.values[v];
-    if ((value.flags & SPF_VALUE_DYNAMIC) != 0) throw Unsupported(std::string(value.name) + " has a dynamic size");
+    if ((value.flags & SPF_VALUE_DYNAMIC) != 0)
+      throw Unsupported(std::string(value.name) + " has a dynamic size");
     if ((value.flags & (SPF_VALUE_FROM_PREV | SPF_VALUE_TO_NEXT)) != 0) {
       throw Unsupported(std::string(value.name) + " crosses pipeline stages");
     }
@@ -134,8 +140,8 @@ void Engine::Destroy() {
     reductions_->Destroy();
     gathers_->Destroy();
   }
-  for (spf_stream stream : {c_.streams.compute, c_.streams.gather, c_.streams.reduce, c_.streams.outer_reduce,
-                            c_.streams.outer_gather}) {
+  for (spf_stream stream : {c_.streams.compute, c_.streams.gather, c_.streams.reduce,
+                            c_.streams.outer_reduce, c_.streams.outer_gather}) {
     if (stream != nullptr) spf::Check(c_.host.raw()->stream_destroy(c_.host.raw(), stream));
   }
   for (spf_group group : created_groups_) c_.host.DestroyGroup(group);

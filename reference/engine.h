@@ -14,8 +14,8 @@ class Engine {
  public:
   explicit Engine(spf_host* host) : c_(host) {}
 
-  // Reads and checks the configuration, makes or asks for the groups. Issues no collective before everything that can be
-  // refused is checked. Throws Rejected, Unsupported, GridError, GroupError.
+  // Reads and checks the configuration, makes or asks for the groups. Issues no collective before
+  // everything that can be refused is checked. Throws Rejected, Unsupported, GridError, GroupError.
   void Configure();
   // Streams, memory, initial values. Publishes PARAM.
   void Build();

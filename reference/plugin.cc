@@ -26,7 +26,8 @@ spf_status Entry(spf_host* host, F&& body) {
     return SPF_OK;
   } catch (const spf::Error& error) {
     if (error.status == SPF_ABORTED) return SPF_ABORTED;
-    return Explained(host, SPF_FAILED, std::string("the host answered no: ") + host->last_error(host));
+    return Explained(host, SPF_FAILED,
+                     std::string("the host answered no: ") + host->last_error(host));
   } catch (const Unsupported& error) {
     return Explained(host, SPF_UNSUPPORTED, error.what());
   } catch (const Rejected& error) {

@@ -4,8 +4,8 @@
 
 namespace reference {
 
-// The engine's plug-in table, or NULL if the host speaks another major version. The shared library exports the same
-// table as shardproof_plugin().
+// The engine's plug-in table, or NULL if the host speaks another major version. The shared library
+// exports the same table as shardproof_plugin().
 const spf_plugin* ReferencePlugin(uint32_t host_abi_major);
 
 }  // namespace reference

@@ -25,9 +25,12 @@ void Checkpoint::Save(const std::string& folder) {
     for (const State& state : StatesOf(b)) {
       c_.host.Copy(stream, pinned, state.address, bytes);
       c_.host.Sync(stream);
-      const float* values = c_.host.Touch<float>(pinned, static_cast<uint64_t>(b.shard_size()), SPF_READ);
+      const float* values =
+          c_.host.Touch<float>(pinned, static_cast<uint64_t>(b.shard_size()), SPF_READ);
       for (const BucketSlice& s : b.MySlices()) {
-        pieces.push_back({state.kind, c_.host.model().params[s.param].name, s.param_offset,
+        pieces.push_back({state.kind,
+                          c_.host.model().params[s.param].name,
+                          s.param_offset,
                           {values + s.range_offset, values + s.range_offset + s.count}});
       }
     }
@@ -65,11 +68,13 @@ void Checkpoint::Load(const std::string& folder) {
   for (const Bucket& b : c_.buckets) {
     const auto elements = static_cast<uint64_t>(b.shard_size());
     for (const State& state : StatesOf(b)) {
-      spf_addr pinned = c_.host.Alloc(stream, elements * sizeof(float), spf::For(SPF_FOR_CHECKPOINT), SPF_PINNED);
+      spf_addr pinned =
+          c_.host.Alloc(stream, elements * sizeof(float), spf::For(SPF_FOR_CHECKPOINT), SPF_PINNED);
       float* values = c_.host.Touch<float>(pinned, elements, SPF_WRITE);
       std::fill(values, values + elements, 0.0F);
       for (const BucketSlice& s : b.MySlices()) {
-        files.Read(state.kind, c_.host.model().params[s.param].name, s.param_offset, s.count, values + s.range_offset);
+        files.Read(state.kind, c_.host.model().params[s.param].name, s.param_offset, s.count,
+                   values + s.range_offset);
       }
       c_.host.Copy(stream, state.address, pinned, elements * sizeof(float));
       c_.host.Sync(stream);

@@ -9,8 +9,8 @@ class Checkpoint {
  public:
   Checkpoint(Context& context, Optimizer& optimizer) : c_(context), optimizer_(optimizer) {}
 
-  // Each rank writes its shards. Returns when the files of every rank of the data-parallel groups are complete: a rank
-  // may load at once what its peers have saved.
+  // Each rank writes its shards. Returns when the files of every rank of the data-parallel groups
+  // are complete: a rank may load at once what its peers have saved.
   void Save(const std::string& folder);
   // Reads this rank's shards out of whatever files hold them. Does not install.
   void Load(const std::string& folder);

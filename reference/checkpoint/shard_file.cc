@@ -23,7 +23,8 @@ constexpr const char* kMagic = "reference-checkpoint 1";
 
 class OutputFile {
  public:
-  OutputFile(const std::string& path, int flags) : path_(path), file_(::open(path.c_str(), flags, 0644)) {
+  OutputFile(const std::string& path, int flags)
+      : path_(path), file_(::open(path.c_str(), flags, 0644)) {
     if (file_ < 0) Fail(path_, std::strerror(errno));
   }
   ~OutputFile() { ::close(file_); }
@@ -51,11 +52,13 @@ class OutputFile {
 
 }  // namespace
 
-void WriteShardFile(const std::string& folder, int32_t rank, int64_t updates, const std::vector<ShardPiece>& pieces) {
+void WriteShardFile(const std::string& folder, int32_t rank, int64_t updates,
+                    const std::vector<ShardPiece>& pieces) {
   std::ostringstream header;
   header << kMagic << "\nupdates " << updates << "\npieces " << pieces.size() << "\n";
   for (const ShardPiece& piece : pieces) {
-    header << piece.kind << " " << piece.offset << " " << piece.values.size() << " " << piece.name << "\n";
+    header << piece.kind << " " << piece.offset << " " << piece.values.size() << " " << piece.name
+           << "\n";
   }
   header << "end\n";
   const std::string text = header.str(), path = folder + "/shard_" + std::to_string(rank) + ".ckpt";
@@ -65,7 +68,8 @@ void WriteShardFile(const std::string& folder, int32_t rank, int64_t updates, co
   {
     OutputFile file(aside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC);
     file.Write(text.data(), text.size());
-    for (const ShardPiece& piece : pieces) file.Write(piece.values.data(), piece.values.size() * sizeof(float));
+    for (const ShardPiece& piece : pieces)
+      file.Write(piece.values.data(), piece.values.size() * sizeof(float));
     file.Flush();
   }
   if (std::rename(aside.c_str(), path.c_str()) != 0) Fail(path, std::strerror(errno));
@@ -88,7 +92,8 @@ void ShardFolder::Index(const std::string& path) {
   std::string line, word;
   int64_t updates = -1;
   size_t count = 0;
-  if (!std::getline(file, line) || line != kMagic) Fail(path, "does not begin with \"" + std::string(kMagic) + "\"");
+  if (!std::getline(file, line) || line != kMagic)
+    Fail(path, "does not begin with \"" + std::string(kMagic) + "\"");
   if (!(file >> word >> updates) || word != "updates") Fail(path, "has no line \"updates\"");
   if (!(file >> word >> count) || word != "pieces") Fail(path, "has no line \"pieces\"");
   if (updates_ >= 0 && updates != updates_) Fail(path, "is from another step than its neighbours");
@@ -97,23 +102,26 @@ void ShardFolder::Index(const std::string& path) {
   for (size_t i = 0; i < count; ++i) {
     std::string kind, name;
     Piece piece{path, 0, 0, 0};
-    if (!(file >> kind >> piece.offset >> piece.count) || file.get() != ' ' || !std::getline(file, name)) {
+    if (!(file >> kind >> piece.offset >> piece.count) || file.get() != ' ' ||
+        !std::getline(file, name)) {
       Fail(path, "piece " + std::to_string(i) + " of the header is incomplete");
     }
     found.push_back({{kind, name}, piece});
   }
-  if (!std::getline(file, line) || line != "end") Fail(path, "the header does not end with \"end\"");
+  if (!std::getline(file, line) || line != "end")
+    Fail(path, "the header does not end with \"end\"");
   auto position = static_cast<int64_t>(file.tellg());
   for (auto& [key, piece] : found) {
     piece.position = position;
     position += piece.count * static_cast<int64_t>(sizeof(float));
     pieces_[key].push_back(piece);
   }
-  if (position != static_cast<int64_t>(std::filesystem::file_size(path))) Fail(path, "is truncated or too long");
+  if (position != static_cast<int64_t>(std::filesystem::file_size(path)))
+    Fail(path, "is truncated or too long");
 }
 
-void ShardFolder::Read(const std::string& kind, const std::string& name, int64_t offset, int64_t count,
-                       float* out) const {
+void ShardFolder::Read(const std::string& kind, const std::string& name, int64_t offset,
+                       int64_t count, float* out) const {
   const int64_t end = offset + count;
   const auto entry = pieces_.find({kind, name});
   for (int64_t at = offset; at < end;) {
@@ -123,12 +131,16 @@ void ShardFolder::Read(const std::string& kind, const std::string& name, int64_t
         if (piece.offset <= at && at < piece.offset + piece.count) holder = &piece;
       }
     }
-    if (holder == nullptr) Fail(folder_, "element " + std::to_string(at) + " of " + kind + " " + name + " is in no file");
+    if (holder == nullptr)
+      Fail(folder_,
+           "element " + std::to_string(at) + " of " + kind + " " + name + " is in no file");
     const int64_t until = std::min(end, holder->offset + holder->count);
     std::ifstream file(holder->path, std::ios::binary);
     file.seekg(holder->position + (at - holder->offset) * static_cast<int64_t>(sizeof(float)));
-    const auto bytes = static_cast<std::streamsize>((until - at) * static_cast<int64_t>(sizeof(float)));
-    if (!file.read(reinterpret_cast<char*>(out + (at - offset)), bytes)) Fail(holder->path, "cannot be read");
+    const auto bytes =
+        static_cast<std::streamsize>((until - at) * static_cast<int64_t>(sizeof(float)));
+    if (!file.read(reinterpret_cast<char*>(out + (at - offset)), bytes))
+      Fail(holder->path, "cannot be read");
     at = until;
   }
 }

@@ -6,8 +6,8 @@
 //     pieces <n>
 //     <kind> <offset> <count> <parameter name>      n lines; kind: weight, exp_avg or exp_avg_sq
 //     end
-// offset and count are elements of the logical tensor, so a file says nothing about ranks, buckets or strategies, and
-// any number of ranks can load what any other number has saved.
+// offset and count are elements of the logical tensor, so a file says nothing about ranks, buckets
+// or strategies, and any number of ranks can load what any other number has saved.
 #pragma once
 #include <cstdint>
 #include <iosfwd>
@@ -24,16 +24,20 @@ struct ShardPiece {
   std::vector<float> values;
 };
 
-// Writes aside, flushes, renames, flushes the folder: the file is either whole or not there. Throws Failed.
-void WriteShardFile(const std::string& folder, int32_t rank, int64_t updates, const std::vector<ShardPiece>& pieces);
+// Writes aside, flushes, renames, flushes the folder: the file is either whole or not there. Throws
+// Failed.
+void WriteShardFile(const std::string& folder, int32_t rank, int64_t updates,
+                    const std::vector<ShardPiece>& pieces);
 
 // All files of a folder, by what they hold. Reads headers at once and values when asked.
 class ShardFolder {
  public:
   explicit ShardFolder(const std::string& folder);  // throws Failed
   int64_t updates() const { return updates_; }
-  // Elements [offset, offset + count) of a tensor, whichever ranks saved them. Throws Failed if some are nowhere.
-  void Read(const std::string& kind, const std::string& name, int64_t offset, int64_t count, float* out) const;
+  // Elements [offset, offset + count) of a tensor, whichever ranks saved them. Throws Failed if
+  // some are nowhere.
+  void Read(const std::string& kind, const std::string& name, int64_t offset, int64_t count,
+            float* out) const;
 
  private:
   struct Piece {

@@ -12,14 +12,17 @@ namespace {
 
 class ShardFileTest : public testing::Test {
  protected:
-  ShardFileTest() : folder_(testing::TempDir() + "shards_" + testing::UnitTest::GetInstance()->current_test_info()->name()) {
+  ShardFileTest()
+      : folder_(testing::TempDir() + "shards_" +
+                testing::UnitTest::GetInstance()->current_test_info()->name()) {
     std::filesystem::remove_all(folder_);
   }
   std::string folder_;
 };
 
 TEST_F(ShardFileTest, OtherShardBoundariesReadTheSameTensor) {
-  WriteShardFile(folder_, 0, 3, {{"weight", "a b", 0, {0, 1, 2}}, {"exp_avg", "a b", 0, {9, 9, 9}}});
+  WriteShardFile(folder_, 0, 3,
+                 {{"weight", "a b", 0, {0, 1, 2}}, {"exp_avg", "a b", 0, {9, 9, 9}}});
   WriteShardFile(folder_, 1, 3, {{"weight", "a b", 3, {3, 4, 5, 6}}});
   const ShardFolder files(folder_);
   EXPECT_EQ(files.updates(), 3);
@@ -49,7 +52,8 @@ TEST_F(ShardFileTest, MissingElementIsNamed) {
 
 TEST_F(ShardFileTest, TruncatedFileIsRefused) {
   WriteShardFile(folder_, 0, 1, {{"weight", "w", 0, {0, 1}}});
-  std::filesystem::resize_file(folder_ + "/shard_0.ckpt", std::filesystem::file_size(folder_ + "/shard_0.ckpt") - 1);
+  std::filesystem::resize_file(folder_ + "/shard_0.ckpt",
+                               std::filesystem::file_size(folder_ + "/shard_0.ckpt") - 1);
   EXPECT_THROW(ShardFolder{folder_}, Failed);
 }
 

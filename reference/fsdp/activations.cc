@@ -25,7 +25,8 @@ std::vector<std::pair<ValueRef, bool>> Touched(const Operation& operation) {
 
 }  // namespace
 
-std::vector<std::vector<ValueRef>> Deaths(const std::vector<Operation>& operations, int32_t n_values) {
+std::vector<std::vector<ValueRef>> Deaths(const std::vector<Operation>& operations,
+                                          int32_t n_values) {
   std::vector<std::vector<ValueRef>> deaths(operations.size());
   // Walking backwards: whether somebody still wants what is in the value. [gradient][value]
   std::vector<std::vector<bool>> wanted(2, std::vector<bool>(static_cast<size_t>(n_values)));
@@ -55,7 +56,8 @@ void Activations::Before(const Operation& operation) {
     if (address != 0) continue;
     const spf_value& value = host_.model().values[use.id];
     const auto elements = static_cast<uint64_t>(value.max_rows * value.row_elems);
-    const spf_purpose purpose = use.table == SPF_IN_DACT ? SPF_FOR_ACTIVATION_GRAD : SPF_FOR_ACTIVATION;
+    const spf_purpose purpose =
+        use.table == SPF_IN_DACT ? SPF_FOR_ACTIVATION_GRAD : SPF_FOR_ACTIVATION;
     address = host_.Alloc(stream_, elements * spf::SizeOf(value.dtype),
                           spf::For(purpose, operation.node->module, microbatch_));
     if (use.access == SPF_ADD) host_.Fill(stream_, address, elements, value.dtype, 0);

@@ -1,9 +1,10 @@
 // activations.h: when does a value live?
 //
-// The pass over one microbatch is a list of operations; each node's table says what it reads and writes. A value is
-// allocated before the operation that first writes it, and freed after the last one that touches it before it is written
-// again. That one rule covers eval (values die in forward), training (they live until backward) and recompute (they die
-// in forward and are born again in backward).
+// The pass over one microbatch is a list of operations; each node's table says what it reads and
+// writes. A value is allocated before the operation that first writes it, and freed after the last
+// one that touches it before it is written again. That one rule covers eval (values die in
+// forward), training (they live until backward) and recompute (they die in forward and are born
+// again in backward).
 #pragma once
 #include <cstdint>
 #include <utility>
@@ -29,7 +30,8 @@ struct ValueRef {
 };
 
 // What dies after each operation.
-std::vector<std::vector<ValueRef>> Deaths(const std::vector<Operation>& operations, int32_t n_values);
+std::vector<std::vector<ValueRef>> Deaths(const std::vector<Operation>& operations,
+                                          int32_t n_values);
 
 // The values of one microbatch. All on one stream.
 class Activations {

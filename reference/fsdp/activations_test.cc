@@ -32,7 +32,8 @@ class LivenessTest : public testing::Test {
   }
   static spf_use Act(int32_t value, uint8_t access) { return {SPF_IN_ACT, access, 0, value}; }
   static spf_use Dact(int32_t value, uint8_t access) { return {SPF_IN_DACT, access, 0, value}; }
-  static bool Dies(const std::vector<std::vector<ValueRef>>& deaths, size_t operation, bool gradient, int32_t value) {
+  static bool Dies(const std::vector<std::vector<ValueRef>>& deaths, size_t operation,
+                   bool gradient, int32_t value) {
     for (const ValueRef& dead : deaths[operation]) {
       if (dead == ValueRef{gradient, value}) return true;
     }
@@ -72,12 +73,14 @@ TEST_F(LivenessTest, RecomputeDropsHiddenValuesAndMakesThemAgain) {
   EXPECT_TRUE(Dies(deaths, 2, false, kH)) << "dropped in forward";
   EXPECT_TRUE(Dies(deaths, 7, false, kH)) << "dropped again after backward";
   EXPECT_FALSE(Dies(deaths, 1, false, kX)) << "the segment's input is kept";
-  EXPECT_TRUE(Dies(deaths, 4, false, kY)) << "the output is kept for the next module's backward only";
+  EXPECT_TRUE(Dies(deaths, 4, false, kY))
+      << "the output is kept for the next module's backward only";
   EXPECT_TRUE(Dies(deaths, 6, false, kY));
 }
 
 TEST(Segments, AreOutermostModulesOfTheType) {
-  const std::vector<spf_module> modules{{-1, "", "Model"}, {0, "", "TransformerLayer"}, {1, "", "Mlp"}, {0, "", "Head"}};
+  const std::vector<spf_module> modules{
+      {-1, "", "Model"}, {0, "", "TransformerLayer"}, {1, "", "Mlp"}, {0, "", "Head"}};
   spf_model model{};
   model.n_modules = 4, model.modules = modules.data();
   EXPECT_EQ(SegmentsOfType(model, "TransformerLayer"), (std::vector<int32_t>{-1, 1, 1, -1}));

@@ -6,8 +6,8 @@
 //   optim_grads      1 shard                          full              inner shard
 //   ..._params       1 shard                          inner shard       inner shard
 //
-// A bucket of inner_size inner shards; without outer sharding a shard is an inner shard, with it one slice of it
-// (requirement FS-31; Megatron-FSDP's buffer table).
+// A bucket of inner_size inner shards; without outer sharding a shard is an inner shard, with it
+// one slice of it (requirement FS-31; Megatron-FSDP's buffer table).
 #pragma once
 #include "conformance/abi/spf.hpp"
 #include "reference/fsdp/layout.h"
@@ -20,20 +20,22 @@ struct Bucket {
   BucketPlan plan;
   BucketLayout layout;
   DataParallelGroups groups;
-  int32_t module = 0;        // for labels: the unit's module, or the root
+  int32_t module = 0;  // for labels: the unit's module, or the root
   int32_t inner_rank = 0, inner_size = 1;
-  int32_t shard = 0;         // which of layout.shards this rank owns
-  bool full_weights = true;  // model weights are kept whole
-  bool full_grads = true;    // main gradients are kept whole
+  int32_t shard = 0;               // which of layout.shards this rank owns
+  bool full_weights = true;        // model weights are kept whole
+  bool full_grads = true;          // main gradients are kept whole
   spf_dtype grad_dtype = SPF_F32;  // of main_grad
 
-  spf_addr main = 0;       // fp32, my shard
-  spf_addr model = 0;      // plan.dtype, full or my inner shard
-  spf_addr main_grad = 0;  // grad_dtype, full or my inner shard; none if frozen
+  spf_addr main = 0;                     // fp32, my shard
+  spf_addr model = 0;                    // plan.dtype, full or my inner shard
+  spf_addr main_grad = 0;                // grad_dtype, full or my inner shard; none if frozen
   spf_addr exp_avg = 0, exp_avg_sq = 0;  // AdamW's m and v: fp32, my shard; none if frozen
 
-  spf_addr gathered = 0;    // plan.dtype, full: while the unit is gathered, if model weights are sharded
-  spf_addr local_grad = 0;  // fp32, full: this rank's gradient of the running backward, if it is not main_grad
+  spf_addr gathered =
+      0;  // plan.dtype, full: while the unit is gathered, if model weights are sharded
+  spf_addr local_grad =
+      0;  // fp32, full: this rank's gradient of the running backward, if it is not main_grad
 
   int64_t size() const { return layout.size; }
   int64_t shard_size() const { return layout.shard_size(); }
@@ -41,7 +43,9 @@ struct Bucket {
   int64_t inner_shard_size() const { return layout.size / inner_size; }
   int64_t inner_shard_begin() const { return inner_rank * inner_shard_size(); }
 
-  uint64_t Bytes(int64_t elements, int32_t dtype) const { return static_cast<uint64_t>(elements) * spf::SizeOf(dtype); }
+  uint64_t Bytes(int64_t elements, int32_t dtype) const {
+    return static_cast<uint64_t>(elements) * spf::SizeOf(dtype);
+  }
   uint64_t FullBytes() const { return Bytes(size(), plan.dtype); }
 
   // Full weights as nodes read them; 0 while they are not there.

@@ -2,13 +2,15 @@
 
 namespace reference {
 
-std::vector<Bucket> MakeBuckets(const Config& config, const EngineGroups& groups, const ModelPlan& plan) {
+std::vector<Bucket> MakeBuckets(const Config& config, const EngineGroups& groups,
+                                const ModelPlan& plan) {
   std::vector<Bucket> buckets;
   for (const BucketPlan& planned : plan.buckets) {
     Bucket& bucket = buckets.emplace_back();
     bucket.plan = planned;
     bucket.groups = planned.expert ? *groups.expert : groups.dense;
-    bucket.module = planned.unit == kNoUnit ? 0 : plan.unit_modules[static_cast<size_t>(planned.unit)];
+    bucket.module =
+        planned.unit == kNoUnit ? 0 : plan.unit_modules[static_cast<size_t>(planned.unit)];
     bucket.full_weights = !config.ShardsParams();
     bucket.full_grads = !config.ShardsGrads();
     bucket.grad_dtype = config.main_grads_dtype;

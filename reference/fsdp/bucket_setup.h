@@ -4,7 +4,9 @@
 
 namespace reference {
 
-// Lays out every bucket over the ranks that shard it and finds this rank's place. Allocates nothing.
-std::vector<Bucket> MakeBuckets(const Config& config, const EngineGroups& groups, const ModelPlan& plan);
+// Lays out every bucket over the ranks that shard it and finds this rank's place. Allocates
+// nothing.
+std::vector<Bucket> MakeBuckets(const Config& config, const EngineGroups& groups,
+                                const ModelPlan& plan);
 
 }  // namespace reference

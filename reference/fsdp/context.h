@@ -1,7 +1,7 @@
 // context.h: what do all parts of one engine share?
 //
-// The host, the configuration, the communicators, the plan of buckets, and one stream per kind of work. One Context per
-// engine and rank; nothing of it is global.
+// The host, the configuration, the communicators, the plan of buckets, and one stream per kind of
+// work. One Context per engine and rank; nothing of it is global.
 #pragma once
 #include <memory>
 
@@ -12,14 +12,14 @@
 
 namespace reference {
 
-// Gathers and reductions have streams of their own, so that both hide behind compute; HSDP's outer collectives too, so
-// that they hide behind inner ones.
+// Gathers and reductions have streams of their own, so that both hide behind compute; HSDP's outer
+// collectives too, so that they hide behind inner ones.
 struct Streams {
   spf_stream compute = nullptr;
-  spf_stream gather = nullptr;         // parameter all-gathers
-  spf_stream reduce = nullptr;         // gradient reductions
-  spf_stream outer_gather = nullptr;   // HSDP with outer_strategy optim
-  spf_stream outer_reduce = nullptr;   // HSDP
+  spf_stream gather = nullptr;        // parameter all-gathers
+  spf_stream reduce = nullptr;        // gradient reductions
+  spf_stream outer_gather = nullptr;  // HSDP with outer_strategy optim
+  spf_stream outer_reduce = nullptr;  // HSDP
 };
 
 struct Context {
@@ -32,7 +32,9 @@ struct Context {
   std::vector<Bucket> buckets;  // by bucket id
   Streams streams;
 
-  const BucketGroup& GroupOf(int32_t group) const { return plan.groups[static_cast<size_t>(group)]; }
+  const BucketGroup& GroupOf(int32_t group) const {
+    return plan.groups[static_cast<size_t>(group)];
+  }
   Bucket& bucket(int32_t id) { return buckets[static_cast<size_t>(id)]; }
 };
 

@@ -21,7 +21,8 @@ Driver::Driver(Context& context, Hooks& hooks, GatherPipeline& gathers, ReducePi
 }
 
 void Driver::TrainMicrobatch(int64_t step, int32_t microbatch) {
-  Walk walk = StartWalk(TrainOperations(c_.host.Program(step, microbatch), segment_of_), microbatch, true);
+  Walk walk =
+      StartWalk(TrainOperations(c_.host.Program(step, microbatch), segment_of_), microbatch, true);
   Forward(walk);
   Backward(walk);
 }
@@ -31,14 +32,24 @@ void Driver::EvalMicrobatch(int64_t step, int32_t microbatch) {
   Forward(walk);
 }
 
-Driver::Walk Driver::StartWalk(std::vector<Operation> operations, int32_t microbatch, bool training) {
+Driver::Walk Driver::StartWalk(std::vector<Operation> operations, int32_t microbatch,
+                               bool training) {
   std::vector<int32_t> left(static_cast<size_t>(c_.plan.units()));
   for (const Operation& operation : operations) {
-    if (operation.phase == SPF_BWD && UnitOf(operation) != kNoUnit) ++left[static_cast<size_t>(UnitOf(operation))];
+    if (operation.phase == SPF_BWD && UnitOf(operation) != kNoUnit)
+      ++left[static_cast<size_t>(UnitOf(operation))];
   }
   auto deaths = Deaths(operations, c_.host.model().n_values);
-  return {microbatch, training, std::move(operations), std::move(deaths),
-          Activations(c_.host, c_.streams.compute, microbatch), 0, -1, c_.plan.units(), kNoUnit, std::move(left)};
+  return {microbatch,
+          training,
+          std::move(operations),
+          std::move(deaths),
+          Activations(c_.host, c_.streams.compute, microbatch),
+          0,
+          -1,
+          c_.plan.units(),
+          kNoUnit,
+          std::move(left)};
 }
 
 // ------------------------------------------------------------------ forward: modules in order
@@ -88,7 +99,8 @@ void Driver::Backward(Walk& walk) {
     if (unit != walk.open) CloseBackward(walk);
     if (unit != kNoUnit) EnterBackward(walk, unit);
     Run(walk, operation);
-    if (unit != kNoUnit && operation.phase == SPF_BWD) --walk.operations_left[static_cast<size_t>(unit)];
+    if (unit != kNoUnit && operation.phase == SPF_BWD)
+      --walk.operations_left[static_cast<size_t>(unit)];
   }
   CloseBackward(walk);
   while (walk.backward_unit > 0) VisitBackward(walk, --walk.backward_unit);
@@ -111,7 +123,8 @@ void Driver::VisitBackward(Walk& walk, int32_t unit) {
 void Driver::CloseBackward(Walk& walk) {
   if (walk.open == kNoUnit) return;
   hooks_.PostBackward(walk.open, walk.microbatch);
-  if (walk.operations_left[static_cast<size_t>(walk.open)] == 0) hooks_.AccumulateUnit(walk.open, walk.microbatch);
+  if (walk.operations_left[static_cast<size_t>(walk.open)] == 0)
+    hooks_.AccumulateUnit(walk.open, walk.microbatch);
   walk.open = kNoUnit;
 }
 
@@ -125,7 +138,8 @@ void Driver::Run(Walk& walk, const Operation& operation) {
       gathers_.Need(param_group_[id]);
       const Bucket& b = c_.bucket(c_.plan.param_bucket[id]);
       for (const BucketItem& item : b.layout.items) {
-        if (item.param == uses.use[i].id) param_[id] = b.Full() + b.Bytes(item.offset, b.plan.dtype);
+        if (item.param == uses.use[i].id)
+          param_[id] = b.Full() + b.Bytes(item.offset, b.plan.dtype);
       }
     } else if (uses.use[i].table == SPF_IN_GRAD) {
       grad_[id] = reductions_.GradOf(uses.use[i].id);
@@ -139,7 +153,8 @@ void Driver::Run(Walk& walk, const Operation& operation) {
   compute.microbatch = walk.microbatch;
   compute.flags = operation.recompute ? SPF_COMPUTE_RECOMPUTE : 0;
   compute.grad_dtype = SPF_F32;
-  compute.sample = static_cast<int64_t>(walk.microbatch) * c_.groups.dp_cp.size() + c_.groups.dp_cp.rank;
+  compute.sample =
+      static_cast<int64_t>(walk.microbatch) * c_.groups.dp_cp.size() + c_.groups.dp_cp.rank;
   compute.scale = 1;
   compute.param = param_.data();
   compute.grad = grad_.data();
@@ -157,7 +172,8 @@ void Driver::PublishLoss(const Walk& walk, const Operation& operation) {
     const spf_use& use = uses.use[i];
     if (use.table != SPF_IN_ACT || use.access == SPF_READ) continue;
     if ((c_.host.model().values[use.id].flags & SPF_VALUE_LOSS) == 0) continue;
-    c_.host.Publish(c_.streams.compute, SPF_RESULT_LOSS, walk.microbatch, 0, 1, SPF_F32, walk.activations.act()[use.id]);
+    c_.host.Publish(c_.streams.compute, SPF_RESULT_LOSS, walk.microbatch, 0, 1, SPF_F32,
+                    walk.activations.act()[use.id]);
   }
 }
 

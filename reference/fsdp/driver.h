@@ -1,8 +1,9 @@
 // driver.h: who calls the hooks, and when?
 //
-// Walks the operations of one microbatch and turns "the next operation belongs to this module" into the life cycle of
-// units. Collectives are issued at the places of an order that all ranks share; a unit that this rank's program does not
-// use is visited too, between its neighbours, so that every rank takes part (FS-11).
+// Walks the operations of one microbatch and turns "the next operation belongs to this module" into
+// the life cycle of units. Collectives are issued at the places of an order that all ranks share; a
+// unit that this rank's program does not use is visited too, between its neighbours, so that every
+// rank takes part (FS-11).
 #pragma once
 #include "reference/fsdp/hooks.h"
 #include "reference/fsdp/program.h"
@@ -26,10 +27,10 @@ class Driver {
     std::vector<Operation> operations;
     std::vector<std::vector<ValueRef>> deaths;
     Activations activations;
-    size_t next = 0;          // operation
-    int32_t position = -1;    // forward: last place of the order that was visited
-    int32_t backward_unit;    // backward: last unit that was visited; units() before the first
-    int32_t open = kNoUnit;   // the unit whose window is open
+    size_t next = 0;         // operation
+    int32_t position = -1;   // forward: last place of the order that was visited
+    int32_t backward_unit;   // backward: last unit that was visited; units() before the first
+    int32_t open = kNoUnit;  // the unit whose window is open
     std::vector<int32_t> operations_left;  // by unit: backward operations to come
   };
   Walk StartWalk(std::vector<Operation> operations, int32_t microbatch, bool training);
@@ -51,9 +52,9 @@ class Driver {
   Hooks& hooks_;
   GatherPipeline& gathers_;
   ReducePipeline& reductions_;
-  std::vector<int32_t> segment_of_;           // what recompute runs again; empty without
-  std::vector<int32_t> param_group_;          // by parameter
-  std::vector<spf_addr> param_, grad_;        // tables of compute, by parameter
+  std::vector<int32_t> segment_of_;     // what recompute runs again; empty without
+  std::vector<int32_t> param_group_;    // by parameter
+  std::vector<spf_addr> param_, grad_;  // tables of compute, by parameter
 };
 
 }  // namespace reference

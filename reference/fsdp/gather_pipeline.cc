@@ -8,9 +8,10 @@ namespace reference {
 
 namespace {
 
-// Whether the stage of this module is where the group's parameters are first needed: one of them belongs to the unit, or
-// for a stage outside units to the module itself.
-bool Needs(const spf_model& model, const ModelPlan& plan, const GatherPipeline::Stage& stage, int32_t group) {
+// Whether the stage of this module is where the group's parameters are first needed: one of them
+// belongs to the unit, or for a stage outside units to the module itself.
+bool Needs(const spf_model& model, const ModelPlan& plan, const GatherPipeline::Stage& stage,
+           int32_t group) {
   for (int32_t b : plan.groups[static_cast<size_t>(group)].buckets) {
     for (const ParamShape& param : plan.buckets[static_cast<size_t>(b)].params) {
       const int32_t owner = model.params[param.param].module;
@@ -23,7 +24,8 @@ bool Needs(const spf_model& model, const ModelPlan& plan, const GatherPipeline::
 
 }  // namespace
 
-GatherPipeline::GatherPipeline(Context& context) : c_(context), groups_(context.plan.groups.size()) {
+GatherPipeline::GatherPipeline(Context& context)
+    : c_(context), groups_(context.plan.groups.size()) {
   const ModelPlan& plan = c_.plan;
   for (size_t g = 0; g < groups_.size(); ++g) {
     for (int32_t b : plan.groups[g].buckets) groups_[g].bytes += c_.bucket(b).FullBytes();
@@ -44,7 +46,8 @@ GatherPipeline::GatherPipeline(Context& context) : c_(context), groups_(context.
       forward_.push_back(stage);
       if (is_unit) backward_.insert(backward_.begin(), stage);
     } else {
-      position_.push_back(unit == kNoUnit ? -1 : position_[static_cast<size_t>(model.modules[m].parent)]);
+      position_.push_back(
+          unit == kNoUnit ? -1 : position_[static_cast<size_t>(model.modules[m].parent)]);
     }
   }
 }
@@ -71,7 +74,8 @@ void GatherPipeline::Need(int32_t group) {
   WaitFor(At(group));
 }
 
-// In order, and never past the first stage that does not fit: skipping one would change the order of gathers.
+// In order, and never past the first stage that does not fit: skipping one would change the order
+// of gathers.
 void GatherPipeline::LaunchAhead(Pass pass, int32_t position) {
   const std::vector<Stage>& order = Order(pass);
   for (size_t next = static_cast<size_t>(position + 1); next < order.size(); ++next) {
@@ -100,7 +104,8 @@ void GatherPipeline::Launch(int32_t group) {
   for (int32_t id : buckets.buckets) {
     Bucket& b = c_.bucket(id);
     if (b.full_weights) continue;
-    b.gathered = c_.host.Alloc(c_.streams.compute, b.FullBytes(), spf::For(SPF_FOR_PARAM_FULL, b.module));
+    b.gathered =
+        c_.host.Alloc(c_.streams.compute, b.FullBytes(), spf::For(SPF_FOR_PARAM_FULL, b.module));
   }
   if (state.outer_stale) {
     LaunchOuter(buckets);
@@ -126,7 +131,8 @@ void GatherPipeline::LaunchOuter(const BucketGroup& group) {
   CollectiveBatch batch(c_.host, c_.bucket(group.buckets[0]).groups.outer, c_.streams.outer_gather);
   for (int32_t id : group.buckets) {
     const Bucket& b = c_.bucket(id);
-    batch.AllGather(b.plan.dtype, b.ShardOfModel(), b.model, b.shard_size(), spf::For(SPF_FOR_PARAM_SHARD, b.module));
+    batch.AllGather(b.plan.dtype, b.ShardOfModel(), b.model, b.shard_size(),
+                    spf::For(SPF_FOR_PARAM_SHARD, b.module));
   }
   batch.Issue();
 }
@@ -141,7 +147,8 @@ void GatherPipeline::Free(int32_t group) {
   Group& state = At(group);
   if (state.state == State::kAbsent) return;
   WaitFor(state);
-  for (int32_t id : c_.GroupOf(group).buckets) c_.host.Free(c_.streams.compute, c_.bucket(id).gathered);
+  for (int32_t id : c_.GroupOf(group).buckets)
+    c_.host.Free(c_.streams.compute, c_.bucket(id).gathered);
   state.state = State::kAbsent;
 }
 

@@ -1,14 +1,17 @@
 // gather_pipeline.h: when are parameters gathered, and when do they go?
 //
-// Gathers run on their own stream, in one order that every rank shares: the order of the model's modules in forward, of
-// units in reverse in backward, whether or not this rank's program uses them (FS-08, FS-11; PR 2218). While one unit
-// computes, the next ones are gathered as far as the prefetch limit allows, in bytes (FS-09).
+// Gathers run on their own stream, in one order that every rank shares: the order of the model's
+// modules in forward, of units in reverse in backward, whether or not this rank's program uses them
+// (FS-08, FS-11; PR 2218). While one unit computes, the next ones are gathered as far as the
+// prefetch limit allows, in bytes (FS-09).
 //
 // Synchronisation, per bucket group:
-//   gather waits for compute   the weights that are sent were installed, and the storage was allocated, on compute
-//   compute waits for gather   before the first read, or before the storage is released
-// Storage belongs to the compute stream: allocated when a gather is launched, freed after the unit's last read. So memory
-// is really bounded: a gather starts only when compute has come to the place where its storage became free.
+//   gather waits for compute   the weights that are sent were installed, and the storage was
+//   allocated, on compute compute waits for gather   before the first read, or before the storage
+//   is released
+// Storage belongs to the compute stream: allocated when a gather is launched, freed after the
+// unit's last read. So memory is really bounded: a gather starts only when compute has come to the
+// place where its storage became free.
 #pragma once
 #include <optional>
 #include <vector>
@@ -35,8 +38,8 @@ class GatherPipeline {
 
   // H11, without overlapped gathers: gathers everything that is not there and waits.
   void GatherAll();
-  // Makes the parameters at this position of the pass available to compute, and launches ahead what follows.
-  // Backward positions count units from the last.
+  // Makes the parameters at this position of the pass available to compute, and launches ahead what
+  // follows. Backward positions count units from the last.
   void Acquire(Pass pass, int32_t position);
   // Launches what the pass needs first, before it is needed.
   void Prefetch(Pass pass) { LaunchAhead(pass, -1); }
@@ -44,7 +47,8 @@ class GatherPipeline {
   void Need(int32_t group);
   // Reshard: frees a unit's gathered parameters, after what compute has enqueued so far.
   void Release(int32_t unit);
-  // End of a step or of an eval: frees what is still gathered (parameters outside units are kept for the whole step).
+  // End of a step or of an eval: frees what is still gathered (parameters outside units are kept
+  // for the whole step).
   void Reset();
   // H10 changed the weights: whatever was gathered is stale (FS-23).
   void Invalidate();
@@ -54,13 +58,16 @@ class GatherPipeline {
   enum class State { kAbsent, kInFlight, kReady };
   struct Group {
     State state = State::kAbsent;
-    bool ahead = false;        // launched, and not needed so far
-    bool outer_stale = false;  // HSDP with outer sharding: the inner shard has old slices of other outer ranks
+    bool ahead = false;  // launched, and not needed so far
+    bool outer_stale =
+        false;  // HSDP with outer sharding: the inner shard has old slices of other outer ranks
     uint64_t bytes = 0;
     spf_event done = nullptr;
   };
   Group& At(int32_t group) { return groups_[static_cast<size_t>(group)]; }
-  const std::vector<Stage>& Order(Pass pass) const { return pass == Pass::kForward ? forward_ : backward_; }
+  const std::vector<Stage>& Order(Pass pass) const {
+    return pass == Pass::kForward ? forward_ : backward_;
+  }
   void Launch(int32_t group);
   void LaunchOuter(const BucketGroup& group);
   void LaunchAhead(Pass pass, int32_t position);

@@ -52,7 +52,8 @@ void Hooks::PostBackward(int32_t unit, int32_t microbatch) {
 
 void Hooks::AccumulateUnit(int32_t unit, int32_t microbatch) {
   c_.host.Mark(SPF_HOOK_ACCUMULATE, ModuleOf(unit), microbatch);
-  for (int32_t g : c_.plan.unit_groups[static_cast<size_t>(unit)]) reductions_.Accumulate(g, IsLast(microbatch));
+  for (int32_t g : c_.plan.unit_groups[static_cast<size_t>(unit)])
+    reductions_.Accumulate(g, IsLast(microbatch));
 }
 
 void Hooks::RootPostBackward(int32_t microbatch) {

@@ -1,6 +1,7 @@
 // host_scalars.h: how does a number get from the device to the host, and back?
 //
-// A few F64 accumulators on the device with a pinned twin. Reading blocks until the stream has come that far.
+// A few F64 accumulators on the device with a pinned twin. Reading blocks until the stream has come
+// that far.
 #pragma once
 #include <vector>
 
@@ -26,7 +27,8 @@ class HostScalars {
     const double* values = host.Touch<double>(pinned_, count_, SPF_READ);
     return {values, values + count_};
   }
-  // Where the host puts a number that a stream then reads. Nothing may be in flight on it: call Read before.
+  // Where the host puts a number that a stream then reads. Nothing may be in flight on it: call
+  // Read before.
   spf_addr Write(spf::Host& host, double value) {
     *host.Touch<double>(pinned_, 1, SPF_WRITE) = value;
     return pinned_;

@@ -26,7 +26,8 @@ BucketLayout LayOut(std::vector<ParamShape> params, int32_t shards) {
   int64_t end = 0;
   for (const ParamShape& param : params) {
     if (!RowsFit(params.front().row, param.row) || end % param.row != 0) {
-      throw std::invalid_argument("a row of " + std::to_string(param.row) + " elements does not fit into a bucket of rows of " +
+      throw std::invalid_argument("a row of " + std::to_string(param.row) +
+                                  " elements does not fit into a bucket of rows of " +
                                   std::to_string(params.front().row));
     }
     layout.items.push_back({param.param, end, param.numel});

@@ -1,9 +1,10 @@
 // layout.h: where does each parameter lie in a bucket, and which part of it does a rank own?
 //
-// A bucket is one flat array, cut into equal shards, one per rank. It is a function of shapes only, the same for weights,
-// gradients and optimizer state, and the same on all ranks (FS-29). No shard boundary splits a row (an index of
-// dimension 0): row sizes within a bucket divide one another, the largest come first, and a shard is a multiple of the
-// largest. So every row begins at a multiple of its own size, and padding is less than one row per shard, at the end.
+// A bucket is one flat array, cut into equal shards, one per rank. It is a function of shapes only,
+// the same for weights, gradients and optimizer state, and the same on all ranks (FS-29). No shard
+// boundary splits a row (an index of dimension 0): row sizes within a bucket divide one another,
+// the largest come first, and a shard is a multiple of the largest. So every row begins at a
+// multiple of its own size, and padding is less than one row per shard, at the end.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -25,8 +26,8 @@ struct BucketItem {
 // A piece of a parameter that lies in some range of a bucket.
 struct BucketSlice {
   int32_t param = -1;
-  int64_t param_offset = 0;   // elements, in the logical tensor
-  int64_t range_offset = 0;   // elements, from the beginning of the range that was asked for
+  int64_t param_offset = 0;  // elements, in the logical tensor
+  int64_t range_offset = 0;  // elements, from the beginning of the range that was asked for
   int64_t count = 0;
 };
 
@@ -43,8 +44,9 @@ struct BucketLayout {
 // Whether parameters with these row sizes may share a bucket: one size divides the other.
 bool RowsFit(int64_t a, int64_t b);
 
-// Lays out the parameters over equal shards. Parameters with larger rows come first, otherwise in the order given. With
-// one shard nothing is padded. Throws std::invalid_argument if two row sizes do not fit.
+// Lays out the parameters over equal shards. Parameters with larger rows come first, otherwise in
+// the order given. With one shard nothing is padded. Throws std::invalid_argument if two row sizes
+// do not fit.
 BucketLayout LayOut(std::vector<ParamShape> params, int32_t shards);
 
 }  // namespace reference

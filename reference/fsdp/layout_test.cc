@@ -32,14 +32,17 @@ void ExpectSound(const BucketLayout& layout, const std::vector<ParamShape>& para
   // Shards put together are the bucket.
   int64_t covered = 0;
   for (int32_t s = 0; s < layout.shards; ++s) {
-    for (const BucketSlice& slice : layout.Slices(s * layout.shard_size(), layout.shard_size())) covered += slice.count;
+    for (const BucketSlice& slice : layout.Slices(s * layout.shard_size(), layout.shard_size()))
+      covered += slice.count;
   }
   EXPECT_EQ(covered, elements);
 }
 
 TEST(Layout, RowsAreNeverSplitAndPaddingIsLessThanARowPerShard) {
   std::mt19937 random(3);
-  auto draw = [&](int64_t least, int64_t most) { return std::uniform_int_distribution<int64_t>(least, most)(random); };
+  auto draw = [&](int64_t least, int64_t most) {
+    return std::uniform_int_distribution<int64_t>(least, most)(random);
+  };
   for (int trial = 0; trial < 3000; ++trial) {
     const int64_t base = draw(1, 5);
     std::vector<ParamShape> params;

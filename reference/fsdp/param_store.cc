@@ -4,7 +4,8 @@ namespace reference {
 
 spf_addr ParamStore::Zeroed(int64_t elements, int32_t dtype, spf_purpose purpose, int32_t module) {
   const auto n = static_cast<uint64_t>(elements);
-  const spf_addr block = c_.host.Alloc(c_.streams.compute, n * spf::SizeOf(dtype), spf::For(purpose, module));
+  const spf_addr block =
+      c_.host.Alloc(c_.streams.compute, n * spf::SizeOf(dtype), spf::For(purpose, module));
   c_.host.Fill(c_.streams.compute, block, n, dtype, 0);
   return block;
 }
@@ -40,8 +41,8 @@ void ParamStore::Install() {
 void ParamStore::PublishParams() {
   for (const Bucket& b : c_.buckets) {
     for (const BucketSlice& s : b.MySlices()) {
-      c_.host.Publish(c_.streams.compute, SPF_RESULT_PARAM, s.param, s.param_offset, s.count, SPF_F32,
-                      b.main + b.Bytes(s.range_offset, SPF_F32));
+      c_.host.Publish(c_.streams.compute, SPF_RESULT_PARAM, s.param, s.param_offset, s.count,
+                      SPF_F32, b.main + b.Bytes(s.range_offset, SPF_F32));
     }
   }
 }
@@ -50,8 +51,8 @@ void ParamStore::PublishGrads() {
   for (const Bucket& b : c_.buckets) {
     if (!b.plan.trainable) continue;
     for (const BucketSlice& s : b.MySlices()) {
-      c_.host.Publish(c_.streams.compute, SPF_RESULT_GRAD, s.param, s.param_offset, s.count, b.grad_dtype,
-                      b.ShardOfGrad() + b.Bytes(s.range_offset, b.grad_dtype));
+      c_.host.Publish(c_.streams.compute, SPF_RESULT_GRAD, s.param, s.param_offset, s.count,
+                      b.grad_dtype, b.ShardOfGrad() + b.Bytes(s.range_offset, b.grad_dtype));
     }
   }
 }

@@ -1,7 +1,8 @@
 // param_store.h: what persists between steps, and who is authoritative for it?
 //
-// fp32 main weights of this rank's shards, the model weights that nodes read (in their dtype), main gradients, optimizer
-// state. All blocks are zeroed, so padding is zero for good. Everything here happens on the compute stream.
+// fp32 main weights of this rank's shards, the model weights that nodes read (in their dtype), main
+// gradients, optimizer state. All blocks are zeroed, so padding is zero for good. Everything here
+// happens on the compute stream.
 #pragma once
 #include "reference/fsdp/context.h"
 
@@ -11,9 +12,11 @@ class ParamStore {
  public:
   explicit ParamStore(Context& context) : c_(context) {}
 
-  // Allocates what persists and writes the initial values of this rank's shards into the main weights.
+  // Allocates what persists and writes the initial values of this rank's shards into the main
+  // weights.
   void Create();
-  // H10: casts this rank's shard of the main weights into the model weights. The next gather must see it (FS-23).
+  // H10: casts this rank's shard of the main weights into the model weights. The next gather must
+  // see it (FS-23).
   void Install();
   // PARAM: the main weights of this rank's shards.
   void PublishParams();

@@ -7,7 +7,8 @@ namespace reference {
 std::vector<Operation> EvalOperations(const spf_program& program) {
   std::vector<Operation> operations;
   for (int32_t i = 0; i < program.n_nodes; ++i) {
-    if (program.nodes[i].uses[SPF_FWD].n > 0) operations.push_back({&program.nodes[i], SPF_FWD, false});
+    if (program.nodes[i].uses[SPF_FWD].n > 0)
+      operations.push_back({&program.nodes[i], SPF_FWD, false});
   }
   return operations;
 }
@@ -22,7 +23,8 @@ std::vector<int32_t> SegmentsOfType(const spf_model& model, const std::string& t
   return segment_of;
 }
 
-std::vector<Operation> TrainOperations(const spf_program& program, const std::vector<int32_t>& segment_of) {
+std::vector<Operation> TrainOperations(const spf_program& program,
+                                       const std::vector<int32_t>& segment_of) {
   std::vector<Operation> operations = EvalOperations(program);
   auto segment = [&](int32_t i) {
     return segment_of.empty() ? -1 : segment_of[static_cast<size_t>(program.nodes[i].module)];
@@ -31,15 +33,18 @@ std::vector<Operation> TrainOperations(const spf_program& program, const std::ve
     // Nodes [begin, end) are one segment, or one node outside segments.
     int32_t begin = end - 1;
     while (segment(end - 1) >= 0 && begin > 0 && segment(begin - 1) == segment(end - 1)) --begin;
-    const bool backward = std::any_of(program.nodes + begin, program.nodes + end,
-                                      [](const spf_node& node) { return node.uses[SPF_BWD].n > 0; });
+    const bool backward =
+        std::any_of(program.nodes + begin, program.nodes + end,
+                    [](const spf_node& node) { return node.uses[SPF_BWD].n > 0; });
     if (backward && segment(end - 1) >= 0) {
       for (int32_t i = begin; i < end; ++i) {
-        if (program.nodes[i].uses[SPF_FWD].n > 0) operations.push_back({&program.nodes[i], SPF_FWD, true});
+        if (program.nodes[i].uses[SPF_FWD].n > 0)
+          operations.push_back({&program.nodes[i], SPF_FWD, true});
       }
     }
     for (int32_t i = end; i-- > begin;) {
-      if (program.nodes[i].uses[SPF_BWD].n > 0) operations.push_back({&program.nodes[i], SPF_BWD, false});
+      if (program.nodes[i].uses[SPF_BWD].n > 0)
+        operations.push_back({&program.nodes[i], SPF_BWD, false});
     }
     end = begin;
   }

@@ -23,17 +23,20 @@ void ReducePipeline::ZeroGrad() {
   for (const Bucket& b : c_.buckets) {
     if (!b.plan.trainable) continue;
     c_.host.Fill(c_.streams.compute, b.main_grad,
-                 static_cast<uint64_t>(b.full_grads ? b.size() : b.inner_shard_size()), b.grad_dtype, 0);
+                 static_cast<uint64_t>(b.full_grads ? b.size() : b.inner_shard_size()),
+                 b.grad_dtype, 0);
   }
 }
 
 void ReducePipeline::Begin(int32_t group) {
   const std::vector<Bucket*> buckets = Trainable(group);
-  if (buckets.empty() || GradOf(buckets[0]->layout.items[0].param) != 0) return;  // nothing to do, or begun before
+  if (buckets.empty() || GradOf(buckets[0]->layout.items[0].param) != 0)
+    return;  // nothing to do, or begun before
   if (HasLocalGrad()) DrainTo(1);
   for (Bucket* b : buckets) {
     if (HasLocalGrad()) {
-      b->local_grad = c_.host.Alloc(c_.streams.compute, b->Bytes(b->size(), SPF_F32), spf::For(SPF_FOR_GRAD, b->module));
+      b->local_grad = c_.host.Alloc(c_.streams.compute, b->Bytes(b->size(), SPF_F32),
+                                    spf::For(SPF_FOR_GRAD, b->module));
       c_.host.Fill(c_.streams.compute, b->local_grad, static_cast<uint64_t>(b->size()), SPF_F32, 0);
     }
     const spf_addr base = HasLocalGrad() ? b->local_grad : b->main_grad;
@@ -79,7 +82,8 @@ void ReducePipeline::Reduce(int32_t group, bool last_microbatch) {
   }
 }
 
-// Scales this rank's gradient and casts it to the dtype of the wire; in place where that is its dtype already.
+// Scales this rank's gradient and casts it to the dtype of the wire; in place where that is its
+// dtype already.
 ReducePipeline::Contribution ReducePipeline::Contribute(Bucket& b) {
   const bool local = b.local_grad != 0;
   const spf_addr source = local ? b.local_grad : b.main_grad;
@@ -93,15 +97,17 @@ ReducePipeline::Contribution ReducePipeline::Contribute(Bucket& b) {
     return {&b, source, local};
   }
   if (!local) DrainTo(1);
-  const spf_addr cast = c_.host.Alloc(c_.streams.compute, b.Bytes(b.size(), wire), spf::For(SPF_FOR_GRAD, b.module));
+  const spf_addr cast =
+      c_.host.Alloc(c_.streams.compute, b.Bytes(b.size(), wire), spf::For(SPF_FOR_GRAD, b.module));
   c_.host.Axpby(c_.streams.compute, scale, source, dtype, 0, cast, wire, n);
   c_.host.Free(c_.streams.compute, b.local_grad);
   return {&b, cast, true};
 }
 
-// The gradient of a step is the sum over ranks and microbatches, divided by D = dp_cp * microbatches or the number of
-// tokens. D is the dense one for experts too. Where the collective averages, it has divided by the size of its own group
-// already: for experts the rest is expt_dp / D, not 1 / microbatches (the factor edp / dp that PR 5956 is about).
+// The gradient of a step is the sum over ranks and microbatches, divided by D = dp_cp *
+// microbatches or the number of tokens. D is the dense one for experts too. Where the collective
+// averages, it has divided by the size of its own group already: for experts the rest is expt_dp /
+// D, not 1 / microbatches (the factor edp / dp that PR 5956 is about).
 double ReducePipeline::ScaleOf(const Bucket& b) const {
   const double divisor = c_.config.per_token_loss
                              ? static_cast<double>(c_.config.tokens_per_step)
@@ -112,9 +118,10 @@ double ReducePipeline::ScaleOf(const Bucket& b) const {
 void ReducePipeline::CheckFinite(const Bucket& b, spf_addr data, int32_t dtype) {
   nonfinite_.Clear(c_.host, c_.streams.compute);
   for (const BucketItem& item : b.layout.items) {
-    c_.host.Launch(c_.streams.compute, SPF_K_COUNT_NONFINITE,
-                   {{data + b.Bytes(item.offset, dtype), static_cast<uint64_t>(item.numel), dtype, SPF_READ},
-                    {nonfinite_.at(0), 1, SPF_F64, SPF_ADD}});
+    c_.host.Launch(
+        c_.streams.compute, SPF_K_COUNT_NONFINITE,
+        {{data + b.Bytes(item.offset, dtype), static_cast<uint64_t>(item.numel), dtype, SPF_READ},
+         {nonfinite_.at(0), 1, SPF_F64, SPF_ADD}});
   }
   const double count = nonfinite_.Read(c_.host, c_.streams.compute)[0];
   if (count == 0) return;
@@ -143,8 +150,8 @@ void ReducePipeline::Keep(const Contribution& contribution) {
   const Bucket& b = *contribution.bucket;
   const int32_t wire = c_.config.grad_comm_dtype;
   const spf_addr reduced = contribution.data + b.Bytes(b.inner_shard_begin(), wire);
-  c_.host.Axpby(c_.streams.reduce, 1, reduced, wire, b.full_grads ? 0 : 1, b.InnerShardOfGrad(), b.grad_dtype,
-                static_cast<uint64_t>(b.inner_shard_size()));
+  c_.host.Axpby(c_.streams.reduce, 1, reduced, wire, b.full_grads ? 0 : 1, b.InnerShardOfGrad(),
+                b.grad_dtype, static_cast<uint64_t>(b.inner_shard_size()));
 }
 
 void ReducePipeline::ReduceOuter(const std::vector<Contribution>& contributions) {

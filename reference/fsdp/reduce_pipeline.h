@@ -2,18 +2,22 @@
 //
 //                  accumulates                             reduced                        result
 //   no_shard       locally, over microbatches              all-reduce, last microbatch    full
-//   optim          locally, over microbatches              reduce-scatter, last           my shard of the full buffer
-//   optim_grads(_params)  reduced shards, over microbatches   reduce-scatter, every one      inner shard
-// HSDP then reduces the accumulated inner shard over the outer ranks, once per step: all-reduce, or with outer_strategy
-// optim reduce-scatter to this rank's slice (FS-19; PR 4891).
+//   optim          locally, over microbatches              reduce-scatter, last           my shard
+//   of the full buffer optim_grads(_params)  reduced shards, over microbatches   reduce-scatter,
+//   every one      inner shard
+// HSDP then reduces the accumulated inner shard over the outer ranks, once per step: all-reduce, or
+// with outer_strategy optim reduce-scatter to this rank's slice (FS-19; PR 4891).
 //
-// The scale is applied once, to the contribution that goes onto the wire, never to a running sum (FS-17; PR 3023).
+// The scale is applied once, to the contribution that goes onto the wire, never to a running sum
+// (FS-17; PR 3023).
 //
 // Synchronisation, per bucket group:
 //   reduce waits for compute         the last gradient was added, the contribution was scaled
 //   outer_reduce waits for reduce    the inner shard is accumulated
-//   compute waits for the result     before it frees the contribution; at most one unit's is in flight while another's
-//                                    is computed. At the end of the step before the optimizer reads the shards
+//   compute waits for the result     before it frees the contribution; at most one unit's is in
+//   flight while another's
+//                                    is computed. At the end of the step before the optimizer reads
+//                                    the shards
 #pragma once
 #include <deque>
 #include <vector>
@@ -30,11 +34,14 @@ class ReducePipeline {
   void Create();
   // H12: clears what accumulates, once per step (FS-22).
   void ZeroGrad();
-  // Before the first gradient of a group: storage for it, zeroed. Parameters that get no gradient contribute zeros.
+  // Before the first gradient of a group: storage for it, zeroed. Parameters that get no gradient
+  // contribute zeros.
   void Begin(int32_t group);
-  // After the last one: hands the group over. Reduces it, if this microbatch's gradients are to be reduced now.
+  // After the last one: hands the group over. Reduces it, if this microbatch's gradients are to be
+  // reduced now.
   void Accumulate(int32_t group, bool last_microbatch);
-  // H9: reduces what was left for the end of the step; afterwards compute may read the reduced shards.
+  // H9: reduces what was left for the end of the step; afterwards compute may read the reduced
+  // shards.
   void Finish();
   // Address of a parameter's gradient while its group's backward runs.
   spf_addr GradOf(int32_t param) const { return grad_[static_cast<size_t>(param)]; }
@@ -51,7 +58,9 @@ class ReducePipeline {
     spf_addr data = 0;
     bool own_block = false;  // else it is the main gradient itself
   };
-  bool HasLocalGrad() const { return c_.config.ShardsGrads() || c_.config.main_grads_dtype != SPF_F32; }
+  bool HasLocalGrad() const {
+    return c_.config.ShardsGrads() || c_.config.main_grads_dtype != SPF_F32;
+  }
   std::vector<Bucket*> Trainable(int32_t group);
   void Reduce(int32_t group, bool last_microbatch);
   Contribution Contribute(Bucket& bucket);

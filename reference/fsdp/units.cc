@@ -18,7 +18,8 @@ int64_t ElementsIn(const BucketPlan& bucket) {
   return elements;
 }
 
-bool Fits(const BucketPlan& bucket, const BucketPlan& key, const ParamShape& param, int64_t bucket_size) {
+bool Fits(const BucketPlan& bucket, const BucketPlan& key, const ParamShape& param,
+          int64_t bucket_size) {
   if (bucket.unit != key.unit || bucket.expert != key.expert || bucket.trainable != key.trainable ||
       bucket.dtype != key.dtype) {
     return false;
@@ -32,7 +33,8 @@ void GroupBuckets(ModelPlan& plan) {
   plan.unit_groups.resize(plan.unit_modules.size());
   for (int32_t b = 0; b < static_cast<int32_t>(plan.buckets.size()); ++b) {
     const BucketPlan& bucket = plan.buckets[static_cast<size_t>(b)];
-    auto& siblings = bucket.unit == kNoUnit ? plan.root_groups : plan.unit_groups[static_cast<size_t>(bucket.unit)];
+    auto& siblings = bucket.unit == kNoUnit ? plan.root_groups
+                                            : plan.unit_groups[static_cast<size_t>(bucket.unit)];
     auto joins = [&](int32_t g) {
       return bucket.unit != kNoUnit && plan.groups[static_cast<size_t>(g)].expert == bucket.expert;
     };
@@ -48,20 +50,24 @@ void GroupBuckets(ModelPlan& plan) {
 
 }  // namespace
 
-std::vector<int32_t> UnitModules(const spf_model& model, const std::vector<std::string>& unit_types) {
+std::vector<int32_t> UnitModules(const spf_model& model,
+                                 const std::vector<std::string>& unit_types) {
   std::vector<int32_t> units;
-  std::vector<bool> inside(static_cast<size_t>(model.n_modules));  // parents come before their children
+  std::vector<bool> inside(
+      static_cast<size_t>(model.n_modules));  // parents come before their children
   for (int32_t m = 0; m < model.n_modules; ++m) {
     const spf_module& module = model.modules[m];
     const bool nested = module.parent >= 0 && inside[static_cast<size_t>(module.parent)];
-    const bool matches = std::find(unit_types.begin(), unit_types.end(), module.type) != unit_types.end();
+    const bool matches =
+        std::find(unit_types.begin(), unit_types.end(), module.type) != unit_types.end();
     if (matches && !nested) units.push_back(m);
     inside[static_cast<size_t>(m)] = nested || matches;
   }
   return units;
 }
 
-std::vector<int32_t> UnitOfModules(const spf_model& model, const std::vector<int32_t>& unit_modules) {
+std::vector<int32_t> UnitOfModules(const spf_model& model,
+                                   const std::vector<int32_t>& unit_modules) {
   std::vector<int32_t> unit_of(static_cast<size_t>(model.n_modules), kNoUnit);
   for (size_t u = 0; u < unit_modules.size(); ++u) {
     unit_of[static_cast<size_t>(unit_modules[u])] = static_cast<int32_t>(u);
@@ -87,7 +93,8 @@ std::set<int32_t> SharedParams(const spf_model& model, const std::vector<int32_t
       for (const spf_uses& uses : node.uses) {
         for (int32_t k = 0; k < uses.n; ++k) {
           if (uses.use[k].table != SPF_IN_PARAM) continue;
-          users[static_cast<size_t>(uses.use[k].id)].insert(module_unit[static_cast<size_t>(node.module)]);
+          users[static_cast<size_t>(uses.use[k].id)].insert(
+              module_unit[static_cast<size_t>(node.module)]);
         }
       }
     }
@@ -99,8 +106,8 @@ std::set<int32_t> SharedParams(const spf_model& model, const std::vector<int32_t
   return shared;
 }
 
-ModelPlan PlanModel(const spf_model& model, const std::vector<std::string>& unit_types, int64_t bucket_size,
-                    const std::vector<const spf_program*>& programs) {
+ModelPlan PlanModel(const spf_model& model, const std::vector<std::string>& unit_types,
+                    int64_t bucket_size, const std::vector<const spf_program*>& programs) {
   ModelPlan plan;
   plan.unit_modules = UnitModules(model, unit_types);
   plan.module_unit = UnitOfModules(model, plan.unit_modules);

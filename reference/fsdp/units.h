@@ -1,9 +1,10 @@
 // units.h: which parameters are gathered and reduced together?
 //
-// FSDP units are the outermost modules of the unit types. A unit's parameters, and apart from them the parameters that
-// belong to no unit or to several, are grouped into buckets that are homogeneous in dtype, expertness, requires_grad and
-// unit (FS-30), in order of first appearance in the model's tables. Bucket order is the one order of collectives on all
-// ranks, so it depends on nothing else: no hash order, no data, no program of one rank (PR 2218).
+// FSDP units are the outermost modules of the unit types. A unit's parameters, and apart from them
+// the parameters that belong to no unit or to several, are grouped into buckets that are
+// homogeneous in dtype, expertness, requires_grad and unit (FS-30), in order of first appearance in
+// the model's tables. Bucket order is the one order of collectives on all ranks, so it depends on
+// nothing else: no hash order, no data, no program of one rank (PR 2218).
 #pragma once
 #include <cstdint>
 #include <set>
@@ -19,14 +20,14 @@ constexpr int32_t kNoUnit = -1;
 
 struct BucketPlan {
   int32_t unit = kNoUnit;
-  bool expert = false;     // by flag, not by name (a name-based test misroutes renamed experts)
+  bool expert = false;  // by flag, not by name (a name-based test misroutes renamed experts)
   bool trainable = true;
   spf_dtype dtype = SPF_F32;
   std::vector<ParamShape> params;
 };
 
-// Buckets whose collectives are issued as one group operation: those of one unit and one communicator. A bucket outside
-// units stands alone.
+// Buckets whose collectives are issued as one group operation: those of one unit and one
+// communicator. A bucket outside units stands alone.
 struct BucketGroup {
   int32_t unit = kNoUnit;
   bool expert = false;
@@ -45,16 +46,19 @@ struct ModelPlan {
   int32_t units() const { return static_cast<int32_t>(unit_modules.size()); }
 };
 
-// Parameters that nodes of several units use, or nodes both inside and outside units. Such a weight is kept outside
-// units, so that it is gathered once and reduced once, after all its uses (FS-12; PR 6164).
+// Parameters that nodes of several units use, or nodes both inside and outside units. Such a weight
+// is kept outside units, so that it is gathered once and reduced once, after all its uses (FS-12;
+// PR 6164).
 std::set<int32_t> SharedParams(const spf_model& model, const std::vector<int32_t>& module_unit,
                                const std::vector<const spf_program*>& programs);
 
-std::vector<int32_t> UnitModules(const spf_model& model, const std::vector<std::string>& unit_types);
-std::vector<int32_t> UnitOfModules(const spf_model& model, const std::vector<int32_t>& unit_modules);
+std::vector<int32_t> UnitModules(const spf_model& model,
+                                 const std::vector<std::string>& unit_types);
+std::vector<int32_t> UnitOfModules(const spf_model& model,
+                                   const std::vector<int32_t>& unit_modules);
 
 // bucket_size: elements after which a bucket outside units is closed; 0 never.
-ModelPlan PlanModel(const spf_model& model, const std::vector<std::string>& unit_types, int64_t bucket_size,
-                    const std::vector<const spf_program*>& programs);
+ModelPlan PlanModel(const spf_model& model, const std::vector<std::string>& unit_types,
+                    int64_t bucket_size, const std::vector<const spf_program*>& programs);
 
 }  // namespace reference

@@ -9,7 +9,8 @@ namespace {
 class UnitsTest : public testing::Test {
  protected:
   UnitsTest() {
-    AddModule(-1, "Model"), AddModule(0, "Embedding"), AddModule(0, "TransformerLayer"), AddModule(2, "Mlp");
+    AddModule(-1, "Model"), AddModule(0, "Embedding"), AddModule(0, "TransformerLayer"),
+        AddModule(2, "Mlp");
     AddModule(0, "TransformerLayer"), AddModule(4, "Mlp"), AddModule(0, "Head");
     AddParam("embedding.weight", 1, 32, 16);
     AddParam("layers.0.norm", 2, 16, 0);
@@ -79,7 +80,8 @@ TEST_F(UnitsTest, FrozenExpertAndOtherDtypesHaveBucketsOfTheirOwn) {
       EXPECT_EQ(bucket.dtype, param.dtype);
     }
   }
-  EXPECT_EQ(plan.unit_groups[1].size(), 2U) << "dense and expert parameters of a unit never share a collective";
+  EXPECT_EQ(plan.unit_groups[1].size(), 2U)
+      << "dense and expert parameters of a unit never share a collective";
 }
 
 TEST_F(UnitsTest, ExpertnessIsAFlagAndNotAName) {

@@ -12,19 +12,23 @@ Communicator Describe(const spf::Host& host, const std::string& name, spf_group 
 
 void RequireMembers(const Communicator& given, const RankList& expected, const std::string& why) {
   if (given.members == expected) return;
-  throw GroupError("group " + given.name + " must have the members " + Listed(expected) + " in this order, " + why +
-                   "; given: " + Listed(given.members));
+  throw GroupError("group " + given.name + " must have the members " + Listed(expected) +
+                   " in this order, " + why + "; given: " + Listed(given.members));
 }
 
-// Inner groups are contiguous chunks of the full group, outer groups the same position of every chunk.
-void VerifyHybrid(const Communicator& full, const Communicator& inner, const Communicator& outer, int32_t n) {
+// Inner groups are contiguous chunks of the full group, outer groups the same position of every
+// chunk.
+void VerifyHybrid(const Communicator& full, const Communicator& inner, const Communicator& outer,
+                  int32_t n) {
   const HybridSplit split = SplitHybrid({full.members}, n, full.name);
   const int32_t me = full.members[static_cast<size_t>(full.rank)];
   RequireMembers(inner, ListOf(split.inner, me), "this rank's chunk of " + full.name);
-  RequireMembers(outer, ListOf(split.outer, me), "this rank's position in every chunk of " + full.name);
+  RequireMembers(outer, ListOf(split.outer, me),
+                 "this rank's position in every chunk of " + full.name);
 }
 
-DataParallelGroups Pick(const GroupCollection& collection, const std::string& name, const GroupDemand& demand) {
+DataParallelGroups Pick(const GroupCollection& collection, const std::string& name,
+                        const GroupDemand& demand) {
   DataParallelGroups groups;
   const Communicator& full = collection.Require(name);
   groups.total = full.size();
@@ -52,21 +56,34 @@ std::string Listed(const RankList& ranks) {
 }
 
 const std::vector<std::string>& GroupCollection::Names() {
-  static const std::vector<std::string> names = {
-      "dp_cp",       "dp",          "cp",            "tp",            "pp",       "ep",        "expt_dp", "expt_tp",
-      "intra_dp_cp", "inter_dp_cp", "intra_expt_dp", "inter_expt_dp", "dp_cp_ag", "expt_dp_ag"};
+  static const std::vector<std::string> names = {"dp_cp",
+                                                 "dp",
+                                                 "cp",
+                                                 "tp",
+                                                 "pp",
+                                                 "ep",
+                                                 "expt_dp",
+                                                 "expt_tp",
+                                                 "intra_dp_cp",
+                                                 "inter_dp_cp",
+                                                 "intra_expt_dp",
+                                                 "inter_expt_dp",
+                                                 "dp_cp_ag",
+                                                 "expt_dp_ag"};
   return names;
 }
 
 void GroupCollection::Set(Communicator communicator) {
-  Get(communicator.name);
+  if (Get(communicator.name))
+    throw GroupError("group " + communicator.name + " was provided or created before");
   if (communicator) groups_[communicator.name] = std::move(communicator);
 }
 
 const Communicator& GroupCollection::Get(const std::string& name) const {
   static const Communicator absent;
   const auto& names = Names();
-  if (std::find(names.begin(), names.end(), name) == names.end()) throw GroupError("unknown group name " + name);
+  if (std::find(names.begin(), names.end(), name) == names.end())
+    throw GroupError("unknown group name " + name);
   const auto found = groups_.find(name);
   return found == groups_.end() ? absent : found->second;
 }
@@ -92,7 +109,9 @@ GroupCollection AskForGroups(spf::Host& host, const GroupDemand& demand) {
   std::vector<std::string> families{"dp_cp"};
   if (demand.experts) families.push_back("expt_dp");
   GroupCollection collection;
-  auto ask = [&](const std::string& name) { collection.Set(Describe(host, name, host.Group(name.c_str()))); };
+  auto ask = [&](const std::string& name) {
+    collection.Set(Describe(host, name, host.Group(name.c_str())));
+  };
   for (const std::string& name : families) {
     ask(name);
     if (demand.optimizer_instances > 1) ask("intra_" + name), ask("inter_" + name);

@@ -1,7 +1,8 @@
 // collection.h: which communicators does this rank use, and for what?
 //
-// An explicit process-group collection: groups by name, either handed in by the caller or built from a grid. Nothing
-// falls back to global state (PR 3249). What a name must mean is verified locally, before any collective.
+// An explicit process-group collection: groups by name, either handed in by the caller or built
+// from a grid. Nothing falls back to global state (PR 3249). What a name must mean is verified
+// locally, before any collective.
 #pragma once
 #include <map>
 #include <optional>
@@ -13,7 +14,8 @@
 
 namespace reference {
 
-// A group is missing or is not what its name says. what() names it, with expected and given members.
+// A group is missing or is not what its name says. what() names it, with expected and given
+// members.
 struct GroupError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -34,8 +36,11 @@ class GroupCollection {
  public:
   static const std::vector<std::string>& Names();
 
-  void Set(Communicator communicator);                  // throws GroupError on an undeclared name
-  const Communicator& Get(const std::string& name) const;      // absent if not provided; throws if undeclared
+  // Throws GroupError on an undeclared name, and on one that is there already: a group is made once
+  // (PG-17).
+  void Set(Communicator communicator);
+  const Communicator& Get(
+      const std::string& name) const;  // absent if not provided; throws if undeclared
   const Communicator& Require(const std::string& name) const;  // throws GroupError if absent
 
  private:
@@ -46,8 +51,9 @@ class GroupCollection {
 struct DataParallelGroups {
   Communicator reduce;  // shards and reduces gradients: the inner group under HSDP
   Communicator gather;  // gathers parameters: the twin where there is one, else the same as reduce
-  Communicator outer;   // HSDP: reduces (and with outer_strategy optim gathers) the shards; absent otherwise
-  int32_t total = 1;    // data-parallel size with outer ranks, all of dp_cp or expt_dp
+  Communicator
+      outer;  // HSDP: reduces (and with outer_strategy optim gathers) the shards; absent otherwise
+  int32_t total = 1;  // data-parallel size with outer ranks, all of dp_cp or expt_dp
 };
 
 // What an engine needs to know before it picks.
@@ -58,22 +64,25 @@ struct GroupDemand {
 };
 
 struct EngineGroups {
-  Communicator dp_cp;                        // which samples are ours
+  Communicator dp_cp;  // which samples are ours
   DataParallelGroups dense;
   std::optional<DataParallelGroups> expert;  // set where the model has expert parameters
   Communicator ep;                           // with experts: ranks that hold different experts
 };
 
-// Picks and verifies: twins have the very members, in the very order, of the group that reduces the same buffer; inner
-// and outer groups split the full one. Throws GroupError.
+// Picks and verifies: twins have the very members, in the very order, of the group that reduces the
+// same buffer; inner and outer groups split the full one. Throws GroupError.
 EngineGroups PickGroups(const GroupCollection& collection, const GroupDemand& demand);
 
-// The collection that the caller provides by name. Asks only for what the demand needs: twins are opt-in.
+// The collection that the caller provides by name. Asks only for what the demand needs: twins are
+// opt-in.
 GroupCollection AskForGroups(spf::Host& host, const GroupDemand& demand);
 
-// Builds the collection from a grid. Collective over "world": every rank makes the same calls in the same order, and
-// ranks outside the grid join none. Groups made are appended to created; they are to be destroyed in that order.
-GroupCollection CreateGroups(spf::Host& host, const std::vector<GroupFamily>& families, std::vector<spf_group>& created);
+// Builds the collection from a grid. Collective over "world": every rank makes the same calls in
+// the same order, and ranks outside the grid join none. Groups made are appended to created; they
+// are to be destroyed in that order.
+GroupCollection CreateGroups(spf::Host& host, const std::vector<GroupFamily>& families,
+                             std::vector<spf_group>& created);
 
 std::string Listed(const RankList& ranks);
 

@@ -6,7 +6,8 @@ namespace reference {
 namespace {
 
 // Communicators without a host: the handle only has to be there.
-GroupCollection CollectionOf(const GridSizes& sizes, int32_t world, int32_t rank, bool twins) {
+GroupCollection CollectionOf(const GridSizes& sizes, int32_t world, int32_t rank, bool twins,
+                             const GroupFamily& instead = {}) {
   std::vector<GroupFamily> families = FamiliesOf(sizes, world);
   if (twins) {
     families.push_back(TwinOf(families, false));
@@ -14,9 +15,11 @@ GroupCollection CollectionOf(const GridSizes& sizes, int32_t world, int32_t rank
   }
   GroupCollection collection;
   for (const GroupFamily& family : families) {
-    const RankList members = ListOf(family.lists, rank);
+    const RankList members =
+        family.name == instead.name ? instead.lists[0] : ListOf(family.lists, rank);
     const auto at = std::find(members.begin(), members.end(), rank);
-    collection.Set({family.name, reinterpret_cast<spf_group>(uintptr_t{1}), static_cast<int32_t>(at - members.begin()), members});
+    collection.Set({family.name, reinterpret_cast<spf_group>(uintptr_t{1}),
+                    static_cast<int32_t>(at - members.begin()), members});
   }
   return collection;
 }
@@ -44,13 +47,28 @@ TEST(GroupCollection, DeclaredButNotProvidedIsAbsent) {
 
 TEST(GroupCollection, UndeclaredNameIsAnError) {
   GroupCollection collection;
-  EXPECT_NE(MessageOf([&] { collection.Get("dp_cpp"); }).find("unknown group name dp_cpp"), std::string::npos);
+  EXPECT_NE(MessageOf([&] { collection.Get("dp_cpp"); }).find("unknown group name dp_cpp"),
+            std::string::npos);
   EXPECT_NE(MessageOf([&] { collection.Set({"dp_cpp", nullptr, 0, {}}); }), "");
+}
+
+TEST(GroupCollection, AGroupIsSetOnce) {
+  GroupCollection collection = CollectionOf(EightRanks(1), 8, 0, false);
+  EXPECT_NE(MessageOf([&] {
+              collection.Set(collection.Get("dp_cp"));
+            }).find("dp_cp was provided or created before"),
+            std::string::npos);
+}
+
+TEST(GroupCollection, LookupBeforeCreationIsAnError) {
+  EXPECT_NE(MessageOf([] { GroupCollection().Require("dp_cp"); }).find("dp_cp is needed"),
+            std::string::npos);
 }
 
 TEST(PickGroups, WithoutTwinsGathersRunOnTheReducingGroup) {
   const EngineGroups groups = PickGroups(CollectionOf(EightRanks(1), 8, 3, true), {true, false, 1});
-  EXPECT_EQ(groups.dense.gather.name, "dp_cp") << "a twin that was provided but not asked for is not used";
+  EXPECT_EQ(groups.dense.gather.name, "dp_cp")
+      << "a twin that was provided but not asked for is not used";
   EXPECT_EQ(groups.expert->gather.name, "expt_dp");
   EXPECT_EQ(groups.dense.total, 8);
   EXPECT_EQ(groups.expert->total, 4);
@@ -71,42 +89,55 @@ TEST(PickGroups, DenseModelNeedsNoExpertGroups) {
   GroupCollection collection;
   collection.Set({"dp_cp", reinterpret_cast<spf_group>(uintptr_t{1}), 0, {0, 1}});
   EXPECT_FALSE(PickGroups(collection, {false, false, 1}).expert);
-  EXPECT_NE(MessageOf([&] { PickGroups(collection, {true, false, 1}); }).find("expt_dp"), std::string::npos);
+  EXPECT_NE(MessageOf([&] {
+              PickGroups(collection, {true, false, 1});
+            }).find("expt_dp"),
+            std::string::npos);
 }
 
 class WrongTwin : public testing::TestWithParam<RankList> {};
 
 TEST_P(WrongTwin, IsRefusedWithExpectedAndGivenMembers) {
   for (int32_t rank = 0; rank < 8; ++rank) {
-    GroupCollection collection = CollectionOf(EightRanks(2), 8, rank, true);
-    collection.Set({"dp_cp_ag", reinterpret_cast<spf_group>(uintptr_t{1}), 0, GetParam()});
+    const GroupCollection collection =
+        CollectionOf(EightRanks(2), 8, rank, true, {"dp_cp_ag", {GetParam()}});
     const std::string message = MessageOf([&] { PickGroups(collection, {true, true, 2}); });
     const std::string expected = Listed(collection.Get("intra_dp_cp").members);
-    EXPECT_NE(message.find("dp_cp_ag must have the members " + expected), std::string::npos) << message;
+    EXPECT_NE(message.find("dp_cp_ag must have the members " + expected), std::string::npos)
+        << message;
     EXPECT_NE(message.find("given: " + Listed(GetParam())), std::string::npos) << message;
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Mistakes, WrongTwin,
-                         testing::Values(RankList{0, 1, 2, 3, 4, 5, 6, 7},  // full span instead of inner
-                                         RankList{1, 0, 2, 3},              // permuted: same set, other shard owners
-                                         RankList{0, 2, 4, 6},              // another order of axes
-                                         RankList{0, 1, 2}));               // short
+INSTANTIATE_TEST_SUITE_P(
+    Mistakes, WrongTwin,
+    testing::Values(RankList{0, 1, 2, 3, 4, 5, 6, 7},  // full span instead of inner
+                    RankList{1, 0, 2, 3},              // permuted: same set, other shard owners
+                    RankList{0, 2, 4, 6},              // another order of axes
+                    RankList{0, 1, 2}));               // short
 
 TEST(PickGroups, TwinThatWasAskedForButNotProvidedIsRefused) {
-  EXPECT_NE(MessageOf([] { PickGroups(CollectionOf(EightRanks(1), 8, 0, false), {false, true, 1}); }).find("dp_cp_ag"),
+  EXPECT_NE(MessageOf([] {
+              PickGroups(CollectionOf(EightRanks(1), 8, 0, false), {false, true, 1});
+            }).find("dp_cp_ag"),
             std::string::npos);
 }
 
 TEST(PickGroups, WrongInnerGroupIsRefused) {
-  GroupCollection collection = CollectionOf(EightRanks(2), 8, 0, false);
-  collection.Set({"intra_dp_cp", reinterpret_cast<spf_group>(uintptr_t{1}), 0, {0, 2, 4, 6}});
-  EXPECT_NE(MessageOf([&] { PickGroups(collection, {false, false, 2}); }).find("intra_dp_cp"), std::string::npos);
+  const GroupCollection collection =
+      CollectionOf(EightRanks(2), 8, 0, false, {"intra_dp_cp", {{0, 2, 4, 6}}});
+  EXPECT_NE(MessageOf([&] {
+              PickGroups(collection, {false, false, 2});
+            }).find("intra_dp_cp"),
+            std::string::npos);
 }
 
 TEST(PickGroups, HybridNeedsInnerAndOuterGroups) {
   GroupCollection collection = CollectionOf(EightRanks(1), 8, 0, false);
-  EXPECT_NE(MessageOf([&] { PickGroups(collection, {false, false, 2}); }).find("intra_dp_cp"), std::string::npos);
+  EXPECT_NE(MessageOf([&] {
+              PickGroups(collection, {false, false, 2});
+            }).find("intra_dp_cp"),
+            std::string::npos);
 }
 
 }  // namespace

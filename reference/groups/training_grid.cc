@@ -5,13 +5,14 @@ namespace {
 
 int32_t Quotient(int32_t ranks, int32_t product, const std::string& what) {
   if (product < 1 || ranks < 1 || ranks % product != 0) {
-    throw GridError("a grid of " + std::to_string(ranks) + " ranks is not divisible by " + what + " = " +
-                    std::to_string(product));
+    throw GridError("a grid of " + std::to_string(ranks) + " ranks is not divisible by " + what +
+                    " = " + std::to_string(product));
   }
   return ranks / product;
 }
 
-void AddHybrid(const RankLists& lists, int32_t n, const std::string& name, std::vector<GroupFamily>& families) {
+void AddHybrid(const RankLists& lists, int32_t n, const std::string& name,
+               std::vector<GroupFamily>& families) {
   HybridSplit split = SplitHybrid(lists, n, name);
   families.push_back({"intra_" + name, std::move(split.inner)});
   families.push_back({"inter_" + name, std::move(split.outer)});
@@ -20,27 +21,30 @@ void AddHybrid(const RankLists& lists, int32_t n, const std::string& name, std::
 }  // namespace
 
 std::vector<GroupFamily> FamiliesOf(const GridSizes& s, int32_t world) {
-  for (const auto& [name, size] : AxisSizes{{"tp", s.tp}, {"cp", s.cp}, {"ep", s.ep}, {"pp", s.pp}, {"etp", s.etp}}) {
+  for (const auto& [name, size] :
+       AxisSizes{{"tp", s.tp}, {"cp", s.cp}, {"ep", s.ep}, {"pp", s.pp}, {"etp", s.etp}}) {
     if (size < 1) throw GridError(name + " = " + std::to_string(size) + "; it must be at least 1");
   }
   const int32_t dp = Quotient(s.span, s.tp * s.cp * s.pp, "tp * cp * pp");
   const int32_t edp = Quotient(s.span, s.etp * s.ep * s.pp, "etp * ep * pp");
-  const RankGrid dense = RankGrid::FromOrder(
+  RankGrid grid = RankGrid::FromOrder(
       s.order, {{"tp", s.tp}, {"cp", s.cp}, {"ep", 1}, {"dp", dp}, {"pp", s.pp}}, s.offset, world);
-  const RankGrid expert = RankGrid::FromOrder(
-      s.order, {{"tp", s.etp}, {"cp", 1}, {"ep", s.ep}, {"dp", edp}, {"pp", s.pp}}, s.offset, world);
-  if (dense.Groups("pp") != expert.Groups("pp")) {
-    throw GridError("order = " + s.order + ": the dense grid (dp = " + std::to_string(dp) +
-                    ") and the expert grid (expt_dp = " + std::to_string(edp) +
-                    ") would have different pipeline groups; put pp last, or make ep * etp equal to tp * cp");
-  }
+  // Both factorisations share the pipeline groups; an order that makes them differ is refused here.
+  grid.AddViewInOrder("expert", s.order,
+                      {{"tp", s.etp}, {"cp", 1}, {"ep", s.ep}, {"dp", edp}, {"pp", s.pp}}, {"pp"});
   std::vector<GroupFamily> families = {
-      {"dp_cp", dense.Groups("dp-cp")}, {"dp", dense.Groups("dp")},        {"cp", dense.Groups("cp")},
-      {"tp", dense.Groups("tp")},       {"pp", dense.Groups("pp")},        {"ep", expert.Groups("ep")},
-      {"expt_dp", expert.Groups("dp")}, {"expt_tp", expert.Groups("tp")},
+      {"dp_cp", grid.Groups("dp-cp")},
+      {"dp", grid.Groups("dp")},
+      {"cp", grid.Groups("cp")},
+      {"tp", grid.Groups("tp")},
+      {"pp", grid.Groups("pp")},
+      {"ep", grid.Groups("ep", "expert")},
+      {"expt_dp", grid.Groups("dp", "expert")},
+      {"expt_tp", grid.Groups("tp", "expert")},
   };
   if (s.optimizer_instances < 1) {
-    throw GridError("num_optimizer_instances = " + std::to_string(s.optimizer_instances) + "; it must be at least 1");
+    throw GridError("num_optimizer_instances = " + std::to_string(s.optimizer_instances) +
+                    "; it must be at least 1");
   }
   if (s.optimizer_instances > 1) {
     AddHybrid(families[0].lists, s.optimizer_instances, "dp_cp", families);

@@ -15,8 +15,8 @@ double GradNorm::Measure() {
     if (!b.plan.trainable) continue;
     for (const BucketSlice& s : b.MySlices()) {
       c_.host.Launch(c_.streams.compute, SPF_K_SUM_SQUARES,
-                     {{b.ShardOfGrad() + b.Bytes(s.range_offset, b.grad_dtype), static_cast<uint64_t>(s.count),
-                       b.grad_dtype, SPF_READ},
+                     {{b.ShardOfGrad() + b.Bytes(s.range_offset, b.grad_dtype),
+                       static_cast<uint64_t>(s.count), b.grad_dtype, SPF_READ},
                       {sums_.at(b.plan.expert ? kExpert : kDense), 1, SPF_F64, SPF_ADD}});
     }
   }
@@ -39,7 +39,8 @@ void GradNorm::AddOver(const Communicator& ranks, uint64_t sum) {
 }
 
 void GradNorm::Publish(double norm) {
-  c_.host.Publish(c_.streams.compute, SPF_RESULT_GRAD_NORM, 0, 0, 1, SPF_F64, sums_.Write(c_.host, norm));
+  c_.host.Publish(c_.streams.compute, SPF_RESULT_GRAD_NORM, 0, 0, 1, SPF_F64,
+                  sums_.Write(c_.host, norm));
 }
 
 }  // namespace reference

@@ -1,9 +1,10 @@
 // grad_norm.h: how long is the gradient, over all ranks, each logical element counted once?
 //
-// Every rank sums the squares of the elements of its own shards, padding left out (FS-25, FS-27). Partial sums are added
-// over the ranks that hold other shards: dense ones over the sharding group, expert ones over theirs and over the ranks
-// that hold other experts. Replicas are never added: not the ranks of no_shard (PR 3754), not HSDP's outer ranks; a tied
-// weight is in one bucket (PR 7227); dense and expert sums have groups of their own (PR 6489).
+// Every rank sums the squares of the elements of its own shards, padding left out (FS-25, FS-27).
+// Partial sums are added over the ranks that hold other shards: dense ones over the sharding group,
+// expert ones over theirs and over the ranks that hold other experts. Replicas are never added: not
+// the ranks of no_shard (PR 3754), not HSDP's outer ranks; a tied weight is in one bucket (PR
+// 7227); dense and expert sums have groups of their own (PR 6489).
 #pragma once
 #include "reference/fsdp/context.h"
 #include "reference/fsdp/host_scalars.h"

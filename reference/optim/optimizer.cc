@@ -41,8 +41,8 @@ void Optimizer::AdamW(const Bucket& b, spf_addr x) {
                   {b.exp_avg, n, SPF_F32, SPF_ADD},
                   {b.exp_avg_sq, n, SPF_F32, SPF_ADD},
                   {x, n, SPF_F32, SPF_READ}},
-                 {config.lr, config.adam_beta1, config.adam_beta2, config.adam_eps, config.weight_decay,
-                  static_cast<double>(updates_)});
+                 {config.lr, config.adam_beta1, config.adam_beta2, config.adam_eps,
+                  config.weight_decay, static_cast<double>(updates_)});
 }
 
 }  // namespace reference
