@@ -23,6 +23,7 @@ void Host::BeginCall(std::string_view what, int64_t step) {
   call_name_ = what;
   inside_call_ = true;
   phases_.clear();
+  loss_scale_.clear();
   Add(EventKind::kCallBegin).id = static_cast<int32_t>(step);
   recorder_.SetText(what);
   if (config_.progress != nullptr) {
@@ -32,11 +33,14 @@ void Host::BeginCall(std::string_view what, int64_t step) {
   Beat("none yet");
 }
 
-// The caller's code goes on now: whoever watches from outside may want to know whose it is.
+// The caller's code goes on now: whoever watches from outside may want to know whose it is. Calls that issue nothing
+// are no progress: an engine may repeat them for ever.
 void Host::Beat(const char* call) {
   Progress* progress = config_.progress;
   if (progress == nullptr) return;
-  progress->beats.fetch_add(1, std::memory_order_relaxed);
+  const std::string_view name = call;
+  const bool asks = name.ends_with("_sync") || name == "group_info" || name == "host_access";
+  if (!asks) progress->beats.fetch_add(1, std::memory_order_relaxed);
   progress->rank.store(fabric_.rank(), std::memory_order_relaxed);
   Progress::Set(progress->last, sizeof progress->last, call);
 }

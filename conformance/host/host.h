@@ -133,6 +133,10 @@ class Host {
                      spf_addr from);
   spf_status Mark(spf_hook hook, int32_t module, int32_t microbatch);
 
+  // host_memory.cc: elements of a dtype inside one live block, aligned to it
+  Resolved ResolveElements(spf_addr address, uint64_t count, int32_t dtype, uint8_t access,
+                           const std::string& what) const;
+
   // host_collective.cc
   struct CheckedOp;
   CheckedOp CheckOp(const spf_collective& op, const std::string& what);
@@ -141,6 +145,7 @@ class Host {
   void CheckPhase(const spf_compute& compute, const spf_node& node) const;
   void ResolveUses(const spf_compute& compute, const spf_node& node, ComputePlan& plan);
   Resolved ResolveUse(const spf_compute& compute, const spf_use& use) const;
+  double LossScale(const spf_compute& compute, const spf_node& node);
   const spf_program& ProgramOf(int64_t step, int32_t microbatch) const;
   bool InProgram(int32_t node, int32_t microbatch);
   // host_launch.cc
@@ -169,6 +174,7 @@ class Host {
   std::string call_name_ = "no entry call";
   bool inside_call_ = false;
   std::map<std::pair<int32_t, int32_t>, uint8_t> phases_;  // (node, microbatch) -> phases run in this call
+  std::map<int32_t, double> loss_scale_;                   // by microbatch, of this call: given to the loss node
   std::unordered_map<const spf_program*, std::set<int32_t>> program_nodes_;
   int refusals_ = 0;
   int64_t collectives_ = 0;

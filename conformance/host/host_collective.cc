@@ -95,12 +95,12 @@ Host::CheckedOp Host::CheckOp(const spf_collective& op, const std::string& what)
   }
   const Extent extent = ExtentOf(out, members, group.rank);
   if (extent.send > 0) {
-    const Resolved send = memory_.Resolve(op.send, extent.send * element, kRead, what + ".send");
+    const Resolved send = ResolveElements(op.send, extent.send, op.dtype, kRead, what + ".send");
     out.send = send.host;
     checked.ranges.push_back(send.range);
   }
   if (extent.recv > 0) {
-    const Resolved recv = memory_.Resolve(op.recv, extent.recv * element, kWrite, what + ".recv");
+    const Resolved recv = ResolveElements(op.recv, extent.recv, op.dtype, kWrite, what + ".recv");
     out.recv = recv.host;
     checked.ranges.push_back(recv.range);
   }

@@ -1,4 +1,5 @@
 // compute(): one phase of one node of the model, on the engine's memory.
+#include <cmath>
 #include <memory>
 
 #include "conformance/host/host_internal.h"
@@ -107,12 +108,13 @@ Resolved Host::ResolveUse(const spf_compute& compute, const spf_use& use) const 
   const spf_addr* const tables_by_kind[] = {compute.param, compute.grad, compute.act, compute.dact};
   const spf_addr* table = tables_by_kind[use.table];
   RefuseUnless(table != nullptr, std::string("table ") + TableName(use.table) + " is NULL, the node uses " + what);
-  uint64_t elements = 0, element = 0;
+  uint64_t elements = 0;
+  int32_t dtype = 0;
   if (of_param) {
     const spf_param& param = tables.params[use.id];
     elements = static_cast<uint64_t>(param.numel);
     const int32_t grad_dtype = compute.grad_dtype == 0 ? SPF_F32 : compute.grad_dtype;
-    element = BytesOf(use.table == SPF_IN_PARAM ? static_cast<int32_t>(param.dtype) : grad_dtype);
+    dtype = use.table == SPF_IN_PARAM ? static_cast<int32_t>(param.dtype) : grad_dtype;
   } else {
     const spf_value& value = tables.values[use.id];
     int64_t rows = value.max_rows;
@@ -124,9 +126,9 @@ Resolved Host::ResolveUse(const spf_compute& compute, const spf_use& use) const 
                        std::to_string(value.max_rows));
     }
     elements = static_cast<uint64_t>(rows * value.row_elems);
-    element = BytesOf(static_cast<int32_t>(value.dtype));
+    dtype = static_cast<int32_t>(value.dtype);
   }
-  return memory_.Resolve(table[use.id], elements * element, use.access, what);
+  return ResolveElements(table[use.id], elements, dtype, use.access, what);
 }
 
 void Host::ResolveUses(const spf_compute& compute, const spf_node& node, ComputePlan& plan) {
@@ -153,6 +155,28 @@ void Host::ResolveUses(const spf_compute& compute, const spf_node& node, Compute
       plan.written.push_back({at.host, dtype, at.range.length / static_cast<int64_t>(BytesOf(dtype))});
     }
   }
+}
+
+// Gradients lie on grids that are relative to the loss scale: what the loss node was given holds for the whole backward
+// of the microbatch.
+double Host::LossScale(const spf_compute& compute, const spf_node& node) {
+  const spf_model& tables = model_.Tables(config_.ep_rank);
+  const spf_uses& forward = node.uses[SPF_FWD];
+  bool originates = false;
+  for (int32_t i = 0; i < forward.n; ++i) {
+    const spf_use& use = forward.use[i];
+    originates = originates || (use.table == SPF_IN_ACT && use.access != SPF_READ &&
+                                (tables.values[use.id].flags & SPF_VALUE_LOSS) != 0);
+  }
+  if (originates && compute.phase != SPF_FWD) {
+    const double scale = compute.scale == 0 ? 1 : compute.scale;
+    int exponent = 0;
+    RefuseUnless(std::frexp(scale, &exponent) == 0.5 && exponent >= -39 && exponent <= 41,
+                 "scale " + std::to_string(scale) + " is no power of two in 2^-40..2^40: divide after the sum instead");
+    loss_scale_[compute.microbatch] = scale;
+  }
+  const auto at = loss_scale_.find(compute.microbatch);
+  return at == loss_scale_.end() ? 1 : at->second;
 }
 
 spf_status Host::Compute(spf_stream stream, const spf_compute& compute) {
@@ -189,7 +213,7 @@ spf_status Host::Compute(spf_stream stream, const spf_compute& compute) {
   plan->args.phase = compute.phase;
   plan->args.step = step_;
   plan->args.sample = compute.sample;
-  plan->args.scale = compute.scale == 0 ? 1 : compute.scale;
+  plan->args.scale = LossScale(compute, node);
   plan->args.grad_dtype = compute.grad_dtype == 0 ? SPF_F32 : compute.grad_dtype;
 
   uint8_t& done = phases_[{compute.node, compute.microbatch}];

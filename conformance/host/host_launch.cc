@@ -93,8 +93,7 @@ spf_status Host::Launch(spf_stream stream, const spf_launch& launch) {
                  what + ": access " + std::to_string(span.access) + " is no spf_access");
     RefuseUnless(span.count > 0 && span.count <= (uint64_t{1} << 40),
                  what + ": count " + std::to_string(span.count) + ": leave out empty launches");
-    resolved.push_back(memory_.Resolve(span.addr, span.count * BytesOf(span.dtype),
-                                       static_cast<uint8_t>(span.access), what));
+    resolved.push_back(ResolveElements(span.addr, span.count, span.dtype, static_cast<uint8_t>(span.access), what));
     data.push_back({resolved.back().host, span.count, span.dtype, span.access});
   }
   CheckSpanOverlap(launch);
@@ -139,7 +138,7 @@ spf_status Host::Init(spf_stream stream, int32_t param, int64_t offset, int64_t 
   CheckElements(offset, count, tables.params[param].numel, tables.params[param].name);
   RefuseUnless(dtype == SPF_F32 || dtype == SPF_BF16,
                std::string("dtype ") + DtypeName(dtype) + ": initial values come as f32 or bf16");
-  const Resolved target = memory_.Resolve(to, static_cast<uint64_t>(count) * BytesOf(dtype), kWrite, "dst");
+  const Resolved target = ResolveElements(to, static_cast<uint64_t>(count), dtype, kWrite, "dst");
   Event& row = Add(EventKind::kInit);
   row.stream = on.id;
   row.id = param;
@@ -177,7 +176,7 @@ spf_status Host::Publish(spf_stream stream, spf_result what, int32_t id, int64_t
     RefuseUnless(what != SPF_RESULT_LOSS || (id >= 0 && id < config_.microbatches),
                  "LOSS of microbatch " + std::to_string(id) + ": id is the microbatch");
   }
-  const Resolved source = memory_.Resolve(from, static_cast<uint64_t>(count) * BytesOf(dtype), kRead, "src");
+  const Resolved source = ResolveElements(from, static_cast<uint64_t>(count), dtype, kRead, "src");
   Event& row = Add(EventKind::kPublish);
   row.stream = on.id;
   row.result = static_cast<uint8_t>(what);

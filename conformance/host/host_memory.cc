@@ -6,6 +6,15 @@
 
 namespace shardproof {
 
+Resolved Host::ResolveElements(spf_addr address, uint64_t count, int32_t dtype, uint8_t access,
+                               const std::string& what) const {
+  const uint64_t element = BytesOf(dtype);
+  const Resolved resolved = memory_.Resolve(address, count * element, access, what);
+  RefuseUnless(address % element == 0, what + " is not aligned to its dtype " + DtypeName(dtype) + ": start it at a " +
+                                           "multiple of " + std::to_string(element) + " bytes");
+  return resolved;
+}
+
 spf_status Host::Alloc(spf_stream stream, uint64_t bytes, spf_place place, spf_label label, spf_addr* out) {
   *out = 0;
   const StreamHandle& on = Stream(stream, "stream");

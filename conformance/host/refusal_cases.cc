@@ -177,6 +177,9 @@ void AddWorkCases(std::vector<RefusalCase>& cases) {
   cases.push_back({"dead span", "launch", {"spans[0]", "has been freed"}, [](auto& s) {
                      return Launch(s, SPF_K_FILL, {{s.freed, 4, SPF_F32, SPF_WRITE}}, {0});
                    }});
+  cases.push_back({"misaligned span", "launch", {"spans[0]", "not aligned", "multiple of 4"}, [](auto& s) {
+                     return Launch(s, SPF_K_FILL, {{s.block + 2, 4, SPF_F32, SPF_WRITE}}, {0});
+                   }});
   cases.push_back({"spans overlap", "launch", {"overlap"}, [](auto& s) {
                      return Launch(s, SPF_K_AXPBY,
                                    {{s.block, 4, SPF_F32, SPF_READ}, {s.block + 4, 4, SPF_F32, SPF_WRITE}}, {1, 0});
