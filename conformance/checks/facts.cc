@@ -94,8 +94,11 @@ bool InstanceFacts::UnitMayBeAbsent(int32_t world_rank, int32_t call, int32_t un
   for (int32_t m = 0; m < spec_->microbatches; ++m) {
     const int64_t sample = int64_t{m} * DpCpSize(*spec_) + DataRank(world_rank);
     const spf_program& program = model_->Program(calls_[size_t(call)].step, sample, EpRank(world_rank));
-    const bool runs = std::any_of(program.nodes, program.nodes + program.n_nodes,
-                                  [&](const spf_node& node) { return UnitOfModule(node.module) == unit; });
+    // A frozen unit that nothing trainable precedes has no backward, but is gathered in its place.
+    const int phase = calls_[size_t(call)].letter == 't' ? SPF_BWD : SPF_FWD;
+    const bool runs = std::any_of(program.nodes, program.nodes + program.n_nodes, [&](const spf_node& node) {
+      return UnitOfModule(node.module) == unit && node.uses[phase].n > 0;
+    });
     if (!runs) return true;
   }
   return false;

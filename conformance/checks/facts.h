@@ -48,7 +48,7 @@ class InstanceFacts {
   // The unit that a module is in, or -1.
   int32_t UnitOfModule(int32_t module) const { return unit_of_module_[size_t(module)]; }
   const std::vector<int32_t>& units() const { return units_; }
-  // In some microbatch of this entry call the unit is not in the rank's program.
+  // In some microbatch of this entry call the unit is not in the rank's program, or not in its backward.
   bool UnitMayBeAbsent(int32_t world_rank, int32_t call, int32_t unit) const;
   const spf_node& Node(int32_t id, int32_t world_rank) const { return model_->Node(id, EpRank(world_rank)); }
   std::string ModuleName(int32_t module) const;
