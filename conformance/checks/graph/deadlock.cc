@@ -34,7 +34,10 @@ const Entry& EntryToBlame(const Program& program, const WaitGraph& graph,
     const Entry& entry = program.entries[static_cast<size_t>(graph.what[node])];
     if (found == nullptr || (entry.joint() && !found->joint())) found = &entry;
   }
-  return *found;
+  if (found != nullptr) return *found;
+  // Ranks that wait in different calls for each other's missing part: operations only.
+  const auto operation = static_cast<uint32_t>(~graph.what[cycle[0]]);
+  return program.entries[program.parts[program.PartsOf(operation)[0]].entry];
 }
 
 class Judge {
