@@ -1,5 +1,7 @@
 #include "conformance/runner/rank_main.h"
 
+#include <cxxabi.h>
+
 #include <algorithm>
 #include <array>
 #include <filesystem>
@@ -109,7 +111,7 @@ class EngineRun {
     if (status != SPF_OK) Fail(status, call);
   }
   void End() {
-    if (engine_ != nullptr) Destroy();
+    if (engine_ != nullptr && !died_) Destroy();  // what an exception left behind is not called again
   }
   const EngineOutcome& outcome() const { return outcome_; }
 
@@ -174,10 +176,11 @@ class EngineRun {
     } catch (const std::exception& error) {
       reason_ = std::string("an exception crossed the interface: ") + error.what();
       died_ = true;
-    } catch (...) {
-      // The fabric may unwind a fiber with an exception of its own.
-      host_.EndCall(SPF_ABORTED);
+    } catch (const abi::__forced_unwind&) {  // the thread is being ended: not to be stopped
       throw;
+    } catch (...) {
+      reason_ = "an exception crossed the interface that is no std::exception";
+      died_ = true;
     }
     host_.EndCall(status);
     return status;

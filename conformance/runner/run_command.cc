@@ -58,19 +58,23 @@ Strategy StrategyFor(const Options& options, const std::string& id) {
   return kAll[(h >> 32) % std::size(kAll)];
 }
 
-// What a process that died says, as a finding of the case.
+// What a process that died says, as a finding of the case; or as a fault of the suite, if no engine code ran.
 Verdict VerdictOfDeath(const WorkResult& result) {
   Verdict verdict;
+  if (result.rank < 0) {
+    verdict.outcome = Outcome::kSuiteError;
+    verdict.reason = "outside of engine code: " + result.death;
+    return verdict;
+  }
   verdict.outcome = Outcome::kFail;
   Finding finding;
-  const bool hung = result.death.starts_with("no progress");
-  finding.requirement = hung ? "GE-27" : "GE-26";
-  if (result.where.starts_with("rank ")) finding.rank = std::stoi(result.where.substr(5));
+  finding.requirement = result.hung ? "GE-27" : "GE-26";
+  finding.rank = result.rank;
   finding.operation = result.where;
-  finding.expected = "the engine returns from its entry calls";
+  finding.expected = result.hung ? "the engine goes on" : "the engine returns from its entry calls";
   finding.seen = result.death;
-  finding.message = "the engine's process ended: " + result.death;
-  if (hung) finding.message = "the engine makes no progress: " + result.death;
+  const std::string who = "rank " + std::to_string(result.rank);
+  finding.message = result.hung ? who + " makes no progress" : who + "'s engine ended its process";
   verdict.result.findings.push_back(finding);
   verdict.result.judged.insert(finding.requirement);
   return verdict;
@@ -161,14 +165,16 @@ int RunSimCommand(const Options& options) {
   pool.stall_seconds = options.stall_seconds;
   RunInWorkers(
       cases.size(), pool,
-      [&](size_t item, Progress& progress) {
+      [&](size_t item, WorkerSide& side) {
         const std::string folder = scratch.path() + "/" + std::to_string(item);
         SimRunOptions sim = SimOptionsFor(options, Id(cases[item]), folder);
-        sim.rank.progress = &progress;
-        sim.on_start = [&progress](std::function<bool(uint64_t, std::string*)> describe) {
-          NoteFatalSignals(progress, std::move(describe));
+        sim.rank.progress = side.progress;
+        sim.on_start = [&side](std::function<bool(uint64_t, std::string*)> describe) {
+          side.describe = std::move(describe);
         };
-        return PackVerdict(JudgeOnSim(cases[item], plugin, sim));
+        std::string verdict = PackVerdict(JudgeOnSim(cases[item], plugin, sim));
+        side.describe = nullptr;
+        return verdict;
       },
       [&](size_t item, const WorkResult& result) {
         Verdict verdict = result.done ? UnpackVerdict(result.blob) : VerdictOfDeath(result);

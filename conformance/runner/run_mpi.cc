@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -29,6 +30,22 @@ EngineOutcome OutcomeOf(const RankEnd& end) {
   return {};
 }
 
+bool RunsForNothing(const RankEnd& end) {
+  return end.kind == RankEnd::kHung && end.detail.starts_with("without progress");
+}
+
+// Ranks that wait for one that runs for nothing are not the cause.
+EngineOutcome OutcomeOf(const RankEnd& end, bool somebody_runs_for_nothing) {
+  EngineOutcome outcome = OutcomeOf(end);
+  if (outcome.kind != EngineOutcome::Kind::kHung || !somebody_runs_for_nothing) return outcome;
+  if (RunsForNothing(end)) {
+    outcome.reason = "no progress: " + end.detail;
+  } else {
+    outcome.kind = EngineOutcome::Kind::kAborted;
+  }
+  return outcome;
+}
+
 // What rank 0 received, as a run.
 RunData DataOf(const Case& c, const CaseEnd& end) {
   RunData data;
@@ -36,13 +53,14 @@ RunData DataOf(const Case& c, const CaseEnd& end) {
   data.deadlock = end.hang;
   data.notes = end.mismatches;
   if (end.hang && !end.hang_report.empty()) data.notes.push_back(end.hang_report);
+  const bool loop = std::any_of(end.ranks.begin(), end.ranks.end(), RunsForNothing);
   for (int32_t rank = 0; rank < c.world; ++rank) {
     const RankEnd& ended = end.ranks[static_cast<size_t>(rank)];
     RankOutput output;
     output.trace.rank = rank;
     output.trace.world = c.world;
     if (ended.returned) output = Unpack(ended.blob);
-    if (ended.kind != RankEnd::kReturned) output.outcome = OutcomeOf(ended);
+    if (ended.kind != RankEnd::kReturned) output.outcome = OutcomeOf(ended, loop);
     data.run.traces.push_back(std::move(output.trace));
     data.run.outcomes.push_back(std::move(output.outcome));
   }

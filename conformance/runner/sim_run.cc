@@ -56,6 +56,7 @@ RunData RunOnSim(const Case& c, const Models& models, const Plugin& plugin, cons
     data.run.outcomes[rank] = std::move(output.outcome);
     finished[rank] = true;
   });
+  if (options.rank.progress != nullptr) options.rank.progress->rank.store(-1);  // no engine code from here on
   data.deadlock = result.deadlock;
   data.schedule_hash = result.schedule_hash;
   data.notes = result.mismatches;

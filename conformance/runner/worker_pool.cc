@@ -3,16 +3,19 @@
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
 #include <csignal>
-#include <cstring>
+#include <cstdio>
 #include <new>
 #include <stdexcept>
 #include <utility>
 #include <vector>
+
+#include "conformance/fabric/process/process.h"
 
 namespace shardproof {
 
@@ -44,6 +47,21 @@ bool ReadAll(int fd, void* data, size_t bytes) {
   return true;
 }
 
+bool Describe(const void* context, uint64_t address, char* text, size_t size) {
+  const auto* side = static_cast<const WorkerSide*>(context);
+  std::string words;
+  if (!side->describe || !side->describe(address, &words)) return false;
+  Progress::Set(text, size, words);
+  return true;
+}
+
+double CpuSeconds(pid_t process) {
+  clockid_t clock{};
+  timespec spent{};
+  if (clock_getcpuclockid(process, &clock) != 0 || clock_gettime(clock, &spent) != 0) return 0;
+  return static_cast<double>(spent.tv_sec) + 1e-9 * static_cast<double>(spent.tv_nsec);
+}
+
 struct Worker {
   pid_t pid = -1;
   int commands = -1, results = -1;
@@ -51,12 +69,13 @@ struct Worker {
   bool busy = false;
   size_t item = 0;
   uint64_t beats = 0;
-  Clock::time_point moved;
+  Clock::time_point began, moved;
+  double cpu = 0;  // of the process, when it moved last
 };
 
 class Pool {
  public:
-  Pool(size_t items, const PoolOptions& options, const std::function<std::string(size_t, Progress&)>& work,
+  Pool(size_t items, const PoolOptions& options, const std::function<std::string(size_t, WorkerSide&)>& work,
        const std::function<void(size_t, const WorkResult&)>& done)
       : items_(items), options_(options), work_(work), done_(done) {
     const size_t jobs = std::min(items, static_cast<size_t>(std::max(1, options.jobs)));
@@ -89,8 +108,8 @@ class Pool {
         if (polls[i].revents != 0) {
           Collect(workers_[i]);
           ++finished;
-        } else if (Stalled(workers_[i])) {
-          Bury(workers_[i], true);
+        } else if (const std::string why = Stalled(workers_[i]); !why.empty()) {
+          Bury(workers_[i], why);
           ++finished;
         }
       }
@@ -102,6 +121,7 @@ class Pool {
     int commands[2], results[2];
     if (pipe(commands) != 0 || pipe(results) != 0) throw std::runtime_error("cannot make a pipe for a worker");
     new (worker.progress) Progress();
+    std::fflush(nullptr);  // what is buffered is written once
     worker.pid = fork();
     if (worker.pid < 0) throw std::runtime_error("cannot fork a worker");
     if (worker.pid == 0) {
@@ -120,9 +140,11 @@ class Pool {
   }
 
   [[noreturn]] void Serve(int commands, int results, Progress& progress) {
+    WorkerSide side{&progress, {}};
+    LeaveLastWords(progress.note, sizeof progress.note, Describe, &side);
     uint64_t item = 0;
     while (ReadAll(commands, &item, sizeof item)) {
-      const std::string blob = work_(item, progress);
+      const std::string blob = work_(item, side);
       const uint64_t bytes = blob.size();
       if (!WriteAll(results, &bytes, sizeof bytes) || !WriteAll(results, blob.data(), blob.size())) break;
     }
@@ -133,19 +155,30 @@ class Pool {
     if (worker.pid < 0) Start(worker);
     worker.busy = true;
     worker.item = item;
-    worker.beats = worker.progress->beats.load();
-    worker.moved = Clock::now();
+    worker.progress->rank.store(-1);
+    Moved(worker);
+    worker.began = worker.moved;
     const uint64_t number = item;
     WriteAll(worker.commands, &number, sizeof number);  // a dead worker is noticed when its result is awaited
   }
 
-  bool Stalled(Worker& worker) {
-    const uint64_t beats = worker.progress->beats.load();
-    if (beats != worker.beats) {
-      worker.beats = beats;
-      worker.moved = Clock::now();
-    }
-    return std::chrono::duration<double>(Clock::now() - worker.moved).count() > options_.stall_seconds;
+  static double Since(Clock::time_point then) { return std::chrono::duration<double>(Clock::now() - then).count(); }
+  static void Moved(Worker& worker) {
+    worker.beats = worker.progress->beats.load();
+    worker.moved = Clock::now();
+    worker.cpu = CpuSeconds(worker.pid);
+  }
+
+  // Why the worker must be killed, or "".
+  std::string Stalled(Worker& worker) const {
+    if (worker.progress->beats.load() != worker.beats) Moved(worker);
+    const auto seconds = [](double s) { return std::to_string(static_cast<int>(s)) + " s"; };
+    if (Since(worker.began) > options_.limit_seconds) return "not ended after " + seconds(options_.limit_seconds);
+    const double patience = options_.stall_seconds * (worker.progress->rank.load() < 0 ? 30 : 1);
+    const double still = Since(worker.moved);
+    if (still < patience) return "";
+    if (CpuSeconds(worker.pid) - worker.cpu < 0.8 * patience && still < 4 * patience) return "";
+    return "no progress for " + seconds(still) + ": its code runs, or sleeps, without issuing anything";
   }
 
   void Collect(Worker& worker) {
@@ -156,7 +189,7 @@ class Pool {
       result.done = ReadAll(worker.results, result.blob.data(), bytes);
     }
     if (!result.done) {
-      Bury(worker, false);
+      Bury(worker, "");
       return;
     }
     worker.busy = false;
@@ -164,26 +197,21 @@ class Pool {
   }
 
   // The worker has died, or is killed because it stalled: says so for its item.
-  void Bury(Worker& worker, bool stalled) {
+  void Bury(Worker& worker, const std::string& stalled) {
     WorkResult result;
-    if (stalled) kill(worker.pid, SIGKILL);
+    result.hung = !stalled.empty();
+    if (result.hung) kill(worker.pid, SIGKILL);
     int status = 0;
-    waitpid(worker.pid, &status, 0);
-    if (stalled) {
-      result.death = "no progress for " + std::to_string(static_cast<int>(options_.stall_seconds)) +
-                     " s: its code runs without calling the host";
-    } else if (WIFSIGNALED(status)) {
-      const int signal = WTERMSIG(status);
-      result.death = "signal " + std::to_string(signal) + " (" + strsignal(signal) + ")";
-    } else {
-      result.death = "exit(" + std::to_string(WEXITSTATUS(status)) + ")";
+    while (waitpid(worker.pid, &status, 0) < 0 && errno == EINTR) {
     }
+    const ProcessEnd end = DescribeWaitStatus(status);
+    const bool crashed = end.kind == ProcessEnd::Kind::kSignal;
+    result.death = (crashed ? "ended by " : "the process left before the run was over, with ") + end.text;
+    if (result.hung) result.death = stalled;
     const Progress& progress = *worker.progress;
     if (progress.note[0] != '\0') result.death += ": " + std::string(progress.note);
-    if (progress.rank.load() >= 0) {
-      result.where = "rank " + std::to_string(progress.rank.load()) + " in " + progress.call + ", after " +
-                     progress.last;
-    }
+    result.rank = progress.rank.load();
+    if (result.rank >= 0) result.where = std::string(progress.call) + ", after " + progress.last;
     worker.pid = -1;
     Stop(worker);
     worker.busy = false;
@@ -203,53 +231,18 @@ class Pool {
 
   size_t items_, next_ = 0;
   PoolOptions options_;
-  const std::function<std::string(size_t, Progress&)>& work_;
+  const std::function<std::string(size_t, WorkerSide&)>& work_;
   const std::function<void(size_t, const WorkResult&)>& done_;
   std::vector<Worker> workers_;
 };
 
-// What the signal handler of this worker process needs. A handler has no argument, so it stands here; nothing else
-// reads it.
-struct SignalNote {
-  Progress* progress = nullptr;
-  std::function<bool(uint64_t, std::string*)> describe;
-};
-SignalNote& Note() {
-  static SignalNote note;
-  return note;
-}
-
-void OnFatalSignal(int signal, siginfo_t* info, void*) {
-  SignalNote& note = Note();
-  std::string text;
-  if ((signal == SIGSEGV || signal == SIGBUS) && note.describe &&
-      note.describe(reinterpret_cast<uint64_t>(info->si_addr), &text)) {
-    Progress::Set(note.progress->note, sizeof note.progress->note, text);
-  }
-  ::signal(signal, SIG_DFL);
-  raise(signal);
-}
-
 }  // namespace
 
 void RunInWorkers(size_t items, const PoolOptions& options,
-                  const std::function<std::string(size_t, Progress&)>& work,
+                  const std::function<std::string(size_t, WorkerSide&)>& work,
                   const std::function<void(size_t, const WorkResult&)>& done) {
   signal(SIGPIPE, SIG_IGN);
   Pool(items, options, work, done).Run();
-}
-
-void NoteFatalSignals(Progress& progress, std::function<bool(uint64_t, std::string*)> describe) {
-  Note().progress = &progress;
-  Note().describe = std::move(describe);
-  // A stack of its own: the engine may have used up the fiber's.
-  static std::vector<char> stack(64 << 10);
-  const stack_t alternate = {stack.data(), 0, stack.size()};
-  sigaltstack(&alternate, nullptr);
-  struct sigaction action = {};
-  action.sa_sigaction = OnFatalSignal;
-  action.sa_flags = SA_SIGINFO | SA_ONSTACK;
-  for (const int signal : {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT}) sigaction(signal, &action, nullptr);
 }
 
 }  // namespace shardproof

@@ -2,6 +2,7 @@
 // with it?
 #pragma once
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <string>
 
@@ -12,23 +13,31 @@ namespace shardproof {
 struct WorkResult {
   bool done = false;
   std::string blob;   // what work returned, if done
-  std::string death;  // otherwise: "signal 11 (Segmentation fault)", "exit(0)", "no progress for 5 s"
-  std::string where;  // otherwise: "rank 3 in train_step 1, after communicate"
+  bool hung = false;  // otherwise: it was killed
+  std::string death;  // "ended by SIGSEGV (Segmentation fault): address 0x8", "no progress for 5 s: ..."
+  int rank = -1;      // whose engine code ran; -1: the suite's own
+  std::string where;  // "train_step 1, after communicate"
 };
 
 struct PoolOptions {
   int jobs = 1;
-  // A worker whose Progress does not move for so long is killed: it loops without calling its host.
+  // A worker whose Progress does not move for so long is killed: it loops without issuing anything. Processor time, as
+  // far as it uses any: a busy machine is no fault of the engine. The suite's own code has 30 times as long.
   double stall_seconds = 5;
+  double limit_seconds = 600;  // of one item, whatever the progress
+};
+
+// What an item finds in its worker.
+struct WorkerSide {
+  Progress* progress = nullptr;
+  // What may an address be that a crash has hit? Reset it when what it refers to goes.
+  std::function<bool(uint64_t address, std::string* text)> describe;
 };
 
 // Calls work(i) for i in [0, items) in forked workers and done(i, result) here, in order of completion. A worker that
 // dies or stalls ends only its own item; a fresh one goes on with the next.
 void RunInWorkers(size_t items, const PoolOptions& options,
-                  const std::function<std::string(size_t item, Progress& progress)>& work,
+                  const std::function<std::string(size_t item, WorkerSide& side)>& work,
                   const std::function<void(size_t item, const WorkResult& result)>& done);
-
-// In a worker: notes what a fatal signal hit before the process dies. describe may be empty.
-void NoteFatalSignals(Progress& progress, std::function<bool(uint64_t address, std::string* text)> describe);
 
 }  // namespace shardproof

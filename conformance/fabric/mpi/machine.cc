@@ -21,11 +21,11 @@ Machine::Machine(const MachineConfig& config, SharedMemory& shared)
 void Machine::Note(const char* call) {
   state().call.store(call);
   state().calls.fetch_add(1);
-  state().progress.fetch_add(1);
 }
 
 void Machine::Issue(const char* call, const std::function<void(Device&, Arena&)>& issue) {
   Note(call);
+  state().progress.fetch_add(1);
   {
     const Lock lock(mutex_);
     issue(device_, arena_);
@@ -40,6 +40,7 @@ void Machine::FreeExecuted(int32_t block) {
 
 int32_t Machine::OpenGroup(std::string_view key, const std::vector<int32_t>& world_ranks) {
   Note("group_open");
+  state().progress.fetch_add(1);
   const Lock lock(mutex_);
   Group group;
   group.key = std::string(key);
@@ -65,6 +66,7 @@ spf_status Machine::Block(Lock& lock, const char* call, const std::string& about
   Note(call);
   std::snprintf(state().call_about, sizeof state().call_about, "%s", about.c_str());
   state().blocking.store(1);
+  bool waited = false;  // otherwise nothing has moved: an engine may ask again and again for ever
   while (true) {
     const uint32_t seen = state().host.Now();
     if (aborted()) {
@@ -72,12 +74,13 @@ spf_status Machine::Block(Lock& lock, const char* call, const std::string& about
       break;
     }
     if (done()) break;
+    waited = true;
     lock.unlock();
     state().host.Sleep(seen);
     lock.lock();
   }
   state().blocking.store(0);
-  state().progress.fetch_add(1);
+  if (waited) state().progress.fetch_add(1);
   if (!aborted()) return SPF_OK;
   state().unwinding.store(1);
   return SPF_ABORTED;

@@ -29,7 +29,7 @@ class SharedSignal {
 
 struct ChildState {
   SharedSignal device, host;               // wake the child's two threads
-  std::atomic<uint64_t> progress{0};       // fabric calls, entries completed, messages taken
+  std::atomic<uint64_t> progress{0};       // work issued or completed, waits that ended, messages taken
   std::atomic<uint32_t> abort{0};          // set by the supervisor
   std::atomic<uint32_t> unwinding{0};      // the host thread has seen the abort
   std::atomic<uint32_t> finished{0};       // rank_main has returned and its result is posted

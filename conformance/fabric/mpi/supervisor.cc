@@ -186,7 +186,7 @@ void Supervisor::On(const ControlMessage& message) {
       aborted_at_ = now_;
       was_stalled_ = level_ == Level::kStalled;
       if (!takes_part() || reported_) return;
-      state_at_abort_ = StateText();
+      state_at_abort_ = (was_stalled_ ? "without progress, " : "") + StateText();
       (*shared_)->state.abort.store(1);
       (*shared_)->state.device.Raise();
       (*shared_)->state.host.Raise();
