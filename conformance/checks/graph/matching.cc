@@ -58,9 +58,6 @@ class Judge {
   void VisitMessages(const Sequence& sequence);
   void VisitCreates(const Sequence& sequence);
   void VisitLengths(const Sequence& sequence, const char* requirement);
-  std::string ShiftHint(const Sequence& sequence, size_t position, size_t odd, size_t usual,
-                        bool labels) const;
-
   const Program& program_;
   CheckResult& result_;
   Matching matching_;
@@ -157,26 +154,9 @@ void Judge::Differ(const Sequence& sequence, size_t position, bool labels) {
   finding.message = Where(sequence, position) + " differs: rank " + std::to_string(seen.rank) +
                     " issues " + finding.seen + "; " + DescribeRanks(ranks) +
                     (ranks.size() == 1 ? " issues " : " issue ") + finding.expected +
-                    ShiftHint(sequence, position, odd, usual, labels) +
+                    ShiftHint(program_, sequence.parts[odd], sequence.parts[usual], position) +
                     ". Let every member issue the same sequence";
   Add(std::move(finding));
-}
-
-std::string Judge::ShiftHint(const Sequence& sequence, size_t position, size_t odd, size_t usual,
-                             bool labels) const {
-  const auto signature = [&](size_t member, size_t at) {
-    const Part& part = At(sequence, member, at);
-    return SignatureOf(program_.trace(part.rank), program_.event(part), labels);
-  };
-  const size_t next = position + 1;
-  const std::string rank = "rank " + std::to_string(sequence.ranks[odd]);
-  if (next < sequence.parts[usual].size() && signature(odd, position) == signature(usual, next)) {
-    return "; " + rank + " seems to leave one out";
-  }
-  if (next < sequence.parts[odd].size() && signature(odd, next) == signature(usual, position)) {
-    return "; " + rank + " seems to issue one too many";
-  }
-  return "";
 }
 
 void Judge::VisitExchanges(const Sequence& sequence) {

@@ -9,6 +9,9 @@ namespace shardproof::graph {
 
 namespace {
 
+constexpr size_t kShiftMax = 8;       // operations
+constexpr size_t kAgreementMax = 16;  // compared
+
 const char* Dtype(uint8_t dtype) {
   static constexpr const char* kNames[] = {"none", "u8", "i32", "i64", "bf16", "f16", "f32", "f64"};
   return dtype < std::size(kNames) ? kNames[dtype] : "unknown dtype";
@@ -44,6 +47,42 @@ Signature SignatureOf(const Trace& trace, const Event& event, bool labels) {
     }
   }
   return signature;
+}
+
+std::string ShiftHint(const Program& program, const std::vector<uint32_t>& odd,
+                      const std::vector<uint32_t>& usual, size_t position) {
+  const auto signature = [&](const std::vector<uint32_t>& list, size_t at) {
+    const Part& part = program.parts[list[at]];
+    return SignatureOf(program.trace(part.rank), program.event(part), /*labels=*/true);
+  };
+  // Equal shapes may hide an earlier shift that labels show.
+  size_t first = 0;
+  while (first < position && signature(odd, first) == signature(usual, first)) ++first;
+  // How many in a row agree when one list is moved.
+  const auto agreement = [&](const std::vector<uint32_t>& ahead,
+                             const std::vector<uint32_t>& behind, size_t shift) {
+    size_t n = 0;
+    while (n < kAgreementMax && first + n < ahead.size() && first + shift + n < behind.size() &&
+           signature(ahead, first + n) == signature(behind, first + shift + n)) {
+      ++n;
+    }
+    return n;
+  };
+  size_t best = 0, by = 0;
+  bool leaves_out = false;
+  for (size_t shift = 1; shift <= kShiftMax; ++shift) {
+    for (const bool left_out : {true, false}) {
+      const size_t n = left_out ? agreement(odd, usual, shift) : agreement(usual, odd, shift);
+      if (n <= best) continue;
+      best = n;
+      by = shift;
+      leaves_out = left_out;
+    }
+  }
+  if (best == 0) return "";
+  return "; rank " + std::to_string(program.parts[odd[0]].rank) + " seems to " +
+         (leaves_out ? "leave out " : "add ") + std::to_string(by) +
+         (by == 1 ? " operation" : " operations") + " at #" + std::to_string(first);
 }
 
 std::string DescribeFully(const Program& program, const Part& part) {

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "conformance/checks/graph/program.h"
 
@@ -18,6 +19,12 @@ struct Signature {
 Signature SignatureOf(const Trace& trace, const Event& event, bool labels);
 
 uint64_t HashOn(uint64_t seed, uint64_t value);
+
+// Where and by how many operations the list of one member (indices of parts) seems to be shifted
+// against another one's, given the first position at which they do not meet: "; rank 1 seems to
+// leave out 2 operations, from #3 on". Empty: it is no shift.
+std::string ShiftHint(const Program& program, const std::vector<uint32_t>& odd,
+                      const std::vector<uint32_t>& usual, size_t position);
 
 // With dtype, counts and root.
 std::string DescribeFully(const Program& program, const Part& part);
