@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "conformance/checks/content_math.h"
 #include "conformance/checks/replay.h"
 
 namespace shardproof {
@@ -45,20 +46,6 @@ std::vector<Chunk> Only(const std::vector<Chunk>& chunks, Kind kind) {
   }
   return kept;
 }
-
-namespace {
-
-Content Plain(Kind kind) {
-  Content content;
-  content.kind = kind;
-  return content;
-}
-
-bool SameElements(const Content& a, const Content& b) {
-  return a.instance == b.instance && a.param == b.param && a.element == b.element;
-}
-
-}  // namespace
 
 class Flow::Visitor : public ReplayVisitor {
  public:
@@ -182,27 +169,14 @@ class Flow::Visitor : public ReplayVisitor {
     if (event.id == SPF_K_FILL) return Overwrite(trace, event, flow, Kind::kFill);
     Overwrite(trace, event, flow, Kind::kOther);
     if (event.id == SPF_K_ADAMW && n >= 1) {
-      flow.after[0] = Updated(event, flow.before[0]);
+      flow.after[0] = Updated(event.call, flow.before[0]);
     } else if (event.id == SPF_K_AXPBY && n >= 2) {
       flow.after[1] = Added(event, flow, ranges[0], ranges[1]);
     } else if (event.id == SPF_K_CUSTOM) {
       for (size_t i = 0; i < n; ++i) {
-        if (ranges[i].access == (kRead | kWrite)) flow.after[i] = Updated(event, flow.before[i]);
+        if (ranges[i].access == (kRead | kWrite)) flow.after[i] = Updated(event.call, flow.before[i]);
       }
     }
-  }
-
-  // Parameter elements become the version of this call; other content is no longer known.
-  static std::vector<Chunk> Updated(const Event& event, const std::vector<Chunk>& before) {
-    std::vector<Chunk> after = before;
-    for (Chunk& chunk : after) {
-      if (chunk.content.kind == Kind::kParam) {
-        chunk.content.tag = event.call;
-      } else if (chunk.content.kind != Kind::kFill && chunk.content.kind != Kind::kPoison) {
-        chunk.content = Plain(Kind::kOther);
-      }
-    }
-    return after;
   }
 
   std::vector<Chunk> Added(const Event& event, const EventFlow& flow, const Range& x, const Range& y) {
@@ -210,40 +184,13 @@ class Flow::Visitor : public ReplayVisitor {
     const bool only_written = (y.access & kRead) == 0;
     ZipChunks(flow.before[0], x.length, flow.before[1], y.length,
               [&](int64_t offset, int64_t length, const Content& from, const Content& onto) {
-                Content content = only_written ? from : Plus(event, from, onto);
+                Content content = only_written ? from : AddOnto(event.call, from, onto, flow_.sets_);
                 if (content.SameAs(from) && x.length > 0) {
                   content.width = static_cast<uint8_t>(std::max<int64_t>(1, from.width * y.length / x.length));
                 }
                 after.push_back({offset, length, content});
               });
     return after;
-  }
-
-  // onto + from, as y of AXPBY.
-  Content Plus(const Event& event, const Content& from, const Content& onto) {
-    if (onto.kind == Kind::kPoison || from.kind == Kind::kPoison) return Plain(Kind::kPoison);
-    if (onto.kind == Kind::kFill) return from;
-    if (from.kind == Kind::kFill) return onto;
-    if (onto.kind == Kind::kGrad && from.kind == Kind::kGrad) return SumOf(from, onto);
-    if (onto.kind == Kind::kGrad && from.kind == Kind::kParam) return onto;  // weight decay
-    if (onto.kind == Kind::kParam && from.kind != Kind::kParam) {
-      Content updated = onto;
-      updated.tag = event.call;
-      return updated;
-    }
-    return Plain(Kind::kOther);
-  }
-
-  Content SumOf(const Content& a, const Content& b) {
-    if (a.kind == Kind::kPoison || b.kind == Kind::kPoison) return Plain(Kind::kPoison);
-    if (a.kind == Kind::kFill) return b;
-    if (b.kind == Kind::kFill) return a;
-    if (a.kind != b.kind) return Plain(Kind::kMixed);
-    if (a.kind == Kind::kOther) return a;
-    if (a.kind != Kind::kGrad || !SameElements(a, b)) return Plain(Kind::kMixed);
-    Content sum = b;
-    sum.tag = flow_.sets_.Union(a.tag, b.tag);
-    return sum;
   }
 
   void DoCompute(int32_t rank, const Event& event, EventFlow& flow) {
@@ -267,23 +214,9 @@ class Flow::Visitor : public ReplayVisitor {
       auto& after = flow.after[size_t(i)];
       after.clear();
       for (const Chunk& chunk : flow.before[size_t(i)]) {
-        after.push_back({chunk.offset, chunk.length, SumOf(chunk.content, own.At(chunk.offset))});
+        after.push_back({chunk.offset, chunk.length, SumOf(chunk.content, own.At(chunk.offset), flow_.sets_)});
       }
     }
-  }
-
-  static std::vector<Chunk> Part(const std::vector<Chunk>& chunks, int64_t offset, int64_t length, int64_t to) {
-    std::vector<Chunk> cut;
-    for (const Chunk& chunk : chunks) {
-      const int64_t begin = std::max(chunk.offset, offset), end = std::min(chunk.offset + chunk.length, offset + length);
-      if (begin >= end) continue;
-      cut.push_back({begin - offset + to, end - begin, chunk.content.At(begin - chunk.offset)});
-    }
-    return cut;
-  }
-
-  static void Append(std::vector<Chunk>& to, const std::vector<Chunk>& from) {
-    to.insert(to.end(), from.begin(), from.end());
   }
 
   int64_t CountOf(const Member& member, Slice slice, size_t i) const {
@@ -306,8 +239,8 @@ class Flow::Visitor : public ReplayVisitor {
         }
         return out;
       }
-      case SPF_REDUCE_SCATTER: return SumSent(sent, static_cast<int64_t>(me) * length, length);
-      case SPF_ALL_REDUCE: return SumSent(sent, 0, length);
+      case SPF_REDUCE_SCATTER: return SumChunks(sent, static_cast<int64_t>(me) * length, length, flow_.sets_);
+      case SPF_ALL_REDUCE: return SumChunks(sent, 0, length, flow_.sets_);
       case SPF_BROADCAST: return event.peer >= 0 ? sent[size_t(event.peer)] : out;
       case SPF_SEND:
       case SPF_RECV: return sent[0];
@@ -325,19 +258,6 @@ class Flow::Visitor : public ReplayVisitor {
       }
       default: return {{0, length, Plain(Kind::kOther)}};
     }
-  }
-
-  std::vector<Chunk> SumSent(const std::vector<std::vector<Chunk>>& sent, int64_t offset, int64_t length) {
-    std::vector<Chunk> sum = Part(sent[0], offset, length, 0);
-    for (size_t m = 1; m < sent.size(); ++m) {
-      std::vector<Chunk> next;
-      ZipChunks(Part(sent[m], offset, length, 0), length, sum, length,
-                [&](int64_t at, int64_t bytes, const Content& a, const Content& b) {
-                  next.push_back({at, bytes, SumOf(a, b)});
-                });
-      sum = std::move(next);
-    }
-    return sum;
   }
 
   const Run& run_;

@@ -3,6 +3,7 @@
 #include <map>
 #include <set>
 
+#include "conformance/checks/announced.h"
 #include "conformance/checks/order.h"
 #include "conformance/checks/windows.h"
 
@@ -13,42 +14,22 @@ namespace {
 // What a unit is doing.
 enum class Phase { kRest, kForward, kBackward };
 
-// Everything of one microbatch of one entry call on one rank.
-struct Microbatch {
-  std::map<int32_t, std::vector<int64_t>> hooks;                        // root hooks: hook -> events
-  std::map<int32_t, std::map<int32_t, std::vector<int64_t>>> of_unit;   // hook -> unit -> events
-  std::map<int32_t, std::vector<int64_t>> forward, backward;            // unit -> compute events
-  std::vector<int64_t> any_forward, any_backward;
-  std::set<int32_t> with_gradients;                                     // units whose nodes add to gradients
-};
-
-struct EntryCall {
-  std::map<int32_t, Microbatch> microbatches;
-  std::map<int32_t, std::vector<int64_t>> step_hooks;  // FINISH, INSTALL, ZERO_GRAD, OPTIMIZER_STEP, START
-  std::vector<int64_t> marks;                          // all, in order
-  int64_t end = -1;
-  bool ok = false, train = false;
-};
-
-bool IsRootHook(int32_t hook) {
-  return hook == SPF_HOOK_FORWARD || hook == SPF_HOOK_ROOT_PRE_BACKWARD || hook == SPF_HOOK_ROOT_POST_BACKWARD;
-}
-bool IsStepHook(int32_t hook) {
-  return hook >= SPF_HOOK_FINISH_GRAD_SYNC && hook <= SPF_HOOK_OPTIMIZER_STEP;
-}
-
 class Marks {
  public:
   Marks(const Analysis& a, int32_t rank, int instance, CheckResult& result, FindingSink& sink)
-      : a_(a), rank_(rank), instance_(instance), facts_(a.Facts(size_t(instance))), result_(result), sink_(sink) {
-    Collect();
-  }
+      : a_(a),
+        rank_(rank),
+        instance_(instance),
+        facts_(a.Facts(size_t(instance))),
+        result_(result),
+        sink_(sink),
+        announced_(AnnouncedBy(a, rank, instance)) {}
 
-  bool any() const { return !announced_.empty(); }
+  bool any() const { return !announced_.hooks.empty(); }
 
   void JudgeAll() {
     if (!any()) return;
-    for (const auto& [index, call] : calls_) {
+    for (const auto& [index, call] : announced_.calls) {
       if (!call.ok) continue;
       for (const auto& [m, microbatch] : call.microbatches) {
         if (call.train && m >= 0) JudgeBackward(m, microbatch);
@@ -63,49 +44,7 @@ class Marks {
  private:
   const Event& EventAt(int64_t index) const { return a_.traces()[size_t(rank_)].events[size_t(index)]; }
 
-  void Collect() {
-    const Trace& trace = a_.traces()[size_t(rank_)];
-    for (size_t i = 0; i < trace.events.size(); ++i) {
-      const Event& event = trace.events[i];
-      if (event.instance != instance_ || event.call < 0) continue;
-      const auto index = static_cast<int64_t>(i);
-      EntryCall& call = calls_[event.call];
-      if (event.kind == EventKind::kCallBegin) call.train = trace.Text(event.text) == "train_step";
-      if (event.kind == EventKind::kCallEnd) {
-        call.end = index;
-        call.ok = event.status == SPF_OK;
-      }
-      if (event.kind == EventKind::kMark) Mark(index, event, call);
-      if (event.kind == EventKind::kCompute) Compute(index, event, call);
-    }
-  }
-
-  void Mark(int64_t index, const Event& event, EntryCall& call) {
-    announced_.insert(event.id);
-    call.marks.push_back(index);
-    if (IsStepHook(event.id)) {
-      call.step_hooks[event.id].push_back(index);
-    } else if (IsRootHook(event.id)) {
-      call.microbatches[event.microbatch].hooks[event.id].push_back(index);
-    } else {
-      call.microbatches[event.microbatch].of_unit[event.id][event.module].push_back(index);
-    }
-  }
-
-  void Compute(int64_t index, const Event& event, EntryCall& call) {
-    if (event.id < 0 || event.id >= facts_.model().node_count()) return;
-    Microbatch& microbatch = call.microbatches[event.microbatch];
-    const int32_t unit = facts_.UnitOfModule(facts_.Node(event.id, rank_).module);
-    (event.phase == SPF_FWD ? microbatch.any_forward : microbatch.any_backward).push_back(index);
-    if (unit < 0) return;
-    const spf_uses& uses = facts_.Node(event.id, rank_).uses[event.phase];
-    for (int32_t i = 0; i < uses.n; ++i) {
-      if (uses.use[i].table == SPF_IN_GRAD) microbatch.with_gradients.insert(unit);
-    }
-    (event.phase == SPF_FWD ? microbatch.forward : microbatch.backward)[unit].push_back(index);
-  }
-
-  bool Announces(int32_t hook) const { return announced_.contains(hook); }
+  bool Announces(int32_t hook) const { return announced_.hooks.contains(hook); }
 
   const std::vector<int64_t>& HookOf(const Microbatch& microbatch, int32_t hook, int32_t unit) const {
     const auto at = microbatch.of_unit.find(hook);
@@ -278,7 +217,7 @@ class Marks {
     Judge(result_, {"FS-39"});
     if (facts_.spec().strategy != "optim_grads_params") return;
     const RankWindows found = FindWindows(a_, rank_);
-    for (const auto& [index, call] : calls_) {
+    for (const auto& [index, call] : announced_.calls) {
       std::set<int32_t> in_backward;
       for (const int64_t mark : call.marks) {
         const Event& event = EventAt(mark);
@@ -319,8 +258,7 @@ class Marks {
   CheckResult& result_;
   FindingSink& sink_;
   const std::vector<int64_t> none_;
-  std::map<int32_t, EntryCall> calls_;
-  std::set<int32_t> announced_;
+  const Announced announced_;
 };
 
 }  // namespace

@@ -1,0 +1,9 @@
+// mini_trace.h: one rank's trace of the small engine of mini_engine.h.
+#pragma once
+#include "conformance/checks/mini_engine.h"
+
+namespace shardproof {
+
+Trace WriteMiniTrace(const Case& c, const InstanceFacts& facts, int32_t rank, const MiniFaults& faults);
+
+}  // namespace shardproof
