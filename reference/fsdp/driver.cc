@@ -115,6 +115,7 @@ void Driver::EnterBackward(Walk& walk, int32_t unit) {
 
 void Driver::VisitBackward(Walk& walk, int32_t unit) {
   CloseBackward(walk);
+  if (!c_.plan.unit_in_backward[static_cast<size_t>(unit)]) return;
   hooks_.PreBackward(unit, walk.microbatch);
   walk.open = unit;
 }

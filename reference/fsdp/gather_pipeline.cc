@@ -44,7 +44,10 @@ GatherPipeline::GatherPipeline(Context& context)
     if (is_unit || !stage.groups.empty()) {
       position_.push_back(static_cast<int32_t>(forward_.size()));
       forward_.push_back(stage);
-      if (is_unit) backward_.insert(backward_.begin(), stage);
+      if (is_unit) {
+        if (!plan.unit_in_backward[static_cast<size_t>(unit)]) stage.groups.clear();
+        backward_.insert(backward_.begin(), stage);
+      }
     } else {
       position_.push_back(
           unit == kNoUnit ? -1 : position_[static_cast<size_t>(model.modules[m].parent)]);

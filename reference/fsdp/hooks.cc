@@ -35,13 +35,13 @@ void Hooks::PostForward(int32_t unit, int32_t microbatch) {
 
 void Hooks::RootPreBackward(int32_t microbatch) {
   c_.host.Mark(SPF_HOOK_ROOT_PRE_BACKWARD, 0, microbatch);
-  for (int32_t g : c_.plan.root_groups) reductions_.Begin(g);
+  reductions_.Begin(c_.plan.root_groups);
   gathers_.Prefetch(Pass::kBackward);
 }
 
 void Hooks::PreBackward(int32_t unit, int32_t microbatch) {
   gathers_.Acquire(Pass::kBackward, c_.plan.units() - 1 - unit);
-  for (int32_t g : c_.plan.unit_groups[static_cast<size_t>(unit)]) reductions_.Begin(g);
+  reductions_.Begin(c_.plan.unit_groups[static_cast<size_t>(unit)]);
   c_.host.Mark(SPF_HOOK_PRE_BACKWARD, ModuleOf(unit), microbatch);
 }
 
@@ -52,13 +52,12 @@ void Hooks::PostBackward(int32_t unit, int32_t microbatch) {
 
 void Hooks::AccumulateUnit(int32_t unit, int32_t microbatch) {
   c_.host.Mark(SPF_HOOK_ACCUMULATE, ModuleOf(unit), microbatch);
-  for (int32_t g : c_.plan.unit_groups[static_cast<size_t>(unit)])
-    reductions_.Accumulate(g, IsLast(microbatch));
+  reductions_.Accumulate(c_.plan.unit_groups[static_cast<size_t>(unit)], IsLast(microbatch));
 }
 
 void Hooks::RootPostBackward(int32_t microbatch) {
   c_.host.Mark(SPF_HOOK_ROOT_POST_BACKWARD, 0, microbatch);
-  for (int32_t g : c_.plan.root_groups) reductions_.Accumulate(g, IsLast(microbatch));
+  reductions_.Accumulate(c_.plan.root_groups, IsLast(microbatch));
 }
 
 void Hooks::FinishGradSync() {

@@ -28,41 +28,49 @@ void ReducePipeline::ZeroGrad() {
   }
 }
 
-void ReducePipeline::Begin(int32_t group) {
-  const std::vector<Bucket*> buckets = Trainable(group);
-  if (buckets.empty() || GradOf(buckets[0]->layout.items[0].param) != 0)
-    return;  // nothing to do, or begun before
-  if (HasLocalGrad()) DrainTo(1);
-  for (Bucket* b : buckets) {
-    if (HasLocalGrad()) {
-      b->local_grad = c_.host.Alloc(c_.streams.compute, b->Bytes(b->size(), SPF_F32),
-                                    spf::For(SPF_FOR_GRAD, b->module));
-      c_.host.Fill(c_.streams.compute, b->local_grad, static_cast<uint64_t>(b->size()), SPF_F32, 0);
-    }
-    const spf_addr base = HasLocalGrad() ? b->local_grad : b->main_grad;
-    for (const BucketItem& item : b->layout.items) {
-      grad_[static_cast<size_t>(item.param)] = base + b->Bytes(item.offset, SPF_F32);
+void ReducePipeline::Begin(const std::vector<int32_t>& groups) {
+  for (int32_t group : groups) {
+    for (Bucket* b : Trainable(group)) {
+      if (GradOf(b->layout.items[0].param) != 0)
+        continue;  // begun in an earlier window of the unit
+      if (HasLocalGrad()) {
+        DrainBefore(turn_);
+        b->local_grad = c_.host.Alloc(c_.streams.compute, b->Bytes(b->size(), SPF_F32),
+                                      spf::For(SPF_FOR_GRAD, b->module));
+        c_.host.Fill(c_.streams.compute, b->local_grad, static_cast<uint64_t>(b->size()), SPF_F32,
+                     0);
+      }
+      const spf_addr base = HasLocalGrad() ? b->local_grad : b->main_grad;
+      for (const BucketItem& item : b->layout.items) {
+        grad_[static_cast<size_t>(item.param)] = base + b->Bytes(item.offset, SPF_F32);
+      }
     }
   }
 }
 
-void ReducePipeline::Accumulate(int32_t group, bool last_microbatch) {
-  for (Bucket* b : Trainable(group)) {
-    for (const BucketItem& item : b->layout.items) grad_[static_cast<size_t>(item.param)] = 0;
-    if (c_.config.ShardsGrads() || !HasLocalGrad()) continue;
-    c_.host.Axpby(c_.streams.compute, 1, b->local_grad, SPF_F32, 1, b->main_grad, b->grad_dtype,
-                  static_cast<uint64_t>(b->size()));
-    c_.host.Free(c_.streams.compute, b->local_grad);
+void ReducePipeline::Accumulate(const std::vector<int32_t>& groups, bool last_microbatch) {
+  ++turn_;
+  for (int32_t group : groups) {
+    for (Bucket* b : Trainable(group)) {
+      for (const BucketItem& item : b->layout.items) grad_[static_cast<size_t>(item.param)] = 0;
+      if (c_.config.ShardsGrads() || !HasLocalGrad()) continue;
+      c_.host.Axpby(c_.streams.compute, 1, b->local_grad, SPF_F32, 1, b->main_grad, b->grad_dtype,
+                    static_cast<uint64_t>(b->size()));
+      c_.host.Free(c_.streams.compute, b->local_grad);
+    }
+    const bool now = c_.config.ShardsGrads() || (last_microbatch && c_.config.overlap_grad_reduce);
+    if (now) Reduce(group, last_microbatch);
   }
-  const bool now = c_.config.ShardsGrads() || (last_microbatch && c_.config.overlap_grad_reduce);
-  if (now) Reduce(group, last_microbatch);
 }
 
 void ReducePipeline::Finish() {
   if (!c_.config.overlap_grad_reduce) {
-    for (size_t g = 0; g < c_.plan.groups.size(); ++g) Reduce(static_cast<int32_t>(g), true);
+    for (size_t g = 0; g < c_.plan.groups.size(); ++g) {
+      ++turn_;
+      Reduce(static_cast<int32_t>(g), true);
+    }
   }
-  DrainTo(0);
+  DrainBefore(turn_ + 1);
 }
 
 void ReducePipeline::Reduce(int32_t group, bool last_microbatch) {
@@ -76,6 +84,7 @@ void ReducePipeline::Reduce(int32_t group, bool last_microbatch) {
   if (outer) ReduceOuter(contributions);
   InFlight& launched = in_flight_.emplace_back();
   launched.done = c_.host.Event();
+  launched.turn = turn_;
   c_.host.Record(launched.done, outer ? c_.streams.outer_reduce : c_.streams.reduce);
   for (const Contribution& contribution : contributions) {
     if (contribution.own_block) launched.blocks.push_back(contribution.data);
@@ -96,7 +105,7 @@ ReducePipeline::Contribution ReducePipeline::Contribute(Bucket& b) {
     b.local_grad = 0;
     return {&b, source, local};
   }
-  if (!local) DrainTo(1);
+  if (!local) DrainBefore(turn_ - 1);
   const spf_addr cast =
       c_.host.Alloc(c_.streams.compute, b.Bytes(b.size(), wire), spf::For(SPF_FOR_GRAD, b.module));
   c_.host.Axpby(c_.streams.compute, scale, source, dtype, 0, cast, wire, n);
@@ -187,8 +196,8 @@ void ReducePipeline::ReduceOuter(const std::vector<Contribution>& contributions)
   }
 }
 
-void ReducePipeline::DrainTo(size_t in_flight) {
-  while (in_flight_.size() > in_flight) WaitForOldest();
+void ReducePipeline::DrainBefore(int64_t turn) {
+  while (!in_flight_.empty() && in_flight_.front().turn < turn) WaitForOldest();
 }
 
 void ReducePipeline::WaitForOldest() {

@@ -34,12 +34,12 @@ class ReducePipeline {
   void Create();
   // H12: clears what accumulates, once per step (FS-22).
   void ZeroGrad();
-  // Before the first gradient of a group: storage for it, zeroed. Parameters that get no gradient
-  // contribute zeros.
-  void Begin(int32_t group);
-  // After the last one: hands the group over. Reduces it, if this microbatch's gradients are to be
+  // Before the first gradient of a unit's groups: storage for it, zeroed. Parameters that get no
+  // gradient contribute zeros.
+  void Begin(const std::vector<int32_t>& groups);
+  // After the last one: hands the groups over. Reduces it, if this microbatch's gradients are to be
   // reduced now.
-  void Accumulate(int32_t group, bool last_microbatch);
+  void Accumulate(const std::vector<int32_t>& groups, bool last_microbatch);
   // H9: reduces what was left for the end of the step; afterwards compute may read the reduced
   // shards.
   void Finish();
@@ -51,6 +51,7 @@ class ReducePipeline {
   struct InFlight {
     spf_event done = nullptr;
     std::vector<spf_addr> blocks;  // contributions, freed once reduced
+    int64_t turn = 0;
   };
   // What of a bucket goes onto the wire: grad_comm_dtype, full size.
   struct Contribution {
@@ -69,12 +70,13 @@ class ReducePipeline {
   void ReduceInner(const std::vector<Contribution>& contributions);
   void Keep(const Contribution& contribution);
   void ReduceOuter(const std::vector<Contribution>& contributions);
-  void DrainTo(size_t in_flight);
+  void DrainBefore(int64_t turn);
   void WaitForOldest();
 
   Context& c_;
   std::vector<spf_addr> grad_;  // by parameter; 0 while there is none
   std::deque<InFlight> in_flight_;
+  int64_t turn_ = 0;  // counts hand-overs: one unit's groups are one turn
   HostScalars nonfinite_{1};
 };
 

@@ -48,6 +48,20 @@ void GroupBuckets(ModelPlan& plan) {
   }
 }
 
+// The root's own parameters do not count: they say nothing about where in the order they are used.
+void FindBackward(const spf_model& model, ModelPlan& plan) {
+  for (int32_t u = 0; u < plan.units(); ++u) {
+    const int32_t unit_module = plan.unit_modules[static_cast<size_t>(u)];
+    const auto comes_this_way = [&](const spf_param& param) {
+      const bool trainable = (param.flags & SPF_PARAM_FROZEN) == 0 && param.module != 0;
+      return trainable && (param.module < unit_module ||
+                           plan.module_unit[static_cast<size_t>(param.module)] == u);
+    };
+    plan.unit_in_backward.push_back(
+        std::any_of(model.params, model.params + model.n_params, comes_this_way));
+  }
+}
+
 }  // namespace
 
 std::vector<int32_t> UnitModules(const spf_model& model,
@@ -127,6 +141,7 @@ ModelPlan PlanModel(const spf_model& model, const std::vector<std::string>& unit
     plan.param_bucket.push_back(static_cast<int32_t>(found - plan.buckets.begin()));
   }
   GroupBuckets(plan);
+  FindBackward(model, plan);
   return plan;
 }
 

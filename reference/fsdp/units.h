@@ -41,7 +41,11 @@ struct ModelPlan {
   std::vector<BucketPlan> buckets;    // in order of first appearance
   std::vector<BucketGroup> groups;
   std::vector<std::vector<int32_t>> unit_groups;  // by unit: its groups
-  std::vector<int32_t> root_groups;               // those outside units
+  // By unit: whether backward comes this way: not before the first trainable parameter, because
+  // nothing upstream of it gets a gradient. Decided by flags, so that ranks whose program leaves
+  // the unit out decide alike.
+  std::vector<bool> unit_in_backward;
+  std::vector<int32_t> root_groups;  // those outside units
 
   int32_t units() const { return static_cast<int32_t>(unit_modules.size()); }
 };

@@ -84,6 +84,16 @@ TEST_F(UnitsTest, FrozenExpertAndOtherDtypesHaveBucketsOfTheirOwn) {
       << "dense and expert parameters of a unit never share a collective";
 }
 
+TEST_F(UnitsTest, BackwardEndsAtTheFirstTrainableParameter) {
+  EXPECT_EQ(Plan({"TransformerLayer"}).unit_in_backward, (std::vector<bool>{true, true}));
+  params_[0].flags = SPF_PARAM_FROZEN;
+  EXPECT_EQ(Plan({"Embedding", "TransformerLayer"}).unit_in_backward,
+            (std::vector<bool>{false, true, true}));
+  for (int p : {1, 2, 3}) params_[static_cast<size_t>(p)].flags = SPF_PARAM_FROZEN;
+  EXPECT_EQ(Plan({"Embedding", "TransformerLayer"}).unit_in_backward,
+            (std::vector<bool>{false, false, true}));
+}
+
 TEST_F(UnitsTest, ExpertnessIsAFlagAndNotAName) {
   params_[2].name = "layers.0.experts.up";
   for (const BucketPlan& bucket : Plan({"TransformerLayer"}).buckets) EXPECT_FALSE(bucket.expert);
