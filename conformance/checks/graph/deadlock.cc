@@ -162,7 +162,7 @@ class Judge {
     }
     std::string text = "deadlock: " + profiles + "; E3: " + (spin <= 1 ? "safe" : "not shown") +
                        "; k* " + (exact ? "" : "at most ") + std::to_string(spin) + " (resident " +
-                       std::to_string(resident) + ")";
+                       (exact ? "" : "at most ") + std::to_string(resident) + ")";
     if (!in_order) text += "; no number of slots is enough when kernels start in issue order";
     result_.notes.push_back(text);
   }
