@@ -26,7 +26,9 @@ bool FaultyHost::Chosen(std::string_view name) {
 spf_status FaultyHost::After(spf_status status) {
   if (held_ && --hold_ <= 0) {
     const Call held = std::exchange(held_, nullptr);
+    late_ = true;
     const spf_status late = held();
+    late_ = false;
     if (status == SPF_OK) return late;
   }
   return status;
@@ -74,8 +76,10 @@ void FaultyHost::FillStreams() {
     const std::vector<int32_t> list(ranks, ranks + n);
     return self.Pass(
         "group_create",
-        [in, parent, label = std::string(name), list, out] {
-          return in->group_create(in, parent, label.c_str(), static_cast<int32_t>(list.size()), list.data(), out);
+        [&self, in, parent, label = std::string(name), list, out] {
+          spf_group lost = nullptr;
+          return in->group_create(in, parent, label.c_str(), static_cast<int32_t>(list.size()), list.data(),
+                                  self.late_ ? &lost : out);
         },
         [in, parent, label = std::string(name), list, out] {
           const std::vector<int32_t> turned(list.rbegin(), list.rend());
@@ -125,8 +129,12 @@ void FaultyHost::FillMemory() {
   table_.mem_alloc = [](spf_host* h, spf_stream s, uint64_t bytes, spf_place place, spf_label label, spf_addr* out) {
     spf_host* in = Of(h).inner_;
     if (out != nullptr) *out = 0;
-    return Of(h).Pass("mem_alloc", [=] { return in->mem_alloc(in, s, bytes, place, label, out); },
-                      [=] { return in->mem_alloc(in, s, (bytes + 1) / 2, place, label, out); });
+    FaultyHost* self = &Of(h);
+    const auto alloc = [=] {
+      spf_addr lost = 0;
+      return in->mem_alloc(in, s, bytes, place, label, self->late_ ? &lost : out);
+    };
+    return self->Pass("mem_alloc", alloc, [=] { return in->mem_alloc(in, s, (bytes + 1) / 2, place, label, out); });
   };
   table_.mem_free = [](spf_host* h, spf_stream s, spf_addr a) {
     spf_host* in = Of(h).inner_;

@@ -48,6 +48,7 @@ class FaultyHost {
   std::map<std::string, int64_t, std::less<>> counts_;
   bool fired_ = false;
   Call held_;
+  bool late_ = false;  // the held call happens: whoever made it has returned, and what it answers is lost
   int32_t hold_ = 0;
 };
 

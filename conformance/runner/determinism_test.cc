@@ -1,4 +1,5 @@
-// determinism_test: does the same seed give the same run, byte for byte, and another seed the same results?
+// determinism_test: does the same seed give the same run, byte for byte, and another seed the same
+// results?
 #include <gtest/gtest.h>
 
 #include <set>
@@ -12,10 +13,11 @@
 namespace shardproof {
 namespace {
 
-constexpr Strategy kStrategies[] = {Strategy::kEager, Strategy::kLazyComm, Strategy::kLazyCompute, Strategy::kRandom,
-                                    Strategy::kPct};
-constexpr const char* kCases[] = {"w4.zero3.n2.twin.k2.adamw.do=tt", "w4.zero2.ep2.experts.ogr.do=te",
-                                  "w4.zero3.name=policy+zero3.name=value.twin.do=tet", "w3.zero1.opg.do=tsl"};
+constexpr Strategy kStrategies[] = {Strategy::kEager, Strategy::kLazyComm, Strategy::kLazyCompute,
+                                    Strategy::kRandom, Strategy::kPct};
+constexpr const char* kCases[] = {
+    "w4.zero3.n2.twin.k2.adamw.do=tt", "w4.zero2.ep2.experts.ogr.do=te",
+    "w4.zero3.name=policy+zero3.name=value.twin.do=tet", "w3.zero1.opg.do=tsl"};
 
 std::vector<std::string> Texts(const RunData& data) {
   std::vector<std::string> texts;

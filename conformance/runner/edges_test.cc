@@ -1,4 +1,5 @@
-// edges_test: is each synchronisation of a run either missed when it is gone, or proved to be implied by others?
+// edges_test: is each synchronisation of a run either missed when it is gone, or proved to be
+// implied by others?
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -27,7 +28,8 @@ std::vector<Edge> EdgesOf(const Trace& trace) {
   std::vector<Edge> edges;
   for (const char* call : {"event_wait", "event_sync", "stream_sync"}) {
     const std::vector<int64_t> events = EventsOfCall(trace, call);
-    for (size_t n = 0; n < events.size(); ++n) edges.push_back({call, static_cast<int64_t>(n), events[n]});
+    for (size_t n = 0; n < events.size(); ++n)
+      edges.push_back({call, static_cast<int64_t>(n), events[n]});
   }
   return edges;
 }
@@ -64,12 +66,16 @@ Judged JudgeDrop(const FaultLab& lab, const Edge& edge, const std::set<int64_t>&
   if (NamesTheLoss(result)) return {Verdict::kFound, Ids(result)};
   const std::string besides = result.findings.empty() ? "" : " [reported: " + Ids(result) + "]";
   const Event& event = lab.good_trace(kRank).events[static_cast<size_t>(edge.event)];
-  if (edge.call != "stream_sync" && !event.flag) return {Verdict::kNothing, "captured no record: orders nothing" + besides};
-  if (orders.count(edge.event) == 0) return {Verdict::kNothing, "nothing was enqueued before it" + besides};
+  if (edge.call != "stream_sync" && !event.flag)
+    return {Verdict::kNothing, "captured no record: orders nothing" + besides};
+  if (orders.count(edge.event) == 0)
+    return {Verdict::kNothing, "nothing was enqueued before it" + besides};
   const EdgeVerdict proof = JudgeEdge(lab.good().run.traces, {kRank, edge.event});
-  const bool proved = proof.kind == EdgeVerdict::Kind::kImplied || proof.kind == EdgeVerdict::Kind::kUnused ||
+  const bool proved = proof.kind == EdgeVerdict::Kind::kImplied ||
+                      proof.kind == EdgeVerdict::Kind::kUnused ||
                       proof.kind == EdgeVerdict::Kind::kCovered;
-  return {proved && !proof.proof.empty() ? Verdict::kImplied : Verdict::kNeither, proof.proof + besides};
+  return {proved && !proof.proof.empty() ? Verdict::kImplied : Verdict::kNeither,
+          proof.proof + besides};
 }
 
 std::string StreamOf(const Trace& trace, const Event& event) {
@@ -95,18 +101,22 @@ TEST_P(Edges, AreEachMissedOrProvedToBeImplied) {
     ++counts[judged.verdict];
     const Event& event = trace.events[static_cast<size_t>(edge.event)];
     const std::string name = edge.call + ":" + std::to_string(edge.nth);
-    std::cout << std::left << std::setw(16) << name << " #" << std::setw(5) << edge.event << std::setw(14)
-              << StreamOf(trace, event) << std::setw(9) << words[static_cast<int>(judged.verdict)]
-              << judged.text.substr(0, 300) << '\n';
-    EXPECT_NE(judged.verdict, Verdict::kNeither) << GetParam() << " --fault " << name << ":drop@0: " << judged.text;
+    std::cout << std::left << std::setw(16) << name << " #" << std::setw(5) << edge.event
+              << std::setw(14) << StreamOf(trace, event) << std::setw(9)
+              << words[static_cast<int>(judged.verdict)] << judged.text.substr(0, 300) << '\n';
+    EXPECT_NE(judged.verdict, Verdict::kNeither)
+        << GetParam() << " --fault " << name << ":drop@0: " << judged.text;
     orders.erase(edge.event);
   }
   EXPECT_TRUE(orders.empty()) << orders.size() << " synchronisations were not tried";
   EXPECT_GT(counts[Verdict::kFound], 20);
-  for (const auto& [verdict, n] : counts) std::cout << n << ' ' << words[static_cast<int>(verdict)] << '\n';
+  for (const auto& [verdict, n] : counts)
+    std::cout << n << ' ' << words[static_cast<int>(verdict)] << '\n';
 }
 
-INSTANTIATE_TEST_SUITE_P(Cases, Edges, testing::Values("w4.zero3.n2.twin.k2.do=tt", "w4.zero3.n2.hfsdp.twin.clip1.do=ts"));
+INSTANTIATE_TEST_SUITE_P(Cases, Edges,
+                         testing::Values("w4.zero3.n2.twin.k2.do=tt",
+                                         "w4.zero3.n2.hfsdp.twin.clip1.do=ts"));
 
 }  // namespace
 }  // namespace shardproof

@@ -15,14 +15,23 @@ struct CallKind {
   const char* call;
   EventKind kind;
 };
-constexpr CallKind kCallKinds[] = {
-    {"group_create", EventKind::kGroupCreate}, {"group_destroy", EventKind::kGroupDestroy},
-    {"stream_destroy", EventKind::kStreamDestroy}, {"stream_sync", EventKind::kStreamSync},
-    {"event_destroy", EventKind::kEventDestroy}, {"event_record", EventKind::kRecord},
-    {"event_wait", EventKind::kWait}, {"event_sync", EventKind::kEventSync}, {"mem_alloc", EventKind::kAlloc},
-    {"mem_free", EventKind::kFree}, {"copy", EventKind::kCopy}, {"communicate", EventKind::kCollective},
-    {"compute", EventKind::kCompute}, {"launch", EventKind::kLaunch}, {"init", EventKind::kInit},
-    {"publish", EventKind::kPublish}, {"mark", EventKind::kMark}};
+constexpr CallKind kCallKinds[] = {{"group_create", EventKind::kGroupCreate},
+                                   {"group_destroy", EventKind::kGroupDestroy},
+                                   {"stream_destroy", EventKind::kStreamDestroy},
+                                   {"stream_sync", EventKind::kStreamSync},
+                                   {"event_destroy", EventKind::kEventDestroy},
+                                   {"event_record", EventKind::kRecord},
+                                   {"event_wait", EventKind::kWait},
+                                   {"event_sync", EventKind::kEventSync},
+                                   {"mem_alloc", EventKind::kAlloc},
+                                   {"mem_free", EventKind::kFree},
+                                   {"copy", EventKind::kCopy},
+                                   {"communicate", EventKind::kCollective},
+                                   {"compute", EventKind::kCompute},
+                                   {"launch", EventKind::kLaunch},
+                                   {"init", EventKind::kInit},
+                                   {"publish", EventKind::kPublish},
+                                   {"mark", EventKind::kMark}};
 
 EventKind KindOf(const std::string& call) {
   for (const CallKind& row : kCallKinds) {
@@ -31,7 +40,9 @@ EventKind KindOf(const std::string& call) {
   throw std::invalid_argument("no fault of the call \"" + call + "\" can be looked up");
 }
 
-const Event& At(const Trace& trace, int64_t event) { return trace.events[static_cast<size_t>(event)]; }
+const Event& At(const Trace& trace, int64_t event) {
+  return trace.events[static_cast<size_t>(event)];
+}
 
 std::string StreamName(const Trace& trace, int32_t stream) {
   return stream < 0 ? std::string() : trace.streams[static_cast<size_t>(stream)];
@@ -69,8 +80,8 @@ FaultLab::FaultLab(const std::string& id, const Plugin& plugin, std::string fold
   good_ = Run(std::nullopt, 1, Strategy::kRandom);
 }
 
-std::optional<Fault> FaultLab::Find(int32_t rank, const std::string& call, const EventTest& test, int64_t nth,
-                                    Fault::Action action, int32_t amount) const {
+std::optional<Fault> FaultLab::Find(int32_t rank, const std::string& call, const EventTest& test,
+                                    int64_t nth, Fault::Action action, int32_t amount) const {
   const Trace& trace = good_trace(rank);
   const std::vector<int64_t> events = EventsOfCall(trace, call);
   for (size_t i = 0; i < events.size(); ++i) {
@@ -123,7 +134,9 @@ EventTest InCall(const std::string& entry_call) {
 }
 
 EventTest OnStream(const std::string& name) {
-  return [name](const Trace& trace, int64_t event) { return StreamName(trace, At(trace, event).stream) == name; };
+  return [name](const Trace& trace, int64_t event) {
+    return StreamName(trace, At(trace, event).stream) == name;
+  };
 }
 
 EventTest Edge(const std::string& waits, const std::string& for_stream) {
@@ -132,7 +145,8 @@ EventTest Edge(const std::string& waits, const std::string& for_stream) {
     if (StreamName(trace, wait.stream) != waits) return false;
     for (int64_t i = event - 1; i >= 0; --i) {
       const Event& e = At(trace, i);
-      if (e.kind == EventKind::kRecord && e.event == wait.event) return StreamName(trace, e.stream) == for_stream;
+      if (e.kind == EventKind::kRecord && e.event == wait.event)
+        return StreamName(trace, e.stream) == for_stream;
     }
     return false;
   };
@@ -143,11 +157,14 @@ EventTest Kernel(int32_t kernel) {
 }
 
 EventTest Purpose(int32_t purpose) {
-  return [purpose](const Trace& trace, int64_t event) { return At(trace, event).purpose == purpose; };
+  return
+      [purpose](const Trace& trace, int64_t event) { return At(trace, event).purpose == purpose; };
 }
 
 EventTest IsCollective(int32_t collective) {
-  return [collective](const Trace& trace, int64_t event) { return At(trace, event).collective == collective; };
+  return [collective](const Trace& trace, int64_t event) {
+    return At(trace, event).collective == collective;
+  };
 }
 
 EventTest Phase(int32_t phase) {

@@ -1,7 +1,8 @@
 // fault_lab.h: what does the suite say when one chosen service call of a good engine goes wrong?
 //
-// A lab runs its case once without a fault. A fault is then named by what its call means in that run ("the second wait
-// of stream compute for stream gather in the first step"), and the index that Fault wants is looked up.
+// A lab runs its case once without a fault. A fault is then named by what its call means in that
+// run ("the second wait of stream compute for stream gather in the first step"), and the index that
+// Fault wants is looked up.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -27,12 +28,14 @@ class FaultLab {
   const Case& spec() const { return case_; }
   const Models& models() const { return models_; }
   const RunData& good() const { return good_; }
-  const Trace& good_trace(int32_t rank) const { return good_.run.traces[static_cast<size_t>(rank)]; }
+  const Trace& good_trace(int32_t rank) const {
+    return good_.run.traces[static_cast<size_t>(rank)];
+  }
 
-  // The fault of the nth call of this name on the rank that the test accepts, counted from 0; of a group of
-  // collectives each is tried. Nothing if there is none.
-  std::optional<Fault> Find(int32_t rank, const std::string& call, const EventTest& test, int64_t nth,
-                            Fault::Action action, int32_t amount) const;
+  // The fault of the nth call of this name on the rank that the test accepts, counted from 0; of a
+  // group of collectives each is tried. Nothing if there is none.
+  std::optional<Fault> Find(int32_t rank, const std::string& call, const EventTest& test,
+                            int64_t nth, Fault::Action action, int32_t amount) const;
 
   RunData Run(const std::optional<Fault>& fault, uint64_t seed, Strategy strategy) const;
   // Every check, with the oracle that the lab computed once.
@@ -48,7 +51,8 @@ class FaultLab {
   RunData good_;
 };
 
-// By call: the events in a trace that its calls left, in order; of several collectives in one call the first.
+// By call: the events in a trace that its calls left, in order; of several collectives in one call
+// the first.
 std::vector<int64_t> EventsOfCall(const Trace& trace, const std::string& call);
 
 // ---- tests, to be combined
@@ -66,8 +70,7 @@ EventTest Phase(int32_t phase);
 EventTest Hook(int32_t hook);
 EventTest Result(int32_t result);
 EventTest OnGroup(const std::string& name);
-// The words are space-separated parts of "reads param", that is: the event writes (access 2) or reads (1) a block that
-// was allocated for that purpose.
+// Reads (1), writes (2) or frees a block that was allocated for that purpose.
 EventTest Touches(uint8_t access, int32_t purpose);
 EventTest AllOf(std::vector<EventTest> tests);
 

@@ -15,12 +15,14 @@ namespace {
 constexpr char kHsdp[] = "w4.zero3.n2.twin.k2.do=tt";
 constexpr uint64_t kSeeds = 100;  // under each of two strategies
 
-// Digests of all that a rank published and of every parameter that its nodes read, in the order of the calls.
+// Digests of all that a rank published and of every parameter that its nodes read, in the order of
+// the calls.
 std::vector<uint64_t> Digests(const Trace& trace) {
   std::vector<uint64_t> digests;
   for (const Event& event : trace.events) {
     if (event.kind == EventKind::kPublish) digests.push_back(event.digest);
-    for (uint32_t i = event.reads.begin; event.kind == EventKind::kCompute && i < event.reads.end; ++i) {
+    for (uint32_t i = event.reads.begin; event.kind == EventKind::kCompute && i < event.reads.end;
+         ++i) {
       digests.push_back(trace.reads[i].digest);
     }
   }
@@ -34,7 +36,8 @@ std::string Difference(const Run& a, const Run& b) {
   if (!result.findings.empty()) return result.findings.front().message;
   if (result.judged.count("GE-32") == 0) return "nothing was compared";
   for (size_t rank = 0; rank < a.traces.size(); ++rank) {
-    if (Digests(a.traces[rank]) != Digests(b.traces[rank])) return "digests of rank " + std::to_string(rank);
+    if (Digests(a.traces[rank]) != Digests(b.traces[rank]))
+      return "digests of rank " + std::to_string(rank);
   }
   return "";
 }
@@ -56,12 +59,15 @@ TEST(Schedules, TwoHundredOfThemGiveEqualResultsSequencesAndDigests) {
   EXPECT_EQ(schedules.size(), 2 * kSeeds);
 }
 
-// The comparison must be able to fail: a damaged sum is another result, a doubled gather another sequence.
+// The comparison must be able to fail: a damaged sum is another result, a doubled gather another
+// sequence.
 TEST(Schedules, AreToldApartFromADamagedRun) {
   const Plugin plugin("builtin:reference");
   const FaultLab lab(kHsdp, plugin, testing::TempDir() + "schedules");
-  const auto damaged = lab.Find(0, "communicate", OnStream("reduce"), 0, Fault::Action::kCorrupt, 1);
-  const auto doubled = lab.Find(0, "launch", AllOf({InStep(1), OnStream("reduce")}), 0, Fault::Action::kDuplicate, 1);
+  const auto damaged =
+      lab.Find(0, "communicate", OnStream("reduce"), 0, Fault::Action::kCorrupt, 1);
+  const auto doubled = lab.Find(0, "launch", AllOf({InStep(1), OnStream("reduce")}), 0,
+                                Fault::Action::kDuplicate, 1);
   ASSERT_TRUE(damaged && doubled);
   for (const Fault& fault : {*damaged, *doubled}) {
     const RunData data = lab.Run(fault, 1, Strategy::kRandom);
