@@ -48,12 +48,13 @@ void GroupBuckets(ModelPlan& plan) {
   }
 }
 
-// The root's own parameters do not count: they say nothing about where in the order they are used.
+// Modules are numbered in forward order. The root's own parameters may be used anywhere, so with
+// them backward goes all the way.
 void FindBackward(const spf_model& model, ModelPlan& plan) {
   for (int32_t u = 0; u < plan.units(); ++u) {
     const int32_t unit_module = plan.unit_modules[static_cast<size_t>(u)];
     const auto comes_this_way = [&](const spf_param& param) {
-      const bool trainable = (param.flags & SPF_PARAM_FROZEN) == 0 && param.module != 0;
+      const bool trainable = (param.flags & SPF_PARAM_FROZEN) == 0;
       return trainable && (param.module < unit_module ||
                            plan.module_unit[static_cast<size_t>(param.module)] == u);
     };
