@@ -140,12 +140,25 @@ Sentence Sentences() {
   };
 }
 
+namespace {
+
+std::vector<Waiver> WaiversOf(const Options& options) {
+  std::ifstream in(options.waivers);
+  const std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  return ParseWaivers(text, options.waivers);
+}
+
+// A run may take an hour: what is wrong with the command is said before it.
+void CheckOptions(const Options& options) {
+  if (!options.waivers.empty()) WaiversOf(options);
+  if (!options.fault.empty()) ParseFault(options.fault);
+  if (!options.schedule.empty()) ParseStrategy(options.schedule);
+}
+
+}  // namespace
+
 int FinishReport(RunReport& report, const Options& options, Console& console) {
-  if (!options.waivers.empty()) {
-    std::ifstream in(options.waivers);
-    const std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
-    ApplyWaivers(report, ParseWaivers(text, options.waivers), Today());
-  }
+  if (!options.waivers.empty()) ApplyWaivers(report, WaiversOf(options), Today());
   if (!options.report.empty()) WriteReportFolder(options.report, report, Sentences());
   console.Finish(report);
   return ExitCode(report);
@@ -187,6 +200,7 @@ int RunSimCommand(const Options& options) {
 }  // namespace
 
 int RunCommand(const Options& options, int argc, char** argv) {
+  CheckOptions(options);
   if (options.impl.starts_with("trace:")) {
     Options check = options;
     check.target = options.impl;

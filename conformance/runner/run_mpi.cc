@@ -116,7 +116,14 @@ int RunMpiCommand(const Options& options, int argc, char** argv) {
     console.CaseDone(report.cases.back());
   }
   int code = 0;
-  if (reports) code = FinishReport(report, options, console);
+  if (reports) {
+    try {
+      code = FinishReport(report, options, console);
+    } catch (const std::exception& error) {  // the others wait for the code
+      std::cerr << "shardproof: the suite failed: " << error.what() << "\n";
+      code = 2;
+    }
+  }
   return std::stoi(world.Broadcast(std::to_string(code)));
 }
 

@@ -139,12 +139,24 @@ class Pool {
     worker.results = results[0];
   }
 
+  // What work throws ends the worker: above it stands code of the parent.
+  std::string Work(size_t item, WorkerSide& side) {
+    try {
+      return work_(item, side);
+    } catch (const std::exception& error) {
+      Progress::Set(side.progress->note, sizeof side.progress->note, error.what());
+    } catch (...) {
+      Progress::Set(side.progress->note, sizeof side.progress->note, "an exception that is no std::exception");
+    }
+    _exit(1);
+  }
+
   [[noreturn]] void Serve(int commands, int results, Progress& progress) {
     WorkerSide side{&progress, {}};
     LeaveLastWords(progress.note, sizeof progress.note, Describe, &side);
     uint64_t item = 0;
     while (ReadAll(commands, &item, sizeof item)) {
-      const std::string blob = work_(item, side);
+      const std::string blob = Work(item, side);
       const uint64_t bytes = blob.size();
       if (!WriteAll(results, &bytes, sizeof bytes) || !WriteAll(results, blob.data(), blob.size())) break;
     }

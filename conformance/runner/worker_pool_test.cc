@@ -88,6 +88,9 @@ TEST(WorkerPool, BeatsForEverEndAtTheLimit) {
   EXPECT_EQ(dead, 1u);
   EXPECT_NE(death.find("not ended after"), std::string::npos) << death;
 }
+TEST(WorkerPool, ExceptionEndsOneItem) {
+  ExpectOnlyTwoDied(RunWith([] { throw std::runtime_error("no such schedule"); }), "no such schedule");
+}
 TEST(WorkerPool, ManyWorkersFewItems) { EXPECT_EQ(RunWith([] {}, 64).size(), 6u); }
 
 }  // namespace
