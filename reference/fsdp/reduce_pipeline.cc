@@ -132,11 +132,10 @@ void ReducePipeline::CheckFinite(const Bucket& b, spf_addr data, int32_t dtype) 
         {{data + b.Bytes(item.offset, dtype), static_cast<uint64_t>(item.numel), dtype, SPF_READ},
          {nonfinite_.at(0), 1, SPF_F64, SPF_ADD}});
   }
-  const double count = nonfinite_.Read(c_.host, c_.streams.compute)[0];
-  if (count == 0) return;
-  throw Failed("check_for_nan_in_grad: " + std::to_string(static_cast<int64_t>(count)) +
-               " gradient elements that are not finite in the bucket of " +
-               c_.host.model().params[b.layout.items[0].param].name + "; nothing of it was sent");
+  if (nonfinite_.Read(c_.host, c_.streams.compute)[0] == 0) return;
+  throw Failed("check_for_nan_in_grad = 1: a gradient in the bucket of " +
+               std::string(c_.host.model().params[b.layout.items[0].param].name) +
+               " is not finite on this rank; nothing of it was sent");
 }
 
 void ReducePipeline::ReduceInner(const std::vector<Contribution>& contributions) {
