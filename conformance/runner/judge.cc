@@ -97,11 +97,19 @@ CheckResult CompareWithPartner(const Case& c, const Run& run, const Plugin& plug
 
 }  // namespace
 
+Verdict NothingRecorded() {
+  Verdict verdict;
+  verdict.outcome = Outcome::kNotCheckable;
+  verdict.reason = "nothing was recorded (--level off)";
+  return verdict;
+}
+
 Verdict JudgeOnSim(const Case& c, const Plugin& plugin, const SimRunOptions& options) {
   try {
     const Models models = MakeModels(c);
     RunData data = RunOnSim(c, models, plugin, options);
     if (!options.trace_folder.empty()) WriteTraceFolder(data.run.traces, options.trace_folder);
+    if (options.rank.level == RecordLevel::kOff) return NothingRecorded();
     Verdict verdict = JudgeRun(c, data.run);
     if (verdict.outcome == Outcome::kPass && options.rank.level >= RecordLevel::kDigests) {
       verdict.result.Merge(CompareWithPartner(c, data.run, plugin, options));

@@ -21,6 +21,9 @@ struct Verdict {
 // time of the call.
 Verdict JudgeRun(const Case& c, Run& run);
 
+// The verdict on a run of which nothing was recorded.
+Verdict NothingRecorded();
+
 // Runs the case on sim, under the schedule that the options say, and judges it.
 Verdict JudgeOnSim(const Case& c, const Plugin& plugin, const SimRunOptions& options);
 

@@ -21,8 +21,8 @@ void AddEngine(CLI::App* app, Options* o) {
   app->add_option("--impl", o->impl, "engine: builtin:reference or lib:PATH[:args]; trace:DIR judges recorded traces")
       ->capture_default_str();
   app->add_option("--schedule", o->schedule, "sim: eager, lazy-comm, lazy-compute, random or pct (else: by the seed)");
-  app->add_option("--level", o->level, "what is recorded: order, digests or bytes")
-      ->check(CLI::IsMember({"order", "digests", "bytes"}))
+  app->add_option("--level", o->level, "what is recorded: off (nothing can be judged), order, digests or bytes")
+      ->check(CLI::IsMember({"off", "order", "digests", "bytes"}))
       ->capture_default_str();
   app->add_option("--fault", o->fault, "plant one wrong service call, for example event_wait:3:drop@1");
   app->add_option("--trace", o->trace, "write the traces of every case below this folder");
@@ -44,6 +44,7 @@ bool ParseOptions(int argc, char** argv, Options* o, int* exit_code) {
   run->add_option("--waivers", o->waivers, "TOML file of known failures")->check(CLI::ExistingFile);
   run->add_option("--report", o->report, "folder for report.jsonl, junit.xml and summary.md");
   run->add_option("--jobs", o->jobs, "sim: worker processes (0: one per core)")->capture_default_str();
+  run->add_flag("--timing", o->timing, "mpi: print how long the engines ran, judging left out");
   run->add_flag("--verbose", o->verbose, "one line per case");
 
   CLI::App* check = app.add_subcommand("check", "judge a folder of traces without any engine");

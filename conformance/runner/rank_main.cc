@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <filesystem>
 #include <sstream>
 #include <utility>
@@ -234,6 +235,7 @@ Models MakeModels(const Case& c) {
 RankOutput RunRank(Fabric& fabric, const Case& c, const Models& models, const Plugin& plugin,
                    const RankOptions& options) {
   Recorder recorder(fabric.rank(), c.world, Id(c), options.level);
+  const auto began = std::chrono::steady_clock::now();
   std::vector<std::unique_ptr<EngineRun>> runs;
   for (size_t i = 0; i < c.instances.size(); ++i) {
     if (!TakesPart(c.instances[i], fabric.rank())) continue;
@@ -255,6 +257,7 @@ RankOutput RunRank(Fabric& fabric, const Case& c, const Models& models, const Pl
   RankOutput output;
   if (failed() != runs.end()) output.outcome = (*failed())->outcome();
   const bool drained = fabric.Drain() == SPF_OK && !fabric.aborted();
+  output.engine_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
   if (!drained && output.outcome.kind == Kind::kOk) {
     output.outcome = {Kind::kAborted, "the end of the script", "device work could not finish"};
   }
@@ -265,7 +268,7 @@ RankOutput RunRank(Fabric& fabric, const Case& c, const Models& models, const Pl
 std::string Pack(const RankOutput& output) {
   std::ostringstream head;
   head << static_cast<int>(output.outcome.kind) << ' ' << output.outcome.call.size() << ' '
-       << output.outcome.reason.size() << '\n'
+       << output.outcome.reason.size() << ' ' << output.engine_seconds << '\n'
        << output.outcome.call << output.outcome.reason;
   return head.str() + TraceToText(output.trace);
 }
@@ -274,9 +277,9 @@ RankOutput Unpack(const std::string& packed) {
   std::istringstream head(packed);
   int kind = 0;
   size_t call = 0, reason = 0;
-  head >> kind >> call >> reason;
-  const size_t at = packed.find('\n') + 1;
   RankOutput output;
+  head >> kind >> call >> reason >> output.engine_seconds;
+  const size_t at = packed.find('\n') + 1;
   output.outcome.kind = static_cast<Kind>(kind);
   output.outcome.call = packed.substr(at, call);
   output.outcome.reason = packed.substr(at + call, reason);

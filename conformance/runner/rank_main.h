@@ -30,6 +30,7 @@ struct RankOptions {
 struct RankOutput {
   Trace trace;
   EngineOutcome outcome;
+  double engine_seconds = 0;  // from create until the device work had run
 };
 
 // Runs every instance's script on this rank: call by call, round robin over the instances, without any barrier.

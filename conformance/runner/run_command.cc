@@ -45,6 +45,7 @@ Status StatusOf(Outcome outcome) {
 }
 
 RecordLevel LevelOf(const std::string& name) {
+  if (name == "off") return RecordLevel::kOff;
   return name == "order" ? RecordLevel::kOrder : name == "bytes" ? RecordLevel::kBytes : RecordLevel::kDigests;
 }
 
