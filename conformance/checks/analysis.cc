@@ -77,14 +77,27 @@ void Analysis::BuildFacts() {
     return;
   }
   for (const Trace& trace : run_.traces) {
-    for (const Event& event : trace.events) {
-      if (event.instance < instances_.size()) continue;
-      why_ = "rank " + std::to_string(trace.rank) + " records engine instance " + std::to_string(event.instance) +
-             ", the case has " + std::to_string(instances_.size());
-      return;
+    for (size_t i = 0; i < trace.events.size() && why_.empty(); ++i) {
+      const std::string stranger = NotOfTheCase(trace.events[i]);
+      if (stranger.empty()) continue;
+      why_ = "rank " + std::to_string(trace.rank) + ", event " + std::to_string(i) + ", names " + stranger +
+             ": the trace is not of this case";
     }
   }
+  if (!why_.empty()) return;
   flow_ = std::make_unique<Flow>(run_, instances_);
+}
+
+std::string Analysis::NotOfTheCase(const Event& event) const {
+  if (event.instance >= instances_.size()) return "engine instance " + std::to_string(event.instance);
+  const InstanceFacts& facts = *instances_[event.instance];
+  const bool tensor = event.kind == EventKind::kInit ||
+                      (event.kind == EventKind::kPublish &&
+                       (event.result == SPF_RESULT_PARAM || event.result == SPF_RESULT_GRAD));
+  if (tensor && (event.id < 0 || event.id >= facts.n_params())) return "parameter " + std::to_string(event.id);
+  if (event.kind != EventKind::kCompute) return "";
+  if (event.id < 0 || event.id >= facts.model().node_count()) return "node " + std::to_string(event.id);
+  return event.phase > SPF_WGRAD ? "phase " + std::to_string(event.phase) : "";
 }
 
 bool Analysis::legal() const { return run_.spec == nullptr || run_.spec->illegal.empty(); }
