@@ -9,6 +9,7 @@
 #include "conformance/fabric/sim/testing.h"
 
 namespace shardproof {
+using wire::FromBf16, wire::FromF16, wire::ToBf16, wire::ToF16;
 namespace {
 
 // Small integers are exact in every dtype: sums of the test stay below 128 (u8), 256 (bf16).
