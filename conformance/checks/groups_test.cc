@@ -71,6 +71,48 @@ TEST(Groups, ACollectiveOnAnotherInstancesGroup) {
   EXPECT_EQ(FoundIn(CheckGroups(mini.run)), "PG-14");
 }
 
+void Experts(InstanceSpec& spec) {
+  spec.ep = 2;
+  spec.model.experts = true;
+}
+
+TEST(Groups, AGoodRunWithExpertsHasNoFinding) {
+  const CheckResult result = CheckGroups(RunMini(MiniCase(4, Experts)).run);
+  EXPECT_EQ(FoundIn(result), "") << (result.findings.empty() ? "" : result.findings[0].message);
+}
+
+TEST(Groups, AnExpertParameterOnADenseCommunicator) {
+  MiniRun mini = RunMini(MiniCase(4, Experts));
+  for (GroupInfo& group : mini.run.traces[1].groups) {
+    if (group.name == "expt_dp") group.name = "dp_cp";
+  }
+  const std::string found = FoundIn(CheckGroups(mini.run));
+  EXPECT_NE(found.find("PG-11"), std::string::npos) << found;
+}
+
+// Gathers run on a communicator whose members stand in another order than those of the reducing group.
+MiniRun PermutedGathers() {
+  MiniRun mini = RunMini(MiniCase(4, Twin));
+  for (Trace& trace : mini.run.traces) {
+    for (GroupInfo& group : trace.groups) {
+      if (group.name == "dp_cp_ag") std::swap(group.world_ranks[2], group.world_ranks[3]);
+    }
+  }
+  return mini;
+}
+
+TEST(Groups, ATwinWithPermutedMembers) {
+  const std::string found = FoundIn(CheckGroups(PermutedGathers().run));
+  EXPECT_NE(found.find("PG-06"), std::string::npos) << found;
+}
+
+TEST(Groups, AGatherInAnotherOrderThanTheReduction) {
+  MiniRun mini = PermutedGathers();
+  mini.spec->instances[0].twin = "none";
+  const std::string found = FoundIn(CheckGroups(mini.run));
+  EXPECT_NE(found.find("PG-18"), std::string::npos) << found;
+}
+
 TEST(Groups, MembersInAnotherOrderThanTheFormulaGives) {
   MiniRun mini = RunMini(MiniCase(4));
   for (GroupInfo& group : mini.run.traces[2].groups) {

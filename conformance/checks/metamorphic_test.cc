@@ -66,6 +66,17 @@ TEST(Metamorphic, AMissingCollectiveIsADifference) {
   EXPECT_EQ(result.findings[0].seen, "nothing more");
 }
 
+TEST(Metamorphic, ACollectiveOfAnotherKindIsADifference) {
+  const MiniRun a = RunMini(MiniCase(2));
+  MiniRun b = RunMini(MiniCase(2));
+  for (Event& event : b.run.traces[0].events) {
+    if (event.kind != EventKind::kCollective) continue;
+    event.collective = SPF_ALL_GATHER_V;
+    break;
+  }
+  EXPECT_EQ(FoundIn(CompareCollectiveSequences(a.run, b.run, "GE-32")), "GE-32");
+}
+
 TEST(Metamorphic, RunsWithoutValuesCannotBeCompared) {
   const MiniRun a = RunMini(MiniCase(2));
   MiniRun b = RunMini(MiniCase(2));
