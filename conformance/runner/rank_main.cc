@@ -217,6 +217,15 @@ class EngineRun {
   EngineOutcome outcome_;
 };
 
+// Creating a group of everybody blocks until everybody is there.
+void Meet(Fabric& fabric, int32_t world) {
+  std::vector<int32_t> all;
+  for (int32_t rank = 0; rank < world; ++rank) all.push_back(rank);
+  int32_t group = -1;
+  std::string key;
+  fabric.CreateGroup(fabric.OpenGroup("start", all), all, &group, &key);
+}
+
 // A rank that is outside the span of an explicit collection has no part in that instance.
 bool TakesPart(const InstanceSpec& spec, int32_t rank) {
   return spec.grid || (rank >= spec.offset && rank < spec.offset + spec.span);
@@ -235,6 +244,7 @@ Models MakeModels(const Case& c) {
 RankOutput RunRank(Fabric& fabric, const Case& c, const Models& models, const Plugin& plugin,
                    const RankOptions& options) {
   Recorder recorder(fabric.rank(), c.world, Id(c), options.level);
+  if (options.start_together) Meet(fabric, c.world);
   const auto began = std::chrono::steady_clock::now();
   std::vector<std::unique_ptr<EngineRun>> runs;
   for (size_t i = 0; i < c.instances.size(); ++i) {

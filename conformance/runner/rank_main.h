@@ -24,6 +24,7 @@ struct RankOptions {
   RecordLevel level = RecordLevel::kDigests;
   std::string folder;         // exists; checkpoints go below it
   std::optional<Fault> fault;
+  bool start_together = false;  // all ranks meet before the first call, so that engine_seconds compare
   Progress* progress = nullptr;  // may be null
 };
 

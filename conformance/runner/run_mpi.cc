@@ -117,7 +117,8 @@ int RunMpiCommand(const Options& options, int argc, char** argv) {
       verdict.reason = "it needs " + std::to_string(c.world) + " ranks, mpirun started " + std::to_string(world.size());
     } else {
       const Models models = MakeModels(c);
-      const RankOptions rank = SimOptionsFor(options, Id(c), folder + "/" + std::to_string(item)).rank;
+      RankOptions rank = SimOptionsFor(options, Id(c), folder + "/" + std::to_string(item)).rank;
+      rank.start_together = options.timing;
       const CaseEnd end = world.RunCase(c.world, mpi, [&](Fabric& fabric) {
         return Pack(RunRank(fabric, c, models, plugin, rank));
       });
