@@ -218,12 +218,12 @@ class EngineRun {
 };
 
 // Creating a group of everybody blocks until everybody is there.
-void Meet(Fabric& fabric, int32_t world) {
+void Meet(Fabric& fabric, int32_t world, const char* where) {
   std::vector<int32_t> all;
   for (int32_t rank = 0; rank < world; ++rank) all.push_back(rank);
   int32_t group = -1;
   std::string key;
-  fabric.CreateGroup(fabric.OpenGroup("start", all), all, &group, &key);
+  fabric.CreateGroup(fabric.OpenGroup(where, all), all, &group, &key);
 }
 
 // A rank that is outside the span of an explicit collection has no part in that instance.
@@ -244,7 +244,7 @@ Models MakeModels(const Case& c) {
 RankOutput RunRank(Fabric& fabric, const Case& c, const Models& models, const Plugin& plugin,
                    const RankOptions& options) {
   Recorder recorder(fabric.rank(), c.world, Id(c), options.level);
-  if (options.start_together) Meet(fabric, c.world);
+  if (options.start_together) Meet(fabric, c.world, "start");
   const auto began = std::chrono::steady_clock::now();
   std::vector<std::unique_ptr<EngineRun>> runs;
   for (size_t i = 0; i < c.instances.size(); ++i) {
@@ -268,6 +268,8 @@ RankOutput RunRank(Fabric& fabric, const Case& c, const Models& models, const Pl
   if (failed() != runs.end()) output.outcome = (*failed())->outcome();
   const bool drained = fabric.Drain() == SPF_OK && !fabric.aborted();
   output.engine_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  // Nobody writes out its trace while others are still timed.
+  if (options.start_together && drained) Meet(fabric, c.world, "end");
   if (!drained && output.outcome.kind == Kind::kOk) {
     output.outcome = {Kind::kAborted, "the end of the script", "device work could not finish"};
   }
