@@ -49,6 +49,17 @@ struct InstanceSpec {
   std::string units =
       "TransformerLayer";         // module types that are FSDP units, comma-separated; "" none
   bool recompute = false;         // layers are recomputed in backward
+  // --- expert parallelism and its schedule
+  bool overlap_moe = false;       // 1F1B: all-to-alls of one microbatch hide behind compute of another
+  bool delay_wgrad = false;       // weight gradients apart from input gradients
+  bool early_release = false;     // backward of attention before the other microbatch's experts
+  bool high_priority = false;     // of the stream of the all-to-alls
+  int32_t loss_scale_log2 = 0;    // the engine scales the loss by 2^this and takes it out again
+  int32_t chunks = 1;             // model chunks per pipeline rank (interleaved schedule)
+  std::string recompute_modules;  // "", or of norm, core_attn (legal with overlap_moe); moe (illegal with it)
+  // Never legal together with overlap_moe; engines that know nothing of them are not asked.
+  bool shared_expert_overlap = false, double_buffer = false;
+  std::string cuda_graph;  // "", full_iteration, per_layer (illegal with sharded parameters and overlap_moe)
   std::string optimizer = "sgd";  // adamw
   double lr = 0.015625, weight_decay = 0;
   double clip_grad = 0;    // maximal global norm; 0: no clipping

@@ -5,6 +5,7 @@
 // NUMERICS.md in this folder explains the grids. A Model is immutable after construction and shared
 // by all ranks of a process; all functions are thread-safe.
 #pragma once
+#include <compare>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -15,6 +16,34 @@
 namespace shardproof {
 
 struct Probe;  // conformance/model/probe.h
+
+// Mixture-of-experts layers with token dispatch over the group "ep". Routing of a sample depends on that sample alone
+// (capacity and both auxiliary losses included), so it is the same for every ep size.
+struct MoeConfig {
+  int32_t experts = 0;  // E, over all ep ranks; 0: no such layers. ep divides it: contiguous E/ep experts a rank
+  int32_t top_k = 2;
+  std::string layers = "all";     // which layers: all, odd, even, last, first
+  std::string score = "softmax";  // softmax: top-k of logits, softmax over the k. presoftmax: softmax over E, top-k of
+                                  // it, not renormalised. sigmoid: selection by score + frozen bias, weights
+                                  // normalised over the k
+  int32_t groups = 1, top_groups = 1;  // experts are chosen within the best top_groups of groups
+  bool z_loss = false;                 // per token, on the logits
+  bool aux_loss = false;               // load balancing, per sample
+  bool shared = false;                 // a shared expert beside the routed ones
+  int32_t capacity_percent = 0;  // rows per expert and sample = ceil(T k / E * percent / 100); 0: dropless
+  bool pad = false;              // each expert gets exactly its capacity; equal pieces, nothing dynamic
+  std::string skew = "";  // "", one: everybody chooses experts 0..k-1; empty: nobody the last expert;
+                          // rank: nobody the experts of the last ep rank
+  bool operator==(const MoeConfig&) const = default;
+};
+
+// Which rank's part of the model: experts by ep rank, pipeline stages by pp rank.
+struct ModelRank {
+  // NOLINTNEXTLINE: an ep rank alone is the usual case.
+  ModelRank(int32_t ep = 0, int32_t pp = 0) : ep(ep), pp(pp) {}
+  int32_t ep, pp;
+  auto operator<=>(const ModelRank&) const = default;
+};
 
 // Everything that shapes the network and its data. Equal configs give equal models on every rank
 // and machine.
@@ -33,7 +62,11 @@ struct ModelConfig {
       unused;  // "", "step" (a layer is absent from odd steps), "rank" (absent on odd samples)
   int32_t ep =
       1;  // > 1: layers have an expert MLP that is flagged SPF_PARAM_EXPERT, one expert per ep rank
-  bool experts = false;
+  bool experts = false;  // the dense kind: no dispatch
+  MoeConfig moe;
+  bool mtp = false;  // one multi-token-prediction layer after the last one; a MoE layer
+  int32_t pp = 1, chunks = 1;  // pipeline ranks, model chunks per rank; layers divide into pp * chunks stages, stage
+                               // v = chunk * pp + pp rank. Needs untied weights
   bool bf16_params = false;  // nodes read bf16 parameters
   bool narrow = false;       // ternary operands of weight gradients: exact on a bf16 wire
   int32_t d_odd =
@@ -54,7 +87,10 @@ struct NodeArgs {
   // gradients are relative to it (a host that sees it at the loss node only passes it on to the
   // nodes before).
   double scale = 1;
+  // Of the auxiliary losses' gradient, at router nodes; right if equal to scale.
+  double aux_scale = 1;
   int32_t grad_dtype = SPF_F32;
+  const int64_t* rows = nullptr;  // by value id, of dynamic values
   const void* const* param = nullptr;
   void* const* grad = nullptr;
   void* const* act = nullptr;
