@@ -40,7 +40,7 @@ struct MoeConfig {
 // Which rank's part of the model: experts by ep rank, pipeline stages by pp rank.
 struct ModelRank {
   // NOLINTNEXTLINE: an ep rank alone is the usual case.
-  ModelRank(int32_t ep = 0, int32_t pp = 0) : ep(ep), pp(pp) {}
+  ModelRank(int32_t ep_rank = 0, int32_t pp_rank = 0) : ep(ep_rank), pp(pp_rank) {}
   int32_t ep, pp;
   auto operator<=>(const ModelRank&) const = default;
 };
