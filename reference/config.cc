@@ -130,6 +130,7 @@ void ReadCommunication(const Knobs& knobs, Config& c) {
   c.overlap_param_gather = knobs.Flag("overlap_param_gather") || c.ShardsParams();
   c.average_in_collective = knobs.Flag("average_in_collective");
   c.per_token_loss = knobs.Flag("calculate_per_token_loss");
+  c.loss_scale = knobs.Real("loss_scale", 1);
   c.tokens_per_step = knobs.Integer("tokens_per_step", 1).value_or(0);
   c.param_dtype = knobs.Dtype("param_dtype");
   c.grad_comm_dtype = knobs.Dtype("grad_comm_dtype");

@@ -45,6 +45,8 @@ struct Config {
 
   bool average_in_collective = false;
   bool per_token_loss = false;
+  double loss_scale =
+      1;  // a power of two: of every gradient in backward, taken out in the reduction
   int64_t tokens_per_step = 0;
   spf_dtype param_dtype = SPF_F32, grad_comm_dtype = SPF_F32, main_grads_dtype = SPF_F32;
   bool recompute = false;

@@ -85,7 +85,8 @@ void Engine::Build() {
   gathers_ = std::make_unique<GatherPipeline>(c_);
   reductions_ = std::make_unique<ReducePipeline>(c_);
   hooks_ = std::make_unique<Hooks>(c_, store_, *gathers_, *reductions_);
-  driver_ = std::make_unique<Driver>(c_, *hooks_, *gathers_, *reductions_);
+  runner_ = std::make_unique<OperationRunner>(c_, *gathers_, *reductions_);
+  driver_ = std::make_unique<Driver>(c_, *hooks_, *gathers_, *runner_);
   store_.Create();
   reductions_->Create();
   if (c_.config.grad_norm) norm_.Create();

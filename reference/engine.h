@@ -41,6 +41,7 @@ class Engine {
   std::unique_ptr<GatherPipeline> gathers_;
   std::unique_ptr<ReducePipeline> reductions_;
   std::unique_ptr<Hooks> hooks_;
+  std::unique_ptr<OperationRunner> runner_;
   std::unique_ptr<Driver> driver_;
 };
 

@@ -40,14 +40,21 @@ std::vector<std::vector<ValueRef>> Deaths(const std::vector<Operation>& operatio
   return deaths;
 }
 
-Activations::Activations(spf::Host& host, spf_stream stream, int32_t microbatch)
+Activations::Activations(spf::Host& host, const spf_program& program, int32_t microbatch)
     : host_(host),
-      stream_(stream),
       microbatch_(microbatch),
+      counts_(host, program, microbatch),
       act_(static_cast<size_t>(host.model().n_values)),
-      dact_(act_.size()) {}
+      dact_(act_.size()),
+      rows_(act_.size()) {}
 
-void Activations::Before(const Operation& operation) {
+int64_t Activations::RowsOf(int32_t id) {
+  const spf_value& value = host_.model().values[id];
+  const bool dynamic = (value.flags & SPF_VALUE_DYNAMIC) != 0;
+  return dynamic ? counts_.Total(value.rows_from) : value.max_rows;
+}
+
+void Activations::Before(const Operation& operation, spf_stream stream) {
   const spf_uses& uses = operation.uses();
   for (int32_t i = 0; i < uses.n; ++i) {
     const spf_use& use = uses.use[i];
@@ -55,17 +62,30 @@ void Activations::Before(const Operation& operation) {
     spf_addr& address = At({use.table == SPF_IN_DACT, use.id});
     if (address != 0) continue;
     const spf_value& value = host_.model().values[use.id];
-    const auto elements = static_cast<uint64_t>(value.max_rows * value.row_elems);
+    int64_t& rows = rows_[static_cast<size_t>(use.id)];
+    rows = RowsOf(use.id);
+    const auto elements = static_cast<uint64_t>(rows * value.row_elems);
     const spf_purpose purpose =
         use.table == SPF_IN_DACT ? SPF_FOR_ACTIVATION_GRAD : SPF_FOR_ACTIVATION;
-    address = host_.Alloc(stream_, elements * spf::SizeOf(value.dtype),
+    address = host_.Alloc(stream, elements * spf::SizeOf(value.dtype),
                           spf::For(purpose, operation.node->module, microbatch_));
-    if (use.access == SPF_ADD) host_.Fill(stream_, address, elements, value.dtype, 0);
+    if (use.access == SPF_ADD) host_.Fill(stream, address, elements, value.dtype, 0);
   }
 }
 
-void Activations::Free(const std::vector<ValueRef>& dead) {
-  for (const ValueRef& value : dead) host_.Free(stream_, At(value));
+void Activations::After(const Operation& operation, spf_stream stream) {
+  if (operation.phase != SPF_FWD) return;
+  const spf_uses& uses = operation.uses();
+  for (int32_t i = 0; i < uses.n; ++i) {
+    const spf_use& use = uses.use[i];
+    if (use.table != SPF_IN_ACT || use.access == SPF_READ) continue;
+    if ((host_.model().values[use.id].flags & SPF_VALUE_COUNTS) == 0) continue;
+    counts_.Fetch(use.id, At({false, use.id}), stream);
+  }
+}
+
+void Activations::Free(const std::vector<ValueRef>& dead, spf_stream stream) {
+  for (const ValueRef& value : dead) host_.Free(stream, At(value));
 }
 
 }  // namespace reference

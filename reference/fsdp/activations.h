@@ -5,12 +5,15 @@
 // one that touches it before it is written again. That one rule covers eval (values die in
 // forward), training (they live until backward) and recompute (they die in forward and are born
 // again in backward).
+//
+// A dynamic value has as many rows as its counts say, maybe none; then it has no memory either.
 #pragma once
 #include <cstdint>
 #include <utility>
 #include <vector>
 
 #include "conformance/abi/spf.hpp"
+#include "reference/moe/counts.h"
 
 namespace reference {
 
@@ -33,26 +36,38 @@ struct ValueRef {
 std::vector<std::vector<ValueRef>> Deaths(const std::vector<Operation>& operations,
                                           int32_t n_values);
 
-// The values of one microbatch. All on one stream.
+// The values of one microbatch, and what the host knows about their sizes. A value belongs to the
+// stream of its first writer; who frees it on another one has ordered that stream after every
+// reader.
 class Activations {
  public:
-  Activations(spf::Host& host, spf_stream stream, int32_t microbatch);
+  Activations(spf::Host& host, const spf_program& program, int32_t microbatch);
 
-  // Allocates what the operation writes; gradients that several nodes add to start at zero.
-  void Before(const Operation& operation);
-  void Free(const std::vector<ValueRef>& dead);
+  // Allocates what the operation writes on the stream where it will run; gradients that several
+  // nodes add to start at zero. Blocks the host where the size depends on counts that it has not
+  // seen yet.
+  void Before(const Operation& operation, spf_stream stream);
+  // Counts that the operation has written start on their way to the host.
+  void After(const Operation& operation, spf_stream stream);
+  void Free(const std::vector<ValueRef>& dead, spf_stream stream);
+
   const spf_addr* act() const { return act_.data(); }
   const spf_addr* dact() const { return dact_.data(); }
+  // Rows of every value that has been allocated, by value id.
+  const int64_t* rows() const { return rows_.data(); }
+  Counts& counts() { return counts_; }
 
  private:
   spf_addr& At(const ValueRef& value) {
     return (value.gradient ? dact_ : act_)[static_cast<size_t>(value.value)];
   }
+  int64_t RowsOf(int32_t value);
 
   spf::Host& host_;
-  spf_stream stream_;
   int32_t microbatch_;
+  Counts counts_;
   std::vector<spf_addr> act_, dact_;
+  std::vector<int64_t> rows_;
 };
 
 }  // namespace reference

@@ -2,38 +2,26 @@
 
 namespace reference {
 
-Driver::Driver(Context& context, Hooks& hooks, GatherPipeline& gathers, ReducePipeline& reductions)
-    : c_(context),
-      hooks_(hooks),
-      gathers_(gathers),
-      reductions_(reductions),
-      param_(static_cast<size_t>(context.host.model().n_params)),
-      grad_(param_.size()) {
+Driver::Driver(Context& context, Hooks& hooks, GatherPipeline& gathers, OperationRunner& runner)
+    : c_(context), hooks_(hooks), gathers_(gathers), runner_(runner) {
   if (c_.config.recompute) segment_of_ = SegmentsOfType(c_.host.model(), "TransformerLayer");
-  param_group_.resize(param_.size());
-  for (size_t g = 0; g < c_.plan.groups.size(); ++g) {
-    for (int32_t b : c_.plan.groups[g].buckets) {
-      for (const BucketItem& item : c_.bucket(b).layout.items) {
-        param_group_[static_cast<size_t>(item.param)] = static_cast<int32_t>(g);
-      }
-    }
-  }
 }
 
 void Driver::TrainMicrobatch(int64_t step, int32_t microbatch) {
-  Walk walk =
-      StartWalk(TrainOperations(c_.host.Program(step, microbatch), segment_of_), microbatch, true);
+  const spf_program& program = c_.host.Program(step, microbatch);
+  Walk walk = StartWalk(program, TrainOperations(program, segment_of_), microbatch, true);
   Forward(walk);
   Backward(walk);
 }
 
 void Driver::EvalMicrobatch(int64_t step, int32_t microbatch) {
-  Walk walk = StartWalk(EvalOperations(c_.host.Program(step, microbatch)), microbatch, false);
+  const spf_program& program = c_.host.Program(step, microbatch);
+  Walk walk = StartWalk(program, EvalOperations(program), microbatch, false);
   Forward(walk);
 }
 
-Driver::Walk Driver::StartWalk(std::vector<Operation> operations, int32_t microbatch,
-                               bool training) {
+Driver::Walk Driver::StartWalk(const spf_program& program, std::vector<Operation> operations,
+                               int32_t microbatch, bool training) {
   std::vector<int32_t> left(static_cast<size_t>(c_.plan.units()));
   for (const Operation& operation : operations) {
     if (operation.phase == SPF_BWD && UnitOf(operation) != kNoUnit)
@@ -44,7 +32,7 @@ Driver::Walk Driver::StartWalk(std::vector<Operation> operations, int32_t microb
           training,
           std::move(operations),
           std::move(deaths),
-          Activations(c_.host, c_.streams.compute, microbatch),
+          Activations(c_.host, program, microbatch),
           0,
           -1,
           c_.plan.units(),
@@ -132,50 +120,9 @@ void Driver::CloseBackward(Walk& walk) {
 // ------------------------------------------------------------------ one operation
 
 void Driver::Run(Walk& walk, const Operation& operation) {
-  const spf_uses& uses = operation.uses();
-  for (int32_t i = 0; i < uses.n; ++i) {
-    const auto id = static_cast<size_t>(uses.use[i].id);
-    if (uses.use[i].table == SPF_IN_PARAM) {
-      gathers_.Need(param_group_[id]);
-      const Bucket& b = c_.bucket(c_.plan.param_bucket[id]);
-      for (const BucketItem& item : b.layout.items) {
-        if (item.param == uses.use[i].id)
-          param_[id] = b.Full() + b.Bytes(item.offset, b.plan.dtype);
-      }
-    } else if (uses.use[i].table == SPF_IN_GRAD) {
-      grad_[id] = reductions_.GradOf(uses.use[i].id);
-    }
-  }
-  walk.activations.Before(operation);
-  spf_compute compute{};
-  compute.size = sizeof compute;
-  compute.node = operation.node->id;
-  compute.phase = operation.phase;
-  compute.microbatch = walk.microbatch;
-  compute.flags = operation.recompute ? SPF_COMPUTE_RECOMPUTE : 0;
-  compute.grad_dtype = SPF_F32;
-  compute.sample =
-      static_cast<int64_t>(walk.microbatch) * c_.groups.dp_cp.size() + c_.groups.dp_cp.rank;
-  compute.scale = 1;
-  compute.param = param_.data();
-  compute.grad = grad_.data();
-  compute.act = walk.activations.act();
-  compute.dact = walk.activations.dact();
-  c_.host.Compute(c_.streams.compute, compute);
-  if (operation.phase == SPF_FWD && !operation.recompute) PublishLoss(walk, operation);
-  walk.activations.Free(walk.deaths[walk.next]);
+  runner_.Run(operation, walk.microbatch, walk.activations, c_.streams.compute);
+  walk.activations.Free(walk.deaths[walk.next], c_.streams.compute);
   ++walk.next;
-}
-
-void Driver::PublishLoss(const Walk& walk, const Operation& operation) {
-  const spf_uses& uses = operation.uses();
-  for (int32_t i = 0; i < uses.n; ++i) {
-    const spf_use& use = uses.use[i];
-    if (use.table != SPF_IN_ACT || use.access == SPF_READ) continue;
-    if ((c_.host.model().values[use.id].flags & SPF_VALUE_LOSS) == 0) continue;
-    c_.host.Publish(c_.streams.compute, SPF_RESULT_LOSS, walk.microbatch, 0, 1, SPF_F32,
-                    walk.activations.act()[use.id]);
-  }
 }
 
 }  // namespace reference

@@ -6,13 +6,13 @@
 // rank takes part (FS-11).
 #pragma once
 #include "reference/fsdp/hooks.h"
-#include "reference/fsdp/program.h"
+#include "reference/fsdp/operation_runner.h"
 
 namespace reference {
 
 class Driver {
  public:
-  Driver(Context& context, Hooks& hooks, GatherPipeline& gathers, ReducePipeline& reductions);
+  Driver(Context& context, Hooks& hooks, GatherPipeline& gathers, OperationRunner& runner);
 
   // Forward and backward; publishes LOSS.
   void TrainMicrobatch(int64_t step, int32_t microbatch);
@@ -33,7 +33,8 @@ class Driver {
     int32_t open = kNoUnit;  // the unit whose window is open
     std::vector<int32_t> operations_left;  // by unit: backward operations to come
   };
-  Walk StartWalk(std::vector<Operation> operations, int32_t microbatch, bool training);
+  Walk StartWalk(const spf_program& program, std::vector<Operation> operations, int32_t microbatch,
+                 bool training);
   void Forward(Walk& walk);
   void Backward(Walk& walk);
   void EnterForward(Walk& walk, int32_t module);
@@ -43,7 +44,6 @@ class Driver {
   void VisitBackward(Walk& walk, int32_t unit);
   void CloseBackward(Walk& walk);
   void Run(Walk& walk, const Operation& operation);
-  void PublishLoss(const Walk& walk, const Operation& operation);
   int32_t UnitOf(const Operation& operation) const {
     return c_.plan.module_unit[static_cast<size_t>(operation.node->module)];
   }
@@ -51,10 +51,8 @@ class Driver {
   Context& c_;
   Hooks& hooks_;
   GatherPipeline& gathers_;
-  ReducePipeline& reductions_;
-  std::vector<int32_t> segment_of_;     // what recompute runs again; empty without
-  std::vector<int32_t> param_group_;    // by parameter
-  std::vector<spf_addr> param_, grad_;  // tables of compute, by parameter
+  OperationRunner& runner_;
+  std::vector<int32_t> segment_of_;  // what recompute runs again; empty without
 };
 
 }  // namespace reference

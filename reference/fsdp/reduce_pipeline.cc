@@ -116,12 +116,14 @@ ReducePipeline::Contribution ReducePipeline::Contribute(Bucket& b) {
 // The gradient of a step is the sum over ranks and microbatches, divided by D = dp_cp *
 // microbatches or the number of tokens. D is the dense one for experts too. Where the collective
 // averages, it has divided by the size of its own group already: for experts the rest is expt_dp /
-// D, not 1 / microbatches (the factor edp / dp that PR 5956 is about).
+// D, not 1 / microbatches (the factor edp / dp that PR 5956 is about). The loss scale goes here
+// too: a power of two, so nothing is rounded, and whatever comes after sees the true gradient.
 double ReducePipeline::ScaleOf(const Bucket& b) const {
   const double divisor = c_.config.per_token_loss
                              ? static_cast<double>(c_.config.tokens_per_step)
                              : static_cast<double>(c_.groups.dp_cp.size()) * c_.config.microbatches;
-  return (c_.config.average_in_collective ? static_cast<double>(b.groups.total) : 1.0) / divisor;
+  return (c_.config.average_in_collective ? static_cast<double>(b.groups.total) : 1.0) /
+         (divisor * c_.config.loss_scale);
 }
 
 void ReducePipeline::CheckFinite(const Bucket& b, spf_addr data, int32_t dtype) {
