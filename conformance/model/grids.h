@@ -17,6 +17,7 @@ inline constexpr Grid kResidual{-5,
 inline constexpr Grid kNumerator{-12, 4096};  // exp(s - max)
 inline constexpr Grid kProbability{-7, 128};
 inline constexpr Grid kTokenLoss{-10, 16383};
+inline constexpr Grid kScore{-12, 4096};  // sigmoid of a router's logit
 
 // --- gradients, of a loss that is the sum over tokens
 inline constexpr Grid kDLogits{-7, 127};
@@ -33,6 +34,16 @@ inline constexpr Grid kDProbability{-5, 127};
 inline constexpr Grid kDScore{-9, 127};
 inline constexpr Grid kDQkv{-8, 127};
 inline constexpr Grid kDGain{-8, 127};  // of the gain, from one token
+
+// --- gradients of mixture-of-experts layers
+inline constexpr Grid kDExpertAct{-7, 127};  // of the gated activation's output
+inline constexpr Grid kDExpertFc1{-8, 127};
+inline constexpr Grid kDDispatched{-7, 127};      // of an expert's input row
+inline constexpr Grid kDRowProbability{-7, 127};  // of a (token, choice)'s probability
+inline constexpr Grid kDRouterLogits{-8, 127};
+inline constexpr Grid kDRouterIn{-7, 127};    // of the router's input, by way of its logits
+inline constexpr Grid kDMoeNormOut{-6, 127};  // of the router's, the experts' and the shared
+                                              // expert's input together, as the norm takes it
 
 // --- the narrow profile: operands of parameter gradients are -1, 0 or 1 quanta of 2^(e +
 // kNarrowShift), and every parameter gradient counts quanta of 2^kNarrowQuantum, so that tied and
