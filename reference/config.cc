@@ -9,6 +9,8 @@
 namespace reference {
 namespace {
 
+constexpr const char* kOverlap = "overlap_moe_expert_parallel_comm";
+
 [[noreturn]] void Reject(const std::string& name, const std::string& value,
                          const std::string& why) {
   throw Rejected(name + " = " + value + ": " + why);
@@ -55,6 +57,14 @@ class Knobs {
     if (text->empty() || *end != '\0' || !std::isfinite(value))
       Reject(name, *text, "not a finite number");
     if (value < 0) Reject(name, *text, "must not be negative");
+    return value;
+  }
+
+  // Scaling by it and back rounds nothing.
+  double PowerOfTwo(const char* name, double otherwise) const {
+    const double value = Real(name, otherwise);
+    int exponent = 0;
+    if (std::frexp(value, &exponent) != 0.5) Reject(name, *Text(name), "is no power of two");
     return value;
   }
 
@@ -130,12 +140,61 @@ void ReadCommunication(const Knobs& knobs, Config& c) {
   c.overlap_param_gather = knobs.Flag("overlap_param_gather") || c.ShardsParams();
   c.average_in_collective = knobs.Flag("average_in_collective");
   c.per_token_loss = knobs.Flag("calculate_per_token_loss");
-  c.loss_scale = knobs.Real("loss_scale", 1);
+  c.loss_scale = knobs.PowerOfTwo("loss_scale", 1);
   c.tokens_per_step = knobs.Integer("tokens_per_step", 1).value_or(0);
   c.param_dtype = knobs.Dtype("param_dtype");
   c.grad_comm_dtype = knobs.Dtype("grad_comm_dtype");
   c.main_grads_dtype = knobs.Dtype("main_grads_dtype");
   c.recompute = knobs.Flag("recompute");
+}
+
+void ReadSchedule(const Knobs& knobs, Config& c) {
+  c.overlap_moe = knobs.Flag(kOverlap);
+  c.delay_wgrad = knobs.Flag("delay_wgrad_compute");
+  c.early_attn_release = knobs.Flag("ep_overlap_early_attn_memory_release");
+  c.high_priority_a2a = knobs.Flag("high_priority_a2a_comm_stream");
+  c.chunks = knobs.Size("virtual_pipeline_model_parallel_size");
+  c.shared_expert_overlap = knobs.Flag("moe_shared_expert_overlap");
+  c.double_buffer = knobs.Flag("fsdp_double_buffer");
+  c.cuda_graphs =
+      knobs.OneOf<CudaGraphs>("cuda_graph_impl", {{"none", CudaGraphs::kNone},
+                                                  {"full_iteration", CudaGraphs::kFullIteration},
+                                                  {"per_layer", CudaGraphs::kPerLayer}});
+  const std::string modules = knobs.Text("recompute_modules").value_or("");
+  for (const std::string& module : SplitCommas(modules)) {
+    if (modules.empty()) continue;
+    if (module != "norm" && module != "core_attn" && module != "moe")
+      Reject("recompute_modules", modules, "\"" + module + "\" is none of norm, core_attn, moe");
+    c.recompute_modules.insert(module);
+  }
+}
+
+// The schedule takes layers apart into nodes, so whatever treats a layer as one piece is illegal
+// with it.
+void CheckSchedule(const Knobs& knobs, const Config& c) {
+  const std::string with_overlap = "is illegal with " + std::string(kOverlap) + " = 1: ";
+  if (!c.overlap_moe) {
+    for (const char* name : {"delay_wgrad_compute", "ep_overlap_early_attn_memory_release"}) {
+      if (knobs.Flag(name)) Reject(name, "1", "needs " + std::string(kOverlap) + " = 1");
+    }
+    return;
+  }
+  if (c.recompute) Reject("recompute", "1", with_overlap + "whole layers would run again");
+  if (c.recompute_modules.contains("moe"))
+    Reject("recompute_modules", knobs.Text("recompute_modules").value(),
+           with_overlap + "moe would exchange its tokens again");
+  if (c.shared_expert_overlap)
+    Reject("moe_shared_expert_overlap", "1",
+           with_overlap + "the shared expert belongs to the nodes before the dispatch");
+  if (c.double_buffer && c.Shards())
+    Reject("fsdp_double_buffer", "1",
+           with_overlap + "units of two microbatches are gathered and released in turns");
+  if (c.cuda_graphs == CudaGraphs::kPerLayer && c.Shards())
+    Reject("cuda_graph_impl", "per_layer",
+           with_overlap + "parameters come and go between a layer's nodes");
+  if (c.ShardsParams() && c.unit_types != std::vector<std::string>{"TransformerLayer"})
+    Reject("units", knobs.Text("units").value(),
+           with_overlap + "only units = TransformerLayer are released by its nodes");
 }
 
 void ReadOptimizer(const Knobs& knobs, Config& c) {
@@ -193,10 +252,37 @@ Config ReadConfig(const KnobReader& read) {
   ReadSharding(knobs, config);
   ReadGrid(knobs, config);
   ReadCommunication(knobs, config);
+  ReadSchedule(knobs, config);
   ReadOptimizer(knobs, config);
   knobs.Text("plugin_args");  // this engine has none of its own
   CheckCombinations(knobs, config);
+  CheckSchedule(knobs, config);
   return config;
+}
+
+void CheckAxes(const Config& c, int32_t ep, int32_t pp) {
+  if (c.overlap_moe && ep == 1)
+    Reject(kOverlap, "1", "there are no all-to-alls to hide: the group ep has one member");
+  const std::string stages = std::to_string(pp);
+  if (c.overlap_moe && pp > 1 && c.chunks == 1) {
+    Reject(kOverlap, "1",
+           "with pp = " + stages + " it needs virtual_pipeline_model_parallel_size > 1, not 1");
+  }
+  if (c.chunks > 1 && pp > 1 && c.Shards()) {
+    Reject("virtual_pipeline_model_parallel_size", std::to_string(c.chunks),
+           "interleaved stages (pp = " + stages + ") need strategy = no_shard");
+  }
+}
+
+void CheckImplemented(const Config& c) {
+  if (c.overlap_moe) throw Unsupported(std::string(kOverlap) + " = 1 is not implemented");
+  if (c.chunks > 1)
+    throw Unsupported("virtual_pipeline_model_parallel_size = " + std::to_string(c.chunks) +
+                      " is not implemented");
+  if (c.shared_expert_overlap)
+    throw Unsupported("moe_shared_expert_overlap = 1 is not implemented");
+  if (c.double_buffer) throw Unsupported("fsdp_double_buffer = 1 is not implemented");
+  if (c.cuda_graphs != CudaGraphs::kNone) throw Unsupported("cuda_graph_impl is not implemented");
 }
 
 }  // namespace reference

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -26,6 +27,7 @@ struct Unsupported : std::runtime_error {
 // What is sharded: each level adds to the one before (ZeRO 0 to 3).
 enum class Strategy { kNoShard, kOptim, kOptimGrads, kOptimGradsParams };
 enum class OptimizerKind { kSgd, kAdamW };
+enum class CudaGraphs { kNone, kFullIteration, kPerLayer };
 
 struct Config {
   int32_t microbatches = 1;
@@ -49,7 +51,17 @@ struct Config {
       1;  // a power of two: of every gradient in backward, taken out in the reduction
   int64_t tokens_per_step = 0;
   spf_dtype param_dtype = SPF_F32, grad_comm_dtype = SPF_F32, main_grads_dtype = SPF_F32;
-  bool recompute = false;
+  bool recompute = false;                   // whole layers
+  std::set<std::string> recompute_modules;  // of norm, core_attn, moe
+
+  // Expert parallelism: the schedule that runs one microbatch's forward between another's backward.
+  bool overlap_moe = false;         // overlap_moe_expert_parallel_comm
+  bool delay_wgrad = false;         // weight gradients after input gradients
+  bool early_attn_release = false;  // ep_overlap_early_attn_memory_release
+  bool high_priority_a2a = false;   // of the stream of the all-to-alls; nothing without overlap_moe
+  int32_t chunks = 1;               // virtual_pipeline_model_parallel_size: per pipeline rank
+  bool shared_expert_overlap = false, double_buffer = false;
+  CudaGraphs cuda_graphs = CudaGraphs::kNone;
 
   OptimizerKind optimizer = OptimizerKind::kSgd;
   double lr = 0, weight_decay = 0, adam_beta1 = 0.5, adam_beta2 = 0.75, adam_eps = 0.0078125;
@@ -58,6 +70,7 @@ struct Config {
   bool check_for_nan_in_grad = false;
   int64_t device_memory_bytes = 0;  // enforced by the host; kept for messages
 
+  bool Shards() const { return strategy != Strategy::kNoShard; }
   bool ShardsGrads() const { return strategy >= Strategy::kOptimGrads; }
   bool ShardsParams() const { return strategy == Strategy::kOptimGradsParams; }
 };
@@ -67,5 +80,11 @@ using KnobReader = std::function<const char*(const char* name)>;
 
 // Throws Rejected.
 Config ReadConfig(const KnobReader& knob);
+
+// What groups say and knobs may not: sizes of the axes "ep" and "pp". Throws Rejected.
+void CheckAxes(const Config& config, int32_t ep, int32_t pp);
+
+// Throws Unsupported for what is legal and not implemented here.
+void CheckImplemented(const Config& config);
 
 }  // namespace reference

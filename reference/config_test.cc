@@ -100,6 +100,65 @@ TEST(ConfigRefusals, AverageOfAPerTokenLoss) {
                  "tokens_per_step");
 }
 
+TEST(ConfigRefusals, LossScalesThatRound) {
+  EXPECT_EQ(Read({{"loss_scale", "0.25"}}).loss_scale, 0.25);
+  EXPECT_EQ(Read({}).loss_scale, 1);
+  ExpectRejected({{"loss_scale", "3"}}, "loss_scale", "3");
+  ExpectRejected({{"loss_scale", "0"}}, "loss_scale", "0");
+}
+
+// What is legal with the overlapped schedule, and one change at a time that is not.
+const Texts kOverlapped{{"overlap_moe_expert_parallel_comm", "1"},
+                        {"delay_wgrad_compute", "1"},
+                        {"ep_overlap_early_attn_memory_release", "1"},
+                        {"high_priority_a2a_comm_stream", "1"},
+                        {"recompute_modules", "norm,core_attn"},
+                        {"cuda_graph_impl", "full_iteration"},
+                        {"strategy", "optim_grads_params"}};
+
+Texts Overlapped(const std::string& knob, const std::string& value) {
+  Texts texts = kOverlapped;
+  texts[knob] = value;
+  return texts;
+}
+
+TEST(ConfigSchedule, LegalCombination) {
+  const Config config = Read(kOverlapped);
+  EXPECT_TRUE(config.overlap_moe && config.delay_wgrad && config.early_attn_release);
+  EXPECT_EQ(config.recompute_modules, (std::set<std::string>{"norm", "core_attn"}));
+  EXPECT_NO_THROW(CheckAxes(config, 2, 1));
+}
+
+TEST(ConfigSchedule, WhatTakesALayerAsOnePieceIsRejected) {
+  ExpectRejected(Overlapped("recompute", "1"), "recompute", "1");
+  ExpectRejected(Overlapped("recompute_modules", "norm,moe"), "recompute_modules", "norm,moe");
+  ExpectRejected(Overlapped("recompute_modules", "mlp"), "recompute_modules", "mlp");
+  ExpectRejected(Overlapped("moe_shared_expert_overlap", "1"), "moe_shared_expert_overlap", "1");
+  ExpectRejected(Overlapped("fsdp_double_buffer", "1"), "fsdp_double_buffer", "1");
+  ExpectRejected(Overlapped("cuda_graph_impl", "per_layer"), "cuda_graph_impl", "per_layer");
+  ExpectRejected(Overlapped("units", "MoE"), "units", "MoE");
+  Texts full = Overlapped("cuda_graph_impl", "per_layer");
+  full["strategy"] = "no_shard";
+  EXPECT_NO_THROW(Read(full)) << "legal where nothing is sharded";
+}
+
+TEST(ConfigSchedule, WhatBelongsToTheScheduleNeedsIt) {
+  ExpectRejected({{"delay_wgrad_compute", "1"}}, "delay_wgrad_compute", "1");
+  ExpectRejected({{"ep_overlap_early_attn_memory_release", "1"}},
+                 "ep_overlap_early_attn_memory_release", "1");
+  EXPECT_NO_THROW(Read({{"high_priority_a2a_comm_stream", "1"}}));
+  EXPECT_NO_THROW(Read({{"recompute_modules", "moe"}}));
+}
+
+TEST(ConfigSchedule, AxesDecideToo) {
+  EXPECT_THROW(CheckAxes(Read(kOverlapped), 1, 1), Rejected);
+  EXPECT_THROW(CheckAxes(Read(kOverlapped), 2, 2), Rejected) << "one chunk";
+  Texts interleaved = Overlapped("virtual_pipeline_model_parallel_size", "2");
+  EXPECT_THROW(CheckAxes(Read(interleaved), 2, 2), Rejected) << "with sharded parameters";
+  interleaved["strategy"] = "no_shard";
+  EXPECT_NO_THROW(CheckAxes(Read(interleaved), 2, 2));
+}
+
 TEST(ConfigRefusals, GridKnobsWithAnExplicitCollection) {
   ExpectRejected({{"tp", "2"}}, "tp", "explicit");
   ExpectRejected({{"rank_offset", "2"}}, "rank_offset", "explicit");

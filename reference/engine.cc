@@ -7,6 +7,8 @@ namespace reference {
 void Engine::Configure() {
   c_.config =
       ReadConfig([this](const char* name) { return c_.host.raw()->knob(c_.host.raw(), name); });
+  CheckSizes();
+  CheckImplemented(c_.config);
   CheckModel();
   const spf_model& model = c_.host.model();
   GroupDemand demand;
@@ -48,6 +50,18 @@ void Engine::ConfigureGroups(const GroupDemand& demand) {
   if (!idle_) c_.groups = PickGroups(collection, demand);
 }
 
+// Sizes of axes come from the grid, or from the groups that were handed in; asked for only where
+// something depends on them.
+void Engine::CheckSizes() const {
+  if (!c_.config.overlap_moe && c_.config.chunks == 1) return;
+  const auto size_of = [this](const char* axis, int32_t in_grid) {
+    if (c_.config.own_groups) return in_grid;
+    const spf_group group = c_.host.Group(axis);
+    return group == nullptr ? 1 : c_.host.SizeIn(group);
+  };
+  CheckAxes(c_.config, size_of("ep", c_.config.grid.ep), size_of("pp", c_.config.grid.pp));
+}
+
 // What the tables can ask for and this engine cannot do yet.
 void Engine::CheckModel() const {
   const spf_model& model = c_.host.model();
@@ -57,16 +71,8 @@ void Engine::CheckModel() const {
   }
   for (int32_t v = 0; v < model.n_values; ++v) {
     const spf_value& value = model.values[v];
-    if ((value.flags & SPF_VALUE_DYNAMIC) != 0)
-      throw Unsupported(std::string(value.name) + " has a dynamic size");
     if ((value.flags & (SPF_VALUE_FROM_PREV | SPF_VALUE_TO_NEXT)) != 0) {
       throw Unsupported(std::string(value.name) + " crosses pipeline stages");
-    }
-  }
-  const spf_program& program = c_.host.Program(0, 0);
-  for (int32_t i = 0; i < program.n_nodes; ++i) {
-    if (program.nodes[i].kind == SPF_NODE_EXCHANGE) {
-      throw Unsupported(std::string(program.nodes[i].name) + " exchanges tokens between experts");
     }
   }
 }

@@ -27,6 +27,7 @@ class Engine {
 
  private:
   void ConfigureGroups(const GroupDemand& demand);
+  void CheckSizes() const;
   void CheckModel() const;
   void CreateStreams();
   void InstallAndPublish();

@@ -63,7 +63,7 @@ TEST_F(LivenessTest, TrainingKeepsValuesForBackward) {
 }
 
 TEST_F(LivenessTest, RecomputeDropsHiddenValuesAndMakesThemAgain) {
-  const auto operations = TrainOperations(program_, {-1, 1, -1});
+  const auto operations = TrainOperations(program_, {{-1, 1, -1}, {}});
   ASSERT_EQ(operations.size(), 9U);
   EXPECT_TRUE(operations[5].recompute);
   EXPECT_TRUE(operations[6].recompute);
@@ -76,6 +76,49 @@ TEST_F(LivenessTest, RecomputeDropsHiddenValuesAndMakesThemAgain) {
   EXPECT_TRUE(Dies(deaths, 4, false, kY))
       << "the output is kept for the next module's backward only";
   EXPECT_TRUE(Dies(deaths, 6, false, kY));
+}
+
+// y is read by the loss's backward, h by the layer's own.
+TEST_F(LivenessTest, OnDemandRunsANodeAgainBeforeItsFirstReaderInBackward) {
+  const auto operations = TrainOperations(program_, {{}, {false, false, true}});
+  ASSERT_EQ(operations.size(), 7U) << "nobody reads the loss, so it is not made again";
+  nodes_[2].module = 3;
+  const auto again = TrainOperations(program_, {{}, {false, false, false, true}});
+  ASSERT_EQ(again.size(), 8U);
+  EXPECT_TRUE(again[4].recompute);
+  EXPECT_EQ(again[4].node->id, 2);
+  EXPECT_EQ(again[5].node->id, 3);
+  EXPECT_EQ(again[5].phase, SPF_BWD);
+  const auto deaths = Deaths(again, 4);
+  EXPECT_TRUE(Dies(deaths, 3, false, kY)) << "dropped in forward";
+  EXPECT_TRUE(Dies(deaths, 5, false, kY));
+}
+
+TEST_F(LivenessTest, WhatANodeNeedsToRunAgainIsMadeFirst) {
+  nodes_[2].module = 1, nodes_[1].module = 1;
+  const auto operations = TrainOperations(program_, {{}, {false, true, false}});
+  ASSERT_EQ(operations.size(), 9U);
+  EXPECT_EQ(operations[4].node->id, 1) << "h, for";
+  EXPECT_EQ(operations[5].node->id, 2) << "y, for the loss's backward";
+  EXPECT_EQ(operations[6].node->id, 3);
+  EXPECT_FALSE(Dies(Deaths(operations, 4), 5, false, kH)) << "made once, used twice";
+}
+
+TEST(RecomputePlan, FollowsTheTypesOfModules) {
+  const std::vector<spf_module> modules{{-1, "", "Model"},  {0, "", "TransformerLayer"},
+                                        {1, "", "RMSNorm"}, {1, "", "Attention"},
+                                        {3, "", "Linear"},  {1, "", "MoE"},
+                                        {5, "", "Router"},  {0, "", "RMSNorm"}};
+  spf_model model{};
+  model.n_modules = 8, model.modules = modules.data();
+  const Recompute some = PlanRecompute(model, false, {"norm", "core_attn", "moe"});
+  EXPECT_EQ(some.on_demand,
+            (std::vector<bool>{false, false, true, true, false, false, false, false}))
+      << "the final norm is in no layer";
+  EXPECT_EQ(some.segment_of, (std::vector<int32_t>{-1, -1, -1, -1, -1, 5, 5, -1}));
+  const Recompute layers = PlanRecompute(model, true, {"norm"});
+  EXPECT_EQ(layers.segment_of, (std::vector<int32_t>{-1, 1, 1, 1, 1, 1, 1, -1}));
+  EXPECT_TRUE(layers.on_demand.empty());
 }
 
 TEST(Segments, AreOutermostModulesOfTheType) {

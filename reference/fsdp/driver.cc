@@ -3,13 +3,16 @@
 namespace reference {
 
 Driver::Driver(Context& context, Hooks& hooks, GatherPipeline& gathers, OperationRunner& runner)
-    : c_(context), hooks_(hooks), gathers_(gathers), runner_(runner) {
-  if (c_.config.recompute) segment_of_ = SegmentsOfType(c_.host.model(), "TransformerLayer");
+    : c_(context),
+      hooks_(hooks),
+      gathers_(gathers),
+      runner_(runner),
+      recompute_(PlanRecompute(c_.host.model(), c_.config.recompute, c_.config.recompute_modules)) {
 }
 
 void Driver::TrainMicrobatch(int64_t step, int32_t microbatch) {
   const spf_program& program = c_.host.Program(step, microbatch);
-  Walk walk = StartWalk(program, TrainOperations(program, segment_of_), microbatch, true);
+  Walk walk = StartWalk(program, TrainOperations(program, recompute_), microbatch, true);
   Forward(walk);
   Backward(walk);
 }

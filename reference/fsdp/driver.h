@@ -52,7 +52,7 @@ class Driver {
   Hooks& hooks_;
   GatherPipeline& gathers_;
   OperationRunner& runner_;
-  std::vector<int32_t> segment_of_;  // what recompute runs again; empty without
+  Recompute recompute_;
 };
 
 }  // namespace reference

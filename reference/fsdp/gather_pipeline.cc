@@ -72,6 +72,28 @@ void GatherPipeline::Acquire(Pass pass, int32_t position) {
   for (int32_t g : stage.groups) WaitFor(At(g));
 }
 
+void GatherPipeline::AcquireGroup(const std::vector<int32_t>& order, int32_t group) {
+  Group& state = At(group);
+  state.marked = false;
+  if (state.state == State::kAbsent) Launch(group);
+  state.ahead = false;
+  const auto place = std::find(order.begin(), order.end(), group);
+  if (place != order.end()) LaunchAhead(order, static_cast<size_t>(place - order.begin()) + 1);
+  WaitFor(state);
+}
+
+void GatherPipeline::LaunchAhead(const std::vector<int32_t>& order, size_t next) {
+  if (!c_.config.overlap_param_gather) return;
+  for (; next < order.size(); ++next) {
+    Group& state = At(order[next]);
+    if (state.state != State::kAbsent && !state.marked) continue;
+    if (!WithinLimit(state.bytes)) return;
+    if (state.state == State::kAbsent) Launch(order[next]);
+    state.marked = false;  // marked and wanted again: it stays
+    state.ahead = true;
+  }
+}
+
 void GatherPipeline::Need(int32_t group) {
   if (At(group).state == State::kAbsent) Launch(group);
   WaitFor(At(group));
@@ -104,6 +126,7 @@ bool GatherPipeline::WithinLimit(uint64_t bytes) const {
 void GatherPipeline::Launch(int32_t group) {
   const BucketGroup& buckets = c_.GroupOf(group);
   Group& state = At(group);
+  FreeMarked();
   for (int32_t id : buckets.buckets) {
     Bucket& b = c_.bucket(id);
     if (b.full_weights) continue;
@@ -153,11 +176,24 @@ void GatherPipeline::Free(int32_t group) {
   for (int32_t id : c_.GroupOf(group).buckets)
     c_.host.Free(c_.streams.compute, c_.bucket(id).gathered);
   state.state = State::kAbsent;
+  state.marked = false;
+}
+
+void GatherPipeline::FreeMarked() {
+  for (size_t g = 0; g < groups_.size(); ++g) {
+    if (groups_[g].marked) Free(static_cast<int32_t>(g));
+  }
 }
 
 void GatherPipeline::Release(int32_t unit) {
   if (!c_.config.ShardsParams()) return;
   for (int32_t g : c_.plan.unit_groups[static_cast<size_t>(unit)]) Free(g);
+}
+
+void GatherPipeline::ReleaseLazily(int32_t unit) {
+  if (!c_.config.ShardsParams()) return;
+  for (int32_t g : c_.plan.unit_groups[static_cast<size_t>(unit)])
+    At(g).marked = At(g).state != State::kAbsent;
 }
 
 void GatherPipeline::Reset() {

@@ -47,6 +47,16 @@ class GatherPipeline {
   void Need(int32_t group);
   // Reshard: frees a unit's gathered parameters, after what compute has enqueued so far.
   void Release(int32_t unit);
+
+  // For a schedule that takes two microbatches through the units at the same time. order: groups as
+  // one pass of one microbatch needs them. Makes one group available and launches ahead what
+  // follows it there.
+  void AcquireGroup(const std::vector<int32_t>& order, int32_t group);
+  void Prefetch(const std::vector<int32_t>& order) { LaunchAhead(order, 0); }
+  // Lazy reshard: a unit whose parameters may be needed soon is only marked. What is still marked
+  // goes just before the next gather is launched.
+  void ReleaseLazily(int32_t unit);
+
   // End of a step or of an eval: frees what is still gathered (parameters outside units are kept
   // for the whole step).
   void Reset();
@@ -58,7 +68,8 @@ class GatherPipeline {
   enum class State { kAbsent, kInFlight, kReady };
   struct Group {
     State state = State::kAbsent;
-    bool ahead = false;  // launched, and not needed so far
+    bool ahead = false;   // launched, and not needed so far
+    bool marked = false;  // released lazily
     bool outer_stale =
         false;  // HSDP with outer sharding: the inner shard has old slices of other outer ranks
     uint64_t bytes = 0;
@@ -71,9 +82,11 @@ class GatherPipeline {
   void Launch(int32_t group);
   void LaunchOuter(const BucketGroup& group);
   void LaunchAhead(Pass pass, int32_t position);
+  void LaunchAhead(const std::vector<int32_t>& order, size_t next);
   bool WithinLimit(uint64_t bytes) const;
   void WaitFor(Group& group);
   void Free(int32_t group);
+  void FreeMarked();
 
   Context& c_;
   std::vector<Group> groups_;
