@@ -39,6 +39,7 @@ void GatedSwigluDgrad(const Numerics& n, int64_t rows, int64_t ffn, const float*
     drow_probs[r] = dot;
   }
   n.RoundGrad(grids::kDRowProbability, drow_probs, rows);
+  static_assert(grids::kDExpertFc1.e == grids::kDFc1.e && grids::kDExpertFc1.q == grids::kDFc1.q);
   SwigluDgrad(n, rows, ffn, x, da.data(), dx);
 }
 

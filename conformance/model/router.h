@@ -41,7 +41,7 @@ std::vector<float> RouterLogitsGrad(const Numerics& n, const RouterRule& rule, c
 
 // Coefficients of the auxiliary losses: powers of two, large enough to be seen beside the task's
 // gradient.
-inline constexpr float kZCoefficient = 0.0625f;
-inline constexpr float kBalanceCoefficient = 0.5f;
+inline constexpr float kZCoefficient = 0.125f;
+inline constexpr float kBalanceCoefficient = 2;
 
 }  // namespace shardproof
