@@ -1,5 +1,6 @@
 #include "conformance/model/dispatch.h"
 
+#include <algorithm>
 #include <cmath>
 #include <stdexcept>
 #include <string_view>
@@ -68,25 +69,26 @@ GradTarget Dispatch::Target(int32_t param) const {
 }
 
 Grid Dispatch::OutGradGrid() const {
-  if (spec_.op == Op::kLinearResidual) return grids::kDBranch;
+  if (spec_.op == Op::kLinearResidual || spec_.op == Op::kConcatLinear) return grids::kDBranch;
   if (spec_.head) return spec_.op == Op::kNorm ? grids::kDHeadIn : grids::kDLogits;
-  if (spec_.op == Op::kNorm) return grids::kDNormOut;
-  return EndsWith(network_.tables().modules[spec_.module].name, ".qkv") ? grids::kDQkv
-                                                                        : grids::kDFc1;
+  if (spec_.op == Op::kNorm) return spec_.many_readers ? grids::kDMoeNormOut : grids::kDNormOut;
+  const std::string_view module = network_.tables().modules[spec_.module].name;
+  if (EndsWith(module, ".fc2")) return grids::kDBranch;  // of a shared expert
+  return EndsWith(module, ".qkv") ? grids::kDQkv : grids::kDFc1;
 }
 
 Grid Dispatch::InGradGrid() const {
   if (spec_.head) return grids::kDHeadIn;
-  if (spec_.op != Op::kLinearResidual) return grids::kDNormOut;
-  return EndsWith(network_.tables().modules[spec_.module].name, ".proj") ? grids::kDAttention
-                                                                         : grids::kDMlp;
+  const std::string_view module = network_.tables().modules[spec_.module].name;
+  if (EndsWith(module, ".fc2")) return grids::kDMlp;
+  return spec_.op == Op::kLinearResidual ? grids::kDAttention : grids::kDNormOut;
 }
 
 std::vector<float> Dispatch::OutGrad() const {
-  const float* dy = Grad(spec_.out);
-  std::vector<float> grad(dy, dy + d_.sequence * Width(spec_.out));
-  if (spec_.op == Op::kLinearResidual)
-    n_.RoundGrad(grids::kDBranch, grad.data(), static_cast<int64_t>(grad.size()));
+  const float* dy = Grad(spec_.out[0]);
+  std::vector<float> grad(dy, dy + d_.sequence * Width(spec_.out[0]));
+  if (spec_.op == Op::kLinearResidual || spec_.op == Op::kConcatLinear || spec_.many_readers)
+    n_.RoundGrad(OutGradGrid(), grad.data(), static_cast<int64_t>(grad.size()));
   return grad;
 }
 
@@ -97,103 +99,139 @@ void Dispatch::Run() {
 }
 
 void Dispatch::ForwardLinear() {
-  const LinearShape shape{d_.sequence, Width(spec_.in), Width(spec_.out)};
-  const std::vector<float> weight = Param(spec_.weight), bias = Param(spec_.bias);
-  float* y = Out(spec_.out);
-  LinearForward(n_, shape, In(spec_.in), weight.data(), bias.empty() ? nullptr : bias.data(), y);
+  const bool concat = spec_.op == Op::kConcatLinear;
+  const LinearShape shape{d_.sequence, concat ? 2 * d_.width : Width(spec_.in[0]),
+                          Width(spec_.out[0])};
+  const std::vector<float> weight = Param(spec_.weight()), bias = Param(spec_.bias());
+  const std::vector<float> both = concat ? Concatenated() : std::vector<float>();
+  float* y = Out(spec_.out[0]);
+  LinearForward(n_, shape, concat ? both.data() : In(spec_.in[0]), weight.data(),
+                bias.empty() ? nullptr : bias.data(), y);
   const int64_t count = shape.tokens * shape.out;
   if (spec_.op == Op::kLinearResidual) {
-    const float* h = In(spec_.in2);
+    const float* h = In(spec_.in[1]);
     for (int64_t i = 0; i < count; ++i) y[i] = h[i] + y[i];
     n_.Round(grids::kResidual, y, count);
   } else if (!spec_.head) {  // logits are exact sums; nothing multiplies them
-    n_.Round(grids::kActivation, y, count);
+    n_.Round(concat ? grids::kResidual : grids::kActivation, y, count);
   }
 }
 
+std::vector<int32_t> Dispatch::Labels() const {
+  const int32_t* labels = Integers(spec_.in[1]);
+  std::vector<int32_t> own(labels, labels + d_.sequence);
+  if (spec_.op == Op::kNextLoss) std::rotate(own.begin(), own.begin() + 1, own.end());
+  return own;
+}
+
+void Dispatch::Input() {
+  std::vector<int32_t> unused(static_cast<size_t>(d_.sequence));
+  auto out = [&](int32_t value) {
+    return value < 0 ? unused.data() : static_cast<int32_t*>(args_.act[value]);
+  };
+  FillSample({static_cast<int32_t>(d_.vocab), static_cast<int32_t>(d_.sequence), config_.seed},
+             args_.step, args_.sample, out(spec_.out[0]), out(spec_.out[1]));
+}
+
 void Dispatch::Forward() {
-  const std::vector<float> weight = spec_.op == Op::kLinear || spec_.op == Op::kLinearResidual
-                                        ? std::vector<float>()
-                                        : Param(spec_.weight);
+  const bool row_wise = spec_.op == Op::kEmbed || spec_.op == Op::kNorm || spec_.op == Op::kGain;
+  const std::vector<float> weight = row_wise ? Param(spec_.weight()) : std::vector<float>();
   const RowShape rows{d_.sequence, d_.width};
   switch (spec_.op) {
     case Op::kInput:
-      FillSample({static_cast<int32_t>(d_.vocab), static_cast<int32_t>(d_.sequence), config_.seed},
-                 args_.step, args_.sample, static_cast<int32_t*>(args_.act[spec_.out]),
-                 static_cast<int32_t*>(args_.act[spec_.out2]));
-      return;
+      return Input();
     case Op::kEmbed: {
-      const std::vector<float> position = Param(spec_.bias);
-      EmbeddingForward(n_, {d_.sequence, d_.vocab, d_.width}, Integers(spec_.in), weight.data(),
-                       position.empty() ? nullptr : position.data(), Out(spec_.out));
+      const std::vector<float> position = Param(spec_.bias());
+      EmbeddingForward(n_, {d_.sequence, d_.vocab, d_.width}, Integers(spec_.in[0]), weight.data(),
+                       position.empty() ? nullptr : position.data(), Out(spec_.out[0]));
       return;
     }
     case Op::kNorm:
-      return NormForward(n_, rows, In(spec_.in), weight.data(), Out(spec_.out));
+      return NormForward(n_, rows, In(spec_.in[0]), weight.data(), Out(spec_.out[0]));
     case Op::kGain:
-      return GainForward(n_, rows, In(spec_.in), weight.data(), Out(spec_.out));
+      return GainForward(n_, rows, In(spec_.in[0]), weight.data(), Out(spec_.out[0]));
     case Op::kLinear:
     case Op::kLinearResidual:
+    case Op::kConcatLinear:
       return ForwardLinear();
     case Op::kAttention:
-      return AttentionForward(n_, {d_.sequence, d_.heads, d_.head_dim}, In(spec_.in),
-                              Out(spec_.out));
+      return AttentionForward(n_, {d_.sequence, d_.heads, d_.head_dim}, In(spec_.in[0]),
+                              Out(spec_.out[0]));
     case Op::kSwiglu:
-      return SwigluForward(n_, d_.sequence, d_.ffn, In(spec_.in), Out(spec_.out));
+      return SwigluForward(n_, d_.sequence, d_.ffn, In(spec_.in[0]), Out(spec_.out[0]));
     case Op::kLoss:
-      *Out(spec_.out) = LossForward(n_, d_.sequence, d_.vocab, In(spec_.in), Integers(spec_.in2));
+    case Op::kNextLoss:
+      *Out(spec_.out[0]) = LossForward(n_, d_.sequence, d_.vocab, In(spec_.in[0]), Labels().data());
+      return;
+    default:
+      return MoeForward();
   }
 }
 
 void Dispatch::DgradLinear() {
-  if (spec_.grad_in) {
-    const LinearShape shape{d_.sequence, Width(spec_.in), Width(spec_.out)};
-    LinearDgrad(n_, shape, OutGrad().data(), OutGradGrid(), Param(spec_.weight).data(),
-                InGradGrid(), Grad(spec_.in));
+  if (spec_.grad_in[0]) {
+    const LinearShape shape{d_.sequence, Width(spec_.in[0]), Width(spec_.out[0])};
+    std::vector<float> own(spec_.add_in[0] ? static_cast<size_t>(shape.tokens * shape.in) : 0);
+    float* dx = Grad(spec_.in[0]);
+    LinearDgrad(n_, shape, OutGrad().data(), OutGradGrid(), Param(spec_.weight()).data(),
+                InGradGrid(), spec_.add_in[0] ? own.data() : dx);
+    for (size_t i = 0; i < own.size(); ++i) dx[i] = dx[i] + own[i];
   }
-  if (!spec_.grad_in2) return;
+  if (!spec_.grad_in[1]) return;
   const int64_t count = d_.sequence * d_.width;
-  const float* dy = Grad(spec_.out);
+  const float* dy = Grad(spec_.out[0]);
   std::vector<float> rounded(dy, dy + count);
   n_.RoundGrad(grids::kDResidual, rounded.data(), count);
-  float* dh = Grad(spec_.in2);
+  float* dh = Grad(spec_.in[1]);
   for (int64_t i = 0; i < count; ++i)
     dh[i] =
-        spec_.add_in2 ? dh[i] + rounded[static_cast<size_t>(i)] : rounded[static_cast<size_t>(i)];
+        spec_.add_in[1] ? dh[i] + rounded[static_cast<size_t>(i)] : rounded[static_cast<size_t>(i)];
 }
 
 void Dispatch::Dgrad() {
-  if (!spec_.grad_in && !spec_.grad_in2) return;
+  if (!spec_.any_grad_in()) return;
   const RowShape rows{d_.sequence, d_.width};
   switch (spec_.op) {
     case Op::kNorm:
-      return NormDgrad(n_, rows, In(spec_.in), Param(spec_.weight).data(), Grad(spec_.out),
-                       spec_.add_in, Grad(spec_.in));
+      return NormDgrad(n_, rows, In(spec_.in[0]), Param(spec_.weight()).data(), OutGrad().data(),
+                       spec_.add_in[0], Grad(spec_.in[0]));
     case Op::kGain:
-      return GainDgrad(n_, rows, Param(spec_.weight).data(), Grad(spec_.out), Grad(spec_.in));
+      return GainDgrad(n_, rows, Param(spec_.weight()).data(), Grad(spec_.out[0]),
+                       Grad(spec_.in[0]));
     case Op::kLinear:
     case Op::kLinearResidual:
       return DgradLinear();
+    case Op::kConcatLinear:
+      return ConcatDgrad();
     case Op::kAttention:
-      return AttentionDgrad(n_, {d_.sequence, d_.heads, d_.head_dim}, In(spec_.in), Grad(spec_.out),
-                            Grad(spec_.in));
+      return AttentionDgrad(n_, {d_.sequence, d_.heads, d_.head_dim}, In(spec_.in[0]),
+                            Grad(spec_.out[0]), Grad(spec_.in[0]));
     case Op::kSwiglu:
-      return SwigluDgrad(n_, d_.sequence, d_.ffn, In(spec_.in), Grad(spec_.out), Grad(spec_.in));
+      return SwigluDgrad(n_, d_.sequence, d_.ffn, In(spec_.in[0]), Grad(spec_.out[0]),
+                         Grad(spec_.in[0]));
     case Op::kLoss:
-      return LossDgrad(n_, d_.sequence, d_.vocab, In(spec_.in), Integers(spec_.in2),
-                       Grad(spec_.in));
+    case Op::kNextLoss:
+      return LossDgrad(n_, d_.sequence, d_.vocab, In(spec_.in[0]), Labels().data(),
+                       Grad(spec_.in[0]));
     case Op::kInput:
     case Op::kEmbed:
       return;
+    default:
+      return MoeDgrad();
   }
 }
 
 void Dispatch::WgradLinear() {
-  const LinearShape shape{d_.sequence, Width(spec_.in), Width(spec_.out)};
+  const bool concat = spec_.op == Op::kConcatLinear;
+  const LinearShape shape{d_.sequence, concat ? 2 * d_.width : Width(spec_.in[0]),
+                          Width(spec_.out[0])};
   const std::vector<float> dy = OutGrad();
-  if (spec_.grad_weight)
-    LinearWgrad(n_, shape, In(spec_.in), dy.data(), OutGradGrid(), Target(spec_.weight));
-  if (spec_.grad_bias) LinearBiasGrad(n_, shape, dy.data(), OutGradGrid(), Target(spec_.bias));
+  const std::vector<float> both = concat ? Concatenated() : std::vector<float>();
+  if (spec_.grad_weight) {
+    LinearWgrad(n_, shape, concat ? both.data() : In(spec_.in[0]), dy.data(), OutGradGrid(),
+                Target(spec_.weight()));
+  }
+  if (spec_.grad_bias) LinearBiasGrad(n_, shape, dy.data(), OutGradGrid(), Target(spec_.bias()));
 }
 
 void Dispatch::Wgrad() {
@@ -203,21 +241,23 @@ void Dispatch::Wgrad() {
     case Op::kEmbed: {
       const EmbeddingShape shape{d_.sequence, d_.vocab, d_.width};
       if (spec_.grad_weight) {
-        EmbeddingWgrad(n_, shape, Integers(spec_.in), Grad(spec_.out), Target(spec_.weight));
+        EmbeddingWgrad(n_, shape, Integers(spec_.in[0]), Grad(spec_.out[0]),
+                       Target(spec_.weight()));
       }
-      if (spec_.grad_bias) PositionWgrad(n_, shape, Grad(spec_.out), Target(spec_.bias));
+      if (spec_.grad_bias) PositionWgrad(n_, shape, Grad(spec_.out[0]), Target(spec_.bias()));
       return;
     }
     case Op::kNorm:
-      return NormWgrad(n_, rows, In(spec_.in), Grad(spec_.out), OutGradGrid(),
-                       Target(spec_.weight));
+      return NormWgrad(n_, rows, In(spec_.in[0]), OutGrad().data(), OutGradGrid(),
+                       Target(spec_.weight()));
     case Op::kGain:
-      return GainWgrad(n_, rows, In(spec_.in), Grad(spec_.out), Target(spec_.weight));
+      return GainWgrad(n_, rows, In(spec_.in[0]), Grad(spec_.out[0]), Target(spec_.weight()));
     case Op::kLinear:
     case Op::kLinearResidual:
+    case Op::kConcatLinear:
       return WgradLinear();
     default:
-      return;
+      return MoeWgrad();
   }
 }
 

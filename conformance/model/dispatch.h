@@ -1,5 +1,8 @@
 // dispatch.h: how does a node reach its kernel? Loads parameters, calls, writes values.
 #pragma once
+#include <utility>
+
+#include "conformance/model/moe_kernels.h"
 #include "conformance/model/network.h"
 #include "conformance/model/numerics.h"
 
@@ -14,9 +17,31 @@ class Dispatch {
   void Forward();
   void Dgrad();
   void Wgrad();
+  void Input();
   void ForwardLinear();
   void DgradLinear();
   void WgradLinear();
+
+  std::vector<int32_t> Labels() const;  // of a loss
+
+  // Experts and multi-token prediction (moe_dispatch.cc).
+  void MoeForward();
+  void MoeDgrad();
+  void MoeWgrad();
+  void RouterFwd();
+  void GroupedFwd();
+  void GroupedDgradNode();
+  void GroupedWgradNode();
+  void ConcatDgrad();
+  RouterRule Rule() const;
+  ExpertRows Received() const;
+  std::pair<Grid, Grid> GroupedGrids() const;
+  std::vector<float> Concatenated() const;
+  void SumPerRank(const int64_t* expert_counts, int64_t* rank_counts) const;
+  int64_t Rows(int32_t value) const;  // of this microbatch
+  std::vector<std::vector<float>> Params(const std::vector<int32_t>& ids) const;
+  std::vector<GradTarget> Targets(bool wanted, const std::vector<int32_t>& ids) const;
+  int64_t* Counts(int32_t value) const { return static_cast<int64_t*>(args_.act[value]); }
 
   std::vector<float> Param(int32_t id) const;  // widened to fp32, on the grid on which nodes use it
   const float* In(int32_t value) const { return static_cast<const float*>(args_.act[value]); }
@@ -27,7 +52,8 @@ class Dispatch {
   float* Grad(int32_t value) const { return static_cast<float*>(args_.dact[value]); }
   GradTarget Target(int32_t param) const;
   int64_t Width(int32_t value) const { return network_.tables().values[value].row_elems; }
-  // The gradient of a linear module's output as operand; of the residual stream it is requantised.
+  // The gradient of a node's output as operand; of the residual stream, and where several readers
+  // added to it, it is requantised.
   Grid OutGradGrid() const;
   std::vector<float> OutGrad() const;
   Grid InGradGrid() const;

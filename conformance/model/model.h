@@ -33,7 +33,7 @@ struct MoeConfig {
   int32_t capacity_percent = 0;  // rows per expert and sample = ceil(T k / E * percent / 100); 0: dropless
   bool pad = false;              // each expert gets exactly its capacity; equal pieces, nothing dynamic
   std::string skew = "";  // "", one: everybody chooses experts 0..k-1; empty: nobody the last expert;
-                          // rank: nobody the experts of the last ep rank
+                          // rank: nobody the second half, so with any ep > 1 the last rank has no rows
   bool operator==(const MoeConfig&) const = default;
 };
 
@@ -109,21 +109,22 @@ class Model {
   Model& operator=(const Model&) = delete;
 
   const ModelConfig& config() const;
-  // The tables as the rank with this index in the group "ep" sees them (expert parameters differ by
-  // name).
-  const spf_model& Tables(int32_t ep_rank) const;
+  // The tables as this rank sees them: expert parameters differ by name; with pp > 1 modules, parameters, values and
+  // nodes are those of its stages, so ids differ between pp ranks.
+  const spf_model& Tables(ModelRank rank) const;
   // Nodes that run for this sample of this step. Node ids are indices into one list shared by all
-  // programs.
-  const spf_program& Program(int64_t step, int64_t sample, int32_t ep_rank) const;
+  // programs of a rank.
+  const spf_program& Program(int64_t step, int64_t sample, ModelRank rank) const;
   // Node by id (uses, module, name), whatever program it is in.
-  const spf_node& Node(int32_t id, int32_t ep_rank) const;
-  int32_t node_count() const;
+  const spf_node& Node(int32_t id, ModelRank rank) const;
+  int32_t node_count(ModelRank rank = {}) const;
 
-  // Runs one phase of one node on host memory. Reads and writes exactly what uses[phase] lists.
-  void Compute(const NodeArgs& args, int32_t ep_rank) const;
+  // Runs one phase of one node on host memory. Reads and writes exactly what uses[phase] lists. EXCHANGE nodes are not
+  // computed: std::logic_error.
+  void Compute(const NodeArgs& args, ModelRank rank) const;
 
   // Initial value of elements [offset, offset + count) of a parameter, fp32 on the weight grid.
-  void InitialValue(int32_t param, int32_t ep_rank, int64_t offset, int64_t count,
+  void InitialValue(int32_t param, ModelRank rank, int64_t offset, int64_t count,
                     float* out) const;
 
  private:

@@ -1,7 +1,8 @@
-// network.h: which modules, parameters, values and nodes does a model have, seen from one ep rank?
+// network.h: which modules, parameters, values and nodes does a model have, seen from one rank?
 //
 // Built once, constant afterwards. The spf_ tables point into the network's own storage.
 #pragma once
+#include <array>
 #include <deque>
 #include <memory>
 #include <string>
@@ -25,43 +26,66 @@ struct ParamInfo {
   bool norm = false;  // on the grid of norm weights
 };
 
+// in and out: what the values of a node are. Where nothing is said: in {x}, out {y}, weight and
+// bias as usual.
 enum class Op {
-  kInput,
-  kEmbed,
+  kInput,  // out {tokens, labels}; -1: not needed on this stage
+  kEmbed,  // in {tokens}; bias is the position embedding
   kNorm,
   kLinear,
-  kLinearResidual,
+  kLinearResidual,  // in {x, residual stream}
+  kConcatLinear,    // in {left, right}: of their concatenation, onto the residual stream
   kAttention,
   kSwiglu,
   kGain,
-  kLoss
+  kLoss,           // in {logits, labels}
+  kNextLoss,       // the same with the labels of the next token: multi-token prediction
+  kRouter,         // out {probs, index, expert_counts, send_counts}
+  kPermute,        // in {x, probs, index}, out {rows, row_probs}
+  kExchange,       // not computed: the engine moves in to out
+  kSplits,         // in {recv_expert_counts}, out {recv_counts}
+  kGroupedLinear,  // in {rows, recv_expert_counts or -1}; weights and biases: of each local expert
+  kGatedSwiglu,    // in {rows, row_probs}
+  kUnpermute       // in {rows, index, shared or -1, residual stream}
 };
 
 // One node: what it computes on which values and parameters. Unused entries are -1.
 struct NodeSpec {
   Op op = Op::kInput;
   std::string name;
-  int32_t module = 0, layer = -1;
-  int32_t in = -1;                 // main input value
-  int32_t in2 = -1;                // residual stream of kLinearResidual; labels of kLoss
-  int32_t out = -1;                // value written; tokens of kInput
-  int32_t out2 = -1;               // labels of kInput
-  int32_t weight = -1, bias = -1;  // parameters; kEmbed: bias is the position embedding
-  bool head = false;               // belongs to the head: its gradients lie on the head's grids
+  int32_t module = 0, layer = -1, chunk = 0;
+  std::array<int32_t, 4> in{-1, -1, -1, -1}, out{-1, -1, -1, -1};
+  std::vector<int32_t> weights, biases;  // parameters
+  bool head = false;  // belongs to the head: its gradients lie on the head's grids
+  int32_t send_counts = -1, recv_counts = -1;  // kExchange: as in spf_node
   // Filled when the program is complete:
-  bool grad_in = false, grad_in2 = false;       // DGRAD writes the gradient of in, in2
-  bool add_in = false, add_in2 = false;         // ... by adding: it has other readers
+  std::array<bool, 4> grad_in{};  // DGRAD writes the gradient of that input
+  std::array<bool, 4> add_in{};   // ... by adding: it has other readers
+  bool many_readers = false;      // out[0]'s gradient is a sum: requantise it before use
   bool grad_weight = false, grad_bias = false;  // WGRAD adds to them
   bool operator==(const NodeSpec&) const = default;
+
+  int32_t weight() const { return weights.empty() ? -1 : weights[0]; }
+  int32_t bias() const { return biases.empty() ? -1 : biases[0]; }
+  bool any_grad_in() const { return grad_in != std::array<bool, 4>{}; }
+};
+
+// Some consecutive layers of the model, on one pipeline rank.
+struct Stage {
+  int32_t chunk = 0;
+  int64_t begin = 0, end = 0;  // layers
+  bool first = false, last = false;
 };
 
 class Network {
  public:
-  Network(const ModelConfig& config, int32_t ep_rank);
+  Network(const ModelConfig& config, ModelRank rank);
   Network(const Network&) = delete;
   Network& operator=(const Network&) = delete;
 
   const Dims& dims() const { return dims_; }
+  ModelRank rank() const { return rank_; }
+  std::vector<Stage> Stages() const;
   const spf_model& tables() const { return tables_; }
   // All layers, or one of them absent (ModelConfig.unused).
   const spf_program& program(bool absent) const { return programs_[absent ? 1 : 0]; }
@@ -81,7 +105,8 @@ class Network {
 
   ModelConfig config_;
   Dims dims_;
-  int32_t ep_rank_ = 0, most_uses_ = 1;
+  ModelRank rank_;
+  int32_t most_uses_ = 1;
   std::deque<std::string> names_;
   std::vector<spf_module> modules_;
   std::vector<spf_param> params_;
@@ -95,12 +120,27 @@ class Network {
   spf_program programs_[2]{};
 };
 
-// Whether this layer's MLP is an expert; the layer that ModelConfig.unused leaves out.
+// Whether this layer's MLP is an expert without dispatch; whether it has routed experts; the layer
+// that ModelConfig.unused leaves out.
 bool HasExpert(const ModelConfig& config, int64_t layer);
+bool HasMoe(const ModelConfig& config, int64_t layer);
 int64_t AbsentLayer(const ModelConfig& config);
+std::string LayerName(int64_t layer);
 
-// network.h's two halves.
+// network.h's parts. DecideGradients fills what a NodeSpec says about gradients.
 void BuildTables(Network& network);    // modules and parameters (tables.cc)
 void BuildPrograms(Network& network);  // values, nodes, programs (program.cc)
+// ... and returns in how many nodes the most used parameter is used (node_uses.cc).
+int32_t DecideGradients(std::vector<NodeSpec>& program, const spf_model& tables);
+std::vector<spf_use> UsesOf(const NodeSpec& spec, spf_phase phase, const spf_value* values);
+
+// Sizes of routed experts (tables.cc).
+struct MoeSizes {
+  int64_t experts = 0, local = 0, top_k = 0;
+  int64_t capacity = 0;  // rows per expert and sample; 0: dropless
+  int64_t sent = 0;      // rows that a sample has at most, after permutation
+  int64_t received = 0;  // rows that a rank receives at most
+};
+MoeSizes MoeSizesOf(const ModelConfig& config);
 
 }  // namespace shardproof

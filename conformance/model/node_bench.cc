@@ -40,7 +40,8 @@ Blocks NodeBench::Start() const {
   }
   for (int32_t id = 0; id < tables().n_values; ++id) {
     const spf_value& value = tables().values[id];
-    blocks.act.emplace_back(static_cast<size_t>(value.max_rows * value.row_elems) * sizeof(float));
+    blocks.act.emplace_back(static_cast<size_t>(value.max_rows * value.row_elems) *
+                            (value.dtype == SPF_I64 ? sizeof(int64_t) : sizeof(float)));
     blocks.dact.push_back(blocks.act.back());
   }
   return blocks;

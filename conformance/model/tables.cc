@@ -1,7 +1,9 @@
 // network.h: modules and parameters.
+#include <algorithm>
 #include <cmath>
 #include <string_view>
 
+#include "conformance/model/moe_kernels.h"
 #include "conformance/model/network.h"
 
 namespace shardproof {
@@ -14,8 +16,6 @@ int64_t NextPrime(int64_t n) {
     if (prime) return n;
   }
 }
-
-std::string LayerName(int64_t layer) { return "layers." + std::to_string(layer); }
 
 bool Under(std::string_view name, std::string_view prefix) {
   return name.substr(0, prefix.size()) == prefix &&
@@ -41,6 +41,39 @@ bool HasExpert(const ModelConfig& config, int64_t layer) {
   return config.experts && (layer % 2 == 1 || config.layers == 1);
 }
 
+bool HasMoe(const ModelConfig& config, int64_t layer) {
+  const std::string& which = config.moe.layers;
+  if (config.moe.experts == 0) return false;
+  if (which == "odd") return layer % 2 == 1;
+  if (which == "even") return layer % 2 == 0;
+  if (which == "last") return layer == config.layers - 1;
+  return which == "first" ? layer == 0 : true;
+}
+
+std::string LayerName(int64_t layer) { return "layers." + std::to_string(layer); }
+
+MoeSizes MoeSizesOf(const ModelConfig& config) {
+  const MoeConfig& moe = config.moe;
+  MoeSizes sizes;
+  if (moe.experts == 0) return sizes;
+  sizes.experts = moe.experts;
+  sizes.local = moe.experts / config.ep;
+  sizes.top_k = moe.top_k;
+  const int64_t tokens = config.sequence, choices = tokens * moe.top_k;
+  sizes.capacity = ExpertCapacity(tokens, moe.top_k, moe.experts, moe.capacity_percent);
+  sizes.sent = choices;
+  // A token's choices are different experts.
+  sizes.received = config.ep * tokens * std::min<int64_t>(moe.top_k, sizes.local);
+  if (sizes.capacity == 0) return sizes;
+  if (moe.pad) {
+    sizes.sent = sizes.received = moe.experts * sizes.capacity;
+  } else {
+    sizes.sent = std::min(sizes.sent, moe.experts * sizes.capacity);
+    sizes.received = std::min(sizes.received, moe.experts * sizes.capacity);
+  }
+  return sizes;
+}
+
 int64_t AbsentLayer(const ModelConfig& config) {
   return config.frozen == "layer" ? config.layers - 1 : 0;
 }
@@ -51,10 +84,22 @@ class TableBuilder {
 
   void Build() {
     Module(-1, "model", "Model");
+    for (const Stage& stage : n_.Stages()) {
+      if (stage.first) First();
+      for (int64_t layer = stage.begin; layer < stage.end; ++layer) Layer(layer);
+      if (stage.last) Last();
+    }
+  }
+
+ private:
+  void First() {
     if (c_.root_param) Param(0, "position", {d_.sequence, d_.width}, {0, 0.5f});
     const int32_t embedding = Module(0, "embedding", "Embedding");
     Param(embedding, "embedding.weight", {d_.vocab, d_.width}, {0, c_.tied ? 0.5f : 0.99f});
-    for (int64_t layer = 0; layer < d_.layers; ++layer) Layer(layer);
+  }
+
+  void Last() {
+    if (c_.mtp) Mtp();
     Norm(0, "final_norm");
     if (c_.odd_sizes) {
       const int32_t gain = Module(0, "gain", "Gain");
@@ -63,7 +108,6 @@ class TableBuilder {
     Linear(0, "head", d_.width, d_.vocab, 0, !c_.tied);
   }
 
- private:
   int32_t Module(int32_t parent, const std::string& name, const char* type) {
     n_.modules_.push_back({parent, n_.Keep(name), type});
     return static_cast<int32_t>(n_.modules_.size()) - 1;
@@ -110,18 +154,57 @@ class TableBuilder {
 
   void Layer(int64_t layer) {
     const std::string name = LayerName(layer);
-    const int32_t module = Module(0, name, "TransformerLayer");
+    const int32_t module = BeginLayer(0, name);
+    if (HasMoe(c_, layer)) return Moe(module, name + ".moe");
+    const bool expert = HasExpert(c_, layer);
+    const std::string mlp = name + (expert ? ".experts." + std::to_string(n_.rank().ep) : ".mlp");
+    Mlp(module, mlp, expert ? "Expert" : "MLP", expert ? SPF_PARAM_EXPERT : 0);
+  }
+
+  // A layer up to its MLP.
+  int32_t BeginLayer(int32_t parent, const std::string& name) {
+    const int32_t module = Module(parent, name, "TransformerLayer");
     Norm(module, name + ".attn_norm");
     const int32_t attention = Module(module, name + ".attention", "Attention");
     Linear(attention, name + ".attention.qkv", d_.width, 3 * d_.inner());
     Linear(attention, name + ".attention.proj", d_.inner(), d_.width);
     Norm(module, name + ".mlp_norm");
-    const bool expert = HasExpert(c_, layer);
-    const std::string mlp = name + (expert ? ".experts." + std::to_string(n_.ep_rank_) : ".mlp");
-    const int32_t mlp_module = Module(module, mlp, expert ? "Expert" : "MLP");
-    const uint32_t flags = expert ? SPF_PARAM_EXPERT : 0;
-    Linear(mlp_module, mlp + ".fc1", d_.width, 2 * d_.ffn, flags);
-    Linear(mlp_module, mlp + ".fc2", d_.ffn, d_.width, flags);
+    return module;
+  }
+
+  void Mlp(int32_t parent, const std::string& name, const char* type, uint32_t flags) {
+    const int32_t module = Module(parent, name, type);
+    Linear(module, name + ".fc1", d_.width, 2 * d_.ffn, flags);
+    Linear(module, name + ".fc2", d_.ffn, d_.width, flags);
+  }
+
+  void Moe(int32_t parent, const std::string& name) {
+    const MoeSizes sizes = MoeSizesOf(c_);
+    const int32_t module = Module(parent, name, "MoE");
+    const int32_t router = Module(module, name + ".router", "Router");
+    const float spread = std::sqrt(3.0f / static_cast<float>(d_.width));
+    Param(router, name + ".router.weight", {sizes.experts, d_.width},
+          {0, spread < 0.99f ? spread : 0.99f});
+    if (c_.moe.score == "sigmoid")
+      Param(router, name + ".router.expert_bias", {sizes.experts}, {0, 0.25f}, SPF_PARAM_FROZEN);
+    if (c_.moe.shared) Mlp(module, name + ".shared", "SharedExpert", 0);
+    Module(module, name + ".dispatch", "Dispatcher");
+    const int32_t experts = Module(module, name + ".experts", "Experts");
+    for (int64_t i = 0; i < sizes.local; ++i) {
+      const int64_t expert = n_.rank().ep * sizes.local + i;
+      Mlp(experts, name + ".experts." + std::to_string(expert), "Expert", SPF_PARAM_EXPERT);
+    }
+    Module(module, name + ".combine", "Combiner");
+  }
+
+  // The layer that predicts the token after the next one.
+  void Mtp() {
+    const int32_t module = Module(0, "mtp", "MTP");
+    Norm(module, "mtp.embed_norm");
+    Norm(module, "mtp.hidden_norm");
+    Linear(module, "mtp.eh_proj", 2 * d_.width, d_.width);
+    Moe(BeginLayer(module, "mtp.layer"), "mtp.layer.moe");
+    Norm(module, "mtp.final_norm");
   }
 
   Network& n_;
