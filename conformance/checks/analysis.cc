@@ -78,7 +78,7 @@ void Analysis::BuildFacts() {
   }
   for (const Trace& trace : run_.traces) {
     for (size_t i = 0; i < trace.events.size() && why_.empty(); ++i) {
-      const std::string stranger = NotOfTheCase(trace.events[i]);
+      const std::string stranger = NotOfTheCase(trace.rank, trace.events[i]);
       if (stranger.empty()) continue;
       why_ = "rank " + std::to_string(trace.rank) + ", event " + std::to_string(i) + ", names " + stranger +
              ": the trace is not of this case";
@@ -88,15 +88,15 @@ void Analysis::BuildFacts() {
   flow_ = std::make_unique<Flow>(run_, instances_);
 }
 
-std::string Analysis::NotOfTheCase(const Event& event) const {
+std::string Analysis::NotOfTheCase(int32_t rank, const Event& event) const {
   if (event.instance >= instances_.size()) return "engine instance " + std::to_string(event.instance);
   const InstanceFacts& facts = *instances_[event.instance];
   const bool tensor = event.kind == EventKind::kInit ||
                       (event.kind == EventKind::kPublish &&
                        (event.result == SPF_RESULT_PARAM || event.result == SPF_RESULT_GRAD));
-  if (tensor && (event.id < 0 || event.id >= facts.n_params())) return "parameter " + std::to_string(event.id);
+  if (tensor && (event.id < 0 || event.id >= facts.n_params(rank))) return "parameter " + std::to_string(event.id);
   if (event.kind != EventKind::kCompute) return "";
-  if (event.id < 0 || event.id >= facts.model().node_count()) return "node " + std::to_string(event.id);
+  if (event.id < 0 || event.id >= facts.node_count(rank)) return "node " + std::to_string(event.id);
   return event.phase > SPF_WGRAD ? "phase " + std::to_string(event.phase) : "";
 }
 
@@ -132,7 +132,7 @@ std::string Analysis::Describe(int32_t rank, int64_t index) const {
   switch (event.kind) {
     case EventKind::kCompute: {
       std::string node = "node " + std::to_string(event.id);
-      if (has_case() && event.id >= 0 && event.id < Facts(event.instance).model().node_count()) {
+      if (has_case() && event.id >= 0 && event.id < Facts(event.instance).node_count(rank)) {
         node = Facts(event.instance).Node(event.id, rank).name;
       }
       return "compute " + node + " " + Name(kPhases, event.phase) + microbatch;
@@ -145,13 +145,13 @@ std::string Analysis::Describe(int32_t rank, int64_t index) const {
     case EventKind::kPublish: {
       std::string what = Name(kResults, event.result);
       const bool of_param = event.result == SPF_RESULT_PARAM || event.result == SPF_RESULT_GRAD;
-      if (of_param && has_case() && event.id >= 0 && event.id < Facts(event.instance).n_params()) {
+      if (of_param && has_case() && event.id >= 0 && event.id < Facts(event.instance).n_params(rank)) {
         what += " " + Facts(event.instance).Param(rank, event.id).name;
       }
       return "publish " + what;
     }
     case EventKind::kMark: {
-      const std::string module = has_case() ? Facts(event.instance).ModuleName(event.module) : "";
+      const std::string module = has_case() ? Facts(event.instance).ModuleName(event.module, rank) : "";
       return "mark " + Name(kHooks, event.id) + " of " + module + microbatch;
     }
     case EventKind::kAlloc: return "mem_alloc of " + std::to_string(event.count) + " bytes";

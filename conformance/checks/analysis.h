@@ -48,7 +48,7 @@ class Analysis {
  private:
   void BuildFacts();
   // What an event names that the case does not have; empty: nothing.
-  std::string NotOfTheCase(const Event& event) const;
+  std::string NotOfTheCase(int32_t rank, const Event& event) const;
   struct CallText {
     std::string text;
     int32_t step = -1;

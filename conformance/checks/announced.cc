@@ -25,7 +25,7 @@ void AddMark(int64_t index, const Event& event, Announced& announced) {
 }
 
 void AddCompute(int64_t index, const Event& event, const InstanceFacts& facts, int32_t rank, EntryCall& call) {
-  if (event.id < 0 || event.id >= facts.model().node_count()) return;
+  if (event.id < 0 || event.id >= facts.node_count(rank)) return;
   Microbatch& microbatch = call.microbatches[event.microbatch];
   const int32_t unit = facts.UnitOfModule(facts.Node(event.id, rank).module);
   (event.phase == SPF_FWD ? microbatch.any_forward : microbatch.any_backward).push_back(index);

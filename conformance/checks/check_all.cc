@@ -23,12 +23,12 @@ graph::Names NamesOf(const Analysis& analysis) {
   names.node = [&analysis](int32_t rank, const Event& event) {
     if (event.instance >= analysis.n_instances()) return std::string();
     const InstanceFacts& facts = analysis.Facts(event.instance);
-    if (event.id < 0 || event.id >= facts.model().node_count()) return std::string();
+    if (event.id < 0 || event.id >= facts.node_count(rank)) return std::string();
     return std::string(facts.Node(event.id, rank).name);
   };
-  names.module = [&analysis](int32_t, const Event& event) {
+  names.module = [&analysis](int32_t rank, const Event& event) {
     if (event.instance >= analysis.n_instances()) return std::string();
-    return analysis.Facts(event.instance).ModuleName(event.module);
+    return analysis.Facts(event.instance).ModuleName(event.module, rank);
   };
   return names;
 }

@@ -11,7 +11,7 @@ const std::set<int32_t>& ExpectedGrads::Nodes(int32_t call, int32_t rank, int32_
   if (added) {
     const int64_t step = facts_.calls()[size_t(call)].step;
     const int64_t sample = int64_t{microbatch} * DpCpSize(facts_.spec()) + facts_.DataRank(rank);
-    const spf_program& program = facts_.model().Program(step, sample, facts_.EpRank(rank));
+    const spf_program& program = facts_.model().Program(step, sample, facts_.Place(rank));
     for (int32_t n = 0; n < program.n_nodes; ++n) {
       const spf_node& node = program.nodes[n];
       const spf_uses& uses = node.uses[SPF_BWD];

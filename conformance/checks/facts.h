@@ -3,6 +3,7 @@
 // Everything here follows from the case alone (closed forms, model tables); nothing comes from the engine.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -14,7 +15,7 @@
 
 namespace shardproof {
 
-// One parameter as one ep rank sees it. key is unique in the instance: ranks that hold the same tensor agree on it.
+// One parameter as one rank sees it. key is unique in the instance: ranks that hold the same tensor agree on it.
 struct ParamFacts {
   std::string name;
   int32_t key = -1;
@@ -39,19 +40,24 @@ class InstanceFacts {
 
   bool InGrid(int32_t world_rank) const { return data_rank_[size_t(world_rank)] >= 0; }
   int32_t DataRank(int32_t world_rank) const { return data_rank_[size_t(world_rank)]; }
-  int32_t EpRank(int32_t world_rank) const { return ep_rank_[size_t(world_rank)]; }
-  int32_t n_params() const { return n_params_; }
-  int32_t n_keys() const;
+  // Which part of the model a world rank holds.
+  ModelRank Place(int32_t world_rank) const { return place_[size_t(world_rank)]; }
+  int32_t n_params(int32_t world_rank) const;
+  int32_t n_keys() const { return static_cast<int32_t>(by_key_.size()); }
   // By local parameter id, as this world rank sees it; and by key.
   const ParamFacts& Param(int32_t world_rank, int32_t local) const;
   const ParamFacts& ByKey(int32_t key) const;
   // The unit that a module is in, or -1.
-  int32_t UnitOfModule(int32_t module) const { return unit_of_module_[size_t(module)]; }
+  int32_t UnitOfModule(int32_t module) const;
+  // Forward of one microbatch and backward of another interleave (1F1B): rules about one unit at a time do not hold; the
+  // schedule's own do.
+  bool Interleaves() const { return spec_->overlap_moe; }
   const std::vector<int32_t>& units() const { return units_; }
   // In some microbatch of this entry call the unit is not in the rank's program, or not in its backward.
   bool UnitMayBeAbsent(int32_t world_rank, int32_t call, int32_t unit) const;
-  const spf_node& Node(int32_t id, int32_t world_rank) const { return model_->Node(id, EpRank(world_rank)); }
-  std::string ModuleName(int32_t module) const;
+  const spf_node& Node(int32_t id, int32_t world_rank) const { return model_->Node(id, Place(world_rank)); }
+  int32_t node_count(int32_t world_rank) const { return model_->node_count(Place(world_rank)); }
+  std::string ModuleName(int32_t module, int32_t world_rank = 0) const;
 
   // The list of the named family that the rank is in; null if there is none.
   const std::vector<int32_t>* List(std::string_view family, int32_t world_rank) const;
@@ -64,15 +70,17 @@ class InstanceFacts {
 
  private:
   void FindUnits();
-  void FindShared();
+  void FindShared(ModelRank place);
   const InstanceSpec* spec_;
   std::unique_ptr<Model> model_;
   std::vector<GroupFamily> families_;
   std::vector<ScriptCall> calls_;
-  std::vector<int32_t> data_rank_, ep_rank_;  // by world rank
-  int32_t n_params_ = 0, n_ep_ = 1;
+  void AddParams(ModelRank place);
+  std::vector<int32_t> data_rank_;  // by world rank
+  std::vector<ModelRank> place_;    // by world rank
   std::vector<int32_t> units_, unit_of_module_;
-  std::vector<std::vector<ParamFacts>> params_;  // by ep rank, local id
+  std::map<ModelRank, std::vector<ParamFacts>> params_;  // by local id
+  std::vector<ParamFacts> by_key_;                       // as the first rank that holds it sees it
 };
 
 std::string ListText(const std::vector<int32_t>& ranks);

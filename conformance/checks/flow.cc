@@ -197,7 +197,7 @@ class Flow::Visitor : public ReplayVisitor {
     const Trace& trace = run_.traces[size_t(rank)];
     Overwrite(trace, event, flow, Kind::kOther);
     const InstanceFacts& facts = *instances_[event.instance];
-    if (event.id < 0 || event.id >= facts.model().node_count()) return;
+    if (event.id < 0 || event.id >= facts.node_count(rank)) return;
     const spf_uses& uses = facts.Node(event.id, rank).uses[event.phase];
     if (static_cast<uint32_t>(uses.n) != event.ranges.size()) return;
     for (int32_t i = 0; i < uses.n; ++i) {

@@ -33,7 +33,7 @@ void JudgeReads(const Analysis& a, int32_t rank, FindingSink& sink) {
     if (event.kind != EventKind::kCompute) continue;
     const InstanceFacts& facts = a.Facts(event.instance);
     const EventFlow& flow = a.flow().At(rank, static_cast<int64_t>(i));
-    if (!flow.ran || event.id < 0 || event.id >= facts.model().node_count()) continue;
+    if (!flow.ran || event.id < 0 || event.id >= facts.node_count(rank)) continue;
     const spf_uses& uses = facts.Node(event.id, rank).uses[event.phase];
     if (static_cast<size_t>(uses.n) != flow.before.size()) continue;
     for (int32_t k = 0; k < uses.n; ++k) {
@@ -69,6 +69,9 @@ class UnitWindows {
   bool Judged(const Window& window) const {
     return window.unit >= 0 && a_.Facts(size_t(window.instance)).spec().strategy == "optim_grads_params";
   }
+  bool OneAtATime(const Window& window) const {
+    return Judged(window) && !a_.Facts(size_t(window.instance)).Interleaves();
+  }
   std::string UnitName(const Window& window) const {
     return a_.Facts(size_t(window.instance)).ModuleName(window.unit);
   }
@@ -78,7 +81,7 @@ class UnitWindows {
     const bool in_unit = std::any_of(use.units.begin(), use.units.end(), [](int32_t unit) { return unit >= 0; });
     if (!in_unit) return;
     for (const Window& window : found_.windows) {
-      if (window.instance != use.instance || !Judged(window) || !window.OpenAt(use.event)) continue;
+      if (window.instance != use.instance || !OneAtATime(window) || !window.OpenAt(use.event)) continue;
       if (std::find(use.units.begin(), use.units.end(), window.unit) != use.units.end()) continue;
       if (window.reads.empty() || window.reads.front() > use.event) continue;
       if (!reported_.insert(window.gather).second) continue;
@@ -92,7 +95,7 @@ class UnitWindows {
 
   // At each gather: bytes of units that are there, unread, and not what is needed next.
   void JudgeAhead(const Window& window) {
-    if (!Judged(window)) return;
+    if (!OneAtATime(window)) return;
     const InstanceSpec& spec = a_.Facts(size_t(window.instance)).spec();
     const auto next = std::find_if(found_.uses.begin(), found_.uses.end(), [&](const ParamUse& use) {
       return use.event > window.last_gather && use.instance == window.instance;
@@ -171,10 +174,15 @@ CheckResult CheckUnitWindows(const Analysis& a) {
     CannotJudge(result, {"FS-03", "FS-09", "FS-13"}, a.flow_why());
     return result;
   }
-  bool sharded = false;
-  for (size_t i = 0; i < a.n_instances(); ++i) sharded |= a.Facts(i).spec().strategy == "optim_grads_params";
+  bool sharded = false, ahead = false;
+  for (size_t i = 0; i < a.n_instances(); ++i) {
+    const bool shards = a.Facts(i).spec().strategy == "optim_grads_params";
+    sharded |= shards;
+    ahead |= shards && !a.Facts(i).Interleaves();
+  }
   if (!sharded) return result;
-  Judge(result, {"FS-03", "FS-09", "FS-13"});
+  Judge(result, {"FS-03", "FS-13"});
+  if (ahead) Judge(result, {"FS-09"});
   FindingSink sink(result);
   for (int32_t rank = 0; rank < a.ranks(); ++rank) UnitWindows(a, rank, sink).JudgeAll();
   return result;

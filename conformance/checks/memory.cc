@@ -24,7 +24,7 @@ Persistent PersistentBytes(const InstanceFacts& facts, int32_t rank) {
   const auto part = [](int64_t elements, int64_t parts) { return (elements + parts - 1) / parts; };
   const int64_t grad_width = spec.main_grads_dtype == "bf16" ? 2 : 4;
   Persistent bytes;
-  for (int32_t id = 0; id < facts.n_params(); ++id) {
+  for (int32_t id = 0; id < facts.n_params(rank); ++id) {
     const ParamFacts& param = facts.Param(rank, id);
     const int64_t n = size(facts.InnerList(param.expert, rank)), m = size(facts.OuterList(param.expert, rank));
     const bool shards_params = spec.strategy == "optim_grads_params";

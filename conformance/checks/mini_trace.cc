@@ -79,8 +79,8 @@ class Engine {
     for (const GroupFamily& family : facts_.families()) Named(family.name);
     s_ = t_.Stream("s");
     acts_ = t_.Alloc(s_, 1 << 12);
-    buckets_.resize(size_t(facts_.n_params()));
-    for (int32_t id = 0; id < facts_.n_params(); ++id) {
+    buckets_.resize(size_t(facts_.n_params(rank_)));
+    for (int32_t id = 0; id < facts_.n_params(rank_); ++id) {
       Bucket& b = buckets_[size_t(id)];
       b.shard = (P(id).numel + Members(id) - 1) / Members(id);
       b.param = t_.Alloc(s_, b.shard * 4);
@@ -95,7 +95,7 @@ class Engine {
 
   void PublishParams(bool trained) {
     if (trained) version_ = call_;
-    for (int32_t id = 0; id < facts_.n_params(); ++id) {
+    for (int32_t id = 0; id < facts_.n_params(rank_); ++id) {
       if (trained && P(id).frozen) continue;
       Publish(SPF_RESULT_PARAM, id, buckets_[size_t(id)].main, MiniValue);
     }
@@ -127,7 +127,7 @@ class Engine {
   }
   template <class F>
   void ForUnit(int32_t unit, F&& body) {
-    for (int32_t id = 0; id < facts_.n_params(); ++id) {
+    for (int32_t id = 0; id < facts_.n_params(rank_); ++id) {
       if (P(id).unit == unit) body(id);
     }
   }
@@ -174,7 +174,7 @@ class Engine {
     const char* name = train ? "train_step" : "eval_step";
     t_.CallBegin(name, static_cast<int>(step));
     if (train) Mark(SPF_HOOK_ZERO_GRAD, 0, -1);
-    for (int32_t id = 0; id < facts_.n_params(); ++id) {
+    for (int32_t id = 0; id < facts_.n_params(rank_); ++id) {
       Bucket& b = buckets_[size_t(id)];
       if (train && b.grad >= 0 && !(f_.no_zero_grad && call_ > 1)) {
         t_.Launch(s_, SPF_K_FILL, {Writes(b.grad, 0, b.shard * 4)});
@@ -190,7 +190,7 @@ class Engine {
 
   void Microbatch(int64_t step, int32_t m, bool train) {
     const int64_t sample = int64_t{m} * DpCpSize(spec_) + facts_.DataRank(rank_);
-    const spf_program& program = facts_.model().Program(step, sample, facts_.EpRank(rank_));
+    const spf_program& program = facts_.model().Program(step, sample, facts_.Place(rank_));
     Mark(SPF_HOOK_FORWARD, 0, m);
     if (f_.gather_reversed) {
       for (size_t u = facts_.units().size(); u-- > 0;) GatherUnit(facts_.units()[u]);
@@ -244,7 +244,7 @@ class Engine {
     entered.insert(unit);
   }
   int32_t FirstParam(int32_t unit) const {
-    for (int32_t id = 0; id < facts_.n_params(); ++id) {
+    for (int32_t id = 0; id < facts_.n_params(rank_); ++id) {
       if (P(id).unit == unit) return id;
     }
     return 0;
@@ -317,7 +317,7 @@ class Engine {
   }
   void Outer() {
     if (spec_.outer <= 1) return;
-    for (int32_t id = 0; id < facts_.n_params(); ++id) {
+    for (int32_t id = 0; id < facts_.n_params(rank_); ++id) {
       Bucket& b = buckets_[size_t(id)];
       if (b.grad < 0) continue;
       t_.Collective(SPF_ALL_REDUCE, Named(P(id).expert ? "inter_expt_dp" : "inter_dp_cp"), s_, b.shard,
@@ -328,7 +328,7 @@ class Engine {
   void FinishStep() {
     if (!f_.skip_outer && !f_.outer_each_microbatch) Outer();
     Mark(SPF_HOOK_FINISH_GRAD_SYNC, 0, -1);
-    for (int32_t id = 0; id < facts_.n_params(); ++id) {
+    for (int32_t id = 0; id < facts_.n_params(rank_); ++id) {
       if (!P(id).frozen) Publish(SPF_RESULT_GRAD, id, buckets_[size_t(id)].grad, MiniGrad);
     }
     if (spec_.grad_norm) t_.Publish(s_, SPF_RESULT_GRAD_NORM, 0, 0, 1, SPF_F64, 1, Reads(acts_, 0, 8), {2.0});

@@ -39,7 +39,7 @@ class Reads {
       if (a_.has_flow() && !a_.flow().At(rank, static_cast<int64_t>(i)).ran) continue;
       for (uint32_t k = event.reads.begin; k < event.reads.end; ++k) {
         const ParamRead& read = trace.reads[k];
-        if (read.param < 0 || read.param >= facts_.n_params() || read.digest == 0) continue;  // never ran
+        if (read.param < 0 || read.param >= facts_.n_params(rank) || read.digest == 0) continue;  // never ran
         JudgeRead(rank, static_cast<int64_t>(i), event, read);
       }
     }
@@ -107,7 +107,7 @@ class Reads {
       return {"FS-01", "poison: memory that was never written, freed or discarded"};
     }
     if (DigestValues(zero.data(), param.dtype, 0, param.numel) == read.digest) return {"FS-01", "all zero"};
-    for (int32_t id = 0; id < facts_.n_params(); ++id) {
+    for (int32_t id = 0; id < facts_.n_params(rank); ++id) {
       const ParamFacts& other = facts_.Param(rank, id);
       if (other.key == param.key || other.numel != param.numel || other.dtype != param.dtype) continue;
       const std::vector<float>* values = ValueAfter(call, other);

@@ -52,7 +52,7 @@ class Scalars {
       const auto index = static_cast<int64_t>(i);
       OfCall& of = calls[event.call];
       if (event.kind == EventKind::kCompute && event.phase == SPF_FWD && event.id >= 0 &&
-          event.id < facts_.model().node_count() && facts_.Node(event.id, rank).kind == SPF_NODE_INPUT && !event.flag) {
+          event.id < facts_.node_count(rank) && facts_.Node(event.id, rank).kind == SPF_NODE_INPUT && !event.flag) {
         of.samples[event.microbatch].emplace_back(event.sample, index);
       }
       if (event.kind != EventKind::kPublish) continue;

@@ -32,7 +32,7 @@ class Gathers {
     const Window* before = nullptr;
     for (const Window& window : found_.windows) {
       const InstanceFacts& facts = a_.Facts(size_t(window.instance));
-      if (window.unit < 0 || facts.spec().strategy != "optim_grads_params") continue;
+      if (window.unit < 0 || facts.spec().strategy != "optim_grads_params" || facts.Interleaves()) continue;
       Judge(result_, {"FS-08"});
       if (facts.spec().recompute) Judge(result_, {"FS-07"});
       if (window.reads.empty()) {
@@ -118,11 +118,13 @@ class Gathers {
     if (param.unit >= 0 && size_t(call) < facts.calls().size() && facts.calls()[size_t(call)].step >= 0) {
       const spf_program& program =
           facts.model().Program(facts.calls()[size_t(call)].step, std::max(0, facts.DataRank(rank_)),
-                                facts.EpRank(rank_));
+                                facts.Place(rank_));
       entries = Entries(facts, program, param.unit);
     }
     const int64_t outer = spec.outer_strategy == "optim" && Size(facts.OuterList(param.expert, rank_)) > 1 ? 1 : 0;
-    return (eval ? 1 : 2) * spec.microbatches * entries + outer;
+    // Where both microbatches are in one layer, its early release takes weights that the forward gathers again.
+    const int64_t early = !eval && spec.early_release ? spec.microbatches : 0;
+    return (eval ? 1 : 2) * spec.microbatches * entries + early + outer;
   }
 
   const Analysis& a_;

@@ -164,17 +164,18 @@ class Marks {
     Add("FS-38", second, rule, "the other way round", std::string("hooks out of order: ") + rule);
   }
 
-  // Rest, forward, rest, backward, rest: judged for units whose both hooks of a phase are announced.
+  // Rest, forward, rest, backward, rest: judged for units whose both hooks of a phase are announced; by microbatch where
+  // two of them interleave.
   void JudgePhases(const EntryCall& call) {
     Judge(result_, {"FS-06"});
-    std::map<int32_t, Phase> phases;
+    std::map<std::pair<int32_t, int32_t>, Phase> phases;  // (unit, microbatch)
     const bool forward = Announces(SPF_HOOK_PRE_FORWARD) && Announces(SPF_HOOK_POST_FORWARD);
     const bool backward = Announces(SPF_HOOK_PRE_BACKWARD) && Announces(SPF_HOOK_POST_BACKWARD);
     for (const int64_t index : call.marks) {
       const Event& event = EventAt(index);
       const bool is_unit = facts_.UnitOfModule(event.module) == event.module;
       if (!is_unit) continue;
-      Phase& phase = phases[event.module];
+      Phase& phase = phases[{event.module, facts_.Interleaves() ? event.microbatch : -1}];
       switch (event.id) {
         case SPF_HOOK_PRE_FORWARD:
           if (forward && phase != Phase::kBackward) Move(index, phase, Phase::kRest, Phase::kForward);
@@ -191,8 +192,9 @@ class Marks {
         default: break;
       }
     }
-    for (const auto& [unit, phase] : phases) {
+    for (const auto& [place, phase] : phases) {
       if (phase == Phase::kRest) continue;
+      const int32_t unit = place.first;
       Add("FS-06", call.end, "unit " + facts_.ModuleName(unit) + " at rest",
           phase == Phase::kForward ? "in forward" : "in backward",
           "unit " + facts_.ModuleName(unit) + " is not at rest when the entry call ends");
@@ -215,7 +217,7 @@ class Marks {
       return;
     }
     Judge(result_, {"FS-39"});
-    if (facts_.spec().strategy != "optim_grads_params") return;
+    if (facts_.spec().strategy != "optim_grads_params" || facts_.Interleaves()) return;
     const RankWindows found = FindWindows(a_, rank_);
     for (const auto& [index, call] : announced_.calls) {
       std::set<int32_t> in_backward;

@@ -152,7 +152,7 @@ class Walk {
 
   void Use(int64_t index, const Event& event) {
     const InstanceFacts& facts = a_.Facts(event.instance);
-    if (event.id < 0 || event.id >= facts.model().node_count()) return;
+    if (event.id < 0 || event.id >= facts.node_count(rank_)) return;
     const spf_uses& uses = facts.Node(event.id, rank_).uses[event.phase];
     if (static_cast<uint32_t>(uses.n) != event.ranges.size()) return;
     ParamUse use{index, event.instance, {}};
