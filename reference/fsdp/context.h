@@ -20,6 +20,7 @@ struct Streams {
   spf_stream reduce = nullptr;        // gradient reductions
   spf_stream outer_gather = nullptr;  // HSDP with outer_strategy optim
   spf_stream outer_reduce = nullptr;  // HSDP
+  spf_stream a2a = nullptr;           // exchanges of tokens, where they hide behind compute
 };
 
 struct Context {

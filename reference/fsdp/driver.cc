@@ -1,5 +1,7 @@
 #include "reference/fsdp/driver.h"
 
+#include <algorithm>
+
 namespace reference {
 
 Driver::Driver(Context& context, Hooks& hooks, GatherPipeline& gathers, OperationRunner& runner)
@@ -50,7 +52,7 @@ void Driver::Forward(Walk& walk) {
   while (walk.next < walk.operations.size()) {
     const Operation& operation = walk.operations[walk.next];
     if (operation.phase != SPF_FWD || operation.recompute) break;
-    EnterForward(walk, operation.node->module);
+    EnterForward(walk, *operation.node);
     Run(walk, operation);
   }
   CloseForward(walk);
@@ -59,13 +61,30 @@ void Driver::Forward(Walk& walk) {
   CloseForward(walk);
 }
 
-// Visits every place of the order up to this module's, and leaves the window of its unit open.
-void Driver::EnterForward(Walk& walk, int32_t module) {
-  const int32_t unit = c_.plan.module_unit[static_cast<size_t>(module)];
-  const int32_t position = gathers_.PositionOf(module);
+// Visits every place of the order up to this node's, and leaves the window of its unit open.
+void Driver::EnterForward(Walk& walk, const spf_node& node) {
+  const int32_t unit = c_.plan.module_unit[static_cast<size_t>(node.module)];
+  const int32_t position = PositionOf(node);
   if (unit != walk.open) CloseForward(walk);
   while (walk.position < position) VisitForward(walk, ++walk.position);
   if (unit != walk.open) VisitForward(walk, position);  // entered again, after a later unit
+}
+
+// That of its module; a module whose nodes read the parameters of its children (a group of experts)
+// comes with the last of them.
+int32_t Driver::PositionOf(const spf_node& node) const {
+  const spf_model& model = c_.host.model();
+  int32_t position = gathers_.PositionOf(node.module);
+  const spf_uses& uses = node.uses[SPF_FWD];
+  for (int32_t i = 0; i < uses.n; ++i) {
+    if (uses.use[i].table != SPF_IN_PARAM) continue;
+    const int32_t owner = model.params[uses.use[i].id].module;
+    int32_t above = owner;
+    while (above > node.module) above = model.modules[above].parent;
+    if (node.module > 0 && above == node.module)
+      position = std::max(position, gathers_.PositionOf(owner));
+  }
+  return position;
 }
 
 void Driver::VisitForward(Walk& walk, int32_t position) {

@@ -37,7 +37,8 @@ class Driver {
                  bool training);
   void Forward(Walk& walk);
   void Backward(Walk& walk);
-  void EnterForward(Walk& walk, int32_t module);
+  void EnterForward(Walk& walk, const spf_node& node);
+  int32_t PositionOf(const spf_node& node) const;
   void VisitForward(Walk& walk, int32_t position);
   void CloseForward(Walk& walk);
   void EnterBackward(Walk& walk, int32_t unit);

@@ -11,7 +11,7 @@ void Hooks::StartParamSync() {
   c_.host.Mark(SPF_HOOK_START_PARAM_SYNC, 0, 0);
   if (c_.config.overlap_param_gather) {
     gathers_.Prefetch(Pass::kForward);
-  } else {
+  } else if (!c_.config.overlap_moe) {  // a schedule of parts gathers at each group's first use
     gathers_.GatherAll();
   }
 }

@@ -70,7 +70,7 @@ void ReducePipeline::Finish() {
       Reduce(static_cast<int32_t>(g), true);
     }
   }
-  DrainBefore(turn_ + 1);
+  Drain();
 }
 
 void ReducePipeline::Reduce(int32_t group, bool last_microbatch) {

@@ -40,6 +40,8 @@ class ReducePipeline {
   // After the last one: hands the groups over. Reduces it, if this microbatch's gradients are to be
   // reduced now.
   void Accumulate(const std::vector<int32_t>& groups, bool last_microbatch);
+  // Compute waits for everything that is being reduced.
+  void Drain() { DrainBefore(turn_ + 1); }
   // H9: reduces what was left for the end of the step; afterwards compute may read the reduced
   // shards.
   void Finish();
