@@ -275,7 +275,6 @@ void CheckAxes(const Config& c, int32_t ep, int32_t pp) {
 }
 
 void CheckImplemented(const Config& c) {
-  if (c.overlap_moe) throw Unsupported(std::string(kOverlap) + " = 1 is not implemented");
   if (c.chunks > 1)
     throw Unsupported("virtual_pipeline_model_parallel_size = " + std::to_string(c.chunks) +
                       " is not implemented");

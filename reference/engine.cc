@@ -83,6 +83,9 @@ void Engine::CreateStreams() {
   c_.streams.reduce = c_.host.Stream("reduce");
   if (c_.config.optimizer_instances > 1) c_.streams.outer_reduce = c_.host.Stream("outer_reduce");
   if (c_.config.outer_shards) c_.streams.outer_gather = c_.host.Stream("outer_gather");
+  // As in CUDA, the lower number goes first.
+  if (c_.config.overlap_moe)
+    c_.streams.a2a = c_.host.Stream("a2a", c_.config.high_priority_a2a ? -1 : 0);
 }
 
 void Engine::Build() {
@@ -93,6 +96,8 @@ void Engine::Build() {
   hooks_ = std::make_unique<Hooks>(c_, store_, *gathers_, *reductions_);
   runner_ = std::make_unique<OperationRunner>(c_, *gathers_, *reductions_);
   driver_ = std::make_unique<Driver>(c_, *hooks_, *gathers_, *runner_);
+  if (c_.config.overlap_moe)
+    schedule_ = std::make_unique<CombinedSchedule>(c_, *gathers_, *reductions_, *runner_);
   store_.Create();
   reductions_->Create();
   if (c_.config.grad_norm) norm_.Create();
@@ -105,7 +110,11 @@ void Engine::TrainStep(int64_t step) {
   if (idle_) return;
   hooks_->ZeroGrad();
   hooks_->StartParamSync();
-  for (int32_t m = 0; m < c_.config.microbatches; ++m) driver_->TrainMicrobatch(step, m);
+  if (schedule_) {
+    schedule_->TrainMicrobatches(step);
+  } else {
+    for (int32_t m = 0; m < c_.config.microbatches; ++m) driver_->TrainMicrobatch(step, m);
+  }
   hooks_->FinishGradSync();
   store_.PublishGrads();
   double norm = 0;
@@ -148,7 +157,7 @@ void Engine::Destroy() {
     gathers_->Destroy();
   }
   for (spf_stream stream : {c_.streams.compute, c_.streams.gather, c_.streams.reduce,
-                            c_.streams.outer_reduce, c_.streams.outer_gather}) {
+                            c_.streams.outer_reduce, c_.streams.outer_gather, c_.streams.a2a}) {
     if (stream != nullptr) spf::Check(c_.host.raw()->stream_destroy(c_.host.raw(), stream));
   }
   for (spf_group group : created_groups_) c_.host.DestroyGroup(group);

@@ -6,6 +6,7 @@
 #include "reference/fsdp/driver.h"
 #include "reference/optim/grad_norm.h"
 #include "reference/optim/optimizer.h"
+#include "reference/schedule/combined_schedule.h"
 
 namespace reference {
 
@@ -44,6 +45,7 @@ class Engine {
   std::unique_ptr<Hooks> hooks_;
   std::unique_ptr<OperationRunner> runner_;
   std::unique_ptr<Driver> driver_;
+  std::unique_ptr<CombinedSchedule> schedule_;  // with overlap_moe
 };
 
 }  // namespace reference
