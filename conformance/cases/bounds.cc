@@ -3,8 +3,13 @@
 namespace shardproof {
 namespace {
 
-// A parameter that is used twice sums twice as many products.
-int64_t Uses(const ModelConfig& model) { return model.tied || model.reused ? 2 : 1; }
+// A parameter that is used twice sums twice as many products: the one that head and embedding
+// share, a layer that runs twice, and head and embedding once more when there is a prediction of
+// the token after the next one. An expert meets a token at most once, whatever the number of
+// choices.
+int64_t Uses(const ModelConfig& model) {
+  return (model.tied || model.reused ? 2 : 1) * (model.mtp ? 2 : 1);
+}
 
 }  // namespace
 

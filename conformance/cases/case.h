@@ -30,7 +30,8 @@ struct InstanceSpec {
   std::string twin = "none";  // none; given: right twins; or an illegal one: permuted,
                               // default_order, full_span, short
 
-  // --- model (its ep, d_odd, bf16_params, narrow and seed are derived from the rest: see Derive)
+  // --- model (its ep, pp, chunks, d_odd, bf16_params, narrow and seed are derived from the rest:
+  // see Derive)
   ModelConfig model;
 
   // --- engine
@@ -55,6 +56,7 @@ struct InstanceSpec {
   bool early_release = false;     // backward of attention before the other microbatch's experts
   bool high_priority = false;     // of the stream of the all-to-alls
   int32_t loss_scale_log2 = 0;    // the engine scales the loss by 2^this and takes it out again
+  double wrong_loss_scale = 0;    // not 0: asked instead of the above, and no power of two (illegal)
   int32_t chunks = 1;             // model chunks per pipeline rank (interleaved schedule)
   std::string recompute_modules;  // "", or of norm, core_attn (legal with overlap_moe); moe (illegal with it)
   // Never legal together with overlap_moe; engines that know nothing of them are not asked.
@@ -84,8 +86,8 @@ struct Case {
   bool operator==(const Case&) const = default;
 };
 
-// Fills what follows from other fields (model.ep, model.d_odd, model.bf16_params, model.narrow,
-// model.seed, span, illegal). Throws std::invalid_argument, naming field and value, for what no
+// Fills what follows from other fields (model.ep, model.pp, model.chunks, model.d_odd,
+// model.bf16_params, model.narrow, model.seed, span, illegal). Throws std::invalid_argument, naming field and value, for what no
 // engine could be asked (a span larger than the world, an exactness bound that does not hold, a
 // script with unknown letters).
 void Derive(Case& c);

@@ -3,6 +3,7 @@
 #include <set>
 #include <stdexcept>
 
+#include "conformance/cases/askable.h"
 #include "conformance/cases/bounds.h"
 #include "conformance/cases/grid.h"
 #include "conformance/cases/illegal.h"
@@ -131,9 +132,15 @@ void DeriveInstance(InstanceSpec& spec, Case& c, size_t index) {
   CheckWords(spec);
   CheckPlace(spec, c.world);
   CheckWrongTwin(spec, c.world);
+  for (const std::string& problem :
+       {MoeProblem(spec), PipelineProblem(spec), ScheduleProblem(spec)}) {
+    if (!problem.empty()) CannotAsk(spec, problem);
+  }
   const std::string illegal = IllegalText(spec, c.world);
   if (illegal.empty()) {
     CheckExperts(spec, c.world);
+    if (const std::string problem = TokensProblem(spec, c.world); !problem.empty())
+      CannotAsk(spec, problem);
     if (const std::string problem = BoundProblem(spec); !problem.empty()) CannotAsk(spec, problem);
   } else {
     if (c.instances.size() > 1)
@@ -142,7 +149,9 @@ void DeriveInstance(InstanceSpec& spec, Case& c, size_t index) {
       CannotAsk(spec, illegal + "; an illegal combination is asked of the whole world");
     c.illegal = illegal;
   }
-  spec.model.ep = spec.model.experts ? spec.ep : 1;
+  spec.model.ep = spec.model.experts || spec.model.moe.experts > 0 ? spec.ep : 1;
+  spec.model.pp = spec.chunks > 1 ? spec.pp : 1;  // else pipeline ranks hold the same model
+  spec.model.chunks = spec.chunks;
   spec.model.bf16_params = spec.param_dtype == "bf16";
   spec.model.narrow = NeedsNarrow(spec);
   spec.model.d_odd = illegal.empty() ? OddDivisor(spec) : 1;

@@ -100,6 +100,73 @@ TEST(DeriveTest, UnknownWordsOfTheModelCannotBeAsked) {
   ExpectError("w8.zero3.do=tl", "nothing was saved");
 }
 
+TEST(DeriveTest, ExpertsFollowTheGrid) {
+  const Case c = ParseId("w8.zero3.ep4.moe8");
+  EXPECT_EQ(c.instances[0].model.ep, 4);
+  EXPECT_EQ(c.instances[0].model.moe.experts, 8);
+  EXPECT_EQ(c.instances[0].model.pp, 1);
+  EXPECT_EQ(ParseId("w8.zero3.pp2").instances[0].model.pp, 1);  // two copies, no stages
+  const Case stages = ParseId("w8.ddp.pp2.k2.layers4.vpp2");
+  EXPECT_EQ(stages.instances[0].model.pp, 2);
+  EXPECT_EQ(stages.instances[0].model.chunks, 2);
+}
+
+TEST(DeriveTest, ExpertsThatDoNotExistCannotBeAsked) {
+  ExpectError("w8.zero3.ep4.moe6", "ep = 4: does not divide moe = 6");
+  ExpectError("w8.zero3.moe-1", "moe = -1");
+  ExpectError("w8.zero3.mtp", "mtp without moe");
+  ExpectError("w8.zero3.aux", "without moe");
+  ExpectError("w8.zero3.ep2.1f1b", "1f1b without moe");
+  ExpectError("w8.zero3.moe2.top3", "top = 3: 1 to 2 experts");
+  ExpectError("w8.zero3.moe8.groups3", "groups = 3");
+  ExpectError("w8.zero3.moe8.groups2.topgroups3", "topgroups = 3");
+  ExpectError("w8.zero3.moe8.groups8", "more than the experts of topgroups = 1");
+  ExpectError("w8.zero3.moe8.pad", "pad without cap");
+  ExpectError("w8.zero3.moe8.cap-1", "cap = -1");
+  ExpectError("w8.zero3.moe8.layers1.moelayers=odd", "has no such layer");
+  ExpectError("w8.zero3.moe8.moelayers=some", "moelayers = some");
+  ExpectError("w8.zero3.moe8.score=max", "score = max");
+  ExpectError("w8.zero3.moe8.skew=left", "skew = left");
+  ExpectError("w8.zero3.moe8.skew=rank", "leaves 0 experts");
+  ExpectError("w8.zero3.moe2.skew=empty", "leaves 1 experts");
+  ExpectError("w8.zero3.moe8.experts.ep2", "moe with experts");
+  ExpectError("w8.zero3.moe8.reused", "moe with reused");
+  ExpectError("w8.zero3.moe8.unused=step", "moe with unused = step");
+  ExpectError("w8.zero3.moe8.odd", "moe with odd");
+}
+
+TEST(DeriveTest, EachSampleReachesEveryExpertOnce) {
+  EXPECT_EQ(ErrorOf("w8.zero3.tp2.ep2.etp2.moe8"), "");
+  EXPECT_EQ(ErrorOf("w8.zero3.cp2.ep8.moe8"), "");
+  EXPECT_EQ(ErrorOf("w8.zero3.ep2.pp2.moe8"), "");
+  ExpectError("w8.zero3.tp2.ep2.moe8", "is etp = tp?");
+}
+
+TEST(DeriveTest, StagesThatDoNotExistCannotBeAsked) {
+  ExpectError("w8.ddp.vpp2", "needs a pipeline, pp is 1");
+  ExpectError("w8.ddp.vpp0", "vpp = 0");
+  ExpectError("w8.ddp.pp2.k2.vpp2.layers6", "not divisible by pp * vpp = 4");
+  ExpectError("w8.ddp.pp2.k3.vpp2.layers4", "k = 3");
+  ExpectError("w8.ddp.pp2.k2.vpp2.layers4.tied", "is not tied");
+  ExpectError("w8.ddp.pp2.k2.vpp2.layers4.moe8.mtp", "is not mtp");
+}
+
+TEST(DeriveTest, SchedulesThatSayNothingCannotBeAsked) {
+  ExpectError("w8.ddp.badscale4", "use ls");
+  ExpectError("w8.ddp.badscale3.ls2", "ls is given too");
+  ExpectError("w8.ddp.ls99", "ls = 99");
+  ExpectError("w8.ddp.graph=always", "graph = always");
+  ExpectError("w8.ddp.recompute=head", "recompute = head");
+  ExpectError("w8.ddp.recompute=norm,norm", "each once");
+  ExpectError("w8.ddp.recompute=norm.recompute", "recompute is all of it");
+}
+
+TEST(DeriveTest, PredictingFurtherUsesHeadAndEmbeddingAgain) {
+  EXPECT_EQ(ErrorOf("w16.zero3.k8.moe8"), "");  // 1024 tokens
+  ExpectError("w16.zero3.k8.moe8.mtp", "2048 exceeds 1040");
+  ExpectError("w16.zero3.k4.moe8.mtp.tied", "2048 exceeds 1040");
+}
+
 TEST(DeriveTest, InstancesHaveDifferentNames) {
   ExpectError("w8.zero3+zero3", "two instances are named engine");
 }

@@ -56,7 +56,7 @@ std::vector<GroupFamily> GroupFamilies(const InstanceSpec& given, int32_t world)
     return TwinLists(spec.twin, Reducing(full, spec.outer), full, Reducing(again, spec.outer));
   };
   families.push_back({"dp_cp_ag", twins(dp_cp, DenseGrid(forgetful).Groups({"dp", "cp"}))});
-  if (spec.model.experts) {
+  if (spec.model.experts || spec.model.moe.experts > 0) {
     families.push_back({"expt_dp_ag", twins(expt_dp, ExpertGrid(forgetful).Groups({"dp"}))});
   }
   return families;

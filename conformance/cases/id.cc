@@ -16,19 +16,22 @@ struct Field {
   std::function<bool(const std::string& token, InstanceSpec&)> read;
 };
 
-// A member of the instance or of its model.
+// A member of the instance, of its model or of the model's mixture of experts.
 template <typename T>
 class Access {
  public:
   Access(T InstanceSpec::*member) : own_(member) {}      // NOLINT: implicit, tables read better
   Access(T ModelConfig::*member) : of_model_(member) {}  // NOLINT
+  Access(T MoeConfig::*member) : of_moe_(member) {}      // NOLINT
   T& operator()(InstanceSpec& spec) const {
-    return own_ != nullptr ? spec.*own_ : spec.model.*of_model_;
+    if (own_ != nullptr) return spec.*own_;
+    return of_model_ != nullptr ? spec.model.*of_model_ : spec.model.moe.*of_moe_;
   }
 
  private:
   T InstanceSpec::*own_ = nullptr;
   T ModelConfig::*of_model_ = nullptr;
+  T MoeConfig::*of_moe_ = nullptr;
 };
 
 template <typename T>
@@ -187,9 +190,44 @@ std::vector<Field> ModelFields() {
   };
 }
 
+std::vector<Field> MoeFields() {
+  return {
+      Integer("moe", &MoeConfig::experts),
+      Integer("top", &MoeConfig::top_k),
+      Word("moelayers", &MoeConfig::layers, {}),
+      Word("score", &MoeConfig::score, {{"presoftmax", "presoftmax"}, {"sigmoid", "sigmoid"}}),
+      Integer("groups", &MoeConfig::groups),
+      Integer("topgroups", &MoeConfig::top_groups),
+      Flag("zloss", &MoeConfig::z_loss),
+      Flag("aux", &MoeConfig::aux_loss),
+      Flag("shared", &MoeConfig::shared),
+      Integer("cap", &MoeConfig::capacity_percent),
+      Flag("pad", &MoeConfig::pad),
+      Word("skew", &MoeConfig::skew, {}),
+      Flag("mtp", &ModelConfig::mtp),
+  };
+}
+
+std::vector<Field> ScheduleFields() {
+  return {
+      Integer("vpp", &InstanceSpec::chunks),
+      Flag("1f1b", &InstanceSpec::overlap_moe),
+      Flag("dw", &InstanceSpec::delay_wgrad),
+      Flag("er", &InstanceSpec::early_release),
+      Flag("hp", &InstanceSpec::high_priority),
+      Integer("ls", &InstanceSpec::loss_scale_log2),
+      Real("badscale", &InstanceSpec::wrong_loss_scale),
+      Word("recompute", &InstanceSpec::recompute_modules, {}),
+      Flag("sharedoverlap", &InstanceSpec::shared_expert_overlap),
+      Flag("doublebuffer", &InstanceSpec::double_buffer),
+      Word("graph", &InstanceSpec::cuda_graph, {}),
+  };
+}
+
 std::vector<Field> Fields() {
   std::vector<Field> fields = GridFields();
-  for (const std::vector<Field>& more : {EngineFields(), ModelFields()}) {
+  for (const std::vector<Field>& more :
+       {EngineFields(), ModelFields(), MoeFields(), ScheduleFields()}) {
     fields.insert(fields.end(), more.begin(), more.end());
   }
   return fields;

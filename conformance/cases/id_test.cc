@@ -88,8 +88,45 @@ TEST(IdTest, EveryFieldIsPartOfTheId) {
             "unused=rank.experts.raw");
 }
 
+TEST(IdTest, EveryFieldOfExpertsAndSchedulesIsPartOfTheId) {
+  Case c;
+  InstanceSpec& spec = c.instances[0];
+  spec.ep = 4;
+  spec.strategy = "optim_grads";
+  spec.overlap_moe = spec.delay_wgrad = spec.early_release = spec.high_priority = true;
+  spec.loss_scale_log2 = -3;
+  spec.recompute_modules = "norm,core_attn";
+  spec.cuda_graph = "full_iteration";
+  spec.model.mtp = true;
+  spec.model.moe = {16, 4, "odd", "sigmoid", 4, 2, true, true, true, 125, true, "rank"};
+  Derive(c);
+  ASSERT_EQ(c.illegal, "");
+  EXPECT_EQ(ParseId(Id(c)), c) << Id(c);
+  EXPECT_EQ(Id(c),
+            "w8.zero2.ep4.moe16.top4.moelayers=odd.sigmoid.groups4.topgroups2.zloss.aux.shared."
+            "cap125.pad.skew=rank.mtp.1f1b.dw.er.hp.ls-3.recompute=norm,core_attn."
+            "graph=full_iteration");
+}
+
+TEST(IdTest, WhatIsAskedOnlyToBeRefusedIsPartOfTheId) {
+  Case c;
+  InstanceSpec& spec = c.instances[0];
+  spec.pp = 2;
+  spec.chunks = 2;
+  spec.microbatches = 2;
+  spec.model.layers = 4;
+  spec.wrong_loss_scale = 0.75;
+  spec.shared_expert_overlap = spec.double_buffer = true;
+  spec.strategy = "optim";
+  Derive(c);
+  EXPECT_NE(c.illegal, "");
+  EXPECT_EQ(ParseId(Id(c)), c) << Id(c);
+  EXPECT_EQ(Id(c), "w8.zero1.pp2.k2.layers4.vpp2.badscale0p75.sharedoverlap.doublebuffer");
+}
+
 TEST(IdTest, WrittenCasesReadBackAsTheyWere) {
-  for (const std::vector<Case>& cases : {IllegalCases(), SharedWorldCases(), NamedCases()}) {
+  for (const std::vector<Case>& cases :
+       {IllegalCases(), SharedWorldCases(), NamedCases(), NamedScheduleCases(), PipelineCases()}) {
     for (const Case& c : cases) EXPECT_EQ(ParseId(Id(c)), c) << Id(c);
   }
 }

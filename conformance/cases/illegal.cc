@@ -121,7 +121,7 @@ std::string Twin(const InstanceSpec& spec, int32_t) {
 }  // namespace
 
 std::vector<IllegalRule> IllegalRules() {
-  return {
+  std::vector<IllegalRule> rules{
       {"strategy-word", Strategy},
       {"outer-strategy-word", OuterStrategy},
       {"optimizer-word", Optimizer},
@@ -141,6 +141,8 @@ std::vector<IllegalRule> IllegalRules() {
       {"outer-optim-needs-instances", OuterNeedsInstances},
       {"twin", Twin},
   };
+  for (const IllegalRule& rule : IllegalScheduleRules()) rules.push_back(rule);
+  return rules;
 }
 
 std::string IllegalText(const InstanceSpec& spec, int32_t world, std::string* rule) {

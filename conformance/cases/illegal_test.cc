@@ -50,5 +50,41 @@ TEST(IllegalTest, TextNamesFieldAndValue) {
             "outer_strategy = optim with strategy = optim: it needs optim_grads_params");
 }
 
+TEST(IllegalTest, EachCaseOfAScheduleBreaksOneRuleAndIsLegalWithoutOneToken) {
+  std::map<std::string, int> cases_of;
+  for (const Case& c : IllegalScheduleCases()) {
+    int broken = 0;
+    for (const IllegalRule& rule : IllegalRules()) {
+      if (rule.broken(c.instances[0], c.world).empty()) continue;
+      ++broken;
+      ++cases_of[rule.name];
+    }
+    EXPECT_EQ(broken, 1) << Id(c);
+  }
+  for (const IllegalRule& rule : IllegalScheduleRules())
+    EXPECT_GE(cases_of[rule.name], 1) << rule.name;
+}
+
+TEST(IllegalTest, RulesOfSchedulesEndWhereTheySay) {
+  for (const char* legal :
+       {"w8.zero3.ep2.moe8.1f1b.dw.er", "w8.zero2.ep2.moe8.1f1b.units=none", "w8.zero3.hp",
+        "w8.zero3.ep2.moe8.recompute", "w8.zero3.ep2.moe8.sharedoverlap", "w8.zero3.doublebuffer",
+        "w8.ddp.ep2.moe8.1f1b.doublebuffer", "w8.zero3.ep2.moe8.1f1b.graph=full_iteration",
+        "w8.ddp.ep2.moe8.1f1b.graph=per_layer", "w8.zero3.ep2.moe8.recompute=moe",
+        "w8.zero3.ep2.moe8.1f1b.recompute=norm,core_attn", "w8.zero3.pp2",
+        "w8.ddp.pp2.ep2.k2.layers4.moe8.vpp2.1f1b", "w8.ddp.pp2.k2.layers4.vpp2"}) {
+    EXPECT_EQ(ParseId(legal).illegal, "") << legal;
+  }
+}
+
+TEST(IllegalTest, TextOfASchedule) {
+  EXPECT_EQ(ParseId("w8.zero3.pp2.k2.layers4.vpp2").illegal,
+            "strategy = optim_grads_params with pp = 2 and virtual_pipeline_model_parallel_size = "
+            "2: an interleaved pipeline needs no_shard");
+  EXPECT_EQ(ParseId("w8.zero3.moe8.1f1b").illegal,
+            "overlap_moe_expert_parallel_comm = 1 with ep = 1: there is nobody to exchange tokens "
+            "with");
+}
+
 }  // namespace
 }  // namespace shardproof

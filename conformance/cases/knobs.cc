@@ -1,4 +1,6 @@
 // case.h's Knobs: abi/KNOBS.md in code.
+#include <cmath>
+
 #include "conformance/cases/case.h"
 #include "conformance/cases/real_text.h"
 
@@ -46,6 +48,21 @@ void WriteOptimizer(const InstanceSpec& spec, KnobWriter& knobs) {
   knobs.Flag("check_for_nan_in_grad", spec.check_for_nan);
 }
 
+void WriteSchedule(const InstanceSpec& spec, KnobWriter& knobs) {
+  knobs.Flag("overlap_moe_expert_parallel_comm", spec.overlap_moe);
+  knobs.Flag("delay_wgrad_compute", spec.delay_wgrad);
+  knobs.Flag("ep_overlap_early_attn_memory_release", spec.early_release);
+  knobs.Flag("high_priority_a2a_comm_stream", spec.high_priority);
+  const double scale =
+      spec.wrong_loss_scale != 0 ? spec.wrong_loss_scale : std::ldexp(1.0, spec.loss_scale_log2);
+  knobs.Text("loss_scale", RealText(scale), "1");
+  knobs.Integer("virtual_pipeline_model_parallel_size", spec.chunks, 1);
+  knobs.Text("recompute_modules", spec.recompute_modules, "");
+  knobs.Flag("moe_shared_expert_overlap", spec.shared_expert_overlap);
+  knobs.Flag("fsdp_double_buffer", spec.double_buffer);
+  knobs.Text("cuda_graph_impl", spec.cuda_graph, "");
+}
+
 }  // namespace
 
 std::map<std::string, std::string> Knobs(const InstanceSpec& spec, int32_t world) {
@@ -69,6 +86,7 @@ std::map<std::string, std::string> Knobs(const InstanceSpec& spec, int32_t world
   knobs.Text("grad_comm_dtype", spec.grad_comm_dtype, "fp32");
   knobs.Text("main_grads_dtype", spec.main_grads_dtype, "fp32");
   knobs.Flag("recompute", spec.recompute);
+  WriteSchedule(spec, knobs);
   WriteOptimizer(spec, knobs);
   knobs.Integer("device_memory_bytes", spec.device_memory_bytes, 0);
   return knobs.Take();

@@ -78,5 +78,32 @@ TEST(KnobsTest, EveryOtherKnobHasItsName) {
   }
 }
 
+TEST(KnobsTest, ScheduleIsToldWhereItDiffers) {
+  const KnobMap plain = KnobsOf("w8.zero3.ep2.moe8");
+  EXPECT_EQ(plain, KnobsOf("w8.zero3"));  // experts are a fact of the tables, ep of the groups
+  KnobMap knobs =
+      KnobsOf("w8.zero3.ep2.moe8.1f1b.dw.er.hp.ls3.recompute=norm.graph=full_iteration");
+  for (const auto& [name, value] : plain) {
+    EXPECT_EQ(knobs.at(name), value) << name;
+    knobs.erase(name);
+  }
+  EXPECT_EQ(knobs, (KnobMap{{"overlap_moe_expert_parallel_comm", "1"},
+                            {"delay_wgrad_compute", "1"},
+                            {"ep_overlap_early_attn_memory_release", "1"},
+                            {"high_priority_a2a_comm_stream", "1"},
+                            {"loss_scale", "8"},
+                            {"recompute_modules", "norm"},
+                            {"cuda_graph_impl", "full_iteration"}}));
+}
+
+TEST(KnobsTest, KnobsThatAreOnlyRefused) {
+  EXPECT_EQ(KnobsOf("w8.ddp.badscale3").at("loss_scale"), "3");
+  EXPECT_EQ(KnobsOf("w8.ddp.ls-1").at("loss_scale"), "0.5");
+  EXPECT_EQ(KnobsOf("w8.ddp.pp2.k2.layers4.vpp2").at("virtual_pipeline_model_parallel_size"), "2");
+  const KnobMap knobs = KnobsOf("w8.zero3.ep2.moe8.1f1b.sharedoverlap.doublebuffer");
+  EXPECT_EQ(knobs.at("moe_shared_expert_overlap"), "1");
+  EXPECT_EQ(knobs.at("fsdp_double_buffer"), "1");
+}
+
 }  // namespace
 }  // namespace shardproof

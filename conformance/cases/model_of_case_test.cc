@@ -1,7 +1,9 @@
-// The cases' own bound (bounds.h) is no weaker than the model's, so that every case that is drawn has a model.
+// The cases' own bound (bounds.h) is no weaker than the model's, so that every case that is drawn
+// has a model.
 #include <gtest/gtest.h>
 
 #include "conformance/cases/profiles.h"
+#include "conformance/cases/schedule_space.h"
 #include "conformance/cases/space.h"
 #include "conformance/model/model.h"
 
@@ -21,9 +23,22 @@ TEST(ModelOfCaseTest, WrittenCasesHaveModels) {
   }
 }
 
+TEST(ModelOfCaseTest, WrittenCasesOfSchedulesHaveModels) {
+  for (const std::vector<Case>& cases : {NamedScheduleCases(), PipelineCases()}) {
+    for (const Case& c : cases) ExpectModels(c);
+  }
+}
+
+TEST(ModelOfCaseTest, RandomCasesOfSchedulesHaveModels) {
+  const ScheduleSpace space(ScheduleWorlds("sim"));
+  for (uint64_t seed = 0; seed < 500; ++seed)
+    ExpectModels(space.Make(RandomRow(space.problem(), seed), 1));
+}
+
 TEST(ModelOfCaseTest, RandomCasesHaveModels) {
   const CaseSpace space(SpaceWorlds("sim"));
-  for (uint64_t seed = 0; seed < 500; ++seed) ExpectModels(space.Make(RandomRow(space.problem(), seed), 1));
+  for (uint64_t seed = 0; seed < 500; ++seed)
+    ExpectModels(space.Make(RandomRow(space.problem(), seed), 1));
 }
 
 }  // namespace

@@ -1,19 +1,11 @@
 // The cases of profiles.h that are written down one by one.
+#include "conformance/cases/from_ids.h"
 #include "conformance/cases/profiles.h"
 
 namespace shardproof {
-namespace {
-
-std::vector<Case> FromIds(const std::vector<std::string>& ids) {
-  std::vector<Case> cases;
-  for (const std::string& id : ids) cases.push_back(ParseId(id));
-  return cases;
-}
-
-}  // namespace
 
 std::vector<Case> IllegalCases() {
-  return FromIds({
+  std::vector<Case> cases = FromIds({
       // words that no engine knows
       "w8.strategy=zero9",
       "w3.strategy=ddp",
@@ -73,6 +65,8 @@ std::vector<Case> IllegalCases() {
       "w8.zero3.twin=permuted.ep2.experts",
       "w8.zero3.n2.twin=full_span.ep2.experts",
   });
+  for (const Case& c : IllegalScheduleCases()) cases.push_back(c);
+  return cases;
 }
 
 std::vector<Case> SharedWorldCases() {

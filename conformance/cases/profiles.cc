@@ -3,6 +3,7 @@
 #include <set>
 #include <stdexcept>
 
+#include "conformance/cases/schedule_space.h"
 #include "conformance/cases/space.h"
 
 namespace shardproof {
@@ -22,7 +23,8 @@ class CaseList {
       if (c.world <= world) Add(c);
     }
   }
-  void AddArray(const CaseSpace& space, const CoveringOptions& options, uint64_t data_seed) {
+  template <typename Space>
+  void AddArray(const Space& space, const CoveringOptions& options, uint64_t data_seed) {
     for (const CoveringRow& row : CoveringArray(space.problem(), options))
       Add(space.Make(row, data_seed));
   }
@@ -45,13 +47,25 @@ std::vector<int> CollectiveFactors(const CaseSpace& space) {
   return factors;
 }
 
+// Of these alone every pair on mpi: who has which expert, and in which order work is issued.
+std::vector<int> ScheduleFactors(const ScheduleSpace& space) {
+  std::vector<int> factors;
+  for (const char* name :
+       {"ep", "strategy", "overlap_moe", "delay_wgrad", "early_release", "twin"}) {
+    factors.push_back(space.FactorIndex(name));
+  }
+  return factors;
+}
+
 std::vector<Case> Smoke() {
   std::vector<Case> cases;
-  for (const char* id : {"w2.ddp", "w4.zero1.k2", "w3.zero2.k2.tied", "w4.zero3.twin.adamw",
-                         "w8.zero3.n2.twin.k2.recompute", "w8.zero3.n2.hfsdp.bf16",
-                         "w8.zero3.tp2.pp2.etp2.grid.order=tp-pp-dp.twin", "w4.zero3.ep2.experts",
-                         "w4.zero3.do=ttsrlt", "w8.zero3.twin=permuted", "w8.zero2.n2.hfsdp",
-                         "w4.zero3.name=policy.n2+zero2.name=value.tp2.etp2"}) {
+  for (const char* id :
+       {"w2.ddp", "w4.zero1.k2", "w3.zero2.k2.tied", "w4.zero3.twin.adamw",
+        "w8.zero3.n2.twin.k2.recompute", "w8.zero3.n2.hfsdp.bf16",
+        "w8.zero3.tp2.pp2.etp2.grid.order=tp-pp-dp.twin", "w4.zero3.ep2.experts",
+        "w4.zero3.do=ttsrlt", "w8.zero3.twin=permuted", "w8.zero2.n2.hfsdp",
+        "w4.zero3.name=policy.n2+zero2.name=value.tp2.etp2", "w4.zero3.ep2.k2.moe4",
+        "w4.zero3.ep2.k2.moe4.1f1b.dw", "w4.zero2.ep2.k2.layers3.moe4.shared.1f1b"}) {
     cases.push_back(ParseId(id));
   }
   return cases;
@@ -67,6 +81,8 @@ std::vector<Case> SimCore(uint64_t seed) {
   list.AddArray(space, {2, seed, {}, 12}, seed);
   list.AddArray(space, {2, seed + 1, {}, 12}, seed);  // the same pairs in other company
   list.AddArray(space, {3, seed, CollectiveFactors(space), 6}, seed);
+  list.Add(NamedScheduleCases());
+  list.AddArray(ScheduleSpace(ScheduleWorlds("sim")), {2, seed, {}, 12}, seed);
   return list.Take();
 }
 
@@ -74,6 +90,7 @@ std::vector<Case> SimFull(uint64_t seed) {
   CaseList list;
   list.Add(SimCore(seed));
   list.AddArray(CaseSpace(SpaceWorlds("sim")), {3, seed + 1, {}, 4}, seed);
+  list.AddArray(ScheduleSpace(ScheduleWorlds("sim")), {3, seed + 1, {}, 4}, seed);
   return list.Take();
 }
 
@@ -93,6 +110,10 @@ std::vector<Case> MpiCore(uint64_t seed) {
   }
   const std::vector<Case> shared = SharedWorldCases();
   list.AddUpTo(8, {shared.begin(), shared.begin() + 5});
+  // Eight ranks, two and four of them for experts: every pair of what decides which collectives
+  // run.
+  const ScheduleSpace schedules({8}, {2, 4});
+  list.AddArray(schedules, {2, seed, ScheduleFactors(schedules), 12}, seed);
   return list.Take();
 }
 
@@ -103,6 +124,8 @@ std::vector<Case> MpiFull(uint64_t seed) {
   list.AddUpTo(8, SharedWorldCases());
   list.AddUpTo(8, IllegalCases());
   list.AddArray(CaseSpace(SpaceWorlds("mpi")), {3, seed + 1, {}, 4}, seed);
+  list.AddUpTo(8, NamedScheduleCases());
+  list.AddArray(ScheduleSpace(ScheduleWorlds("mpi")), {2, seed, {}, 12}, seed);
   return list.Take();
 }
 
@@ -111,6 +134,11 @@ std::vector<Case> MpiFull(uint64_t seed) {
 std::vector<int32_t> SpaceWorlds(const std::string& fabric) {
   if (fabric == "mpi") return {1, 2, 3, 4, 5, 6, 8};
   return {1, 2, 3, 4, 5, 6, 8, 16};
+}
+
+std::vector<int32_t> ScheduleWorlds(const std::string& fabric) {
+  if (fabric == "mpi") return {8};
+  return {4, 8, 2};
 }
 
 std::vector<Case> Profile(const std::string& name, const std::string& fabric, uint64_t seed) {
@@ -123,11 +151,17 @@ std::vector<Case> Profile(const std::string& name, const std::string& fabric, ui
   throw std::invalid_argument("profile " + name + ": use smoke, core or full");
 }
 
-CoverageReport Coverage(const std::vector<Case>& cases, int t, const std::vector<int32_t>& worlds) {
-  const CaseSpace space(worlds);
+namespace {
+
+bool HasExperts(const Case& c) { return c.instances.front().model.moe.experts > 0; }
+
+template <typename Space>
+CoverageReport CoverageOf(const std::vector<Case>& cases, int t, const Space& space,
+                          bool with_experts) {
   CoverageReport report;
   std::vector<CoveringRow> rows;
   for (const Case& c : cases) {
+    if (HasExperts(c) != with_experts) continue;
     ++report.cases;
     ++(c.illegal.empty() ? report.legal : report.illegal);
     if (c.instances.size() > 1) ++report.shared_world;
@@ -137,9 +171,22 @@ CoverageReport Coverage(const std::vector<Case>& cases, int t, const std::vector
   return report;
 }
 
+}  // namespace
+
+CoverageReport Coverage(const std::vector<Case>& cases, int t, const std::vector<int32_t>& worlds) {
+  return CoverageOf(cases, t, CaseSpace(worlds), false);
+}
+
+CoverageReport ScheduleCoverage(const std::vector<Case>& cases, int t,
+                                const std::vector<int32_t>& worlds) {
+  CoverageReport report = CoverageOf(cases, t, ScheduleSpace(worlds), true);
+  report.of = "values of experts and schedules";
+  return report;
+}
+
 std::string CoverageReport::Text() const {
   std::string text = count.strength == 2 ? "pairs" : "triples";
-  text += " of knob values: " + std::to_string(count.covered) + "/" +
+  text += " of " + of + ": " + std::to_string(count.covered) + "/" +
           std::to_string(count.possible) + " of the possible, " + std::to_string(count.impossible) +
           " impossible; " + std::to_string(cases) + " cases (" + std::to_string(illegal) +
           " illegal, " + std::to_string(shared_world) + " with several engines)";

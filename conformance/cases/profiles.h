@@ -17,23 +17,36 @@ std::vector<Case> Profile(const std::string& name, const std::string& fabric, ui
 
 // Cases that engines must refuse, at least one for each rule of illegal.h. Fixed; data seed 1.
 std::vector<Case> IllegalCases();
+// The last of them: pipelines, and schedules that hide all-to-alls. Each breaks one rule.
+std::vector<Case> IllegalScheduleCases();
 // Several engines with different grids in one world.
 std::vector<Case> SharedWorldCases();
 // Single situations that a covering array meets only by chance: grids of the published examples,
 // worlds of one rank, odd divisors, long scripts.
 std::vector<Case> NamedCases();
 
+// The same of mixtures of experts and their schedules: both schedules in one table.
+std::vector<Case> NamedScheduleCases();
+// Interleaved pipelines. In no profile until an engine of this repository runs them.
+std::vector<Case> PipelineCases();
+
 struct CoverageReport {
   int32_t cases = 0, legal = 0, illegal = 0, shared_world = 0;
   CoverageCount count;
+  std::string of = "knob values";
   // "pairs of knob values: 1234/1234 of the possible, 56 impossible; 301 cases (...)", then missing
   // ones, if any.
   std::string Text() const;
 };
 
-// Coverage of the t-tuples of the space with these worlds by the legal cases with one instance.
+// Coverage of the t-tuples of the space (space.h) with these worlds by the legal cases with one
+// instance; cases with mixtures of experts are the other space's.
 CoverageReport Coverage(const std::vector<Case>& cases, int t, const std::vector<int32_t>& worlds);
 std::vector<int32_t> SpaceWorlds(const std::string& fabric);
+// The same of schedule_space.h, by the cases with mixtures of experts.
+CoverageReport ScheduleCoverage(const std::vector<Case>& cases, int t,
+                                const std::vector<int32_t>& worlds);
+std::vector<int32_t> ScheduleWorlds(const std::string& fabric);
 inline CoverageReport Coverage(const std::vector<Case>& cases, int t) {
   return Coverage(cases, t, SpaceWorlds("sim"));
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "conformance/cases/schedule_space.h"
 #include "conformance/cases/space.h"
 
 namespace shardproof {
@@ -16,9 +17,9 @@ std::vector<std::string> Ids(const std::vector<Case>& cases) {
   return ids;
 }
 
-void ExpectComplete(const CoverageReport& report) {
+void ExpectComplete(const CoverageReport& report, int64_t more_than = 4000) {
   EXPECT_EQ(report.count.covered, report.count.possible) << report.Text();
-  EXPECT_GT(report.count.possible, 4000);
+  EXPECT_GT(report.count.possible, more_than);
 }
 
 // Generated once: building takes longer than looking.
@@ -80,6 +81,45 @@ TEST_F(ProfilesTest, FullContainsCore) {
   EXPECT_TRUE(std::includes(in_full.begin(), in_full.end(), in_core.begin(), in_core.end()));
 }
 
+TEST_F(ProfilesTest, CoreCoversEveryPairOfExpertsAndSchedules) {
+  ExpectComplete(ScheduleCoverage(*core, 2, ScheduleWorlds("sim")), 2000);
+}
+
+TEST_F(ProfilesTest, FullCoversEveryTripleOfExpertsAndSchedules) {
+  ExpectComplete(ScheduleCoverage(*full, 3, ScheduleWorlds("sim")), 20000);
+}
+
+TEST_F(ProfilesTest, MissingPairsOfExpertsAreSeen) {
+  std::vector<Case> fewer;
+  for (const Case& c : *core) {
+    if (!c.instances[0].early_release) fewer.push_back(c);
+  }
+  const CoverageReport report = ScheduleCoverage(fewer, 2, ScheduleWorlds("sim"));
+  EXPECT_LT(report.count.covered, report.count.possible);
+  EXPECT_NE(report.Text().find("early_release=1"), std::string::npos);
+}
+
+TEST_F(ProfilesTest, MpiCoreHasBothSchedulesForTwoAndFourExpertRanks) {
+  std::set<std::pair<int32_t, bool>> seen;
+  int cases = 0;
+  for (const Case& c : *mpi_core) {
+    const InstanceSpec& spec = c.instances[0];
+    if (c.world != 8 || spec.model.moe.experts == 0) continue;
+    ++cases;
+    seen.insert({spec.ep, spec.overlap_moe});
+  }
+  EXPECT_EQ(seen.size(), 4u);
+  EXPECT_GE(cases, 12);
+  EXPECT_LE(cases, 24);
+}
+
+TEST_F(ProfilesTest, PipelinesAreInNoProfileYet) {
+  for (const Case& c : *full) {
+    EXPECT_TRUE(!c.illegal.empty() || c.instances[0].chunks == 1) << Id(c);
+  }
+  EXPECT_GE(PipelineCases().size(), 4u);
+}
+
 TEST_F(ProfilesTest, UnknownNamesAreRefused) {
   EXPECT_THROW(Profile("huge", "sim"), std::invalid_argument);
   EXPECT_THROW(Profile("core", "gpu"), std::invalid_argument);
@@ -90,6 +130,17 @@ TEST_F(ProfilesTest, RowsAndCasesConvertBothWays) {
   for (uint64_t seed = 0; seed < 200; ++seed) {
     const CoveringRow row = RandomRow(space.problem(), seed);
     EXPECT_EQ(space.RowOf(space.Make(row, 1)), row);
+  }
+}
+
+TEST_F(ProfilesTest, RowsOfSchedulesAndCasesConvertBothWays) {
+  const ScheduleSpace space({2, 4, 8});
+  for (uint64_t seed = 0; seed < 300; ++seed) {
+    const CoveringRow row = RandomRow(space.problem(), seed);
+    const Case c = space.Make(row, 1);
+    EXPECT_EQ(space.RowOf(c), row) << Id(c);
+    EXPECT_EQ(ParseId(Id(c)), c) << Id(c);
+    EXPECT_EQ(c.illegal, "");
   }
 }
 

@@ -1,0 +1,178 @@
+#include "conformance/cases/askable.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "conformance/cases/grid.h"
+#include "conformance/cases/real_text.h"
+
+namespace shardproof {
+namespace {
+
+std::string Says(const std::string& field, const std::string& value, const std::string& why) {
+  return field + " = " + value + ": " + why;
+}
+std::string Says(const std::string& field, int64_t value, const std::string& why) {
+  return Says(field, std::to_string(value), why);
+}
+
+bool Among(const std::string& word, const std::set<std::string>& words) {
+  return words.count(word) != 0;
+}
+
+std::string WordProblem(const MoeConfig& moe) {
+  if (!Among(moe.layers, {"all", "odd", "even", "last", "first"}))
+    return Says("moelayers", moe.layers, "use all, odd, even, last or first");
+  if (!Among(moe.score, {"softmax", "presoftmax", "sigmoid"}))
+    return Says("score", moe.score, "use softmax, presoftmax or sigmoid");
+  if (!Among(moe.skew, {"", "one", "empty", "rank"}))
+    return Says("skew", moe.skew, "use one, empty or rank");
+  return "";
+}
+
+// Choices within groups of experts: there are enough to choose from.
+std::string ChoiceProblem(const MoeConfig& moe) {
+  if (moe.top_k < 1 || moe.top_k > moe.experts)
+    return Says("top", moe.top_k, "1 to " + std::to_string(moe.experts) + " experts can be chosen");
+  if (moe.groups < 1 || moe.experts % moe.groups != 0)
+    return Says("groups", moe.groups, "does not divide moe = " + std::to_string(moe.experts));
+  if (moe.top_groups < 1 || moe.top_groups > moe.groups || moe.top_k % moe.top_groups != 0)
+    return Says("topgroups", moe.top_groups,
+                "at most groups = " + std::to_string(moe.groups) +
+                    ", and a divisor of top = " + std::to_string(moe.top_k));
+  if (moe.top_groups * (moe.experts / moe.groups) < moe.top_k)
+    return Says(
+        "top", moe.top_k,
+        "more than the experts of topgroups = " + std::to_string(moe.top_groups) + " groups");
+  return "";
+}
+
+// Experts that nobody may choose leave enough of the others.
+std::string SkewProblem(const MoeConfig& moe, int32_t ep) {
+  const int32_t banned = moe.skew == "rank" ? moe.experts / ep : moe.skew == "empty" ? 1 : 0;
+  if (moe.experts - banned >= moe.top_k) return "";
+  return Says("skew", moe.skew,
+              "leaves " + std::to_string(moe.experts - banned) +
+                  " experts to choose top = " + std::to_string(moe.top_k) + " from");
+}
+
+std::string OptionProblem(const ModelConfig& model) {
+  if (model.moe.capacity_percent < 0)
+    return Says("cap", model.moe.capacity_percent, "a percentage, or 0 for no capacity");
+  if (model.moe.pad && model.moe.capacity_percent == 0)
+    return "pad without cap: there is no capacity to pad to";
+  if (model.moe.layers == "odd" && model.layers < 2 && !model.mtp)
+    return Says("moelayers", model.moe.layers,
+                "layers = " + std::to_string(model.layers) + " has no such layer");
+  if (model.experts) return "moe with experts: a layer has experts of one kind";
+  if (model.reused) return "moe with reused: a layer that runs twice has no experts";
+  if (!model.unused.empty()) return "moe with unused = " + model.unused + ": no layer is left out";
+  if (model.odd_sizes) return "moe with odd: sizes are the usual ones";
+  return "";
+}
+
+bool PowerOfTwo(double value) {
+  int exponent = 0;
+  return value > 0 && std::frexp(value, &exponent) == 0.5;
+}
+
+const GroupFamily* Find(const std::vector<GroupFamily>& families, const std::string& name) {
+  const auto at = std::find_if(families.begin(), families.end(),
+                               [&](const GroupFamily& family) { return family.name == name; });
+  return at == families.end() ? nullptr : &*at;
+}
+
+// Samples (indices in dp_cp) that the ranks of this expt_dp list hold together with their ep lists.
+std::multiset<int32_t> SamplesOf(const RankList& list, const GroupFamily& ep,
+                                 const GroupFamily& dp_cp) {
+  std::multiset<int32_t> samples;
+  for (int32_t rank : list) {
+    const RankList* peers = nullptr;
+    IndexIn(ep, rank, &peers);
+    if (peers == nullptr) continue;
+    for (int32_t peer : *peers) samples.insert(IndexIn(dp_cp, peer, nullptr));
+  }
+  return samples;
+}
+
+}  // namespace
+
+std::string MoeProblem(const InstanceSpec& spec) {
+  const MoeConfig& moe = spec.model.moe;
+  if (moe.experts == 0) {
+    if (spec.model.mtp) return "mtp without moe: the layer that predicts further has experts";
+    if (!(moe == MoeConfig{})) return "options of experts without moe: there are none";
+    if (spec.overlap_moe) return "1f1b without moe: there is no all-to-all to hide";
+    return "";
+  }
+  if (moe.experts < 1 || moe.experts > 1024) return Says("moe", moe.experts, "1 to 1024 experts");
+  if (spec.ep < 1 || moe.experts % spec.ep != 0)
+    return Says("ep", spec.ep, "does not divide moe = " + std::to_string(moe.experts));
+  for (const std::string& problem : {WordProblem(moe), ChoiceProblem(moe),
+                                     SkewProblem(moe, spec.ep), OptionProblem(spec.model)}) {
+    if (!problem.empty()) return problem;
+  }
+  return "";
+}
+
+std::string PipelineProblem(const InstanceSpec& spec) {
+  if (spec.chunks < 1) return Says("vpp", spec.chunks, "a pipeline rank has at least one chunk");
+  if (spec.chunks == 1) return "";
+  const int32_t stages = spec.chunks * spec.pp;
+  if (spec.pp < 2)
+    return Says("vpp", spec.chunks, "needs a pipeline, pp is " + std::to_string(spec.pp));
+  if (spec.model.layers % stages != 0)
+    return Says("layers", spec.model.layers,
+                "not divisible by pp * vpp = " + std::to_string(stages) + " stages");
+  if (spec.microbatches % spec.pp != 0)
+    return Says("k", spec.microbatches, "not divisible by pp = " + std::to_string(spec.pp));
+  for (const auto& [set, name] : {std::pair{spec.model.tied, "tied"},
+                                  {spec.model.mtp, "mtp"},
+                                  {spec.model.reused, "reused"},
+                                  {spec.model.experts, "experts"},
+                                  {!spec.model.unused.empty(), "unused"}}) {
+    if (set) return Says("vpp", spec.chunks, std::string("a model in stages is not ") + name);
+  }
+  return "";
+}
+
+std::string ScheduleProblem(const InstanceSpec& spec) {
+  if (std::abs(spec.loss_scale_log2) > 24) return Says("ls", spec.loss_scale_log2, "-24 to 24");
+  if (spec.wrong_loss_scale != 0) {
+    const std::string text = RealText(spec.wrong_loss_scale);
+    if (!std::isfinite(spec.wrong_loss_scale)) return Says("badscale", text, "a finite number");
+    if (PowerOfTwo(spec.wrong_loss_scale)) return Says("badscale", text, "a power of two; use ls");
+    if (spec.loss_scale_log2 != 0) return Says("badscale", text, "ls is given too");
+  }
+  if (!Among(spec.cuda_graph, {"", "full_iteration", "per_layer"}))
+    return Says("graph", spec.cuda_graph, "use full_iteration or per_layer");
+  if (spec.recompute_modules.empty()) return "";
+  if (spec.recompute) return "recompute = " + spec.recompute_modules + ": recompute is all of it";
+  std::set<std::string> seen;
+  std::string rest = spec.recompute_modules + ",";
+  for (size_t comma = rest.find(','); comma != std::string::npos; comma = rest.find(',')) {
+    const std::string word = rest.substr(0, comma);
+    rest.erase(0, comma + 1);
+    if (!Among(word, {"norm", "core_attn", "moe"}) || !seen.insert(word).second)
+      return Says("recompute", spec.recompute_modules, "use norm, core_attn and moe, each once");
+  }
+  return "";
+}
+
+std::string TokensProblem(const InstanceSpec& spec, int32_t world) {
+  if (spec.model.moe.experts == 0) return "";
+  const std::vector<GroupFamily> families = GroupFamilies(spec, world);
+  const GroupFamily *dp_cp = Find(families, "dp_cp"), *ep = Find(families, "ep"),
+                    *expt_dp = Find(families, "expt_dp");
+  if (dp_cp == nullptr || ep == nullptr || expt_dp == nullptr) return "there is no grid";
+  std::multiset<int32_t> all;
+  for (int32_t index = 0; index < DpCpSize(spec); ++index) all.insert(index);
+  for (const RankList& list : expt_dp->lists) {
+    if (SamplesOf(list, *ep, *dp_cp) == all) continue;
+    return "an expt_dp group and its ep groups do not hold each sample once; is etp = tp?";
+  }
+  return "";
+}
+
+}  // namespace shardproof

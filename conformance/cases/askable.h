@@ -1,0 +1,26 @@
+// askable.h: which mixtures of experts, pipelines and schedules can be asked of an engine at all?
+//
+// What is refused here is no engine's to refuse: the model does not exist (experts that ep does not
+// divide), or an option says nothing (a capacity without experts).
+#pragma once
+#include <string>
+
+#include "conformance/cases/case.h"
+
+namespace shardproof {
+
+// Each answers what is wrong, naming field and value; empty: nothing.
+
+// The model's mixture of experts. A router's tables depend on ep, so it is checked here too.
+std::string MoeProblem(const InstanceSpec& spec);
+// Model chunks and pipeline ranks.
+std::string PipelineProblem(const InstanceSpec& spec);
+// Loss scale, recomputed modules and what else shapes a schedule.
+std::string ScheduleProblem(const InstanceSpec& spec);
+
+// Each sample must reach every expert exactly once: an expert's gradient is summed over the ranks
+// of its expt_dp list, and each of those has the tokens of its ep list. Replicas (tp, pp) hold the
+// same samples. REQUIRES: there is a grid.
+std::string TokensProblem(const InstanceSpec& spec, int32_t world);
+
+}  // namespace shardproof

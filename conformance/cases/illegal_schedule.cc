@@ -1,0 +1,105 @@
+// Rules of illegal.h about pipelines and about schedules that hide all-to-alls.
+#include "conformance/cases/illegal.h"
+#include "conformance/cases/real_text.h"
+
+namespace shardproof {
+namespace {
+
+const char kOverlap[] = "overlap_moe_expert_parallel_comm";
+const char kChunks[] = "virtual_pipeline_model_parallel_size";
+
+bool Sharded(const InstanceSpec& spec) { return spec.strategy != "no_shard"; }
+
+std::string LossScale(const InstanceSpec& spec, int32_t) {
+  if (spec.wrong_loss_scale == 0) return "";
+  return "loss_scale = " + RealText(spec.wrong_loss_scale) + ": a power of two";
+}
+
+std::string DelayNeedsOverlap(const InstanceSpec& spec, int32_t) {
+  if (!spec.delay_wgrad || spec.overlap_moe) return "";
+  return std::string("delay_wgrad_compute = 1 with ") + kOverlap + " = 0: it needs the overlap";
+}
+
+std::string ReleaseNeedsOverlap(const InstanceSpec& spec, int32_t) {
+  if (!spec.early_release || spec.overlap_moe) return "";
+  return std::string("ep_overlap_early_attn_memory_release = 1 with ") + kOverlap +
+         " = 0: it needs the overlap";
+}
+
+std::string OverlapNeedsExpertRanks(const InstanceSpec& spec, int32_t) {
+  if (!spec.overlap_moe || spec.ep > 1) return "";
+  return std::string(kOverlap) + " = 1 with ep = " + std::to_string(spec.ep) +
+         ": there is nobody to exchange tokens with";
+}
+
+std::string OverlapNeedsChunks(const InstanceSpec& spec, int32_t) {
+  if (!spec.overlap_moe || spec.pp <= 1 || spec.chunks > 1) return "";
+  return std::string(kOverlap) + " = 1 with pp = " + std::to_string(spec.pp) + " and " + kChunks +
+         " = " + std::to_string(spec.chunks) + ": a pipeline needs two model chunks a rank";
+}
+
+std::string PipelineIsUnsharded(const InstanceSpec& spec, int32_t) {
+  if (spec.pp <= 1 || spec.chunks <= 1 || !Sharded(spec)) return "";
+  return "strategy = " + spec.strategy + " with pp = " + std::to_string(spec.pp) + " and " +
+         kChunks + " = " + std::to_string(spec.chunks) + ": an interleaved pipeline needs no_shard";
+}
+
+std::string OverlapOfSharedExpert(const InstanceSpec& spec, int32_t) {
+  if (!spec.overlap_moe || !spec.shared_expert_overlap) return "";
+  return std::string("moe_shared_expert_overlap = 1 with ") + kOverlap +
+         " = 1: the shared expert has its place in the schedule";
+}
+
+std::string DoubleBuffer(const InstanceSpec& spec, int32_t) {
+  if (!spec.overlap_moe || !spec.double_buffer || !Sharded(spec)) return "";
+  return std::string("fsdp_double_buffer = 1 with ") + kOverlap +
+         " = 1 and strategy = " + spec.strategy + ": two buffers are too few for two microbatches";
+}
+
+std::string GraphPerLayer(const InstanceSpec& spec, int32_t) {
+  if (!spec.overlap_moe || spec.cuda_graph != "per_layer" || !Sharded(spec)) return "";
+  return std::string("cuda_graph_impl = per_layer with ") + kOverlap +
+         " = 1 and strategy = " + spec.strategy + ": use none or full_iteration";
+}
+
+std::string OverlapOfRecompute(const InstanceSpec& spec, int32_t) {
+  if (!spec.overlap_moe || !spec.recompute) return "";
+  return std::string("recompute = 1 with ") + kOverlap +
+         " = 1: whole layers cannot be recomputed, use recompute_modules";
+}
+
+std::string OverlapOfRecomputedMoe(const InstanceSpec& spec, int32_t) {
+  if (!spec.overlap_moe || ("," + spec.recompute_modules + ",").find(",moe,") == std::string::npos)
+    return "";
+  return "recompute_modules = " + spec.recompute_modules + " with " + kOverlap +
+         " = 1: moe cannot be recomputed";
+}
+
+std::string OverlapUnits(const InstanceSpec& spec, int32_t) {
+  if (!spec.overlap_moe || spec.strategy != "optim_grads_params" ||
+      spec.units == InstanceSpec{}.units)
+    return "";
+  return "units = " + (spec.units.empty() ? std::string("none") : spec.units) + " with " +
+         kOverlap + " = 1 and strategy = optim_grads_params: units are TransformerLayer";
+}
+
+}  // namespace
+
+std::vector<IllegalRule> IllegalScheduleRules() {
+  return {
+      {"loss-scale", LossScale},
+      {"delay-needs-overlap", DelayNeedsOverlap},
+      {"early-release-needs-overlap", ReleaseNeedsOverlap},
+      {"overlap-needs-ep", OverlapNeedsExpertRanks},
+      {"overlap-needs-chunks", OverlapNeedsChunks},
+      {"pipeline-is-unsharded", PipelineIsUnsharded},
+      {"overlap-of-shared-expert", OverlapOfSharedExpert},
+      {"overlap-double-buffer", DoubleBuffer},
+      {"overlap-graph-per-layer", GraphPerLayer},
+      {"overlap-of-recompute", OverlapOfRecompute},
+      {"overlap-of-recomputed-moe", OverlapOfRecomputedMoe},
+      {"overlap-units", OverlapUnits},
+  };
+}
+
+}  // namespace shardproof

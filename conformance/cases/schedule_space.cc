@@ -1,0 +1,276 @@
+#include "conformance/cases/schedule_space.h"
+
+#include <algorithm>
+#include <map>
+#include <stdexcept>
+#include <type_traits>
+
+#include "conformance/cases/bounds.h"
+#include "conformance/cases/illegal.h"
+
+namespace shardproof {
+namespace {
+
+template <typename T>
+std::string Shown(const T& value) {
+  if constexpr (std::is_same_v<T, std::string>) {
+    return value.empty() ? "none" : value;
+  } else {
+    return std::to_string(value);
+  }
+}
+
+InstanceSpec& Part(Case& c, InstanceSpec*) { return c.instances.front(); }
+ModelConfig& Part(Case& c, ModelConfig*) { return c.instances.front().model; }
+MoeConfig& Part(Case& c, MoeConfig*) { return c.instances.front().model.moe; }
+
+// A legal case as far as its fields go, whatever the rows' other factors are.
+bool Askable(Case c) {
+  InstanceSpec& spec = c.instances.front();
+  spec.etp = spec.tp;
+  spec.model.sequence = 1;
+  try {
+    Derive(c);
+  } catch (const std::invalid_argument&) {
+    return false;
+  }
+  return c.illegal.empty();
+}
+
+bool ScheduleIsLegal(const InstanceSpec& spec, int32_t world) {
+  const std::vector<IllegalRule> rules = IllegalScheduleRules();
+  return std::all_of(rules.begin(), rules.end(),
+                     [&](const IllegalRule& rule) { return rule.broken(spec, world).empty(); });
+}
+
+Case WithoutSchedule(Case c) {
+  const InstanceSpec usual;
+  InstanceSpec& spec = c.instances.front();
+  spec.overlap_moe = spec.delay_wgrad = spec.early_release = spec.recompute = false;
+  spec.units = usual.units;
+  spec.recompute_modules.clear();
+  return c;
+}
+
+// What is computed again in backward: nothing, whole layers, parts of them.
+void SetRecompute(Case& c, size_t value) {
+  InstanceSpec& spec = c.instances.front();
+  const char* const modules[] = {"", "", "norm", "core_attn", "norm,core_attn"};
+  spec.recompute = value == 1;
+  spec.recompute_modules = modules[value];
+}
+
+void SetCapacity(Case& c, size_t value) {
+  MoeConfig& moe = c.instances.front().model.moe;
+  const int32_t percent[] = {0, 100, 125, 100};
+  moe.capacity_percent = percent[value];
+  moe.pad = value == 3;
+}
+
+void SetExpertGroups(Case& c, size_t value) {
+  MoeConfig& moe = c.instances.front().model.moe;
+  const int32_t groups[] = {1, 2, 4}, top_groups[] = {1, 1, 2};
+  moe.groups = groups[value];
+  moe.top_groups = top_groups[value];
+}
+
+// How many units may be gathered ahead of need. One is the default of engines.
+void SetPrefetch(Case& c, size_t value) {
+  InstanceSpec& spec = c.instances.front();
+  spec.prefetch_limit_bytes = value == 0 ? -1 : value == 1 ? 0 : BytesOfUnits(spec, 2);
+}
+
+}  // namespace
+
+int64_t BytesOfUnits(const InstanceSpec& spec, int64_t units) {
+  const Model model(spec.model, TokensPerStep(spec));
+  const spf_model& tables = model.Tables(0);
+  std::map<int32_t, int64_t> bytes_of_unit;
+  for (int32_t id = 0; id < tables.n_params; ++id) {
+    const spf_param& param = tables.params[id];
+    for (int32_t module = param.module; module >= 0; module = tables.modules[module].parent) {
+      if (std::string(tables.modules[module].type) != "TransformerLayer") continue;
+      bytes_of_unit[module] += param.numel * (param.dtype == SPF_BF16 ? 2 : 4);
+      break;
+    }
+  }
+  int64_t largest = 0;
+  for (const auto& [module, bytes] : bytes_of_unit) largest = std::max(largest, bytes);
+  return units * largest;
+}
+
+void ScheduleSpace::AddSetter(const std::string& name, const std::vector<std::string>& values,
+                              Setter setter) {
+  problem_.factors.push_back({name, values});
+  setters_.push_back(std::move(setter));
+}
+
+template <typename Owner, typename T>
+void ScheduleSpace::Add(const std::string& name, T Owner::*member, const std::vector<T>& values) {
+  std::vector<std::string> shown;
+  for (size_t i = 0; i < values.size(); ++i) shown.push_back(Shown(static_cast<T>(values[i])));
+  AddSetter(name, shown, [member, values](Case& c, size_t value) {
+    Part(c, static_cast<Owner*>(nullptr)).*member = values[value];
+  });
+}
+
+ScheduleSpace::ScheduleSpace(const std::vector<int32_t>& worlds, const std::vector<int32_t>& eps) {
+  AddGridFactors(worlds, eps);
+  AddScheduleFactors();
+  AddEngineFactors();
+  AddModelFactors();
+  RelateGridAndSchedule();
+  RelateLayers();
+  RelateChoices();
+}
+
+void ScheduleSpace::AddGridFactors(const std::vector<int32_t>& worlds,
+                                   const std::vector<int32_t>& eps) {
+  AddSetter(
+      "world",
+      [&] {
+        std::vector<std::string> shown;
+        for (int32_t world : worlds) shown.push_back(std::to_string(world));
+        return shown;
+      }(),
+      [worlds](Case& c, size_t value) {
+        c.world = worlds[value];
+        c.instances.front().span = worlds[value];
+      });
+  Add("ep", &InstanceSpec::ep, eps);
+  Add("tp", &InstanceSpec::tp, {1, 2});
+  Add("cp", &InstanceSpec::cp, {1, 2});
+  Add("num_optimizer_instances", &InstanceSpec::outer, {1, 2});
+  Add("strategy", &InstanceSpec::strategy,
+      {"optim_grads_params", "optim_grads", "optim", "no_shard"});
+  Add("outer_strategy", &InstanceSpec::outer_strategy, {"no_shard", "optim"});
+  Add("experts", &MoeConfig::experts, {8, 4});
+  Add("skew", &MoeConfig::skew, {"", "one", "empty", "rank"});
+}
+
+void ScheduleSpace::AddScheduleFactors() {
+  Add("overlap_moe", &InstanceSpec::overlap_moe, {false, true});
+  Add("delay_wgrad", &InstanceSpec::delay_wgrad, {false, true});
+  Add("early_release", &InstanceSpec::early_release, {false, true});
+  Add("units", &InstanceSpec::units, {"TransformerLayer", "", "TransformerLayer,Embedding"});
+  AddSetter("recompute", {"nothing", "layers", "norm", "core_attn", "norm,core_attn"},
+            SetRecompute);
+  Add("high_priority", &InstanceSpec::high_priority, {false, true});
+  AddSetter("prefetch", {"one unit", "nothing", "two units"}, SetPrefetch);
+  Add("loss_scale_log2", &InstanceSpec::loss_scale_log2, {0, 3});
+  Add("microbatches", &InstanceSpec::microbatches, {2, 1, 3, 5});
+}
+
+void ScheduleSpace::AddEngineFactors() {
+  Add("twin", &InstanceSpec::twin, {"none", "given"});
+  Add("groups_from_grid", &InstanceSpec::grid, {false, true});
+  Add("param_dtype", &InstanceSpec::param_dtype, {"fp32", "bf16"});
+  Add("optimizer", &InstanceSpec::optimizer, {"sgd", "adamw"});
+  Add("overlap_grad_reduce", &InstanceSpec::overlap_grad_reduce, {false, true});
+  Add("calculate_per_token_loss", &InstanceSpec::per_token_loss, {false, true});
+  Add("script", &InstanceSpec::script, {"ttt", "tetet", "ttsrlt"});
+}
+
+void ScheduleSpace::AddModelFactors() {
+  Add("layers", &ModelConfig::layers, {2, 1, 3});
+  Add("moe.layers", &MoeConfig::layers, {"all", "odd", "even", "first", "last"});
+  Add("mtp", &ModelConfig::mtp, {false, true});
+  Add("top_k", &MoeConfig::top_k, {2, 1});
+  AddSetter("expert_groups", {"1 of 1", "1 of 2", "2 of 4"}, SetExpertGroups);
+  Add("score", &MoeConfig::score, {"softmax", "presoftmax", "sigmoid"});
+  AddSetter("capacity", {"dropless", "drop 100%", "drop 125%", "pad 100%"}, SetCapacity);
+  Add("z_loss", &MoeConfig::z_loss, {false, true});
+  Add("aux_loss", &MoeConfig::aux_loss, {false, true});
+  Add("shared", &MoeConfig::shared, {false, true});
+  Add("biases", &ModelConfig::biases, {false, true});
+}
+
+void ScheduleSpace::Relate(const std::vector<std::string>& factors,
+                           const std::function<bool(const Case& c)>& allowed) {
+  Relation relation;
+  for (const std::string& name : factors) relation.factors.push_back(FactorIndex(name));
+  std::vector<uint8_t> tuple(factors.size(), 0);
+  for (bool more = true; more;) {
+    Case c;
+    for (size_t i = 0; i < tuple.size(); ++i)
+      setters_[static_cast<size_t>(relation.factors[i])](c, tuple[i]);
+    if (allowed(c)) relation.tuples.push_back(tuple);
+    more = false;
+    for (size_t i = tuple.size(); i-- > 0 && !more;) {
+      const size_t factor = static_cast<size_t>(relation.factors[i]);
+      more = ++tuple[i] < problem_.factors[factor].values.size();
+      if (!more) tuple[i] = 0;
+    }
+  }
+  problem_.relations.push_back(std::move(relation));
+}
+
+void ScheduleSpace::RelateGridAndSchedule() {
+  // Tuples of one grid follow each other: each grid is derived once, its schedules only meet the
+  // rules about schedules.
+  Case last;
+  bool last_askable = false;
+  Relate({"world", "ep", "tp", "cp", "num_optimizer_instances", "strategy", "outer_strategy",
+          "experts", "skew", "overlap_moe", "delay_wgrad", "early_release", "units", "recompute"},
+         [&](const Case& c) {
+           const InstanceSpec& spec = c.instances.front();
+           if (spec.span % (spec.tp * spec.cp) != 0 || spec.span % (spec.tp * spec.ep) != 0)
+             return false;
+           if (!ScheduleIsLegal(spec, c.world)) return false;
+           const Case grid = WithoutSchedule(c);
+           if (grid == last) return last_askable;
+           last = grid;
+           return last_askable = Askable(grid);
+         });
+}
+
+void ScheduleSpace::RelateLayers() {
+  Relate({"layers", "moe.layers", "mtp"}, [](Case c) {
+    c.instances.front().model.moe.experts = 8;
+    return Askable(std::move(c));
+  });
+}
+
+void ScheduleSpace::RelateChoices() {
+  Relate({"top_k", "expert_groups"}, [](Case c) {
+    c.instances.front().model.moe.experts = 4;
+    return Askable(std::move(c));
+  });
+}
+
+int ScheduleSpace::FactorIndex(const std::string& name) const {
+  for (size_t i = 0; i < problem_.factors.size(); ++i) {
+    if (problem_.factors[i].name == name) return static_cast<int>(i);
+  }
+  throw std::invalid_argument("no factor " + name);
+}
+
+Case ScheduleSpace::Make(const CoveringRow& row, uint64_t seed) const {
+  Case c;
+  c.seed = seed;
+  const auto prefetch = static_cast<size_t>(FactorIndex("prefetch"));
+  for (size_t factor = 0; factor < row.size(); ++factor) {
+    if (factor != prefetch) setters_[factor](c, static_cast<size_t>(row[factor]));
+  }
+  InstanceSpec& spec = c.instances.front();
+  spec.etp = spec.tp;
+  spec.model.sequence = LongestSequence(spec);
+  Derive(c);
+  setters_[prefetch](c, static_cast<size_t>(row[prefetch]));  // in bytes of the model's units
+  return c;
+}
+
+CoveringRow ScheduleSpace::RowOf(const Case& c) const {
+  CoveringRow row(problem_.factors.size(), -1);
+  for (size_t factor = 0; factor < row.size(); ++factor) {
+    const size_t values = problem_.factors[factor].values.size();
+    for (size_t value = 0; value < values && row[factor] < 0; ++value) {
+      Case with = c;
+      setters_[factor](with, value);
+      if (with == c) row[factor] = static_cast<int>(value);
+    }
+  }
+  return row;
+}
+
+}  // namespace shardproof
