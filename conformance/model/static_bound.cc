@@ -22,6 +22,28 @@ void Require(const std::string& sum, int64_t n, Grid a, Grid b, double more = 0)
                               "make it shorter");
 }
 
+// Of MoE layers. A token's choices are different experts, so an expert sees a token once at most,
+// and bounds of parameter gradients over tokens hold for experts too.
+void RequireExperts(const ModelConfig& config, const Dims& d) {
+  using namespace grids;
+  const MoeConfig& moe = config.moe;
+  if (config.mtp) Require("linear forward over 2 * width", 2 * d.width, kActivation, kWeight);
+  if (moe.experts == 0) return;
+  const double stream = kResidual.q + kActivation.q;  // and a shared expert's output
+  Require("a token's experts", moe.top_k, kActivation, {0, 1}, stream);
+  Require("router softmax over experts", moe.experts, kNumerator, {0, 1});
+  Require("router scores over the choices", moe.top_k, kScore, {0, 1});
+  Require("router dgrad over experts", moe.experts, kDRouterLogits, kWeight);
+  Require("gradient of a choice's probability over ffn", d.ffn, kDExpertAct, kActivation);
+  Require("router dgrad over the choices", moe.top_k, kProbability, kDRowProbability);
+  Require("load balancing over experts", moe.experts, kProbability,
+          {0, static_cast<int32_t>(d.sequence)});
+  // What readers add to the gradient of their common input, on grids that differ by kDRouterIn's
+  // finer quantum.
+  Require("gradient of a router's input", moe.top_k + 2, {0, 1 << (kDDispatched.e - kDRouterIn.e)},
+          kDDispatched);
+}
+
 void RequireForward(const Dims& d, bool biases) {
   using namespace grids;
   const double bias = biases ? std::ldexp(kWeight.q, -kActivation.e) : 0;
@@ -55,7 +77,8 @@ void RequireWgrad(const ModelConfig& config, const Network& network, int64_t max
         how + ": their product " + std::to_string(static_cast<int64_t>(terms)) +
         " exceeds 256, so the sum is not exact in bf16; use fewer ranks, microbatches or tokens");
   }
-  const auto operand = static_cast<double>(std::max({grids::kActivation.q, grids::kDLogits.q}));
+  const auto operand = static_cast<double>(
+      std::max({grids::kActivation.q, grids::kDLogits.q, grids::kDRouterLogits.q}));
   double total = terms * operand * operand;
   if (config.tied) {
     // The head's products, and the embedding's rows on a coarser grid, expressed in the head's
@@ -63,8 +86,9 @@ void RequireWgrad(const ModelConfig& config, const Network& network, int64_t max
     const int32_t quantum = grids::kActivation.e + grids::kDLogits.e;
     static_assert(grids::kDEmbedding.e >= grids::kActivation.e + grids::kDLogits.e);
     const double tokens = static_cast<double>(max_tokens) * config.d_odd;
-    const double tied = tokens * (operand * operand +
-                                  std::ldexp(grids::kDEmbedding.q, grids::kDEmbedding.e - quantum));
+    const double tied =
+        tokens * (config.mtp ? 2 : 1) *
+        (operand * operand + std::ldexp(grids::kDEmbedding.q, grids::kDEmbedding.e - quantum));
     total = std::max(config.reused ? total : 0.0, tied);
   }
   if (total < kExact) return;
@@ -80,6 +104,7 @@ void RequireExactSums(const ModelConfig& config, const Network& network, int64_t
   if (!config.quantised) return;
   RequireForward(network.dims(), config.biases);
   RequireDgrad(network.dims());
+  RequireExperts(config, network.dims());
   RequireWgrad(config, network, max_tokens);
 }
 

@@ -28,6 +28,14 @@ std::vector<int32_t> EpRanks(const InstanceSpec& spec, int32_t world) {
   return ep_ranks;
 }
 
+// One process: no pipeline, and all routed experts together. (Experts without dispatch differ by ep
+// rank; they stay.)
+ModelConfig Undivided(ModelConfig config) {
+  if (config.moe.experts > 0) config.ep = 1;
+  config.pp = config.chunks = 1;
+  return config;
+}
+
 UpdateRule RuleOf(const InstanceSpec& spec) {
   UpdateRule rule;
   rule.adamw = spec.optimizer == "adamw";
@@ -47,7 +55,7 @@ class Oracle {
  public:
   Oracle(const Case& c, size_t instance, const OracleOptions& options)
       : spec_(c.instances.at(instance)),
-        model_(spec_.model, TokensPerStep(spec_)),
+        model_(Undivided(spec_.model), TokensPerStep(spec_)),
         trainer_(model_, probe_),
         ep_ranks_(EpRanks(spec_, c.world)),
         rule_(RuleOf(spec_)) {

@@ -2,8 +2,23 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 namespace shardproof {
+namespace {
+
+// Values are F32, I32 or I64.
+size_t BytesOf(const spf_value& value) { return value.dtype == SPF_I64 ? 8 : 4; }
+
+// The value that this phase reads, and the one that it writes, of a node with one of each.
+int32_t IdOf(const spf_uses& uses, spf_access access) {
+  for (int32_t i = 0; i < uses.n; ++i) {
+    if (uses.use[i].access == access) return uses.use[i].id;
+  }
+  return -1;
+}
+
+}  // namespace
 
 Trainer::Trainer(const Model& model, Probe& probe) : model_(model), probe_(probe) {
   std::map<std::string, size_t> index;
@@ -17,10 +32,10 @@ Trainer::Trainer(const Model& model, Probe& probe) : model_(model), probe_(probe
   const spf_model& tables = model.Tables(0);
   for (int32_t id = 0; id < tables.n_values; ++id) {
     const spf_value& value = tables.values[id];
-    act_.emplace_back(static_cast<size_t>(value.max_rows * value.row_elems) *
-                      4);  // F32 and I32 only
+    act_.emplace_back(static_cast<size_t>(value.max_rows * value.row_elems) * BytesOf(value));
     dact_.emplace_back(act_.back().size());
   }
+  rows_.resize(act_.size());
 }
 
 OracleState Trainer::InitialState() const {
@@ -48,11 +63,43 @@ void Trainer::ZeroGrads(OracleState& state) const {
   probe_.NextStep();
 }
 
-void Trainer::RunNode(const spf_node& node, spf_phase phase, NodeArgs args, int32_t ep_rank) const {
+void Trainer::RunNode(const spf_node& node, spf_phase phase, NodeArgs args, int32_t ep_rank) {
   if (node.uses[phase].n == 0) return;
-  args.node = node.id;
-  args.phase = phase;
-  model_.Compute(args, ep_rank);
+  if (node.kind == SPF_NODE_EXCHANGE) {
+    Exchange(node, phase);
+  } else {
+    args.node = node.id;
+    args.phase = phase;
+    model_.Compute(args, ep_rank);
+  }
+  if (phase == SPF_FWD) CountRows(node, ep_rank);
+}
+
+// All experts are here: what would be sent to them stays where it is.
+void Trainer::Exchange(const spf_node& node, spf_phase phase) {
+  auto& table = phase == SPF_FWD ? act_ : dact_;
+  const auto from = static_cast<size_t>(IdOf(node.uses[phase], SPF_READ));
+  const auto to = static_cast<size_t>(IdOf(node.uses[phase], SPF_WRITE));
+  const size_t bytes = std::min(table[from].size(), table[to].size());
+  std::memcpy(table[to].data(), table[from].data(), bytes);
+}
+
+// A node that writes counts says how many rows other values have.
+void Trainer::CountRows(const spf_node& node, int32_t ep_rank) {
+  const spf_model& tables = model_.Tables(ep_rank);
+  const spf_uses& uses = node.uses[SPF_FWD];
+  for (int32_t i = 0; i < uses.n; ++i) {
+    const int32_t counts = uses.use[i].id;
+    if (uses.use[i].table != SPF_IN_ACT || uses.use[i].access != SPF_WRITE) continue;
+    const spf_value& value = tables.values[counts];
+    if ((value.flags & SPF_VALUE_COUNTS) == 0) continue;
+    std::vector<int64_t> each(static_cast<size_t>(value.max_rows));
+    std::memcpy(each.data(), act_[static_cast<size_t>(counts)].data(), each.size() * 8);
+    for (int32_t id = 0; id < tables.n_values; ++id) {
+      if (tables.values[id].rows_from == counts)
+        rows_[static_cast<size_t>(id)] = std::accumulate(each.begin(), each.end(), int64_t{0});
+    }
+  }
 }
 
 float Trainer::RunSample(OracleState& state, int64_t step, int64_t sample, int32_t ep_rank,
@@ -82,6 +129,7 @@ float Trainer::RunSample(OracleState& state, int64_t step, int64_t sample, int32
   args.grad = grad.data();
   args.act = act.data();
   args.dact = dact.data();
+  args.rows = rows_.data();
   args.probe = &probe_;
   const spf_program& program = model_.Program(step, sample, ep_rank);
   for (int32_t i = 0; i < program.n_nodes; ++i) RunNode(program.nodes[i], SPF_FWD, args, ep_rank);

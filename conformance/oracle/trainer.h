@@ -24,7 +24,8 @@ struct OracleState {
 
 class Trainer {
  public:
-  // REQUIRES: model and probe outlive the trainer.
+  // REQUIRES: model and probe outlive the trainer; the model has one pipeline stage and, with
+  // routed experts, ep = 1.
   Trainer(const Model& model, Probe& probe);
 
   OracleState InitialState() const;
@@ -34,13 +35,16 @@ class Trainer {
   float RunSample(OracleState& state, int64_t step, int64_t sample, int32_t ep_rank, bool backward);
 
  private:
-  void RunNode(const spf_node& node, spf_phase phase, NodeArgs args, int32_t ep_rank) const;
+  void RunNode(const spf_node& node, spf_phase phase, NodeArgs args, int32_t ep_rank);
+  void Exchange(const spf_node& node, spf_phase phase);
+  void CountRows(const spf_node& node, int32_t ep_rank);
 
   const Model& model_;
   Probe& probe_;
   std::vector<std::vector<size_t>>
       slot_;  // [ep rank][parameter id] -> index of OracleState::params
   std::vector<std::vector<std::byte>> act_, dact_;
+  std::vector<int64_t> rows_;  // by value id: of dynamic ones, in this sample
 };
 
 }  // namespace shardproof
