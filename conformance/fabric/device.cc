@@ -136,9 +136,29 @@ EntryId Device::Push(Entry entry) {
   }
   Block(added.captured, id);
   Block(added.previous, id);
+  if (queues_ > 0) EnterQueues(&added);
   ++added.blockers;  // so that Release decides
   Release(id);
   return id;
+}
+
+void Device::EnterQueues(Entry* entry) {
+  queue_tail_.resize(static_cast<size_t>(queues_), -1);
+  for (const int32_t stream : entry->streams) {
+    EntryId& tail = queue_tail_[static_cast<size_t>(stream % queues_)];
+    const EntryId before = std::exchange(tail, entry->id);
+    if (before == entry->id || Done(before) || At(before).state == EntryState::kRunning) continue;
+    followers_[before].push_back(entry->id);
+    entry->behind.push_back(before);
+    ++entry->blockers;
+  }
+}
+
+EntryId Device::HeldBy(const Entry& entry) const {
+  for (const EntryId before : entry.behind) {
+    if (!Done(before) && At(before).state != EntryState::kRunning) return before;
+  }
+  return -1;
 }
 
 void Device::Block(EntryId on, EntryId entry) {
@@ -162,6 +182,10 @@ Entry& Device::Start(EntryId id) {
   assert(entry.state == EntryState::kReady);
   entry.state = EntryState::kRunning;
   ready_.erase(std::find(ready_.begin(), ready_.end(), id));
+  if (const auto next = followers_.find(id); next != followers_.end()) {
+    for (const EntryId follower : next->second) Release(follower);
+    followers_.erase(next);
+  }
   return entry;
 }
 
@@ -198,6 +222,7 @@ void Device::Abandon() {
     --pending_;
   }
   for (auto& dependents : dependents_) dependents.clear();
+  followers_.clear();
   for (Stream& stream : streams_) stream.queue.clear();
   ready_.clear();
   newly_ready_.clear();
@@ -244,20 +269,33 @@ std::string Device::WhyQueued(EntryId id) const {
     add("the communicator " + Get(groups_, entry.group).key + " is busy with " +
         Describe(entry.previous));
   }
+  if (const EntryId before = HeldBy(entry); before >= 0)
+    add("the hardware queue serves " + Describe(before) + " first");
   return text;
 }
 
 std::vector<EntryId> Device::Predecessors(EntryId id) const {
-  const Entry& entry = At(id);
-  std::vector<EntryId> before;
+  std::vector<EntryId> before, unstarted{id};
+  for (size_t i = 0; i < unstarted.size(); ++i) {
+    const Entry& entry = At(unstarted[i]);
+    AddPredecessors(entry, &before);
+    for (const EntryId ahead : entry.behind) {
+      const bool waits = !Done(ahead) && At(ahead).state != EntryState::kRunning;
+      const bool known = std::find(unstarted.begin(), unstarted.end(), ahead) != unstarted.end();
+      if (waits && !known) unstarted.push_back(ahead);
+    }
+  }
+  return before;
+}
+
+void Device::AddPredecessors(const Entry& entry, std::vector<EntryId>* before) const {
   for (const int32_t index : entry.streams) {
     const auto& queue = Get(streams_, index).queue;  // ids ascend
-    const auto mine = std::lower_bound(queue.begin(), queue.end(), id);
-    if (mine != queue.begin()) before.push_back(*(mine - 1));
+    const auto mine = std::lower_bound(queue.begin(), queue.end(), entry.id);
+    if (mine != queue.begin()) before->push_back(*(mine - 1));
   }
-  if (!Done(entry.captured)) before.push_back(entry.captured);
-  if (!Done(entry.previous)) before.push_back(entry.previous);
-  return before;
+  if (!Done(entry.captured)) before->push_back(entry.captured);
+  if (!Done(entry.previous)) before->push_back(entry.previous);
 }
 
 std::vector<EntryId> Device::Fronts() const {

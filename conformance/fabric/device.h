@@ -7,11 +7,14 @@
 //   event         a wait starts when the record that it captured at issue has completed
 //   communicator  a kernel starts when the previous kernel of its communicator has completed,
 //   whatever the streams
+// With fewer hardware queues than streams (profile E2 for one queue) there is one more: an entry starts only after
+// everything issued before it into its queue has started, whatever that waits for.
 // Once an entry is ready it stays ready. Not thread-safe: callers that share it between threads
 // lock around it.
 #pragma once
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -47,6 +50,7 @@ struct Entry {
   // recv, among the messages of this rank to (from) that peer. Ops with equal places match across
   // ranks.
   std::vector<int64_t> positions;
+  std::vector<EntryId> behind;  // before it in its hardware queues, not started when it was issued
   int32_t blockers = 0;  // how many of the rules above do not hold yet
 };
 
@@ -62,7 +66,8 @@ struct DeviceGroup {
 
 class Device {
  public:
-  explicit Device(int32_t rank) : rank_(rank) {}
+  // queues: hardware queues, stream s uses number s modulo queues. 0: each stream has its own.
+  explicit Device(int32_t rank, int32_t queues = 0) : rank_(rank), queues_(queues) {}
 
   // Issue. All ids are live ones, except that a destroyed event's or stream's pending entries still
   // run.
@@ -105,8 +110,8 @@ class Device {
   // Why a queued entry cannot start: "behind X on stream Y", "its event's record Z is not done",
   // ...
   std::string WhyQueued(EntryId id) const;
-  // The entries not done that id waits for directly: before it on its streams, its record, its
-  // communicator's previous.
+  // The entries whose completion id waits for directly: before it on its streams, its record, its
+  // communicator's previous. With hardware queues also those of everything that must start before it.
   std::vector<EntryId> Predecessors(EntryId id) const;
   // The first entry not done of each stream that has one, in stream order, without repetition.
   std::vector<EntryId> Fronts() const;
@@ -128,6 +133,9 @@ class Device {
   EntryId Push(Entry entry);
   void Block(EntryId on, EntryId entry);  // entry also waits for on
   void Release(EntryId entry);
+  void EnterQueues(Entry* entry);
+  EntryId HeldBy(const Entry& entry) const;  // the entry before it in a hardware queue that has not started; -1: none
+  void AddPredecessors(const Entry& entry, std::vector<EntryId>* before) const;
   void NumberOps(Entry* entry);
   void PopDone();
 
@@ -141,6 +149,9 @@ class Device {
   std::vector<EntryId> ready_, newly_ready_;
   std::deque<std::vector<EntryId>>
       dependents_;  // parallel to entries_: who waits for its completion
+  int32_t queues_;
+  std::vector<EntryId> queue_tail_;                   // by hardware queue: issued last
+  std::map<EntryId, std::vector<EntryId>> followers_;  // of entries not started: next in its hardware queues
 };
 
 }  // namespace shardproof

@@ -152,6 +152,41 @@ TEST_F(DeviceTest, SaysWhyAnEntryCannotStart) {
   EXPECT_EQ(device.Predecessors(wait), (std::vector<EntryId>{2, 1}));
 }
 
+// One hardware queue: the second stream's work waits until the first stream's has started, no longer.
+TEST_F(DeviceTest, OneHardwareQueueStartsEntriesInTheOrderOfIssue) {
+  Device one(0, 1);
+  for (const char* name : {"compute", "comm"}) one.CreateStream(name);
+  const auto ready = [&](EntryId id) { return !one.Done(id) && one.entry(id).state == EntryState::kReady; };
+  const EntryId first = one.AddLocal(0, "first", [] {}), behind = one.AddLocal(0, "behind", [] {}),
+                other = one.AddLocal(1, "other", [] {});
+  EXPECT_TRUE(ready(first) && !ready(behind) && !ready(other));
+  EXPECT_EQ(one.WhyQueued(other), "the hardware queue serves behind on compute (stream 0) first");
+  EXPECT_EQ(one.Predecessors(other), (std::vector<EntryId>{first}));  // completes before behind starts
+  one.Start(first);
+  EXPECT_FALSE(ready(other));  // behind still waits for its stream
+  one.Complete(first);
+  EXPECT_TRUE(ready(behind) && !ready(other));
+  one.Start(behind);
+  EXPECT_TRUE(ready(other));  // while behind runs
+  one.Start(other);
+  one.Complete(other);
+  one.Complete(behind);
+  EXPECT_EQ(one.pending(), 0);
+  EXPECT_TRUE(ready(one.AddLocal(1, "later", [] {})));
+}
+
+TEST_F(DeviceTest, StreamsOfDifferentHardwareQueuesDoNotWaitForEachOther) {
+  Device two(0, 2);
+  for (const char* name : {"a", "b", "c"}) two.CreateStream(name);  // a and c share a queue
+  two.AddLocal(0, "a", [] {});
+  two.AddLocal(0, "a again", [] {});
+  const EntryId b = two.AddLocal(1, "b", [] {}), c = two.AddLocal(2, "c", [] {});
+  EXPECT_EQ(two.entry(b).state, EntryState::kReady);
+  EXPECT_EQ(two.entry(c).state, EntryState::kQueued);
+  two.Abandon();
+  EXPECT_EQ(two.pending(), 0);
+}
+
 TEST_F(DeviceTest, FinishedEntriesCostNoMemory) {
   for (int i = 0; i < 1000; ++i) Run(Local(i % 3));
   EXPECT_EQ(device.issued(), 1000);

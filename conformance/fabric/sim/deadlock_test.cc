@@ -73,6 +73,43 @@ TEST(Deadlock, AnInvertedOrderBehindAWaitIsFoundByTheStrategiesThatNeedAllMember
   }
 }
 
+// Two communicators on two streams, issued in opposite order: harmless. If the first one has work behind it on its
+// stream, that work holds a queue which all streams share until the first one is complete, and the second never starts.
+void OneQueueProgram(Fabric& f, bool holds) {
+  Program p(f);
+  const int32_t twin = f.OpenGroup("twin", Everybody(2));
+  const int32_t s0 = f.CreateStream("a", 0), s1 = f.CreateStream("b", 0);
+  const Block x = p.Floats(s0, 1), y = p.Floats(s1, 1);
+  p.AllReduce(f.rank() == 0 ? p.world : twin, s0, x);
+  if (holds) p.Fill(s0, x, 1);  // waits for its stream, and the queue with it
+  p.AllReduce(f.rank() == 0 ? twin : p.world, s1, y);
+  f.Drain();
+}
+
+TEST(Deadlock, OneHardwareQueueHangsWhereTwoDoNot) {
+  for (const Strategy strategy : kStrategies) {
+    for (uint64_t seed = 1; seed <= 10; ++seed) {
+      for (const int queues : {0, 1, 2}) {
+        SimOptions options = With(strategy, seed);
+        options.queues = queues;
+        const SimResult held = RunSim(2, options, [](Fabric& f) { OneQueueProgram(f, true); });
+        EXPECT_EQ(held.deadlock, queues == 1);
+        EXPECT_FALSE(RunSim(2, options, [](Fabric& f) { OneQueueProgram(f, false); }).deadlock);
+        if (queues != 1) continue;
+        EXPECT_TRUE(Has(held.blocked[0], "the hardware queue serves fill on a (stream 0) first")) << held.blocked[0];
+        EXPECT_TRUE(Has(held.blocked[0], "waits for rank 1 to start collective #0 on world")) << held.blocked[0];
+        EXPECT_TRUE(Has(held.blocked[1], "waits for rank 0 to start collective #0 on twin")) << held.blocked[1];
+      }
+    }
+  }
+}
+
+TEST(Deadlock, FewerThanNoQueuesAreRefused) {
+  SimOptions options;
+  options.queues = -1;
+  EXPECT_THROW(RunSim(1, options, [](Fabric&) {}), std::invalid_argument);
+}
+
 TEST(Deadlock, UngroupedExchangeHangsUnlessSendsAreEager) {
   const auto exchange = [](Fabric& f) {
     Program p(f);

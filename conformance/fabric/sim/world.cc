@@ -18,7 +18,7 @@ World::World(int world, const SimOptions& options, const std::function<void(Fabr
   result_.blocked.resize(count);
   result_.errors.resize(count);
   for (int32_t index = 0; index < world; ++index) {
-    ranks_.push_back(std::make_unique<Rank>(index, options_.arena_bytes));
+    ranks_.push_back(std::make_unique<Rank>(index, options_));
     Rank& rank = *ranks_.back();
     rank.fabric = MakeSimFabric(this, index);
     rank.fiber = std::make_unique<Fiber>(options_.stack_bytes,
@@ -119,6 +119,7 @@ void World::StartKernel(int32_t index, EntryId id) {
   for (size_t i = 0; i < entry.ops.size(); ++i) {
     comm->Start({index, id}, me, entry.ops[i], entry.positions[i], chooser_.ReadsEarly());
   }
+  if (options_.queues > 0) Pump(index);  // the next one in its hardware queue may start
 }
 
 void World::PartReady(KernelId kernel) {

@@ -33,7 +33,8 @@ enum class HostState : uint8_t { kRunnable, kBlocked, kDone };
 
 // One rank: what the fabric reaches through the world.
 struct Rank {
-  Rank(int32_t index, uint64_t arena_bytes) : device(index), arena(index, arena_bytes) {}
+  Rank(int32_t index, const SimOptions& options)
+      : device(index, options.queues), arena(index, options.arena_bytes) {}
   Device device;
   Arena arena;
   std::unique_ptr<Fabric> fabric;
