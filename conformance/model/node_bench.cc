@@ -2,8 +2,17 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 
 namespace shardproof {
+
+namespace {
+
+size_t ElementBytes(const spf_value& value) {
+  return value.dtype == SPF_I64 ? sizeof(int64_t) : sizeof(float);
+}
+
+}  // namespace
 
 std::vector<Block>& Blocks::Table(int32_t table) {
   switch (table) {
@@ -18,15 +27,15 @@ std::vector<Block>& Blocks::Table(int32_t table) {
   }
 }
 
-NodeBench::NodeBench(const ModelConfig& config, int64_t max_tokens, int32_t ep_rank)
-    : model_(config, max_tokens), ep_rank_(ep_rank) {}
+NodeBench::NodeBench(const ModelConfig& config, int64_t max_tokens, ModelRank rank)
+    : model_(config, max_tokens), rank_(rank) {}
 
 Blocks NodeBench::Start() const {
   Blocks blocks;
   for (int32_t id = 0; id < tables().n_params; ++id) {
     const int64_t numel = tables().params[id].numel;
     std::vector<float> values(static_cast<size_t>(numel));
-    model_.InitialValue(id, ep_rank_, 0, numel, values.data());
+    model_.InitialValue(id, rank_, 0, numel, values.data());
     Block& param = blocks.param.emplace_back(values.size() * sizeof(float));
     if (model_.config().bf16_params) {
       std::vector<uint16_t> bits;
@@ -40,16 +49,49 @@ Blocks NodeBench::Start() const {
   }
   for (int32_t id = 0; id < tables().n_values; ++id) {
     const spf_value& value = tables().values[id];
-    blocks.act.emplace_back(static_cast<size_t>(value.max_rows * value.row_elems) *
-                            (value.dtype == SPF_I64 ? sizeof(int64_t) : sizeof(float)));
+    blocks.act.emplace_back(ElementBytes(value) *
+                            static_cast<size_t>(value.max_rows * value.row_elems));
     blocks.dact.push_back(blocks.act.back());
   }
+  blocks.rows.resize(blocks.act.size());
   return blocks;
+}
+
+size_t NodeBench::LiveBytes(const Blocks& blocks, int32_t value) const {
+  const spf_value& v = tables().values[value];
+  const bool dynamic = (v.flags & SPF_VALUE_DYNAMIC) != 0;
+  const int64_t rows = dynamic ? blocks.rows[static_cast<size_t>(value)] : v.max_rows;
+  return ElementBytes(v) * static_cast<size_t>(rows * v.row_elems);
+}
+
+void CountRows(const spf_model& tables, const spf_node& node, Blocks& blocks) {
+  const spf_uses& uses = node.uses[SPF_FWD];
+  for (int32_t i = 0; i < uses.n; ++i) {
+    const int32_t counts = uses.use[i].id;
+    if (uses.use[i].table != SPF_IN_ACT || uses.use[i].access != SPF_WRITE) continue;
+    if ((tables.values[counts].flags & SPF_VALUE_COUNTS) == 0) continue;
+    const Block& block = blocks.act[static_cast<size_t>(counts)];
+    std::vector<int64_t> each(block.size() / sizeof(int64_t));
+    std::memcpy(each.data(), block.data(), block.size());
+    for (int32_t id = 0; id < tables.n_values; ++id) {
+      if (tables.values[id].rows_from == counts)
+        blocks.rows[static_cast<size_t>(id)] =
+            std::accumulate(each.begin(), each.end(), int64_t{0});
+    }
+  }
 }
 
 void NodeBench::Run(Blocks& blocks, const spf_node& node, spf_phase phase, double scale,
                     int32_t grad_dtype, int64_t step, int64_t sample) const {
   if (node.uses[phase].n == 0) return;
+  if (node.kind == SPF_NODE_EXCHANGE) {
+    const spf_uses& uses = node.uses[phase];
+    const auto a = static_cast<size_t>(uses.use[0].id), b = static_cast<size_t>(uses.use[1].id);
+    std::vector<Block>& table = phase == SPF_FWD ? blocks.act : blocks.dact;
+    const size_t bytes = LiveBytes(blocks, uses.use[0].id);
+    std::memcpy(table[b].data(), table[a].data(), bytes);
+    return;
+  }
   std::vector<const void*> param(blocks.param.size());
   std::vector<void*> grad(blocks.grad.size()), act(blocks.act.size()), dact(blocks.dact.size());
   for (size_t i = 0; i < param.size(); ++i) param[i] = blocks.param[i].data();
@@ -61,13 +103,15 @@ void NodeBench::Run(Blocks& blocks, const spf_node& node, spf_phase phase, doubl
   args.phase = phase;
   args.step = step;
   args.sample = sample;
-  args.scale = scale;
+  args.scale = args.aux_scale = scale;
   args.grad_dtype = grad_dtype;
   args.param = param.data();
   args.grad = grad.data();
   args.act = act.data();
   args.dact = dact.data();
-  model_.Compute(args, ep_rank_);
+  args.rows = blocks.rows.data();
+  model_.Compute(args, rank_);
+  if (phase == SPF_FWD) CountRows(tables(), node, blocks);
 }
 
 void NodeBench::RunSample(Blocks& blocks, int64_t step, int64_t sample, bool split, double scale,
@@ -101,7 +145,25 @@ std::vector<ModelConfig> VariedConfigs() {
   ModelConfig layer = all;
   layer.frozen = "layer";
   layer.narrow = true;
-  return {ModelConfig{}, all, experts, embedding, layer};
+  ModelConfig routed;
+  routed.layers = 3;
+  routed.moe.experts = 4;
+  routed.moe.layers = "odd";
+  routed.moe.shared = routed.moe.z_loss = routed.moe.aux_loss = true;
+  routed.moe.score = "sigmoid";
+  routed.mtp = routed.biases = true;
+  ModelConfig dropped;
+  dropped.moe.experts = 4;
+  dropped.moe.capacity_percent = 100;
+  dropped.moe.aux_loss = true;
+  dropped.reused = true;
+  dropped.unused = "step";
+  ModelConfig padded = dropped;
+  padded.reused = false;
+  padded.moe.pad = padded.bf16_params = padded.tied = padded.mtp = true;
+  padded.frozen = "layer";
+  padded.moe.score = "presoftmax";
+  return {ModelConfig{}, all, experts, embedding, layer, routed, dropped, padded};
 }
 
 }  // namespace shardproof

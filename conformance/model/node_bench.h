@@ -11,6 +11,7 @@ using Block = std::vector<std::byte>;
 
 struct Blocks {
   std::vector<Block> param, grad, act, dact;
+  std::vector<int64_t> rows;  // by value id: of dynamic values, as counts that were computed say
   bool operator==(const Blocks&) const = default;
 
   std::vector<Block>& Table(int32_t table);  // by spf_table
@@ -21,25 +22,32 @@ struct Blocks {
 
 class NodeBench {
  public:
-  explicit NodeBench(const ModelConfig& config, int64_t max_tokens = 32, int32_t ep_rank = 0);
+  explicit NodeBench(const ModelConfig& config, int64_t max_tokens = 32, ModelRank rank = {});
 
   const Model& model() const { return model_; }
-  const spf_model& tables() const { return model_.Tables(ep_rank_); }
+  const spf_model& tables() const { return model_.Tables(rank_); }
   const spf_program& program(int64_t step = 0, int64_t sample = 0) const {
-    return model_.Program(step, sample, ep_rank_);
+    return model_.Program(step, sample, rank_);
   }
   // Initial parameters, everything else zero.
   Blocks Start() const;
+  // EXCHANGE nodes move what ep = 1 moves: nothing leaves the rank.
   void Run(Blocks& blocks, const spf_node& node, spf_phase phase, double scale = 1,
            int32_t grad_dtype = SPF_F32, int64_t step = 0, int64_t sample = 0) const;
   // Forward and backward of a sample; split: DGRAD of all nodes, then WGRAD of all nodes.
   void RunSample(Blocks& blocks, int64_t step, int64_t sample, bool split = false, double scale = 1,
                  int32_t grad_dtype = SPF_F32) const;
 
+  // Bytes of a value that mean something: all, or its dynamic rows.
+  size_t LiveBytes(const Blocks& blocks, int32_t value) const;
+
  private:
   Model model_;
-  int32_t ep_rank_;
+  ModelRank rank_;
 };
+
+// By value id: the rows of dynamic values that this node's counts govern are set, if it wrote some.
+void CountRows(const spf_model& tables, const spf_node& node, Blocks& blocks);
 
 // Configs that together have every node, table entry and profile.
 std::vector<ModelConfig> VariedConfigs();
