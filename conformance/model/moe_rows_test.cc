@@ -77,6 +77,12 @@ TEST(PermuteTest, AStaleIndexStaysInside) {
   const std::vector<int64_t> rows = RowsOfChoices(rule, index.data(), 5);
   for (size_t i = 0; i < rows.size(); ++i)
     EXPECT_EQ(rows[i], i >= 2 && i < 7 ? static_cast<int64_t>(i) - 2 : -1);
+  RouterRule padded = rule;
+  padded.capacity = 2;
+  padded.pad = true;
+  const std::vector<int64_t> few = RowsOfChoices(padded, index.data(), 16);
+  EXPECT_EQ(few[3], 7);
+  EXPECT_EQ(few[4], -1);  // not the next expert's row
 }
 
 // Experts that do nothing, weights of one half: what goes in comes out.
@@ -92,6 +98,16 @@ TEST(UnpermuteTest, IdentityExpertsGiveTheInput) {
   UnpermuteForward(Checked(probe), rule, 16, rows.data(), r.index.data(), nullptr,
                    Floats(8 * 16).data(), out.data());
   EXPECT_EQ(out, c.x);
+}
+
+TEST(UnpermuteTest, TheResidualStreamIsClamped) {
+  const RouterRule rule = SmallRule();
+  const Indices index(16, 0);
+  const float largest = 511.0f / 32;
+  Floats out(128);
+  UnpermuteForward({}, rule, 16, Floats(256, 1).data(), index.data(), nullptr,
+                   Floats(128, largest).data(), out.data());
+  EXPECT_EQ(out, Floats(128, largest));
 }
 
 // <out, dout> = <in, din> for linear maps.
@@ -120,6 +136,7 @@ TEST(UnpermuteTest, GradientsAreTransposes) {
   };
   EXPECT_NEAR(dot(permuted, drows), dot(c.x, dx), 1e-3);
   EXPECT_NEAR(dot(permuted_probs, row_probs), dot(r.probs, dprobs), 1e-3);
+  for (size_t i = 0; i < dprobs.size(); ++i) EXPECT_EQ(dprobs[i] == 0, r.index[i] < 0);
   UnpermuteForward(n, rule, n_rows, rows.data(), r.index.data(), nullptr, Floats(128).data(),
                    out.data());
   UnpermuteDgrad(n, rule, n_rows, r.index.data(), dout.data(), back.data(), dshared.data(),

@@ -102,26 +102,33 @@ double Objective(const RouterCase& c, const Floats& x, const Floats& weight, con
 
 TEST_P(RouterTest, GradientsAreThoseOfFiniteDifferences) {
   rule_.z_loss = rule_.aux_loss = true;
-  RouterCase c(rule_);
   Numerics n;
   n.quantised = false;
-  const Routed routed = Route(n, rule_, c.x, c.weight, c.bias);
-  std::vector<double> counts(8);
-  for (int32_t e : routed.index) counts[static_cast<size_t>(e)] += 1;
-  const RouterGrads grads = RouterBackward(n, rule_, c, routed.index, c.dprobs, 1);
-  for (bool of_x : {true, false}) {
-    const Floats& grad = of_x ? grads.dx : grads.dweight;
-    for (size_t i = 0; i < grad.size(); i += 3) {
-      constexpr float kStep = 1.0f / 256;
-      Floats x = c.x, w = c.weight;
-      float& moved = of_x ? x[i] : w[i];
-      moved += kStep;
-      const double above = Objective(c, x, w, routed.index, counts);
-      moved -= 2 * kStep;
-      const double below = Objective(c, x, w, routed.index, counts);
-      EXPECT_NEAR((above - below) / (2.0 * kStep), static_cast<double>(grad[i]),
-                  2e-3 + 2e-3 * std::fabs(static_cast<double>(grad[i])))
-          << (of_x ? "x " : "weight ") << i;
+  for (int64_t capacity : {0, 1}) {
+    RouterCase c(rule_);
+    const Indices chosen = Route(n, rule_, c.x, c.weight, c.bias).index;
+    std::vector<double> counts(8);
+    for (int32_t e : chosen) counts[static_cast<size_t>(e)] += 1;
+    rule_.capacity = capacity;
+    const Indices kept = Route(n, rule_, c.x, c.weight, c.bias).index;
+    const RouterGrads grads = RouterBackward(n, rule_, c, kept, c.dprobs, 1);
+    for (size_t i = 0; i < kept.size(); ++i) {
+      if (kept[i] < 0) c.dprobs[i] = 0;  // dropped, but still part of the others' division
+    }
+    for (bool of_x : {true, false}) {
+      const Floats& grad = of_x ? grads.dx : grads.dweight;
+      for (size_t i = 0; i < grad.size(); i += 3) {
+        constexpr float kStep = 1.0f / 256;
+        Floats x = c.x, w = c.weight;
+        float& moved = of_x ? x[i] : w[i];
+        moved += kStep;
+        const double above = Objective(c, x, w, chosen, counts);
+        moved -= 2 * kStep;
+        const double below = Objective(c, x, w, chosen, counts);
+        EXPECT_NEAR((above - below) / (2.0 * kStep), static_cast<double>(grad[i]),
+                    2e-3 + 2e-3 * std::fabs(static_cast<double>(grad[i])))
+            << (of_x ? "x " : "weight ") << i << ", capacity " << capacity;
+      }
     }
   }
 }
