@@ -69,13 +69,9 @@ Verdict JudgeRun(const Case& c, Run& run) {
 
 namespace {
 
-// One of the runs that this run must agree with, chosen by the case alone.
-CheckResult CompareWithPartner(const Case& c, const Run& run, const Plugin& plugin, const SimRunOptions& options) {
-  const std::vector<Partner> partners = PartnersOf(c);
-  if (partners.empty()) return {};
-  uint64_t h = 0xCBF29CE484222325u;
-  for (const char letter : Id(c)) h = (h ^ static_cast<uint8_t>(letter)) * 0x100000001B3u;
-  const Partner& partner = partners[(h >> 40) % partners.size()];
+// A run that this run must agree with.
+CheckResult CompareWithPartner(const Partner& partner, const Run& run, const Plugin& plugin,
+                               const SimRunOptions& options) {
   SimRunOptions other = options;
   other.rank.fault.reset();
   other.rank.folder += "/partner";
@@ -112,7 +108,9 @@ Verdict JudgeOnSim(const Case& c, const Plugin& plugin, const SimRunOptions& opt
     if (options.rank.level == RecordLevel::kOff) return NothingRecorded();
     Verdict verdict = JudgeRun(c, data.run);
     if (verdict.outcome == Outcome::kPass && options.rank.level >= RecordLevel::kDigests) {
-      verdict.result.Merge(CompareWithPartner(c, data.run, plugin, options));
+      for (const Partner& partner : PartnersToRun(c)) {
+        verdict.result.Merge(CompareWithPartner(partner, data.run, plugin, options));
+      }
       if (!verdict.result.findings.empty()) verdict.outcome = Outcome::kFail;
     }
     verdict.result.notes.insert(verdict.result.notes.end(), data.notes.begin(), data.notes.end());

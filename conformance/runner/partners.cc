@@ -7,24 +7,51 @@ namespace shardproof {
 
 namespace {
 
-// Adds the relation if the changed case is one that an engine could be asked and that differs.
-void Add(std::vector<Partner>& partners, const Case& c, const std::string& requirement, bool sequences,
+// Adds the relation if the changed case is one that an engine could be asked and that differs. Whether it did.
+bool Add(std::vector<Partner>& partners, const Case& c, const std::string& requirement, bool sequences,
          const std::string& why, void (*change)(InstanceSpec& spec)) {
   Partner partner;
   partner.spec = c;
   change(partner.spec.instances.front());
-  if (partner.spec == c) return;
+  if (partner.spec == c) return false;
   try {
     Derive(partner.spec);
   } catch (const std::exception&) {
-    return;  // sizes that the exactness bound does not allow
+    return false;  // sizes that the exactness bound does not allow
   }
-  if (!partner.spec.illegal.empty()) return;
-  if (!(partner.spec.instances.front().model == c.instances.front().model)) return;  // another function
+  if (!partner.spec.illegal.empty()) return false;
+  if (!(partner.spec.instances.front().model == c.instances.front().model)) return false;  // another function
   partner.requirement = requirement;
   partner.sequences = sequences;
   partner.why = why;
   partners.push_back(std::move(partner));
+  return true;
+}
+
+// The schedule hides all-to-alls and changes nothing else; neither do its variants, nor a scale that is taken out.
+void AddSchedules(std::vector<Partner>& partners, const Case& c) {
+  const InstanceSpec& spec = c.instances.front();
+  if (spec.overlap_moe) {
+    const bool added = Add(partners, c, "EP-30", false, "one microbatch after the other", [](InstanceSpec& other) {
+      other.overlap_moe = other.delay_wgrad = other.early_release = other.high_priority = false;
+    });
+    if (added) partners.back().always = true;
+  }
+  if (spec.delay_wgrad) {
+    Add(partners, c, "EP-31", false, "with weight gradients in place",
+        [](InstanceSpec& other) { other.delay_wgrad = false; });
+  }
+  if (spec.early_release) {
+    Add(partners, c, "EP-31", false, "without the early release",
+        [](InstanceSpec& other) { other.early_release = false; });
+  }
+  if (!spec.recompute_modules.empty()) {
+    Add(partners, c, "FS-41", false, "without recompute_modules",
+        [](InstanceSpec& other) { other.recompute_modules.clear(); });
+  }
+  if (spec.loss_scale_log2 != 0) {
+    Add(partners, c, "EP-32", false, "without a loss scale", [](InstanceSpec& other) { other.loss_scale_log2 = 0; });
+  }
 }
 
 }  // namespace
@@ -62,7 +89,18 @@ std::vector<Partner> PartnersOf(const Case& c) {
   if (c.instances.front().recompute) {
     Add(partners, c, "FS-41", false, "without recompute", [](InstanceSpec& spec) { spec.recompute = false; });
   }
+  AddSchedules(partners, c);
   return partners;
+}
+
+std::vector<Partner> PartnersToRun(const Case& c) {
+  std::vector<Partner> chosen, others;
+  for (Partner& partner : PartnersOf(c)) (partner.always ? chosen : others).push_back(std::move(partner));
+  if (others.empty()) return chosen;
+  uint64_t h = 0xCBF29CE484222325u;
+  for (const char letter : Id(c)) h = (h ^ static_cast<uint8_t>(letter)) * 0x100000001B3u;
+  chosen.push_back(std::move(others[(h >> 40) % others.size()]));
+  return chosen;
 }
 
 }  // namespace shardproof
