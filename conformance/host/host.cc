@@ -103,7 +103,7 @@ std::vector<std::string> Host::UnreadKnobs() const {
 spf_status Host::Mark(spf_hook hook, int32_t module, int32_t microbatch) {
   RefuseUnless(hook >= SPF_HOOK_FORWARD && hook <= SPF_HOOK_OPTIMIZER_STEP,
                "hook " + std::to_string(hook) + " is no spf_hook");
-  RefuseUnless(module >= 0 && module < model_.Tables(config_.ep_rank).n_modules,
+  RefuseUnless(module >= 0 && module < model_.Tables(config_.model_rank).n_modules,
                "module " + std::to_string(module) + " is not in the model: use spf_model.modules");
   Event& event = Add(EventKind::kMark);
   event.id = hook;
@@ -114,7 +114,7 @@ spf_status Host::Mark(spf_hook hook, int32_t module, int32_t microbatch) {
 
 const spf_program& Host::ProgramOf(int64_t step, int32_t microbatch) const {
   const int32_t rank = config_.data_rank < 0 ? 0 : config_.data_rank;
-  return model_.Program(step, static_cast<int64_t>(microbatch) * config_.data_ranks + rank, config_.ep_rank);
+  return model_.Program(step, static_cast<int64_t>(microbatch) * config_.data_ranks + rank, config_.model_rank);
 }
 
 }  // namespace shardproof

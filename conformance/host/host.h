@@ -36,7 +36,9 @@ struct HostConfig {
   int instance = 0;
   std::map<std::string, std::string> knobs;
   const Model* model = nullptr;  // outlives the host
-  int32_t ep_rank = 0;
+  ModelRank model_rank;            // whose experts, which pipeline stages
+  // Of microbatches whose loss is another pipeline rank's: their scale is not seen here.
+  double loss_scale = 1;
   int32_t data_ranks = 1;  // size of dp_cp
   int32_t data_rank = 0;   // index in dp_cp; -1 outside the grid
   int32_t microbatches = 1;
@@ -140,12 +142,14 @@ class Host {
   // host_collective.cc
   struct CheckedOp;
   CheckedOp CheckOp(const spf_collective& op, const std::string& what);
+  std::string ForWhat(const spf_label& label) const;
   // host_compute.cc
   struct ComputePlan;
   void CheckPhase(const spf_compute& compute, const spf_node& node) const;
   void ResolveUses(const spf_compute& compute, const spf_node& node, ComputePlan& plan);
-  Resolved ResolveUse(const spf_compute& compute, const spf_use& use) const;
-  double LossScale(const spf_compute& compute, const spf_node& node);
+  Resolved ResolveUse(const spf_compute& compute, const spf_use& use, ComputePlan& plan) const;
+  int64_t RowsOf(const spf_compute& compute, int32_t value) const;
+  void SetScales(const spf_compute& compute, const spf_node& node, NodeArgs* args);
   const spf_program& ProgramOf(int64_t step, int32_t microbatch) const;
   bool InProgram(int32_t node, int32_t microbatch);
   // host_launch.cc
@@ -174,7 +178,11 @@ class Host {
   std::string call_name_ = "no entry call";
   bool inside_call_ = false;
   std::map<std::pair<int32_t, int32_t>, uint8_t> phases_;  // (node, microbatch) -> phases run in this call
-  std::map<int32_t, double> loss_scale_;                   // by microbatch, of this call: given to the loss node
+  struct GivenScale {
+    double scale = 1;
+    int32_t node = -1;  // that was given it first
+  };
+  std::map<int32_t, GivenScale> loss_scale_;  // by microbatch, of this call: given to nodes that originate a loss gradient
   std::unordered_map<const spf_program*, std::set<int32_t>> program_nodes_;
   int refusals_ = 0;
   int64_t collectives_ = 0;

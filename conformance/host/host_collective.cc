@@ -105,8 +105,8 @@ Host::CheckedOp Host::CheckOp(const spf_collective& op, const std::string& what)
     checked.ranges.push_back(recv.range);
   }
   CheckOverlap(out, op.send, extent.send * element, op.recv, extent.recv * element, group.rank, what);
-  out.what = std::string(CollectiveName(op.kind)) + " of " + PurposeName(op.label.purpose) + " on " + group.name +
-             ", stream " + stream.name;
+  out.what = std::string(CollectiveName(op.kind)) + " of " + ForWhat(op.label) + " on " + group.name + ", stream " +
+             stream.name;
 
   Event& row = checked.row;
   row.kind = EventKind::kCollective;
@@ -123,6 +123,17 @@ Host::CheckedOp Host::CheckOp(const spf_collective& op, const std::string& what)
   checked.send_counts.assign(out.send_counts.begin(), out.send_counts.end());
   checked.recv_counts.assign(out.recv_counts.begin(), out.recv_counts.end());
   return checked;
+}
+
+// "expert_tokens (layers.0.moe.dispatch, microbatch 1)", as far as the label says.
+std::string Host::ForWhat(const spf_label& label) const {
+  const spf_model& tables = model_.Tables(config_.model_rank);
+  std::string about;
+  if (label.module1 > 0 && label.module1 <= tables.n_modules) about = tables.modules[label.module1 - 1].name;
+  if (label.microbatch1 > 0) {
+    about += (about.empty() ? "" : ", ") + std::string("microbatch ") + std::to_string(label.microbatch1 - 1);
+  }
+  return PurposeName(label.purpose) + (about.empty() ? about : " (" + about + ")");
 }
 
 spf_status Host::Communicate(int32_t n, const spf_collective* ops) {

@@ -23,10 +23,12 @@ struct Host::ComputePlan {
   };
   NodeArgs args;
   const Model* model = nullptr;
-  int32_t ep_rank = 0;
+  ModelRank rank;
   bool bytes = false;
   std::vector<const void*> param;
   std::vector<void*> grad, act, dact;
+  std::vector<int64_t> rows;                              // by value id; -1 where the node uses none
+  std::unique_ptr<std::byte[]> nothing{new std::byte[0]};  // where values without rows lie
   std::vector<Read> reads;
   std::vector<Written> written;
   std::vector<Range> ranges;
@@ -51,7 +53,8 @@ void Host::ComputePlan::Run() {
   args.grad = grad.data();
   args.act = act.data();
   args.dact = dact.data();
-  model->Compute(args, ep_rank);
+  args.rows = rows.data();
+  model->Compute(args, rank);
   if (slot == nullptr) return;
   for (const Written& out : written) slot->digest += DigestValues(out.data, out.dtype, 0, out.count);
   slot->done = true;
@@ -100,8 +103,21 @@ void Host::CheckPhase(const spf_compute& compute, const spf_node& node) const {
   RefuseUnless(!(wgrad && (done & kWgradDone)), title + ": its WGRAD ran before in this call: run each half once");
 }
 
-Resolved Host::ResolveUse(const spf_compute& compute, const spf_use& use) const {
-  const spf_model& tables = model_.Tables(config_.ep_rank);
+// Rows of a value in this call: fixed by the tables, or passed by the engine.
+int64_t Host::RowsOf(const spf_compute& compute, int32_t id) const {
+  const spf_value& value = model_.Tables(config_.model_rank).values[id];
+  if ((value.flags & SPF_VALUE_DYNAMIC) == 0) return value.max_rows;
+  const std::string entry = "rows[" + std::to_string(id) + "] (" + value.name + ")";
+  RefuseUnless(compute.rows != nullptr, std::string("table rows is NULL, the node uses ") + entry +
+                                            ": a dynamic value's number of rows is the sum of the counts it follows");
+  const int64_t rows = compute.rows[id];
+  RefuseUnless(rows >= 0 && rows <= value.max_rows,
+               entry + " is " + std::to_string(rows) + ", allowed 0.." + std::to_string(value.max_rows));
+  return rows;
+}
+
+Resolved Host::ResolveUse(const spf_compute& compute, const spf_use& use, ComputePlan& plan) const {
+  const spf_model& tables = model_.Tables(config_.model_rank);
   const bool of_param = use.table == SPF_IN_PARAM || use.table == SPF_IN_GRAD;
   const char* name = of_param ? tables.params[use.id].name : tables.values[use.id].name;
   const std::string what = std::string(TableName(use.table)) + "[" + std::to_string(use.id) + "] (" + name + ")";
@@ -117,31 +133,30 @@ Resolved Host::ResolveUse(const spf_compute& compute, const spf_use& use) const 
     dtype = use.table == SPF_IN_PARAM ? static_cast<int32_t>(param.dtype) : grad_dtype;
   } else {
     const spf_value& value = tables.values[use.id];
-    int64_t rows = value.max_rows;
-    if ((value.flags & SPF_VALUE_DYNAMIC) != 0) {
-      RefuseUnless(compute.rows != nullptr, what + " is dynamic: pass its number of rows in rows[]");
-      rows = compute.rows[use.id];
-      RefuseUnless(rows >= 0 && rows <= value.max_rows,
-                   "rows[" + std::to_string(use.id) + "] (" + name + ") is " + std::to_string(rows) + ", allowed 0.." +
-                       std::to_string(value.max_rows));
-    }
+    const int64_t rows = RowsOf(compute, use.id);
+    if ((value.flags & SPF_VALUE_DYNAMIC) != 0) plan.rows[static_cast<size_t>(use.id)] = rows;
     elements = static_cast<uint64_t>(rows * value.row_elems);
     dtype = static_cast<int32_t>(value.dtype);
   }
-  return ResolveElements(table[use.id], elements, dtype, use.access, what);
+  if (elements > 0) return ResolveElements(table[use.id], elements, dtype, use.access, what);
+  Resolved nothing;  // its address is not looked at: mem_alloc answers 0 for no bytes
+  nothing.range.access = use.access;
+  nothing.host = plan.nothing.get();
+  return nothing;
 }
 
 void Host::ResolveUses(const spf_compute& compute, const spf_node& node, ComputePlan& plan) {
-  const spf_model& tables = model_.Tables(config_.ep_rank);
+  const spf_model& tables = model_.Tables(config_.model_rank);
   plan.param.resize(static_cast<size_t>(tables.n_params));
   plan.grad.resize(static_cast<size_t>(tables.n_params));
   plan.act.resize(static_cast<size_t>(tables.n_values));
   plan.dact.resize(static_cast<size_t>(tables.n_values));
+  plan.rows.assign(static_cast<size_t>(tables.n_values), -1);
   const spf_uses& uses = node.uses[compute.phase];
   for (int32_t i = 0; i < uses.n; ++i) {
     const spf_use& use = uses.use[i];
     const auto id = static_cast<size_t>(use.id);
-    const Resolved at = ResolveUse(compute, use);
+    const Resolved at = ResolveUse(compute, use, plan);
     plan.ranges.push_back(at.range);
     if (use.table == SPF_IN_PARAM) {
       plan.param[id] = at.host;
@@ -157,39 +172,60 @@ void Host::ResolveUses(const spf_compute& compute, const spf_node& node, Compute
   }
 }
 
-// Gradients lie on grids that are relative to the loss scale: what the loss node was given holds for the whole backward
-// of the microbatch.
-double Host::LossScale(const spf_compute& compute, const spf_node& node) {
-  const spf_model& tables = model_.Tables(config_.ep_rank);
-  const spf_uses& forward = node.uses[SPF_FWD];
-  bool originates = false;
-  for (int32_t i = 0; i < forward.n; ++i) {
-    const spf_use& use = forward.use[i];
-    originates = originates || (use.table == SPF_IN_ACT && use.access != SPF_READ &&
-                                (tables.values[use.id].flags & SPF_VALUE_LOSS) != 0);
+namespace {
+
+// A node whose backward makes a gradient out of none: a loss.
+bool OriginatesGradient(const spf_node& node) {
+  const spf_uses& backward = node.uses[SPF_BWD];
+  bool reads = false, writes = false;
+  for (int32_t i = 0; i < backward.n; ++i) {
+    if (backward.use[i].table != SPF_IN_DACT) continue;
+    reads = reads || backward.use[i].access == SPF_READ;
+    writes = writes || backward.use[i].access != SPF_READ;
   }
-  if (originates && compute.phase != SPF_FWD) {
-    const double scale = compute.scale == 0 ? 1 : compute.scale;
-    int exponent = 0;
-    RefuseUnless(std::frexp(scale, &exponent) == 0.5 && exponent >= -39 && exponent <= 41,
-                 "scale " + std::to_string(scale) + " is no power of two in 2^-40..2^40: divide after the sum instead");
-    loss_scale_[compute.microbatch] = scale;
+  return writes && !reads;
+}
+
+double PowerOfTwo(const spf_compute& compute) {
+  const double scale = compute.scale == 0 ? 1 : compute.scale;
+  int exponent = 0;
+  RefuseUnless(std::frexp(scale, &exponent) == 0.5 && exponent >= -39 && exponent <= 41,
+               "scale " + std::to_string(scale) + " is no power of two in 2^-40..2^40: divide after the sum instead");
+  return scale;
+}
+
+}  // namespace
+
+// Gradients lie on grids that are relative to the loss scale: what a loss node was given holds for the whole backward
+// of the microbatch, so a second loss cannot have another one. The auxiliary losses of a router have a scale of their
+// own: a wrong one makes wrong gradients, on the grid.
+void Host::SetScales(const spf_compute& compute, const spf_node& node, NodeArgs* args) {
+  if (compute.phase != SPF_FWD && OriginatesGradient(node)) {
+    const double scale = PowerOfTwo(compute);
+    const auto [given, first] = loss_scale_.try_emplace(compute.microbatch, GivenScale{scale, node.id});
+    RefuseUnless(given->second.scale == scale,
+                 Title(compute, node) + ": scale " + std::to_string(scale) + ", but " +
+                     model_.Node(given->second.node, config_.model_rank).name + " was given " +
+                     std::to_string(given->second.scale) +
+                     " in this microbatch: all its losses have one scale");
   }
-  const auto at = loss_scale_.find(compute.microbatch);
-  return at == loss_scale_.end() ? 1 : at->second;
+  const auto given = loss_scale_.find(compute.microbatch);
+  args->scale = given == loss_scale_.end() ? config_.loss_scale : given->second.scale;
+  const bool router = std::string_view(model_.Tables(config_.model_rank).modules[node.module].type) == "Router";
+  if (router && compute.phase != SPF_FWD) args->aux_scale = PowerOfTwo(compute);
 }
 
 spf_status Host::Compute(spf_stream stream, const spf_compute& compute) {
   const StreamHandle& on = Stream(stream, "stream");
   RefuseUnless(inside_call_ && step_ >= 0, "compute outside train_step and eval_step: nodes belong to a step");
-  RefuseUnless(compute.node >= 0 && compute.node < model_.node_count(),
+  RefuseUnless(compute.node >= 0 && compute.node < model_.node_count(config_.model_rank),
                "node " + std::to_string(compute.node) + " is no id of spf_program.nodes");
   RefuseUnless(compute.phase >= SPF_FWD && compute.phase <= SPF_WGRAD,
                "phase " + std::to_string(compute.phase) + " is no spf_phase");
   RefuseUnless(compute.microbatch >= 0 && compute.microbatch < config_.microbatches,
                "microbatch " + std::to_string(compute.microbatch) + " is not in 0.." +
                    std::to_string(config_.microbatches - 1));
-  const spf_node& node = model_.Node(compute.node, config_.ep_rank);
+  const spf_node& node = model_.Node(compute.node, config_.model_rank);
   RefuseUnless(InProgram(compute.node, compute.microbatch),
                std::string(node.name) + " is not in the program of step " + std::to_string(step_) + ", microbatch " +
                    std::to_string(compute.microbatch) + ": run the nodes of program(step, microbatch)");
@@ -207,13 +243,13 @@ spf_status Host::Compute(spf_stream stream, const spf_compute& compute) {
   auto plan = std::make_shared<ComputePlan>();
   ResolveUses(compute, node, *plan);
   plan->model = &model_;
-  plan->ep_rank = config_.ep_rank;
+  plan->rank = config_.model_rank;
   plan->bytes = recorder_.bytes();
   plan->args.node = compute.node;
   plan->args.phase = compute.phase;
   plan->args.step = step_;
   plan->args.sample = compute.sample;
-  plan->args.scale = LossScale(compute, node);
+  SetScales(compute, node, &plan->args);
   plan->args.grad_dtype = compute.grad_dtype == 0 ? SPF_F32 : compute.grad_dtype;
 
   uint8_t& done = phases_[{compute.node, compute.microbatch}];

@@ -22,6 +22,7 @@ void CheckSpanOverlap(const spf_launch& launch) {
     for (int32_t j = 0; j < i; ++j) {
       const spf_span &a = launch.spans[i], &b = launch.spans[j];
       const uint64_t a_bytes = a.count * BytesOf(a.dtype), b_bytes = b.count * BytesOf(b.dtype);
+      if (a_bytes == 0 || b_bytes == 0) continue;
       if (a.addr + a_bytes <= b.addr || b.addr + b_bytes <= a.addr) continue;
       const bool same_range = a.addr == b.addr && a_bytes == b_bytes;
       RefuseUnless(a.access == b.access || same_range,
@@ -44,7 +45,9 @@ struct CustomBody {
     for (const Resolved& span : spans) {
       const auto bytes = static_cast<size_t>(span.range.length);
       auto& copy = copies.emplace_back(bytes);
-      if ((span.range.access & kRead) != 0) {
+      if (bytes == 0) {
+        // nothing to give
+      } else if ((span.range.access & kRead) != 0) {
         std::memcpy(copy.data(), span.host, bytes);
       } else {
         std::memset(copy.data(), 0xFF, bytes);
@@ -55,7 +58,7 @@ struct CustomBody {
     fn(nullptr, data.data(), arg.data());
     custom_thread->store(std::thread::id());
     for (size_t i = 0; i < spans.size(); ++i) {
-      if ((spans[i].range.access & kWrite) != 0) std::memcpy(spans[i].host, copies[i].data(), copies[i].size());
+      if (!copies[i].empty() && (spans[i].range.access & kWrite) != 0) std::memcpy(spans[i].host, copies[i].data(), copies[i].size());
     }
   }
 };
@@ -91,9 +94,13 @@ spf_status Host::Launch(spf_stream stream, const spf_launch& launch) {
     RefuseUnless(BytesOf(span.dtype) != 0, what + ": dtype " + std::to_string(span.dtype) + " is no spf_dtype");
     RefuseUnless(span.access >= SPF_READ && span.access <= SPF_ADD,
                  what + ": access " + std::to_string(span.access) + " is no spf_access");
-    RefuseUnless(span.count > 0 && span.count <= (uint64_t{1} << 40),
-                 what + ": count " + std::to_string(span.count) + ": leave out empty launches");
-    resolved.push_back(ResolveElements(span.addr, span.count, span.dtype, static_cast<uint8_t>(span.access), what));
+    RefuseUnless(span.count <= (uint64_t{1} << 40), what + ": count " + std::to_string(span.count) +
+                                                        " cannot be meant: a negative size?");
+    if (span.count == 0) {  // rows may be none; the address is not looked at
+      resolved.emplace_back().range.access = static_cast<uint8_t>(span.access);
+    } else {
+      resolved.push_back(ResolveElements(span.addr, span.count, span.dtype, static_cast<uint8_t>(span.access), what));
+    }
     data.push_back({resolved.back().host, span.count, span.dtype, span.access});
   }
   CheckSpanOverlap(launch);
@@ -114,6 +121,7 @@ spf_status Host::Launch(spf_stream stream, const spf_launch& launch) {
   if (launch.kernel == SPF_K_CUSTOM) return LaunchCustom(on.id, launch, std::move(resolved));
   if (launch.kernel == SPF_K_DISCARD) {
     const Resolved span = resolved[0];
+    if (span.range.length == 0) return SPF_OK;
     fabric_.Enqueue(on.id, "DISCARD",
                     [span] { std::memset(span.host, 0xFF, static_cast<size_t>(span.range.length)); });
     return SPF_OK;
@@ -133,7 +141,7 @@ void CheckElements(int64_t offset, int64_t count, int64_t numel, const std::stri
 
 spf_status Host::Init(spf_stream stream, int32_t param, int64_t offset, int64_t count, spf_dtype dtype, spf_addr to) {
   const StreamHandle& on = Stream(stream, "stream");
-  const spf_model& tables = model_.Tables(config_.ep_rank);
+  const spf_model& tables = model_.Tables(config_.model_rank);
   RefuseUnless(param >= 0 && param < tables.n_params, "param " + std::to_string(param) + " is not in the model");
   CheckElements(offset, count, tables.params[param].numel, tables.params[param].name);
   RefuseUnless(dtype == SPF_F32 || dtype == SPF_BF16,
@@ -146,9 +154,9 @@ spf_status Host::Init(spf_stream stream, int32_t param, int64_t offset, int64_t 
   row.count = count;
   row.dtype = static_cast<uint8_t>(dtype);
   recorder_.AddRange(target.range);
-  fabric_.Enqueue(on.id, "init", [this_model = &model_, ep = config_.ep_rank, param, offset, count, dtype, target] {
+  fabric_.Enqueue(on.id, "init", [this_model = &model_, of = config_.model_rank, param, offset, count, dtype, target] {
     std::vector<float> values(static_cast<size_t>(count));
-    this_model->InitialValue(param, ep, offset, count, values.data());
+    this_model->InitialValue(param, of, offset, count, values.data());
     if (dtype == SPF_F32) {
       std::memcpy(target.host, values.data(), values.size() * sizeof(float));
       return;
@@ -163,7 +171,7 @@ spf_status Host::Init(spf_stream stream, int32_t param, int64_t offset, int64_t 
 spf_status Host::Publish(spf_stream stream, spf_result what, int32_t id, int64_t offset, int64_t count,
                          spf_dtype dtype, spf_addr from) {
   const StreamHandle& on = Stream(stream, "stream");
-  const spf_model& tables = model_.Tables(config_.ep_rank);
+  const spf_model& tables = model_.Tables(config_.model_rank);
   RefuseUnless(what >= SPF_RESULT_PARAM && what <= SPF_RESULT_ZERO_COUNT,
                "result " + std::to_string(what) + " is no spf_result");
   RefuseUnless(dtype == SPF_F32 || dtype == SPF_F64 || dtype == SPF_BF16,

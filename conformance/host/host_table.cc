@@ -42,7 +42,7 @@ void Host::FillTable() {
   };
   table_.model = [](spf_host* h) {
     Host& host = *static_cast<Table*>(h)->owner;
-    return &host.model_.Tables(host.config_.ep_rank);
+    return &host.model_.Tables(host.config_.model_rank);
   };
   table_.program = [](spf_host* h, int64_t step, int32_t microbatch) -> const spf_program* {
     Host& host = *static_cast<Table*>(h)->owner;

@@ -197,10 +197,11 @@ Slice EventReader::ReadRanges(json::array list) {
     size_t n = 0;
     for (json::value value : row) {
       if (n == 4) throw LineError{"\"r\": a range is [allocation, access, offset, length]"};
-      numbers[n] = ReadInt(value, "r", 0, n == 0 ? kMaxId : n == 1 ? 3 : kMaxInt64 / 2);
+      numbers[n] = ReadInt(value, "r", n == 0 ? -1 : 0, n == 0 ? kMaxId : n == 1 ? 3 : kMaxInt64 / 2);
       ++n;
     }
     if (n != 4) throw LineError{"\"r\": a range is [allocation, access, offset, length]"};
+    if (numbers[0] < 0 && numbers[3] != 0) throw LineError{"\"r\": bytes of no allocation"};
     trace_.ranges.push_back({static_cast<int32_t>(numbers[0]), static_cast<uint8_t>(numbers[1]), numbers[2], numbers[3]});
   }
   return SliceFrom(trace_.ranges, begin);
