@@ -3,6 +3,7 @@
 #include <cxxabi.h>
 
 #include <algorithm>
+#include <cmath>
 #include <array>
 #include <chrono>
 #include <filesystem>
@@ -70,7 +71,12 @@ HostConfig ConfigOf(const Case& c, size_t instance, int32_t rank, const Model& m
     const Place data = PlaceIn(families, "dp_cp", rank);
     config.data_rank = data.index;
     config.data_ranks = data.index < 0 ? DpCpSize(spec) : data.size;
-    config.ep_rank = spec.model.experts ? std::max(0, PlaceIn(families, "ep", rank).index) : 0;
+    const bool experts = spec.model.experts || spec.model.moe.experts > 0;
+    config.model_rank.ep = experts ? std::max(0, PlaceIn(families, "ep", rank).index) : 0;
+    if (spec.model.pp > 1) {  // else the ranks of "pp" are replicas
+      config.model_rank.pp = std::max(0, PlaceIn(families, "pp", rank).index);
+      config.loss_scale = std::ldexp(1.0, spec.loss_scale_log2);
+    }
   }
   config.groups = GroupsOf(c, instance, rank);
   return config;
