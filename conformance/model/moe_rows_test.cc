@@ -113,7 +113,7 @@ TEST(UnpermuteTest, TheResidualStreamIsClamped) {
 // <out, dout> = <in, din> for linear maps.
 TEST(UnpermuteTest, GradientsAreTransposes) {
   RouterRule rule = SmallRule();
-  rule.capacity = 3;
+  rule.capacity = 1;  // drops some
   const RouterCase c(rule);
   const Routed r = Route({}, rule, c.x, c.weight, c.bias);
   int64_t n_rows = 0;
