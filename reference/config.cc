@@ -275,9 +275,6 @@ void CheckAxes(const Config& c, int32_t ep, int32_t pp) {
 }
 
 void CheckImplemented(const Config& c) {
-  if (c.chunks > 1)
-    throw Unsupported("virtual_pipeline_model_parallel_size = " + std::to_string(c.chunks) +
-                      " is not implemented");
   if (c.shared_expert_overlap)
     throw Unsupported("moe_shared_expert_overlap = 1 is not implemented");
   if (c.double_buffer) throw Unsupported("fsdp_double_buffer = 1 is not implemented");

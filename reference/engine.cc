@@ -4,6 +4,10 @@
 
 namespace reference {
 
+namespace {
+constexpr uint32_t kCrossesStages = SPF_VALUE_FROM_PREV | SPF_VALUE_TO_NEXT;
+}
+
 void Engine::Configure() {
   c_.config =
       ReadConfig([this](const char* name) { return c_.host.raw()->knob(c_.host.raw(), name); });
@@ -14,6 +18,8 @@ void Engine::Configure() {
   GroupDemand demand;
   demand.twins = c_.config.twins;
   demand.optimizer_instances = c_.config.optimizer_instances;
+  for (int32_t v = 0; v < model.n_values; ++v)
+    demand.pipeline |= (model.values[v].flags & kCrossesStages) != 0;
   for (int32_t p = 0; p < model.n_params; ++p)
     demand.experts |= (model.params[p].flags & SPF_PARAM_EXPERT) != 0;
   ConfigureGroups(demand);
@@ -69,12 +75,6 @@ void Engine::CheckModel() const {
     if (model.params[p].tp_dim >= 0)
       throw Unsupported(std::string(model.params[p].name) + " is split over tp");
   }
-  for (int32_t v = 0; v < model.n_values; ++v) {
-    const spf_value& value = model.values[v];
-    if ((value.flags & (SPF_VALUE_FROM_PREV | SPF_VALUE_TO_NEXT)) != 0) {
-      throw Unsupported(std::string(value.name) + " crosses pipeline stages");
-    }
-  }
 }
 
 void Engine::CreateStreams() {
@@ -96,7 +96,7 @@ void Engine::Build() {
   hooks_ = std::make_unique<Hooks>(c_, store_, *gathers_, *reductions_);
   runner_ = std::make_unique<OperationRunner>(c_, *gathers_, *reductions_);
   driver_ = std::make_unique<Driver>(c_, *hooks_, *gathers_, *runner_);
-  if (c_.config.overlap_moe)
+  if (c_.config.overlap_moe || c_.groups.pp)
     schedule_ = std::make_unique<CombinedSchedule>(c_, *gathers_, *reductions_, *runner_);
   store_.Create();
   reductions_->Create();
@@ -129,6 +129,7 @@ void Engine::TrainStep(int64_t step) {
 
 void Engine::EvalStep(int64_t step) {
   if (idle_) return;
+  if (c_.groups.pp) throw Unsupported("evaluation in a pipeline is not implemented");
   hooks_->StartParamSync();
   for (int32_t m = 0; m < c_.config.microbatches; ++m) driver_->EvalMicrobatch(step, m);
   gathers_->Reset();
@@ -155,6 +156,7 @@ void Engine::Destroy() {
     norm_.Destroy();
     reductions_->Destroy();
     gathers_->Destroy();
+    if (schedule_) schedule_->Destroy();
   }
   for (spf_stream stream : {c_.streams.compute, c_.streams.gather, c_.streams.reduce,
                             c_.streams.outer_reduce, c_.streams.outer_gather, c_.streams.a2a}) {

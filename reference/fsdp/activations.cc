@@ -59,18 +59,25 @@ void Activations::Before(const Operation& operation, spf_stream stream) {
   for (int32_t i = 0; i < uses.n; ++i) {
     const spf_use& use = uses.use[i];
     if ((use.table != SPF_IN_ACT && use.table != SPF_IN_DACT) || use.access == SPF_READ) continue;
-    spf_addr& address = At({use.table == SPF_IN_DACT, use.id});
-    if (address != 0) continue;
+    const ValueRef ref{use.table == SPF_IN_DACT, use.id};
+    if (At(ref) != 0) continue;
+    Allocate(ref, stream, operation.node->module);
     const spf_value& value = host_.model().values[use.id];
-    int64_t& rows = rows_[static_cast<size_t>(use.id)];
-    rows = RowsOf(use.id);
-    const auto elements = static_cast<uint64_t>(rows * value.row_elems);
-    const spf_purpose purpose =
-        use.table == SPF_IN_DACT ? SPF_FOR_ACTIVATION_GRAD : SPF_FOR_ACTIVATION;
-    address = host_.Alloc(stream, elements * spf::SizeOf(value.dtype),
-                          spf::For(purpose, operation.node->module, microbatch_));
-    if (use.access == SPF_ADD) host_.Fill(stream, address, elements, value.dtype, 0);
+    const auto elements =
+        static_cast<uint64_t>(rows_[static_cast<size_t>(use.id)] * value.row_elems);
+    if (use.access == SPF_ADD) host_.Fill(stream, At(ref), elements, value.dtype, 0);
   }
+}
+
+spf_addr Activations::Allocate(const ValueRef& ref, spf_stream stream, int32_t module) {
+  const spf_value& value = host_.model().values[ref.value];
+  int64_t& rows = rows_[static_cast<size_t>(ref.value)];
+  rows = RowsOf(ref.value);
+  const auto elements = static_cast<uint64_t>(rows * value.row_elems);
+  const spf_purpose purpose = ref.gradient ? SPF_FOR_ACTIVATION_GRAD : SPF_FOR_ACTIVATION;
+  At(ref) = host_.Alloc(stream, elements * spf::SizeOf(value.dtype),
+                        spf::For(purpose, module, microbatch_));
+  return At(ref);
 }
 
 void Activations::After(const Operation& operation, spf_stream stream) {

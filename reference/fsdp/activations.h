@@ -50,6 +50,8 @@ class Activations {
   // Counts that the operation has written start on their way to the host.
   void After(const Operation& operation, spf_stream stream);
   void Free(const std::vector<ValueRef>& dead, spf_stream stream);
+  // A value that no operation writes, because it is received.
+  spf_addr Allocate(const ValueRef& value, spf_stream stream, int32_t module = -1);
 
   const spf_addr* act() const { return act_.data(); }
   const spf_addr* dact() const { return dact_.data(); }

@@ -102,6 +102,7 @@ EngineGroups PickGroups(const GroupCollection& collection, const GroupDemand& de
     groups.expert = Pick(collection, "expt_dp", demand);
     groups.ep = collection.Require("ep");
   }
+  if (demand.pipeline) groups.pp = collection.Require("pp");
   return groups;
 }
 
@@ -118,6 +119,7 @@ GroupCollection AskForGroups(spf::Host& host, const GroupDemand& demand) {
     if (demand.twins) ask(name + "_ag");
   }
   if (demand.experts) ask("ep");
+  if (demand.pipeline) ask("pp");
   return collection;
 }
 

@@ -59,6 +59,7 @@ struct DataParallelGroups {
 // What an engine needs to know before it picks.
 struct GroupDemand {
   bool experts = false;
+  bool pipeline = false;
   bool twins = false;
   int32_t optimizer_instances = 1;
 };
@@ -68,6 +69,7 @@ struct EngineGroups {
   DataParallelGroups dense;
   std::optional<DataParallelGroups> expert;  // set where the model has expert parameters
   Communicator ep;                           // with experts: ranks that hold different experts
+  Communicator pp;                           // in a pipeline: ranks that hold different stages
 };
 
 // Picks and verifies: twins have the very members, in the very order, of the group that reduces the

@@ -1,13 +1,13 @@
-// combined_schedule.h: how does a step of several microbatches run with all-to-alls hidden?
+// combined_schedule.h: how does a train step of several microbatches run?
 //
-// Microbatch k goes forward while microbatch k - 1 goes backward, one combined step after the other
-// (issue_order.h). The host issues turn after turn; streams and each microbatch's event decide what
-// runs at the same time. Eval is sequential (fsdp/driver.h).
+// Without a pipeline: microbatch k goes forward while microbatch k - 1 goes backward, one combined
+// step after the other. With one: chunks of microbatches meet as interleaved_order.h says. Eval is
+// sequential (fsdp/driver.h).
 #pragma once
-#include <memory>
+#include <map>
 
-#include "reference/fsdp/operation_runner.h"
-#include "reference/schedule/part_hooks.h"
+#include "reference/schedule/combined_step.h"
+#include "reference/schedule/interleaved_order.h"
 
 namespace reference {
 
@@ -18,22 +18,15 @@ class CombinedSchedule {
 
   // Forward and backward of all microbatches; publishes LOSS of each.
   void TrainMicrobatches(int64_t step);
+  void Destroy();
 
  private:
-  // A microbatch between its forward and its backward.
-  struct InFlight {
-    MicrobatchPlan plan;
-    UnitProgress progress;
-  };
-  void RunStep(int64_t step, const StepSides& sides);
-  void RunTurn(InFlight& microbatch, const Turn& turn);
-  void RunOperations(InFlight& microbatch, const PlannedTurn& turn);
+  void WithoutPipeline(int64_t step);
+  void Interleaved(int64_t step);
 
   Context& c_;
-  OperationRunner& runner_;
-  PartHooks hooks_;
-  ScheduleSettings settings_;
-  std::unique_ptr<InFlight> forward_, backward_;  // never more than these two
+  std::unique_ptr<PipelineLinks> links_;  // in a pipeline
+  CombinedStep step_;
 };
 
 }  // namespace reference

@@ -16,13 +16,16 @@ namespace reference {
 
 class MicrobatchPlan {
  public:
-  MicrobatchPlan(Context& context, int64_t step, int32_t microbatch,
+  // chunk: of the model, in a pipeline; else 0.
+  MicrobatchPlan(Context& context, int64_t step, int32_t microbatch, int32_t chunk,
                  const ScheduleSettings& settings);
   ~MicrobatchPlan();
   MicrobatchPlan(const MicrobatchPlan&) = delete;
   MicrobatchPlan& operator=(const MicrobatchPlan&) = delete;
 
   int32_t microbatch() const { return microbatch_; }
+  int32_t chunk() const { return chunk_; }
+  const spf_program& program() const { return program_; }
   int32_t layers() const { return static_cast<int32_t>(nodes_.layers.size()); }
   const ScheduleNodes& nodes() const { return nodes_; }
   const ScheduleSettings& settings() const { return settings_; }
@@ -34,12 +37,17 @@ class MicrobatchPlan {
   // Frees what dies after operation i of the turn that was taken last.
   void FreeAfter(size_t operation, spf_stream stream);
 
+  // In a pipeline: values (forward) or gradients (backward) that come from the stage before in that
+  // direction, or go to the one behind. The plan does not free what goes: the sender does.
+  std::vector<ValueRef> Crossing(Side side, bool inward) const;
+
   void WaitOn(spf_stream stream) { c_.host.Wait(stream, event_); }
   void RecordOn(spf_stream stream) { c_.host.Record(event_, stream); }
 
  private:
   Context& c_;
-  int32_t microbatch_;
+  int32_t microbatch_, chunk_;
+  const spf_program& program_;
   ScheduleSettings settings_;
   ScheduleNodes nodes_;
   std::vector<PlannedTurn> turns_;

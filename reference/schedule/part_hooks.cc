@@ -33,6 +33,12 @@ UnitProgress PartHooks::Start(const MicrobatchPlan& plan) const {
   UnitProgress progress;
   progress.gradients_left.resize(c_.plan.groups.size());
   progress.handed_over.resize(c_.plan.groups.size());
+  for (int32_t i = 0; i < plan.program().n_nodes; ++i) {
+    const spf_node& node = plan.program().nodes[i];
+    if (node.chunk == plan.chunk()) continue;
+    for (int32_t g : GroupsOf({&node, SPF_WGRAD}, SPF_IN_GRAD))
+      progress.handed_over[static_cast<size_t>(g)] = true;  // by another chunk
+  }
   for (const PlannedTurn& turn : plan.turns()) {
     std::vector<int32_t>& order =
         turn.backward() ? progress.backward_order : progress.forward_order;
@@ -138,23 +144,26 @@ void PartHooks::HandOver(const MicrobatchPlan& plan, UnitProgress& progress, int
 
 // ------------------------------------------------------------------ the root
 
+// In a pipeline a microbatch comes by once per chunk: forward from the first on, backward from the
+// last on. Root hooks are announced for the first and last time.
 void PartHooks::RootForward(const MicrobatchPlan& plan) {
-  c_.host.Mark(SPF_HOOK_FORWARD, 0, plan.microbatch());
+  if (plan.chunk() == 0) c_.host.Mark(SPF_HOOK_FORWARD, 0, plan.microbatch());
 }
 
 void PartHooks::RootPreBackward(const MicrobatchPlan& plan, const UnitProgress& progress) {
-  c_.host.Mark(SPF_HOOK_ROOT_PRE_BACKWARD, 0, plan.microbatch());
+  if (plan.chunk() == c_.config.chunks - 1)
+    c_.host.Mark(SPF_HOOK_ROOT_PRE_BACKWARD, 0, plan.microbatch());
   std::fill(backward_to_come_.begin(), backward_to_come_.end(), true);
   gathers_.Prefetch(progress.backward_order);
 }
 
 // What nobody added to comes in the order of bucket groups, the same on all ranks.
 void PartHooks::RootPostBackward(const MicrobatchPlan& plan, UnitProgress& progress) {
-  c_.host.Mark(SPF_HOOK_ROOT_POST_BACKWARD, 0, plan.microbatch());
+  if (plan.chunk() == 0) c_.host.Mark(SPF_HOOK_ROOT_POST_BACKWARD, 0, plan.microbatch());
   for (size_t g = 0; g < c_.plan.groups.size(); ++g) {
     if (progress.gradients_left[g] != 0)
       throw std::logic_error("a gradient is missing at the end of backward");
-    if (progress.handed_over[g]) continue;
+    if (progress.handed_over[g] || plan.chunk() > 0) continue;
     reductions_.Begin({static_cast<int32_t>(g)});
     HandOver(plan, progress, static_cast<int32_t>(g));
   }

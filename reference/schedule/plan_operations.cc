@@ -96,9 +96,11 @@ std::vector<PlannedTurn> PlanOperations(const spf_model& model, const ScheduleNo
                                         const ScheduleSettings& settings) {
   const auto layers = static_cast<int32_t>(nodes.layers.size());
   std::vector<PlannedTurn> planned;
-  for (const StepShape& shape :
-       {StepShape{layers, std::nullopt, settings.delay_wgrad, settings.early_release},
-        StepShape{std::nullopt, layers, settings.delay_wgrad, settings.early_release}}) {
+  StepShape forward{layers, std::nullopt, settings.delay_wgrad, settings.early_release,
+                    settings.pipeline};
+  StepShape backward = forward;
+  std::swap(backward.forward_layers, backward.backward_layers);
+  for (const StepShape& shape : {forward, backward}) {
     for (const Turn& turn : CombinedStepOrder(shape))
       planned.push_back(PlanTurn(model, nodes, settings, turn));
   }

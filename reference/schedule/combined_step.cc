@@ -1,0 +1,69 @@
+#include "reference/schedule/combined_step.h"
+
+namespace reference {
+
+CombinedStep::CombinedStep(Context& context, GatherPipeline& gathers, ReducePipeline& reductions,
+                           OperationRunner& runner, PipelineLinks* links)
+    : c_(context), runner_(runner), hooks_(context, gathers, reductions), links_(links) {
+  settings_.delay_wgrad = c_.config.delay_wgrad;
+  settings_.early_release = c_.config.early_attn_release;
+  settings_.pipeline = links_ != nullptr;
+  settings_.recomputed =
+      PlanRecompute(c_.host.model(), false, c_.config.recompute_modules).on_demand;
+}
+
+std::unique_ptr<InFlight> CombinedStep::Start(int64_t step, int32_t microbatch, int32_t chunk) {
+  std::unique_ptr<InFlight> started(new InFlight{{c_, step, microbatch, chunk, settings_}, {}});
+  started->progress = hooks_.Start(started->plan);
+  return started;
+}
+
+void CombinedStep::Run(InFlight* forward, InFlight* backward) {
+  StepShape shape{std::nullopt, std::nullopt, settings_.delay_wgrad, settings_.early_release,
+                  settings_.pipeline};
+  if (forward != nullptr) shape.forward_layers = forward->plan.layers();
+  if (backward != nullptr) shape.backward_layers = backward->plan.layers();
+  for (const Turn& turn : CombinedStepOrder(shape))
+    RunTurn(turn.side == Side::kForward ? *forward : *backward, turn);
+}
+
+void CombinedStep::RunTurn(InFlight& microbatch, const Turn& turn) {
+  const PlannedTurn& planned = microbatch.plan.Take(turn);
+  switch (turn.action) {
+    case Action::kRootPreBackward:
+      return hooks_.RootPreBackward(microbatch.plan, microbatch.progress);
+    case Action::kRootPostBackward:
+      return hooks_.RootPostBackward(microbatch.plan, microbatch.progress);
+    case Action::kReceive:
+      return links_->Receive(microbatch.plan, turn.side);
+    case Action::kSend:
+      return links_->Send(microbatch.plan, turn.side);
+    case Action::kJoinStart:
+      if (turn.side == Side::kForward) hooks_.RootForward(microbatch.plan);
+      return microbatch.plan.RecordOn(c_.streams.compute);
+    case Action::kJoinEnd:
+      return microbatch.plan.WaitOn(c_.streams.compute);
+    default:
+      return RunOperations(microbatch, planned);
+  }
+}
+
+// One part: waits for the part before, and lets the next one wait for it.
+void CombinedStep::RunOperations(InFlight& microbatch, const PlannedTurn& turn) {
+  if (!turn.operations.empty()) {
+    // Without overlap there is nothing to hide behind.
+    const bool apart = turn.on_a2a() && c_.streams.a2a != nullptr;
+    const spf_stream stream = apart ? c_.streams.a2a : c_.streams.compute;
+    if (turn.chained()) microbatch.plan.WaitOn(stream);
+    for (size_t i = 0; i < turn.operations.size(); ++i) {
+      const Operation& operation = turn.operations[i];
+      hooks_.BeforeOperation(microbatch.plan, microbatch.progress, turn, operation);
+      runner_.Run(operation, microbatch.plan.microbatch(), microbatch.plan.activations(), stream);
+      microbatch.plan.FreeAfter(i, stream);
+    }
+    if (turn.chained()) microbatch.plan.RecordOn(stream);
+  }
+  hooks_.AfterTurn(microbatch.plan, microbatch.progress, turn);
+}
+
+}  // namespace reference

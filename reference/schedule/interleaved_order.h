@@ -1,0 +1,40 @@
+// interleaved_order.h: which microbatches and chunks meet in each step of a pipeline whose ranks
+// hold several chunks of the model?
+//
+// Rank r of P holds chunks c = 0 .. C - 1; chunk c is stage c * P + r. Forward takes P microbatches
+// through chunk 0, the same ones through chunk 1, and so on, then the next P; backward does the
+// same from the last chunk on. Every rank has the same order, shifted by its warm-up: steps with a
+// forward side only, so that its first backward finds the gradient of the stage behind it.
+//
+// Where forward and backward of a step overlap, they must not belong to the same chunk of the same
+// microbatch: the warm-up is one step longer (Megatron-LM, interleaved schedule). Pure functions.
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace reference {
+
+struct ChunkPass {
+  int32_t microbatch = 0, chunk = 0;
+  bool operator==(const ChunkPass&) const = default;
+};
+
+struct PipelineShape {
+  int32_t ranks = 1, rank = 0, chunks = 1, microbatches = 1;
+  bool overlap = false;  // forward and backward of a step are one combined step
+};
+
+// In the order in which they go forward; the same on every rank.
+std::vector<ChunkPass> ForwardPasses(const PipelineShape& shape);
+std::vector<ChunkPass> BackwardPasses(const PipelineShape& shape);
+int32_t WarmupPasses(const PipelineShape& shape);
+
+struct PipelineStep {
+  std::optional<ChunkPass> forward, backward;
+  bool operator==(const PipelineStep&) const = default;
+};
+// Without overlap a step has one side: forward, then backward.
+std::vector<PipelineStep> PipelineSteps(const PipelineShape& shape);
+
+}  // namespace reference
