@@ -48,18 +48,26 @@ std::string ChoiceProblem(const MoeConfig& moe) {
   return "";
 }
 
-// Experts that nobody may choose leave enough of the others.
+// Experts that nobody may choose leave enough of the others: one of them, or, so that routing is
+// the same for every ep, the last half of them.
 std::string SkewProblem(const MoeConfig& moe, int32_t ep) {
-  const int32_t banned = moe.skew == "rank" ? moe.experts / ep : moe.skew == "empty" ? 1 : 0;
-  if (moe.experts - banned >= moe.top_k) return "";
+  const int32_t choices = moe.top_groups * (moe.experts / moe.groups);
+  if (moe.skew == "empty" && choices <= moe.top_k)
+    return Says("skew", moe.skew, "leaves fewer experts than top = " + std::to_string(moe.top_k));
+  if (moe.skew != "rank") return "";
+  if (ep < 2) return Says("skew", moe.skew, "leaves no rank, ep is " + std::to_string(ep));
+  const bool groups_left =
+      moe.groups == 1 || (moe.groups % 2 == 0 && 2 * moe.top_groups <= moe.groups);
+  if (moe.experts % 2 == 0 && 2 * moe.top_k <= moe.experts && groups_left) return "";
   return Says("skew", moe.skew,
-              "leaves " + std::to_string(moe.experts - banned) +
-                  " experts to choose top = " + std::to_string(moe.top_k) + " from");
+              "half of moe = " + std::to_string(moe.experts) + " experts in " +
+                  std::to_string(moe.groups) + " groups are too few");
 }
 
 std::string OptionProblem(const ModelConfig& model) {
-  if (model.moe.capacity_percent < 0)
-    return Says("cap", model.moe.capacity_percent, "a percentage, or 0 for no capacity");
+  if (model.moe.capacity_percent < 0 || model.moe.capacity_percent > 100 * model.moe.experts)
+    return Says("cap", model.moe.capacity_percent,
+                "a percentage of at most 100 * moe, or 0 for no capacity");
   if (model.moe.pad && model.moe.capacity_percent == 0)
     return "pad without cap: there is no capacity to pad to";
   if (model.moe.layers == "odd" && model.layers < 2 && !model.mtp)

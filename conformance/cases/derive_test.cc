@@ -127,8 +127,13 @@ TEST(DeriveTest, ExpertsThatDoNotExistCannotBeAsked) {
   ExpectError("w8.zero3.moe8.moelayers=some", "moelayers = some");
   ExpectError("w8.zero3.moe8.score=max", "score = max");
   ExpectError("w8.zero3.moe8.skew=left", "skew = left");
-  ExpectError("w8.zero3.moe8.skew=rank", "leaves 0 experts");
-  ExpectError("w8.zero3.moe2.skew=empty", "leaves 1 experts");
+  ExpectError("w8.zero3.moe8.skew=rank", "leaves no rank, ep is 1");
+  ExpectError("w8.zero3.ep2.moe8.groups2.topgroups2.skew=rank",
+              "8 experts in 2 groups are too few");
+  ExpectError("w8.zero3.ep2.moe4.top4.skew=rank", "half of moe = 4");
+  ExpectError("w8.zero3.moe4.groups2.skew=empty", "leaves fewer experts than top = 2");
+  ExpectError("w8.zero3.moe4.cap401", "cap = 401");
+  ExpectError("w8.zero3.moe2.skew=empty", "leaves fewer experts than top = 2");
   ExpectError("w8.zero3.moe8.experts.ep2", "moe with experts");
   ExpectError("w8.zero3.moe8.reused", "moe with reused");
   ExpectError("w8.zero3.moe8.unused=step", "moe with unused = step");

@@ -114,6 +114,11 @@ std::vector<Case> MpiCore(uint64_t seed) {
   // run.
   const ScheduleSpace schedules({8}, {2, 4});
   list.AddArray(schedules, {2, seed, ScheduleFactors(schedules), 12}, seed);
+  for (const char* id :
+       {"w8.zero3.ep4.k3.layers3.moe8.1f1b.dw", "w8.zero2.cp2.ep4.k2.moe8.1f1b.dw",
+        "w8.zero3.ep4.k2.moe8.skew=rank.1f1b.dw", "w4.zero3.dw", "w4.zero3.moe4.1f1b"}) {
+    list.Add(ParseId(id));
+  }
   return list.Take();
 }
 

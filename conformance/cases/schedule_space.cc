@@ -144,7 +144,6 @@ void ScheduleSpace::AddGridFactors(const std::vector<int32_t>& worlds,
   Add("strategy", &InstanceSpec::strategy,
       {"optim_grads_params", "optim_grads", "optim", "no_shard"});
   Add("outer_strategy", &InstanceSpec::outer_strategy, {"no_shard", "optim"});
-  Add("experts", &MoeConfig::experts, {8, 4});
   Add("skew", &MoeConfig::skew, {"", "one", "empty", "rank"});
 }
 
@@ -172,6 +171,7 @@ void ScheduleSpace::AddEngineFactors() {
 }
 
 void ScheduleSpace::AddModelFactors() {
+  Add("experts", &MoeConfig::experts, {8, 16});  // every ep divides both
   Add("layers", &ModelConfig::layers, {2, 1, 3});
   Add("moe.layers", &MoeConfig::layers, {"all", "odd", "even", "first", "last"});
   Add("mtp", &ModelConfig::mtp, {false, true});
@@ -211,13 +211,14 @@ void ScheduleSpace::RelateGridAndSchedule() {
   Case last;
   bool last_askable = false;
   Relate({"world", "ep", "tp", "cp", "num_optimizer_instances", "strategy", "outer_strategy",
-          "experts", "skew", "overlap_moe", "delay_wgrad", "early_release", "units", "recompute"},
+          "skew", "overlap_moe", "delay_wgrad", "early_release", "units", "recompute"},
          [&](const Case& c) {
            const InstanceSpec& spec = c.instances.front();
            if (spec.span % (spec.tp * spec.cp) != 0 || spec.span % (spec.tp * spec.ep) != 0)
              return false;
            if (!ScheduleIsLegal(spec, c.world)) return false;
-           const Case grid = WithoutSchedule(c);
+           Case grid = WithoutSchedule(c);
+           grid.instances.front().model.moe.experts = 8;
            if (grid == last) return last_askable;
            last = grid;
            return last_askable = Askable(grid);
@@ -233,7 +234,7 @@ void ScheduleSpace::RelateLayers() {
 
 void ScheduleSpace::RelateChoices() {
   Relate({"top_k", "expert_groups"}, [](Case c) {
-    c.instances.front().model.moe.experts = 4;
+    c.instances.front().model.moe.experts = 8;
     return Askable(std::move(c));
   });
 }
