@@ -6,9 +6,11 @@
 #include <time.h>
 
 #include <climits>
+#include <iostream>
 #include <stdexcept>
 #include <utility>
 
+#include "conformance/fabric/mpi/leave.h"
 #include "conformance/fabric/mpi/post_office.h"
 #include "conformance/fabric/mpi/shared.h"
 #include "conformance/fabric/mpi/supervisor.h"
@@ -112,6 +114,19 @@ std::string MpiWorld::Broadcast(std::string from_rank0) {
              &request);
   AwaitPolitely(&request);
   return from_rank0;
+}
+
+int MpiWorld::Leave(int code_of_rank0) {
+  const int code = std::stoi(Broadcast(std::to_string(code_of_rank0)));
+  char version[MPI_MAX_LIBRARY_VERSION_STRING];
+  int length = 0;
+  MPI_Get_library_version(version, &length);
+  if (!mpi::FinaliseMayHang(std::string(version, static_cast<size_t>(length)))) return code;
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Ibarrier(state_->broadcast_comm, &request);
+  AwaitPolitely(&request);
+  std::cout.flush();
+  mpi::LeaveWithoutFinalise(code);
 }
 
 }  // namespace shardproof

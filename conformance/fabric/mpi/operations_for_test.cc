@@ -55,6 +55,109 @@ void PermutedGroups(Suite& suite) {
       "groups with permuted members; two communicators with the same members");
 }
 
+// Everything to one member, or nothing to anybody.
+void NothingButOnePiece(Suite& suite) {
+  const CaseEnd end = suite.Run(suite.world->size(), [](Fabric& f) -> std::string {
+    const int32_t stream = f.CreateStream("a2a", 0), group = f.OpenGroup("world", Everybody(f));
+    const auto members = static_cast<size_t>(f.world());
+    for (int to = -1; to < f.world(); ++to) {
+      const uint64_t count = to < 0 ? 0 : 3;
+      const bool mine = f.rank() == to;
+      const Block out = f.Alloc(stream, 24, false), in = f.Alloc(stream, 24 * members, false);
+      f.Enqueue(stream, "fill", [&] {
+        for (uint64_t i = 0; i < 3; ++i) Put(out.host, i, SPF_I64, Value(f.rank(), i));
+      });
+      CommOp op = Simple(SPF_ALL_TO_ALL_V, group, stream, out, "all_to_all_v");
+      op.dtype = SPF_I64;
+      op.count = 0;
+      op.recv = in.host;
+      op.send_counts.assign(members, 0);
+      if (to >= 0) op.send_counts[static_cast<size_t>(to)] = count;
+      op.recv_counts.assign(members, mine ? count : 0);
+      f.Communicate({op});
+      if (f.SyncStream(stream) != SPF_OK) return "aborted";
+      for (uint64_t i = 0; mine && i < 3 * members; ++i) {
+        if (Get(in.host, i, SPF_I64) != Value(static_cast<int>(i / 3), i % 3)) return "element " + std::to_string(i);
+      }
+      f.Free(stream, out);
+      f.Free(stream, in);
+    }
+    return "ok";
+  });
+  suite.ExpectOk(end, "all_to_all_v of nothing but one member's rows");
+}
+
+// The last member expects other counts than member 0 sends: named, and no byte outside of its buffer is written.
+void UnequalCountsAreNamed(Suite& suite) {
+  if (suite.world->size() < 2) return;
+  for (const uint64_t expects : {uint64_t{0}, uint64_t{1}, uint64_t{5}}) {
+    const CaseEnd end = suite.Run(suite.world->size(), [expects](Fabric& f) -> std::string {
+      const int32_t stream = f.CreateStream("a2a", 0), group = f.OpenGroup("world", Everybody(f));
+      const auto members = static_cast<size_t>(f.world());
+      const Block out = f.Alloc(stream, 4 * 3 * members, false), in = f.Alloc(stream, 4 * 8 * members, false);
+      f.Enqueue(stream, "fill", [&] {
+        for (uint64_t i = 0; i < 3 * members; ++i) Put(out.host, i, SPF_F32, 1);
+        for (uint64_t i = 0; i < 8 * members; ++i) Put(in.host, i, SPF_F32, 9);
+      });
+      CommOp op = Simple(SPF_ALL_TO_ALL_V, group, stream, out, "all_to_all_v");
+      op.count = 0;
+      op.recv = in.host;
+      op.send_counts.assign(members, 3);
+      op.recv_counts.assign(members, 3);
+      if (f.rank() == f.world() - 1) op.recv_counts[0] = expects;
+      f.Communicate({op});
+      if (f.SyncStream(stream) != SPF_OK) return "aborted";
+      uint64_t end_of_rows = 0;
+      for (const uint64_t count : op.recv_counts) end_of_rows += count;
+      for (uint64_t i = end_of_rows; i < 8 * members; ++i) {
+        if (Get(in.host, i, SPF_F32) != 9) return "element " + std::to_string(i) + " was written";
+      }
+      return "ok";
+    });
+    bool named = end.mismatches.size() == 1 && Has(end.mismatches[0], "all_to_all_v");
+    for (const RankEnd& rank : end.ranks) named = named && rank.returned && rank.blob == "ok";
+    suite.Expect(named && !end.hang, "unequal counts of all_to_all_v are named",
+                 end.mismatches.empty() ? "no mismatch" : end.mismatches[0]);
+  }
+}
+
+// Forward to the next and backward to the one before, in one group call or in a communicator and stream each.
+void PipelineNeighbours(Suite& suite) {
+  for (const bool together : {true, false}) {
+    const CaseEnd end = suite.Run(suite.world->size(), [together](Fabric& f) -> std::string {
+      const int32_t forward = f.CreateStream("forward", 0), backward = f.CreateStream("backward", 0);
+      const int32_t world = f.OpenGroup("world", Everybody(f));
+      const int32_t back = together ? forward : backward;
+      const int32_t back_group = together ? world : f.OpenGroup("back", Everybody(f));
+      const int next = (f.rank() + 1) % f.world(), before = (f.rank() + f.world() - 1) % f.world();
+      const Block out = f.Alloc(forward, 8, false), in = f.Alloc(forward, 8, false),
+                  dout = f.Alloc(back, 12, false), din = f.Alloc(back, 12, false);
+      f.Enqueue(forward, "fill", [&] {
+        for (uint64_t i = 0; i < 2; ++i) Put(out.host, i, SPF_F32, f.rank());
+      });
+      f.Enqueue(back, "fill", [&] {
+        for (uint64_t i = 0; i < 3; ++i) Put(dout.host, i, SPF_F32, 100 + f.rank());
+      });
+      const auto message = [](int kind, int32_t group, int32_t stream, const Block& block, int peer) {
+        CommOp op = Simple(kind, group, stream, block, kind == SPF_SEND ? "send" : "recv");
+        op.peer = peer;
+        return op;
+      };
+      std::vector<CommOp> ops = {message(SPF_SEND, world, forward, out, next),
+                                 message(SPF_RECV, world, forward, in, before)};
+      const std::vector<CommOp> others = {message(SPF_RECV, back_group, back, din, next),
+                                          message(SPF_SEND, back_group, back, dout, before)};
+      if (together) ops.insert(ops.end(), others.begin(), others.end());
+      f.Communicate(ops);
+      if (!together) f.Communicate(others);
+      if (f.Drain() != SPF_OK) return "aborted";
+      const bool right = Get(in.host, 1, SPF_F32) == before && Get(din.host, 2, SPF_F32) == 100 + next;
+      return right ? "ok" : "other values";
+    });
+    suite.ExpectOk(end, "both directions of a pipeline");
+  }
+}
+
 void CreatedGroups(Suite& suite) {
   const int n = suite.world->size();
   suite.ExpectOk(
@@ -150,8 +253,11 @@ void OrderAcrossStreams(Suite& suite) {
 void CheckOperations(Suite& suite) {
   Collectives(suite);
   PermutedGroups(suite);
+  NothingButOnePiece(suite);
+  UnequalCountsAreNamed(suite);
   CreatedGroups(suite);
   Messages(suite);
+  PipelineNeighbours(suite);
   OrderAcrossStreams(suite);
 }
 
