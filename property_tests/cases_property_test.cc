@@ -31,6 +31,44 @@ TEST(CasesPropertyTest, DifferentRowsHaveDifferentIds) {
   }));
 }
 
+std::shared_ptr<const ScheduleSpace> Schedules() {
+  return std::make_shared<const ScheduleSpace>(std::vector<int32_t>{2, 4, 8});
+}
+
+TEST(CasesPropertyTest, SchedulesReadBackAndAreLegal) {
+  const auto space = Schedules();
+  EXPECT_TRUE(CheckProperty("schedules read back and are legal", [&] {
+    const GeneratedCase generated = *GenCase(space);
+    RC_ASSERT(generated.spec.illegal.empty());
+    RC_ASSERT(ParseId(Id(generated.spec)) == generated.spec);
+    RC_ASSERT(space->RowOf(generated.spec) == generated.row);
+  }));
+}
+
+// Whoever a sample starts on, each of its tokens finds every expert once among the ranks that sum
+// that expert's gradient.
+TEST(CasesPropertyTest, ExpertsMeetEachSampleOnce) {
+  const auto space = Schedules();
+  EXPECT_TRUE(CheckProperty("experts meet each sample once", [&] {
+    const Case c = (*GenCase(space)).spec;
+    const std::vector<GroupFamily> families = GroupFamilies(c.instances[0], c.world);
+    const auto family = [&](const std::string& name) -> const GroupFamily& {
+      return *std::find_if(families.begin(), families.end(),
+                           [&](const GroupFamily& one) { return one.name == name; });
+    };
+    for (const RankList& list : family("expt_dp").lists) {
+      std::vector<int> seen(static_cast<size_t>(DpCpSize(c.instances[0])), 0);
+      for (int32_t rank : list) {
+        const RankList* peers = nullptr;
+        IndexIn(family("ep"), rank, &peers);
+        for (int32_t peer : *peers)
+          ++seen[static_cast<size_t>(IndexIn(family("dp_cp"), peer, nullptr))];
+      }
+      for (int count : seen) RC_ASSERT(count == 1);
+    }
+  }));
+}
+
 TEST(CasesPropertyTest, AnythingIsLegalIllegalOrRefused) {
   int legal = 0, illegal = 0;
   PropertyOptions options;

@@ -47,9 +47,44 @@ void RandomGrid(InstanceSpec& spec) {
       {"none", "given", "permuted", "default_order", "full_span", "short", "other"});
 }
 
+void RandomExperts(ModelConfig& model) {
+  MoeConfig& moe = model.moe;
+  moe.experts = Pick<int32_t>({8, 4, 6, 1, 0, -2});
+  moe.top_k = Pick<int32_t>({2, 1, 4, 0});
+  moe.layers = Pick<std::string>({"all", "odd", "even", "first", "last", "none"});
+  moe.score = Pick<std::string>({"softmax", "presoftmax", "sigmoid", "hard"});
+  moe.groups = Pick<int32_t>({1, 2, 4, 3});
+  moe.top_groups = Pick<int32_t>({1, 2, 0});
+  moe.z_loss = Pick<int>({0, 1}) != 0;
+  moe.aux_loss = Pick<int>({0, 1}) != 0;
+  moe.shared = Pick<int>({0, 1}) != 0;
+  moe.capacity_percent = Pick<int32_t>({0, 100, 50, -1});
+  moe.pad = Pick<int>({0, 1}) != 0;
+  moe.skew = Pick<std::string>({"", "one", "empty", "rank", "left"});
+  model.mtp = Pick<int>({0, 1}) != 0;
+}
+
+void RandomSchedule(InstanceSpec& spec) {
+  spec.overlap_moe = Pick<int>({0, 1}) != 0;
+  spec.delay_wgrad = Pick<int>({0, 1}) != 0;
+  spec.early_release = Pick<int>({0, 1}) != 0;
+  spec.high_priority = Pick<int>({0, 1}) != 0;
+  spec.loss_scale_log2 = Pick<int32_t>({0, 3, -2, 25});
+  spec.wrong_loss_scale = Pick<double>({0, 3, -2, 0.75, 4});
+  spec.chunks = Pick<int32_t>({1, 2, 0});
+  spec.recompute = Pick<int>({0, 1}) != 0;
+  spec.recompute_modules = Pick<std::string>({"", "norm", "moe", "core_attn,norm", "norm,norm"});
+  spec.shared_expert_overlap = Pick<int>({0, 1}) != 0;
+  spec.double_buffer = Pick<int>({0, 1}) != 0;
+  spec.cuda_graph = Pick<std::string>({"", "full_iteration", "per_layer", "always"});
+}
+
 }  // namespace
 
-rc::Gen<CoveringRow> GenRow(std::shared_ptr<const CaseSpace> space) {
+namespace {
+
+template <typename Space>
+rc::Gen<CoveringRow> RowsOf(std::shared_ptr<const Space> space) {
   return rc::Gen<CoveringRow>([space](const rc::Random& random, int) {
     rc::Random source = random;
     return rc::shrinkable::shrinkRecur(
@@ -59,14 +94,29 @@ rc::Gen<CoveringRow> GenRow(std::shared_ptr<const CaseSpace> space) {
   });
 }
 
+template <typename Space>
+rc::Gen<GeneratedCase> CasesOf(std::shared_ptr<const Space> space) {
+  return rc::gen::map(RowsOf(space), [space](const CoveringRow& row) {
+    return GeneratedCase{row, space->Make(row, 1)};
+  });
+}
+
+}  // namespace
+
+rc::Gen<CoveringRow> GenRow(std::shared_ptr<const CaseSpace> space) {
+  return RowsOf(std::move(space));
+}
+
 std::ostream& operator<<(std::ostream& out, const GeneratedCase& generated) {
   return out << Id(generated.spec);
 }
 
 rc::Gen<GeneratedCase> GenCase(std::shared_ptr<const CaseSpace> space) {
-  return rc::gen::map(GenRow(space), [space](const CoveringRow& row) {
-    return GeneratedCase{row, space->Make(row, 1)};
-  });
+  return CasesOf(std::move(space));
+}
+
+rc::Gen<GeneratedCase> GenCase(std::shared_ptr<const ScheduleSpace> space) {
+  return CasesOf(std::move(space));
 }
 
 rc::Gen<Case> GenAnyCase() {
@@ -90,6 +140,11 @@ rc::Gen<Case> GenAnyCase() {
     spec.script = Pick<std::string>({"ttt", "tl", "tsl", "", "txt", "erse"});
     spec.model.experts = Pick<int>({0, 1}) != 0;
     spec.model.sequence = Pick<int32_t>({8, 1, 0, 4096});
+    RandomSchedule(spec);
+    if (*rc::gen::inRange(0, 2) != 0) {
+      RandomExperts(spec.model);
+      spec.overlap_moe = *rc::gen::inRange(0, 2) != 0;
+    }
     return c;
   });
 }
