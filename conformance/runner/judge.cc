@@ -114,6 +114,7 @@ Verdict JudgeOnSim(const Case& c, const Plugin& plugin, const SimRunOptions& opt
       if (!verdict.result.findings.empty()) verdict.outcome = Outcome::kFail;
     }
     verdict.result.notes.insert(verdict.result.notes.end(), data.notes.begin(), data.notes.end());
+    verdict.schedules.push_back(data.schedule_hash);
     return verdict;
   } catch (const std::exception& error) {
     Verdict verdict;

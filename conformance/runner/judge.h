@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "conformance/cases/case.h"
 #include "conformance/checks/check.h"
@@ -15,6 +16,7 @@ struct Verdict {
   Outcome outcome = Outcome::kSuiteError;
   std::string reason;  // why unsupported, not checkable, or what failed in the suite
   CheckResult result;
+  std::vector<uint64_t> schedules;  // hashes of the schedules that it rests on; sim only
 };
 
 // Judges a run that has happened: expected results from the oracle, then every check. Fills run.oracles only for the

@@ -21,6 +21,10 @@ void AddEngine(CLI::App* app, Options* o) {
   app->add_option("--impl", o->impl, "engine: builtin:reference or lib:PATH[:args]; trace:DIR judges recorded traces")
       ->capture_default_str();
   app->add_option("--schedule", o->schedule, "sim: eager, lazy-comm, lazy-compute, random or pct (else: by the seed)");
+  app->add_option("--queues", o->queues, "sim: hardware queues that the streams of a rank share, each served strictly in "
+                                         "the order of issue (0: one for each stream)")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   app->add_option("--level", o->level, "what is recorded: off (nothing can be judged), order, digests or bytes")
       ->check(CLI::IsMember({"off", "order", "digests", "bytes"}))
       ->capture_default_str();
@@ -44,7 +48,10 @@ bool ParseOptions(int argc, char** argv, Options* o, int* exit_code) {
   run->add_option("--waivers", o->waivers, "TOML file of known failures")->check(CLI::ExistingFile);
   run->add_option("--report", o->report, "folder for report.jsonl, junit.xml and summary.md");
   run->add_option("--jobs", o->jobs, "sim: worker processes (0: one per core)")->capture_default_str();
-  run->add_flag("--timing", o->timing, "mpi: print how long the engines ran, judging left out");
+  run->add_option("--schedules", o->schedules, "sim: run each case under so many schedules, seeds from --seed on; the "
+                                               "results must be the same bits")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   run->add_flag("--verbose", o->verbose, "one line per case");
 
   CLI::App* check = app.add_subcommand("check", "judge a folder of traces without any engine");

@@ -19,12 +19,13 @@ struct Options {
   std::string trace;     // folder to write traces to, or empty
   uint64_t seed = 1;     // of cases and schedules
   std::string schedule;  // empty: chosen by the seed, case by case
+  int queues = 0;        // sim: hardware queues that a rank's streams share; 0: one for each stream
+  int schedules = 1;     // sim: how many schedules of each case must give the same results
   std::string level = "digests";
   std::string fault;     // empty, or as in host/faulty.h
   double stall_seconds = 5;
   int jobs = 0;          // 0: one worker per core
   bool verbose = false;
-  bool timing = false;   // mpi: print how long the engines ran
 
   std::string target;    // list: cases or requirements; explain: requirement id; check: trace:DIR
 };

@@ -16,6 +16,7 @@
 #include "conformance/report/files.h"
 #include "conformance/report/waivers.h"
 #include "conformance/runner/run_mpi.h"
+#include "conformance/runner/schedules.h"
 #include "conformance/runner/verdict_io.h"
 #include "conformance/runner/worker_pool.h"
 #include "conformance/requirements/registry.h"
@@ -112,6 +113,7 @@ SimRunOptions SimOptionsFor(const Options& options, const std::string& id, const
   SimRunOptions sim;
   sim.seed = options.seed;
   sim.strategy = StrategyFor(options, id);
+  sim.queues = options.queues;
   sim.rank.level = LevelOf(options.level);
   sim.rank.folder = folder;
   if (!options.fault.empty()) sim.rank.fault = ParseFault(options.fault);
@@ -131,6 +133,7 @@ CaseReport ReportOf(const Case& c, Verdict verdict, const Options& options) {
   report.replay = "shardproof replay --impl " + options.impl + " --case " + report.id + " --seed " +
                   std::to_string(options.seed);
   if (!options.schedule.empty()) report.replay += " --schedule " + options.schedule;
+  if (options.queues > 0) report.replay += " --queues " + std::to_string(options.queues);
   if (!options.fault.empty()) report.replay += " --fault " + options.fault;
   return report;
 }
@@ -155,6 +158,11 @@ void CheckOptions(const Options& options) {
   if (!options.waivers.empty()) WaiversOf(options);
   if (!options.fault.empty()) ParseFault(options.fault);
   if (!options.schedule.empty()) ParseStrategy(options.schedule);
+  const bool sim = options.fabric == "sim";
+  if (!sim && options.queues > 0) throw std::invalid_argument("--queues is of the sim fabric, not of " + options.fabric);
+  if (!sim && options.schedules > 1) {
+    throw std::invalid_argument("--schedules is of the sim fabric, not of " + options.fabric);
+  }
 }
 
 }  // namespace
@@ -168,9 +176,65 @@ int FinishReport(RunReport& report, const Options& options, Console& console) {
 
 namespace {
 
+// What workers do for one case: the first item judges it, each other one compares a range of schedules with it.
+struct SimWork {
+  size_t item = 0;   // of the case
+  size_t index = 0;  // of the case
+  ScheduleRange range;
+};
+
+std::vector<SimWork> WorkFor(size_t cases, const Options& options, int jobs) {
+  std::vector<SimWork> work;
+  for (size_t c = 0; c < cases; ++c) {
+    work.push_back({c, 0, {}});
+    for (const ScheduleRange& range : SplitSchedules(options.seed, options.schedules, jobs)) {
+      work.push_back({c, work.back().index + 1, range});
+    }
+  }
+  return work;
+}
+
+// Gathers the parts of each case; says when the last one has come.
+class SimVerdicts {
+ public:
+  SimVerdicts(const std::vector<SimWork>& work, size_t cases) : parts_(cases) {
+    for (const SimWork& part : work) parts_[part.item].resize(part.index + 1);
+    for (const auto& parts : parts_) missing_.push_back(parts.size());
+  }
+  bool Add(const SimWork& work, Verdict verdict) {
+    parts_[work.item][work.index] = std::move(verdict);
+    return --missing_[work.item] == 0;
+  }
+  Verdict Take(size_t item, const Options& options) {
+    std::vector<Verdict>& parts = parts_[item];
+    for (size_t i = 1; i < parts.size(); ++i) MergeSchedules(parts[i], &parts[0]);
+    if (options.schedules > 1) {
+      NoteSchedules(options.schedules, options.schedule.empty() ? "random and pct" : options.schedule, &parts[0]);
+    }
+    return std::move(parts[0]);
+  }
+
+ private:
+  std::vector<std::vector<Verdict>> parts_;
+  std::vector<size_t> missing_;
+};
+
+std::string RunPart(const Case& c, const SimWork& work, const Plugin& plugin, const Options& options,
+                    const std::string& folder, WorkerSide& side) {
+  SimRunOptions sim = SimOptionsFor(options, Id(c), folder);
+  sim.rank.progress = side.progress;
+  sim.on_start = [&side](std::function<bool(uint64_t, std::string*)> describe) { side.describe = std::move(describe); };
+  const Verdict verdict = work.index == 0
+                              ? JudgeOnSim(c, plugin, sim)
+                              : CompareSchedules(c, plugin, sim, work.range, options.schedule.empty());
+  side.describe = nullptr;
+  return PackVerdict(verdict);
+}
+
 int RunSimCommand(const Options& options) {
   RunReport report{options.impl, options.fabric, options.profile, options.seed, "observed", {}, {}, {}};
   const std::vector<Case> cases = SelectCases(options, &report.facts);
+  if (options.queues > 0) report.facts.push_back("hardware queues a rank: " + std::to_string(options.queues));
   report.cases.resize(cases.size());
   const Plugin plugin(options.impl);
   const ScratchFolder scratch;
@@ -178,22 +242,18 @@ int RunSimCommand(const Options& options) {
   PoolOptions pool;
   pool.jobs = options.jobs > 0 ? options.jobs : static_cast<int>(std::thread::hardware_concurrency());
   pool.stall_seconds = options.stall_seconds;
+  const std::vector<SimWork> work = WorkFor(cases.size(), options, pool.jobs);
+  SimVerdicts verdicts(work, cases.size());
   RunInWorkers(
-      cases.size(), pool,
-      [&](size_t item, WorkerSide& side) {
-        const std::string folder = scratch.path() + "/" + std::to_string(item);
-        SimRunOptions sim = SimOptionsFor(options, Id(cases[item]), folder);
-        sim.rank.progress = side.progress;
-        sim.on_start = [&side](std::function<bool(uint64_t, std::string*)> describe) {
-          side.describe = std::move(describe);
-        };
-        std::string verdict = PackVerdict(JudgeOnSim(cases[item], plugin, sim));
-        side.describe = nullptr;
-        return verdict;
+      work.size(), pool,
+      [&](size_t part, WorkerSide& side) {
+        const std::string folder = scratch.path() + "/" + std::to_string(part);
+        return RunPart(cases[work[part].item], work[part], plugin, options, folder, side);
       },
-      [&](size_t item, const WorkResult& result) {
-        Verdict verdict = result.done ? UnpackVerdict(result.blob) : VerdictOfDeath(result);
-        report.cases[item] = ReportOf(cases[item], std::move(verdict), options);
+      [&](size_t part, const WorkResult& result) {
+        const size_t item = work[part].item;
+        if (!verdicts.Add(work[part], result.done ? UnpackVerdict(result.blob) : VerdictOfDeath(result))) return;
+        report.cases[item] = ReportOf(cases[item], verdicts.Take(item, options), options);
         console.CaseDone(report.cases[item]);
       });
   return FinishReport(report, options, console);

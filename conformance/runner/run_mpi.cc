@@ -139,7 +139,8 @@ int RunMpiCommand(const Options& options, int argc, char** argv) {
       code = 2;
     }
   }
-  return std::stoi(world.Broadcast(std::to_string(code)));
+  scratch.reset();  // nothing after this may run
+  return world.Leave(code);
 }
 
 }  // namespace shardproof

@@ -46,6 +46,7 @@ RunData RunOnSim(const Case& c, const Models& models, const Plugin& plugin, cons
   sim.seed = options.seed;
   sim.strategy = options.strategy;
   sim.drift = options.drift;
+  sim.queues = options.queues;
   sim.on_start = options.on_start;
   sim.stack_bytes = std::max<uint32_t>(plugin.table().stack_bytes, 512u << 10);
   std::vector<bool> finished(world, false);

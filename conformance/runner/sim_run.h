@@ -15,6 +15,7 @@ struct SimRunOptions {
   uint64_t seed = 1;
   Strategy strategy = Strategy::kRandom;
   bool drift = true;
+  int queues = 0;  // hardware queues that a rank's streams share; 0: one for each stream
   std::string trace_folder;  // empty: traces are not written
   std::function<void(std::function<bool(uint64_t address, std::string* text)> describe)> on_start;
 };
