@@ -8,6 +8,7 @@
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <set>
 #include <sstream>
 #include <thread>
 
@@ -210,11 +211,15 @@ class SimVerdicts {
     for (size_t i = 1; i < parts.size(); ++i) MergeSchedules(parts[i], &parts[0]);
     if (options.schedules > 1) {
       NoteSchedules(options.schedules, options.schedule.empty() ? "random and pct" : options.schedule, &parts[0]);
+      different_ += std::set<uint64_t>(parts[0].schedules.begin(), parts[0].schedules.end()).size();
     }
     return std::move(parts[0]);
   }
 
+  size_t different() const { return different_; }  // schedules, of all cases taken
+
  private:
+  size_t different_ = 0;
   std::vector<std::vector<Verdict>> parts_;
   std::vector<size_t> missing_;
 };
@@ -256,6 +261,10 @@ int RunSimCommand(const Options& options) {
         report.cases[item] = ReportOf(cases[item], verdicts.Take(item, options), options);
         console.CaseDone(report.cases[item]);
       });
+  if (options.schedules > 1) {
+    report.facts.push_back("schedules: " + std::to_string(options.schedules) + " of each case, " +
+                           std::to_string(verdicts.different()) + " different in all");
+  }
   return FinishReport(report, options, console);
 }
 
