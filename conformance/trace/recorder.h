@@ -30,7 +30,7 @@ class Recorder {
   bool digests() const { return level_ >= RecordLevel::kDigests; }
   bool bytes() const { return level_ >= RecordLevel::kBytes; }
 
-  // Appends an event and returns it; the reference holds until the next Add. At kOff it is a scratch event.
+  // Appends an event and returns it; the reference holds until the next Add. At kOff it is dropped.
   Event& Add(EventKind kind, int instance);
   // These belong to the event that was added last.
   void AddRange(const Range& range);
@@ -45,7 +45,7 @@ class Recorder {
   int32_t AddGroup(GroupInfo group);
   int32_t next_group() const { return static_cast<int32_t>(trace_.groups.size()); }
   void NameStream(int32_t stream, std::string_view name);
-  int64_t size() const { return static_cast<int64_t>(trace_.events.size()); }
+  int64_t size() const { return events_; }
 
   // Call once, after the rank's device work has run or can run no more.
   Trace Finish(TraceEnd end, std::string reason);
@@ -57,11 +57,18 @@ class Recorder {
     Slot* slot = nullptr;
   };
   int32_t Intern(std::string_view text);
+  void Seal();
+  std::vector<Event> Unseal() const;
   bool off() const { return level_ == RecordLevel::kOff; }
 
   RecordLevel level_;
-  Trace trace_;
-  Event scratch_;
+  Trace trace_;  // all that is not below
+  int64_t events_ = 0;
+  Event last_;                   // of these; the others are sealed
+  std::deque<uint64_t> sealed_;  // an event's words that are not as in Event{}, after a mask that tells which
+  std::deque<Range> ranges_;
+  std::deque<ParamRead> reads_;
+  std::deque<int64_t> numbers_;
   std::deque<Slot> slots_;
   std::vector<Link> links_;
   std::unordered_map<std::string, int32_t> interned_;
