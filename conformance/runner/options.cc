@@ -52,7 +52,6 @@ bool ParseOptions(int argc, char** argv, Options* o, int* exit_code) {
                                                "results must be the same bits")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  run->add_flag("--timing", o->timing, "mpi: print how long the engines ran, judging left out");
   run->add_flag("--verbose", o->verbose, "one line per case");
 
   CLI::App* check = app.add_subcommand("check", "judge a folder of traces without any engine");

@@ -26,7 +26,6 @@ struct Options {
   double stall_seconds = 5;
   int jobs = 0;          // 0: one worker per core
   bool verbose = false;
-  bool timing = false;   // mpi: print how long the engines ran
 
   std::string target;    // list: cases or requirements; explain: requirement id; check: trace:DIR
 };

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <array>
-#include <chrono>
 #include <filesystem>
 #include <sstream>
 #include <utility>
@@ -251,7 +249,7 @@ RankOutput RunRank(Fabric& fabric, const Case& c, const Models& models, const Pl
                    const RankOptions& options) {
   Recorder recorder(fabric.rank(), c.world, Id(c), options.level);
   if (options.start_together) Meet(fabric, c.world, "start");
-  const auto began = std::chrono::steady_clock::now();
+  const EngineClock clock;
   std::vector<std::unique_ptr<EngineRun>> runs;
   for (size_t i = 0; i < c.instances.size(); ++i) {
     if (!TakesPart(c.instances[i], fabric.rank())) continue;
@@ -273,7 +271,7 @@ RankOutput RunRank(Fabric& fabric, const Case& c, const Models& models, const Pl
   RankOutput output;
   if (failed() != runs.end()) output.outcome = (*failed())->outcome();
   const bool drained = fabric.Drain() == SPF_OK && !fabric.aborted();
-  output.engine_seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  output.time = clock.Elapsed();
   // Nobody writes out its trace while others are still timed.
   if (options.start_together && drained) Meet(fabric, c.world, "end");
   if (!drained && output.outcome.kind == Kind::kOk) {
@@ -286,7 +284,7 @@ RankOutput RunRank(Fabric& fabric, const Case& c, const Models& models, const Pl
 std::string Pack(const RankOutput& output) {
   std::ostringstream head;
   head << static_cast<int>(output.outcome.kind) << ' ' << output.outcome.call.size() << ' '
-       << output.outcome.reason.size() << ' ' << output.engine_seconds << '\n'
+       << output.outcome.reason.size() << '\n'
        << output.outcome.call << output.outcome.reason;
   return head.str() + TraceToText(output.trace);
 }
@@ -296,7 +294,7 @@ RankOutput Unpack(const std::string& packed) {
   int kind = 0;
   size_t call = 0, reason = 0;
   RankOutput output;
-  head >> kind >> call >> reason >> output.engine_seconds;
+  head >> kind >> call >> reason;
   const size_t at = packed.find('\n') + 1;
   output.outcome.kind = static_cast<Kind>(kind);
   output.outcome.call = packed.substr(at, call);

@@ -11,6 +11,7 @@
 #include "conformance/host/faulty.h"
 #include "conformance/host/progress.h"
 #include "conformance/model/model.h"
+#include "conformance/runner/engine_time.h"
 #include "conformance/runner/plugin.h"
 #include "conformance/trace/event.h"
 
@@ -24,14 +25,14 @@ struct RankOptions {
   RecordLevel level = RecordLevel::kDigests;
   std::string folder;         // exists; checkpoints go below it
   std::optional<Fault> fault;
-  bool start_together = false;  // all ranks meet before the first call, so that engine_seconds compare
+  bool start_together = false;  // all ranks meet before the first call, so that engine times compare
   Progress* progress = nullptr;  // may be null
 };
 
 struct RankOutput {
   Trace trace;
   EngineOutcome outcome;
-  double engine_seconds = 0;  // from create until the device work had run
+  EngineTime time;  // from create until the device work had run
 };
 
 // Runs every instance's script on this rank: call by call, round robin over the instances, without any barrier.

@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <algorithm>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -68,15 +67,6 @@ RunData DataOf(const Case& c, const CaseEnd& end) {
   return data;
 }
 
-// The slowest rank's time, without forking, transport and judging.
-double EngineSeconds(const CaseEnd& end) {
-  double slowest = 0;
-  for (const RankEnd& rank : end.ranks) {
-    if (rank.returned) slowest = std::max(slowest, Unpack(rank.blob).engine_seconds);
-  }
-  return slowest;
-}
-
 // Only rank 0 judges; the others go on to the next case meanwhile, up to its first collective.
 Verdict JudgeEnd(const Case& c, const CaseEnd& end, const Options& options) {
   try {
@@ -108,7 +98,6 @@ int RunMpiCommand(const Options& options, int argc, char** argv) {
   Console console(std::cout, terminal, options.verbose, cases.size(), Sentences());
   MpiOptions mpi;
   mpi.stall_seconds = options.stall_seconds;
-  double engine_seconds = 0;
   for (size_t item = 0; item < cases.size(); ++item) {
     const Case& c = cases[item];
     Verdict verdict;
@@ -117,19 +106,16 @@ int RunMpiCommand(const Options& options, int argc, char** argv) {
       verdict.reason = "it needs " + std::to_string(c.world) + " ranks, mpirun started " + std::to_string(world.size());
     } else {
       const Models models = MakeModels(c);
-      RankOptions rank = SimOptionsFor(options, Id(c), folder + "/" + std::to_string(item)).rank;
-      rank.start_together = options.timing;
+      const RankOptions rank = SimOptionsFor(options, Id(c), folder + "/" + std::to_string(item)).rank;
       const CaseEnd end = world.RunCase(c.world, mpi, [&](Fabric& fabric) {
         return Pack(RunRank(fabric, c, models, plugin, rank));
       });
-      if (reports) engine_seconds += EngineSeconds(end);
       if (reports) verdict = JudgeEnd(c, end, options);
     }
     if (!reports) continue;
     report.cases.push_back(ReportOf(c, std::move(verdict), options));
     console.CaseDone(report.cases.back());
   }
-  if (options.timing) report.facts.push_back("engine time: " + std::to_string(engine_seconds) + " s");
   int code = 0;
   if (reports) {
     try {
