@@ -26,7 +26,8 @@ void ProgramBuilder::Forward(const Stage& stage, bool absent) {
     if (c_.reused && layer == d_.layers - 1) h = DecoderLayer(layer, h, ".again");
   }
   if (!stage.last) {
-    n_.values_[static_cast<size_t>(h)].flags |= SPF_VALUE_TO_NEXT;
+    // Without a layer another value would be the last one; nothing is left out in a pipeline.
+    if (!absent) n_.values_[static_cast<size_t>(h)].flags |= SPF_VALUE_TO_NEXT;
     return;
   }
   const int32_t labels = Integers("labels");
