@@ -55,9 +55,9 @@ struct Tables {
 
 using Names = std::vector<std::string>;
 
-std::string Refusal(const ModelConfig& config) {
+std::string Refusal(const ModelConfig& config, int64_t max_tokens = 32) {
   try {
-    const Model model(config, 32);
+    const Model model(config, max_tokens);
   } catch (const std::invalid_argument& error) {
     return error.what();
   }
@@ -250,6 +250,27 @@ TEST(MoeTablesTest, RefusalsNameTheFieldAndItsValue) {
   for (const auto& [expected, message] : cases)
     EXPECT_NE(message.find(expected), std::string::npos) << expected << ": '" << message << "'";
   EXPECT_EQ(Refusal(Routed()), "");
+}
+
+TEST(MoeTablesTest, TheBoundCountsTheSecondUseOfHeadAndEmbedding) {
+  ModelConfig config = Routed();
+  EXPECT_EQ(Refusal(config, 1040), "");
+  config.mtp = true;
+  EXPECT_EQ(Refusal(config, 520), "");
+  EXPECT_NE(Refusal(config, 521).find("521 tokens"), std::string::npos);
+  config.tied = true;
+  EXPECT_EQ(Refusal(config, 345), "");
+  EXPECT_NE(Refusal(config, 346), "");
+  config.narrow = true;
+  EXPECT_EQ(Refusal(config, 64), "");
+  EXPECT_NE(Refusal(config, 65).find("bf16"), std::string::npos);
+}
+
+TEST(MoeTablesTest, TooManyExpertsAreRefusedByTheNameOfTheSum) {
+  ModelConfig config = Routed();
+  config.moe.experts = 1042;
+  EXPECT_NE(Refusal(config).find("router dgrad over experts"), std::string::npos)
+      << Refusal(config);
 }
 
 }  // namespace
