@@ -8,6 +8,7 @@
 
 #include "conformance/checks/metamorphic.h"
 #include "conformance/runner/fault_lab.h"
+#include "conformance/runner/schedules.h"
 
 namespace shardproof {
 namespace {
@@ -57,6 +58,42 @@ TEST(Schedules, TwoHundredOfThemGiveEqualResultsSequencesAndDigests) {
   }
   std::cout << schedules.size() << " different schedules of " << 2 * kSeeds << '\n';
   EXPECT_EQ(schedules.size(), 2 * kSeeds);
+}
+
+// --schedules: every seed but the first is in exactly one range.
+TEST(Schedules, RangesHoldEverySeedOnce) {
+  for (const int schedules : {1, 2, 7, 500}) {
+    for (const int jobs : {1, 2, 16}) {
+      uint64_t next = 11;
+      for (const ScheduleRange& range : SplitSchedules(10, schedules, jobs)) {
+        EXPECT_EQ(range.first_seed, next);
+        EXPECT_GE(range.count, 1);
+        next += static_cast<uint64_t>(range.count);
+      }
+      EXPECT_EQ(next, 10 + static_cast<uint64_t>(schedules));
+    }
+  }
+}
+
+TEST(Schedules, OneThatDiffersFailsTheCase) {
+  Verdict good, differs;
+  good.outcome = Outcome::kPass;
+  good.schedules = {1};
+  differs.outcome = Outcome::kFail;
+  differs.schedules = {1, 2};
+  differs.result.findings.push_back({});
+  Verdict both = good;
+  MergeSchedules(good, &both);
+  NoteSchedules(2, "pct", &both);
+  EXPECT_EQ(both.outcome, Outcome::kPass);
+  ASSERT_EQ(both.result.notes.size(), 1u);
+  EXPECT_NE(both.result.notes[0].find("2 schedules (pct), 1 different"), std::string::npos) << both.result.notes[0];
+  both = good;
+  MergeSchedules(differs, &both);
+  NoteSchedules(3, "pct", &both);
+  EXPECT_EQ(both.outcome, Outcome::kFail);
+  EXPECT_EQ(both.result.findings.size(), 1u);
+  EXPECT_TRUE(both.result.notes.empty());
 }
 
 // The comparison must be able to fail: a damaged sum is another result, a doubled gather another
