@@ -1,7 +1,7 @@
 // registry.h: what may be required of an engine, in one sentence each, and where does the rule come from?
 //
 // The rows live in *.toml beside this file and are compiled in, so that the command needs no files. Ids are stable:
-// PG-nn process groups, FS-nn FSDP, GE-nn general ones.
+// PG-nn process groups, FS-nn FSDP, EP-nn expert parallelism, GE-nn general ones.
 #pragma once
 #include <string>
 #include <string_view>

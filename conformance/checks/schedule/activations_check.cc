@@ -1,0 +1,235 @@
+// Activations under the schedule: dropped after their backward, at most L + 1 layers of them, back to the baseline.
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "conformance/checks/schedule/schedule.h"
+
+namespace shardproof::schedule {
+
+namespace {
+
+struct Owner {
+  int32_t call = -1, microbatch = -1, layer = -1;
+  bool gradient = false;
+  auto operator<=>(const Owner&) const = default;
+};
+
+// Values of one rank in memory. Whole tensors of floats count, not scalars and counts.
+class Live {
+ public:
+  void Put(const Range& range, const Owner& owner) {
+    Erase(range.alloc, range.offset, range.offset + range.length);
+    pieces_[range.alloc][range.offset] = {range.offset + range.length, owner};
+    bytes_[owner] += range.length;
+  }
+  void Erase(int32_t alloc, int64_t begin, int64_t end) {
+    const auto block = pieces_.find(alloc);
+    if (block == pieces_.end()) return;
+    auto at = block->second.begin();
+    while (at != block->second.end()) {
+      const auto [first, piece] = *at;
+      if (piece.first <= begin || end <= first) {
+        ++at;
+        continue;
+      }
+      at = block->second.erase(at);
+      bytes_[piece.second] -= std::min(end, piece.first) - std::max(begin, first);
+      if (first < begin) block->second[first] = {begin, piece.second};
+      if (end < piece.first) at = block->second.insert({end, piece}).first;
+    }
+  }
+  template <class F>
+  int64_t Sum(F&& counts) const {
+    int64_t sum = 0;
+    for (const auto& [owner, bytes] : bytes_) sum += counts(owner) ? bytes : 0;
+    return sum;
+  }
+
+ private:
+  std::map<int32_t, std::map<int64_t, std::pair<int64_t, Owner>>> pieces_;  // alloc -> begin -> (end, owner)
+  std::map<Owner, int64_t> bytes_;
+};
+
+class Activations {
+ public:
+  Activations(const Facts& facts, const Step& step, Live& live, int64_t& rest, CheckResult& result, FindingSink& sink)
+      : facts_(facts),
+        a_(facts.a()),
+        step_(step),
+        trace_(a_.traces()[size_t(step.rank)]),
+        tables_(facts.Tables(step.rank, step.instance)),
+        live_(live),
+        rest_(rest),
+        result_(result),
+        sink_(sink) {
+    for (const Exchange& exchange : facts.exchanges()[size_t(step.rank)]) exchanges_[exchange.event] = &exchange;
+  }
+
+  void Run() {
+    Judge(result_, {"EP-07", "EP-08"});
+    FindLayers();
+    for (int64_t i = step_.begin; i < step_.end; ++i) Visit(i);
+    JudgeDropped(step_.train ? int32_t(step_.nodes.size()) - 1 : -1, step_.end);
+    JudgePeak();
+    const int64_t left = live_.Sum([&](const Owner&) { return true; });
+    if (rest_ < 0) rest_ = left;
+    if (left > rest_) {
+      Add("EP-08", step_.end, std::to_string(rest_) + " bytes, as after the first call", std::to_string(left) + " bytes",
+          "activations are left behind by a call: memory grows from step to step");
+    }
+    rest_ = std::max(rest_, left);
+  }
+
+ private:
+  void Add(const char* requirement, int64_t event, std::string expected, std::string seen, std::string message) {
+    Finding finding = a_.At(requirement, step_.rank, event);
+    finding.expected = std::move(expected);
+    finding.seen = std::move(seen);
+    finding.message = std::move(message);
+    sink_.Add(std::move(finding));
+  }
+
+  // A value belongs to the layer whose forward writes it.
+  void FindLayers() {
+    for (const auto& nodes : step_.nodes) {
+      for (const Part part : {Part::kPreDispatch, Part::kDispatch, Part::kMlp, Part::kCombine, Part::kMtpPost}) {
+        for (const int32_t layer : nodes->layers()) {
+          for (const spf_node* node : nodes->Of(part, layer)) {
+            for (int32_t u = 0; u < node->uses[SPF_FWD].n; ++u) {
+              const spf_use& use = node->uses[SPF_FWD].use[u];
+              if (use.table == SPF_IN_ACT && use.access == SPF_WRITE) layer_of_[use.id] = layer;
+            }
+          }
+        }
+      }
+    }
+  }
+  bool Counts(int32_t value) const {
+    const spf_value& one = tables_.values[value];
+    return one.dtype >= SPF_BF16 && one.max_rows * one.row_elems > 1;
+  }
+
+  void Visit(int64_t index) {
+    const Event& event = trace_.events[size_t(index)];
+    if (event.kind == EventKind::kFree) return live_.Erase(event.alloc, 0, INT64_MAX);
+    const auto token = step_.token_of.find(index);
+    if (token != step_.token_of.end()) {
+      const Key& key = step_.tokens[token->second].key;
+      const bool first = step_.tokens[token->second].first() == index;
+      if (first && key.side == Side::kBackward && key.microbatch > 0) JudgeDropped(key.microbatch - 1, index);
+    }
+    if (event.kind == EventKind::kCompute && event.instance == step_.instance) {
+      const spf_uses& uses = a_.Facts(event.instance).Node(event.id, step_.rank).uses[event.phase];
+      if (static_cast<uint32_t>(uses.n) != event.ranges.size()) return;
+      for (int32_t u = 0; u < uses.n; ++u) {
+        Written(uses.use[u], trace_.ranges[event.ranges.begin + size_t(u)], event.microbatch);
+      }
+      return;
+    }
+    const auto exchange = exchanges_.find(index);
+    const Range* recv = event.kind == EventKind::kCollective ? RecvRange(trace_, event) : nullptr;
+    if (exchange != exchanges_.end() && exchange->second->node >= 0 && recv != nullptr) {
+      const int phase = exchange->second->backward ? SPF_BWD : SPF_FWD;
+      const spf_uses& uses = a_.Facts(event.instance).Node(exchange->second->node, step_.rank).uses[phase];
+      for (int32_t u = 0; u < uses.n; ++u) Written(uses.use[u], *recv, exchange->second->microbatch);
+      return;
+    }
+    if (event.kind != EventKind::kLaunch && event.kind != EventKind::kCollective && event.kind != EventKind::kCopy) return;
+    for (uint32_t r = event.ranges.begin; r < event.ranges.end; ++r) {
+      const Range& range = trace_.ranges[r];
+      const bool clears = event.kind == EventKind::kLaunch && event.id != SPF_K_DISCARD && event.id != SPF_K_FILL;
+      if ((range.access & kWrite) != 0 && !clears) live_.Erase(range.alloc, range.offset, range.offset + range.length);
+    }
+  }
+
+  void Written(const spf_use& use, const Range& range, int32_t microbatch) {
+    const bool value = use.table == SPF_IN_ACT || use.table == SPF_IN_DACT;
+    if (!value || (use.access & SPF_WRITE) == 0 || range.length <= 0 || !Counts(use.id)) return;
+    const auto layer = layer_of_.find(use.id);
+    const Owner owner{step_.call, microbatch, layer == layer_of_.end() ? -1 : layer->second, use.table == SPF_IN_DACT};
+    live_.Put(range, owner);
+    if (owner.layer < 0) return;
+    largest_[{owner.layer, owner.gradient, use.id}] =
+        std::max(largest_[{owner.layer, owner.gradient, use.id}], range.length);
+    for (const bool gradient : {false, true}) {
+      int64_t& peak = gradient ? peak_gradients_ : peak_;
+      const int64_t now = live_.Sum([&](const Owner& one) { return one.layer >= 0 && one.gradient == gradient; });
+      peak = std::max(peak, now);
+    }
+  }
+
+  // Nothing of a microbatch is left once the backward side of its combined step is over.
+  void JudgeDropped(int32_t microbatch, int64_t index) {
+    if (microbatch < 0 || !dropped_.insert(microbatch).second) return;
+    const int64_t left =
+        live_.Sum([&](const Owner& one) { return one.call == step_.call && one.microbatch == microbatch; });
+    if (left == 0) return;
+    Add("EP-07", index, "no activation of microbatch " + std::to_string(microbatch), std::to_string(left) + " bytes",
+        "activations or their gradients outlive the backward of their microbatch");
+  }
+
+  // Forward has i + 1 layers when backward still has L - i.
+  void JudgePeak() {
+    std::map<int32_t, int64_t> values, gradients;
+    for (const auto& [place, bytes] : largest_) {
+      (std::get<1>(place) ? gradients : values)[std::get<0>(place)] += bytes;
+    }
+    std::vector<int64_t> prefix{0};
+    for (const auto& [layer, bytes] : values) prefix.push_back(prefix.back() + bytes);
+    const size_t n = prefix.size() - 1;
+    int64_t bound = prefix.back(), largest = 0;
+    for (size_t i = 0; i < n && step_.nodes.size() > 1; ++i) bound = std::max(bound, prefix[i + 1] + prefix[n - i]);
+    for (const auto& [layer, bytes] : gradients) largest = std::max(largest, bytes);
+    const int64_t gradient_bound = largest * (facts_.spec(size_t(step_.instance)).delay_wgrad ? 3 : 2);
+    if (step_.train && step_.rank == 0) {
+      result_.notes.push_back("schedule: peak of layer activations " + std::to_string(peak_) + " bytes of " +
+                              std::to_string(bound) + " allowed, of their gradients " + std::to_string(peak_gradients_) +
+                              " of " + std::to_string(gradient_bound));
+    }
+    if (peak_ > bound) {
+      Add("EP-08", step_.begin, "at most " + std::to_string(bound) + " bytes: L + 1 layers", std::to_string(peak_),
+          "more layer activations are alive at a time than the schedule needs");
+    }
+    if (peak_gradients_ > gradient_bound) {
+      Add("EP-08", step_.begin, "at most " + std::to_string(gradient_bound) + " bytes: those of the layers at work",
+          std::to_string(peak_gradients_), "more gradients of activations are alive at a time than the schedule needs");
+    }
+  }
+
+  const Facts& facts_;
+  const Analysis& a_;
+  const Step& step_;
+  const Trace& trace_;
+  const spf_model& tables_;
+  Live& live_;
+  int64_t& rest_;
+  CheckResult& result_;
+  FindingSink& sink_;
+  std::map<int64_t, const Exchange*> exchanges_;
+  std::map<int32_t, int32_t> layer_of_;                               // by value
+  std::map<std::tuple<int32_t, bool, int32_t>, int64_t> largest_;     // (layer, gradient, value) -> bytes
+  std::set<int32_t> dropped_;
+  int64_t peak_ = 0, peak_gradients_ = 0;
+};
+
+}  // namespace
+
+CheckResult CheckActivations(const Facts& facts) {
+  CheckResult result;
+  for (const Trace& trace : facts.a().traces()) {
+    if (trace.provides.memory && trace.provides.work) continue;
+    CannotJudge(result, {"EP-07", "EP-08"}, "rank " + std::to_string(trace.rank) + "'s trace has no memory events");
+    return result;
+  }
+  FindingSink sink(result);
+  std::map<std::pair<int32_t, int32_t>, std::pair<Live, int64_t>> live;  // by rank, instance
+  for (const Step& step : facts.steps()) {
+    if (!facts.Overlaps(size_t(step.instance)) || step.end < 0) continue;
+    auto& [bytes, rest] = live.try_emplace({step.rank, step.instance}, Live{}, -1).first->second;
+    Activations(facts, step, bytes, rest, result, sink).Run();
+  }
+  return result;
+}
+
+}  // namespace shardproof::schedule

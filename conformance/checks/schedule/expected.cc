@@ -1,0 +1,155 @@
+#include "conformance/checks/schedule/expected.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace shardproof::schedule {
+
+std::vector<Pair> PairsOf(const std::vector<int32_t>& forward, const std::vector<int32_t>& backward) {
+  std::vector<Pair> pairs;
+  for (size_t i = 0; i < std::max(forward.size(), backward.size()); ++i) {
+    Pair pair;
+    if (i < forward.size()) pair.forward = forward[i];
+    if (i < backward.size()) pair.backward = backward[backward.size() - 1 - i];
+    pairs.push_back(pair);
+  }
+  return pairs;
+}
+
+namespace {
+
+class Order {
+ public:
+  explicit Order(const Plan& plan) : plan_(plan) {}
+
+  std::vector<Key> Run() {
+    const auto n = static_cast<int32_t>(plan_.layers.size());
+    for (int32_t k = 0; k <= n; ++k) {
+      if (!plan_.train || !plan_.overlap) {
+        Combined(k < n ? k : -1, -1);
+        if (plan_.train && k < n) Combined(-1, k);
+      } else {
+        Combined(k < n ? k : -1, k - 1);
+      }
+    }
+    return std::move(out_);
+  }
+
+ private:
+  void Add(Part part, Side side, int32_t layer, int32_t microbatch) {
+    if (microbatch < 0) return;
+    const Key key{part, side, layer, microbatch};
+    if (plan_.has(key)) out_.push_back(key);
+  }
+
+  // Forward of microbatch f beside backward of microbatch b; -1: without that side.
+  void Combined(int32_t f, int32_t b) {
+    Add(Part::kLoss, Side::kBackward, -1, b);
+    Add(Part::kPre, Side::kForward, -1, f);
+    Add(Part::kPost, Side::kBackward, -1, b);
+    const std::vector<int32_t> none;
+    const auto& forward = f < 0 ? none : plan_.layers[size_t(f)];
+    const auto& backward = b < 0 ? none : plan_.layers[size_t(b)];
+    const std::vector<Pair> pairs = PairsOf(forward, backward);
+    for (const Pair& pair : pairs) {
+      const bool last = !backward.empty() && pair.backward == backward.front();
+      Layers(pair.forward < 0 ? -1 : f, pair.forward, pair.backward < 0 ? -1 : b, pair.backward, last);
+    }
+    if (!backward.empty()) Add(Part::kPreDispatch, Side::kWeights, backward.front(), b);
+    Add(Part::kPost, Side::kForward, -1, f);
+    Add(Part::kPre, Side::kBackward, -1, b);
+    Add(Part::kLoss, Side::kForward, -1, f);
+  }
+
+  // One pair. Weight gradients of the first layer's attention wait until the layers are through.
+  void Layers(int32_t f, int32_t i, int32_t b, int32_t j, bool last) {
+    const auto forward = [&](Part part) { Add(part, Side::kForward, i, f); };
+    const auto backward = [&](Part part, Side side = Side::kBackward) { Add(part, side, j, b); };
+    backward(Part::kMtpPost);
+    backward(Part::kCombine);
+    forward(Part::kPreDispatch);
+    backward(Part::kMlp);
+    forward(Part::kDispatch);
+    backward(Part::kMlp, Side::kWeights);
+    backward(Part::kDispatch);
+    if (plan_.early_release) backward(Part::kPreDispatch);
+    forward(Part::kMlp);
+    forward(Part::kCombine);
+    if (!plan_.early_release) backward(Part::kPreDispatch);
+    forward(Part::kMtpPost);
+    if (!last) backward(Part::kPreDispatch, Side::kWeights);
+  }
+
+  const Plan& plan_;
+  std::vector<Key> out_;
+};
+
+// Which parameter groups are gathered while the order is walked.
+class Sharding {
+ public:
+  Sharding(const Plan& plan, const ShardingPlan& sharding) : plan_(plan), sharding_(sharding) {}
+
+  std::vector<std::string> Run() {
+    for (const Key& key : ExpectedOrder(plan_)) {
+      // A backward side begins: all layers will be needed again.
+      if (key.part == Part::kLoss && key.side == Side::kBackward) {
+        for (const int32_t layer : plan_.layers[size_t(key.microbatch)]) to_come_.insert(layer);
+      }
+      for (const std::string& group : sharding_.reads(key)) Need(group);
+      out_.push_back(Text(key));
+      if (sharding_.shards_params && key.layer >= 0) After(key);
+    }
+    return std::move(out_);
+  }
+
+ private:
+  static bool OfLayer(const std::string& group, int32_t layer) { return group.substr(1) == std::to_string(layer); }
+
+  void Need(const std::string& group) {
+    if (group[0] != 'N') marked_.erase(std::stoi(group.substr(1)));
+    if (!gathered_.insert(group).second) return;
+    const std::set<int32_t> marked = std::move(marked_);
+    marked_.clear();
+    for (const int32_t layer : marked) Release(layer);
+    out_.push_back("AG " + group);
+  }
+  void Release(int32_t layer) {
+    const size_t before = gathered_.size();
+    std::erase_if(gathered_, [&](const std::string& group) { return group[0] != 'N' && OfLayer(group, layer); });
+    if (gathered_.size() != before) out_.push_back("REL U" + std::to_string(layer));
+  }
+
+  void After(const Key& key) {
+    const Part last_forward = sharding_.moe(key.layer) ? Part::kCombine : Part::kMlp;
+    const Side last_backward = sharding_.delay ? Side::kWeights : Side::kBackward;
+    if (key.side == Side::kForward && key.part == last_forward) {
+      if (to_come_.count(key.layer) != 0) {
+        marked_.insert(key.layer);
+      } else {
+        Release(key.layer);
+      }
+    }
+    if (key.side == last_backward && key.part == Part::kPreDispatch) {
+      to_come_.erase(key.layer);
+      marked_.erase(key.layer);
+      Release(key.layer);
+    }
+  }
+
+  const Plan& plan_;
+  const ShardingPlan& sharding_;
+  std::set<std::string> gathered_;
+  std::set<int32_t> marked_, to_come_;
+  std::vector<std::string> out_;
+};
+
+}  // namespace
+
+std::vector<Key> ExpectedOrder(const Plan& plan) { return Order(plan).Run(); }
+
+std::vector<std::string> ExpectedTable(const Plan& plan, const ShardingPlan& sharding) {
+  return Sharding(plan, sharding).Run();
+}
+
+}  // namespace shardproof::schedule

@@ -1,0 +1,224 @@
+// What is issued, and in which order: pieces, phases, pairs, streams.
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "conformance/checks/schedule/expected.h"
+#include "conformance/checks/schedule/schedule.h"
+
+namespace shardproof::schedule {
+
+namespace {
+
+class Golden {
+ public:
+  Golden(const Facts& facts, const Step& step, CheckResult& result, FindingSink& sink)
+      : facts_(facts), step_(step), spec_(facts.spec(size_t(step.instance))), result_(result), sink_(sink) {
+    plan_.overlap = spec_.overlap_moe;
+    plan_.train = step.train;
+    plan_.early_release = spec_.early_release;
+    for (const auto& nodes : step.nodes) plan_.layers.push_back(nodes->layers());
+    const auto* ep = facts.a().Facts(size_t(step.instance)).List("ep", step.rank);
+    const bool alone = ep == nullptr || ep->size() < 2;  // nothing need travel
+    plan_.has = [this, alone](const Key& key) {
+      if (alone && key.part == Part::kDispatch) return false;
+      return step_.nodes[size_t(key.microbatch)]->Has(key.part, key.side, key.layer, spec_.delay_wgrad);
+    };
+    expected_ = ExpectedOrder(plan_);
+  }
+
+  void Run() {
+    const bool complete = JudgeOnce();
+    if (spec_.overlap_moe) JudgeStreams();
+    if (!spec_.delay_wgrad) Judge(result_, {"EP-38"});
+    if (!spec_.overlap_moe) return JudgeSequential(complete);
+    if (!step_.train || spec_.model.layers < 1) return;
+    Judge(result_, {"EP-02", "EP-03", "EP-04"});
+    if (!complete) return;
+    JudgePhases();
+    JudgePairs();
+    JudgeOrder("EP-02", "the pieces of a combined step are issued in another order than the schedule's");
+  }
+
+ private:
+  Finding At(const char* requirement, const Token* token) const {
+    return facts_.a().At(requirement, step_.rank, token == nullptr ? step_.begin : token->first());
+  }
+  void Add(const char* requirement, const Token* token, std::string expected, std::string seen, std::string message) {
+    Finding finding = At(requirement, token);
+    finding.expected = std::move(expected);
+    finding.seen = std::move(seen);
+    finding.message = std::move(message);
+    sink_.Add(std::move(finding));
+  }
+
+  // Each piece once; weight gradients apart exactly if they are delayed; a piece after those that it needs.
+  bool JudgeOnce() {
+    Judge(result_, {"EP-01"});
+    bool complete = true;
+    std::map<Key, int> wanted;
+    std::map<Key, const Token*> seen;
+    for (const Key& key : expected_) ++wanted[key];
+    for (const Token& token : step_.tokens) {
+      const bool again = !seen.emplace(token.key, &token).second;
+      if (wanted.count(token.key) != 0 && !again) continue;
+      complete = false;
+      const bool weights = token.key.side == Side::kWeights && !spec_.delay_wgrad;
+      Add(weights ? "EP-38" : "EP-01", &token, again ? "once in a step" : "not in this step",
+          Text(token.key) + (again ? " a second time" : ""),
+          weights ? "weight gradients stand apart from their backward although delay_wgrad_compute is off"
+                  : "a piece of the schedule is issued in several parts, twice, or without being part of the step");
+    }
+    for (const auto& [key, count] : wanted) {
+      if (seen.count(key) != 0) continue;
+      complete = false;
+      Add("EP-01", nullptr, Text(key), "nothing of it in the step", Text(key) + " is never issued");
+    }
+    for (const auto& [key, token] : seen) JudgeNeeds(*token, seen);
+    return complete;
+  }
+
+  // Forward in the order of parts, backward in reverse, weights after their backward.
+  void JudgeNeeds(const Token& token, const std::map<Key, const Token*>& seen) {
+    for (const auto& [other, before] : seen) {
+      const Key& key = token.key;
+      if (other.microbatch != key.microbatch || before->first() < token.first()) continue;
+      const bool layer = key.layer >= 0 && other.layer == key.layer;
+      const bool forward = key.side == Side::kForward && other.side == Side::kForward && layer && other.part < key.part;
+      const bool backward = key.side == Side::kBackward && other.side == Side::kBackward && layer && other.part > key.part;
+      const bool weights = key.side == Side::kWeights && other.side == Side::kBackward && layer && other.part == key.part;
+      const bool turned = key.side == Side::kBackward && other.side == Side::kForward && layer;
+      if (!forward && !backward && !weights && !turned) continue;
+      Add("EP-01", &token, "after " + Text(other), Text(key) + " before it",
+          "a piece is issued before one whose result it needs");
+    }
+  }
+
+  void JudgePhases() {
+    std::map<int32_t, std::pair<int64_t, int64_t>> forward, backward;  // of layers: first and last token
+    for (size_t i = 0; i < step_.tokens.size(); ++i) {
+      const Key& key = step_.tokens[i].key;
+      if (key.layer < 0) continue;
+      auto& span = key.side == Side::kForward ? forward : backward;
+      const auto place = static_cast<int64_t>(i);
+      const auto [at, added] = span.try_emplace(key.microbatch, place, place);
+      if (!added) at->second.second = place;
+    }
+    for (const auto& [m, span] : forward) {
+      const Token& first = step_.tokens[size_t(span.first)];
+      const auto beside = backward.find(m - 1);
+      const std::string text = "forward of microbatch " + std::to_string(m);
+      if (beside != backward.end() && (beside->second.second < span.first || span.second < beside->second.first)) {
+        Add("EP-03", &first, text + " beside backward of " + std::to_string(m - 1), "one after the other",
+            "a combined step has a forward and a backward side, but they are issued one after the other");
+      }
+      const auto older = backward.find(m - 2);
+      if (older != backward.end() && span.first < older->second.second) {
+        Add("EP-03", &first, text + " after backward of " + std::to_string(m - 2), "before its end",
+            "more than two microbatches are in flight");
+      }
+      const auto own = backward.find(m);
+      if (own != backward.end() && own->second.first < span.second) {
+        Add("EP-03", &first, text + " before its own backward", "its backward has begun",
+            "backward of a microbatch begins before its forward is issued");
+      }
+    }
+  }
+
+  // The backward layer whose experts stand between a forward layer's attention and its experts.
+  void JudgePairs() {
+    for (size_t k = 1; k < plan_.layers.size(); ++k) {
+      const auto f = static_cast<int32_t>(k), b = f - 1;
+      for (const Pair& pair : PairsOf(plan_.layers[k], plan_.layers[k - 1])) {
+        if (pair.forward < 0 || pair.backward < 0) continue;
+        const Token* from = step_.Find({Part::kPreDispatch, Side::kForward, pair.forward, f});
+        const Token* to = step_.Find({Part::kMlp, Side::kForward, pair.forward, f});
+        if (from == nullptr || to == nullptr) continue;
+        std::set<int32_t> between;
+        for (const Token& token : step_.tokens) {
+          const bool mlp = token.key.part == Part::kMlp && token.key.side == Side::kBackward;
+          if (mlp && from->first() < token.first() && token.first() < to->first()) {
+            between.insert(token.key.microbatch == b ? token.key.layer : -2);
+          }
+        }
+        if (between == std::set<int32_t>{pair.backward}) continue;
+        std::string seen;
+        for (const int32_t layer : between) seen += (seen.empty() ? "layer " : ", ") + std::to_string(layer);
+        Add("EP-04", to, "backward of layer " + std::to_string(pair.backward) + " beside forward of layer " +
+                             std::to_string(pair.forward) + ", microbatches " + std::to_string(b) + " and " +
+                             std::to_string(f),
+            seen.empty() ? "nothing beside it" : seen, "layers of the two microbatches are paired in another way");
+      }
+    }
+  }
+
+  // All-to-alls of activations are alone with the combine's sum on their streams.
+  void JudgeStreams() {
+    Judge(result_, {"EP-05"});
+    const Trace& trace = facts_.a().traces()[size_t(step_.rank)];
+    std::set<int32_t> streams;
+    for (const Token& token : step_.tokens) {
+      for (const int64_t index : token.events) {
+        const Event& event = trace.events[size_t(index)];
+        const bool part = token.key.part == Part::kDispatch || token.key.part == Part::kCombine;
+        if (part && event.kind == EventKind::kCollective) streams.insert(event.stream);
+      }
+    }
+    for (const Token& token : step_.tokens) {
+      if (token.key.part == Part::kDispatch || token.key.part == Part::kCombine) continue;
+      for (const int64_t index : token.events) {
+        const Event& event = trace.events[size_t(index)];
+        if (event.kind != EventKind::kCompute || streams.count(event.stream) == 0) continue;
+        Finding finding = facts_.a().At("EP-05", step_.rank, index);
+        finding.expected = "a stream without dispatch and combine";
+        finding.seen = Text(token.key) + " on the stream of the all-to-alls";
+        finding.message = "compute that all-to-alls should hide behind is on their stream";
+        sink_.Add(std::move(finding));
+        break;
+      }
+    }
+  }
+
+  void JudgeSequential(bool complete) {
+    if (spec_.recompute || !step_.train || spec_.model.reused) return;
+    Judge(result_, {"EP-38"});
+    if (complete) JudgeOrder("EP-38", "without the overlap knob the pieces of microbatches are mixed");
+  }
+
+  void JudgeOrder(const char* requirement, const char* message) {
+    for (size_t i = 0; i < expected_.size() && i < step_.tokens.size(); ++i) {
+      const Token& token = step_.tokens[i];
+      if (token.key == expected_[i]) continue;
+      Add(requirement, &token, Text(expected_[i]) + Around(expected_, i), Text(token.key),
+          std::string(message) + ": piece " + std::to_string(i) + " of " + std::to_string(expected_.size()));
+      return;
+    }
+  }
+  static std::string Around(const std::vector<Key>& keys, size_t i) {
+    return i == 0 ? " (first)" : " (after " + Text(keys[i - 1]) + ")";
+  }
+
+  const Facts& facts_;
+  const Step& step_;
+  const InstanceSpec& spec_;
+  CheckResult& result_;
+  FindingSink& sink_;
+  Plan plan_;
+  std::vector<Key> expected_;
+};
+
+}  // namespace
+
+CheckResult CheckGolden(const Facts& facts) {
+  CheckResult result;
+  FindingSink sink(result);
+  for (const Step& step : facts.steps()) {
+    const InstanceSpec& spec = facts.spec(size_t(step.instance));
+    const bool pipelined = spec.pp > 1 || spec.chunks > 1;
+    if (step.end < 0 || pipelined || spec.model.reused) continue;
+    Golden(facts, step, result, sink).Run();
+  }
+  return result;
+}
+
+}  // namespace shardproof::schedule

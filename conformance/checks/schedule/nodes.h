@@ -1,0 +1,66 @@
+// nodes.h: to which node of the schedule does each node of the model belong?
+//
+// The 1F1B schedule moves larger pieces than the model's nodes: per layer what comes before the dispatch, the dispatch,
+// the experts, the combine, and what an MTP layer does afterwards; per microbatch what precedes and follows the layers,
+// and the loss. All of it follows from the tables, so an engine's own names play no part.
+#pragma once
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "conformance/abi/shardproof.h"
+
+namespace shardproof::schedule {
+
+enum class Part : uint8_t { kPre, kPreDispatch, kDispatch, kMlp, kCombine, kMtpPost, kPost, kLoss };
+// Weights: weight gradients that are computed apart from the backward of their node.
+enum class Side : uint8_t { kForward, kBackward, kWeights };
+
+// A piece of the schedule: issued once in a step.
+struct Key {
+  Part part = Part::kPre;
+  Side side = Side::kForward;
+  int32_t layer = -1;  // of layer parts
+  int32_t microbatch = 0;
+  auto operator<=>(const Key&) const = default;
+};
+// "mlp.dw0[L1]": the part, the side and microbatch, the layer.
+std::string Text(const Key& key);
+
+struct Place {
+  Part part = Part::kPre;
+  int32_t layer = -1;
+};
+
+// One program, by schedule nodes.
+class Nodes {
+ public:
+  Nodes(const spf_model& model, const spf_program& program);
+
+  const Place* Find(int32_t node) const;  // null: not in the program
+  const std::vector<int32_t>& layers() const { return layers_; }
+  bool IsMoe(int32_t layer) const { return moe_.count(layer) != 0; }
+  // Whether the piece does anything. delay: weight gradients of linear modules stand apart.
+  bool Has(Part part, Side side, int32_t layer, bool delay) const;
+  // Its weight gradient may be put off: matrix products, but not norms, routers and embeddings.
+  bool Deferrable(int32_t node) const { return deferrable_.count(node) != 0; }
+  // Nodes of a part, in forward order.
+  std::vector<const spf_node*> Of(Part part, int32_t layer) const;
+  // Exchange nodes that move activations, not counts.
+  static bool MovesActivations(const spf_model& model, const spf_node& node);
+
+ private:
+  void PlaceLayer(const std::vector<const spf_node*>& nodes);
+  bool Under(int32_t module, const char* type) const;
+  bool Originates(const spf_node& node) const;
+
+  const spf_model& model_;
+  const spf_program& program_;
+  std::map<int32_t, Place> places_;
+  std::vector<int32_t> layers_;
+  std::set<int32_t> moe_, deferrable_;
+};
+
+}  // namespace shardproof::schedule

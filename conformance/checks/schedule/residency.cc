@@ -1,0 +1,151 @@
+#include "conformance/checks/schedule/residency.h"
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+#include "conformance/checks/carried.h"
+
+namespace shardproof::schedule {
+
+namespace {
+
+struct Piece {
+  int64_t begin = 0, end = 0;
+  size_t owner = 0;
+};
+
+class Walk {
+ public:
+  Walk(const Analysis& a, int32_t rank) : a_(a), rank_(rank), trace_(a.traces()[size_t(rank)]) {
+    for (Carried& carried : CarriedBy(a, rank)) {
+      if (carried.gather) gathers_.emplace(carried.event, std::move(carried));
+    }
+  }
+
+  std::vector<Resident> Run() {
+    for (size_t i = 0; i < trace_.events.size(); ++i) Visit(static_cast<int64_t>(i), trace_.events[i]);
+    return std::move(out_);
+  }
+
+ private:
+  void Visit(int64_t index, const Event& event) {
+    if (event.kind == EventKind::kFree) {
+      Erase(index, {event.alloc, kWrite, 0, INT64_MAX});
+    } else if (event.kind == EventKind::kCompute) {
+      for (uint32_t i = event.ranges.begin; i < event.ranges.end; ++i) Read(index, trace_.ranges[i]);
+    } else if (event.kind == EventKind::kCollective || event.kind == EventKind::kLaunch ||
+               event.kind == EventKind::kCopy || event.kind == EventKind::kInit) {
+      for (uint32_t i = event.ranges.begin; i < event.ranges.end; ++i) {
+        if ((trace_.ranges[i].access & kWrite) != 0) Erase(index, trace_.ranges[i]);
+      }
+      if (event.kind == EventKind::kCopy) Copy(event);
+      const auto gather = gathers_.find(index);
+      if (gather != gathers_.end()) Gather(index, event, gather->second);
+    }
+  }
+
+  void Erase(int64_t index, const Range& range) {
+    const auto at = pieces_.find(range.alloc);
+    if (at == pieces_.end()) return;
+    const int64_t begin = range.offset;
+    const int64_t end = range.length == INT64_MAX ? INT64_MAX : begin + range.length;
+    std::vector<Piece> kept, touched;
+    for (const Piece& piece : at->second) {
+      if (piece.end <= begin || end <= piece.begin) {
+        kept.push_back(piece);
+        continue;
+      }
+      touched.push_back(piece);
+      if (piece.begin < begin) kept.push_back({piece.begin, begin, piece.owner});
+      if (end < piece.end) kept.push_back({end, piece.end, piece.owner});
+    }
+    at->second = std::move(kept);
+    for (const Piece& piece : touched) Close(piece.owner, index);
+  }
+  void Close(size_t owner, int64_t index) {
+    for (const auto& [alloc, pieces] : pieces_) {
+      if (std::any_of(pieces.begin(), pieces.end(), [&](const Piece& piece) { return piece.owner == owner; })) return;
+    }
+    if (out_[owner].release < 0) out_[owner].release = index;
+  }
+
+  void Gather(int64_t index, const Event& event, const Carried& carried) {
+    const Range* recv = RecvRange(trace_, event);
+    const InstanceFacts& facts = a_.Facts(event.instance);
+    const auto* outer = facts.OuterList(facts.ByKey(carried.params.front().content.param).expert, rank_);
+    if (outer != nullptr && *outer == carried.group->world_ranks) return;  // fills up the shard
+    for (const Chunk& chunk : carried.params) {
+      const ParamFacts& param = facts.ByKey(chunk.content.param);
+      const size_t owner = OwnerFor(index, event, param, recv->alloc);
+      Resident& resident = out_[owner];
+      resident.last_gather = index;
+      if (std::find(resident.keys.begin(), resident.keys.end(), param.key) == resident.keys.end()) {
+        resident.keys.push_back(param.key);
+      }
+      pieces_[recv->alloc].push_back({recv->offset + chunk.offset, recv->offset + chunk.offset + chunk.length, owner});
+    }
+  }
+  // The group's interval that is open and unread and does not hold this parameter yet, or a new one.
+  size_t OwnerFor(int64_t index, const Event& event, const ParamFacts& param, int32_t alloc) {
+    for (size_t i = out_.size(); i-- > 0;) {
+      const Resident& one = out_[i];
+      if (one.instance != event.instance || one.unit != param.unit || one.expert != param.expert) continue;
+      const bool holds = std::find(one.keys.begin(), one.keys.end(), param.key) != one.keys.end();
+      if (one.release < 0 && one.reads.empty() && one.call == event.call && (!holds || one.last_gather == index)) return i;
+      break;
+    }
+    Resident resident;
+    resident.instance = event.instance;
+    resident.call = event.call;
+    resident.unit = param.unit;
+    resident.expert = param.expert;
+    resident.gather = index;
+    resident.alloc = alloc;
+    out_.push_back(resident);
+    return out_.size() - 1;
+  }
+
+  void Read(int64_t index, const Range& range) {
+    const auto at = pieces_.find(range.alloc);
+    if (at == pieces_.end() || (range.access & kRead) == 0) return;
+    for (const Piece& piece : at->second) {
+      if (piece.end <= range.offset || range.offset + range.length <= piece.begin) continue;
+      auto& reads = out_[piece.owner].reads;
+      if (reads.empty() || reads.back() != index) reads.push_back(index);
+    }
+  }
+  // A copy of gathered bytes is as gathered as they are.
+  void Copy(const Event& event) {
+    const Range* from = SendRange(trace_, event);
+    const Range* to = RecvRange(trace_, event);
+    if (from == nullptr || to == nullptr) return;
+    const auto at = pieces_.find(from->alloc);
+    if (at == pieces_.end()) return;
+    const std::vector<Piece> pieces = at->second;
+    for (const Piece& piece : pieces) {
+      const int64_t begin = std::max(piece.begin, from->offset), end = std::min(piece.end, from->offset + from->length);
+      if (begin >= end) continue;
+      pieces_[to->alloc].push_back({to->offset + begin - from->offset, to->offset + end - from->offset, piece.owner});
+    }
+  }
+
+  const Analysis& a_;
+  const int32_t rank_;
+  const Trace& trace_;
+  std::unordered_map<int64_t, Carried> gathers_;
+  std::map<int32_t, std::vector<Piece>> pieces_;  // by alloc
+  std::vector<Resident> out_;
+};
+
+}  // namespace
+
+std::vector<Resident> FindResidents(const Analysis& a, int32_t rank) { return Walk(a, rank).Run(); }
+
+std::string Text(const Analysis& a, const Resident& resident) {
+  if (resident.unit < 0) return "the parameters outside units";
+  return (resident.expert ? "experts of " : "dense parameters of ") +
+         a.Facts(size_t(resident.instance)).ModuleName(resident.unit);
+}
+
+}  // namespace shardproof::schedule

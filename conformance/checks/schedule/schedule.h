@@ -1,0 +1,26 @@
+// schedule.h: does a run follow the 1F1B schedule that hides all-to-alls, and does sharding fit under it?
+//
+// Judges EP-01 to EP-38 (requirements/ep.toml) for cases with MoE layers or the overlap knob.
+#pragma once
+#include "conformance/checks/schedule/tokens.h"
+
+namespace shardproof {
+
+CheckResult CheckSchedule(const Analysis& a);
+
+// Rows that other families judge under their own ids: what their verdicts mean for such a case. result: what those
+// families found.
+CheckResult CiteForSchedule(const Analysis& a, const CheckResult& result);
+
+namespace schedule {
+
+// Its parts. They take facts that are built once.
+CheckResult CheckGolden(const Facts& facts);         // EP-01 to EP-05, EP-38: what is issued, and in which order
+CheckResult CheckExchanges(const Facts& facts);      // EP-25 to EP-29: all-to-alls among the members of a group
+CheckResult CheckUnits(const Facts& facts);          // EP-09 to EP-17, EP-36: gathered parameters
+CheckResult CheckGradients(const Facts& facts);      // EP-18 to EP-21: reductions
+CheckResult CheckActivations(const Facts& facts);    // EP-07, EP-08: activations
+CheckResult CheckHiding(const Facts& facts);         // EP-06, EP-12, EP-24, EP-33: happens-before
+
+}  // namespace schedule
+}  // namespace shardproof

@@ -1,0 +1,198 @@
+// Each requirement of the family against a good run, and against one that breaks it.
+#include "conformance/checks/schedule/schedule.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "conformance/checks/schedule/mini_schedule.h"
+
+namespace shardproof {
+namespace {
+
+using Edit = std::function<void(InstanceSpec&)>;
+
+std::string FoundIn(const CheckResult& result) {
+  std::set<std::string> ids;
+  for (const Finding& finding : result.findings) ids.insert(finding.requirement);
+  std::string text;
+  for (const std::string& id : ids) text += (text.empty() ? "" : " ") + id;
+  return text;
+}
+std::string First(const CheckResult& result) {
+  if (result.findings.empty()) return "";
+  const Finding& f = result.findings[0];
+  return f.requirement + " rank " + std::to_string(f.rank) + " event " + std::to_string(f.event) + " " + f.operation +
+         "\n  expected " + f.expected + "\n  seen " + f.seen + "\n  " + f.message;
+}
+
+CheckResult Checked(const ScheduleFaults& faults = {}, const Edit& edit = {}, int32_t world = 4, int32_t ep = 2) {
+  const ScheduleRun made = RunSchedule(ScheduleCase(world, ep, edit), faults);
+  const Analysis a(made.run);
+  EXPECT_TRUE(a.has_flow()) << a.flow_why();
+  return CheckSchedule(a);
+}
+bool Finds(const char* id, const ScheduleFaults& faults, const Edit& edit = {}, int32_t world = 4, int32_t ep = 2) {
+  const CheckResult result = Checked(faults, edit, world, ep);
+  for (const Finding& finding : result.findings) {
+    if (finding.requirement == id) return true;
+  }
+  ADD_FAILURE() << "found only: " << FoundIn(result);
+  return false;
+}
+void Delay(InstanceSpec& spec) { spec.delay_wgrad = true; }
+void Three(InstanceSpec& spec) {
+  spec.model.layers = 3;
+  spec.microbatches = 3;
+}
+void Zero2(InstanceSpec& spec) { spec.strategy = "optim_grads"; }
+void Empty(InstanceSpec& spec) { spec.model.moe.skew = "rank"; }
+
+// ------------------------------------------------------------------ good runs
+
+struct Good {
+  const char* name;
+  Edit edit;
+  int32_t world = 4, ep = 2;
+};
+
+class GoodRuns : public testing::TestWithParam<Good> {};
+
+TEST_P(GoodRuns, HaveNoFinding) {
+  const CheckResult result = Checked({}, GetParam().edit, GetParam().world, GetParam().ep);
+  EXPECT_EQ(FoundIn(result), "") << First(result);
+  EXPECT_TRUE(result.not_checkable.empty());
+  EXPECT_TRUE(result.judged.contains("EP-01"));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Cases, GoodRuns,
+    testing::Values(Good{"plain", {}}, Good{"delay", Delay}, Good{"three", Three},
+                    Good{"three_delay", [](InstanceSpec& s) { Three(s), Delay(s); }},
+                    Good{"early", [](InstanceSpec& s) { s.early_release = true; }},
+                    Good{"early_odd_delay", [](InstanceSpec& s) { Three(s), Delay(s), s.early_release = true; }},
+                    Good{"early_odd", [](InstanceSpec& s) { Three(s), s.early_release = true; }},
+                    Good{"zero2", Zero2}, Good{"zero2_delay", [](InstanceSpec& s) { Zero2(s), Delay(s); }},
+                    Good{"one_microbatch", [](InstanceSpec& s) { s.microbatches = 1; }},
+                    Good{"mixed", [](InstanceSpec& s) { Three(s), s.model.moe.layers = "odd"; }},
+                    Good{"mixed_delay", [](InstanceSpec& s) { Three(s), Delay(s), s.model.moe.layers = "even"; }},
+                    Good{"mtp_shared", [](InstanceSpec& s) { s.model.mtp = s.model.moe.shared = true; }},
+                    Good{"empty", Empty}, Good{"eval", [](InstanceSpec& s) { s.script = "tet"; }},
+                    Good{"ep_is_dp", {}, 4, 4}, Good{"optim", [](InstanceSpec& s) { s.strategy = "optim"; }}),
+    [](const auto& row) { return std::string(row.param.name); });
+
+TEST(Schedule, JudgesAllItsRows) {
+  std::set<std::string> judged;
+  for (const Edit& edit : std::vector<Edit>{[](InstanceSpec& s) { Three(s), Delay(s), s.script = "tet"; }, {}, Three}) {
+    const CheckResult result = Checked({}, edit);
+    judged.insert(result.judged.begin(), result.judged.end());
+  }
+  for (int id = 1; id <= 38; ++id) {
+    const bool cited = id == 22 || id == 23 || (id >= 30 && id <= 32) || id == 34 || id == 35 || id == 37;
+    const std::string name = std::string(id < 10 ? "EP-0" : "EP-") + std::to_string(id);
+    EXPECT_TRUE(cited || judged.contains(name)) << name;
+  }
+}
+
+// ------------------------------------------------------------------ order
+
+TEST(Schedule, APieceIsForgotten) { EXPECT_TRUE(Finds("EP-01", {.skip_weights = true}, Delay)); }
+TEST(Schedule, ExpertsAfterTheDispatch) {
+  EXPECT_TRUE(Finds("EP-02", {.experts_before_dispatch_swapped = true}));
+}
+TEST(Schedule, OneAfterTheOther) { EXPECT_TRUE(Finds("EP-03", {.one_after_the_other = true})); }
+TEST(Schedule, OtherPairs) { EXPECT_TRUE(Finds("EP-04", {.shifted_pairs = true}, Three)); }
+TEST(Schedule, ExpertsOnTheStreamOfAllToAlls) { EXPECT_TRUE(Finds("EP-05", {.experts_on_a2a = true})); }
+TEST(Schedule, WeightsInTheChain) { EXPECT_TRUE(Finds("EP-06", {.weights_in_chain = true}, Delay)); }
+TEST(Schedule, NoWaitBeforeDispatch) { EXPECT_TRUE(Finds("EP-06", {.no_wait_before_dispatch = true})); }
+TEST(Schedule, WeightsApartWithoutDelay) { EXPECT_TRUE(Finds("EP-38", {.weights_apart = true})); }
+TEST(Schedule, MicrobatchesMixedWithoutOverlap) {
+  ScheduleRun made = RunSchedule(ScheduleCase(4, 2));
+  made.spec->instances[0].overlap_moe = false;
+  const Analysis a(made.run);
+  EXPECT_EQ(FoundIn(CheckSchedule(a)), "EP-38");
+}
+TEST(Schedule, SequentialWithoutOverlap) {
+  ScheduleRun made = RunSchedule(ScheduleCase(4, 2), {.one_after_the_other = true});
+  made.spec->instances[0].overlap_moe = false;
+  const Analysis a(made.run);
+  const CheckResult result = CheckSchedule(a);
+  EXPECT_TRUE(result.judged.contains("EP-38"));
+}
+TEST(Schedule, NothingHides) { EXPECT_TRUE(Finds("EP-33", {.serial = true})); }
+
+// ------------------------------------------------------------------ gathered parameters
+
+TEST(Schedule, ReleasedBeforeTheExperts) {
+  EXPECT_TRUE(Finds("EP-09", {.release_before_experts = true}, [](InstanceSpec& s) { s.model.layers = 1; }));
+}
+TEST(Schedule, NeverReleased) { EXPECT_TRUE(Finds("EP-10", {.forget_release = true})); }
+TEST(Schedule, ReleasedACombinedStepTooLate) { EXPECT_TRUE(Finds("EP-10", {.release_late = true}, Three)); }
+TEST(Schedule, ReleasedOnTheExperts) { EXPECT_TRUE(Finds("EP-11", {.release_on_mlp = true})); }
+TEST(Schedule, ReleasedBeforeDelayedWeights) { EXPECT_TRUE(Finds("EP-11", {.release_before_weights = true}, Delay)); }
+TEST(Schedule, ReleasedWhileReadElsewhere) { EXPECT_TRUE(Finds("EP-12", {.release_on_gather_stream = true})); }
+TEST(Schedule, TheMiddleLayerIsTakenAway) { EXPECT_TRUE(Finds("EP-13", {.eager_release = true}, Three)); }
+TEST(Schedule, OutsideUnitsGatheredAgain) { EXPECT_TRUE(Finds("EP-14", {.regather_outside = true})); }
+TEST(Schedule, StaleWeights) { EXPECT_TRUE(Finds("EP-15", {.stale = true}, Zero2)); }
+TEST(Schedule, OptimizerBeforeTheEnd) { EXPECT_TRUE(Finds("EP-16", {.early_optimizer = true})); }
+TEST(Schedule, AllGatheredAtOnce) {
+  EXPECT_TRUE(Finds("EP-17", {.gather_all = true}, [](InstanceSpec& s) { s.model.layers = 4; }));
+}
+TEST(Schedule, EvalLeavesParameters) {
+  EXPECT_TRUE(Finds("EP-36", {.eval_keeps = true}, [](InstanceSpec& s) { s.script = "tet"; }));
+}
+
+// ------------------------------------------------------------------ gradients
+
+TEST(Schedule, NeverReduced) { EXPECT_TRUE(Finds("EP-18", {.skip_reduce = true})); }
+TEST(Schedule, ReducedTwice) { EXPECT_TRUE(Finds("EP-18", {.reduce_twice = true})); }
+TEST(Schedule, ReducedBeforeDelayedWeights) { EXPECT_TRUE(Finds("EP-19", {.reduce_before_weights = true}, Delay)); }
+TEST(Schedule, ReducedWithoutWaiting) { EXPECT_TRUE(Finds("EP-19", {.reduce_unordered = true})); }
+TEST(Schedule, ReducedACombinedStepTooLate) { EXPECT_TRUE(Finds("EP-20", {.reduce_late = true})); }
+TEST(Schedule, RootHookTwice) { EXPECT_TRUE(Finds("EP-20", {.root_twice = true})); }
+TEST(Schedule, ExpertsWithoutTokensLeftOut) {
+  EXPECT_TRUE(Finds("EP-21", {.skip_empty = true}, Empty));
+}
+TEST(Schedule, GradientFreedWhileReduced) { EXPECT_TRUE(Finds("EP-24", {.free_gradient_early = true})); }
+
+// ------------------------------------------------------------------ activations
+
+TEST(Schedule, ActivationsOutliveTheirMicrobatch) { EXPECT_TRUE(Finds("EP-07", {.keep_activations = true})); }
+TEST(Schedule, AllLayersKept) { EXPECT_TRUE(Finds("EP-08", {.free_at_end = true}, Three)); }
+TEST(Schedule, ActivationsLeak) { EXPECT_TRUE(Finds("EP-08", {.leak = true})); }
+
+// ------------------------------------------------------------------ all-to-alls
+
+TEST(Schedule, SplitsNotSwapped) { EXPECT_TRUE(Finds("EP-25", {.unswapped = true})); }
+TEST(Schedule, PieceTooShort) { EXPECT_TRUE(Finds("EP-25", {.rank = 1, .short_piece = true})); }
+TEST(Schedule, OtherOrderOnOneRank) { EXPECT_TRUE(Finds("EP-26", {.rank = 1, .probs_first = true})); }
+TEST(Schedule, SplitsOfAnotherMicrobatch) { EXPECT_TRUE(Finds("EP-27", {.other_splits = true})); }
+TEST(Schedule, LostRow) { EXPECT_TRUE(Finds("EP-28", {.lost_row = true})); }
+TEST(Schedule, ExchangeWithoutRowsLeftOut) {
+  const ScheduleRun made = RunSchedule(ScheduleCase(4, 2, Empty), {.skip_empty_exchange = true});
+  const Analysis a(made.run);  // the members do not meet, so nothing can be followed to the end
+  EXPECT_NE(FoundIn(CheckSchedule(a)).find("EP-29"), std::string::npos);
+}
+
+// ------------------------------------------------------------------ rows that other families judge
+
+TEST(Schedule, CitesWhatOtherFamiliesFound) {
+  const ScheduleRun made = RunSchedule(ScheduleCase(4, 2, Delay));
+  const Analysis a(made.run);
+  const std::vector<std::pair<const char*, const char*>> rows = {
+      {"FS-11", "EP-21"}, {"FS-20", "EP-22"}, {"FS-18", "EP-23"}, {"FS-24", "EP-30"}, {"FS-24", "EP-31"},
+      {"FS-17", "EP-32"}, {"GE-03", "EP-34"}, {"GE-01", "EP-35"}, {"GE-20", "EP-37"}};
+  for (const auto& [of, row] : rows) {
+    CheckResult result;
+    result.judged.insert(of);
+    EXPECT_TRUE(CiteForSchedule(a, result).judged.contains(row)) << of;
+    EXPECT_EQ(FoundIn(CiteForSchedule(a, result)), "");
+    Finding finding;
+    finding.requirement = of;
+    result.findings.push_back(finding);
+    EXPECT_NE(FoundIn(CiteForSchedule(a, result)).find(row), std::string::npos) << of;
+  }
+}
+
+}  // namespace
+}  // namespace shardproof

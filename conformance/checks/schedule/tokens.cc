@@ -1,0 +1,129 @@
+#include "conformance/checks/schedule/tokens.h"
+
+#include <algorithm>
+
+namespace shardproof::schedule {
+
+const Token* Step::Find(const Key& key) const {
+  const auto at = std::find_if(tokens.begin(), tokens.end(), [&](const Token& token) { return token.key == key; });
+  return at == tokens.end() ? nullptr : &*at;
+}
+
+const Token* Step::At(int64_t event) const {
+  const auto at = token_of.find(event);
+  return at == token_of.end() ? nullptr : &tokens[at->second];
+}
+
+Facts::Facts(const Analysis& a) : a_(a), exchanges_(FindExchanges(a)) {
+  for (int32_t rank = 0; rank < a.ranks(); ++rank) {
+    const Trace& trace = a.traces()[size_t(rank)];
+    for (size_t i = 0; i < trace.events.size(); ++i) {
+      const Event& event = trace.events[i];
+      if (event.kind != EventKind::kCallBegin || event.call < 0) continue;
+      const InstanceFacts& facts = a.Facts(event.instance);
+      if (!facts.InGrid(rank) || size_t(event.call) >= facts.calls().size()) continue;
+      const char letter = facts.calls()[size_t(event.call)].letter;
+      if (letter == 't' || letter == 'e') steps_.push_back(Collect(rank, static_cast<int64_t>(i)));
+    }
+  }
+}
+
+const spf_program& Facts::Program(int32_t rank, int32_t instance, int32_t call, int32_t microbatch) const {
+  const InstanceFacts& facts = a_.Facts(size_t(instance));
+  const int64_t sample = int64_t{microbatch} * DpCpSize(facts.spec()) + facts.DataRank(rank);
+  return facts.model().Program(facts.calls()[size_t(call)].step, sample, facts.Place(rank));
+}
+
+const spf_model& Facts::Tables(int32_t rank, int32_t instance) const {
+  const InstanceFacts& facts = a_.Facts(size_t(instance));
+  return facts.model().Tables(facts.Place(rank));
+}
+
+bool Facts::Overlaps(size_t instance) const {
+  const InstanceSpec& spec = a_.Facts(instance).spec();
+  return spec.overlap_moe && spec.pp == 1 && spec.chunks == 1 && !spec.model.reused;
+}
+
+namespace {
+
+// Appends an event to the token that it continues, or opens a new one.
+class Builder {
+ public:
+  Builder(Step& step, bool delay) : step_(step), delay_(delay) {}
+
+  void Compute(int64_t index, const Event& event) {
+    const Place* place = PlaceOf(event.id, event.microbatch);
+    if (place == nullptr) return;
+    Side side = event.phase == SPF_FWD ? Side::kForward : Side::kBackward;
+    const bool may_delay = place->part == Part::kPreDispatch || place->part == Part::kMlp;
+    if (event.phase == SPF_WGRAD && may_delay) {
+      const Nodes& nodes = *step_.nodes[size_t(event.microbatch)];
+      // What is not put off belongs to the token at hand, whichever that is.
+      const bool stays = !delay_ || !nodes.Deferrable(event.id);
+      const Key back{place->part, Side::kBackward, place->layer, event.microbatch};
+      const Key weights{place->part, Side::kWeights, place->layer, event.microbatch};
+      const bool open = !step_.tokens.empty() && (Last() == back || Last() == weights);
+      if (stays && open) return Add(index, Last());
+      side = delay_ && stays ? Side::kBackward : Side::kWeights;
+    }
+    Add(index, {place->part, side, place->layer, event.microbatch});
+  }
+
+  void Exchanged(const Exchange& exchange) {
+    if (exchange.node < 0 || exchange.again) return;
+    const Place* place = PlaceOf(exchange.node, exchange.microbatch);
+    if (place == nullptr) return;
+    Add(exchange.event, {place->part, exchange.backward ? Side::kBackward : Side::kForward, place->layer,
+                         exchange.microbatch});
+  }
+
+ private:
+  const Place* PlaceOf(int32_t node, int32_t microbatch) const {
+    if (microbatch < 0 || size_t(microbatch) >= step_.nodes.size()) return nullptr;
+    return step_.nodes[size_t(microbatch)]->Find(node);
+  }
+  Key Last() const { return step_.tokens.back().key; }
+  void Add(int64_t index, const Key& key) {
+    if (step_.tokens.empty() || Last() != key) step_.tokens.push_back({key, {}});
+    step_.tokens.back().events.push_back(index);
+    step_.token_of[index] = step_.tokens.size() - 1;
+  }
+  Step& step_;
+  const bool delay_;
+};
+
+}  // namespace
+
+Step Facts::Collect(int32_t rank, int64_t begin) const {
+  const Trace& trace = a_.traces()[size_t(rank)];
+  const Event& open = trace.events[size_t(begin)];
+  const InstanceFacts& facts = a_.Facts(open.instance);
+  Step step;
+  step.rank = rank;
+  step.instance = open.instance;
+  step.call = open.call;
+  step.train = facts.calls()[size_t(open.call)].letter == 't';
+  step.begin = begin;
+  for (int32_t m = 0; m < facts.spec().microbatches; ++m) {
+    step.nodes.push_back(
+        std::make_unique<Nodes>(Tables(rank, open.instance), Program(rank, open.instance, open.call, m)));
+  }
+  std::map<int64_t, const Exchange*> exchanges;
+  for (const Exchange& exchange : exchanges_[size_t(rank)]) exchanges[exchange.event] = &exchange;
+  Builder builder(step, facts.spec().delay_wgrad);
+  for (auto i = static_cast<size_t>(begin) + 1; i < trace.events.size(); ++i) {
+    const Event& event = trace.events[i];
+    if (event.instance != open.instance || event.call != open.call) continue;
+    const auto index = static_cast<int64_t>(i);
+    if (event.kind == EventKind::kCallEnd) {
+      step.end = event.status == SPF_OK ? index : -1;
+      break;
+    }
+    if (event.kind == EventKind::kCompute && !event.flag) builder.Compute(index, event);
+    const auto exchange = exchanges.find(index);
+    if (exchange != exchanges.end()) builder.Exchanged(*exchange->second);
+  }
+  return step;
+}
+
+}  // namespace shardproof::schedule

@@ -1,0 +1,263 @@
+// Gathered parameters under the schedule: there when read, of the right version, released after the last work.
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "conformance/checks/schedule/residency.h"
+#include "conformance/checks/schedule/schedule.h"
+
+namespace shardproof::schedule {
+
+namespace {
+
+using Kind = Content::Kind;
+
+bool Sharded(const InstanceSpec& spec) { return spec.strategy == "optim_grads_params"; }
+
+// In which combined step of a train_step a piece is issued: backward of microbatch k in that of forward k + 1.
+int32_t CombinedStep(const Key& key) { return key.microbatch + (key.side == Side::kForward ? 0 : 1); }
+
+class Units {
+ public:
+  Units(const Facts& facts, int32_t rank, CheckResult& result, FindingSink& sink)
+      : facts_(facts),
+        a_(facts.a()),
+        rank_(rank),
+        result_(result),
+        sink_(sink),
+        residents_(FindResidents(a_, rank)) {}
+
+  void Run() {
+    FindVersions();
+    for (const Step& step : facts_.steps()) {
+      if (step.rank != rank_ || !facts_.Overlaps(size_t(step.instance)) || step.end < 0) continue;
+      JudgeReads(step);
+      JudgeNonUnits(step);
+      const InstanceSpec& spec = facts_.spec(size_t(step.instance));
+      if (!Sharded(spec)) continue;
+      Judge(result_, {step.train ? "EP-10" : "EP-36"});
+      for (const Resident& resident : residents_) {
+        if (resident.unit < 0 || resident.instance != step.instance || resident.call != step.call) continue;
+        JudgeEnd(step, resident);
+        if (step.train) JudgeRelease(step, resident);
+      }
+      if (step.train) JudgeBound(step);
+    }
+  }
+
+ private:
+  void Add(const char* requirement, int64_t event, std::string expected, std::string seen, std::string message) {
+    Finding finding = a_.At(requirement, rank_, event);
+    finding.expected = std::move(expected);
+    finding.seen = std::move(seen);
+    finding.message = std::move(message);
+    sink_.Add(std::move(finding));
+  }
+
+  // Entry calls that published a new value of a parameter.
+  void FindVersions() {
+    for (const Trace& trace : a_.traces()) {
+      for (const Event& event : trace.events) {
+        if (event.kind != EventKind::kPublish || event.result != SPF_RESULT_PARAM || event.call < 0) continue;
+        const ParamFacts& param = a_.Facts(event.instance).Param(trace.rank, event.id);
+        versions_[{event.instance, param.key}].insert(event.call);
+      }
+    }
+  }
+  // The call whose values a call has to use; -1: not known.
+  int32_t VersionFor(int32_t instance, int32_t key, int32_t call) const {
+    const auto at = versions_.find({instance, key});
+    if (at == versions_.end()) return -1;
+    const auto next = at->second.lower_bound(call);
+    return next == at->second.begin() ? -1 : *std::prev(next);
+  }
+
+  void JudgeReads(const Step& step) {
+    const InstanceFacts& facts = a_.Facts(size_t(step.instance));
+    if (facts.spec().strategy == "no_shard") return;
+    Judge(result_, {"EP-09", "EP-15", "EP-16"});
+    const Trace& trace = a_.traces()[size_t(rank_)];
+    for (int64_t i = step.begin; i < step.end; ++i) {
+      const Event& event = trace.events[size_t(i)];
+      if (event.kind != EventKind::kCompute || event.instance != step.instance) continue;
+      const EventFlow& flow = a_.flow().At(rank_, i);
+      const spf_uses& uses = facts.Node(event.id, rank_).uses[event.phase];
+      if (!flow.ran || static_cast<size_t>(uses.n) != flow.before.size()) continue;
+      for (int32_t k = 0; k < uses.n; ++k) {
+        if (uses.use[k].table != SPF_IN_PARAM) continue;
+        if (!JudgeRead(step, i, facts.Param(rank_, uses.use[k].id), flow.before[size_t(k)])) break;
+      }
+    }
+  }
+  bool JudgeRead(const Step& step, int64_t index, const ParamFacts& param, const std::vector<Chunk>& chunks) {
+    for (const Chunk& chunk : chunks) {
+      const Content& content = chunk.content;
+      const bool here = content.kind == Kind::kOther || (content.kind == Kind::kParam && content.param == param.key);
+      if (!here) {
+        Add("EP-09", index, param.name + ", gathered and not released", a_.ContentText(content),
+            "a piece of the schedule reads " + param.name + " where it is not gathered");
+        return false;
+      }
+      if (content.kind != Kind::kParam || param.frozen) continue;
+      const int32_t want = VersionFor(step.instance, param.key, step.call);
+      if (want < 0 || content.tag == want) continue;
+      const bool early = content.tag >= step.call;
+      Add(early ? "EP-16" : "EP-15", index, "values of entry call " + std::to_string(want),
+          "values of entry call " + std::to_string(content.tag),
+          early ? param.name + " is changed before the last piece of the step has read it"
+                : param.name + " is read as it was before the last optimizer step: the gathered copy is stale");
+      return false;
+    }
+    return true;
+  }
+
+  // Parameters outside units are gathered at most once in a step.
+  void JudgeNonUnits(const Step& step) {
+    if (facts_.spec(size_t(step.instance)).strategy == "no_shard") return;
+    Judge(result_, {"EP-14"});
+    std::map<int32_t, int64_t> gathered;
+    for (const Resident& resident : residents_) {
+      if (resident.unit >= 0 || resident.instance != step.instance || resident.call != step.call) continue;
+      for (const int32_t key : resident.keys) {
+        if (gathered.emplace(key, resident.gather).second) continue;
+        Add("EP-14", resident.gather, "gathered once in the step and kept",
+            a_.Facts(size_t(step.instance)).ByKey(key).name + " gathered again",
+            "a parameter outside units is released, or forgotten, within a step");
+        return;
+      }
+    }
+  }
+
+  void JudgeEnd(const Step& step, const Resident& resident) {
+    if (resident.release >= 0 && resident.release < step.end) return;
+    Add(step.train ? "EP-10" : "EP-36", resident.gather, Text(a_, resident) + " released within the call", "still there at its end",
+        step.train ? Text(a_, resident) + " stay gathered after the step"
+                   : "an eval_step leaves gathered parameters behind for the next step");
+  }
+
+  // Released after the last piece of the layer that reads it, and before the next combined step is under way.
+  void JudgeRelease(const Step& step, const Resident& resident) {
+    if (resident.reads.empty() || resident.release < 0) return;
+    Judge(result_, {"EP-11"});
+    JudgeLeftOver(step, resident);
+    for (const int64_t read : resident.reads) {
+      const Token* token = step.At(read);
+      if (token == nullptr || token->key.layer < 0) continue;
+      const bool middle = IsMiddle(step, token->key);
+      if (middle) Judge(result_, {"EP-13"});
+      const bool forward = token->key.side == Side::kForward;
+      if (middle && forward && facts_.spec(size_t(step.instance)).early_release) continue;
+      const Token* end = EndOf(step, token->key);
+      if (end == nullptr || end->last() < resident.release) continue;
+      Add(middle ? "EP-13" : "EP-11", resident.release, "released after " + Text(end->key), "before it",
+          Text(a_, resident) + " are released while " +
+              (middle ? "the other microbatch is in the same layer" : forward ? "forward" : "backward") +
+              " has work of the layer left");
+      return;
+    }
+  }
+  // Both sides of a combined step are in this layer at the same time.
+  static bool IsMiddle(const Step& step, const Key& key) {
+    const int32_t f = CombinedStep(key), b = f - 1;
+    if (b < 0 || size_t(f) >= step.nodes.size()) return false;
+    const auto& forward = step.nodes[size_t(f)]->layers();
+    const auto& backward = step.nodes[size_t(b)]->layers();
+    for (size_t i = 0; i < std::min(forward.size(), backward.size()); ++i) {
+      if (forward[i] == key.layer && backward[backward.size() - 1 - i] == key.layer) return true;
+    }
+    return false;
+  }
+  // The last piece of a layer on one side.
+  const Token* EndOf(const Step& step, const Key& key) const {
+    Key end = key;
+    if (key.side == Side::kForward) {
+      const Nodes& nodes = *step.nodes[size_t(key.microbatch)];
+      end.part = nodes.IsMoe(key.layer) ? Part::kCombine : Part::kMlp;
+      return step.Find(end);
+    }
+    end.part = Part::kPreDispatch;
+    end.side = Side::kWeights;
+    const Token* weights = step.Find(end);
+    end.side = Side::kBackward;
+    return weights != nullptr ? weights : step.Find(end);
+  }
+  // What one combined step has read is gone, or read again, when the next one has issued two pieces of layers.
+  void JudgeLeftOver(const Step& step, const Resident& resident) {
+    std::set<int32_t> steps;
+    for (const int64_t read : resident.reads) {
+      if (const Token* token = step.At(read); token != nullptr) steps.insert(CombinedStep(token->key));
+    }
+    for (const int32_t of : steps) {
+      int32_t seen = 0;
+      for (const Token& token : step.tokens) {
+        if (token.key.layer < 0 || CombinedStep(token.key) != of + 1) continue;
+        if (++seen < 2) continue;
+        const bool again = std::any_of(resident.reads.begin(), resident.reads.end(), [&](int64_t read) {
+          const Token* reader = step.At(read);
+          return reader != nullptr && CombinedStep(reader->key) == of + 1 && read <= token.last();
+        });
+        if (again || resident.release < token.first()) break;
+        Add("EP-10", resident.release, "released by the end of the combined step, or with its next gather",
+            "still there in " + Text(token.key),
+            Text(a_, resident) + " are still gathered when the next combined step is under way");
+        return;
+      }
+    }
+  }
+
+  // Not more than two units, and what may be gathered ahead.
+  void JudgeBound(const Step& step) {
+    Judge(result_, {"EP-17"});
+    const size_t bound = 2 + Depth(step.instance);
+    for (const Resident& at : residents_) {
+      if (at.unit < 0 || at.instance != step.instance || at.call != step.call) continue;
+      std::set<int32_t> units;
+      for (const Resident& other : residents_) {
+        if (other.unit >= 0 && other.instance == step.instance && other.OpenAt(at.gather)) units.insert(other.unit);
+      }
+      if (units.size() <= bound) continue;
+      std::string seen;
+      for (const int32_t unit : units) seen += (seen.empty() ? "" : ", ") + a_.Facts(size_t(step.instance)).ModuleName(unit);
+      Add("EP-17", at.gather, "at most " + std::to_string(bound) + " units gathered at a time", seen,
+          "more units are gathered at a time than the schedule needs");
+      return;
+    }
+  }
+  size_t Depth(int32_t instance) const {
+    const InstanceFacts& facts = a_.Facts(size_t(instance));
+    const int64_t limit = facts.spec().prefetch_limit_bytes;
+    if (limit <= 0) return limit < 0 ? 1 : 0;
+    std::map<std::pair<int32_t, bool>, int64_t> bytes;  // by unit, expert
+    for (int32_t id = 0; id < facts.n_params(rank_); ++id) {
+      const ParamFacts& param = facts.Param(rank_, id);
+      if (param.unit >= 0) bytes[{param.unit, param.expert}] += param.numel * static_cast<int64_t>(WidthOf(param.dtype));
+    }
+    int64_t least = INT64_MAX;
+    for (const auto& [group, size] : bytes) least = std::min(least, size);
+    return bytes.empty() ? 0 : static_cast<size_t>((limit + least - 1) / least);
+  }
+
+  const Facts& facts_;
+  const Analysis& a_;
+  const int32_t rank_;
+  CheckResult& result_;
+  FindingSink& sink_;
+  const std::vector<Resident> residents_;
+  std::map<std::pair<int32_t, int32_t>, std::set<int32_t>> versions_;  // (instance, key) -> calls
+};
+
+}  // namespace
+
+CheckResult CheckUnits(const Facts& facts) {
+  CheckResult result;
+  if (!facts.a().has_flow()) {
+    CannotJudge(result, {"EP-09", "EP-10", "EP-11", "EP-13", "EP-14", "EP-15", "EP-16", "EP-17", "EP-36"},
+                facts.a().flow_why());
+    return result;
+  }
+  FindingSink sink(result);
+  for (int32_t rank = 0; rank < facts.a().ranks(); ++rank) Units(facts, rank, result, sink).Run();
+  return result;
+}
+
+}  // namespace shardproof::schedule
