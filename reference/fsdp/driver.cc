@@ -40,8 +40,9 @@ Driver::Walk Driver::StartWalk(const spf_program& program, std::vector<Operation
           Activations(c_.host, program, microbatch),
           0,
           -1,
-          c_.plan.units(),
+          -1,
           kNoUnit,
+          {},
           std::move(left)};
 }
 
@@ -64,10 +65,13 @@ void Driver::Forward(Walk& walk) {
 // Visits every place of the order up to this node's, and leaves the window of its unit open.
 void Driver::EnterForward(Walk& walk, const spf_node& node) {
   const int32_t unit = c_.plan.module_unit[static_cast<size_t>(node.module)];
-  const int32_t position = PositionOf(node);
-  if (unit != walk.open) CloseForward(walk);
+  int32_t position = PositionOf(node);
+  if (unit != walk.open) {
+    CloseForward(walk);
+    if (unit != kNoUnit) position = gathers_.NextOf(Pass::kForward, unit, walk.position);
+  }
   while (walk.position < position) VisitForward(walk, ++walk.position);
-  if (unit != walk.open) VisitForward(walk, position);  // entered again, after a later unit
+  if (unit != walk.open) VisitForward(walk, position);  // again, and there is no place for that
 }
 
 // That of its module; a module whose nodes read the parameters of its children (a group of experts)
@@ -91,7 +95,8 @@ void Driver::VisitForward(Walk& walk, int32_t position) {
   CloseForward(walk);
   hooks_.PreForward(position, walk.microbatch);
   walk.open = gathers_.stages()[static_cast<size_t>(position)].unit;
-  if (walk.training && walk.open != kNoUnit) hooks_.RegisterBackward(walk.open, walk.microbatch);
+  if (walk.training && walk.open != kNoUnit && walk.registered.insert(walk.open).second)
+    hooks_.RegisterBackward(walk.open, walk.microbatch);
 }
 
 void Driver::CloseForward(Walk& walk) {
@@ -113,20 +118,24 @@ void Driver::Backward(Walk& walk) {
       --walk.operations_left[static_cast<size_t>(unit)];
   }
   CloseBackward(walk);
-  while (walk.backward_unit > 0) VisitBackward(walk, --walk.backward_unit);
+  const auto places = static_cast<int32_t>(gathers_.backward_stages().size());
+  while (walk.backward_position + 1 < places) VisitBackward(walk, ++walk.backward_position);
   CloseBackward(walk);
   hooks_.RootPostBackward(walk.microbatch);
 }
 
 void Driver::EnterBackward(Walk& walk, int32_t unit) {
-  while (walk.backward_unit > unit) VisitBackward(walk, --walk.backward_unit);
-  if (unit != walk.open) VisitBackward(walk, unit);  // entered again, after an earlier unit
+  if (unit == walk.open) return;
+  const int32_t position = gathers_.NextOf(Pass::kBackward, unit, walk.backward_position);
+  while (walk.backward_position < position) VisitBackward(walk, ++walk.backward_position);
+  if (unit != walk.open) VisitBackward(walk, position);  // again, and there is no place for that
 }
 
-void Driver::VisitBackward(Walk& walk, int32_t unit) {
+void Driver::VisitBackward(Walk& walk, int32_t position) {
   CloseBackward(walk);
+  const int32_t unit = gathers_.backward_stages()[static_cast<size_t>(position)].unit;
   if (!c_.plan.unit_in_backward[static_cast<size_t>(unit)]) return;
-  hooks_.PreBackward(unit, walk.microbatch);
+  hooks_.PreBackward(position, walk.microbatch);
   walk.open = unit;
 }
 

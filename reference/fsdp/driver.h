@@ -27,10 +27,11 @@ class Driver {
     std::vector<Operation> operations;
     std::vector<std::vector<ValueRef>> deaths;
     Activations activations;
-    size_t next = 0;         // operation
-    int32_t position = -1;   // forward: last place of the order that was visited
-    int32_t backward_unit;   // backward: last unit that was visited; units() before the first
-    int32_t open = kNoUnit;  // the unit whose window is open
+    size_t next = 0;                       // operation
+    int32_t position = -1;                 // forward: last place of the order that was visited
+    int32_t backward_position = -1;        // the same, backward
+    int32_t open = kNoUnit;                // the unit whose window is open
+    std::set<int32_t> registered;          // units whose backward is armed
     std::vector<int32_t> operations_left;  // by unit: backward operations to come
   };
   Walk StartWalk(const spf_program& program, std::vector<Operation> operations, int32_t microbatch,
@@ -42,7 +43,7 @@ class Driver {
   void VisitForward(Walk& walk, int32_t position);
   void CloseForward(Walk& walk);
   void EnterBackward(Walk& walk, int32_t unit);
-  void VisitBackward(Walk& walk, int32_t unit);
+  void VisitBackward(Walk& walk, int32_t position);
   void CloseBackward(Walk& walk);
   void Run(Walk& walk, const Operation& operation);
   int32_t UnitOf(const Operation& operation) const {

@@ -32,7 +32,11 @@ GatherPipeline::GatherPipeline(Context& context)
     groups_[g].done = c_.host.Event();
   }
   const spf_model& model = c_.host.model();
-  for (int32_t m = 0; m < model.n_modules; ++m) {
+  for (int32_t m = 0; m <= model.n_modules; ++m) {
+    for (const Reentry& reentry : plan.reentries) {
+      if (reentry.before == m) AddUnitStage(StageAgain(reentry.unit));
+    }
+    if (m == model.n_modules) break;
     const int32_t unit = plan.module_unit[static_cast<size_t>(m)];
     const bool is_unit = unit != kNoUnit && plan.unit_modules[static_cast<size_t>(unit)] == m;
     Stage stage{m, unit, {}};
@@ -43,16 +47,35 @@ GatherPipeline::GatherPipeline(Context& context)
     }
     if (is_unit || !stage.groups.empty()) {
       position_.push_back(static_cast<int32_t>(forward_.size()));
-      forward_.push_back(stage);
       if (is_unit) {
-        if (!plan.unit_in_backward[static_cast<size_t>(unit)]) stage.groups.clear();
-        backward_.insert(backward_.begin(), stage);
+        AddUnitStage(stage);
+      } else {
+        forward_.push_back(stage);
       }
     } else {
       position_.push_back(
           unit == kNoUnit ? -1 : position_[static_cast<size_t>(model.modules[m].parent)]);
     }
   }
+}
+
+void GatherPipeline::AddUnitStage(Stage stage) {
+  forward_.push_back(stage);
+  if (!c_.plan.unit_in_backward[static_cast<size_t>(stage.unit)]) stage.groups.clear();
+  backward_.insert(backward_.begin(), std::move(stage));
+}
+
+GatherPipeline::Stage GatherPipeline::StageAgain(int32_t unit) const {
+  const int32_t module = c_.plan.unit_modules[static_cast<size_t>(unit)];
+  return forward_[static_cast<size_t>(PositionOf(module))];
+}
+
+int32_t GatherPipeline::NextOf(Pass pass, int32_t unit, int32_t after) const {
+  const std::vector<Stage>& order = Order(pass);
+  const auto matches = [&](const Stage& stage) { return stage.unit == unit; };
+  auto found = std::find_if(order.begin() + after + 1, order.end(), matches);
+  if (found == order.end()) found = std::find_if(order.begin(), order.end(), matches);
+  return static_cast<int32_t>(found - order.begin());
 }
 
 void GatherPipeline::GatherAll() {
@@ -104,6 +127,10 @@ void GatherPipeline::Need(int32_t group) {
 void GatherPipeline::LaunchAhead(Pass pass, int32_t position) {
   const std::vector<Stage>& order = Order(pass);
   for (size_t next = static_cast<size_t>(position + 1); next < order.size(); ++next) {
+    // The unit that is there now is released before it comes again.
+    const bool again = position >= 0 && order[next].unit != kNoUnit &&
+                       order[next].unit == order[static_cast<size_t>(position)].unit;
+    if (again) return;
     uint64_t bytes = 0;
     for (int32_t g : order[next].groups) bytes += At(g).state == State::kAbsent ? At(g).bytes : 0;
     if (bytes == 0) continue;

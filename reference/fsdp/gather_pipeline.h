@@ -26,20 +26,25 @@ class GatherPipeline {
  public:
   explicit GatherPipeline(Context& context);
 
-  // One place of the forward order: a unit, or a module outside units that owns parameters.
+  // One place of the order of a pass: a unit, or (forward) a module outside units that owns
+  // parameters. A unit that comes again after later ones has a place there, too.
   struct Stage {
     int32_t module = 0;
     int32_t unit = kNoUnit;
     std::vector<int32_t> groups;
   };
   const std::vector<Stage>& stages() const { return forward_; }
+  const std::vector<Stage>& backward_stages() const { return backward_; }
   // Position of a module in the forward order, or -1 if it has none.
   int32_t PositionOf(int32_t module) const { return position_[static_cast<size_t>(module)]; }
+
+  // The next place of a unit after this one; its first place if there is no other.
+  int32_t NextOf(Pass pass, int32_t unit, int32_t after) const;
 
   // H11, without overlapped gathers: gathers everything that is not there and waits.
   void GatherAll();
   // Makes the parameters at this position of the pass available to compute, and launches ahead what
-  // follows. Backward positions count units from the last.
+  // follows.
   void Acquire(Pass pass, int32_t position);
   // Launches what the pass needs first, before it is needed.
   void Prefetch(Pass pass) { LaunchAhead(pass, -1); }
@@ -79,6 +84,8 @@ class GatherPipeline {
   const std::vector<Stage>& Order(Pass pass) const {
     return pass == Pass::kForward ? forward_ : backward_;
   }
+  void AddUnitStage(Stage stage);
+  Stage StageAgain(int32_t unit) const;
   void Launch(int32_t group);
   void LaunchOuter(const BucketGroup& group);
   void LaunchAhead(Pass pass, int32_t position);

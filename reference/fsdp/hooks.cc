@@ -39,8 +39,9 @@ void Hooks::RootPreBackward(int32_t microbatch) {
   gathers_.Prefetch(Pass::kBackward);
 }
 
-void Hooks::PreBackward(int32_t unit, int32_t microbatch) {
-  gathers_.Acquire(Pass::kBackward, c_.plan.units() - 1 - unit);
+void Hooks::PreBackward(int32_t position, int32_t microbatch) {
+  gathers_.Acquire(Pass::kBackward, position);
+  const int32_t unit = gathers_.backward_stages()[static_cast<size_t>(position)].unit;
   reductions_.Begin(c_.plan.unit_groups[static_cast<size_t>(unit)]);
   c_.host.Mark(SPF_HOOK_PRE_BACKWARD, ModuleOf(unit), microbatch);
 }

@@ -24,8 +24,9 @@ class Hooks {
   void RegisterBackward(int32_t unit, int32_t microbatch);  // H2
   void PostForward(int32_t unit, int32_t microbatch);       // H3: reshard
   void RootPreBackward(int32_t microbatch);                 // H4: gradients outside units begin
-  void PreBackward(int32_t unit, int32_t microbatch);       // H5: gathered again, gradients begin
-  void PostBackward(int32_t unit, int32_t microbatch);      // H6: reshard
+  // H5: the unit at this place of the backward order is gathered again, its gradients begin.
+  void PreBackward(int32_t position, int32_t microbatch);
+  void PostBackward(int32_t unit, int32_t microbatch);  // H6: reshard
   void AccumulateUnit(int32_t unit,
                       int32_t microbatch);  // H7: gradients are handed to the reduction
   void RootPostBackward(

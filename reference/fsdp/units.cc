@@ -63,6 +63,40 @@ void FindBackward(const spf_model& model, ModelPlan& plan) {
   }
 }
 
+// The module whose stage this node belongs to: its unit's, or its own if it owns parameters; -1.
+int32_t StageOf(const spf_model& model, const ModelPlan& plan, const spf_node& node) {
+  const int32_t unit = plan.module_unit[static_cast<size_t>(node.module)];
+  if (unit != kNoUnit) return plan.unit_modules[static_cast<size_t>(unit)];
+  const auto owned = [&](const spf_param& param) { return param.module == node.module; };
+  return std::any_of(model.params, model.params + model.n_params, owned) ? node.module : -1;
+}
+
+// Only on the way forward: what comes again before a module that was there already (a layer that
+// runs twice) has no place of its own.
+void FindReentries(const spf_model& model, const spf_program& program, ModelPlan& plan) {
+  std::set<int32_t> seen;
+  int32_t furthest = -1, last = -1;
+  for (int32_t i = 0; i < program.n_nodes; ++i) {
+    const int32_t here = StageOf(model, plan, program.nodes[i]);
+    const int32_t unit = plan.module_unit[static_cast<size_t>(program.nodes[i].module)];
+    if (unit != kNoUnit && here != last && seen.contains(here)) {
+      int32_t next = i;
+      while (next < program.n_nodes && (StageOf(model, plan, program.nodes[next]) == here ||
+                                        StageOf(model, plan, program.nodes[next]) < 0))
+        ++next;
+      const int32_t before =
+          next < program.n_nodes ? StageOf(model, plan, program.nodes[next]) : model.n_modules;
+      const Reentry reentry{unit, before};
+      if (before > furthest &&
+          std::count(plan.reentries.begin(), plan.reentries.end(), reentry) == 0)
+        plan.reentries.push_back(reentry);
+    }
+    seen.insert(here);
+    furthest = std::max(furthest, here);
+    last = here;
+  }
+}
+
 }  // namespace
 
 std::vector<int32_t> UnitModules(const spf_model& model,
@@ -143,6 +177,7 @@ ModelPlan PlanModel(const spf_model& model, const std::vector<std::string>& unit
   }
   GroupBuckets(plan);
   FindBackward(model, plan);
+  for (const spf_program* program : programs) FindReentries(model, *program, plan);
   return plan;
 }
 

@@ -34,6 +34,14 @@ struct BucketGroup {
   std::vector<int32_t> buckets;
 };
 
+// A unit whose nodes come again after those of a later unit (an embedding that a second head's
+// input needs), and the module whose place in forward order follows.
+struct Reentry {
+  int32_t unit = kNoUnit;
+  int32_t before = 0;
+  bool operator==(const Reentry&) const = default;
+};
+
 struct ModelPlan {
   std::vector<int32_t> unit_modules;  // by unit: its module, ascending
   std::vector<int32_t> module_unit;   // by module: the unit that contains it, or kNoUnit
@@ -46,6 +54,7 @@ struct ModelPlan {
   // the unit out decide alike.
   std::vector<bool> unit_in_backward;
   std::vector<int32_t> root_groups;  // those outside units
+  std::vector<Reentry> reentries;
 
   int32_t units() const { return static_cast<int32_t>(unit_modules.size()); }
 };
