@@ -1,6 +1,7 @@
 // Which part of the model does each pipeline rank have, and what passes between stages?
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <string>
@@ -83,6 +84,13 @@ TEST(PipelineTablesTest, WhatAStageSendsTheNextOneReceives) {
   EXPECT_EQ(second.at("layers.1.mlp.fc2"), next);
   EXPECT_EQ(first.at("layers.1.mlp.fc2"), prev);
   EXPECT_EQ(second.at("layers.3.mlp.fc2"), 0u);
+  auto flagged = [](const std::map<std::string, uint32_t>& flags) {
+    return std::count_if(flags.begin(), flags.end(), [](const auto& value) {
+      return (value.second & (SPF_VALUE_TO_NEXT | SPF_VALUE_FROM_PREV)) != 0;
+    });
+  };
+  EXPECT_EQ(flagged(first), 3);
+  EXPECT_EQ(flagged(second), 3);
 }
 
 TEST(PipelineTablesTest, GradientsOfWhatComesFromThePreviousStageAreComputed) {
