@@ -53,6 +53,9 @@ class Activations {
   // A value that no operation writes, because it is received.
   spf_addr Allocate(const ValueRef& value, spf_stream stream, int32_t module = -1);
 
+  spf_addr AddressOf(const ValueRef& value) const {
+    return (value.gradient ? dact_ : act_)[static_cast<size_t>(value.value)];
+  }
   const spf_addr* act() const { return act_.data(); }
   const spf_addr* dact() const { return dact_.data(); }
   // Rows of every value that has been allocated, by value id.

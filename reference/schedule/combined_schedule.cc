@@ -6,7 +6,7 @@ CombinedSchedule::CombinedSchedule(Context& context, GatherPipeline& gathers,
                                    ReducePipeline& reductions, OperationRunner& runner)
     : c_(context),
       links_(c_.groups.pp.size() > 1 ? std::make_unique<PipelineLinks>(context) : nullptr),
-      step_(context, gathers, reductions, runner, links_.get()) {}
+      step_(context, gathers, reductions, runner) {}
 
 void CombinedSchedule::TrainMicrobatches(int64_t step) {
   if (links_) {
@@ -29,17 +29,31 @@ void CombinedSchedule::WithoutPipeline(int64_t step) {
 void CombinedSchedule::Interleaved(int64_t step) {
   const PipelineShape shape{c_.groups.pp.size(), c_.groups.pp.rank, c_.config.chunks,
                             c_.config.microbatches, c_.config.overlap_moe};
-  std::map<std::pair<int32_t, int32_t>, std::unique_ptr<InFlight>> between;
-  const auto key = [](const ChunkPass& pass) { return std::pair(pass.microbatch, pass.chunk); };
-  for (const PipelineStep& now : PipelineSteps(shape)) {
-    std::unique_ptr<InFlight> forward, backward;
-    if (now.backward) {
-      backward = std::move(between.at(key(*now.backward)));
-      between.erase(key(*now.backward));
+  const std::vector<PipelineStep> steps = PipelineSteps(shape);
+  std::map<std::pair<int32_t, int32_t>, std::unique_ptr<InFlight>> passes;
+  const auto at = [&](const ChunkPass& pass) -> std::unique_ptr<InFlight>& {
+    return passes[{pass.microbatch, pass.chunk}];
+  };
+  const auto transfer_after = [&](int32_t s) {
+    if (const auto next = static_cast<size_t>(s) + 1; next < steps.size() && steps[next].forward) {
+      const ChunkPass& pass = *steps[next].forward;
+      at(pass) = step_.Start(step, pass.microbatch, pass.chunk);  // what arrives has a place
     }
-    if (now.forward) forward = step_.Start(step, now.forward->microbatch, now.forward->chunk);
-    step_.Run(forward.get(), backward.get());
-    if (forward) between[key(*now.forward)] = std::move(forward);
+    links_->Transfer(MessagesAfter(shape, steps, s),
+                     [&](const ChunkPass& pass) -> MicrobatchPlan& { return at(pass)->plan; });
+  };
+  transfer_after(-1);
+  for (int32_t s = 0; s < static_cast<int32_t>(steps.size()); ++s) {
+    const auto& [f, b] = steps[static_cast<size_t>(s)];
+    InFlight* forward = f ? at(*f).get() : nullptr;
+    InFlight* backward = b ? at(*b).get() : nullptr;
+    links_->Arrive();
+    if (f && b && !shape.overlap) {
+      step_.Run(forward, nullptr);
+      forward = nullptr;
+    }
+    step_.Run(forward, backward, [&] { transfer_after(s); });
+    if (b) at(*b).reset();
   }
 }
 

@@ -7,7 +7,7 @@
 #include <map>
 
 #include "reference/schedule/combined_step.h"
-#include "reference/schedule/interleaved_order.h"
+#include "reference/schedule/pipeline_links.h"
 
 namespace reference {
 

@@ -3,11 +3,10 @@
 namespace reference {
 
 CombinedStep::CombinedStep(Context& context, GatherPipeline& gathers, ReducePipeline& reductions,
-                           OperationRunner& runner, PipelineLinks* links)
-    : c_(context), runner_(runner), hooks_(context, gathers, reductions), links_(links) {
+                           OperationRunner& runner)
+    : c_(context), runner_(runner), hooks_(context, gathers, reductions) {
   settings_.delay_wgrad = c_.config.delay_wgrad;
   settings_.early_release = c_.config.early_attn_release;
-  settings_.pipeline = links_ != nullptr;
   settings_.recomputed =
       PlanRecompute(c_.host.model(), false, c_.config.recompute_modules).on_demand;
 }
@@ -18,13 +17,19 @@ std::unique_ptr<InFlight> CombinedStep::Start(int64_t step, int32_t microbatch, 
   return started;
 }
 
-void CombinedStep::Run(InFlight* forward, InFlight* backward) {
+void CombinedStep::Run(InFlight* forward, InFlight* backward,
+                       const std::function<void()>& transfer) {
   StepShape shape{std::nullopt, std::nullopt, settings_.delay_wgrad, settings_.early_release,
-                  settings_.pipeline};
+                  transfer != nullptr};
   if (forward != nullptr) shape.forward_layers = forward->plan.layers();
   if (backward != nullptr) shape.backward_layers = backward->plan.layers();
-  for (const Turn& turn : CombinedStepOrder(shape))
-    RunTurn(turn.side == Side::kForward ? *forward : *backward, turn);
+  for (const Turn& turn : CombinedStepOrder(shape)) {
+    if (turn.action == Action::kTransfer) {
+      transfer();
+    } else {
+      RunTurn(turn.side == Side::kForward ? *forward : *backward, turn);
+    }
+  }
 }
 
 void CombinedStep::RunTurn(InFlight& microbatch, const Turn& turn) {
@@ -34,10 +39,6 @@ void CombinedStep::RunTurn(InFlight& microbatch, const Turn& turn) {
       return hooks_.RootPreBackward(microbatch.plan, microbatch.progress);
     case Action::kRootPostBackward:
       return hooks_.RootPostBackward(microbatch.plan, microbatch.progress);
-    case Action::kReceive:
-      return links_->Receive(microbatch.plan, turn.side);
-    case Action::kSend:
-      return links_->Send(microbatch.plan, turn.side);
     case Action::kJoinStart:
       if (turn.side == Side::kForward) hooks_.RootForward(microbatch.plan);
       return microbatch.plan.RecordOn(c_.streams.compute);

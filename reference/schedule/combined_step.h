@@ -3,11 +3,11 @@
 // The host issues turn after turn (issue_order.h); streams and each microbatch's event decide what
 // runs at the same time.
 #pragma once
+#include <functional>
 #include <memory>
 
 #include "reference/fsdp/operation_runner.h"
 #include "reference/schedule/part_hooks.h"
-#include "reference/schedule/pipeline_links.h"
 
 namespace reference {
 
@@ -19,13 +19,13 @@ struct InFlight {
 
 class CombinedStep {
  public:
-  // links: in a pipeline, else NULL.
   CombinedStep(Context& context, GatherPipeline& gathers, ReducePipeline& reductions,
-               OperationRunner& runner, PipelineLinks* links);
+               OperationRunner& runner);
 
   std::unique_ptr<InFlight> Start(int64_t step, int32_t microbatch, int32_t chunk);
-  // NULL: the step has no such side. Publishes LOSS of the microbatch that goes forward.
-  void Run(InFlight* forward, InFlight* backward);
+  // NULL: the step has no such side. Publishes LOSS of the microbatch that goes forward. transfer:
+  // in a pipeline, called where values are sent on (kTransfer).
+  void Run(InFlight* forward, InFlight* backward, const std::function<void()>& transfer = nullptr);
 
  private:
   void RunTurn(InFlight& microbatch, const Turn& turn);
@@ -34,7 +34,6 @@ class CombinedStep {
   Context& c_;
   OperationRunner& runner_;
   PartHooks hooks_;
-  PipelineLinks* links_;
   ScheduleSettings settings_;
 };
 

@@ -34,16 +34,32 @@ std::vector<PipelineStep> PipelineSteps(const PipelineShape& shape) {
   std::vector<PipelineStep> steps;
   for (size_t k = 0; k < warmup; ++k) steps.push_back({forward[k], std::nullopt});
   for (size_t k = 0; k < backward.size(); ++k) {
-    if (k + warmup >= forward.size()) {
-      steps.push_back({std::nullopt, backward[k]});
-    } else if (shape.overlap) {
-      steps.push_back({forward[k + warmup], backward[k]});
-    } else {
-      steps.push_back({forward[k + warmup], std::nullopt});
-      steps.push_back({std::nullopt, backward[k]});
-    }
+    steps.push_back({std::nullopt, backward[k]});
+    if (k + warmup < forward.size()) steps.back().forward = forward[k + warmup];
   }
   return steps;
+}
+
+std::vector<Message> MessagesAfter(const PipelineShape& shape,
+                                   const std::vector<PipelineStep>& steps, int32_t step) {
+  const int32_t next = (shape.rank + 1) % shape.ranks;
+  const int32_t previous = (shape.rank + shape.ranks - 1) % shape.ranks;
+  const auto first_stage = [&](const ChunkPass& p) { return p.chunk == 0 && shape.rank == 0; };
+  const auto last_stage = [&](const ChunkPass& p) {
+    return p.chunk == shape.chunks - 1 && shape.rank == shape.ranks - 1;
+  };
+  std::vector<Message> messages;
+  if (step >= 0) {
+    const auto& [f, b] = steps[static_cast<size_t>(step)];
+    if (f && !last_stage(*f)) messages.push_back({false, true, *f, next});
+    if (b && !first_stage(*b)) messages.push_back({true, true, *b, previous});
+  }
+  if (step + 1 < static_cast<int32_t>(steps.size())) {
+    const auto& [f, b] = steps[static_cast<size_t>(step + 1)];
+    if (f && !first_stage(*f)) messages.push_back({false, false, *f, previous});
+    if (b && !last_stage(*b)) messages.push_back({true, false, *b, next});
+  }
+  return messages;
 }
 
 }  // namespace reference

@@ -30,11 +30,25 @@ std::vector<ChunkPass> ForwardPasses(const PipelineShape& shape);
 std::vector<ChunkPass> BackwardPasses(const PipelineShape& shape);
 int32_t WarmupPasses(const PipelineShape& shape);
 
+// One side only in warm-up and at the end. Without overlap forward runs before backward.
 struct PipelineStep {
   std::optional<ChunkPass> forward, backward;
   bool operator==(const PipelineStep&) const = default;
 };
-// Without overlap a step has one side: forward, then backward.
 std::vector<PipelineStep> PipelineSteps(const PipelineShape& shape);
+
+// What crosses from one stage to the next (forward), or its gradient that comes back (backward).
+// Ranks form a ring: the last one passes a chunk's output on to the first one's next chunk.
+struct Message {
+  bool backward = false, send = false;
+  ChunkPass pass;    // of this rank: what produced it, or will use it
+  int32_t peer = 0;  // rank in the pipeline
+};
+// After this step, before the next one (step = -1: before the first): what the step's passes have
+// produced leaves, what the next step's need arrives. All of it is one group operation on one
+// communicator, so no timing can make a send wait for a receive that stands behind another send:
+// ranks are one step apart, and both ends of a message stand in the same round.
+std::vector<Message> MessagesAfter(const PipelineShape& shape,
+                                   const std::vector<PipelineStep>& steps, int32_t step);
 
 }  // namespace reference

@@ -13,15 +13,12 @@ class OrderBuilder {
     const bool f = shape_.forward_layers.has_value(), b = shape_.backward_layers.has_value();
     if (b) Add(Action::kRootPreBackward, Side::kBackward);
     if (b) Add(Action::kLossBackward, Side::kBackward);
-    if (f && shape_.pipeline) Add(Action::kReceive, Side::kForward);
     if (f) Add(Action::kJoinStart, Side::kForward);
     if (f) Add(Action::kPreProcess, Side::kForward);
-    if (b && shape_.pipeline) Add(Action::kReceive, Side::kBackward);
     if (b) Add(Action::kJoinStart, Side::kBackward);
     if (b) Add(Action::kPostProcess, Side::kBackward);
     Pairs();
-    if (f && shape_.pipeline) Add(Action::kSend, Side::kForward);
-    if (b && shape_.pipeline) Add(Action::kSend, Side::kBackward);
+    if (shape_.transfer) Add(Action::kTransfer, b ? Side::kBackward : Side::kForward);
     if (b && shape_.delay_wgrad && *shape_.backward_layers > 0)
       Backward(Action::kWeightGrads, Part::kPreDispatch, 0);
     if (f) Add(Action::kPostProcess, Side::kForward);
@@ -93,10 +90,8 @@ std::string Name(const Turn& turn) {
     case Action::kLossBackward:
     case Action::kLossForward:
       return side + "loss";
-    case Action::kReceive:
-      return side + "receive";
-    case Action::kSend:
-      return side + "send";
+    case Action::kTransfer:
+      return side + "transfer";
     case Action::kJoinStart:
       return side + "start";
     case Action::kPreProcess:

@@ -38,10 +38,9 @@ enum class Action {
   // Once per side of a step.
   kRootPreBackward,   // b: parameters' backward begins
   kLossBackward,      // b
-  kReceive,           // in a pipeline: what crosses into this stage
   kJoinStart,         // the side's chain begins after what compute has enqueued
   kPreProcess,        // f: forward; b: backward
-  kSend,              // in a pipeline: what leaves this stage
+  kTransfer,          // in a pipeline: what leaves this stage, and what the next step needs
   kPostProcess,       // f: forward; b: backward
   kJoinEnd,           // compute goes on after both chains
   kLossForward,       // f
@@ -68,7 +67,7 @@ struct StepShape {
   std::optional<int32_t> forward_layers, backward_layers;
   bool delay_wgrad = false;    // weight gradients apart
   bool early_release = false;  // 7' instead of 10
-  bool pipeline = false;       // values are received and sent
+  bool transfer = false;       // in a pipeline: the last step before values are sent on
 };
 
 std::vector<Turn> CombinedStepOrder(const StepShape& shape);

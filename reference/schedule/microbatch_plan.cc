@@ -17,8 +17,8 @@ MicrobatchPlan::MicrobatchPlan(Context& context, int64_t step, int32_t microbatc
       deaths_(PlanDeaths(turns_, c_.host.model().n_values)),
       activations_(c_.host, program_, microbatch),
       event_(c_.host.Event()) {
-  std::vector<ValueRef> sent = Crossing(Side::kForward, false);
-  for (const ValueRef& value : Crossing(Side::kBackward, false)) sent.push_back(value);
+  std::vector<ValueRef> sent = Crossing(false, true);
+  for (const ValueRef& value : Crossing(true, true)) sent.push_back(value);
   for (auto& of_turn : deaths_) {
     for (std::vector<ValueRef>& dead : of_turn) {
       std::erase_if(dead, [&](const ValueRef& value) {
@@ -41,16 +41,15 @@ void MicrobatchPlan::FreeAfter(size_t operation, spf_stream stream) {
   activations_.Free(deaths_[next_ - 1][operation], stream);
 }
 
-std::vector<ValueRef> MicrobatchPlan::Crossing(Side side, bool inward) const {
-  // Forward comes from the previous stage, backward from the next one.
-  const bool at_previous = (side == Side::kForward) == inward;
-  const uint32_t flag = at_previous ? SPF_VALUE_FROM_PREV : SPF_VALUE_TO_NEXT;
+std::vector<ValueRef> MicrobatchPlan::Crossing(bool backward, bool leaving) const {
+  // Values come from the previous stage; gradients go there.
+  const uint32_t flag = backward == leaving ? SPF_VALUE_FROM_PREV : SPF_VALUE_TO_NEXT;
   std::vector<ValueRef> crossing;
   for (const PlannedTurn& turn : turns_) {
     for (const Operation& operation : turn.operations) {
       const spf_uses& uses = operation.node->uses[SPF_FWD];
       for (int32_t i = 0; i < uses.n; ++i) {
-        const ValueRef value{side == Side::kBackward, uses.use[i].id};
+        const ValueRef value{backward, uses.use[i].id};
         if (uses.use[i].table != SPF_IN_ACT) continue;
         if ((c_.host.model().values[value.value].flags & flag) == 0) continue;
         if (std::find(crossing.begin(), crossing.end(), value) == crossing.end())

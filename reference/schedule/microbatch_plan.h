@@ -37,9 +37,9 @@ class MicrobatchPlan {
   // Frees what dies after operation i of the turn that was taken last.
   void FreeAfter(size_t operation, spf_stream stream);
 
-  // In a pipeline: values (forward) or gradients (backward) that come from the stage before in that
-  // direction, or go to the one behind. The plan does not free what goes: the sender does.
-  std::vector<ValueRef> Crossing(Side side, bool inward) const;
+  // In a pipeline: values (or with backward their gradients) that leave this stage, or come into
+  // it. The plan does not free what leaves: the sender does.
+  std::vector<ValueRef> Crossing(bool backward, bool leaving) const;
 
   void WaitOn(spf_stream stream) { c_.host.Wait(stream, event_); }
   void RecordOn(spf_stream stream) { c_.host.Record(event_, stream); }

@@ -96,8 +96,7 @@ std::vector<PlannedTurn> PlanOperations(const spf_model& model, const ScheduleNo
                                         const ScheduleSettings& settings) {
   const auto layers = static_cast<int32_t>(nodes.layers.size());
   std::vector<PlannedTurn> planned;
-  StepShape forward{layers, std::nullopt, settings.delay_wgrad, settings.early_release,
-                    settings.pipeline};
+  StepShape forward{layers, std::nullopt, settings.delay_wgrad, settings.early_release};
   StepShape backward = forward;
   std::swap(backward.forward_layers, backward.backward_layers);
   for (const StepShape& shape : {forward, backward}) {

@@ -13,7 +13,7 @@
 namespace reference {
 
 struct ScheduleSettings {
-  bool delay_wgrad = false, early_release = false, pipeline = false;
+  bool delay_wgrad = false, early_release = false;
   std::vector<bool> recomputed{};  // by module: outputs are not kept (Recompute::on_demand)
 };
 
