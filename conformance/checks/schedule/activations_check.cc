@@ -90,8 +90,19 @@ class Activations {
     sink_.Add(std::move(finding));
   }
 
-  // A value belongs to the layer whose forward writes it.
+  // A value belongs to the layer whose forward writes it. Backward needs it if some node reads it there.
   void FindLayers() {
+    for (int32_t m = 0; m < static_cast<int32_t>(step_.nodes.size()); ++m) {
+      const spf_program& program = facts_.Program(step_.rank, step_.instance, step_.call, m);
+      for (int32_t n = 0; n < program.n_nodes; ++n) {
+        for (const int phase : {SPF_BWD, SPF_DGRAD, SPF_WGRAD}) {
+          const spf_uses& uses = program.nodes[n].uses[phase];
+          for (int32_t u = 0; u < uses.n; ++u) {
+            if (uses.use[u].table == SPF_IN_ACT) kept_.insert(uses.use[u].id);
+          }
+        }
+      }
+    }
     for (const auto& nodes : step_.nodes) {
       for (const Part part : {Part::kPreDispatch, Part::kDispatch, Part::kMlp, Part::kCombine, Part::kMtpPost}) {
         for (const int32_t layer : nodes->layers()) {
@@ -171,15 +182,20 @@ class Activations {
 
   // Forward has i + 1 layers when backward still has L - i.
   void JudgePeak() {
-    std::map<int32_t, int64_t> values, gradients;
+    std::map<int32_t, int64_t> values, passing, gradients;  // by layer; passing: no backward needs them
     for (const auto& [place, bytes] : largest_) {
-      (std::get<1>(place) ? gradients : values)[std::get<0>(place)] += bytes;
+      const auto& [layer, gradient, value] = place;
+      values[layer] += 0;
+      (gradient ? gradients : kept_.count(value) != 0 ? values : passing)[layer] += bytes;
     }
     std::vector<int64_t> prefix{0};
     for (const auto& [layer, bytes] : values) prefix.push_back(prefix.back() + bytes);
     const size_t n = prefix.size() - 1;
     int64_t bound = prefix.back(), largest = 0;
     for (size_t i = 0; i < n && step_.nodes.size() > 1; ++i) bound = std::max(bound, prefix[i + 1] + prefix[n - i]);
+    int64_t in_work = 0;
+    for (const auto& [layer, bytes] : passing) in_work = std::max(in_work, bytes);
+    bound += in_work;
     for (const auto& [layer, bytes] : gradients) largest = std::max(largest, bytes);
     const int64_t gradient_bound = largest * (facts_.spec(size_t(step_.instance)).delay_wgrad ? 3 : 2);
     if (step_.train && step_.rank == 0) {
@@ -188,7 +204,7 @@ class Activations {
                               " of " + std::to_string(gradient_bound));
     }
     if (peak_ > bound) {
-      Add("EP-08", step_.begin, "at most " + std::to_string(bound) + " bytes: L + 1 layers", std::to_string(peak_),
+      Add("EP-08", step_.begin, "at most " + std::to_string(bound) + " bytes: what backward needs of L + 1 layers, and the layer at work", std::to_string(peak_),
           "more layer activations are alive at a time than the schedule needs");
     }
     if (peak_gradients_ > gradient_bound) {
@@ -210,6 +226,7 @@ class Activations {
   std::map<int32_t, int32_t> layer_of_;                               // by value
   std::map<std::tuple<int32_t, bool, int32_t>, int64_t> largest_;     // (layer, gradient, value) -> bytes
   std::set<int32_t> dropped_;
+  std::set<int32_t> kept_;  // values that some backward reads
   int64_t peak_ = 0, peak_gradients_ = 0;
 };
 
