@@ -66,6 +66,10 @@ class Scalars {
     return int64_t{microbatch} * DpCpSize(facts_.spec()) + facts_.DataRank(rank);
   }
 
+  // In a pipeline tokens are read in the first stage, labels in the last one, which has the loss.
+  bool FirstStage(int32_t rank) const { return facts_.Place(rank).pp == 0; }
+  bool LastStage(int32_t rank) const { return facts_.Place(rank).pp == facts_.spec().model.pp - 1; }
+
   void JudgeSamples(int32_t rank, int32_t call, bool complete) {
     Judge(result_, {"GE-29"});
     OfCall& of = of_rank_[rank][call];
@@ -79,7 +83,7 @@ class Scalars {
             "microbatch " + std::to_string(m) + " of data-parallel rank " + std::to_string(facts_.DataRank(rank)) +
                 " must read sample microbatch * dp + rank");
       }
-      if (seen.empty() && complete) {
+      if (seen.empty() && complete && (FirstStage(rank) || LastStage(rank))) {
         Add("GE-29", rank, call, -1, "sample " + std::to_string(want), "none",
             "microbatch " + std::to_string(m) + " is never read: each sample is consumed exactly once");
       }
@@ -92,7 +96,7 @@ class Scalars {
     OfCall& of = of_rank_[rank][call];
     for (int32_t m = 0; m < facts_.spec().microbatches; ++m) {
       const auto& events = of.losses[m];
-      if ((events.empty() && complete) || events.size() > 1) {
+      if ((events.empty() && complete && LastStage(rank)) || events.size() > 1) {
         Add("GE-30", rank, call, events.empty() ? -1 : events.back(), "one loss of microbatch " + std::to_string(m),
             std::to_string(events.size()), "publish the loss of every microbatch exactly once");
       }
