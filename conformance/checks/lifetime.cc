@@ -112,6 +112,8 @@ class UnitWindows {
         continue;
       }
       if (std::find(next->units.begin(), next->units.end(), other.unit) != next->units.end()) continue;
+      // The unit runs before that, but reads no parameter: an embedding's backward.
+      if (!other.reads.empty() && other.reads.front() < next->event) continue;
       bytes += other.bytes;
       ++units;
     }
