@@ -200,10 +200,11 @@ typedef struct {
   uint32_t flags;
   int32_t grad_dtype; /* of grad[]: the parameter's dtype or SPF_F32; 0 = SPF_F32 */
   int64_t sample;     /* INPUT nodes: index of the microbatch within the step's global batch */
-  double scale;       /* nodes that originate a loss gradient (loss, router's aux loss): a power of two; 0 = 1 */
+  double scale;       /* nodes that originate a loss gradient (losses: one scale in a microbatch; a router's auxiliary
+                         losses: right if the same): a power of two; 0 = 1 */
   /* Tables by id: only the entries that uses[phase] names are read. Full parameters, contiguous. */
   const spf_addr *param, *grad, *act, *dact;
-  const int64_t *rows; /* by value id, for dynamic values; may be NULL if there are none */
+  const int64_t *rows; /* by value id, for dynamic values; may be NULL if the node uses none. No rows: no address */
 } spf_compute;
 
 /* Device maths that is not the model's. Spans in the order given; [x] is optional. Scalars are rounded to the wider
