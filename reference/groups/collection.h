@@ -59,9 +59,9 @@ struct DataParallelGroups {
 // What an engine needs to know before it picks.
 struct GroupDemand {
   bool experts = false;
-  bool pipeline = false;
   bool twins = false;
   int32_t optimizer_instances = 1;
+  bool pipeline = false;
 };
 
 struct EngineGroups {
