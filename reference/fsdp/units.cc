@@ -71,8 +71,8 @@ int32_t StageOf(const spf_model& model, const ModelPlan& plan, const spf_node& n
   return std::any_of(model.params, model.params + model.n_params, owned) ? node.module : -1;
 }
 
-// Only on the way forward: what comes again before a module that was there already (a layer that
-// runs twice) has no place of its own.
+// Only on the way forward: what comes again together with its neighbours (a layer that runs twice)
+// has no place of its own.
 void FindReentries(const spf_model& model, const spf_program& program, ModelPlan& plan) {
   std::set<int32_t> seen;
   int32_t furthest = -1, last = -1;
@@ -87,10 +87,11 @@ void FindReentries(const spf_model& model, const spf_program& program, ModelPlan
       const int32_t before =
           next < program.n_nodes ? StageOf(model, plan, program.nodes[next]) : model.n_modules;
       const Reentry reentry{unit, before};
-      if (before > furthest &&
+      if (last == furthest && before > furthest &&
           std::count(plan.reentries.begin(), plan.reentries.end(), reentry) == 0)
         plan.reentries.push_back(reentry);
     }
+    if (here < 0) continue;
     seen.insert(here);
     furthest = std::max(furthest, here);
     last = here;

@@ -106,6 +106,21 @@ TEST_F(UnitsTest, BucketsOutsideUnitsAreCutAtTheirSize) {
   EXPECT_EQ(plan.unit_groups[0].size(), 1U) << "units are never cut";
 }
 
+// Modules 1 (embedding), 2, 4 (layers) and 6 (head), in the order in which their nodes run.
+TEST_F(UnitsTest, AUnitThatComesAgainHasASecondPlace) {
+  const auto reentries = [this](const std::vector<int32_t>& modules) {
+    std::vector<spf_node> nodes(modules.size());
+    for (size_t i = 0; i < modules.size(); ++i) nodes[i].module = modules[i];
+    const spf_program program{sizeof(spf_program), static_cast<int32_t>(nodes.size()),
+                              nodes.data()};
+    return Plan({"Embedding", "TransformerLayer"}, 0, {&program, &program}).reentries;
+  };
+  EXPECT_EQ(reentries({1, 2, 1, 4, 6}), (std::vector<Reentry>{{0, 4}})) << "before layer 1, once";
+  EXPECT_EQ(reentries({1, 2, 4, 1, 6}), (std::vector<Reentry>{{0, 6}}));
+  EXPECT_TRUE(reentries({1, 2, 4, 6}).empty());
+  EXPECT_TRUE(reentries({1, 2, 4, 2, 4, 6}).empty()) << "layer 1 was there already";
+}
+
 TEST_F(UnitsTest, WeightThatAUnitSharesWithOthersIsKeptOutside) {
   const spf_use in_layer{SPF_IN_PARAM, SPF_READ, 0, 0};
   spf_node node{};
