@@ -129,9 +129,12 @@ void Engine::TrainStep(int64_t step) {
 
 void Engine::EvalStep(int64_t step) {
   if (idle_) return;
-  if (c_.groups.pp) throw Unsupported("evaluation in a pipeline is not implemented");
   hooks_->StartParamSync();
-  for (int32_t m = 0; m < c_.config.microbatches; ++m) driver_->EvalMicrobatch(step, m);
+  if (c_.groups.pp) {
+    schedule_->EvalMicrobatches(step);
+  } else {
+    for (int32_t m = 0; m < c_.config.microbatches; ++m) driver_->EvalMicrobatch(step, m);
+  }
   gathers_->Reset();
 }
 

@@ -10,7 +10,7 @@ CombinedSchedule::CombinedSchedule(Context& context, GatherPipeline& gathers,
 
 void CombinedSchedule::TrainMicrobatches(int64_t step) {
   if (links_) {
-    Interleaved(step);
+    Interleaved(step, Shape(), PipelineSteps(Shape()), false);
   } else {
     WithoutPipeline(step);
   }
@@ -26,10 +26,19 @@ void CombinedSchedule::WithoutPipeline(int64_t step) {
   }
 }
 
-void CombinedSchedule::Interleaved(int64_t step) {
-  const PipelineShape shape{c_.groups.pp.size(), c_.groups.pp.rank, c_.config.chunks,
-                            c_.config.microbatches, c_.config.overlap_moe};
-  const std::vector<PipelineStep> steps = PipelineSteps(shape);
+void CombinedSchedule::EvalMicrobatches(int64_t step) {
+  std::vector<PipelineStep> steps;
+  for (const ChunkPass& pass : ForwardPasses(Shape())) steps.push_back({pass, std::nullopt});
+  Interleaved(step, Shape(), steps, true);
+}
+
+PipelineShape CombinedSchedule::Shape() const {
+  return {c_.groups.pp.size(), c_.groups.pp.rank, c_.config.chunks, c_.config.microbatches,
+          c_.config.overlap_moe};
+}
+
+void CombinedSchedule::Interleaved(int64_t step, const PipelineShape& shape,
+                                   const std::vector<PipelineStep>& steps, bool forward_only) {
   std::map<std::pair<int32_t, int32_t>, std::unique_ptr<InFlight>> passes;
   const auto at = [&](const ChunkPass& pass) -> std::unique_ptr<InFlight>& {
     return passes[{pass.microbatch, pass.chunk}];
@@ -37,7 +46,8 @@ void CombinedSchedule::Interleaved(int64_t step) {
   const auto transfer_after = [&](int32_t s) {
     if (const auto next = static_cast<size_t>(s) + 1; next < steps.size() && steps[next].forward) {
       const ChunkPass& pass = *steps[next].forward;
-      at(pass) = step_.Start(step, pass.microbatch, pass.chunk);  // what arrives has a place
+      at(pass) =
+          step_.Start(step, pass.microbatch, pass.chunk, forward_only);  // what arrives has a place
     }
     links_->Transfer(MessagesAfter(shape, steps, s),
                      [&](const ChunkPass& pass) -> MicrobatchPlan& { return at(pass)->plan; });
@@ -54,6 +64,7 @@ void CombinedSchedule::Interleaved(int64_t step) {
     }
     step_.Run(forward, backward, [&] { transfer_after(s); });
     if (b) at(*b).reset();
+    if (f && forward_only) at(*f).reset();
   }
 }
 

@@ -2,7 +2,7 @@
 //
 // Without a pipeline: microbatch k goes forward while microbatch k - 1 goes backward, one combined
 // step after the other. With one: chunks of microbatches meet as interleaved_order.h says. Eval is
-// sequential (fsdp/driver.h).
+// sequential (fsdp/driver.h), in a pipeline forward only.
 #pragma once
 #include <map>
 
@@ -18,11 +18,15 @@ class CombinedSchedule {
 
   // Forward and backward of all microbatches; publishes LOSS of each.
   void TrainMicrobatches(int64_t step);
+  // In a pipeline only. Publishes LOSS of each.
+  void EvalMicrobatches(int64_t step);
   void Destroy();
 
  private:
   void WithoutPipeline(int64_t step);
-  void Interleaved(int64_t step);
+  void Interleaved(int64_t step, const PipelineShape& shape, const std::vector<PipelineStep>& steps,
+                   bool forward_only);
+  PipelineShape Shape() const;
 
   Context& c_;
   std::unique_ptr<PipelineLinks> links_;  // in a pipeline

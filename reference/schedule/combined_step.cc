@@ -11,8 +11,11 @@ CombinedStep::CombinedStep(Context& context, GatherPipeline& gathers, ReducePipe
       PlanRecompute(c_.host.model(), false, c_.config.recompute_modules).on_demand;
 }
 
-std::unique_ptr<InFlight> CombinedStep::Start(int64_t step, int32_t microbatch, int32_t chunk) {
-  std::unique_ptr<InFlight> started(new InFlight{{c_, step, microbatch, chunk, settings_}, {}});
+std::unique_ptr<InFlight> CombinedStep::Start(int64_t step, int32_t microbatch, int32_t chunk,
+                                              bool forward_only) {
+  ScheduleSettings settings = settings_;
+  settings.forward_only = forward_only;
+  std::unique_ptr<InFlight> started(new InFlight{{c_, step, microbatch, chunk, settings}, {}});
   started->progress = hooks_.Start(started->plan);
   return started;
 }

@@ -22,7 +22,8 @@ class CombinedStep {
   CombinedStep(Context& context, GatherPipeline& gathers, ReducePipeline& reductions,
                OperationRunner& runner);
 
-  std::unique_ptr<InFlight> Start(int64_t step, int32_t microbatch, int32_t chunk);
+  std::unique_ptr<InFlight> Start(int64_t step, int32_t microbatch, int32_t chunk,
+                                  bool forward_only = false);
   // NULL: the step has no such side. Publishes LOSS of the microbatch that goes forward. transfer:
   // in a pipeline, called where values are sent on (kTransfer).
   void Run(InFlight* forward, InFlight* backward, const std::function<void()>& transfer = nullptr);

@@ -73,6 +73,7 @@ void PartHooks::EnterForward(const MicrobatchPlan& plan, UnitProgress& progress,
   const GatherPipeline::Stage& stage = gathers_.stages()[static_cast<size_t>(position)];
   if (!progress.entered.insert(stage.module).second) return;
   c_.host.Mark(SPF_HOOK_PRE_FORWARD, stage.module, plan.microbatch());
+  if (plan.settings().forward_only) return;
   if (stage.unit != kNoUnit && progress.registered.insert(stage.unit).second)
     c_.host.Mark(SPF_HOOK_REGISTER_BACKWARD, stage.module, plan.microbatch());
 }

@@ -99,7 +99,9 @@ std::vector<PlannedTurn> PlanOperations(const spf_model& model, const ScheduleNo
   StepShape forward{layers, std::nullopt, settings.delay_wgrad, settings.early_release};
   StepShape backward = forward;
   std::swap(backward.forward_layers, backward.backward_layers);
-  for (const StepShape& shape : {forward, backward}) {
+  std::vector<StepShape> passes{forward};
+  if (!settings.forward_only) passes.push_back(backward);
+  for (const StepShape& shape : passes) {
     for (const Turn& turn : CombinedStepOrder(shape))
       planned.push_back(PlanTurn(model, nodes, settings, turn));
   }

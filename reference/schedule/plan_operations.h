@@ -14,6 +14,7 @@ namespace reference {
 
 struct ScheduleSettings {
   bool delay_wgrad = false, early_release = false;
+  bool forward_only = false;       // eval: values die in forward
   std::vector<bool> recomputed{};  // by module: outputs are not kept (Recompute::on_demand)
 };
 
@@ -33,7 +34,7 @@ struct PlannedTurn {
   bool backward() const { return turn.side == Side::kBackward; }
 };
 
-// Forward, then backward. Turns without operations are there too, empty.
+// Forward, then (not in eval) backward. Turns without operations are there too, empty.
 std::vector<PlannedTurn> PlanOperations(const spf_model& model, const ScheduleNodes& nodes,
                                         const ScheduleSettings& settings);
 
