@@ -28,6 +28,10 @@ double GradNorm::Measure() {
     if (c_.config.outer_shards) AddOver(c_.groups.expert->outer, kExpert);
     AddOver(c_.groups.ep, kExpert);
   }
+  if (c_.groups.pp) {  // other stages hold other parameters, maybe experts where this one has none
+    AddOver(c_.groups.pp, kDense);
+    AddOver(c_.groups.pp, kExpert);
+  }
   const std::vector<double> sums = sums_.Read(c_.host, c_.streams.compute);
   return std::sqrt(sums[kDense] + sums[kExpert]);
 }
