@@ -49,6 +49,8 @@ UnitProgress PartHooks::Start(const MicrobatchPlan& plan) const {
       for (int32_t g : GroupsOf(operation, SPF_IN_GRAD))
         ++progress.gradients_left[static_cast<size_t>(g)];
     }
+    for (int32_t unit : OtherUnits(plan, turn))
+      ++(turn.backward() ? progress.backward_left : progress.forward_left)[unit];
   }
   return progress;
 }
@@ -87,6 +89,7 @@ void PartHooks::EnterBackward(const MicrobatchPlan& plan, UnitProgress& progress
 void PartHooks::AfterTurn(const MicrobatchPlan& plan, UnitProgress& progress,
                           const PlannedTurn& turn) {
   if (turn.backward()) CountGradients(plan, progress, turn);
+  ReleaseOtherUnits(plan, progress, turn);
   if (turn.turn.layer < 0) return;
   const LayerNodes& layer = plan.nodes().layers[static_cast<size_t>(turn.turn.layer)];
   const int32_t unit = UnitOf(layer.module);
@@ -98,6 +101,25 @@ void PartHooks::AfterTurn(const MicrobatchPlan& plan, UnitProgress& progress,
     ReleaseAfterForward(plan, progress, unit);
   if (turn.turn.action == last_backward && turn.turn.part == Part::kPreDispatch)
     ReleaseAfterBackward(plan, progress, unit);
+}
+
+std::set<int32_t> PartHooks::OtherUnits(const MicrobatchPlan& plan, const PlannedTurn& turn) const {
+  std::set<int32_t> units;
+  for (const Operation& operation : turn.operations) units.insert(UnitOf(operation.node->module));
+  units.erase(kNoUnit);
+  for (const LayerNodes& layer : plan.nodes().layers) units.erase(UnitOf(layer.module));
+  return units;
+}
+
+void PartHooks::ReleaseOtherUnits(const MicrobatchPlan& plan, UnitProgress& progress,
+                                  const PlannedTurn& turn) {
+  for (int32_t unit : OtherUnits(plan, turn)) {
+    if (turn.backward()) {
+      if (--progress.backward_left[unit] == 0) ReleaseAfterBackward(plan, progress, unit);
+    } else {
+      if (--progress.forward_left[unit] == 0) ReleaseAfterForward(plan, progress, unit);
+    }
+  }
 }
 
 void PartHooks::ReleaseAfterForward(const MicrobatchPlan& plan, UnitProgress& progress,

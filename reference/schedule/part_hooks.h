@@ -9,6 +9,7 @@
 //                       step: the other microbatch is about to need it (gather_pipeline.h)
 //   release, backward   after the layer's last backward work: pre_dispatch backward, or its weight
 //                       gradients where they are delayed. At once
+//   other units         an embedding, say: after the last turn of each pass with an operation of it
 //   reduction           after the turn with the last gradient of a bucket group, delayed ones
 //                       included
 //   root pre-backward   once per step with a backward side: every unit's backward is to come, and
@@ -20,6 +21,7 @@
 // release takes parameters away that the other microbatch needs again later, never ones that an
 // operation that was issued before still reads, because all readers and the release are on compute.
 #pragma once
+#include <map>
 #include <set>
 
 #include "reference/fsdp/gather_pipeline.h"
@@ -35,6 +37,8 @@ struct UnitProgress {
   std::vector<bool> handed_over;        // by bucket group
   std::set<int32_t> entered;  // modules of the forward order (gather_pipeline.h), for marks
   std::set<int32_t> registered, in_backward;  // units, for marks
+  // Units that are no layers: turns to come.
+  std::map<int32_t, int32_t> forward_left, backward_left;
 };
 
 class PartHooks {
@@ -55,6 +59,10 @@ class PartHooks {
   std::vector<int32_t> GroupsOf(const Operation& operation, spf_table table) const;
   void EnterForward(const MicrobatchPlan& plan, UnitProgress& progress, int32_t module);
   void EnterBackward(const MicrobatchPlan& plan, UnitProgress& progress, int32_t module);
+  // Units of the turn's operations, each once, that are no layers of the program.
+  std::set<int32_t> OtherUnits(const MicrobatchPlan& plan, const PlannedTurn& turn) const;
+  void ReleaseOtherUnits(const MicrobatchPlan& plan, UnitProgress& progress,
+                         const PlannedTurn& turn);
   void ReleaseAfterForward(const MicrobatchPlan& plan, UnitProgress& progress, int32_t unit);
   void ReleaseAfterBackward(const MicrobatchPlan& plan, UnitProgress& progress, int32_t unit);
   void CountGradients(const MicrobatchPlan& plan, UnitProgress& progress, const PlannedTurn& turn);
