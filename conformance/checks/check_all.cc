@@ -11,6 +11,7 @@
 #include "conformance/checks/order.h"
 #include "conformance/checks/reduction.h"
 #include "conformance/checks/robustness.h"
+#include "conformance/checks/schedule/schedule.h"
 
 namespace shardproof {
 
@@ -51,6 +52,8 @@ CheckResult CheckAll(const Run& run) {
   result.Merge(CheckLifetime(analysis));
   result.Merge(CheckOrder(analysis));
   result.Merge(CheckNumerics(analysis));
+  result.Merge(CheckSchedule(analysis));
+  result.Merge(CiteForSchedule(analysis, result));
   Tidy(result);
   return result;
 }

@@ -77,7 +77,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Good{"mixed", [](InstanceSpec& s) { Three(s), s.model.moe.layers = "odd"; }},
                     Good{"mixed_delay", [](InstanceSpec& s) { Three(s), Delay(s), s.model.moe.layers = "even"; }},
                     Good{"mtp_shared", [](InstanceSpec& s) { s.model.mtp = s.model.moe.shared = true; }},
-                    Good{"empty", Empty}, Good{"eval", [](InstanceSpec& s) { s.script = "tet"; }},
+                    Good{"mtp_eval", [](InstanceSpec& s) { s.model.mtp = true, s.script = "tet"; }}, Good{"empty", Empty}, Good{"eval", [](InstanceSpec& s) { s.script = "tet"; }},
                     Good{"ep_is_dp", {}, 4, 4}, Good{"optim", [](InstanceSpec& s) { s.strategy = "optim"; }}),
     [](const auto& row) { return std::string(row.param.name); });
 
@@ -113,11 +113,12 @@ TEST(Schedule, MicrobatchesMixedWithoutOverlap) {
   EXPECT_EQ(FoundIn(CheckSchedule(a)), "EP-38");
 }
 TEST(Schedule, SequentialWithoutOverlap) {
-  ScheduleRun made = RunSchedule(ScheduleCase(4, 2), {.one_after_the_other = true});
+  ScheduleRun made = RunSchedule(ScheduleCase(4, 2, [](InstanceSpec& s) { s.microbatches = 1; }));
   made.spec->instances[0].overlap_moe = false;
   const Analysis a(made.run);
   const CheckResult result = CheckSchedule(a);
   EXPECT_TRUE(result.judged.contains("EP-38"));
+  EXPECT_EQ(FoundIn(result), "") << First(result);
 }
 TEST(Schedule, NothingHides) { EXPECT_TRUE(Finds("EP-33", {.serial = true})); }
 

@@ -54,6 +54,7 @@ class Builder {
   void Compute(int64_t index, const Event& event) {
     const Place* place = PlaceOf(event.id, event.microbatch);
     if (place == nullptr) return;
+    const Part part = !step_.combined && place->part == Part::kLoss ? Part::kPost : place->part;
     Side side = event.phase == SPF_FWD ? Side::kForward : Side::kBackward;
     const bool may_delay = place->part == Part::kPreDispatch || place->part == Part::kMlp;
     if (event.phase == SPF_WGRAD && may_delay) {
@@ -66,7 +67,7 @@ class Builder {
       if (stays && open) return Add(index, Last());
       side = delay_ && stays ? Side::kBackward : Side::kWeights;
     }
-    Add(index, {place->part, side, place->layer, event.microbatch});
+    Add(index, {part, side, place->layer, event.microbatch});
   }
 
   void Exchanged(const Exchange& exchange) {
@@ -103,6 +104,7 @@ Step Facts::Collect(int32_t rank, int64_t begin) const {
   step.instance = open.instance;
   step.call = open.call;
   step.train = facts.calls()[size_t(open.call)].letter == 't';
+  step.combined = step.train && facts.spec().overlap_moe;
   step.begin = begin;
   for (int32_t m = 0; m < facts.spec().microbatches; ++m) {
     step.nodes.push_back(

@@ -24,6 +24,8 @@ struct Token {
 struct Step {
   int32_t rank = 0, instance = 0, call = -1;
   bool train = true;
+  bool combined = true;  // two microbatches at a time. Else losses count as part of what follows the layers: with more
+                         // than one of them they alternate with heads
   int64_t begin = -1, end = -1;  // events of the call; end: -1 if it did not end well
   std::vector<std::unique_ptr<Nodes>> nodes;  // by microbatch
   std::vector<Token> tokens;
