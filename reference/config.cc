@@ -1,92 +1,13 @@
 #include "reference/config.h"
 
-#include <algorithm>
-#include <charconv>
-#include <cmath>
-#include <cstdlib>
 #include <utility>
+
+#include "reference/knob_reader.h"
 
 namespace reference {
 namespace {
 
 constexpr const char* kOverlap = "overlap_moe_expert_parallel_comm";
-
-[[noreturn]] void Reject(const std::string& name, const std::string& value,
-                         const std::string& why) {
-  throw Rejected(name + " = " + value + ": " + why);
-}
-
-// Typed access to the knobs; every malformed value is refused.
-class Knobs {
- public:
-  explicit Knobs(const KnobReader& read) : read_(read) {}
-
-  std::optional<std::string> Text(const char* name) const {
-    const char* text = read_(name);
-    return text ? std::optional<std::string>(text) : std::nullopt;
-  }
-
-  std::optional<int64_t> Integer(const char* name, int64_t least) const {
-    const auto text = Text(name);
-    if (!text) return std::nullopt;
-    int64_t value = 0;
-    const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
-    if (error != std::errc() || end != text->data() + text->size())
-      Reject(name, *text, "not an integer");
-    if (value < least) Reject(name, *text, "must be at least " + std::to_string(least));
-    return value;
-  }
-
-  int32_t Size(const char* name) const {
-    const int64_t value = Integer(name, 1).value_or(1);
-    if (value > INT32_MAX) Reject(name, std::to_string(value), "too large");
-    return static_cast<int32_t>(value);
-  }
-
-  bool Flag(const char* name) const {
-    const int64_t value = Integer(name, 0).value_or(0);
-    if (value > 1) Reject(name, std::to_string(value), "must be 0 or 1");
-    return value == 1;
-  }
-
-  double Real(const char* name, double otherwise) const {
-    const auto text = Text(name);
-    if (!text) return otherwise;
-    char* end = nullptr;
-    const double value = std::strtod(text->c_str(), &end);
-    if (text->empty() || *end != '\0' || !std::isfinite(value))
-      Reject(name, *text, "not a finite number");
-    if (value < 0) Reject(name, *text, "must not be negative");
-    return value;
-  }
-
-  // Scaling by it and back rounds nothing.
-  double PowerOfTwo(const char* name, double otherwise) const {
-    const double value = Real(name, otherwise);
-    int exponent = 0;
-    if (std::frexp(value, &exponent) != 0.5) Reject(name, *Text(name), "is no power of two");
-    return value;
-  }
-
-  // The value that belongs to one of these words; the first is the default.
-  template <class T>
-  T OneOf(const char* name, const std::vector<std::pair<std::string, T>>& words) const {
-    const std::string text = Text(name).value_or(words.front().first);
-    std::string known;
-    for (const auto& [word, value] : words) {
-      if (word == text) return value;
-      known += (known.empty() ? "" : ", ") + word;
-    }
-    Reject(name, text, "must be one of " + known);
-  }
-
-  spf_dtype Dtype(const char* name) const {
-    return OneOf<spf_dtype>(name, {{"fp32", SPF_F32}, {"bf16", SPF_BF16}});
-  }
-
- private:
-  const KnobReader& read_;
-};
 
 std::vector<std::string> SplitCommas(const std::string& text) {
   std::vector<std::string> parts(1);
@@ -198,8 +119,9 @@ void CheckSchedule(const Knobs& knobs, const Config& c) {
 }
 
 void ReadOptimizer(const Knobs& knobs, Config& c) {
-  c.optimizer = knobs.OneOf<OptimizerKind>(
-      "optimizer", {{"sgd", OptimizerKind::kSgd}, {"adamw", OptimizerKind::kAdamW}});
+  c.optimizer = knobs.OneOf<OptimizerKind>("optimizer", {{"sgd", OptimizerKind::kSgd},
+                                                         {"adamw", OptimizerKind::kAdamW},
+                                                         {"muon", OptimizerKind::kMuon}});
   if (!knobs.Text("lr")) throw Rejected("lr is not set: it is a contract knob");
   c.lr = knobs.Real("lr", 0);
   c.weight_decay = knobs.Real("weight_decay", 0);
@@ -210,6 +132,52 @@ void ReadOptimizer(const Knobs& knobs, Config& c) {
   c.grad_norm = knobs.Flag("grad_norm") || c.clip_grad > 0;
   c.check_for_nan_in_grad = knobs.Flag("check_for_nan_in_grad");
   c.device_memory_bytes = knobs.Integer("device_memory_bytes", 0).value_or(0);
+}
+
+void ReadMuon(const Knobs& knobs, MuonOptions& muon) {
+  muon.momentum = knobs.Real("muon_momentum", muon.momentum);
+  if (muon.momentum >= 1) Reject("muon_momentum", *knobs.Text("muon_momentum"), "must be below 1");
+  muon.nesterov = knobs.Flag("muon_nesterov");
+  muon.coefficients = knobs.OneOf<Coefficients>("muon_coefficient_type",
+                                                {{"quintic", Coefficients::kQuintic},
+                                                 {"simple", Coefficients::kSimple},
+                                                 {"polar_express", Coefficients::kPolarExpress},
+                                                 {"cans", Coefficients::kCans},
+                                                 {"deepseekv4", Coefficients::kDeepSeekV4},
+                                                 {"cubic5", Coefficients::kCubic5},
+                                                 {"aol", Coefficients::kAol}});
+  const int64_t steps = knobs.Integer("muon_num_ns_steps", 1).value_or(muon.steps);
+  if (steps > 100) Reject("muon_num_ns_steps", std::to_string(steps), "must be at most 100");
+  muon.steps = static_cast<int32_t>(steps);
+  muon.scale =
+      knobs.OneOf<MuonScale>("muon_scale_mode", {{"spectral", MuonScale::kSpectral},
+                                                 {"unit_rms_norm", MuonScale::kUnitRmsNorm},
+                                                 {"shape_scaling", MuonScale::kShapeScaling}});
+  muon.extra_scale = knobs.Real("muon_extra_scale_factor", muon.extra_scale);
+  muon.split_qkv = knobs.Flag("muon_split_qkv", true);
+  muon.bf16_iteration =
+      knobs.OneOf<bool>("muon_fp32_matmul_prec", {{"highest", false}, {"medium", true}});
+  muon.eps = knobs.Real("muon_eps", muon.eps);
+}
+
+// Combinations that run and do not orthogonalise.
+void CheckMuon(const Knobs& knobs, const Config& c) {
+  if (c.optimizer != OptimizerKind::kMuon) return;
+  const std::string steps = std::to_string(c.muon.steps);
+  if (c.muon.coefficients == Coefficients::kAol) {
+    Reject("muon_coefficient_type", "aol",
+           "is made for another normalisation; after the Frobenius norm it flips the sign of some "
+           "singular values");
+  }
+  if (c.muon.coefficients == Coefficients::kQuintic && c.muon.steps % 5 != 0) {
+    Reject("muon_num_ns_steps", steps,
+           "must be a multiple of 5 with muon_coefficient_type = quintic: its five steps belong "
+           "together, and after part of them singular values are far from 1");
+  }
+  if (c.muon.coefficients == Coefficients::kCubic5 && c.muon.steps != 5) {
+    Reject("muon_num_ns_steps", steps,
+           "must be 5 with muon_coefficient_type = " + *knobs.Text("muon_coefficient_type"));
+  }
 }
 
 void CheckCombinations(const Knobs& knobs, const Config& c) {
@@ -254,9 +222,11 @@ Config ReadConfig(const KnobReader& read) {
   ReadCommunication(knobs, config);
   ReadSchedule(knobs, config);
   ReadOptimizer(knobs, config);
+  ReadMuon(knobs, config.muon);
   knobs.Text("plugin_args");  // this engine has none of its own
   CheckCombinations(knobs, config);
   CheckSchedule(knobs, config);
+  CheckMuon(knobs, config);
   return config;
 }
 
@@ -279,6 +249,23 @@ void CheckImplemented(const Config& c) {
     throw Unsupported("moe_shared_expert_overlap = 1 is not implemented");
   if (c.double_buffer) throw Unsupported("fsdp_double_buffer = 1 is not implemented");
   if (c.cuda_graphs != CudaGraphs::kNone) throw Unsupported("cuda_graph_impl is not implemented");
+  if (c.optimizer == OptimizerKind::kMuon && c.Shards()) {
+    throw Unsupported(
+        "optimizer = muon is implemented with strategy = no_shard only: it orthogonalises whole "
+        "matrices, and shards hold rows of them");
+  }
+}
+
+std::vector<std::string> Warnings(const Config& c) {
+  std::vector<std::string> warnings;
+  if (c.optimizer != OptimizerKind::kMuon) return warnings;
+  const SingularRange range = RangeOf(StepsOf(c.muon.coefficients, c.muon.steps));
+  if (range.low < 0.5 || range.high > 1.5) {
+    warnings.push_back("muon_num_ns_steps = " + std::to_string(c.muon.steps) +
+                       ": singular values from 0.01 on end between " + std::to_string(range.low) +
+                       " and " + std::to_string(range.high) + ", which is not near 1");
+  }
+  return warnings;
 }
 
 }  // namespace reference

@@ -14,6 +14,7 @@
 
 #include "conformance/abi/shardproof.h"
 #include "reference/groups/training_grid.h"
+#include "reference/optim/muon.h"
 
 namespace reference {
 
@@ -26,7 +27,7 @@ struct Unsupported : std::runtime_error {
 
 // What is sharded: each level adds to the one before (ZeRO 0 to 3).
 enum class Strategy { kNoShard, kOptim, kOptimGrads, kOptimGradsParams };
-enum class OptimizerKind { kSgd, kAdamW };
+enum class OptimizerKind { kSgd, kAdamW, kMuon };
 enum class CudaGraphs { kNone, kFullIteration, kPerLayer };
 
 struct Config {
@@ -65,6 +66,7 @@ struct Config {
 
   OptimizerKind optimizer = OptimizerKind::kSgd;
   double lr = 0, weight_decay = 0, adam_beta1 = 0.5, adam_beta2 = 0.75, adam_eps = 0.0078125;
+  MuonOptions muon;        // only with kMuon; its eps is not adam_eps
   double clip_grad = 0;    // 0: off
   bool grad_norm = false;  // implied by clip_grad
   bool check_for_nan_in_grad = false;
@@ -86,5 +88,8 @@ void CheckAxes(const Config& config, int32_t ep, int32_t pp);
 
 // Throws Unsupported for what is legal and not implemented here.
 void CheckImplemented(const Config& config);
+
+// What is legal and yet probably not meant; a sentence each.
+std::vector<std::string> Warnings(const Config& config);
 
 }  // namespace reference

@@ -159,6 +159,64 @@ TEST(ConfigSchedule, AxesDecideToo) {
   EXPECT_NO_THROW(CheckAxes(Read(interleaved), 2, 2));
 }
 
+TEST(ConfigMuon, DefaultsAndValues) {
+  const Config usual = Read({{"optimizer", "muon"}});
+  EXPECT_EQ(usual.muon.momentum, 0.95);
+  EXPECT_EQ(usual.muon.steps, 5);
+  EXPECT_TRUE(usual.muon.split_qkv);
+  EXPECT_TRUE(Warnings(usual).empty());
+  const Config set = Read({{"optimizer", "muon"},
+                           {"muon_momentum", "0.5"},
+                           {"muon_nesterov", "1"},
+                           {"muon_coefficient_type", "deepseekv4"},
+                           {"muon_num_ns_steps", "10"},
+                           {"muon_scale_mode", "shape_scaling"},
+                           {"muon_extra_scale_factor", "0.25"},
+                           {"muon_split_qkv", "0"},
+                           {"muon_fp32_matmul_prec", "medium"},
+                           {"muon_eps", "0.5"}});
+  EXPECT_EQ(set.muon.momentum, 0.5);
+  EXPECT_TRUE(set.muon.nesterov && set.muon.bf16_iteration && !set.muon.split_qkv);
+  EXPECT_EQ(set.muon.coefficients, Coefficients::kDeepSeekV4);
+  EXPECT_EQ(set.muon.steps, 10);
+  EXPECT_EQ(set.muon.scale, MuonScale::kShapeScaling);
+  EXPECT_EQ(set.muon.extra_scale, 0.25);
+  EXPECT_EQ(set.muon.eps, 0.5);
+}
+
+TEST(ConfigMuon, TrapsAreRejectedWithTheReason) {
+  const auto with = [](const std::string& knob, const std::string& value, const std::string& type) {
+    return Texts{{"optimizer", "muon"}, {"muon_coefficient_type", type}, {knob, value}};
+  };
+  for (const char* steps : {"1", "6", "7", "8"})
+    ExpectRejected(with("muon_num_ns_steps", steps, "quintic"), "muon_num_ns_steps", steps);
+  EXPECT_NO_THROW(Read(with("muon_num_ns_steps", "10", "quintic")));
+  EXPECT_NO_THROW(Read(with("muon_num_ns_steps", "6", "simple")));
+  ExpectRejected(with("muon_num_ns_steps", "4", "cubic5"), "muon_num_ns_steps", "4");
+  ExpectRejected(with("muon_num_ns_steps", "4", "aol"), "muon_coefficient_type", "sign");
+  ExpectRejected(with("muon_num_ns_steps", "0", "simple"), "muon_num_ns_steps", "0");
+  ExpectRejected(with("muon_momentum", "1", "simple"), "muon_momentum", "1");
+  ExpectRejected(with("muon_scale_mode", "rms", "simple"), "muon_scale_mode", "rms");
+  ExpectRejected(with("muon_fp32_matmul_prec", "low", "simple"), "muon_fp32_matmul_prec", "low");
+}
+
+TEST(ConfigMuon, TooFewStepsAreWarnedAbout) {
+  Texts texts{
+      {"optimizer", "muon"}, {"muon_coefficient_type", "simple"}, {"muon_num_ns_steps", "2"}};
+  ASSERT_EQ(Warnings(Read(texts)).size(), 1u);
+  EXPECT_NE(Warnings(Read(texts))[0].find("muon_num_ns_steps = 2"), std::string::npos);
+  texts["optimizer"] = "sgd";
+  EXPECT_TRUE(Warnings(Read(texts)).empty());
+}
+
+TEST(ConfigMuon, ShardedStrategiesAreNotImplemented) {
+  EXPECT_NO_THROW(CheckImplemented(Read({{"optimizer", "muon"}})));
+  for (const char* strategy : {"optim", "optim_grads", "optim_grads_params"}) {
+    EXPECT_THROW(CheckImplemented(Read({{"optimizer", "muon"}, {"strategy", strategy}})),
+                 Unsupported);
+  }
+}
+
 TEST(ConfigRefusals, GridKnobsWithAnExplicitCollection) {
   ExpectRejected({{"tp", "2"}}, "tp", "explicit");
   ExpectRejected({{"rank_offset", "2"}}, "rank_offset", "explicit");

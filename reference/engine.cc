@@ -13,6 +13,7 @@ void Engine::Configure() {
       ReadConfig([this](const char* name) { return c_.host.raw()->knob(c_.host.raw(), name); });
   CheckSizes();
   CheckImplemented(c_.config);
+  for (const std::string& warning : Warnings(c_.config)) c_.host.Explain(warning);
   CheckModel();
   const spf_model& model = c_.host.model();
   GroupDemand demand;
@@ -30,7 +31,9 @@ void Engine::Configure() {
     for (int32_t m = 0; m < c_.config.microbatches; ++m)
       programs.push_back(&c_.host.Program(step, m));
   }
-  c_.plan = PlanModel(model, c_.config.unit_types, c_.config.bucket_size, programs);
+  std::vector<bool> muon;
+  if (c_.config.optimizer == OptimizerKind::kMuon) muon = SteppedByMuon(model);
+  c_.plan = PlanModel(model, c_.config.unit_types, c_.config.bucket_size, programs, muon);
   c_.buckets = MakeBuckets(c_.config, c_.groups, c_.plan);
 }
 

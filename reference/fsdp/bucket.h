@@ -31,6 +31,7 @@ struct Bucket {
   spf_addr model = 0;                    // plan.dtype, full or my inner shard
   spf_addr main_grad = 0;                // grad_dtype, full or my inner shard; none if frozen
   spf_addr exp_avg = 0, exp_avg_sq = 0;  // AdamW's m and v: fp32, my shard; none if frozen
+  spf_addr momentum = 0;                 // Muon's m: fp32, my shard; none if frozen
 
   spf_addr gathered =
       0;  // plan.dtype, full: while the unit is gathered, if model weights are sharded

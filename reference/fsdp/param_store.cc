@@ -11,7 +11,6 @@ spf_addr ParamStore::Zeroed(int64_t elements, int32_t dtype, spf_purpose purpose
 }
 
 void ParamStore::Create() {
-  const bool adam = c_.config.optimizer == OptimizerKind::kAdamW;
   for (Bucket& b : c_.buckets) {
     b.main = Zeroed(b.shard_size(), SPF_F32, SPF_FOR_MAIN_PARAM, b.module);
     b.model = Zeroed(b.full_weights ? b.size() : b.inner_shard_size(), b.plan.dtype,
@@ -19,7 +18,9 @@ void ParamStore::Create() {
     if (b.plan.trainable) {
       b.main_grad = Zeroed(b.full_grads ? b.size() : b.inner_shard_size(), b.grad_dtype,
                            b.full_grads ? SPF_FOR_GRAD : SPF_FOR_GRAD_SHARD, b.module);
-      if (adam) {
+      if (b.plan.muon) {
+        b.momentum = Zeroed(b.shard_size(), SPF_F32, SPF_FOR_OPTIMIZER, b.module);
+      } else if (c_.config.optimizer != OptimizerKind::kSgd) {
         b.exp_avg = Zeroed(b.shard_size(), SPF_F32, SPF_FOR_OPTIMIZER, b.module);
         b.exp_avg_sq = Zeroed(b.shard_size(), SPF_F32, SPF_FOR_OPTIMIZER, b.module);
       }
@@ -59,7 +60,8 @@ void ParamStore::PublishGrads() {
 
 void ParamStore::Destroy() {
   for (Bucket& b : c_.buckets) {
-    for (spf_addr* block : {&b.main, &b.model, &b.main_grad, &b.exp_avg, &b.exp_avg_sq}) {
+    for (spf_addr* block :
+         {&b.main, &b.model, &b.main_grad, &b.exp_avg, &b.exp_avg_sq, &b.momentum}) {
       c_.host.Free(c_.streams.compute, *block);
     }
   }

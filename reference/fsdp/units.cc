@@ -21,7 +21,7 @@ int64_t ElementsIn(const BucketPlan& bucket) {
 bool Fits(const BucketPlan& bucket, const BucketPlan& key, const ParamShape& param,
           int64_t bucket_size) {
   if (bucket.unit != key.unit || bucket.expert != key.expert || bucket.trainable != key.trainable ||
-      bucket.dtype != key.dtype) {
+      bucket.muon != key.muon || bucket.dtype != key.dtype) {
     return false;
   }
   if (bucket.unit == kNoUnit && bucket_size > 0 && ElementsIn(bucket) >= bucket_size) return false;
@@ -157,7 +157,8 @@ std::set<int32_t> SharedParams(const spf_model& model, const std::vector<int32_t
 }
 
 ModelPlan PlanModel(const spf_model& model, const std::vector<std::string>& unit_types,
-                    int64_t bucket_size, const std::vector<const spf_program*>& programs) {
+                    int64_t bucket_size, const std::vector<const spf_program*>& programs,
+                    const std::vector<bool>& muon) {
   ModelPlan plan;
   plan.unit_modules = UnitModules(model, unit_types);
   plan.module_unit = UnitOfModules(model, plan.unit_modules);
@@ -168,6 +169,7 @@ ModelPlan PlanModel(const spf_model& model, const std::vector<std::string>& unit
     key.unit = shared.contains(p) ? kNoUnit : plan.module_unit[static_cast<size_t>(param.module)];
     key.expert = (param.flags & SPF_PARAM_EXPERT) != 0;
     key.trainable = (param.flags & SPF_PARAM_FROZEN) == 0;
+    key.muon = !muon.empty() && muon[static_cast<size_t>(p)];
     key.dtype = param.dtype;
     const ParamShape shape{p, param.numel, RowOf(param)};
     auto fits = [&](const BucketPlan& bucket) { return Fits(bucket, key, shape, bucket_size); };

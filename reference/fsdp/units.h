@@ -22,6 +22,7 @@ struct BucketPlan {
   int32_t unit = kNoUnit;
   bool expert = false;  // by flag, not by name (a name-based test misroutes renamed experts)
   bool trainable = true;
+  bool muon = false;  // stepped as whole matrices, with a momentum instead of Adam's averages
   spf_dtype dtype = SPF_F32;
   std::vector<ParamShape> params;
 };
@@ -70,8 +71,10 @@ std::vector<int32_t> UnitModules(const spf_model& model,
 std::vector<int32_t> UnitOfModules(const spf_model& model,
                                    const std::vector<int32_t>& unit_modules);
 
-// bucket_size: elements after which a bucket outside units is closed; 0 never.
+// bucket_size: elements after which a bucket outside units is closed; 0 never. muon: by parameter
+// id, which ones Muon steps; empty: none.
 ModelPlan PlanModel(const spf_model& model, const std::vector<std::string>& unit_types,
-                    int64_t bucket_size, const std::vector<const spf_program*>& programs);
+                    int64_t bucket_size, const std::vector<const spf_program*>& programs,
+                    const std::vector<bool>& muon = {});
 
 }  // namespace reference

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "reference/optim/muon_step.h"
+
 namespace reference {
 
 double ClipScale(const Config& config, double norm) {
@@ -18,6 +20,8 @@ void Optimizer::Step(double clip_scale) {
                   static_cast<uint64_t>(b.shard_size()));
     if (c_.config.optimizer == OptimizerKind::kSgd) {
       Sgd(b, x);
+    } else if (b.plan.muon) {
+      StepMuon(c_, b, x);
     } else {
       AdamW(b, x);
     }

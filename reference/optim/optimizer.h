@@ -1,9 +1,10 @@
 // optimizer.h: how do reduced gradients change the main weights?
 //
-// Element-wise on this rank's shards in fp32, the operations and their order as
+// On this rank's shards in fp32, element by element but for Muon, the operations and their order as
 // conformance/abi/KNOBS.md fixes them:
 //   sgd    x = g*s ; x = x + wd*w ; w = w - lr*x
 //   adamw  x = g*s ; SPF_K_ADAMW, t = 1 in the first step that updates
+//   muon   x = g*s ; muon.h for matrices inside layers, adamw for everything else
 // Padding is zero in weight, gradient and state, and stays zero.
 #pragma once
 #include "reference/fsdp/context.h"

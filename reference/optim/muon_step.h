@@ -1,0 +1,12 @@
+// muon_step.h: how is Muon's update of a bucket launched?
+#pragma once
+#include "reference/fsdp/context.h"
+
+namespace reference {
+
+// Updates momentum and main weights of a bucket of matrices from x, this rank's clipped gradient
+// (fp32, the whole bucket), on the compute stream. x is scratch afterwards.
+// REQUIRES: bucket.plan.muon, and the bucket is not sharded.
+void StepMuon(Context& context, const Bucket& bucket, spf_addr x);
+
+}  // namespace reference
