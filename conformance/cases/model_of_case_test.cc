@@ -30,7 +30,7 @@ TEST(ModelOfCaseTest, WrittenCasesOfSchedulesHaveModels) {
 }
 
 TEST(ModelOfCaseTest, RandomCasesOfSchedulesHaveModels) {
-  const ScheduleSpace space(ScheduleWorlds("sim"));
+  const ScheduleSpace space = ScheduleSpaceOf("sim");
   for (uint64_t seed = 0; seed < 500; ++seed)
     ExpectModels(space.Make(RandomRow(space.problem(), seed), 1));
 }

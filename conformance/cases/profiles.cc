@@ -3,7 +3,6 @@
 #include <set>
 #include <stdexcept>
 
-#include "conformance/cases/schedule_space.h"
 #include "conformance/cases/space.h"
 
 namespace shardproof {
@@ -47,16 +46,6 @@ std::vector<int> CollectiveFactors(const CaseSpace& space) {
   return factors;
 }
 
-// Of these alone every pair on mpi: who has which expert, and in which order work is issued.
-std::vector<int> ScheduleFactors(const ScheduleSpace& space) {
-  std::vector<int> factors;
-  for (const char* name :
-       {"ep", "strategy", "overlap_moe", "delay_wgrad", "early_release", "twin"}) {
-    factors.push_back(space.FactorIndex(name));
-  }
-  return factors;
-}
-
 std::vector<Case> Smoke() {
   std::vector<Case> cases;
   for (const char* id :
@@ -82,7 +71,7 @@ std::vector<Case> SimCore(uint64_t seed) {
   list.AddArray(space, {2, seed + 1, {}, 12}, seed);  // the same pairs in other company
   list.AddArray(space, {3, seed, CollectiveFactors(space), 6}, seed);
   list.Add(NamedScheduleCases());
-  list.AddArray(ScheduleSpace(ScheduleWorlds("sim")), {2, seed, {}, 12}, seed);
+  list.AddArray(ScheduleSpaceOf("sim"), {2, seed, {}, 12}, seed);
   return list.Take();
 }
 
@@ -90,7 +79,7 @@ std::vector<Case> SimFull(uint64_t seed) {
   CaseList list;
   list.Add(SimCore(seed));
   list.AddArray(CaseSpace(SpaceWorlds("sim")), {3, seed + 1, {}, 4}, seed);
-  list.AddArray(ScheduleSpace(ScheduleWorlds("sim")), {3, seed + 1, {}, 4}, seed);
+  list.AddArray(ScheduleSpaceOf("sim"), {3, seed + 1, {}, 4}, seed);
   return list.Take();
 }
 
@@ -110,10 +99,7 @@ std::vector<Case> MpiCore(uint64_t seed) {
   }
   const std::vector<Case> shared = SharedWorldCases();
   list.AddUpTo(8, {shared.begin(), shared.begin() + 5});
-  // Eight ranks, two and four of them for experts: every pair of what decides which collectives
-  // run.
-  const ScheduleSpace schedules({8}, {2, 4});
-  list.AddArray(schedules, {2, seed, ScheduleFactors(schedules), 12}, seed);
+  list.AddArray(ScheduleSpaceOf("mpi"), {2, seed, {}, 12}, seed);
   for (const char* id :
        {"w8.zero3.ep4.k3.layers3.moe8.1f1b.dw", "w8.zero2.cp2.ep4.k2.moe8.1f1b.dw",
         "w8.zero3.ep4.k2.moe8.skew=rank.1f1b.dw", "w4.zero3.dw", "w4.zero3.moe4.1f1b"}) {
@@ -130,7 +116,8 @@ std::vector<Case> MpiFull(uint64_t seed) {
   list.AddUpTo(8, IllegalCases());
   list.AddArray(CaseSpace(SpaceWorlds("mpi")), {3, seed + 1, {}, 4}, seed);
   list.AddUpTo(8, NamedScheduleCases());
-  list.AddArray(ScheduleSpace(ScheduleWorlds("mpi")), {2, seed, {}, 12}, seed);
+  list.AddArray(ScheduleSpaceOf("mpi"), {3, seed + 1, {}, 4}, seed);
+  list.AddArray(ScheduleSpace({8}), {2, seed, {}, 12}, seed);  // ep of one rank and of all, too
   return list.Take();
 }
 
@@ -141,9 +128,9 @@ std::vector<int32_t> SpaceWorlds(const std::string& fabric) {
   return {1, 2, 3, 4, 5, 6, 8, 16};
 }
 
-std::vector<int32_t> ScheduleWorlds(const std::string& fabric) {
-  if (fabric == "mpi") return {8};
-  return {4, 8, 2};
+ScheduleSpace ScheduleSpaceOf(const std::string& fabric) {
+  if (fabric == "mpi") return ScheduleSpace({8}, {2, 4});
+  return ScheduleSpace({4, 8, 2});
 }
 
 std::vector<Case> Profile(const std::string& name, const std::string& fabric, uint64_t seed) {
@@ -182,10 +169,17 @@ CoverageReport Coverage(const std::vector<Case>& cases, int t, const std::vector
   return CoverageOf(cases, t, CaseSpace(worlds), false);
 }
 
-CoverageReport ScheduleCoverage(const std::vector<Case>& cases, int t,
-                                const std::vector<int32_t>& worlds) {
-  CoverageReport report = CoverageOf(cases, t, ScheduleSpace(worlds), true);
+CoverageReport ScheduleCoverage(const std::vector<Case>& cases, int t, const std::string& fabric) {
+  const ScheduleSpace space = ScheduleSpaceOf(fabric);
+  CoverageReport report = CoverageOf(cases, t, space, true);
   report.of = "values of experts and schedules";
+  for (const char* name : {"world", "ep"}) {
+    const auto factor = static_cast<size_t>(space.FactorIndex(name));
+    report.of += std::string(*name == 'w' ? " (" : ", ") + name;
+    for (const std::string& value : space.problem().factors[factor].values)
+      report.of += " " + value;
+  }
+  report.of += ")";
   return report;
 }
 

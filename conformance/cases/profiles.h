@@ -6,6 +6,7 @@
 
 #include "conformance/cases/case.h"
 #include "conformance/cases/covering.h"
+#include "conformance/cases/schedule_space.h"
 
 namespace shardproof {
 
@@ -43,10 +44,10 @@ struct CoverageReport {
 // instance; cases with mixtures of experts are the other space's.
 CoverageReport Coverage(const std::vector<Case>& cases, int t, const std::vector<int32_t>& worlds);
 std::vector<int32_t> SpaceWorlds(const std::string& fabric);
-// The same of schedule_space.h, by the cases with mixtures of experts.
-CoverageReport ScheduleCoverage(const std::vector<Case>& cases, int t,
-                                const std::vector<int32_t>& worlds);
-std::vector<int32_t> ScheduleWorlds(const std::string& fabric);
+// The same of schedule_space.h, by the cases with mixtures of experts: all worlds on sim; on mpi
+// eight ranks, two and four of them for experts.
+CoverageReport ScheduleCoverage(const std::vector<Case>& cases, int t, const std::string& fabric);
+ScheduleSpace ScheduleSpaceOf(const std::string& fabric);
 inline CoverageReport Coverage(const std::vector<Case>& cases, int t) {
   return Coverage(cases, t, SpaceWorlds("sim"));
 }

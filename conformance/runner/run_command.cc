@@ -105,7 +105,7 @@ std::vector<Case> SelectCases(const Options& options, std::vector<std::string>* 
   if (facts != nullptr && options.profile != "smoke") {
     const int strength = options.profile == "full" ? 3 : 2;
     facts->push_back(Coverage(cases, strength, SpaceWorlds(options.fabric)).Text());
-    facts->push_back(ScheduleCoverage(cases, strength, ScheduleWorlds(options.fabric)).Text());
+    facts->push_back(ScheduleCoverage(cases, strength, options.fabric).Text());
   }
   return cases;
 }
