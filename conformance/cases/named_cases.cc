@@ -15,19 +15,7 @@ std::vector<Case> IllegalCases() {
       "w8.zero3.param=fp8",
       "w8.zero2.wire=fp16",
       "w8.zero1.acc=int8",
-      "w2.ddp.muon.coef=newton",
-      "w3.ddp.muon.scale=rms",
-      "w2.ddp.muon.prec=low",
       // numbers out of range
-      "w2.ddp.muon.mom1",
-      "w4.ddp.muon.ns0",
-      // Newton-Schulz iterations that do not orthogonalise: part of the quintic's five steps, aol
-      "w4.ddp.muon.ns6",
-      "w2.ddp.muon.ns7",
-      "w8.zero1.muon.ns8",
-      "w4.ddp.muon.coef=cubic5.ns4",
-      "w4.ddp.muon.coef=aol",
-      "w3.zero3.muon.coef=aol.ns4",
       "w8.zero3.k0",
       "w5.ddp.k-1",
       "w8.zero3.bs-1",
@@ -146,18 +134,6 @@ std::vector<Case> NamedCases() {
       "w2.zero3.seq32.layers4.twin",
       "w32.zero3.n4.twin.seq4",
       "w24.zero3.n2.seq4",
-      // Muon where every rank has whole matrices: coefficients, scales, precision, splitting
-      "w1.ddp.muon",
-      "w4.ddp.muon",
-      "w3.ddp.muon.nesterov.k2.clip0p5.wd0p125.do=tttt",
-      "w8.ddp.muon.coef=simple.scale=unit_rms_norm.ogr.norm",
-      "w2.ddp.muon.coef=polar_express.ns8.scale=shape_scaling.bias.tied",
-      "w4.ddp.muon.coef=cans.odd.bias.root.wholeqkv.mom0p5",
-      "w2.ddp.muon.coef=deepseekv4.ns10.extra0p25.bf16",
-      "w4.ddp.muon.coef=cubic5.frozen=layer.do=tsttltrlt",
-      "w4.ddp.muon.prec=medium.nesterov.do=tett",
-      "w4.ddp.muon.ep2.experts.bs64.units=none",
-      "w4.ddp.muon.ep2.moe4.shared.mtp.norm",
   });
 }
 
