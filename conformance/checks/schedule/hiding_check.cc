@@ -198,6 +198,7 @@ class Buffers {
         if (range != nullptr) JudgeAround(static_cast<int64_t>(i), *range, touched[range->alloc]);
       }
     }
+    JudgeValues(touched);
   }
 
  private:
@@ -209,6 +210,31 @@ class Buffers {
     finding.message = message;
     sink_.Add(std::move(finding));
   }
+  // Memory of values goes back after every stream that uses them.
+  void JudgeValues(const std::map<int32_t, std::vector<int64_t>>& touched) {
+    std::set<int32_t> values;  // allocations
+    for (const Event& event : trace_.events) {
+      if (event.kind != EventKind::kCompute || !facts_.Overlaps(event.instance)) continue;
+      const spf_uses& uses = a_.Facts(event.instance).Node(event.id, rank_).uses[event.phase];
+      if (static_cast<uint32_t>(uses.n) != event.ranges.size()) continue;
+      for (int32_t u = 0; u < uses.n; ++u) {
+        const bool value = uses.use[u].table == SPF_IN_ACT || uses.use[u].table == SPF_IN_DACT;
+        if (value) values.insert(trace_.ranges[event.ranges.begin + size_t(u)].alloc);
+      }
+    }
+    for (const auto& [alloc, events] : touched) {
+      if (values.count(alloc) == 0) continue;
+      std::map<int32_t, int64_t> last;  // by stream
+      for (const int64_t index : events) {
+        const Event& event = trace_.events[size_t(index)];
+        if (event.kind != EventKind::kFree) last[event.stream] = index;
+        for (const auto& [stream, use] : last) {
+          if (event.kind != EventKind::kFree || stream == event.stream) continue;
+          JudgeOrder("EP-07", use, index, "memory of a value is given back while a stream still uses it");
+        }
+      }
+    }
+  }
   bool Writes(const Event& event, const Range& range) const {
     if (event.kind == EventKind::kFree) return true;
     for (uint32_t r = event.ranges.begin; r < event.ranges.end; ++r) {
@@ -219,14 +245,20 @@ class Buffers {
     }
     return false;
   }
-  // The last compute that wrote the gradient before, the first that writes or frees its memory after.
+  // What clears the gradient's memory, the first and the last compute that add to it; after the reduction the first that
+  // writes or frees its memory.
   void JudgeAround(int64_t reduction, const Range& range, const std::vector<int64_t>& touched) {
-    int64_t before = -1, after = -1;
+    int64_t clears = -1, first = -1, before = -1, after = -1;
     for (const int64_t index : touched) {
       const Event& event = trace_.events[size_t(index)];
       if (index == reduction || !Writes(event, range)) continue;
       if (index < reduction && event.kind == EventKind::kCompute) before = index;
+      if (first < 0 && before >= 0) first = before;
+      if (first < 0 && event.kind == EventKind::kLaunch) clears = index;
       if (index > reduction && after < 0) after = index;
+    }
+    if (clears >= 0 && first >= 0) {
+      JudgeOrder("EP-24", clears, first, "a gradient is added to memory that may not be cleared yet");
     }
     if (before >= 0) JudgeOrder("EP-19", before, reduction, "a reduction can start before the gradient is complete");
     if (after >= 0) JudgeOrder("EP-24", reduction, after, "memory of a gradient is reused or freed while it is reduced");

@@ -142,7 +142,7 @@ int MiniMemory::GradientOf(int32_t id) {
   if (b.full_grad >= 0) return b.full_grad;
   const int64_t bytes = static_cast<int64_t>(List(id).size()) * b.shard * 4;
   b.full_grad = t.Alloc(compute, bytes);
-  t.Launch(compute, SPF_K_FILL, {Writes(b.full_grad, 0, bytes)});
+  t.Launch(f_.clear_unordered ? reduce : compute, SPF_K_FILL, {Writes(b.full_grad, 0, bytes)});
   return b.full_grad;
 }
 
@@ -190,6 +190,7 @@ void MiniMemory::EndStep() {
       if (value.alloc >= 0) t.Free(compute, value.alloc);
     }
   }
+  if (train_ && f_.gather_unread) Gather(facts_.units().front(), false);
   if (!f_.stale) {
     Release(-1);
     for (const int32_t unit : facts_.units()) {

@@ -116,14 +116,17 @@ class Engine {
   int32_t UnitOf(int32_t layer, int32_t m) const {
     return facts_.UnitOfModule(nodes_[size_t(m)]->Of(Part::kMlp, layer).front()->module);
   }
+  bool IsKept(int32_t layer, int32_t m) const {
+    return f_.keep_top_layer && layer == nodes_[size_t(m)]->layers().back();
+  }
   void ReleaseForward(int32_t layer, int32_t m) {
-    if (spec_.strategy != "optim_grads_params" || f_.forget_release) return;
+    if (spec_.strategy != "optim_grads_params" || f_.forget_release || IsKept(layer, m)) return;
     if (to_come_.count(layer) != 0 && !f_.eager_release) return m_.MarkReleasable(UnitOf(layer, m));
     m_.Release(UnitOf(layer, m));
   }
   void ReleaseBackward(int32_t layer, int32_t m) {
     to_come_.erase(layer);
-    if (spec_.strategy != "optim_grads_params" || f_.forget_release) return;
+    if (spec_.strategy != "optim_grads_params" || f_.forget_release || IsKept(layer, m)) return;
     if (f_.release_late) {
       later_.insert(UnitOf(layer, m));
     } else {

@@ -32,12 +32,14 @@ struct ScheduleFaults {
   bool forget_release = false, eager_release = false, release_on_gather_stream = false;
   bool release_late = false;   // at the end of the next combined step
   bool regather_outside = false, stale = false, early_optimizer = false, gather_all = false;
-  bool eval_keeps = false;
+  bool eval_keeps = false, keep_top_layer = false, gather_unread = false;
   // gradients
   bool skip_reduce = false, reduce_twice = false, reduce_before_weights = false, reduce_late = false;
+  bool clear_unordered = false;  // memory of gradients is cleared on the reductions' stream
   bool skip_empty = false, free_gradient_early = false, root_twice = false, reduce_unordered = false;
   // activations
   bool keep_activations = false, free_at_end = false, leak = false;
+  bool free_on_compute = false;  // values go back on compute, also what all-to-alls read
   // all-to-alls
   bool unswapped = false, other_splits = false, lost_row = false, short_piece = false, probs_first = false;
   bool skip_empty_exchange = false;

@@ -20,13 +20,13 @@ const std::vector<Cited>& CitedRows() {
   static const std::vector<Cited> rows = {
       {"EP-21", {"FS-11"}, true},
       {"EP-22", {"FS-16", "FS-17", "FS-20"}, false},
-      {"EP-23", {"FS-18", "FS-22"}, false},
+      {"EP-23", {"FS-05", "FS-18", "FS-22"}, false},
       {"EP-30", {"FS-15", "FS-24", "FS-41", "GE-29", "GE-30"}, false},
       {"EP-31", {"FS-15", "FS-24", "FS-41", "GE-29", "GE-30"}, true},
       {"EP-32", {"FS-17", "GE-29"}, false},
       {"EP-34", {"GE-03", "GE-04", "GE-10"}, false},
       {"EP-35", {"GE-01"}, false},
-      {"EP-37", {"GE-20", "GE-21"}, false},
+      {"EP-37", {"GE-20", "GE-21", "GE-23"}, false},
   };
   return rows;
 }

@@ -129,6 +129,8 @@ TEST(Schedule, ReleasedBeforeTheExperts) {
 }
 TEST(Schedule, NeverReleased) { EXPECT_TRUE(Finds("EP-10", {.forget_release = true})); }
 TEST(Schedule, ReleasedACombinedStepTooLate) { EXPECT_TRUE(Finds("EP-10", {.release_late = true}, Three)); }
+TEST(Schedule, OneLayerIsNotReleased) { EXPECT_TRUE(Finds("EP-10", {.keep_top_layer = true}, Three)); }
+TEST(Schedule, GatheredForNobody) { EXPECT_TRUE(Finds("EP-10", {.gather_unread = true})); }
 TEST(Schedule, ReleasedOnTheExperts) { EXPECT_TRUE(Finds("EP-11", {.release_on_mlp = true})); }
 TEST(Schedule, ReleasedBeforeDelayedWeights) { EXPECT_TRUE(Finds("EP-11", {.release_before_weights = true}, Delay)); }
 TEST(Schedule, ReleasedWhileReadElsewhere) { EXPECT_TRUE(Finds("EP-12", {.release_on_gather_stream = true})); }
@@ -154,11 +156,13 @@ TEST(Schedule, RootHookTwice) { EXPECT_TRUE(Finds("EP-20", {.root_twice = true})
 TEST(Schedule, ExpertsWithoutTokensLeftOut) {
   EXPECT_TRUE(Finds("EP-21", {.skip_empty = true}, Empty));
 }
+TEST(Schedule, GradientClearedWhileAddedTo) { EXPECT_TRUE(Finds("EP-24", {.clear_unordered = true})); }
 TEST(Schedule, GradientFreedWhileReduced) { EXPECT_TRUE(Finds("EP-24", {.free_gradient_early = true})); }
 
 // ------------------------------------------------------------------ activations
 
 TEST(Schedule, ActivationsOutliveTheirMicrobatch) { EXPECT_TRUE(Finds("EP-07", {.keep_activations = true})); }
+TEST(Schedule, GivenBackWhileAnAllToAllReads) { EXPECT_TRUE(Finds("EP-07", {.free_on_compute = true})); }
 TEST(Schedule, AllLayersKept) { EXPECT_TRUE(Finds("EP-08", {.free_at_end = true}, Three)); }
 TEST(Schedule, ActivationsLeak) { EXPECT_TRUE(Finds("EP-08", {.leak = true})); }
 
@@ -181,7 +185,7 @@ TEST(Schedule, CitesWhatOtherFamiliesFound) {
   const ScheduleRun made = RunSchedule(ScheduleCase(4, 2, Delay));
   const Analysis a(made.run);
   const std::vector<std::pair<const char*, const char*>> rows = {
-      {"FS-11", "EP-21"}, {"FS-20", "EP-22"}, {"FS-18", "EP-23"}, {"FS-24", "EP-30"}, {"FS-24", "EP-31"},
+      {"FS-11", "EP-21"}, {"FS-20", "EP-22"}, {"FS-18", "EP-23"}, {"FS-05", "EP-23"}, {"GE-23", "EP-37"}, {"FS-24", "EP-30"}, {"FS-24", "EP-31"},
       {"FS-17", "EP-32"}, {"GE-03", "EP-34"}, {"GE-01", "EP-35"}, {"GE-20", "EP-37"}};
   for (const auto& [of, row] : rows) {
     CheckResult result;

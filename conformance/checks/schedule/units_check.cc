@@ -37,7 +37,8 @@ class Units {
       if (!Sharded(spec)) continue;
       Judge(result_, {step.train ? "EP-10" : "EP-36"});
       for (const Resident& resident : residents_) {
-        if (resident.unit < 0 || resident.instance != step.instance || resident.call != step.call) continue;
+        if (resident.instance != step.instance || resident.call != step.call) continue;
+        if (resident.unit < 0 && step.train) continue;
         JudgeEnd(step, resident);
         if (step.train) JudgeRelease(step, resident);
       }
@@ -137,9 +138,15 @@ class Units {
 
   // Released after the last piece of the layer that reads it, and before the next combined step is under way.
   void JudgeRelease(const Step& step, const Resident& resident) {
-    if (resident.reads.empty() || resident.release < 0) return;
+    if (resident.release < 0) return;
+    if (resident.reads.empty()) {
+      Add("EP-10", resident.gather, "gathered for a piece that reads them", "released without a reader",
+          Text(a_, resident) + " are gathered when nobody needs them any more");
+      return;
+    }
     Judge(result_, {"EP-11"});
     JudgeLeftOver(step, resident);
+    JudgeAlone(step, resident);
     for (const int64_t read : resident.reads) {
       const Token* token = step.At(read);
       if (token == nullptr || token->key.layer < 0) continue;
@@ -180,6 +187,28 @@ class Units {
     const Token* weights = step.Find(end);
     end.side = Side::kBackward;
     return weights != nullptr ? weights : step.Find(end);
+  }
+  // Where one side runs alone, nobody else comes back to a layer: its parameters are gone when the next layer but one is
+  // through, or as many more as may be gathered ahead.
+  void JudgeAlone(const Step& step, const Resident& resident) {
+    for (const int64_t read : resident.reads) {
+      const Token* token = step.At(read);
+      if (token == nullptr || token->key.layer < 0) continue;
+      const bool forward = token->key.side == Side::kForward;
+      if (token->key.microbatch != (forward ? 0 : static_cast<int32_t>(step.nodes.size()) - 1)) continue;
+      std::vector<int32_t> layers = step.nodes[size_t(token->key.microbatch)]->layers();
+      if (!forward) std::reverse(layers.begin(), layers.end());
+      const auto place = static_cast<size_t>(std::find(layers.begin(), layers.end(), token->key.layer) - layers.begin());
+      const size_t far = place + 2 + Depth(step.instance);
+      if (far >= layers.size()) continue;
+      Key key = token->key;
+      key.layer = layers[far];
+      const Token* end = EndOf(step, key);
+      if (end == nullptr || resident.release < end->last()) continue;
+      Add("EP-10", resident.release, "released before " + Text(end->key), "after it",
+          Text(a_, resident) + " stay gathered while the side that runs alone goes on");
+      return;
+    }
   }
   // What one combined step has read is gone, or read again, when the next one has issued two pieces of layers.
   void JudgeLeftOver(const Step& step, const Resident& resident) {
