@@ -18,6 +18,9 @@ std::string PipelineProblem(const InstanceSpec& spec);
 // Loss scale, recomputed modules and what else shapes a schedule.
 std::string ScheduleProblem(const InstanceSpec& spec);
 
+// Muon's options without Muon, or numbers that are none (muon.cc).
+std::string MuonProblem(const InstanceSpec& spec);
+
 // Each sample must reach every expert exactly once: an expert's gradient is summed over the ranks
 // of its expt_dp list, and each of those has the tokens of its ep list. Replicas (tp, pp) hold the
 // same samples. REQUIRES: there is a grid.

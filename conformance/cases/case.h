@@ -14,6 +14,20 @@
 
 namespace shardproof {
 
+// Options of optimizer = muon. (abi/KNOBS.md, muon_*)
+struct MuonSpec {
+  double momentum = 0.95;
+  bool nesterov = false;
+  std::string coefficients = "quintic";  // simple, polar_express, cans, deepseekv4, cubic5; aol
+  int32_t ns_steps = 5;
+  std::string scale_mode = "spectral";  // unit_rms_norm, shape_scaling
+  double extra_scale = 1;
+  bool split_qkv = true;
+  std::string precision = "highest";  // medium
+  double eps = 0.0078125;
+  bool operator==(const MuonSpec&) const = default;
+};
+
 // One engine in the world. Ranks [offset, offset + span) are its grid; others are in none of its
 // groups.
 struct InstanceSpec {
@@ -62,7 +76,8 @@ struct InstanceSpec {
   // Never legal together with overlap_moe; engines that know nothing of them are not asked.
   bool shared_expert_overlap = false, double_buffer = false;
   std::string cuda_graph;  // "", full_iteration, per_layer (illegal with sharded parameters and overlap_moe)
-  std::string optimizer = "sgd";  // adamw
+  std::string optimizer = "sgd";  // adamw, muon
+  MuonSpec muon;                  // only with muon
   double lr = 0.015625, weight_decay = 0;
   double clip_grad = 0;    // maximal global norm; 0: no clipping
   bool grad_norm = false;  // publish GRAD_NORM every step (implied by clip_grad)

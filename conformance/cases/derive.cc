@@ -133,7 +133,7 @@ void DeriveInstance(InstanceSpec& spec, Case& c, size_t index) {
   CheckPlace(spec, c.world);
   CheckWrongTwin(spec, c.world);
   for (const std::string& problem :
-       {MoeProblem(spec), PipelineProblem(spec), ScheduleProblem(spec)}) {
+       {MoeProblem(spec), PipelineProblem(spec), ScheduleProblem(spec), MuonProblem(spec)}) {
     if (!problem.empty()) CannotAsk(spec, problem);
   }
   const std::string illegal = IllegalText(spec, c.world);

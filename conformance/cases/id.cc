@@ -16,15 +16,17 @@ struct Field {
   std::function<bool(const std::string& token, InstanceSpec&)> read;
 };
 
-// A member of the instance, of its model or of the model's mixture of experts.
+// A member of the instance, of its model, of the model's mixture of experts, or of Muon's options.
 template <typename T>
 class Access {
  public:
   Access(T InstanceSpec::*member) : own_(member) {}      // NOLINT: implicit, tables read better
   Access(T ModelConfig::*member) : of_model_(member) {}  // NOLINT
   Access(T MoeConfig::*member) : of_moe_(member) {}      // NOLINT
+  Access(T MuonSpec::*member) : of_muon_(member) {}      // NOLINT
   T& operator()(InstanceSpec& spec) const {
     if (own_ != nullptr) return spec.*own_;
+    if (of_muon_ != nullptr) return spec.muon.*of_muon_;
     return of_model_ != nullptr ? spec.model.*of_model_ : spec.model.moe.*of_moe_;
   }
 
@@ -32,6 +34,7 @@ class Access {
   T InstanceSpec::*own_ = nullptr;
   T ModelConfig::*of_model_ = nullptr;
   T MoeConfig::*of_moe_ = nullptr;
+  T MuonSpec::*of_muon_ = nullptr;
 };
 
 template <typename T>
@@ -166,7 +169,7 @@ std::vector<Field> EngineFields() {
       Integer("pf", &InstanceSpec::prefetch_limit_bytes),
       Word("units", &InstanceSpec::units, {}),
       Flag("recompute", &InstanceSpec::recompute),
-      Word("optimizer", &InstanceSpec::optimizer, {{"adamw", "adamw"}}),
+      Word("optimizer", &InstanceSpec::optimizer, {{"adamw", "adamw"}, {"muon", "muon"}}),
       Real("lr", &InstanceSpec::lr),
       Real("wd", &InstanceSpec::weight_decay),
       Real("clip", &InstanceSpec::clip_grad),
@@ -224,10 +227,24 @@ std::vector<Field> ScheduleFields() {
   };
 }
 
+std::vector<Field> MuonFields() {
+  return {
+      Real("mom", &MuonSpec::momentum),
+      Flag("nesterov", &MuonSpec::nesterov),
+      Word("coef", &MuonSpec::coefficients, {}),
+      Integer("ns", &MuonSpec::ns_steps),
+      Word("scale", &MuonSpec::scale_mode, {}),
+      Real("extra", &MuonSpec::extra_scale),
+      Flag("wholeqkv", &MuonSpec::split_qkv),
+      Word("prec", &MuonSpec::precision, {}),
+      Real("nseps", &MuonSpec::eps),
+  };
+}
+
 std::vector<Field> Fields() {
   std::vector<Field> fields = GridFields();
   for (const std::vector<Field>& more :
-       {EngineFields(), ModelFields(), MoeFields(), ScheduleFields()}) {
+       {EngineFields(), ModelFields(), MoeFields(), ScheduleFields(), MuonFields()}) {
     fields.insert(fields.end(), more.begin(), more.end());
   }
   return fields;

@@ -26,7 +26,7 @@ std::string OuterStrategy(const InstanceSpec& spec, int32_t) {
 }
 
 std::string Optimizer(const InstanceSpec& spec, int32_t) {
-  return UnknownWord("optimizer", spec.optimizer, {"sgd", "adamw"});
+  return UnknownWord("optimizer", spec.optimizer, {"sgd", "adamw", "muon"});
 }
 
 std::string ParamDtype(const InstanceSpec& spec, int32_t) {
@@ -141,6 +141,7 @@ std::vector<IllegalRule> IllegalRules() {
       {"outer-optim-needs-instances", OuterNeedsInstances},
       {"twin", Twin},
   };
+  for (const IllegalRule& rule : IllegalMuonRules()) rules.push_back(rule);
   for (const IllegalRule& rule : IllegalScheduleRules()) rules.push_back(rule);
   return rules;
 }

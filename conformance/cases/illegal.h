@@ -21,6 +21,8 @@ struct IllegalRule {
 std::vector<IllegalRule> IllegalRules();
 // The last of them: pipelines, and schedules that hide all-to-alls (illegal_schedule.cc).
 std::vector<IllegalRule> IllegalScheduleRules();
+// Part of them: Muon's words, numbers, and combinations that do not orthogonalise (muon.cc).
+std::vector<IllegalRule> IllegalMuonRules();
 
 // Text of the first broken rule, empty if none. *rule, if given, is its name.
 std::string IllegalText(const InstanceSpec& spec, int32_t world, std::string* rule = nullptr);

@@ -48,6 +48,22 @@ void WriteOptimizer(const InstanceSpec& spec, KnobWriter& knobs) {
   knobs.Flag("check_for_nan_in_grad", spec.check_for_nan);
 }
 
+void WriteMuon(const MuonSpec& muon, KnobWriter& knobs) {
+  const MuonSpec usual;
+  const auto real = [&](const std::string& name, double value, double otherwise) {
+    knobs.Text(name, RealText(value), RealText(otherwise));
+  };
+  real("muon_momentum", muon.momentum, usual.momentum);
+  knobs.Flag("muon_nesterov", muon.nesterov);
+  knobs.Text("muon_coefficient_type", muon.coefficients, usual.coefficients);
+  knobs.Integer("muon_num_ns_steps", muon.ns_steps, usual.ns_steps);
+  knobs.Text("muon_scale_mode", muon.scale_mode, usual.scale_mode);
+  real("muon_extra_scale_factor", muon.extra_scale, usual.extra_scale);
+  knobs.Integer("muon_split_qkv", muon.split_qkv ? 1 : 0, 1);
+  knobs.Text("muon_fp32_matmul_prec", muon.precision, usual.precision);
+  real("muon_eps", muon.eps, usual.eps);
+}
+
 void WriteSchedule(const InstanceSpec& spec, KnobWriter& knobs) {
   knobs.Flag("overlap_moe_expert_parallel_comm", spec.overlap_moe);
   knobs.Flag("delay_wgrad_compute", spec.delay_wgrad);
@@ -88,6 +104,7 @@ std::map<std::string, std::string> Knobs(const InstanceSpec& spec, int32_t world
   knobs.Flag("recompute", spec.recompute);
   WriteSchedule(spec, knobs);
   WriteOptimizer(spec, knobs);
+  WriteMuon(spec.muon, knobs);
   knobs.Integer("device_memory_bytes", spec.device_memory_bytes, 0);
   return knobs.Take();
 }

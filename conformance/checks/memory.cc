@@ -41,7 +41,7 @@ Persistent PersistentBytes(const InstanceFacts& facts, int32_t rank) {
     if (param.frozen) continue;
     add(grad_width, shards_grads ? n : 1);
     if (outer > 1) add(grad_width + width, n * outer);
-    if (spec.optimizer == "adamw") add(8, shards_main ? n * outer : 1);
+    if (spec.optimizer == "adamw" || spec.optimizer == "muon") add(8, shards_main ? n * outer : 1);
   }
   bytes.padding += kScratchBytes;
   return bytes;

@@ -38,7 +38,21 @@ ModelConfig Undivided(ModelConfig config) {
 
 UpdateRule RuleOf(const InstanceSpec& spec) {
   UpdateRule rule;
-  rule.adamw = spec.optimizer == "adamw";
+  rule.adamw = spec.optimizer != "sgd";
+  if (spec.optimizer == "muon") {
+    const MuonSpec& muon = spec.muon;
+    rule.muon = MuonRule{spec.lr,
+                         spec.weight_decay,
+                         muon.momentum,
+                         muon.nesterov,
+                         muon.coefficients,
+                         muon.ns_steps,
+                         muon.scale_mode,
+                         muon.extra_scale,
+                         muon.split_qkv,
+                         muon.precision == "medium",
+                         muon.eps};
+  }
   rule.lr = static_cast<float>(spec.lr);
   rule.weight_decay = static_cast<float>(spec.weight_decay);
   rule.clip_grad = spec.clip_grad;

@@ -48,6 +48,7 @@ OracleState Trainer::InitialState() const {
       OracleParam& mine = state.params.emplace_back();
       mine.name = param.name;
       mine.frozen = (param.flags & SPF_PARAM_FROZEN) != 0;
+      mine.shape = MuonShapeOf(tables, id);
       mine.weight.resize(static_cast<size_t>(param.numel));
       model_.InitialValue(id, ep, 0, param.numel, mine.weight.data());
       mine.grad.resize(mine.weight.size());

@@ -7,6 +7,7 @@
 
 #include "conformance/model/model.h"
 #include "conformance/model/probe.h"
+#include "conformance/oracle/muon.h"
 
 namespace shardproof {
 
@@ -14,6 +15,7 @@ namespace shardproof {
 struct OracleParam {
   std::string name;
   bool frozen = false;
+  MuonShape shape;  // as Muon sees it
   std::vector<float> weight, grad, first_moment, second_moment;
 };
 

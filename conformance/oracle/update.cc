@@ -58,7 +58,9 @@ void Update(const UpdateRule& rule, double norm, OracleState& state) {
   ++state.updates;
   for (OracleParam& param : state.params) {
     if (param.frozen) continue;
-    if (rule.adamw) {
+    if (rule.muon && param.shape.cols > 0) {
+      UpdateMuon(*rule.muon, clip, param.shape, param.grad, param.first_moment, param.weight);
+    } else if (rule.adamw) {
       UpdateAdamW(rule, scale, state.updates, param);
     } else {
       UpdateSgd(rule, scale, param);

@@ -1,11 +1,15 @@
 // update.h: how do gradients change weights? abi/KNOBS.md, operation by operation in fp32.
 #pragma once
+#include <optional>
+
+#include "conformance/oracle/muon.h"
 #include "conformance/oracle/trainer.h"
 
 namespace shardproof {
 
 struct UpdateRule {
-  bool adamw = false;
+  bool adamw = false;            // with muon: of what Muon does not step
+  std::optional<MuonRule> muon;  // first_moment is its momentum
   float lr = 0, weight_decay = 0;
   float beta1 = 0.5f, beta2 = 0.75f, epsilon = 0.0078125f;
   double clip_grad = 0;  // 0: off
