@@ -52,6 +52,22 @@ TEST(LockstepMpiTest, FailureOnOneRankShrinksOnAll) {
   EXPECT_EQ(log.str().empty(), ranks.rank() != 0);
 }
 
+TEST(LockstepMpiTest, ExpertsShrinkOnAllToo) {
+  MpiRanks ranks;
+  const auto space = std::make_shared<const ScheduleSpace>(std::vector<int32_t>{2, 4, 8});
+  std::ostringstream log;
+  PropertyOptions options;
+  options.log = &log;
+  std::string smallest;
+  const auto holds = [&](const Case& c) {
+    return ranks.rank() != ranks.size() - 1 || !c.instances[0].delay_wgrad ||
+           c.instances[0].model.moe.skew.empty();
+  };
+  EXPECT_FALSE(CheckInLockstep("no skew with delayed weight gradients", ranks, GenCase(space),
+                               holds, options, &smallest));
+  EXPECT_EQ(smallest, "w2.zero3.ep2.k2.moe8.skew=one.1f1b.dw");
+}
+
 TEST(LockstepMpiTest, SeedsComeFromRankZero) {
   MpiRanks ranks;
   const auto space = std::make_shared<const CaseSpace>(std::vector<int32_t>{1, 2, 4, 8});
