@@ -40,6 +40,7 @@ void Engine::Configure() {
 void Engine::ConfigureGroups(const GroupDemand& demand) {
   if (!c_.config.own_groups) {
     c_.groups = PickGroups(AskForGroups(c_.host, demand), demand);
+    c_.groups.all = {Describe(c_.host, "world", c_.host.Group("world"))};
     return;
   }
   const spf_group world = c_.host.Group("world");
@@ -56,7 +57,9 @@ void Engine::ConfigureGroups(const GroupDemand& demand) {
   const GroupCollection collection = CreateGroups(c_.host, families, created_groups_);
   const int32_t me = c_.host.RankIn(world);
   idle_ = me < grid.offset || me >= grid.offset + grid.span;
-  if (!idle_) c_.groups = PickGroups(collection, demand);
+  if (idle_) return;
+  c_.groups = PickGroups(collection, demand);
+  c_.groups.all = {collection.Get("dp_cp"), collection.Get("tp"), collection.Get("pp")};
 }
 
 // Sizes of axes come from the grid, or from the groups that were handed in; asked for only where

@@ -1,6 +1,9 @@
 // checkpoint.h: how do main weights and optimizer state get to disk and back?
+//
+// By logical name: weight/NAME, exp_avg/NAME, exp_avg_sq/NAME for a parameter NAME, and the number
+// "updates" (Adam's t). A weight's checkpoint loads into an engine of any strategy and size.
 #pragma once
-#include "reference/fsdp/context.h"
+#include "reference/checkpoint/checkpoint_store.h"
 #include "reference/optim/optimizer.h"
 
 namespace reference {
@@ -9,22 +12,20 @@ class Checkpoint {
  public:
   Checkpoint(Context& context, Optimizer& optimizer) : c_(context), optimizer_(optimizer) {}
 
-  // Each rank writes its shards. Returns when the files of every rank of the data-parallel groups
-  // are complete: a rank may load at once what its peers have saved.
+  // Each rank writes what it is the writer of. Returns when the checkpoint exists: a rank may load
+  // at once what its peers have saved. Throws CheckpointError, on all ranks or on none.
   void Save(const std::string& folder);
-  // Reads this rank's shards out of whatever files hold them. Does not install.
+  // Reads this rank's shards out of whatever files hold them. Does not install them as model
+  // weights. Throws CheckpointError on all ranks or on none, and then nothing has changed.
   void Load(const std::string& folder);
 
  private:
-  struct State {
-    const char* kind;
-    spf_addr address;  // fp32, one shard; 0: this bucket has none
-  };
-  static std::vector<State> StatesOf(const Bucket& bucket);
-  void WaitForPeers();
+  std::vector<StateBlock> Blocks() const;
+  CheckpointStore Store();
 
   Context& c_;
   Optimizer& optimizer_;
+  PosixFileSystem files_;
 };
 
 }  // namespace reference

@@ -5,11 +5,6 @@
 namespace reference {
 namespace {
 
-Communicator Describe(const spf::Host& host, const std::string& name, spf_group group) {
-  if (group == nullptr) return {name, nullptr, 0, {}};
-  return {name, group, host.RankIn(group), host.Members(group)};
-}
-
 void RequireMembers(const Communicator& given, const RankList& expected, const std::string& why) {
   if (given.members == expected) return;
   throw GroupError("group " + given.name + " must have the members " + Listed(expected) +
@@ -48,6 +43,11 @@ DataParallelGroups Pick(const GroupCollection& collection, const std::string& na
 }
 
 }  // namespace
+
+Communicator Describe(const spf::Host& host, const std::string& name, spf_group group) {
+  if (group == nullptr) return {name, nullptr, 0, {}};
+  return {name, group, host.RankIn(group), host.Members(group)};
+}
 
 std::string Listed(const RankList& ranks) {
   std::string text;

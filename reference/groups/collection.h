@@ -70,7 +70,12 @@ struct EngineGroups {
   std::optional<DataParallelGroups> expert;  // set where the model has expert parameters
   Communicator ep;                           // with experts: ranks that hold different experts
   Communicator pp;                           // in a pipeline: ranks that hold different stages
+  // Groups whose product is every rank of this engine: one of all, or one per axis.
+  std::vector<Communicator> all;
 };
+
+// How a rank sees a group that it was given. Absent if the group is NULL.
+Communicator Describe(const spf::Host& host, const std::string& name, spf_group group);
 
 // Picks and verifies: twins have the very members, in the very order, of the group that reduces the
 // same buffer; inner and outer groups split the full one. Throws GroupError.
