@@ -107,6 +107,10 @@ std::vector<Case> NamedScheduleCases() {
                  "w4.zero3.ep2.k2.moe4.mtp",
                  "w4.zero3.ep2.k2.moe4.shared.mtp.1f1b.dw",
                  "w4.zero2.ep2.k3.layers3.moe4.moelayers=even.mtp.1f1b.dw.er",
+                 // units that are no layers: an embedding that comes again for the prediction
+                 "w2.zero3.k2.pf83200.units=TransformerLayer,Embedding.layers1.moe8.moelayers=odd."
+                 "mtp",
+                 "w4.zero2.ep2.k3.units=TransformerLayer,Embedding.layers1.moe8.mtp.1f1b.dw",
                  // what else a step may do
                  "w4.zero3.ep2.k2.bf16.adamw.clip0p5.moe4.1f1b.dw",
                  "w4.zero3.ep2.k2.do=tetsrlt.moe4.1f1b.dw",

@@ -127,10 +127,11 @@ void GatherPipeline::Need(int32_t group) {
 void GatherPipeline::LaunchAhead(Pass pass, int32_t position) {
   const std::vector<Stage>& order = Order(pass);
   for (size_t next = static_cast<size_t>(position + 1); next < order.size(); ++next) {
-    // The unit that is there now is released before it comes again.
-    const bool again = position >= 0 && order[next].unit != kNoUnit &&
-                       order[next].unit == order[static_cast<size_t>(position)].unit;
-    if (again) return;
+    // A unit is released before it comes again: nothing beyond that place can be in order yet.
+    const auto same = [&](const Stage& stage) { return stage.unit == order[next].unit; };
+    if (order[next].unit != kNoUnit && std::any_of(order.begin() + std::max(position, 0),
+                                                   order.begin() + static_cast<int>(next), same))
+      return;
     uint64_t bytes = 0;
     for (int32_t g : order[next].groups) bytes += At(g).state == State::kAbsent ? At(g).bytes : 0;
     if (bytes == 0) continue;
