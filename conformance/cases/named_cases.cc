@@ -146,6 +146,18 @@ std::vector<Case> NamedCases() {
       "w2.zero3.seq32.layers4.twin",
       "w32.zero3.n4.twin.seq4",
       "w24.zero3.n2.seq4",
+      // Muon where every rank has whole matrices: coefficients, scales, precision, splitting
+      "w1.ddp.muon",
+      "w4.ddp.muon",
+      "w3.ddp.muon.nesterov.k2.clip0p5.wd0p125.do=tttt",
+      "w8.ddp.muon.coef=simple.scale=unit_rms_norm.ogr.norm",
+      "w2.ddp.muon.coef=polar_express.ns8.scale=shape_scaling.bias.tied",
+      "w4.ddp.muon.coef=cans.odd.bias.root.wholeqkv.mom0p5",
+      "w2.ddp.muon.coef=deepseekv4.ns10.extra0p25.bf16",
+      "w4.ddp.muon.coef=cubic5.frozen=layer.do=tsttltrlt",
+      "w4.ddp.muon.prec=medium.nesterov.do=tett",
+      "w4.ddp.muon.ep2.experts.bs64.units=none",
+      "w4.ddp.muon.ep2.moe4.shared.mtp.norm",
   });
 }
 
