@@ -56,10 +56,16 @@ class PosixOutputFile : public OutputFile {
 
 }  // namespace
 
+// Folders that are made are flushed into those that hold them.
 void PosixFileSystem::MakeFolder(const std::string& folder) {
   std::error_code error;
+  std::vector<std::filesystem::path> made;
+  for (auto at = std::filesystem::absolute(folder); !std::filesystem::exists(at, error);
+       at = at.parent_path())
+    made.push_back(at);
   std::filesystem::create_directories(folder, error);
   if (error) Refuse(folder, "cannot make the folder: " + error.message());
+  for (const auto& path : made) FlushFolder(path.parent_path().string());
 }
 
 std::unique_ptr<OutputFile> PosixFileSystem::Create(const std::string& path) {
