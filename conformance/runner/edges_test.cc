@@ -50,8 +50,10 @@ std::string Ids(const CheckResult& result) {
 }
 
 // A race, or what a race may have done to a value.
-bool NamesTheLoss(const CheckResult& result) {
-  const std::set<std::string> races = {"GE-05", "GE-06", "GE-07", "GE-11"};
+// Counts of rows that the host reads too early make all-to-alls that do not fit: matching is judged before races.
+bool NamesTheLoss(const CheckResult& result, const std::string& call) {
+  std::set<std::string> races = {"GE-05", "GE-06", "GE-07", "GE-11"};
+  if (call == "event_sync") races.insert("GE-01");
   return std::any_of(result.findings.begin(), result.findings.end(),
                      [&](const Finding& finding) { return races.count(finding.requirement) > 0; });
 }
@@ -63,7 +65,7 @@ Judged JudgeDrop(const FaultLab& lab, const Edge& edge, const std::set<int64_t>&
   fault.nth = edge.nth;
   fault.rank = kRank;
   const CheckResult result = lab.JudgeFault(fault);
-  if (NamesTheLoss(result)) return {Verdict::kFound, Ids(result)};
+  if (NamesTheLoss(result, edge.call)) return {Verdict::kFound, Ids(result)};
   const std::string besides = result.findings.empty() ? "" : " [reported: " + Ids(result) + "]";
   const Event& event = lab.good_trace(kRank).events[static_cast<size_t>(edge.event)];
   if (edge.call != "stream_sync" && !event.flag)
@@ -116,7 +118,8 @@ TEST_P(Edges, AreEachMissedOrProvedToBeImplied) {
 
 INSTANTIATE_TEST_SUITE_P(Cases, Edges,
                          testing::Values("w4.zero3.n2.twin.k2.do=tt",
-                                         "w4.zero3.n2.hfsdp.twin.clip1.do=ts"));
+                                         "w4.zero3.n2.hfsdp.twin.clip1.do=ts",
+                                         "w4.zero3.twin.ep2.k2.do=t.moe4.shared.1f1b.dw"));
 
 }  // namespace
 }  // namespace shardproof

@@ -1,6 +1,7 @@
 #include "conformance/runner/sim_run.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <stdexcept>
 #include <utility>
 
@@ -34,6 +35,9 @@ Strategy ParseStrategy(const std::string& name) {
 
 RunData RunOnSim(const Case& c, const Models& models, const Plugin& plugin, const SimRunOptions& options) {
   RunData data;
+  // A run finds no checkpoint of a run before it: what an engine does may depend on what is in the folder.
+  for (size_t i = 0; i < c.instances.size() && !options.rank.folder.empty(); ++i)
+    std::filesystem::remove_all(options.rank.folder + "/" + std::to_string(i));
   const auto world = static_cast<size_t>(c.world);
   data.run.spec = &c;
   data.run.traces.resize(world);
