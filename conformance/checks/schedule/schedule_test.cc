@@ -104,6 +104,10 @@ TEST(Schedule, OneAfterTheOther) { EXPECT_TRUE(Finds("EP-03", {.one_after_the_ot
 TEST(Schedule, OtherPairs) { EXPECT_TRUE(Finds("EP-04", {.shifted_pairs = true}, Three)); }
 TEST(Schedule, ExpertsOnTheStreamOfAllToAlls) { EXPECT_TRUE(Finds("EP-05", {.experts_on_a2a = true})); }
 TEST(Schedule, WeightsInTheChain) { EXPECT_TRUE(Finds("EP-06", {.weights_in_chain = true}, Delay)); }
+TEST(Schedule, WeightsMayBeInTheChainWhereTheHostLooksAtGradients) {
+  const Edit edit = [](InstanceSpec& s) { Delay(s), s.check_for_nan = true; };
+  EXPECT_EQ(FoundIn(Checked({.weights_in_chain = true}, edit, 4, 2)), "");
+}
 TEST(Schedule, NoWaitBeforeDispatch) { EXPECT_TRUE(Finds("EP-06", {.no_wait_before_dispatch = true})); }
 TEST(Schedule, WeightsApartWithoutDelay) { EXPECT_TRUE(Finds("EP-38", {.weights_apart = true})); }
 TEST(Schedule, MicrobatchesMixedWithoutOverlap) {
