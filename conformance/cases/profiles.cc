@@ -71,6 +71,7 @@ std::vector<Case> SimCore(uint64_t seed) {
   list.AddArray(space, {2, seed + 1, {}, 12}, seed);  // the same pairs in other company
   list.AddArray(space, {3, seed, CollectiveFactors(space), 6}, seed);
   list.Add(NamedScheduleCases());
+  list.Add(PipelineCases());
   list.AddArray(ScheduleSpaceOf("sim"), {2, seed, {}, 12}, seed);
   return list.Take();
 }
@@ -105,6 +106,7 @@ std::vector<Case> MpiCore(uint64_t seed) {
         "w8.zero3.ep4.k2.moe8.skew=rank.1f1b.dw", "w4.zero3.dw", "w4.zero3.moe4.1f1b"}) {
     list.Add(ParseId(id));
   }
+  list.AddUpTo(8, PipelineCases());
   return list.Take();
 }
 

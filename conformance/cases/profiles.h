@@ -28,7 +28,7 @@ std::vector<Case> NamedCases();
 
 // The same of mixtures of experts and their schedules: both schedules in one table.
 std::vector<Case> NamedScheduleCases();
-// Interleaved pipelines. In no profile until an engine of this repository runs them.
+// Interleaved pipelines, with and without the overlap; nothing is sharded in them.
 std::vector<Case> PipelineCases();
 
 struct CoverageReport {

@@ -121,11 +121,16 @@ TEST_F(ProfilesTest, MpiCoreHasBothSchedulesForTwoAndFourExpertRanks) {
   EXPECT_EQ(seen.size(), 4u);
 }
 
-TEST_F(ProfilesTest, PipelinesAreInNoProfileYet) {
-  for (const Case& c : *full) {
-    EXPECT_TRUE(!c.illegal.empty() || c.instances[0].chunks == 1) << Id(c);
+TEST_F(ProfilesTest, CoreHasPipelinesOnBothFabrics) {
+  for (const std::vector<Case>* cases : {core, mpi_core}) {
+    std::set<std::string> ids;
+    for (const Case& c : *cases) ids.insert(Id(c));
+    for (const Case& c : PipelineCases()) {
+      EXPECT_TRUE(ids.contains(Id(c))) << Id(c);
+      EXPECT_GT(c.instances[0].model.pp, 1) << Id(c);
+    }
   }
-  EXPECT_GE(PipelineCases().size(), 4u);
+  EXPECT_GE(PipelineCases().size(), 10u);
 }
 
 TEST_F(ProfilesTest, UnknownNamesAreRefused) {

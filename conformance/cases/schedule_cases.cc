@@ -130,6 +130,12 @@ std::vector<Case> PipelineCases() {
       "w4.ddp.ep2.pp2.k4.layers4.moe4.vpp2.1f1b",
       "w4.ddp.ep2.pp2.k4.layers4.moe4.vpp2.1f1b.dw",
       "w8.ddp.ep2.pp2.k4.layers8.moe4.moelayers=odd.vpp2.1f1b.dw.er",
+      "w8.ddp.ep2.pp4.k4.layers8.moe4.vpp2.1f1b",
+      "w4.ddp.ep2.pp2.k2.do=tet.layers4.moe4.vpp2.1f1b",
+      "w8.ddp.ep2.pp2.k4.bf16.adamw.clip0p5.layers4.moe8.shared.vpp2.1f1b.dw.ls3",
+      "w8.ddp.ep4.pp2.k2.layers4.moe8.top1.aux.skew=rank.vpp2.1f1b",
+      "w4.ddp.ep2.pp2.k4.layers6.moe4.vpp3.1f1b.dw",
+      "w8.ddp.ep2.pp2.k6.layers4.seq2.moe4.vpp2.1f1b.dw",
   });
 }
 
