@@ -97,6 +97,10 @@ TEST_F(ReshardTest, ExpertParallelWithOtherAxesAndTheSchedule) {
                    "w8.zero3.n2.ep2.moe4.adamw"});
 }
 
+TEST_F(ReshardTest, Muon) {
+  EveryPairGoesOn({"w4.ddp.muon", "w2.ddp.k2.grid.muon", "w1.ddp.k4.muon"});
+}
+
 TEST_F(ReshardTest, PipelineStages) {
   EveryPairGoesOn({"w2.ddp.pp2.vpp2.layers4.k4.adamw", "w4.ddp.layers4.adamw",
                    "w4.ddp.pp2.vpp2.layers4.k2.adamw"});
