@@ -134,8 +134,10 @@ std::vector<FaultRow> WorkRows() {
       {"squares are summed twice", kClipped, "FS-25", "launch",
        And(InStep(0), Kernel(SPF_K_SUM_SQUARES)), kDuplicate},
       {"the norm is not copied to the host", kClipped, "FS-24", "copy", InStep(0), kDrop},
-      {"half of a saved shard is copied out", kSaved, "FS-24", "copy", InCall("save"), kCorrupt},
-      {"a loaded shard is not copied in", kSaved, "FS-24", "copy", InCall("load"), kDrop},
+      {"half of a saved shard is copied out", kSaved, "FS-24", "copy",
+       And(InCall("save"), Touches(kRead, SPF_FOR_MAIN_PARAM)), kCorrupt},
+      {"a loaded shard is not copied in", kSaved, "FS-24", "copy",
+       And(InCall("load"), Touches(kWrite, SPF_FOR_MAIN_PARAM)), kDrop},
   };
 }
 

@@ -118,7 +118,7 @@ TEST(Refused, IndicesThatLeadNowhere) {
   ExpectRefused("{\"e\":\"collective\",\"g\":0,\"op\":\"broadcast\",\"p\":2}", "peer 2 is not defined");
   ExpectRefused("{\"e\":\"record\",\"ev\":-2,\"s\":0}", "not within -1");
   ExpectRefused("{\"e\":\"record\",\"ev\":99999999,\"s\":0}", "not within");
-  ExpectRefused("{\"e\":\"launch\",\"s\":0,\"r\":[[-1,1,0,4]]}", "not within");
+  ExpectRefused("{\"e\":\"launch\",\"s\":0,\"r\":[[-1,1,0,4]]}", "bytes of no allocation");
   ExpectRefused("{\"e\":\"launch\",\"s\":0,\"r\":[[1,4,0,4]]}", "not within 0..3");
   ExpectRefused("{\"e\":\"launch\",\"s\":0,\"r\":[[1,1,0]]}", "a range is");
   ExpectRefused("{\"e\":\"launch\",\"s\":0,\"r\":[[1,1,0,4,5]]}", "a range is");
