@@ -242,6 +242,16 @@ void CheckAxes(const Config& c, int32_t ep, int32_t pp) {
     Reject("virtual_pipeline_model_parallel_size", std::to_string(c.chunks),
            "interleaved stages (pp = " + stages + ") need strategy = no_shard");
   }
+  if (c.chunks > 1 && pp == 1)
+    Reject("virtual_pipeline_model_parallel_size", std::to_string(c.chunks), "there is no pipeline");
+  if (c.chunks > 1 && c.microbatches % pp != 0) {
+    Reject("microbatches", std::to_string(c.microbatches),
+           "interleaved stages need a multiple of pp = " + stages);
+  }
+  if (c.chunks > 1 && (c.recompute || c.recompute_modules.contains("moe"))) {
+    throw Unsupported(
+        "recompute = 1 and recompute_modules = moe are not implemented for interleaved stages");
+  }
 }
 
 void CheckImplemented(const Config& c) {

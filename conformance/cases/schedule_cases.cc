@@ -136,6 +136,8 @@ std::vector<Case> PipelineCases() {
       "w8.ddp.ep4.pp2.k2.layers4.moe8.top1.aux.skew=rank.vpp2.1f1b",
       "w4.ddp.ep2.pp2.k4.layers6.moe4.vpp3.1f1b.dw",
       "w8.ddp.ep2.pp2.k6.layers4.seq2.moe4.vpp2.1f1b.dw",
+      "w4.ddp.pp2.k4.ogr.units=none.layers4.vpp2",  // one bucket of several chunks
+      "w4.ddp.ep2.pp2.k4.ogr.units=none.layers4.moe4.vpp2.1f1b",
   });
 }
 

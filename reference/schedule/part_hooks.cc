@@ -33,11 +33,14 @@ UnitProgress PartHooks::Start(const MicrobatchPlan& plan) const {
   UnitProgress progress;
   progress.gradients_left.resize(c_.plan.groups.size());
   progress.handed_over.resize(c_.plan.groups.size());
+  progress.chunks_to_come.resize(c_.plan.groups.size());
   for (int32_t i = 0; i < plan.program().n_nodes; ++i) {
     const spf_node& node = plan.program().nodes[i];
     if (node.chunk == plan.chunk()) continue;
-    for (int32_t g : GroupsOf({&node, SPF_WGRAD}, SPF_IN_GRAD))
+    for (int32_t g : GroupsOf({&node, SPF_WGRAD}, SPF_IN_GRAD)) {
       progress.handed_over[static_cast<size_t>(g)] = true;  // by another chunk
+      if (node.chunk < plan.chunk()) progress.chunks_to_come[static_cast<size_t>(g)] = true;
+    }
   }
   for (const PlannedTurn& turn : plan.turns()) {
     std::vector<int32_t>& order =
@@ -162,7 +165,10 @@ void PartHooks::HandOver(const MicrobatchPlan& plan, UnitProgress& progress, int
     });
     if (last) c_.host.Mark(SPF_HOOK_ACCUMULATE, ModuleOf(unit), plan.microbatch());
   }
-  reductions_.Accumulate({group}, plan.microbatch() == c_.config.microbatches - 1);
+  // Backward goes through the chunks from the last to the first: only the first is the end.
+  const bool last = plan.microbatch() == c_.config.microbatches - 1 &&
+                    !progress.chunks_to_come[static_cast<size_t>(group)];
+  reductions_.Accumulate({group}, last);
 }
 
 // ------------------------------------------------------------------ the root

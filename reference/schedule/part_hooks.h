@@ -35,6 +35,7 @@ struct UnitProgress {
   std::vector<int32_t> forward_order, backward_order;  // bucket groups by first need in each pass
   std::vector<int32_t> gradients_left;  // by bucket group: operations to come that add to it
   std::vector<bool> handed_over;        // by bucket group
+  std::vector<bool> chunks_to_come;     // by bucket group: another chunk's backward adds to it later
   std::set<int32_t> entered;  // modules of the forward order (gather_pipeline.h), for marks
   std::set<int32_t> registered, in_backward;  // units, for marks
   // Units that are no layers: turns to come.

@@ -19,7 +19,10 @@ class Golden {
     plan_.early_release = spec_.early_release;
     for (const auto& nodes : step.nodes) plan_.layers.push_back(nodes->layers());
     const auto* ep = facts.a().Facts(size_t(step.instance)).List("ep", step.rank);
-    const bool alone = ep == nullptr || ep->size() < 2;  // nothing need travel
+    const bool alone = ep == nullptr || ep->size() < 2;  // nothing need travel, but it may
+    for (const Token& token : step.tokens) {
+      if (!alone || token.key.part != Part::kDispatch) tokens_.push_back(token);
+    }
     plan_.has = [this, alone](const Key& key) {
       if (alone && key.part == Part::kDispatch) return false;
       const Nodes& nodes = *step_.nodes[size_t(key.microbatch)];
@@ -37,8 +40,11 @@ class Golden {
     if (!spec_.delay_wgrad) Judge(result_, {"EP-38"});
     if (!spec_.overlap_moe) return JudgeSequential(complete);
     if (!step_.train || spec_.model.layers < 1) return;
+    if (!complete) {
+      CannotJudge(result_, {"EP-02", "EP-03", "EP-04"}, "pieces of a step are missing or doubled (EP-01)");
+      return;
+    }
     Judge(result_, {"EP-02", "EP-03", "EP-04"});
-    if (!complete) return;
     JudgePhases();
     JudgePairs();
     JudgeOrder("EP-02", "the pieces of a combined step are issued in another order than the schedule's");
@@ -66,7 +72,7 @@ class Golden {
     std::map<Key, int> wanted;
     std::map<Key, const Token*> seen;
     for (const Key& key : expected_) ++wanted[key];
-    for (const Token& token : step_.tokens) {
+    for (const Token& token : tokens_) {
       const bool again = !seen.emplace(token.key, &token).second;
       if (wanted.count(token.key) != 0 && !again) continue;
       complete = false;
@@ -105,8 +111,8 @@ class Golden {
 
   void JudgePhases() {
     std::map<int32_t, std::pair<int64_t, int64_t>> forward, backward;  // of layers: first and last token
-    for (size_t i = 0; i < step_.tokens.size(); ++i) {
-      const Key& key = step_.tokens[i].key;
+    for (size_t i = 0; i < tokens_.size(); ++i) {
+      const Key& key = tokens_[i].key;
       if (key.layer < 0) continue;
       auto& span = key.side == Side::kForward ? forward : backward;
       const auto place = static_cast<int64_t>(i);
@@ -114,7 +120,7 @@ class Golden {
       if (!added) at->second.second = place;
     }
     for (const auto& [m, span] : forward) {
-      const Token& first = step_.tokens[size_t(span.first)];
+      const Token& first = tokens_[size_t(span.first)];
       const auto beside = backward.find(m - 1);
       const std::string text = "forward of microbatch " + std::to_string(m);
       if (beside != backward.end() && (beside->second.second < span.first || span.second < beside->second.first)) {
@@ -144,7 +150,7 @@ class Golden {
         const Token* to = step_.Find({Part::kMlp, Side::kForward, pair.forward, f});
         if (from == nullptr || to == nullptr) continue;
         std::set<int32_t> between;
-        for (const Token& token : step_.tokens) {
+        for (const Token& token : tokens_) {
           const bool mlp = token.key.part == Part::kMlp && token.key.side == Side::kBackward;
           if (mlp && from->first() < token.first() && token.first() < to->first()) {
             between.insert(token.key.microbatch == b ? token.key.layer : -2);
@@ -166,14 +172,14 @@ class Golden {
     Judge(result_, {"EP-05"});
     const Trace& trace = facts_.a().traces()[size_t(step_.rank)];
     std::set<int32_t> streams;
-    for (const Token& token : step_.tokens) {
+    for (const Token& token : tokens_) {
       for (const int64_t index : token.events) {
         const Event& event = trace.events[size_t(index)];
         const bool part = token.key.part == Part::kDispatch || token.key.part == Part::kCombine;
         if (part && event.kind == EventKind::kCollective) streams.insert(event.stream);
       }
     }
-    for (const Token& token : step_.tokens) {
+    for (const Token& token : tokens_) {
       if (token.key.part == Part::kDispatch || token.key.part == Part::kCombine) continue;
       for (const int64_t index : token.events) {
         const Event& event = trace.events[size_t(index)];
@@ -190,13 +196,14 @@ class Golden {
 
   void JudgeSequential(bool complete) {
     if (spec_.recompute || !step_.train || spec_.model.reused) return;
+    if (!complete) return;
     Judge(result_, {"EP-38"});
-    if (complete) JudgeOrder("EP-38", "without the overlap knob the pieces of microbatches are mixed");
+    JudgeOrder("EP-38", "without the overlap knob the pieces of microbatches are mixed");
   }
 
   void JudgeOrder(const char* requirement, const char* message) {
-    for (size_t i = 0; i < expected_.size() && i < step_.tokens.size(); ++i) {
-      const Token& token = step_.tokens[i];
+    for (size_t i = 0; i < expected_.size() && i < tokens_.size(); ++i) {
+      const Token& token = tokens_[i];
       if (token.key == expected_[i]) continue;
       Add(requirement, &token, Text(expected_[i]) + Around(expected_, i), Text(token.key),
           std::string(message) + ": piece " + std::to_string(i) + " of " + std::to_string(expected_.size()));
@@ -208,6 +215,7 @@ class Golden {
   }
 
   const Facts& facts_;
+  std::vector<Token> tokens_;  // of the step, in issue order
   const Step& step_;
   const InstanceSpec& spec_;
   CheckResult& result_;

@@ -76,7 +76,7 @@ class Units {
   void JudgeReads(const Step& step) {
     const InstanceFacts& facts = a_.Facts(size_t(step.instance));
     if (facts.spec().strategy == "no_shard") return;
-    Judge(result_, {"EP-09", "EP-15", "EP-16"});
+    Judge(result_, {"EP-09"});
     const Trace& trace = a_.traces()[size_t(rank_)];
     for (int64_t i = step.begin; i < step.end; ++i) {
       const Event& event = trace.events[size_t(i)];
@@ -100,13 +100,19 @@ class Units {
         return false;
       }
       if (content.kind != Kind::kParam || param.frozen) continue;
+      Judge(result_, {"EP-16"});
+      if (content.tag >= step.call) {
+        Add("EP-16", index, "values of an earlier entry call", "values of entry call " + std::to_string(content.tag),
+            param.name + " is changed before the last piece of the step has read it");
+        return false;
+      }
       const int32_t want = VersionFor(step.instance, param.key, step.call);
-      if (want < 0 || content.tag == want) continue;
-      const bool early = content.tag >= step.call;
-      Add(early ? "EP-16" : "EP-15", index, "values of entry call " + std::to_string(want),
+      if (want < 0) continue;  // nothing was published to compare with
+      Judge(result_, {"EP-15"});
+      if (content.tag == want) continue;
+      Add("EP-15", index, "values of entry call " + std::to_string(want),
           "values of entry call " + std::to_string(content.tag),
-          early ? param.name + " is changed before the last piece of the step has read it"
-                : param.name + " is read as it was before the last optimizer step: the gathered copy is stale");
+          param.name + " is read as it was before the last optimizer step: the gathered copy is stale");
       return false;
     }
     return true;
