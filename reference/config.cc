@@ -26,10 +26,21 @@ void ReadSharding(const Knobs& knobs, Config& c) {
       knobs.OneOf<Strategy>("strategy", {{"no_shard", Strategy::kNoShard},
                                          {"optim", Strategy::kOptim},
                                          {"optim_grads", Strategy::kOptimGrads},
-                                         {"optim_grads_params", Strategy::kOptimGradsParams}});
+                                         {"optim_grads_params", Strategy::kOptimGradsParams},
+                                         {"layer_wise", Strategy::kLayerWise}});
   c.outer_shards = knobs.OneOf<bool>("outer_strategy", {{"no_shard", false}, {"optim", true}});
   c.optimizer_instances = knobs.Size("num_optimizer_instances");
   c.twins = knobs.Flag("create_all_gather_group");
+}
+
+void ReadLayerWise(const Knobs& knobs, Config& c) {
+  c.aligned_layout =
+      knobs.OneOf<bool>("layer_wise_layout", {{"dealt", false}, {"aligned", true}});
+  c.transport =
+      knobs.OneOf<Transport>("layer_wise_transport", {{"all_gather_v", Transport::kAllGatherV},
+                                                      {"broadcast", Transport::kBroadcast},
+                                                      {"padded", Transport::kPadded}});
+  c.gather_into_grads = knobs.OneOf<bool>("layer_wise_buffer", {{"own", false}, {"grads", true}});
 }
 
 void ReadGrid(const Knobs& knobs, Config& c) {
@@ -129,7 +140,9 @@ void ReadOptimizer(const Knobs& knobs, Config& c) {
   c.adam_beta2 = knobs.Real("adam_beta2", c.adam_beta2);
   c.adam_eps = knobs.Real("adam_eps", c.adam_eps);
   c.clip_grad = knobs.Real("clip_grad", 0);
-  c.grad_norm = knobs.Flag("grad_norm") || c.clip_grad > 0;
+  c.zero_count = knobs.Flag("log_num_zeros_in_grad");
+  c.skip_norm = knobs.Real("grad_norm_skip_threshold", 0);
+  c.grad_norm = knobs.Flag("grad_norm") || c.clip_grad > 0 || c.skip_norm > 0;
   c.check_for_nan_in_grad = knobs.Flag("check_for_nan_in_grad");
   c.device_memory_bytes = knobs.Integer("device_memory_bytes", 0).value_or(0);
 }
@@ -180,6 +193,32 @@ void CheckMuon(const Knobs& knobs, const Config& c) {
   }
 }
 
+// Whole parameters on one rank each: what splits them, and what leaves the gathers nothing to hide
+// behind, is illegal with it.
+void CheckLayerWise(const Knobs& knobs, const Config& c) {
+  const auto refuse = [&](const char* name, const std::string& why) {
+    Reject(name, *knobs.Text(name), why);
+  };
+  if (!c.LayerWise()) {
+    for (const char* name : {"layer_wise_layout", "layer_wise_transport", "layer_wise_buffer"}) {
+      if (knobs.Text(name)) refuse(name, "needs strategy = layer_wise");
+    }
+    return;
+  }
+  if (c.optimizer_instances > 1)
+    refuse("num_optimizer_instances", "is illegal with strategy = layer_wise: owners are dealt over "
+                                      "all data-parallel ranks");
+  if (c.overlap_param_gather && !c.overlap_grad_reduce)
+    refuse("overlap_param_gather", "with strategy = layer_wise needs overlap_grad_reduce = 1");
+  if (c.aligned_layout && c.transport != Transport::kAllGatherV)
+    refuse("layer_wise_transport", "layer_wise_layout = aligned gathers equal shards in place");
+  if (c.aligned_layout && c.gather_into_grads)
+    refuse("layer_wise_buffer", "layer_wise_layout = aligned gathers in place");
+  if (c.gather_into_grads && c.main_grads_dtype == SPF_BF16 && c.param_dtype == SPF_F32)
+    refuse("layer_wise_buffer", "an element of the gradients (main_grads_dtype = bf16) is smaller "
+                                "than one of the parameters (param_dtype = fp32)");
+}
+
 void CheckCombinations(const Knobs& knobs, const Config& c) {
   if (c.outer_shards && !c.ShardsParams()) {
     Reject(
@@ -218,6 +257,7 @@ Config ReadConfig(const KnobReader& read) {
   if (!knobs.Text("microbatches")) throw Rejected("microbatches is not set: it is a contract knob");
   config.microbatches = knobs.Size("microbatches");
   ReadSharding(knobs, config);
+  ReadLayerWise(knobs, config);
   ReadGrid(knobs, config);
   ReadCommunication(knobs, config);
   ReadSchedule(knobs, config);
@@ -225,6 +265,7 @@ Config ReadConfig(const KnobReader& read) {
   ReadMuon(knobs, config.muon);
   knobs.Text("plugin_args");  // this engine has none of its own
   CheckCombinations(knobs, config);
+  CheckLayerWise(knobs, config);
   CheckSchedule(knobs, config);
   CheckMuon(knobs, config);
   return config;
@@ -259,11 +300,13 @@ void CheckImplemented(const Config& c) {
     throw Unsupported("moe_shared_expert_overlap = 1 is not implemented");
   if (c.double_buffer) throw Unsupported("fsdp_double_buffer = 1 is not implemented");
   if (c.cuda_graphs != CudaGraphs::kNone) throw Unsupported("cuda_graph_impl is not implemented");
-  if (c.optimizer == OptimizerKind::kMuon && c.Shards()) {
+  if (c.optimizer == OptimizerKind::kMuon && c.Shards() && !c.LayerWise()) {
     throw Unsupported(
-        "optimizer = muon is implemented with strategy = no_shard only: it orthogonalises whole "
-        "matrices, and shards hold rows of them");
+        "optimizer = muon is implemented with strategy = no_shard and layer_wise only: it "
+        "orthogonalises whole matrices, and shards hold rows of them");
   }
+  if (c.LayerWise() && c.overlap_moe)
+    throw Unsupported(std::string(kOverlap) + " = 1 is not implemented with strategy = layer_wise");
 }
 
 std::vector<std::string> Warnings(const Config& c) {

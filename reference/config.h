@@ -25,8 +25,11 @@ struct Unsupported : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// What is sharded: each level adds to the one before (ZeRO 0 to 3).
-enum class Strategy { kNoShard, kOptim, kOptimGrads, kOptimGradsParams };
+// What is sharded: each level adds to the one before (ZeRO 0 to 3); or whole parameters are dealt to
+// ranks, which step what they own (layerwise/).
+enum class Strategy { kNoShard, kOptim, kOptimGrads, kOptimGradsParams, kLayerWise };
+// Layer-wise: how owners' values travel.
+enum class Transport { kAllGatherV, kBroadcast, kPadded };
 enum class OptimizerKind { kSgd, kAdamW, kMuon };
 enum class CudaGraphs { kNone, kFullIteration, kPerLayer };
 
@@ -42,7 +45,12 @@ struct Config {
   GridSizes grid;           // only with own_groups; span 0: the whole world
 
   std::vector<std::string> unit_types{"TransformerLayer"};
-  int64_t bucket_size = 0;                      // elements, of buckets outside units; 0: not cut
+  // Layer-wise, and nothing without it.
+  bool aligned_layout = false;  // equal shards that no parameter crosses
+  Transport transport = Transport::kAllGatherV;
+  bool gather_into_grads = false;  // values arrive in the storage of the gradients
+
+  int64_t bucket_size = 0;  // elements, of buckets outside units; 0: not cut
   std::optional<int64_t> prefetch_limit_bytes;  // not set: one unit ahead
   bool overlap_grad_reduce = false, overlap_param_gather = false;
 
@@ -69,11 +77,14 @@ struct Config {
   MuonOptions muon;        // only with kMuon; its eps is not adam_eps
   double clip_grad = 0;    // 0: off
   bool grad_norm = false;  // implied by clip_grad
+  bool zero_count = false;
+  double skip_norm = 0;  // a step with a larger norm changes nothing; 0: off
   bool check_for_nan_in_grad = false;
   int64_t device_memory_bytes = 0;  // enforced by the host; kept for messages
 
+  bool LayerWise() const { return strategy == Strategy::kLayerWise; }
   bool Shards() const { return strategy != Strategy::kNoShard; }
-  bool ShardsGrads() const { return strategy >= Strategy::kOptimGrads; }
+  bool ShardsGrads() const { return strategy == Strategy::kOptimGrads || ShardsParams(); }
   bool ShardsParams() const { return strategy == Strategy::kOptimGradsParams; }
 };
 

@@ -28,6 +28,14 @@ struct MuonSpec {
   bool operator==(const MuonSpec&) const = default;
 };
 
+// Options of strategy = layer_wise. (abi/KNOBS.md, layer_wise_*)
+struct LayerWiseSpec {
+  std::string layout = "dealt";            // aligned
+  std::string transport = "all_gather_v";  // broadcast, padded
+  std::string buffer = "own";              // grads
+  bool operator==(const LayerWiseSpec&) const = default;
+};
+
 // One engine in the world. Ranks [offset, offset + span) are its grid; others are in none of its
 // groups.
 struct InstanceSpec {
@@ -49,7 +57,7 @@ struct InstanceSpec {
   ModelConfig model;
 
   // --- engine
-  std::string strategy = "no_shard";        // optim, optim_grads, optim_grads_params
+  std::string strategy = "no_shard";        // optim, optim_grads, optim_grads_params, layer_wise
   std::string outer_strategy = "no_shard";  // optim
   int32_t microbatches = 1;
   bool overlap_grad_reduce = false, overlap_param_gather = false;
@@ -78,9 +86,12 @@ struct InstanceSpec {
   std::string cuda_graph;  // "", full_iteration, per_layer (illegal with sharded parameters and overlap_moe)
   std::string optimizer = "sgd";  // adamw, muon
   MuonSpec muon;                  // only with muon
+  LayerWiseSpec layer_wise;       // only with strategy layer_wise
   double lr = 0.015625, weight_decay = 0;
   double clip_grad = 0;    // maximal global norm; 0: no clipping
   bool grad_norm = false;  // publish GRAD_NORM every step (implied by clip_grad)
+  bool zero_count = false;  // publish ZERO_COUNT every step
+  double skip_norm = 0;     // a step whose global norm is above this changes nothing; 0: off
   bool check_for_nan = false;
   int64_t device_memory_bytes = 0;  // 0: no limit
   // Entry calls in order: t train_step, e eval_step, s save, l load (the latest folder), r destroy

@@ -16,7 +16,8 @@ struct Field {
   std::function<bool(const std::string& token, InstanceSpec&)> read;
 };
 
-// A member of the instance, of its model, of the model's mixture of experts, or of Muon's options.
+// A member of the instance, of its model, of the model's mixture of experts, or of the options of
+// Muon or of layer-wise engines.
 template <typename T>
 class Access {
  public:
@@ -24,9 +25,11 @@ class Access {
   Access(T ModelConfig::*member) : of_model_(member) {}  // NOLINT
   Access(T MoeConfig::*member) : of_moe_(member) {}      // NOLINT
   Access(T MuonSpec::*member) : of_muon_(member) {}      // NOLINT
+  Access(T LayerWiseSpec::*member) : of_layer_wise_(member) {}  // NOLINT
   T& operator()(InstanceSpec& spec) const {
     if (own_ != nullptr) return spec.*own_;
     if (of_muon_ != nullptr) return spec.muon.*of_muon_;
+    if (of_layer_wise_ != nullptr) return spec.layer_wise.*of_layer_wise_;
     return of_model_ != nullptr ? spec.model.*of_model_ : spec.model.moe.*of_moe_;
   }
 
@@ -35,6 +38,7 @@ class Access {
   T ModelConfig::*of_model_ = nullptr;
   T MoeConfig::*of_moe_ = nullptr;
   T MuonSpec::*of_muon_ = nullptr;
+  T LayerWiseSpec::*of_layer_wise_ = nullptr;
 };
 
 template <typename T>
@@ -137,7 +141,8 @@ std::vector<Field> GridFields() {
            {{"no_shard", "ddp"},
             {"optim", "zero1"},
             {"optim_grads", "zero2"},
-            {"optim_grads_params", "zero3"}},
+            {"optim_grads_params", "zero3"},
+            {"layer_wise", "lw"}},
            true),
       Word("name", &InstanceSpec::name, {}),
       Integer("n", &InstanceSpec::outer),
@@ -174,6 +179,8 @@ std::vector<Field> EngineFields() {
       Real("wd", &InstanceSpec::weight_decay),
       Real("clip", &InstanceSpec::clip_grad),
       Flag("norm", &InstanceSpec::grad_norm),
+      Flag("zeros", &InstanceSpec::zero_count),
+      Real("skip", &InstanceSpec::skip_norm),
       Flag("nan", &InstanceSpec::check_for_nan),
       Integer("mem", &InstanceSpec::device_memory_bytes),
       Word("do", &InstanceSpec::script, {}),
@@ -241,10 +248,18 @@ std::vector<Field> MuonFields() {
   };
 }
 
+std::vector<Field> LayerWiseFields() {
+  return {
+      Word("layout", &LayerWiseSpec::layout, {{"aligned", "aligned"}}),
+      Word("transport", &LayerWiseSpec::transport, {{"broadcast", "bcast"}, {"padded", "padded"}}),
+      Word("buffer", &LayerWiseSpec::buffer, {{"grads", "gradbuf"}}),
+  };
+}
+
 std::vector<Field> Fields() {
   std::vector<Field> fields = GridFields();
   for (const std::vector<Field>& more :
-       {EngineFields(), ModelFields(), MoeFields(), ScheduleFields(), MuonFields()}) {
+       {EngineFields(), ModelFields(), MoeFields(), ScheduleFields(), MuonFields(), LayerWiseFields()}) {
     fields.insert(fields.end(), more.begin(), more.end());
   }
   return fields;
@@ -309,7 +324,7 @@ Case ParseId(const std::string& id) {
       if (seen[at]) BadToken(id, token, "says something that was said before");
       seen[at] = true;
     }
-    if (!seen[0]) BadToken(id, part, "names no strategy; use ddp, zero1, zero2 or zero3");
+    if (!seen[0]) BadToken(id, part, "names no strategy; use ddp, zero1, zero2, zero3 or lw");
     c.instances.push_back(std::move(spec));
   }
   Derive(c);

@@ -18,7 +18,7 @@ std::string UnknownWord(const std::string& knob, const std::string& word,
 
 std::string Strategy(const InstanceSpec& spec, int32_t) {
   return UnknownWord("strategy", spec.strategy,
-                     {"no_shard", "optim", "optim_grads", "optim_grads_params"});
+                     {"no_shard", "optim", "optim_grads", "optim_grads_params", "layer_wise"});
 }
 
 std::string OuterStrategy(const InstanceSpec& spec, int32_t) {

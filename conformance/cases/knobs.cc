@@ -45,6 +45,8 @@ void WriteOptimizer(const InstanceSpec& spec, KnobWriter& knobs) {
   knobs.Real("weight_decay", spec.weight_decay);
   knobs.Real("clip_grad", spec.clip_grad);
   knobs.Flag("grad_norm", spec.grad_norm);
+  knobs.Flag("log_num_zeros_in_grad", spec.zero_count);
+  knobs.Real("grad_norm_skip_threshold", spec.skip_norm);
   knobs.Flag("check_for_nan_in_grad", spec.check_for_nan);
 }
 
@@ -62,6 +64,13 @@ void WriteMuon(const MuonSpec& muon, KnobWriter& knobs) {
   knobs.Integer("muon_split_qkv", muon.split_qkv ? 1 : 0, 1);
   knobs.Text("muon_fp32_matmul_prec", muon.precision, usual.precision);
   real("muon_eps", muon.eps, usual.eps);
+}
+
+void WriteLayerWise(const LayerWiseSpec& spec, KnobWriter& knobs) {
+  const LayerWiseSpec usual;
+  knobs.Text("layer_wise_layout", spec.layout, usual.layout);
+  knobs.Text("layer_wise_transport", spec.transport, usual.transport);
+  knobs.Text("layer_wise_buffer", spec.buffer, usual.buffer);
 }
 
 void WriteSchedule(const InstanceSpec& spec, KnobWriter& knobs) {
@@ -105,6 +114,7 @@ std::map<std::string, std::string> Knobs(const InstanceSpec& spec, int32_t world
   WriteSchedule(spec, knobs);
   WriteOptimizer(spec, knobs);
   WriteMuon(spec.muon, knobs);
+  WriteLayerWise(spec.layer_wise, knobs);
   knobs.Integer("device_memory_bytes", spec.device_memory_bytes, 0);
   return knobs.Take();
 }
