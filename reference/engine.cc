@@ -106,7 +106,7 @@ void Engine::Build() {
     schedule_ = std::make_unique<CombinedSchedule>(c_, *gathers_, *reductions_, *runner_);
   store_.Create();
   reductions_->Create();
-  if (c_.config.grad_norm) norm_.Create();
+  statistics_.Create();
   store_.Install();
   gathers_->Invalidate();
   store_.PublishParams();
@@ -123,13 +123,14 @@ void Engine::TrainStep(int64_t step) {
   }
   hooks_->FinishGradSync();
   store_.PublishGrads();
-  double norm = 0;
-  if (c_.config.grad_norm) {
-    norm = norm_.Measure();
-    norm_.Publish(norm);
-  }
+  const GradFacts grads = statistics_.Measure();
+  statistics_.Publish(grads);
   c_.host.Mark(SPF_HOOK_OPTIMIZER_STEP, 0, -1);
-  optimizer_.Step(ClipScale(c_.config, norm));
+  if (SkipsStep(c_.config, grads.norm)) {  // no weight has changed: nothing to publish (GE-33)
+    hooks_->InstallWeights();
+    return;
+  }
+  optimizer_.Step(ClipScale(c_.config, grads.norm));
   InstallAndPublish();
 }
 
@@ -162,7 +163,7 @@ void Engine::Load(const std::string& folder) {
 void Engine::Destroy() {
   if (driver_) {
     store_.Destroy();
-    norm_.Destroy();
+    statistics_.Destroy();
     reductions_->Destroy();
     gathers_->Destroy();
     if (schedule_) schedule_->Destroy();

@@ -4,7 +4,7 @@
 
 #include "reference/checkpoint/checkpoint.h"
 #include "reference/fsdp/driver.h"
-#include "reference/optim/grad_norm.h"
+#include "reference/optim/grad_statistics.h"
 #include "reference/optim/optimizer.h"
 #include "reference/schedule/combined_schedule.h"
 
@@ -38,7 +38,7 @@ class Engine {
   std::vector<spf_group> created_groups_;
   ParamStore store_{c_};
   Optimizer optimizer_{c_};
-  GradNorm norm_{c_};
+  GradStatistics statistics_{c_};
   Checkpoint checkpoint_{c_, optimizer_};
   std::unique_ptr<GatherPipeline> gathers_;
   std::unique_ptr<ReducePipeline> reductions_;

@@ -27,11 +27,12 @@ class HostScalars {
     const double* values = host.Touch<double>(pinned_, count_, SPF_READ);
     return {values, values + count_};
   }
-  // Where the host puts a number that a stream then reads. Nothing may be in flight on it: call
-  // Read before.
-  spf_addr Write(spf::Host& host, double value) {
-    *host.Touch<double>(pinned_, 1, SPF_WRITE) = value;
-    return pinned_;
+  // Puts a number where a stream can read it. Nothing may be in flight on that place: call Read
+  // before.
+  spf_addr Write(spf::Host& host, uint64_t index, double value) {
+    const spf_addr place = pinned_ + 8 * index;
+    *host.Touch<double>(place, 1, SPF_WRITE) = value;
+    return place;
   }
   // Blocks: pinned memory goes at once, whatever a stream still does with it.
   void Destroy(spf::Host& host, spf_stream stream) {

@@ -10,6 +10,11 @@ double ClipScale(const Config& config, double norm) {
   return config.clip_grad > 0 ? std::min(1.0, config.clip_grad / (norm + 1e-6)) : 1.0;
 }
 
+// A norm that is no number is above every threshold.
+bool SkipsStep(const Config& config, double norm) {
+  return config.skip_norm > 0 && !(norm <= config.skip_norm);
+}
+
 void Optimizer::Step(double clip_scale) {
   ++updates_;
   for (const Bucket& b : c_.buckets) {

@@ -33,4 +33,7 @@ class Optimizer {
 // min(1, clip_grad / (norm + 1e-6)), or 1 without clipping.
 double ClipScale(const Config& config, double norm);
 
+// Whether the gradient is too long for a step. Every rank has the same norm, so all decide alike.
+bool SkipsStep(const Config& config, double norm);
+
 }  // namespace reference
