@@ -35,6 +35,9 @@ void CheckWords(const InstanceSpec& spec) {
   CheckText(spec, "main_grads_dtype", spec.main_grads_dtype);
   CheckText(spec, "optimizer", spec.optimizer);
   CheckText(spec, "script", spec.script);
+  CheckText(spec, "layer_wise_layout", spec.layer_wise.layout);
+  CheckText(spec, "layer_wise_transport", spec.layer_wise.transport);
+  CheckText(spec, "layer_wise_buffer", spec.layer_wise.buffer);
   if (!spec.units.empty()) CheckText(spec, "units", spec.units);
   if (!std::set<std::string>{"", "embedding", "layer", "norms"}.count(spec.model.frozen)) {
     CannotAsk(spec, "frozen = " + spec.model.frozen + ": use embedding, layer or norms");
@@ -55,8 +58,8 @@ void CheckPlace(const InstanceSpec& spec, int32_t world) {
                         std::to_string(spec.offset + spec.span) + ") are not in a world of " +
                         std::to_string(world));
   }
-  if (!std::isfinite(spec.lr + spec.weight_decay + spec.clip_grad))
-    CannotAsk(spec, "lr, wd and clip are finite");
+  if (!std::isfinite(spec.lr + spec.weight_decay + spec.clip_grad + spec.skip_norm))
+    CannotAsk(spec, "lr, wd, clip and skip are finite");
   if (spec.model.sequence < 1) CannotAsk(spec, "sequence = " + std::to_string(spec.model.sequence));
   ExpandScript(spec.script);
   // Explicit groups have members, not axes: a grid that does not exist yields none.

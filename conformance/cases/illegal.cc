@@ -6,7 +6,6 @@
 #include "conformance/cases/real_text.h"
 
 namespace shardproof {
-namespace {
 
 std::string UnknownWord(const std::string& knob, const std::string& word,
                         const std::vector<std::string>& known) {
@@ -15,6 +14,8 @@ std::string UnknownWord(const std::string& knob, const std::string& word,
   for (const std::string& one : known) text += " " + one;
   return text;
 }
+
+namespace {
 
 std::string Strategy(const InstanceSpec& spec, int32_t) {
   return UnknownWord("strategy", spec.strategy,
@@ -61,6 +62,12 @@ std::string PrefetchLimit(const InstanceSpec& spec, int32_t) {
 std::string ClipGrad(const InstanceSpec& spec, int32_t) {
   if (spec.clip_grad >= 0) return "";
   return "clip_grad = " + RealText(spec.clip_grad) + ": a maximal norm, or 0 for no clipping";
+}
+
+std::string SkipNorm(const InstanceSpec& spec, int32_t) {
+  if (spec.skip_norm >= 0) return "";
+  return "grad_norm_skip_threshold = " + RealText(spec.skip_norm) +
+         ": the largest norm of a step that counts, or 0 for all";
 }
 
 std::string AverageOfTokens(const InstanceSpec& spec, int32_t) {
@@ -132,6 +139,7 @@ std::vector<IllegalRule> IllegalRules() {
       {"bucket-size", BucketSize},
       {"prefetch-limit", PrefetchLimit},
       {"clip-grad", ClipGrad},
+      {"skip-norm", SkipNorm},
       {"average-of-tokens", AverageOfTokens},
       {"grid", Grid},
       {"outer-positive", OuterPositive},
@@ -141,8 +149,10 @@ std::vector<IllegalRule> IllegalRules() {
       {"outer-optim-needs-instances", OuterNeedsInstances},
       {"twin", Twin},
   };
-  for (const IllegalRule& rule : IllegalMuonRules()) rules.push_back(rule);
-  for (const IllegalRule& rule : IllegalScheduleRules()) rules.push_back(rule);
+  for (const std::vector<IllegalRule>& more :
+       {IllegalMuonRules(), IllegalLayerWiseRules(), IllegalScheduleRules()}) {
+    rules.insert(rules.end(), more.begin(), more.end());
+  }
   return rules;
 }
 

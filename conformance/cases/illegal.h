@@ -23,8 +23,14 @@ std::vector<IllegalRule> IllegalRules();
 std::vector<IllegalRule> IllegalScheduleRules();
 // Part of them: Muon's words, numbers, and combinations that do not orthogonalise (muon.cc).
 std::vector<IllegalRule> IllegalMuonRules();
+// Part of them: layer-wise engines (layer_wise.cc).
+std::vector<IllegalRule> IllegalLayerWiseRules();
 
 // Text of the first broken rule, empty if none. *rule, if given, is its name.
 std::string IllegalText(const InstanceSpec& spec, int32_t world, std::string* rule = nullptr);
+
+// What rules say of a word that is none of the known ones; empty: it is one.
+std::string UnknownWord(const std::string& knob, const std::string& word,
+                        const std::vector<std::string>& known);
 
 }  // namespace shardproof

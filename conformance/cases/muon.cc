@@ -1,5 +1,4 @@
 // askable.h's and illegal.h's rules about Muon.
-#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -14,10 +13,7 @@ bool Uses(const InstanceSpec& spec) { return spec.optimizer == "muon"; }
 
 std::string Unknown(const InstanceSpec& spec, const std::string& knob, const std::string& word,
                     const std::vector<std::string>& known) {
-  if (!Uses(spec) || std::count(known.begin(), known.end(), word) != 0) return "";
-  std::string text = knob + " = " + word + ": unknown; use";
-  for (const std::string& one : known) text += " " + one;
-  return text;
+  return Uses(spec) ? UnknownWord(knob, word, known) : "";
 }
 
 std::string CoefficientWord(const InstanceSpec& spec, int32_t) {

@@ -33,6 +33,8 @@ std::vector<Case> IllegalCases() {
       "w8.zero3.bs-1",
       "w8.zero3.pf-2",
       "w8.ddp.clip-1",
+      "w4.zero2.skip-1",
+      "w3.lw.skip-0p5",
       // the collective averages and the tokens divide
       "w8.ddp.avg.pertoken",
       "w6.zero3.avg.pertoken",
@@ -77,7 +79,8 @@ std::vector<Case> IllegalCases() {
       "w8.zero3.twin=permuted.ep2.experts",
       "w8.zero3.n2.twin=full_span.ep2.experts",
   });
-  for (const Case& c : IllegalScheduleCases()) cases.push_back(c);
+  for (const std::vector<Case>& more : {IllegalLayerWiseCases(), IllegalScheduleCases()})
+    cases.insert(cases.end(), more.begin(), more.end());
   return cases;
 }
 

@@ -34,16 +34,18 @@ class CaseList {
   std::vector<Case> cases_;
 };
 
+std::vector<int> Indices(const FactorSpace& space, const std::vector<std::string>& names) {
+  std::vector<int> factors;
+  for (const std::string& name : names) factors.push_back(space.FactorIndex(name));
+  return factors;
+}
+
 // The knobs that decide which collectives run, in which order and on which group.
 std::vector<int> CollectiveFactors(const CaseSpace& space) {
-  std::vector<int> factors;
-  for (const char* name : {"strategy", "outer_strategy", "num_optimizer_instances", "microbatches",
-                           "twin", "groups_from_grid", "experts", "recompute", "units", "unused",
-                           "tied", "overlap_grad_reduce", "overlap_param_gather",
-                           "average_in_collective", "prefetch_limit_bytes", "frozen"}) {
-    factors.push_back(space.FactorIndex(name));
-  }
-  return factors;
+  return Indices(space, {"strategy", "outer_strategy", "num_optimizer_instances", "microbatches",
+                         "twin", "groups_from_grid", "experts", "recompute", "units", "unused",
+                         "tied", "overlap_grad_reduce", "overlap_param_gather",
+                         "average_in_collective", "prefetch_limit_bytes", "frozen"});
 }
 
 std::vector<Case> Smoke() {
@@ -135,6 +137,11 @@ ScheduleSpace ScheduleSpaceOf(const std::string& fabric) {
   return ScheduleSpace({4, 8, 2});
 }
 
+LayerWiseSpace LayerWiseSpaceOf(const std::string& fabric) {
+  if (fabric == "mpi") return LayerWiseSpace({8});
+  return LayerWiseSpace({8, 4, 3, 2, 5, 6, 1});
+}
+
 std::vector<Case> Profile(const std::string& name, const std::string& fabric, uint64_t seed) {
   if (fabric != "sim" && fabric != "mpi")
     throw std::invalid_argument("fabric " + fabric + ": use sim or mpi");
@@ -147,15 +154,21 @@ std::vector<Case> Profile(const std::string& name, const std::string& fabric, ui
 
 namespace {
 
-bool HasExperts(const Case& c) { return c.instances.front().model.moe.experts > 0; }
+enum class Part { kStrategies, kExperts, kLayerWise };
 
-template <typename Space>
-CoverageReport CoverageOf(const std::vector<Case>& cases, int t, const Space& space,
-                          bool with_experts) {
+// The space that counts the case.
+Part PartOf(const Case& c) {
+  const InstanceSpec& spec = c.instances.front();
+  if (spec.strategy == "layer_wise") return Part::kLayerWise;
+  return spec.model.moe.experts > 0 ? Part::kExperts : Part::kStrategies;
+}
+
+CoverageReport CoverageOf(const std::vector<Case>& cases, int t, const FactorSpace& space,
+                          Part part) {
   CoverageReport report;
   std::vector<CoveringRow> rows;
   for (const Case& c : cases) {
-    if (HasExperts(c) != with_experts) continue;
+    if (PartOf(c) != part) continue;
     ++report.cases;
     ++(c.illegal.empty() ? report.legal : report.illegal);
     if (c.instances.size() > 1) ++report.shared_world;
@@ -165,23 +178,34 @@ CoverageReport CoverageOf(const std::vector<Case>& cases, int t, const Space& sp
   return report;
 }
 
+// "ep 2 4"
+std::string Listed(const FactorSpace& space, const std::string& factor) {
+  std::string text = factor;
+  for (const std::string& value :
+       space.problem().factors[static_cast<size_t>(space.FactorIndex(factor))].values) {
+    text += " " + value;
+  }
+  return text;
+}
+
 }  // namespace
 
 CoverageReport Coverage(const std::vector<Case>& cases, int t, const std::vector<int32_t>& worlds) {
-  return CoverageOf(cases, t, CaseSpace(worlds), false);
+  return CoverageOf(cases, t, CaseSpace(worlds), Part::kStrategies);
 }
 
 CoverageReport ScheduleCoverage(const std::vector<Case>& cases, int t, const std::string& fabric) {
   const ScheduleSpace space = ScheduleSpaceOf(fabric);
-  CoverageReport report = CoverageOf(cases, t, space, true);
-  report.of = "values of experts and schedules";
-  for (const char* name : {"world", "ep"}) {
-    const auto factor = static_cast<size_t>(space.FactorIndex(name));
-    report.of += std::string(*name == 'w' ? " (" : ", ") + name;
-    for (const std::string& value : space.problem().factors[factor].values)
-      report.of += " " + value;
-  }
-  report.of += ")";
+  CoverageReport report = CoverageOf(cases, t, space, Part::kExperts);
+  report.of = "values of experts and schedules (" + Listed(space, "world") + ", " +
+              Listed(space, "ep") + ")";
+  return report;
+}
+
+CoverageReport LayerWiseCoverage(const std::vector<Case>& cases, int t, const std::string& fabric) {
+  const LayerWiseSpace space = LayerWiseSpaceOf(fabric);
+  CoverageReport report = CoverageOf(cases, t, space, Part::kLayerWise);
+  report.of = "values of layer-wise engines (" + Listed(space, "world") + ")";
   return report;
 }
 

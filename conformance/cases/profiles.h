@@ -6,6 +6,7 @@
 
 #include "conformance/cases/case.h"
 #include "conformance/cases/covering.h"
+#include "conformance/cases/layer_wise_space.h"
 #include "conformance/cases/schedule_space.h"
 
 namespace shardproof {
@@ -20,6 +21,8 @@ std::vector<Case> Profile(const std::string& name, const std::string& fabric, ui
 std::vector<Case> IllegalCases();
 // The last of them: pipelines, and schedules that hide all-to-alls. Each breaks one rule.
 std::vector<Case> IllegalScheduleCases();
+// Part of them: layer-wise engines. Each breaks one rule.
+std::vector<Case> IllegalLayerWiseCases();
 // Several engines with different grids in one world.
 std::vector<Case> SharedWorldCases();
 // Single situations that a covering array meets only by chance: grids of the published examples,
@@ -31,6 +34,10 @@ std::vector<Case> NamedScheduleCases();
 // Interleaved pipelines, with and without the overlap; nothing is sharded in them.
 std::vector<Case> PipelineCases();
 
+// Layer-wise engines: sizes of groups, buckets and models that a covering array meets only by
+// chance.
+std::vector<Case> NamedLayerWiseCases();
+
 struct CoverageReport {
   int32_t cases = 0, legal = 0, illegal = 0, shared_world = 0;
   CoverageCount count;
@@ -41,13 +48,16 @@ struct CoverageReport {
 };
 
 // Coverage of the t-tuples of the space (space.h) with these worlds by the legal cases with one
-// instance; cases with mixtures of experts are the other space's.
+// instance; cases with mixtures of experts and layer-wise ones are the other spaces'.
 CoverageReport Coverage(const std::vector<Case>& cases, int t, const std::vector<int32_t>& worlds);
 std::vector<int32_t> SpaceWorlds(const std::string& fabric);
 // The same of schedule_space.h, by the cases with mixtures of experts: all worlds on sim; on mpi
 // eight ranks, two and four of them for experts.
 CoverageReport ScheduleCoverage(const std::vector<Case>& cases, int t, const std::string& fabric);
 ScheduleSpace ScheduleSpaceOf(const std::string& fabric);
+// The same of layer_wise_space.h, by the layer-wise cases; on mpi of eight ranks.
+CoverageReport LayerWiseCoverage(const std::vector<Case>& cases, int t, const std::string& fabric);
+LayerWiseSpace LayerWiseSpaceOf(const std::string& fabric);
 inline CoverageReport Coverage(const std::vector<Case>& cases, int t) {
   return Coverage(cases, t, SpaceWorlds("sim"));
 }

@@ -2,40 +2,13 @@
 
 #include <algorithm>
 #include <map>
-#include <stdexcept>
-#include <type_traits>
+#include <utility>
 
 #include "conformance/cases/bounds.h"
 #include "conformance/cases/illegal.h"
 
 namespace shardproof {
 namespace {
-
-template <typename T>
-std::string Shown(const T& value) {
-  if constexpr (std::is_same_v<T, std::string>) {
-    return value.empty() ? "none" : value;
-  } else {
-    return std::to_string(value);
-  }
-}
-
-InstanceSpec& Part(Case& c, InstanceSpec*) { return c.instances.front(); }
-ModelConfig& Part(Case& c, ModelConfig*) { return c.instances.front().model; }
-MoeConfig& Part(Case& c, MoeConfig*) { return c.instances.front().model.moe; }
-
-// A legal case as far as its fields go, whatever the rows' other factors are.
-bool Askable(Case c) {
-  InstanceSpec& spec = c.instances.front();
-  spec.etp = spec.tp;
-  spec.model.sequence = 1;
-  try {
-    Derive(c);
-  } catch (const std::invalid_argument&) {
-    return false;
-  }
-  return c.illegal.empty();
-}
 
 bool ScheduleIsLegal(const InstanceSpec& spec, int32_t world) {
   const std::vector<IllegalRule> rules = IllegalScheduleRules();
@@ -97,21 +70,6 @@ int64_t BytesOfUnits(const InstanceSpec& spec, int64_t units) {
   int64_t largest = 0;
   for (const auto& [module, bytes] : bytes_of_unit) largest = std::max(largest, bytes);
   return units * largest;
-}
-
-void ScheduleSpace::AddSetter(const std::string& name, const std::vector<std::string>& values,
-                              Setter setter) {
-  problem_.factors.push_back({name, values});
-  setters_.push_back(std::move(setter));
-}
-
-template <typename Owner, typename T>
-void ScheduleSpace::Add(const std::string& name, T Owner::*member, const std::vector<T>& values) {
-  std::vector<std::string> shown;
-  for (size_t i = 0; i < values.size(); ++i) shown.push_back(Shown(static_cast<T>(values[i])));
-  AddSetter(name, shown, [member, values](Case& c, size_t value) {
-    Part(c, static_cast<Owner*>(nullptr)).*member = values[value];
-  });
 }
 
 ScheduleSpace::ScheduleSpace(const std::vector<int32_t>& worlds, const std::vector<int32_t>& eps) {
@@ -185,26 +143,6 @@ void ScheduleSpace::AddModelFactors() {
   Add("biases", &ModelConfig::biases, {false, true});
 }
 
-void ScheduleSpace::Relate(const std::vector<std::string>& factors,
-                           const std::function<bool(const Case& c)>& allowed) {
-  Relation relation;
-  for (const std::string& name : factors) relation.factors.push_back(FactorIndex(name));
-  std::vector<uint8_t> tuple(factors.size(), 0);
-  for (bool more = true; more;) {
-    Case c;
-    for (size_t i = 0; i < tuple.size(); ++i)
-      setters_[static_cast<size_t>(relation.factors[i])](c, tuple[i]);
-    if (allowed(c)) relation.tuples.push_back(tuple);
-    more = false;
-    for (size_t i = tuple.size(); i-- > 0 && !more;) {
-      const size_t factor = static_cast<size_t>(relation.factors[i]);
-      more = ++tuple[i] < problem_.factors[factor].values.size();
-      if (!more) tuple[i] = 0;
-    }
-  }
-  problem_.relations.push_back(std::move(relation));
-}
-
 void ScheduleSpace::RelateGridAndSchedule() {
   // Tuples of one grid follow each other: each grid is derived once, its schedules only meet the
   // rules about schedules.
@@ -221,57 +159,37 @@ void ScheduleSpace::RelateGridAndSchedule() {
            grid.instances.front().model.moe.experts = 8;
            if (grid == last) return last_askable;
            last = grid;
-           return last_askable = Askable(grid);
+           return last_askable = LegalForOneToken(grid);
          });
 }
 
 void ScheduleSpace::RelateLayers() {
   Relate({"layers", "moe.layers", "mtp"}, [](Case c) {
     c.instances.front().model.moe.experts = 8;
-    return Askable(std::move(c));
+    return LegalForOneToken(std::move(c));
   });
 }
 
 void ScheduleSpace::RelateChoices() {
   Relate({"top_k", "expert_groups"}, [](Case c) {
     c.instances.front().model.moe.experts = 8;
-    return Askable(std::move(c));
+    return LegalForOneToken(std::move(c));
   });
 }
 
-int ScheduleSpace::FactorIndex(const std::string& name) const {
-  for (size_t i = 0; i < problem_.factors.size(); ++i) {
-    if (problem_.factors[i].name == name) return static_cast<int>(i);
-  }
-  throw std::invalid_argument("no factor " + name);
-}
-
 Case ScheduleSpace::Make(const CoveringRow& row, uint64_t seed) const {
+  const int prefetch = FactorIndex("prefetch");  // in bytes of the model's units: set last
+  CoveringRow others = row;
+  others[static_cast<size_t>(prefetch)] = 0;
   Case c;
   c.seed = seed;
-  const auto prefetch = static_cast<size_t>(FactorIndex("prefetch"));
-  for (size_t factor = 0; factor < row.size(); ++factor) {
-    if (factor != prefetch) setters_[factor](c, static_cast<size_t>(row[factor]));
-  }
+  SetAll(c, others);
   InstanceSpec& spec = c.instances.front();
   spec.etp = spec.tp;
   spec.model.sequence = LongestSequence(spec);
   Derive(c);
-  setters_[prefetch](c, static_cast<size_t>(row[prefetch]));  // in bytes of the model's units
+  Set(c, prefetch, row[static_cast<size_t>(prefetch)]);
   return c;
-}
-
-CoveringRow ScheduleSpace::RowOf(const Case& c) const {
-  CoveringRow row(problem_.factors.size(), -1);
-  for (size_t factor = 0; factor < row.size(); ++factor) {
-    const size_t values = problem_.factors[factor].values.size();
-    for (size_t value = 0; value < values && row[factor] < 0; ++value) {
-      Case with = c;
-      setters_[factor](with, value);
-      if (with == c) row[factor] = static_cast<int>(value);
-    }
-  }
-  return row;
 }
 
 }  // namespace shardproof

@@ -1,30 +1,11 @@
 #include "conformance/cases/space.h"
 
-#include <algorithm>
-#include <stdexcept>
-#include <type_traits>
+#include <iterator>
 
 #include "conformance/cases/bounds.h"
-#include "conformance/cases/illegal.h"
-#include "conformance/cases/real_text.h"
 
 namespace shardproof {
 namespace {
-
-template <typename T>
-std::string Shown(const T& value) {
-  if constexpr (std::is_same_v<T, std::string>) {
-    return value.empty() ? "none" : value;
-  } else if constexpr (std::is_same_v<T, double>) {
-    return RealText(value);
-  } else {
-    return std::to_string(value);
-  }
-}
-
-ModelConfig& Part(Case& c, ModelConfig*) { return c.instances.front().model; }
-InstanceSpec& Part(Case& c, InstanceSpec*) { return c.instances.front(); }
-Case& Part(Case& c, Case*) { return c; }
 
 // Where in the world the instance lives. Values: all of it, from rank 1, 2 or 4 on, the first half.
 const char* const kPlaces[] = {"whole", "from1", "from2", "from4", "half"};
@@ -46,59 +27,29 @@ bool Divides(const InstanceSpec& spec, const Case& c, size_t place) {
 }
 
 // Legal, and exact whatever the dtypes and the model are.
-bool Askable(Case c) {
+bool Askable(const Case& c) {
   InstanceSpec hardest = c.instances.front();
   hardest.model.tied = true;
   hardest.grad_comm_dtype = "bf16";
-  if (LongestSequence(hardest) == 0) return false;
-  c.instances.front().model.sequence = 1;
-  try {
-    Derive(c);
-  } catch (const std::invalid_argument&) {
-    return false;
-  }
-  return c.illegal.empty();
-}
-
-// Counts through all value tuples of a relation's factors, last one fastest. False at the end.
-bool Next(const CoveringProblem& problem, const std::vector<int>& factors,
-          std::vector<uint8_t>& tuple) {
-  for (size_t i = factors.size(); i-- > 0;) {
-    if (++tuple[i] < problem.factors[static_cast<size_t>(factors[i])].values.size()) return true;
-    tuple[i] = 0;
-  }
-  return false;
+  return LongestSequence(hardest) > 0 && LegalForOneToken(c);
 }
 
 }  // namespace
-
-template <typename Owner, typename T>
-void CaseSpace::Add(const std::string& name, T Owner::*member, const std::vector<T>& values) {
-  Factor factor{name, {}};
-  for (size_t i = 0; i < values.size(); ++i)
-    factor.values.push_back(Shown(static_cast<T>(values[i])));
-  problem_.factors.push_back(std::move(factor));
-  setters_.push_back([member, values](Case& c, size_t value) {
-    Part(c, static_cast<Owner*>(nullptr)).*member = values[value];
-  });
-}
 
 CaseSpace::CaseSpace(const std::vector<int32_t>& worlds) {
   AddGridFactors(worlds);
   AddEngineFactors();
   AddModelFactors();
   RelateGrid();
-  RelateAverages();
-}
-
-void CaseSpace::AddPlace() {
-  problem_.factors.push_back({"place", {std::begin(kPlaces), std::end(kPlaces)}});
-  setters_.push_back(SetPlace);
+  Relate({"average_in_collective", "calculate_per_token_loss"}, [](const Case& c) {
+    const InstanceSpec& spec = c.instances.front();
+    return !spec.average_in_collective || !spec.per_token_loss;
+  });
 }
 
 void CaseSpace::AddGridFactors(const std::vector<int32_t>& worlds) {
   Add("world", &Case::world, worlds);
-  AddPlace();
+  AddSetter("place", {std::begin(kPlaces), std::end(kPlaces)}, SetPlace);
   Add("tp", &InstanceSpec::tp, {1, 2});
   Add("cp", &InstanceSpec::cp, {1, 2});
   Add("pp", &InstanceSpec::pp, {1, 2});
@@ -149,71 +100,34 @@ void CaseSpace::AddModelFactors() {
 }
 
 void CaseSpace::RelateGrid() {
-  Relation relation;
-  for (const char* name : {"world", "place", "tp", "cp", "pp", "ep", "experts", "order",
-                           "num_optimizer_instances", "microbatches"}) {
-    relation.factors.push_back(FactorIndex(name));
-  }
-  const std::vector<int> grid_factors = relation.factors;
-  relation.factors.push_back(FactorIndex("strategy"));
-  relation.factors.push_back(FactorIndex("outer_strategy"));
-  std::vector<uint8_t> tuple(grid_factors.size(), 0);
-  do {
-    Case c;
-    for (size_t i = 0; i < grid_factors.size(); ++i)
-      setters_[static_cast<size_t>(grid_factors[i])](c, tuple[i]);
-    InstanceSpec& spec = c.instances.front();
-    spec.etp = spec.tp;
-    if (!Divides(spec, c, tuple[1]) || !Askable(c)) continue;
+  const std::vector<std::string> grid{"world", "place", "tp", "cp", "pp", "ep", "experts", "order",
+                                      "num_optimizer_instances", "microbatches"};
+  std::vector<std::string> factors = grid;
+  factors.insert(factors.end(), {"strategy", "outer_strategy"});
+  std::vector<std::vector<uint8_t>> tuples;
+  ForEachTuple(grid, [&](const std::vector<uint8_t>& tuple, const Case& c) {
+    const InstanceSpec& spec = c.instances.front();
+    if (!Divides(spec, c, tuple[1]) || !Askable(c)) return;
     for (uint8_t strategy = 0; strategy < 4; ++strategy) {
       for (uint8_t outer_strategy = 0; outer_strategy < 2; ++outer_strategy) {
         if (outer_strategy == 1 && (strategy != 3 || spec.outer == 1)) continue;
-        relation.tuples.push_back(tuple);
-        relation.tuples.back().insert(relation.tuples.back().end(), {strategy, outer_strategy});
+        tuples.push_back(tuple);
+        tuples.back().insert(tuples.back().end(), {strategy, outer_strategy});
       }
     }
-  } while (Next(problem_, grid_factors, tuple));
-  problem_.relations.push_back(std::move(relation));
-}
-
-void CaseSpace::RelateAverages() {
-  Relation relation{{FactorIndex("average_in_collective"), FactorIndex("calculate_per_token_loss")},
-                    {{0, 0}, {0, 1}, {1, 0}}};
-  problem_.relations.push_back(std::move(relation));
-}
-
-int CaseSpace::FactorIndex(const std::string& name) const {
-  for (size_t i = 0; i < problem_.factors.size(); ++i) {
-    if (problem_.factors[i].name == name) return static_cast<int>(i);
-  }
-  throw std::invalid_argument("no factor " + name);
+  });
+  AddRelation(factors, std::move(tuples));
 }
 
 Case CaseSpace::Make(const CoveringRow& row, uint64_t seed) const {
   Case c;
   c.seed = seed;
-  for (size_t factor = 0; factor < row.size(); ++factor)
-    setters_[factor](c, static_cast<size_t>(row[factor]));
+  SetAll(c, row);
   InstanceSpec& spec = c.instances.front();
   spec.etp = spec.tp;
   spec.model.sequence = LongestSequence(spec);
   Derive(c);
   return c;
-}
-
-CoveringRow CaseSpace::RowOf(const Case& c) const {
-  CoveringRow row(problem_.factors.size(), -1);
-  for (size_t factor = 0; factor < row.size(); ++factor) {
-    for (size_t value = 0; value < problem_.factors[factor].values.size() && row[factor] < 0;
-         ++value) {
-      Case with = c;
-      setters_[factor](with, value);
-      if (with == c)
-        row[factor] =
-            static_cast<int>(value);  // setting it changes nothing: the case has this value
-    }
-  }
-  return row;
 }
 
 }  // namespace shardproof

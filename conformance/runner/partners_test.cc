@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <set>
+#include <string>
+#include <vector>
 
 namespace shardproof {
 namespace {
@@ -46,6 +49,54 @@ TEST(PartnersTest, EveryPartnerIsLegalAndHasTheSameModel) {
     EXPECT_EQ(partner.spec.illegal, "");
     EXPECT_EQ(partner.spec.instances[0].model, c.instances[0].model) << partner.why;
   }
+}
+
+std::set<std::string> IdsOf(const std::vector<Partner>& partners) {
+  std::set<std::string> ids;
+  for (const Partner& partner : partners) ids.insert(Id(partner.spec));
+  return ids;
+}
+
+TEST(PartnersTest, LayerWiseEnginesAreRunWithEachOtherWayToGather) {
+  EXPECT_EQ(IdsOf(PartnersOf(ParseId("w4.lw.ogr.opg.bs300"))),
+            (std::set<std::string>{"w4.lw.ogr.opg.bs300", "w4.lw.ogr.bs300", "w4.ddp.ogr.opg.bs300",
+                                   "w4.lw.ogr.opg.bs300.bcast", "w4.lw.ogr.opg.bs300.gradbuf",
+                                   "w4.lw.ogr.opg.bs300.aligned", "w4.lw.ogr.opg"}));
+  EXPECT_EQ(IdsOf(PartnersOf(ParseId("w4.lw.gradbuf"))),
+            (std::set<std::string>{"w4.lw.gradbuf", "w4.ddp", "w4.lw.bcast.gradbuf", "w4.lw", "w4.lw.aligned",
+                                   "w4.lw.bs300.gradbuf"}));
+}
+
+TEST(PartnersTest, EachTransportIsComparedWithAnother) {
+  for (const auto& [id, other] : {std::pair{"w4.lw", "w4.lw.bcast"},
+                                  {"w4.lw.bcast", "w4.lw.padded"},
+                                  {"w4.lw.padded", "w4.lw"},
+                                  {"w4.lw.gradbuf", "w4.lw.bcast.gradbuf"},
+                                  {"w4.lw.bcast.gradbuf", "w4.lw.gradbuf"}}) {
+    EXPECT_TRUE(IdsOf(PartnersOf(ParseId(id))).contains(other)) << id;
+  }
+}
+
+TEST(PartnersTest, EqualShardsPaddingAndSmallGradientsHaveFewerWays) {
+  EXPECT_EQ(IdsOf(PartnersOf(ParseId("w4.lw.padded"))),
+            (std::set<std::string>{"w4.lw.padded", "w4.ddp", "w4.lw", "w4.lw.aligned", "w4.lw.bs300.padded"}));
+  EXPECT_EQ(IdsOf(PartnersOf(ParseId("w4.lw.aligned"))),
+            (std::set<std::string>{"w4.lw.aligned", "w4.ddp", "w4.lw", "w4.lw.bs300.aligned"}));
+  EXPECT_EQ(IdsOf(PartnersOf(ParseId("w4.lw.acc16.bcast"))),
+            (std::set<std::string>{"w4.lw.acc16.bcast", "w4.ddp.acc16", "w4.lw.acc16.padded", "w4.lw.acc16.aligned",
+                                   "w4.lw.acc16.bs300.bcast"}));
+}
+
+TEST(PartnersTest, GathersDuringTheForwardAreAlwaysComparedWithThoseBefore) {
+  for (const char* id : {"w8.lw.ogr.opg", "w3.lw.ogr.opg.muon.bcast", "w8.lw.twin.ep2.k2.ogr.opg.moe4.aligned"}) {
+    const std::vector<Partner> partners = PartnersToRun(ParseId(id));
+    ASSERT_EQ(partners.size(), 2u) << id;  // and one that the id picks
+    EXPECT_EQ(partners[0].requirement, "FS-41");
+    EXPECT_FALSE(partners[0].spec.instances[0].overlap_param_gather) << id;
+    EXPECT_TRUE(partners[0].spec.instances[0].overlap_grad_reduce) << id;
+  }
+  EXPECT_EQ(PartnersToRun(ParseId("w8.lw.ogr")).size(), 1u);
+  EXPECT_EQ(PartnersToRun(ParseId("w8.ddp.ogr.opg")).size(), 1u);
 }
 
 TEST(PartnersTest, IllegalCasesAndSeveralEnginesHaveNone) {

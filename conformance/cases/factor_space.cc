@@ -1,0 +1,89 @@
+#include "conformance/cases/factor_space.h"
+
+#include <stdexcept>
+#include <utility>
+
+namespace shardproof {
+
+bool LegalForOneToken(Case c) {
+  InstanceSpec& spec = c.instances.front();
+  spec.etp = spec.tp;
+  spec.model.sequence = 1;
+  try {
+    Derive(c);
+  } catch (const std::invalid_argument&) {
+    return false;
+  }
+  return c.illegal.empty();
+}
+
+int FactorSpace::FactorIndex(const std::string& name) const {
+  for (size_t i = 0; i < problem_.factors.size(); ++i) {
+    if (problem_.factors[i].name == name) return static_cast<int>(i);
+  }
+  throw std::invalid_argument("no factor " + name);
+}
+
+CoveringRow FactorSpace::RowOf(const Case& c) const {
+  CoveringRow row(problem_.factors.size(), -1);
+  for (size_t factor = 0; factor < row.size(); ++factor) {
+    const size_t values = problem_.factors[factor].values.size();
+    for (size_t value = 0; value < values && row[factor] < 0; ++value) {
+      Case with = c;
+      setters_[factor](with, value);
+      // setting it changes nothing: the case has this value
+      if (with == c) row[factor] = static_cast<int>(value);
+    }
+  }
+  return row;
+}
+
+void FactorSpace::AddSetter(const std::string& name, const std::vector<std::string>& values,
+                            Setter setter) {
+  problem_.factors.push_back({name, values});
+  setters_.push_back(std::move(setter));
+}
+
+void FactorSpace::Set(Case& c, int factor, int value) const {
+  setters_[static_cast<size_t>(factor)](c, static_cast<size_t>(value));
+}
+
+void FactorSpace::SetAll(Case& c, const CoveringRow& row) const {
+  for (size_t factor = 0; factor < row.size(); ++factor)
+    setters_[factor](c, static_cast<size_t>(row[factor]));
+}
+
+void FactorSpace::ForEachTuple(const std::vector<std::string>& names, const Visitor& visit) const {
+  std::vector<int> factors;
+  for (const std::string& name : names) factors.push_back(FactorIndex(name));
+  std::vector<uint8_t> tuple(factors.size(), 0);
+  for (bool more = true; more;) {
+    Case c;
+    for (size_t i = 0; i < tuple.size(); ++i) Set(c, factors[i], tuple[i]);
+    visit(tuple, c);
+    more = false;
+    for (size_t i = tuple.size(); i-- > 0 && !more;) {
+      more = ++tuple[i] < problem_.factors[static_cast<size_t>(factors[i])].values.size();
+      if (!more) tuple[i] = 0;
+    }
+  }
+}
+
+void FactorSpace::AddRelation(const std::vector<std::string>& factors,
+                              std::vector<std::vector<uint8_t>> tuples) {
+  Relation relation;
+  for (const std::string& name : factors) relation.factors.push_back(FactorIndex(name));
+  relation.tuples = std::move(tuples);
+  problem_.relations.push_back(std::move(relation));
+}
+
+void FactorSpace::Relate(const std::vector<std::string>& factors,
+                         const std::function<bool(const Case& c)>& allowed) {
+  std::vector<std::vector<uint8_t>> tuples;
+  ForEachTuple(factors, [&](const std::vector<uint8_t>& tuple, const Case& c) {
+    if (allowed(c)) tuples.push_back(tuple);
+  });
+  AddRelation(factors, std::move(tuples));
+}
+
+}  // namespace shardproof
