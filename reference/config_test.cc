@@ -1,33 +1,7 @@
-#include "reference/config.h"
-
-#include <gtest/gtest.h>
-
-#include <map>
+#include "reference/config_for_test.h"
 
 namespace reference {
 namespace {
-
-using Texts = std::map<std::string, std::string>;
-
-Config Read(Texts texts) {
-  texts.try_emplace("microbatches", "2");
-  texts.try_emplace("lr", "0.5");
-  return ReadConfig([&](const char* name) -> const char* {
-    const auto found = texts.find(name);
-    return found == texts.end() ? nullptr : found->second.c_str();
-  });
-}
-
-void ExpectRejected(const Texts& texts, const std::string& knob, const std::string& value) {
-  try {
-    Read(texts);
-    ADD_FAILURE() << knob << " = " << value << " was accepted";
-  } catch (const Rejected& error) {
-    const std::string message = error.what();
-    EXPECT_NE(message.find(knob), std::string::npos) << message;
-    EXPECT_NE(message.find(value), std::string::npos) << message;
-  }
-}
 
 TEST(Config, DefaultsAreThoseOfTheKnobTable) {
   const Config config = Read({});
@@ -46,7 +20,11 @@ TEST(Config, StrategiesThatNeedOverlapImplyIt) {
   EXPECT_FALSE(Read({{"strategy", "optim"}}).overlap_grad_reduce);
 }
 
-TEST(Config, ClippingImpliesTheNorm) { EXPECT_TRUE(Read({{"clip_grad", "0.25"}}).grad_norm); }
+TEST(Config, WhatDependsOnTheNormImpliesIt) {
+  EXPECT_TRUE(Read({{"clip_grad", "0.25"}}).grad_norm);
+  EXPECT_TRUE(Read({{"grad_norm_skip_threshold", "4"}}).grad_norm);
+  EXPECT_FALSE(Read({{"log_num_zeros_in_grad", "1"}}).grad_norm);
+}
 
 TEST(Config, NoUnits) { EXPECT_TRUE(Read({{"units", "none"}}).unit_types.empty()); }
 
@@ -60,7 +38,18 @@ TEST(Config, PrefetchLimitZeroIsNotTheDefault) {
 }
 
 TEST(Config, ContractKnobsMustBeSet) {
-  EXPECT_THROW(ReadConfig([](const char*) -> const char* { return nullptr; }), Rejected);
+  for (const char* missing : {"microbatches", "lr"}) {
+    const auto all_but_one = [&](const char* name) -> const char* {
+      const std::string knob = name;
+      return (knob == "microbatches" || knob == "lr") && knob != missing ? "1" : nullptr;
+    };
+    try {
+      ReadConfig(all_but_one);
+      ADD_FAILURE() << missing;
+    } catch (const Rejected& error) {
+      EXPECT_NE(std::string(error.what()).find(missing), std::string::npos) << error.what();
+    }
+  }
 }
 
 TEST(ConfigRefusals, UnknownWords) {
@@ -69,6 +58,10 @@ TEST(ConfigRefusals, UnknownWords) {
   ExpectRejected({{"optimizer", "lion"}}, "optimizer", "lion");
   ExpectRejected({{"param_dtype", "fp8"}}, "param_dtype", "fp8");
   ExpectRejected({{"groups", "mpu"}}, "groups", "mpu");
+  ExpectRejected({{"cuda_graph_impl", "local"}}, "cuda_graph_impl", "local");
+  ExpectRejected({{"layer_wise_layout", "packed"}}, "layer_wise_layout", "packed");
+  ExpectRejected({{"layer_wise_transport", "ring"}}, "layer_wise_transport", "ring");
+  ExpectRejected({{"layer_wise_buffer", "params"}}, "layer_wise_buffer", "params");
 }
 
 TEST(ConfigRefusals, MalformedNumbers) {
@@ -80,6 +73,9 @@ TEST(ConfigRefusals, MalformedNumbers) {
   ExpectRejected({{"lr", "-1"}}, "lr", "-1");
   ExpectRejected({{"recompute", "2"}}, "recompute", "2");
   ExpectRejected({{"adam_beta1", "1"}}, "adam_beta1", "1");
+  ExpectRejected({{"adam_beta2", "1"}}, "adam_beta2", "1");
+  ExpectRejected({{"log_num_zeros_in_grad", "2"}}, "log_num_zeros_in_grad", "2");
+  ExpectRejected({{"grad_norm_skip_threshold", "-1"}}, "grad_norm_skip_threshold", "-1");
   ExpectRejected({{"num_optimizer_instances", "0"}}, "num_optimizer_instances", "0");
   ExpectRejected({{"units", "A,,B"}}, "units", "A,,B");
 }
@@ -157,6 +153,20 @@ TEST(ConfigSchedule, AxesDecideToo) {
   EXPECT_THROW(CheckAxes(Read(interleaved), 2, 2), Rejected) << "with sharded parameters";
   interleaved["strategy"] = "no_shard";
   EXPECT_NO_THROW(CheckAxes(Read(interleaved), 2, 2));
+  EXPECT_THROW(CheckAxes(Read(interleaved), 2, 1), Rejected) << "chunks without a pipeline";
+  interleaved["microbatches"] = "3";
+  EXPECT_THROW(CheckAxes(Read(interleaved), 2, 2), Rejected) << "no multiple of pp";
+  EXPECT_THROW(CheckAxes(Read({{"virtual_pipeline_model_parallel_size", "2"}, {"recompute", "1"}}),
+                         1, 2),
+               Unsupported);
+}
+
+TEST(ConfigSchedule, WhatIsNotImplemented) {
+  for (const auto& [knob, value] : {std::pair{"moe_shared_expert_overlap", "1"},
+                                    {"fsdp_double_buffer", "1"},
+                                    {"cuda_graph_impl", "full_iteration"}}) {
+    EXPECT_THROW(CheckImplemented(Read({{knob, value}})), Unsupported) << knob;
+  }
 }
 
 TEST(ConfigMuon, DefaultsAndValues) {
@@ -195,6 +205,7 @@ TEST(ConfigMuon, TrapsAreRejectedWithTheReason) {
   ExpectRejected(with("muon_num_ns_steps", "4", "cubic5"), "muon_num_ns_steps", "4");
   ExpectRejected(with("muon_num_ns_steps", "4", "aol"), "muon_coefficient_type", "sign");
   ExpectRejected(with("muon_num_ns_steps", "0", "simple"), "muon_num_ns_steps", "0");
+  ExpectRejected(with("muon_num_ns_steps", "101", "simple"), "muon_num_ns_steps", "101");
   ExpectRejected(with("muon_momentum", "1", "simple"), "muon_momentum", "1");
   ExpectRejected(with("muon_scale_mode", "rms", "simple"), "muon_scale_mode", "rms");
   ExpectRejected(with("muon_fp32_matmul_prec", "low", "simple"), "muon_fp32_matmul_prec", "low");

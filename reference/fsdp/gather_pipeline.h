@@ -3,12 +3,14 @@
 // Gathers run on their own stream, in one order that every rank shares: the order of the model's
 // modules in forward, of units in reverse in backward, whether or not this rank's program uses them
 // (FS-08, FS-11; PR 2218). While one unit computes, the next ones are gathered as far as the
-// prefetch limit allows, in bytes (FS-09).
+// prefetch limit allows, in bytes; without a limit one unit ahead, or one bucket group where a
+// schedule of parts asks for groups (FS-09).
 //
 // Synchronisation, per bucket group:
 //   gather waits for compute   the weights that are sent were installed, and the storage was
-//   allocated, on compute compute waits for gather   before the first read, or before the storage
-//   is released
+//                              allocated, on compute
+//   compute waits for gather   before the first read, or before the storage is released
+//
 // Storage belongs to the compute stream: allocated when a gather is launched, freed after the
 // unit's last read. So memory is really bounded: a gather starts only when compute has come to the
 // place where its storage became free.

@@ -1,10 +1,10 @@
 // reduce_pipeline.h: how do local gradients become the reduced gradient of this rank's shard?
 //
-//                  accumulates                             reduced                        result
-//   no_shard       locally, over microbatches              all-reduce, last microbatch    full
-//   optim          locally, over microbatches              reduce-scatter, last           my shard
-//   of the full buffer optim_grads(_params)  reduced shards, over microbatches   reduce-scatter,
-//   every one      inner shard
+//                          accumulates      reduced, in which microbatch   result
+//   no_shard               locally          all-reduce, last               full
+//   optim                  locally          reduce-scatter, last           my shard of the full one
+//   optim_grads(_params)   reduced shards   reduce-scatter, every one      inner shard
+//
 // HSDP then reduces the accumulated inner shard over the outer ranks, once per step: all-reduce, or
 // with outer_strategy optim reduce-scatter to this rank's slice (FS-19; PR 4891).
 //
@@ -12,12 +12,11 @@
 // (FS-17; PR 3023).
 //
 // Synchronisation, per bucket group:
-//   reduce waits for compute         the last gradient was added, the contribution was scaled
-//   outer_reduce waits for reduce    the inner shard is accumulated
-//   compute waits for the result     before it frees the contribution; at most one unit's is in
-//   flight while another's
-//                                    is computed. At the end of the step before the optimizer reads
-//                                    the shards
+//   reduce waits for compute        the last gradient was added, the contribution was scaled
+//   outer_reduce waits for reduce   the inner shard is accumulated
+//   compute waits for the result    before it frees the contribution (at most one unit's is in
+//                                   flight while another's is computed), and at the end of the step
+//                                   before the optimizer reads the shards
 #pragma once
 #include <deque>
 #include <vector>

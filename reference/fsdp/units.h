@@ -2,9 +2,11 @@
 //
 // FSDP units are the outermost modules of the unit types. A unit's parameters, and apart from them
 // the parameters that belong to no unit or to several, are grouped into buckets that are
-// homogeneous in dtype, expertness, requires_grad and unit (FS-30), in order of first appearance in
-// the model's tables. Bucket order is the one order of collectives on all ranks, so it depends on
-// nothing else: no hash order, no data, no program of one rank (PR 2218).
+// homogeneous in dtype, expertness, requires_grad and unit (FS-30), in who steps them (Muon or
+// not), and whose rows divide one another, in order of first appearance in the model's tables.
+// Buckets and their order are the same on all ranks: no hash order, no data, no program of one rank
+// (PR 2218). The order of collectives is made of them: by the place of modules (gather_pipeline.h)
+// or by the parts of a schedule (schedule/part_hooks.h).
 #pragma once
 #include <cstdint>
 #include <set>

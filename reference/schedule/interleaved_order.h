@@ -3,7 +3,8 @@
 //
 // Rank r of P holds chunks c = 0 .. C - 1; chunk c is stage c * P + r. Forward takes P microbatches
 // through chunk 0, the same ones through chunk 1, and so on, then the next P; backward does the
-// same from the last chunk on. Every rank has the same order, shifted by its warm-up: steps with a
+// same from the last chunk on. The number of microbatches is a multiple of P: in a smaller last
+// round a chunk's output would be needed before it was made. Every rank has the same order, shifted by its warm-up: steps with a
 // forward side only, so that its first backward finds the gradient of the stage behind it.
 //
 // Where forward and backward of a step overlap, they must not belong to the same chunk of the same
@@ -21,7 +22,8 @@ struct ChunkPass {
 };
 
 struct PipelineShape {
-  int32_t ranks = 1, rank = 0, chunks = 1, microbatches = 1;
+  int32_t ranks = 1, rank = 0, chunks = 1;
+  int32_t microbatches = 1;  // a multiple of ranks
   bool overlap = false;  // forward and backward of a step are one combined step
 };
 

@@ -10,13 +10,13 @@
 namespace reference {
 namespace {
 
-std::vector<std::string> Names(const std::vector<Turn>& turns) {
-  std::vector<std::string> names;
+using Texts = std::vector<std::string>;
+
+Texts Names(const std::vector<Turn>& turns) {
+  Texts names;
   for (const Turn& turn : turns) names.push_back(Name(turn));
   return names;
 }
-
-using Texts = std::vector<std::string>;
 
 // Written by hand from the description of the schedule.
 TEST(IssueOrder, TwoLayers) {

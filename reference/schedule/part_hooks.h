@@ -3,7 +3,8 @@
 // No layer runs as a whole here, so nothing happens "before the layer" or "after the layer". The
 // life cycle of units (fsdp/hooks.h) is driven by operations and turns instead:
 //
-//   gather              before the first operation that reads a parameter of the bucket group
+//   gather              before the first operation that reads a parameter of the bucket group. The
+//                       one that the pass needs next is launched ahead (gather_pipeline.h)
 //   release, forward    after the layer's last forward part: combine, or mlp in a dense layer.
 //                       At once, but only marked while the unit's backward is still to come in this
 //                       step: the other microbatch is about to need it (gather_pipeline.h)
@@ -13,13 +14,15 @@
 //   reduction           after the turn with the last gradient of a bucket group, delayed ones
 //                       included
 //   root pre-backward   once per step with a backward side: every unit's backward is to come, and
-//                       every gradient of this microbatch is expected
-//   root post-backward  once per such step: what got no gradient contributes zeros, and all
-//                       reductions are waited for
+//                       what it needs first is launched ahead
+//   root post-backward  once per such step: what got no gradient contributes zeros (in a pipeline
+//                       after the first chunk, the last to go backward), and all reductions are
+//                       waited for
 //
 // Both microbatches may be in the same layer. Releases act on units and needs on bucket groups: a
 // release takes parameters away that the other microbatch needs again later, never ones that an
-// operation that was issued before still reads, because all readers and the release are on compute.
+// operation that was issued before still reads, because all readers and the release are on compute
+// (plan_operations.cc refuses a reader elsewhere).
 #pragma once
 #include <map>
 #include <set>
@@ -35,7 +38,7 @@ struct UnitProgress {
   std::vector<int32_t> forward_order, backward_order;  // bucket groups by first need in each pass
   std::vector<int32_t> gradients_left;  // by bucket group: operations to come that add to it
   std::vector<bool> handed_over;        // by bucket group
-  std::vector<bool> chunks_to_come;     // by bucket group: another chunk's backward adds to it later
+  std::vector<bool> chunks_to_come;     // by bucket group: another chunk's backward adds to it
   std::set<int32_t> entered;  // modules of the forward order (gather_pipeline.h), for marks
   std::set<int32_t> registered, in_backward;  // units, for marks
   // Units that are no layers: turns to come.

@@ -1,6 +1,7 @@
 #include "reference/schedule/plan_operations.h"
 
 #include <algorithm>
+#include <stdexcept>
 #include <string>
 
 namespace reference {
@@ -58,6 +59,19 @@ const NodeList& NodesOf(const ScheduleNodes& nodes, const Turn& turn) {
   }
 }
 
+// Gathered parameters are there for compute only, and gradients are handed over behind it.
+void CheckStream(const PlannedTurn& turn) {
+  if (!turn.on_a2a()) return;
+  for (const Operation& operation : turn.operations) {
+    const spf_uses& uses = operation.uses();
+    for (int32_t i = 0; i < uses.n; ++i) {
+      if (uses.use[i].table != SPF_IN_PARAM && uses.use[i].table != SPF_IN_GRAD) continue;
+      throw std::logic_error(std::string(operation.node->name) + " uses a parameter in " +
+                             Name(turn.turn) + ", which runs on the a2a stream");
+    }
+  }
+}
+
 PlannedTurn PlanTurn(const spf_model& model, const ScheduleNodes& nodes,
                      const ScheduleSettings& settings, const Turn& turn) {
   PlannedTurn planned{turn, {}};
@@ -71,6 +85,7 @@ PlannedTurn PlanTurn(const spf_model& model, const ScheduleNodes& nodes,
     const bool delay = settings.delay_wgrad && turn.action == Action::kBackward;
     AddBackward(model, of_turn, delay, planned.operations);
   }
+  CheckStream(planned);
   return planned;
 }
 

@@ -34,7 +34,8 @@ struct PlannedTurn {
   bool backward() const { return turn.side == Side::kBackward; }
 };
 
-// Forward, then (not in eval) backward. Turns without operations are there too, empty.
+// Forward, then (not in eval) backward. Turns without operations are there too, empty. Throws
+// std::logic_error naming an operation on the a2a stream that uses a parameter or its gradient.
 std::vector<PlannedTurn> PlanOperations(const spf_model& model, const ScheduleNodes& nodes,
                                         const ScheduleSettings& settings);
 

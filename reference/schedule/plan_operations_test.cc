@@ -45,6 +45,20 @@ TEST(PlanOperations, DelayedHalves) {
   EXPECT_EQ(Operations(turns, "b.post_process"), "head:bwd final_norm:bwd") << "not deferred";
 }
 
+// What is gathered is there for compute only.
+TEST(PlanOperations, ParametersAreNotUsedOnTheStreamOfAllToAlls) {
+  const TablesForTest tables("m", false, true);
+  try {
+    Plan(tables, {});
+    FAIL() << "a weight in combine";
+  } catch (const std::logic_error& error) {
+    EXPECT_NE(std::string(error.what()).find("layers.0.unpermute uses a parameter in "
+                                             "f.0.combine.forward"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
 TEST(PlanOperations, MtpProjectionComesLast) {
   const TablesForTest tables("d", true);
   const std::string text =

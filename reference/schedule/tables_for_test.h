@@ -9,10 +9,13 @@
 
 namespace reference {
 
-// layers: one letter each, m (MoE) or d (dense); mtp: one MoE layer more, with nodes around it.
+// layers: one letter each, m (MoE) or d (dense); mtp: one MoE layer more, with nodes around it;
+// weight_in_combine: the sum after the exchange back has a weight, for which there is no place.
 class TablesForTest {
  public:
-  explicit TablesForTest(const std::string& layers, bool mtp = false) {
+  explicit TablesForTest(const std::string& layers, bool mtp = false,
+                         bool weight_in_combine = false)
+      : weight_in_combine_(weight_in_combine) {
     root_ = Module(-1, "Model");
     Node("input", root_, SPF_NODE_INPUT, {}, Value());
     int32_t h = Compute("embedding", Module(root_, "Embedding"), {values_back()}, true);
@@ -132,7 +135,7 @@ class TablesForTest {
     y = Compute(p + ".experts.fc2", experts, {y, received}, true);
     const int32_t combine = Module(moe, "Combiner");
     y = Exchange(p + ".combine", combine, y);
-    return Compute(p + ".unpermute", combine, {y, shared, h});
+    return Compute(p + ".unpermute", combine, {y, shared, h}, weight_in_combine_);
   }
   void Mtp(int32_t h) {
     in_layer_ = true;
@@ -172,6 +175,7 @@ class TablesForTest {
 
   int32_t root_ = 0, layer_ = 0, n_params_ = 0;
   bool in_layer_ = false;
+  const bool weight_in_combine_;
   std::vector<spf_module> modules_;
   std::vector<spf_value> values_;
   std::vector<spf_node> nodes_;
