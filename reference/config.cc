@@ -214,6 +214,9 @@ void CheckLayerWise(const Knobs& knobs, const Config& c) {
     refuse("layer_wise_transport", "layer_wise_layout = aligned gathers equal shards in place");
   if (c.aligned_layout && c.gather_into_grads)
     refuse("layer_wise_buffer", "layer_wise_layout = aligned gathers in place");
+  if (c.gather_into_grads && c.transport == Transport::kPadded)
+    refuse("layer_wise_buffer",
+           "with layer_wise_transport = padded: gradients leave no room for the padding");
   if (c.gather_into_grads && c.main_grads_dtype == SPF_BF16 && c.param_dtype == SPF_F32)
     refuse("layer_wise_buffer", "an element of the gradients (main_grads_dtype = bf16) is smaller "
                                 "than one of the parameters (param_dtype = fp32)");

@@ -1,6 +1,9 @@
 #include "reference/engine.h"
 
 #include "reference/fsdp/bucket_setup.h"
+#include "reference/layerwise/layer_buckets.h"
+#include "reference/layerwise/layer_training.h"
+#include "reference/schedule/fsdp_training.h"
 
 namespace reference {
 
@@ -24,8 +27,11 @@ void Engine::Configure() {
   for (int32_t p = 0; p < model.n_params; ++p)
     demand.experts |= (model.params[p].flags & SPF_PARAM_EXPERT) != 0;
   ConfigureGroups(demand);
-  if (idle_) return;
+  if (!idle_) PlanBuckets();
+}
 
+void Engine::PlanBuckets() {
+  const spf_model& model = c_.host.model();
   std::vector<const spf_program*> programs;
   for (int64_t step = 0; step < 2; ++step) {
     for (int32_t m = 0; m < c_.config.microbatches; ++m)
@@ -33,6 +39,12 @@ void Engine::Configure() {
   }
   std::vector<bool> muon;
   if (c_.config.optimizer == OptimizerKind::kMuon) muon = SteppedByMuon(model);
+  if (c_.config.LayerWise()) {
+    LayerPlan layers = PlanLayers(model, c_.config, c_.groups, programs, muon);
+    c_.buckets = MakeLayerBuckets(c_.config, c_.groups, layers);
+    c_.plan = std::move(layers.model);
+    return;
+  }
   c_.plan = PlanModel(model, c_.config.unit_types, c_.config.bucket_size, programs, muon);
   c_.buckets = MakeBuckets(c_.config, c_.groups, c_.plan);
 }
@@ -97,37 +109,30 @@ void Engine::CreateStreams() {
 void Engine::Build() {
   if (idle_) return;
   CreateStreams();
-  gathers_ = std::make_unique<GatherPipeline>(c_);
   reductions_ = std::make_unique<ReducePipeline>(c_);
-  hooks_ = std::make_unique<Hooks>(c_, store_, *gathers_, *reductions_);
-  runner_ = std::make_unique<OperationRunner>(c_, *gathers_, *reductions_);
-  driver_ = std::make_unique<Driver>(c_, *hooks_, *gathers_, *runner_);
-  if (c_.config.overlap_moe || c_.groups.pp)
-    schedule_ = std::make_unique<CombinedSchedule>(c_, *gathers_, *reductions_, *runner_);
+  if (c_.config.LayerWise()) {
+    training_ = std::make_unique<LayerTraining>(c_, store_, *reductions_);
+  } else {
+    training_ = std::make_unique<FsdpTraining>(c_, store_, *reductions_);
+  }
   store_.Create();
   reductions_->Create();
   statistics_.Create();
-  store_.Install();
-  gathers_->Invalidate();
+  training_->InstallInitialWeights();
   store_.PublishParams();
 }
 
 void Engine::TrainStep(int64_t step) {
   if (idle_) return;
-  hooks_->ZeroGrad();
-  hooks_->StartParamSync();
-  if (schedule_) {
-    schedule_->TrainMicrobatches(step);
-  } else {
-    for (int32_t m = 0; m < c_.config.microbatches; ++m) driver_->TrainMicrobatch(step, m);
-  }
-  hooks_->FinishGradSync();
+  training_->BeginStep();
+  training_->TrainMicrobatches(step);
+  training_->FinishGradSync();
   store_.PublishGrads();
   const GradFacts grads = statistics_.Measure();
   statistics_.Publish(grads);
   c_.host.Mark(SPF_HOOK_OPTIMIZER_STEP, 0, -1);
   if (SkipsStep(c_.config, grads.norm)) {  // no weight has changed: nothing to publish (GE-33)
-    hooks_->InstallWeights();
+    training_->InstallWeights();
     return;
   }
   optimizer_.Step(ClipScale(c_.config, grads.norm));
@@ -135,38 +140,33 @@ void Engine::TrainStep(int64_t step) {
 }
 
 void Engine::EvalStep(int64_t step) {
-  if (idle_) return;
-  hooks_->StartParamSync();
-  if (c_.groups.pp) {
-    schedule_->EvalMicrobatches(step);
-  } else {
-    for (int32_t m = 0; m < c_.config.microbatches; ++m) driver_->EvalMicrobatch(step, m);
-  }
-  gathers_->Reset();
+  if (!idle_) training_->EvalMicrobatches(step);
 }
 
 void Engine::InstallAndPublish() {
-  hooks_->InstallWeights();
+  training_->InstallWeights();
   store_.PublishParams();
 }
 
 void Engine::Save(const std::string& folder) {
-  if (!idle_) checkpoint_.Save(folder);
+  if (idle_) return;
+  training_->BeforeSave();
+  checkpoint_.Save(folder);
 }
 
 void Engine::Load(const std::string& folder) {
   if (idle_) return;
+  training_->BeforeLoad();
   checkpoint_.Load(folder);
   InstallAndPublish();
 }
 
 void Engine::Destroy() {
-  if (driver_) {
+  if (training_) {
+    training_->Destroy();  // what travels is waited for before its blocks go
     store_.Destroy();
     statistics_.Destroy();
     reductions_->Destroy();
-    gathers_->Destroy();
-    if (schedule_) schedule_->Destroy();
   }
   for (spf_stream stream : {c_.streams.compute, c_.streams.gather, c_.streams.reduce,
                             c_.streams.outer_reduce, c_.streams.outer_gather, c_.streams.a2a}) {

@@ -3,10 +3,11 @@
 #include <memory>
 
 #include "reference/checkpoint/checkpoint.h"
-#include "reference/fsdp/driver.h"
+#include "reference/fsdp/param_store.h"
+#include "reference/fsdp/reduce_pipeline.h"
+#include "reference/fsdp/training.h"
 #include "reference/optim/grad_statistics.h"
 #include "reference/optim/optimizer.h"
-#include "reference/schedule/combined_schedule.h"
 
 namespace reference {
 
@@ -30,6 +31,7 @@ class Engine {
   void ConfigureGroups(const GroupDemand& demand);
   void CheckSizes() const;
   void CheckModel() const;
+  void PlanBuckets();
   void CreateStreams();
   void InstallAndPublish();
 
@@ -40,12 +42,8 @@ class Engine {
   Optimizer optimizer_{c_};
   GradStatistics statistics_{c_};
   Checkpoint checkpoint_{c_, optimizer_};
-  std::unique_ptr<GatherPipeline> gathers_;
   std::unique_ptr<ReducePipeline> reductions_;
-  std::unique_ptr<Hooks> hooks_;
-  std::unique_ptr<OperationRunner> runner_;
-  std::unique_ptr<Driver> driver_;
-  std::unique_ptr<CombinedSchedule> schedule_;  // with overlap_moe
+  std::unique_ptr<Training> training_;  // none on idle ranks
 };
 
 }  // namespace reference

@@ -161,6 +161,12 @@ std::vector<Case> NamedCases() {
       "w4.ddp.muon.prec=medium.nesterov.do=tett",
       "w4.ddp.muon.ep2.experts.bs64.units=none",
       "w4.ddp.muon.ep2.moe4.shared.mtp.norm",
+      // steps above a norm, which change nothing, between others; gradients that are zero
+      "w4.ddp.muon.zeros.skip16.do=ttttt",
+      "w8.zero1.ogr.adamw.zeros.skip12.do=tttt",
+      "w4.zero2.k2.bf16.adamw.zeros.skip11p8.do=ttsttltt",
+      "w4.zero3.k2.adamw.clip0p5.zeros.skip11p8.do=tttt",
+      "w8.zero3.n2.hfsdp.adamw.zeros.skip12.do=ttsrlttt",
   });
 }
 

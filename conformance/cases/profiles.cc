@@ -48,6 +48,11 @@ std::vector<int> CollectiveFactors(const CaseSpace& space) {
                          "average_in_collective", "prefetch_limit_bytes", "frozen"});
 }
 
+std::vector<int> CollectiveFactors(const LayerWiseSpace& space) {
+  return Indices(space, {"world", "layout", "transport", "buffer", "bucket_size",
+                         "overlap_grad_reduce", "overlap_param_gather"});
+}
+
 std::vector<Case> Smoke() {
   std::vector<Case> cases;
   for (const char* id :
@@ -56,7 +61,9 @@ std::vector<Case> Smoke() {
         "w8.zero3.tp2.pp2.etp2.grid.order=tp-pp-dp.twin", "w4.zero3.ep2.experts",
         "w4.zero3.do=ttsrlt", "w8.zero3.twin=permuted", "w8.zero2.n2.hfsdp",
         "w4.zero3.name=policy.n2+zero2.name=value.tp2.etp2", "w4.zero3.ep2.k2.moe4",
-        "w4.zero3.ep2.k2.moe4.1f1b.dw", "w4.zero2.ep2.k2.layers3.moe4.shared.1f1b"}) {
+        "w4.zero3.ep2.k2.moe4.1f1b.dw", "w4.zero2.ep2.k2.layers3.moe4.shared.1f1b",
+        "w3.lw.lr0p0625.bcast", "w8.lw.k2.ogr.opg.bs300.muon.lr0p0625.tied.gradbuf",
+        "w4.lw.ogr.opg.adamw.lr0p0625.do=tetslett.aligned"}) {
     cases.push_back(ParseId(id));
   }
   return cases;
@@ -75,6 +82,8 @@ std::vector<Case> SimCore(uint64_t seed) {
   list.Add(NamedScheduleCases());
   list.Add(PipelineCases());
   list.AddArray(ScheduleSpaceOf("sim"), {2, seed, {}, 12}, seed);
+  list.Add(NamedLayerWiseCases());
+  list.AddArray(LayerWiseSpaceOf("sim"), {2, seed, {}, 12}, seed);
   return list.Take();
 }
 
@@ -83,6 +92,7 @@ std::vector<Case> SimFull(uint64_t seed) {
   list.Add(SimCore(seed));
   list.AddArray(CaseSpace(SpaceWorlds("sim")), {3, seed + 1, {}, 4}, seed);
   list.AddArray(ScheduleSpaceOf("sim"), {3, seed + 1, {}, 4}, seed);
+  list.AddArray(LayerWiseSpaceOf("sim"), {3, seed + 1, {}, 4}, seed);
   return list.Take();
 }
 
@@ -109,6 +119,10 @@ std::vector<Case> MpiCore(uint64_t seed) {
     list.Add(ParseId(id));
   }
   list.AddUpTo(8, PipelineCases());
+  list.AddArray(LayerWiseSpaceOf("mpi"), {2, seed, {}, 12}, seed);
+  const LayerWiseSpace few({3, 5});
+  list.AddArray(few, {2, seed + 1, CollectiveFactors(few), 12}, seed);
+  for (const char* id : {"w8.lw.opg", "w8.lw.n2", "w4.ddp.aligned"}) list.Add(ParseId(id));
   return list.Take();
 }
 
@@ -122,6 +136,8 @@ std::vector<Case> MpiFull(uint64_t seed) {
   list.AddUpTo(8, NamedScheduleCases());
   list.AddArray(ScheduleSpaceOf("mpi"), {3, seed + 1, {}, 4}, seed);
   list.AddArray(ScheduleSpace({8}), {2, seed, {}, 12}, seed);  // ep of one rank and of all, too
+  list.AddUpTo(8, NamedLayerWiseCases());
+  list.AddArray(LayerWiseSpaceOf("mpi"), {3, seed + 1, {}, 4}, seed);
   return list.Take();
 }
 

@@ -23,6 +23,7 @@ std::vector<StateBlock> Checkpoint::Blocks() const {
   std::vector<StateBlock> blocks;
   const spf_model& model = c_.host.model();
   for (const Bucket& b : c_.buckets) {
+    if (b.shard_size() == 0) continue;
     blocks.push_back(BlockOf(model, b, "weight", b.main));
     if (b.momentum != 0) blocks.push_back(BlockOf(model, b, "momentum", b.momentum));
     if (b.exp_avg == 0) continue;

@@ -5,9 +5,12 @@
 //   optim            1 shard                          full              full
 //   optim_grads      1 shard                          full              inner shard
 //   ..._params       1 shard                          inner shard       inner shard
+//   layer_wise       parameters that this rank owns   full              full
 //
 // A bucket of inner_size inner shards; without outer sharding a shard is an inner shard, with it
-// one slice of it (requirement FS-31; Megatron-FSDP's buffer table).
+// one slice of it (requirement FS-31; Megatron-FSDP's buffer table). Under layer_wise a shard is what
+// one rank owns, of any size, and an inner shard what a reduction leaves on a rank: all of a bucket
+// of dealt parameters.
 #pragma once
 #include "conformance/abi/spf.hpp"
 #include "reference/fsdp/layout.h"
@@ -39,8 +42,8 @@ struct Bucket {
       0;  // fp32, full: this rank's gradient of the running backward, if it is not main_grad
 
   int64_t size() const { return layout.size; }
-  int64_t shard_size() const { return layout.shard_size(); }
-  int64_t shard_begin() const { return shard * shard_size(); }
+  int64_t shard_size() const { return layout.ShardSize(shard); }
+  int64_t shard_begin() const { return layout.ShardBegin(shard); }
   int64_t inner_shard_size() const { return layout.size / inner_size; }
   int64_t inner_shard_begin() const { return inner_rank * inner_shard_size(); }
 

@@ -19,12 +19,13 @@
 #include <vector>
 
 #include "reference/fsdp/context.h"
+#include "reference/fsdp/parameters.h"
 
 namespace reference {
 
 enum class Pass { kForward, kBackward };
 
-class GatherPipeline {
+class GatherPipeline : public Parameters {
  public:
   explicit GatherPipeline(Context& context);
 
@@ -51,7 +52,7 @@ class GatherPipeline {
   // Launches what the pass needs first, before it is needed.
   void Prefetch(Pass pass) { LaunchAhead(pass, -1); }
   // Makes one group available, wherever it stands in the order.
-  void Need(int32_t group);
+  void Need(int32_t group) override;
   // Reshard: frees a unit's gathered parameters, after what compute has enqueued so far.
   void Release(int32_t unit);
 

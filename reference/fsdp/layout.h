@@ -6,6 +6,7 @@
 // the largest come first, and a shard is a multiple of the largest. So every row begins at a
 // multiple of its own size, and padding is less than one row per shard, at the end.
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -34,9 +35,14 @@ struct BucketSlice {
 struct BucketLayout {
   std::vector<BucketItem> items;
   int32_t shards = 1;
-  int64_t size = 0;  // elements, padding included; a multiple of shards
+  int64_t size = 0;  // elements, padding included
+  // Where each shard begins, and the end; empty: shards are equal, and size is a multiple of them.
+  std::vector<int64_t> bounds;
 
-  int64_t shard_size() const { return size / shards; }
+  int64_t ShardBegin(int32_t shard) const {
+    return bounds.empty() ? shard * (size / shards) : bounds[static_cast<size_t>(shard)];
+  }
+  int64_t ShardSize(int32_t shard) const { return ShardBegin(shard + 1) - ShardBegin(shard); }
   // What lies in elements [begin, begin + count), in bucket order; padding is left out.
   std::vector<BucketSlice> Slices(int64_t begin, int64_t count) const;
 };

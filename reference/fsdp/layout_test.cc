@@ -22,7 +22,7 @@ void ExpectSound(const BucketLayout& layout, const std::vector<ParamShape>& para
       if (item.param != param.param) continue;
       EXPECT_EQ(item.numel, param.numel);
       for (int32_t s = 1; s < layout.shards; ++s) {
-        const int64_t inside = s * layout.shard_size() - item.offset;
+        const int64_t inside = layout.ShardBegin(s) - item.offset;
         if (inside > 0 && inside < item.numel) {
           EXPECT_EQ(inside % param.row, 0) << "a shard boundary splits a row";
         }
@@ -32,7 +32,7 @@ void ExpectSound(const BucketLayout& layout, const std::vector<ParamShape>& para
   // Shards put together are the bucket.
   int64_t covered = 0;
   for (int32_t s = 0; s < layout.shards; ++s) {
-    for (const BucketSlice& slice : layout.Slices(s * layout.shard_size(), layout.shard_size()))
+    for (const BucketSlice& slice : layout.Slices(layout.ShardBegin(s), layout.ShardSize(s)))
       covered += slice.count;
   }
   EXPECT_EQ(covered, elements);

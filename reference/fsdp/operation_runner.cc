@@ -2,10 +2,10 @@
 
 namespace reference {
 
-OperationRunner::OperationRunner(Context& context, GatherPipeline& gathers,
+OperationRunner::OperationRunner(Context& context, Parameters& parameters,
                                  ReducePipeline& reductions)
     : c_(context),
-      gathers_(gathers),
+      parameters_(parameters),
       reductions_(reductions),
       param_group_(static_cast<size_t>(context.host.model().n_params)),
       param_(param_group_.size()),
@@ -37,7 +37,7 @@ void OperationRunner::LookUpParams(const spf_uses& uses) {
   for (int32_t i = 0; i < uses.n; ++i) {
     const auto id = static_cast<size_t>(uses.use[i].id);
     if (uses.use[i].table == SPF_IN_PARAM) {
-      gathers_.Need(param_group_[id]);
+      parameters_.Need(param_group_[id]);
       const Bucket& b = c_.bucket(c_.plan.param_bucket[id]);
       for (const BucketItem& item : b.layout.items) {
         if (item.param == uses.use[i].id)

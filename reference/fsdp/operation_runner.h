@@ -4,7 +4,7 @@
 // writes, and enqueues it: compute through the host's model, an EXCHANGE node as an all-to-all.
 // Every schedule issues its operations here; a schedule only decides on order and streams.
 #pragma once
-#include "reference/fsdp/gather_pipeline.h"
+#include "reference/fsdp/parameters.h"
 #include "reference/fsdp/program.h"
 #include "reference/fsdp/reduce_pipeline.h"
 #include "reference/moe/exchange.h"
@@ -13,7 +13,7 @@ namespace reference {
 
 class OperationRunner {
  public:
-  OperationRunner(Context& context, GatherPipeline& gathers, ReducePipeline& reductions);
+  OperationRunner(Context& context, Parameters& parameters, ReducePipeline& reductions);
 
   // Issues the operation on the stream; publishes LOSS. Gathered parameters are there for the
   // compute stream only, so a node that reads some runs there.
@@ -28,7 +28,7 @@ class OperationRunner {
                    spf_stream stream);
 
   Context& c_;
-  GatherPipeline& gathers_;
+  Parameters& parameters_;
   ReducePipeline& reductions_;
   std::vector<int32_t> param_group_;    // by parameter
   std::vector<spf_addr> param_, grad_;  // tables of compute, by parameter

@@ -3,6 +3,7 @@
 namespace reference {
 
 spf_addr ParamStore::Zeroed(int64_t elements, int32_t dtype, spf_purpose purpose, int32_t module) {
+  if (elements == 0) return 0;
   const auto n = static_cast<uint64_t>(elements);
   const spf_addr block =
       c_.host.Alloc(c_.streams.compute, n * spf::SizeOf(dtype), spf::For(purpose, module));
@@ -36,6 +37,21 @@ void ParamStore::Install() {
   for (const Bucket& b : c_.buckets) {
     c_.host.Axpby(c_.streams.compute, 1, b.main, SPF_F32, 0, b.ShardOfModel(), b.plan.dtype,
                   static_cast<uint64_t>(b.shard_size()));
+  }
+}
+
+void ParamStore::InstallInitialEverywhere() {
+  for (const Bucket& b : c_.buckets) {
+    spf_addr initial = c_.host.Alloc(c_.streams.compute, b.Bytes(b.size(), SPF_F32),
+                                     spf::For(SPF_FOR_SCRATCH, b.module));
+    c_.host.Fill(c_.streams.compute, initial, static_cast<uint64_t>(b.size()), SPF_F32, 0);
+    for (const BucketItem& item : b.layout.items) {
+      c_.host.Init(c_.streams.compute, item.param, 0, item.numel, SPF_F32,
+                   initial + b.Bytes(item.offset, SPF_F32));
+    }
+    c_.host.Axpby(c_.streams.compute, 1, initial, SPF_F32, 0, b.model, b.plan.dtype,
+                  static_cast<uint64_t>(b.size()));
+    c_.host.Free(c_.streams.compute, initial);
   }
 }
 

@@ -145,7 +145,7 @@ void ReducePipeline::ReduceInner(const std::vector<Contribution>& contributions)
   CollectiveBatch batch(c_.host, contributions[0].bucket->groups.reduce, c_.streams.reduce);
   for (const auto& [b, data, own_block] : contributions) {
     const spf_label label = spf::For(SPF_FOR_GRAD, b->module);
-    if (c_.config.strategy == Strategy::kNoShard) {
+    if (b->inner_size == 1) {
       batch.AllReduce(c_.config.grad_comm_dtype, reduction, data, b->size(), label);
     } else {
       batch.ReduceScatter(c_.config.grad_comm_dtype, reduction, data, b->inner_shard_size(), label);

@@ -89,11 +89,11 @@ class Orthogonaliser {
   std::array<spf_addr, 7> blocks_{};  // by Operand
 };
 
-void StepMatrix(Context& c, const Bucket& b, const BucketItem& item, spf_addr u) {
+void StepMatrix(Context& c, const Bucket& b, const BucketSlice& matrix, spf_addr u) {
   const MuonOptions& options = c.config.muon;
-  const int64_t cols = c.host.model().params[item.param].shape[1];
-  const uint64_t offset = b.Bytes(item.offset, SPF_F32);
-  for (const MatrixPiece& piece : PiecesOf(c.host.model(), item.param, options.split_qkv)) {
+  const int64_t cols = c.host.model().params[matrix.param].shape[1];
+  const uint64_t offset = b.Bytes(matrix.range_offset, SPF_F32);
+  for (const MatrixPiece& piece : PiecesOf(c.host.model(), matrix.param, options.split_qkv)) {
     const int64_t rows = RowsOf(piece);
     const NewtonSchulzPlan plan =
         PlanNewtonSchulz(rows, cols, StepsOf(options.coefficients, options.steps), options.eps,
@@ -116,7 +116,7 @@ void StepMuon(Context& c, const Bucket& b, spf_addr x) {
   if (c.config.muon.nesterov)
     c.host.Axpby(c.streams.compute, beta, b.momentum, SPF_F32, 1 - beta, x, SPF_F32, n);
   const spf_addr u = c.config.muon.nesterov ? x : b.momentum;
-  for (const BucketItem& item : b.layout.items) StepMatrix(c, b, item, u);
+  for (const BucketSlice& matrix : b.MySlices()) StepMatrix(c, b, matrix, u);
 }
 
 }  // namespace reference

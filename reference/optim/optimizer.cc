@@ -18,7 +18,7 @@ bool SkipsStep(const Config& config, double norm) {
 void Optimizer::Step(double clip_scale) {
   ++updates_;
   for (const Bucket& b : c_.buckets) {
-    if (!b.plan.trainable) continue;
+    if (!b.plan.trainable || b.shard_size() == 0) continue;
     spf_addr x = c_.host.Alloc(c_.streams.compute, b.Bytes(b.shard_size(), SPF_F32),
                                spf::For(SPF_FOR_SCRATCH, b.module));
     c_.host.Axpby(c_.streams.compute, clip_scale, b.ShardOfGrad(), b.grad_dtype, 0, x, SPF_F32,

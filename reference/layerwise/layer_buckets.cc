@@ -1,0 +1,219 @@
+#include "reference/layerwise/layer_buckets.h"
+
+#include <algorithm>
+
+#include "reference/layerwise/aligned_layout.h"
+
+namespace reference {
+namespace {
+
+struct PlannedBucket {
+  BucketPlan plan;
+  BucketLayout layout;
+};
+
+// The parameter that forward needs first.
+int32_t FirstOf(const BucketLayout& layout) {
+  int32_t first = layout.items[0].param;
+  for (const BucketItem& item : layout.items) first = std::min(first, item.param);
+  return first;
+}
+
+std::set<int32_t> ReadBySeveralModules(const std::vector<const spf_program*>& programs) {
+  std::map<int32_t, std::set<int32_t>> readers;
+  for (const spf_program* program : programs) {
+    for (int32_t i = 0; i < program->n_nodes; ++i) {
+      const spf_node& node = program->nodes[i];
+      for (int32_t k = 0; k < node.uses[SPF_FWD].n; ++k) {
+        const spf_use& use = node.uses[SPF_FWD].use[k];
+        if (use.table == SPF_IN_PARAM) readers[use.id].insert(node.module);
+      }
+    }
+  }
+  std::set<int32_t> several;
+  for (const auto& [param, modules] : readers) {
+    if (modules.size() > 1) several.insert(param);
+  }
+  return several;
+}
+
+class Planner {
+ public:
+  Planner(const spf_model& model, const Config& config, const EngineGroups& groups,
+          const std::vector<const spf_program*>& programs, const std::vector<bool>& muon)
+      : model_(model),
+        config_(config),
+        dense_ranks_(groups.dense.reduce.size()),
+        expert_ranks_(groups.expert ? groups.expert->reduce.size() : 1),
+        shared_(ReadBySeveralModules(programs)),
+        muon_(muon) {}
+
+  LayerPlan Run() {
+    SortIntoKinds();
+    if (!config_.aligned_layout) Deal();
+    for (Kind& kind : kinds_) {
+      if (!kind.plan.trainable) {
+        Replicate(kind);
+      } else if (config_.aligned_layout) {
+        Align(kind);
+      } else {
+        Cut(kind);
+      }
+    }
+    std::stable_sort(
+        buckets_.begin(), buckets_.end(),
+        [](const auto& a, const auto& b) { return FirstOf(a.layout) > FirstOf(b.layout); });
+    return Collect();
+  }
+
+ private:
+  // Parameters that may share a bucket, in model order.
+  struct Kind {
+    BucketPlan plan;
+    std::vector<ParamFacts> params;
+  };
+
+  ParamFacts FactsOf(int32_t p) const {
+    const spf_param& param = model_.params[p];
+    ParamFacts facts;
+    facts.param = p;
+    facts.numel = param.numel;
+    if (IsMuon(p)) {
+      facts.rows = param.shape[0];
+      facts.cols = param.shape[1];
+    }
+    facts.expert = (param.flags & SPF_PARAM_EXPERT) != 0;
+    facts.trainable = (param.flags & SPF_PARAM_FROZEN) == 0;
+    facts.tied_embedding = shared_.contains(p);
+    return facts;
+  }
+  bool IsMuon(int32_t p) const { return !muon_.empty() && muon_[static_cast<size_t>(p)]; }
+
+  void SortIntoKinds() {
+    for (int32_t p = 0; p < model_.n_params; ++p) {
+      const ParamFacts facts = FactsOf(p);
+      BucketPlan plan;
+      plan.expert = facts.expert;
+      plan.trainable = facts.trainable;
+      plan.muon = IsMuon(p);
+      plan.dtype = model_.params[p].dtype;
+      const auto same = [&](const Kind& kind) {
+        return kind.plan.expert == plan.expert && kind.plan.trainable == plan.trainable &&
+               kind.plan.muon == plan.muon && kind.plan.dtype == plan.dtype;
+      };
+      auto found = std::find_if(kinds_.begin(), kinds_.end(), same);
+      if (found == kinds_.end()) found = kinds_.insert(kinds_.end(), {plan, {}});
+      found->params.push_back(facts);
+      numel_[p] = facts.numel;
+    }
+  }
+
+  // All kinds together, so that ranks own about as many parameters whatever the buckets are.
+  void Deal() {
+    std::vector<ParamGroup> groups{{"muon", {}}, {"other", {}}};
+    for (int32_t p = 0; p < model_.n_params; ++p)
+      groups[IsMuon(p) ? 0 : 1].params.push_back(FactsOf(p));
+    deal_ = DealPingPong(groups, dense_ranks_, expert_ranks_);
+  }
+
+  void Cut(const Kind& kind) {
+    for (const ParamBucket& bucket : CutBuckets(kind.params, config_.bucket_size)) {
+      const BucketLists lists =
+          ListsOfBucket(bucket, kind.plan.expert ? deal_.expert : deal_.dense, numel_);
+      BucketLayout layout;
+      layout.shards = static_cast<int32_t>(lists.owned.size());
+      for (const ParamIds& owned : lists.owned) {
+        layout.bounds.push_back(layout.size);
+        for (int32_t p : owned) Append(layout, p);
+      }
+      layout.bounds.push_back(layout.size);
+      buckets_.push_back({kind.plan, std::move(layout)});
+    }
+  }
+
+  void Align(const Kind& kind) {
+    AlignedOptions options;
+    if (config_.bucket_size > 0) options.bucket_size = config_.bucket_size;
+    const AlignedLayout aligned =
+        LayOutAligned(kind.params, kind.plan.expert ? expert_ranks_ : dense_ranks_, options);
+    aligned.Owners();  // no parameter crosses an edge
+    for (const AlignedBucket& bucket : aligned.buckets) {
+      BucketLayout layout;
+      layout.shards = aligned.shards;
+      layout.size = aligned.shards * bucket.shard_size;
+      for (const AlignedItem& item : bucket.items)
+        layout.items.push_back({item.param, item.begin - bucket.begin, item.numel});
+      buckets_.push_back({kind.plan, std::move(layout)});
+    }
+  }
+
+  void Replicate(const Kind& kind) {
+    BucketLayout layout;
+    for (const ParamFacts& facts : kind.params) Append(layout, facts.param);
+    buckets_.push_back({kind.plan, std::move(layout)});
+  }
+
+  void Append(BucketLayout& layout, int32_t p) const {
+    const int64_t numel = numel_.at(p);
+    layout.items.push_back({p, layout.size, numel});
+    layout.size += numel;
+  }
+
+  LayerPlan Collect() {
+    LayerPlan plan;
+    plan.model.module_unit.assign(static_cast<size_t>(model_.n_modules), kNoUnit);
+    plan.model.param_bucket.assign(static_cast<size_t>(model_.n_params), -1);
+    for (PlannedBucket& bucket : buckets_) {
+      const auto id = static_cast<int32_t>(plan.layouts.size());
+      for (const BucketItem& item : bucket.layout.items) {
+        bucket.plan.params.push_back({item.param, item.numel, 1});
+        plan.model.param_bucket[static_cast<size_t>(item.param)] = id;
+      }
+      plan.model.buckets.push_back(std::move(bucket.plan));
+      plan.model.groups.push_back({kNoUnit, plan.model.buckets.back().expert, {id}});
+      plan.model.root_groups.push_back(id);
+      plan.modules.push_back(model_.params[FirstOf(bucket.layout)].module);
+      plan.layouts.push_back(std::move(bucket.layout));
+    }
+    return plan;
+  }
+
+  const spf_model& model_;
+  const Config& config_;
+  const int32_t dense_ranks_, expert_ranks_;
+  const std::set<int32_t> shared_;
+  const std::vector<bool>& muon_;
+  std::vector<Kind> kinds_;
+  std::map<int32_t, int64_t> numel_;
+  reference::Deal deal_;
+  std::vector<PlannedBucket> buckets_;
+};
+
+}  // namespace
+
+LayerPlan PlanLayers(const spf_model& model, const Config& config, const EngineGroups& groups,
+                     const std::vector<const spf_program*>& programs,
+                     const std::vector<bool>& muon) {
+  return Planner(model, config, groups, programs, muon).Run();
+}
+
+std::vector<Bucket> MakeLayerBuckets(const Config& config, const EngineGroups& groups,
+                                     const LayerPlan& plan) {
+  std::vector<Bucket> buckets;
+  for (size_t i = 0; i < plan.layouts.size(); ++i) {
+    Bucket& bucket = buckets.emplace_back();
+    bucket.plan = plan.model.buckets[i];
+    bucket.layout = plan.layouts[i];
+    bucket.groups = bucket.plan.expert ? *groups.expert : groups.dense;
+    bucket.module = plan.modules[i];
+    bucket.grad_dtype = config.main_grads_dtype;
+    if (!bucket.plan.trainable) continue;
+    bucket.shard = bucket.groups.reduce.rank;
+    if (!config.aligned_layout) continue;
+    bucket.inner_rank = bucket.shard;
+    bucket.inner_size = bucket.groups.reduce.size();
+  }
+  return buckets;
+}
+
+}  // namespace reference

@@ -1,0 +1,152 @@
+#include "reference/layerwise/layer_gathers.h"
+
+#include <algorithm>
+
+namespace reference {
+namespace {
+
+std::vector<int32_t> InForwardOrder(const std::vector<Bucket>& buckets) {
+  std::vector<int32_t> order;
+  for (size_t b = buckets.size(); b-- > 0;) {
+    if (buckets[b].plan.trainable) order.push_back(static_cast<int32_t>(b));
+  }
+  return order;
+}
+
+int64_t LargestPiece(const BucketLayout& layout) {
+  int64_t largest = 0;
+  for (int32_t r = 0; r < layout.shards; ++r) largest = std::max(largest, layout.ShardSize(r));
+  return largest;
+}
+
+uint64_t Count(int64_t elements) { return static_cast<uint64_t>(elements); }
+
+}  // namespace
+
+LayerGathers::LayerGathers(Context& context)
+    : c_(context),
+      position_(context.plan.groups.size(), -1),
+      chain_(static_cast<int32_t>(InForwardOrder(context.buckets).size()), *this) {
+  for (int32_t bucket : InForwardOrder(c_.buckets)) {
+    position_[static_cast<size_t>(bucket)] = static_cast<int32_t>(transfers_.size());
+    Transfer& transfer = transfers_.emplace_back();
+    transfer.bucket = bucket;
+    transfer.done = c_.host.Event();
+    if (c_.config.transport == Transport::kPadded)
+      transfer.piece_size = LargestPiece(c_.bucket(bucket).layout);
+  }
+  chain_.MarkPublished();
+}
+
+void LayerGathers::Need(int32_t group) {
+  const int32_t position = position_[static_cast<size_t>(group)];
+  if (position >= 0) chain_.Need(position);
+}
+
+void LayerGathers::Rearm() {
+  chain_.MarkPublished();
+  chain_.Rearm();
+}
+
+bool LayerGathers::Travels(const Bucket& bucket) const {
+  return bucket.groups.gather.size() > 1 && bucket.size() > 0;
+}
+
+spf_addr LayerGathers::Arrival(const Transfer& transfer) {
+  const Bucket& b = BucketOf(transfer);
+  if (InPlace()) return b.model;
+  return c_.config.gather_into_grads ? b.main_grad : transfer.buffer;
+}
+
+void LayerGathers::Launch(int32_t position) {
+  Transfer& transfer = transfers_[static_cast<size_t>(position)];
+  const Bucket& b = BucketOf(transfer);
+  if (!Travels(b)) return;
+  AllocateBuffers(transfer);
+  c_.host.After(c_.streams.gather, c_.streams.compute);
+  c_.host.Communicate(Operations(transfer));
+  c_.host.Record(transfer.done, c_.streams.gather);
+}
+
+void LayerGathers::AllocateBuffers(Transfer& transfer) {
+  const Bucket& b = BucketOf(transfer);
+  if (InPlace() || c_.config.gather_into_grads) return;
+  const spf_label label = spf::For(SPF_FOR_PARAM_FULL, b.module);
+  const int64_t padded = transfer.piece_size * b.layout.shards;
+  transfer.buffer =
+      c_.host.Alloc(c_.streams.compute, b.Bytes(padded > 0 ? padded : b.size(), b.plan.dtype), label);
+  if (padded == 0) return;
+  transfer.staged =
+      c_.host.Alloc(c_.streams.compute, b.Bytes(transfer.piece_size, b.plan.dtype), label);
+  c_.host.Copy(c_.streams.compute, transfer.staged, b.ShardOfModel(),
+               b.Bytes(b.shard_size(), b.plan.dtype));
+  c_.host.Fill(c_.streams.compute, transfer.staged + b.Bytes(b.shard_size(), b.plan.dtype),
+               Count(transfer.piece_size - b.shard_size()), b.plan.dtype, 0);
+}
+
+// Every rank issues the same ones, also where it owns nothing of the bucket.
+std::vector<spf_collective> LayerGathers::Operations(const Transfer& transfer) {
+  const Bucket& b = BucketOf(transfer);
+  const spf_addr arrival = Arrival(transfer);
+  const spf_addr mine = b.shard_size() > 0 ? b.ShardOfModel() : 0;
+  const auto operation = [&](spf_collective_kind kind, spf_addr send, spf_addr recv, int64_t count) {
+    return spf::Host::Collective(kind, b.groups.gather.handle, c_.streams.gather, b.plan.dtype, send,
+                                 recv, Count(count), spf::For(SPF_FOR_PARAM_FULL, b.module));
+  };
+  if (InPlace()) return {operation(SPF_ALL_GATHER, mine, arrival, b.shard_size())};
+  if (c_.config.transport == Transport::kPadded)
+    return {operation(SPF_ALL_GATHER, transfer.staged, arrival, transfer.piece_size)};
+  if (c_.config.transport == Transport::kAllGatherV) {
+    counts_.clear();
+    for (int32_t r = 0; r < b.layout.shards; ++r) counts_.push_back(Count(b.layout.ShardSize(r)));
+    spf_collective gather = operation(SPF_ALL_GATHER_V, mine, arrival, 0);
+    gather.recv_counts = counts_.data();
+    return {gather};
+  }
+  std::vector<spf_collective> broadcasts;
+  for (int32_t r = 0; r < b.layout.shards; ++r) {
+    if (b.layout.ShardSize(r) == 0) continue;
+    broadcasts.push_back(operation(SPF_BROADCAST, r == b.shard ? mine : 0,
+                                   arrival + b.Bytes(b.layout.ShardBegin(r), b.plan.dtype),
+                                   b.layout.ShardSize(r)));
+    broadcasts.back().peer = r;
+  }
+  return broadcasts;
+}
+
+void LayerGathers::Wait(int32_t position) {
+  const Transfer& transfer = transfers_[static_cast<size_t>(position)];
+  if (Travels(BucketOf(transfer))) c_.host.Wait(c_.streams.compute, transfer.done);
+}
+
+void LayerGathers::Publish(int32_t position) {
+  Transfer& transfer = transfers_[static_cast<size_t>(position)];
+  const Bucket& b = BucketOf(transfer);
+  if (!Travels(b) || InPlace()) return;
+  CopyOthers(transfer);
+  if (c_.config.gather_into_grads)
+    c_.host.Fill(c_.streams.compute, b.main_grad, Count(b.size()), b.grad_dtype, 0);
+  c_.host.Free(c_.streams.compute, transfer.buffer);
+  c_.host.Free(c_.streams.compute, transfer.staged);
+}
+
+void LayerGathers::CopyOthers(const Transfer& transfer) {
+  const Bucket& b = BucketOf(transfer);
+  const spf_addr arrival = Arrival(transfer);
+  for (int32_t r = 0; r < b.layout.shards; ++r) {
+    if (r == b.shard) continue;
+    const int64_t begin = b.layout.ShardBegin(r);
+    const int64_t from = transfer.piece_size > 0 ? r * transfer.piece_size : begin;
+    c_.host.Copy(c_.streams.compute, b.model + b.Bytes(begin, b.plan.dtype),
+                 arrival + b.Bytes(from, b.plan.dtype),
+                 b.Bytes(b.layout.ShardSize(r), b.plan.dtype));
+  }
+}
+
+void LayerGathers::Destroy() {
+  chain_.FreeBuffers();
+  for (Transfer& transfer : transfers_)
+    spf::Check(c_.host.raw()->event_destroy(c_.host.raw(), transfer.done));
+}
+
+}  // namespace reference
