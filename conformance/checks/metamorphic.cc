@@ -96,8 +96,10 @@ class Comparison {
       if (other == y.end()) continue;
       result_.judged.insert(requirement_);
       if (SameValue(value.value, other->second.value, true)) continue;
-      Add(-1, a_.StepOf(0, instance, call_a), what.first == SPF_RESULT_LOSS ? "loss of sample " + std::to_string(what.second)
-                                                                           : "gradient norm",
+      const std::string name = what.first == SPF_RESULT_LOSS        ? "loss of sample " + std::to_string(what.second)
+                               : what.first == SPF_RESULT_GRAD_NORM ? "gradient norm"
+                                                                    : "number of zeros";
+      Add(-1, a_.StepOf(0, instance, call_a), name,
           ValueText(value.value, value.dtype), ValueText(other->second.value, other->second.dtype));
     }
   }

@@ -44,6 +44,7 @@ std::unique_ptr<OracleRun> MiniOracle(const InstanceFacts& facts) {
     out.step = facts.calls()[i].step;
     out.updated = out.letter == 't';
     out.grad_norm = 2;
+    out.zero_count = 3;
     for (int64_t s = 0; s < int64_t{DpCpSize(spec)} * spec.microbatches && out.step >= 0; ++s) {
       out.losses[s] = static_cast<float>(s) + 0.5f;
     }

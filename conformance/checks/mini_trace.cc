@@ -332,6 +332,7 @@ class Engine {
       if (!P(id).frozen) Publish(SPF_RESULT_GRAD, id, buckets_[size_t(id)].grad, MiniGrad);
     }
     if (spec_.grad_norm) t_.Publish(s_, SPF_RESULT_GRAD_NORM, 0, 0, 1, SPF_F64, 1, Reads(acts_, 0, 8), {2.0});
+    if (spec_.zero_count) t_.Publish(s_, SPF_RESULT_ZERO_COUNT, 0, 0, 1, SPF_F64, 1, Reads(acts_, 8, 8), {3.0});
     Mark(SPF_HOOK_OPTIMIZER_STEP, 0, -1);
     for (Bucket& b : buckets_) {
       if (b.grad >= 0) t_.Launch(s_, SPF_K_AXPBY, {Reads(b.grad, 0, b.shard * 4), Updates(b.main, 0, b.shard * 4)});

@@ -3,6 +3,7 @@
 #include <limits>
 #include <optional>
 
+#include "conformance/cases/real_text.h"
 #include "conformance/checks/numerics.h"
 #include "conformance/checks/published.h"
 #include "conformance/oracle/oracle.h"
@@ -61,14 +62,10 @@ class Judging {
   void JudgeParams(int32_t call, const OracleCall& want) {
     const bool changes = want.letter == 'c' || want.letter == 'l' || (want.letter == 't' && want.updated);
     if (!changes) {
-      if (want.letter != 't') return;
-      Judge(result_, {"GE-33"});
-      if (params_.AnyIn(call)) {
-        Add("GE-33", call, -1, -1, "no published parameter: the step is skipped", "published parameters",
-            "the step should have left the parameters alone, but parameters are published");
-      }
+      if (want.letter == 't') JudgeSkipped(call, want);
       return;
     }
+    if (want.letter == 't' && SkippedByMistake(call, want)) return;
     const char* equal = want.letter == 'l' ? "FS-23" : "FS-24";
     Judge(result_, {equal, "FS-20", "FS-28", "GE-33"});
     const bool complete = CallCompleted(a_, instance_, call);
@@ -82,6 +79,68 @@ class Judging {
       JudgeConflict(call, param, *seen);
       if (params_.has_values()) JudgeValues(equal, call, param, *seen, expected->second, "published value");
     }
+  }
+
+  // The optimizer was to leave everything alone.
+  void JudgeSkipped(int32_t call, const OracleCall& want) {
+    const bool threshold = facts_.spec().skip_norm > 0;
+    Judge(result_, {"GE-33"});
+    if (threshold) Judge(result_, {"GE-34"});
+    if (!params_.AnyIn(call)) return;
+    for (int32_t key = 0; threshold && params_.has_values() && key < facts_.n_keys(); ++key) {
+      const ParamFacts& param = facts_.ByKey(key);
+      const Assembled* seen = params_.Find(call, key);
+      const auto before = want.weights.find(param.name);
+      if (seen == nullptr || before == want.weights.end() || Equal(*seen, before->second)) continue;
+      const int32_t rank = FirstRank(*seen);
+      Add("GE-34", call, rank, EventOf(call, param, rank, false), "no change: the step is skipped",
+          param.name + " changes", NormText(want) + " the step must be skipped, but parameters are updated");
+      return;
+    }
+    Add("GE-33", call, -1, -1, "no published parameter: the step is skipped", "published parameters",
+        "the step should have left the parameters alone, but parameters are published");
+  }
+
+  // With a threshold: the step was to update, and nothing is published, or what was there before.
+  bool SkippedByMistake(int32_t call, const OracleCall& want) {
+    if (facts_.spec().skip_norm <= 0) return false;
+    Judge(result_, {"GE-34"});
+    if (!CallCompleted(a_, instance_, call)) return false;
+    const bool any = params_.AnyIn(call);
+    if (any && (!params_.has_values() || !AllAsBefore(call, want))) return false;
+    Add("GE-34", call, -1, -1, "updated parameters", any ? "the parameters of before" : "none published",
+        NormText(want) + " the step must update, but it is skipped");
+    return true;
+  }
+
+  bool AllAsBefore(int32_t call, const OracleCall& want) const {
+    int32_t last = call - 1;
+    while (oracle_.calls[size_t(last)].weights.empty()) --last;  // create has some
+    const auto& weights = oracle_.calls[size_t(last)].weights;
+    for (int32_t key = 0; key < facts_.n_keys(); ++key) {
+      const Assembled* seen = params_.Find(call, key);
+      const auto before = weights.find(facts_.ByKey(key).name);
+      if (seen != nullptr && before != weights.end() && !Equal(*seen, before->second)) return false;
+    }
+    return want.weights != weights;
+  }
+
+  std::string NormText(const OracleCall& want) const {
+    const double threshold = facts_.spec().skip_norm;
+    return "the gradient norm " + RealText(want.grad_norm) + " is " + (want.grad_norm > threshold ? "" : "not ") +
+           "above grad_norm_skip_threshold = " + RealText(threshold) + ":";
+  }
+
+  // What may be wrong after a skipped step, where the values themselves say nothing.
+  std::string AfterSkipped(int32_t call) const {
+    for (int32_t earlier = call - 1; earlier > 0; --earlier) {
+      const OracleCall& was = oracle_.calls[size_t(earlier)];
+      if (was.letter == 'c' || was.letter == 'l') return "";
+      if (was.letter == 't' && !was.updated) {
+        return a_.CallName(AnyRank(), instance_, earlier) + " is skipped: state and step count stay as they were";
+      }
+    }
+    return "";
   }
 
   void JudgeGrads(int32_t call, const OracleCall& want) {
@@ -174,7 +233,7 @@ class Judging {
       std::snprintf(text, sizeof text, "every element is %.9g times what is expected: check scale and divisor", *factor);
       return text;
     }
-    return "";
+    return AfterSkipped(call);
   }
 
   static bool Equal(const Assembled& seen, const std::vector<float>& values) {

@@ -3,6 +3,7 @@
 #include <map>
 #include <set>
 
+#include "conformance/cases/real_text.h"
 #include "conformance/checks/numerics.h"
 #include "conformance/checks/published.h"
 #include "conformance/oracle/oracle.h"
@@ -115,7 +116,19 @@ class Reads {
         return {"FS-01", "another tensor: it equals " + other.name};
       }
     }
+    if (const std::string skipped = SkippedSince(rank, call, event.call); !skipped.empty()) return {"GE-34", skipped};
     return {"FS-01", Sources(rank, index, event, read.param)};
+  }
+
+  // A step that should have left the parameter as that call did.
+  std::string SkippedSince(int32_t rank, int32_t call, int32_t now) const {
+    for (int32_t step = call + 1; facts_.spec().skip_norm > 0 && step < now; ++step) {
+      const OracleCall& want = oracle_.calls[size_t(step)];
+      if (want.letter != 't' || want.updated) continue;
+      return "other values, though " + a_.CallName(rank, instance_, step) + " is to be skipped: its gradient norm " +
+             RealText(want.grad_norm) + " is above grad_norm_skip_threshold = " + RealText(facts_.spec().skip_norm);
+    }
+    return "";
   }
 
   // What the bytes are by their origin, when their values say nothing.
@@ -173,6 +186,7 @@ CheckResult CheckReads(const Analysis& a) {
   }
   Judge(result, {"FS-01", "FS-23"});
   for (size_t i = 0; i < a.n_instances(); ++i) {
+    if (a.Facts(i).spec().skip_norm > 0) Judge(result, {"GE-34"});
     Reads reads(a, static_cast<int>(i), result);
     for (int32_t rank = 0; rank < a.ranks(); ++rank) reads.JudgeRank(rank);
   }

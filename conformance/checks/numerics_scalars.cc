@@ -1,4 +1,4 @@
-// Samples, losses, gradient norms.
+// Samples, losses, gradient norms, numbers of zeros.
 #include <map>
 
 #include "conformance/checks/numerics.h"
@@ -32,7 +32,11 @@ class Scalars {
         JudgeSamples(rank, call, complete);
         JudgeLosses(rank, call, want, complete);
       }
-      if (want.letter == 't') JudgeNorm(call, want, complete);
+      if (want.letter != 't') continue;
+      const InstanceSpec& spec = facts_.spec();
+      const bool norm = spec.grad_norm || spec.clip_grad > 0 || spec.skip_norm > 0;
+      JudgeStatistic(call, &OfCall::norms, norm, want.grad_norm, complete, "gradient norm");
+      JudgeStatistic(call, &OfCall::zero_counts, spec.zero_count, want.zero_count, complete, "number of zeros");
     }
   }
 
@@ -116,30 +120,29 @@ class Scalars {
     }
   }
 
-  void JudgeNorm(int32_t call, const OracleCall& want, bool complete) {
-    const InstanceSpec& spec = facts_.spec();
-    const bool asked = spec.grad_norm || spec.clip_grad > 0;
+  // A number that is one over all ranks: by whoever publishes it, and by one of them if it was asked for.
+  void JudgeStatistic(int32_t call, std::vector<int64_t> OfCall::*events, bool asked, double want, bool complete,
+                      const std::string& what) {
     bool published = false;
     for (int32_t rank = 0; rank < a_.ranks(); ++rank) {
-      OfCall& of = of_rank_[rank][call];
-      published |= !of.norms.empty();
-      for (const int64_t index : of.norms) JudgeScalar(rank, call, index, want.grad_norm, "gradient norm");
-      for (const int64_t index : of.zero_counts) JudgeScalar(rank, call, index, want.zero_count, "number of zeros");
+      const std::vector<int64_t>& of_rank = of_rank_[rank][call].*events;
+      published |= !of_rank.empty();
+      for (const int64_t index : of_rank) JudgeScalar(rank, call, index, want, what);
     }
     if (asked) Judge(result_, {"FS-25"});
     if (!asked || published || !complete) return;
-    Add("FS-25", -1, call, -1, ValueText(want.grad_norm, SPF_F64), "none",
-        "the case asks for the gradient norm, but no rank publishes it");
+    Add("FS-25", -1, call, -1, ValueText(want, SPF_F64), "none",
+        "the case asks for the " + what + ", but no rank publishes it");
   }
 
-  void JudgeScalar(int32_t rank, int32_t call, int64_t index, double want, const char* what) {
+  void JudgeScalar(int32_t rank, int32_t call, int64_t index, double want, const std::string& what) {
     Judge(result_, {"FS-25"});
     const Trace& trace = a_.traces()[size_t(rank)];
     const Event& event = trace.events[size_t(index)];
     if (event.values < 0) return;
     const double seen = trace.values[size_t(event.values)];
     if (SameValue(seen, want)) return;
-    std::string message = std::string("the ") + what + " counts something twice, or not at all";
+    std::string message = "the " + what + " counts something twice, or not at all";
     if (want != 0) message += ": it is " + std::to_string(seen / want) + " times what is expected";
     Add("FS-25", rank, call, index, ValueText(want, SPF_F64), ValueText(seen, SPF_F64), message);
   }

@@ -192,6 +192,28 @@ TEST(Numerics, ANormThatWasAskedForAndNotPublished) {
   EXPECT_EQ(FoundIn(CheckScalars(mini.run)), "FS-25");
 }
 
+TEST(Numerics, ANumberOfZerosThatCountsReplicas) {
+  const auto asked = [](InstanceSpec& spec) { spec.zero_count = true; };
+  EXPECT_EQ(FoundIn(CheckScalars(RunMini(MiniCase(2, asked)).run)), "");
+  MiniRun mini = RunMini(MiniCase(2, asked));
+  ValueOf(mini.run, 0, SPF_RESULT_ZERO_COUNT, 1) = 6;
+  const CheckResult result = CheckScalars(mini.run);
+  ASSERT_EQ(FoundIn(result), "FS-25");
+  EXPECT_NE(result.findings[0].message.find("number of zeros"), std::string::npos);
+}
+
+TEST(Numerics, ANumberOfZerosThatWasAskedForAndNotPublished) {
+  MiniRun mini = RunMini(MiniCase(2, [](InstanceSpec& spec) { spec.zero_count = true; }));
+  for (int rank = 0; rank < 2; ++rank) {
+    Drop(mini.run, rank, [](const Event& e) {
+      return e.kind == EventKind::kPublish && e.result == SPF_RESULT_ZERO_COUNT && e.call == 2;
+    });
+  }
+  const CheckResult result = CheckScalars(mini.run);
+  ASSERT_EQ(FoundIn(result), "FS-25");
+  EXPECT_NE(result.findings[0].message.find("number of zeros"), std::string::npos);
+}
+
 TEST(Numerics, WithoutAnOracleNothingIsJudged) {
   MiniRun mini = RunMini(MiniCase(2));
   mini.run.oracles.clear();

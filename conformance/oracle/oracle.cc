@@ -56,6 +56,7 @@ UpdateRule RuleOf(const InstanceSpec& spec) {
   rule.lr = static_cast<float>(spec.lr);
   rule.weight_decay = static_cast<float>(spec.weight_decay);
   rule.clip_grad = spec.clip_grad;
+  rule.skip_norm = spec.skip_norm;
   return rule;
 }
 
@@ -140,9 +141,9 @@ class Oracle {
     out.zero_count = facts.zeros;
     grad_zeros_ += facts.zeros;
     grad_elements_ += facts.elements;
-    Update(rule_, facts.norm, state_);
+    out.updated = !SkipsStep(rule_, facts.norm);
+    if (out.updated) Update(rule_, facts.norm, state_);
     out.weights = WeightsOf(state_);
-    out.updated = true;
   }
 
   const InstanceSpec spec_;

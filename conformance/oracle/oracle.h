@@ -21,7 +21,7 @@ struct OracleCall {
   std::map<std::string, std::vector<float>>
       grads;  // of t: reduced, scaled, before clipping; trainable ones only
   std::map<std::string, std::vector<float>>
-      weights;  // after the call; of c, t that updated, l. fp32 main weights
+      weights;  // after the call; of c, t (those of before, if it was skipped), l. fp32 main weights
   double grad_norm = 0;
   double zero_count = 0;
   bool updated = false;  // t: weights changed (not skipped)

@@ -133,6 +133,59 @@ TEST(OracleTest, ClippingScalesTheUpdateButNotThePublishedGradient) {
   EXPECT_EQ(plain.calls[1].weights, loose.calls[1].weights);
 }
 
+TEST(OracleTest, ZerosAreThoseOfTheGradientBeforeClipping) {
+  const OracleRun run = RunId("w4.zero2.k2.experts.ep2.frozen=norms.clip5e-1.do=tt");
+  for (const OracleCall& call : run.calls) {
+    int64_t zeros = 0;
+    for (const auto& [name, grad] : call.grads) zeros += std::count(grad.begin(), grad.end(), 0.0f);
+    EXPECT_EQ(call.zero_count, static_cast<double>(zeros));
+    EXPECT_EQ(call.letter == 't', zeros > 0);
+  }
+}
+
+TEST(OracleTest, ASkippedStepChangesNothing) {
+  const OracleRun run = RunId("w2.ddp.adamw.wd625e-4.skip1e-3.do=tt");
+  EXPECT_FALSE(run.calls[1].updated);
+  EXPECT_EQ(run.calls[2].weights, run.calls[0].weights);
+  EXPECT_GT(run.calls[1].grad_norm, 1e-3);
+  EXPECT_FALSE(run.calls[1].grads.empty());
+  ExpectEqualTraining(RunId("w2.ddp.adamw.skip1e6"), RunId("w2.ddp.adamw"));
+}
+
+// The first step that is short enough updates as if nothing had been before it: AdamW's m is half
+// the gradient, and t is 1.
+TEST(OracleTest, ASkippedStepLeavesStateAndStepCountAlone) {
+  Case c = ParseId("w2.ddp.adamw.skip1e-3.do=tttttttt");
+  const OracleRun all_skipped = RunOracle(c, 0);
+  size_t first = 2;
+  double shortest = all_skipped.calls[1].grad_norm;
+  while (all_skipped.calls.at(first).grad_norm >= shortest)
+    shortest = std::min(shortest, all_skipped.calls[first++].grad_norm);
+  c.instances[0].skip_norm = (shortest + all_skipped.calls[first].grad_norm) / 2;
+  const OracleRun run = RunOracle(c, 0);
+  for (size_t i = 1; i < first; ++i) EXPECT_FALSE(run.calls[i].updated) << i;
+  ASSERT_TRUE(run.calls[first].updated);
+  const float lr = 0.015625f, epsilon = 0.0078125f;
+  for (const auto& [name, grad] : run.calls[first].grads) {
+    for (size_t i = 0; i < grad.size(); ++i) {
+      const float u = grad[i] / (std::abs(grad[i]) + epsilon);
+      EXPECT_NEAR(run.calls[first].weights.at(name)[i], run.calls[0].weights.at(name)[i] - lr * u, 1e-6)
+          << name << "[" << i << "]";
+    }
+  }
+}
+
+TEST(OracleTest, AThresholdThatIsTheNormIsNotAsked) {
+  Case c = ParseId("w2.ddp.do=t");
+  const double norm = RunOracle(c, 0).calls[1].grad_norm;
+  for (const double near : {norm, norm * (1 + 5e-7), norm * (1 - 5e-7)}) {
+    c.instances[0].skip_norm = near;
+    EXPECT_THROW(RunOracle(c, 0), std::invalid_argument);
+  }
+  c.instances[0].skip_norm = norm * (1 + 2e-6);
+  EXPECT_TRUE(RunOracle(c, 0).calls[1].updated);
+}
+
 TEST(OracleTest, PerTokenLossDividesByTokens) {
   const OracleRun plain = RunId("w2.ddp.do=t"), per_token = RunId("w2.ddp.pertoken.do=t");
   const std::vector<float>& a = plain.calls[1].grads.at("head.weight");

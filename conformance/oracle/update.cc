@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <stdexcept>
+#include <string>
 
 namespace shardproof {
 
@@ -51,6 +53,16 @@ void UpdateAdamW(const UpdateRule& rule, float scale, int64_t t, OracleParam& pa
 }
 
 }  // namespace
+
+bool SkipsStep(const UpdateRule& rule, double norm) {
+  if (rule.skip_norm <= 0) return false;
+  if (std::abs(norm - rule.skip_norm) <= 1e-6 * rule.skip_norm) {
+    throw std::invalid_argument("the gradient norm " + std::to_string(norm) +
+                                " is that of grad_norm_skip_threshold but for 1e-6: rounding would "
+                                "decide whether the step is skipped; ask for another threshold");
+  }
+  return norm > rule.skip_norm;
+}
 
 void Update(const UpdateRule& rule, double norm, OracleState& state) {
   const double clip = rule.clip_grad > 0 ? std::min(1.0, rule.clip_grad / (norm + 1e-6)) : 1.0;

@@ -13,6 +13,7 @@ struct UpdateRule {
   float lr = 0, weight_decay = 0;
   float beta1 = 0.5f, beta2 = 0.75f, epsilon = 0.0078125f;
   double clip_grad = 0;  // 0: off
+  double skip_norm = 0;  // 0: off
 };
 
 struct GradFacts {
@@ -21,6 +22,10 @@ struct GradFacts {
   double elements = 0;
 };
 GradFacts Measure(const OracleState& state);
+
+// Whether a step with this norm (Measure's) changes nothing at all. Throws std::invalid_argument for
+// a norm so near to the threshold that an engine's rounding would decide.
+bool SkipsStep(const UpdateRule& rule, double norm);
 
 // Changes the weights of trainable parameters. norm is Measure's.
 void Update(const UpdateRule& rule, double norm, OracleState& state);
