@@ -6,6 +6,7 @@
 #include "conformance/checks/graph/graph_checks.h"
 #include "conformance/checks/graph/overlap_check.h"
 #include "conformance/checks/groups.h"
+#include "conformance/checks/layer_wise/layer_wise.h"
 #include "conformance/checks/lifetime.h"
 #include "conformance/checks/numerics.h"
 #include "conformance/checks/order.h"
@@ -53,7 +54,9 @@ CheckResult CheckAll(const Run& run) {
   result.Merge(CheckOrder(analysis));
   result.Merge(CheckNumerics(analysis));
   result.Merge(CheckSchedule(analysis));
+  result.Merge(CheckLayerWise(analysis));
   result.Merge(CiteForSchedule(analysis, result));
+  result.Merge(CiteForLayerWise(analysis, result));
   Tidy(result);
   return result;
 }

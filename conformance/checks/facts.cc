@@ -65,6 +65,7 @@ void InstanceFacts::AddParams(ModelRank place) {
     facts.name = param.name;
     facts.expert = (param.flags & SPF_PARAM_EXPERT) != 0;
     facts.frozen = (param.flags & SPF_PARAM_FROZEN) != 0;
+    facts.matrix = IsMatrix(tables, param);
     facts.numel = param.numel;
     facts.row = param.n_dim > 0 && param.shape[0] > 0 ? param.numel / param.shape[0] : 1;
     facts.dtype = param.dtype;
@@ -79,6 +80,14 @@ void InstanceFacts::AddParams(ModelRank place) {
     facts.key = static_cast<int32_t>(known - by_key_.begin());
     if (known == by_key_.end()) by_key_.push_back(facts);
   }
+}
+
+bool InstanceFacts::IsMatrix(const spf_model& tables, const spf_param& param) {
+  for (int32_t m = param.n_dim == 2 ? param.module : -1; m >= 0; m = tables.modules[m].parent) {
+    const std::string_view type = tables.modules[m].type;
+    if (type == "TransformerLayer" || type == "MTP") return true;
+  }
+  return false;
 }
 
 // A parameter that nodes outside its unit use stays gathered for them: it belongs to no unit.
@@ -110,9 +119,10 @@ bool InstanceFacts::UnitMayBeAbsent(int32_t world_rank, int32_t call, int32_t un
   return false;
 }
 
-// With pipeline stages module ids differ between ranks; nothing is sharded then, and there are no units.
+// With pipeline stages module ids differ between ranks; nothing is sharded then, and there are no units. Layer-wise
+// engines have buckets instead.
 void InstanceFacts::FindUnits() {
-  if (spec_->model.pp > 1) return;
+  if (spec_->model.pp > 1 || spec_->strategy == "layer_wise") return;
   const spf_model& tables = model_->Tables(0);
   const std::vector<std::string> types = Split(spec_->units);
   unit_of_module_.assign(size_t(tables.n_modules), -1);

@@ -22,6 +22,7 @@ struct ParamFacts {
   int64_t numel = 0;
   int64_t row = 1;  // elements of one row of dimension 0
   bool expert = false, frozen = false;
+  bool matrix = false;  // of a layer: optimizer = muon orthogonalises it (abi/KNOBS.md)
   int32_t dtype = 0;  // in which nodes read it
   int32_t module = 0;
   int32_t unit = -1;  // module id of the FSDP unit that it belongs to; -1: none, or others use it too (tied)
@@ -76,6 +77,7 @@ class InstanceFacts {
   std::vector<GroupFamily> families_;
   std::vector<ScriptCall> calls_;
   void AddParams(ModelRank place);
+  static bool IsMatrix(const spf_model& tables, const spf_param& param);
   std::vector<int32_t> data_rank_;  // by world rank
   std::vector<ModelRank> place_;    // by world rank
   std::vector<int32_t> units_, unit_of_module_;

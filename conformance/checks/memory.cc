@@ -16,6 +16,51 @@ struct Persistent {
 
 constexpr int64_t kScratchBytes = 4096;  // norms, counters, losses
 
+// Elements of padding in buffers of aligned shards: what a rank hands to its reduce-scatters beyond its parameters.
+int64_t AlignedPadding(const Trace& trace, const InstanceFacts& facts, int32_t instance) {
+  int64_t elements = 0, sharded = 0;
+  std::set<std::pair<int32_t, int64_t>> buffers;
+  for (const Event& event : trace.events) {
+    const bool reduces = event.kind == EventKind::kCollective && event.collective == SPF_REDUCE_SCATTER;
+    if (!reduces || event.instance != instance || event.group < 0 || event.ranges.empty()) continue;
+    const Range& from = trace.ranges[event.ranges.begin];
+    if (!buffers.insert({from.alloc, from.offset}).second) continue;
+    elements += event.count * static_cast<int64_t>(trace.groups[size_t(event.group)].world_ranks.size());
+  }
+  for (int32_t id = 0; id < facts.n_params(trace.rank); ++id) {
+    const ParamFacts& param = facts.Param(trace.rank, id);
+    const std::vector<int32_t>* list = facts.FullList(param.expert, trace.rank);
+    if (!param.frozen && list != nullptr && list->size() > 1) sharded += param.numel;
+  }
+  return std::max<int64_t>(0, elements - sharded);
+}
+
+// Whole model weights and gradients; main weights and state of what the rank publishes, as its owner.
+Persistent LayerWiseBytes(const Trace& trace, const InstanceFacts& facts, int32_t instance) {
+  const InstanceSpec& spec = facts.spec();
+  std::set<int32_t> owned;
+  for (const Event& event : trace.events) {
+    const bool param = event.kind == EventKind::kPublish && event.result == SPF_RESULT_PARAM;
+    if (param && event.instance == instance) owned.insert(event.id);
+  }
+  const int64_t grad_width = spec.main_grads_dtype == "bf16" ? 2 : 4;
+  Persistent bytes{0, kScratchBytes};
+  int64_t widest = 0;
+  for (int32_t id = 0; id < facts.n_params(trace.rank); ++id) {
+    const ParamFacts& param = facts.Param(trace.rank, id);
+    const std::vector<int32_t>* list = facts.FullList(param.expert, trace.rank);
+    const auto width = static_cast<int64_t>(WidthOf(param.dtype));
+    const int64_t state = spec.optimizer == "adamw" ? 8 : spec.optimizer == "muon" ? (param.matrix ? 4 : 8) : 0;
+    widest = std::max(widest, width);
+    bytes.formula += param.numel * (width + (param.frozen ? 0 : grad_width));
+    if (owned.contains(id)) bytes.formula += param.numel * (4 + (param.frozen ? 0 : state));
+    bytes.padding += (width + grad_width) * param.row * static_cast<int64_t>(list == nullptr ? 1 : list->size());
+  }
+  const bool aligned = spec.layer_wise.layout == "aligned";
+  if (aligned) bytes.padding += AlignedPadding(trace, facts, instance) * (widest + grad_width);
+  return bytes;
+}
+
 Persistent PersistentBytes(const InstanceFacts& facts, int32_t rank) {
   const InstanceSpec& spec = facts.spec();
   const auto size = [](const std::vector<int32_t>* list) {
@@ -41,7 +86,8 @@ Persistent PersistentBytes(const InstanceFacts& facts, int32_t rank) {
     if (param.frozen) continue;
     add(grad_width, shards_grads ? n : 1);
     if (outer > 1) add(grad_width + width, n * outer);
-    if (spec.optimizer == "adamw" || spec.optimizer == "muon") add(8, shards_main ? n * outer : 1);
+    const int64_t state = spec.optimizer == "adamw" ? 8 : spec.optimizer == "muon" ? (param.matrix ? 4 : 8) : 0;
+    if (state > 0) add(state, shards_main ? n * outer : 1);
   }
   bytes.padding += kScratchBytes;
   return bytes;
@@ -132,8 +178,13 @@ class Memory {
   void AtRest(const Event& event, const OfInstance& of, const std::string& call) {
     const InstanceFacts& facts = a_.Facts(event.instance);
     if (!facts.InGrid(trace_.rank)) return;
+    if (facts.spec().strategy == "layer_wise" && !trace_.provides.results) {
+      return CannotJudge(result_, {"FS-31"}, "the trace has no results, so what a rank owns is not known");
+    }
     Judge(result_, {"FS-31"});
-    const Persistent allowed = PersistentBytes(facts, rank_);
+    const bool layer_wise = facts.spec().strategy == "layer_wise";
+    const Persistent allowed =
+        layer_wise ? LayerWiseBytes(trace_, facts, event.instance) : PersistentBytes(facts, rank_);
     if (of.device_bytes <= allowed.formula + allowed.padding) return;
     Add("FS-31", index_,
         "at most " + std::to_string(allowed.formula) + " bytes for " + facts.spec().strategy + " and " +

@@ -1,7 +1,8 @@
 // registry.h: what may be required of an engine, in one sentence each, and where does the rule come from?
 //
 // The rows live in *.toml beside this file and are compiled in, so that the command needs no files. Ids are stable:
-// PG-nn process groups, FS-nn FSDP, EP-nn expert parallelism, GE-nn general ones.
+// PG-nn process groups, FS-nn FSDP, EP-nn expert parallelism, LW-nn layer-wise optimizers, GE-nn
+// general ones.
 #pragma once
 #include <string>
 #include <string_view>

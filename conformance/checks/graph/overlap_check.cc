@@ -24,12 +24,14 @@ constexpr size_t kModulesMin = 3;      // fewer units than this leave nothing to
 
 struct Expected {
   bool gathers = false, reductions = false, twin = false;
+  bool buckets = false;  // not units travel but buckets, which labels need not name
 };
 
 Expected Expect(const InstanceSpec& spec) {
   const bool full = spec.strategy == "optim_grads_params";
   Expected expected;
-  expected.gathers = full && spec.prefetch_limit_bytes < 0;
+  expected.buckets = spec.strategy == "layer_wise";
+  expected.gathers = expected.buckets ? spec.overlap_param_gather : full && spec.prefetch_limit_bytes < 0;
   // Without a twin a gather that may not be launched ahead follows the last unit's reduction on the
   // same communicator, and the next unit's compute follows the gather: nothing is left to hide.
   const bool separate = spec.twin == "given" || spec.prefetch_limit_bytes < 0;
@@ -41,7 +43,7 @@ Expected Expect(const InstanceSpec& spec) {
 // One rank's work of one instance, in issue order.
 struct Work {
   std::vector<uint32_t> gathers, reductions, computes;
-  std::set<int32_t> gathered, reduced;  // modules
+  std::set<int32_t> gathered, reduced;  // modules; or buckets, as blocks that receive them
 };
 
 class Judge {
@@ -56,7 +58,7 @@ class Judge {
     uint32_t blocked = kNone;
     bool free = false;
     for (size_t rank = 0; rank + 1 < program_.first_entry.size(); ++rank) {
-      const Work work = Collect(rank, static_cast<int32_t>(instance));
+      const Work work = Collect(rank, static_cast<int32_t>(instance), expected.buckets);
       const bool many = work.gathered.size() >= kModulesMin;
       if (expected.gathers && many) Count(work.gathers, work.computes, gathers);
       if (expected.reductions && work.reduced.size() >= kModulesMin)
@@ -85,7 +87,7 @@ class Judge {
     return false;
   }
 
-  Work Collect(size_t rank, int32_t instance) const {
+  Work Collect(size_t rank, int32_t instance, bool buckets) const {
     Work work;
     const Trace& trace = program_.trace(static_cast<int32_t>(rank));
     std::map<int32_t, bool> training;  // by entry call
@@ -99,8 +101,9 @@ class Judge {
       if (event.instance != instance || call == training.end() || !call->second) continue;
       if (event.kind == EventKind::kCompute) work.computes.push_back(e);
       if (program_.entries[e].kind != EntryKind::kKernel) continue;
-      const int32_t module = program_.event(program_.parts[program_.entries[e].parts.begin]).module;
-      if (Is(e, {SPF_ALL_GATHER, SPF_ALL_GATHER_V}, {SPF_FOR_PARAM_FULL, SPF_FOR_PARAM_SHARD})) {
+      const Event& first = program_.event(program_.parts[program_.entries[e].parts.begin]);
+      const int32_t module = buckets ? Block(trace, first) : first.module;
+      if (Is(e, {SPF_ALL_GATHER, SPF_ALL_GATHER_V, SPF_BROADCAST}, {SPF_FOR_PARAM_FULL, SPF_FOR_PARAM_SHARD})) {
         work.gathers.push_back(e);
         work.gathered.insert(module);
       } else if (Is(e, {SPF_REDUCE_SCATTER, SPF_ALL_REDUCE}, {SPF_FOR_GRAD, SPF_FOR_GRAD_SHARD})) {
@@ -109,6 +112,10 @@ class Judge {
       }
     }
     return work;
+  }
+
+  static int32_t Block(const Trace& trace, const Event& event) {
+    return event.ranges.empty() ? -1 : trace.ranges[event.ranges.end - 1].alloc;
   }
 
   bool Hides(uint32_t kernel, const std::vector<uint32_t>& computes) {

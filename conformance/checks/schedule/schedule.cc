@@ -1,7 +1,8 @@
 #include "conformance/checks/schedule/schedule.h"
 
-#include <algorithm>
-#include <set>
+#include <string_view>
+
+#include "conformance/checks/cite.h"
 
 namespace shardproof {
 
@@ -83,17 +84,7 @@ CheckResult CiteForSchedule(const Analysis& a, const CheckResult& result) {
     if (!asked && !(options && std::string_view(row.id) == "EP-37")) continue;
     if (row.only_overlap && !overlap) continue;
     if (std::string_view(row.id) == "EP-31" && !varied) continue;
-    const auto speaks = [&](const std::string& id) {
-      return std::find(row.rows.begin(), row.rows.end(), id) != row.rows.end();
-    };
-    if (std::any_of(result.judged.begin(), result.judged.end(), speaks)) cited.judged.insert(row.id);
-    const auto first = std::find_if(result.findings.begin(), result.findings.end(),
-                                    [&](const Finding& finding) { return speaks(finding.requirement); });
-    if (first == result.findings.end()) continue;
-    Finding finding = *first;
-    finding.message += " (" + finding.requirement + ", with expert parallelism)";
-    finding.requirement = row.id;
-    cited.findings.push_back(std::move(finding));
+    Cite({row.id, row.rows}, result, "with expert parallelism", cited);
   }
   return cited;
 }

@@ -1,0 +1,167 @@
+#include "conformance/checks/layer_wise/facts.h"
+
+#include <algorithm>
+
+#include "conformance/checks/carried.h"
+
+namespace shardproof::layer_wise {
+
+using Kind = Content::Kind;
+
+bool Brings(uint8_t collective) {
+  return collective == SPF_ALL_GATHER || collective == SPF_ALL_GATHER_V || collective == SPF_BROADCAST;
+}
+
+Facts::Facts(const Analysis& a) : a_(a), ranks_(size_t(a.ranks())) {
+  for (const Trace& trace : a.traces()) CollectPublished(trace);
+  for (const Trace& trace : a.traces()) CollectRank(trace);
+}
+
+char Facts::Letter(int32_t instance, int32_t call) const {
+  const auto& calls = Of(instance).calls();
+  return call >= 0 && size_t(call) < calls.size() ? calls[size_t(call)].letter : '?';
+}
+
+std::string Facts::ModuleOf(int32_t instance, int32_t rank, int32_t key) const {
+  return Of(instance).ModuleName(Of(instance).ByKey(key).module, rank);
+}
+
+const std::vector<int32_t>* Facts::List(int32_t instance, int32_t rank, int32_t key) const {
+  return Of(instance).FullList(Of(instance).ByKey(key).expert, rank);
+}
+
+void Facts::CollectPublished(const Trace& trace) {
+  for (const Event& event : trace.events) {
+    if (event.kind != EventKind::kPublish || event.result != SPF_RESULT_PARAM || !LayerWise(event.instance)) continue;
+    const int32_t key = Of(event.instance).Param(trace.rank, event.id).key;
+    versions_[{event.instance, key}].insert(event.call);
+    const std::vector<int32_t>* list = List(event.instance, trace.rank, key);
+    if (list == nullptr) continue;
+    published_[{event.instance, key, list->front()}][event.call][trace.rank] += event.count;
+  }
+}
+
+const std::map<int32_t, int64_t>& Facts::Publishers(int32_t instance, int32_t rank, int32_t key, int32_t call) const {
+  static const std::map<int32_t, int64_t> none;
+  const std::vector<int32_t>* list = List(instance, rank, key);
+  if (list == nullptr) return none;
+  const auto at = published_.find({instance, key, list->front()});
+  if (at == published_.end()) return none;
+  const auto of_call = at->second.find(call);
+  return of_call == at->second.end() ? none : of_call->second;
+}
+
+int32_t Facts::Owner(int32_t instance, int32_t rank, int32_t key) const {
+  const std::vector<int32_t>* list = List(instance, rank, key);
+  if (list == nullptr || Of(instance).ByKey(key).frozen) return -1;
+  if (list->size() == 1) return rank;
+  const auto at = published_.find({instance, key, list->front()});
+  if (at == published_.end()) return -1;
+  for (const auto& [call, ranks] : at->second) {
+    if (ranks.size() == 1) return ranks.begin()->first;
+  }
+  return -1;
+}
+
+int32_t Facts::VersionBefore(int32_t instance, int32_t key, int32_t call) const {
+  const auto at = versions_.find({instance, key});
+  if (at == versions_.end()) return -1;
+  const auto next = at->second.lower_bound(call);
+  return next == at->second.begin() ? -1 : *std::prev(next);
+}
+
+bool Facts::Publishes(int32_t instance, int32_t key, int32_t call) const {
+  const auto at = versions_.find({instance, key});
+  return at != versions_.end() && at->second.contains(call);
+}
+
+void Facts::CollectRank(const Trace& trace) {
+  RankFacts& of = ranks_[size_t(trace.rank)];
+  for (size_t i = 0; i < trace.events.size(); ++i) {
+    const Event& event = trace.events[i];
+    if (event.kind != EventKind::kCompute || event.phase == SPF_FWD) continue;
+    const auto index = static_cast<int64_t>(i);
+    of.backward.try_emplace({event.instance, event.call}, index, index).first->second.second = index;
+  }
+  for (size_t i = 0; i < trace.events.size(); ++i) {
+    const Event& event = trace.events[i];
+    if (!LayerWise(event.instance)) continue;
+    if (event.kind == EventKind::kCollective) AddCollective(trace, static_cast<int64_t>(i), of);
+    if (event.kind == EventKind::kLaunch) AddUpdates(trace, static_cast<int64_t>(i), of);
+  }
+}
+
+// What a train_step does after its last gradient belongs to what it made; all else to the train_step or load before.
+int32_t Facts::EpochOf(const RankFacts& of, const Event& event, int64_t index) const {
+  const char letter = Letter(event.instance, event.call);
+  const auto backward = of.backward.find({event.instance, event.call});
+  const bool after = letter == 't' && backward != of.backward.end() && index > backward->second.second;
+  if (letter == 'l' || after) return event.call;
+  for (int32_t call = event.call - 1; call >= 0; --call) {
+    const char before = Letter(event.instance, call);
+    if (before == 't' || before == 'l') return call;
+    if (before == 'c') return -1;
+  }
+  return -1;
+}
+
+void Facts::AddCollective(const Trace& trace, int64_t index, RankFacts& of) {
+  const Event& event = trace.events[size_t(index)];
+  const EventFlow& flow = a_.flow().At(trace.rank, index);
+  if (event.group < 0 || !flow.ran) return;
+  const GroupInfo& group = trace.groups[size_t(event.group)];
+  if (IsReduction(event.collective)) {
+    const Range* send = SendRange(trace, event);
+    if (send == nullptr) return;
+    Reduction reduction{index, event.instance, event.call, &group, {}};
+    reduction.grads = Only(flow.before[RangeIndex(trace, event, send)], Kind::kGrad);
+    if (!reduction.grads.empty()) of.reductions.push_back(std::move(reduction));
+    return;
+  }
+  const Range* recv = RecvRange(trace, event);
+  if (!Brings(event.collective) || recv == nullptr) return;
+  const auto width = static_cast<int64_t>(WidthOf(event.dtype));
+  const size_t members = group.world_ranks.size();
+  Gather gather{index, event.instance, event.call, EpochOf(of, event, index), &group, *recv, false, false, {}, {}};
+  for (size_t m = 0; m < members; ++m) {
+    const bool root = static_cast<int32_t>(m) == event.peer;
+    const int64_t counted = m < event.recv_counts.size() ? trace.numbers[event.recv_counts.begin + m] : 0;
+    gather.slots.push_back(event.collective == SPF_ALL_GATHER_V ? counted
+                           : event.collective == SPF_BROADCAST  ? (root ? event.count : 0)
+                                                                : event.count);
+  }
+  const Range* send = SendRange(trace, event);
+  gather.in_place = send != nullptr && send != recv && send->alloc == recv->alloc && send->offset >= recv->offset &&
+                    send->offset + send->length <= recv->offset + recv->length;
+  int64_t begin = 0;
+  for (size_t m = 0; m < members; ++m) {
+    const int64_t end = begin + gather.slots[m] * width;
+    for (const Chunk& chunk : Only(flow.after[RangeIndex(trace, event, recv)], Kind::kParam)) {
+      const int64_t from = std::max(begin, chunk.offset), to = std::min(end, chunk.offset + chunk.length);
+      if (from >= to) continue;
+      const Content content = chunk.content.At(from - chunk.offset);
+      gather.shares.push_back({content.param, content.element, (to - from) / std::max<int64_t>(1, content.width),
+                               group.world_ranks[m], content.tag, recv->offset + from, recv->offset + to});
+    }
+    begin = end;
+  }
+  if (gather.shares.empty()) return;
+  gather.expert = Of(event.instance).ByKey(gather.shares[0].key).expert;
+  of.gathers.push_back(std::move(gather));
+}
+
+void Facts::AddUpdates(const Trace& trace, int64_t index, RankFacts& of) {
+  const Event& event = trace.events[size_t(index)];
+  const EventFlow& flow = a_.flow().At(trace.rank, index);
+  if (!flow.ran || (event.id != SPF_K_ADAMW && event.id != SPF_K_AXPBY && event.id != SPF_K_CUSTOM)) return;
+  for (size_t k = 0; k < flow.after.size(); ++k) {
+    const Range& range = trace.ranges[event.ranges.begin + k];
+    if (range.access != (kRead | kWrite) || Only(flow.before[k], Kind::kParam).empty()) continue;
+    for (const Chunk& chunk : Only(flow.after[k], Kind::kParam)) {
+      of.updates.push_back({index, event.instance, event.call, chunk.content.param,
+                            chunk.length / std::max<int64_t>(1, chunk.content.width), event.id});
+    }
+  }
+}
+
+}  // namespace shardproof::layer_wise

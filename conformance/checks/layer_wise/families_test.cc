@@ -1,0 +1,96 @@
+// What other families say of layer-wise engines: memory at rest, gathers and reductions a step, overlap.
+#include <gtest/gtest.h>
+
+#include "conformance/checks/graph/overlap_check.h"
+#include "conformance/checks/layer_wise/mini_layer_wise.h"
+#include "conformance/checks/lifetime.h"
+#include "conformance/checks/mini_engine.h"
+#include "conformance/checks/order.h"
+#include "conformance/checks/reduction.h"
+
+namespace shardproof {
+namespace {
+
+using Edit = std::function<void(InstanceSpec&)>;
+
+LayerWiseRun Made(const Edit& edit = {}, const LayerWiseFaults& faults = {}, int32_t world = 4) {
+  return RunLayerWise(LayerWiseCase(world, edit), faults);
+}
+void Overlap(InstanceSpec& spec) { spec.overlap_param_gather = spec.overlap_grad_reduce = true; }
+void Aligned(InstanceSpec& spec) { spec.layer_wise.layout = "aligned"; }
+
+TEST(LayerWiseFamilies, GoodRunsPassThem) {
+  const auto into_grads = [](InstanceSpec& spec) {
+    Overlap(spec);
+    spec.layer_wise.buffer = "grads";
+  };
+  const auto experts = [](InstanceSpec& spec) {
+    Overlap(spec);
+    spec.ep = 2;
+    spec.model.experts = true;
+  };
+  for (const Edit& edit : {Edit(), Edit(Overlap), Edit(Aligned), Edit(into_grads), Edit(experts)}) {
+    const LayerWiseRun made = Made(edit);
+    CheckResult result = CheckLifetime(made.run);
+    result.Merge(CheckOrder(made.run));
+    result.Merge(CheckReduction(made.run));
+    EXPECT_EQ(FoundIn(result), "") << Id(*made.spec) << ": " << result.findings[0].message;
+    for (const char* id : {"FS-31", "FS-35", "FS-37"}) EXPECT_TRUE(result.judged.contains(id)) << id;
+  }
+}
+
+TEST(LayerWiseFamilies, UnitsMeanNothing) {
+  const LayerWiseRun made = Made();
+  EXPECT_TRUE(InstanceFacts(made.spec->instances[0], 4).units().empty());
+}
+
+TEST(LayerWiseFamilies, StateOfWhatOthersOwnIsTooMuchMemory) {
+  LayerWiseFaults faults;
+  faults.step_all = true;
+  EXPECT_EQ(FoundIn(CheckLifetime(Made({}, faults).run)), "FS-31");
+}
+
+TEST(LayerWiseFamilies, StateOfWhatOthersOwnIsTooMuchMemoryWithAlignedShards) {
+  LayerWiseFaults faults;
+  faults.step_all = true;
+  EXPECT_EQ(FoundIn(CheckLifetime(Made(Aligned, faults).run)), "FS-31");
+}
+
+// Muon keeps one average of a matrix, AdamW two.
+TEST(LayerWiseFamilies, TwoAveragesOfAMatrixAreTooManyForMuon) {
+  const auto muon = [](InstanceSpec& spec) { spec.optimizer = "muon"; };
+  EXPECT_EQ(FoundIn(CheckLifetime(Made(muon, {}, 1).run)), "FS-31");
+}
+
+TEST(LayerWiseFamilies, WithoutResultsMemoryIsNotJudged) {
+  LayerWiseRun made = Made();
+  for (Trace& trace : made.run.traces) trace.provides.results = false;
+  const CheckResult result = CheckLifetime(made.run);
+  EXPECT_EQ(FoundIn(result), "");
+  EXPECT_FALSE(result.judged.contains("FS-31"));
+}
+
+TEST(LayerWiseFamilies, AGatherInEachMicrobatchIsTooOften) {
+  LayerWiseFaults faults;
+  faults.each_microbatch = true;
+  EXPECT_EQ(FoundIn(CheckOrder(Made(Overlap, faults).run)), "FS-35");
+}
+
+TEST(LayerWiseFamilies, GathersThatNothingRunsBeside) {
+  LayerWiseFaults faults;
+  const LayerWiseRun good = Made(Overlap);
+  const CheckResult hidden = CheckOverlap(*good.spec, good.run.traces);
+  EXPECT_EQ(FoundIn(hidden), "");
+  EXPECT_TRUE(hidden.judged.contains("GE-12"));
+  faults.wait_at_once = true;
+  const LayerWiseRun bad = Made(Overlap, faults);
+  EXPECT_EQ(FoundIn(CheckOverlap(*bad.spec, bad.run.traces)), "GE-12");
+}
+
+TEST(LayerWiseFamilies, WithoutTheKnobGathersNeedNotHide) {
+  const LayerWiseRun made = Made();
+  EXPECT_FALSE(CheckOverlap(*made.spec, made.run.traces).judged.contains("GE-12"));
+}
+
+}  // namespace
+}  // namespace shardproof

@@ -1,0 +1,201 @@
+// What goes on while a gather is under way: accesses to its bytes, and other gathers.
+#include <algorithm>
+#include <map>
+#include <set>
+#include <stdexcept>
+
+#include "conformance/checks/carried.h"
+#include "conformance/checks/graph/deadlock.h"
+#include "conformance/checks/graph/matching.h"
+#include "conformance/checks/graph/races.h"
+#include "conformance/checks/layer_wise/layer_wise.h"
+
+namespace shardproof::layer_wise {
+
+namespace {
+
+constexpr size_t kOutstandingMax = 2;  // one that is being installed and one that travels
+
+// Gathers that bring values into one buffer, as the broadcasts of a bucket do.
+bool Continues(const Event& event, const Gather& gather, const Gather& before, int32_t peer_before) {
+  return event.collective == SPF_BROADCAST && gather.to.alloc == before.to.alloc && event.peer > peer_before &&
+         gather.to.offset == before.to.offset + before.to.length;
+}
+
+// Issue order: how many gathers of a chain has nothing waited for?
+class Outstanding {
+ public:
+  Outstanding(const Facts& facts, int32_t rank, Report& report)
+      : facts_(facts), trace_(facts.a().traces()[size_t(rank)]), rank_(rank), report_(report) {
+    for (const Gather& gather : facts.At(rank).gathers) {
+      if (gather.group->world_ranks.size() > 1) gathers_[gather.event] = &gather;
+    }
+  }
+
+  void Run() {
+    for (size_t i = 0; i < trace_.events.size(); ++i) {
+      const Event& event = trace_.events[i];
+      Sync(event);
+      if (const auto at = gathers_.find(static_cast<int64_t>(i)); at != gathers_.end()) Launch(event, *at->second);
+    }
+  }
+
+ private:
+  struct Round {
+    const Gather* last = nullptr;
+    int32_t peer = -1;
+    std::set<int32_t> streams;  // that nothing has waited for since
+  };
+
+  void Launch(const Event& event, const Gather& gather) {
+    std::vector<Round>& chain = chains_[{gather.instance, gather.expert}];
+    if (!chain.empty() && Continues(event, gather, *chain.back().last, chain.back().peer)) {
+      chain.back().last = &gather;
+      chain.back().peer = event.peer;
+      chain.back().streams.insert(event.stream);
+      return;
+    }
+    chain.push_back({&gather, event.peer, {event.stream}});
+    // Without overlap all of them may be issued at once: nothing goes on beside them.
+    if (!facts_.spec(gather.instance).overlap_param_gather) return;
+    report_.Judged({"LW-24"});
+    if (chain.size() <= kOutstandingMax) return;
+    report_.Add("LW-24", rank_, gather.event, "at most two gathers of a chain under way",
+                std::to_string(chain.size()) + " that nothing waited for",
+                "gathers are launched further ahead than the next bucket: their buffers add up");
+  }
+
+  // Work of this stream is waited for.
+  void Done(int32_t stream, const std::set<const Gather*>* among = nullptr) {
+    for (auto& [place, chain] : chains_) {
+      for (Round& round : chain) {
+        if (among == nullptr || among->contains(round.last)) round.streams.erase(stream);
+      }
+      std::erase_if(chain, [](const Round& round) { return round.streams.empty(); });
+    }
+  }
+
+  void Sync(const Event& event) {
+    switch (event.kind) {
+      case EventKind::kRecord: {
+        auto& [stream, gathers] = recorded_[event.event];
+        stream = event.stream;
+        gathers.clear();
+        for (const auto& [place, chain] : chains_) {
+          for (const Round& round : chain) {
+            if (round.streams.contains(event.stream)) gathers.insert(round.last);
+          }
+        }
+        return;
+      }
+      case EventKind::kWait:
+      case EventKind::kEventSync: {
+        const auto at = recorded_.find(event.event);
+        if (at != recorded_.end() && event.stream != at->second.first) Done(at->second.first, &at->second.second);
+        return;
+      }
+      case EventKind::kCompute:
+      case EventKind::kStreamSync:
+        return Done(event.stream);  // compute behind it on the same stream
+      case EventKind::kDeviceSync:
+        chains_.clear();
+        return;
+      default:
+        return;
+    }
+  }
+
+  const Facts& facts_;
+  const Trace& trace_;
+  const int32_t rank_;
+  Report& report_;
+  std::map<int64_t, const Gather*> gathers_;                                 // by event
+  std::map<std::pair<int32_t, bool>, std::vector<Round>> chains_;            // (instance, expert)
+  std::map<int32_t, std::pair<int32_t, std::set<const Gather*>>> recorded_;  // event -> stream, gathers
+};
+
+class Races {
+ public:
+  Races(const Facts& facts, Report& report) : facts_(facts), a_(facts.a()), report_(report) {
+    for (int32_t rank = 0; rank < a_.ranks(); ++rank) {
+      for (const Gather& gather : facts.At(rank).gathers) gathers_.insert({rank, gather.event});
+      for (const Reduction& reduction : facts.At(rank).reductions) {
+        if (facts.LayerWise(reduction.instance)) reductions_.insert({rank, reduction.event});
+      }
+    }
+  }
+
+  void Run() {
+    try {
+      const graph::Program program = graph::Lower(a_.traces());
+      CheckResult matched;
+      if (!graph::JudgeMatching(program, matched).ok || !graph::Safe(program, graph::Profile::kE0)) {
+        return report_.Cannot({"LW-17"}, "the run does not match or can hang");
+      }
+      if (!program.unordered_threads.empty()) return report_.Cannot({"LW-17"}, program.unordered_threads);
+      report_.Judged({"LW-17"});
+      graph::MustOrder order(program);
+      for (const graph::Race& race : graph::FindRaces(program, order, {})) JudgeRace(program, race);
+    } catch (const std::invalid_argument& error) {
+      report_.Cannot({"LW-17"}, error.what());
+    }
+  }
+
+ private:
+  using Events = std::set<std::pair<int32_t, int64_t>>;
+
+  // The collective of the set that an entry is or holds; -1: none.
+  static int64_t PartIn(const graph::Program& program, const graph::Entry& entry, const Events& events) {
+    for (uint32_t p = entry.parts.begin; p < entry.parts.end; ++p) {
+      const int64_t event = program.parts[p].event;
+      if (events.contains({entry.rank, event})) return event;
+    }
+    return -1;
+  }
+
+  void JudgeRace(const graph::Program& program, const graph::Race& race) {
+    const graph::Entry& first = program.entries[race.first];
+    const graph::Entry& second = program.entries[race.second];
+    const int64_t gather_first = PartIn(program, first, gathers_), gather_second = PartIn(program, second, gathers_);
+    if (gather_first < 0 && gather_second < 0) return;
+    const int64_t gather = gather_first >= 0 ? gather_first : gather_second;
+    const graph::Entry& other = gather_first >= 0 ? second : first;
+    const int64_t reduction = PartIn(program, other, reductions_);
+    const int64_t event = reduction >= 0 ? reduction : int64_t{other.event};
+    if (!reported_.insert({first.rank, gather}).second) return;
+    const std::string what = a_.Describe(first.rank, event) + " (event " + std::to_string(event) + ")";
+    if (reduction >= 0) {
+      report_.Add("LW-23", first.rank, gather, "ordered with the reduction of the same storage",
+                  "no order with " + what, "a gather writes gradient storage while its reduction may be under way");
+      return;
+    }
+    report_.Add("LW-17", first.rank, gather, "its source and destination left alone until it is waited for",
+                "no order with " + what,
+                gather_first >= 0 ? "what a gather sends or receives is used before the gather is waited for"
+                                  : "a gather starts while its source or destination is still in use");
+  }
+
+  const Facts& facts_;
+  const Analysis& a_;
+  Report& report_;
+  Events gathers_, reductions_, reported_;
+};
+
+}  // namespace
+
+CheckResult CheckInFlight(const Facts& facts) {
+  CheckResult result;
+  const Analysis& a = facts.a();
+  for (const Trace& trace : a.traces()) {
+    if (trace.provides.sync && trace.provides.memory) continue;
+    CannotJudge(result, {"LW-17", "LW-24"},
+                "rank " + std::to_string(trace.rank) + "'s trace lacks synchronisation or memory");
+    return result;
+  }
+  Report report(facts, result);
+  for (int32_t rank = 0; rank < a.ranks(); ++rank) Outstanding(facts, rank, report).Run();
+  Races(facts, report).Run();
+  return result;
+}
+
+}  // namespace shardproof::layer_wise

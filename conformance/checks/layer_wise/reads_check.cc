@@ -1,0 +1,115 @@
+// What modules find where they read parameters, and gradients where they are first added to.
+#include <algorithm>
+#include <set>
+
+#include "conformance/checks/layer_wise/layer_wise.h"
+
+namespace shardproof::layer_wise {
+
+namespace {
+
+using Kind = Content::Kind;
+
+class Reads {
+ public:
+  Reads(const Facts& facts, int32_t rank, CheckResult& result)
+      : facts_(facts), a_(facts.a()), trace_(a_.traces()[size_t(rank)]), rank_(rank), report_(facts, result) {}
+
+  void Run() {
+    for (size_t i = 0; i < trace_.events.size(); ++i) {
+      const Event& event = trace_.events[i];
+      if (event.kind != EventKind::kCompute || !facts_.LayerWise(event.instance)) continue;
+      const EventFlow& flow = a_.flow().At(rank_, static_cast<int64_t>(i));
+      const spf_uses& uses = facts_.Of(event.instance).Node(event.id, rank_).uses[event.phase];
+      if (!flow.ran || static_cast<size_t>(uses.n) != flow.before.size()) continue;
+      for (int32_t k = 0; k < uses.n; ++k) {
+        const bool grad = uses.use[k].table == SPF_IN_GRAD;
+        if (!grad && uses.use[k].table != SPF_IN_PARAM) continue;
+        const ParamFacts& param = facts_.Of(event.instance).Param(rank_, uses.use[k].id);
+        if (grad) {
+          JudgeGradient(static_cast<int64_t>(i), event, param, flow.before[size_t(k)]);
+        } else {
+          JudgeRead(static_cast<int64_t>(i), event, param, flow.before[size_t(k)]);
+        }
+      }
+    }
+  }
+
+ private:
+  void JudgeRead(int64_t index, const Event& event, const ParamFacts& param, const std::vector<Chunk>& chunks) {
+    const int32_t want = facts_.VersionBefore(event.instance, param.key, event.call);
+    const int32_t owner = facts_.Owner(event.instance, rank_, param.key);
+    if (param.frozen || want < 0 || owner < 0) return;
+    const bool own = owner == rank_;
+    report_.Judged({own ? "LW-35" : "LW-11"});
+    for (const Chunk& chunk : chunks) {
+      const Content& content = chunk.content;
+      if (content.kind != Kind::kParam || content.param != param.key || content.tag == want) continue;
+      const std::string module = facts_.ModuleOf(event.instance, rank_, param.key);
+      const std::string expected = param.name + " as of " + a_.CallName(rank_, event.instance, want);
+      const std::string seen = "as of " + a_.CallName(rank_, event.instance, content.tag);
+      if (own) {
+        report_.Add("LW-35", rank_, index, expected, seen,
+                    "module " + module + " reads the rank's own " + param.name +
+                        " before the main weights of the last step are in the model weights");
+      } else {
+        report_.Add("LW-11", rank_, index, expected, seen,
+                    "module " + module + " reads " + param.name + " of rank " + std::to_string(owner) +
+                        " while it is stale: " + NextGather(index, event.instance, param.key));
+      }
+      return;
+    }
+  }
+
+  // The gather that brings it, for the message.
+  std::string NextGather(int64_t index, int32_t instance, int32_t key) const {
+    const Gather* last = nullptr;
+    for (const Gather& gather : facts_.At(rank_).gathers) {
+      const bool brings =
+          gather.instance == instance &&
+          std::any_of(gather.shares.begin(), gather.shares.end(), [&](const Share& share) { return share.key == key; });
+      if (!brings) continue;
+      if (gather.event > index) return "its gather comes later, at event " + std::to_string(gather.event);
+      last = &gather;
+    }
+    if (last == nullptr) return "nothing gathers it";
+    return "its last gather is event " + std::to_string(last->event) + ", in " +
+           a_.CallName(rank_, instance, last->call);
+  }
+
+  // With gathers into gradient storage: a gradient is added to zeros, or to this step's.
+  void JudgeGradient(int64_t index, const Event& event, const ParamFacts& param, const std::vector<Chunk>& chunks) {
+    if (facts_.spec(event.instance).layer_wise.buffer != "grads") return;
+    report_.Judged({"LW-22"});
+    for (const Chunk& chunk : chunks) {
+      const Content& content = chunk.content;
+      bool clear = content.kind == Kind::kFill || content.kind == Kind::kOther;
+      if (content.kind == Kind::kGrad) {
+        const auto& set = a_.flow().sets().Get(content.tag);
+        clear = std::all_of(set.begin(), set.end(), [&](const Contribution& one) { return one.call == event.call; });
+      }
+      if (clear || !reported_.insert({event.call, param.key}).second) continue;
+      report_.Add("LW-22", rank_, index, "zeros, or gradients of this step", a_.ContentText(content),
+                  "the gradient of " + param.name +
+                      " is added to what a gather left in its storage: clear it when the values are installed");
+      return;
+    }
+  }
+
+  const Facts& facts_;
+  const Analysis& a_;
+  const Trace& trace_;
+  const int32_t rank_;
+  Report report_;
+  std::set<std::pair<int32_t, int32_t>> reported_;  // (call, key): what is added later is wrong for the same reason
+};
+
+}  // namespace
+
+CheckResult CheckReads(const Facts& facts) {
+  CheckResult result;
+  for (int32_t rank = 0; rank < facts.a().ranks(); ++rank) Reads(facts, rank, result).Run();
+  return result;
+}
+
+}  // namespace shardproof::layer_wise
