@@ -111,7 +111,7 @@ TEST_P(Edges, AreEachMissedOrProvedToBeImplied) {
     orders.erase(edge.event);
   }
   EXPECT_TRUE(orders.empty()) << orders.size() << " synchronisations were not tried";
-  EXPECT_GT(counts[Verdict::kFound], 20);
+  EXPECT_GT(counts[Verdict::kFound], 10);
   for (const auto& [verdict, n] : counts)
     std::cout << n << ' ' << words[static_cast<int>(verdict)] << '\n';
 }
@@ -119,7 +119,10 @@ TEST_P(Edges, AreEachMissedOrProvedToBeImplied) {
 INSTANTIATE_TEST_SUITE_P(Cases, Edges,
                          testing::Values("w4.zero3.n2.twin.k2.do=tt",
                                          "w4.zero3.n2.hfsdp.twin.clip1.do=ts",
-                                         "w4.zero3.twin.ep2.k2.do=t.moe4.shared.1f1b.dw"));
+                                         "w4.zero3.twin.ep2.k2.do=t.moe4.shared.1f1b.dw",
+                                         "w4.lw.k2.ogr.opg.bs1000.adamw.do=tt",
+                                         "w4.lw.ogr.opg.bs1000.muon.do=tt.bcast.gradbuf",
+                                         "w4.lw.ogr.opg.bs1000.adamw.norm.do=tt.aligned"));
 
 }  // namespace
 }  // namespace shardproof
