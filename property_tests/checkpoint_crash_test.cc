@@ -10,11 +10,11 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <random>
 
+#include "conformance/runner/scratch_folder.h"
 #include "property_tests/engine_script.h"
 
 namespace {
@@ -76,9 +76,7 @@ constexpr const char* kOther = "w2.zero1.adamw.vocab8.ffn8.seq2.layers1";
 
 class CheckpointCrashTest : public testing::Test {
  protected:
-  CheckpointCrashTest()
-      : folder_((std::filesystem::temp_directory_path() / "crash_XXXXXX").string()) {
-    if (mkdtemp(folder_.data()) == nullptr) throw std::runtime_error("no folder " + folder_);
+  CheckpointCrashTest() {
     void* shared =
         mmap(nullptr, sizeof(Ambush), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared == MAP_FAILED) throw std::runtime_error("no shared memory");
@@ -86,7 +84,6 @@ class CheckpointCrashTest : public testing::Test {
   }
   ~CheckpointCrashTest() override {
     munmap(std::exchange(g_ambush, nullptr), sizeof(Ambush));
-    std::filesystem::remove_all(folder_);
   }
 
   ScriptResult Run(const std::string& id, const std::string& script) const {
@@ -122,7 +119,8 @@ class CheckpointCrashTest : public testing::Test {
   }
   bool IsThere() const { return std::filesystem::exists(folder_ + "/0/checkpoint.json"); }
 
-  std::string folder_;
+  const ScratchFolder scratch_;
+  const std::string folder_ = scratch_.path();
   Weights before_, after_;
   int64_t first_end_ = 0, end_ = 0;
 };

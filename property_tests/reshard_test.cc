@@ -2,9 +2,9 @@
 // or another strategy, and does training go on from there as if nothing had happened?
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <filesystem>
 
+#include "conformance/runner/scratch_folder.h"
 #include "property_tests/engine_script.h"
 
 namespace shardproof {
@@ -14,11 +14,6 @@ using Losses = decltype(ScriptResult::losses);
 
 class ReshardTest : public testing::Test {
  protected:
-  ReshardTest() : folder_((std::filesystem::temp_directory_path() / "reshard_XXXXXX").string()) {
-    if (mkdtemp(folder_.data()) == nullptr) throw std::runtime_error("no folder " + folder_);
-  }
-  ~ReshardTest() override { std::filesystem::remove_all(folder_); }
-
   ScriptResult Run(const std::string& id, const std::string& script) const {
     ScriptResult result = RunEngineScript(id, folder_, script);
     for (const std::string& error : result.errors) EXPECT_EQ(error, "") << id << " " << script;
@@ -55,7 +50,8 @@ class ReshardTest : public testing::Test {
     return {losses.lower_bound({step, 0}), losses.end()};
   }
 
-  std::string folder_;
+  const ScratchFolder scratch_;
+  const std::string folder_ = scratch_.path();
 };
 
 // Each list trains the same samples in a step: data-parallel size times microbatches is constant.

@@ -1,22 +1,11 @@
 #include "property_tests/sim_judge.h"
 
-#include <cstdlib>
+#include <filesystem>
 
 namespace shardproof {
 
-SimJudge::SimJudge() {
-  std::string name = (std::filesystem::temp_directory_path() / "sim_judge_XXXXXX").string();
-  if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder " + name);
-  folder_ = name;
-}
-
-SimJudge::~SimJudge() {
-  std::error_code ignored;
-  std::filesystem::remove_all(folder_, ignored);
-}
-
 std::string SimJudge::Complaint(const Case& c, Strategy strategy, uint64_t schedule_seed) {
-  const std::filesystem::path checkpoints = folder_ / "case";
+  const std::filesystem::path checkpoints = std::filesystem::path(folder_.path()) / "case";
   std::filesystem::remove_all(checkpoints);
   std::filesystem::create_directory(checkpoints);
   SimRunOptions options;

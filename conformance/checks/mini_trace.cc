@@ -1,25 +1,19 @@
 #include "conformance/checks/mini_trace.h"
 
 #include <algorithm>
-#include <map>
 #include <set>
 
+#include "conformance/checks/mini_rank.h"
 #include "conformance/trace/digest.h"
 
 namespace shardproof {
 
 namespace {
 
-class Engine {
+class Engine : private MiniRank {
  public:
   Engine(const Case& c, const InstanceFacts& facts, int32_t rank, const MiniFaults& faults)
-      : c_(c), facts_(facts), spec_(facts.spec()), rank_(rank), t_(rank, c.world) {
-    if (faults.rank < 0 || faults.rank == rank) {
-      f_ = faults;
-    } else {
-      f_.marks = faults.marks;
-    }
-  }
+      : MiniRank(c, facts, rank, faults) {}
 
   Trace Run() {
     for (const ScriptCall& call : facts_.calls()) {
@@ -33,43 +27,6 @@ class Engine {
   }
 
  private:
-  struct Bucket {
-    int64_t shard = 0;  // elements
-    int param = -1, main = -1, grad = -1, full = -1, full_grad = -1;
-  };
-  const ParamFacts& P(int32_t id) const { return facts_.Param(rank_, id); }
-  int64_t Members(int32_t id) const { return static_cast<int64_t>(facts_.InnerList(P(id).expert, rank_)->size()); }
-  int64_t Index(int32_t id) const {
-    const auto* list = facts_.InnerList(P(id).expert, rank_);
-    return std::find(list->begin(), list->end(), rank_) - list->begin();
-  }
-  int64_t Begin(int32_t id) const { return std::min(P(id).numel, Index(id) * buckets_[size_t(id)].shard); }
-  int64_t Count(int32_t id) const {
-    return std::min(P(id).numel, Begin(id) + buckets_[size_t(id)].shard) - Begin(id);
-  }
-  int GroupOf(int32_t id, bool gather) {
-    const bool expert = P(id).expert;
-    std::string name = expert ? "expt_dp" : "dp_cp";
-    if (spec_.outer > 1) name = "intra_" + name;
-    const bool twin = facts_.Twin() && (gather ? !f_.gather_on_reducer : f_.reduce_on_twin);
-    return Named(twin ? (expert ? "expt_dp_ag" : "dp_cp_ag") : name);
-  }
-  int Named(const std::string& name) {
-    const auto [at, added] = groups_.try_emplace(name, -1);
-    if (added) {
-      const auto* list = facts_.List(name, rank_);
-      at->second = t_.Group(name, *list, name + ListText(*list));
-      if (spec_.grid) return Created(at->second, name, *list);
-      t_.GroupAsk(name, at->second);
-    }
-    return at->second;
-  }
-  int Created(int& group, const std::string& name, const std::vector<int32_t>& list) {
-    group = t_.GroupCreate(world_, name, list);
-    if (f_.double_create) extra_groups_.push_back(t_.GroupCreate(world_, name, list));
-    return group;
-  }
-
   void Create() {
     t_.CallBegin("create");
     for (const auto& [name, value] : Knobs(spec_, c_.world)) t_.Knob(name, true);
@@ -79,64 +36,11 @@ class Engine {
     for (const GroupFamily& family : facts_.families()) Named(family.name);
     s_ = t_.Stream("s");
     acts_ = t_.Alloc(s_, 1 << 12);
-    buckets_.resize(size_t(facts_.n_params(rank_)));
-    for (int32_t id = 0; id < facts_.n_params(rank_); ++id) {
-      Bucket& b = buckets_[size_t(id)];
-      b.shard = (P(id).numel + Members(id) - 1) / Members(id);
-      b.param = t_.Alloc(s_, b.shard * 4);
-      b.main = t_.Alloc(s_, b.shard * 4);
-      if (!P(id).frozen) b.grad = t_.Alloc(s_, b.shard * 4);
-      if (Count(id) > 0) t_.Init(s_, id, Begin(id), Count(id), Writes(b.main, 0, Count(id) * 4));
-      if (Count(id) > 0) t_.Copy(s_, Reads(b.main, 0, Count(id) * 4), Writes(b.param, 0, Count(id) * 4));
-    }
+    CreateBuckets();
     PublishParams(false);
     t_.CallEnd("create");
   }
 
-  void PublishParams(bool trained) {
-    if (trained) version_ = call_;
-    for (int32_t id = 0; id < facts_.n_params(rank_); ++id) {
-      if (trained && P(id).frozen) continue;
-      Publish(SPF_RESULT_PARAM, id, buckets_[size_t(id)].main, MiniValue);
-    }
-  }
-
-  void Publish(int result, int32_t id, int alloc, float (*value)(int32_t, int32_t, int64_t)) {
-    std::vector<double> values;
-    for (int64_t i = 0; i < Count(id); ++i) values.push_back(double{value(call_, P(id).key, Begin(id) + i)});
-    if (values.empty()) return;
-    t_.Publish(s_, result, id, Begin(id), Count(id), SPF_F32, 1, Reads(alloc, 0, Count(id) * 4), values);
-  }
-
-  void Mark(int hook, int32_t module, int32_t microbatch) {
-    if (f_.marks) t_.Mark(hook, module, microbatch);
-  }
-
-  void Gather(int32_t id) {
-    Bucket& b = buckets_[size_t(id)];
-    if (b.full >= 0) return;
-    const int64_t n = Members(id);
-    b.full = t_.Alloc(s_, n * b.shard * 4);
-    t_.Collective(SPF_ALL_GATHER, GroupOf(id, true), s_, b.shard,
-                  {Reads(b.param, 0, b.shard * 4), Writes(b.full, 0, n * b.shard * 4)});
-  }
-  void ReleaseParam(int32_t id) {
-    Bucket& b = buckets_[size_t(id)];
-    if (b.full >= 0) t_.Free(s_, b.full);
-    b.full = -1;
-  }
-  template <class F>
-  void ForUnit(int32_t unit, F&& body) {
-    for (int32_t id = 0; id < facts_.n_params(rank_); ++id) {
-      if (P(id).unit == unit) body(id);
-    }
-  }
-  void GatherUnit(int32_t unit) {
-    ForUnit(unit, [&](int32_t id) { Gather(id); });
-  }
-  void ReleaseUnit(int32_t unit) {
-    ForUnit(unit, [&](int32_t id) { ReleaseParam(id); });
-  }
   int32_t UnitAfter(int32_t unit, int32_t steps) const {
     const auto& units = facts_.units();
     const auto at = std::find(units.begin(), units.end(), unit) + steps;
@@ -280,14 +184,6 @@ class Engine {
     ReduceUnit(unit, m);
   }
 
-  void AllocGrads(int32_t unit) {
-    ForUnit(unit, [&](int32_t id) {
-      Bucket& b = buckets_[size_t(id)];
-      if (P(id).frozen) return;
-      b.full_grad = t_.Alloc(s_, Members(id) * b.shard * 4);
-      t_.Launch(s_, SPF_K_FILL, {Writes(b.full_grad, 0, Members(id) * b.shard * 4)});
-    });
-  }
   void ReduceUnit(int32_t unit, int32_t m, bool keep = false) {
     const bool skip = f_.skip_reduce_last && m == spec_.microbatches - 1;
     Mark(SPF_HOOK_ACCUMULATE, std::max(unit, 0), m);
@@ -303,28 +199,6 @@ class Engine {
       b.full_grad = -1;
     });
   }
-  void Reduce(int32_t id) {
-    Bucket& b = buckets_[size_t(id)];
-    const int out = t_.Alloc(s_, b.shard * 4);
-    CollectiveOptions options;
-    if (f_.bf16_wire) options.dtype = SPF_BF16;
-    t_.Collective(SPF_REDUCE_SCATTER, GroupOf(id, false), s_, b.shard,
-                  {Reads(b.full_grad, 0, Members(id) * b.shard * 4), Writes(out, 0, b.shard * 4)}, options);
-    for (int i = 0; i < (f_.add_reduced_twice ? 2 : 1); ++i) {
-      t_.Launch(s_, SPF_K_AXPBY, {Reads(out, 0, b.shard * 4), Updates(b.grad, 0, b.shard * 4)});
-    }
-    t_.Free(s_, out);
-  }
-  void Outer() {
-    if (spec_.outer <= 1) return;
-    for (int32_t id = 0; id < facts_.n_params(rank_); ++id) {
-      Bucket& b = buckets_[size_t(id)];
-      if (b.grad < 0) continue;
-      t_.Collective(SPF_ALL_REDUCE, Named(P(id).expert ? "inter_expt_dp" : "inter_dp_cp"), s_, b.shard,
-                    {Reads(b.grad, 0, b.shard * 4), Writes(b.grad, 0, b.shard * 4)});
-    }
-  }
-
   void FinishStep() {
     if (!f_.skip_outer && !f_.outer_each_microbatch) Outer();
     Mark(SPF_HOOK_FINISH_GRAD_SYNC, 0, -1);
@@ -347,32 +221,15 @@ class Engine {
 
   void Destroy() {
     t_.CallBegin("destroy");
-    for (Bucket& b : buckets_) {
-      for (const int block : {b.param, b.main, b.grad, b.full}) {
-        if (block >= 0) t_.Free(s_, block);
-      }
-    }
+    FreeBuckets();
     for (const int block : drifted_) t_.Free(s_, block);
     if (!f_.leak) t_.Free(s_, acts_);
     t_.StreamDestroy(s_);
-    if (spec_.grid) {
-      for (const auto& [name, group] : groups_) t_.GroupDestroy(group);
-      for (const int group : extra_groups_) t_.GroupDestroy(group);
-    }
+    DestroyGroups();
     t_.CallEnd("destroy");
   }
 
-  const Case& c_;
-  const InstanceFacts& facts_;
-  const InstanceSpec& spec_;
-  const int32_t rank_;
-  MiniFaults f_;
-  TraceBuilder t_;
-  std::map<std::string, int> groups_;
-  std::vector<int> extra_groups_, drifted_;
-  int s_ = -1, acts_ = -1, world_ = -1;
-  int32_t call_ = -1, version_ = 0;
-  std::vector<Bucket> buckets_;
+  std::vector<int> drifted_;
 };
 
 }  // namespace

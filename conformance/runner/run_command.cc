@@ -85,16 +85,6 @@ Verdict VerdictOfDeath(const WorkResult& result) {
 
 }  // namespace
 
-ScratchFolder::ScratchFolder() {
-  std::string pattern = (std::filesystem::temp_directory_path() / "shardproof.XXXXXX").string();
-  if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("cannot make a folder in " + pattern);
-  path_ = pattern;
-}
-ScratchFolder::~ScratchFolder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
-
 std::vector<Case> SelectCases(const Options& options, std::vector<std::string>* facts) {
   if (!options.cases.empty()) {
     std::vector<Case> cases;
@@ -106,6 +96,7 @@ std::vector<Case> SelectCases(const Options& options, std::vector<std::string>* 
     const int strength = options.profile == "full" ? 3 : 2;
     facts->push_back(Coverage(cases, strength, SpaceWorlds(options.fabric)).Text());
     facts->push_back(ScheduleCoverage(cases, strength, options.fabric).Text());
+    facts->push_back(LayerWiseCoverage(cases, strength, options.fabric).Text());
   }
   return cases;
 }

@@ -8,21 +8,9 @@
 #include "conformance/report/report.h"
 #include "conformance/runner/judge.h"
 #include "conformance/runner/options.h"
+#include "conformance/runner/scratch_folder.h"
 
 namespace shardproof {
-
-// A fresh folder below the system's temporary one, removed with its contents at the end.
-class ScratchFolder {
- public:
-  ScratchFolder();
-  ~ScratchFolder();
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 // The cases that the options select, legal and illegal, and what they cover. Throws std::invalid_argument for unknown
 // ids or profiles.
