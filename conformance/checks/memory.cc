@@ -16,23 +16,32 @@ struct Persistent {
 
 constexpr int64_t kScratchBytes = 4096;  // norms, counters, losses
 
-// Elements of padding in buffers of aligned shards: what a rank hands to its reduce-scatters beyond its parameters.
-int64_t AlignedPadding(const Trace& trace, const InstanceFacts& facts, int32_t instance) {
-  int64_t elements = 0, sharded = 0;
+// Elements of padding in buffers of aligned shards: what a rank hands to its reduce-scatters beyond its parameters, and
+// what it gets of them beyond those that it owns.
+struct AlignedPadding {
+  int64_t all = 0, mine = 0;
+};
+
+AlignedPadding PaddingOf(const Trace& trace, const InstanceFacts& facts, int32_t instance,
+                         const std::set<int32_t>& owned) {
+  AlignedPadding padding;
   std::set<std::pair<int32_t, int64_t>> buffers;
   for (const Event& event : trace.events) {
     const bool reduces = event.kind == EventKind::kCollective && event.collective == SPF_REDUCE_SCATTER;
     if (!reduces || event.instance != instance || event.group < 0 || event.ranges.empty()) continue;
     const Range& from = trace.ranges[event.ranges.begin];
     if (!buffers.insert({from.alloc, from.offset}).second) continue;
-    elements += event.count * static_cast<int64_t>(trace.groups[size_t(event.group)].world_ranks.size());
+    padding.all += event.count * static_cast<int64_t>(trace.groups[size_t(event.group)].world_ranks.size());
+    padding.mine += event.count;
   }
   for (int32_t id = 0; id < facts.n_params(trace.rank); ++id) {
     const ParamFacts& param = facts.Param(trace.rank, id);
     const std::vector<int32_t>* list = facts.FullList(param.expert, trace.rank);
-    if (!param.frozen && list != nullptr && list->size() > 1) sharded += param.numel;
+    if (param.frozen || list == nullptr || list->size() == 1) continue;
+    padding.all -= param.numel;
+    if (owned.contains(id)) padding.mine -= param.numel;
   }
-  return std::max<int64_t>(0, elements - sharded);
+  return {std::max<int64_t>(0, padding.all), std::max<int64_t>(0, padding.mine)};
 }
 
 // Whole model weights and gradients; main weights and state of what the rank publishes, as its owner.
@@ -56,8 +65,10 @@ Persistent LayerWiseBytes(const Trace& trace, const InstanceFacts& facts, int32_
     if (owned.contains(id)) bytes.formula += param.numel * (4 + (param.frozen ? 0 : state));
     bytes.padding += (width + grad_width) * param.row * static_cast<int64_t>(list == nullptr ? 1 : list->size());
   }
-  const bool aligned = spec.layer_wise.layout == "aligned";
-  if (aligned) bytes.padding += AlignedPadding(trace, facts, instance) * (widest + grad_width);
+  if (spec.layer_wise.layout != "aligned") return bytes;
+  const AlignedPadding padding = PaddingOf(trace, facts, instance, owned);
+  const int64_t state = spec.optimizer == "sgd" ? 0 : 8;
+  bytes.padding += padding.all * (widest + grad_width) + padding.mine * (4 + state);
   return bytes;
 }
 

@@ -50,11 +50,11 @@ class Planner {
 
   LayerPlan Run() {
     SortIntoKinds();
-    if (!config_.aligned_layout) Deal();
+    Deal();
     for (Kind& kind : kinds_) {
       if (!kind.plan.trainable) {
         Replicate(kind);
-      } else if (config_.aligned_layout) {
+      } else if (config_.aligned_layout && RanksOf(kind) > 1) {
         Align(kind);
       } else {
         Cut(kind);
@@ -86,6 +86,9 @@ class Planner {
     facts.trainable = (param.flags & SPF_PARAM_FROZEN) == 0;
     facts.tied_embedding = shared_.contains(p);
     return facts;
+  }
+  int32_t RanksOf(const Kind& kind) const {
+    return kind.plan.expert ? expert_ranks_ : dense_ranks_;
   }
   bool IsMuon(int32_t p) const { return !muon_.empty() && muon_[static_cast<size_t>(p)]; }
 
@@ -134,8 +137,7 @@ class Planner {
   void Align(const Kind& kind) {
     AlignedOptions options;
     if (config_.bucket_size > 0) options.bucket_size = config_.bucket_size;
-    const AlignedLayout aligned =
-        LayOutAligned(kind.params, kind.plan.expert ? expert_ranks_ : dense_ranks_, options);
+    const AlignedLayout aligned = LayOutAligned(kind.params, RanksOf(kind), options);
     aligned.Owners();  // no parameter crosses an edge
     for (const AlignedBucket& bucket : aligned.buckets) {
       BucketLayout layout;
