@@ -45,6 +45,17 @@ TEST(CasesPropertyTest, SchedulesReadBackAndAreLegal) {
   }));
 }
 
+TEST(CasesPropertyTest, LayerWiseCasesReadBackAndAreLegal) {
+  const auto space =
+      std::make_shared<const LayerWiseSpace>(std::vector<int32_t>{1, 2, 3, 4, 5, 6, 8});
+  EXPECT_TRUE(CheckProperty("layer-wise cases read back and are legal", [&] {
+    const GeneratedCase generated = *GenCase(space);
+    RC_ASSERT(generated.spec.illegal.empty());
+    RC_ASSERT(ParseId(Id(generated.spec)) == generated.spec);
+    RC_ASSERT(space->RowOf(generated.spec) == generated.row);
+  }));
+}
+
 // Whoever a sample starts on, each of its tokens finds every expert once among the ranks that sum
 // that expert's gradient.
 TEST(CasesPropertyTest, ExpertsMeetEachSampleOnce) {

@@ -79,6 +79,18 @@ void RandomSchedule(InstanceSpec& spec) {
   spec.cuda_graph = Pick<std::string>({"", "full_iteration", "per_layer", "always"});
 }
 
+void RandomLayerWise(InstanceSpec& spec) {
+  spec.strategy = Pick<std::string>({"layer_wise", "layer_wise", "layer_wise", "no_shard"});
+  spec.layer_wise.layout = Pick<std::string>({"dealt", "dealt", "aligned", "sliced"});
+  spec.layer_wise.transport =
+      Pick<std::string>({"all_gather_v", "broadcast", "padded", "two words"});
+  spec.layer_wise.buffer = Pick<std::string>({"own", "own", "grads", ""});
+  spec.overlap_grad_reduce = Pick<int>({0, 1}) != 0;
+  spec.overlap_param_gather = Pick<int>({0, 1}) != 0;
+  spec.zero_count = Pick<int>({0, 1}) != 0;
+  spec.skip_norm = Pick<double>({0, 0, 0.5, -1, 1e300});
+}
+
 }  // namespace
 
 namespace {
@@ -119,6 +131,10 @@ rc::Gen<GeneratedCase> GenCase(std::shared_ptr<const ScheduleSpace> space) {
   return CasesOf(std::move(space));
 }
 
+rc::Gen<GeneratedCase> GenCase(std::shared_ptr<const LayerWiseSpace> space) {
+  return CasesOf(std::move(space));
+}
+
 rc::Gen<Case> GenAnyCase() {
   return rc::gen::exec([] {
     Case c;
@@ -128,6 +144,7 @@ rc::Gen<Case> GenAnyCase() {
     RandomGrid(spec);
     spec.strategy =
         Pick<std::string>({"no_shard", "optim", "optim_grads", "optim_grads_params", "zero3"});
+    if (*rc::gen::inRange(0, 3) == 0) RandomLayerWise(spec);
     spec.outer_strategy = Pick<std::string>({"no_shard", "optim", "full"});
     spec.microbatches = Pick<int32_t>({1, 2, 3, 5, 0, -3});
     spec.per_token_loss = Pick<int>({0, 1}) != 0;

@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "conformance/cases/layer_wise_space.h"
 #include "conformance/cases/schedule_space.h"
 #include "conformance/cases/space.h"
 
@@ -21,6 +22,7 @@ struct GeneratedCase {
 std::ostream& operator<<(std::ostream& out, const GeneratedCase& generated);
 rc::Gen<GeneratedCase> GenCase(std::shared_ptr<const CaseSpace> space);
 rc::Gen<GeneratedCase> GenCase(std::shared_ptr<const ScheduleSpace> space);
+rc::Gen<GeneratedCase> GenCase(std::shared_ptr<const LayerWiseSpace> space);
 
 // Something that any of the fields of an instance may be, legal or not.
 rc::Gen<Case> GenAnyCase();

@@ -59,7 +59,7 @@ TEST_F(ProfilesTest, CoreHasEnoughCases) {
   EXPECT_LE(*worlds.rbegin(), 8);
 }
 
-TEST_F(ProfilesTest, SmokeIsAHandful) { EXPECT_LE(Profile("smoke", "mpi").size(), 15u); }
+TEST_F(ProfilesTest, SmokeIsAHandful) { EXPECT_LE(Profile("smoke", "mpi").size(), 18u); }
 
 TEST_F(ProfilesTest, CasesAreDistinctAndReadBack) {
   for (const std::vector<Case>* cases : {core, mpi_core}) {
@@ -116,7 +116,8 @@ TEST_F(ProfilesTest, MpiCoreHasBothSchedulesForTwoAndFourExpertRanks) {
   std::set<std::pair<int32_t, bool>> seen;
   for (const Case& c : *mpi_core) {
     const InstanceSpec& spec = c.instances[0];
-    if (c.world == 8 && spec.model.moe.experts > 0) seen.insert({spec.ep, spec.overlap_moe});
+    if (c.world != 8 || spec.strategy == "layer_wise") continue;
+    if (spec.model.moe.experts > 0) seen.insert({spec.ep, spec.overlap_moe});
   }
   EXPECT_EQ(seen.size(), 4u);
 }
@@ -131,6 +132,49 @@ TEST_F(ProfilesTest, CoreHasPipelinesOnBothFabrics) {
     }
   }
   EXPECT_GE(PipelineCases().size(), 10u);
+}
+
+TEST_F(ProfilesTest, CoreCoversEveryPairOfLayerWiseEngines) {
+  ExpectComplete(LayerWiseCoverage(*core, 2, "sim"));
+  const CoverageReport on_mpi = LayerWiseCoverage(*mpi_core, 2, "mpi");
+  ExpectComplete(on_mpi);
+  EXPECT_NE(on_mpi.Text().find("layer-wise engines (world 8): "), std::string::npos);
+}
+
+TEST_F(ProfilesTest, FullCoversEveryTripleOfLayerWiseEngines) {
+  ExpectComplete(LayerWiseCoverage(*full, 3, "sim"), 60000);
+  ExpectComplete(LayerWiseCoverage(*mpi_full, 3, "mpi"), 60000);
+}
+
+TEST_F(ProfilesTest, MissingPairsOfLayerWiseEnginesAreSeen) {
+  std::vector<Case> fewer;
+  for (const Case& c : *core) {
+    if (c.instances[0].layer_wise.transport != "padded") fewer.push_back(c);
+  }
+  const CoverageReport report = LayerWiseCoverage(fewer, 2, "sim");
+  EXPECT_LT(report.count.covered, report.count.possible);
+  EXPECT_NE(report.Text().find("transport=padded"), std::string::npos);
+}
+
+// How values travel: each legal combination of when, how and into what, in both odd worlds of mpi.
+TEST_F(ProfilesTest, LayerWiseEnginesRunInOddWorldsAndAreRefused) {
+  std::set<int32_t> worlds;
+  int refused = 0;
+  for (const Case& c : *mpi_core) {
+    if (c.instances[0].strategy != "layer_wise") continue;
+    worlds.insert(c.world);
+    refused += c.illegal.empty() ? 0 : 1;
+  }
+  for (int32_t world : {3, 5, 8}) EXPECT_EQ(worlds.count(world), 1u) << world;
+  EXPECT_GE(refused, 2);
+}
+
+// What is counted in one space is in no other.
+TEST_F(ProfilesTest, EachCaseIsCountedOnce) {
+  const CoverageReport a = Coverage(*core, 2), b = ScheduleCoverage(*core, 2, "sim"),
+                       c = LayerWiseCoverage(*core, 2, "sim");
+  EXPECT_EQ(static_cast<size_t>(a.cases + b.cases + c.cases), core->size());
+  EXPECT_LE(c.legal, 80);
 }
 
 TEST_F(ProfilesTest, UnknownNamesAreRefused) {

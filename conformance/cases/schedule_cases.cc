@@ -119,6 +119,7 @@ std::vector<Case> NamedScheduleCases() {
                  "w4.ddp.ep2.k2.moe4.1f1b",
                  "w4.zero1.ep2.k2.moe4.1f1b.dw",
                  "w4.ddp.ep2.k2.moe4.zloss.aux.ls3",
+                 "w4.zero3.ep2.k2.adamw.zeros.skip11p5.do=ttttt.moe4.1f1b",
              });
   return FromIds(ids);
 }

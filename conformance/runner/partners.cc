@@ -7,8 +7,6 @@ namespace shardproof {
 
 namespace {
 
-const char kGathers[] = "FS-41";  // of layer-wise engines
-
 // Adds the relation if the changed case is one that an engine could be asked and that differs. Whether it did.
 bool Add(std::vector<Partner>& partners, const Case& c, const std::string& requirement, bool sequences,
          const std::string& why, void (*change)(InstanceSpec& spec)) {
@@ -59,27 +57,27 @@ void AddSchedules(std::vector<Partner>& partners, const Case& c) {
 // When parameters are gathered, how their values travel and who owns them changes no result.
 void AddLayerWise(std::vector<Partner>& partners, const Case& c) {
   if (c.instances.front().strategy != "layer_wise") return;
-  const bool added = Add(partners, c, "FS-41", false, "with parameters gathered before the step returns",
+  const bool added = Add(partners, c, "LW-20", false, "with parameters gathered before the step returns",
                          [](InstanceSpec& other) { other.overlap_param_gather = false; });
   if (added) partners.back().always = true;
   Add(partners, c, "FS-41", false, "with strategy no_shard", [](InstanceSpec& other) {
     other.strategy = "no_shard";
     other.layer_wise = {};
   });
-  Add(partners, c, kGathers, false, "with another transport", [](InstanceSpec& other) {
+  Add(partners, c, "LW-20", false, "with another transport", [](InstanceSpec& other) {
     LayerWiseSpec& options = other.layer_wise;
     const bool to_padded = options.transport == "broadcast" && options.buffer == "own";
     options.transport = options.transport == "all_gather_v" ? "broadcast" : to_padded ? "padded" : "all_gather_v";
   });
-  Add(partners, c, kGathers, false, "with the other buffer", [](InstanceSpec& other) {
+  Add(partners, c, "LW-20", false, "with the other buffer", [](InstanceSpec& other) {
     other.layer_wise.buffer = other.layer_wise.buffer == "own" ? "grads" : "own";
   });
-  Add(partners, c, kGathers, false, "with the other layout", [](InstanceSpec& other) {
+  Add(partners, c, "LW-20", false, "with the other layout", [](InstanceSpec& other) {
     const bool aligned = other.layer_wise.layout == "aligned";
     other.layer_wise = {};
     if (!aligned) other.layer_wise.layout = "aligned";
   });
-  Add(partners, c, kGathers, false, "with other buckets",
+  Add(partners, c, "LW-09", false, "with other buckets",
       [](InstanceSpec& other) { other.bucket_size = other.bucket_size == 0 ? 300 : 0; });
 }
 

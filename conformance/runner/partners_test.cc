@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -67,6 +68,19 @@ TEST(PartnersTest, LayerWiseEnginesAreRunWithEachOtherWayToGather) {
                                    "w4.lw.bs300.gradbuf"}));
 }
 
+TEST(PartnersTest, EachWayToGatherHasItsRequirement) {
+  std::map<std::string, std::string> requirement_of;
+  for (const Partner& partner : PartnersOf(ParseId("w4.lw.ogr.opg.twin")))
+    requirement_of[Id(partner.spec)] = partner.requirement;
+  EXPECT_EQ(requirement_of["w4.lw.twin.ogr"], "LW-20");
+  EXPECT_EQ(requirement_of["w4.lw.twin.ogr.opg.bcast"], "LW-20");
+  EXPECT_EQ(requirement_of["w4.lw.twin.ogr.opg.gradbuf"], "LW-20");
+  EXPECT_EQ(requirement_of["w4.lw.twin.ogr.opg.aligned"], "LW-20");
+  EXPECT_EQ(requirement_of["w4.lw.twin.ogr.opg.bs300"], "LW-09");
+  EXPECT_EQ(requirement_of["w4.ddp.twin.ogr.opg"], "FS-41");
+  EXPECT_EQ(requirement_of["w4.lw.ogr.opg"], "PG-08");
+}
+
 TEST(PartnersTest, EachTransportIsComparedWithAnother) {
   for (const auto& [id, other] : {std::pair{"w4.lw", "w4.lw.bcast"},
                                   {"w4.lw.bcast", "w4.lw.padded"},
@@ -91,7 +105,7 @@ TEST(PartnersTest, GathersDuringTheForwardAreAlwaysComparedWithThoseBefore) {
   for (const char* id : {"w8.lw.ogr.opg", "w3.lw.ogr.opg.muon.bcast", "w8.lw.twin.ep2.k2.ogr.opg.moe4.aligned"}) {
     const std::vector<Partner> partners = PartnersToRun(ParseId(id));
     ASSERT_EQ(partners.size(), 2u) << id;  // and one that the id picks
-    EXPECT_EQ(partners[0].requirement, "FS-41");
+    EXPECT_EQ(partners[0].requirement, "LW-20");
     EXPECT_FALSE(partners[0].spec.instances[0].overlap_param_gather) << id;
     EXPECT_TRUE(partners[0].spec.instances[0].overlap_grad_reduce) << id;
   }
