@@ -170,9 +170,18 @@ void Engine::Destroy() {
   }
   for (spf_stream stream : {c_.streams.compute, c_.streams.gather, c_.streams.reduce,
                             c_.streams.outer_reduce, c_.streams.outer_gather, c_.streams.a2a}) {
-    if (stream != nullptr) spf::Check(c_.host.raw()->stream_destroy(c_.host.raw(), stream));
+    if (stream != nullptr) spf::Check(c_.host.DestroyStream(stream));
   }
-  for (spf_group group : created_groups_) c_.host.DestroyGroup(group);
+  DestroyGroups();
+}
+
+void Engine::GiveBack() {
+  c_.host.GiveBack();
+  DestroyGroups();
+}
+
+void Engine::DestroyGroups() {
+  for (spf_group group : std::exchange(created_groups_, {})) c_.host.DestroyGroup(group);
 }
 
 }  // namespace reference

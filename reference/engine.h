@@ -26,6 +26,8 @@ class Engine {
   void Save(const std::string& folder);
   void Load(const std::string& folder);
   void Destroy();
+  // Instead, after a call that failed and may have left anything behind.
+  void GiveBack();
 
  private:
   void ConfigureGroups(const GroupDemand& demand);
@@ -34,6 +36,7 @@ class Engine {
   void PlanBuckets();
   void CreateStreams();
   void InstallAndPublish();
+  void DestroyGroups();
 
   Context c_;
   bool idle_ = false;  // this rank is outside the grid

@@ -8,6 +8,7 @@ struct spf_engine {
   explicit spf_engine(spf_host* host) : raw(host), engine(host) {}
   spf_host* raw;
   reference::Engine engine;
+  bool failed = false;  // an entry call
 };
 
 namespace reference {
@@ -41,34 +42,42 @@ spf_status Entry(spf_host* host, F&& body) {
   }
 }
 
+template <class F>
+spf_status Entry(spf_engine* e, F&& body) {
+  const spf_status status = Entry(e->raw, body);
+  e->failed |= status != SPF_OK;
+  return status;
+}
+
 spf_status Create(spf_host* host, spf_engine** out) {
   *out = nullptr;
   auto engine = std::make_unique<spf_engine>(host);
   const spf_status configured = Entry(host, [&] { engine->engine.Configure(); });
   if (configured != SPF_OK) return configured;
   *out = engine.release();
-  return Entry(host, [&] { (*out)->engine.Build(); });
+  return Entry(*out, [&] { (*out)->engine.Build(); });
 }
 
 spf_status TrainStep(spf_engine* e, int64_t step) {
-  return Entry(e->raw, [&] { e->engine.TrainStep(step); });
+  return Entry(e, [&] { e->engine.TrainStep(step); });
 }
 
 spf_status EvalStep(spf_engine* e, int64_t step) {
-  return Entry(e->raw, [&] { e->engine.EvalStep(step); });
+  return Entry(e, [&] { e->engine.EvalStep(step); });
 }
 
 spf_status Save(spf_engine* e, const char* folder) {
-  return Entry(e->raw, [&] { e->engine.Save(folder); });
+  return Entry(e, [&] { e->engine.Save(folder); });
 }
 
 spf_status Load(spf_engine* e, const char* folder) {
-  return Entry(e->raw, [&] { e->engine.Load(folder); });
+  return Entry(e, [&] { e->engine.Load(folder); });
 }
 
 void Destroy(spf_engine* e) {
   const std::unique_ptr<spf_engine> owned(e);
-  Entry(e->raw, [&] { e->engine.Destroy(); });
+  if (!e->failed) Entry(e, [&] { e->engine.Destroy(); });
+  if (e->failed) Entry(e->raw, [&] { e->engine.GiveBack(); });
 }
 
 }  // namespace

@@ -2,6 +2,8 @@
 #pragma once
 #include <cstdint>
 #include <cstdlib>
+#include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -44,10 +46,22 @@ inline spf_label For(spf_purpose purpose, int32_t module = -1, int32_t microbatc
   return {static_cast<int32_t>(purpose), module + 1, microbatch + 1};
 }
 
+// Remembers which streams, events and blocks it has made and not given back.
 class Host {
  public:
   explicit Host(spf_host* host) : h_(host) {}
+  Host(const Host&) = delete;
+  Host& operator=(const Host&) = delete;
   spf_host* raw() const { return h_; }
+
+  // For destroy after a failed call, when nobody knows any more who held what: everything goes, once the streams have
+  // run dry or the run is aborted.
+  void GiveBack() {
+    for (spf_stream stream : streams_) h_->stream_sync(h_, stream);
+    for (const auto& [block, stream] : std::exchange(blocks_, {})) Check(h_->mem_free(h_, stream, block));
+    for (spf_event event : std::exchange(events_, {})) Check(h_->event_destroy(h_, event));
+    for (spf_stream stream : std::exchange(streams_, {})) Check(h_->stream_destroy(h_, stream));
+  }
 
   // facts
   std::string Knob(const char* name, const char* otherwise) const {
@@ -95,12 +109,22 @@ class Host {
   spf_stream Stream(const char* name, int priority = 0) {
     spf_stream stream = nullptr;
     Check(h_->stream_create(h_, name, priority, &stream));
+    streams_.push_back(stream);
     return stream;
+  }
+  spf_status DestroyStream(spf_stream stream) {
+    std::erase(streams_, stream);
+    return h_->stream_destroy(h_, stream);
   }
   spf_event Event() {
     spf_event event = nullptr;
     Check(h_->event_create(h_, &event));
+    events_.insert(event);
     return event;
+  }
+  spf_status DestroyEvent(spf_event event) {
+    events_.erase(event);
+    return h_->event_destroy(h_, event);
   }
   void Record(spf_event event, spf_stream stream) { Check(h_->event_record(h_, event, stream)); }
   void Wait(spf_stream stream, spf_event event) { Check(h_->event_wait(h_, event, stream)); }
@@ -109,7 +133,7 @@ class Host {
     spf_event event = Event();
     Record(event, earlier);
     Wait(later, event);
-    Check(h_->event_destroy(h_, event));
+    Check(DestroyEvent(event));
   }
   void Sync(spf_stream stream) { Check(h_->stream_sync(h_, stream)); }
 
@@ -117,9 +141,11 @@ class Host {
   spf_addr Alloc(spf_stream stream, uint64_t bytes, spf_label label, spf_place place = SPF_DEVICE) {
     spf_addr address = 0;
     Check(h_->mem_alloc(h_, stream, bytes, place, label, &address));
+    if (address) blocks_[address] = stream;
     return address;
   }
   void Free(spf_stream stream, spf_addr& address) {
+    blocks_.erase(address);
     if (address) Check(h_->mem_free(h_, stream, std::exchange(address, 0)));
   }
   void Copy(spf_stream stream, spf_addr to, spf_addr from, uint64_t bytes) {
@@ -186,6 +212,9 @@ class Host {
 
  private:
   spf_host* h_;
+  std::vector<spf_stream> streams_;
+  std::set<spf_event> events_;
+  std::map<spf_addr, spf_stream> blocks_;  // and the stream on which each was allocated
 };
 
 }  // namespace spf

@@ -238,7 +238,7 @@ void GatherPipeline::Invalidate() {
 }
 
 void GatherPipeline::Destroy() {
-  for (Group& group : groups_) spf::Check(c_.host.raw()->event_destroy(c_.host.raw(), group.done));
+  for (Group& group : groups_) spf::Check(c_.host.DestroyEvent(group.done));
 }
 
 }  // namespace reference

@@ -204,7 +204,7 @@ void ReducePipeline::DrainBefore(int64_t turn) {
 void ReducePipeline::WaitForOldest() {
   InFlight& oldest = in_flight_.front();
   c_.host.Wait(c_.streams.compute, oldest.done);
-  spf::Check(c_.host.raw()->event_destroy(c_.host.raw(), oldest.done));
+  spf::Check(c_.host.DestroyEvent(oldest.done));
   for (spf_addr block : oldest.blocks) c_.host.Free(c_.streams.compute, block);
   in_flight_.pop_front();
 }

@@ -146,7 +146,7 @@ void LayerGathers::CopyOthers(const Transfer& transfer) {
 void LayerGathers::Destroy() {
   chain_.FreeBuffers();
   for (Transfer& transfer : transfers_)
-    spf::Check(c_.host.raw()->event_destroy(c_.host.raw(), transfer.done));
+    spf::Check(c_.host.DestroyEvent(transfer.done));
 }
 
 }  // namespace reference

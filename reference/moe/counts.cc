@@ -49,7 +49,7 @@ const std::vector<int64_t>& Counts::Rows(int32_t value) {
   spf::Check(host_.raw()->event_sync(host_.raw(), copied.done));
   const int64_t* rows = host_.Touch<int64_t>(copied.pinned, copied.rows.size(), SPF_READ);
   copied.rows.assign(rows, rows + copied.rows.size());
-  spf::Check(host_.raw()->event_destroy(host_.raw(), std::exchange(copied.done, nullptr)));
+  spf::Check(host_.DestroyEvent(std::exchange(copied.done, nullptr)));
   host_.Free(copied.stream, copied.pinned);
   return copied.rows;
 }

@@ -28,7 +28,7 @@ MicrobatchPlan::MicrobatchPlan(Context& context, int64_t step, int32_t microbatc
   }
 }
 
-MicrobatchPlan::~MicrobatchPlan() { c_.host.raw()->event_destroy(c_.host.raw(), event_); }
+MicrobatchPlan::~MicrobatchPlan() { c_.host.DestroyEvent(event_); }
 
 const PlannedTurn& MicrobatchPlan::Take(const Turn& turn) {
   if (next_ == turns_.size() || turns_[next_].turn != turn)

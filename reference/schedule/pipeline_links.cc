@@ -29,6 +29,6 @@ void PipelineLinks::Transfer(const std::vector<Message>& messages, const PlanOf&
   }
 }
 
-void PipelineLinks::Destroy() { spf::Check(c_.host.raw()->stream_destroy(c_.host.raw(), stream_)); }
+void PipelineLinks::Destroy() { spf::Check(c_.host.DestroyStream(stream_)); }
 
 }  // namespace reference
