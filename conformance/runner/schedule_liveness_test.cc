@@ -1,7 +1,7 @@
-// schedule_liveness_test: does the 1F1B step of sharded experts end under every timing, with the
-// same bits?
+// schedule_liveness_test: do the 1F1B step of sharded experts and layer-wise steps end under every
+// timing, with the same bits?
 //
-// Gathers, reductions and all-to-alls are under way at once here. Three machines: gathers on
+// Gathers, reductions and all-to-alls are under way at once in the first. Three machines: gathers on
 // communicators of their own, gathers and reductions on one, and all streams of a rank in one
 // hardware queue. ci/liveness tries more.
 #include <gtest/gtest.h>
@@ -26,6 +26,8 @@ constexpr Machine kMachines[] = {
     {"Twin", "w4.zero3.twin.ep2.k3.moe4.do=tt.1f1b.dw", 0},
     {"OneCommunicator", "w4.zero3.ep2.k3.moe4.do=tt.1f1b.dw", 0},
     {"OneQueue", "w4.zero3.twin.ep2.k3.moe4.do=tt.1f1b.dw", 1},
+    {"LayerWise", "w4.lw.ep2.ogr.opg.bs1000.adamw.do=tt.moe4.bcast", 0},
+    {"LayerWiseOneQueue", "w4.lw.twin.ep2.ogr.opg.bs1000.adamw.do=tt.moe4", 1},
 };
 
 SimRunOptions OptionsFor(const Machine& machine) {
