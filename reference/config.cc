@@ -171,6 +171,9 @@ void ReadMuon(const Knobs& knobs, MuonOptions& muon) {
   muon.bf16_iteration =
       knobs.OneOf<bool>("muon_fp32_matmul_prec", {{"highest", false}, {"medium", true}});
   muon.eps = knobs.Real("muon_eps", muon.eps);
+  muon.tp_mode = knobs.OneOf<MuonTpMode>("muon_tp_mode", {{"duplicated", MuonTpMode::kDuplicated},
+                                                          {"distributed", MuonTpMode::kDistributed},
+                                                          {"blockwise", MuonTpMode::kBlockwise}});
 }
 
 // Combinations that run and do not orthogonalise.

@@ -209,6 +209,15 @@ TEST(ConfigMuon, TrapsAreRejectedWithTheReason) {
   ExpectRejected(with("muon_momentum", "1", "simple"), "muon_momentum", "1");
   ExpectRejected(with("muon_scale_mode", "rms", "simple"), "muon_scale_mode", "rms");
   ExpectRejected(with("muon_fp32_matmul_prec", "low", "simple"), "muon_fp32_matmul_prec", "low");
+  ExpectRejected(with("muon_tp_mode", "sharded", "simple"), "muon_tp_mode", "sharded");
+}
+
+TEST(ConfigMuon, ModesOfSplitMatrices) {
+  EXPECT_EQ(Read({}).muon.tp_mode, MuonTpMode::kDuplicated);
+  for (const auto& [word, mode] : {std::pair("duplicated", MuonTpMode::kDuplicated),
+                                   {"distributed", MuonTpMode::kDistributed},
+                                   {"blockwise", MuonTpMode::kBlockwise}})
+    EXPECT_EQ(Read({{"muon_tp_mode", word}}).muon.tp_mode, mode);
 }
 
 TEST(ConfigMuon, TooFewStepsAreWarnedAbout) {

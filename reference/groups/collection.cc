@@ -103,6 +103,10 @@ EngineGroups PickGroups(const GroupCollection& collection, const GroupDemand& de
     groups.ep = collection.Require("ep");
   }
   if (demand.pipeline) groups.pp = collection.Require("pp");
+  if (demand.split_params) {
+    groups.tp = collection.Require("tp");
+    if (demand.experts) groups.expert_tp = collection.Require("expt_tp");
+  }
   return groups;
 }
 
@@ -120,6 +124,10 @@ GroupCollection AskForGroups(spf::Host& host, const GroupDemand& demand) {
   }
   if (demand.experts) ask("ep");
   if (demand.pipeline) ask("pp");
+  if (demand.split_params) {
+    ask("tp");
+    if (demand.experts) ask("expt_tp");
+  }
   return collection;
 }
 

@@ -62,6 +62,7 @@ struct GroupDemand {
   bool twins = false;
   int32_t optimizer_instances = 1;
   bool pipeline = false;
+  bool split_params = false;  // over tensor-parallel ranks
 };
 
 struct EngineGroups {
@@ -70,6 +71,8 @@ struct EngineGroups {
   std::optional<DataParallelGroups> expert;  // set where the model has expert parameters
   Communicator ep;                           // with experts: ranks that hold different experts
   Communicator pp;                           // in a pipeline: ranks that hold different stages
+  // With split parameters: ranks that hold the other shards, of dense ones and of experts.
+  Communicator tp, expert_tp;
   // Groups whose product is every rank of this engine: one of all, or one per axis.
   std::vector<Communicator> all;
 };

@@ -75,6 +75,23 @@ TEST(PickGroups, WithoutTwinsGathersRunOnTheReducingGroup) {
   EXPECT_FALSE(groups.dense.outer);
 }
 
+TEST(PickGroups, RanksOfOtherShardsWhereParametersAreSplit) {
+  GridSizes sizes = EightRanks(1);
+  sizes.tp = 2, sizes.etp = 2, sizes.ep = 1;
+  GroupDemand demand{true, false, 1};
+  EXPECT_FALSE(PickGroups(CollectionOf(sizes, 8, 3, false), demand).tp) << "not asked for";
+  demand.split_params = true;
+  const EngineGroups groups = PickGroups(CollectionOf(sizes, 8, 3, false), demand);
+  EXPECT_EQ(groups.tp.members, (RankList{2, 3}));
+  EXPECT_EQ(groups.tp.rank, 1);
+  EXPECT_EQ(groups.expert_tp.name, "expt_tp");
+  GroupCollection without;
+  without.Set({"dp_cp", reinterpret_cast<spf_group>(uintptr_t{1}), 0, {0}});
+  demand.experts = false;
+  EXPECT_NE(MessageOf([&] { PickGroups(without, demand); }).find("tp is needed"),
+            std::string::npos);
+}
+
 TEST(PickGroups, TwinsOfTheInnerGroupsUnderHsdp) {
   const EngineGroups groups = PickGroups(CollectionOf(EightRanks(2), 8, 5, true), {true, true, 2});
   EXPECT_EQ(groups.dense.reduce.name, "intra_dp_cp");

@@ -18,6 +18,8 @@
 namespace reference {
 
 enum class MuonScale { kSpectral, kUnitRmsNorm, kShapeScaling };
+// A matrix that is split over tensor-parallel ranks (tensor_parallel.h).
+enum class MuonTpMode { kDuplicated, kDistributed, kBlockwise };
 
 struct MuonOptions {
   double momentum = 0.95;
@@ -29,6 +31,7 @@ struct MuonOptions {
   bool split_qkv = true;
   bool bf16_iteration = false;  // X, A and B are rounded to bf16 after each product
   double eps = 0.0078125;       // added to the norm; visible, so that a wrong scale is seen
+  MuonTpMode tp_mode = MuonTpMode::kDuplicated;
 };
 
 // The factor of a matrix with so many rows and columns: of the whole parameter, or of the piece of

@@ -5,8 +5,8 @@
 namespace reference {
 
 // Updates momentum and main weights of a bucket of matrices from x, this rank's clipped gradient
-// (fp32, the whole bucket), on the compute stream. x is scratch afterwards.
-// REQUIRES: bucket.plan.muon, and the bucket is not sharded.
+// (fp32, my shard), on the compute stream. x is scratch afterwards.
+// REQUIRES: bucket.plan.muon, and no matrix crosses the edge of my shard.
 void StepMuon(Context& context, const Bucket& bucket, spf_addr x);
 
 }  // namespace reference

@@ -76,14 +76,50 @@ PlannedLaunch CopyOf(Operand from, Operand to) {
 
 // mixed is a multiple of the Gram matrix or a polynomial in it: symmetric, so it may stand on
 // either side.
-void AddProduct(NewtonSchulzPlan& plan, Operand mixed, Operand x, Operand y, double alpha,
-                double a) {
+void AddProduct(NewtonSchulzPlan& plan, bool over_rows, Operand mixed, Operand x, Operand y,
+                double alpha, double a) {
   const auto rows = static_cast<double>(plan.rows), cols = static_cast<double>(plan.cols),
              side = static_cast<double>(plan.side);
-  const bool tall = plan.rows > plan.cols;
   plan.iterate.push_back(CopyOf(x, y));
   plan.iterate.push_back(
-      Gemm(tall ? x : mixed, tall ? mixed : x, y, {rows, cols, side}, false, false, alpha, a));
+      Gemm(over_rows ? x : mixed, over_rows ? mixed : x, y, {rows, cols, side}, false, false,
+           alpha, a));
+}
+
+// over_rows: rows are contracted, so the Gram matrix is X^T X.
+NewtonSchulzPlan Plan(int64_t rows, int64_t cols, bool over_rows, bool partial,
+                      const std::vector<NewtonSchulzStep>& steps, double eps, spf_dtype dtype) {
+  NewtonSchulzPlan plan;
+  plan.rows = rows;
+  plan.cols = cols;
+  plan.side = over_rows ? cols : rows;
+  plan.dtype = dtype;
+  plan.squares = {
+      SPF_K_SUM_SQUARES, {{Operand::kInput}, {Operand::kSquares, SPF_ADD}}, {}, partial};
+  // Without eps, a U of zeros still gives a number, and X = 0.
+  plan.norm = {
+      SPF_K_NORM_SCALE, {{Operand::kSquares}, {Operand::kInverse, SPF_WRITE}}, {1, eps, 1e15}};
+  plan.normalise = {
+      SPF_K_AXPBY, {{Operand::kInput}, {Operand::kX, SPF_WRITE}, {Operand::kInverse}}, {1, 0}};
+  const auto side = static_cast<double>(plan.side),
+             inner = static_cast<double>(over_rows ? rows : cols);
+  Operand x = Operand::kX, y = Operand::kY;
+  for (const NewtonSchulzStep& step : steps) {
+    plan.iterate.push_back(
+        Gemm(x, x, Operand::kGram, {side, side, inner}, over_rows, !over_rows, 1, 0));
+    plan.iterate.back().partial = partial;
+    if (step.c == 0) {
+      AddProduct(plan, over_rows, Operand::kGram, x, y, step.b, step.a);
+    } else {
+      plan.iterate.push_back(CopyOf(Operand::kGram, Operand::kMixed));
+      plan.iterate.push_back(Gemm(Operand::kGram, Operand::kGram, Operand::kMixed,
+                                  {side, side, side}, false, false, step.c, step.b));
+      AddProduct(plan, over_rows, Operand::kMixed, x, y, 1, step.a);
+    }
+    std::swap(x, y);
+  }
+  plan.result = x;
+  return plan;
 }
 
 }  // namespace
@@ -117,34 +153,13 @@ SingularRange RangeOf(const std::vector<NewtonSchulzStep>& steps) {
 NewtonSchulzPlan PlanNewtonSchulz(int64_t rows, int64_t cols,
                                   const std::vector<NewtonSchulzStep>& steps, double eps,
                                   spf_dtype dtype) {
-  NewtonSchulzPlan plan;
-  plan.rows = rows;
-  plan.cols = cols;
-  plan.side = std::min(rows, cols);
-  plan.dtype = dtype;
-  // Without eps, a U of zeros still gives a number, and X = 0.
-  plan.norm = {
-      SPF_K_NORM_SCALE, {{Operand::kSquares}, {Operand::kInverse, SPF_WRITE}}, {1, eps, 1e15}};
-  plan.normalise = {
-      SPF_K_AXPBY, {{Operand::kInput}, {Operand::kX, SPF_WRITE}, {Operand::kInverse}}, {1, 0}};
-  const bool tall = rows > cols;
-  const auto side = static_cast<double>(plan.side),
-             inner = static_cast<double>(std::max(rows, cols));
-  Operand x = Operand::kX, y = Operand::kY;
-  for (const NewtonSchulzStep& step : steps) {
-    plan.iterate.push_back(Gemm(x, x, Operand::kGram, {side, side, inner}, tall, !tall, 1, 0));
-    if (step.c == 0) {
-      AddProduct(plan, Operand::kGram, x, y, step.b, step.a);
-    } else {
-      plan.iterate.push_back(CopyOf(Operand::kGram, Operand::kMixed));
-      plan.iterate.push_back(Gemm(Operand::kGram, Operand::kGram, Operand::kMixed,
-                                  {side, side, side}, false, false, step.c, step.b));
-      AddProduct(plan, Operand::kMixed, x, y, 1, step.a);
-    }
-    std::swap(x, y);
-  }
-  plan.result = x;
-  return plan;
+  return Plan(rows, cols, rows > cols, false, steps, eps, dtype);
+}
+
+NewtonSchulzPlan PlanNewtonSchulzOfShard(int64_t rows, int64_t cols, int32_t dim,
+                                         const std::vector<NewtonSchulzStep>& steps, double eps,
+                                         spf_dtype dtype) {
+  return Plan(rows, cols, dim == 0, true, steps, eps, dtype);
 }
 
 }  // namespace reference

@@ -51,11 +51,15 @@ struct PlannedLaunch {
   spf_kernel kernel = SPF_K_FILL;
   std::vector<PlannedSpan> spans;
   std::vector<double> scalars;
+  // Its last span is this rank's part of a sum: all-reduce it before the next launch.
+  bool partial = false;
 };
 
 struct NewtonSchulzPlan {
-  int64_t rows = 0, cols = 0, side = 0;  // side = min(rows, cols)
+  int64_t rows = 0, cols = 0, side = 0;  // side: of the Gram matrix
   spf_dtype dtype = SPF_F32;             // of kX, kY, kGram, kMixed
+  // squares += the sum of squares, once per piece of U; spans kInput and kSquares.
+  PlannedLaunch squares;
   // Runs once, after the sum of squares over all pieces of U.
   PlannedLaunch norm;
   // x = U * inverse, once per piece of U; spans kInput, kX and kInverse.
@@ -68,5 +72,12 @@ struct NewtonSchulzPlan {
 NewtonSchulzPlan PlanNewtonSchulz(int64_t rows, int64_t cols,
                                   const std::vector<NewtonSchulzStep>& steps, double eps,
                                   spf_dtype dtype);
+
+// One rank's part of it where several ranks hold shards of rows x cols each, split along dimension
+// dim. The split side is contracted, be it the shorter one: so the Gram matrix is a sum over ranks,
+// and so is the squared norm; nothing else leaves a rank.
+NewtonSchulzPlan PlanNewtonSchulzOfShard(int64_t rows, int64_t cols, int32_t dim,
+                                         const std::vector<NewtonSchulzStep>& steps, double eps,
+                                         spf_dtype dtype);
 
 }  // namespace reference
