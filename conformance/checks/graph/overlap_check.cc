@@ -35,7 +35,9 @@ Expected Expect(const InstanceSpec& spec) {
   // Without a twin a gather that may not be launched ahead follows the last unit's reduction on the
   // same communicator, and the next unit's compute follows the gather: nothing is left to hide.
   const bool separate = spec.twin == "given" || spec.prefetch_limit_bytes < 0;
-  expected.reductions = full ? separate : spec.overlap_grad_reduce;
+  // How much an aligned bucket takes in follows from its largest parameter: maybe all of the model.
+  const bool aligned = expected.buckets && spec.layer_wise.layout == "aligned";
+  expected.reductions = full ? separate : spec.overlap_grad_reduce && !aligned;
   expected.twin = full && spec.twin == "given";
   return expected;
 }
