@@ -53,6 +53,8 @@ TEST(ConfigLayerWise, AlignedBucketsGatherInPlace) {
 }
 
 TEST(ConfigLayerWise, ParametersMustFitIntoTheGradients) {
+  ExpectRejected(LayerWise({{"layer_wise_buffer", "grads"}, {"layer_wise_transport", "padded"}}),
+                 "layer_wise_buffer", "padded");
   Texts texts = LayerWise({{"layer_wise_buffer", "grads"}, {"main_grads_dtype", "bf16"}});
   ExpectRejected(texts, "layer_wise_buffer", "main_grads_dtype");
   texts["param_dtype"] = "bf16";
