@@ -45,8 +45,16 @@ Expected Expect(const InstanceSpec& spec) {
 // One rank's work of one instance, in issue order.
 struct Work {
   std::vector<uint32_t> gathers, reductions, computes;
-  std::set<int32_t> gathered, reduced;  // modules; or buckets, as blocks that receive them
+  // By entry call: modules; or buckets, as blocks that receive them, which may be new ones in each step.
+  std::map<int32_t, std::set<int32_t>> gathered, reduced;
 };
+
+// As many as one entry call has.
+size_t Most(const std::map<int32_t, std::set<int32_t>>& by_call) {
+  size_t most = 0;
+  for (const auto& [call, modules] : by_call) most = std::max(most, modules.size());
+  return most;
+}
 
 class Judge {
  public:
@@ -61,9 +69,9 @@ class Judge {
     bool free = false;
     for (size_t rank = 0; rank + 1 < program_.first_entry.size(); ++rank) {
       const Work work = Collect(rank, static_cast<int32_t>(instance), expected.buckets);
-      const bool many = work.gathered.size() >= kModulesMin;
+      const bool many = Most(work.gathered) >= kModulesMin;
       if (expected.gathers && many) Count(work.gathers, work.computes, gathers);
-      if (expected.reductions && work.reduced.size() >= kModulesMin)
+      if (expected.reductions && Most(work.reduced) >= kModulesMin)
         Count(work.reductions, work.computes, reductions);
       if (expected.twin && many) Twin(work, free, blocked);
     }
@@ -107,10 +115,10 @@ class Judge {
       const int32_t module = buckets ? Block(trace, first) : first.module;
       if (Is(e, {SPF_ALL_GATHER, SPF_ALL_GATHER_V, SPF_BROADCAST}, {SPF_FOR_PARAM_FULL, SPF_FOR_PARAM_SHARD})) {
         work.gathers.push_back(e);
-        work.gathered.insert(module);
+        work.gathered[event.call].insert(module);
       } else if (Is(e, {SPF_REDUCE_SCATTER, SPF_ALL_REDUCE}, {SPF_FOR_GRAD, SPF_FOR_GRAD_SHARD})) {
         work.reductions.push_back(e);
-        work.reduced.insert(module);
+        work.reduced[event.call].insert(module);
       }
     }
     return work;

@@ -95,6 +95,39 @@ TEST(Overlap, ACaseThatDoesNotAskForItIsNotJudged) {
   EXPECT_TRUE(CheckOverlap(c, Step({.gather_waits_for_compute = true})).judged.empty());
 }
 
+// Three steps of a layer-wise engine that reduces so many buckets a step, each in a new buffer of another dtype,
+// after all compute.
+Trace BucketsOf(int rank, int buckets) {
+  TraceBuilder t(rank, 2);
+  const int dp = t.Group("dp_cp", {0, 1});
+  const int compute = t.Stream("compute"), reduce = t.Stream("reduce");
+  t.CallBegin("create");
+  t.CallEnd("create");
+  for (int step = 0; step < 3; ++step) {
+    t.CallBegin("train_step", step);
+    for (int layer = 0; layer < 4; ++layer) t.Compute(compute, layer, SPF_BWD, 0, {});
+    Order(t, compute, reduce);
+    for (int bucket = 0; bucket < buckets; ++bucket) {
+      const int wire = t.Alloc(reduce, 16);
+      t.Collective(SPF_ALL_REDUCE, dp, reduce, 8, {Updates(wire, 0, 16)},
+                   {.dtype = SPF_BF16, .label = {SPF_FOR_GRAD, 0, 0}});
+      t.Free(reduce, wire);
+    }
+    Order(t, reduce, compute);
+    t.CallEnd("train_step", step);
+  }
+  return t.Done();
+}
+
+TEST(Overlap, BucketsOfOneStepCountNotThoseOfAllSteps) {
+  Case c = ParseId("w2.lw.ogr.wire16");
+  const auto found = [&](int buckets) {
+    return Found(CheckOverlap(c, {BucketsOf(0, buckets), BucketsOf(1, buckets)}));
+  };
+  EXPECT_EQ(found(2), Ids{});
+  EXPECT_EQ(found(3), Ids{"GE-13"});
+}
+
 TEST(Concurrency, AGatherAheadIsUnorderedWithTheComputeBeforeItOnly) {
   const std::vector<Trace> traces = Step({});
   const graph::Program program = graph::Lower(traces);
