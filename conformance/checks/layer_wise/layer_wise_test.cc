@@ -46,6 +46,8 @@ Edit operator+(const Edit& x, const Edit& y) {
 const Edit kPlain = [](InstanceSpec&) {}, kOverlap = Overlap, kAligned = Aligned, kBroadcast = Broadcast,
            kPadded = Padded, kIntoGrads = IntoGrads, kExperts = Experts;
 const Edit kSgd = [](InstanceSpec& spec) { spec.optimizer = "sgd"; };
+const Edit kUnused = [](InstanceSpec& spec) { spec.model.unused = "step"; };
+const Edit kDecay = [](InstanceSpec& spec) { spec.weight_decay = 0.0625; };
 const Edit kFrozen = [](InstanceSpec& spec) { spec.model.frozen = "embedding"; };
 const Edit kEval = [](InstanceSpec& spec) { spec.script = "teetett"; };
 const Edit kLoad = [](InstanceSpec& spec) { spec.script = "tstltrt"; };
@@ -79,7 +81,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Good{"eval_sync", kEval}, Good{"load", kLoad}, Good{"load_overlap", kOverlap + kLoad},
                     Good{"frozen", kFrozen + kOverlap}, Good{"sgd", kSgd}, Good{"one_bucket", kOneBucket + kOverlap},
                     Good{"one_rank", kOverlap, 1}, Good{"experts_alone", kOverlap + kExperts, 2},
-                    Good{"three", kOverlap, 3}),
+                    Good{"three", kOverlap, 3}, Good{"unused", kSgd + kUnused + kOverlap},
+                    Good{"unused_decay", kSgd + kUnused + kDecay}),
     [](const auto& row) { return std::string(row.param.name); });
 
 // Bytes from files have no name before they are published.

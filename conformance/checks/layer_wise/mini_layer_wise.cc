@@ -206,6 +206,9 @@ class Engine : private MiniDeal {
           t_.Launch(s_, SPF_K_ADAMW,
                     {main, Updates(p.m, 0, main.length), Updates(p.v, 0, main.length), Grad(id, kRead)});
         } else {
+          if (spec_.weight_decay > 0) {
+            t_.Launch(s_, SPF_K_AXPBY, {Reads(p.main, 0, main.length), Grad(id, kRead | kWrite)});
+          }
           t_.Launch(s_, SPF_K_AXPBY, {Grad(id, kRead), main});
         }
       }
