@@ -1,9 +1,9 @@
 #include "conformance/checks/windows.h"
 
 #include <algorithm>
-#include <map>
 #include <unordered_map>
 
+#include "conformance/checks/byte_map.h"
 #include "conformance/checks/carried.h"
 
 namespace shardproof {
@@ -14,11 +14,6 @@ int64_t Window::NextRead(int64_t event) const {
 }
 
 namespace {
-
-struct Piece {
-  int64_t begin = 0, end = 0;
-  size_t window = 0;
-};
 
 class Walk {
  public:
@@ -44,14 +39,7 @@ class Walk {
 
   void Step(int64_t index, const Event& event) {
     switch (event.kind) {
-      case EventKind::kFree: {
-        const auto pieces = pieces_.find(event.alloc);
-        if (pieces == pieces_.end()) return;
-        const std::vector<Piece> gone = std::move(pieces->second);
-        pieces_.erase(pieces);
-        for (const Piece& piece : gone) Close(piece.window, index);
-        return;
-      }
+      case EventKind::kFree: return Close(held_.EraseBlock(event.alloc), index);
       case EventKind::kCollective:
         Erase(index, event);
         if (const auto gather = gathers_.find(index); gather != gathers_.end()) Gather(index, event, gather->second);
@@ -76,28 +64,13 @@ class Walk {
   }
 
   void EraseRange(int64_t index, const Range& range) {
-    const auto at = pieces_.find(range.alloc);
-    if (at == pieces_.end()) return;
-    const int64_t begin = range.offset, end = range.offset + range.length;
-    std::vector<Piece> kept, touched;
-    for (const Piece& piece : at->second) {
-      if (piece.end <= begin || end <= piece.begin) {
-        kept.push_back(piece);
-        continue;
-      }
-      touched.push_back(piece);
-      if (piece.begin < begin) kept.push_back({piece.begin, begin, piece.window});
-      if (end < piece.end) kept.push_back({end, piece.end, piece.window});
-    }
-    at->second = std::move(kept);
-    for (const Piece& piece : touched) Close(piece.window, index);
+    Close(held_.Erase(range.alloc, range.offset, range.offset + range.length), index);
   }
-
-  void Close(size_t window, int64_t index) {
-    for (const auto& [alloc, pieces] : pieces_) {
-      if (std::any_of(pieces.begin(), pieces.end(), [&](const Piece& p) { return p.window == window; })) return;
+  // Windows that lost bytes.
+  void Close(const std::set<size_t>& windows, int64_t index) {
+    for (const size_t window : windows) {
+      if (held_.Bytes(window) == 0 && out_.windows[window].release < 0) out_.windows[window].release = index;
     }
-    if (out_.windows[window].release < 0) out_.windows[window].release = index;
   }
 
   void Gather(int64_t index, const Event& event, const std::vector<Chunk>& params) {
@@ -108,7 +81,8 @@ class Walk {
       const size_t window = WindowFor(index, event, unit);
       out_.windows[window].bytes += chunk.length;
       out_.windows[window].last_gather = index;
-      pieces_[recv->alloc].push_back({recv->offset + chunk.offset, recv->offset + chunk.offset + chunk.length, window});
+      const int64_t begin = recv->offset + chunk.offset;
+      held_.Put(recv->alloc, begin, begin + chunk.length, window);
     }
   }
 
@@ -133,20 +107,13 @@ class Walk {
   void Copy(int64_t index, const Event& event) {
     if (event.ranges.size() < 2) return Erase(index, event);
     const Range from = trace_.ranges[event.ranges.begin], to = trace_.ranges[event.ranges.begin + 1];
-    std::vector<Piece> copied;
-    if (const auto at = pieces_.find(from.alloc); at != pieces_.end() && from.length > 0) {
-      for (const Piece& piece : at->second) {
-        const int64_t begin = std::max(piece.begin, from.offset), end = std::min(piece.end, from.offset + from.length);
-        if (begin >= end) continue;
-        const auto scaled = [&](int64_t byte) { return to.offset + (byte - from.offset) * to.length / from.length; };
-        copied.push_back({scaled(begin), scaled(end), piece.window});
-      }
-    }
-    const bool overwrites = (to.access & kRead) == 0 && (to.access & kWrite) != 0;
-    if (overwrites) EraseRange(index, to);
-    if (!overwrites) return;
-    for (const Piece& piece : copied) {
-      if (out_.windows[piece.window].release < 0) pieces_[to.alloc].push_back(piece);
+    if ((to.access & kRead) != 0 || (to.access & kWrite) == 0) return;
+    const auto copied = held_.Get(from.alloc, from.offset, from.offset + from.length);
+    EraseRange(index, to);
+    const auto scaled = [&](int64_t byte) { return to.offset + (byte - from.offset) * to.length / from.length; };
+    for (const auto& piece : copied) {
+      if (out_.windows[piece.value].release >= 0) continue;
+      held_.Put(to.alloc, scaled(piece.begin), scaled(piece.end), piece.value);
     }
   }
 
@@ -167,11 +134,8 @@ class Walk {
       if (uses.use[i].table != SPF_IN_PARAM) continue;
       use.units.push_back(facts.Param(rank_, uses.use[i].id).unit);
       const Range& range = trace_.ranges[event.ranges.begin + size_t(i)];
-      const auto at = pieces_.find(range.alloc);
-      if (at == pieces_.end()) continue;
-      for (const Piece& piece : at->second) {
-        if (piece.end <= range.offset || range.offset + range.length <= piece.begin) continue;
-        std::vector<int64_t>& reads = out_.windows[piece.window].reads;
+      for (const auto& piece : held_.Get(range.alloc, range.offset, range.offset + range.length)) {
+        std::vector<int64_t>& reads = out_.windows[piece.value].reads;
         if (reads.empty() || reads.back() != index) reads.push_back(index);
       }
     }
@@ -182,7 +146,7 @@ class Walk {
   const int32_t rank_;
   const Trace& trace_;
   std::unordered_map<int64_t, std::vector<Chunk>> gathers_;
-  std::map<int32_t, std::vector<Piece>> pieces_;  // by alloc
+  ByteMap<size_t> held_;  // by window
   RankWindows out_;
 };
 

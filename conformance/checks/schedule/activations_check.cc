@@ -3,6 +3,8 @@
 #include <map>
 #include <set>
 
+#include "conformance/checks/byte_map.h"
+#include "conformance/checks/schedule/rank_check.h"
 #include "conformance/checks/schedule/schedule.h"
 
 namespace shardproof::schedule {
@@ -16,53 +18,22 @@ struct Owner {
 };
 
 // Values of one rank in memory. Whole tensors of floats count, not scalars and counts.
-class Live {
- public:
-  void Put(const Range& range, const Owner& owner) {
-    Erase(range.alloc, range.offset, range.offset + range.length);
-    pieces_[range.alloc][range.offset] = {range.offset + range.length, owner};
-    bytes_[owner] += range.length;
-  }
-  void Erase(int32_t alloc, int64_t begin, int64_t end) {
-    const auto block = pieces_.find(alloc);
-    if (block == pieces_.end()) return;
-    auto at = block->second.begin();
-    while (at != block->second.end()) {
-      const auto [first, piece] = *at;
-      if (piece.first <= begin || end <= first) {
-        ++at;
-        continue;
-      }
-      at = block->second.erase(at);
-      bytes_[piece.second] -= std::min(end, piece.first) - std::max(begin, first);
-      if (first < begin) block->second[first] = {begin, piece.second};
-      if (end < piece.first) at = block->second.insert({end, piece}).first;
-    }
-  }
-  template <class F>
-  int64_t Sum(F&& counts) const {
-    int64_t sum = 0;
-    for (const auto& [owner, bytes] : bytes_) sum += counts(owner) ? bytes : 0;
-    return sum;
-  }
+using Live = ByteMap<Owner>;
 
- private:
-  std::map<int32_t, std::map<int64_t, std::pair<int64_t, Owner>>> pieces_;  // alloc -> begin -> (end, owner)
-  std::map<Owner, int64_t> bytes_;
-};
+template <class F>
+int64_t Sum(const Live& live, F&& counts) {
+  int64_t sum = 0;
+  for (const auto& [owner, bytes] : live.bytes()) sum += counts(owner) ? bytes : 0;
+  return sum;
+}
 
-class Activations {
+class Activations : StepCheck {
  public:
   Activations(const Facts& facts, const Step& step, Live& live, int64_t& rest, CheckResult& result, FindingSink& sink)
-      : facts_(facts),
-        a_(facts.a()),
-        step_(step),
-        trace_(a_.traces()[size_t(step.rank)]),
+      : StepCheck(facts, step, result, sink),
         tables_(facts.Tables(step.rank, step.instance)),
         live_(live),
-        rest_(rest),
-        result_(result),
-        sink_(sink) {
+        rest_(rest) {
     for (const Exchange& exchange : facts.exchanges()[size_t(step.rank)]) exchanges_[exchange.event] = &exchange;
   }
 
@@ -72,24 +43,17 @@ class Activations {
     for (int64_t i = step_.begin; i < step_.end; ++i) Visit(i);
     JudgeDropped(step_.train ? int32_t(step_.nodes.size()) - 1 : -1, step_.end);
     JudgePeak();
-    const int64_t left = live_.Sum([&](const Owner&) { return true; });
+    const int64_t left = Sum(live_, [](const Owner&) { return true; });
     if (rest_ < 0) rest_ = left;
     if (left > rest_) {
-      Add("EP-08", step_.end, std::to_string(rest_) + " bytes, as after the first call", std::to_string(left) + " bytes",
+      Add("EP-08", step_.end, std::to_string(rest_) + " bytes, as after the first call",
+          std::to_string(left) + " bytes",
           "activations are left behind by a call: memory grows from step to step");
     }
     rest_ = std::max(rest_, left);
   }
 
  private:
-  void Add(const char* requirement, int64_t event, std::string expected, std::string seen, std::string message) {
-    Finding finding = a_.At(requirement, step_.rank, event);
-    finding.expected = std::move(expected);
-    finding.seen = std::move(seen);
-    finding.message = std::move(message);
-    sink_.Add(std::move(finding));
-  }
-
   // A value belongs to the layer whose forward writes it. Backward needs it if some node reads it there.
   void FindLayers() {
     for (int32_t m = 0; m < static_cast<int32_t>(step_.nodes.size()); ++m) {
@@ -123,7 +87,10 @@ class Activations {
 
   void Visit(int64_t index) {
     const Event& event = trace_.events[size_t(index)];
-    if (event.kind == EventKind::kFree) return live_.Erase(event.alloc, 0, INT64_MAX);
+    if (event.kind == EventKind::kFree) {
+      live_.EraseBlock(event.alloc);
+      return;
+    }
     const auto token = step_.token_of.find(index);
     if (token != step_.token_of.end()) {
       const Key& key = step_.tokens[token->second].key;
@@ -146,7 +113,8 @@ class Activations {
       for (int32_t u = 0; u < uses.n; ++u) Written(uses.use[u], *recv, exchange->second->microbatch);
       return;
     }
-    if (event.kind != EventKind::kLaunch && event.kind != EventKind::kCollective && event.kind != EventKind::kCopy) return;
+    const bool moves = event.kind == EventKind::kCollective || event.kind == EventKind::kCopy;
+    if (event.kind != EventKind::kLaunch && !moves) return;
     for (uint32_t r = event.ranges.begin; r < event.ranges.end; ++r) {
       const Range& range = trace_.ranges[r];
       const bool clears = event.kind == EventKind::kLaunch && event.id != SPF_K_DISCARD && event.id != SPF_K_FILL;
@@ -159,13 +127,13 @@ class Activations {
     if (!value || (use.access & SPF_WRITE) == 0 || range.length <= 0 || !Counts(use.id)) return;
     const auto layer = layer_of_.find(use.id);
     const Owner owner{step_.call, microbatch, layer == layer_of_.end() ? -1 : layer->second, use.table == SPF_IN_DACT};
-    live_.Put(range, owner);
+    live_.Put(range.alloc, range.offset, range.offset + range.length, owner);
     if (owner.layer < 0) return;
     largest_[{owner.layer, owner.gradient, use.id}] =
         std::max(largest_[{owner.layer, owner.gradient, use.id}], range.length);
     for (const bool gradient : {false, true}) {
       int64_t& peak = gradient ? peak_gradients_ : peak_;
-      const int64_t now = live_.Sum([&](const Owner& one) { return one.layer >= 0 && one.gradient == gradient; });
+      const int64_t now = Sum(live_, [&](const Owner& one) { return one.layer >= 0 && one.gradient == gradient; });
       peak = std::max(peak, now);
     }
   }
@@ -174,7 +142,7 @@ class Activations {
   void JudgeDropped(int32_t microbatch, int64_t index) {
     if (microbatch < 0 || !dropped_.insert(microbatch).second) return;
     const int64_t left =
-        live_.Sum([&](const Owner& one) { return one.call == step_.call && one.microbatch == microbatch; });
+        Sum(live_, [&](const Owner& one) { return one.call == step_.call && one.microbatch == microbatch; });
     if (left == 0) return;
     Add("EP-07", index, "no activation of microbatch " + std::to_string(microbatch), std::to_string(left) + " bytes",
         "activations or their gradients outlive the backward of their microbatch");
@@ -197,31 +165,26 @@ class Activations {
     for (const auto& [layer, bytes] : passing) in_work = std::max(in_work, bytes);
     bound += in_work;
     for (const auto& [layer, bytes] : gradients) largest = std::max(largest, bytes);
-    const int64_t gradient_bound = largest * (facts_.spec(size_t(step_.instance)).delay_wgrad ? 3 : 2);
+    const int64_t gradient_bound = largest * (spec_.delay_wgrad ? 3 : 2);
+    const std::string of = std::to_string(bound), of_gradients = std::to_string(gradient_bound);
     if (step_.train && step_.rank == 0) {
-      result_.notes.push_back("schedule: peak of layer activations " + std::to_string(peak_) + " bytes of " +
-                              std::to_string(bound) + " allowed, of their gradients " + std::to_string(peak_gradients_) +
-                              " of " + std::to_string(gradient_bound));
+      result_.notes.push_back("schedule: peak of layer activations " + std::to_string(peak_) + " bytes of " + of +
+                              " allowed, of their gradients " + std::to_string(peak_gradients_) + " of " +
+                              of_gradients);
     }
     if (peak_ > bound) {
-      Add("EP-08", step_.begin, "at most " + std::to_string(bound) + " bytes: what backward needs of L + 1 layers, and the layer at work", std::to_string(peak_),
-          "more layer activations are alive at a time than the schedule needs");
+      Add("EP-08", step_.begin, "at most " + of + " bytes: what backward needs of L + 1 layers, and the layer at work",
+          std::to_string(peak_), "more layer activations are alive at a time than the schedule needs");
     }
     if (peak_gradients_ > gradient_bound) {
-      Add("EP-08", step_.begin, "at most " + std::to_string(gradient_bound) + " bytes: those of the layers at work",
+      Add("EP-08", step_.begin, "at most " + of_gradients + " bytes: those of the layers at work",
           std::to_string(peak_gradients_), "more gradients of activations are alive at a time than the schedule needs");
     }
   }
 
-  const Facts& facts_;
-  const Analysis& a_;
-  const Step& step_;
-  const Trace& trace_;
   const spf_model& tables_;
   Live& live_;
   int64_t& rest_;
-  CheckResult& result_;
-  FindingSink& sink_;
   std::map<int64_t, const Exchange*> exchanges_;
   std::map<int32_t, int32_t> layer_of_;                               // by value
   std::map<std::tuple<int32_t, bool, int32_t>, int64_t> largest_;     // (layer, gradient, value) -> bytes

@@ -179,7 +179,8 @@ class Exchanges {
           continue;
         }
         const bool back = part == Part::kCombine;
-        if (Rows(*exchange, true) == Rows(*dispatch, !back) && Rows(*exchange, false) == Rows(*dispatch, back)) continue;
+        const bool sent = Rows(*exchange, true) == Rows(*dispatch, !back);
+        if (sent && Rows(*exchange, false) == Rows(*dispatch, back)) continue;
         Add("EP-28", *exchange, back ? "the way back of the dispatch: sends " + CountsText(Rows(*dispatch, false))
                                      : "the rows of the dispatch: sends " + CountsText(Rows(*dispatch, true)),
             "sends " + CountsText(Rows(*exchange, true)) + " rows", "rows are lost or made up between the ranks");
@@ -208,7 +209,8 @@ class Exchanges {
           Judge(result_, {"EP-29"});
           if (there) continue;
           Finding finding = facts_.a().At("EP-29", step.rank, step.begin);
-          finding.expected = std::string(node->name) + (backward ? " BWD" : " FWD") + ", microbatch " + std::to_string(m);
+          finding.expected =
+              std::string(node->name) + (backward ? " BWD" : " FWD") + ", microbatch " + std::to_string(m);
           finding.seen = "it is not issued";
           finding.message = std::string(node->name) +
                             " is left out: also with no rows every exchange and every expert takes part";

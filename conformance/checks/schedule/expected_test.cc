@@ -73,7 +73,8 @@ TEST(Expected, TableBDelaysWeights) {
                 "mlp.f1[L1]; comb.f1[L1]; REL U1; AG D0; pd.b0[L0]; pd.dw0[L0]; REL U0; "
                 "post.f1; pre.b0; loss.f1; loss.b1; post.b1; "
                 "comb.b1[L1]; AG E1; mlp.b1[L1]; mlp.dw1[L1]; disp.b1[L1]; AG D1; pd.b1[L1]; pd.dw1[L1]; REL U1; "
-                "comb.b1[L0]; AG E0; mlp.b1[L0]; mlp.dw1[L0]; disp.b1[L0]; AG D0; pd.b1[L0]; pd.dw1[L0]; REL U0; pre.b1");
+                "comb.b1[L0]; AG E0; mlp.b1[L0]; mlp.dw1[L0]; disp.b1[L0]; AG D0; pd.b1[L0]; pd.dw1[L0]; REL U0; "
+                "pre.b1");
 }
 
 TEST(Expected, TableCGathersOnce) {

@@ -4,16 +4,17 @@
 #include <set>
 
 #include "conformance/checks/schedule/expected.h"
+#include "conformance/checks/schedule/rank_check.h"
 #include "conformance/checks/schedule/schedule.h"
 
 namespace shardproof::schedule {
 
 namespace {
 
-class Golden {
+class Golden : StepCheck {
  public:
   Golden(const Facts& facts, const Step& step, CheckResult& result, FindingSink& sink)
-      : facts_(facts), step_(step), spec_(facts.spec(size_t(step.instance))), result_(result), sink_(sink) {
+      : StepCheck(facts, step, result, sink) {
     plan_.overlap = spec_.overlap_moe;
     plan_.train = step.train;
     plan_.early_release = spec_.early_release;
@@ -54,16 +55,6 @@ class Golden {
   bool Has(const Nodes& nodes, const Key& key) const {
     return nodes.Has(key.part, key.side, key.layer, spec_.delay_wgrad);
   }
-  Finding At(const char* requirement, const Token* token) const {
-    return facts_.a().At(requirement, step_.rank, token == nullptr ? step_.begin : token->first());
-  }
-  void Add(const char* requirement, const Token* token, std::string expected, std::string seen, std::string message) {
-    Finding finding = At(requirement, token);
-    finding.expected = std::move(expected);
-    finding.seen = std::move(seen);
-    finding.message = std::move(message);
-    sink_.Add(std::move(finding));
-  }
 
   // Each piece once; weight gradients apart exactly if they are delayed; a piece after those that it needs.
   bool JudgeOnce() {
@@ -78,7 +69,7 @@ class Golden {
       complete = false;
       const bool weights = token.key.side == Side::kWeights && !spec_.delay_wgrad;
       const bool mixed = again && !step_.combined;  // another microbatch came in between
-      Add(weights || mixed ? "EP-38" : "EP-01", &token, again ? "once in a step" : "not in this step",
+      Add(weights || mixed ? "EP-38" : "EP-01", token.first(), again ? "once in a step" : "not in this step",
           Text(token.key) + (again ? " a second time" : ""),
           weights ? "weight gradients stand apart from their backward although delay_wgrad_compute is off"
           : mixed ? "without the overlap knob the pieces of microbatches are mixed"
@@ -87,7 +78,7 @@ class Golden {
     for (const auto& [key, count] : wanted) {
       if (seen.count(key) != 0) continue;
       complete = false;
-      Add("EP-01", nullptr, Text(key), "nothing of it in the step", Text(key) + " is never issued");
+      Add("EP-01", step_.begin, Text(key), "nothing of it in the step", Text(key) + " is never issued");
     }
     for (const auto& [key, token] : seen) JudgeNeeds(*token, seen);
     return complete;
@@ -100,11 +91,12 @@ class Golden {
       if (other.microbatch != key.microbatch || before->first() < token.first()) continue;
       const bool layer = key.layer >= 0 && other.layer == key.layer;
       const bool forward = key.side == Side::kForward && other.side == Side::kForward && layer && other.part < key.part;
-      const bool backward = key.side == Side::kBackward && other.side == Side::kBackward && layer && other.part > key.part;
-      const bool weights = key.side == Side::kWeights && other.side == Side::kBackward && layer && other.part == key.part;
+      const bool behind = other.side == Side::kBackward && layer;
+      const bool backward = key.side == Side::kBackward && behind && other.part > key.part;
+      const bool weights = key.side == Side::kWeights && behind && other.part == key.part;
       const bool turned = key.side == Side::kBackward && other.side == Side::kForward && layer;
       if (!forward && !backward && !weights && !turned) continue;
-      Add("EP-01", &token, "after " + Text(other), Text(key) + " before it",
+      Add("EP-01", token.first(), "after " + Text(other), Text(key) + " before it",
           "a piece is issued before one whose result it needs");
     }
   }
@@ -124,17 +116,17 @@ class Golden {
       const auto beside = backward.find(m - 1);
       const std::string text = "forward of microbatch " + std::to_string(m);
       if (beside != backward.end() && (beside->second.second < span.first || span.second < beside->second.first)) {
-        Add("EP-03", &first, text + " beside backward of " + std::to_string(m - 1), "one after the other",
+        Add("EP-03", first.first(), text + " beside backward of " + std::to_string(m - 1), "one after the other",
             "a combined step has a forward and a backward side, but they are issued one after the other");
       }
       const auto older = backward.find(m - 2);
       if (older != backward.end() && span.first < older->second.second) {
-        Add("EP-03", &first, text + " after backward of " + std::to_string(m - 2), "before its end",
+        Add("EP-03", first.first(), text + " after backward of " + std::to_string(m - 2), "before its end",
             "more than two microbatches are in flight");
       }
       const auto own = backward.find(m);
       if (own != backward.end() && own->second.first < span.second) {
-        Add("EP-03", &first, text + " before its own backward", "its backward has begun",
+        Add("EP-03", first.first(), text + " before its own backward", "its backward has begun",
             "backward of a microbatch begins before its forward is issued");
       }
     }
@@ -159,7 +151,7 @@ class Golden {
         if (between == std::set<int32_t>{pair.backward}) continue;
         std::string seen;
         for (const int32_t layer : between) seen += (seen.empty() ? "layer " : ", ") + std::to_string(layer);
-        Add("EP-04", to, "backward of layer " + std::to_string(pair.backward) + " beside forward of layer " +
+        Add("EP-04", to->first(), "backward of layer " + std::to_string(pair.backward) + " beside forward of layer " +
                              std::to_string(pair.forward) + ", microbatches " + std::to_string(b) + " and " +
                              std::to_string(f),
             seen.empty() ? "nothing beside it" : seen, "layers of the two microbatches are paired in another way");
@@ -170,11 +162,10 @@ class Golden {
   // All-to-alls of activations are alone with the combine's sum on their streams.
   void JudgeStreams() {
     Judge(result_, {"EP-05"});
-    const Trace& trace = facts_.a().traces()[size_t(step_.rank)];
     std::set<int32_t> streams;
     for (const Token& token : tokens_) {
       for (const int64_t index : token.events) {
-        const Event& event = trace.events[size_t(index)];
+        const Event& event = trace_.events[size_t(index)];
         const bool part = token.key.part == Part::kDispatch || token.key.part == Part::kCombine;
         if (part && event.kind == EventKind::kCollective) streams.insert(event.stream);
       }
@@ -182,13 +173,11 @@ class Golden {
     for (const Token& token : tokens_) {
       if (token.key.part == Part::kDispatch || token.key.part == Part::kCombine) continue;
       for (const int64_t index : token.events) {
-        const Event& event = trace.events[size_t(index)];
+        const Event& event = trace_.events[size_t(index)];
         if (event.kind != EventKind::kCompute || streams.count(event.stream) == 0) continue;
-        Finding finding = facts_.a().At("EP-05", step_.rank, index);
-        finding.expected = "a stream without dispatch and combine";
-        finding.seen = Text(token.key) + " on the stream of the all-to-alls";
-        finding.message = "compute that all-to-alls should hide behind is on their stream";
-        sink_.Add(std::move(finding));
+        Add("EP-05", index, "a stream without dispatch and combine",
+            Text(token.key) + " on the stream of the all-to-alls",
+            "compute that all-to-alls should hide behind is on their stream");
         break;
       }
     }
@@ -205,7 +194,7 @@ class Golden {
     for (size_t i = 0; i < expected_.size() && i < tokens_.size(); ++i) {
       const Token& token = tokens_[i];
       if (token.key == expected_[i]) continue;
-      Add(requirement, &token, Text(expected_[i]) + Around(expected_, i), Text(token.key),
+      Add(requirement, token.first(), Text(expected_[i]) + Around(expected_, i), Text(token.key),
           std::string(message) + ": piece " + std::to_string(i) + " of " + std::to_string(expected_.size()));
       return;
     }
@@ -214,12 +203,7 @@ class Golden {
     return i == 0 ? " (first)" : " (after " + Text(keys[i - 1]) + ")";
   }
 
-  const Facts& facts_;
   std::vector<Token> tokens_;  // of the step, in issue order
-  const Step& step_;
-  const InstanceSpec& spec_;
-  CheckResult& result_;
-  FindingSink& sink_;
   Plan plan_;
   std::vector<Key> expected_;
 };

@@ -5,23 +5,18 @@
 
 #include "conformance/checks/carried.h"
 #include "conformance/checks/expected_grads.h"
+#include "conformance/checks/schedule/rank_check.h"
 #include "conformance/checks/schedule/schedule.h"
 
 namespace shardproof::schedule {
 
 namespace {
 
-class Gradients {
+class Gradients : StepCheck {
  public:
   Gradients(const Facts& facts, const Step& step, const std::vector<Carried>& carried, CheckResult& result,
             FindingSink& sink)
-      : facts_(facts),
-        a_(facts.a()),
-        step_(step),
-        spec_(facts.spec(size_t(step.instance))),
-        expected_(a_, step.instance),
-        result_(result),
-        sink_(sink) {
+      : StepCheck(facts, step, result, sink), expected_(a_, step.instance) {
     for (const Carried& one : carried) {
       const Event& event = EventAt(one.event);
       if (one.reduction && event.instance == step.instance && event.call == step.call) Collect(one);
@@ -47,7 +42,7 @@ class Gradients {
     std::set<int32_t> nodes;
     std::set<int32_t> together;  // microbatches in the same elements
   };
-  const Event& EventAt(int64_t index) const { return a_.traces()[size_t(step_.rank)].events[size_t(index)]; }
+  const Event& EventAt(int64_t index) const { return trace_.events[size_t(index)]; }
   bool EachMicrobatch() const { return spec_.strategy == "optim_grads" || spec_.strategy == "optim_grads_params"; }
 
   void Collect(const Carried& one) {
@@ -72,14 +67,6 @@ class Gradients {
         }
       }
     }
-  }
-
-  void Add(const char* requirement, int64_t event, std::string expected, std::string seen, std::string message) {
-    Finding finding = a_.At(requirement, step_.rank, event);
-    finding.expected = std::move(expected);
-    finding.seen = std::move(seen);
-    finding.message = std::move(message);
-    sink_.Add(std::move(finding));
   }
 
   void JudgeParam(const ParamFacts& param) {
@@ -113,10 +100,9 @@ class Gradients {
         empty ? "an expert without tokens is left out of the reduction: it takes part with zeros"
               : what + " is never reduced");
   }
-  // A reduction that sent the gradient's memory in this microbatch's backward before the gradient was added to it, without
-  // clearing it in between; or -1.
+  // A reduction that sent the gradient's memory in this microbatch's backward before the gradient was added to it,
+  // without clearing it in between; or -1.
   int64_t SentBefore(const std::set<int32_t>& nodes, int32_t m) const {
-    const Trace& trace = a_.traces()[size_t(step_.rank)];
     const auto begin = std::find_if(step_.tokens.begin(), step_.tokens.end(), [&](const Token& token) {
       return token.key.side != Side::kForward && token.key.microbatch == m;
     });
@@ -127,7 +113,7 @@ class Gradients {
       const spf_uses& uses = a_.Facts(size_t(step_.instance)).Node(event.id, step_.rank).uses[event.phase];
       for (int32_t k = 0; k < uses.n && static_cast<uint32_t>(uses.n) == event.ranges.size(); ++k) {
         if (uses.use[k].table != SPF_IN_GRAD) continue;
-        const int64_t sent = LastSent(trace.ranges[event.ranges.begin + size_t(k)], since, i);
+        const int64_t sent = LastSent(trace_.ranges[event.ranges.begin + size_t(k)], since, i);
         if (sent >= 0) return sent;
       }
     }
@@ -135,15 +121,13 @@ class Gradients {
   }
   // The last reduction of [since, until) that sent the range, if nothing cleared or replaced it afterwards.
   int64_t LastSent(const Range& range, int64_t since, int64_t until) const {
-    const Trace& trace = a_.traces()[size_t(step_.rank)];
     for (int64_t i = until; i-- > since;) {
       const Event& event = EventAt(i);
       for (uint32_t r = event.ranges.begin; r < event.ranges.end; ++r) {
-        const Range& other = trace.ranges[r];
-        const bool meets = other.alloc == range.alloc && other.offset < range.offset + range.length &&
-                           range.offset < other.offset + other.length;
-        if (!meets) continue;
-        if (event.kind == EventKind::kCollective && IsReduction(event.collective) && (other.access & kRead) != 0) return i;
+        const Range& other = trace_.ranges[r];
+        if (!Meet(other, range)) continue;
+        const bool reduces = event.kind == EventKind::kCollective && IsReduction(event.collective);
+        if (reduces && (other.access & kRead) != 0) return i;
         if (other.access == kWrite) return -1;
       }
     }
@@ -159,10 +143,11 @@ class Gradients {
       }
     }
     if (sent.elements <= param.numel && sent.together == together) return;
-    const std::string often = EachMicrobatch() ? "once for each microbatch" : "once in the step, all microbatches together";
+    const char* often = EachMicrobatch() ? "once for each microbatch" : "once in the step, all microbatches together";
     std::string seen = std::to_string(sent.elements) + " of " + std::to_string(param.numel) + " elements, microbatches";
     for (const int32_t k : sent.together) seen += " " + std::to_string(k);
-    Add("EP-18", sent.last, often + " with " + spec_.strategy, seen, what + " is reduced more often, or with others");
+    Add("EP-18", sent.last, std::string(often) + " with " + spec_.strategy, seen,
+        what + " is reduced more often, or with others");
   }
 
   // Nothing is left for the next combined step.
@@ -179,14 +164,13 @@ class Gradients {
 
   // The node ran on no rows.
   bool WithoutRows(const std::set<int32_t>& nodes, int32_t m) const {
-    const Trace& trace = a_.traces()[size_t(step_.rank)];
     for (int64_t i = step_.begin; i < step_.end; ++i) {
       const Event& event = EventAt(i);
       if (event.kind != EventKind::kCompute || event.microbatch != m || nodes.count(event.id) == 0) continue;
       const spf_uses& uses = a_.Facts(size_t(step_.instance)).Node(event.id, step_.rank).uses[event.phase];
       if (event.phase == SPF_FWD || static_cast<uint32_t>(uses.n) != event.ranges.size()) continue;
       for (int32_t k = 0; k < uses.n; ++k) {
-        if (uses.use[k].table == SPF_IN_DACT && trace.ranges[event.ranges.begin + size_t(k)].length == 0) return true;
+        if (uses.use[k].table == SPF_IN_DACT && trace_.ranges[event.ranges.begin + size_t(k)].length == 0) return true;
       }
     }
     return false;
@@ -216,13 +200,7 @@ class Gradients {
     }
   }
 
-  const Facts& facts_;
-  const Analysis& a_;
-  const Step& step_;
-  const InstanceSpec& spec_;
   ExpectedGrads expected_;
-  CheckResult& result_;
-  FindingSink& sink_;
   std::map<std::pair<int32_t, int32_t>, Sent> sent_;  // (key, microbatch)
 };
 

@@ -154,7 +154,8 @@ void MiniMemory::Reduce(int32_t unit, bool expert, int32_t m) {
                      List(0).size() > 1 && facts_.List("ep", rank_)->back() == rank_;
   for (int32_t id = 0; id < facts_.n_params(rank_) && !empty; ++id) {
     if (f_.reduce_before_weights && P(id).unit == unit && P(id).expert == expert) GradientOf(id);
-    if (P(id).unit == unit && (unit < 0 || P(id).expert == expert) && buckets_[size_t(id)].full_grad >= 0) ReduceParam(id);
+    const bool mine = P(id).unit == unit && (unit < 0 || P(id).expert == expert);
+    if (mine && buckets_[size_t(id)].full_grad >= 0) ReduceParam(id);
   }
 }
 

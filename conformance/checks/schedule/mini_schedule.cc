@@ -156,9 +156,8 @@ class Engine {
     for (const spf_node* node : list) Node(*node, part, side, m, stream);
     if (chained) m_.RecordChain(m, stream);
     if (f_.serial && moves) m_.WaitChain(m, m_.compute);
-    if (part == Part::kPreDispatch && side == (Apart() && !f_.release_before_weights ? Side::kWeights : Side::kBackward)) {
-      ReleaseBackward(layer, m);
-    }
+    const Side last = Apart() && !f_.release_before_weights ? Side::kWeights : Side::kBackward;
+    if (part == Part::kPreDispatch && side == last) ReleaseBackward(layer, m);
     if (side != Side::kForward) Reductions(part, side, layer, m);
   }
 
@@ -169,8 +168,9 @@ class Engine {
       if (side != Side::kWeights) m_.Exchange(node, side == Side::kBackward, m, stream);
       return;
     }
-    const int phase = side == Side::kForward ? SPF_FWD : side == Side::kWeights ? SPF_WGRAD : put_off ? SPF_DGRAD : SPF_BWD;
     if (side == Side::kWeights && !put_off) return;
+    const int backward = put_off ? SPF_DGRAD : SPF_BWD;
+    const int phase = side == Side::kForward ? SPF_FWD : side == Side::kWeights ? SPF_WGRAD : backward;
     m_.Compute(node, phase, m, stream);
   }
 

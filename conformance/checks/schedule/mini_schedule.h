@@ -1,8 +1,8 @@
 // mini_schedule.h: how does a test get the traces of an engine that follows the schedule, and of one with one fault?
 //
 // Writes what a small 1F1B engine with FSDP would leave for a case, without running anything: streams for compute,
-// all-to-alls, gathers and reductions, one event a microbatch, values freed after their last use. Routing is made up, the
-// same on all ranks.
+// all-to-alls, gathers and reductions, one event a microbatch, values freed after their last use. Routing is made up,
+// the same on all ranks.
 #pragma once
 #include <cstdint>
 #include <functional>

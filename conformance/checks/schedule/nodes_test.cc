@@ -40,9 +40,9 @@ TEST_F(NodesOfAModel, Dense) {
 TEST_F(NodesOfAModel, Experts) {
   EXPECT_TRUE(nodes_.IsMoe(1));
   EXPECT_EQ(NamesOf(nodes_, Part::kPreDispatch, 1),
-            "layers.1.attn_norm layers.1.attention.qkv layers.1.attention.core layers.1.attention.proj layers.1.mlp_norm "
-            "layers.1.moe.shared.fc1 layers.1.moe.shared.swiglu layers.1.moe.shared.fc2 layers.1.moe.router "
-            "layers.1.moe.permute layers.1.moe.counts layers.1.moe.splits");
+            "layers.1.attn_norm layers.1.attention.qkv layers.1.attention.core layers.1.attention.proj "
+            "layers.1.mlp_norm layers.1.moe.shared.fc1 layers.1.moe.shared.swiglu layers.1.moe.shared.fc2 "
+            "layers.1.moe.router layers.1.moe.permute layers.1.moe.counts layers.1.moe.splits");
   EXPECT_EQ(NamesOf(nodes_, Part::kDispatch, 1), "layers.1.moe.dispatch layers.1.moe.dispatch_probs");
   EXPECT_EQ(NamesOf(nodes_, Part::kMlp, 1),
             "layers.1.moe.experts.fc1 layers.1.moe.experts.act layers.1.moe.experts.fc2");
@@ -52,7 +52,8 @@ TEST_F(NodesOfAModel, Experts) {
 
 TEST_F(NodesOfAModel, MultiTokenPrediction) {
   EXPECT_EQ(nodes_.layers(), (std::vector<int32_t>{0, 1, 2}));
-  EXPECT_TRUE(NamesOf(nodes_, Part::kPreDispatch, 2).starts_with("mtp.embedding mtp.embed_norm mtp.hidden_norm mtp.eh_proj"));
+  const std::string names = NamesOf(nodes_, Part::kPreDispatch, 2);
+  EXPECT_TRUE(names.starts_with("mtp.embedding mtp.embed_norm mtp.hidden_norm mtp.eh_proj")) << names;
   EXPECT_EQ(NamesOf(nodes_, Part::kMtpPost, 2), "mtp.final_norm");
 }
 

@@ -1,19 +1,14 @@
 #include "conformance/checks/schedule/residency.h"
 
 #include <algorithm>
-#include <map>
 #include <unordered_map>
 
+#include "conformance/checks/byte_map.h"
 #include "conformance/checks/carried.h"
 
 namespace shardproof::schedule {
 
 namespace {
-
-struct Piece {
-  int64_t begin = 0, end = 0;
-  size_t owner = 0;
-};
 
 class Walk {
  public:
@@ -31,7 +26,7 @@ class Walk {
  private:
   void Visit(int64_t index, const Event& event) {
     if (event.kind == EventKind::kFree) {
-      Erase(index, {event.alloc, kWrite, 0, INT64_MAX});
+      Close(held_.EraseBlock(event.alloc), index);
     } else if (event.kind == EventKind::kCompute) {
       for (uint32_t i = event.ranges.begin; i < event.ranges.end; ++i) Read(index, trace_.ranges[i]);
     } else if (event.kind == EventKind::kCollective || event.kind == EventKind::kLaunch ||
@@ -46,28 +41,13 @@ class Walk {
   }
 
   void Erase(int64_t index, const Range& range) {
-    const auto at = pieces_.find(range.alloc);
-    if (at == pieces_.end()) return;
-    const int64_t begin = range.offset;
-    const int64_t end = range.length == INT64_MAX ? INT64_MAX : begin + range.length;
-    std::vector<Piece> kept, touched;
-    for (const Piece& piece : at->second) {
-      if (piece.end <= begin || end <= piece.begin) {
-        kept.push_back(piece);
-        continue;
-      }
-      touched.push_back(piece);
-      if (piece.begin < begin) kept.push_back({piece.begin, begin, piece.owner});
-      if (end < piece.end) kept.push_back({end, piece.end, piece.owner});
-    }
-    at->second = std::move(kept);
-    for (const Piece& piece : touched) Close(piece.owner, index);
+    Close(held_.Erase(range.alloc, range.offset, range.offset + range.length), index);
   }
-  void Close(size_t owner, int64_t index) {
-    for (const auto& [alloc, pieces] : pieces_) {
-      if (std::any_of(pieces.begin(), pieces.end(), [&](const Piece& piece) { return piece.owner == owner; })) return;
+  // Intervals that lost bytes.
+  void Close(const std::set<size_t>& owners, int64_t index) {
+    for (const size_t owner : owners) {
+      if (held_.Bytes(owner) == 0 && out_[owner].release < 0) out_[owner].release = index;
     }
-    if (out_[owner].release < 0) out_[owner].release = index;
   }
 
   void Gather(int64_t index, const Event& event, const Carried& carried) {
@@ -83,7 +63,8 @@ class Walk {
       if (std::find(resident.keys.begin(), resident.keys.end(), param.key) == resident.keys.end()) {
         resident.keys.push_back(param.key);
       }
-      pieces_[recv->alloc].push_back({recv->offset + chunk.offset, recv->offset + chunk.offset + chunk.length, owner});
+      const int64_t begin = recv->offset + chunk.offset;
+      held_.Put(recv->alloc, begin, begin + chunk.length, owner);
     }
   }
   // The group's interval that is open and unread and does not hold this parameter yet, or a new one.
@@ -107,11 +88,9 @@ class Walk {
   }
 
   void Read(int64_t index, const Range& range) {
-    const auto at = pieces_.find(range.alloc);
-    if (at == pieces_.end() || (range.access & kRead) == 0) return;
-    for (const Piece& piece : at->second) {
-      if (piece.end <= range.offset || range.offset + range.length <= piece.begin) continue;
-      auto& reads = out_[piece.owner].reads;
+    if ((range.access & kRead) == 0) return;
+    for (const auto& piece : held_.Get(range.alloc, range.offset, range.offset + range.length)) {
+      auto& reads = out_[piece.value].reads;
       if (reads.empty() || reads.back() != index) reads.push_back(index);
     }
   }
@@ -120,13 +99,9 @@ class Walk {
     const Range* from = SendRange(trace_, event);
     const Range* to = RecvRange(trace_, event);
     if (from == nullptr || to == nullptr) return;
-    const auto at = pieces_.find(from->alloc);
-    if (at == pieces_.end()) return;
-    const std::vector<Piece> pieces = at->second;
-    for (const Piece& piece : pieces) {
-      const int64_t begin = std::max(piece.begin, from->offset), end = std::min(piece.end, from->offset + from->length);
-      if (begin >= end) continue;
-      pieces_[to->alloc].push_back({to->offset + begin - from->offset, to->offset + end - from->offset, piece.owner});
+    const int64_t shift = to->offset - from->offset;
+    for (const auto& piece : held_.Get(from->alloc, from->offset, from->offset + from->length)) {
+      held_.Put(to->alloc, piece.begin + shift, piece.end + shift, piece.value);
     }
   }
 
@@ -134,7 +109,7 @@ class Walk {
   const int32_t rank_;
   const Trace& trace_;
   std::unordered_map<int64_t, Carried> gathers_;
-  std::map<int32_t, std::vector<Piece>> pieces_;  // by alloc
+  ByteMap<size_t> held_;  // by interval
   std::vector<Resident> out_;
 };
 

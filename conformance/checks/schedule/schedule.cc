@@ -66,7 +66,9 @@ CheckResult CheckSchedule(const Analysis& a) {
   result.Merge(CheckUnits(facts));
   result.Merge(CheckGradients(facts));
   result.Merge(CheckActivations(facts));
-  result.Merge(CheckHiding(facts));
+  schedule::Ordering ordering(a);
+  result.Merge(CheckHiding(facts, ordering));
+  result.Merge(CheckBuffers(facts, ordering));
   return result;
 }
 

@@ -2,6 +2,7 @@
 //
 // Judges EP-01 to EP-38 (requirements/ep.toml) for cases with MoE layers or the overlap knob.
 #pragma once
+#include "conformance/checks/schedule/ordering.h"
 #include "conformance/checks/schedule/tokens.h"
 
 namespace shardproof {
@@ -20,7 +21,9 @@ CheckResult CheckExchanges(const Facts& facts);      // EP-25 to EP-29: all-to-a
 CheckResult CheckUnits(const Facts& facts);          // EP-09 to EP-17, EP-36: gathered parameters
 CheckResult CheckGradients(const Facts& facts);      // EP-18 to EP-21: reductions
 CheckResult CheckActivations(const Facts& facts);    // EP-07, EP-08: activations
-CheckResult CheckHiding(const Facts& facts);         // EP-06, EP-12, EP-24, EP-33: happens-before
+// By happens-before.
+CheckResult CheckHiding(const Facts& facts, Ordering& ordering);   // EP-06, EP-33: what must be ordered, what must not
+CheckResult CheckBuffers(const Facts& facts, Ordering& ordering);  // EP-07, EP-10, EP-12, EP-19, EP-24: memory
 
 }  // namespace schedule
 }  // namespace shardproof

@@ -77,7 +77,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Good{"mixed", [](InstanceSpec& s) { Three(s), s.model.moe.layers = "odd"; }},
                     Good{"mixed_delay", [](InstanceSpec& s) { Three(s), Delay(s), s.model.moe.layers = "even"; }},
                     Good{"mtp_shared", [](InstanceSpec& s) { s.model.mtp = s.model.moe.shared = true; }},
-                    Good{"mtp_eval", [](InstanceSpec& s) { s.model.mtp = true, s.script = "tet"; }}, Good{"empty", Empty}, Good{"eval", [](InstanceSpec& s) { s.script = "tet"; }},
+                    Good{"mtp_eval", [](InstanceSpec& s) { s.model.mtp = true, s.script = "tet"; }},
+                    Good{"empty", Empty}, Good{"eval", [](InstanceSpec& s) { s.script = "tet"; }},
                     Good{"ep_is_dp", {}, 4, 4}, Good{"optim", [](InstanceSpec& s) { s.strategy = "optim"; }}),
     [](const auto& row) { return std::string(row.param.name); });
 
@@ -189,8 +190,9 @@ TEST(Schedule, CitesWhatOtherFamiliesFound) {
   const ScheduleRun made = RunSchedule(ScheduleCase(4, 2, Delay));
   const Analysis a(made.run);
   const std::vector<std::pair<const char*, const char*>> rows = {
-      {"FS-11", "EP-21"}, {"FS-20", "EP-22"}, {"FS-18", "EP-23"}, {"FS-05", "EP-23"}, {"GE-23", "EP-37"}, {"FS-24", "EP-30"}, {"FS-24", "EP-31"},
-      {"FS-17", "EP-32"}, {"GE-03", "EP-34"}, {"GE-01", "EP-35"}, {"GE-20", "EP-37"}};
+      {"FS-11", "EP-21"}, {"FS-20", "EP-22"}, {"FS-18", "EP-23"}, {"FS-05", "EP-23"},
+      {"GE-23", "EP-37"}, {"FS-24", "EP-30"}, {"FS-24", "EP-31"}, {"FS-17", "EP-32"},
+      {"GE-03", "EP-34"}, {"GE-01", "EP-35"}, {"GE-20", "EP-37"}};
   for (const auto& [of, row] : rows) {
     CheckResult result;
     result.judged.insert(of);

@@ -3,6 +3,7 @@
 #include <map>
 #include <set>
 
+#include "conformance/checks/schedule/rank_check.h"
 #include "conformance/checks/schedule/residency.h"
 #include "conformance/checks/schedule/schedule.h"
 
@@ -17,15 +18,10 @@ bool Sharded(const InstanceSpec& spec) { return spec.strategy == "optim_grads_pa
 // In which combined step of a train_step a piece is issued: backward of microbatch k in that of forward k + 1.
 int32_t CombinedStep(const Key& key) { return key.microbatch + (key.side == Side::kForward ? 0 : 1); }
 
-class Units {
+class Units : RankCheck {
  public:
   Units(const Facts& facts, int32_t rank, CheckResult& result, FindingSink& sink)
-      : facts_(facts),
-        a_(facts.a()),
-        rank_(rank),
-        result_(result),
-        sink_(sink),
-        residents_(FindResidents(a_, rank)) {}
+      : RankCheck(facts, rank, result, sink), residents_(FindResidents(a_, rank)) {}
 
   void Run() {
     FindVersions();
@@ -47,14 +43,6 @@ class Units {
   }
 
  private:
-  void Add(const char* requirement, int64_t event, std::string expected, std::string seen, std::string message) {
-    Finding finding = a_.At(requirement, rank_, event);
-    finding.expected = std::move(expected);
-    finding.seen = std::move(seen);
-    finding.message = std::move(message);
-    sink_.Add(std::move(finding));
-  }
-
   // Entry calls that published a new value of a parameter.
   void FindVersions() {
     for (const Trace& trace : a_.traces()) {
@@ -77,9 +65,8 @@ class Units {
     const InstanceFacts& facts = a_.Facts(size_t(step.instance));
     if (facts.spec().strategy == "no_shard") return;
     Judge(result_, {"EP-09"});
-    const Trace& trace = a_.traces()[size_t(rank_)];
     for (int64_t i = step.begin; i < step.end; ++i) {
-      const Event& event = trace.events[size_t(i)];
+      const Event& event = trace_.events[size_t(i)];
       if (event.kind != EventKind::kCompute || event.instance != step.instance) continue;
       const EventFlow& flow = a_.flow().At(rank_, i);
       const spf_uses& uses = facts.Node(event.id, rank_).uses[event.phase];
@@ -137,7 +124,8 @@ class Units {
 
   void JudgeEnd(const Step& step, const Resident& resident) {
     if (resident.release >= 0 && resident.release < step.end) return;
-    Add(step.train ? "EP-10" : "EP-36", resident.gather, Text(a_, resident) + " released within the call", "still there at its end",
+    Add(step.train ? "EP-10" : "EP-36", resident.gather, Text(a_, resident) + " released within the call",
+        "still there at its end",
         step.train ? Text(a_, resident) + " stay gathered after the step"
                    : "an eval_step leaves gathered parameters behind for the next step");
   }
@@ -194,8 +182,8 @@ class Units {
     end.side = Side::kBackward;
     return weights != nullptr ? weights : step.Find(end);
   }
-  // Where one side runs alone, nobody else comes back to a layer: its parameters are gone when the next layer but one is
-  // through, or as many more as may be gathered ahead.
+  // Where one side runs alone, nobody else comes back to a layer: its parameters are gone when the next layer but one
+  // is through, or as many more as may be gathered ahead.
   void JudgeAlone(const Step& step, const Resident& resident) {
     for (const int64_t read : resident.reads) {
       const Token* token = step.At(read);
@@ -204,7 +192,8 @@ class Units {
       if (token->key.microbatch != (forward ? 0 : static_cast<int32_t>(step.nodes.size()) - 1)) continue;
       std::vector<int32_t> layers = step.nodes[size_t(token->key.microbatch)]->layers();
       if (!forward) std::reverse(layers.begin(), layers.end());
-      const auto place = static_cast<size_t>(std::find(layers.begin(), layers.end(), token->key.layer) - layers.begin());
+      const auto at = std::find(layers.begin(), layers.end(), token->key.layer);
+      const auto place = static_cast<size_t>(at - layers.begin());
       const size_t far = place + 2 + Depth(step.instance);
       if (far >= layers.size()) continue;
       Key key = token->key;
@@ -252,7 +241,9 @@ class Units {
       }
       if (units.size() <= bound) continue;
       std::string seen;
-      for (const int32_t unit : units) seen += (seen.empty() ? "" : ", ") + a_.Facts(size_t(step.instance)).ModuleName(unit);
+      for (const int32_t unit : units) {
+        seen += (seen.empty() ? "" : ", ") + a_.Facts(size_t(step.instance)).ModuleName(unit);
+      }
       Add("EP-17", at.gather, "at most " + std::to_string(bound) + " units gathered at a time", seen,
           "more units are gathered at a time than the schedule needs");
       return;
@@ -265,18 +256,14 @@ class Units {
     std::map<std::pair<int32_t, bool>, int64_t> bytes;  // by unit, expert
     for (int32_t id = 0; id < facts.n_params(rank_); ++id) {
       const ParamFacts& param = facts.Param(rank_, id);
-      if (param.unit >= 0) bytes[{param.unit, param.expert}] += param.numel * static_cast<int64_t>(WidthOf(param.dtype));
+      if (param.unit < 0) continue;
+      bytes[{param.unit, param.expert}] += param.numel * static_cast<int64_t>(WidthOf(param.dtype));
     }
     int64_t least = INT64_MAX;
     for (const auto& [group, size] : bytes) least = std::min(least, size);
     return bytes.empty() ? 0 : static_cast<size_t>((limit + least - 1) / least);
   }
 
-  const Facts& facts_;
-  const Analysis& a_;
-  const int32_t rank_;
-  CheckResult& result_;
-  FindingSink& sink_;
   const std::vector<Resident> residents_;
   std::map<std::pair<int32_t, int32_t>, std::set<int32_t>> versions_;  // (instance, key) -> calls
 };
