@@ -1,4 +1,5 @@
 // Happens-before under the schedule: what must be ordered is, and what should hide is not.
+#include <algorithm>
 #include <map>
 #include <tuple>
 
@@ -58,7 +59,7 @@ class Hiding : StepCheck {
     }
   }
 
-  // Some all-to-all of the one and some compute of the other can be in progress at the same time.
+  // Each all-to-all of the one can be in progress at the same time as some compute of the other.
   void JudgePair(const Key& moves, const Key& computes) {
     const Token* communication = step_.Find(moves);
     const Token* compute = step_.Find(computes);
@@ -67,19 +68,19 @@ class Hiding : StepCheck {
     const std::vector<int64_t> beside = EventsOf(*compute, EventKind::kCompute);
     if (from.empty() || beside.empty()) return;
     Judge(result_, {"EP-33"});
-    ++pairs;
     for (const int64_t one : from) {
-      for (const int64_t other : beside) {
-        if (!ordering_.Unordered(rank_, one, other)) continue;
+      ++pairs;
+      const auto unordered = [&](int64_t other) { return ordering_.Unordered(rank_, one, other); };
+      if (std::any_of(beside.begin(), beside.end(), unordered)) {
         ++hidden;
-        return;
+        continue;
       }
+      const int64_t other = beside.front();
+      const bool before = ordering_.Precedes(rank_, one, other);
+      Add("EP-33", one, Text(moves) + " beside " + Text(computes),
+          "ordered: " + (before ? ordering_.Path(rank_, one, other) : ordering_.Path(rank_, other, one)),
+          "an all-to-all of " + Text(moves) + " cannot hide behind " + Text(computes) + ": something orders them");
     }
-    const bool before = ordering_.Precedes(rank_, from.front(), beside.front());
-    const std::string path = before ? ordering_.Path(rank_, from.front(), beside.front())
-                                    : ordering_.Path(rank_, beside.front(), from.front());
-    Add("EP-33", communication->first(), Text(moves) + " beside " + Text(computes), "ordered: " + path,
-        "the all-to-all of " + Text(moves) + " cannot hide behind " + Text(computes) + ": something orders them");
   }
 
   // A dispatch's backward does not wait for delayed weight gradients of its experts.
@@ -88,12 +89,14 @@ class Hiding : StepCheck {
     const Token* dispatch = step_.Find({Part::kDispatch, Side::kBackward, layer, microbatch});
     if (weights == nullptr || dispatch == nullptr) return;
     Judge(result_, {"EP-06"});
-    for (const int64_t one : weights->events) {
-      if (!ordering_.Precedes(rank_, one, dispatch->first())) continue;
-      Add("EP-06", dispatch->first(), Text(dispatch->key) + " free of " + Text(weights->key),
-          "ordered: " + ordering_.Path(rank_, one, dispatch->first()),
-          "delayed weight gradients got into the chain of their microbatch: the dispatch waits for them");
-      return;
+    for (const int64_t sent : EventsOf(*dispatch, EventKind::kCollective)) {
+      for (const int64_t one : weights->events) {
+        if (!ordering_.Precedes(rank_, one, sent)) continue;
+        Add("EP-06", sent, Text(dispatch->key) + " free of " + Text(weights->key),
+            "ordered: " + ordering_.Path(rank_, one, sent),
+            "delayed weight gradients got into the chain of their microbatch: the dispatch waits for them");
+        return;
+      }
     }
   }
 

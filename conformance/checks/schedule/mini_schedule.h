@@ -26,6 +26,7 @@ struct ScheduleFaults {
   bool weights_in_chain = false;                 // weight gradients wait for and record the microbatch's event
   bool no_wait_before_dispatch = false;          // all-to-alls do not wait for compute
   bool serial = false;                           // compute waits for each all-to-all at once
+  bool second_waits = false;                     // the second all-to-all of a dispatch waits for all compute so far
   bool weights_apart = false;                    // as with the delay knob
   // gathered parameters
   bool release_before_experts = false, release_on_mlp = false, release_before_weights = false;

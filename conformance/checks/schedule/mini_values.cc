@@ -149,6 +149,10 @@ void MiniMemory::Exchange(const spf_node& node, bool backward, int32_t m, int st
   options.label = {counts ? SPF_FOR_EXPERT_COUNTS : SPF_FOR_EXPERT_TOKENS, node.module, m};
   if (f_.lost_row && !backward && !counts) options.send_counts[0] -= row;
   if (f_.short_piece && backward && !options.send_counts.empty()) options.send_counts[0] -= 1;
+  const std::string name = node.name;
+  const bool dispatch = name.find(".dispatch") != std::string::npos;
+  const bool probabilities = name.find(".dispatch_probs") != std::string::npos;
+  if (f_.second_waits && dispatch && probabilities != backward) Order(compute, stream);
   if (!(f_.skip_empty_exchange && ranges.size() < 2)) {
     t.Collective(SPF_ALL_TO_ALL_V, groups_.at("ep"), stream, 0, ranges, options);
   }

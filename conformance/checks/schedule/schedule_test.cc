@@ -126,6 +126,10 @@ TEST(Schedule, SequentialWithoutOverlap) {
   EXPECT_EQ(FoundIn(result), "") << First(result);
 }
 TEST(Schedule, NothingHides) { EXPECT_TRUE(Finds("EP-33", {.serial = true})); }
+TEST(Schedule, OneOfTwoAllToAllsCannotHide) {
+  EXPECT_TRUE(Finds("EP-33", {.second_waits = true}));
+  EXPECT_TRUE(Finds("EP-06", {.second_waits = true}, Delay));
+}
 
 // ------------------------------------------------------------------ gathered parameters
 
