@@ -103,9 +103,29 @@ void MiniMemory::GatherParam(int32_t id) {
   Order(compute, gather);
   b.full = t.Alloc(gather, n * b.shard * 4);
   b.waiting = true;
-  t.Collective(SPF_ALL_GATHER, groups_.at(P(id).expert ? "expt_dp" : "dp_cp"), gather, b.shard,
-               {Reads(b.param, 0, b.shard * 4), Writes(b.full, 0, n * b.shard * 4)});
+  const int group = groups_.at(P(id).expert ? "expt_dp" : "dp_cp");
+  if (f_.chunks) {
+    GatherChunks(id, group);
+  } else {
+    t.Collective(SPF_ALL_GATHER, group, gather, b.shard,
+                 {Reads(b.param, 0, b.shard * 4), Writes(b.full, 0, n * b.shard * 4)});
+  }
   Order(gather, compute);
+}
+void MiniMemory::GatherChunks(int32_t id, int group) {
+  const Bucket& b = buckets_[size_t(id)];
+  const auto& list = List(id);
+  for (size_t r = 0; r < list.size(); ++r) {
+    const Range part = Writes(b.full, static_cast<int64_t>(r) * b.shard * 4, b.shard * 4);
+    std::vector<Range> ranges = {part};
+    if (list[r] == rank_) {
+      t.Copy(gather, Reads(b.param, 0, b.shard * 4), part);
+      ranges = {Reads(part.alloc, part.offset, part.length), part};
+    }
+    CollectiveOptions options;
+    options.peer = static_cast<int>(r);
+    t.Collective(SPF_BROADCAST, group, gather, b.shard, ranges, options);
+  }
 }
 
 void MiniMemory::ReleaseParam(int32_t id) {

@@ -57,6 +57,7 @@ class MiniMemory {
   bool Zero3() const { return spec_.strategy == "optim_grads_params"; }
   bool EachMicrobatch() const { return Zero3() || spec_.strategy == "optim_grads"; }
   void GatherParam(int32_t id);
+  void GatherChunks(int32_t id, int group);
   void ReleaseParam(int32_t id);
   void ReduceParam(int32_t id);
   int GradientOf(int32_t id);

@@ -32,6 +32,7 @@ struct ScheduleFaults {
   bool release_before_experts = false, release_on_mlp = false, release_before_weights = false;
   bool forget_release = false, eager_release = false, release_on_gather_stream = false;
   bool release_late = false;   // at the end of the next combined step
+  bool chunks = false;         // no fault: a parameter comes in pieces, each rank broadcasts its shard
   bool regather_outside = false, stale = false, early_optimizer = false, gather_all = false;
   bool eval_keeps = false, keep_top_layer = false, gather_unread = false;
   // gradients

@@ -57,23 +57,23 @@ class Walk {
     if (outer != nullptr && *outer == carried.group->world_ranks) return;  // fills up the shard
     for (const Chunk& chunk : carried.params) {
       const ParamFacts& param = facts.ByKey(chunk.content.param);
-      const size_t owner = OwnerFor(index, event, param, recv->alloc);
-      Resident& resident = out_[owner];
-      resident.last_gather = index;
-      if (std::find(resident.keys.begin(), resident.keys.end(), param.key) == resident.keys.end()) {
-        resident.keys.push_back(param.key);
-      }
+      const int64_t first = chunk.content.element, width = std::max<int64_t>(1, chunk.content.width);
+      const Elements elements{param.key, first, first + chunk.length / width};
+      const size_t owner = OwnerFor(index, event, param, elements, recv->alloc);
+      out_[owner].last_gather = index;
+      out_[owner].elements.push_back(elements);
       const int64_t begin = recv->offset + chunk.offset;
       held_.Put(recv->alloc, begin, begin + chunk.length, owner);
     }
   }
-  // The group's interval that is open and unread and does not hold this parameter yet, or a new one.
-  size_t OwnerFor(int64_t index, const Event& event, const ParamFacts& param, int32_t alloc) {
+  // The group's interval that is open and unread and does not hold these elements yet, or a new one.
+  size_t OwnerFor(int64_t index, const Event& event, const ParamFacts& param, const Elements& elements,
+                  int32_t alloc) {
     for (size_t i = out_.size(); i-- > 0;) {
       const Resident& one = out_[i];
       if (one.instance != event.instance || one.unit != param.unit || one.expert != param.expert) continue;
-      const bool holds = std::find(one.keys.begin(), one.keys.end(), param.key) != one.keys.end();
-      if (one.release < 0 && one.reads.empty() && one.call == event.call && (!holds || one.last_gather == index)) return i;
+      const bool open = one.release < 0 && one.reads.empty() && one.call == event.call;
+      if (open && (one.last_gather == index || !one.HasSomeOf(elements))) return i;
       break;
     }
     Resident resident;
@@ -114,6 +114,12 @@ class Walk {
 };
 
 }  // namespace
+
+bool Resident::HasSomeOf(const Elements& other) const {
+  return std::any_of(elements.begin(), elements.end(), [&](const Elements& one) {
+    return one.key == other.key && one.begin < other.end && other.begin < one.end;
+  });
+}
 
 std::vector<Resident> FindResidents(const Analysis& a, int32_t rank) { return Walk(a, rank).Run(); }
 

@@ -145,6 +145,12 @@ TEST(Schedule, ReleasedBeforeDelayedWeights) { EXPECT_TRUE(Finds("EP-11", {.rele
 TEST(Schedule, ReleasedWhileReadElsewhere) { EXPECT_TRUE(Finds("EP-12", {.release_on_gather_stream = true})); }
 TEST(Schedule, TheMiddleLayerIsTakenAway) { EXPECT_TRUE(Finds("EP-13", {.eager_release = true}, Three)); }
 TEST(Schedule, OutsideUnitsGatheredAgain) { EXPECT_TRUE(Finds("EP-14", {.regather_outside = true})); }
+TEST(Schedule, GatheredInPieces) {
+  const CheckResult result = Checked({.chunks = true});
+  EXPECT_EQ(FoundIn(result), "") << First(result);
+  EXPECT_TRUE(result.judged.contains("EP-14"));
+  EXPECT_TRUE(Finds("EP-14", {.chunks = true, .regather_outside = true}));
+}
 TEST(Schedule, StaleWeights) { EXPECT_TRUE(Finds("EP-15", {.stale = true}, Zero2)); }
 TEST(Schedule, OptimizerBeforeTheEnd) { EXPECT_TRUE(Finds("EP-16", {.early_optimizer = true})); }
 TEST(Schedule, AllGatheredAtOnce) {

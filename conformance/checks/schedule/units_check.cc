@@ -105,20 +105,22 @@ class Units : RankCheck {
     return true;
   }
 
-  // Parameters outside units are gathered at most once in a step.
+  // Elements outside units are gathered at most once in a step.
   void JudgeNonUnits(const Step& step) {
     if (facts_.spec(size_t(step.instance)).strategy == "no_shard") return;
     Judge(result_, {"EP-14"});
-    std::map<int32_t, int64_t> gathered;
+    std::vector<const Resident*> earlier;
     for (const Resident& resident : residents_) {
       if (resident.unit >= 0 || resident.instance != step.instance || resident.call != step.call) continue;
-      for (const int32_t key : resident.keys) {
-        if (gathered.emplace(key, resident.gather).second) continue;
+      for (const Elements& elements : resident.elements) {
+        const auto again = [&](const Resident* other) { return other->HasSomeOf(elements); };
+        if (std::none_of(earlier.begin(), earlier.end(), again)) continue;
         Add("EP-14", resident.gather, "gathered once in the step and kept",
-            a_.Facts(size_t(step.instance)).ByKey(key).name + " gathered again",
+            a_.Facts(size_t(step.instance)).ByKey(elements.key).name + " gathered again",
             "a parameter outside units is released, or forgotten, within a step");
         return;
       }
+      earlier.push_back(&resident);
     }
   }
 
