@@ -1,4 +1,4 @@
-// Activations under the schedule: dropped after their backward, at most L + 1 layers of them, back to the baseline.
+// Activations under the schedule: dropped after their backward or eval, at most L + 1 layers, back to the baseline.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -41,7 +41,11 @@ class Activations : StepCheck {
     Judge(result_, {"EP-07", "EP-08"});
     FindLayers();
     for (int64_t i = step_.begin; i < step_.end; ++i) Visit(i);
-    JudgeDropped(step_.train ? int32_t(step_.nodes.size()) - 1 : -1, step_.end);
+    if (step_.train) {
+      JudgeDropped(int32_t(step_.nodes.size()) - 1, step_.end);
+    } else {
+      JudgeEval();
+    }
     JudgePeak();
     const int64_t left = Sum(live_, [](const Owner&) { return true; });
     if (rest_ < 0) rest_ = left;
@@ -146,6 +150,14 @@ class Activations : StepCheck {
     if (left == 0) return;
     Add("EP-07", index, "no activation of microbatch " + std::to_string(microbatch), std::to_string(left) + " bytes",
         "activations or their gradients outlive the backward of their microbatch");
+  }
+
+  void JudgeEval() {
+    Judge(result_, {"EP-36"});
+    const int64_t left = Sum(live_, [&](const Owner& one) { return one.call == step_.call; });
+    if (left == 0) return;
+    Add("EP-36", step_.end, "no activation of the call", std::to_string(left) + " bytes",
+        "an eval_step leaves activations behind");
   }
 
   // Forward has i + 1 layers when backward still has L - i.

@@ -41,6 +41,7 @@ struct ScheduleFaults {
   bool skip_empty = false, free_gradient_early = false, root_twice = false, reduce_unordered = false;
   // activations
   bool keep_activations = false, free_at_end = false, leak = false;
+  bool eval_leaks = false;
   bool free_on_compute = false;  // values go back on compute, also what all-to-alls read
   // all-to-alls
   bool unswapped = false, other_splits = false, lost_row = false, short_piece = false, probs_first = false;

@@ -93,7 +93,8 @@ Range MiniMemory::RangeOf(int table, int32_t value, int32_t m, int access, int s
 
 void MiniMemory::Used(int table, int32_t value, int32_t m, int stream) {
   Value& at = values_[{table, value, m}];
-  if (--at.users > 0 || at.alloc < 0 || f_.keep_activations || f_.free_at_end || f_.leak) return;
+  const bool keeps = f_.keep_activations || f_.free_at_end || f_.leak || (f_.eval_leaks && !train_);
+  if (--at.users > 0 || at.alloc < 0 || keeps) return;
   t.Free(f_.free_on_compute ? compute : stream, at.alloc);
   at.alloc = -1;
 }

@@ -20,7 +20,7 @@ CheckResult CheckGolden(const Facts& facts);         // EP-01 to EP-05, EP-38: w
 CheckResult CheckExchanges(const Facts& facts);      // EP-25 to EP-29: all-to-alls among the members of a group
 CheckResult CheckUnits(const Facts& facts);          // EP-09 to EP-17, EP-36: gathered parameters
 CheckResult CheckGradients(const Facts& facts);      // EP-18 to EP-21: reductions
-CheckResult CheckActivations(const Facts& facts);    // EP-07, EP-08: activations
+CheckResult CheckActivations(const Facts& facts);    // EP-07, EP-08, EP-36: activations
 // By happens-before.
 CheckResult CheckHiding(const Facts& facts, Ordering& ordering);   // EP-06, EP-33: what must be ordered, what must not
 CheckResult CheckBuffers(const Facts& facts, Ordering& ordering);  // EP-07, EP-10, EP-12, EP-19, EP-24: memory

@@ -160,6 +160,12 @@ TEST(Schedule, EvalLeavesParameters) {
   EXPECT_TRUE(Finds("EP-36", {.eval_keeps = true}, [](InstanceSpec& s) { s.script = "tet"; }));
 }
 
+TEST(Schedule, EvalLeavesActivations) {
+  const Edit edit = [](InstanceSpec& s) { s.script = "tet"; };
+  EXPECT_TRUE(Finds("EP-36", {.eval_leaks = true}, edit));
+  EXPECT_TRUE(Finds("EP-36", {.eval_leaks = true}, [&](InstanceSpec& s) { edit(s), s.strategy = "no_shard"; }));
+}
+
 // ------------------------------------------------------------------ gradients
 
 TEST(Schedule, NeverReduced) { EXPECT_TRUE(Finds("EP-18", {.skip_reduce = true})); }
