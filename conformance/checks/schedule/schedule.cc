@@ -43,6 +43,11 @@ bool Varied(const InstanceSpec& spec) {
          spec.model.moe.layers != "all" || !spec.recompute_modules.empty() || spec.loss_scale_log2 != 0;
 }
 
+// There is a scale to apply.
+bool Scaled(const InstanceSpec& spec) {
+  return spec.loss_scale_log2 != 0 || spec.model.moe.z_loss || spec.model.moe.aux_loss;
+}
+
 }  // namespace
 
 CheckResult CheckSchedule(const Analysis& a) {
@@ -75,17 +80,19 @@ CheckResult CheckSchedule(const Analysis& a) {
 CheckResult CiteForSchedule(const Analysis& a, const CheckResult& result) {
   CheckResult cited;
   if (a.run().spec == nullptr) return cited;
-  bool asked = false, overlap = false, varied = false, options = false;
+  bool asked = false, overlap = false, varied = false, scaled = false, options = false;
   for (const InstanceSpec& spec : a.run().spec->instances) {
     asked |= Asked(spec);
     overlap |= spec.overlap_moe;
     varied |= Varied(spec);
+    scaled |= Scaled(spec);
     options |= Options(spec);
   }
   for (const Cited& row : CitedRows()) {
     if (!asked && !(options && std::string_view(row.id) == "EP-37")) continue;
     if (row.only_overlap && !overlap) continue;
     if (std::string_view(row.id) == "EP-31" && !varied) continue;
+    if (std::string_view(row.id) == "EP-32" && !scaled) continue;
     Cite({row.id, row.rows}, result, "with expert parallelism", cited);
   }
   return cited;

@@ -203,7 +203,7 @@ TEST(Schedule, ExchangeWithoutRowsLeftOut) {
 // ------------------------------------------------------------------ rows that other families judge
 
 TEST(Schedule, CitesWhatOtherFamiliesFound) {
-  const ScheduleRun made = RunSchedule(ScheduleCase(4, 2, Delay));
+  const ScheduleRun made = RunSchedule(ScheduleCase(4, 2, [](InstanceSpec& s) { Delay(s), s.loss_scale_log2 = 3; }));
   const Analysis a(made.run);
   const std::vector<std::pair<const char*, const char*>> rows = {
       {"FS-11", "EP-21"}, {"FS-20", "EP-22"}, {"FS-18", "EP-23"}, {"FS-05", "EP-23"},
@@ -219,6 +219,20 @@ TEST(Schedule, CitesWhatOtherFamiliesFound) {
     result.findings.push_back(finding);
     EXPECT_NE(FoundIn(CiteForSchedule(a, result)).find(row), std::string::npos) << of;
   }
+}
+
+TEST(Schedule, ScalesAreJudgedWhereThereAreAny) {
+  const auto cites = [](const Edit& edit) {
+    const ScheduleRun made = RunSchedule(ScheduleCase(2, 2, edit));
+    const Analysis a(made.run);
+    CheckResult result;
+    result.judged.insert("FS-17");
+    return CiteForSchedule(a, result).judged.contains("EP-32");
+  };
+  EXPECT_FALSE(cites({}));
+  EXPECT_TRUE(cites([](InstanceSpec& s) { s.loss_scale_log2 = 3; }));
+  EXPECT_TRUE(cites([](InstanceSpec& s) { s.model.moe.z_loss = true; }));
+  EXPECT_TRUE(cites([](InstanceSpec& s) { s.model.moe.aux_loss = true; }));
 }
 
 }  // namespace
