@@ -126,13 +126,10 @@ class Buffers : RankCheck {
 CheckResult CheckBuffers(const Facts& facts, Ordering& ordering) {
   CheckResult result;
   if (!ordering.usable()) {
-    CannotJudge(result, {"EP-12", "EP-24"}, ordering.why());
+    CannotJudge(result, {"EP-07", "EP-10", "EP-12", "EP-19", "EP-24"}, ordering.why());
     return result;
   }
-  if (!facts.a().has_flow()) {
-    CannotJudge(result, {"EP-12", "EP-24"}, facts.a().flow_why());
-    return result;
-  }
+  if (!facts.a().has_flow()) CannotJudge(result, {"EP-10", "EP-12"}, facts.a().flow_why());
   FindingSink sink(result);
   for (int32_t rank = 0; rank < facts.a().ranks(); ++rank) Buffers(facts, rank, ordering, result, sink).Run();
   return result;

@@ -194,6 +194,19 @@ class Engine {
 
 }  // namespace
 
+std::string FoundIn(const CheckResult& result) {
+  std::set<std::string> ids;
+  for (const Finding& finding : result.findings) ids.insert(finding.requirement);
+  std::string text;
+  for (const std::string& id : ids) text += (text.empty() ? "" : " ") + id;
+  return text;
+}
+std::set<std::string> NotCheckableIn(const CheckResult& result) {
+  std::set<std::string> ids;
+  for (const NotCheckable& row : result.not_checkable) ids.insert(row.requirement);
+  return ids;
+}
+
 Case ScheduleCase(int32_t world, int32_t ep, const std::function<void(InstanceSpec&)>& edit) {
   Case c;
   c.world = world;

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "conformance/checks/check.h"
@@ -52,6 +53,10 @@ struct ScheduleRun {
   std::unique_ptr<Case> spec;
   Run run;
 };
+
+// Requirements with findings, "EP-01 EP-02"; requirements that are not checkable.
+std::string FoundIn(const CheckResult& result);
+std::set<std::string> NotCheckableIn(const CheckResult& result);
 
 Case ScheduleCase(int32_t world, int32_t ep, const std::function<void(InstanceSpec&)>& edit = {});
 ScheduleRun RunSchedule(Case c, const ScheduleFaults& faults = {});

@@ -1,14 +1,16 @@
 #include "conformance/checks/schedule/schedule.h"
 
+#include <algorithm>
+#include <exception>
+#include <set>
 #include <string_view>
 
 #include "conformance/checks/cite.h"
+#include "conformance/checks/schedule/asked.h"
 
 namespace shardproof {
 
 namespace {
-
-bool Asked(const InstanceSpec& spec) { return spec.overlap_moe || spec.model.moe.experts > 0; }
 
 // Options that may be illegal where nothing of the schedule is asked.
 bool Options(const InstanceSpec& spec) {
@@ -48,21 +50,51 @@ bool Scaled(const InstanceSpec& spec) {
   return spec.loss_scale_log2 != 0 || spec.model.moe.z_loss || spec.model.moe.aux_loss;
 }
 
-}  // namespace
-
-CheckResult CheckSchedule(const Analysis& a) {
-  CheckResult result;
-  if (!a.has_case() || !a.legal()) return result;
-  bool asked = false;
-  for (size_t i = 0; i < a.n_instances(); ++i) asked |= Asked(a.Facts(i).spec());
-  if (!asked) return result;
+// Without one of these it is not known which piece an event is part of.
+std::string Lacking(const Analysis& a) {
+  if (!a.has_case()) return a.why();
   for (const Trace& trace : a.traces()) {
-    if (trace.provides.work && trace.provides.calls && trace.provides.collectives) continue;
-    CannotJudge(result, {"EP-01", "EP-02", "EP-03", "EP-04", "EP-05", "EP-25", "EP-26"},
-                "rank " + std::to_string(trace.rank) + "'s trace lacks work, calls or collectives");
-    return result;
+    const Provides& has = trace.provides;
+    if (has.work && has.calls && has.collectives && has.memory) continue;
+    return "rank " + std::to_string(trace.rank) + "'s trace lacks work, calls, collectives or memory";
   }
-  const schedule::Facts facts(a);
+  return "";
+}
+
+std::set<std::string> AskedRows(const Analysis& a) {
+  std::set<std::string> rows;
+  const Case& spec = *a.run().spec;
+  for (size_t i = 0; i < spec.instances.size(); ++i) {
+    if (a.has_case()) {
+      rows.merge(schedule::RowsAskedFor(a.Facts(i), spec.world));
+      continue;
+    }
+    try {
+      rows.merge(schedule::RowsAskedFor(InstanceFacts(spec.instances[i], spec.world), spec.world));
+    } catch (const std::exception&) {
+      // A model that cannot be built: the oracle and the other families say so.
+    }
+  }
+  return rows;
+}
+
+// A row that some part could not judge is not judged, unless another part found something; a row that is asked for is
+// judged or has a reason.
+void Settle(const std::set<std::string>& asked, const std::string& why, CheckResult& result) {
+  std::set<std::string> settled;
+  for (const Finding& finding : result.findings) settled.insert(finding.requirement);
+  std::erase_if(result.not_checkable, [&](const NotCheckable& row) { return !asked.contains(row.requirement); });
+  for (const NotCheckable& row : result.not_checkable) {
+    if (settled.insert(row.requirement).second) result.judged.erase(row.requirement);
+  }
+  settled.insert(result.judged.begin(), result.judged.end());
+  for (const std::string& id : asked) {
+    if (!settled.contains(id)) CannotJudge(result, {id.c_str()}, why);
+  }
+}
+
+CheckResult CheckFacts(const Analysis& a, const schedule::Facts& facts) {
+  CheckResult result;
   result.Merge(CheckGolden(facts));
   result.Merge(CheckExchanges(facts));
   bool overlaps = false;
@@ -77,23 +109,54 @@ CheckResult CheckSchedule(const Analysis& a) {
   return result;
 }
 
+}  // namespace
+
+CheckResult CheckSchedule(const Analysis& a) {
+  CheckResult result;
+  if (a.run().spec == nullptr || !a.legal()) return result;
+  const std::vector<InstanceSpec>& specs = a.run().spec->instances;
+  if (std::none_of(specs.begin(), specs.end(), schedule::Asks)) return result;
+  const std::set<std::string> asked = AskedRows(a);
+  std::string why = Lacking(a);
+  if (why.empty()) {
+    const schedule::Facts facts(a);
+    result = CheckFacts(a, facts);
+    const auto ended = [](const schedule::Step& step) { return step.end >= 0; };
+    const bool any = std::any_of(facts.steps().begin(), facts.steps().end(), ended);
+    why = any ? "nothing in the run shows it" : "no step of the run ended well";
+  }
+  Settle(asked, why, result);
+  return result;
+}
+
 CheckResult CiteForSchedule(const Analysis& a, const CheckResult& result) {
   CheckResult cited;
   if (a.run().spec == nullptr) return cited;
-  bool asked = false, overlap = false, varied = false, scaled = false, options = false;
+  bool asked = false, overlap = false, varied = false, scaled = false, options = false, trains = false;
   for (const InstanceSpec& spec : a.run().spec->instances) {
-    asked |= Asked(spec);
+    asked |= schedule::Asks(spec);
+    trains |= spec.script.find('t') != std::string::npos;
     overlap |= spec.overlap_moe;
     varied |= Varied(spec);
     scaled |= Scaled(spec);
     options |= Options(spec);
   }
+  const std::string lacking = Lacking(a);
   for (const Cited& row : CitedRows()) {
     if (!asked && !(options && std::string_view(row.id) == "EP-37")) continue;
     if (row.only_overlap && !overlap) continue;
     if (std::string_view(row.id) == "EP-31" && !varied) continue;
     if (std::string_view(row.id) == "EP-32" && !scaled) continue;
     Cite({row.id, row.rows}, result, "with expert parallelism", cited);
+    if (!a.legal() || !trains || cited.judged.contains(row.id)) continue;
+    const auto open = std::find_if(result.not_checkable.begin(), result.not_checkable.end(), [&](const auto& one) {
+      return std::find(row.rows.begin(), row.rows.end(), one.requirement) != row.rows.end();
+    });
+    if (open != result.not_checkable.end()) {
+      CannotJudge(cited, {row.id}, open->requirement + ": " + open->why);
+    } else if (!lacking.empty()) {
+      CannotJudge(cited, {row.id}, lacking);
+    }
   }
   return cited;
 }

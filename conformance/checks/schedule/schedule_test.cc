@@ -5,6 +5,7 @@
 
 #include <set>
 
+#include "conformance/checks/schedule/asked.h"
 #include "conformance/checks/schedule/mini_schedule.h"
 
 namespace shardproof {
@@ -12,13 +13,6 @@ namespace {
 
 using Edit = std::function<void(InstanceSpec&)>;
 
-std::string FoundIn(const CheckResult& result) {
-  std::set<std::string> ids;
-  for (const Finding& finding : result.findings) ids.insert(finding.requirement);
-  std::string text;
-  for (const std::string& id : ids) text += (text.empty() ? "" : " ") + id;
-  return text;
-}
 std::string First(const CheckResult& result) {
   if (result.findings.empty()) return "";
   const Finding& f = result.findings[0];
@@ -81,6 +75,12 @@ INSTANTIATE_TEST_SUITE_P(
                     Good{"empty", Empty}, Good{"eval", [](InstanceSpec& s) { s.script = "tet"; }},
                     Good{"ep_is_dp", {}, 4, 4}, Good{"optim", [](InstanceSpec& s) { s.strategy = "optim"; }}),
     [](const auto& row) { return std::string(row.param.name); });
+
+TEST_P(GoodRuns, AskForWhatTheyJudge) {
+  const Case c = ScheduleCase(GetParam().world, GetParam().ep, GetParam().edit);
+  const CheckResult result = Checked({}, GetParam().edit, GetParam().world, GetParam().ep);
+  EXPECT_EQ(schedule::RowsAskedFor(InstanceFacts(c.instances[0], c.world), c.world), result.judged);
+}
 
 TEST(Schedule, JudgesAllItsRows) {
   std::set<std::string> judged;

@@ -39,11 +39,6 @@ const spf_model& Facts::Tables(int32_t rank, int32_t instance) const {
   return facts.model().Tables(facts.Place(rank));
 }
 
-bool Facts::Overlaps(size_t instance) const {
-  const InstanceSpec& spec = a_.Facts(instance).spec();
-  return spec.overlap_moe && spec.pp == 1 && spec.chunks == 1 && !spec.model.reused;
-}
-
 namespace {
 
 // Appends an event to the token that it continues, or opens a new one.

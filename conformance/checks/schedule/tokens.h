@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "conformance/checks/schedule/asked.h"
 #include "conformance/checks/schedule/exchanges.h"
 #include "conformance/checks/schedule/nodes.h"
 
@@ -43,8 +44,7 @@ class Facts {
   const InstanceSpec& spec(size_t instance) const { return a_.Facts(instance).spec(); }
   const std::vector<std::vector<Exchange>>& exchanges() const { return exchanges_; }  // by rank
   const std::vector<Step>& steps() const { return steps_; }
-  // Whether its cases ask for the schedule and this version can say what it looks like; the reason if not.
-  bool Overlaps(size_t instance) const;
+  bool Overlaps(size_t instance) const { return schedule::Overlaps(spec(instance)); }
   const spf_program& Program(int32_t rank, int32_t instance, int32_t call, int32_t microbatch) const;
   const spf_model& Tables(int32_t rank, int32_t instance) const;
 

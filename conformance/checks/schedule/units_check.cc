@@ -281,6 +281,7 @@ CheckResult CheckUnits(const Facts& facts) {
   }
   FindingSink sink(result);
   for (int32_t rank = 0; rank < facts.a().ranks(); ++rank) Units(facts, rank, result, sink).Run();
+  if (!result.judged.contains("EP-15")) CannotJudge(result, {"EP-15"}, "nothing was published to compare with");
   return result;
 }
 
