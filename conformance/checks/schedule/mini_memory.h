@@ -70,6 +70,8 @@ class MiniMemory {
   void Used(int table, int32_t value, int32_t m, int stream);
   void CountUsers(int32_t m);
   void Order(int from, int to);
+  // An all-to-all between values, or between buffers of the engine's own.
+  void Move(std::vector<Range> ranges, int stream, const CollectiveOptions& options);
 
   const Case& c_;
   const InstanceFacts& facts_;
@@ -83,6 +85,7 @@ class MiniMemory {
   std::map<std::tuple<int, int32_t, int32_t>, Value> values_;  // (table, value, microbatch)
   std::map<int32_t, int32_t> layer_of_counts_;                 // COUNTS value -> layer
   std::vector<std::pair<int32_t, int32_t>> reductions_late_;
+  int packed_ = -1;  // buffer that was sent last
   int64_t step_ = 0;
   bool train_ = true;
   int32_t steps_ = 0;

@@ -47,6 +47,9 @@ struct ScheduleFaults {
   // all-to-alls
   bool unswapped = false, other_splits = false, lost_row = false, short_piece = false, probs_first = false;
   bool skip_empty_exchange = false;
+  int pack = -1;            // no fault: rows are packed and unpacked by launches of this kernel
+  bool pack_mixed = false;  // ... that also read what was packed before
+  bool send_freed = false;  // what is sent has been freed
 };
 
 struct ScheduleRun {

@@ -128,6 +128,33 @@ void MiniMemory::Compute(const spf_node& node, int phase, int32_t m, int stream)
   }
 }
 
+void MiniMemory::Move(std::vector<Range> ranges, int stream, const CollectiveOptions& options) {
+  std::vector<Range> values = ranges;
+  for (Range& range : ranges) {
+    const bool sent = range.access == kRead;
+    if (sent && f_.send_freed) t.Free(stream, range.alloc);
+    if (f_.pack < 0) continue;
+    const int64_t bytes = range.length;
+    const int buffer = t.Alloc(stream, bytes);
+    if (sent && f_.pack_mixed && packed_ >= 0) {
+      t.Launch(stream, f_.pack, {Reads(packed_, 0, 1), range, Writes(buffer, 0, bytes)});
+    } else if (sent) {
+      t.Launch(stream, f_.pack, {range, Writes(buffer, 0, bytes)});
+    }
+    range = {buffer, range.access, 0, bytes};
+  }
+  t.Collective(SPF_ALL_TO_ALL_V, groups_.at("ep"), stream, 0, ranges, options);
+  for (size_t i = 0; f_.pack >= 0 && i < ranges.size(); ++i) {
+    const bool sent = ranges[i].access == kRead;
+    if (!sent) t.Launch(stream, f_.pack, {Reads(ranges[i].alloc, 0, ranges[i].length), values[i]});
+    if (sent && f_.pack_mixed) {
+      std::swap(packed_, ranges[i].alloc);
+      if (ranges[i].alloc < 0) continue;
+    }
+    t.Free(stream, ranges[i].alloc);
+  }
+}
+
 void MiniMemory::Exchange(const spf_node& node, bool backward, int32_t m, int stream) {
   const spf_uses& uses = node.uses[backward ? SPF_BWD : SPF_FWD];
   if (uses.n == 0) return;
@@ -155,7 +182,7 @@ void MiniMemory::Exchange(const spf_node& node, bool backward, int32_t m, int st
   const bool probabilities = name.find(".dispatch_probs") != std::string::npos;
   if (f_.second_waits && dispatch && probabilities != backward) Order(compute, stream);
   if (!(f_.skip_empty_exchange && ranges.size() < 2)) {
-    t.Collective(SPF_ALL_TO_ALL_V, groups_.at("ep"), stream, 0, ranges, options);
+    Move(ranges, stream, options);
   }
   for (int32_t u = 0; u < uses.n; ++u) Used(uses.use[u].table, uses.use[u].id, m, stream);
 }

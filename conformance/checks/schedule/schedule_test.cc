@@ -193,6 +193,25 @@ TEST(Schedule, SplitsNotSwapped) { EXPECT_TRUE(Finds("EP-25", {.unswapped = true
 TEST(Schedule, PieceTooShort) { EXPECT_TRUE(Finds("EP-25", {.rank = 1, .short_piece = true})); }
 TEST(Schedule, OtherOrderOnOneRank) { EXPECT_TRUE(Finds("EP-26", {.rank = 1, .probs_first = true})); }
 TEST(Schedule, SplitsOfAnotherMicrobatch) { EXPECT_TRUE(Finds("EP-27", {.other_splits = true})); }
+TEST(Schedule, PackedByTheEngine) {
+  for (const int kernel : {SPF_K_AXPBY, SPF_K_CUSTOM}) {
+    const CheckResult result = Checked({.pack = kernel});
+    EXPECT_EQ(FoundIn(result), "") << First(result);
+    EXPECT_EQ(result.judged, Checked({}).judged);
+    EXPECT_TRUE(Finds("EP-25", {.unswapped = true, .pack = kernel}));
+  }
+}
+TEST(Schedule, WhatIsSentIsNotKnown) {
+  const std::set<std::string> rows = {"EP-01", "EP-02", "EP-03", "EP-04", "EP-05", "EP-06", "EP-07", "EP-08",
+                                      "EP-25", "EP-26", "EP-27", "EP-28", "EP-29", "EP-33", "EP-38"};
+  for (const ScheduleFaults& faults : std::vector<ScheduleFaults>{
+           {.pack = SPF_K_GEMM}, {.pack = SPF_K_CUSTOM, .pack_mixed = true}, {.send_freed = true}}) {
+    const CheckResult result = Checked(faults);
+    EXPECT_EQ(FoundIn(result), "") << First(result);
+    EXPECT_EQ(NotCheckableIn(result), rows);
+    for (const std::string& row : rows) EXPECT_FALSE(result.judged.contains(row)) << row;
+  }
+}
 TEST(Schedule, LostRow) { EXPECT_TRUE(Finds("EP-28", {.lost_row = true})); }
 TEST(Schedule, ExchangeWithoutRowsLeftOut) {
   const ScheduleRun made = RunSchedule(ScheduleCase(4, 2, Empty), {.skip_empty_exchange = true});

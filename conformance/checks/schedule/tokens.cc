@@ -1,6 +1,8 @@
 #include "conformance/checks/schedule/tokens.h"
 
 #include <algorithm>
+#include <set>
+#include <tuple>
 
 namespace shardproof::schedule {
 
@@ -24,6 +26,51 @@ Facts::Facts(const Analysis& a) : a_(a), exchanges_(FindExchanges(a)) {
       if (!facts.InGrid(rank) || size_t(event.call) >= facts.calls().size()) continue;
       const char letter = facts.calls()[size_t(event.call)].letter;
       if (letter == 't' || letter == 'e') steps_.push_back(Collect(rank, static_cast<int64_t>(i)));
+    }
+  }
+  FindUnknown();
+}
+
+namespace {
+
+// It sends parameters or gradients: no exchange of the model.
+bool MovesWeights(const Analysis& a, const Exchange& exchange) {
+  const Trace& trace = a.traces()[size_t(exchange.rank)];
+  const Event& event = trace.events[size_t(exchange.event)];
+  const Range* send = SendRange(trace, event);
+  if (!a.has_flow() || send == nullptr) return false;
+  const EventFlow& flow = a.flow().At(exchange.rank, exchange.event);
+  if (!flow.ran) return false;
+  const std::vector<Chunk>& chunks = flow.before[RangeIndex(trace, event, send)];
+  return std::any_of(chunks.begin(), chunks.end(), [](const Chunk& chunk) {
+    return chunk.content.kind == Content::Kind::kParam || chunk.content.kind == Content::Kind::kGrad;
+  });
+}
+
+}  // namespace
+
+// Of those among the members of "ep" in a step.
+void Facts::FindUnknown() {
+  std::set<std::tuple<int32_t, int32_t, int32_t>> in_steps;  // (rank, instance, call)
+  for (const Step& step : steps_) in_steps.insert({step.rank, step.instance, step.call});
+  std::set<std::pair<std::string, int64_t>> others;
+  for (const auto& of_rank : exchanges_) {
+    for (const Exchange& exchange : of_rank) {
+      if (exchange.node < 0 && MovesWeights(a_, exchange)) others.insert({exchange.comm, exchange.position});
+    }
+  }
+  for (const auto& of_rank : exchanges_) {
+    for (const Exchange& exchange : of_rank) {
+      const bool in_step = in_steps.count({exchange.rank, exchange.instance, exchange.call}) != 0;
+      if (exchange.node >= 0 || !in_step || others.count({exchange.comm, exchange.position}) != 0) continue;
+      const Trace& trace = a_.traces()[size_t(exchange.rank)];
+      const auto& members = trace.groups[size_t(trace.events[size_t(exchange.event)].group)].world_ranks;
+      const std::vector<int32_t>* ep = a_.Facts(size_t(exchange.instance)).List("ep", exchange.rank);
+      if (ep == nullptr || ep->size() < 2) continue;
+      if (!std::is_permutation(members.begin(), members.end(), ep->begin(), ep->end())) continue;
+      unknown_ = "rank " + std::to_string(exchange.rank) + "'s " + Text(a_, exchange) + " (event " +
+                 std::to_string(exchange.event) + ") moves bytes that were not written as one value of the model";
+      return;
     }
   }
 }

@@ -44,15 +44,19 @@ class Facts {
   const InstanceSpec& spec(size_t instance) const { return a_.Facts(instance).spec(); }
   const std::vector<std::vector<Exchange>>& exchanges() const { return exchanges_; }  // by rank
   const std::vector<Step>& steps() const { return steps_; }
+  // Of which all-to-all it is not known what it moves; empty: of none.
+  const std::string& unknown() const { return unknown_; }
   bool Overlaps(size_t instance) const { return schedule::Overlaps(spec(instance)); }
   const spf_program& Program(int32_t rank, int32_t instance, int32_t call, int32_t microbatch) const;
   const spf_model& Tables(int32_t rank, int32_t instance) const;
 
  private:
   Step Collect(int32_t rank, int64_t begin) const;
+  void FindUnknown();
   const Analysis& a_;
   std::vector<std::vector<Exchange>> exchanges_;
   std::vector<Step> steps_;
+  std::string unknown_;
 };
 
 }  // namespace shardproof::schedule
