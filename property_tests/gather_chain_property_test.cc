@@ -1,163 +1,243 @@
-// The chain of parameter gathers: whatever is called in whatever order, values are right when they
-// are needed, each bucket is gathered once per step, and all ranks issue the same sequence.
+// The chain of parameter gathers as a state machine: whatever is called in whatever order, values
+// are fresh when they are needed, each bucket is gathered once per step, all ranks issue the same
+// sequence, and nothing writes into gradients once there are some.
+//
+//   published   buckets from the front whose values are those of the last step
+//   launched    those, and at most one more that travels
+//
+// Legal after any call: launched is published or one more. Armed again from published == all only,
+// or, where old values are given up (a load), from launched == published.
 #include <gtest/gtest.h>
+#include <rapidcheck/state.h>
 
 #include <algorithm>
+#include <memory>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
+#include "property_tests/gather_chain_device.h"
 #include "property_tests/property.h"
-#include "reference/layerwise/gather_chain.h"
 
 namespace shardproof {
 namespace {
 
-// A rank's copy of parameters that others own: which step's values it has, and what is under way.
-class Model : public reference::GatherPort {
- public:
-  explicit Model(int32_t buckets)
-      : value_(static_cast<size_t>(buckets)), in_flight_(value_.size()), waited_(value_.size()) {}
-
-  void Launch(int32_t p) override {
-    const auto i = static_cast<size_t>(p);
-    RC_ASSERT(!in_flight_[i]);
-    in_flight_[i] = true;
-    sequence_.push_back(p);
-    most_outstanding_ = std::max(most_outstanding_, Outstanding());
+// What calls should lead to.
+struct Life {
+  int32_t buckets = 0, published = 0, launched = 0;
+};
+struct Rank {
+  explicit Rank(const std::vector<bool>& travels)
+      : device(travels), chain(device.size(), device) {
+    chain.MarkPublished();  // as after create: every rank has all initial values
   }
-  void Wait(int32_t p) override {
-    RC_ASSERT(in_flight_[static_cast<size_t>(p)]);
-    waited_[static_cast<size_t>(p)] = true;
-  }
-  void Publish(int32_t p) override {
-    const auto i = static_cast<size_t>(p);
-    RC_ASSERT(in_flight_[i] && waited_[i]);
-    in_flight_[i] = waited_[i] = false;
-    value_[i] = step_;
-  }
-  void Step() {
-    RC_ASSERT(Outstanding() == 0);
-    ++step_;
-    sequence_.clear();
-  }
-  bool Fresh(int32_t p) const { return value_[static_cast<size_t>(p)] == step_; }
-  int32_t Outstanding() const {
-    int32_t count = 0;
-    for (bool in_flight : in_flight_) count += in_flight ? 1 : 0;
-    return count;
-  }
-  const std::vector<int32_t>& sequence() const { return sequence_; }
-  int32_t most_outstanding() const { return most_outstanding_; }
-
- private:
-  std::vector<int64_t> value_;
-  std::vector<bool> in_flight_, waited_;
-  std::vector<int32_t> sequence_;  // of launches in this step
-  int64_t step_ = 0;
-  int32_t most_outstanding_ = 0;
+  GatherDevice device;
+  reference::GatherChain chain;
 };
 
-// A step of one rank: forwards in any order with repetitions and omissions, then evaluation, saves.
-void AnyForward(reference::GatherChain& chain, Model& model, int32_t buckets) {
-  const int32_t calls = *rc::gen::inRange(0, 12);
-  for (int32_t i = 0; i < calls; ++i) {
-    const int32_t before = chain.published();
-    switch (*rc::gen::inRange(0, 8)) {
-      case 0:
-        chain.PublishAll();
-        for (int32_t p = 0; p < buckets; ++p) RC_ASSERT(model.Fresh(p));
-        break;
-      case 1:
-        chain.FreeBuffers();
-        RC_ASSERT(model.Outstanding() == 0);
-        break;
-      default: {
-        const int32_t p = *rc::gen::inRange(0, buckets);
-        chain.Need(p);
-        RC_ASSERT(model.Fresh(p));
-      }
-    }
-    RC_ASSERT(chain.published() >= before);
-    RC_ASSERT(chain.launched() - chain.published() == model.Outstanding());
+struct Call : rc::state::Command<Life, Rank> {
+  explicit Call(const char* called) : name(called) {}
+  void show(std::ostream& out) const override { out << name; }
+  void run(const Life& before, Rank& rank) const override {
+    Do(rank);
+    Life after = before;
+    apply(after);
+    RC_ASSERT(rank.chain.published() == after.published);
+    RC_ASSERT(rank.chain.launched() == after.launched);
+    RC_ASSERT(rank.device.Outstanding() == after.launched - after.published);
+    for (int32_t p = 0; p < after.published; ++p) RC_ASSERT(rank.device.Fresh(p));
   }
+  virtual void Do(Rank& rank) const = 0;
+  const char* name;
+};
+
+// A module's parameters are needed, in any order, any number of times; the next bucket follows.
+struct Need : Call {
+  explicit Need(const Life& life) : Call("need ") {
+    RC_PRE(life.buckets > 0);
+    position = *rc::gen::inRange(0, life.buckets);
+  }
+  void show(std::ostream& out) const override { out << name << position; }
+  void apply(Life& life) const override {
+    if (position < life.published) return;
+    life.published = position + 1;
+    life.launched = std::min(life.published + 1, life.buckets);
+  }
+  void Do(Rank& rank) const override {
+    rank.chain.Need(position);
+    const int64_t calls = rank.device.calls();
+    rank.chain.Need(position);
+    RC_ASSERT(rank.device.calls() == calls);
+  }
+  int32_t position = 0;
+};
+
+// The end of any forward: an evaluation, say, in which modules may have needed nothing.
+struct PublishAll : Call {
+  PublishAll() : Call("publish all") {}
+  void apply(Life& life) const override { life.published = life.launched = life.buckets; }
+  void Do(Rank& rank) const override { rank.chain.PublishAll(); }
+};
+
+// Before a save: what travels arrives, nothing starts.
+struct Free : Call {
+  Free() : Call("free") {}
+  void apply(Life& life) const override { life.published = life.launched; }
+  void Do(Rank& rank) const override {
+    const size_t started = rank.device.sequence().size();
+    rank.chain.FreeBuffers();
+    RC_ASSERT(rank.device.sequence().size() == started);
+    const int64_t calls = rank.device.calls();
+    rank.chain.FreeBuffers();
+    RC_ASSERT(rank.device.calls() == calls);
+  }
+};
+
+// What is left of a training step once modules have needed what they did.
+struct Train : Call {
+  Train() : Call("train") {}
+  void apply(Life& life) const override { life.published = life.launched = 0; }
+  void Do(Rank& rank) const override {
+    rank.chain.PublishAll();
+    rank.device.Backward();
+    rank.chain.PublishAll();
+    rank.device.Update(false);
+    rank.chain.Rearm();
+  }
+};
+
+// Owners load values; those that were still to come are given up. Everywhere: all ranks load all.
+struct Load : Call {
+  Load() : Call("load"), everywhere(*rc::gen::arbitrary<bool>()) {}
+  void apply(Life& life) const override {
+    life.published = life.launched = everywhere ? life.buckets : 0;
+  }
+  void Do(Rank& rank) const override {
+    rank.chain.FreeBuffers();
+    rank.device.Update(everywhere);
+    rank.chain.MarkPublished();
+    if (!everywhere) rank.chain.Rearm();
+  }
+  bool everywhere;
+};
+
+// What is refused changes nothing.
+struct Refused : Call {
+  using Call::Call;
+  void apply(Life&) const override {}
+  template <class Error, class F>
+  static void Throws(Rank& rank, F&& call) {
+    const int64_t calls = rank.device.calls();
+    RC_ASSERT_THROWS_AS(call(), Error);
+    RC_ASSERT(rank.device.calls() == calls);
+  }
+};
+struct RearmTooEarly : Refused {
+  RearmTooEarly() : Refused("rearm too early") {}
+  void checkPreconditions(const Life& life) const override {
+    RC_PRE(life.published < life.buckets);
+  }
+  void Do(Rank& rank) const override {
+    Throws<std::logic_error>(rank, [&] { rank.chain.Rearm(); });
+  }
+};
+struct MarkWhatTravels : Refused {
+  MarkWhatTravels() : Refused("mark what travels") {}
+  void checkPreconditions(const Life& life) const override {
+    RC_PRE(life.published < life.launched);
+  }
+  void Do(Rank& rank) const override {
+    Throws<std::logic_error>(rank, [&] { rank.chain.MarkPublished(); });
+  }
+};
+struct NeedOutside : Refused {
+  NeedOutside() : Refused("need what there is not") {}
+  void Do(Rank& rank) const override {
+    Throws<std::out_of_range>(rank, [&] { rank.chain.Need(-1); });
+    Throws<std::out_of_range>(rank, [&] { rank.chain.Need(rank.device.size()); });
+  }
+};
+
+std::vector<bool> AnyBuckets() {
+  const auto travels = rc::gen::map(rc::gen::inRange(0, 4), [](int n) { return n != 0; });
+  return *rc::gen::resize(7, rc::gen::container<std::vector<bool>>(travels));
 }
 
-TEST(GatherChainPropertyTest, EveryOrderOfCallsGivesFreshValuesAndOneSequence) {
+Positions Travelling(const std::vector<bool>& travels) {
+  Positions positions;
+  for (size_t p = 0; p < travels.size(); ++p) {
+    if (travels[p]) positions.push_back(static_cast<int32_t>(p));
+  }
+  return positions;
+}
+
+TEST(GatherChainPropertyTest, AnyOrderOfCallsKeepsToTheStateMachine) {
+  PropertyOptions options;
+  options.evaluations = 1000;
+  int refused = 0;
+  EXPECT_TRUE(CheckProperty(
+      "any order of calls keeps to the chain's state machine",
+      [&] {
+        const std::vector<bool> travels = AnyBuckets();
+        const auto buckets = static_cast<int32_t>(travels.size());
+        const Life life{buckets, buckets, buckets};
+        const auto calls = *rc::gen::resize(
+            30, rc::state::gen::commands(
+                    life, rc::state::gen::execOneOfWithArgs<
+                              Need, Need, Need, Need, PublishAll, Free, Train, Train, Load,
+                              RearmTooEarly, MarkWhatTravels, NeedOutside>()));
+        Rank rank(travels);
+        rc::state::runAll(calls, life, rank);
+        for (const auto& call : calls)
+          refused += dynamic_cast<const MarkWhatTravels*>(call.get()) != nullptr ? 1 : 0;
+        RC_ASSERT(rank.device.most_outstanding() <= 2);
+        rank.chain.PublishAll();
+        RC_ASSERT(rank.device.AllFresh());
+        rank.chain.FreeBuffers();  // as at exit
+        RC_ASSERT(rank.device.Outstanding() == 0);
+      },
+      options));
+  EXPECT_GT(refused, 100);
+}
+
+bool BeginsWith(const Positions& longer, const Positions& shorter) {
+  return shorter.size() <= longer.size() &&
+         std::equal(shorter.begin(), shorter.end(), longer.begin());
+}
+
+// Ranks share entry calls, not what their programs need in which order.
+TEST(GatherChainPropertyTest, RanksWithOtherProgramsIssueOneSequence) {
   PropertyOptions options;
   options.evaluations = 500;
   EXPECT_TRUE(CheckProperty(
-      "every order of calls gives fresh values and one sequence",
+      "ranks with other programs issue one sequence",
       [] {
-        const int32_t buckets = *rc::gen::inRange(1, 7);
-        std::vector<int32_t> all;
-        for (int32_t p = 0; p < buckets; ++p) all.push_back(p);
-        Model model(buckets);
-        reference::GatherChain chain(buckets, model);
-        chain.MarkPublished();  // as after create
+        const std::vector<bool> travels = AnyBuckets();
+        const auto buckets = static_cast<int32_t>(travels.size());
+        RC_PRE(buckets > 0);
+        std::vector<std::unique_ptr<Rank>> ranks;
+        for (int i = 0; i < 3; ++i) ranks.push_back(std::make_unique<Rank>(travels));
         const int32_t steps = *rc::gen::inRange(1, 5);
         for (int32_t step = 0; step < steps; ++step) {
-          AnyForward(chain, model, buckets);
-          chain.PublishAll();
-          RC_ASSERT(model.sequence() == (step == 0 ? std::vector<int32_t>{} : all));
-          chain.Rearm();
-          model.Step();
+          for (const auto& rank : ranks) Train().Do(*rank);
+          const bool frees = *rc::gen::arbitrary<bool>();
+          for (const auto& rank : ranks) {
+            for (int32_t position : *rc::gen::container<Positions>(rc::gen::inRange(0, buckets))) {
+              rank->chain.Need(position);
+              RC_ASSERT(rank->device.Fresh(position));
+              if (frees) rank->chain.FreeBuffers();
+            }
+            const Positions &mine = rank->device.sequence(), &first = ranks[0]->device.sequence();
+            RC_ASSERT(BeginsWith(mine, first) || BeginsWith(first, mine));
+          }
+          for (const auto& rank : ranks) {
+            rank->chain.PublishAll();
+            RC_ASSERT(rank->device.AllFresh());
+            RC_ASSERT(rank->device.sequence() == Travelling(travels));
+          }
         }
-        RC_ASSERT(model.most_outstanding() <= 2);
       },
       options));
-}
-
-// Records calls as text: L1 W0 P0.
-class Recorder : public reference::GatherPort {
- public:
-  void Launch(int32_t p) override { text += "L" + std::to_string(p) + " "; }
-  void Wait(int32_t p) override { text += "W" + std::to_string(p) + " "; }
-  void Publish(int32_t p) override { text += "P" + std::to_string(p) + " "; }
-  std::string text;
-};
-
-TEST(GatherChainTest, TheNextStartsBeforeValuesAreCopied) {
-  Recorder recorder;
-  reference::GatherChain chain(3, recorder);
-  chain.Need(0);
-  EXPECT_EQ(recorder.text, "L0 W0 L1 P0 ");
-  chain.Need(0);
-  chain.Need(2);
-  EXPECT_EQ(recorder.text, "L0 W0 L1 P0 W1 L2 P1 W2 P2 ");
-}
-
-TEST(GatherChainTest, FreeingStartsNothingAndTheRestComesLater) {
-  Recorder recorder;
-  reference::GatherChain chain(3, recorder);
-  chain.FreeBuffers();
-  EXPECT_EQ(recorder.text, "");
-  chain.Need(0);
-  chain.FreeBuffers();
-  EXPECT_EQ(recorder.text, "L0 W0 L1 P0 W1 P1 ");
-  chain.PublishAll();
-  EXPECT_EQ(recorder.text, "L0 W0 L1 P0 W1 P1 L2 W2 P2 ");
-}
-
-TEST(GatherChainTest, AStepWhileSomethingIsStaleIsAnError) {
-  Recorder recorder;
-  reference::GatherChain chain(2, recorder);
-  EXPECT_THROW(chain.Rearm(), std::logic_error);
-  chain.Need(0);
-  EXPECT_THROW(chain.Rearm(), std::logic_error);
-  EXPECT_THROW(chain.MarkPublished(), std::logic_error) << "bucket 1 travels";
-  chain.PublishAll();
-  EXPECT_NO_THROW(chain.Rearm());
-  EXPECT_THROW(chain.Need(2), std::out_of_range);
-  EXPECT_THROW(chain.Need(-1), std::out_of_range);
-}
-
-TEST(GatherChainTest, AChainWithoutBucketsDoesNothing) {
-  Recorder recorder;
-  reference::GatherChain chain(0, recorder);
-  chain.PublishAll();
-  chain.Rearm();
-  chain.FreeBuffers();
-  EXPECT_EQ(recorder.text, "");
 }
 
 }  // namespace
