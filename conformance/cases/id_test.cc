@@ -126,7 +126,8 @@ TEST(IdTest, WhatIsAskedOnlyToBeRefusedIsPartOfTheId) {
 
 TEST(IdTest, WrittenCasesReadBackAsTheyWere) {
   for (const std::vector<Case>& cases :
-       {IllegalCases(), SharedWorldCases(), NamedCases(), NamedScheduleCases(), PipelineCases()}) {
+       {IllegalCases(), SharedWorldCases(), NamedCases(), NamedScheduleCases(), PipelineCases(),
+        NamedLayerWiseCases()}) {
     for (const Case& c : cases) EXPECT_EQ(ParseId(Id(c)), c) << Id(c);
   }
 }
@@ -138,6 +139,18 @@ TEST(IdTest, InstancesAreJoinedByPlus) {
   EXPECT_EQ(c.instances[1].offset, 4);
   EXPECT_EQ(c.instances[1].span, 4);
   EXPECT_NE(c.instances[0].model.seed, c.instances[1].model.seed);
+}
+
+TEST(IdTest, WordsOfLayerWiseEnginesHaveTheirOwnTokens) {
+  for (const auto& [id, same] : {std::pair{"w4.lw.transport=broadcast", "w4.lw.bcast"},
+                                 {"w4.lw.transport=all_gather_v", "w4.lw"},
+                                 {"w4.gradbuf.skip0p5.zeros.strategy=layer_wise.norm",
+                                  "w4.lw.norm.zeros.skip0p5.gradbuf"},
+                                 {"w4.aligned.opg.ogr.lw", "w4.lw.ogr.opg.aligned"}}) {
+    EXPECT_EQ(Id(ParseId(id)), same);
+  }
+  EXPECT_NE(ErrorOf("w4.lw.skip").find("'skip' is not known"), std::string::npos);
+  EXPECT_NE(ErrorOf("w4.lw.bcast.padded").find("said before"), std::string::npos);
 }
 
 TEST(IdTest, UnknownTokenIsNamed) {

@@ -35,6 +35,13 @@ TEST(ModelOfCaseTest, RandomCasesOfSchedulesHaveModels) {
     ExpectModels(space.Make(RandomRow(space.problem(), seed), 1));
 }
 
+TEST(ModelOfCaseTest, CasesOfLayerWiseEnginesHaveModels) {
+  for (const Case& c : NamedLayerWiseCases()) ExpectModels(c);
+  const LayerWiseSpace space = LayerWiseSpaceOf("sim");
+  for (uint64_t seed = 0; seed < 500; ++seed)
+    ExpectModels(space.Make(RandomRow(space.problem(), seed), 1));
+}
+
 TEST(ModelOfCaseTest, RandomCasesHaveModels) {
   const CaseSpace space(SpaceWorlds("sim"));
   for (uint64_t seed = 0; seed < 500; ++seed)

@@ -100,6 +100,9 @@ std::vector<Case> SharedWorldCases() {
       "w5.zero3.name=policy+zero3.name=value.at1.twin",
       "w16.zero3.name=policy.n4.twin+zero3.name=value.tp2.pp2.etp2+zero2.name=reference.cp2.do=eee",
       "w16.zero3.name=policy.span8+zero3.name=value.at8.n2.hfsdp",
+      "w8.lw.name=policy.ogr.opg.bs300.adamw.lr0p0625.bcast+zero3.name=value.twin.tp2.etp2."
+      "k2+ddp.name=reference.do=ee",
+      "w6.zero3.name=value.n2.twin+lw.name=policy.at2.k2.ogr.opg.muon.lr0p0625.do=tettt.aligned",
   });
 }
 
