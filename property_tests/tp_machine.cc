@@ -142,7 +142,7 @@ class MatrixEngine {
       for (spf_addr* block : {&bucket.main, &bucket.main_grad, &bucket.momentum})
         c_.host.Free(c_.streams.compute, *block);
     }
-    spf::Check(c_.host.raw()->stream_destroy(c_.host.raw(), c_.streams.compute));
+    spf::Check(c_.host.DestroyStream(c_.streams.compute));
   }
 
  private:

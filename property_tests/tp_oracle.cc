@@ -4,6 +4,7 @@
 #include <Eigen/SVD>
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <random>
 #include <sstream>
 
@@ -163,6 +164,12 @@ Held HeldOf(const TpRequest& request, const TpAnswer& answer, size_t i) {
     if (first < weights.size() &&
         (one.weights[i] != weights[first] || one.momenta[i] != momenta[first]))
       held.contradiction += " " + std::to_string(i) + " on rank " + std::to_string(rank);
+  }
+  if (weights.size() < (matrix.dim < 0 ? 1 : ranks)) {  // ranks that were stopped
+    held.contradiction += " nobody holds " + std::to_string(i);
+    held.whole.weight.assign(matrix.weight.size(), std::numeric_limits<float>::quiet_NaN());
+    held.whole.momentum = held.whole.weight;
+    return held;
   }
   held.whole = {WholeOf(weights, matrix.rows, matrix.cols, matrix.dim),
                 WholeOf(momenta, matrix.rows, matrix.cols, matrix.dim)};
