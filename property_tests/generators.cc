@@ -1,5 +1,7 @@
 #include "property_tests/generators.h"
 
+#include <rapidcheck/state.h>
+
 #include <ostream>
 #include <utility>
 #include <vector>
@@ -91,9 +93,34 @@ void RandomLayerWise(InstanceSpec& spec) {
   spec.skip_norm = Pick<double>({0, 0, 0.5, -1, 1e300});
 }
 
-}  // namespace
+// The states of an engine, as far as they decide what can be called next.
+struct EngineLife {
+  bool saved = false;  // there is a folder to load
+};
 
-namespace {
+struct EntryCall : rc::state::Command<EngineLife, std::string> {
+  explicit EntryCall(char which) : letter(which) {}
+  void run(const EngineLife&, std::string& script) const override { script += letter; }
+  void show(std::ostream& out) const override { out << letter; }
+  char letter;
+};
+struct Train : EntryCall {
+  Train() : EntryCall('t') {}
+};
+struct Eval : EntryCall {
+  Eval() : EntryCall('e') {}
+};
+struct Save : EntryCall {
+  Save() : EntryCall('s') {}
+  void apply(EngineLife& life) const override { life.saved = true; }
+};
+struct Load : EntryCall {
+  Load() : EntryCall('l') {}
+  void checkPreconditions(const EngineLife& life) const override { RC_PRE(life.saved); }
+};
+struct Again : EntryCall {
+  Again() : EntryCall('r') {}
+};
 
 template <typename Space>
 rc::Gen<CoveringRow> RowsOf(std::shared_ptr<const Space> space) {
@@ -133,6 +160,16 @@ rc::Gen<GeneratedCase> GenCase(std::shared_ptr<const ScheduleSpace> space) {
 
 rc::Gen<GeneratedCase> GenCase(std::shared_ptr<const LayerWiseSpace> space) {
   return CasesOf(std::move(space));
+}
+
+rc::Gen<std::string> GenScript(int calls) {
+  const auto life = rc::state::gen::commands(
+      EngineLife{}, rc::state::gen::execOneOfWithArgs<Train, Train, Eval, Save, Load, Again>());
+  return rc::gen::map(rc::gen::resize(calls, life), [](const auto& commands) {
+    std::string script;
+    rc::state::runAll(commands, EngineLife{}, script);
+    return script;
+  });
 }
 
 rc::Gen<Case> GenAnyCase() {

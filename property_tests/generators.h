@@ -3,6 +3,7 @@
 #include <rapidcheck.h>
 
 #include <memory>
+#include <string>
 
 #include "conformance/cases/layer_wise_space.h"
 #include "conformance/cases/schedule_space.h"
@@ -23,6 +24,10 @@ std::ostream& operator<<(std::ostream& out, const GeneratedCase& generated);
 rc::Gen<GeneratedCase> GenCase(std::shared_ptr<const CaseSpace> space);
 rc::Gen<GeneratedCase> GenCase(std::shared_ptr<const ScheduleSpace> space);
 rc::Gen<GeneratedCase> GenCase(std::shared_ptr<const LayerWiseSpace> space);
+
+// Scripts of at most this many entry calls, in any order that makes sense: what is loaded was
+// saved.
+rc::Gen<std::string> GenScript(int calls);
 
 // Something that any of the fields of an instance may be, legal or not.
 rc::Gen<Case> GenAnyCase();

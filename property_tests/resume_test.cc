@@ -171,20 +171,23 @@ TEST_F(ResumeTest, SgdWithOddShapesSharedWeightsAndBiases) {
                      "w2.zero2.k6", "w1.ddp.k12"});
 }
 
-// etp is tp: with experts no other is asked, and without them it changes no group that is used.
+// etp other than tp is asked without experts only, and then changes nothing.
 TEST_F(ResumeTest, AxesThatReplicate) {
   EveryMomentGoesOn(".muon" + kSmall,
                     {"w8.lw.tp2.etp2.k2.ogr.opg.bs300", "w8.lw.cp2", "w8.lw.pp2.k2.aligned",
                      "w4.lw.tp4.etp4.k8.ogr.opg", "w5.lw.at1.k2.ogr.opg.padded", "w4.ddp.k2",
+                     "w8.lw.tp2.k2.ogr.opg.bcast",
                      "w8.lw.tp2.etp2.order=dp-cp-ep-tp-pp.grid.k2.ogr.opg.bs300.gradbuf"});
 }
 
+// The second to fifth layouts change one thing: ep, the data-parallel size, etp, when gathers run.
 TEST_F(ResumeTest, AdamOfExperts) {
   EveryMomentGoesOn(".moe8.adamw" + kSmall,
-                    {"w8.lw.ep4.ogr.opg.bs300", "w8.lw.ep2.ogr.opg.bs300.aligned", "w8.lw",
-                     "w4.lw.ep2.k2.ogr.opg.bcast.gradbuf", "w2.lw.k4.padded",
-                     "w4.lw.ep4.k2.ogr.opg.bs1", "w8.lw.tp2.etp2.ep2.k2.ogr.opg.aligned",
-                     "w8.zero3.ep4", "w1.ddp.k8", "w4.zero1.ep2.k2"});
+                    {"w8.lw.ep4.ogr.opg.bs300", "w8.lw.ep2.ogr.opg.bs300",
+                     "w4.lw.ep4.k2.ogr.opg.bs300", "w8.lw.tp2.etp2.ep4.k2.ogr.opg.bs300",
+                     "w8.lw.ep4.bs300", "w8.lw", "w4.lw.ep2.k2.ogr.opg.bcast.gradbuf",
+                     "w2.lw.k4.padded", "w8.lw.tp2.etp2.ep2.k2.ogr.opg.aligned", "w8.zero3.ep4",
+                     "w1.ddp.k8", "w4.zero1.ep2.k2"});
 }
 
 TEST_F(ResumeTest, MuonOfExperts) {

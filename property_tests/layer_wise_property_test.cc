@@ -1,0 +1,118 @@
+// Layer-wise engines on the simulated machine: random grids, buckets, transports, models and
+// optimizers, entry calls in any order, random schedules; and random illegal combinations.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "property_tests/generators.h"
+#include "property_tests/property.h"
+#include "property_tests/sim_judge.h"
+
+namespace shardproof {
+namespace {
+
+std::shared_ptr<const LayerWiseSpace> Space() {
+  return std::make_shared<const LayerWiseSpace>(std::vector<int32_t>{1, 2, 3, 4, 5, 8});
+}
+
+rc::Gen<Strategy> GenStrategy() {
+  return rc::gen::element(Strategy::kEager, Strategy::kLazyComm, Strategy::kLazyCompute,
+                          Strategy::kRandom, Strategy::kPct);
+}
+
+// Fewer parameters than ranks: one layer, which does not train, so that the embedding, the last
+// norm and the head are left; the embedding alone if it is tied and norms are frozen instead.
+void Shrink(ModelConfig& model) {
+  model.layers = 1;
+  model.vocab = model.ffn = 8;
+  if (model.frozen.empty()) model.frozen = "layer";
+}
+
+// Derives the changed case. False: it cannot be asked.
+bool Askable(Case& c) {
+  try {
+    Derive(c);
+  } catch (const std::invalid_argument&) {
+    return false;
+  }
+  return true;
+}
+
+TEST(LayerWisePropertyTest, AnyOrderOfCallsConforms) {
+  SimJudge judge;
+  const auto space = Space();
+  PropertyOptions options;
+  options.evaluations = 20;
+  int few_params = 0;
+  EXPECT_TRUE(CheckProperty(
+      "layer-wise engines conform in any order of calls",
+      [&] {
+        Case c = GeneratedCase(*GenCase(space)).spec;
+        InstanceSpec& spec = c.instances.front();
+        spec.script = *GenScript(9);
+        RC_PRE(!spec.script.empty());
+        const bool few = *rc::gen::element(false, true, true);
+        if (few) Shrink(spec.model);
+        RC_PRE(Askable(c) && c.illegal.empty());
+        few_params += few ? 1 : 0;
+        const Strategy strategy = *GenStrategy();
+        const auto seed = *rc::gen::inRange<uint64_t>(1, 1000);
+        const std::string complaint = judge.Complaint(c, strategy, seed);
+        if (!complaint.empty()) RC_FAIL(complaint);
+      },
+      options));
+  EXPECT_GT(few_params, 5);
+}
+
+// One way each to make a legal layer-wise instance illegal, where it is not already.
+using Spoil = std::function<void(InstanceSpec&)>;
+
+std::vector<Spoil> Spoils() {
+  return {
+      [](InstanceSpec& s) { s.overlap_param_gather = true, s.overlap_grad_reduce = false; },
+      [](InstanceSpec& s) { s.outer = 2; },
+      [](InstanceSpec& s) { s.strategy = "no_shard"; },
+      [](InstanceSpec& s) { s.strategy = "optim_grads_params"; },
+      [](InstanceSpec& s) { s.layer_wise.layout = "sliced"; },
+      [](InstanceSpec& s) { s.layer_wise.transport = "gossip"; },
+      [](InstanceSpec& s) { s.layer_wise.buffer = "params"; },
+      [](InstanceSpec& s) { s.layer_wise = {"aligned", "broadcast", "own"}; },
+      [](InstanceSpec& s) { s.layer_wise = {"aligned", "all_gather_v", "grads"}; },
+      [](InstanceSpec& s) { s.layer_wise = {"dealt", "padded", "grads"}; },
+      [](InstanceSpec& s) {
+        s.layer_wise = {"dealt", "broadcast", "grads"};
+        s.param_dtype = "fp32", s.main_grads_dtype = "bf16";
+      },
+      [](InstanceSpec& s) { s.bucket_size = -1; },
+      [](InstanceSpec& s) { s.skip_norm = -1; },
+      [](InstanceSpec& s) { s.optimizer = "muon", s.muon.coefficients = "aol"; },
+  };
+}
+
+TEST(LayerWisePropertyTest, IllegalCombinationsAreRefused) {
+  SimJudge judge;
+  const auto space = Space();
+  const std::vector<Spoil> spoils = Spoils();
+  PropertyOptions options;
+  options.evaluations = 40;
+  EXPECT_TRUE(CheckProperty(
+      "illegal layer-wise combinations are refused",
+      [&] {
+        Case c = GeneratedCase(*GenCase(space)).spec;
+        RC_PRE(c.instances[0].span == c.world);
+        spoils[*rc::gen::inRange<size_t>(0, spoils.size())](c.instances[0]);
+        RC_PRE(Askable(c) && !c.illegal.empty());
+        const Strategy strategy = *GenStrategy();
+        const auto seed = *rc::gen::inRange<uint64_t>(1, 1000);
+        const std::string complaint = judge.Complaint(c, strategy, seed);
+        if (!complaint.empty()) RC_FAIL(complaint);
+      },
+      options));
+}
+
+}  // namespace
+}  // namespace shardproof
