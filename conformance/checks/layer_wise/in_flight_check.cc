@@ -118,10 +118,22 @@ class Races {
  public:
   Races(const Facts& facts, Report& report) : facts_(facts), a_(facts.a()), report_(report) {
     for (int32_t rank = 0; rank < a_.ranks(); ++rank) {
-      for (const Gather& gather : facts.At(rank).gathers) gathers_.insert({rank, gather.event});
+      CollectGathers(rank);
       for (const Reduction& reduction : facts.At(rank).reductions) {
         if (facts.LayerWise(reduction.instance)) reductions_.insert({rank, reduction.event});
       }
+    }
+  }
+
+  // By kind: what a gather in a race brought is not known.
+  void CollectGathers(int32_t rank) {
+    const Trace& trace = a_.traces()[size_t(rank)];
+    for (size_t i = 0; i < trace.events.size(); ++i) {
+      const Event& event = trace.events[i];
+      if (event.kind != EventKind::kCollective || !Brings(event.collective) || !facts_.LayerWise(event.instance))
+        continue;
+      const char letter = facts_.Letter(event.instance, event.call);
+      if (letter == 't' || letter == 'e' || letter == 'l') gathers_.insert({rank, static_cast<int64_t>(i)});
     }
   }
 

@@ -136,7 +136,10 @@ TEST(LayerWise, WithoutResultsOwnersAreNotKnown) {
   }
   const CheckResult result = CheckLayerWise(made.run);
   EXPECT_EQ(FoundIn(result), "") << First(result);
-  EXPECT_FALSE(result.judged.contains("LW-01"));
+  for (const char* id : {"LW-01", "LW-10", "LW-11", "LW-13", "LW-18", "LW-35"}) {
+    EXPECT_FALSE(result.judged.contains(id)) << id;
+  }
+  EXPECT_TRUE(result.judged.contains("LW-14"));
 }
 
 TEST(LayerWise, WithoutSynchronisationNothingIsInFlight) {
@@ -221,6 +224,7 @@ INSTANTIATE_TEST_SUITE_P(Contract, BadRuns,
 
 INSTANTIATE_TEST_SUITE_P(Scratch, BadRuns,
                          testing::Values(Bad{"no_wait", "LW-17", FAULT(no_wait), kOverlap},
+                                         Bad{"no_wait_padded", "LW-17", FAULT(no_wait), kPadded + kOverlap},
                                          Bad{"no_wait_aligned", "LW-17", FAULT(no_wait), kAligned + kOverlap},
                                          Bad{"free_early", "LW-18", FAULT(free_early), kOverlap},
                                          Bad{"no_zero", "LW-22", FAULT(no_zero), kIntoGrads + kOverlap},

@@ -187,12 +187,6 @@ class Ownership {
 
 CheckResult CheckOwnership(const Facts& facts) {
   CheckResult result;
-  for (const Trace& trace : facts.a().traces()) {
-    if (trace.provides.results && trace.provides.calls) continue;
-    CannotJudge(result, {"LW-01", "LW-02", "LW-03", "LW-04", "LW-32", "LW-34"},
-                "rank " + std::to_string(trace.rank) + "'s trace lacks results or calls");
-    return result;
-  }
   for (size_t i = 0; i < facts.a().n_instances(); ++i) {
     if (facts.LayerWise(static_cast<int32_t>(i))) Ownership(facts, static_cast<int32_t>(i), result).Run();
   }
