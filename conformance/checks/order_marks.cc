@@ -35,7 +35,7 @@ class Marks {
         if (call.train && m >= 0) JudgeBackward(m, microbatch);
         if (m >= 0) JudgeForward(m, microbatch);
       }
-      if (call.train) JudgeStep(call);
+      if (call.train) JudgeStep(call, Skipped(index));
       JudgePhases(call);
     }
     JudgeEffects();
@@ -131,13 +131,27 @@ class Marks {
             " an operation of its pass");
   }
 
-  void JudgeStep(const EntryCall& call) {
+  // The threshold left the step out: no rank publishes a parameter. One that owns none never does.
+  bool Skipped(int32_t call) const {
+    if (facts_.spec().skip_norm <= 0) return false;
+    const auto publishes = [&](const Event& event) {
+      return event.kind == EventKind::kPublish && event.result == SPF_RESULT_PARAM && event.instance == instance_ &&
+             event.call == call;
+    };
+    return std::none_of(a_.traces().begin(), a_.traces().end(), [&](const Trace& trace) {
+      return std::any_of(trace.events.begin(), trace.events.end(), publishes);
+    });
+  }
+
+  void JudgeStep(const EntryCall& call, bool skipped) {
     Judge(result_, {"FS-38"});
     const auto once = [&](int32_t hook, const char* name) -> int64_t {
       if (!Announces(hook)) return -1;
       const auto at = call.step_hooks.find(hook);
       const size_t n = at == call.step_hooks.end() ? 0 : at->second.size();
       if (n == 1) return at->second[0];
+      const bool updates = hook == SPF_HOOK_OPTIMIZER_STEP || hook == SPF_HOOK_INSTALL_WEIGHTS;
+      if (n == 0 && skipped && updates) return -1;  // there is no update to announce
       Add("FS-38", n == 0 ? call.end : at->second.back(), std::string(name) + " once per step",
           std::to_string(n) + " times", std::string(name) + " must be announced exactly once per step");
       return n == 0 ? -1 : at->second.back();

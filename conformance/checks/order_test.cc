@@ -68,6 +68,37 @@ TEST(Order, InstallBeforeTheOptimizer) {
   EXPECT_EQ(FoundIn(CheckOrder(mini.run)), "FS-38");
 }
 
+// Call 1, a train_step, goes without INSTALL_WEIGHTS; skipped: without parameters too.
+MiniRun WithoutInstall(bool skipped, double threshold) {
+  MiniRun mini = RunMini(MiniCase(2, [&](InstanceSpec& spec) { spec.skip_norm = threshold, spec.grad_norm = true; }));
+  for (Trace& trace : mini.run.traces) {
+    std::erase_if(trace.events, [&](const Event& e) {
+      const bool install = e.kind == EventKind::kMark && e.id == SPF_HOOK_INSTALL_WEIGHTS;
+      const bool param = e.kind == EventKind::kPublish && e.result == SPF_RESULT_PARAM;
+      return e.call == 1 && (install || (param && skipped));
+    });
+  }
+  return mini;
+}
+
+TEST(Order, ASkippedStepInstallsNothing) { EXPECT_EQ(FoundIn(CheckOrder(WithoutInstall(true, 1).run)), ""); }
+
+TEST(Order, AStepThatIsNotSkippedInstalls) {
+  EXPECT_EQ(FoundIn(CheckOrder(WithoutInstall(false, 1).run)), "FS-38");
+  EXPECT_EQ(FoundIn(CheckOrder(WithoutInstall(true, 0).run)), "FS-38") << "there is no threshold";
+}
+
+TEST(Order, ASkippedStepAnnouncesNoHookTwice) {
+  MiniRun mini = WithoutInstall(true, 1);
+  std::vector<Event>& events = mini.run.traces[0].events;
+  const auto optimizer = std::find_if(events.begin(), events.end(), [](const Event& e) {
+    return e.kind == EventKind::kMark && e.id == SPF_HOOK_OPTIMIZER_STEP && e.call == 1;
+  });
+  ASSERT_NE(optimizer, events.end());
+  events.insert(optimizer, Event(*optimizer));
+  EXPECT_EQ(FoundIn(CheckOrder(mini.run)), "FS-38");
+}
+
 TEST(Order, BackwardOfAUnitThatIsInForward) {
   MiniRun mini = RunMini(MiniCase(2));
   std::vector<Event>& events = mini.run.traces[0].events;
