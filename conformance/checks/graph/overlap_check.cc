@@ -25,6 +25,9 @@ constexpr size_t kModulesMin = 3;      // fewer units than this leave nothing to
 struct Expected {
   bool gathers = false, reductions = false, twin = false;
   bool buckets = false;  // not units travel but buckets, which labels need not name
+  // How much an aligned bucket takes in follows from its largest parameter: maybe most of the model,
+  // whose gradients are complete when nothing is left to hide under.
+  bool aligned = false;
 };
 
 Expected Expect(const InstanceSpec& spec) {
@@ -35,9 +38,8 @@ Expected Expect(const InstanceSpec& spec) {
   // Without a twin a gather that may not be launched ahead follows the last unit's reduction on the
   // same communicator, and the next unit's compute follows the gather: nothing is left to hide.
   const bool separate = spec.twin == "given" || spec.prefetch_limit_bytes < 0;
-  // How much an aligned bucket takes in follows from its largest parameter: maybe all of the model.
-  const bool aligned = expected.buckets && spec.layer_wise.layout == "aligned";
-  expected.reductions = full ? separate : spec.overlap_grad_reduce && !aligned;
+  expected.aligned = expected.buckets && spec.layer_wise.layout == "aligned";
+  expected.reductions = full ? separate : spec.overlap_grad_reduce;
   expected.twin = full && spec.twin == "given";
   return expected;
 }
@@ -47,6 +49,7 @@ struct Work {
   std::vector<uint32_t> gathers, reductions, computes;
   // By entry call: modules; or buckets, as blocks that receive them, which may be new ones in each step.
   std::map<int32_t, std::set<int32_t>> gathered, reduced;
+  std::map<int32_t, std::map<int32_t, int64_t>> elements;  // of reductions: by entry call and bucket
 };
 
 // As many as one entry call has.
@@ -54,6 +57,18 @@ size_t Most(const std::map<int32_t, std::set<int32_t>>& by_call) {
   size_t most = 0;
   for (const auto& [call, modules] : by_call) most = std::max(most, modules.size());
   return most;
+}
+
+// In some step there are several buckets, and none has more than half of the elements.
+bool Spread(const Work& work) {
+  return std::any_of(work.elements.begin(), work.elements.end(), [](const auto& call) {
+    int64_t all = 0, largest = 0;
+    for (const auto& [bucket, elements] : call.second) {
+      all += elements;
+      largest = std::max(largest, elements);
+    }
+    return call.second.size() >= kModulesMin && largest <= all / 2;
+  });
 }
 
 class Judge {
@@ -66,19 +81,26 @@ class Judge {
   void Run(size_t instance, const Expected& expected) {
     Figures gathers, reductions;
     uint32_t blocked = kNone;
-    bool free = false;
+    bool free = false, lumped = false;
     for (size_t rank = 0; rank + 1 < program_.first_entry.size(); ++rank) {
       const Work work = Collect(rank, static_cast<int32_t>(instance), expected.buckets);
       const bool many = Most(work.gathered) >= kModulesMin;
       if (expected.gathers && many) Count(work.gathers, work.computes, gathers);
-      if (expected.reductions && Most(work.reduced) >= kModulesMin)
+      if (expected.reductions && expected.aligned && !Spread(work)) {
+        lumped |= !work.reductions.empty();
+      } else if (expected.reductions && Most(work.reduced) >= kModulesMin) {
         Count(work.reductions, work.computes, reductions);
+      }
       if (expected.twin && many) Twin(work, free, blocked);
     }
     Report(kGathersHide, gathers, "gather",
            "let the gather wait only for the buffer that it fills");
     Report(kReductionsHide, reductions, "reduction",
            "wait for it only when its buffer is needed again");
+    if (lumped && !result_.judged.contains(kReductionsHide)) {
+      result_.not_checkable.push_back(
+          {kReductionsHide, "aligned shards: fewer than three buckets, or one with most of the elements"});
+    }
     if (blocked != kNone && !free) ReportTwin(blocked);
   }
 
@@ -119,6 +141,7 @@ class Judge {
       } else if (Is(e, {SPF_REDUCE_SCATTER, SPF_ALL_REDUCE}, {SPF_FOR_GRAD, SPF_FOR_GRAD_SHARD})) {
         work.reductions.push_back(e);
         work.reduced[event.call].insert(module);
+        work.elements[event.call][module] += ElementsOf(e);
       }
     }
     return work;
@@ -126,6 +149,18 @@ class Judge {
 
   static int32_t Block(const Trace& trace, const Event& event) {
     return event.ranges.empty() ? -1 : trace.ranges[event.ranges.end - 1].alloc;
+  }
+
+  int64_t ElementsOf(uint32_t e) const {
+    const Entry& entry = program_.entries[e];
+    int64_t elements = 0;
+    for (uint32_t p = entry.parts.begin; p < entry.parts.end; ++p) {
+      const Event& event = program_.event(program_.parts[p]);
+      const auto& ranks = program_.trace(entry.rank).groups[static_cast<size_t>(event.group)].world_ranks;
+      const bool shards = event.collective == SPF_REDUCE_SCATTER;
+      elements += event.count * static_cast<int64_t>(shards ? ranks.size() : 1);
+    }
+    return elements;
   }
 
   bool Hides(uint32_t kernel, const std::vector<uint32_t>& computes) {

@@ -87,6 +87,31 @@ TEST(LayerWiseFamilies, GathersThatNothingRunsBeside) {
   EXPECT_EQ(FoundIn(CheckOverlap(*bad.spec, bad.run.traces)), "GE-12");
 }
 
+// The reductions of aligned shards all come after backward, although the case asks for overlap.
+CheckResult LateReductions(int64_t bucket_size) {
+  LayerWiseRun made = Made([&](InstanceSpec& spec) {
+    Aligned(spec);
+    spec.bucket_size = bucket_size;
+  });
+  made.spec->instances[0].overlap_grad_reduce = true;
+  return CheckOverlap(*made.spec, made.run.traces);
+}
+
+TEST(LayerWiseFamilies, ReductionsOfAlignedShardsThatNothingRunsBeside) {
+  const LayerWiseRun good = Made([](InstanceSpec& spec) { Overlap(spec), Aligned(spec); });
+  const CheckResult hidden = CheckOverlap(*good.spec, good.run.traces);
+  EXPECT_EQ(FoundIn(hidden), "");
+  EXPECT_TRUE(hidden.judged.contains("GE-13"));
+  EXPECT_EQ(FoundIn(LateReductions(600)), "GE-13");
+}
+
+TEST(LayerWiseFamilies, OneAlignedBucketHasNothingToHideUnder) {
+  const CheckResult result = LateReductions(0);
+  EXPECT_FALSE(result.judged.contains("GE-13"));
+  ASSERT_EQ(result.not_checkable.size(), 1u);
+  EXPECT_EQ(result.not_checkable[0].requirement, "GE-13");
+}
+
 TEST(LayerWiseFamilies, WithoutTheKnobGathersNeedNotHide) {
   const LayerWiseRun made = Made();
   EXPECT_FALSE(CheckOverlap(*made.spec, made.run.traces).judged.contains("GE-12"));
