@@ -25,8 +25,8 @@ struct Unsupported : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// What is sharded: each level adds to the one before (ZeRO 0 to 3); or whole parameters are dealt to
-// ranks, which step what they own (layerwise/).
+// What is sharded: each level adds to the one before (ZeRO 0 to 3); or whole parameters are dealt
+// to ranks, which step what they own (layerwise/).
 enum class Strategy { kNoShard, kOptim, kOptimGrads, kOptimGradsParams, kLayerWise };
 // Layer-wise: how owners' values travel.
 enum class Transport { kAllGatherV, kBroadcast, kPadded };

@@ -150,14 +150,15 @@ void Engine::InstallAndPublish() {
 
 void Engine::Save(const std::string& folder) {
   if (idle_) return;
-  training_->BeforeSave();
+  training_->Drain();
   checkpoint_.Save(folder);
 }
 
 void Engine::Load(const std::string& folder) {
   if (idle_) return;
-  training_->BeforeLoad();
+  training_->Drain();
   checkpoint_.Load(folder);
+  training_->GiveUpOldWeights();
   InstallAndPublish();
 }
 

@@ -2,9 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "conformance/cases/profiles.h"
 #include "conformance/oracle/oracle.h"
+#include "conformance/oracle/update.h"
 
 namespace shardproof {
 namespace {
@@ -33,6 +35,14 @@ TEST(SkippedStepsTest, ThresholdsAreBetweenNorms) {
   }
   EXPECT_EQ(seen, 9);
   EXPECT_EQ(layer_wise, 3);
+}
+
+TEST(SkippedStepsTest, ANormThatIsNoNumberIsAboveEveryThreshold) {
+  UpdateRule rule;
+  EXPECT_FALSE(SkipsStep(rule, std::nan("")));
+  rule.skip_norm = 1e30;
+  EXPECT_TRUE(SkipsStep(rule, std::nan("")));
+  EXPECT_FALSE(SkipsStep(rule, 1));
 }
 
 }  // namespace

@@ -61,7 +61,7 @@ bool SkipsStep(const UpdateRule& rule, double norm) {
                                 " is that of grad_norm_skip_threshold but for 1e-6: rounding would "
                                 "decide whether the step is skipped; ask for another threshold");
   }
-  return norm > rule.skip_norm;
+  return !(norm <= rule.skip_norm);  // one that is no number is above every threshold
 }
 
 void Update(const UpdateRule& rule, double norm, OracleState& state) {

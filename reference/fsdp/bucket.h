@@ -8,9 +8,9 @@
 //   layer_wise       parameters that this rank owns   full              full
 //
 // A bucket of inner_size inner shards; without outer sharding a shard is an inner shard, with it
-// one slice of it (requirement FS-31; Megatron-FSDP's buffer table). Under layer_wise a shard is what
-// one rank owns, of any size, and an inner shard what a reduction leaves on a rank: all of a bucket
-// of dealt parameters.
+// one slice of it (requirement FS-31; Megatron-FSDP's buffer table). Under layer_wise a shard is
+// what one rank owns, of any size, and an inner shard what a reduction leaves on a rank: all of a
+// bucket of dealt parameters.
 #pragma once
 #include "conformance/abi/spf.hpp"
 #include "reference/fsdp/layout.h"

@@ -20,9 +20,10 @@ class Training {
   virtual void InstallWeights() = 0;  // H10: after the optimizer, and after a load
   // Forward only; publishes LOSS. Leaves nothing behind.
   virtual void EvalMicrobatches(int64_t step) = 0;
-  // Before weights are saved, or replaced by those of a checkpoint.
-  virtual void BeforeSave() {}
-  virtual void BeforeLoad() {}
+  // Before a save or a load: nothing travels afterwards.
+  virtual void Drain() {}
+  // A load has replaced the weights: what was still to be gathered of the old ones is not.
+  virtual void GiveUpOldWeights() {}
   virtual void Destroy() = 0;
 };
 

@@ -46,7 +46,7 @@ class GatherChain {
   // everything is published; throws std::logic_error otherwise, because a gather that is under way
   // would bring old values afterwards.
   void Rearm();
-  // Nothing is to be gathered: values are the same everywhere, as after create or load.
+  // Nothing is to be gathered: values are the same everywhere, as after create, or are given up.
   // REQUIRES: nothing travels.
   void MarkPublished();
 

@@ -18,8 +18,9 @@ struct LayerPlan {
   std::vector<int32_t> modules;       // by bucket: the one that forward needs it for
 };
 
-// programs: of some microbatches; a parameter that several modules read is kept apart by the
-// aligned layout. muon: by parameter id, which ones Muon steps; empty: none.
+// programs: of some microbatches; a parameter that several modules read in them is kept apart by
+// the aligned layout. REQUIRES: all ranks find the same ones, so a module that some programs leave
+// out shares no parameter. muon: by parameter id, which ones Muon steps; empty: none.
 LayerPlan PlanLayers(const spf_model& model, const Config& config, const EngineGroups& groups,
                      const std::vector<const spf_program*>& programs,
                      const std::vector<bool>& muon);

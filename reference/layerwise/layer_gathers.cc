@@ -43,10 +43,7 @@ void LayerGathers::Need(int32_t group) {
   if (position >= 0) chain_.Need(position);
 }
 
-void LayerGathers::Rearm() {
-  chain_.MarkPublished();
-  chain_.Rearm();
-}
+void LayerGathers::Rearm() { chain_.Rearm(); }
 
 bool LayerGathers::Travels(const Bucket& bucket) const {
   return bucket.groups.gather.size() > 1 && bucket.size() > 0;
@@ -73,8 +70,8 @@ void LayerGathers::AllocateBuffers(Transfer& transfer) {
   if (InPlace() || c_.config.gather_into_grads) return;
   const spf_label label = spf::For(SPF_FOR_PARAM_FULL, b.module);
   const int64_t padded = transfer.piece_size * b.layout.shards;
-  transfer.buffer =
-      c_.host.Alloc(c_.streams.compute, b.Bytes(padded > 0 ? padded : b.size(), b.plan.dtype), label);
+  const uint64_t bytes = b.Bytes(padded > 0 ? padded : b.size(), b.plan.dtype);
+  transfer.buffer = c_.host.Alloc(c_.streams.compute, bytes, label);
   if (padded == 0) return;
   transfer.staged =
       c_.host.Alloc(c_.streams.compute, b.Bytes(transfer.piece_size, b.plan.dtype), label);
@@ -89,9 +86,10 @@ std::vector<spf_collective> LayerGathers::Operations(const Transfer& transfer) {
   const Bucket& b = BucketOf(transfer);
   const spf_addr arrival = Arrival(transfer);
   const spf_addr mine = b.shard_size() > 0 ? b.ShardOfModel() : 0;
-  const auto operation = [&](spf_collective_kind kind, spf_addr send, spf_addr recv, int64_t count) {
-    return spf::Host::Collective(kind, b.groups.gather.handle, c_.streams.gather, b.plan.dtype, send,
-                                 recv, Count(count), spf::For(SPF_FOR_PARAM_FULL, b.module));
+  const spf_label label = spf::For(SPF_FOR_PARAM_FULL, b.module);
+  const auto operation = [&](spf_collective_kind kind, spf_addr send, spf_addr recv, int64_t n) {
+    return spf::Host::Collective(kind, b.groups.gather.handle, c_.streams.gather, b.plan.dtype,
+                                 send, recv, Count(n), label);
   };
   if (InPlace()) return {operation(SPF_ALL_GATHER, mine, arrival, b.shard_size())};
   if (c_.config.transport == Transport::kPadded)

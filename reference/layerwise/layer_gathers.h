@@ -11,11 +11,14 @@
 //   aligned                   one, equal shards                 in the model weights
 //
 // The buffer is a block of its own or the storage of the bucket's gradients, zeroed afterwards.
-// What is sent are the model weights themselves: nothing writes them before the next update.
+// What is sent are the model weights themselves, which nothing writes before the next update;
+// padded sends a staged copy. REQUIRES: between two exchanges of tokens the programs of all ranks
+// need the same buckets. Else a gather that waits for one rank's compute and an exchange that waits
+// for another's gather could wait for each other.
 //
 // Synchronisation, per bucket:
-//   gather waits for compute    values are installed, nobody reads the old ones any more, the buffer
-//                               is allocated, gradients are reduced and used
+//   gather waits for compute    values are installed, nobody reads the old ones any more, the
+//                               buffer is allocated, gradients are reduced and used
 //   compute waits for gather    before values are copied out of the buffer
 #pragma once
 #include <vector>
@@ -35,8 +38,9 @@ class LayerGathers : public Parameters, private GatherPort {
   void PublishAll() { chain_.PublishAll(); }
   // Publishes what travels; afterwards no buffer exists and nobody writes model weights.
   void Drain() { chain_.FreeBuffers(); }
-  // Owners have installed new values. REQUIRES: nothing travels, and the old ones were published or
-  // are given up.
+  // What has not been gathered never will be. REQUIRES: nothing travels.
+  void GiveUp() { chain_.MarkPublished(); }
+  // Owners have installed new values. REQUIRES: the old ones were published or given up.
   void Rearm();
   void Destroy();
 

@@ -1,16 +1,17 @@
 // layer_training.h: what happens in a step where each rank steps whole parameters?
 //
 //   zero gradients
-//   forward of the first microbatch    with overlap, buckets are published as modules need them, and
-//                                      all of them before the first gradient is added
-//   backward, other microbatches       gradients are added; in the last backward a bucket is reduced
-//                                      when its last gradient was added, in the order of buckets
-//   norm, clip, update                 of owned parameters
-//   install                            owners' values become model weights; without overlap they are
-//                                      gathered here
+//   forward, first microbatch       with overlap, buckets are published as modules need them, and
+//                                   all of them before the first gradient is added
+//   backward, other microbatches    gradients are added; in the last backward a bucket is reduced
+//                                   when its last gradient was added, in the order of buckets
+//   norm, clip, update              of owned parameters
+//   install                         owners' values become model weights; without overlap they are
+//                                   gathered here
 //
-// Gathers are armed by the update, once, and by nothing else: eval, further microbatches and
-// recompute find the values published.
+// Gathers are armed where weights are installed, at the end of a step (a skipped one too, so that
+// ranks need not know) and after a load, and nowhere else: eval, further microbatches and recompute
+// find the values published.
 #pragma once
 #include "reference/fsdp/operation_runner.h"
 #include "reference/fsdp/param_store.h"
@@ -29,8 +30,8 @@ class LayerTraining : public Training {
   void FinishGradSync() override;
   void InstallWeights() override;
   void EvalMicrobatches(int64_t step) override;
-  void BeforeSave() override { gathers_.Drain(); }
-  void BeforeLoad() override { gathers_.Drain(); }
+  void Drain() override { gathers_.Drain(); }
+  void GiveUpOldWeights() override { gathers_.GiveUp(); }
   void Destroy() override { gathers_.Destroy(); }
 
  private:

@@ -4,8 +4,9 @@
 // Rank r of P holds chunks c = 0 .. C - 1; chunk c is stage c * P + r. Forward takes P microbatches
 // through chunk 0, the same ones through chunk 1, and so on, then the next P; backward does the
 // same from the last chunk on. The number of microbatches is a multiple of P: in a smaller last
-// round a chunk's output would be needed before it was made. Every rank has the same order, shifted by its warm-up: steps with a
-// forward side only, so that its first backward finds the gradient of the stage behind it.
+// round a chunk's output would be needed before it was made. Every rank has the same order, shifted
+// by its warm-up: steps with a forward side only, so that its first backward finds the gradient of
+// the stage behind it.
 //
 // Where forward and backward of a step overlap, they must not belong to the same chunk of the same
 // microbatch: the warm-up is one step longer (Megatron-LM, interleaved schedule). Pure functions.
