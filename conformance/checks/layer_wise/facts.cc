@@ -89,6 +89,86 @@ void Facts::CollectRank(const Trace& trace) {
     if (event.kind == EventKind::kCollective) AddCollective(trace, static_cast<int64_t>(i), of);
     if (event.kind == EventKind::kLaunch) AddUpdates(trace, static_cast<int64_t>(i), of);
   }
+  SetRounds(trace, of);
+}
+
+namespace {
+
+// Which parameters share a bucket: those that a rank reduces together.
+class ReducedTogether {
+ public:
+  explicit ReducedTogether(const std::vector<Reduction>& reductions) {
+    for (const Reduction& reduction : reductions) {
+      for (const Chunk& chunk : reduction.grads) {
+        with_[{reduction.instance, chunk.content.param}].insert(reduction.grads[0].content.param);
+      }
+    }
+  }
+  bool Knows(const Gather& gather) const { return with_.contains({gather.instance, gather.shares[0].key}); }
+  bool operator()(int32_t instance, int32_t one, int32_t other) const {
+    const auto a = with_.find({instance, one}), b = with_.find({instance, other});
+    if (a == with_.end() || b == with_.end()) return false;
+    return std::any_of(a->second.begin(), a->second.end(), [&](int32_t key) { return b->second.contains(key); });
+  }
+
+ private:
+  std::map<std::pair<int32_t, int32_t>, std::set<int32_t>> with_;  // -> first parameters of its reductions
+};
+
+// The group operation that each collective is in: the event that begins it.
+std::map<int64_t, int64_t> GroupOperations(const Trace& trace) {
+  std::map<int64_t, int64_t> of;
+  int64_t open = -1;
+  for (size_t i = 0; i < trace.events.size(); ++i) {
+    const Event& event = trace.events[i];
+    if (event.kind == EventKind::kGroupBegin) open = static_cast<int64_t>(i);
+    if (event.kind == EventKind::kGroupEnd) open = -1;
+    if (open >= 0 && event.kind == EventKind::kCollective) of[static_cast<int64_t>(i)] = open;
+  }
+  return of;
+}
+
+bool Repeats(const Gather& gather, const Gather& before) {
+  return std::any_of(gather.shares.begin(), gather.shares.end(), [&](const Share& share) {
+    return std::any_of(before.shares.begin(), before.shares.end(), [&](const Share& other) {
+      return share.key == other.key && share.element == other.element;
+    });
+  });
+}
+
+}  // namespace
+
+// Broadcasts are of one bucket if one group operation has them, or if what they bring is reduced together. One that is
+// in no group operation, and of what is never reduced as far as the trace tells, is counted with its neighbour.
+void Facts::SetRounds(const Trace& trace, RankFacts& of) const {
+  const ReducedTogether together(of.reductions);
+  const std::map<int64_t, int64_t> operations = GroupOperations(trace);
+  const auto operation = [&](const Gather& gather) {
+    const auto at = operations.find(gather.event);
+    return at == operations.end() ? -1 : at->second;
+  };
+  const auto kind = [&](const Gather& gather) { return trace.events[size_t(gather.event)].collective; };
+  const auto same = [&](const Gather& x, const Gather& y) {
+    if (kind(x) != SPF_BROADCAST || kind(y) != SPF_BROADCAST || x.group != y.group) return false;
+    if (x.instance != y.instance || x.call != y.call || x.epoch != y.epoch) return false;
+    if (operation(x) >= 0 || operation(y) >= 0) {
+      if (operation(x) == operation(y)) return true;
+    } else if (!together.Knows(x) || !together.Knows(y)) {
+      return true;
+    }
+    return together(x.instance, x.shares[0].key, y.shares[0].key);
+  };
+  int32_t rounds = 0;
+  for (size_t i = 0; i < of.gathers.size(); ++i) {
+    Gather& gather = of.gathers[i];
+    for (size_t k = i; k-- > 0 && gather.round < 0 && kind(gather) == SPF_BROADCAST;) {
+      const Gather& before = of.gathers[k];
+      if (before.instance != gather.instance) continue;
+      if (before.call != gather.call || Repeats(gather, before)) break;
+      if (same(gather, before)) gather.round = before.round;
+    }
+    if (gather.round < 0) gather.round = rounds++;
+  }
 }
 
 // What a train_step does after its last gradient belongs to what it made; all else to the train_step or load before.
@@ -122,7 +202,7 @@ void Facts::AddCollective(const Trace& trace, int64_t index, RankFacts& of) {
   if (!Brings(event.collective) || recv == nullptr) return;
   const auto width = static_cast<int64_t>(WidthOf(event.dtype));
   const size_t members = group.world_ranks.size();
-  Gather gather{index, event.instance, event.call, EpochOf(of, event, index), &group, *recv, false, false, {}, {}};
+  Gather gather{index, event.instance, event.call, EpochOf(of, event, index), -1, &group, *recv, false, false, {}, {}};
   for (size_t m = 0; m < members; ++m) {
     const bool root = static_cast<int32_t>(m) == event.peer;
     const int64_t counted = m < event.recv_counts.size() ? trace.numbers[event.recv_counts.begin + m] : 0;

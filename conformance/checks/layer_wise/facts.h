@@ -27,6 +27,7 @@ struct Gather {
   int64_t event = -1;
   int32_t instance = 0, call = -1;
   int32_t epoch = -1;  // the train_step or load whose values are to be gathered; -1: there was none yet
+  int32_t round = -1;  // gathers of one bucket after one step have the same; broadcasts only are several
   const GroupInfo* group = nullptr;
   Range to;
   bool in_place = false;
@@ -88,6 +89,7 @@ class Facts {
   void CollectRank(const Trace& trace);
   void AddCollective(const Trace& trace, int64_t index, RankFacts& of);
   void AddUpdates(const Trace& trace, int64_t index, RankFacts& of);
+  void SetRounds(const Trace& trace, RankFacts& of) const;
   int32_t EpochOf(const RankFacts& of, const Event& event, int64_t index) const;
 
   const Analysis& a_;

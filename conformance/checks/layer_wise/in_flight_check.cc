@@ -16,13 +16,7 @@ namespace {
 
 constexpr size_t kOutstandingMax = 2;  // one that is being installed and one that travels
 
-// Gathers that bring values into one buffer, as the broadcasts of a bucket do.
-bool Continues(const Event& event, const Gather& gather, const Gather& before, int32_t peer_before) {
-  return event.collective == SPF_BROADCAST && gather.to.alloc == before.to.alloc && event.peer > peer_before &&
-         gather.to.offset == before.to.offset + before.to.length;
-}
-
-// Issue order: how many gathers of a chain has nothing waited for?
+// Issue order: how many buckets of a chain are gathered and not yet where they belong?
 class Outstanding {
  public:
   Outstanding(const Facts& facts, int32_t rank, Report& report)
@@ -36,33 +30,60 @@ class Outstanding {
     for (size_t i = 0; i < trace_.events.size(); ++i) {
       const Event& event = trace_.events[i];
       Sync(event);
+      Touch(event);
       if (const auto at = gathers_.find(static_cast<int64_t>(i)); at != gathers_.end()) Launch(event, *at->second);
     }
   }
 
  private:
+  // A bucket that is gathered.
   struct Round {
+    int32_t id = -1;                // Gather::round
     const Gather* last = nullptr;
-    int32_t peer = -1;
-    std::set<int32_t> streams;  // that nothing has waited for since
+    std::set<int32_t> streams;      // that nothing has waited for since
+    std::vector<Range> to_install;  // other ranks' values in a buffer, that nothing has read or cleared
   };
 
   void Launch(const Event& event, const Gather& gather) {
     std::vector<Round>& chain = chains_[{gather.instance, gather.expert}];
-    if (!chain.empty() && Continues(event, gather, *chain.back().last, chain.back().peer)) {
-      chain.back().last = &gather;
-      chain.back().peer = event.peer;
-      chain.back().streams.insert(event.stream);
-      return;
+    auto round = std::find_if(chain.begin(), chain.end(), [&](const Round& one) { return one.id == gather.round; });
+    const bool begins = round == chain.end();
+    if (begins) round = chain.insert(chain.end(), Round{gather.round, nullptr, {}, {}});
+    round->last = &gather;
+    round->streams.insert(event.stream);
+    for (const Share& share : gather.shares) {
+      if (share.from == rank_ || facts_.Aligned(gather.instance)) continue;
+      round->to_install.push_back({gather.to.alloc, kWrite, share.begin, share.end - share.begin});
     }
-    chain.push_back({&gather, event.peer, {event.stream}});
     // Without overlap all of them may be issued at once: nothing goes on beside them.
-    if (!facts_.spec(gather.instance).overlap_param_gather) return;
+    if (!begins || !facts_.spec(gather.instance).overlap_param_gather) return;
     report_.Judged({"LW-24"});
     if (chain.size() <= kOutstandingMax) return;
     report_.Add("LW-24", rank_, gather.event, "at most two gathers of a chain under way",
-                std::to_string(chain.size()) + " that nothing waited for",
+                std::to_string(chain.size()) + " that nothing waited for, or installed",
                 "gathers are launched further ahead than the next bucket: their buffers add up");
+  }
+
+  void EndRounds() {
+    for (auto& [place, chain] : chains_) {
+      std::erase_if(chain, [](const Round& round) { return round.streams.empty() && round.to_install.empty(); });
+    }
+  }
+
+  // What is copied on, cleared or given back is in a buffer no more.
+  void Touch(const Event& event) {
+    if (event.kind == EventKind::kAlloc) return;
+    bool any = false;
+    const auto end = [&](const auto& meets) {
+      for (auto& [place, chain] : chains_) {
+        for (Round& round : chain) any |= std::erase_if(round.to_install, meets) > 0;
+      }
+    };
+    if (event.kind == EventKind::kFree) end([&](const Range& at) { return at.alloc == event.alloc; });
+    for (uint32_t k = event.ranges.begin; k < event.ranges.end; ++k) {
+      end([&, k](const Range& at) { return Meet(at, trace_.ranges[k]); });
+    }
+    if (any) EndRounds();
   }
 
   // Work of this stream is waited for.
@@ -71,8 +92,8 @@ class Outstanding {
       for (Round& round : chain) {
         if (among == nullptr || among->contains(round.last)) round.streams.erase(stream);
       }
-      std::erase_if(chain, [](const Round& round) { return round.streams.empty(); });
     }
+    EndRounds();
   }
 
   void Sync(const Event& event) {
@@ -98,8 +119,10 @@ class Outstanding {
       case EventKind::kStreamSync:
         return Done(event.stream);  // compute behind it on the same stream
       case EventKind::kDeviceSync:
-        chains_.clear();
-        return;
+        for (auto& [place, chain] : chains_) {
+          for (Round& round : chain) round.streams.clear();
+        }
+        return EndRounds();
       default:
         return;
     }

@@ -15,6 +15,10 @@ CheckResult CiteForLayerWise(const Analysis& a, const CheckResult& result);
 
 namespace layer_wise {
 
+inline bool Meet(const Range& a, const Range& b) {
+  return a.alloc == b.alloc && a.offset < b.offset + b.length && b.offset < a.offset + a.length;
+}
+
 // Its parts. They take facts that are built once.
 CheckResult CheckOwnership(const Facts& facts);  // LW-01 to LW-04, LW-06, LW-32, LW-34: owners, and what they step
 CheckResult CheckWire(const Facts& facts);       // LW-05, LW-07, LW-08, LW-14, LW-16, LW-28: what collectives hold
@@ -31,6 +35,12 @@ class Report {
   void Judged(std::initializer_list<const char*> requirements) { Judge(result_, requirements); }
   void Cannot(std::initializer_list<const char*> requirements, const std::string& why) {
     CannotJudge(result_, requirements, why);
+  }
+  // Rows for which no rank saw anything.
+  void Unseen(std::initializer_list<const char*> requirements, const std::string& why) {
+    for (const char* id : requirements) {
+      if (!result_.judged.contains(id)) Cannot({id}, why);
+    }
   }
   void Add(const char* requirement, int32_t rank, int64_t event, std::string expected, std::string seen,
            std::string message) {

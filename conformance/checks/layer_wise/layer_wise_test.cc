@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "conformance/checks/layer_wise/mini_layer_wise.h"
 #include "conformance/checks/mini_engine.h"
 
@@ -55,16 +57,20 @@ const Edit kOneBucket = [](InstanceSpec& spec) { spec.bucket_size = 0; };
 
 // ------------------------------------------------------------------ good runs
 
+#define FAULT(field) [](LayerWiseFaults& f) { f.field = true; }
+#define FAULT_ON(where, field) [](LayerWiseFaults& f) { f.rank = where, f.field = true; }
+
 struct Good {
   const char* name;
   Edit edit;
   int32_t world = 4;
+  Fault other = {};  // another way than the usual one, and no fault
 };
 
 class GoodRuns : public testing::TestWithParam<Good> {};
 
 TEST_P(GoodRuns, HaveNoFinding) {
-  const CheckResult result = Checked(GetParam().edit, {}, GetParam().world);
+  const CheckResult result = Checked(GetParam().edit, GetParam().other, GetParam().world);
   EXPECT_EQ(FoundIn(result), "") << First(result);
   EXPECT_TRUE(result.judged.contains("LW-01"));
 }
@@ -83,6 +89,17 @@ INSTANTIATE_TEST_SUITE_P(
                     Good{"one_rank", kOverlap, 1}, Good{"experts_alone", kOverlap + kExperts, 2},
                     Good{"three", kOverlap, 3}, Good{"unused", kSgd + kUnused + kOverlap},
                     Good{"unused_decay", kSgd + kUnused + kDecay}),
+    [](const auto& row) { return std::string(row.param.name); });
+
+INSTANTIATE_TEST_SUITE_P(
+    OtherWays, GoodRuns,
+    testing::Values(Good{"root_in_place", kBroadcast, 4, FAULT(root_in_place)},
+                    Good{"root_in_place_overlap", kBroadcast + kOverlap, 4, FAULT(root_in_place)},
+                    Good{"root_in_place_grads", kBroadcast + kOverlap + kIntoGrads, 4, FAULT(root_in_place)},
+                    Good{"root_in_place_experts", kBroadcast + kOverlap + kExperts, 4, FAULT(root_in_place)},
+                    Good{"pieces_apart", kBroadcast, 4, FAULT(pieces_apart)},
+                    Good{"pieces_apart_overlap", kBroadcast + kOverlap, 4, FAULT(pieces_apart)},
+                    Good{"sync_eval", kOverlap + kEval, 4, FAULT(sync_eval)}),
     [](const auto& row) { return std::string(row.param.name); });
 
 // Bytes from files have no name before they are published.
@@ -118,6 +135,33 @@ TEST(LayerWise, OneBucketHasNothingToHideUnder) {
   EXPECT_FALSE(result.judged.contains("LW-38"));
   ASSERT_EQ(result.not_checkable.size(), 1u);
   EXPECT_EQ(result.not_checkable[0].requirement, "LW-38");
+}
+
+bool Open(const CheckResult& result, const std::string& id) {
+  return std::any_of(result.not_checkable.begin(), result.not_checkable.end(),
+                     [&](const NotCheckable& open) { return open.requirement == id && !open.why.empty(); });
+}
+
+void ExpectOpen(const CheckResult& result, const std::vector<const char*>& ids) {
+  EXPECT_EQ(FoundIn(result), "") << First(result);
+  for (const char* id : ids) {
+    EXPECT_FALSE(result.judged.contains(id)) << id;
+    EXPECT_TRUE(Open(result, id)) << id;
+  }
+}
+
+TEST(LayerWise, RowsWithoutEvidenceAreNotJudged) {
+  ExpectOpen(Checked(kOverlap, {}, 1), {"LW-11", "LW-18", "LW-25"});  // nobody to gather from
+  const Edit evaluation = [](InstanceSpec& spec) { spec.script = "ee"; };
+  ExpectOpen(Checked(evaluation), {"LW-04", "LW-18", "LW-25", "LW-32", "LW-34"});
+  const Edit loaded = [](InstanceSpec& spec) { spec.script = "sle"; };
+  ExpectOpen(Checked(loaded, FAULT(install_unnamed)), {"LW-11", "LW-35", "LW-04", "LW-34"});
+  ExpectOpen(Checked(kIntoGrads, FAULT(clear_unnamed)), {"LW-22"});
+}
+
+TEST(LayerWise, EvaluationsThatGatherHideNothing) {
+  const Edit between = [](InstanceSpec& spec) { spec.script = "tetet"; };
+  ExpectOpen(Checked(kOverlap + between, FAULT(sync_eval)), {"LW-38"});
 }
 
 TEST(LayerWise, WithoutMemoryNothingIsJudged) {
@@ -167,9 +211,6 @@ TEST_P(BadRuns, AreFound) {
   for (const Finding& finding : result.findings) found |= finding.requirement == GetParam().id;
   EXPECT_TRUE(found) << "found only: " << FoundIn(result) << "\n" << First(result);
 }
-
-#define FAULT(field) [](LayerWiseFaults& f) { f.field = true; }
-#define FAULT_ON(where, field) [](LayerWiseFaults& f) { f.rank = where, f.field = true; }
 
 INSTANTIATE_TEST_SUITE_P(
     Owners, BadRuns,
@@ -233,6 +274,9 @@ INSTANTIATE_TEST_SUITE_P(Scratch, BadRuns,
                                          Bad{"beside_reduction", "LW-23", FAULT(gather_beside_reduction), kIntoGrads},
                                          Bad{"all_ahead", "LW-24", FAULT(all_ahead), kOverlap},
                                          Bad{"all_ahead_broadcast", "LW-24", FAULT(all_ahead), kOverlap + kBroadcast},
+                                         Bad{"two_ahead", "LW-24", FAULT(two_ahead), kOverlap},
+                                         Bad{"two_ahead_grads", "LW-24", FAULT(two_ahead), kOverlap + kIntoGrads},
+                                         Bad{"two_ahead_broadcast", "LW-24", FAULT(two_ahead), kOverlap + kBroadcast},
                                          Bad{"keep_buffer", "LW-25", FAULT(keep_buffer), kOverlap},
                                          Bad{"wait_at_once", "LW-38", FAULT(wait_at_once), kOverlap},
                                          Bad{"wait_at_once_aligned", "LW-38", FAULT(wait_at_once),

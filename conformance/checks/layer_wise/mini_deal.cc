@@ -45,7 +45,7 @@ void MiniDeal::DealOwners() {
 void MiniDeal::MakeBuckets() {
   DealOwners();
   for (const bool expert : {false, true}) {
-    Bucket b{expert, {}, {}, 0, -1, -1, -1, -1};
+    Bucket b{expert, {}, {}, 0, -1, -1, -1, -1, {}};
     int64_t held = 0;
     for (int32_t id = facts_.n_params(rank_); id-- > 0;) {
       const bool mine = P(id).expert == expert || (f_.mix_kinds && !expert);
@@ -137,7 +137,8 @@ void MiniDeal::FreeAll() {
   for (const int event : events_) t_.EventDestroy(event);
   events_.clear();
   for (Bucket& b : buckets_) {
-    for (const int block : {b.grads, b.weights, b.buffer}) {
+    FreeBuffer(b);
+    for (const int block : {b.grads, b.weights}) {
       if (block >= 0) t_.Free(s_, block);
     }
   }
@@ -157,41 +158,75 @@ void MiniDeal::Launch(Bucket& b) {
   Order(s_, g_);  // what the optimizer, and readers of the storage, did
   if (f_.gather_beside_reduction) Reduce(b);
   const int64_t me = Me(b.expert);
-  Place to{b.weights, 0};
-  std::vector<int64_t> begins(b.counts.size(), 0);  // elements
-  const int64_t largest = *std::max_element(b.counts.begin(), b.counts.end());
-  for (size_t m = 1; m < begins.size(); ++m) {
-    begins[m] = begins[m - 1] + (Transport() == "padded" ? largest : b.counts[m - 1]);
-  }
   if (!Aligned() || Alone(b)) {
-    if (!IntoGrads() && b.buffer < 0) b.buffer = t_.Alloc(g_, std::max<int64_t>(b.size, 1) * 4);
-    to.block = IntoGrads() ? b.grads : b.buffer;
-    const auto n = static_cast<int64_t>(begins.size());
+    AllocBuffer(b);
+    const auto n = static_cast<int64_t>(b.counts.size());
     const int64_t sent = f_.other_root ? (me + n - 1) % n : me;
-    int64_t at = begins[size_t(sent)];
+    const Place to = Arrival(b, size_t(sent));
+    int64_t at = to.offset;
     for (const Item& item : b.items) {
-      if (params_[size_t(item.id)].owner != sent) continue;
-      t_.Copy(g_, Home(item.id, kRead), Writes(to.block, at * 4, P(item.id).numel * 4));
-      at += P(item.id).numel;
+      if (params_[size_t(item.id)].owner != sent || f_.root_in_place) continue;
+      t_.Copy(g_, Home(item.id, kRead), Writes(to.block, at, P(item.id).numel * 4));
+      at += P(item.id).numel * 4;
     }
   }
-  Send(b, to, begins);
+  Send(b);
   b.done = Recorded(g_);
 }
 
-void MiniDeal::Send(const Bucket& b, const Place& to, const std::vector<int64_t>& begins) {
+void MiniDeal::AllocBuffer(Bucket& b) {
+  if (IntoGrads() || b.buffer >= 0 || !b.pieces.empty()) return;
+  if (!f_.pieces_apart) b.buffer = t_.Alloc(g_, std::max<int64_t>(b.size, 1) * 4);
+  for (size_t m = 0; f_.pieces_apart && m < b.counts.size(); ++m) {
+    b.pieces.push_back(t_.Alloc(g_, std::max<int64_t>(b.counts[m], 1) * 4));
+  }
+}
+
+void MiniDeal::FreeBuffer(Bucket& b) {
+  for (const int block : b.pieces) t_.Free(s_, block);
+  if (b.buffer >= 0) t_.Free(s_, b.buffer);
+  b.pieces.clear();
+  b.buffer = -1;
+}
+
+MiniDeal::Place MiniDeal::Arrival(const Bucket& b, size_t member) const {
+  if (!b.pieces.empty()) return {b.pieces[member], 0};
+  const int64_t largest = *std::max_element(b.counts.begin(), b.counts.end());
+  int64_t begin = 0;  // elements
+  for (size_t m = 0; m < member; ++m) begin += Transport() == "padded" ? largest : b.counts[m];
+  const bool home = Aligned() && !Alone(b);
+  return {home ? b.weights : IntoGrads() ? b.grads : b.buffer, begin * 4};
+}
+
+void MiniDeal::SendOneByOne(const Bucket& b, CollectiveOptions options) {
+  std::map<int32_t, int64_t> sent;  // by owner: bytes
+  for (const Item& item : b.items) {
+    const int64_t bytes = P(item.id).numel * 4;
+    options.peer = params_[size_t(item.id)].owner;
+    const Place at = Arrival(b, size_t(options.peer));
+    std::vector<Range> ranges = {Writes(at.block, at.offset + sent[options.peer], bytes)};
+    if (Owns(item.id)) ranges = {Home(item.id, kRead), Home(item.id, kWrite)};
+    sent[options.peer] += bytes;
+    t_.Collective(SPF_BROADCAST, GroupOf(b), g_, P(item.id).numel, ranges, options);
+  }
+}
+
+void MiniDeal::Send(const Bucket& b) {
   CollectiveOptions options;
   options.label.purpose = SPF_FOR_PARAM_FULL;
   if (f_.bf16_wire) options.dtype = SPF_BF16;
   const int group = GroupOf(b);
   const auto me = static_cast<size_t>(Me(b.expert));
   const auto range = [&](size_t m, int64_t count, int access) {
-    return Range{to.block, static_cast<uint8_t>(access), begins[m] * 4, count * 4};
+    const Place to = Arrival(b, m);
+    return Range{to.block, static_cast<uint8_t>(access), to.offset, count * 4};
   };
+  const size_t members = b.counts.size();
+  if (f_.root_in_place) return SendOneByOne(b, options);
   if (Transport() == "broadcast" && !Aligned()) {
-    for (size_t m = 0; m < begins.size(); ++m) {
+    for (size_t m = 0; m < members; ++m) {
       if (b.counts[m] == 0) continue;
-      options.peer = static_cast<int>(f_.other_root ? (m + 1) % begins.size() : m);
+      options.peer = static_cast<int>(f_.other_root ? (m + 1) % members : m);
       std::vector<Range> ranges = {range(m, b.counts[m], kWrite)};
       if (options.peer == static_cast<int>(me)) ranges.insert(ranges.begin(), range(m, b.counts[m], kRead));
       t_.Collective(SPF_BROADCAST, group, g_, b.counts[m], ranges, options);
@@ -200,7 +235,7 @@ void MiniDeal::Send(const Bucket& b, const Place& to, const std::vector<int64_t>
   }
   if (Transport() == "padded" || Aligned()) {
     const int64_t each = *std::max_element(b.counts.begin(), b.counts.end()) + (f_.loose_counts ? 1 : 0);
-    std::vector<Range> ranges = {range(me, each, kRead), range(0, each * static_cast<int64_t>(begins.size()), kWrite)};
+    std::vector<Range> ranges = {range(me, each, kRead), range(0, each * static_cast<int64_t>(members), kWrite)};
     if (f_.out_of_place) {  // sent from a copy
       const int copy = t_.Alloc(g_, each * 4);
       t_.Copy(g_, ranges[0], Writes(copy, 0, each * 4));
@@ -221,34 +256,28 @@ void MiniDeal::Send(const Bucket& b, const Place& to, const std::vector<int64_t>
 
 void MiniDeal::Wait(Bucket& b) {
   if (b.done >= 0 && !f_.no_wait) t_.Wait(b.done, s_);
-  if (f_.free_early && b.buffer >= 0) {
-    t_.Free(s_, b.buffer);
-    b.buffer = -1;
-  }
+  if (f_.free_early) FreeBuffer(b);
 }
 
 void MiniDeal::Install(Bucket& b) {
   if (b.done < 0) return;
   b.done = -1;
   if (Aligned()) return;
-  const int from = IntoGrads() ? b.grads : b.buffer;
-  if (from < 0) return;
-  const int64_t largest = *std::max_element(b.counts.begin(), b.counts.end());
-  std::map<int32_t, int64_t> at;  // by owner: elements
+  if (Arrival(b, 0).block < 0) return;
+  std::map<int32_t, int64_t> at;  // by owner: bytes
   for (const Item& item : b.items) {
     const int32_t owner = params_[size_t(item.id)].owner;
-    const auto [place, first] = at.try_emplace(owner, Transport() == "padded" ? owner * largest : item.at);
+    const Place from = Arrival(b, size_t(owner));
     const bool skips = f_.no_copy && (&item == &b.items.back() || &item == &b.items[0]);
     if ((!Owns(item.id) || f_.copy_own) && !skips) {
-      t_.Copy(s_, Reads(from, place->second * 4, P(item.id).numel * 4), Home(item.id, kWrite));
+      t_.Copy(s_, Reads(from.block, from.offset + at[owner], P(item.id).numel * 4), Home(item.id, kWrite));
     }
-    place->second += P(item.id).numel;
+    at[owner] += P(item.id).numel * 4;
   }
   if (IntoGrads()) {
     if (!f_.no_zero) ZeroGrads(b);
   } else if (!f_.keep_buffer) {
-    t_.Free(s_, b.buffer);
-    b.buffer = -1;
+    FreeBuffer(b);
   }
 }
 

@@ -31,7 +31,8 @@ class MiniDeal {
     std::vector<int64_t> counts;  // elements by member: what it owns; aligned: equal shards
     int64_t size = 0;             // elements of the gradients' storage
     int grads = -1, weights = -1, buffer = -1;
-    int done = -1;  // event: its gather is complete
+    int done = -1;            // event: its gather is complete
+    std::vector<int> pieces;  // blocks by member, instead of the buffer
   };
 
   const ParamFacts& P(int32_t id) const { return facts_.Param(rank_, id); }
@@ -63,7 +64,9 @@ class MiniDeal {
   void Wait(Bucket& b);
   void Install(Bucket& b);
   void Reduce(Bucket& b);
-  void ZeroGrads(const Bucket& b) { t_.Launch(s_, SPF_K_FILL, {Writes(b.grads, 0, b.size * 4)}); }
+  void ZeroGrads(const Bucket& b) {
+    t_.Launch(s_, f_.clear_unnamed ? SPF_K_CUSTOM : SPF_K_FILL, {Writes(b.grads, 0, b.size * 4)});
+  }
 
   const Case& c_;
   const InstanceFacts& facts_;
@@ -84,7 +87,11 @@ class MiniDeal {
   void Lay(Bucket& b);
   void LayAligned(Bucket& b);
   int GroupOf(const Bucket& b) { return Named(b.expert ? "expt_dp" : "dp_cp"); }
-  void Send(const Bucket& b, const Place& to, const std::vector<int64_t>& begins);
+  void AllocBuffer(Bucket& b);
+  void FreeBuffer(Bucket& b);
+  Place Arrival(const Bucket& b, size_t member) const;  // where its piece is received
+  void Send(const Bucket& b);
+  void SendOneByOne(const Bucket& b, CollectiveOptions options);
 };
 
 }  // namespace shardproof

@@ -88,7 +88,8 @@ class Engine : private MiniDeal {
     const size_t n = chains_[expert].size(), at = published_[expert];
     if (launched_[expert] == at) LaunchNext(expert);
     Wait(buckets_[chains_[expert][at]]);
-    while (ahead && launched_[expert] < n && (f_.all_ahead || launched_[expert] < at + 2)) LaunchNext(expert);
+    const size_t until = f_.all_ahead ? n : std::min(n, at + (f_.two_ahead ? 3 : 2));
+    while (ahead && launched_[expert] < until) LaunchNext(expert);
     if (f_.zero_next && at + 1 < n) ZeroGrads(buckets_[chains_[expert][at + 1]]);
     MiniDeal::Install(buckets_[chains_[expert][at]]);
     ++published_[expert];
@@ -138,6 +139,7 @@ class Engine : private MiniDeal {
     t_.CallBegin(name, static_cast<int>(step));
     train_steps_ += train;
     for (size_t b = 0; train && b < buckets_.size(); ++b) ZeroGrads(buckets_[b]);
+    if (!train && f_.sync_eval) PublishAll(true);
     if (f_.eval_too && !train) Rearm();
     for (int32_t m = 0; m < spec_.microbatches; ++m) {
       if (f_.each_microbatch && m > 0) Rearm();

@@ -40,10 +40,16 @@ struct LayerWiseFaults {
   bool copy_own = false, no_copy = false, no_install = false;
   bool late_install = false;  // the last bucket of a chain comes in backward
   bool no_zero = false, zero_next = false;
-  bool no_wait = false, all_ahead = false, keep_buffer = false, free_early = false;
+  bool no_wait = false, keep_buffer = false, free_early = false;
+  bool all_ahead = false, two_ahead = false;  // of the bucket that is installed: all that follow, two
   bool wait_at_once = false;  // the next bucket's gather is waited for where it is launched
   bool gather_beside_reduction = false;
-  bool install_unnamed = false;  // no fault: after load weights are installed before they are published
+  // No faults, but other ways.
+  bool install_unnamed = false;  // after load weights are installed before they are published
+  bool root_in_place = false;    // parameters are broadcast one by one, at their owner from and to its weights
+  bool pieces_apart = false;     // each owner's piece arrives in a block of its own
+  bool sync_eval = false;        // an evaluation gathers everything before it starts
+  bool clear_unnamed = false;    // gradient storage is cleared by a kernel of the engine's own
 };
 
 struct LayerWiseRun {

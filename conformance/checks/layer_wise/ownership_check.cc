@@ -98,10 +98,10 @@ class Ownership {
 
   // Each owned parameter is stepped once, by its optimizer, and nothing else is stepped.
   void JudgeSteps(int32_t rank) {
-    report_.Judged({"LW-04", "LW-34"});
     std::map<std::pair<int32_t, int32_t>, std::pair<int64_t, int64_t>> stepped;  // (call, key) -> elements, last event
     for (const Update& update : facts_.At(rank).updates) {
       if (update.instance != instance_) continue;
+      report_.Judged({"LW-04", "LW-34"});
       auto& [elements, last] = stepped[{update.call, update.key}];
       elements += update.elements;
       last = update.event;
@@ -138,11 +138,12 @@ class Ownership {
   // A step updates all parameters or none, on all ranks.
   void JudgeDecision(int32_t call) {
     if (!CallCompleted(a_, instance_, call)) return;
-    report_.Judged({"LW-32"});
     std::set<std::pair<int32_t, int32_t>> stepped;  // (rank, key)
     for (int32_t rank = 0; rank < a_.ranks(); ++rank) {
       for (const Update& update : facts_.At(rank).updates) {
-        if (update.instance != instance_ || update.call != call) continue;
+        if (update.instance != instance_) continue;
+        report_.Judged({"LW-32"});  // updates are seen: one that is not there was not made
+        if (update.call != call) continue;
         stepped.insert({rank, update.key});
         if (Published(call)) continue;
         report_.Add("LW-32", rank, update.event, "a step that publishes nothing changes nothing",
@@ -190,6 +191,7 @@ CheckResult CheckOwnership(const Facts& facts) {
   for (size_t i = 0; i < facts.a().n_instances(); ++i) {
     if (facts.LayerWise(static_cast<int32_t>(i))) Ownership(facts, static_cast<int32_t>(i), result).Run();
   }
+  Report(facts, result).Unseen({"LW-04", "LW-32", "LW-34"}, "no update of a parameter is seen");
   return result;
 }
 

@@ -41,10 +41,11 @@ class Reads {
     const int32_t owner = facts_.Owner(event.instance, rank_, param.key);
     if (param.frozen || want < 0 || owner < 0) return;
     const bool own = owner == rank_;
-    report_.Judged({own ? "LW-35" : "LW-11"});
     for (const Chunk& chunk : chunks) {
       const Content& content = chunk.content;
-      if (content.kind != Kind::kParam || content.param != param.key || content.tag == want) continue;
+      if (content.kind != Kind::kParam || content.param != param.key) continue;
+      report_.Judged({own ? "LW-35" : "LW-11"});
+      if (content.tag == want) continue;
       const std::string module = facts_.ModuleOf(event.instance, rank_, param.key);
       const std::string expected = param.name + " as of " + a_.CallName(rank_, event.instance, want);
       const std::string seen = "as of " + a_.CallName(rank_, event.instance, content.tag);
@@ -79,16 +80,21 @@ class Reads {
 
   // With gathers into gradient storage: a gradient is added to zeros, or to this step's.
   void JudgeGradient(int64_t index, const Event& event, const ParamFacts& param, const std::vector<Chunk>& chunks) {
-    if (facts_.spec(event.instance).layer_wise.buffer != "grads") return;
-    report_.Judged({"LW-22"});
+    if (facts_.spec(event.instance).layer_wise.buffer != "grads" || decided_.contains({event.call, param.key})) return;
     for (const Chunk& chunk : chunks) {
       const Content& content = chunk.content;
-      bool clear = content.kind == Kind::kFill || content.kind == Kind::kOther;
+      if (content.kind == Kind::kOther) {  // zeros, or not: not known, nor what is added to it
+        decided_.insert({event.call, param.key});
+        continue;
+      }
+      report_.Judged({"LW-22"});
+      bool clear = content.kind == Kind::kFill;
       if (content.kind == Kind::kGrad) {
         const auto& set = a_.flow().sets().Get(content.tag);
         clear = std::all_of(set.begin(), set.end(), [&](const Contribution& one) { return one.call == event.call; });
       }
-      if (clear || !reported_.insert({event.call, param.key}).second) continue;
+      if (clear) continue;
+      decided_.insert({event.call, param.key});
       report_.Add("LW-22", rank_, index, "zeros, or gradients of this step", a_.ContentText(content),
                   "the gradient of " + param.name +
                       " is added to what a gather left in its storage: clear it when the values are installed");
@@ -101,14 +107,23 @@ class Reads {
   const Trace& trace_;
   const int32_t rank_;
   Report report_;
-  std::set<std::pair<int32_t, int32_t>> reported_;  // (call, key): what is added later is wrong for the same reason
+  std::set<std::pair<int32_t, int32_t>> decided_;  // (call, key): what is added later is wrong, or unknown, as well
 };
 
 }  // namespace
 
 CheckResult CheckReads(const Facts& facts) {
   CheckResult result;
+  bool into_grads = false;
+  for (size_t i = 0; i < facts.a().n_instances(); ++i) {
+    const auto instance = static_cast<int32_t>(i);
+    into_grads |= facts.LayerWise(instance) && facts.spec(instance).layer_wise.buffer == "grads";
+  }
   for (int32_t rank = 0; rank < facts.a().ranks(); ++rank) Reads(facts, rank, result).Run();
+  Report report(facts, result);
+  report.Unseen({"LW-11"}, "no module reads bytes that are known as another rank's parameter");
+  report.Unseen({"LW-35"}, "no module reads bytes that are known as its rank's own parameter");
+  if (into_grads) report.Unseen({"LW-22"}, "what gradients are first added to has no name");
   return result;
 }
 
