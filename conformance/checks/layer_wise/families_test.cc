@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "conformance/checks/graph/overlap_check.h"
+#include "conformance/checks/layer_wise/layer_wise.h"
 #include "conformance/checks/layer_wise/mini_layer_wise.h"
 #include "conformance/checks/lifetime.h"
 #include "conformance/checks/mini_engine.h"
@@ -115,6 +116,37 @@ TEST(LayerWiseFamilies, OneAlignedBucketHasNothingToHideUnder) {
 TEST(LayerWiseFamilies, WithoutTheKnobGathersNeedNotHide) {
   const LayerWiseRun made = Made();
   EXPECT_FALSE(CheckOverlap(*made.spec, made.run.traces).judged.contains("GE-12"));
+}
+
+// The last event of rank 0's call.
+int64_t LastOf(const Run& run, int32_t call) {
+  const auto& events = run.traces[0].events;
+  for (size_t i = events.size(); i-- > 0;) {
+    if (events[i].call == call) return static_cast<int64_t>(i);
+  }
+  return -1;
+}
+
+TEST(LayerWiseFamilies, WrongStepsAfterALoadAreTheLoads) {
+  const LayerWiseRun made = Made([](InstanceSpec& spec) { spec.script = "tslt"; });
+  const auto cited = [&](std::initializer_list<int32_t> calls) {
+    CheckResult others;
+    for (const int32_t call : calls) {
+      Finding& finding = others.findings.emplace_back();
+      finding.requirement = "FS-24";
+      finding.rank = 0;
+      finding.event = LastOf(made.run, call);
+    }
+    others.judged = {"FS-24"};
+    std::string found;
+    for (const Finding& finding : CiteForLayerWise(Analysis(made.run), others).findings) {
+      if (finding.requirement == "LW-36") found += finding.requirement;
+    }
+    return found;
+  };
+  EXPECT_EQ(cited({4}), "LW-36");
+  EXPECT_EQ(cited({1}), "");
+  EXPECT_EQ(cited({1, 4}), "") << "steps are wrong without a load too";
 }
 
 }  // namespace

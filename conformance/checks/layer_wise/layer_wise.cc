@@ -35,10 +35,32 @@ const std::vector<Row>& Rows() {
       {{"LW-31", {"FS-24"}}, [](const InstanceSpec& spec) { return spec.clip_grad > 0; }},
       {{"LW-32", {"GE-33", "GE-34"}}, [](const InstanceSpec& spec) { return spec.skip_norm > 0; }},
       {{"LW-33", {"FS-24"}}, Always},
-      {{"LW-36", {"FS-23"}}, [](const InstanceSpec& spec) { return spec.script.find('l') != std::string::npos; }},
+      {{"LW-36", {"FS-23", "FS-24", "GE-30"}},
+       [](const InstanceSpec& spec) { return spec.script.find('l') != std::string::npos; }},
       {{"LW-37", {"GE-20", "GE-21", "GE-23"}}, Always},
   };
   return rows;
+}
+
+// On its rank its instance was loaded before.
+bool AfterLoad(const Run& run, const Finding& finding) {
+  if (finding.rank < 0 || finding.event < 0) return false;
+  const Trace& trace = run.traces[size_t(finding.rank)];
+  const int32_t instance = trace.events[size_t(finding.event)].instance;
+  return std::any_of(trace.events.begin(), trace.events.begin() + finding.event, [&](const Event& event) {
+    return event.kind == EventKind::kCallBegin && event.instance == instance && trace.Text(event.text) == "load";
+  });
+}
+
+// Without findings of rows that fail before anything was loaded: they say nothing of loads.
+CheckResult OfLoads(const Run& run, const CheckResult& from) {
+  std::set<std::string> before;
+  for (const Finding& finding : from.findings) {
+    if (finding.requirement != "FS-23" && !AfterLoad(run, finding)) before.insert(finding.requirement);
+  }
+  CheckResult of_loads = from;
+  std::erase_if(of_loads.findings, [&](const Finding& finding) { return before.contains(finding.requirement); });
+  return of_loads;
 }
 
 // Options that mean nothing under another strategy, and are illegal there.
@@ -69,6 +91,7 @@ CheckResult CheckLayerWise(const Analysis& a) {
   }
   const layer_wise::Facts facts(a);
   result.Merge(CheckWire(facts));
+  result.Merge(CheckSizes(facts));
   result.Merge(CheckInFlight(facts));
   if (const std::string lacking = WithoutOwners(a); lacking.empty()) {
     result.Merge(CheckOwnership(facts));
@@ -94,7 +117,9 @@ CheckResult CiteForLayerWise(const Analysis& a, const CheckResult& result) {
     const bool asked = std::any_of(instances.begin(), instances.end(), [&](const InstanceSpec& spec) {
       return Asks(spec, row.asked) || (refusal && OnlyOptions(spec));
     });
-    if (asked) Cite(row.cited, result, "with whole parameters dealt to ranks", cited);
+    if (!asked) continue;
+    const bool load = std::string_view(row.cited.id) == "LW-36";
+    Cite(row.cited, load ? OfLoads(a.run(), result) : result, "with whole parameters dealt to ranks", cited);
   }
   return cited;
 }

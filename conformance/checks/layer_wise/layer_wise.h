@@ -22,6 +22,7 @@ inline bool Meet(const Range& a, const Range& b) {
 // Its parts. They take facts that are built once.
 CheckResult CheckOwnership(const Facts& facts);  // LW-01 to LW-04, LW-06, LW-32, LW-34: owners, and what they step
 CheckResult CheckWire(const Facts& facts);       // LW-05, LW-07, LW-08, LW-14, LW-16, LW-28: what collectives hold
+CheckResult CheckSizes(const Facts& facts);      // LW-07, LW-14: the cut by bucket_size, padding of aligned shards
 CheckResult CheckGathers(const Facts& facts);    // LW-10, LW-13, LW-19: what gathers bring, and how often
 CheckResult CheckReads(const Facts& facts);      // LW-11, LW-22, LW-35: what modules and gradients find
 CheckResult CheckBuffers(const Facts& facts);    // LW-12, LW-18, LW-21 to LW-23, LW-25: where gathered values go

@@ -53,6 +53,7 @@ const Edit kDecay = [](InstanceSpec& spec) { spec.weight_decay = 0.0625; };
 const Edit kFrozen = [](InstanceSpec& spec) { spec.model.frozen = "embedding"; };
 const Edit kEval = [](InstanceSpec& spec) { spec.script = "teetett"; };
 const Edit kLoad = [](InstanceSpec& spec) { spec.script = "tstltrt"; };
+const Edit kSmallBuckets = [](InstanceSpec& spec) { spec.bucket_size = 1; };
 const Edit kOneBucket = [](InstanceSpec& spec) { spec.bucket_size = 0; };
 
 // ------------------------------------------------------------------ good runs
@@ -88,7 +89,9 @@ INSTANTIATE_TEST_SUITE_P(
                     Good{"frozen", kFrozen + kOverlap}, Good{"sgd", kSgd}, Good{"one_bucket", kOneBucket + kOverlap},
                     Good{"one_rank", kOverlap, 1}, Good{"experts_alone", kOverlap + kExperts, 2},
                     Good{"three", kOverlap, 3}, Good{"unused", kSgd + kUnused + kOverlap},
-                    Good{"unused_decay", kSgd + kUnused + kDecay}),
+                    Good{"unused_decay", kSgd + kUnused + kDecay},
+                    Good{"load_aligned", kAligned + kOverlap + kLoad},
+                    Good{"small_buckets", kOverlap + kSmallBuckets}),
     [](const auto& row) { return std::string(row.param.name); });
 
 INSTANTIATE_TEST_SUITE_P(
@@ -227,9 +230,12 @@ INSTANTIATE_TEST_SUITE_P(
     Wire, BadRuns,
     testing::Values(Bad{"reduce_over_experts", "LW-05", FAULT(reduce_over_experts), kExperts},
                     Bad{"mix_kinds", "LW-07", FAULT(mix_kinds), kExperts},
-                    Bad{"one_by_one", "LW-07", FAULT(one_by_one)},
+                    Bad{"one_by_one", "LW-07", FAULT(one_by_one)}, Bad{"no_cut", "LW-07", FAULT(no_cut)},
+                    Bad{"no_cut_overlap", "LW-07", FAULT(no_cut), kOverlap + kUnused},
                     Bad{"cross_edge", "LW-08", FAULT(cross_edge), kAligned},
                     Bad{"cross_edge_overlap", "LW-08", FAULT(cross_edge), kAligned + kOverlap},
+                    Bad{"wide_padding", "LW-14", FAULT(wide_padding), kAligned},
+                    Bad{"wide_padding_load", "LW-14", FAULT(wide_padding), kAligned + kOverlap + kLoad},
                     Bad{"bf16_wire", "LW-14", FAULT(bf16_wire)}, Bad{"loose_counts", "LW-14", FAULT(loose_counts)},
                     Bad{"loose_padding", "LW-14", FAULT(loose_counts), kPadded},
                     Bad{"gather_alone", "LW-16", FAULT(gather_alone), kExperts, 2},

@@ -52,7 +52,7 @@ void MiniDeal::MakeBuckets() {
       if (!mine || (f_.mix_kinds && expert) || (P(id).frozen && !f_.frozen_in_bucket)) continue;
       b.items.push_back({id, 0});
       held += P(id).numel;
-      if (spec_.bucket_size <= 0 || held < spec_.bucket_size) continue;
+      if (spec_.bucket_size <= 0 || held < spec_.bucket_size || f_.no_cut) continue;
       Close(b);
       held = 0;
     }
@@ -97,7 +97,8 @@ void MiniDeal::LayAligned(Bucket& b) {
     *least += P(item.id).numel;
   }
   const auto n = static_cast<int64_t>(b.counts.size());
-  int64_t shard = *std::max_element(b.counts.begin(), b.counts.end()) + 3;  // padding
+  const int64_t multiple = f_.wide_padding ? 4096 : 64;
+  int64_t shard = (*std::max_element(b.counts.begin(), b.counts.end()) + multiple - 1) / multiple * multiple;
   if (f_.cross_edge) shard = (std::accumulate(b.counts.begin(), b.counts.end(), int64_t{0}) + 7) / n;
   b.counts.assign(b.counts.size(), shard);
   b.size = shard * static_cast<int64_t>(b.counts.size());

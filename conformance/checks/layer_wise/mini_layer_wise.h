@@ -28,6 +28,8 @@ struct LayerWiseFaults {
   bool other_reduction = false;      // all_reduce and reduce_scatter are exchanged
   bool gather_empty = false, gather_alone = false, reduce_alone = false;
   bool bf16_wire = false, loose_counts = false;
+  bool no_cut = false;        // one bucket whatever bucket_size says
+  bool wide_padding = false;  // aligned shards of 4096 elements
   const char* transport = nullptr;  // instead of the case's
   const char* buffer = nullptr;
   bool out_of_place = false;
