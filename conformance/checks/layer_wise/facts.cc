@@ -128,14 +128,6 @@ std::map<int64_t, int64_t> GroupOperations(const Trace& trace) {
   return of;
 }
 
-bool Repeats(const Gather& gather, const Gather& before) {
-  return std::any_of(gather.shares.begin(), gather.shares.end(), [&](const Share& share) {
-    return std::any_of(before.shares.begin(), before.shares.end(), [&](const Share& other) {
-      return share.key == other.key && share.element == other.element;
-    });
-  });
-}
-
 }  // namespace
 
 // Broadcasts are of one bucket if one group operation has them, or if what they bring is reduced together. One that is
@@ -161,11 +153,8 @@ void Facts::SetRounds(const Trace& trace, RankFacts& of) const {
   int32_t rounds = 0;
   for (size_t i = 0; i < of.gathers.size(); ++i) {
     Gather& gather = of.gathers[i];
-    for (size_t k = i; k-- > 0 && gather.round < 0 && kind(gather) == SPF_BROADCAST;) {
-      const Gather& before = of.gathers[k];
-      if (before.instance != gather.instance) continue;
-      if (before.call != gather.call || Repeats(gather, before)) break;
-      if (same(gather, before)) gather.round = before.round;
+    for (size_t k = kind(gather) == SPF_BROADCAST ? i : 0; k-- > 0 && gather.round < 0;) {
+      if (same(gather, of.gathers[k])) gather.round = of.gathers[k].round;
     }
     if (gather.round < 0) gather.round = rounds++;
   }

@@ -46,6 +46,7 @@ class Outstanding {
 
   void Launch(const Event& event, const Gather& gather) {
     std::vector<Round>& chain = chains_[{gather.instance, gather.expert}];
+    std::erase_if(chain, [](const Round& round) { return round.streams.empty() && round.to_install.empty(); });
     auto round = std::find_if(chain.begin(), chain.end(), [&](const Round& one) { return one.id == gather.round; });
     const bool begins = round == chain.end();
     if (begins) round = chain.insert(chain.end(), Round{gather.round, nullptr, {}, {}});
@@ -64,26 +65,18 @@ class Outstanding {
                 "gathers are launched further ahead than the next bucket: their buffers add up");
   }
 
-  void EndRounds() {
-    for (auto& [place, chain] : chains_) {
-      std::erase_if(chain, [](const Round& round) { return round.streams.empty() && round.to_install.empty(); });
-    }
-  }
-
   // What is copied on, cleared or given back is in a buffer no more.
   void Touch(const Event& event) {
     if (event.kind == EventKind::kAlloc) return;
-    bool any = false;
     const auto end = [&](const auto& meets) {
       for (auto& [place, chain] : chains_) {
-        for (Round& round : chain) any |= std::erase_if(round.to_install, meets) > 0;
+        for (Round& round : chain) std::erase_if(round.to_install, meets);
       }
     };
     if (event.kind == EventKind::kFree) end([&](const Range& at) { return at.alloc == event.alloc; });
     for (uint32_t k = event.ranges.begin; k < event.ranges.end; ++k) {
       end([&, k](const Range& at) { return Meet(at, trace_.ranges[k]); });
     }
-    if (any) EndRounds();
   }
 
   // Work of this stream is waited for.
@@ -93,7 +86,6 @@ class Outstanding {
         if (among == nullptr || among->contains(round.last)) round.streams.erase(stream);
       }
     }
-    EndRounds();
   }
 
   void Sync(const Event& event) {
@@ -122,7 +114,7 @@ class Outstanding {
         for (auto& [place, chain] : chains_) {
           for (Round& round : chain) round.streams.clear();
         }
-        return EndRounds();
+        return;
       default:
         return;
     }

@@ -102,7 +102,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Good{"root_in_place_experts", kBroadcast + kOverlap + kExperts, 4, FAULT(root_in_place)},
                     Good{"pieces_apart", kBroadcast, 4, FAULT(pieces_apart)},
                     Good{"pieces_apart_overlap", kBroadcast + kOverlap, 4, FAULT(pieces_apart)},
-                    Good{"sync_eval", kOverlap + kEval, 4, FAULT(sync_eval)}),
+                    Good{"sync_eval", kOverlap + kEval, 4, FAULT(sync_eval)},
+                    Good{"sync_eval_aligned", kAligned + kOverlap + kEval, 4, FAULT(sync_eval)}),
     [](const auto& row) { return std::string(row.param.name); });
 
 // Bytes from files have no name before they are published.
@@ -160,6 +161,14 @@ TEST(LayerWise, RowsWithoutEvidenceAreNotJudged) {
   const Edit loaded = [](InstanceSpec& spec) { spec.script = "sle"; };
   ExpectOpen(Checked(loaded, FAULT(install_unnamed)), {"LW-11", "LW-35", "LW-04", "LW-34"});
   ExpectOpen(Checked(kIntoGrads, FAULT(clear_unnamed)), {"LW-22"});
+}
+
+// Buffers that are kept too long are LW-25's, ones that are given back too early LW-18's.
+TEST(LayerWise, WhatIsInstalledIsUnderWayNoMore) {
+  EXPECT_EQ(FoundIn(Checked(kOverlap, FAULT(keep_buffer))), "LW-25");
+  const std::string given_back = FoundIn(Checked(kOverlap, FAULT(no_copy)));
+  EXPECT_NE(given_back.find("LW-18"), std::string::npos);
+  EXPECT_EQ(given_back.find("LW-24"), std::string::npos) << given_back;
 }
 
 TEST(LayerWise, EvaluationsThatGatherHideNothing) {
@@ -280,6 +289,7 @@ INSTANTIATE_TEST_SUITE_P(Scratch, BadRuns,
                                          Bad{"beside_reduction", "LW-23", FAULT(gather_beside_reduction), kIntoGrads},
                                          Bad{"all_ahead", "LW-24", FAULT(all_ahead), kOverlap},
                                          Bad{"all_ahead_broadcast", "LW-24", FAULT(all_ahead), kOverlap + kBroadcast},
+                                         Bad{"all_ahead_aligned", "LW-24", FAULT(all_ahead), kOverlap + kAligned},
                                          Bad{"two_ahead", "LW-24", FAULT(two_ahead), kOverlap},
                                          Bad{"two_ahead_grads", "LW-24", FAULT(two_ahead), kOverlap + kIntoGrads},
                                          Bad{"two_ahead_broadcast", "LW-24", FAULT(two_ahead), kOverlap + kBroadcast},
