@@ -1,65 +1,15 @@
 // Each requirement of the family against good runs, and against one that breaks it.
 #include "conformance/checks/layer_wise/layer_wise.h"
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 
-#include "conformance/checks/layer_wise/mini_layer_wise.h"
+#include "conformance/checks/layer_wise/mini_checked.h"
 #include "conformance/checks/mini_engine.h"
 
 namespace shardproof {
 namespace {
 
-using Edit = std::function<void(InstanceSpec&)>;
-using Fault = std::function<void(LayerWiseFaults&)>;
-
-std::string First(const CheckResult& result) {
-  std::string text;
-  for (size_t i = 0; i < result.findings.size() && i < 3; ++i) {
-    const Finding& f = result.findings[i];
-    text += f.requirement + " rank " + std::to_string(f.rank) + " event " + std::to_string(f.event) + " " +
-            f.operation + "\n  expected " + f.expected + "\n  seen " + f.seen + "\n  " + f.message + "\n";
-  }
-  return text;
-}
-
-CheckResult Checked(const Edit& edit = {}, const Fault& fault = {}, int32_t world = 4) {
-  LayerWiseFaults faults;
-  if (fault) fault(faults);
-  const LayerWiseRun made = RunLayerWise(LayerWiseCase(world, edit), faults);
-  const Analysis a(made.run);
-  EXPECT_TRUE(a.has_flow()) << a.flow_why();
-  return CheckLayerWise(a);
-}
-
-void Overlap(InstanceSpec& spec) { spec.overlap_param_gather = spec.overlap_grad_reduce = true; }
-void Aligned(InstanceSpec& spec) { spec.layer_wise.layout = "aligned"; }
-void Broadcast(InstanceSpec& spec) { spec.layer_wise.transport = "broadcast"; }
-void Padded(InstanceSpec& spec) { spec.layer_wise.transport = "padded"; }
-void IntoGrads(InstanceSpec& spec) { spec.layer_wise.buffer = "grads"; }
-void Experts(InstanceSpec& spec) {
-  spec.ep = 2;
-  spec.model.experts = true;
-}
-Edit operator+(const Edit& x, const Edit& y) {
-  return [x, y](InstanceSpec& spec) { x(spec), y(spec); };
-}
-const Edit kPlain = [](InstanceSpec&) {}, kOverlap = Overlap, kAligned = Aligned, kBroadcast = Broadcast,
-           kPadded = Padded, kIntoGrads = IntoGrads, kExperts = Experts;
-const Edit kSgd = [](InstanceSpec& spec) { spec.optimizer = "sgd"; };
-const Edit kUnused = [](InstanceSpec& spec) { spec.model.unused = "step"; };
-const Edit kDecay = [](InstanceSpec& spec) { spec.weight_decay = 0.0625; };
-const Edit kFrozen = [](InstanceSpec& spec) { spec.model.frozen = "embedding"; };
-const Edit kEval = [](InstanceSpec& spec) { spec.script = "teetett"; };
-const Edit kLoad = [](InstanceSpec& spec) { spec.script = "tstltrt"; };
-const Edit kSmallBuckets = [](InstanceSpec& spec) { spec.bucket_size = 1; };
-const Edit kOneBucket = [](InstanceSpec& spec) { spec.bucket_size = 0; };
-
 // ------------------------------------------------------------------ good runs
-
-#define FAULT(field) [](LayerWiseFaults& f) { f.field = true; }
-#define FAULT_ON(where, field) [](LayerWiseFaults& f) { f.rank = where, f.field = true; }
 
 struct Good {
   const char* name;
@@ -121,88 +71,12 @@ TEST(LayerWise, OtherStrategiesAreNotJudged) {
   EXPECT_TRUE(result.not_checkable.empty());
 }
 
-TEST(LayerWise, EachRowThatItJudgesIsJudgedBySomeGoodRun) {
-  std::set<std::string> judged;
-  for (const Edit& edit : {kOverlap, kIntoGrads + kOverlap, kAligned + kOverlap}) {
-    const CheckResult result = Checked(edit);
-    judged.insert(result.judged.begin(), result.judged.end());
-  }
-  for (const char* id : {"LW-01", "LW-02", "LW-03", "LW-04", "LW-05", "LW-06", "LW-07", "LW-08", "LW-10",
-                         "LW-11", "LW-12", "LW-13", "LW-14", "LW-16", "LW-17", "LW-18", "LW-19", "LW-21",
-                         "LW-22", "LW-23", "LW-24", "LW-25", "LW-28", "LW-32", "LW-34", "LW-35", "LW-38"}) {
-    EXPECT_TRUE(judged.contains(id)) << id;
-  }
-}
-
-TEST(LayerWise, OneBucketHasNothingToHideUnder) {
-  const CheckResult result = Checked(kOverlap + kOneBucket);
-  EXPECT_FALSE(result.judged.contains("LW-38"));
-  ASSERT_EQ(result.not_checkable.size(), 1u);
-  EXPECT_EQ(result.not_checkable[0].requirement, "LW-38");
-}
-
-bool Open(const CheckResult& result, const std::string& id) {
-  return std::any_of(result.not_checkable.begin(), result.not_checkable.end(),
-                     [&](const NotCheckable& open) { return open.requirement == id && !open.why.empty(); });
-}
-
-void ExpectOpen(const CheckResult& result, const std::vector<const char*>& ids) {
-  EXPECT_EQ(FoundIn(result), "") << First(result);
-  for (const char* id : ids) {
-    EXPECT_FALSE(result.judged.contains(id)) << id;
-    EXPECT_TRUE(Open(result, id)) << id;
-  }
-}
-
-TEST(LayerWise, RowsWithoutEvidenceAreNotJudged) {
-  ExpectOpen(Checked(kOverlap, {}, 1), {"LW-11", "LW-18", "LW-25"});  // nobody to gather from
-  const Edit evaluation = [](InstanceSpec& spec) { spec.script = "ee"; };
-  ExpectOpen(Checked(evaluation), {"LW-04", "LW-18", "LW-25", "LW-32", "LW-34"});
-  const Edit loaded = [](InstanceSpec& spec) { spec.script = "sle"; };
-  ExpectOpen(Checked(loaded, FAULT(install_unnamed)), {"LW-11", "LW-35", "LW-04", "LW-34"});
-  ExpectOpen(Checked(kIntoGrads, FAULT(clear_unnamed)), {"LW-22"});
-}
-
 // Buffers that are kept too long are LW-25's, ones that are given back too early LW-18's.
 TEST(LayerWise, WhatIsInstalledIsUnderWayNoMore) {
   EXPECT_EQ(FoundIn(Checked(kOverlap, FAULT(keep_buffer))), "LW-25");
   const std::string given_back = FoundIn(Checked(kOverlap, FAULT(no_copy)));
   EXPECT_NE(given_back.find("LW-18"), std::string::npos);
   EXPECT_EQ(given_back.find("LW-24"), std::string::npos) << given_back;
-}
-
-TEST(LayerWise, EvaluationsThatGatherHideNothing) {
-  const Edit between = [](InstanceSpec& spec) { spec.script = "tetet"; };
-  ExpectOpen(Checked(kOverlap + between, FAULT(sync_eval)), {"LW-38"});
-}
-
-TEST(LayerWise, WithoutMemoryNothingIsJudged) {
-  LayerWiseRun made = RunLayerWise(LayerWiseCase(2));
-  made.run.traces[1].provides.memory = false;
-  const CheckResult result = CheckLayerWise(made.run);
-  EXPECT_TRUE(result.judged.empty());
-  EXPECT_FALSE(result.not_checkable.empty());
-}
-
-TEST(LayerWise, WithoutResultsOwnersAreNotKnown) {
-  LayerWiseRun made = RunLayerWise(LayerWiseCase(2));
-  for (Trace& trace : made.run.traces) {
-    trace.provides.results = false;
-    std::erase_if(trace.events, [](const Event& event) { return event.kind == EventKind::kPublish; });
-  }
-  const CheckResult result = CheckLayerWise(made.run);
-  EXPECT_EQ(FoundIn(result), "") << First(result);
-  for (const char* id : {"LW-01", "LW-10", "LW-11", "LW-13", "LW-18", "LW-35"}) {
-    EXPECT_FALSE(result.judged.contains(id)) << id;
-  }
-  EXPECT_TRUE(result.judged.contains("LW-14"));
-}
-
-TEST(LayerWise, WithoutSynchronisationNothingIsInFlight) {
-  LayerWiseRun made = RunLayerWise(LayerWiseCase(2, kOverlap));
-  made.run.traces[0].provides.sync = false;
-  const CheckResult result = CheckLayerWise(made.run);
-  for (const char* id : {"LW-17", "LW-24", "LW-38"}) EXPECT_FALSE(result.judged.contains(id)) << id;
 }
 
 // ------------------------------------------------------------------ faults

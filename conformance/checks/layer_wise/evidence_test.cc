@@ -1,0 +1,89 @@
+// Which rows are judged: those for which something was seen; the others say why not.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "conformance/checks/layer_wise/mini_checked.h"
+#include "conformance/checks/mini_engine.h"
+
+namespace shardproof {
+namespace {
+
+TEST(LayerWiseEvidence, EachRowThatItJudgesIsJudgedBySomeGoodRun) {
+  std::set<std::string> judged;
+  for (const Edit& edit : {kOverlap, kIntoGrads + kOverlap, kAligned + kOverlap}) {
+    const CheckResult result = Checked(edit);
+    judged.insert(result.judged.begin(), result.judged.end());
+  }
+  for (const char* id : {"LW-01", "LW-02", "LW-03", "LW-04", "LW-05", "LW-06", "LW-07", "LW-08", "LW-10",
+                         "LW-11", "LW-12", "LW-13", "LW-14", "LW-16", "LW-17", "LW-18", "LW-19", "LW-21",
+                         "LW-22", "LW-23", "LW-24", "LW-25", "LW-28", "LW-32", "LW-34", "LW-35", "LW-38"}) {
+    EXPECT_TRUE(judged.contains(id)) << id;
+  }
+}
+
+TEST(LayerWiseEvidence, OneBucketHasNothingToHideUnder) {
+  const CheckResult result = Checked(kOverlap + kOneBucket);
+  EXPECT_FALSE(result.judged.contains("LW-38"));
+  ASSERT_EQ(result.not_checkable.size(), 1u);
+  EXPECT_EQ(result.not_checkable[0].requirement, "LW-38");
+}
+
+bool Open(const CheckResult& result, const std::string& id) {
+  return std::any_of(result.not_checkable.begin(), result.not_checkable.end(),
+                     [&](const NotCheckable& open) { return open.requirement == id && !open.why.empty(); });
+}
+
+void ExpectOpen(const CheckResult& result, const std::vector<const char*>& ids) {
+  EXPECT_EQ(FoundIn(result), "") << First(result);
+  for (const char* id : ids) {
+    EXPECT_FALSE(result.judged.contains(id)) << id;
+    EXPECT_TRUE(Open(result, id)) << id;
+  }
+}
+
+TEST(LayerWiseEvidence, RowsWithoutEvidenceAreNotJudged) {
+  ExpectOpen(Checked(kOverlap, {}, 1), {"LW-11", "LW-18", "LW-25"});  // nobody to gather from
+  const Edit evaluation = [](InstanceSpec& spec) { spec.script = "ee"; };
+  ExpectOpen(Checked(evaluation), {"LW-04", "LW-18", "LW-25", "LW-32", "LW-34"});
+  const Edit loaded = [](InstanceSpec& spec) { spec.script = "sle"; };
+  ExpectOpen(Checked(loaded, FAULT(install_unnamed)), {"LW-11", "LW-35", "LW-04", "LW-34"});
+  ExpectOpen(Checked(kIntoGrads, FAULT(clear_unnamed)), {"LW-22"});
+}
+
+TEST(LayerWiseEvidence, EvaluationsThatGatherHideNothing) {
+  const Edit between = [](InstanceSpec& spec) { spec.script = "tetet"; };
+  ExpectOpen(Checked(kOverlap + between, FAULT(sync_eval)), {"LW-38"});
+}
+
+TEST(LayerWiseEvidence, WithoutMemoryNothingIsJudged) {
+  LayerWiseRun made = RunLayerWise(LayerWiseCase(2));
+  made.run.traces[1].provides.memory = false;
+  const CheckResult result = CheckLayerWise(made.run);
+  EXPECT_TRUE(result.judged.empty());
+  EXPECT_FALSE(result.not_checkable.empty());
+}
+
+TEST(LayerWiseEvidence, WithoutResultsOwnersAreNotKnown) {
+  LayerWiseRun made = RunLayerWise(LayerWiseCase(2));
+  for (Trace& trace : made.run.traces) {
+    trace.provides.results = false;
+    std::erase_if(trace.events, [](const Event& event) { return event.kind == EventKind::kPublish; });
+  }
+  const CheckResult result = CheckLayerWise(made.run);
+  EXPECT_EQ(FoundIn(result), "") << First(result);
+  for (const char* id : {"LW-01", "LW-10", "LW-11", "LW-13", "LW-18", "LW-35"}) {
+    EXPECT_FALSE(result.judged.contains(id)) << id;
+  }
+  EXPECT_TRUE(result.judged.contains("LW-14"));
+}
+
+TEST(LayerWiseEvidence, WithoutSynchronisationNothingIsInFlight) {
+  LayerWiseRun made = RunLayerWise(LayerWiseCase(2, kOverlap));
+  made.run.traces[0].provides.sync = false;
+  const CheckResult result = CheckLayerWise(made.run);
+  for (const char* id : {"LW-17", "LW-24", "LW-38"}) EXPECT_FALSE(result.judged.contains(id)) << id;
+}
+
+}  // namespace
+}  // namespace shardproof
