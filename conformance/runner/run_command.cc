@@ -97,7 +97,6 @@ std::vector<Case> SelectCases(const Options& options, std::vector<std::string>* 
     facts->push_back(Coverage(cases, strength, SpaceWorlds(options.fabric)).Text());
     facts->push_back(ScheduleCoverage(cases, strength, options.fabric).Text());
     facts->push_back(LayerWiseCoverage(cases, strength, options.fabric).Text());
-    facts->push_back(LayerWiseCoverage(cases, strength, options.fabric).Text());
   }
   return cases;
 }
