@@ -12,7 +12,7 @@ bool Brings(uint8_t collective) {
   return collective == SPF_ALL_GATHER || collective == SPF_ALL_GATHER_V || collective == SPF_BROADCAST;
 }
 
-Facts::Facts(const Analysis& a) : a_(a), ranks_(size_t(a.ranks())) {
+Facts::Facts(const Analysis& a) : a_(a), values_(a), ranks_(size_t(a.ranks())) {
   for (const Trace& trace : a.traces()) CollectPublished(trace);
   for (const Trace& trace : a.traces()) CollectRank(trace);
 }

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "conformance/checks/analysis.h"
+#include "conformance/checks/layer_wise/versions.h"
 
 namespace shardproof::layer_wise {
 
@@ -82,6 +83,7 @@ class Facts {
   // The last entry call before this one that published a parameter; -1: none.
   int32_t VersionBefore(int32_t instance, int32_t key, int32_t call) const;
   bool Publishes(int32_t instance, int32_t key, int32_t call) const;
+  const Versions& versions() const { return values_; }
 
  private:
   using Place = std::tuple<int32_t, int32_t, int32_t>;  // instance, key, first rank of the list
@@ -93,6 +95,7 @@ class Facts {
   int32_t EpochOf(const RankFacts& of, const Event& event, int64_t index) const;
 
   const Analysis& a_;
+  const Versions values_;
   std::vector<RankFacts> ranks_;
   std::map<Place, std::map<int32_t, std::map<int32_t, int64_t>>> published_;  // call -> rank -> elements
   std::map<std::pair<int32_t, int32_t>, std::set<int32_t>> versions_;         // (instance, key) -> calls

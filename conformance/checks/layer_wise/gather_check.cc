@@ -53,7 +53,7 @@ class Gathers {
       }
       const bool made_now = gather.epoch == gather.call && facts_.Publishes(gather.instance, share.key, gather.call);
       const int32_t want = made_now ? gather.call : facts_.VersionBefore(gather.instance, share.key, gather.call);
-      if (want < 0 || share.version == want) continue;
+      if (want < 0 || facts_.versions().Same(gather.instance, share.key, share.version, want)) continue;
       report_.Add("LW-10", rank_, gather.event, what + " as of " + Call(gather.instance, want),
                   "as of " + Call(gather.instance, share.version),
                   "the gather brings values of " + param.name + " that are not those of the last step");

@@ -197,10 +197,11 @@ class Engine : private MiniDeal {
     Rearm();
     if (!Overlap()) PublishAll(false);
   }
+  bool LeftOut(int32_t id) const { return f_.leave_out && train_steps_ == 2 && id == facts_.n_params(rank_) - 1; }
   void Update() {
     for (int32_t id = 0; id < facts_.n_params(rank_); ++id) {
       const Param& p = params_[size_t(id)];
-      if (P(id).frozen || !Has(id)) continue;
+      if (P(id).frozen || !Has(id) || LeftOut(id)) continue;
       const Range main = Updates(p.main, 0, P(id).numel * 4);
       const bool adamw = (spec_.optimizer != "sgd") != f_.other_optimizer;
       for (int times = 0; times < (f_.step_twice ? 2 : 1); ++times) {
@@ -248,7 +249,8 @@ class Engine : private MiniDeal {
   void PublishOne(int result, int32_t id, Range from, int64_t count) {
     from.length = count * 4;
     std::vector<double> values;
-    for (int64_t i = 0; i < count; ++i) values.push_back(double{MiniValue(call_, P(id).key, i)});
+    const int32_t made = f_.value_stays && LeftOut(id) ? call_ - 1 : call_;
+    for (int64_t i = 0; i < count; ++i) values.push_back(double{MiniValue(made, P(id).key, i)});
     t_.Publish(s_, result, id, 0, count, SPF_F32, 1, from, values);
   }
 

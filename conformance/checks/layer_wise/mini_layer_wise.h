@@ -22,6 +22,8 @@ struct LayerWiseFaults {
   bool skip_update = false;      // in the second train_step this rank steps and publishes nothing
   bool silent_update = false;    // in the second train_step nobody publishes, but all step
   bool other_optimizer = false;  // sgd and adamw are exchanged
+  bool leave_out = false;        // in the second train_step nobody steps the last parameter
+  bool value_stays = false;      // and its value stays: by SGD, without decay, no fault
   // buckets and collectives
   bool frozen_in_bucket = false, mix_kinds = false, cross_edge = false, one_by_one = false;
   bool reduce_over_experts = false;  // dense gradients over expt_dp

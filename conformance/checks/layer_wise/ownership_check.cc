@@ -157,12 +157,16 @@ class Ownership {
       for (int32_t id = 0; of_.InGrid(rank) && id < of_.n_params(rank); ++id) {
         const ParamFacts& param = of_.Param(rank, id);
         if (param.frozen || param.numel == 0 || !facts_.Owns(instance_, rank, param.key)) continue;
-        if (stepped.contains({rank, param.key})) continue;
+        if (stepped.contains({rank, param.key}) || LeftOut(param.key, call)) continue;
         Add("LW-32", rank, call, "every owner steps, or none", param.name + " is not stepped, others are",
             "ranks disagree whether the step is skipped: " + param.name + " stays behind");
         break;
       }
     }
+  }
+
+  bool LeftOut(int32_t key, int32_t call) const {
+    return Versions::MayLeaveOut(of_.spec()) && facts_.versions().Unchanged(instance_, key, call);
   }
 
   // A finding at the end of the call.

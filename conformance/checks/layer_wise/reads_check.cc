@@ -45,7 +45,7 @@ class Reads {
       const Content& content = chunk.content;
       if (content.kind != Kind::kParam || content.param != param.key) continue;
       report_.Judged({own ? "LW-35" : "LW-11"});
-      if (content.tag == want) continue;
+      if (facts_.versions().Same(event.instance, param.key, content.tag, want)) continue;
       const std::string module = facts_.ModuleOf(event.instance, rank_, param.key);
       const std::string expected = param.name + " as of " + a_.CallName(rank_, event.instance, want);
       const std::string seen = "as of " + a_.CallName(rank_, event.instance, content.tag);
