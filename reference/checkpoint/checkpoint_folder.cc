@@ -130,7 +130,7 @@ const CheckpointReader::Shard& CheckpointReader::Opened(const std::string& name,
                             ParseSafetensorsHeader(path, header, size - header.size())};
   } catch (const CheckpointError& error) {
     const std::string what = error.what();
-    if (what.find(tensor) != std::string::npos) throw;
+    if (what.find(", tensor " + tensor + ": ") != std::string::npos) throw;
     throw CheckpointError(what + " (needed for tensor " + tensor + ")");
   }
 }

@@ -111,6 +111,19 @@ TEST_F(CheckpointFolderTest, EveryDamagedByteIsNamed) {
   EXPECT_EQ(Complaint(), "");
 }
 
+// A path may contain the name of the tensor.
+TEST_F(CheckpointFolderTest, ATensorIsNamedInAFolderOfItsName) {
+  const std::string root = folder_, file = "shard-1-0.safetensors";
+  folder_ += "/w";
+  std::filesystem::create_directory(folder_);
+  SaveForTest(files_, folder_, 1);
+  std::string bad = Bytes(file);
+  bad[1] ^= 2;  // of the header's length
+  Overwrite(file, bad);
+  EXPECT_TRUE(Says(Complaint(), "(needed for tensor w)")) << Complaint();
+  folder_ = root;
+}
+
 TEST_F(CheckpointFolderTest, EveryOtherLengthIsNamed) {
   SaveForTest(files_, folder_, 1);
   for (const std::string& name : Names()) {
