@@ -34,7 +34,7 @@ TEST(ExpertsPropertyTest, LegalCasesConformUnderAnySchedule) {
   SimJudge judge;
   const auto space = std::make_shared<const ScheduleSpace>(std::vector<int32_t>{2, 4, 8});
   PropertyOptions options;
-  options.evaluations = 16;
+  options.evaluations = 12;
   EXPECT_TRUE(CheckProperty(
       "experts conform under any schedule",
       [&] {
@@ -51,7 +51,7 @@ TEST(ExpertsPropertyTest, OverlapConformsForAnyRouting) {
   SimJudge judge;
   const auto space = std::make_shared<const ScheduleSpace>(std::vector<int32_t>{2, 4, 8});
   PropertyOptions options;
-  options.evaluations = 8;
+  options.evaluations = 6;
   EXPECT_TRUE(CheckProperty(
       "overlapped exchanges conform for any routing",
       [&] {

@@ -15,7 +15,7 @@
 namespace shardproof {
 namespace {
 
-constexpr int kSchedules = 60;
+constexpr int kSchedules = 30;
 
 struct Machine {
   const char* name;
