@@ -56,6 +56,8 @@ const spf_node& Model::Node(int32_t id, ModelRank rank) const {
 
 int32_t Model::node_count(ModelRank rank) const { return impl_->network(rank).node_count(); }
 
+const Network& Model::Graph(ModelRank rank) const { return impl_->network(rank); }
+
 void Model::Compute(const NodeArgs& args, ModelRank rank) const {
   Dispatch(impl_->config, impl_->network(rank), args).Run();
 }

@@ -12,10 +12,12 @@
 #include <vector>
 
 #include "conformance/abi/shardproof.h"
+#include "conformance/model/quant.h"
 
 namespace shardproof {
 
-struct Probe;  // conformance/model/probe.h
+struct Probe;   // conformance/model/probe.h
+class Network;  // conformance/model/network.h
 
 // Mixture-of-experts layers with token dispatch over the group "ep". Routing of a sample depends on that sample alone
 // (capacity and both auxiliary losses included), so it is the same for every ep size.
@@ -118,6 +120,8 @@ class Model {
   // Node by id (uses, module, name), whatever program it is in.
   const spf_node& Node(int32_t id, ModelRank rank) const;
   int32_t node_count(ModelRank rank = {}) const;
+  // What the tables are made of; for whoever computes nodes elsewhere than Compute does.
+  const Network& Graph(ModelRank rank) const;
 
   // Runs one phase of one node on host memory. Reads and writes exactly what uses[phase] lists. EXCHANGE nodes are not
   // computed: std::logic_error.
@@ -131,9 +135,5 @@ class Model {
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
-
-// fp32 -> bf16 bits, round to nearest even, NaN kept; and back.
-uint16_t ToBf16(float value);
-float FromBf16(uint16_t bits);
 
 }  // namespace shardproof
