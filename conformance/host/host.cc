@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "conformance/host/cpu_executor.h"
 #include "conformance/host/host_internal.h"
 
 namespace shardproof {
@@ -12,6 +13,7 @@ Host::Host(HostConfig config, Fabric& fabric, Recorder& recorder)
       recorder_(recorder),
       model_(*config_.model),
       thread_(std::this_thread::get_id()) {
+  if (config_.executor == nullptr) config_.executor = std::make_shared<CpuExecutor>();
   FillTable();
 }
 

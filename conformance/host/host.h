@@ -20,6 +20,7 @@
 
 #include "conformance/abi/shardproof.h"
 #include "conformance/fabric/fabric.h"
+#include "conformance/host/executor.h"
 #include "conformance/host/memory_map.h"
 #include "conformance/host/progress.h"
 #include "conformance/model/model.h"
@@ -45,6 +46,7 @@ struct HostConfig {
   std::vector<NamedGroup> groups;  // those that this rank is a member of, "world" included
   uint64_t device_memory_bytes = 0;  // 0: no limit
   Progress* progress = nullptr;      // may be null; outlives the host
+  std::shared_ptr<Executor> executor;  // of this rank; null: a CpuExecutor
 };
 
 class Host {
@@ -153,7 +155,7 @@ class Host {
   const spf_program& ProgramOf(int64_t step, int32_t microbatch) const;
   bool InProgram(int32_t node, int32_t microbatch);
   // host_launch.cc
-  spf_status LaunchCustom(int32_t stream, const spf_launch& launch, std::vector<Resolved> spans);
+  spf_status LaunchCustom(int32_t stream, const spf_launch& launch, std::vector<SpanData> spans);
 
   HostConfig config_;
   Fabric& fabric_;

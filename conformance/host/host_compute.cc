@@ -3,7 +3,6 @@
 #include <memory>
 
 #include "conformance/host/host_internal.h"
-#include "conformance/trace/digest.h"
 
 namespace shardproof {
 
@@ -21,6 +20,8 @@ struct Host::ComputePlan {
     int32_t dtype = 0;
     int64_t count = 0;
   };
+  std::shared_ptr<Executor> executor;
+  int32_t stream = -1;
   NodeArgs args;
   const Model* model = nullptr;
   ModelRank rank;
@@ -40,24 +41,19 @@ struct Host::ComputePlan {
 void Host::ComputePlan::Run() {
   for (const Read& read : reads) {
     if (read.slot == nullptr) continue;
-    read.slot->digest = DigestValues(read.data, read.dtype, 0, read.count);
-    if (bytes) {
-      read.slot->values.resize(static_cast<size_t>(read.count));
-      for (int64_t i = 0; i < read.count; ++i) {
-        read.slot->values[static_cast<size_t>(i)] = ValueAt(read.data, read.dtype, i);
-      }
-    }
-    read.slot->done = true;
+    executor->Digest(stream, read.data, read.dtype, 0, read.count, &read.slot->digest);
+    if (bytes) executor->Values(stream, read.data, read.dtype, read.count, &read.slot->values);
+    executor->Done(stream, &read.slot->done);
   }
   args.param = param.data();
   args.grad = grad.data();
   args.act = act.data();
   args.dact = dact.data();
   args.rows = rows.data();
-  model->Compute(args, rank);
+  executor->Compute(stream, *model, args, rank);
   if (slot == nullptr) return;
-  for (const Written& out : written) slot->digest += DigestValues(out.data, out.dtype, 0, out.count);
-  slot->done = true;
+  for (const Written& out : written) executor->Digest(stream, out.data, out.dtype, 0, out.count, &slot->digest);
+  executor->Done(stream, &slot->done);
 }
 
 namespace {
@@ -242,6 +238,8 @@ spf_status Host::Compute(spf_stream stream, const spf_compute& compute) {
 
   auto plan = std::make_shared<ComputePlan>();
   ResolveUses(compute, node, *plan);
+  plan->executor = config_.executor;
+  plan->stream = on.id;
   plan->model = &model_;
   plan->rank = config_.model_rank;
   plan->bytes = recorder_.bytes();

@@ -1,10 +1,8 @@
 // launch(), init() and publish().
-#include <cstring>
-#include <memory>
+#include <utility>
 
 #include "conformance/host/host_internal.h"
 #include "conformance/model/launch_kernels.h"
-#include "conformance/trace/digest.h"
 
 namespace shardproof {
 
@@ -32,49 +30,20 @@ void CheckSpanOverlap(const spf_launch& launch) {
   }
 }
 
-// Runs fn on copies of the declared ranges: bytes that were not declared are not there.
-struct CustomBody {
-  void (*fn)(void*, void* const*, const void*) = nullptr;
-  std::vector<std::byte> arg;
-  std::vector<Resolved> spans;
-  std::shared_ptr<std::atomic<std::thread::id>> custom_thread;
-
-  void Run() const {
-    std::vector<std::vector<std::byte>> copies;
-    std::vector<void*> data;
-    for (const Resolved& span : spans) {
-      const auto bytes = static_cast<size_t>(span.range.length);
-      auto& copy = copies.emplace_back(bytes);
-      if (bytes == 0) {
-        // nothing to give
-      } else if ((span.range.access & kRead) != 0) {
-        std::memcpy(copy.data(), span.host, bytes);
-      } else {
-        std::memset(copy.data(), 0xFF, bytes);
-      }
-      data.push_back(copy.data());
-    }
-    custom_thread->store(std::this_thread::get_id());
-    fn(nullptr, data.data(), arg.data());
-    custom_thread->store(std::thread::id());
-    for (size_t i = 0; i < spans.size(); ++i) {
-      if (!copies[i].empty() && (spans[i].range.access & kWrite) != 0) std::memcpy(spans[i].host, copies[i].data(), copies[i].size());
-    }
-  }
-};
-
 }  // namespace
 
-spf_status Host::LaunchCustom(int32_t stream, const spf_launch& launch, std::vector<Resolved> spans) {
+spf_status Host::LaunchCustom(int32_t stream, const spf_launch& launch, std::vector<SpanData> spans) {
   RefuseUnless(launch.fn != nullptr, "CUSTOM without fn");
   RefuseUnless(launch.arg_bytes == 0 || launch.arg != nullptr, "arg is NULL, arg_bytes is not 0");
-  auto body = std::make_shared<CustomBody>();
-  body->fn = launch.fn;
+  CustomKernel kernel;
+  kernel.fn = launch.fn;
   const auto* arg = static_cast<const std::byte*>(launch.arg);
-  body->arg.assign(arg, arg + launch.arg_bytes);
-  body->spans = std::move(spans);
-  body->custom_thread = custom_thread_;
-  fabric_.Enqueue(stream, "custom kernel", [body] { body->Run(); });
+  kernel.arg.assign(arg, arg + launch.arg_bytes);
+  kernel.spans = std::move(spans);
+  kernel.inside = custom_thread_;
+  fabric_.Enqueue(stream, "custom kernel", [executor = config_.executor, stream, kernel = std::move(kernel)] {
+    executor->Custom(stream, kernel);
+  });
   return SPF_OK;
 }
 
@@ -118,16 +87,19 @@ spf_status Host::Launch(spf_stream stream, const spf_launch& launch) {
   row.module = launch.label.module1 - 1;
   row.microbatch = launch.label.microbatch1 - 1;
   for (const Resolved& span : resolved) recorder_.AddRange(span.range);
-  if (launch.kernel == SPF_K_CUSTOM) return LaunchCustom(on.id, launch, std::move(resolved));
+  if (launch.kernel == SPF_K_CUSTOM) return LaunchCustom(on.id, launch, std::move(data));
   if (launch.kernel == SPF_K_DISCARD) {
     const Resolved span = resolved[0];
     if (span.range.length == 0) return SPF_OK;
-    fabric_.Enqueue(on.id, "DISCARD",
-                    [span] { std::memset(span.host, 0xFF, static_cast<size_t>(span.range.length)); });
+    fabric_.Enqueue(on.id, "DISCARD", [executor = config_.executor, stream = on.id, span] {
+      executor->Fill(stream, span.host, 0xFF, static_cast<uint64_t>(span.range.length));
+    });
     return SPF_OK;
   }
   fabric_.Enqueue(on.id, KernelName(launch.kernel),
-                  [kernel = launch.kernel, data, scalars] { RunLaunch(kernel, data, scalars); });
+                  [executor = config_.executor, stream = on.id, kernel = launch.kernel, data, scalars] {
+                    executor->Launch(stream, kernel, data, scalars);
+                  });
   return SPF_OK;
 }
 
@@ -154,16 +126,17 @@ spf_status Host::Init(spf_stream stream, int32_t param, int64_t offset, int64_t 
   row.count = count;
   row.dtype = static_cast<uint8_t>(dtype);
   recorder_.AddRange(target.range);
-  fabric_.Enqueue(on.id, "init", [this_model = &model_, of = config_.model_rank, param, offset, count, dtype, target] {
+  fabric_.Enqueue(on.id, "init", [executor = config_.executor, stream = on.id, this_model = &model_,
+                                  of = config_.model_rank, param, offset, count, dtype, target] {
     std::vector<float> values(static_cast<size_t>(count));
     this_model->InitialValue(param, of, offset, count, values.data());
     if (dtype == SPF_F32) {
-      std::memcpy(target.host, values.data(), values.size() * sizeof(float));
+      executor->Write(stream, target.host, values.data(), values.size() * sizeof(float));
       return;
     }
     std::vector<uint16_t> narrow(values.size());
     for (size_t i = 0; i < values.size(); ++i) narrow[i] = ToBf16(values[i]);
-    std::memcpy(target.host, narrow.data(), narrow.size() * sizeof(uint16_t));
+    executor->Write(stream, target.host, narrow.data(), narrow.size() * sizeof(uint16_t));
   });
   return SPF_OK;
 }
@@ -196,11 +169,10 @@ spf_status Host::Publish(spf_stream stream, spf_result what, int32_t id, int64_t
   if (!recorder_.digests()) return SPF_OK;
   Recorder::Slot* slot = recorder_.NewSlot();
   recorder_.LinkSlot(slot);
-  fabric_.Enqueue(on.id, "publish", [slot, source, offset, count, dtype] {
-    slot->digest = DigestValues(source.host, dtype, offset, count);
-    slot->values.resize(static_cast<size_t>(count));
-    for (int64_t i = 0; i < count; ++i) slot->values[static_cast<size_t>(i)] = ValueAt(source.host, dtype, i);
-    slot->done = true;
+  fabric_.Enqueue(on.id, "publish", [executor = config_.executor, at = on.id, slot, source, offset, count, dtype] {
+    executor->Digest(at, source.host, dtype, offset, count, &slot->digest);
+    executor->Values(at, source.host, dtype, count, &slot->values);
+    executor->Done(at, &slot->done);
   });
   return SPF_OK;
 }

@@ -1,6 +1,4 @@
 // Memory: alloc and free in stream order, copies, and the host's own accesses to pinned blocks.
-#include <cstring>
-
 #include "conformance/host/host_internal.h"
 #include "conformance/trace/digest.h"
 
@@ -65,7 +63,9 @@ spf_status Host::Copy(spf_stream stream, spf_addr to, spf_addr from, uint64_t by
   Add(EventKind::kCopy).stream = on.id;
   recorder_.AddRange(source.range);
   recorder_.AddRange(target.range);
-  fabric_.Enqueue(on.id, "copy", [source, target, bytes] { std::memcpy(target.host, source.host, bytes); });
+  fabric_.Enqueue(on.id, "copy", [executor = config_.executor, stream = on.id, source, target, bytes] {
+    executor->Copy(stream, target.host, source.host, bytes);
+  });
   return SPF_OK;
 }
 

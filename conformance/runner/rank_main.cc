@@ -8,6 +8,7 @@
 #include <sstream>
 #include <utility>
 
+#include "conformance/host/cpu_executor.h"
 #include "conformance/host/host.h"
 #include "conformance/trace/reader.h"
 #include "conformance/trace/recorder.h"
@@ -54,11 +55,12 @@ Place PlaceIn(const std::vector<GroupFamily>& families, std::string_view name, i
 }
 
 HostConfig ConfigOf(const Case& c, size_t instance, int32_t rank, const Model& model, const std::string& args,
-                    Progress* progress) {
+                    Progress* progress, const std::shared_ptr<Executor>& executor) {
   const InstanceSpec& spec = c.instances[instance];
   HostConfig config;
   config.instance = static_cast<int>(instance);
   config.progress = progress;
+  config.executor = executor;
   config.knobs = Knobs(spec);
   if (!args.empty()) config.knobs["plugin_args"] = args;
   config.model = &model;
@@ -95,12 +97,13 @@ Kind KindOf(spf_status status) {
 class EngineRun {
  public:
   EngineRun(Fabric& fabric, Recorder& recorder, const Case& c, size_t instance, const Model& model,
-            const Plugin& plugin, const RankOptions& options)
+            const Plugin& plugin, const RankOptions& options, const std::shared_ptr<Executor>& executor)
       : fabric_(fabric),
         plugin_(plugin.table()),
         script_(ExpandScript(c.instances[instance].script)),
         folder_(options.folder + "/" + std::to_string(instance)),
-        host_(ConfigOf(c, instance, fabric.rank(), model, plugin.args(), options.progress), fabric, recorder) {
+        host_(ConfigOf(c, instance, fabric.rank(), model, plugin.args(), options.progress, executor), fabric,
+              recorder) {
     table_ = host_.table();
     if (options.fault && options.fault->rank == fabric.rank() &&
         options.fault->instance == static_cast<int32_t>(instance)) {
@@ -250,10 +253,12 @@ RankOutput RunRank(Fabric& fabric, const Case& c, const Models& models, const Pl
   Recorder recorder(fabric.rank(), c.world, Id(c), options.level);
   if (options.start_together) Meet(fabric, c.world, "start");
   const EngineClock clock;
+  const std::shared_ptr<Executor> executor =
+      options.executor ? options.executor(fabric) : std::make_shared<CpuExecutor>();
   std::vector<std::unique_ptr<EngineRun>> runs;
   for (size_t i = 0; i < c.instances.size(); ++i) {
     if (!TakesPart(c.instances[i], fabric.rank())) continue;
-    runs.push_back(std::make_unique<EngineRun>(fabric, recorder, c, i, *models[i], plugin, options));
+    runs.push_back(std::make_unique<EngineRun>(fabric, recorder, c, i, *models[i], plugin, options, executor));
   }
   const auto failed = [&] {
     return std::find_if(runs.begin(), runs.end(), [](const auto& run) { return run->outcome().kind != Kind::kOk; });
@@ -272,6 +277,7 @@ RankOutput RunRank(Fabric& fabric, const Case& c, const Models& models, const Pl
   if (failed() != runs.end()) output.outcome = (*failed())->outcome();
   const bool drained = fabric.Drain() == SPF_OK && !fabric.aborted();
   output.time = clock.Elapsed();
+  executor->Collect();
   // Nobody writes out its trace while others are still timed.
   if (options.start_together && drained) Meet(fabric, c.world, "end");
   if (!drained && output.outcome.kind == Kind::kOk) {

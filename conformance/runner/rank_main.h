@@ -1,5 +1,6 @@
 // rank_main.h: what does one rank do in one case, whatever the fabric?
 #pragma once
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -8,6 +9,7 @@
 #include "conformance/cases/case.h"
 #include "conformance/checks/check.h"
 #include "conformance/fabric/fabric.h"
+#include "conformance/host/executor.h"
 #include "conformance/host/faulty.h"
 #include "conformance/host/progress.h"
 #include "conformance/model/model.h"
@@ -27,6 +29,8 @@ struct RankOptions {
   std::optional<Fault> fault;
   bool start_together = false;  // all ranks meet before the first call, so that engine times compare
   Progress* progress = nullptr;  // may be null
+  // Who does a rank's device work, one for all instances of the rank; null: the CPU.
+  std::function<std::shared_ptr<Executor>(Fabric&)> executor;
 };
 
 struct RankOutput {

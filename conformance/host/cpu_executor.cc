@@ -1,0 +1,58 @@
+#include "conformance/host/cpu_executor.h"
+
+#include <cstring>
+
+#include "conformance/host/host.h"
+#include "conformance/trace/digest.h"
+
+namespace shardproof {
+
+void RunOnCopies(const CustomKernel& kernel) {
+  std::vector<std::vector<std::byte>> copies;
+  std::vector<void*> data;
+  for (const SpanData& span : kernel.spans) {
+    const size_t bytes = span.count * BytesOf(span.dtype);
+    auto& copy = copies.emplace_back(bytes);
+    if (bytes == 0) {
+      // nothing to give
+    } else if ((span.access & kRead) != 0) {
+      std::memcpy(copy.data(), span.data, bytes);
+    } else {
+      std::memset(copy.data(), 0xFF, bytes);
+    }
+    data.push_back(copy.data());
+  }
+  kernel.inside->store(std::this_thread::get_id());
+  kernel.fn(nullptr, data.data(), kernel.arg.data());
+  kernel.inside->store(std::thread::id());
+  for (size_t i = 0; i < kernel.spans.size(); ++i) {
+    if (copies[i].empty() || (kernel.spans[i].access & kWrite) == 0) continue;
+    std::memcpy(kernel.spans[i].data, copies[i].data(), copies[i].size());
+  }
+}
+
+void CpuExecutor::Compute(int32_t, const Model& model, const NodeArgs& args, ModelRank rank) {
+  model.Compute(args, rank);
+}
+void CpuExecutor::Launch(int32_t, int32_t kernel, const std::vector<SpanData>& spans,
+                         const std::vector<double>& scalars) {
+  RunLaunch(kernel, spans, scalars);
+}
+void CpuExecutor::Custom(int32_t, const CustomKernel& kernel) { RunOnCopies(kernel); }
+void CpuExecutor::Fill(int32_t, std::byte* to, int byte, uint64_t bytes) { std::memset(to, byte, bytes); }
+void CpuExecutor::Copy(int32_t, std::byte* to, const std::byte* from, uint64_t bytes) { std::memcpy(to, from, bytes); }
+void CpuExecutor::Write(int32_t, std::byte* to, const void* from, uint64_t bytes) { std::memcpy(to, from, bytes); }
+
+void CpuExecutor::Digest(int32_t, const std::byte* data, int32_t dtype, int64_t first_index, int64_t count,
+                         uint64_t* sum) {
+  *sum += DigestValues(data, dtype, first_index, count);
+}
+
+void CpuExecutor::Values(int32_t, const std::byte* data, int32_t dtype, int64_t count, std::vector<double>* values) {
+  values->resize(static_cast<size_t>(count));
+  for (int64_t i = 0; i < count; ++i) (*values)[static_cast<size_t>(i)] = ValueAt(data, dtype, i);
+}
+
+void CpuExecutor::Done(int32_t, bool* done) { *done = true; }
+
+}  // namespace shardproof
