@@ -1,9 +1,6 @@
 #include "conformance/model/dispatch.h"
 
 #include <algorithm>
-#include <cmath>
-#include <stdexcept>
-#include <string_view>
 
 #include "conformance/model/attention.h"
 #include "conformance/model/data.h"
@@ -11,28 +8,11 @@
 #include "conformance/model/grids.h"
 #include "conformance/model/linear.h"
 #include "conformance/model/loss.h"
+#include "conformance/model/node_grids.h"
 #include "conformance/model/norm.h"
 #include "conformance/model/swiglu.h"
 
 namespace shardproof {
-
-namespace {
-
-int32_t ExponentOf(double scale) {
-  int exponent = 0;
-  const double mantissa = std::frexp(scale, &exponent);
-  if (mantissa != 0.5 || exponent < -40 || exponent > 41) {
-    throw std::invalid_argument("scale " + std::to_string(scale) +
-                                " is no power of two in 2^-40..2^40: divide after the sum instead");
-  }
-  return exponent - 1;
-}
-
-bool EndsWith(std::string_view text, std::string_view end) {
-  return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
-}
-
-}  // namespace
 
 Dispatch::Dispatch(const ModelConfig& config, const Network& network, const NodeArgs& args)
     : config_(config),
@@ -43,7 +23,7 @@ Dispatch::Dispatch(const ModelConfig& config, const Network& network, const Node
   n_.quantised = config.quantised;
   n_.narrow = config.narrow;
   n_.d_odd = config.d_odd;
-  n_.scale_e = ExponentOf(args.scale);
+  n_.scale_e = ExponentOfScale(args.scale);
   n_.probe = args.probe;
 }
 
@@ -66,22 +46,6 @@ std::vector<float> Dispatch::Param(int32_t id) const {
 
 GradTarget Dispatch::Target(int32_t param) const {
   return {network_.tables().params[param].name, args_.grad[param], args_.grad_dtype};
-}
-
-Grid Dispatch::OutGradGrid() const {
-  if (spec_.op == Op::kLinearResidual || spec_.op == Op::kConcatLinear) return grids::kDBranch;
-  if (spec_.head) return spec_.op == Op::kNorm ? grids::kDHeadIn : grids::kDLogits;
-  if (spec_.op == Op::kNorm) return spec_.many_readers ? grids::kDMoeNormOut : grids::kDNormOut;
-  const std::string_view module = network_.tables().modules[spec_.module].name;
-  if (EndsWith(module, ".fc2")) return grids::kDBranch;  // of a shared expert
-  return EndsWith(module, ".qkv") ? grids::kDQkv : grids::kDFc1;
-}
-
-Grid Dispatch::InGradGrid() const {
-  if (spec_.head) return grids::kDHeadIn;
-  const std::string_view module = network_.tables().modules[spec_.module].name;
-  if (EndsWith(module, ".fc2")) return grids::kDMlp;
-  return spec_.op == Op::kLinearResidual ? grids::kDAttention : grids::kDNormOut;
 }
 
 std::vector<float> Dispatch::OutGrad() const {

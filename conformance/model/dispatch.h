@@ -1,9 +1,9 @@
 // dispatch.h: how does a node reach its kernel? Loads parameters, calls, writes values.
 #pragma once
-#include <utility>
-
 #include "conformance/model/moe_kernels.h"
+#include "conformance/model/moe_rules.h"
 #include "conformance/model/network.h"
+#include "conformance/model/node_grids.h"
 #include "conformance/model/numerics.h"
 
 namespace shardproof {
@@ -33,12 +33,11 @@ class Dispatch {
   void GroupedDgradNode();
   void GroupedWgradNode();
   void ConcatDgrad();
-  RouterRule Rule() const;
+  RouterRule Rule() const { return RouterRuleOf(config_); }
   ExpertRows Received() const;
-  std::pair<Grid, Grid> GroupedGrids() const;
   std::vector<float> Concatenated() const;
   void SumPerRank(const int64_t* expert_counts, int64_t* rank_counts) const;
-  int64_t Rows(int32_t value) const;  // of this microbatch
+  int64_t Rows(int32_t value) const { return RowsOf(network_, args_, value); }
   std::vector<std::vector<float>> Params(const std::vector<int32_t>& ids) const;
   std::vector<GradTarget> Targets(bool wanted, const std::vector<int32_t>& ids) const;
   int64_t* Counts(int32_t value) const { return static_cast<int64_t*>(args_.act[value]); }
@@ -54,9 +53,9 @@ class Dispatch {
   int64_t Width(int32_t value) const { return network_.tables().values[value].row_elems; }
   // The gradient of a node's output as operand; of the residual stream, and where several readers
   // added to it, it is requantised.
-  Grid OutGradGrid() const;
+  Grid OutGradGrid() const { return OutGradGridOf(network_, spec_); }
   std::vector<float> OutGrad() const;
-  Grid InGradGrid() const;
+  Grid InGradGrid() const { return InGradGridOf(network_, spec_); }
 
   const ModelConfig& config_;
   const Network& network_;

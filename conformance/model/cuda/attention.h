@@ -1,0 +1,11 @@
+// attention.h: causal multi-head attention on a device.
+#pragma once
+#include "conformance/model/cuda/common.h"
+
+namespace shardproof::device {
+
+// Temporary memory: one (forward) or two (backward) matrices [heads, sequence, sequence].
+void AttentionForward(const NodeContext& c);
+void AttentionDgrad(const NodeContext& c);
+
+}  // namespace shardproof::device

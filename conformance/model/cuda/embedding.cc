@@ -1,0 +1,104 @@
+#include "conformance/model/cuda/embedding.h"
+
+#include <limits>
+#include <vector>
+
+#include "conformance/model/data.h"
+
+namespace shardproof::device {
+namespace {
+
+constexpr bool Known(int32_t token, int64_t vocab) { return token >= 0 && token < vocab; }
+
+// The gradient of h [sequence, width] as the parameters' gradients take it.
+void TakeStreamGrad(const NodeContext& c, float* to) {
+  const Rules rules = c.rules;
+  const Grid grid = rules.Scaled(grids::kDEmbedding);
+  const float* dh = c.Grad(c.spec.out[0]);
+  ForEach(c.queue, "embedding_operand", c.d.sequence * c.d.width,
+          [=] SHARDPROOF_KERNEL(int64_t i) { to[i] = rules.Operand(rules.Rounded(grid, dh[i]), grid); });
+}
+
+// next[t]: the next token equal to that at t, or -1. Of tokens outside the vocabulary: t itself.
+// first[t]: whether there is none before it.
+void ChainEqualTokens(const NodeContext& c, const int32_t* tokens, int32_t* next, int32_t* first) {
+  const auto n = static_cast<int32_t>(c.d.sequence);
+  const int64_t vocab = c.d.vocab;
+  ForEach(c.queue, "embedding_chain", n, [=] SHARDPROOF_KERNEL(int64_t i) {
+    const auto t = static_cast<int32_t>(i);
+    int32_t after = t + 1, before = t - 1;
+    while (after < n && tokens[after] != tokens[t]) ++after;
+    while (before >= 0 && tokens[before] != tokens[t]) --before;
+    const bool known = Known(tokens[t], vocab);
+    next[t] = !known ? t : after < n ? after : -1;
+    first[t] = before < 0;
+  });
+}
+
+// The sums over equal tokens are no atomic additions: each has one index, which walks from token to token.
+void WeightGrad(const NodeContext& c, const float* dh) {
+  const int64_t tokens = c.d.sequence, width = c.d.width, numel = c.d.vocab * width;
+  const int32_t* token = c.Integers(c.spec.in[0]);
+  const Scratch<int32_t> chain(c.queue, tokens), starts(c.queue, tokens);
+  int32_t *next = chain.get(), *first = starts.get();
+  ChainEqualTokens(c, token, next, first);
+  const Scratch<float> scratch(c.queue, numel);
+  float* sums = scratch.get();
+  ForEach(c.queue, "embedding_zero", numel, [=] SHARDPROOF_KERNEL(int64_t i) { sums[i] = 0; });
+  ForEach(c.queue, "embedding_wgrad", tokens * width, [=] SHARDPROOF_KERNEL(int64_t i) {
+    const auto t = static_cast<int32_t>(i / width);
+    const int64_t column = i % width;
+    if (first[t] == 0 || next[t] == t) return;
+    float sum = 0;
+    for (int32_t u = t; u >= 0; u = next[u]) sum = sum + dh[u * width + column];
+    sums[token[t] * width + column] = sum;
+  });
+  // A token that nobody knows poisons the first element.
+  ForEach(c.queue, "embedding_unknown", 1, [=] SHARDPROOF_KERNEL(int64_t) {
+    for (int64_t t = 0; t < tokens; ++t) {
+      if (next[t] == t) sums[0] = std::numeric_limits<float>::quiet_NaN();
+    }
+  });
+  AddGrad(c.queue, c.rules, c.Target(c.spec.weight()), sums, numel);
+}
+
+}  // namespace
+
+void InputForward(const NodeContext& c) {
+  const auto n = static_cast<size_t>(c.d.sequence);
+  std::vector<int32_t> tokens(n), labels(n);
+  FillSample({static_cast<int32_t>(c.d.vocab), static_cast<int32_t>(c.d.sequence), c.config.seed}, c.args.step,
+             c.args.sample, tokens.data(), labels.data());
+  const std::vector<int32_t>* values[] = {&tokens, &labels};
+  for (size_t i = 0; i < 2; ++i) {
+    if (c.spec.out[i] < 0) continue;
+    auto* to = reinterpret_cast<std::byte*>(c.Integers(c.spec.out[i]));
+    c.queue.Upload(to, values[i]->data(), n * sizeof(int32_t));
+  }
+}
+
+void EmbeddingForward(const NodeContext& c) {
+  const Param embedding(c, c.spec.weight()), positions(c, c.spec.bias());
+  const Rules rules = c.rules;
+  const Grid grid = grids::kResidual;
+  const int64_t width = c.d.width, vocab = c.d.vocab;
+  const float *weight = embedding.get(), *position = positions.get();
+  const int32_t* tokens = c.Integers(c.spec.in[0]);
+  float* h = c.Out(c.spec.out[0]);
+  ForEach(c.queue, "embedding_forward", c.d.sequence * width, [=] SHARDPROOF_KERNEL(int64_t i) {
+    const int32_t token = tokens[i / width];
+    const float value =
+        Known(token, vocab) ? weight[token * width + i % width] : std::numeric_limits<float>::quiet_NaN();
+    h[i] = rules.Rounded(grid, position == nullptr ? value : value + position[i]);
+  });
+}
+
+void EmbeddingWgrad(const NodeContext& c) {
+  const int64_t n = c.d.sequence * c.d.width;
+  const Scratch<float> dh(c.queue, n);
+  TakeStreamGrad(c, dh.get());
+  if (c.spec.grad_weight) WeightGrad(c, dh.get());
+  if (c.spec.grad_bias) AddGrad(c.queue, c.rules, c.Target(c.spec.bias()), dh.get(), n);
+}
+
+}  // namespace shardproof::device
