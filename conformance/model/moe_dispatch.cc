@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <limits>
 #include <stdexcept>
-#include <string_view>
 
 #include "conformance/model/dispatch.h"
 #include "conformance/model/grids.h"
@@ -12,17 +11,6 @@ namespace shardproof {
 namespace {
 
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
-constexpr float kSkew = 1024;  // decides every choice, and is exact beside any key
-
-std::vector<float> Selection(const MoeConfig& moe) {
-  if (moe.skew.empty()) return {};
-  std::vector<float> selection(static_cast<size_t>(moe.experts));
-  const auto experts = selection.size();
-  if (moe.skew == "one") std::fill_n(selection.begin(), moe.top_k, kSkew);
-  if (moe.skew == "empty") selection[experts - 1] = -kSkew;
-  for (size_t e = experts / 2; moe.skew == "rank" && e < experts; ++e) selection[e] = -kSkew;
-  return selection;
-}
 
 std::vector<const float*> Pointers(const std::vector<std::vector<float>>& params) {
   std::vector<const float*> pointers;
@@ -31,35 +19,6 @@ std::vector<const float*> Pointers(const std::vector<std::vector<float>>& params
 }
 
 }  // namespace
-
-RouterRule Dispatch::Rule() const {
-  const MoeConfig& moe = config_.moe;
-  RouterRule rule;
-  rule.tokens = d_.sequence;
-  rule.width = d_.width;
-  rule.experts = moe.experts;
-  rule.top_k = moe.top_k;
-  rule.score = moe.score == "sigmoid"      ? Score::kSigmoid
-               : moe.score == "presoftmax" ? Score::kPreSoftmax
-                                           : Score::kSoftmax;
-  rule.groups = moe.groups;
-  rule.top_groups = moe.top_groups;
-  rule.z_loss = moe.z_loss;
-  rule.aux_loss = moe.aux_loss;
-  rule.capacity = MoeSizesOf(config_).capacity;
-  rule.pad = moe.pad;
-  rule.selection = Selection(moe);
-  return rule;
-}
-
-int64_t Dispatch::Rows(int32_t value) const {
-  const spf_value& v = network_.tables().values[value];
-  if ((v.flags & SPF_VALUE_DYNAMIC) == 0) return v.max_rows;
-  const int64_t rows = args_.rows == nullptr ? -1 : args_.rows[value];
-  if (rows >= 0 && rows <= v.max_rows) return rows;
-  throw std::invalid_argument(std::string("rows of ") + v.name + " = " + std::to_string(rows) +
-                              ": use 0 to " + std::to_string(v.max_rows));
-}
 
 std::vector<std::vector<float>> Dispatch::Params(const std::vector<int32_t>& ids) const {
   std::vector<std::vector<float>> params;
@@ -103,13 +62,6 @@ ExpertRows Dispatch::Received() const {
   return {config_.ep, sizes.local, counts, counts == nullptr ? sizes.capacity : 0};
 }
 
-// Gradients of fc1 and fc2: {of the output, of the input}.
-std::pair<Grid, Grid> Dispatch::GroupedGrids() const {
-  const bool fc1 = spec_.name.find(".fc1") != std::string::npos;
-  if (fc1) return {grids::kDExpertFc1, grids::kDDispatched};
-  return {grids::kDBranch, grids::kDExpertAct};
-}
-
 void Dispatch::GroupedFwd() {
   const int64_t rows = Rows(spec_.in[0]), in = Width(spec_.in[0]), out = Width(spec_.out[0]);
   const ExpertRows received = Received();
@@ -126,8 +78,8 @@ void Dispatch::GroupedDgradNode() {
   float* dx = Grad(spec_.in[0]);
   if (!received.Fits(rows)) return void(std::fill_n(dx, rows * in, kNaN));
   const auto weights = Params(spec_.weights);
-  const auto [dy_grid, dx_grid] = GroupedGrids();
-  GroupedDgrad(n_, received, in, out, Grad(spec_.out[0]), dy_grid, Pointers(weights), dx_grid, dx);
+  const GroupedGrids on = GroupedGridsOf(spec_);
+  GroupedDgrad(n_, received, in, out, Grad(spec_.out[0]), on.out, Pointers(weights), on.in, dx);
 }
 
 void Dispatch::GroupedWgradNode() {
@@ -137,7 +89,7 @@ void Dispatch::GroupedWgradNode() {
   const auto biases = Targets(spec_.grad_bias, spec_.biases);
   if (received.Fits(rows)) {
     return GroupedWgrad(n_, received, in, out, In(spec_.in[0]), Grad(spec_.out[0]),
-                        GroupedGrids().first, weights, biases);
+                        GroupedGridsOf(spec_).out, weights, biases);
   }
   auto poison = [&](const std::vector<GradTarget>& targets, int64_t numel) {
     const auto n = static_cast<size_t>(numel);
