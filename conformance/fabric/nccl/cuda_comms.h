@@ -1,0 +1,56 @@
+// cuda_comms.h: the communicators of one Gpu, as NCCL's: made, used, watched, ended.
+//
+// All are non-blocking (ncclConfig_t::blocking = 0): calls return while a thread of NCCL works on, and until
+// ncclCommGetAsyncError says success no other call on the communicator, and no kernel on its streams, may follow.
+#pragma once
+#include <cuda_runtime_api.h>
+#include <nccl.h>
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "conformance/fabric/nccl/gpu.h"
+#include "conformance/fabric/nccl/id_table.h"
+
+namespace shardproof {
+
+// One thread calls. Meanings as in Gpu.
+class CudaComms {
+ public:
+  // Which stream of CUDA has this id.
+  using StreamOf = std::function<cudaStream_t(int32_t)>;
+
+  explicit CudaComms(StreamOf stream_of) : stream_of_(std::move(stream_of)) {}
+  ~CudaComms();  // aborts those that were not destroyed
+  CudaComms(const CudaComms&) = delete;
+  CudaComms& operator=(const CudaComms&) = delete;
+
+  static std::string NewId();
+  int32_t Begin(const CommSpec& spec);
+  bool Await(int32_t comm, const GiveUp& give_up);
+  void Check(int32_t comm);
+  void Finalize(int32_t comm);
+  void Destroy(int32_t comm);
+  void Abort(int32_t comm);
+  void Launch(int32_t comm, const std::vector<GpuCall>& calls);
+  int64_t Register(int32_t comm, std::byte* data, uint64_t bytes);
+  void Deregister(int32_t comm, int64_t handle);
+
+ private:
+  struct Comm {
+    ncclComm_t comm = nullptr;
+    std::string name;
+    std::vector<void*> registered;  // handle - 1: index
+  };
+
+  // ncclInProgress, or success; throws otherwise.
+  static ncclResult_t State(const Comm& comm);
+  ncclResult_t Issue(const Comm& comm, const GpuCall& call) const;
+
+  StreamOf stream_of_;
+  IdTable<Comm> comms_{"communicator"};
+};
+
+}  // namespace shardproof
