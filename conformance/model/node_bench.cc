@@ -110,7 +110,7 @@ void NodeBench::Run(Blocks& blocks, const spf_node& node, spf_phase phase, doubl
   args.act = act.data();
   args.dact = dact.data();
   args.rows = blocks.rows.data();
-  model_.Compute(args, rank_);
+  Compute(args);
   if (phase == SPF_FWD) CountRows(tables(), node, blocks);
 }
 

@@ -23,8 +23,10 @@ struct Blocks {
 class NodeBench {
  public:
   explicit NodeBench(const ModelConfig& config, int64_t max_tokens = 32, ModelRank rank = {});
+  virtual ~NodeBench() = default;
 
   const Model& model() const { return model_; }
+  ModelRank rank() const { return rank_; }
   const spf_model& tables() const { return model_.Tables(rank_); }
   const spf_program& program(int64_t step = 0, int64_t sample = 0) const {
     return model_.Program(step, sample, rank_);
@@ -40,6 +42,10 @@ class NodeBench {
 
   // Bytes of a value that mean something: all, or its dynamic rows.
   size_t LiveBytes(const Blocks& blocks, int32_t value) const;
+
+ protected:
+  // Whoever is tested: the model on the host, or device kernels.
+  virtual void Compute(const NodeArgs& args) const { model_.Compute(args, rank_); }
 
  private:
   Model model_;

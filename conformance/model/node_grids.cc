@@ -11,7 +11,7 @@ namespace shardproof {
 int32_t ExponentOfScale(double scale) {
   int exponent = 0;
   const double mantissa = std::frexp(scale, &exponent);
-  if (mantissa != 0.5 || exponent < -40 || exponent > 41) {
+  if (mantissa != 0.5 || exponent < -39 || exponent > 41) {
     throw std::invalid_argument("scale " + std::to_string(scale) +
                                 " is no power of two in 2^-40..2^40: divide after the sum instead");
   }
