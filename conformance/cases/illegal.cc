@@ -76,7 +76,7 @@ std::string AverageOfTokens(const InstanceSpec& spec, int32_t) {
          "tokens divide";
 }
 
-std::string Grid(const InstanceSpec& spec, int32_t) { return spec.grid ? GridProblem(spec) : ""; }
+std::string Axes(const InstanceSpec& spec, int32_t) { return spec.grid ? GridProblem(spec) : ""; }
 
 // Length of the lists of a family, 0 when there is no grid.
 int32_t Length(const InstanceSpec& spec, int32_t world, const std::string& family) {
@@ -141,7 +141,7 @@ std::vector<IllegalRule> IllegalRules() {
       {"clip-grad", ClipGrad},
       {"skip-norm", SkipNorm},
       {"average-of-tokens", AverageOfTokens},
-      {"grid", Grid},
+      {"grid", Axes},
       {"outer-positive", OuterPositive},
       {"outer-divides-dp-cp", OuterDivides},
       {"outer-divides-expt-dp", OuterDividesExperts},
