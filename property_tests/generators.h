@@ -1,4 +1,4 @@
-// generators.h: random cases that shrink towards the simplest one.
+// generators.h: how is a random case drawn, so that it shrinks towards the simplest one?
 #pragma once
 #include <rapidcheck.h>
 

@@ -44,6 +44,17 @@ void FactorSpace::AddSetter(const std::string& name, const std::vector<std::stri
   setters_.push_back(std::move(setter));
 }
 
+void FactorSpace::AddDenseModelFactors() {
+  Add("layers", &ModelConfig::layers, {2, 3});
+  Add("tied", &ModelConfig::tied, {false, true});
+  Add("biases", &ModelConfig::biases, {false, true});
+  Add("odd_sizes", &ModelConfig::odd_sizes, {false, true});
+  Add("root_param", &ModelConfig::root_param, {false, true});
+  Add("reused", &ModelConfig::reused, {false, true});
+  Add("frozen", &ModelConfig::frozen, {"", "embedding", "layer", "norms"});
+  Add("unused", &ModelConfig::unused, {"", "step", "rank"});
+}
+
 void FactorSpace::Set(Case& c, int factor, int value) const {
   setters_[static_cast<size_t>(factor)](c, static_cast<size_t>(value));
 }

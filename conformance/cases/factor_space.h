@@ -32,6 +32,8 @@ class FactorSpace {
   template <typename Owner, typename T>
   void Add(const std::string& name, T Owner::*member, const std::vector<T>& values);
 
+  void AddDenseModelFactors();
+
   // Gives the case a value of a factor; all values of a row, in the factors' order.
   void Set(Case& c, int factor, int value) const;
   void SetAll(Case& c, const CoveringRow& row) const;

@@ -57,7 +57,7 @@ LayerWiseSpace::LayerWiseSpace(const std::vector<int32_t>& worlds) {
   AddGridFactors(worlds);
   AddGatherFactors();
   AddEngineFactors();
-  AddModelFactors();
+  AddDenseModelFactors();
   RelateGridAndModel();
   RelateGathers();
   Relate({"average_in_collective", "calculate_per_token_loss"}, [](const Case& c) {
@@ -110,17 +110,6 @@ void LayerWiseSpace::AddEngineFactors() {
   // At least three steps, and between them what values that are still to be gathered may meet: the
   // model is evaluated, saved, loaded into, created again.
   Add("script", &InstanceSpec::script, {"tettt", "ttsttltt", "ttsrlett", "etrttet"});
-}
-
-void LayerWiseSpace::AddModelFactors() {
-  Add("layers", &ModelConfig::layers, {2, 3});
-  Add("tied", &ModelConfig::tied, {false, true});
-  Add("biases", &ModelConfig::biases, {false, true});
-  Add("odd_sizes", &ModelConfig::odd_sizes, {false, true});
-  Add("root_param", &ModelConfig::root_param, {false, true});
-  Add("reused", &ModelConfig::reused, {false, true});
-  Add("frozen", &ModelConfig::frozen, {"", "embedding", "layer", "norms"});
-  Add("unused", &ModelConfig::unused, {"", "step", "rank"});
 }
 
 void LayerWiseSpace::RelateGridAndModel() {

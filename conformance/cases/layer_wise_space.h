@@ -24,7 +24,6 @@ class LayerWiseSpace : public FactorSpace {
   void AddGridFactors(const std::vector<int32_t>& worlds);
   void AddGatherFactors();
   void AddEngineFactors();
-  void AddModelFactors();
   // What is legal together: grids and the models whose experts they hold; gathers and dtypes.
   void RelateGridAndModel();
   void RelateGathers();

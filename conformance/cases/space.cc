@@ -39,7 +39,7 @@ bool Askable(const Case& c) {
 CaseSpace::CaseSpace(const std::vector<int32_t>& worlds) {
   AddGridFactors(worlds);
   AddEngineFactors();
-  AddModelFactors();
+  AddDenseModelFactors();
   RelateGrid();
   Relate({"average_in_collective", "calculate_per_token_loss"}, [](const Case& c) {
     const InstanceSpec& spec = c.instances.front();
@@ -86,17 +86,6 @@ void CaseSpace::AddEngineFactors() {
   Add("grad_norm", &InstanceSpec::grad_norm, {false, true});
   Add("check_for_nan_in_grad", &InstanceSpec::check_for_nan, {false, true});
   Add("script", &InstanceSpec::script, {"ttt", "tettt", "ttsttltt", "ttsrlt", "etrte"});
-}
-
-void CaseSpace::AddModelFactors() {
-  Add("layers", &ModelConfig::layers, {2, 3});
-  Add("tied", &ModelConfig::tied, {false, true});
-  Add("biases", &ModelConfig::biases, {false, true});
-  Add("odd_sizes", &ModelConfig::odd_sizes, {false, true});
-  Add("root_param", &ModelConfig::root_param, {false, true});
-  Add("reused", &ModelConfig::reused, {false, true});
-  Add("frozen", &ModelConfig::frozen, {"", "embedding", "layer", "norms"});
-  Add("unused", &ModelConfig::unused, {"", "step", "rank"});
 }
 
 void CaseSpace::RelateGrid() {

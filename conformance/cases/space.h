@@ -23,7 +23,6 @@ class CaseSpace : public FactorSpace {
  private:
   void AddGridFactors(const std::vector<int32_t>& worlds);
   void AddEngineFactors();
-  void AddModelFactors();
   void RelateGrid();
 };
 

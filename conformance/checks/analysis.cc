@@ -178,6 +178,15 @@ Finding Analysis::At(const char* requirement, int32_t rank, int64_t index) const
   return finding;
 }
 
+Finding Analysis::AtCall(const char* requirement, int32_t rank, int instance, int32_t call, int32_t as_on) const {
+  Finding finding;
+  finding.requirement = requirement;
+  finding.rank = rank;
+  finding.step = StepOf(as_on, instance, call);
+  finding.operation = CallName(as_on, instance, call);
+  return finding;
+}
+
 std::string Analysis::ContentText(const Content& content) const {
   const auto name = [&] {
     return Facts(size_t(content.instance)).ByKey(content.param).name + "[" + std::to_string(content.element) + "]";
@@ -202,6 +211,13 @@ void CannotJudge(CheckResult& result, std::initializer_list<const char*> require
 
 void FindingSink::Add(Finding finding) {
   if (++seen_[finding.requirement] <= limit_) result_.findings.push_back(std::move(finding));
+}
+
+void FindingSink::Add(Finding where, std::string expected, std::string seen, std::string message) {
+  where.expected = std::move(expected);
+  where.seen = std::move(seen);
+  where.message = std::move(message);
+  Add(std::move(where));
 }
 
 FindingSink::~FindingSink() {

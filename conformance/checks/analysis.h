@@ -40,6 +40,8 @@ class Analysis {
 
   // A finding at an event: rank, step, stream and operation filled in.
   Finding At(const char* requirement, int32_t rank, int64_t event) const;
+  // A finding about a whole entry call, which is named as on rank `as_on`; rank -1: of all ranks.
+  Finding AtCall(const char* requirement, int32_t rank, int instance, int32_t call, int32_t as_on) const;
   std::string Describe(int32_t rank, int64_t event) const;  // "compute layers.1.attn BWD, microbatch 0"
   std::string CallName(int32_t rank, int instance, int32_t call) const;  // "train_step 2"
   int32_t StepOf(int32_t rank, int instance, int32_t call) const;
@@ -72,6 +74,7 @@ class FindingSink {
   FindingSink(const FindingSink&) = delete;
   FindingSink& operator=(const FindingSink&) = delete;
   void Add(Finding finding);
+  void Add(Finding where, std::string expected, std::string seen, std::string message);
 
  private:
   CheckResult& result_;

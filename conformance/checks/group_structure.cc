@@ -258,11 +258,7 @@ class Structure {
 
   void Report(const char* requirement, int32_t rank, int64_t event, std::string expected, std::string seen,
               std::string message) {
-    Finding finding = a_.At(requirement, rank, event);
-    finding.expected = std::move(expected);
-    finding.seen = std::move(seen);
-    finding.message = std::move(message);
-    sink_.Add(std::move(finding));
+    sink_.Add(a_.At(requirement, rank, event), std::move(expected), std::move(seen), std::move(message));
   }
 
   const Analysis& a_;

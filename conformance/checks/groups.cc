@@ -131,11 +131,7 @@ class Routing {
 
   void Report(const char* requirement, int32_t rank, const Carried& carried, std::string expected, std::string seen,
               std::string message) {
-    Finding finding = a_.At(requirement, rank, carried.event);
-    finding.expected = std::move(expected);
-    finding.seen = std::move(seen);
-    finding.message = std::move(message);
-    sink_.Add(std::move(finding));
+    sink_.Add(a_.At(requirement, rank, carried.event), std::move(expected), std::move(seen), std::move(message));
   }
 
   const Analysis& a_;

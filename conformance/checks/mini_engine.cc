@@ -63,15 +63,12 @@ std::unique_ptr<OracleRun> MiniOracle(const InstanceFacts& facts) {
 }  // namespace
 
 MiniRun RunMini(Case c, const MiniFaults& faults) {
-  MiniRun mini;
-  mini.spec = std::make_unique<Case>(std::move(c));
-  const InstanceFacts facts(mini.spec->instances[0], mini.spec->world);
-  mini.run.spec = mini.spec.get();
-  for (int32_t rank = 0; rank < mini.spec->world; ++rank) {
-    mini.run.traces.push_back(WriteMiniTrace(*mini.spec, facts, rank, faults));
-  }
-  mini.run.outcomes.resize(size_t(mini.spec->world));
-  mini.oracles.push_back(MiniOracle(facts));
+  MiniRun mini{WriteRun(std::move(c),
+                        [&](const Case& of, const InstanceFacts& facts, int32_t rank) {
+                          return WriteMiniTrace(of, facts, rank, faults);
+                        }),
+               {}};
+  mini.oracles.push_back(MiniOracle(InstanceFacts(mini.spec->instances[0], mini.spec->world)));
   mini.run.oracles = {mini.oracles[0].get()};
   return mini;
 }

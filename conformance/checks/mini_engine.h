@@ -12,6 +12,7 @@
 
 #include "conformance/checks/check.h"
 #include "conformance/checks/facts.h"
+#include "conformance/checks/written_run.h"
 #include "conformance/oracle/oracle.h"
 #include "conformance/trace/trace_builder.h"
 
@@ -44,10 +45,8 @@ struct MiniFaults {
 };
 
 // Traces, outcomes and oracle of one run; the case and oracle live as long as this.
-struct MiniRun {
-  std::unique_ptr<Case> spec;
+struct MiniRun : WrittenRun {
   std::vector<std::unique_ptr<OracleRun>> oracles;
-  Run run;
 };
 
 MiniRun RunMini(Case c, const MiniFaults& faults = {});

@@ -149,19 +149,9 @@ class Scalars {
 
   void Add(const char* requirement, int32_t rank, int32_t call, int64_t event, std::string expected, std::string seen,
            std::string message) {
-    Finding finding;
-    if (rank >= 0 && event >= 0) {
-      finding = a_.At(requirement, rank, event);
-    } else {
-      finding.requirement = requirement;
-      finding.rank = rank;
-      finding.step = a_.StepOf(std::max(rank, 0), instance_, call);
-      finding.operation = a_.CallName(std::max(rank, 0), instance_, call);
-    }
-    finding.expected = std::move(expected);
-    finding.seen = std::move(seen);
-    finding.message = std::move(message);
-    sink_.Add(std::move(finding));
+    sink_.Add(rank >= 0 && event >= 0 ? a_.At(requirement, rank, event)
+                                      : a_.AtCall(requirement, rank, instance_, call, std::max(rank, 0)),
+              std::move(expected), std::move(seen), std::move(message));
   }
 
   const Analysis& a_;

@@ -260,11 +260,7 @@ class Marks {
   }
 
   void Add(const char* requirement, int64_t event, std::string expected, std::string seen, std::string message) {
-    Finding finding = a_.At(requirement, rank_, event);
-    finding.expected = std::move(expected);
-    finding.seen = std::move(seen);
-    finding.message = std::move(message);
-    sink_.Add(std::move(finding));
+    sink_.Add(a_.At(requirement, rank_, event), std::move(expected), std::move(seen), std::move(message));
   }
 
   const Analysis& a_;

@@ -8,30 +8,17 @@
 
 #include "conformance/model/probe.h"
 #include "conformance/oracle/trainer.h"
+#include "conformance/oracle/training_for_test.h"
 #include "conformance/oracle/update.h"
 
 namespace shardproof {
 namespace {
-
-OracleRun RunId(const std::string& id, bool check_bounds = false) {
-  return RunOracle(ParseId(id), 0, {check_bounds});
-}
 
 OracleCall LastTrain(const OracleRun& run) {
   for (size_t i = run.calls.size(); i-- > 0;) {
     if (run.calls[i].letter == 't') return run.calls[i];
   }
   throw std::logic_error("no train step");
-}
-
-void ExpectEqualTraining(const OracleRun& a, const OracleRun& b) {
-  ASSERT_EQ(a.calls.size(), b.calls.size());
-  for (size_t i = 0; i < a.calls.size(); ++i) {
-    EXPECT_EQ(a.calls[i].losses, b.calls[i].losses) << i;
-    EXPECT_EQ(a.calls[i].grads, b.calls[i].grads) << i;
-    EXPECT_EQ(a.calls[i].weights, b.calls[i].weights) << i;
-    EXPECT_EQ(a.calls[i].grad_norm, b.calls[i].grad_norm) << i;
-  }
 }
 
 TEST(OracleTest, OneGlobalBatchSplitDifferentlyIsOneTraining) {

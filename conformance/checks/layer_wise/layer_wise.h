@@ -45,11 +45,7 @@ class Report {
   }
   void Add(const char* requirement, int32_t rank, int64_t event, std::string expected, std::string seen,
            std::string message) {
-    Finding finding = facts_.a().At(requirement, rank, event);
-    finding.expected = std::move(expected);
-    finding.seen = std::move(seen);
-    finding.message = std::move(message);
-    sink_.Add(std::move(finding));
+    sink_.Add(facts_.a().At(requirement, rank, event), std::move(expected), std::move(seen), std::move(message));
   }
 
  private:

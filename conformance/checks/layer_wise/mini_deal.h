@@ -1,4 +1,4 @@
-// mini_deal.h: parameters, buckets and gathers of one rank of the engine of mini_layer_wise.h, as trace events.
+// mini_deal.h: which events do parameters, buckets and gathers of one rank leave, for the engine of mini_layer_wise.h?
 #pragma once
 #include <map>
 #include <string>

@@ -276,15 +276,9 @@ Case LayerWiseCase(int32_t world, const std::function<void(InstanceSpec&)>& edit
 }
 
 LayerWiseRun RunLayerWise(Case c, const LayerWiseFaults& faults) {
-  LayerWiseRun made;
-  made.spec = std::make_unique<Case>(std::move(c));
-  const InstanceFacts facts(made.spec->instances[0], made.spec->world);
-  made.run.spec = made.spec.get();
-  for (int32_t rank = 0; rank < made.spec->world; ++rank) {
-    made.run.traces.push_back(WriteLayerWiseTrace(*made.spec, facts, rank, faults));
-  }
-  made.run.outcomes.resize(size_t(made.spec->world));
-  return made;
+  return WriteRun(std::move(c), [&](const Case& of, const InstanceFacts& facts, int32_t rank) {
+    return WriteLayerWiseTrace(of, facts, rank, faults);
+  });
 }
 
 Trace WriteLayerWiseTrace(const Case& c, const InstanceFacts& facts, int32_t rank, const LayerWiseFaults& faults) {

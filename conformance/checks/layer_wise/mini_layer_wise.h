@@ -10,6 +10,7 @@
 
 #include "conformance/checks/check.h"
 #include "conformance/checks/facts.h"
+#include "conformance/checks/written_run.h"
 #include "conformance/trace/trace_builder.h"
 
 namespace shardproof {
@@ -56,10 +57,7 @@ struct LayerWiseFaults {
   bool clear_unnamed = false;    // gradient storage is cleared by a kernel of the engine's own
 };
 
-struct LayerWiseRun {
-  std::unique_ptr<Case> spec;
-  Run run;
-};
+using LayerWiseRun = WrittenRun;
 
 Case LayerWiseCase(int32_t world, const std::function<void(InstanceSpec&)>& edit = {});
 LayerWiseRun RunLayerWise(Case c, const LayerWiseFaults& faults = {});

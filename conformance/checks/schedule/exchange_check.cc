@@ -52,11 +52,8 @@ class Exchanges {
   }
   void Add(const char* requirement, const Exchange& exchange, std::string expected, std::string seen,
            std::string message) {
-    Finding finding = At(requirement, exchange);
-    finding.expected = std::move(expected);
-    finding.seen = std::move(seen);
-    finding.message = std::move(message) + " (" + Text(facts_.a(), exchange) + ")";
-    sink_.Add(std::move(finding));
+    sink_.Add(At(requirement, exchange), std::move(expected), std::move(seen),
+              std::move(message) + " (" + Text(facts_.a(), exchange) + ")");
   }
   const std::vector<int32_t>& Ranks(const Exchange& exchange) const {
     const Trace& trace = facts_.a().traces()[size_t(exchange.rank)];

@@ -1,4 +1,4 @@
-// mini_memory.h: parameters, gradients, values and exchanges of the engine of mini_schedule.h, as trace events.
+// mini_memory.h: which events do parameters, gradients, values and exchanges leave, for the engine of mini_schedule.h?
 #pragma once
 #include <map>
 #include <set>

@@ -225,15 +225,9 @@ Case ScheduleCase(int32_t world, int32_t ep, const std::function<void(InstanceSp
 }
 
 ScheduleRun RunSchedule(Case c, const ScheduleFaults& faults) {
-  ScheduleRun made;
-  made.spec = std::make_unique<Case>(std::move(c));
-  const InstanceFacts facts(made.spec->instances[0], made.spec->world);
-  made.run.spec = made.spec.get();
-  for (int32_t rank = 0; rank < made.spec->world; ++rank) {
-    made.run.traces.push_back(WriteScheduleTrace(*made.spec, facts, rank, faults));
-  }
-  made.run.outcomes.resize(size_t(made.spec->world));
-  return made;
+  return WriteRun(std::move(c), [&](const Case& of, const InstanceFacts& facts, int32_t rank) {
+    return WriteScheduleTrace(of, facts, rank, faults);
+  });
 }
 
 Trace WriteScheduleTrace(const Case& c, const InstanceFacts& facts, int32_t rank, const ScheduleFaults& faults) {

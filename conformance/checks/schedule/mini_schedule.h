@@ -12,6 +12,7 @@
 
 #include "conformance/checks/check.h"
 #include "conformance/checks/facts.h"
+#include "conformance/checks/written_run.h"
 #include "conformance/trace/trace_builder.h"
 
 namespace shardproof {
@@ -52,10 +53,7 @@ struct ScheduleFaults {
   bool send_freed = false;  // what is sent has been freed
 };
 
-struct ScheduleRun {
-  std::unique_ptr<Case> spec;
-  Run run;
-};
+using ScheduleRun = WrittenRun;
 
 // Requirements with findings, "EP-01 EP-02"; requirements that are not checkable.
 std::string FoundIn(const CheckResult& result);
