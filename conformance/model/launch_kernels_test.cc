@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <string>
@@ -88,6 +89,21 @@ TEST(AxpbyTest, ZeroTimesNotANumberStaysVisible) {
   EXPECT_TRUE(std::isnan(y[0]));
 }
 
+// Machines differ in sign and payload of a NaN that an operation makes.
+TEST(AxpbyTest, WhatIsNotANumberIsStoredAsOneNaN) {
+  const auto bits = [](float value) { return std::bit_cast<uint32_t>(value); };
+  std::vector<float> x{std::bit_cast<float>(0xFFFFFFFFu), std::bit_cast<float>(0x7FABCDEFu)}, y(2);
+  Launch(SPF_K_AXPBY, {Floats(x, SPF_READ), Floats(y, SPF_WRITE)}, {1, 0});
+  EXPECT_EQ(bits(y[0]), 0x7FC00000u);
+  EXPECT_EQ(bits(y[1]), 0x7FC00000u);
+  std::vector<uint16_t> narrow(2);
+  Launch(SPF_K_AXPBY, {Floats(x, SPF_READ), Bf16s(narrow, SPF_WRITE)}, {1, 0});
+  EXPECT_EQ(narrow, std::vector<uint16_t>(2, 0x7FC0));
+  std::vector<double> wide(2);
+  Launch(SPF_K_AXPBY, {Floats(x, SPF_READ), Doubles(wide, SPF_WRITE)}, {1, 0});
+  EXPECT_EQ(std::bit_cast<uint64_t>(wide[1]), 0x7FF8000000000000u);
+}
+
 TEST(AxpbyTest, CastsRoundToNearestEven) {
   std::vector<float> x{1.00390625f, 1.01171875f, -0.3f};
   std::vector<uint16_t> y(3);
@@ -99,11 +115,12 @@ TEST(AxpbyTest, CastsRoundToNearestEven) {
 }
 
 TEST(AxpbyTest, DoubleToBf16RoundsOnce) {
-  // Just above the middle of two bf16 numbers, by less than fp32 can tell.
-  std::vector<double> x{1.00390625 + 1e-12};
-  std::vector<uint16_t> y(1);
+  // Beside the middle of two bf16 numbers, by less than fp32 can tell.
+  const double middle = 1.00390625, little = 1e-12;
+  std::vector<double> x{middle + little, middle - little, -middle - little, -middle + little, middle, 3 * middle, 1e300, -1e-300};
+  std::vector<uint16_t> y(x.size());
   Launch(SPF_K_AXPBY, {Doubles(x, SPF_READ), Bf16s(y, SPF_WRITE)}, {1, 0});
-  EXPECT_EQ(FromBf16(y[0]), 1.0078125f);
+  EXPECT_EQ(y, InBf16({1.0078125f, 1.0f, -1.0078125f, -1.0f, 1.0f, 3.015625f, INFINITY, -0.0f}));
 }
 
 TEST(AxpbyTest, AddingTwoBf16RoundsToBf16) {
@@ -150,6 +167,30 @@ TEST(SumSquaresTest, AddsToTheAccumulatorInFp64) {
   const double small = static_cast<double>(1e-4f);
   Launch(SPF_K_SUM_SQUARES, {Floats(x, SPF_READ), Doubles(out, SPF_ADD)});
   EXPECT_EQ(out[0], 100.0 + 9.0 + small * small);
+}
+
+// Each chunk of 4096 on its own, in order of its elements; then chunk after chunk.
+TEST(SumSquaresTest, AddsChunkByChunk) {
+  const auto sum = [](std::vector<double> x, double before) {
+    std::vector<double> out{before};
+    Launch(SPF_K_SUM_SQUARES, {Doubles(x, SPF_READ), Doubles(out, SPF_ADD)});
+    return out[0];
+  };
+  const double big = 1e8;  // its square is 1e16: adding 1 to that changes nothing
+  std::vector<double> x(3 * 4096, 0.0);
+  x[0] = big;
+  x[1] = x[2] = x[3] = x[4] = 1;
+  EXPECT_EQ(sum(x, 0), 1e16);
+  x[1] = x[2] = x[3] = x[4] = 0;
+  x[4096] = x[4097] = x[8190] = x[8191] = 1;  // a chunk that holds 4
+  EXPECT_EQ(sum(x, 0), 1e16 + 4);
+  x[0] = x[8190] = x[8191] = 0;
+  x[8192] = x[8193] = 1;
+  x[4096] = x[4097] = 1;
+  x[4098] = x[8194] = 1;  // two chunks that hold 3 each
+  EXPECT_EQ(sum(x, 0), 6);
+  EXPECT_EQ(sum(x, 1e16), (1e16 + 3) + 3);
+  EXPECT_NE(sum(x, 1e16), 1e16 + 6);
 }
 
 TEST(CountTest, NonFiniteAndZero) {
