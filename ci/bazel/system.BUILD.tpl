@@ -4,6 +4,7 @@ package(default_visibility = ["//visibility:public"])
 cc_library(
     name = "gtest",
     linkopts = ["-lgmock", "-lgtest", "-lpthread"],
+    deps = ["@shardproof//ci/bazel:gtest_precompiled"],
 )
 
 cc_library(
