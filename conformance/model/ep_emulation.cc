@@ -51,12 +51,52 @@ std::string StreamInto(const NodeBench& reader, int32_t chunk) {
 
 }  // namespace
 
-EpEmulation::EpEmulation(const ModelConfig& config, int64_t max_tokens) : config_(config) {
+std::vector<NamedConfig> RoutedConfigs(int32_t experts) {
+  std::vector<NamedConfig> all;
+  auto add = [&](const std::string& name, auto change) {
+    ModelConfig config;
+    config.moe.experts = experts;
+    config.sequence = 4;
+    change(config, config.moe);
+    all.push_back({name, config});
+  };
+  add("plain", [](ModelConfig&, MoeConfig&) {});
+  add("one choice", [](ModelConfig&, MoeConfig& moe) { moe.top_k = 1; });
+  add("presoftmax", [](ModelConfig&, MoeConfig& moe) { moe.score = "presoftmax"; });
+  add("sigmoid", [](ModelConfig&, MoeConfig& moe) { moe.score = "sigmoid"; });
+  add("groups", [](ModelConfig&, MoeConfig& moe) { moe.groups = 4, moe.top_groups = 2; });
+  add("losses", [](ModelConfig&, MoeConfig& moe) { moe.z_loss = moe.aux_loss = true; });
+  add("shared", [](ModelConfig& c, MoeConfig& moe) { moe.shared = c.biases = true; });
+  add("drop", [](ModelConfig&, MoeConfig& moe) { moe.capacity_percent = 75; });
+  add("pad", [](ModelConfig& c, MoeConfig& moe) {
+    moe.capacity_percent = 125;
+    moe.pad = c.biases = true;
+  });
+  add("all to few", [](ModelConfig&, MoeConfig& moe) { moe.skew = "one"; });
+  add("an empty expert", [](ModelConfig&, MoeConfig& moe) { moe.skew = "empty"; });
+  add("an empty rank", [](ModelConfig&, MoeConfig& moe) { moe.skew = "rank"; });
+  add("multi-token prediction", [](ModelConfig& c, MoeConfig& moe) { c.mtp = moe.shared = true; });
+  add("mixed layers, odd sizes", [](ModelConfig& c, MoeConfig& moe) {
+    moe.layers = "odd";
+    c.layers = 3;
+    c.mtp = c.tied = c.odd_sizes = c.biases = c.root_param = true;
+  });
+  add("twice, narrow, bf16",
+      [](ModelConfig& c, MoeConfig&) { c.reused = c.narrow = c.bf16_params = true; });
+  add("absent, frozen", [](ModelConfig& c, MoeConfig&) {
+    c.unused = "step";
+    c.frozen = "norms";
+  });
+  return all;
+}
+
+EpEmulation::EpEmulation(const ModelConfig& config, int64_t max_tokens, const MakeBench& make) : config_(config) {
   for (int32_t pp = 0; pp < config.pp; ++pp) {
     for (int32_t ep = 0; ep < config.ep; ++ep) {
       Rank& rank = ranks_.emplace_back();
       rank.place = ModelRank(ep, pp);
-      rank.bench = std::make_unique<NodeBench>(config, max_tokens, rank.place);
+      rank.bench = make ? make(config, max_tokens, rank.place)
+                        : std::make_unique<NodeBench>(config, max_tokens, rank.place);
       rank.blocks = rank.bench->Start();
     }
   }
@@ -77,7 +117,7 @@ std::vector<float> EpEmulation::Run(int64_t step, const std::vector<int64_t>& sa
     for (Block& block : rank.blocks.act) std::fill(block.begin(), block.end(), std::byte{0xFF});
     for (Block& block : rank.blocks.dact) std::fill(block.begin(), block.end(), std::byte{0});
   }
-  Call call{0, SPF_FWD, step, &samples, options.scale};
+  Call call{0, SPF_FWD, step, &samples, options.scale, options.grad_dtype};
   const int32_t stages = config_.pp * config_.chunks;
   for (call.stage = 0; call.stage < stages; ++call.stage) {
     if (call.stage > 0) HandOver(call.stage - 1, call.stage, false);
@@ -114,7 +154,7 @@ void EpEmulation::RunNode(const Call& call, const std::vector<Rank*>& ranks, int
   for (Rank* rank : ranks) {
     const auto ep = static_cast<size_t>(rank->place.ep);
     rank->bench->Run(rank->blocks, rank->bench->program(call.step).nodes[index], call.phase,
-                     call.scale, SPF_F32, call.step, call.samples->at(ep));
+                     call.scale, call.grad_dtype, call.step, call.samples->at(ep));
   }
 }
 

@@ -5,6 +5,7 @@
 // as an engine would be: pieces of exchanges by the COUNTS values, dynamic rows by rows_from,
 // stages by FROM_PREV, TO_NEXT and chunk.
 #pragma once
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -14,13 +15,24 @@
 
 namespace shardproof {
 
+struct NamedConfig {
+  std::string name;
+  ModelConfig config;
+};
+// Configs of one rank that together have every kind of routing. experts: a multiple of 4.
+std::vector<NamedConfig> RoutedConfigs(int32_t experts);
+
 class EpEmulation {
  public:
-  explicit EpEmulation(const ModelConfig& config, int64_t max_tokens);
+  // What computes the nodes of a rank.
+  using MakeBench = std::function<std::unique_ptr<NodeBench>(const ModelConfig&, int64_t max_tokens, ModelRank)>;
+
+  explicit EpEmulation(const ModelConfig& config, int64_t max_tokens, const MakeBench& make = {});
 
   struct Options {
     double scale = 1;
     bool delay_wgrad = false;  // DGRAD of all nodes, then WGRAD of all nodes
+    int32_t grad_dtype = SPF_F32;
   };
   // One microbatch: ep rank r runs samples[r]. Returns the losses by ep rank and adds to the
   // gradients.
@@ -28,7 +40,7 @@ class EpEmulation {
   std::vector<float> Run(int64_t step, const std::vector<int64_t>& samples) {
     return Run(step, samples, Options());
   }
-  // Sums over all ranks, by world-unique name.
+  // Sums over all ranks, by world-unique name. Of runs in fp32.
   std::map<std::string, std::vector<float>> Gradients() const;
   // Rows that each ep rank received in the last dispatch of the last run.
   const std::vector<int64_t>& received() const { return received_; }
@@ -45,6 +57,7 @@ class EpEmulation {
     int64_t step = 0;
     const std::vector<int64_t>* samples = nullptr;
     double scale = 1;
+    int32_t grad_dtype = SPF_F32;
   };
 
   std::vector<Rank*> RanksOf(int32_t stage);

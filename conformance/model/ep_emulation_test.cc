@@ -10,50 +10,6 @@
 namespace shardproof {
 namespace {
 
-struct Named {
-  std::string name;
-  ModelConfig config;
-};
-
-std::vector<Named> Routings(int32_t experts) {
-  std::vector<Named> all;
-  auto add = [&](const std::string& name, auto change) {
-    ModelConfig config;
-    config.moe.experts = experts;
-    config.sequence = 4;
-    change(config, config.moe);
-    all.push_back({name, config});
-  };
-  add("plain", [](ModelConfig&, MoeConfig&) {});
-  add("one choice", [](ModelConfig&, MoeConfig& moe) { moe.top_k = 1; });
-  add("presoftmax", [](ModelConfig&, MoeConfig& moe) { moe.score = "presoftmax"; });
-  add("sigmoid", [](ModelConfig&, MoeConfig& moe) { moe.score = "sigmoid"; });
-  add("groups", [](ModelConfig&, MoeConfig& moe) { moe.groups = 4, moe.top_groups = 2; });
-  add("losses", [](ModelConfig&, MoeConfig& moe) { moe.z_loss = moe.aux_loss = true; });
-  add("shared", [](ModelConfig& c, MoeConfig& moe) { moe.shared = c.biases = true; });
-  add("drop", [](ModelConfig&, MoeConfig& moe) { moe.capacity_percent = 75; });
-  add("pad", [](ModelConfig& c, MoeConfig& moe) {
-    moe.capacity_percent = 125;
-    moe.pad = c.biases = true;
-  });
-  add("all to few", [](ModelConfig&, MoeConfig& moe) { moe.skew = "one"; });
-  add("an empty expert", [](ModelConfig&, MoeConfig& moe) { moe.skew = "empty"; });
-  add("an empty rank", [](ModelConfig&, MoeConfig& moe) { moe.skew = "rank"; });
-  add("multi-token prediction", [](ModelConfig& c, MoeConfig& moe) { c.mtp = moe.shared = true; });
-  add("mixed layers, odd sizes", [](ModelConfig& c, MoeConfig& moe) {
-    moe.layers = "odd";
-    c.layers = 3;
-    c.mtp = c.tied = c.odd_sizes = c.biases = c.root_param = true;
-  });
-  add("twice, narrow, bf16",
-      [](ModelConfig& c, MoeConfig&) { c.reused = c.narrow = c.bf16_params = true; });
-  add("absent, frozen", [](ModelConfig& c, MoeConfig&) {
-    c.unused = "step";
-    c.frozen = "norms";
-  });
-  return all;
-}
-
 struct Outcome {
   std::vector<float> losses;  // by sample
   std::map<std::string, std::vector<float>> grads;
@@ -107,7 +63,7 @@ void ExpectEqual(const Outcome& a, const Outcome& b) {
 class RoutingTest : public testing::TestWithParam<int32_t> {};
 
 TEST_P(RoutingTest, RanksTogetherTrainWhatOneRankTrains) {
-  for (const Named& named : Routings(GetParam())) {
+  for (const NamedConfig& named : RoutedConfigs(GetParam())) {
     const Outcome alone = Alone(named.config);
     for (int32_t ep = 1; ep <= GetParam(); ep *= 2) {
       SCOPED_TRACE(named.name + ", ep " + std::to_string(ep));
