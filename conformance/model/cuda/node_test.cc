@@ -13,7 +13,6 @@
 namespace shardproof {
 namespace {
 
-constexpr bool kRoutedNodes = false;  // whether kernels of routed experts are there
 constexpr spf_phase kPhases[] = {SPF_FWD, SPF_BWD, SPF_DGRAD, SPF_WGRAD};
 
 // Those of all kinds of nodes, and dense ones of more shapes.
@@ -93,7 +92,7 @@ struct Pair {
     const spf_program& program = host.program(call.step, call.sample);
     for (int32_t i = 0; i < program.n_nodes; ++i) {
       const spf_node& node = program.nodes[i];
-      if (node.kind == SPF_NODE_EXCHANGE || (IsRouted(host, node) && !kRoutedNodes)) continue;
+      if (node.kind == SPF_NODE_EXCHANGE) continue;
       for (spf_phase phase : kPhases) visit(node, phase);
     }
   }
@@ -192,7 +191,6 @@ TEST_P(DeviceNodeTest, IsCloseToTheHostWithoutQuantisers) {
 // Forward and backward of several samples, one after the other.
 TEST_P(DeviceNodeTest, TrainsAsTheHostDoes) {
   const ModelConfig config = Config();
-  if (config.moe.experts > 0 && !kRoutedNodes) GTEST_SKIP() << "no device kernels of routed experts";
   if (config.pp > 1) return;  // a stage's input comes from another one
   for (ModelRank rank : RanksOf(config)) {
     const Pair pair(config, rank);
