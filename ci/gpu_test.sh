@@ -1,0 +1,74 @@
+#!/usr/bin/env bash
+# Does ci/gpu see what fails, hangs and is skipped, and does it say what it could not run?   gpu_test.sh ci/gpu
+# What it packs are scripts here: a GPU is not needed.
+# shellcheck disable=SC2016  # expanded by the scripts
+set -uo pipefail
+gpu=$1
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failures=0
+
+program() { printf '#!/usr/bin/env bash\n%s\n' "$2" >"$work/bin/$1" && chmod +x "$work/bin/$1"; }
+# All is well, unless a program is replaced.
+start() {
+  rm -rf "${work:?}"/{bin,lib} && mkdir -p "$work/bin" "$work/lib/compiler"
+  program gpu_facts 'echo "device: a device"'
+  program shardproof_gpu 'echo "conformant: $*"'
+  local test
+  for test in cuda_gpu_test cuda_gemm_test cuda_comms_test cuda_kernels_test; do
+    program "$test" 'echo "[  PASSED  ] 3 tests."'
+  done
+  # Runs what it is given to check.
+  program compute-sanitizer 'while [[ $1 != */bin/* ]]; do shift; done; "$@"; echo "========= ERROR SUMMARY: 0 errors"'
+}
+run() { # SECONDS
+  tar -C "$work" -czf "$work/packed.tar.gz" bin lib
+  PATH=$work/bin:$PATH SHARDPROOF_GPU_SECONDS=$1 "$gpu" run "$work/packed.tar.gz" >"$work/out" 2>&1
+  status=$?
+}
+expect() { # STATUS TEXT: TEXT is a part of one line, in which spaces stand for any number of them
+  local pattern=${2// / +}
+  if ((status != $1)) || ! grep -Eq "$pattern" "$work/out"; then
+    echo "FAILED: status $status, expected $1 and a line with: $2"
+    cat "$work/out"
+    failures=$((failures + 1))
+  fi
+}
+
+start && run 100
+expect 0 'device test cuda_gpu_test passed .* 3 passed'
+expect 0 'conformance, nccl, 4 ranks passed .* conformant: run --fabric nccl --ranks 4 --profile core'
+expect 0 'compute-sanitizer racecheck: cuda_kernels_test passed .* ERROR SUMMARY: 0 errors'
+
+start && program gpu_facts 'echo "no GPU: cudaErrorNoDevice"; exit 1' && run 100
+expect 0 'device test cuda_gpu_test not run +no GPU: cudaErrorNoDevice'
+expect 0 'conformance, nccl, 2 ranks not run +no GPU: cudaErrorNoDevice'
+expect 0 'compute-sanitizer memcheck: cuda_comms_test not run +no GPU'
+
+start && program cuda_gemm_test 'echo "[  PASSED  ] 2 tests."; echo "[  FAILED  ] 1 test, listed below:"; exit 1' && run 100
+expect 1 'device test cuda_gemm_test FAILED .* 2 passed, 1 failed'
+expect 1 'device test cuda_gpu_test passed'
+
+start && program cuda_comms_test 'echo "[  PASSED  ] 1 test."; echo "[  SKIPPED ] 2 tests, listed below:"' && run 100
+expect 1 'device test cuda_comms_test FAILED .* 1 passed, 2 skipped'
+
+start && program shardproof_gpu 'echo "not conformant: 1 finding"; exit 1' && run 100
+expect 1 'conformance, nccl, 1 ranks FAILED .* not conformant: 1 finding'
+
+# Neither TERM nor a child of its own keeps a part alive.
+start && program cuda_gpu_test 'trap "" TERM; sleep 1000 & wait; wait' && run 3
+expect 1 'device test cuda_gpu_test TIMEOUT .* killed after'
+expect 1 'device test cuda_kernels_test FAILED +no time was left for it'
+
+start && program compute-sanitizer 'echo "========= ERROR SUMMARY: 4 errors"; exit 86' && run 100
+expect 1 'compute-sanitizer memcheck: cuda_kernels_test FAILED .* ERROR SUMMARY: 4 errors'
+
+"$gpu" run "$work/none" >"$work/out" 2>&1
+status=$?
+expect 2 'cannot be unpacked'
+"$gpu" frobnicate >"$work/out" 2>&1
+status=$?
+expect 3 '"frobnicate" is not known'
+
+echo "$failures failures"
+((failures == 0))
