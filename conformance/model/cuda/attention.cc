@@ -10,53 +10,55 @@ namespace {
 
 constexpr float kScale = 0.25f;  // of scores; a power of two whatever the head's size
 
-// A matrix for each head: [tokens, head_dim] inside a value's rows, or [tokens, tokens].
-struct HeadMatrix {
+// A matrix for each head: [tokens, head_dim] inside a value's rows, or [tokens, tokens]. In elements.
+struct Layout {
+  int64_t row, head;  // from a row to the next, from a head to the next
+};
+struct Operand {
   const float* data;
-  int64_t stride, step;
+  Layout layout;
 };
 
-// Sizes of the call, and where things lie. qkv [tokens, 3 inner]: queries, keys, values, each by head.
+// qkv [tokens, 3 inner]: queries, keys, values, each by head. The output [tokens, inner]: by head.
 struct Shape {
   int64_t tokens, heads, dim, inner;
-  HeadMatrix Part(const float* qkv, int64_t which) const { return {qkv + which * inner, 3 * inner, dim}; }
-  HeadMatrix Output(const float* out) const { return {out, inner, dim}; }
-  HeadMatrix Square(const float* p) const { return {p, tokens, tokens * tokens}; }
-  int64_t square() const { return heads * tokens * tokens; }
+  Layout qkv() const { return {3 * inner, dim}; }
+  Layout output() const { return {inner, dim}; }
+  Layout square() const { return {tokens, tokens * tokens}; }
+  int64_t square_elems() const { return heads * tokens * tokens; }
 };
 
 Shape ShapeOf(const NodeContext& c) { return {c.d.sequence, c.d.heads, c.d.head_dim, c.d.inner()}; }
 
-// A product for each head; [m, k] x [k, n] after transposition.
-Gemm ByHead(const Shape& s, HeadMatrix a, HeadMatrix b, HeadMatrix to, float* c) {
+// A product for each head, with `tokens` rows; n, k and what is transposed are left to set.
+Gemm ByHead(const Shape& s, Operand a, Operand b, float* c, Layout layout) {
   Gemm gemm;
-  gemm.batch = s.heads;
-  gemm.a = a.data;
-  gemm.a_stride = a.stride;
-  gemm.a_step = a.step;
-  gemm.b = b.data;
-  gemm.b_stride = b.stride;
-  gemm.b_step = b.step;
-  gemm.c = c;
-  gemm.c_stride = to.stride;
-  gemm.c_step = to.step;
   gemm.m = s.tokens;
+  gemm.a = a.data;
+  gemm.b = b.data;
+  gemm.c = c;
+  gemm.a_stride = a.layout.row;
+  gemm.b_stride = b.layout.row;
+  gemm.c_stride = layout.row;
+  gemm.batch = s.heads;
+  gemm.a_step = a.layout.head;
+  gemm.b_step = b.layout.head;
+  gemm.c_step = layout.head;
   return gemm;
 }
 
-// to [tokens, tokens] = a b^T, of rows [tokens, dim].
-void MultiplyRows(Queue& queue, const Shape& s, HeadMatrix a, HeadMatrix b, float* to) {
-  Gemm gemm = ByHead(s, a, b, s.Square(to), to);
+// c [heads, tokens, tokens] = a b^T, of rows [tokens, dim].
+void MultiplyRows(Queue& queue, const Shape& s, Operand a, Operand b, float* c) {
+  Gemm gemm = ByHead(s, a, b, c, s.square());
   gemm.n = s.tokens;
   gemm.k = s.dim;
   gemm.b_transposed = true;
   queue.Multiply(gemm);
 }
 
-// to [tokens, dim] = p b, or p^T b, of p [tokens, tokens]. What p has above the diagonal is zero.
-void MultiplySquare(Queue& queue, const Shape& s, const float* p, bool transposed, HeadMatrix b, HeadMatrix to,
-                    float* c) {
-  Gemm gemm = ByHead(s, s.Square(p), b, to, c);
+// c [tokens, dim] = p b, or p^T b, of p [heads, tokens, tokens], which is zero above the diagonal.
+void MultiplySquare(Queue& queue, const Shape& s, const float* p, bool transposed, Operand b, float* c, Layout layout) {
+  Gemm gemm = ByHead(s, {p, s.square()}, b, c, layout);
   gemm.n = s.dim;
   gemm.k = s.tokens;
   gemm.a_transposed = transposed;
@@ -69,16 +71,16 @@ void Probabilities(const NodeContext& c, const float* qkv, float* p) {
   const int64_t tokens = s.tokens;
   const Rules rules = c.rules;
   const Grid numerator = grids::kNumerator, probability = grids::kProbability;
-  MultiplyRows(c.queue, s, s.Part(qkv, 0), s.Part(qkv, 1), p);
+  MultiplyRows(c.queue, s, {qkv, s.qkv()}, {qkv + s.inner, s.qkv()}, p);
   // exp of minus infinity is below every grid, and nothing beside the 1 of the largest score.
-  ForEach(c.queue, "attention_scores", s.square(), [=] SHARDPROOF_KERNEL(int64_t i) {
+  ForEach(c.queue, "attention_scores", s.square_elems(), [=] SHARDPROOF_KERNEL(int64_t i) {
     const bool seen = i % tokens <= i / tokens % tokens;
     p[i] = seen ? kScale * p[i] : -std::numeric_limits<float>::infinity();
   });
   const Scratch<float> of_tops(c.queue, s.heads * tokens), of_sums(c.queue, s.heads * tokens);
   float *tops = of_tops.get(), *sums = of_sums.get();
   SumNumerators(c.queue, rules, s.heads * tokens, tokens, p, tops, sums);
-  ForEach(c.queue, "attention_probabilities", s.square(), [=] SHARDPROOF_KERNEL(int64_t i) {
+  ForEach(c.queue, "attention_probabilities", s.square_elems(), [=] SHARDPROOF_KERNEL(int64_t i) {
     const int64_t row = i / tokens;
     const bool seen = i % tokens <= row % tokens;
     p[i] = seen ? rules.Rounded(probability, NumeratorOf(rules, numerator, p[i], tops[row]) / sums[row]) : 0.0f;
@@ -91,8 +93,8 @@ void ScoreGradients(const NodeContext& c, const float* qkv, const float* p, cons
   const int64_t tokens = s.tokens;
   const Rules rules = c.rules;
   const Grid dprobability = rules.Scaled(grids::kDProbability), dscore = rules.Scaled(grids::kDScore);
-  MultiplyRows(c.queue, s, s.Output(dout), s.Part(qkv, 2), ds);
-  Round(c.queue, rules, dprobability, ds, s.square());
+  MultiplyRows(c.queue, s, {dout, s.output()}, {qkv + 2 * s.inner, s.qkv()}, ds);
+  Round(c.queue, rules, dprobability, ds, s.square_elems());
   const Scratch<float> of_dot(c.queue, s.heads * tokens);
   float* dot = of_dot.get();
   RowSums(
@@ -101,7 +103,7 @@ void ScoreGradients(const NodeContext& c, const float* qkv, const float* p, cons
         return j <= row % tokens ? p[row * tokens + j] * ds[row * tokens + j] : 0.0f;
       },
       dot);
-  ForEach(c.queue, "attention_dscores", s.square(), [=] SHARDPROOF_KERNEL(int64_t i) {
+  ForEach(c.queue, "attention_dscores", s.square_elems(), [=] SHARDPROOF_KERNEL(int64_t i) {
     const int64_t row = i / tokens;
     const bool seen = i % tokens <= row % tokens;
     ds[i] = seen ? rules.Rounded(dscore, p[i] * (ds[i] - dot[row])) : 0.0f;
@@ -114,9 +116,9 @@ void AttentionForward(const NodeContext& c) {
   const Shape s = ShapeOf(c);
   const float* qkv = c.In(c.spec.in[0]);
   float* out = c.Out(c.spec.out[0]);
-  const Scratch<float> p(c.queue, s.square());
+  const Scratch<float> p(c.queue, s.square_elems());
   Probabilities(c, qkv, p.get());
-  MultiplySquare(c.queue, s, p.get(), false, s.Part(qkv, 2), s.Output(out), out);
+  MultiplySquare(c.queue, s, p.get(), false, {qkv + 2 * s.inner, s.qkv()}, out, s.output());
   Round(c.queue, c.rules, grids::kActivation, out, s.tokens * s.inner);
 }
 
@@ -124,14 +126,15 @@ void AttentionDgrad(const NodeContext& c) {
   const Shape s = ShapeOf(c);
   const float *qkv = c.In(c.spec.in[0]), *dout = c.Grad(c.spec.out[0]);
   float* dqkv = c.Grad(c.spec.in[0]);
-  const Scratch<float> p(c.queue, s.square()), ds(c.queue, s.square());
+  const Scratch<float> p(c.queue, s.square_elems()), ds(c.queue, s.square_elems());
   Probabilities(c, qkv, p.get());
   ScoreGradients(c, qkv, p.get(), dout, ds.get());
+  const float *q = qkv, *k = qkv + s.inner;
   float *dq = dqkv, *dk = dqkv + s.inner, *dv = dqkv + 2 * s.inner;
   // A key and a value at i are seen by the queries from i on: columns of ds and p.
-  MultiplySquare(c.queue, s, ds.get(), false, s.Part(qkv, 1), s.Part(dqkv, 0), dq);
-  MultiplySquare(c.queue, s, ds.get(), true, s.Part(qkv, 0), s.Part(dqkv, 1), dk);
-  MultiplySquare(c.queue, s, p.get(), true, s.Output(dout), s.Part(dqkv, 2), dv);
+  MultiplySquare(c.queue, s, ds.get(), false, {k, s.qkv()}, dq, s.qkv());
+  MultiplySquare(c.queue, s, ds.get(), true, {q, s.qkv()}, dk, s.qkv());
+  MultiplySquare(c.queue, s, p.get(), true, {dout, s.output()}, dv, s.qkv());
   const Rules rules = c.rules;
   const Grid grid = rules.Scaled(grids::kDQkv);
   const int64_t inner = s.inner;

@@ -1,6 +1,6 @@
 // common.h: what do all device kernels of one compute call have in common?
 //
-// numerics.h and dispatch.h on the device: the same rules and the same operations in the same order, on device pointers.
+// numerics.h and dispatch.h on the device: the same rules, the same operations in the same order, on device pointers.
 #pragma once
 #include <optional>
 
@@ -87,8 +87,8 @@ class Param {
   const float* data_ = nullptr;
 };
 
-// The gradient of the node's output [sequence, width] as operand; that of the residual stream, and where several readers
-// added to it, is requantised.
+// The gradient of the node's output [sequence, width] as operand; that of the residual stream, and where several
+// readers added to it, is requantised.
 class OutGrad {
  public:
   explicit OutGrad(const NodeContext& c);

@@ -136,7 +136,8 @@ std::string FirstDistance(const spf_model& tables, Blocks& found, Blocks& wanted
     for (size_t id = 0; id < wanted.Table(table).size(); ++id) {
       if (DtypeOf(tables, table, id, SPF_F32) != SPF_F32) continue;
       const size_t count = wanted.Table(table)[id].size() / sizeof(float);
-      const float *a = found.Floats(table, static_cast<int32_t>(id)), *b = wanted.Floats(table, static_cast<int32_t>(id));
+      const float* a = found.Floats(table, static_cast<int32_t>(id));
+      const float* b = wanted.Floats(table, static_cast<int32_t>(id));
       float largest = 0;
       for (size_t i = 0; i < count; ++i) largest = std::max(largest, std::fabs(b[i]));
       for (size_t i = 0; i < count; ++i) {

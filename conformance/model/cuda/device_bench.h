@@ -6,8 +6,8 @@
 
 namespace shardproof {
 
-// What NodeBench does, with RunNode instead of Model::Compute. While RunNode is called all memory is poisoned, and the work
-// is done afterwards: what a kernel of a GPU could not have read on the host is seen.
+// What NodeBench does, with RunNode instead of Model::Compute. While RunNode is called all memory is poisoned, and the
+// work is done afterwards: so it shows if the host reads what on a GPU is in the device's memory, or not yet computed.
 class DeviceBench : public NodeBench {
  public:
   using NodeBench::NodeBench;

@@ -3,6 +3,7 @@
 #include <limits>
 #include <vector>
 
+#include "conformance/model/cuda/reduce.h"
 #include "conformance/model/data.h"
 
 namespace shardproof::device {
@@ -19,25 +20,36 @@ void TakeStreamGrad(const NodeContext& c, float* to) {
           [=] SHARDPROOF_KERNEL(int64_t i) { to[i] = rules.Operand(rules.Rounded(grid, dh[i]), grid); });
 }
 
-// next[t]: the next token equal to that at t, or -1. Of tokens outside the vocabulary: t itself.
-// first[t]: whether there is none before it.
+// next[t]: where the token at t comes again, or -1. first[t]: whether it comes at t for the first time.
 void ChainEqualTokens(const NodeContext& c, const int32_t* tokens, int32_t* next, int32_t* first) {
   const auto n = static_cast<int32_t>(c.d.sequence);
-  const int64_t vocab = c.d.vocab;
   ForEach(c.queue, "embedding_chain", n, [=] SHARDPROOF_KERNEL(int64_t i) {
     const auto t = static_cast<int32_t>(i);
     int32_t after = t + 1, before = t - 1;
     while (after < n && tokens[after] != tokens[t]) ++after;
     while (before >= 0 && tokens[before] != tokens[t]) --before;
-    const bool known = Known(tokens[t], vocab);
-    next[t] = !known ? t : after < n ? after : -1;
+    next[t] = after < n ? after : -1;
     first[t] = before < 0;
   });
 }
 
+// NaN into the first element if a token is outside the vocabulary.
+void PoisonByUnknownTokens(const NodeContext& c, const int32_t* tokens, float* sums) {
+  const int64_t vocab = c.d.vocab;
+  const Scratch<float> scratch(c.queue, 1);
+  float* poison = scratch.get();
+  RowSums(
+      c.queue, "embedding_unknown", 1, c.d.sequence,
+      [=] SHARDPROOF_KERNEL(int64_t, int64_t t) {
+        return Known(tokens[t], vocab) ? 0.0f : std::numeric_limits<float>::quiet_NaN();
+      },
+      poison);
+  ForEach(c.queue, "embedding_poison", 1, [=] SHARDPROOF_KERNEL(int64_t) { sums[0] = sums[0] + poison[0]; });
+}
+
 // The sums over equal tokens are no atomic additions: each has one index, which walks from token to token.
 void WeightGrad(const NodeContext& c, const float* dh) {
-  const int64_t tokens = c.d.sequence, width = c.d.width, numel = c.d.vocab * width;
+  const int64_t tokens = c.d.sequence, vocab = c.d.vocab, width = c.d.width, numel = vocab * width;
   const int32_t* token = c.Integers(c.spec.in[0]);
   const Scratch<int32_t> chain(c.queue, tokens), starts(c.queue, tokens);
   int32_t *next = chain.get(), *first = starts.get();
@@ -48,17 +60,12 @@ void WeightGrad(const NodeContext& c, const float* dh) {
   ForEach(c.queue, "embedding_wgrad", tokens * width, [=] SHARDPROOF_KERNEL(int64_t i) {
     const auto t = static_cast<int32_t>(i / width);
     const int64_t column = i % width;
-    if (first[t] == 0 || next[t] == t) return;
+    if (first[t] == 0 || !Known(token[t], vocab)) return;
     float sum = 0;
     for (int32_t u = t; u >= 0; u = next[u]) sum = sum + dh[u * width + column];
     sums[token[t] * width + column] = sum;
   });
-  // A token that nobody knows poisons the first element.
-  ForEach(c.queue, "embedding_unknown", 1, [=] SHARDPROOF_KERNEL(int64_t) {
-    for (int64_t t = 0; t < tokens; ++t) {
-      if (next[t] == t) sums[0] = std::numeric_limits<float>::quiet_NaN();
-    }
-  });
+  PoisonByUnknownTokens(c, token, sums);
   AddGrad(c.queue, c.rules, c.Target(c.spec.weight()), sums, numel);
 }
 

@@ -21,8 +21,8 @@ class LateQueue : public Queue {
   void Download(void* to, const std::byte* from, uint64_t bytes) override;
   void Multiply(const Gemm& gemm) override;
 
-  // Does all the work. Throws std::logic_error if temporary memory was written past its end, used after it was returned, or
-  // never returned.
+  // Does all the work. Throws std::logic_error if temporary memory was written past its end or after its return, or was
+  // never returned; who reads it after its return finds poison.
   void Flush();
 
  private:

@@ -122,13 +122,15 @@ TEST_P(DeviceNodeTest, GivesThemWithALossScaleAndGradientsInBf16) {
   CheckAll({.scale = 0.125, .grad_dtype = SPF_BF16, .step = 1});
 }
 
-// All that the phase does not read is filled: 0xFF makes NaNs, so that a read shows; 0x11 small numbers, so that adding does.
+// All that the phase does not read is filled: 0xFF makes NaNs, so that a read shows; 0x11 small numbers, so that adding
+// does.
 void FillUnread(Blocks& state, const spf_uses& uses, int fill) {
   for (int32_t table = SPF_IN_PARAM; table <= SPF_IN_DACT; ++table) {
     for (size_t id = 0; id < state.Table(table).size(); ++id) {
       bool read = false;
       for (int32_t u = 0; u < uses.n; ++u) {
-        read |= uses.use[u].table == table && static_cast<size_t>(uses.use[u].id) == id && uses.use[u].access != SPF_WRITE;
+        const spf_use& use = uses.use[u];
+        read |= use.table == table && static_cast<size_t>(use.id) == id && use.access != SPF_WRITE;
       }
       Block& block = state.Table(table)[id];
       if (!read) std::memset(block.data(), fill, block.size());

@@ -42,7 +42,8 @@ void NormDgrad(const NodeContext& c) {
   const Param param(c, c.spec.weight());
   const OutGrad out_grad(c);
   const int64_t width = c.d.width, n = c.d.sequence * width;
-  const Scratch<float> of_rms(c.queue, c.d.sequence), of_dot(c.queue, c.d.sequence), of_x(c.queue, n), of_dx(c.queue, n);
+  const Scratch<float> of_rms(c.queue, c.d.sequence), of_dot(c.queue, c.d.sequence);
+  const Scratch<float> of_x(c.queue, n), of_dx(c.queue, n);
   const Rules rules = c.rules;
   const Grid activation = grids::kActivation;
   const Grid normalised = rules.Scaled(grids::kDNormalised), residual = rules.Scaled(grids::kDResidual);
