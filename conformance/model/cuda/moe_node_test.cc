@@ -190,7 +190,8 @@ TEST_F(StaleTest, CountsThatMakeTheRowsAreTakenAsTheyAre) {
 }
 
 TEST_F(StaleTest, AnIndexOfNoExpertIsDropped) {
-  const std::vector<std::vector<int32_t>> stale{{0x11111111}, {-7}, {4}, {3}, {-1, 0, 3, 4, 0x7FFFFFFF, 2, 2, -2147483647}};
+  const std::vector<std::vector<int32_t>> stale{
+      {0x11111111}, {-7}, {4}, {3}, {-1, 0, 3, 4, 0x7FFFFFFF, 2, 2, -2147483647}};
   for (Op op : {Op::kRouter, Op::kPermute, Op::kUnpermute}) {
     ForEachNode(op, [&](const spf_node& node, spf_phase phase) {
       const NodeSpec& spec = Spec(node);

@@ -7,7 +7,8 @@ void FillWithMinusOne(Queue& queue, int64_t* to, int64_t n) {
   if (n > 0) queue.Fill(reinterpret_cast<std::byte*>(to), 0xFF, static_cast<uint64_t>(n) * sizeof(int64_t));
 }
 
-// One index an expert. Its rows begin where those of lower experts end; each of its choices, in token order, has the next.
+// One index an expert. Its rows begin where those of lower experts end; each of its choices, in token order, has the
+// next one.
 void FindRows(Queue& queue, const RouterRule& rule, const int32_t* index, int64_t n_rows, int64_t* row_of,
               int64_t* choice_of) {
   const int64_t choices = rule.tokens * rule.top_k, padded = rule.pad ? rule.rows_per_expert() : -1;

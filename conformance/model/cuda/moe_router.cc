@@ -48,8 +48,8 @@ void WeighAll(Queue& queue, const TokenRouter& r, int64_t tokens, const float* l
   });
 }
 
-// Drops what exceeds the capacity, by token position, and counts each expert's rows. A choice belongs to one expert: its
-// index alone writes it.
+// Drops what exceeds the capacity, by token position, and counts each expert's rows. A choice belongs to one expert,
+// whose index alone writes it.
 void ApplyCapacity(Queue& queue, const RouterRule& rule, const int32_t* chosen, float* probs, int32_t* index,
                    int64_t* counts) {
   const int64_t choices = rule.tokens * rule.top_k, most = rule.rows_per_expert();

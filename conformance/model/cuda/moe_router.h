@@ -1,6 +1,7 @@
 // moe_router.h: which experts does each token choose, and what does the choice weigh, on a device?
 //
-// Routers of moe_kernels.h, with their shapes, on device pointers. One index a token, or an expert where an order counts.
+// Routers of moe_kernels.h, with their shapes, on device pointers. One index a token, or an expert where an order
+// counts.
 #pragma once
 #include "conformance/model/cuda/common.h"
 #include "conformance/model/cuda/moe_token.h"

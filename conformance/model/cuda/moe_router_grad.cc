@@ -17,8 +17,8 @@ struct LogitsGrad {
     return router.Fraction(sigmoid ? router.Sigmoid(logit) : router.Numerator(logit, row.top), row.sum);
   }
 
-  // By way of the weights of the token's choices. chosen: an expert per choice; dchosen 0 where dropped. weight: [k], for
-  // its own use.
+  // By way of the weights of the token's choices. chosen: an expert per choice; dchosen 0 where dropped. weight: [k],
+  // for its own use.
   SHARDPROOF_KERNEL void AddTask(const float* logits, const int32_t* chosen, const float* dchosen, float* weight,
                                  float* out) const {
     const TokenRouter& r = router;

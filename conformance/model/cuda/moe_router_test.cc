@@ -120,8 +120,8 @@ TEST(DeviceRouterTest, ARuleThatIsNoneIsRefused) {
   const RouterCase c(rule);
   rule.groups = 3;
   LateQueue queue;
-  EXPECT_THROW(device::RouterForward(queue, {}, rule, {c.x.data(), c.weight.data(), nullptr}, nullptr, nullptr, nullptr),
-               std::invalid_argument);
+  const device::RouterOperands in{c.x.data(), c.weight.data(), nullptr};
+  EXPECT_THROW(device::RouterForward(queue, {}, rule, in, nullptr, nullptr, nullptr), std::invalid_argument);
 }
 
 }  // namespace
