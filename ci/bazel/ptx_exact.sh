@@ -5,14 +5,14 @@
 # flushes subnormal numbers; .approx and div.full are not IEEE; atom and red on .f32 may flush, and sum in any order;
 # min and max drop a NaN and order zeros. So: a list of what may be done to a floating-point number, and nothing else.
 # Integers are free (mad.lo.s32, mad.wide.u32: addresses). Code that is called but not here could be anything.
-# One line for each file and for each offence; status 1 if there is one, or a file without a kernel.
+# One line for each file and for each offence; status 1 if there is one, or no kernel at all.
 set -uo pipefail
 (($#)) || { echo "usage: ptx_exact.sh FILE.ptx..." >&2; exit 3; }
 exec awk '
   function offend(why) { printf "%s:%d: %s\n    %s\n", FILENAME, FNR, why, $0; ++offences; bad = 1 }
   function finish() {
     if (file == "") return
-    if (kernels == 0) { printf "%s: no kernel in it\n", file; bad = 1 }
+    all_kernels += kernels
     printf "%s: %d kernels, %d floating-point instructions, %d not exact\n", file, kernels, floating, offences
   }
   FNR == 1 { finish(); file = FILENAME; kernels = floating = offences = 0 }
@@ -34,5 +34,9 @@ exec awk '
     if (op ~ /^(mov|ld|ldu|st|selp|slct|abs|neg|copysign|testp|set|setp|cvt|shfl)\./) next
     offend("not in the list of exact operations")
   }
-  END { finish(); exit bad }
+  END {
+    finish()
+    if (all_kernels == 0) { print "no kernel in any file"; bad = 1 }
+    exit bad
+  }
 ' "$@"

@@ -67,9 +67,11 @@ mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 	{%f1}, {%r1}, {%r2}, {%f2};
 .extern .func (.param .b32 r) vprintf (.param .b64 a, .param .b64 b);
 EOS
 
-# A file without a kernel proves nothing.
+# Files without a kernel prove nothing; one among others is a source that only calls them.
 printf '.version 9.0\n.target sm_90\n' >"$work/empty.ptx"
-if "$check" "$work/empty.ptx" >/dev/null; then echo "FAILED: a file without a kernel passed" && failures=$((failures + 1)); fi
+write "$work/sample.ptx" 'add.rn.f32 	%f3, %f1, %f2;'
+if "$check" "$work/empty.ptx" >/dev/null; then echo "FAILED: no kernel at all, and it passed" && failures=$((failures + 1)); fi
+if ! "$check" "$work/empty.ptx" "$work/sample.ptx" >/dev/null; then echo "FAILED: a file without a kernel beside another" && failures=$((failures + 1)); fi
 # An offence in the first of two files is not forgotten.
 write "$work/first.ptx" 'fma.rn.f32 	%f4, %f1, %f2, %f3;'
 write "$work/second.ptx" 'add.rn.f32 	%f3, %f1, %f2;'
