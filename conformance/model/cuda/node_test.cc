@@ -44,11 +44,11 @@ std::vector<ModelConfig> Configs() {
   configs.push_back(stages);
   ModelConfig wide;  // more columns, tokens and rows than reduce.h has parts
   wide.layers = 1;
-  wide.width = 48;
+  wide.width = 36;
   wide.heads = 3;
-  wide.ffn = 70;
-  wide.vocab = 101;
-  wide.sequence = 67;
+  wide.ffn = 33;
+  wide.vocab = 40;
+  wide.sequence = 35;
   wide.biases = wide.odd_sizes = true;
   configs.push_back(wide);
   return configs;
@@ -68,7 +68,17 @@ struct Call {
   double scale = 1;
   int32_t grad_dtype = SPF_F32;
   int64_t step = 0, sample = 0;
+  float louder = 1;  // parameters are that much larger than initial ones
 };
+
+void Multiply(std::vector<Block>& params, bool bf16, float factor) {
+  for (Block& block : params) {
+    auto* bits = reinterpret_cast<uint16_t*>(block.data());
+    auto* floats = reinterpret_cast<float*>(block.data());
+    for (size_t i = 0; bf16 && i < block.size() / sizeof(uint16_t); ++i) bits[i] = ToBf16(FromBf16(bits[i]) * factor);
+    for (size_t i = 0; !bf16 && i < block.size() / sizeof(float); ++i) floats[i] = floats[i] * factor;
+  }
+}
 
 // A host and a device with the same model, and what a sample leaves behind on the host.
 struct Pair {
@@ -77,6 +87,7 @@ struct Pair {
 
   Blocks StateAfter(const Call& call) const {
     Blocks state = host.Start();
+    Multiply(state.param, host.model().config().bf16_params, call.louder);
     host.RunSample(state, call.step, call.sample, false, call.scale, call.grad_dtype);
     return state;
   }
@@ -121,6 +132,8 @@ TEST_P(DeviceNodeTest, GivesThemWithGradientsInBf16) { CheckAll({.grad_dtype = S
 TEST_P(DeviceNodeTest, GivesThemWithALossScaleAndGradientsInBf16) {
   CheckAll({.scale = 0.125, .grad_dtype = SPF_BF16, .step = 1});
 }
+TEST_P(DeviceNodeTest, GivesThemWhereValuesAreClamped) { CheckAll({.louder = 8}); }
+TEST_P(DeviceNodeTest, GivesThemWhereMostIsClamped) { CheckAll({.scale = 4, .louder = 64}); }
 
 // All that the phase does not read is filled: 0xFF makes NaNs, so that a read shows; 0x11 small numbers, so that adding
 // does.
