@@ -1,6 +1,7 @@
 #include "conformance/fabric/nccl/cuda_comms.h"
 
 #include <cstring>
+#include <exception>
 #include <stdexcept>
 #include <utility>
 
@@ -49,8 +50,14 @@ const char* NameOf(GpuCall::Kind kind) {
 
 CudaComms::~CudaComms() {
   for (const auto& comm : comms_.RemoveAll()) {
-    if (comm != nullptr) ncclCommAbort(comm->comm);
+    if (comm == nullptr) continue;
+    ncclCommAbort(comm->comm);
+    Forget(*comm);
   }
+}
+
+void CudaComms::Forget(const Comm& comm) {
+  if (comm.order != nullptr) cudaEventDestroy(comm.order);
 }
 
 std::string CudaComms::NewId() {
@@ -70,8 +77,8 @@ int32_t CudaComms::Begin(const CommSpec& spec) {
   config.blocking = 0;
   auto comm = std::make_unique<Comm>();
   comm->name = spec.name;
-  const ncclResult_t status =
-      ncclCommInitRankConfig(&comm->comm, static_cast<int>(spec.world_ranks.size()), id, spec.me, &config);
+  comm->ranks = static_cast<int>(spec.world_ranks.size());
+  const ncclResult_t status = ncclCommInitRankConfig(&comm->comm, comm->ranks, id, spec.me, &config);
   if (status != ncclSuccess && status != ncclInProgress && comm->comm != nullptr) ncclCommAbort(comm->comm);
   CheckNccl(status, "ncclCommInitRankConfig", spec.name);
   return comms_.Add(std::move(comm));
@@ -98,16 +105,52 @@ void CudaComms::Finalize(int32_t comm) {
 
 void CudaComms::Destroy(int32_t comm) {
   const auto c = comms_.Remove(comm);
+  Forget(*c);
   CheckNccl(ncclCommDestroy(c->comm), "ncclCommDestroy", c->name);
 }
 
 void CudaComms::Abort(int32_t comm) {
   const auto c = comms_.Remove(comm);
+  Forget(*c);
   CheckNccl(ncclCommAbort(c->comm), "ncclCommAbort", c->name);
 }
 
 void CudaComms::Launch(int32_t comm, const std::vector<GpuCall>& calls) {
-  const Comm& c = comms_.At(comm);
+  Comm& c = comms_.At(comm);
+  if (c.ranks == 1) {
+    LaunchAlone(c, calls);
+  } else {
+    LaunchGroup(c, calls);
+  }
+}
+
+// NCCL 2.28 puts a collective of one rank into its own stream as soon as it is called (enqueue.cc, taskAppend), and does
+// not join the streams of the group. So all goes to one stream, and the others are joined to it. No peer is waited for.
+void CudaComms::LaunchAlone(Comm& comm, std::vector<GpuCall> calls) const {
+  if (calls.empty()) return;
+  const int32_t one = calls.front().stream;
+  std::vector<cudaStream_t> others;
+  for (GpuCall& call : calls) {
+    if (call.stream != one) others.push_back(stream_of_(call.stream));
+    call.stream = one;
+  }
+  if (!others.empty() && comm.order == nullptr) {
+    CheckCuda(cudaEventCreateWithFlags(&comm.order, cudaEventDisableTiming), "cudaEventCreateWithFlags", comm.name);
+  }
+  for (cudaStream_t other : others) {
+    CheckCuda(cudaEventRecord(comm.order, other), "cudaEventRecord", comm.name);
+    CheckCuda(cudaStreamWaitEvent(stream_of_(one), comm.order, cudaEventWaitDefault), "cudaStreamWaitEvent", comm.name);
+  }
+  LaunchGroup(comm, calls);
+  if (others.empty()) return;
+  WaitUntil([&comm] { return State(comm) == ncclSuccess; }, {});
+  CheckCuda(cudaEventRecord(comm.order, stream_of_(one)), "cudaEventRecord", comm.name);
+  for (cudaStream_t other : others) {
+    CheckCuda(cudaStreamWaitEvent(other, comm.order, cudaEventWaitDefault), "cudaStreamWaitEvent", comm.name);
+  }
+}
+
+void CudaComms::LaunchGroup(const Comm& c, const std::vector<GpuCall>& calls) const {
   CheckNccl(ncclGroupStart(), "ncclGroupStart", c.name);
   // A group that was begun is ended whatever happens in it; NCCL then does none of it.
   ncclResult_t status = ncclSuccess;

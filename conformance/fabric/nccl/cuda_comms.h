@@ -42,11 +42,17 @@ class CudaComms {
   struct Comm {
     ncclComm_t comm = nullptr;
     std::string name;
+    int ranks = 0;
     std::vector<void*> registered;  // handle - 1: index
+    cudaEvent_t order = nullptr;    // of LaunchAlone, from its first use on
   };
+  // Destroys its event, not the communicator.
+  static void Forget(const Comm& comm);
 
   // ncclInProgress, or success; throws otherwise.
   static ncclResult_t State(const Comm& comm);
+  void LaunchGroup(const Comm& comm, const std::vector<GpuCall>& calls) const;
+  void LaunchAlone(Comm& comm, std::vector<GpuCall> calls) const;
   ncclResult_t Issue(const Comm& comm, const GpuCall& call) const;
 
   StreamOf stream_of_;

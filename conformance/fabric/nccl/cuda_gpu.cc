@@ -106,7 +106,11 @@ class CudaGpu : public Gpu {
     CheckCuda(cudaStreamWaitEvent(queue.stream(), events_.At(event).event, cudaEventWaitDefault), "cudaStreamWaitEvent",
               queue.name());
   }
-  bool Done(int32_t event) override { return IsDone(cudaEventQuery(events_.At(event).event), "cudaEventQuery"); }
+  bool Done(int32_t event) override {
+    if (!IsDone(cudaEventQuery(events_.At(event).event), "cudaEventQuery")) return false;
+    staging_.Deliver();  // downloads before the record are in place when the host learns of it
+    return true;
+  }
   bool Await(int32_t event, const GiveUp& give_up) override {
     return WaitUntil([this, event] { return Done(event); }, give_up);
   }

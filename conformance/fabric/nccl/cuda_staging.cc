@@ -36,7 +36,7 @@ void CudaStaging::Upload(cudaStream_t stream, std::byte* to, const void* from, u
     std::byte* staged = Reserve(piece);
     std::memcpy(staged, source, piece);
     CheckCuda(cudaMemcpyAsync(to, staged, piece, cudaMemcpyHostToDevice, stream), "cudaMemcpyAsync to the device");
-    Finish(stream, nullptr);
+    Finish(stream, {});
     to += piece, source += piece, bytes -= piece;
   }
 }
@@ -47,14 +47,17 @@ void CudaStaging::Download(cudaStream_t stream, void* to, const std::byte* from,
     const uint64_t piece = std::min(bytes, bytes_ / 4);
     std::byte* staged = Reserve(piece);
     CheckCuda(cudaMemcpyAsync(staged, from, piece, cudaMemcpyDeviceToHost, stream), "cudaMemcpyAsync to the host");
-    Finish(stream, std::make_unique<Delivery>(Delivery{target, staged, piece}));
+    Finish(stream, {.to = target, .from = staged, .bytes = piece});
     target += piece, from += piece, bytes -= piece;
   }
 }
 
-void CudaStaging::Deliver(void* delivery) {
-  const auto* d = static_cast<const Delivery*>(delivery);
-  std::memcpy(d->to, d->from, d->bytes);
+void CudaStaging::Deliver() {
+  for (Transfer& transfer : under_way_) {
+    if (transfer.to != nullptr) TryDeliver(transfer);
+  }
+  while (!under_way_.empty() && Retire()) {
+  }
 }
 
 std::byte* CudaStaging::Reserve(uint64_t bytes) {
@@ -70,24 +73,29 @@ std::byte* CudaStaging::Reserve(uint64_t bytes) {
   return ring_ + begin % bytes_;
 }
 
-void CudaStaging::Finish(cudaStream_t stream, std::unique_ptr<Delivery> delivery) {
-  if (delivery != nullptr) {
-    CheckCuda(cudaLaunchHostFunc(stream, Deliver, delivery.get()), "cudaLaunchHostFunc");
-  }
+void CudaStaging::Finish(cudaStream_t stream, Transfer transfer) {
   if (spare_.empty()) {
     cudaEvent_t event = nullptr;
     CheckCuda(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "cudaEventCreateWithFlags");
     spare_.push_back(event);
   }
-  cudaEvent_t done = spare_.back();
+  transfer.end = handed_out_;
+  transfer.done = spare_.back();
   spare_.pop_back();
-  under_way_.push_back({handed_out_, done, std::move(delivery)});
-  CheckCuda(cudaEventRecord(done, stream), "cudaEventRecord");
+  under_way_.push_back(transfer);
+  CheckCuda(cudaEventRecord(transfer.done, stream), "cudaEventRecord");
+}
+
+bool CudaStaging::TryDeliver(Transfer& transfer) {
+  if (!IsDone(cudaEventQuery(transfer.done), "cudaEventQuery")) return false;
+  if (transfer.to != nullptr) std::memcpy(transfer.to, transfer.from, transfer.bytes);
+  transfer.to = nullptr;
+  return true;
 }
 
 bool CudaStaging::Retire() {
   Transfer& oldest = under_way_.front();
-  if (!IsDone(cudaEventQuery(oldest.done), "cudaEventQuery")) return false;
+  if (!TryDeliver(oldest)) return false;
   free_up_to_ = oldest.end + bytes_;
   spare_.push_back(oldest.done);
   under_way_.pop_front();

@@ -1,14 +1,14 @@
 // cuda_staging.h: how do bytes pass between pageable memory of the host and a stream, without making the host wait?
 //
 // cudaMemcpyAsync on pageable memory may wait for the stream (CUDA Runtime API, "API synchronization behavior"), which may
-// be waiting for a collective that waits for this host. So bytes pass through a ring of pinned memory.
+// be waiting for a collective that waits for this host. So bytes pass through a ring of pinned memory. The last step to the
+// host is taken when the host asks, not by cudaLaunchHostFunc, which stops the stream for its call.
 #pragma once
 #include <cuda_runtime_api.h>
 
 #include <cstddef>
 #include <cstdint>
 #include <deque>
-#include <memory>
 #include <vector>
 
 namespace shardproof {
@@ -24,28 +24,26 @@ class CudaStaging {
 
   // from, on the host, is read before the return.
   void Upload(cudaStream_t stream, std::byte* to, const void* from, uint64_t bytes);
-  // to, on the host, is written in the stream's order.
+  // to, on the host, is written by the first Deliver after the stream has come there, or earlier by another call.
   void Download(cudaStream_t stream, void* to, const std::byte* from, uint64_t bytes);
+  // Writes what has arrived. Call when the host has learned that a stream has come somewhere.
+  void Deliver();
 
  private:
-  // What the host does with bytes that have arrived.
-  struct Delivery {
-    void* to = nullptr;
-    const std::byte* from = nullptr;
-    uint64_t bytes = 0;
-  };
   // A piece of the ring that is in use until the event is done.
   struct Transfer {
     uint64_t end = 0;  // of all bytes that were ever handed out
     cudaEvent_t done = nullptr;
-    std::unique_ptr<Delivery> delivery;
+    void* to = nullptr;  // where on the host its bytes go, then null; null for uploads
+    const std::byte* from = nullptr;
+    uint64_t bytes = 0;
   };
 
-  static void CUDART_CB Deliver(void* delivery);
   // Answers a piece of the ring, for one transfer; Finish ends its use in the stream's order.
   std::byte* Reserve(uint64_t bytes);
-  void Finish(cudaStream_t stream, std::unique_ptr<Delivery> delivery);
-  bool Retire();  // the oldest transfer; false: it is under way
+  void Finish(cudaStream_t stream, Transfer transfer);
+  static bool TryDeliver(Transfer& transfer);  // false: it is under way
+  bool Retire();                               // the oldest transfer; false: it is under way
 
   std::byte* ring_ = nullptr;
   uint64_t bytes_;
