@@ -46,21 +46,29 @@ NcclFabric::~NcclFabric() {
   }
 }
 
+// After an abort, work may still be in the streams: blocks go back behind it.
 void NcclFabric::GiveEverythingBack() {
-  for (const auto& [id, block] : live_) {
-    if (block.pinned) pinned_.Give(block.host);
+  const int32_t end = gpu_.CreateStream("end", 0);
+  if (edge_event_ < 0) edge_event_ = gpu_.CreateEvent(false);
+  for (const int32_t stream : streams_) {
+    if (stream < 0) continue;
+    gpu_.Record(edge_event_, stream);
+    gpu_.Wait(edge_event_, end);
   }
-  ledger_.DropEvents();
-  for (const std::vector<int32_t>* events : {&events_, &stamps_}) {
-    for (const int32_t event : *events) {
-      if (event >= 0) gpu_.DestroyEvent(event);
+  for (const auto& [id, block] : live_) {
+    if (block.pinned) {
+      pinned_.Give(block.host);
+    } else {
+      gpu_.Free(end, block.host);
     }
   }
-  if (edge_event_ >= 0) gpu_.DestroyEvent(edge_event_);
-  streams_.push_back(gpu_.CreateStream("end", 0));
-  for (const auto& [id, block] : live_) {
-    if (!block.pinned) gpu_.Free(streams_.back(), block.host);
+  ledger_.DropEvents();
+  events_.insert(events_.end(), stamps_.begin(), stamps_.end());
+  events_.push_back(edge_event_);
+  for (const int32_t event : events_) {
+    if (event >= 0) gpu_.DestroyEvent(event);
   }
+  streams_.push_back(end);
   for (const int32_t stream : streams_) {
     if (stream >= 0) gpu_.DestroyStream(stream);
   }
@@ -68,6 +76,10 @@ void NcclFabric::GiveEverythingBack() {
 
 void NcclFabric::Stop(Watchdog::Cause cause, const std::string& reason) {
   if (std::exchange(aborted_, true)) return;
+  try {
+    ledger_.Look();  // for the latest news
+  } catch (const std::exception&) {
+  }
   end_.cause = cause;
   end_.reason = cause == Watchdog::Cause::kEnded ? reason : "rank " + std::to_string(rank()) + ": " + reason;
   end_.host = watchdog_.waiting();

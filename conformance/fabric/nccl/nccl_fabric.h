@@ -85,6 +85,7 @@ class NcclFabric : public Fabric {
   double MillisecondsBetween(int32_t from, int32_t to);
 
   const NcclEnd& end() const { return end_; }  // REQUIRES: aborted
+  int32_t live_blocks() const { return live_blocks_; }
   // Lists of members that did not agree in CreateGroup.
   const std::vector<std::string>& mismatches() const { return mismatches_; }
 
@@ -117,7 +118,8 @@ class NcclFabric : public Fabric {
   std::vector<int32_t> streams_, events_, stamps_;  // the Gpu's; -1: destroyed
   int32_t edge_event_ = -1;                         // the Gpu's, for edges of our own
   int32_t next_block_ = 0;
-  std::map<int32_t, Block> live_;
+  std::map<int32_t, Block> live_;  // and what was freed after the end
+  int32_t live_blocks_ = 0;
   std::map<int32_t, int64_t> creates_;  // by parent: CreateGroup calls so far
   std::vector<std::string> mismatches_;
 };

@@ -18,6 +18,9 @@ void NcclFabric::Communicate(std::vector<CommOp> ops) {
     const std::vector<KernelPlan> plans = PlanGroupCall(ops, [&](int32_t group) {
       return GroupPlace{static_cast<int32_t>(communicators_.members(group).size()), communicators_.me(group)};
     });
+    for (const KernelPlan& plan : plans) {
+      for (const int32_t stream : plan.streams) ledger_.EventBehind(stream);  // so that a report tells kernels from what is before
+    }
     const std::vector<EntryId> kernels = ledger_.Kernels(std::move(ops));  // in the same order
     for (size_t i = 0; i < plans.size(); ++i) {
       if (!IssueKernel(plans[i], kernels[i])) return StopByWatchdog();

@@ -27,12 +27,14 @@ Block NcclFabric::Alloc(int32_t stream, uint64_t bytes, bool pinned) {
     }
     made.id = next_block_++;
     live_[made.id] = block = made;
+    ++live_blocks_;
   });
   return block;
 }
 
 void NcclFabric::Free(int32_t stream, const Block& block) {
   if (block.id < 0) return;
+  --live_blocks_;
   Try("free of block " + std::to_string(block.id), [&] {
     const auto found = live_.find(block.id);
     assert(found != live_.end());
