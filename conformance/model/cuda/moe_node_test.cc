@@ -162,10 +162,10 @@ class StaleTest : public testing::Test {
 TEST_F(StaleTest, CountsThatDoNotMakeTheRowsGiveNaN) {
   const int64_t huge = std::numeric_limits<int64_t>::max(), least = std::numeric_limits<int64_t>::min();
   const std::vector<std::vector<int64_t>> stale{
-      {-1, -1, -1, -1},    {0x1111111111111111, 1, 1, 1}, {huge, huge, huge, huge}, {least, least, 16, least},
-      {17, -1, 0, 0},      {0, 0, 0, 0},                  {0, 0, 0, 15},            {4, 4, 4, 5},
-      {16, 0, 0, 1},       {0, huge, -huge, 16},          {huge, huge, 2, 16},      {8, 8, huge, huge},
-      {1, 1, 1, 1LL << 32}};
+      {-1, -1, -1, -1},   {0x1111111111111111, 1, 1, 1}, {huge, huge, huge, huge}, {least, least, 16, least},
+      {17, -1, 0, 0},     {-1, 17, 0, 0},                {8, -4, 12, 0},           {0, 16, 1, -1},
+      {0, 0, 0, 0},       {0, 0, 0, 15},                 {4, 4, 4, 5},             {16, 0, 0, 1},
+      {8, 8, huge, huge}, {huge, huge, 2, 16},           {0, huge, -huge, 16},     {1, 1, 1, int64_t{1} << 32}};
   ForEachNode(Op::kGroupedLinear, [&](const spf_node& node, spf_phase phase) {
     const auto counts = static_cast<size_t>(Spec(node).in[1]);
     for (const std::vector<int64_t>& each : stale) {

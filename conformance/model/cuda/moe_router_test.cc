@@ -1,6 +1,7 @@
 // Routers on a device against those of the host, with rules that no model's config gives.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <limits>
 #include <stdexcept>
 
@@ -82,6 +83,16 @@ TEST(DeviceRouterTest, TeachesWhatTheHostTeaches) {
       ExpectSameGradients(rules, c, Indices(index.size(), -5), 1);
     }
     if (HasFailure()) return;
+  }
+}
+
+TEST(DeviceRouterTest, LogitsMayAllBeNegative) {
+  for (const RouterRule& rule : AllRoutings()) {
+    RouterCase c(rule);
+    for (float& x : c.x) x = std::fabs(x) / 4;
+    for (float& weight : c.weight) weight = -std::fabs(weight);
+    ExpectSameRouting({}, c);
+    ExpectSameGradients({}, c, Route({}, rule, c.x, c.weight, c.bias).index, 1);
   }
 }
 
