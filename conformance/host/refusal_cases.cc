@@ -184,6 +184,21 @@ void AddWorkCases(std::vector<RefusalCase>& cases) {
                      return Launch(s, SPF_K_AXPBY,
                                    {{s.block, 4, SPF_F32, SPF_READ}, {s.block + 4, 4, SPF_F32, SPF_WRITE}}, {1, 0});
                    }});
+  cases.push_back({"added spans overlap", "launch", {"spans[0]", "spans[1]", "very same range"}, [](auto& s) {
+                     return Launch(s, SPF_K_ADAMW,
+                                   {{s.block, 2, SPF_F32, SPF_ADD},
+                                    {s.block + 4, 2, SPF_F32, SPF_ADD},
+                                    {s.block + 12, 2, SPF_F32, SPF_ADD},
+                                    {s.block + 20, 2, SPF_F32, SPF_READ}},
+                                   {1, 0.5, 0.5, 1, 0, 1});
+                   }});
+  cases.push_back({"product onto its operand", "launch", {"spans[0]", "spans[2]", "disjoint spans"}, [](auto& s) {
+                     return Launch(s, SPF_K_GEMM,
+                                   {{s.block, 1, SPF_F32, SPF_READ},
+                                    {s.block + 4, 1, SPF_F32, SPF_READ},
+                                    {s.block, 1, SPF_F32, SPF_WRITE}},
+                                   {1, 1, 1, 0, 0, 1, 0});
+                   }});
   cases.push_back({"custom without fn", "launch", {"fn"}, [](auto& s) {
                      return Launch(s, SPF_K_CUSTOM, {{s.block, 4, SPF_F32, SPF_WRITE}}, {});
                    }});
