@@ -1,8 +1,8 @@
 // device_kernels_test: does an engine see any difference if device code does the work?
 //
 // Cases of the core profile, twice under the same schedule of the simulated machine: with the CPU's executor, and with
-// the device's, whose kernels run as loops in stream order. Traces must agree byte for byte, digests and published values
-// included, and so must verdicts.
+// the device's, whose kernels run as loops in stream order. Traces must agree byte for byte, digests and published
+// values included, and so must verdicts.
 #include <gtest/gtest.h>
 
 #include <algorithm>

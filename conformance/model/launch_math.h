@@ -1,8 +1,8 @@
 // launch_math.h: of which single operations do the named kernels of spf_launch consist?
 //
-// One source for the CPU (launch_kernels.cc) and for devices (cuda/launch.cc): functions of one element, or of one chunk
-// of a sum, each made of IEEE operations in a given order. What is not a number is stored as one quiet NaN, because
-// machines differ in the payload that an operation makes.
+// One source for the CPU (launch_kernels.cc) and for devices (cuda/launch.cc): functions of one element, or of one
+// chunk of a sum, each made of IEEE operations in a given order. What is not a number is stored as one quiet NaN,
+// because machines differ in the payload that an operation makes.
 #pragma once
 #include <bit>
 #include <cmath>
@@ -105,7 +105,7 @@ struct Ieee {
   static constexpr Value Product(Value x, Value y) { return x * y; }
   static constexpr Value Sum(Value x, Value y) { return x + y; }
 };
-// To bf16. Products of two are exact in F64; their sums are rounded so finely there that rounding twice changes nothing.
+// To bf16. Products of two are exact in F64; sums are rounded so finely there that rounding twice changes nothing.
 struct InBf16 {
   using Value = float;
   static constexpr Value Round(double x) { return FromBf16(Bf16Of(x)); }

@@ -16,15 +16,15 @@ namespace shardproof {
 
 class DeviceExecutor : public Executor {
  public:
-  // queue_of: by id of the fabric's stream; asked at every call. The executor must live until nothing that is in a queue
-  // can run any more, also after an abort: queues write to its memory.
+  // queue_of: by id of the fabric's stream; asked at every call. The executor must live until nothing that is in a
+  // queue can run any more, also after an abort: queues write to its memory.
   explicit DeviceExecutor(std::function<Queue&(int32_t stream)> queue_of);
 
   void Compute(int32_t stream, const Model& model, const NodeArgs& args, ModelRank rank) override;
   void Launch(int32_t stream, int32_t kernel, const std::vector<SpanData>& spans,
               const std::vector<double>& scalars) override;
-  // Where kernels are loops on the host: on copies, as CpuExecutor does. Else fn is called at once, with the CUDA stream
-  // and the device pointers of the spans.
+  // Where kernels are loops on the host: on copies, as CpuExecutor does. Else fn is called at once, with the CUDA
+  // stream and the device pointers of the spans.
   void Custom(int32_t stream, const CustomKernel& kernel) override;
   void Fill(int32_t stream, std::byte* to, int byte, uint64_t bytes) override;
   void Copy(int32_t stream, std::byte* to, const std::byte* from, uint64_t bytes) override;

@@ -173,7 +173,8 @@ TEST_F(LaunchOnDevice, NormScale) {
 TEST_F(LaunchOnDevice, AdamW) {
   for (const uint64_t count : kCounts) {
     const Operand state{SPF_F32, count, SPF_ADD}, grad{SPF_F32, count, SPF_READ};
-    for (const double t : {1.0, 2.0, 1000.0}) Check(SPF_K_ADAMW, {state, state, state, grad}, {0.1, 0.9, 0.999, 1e-3, 0.01, t});
+    for (const double t : {1.0, 2.0, 1000.0})
+      Check(SPF_K_ADAMW, {state, state, state, grad}, {0.1, 0.9, 0.999, 1e-3, 0.01, t});
   }
 }
 
@@ -183,7 +184,8 @@ TEST_F(LaunchOnDevice, GemmOfAllTypesAndShapes) {
       for (const int32_t c : kReals) {
         for (const double k : {1.0, 33.0}) {
           const double m = 5, n = 7;
-          const Operand left{a, static_cast<uint64_t>(m * k), SPF_READ}, right{b, static_cast<uint64_t>(k * n), SPF_READ};
+          const Operand left{a, static_cast<uint64_t>(m * k), SPF_READ};
+          const Operand right{b, static_cast<uint64_t>(k * n), SPF_READ};
           const Operand write{c, 35, SPF_WRITE}, add{c, 35, SPF_ADD};
           for (const double t : {0.0, 1.0}) {
             Check(SPF_K_GEMM, {left, right, write}, {m, n, k, t, 1 - t, Scalar(), 0});
@@ -214,9 +216,8 @@ TEST_F(LaunchOnDevice, AScalarInTheBytesThatAreWritten) {
   double y = s;
   LateQueue queue;
   const auto bytes = [](auto& value) { return reinterpret_cast<std::byte*>(&value); };
-  RunLaunchOnDevice(queue, SPF_K_AXPBY,
-                    {{bytes(x[0]), 2, SPF_F32, SPF_READ}, {bytes(y), 2, SPF_F32, SPF_WRITE}, {bytes(y), 1, SPF_F64, SPF_READ}},
-                    {1, 0});
+  const SpanData from{bytes(x[0]), 2, SPF_F32, SPF_READ}, to{bytes(y), 2, SPF_F32, SPF_WRITE};
+  RunLaunchOnDevice(queue, SPF_K_AXPBY, {from, to, {bytes(y), 1, SPF_F64, SPF_READ}}, {1, 0});
   queue.Flush();
   float out[2];
   std::memcpy(out, &y, sizeof out);

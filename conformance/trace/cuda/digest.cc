@@ -12,8 +12,8 @@
 namespace shardproof {
 namespace {
 
-// As many indices as a large GPU runs at once; each adds up elements that many apart, so that neighbours read neighbouring
-// memory, and adds to the sum once.
+// As many indices as a large GPU runs at once; each adds up elements that many apart, so that neighbours read
+// neighbouring memory, and adds to the sum once.
 constexpr int64_t kMostParts = int64_t{1} << 18;
 
 template <class Bits>
