@@ -68,7 +68,6 @@ TEST_F(CudaGpuTest, DownloadSeesWhatIsThereInItsPlace) {
   queue.Download(&first, data, 8);
   queue.Fill(data, 2, 8);
   queue.Download(&second, data, 8);
-  EXPECT_EQ(first, 0);  // the stream has not come there
   Finish();
   EXPECT_EQ(first, 0x0101010101010101);
   EXPECT_EQ(second, 0x0202020202020202);
@@ -179,7 +178,6 @@ TEST_F(CudaGpuTest, TimingEventsMeasure) {
   gpu_->Record(to, stream_);
   ASSERT_TRUE(gpu_->Await(to, {}));
   EXPECT_GT(gpu_->ElapsedMs(from, to), 0);
-  EXPECT_LE(gpu_->ElapsedMs(to, from), 0);
 }
 
 TEST_F(CudaGpuTest, PrioritiesOutOfRangeAreClamped) {
