@@ -209,7 +209,10 @@ typedef struct {
 
 /* Device maths that is not the model's. Spans in the order given; [x] is optional. Scalars are rounded to the wider
  * dtype of the operands, then each elementary operation rounds once in it (no contraction), then the result is rounded
- * to the destination: the same bits on every fabric. a == 0 still multiplies: clear with FILL. */
+ * to the destination: the same bits on every fabric. a == 0 still multiplies: clear with FILL. What is not a number is
+ * stored as one quiet NaN. Sums over x are F64: chunks of 4096 elements, each from 0 in order of its elements, added to
+ * out in order of chunks. GEMM sums over k in order. Spans that overlap are all read, or the very same range; C of GEMM
+ * overlaps nothing. */
 typedef enum {
   SPF_K_CUSTOM = 0,      /* fn, with the engine's own declaration of ranges and accesses */
   SPF_K_FILL,            /* y ; v               y = v */
