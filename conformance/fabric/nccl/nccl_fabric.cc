@@ -37,7 +37,10 @@ NcclFabric::NcclFabric(Gpu& gpu, PinnedPool& pinned, Rendezvous& rendezvous, Ncc
 
 NcclFabric::~NcclFabric() {
   if (!aborted_ && Drain() == SPF_OK) {
-    Blocking("the end of its communicators", [&](const GiveUp& give_up) { return communicators_.CloseAll(give_up); });
+    Blocking("the end of its communicators", [&](const GiveUp& give_up) {
+      while (!registrations_.empty()) Deregister(registrations_.begin()->first);
+      return communicators_.CloseAll(give_up);
+    });
   }
   try {
     GiveEverythingBack();
@@ -58,10 +61,12 @@ void NcclFabric::GiveEverythingBack() {
   for (const auto& [id, block] : live_) {
     if (block.pinned) {
       pinned_.Give(block.host);
-    } else {
+    } else if (!registered_.Holds(block.host)) {
       gpu_.Free(end, block.host);
     }
   }
+  // Not after an abort: work may still be using it, and another fabric would not wait for that.
+  if (registered_.bytes() > 0 && !aborted_) pinned_.GiveRegistrable(registered_.memory(), registered_.bytes());
   ledger_.DropEvents();
   events_.insert(events_.end(), stamps_.begin(), stamps_.end());
   events_.push_back(edge_event_);

@@ -23,6 +23,7 @@
 #include "conformance/fabric/nccl/ledger.h"
 #include "conformance/fabric/nccl/pinned_pool.h"
 #include "conformance/fabric/nccl/plan.h"
+#include "conformance/fabric/nccl/registered_slab.h"
 #include "conformance/fabric/nccl/rendezvous.h"
 #include "conformance/fabric/nccl/watchdog.h"
 
@@ -80,12 +81,21 @@ class NcclFabric : public Fabric {
 
   // For bodies: the stream's end as kernels see it.
   Queue& QueueOf(int32_t stream) { return gpu_.QueueOf(At(streams_, stream)); }
+  // Registers bytes of device memory, once for this fabric, with the communicators of these groups, which are made if need
+  // be: NCCL then moves blocks of it without copies of its own. Collective over the groups; blocks. All members must use
+  // blocks of it in the operations of the groups, at the same offsets (NCCL user guide, usage/bufferreg.rst), so: they
+  // allocate and free them in the same order.
+  spf_status RegisterMemory(uint64_t bytes, const std::vector<int32_t>& groups);
+  // As Alloc for device memory, from the registered bytes; from elsewhere if there is no room.
+  Block AllocRegistered(int32_t stream, uint64_t bytes);
+
   // Puts a time stamp into the stream; after it is complete, milliseconds from one to another. For performance runs.
   int32_t Stamp(int32_t stream);
   double MillisecondsBetween(int32_t from, int32_t to);
 
   const NcclEnd& end() const { return end_; }  // REQUIRES: aborted
   int32_t live_blocks() const { return live_blocks_; }
+  int64_t pending_entries() const { return ledger_.device().pending(); }
   // Lists of members that did not agree in CreateGroup.
   const std::vector<std::string>& mismatches() const { return mismatches_; }
 
@@ -105,6 +115,8 @@ class NcclFabric : public Fabric {
   void OrderBehindPrevious(const KernelPlan& plan, EntryId kernel, int32_t lead);
   void After(int32_t later, int32_t earlier);  // streams
   void GiveEverythingBack();
+  Block Begin(int32_t stream, uint64_t bytes, const GpuMemory& memory);  // a block of device memory
+  void Deregister(int32_t group);
 
   Gpu& gpu_;
   PinnedPool& pinned_;
@@ -120,6 +132,8 @@ class NcclFabric : public Fabric {
   int32_t next_block_ = 0;
   std::map<int32_t, Block> live_;  // and what was freed after the end
   int32_t live_blocks_ = 0;
+  RegisteredSlab registered_;
+  std::map<int32_t, int64_t> registrations_;  // by group: the Gpu's handle
   std::map<int32_t, int64_t> creates_;  // by parent: CreateGroup calls so far
   std::vector<std::string> mismatches_;
 };

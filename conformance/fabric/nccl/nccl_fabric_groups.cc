@@ -74,7 +74,9 @@ spf_status NcclFabric::DestroyGroup(int32_t group) {
   return Blocking(name, [&](const GiveUp& give_up) {
     const auto all = AllGather(rendezvous_, "destroy/" + communicators_.instance(group) + "/0",
                                communicators_.members(group), "", give_up);
-    return all && communicators_.Close(group, give_up);
+    if (!all) return false;
+    Deregister(group);
+    return communicators_.Close(group, give_up);
   });
 }
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cstring>
+#include <stdexcept>
 
 #include "conformance/fabric/arena.h"
 #include "conformance/fabric/nccl/nccl_fabric_internal.h"
@@ -11,24 +12,33 @@ namespace shardproof {
 Block NcclFabric::Alloc(int32_t stream, uint64_t bytes, bool pinned) {
   Block block;
   Try("alloc of " + std::to_string(bytes) + " bytes", [&] {
+    if (!pinned) {
+      block = Begin(stream, bytes, gpu_.Alloc(At(streams_, stream), std::max<uint64_t>(bytes, 1)));
+      return;
+    }
     Block made;
     made.bytes = bytes;
-    made.pinned = pinned;
-    if (pinned) {
-      made.host = pinned_.Take(bytes);
-      made.address = reinterpret_cast<uint64_t>(made.host);
-      std::memset(made.host, kPoison, bytes);
-    } else {
-      const GpuMemory memory = gpu_.Alloc(At(streams_, stream), std::max<uint64_t>(bytes, 1));
-      made.host = memory.data;
-      made.address = memory.address;
-      if (bytes > 0) QueueOf(stream).Fill(memory.data, kPoison, bytes);
-      ledger_.Local(stream, "alloc of block " + std::to_string(next_block_));
-    }
+    made.pinned = true;
+    made.host = pinned_.Take(bytes);
+    made.address = reinterpret_cast<uint64_t>(made.host);
+    std::memset(made.host, kPoison, bytes);
     made.id = next_block_++;
     live_[made.id] = block = made;
     ++live_blocks_;
   });
+  return block;
+}
+
+Block NcclFabric::Begin(int32_t stream, uint64_t bytes, const GpuMemory& memory) {
+  Block block;
+  block.id = next_block_++;
+  block.bytes = bytes;
+  block.host = memory.data;
+  block.address = memory.address;
+  live_[block.id] = block;
+  ++live_blocks_;
+  if (bytes > 0) QueueOf(stream).Fill(memory.data, kPoison, bytes);
+  ledger_.Local(stream, "alloc of block " + std::to_string(block.id));
   return block;
 }
 
@@ -45,9 +55,45 @@ void NcclFabric::Free(int32_t stream, const Block& block) {
       return pinned_.Give(mine.host);
     }
     if (mine.bytes > 0) QueueOf(stream).Fill(mine.host, kPoison, mine.bytes);
-    gpu_.Free(At(streams_, stream), mine.host);
+    if (registered_.Holds(mine.host)) {
+      registered_.Give(stream, mine.host);
+    } else {
+      gpu_.Free(At(streams_, stream), mine.host);
+    }
     ledger_.Local(stream, "free of block " + std::to_string(mine.id));
   });
+}
+
+spf_status NcclFabric::RegisterMemory(uint64_t bytes, const std::vector<int32_t>& groups) {
+  return Blocking("the registration of " + std::to_string(bytes) + " bytes", [&](const GiveUp&) {
+    if (registered_.bytes() > 0) throw std::logic_error("memory has been registered already");
+    registered_ = RegisteredSlab(pinned_.TakeRegistrable(bytes), bytes);
+    for (const int32_t group : groups) {
+      if (communicators_.members(group).size() == 1 || registrations_.count(group)) continue;
+      if (!MakeCommunicator(group, "the registration of memory")) return false;
+      const int32_t comm = communicators_.Open(group, GiveUp());  // is open
+      registrations_[group] = gpu_.Register(comm, registered_.memory().data, bytes);
+      if (!gpu_.AwaitComm(comm, watchdog_.Waiting("the registration of memory with " + communicators_.key(group)))) return false;
+    }
+    return true;
+  });
+}
+
+Block NcclFabric::AllocRegistered(int32_t stream, uint64_t bytes) {
+  Block block;
+  Try("alloc of " + std::to_string(bytes) + " registered bytes", [&] {
+    const GpuMemory memory = registered_.Take(stream, bytes);
+    if (memory.data != nullptr) block = Begin(stream, bytes, memory);
+  });
+  return aborted_ || block.id >= 0 ? block : Alloc(stream, bytes, false);
+}
+
+// Before the communicator ends; an aborted one takes its registrations with it.
+void NcclFabric::Deregister(int32_t group) {
+  const auto found = registrations_.find(group);
+  if (found == registrations_.end()) return;
+  gpu_.Deregister(communicators_.Open(group, GiveUp()), found->second);
+  registrations_.erase(found);
 }
 
 }  // namespace shardproof

@@ -30,6 +30,14 @@ std::byte* PinnedPool::Take(uint64_t bytes) {
   return data;
 }
 
+GpuMemory PinnedPool::TakeRegistrable(uint64_t bytes) {
+  std::vector<GpuMemory>& spare = registrable_[bytes];
+  if (spare.empty()) return gpu_.AllocRegistrable(bytes);
+  const GpuMemory slab = spare.back();
+  spare.pop_back();
+  return slab;
+}
+
 void PinnedPool::Give(std::byte* data) {
   const auto found = taken_.find(data);
   assert(found != taken_.end());

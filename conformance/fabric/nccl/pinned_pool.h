@@ -1,7 +1,7 @@
 // pinned_pool.h: where does host memory that streams can reach come from, and who gets it next?
 //
 // From slabs that live as long as the Gpu: giving memory back to CUDA (cudaFreeHost) waits for all that the device does.
-// Blocks have sizes of powers of two. What was given back last is taken first: pinned memory is host-ordered, so that a block
+// So do slabs for registration with communicators (ncclMemAlloc). Blocks have sizes of powers of two. What was given back last is taken first: pinned memory is host-ordered, so that a block
 // may be used again at once, and a use after its end is likely to be seen.
 #pragma once
 #include <cstddef>
@@ -24,7 +24,11 @@ class PinnedPool {
   std::byte* Take(uint64_t bytes);
   void Give(std::byte* data);  // REQUIRES: taken, and not given back
 
-  uint64_t slab_bytes() const { return total_; }  // of all slabs
+  // A slab of exactly these bytes that may be registered; one that was given back if there is one.
+  GpuMemory TakeRegistrable(uint64_t bytes);
+  void GiveRegistrable(const GpuMemory& slab, uint64_t bytes) { registrable_[bytes].push_back(slab); }
+
+  uint64_t slab_bytes() const { return total_; }  // of all slabs of pinned memory
 
  private:
   Gpu& gpu_;
@@ -34,6 +38,7 @@ class PinnedPool {
   uint64_t rest_ = 0;
   std::map<uint64_t, std::vector<std::byte*>> spare_;  // by size
   std::map<std::byte*, uint64_t> taken_;               // sizes
+  std::map<uint64_t, std::vector<GpuMemory>> registrable_;
 };
 
 }  // namespace shardproof

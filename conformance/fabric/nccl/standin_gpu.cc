@@ -116,13 +116,13 @@ void StandinGpu::Record(int32_t event, int32_t stream) {
   record->stream_done = queue.done();
   record->number = queue.NextRecord();
   const int32_t sim_event = recorded.sim;
+  if (recorded.timing) sim_.Enqueue(queue.stream(), "time", [record, time = time_] { record->time = ++*time; });
   sim_.Record(sim_event, queue.stream());
   sim_.Wait(sim_event, queue.shadow());
-  sim_.Enqueue(queue.shadow(), "mark", [record, time = time_] { Complete(record.get(), time.get()); });
+  sim_.Enqueue(queue.shadow(), "mark", [record] { Complete(record.get()); });
 }
 
-void StandinGpu::Complete(Completion* record, int64_t* time) {
-  if (record->time == 0) record->time = ++*time;
+void StandinGpu::Complete(Completion* record) {
   *record->stream_done = std::max(*record->stream_done, record->number);
 }
 
@@ -140,7 +140,7 @@ bool StandinGpu::Await(int32_t event, const GiveUp& give_up) {
   if (give_up && give_up()) return false;
   const auto record = EventOf(event, "cudaEventQuery").record;
   if (sim_.SyncEvent(EventOf(event, "cudaEventQuery").sim, nullptr) != SPF_OK) return Done(event) || !PassTime(give_up);
-  Complete(record.get(), time_.get());  // its mark in the shadow may be late
+  Complete(record.get());  // its mark in the shadow may be late
   return true;
 }
 
@@ -156,6 +156,7 @@ GpuMemory StandinGpu::TakeBlock(int32_t sim_stream, uint64_t bytes) {
   Need(block.id >= 0, "cudaMallocFromPoolAsync", "cudaErrorMemoryAllocation");
   blocks_[block.host] = block;
   ++live_.blocks;
+  sim_.Enqueue(sim_stream, "undefined", [block] { std::memset(block.host, 0x5A, block.bytes); });
   return {block.host, block.address};
 }
 

@@ -73,7 +73,7 @@ class StandinGpu : public Gpu {
   struct Completion {
     std::shared_ptr<int64_t> stream_done;  // the number of the latest record of the stream that has completed
     int64_t number = 0;
-    int64_t time = 0;
+    int64_t time = 0;  // of timing events
   };
   struct Event {
     int32_t sim = -1;
@@ -86,7 +86,7 @@ class StandinGpu : public Gpu {
     enum class State { kBegun, kReady, kFinalized, kGone } state = State::kBegun;
   };
   void Need(bool holds, const char* call, const std::string& status) const;  // throws GpuError
-  static void Complete(Completion* record, int64_t* time);
+  static void Complete(Completion* record);
   bool PassTime(const GiveUp& give_up);                                      // true: it gave up
   SimQueue& StreamOf(int32_t stream, const char* call) const;
   int32_t SimStreamOf(int32_t stream, const char* call) const;
@@ -106,7 +106,7 @@ class StandinGpu : public Gpu {
   std::map<std::byte*, uint64_t> registrable_;  // sizes
   std::map<int64_t, int32_t> registrations_;  // handle -> communicator
   int64_t next_handle_ = 1;
-  std::shared_ptr<int64_t> time_ = std::make_shared<int64_t>(0);  // counts completions
+  std::shared_ptr<int64_t> time_ = std::make_shared<int64_t>(0);  // counts time stamps
   Live live_;
 };
 
