@@ -14,6 +14,15 @@ int64_t SteadyMicroseconds() {
       .count();
 }
 
+// So that whoever reads all ranks' reports sees who is behind.
+std::string IssuedText(const std::vector<CommPosition>& positions) {
+  std::string text;
+  for (const CommPosition& one : positions) {
+    if (one.issued > 0) text += (text.empty() ? "" : ", ") + std::to_string(one.issued) + " on " + one.key;
+  }
+  return text.empty() ? "" : "collectives issued here: " + text + "\n";
+}
+
 }  // namespace
 
 NcclFabric::NcclFabric(Gpu& gpu, PinnedPool& pinned, Rendezvous& rendezvous, NcclOptions options)
@@ -88,8 +97,8 @@ void NcclFabric::Stop(Watchdog::Cause cause, const std::string& reason) {
   end_.cause = cause;
   end_.reason = cause == Watchdog::Cause::kEnded ? reason : "rank " + std::to_string(rank()) + ": " + reason;
   end_.host = watchdog_.waiting();
-  end_.pending = ledger_.Pending();
   end_.positions = ledger_.Positions();
+  end_.pending = ledger_.Pending() + IssuedText(end_.positions);
   if (cause != Watchdog::Cause::kEnded) {
     rendezvous_.Abort(end_.reason + (end_.pending.empty() ? "" : "\n" + end_.pending));
   }

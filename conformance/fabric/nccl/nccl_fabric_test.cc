@@ -275,22 +275,38 @@ TEST(NcclFabric, BodiesAreCalledAtOnce) {
   });
 }
 
-// Long runs do not grow the books: what is complete is forgotten without any wait of the host.
+// Long runs do not grow the books: what is complete is forgotten without any wait of the host, and its events serve again.
 TEST(NcclFabric, OldEntriesAreForgotten) {
-  const StandinRun run = RunStandin(2, Under(Strategy::kEager), [](BodiesOnDevice& f) {
+  int events = 0;
+  StandinOptions options = Under(Strategy::kEager);
+  options.before = [&](Gpu& inner, int32_t) {
+    return std::make_unique<GpuBefore>(inner, [&](const char* call) { events += std::string(call) == "CreateEvent"; });
+  };
+  const StandinRun run = RunStandin(2, options, [&](BodiesOnDevice& f) {
     Program p(f);
-    const int32_t a = f.CreateStream("a", 0), b = f.CreateStream("b", 0);
+    const int32_t a = f.CreateStream("a", 0), b = f.CreateStream("b", 0), event = f.CreateEvent();
     const Block x = p.Floats(a, 1);
     for (int step = 0; step < 200; ++step) {
       for (int i = 0; i < 10; ++i) p.Fill(a, x, 1);
-      p.After(b, a);
+      f.Record(event, a);
+      f.Wait(event, b);
       p.AllReduce(p.world, b, x);
-      p.After(a, b);
+      f.Record(event, b);
+      f.Wait(event, a);
     }
     EXPECT_LT(f.nccl().pending_entries(), 400);
     f.Free(a, x);
   });
   EXPECT_FALSE(run.ended()) << run.Text();
+  EXPECT_LT(events, 100);
+}
+
+TEST(NcclFabric, OldEntriesOfAStreamThatNobodyWaitsForAreForgottenToo) {
+  RunStandin(1, Under(Strategy::kEager), [&](BodiesOnDevice& f) {
+    const int32_t s = f.CreateStream("s", 0);
+    for (int i = 0; i < 2000; ++i) f.Enqueue(s, "work", [] {});
+    EXPECT_LT(f.nccl().pending_entries(), 400);
+  });
 }
 
 }  // namespace

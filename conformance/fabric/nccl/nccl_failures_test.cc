@@ -37,12 +37,34 @@ TEST(Failures, AMissingMemberEndsAllRanksAndThePendingOperationIsNamed) {
     EXPECT_EQ(end.cause, Watchdog::Cause::kStalled);
     EXPECT_TRUE(Has(end.reason, "nothing has completed for 30 s while the host waits in stream_sync of comm (stream 0)"));
     EXPECT_EQ(end.pending,
-              "op on comm (stream 0), collective #1 of communicator world is not known to be complete\n");
+              "op on comm (stream 0), collective #1 of communicator world is not known to be complete\n"
+              "collectives issued here: 2 on world\n");
     ASSERT_EQ(end.positions.size(), 1u);
     EXPECT_EQ(end.positions[0].issued, 2);
     EXPECT_EQ(end.positions[0].oldest, 1);
     EXPECT_EQ(run.ends[2].reason, "");  // went home before anything was wrong
   }
+}
+
+// Work that is complete is not blamed for the kernel behind it, although nobody has waited for it.
+TEST(Failures, TheOperationThatIsStuckIsNamedAndNotTheWorkBeforeIt) {
+  StandinOptions options = Under(Strategy::kLazyComm);
+  options.communicators_at_open = true;
+  const StandinRun run = RunStandin(2, options, [](BodiesOnDevice& f) {
+    Program p(f);
+    const int32_t compute = f.CreateStream("compute", 0), comm = f.CreateStream("comm", 0);
+    const Block x = p.Floats(compute, 1);
+    p.Fill(compute, x, 1);
+    p.After(comm, compute);
+    if (f.rank() == 0) p.AllReduce(p.world, comm, x);
+    p.After(compute, comm);
+    p.Fill(compute, x, 2);
+    f.SyncStream(compute);
+  });
+  EXPECT_EQ(run.ends[0].pending,
+            "wait for event 1 on compute (stream 0) is queued: its record on comm (stream 1) is not complete\n"
+            "op on comm (stream 1), collective #0 of communicator world is not known to be complete\n"
+            "collectives issued here: 1 on world\n");
 }
 
 TEST(Failures, AnEndIsToldToTheOthersWithTheRankWhereItBegan) {
