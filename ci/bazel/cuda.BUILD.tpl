@@ -6,6 +6,13 @@ exports_files(["facts.txt"])
 # For g++. nvcc brings its own headers.
 cc_library(
     name = "cudart",
+    linkopts = %{cudart},
+    deps = [":headers"],
+)
+
+# Without the libraries: of the runtime and cuBLAS.
+cc_library(
+    name = "headers",
     hdrs = glob(
         [
             "include/*.h",
@@ -16,7 +23,6 @@ cc_library(
         allow_empty = True,
     ),
     includes = ["include"],
-    linkopts = %{cudart},
 )
 
 cc_library(
@@ -27,6 +33,15 @@ cc_library(
 
 cc_library(
     name = "nccl",
+    linkopts = %{nccl},
+    deps = [
+        ":cudart",
+        ":nccl_headers",
+    ],
+)
+
+cc_library(
+    name = "nccl_headers",
     hdrs = glob(
         [
             "nccl/nccl.h",
@@ -35,6 +50,5 @@ cc_library(
         allow_empty = True,
     ),
     includes = ["nccl"],
-    linkopts = %{nccl},
-    deps = [":cudart"],
+    deps = [":headers"],
 )
