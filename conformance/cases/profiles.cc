@@ -158,9 +158,15 @@ LayerWiseSpace LayerWiseSpaceOf(const std::string& fabric) {
   return LayerWiseSpace({8, 4, 3, 2, 5, 6, 1});
 }
 
-std::vector<Case> Profile(const std::string& name, const std::string& fabric, uint64_t seed) {
+std::vector<Case> Profile(const std::string& name, const std::string& fabric, uint64_t seed,
+                          int32_t ranks) {
+  if (fabric == "nccl") {
+    CaseList list;
+    list.AddUpTo(ranks, Profile(name, "sim", seed));
+    return list.Take();
+  }
   if (fabric != "sim" && fabric != "mpi")
-    throw std::invalid_argument("fabric " + fabric + ": use sim or mpi");
+    throw std::invalid_argument("fabric " + fabric + ": use sim, mpi or nccl");
   const bool sim = fabric == "sim";
   if (name == "smoke") return Smoke();
   if (name == "core") return sim ? SimCore(seed) : MpiCore(seed);
@@ -206,23 +212,61 @@ std::string Listed(const FactorSpace& space, const std::string& factor) {
 
 }  // namespace
 
-CoverageReport Coverage(const std::vector<Case>& cases, int t, const std::vector<int32_t>& worlds) {
-  return CoverageOf(cases, t, CaseSpace(worlds), Part::kStrategies);
+namespace {
+
+std::vector<int32_t> UpTo(int32_t ranks, const std::vector<int32_t>& worlds) {
+  std::vector<int32_t> some;
+  for (const int32_t world : worlds) {
+    if (world <= ranks) some.push_back(world);
+  }
+  return some;
 }
 
-CoverageReport ScheduleCoverage(const std::vector<Case>& cases, int t, const std::string& fabric) {
-  const ScheduleSpace space = ScheduleSpaceOf(fabric);
+CoverageReport ScheduleCoverageIn(const ScheduleSpace& space, const std::vector<Case>& cases,
+                                  int t) {
   CoverageReport report = CoverageOf(cases, t, space, Part::kExperts);
   report.of = "values of experts and schedules (" + Listed(space, "world") + ", " +
               Listed(space, "ep") + ")";
   return report;
 }
 
-CoverageReport LayerWiseCoverage(const std::vector<Case>& cases, int t, const std::string& fabric) {
-  const LayerWiseSpace space = LayerWiseSpaceOf(fabric);
+CoverageReport LayerWiseCoverageIn(const LayerWiseSpace& space, const std::vector<Case>& cases,
+                                   int t) {
   CoverageReport report = CoverageOf(cases, t, space, Part::kLayerWise);
   report.of = "values of layer-wise engines (" + Listed(space, "world") + ")";
   return report;
+}
+
+}  // namespace
+
+CoverageReport Coverage(const std::vector<Case>& cases, int t, const std::vector<int32_t>& worlds) {
+  return CoverageOf(cases, t, CaseSpace(worlds), Part::kStrategies);
+}
+
+CoverageReport ScheduleCoverage(const std::vector<Case>& cases, int t, const std::string& fabric) {
+  return ScheduleCoverageIn(ScheduleSpaceOf(fabric), cases, t);
+}
+
+CoverageReport LayerWiseCoverage(const std::vector<Case>& cases, int t, const std::string& fabric) {
+  return LayerWiseCoverageIn(LayerWiseSpaceOf(fabric), cases, t);
+}
+
+std::vector<std::string> CoverageFacts(const std::vector<Case>& cases, const std::string& profile,
+                                       const std::string& fabric, int32_t ranks) {
+  const int t = profile == "full" ? 3 : 2;
+  if (fabric != "nccl") {
+    return {Coverage(cases, t, SpaceWorlds(fabric)).Text(), ScheduleCoverage(cases, t, fabric).Text(),
+            LayerWiseCoverage(cases, t, fabric).Text()};
+  }
+  CoverageReport first = Coverage(cases, t, UpTo(ranks, SpaceWorlds("sim")));
+  first.of += " (worlds of at most " + std::to_string(ranks) + ")";
+  std::vector<std::string> facts = {first.Text()};
+  const std::vector<int32_t> with_experts = UpTo(ranks, {4, 8, 2});  // as on sim
+  if (!with_experts.empty()) {
+    facts.push_back(ScheduleCoverageIn(ScheduleSpace(with_experts), cases, t).Text());
+  }
+  facts.push_back(LayerWiseCoverageIn(LayerWiseSpace(UpTo(ranks, {8, 4, 3, 2, 5, 6, 1})), cases, t).Text());
+  return facts;
 }
 
 std::string CoverageReport::Text() const {

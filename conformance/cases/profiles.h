@@ -12,10 +12,11 @@
 namespace shardproof {
 
 // Names: smoke (a handful), core (every pair of knob values), full (every triple). Fabrics: sim,
-// mpi (worlds of at most 8 ranks, most of 8). The seed picks the rows of the covering arrays and is
-// the seed of the cases' data. Cases are distinct by id; the order is fixed. Throws
-// std::invalid_argument for other names.
-std::vector<Case> Profile(const std::string& name, const std::string& fabric, uint64_t seed = 1);
+// mpi (worlds of at most 8 ranks, most of 8), nccl (those of sim with at most `ranks` ranks). The
+// seed picks the rows of the covering arrays and is the seed of the cases' data. Cases are distinct
+// by id; the order is fixed. Throws std::invalid_argument for other names.
+std::vector<Case> Profile(const std::string& name, const std::string& fabric, uint64_t seed = 1,
+                          int32_t ranks = 2);
 
 // Cases that engines must refuse, at least one for each rule of illegal.h. Fixed; data seed 1.
 std::vector<Case> IllegalCases();
@@ -61,5 +62,9 @@ LayerWiseSpace LayerWiseSpaceOf(const std::string& fabric);
 inline CoverageReport Coverage(const std::vector<Case>& cases, int t) {
   return Coverage(cases, t, SpaceWorlds("sim"));
 }
+// What the report says of a core or full profile, one text for each space. On nccl of the worlds
+// with at most `ranks` ranks, not all of whose pairs need be covered.
+std::vector<std::string> CoverageFacts(const std::vector<Case>& cases, const std::string& profile,
+                                       const std::string& fabric, int32_t ranks = 2);
 
 }  // namespace shardproof

@@ -71,6 +71,29 @@ TEST_F(ProfilesTest, CasesAreDistinctAndReadBack) {
   }
 }
 
+TEST_F(ProfilesTest, NcclHasTheCasesOfSimThatFit) {
+  for (const int32_t ranks : {1, 2, 4}) {
+    std::vector<std::string> expected;
+    for (const Case& c : *core) {
+      if (c.world <= ranks) expected.push_back(Id(c));
+    }
+    EXPECT_EQ(Ids(Profile("core", "nccl", 1, ranks)), expected);
+    EXPECT_GE(expected.size(), 20u);
+  }
+  EXPECT_THROW(Profile("core", "cuda"), std::invalid_argument);
+}
+
+TEST_F(ProfilesTest, CoverageOnNcclIsOfTheWorldsThatFit) {
+  const std::vector<Case> one = Profile("core", "nccl", 1, 1), two = Profile("core", "nccl", 1, 2);
+  const std::vector<std::string> of_one = CoverageFacts(one, "core", "nccl", 1);
+  ASSERT_EQ(of_one.size(), 2u) << "schedules need two ranks";
+  EXPECT_NE(of_one[0].find("(worlds of at most 1): "), std::string::npos) << of_one[0];
+  const std::vector<std::string> of_two = CoverageFacts(two, "core", "nccl", 2);
+  ASSERT_EQ(of_two.size(), 3u);
+  EXPECT_NE(of_two[0].find("not covered: "), std::string::npos) << "what is missing is said";
+  EXPECT_NE(of_two[1].find("(world 2, ep "), std::string::npos) << of_two[1];
+}
+
 TEST_F(ProfilesTest, SameSeedSameCases) {
   EXPECT_EQ(Ids(Profile("core", "mpi")), Ids(*mpi_core));
   EXPECT_NE(Ids(Profile("core", "mpi", 2)), Ids(*mpi_core));

@@ -11,9 +11,12 @@ void AddSelection(CLI::App* app, Options* o) {
       ->check(CLI::IsMember({"smoke", "core", "full"}))
       ->capture_default_str();
   app->add_option("--case", o->cases, "judge this case instead of a profile (may be given several times)");
-  app->add_option("--fabric", o->fabric, "sim: all ranks in this process. mpi: under mpirun, one process a rank")
-      ->check(CLI::IsMember({"sim", "mpi"}))
+  app->add_option("--fabric", o->fabric, "sim: all ranks in this process. mpi: under mpirun, one process a rank. "
+                                         "nccl: CUDA and NCCL, ranks started here or given by a launcher")
+      ->check(CLI::IsMember({"sim", "mpi", "nccl"}))
       ->capture_default_str();
+  app->add_option("--ranks", o->ranks, "nccl: processes to start here, on the GPUs of this machine (default: 2)")
+      ->check(CLI::Range(1, 64));
   app->add_option("--seed", o->seed, "seed of cases and schedules")->capture_default_str();
 }
 
@@ -33,6 +36,12 @@ void AddEngine(CLI::App* app, Options* o) {
   app->add_option("--stall-seconds", o->stall_seconds, "without progress for so long a run counts as hung (not exact "
                                                        "deadlocks on sim, which are seen at once)")
       ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app->add_option("--case-seconds", o->case_seconds, "nccl: a case that has not ended after so long is ended")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app->add_option("--gemm", o->gemm, "nccl: units that compute products, fp32, tf32 or bf16; all give the same bits")
+      ->check(CLI::IsMember({"fp32", "tf32", "bf16"}))
       ->capture_default_str();
 }
 

@@ -24,11 +24,16 @@ struct Options {
   std::string level = "digests";
   std::string fault;     // empty, or as in host/faulty.h
   double stall_seconds = 5;
+  int ranks = 0;               // nccl: rank processes; 0: kDefaultRanks
+  double case_seconds = 120;   // nccl: of one case, whatever the progress
+  std::string gemm = "fp32";   // nccl: what products are computed with
   int jobs = 0;          // 0: one worker per core
   bool verbose = false;
 
   std::string target;    // list: cases or requirements; explain: requirement id; check: trace:DIR
 };
+
+inline constexpr int kDefaultRanks = 2;  // of nccl: as many as share one GPU without further care
 
 // Returns true when the program should go on; otherwise *exit_code is what it ends with (help: 0, usage: 3).
 bool ParseOptions(int argc, char** argv, Options* options, int* exit_code);

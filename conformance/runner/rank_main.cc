@@ -102,6 +102,7 @@ class EngineRun {
         plugin_(plugin.table()),
         script_(ExpandScript(c.instances[instance].script)),
         folder_(options.folder + "/" + std::to_string(instance)),
+        on_call_(options.on_call),
         host_(ConfigOf(c, instance, fabric.rank(), model, plugin.args(), options.progress, executor), fabric,
               recorder) {
     table_ = host_.table();
@@ -177,6 +178,7 @@ class EngineRun {
   template <class F>
   spf_status Enter(const char* what, int64_t step, F&& call) {
     what_ = what;
+    if (on_call_) on_call_(what, step, true);
     host_.BeginCall(what, step);
     spf_status status = SPF_FAILED;
     try {
@@ -191,6 +193,7 @@ class EngineRun {
       died_ = true;
     }
     host_.EndCall(status);
+    if (on_call_) on_call_(what, step, false);
     return status;
   }
 
@@ -213,6 +216,7 @@ class EngineRun {
   const spf_plugin& plugin_;
   std::vector<ScriptCall> script_;
   std::string folder_;
+  std::function<void(std::string_view call, int64_t step, bool begins)> on_call_;
   Host host_;
   std::optional<FaultyHost> faulty_;
   spf_host* table_ = nullptr;

@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "conformance/cases/case.h"
@@ -29,6 +30,8 @@ struct RankOptions {
   std::optional<Fault> fault;
   bool start_together = false;  // all ranks meet before the first call, so that engine times compare
   Progress* progress = nullptr;  // may be null
+  // Before and after each entry call into an engine, outside of what is recorded; may be null.
+  std::function<void(std::string_view call, int64_t step, bool begins)> on_call;
   // Who does a rank's device work, one for all instances of the rank; null: the CPU.
   std::function<std::shared_ptr<Executor>(Fabric&)> executor;
 };

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <ctime>
 #include <filesystem>
 #include <fstream>
@@ -16,7 +17,8 @@
 #include "conformance/report/console.h"
 #include "conformance/report/files.h"
 #include "conformance/report/waivers.h"
-#include "conformance/runner/run_mpi.h"
+#include "conformance/fabric/nccl/rendezvous_environment.h"
+#include "conformance/runner/run_nccl.h"
 #include "conformance/runner/schedules.h"
 #include "conformance/runner/verdict_io.h"
 #include "conformance/runner/worker_pool.h"
@@ -91,12 +93,10 @@ std::vector<Case> SelectCases(const Options& options, std::vector<std::string>* 
     for (const std::string& id : options.cases) cases.push_back(ParseId(id));
     return cases;
   }
-  std::vector<Case> cases = Profile(options.profile, options.fabric, options.seed);
+  const int ranks = options.ranks > 0 ? options.ranks : kDefaultRanks;
+  std::vector<Case> cases = Profile(options.profile, options.fabric, options.seed, ranks);
   if (facts != nullptr && options.profile != "smoke") {
-    const int strength = options.profile == "full" ? 3 : 2;
-    facts->push_back(Coverage(cases, strength, SpaceWorlds(options.fabric)).Text());
-    facts->push_back(ScheduleCoverage(cases, strength, options.fabric).Text());
-    facts->push_back(LayerWiseCoverage(cases, strength, options.fabric).Text());
+    for (std::string& fact : CoverageFacts(cases, options.profile, options.fabric, ranks)) facts->push_back(std::move(fact));
   }
   return cases;
 }
@@ -127,6 +127,10 @@ CaseReport ReportOf(const Case& c, Verdict verdict, const Options& options) {
   if (!options.schedule.empty()) report.replay += " --schedule " + options.schedule;
   if (options.queues > 0) report.replay += " --queues " + std::to_string(options.queues);
   if (!options.fault.empty()) report.replay += " --fault " + options.fault;
+  if (options.fabric == "nccl") {  // replay is of the sim fabric
+    report.replay.replace(0, std::string("shardproof replay").size(), "shardproof run --verbose");
+    report.replay += " --fabric nccl --ranks " + std::to_string(options.ranks) + " --gemm " + options.gemm;
+  }
   return report;
 }
 
@@ -154,6 +158,10 @@ void CheckOptions(const Options& options) {
   if (!sim && options.queues > 0) throw std::invalid_argument("--queues is of the sim fabric, not of " + options.fabric);
   if (!sim && options.schedules > 1) {
     throw std::invalid_argument("--schedules is of the sim fabric, not of " + options.fabric);
+  }
+  if (options.fabric != "nccl" && options.ranks > 0) {
+    throw std::invalid_argument("--ranks is of the nccl fabric, not of " + options.fabric +
+                                (options.fabric == "mpi" ? ": mpirun -n says how many" : ""));
   }
 }
 
@@ -259,16 +267,33 @@ int RunSimCommand(const Options& options) {
   return FinishReport(report, options, console);
 }
 
+// A job of a launcher, of mpirun, or one that is started here.
+int RunOnGpus(const Options& options, const OtherFabrics& others, int argc, char** argv) {
+  const std::optional<JobPlace> place = JobFromEnvironment([](const char* name) { return std::getenv(name); });
+  if (!others.nccl.open) return RunNcclCommand(options, others.nccl, nullptr);  // says so
+  if (place) return RunNcclCommand(options, others.nccl, Meet(*place));
+  const bool mpirun = std::getenv("PMI_RANK") != nullptr || std::getenv("OMPI_COMM_WORLD_RANK") != nullptr ||
+                      std::getenv("PMIX_RANK") != nullptr;
+  if (!mpirun) return RunNcclCommand(options, others.nccl, nullptr);
+  if (others.nccl_under_mpi) return others.nccl_under_mpi(options, others.nccl, argc, argv);
+  throw std::invalid_argument(
+      "mpirun started this shardproof, which was built without MPI: use shardproof_gpu_mpi, or start it once (--ranks), or "
+      "give each process RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT");
+}
+
 }  // namespace
 
-int RunCommand(const Options& options, int argc, char** argv) {
+int RunCommand(const Options& options, const OtherFabrics& others, int argc, char** argv) {
   CheckOptions(options);
   if (options.impl.starts_with("trace:")) {
     Options check = options;
     check.target = options.impl;
     return CheckCommand(check);
   }
-  return options.fabric == "mpi" ? RunMpiCommand(options, argc, argv) : RunSimCommand(options);
+  if (options.fabric == "nccl") return RunOnGpus(options, others, argc, argv);
+  if (options.fabric == "sim") return RunSimCommand(options);
+  if (others.mpi) return others.mpi(options, argc, argv);
+  throw std::invalid_argument("--fabric mpi: this shardproof was built without MPI");
 }
 
 }  // namespace shardproof

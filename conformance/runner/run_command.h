@@ -1,5 +1,6 @@
 // run_command.h: how does a list of cases become a report?
 #pragma once
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -7,6 +8,7 @@
 #include "conformance/report/console.h"
 #include "conformance/report/report.h"
 #include "conformance/runner/judge.h"
+#include "conformance/runner/nccl_kit.h"
 #include "conformance/runner/options.h"
 #include "conformance/runner/scratch_folder.h"
 
@@ -27,8 +29,15 @@ Sentence Sentences();
 // Applies waivers, writes the report folder, prints the end; answers the exit code.
 int FinishReport(RunReport& report, const Options& options, Console& console);
 
+// What a program was linked with, beside the simulator; null: nothing.
+struct OtherFabrics {
+  std::function<int(const Options& options, int argc, char** argv)> mpi;
+  std::function<int(const Options& options, const NcclKit& kit, int argc, char** argv)> nccl_under_mpi;
+  NcclKit nccl;
+};
+
 // Each answers the program's exit code. Under mpi RunCommand runs on every rank of mpirun; rank 0 reports.
-int RunCommand(const Options& options, int argc, char** argv);
+int RunCommand(const Options& options, const OtherFabrics& others, int argc, char** argv);
 int CheckCommand(const Options& options);
 int ListCommand(const Options& options);
 int ReplayCommand(const Options& options);

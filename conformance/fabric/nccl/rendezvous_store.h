@@ -37,7 +37,8 @@ class StoreRendezvous : public Rendezvous {
  public:
   // name: of the case in this job, never used before in it. store outlives the rendezvous.
   StoreRendezvous(Store& store, std::string name, int rank, int size)
-      : store_(store), prefix_(std::move(name) + "/"), rank_(rank), size_(size) {}
+      : store_(store), name_(std::move(name)), prefix_(name_ + "/"), rank_(rank), size_(size) {}
+  const std::string& name() const { return name_; }
   int rank() const override { return rank_; }
   int size() const override { return size_; }
   void Put(const std::string& key, const std::string& bytes) override { store_.Put(Named(key), bytes); }
@@ -48,7 +49,7 @@ class StoreRendezvous : public Rendezvous {
  private:
   std::string Named(const std::string& key) const { return prefix_ + "." + key; }  // none is "!"
   Store& store_;
-  std::string prefix_;
+  std::string name_, prefix_;
   int rank_, size_;
 };
 

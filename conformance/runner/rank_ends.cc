@@ -1,0 +1,80 @@
+#include "conformance/runner/rank_ends.h"
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include "conformance/runner/rank_main.h"
+#include "conformance/trace/writer.h"
+
+namespace shardproof {
+
+namespace {
+
+EngineOutcome OutcomeOf(const RankEnd& end) {
+  using Kind = EngineOutcome::Kind;
+  switch (end.kind) {
+    case RankEnd::kReturned: return {};
+    case RankEnd::kException:
+    case RankEnd::kSignal:
+    case RankEnd::kExit: return {Kind::kDied, "the run", end.detail};
+    case RankEnd::kHung: return {Kind::kHung, "the run", end.detail};
+    case RankEnd::kAborted: return {Kind::kAborted, "the run", end.detail};
+  }
+  return {};
+}
+
+bool RunsForNothing(const RankEnd& end) {
+  return end.kind == RankEnd::kHung && end.detail.starts_with("without progress");
+}
+
+// Ranks that wait for one that runs for nothing are not the cause.
+EngineOutcome OutcomeOf(const RankEnd& end, bool somebody_runs_for_nothing) {
+  EngineOutcome outcome = OutcomeOf(end);
+  if (outcome.kind != EngineOutcome::Kind::kHung || !somebody_runs_for_nothing) return outcome;
+  if (RunsForNothing(end)) {
+    outcome.reason = "no progress: " + end.detail;
+  } else {
+    outcome.kind = EngineOutcome::Kind::kAborted;
+  }
+  return outcome;
+}
+
+}  // namespace
+
+RunData DataOf(const Case& c, const CaseEnd& end) {
+  RunData data;
+  data.run.spec = &c;
+  data.deadlock = end.hang;
+  data.notes = end.mismatches;
+  if (end.hang && !end.hang_report.empty()) data.notes.push_back(end.hang_report);
+  const bool loop = std::any_of(end.ranks.begin(), end.ranks.end(), RunsForNothing);
+  for (int32_t rank = 0; rank < c.world; ++rank) {
+    const RankEnd& ended = end.ranks[static_cast<size_t>(rank)];
+    RankOutput output;
+    output.trace.rank = rank;
+    output.trace.world = c.world;
+    if (ended.returned) output = Unpack(ended.blob);
+    if (ended.kind != RankEnd::kReturned) output.outcome = OutcomeOf(ended, loop);
+    data.run.traces.push_back(std::move(output.trace));
+    data.run.outcomes.push_back(std::move(output.outcome));
+  }
+  return data;
+}
+
+Verdict JudgeEnd(const Case& c, const CaseEnd& end, const Options& options) {
+  try {
+    if (options.level == "off") return NothingRecorded();
+    RunData data = DataOf(c, end);
+    if (!options.trace.empty()) WriteTraceFolder(data.run.traces, options.trace + "/" + Id(c));
+    Verdict verdict = JudgeRun(c, data.run);
+    verdict.result.notes.insert(verdict.result.notes.end(), data.notes.begin(), data.notes.end());
+    return verdict;
+  } catch (const std::exception& error) {
+    Verdict verdict;
+    verdict.reason = error.what();
+    return verdict;
+  }
+}
+
+}  // namespace shardproof

@@ -1,0 +1,200 @@
+#include "conformance/runner/run_nccl.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+#include <stdexcept>
+#include <utility>
+
+#include "conformance/fabric/nccl/rendezvous_file.h"
+#include "conformance/fabric/nccl/rendezvous_frame.h"
+#include "conformance/runner/nccl_case_work.h"
+#include "conformance/runner/rank_ends.h"
+#include "conformance/runner/rank_process.h"
+#include "conformance/runner/run_command.h"
+
+namespace shardproof {
+namespace {
+
+int NumberIn(const char* name, int otherwise) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? otherwise : std::atoi(text);
+}
+
+// Of this process on its host, as launchers say; else as if the job had one host.
+int LocalRank(int rank) { return NumberIn("LOCAL_RANK", NumberIn("MPI_LOCALRANKID", NumberIn("OMPI_COMM_WORLD_LOCAL_RANK", rank))); }
+int LocalRanks(int size) {
+  return NumberIn("LOCAL_WORLD_SIZE", NumberIn("MPI_LOCALNRANKS", NumberIn("OMPI_COMM_WORLD_LOCAL_SIZE", size)));
+}
+
+// The processes of a job, one rank each; or one process that has all ranks.
+class NcclRun {
+ public:
+  NcclRun(const Options& options, const NcclKit& kit, std::unique_ptr<Store> job)
+      : options_(options), kit_(kit), job_(std::move(job)), plugin_(options.impl) {
+    if (job_) options_.ranks = job_->size();
+    if (reports()) scratch_.emplace();
+    cases_ = SelectCases(options_, &facts_);
+    if (!job_) MakeLocalStore();
+    folder_ = FromRankZero("folder", reports() ? scratch_->path() : "");
+    shared_.emplace(NcclCases{options_, cases_, plugin_, folder_});
+    RankProcessOptions ranks;
+    ranks.first_rank = job_ ? job_->rank() : 0;
+    ranks.ranks = job_ ? 1 : options_.ranks;
+    ranks.stall_seconds = options_.stall_seconds;
+    ranks.case_seconds = options_.case_seconds;
+    processes_.emplace(ranks, [this](const RankSide& side) { return WorkFor(side); });
+  }
+
+  int Run() {
+    RunReport report{options_.impl, options_.fabric, options_.profile, options_.seed, "observed", {}, {}, {}};
+    std::ostream nowhere(nullptr);
+    Console console(reports() ? std::cout : nowhere, reports() && isatty(STDOUT_FILENO) != 0, options_.verbose, cases_.size(),
+                    Sentences());
+    for (size_t item = 0; item < cases_.size(); ++item) {
+      Verdict verdict = RunOne(item);
+      if (!reports()) continue;
+      report.cases.push_back(ReportOf(cases_[item], std::move(verdict), options_));
+      console.CaseDone(report.cases.back());
+    }
+    report.facts = facts_;
+    for (const std::string& fact : processes_->facts()) report.facts.push_back(fact);
+    report.facts.push_back((job_ ? "ranks: " + std::to_string(options_.ranks) + " processes of a job"
+                                 : "ranks: " + std::to_string(options_.ranks) + " processes started here, " +
+                                       std::to_string(processes_->started()) + " in all"));
+    int code = 0;
+    if (reports()) {
+      try {
+        code = FinishReport(report, options_, console);
+      } catch (const std::exception& error) {  // the others wait for the code
+        std::cerr << "shardproof: the suite failed: " << error.what() << "\n";
+        code = 2;
+      }
+    }
+    return std::stoi(FromRankZero("code", std::to_string(code)));
+  }
+
+ private:
+  bool reports() const { return !job_ || job_->rank() == 0; }
+  Store& store() { return job_ ? *job_ : *local_; }
+
+  void MakeLocalStore() {
+    const std::string folder = scratch_->path() + "/rendezvous";
+    std::filesystem::create_directory(folder);
+    local_ = std::make_unique<FileTable>(folder, -1, options_.ranks);
+  }
+
+  // Rank 0's text, on all processes of the job.
+  std::string FromRankZero(const std::string& key, const std::string& text) {
+    if (!job_) return text;
+    StoreRendezvous run(*job_, "run", job_->rank(), job_->size());
+    if (job_->rank() == 0) run.Put(key, text);
+    const auto got = run.Get(key, nullptr);
+    if (!got) throw std::runtime_error("the job is broken: " + run.Aborted().value_or("?"));
+    return *got;
+  }
+
+  // In a rank process.
+  std::unique_ptr<RankWork> WorkFor(const RankSide& side) {
+    std::unique_ptr<Store> store =
+        job_ ? job_->ForChild() : std::make_unique<FileTable>(local_->folder(), side.rank, options_.ranks);
+    RankMachineOptions machine;
+    machine.rank = side.rank;
+    machine.local_rank = job_ ? LocalRank(side.rank) : side.rank;
+    machine.local_ranks = job_ ? LocalRanks(job_->size()) : options_.ranks;
+    machine.gemm = options_.gemm;
+    return MakeNcclWork(*shared_, side, kit_.open(machine), std::move(store));
+  }
+
+  // Processes that are ready, on all hosts; who has no part in the case comes too, so that nobody runs ahead.
+  void Prepare(size_t item, int world) {
+    std::string why;
+    try {
+      processes_->Prepare(world);
+    } catch (const std::exception& error) {
+      why = error.what();
+    }
+    if (job_) {
+      StoreRendezvous start(*job_, "start " + std::to_string(item), job_->rank(), job_->size());
+      std::vector<int32_t> all;
+      for (int32_t rank = 0; rank < job_->size(); ++rank) all.push_back(rank);
+      if (!why.empty()) {
+        start.Abort(why);  // and does not say that it is ready: nobody passes
+      } else if (!AllGather(start, "ready", all, "", nullptr)) {
+        why = start.Aborted().value_or("?");
+      }
+      if (why.empty() && reports() && item > 0) job_->Forget("start " + std::to_string(item - 1) + "/");
+    }
+    if (why.empty()) return;
+    if (ran_) throw std::runtime_error(why);
+    throw std::invalid_argument("cases cannot run on this machine: " + why);
+  }
+
+  Verdict RunOne(size_t item) {
+    const Case& c = cases_[item];
+    Verdict verdict;
+    if (c.world > options_.ranks) {
+      verdict.outcome = Outcome::kNotCheckable;
+      verdict.reason = "it needs " + std::to_string(c.world) + " ranks, there are " + std::to_string(options_.ranks) + " (--ranks)";
+      return verdict;
+    }
+    Prepare(item, c.world);
+    ran_ = true;
+    StoreRendezvous meeting(store(), MeetingOf(item), job_ ? job_->rank() : 0, c.world);
+    std::vector<RankAnswer> answers =
+        processes_->Run(item, c.world, {[&](const std::string& why) { meeting.Abort(why); }, [&] { return meeting.Aborted(); }});
+    if (job_ && !Gather(c, meeting, &answers)) return verdict;
+    store().Forget(MeetingOf(item) + "/");
+    return JudgeEnd(c, EndOf(std::move(answers)), options_);
+  }
+
+  // All ranks' answers on rank 0; false elsewhere.
+  bool Gather(const Case& c, StoreRendezvous& meeting, std::vector<RankAnswer>* answers) {
+    if (job_->rank() > 0) {
+      if (!answers->empty()) store().Put(EndKey(meeting, job_->rank()), PackFrame(FieldsOf(answers->front())));
+      return false;
+    }
+    for (int32_t rank = 1; rank < c.world; ++rank) {
+      std::optional<std::string> packed;
+      for (int round = 0; !(packed = store().Look(EndKey(meeting, rank))); ++round) {  // also when the case was aborted
+        if (const auto why = store().Broken()) throw std::runtime_error("the job is broken: " + *why);
+        RestBeforeLook(round);
+      }
+      bool bad = false;
+      answers->push_back(AnswerOf(TakeFrame(&*packed, &bad).value_or(Frame{})));
+    }
+    return true;
+  }
+  static std::string EndKey(const StoreRendezvous& meeting, int32_t rank) {
+    return meeting.name() + "/end " + std::to_string(rank);
+  }
+
+  Options options_;
+  const NcclKit& kit_;
+  std::unique_ptr<Store> job_;
+  std::optional<ScratchFolder> scratch_;
+  std::unique_ptr<FileTable> local_;
+  Plugin plugin_;
+  std::vector<Case> cases_;
+  std::vector<std::string> facts_;
+  std::string folder_;
+  std::optional<NcclCases> shared_;
+  std::optional<RankProcesses> processes_;
+  bool ran_ = false;
+};
+
+}  // namespace
+
+int RunNcclCommand(const Options& options, const NcclKit& kit, std::unique_ptr<Store> job) {
+  if (!kit.open) {
+    throw std::invalid_argument("--fabric nccl: this shardproof was built without CUDA and NCCL; build "
+                                "//conformance:shardproof_gpu where the CUDA toolkit is (ci/gpu does)");
+  }
+  Options given = options;
+  if (given.ranks == 0) given.ranks = kDefaultRanks;
+  return NcclRun(given, kit, std::move(job)).Run();
+}
+
+}  // namespace shardproof
