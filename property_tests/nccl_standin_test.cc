@@ -1,8 +1,8 @@
 // nccl_standin_test: does the reference conform on the nccl fabric, as far as that can be asked without a GPU?
 //
-// Cases of the core profile on NcclFabric over the stand-in, with device kernels as loops in stream order, under several
-// schedules. Verdicts must pass, and traces must agree byte for byte with those of the simulated machine and the CPU's
-// executor, digests and published values included.
+// Cases of the core profile on NcclFabric over the stand-in, with device kernels as loops in stream order, under
+// several schedules. Verdicts must pass, and traces must agree byte for byte with those of the simulated machine and
+// the CPU's executor, digests and published values included.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -71,8 +71,10 @@ class NcclStandin : public testing::TestWithParam<const char*> {
       const std::string want = TraceToText(sim.run.traces[rank]), seen = TraceToText(nccl.run.traces[rank]);
       if (want == seen) continue;
       const auto [a, b] = std::mismatch(want.begin(), want.end(), seen.begin(), seen.end());
-      ADD_FAILURE() << "rank " << rank << ", line " << std::count(want.begin(), a, '\n') + 1 << " of its trace: expected\n"
-                    << Line(want, a) << "\nseen\n" << Line(seen, b);
+      ADD_FAILURE() << "rank " << rank << ", line " << std::count(want.begin(), a, '\n') + 1
+                    << " of its trace: expected\n"
+                    << Line(want, a) << "\nseen\n"
+                    << Line(seen, b);
     }
   }
   static std::string Line(const std::string& text, std::string::const_iterator at) {
@@ -91,23 +93,25 @@ TEST_P(NcclStandin, ConformsWithTheTraceOfTheSimulatedMachine) {
   const Case c = ParseId(GetParam());
   Make(c);
   const RunData sim = OnSim(c);
-  for (const auto& [strategy, seed] : {std::pair{Strategy::kRandom, 11}, {Strategy::kLazyComm, 1}, {Strategy::kLazyCompute, 1}}) {
+  for (const auto& [strategy, seed] :
+       {std::pair{Strategy::kRandom, 11}, {Strategy::kLazyComm, 1}, {Strategy::kLazyCompute, 1}}) {
     RunData nccl = OnStandin(c, strategy, static_cast<uint64_t>(seed));
     ExpectSame(sim, nccl);
     const Verdict verdict = JudgeRun(c, nccl.run);
     EXPECT_EQ(verdict.outcome, Outcome::kPass) << verdict.reason;
-    for (const Finding& finding : verdict.result.findings) ADD_FAILURE() << finding.requirement << ": " << finding.message;
+    for (const Finding& finding : verdict.result.findings)
+      ADD_FAILURE() << finding.requirement << ": " << finding.message;
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Core, NcclStandin,
-    testing::Values("w1.ddp", "w2.ddp", "w3.zero2.k2.tied", "w4.zero3.twin.adamw", "w4.zero3.n2.twin.k2.recompute",
-                    "w4.zero3.k2.bf16.wire16.acc16", "w4.zero2.k2.adamw.clip0p5.zeros.nan.bias.root", "w3.zero3.odd.reused",
-                    "w3.ddp.muon.nesterov.k2.clip0p5.wd0p125.do=tttt", "w4.zero3.ep2.experts",
-                    "w4.zero3.ep2.k2.moe4.cap125.pad.skew=rank", "w4.zero3.ep2.k2.moe4.1f1b.dw",
-                    "w8.ddp.ep2.pp2.k2.layers4.moe4.vpp2.1f1b", "w3.lw.lr0p0625.bcast",
-                    "w4.lw.ogr.opg.adamw.lr0p0625.do=tetslett.aligned"));
+INSTANTIATE_TEST_SUITE_P(Core, NcclStandin,
+                         testing::Values("w1.ddp", "w2.ddp", "w3.zero2.k2.tied", "w4.zero3.twin.adamw",
+                                         "w4.zero3.n2.twin.k2.recompute", "w4.zero3.k2.bf16.wire16.acc16",
+                                         "w4.zero2.k2.adamw.clip0p5.zeros.nan.bias.root", "w3.zero3.odd.reused",
+                                         "w3.ddp.muon.nesterov.k2.clip0p5.wd0p125.do=tttt", "w4.zero3.ep2.experts",
+                                         "w4.zero3.ep2.k2.moe4.cap125.pad.skew=rank", "w4.zero3.ep2.k2.moe4.1f1b.dw",
+                                         "w8.ddp.ep2.pp2.k2.layers4.moe4.vpp2.1f1b", "w3.lw.lr0p0625.bcast",
+                                         "w4.lw.ogr.opg.adamw.lr0p0625.do=tetslett.aligned"));
 
 }  // namespace
 }  // namespace shardproof

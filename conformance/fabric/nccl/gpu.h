@@ -1,11 +1,12 @@
 // gpu.h: what must CUDA and NCCL offer one rank so that a fabric can be built on them?
 //
-// The thin end: no rules of ours, no bookkeeping, no policy. NcclFabric stands on it; CudaGpu maps it to CUDA and NCCL, and
-// StandinGpu to the simulator, so that all that NcclFabric does is tested without a GPU. One thread calls. Ids are small
-// integers, given by create calls, dead after the destroy call, and may be given again then.
+// The thin end: no rules of ours, no bookkeeping, no policy. NcclFabric stands on it; CudaGpu maps it to CUDA and
+// NCCL, and StandinGpu to the simulator, so that all that NcclFabric does is tested without a GPU. One thread calls.
+// Ids are small integers, given by create calls, dead after the destroy call, and may be given again then.
 //
 // Every status is checked: what is not success throws GpuError. Only Await and AwaitComm wait, and they poll: no call
-// blocks inside the driver or NCCL (communicators are made with ncclConfig_t::blocking = 0), so that whoever waits can stop.
+// blocks inside the driver or NCCL (communicators are made with ncclConfig_t::blocking = 0), so that whoever waits
+// can stop.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -89,12 +90,13 @@ class Gpu {
   // Milliseconds between two timing events. REQUIRES: both done.
   virtual double ElapsedMs(int32_t from, int32_t to) = 0;
 
-  // Stream-ordered memory of a pool of this Gpu (cudaMallocFromPoolAsync, cudaFreeAsync), contents undefined; bytes > 0.
-  // The pool reuses what event dependencies order (cudaMemPoolReuseFollowEventDependencies = 1) and what has been freed
-  // already when it looks (cudaMemPoolReuseAllowOpportunistic = 1: reuse is likely, so that a use after a free is seen).
-  // It must not make streams wait for each other (cudaMemPoolReuseAllowInternalDependencies = 0): such a wait would be an
-  // edge that the program does not have, which hides its races, and could close a cycle with a collective. It keeps what
-  // it has (cudaMemPoolAttrReleaseThreshold at its largest): giving memory back synchronises.
+  // Stream-ordered memory of a pool of this Gpu (cudaMallocFromPoolAsync, cudaFreeAsync), contents undefined; bytes >
+  // 0. The pool reuses what event dependencies order (cudaMemPoolReuseFollowEventDependencies = 1) and what has been
+  // freed already when it looks (cudaMemPoolReuseAllowOpportunistic = 1: reuse is likely, so that a use after a free
+  // is seen). It must not make streams wait for each other (cudaMemPoolReuseAllowInternalDependencies = 0): such a
+  // wait would be an edge that the program does not have, which hides its races, and could close a cycle with a
+  // collective. It keeps what it has (cudaMemPoolAttrReleaseThreshold at its largest): giving memory back
+  // synchronises.
   virtual GpuMemory Alloc(int32_t stream, uint64_t bytes) = 0;
   virtual void Free(int32_t stream, std::byte* data) = 0;
   // These live as long as the Gpu: freeing them would synchronise (cudaFreeHost, cudaFree). Contents undefined.
@@ -115,8 +117,8 @@ class Gpu {
   // Ends its kernels on this rank, and the communicator. Not while another call is running.
   virtual void AbortComm(int32_t comm) = 0;
 
-  // One ncclGroupStart .. ncclGroupEnd on one communicator: a single operation on all the streams that calls name. It may
-  // still be on its way to the streams when this returns: AwaitComm before anything else is put into them.
+  // One ncclGroupStart .. ncclGroupEnd on one communicator: a single operation on all the streams that calls name. It
+  // may still be on its way to the streams when this returns: AwaitComm before anything else is put into them.
   virtual void Launch(int32_t comm, const std::vector<GpuCall>& calls) = 0;
 
   // ncclCommRegister of memory from AllocRegistrable; all members do it in the same order. Answers a handle.

@@ -1,8 +1,9 @@
 // ledger.h: what has this rank put into its streams that is not known to be complete, and what does it wait for?
 //
-// A GPU does not say what it is doing. The ledger writes down what is issued (Device knows the rules) and puts marks, events,
-// behind the kernels of communicators and now and then between other work. A mark that is done completes its entry and all
-// that it depends on. Between two marks of a stream nothing is known, so that a report says "not known to be complete".
+// A GPU does not say what it is doing. The ledger writes down what is issued (Device knows the rules) and puts marks,
+// events, behind the kernels of communicators and now and then between other work. A mark that is done completes its
+// entry and all that it depends on. Between two marks of a stream nothing is known, so that a report says "not known
+// to be complete".
 #pragma once
 #include <cstdint>
 #include <deque>

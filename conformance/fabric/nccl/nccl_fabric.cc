@@ -32,8 +32,7 @@ NcclFabric::NcclFabric(Gpu& gpu, PinnedPool& pinned, Rendezvous& rendezvous, Ncc
       options_(std::move(options)),
       ledger_(rendezvous.rank(), gpu),
       communicators_(gpu, rendezvous),
-      watchdog_({options_.now_us ? options_.now_us : SteadyMicroseconds,
-                 [this] { return rendezvous_.Aborted(); },
+      watchdog_({options_.now_us ? options_.now_us : SteadyMicroseconds, [this] { return rendezvous_.Aborted(); },
                  [this]() -> std::optional<std::string> {
                    try {
                      communicators_.Check();
@@ -171,9 +170,8 @@ bool NcclFabric::Wait(int32_t event, int32_t stream) {
 spf_status NcclFabric::SyncEvent(int32_t event, bool* recorded) {
   const bool there = ledger_.device().LatestRecord(event) >= 0;
   if (recorded) *recorded = there;
-  return Blocking("event_sync of event " + std::to_string(event), [&](const GiveUp& give_up) {
-    return !there || gpu_.Await(At(events_, event), give_up);
-  });
+  return Blocking("event_sync of event " + std::to_string(event),
+                  [&](const GiveUp& give_up) { return !there || gpu_.Await(At(events_, event), give_up); });
 }
 
 void NcclFabric::Enqueue(int32_t stream, std::string_view what, Body body) {

@@ -4,10 +4,10 @@
 //   - Enqueue calls the body at once, on the host thread. The body puts device work into QueueOf(stream); it touches no
 //     memory of the device itself.
 //   - Communicators are made at first use, which is a meeting (communicators.h).
-//   - Nothing sees a mismatch or a deadlock across ranks. What does not go on is ended by the watchdog: a host that waits
-//     looks for completed work, errors of communicators, and the other ranks' end, and gives up when nothing has completed
-//     for stall_seconds. Then this rank's communicators are aborted, what was pending is kept in words, and the rendezvous
-//     tells the others. The trace checks say what was wrong.
+//   - Nothing sees a mismatch or a deadlock across ranks. What does not go on is ended by the watchdog: a host that
+//     waits looks for completed work, errors of communicators, and the other ranks' end, and gives up when nothing has
+//     completed for stall_seconds. Then this rank's communicators are aborted, what was pending is kept in words, and
+//     the rendezvous tells the others. The trace checks say what was wrong.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -32,9 +32,12 @@ namespace shardproof {
 struct NcclOptions {
   double stall_seconds = 60;
   std::function<int64_t()> now_us;  // a clock that never goes back; empty: the machine's
-  // Make communicators in OpenGroup and CreateGroup: for programs that come to their first uses in different orders. Then
-  // ranks must open the groups that they share in one order.
+  // Make communicators in OpenGroup and CreateGroup: for programs that come to their first uses in different orders.
+  // Then ranks must open the groups that they share in one order.
   bool communicators_at_open = false;
+  // Device memory is poisoned, which costs its bandwidth twice for each block. Off for performance runs only: what is
+  // read from fresh or freed memory is then not told by its value.
+  bool poison = true;
 };
 
 // Why a rank's run was ended, as that rank saw it.
@@ -81,10 +84,10 @@ class NcclFabric : public Fabric {
 
   // For bodies: the stream's end as kernels see it.
   Queue& QueueOf(int32_t stream) { return gpu_.QueueOf(At(streams_, stream)); }
-  // Registers bytes of device memory, once for this fabric, with the communicators of these groups, which are made if need
-  // be: NCCL then moves blocks of it without copies of its own. Collective over the groups; blocks. All members must use
-  // blocks of it in the operations of the groups, at the same offsets (NCCL user guide, usage/bufferreg.rst), so: they
-  // allocate and free them in the same order.
+  // Registers bytes of device memory, once for this fabric, with the communicators of these groups, which are made if
+  // need be: NCCL then moves blocks of it without copies of its own. Collective over the groups; blocks. All members
+  // must use blocks of it in the operations of the groups, at the same offsets (NCCL user guide,
+  // usage/bufferreg.rst), so: they allocate and free them in the same order.
   spf_status RegisterMemory(uint64_t bytes, const std::vector<int32_t>& groups);
   // As Alloc for device memory, from the registered bytes; from elsewhere if there is no room.
   Block AllocRegistered(int32_t stream, uint64_t bytes);
@@ -115,6 +118,7 @@ class NcclFabric : public Fabric {
   void OrderBehindPrevious(const KernelPlan& plan, EntryId kernel, int32_t lead);
   void After(int32_t later, int32_t earlier);  // streams
   void GiveEverythingBack();
+  void Poison(int32_t stream, const Block& block);
   Block Begin(int32_t stream, uint64_t bytes, const GpuMemory& memory);  // a block of device memory
   void Deregister(int32_t group);
 

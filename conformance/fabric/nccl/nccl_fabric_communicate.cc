@@ -18,8 +18,8 @@ void NcclFabric::Communicate(std::vector<CommOp> ops) {
     const std::vector<KernelPlan> plans = PlanGroupCall(ops, [&](int32_t group) {
       return GroupPlace{static_cast<int32_t>(communicators_.members(group).size()), communicators_.me(group)};
     });
-    for (const KernelPlan& plan : plans) {
-      for (const int32_t stream : plan.streams) ledger_.EventBehind(stream);  // so that a report tells kernels from what is before
+    for (const KernelPlan& plan : plans) {  // so that a report tells kernels from what is before them
+      for (const int32_t stream : plan.streams) ledger_.EventBehind(stream);
     }
     const std::vector<EntryId> kernels = ledger_.Kernels(std::move(ops));  // in the same order
     for (size_t i = 0; i < plans.size(); ++i) {
@@ -29,8 +29,9 @@ void NcclFabric::Communicate(std::vector<CommOp> ops) {
   });
 }
 
-// NCCL makes one operation of the streams that its calls name: it starts when all have come to it, and all go on when it is
-// complete (usage/streams.rst). Streams of operations that need no call are tied to it here. false: a wait was given up.
+// NCCL makes one operation of the streams that its calls name: it starts when all have come to it, and all go on when
+// it is complete (usage/streams.rst). Streams of operations that need no call are tied to it here. false: a wait was
+// given up.
 bool NcclFabric::IssueKernel(const KernelPlan& plan, EntryId kernel) {
   const std::string what = ledger_.device().entry(kernel).what;
   const bool alone = communicators_.members(plan.group).size() == 1;

@@ -30,9 +30,8 @@ int32_t NcclFabric::OpenGroup(std::string_view key, const std::vector<int32_t>& 
 
 bool NcclFabric::MakeCommunicator(int32_t group, const std::string& what) {
   if (communicators_.open(group)) return true;
-  return communicators_.Open(group, watchdog_.Waiting("the making of communicator " + communicators_.key(group) +
-                                                      " with ranks " + ToText(communicators_.members(group)) + ", for " +
-                                                      what)) >= 0;
+  const std::string who = communicators_.key(group) + " with ranks " + ToText(communicators_.members(group));
+  return communicators_.Open(group, watchdog_.Waiting("the making of communicator " + who + ", for " + what)) >= 0;
 }
 
 spf_status NcclFabric::CreateGroup(int32_t parent, const std::vector<int32_t>& world_ranks, int32_t* group,
@@ -55,8 +54,8 @@ spf_status NcclFabric::CreateGroup(int32_t parent, const std::vector<int32_t>& w
   for (size_t i = 0; i < lists.size(); ++i) {
     const bool listed = std::find(world_ranks.begin(), world_ranks.end(), members[i]) != world_ranks.end();
     if (!listed || lists[i] == mine) continue;
-    mismatches_.push_back("group_create #" + call + " on " + on + ": rank " + std::to_string(rank()) + " lists [" + mine +
-                          "], rank " + std::to_string(members[i]) + " lists [" + lists[i] + "]");
+    mismatches_.push_back("group_create #" + call + " on " + on + ": rank " + std::to_string(rank()) + " lists [" +
+                          mine + "], rank " + std::to_string(members[i]) + " lists [" + lists[i] + "]");
     if (name.find('!') == std::string::npos) name += "!" + std::to_string(rank());
   }
   *group = OpenGroup(name, world_ranks);

@@ -37,9 +37,13 @@ Block NcclFabric::Begin(int32_t stream, uint64_t bytes, const GpuMemory& memory)
   block.address = memory.address;
   live_[block.id] = block;
   ++live_blocks_;
-  if (bytes > 0) QueueOf(stream).Fill(memory.data, kPoison, bytes);
+  Poison(stream, block);
   ledger_.Local(stream, "alloc of block " + std::to_string(block.id));
   return block;
+}
+
+void NcclFabric::Poison(int32_t stream, const Block& block) {
+  if (options_.poison && block.bytes > 0) QueueOf(stream).Fill(block.host, kPoison, block.bytes);
 }
 
 void NcclFabric::Free(int32_t stream, const Block& block) {
@@ -54,7 +58,7 @@ void NcclFabric::Free(int32_t stream, const Block& block) {
       std::memset(mine.host, kPoison, mine.bytes);
       return pinned_.Give(mine.host);
     }
-    if (mine.bytes > 0) QueueOf(stream).Fill(mine.host, kPoison, mine.bytes);
+    Poison(stream, mine);
     if (registered_.Holds(mine.host)) {
       registered_.Give(stream, mine.host);
     } else {
@@ -73,7 +77,8 @@ spf_status NcclFabric::RegisterMemory(uint64_t bytes, const std::vector<int32_t>
       if (!MakeCommunicator(group, "the registration of memory")) return false;
       const int32_t comm = communicators_.Open(group, GiveUp());  // is open
       registrations_[group] = gpu_.Register(comm, registered_.memory().data, bytes);
-      if (!gpu_.AwaitComm(comm, watchdog_.Waiting("the registration of memory with " + communicators_.key(group)))) return false;
+      const GiveUp give_up = watchdog_.Waiting("the registration of memory with " + communicators_.key(group));
+      if (!gpu_.AwaitComm(comm, give_up)) return false;
     }
     return true;
   });

@@ -3,37 +3,12 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
-
 #include "conformance/fabric/nccl/gpu_before.h"
-#include "conformance/fabric/nccl/standin_testing.h"
+#include "conformance/fabric/nccl/run_all_for_test.h"
 #include "conformance/fabric/sim/testing.h"
 
 namespace shardproof {
 namespace {
-
-StandinOptions Under(Strategy strategy, uint64_t seed = 1) {
-  StandinOptions options;
-  options.sim = With(strategy, seed);
-  return options;
-}
-
-// Runs main under every strategy and some seeds; nothing may end it, and nothing may be left.
-void RunAll(int world, const std::function<void(BodiesOnDevice&)>& main) {
-  for (const Strategy strategy : kStrategies) {
-    for (uint64_t seed = 1; seed <= 3; ++seed) {
-      const StandinRun run = RunStandin(world, Under(strategy, seed), main);
-      EXPECT_FALSE(run.ended()) << "strategy " << static_cast<int>(strategy) << " seed " << seed << "\n" << run.Text();
-      EXPECT_FALSE(run.sim.deadlock);
-      for (const std::string& error : run.sim.errors) EXPECT_EQ(error, "");
-      for (const StandinGpu::Live& live : run.live) {
-        EXPECT_EQ(live.streams + live.events + live.blocks + live.comms + live.registrations, 0)
-            << live.streams << " " << live.events << " " << live.blocks << " " << live.comms;
-      }
-      for (const int32_t blocks : run.sim.live_blocks) EXPECT_EQ(blocks, 0);
-    }
-  }
-}
 
 TEST(NcclFabric, AllReducesOverAStream) {
   RunAll(3, [](BodiesOnDevice& f) {
@@ -50,8 +25,8 @@ TEST(NcclFabric, AllReducesOverAStream) {
   });
 }
 
-// A group call is one operation on all streams that it names, also on those whose operations have no elements, and for groups
-// of one, for which nothing of NCCL runs.
+// A group call is one operation on all streams that it names, also on those whose operations have no elements, and
+// for groups of one, for which nothing of NCCL runs.
 TEST(NcclFabric, AGroupCallJoinsAllItsStreams) {
   for (const int members : {1, 2}) {
     for (const bool empty : {false, true}) {
@@ -117,115 +92,6 @@ TEST(NcclFabric, MessagesToOneselfAreCopiedInsideAGroupCall) {
   });
 }
 
-TEST(NcclFabric, BlocksArePoisonAndEmptyOnesAreBlocksToo) {
-  RunAll(1, [](BodiesOnDevice& f) {
-    Program p(f);
-    const int32_t s = f.CreateStream("s", 0);
-    const Block block = f.Alloc(s, 10, false), empty = f.Alloc(s, 0, false), pinned = f.Alloc(s, 10, true),
-                no_pinned = f.Alloc(s, 0, true);
-    EXPECT_NE(empty.host, nullptr);
-    EXPECT_NE(block.address, empty.address);
-    EXPECT_NE(no_pinned.host, pinned.host);
-    EXPECT_EQ(pinned.address, reinterpret_cast<uint64_t>(pinned.host));
-    EXPECT_EQ(f.nccl().live_blocks(), 4);
-    std::string seen;
-    f.Enqueue(s, "look", [&seen, block] { seen.assign(reinterpret_cast<char*>(block.host), 10); });
-    f.Free(s, block);
-    f.Enqueue(s, "look", [&seen, block] { seen.append(reinterpret_cast<char*>(block.host), 10); });
-    EXPECT_EQ(f.SyncStream(s), SPF_OK);
-    EXPECT_EQ(seen, std::string(20, '\xFF'));
-    EXPECT_EQ(std::string(reinterpret_cast<char*>(pinned.host), 10), std::string(10, '\xFF'));
-    std::memset(pinned.host, 1, 10);
-    f.Free(s, pinned);
-    EXPECT_EQ(std::string(reinterpret_cast<char*>(pinned.host), 10), std::string(10, '\xFF'));
-    EXPECT_EQ(f.Alloc(s, 7, true).host, pinned.host);  // again at once: pinned memory is host-ordered
-  });
-}
-
-// Looks at what is freed before the simulator's own poison comes over it.
-class LooksAtFreed : public GpuBefore {
- public:
-  LooksAtFreed(Gpu& inner, std::string* seen) : GpuBefore(inner, [](const char*) {}), seen_(seen) {}
-  void Free(int32_t stream, std::byte* data) override {
-    QueueOf(stream).Run([seen = seen_, data] { seen->append(reinterpret_cast<char*>(data), 8); });
-    GpuBefore::Free(stream, data);
-  }
-
- private:
-  std::string* seen_;
-};
-
-TEST(NcclFabric, WhatIsFreedIsPoison) {
-  std::string freed;
-  StandinOptions options = Under(Strategy::kRandom);
-  options.before = [&](Gpu& inner, int32_t) { return std::make_unique<LooksAtFreed>(inner, &freed); };
-  RunStandin(1, options, [](BodiesOnDevice& f) {
-    Program p(f);
-    const int32_t s = f.CreateStream("s", 0);
-    const Block block = p.Floats(s, 2);
-    p.Fill(s, block, 1);
-    f.Free(s, block);
-  });
-  EXPECT_EQ(freed, std::string(8, '\xFF'));
-}
-
-TEST(NcclFabric, RegisteredMemoryHasTheSameOffsetsOnAllRanksAndIsUsedAgain) {
-  std::vector<uint64_t> offsets[2];
-  StandinOptions options = Under(Strategy::kRandom);
-  const StandinRun run = RunStandin(2, options, [&](BodiesOnDevice& f) {
-    Program p(f);
-    const int32_t s = f.CreateStream("s", 0), t = f.CreateStream("t", 0);
-    const int32_t alone = f.OpenGroup("alone " + std::to_string(f.rank()), {f.rank()});
-    const Block other = p.Floats(t, 1);  // no registered memory yet
-    ASSERT_EQ(f.nccl().RegisterMemory(4096, {p.world, alone, p.world}), SPF_OK);
-    std::vector<Block> blocks;
-    for (const uint64_t bytes : {1000u, 16u, 1024u}) blocks.push_back(f.nccl().AllocRegistered(s, bytes));
-    f.Free(s, blocks[0]);
-    f.Free(t, blocks[2]);
-    blocks.push_back(f.nccl().AllocRegistered(s, 513));
-    for (const Block& block : blocks) offsets[f.rank()].push_back(block.address - blocks[0].address);
-    EXPECT_EQ(offsets[f.rank()], (std::vector<uint64_t>{0, 1024, 1280, 0}));
-    const Block large = f.nccl().AllocRegistered(s, 3000);  // no room: from elsewhere
-    EXPECT_GE(large.id, 0);
-    p.Fill(s, blocks[1], 2);
-    p.AllReduce(p.world, s, blocks[1]);
-    std::vector<float> seen, poison;
-    p.Read(s, blocks[1], &seen);
-    p.Read(s, blocks[3], &poison);
-    EXPECT_EQ(f.SyncStream(s), SPF_OK);
-    EXPECT_EQ(seen, std::vector<float>(4, 4));
-    EXPECT_NE(poison[0], poison[0]);  // NaN
-    for (const Block& block : {blocks[1], blocks[3], large}) f.Free(s, block);
-    f.Free(t, other);
-    EXPECT_EQ(f.DestroyGroup(p.world), SPF_OK);  // takes its registration with it
-    EXPECT_EQ(f.nccl().live_blocks(), 0);
-  });
-  EXPECT_FALSE(run.ended()) << run.Text();
-  EXPECT_EQ(offsets[0], offsets[1]);
-  for (const StandinGpu::Live& live : run.live) EXPECT_EQ(live.registrations + live.comms + live.blocks, 0);
-}
-
-TEST(NcclFabric, MemoryIsRegisteredOnce) {
-  const StandinRun run = RunStandin(1, Under(Strategy::kEager), [&](BodiesOnDevice& f) {
-    EXPECT_EQ(f.nccl().RegisterMemory(4096, {}), SPF_OK);
-    EXPECT_EQ(f.nccl().RegisterMemory(4096, {}), SPF_ABORTED);
-  });
-  EXPECT_NE(run.ends[0].reason.find("registered already"), std::string::npos);
-}
-
-TEST(NcclFabric, WhatAnEngineLeavesBehindIsGivenBack) {
-  RunAll(2, [](BodiesOnDevice& f) {
-    Program p(f);
-    const int32_t s = f.CreateStream("s", 0), gone = f.CreateStream("gone", 0);
-    p.AllReduce(p.world, s, p.Floats(s, 4));
-    p.Fill(gone, p.Floats(gone, 4), 1);
-    f.Record(f.CreateEvent(), s);
-    f.DestroyStream(gone);
-    f.Alloc(s, 100, true);
-    EXPECT_EQ(f.nccl().live_blocks(), 3);
-  });
-}
-
 TEST(NcclFabric, AKeyMayComeAgainAfterItsGroupIsDestroyed) {
   RunAll(2, [](BodiesOnDevice& f) {
     Program p(f);
@@ -275,7 +141,8 @@ TEST(NcclFabric, BodiesAreCalledAtOnce) {
   });
 }
 
-// Long runs do not grow the books: what is complete is forgotten without any wait of the host, and its events serve again.
+// Long runs do not grow the books: what is complete is forgotten without any wait of the host, and its events serve
+// again.
 TEST(NcclFabric, OldEntriesAreForgotten) {
   int events = 0;
   StandinOptions options = Under(Strategy::kEager);

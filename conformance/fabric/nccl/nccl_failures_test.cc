@@ -1,20 +1,14 @@
-// How does a run end that cannot go on? On all ranks, with the rank, the call and the communicator named, never by hanging.
+// How does a run end that cannot go on? On all ranks, with rank, call and communicator named, never by hanging.
 #include <gtest/gtest.h>
 
 #include "conformance/fabric/nccl/gpu_before.h"
-#include "conformance/fabric/nccl/standin_testing.h"
+#include "conformance/fabric/nccl/run_all_for_test.h"
 #include "conformance/fabric/sim/testing.h"
 
 namespace shardproof {
 namespace {
 
 bool Has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-
-StandinOptions Under(Strategy strategy, uint64_t seed = 1) {
-  StandinOptions options;
-  options.sim = With(strategy, seed);
-  return options;
-}
 
 void ExpectAllEnded(const StandinRun& run) {
   for (const NcclEnd& end : run.ends) EXPECT_NE(end.reason, "");
@@ -35,7 +29,8 @@ TEST(Failures, AMissingMemberEndsAllRanksAndThePendingOperationIsNamed) {
     });
     const NcclEnd& end = run.ends[run.ends[0].cause == Watchdog::Cause::kStalled ? 0 : 1];
     EXPECT_EQ(end.cause, Watchdog::Cause::kStalled);
-    EXPECT_TRUE(Has(end.reason, "nothing has completed for 30 s while the host waits in stream_sync of comm (stream 0)"));
+    EXPECT_TRUE(
+        Has(end.reason, "nothing has completed for 30 s while the host waits in stream_sync of comm (stream 0)"));
     EXPECT_EQ(end.pending,
               "op on comm (stream 0), collective #1 of communicator world is not known to be complete\n"
               "collectives issued here: 2 on world\n");
@@ -139,7 +134,8 @@ TEST(Failures, OppositeFirstUsesMeetForEverUnlessCommunicatorsAreMadeAtOpen) {
   StandinOptions options = Under(Strategy::kEager);
   const StandinRun lazy = RunStandin(2, options, main);
   ExpectAllEnded(lazy);
-  EXPECT_TRUE(Has(lazy.Text(), "while the host waits in the making of communicator world with ranks 0 1, for op")) << lazy.Text();
+  EXPECT_TRUE(Has(lazy.Text(), "while the host waits in the making of communicator world with ranks 0 1, for op"))
+      << lazy.Text();
   options.communicators_at_open = true;
   EXPECT_FALSE(RunStandin(2, options, main).ended());
 }
@@ -147,7 +143,8 @@ TEST(Failures, OppositeFirstUsesMeetForEverUnlessCommunicatorsAreMadeAtOpen) {
 TEST(Failures, ABodyThatThrowsIsTheReason) {
   const StandinRun run = RunStandin(2, Under(Strategy::kPct), [](BodiesOnDevice& f) {
     const int32_t stream = f.CreateStream("s", 0);
-    if (f.rank() == 1) f.nccl().Enqueue(stream, "adamw", [] { throw GpuError("ForEach adamw", "cudaErrorLaunchFailure"); });
+    if (f.rank() == 1)
+      f.nccl().Enqueue(stream, "adamw", [] { throw GpuError("ForEach adamw", "cudaErrorLaunchFailure"); });
     EXPECT_EQ(f.SyncStream(stream), f.rank() == 1 ? SPF_ABORTED : f.SyncStream(stream));
   });
   EXPECT_EQ(run.ends[1].reason, "rank 1: in adamw: ForEach adamw: cudaErrorLaunchFailure");
@@ -197,7 +194,8 @@ void Everything(BodiesOnDevice& f, Seen* seen) {
 
 StandinRun RunEverything(const StandinOptions& options, bool* over = nullptr) {
   std::vector<Seen> seen(3);
-  StandinRun run = RunStandin(3, options, [&](BodiesOnDevice& f) { Everything(f, &seen[static_cast<size_t>(f.rank())]); });
+  StandinRun run =
+      RunStandin(3, options, [&](BodiesOnDevice& f) { Everything(f, &seen[static_cast<size_t>(f.rank())]); });
   if (over) *over = seen[1].over;
   return run;
 }

@@ -1,8 +1,9 @@
 // pinned_pool.h: where does host memory that streams can reach come from, and who gets it next?
 //
-// From slabs that live as long as the Gpu: giving memory back to CUDA (cudaFreeHost) waits for all that the device does.
-// So do slabs for registration with communicators (ncclMemAlloc). Blocks have sizes of powers of two. What was given back last is taken first: pinned memory is host-ordered, so that a block
-// may be used again at once, and a use after its end is likely to be seen.
+// From slabs that live as long as the Gpu: giving memory back to CUDA (cudaFreeHost) waits for all that the device
+// does. So do slabs for registration with communicators (ncclMemAlloc). Blocks have sizes of powers of two. What was
+// given back last is taken first: pinned memory is host-ordered, so that a block may be used again at once, and a use
+// after its end is likely to be seen.
 #pragma once
 #include <cstddef>
 #include <cstdint>

@@ -1,7 +1,8 @@
 // registered_slab.h: which bytes of one slab does a block get, so that all ranks get the same offsets?
 //
-// Blocks have sizes of powers of two. What was freed on a stream may be taken again on that stream, which orders it; what
-// was freed elsewhere may not. So offsets depend on nothing but the program: ranks that allocate alike have them alike.
+// Blocks have sizes of powers of two. What was freed on a stream may be taken again on that stream, which orders it;
+// what was freed elsewhere may not. So offsets depend on nothing but the program: ranks that allocate alike have them
+// alike.
 #pragma once
 #include <cstddef>
 #include <cstdint>

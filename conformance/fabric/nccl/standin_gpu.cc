@@ -122,9 +122,7 @@ void StandinGpu::Record(int32_t event, int32_t stream) {
   sim_.Enqueue(queue.shadow(), "mark", [record] { Complete(record.get()); });
 }
 
-void StandinGpu::Complete(Completion* record) {
-  *record->stream_done = std::max(*record->stream_done, record->number);
-}
+void StandinGpu::Complete(Completion* record) { *record->stream_done = std::max(*record->stream_done, record->number); }
 
 void StandinGpu::Wait(int32_t event, int32_t stream) {
   sim_.Wait(EventOf(event, "cudaStreamWaitEvent").sim, StreamOf(stream, "cudaStreamWaitEvent").stream());
@@ -173,7 +171,9 @@ GpuMemory StandinGpu::Alloc(int32_t stream, uint64_t bytes) {
   return TakeBlock(StreamOf(stream, "cudaMallocFromPoolAsync").stream(), bytes);
 }
 
-void StandinGpu::Free(int32_t stream, std::byte* data) { ReturnBlock(StreamOf(stream, "cudaFreeAsync").stream(), data); }
+void StandinGpu::Free(int32_t stream, std::byte* data) {
+  ReturnBlock(StreamOf(stream, "cudaFreeAsync").stream(), data);
+}
 
 std::byte* StandinGpu::AllocPinned(uint64_t bytes) {
   host_memory_.push_back(std::make_unique<std::byte[]>(bytes));

@@ -1,11 +1,12 @@
 // standin_gpu.h: a Gpu without a GPU, for tests: streams, events, memory and communicators of the simulator.
 //
-// One for each rank of a RunSim, used on that rank's fiber. So NcclFabric runs under the simulator's schedules, and a wait
-// that can never end is known at once: then the stand-in's clock begins to run, and whoever waits gives up by it.
+// One for each rank of a RunSim, used on that rank's fiber. So NcclFabric runs under the simulator's schedules, and a
+// wait that can never end is known at once: then the stand-in's clock begins to run, and whoever waits gives up by
+// it.
 //
-// NCCL's own rules are kept where the simulator has them: a communicator exists when all members have come, a call that is
-// not matched waits, kernels of a communicator run in issue order. What CUDA leaves open is open here: nothing orders streams
-// but events.
+// NCCL's own rules are kept where the simulator has them: a communicator exists when all members have come, a call
+// that is not matched waits, kernels of a communicator run in issue order. What CUDA leaves open is open here:
+// nothing orders streams but events.
 #pragma once
 #include <cstdint>
 #include <map>

@@ -9,7 +9,8 @@ namespace {
 int32_t PutterOf(const std::string& key, int32_t world) {
   const size_t slash = key.rfind('/');
   const std::string number = slash == std::string::npos ? "" : key.substr(slash + 1);
-  const bool digits = !number.empty() && number.size() < 6 && number.find_first_not_of("0123456789") == std::string::npos;
+  const bool digits =
+      !number.empty() && number.size() < 6 && number.find_first_not_of("0123456789") == std::string::npos;
   const int32_t rank = digits ? std::stoi(number) : -1;
   if (rank < 0 || rank >= world)
     throw std::logic_error("stand-in rendezvous: key \"" + key + "\" does not end with the rank that puts it");

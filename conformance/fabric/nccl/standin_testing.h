@@ -54,7 +54,7 @@ class BodiesOnDevice : public Fabric {
 struct StandinOptions {
   SimOptions sim;
   double stall_seconds = 30;
-  bool communicators_at_open = false;
+  bool communicators_at_open = false, poison = true;
   // Puts something before the Gpu of a rank; null: nothing.
   std::function<std::unique_ptr<Gpu>(Gpu& inner, int32_t rank)> before;
 };
@@ -100,6 +100,7 @@ inline StandinRun RunStandin(int world, const StandinOptions& options,
       nccl.stall_seconds = options.stall_seconds;
       nccl.now_us = [&clock] { return clock.now_us; };
       nccl.communicators_at_open = options.communicators_at_open;
+      nccl.poison = options.poison;
       NcclFabric fabric(used, pinned, rendezvous, nccl);
       BodiesOnDevice device(fabric);
       rank_main(device);

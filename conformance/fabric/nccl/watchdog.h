@@ -1,8 +1,8 @@
 // watchdog.h: when must a host that waits give up, and why?
 //
-// Whoever waits asks between two looks. Reasons, in this order: the run has been ended by another rank, a communicator has an
-// error, nothing on this rank has completed for too long. It looks at these once in look_us, since they cost; the first
-// question of a wait always looks. The clock is given, so that tests need no time.
+// Whoever waits asks between two looks. Reasons, in this order: the run has been ended by another rank, a
+// communicator has an error, nothing on this rank has completed for too long. It looks at these once in look_us,
+// since they cost; the first question of a wait always looks. The clock is given, so that tests need no time.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -28,8 +28,8 @@ class Watchdog {
 
   explicit Watchdog(WatchdogSources sources) : sources_(std::move(sources)) {}
 
-  // Begins a wait of the host for `what`, in words; the answer is to be asked until the wait is over, and stays true once it
-  // was. Only the latest one is valid.
+  // Begins a wait of the host for `what`, in words; the answer is to be asked until the wait is over, and stays true
+  // once it was. Only the latest one is valid.
   GiveUp Waiting(std::string what);
   // A look without waiting; true: there is a reason.
   bool Bites();
