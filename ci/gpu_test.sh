@@ -14,6 +14,7 @@ start() {
   rm -rf "${work:?}"/{bin,lib} && mkdir -p "$work/bin" "$work/lib/compiler"
   program gpu_facts 'echo "device: a device"'
   program shardproof_gpu 'echo "conformant: $*"'
+  program gpu_timing_main 'echo "what one rank needs 12 ms"; echo "recording 1 %"'
   local test
   for test in cuda_gpu_test cuda_gemm_test cuda_comms_test cuda_kernels_test; do
     program "$test" 'echo "[  PASSED  ] 3 tests."'
@@ -38,6 +39,8 @@ expect() { # STATUS TEXT: TEXT is a part of one line, in which spaces stand for 
 start && run 100
 expect 0 'device test cuda_gpu_test passed .* 3 passed'
 expect 0 'conformance, nccl, 4 ranks passed .* conformant: run --fabric nccl --ranks 4 --profile core'
+expect 0 'what one rank needs 12 ms'
+expect 0 'step times, 2 ranks passed .* recording 1 %'
 expect 0 'compute-sanitizer racecheck: cuda_kernels_test passed .* ERROR SUMMARY: 0 errors'
 
 start && program gpu_facts 'echo "no GPU: cudaErrorNoDevice"; exit 1' && run 100
@@ -45,7 +48,8 @@ expect 0 'device test cuda_gpu_test not run +no GPU: cudaErrorNoDevice'
 expect 0 'conformance, nccl, 2 ranks not run +no GPU: cudaErrorNoDevice'
 expect 0 'compute-sanitizer memcheck: cuda_comms_test not run +no GPU'
 
-start && program cuda_gemm_test 'echo "[  PASSED  ] 2 tests."; echo "[  FAILED  ] 1 test, listed below:"; exit 1' && run 100
+start && program cuda_gemm_test 'echo "[  PASSED  ] 2 tests."; echo "[  FAILED  ] 1 test, listed below:"; exit 1'
+run 100
 expect 1 'device test cuda_gemm_test FAILED .* 2 passed, 1 failed'
 expect 1 'device test cuda_gpu_test passed'
 
