@@ -40,8 +40,8 @@ void ForEach(Queue& queue, const char* name, int64_t n, Body body) {
 template <class Body>
 void ForEach(Queue& queue, const char*, int64_t n, Body body) {
   if (n <= 0) return;
-  queue.Run([n, body] {
-    for (int64_t i = 0; i < n; ++i) body(i);
+  queue.Run([n, body, descending = queue.Descending()] {
+    for (int64_t i = 0; i < n; ++i) body(descending ? n - 1 - i : i);
   });
 }
 

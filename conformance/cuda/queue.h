@@ -31,6 +31,8 @@ class Queue {
   virtual void* native() const = 0;
   // Runs body in the queue's order. Only where native() is null.
   virtual void Run(std::function<void()> body) = 0;
+  // In which order a loop on the host takes the indices of a kernel; a GPU has none, so tests try the other one too.
+  virtual bool Descending() const { return false; }
   // After a kernel launch: throws with the kernel's name if CUDA refused it.
   virtual void CheckLaunch(const char* kernel) = 0;
 

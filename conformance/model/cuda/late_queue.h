@@ -11,6 +11,8 @@ namespace shardproof {
 class LateQueue : public Queue {
  public:
   void* native() const override { return nullptr; }
+  // The order that no other queue has.
+  bool Descending() const override { return true; }
   void Run(std::function<void()> body) override { work_.push_back(std::move(body)); }
   void CheckLaunch(const char*) override {}
   std::byte* Take(uint64_t bytes) override;
