@@ -3,13 +3,13 @@
 #include <cxxabi.h>
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <sstream>
 #include <utility>
 
 #include "conformance/host/cpu_executor.h"
 #include "conformance/host/host.h"
+#include "conformance/runner/rank_config.h"
 #include "conformance/trace/reader.h"
 #include "conformance/trace/recorder.h"
 #include "conformance/trace/writer.h"
@@ -19,68 +19,6 @@ namespace shardproof {
 namespace {
 
 using Kind = EngineOutcome::Kind;
-
-// The explicit collection as this rank sees it.
-std::vector<HostConfig::NamedGroup> GroupsOf(const Case& c, size_t instance, int32_t rank) {
-  const InstanceSpec& spec = c.instances[instance];
-  const std::string prefix = "i" + std::to_string(instance) + "/";
-  std::vector<HostConfig::NamedGroup> groups;
-  std::vector<int32_t> world;
-  const int32_t first = spec.grid ? 0 : spec.offset, n = spec.grid ? c.world : spec.span;
-  for (int32_t r = 0; r < n; ++r) world.push_back(first + r);
-  groups.push_back({"world", prefix + "world", world});
-  if (spec.grid) return groups;
-  for (const GroupFamily& family : GroupFamilies(spec, c.world)) {
-    for (size_t i = 0; i < family.lists.size(); ++i) {
-      const std::vector<int32_t>& list = family.lists[i];
-      if (std::find(list.begin(), list.end(), rank) == list.end()) continue;
-      groups.push_back({family.name, prefix + family.name + "[" + std::to_string(i) + "]", list});
-      break;
-    }
-  }
-  return groups;
-}
-
-struct Place {
-  int32_t index = -1, size = 1;
-};
-Place PlaceIn(const std::vector<GroupFamily>& families, std::string_view name, int32_t rank) {
-  for (const GroupFamily& family : families) {
-    if (family.name != name) continue;
-    const std::vector<int32_t>* list = nullptr;
-    const int32_t index = IndexIn(family, rank, &list);
-    return {index, list == nullptr ? 1 : static_cast<int32_t>(list->size())};
-  }
-  return {};
-}
-
-HostConfig ConfigOf(const Case& c, size_t instance, int32_t rank, const Model& model, const std::string& args,
-                    Progress* progress, const std::shared_ptr<Executor>& executor) {
-  const InstanceSpec& spec = c.instances[instance];
-  HostConfig config;
-  config.instance = static_cast<int>(instance);
-  config.progress = progress;
-  config.executor = executor;
-  config.knobs = Knobs(spec);
-  if (!args.empty()) config.knobs["plugin_args"] = args;
-  config.model = &model;
-  config.microbatches = std::max(1, spec.microbatches);
-  config.device_memory_bytes = static_cast<uint64_t>(std::max<int64_t>(0, spec.device_memory_bytes));
-  if (c.illegal.empty()) {
-    const std::vector<GroupFamily> families = GroupFamilies(spec, c.world);
-    const Place data = PlaceIn(families, "dp_cp", rank);
-    config.data_rank = data.index;
-    config.data_ranks = data.index < 0 ? DpCpSize(spec) : data.size;
-    const bool experts = spec.model.experts || spec.model.moe.experts > 0;
-    config.model_rank.ep = experts ? std::max(0, PlaceIn(families, "ep", rank).index) : 0;
-    if (spec.model.pp > 1) {  // else the ranks of "pp" are replicas
-      config.model_rank.pp = std::max(0, PlaceIn(families, "pp", rank).index);
-      config.loss_scale = std::ldexp(1.0, spec.loss_scale_log2);
-    }
-  }
-  config.groups = GroupsOf(c, instance, rank);
-  return config;
-}
 
 Kind KindOf(spf_status status) {
   switch (status) {
@@ -103,8 +41,7 @@ class EngineRun {
         script_(ExpandScript(c.instances[instance].script)),
         folder_(options.folder + "/" + std::to_string(instance)),
         on_call_(options.on_call),
-        host_(ConfigOf(c, instance, fabric.rank(), model, plugin.args(), options.progress, executor), fabric,
-              recorder) {
+        host_(ConfigFor(c, instance, fabric, model, plugin, options, executor), fabric, recorder) {
     table_ = host_.table();
     if (options.fault && options.fault->rank == fabric.rank() &&
         options.fault->instance == static_cast<int32_t>(instance)) {
@@ -125,6 +62,16 @@ class EngineRun {
   const EngineOutcome& outcome() const { return outcome_; }
 
  private:
+  static HostConfig ConfigFor(const Case& c, size_t instance, const Fabric& fabric, const Model& model,
+                              const Plugin& plugin, const RankOptions& options,
+                              const std::shared_ptr<Executor>& executor) {
+    HostConfig config = HostConfigOf(c, instance, fabric.rank(), model);
+    if (!plugin.args().empty()) config.knobs["plugin_args"] = plugin.args();
+    config.progress = options.progress;
+    config.executor = executor;
+    return config;
+  }
+
   spf_status Call(const ScriptCall& call) {
     switch (call.letter) {
       case 'c': return Create();
@@ -235,11 +182,6 @@ void Meet(Fabric& fabric, int32_t world, const char* where) {
   int32_t group = -1;
   std::string key;
   fabric.CreateGroup(fabric.OpenGroup(where, all), all, &group, &key);
-}
-
-// A rank that is outside the span of an explicit collection has no part in that instance.
-bool TakesPart(const InstanceSpec& spec, int32_t rank) {
-  return spec.grid || (rank >= spec.offset && rank < spec.offset + spec.span);
 }
 
 }  // namespace

@@ -1,0 +1,77 @@
+#include "conformance/runner/rank_config.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace shardproof {
+namespace {
+
+// The explicit collection as this rank sees it.
+std::vector<HostConfig::NamedGroup> GroupsOf(const Case& c, size_t instance, int32_t rank) {
+  const InstanceSpec& spec = c.instances[instance];
+  const std::string prefix = "i" + std::to_string(instance) + "/";
+  std::vector<HostConfig::NamedGroup> groups;
+  std::vector<int32_t> world;
+  const int32_t first = spec.grid ? 0 : spec.offset, n = spec.grid ? c.world : spec.span;
+  for (int32_t r = 0; r < n; ++r) world.push_back(first + r);
+  groups.push_back({"world", prefix + "world", world});
+  if (spec.grid) return groups;
+  for (const GroupFamily& family : GroupFamilies(spec, c.world)) {
+    for (size_t i = 0; i < family.lists.size(); ++i) {
+      const std::vector<int32_t>& list = family.lists[i];
+      if (std::find(list.begin(), list.end(), rank) == list.end()) continue;
+      groups.push_back({family.name, prefix + family.name + "[" + std::to_string(i) + "]", list});
+      break;
+    }
+  }
+  return groups;
+}
+
+struct Place {
+  int32_t index = -1, size = 1;
+};
+Place PlaceIn(const std::vector<GroupFamily>& families, std::string_view name, int32_t rank) {
+  for (const GroupFamily& family : families) {
+    if (family.name != name) continue;
+    const std::vector<int32_t>* list = nullptr;
+    const int32_t index = IndexIn(family, rank, &list);
+    return {index, list == nullptr ? 1 : static_cast<int32_t>(list->size())};
+  }
+  return {};
+}
+
+}  // namespace
+
+HostConfig HostConfigOf(const Case& c, size_t instance, int32_t rank, const Model& model) {
+  const InstanceSpec& spec = c.instances[instance];
+  HostConfig config;
+  config.instance = static_cast<int>(instance);
+  config.knobs = Knobs(spec);
+  config.model = &model;
+  config.microbatches = std::max(1, spec.microbatches);
+  config.device_memory_bytes = static_cast<uint64_t>(std::max<int64_t>(0, spec.device_memory_bytes));
+  if (c.illegal.empty()) {
+    const std::vector<GroupFamily> families = GroupFamilies(spec, c.world);
+    const Place data = PlaceIn(families, "dp_cp", rank);
+    config.data_rank = data.index;
+    config.data_ranks = data.index < 0 ? DpCpSize(spec) : data.size;
+    const bool experts = spec.model.experts || spec.model.moe.experts > 0;
+    config.model_rank.ep = experts ? std::max(0, PlaceIn(families, "ep", rank).index) : 0;
+    if (spec.model.pp > 1) {  // else the ranks of "pp" are replicas
+      config.model_rank.pp = std::max(0, PlaceIn(families, "pp", rank).index);
+      config.loss_scale = std::ldexp(1.0, spec.loss_scale_log2);
+    }
+  }
+  config.groups = GroupsOf(c, instance, rank);
+  return config;
+}
+
+bool TakesPart(const InstanceSpec& spec, int32_t rank) {
+  return spec.grid || (rank >= spec.offset && rank < spec.offset + spec.span);
+}
+
+}  // namespace shardproof
