@@ -124,8 +124,9 @@ void CudaComms::Launch(int32_t comm, const std::vector<GpuCall>& calls) {
   }
 }
 
-// NCCL 2.28 puts a collective of one rank into its own stream as soon as it is called (enqueue.cc, taskAppend), and does
-// not join the streams of the group. So all goes to one stream, and the others are joined to it. No peer is waited for.
+// NCCL 2.28 puts a collective of one rank into its own stream as soon as it is called (enqueue.cc, taskAppend), and
+// does not join the streams of the group. So all goes to one stream, and the others are joined to it. No peer is waited
+// for.
 void CudaComms::LaunchAlone(Comm& comm, std::vector<GpuCall> calls) const {
   if (calls.empty()) return;
   const int32_t one = calls.front().stream;
@@ -175,18 +176,15 @@ ncclResult_t CudaComms::Issue(const Comm& comm, const GpuCall& call) const {
   const ncclDataType_t type = TypeOf(call.dtype);
   const cudaStream_t stream = stream_of_(call.stream);
   switch (call.kind) {
-    case GpuCall::Kind::kAllGather:
-      return ncclAllGather(call.send, call.recv, call.count, type, comm.comm, stream);
+    case GpuCall::Kind::kAllGather: return ncclAllGather(call.send, call.recv, call.count, type, comm.comm, stream);
     case GpuCall::Kind::kAllReduce:
       return ncclAllReduce(call.send, call.recv, call.count, type, ReductionOf(call.reduction), comm.comm, stream);
     case GpuCall::Kind::kReduceScatter:
       return ncclReduceScatter(call.send, call.recv, call.count, type, ReductionOf(call.reduction), comm.comm, stream);
     case GpuCall::Kind::kBroadcast:
       return ncclBroadcast(call.send, call.recv, call.count, type, call.peer, comm.comm, stream);
-    case GpuCall::Kind::kSend:
-      return ncclSend(call.send, call.count, type, call.peer, comm.comm, stream);
-    case GpuCall::Kind::kRecv:
-      return ncclRecv(call.recv, call.count, type, call.peer, comm.comm, stream);
+    case GpuCall::Kind::kSend: return ncclSend(call.send, call.count, type, call.peer, comm.comm, stream);
+    case GpuCall::Kind::kRecv: return ncclRecv(call.recv, call.count, type, call.peer, comm.comm, stream);
   }
   throw std::invalid_argument("no such call of NCCL");
 }

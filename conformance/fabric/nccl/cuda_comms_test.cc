@@ -1,7 +1,8 @@
-// Communicators of NCCL on a real device, of one rank each: calls, groups, registration and every way to end. What takes
-// more ranks takes more processes: ci/gpu runs the conformance cases.
+// Communicators of NCCL on a real device, of one rank each: calls, groups, registration and every way to end. What
+// takes more ranks takes more processes: ci/gpu runs the conformance cases.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <stdexcept>
@@ -18,9 +19,7 @@ namespace {
 
 class CudaCommsTest : public CudaTest {
  protected:
-  int32_t Begin() {
-    return gpu_->BeginComm({.id = gpu_->NewCommId(), .name = "alone", .world_ranks = {0}, .me = 0});
-  }
+  int32_t Begin() { return gpu_->BeginComm({.id = gpu_->NewCommId(), .name = "alone", .world_ranks = {0}, .me = 0}); }
   int32_t Open1() {
     const int32_t comm = Begin();
     EXPECT_TRUE(gpu_->AwaitComm(comm, {}));
@@ -103,7 +102,8 @@ TEST_F(CudaCommsTest, ARankMaySendToItself) {
   std::vector<std::byte> both = sent;
   both.resize(2 * sent.size(), std::byte{0xFF});
   std::byte* data = ToDevice(both);
-  gpu_->Launch(comm, {CallOn(GpuCall::Kind::kSend, SPF_F32, data, 100), CallOn(GpuCall::Kind::kRecv, SPF_F32, data, 100)});
+  gpu_->Launch(comm,
+               {CallOn(GpuCall::Kind::kSend, SPF_F32, data, 100), CallOn(GpuCall::Kind::kRecv, SPF_F32, data, 100)});
   ASSERT_TRUE(gpu_->AwaitComm(comm, {}));
   EXPECT_EQ(FromDevice(data + sent.size(), sent.size()), sent);
   End(comm);
@@ -200,11 +200,14 @@ TEST_F(CudaCommsTest, MistakesAreNamed) {
     EXPECT_NE(error.call().find("ncclCommInitRankConfig on stranger"), std::string::npos) << error.what();
   }
   const int32_t comm = Open1();
-  std::byte* data = ToDevice(std::vector<std::byte>(64));
+  std::vector<std::byte> zeros_and_ones(64);
+  std::fill(zeros_and_ones.begin() + 16, zeros_and_ones.begin() + 32, std::byte{1});
+  std::byte* data = ToDevice(zeros_and_ones);
   EXPECT_THROW(gpu_->Launch(comm, {CallOn(GpuCall::Kind::kAllGather, 99, data, 1)}), std::invalid_argument);
   // The group that failed is over: the communicator goes on.
-  gpu_->Launch(comm, {CallOn(GpuCall::Kind::kAllGather, SPF_U8, data, 16)});
+  gpu_->Launch(comm, {CallOn(GpuCall::Kind::kSend, SPF_U8, data, 16), CallOn(GpuCall::Kind::kRecv, SPF_U8, data, 16)});
   ASSERT_TRUE(gpu_->AwaitComm(comm, {}));
+  EXPECT_EQ(FromDevice(data, 64), std::vector<std::byte>(64));
   End(comm);
 }
 

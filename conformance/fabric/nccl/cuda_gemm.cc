@@ -38,21 +38,22 @@ void RequireApart(const Gemm& g) {
 // cuBLAS is column-major: it reads a row-major matrix as its transpose. So C^T = B^T A^T is asked for, B first.
 void Call(cublasHandle_t handle, const Gemm& g, const void* a, const Stored& a_stored, const void* b,
           const Stored& b_stored, cudaDataType_t operands, cublasComputeType_t compute) {
-  const float one = 1, zero = 0;  // scalars on the host (CUBLAS_POINTER_MODE_HOST), read before the return
+  const float one = 1, zero = 0;             // scalars on the host (CUBLAS_POINTER_MODE_HOST), read before the return
   const float* beta = g.add ? &one : &zero;  // with zero, C is not read
   const cublasOperation_t transpose_b = g.b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
   const cublasOperation_t transpose_a = g.a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
   if (g.batch == 1) {
-    CheckBlas(cublasGemmEx_64(handle, transpose_b, transpose_a, g.n, g.m, g.k, &one, b, operands, b_stored.stride, a,
-                              operands, a_stored.stride, beta, g.c, CUDA_R_32F, StrideC(g), compute, CUBLAS_GEMM_DEFAULT),
-              "cublasGemmEx_64");
+    CheckBlas(
+        cublasGemmEx_64(handle, transpose_b, transpose_a, g.n, g.m, g.k, &one, b, operands, b_stored.stride, a,
+                        operands, a_stored.stride, beta, g.c, CUDA_R_32F, StrideC(g), compute, CUBLAS_GEMM_DEFAULT),
+        "cublasGemmEx_64");
     return;
   }
-  CheckBlas(cublasGemmStridedBatchedEx_64(handle, transpose_b, transpose_a, g.n, g.m, g.k, &one, b, operands,
-                                          b_stored.stride, b_stored.step, a, operands, a_stored.stride, a_stored.step,
-                                          beta, g.c, CUDA_R_32F, StrideC(g), g.c_step, g.batch, compute,
-                                          CUBLAS_GEMM_DEFAULT),
-            "cublasGemmStridedBatchedEx_64");
+  CheckBlas(
+      cublasGemmStridedBatchedEx_64(handle, transpose_b, transpose_a, g.n, g.m, g.k, &one, b, operands, b_stored.stride,
+                                    b_stored.step, a, operands, a_stored.stride, a_stored.step, beta, g.c, CUDA_R_32F,
+                                    StrideC(g), g.c_step, g.batch, compute, CUBLAS_GEMM_DEFAULT),
+      "cublasGemmStridedBatchedEx_64");
 }
 
 // A product without summands is zero. Rare: one call a row will do.

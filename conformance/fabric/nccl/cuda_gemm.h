@@ -13,8 +13,8 @@ namespace shardproof {
 // One handle of cuBLAS for all streams of a Gpu. One thread calls.
 class CudaGemm {
  public:
-  // What cuBLAS recommends for Hopper (cublasSetWorkspace). Each stream brings its own: streams that share one would wait
-  // for each other, or overwrite it.
+  // What cuBLAS recommends for Hopper (cublasSetWorkspace). Each stream brings its own: streams that share one would
+  // wait for each other, or overwrite it.
   static constexpr uint64_t kWorkspaceBytes = uint64_t{32} << 20;
 
   explicit CudaGemm(GemmMode mode);

@@ -48,7 +48,8 @@ class CudaGemmTest : public CudaTest, public testing::WithParamInterface<GemmMod
 };
 
 TEST_P(CudaGemmTest, GivesTheBitsOfPlainLoops) {
-  const int64_t shapes[][3] = {{1, 1, 1}, {1, 7, 3}, {16, 16, 16}, {33, 65, 17}, {64, 128, 256}, {8, 100, 1040}, {257, 1, 31}};
+  const int64_t shapes[][3] = {{1, 1, 1},      {1, 7, 3},      {16, 16, 16}, {33, 65, 17},
+                               {64, 128, 256}, {8, 100, 1040}, {257, 1, 31}};
   uint32_t seed = 0;
   for (const auto& [m, n, k] : shapes) {
     for (int bits = 0; bits < 8; ++bits) {

@@ -75,7 +75,6 @@ class CudaGpu : public Gpu {
         shared_{pool_.pool, staging_, gemm_},
         comms_([this](int32_t stream) { return StreamOf(stream); }) {}
 
-
   GpuVersions Versions() const override {
     GpuVersions versions;
     cudaDeviceProp properties;
@@ -146,7 +145,9 @@ class CudaGpu : public Gpu {
   void DestroyComm(int32_t comm) override { comms_.Destroy(comm); }
   void AbortComm(int32_t comm) override { comms_.Abort(comm); }
   void Launch(int32_t comm, const std::vector<GpuCall>& calls) override { comms_.Launch(comm, calls); }
-  int64_t Register(int32_t comm, std::byte* data, uint64_t bytes) override { return comms_.Register(comm, data, bytes); }
+  int64_t Register(int32_t comm, std::byte* data, uint64_t bytes) override {
+    return comms_.Register(comm, data, bytes);
+  }
   void Deregister(int32_t comm, int64_t handle) override { comms_.Deregister(comm, handle); }
 
  private:

@@ -10,8 +10,8 @@
 
 namespace shardproof {
 
-// What products are computed with; sums in fp32 in all three. Of operands with 8 significant bits, whose sums fp32 holds
-// (model/NUMERICS.md), all give the same bits, provided that tensor cores keep 24 bits when they add.
+// What products are computed with; sums in fp32 in all three. Of operands with 8 significant bits, whose sums fp32
+// holds (model/NUMERICS.md), all give the same bits, provided that tensor cores keep 24 bits when they add.
 enum class GemmMode : uint8_t {
   kFp32,  // fp32 units: CUBLAS_COMPUTE_32F_PEDANTIC
   kTf32,  // tensor cores, operands cut to 11 bits: CUBLAS_COMPUTE_32F_FAST_TF32

@@ -18,7 +18,8 @@
 namespace shardproof {
 namespace {
 
-// Equal as bytes, or pairs of NaN: a device's NaN has other bits than a host's. width: bytes of an element, 4 or 2 (bf16).
+// Equal as bytes, or pairs of NaN: a device's NaN has other bits than a host's. width: bytes of an element, 4 or 2
+// (bf16).
 std::string Difference(const std::vector<std::byte>& found, const std::vector<std::byte>& wanted, size_t width) {
   for (size_t i = 0; i + width <= wanted.size(); i += width) {
     if (std::memcmp(found.data() + i, wanted.data() + i, width) == 0) continue;
@@ -271,8 +272,10 @@ TEST_F(CudaLaunchTest, OptimizerStepsGiveTheHostsBits) {
 // As Newton-Schulz uses it: not exact, so that the order of sums counts.
 TEST_F(CudaLaunchTest, MatrixKernelsGiveTheHostsBits) {
   for (double transposed : {0.0, 1.0}) {
-    ExpectSame(SPF_K_GEMM, {{nullptr, 24 * 40, SPF_F32, SPF_READ}, {nullptr, 40 * 33, SPF_F32, SPF_READ},
-                            {nullptr, 24 * 33, SPF_F32, SPF_ADD}},
+    ExpectSame(SPF_K_GEMM,
+               {{nullptr, 24 * 40, SPF_F32, SPF_READ},
+                {nullptr, 40 * 33, SPF_F32, SPF_READ},
+                {nullptr, 24 * 33, SPF_F32, SPF_ADD}},
                {24, 33, 40, transposed, 1 - transposed, 0.7, -0.3});
   }
 }
@@ -285,8 +288,9 @@ TEST_F(CudaLaunchTest, NormScalesAreTheHosts) {
     double* in = ToDevice(std::vector<double>{ss});
     double* out = ToDevice(std::vector<double>{-1});
     double input = ss;
-    RunLaunch(SPF_K_NORM_SCALE, {{reinterpret_cast<std::byte*>(&input), 1, SPF_F64, SPF_READ},
-                                 {reinterpret_cast<std::byte*>(&host), 1, SPF_F64, SPF_WRITE}},
+    RunLaunch(SPF_K_NORM_SCALE,
+              {{reinterpret_cast<std::byte*>(&input), 1, SPF_F64, SPF_READ},
+               {reinterpret_cast<std::byte*>(&host), 1, SPF_F64, SPF_WRITE}},
               scalars);
     RunLaunchOnDevice(gpu_->QueueOf(stream_), SPF_K_NORM_SCALE,
                       {{reinterpret_cast<std::byte*>(in), 1, SPF_F64, SPF_READ},

@@ -9,7 +9,8 @@ namespace shardproof {
 
 CudaQueue::CudaQueue(std::string name, int priority, CudaShared& shared) : name_(std::move(name)), shared_(shared) {
   // Priorities out of range are clamped by CUDA.
-  CheckCuda(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, priority), "cudaStreamCreateWithPriority", name_);
+  CheckCuda(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, priority), "cudaStreamCreateWithPriority",
+            name_);
 }
 
 CudaQueue::~CudaQueue() {

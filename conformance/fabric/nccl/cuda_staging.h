@@ -1,8 +1,8 @@
 // cuda_staging.h: how do bytes pass between pageable memory of the host and a stream, without making the host wait?
 //
-// cudaMemcpyAsync on pageable memory may wait for the stream (CUDA Runtime API, "API synchronization behavior"), which may
-// be waiting for a collective that waits for this host. So bytes pass through a ring of pinned memory. The last step to the
-// host is taken when the host asks, not by cudaLaunchHostFunc, which stops the stream for its call.
+// cudaMemcpyAsync on pageable memory may wait for the stream (CUDA Runtime API, "API synchronization behavior"), which
+// may be waiting for a collective that waits for this host. So bytes pass through a ring of pinned memory. The last
+// step to the host is taken when the host asks, not by cudaLaunchHostFunc, which stops the stream for its call.
 #pragma once
 #include <cuda_runtime_api.h>
 
@@ -13,8 +13,8 @@
 
 namespace shardproof {
 
-// One thread calls. All calls enqueue. They wait only if more than the ring holds is under way: then, by polling, for the
-// oldest transfer.
+// One thread calls. All calls enqueue. They wait only if more than the ring holds is under way: then, by polling, for
+// the oldest transfer.
 class CudaStaging {
  public:
   explicit CudaStaging(uint64_t bytes);

@@ -63,8 +63,8 @@ bool Supported(cudaDataType_t a, cudaDataType_t b, cudaDataType_t c, cublasCompu
 }  // namespace
 
 // On the fake there are no kernels.
-void shardproof::RoundToBf16(Queue& queue, const float* from, int64_t rows, int64_t columns, int64_t stride, int64_t batch,
-                             int64_t step, uint16_t* to) {
+void shardproof::RoundToBf16(Queue& queue, const float* from, int64_t rows, int64_t columns, int64_t stride,
+                             int64_t batch, int64_t step, uint16_t* to) {
   Push(static_cast<cudaStream_t>(queue.native()), [=] {
     for (int64_t p = 0; p < batch; ++p) {
       for (int64_t r = 0; r < rows; ++r) {
@@ -99,18 +99,28 @@ cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t handle, void* workspace, siz
   return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasGemmStridedBatchedEx_64(cublasHandle_t handle, cublasOperation_t ta, cublasOperation_t tb, int64_t m,
-                                             int64_t n, int64_t k, const void* alpha, const void* a, cudaDataType at,
-                                             int64_t lda, long long step_a, const void* b, cudaDataType bt, int64_t ldb,
-                                             long long step_b, const void* beta, void* c, cudaDataType ct, int64_t ldc,
-                                             long long step_c, int64_t batch, cublasComputeType_t compute,
-                                             cublasGemmAlgo_t) {
+cublasStatus_t cublasGemmStridedBatchedEx_64(cublasHandle_t handle, cublasOperation_t ta, cublasOperation_t tb,
+                                             int64_t m, int64_t n, int64_t k, const void* alpha, const void* a,
+                                             cudaDataType at, int64_t lda, long long step_a, const void* b,
+                                             cudaDataType bt, int64_t ldb, long long step_b, const void* beta, void* c,
+                                             cudaDataType ct, int64_t ldc, long long step_c, int64_t batch,
+                                             cublasComputeType_t compute, cublasGemmAlgo_t) {
   if (!Supported(at, bt, ct, compute)) return CUBLAS_STATUS_NOT_SUPPORTED;
   const bool n_a = ta == CUBLAS_OP_N, n_b = tb == CUBLAS_OP_N;
-  if (lda < (n_a ? m : k) || ldb < (n_b ? k : n) || ldc < m || handle->workspace == nullptr) return CUBLAS_STATUS_INVALID_VALUE;
-  const Product product{m, n, k, *static_cast<const float*>(alpha), *static_cast<const float*>(beta),
-                        {a, at == CUDA_R_16BF, !n_a, lda, step_a}, {b, bt == CUDA_R_16BF, !n_b, ldb, step_b},
-                        static_cast<float*>(c), ldc, step_c, batch, compute == CUBLAS_COMPUTE_32F_FAST_TF32};
+  if (lda < (n_a ? m : k) || ldb < (n_b ? k : n) || ldc < m || handle->workspace == nullptr)
+    return CUBLAS_STATUS_INVALID_VALUE;
+  const Product product{m,
+                        n,
+                        k,
+                        *static_cast<const float*>(alpha),
+                        *static_cast<const float*>(beta),
+                        {a, at == CUDA_R_16BF, !n_a, lda, step_a},
+                        {b, bt == CUDA_R_16BF, !n_b, ldb, step_b},
+                        static_cast<float*>(c),
+                        ldc,
+                        step_c,
+                        batch,
+                        compute == CUBLAS_COMPUTE_32F_FAST_TF32};
   Push(handle->stream, [product] { product.Run(); });
   return CUBLAS_STATUS_SUCCESS;
 }
@@ -118,8 +128,8 @@ cublasStatus_t cublasGemmEx_64(cublasHandle_t handle, cublasOperation_t ta, cubl
                                int64_t k, const void* alpha, const void* a, cudaDataType at, int64_t lda, const void* b,
                                cudaDataType bt, int64_t ldb, const void* beta, void* c, cudaDataType ct, int64_t ldc,
                                cublasComputeType_t compute, cublasGemmAlgo_t algo) {
-  return cublasGemmStridedBatchedEx_64(handle, ta, tb, m, n, k, alpha, a, at, lda, 0, b, bt, ldb, 0, beta, c, ct, ldc, 0, 1,
-                                       compute, algo);
+  return cublasGemmStridedBatchedEx_64(handle, ta, tb, m, n, k, alpha, a, at, lda, 0, b, bt, ldb, 0, beta, c, ct, ldc,
+                                       0, 1, compute, algo);
 }
 
 }  // extern "C"

@@ -122,7 +122,9 @@ extern "C" {
 cudaError_t cudaGetDeviceCount(int* count) { return *count = 1, cudaSuccess; }
 cudaError_t cudaSetDevice(int device) { return device == 0 ? cudaSuccess : Fail(cudaErrorInvalidDevice); }
 cudaError_t cudaGetLastError() { return std::exchange(TheMachine().last, cudaSuccess); }
-const char* cudaGetErrorName(cudaError_t error) { return error == cudaErrorMemoryAllocation ? "cudaErrorMemoryAllocation" : "cudaError"; }
+const char* cudaGetErrorName(cudaError_t error) {
+  return error == cudaErrorMemoryAllocation ? "cudaErrorMemoryAllocation" : "cudaError";
+}
 const char* cudaGetErrorString(cudaError_t) { return "what the fake says"; }
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int) {
   *properties = {};
@@ -162,7 +164,8 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
 }
 cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t from, cudaEvent_t to) {
   const Event &a = At(from), &b = At(to);
-  if (!a.timing || !b.timing || a.mark.stream == nullptr || b.mark.stream == nullptr) return Fail(cudaErrorInvalidResourceHandle);
+  if (!a.timing || !b.timing || a.mark.stream == nullptr || b.mark.stream == nullptr)
+    return Fail(cudaErrorInvalidResourceHandle);
   if (!a.mark.done() || !b.mark.done()) return Fail(cudaErrorNotReady);
   return *ms = static_cast<float>(b.mark.position) - static_cast<float>(a.mark.position), cudaSuccess;
 }

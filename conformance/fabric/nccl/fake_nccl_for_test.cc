@@ -1,5 +1,5 @@
-// Communicators as NCCL's user guide describes non-blocking ones: in progress for some looks, unusable until then, late in
-// reaching the streams. Only communicators of one rank come into being.
+// Communicators as NCCL's user guide describes non-blocking ones: in progress for some looks, unusable until then, late
+// in reaching the streams. Only communicators of one rank come into being.
 #include <nccl.h>
 
 #include <algorithm>
@@ -80,7 +80,8 @@ void PutIntoStreams(ncclComm_t comm) {
   }
   comm->launched.clear();
   shardproof::fake::PushJoined(streams, [sends, recvs] {
-    for (size_t i = 0; i < sends.size(); ++i) std::memmove(recvs[i].to, sends[i].from, sends[i].bytes);
+    for (size_t i = 0; i < sends.size(); ++i)
+      std::memmove(recvs[i].to, sends[i].from, std::min(sends[i].bytes, recvs[i].bytes));
   });
 }
 
@@ -97,11 +98,14 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
 }
 ncclResult_t ncclMemAlloc(void** memory, size_t bytes) {
   // Memory of the device: the fake's pool gives it, to no stream in particular.
-  const ncclResult_t result = cudaMallocFromPoolAsync(memory, bytes, nullptr, nullptr) == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
+  const ncclResult_t result =
+      cudaMallocFromPoolAsync(memory, bytes, nullptr, nullptr) == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
   TheLibrary().registrable.insert(*memory);
   return result;
 }
-ncclResult_t ncclMemFree(void* memory) { return TheLibrary().registrable.erase(memory) == 1 ? ncclSuccess : ncclInvalidArgument; }
+ncclResult_t ncclMemFree(void* memory) {
+  return TheLibrary().registrable.erase(memory) == 1 ? ncclSuccess : ncclInvalidArgument;
+}
 
 ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId, int rank, ncclConfig_t* config) {
   *comm = nullptr;
@@ -135,7 +139,7 @@ ncclResult_t ncclGroupStart() { return ++TheLibrary().depth, ncclSuccess; }
 ncclResult_t ncclGroupEnd() {
   Library& library = TheLibrary();
   if (library.depth == 0) return ncclInvalidUsage;
-  --library.depth;
+  if (--library.depth > 0) return ncclSuccess;  // the outermost end launches
   const ncclResult_t error = std::exchange(library.group_error, ncclSuccess);
   const auto comms = std::exchange(library.in_group, {});
   for (ncclComm_t comm : comms) {
@@ -150,22 +154,24 @@ ncclResult_t ncclGroupEnd() {
   return comms.empty() ? ncclSuccess : ncclInProgress;
 }
 
-ncclResult_t ncclAllGather(const void* from, void* to, size_t count, ncclDataType_t type, ncclComm_t comm, cudaStream_t stream) {
+ncclResult_t ncclAllGather(const void* from, void* to, size_t count, ncclDataType_t type, ncclComm_t comm,
+                           cudaStream_t stream) {
   return Copy(comm, from, to, Bytes(count, type), stream);
 }
 ncclResult_t ncclAllReduce(const void* from, void* to, size_t count, ncclDataType_t type, ncclRedOp_t, ncclComm_t comm,
                            cudaStream_t stream) {
   return Copy(comm, from, to, Bytes(count, type), stream);
 }
-ncclResult_t ncclReduceScatter(const void* from, void* to, size_t count, ncclDataType_t type, ncclRedOp_t, ncclComm_t comm,
-                               cudaStream_t stream) {
+ncclResult_t ncclReduceScatter(const void* from, void* to, size_t count, ncclDataType_t type, ncclRedOp_t,
+                               ncclComm_t comm, cudaStream_t stream) {
   return Copy(comm, from, to, Bytes(count, type), stream);
 }
 ncclResult_t ncclBroadcast(const void* from, void* to, size_t count, ncclDataType_t type, int root, ncclComm_t comm,
                            cudaStream_t stream) {
   return root == 0 ? Copy(comm, from, to, Bytes(count, type), stream) : Fail(ncclInvalidArgument);
 }
-ncclResult_t ncclSend(const void* from, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream) {
+ncclResult_t ncclSend(const void* from, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
+                      cudaStream_t stream) {
   return Add(comm, {true, from, nullptr, Bytes(count, type), stream}, peer);
 }
 ncclResult_t ncclRecv(void* to, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream) {

@@ -15,7 +15,8 @@ namespace {
 
 // 22809: 2.28.9. 13000: 13.0.
 std::string NcclText(int version) {
-  return std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100) + "." + std::to_string(version % 100);
+  return std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100) + "." +
+         std::to_string(version % 100);
 }
 std::string CudaText(int version) { return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10); }
 
