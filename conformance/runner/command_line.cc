@@ -29,12 +29,18 @@ int Main(int argc, char** argv, const OtherFabrics& others) {
   using Command = Options::Command;
   try {
     switch (options.command) {
-      case Command::kRun: return RunCommand(options, others, argc, argv);
-      case Command::kCheck: return CheckCommand(options);
-      case Command::kList: return ListCommand(options);
-      case Command::kReplay: return ReplayCommand(options);
-      case Command::kExplain: return ExplainCommand(options);
-      case Command::kNone: break;
+      case Command::kRun:
+        return RunCommand(options, others, argc, argv);
+      case Command::kCheck:
+        return CheckCommand(options);
+      case Command::kList:
+        return ListCommand(options);
+      case Command::kReplay:
+        return ReplayCommand(options);
+      case Command::kExplain:
+        return ExplainCommand(options);
+      case Command::kNone:
+        break;
     }
   } catch (const std::invalid_argument& error) {
     if (Speaks()) std::cerr << "shardproof: " << error.what() << "\n";

@@ -177,10 +177,10 @@ VariantTimes Slowest(const std::vector<RankAnswer>& answers) {
 }  // namespace
 
 Case TimingCase(const TimingOptions& options, int ranks, bool overlap) {
-  Case c = ParseId("w" + std::to_string(ranks) + ".zero3.adamw.raw" + (overlap ? ".ogr.opg" : ".pf0"));
+  Case c = ParseId("w" + std::to_string(ranks) + ".zero3.adamw.raw.bf16.wire16" + (overlap ? ".ogr.opg" : ".pf0"));
   InstanceSpec& spec = c.instances.front();
   if (!options.tiny) {  // set here: ids are held to the bounds of the quantised model
-    spec.model.layers = 16;
+    spec.model.layers = 13;
     spec.model.vocab = 8192;
     spec.model.width = 1536;
     spec.model.heads = 16;

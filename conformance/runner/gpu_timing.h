@@ -1,8 +1,8 @@
-// gpu_timing.h: how long is a training step on GPUs, how much of it is communication that nothing hides, and what do the
-// engine and the recording add?
+// gpu_timing.h: how long is a training step on GPUs, how much of it is communication that nothing hides, and what do
+// the engine and the recording add?
 //
-// All times are between time stamps in streams (CUDA events), taken when the device has nothing else to do. A round runs
-// four variants one after another; figures are medians of rounds, with the smallest and the largest.
+// All times are between time stamps in streams (CUDA events), taken when the device has nothing else to do. A round
+// runs four variants one after another; figures are medians of rounds, with the smallest and the largest.
 #pragma once
 #include <string>
 #include <vector>
@@ -17,7 +17,7 @@ namespace shardproof {
 struct TimingOptions {
   int ranks = 2;
   std::string gemm = "tf32";
-  int rounds = 3, steps = 5, warmup = 2;  // steps that count, and those before them; then one is replayed `steps` times
+  int rounds = 2, steps = 3, warmup = 1;  // steps that count, and those before them; then one is replayed `steps` times
   bool tiny = false;                      // a model for tests of the program
   double case_seconds = 300;
 };
@@ -28,8 +28,8 @@ struct VariantTimes {
   std::vector<double> bare;   // the same kernels on one stream, without engine and without communication
 };
 
-// A transformer of 629 million parameters (or a tiny one), sharded over `ranks` (ZeRO-3), AdamW, no quantisers, 1024 tokens
-// a rank and step. overlap: reductions and gathers beside compute, one unit gathered ahead; else none.
+// A transformer of 516 million parameters (or a tiny one), sharded over `ranks` (ZeRO-3), AdamW, bf16 parameters and
+// wires, no quantisers, 1024 tokens a rank and step. overlap: reductions and gathers beside compute, one unit gathered ahead; else none.
 Case TimingCase(const TimingOptions& options, int ranks, bool overlap);
 int64_t ParameterCount(const Case& c);
 

@@ -28,7 +28,8 @@ std::string Indented(const std::string& text) {
 
 class NcclWork : public RankWork {
  public:
-  NcclWork(const NcclCases& cases, const RankSide& side, std::unique_ptr<RankMachine> machine, std::unique_ptr<Store> store)
+  NcclWork(const NcclCases& cases, const RankSide& side, std::unique_ptr<RankMachine> machine,
+           std::unique_ptr<Store> store)
       : cases_(cases), side_(side), machine_(std::move(machine)), store_(std::move(store)) {}
   std::vector<std::string> Facts() override { return machine_->Facts(); }
 
@@ -38,7 +39,8 @@ class NcclWork : public RankWork {
     std::unique_ptr<CaseMachine> machine;
     RankAnswer answer;
     try {
-      machine = machine_->Begin(meeting, {kStallsOfAHang * cases_.options.stall_seconds, [this] { side_.waits->fetch_add(1); }});
+      machine = machine_->Begin(meeting,
+                                {kStallsOfAHang * cases_.options.stall_seconds, [this] { side_.waits->fetch_add(1); }});
       answer = RunOn(*machine, c, item);
     } catch (const std::exception& error) {
       answer.end = {RankEnd::kException, std::string("an exception: ") + error.what(), false, ""};
@@ -67,9 +69,7 @@ class NcclWork : public RankWork {
   std::unique_ptr<Store> store_;
 };
 
-bool Died(const RankAnswer& answer) {
-  return answer.end.kind == RankEnd::kSignal || answer.end.kind == RankEnd::kExit;
-}
+bool Died(const RankAnswer& answer) { return answer.end.kind == RankEnd::kSignal || answer.end.kind == RankEnd::kExit; }
 bool RunsForNothing(const RankAnswer& answer) {
   return answer.end.kind == RankEnd::kHung && answer.end.detail.starts_with("without progress");
 }
@@ -81,8 +81,8 @@ bool MachineBroke(const RankAnswer& answer) {
 
 std::string MeetingOf(size_t item) { return "case " + std::to_string(item); }
 
-std::unique_ptr<RankWork> MakeNcclWork(const NcclCases& cases, const RankSide& side, std::unique_ptr<RankMachine> machine,
-                                       std::unique_ptr<Store> store) {
+std::unique_ptr<RankWork> MakeNcclWork(const NcclCases& cases, const RankSide& side,
+                                       std::unique_ptr<RankMachine> machine, std::unique_ptr<Store> store) {
   return std::make_unique<NcclWork>(cases, side, std::move(machine), std::move(store));
 }
 
@@ -110,8 +110,8 @@ RankAnswer AnswerWith(const RankOutput& output, const MachineEnd& end) {
 CaseEnd EndOf(std::vector<RankAnswer> answers) {
   const bool died = std::any_of(answers.begin(), answers.end(), Died);
   const bool loops = std::any_of(answers.begin(), answers.end(), RunsForNothing);
-  const bool hung = std::any_of(answers.begin(), answers.end(),
-                                [](const RankAnswer& one) { return one.end.kind == RankEnd::kHung; });
+  const bool hung =
+      std::any_of(answers.begin(), answers.end(), [](const RankAnswer& one) { return one.end.kind == RankEnd::kHung; });
   CaseEnd end;
   end.hang = hung && !died && !loops;
   std::set<std::string> mismatches;
@@ -123,7 +123,8 @@ CaseEnd EndOf(std::vector<RankAnswer> answers) {
       answer.end.kind = RankEnd::kAborted;
     }
     if (answer.end.kind == RankEnd::kHung) {
-      end.hang_report += (end.hang_report.empty() ? "" : "\n") + ("rank " + std::to_string(rank)) + ": " + answer.end.detail;
+      end.hang_report +=
+          (end.hang_report.empty() ? "" : "\n") + ("rank " + std::to_string(rank)) + ": " + answer.end.detail;
     }
     end.ranks.push_back(std::move(answer.end));
   }

@@ -90,7 +90,8 @@ TEST(EndOf, AllReturned) {
   EXPECT_THAT(end.hang_report, IsEmpty());
 }
 TEST(EndOf, WhoWaitsInAHangHangsToo) {
-  const CaseEnd end = EndOf({Ended(RankEnd::kAborted, "told", true), Ended(RankEnd::kHung, "in b", true), Ended(RankEnd::kAborted)});
+  const CaseEnd end =
+      EndOf({Ended(RankEnd::kAborted, "told", true), Ended(RankEnd::kHung, "in b", true), Ended(RankEnd::kAborted)});
   EXPECT_TRUE(end.hang);
   EXPECT_THAT(Kinds(end), ElementsAre(RankEnd::kHung, RankEnd::kHung, RankEnd::kAborted));
   EXPECT_EQ(end.hang_report, "rank 0: told\nrank 1: in b");
@@ -149,7 +150,8 @@ TEST(NcclVariables, TheSwitchFromTwoThirtyOn) {
 TEST(NcclVariables, OldVersionsHaveNoCtas) { EXPECT_EQ(Set({0, 0, 2, 1, 21602}).count("NCCL_MAX_CTAS"), 0u); }
 TEST(NcclVariables, ManyRanksHaveOneCtaAtLeast) { EXPECT_EQ(Set({0, 0, 32, 1, 22809}).at("NCCL_MAX_CTAS"), "1"); }
 TEST(NcclVariables, WhatTheUserHasSetStays) {
-  const Variables set = Set({3, 1, 2, 1, 23000}, {{"NCCL_SOCKET_IFNAME", "eth0"}, {"NCCL_MAX_CTAS", "7"}, {"NCCL_HOSTID", "h"}});
+  const Variables set =
+      Set({3, 1, 2, 1, 23000}, {{"NCCL_SOCKET_IFNAME", "eth0"}, {"NCCL_MAX_CTAS", "7"}, {"NCCL_HOSTID", "h"}});
   EXPECT_EQ(set.count("NCCL_SOCKET_IFNAME"), 0u);
   EXPECT_EQ(set.count("NCCL_MAX_CTAS"), 0u);
   EXPECT_EQ(set.at("NCCL_HOSTID"), "h-rank-3");

@@ -1,7 +1,7 @@
 // nccl_kit.h: what must the machine offer so that cases run on GPUs?
 //
-// The runner knows no CUDA: a kit makes what a rank process needs. CudaKit is linked where the toolkit is (main_gpu.cc);
-// tests have one of their own.
+// The runner knows no CUDA: a kit makes what a rank process needs. CudaKit is linked where the toolkit is
+// (main_gpu.cc); tests have one of their own.
 #pragma once
 #include <functional>
 #include <memory>
@@ -56,10 +56,10 @@ class RankMachine {
 };
 
 struct RankMachineOptions {
-  int rank = 0;         // of the job
-  int local_rank = 0;   // on this host
+  int rank = 0;        // of the job
+  int local_rank = 0;  // on this host
   int local_ranks = 1;
-  std::string gemm;     // fp32, tf32 or bf16: what products are computed with
+  std::string gemm;  // fp32, tf32 or bf16: what products are computed with
 };
 
 struct NcclKit {

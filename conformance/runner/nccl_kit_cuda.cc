@@ -17,15 +17,20 @@ namespace shardproof {
 namespace {
 
 int64_t Microseconds() {
-  return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now().time_since_epoch()).count();
+  return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now().time_since_epoch())
+      .count();
 }
 
 MachineEnd::Cause CauseOf(Watchdog::Cause cause) {
   switch (cause) {
-    case Watchdog::Cause::kNone: return MachineEnd::Cause::kItself;  // aborted without the watchdog
-    case Watchdog::Cause::kEnded: return MachineEnd::Cause::kTold;
-    case Watchdog::Cause::kBroken: return MachineEnd::Cause::kBroken;
-    case Watchdog::Cause::kStalled: return MachineEnd::Cause::kHung;
+    case Watchdog::Cause::kNone:
+      return MachineEnd::Cause::kItself;  // aborted without the watchdog
+    case Watchdog::Cause::kEnded:
+      return MachineEnd::Cause::kTold;
+    case Watchdog::Cause::kBroken:
+      return MachineEnd::Cause::kBroken;
+    case Watchdog::Cause::kStalled:
+      return MachineEnd::Cause::kHung;
   }
   return MachineEnd::Cause::kItself;
 }
@@ -87,8 +92,8 @@ class CudaMachine : public RankMachine {
   std::vector<std::string> Facts() override {
     const GpuVersions v = gpu_->Versions();
     return {"device " + std::to_string(device_) + ": " + v.device + ", CUDA " + Version(v.cuda_runtime, 1000, 10) +
-                ", driver for CUDA " + Version(v.cuda_driver, 1000, 10) + ", NCCL " + Version(v.nccl, 10000, 100) + "." +
-                std::to_string(v.nccl % 100),
+                ", driver for CUDA " + Version(v.cuda_driver, 1000, 10) + ", NCCL " + Version(v.nccl, 10000, 100) +
+                "." + std::to_string(v.nccl % 100),
             "environment of rank " + std::to_string(options_.rank) + ": " + EnvironmentFact(std::getenv),
             "products: " + options_.gemm};
   }

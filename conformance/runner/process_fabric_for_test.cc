@@ -94,7 +94,8 @@ class ProcessFabric : public Fabric {
     groups_.push_back(group);
     return static_cast<int32_t>(groups_.size()) - 1;
   }
-  spf_status CreateGroup(int32_t parent, const std::vector<int32_t>& world_ranks, int32_t* group, std::string* key) override {
+  spf_status CreateGroup(int32_t parent, const std::vector<int32_t>& world_ranks, int32_t* group,
+                         std::string* key) override {
     Group& from = groups_[static_cast<size_t>(parent)];
     const std::string name = from.key + "/" + std::to_string(from.creates++);
     *group = -1;
@@ -139,7 +140,8 @@ class ProcessFabric : public Fabric {
  private:
   static int32_t Size(const Group& group) { return static_cast<int32_t>(group.members.size()); }
   static std::string Message(const Group& group, int32_t from, int32_t to, int64_t place) {
-    return "message on " + group.key + " " + std::to_string(from) + " " + std::to_string(to) + " " + std::to_string(place);
+    return "message on " + group.key + " " + std::to_string(from) + " " + std::to_string(to) + " " +
+           std::to_string(place);
   }
   spf_status Status() const { return aborted() ? SPF_ABORTED : SPF_OK; }
 
@@ -173,7 +175,8 @@ class ProcessFabric : public Fabric {
       const auto packed = rendezvous_.Get(key, Watch());
       if (!packed) return Ended(op.what);
       const CommOp other = Unpack(*packed, &send);
-      std::memcpy(op.recv, send, std::min(SendBytes(other, op.peer, Size(group)), RecvBytes(op, group.me, Size(group))));
+      std::memcpy(op.recv, send,
+                  std::min(SendBytes(other, op.peer, Size(group)), RecvBytes(op, group.me, Size(group))));
       return;
     }
     const auto all = Meet(group.key + " #" + std::to_string(place), group, Pack(op, group.me, Size(group)));
@@ -224,7 +227,8 @@ class ProcessCase : public CaseMachine {
     return static_cast<int32_t>(stamps_.size()) - 1;
   }
   double MillisecondsBetween(int32_t from, int32_t to) override {
-    return std::chrono::duration<double, std::milli>(stamps_.at(static_cast<size_t>(to)) - stamps_.at(static_cast<size_t>(from)))
+    return std::chrono::duration<double, std::milli>(stamps_.at(static_cast<size_t>(to)) -
+                                                     stamps_.at(static_cast<size_t>(from)))
         .count();
   }
 
@@ -238,7 +242,8 @@ class ProcessMachine : public RankMachine {
  public:
   ProcessMachine(const RankMachineOptions& options, const ProcessHooks& hooks) : options_(options), hooks_(hooks) {}
   std::vector<std::string> Facts() override {
-    return {"device: none, products by " + options_.gemm + " on paper; local ranks: " + std::to_string(options_.local_ranks)};
+    return {"device: none, products by " + options_.gemm +
+            " on paper; local ranks: " + std::to_string(options_.local_ranks)};
   }
   std::unique_ptr<CaseMachine> Begin(Rendezvous& rendezvous, const CaseMachineOptions& options) override {
     return std::make_unique<ProcessCase>(rendezvous, options, [this, nth = cases_++] {

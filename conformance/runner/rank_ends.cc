@@ -14,12 +14,16 @@ namespace {
 EngineOutcome OutcomeOf(const RankEnd& end) {
   using Kind = EngineOutcome::Kind;
   switch (end.kind) {
-    case RankEnd::kReturned: return {};
+    case RankEnd::kReturned:
+      return {};
     case RankEnd::kException:
     case RankEnd::kSignal:
-    case RankEnd::kExit: return {Kind::kDied, "the run", end.detail};
-    case RankEnd::kHung: return {Kind::kHung, "the run", end.detail};
-    case RankEnd::kAborted: return {Kind::kAborted, "the run", end.detail};
+    case RankEnd::kExit:
+      return {Kind::kDied, "the run", end.detail};
+    case RankEnd::kHung:
+      return {Kind::kHung, "the run", end.detail};
+    case RankEnd::kAborted:
+      return {Kind::kAborted, "the run", end.detail};
   }
   return {};
 }

@@ -13,6 +13,8 @@
 namespace shardproof {
 namespace {
 
+constexpr double kStallsOfASleeper = 4;  // of stall_seconds, by the clock
+
 using Clock = std::chrono::steady_clock;
 double Since(Clock::time_point then) { return std::chrono::duration<double>(Clock::now() - then).count(); }
 std::string Seconds(double seconds) { return std::to_string(static_cast<int>(seconds)) + " s"; }
@@ -24,7 +26,8 @@ class RankProcesses::State {
  public:
   State(const RankProcessOptions& options, MakeRankWork make) : options_(options), make_(std::move(make)) {
     signal(SIGPIPE, SIG_IGN);  // a process that has died is noticed by its answer
-    for (int i = 0; i < options_.ranks; ++i) processes_.push_back(std::make_unique<RankProcess>(options_.first_rank + i));
+    for (int i = 0; i < options_.ranks; ++i)
+      processes_.push_back(std::make_unique<RankProcess>(options_.first_rank + i));
   }
 
   void Prepare(int world);
@@ -107,11 +110,11 @@ std::vector<RankAnswer> RankProcesses::State::Run(size_t item, int world, const 
       if (!run.ended[i] && speaks[i]) Collect(run, i);
     }
     if (run.reason.empty() && hooks.aborted) {
-      // The ranks know too; a host that waits for others is back at once.
+      // The ranks know too; a host that waits for others is back at once, and one that sleeps is found to be stuck.
       if (const auto why = hooks.aborted()) {
         run.reason = *why;
         run.reason_at = Clock::now();
-        run.grace = options_.stall_seconds + options_.grace_seconds;
+        run.grace = kStallsOfASleeper * options_.stall_seconds + options_.grace_seconds;
       }
     }
     for (size_t i = 0; i < members; ++i) {
@@ -160,7 +163,8 @@ void RankProcesses::State::Watch(Running& run, size_t i) {
   RankProcess& process = *processes_[i];
   process.Look();
   const double patience = options_.stall_seconds * (process.InEngine() ? 1 : 30), still = process.StillSeconds();
-  const bool stuck = still >= patience && (process.StillProcessorSeconds() >= 0.8 * patience || still >= 4 * patience);
+  const bool stuck =
+      still >= patience && (process.StillProcessorSeconds() >= 0.8 * patience || still >= kStallsOfASleeper * patience);
   const bool late = Since(run.began) > options_.case_seconds;
   const bool leave = !run.reason.empty() && Since(run.reason_at) > run.grace;
   if (!stuck && !late && !leave) return;
@@ -169,8 +173,8 @@ void RankProcesses::State::Watch(Running& run, size_t i) {
   killed.end.kind = RankEnd::kHung;
   const std::string it_was = "; it was " + process.Where();
   if (stuck) {
-    killed.end.detail = "without progress for " + Seconds(still) +
-                        ": its code runs, or sleeps, without issuing anything" + it_was;
+    killed.end.detail =
+        "without progress for " + Seconds(still) + ": its code runs, or sleeps, without issuing anything" + it_was;
   } else if (leave) {
     killed.end.kind = RankEnd::kAborted;
     killed.end.detail = "ended because of " + run.reason + it_was;
@@ -178,7 +182,8 @@ void RankProcesses::State::Watch(Running& run, size_t i) {
     killed.end.detail = "not ended after " + Seconds(options_.case_seconds) + it_was;
   }
   process.Kill();
-  if (!leave) EndEarly(run, Who(process.rank()) + ", which is stuck (" + killed.end.detail + ")", options_.grace_seconds);
+  if (!leave)
+    EndEarly(run, Who(process.rank()) + ", which is stuck (" + killed.end.detail + ")", options_.grace_seconds);
   End(run, i, std::move(killed));
 }
 

@@ -1,9 +1,9 @@
-// rank_processes.h: how do ranks run case after case in processes of their own, so that an engine that dies or hangs ends
-// its case and no other?
+// rank_processes.h: how do ranks run case after case in processes of their own, so that an engine that dies or hangs
+// ends its case and no other?
 //
-// A rank process serves many cases, since what it needs (a CUDA context) is slow to make. It is forked before this process
-// has done anything with a device, watched, and replaced when a case has left it in doubt. Several of them, of one host,
-// belong to one RankProcesses; other hosts' are told through the hooks of a case.
+// A rank process serves many cases, since what it needs (a CUDA context) is slow to make. It is forked before this
+// process has done anything with a device, watched, and replaced when a case has left it in doubt. Several of them, of
+// one host, belong to one RankProcesses; other hosts' are told through the hooks of a case.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -20,17 +20,18 @@ namespace shardproof {
 
 // What a rank says about a case that it has come to the end of.
 struct RankAnswer {
-  RankEnd end;            // kReturned, kException, kHung or kAborted
-  bool waited = false;    // kHung, kAborted: the host was waiting for other ranks
-  bool reusable = true;   // false: another process is to run this rank's next case
+  RankEnd end;                          // kReturned, kException, kHung or kAborted
+  bool waited = false;                  // kHung, kAborted: the host was waiting for other ranks
+  bool reusable = true;                 // false: another process is to run this rank's next case
   std::vector<std::string> mismatches;  // operations that met without being alike
 };
 
 // What a rank process shares with the one that watches it.
 struct RankSide {
-  int rank = 0;                            // of the job
-  Progress* progress = nullptr;            // of the engine
-  std::atomic<uint64_t>* waits = nullptr;  // to grow while the host waits inside the fabric: then the engine does not hang
+  int rank = 0;                  // of the job
+  Progress* progress = nullptr;  // of the engine
+  std::atomic<uint64_t>* waits =
+      nullptr;  // to grow while the host waits inside the fabric: then the engine does not hang
 };
 
 // Lives in a rank process.
@@ -45,8 +46,8 @@ using MakeRankWork = std::function<std::unique_ptr<RankWork>(const RankSide& sid
 
 struct RankProcessOptions {
   int first_rank = 0, ranks = 1;  // of the job, in this RankProcesses
-  // A rank whose Progress and waits do not move for so long is stuck: seconds of processor time, or four times as many by
-  // the clock for code that sleeps. The suite's own code has 30 times as long.
+  // A rank whose Progress and waits do not move for so long is stuck: seconds of processor time, or four times as many
+  // by the clock for code that sleeps. The suite's own code has 30 times as long.
   double stall_seconds = 5;
   double case_seconds = 120;   // of a case, whatever the progress
   double start_seconds = 120;  // until a process is ready

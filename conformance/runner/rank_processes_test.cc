@@ -33,10 +33,11 @@ class Standin : public RankWork {
     side_.progress->beats.fetch_add(1);
     if (item == kBad && side_.rank == 1) bad_(side_);
     StoreRendezvous r(table_, "case " + std::to_string(item), side_.rank, kRanks);
-    const auto all = AllGather(r, "numbers", Everybody(kRanks), std::to_string(item * 10) + std::to_string(side_.rank), [&] {
-      side_.waits->fetch_add(1);
-      return false;
-    });
+    const auto all =
+        AllGather(r, "numbers", Everybody(kRanks), std::to_string(item * 10) + std::to_string(side_.rank), [&] {
+          side_.waits->fetch_add(1);
+          return false;
+        });
     RankAnswer answer;
     if (!all) {
       answer.end = {RankEnd::kAborted, "told: " + r.Aborted().value_or("?"), false, ""};
@@ -73,12 +74,14 @@ Outcome RunWith(const std::function<void(const RankSide&)>& bad, const RankProce
                 int world = kRanks) {
   const TestFolder folder;
   FileTable table(folder.path(), -1, kRanks);
-  RankProcesses processes(options, [&](const RankSide& side) { return std::make_unique<Standin>(side, folder.path(), bad); });
+  RankProcesses processes(options,
+                          [&](const RankSide& side) { return std::make_unique<Standin>(side, folder.path(), bad); });
   Outcome outcome;
   for (size_t item = 0; item < kItems; ++item) {
     StoreRendezvous r(table, "case " + std::to_string(item), -1, kRanks);
     processes.Prepare(world);
-    outcome.items.push_back(processes.Run(item, world, {[&](const std::string& why) { r.Abort(why); }, [&] { return r.Aborted(); }}));
+    outcome.items.push_back(
+        processes.Run(item, world, {[&](const std::string& why) { r.Abort(why); }, [&] { return r.Aborted(); }}));
   }
   outcome.started = processes.started();
   return outcome;
@@ -121,9 +124,10 @@ TEST(RankProcesses, OneProcessServesAllItems) {
 
 TEST(RankProcesses, ACrashEndsOneItem) {
   const Outcome outcome = RunWith([](const RankSide&) { *reinterpret_cast<volatile int*>(uintptr_t{0x34}) = 1; });
-  ExpectOnlyTheBadOne(outcome, RankEnd::kSignal,
-                      "ended by SIGSEGV (Segmentation fault): address 0x34; it was in engine code of train_step 0, after "
-                      "communicate");
+  ExpectOnlyTheBadOne(
+      outcome, RankEnd::kSignal,
+      "ended by SIGSEGV (Segmentation fault): address 0x34; it was in engine code of train_step 0, after "
+      "communicate");
   EXPECT_THAT(outcome.items[kBad][0].end.detail, HasSubstr("told: the death of rank 1 (ended by SIGSEGV"));
 }
 TEST(RankProcesses, AKillEndsOneItem) {
@@ -133,10 +137,12 @@ TEST(RankProcesses, AnExitEndsOneItem) {
   ExpectOnlyTheBadOne(RunWith([](const RankSide&) { _exit(0); }), RankEnd::kExit, "with exit code 0");
 }
 TEST(RankProcesses, AnExitWithoutHandlersOfTheParent) {
-  ExpectOnlyTheBadOne(RunWith([](const RankSide&) { std::exit(3); }), RankEnd::kExit, "exit code 3: exit(3) was called");
+  ExpectOnlyTheBadOne(RunWith([](const RankSide&) { std::exit(3); }), RankEnd::kExit,
+                      "exit code 3: exit(3) was called");
 }
 TEST(RankProcesses, AnExceptionEndsOneItem) {
-  ExpectOnlyTheBadOne(RunWith([](const RankSide&) { throw std::runtime_error("of no use"); }), RankEnd::kExit, "of no use");
+  ExpectOnlyTheBadOne(RunWith([](const RankSide&) { throw std::runtime_error("of no use"); }), RankEnd::kExit,
+                      "of no use");
 }
 
 RankProcessOptions Strict() {
@@ -186,8 +192,9 @@ TEST(RankProcesses, WhoDoesNotHeedTheEndIsKilled) {
   processes.Prepare(kRanks);
   const auto answers = processes.Run(kBad, kRanks, {});  // nobody tells rank 0, which waits
   EXPECT_EQ(answers[0].end.kind, RankEnd::kAborted);
-  EXPECT_THAT(answers[0].end.detail,
-              HasSubstr("ended because of the death of rank 1 (ended by SIGKILL (Killed)); it was waiting for other ranks"));
+  EXPECT_THAT(
+      answers[0].end.detail,
+      HasSubstr("ended because of the death of rank 1 (ended by SIGKILL (Killed)); it was waiting for other ranks"));
 }
 
 TEST(RankProcesses, AnEndFromElsewhereReachesAll) {
@@ -239,8 +246,9 @@ TEST(RankProcesses, AProcessThatCannotStartSaysWhy) {
   RankProcesses processes(Patient(), [](const RankSide& side) -> std::unique_ptr<RankWork> {
     throw std::runtime_error("no device for rank " + std::to_string(side.rank));
   });
-  EXPECT_THAT(ErrorOf([&] { processes.Prepare(1); }), HasSubstr("rank 0 could not start: the process left before the run was "
-                                                                "over, with exit code 1: no device for rank 0"));
+  EXPECT_THAT(ErrorOf([&] { processes.Prepare(1); }),
+              HasSubstr("rank 0 could not start: the process left before the run was "
+                        "over, with exit code 1: no device for rank 0"));
 }
 
 TEST(RankProcesses, AProcessThatIsNeverReady) {

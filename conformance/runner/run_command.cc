@@ -96,7 +96,8 @@ std::vector<Case> SelectCases(const Options& options, std::vector<std::string>* 
   const int ranks = options.ranks > 0 ? options.ranks : kDefaultRanks;
   std::vector<Case> cases = Profile(options.profile, options.fabric, options.seed, ranks);
   if (facts != nullptr && options.profile != "smoke") {
-    for (std::string& fact : CoverageFacts(cases, options.profile, options.fabric, ranks)) facts->push_back(std::move(fact));
+    const std::vector<std::string> coverage = CoverageFacts(cases, options.profile, options.fabric, ranks);
+    facts->insert(facts->end(), coverage.begin(), coverage.end());
   }
   return cases;
 }

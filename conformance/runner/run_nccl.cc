@@ -24,7 +24,9 @@ int NumberIn(const char* name, int otherwise) {
 }
 
 // Of this process on its host, as launchers say; else as if the job had one host.
-int LocalRank(int rank) { return NumberIn("LOCAL_RANK", NumberIn("MPI_LOCALRANKID", NumberIn("OMPI_COMM_WORLD_LOCAL_RANK", rank))); }
+int LocalRank(int rank) {
+  return NumberIn("LOCAL_RANK", NumberIn("MPI_LOCALRANKID", NumberIn("OMPI_COMM_WORLD_LOCAL_RANK", rank)));
+}
 int LocalRanks(int size) {
   return NumberIn("LOCAL_WORLD_SIZE", NumberIn("MPI_LOCALNRANKS", NumberIn("OMPI_COMM_WORLD_LOCAL_SIZE", size)));
 }
@@ -51,8 +53,8 @@ class NcclRun {
   int Run() {
     RunReport report{options_.impl, options_.fabric, options_.profile, options_.seed, "observed", {}, {}, {}};
     std::ostream nowhere(nullptr);
-    Console console(reports() ? std::cout : nowhere, reports() && isatty(STDOUT_FILENO) != 0, options_.verbose, cases_.size(),
-                    Sentences());
+    Console console(reports() ? std::cout : nowhere, reports() && isatty(STDOUT_FILENO) != 0, options_.verbose,
+                    cases_.size(), Sentences());
     for (size_t item = 0; item < cases_.size(); ++item) {
       Verdict verdict = RunOne(item);
       if (!reports()) continue;
@@ -137,14 +139,15 @@ class NcclRun {
     Verdict verdict;
     if (c.world > options_.ranks) {
       verdict.outcome = Outcome::kNotCheckable;
-      verdict.reason = "it needs " + std::to_string(c.world) + " ranks, there are " + std::to_string(options_.ranks) + " (--ranks)";
+      verdict.reason =
+          "it needs " + std::to_string(c.world) + " ranks, there are " + std::to_string(options_.ranks) + " (--ranks)";
       return verdict;
     }
     Prepare(item, c.world);
     ran_ = true;
     StoreRendezvous meeting(store(), MeetingOf(item), job_ ? job_->rank() : 0, c.world);
-    std::vector<RankAnswer> answers =
-        processes_->Run(item, c.world, {[&](const std::string& why) { meeting.Abort(why); }, [&] { return meeting.Aborted(); }});
+    std::vector<RankAnswer> answers = processes_->Run(
+        item, c.world, {[&](const std::string& why) { meeting.Abort(why); }, [&] { return meeting.Aborted(); }});
     if (job_ && !Gather(c, meeting, &answers)) return verdict;
     store().Forget(MeetingOf(item) + "/");
     return JudgeEnd(c, EndOf(std::move(answers)), options_);
@@ -189,8 +192,9 @@ class NcclRun {
 
 int RunNcclCommand(const Options& options, const NcclKit& kit, std::unique_ptr<Store> job) {
   if (!kit.open) {
-    throw std::invalid_argument("--fabric nccl: this shardproof was built without CUDA and NCCL; build "
-                                "//conformance:shardproof_gpu where the CUDA toolkit is (ci/gpu does)");
+    throw std::invalid_argument(
+        "--fabric nccl: this shardproof was built without CUDA and NCCL; build "
+        "//conformance:shardproof_gpu where the CUDA toolkit is (ci/gpu does)");
   }
   Options given = options;
   if (given.ranks == 0) given.ranks = kDefaultRanks;

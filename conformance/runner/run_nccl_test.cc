@@ -16,7 +16,7 @@ using ::testing::HasSubstr;
 
 struct Reported {
   int code = -1;
-  std::string output;           // of the console
+  std::string output;  // of the console
   std::map<std::string, json> cases;
   json head;
 };
@@ -54,7 +54,11 @@ std::string Status(const Reported& reported, const std::string& id) {
 }
 
 TEST(RunNccl, CasesOfOneAndTwoRanksPass) {
-  const std::vector<std::string> ids = {"w2.ddp", "w1.zero3", "w2.zero3.k2.adamw", "w2.zero2.ep2.k2.moe4", "w2.lw.ogr.opg.adamw.lr0p0625",
+  const std::vector<std::string> ids = {"w2.ddp",
+                                        "w1.zero3",
+                                        "w2.zero3.k2.adamw",
+                                        "w2.zero2.ep2.k2.moe4",
+                                        "w2.lw.ogr.opg.adamw.lr0p0625",
                                         "w2.zero3.twin.bf16"};
   const Reported reported = RunWith(Of(ids));
   EXPECT_EQ(reported.code, 0) << reported.output;
@@ -87,7 +91,8 @@ TEST(RunNccl, LevelsAndTraces) {
     options.trace = folder.path();
     EXPECT_EQ(RunWith(options).code, 0) << level;
     int files = 0;
-    for (const auto& entry : std::filesystem::directory_iterator(folder.path() + "/w2.zero3")) files += entry.is_regular_file() ? 1 : 0;
+    for (const auto& entry : std::filesystem::directory_iterator(folder.path() + "/w2.zero3"))
+      files += entry.is_regular_file() ? 1 : 0;
     EXPECT_GE(files, 2) << level;
   }
   Options options = Of({"w2.zero3"});
@@ -96,8 +101,9 @@ TEST(RunNccl, LevelsAndTraces) {
 }
 
 TEST(RunNccl, ReplayNamesFabricAndRanks) {
-  EXPECT_EQ(RunWith(Of({"w2.ddp"})).cases.at("w2.ddp")["replay"],
-            "shardproof run --verbose --impl builtin:reference --case w2.ddp --seed 1 --fabric nccl --ranks 2 --gemm fp32");
+  EXPECT_EQ(
+      RunWith(Of({"w2.ddp"})).cases.at("w2.ddp")["replay"],
+      "shardproof run --verbose --impl builtin:reference --case w2.ddp --seed 1 --fabric nccl --ranks 2 --gemm fp32");
 }
 
 TEST(RunNccl, TheCoreProfilePassesAndTellsWhatItCovers) {
@@ -161,6 +167,10 @@ TEST(RunNccl, AnEndlessLoopIsAFindingOfItsRank) {
                    "GE-27", "no progress: without progress for");
 }
 
+TEST(RunNccl, SleepingForEverIsAFindingOfItsRank) {
+  ExpectOneFinding(RunWith(Of(kThree, 0.5), Bad([] { pause(); })), "GE-27", "no progress: without progress for");
+}
+
 TEST(RunNccl, RanksThatWaitForEachOtherHang) {
   Options options = Of({"w2.ddp", "w2.zero1"}, 1);
   options.fault = "communicate:0:drop@1";
@@ -181,9 +191,10 @@ TEST(RunNccl, ADeviceThatIsNotThere) {
                               },
                               nullptr};
   EXPECT_THROW(RunWith(Of({"w2.ddp"}), hooks), std::invalid_argument);
-  EXPECT_THAT(ErrorOf([&] { RunWith(Of({"w2.ddp"}), hooks); }),
-              HasSubstr("cases cannot run on this machine: rank 1 could not start: the process left before the run was over, "
-                        "with exit code 1: no CUDA device"));
+  EXPECT_THAT(
+      ErrorOf([&] { RunWith(Of({"w2.ddp"}), hooks); }),
+      HasSubstr("cases cannot run on this machine: rank 1 could not start: the process left before the run was over, "
+                "with exit code 1: no CUDA device"));
 }
 TEST(RunNccl, AProgramWithoutCuda) {
   EXPECT_THAT(ErrorOf([] { RunNcclCommand(Of({"w2.ddp"}), {}, nullptr); }), HasSubstr("built without CUDA and NCCL"));
@@ -192,7 +203,8 @@ TEST(RunNccl, AProgramWithoutCuda) {
 // ---- processes that a launcher has started
 
 // Each rank of the job as a process; answers the exit codes.
-std::vector<int> RunJob(int size, const std::string& report, const ProcessHooks& hooks = {}) {
+std::vector<int> RunJob(int size, const std::string& report, const ProcessHooks& hooks = {},
+                        const std::string& impl_of_rank_1 = "builtin:reference") {
   const int port = FreePort();
   std::vector<pid_t> processes;
   for (int rank = 0; rank < size; ++rank) {
@@ -200,8 +212,10 @@ std::vector<int> RunJob(int size, const std::string& report, const ProcessHooks&
       Options options = Of(kThree);
       options.fabric = "nccl";
       options.report = report;
+      if (rank == 1) options.impl = impl_of_rank_1;
       if (std::freopen("/dev/null", "w", stdout) == nullptr) return 98;
-      return RunNcclCommand(options, ProcessKitForTest(hooks), TcpStore::Meet({{"localhost"}, port, "job", rank, size}));
+      return RunNcclCommand(options, ProcessKitForTest(hooks),
+                            TcpStore::Meet({{"localhost"}, port, "job", rank, size}));
     }));
   }
   std::vector<int> codes;
@@ -233,6 +247,20 @@ TEST(RunNcclInAJob, ACrashElsewhereEndsOneCase) {
   EXPECT_EQ(statuses[kThree[0]], "pass");
   EXPECT_EQ(statuses[kThree[1]], "fail");
   EXPECT_EQ(statuses[kThree[2]], "pass");
+}
+
+TEST(RunNcclInAJob, TheDeathOfAWatchingProcessEndsTheJob) {
+  const TestFolder folder;
+  const auto kill_the_watcher = [] {
+    kill(getppid(), SIGKILL);
+    pause();
+  };
+  EXPECT_EQ(RunJob(3, folder.path(), Bad(kill_the_watcher)), (std::vector<int>{99, -SIGKILL, 99}));
+}
+
+TEST(RunNcclInAJob, AnEngineThatOneHostLacksEndsAll) {
+  const TestFolder folder;
+  EXPECT_EQ(RunJob(2, folder.path(), {}, "lib:/not/there.so"), (std::vector<int>{99, 99}));
 }
 
 TEST(RunNcclInAJob, ADeviceThatIsNotThereEndsAll) {

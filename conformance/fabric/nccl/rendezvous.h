@@ -2,7 +2,8 @@
 //
 // A Rendezvous is one rank's end of a table that all ranks of one case share: NCCL ids, lists of members, "I am here".
 // Each case has a table of its own (StoreRendezvous: a namespace), so that nothing of an earlier case is read. What
-// carries the table is a Store (store.h): a folder, TCP, or memory for tests. MPI passes the address of a TCP store around.
+// carries the table is a Store (rendezvous_store.h): a folder, TCP, or memory for tests. MPI passes the address of a TCP
+// store around.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -13,7 +14,8 @@
 
 namespace shardproof {
 
-// Asked between two looks, by the thread that waits: true ends the wait. May rest, count, or look at a communicator's errors.
+// Asked between two looks, by the thread that waits: true ends the wait. May rest, count, or look at a communicator's
+// errors.
 using GiveUp = std::function<bool()>;
 
 // Nothing here throws; what goes wrong with the table itself is an abort with that reason. Any thread may call.

@@ -48,10 +48,10 @@ void Chosen(const std::string& text, JobPlace* place) {
 void Launched(const Environment& environment, JobPlace* place) {
   const std::string host = ValueOf(environment, "MASTER_ADDR"), port = ValueOf(environment, "MASTER_PORT");
   if (host.empty() || port.empty()) {
-    throw std::invalid_argument(std::string("RANK and WORLD_SIZE are set, ") +
-                                (host.empty() ? "MASTER_ADDR" : "MASTER_PORT") +
-                                " is not: set it, or SHARDPROOF_RENDEZVOUS=file:FOLDER, or unset RANK and WORLD_SIZE to "
-                                "start the ranks here (--ranks)");
+    throw std::invalid_argument(
+        std::string("RANK and WORLD_SIZE are set, ") + (host.empty() ? "MASTER_ADDR" : "MASTER_PORT") +
+        " is not: set it, or SHARDPROOF_RENDEZVOUS=file:FOLDER, or unset RANK and WORLD_SIZE to "
+        "start the ranks here (--ranks)");
   }
   const bool taken = ValueOf(environment, "TORCHELASTIC_USE_AGENT_STORE") == "True";
   place->tcp = TcpOf(host, NumberOf("MASTER_PORT", port, 1, taken ? 65534 : 65535) + (taken ? 1 : 0));
@@ -65,7 +65,9 @@ std::optional<JobPlace> JobFromEnvironment(const Environment& environment) {
   if (rank.empty() && size.empty() && chosen.empty()) return std::nullopt;
   if (rank.empty() || size.empty()) {
     throw std::invalid_argument(std::string(rank.empty() ? "RANK" : "WORLD_SIZE") + " is not set, but " +
-                                (!rank.empty() ? "RANK" : !size.empty() ? "WORLD_SIZE" : "SHARDPROOF_RENDEZVOUS") +
+                                (!rank.empty()   ? "RANK"
+                                 : !size.empty() ? "WORLD_SIZE"
+                                                 : "SHARDPROOF_RENDEZVOUS") +
                                 " is: a process of a job needs both RANK and WORLD_SIZE");
   }
   JobPlace place;

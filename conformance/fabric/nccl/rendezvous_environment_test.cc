@@ -50,7 +50,8 @@ TEST(JobFromEnvironment, TorchrunHasTakenThePort) {
 
 TEST(JobFromEnvironment, AFolderInstead) {
   const JobPlace place =
-      Read({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"SHARDPROOF_RENDEZVOUS", "file:/shared/x"}, {"SHARDPROOF_JOB", "j7"}}).value();
+      Read({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"SHARDPROOF_RENDEZVOUS", "file:/shared/x"}, {"SHARDPROOF_JOB", "j7"}})
+          .value();
   ASSERT_TRUE(place.file.has_value());
   EXPECT_EQ(place.file->folder, "/shared/x");
   EXPECT_EQ(place.file->job, "j7");
@@ -67,7 +68,8 @@ TEST(JobFromEnvironment, AnotherAddressInstead) {
 TEST(JobFromEnvironment, HalfAJob) {
   EXPECT_THAT(ErrorIn({{"RANK", "1"}}), HasSubstr("WORLD_SIZE is not set, but RANK is"));
   EXPECT_THAT(ErrorIn({{"WORLD_SIZE", "1"}}), HasSubstr("RANK is not set, but WORLD_SIZE is"));
-  EXPECT_THAT(ErrorIn({{"SHARDPROOF_RENDEZVOUS", "file:/x"}}), HasSubstr("RANK is not set, but SHARDPROOF_RENDEZVOUS is"));
+  EXPECT_THAT(ErrorIn({{"SHARDPROOF_RENDEZVOUS", "file:/x"}}),
+              HasSubstr("RANK is not set, but SHARDPROOF_RENDEZVOUS is"));
   EXPECT_THAT(ErrorIn({{"RANK", "0"}, {"WORLD_SIZE", "2"}}), HasSubstr("MASTER_ADDR is not"));
   EXPECT_THAT(ErrorIn({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "a"}}), HasSubstr("MASTER_PORT is not"));
 }
@@ -85,9 +87,12 @@ TEST(JobFromEnvironment, NumbersThatAreNone) {
 
 TEST(JobFromEnvironment, AddressesThatAreNone) {
   for (const char* bad : {"file:", "http:x:1", "tcp:", "tcp:host", "tcp::5", "folder"}) {
-    EXPECT_THAT(ErrorIn(With(kLaunched, {{"SHARDPROOF_RENDEZVOUS", bad}})), HasSubstr("use file:FOLDER or tcp:HOST:PORT")) << bad;
+    EXPECT_THAT(ErrorIn(With(kLaunched, {{"SHARDPROOF_RENDEZVOUS", bad}})),
+                HasSubstr("use file:FOLDER or tcp:HOST:PORT"))
+        << bad;
   }
-  EXPECT_THAT(ErrorIn(With(kLaunched, {{"SHARDPROOF_RENDEZVOUS", "tcp:h:x"}})), HasSubstr("the port of SHARDPROOF_RENDEZVOUS"));
+  EXPECT_THAT(ErrorIn(With(kLaunched, {{"SHARDPROOF_RENDEZVOUS", "tcp:h:x"}})),
+              HasSubstr("the port of SHARDPROOF_RENDEZVOUS"));
   EXPECT_THAT(ErrorIn(With(kLaunched, {{"SHARDPROOF_JOB", "a/b"}})), HasSubstr("has a slash"));
 }
 

@@ -40,8 +40,8 @@ class FileTable : public Store {
 };
 
 struct FileMeeting {
-  std::string folder;         // is made if need be
-  std::string job = "job";    // of two jobs in one folder at the same time, each needs a name of its own
+  std::string folder;       // is made if need be
+  std::string job = "job";  // of two jobs in one folder at the same time, each needs a name of its own
   int rank = 0, size = 1;
   double patience_seconds = 60;  // for the others to come
 };
@@ -52,6 +52,7 @@ class FileStore : public FileTable {
   // number of ranks, somebody who does not come; std::invalid_argument for a rank out of range.
   static std::unique_ptr<FileStore> Meet(const FileMeeting& meeting);
   // Says good-bye: a process that leaves so is not lost. The last one removes the table. In a forked copy: nothing.
+  // While an exception is under way: as if the process had died, so that nobody waits for it.
   ~FileStore() override;
   std::optional<std::string> Broken() override;
 

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <exception>
 #include <filesystem>
 #include <fstream>
 #include <random>
@@ -41,7 +42,7 @@ std::optional<Card> ReadCard(const std::string& path) {
 }
 
 struct flock WholeFile(short type) {
-  struct flock lock{};
+  struct flock lock {};
   lock.l_type = type;
   lock.l_whence = SEEK_SET;
   return lock;
@@ -98,13 +99,15 @@ class Meeting {
       Stop("cannot lock " + path + ": " + std::strerror(errno) + "; the file system must have locks");
     }
     ShowSecond(path);
-    Stop("another process has this rank: give each process its own RANK, and jobs that run at the same time names of "
-         "their own (SHARDPROOF_JOB)");
+    Stop(
+        "another process has this rank: give each process its own RANK, and jobs that run at the same time names of "
+        "their own (SHARDPROOF_JOB)");
   }
 
   std::string SecondFile() const { return folder_ + "/second." + std::to_string(meeting_.rank); }
 
-  // Holds a lock that the first process with this rank looks for, until that one has stopped; not if its job is running.
+  // Holds a lock that the first process with this rank looks for, until that one has stopped; not if its job is
+  // running.
   void ShowSecond(const std::string& path_of_first) {
     const int fd = open(SecondFile().c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     struct flock lock = WholeFile(F_WRLCK);
@@ -154,8 +157,8 @@ class Meeting {
       Stop(why);
     }
     if (Waited() > meeting_.patience_seconds) {
-      const std::string why = for_whom + " did not come within " +
-                              std::to_string(static_cast<int>(meeting_.patience_seconds)) + " s";
+      const std::string why =
+          for_whom + " did not come within " + std::to_string(static_cast<int>(meeting_.patience_seconds)) + " s";
       if (table_) table_->Put("!job", why);
       Stop(why + ": were all processes started, with this folder and job name?");
     }
@@ -246,7 +249,7 @@ std::unique_ptr<FileStore> FileStore::Meet(const FileMeeting& meeting) {
 }
 
 FileStore::~FileStore() {
-  if (getpid() != process_) {
+  if (getpid() != process_ || std::uncaught_exceptions() > 0) {
     close(lock_);
     return;
   }

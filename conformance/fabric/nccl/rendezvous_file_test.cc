@@ -68,6 +68,8 @@ TEST(FileStore, FilesOfARunThatWasKilledAreNotRead) {
   const TestFolder folder;
   LeaveStaleFiles(folder);
   EXPECT_EQ(Tables(folder), 1);
+  EXPECT_THAT(ErrorOf([&] { MeetIn(folder, 1, 2, "job", 0.2); }), HasSubstr("rank 0 did not come"));
+  EXPECT_THAT(ErrorOf([&] { MeetIn(folder, 0, 2, "job", 0.2); }), HasSubstr("rank 1 did not come"));
   EXPECT_TRUE(ExchangeInProcesses(folder, "fresh "));
   EXPECT_EQ(Tables(folder), 0);
 }
@@ -109,6 +111,18 @@ TEST(FileStore, AProcessThatHasLeftIsNotLost) {
   EXPECT_EQ(store->Look("value"), "of one that has left");
 }
 
+TEST(FileStore, AProcessThatLeavesWithAnExceptionIsLost) {
+  const TestFolder folder;
+  const pid_t peer = Fork([&] {
+    const auto store = MeetIn(folder, 1, 2);
+    throw std::runtime_error("on purpose");
+    return 0;
+  });
+  const auto store = MeetIn(folder, 0, 2);
+  EXPECT_THAT(BrokenBecause(*store), HasSubstr("rank 1 of the job is gone"));
+  EXPECT_EQ(CodeOf(peer), 99);
+}
+
 TEST(FileStore, AForkedChildHasAnEndOfItsOwn) {
   const TestFolder folder;
   const auto store = MeetIn(folder, 0, 1);
@@ -143,7 +157,9 @@ TEST(FileStore, ALateSecondOneDoesNotEndTheJob) {
 TEST(FileStore, RanksThatWereToldDifferentSizes) {
   const TestFolder folder;
   std::vector<std::string> errors(3);
-  AsThreads(3, [&](int rank) { errors[static_cast<size_t>(rank)] = ErrorOf([&] { MeetIn(folder, rank, rank == 2 ? 4 : 3); }); });
+  AsThreads(3, [&](int rank) {
+    errors[static_cast<size_t>(rank)] = ErrorOf([&] { MeetIn(folder, rank, rank == 2 ? 4 : 3); });
+  });
   for (const std::string& error : errors) EXPECT_THAT(error, HasSubstr("WORLD_SIZE=")) << error;
 }
 
@@ -166,7 +182,9 @@ TEST(FileStore, RankOutOfRange) {
 TEST(FileStore, AFolderThatCannotBeMade) {
   const TestFolder folder;
   std::ofstream(folder.path() + "/file") << "a file";
-  EXPECT_THAT(ErrorOf([&] { FileStore::Meet({folder.path() + "/file/below", "job", 0, 1}); }),
+  EXPECT_THAT(ErrorOf([&] {
+                FileStore::Meet({folder.path() + "/file/below", "job", 0, 1});
+              }),
               HasSubstr("cannot write " + folder.path() + "/file/below"));
 }
 

@@ -1,6 +1,7 @@
 // rendezvous_frame.h: how do texts travel over a socket?
 //
-// A frame is its size in bytes (uint64, little endian as on all hosts of a job) and its fields, each a size and the bytes.
+// A frame is its size in bytes (uint64, little endian as on all hosts of a job) and its fields, each a size and the
+// bytes.
 #pragma once
 #include <cstdint>
 #include <optional>

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <exception>
 #include <stdexcept>
 
 #include "conformance/fabric/nccl/rendezvous_frame.h"
@@ -76,9 +77,7 @@ std::optional<Frame> ReceiveFrame(int fd) {
 
 }  // namespace
 
-bool IsLocalHost(const std::string& host) {
-  return host == "localhost" || host == "::1" || host.starts_with("127.");
-}
+bool IsLocalHost(const std::string& host) { return host == "localhost" || host == "::1" || host.starts_with("127."); }
 
 std::vector<std::string> AddressesOfThisHost() {
   std::vector<std::string> old, later;
@@ -163,7 +162,7 @@ void TcpStore::Connect(const char* role) {
 
 TcpStore::~TcpStore() {
   if (getpid() == process_) {
-    if (!is_child_) Ask({"bye"});
+    if (!is_child_ && std::uncaught_exceptions() == 0) Ask({"bye"});
   } else if (server_ != nullptr) {
     static_cast<void>(server_.release());  // its thread is not here
   }

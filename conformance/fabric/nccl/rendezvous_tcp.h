@@ -45,7 +45,9 @@ class TcpStore : public Store {
   // rank, another number of ranks, somebody who does not come; std::invalid_argument for a rank or port out of range.
   // Rank 0 starts the server, unless it has been given one.
   static std::unique_ptr<TcpStore> Meet(const TcpMeeting& meeting, std::unique_ptr<TcpServer> server = nullptr);
-  ~TcpStore() override;  // says good-bye; in a forked copy: nothing
+  // Says good-bye. In a forked copy: nothing. While an exception is under way: as if the process had died, so that
+  // nobody waits for it.
+  ~TcpStore() override;
   int rank() const override { return meeting_.rank; }
   int size() const override { return meeting_.size; }
   void Put(const std::string& key, const std::string& bytes) override;

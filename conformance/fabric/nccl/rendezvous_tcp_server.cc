@@ -60,9 +60,9 @@ int PortOf(int fd) {
 
 struct Client {
   int fd = -1;
-  int rank = -1;           // once it has said hello as a process of the job
-  bool known = false;      // has said hello
-  bool over = false;       // to be closed when its last answer has gone
+  int rank = -1;       // once it has said hello as a process of the job
+  bool known = false;  // has said hello
+  bool over = false;   // to be closed when its last answer has gone
   std::string in, out;
 };
 
@@ -73,8 +73,9 @@ class TcpServer::Loop {
   Loop(bool only_local, int port, const std::string& job, int size, double patience_seconds)
       : job_(job), size_(size), patience_(patience_seconds), listening_(Listen(only_local, port)) {
     if (listening_ < 0) {
-      throw std::runtime_error("rank 0 cannot listen on port " + std::to_string(port) + ": " + std::strerror(errno) +
-                               (errno == EADDRINUSE ? "; is another job, or another process with rank 0, using it?" : ""));
+      throw std::runtime_error(
+          "rank 0 cannot listen on port " + std::to_string(port) + ": " + std::strerror(errno) +
+          (errno == EADDRINUSE ? "; is another job, or another process with rank 0, using it?" : ""));
     }
     wake_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     thread_ = std::thread([this] { Run(); });
@@ -142,7 +143,8 @@ class TcpServer::Loop {
     while ((n = recv(client.fd, chunk, sizeof chunk, 0)) > 0) client.in.append(chunk, static_cast<size_t>(n));
     const bool closed = n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
     bool bad = false;
-    while (const std::optional<Frame> question = TakeFrame(&client.in, &bad)) client.out += PackFrame(Answer(client, *question));
+    while (const std::optional<Frame> question = TakeFrame(&client.in, &bad))
+      client.out += PackFrame(Answer(client, *question));
     if (closed || bad) return false;
     while (!client.out.empty() && (n = send(client.fd, client.out.data(), client.out.size(), MSG_NOSIGNAL)) > 0) {
       client.out.erase(0, static_cast<size_t>(n));

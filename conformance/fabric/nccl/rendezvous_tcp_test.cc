@@ -16,7 +16,8 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-std::unique_ptr<TcpStore> MeetAt(int port, int rank, int size, const std::string& job = "job", double patience_seconds = 60) {
+std::unique_ptr<TcpStore> MeetAt(int port, int rank, int size, const std::string& job = "job",
+                                 double patience_seconds = 60) {
   return TcpStore::Meet({{"localhost"}, port, job, rank, size, patience_seconds});
 }
 
@@ -70,7 +71,8 @@ TEST(TcpStore, AKilledProcessIsNoticedByAll) {
     raise(SIGKILL);
     return 0;
   });
-  const pid_t stays = Fork([&] { return BrokenBecause(*MeetAt(port, 2, 3)).find("rank 1 of the job is gone") < 9 ? 0 : 1; });
+  const pid_t stays =
+      Fork([&] { return BrokenBecause(*MeetAt(port, 2, 3)).find("rank 1 of the job is gone") < 9 ? 0 : 1; });
   const auto store = MeetAt(port, 0, 3);
   StoreRendezvous r(*store, "case", 0, 3);
   EXPECT_FALSE(r.Get("never", nullptr).has_value());
@@ -122,6 +124,18 @@ TEST(TcpStore, RankZeroStaysUntilAllHaveLeft) {
   });
 }
 
+TEST(TcpStore, AProcessThatLeavesWithAnExceptionIsLost) {
+  const int port = FreePort();
+  const pid_t peer = Fork([&] {
+    const auto store = MeetAt(port, 1, 2);
+    throw std::runtime_error("on purpose");
+    return 0;
+  });
+  const auto store = MeetAt(port, 0, 2);
+  EXPECT_THAT(BrokenBecause(*store), HasSubstr("rank 1 of the job is gone"));
+  EXPECT_EQ(CodeOf(peer), 99);
+}
+
 TEST(TcpStore, AForkedChildHasAnEndOfItsOwn) {
   const int port = FreePort();
   const auto store = MeetAt(port, 0, 1);
@@ -160,8 +174,11 @@ TEST(TcpStore, ALateSecondOneDoesNotEndTheJob) {
 TEST(TcpStore, RanksThatWereToldDifferentSizes) {
   const int port = FreePort();
   std::vector<std::string> errors(3);
-  AsThreads(3, [&](int rank) { errors[static_cast<size_t>(rank)] = ErrorOf([&] { MeetAt(port, rank, rank == 2 ? 4 : 3); }); });
-  for (const std::string& error : errors) EXPECT_THAT(error, HasSubstr("rank 2 has WORLD_SIZE=4, rank 0 has 3")) << error;
+  AsThreads(3, [&](int rank) {
+    errors[static_cast<size_t>(rank)] = ErrorOf([&] { MeetAt(port, rank, rank == 2 ? 4 : 3); });
+  });
+  for (const std::string& error : errors)
+    EXPECT_THAT(error, HasSubstr("rank 2 has WORLD_SIZE=4, rank 0 has 3")) << error;
 }
 
 TEST(TcpStore, SomebodyWhoDoesNotCome) {
@@ -178,7 +195,8 @@ TEST(TcpStore, APortInUse) {
 
 TEST(TcpStore, APortOfAnotherJob) {
   const TcpServer other(true, 0, "theirs", 2, 0);
-  EXPECT_THAT(ErrorOf([&] { MeetAt(other.port(), 1, 2, "ours"); }), HasSubstr("this port serves job \"theirs\", not \"ours\""));
+  EXPECT_THAT(ErrorOf([&] { MeetAt(other.port(), 1, 2, "ours"); }),
+              HasSubstr("this port serves job \"theirs\", not \"ours\""));
 }
 
 TEST(TcpStore, NumbersThatAreNone) {
@@ -186,7 +204,9 @@ TEST(TcpStore, NumbersThatAreNone) {
   EXPECT_THAT(ErrorOf([&] { MeetAt(70000, 1, 2); }), HasSubstr("port 70000"));
   EXPECT_THAT(ErrorOf([&] { MeetAt(1234, 2, 2); }), HasSubstr("rank 2 of 2"));
   EXPECT_THAT(ErrorOf([&] { TcpStore::Meet({{}, 1234, "job", 0, 1}); }), HasSubstr("MASTER_ADDR"));
-  EXPECT_THAT(ErrorOf([&] { TcpStore::Meet({{"no.such.host.invalid"}, 1234, "job", 1, 2, 0.1}); }),
+  EXPECT_THAT(ErrorOf([&] {
+                TcpStore::Meet({{"no.such.host.invalid"}, 1234, "job", 1, 2, 0.1});
+              }),
               HasSubstr("cannot reach rank 0 at no.such.host.invalid port 1234"));
 }
 

@@ -51,8 +51,17 @@ TEST_P(RendezvousTest, WhatIsPutIsGotByAll) {
 TEST_P(RendezvousTest, AnyBytesAndAnyKey) {
   std::string bytes;
   for (int i = 0; i < 70'000; ++i) bytes += static_cast<char>(i % 256);
-  const std::vector<std::string> keys = {"",  ".", "..", "a/b", "A/B", "a%2Fb", "!", std::string("nul\0l", 5), "\n",
-                                         std::string(300, 'k'), std::string(300, 'k') + "2"};
+  const std::vector<std::string> keys = {"",
+                                         ".",
+                                         "..",
+                                         "a/b",
+                                         "A/B",
+                                         "a%2Fb",
+                                         "!",
+                                         std::string("nul\0l", 5),
+                                         "\n",
+                                         std::string(300, 'k'),
+                                         std::string(300, 'k') + "2"};
   Run(2, [&](Store& store) {
     StoreRendezvous r(store, "case", store.rank(), store.size());
     if (r.rank() == 0) {
