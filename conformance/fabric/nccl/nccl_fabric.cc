@@ -44,17 +44,21 @@ NcclFabric::NcclFabric(Gpu& gpu, PinnedPool& pinned, Rendezvous& rendezvous, Ncc
                  [this] { return ledger_.Look(); }, static_cast<int64_t>(options_.stall_seconds * 1e6)}) {}
 
 NcclFabric::~NcclFabric() {
-  if (!aborted_ && Drain() == SPF_OK) {
-    Blocking("the end of its communicators", [&](const GiveUp& give_up) {
-      while (!registrations_.empty()) Deregister(registrations_.begin()->first);
-      return communicators_.CloseAll(give_up);
-    });
-  }
+  Close();
   try {
     GiveEverythingBack();
   } catch (const std::exception&) {
     // The device is beyond use; whoever opens it next is told.
   }
+}
+
+spf_status NcclFabric::Close() {
+  if (aborted_ || Drain() != SPF_OK) return SPF_ABORTED;
+  if (std::exchange(closed_, true)) return SPF_OK;
+  return Blocking("the end of its communicators", [&](const GiveUp& give_up) {
+    while (!registrations_.empty()) Deregister(registrations_.begin()->first);
+    return communicators_.CloseAll(give_up);
+  });
 }
 
 // After an abort, work may still be in the streams: blocks go back behind it.

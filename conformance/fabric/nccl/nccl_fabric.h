@@ -53,8 +53,10 @@ class NcclFabric : public Fabric {
  public:
   // gpu, pinned (of this gpu) and rendezvous (of this case) outlive the fabric. The caller's thread is the host thread.
   NcclFabric(Gpu& gpu, PinnedPool& pinned, Rendezvous& rendezvous, NcclOptions options);
-  // Ends the communicators together with the other members, unless the run was aborted; then gives everything back.
+  // Closes, if nobody has, and gives everything back.
   ~NcclFabric() override;
+  // The end of a run: drains, and ends the communicators together with their other members. Blocks.
+  spf_status Close();
 
   int rank() const override { return rendezvous_.rank(); }
   int world() const override { return rendezvous_.size(); }
@@ -129,7 +131,7 @@ class NcclFabric : public Fabric {
   Ledger ledger_;
   Communicators communicators_;
   Watchdog watchdog_;
-  bool aborted_ = false;
+  bool aborted_ = false, closed_ = false;
   NcclEnd end_;
   std::vector<int32_t> streams_, events_, stamps_;  // the Gpu's; -1: destroyed
   int32_t edge_event_ = -1;                         // the Gpu's, for edges of our own

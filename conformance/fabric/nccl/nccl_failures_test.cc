@@ -247,6 +247,24 @@ TEST(Failures, AnErrorOfAnyCallEndsAllRanksAndIsNamed) {
   EXPECT_GT(told, 100);
 }
 
+TEST(Failures, AnErrorAtTheEndOfACommunicatorIsTold) {
+  StandinOptions options = Under(Strategy::kRandom);
+  options.before = [&](Gpu& inner, int32_t rank) -> std::unique_ptr<Gpu> {
+    return std::make_unique<GpuBefore>(inner, [rank](const char* call) {
+      if (std::string(call) == "FinalizeComm" && rank == 1) throw GpuError("ncclCommFinalize on world", "ncclSystemError");
+    });
+  };
+  const StandinRun run = RunStandin(2, options, [](BodiesOnDevice& f) {
+    Program p(f);
+    const int32_t s = f.CreateStream("s", 0);
+    p.AllReduce(p.world, s, p.Floats(s, 1));
+    const spf_status status = f.nccl().Close();
+    if (f.rank() == 1) EXPECT_EQ(f.nccl().Close(), SPF_ABORTED);  // again
+    EXPECT_TRUE(f.rank() == 0 || status == SPF_ABORTED);  // rank 0 may hear of it or not
+  });
+  EXPECT_EQ(run.ends[1].reason, "rank 1: in the end of its communicators: ncclCommFinalize on world: ncclSystemError");
+}
+
 TEST(Failures, AnAsynchronousErrorOfACommunicatorEndsAWait) {
   StandinOptions options = Under(Strategy::kEager);
   bool broken = false;
