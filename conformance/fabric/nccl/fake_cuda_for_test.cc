@@ -37,6 +37,9 @@ struct Block {
 
 // Streams outlive their handles: what is in them still runs.
 struct Machine {
+  ~Machine() {
+    for (const Block& block : blocks) std::free(block.data);
+  }
   std::vector<std::unique_ptr<Stream>> streams;
   std::vector<Block> blocks;
   std::vector<std::pair<const std::byte*, uint64_t>> pinned;
