@@ -247,6 +247,24 @@ TEST(Failures, AnErrorOfAnyCallEndsAllRanksAndIsNamed) {
   EXPECT_GT(told, 100);
 }
 
+// What has been issued may still run after the end: memory goes back behind it.
+TEST(Failures, WorkThatOutlivesTheEndFindsItsMemory) {
+  for (const Strategy strategy : kStrategies) {
+    std::vector<float> seen[2];
+    RunStandin(2, Under(strategy), [&](BodiesOnDevice& f) {
+      Program p(f);
+      const int32_t s = f.CreateStream("s", 0);
+      const Block x = p.Floats(s, 1);
+      p.Fill(s, x, static_cast<float>(f.rank() + 1));
+      p.AllReduce(p.world, s, x);
+      p.Read(s, x, &seen[f.rank()]);
+      if (f.rank() == 1) f.Fail("enough");
+    });
+    EXPECT_EQ(seen[0], std::vector<float>{3});
+    EXPECT_EQ(seen[1], std::vector<float>{3});
+  }
+}
+
 TEST(Failures, AnErrorAtTheEndOfACommunicatorIsTold) {
   StandinOptions options = Under(Strategy::kRandom);
   options.before = [&](Gpu& inner, int32_t rank) -> std::unique_ptr<Gpu> {
