@@ -58,6 +58,7 @@ class CudaCase : public CaseMachine {
   int32_t Stamp(int32_t stream) override { return fabric_->Stamp(stream); }
   double MillisecondsBetween(int32_t from, int32_t to) override { return fabric_->MillisecondsBetween(from, to); }
   MachineEnd End() override {
+    fabric_->Close();  // meets the others to end its communicators; does nothing after an abort
     MachineEnd end;
     end.mismatches = fabric_->mismatches();
     end.reusable = !fabric_->aborted();
@@ -67,7 +68,7 @@ class CudaCase : public CaseMachine {
       end.pending = fabric_->end().pending;
       return end;  // what is on the device goes with the process
     }
-    fabric_.reset();  // meets the others to end its communicators; all device work is done
+    fabric_.reset();  // all device work is done
     executor_.reset();
     return end;
   }
