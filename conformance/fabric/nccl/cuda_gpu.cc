@@ -86,6 +86,8 @@ class CudaGpu : public Gpu {
     return versions;
   }
 
+  void SetBeginWait(BeginWait begin) override { staging_.SetBeginWait(std::move(begin)); }
+
   int32_t CreateStream(std::string_view name, int priority) override {
     return streams_.Add(std::make_unique<CudaQueue>(std::string(name), priority, shared_));
   }

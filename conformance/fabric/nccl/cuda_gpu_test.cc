@@ -81,6 +81,22 @@ TEST_F(CudaGpuTest, CopiesLargerThanTheStagingMemoryArrive) {
   EXPECT_EQ(FromDevice(ToDevice(values), values.size()), values);
 }
 
+TEST_F(CudaGpuTest, AWaitForStagingMemoryCanBeGivenUp) {
+  Open({.staging_bytes = 4096});
+  KeepBusy(stream_);
+  std::string waited_for;
+  gpu_->SetBeginWait([&](const std::string& what) {
+    waited_for = what;
+    return [] { return true; };
+  });
+  std::byte* data = gpu_->Alloc(stream_, 8192).data;
+  const std::vector<std::byte> bytes(8192);
+  EXPECT_THROW(gpu_->QueueOf(stream_).Upload(data, bytes.data(), bytes.size()), GpuError);
+  EXPECT_EQ(waited_for, "room for 1024 bytes in a staging ring of 4096");
+  gpu_->SetBeginWait({});
+  Finish();
+}
+
 TEST_F(CudaGpuTest, ManySmallCopiesArrive) {
   Open({.staging_bytes = 4096});
   Queue& queue = gpu_->QueueOf(stream_);

@@ -2,9 +2,10 @@
 
 #include <algorithm>
 #include <cstring>
-#include <thread>
+#include <string>
 
 #include "conformance/fabric/nccl/cuda_status.h"
+#include "conformance/fabric/nccl/patience.h"
 
 namespace shardproof {
 
@@ -64,10 +65,14 @@ std::byte* CudaStaging::Reserve(uint64_t bytes) {
   // A piece does not go round the end: what is left there is skipped.
   const uint64_t to_end = bytes_ - handed_out_ % bytes_;
   const uint64_t begin = bytes <= to_end ? handed_out_ : handed_out_ + to_end;
-  while (!under_way_.empty() && Retire()) {
-  }
-  while (free_up_to_ < begin + bytes) {
-    if (!Retire()) std::this_thread::yield();
+  const auto room = [&] {
+    while (!under_way_.empty() && Retire()) {
+    }
+    return free_up_to_ >= begin + bytes;
+  };
+  if (!room()) {
+    const std::string what = "room for " + std::to_string(bytes) + " bytes in a staging ring of " + std::to_string(bytes_);
+    if (!WaitUntil(room, begin_wait_ ? begin_wait_(what) : GiveUp())) throw GpuError("wait for " + what, "given up");
   }
   handed_out_ = begin + RoundUp(bytes);
   return ring_ + begin % bytes_;

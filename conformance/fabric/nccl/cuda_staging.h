@@ -9,12 +9,15 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <utility>
 #include <vector>
+
+#include "conformance/fabric/nccl/gpu.h"
 
 namespace shardproof {
 
 // One thread calls. All calls enqueue. They wait only if more than the ring holds is under way: then, by polling, for
-// the oldest transfer.
+// the oldest transfer, until what SetBeginWait was given says to give up; then they throw GpuError.
 class CudaStaging {
  public:
   explicit CudaStaging(uint64_t bytes);
@@ -28,6 +31,7 @@ class CudaStaging {
   void Download(cudaStream_t stream, void* to, const std::byte* from, uint64_t bytes);
   // Writes what has arrived. Call when the host has learned that a stream has come somewhere.
   void Deliver();
+  void SetBeginWait(Gpu::BeginWait begin) { begin_wait_ = std::move(begin); }
 
  private:
   // A piece of the ring that is in use until the event is done.
@@ -50,6 +54,7 @@ class CudaStaging {
   uint64_t handed_out_ = 0, free_up_to_ = 0;  // counted through: position modulo bytes_
   std::deque<Transfer> under_way_;
   std::vector<cudaEvent_t> spare_;
+  Gpu::BeginWait begin_wait_;
 };
 
 }  // namespace shardproof

@@ -4,9 +4,9 @@
 // NCCL, and StandinGpu to the simulator, so that all that NcclFabric does is tested without a GPU. One thread calls.
 // Ids are small integers, given by create calls, dead after the destroy call, and may be given again then.
 //
-// Every status is checked: what is not success throws GpuError. Only Await and AwaitComm wait, and they poll: no call
-// blocks inside the driver or NCCL (communicators are made with ncclConfig_t::blocking = 0), so that whoever waits
-// can stop.
+// Every status is checked: what is not success throws GpuError. Only Await and AwaitComm wait, and calls that move bytes
+// between host and device when too many are under way. They poll: no call blocks inside the driver or NCCL
+// (communicators are made with ncclConfig_t::blocking = 0), so that whoever waits can stop.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -71,6 +71,11 @@ class Gpu {
  public:
   virtual ~Gpu() = default;
   virtual GpuVersions Versions() const = 0;
+
+  // Begins a wait inside a call that is not given a GiveUp, and answers one. A call that gives up throws GpuError. Empty:
+  // such waits have no end.
+  using BeginWait = std::function<GiveUp(const std::string& what)>;
+  virtual void SetBeginWait(BeginWait begin) { static_cast<void>(begin); }
 
   // Streams without order against the legacy default stream (cudaStreamNonBlocking). priority: as CUDA's, lower is more
   // urgent, clamped to what the device has. Destroying does not wait: what is enqueued still runs.

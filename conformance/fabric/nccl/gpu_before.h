@@ -15,6 +15,7 @@ class GpuBefore : public Gpu {
   GpuBefore(Gpu& inner, std::function<void(const char* call)> before) : inner_(inner), before_(std::move(before)) {}
 
   GpuVersions Versions() const override { return inner_.Versions(); }
+  void SetBeginWait(BeginWait begin) override { inner_.SetBeginWait(std::move(begin)); }
   int32_t CreateStream(std::string_view name, int priority) override {
     before_("CreateStream");
     return inner_.CreateStream(name, priority);

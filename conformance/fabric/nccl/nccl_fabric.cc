@@ -41,10 +41,13 @@ NcclFabric::NcclFabric(Gpu& gpu, PinnedPool& pinned, Rendezvous& rendezvous, Ncc
                      return error.what();
                    }
                  },
-                 [this] { return ledger_.Look(); }, static_cast<int64_t>(options_.stall_seconds * 1e6)}) {}
+                 [this] { return ledger_.Look(); }, static_cast<int64_t>(options_.stall_seconds * 1e6)}) {
+  gpu_.SetBeginWait([this](const std::string& what) { return watchdog_.Waiting(what); });
+}
 
 NcclFabric::~NcclFabric() {
   Close();
+  gpu_.SetBeginWait({});
   try {
     GiveEverythingBack();
   } catch (const std::exception&) {
