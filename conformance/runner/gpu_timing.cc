@@ -127,7 +127,7 @@ class TimingWork : public RankWork {
     const Item& item = items_[number % items_.size()];
     StoreRendezvous meeting(store_, "item " + std::to_string(number), side_.rank, item.spec.world);
     std::unique_ptr<CaseMachine> machine =
-        machine_->Begin(meeting, {options_.case_seconds, [this] { side_.waits->fetch_add(1); }});
+        machine_->Begin(meeting, {options_.case_seconds, [this] { side_.waits->fetch_add(1); }, /*poison=*/false});
     const Models models = MakeModels(item.spec);
     RankOptions rank;
     rank.folder = folder_;

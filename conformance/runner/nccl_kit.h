@@ -45,6 +45,7 @@ class CaseMachine {
 struct CaseMachineOptions {
   double stall_seconds = 60;      // without anything that completes: then it is a hang
   std::function<void()> waiting;  // called again and again while the host waits
+  bool poison = true;             // device memory at its begin and end; off for performance runs only
 };
 
 // One rank process's machine: a device, opened once.

@@ -39,6 +39,7 @@ MachineEnd::Cause CauseOf(Watchdog::Cause cause) {
 NcclOptions OptionsOf(const CaseMachineOptions& options) {
   NcclOptions nccl;
   nccl.stall_seconds = options.stall_seconds;
+  nccl.poison = options.poison;
   nccl.now_us = [waiting = options.waiting] {
     if (waiting) waiting();
     return Microseconds();
