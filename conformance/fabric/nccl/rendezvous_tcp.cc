@@ -34,7 +34,9 @@ int ConnectTo(const std::string& host, int port, std::string* why) {
   hints.ai_family = AF_UNSPEC;
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* list = nullptr;
-  const int error = getaddrinfo(host.c_str(), std::to_string(port).c_str(), &hints, &list);
+  // No name: the loopback addresses, also where nothing resolves "localhost" (getaddrinfo(3)).
+  const char* name = host == "localhost" ? nullptr : host.c_str();
+  const int error = getaddrinfo(name, std::to_string(port).c_str(), &hints, &list);
   if (error != 0) {
     *why = gai_strerror(error);
     return -1;
