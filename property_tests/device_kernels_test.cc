@@ -16,7 +16,7 @@
 #include "conformance/host/cuda/device_executor.h"
 #include "conformance/runner/judge.h"
 #include "conformance/runner/scratch_folder.h"
-#include "conformance/trace/writer.h"
+#include "property_tests/same_traces.h"
 
 namespace shardproof {
 namespace {
@@ -39,21 +39,7 @@ class DeviceKernels : public testing::TestWithParam<const char*> {
   }
   void ExpectSame(const RunData& host, const RunData& device) {
     EXPECT_EQ(host.schedule_hash, device.schedule_hash);
-    ASSERT_EQ(host.run.traces.size(), device.run.traces.size());
-    for (size_t rank = 0; rank < host.run.traces.size(); ++rank) {
-      const std::string want = TraceToText(host.run.traces[rank]), seen = TraceToText(device.run.traces[rank]);
-      if (want == seen) continue;
-      const auto [a, b] = std::mismatch(want.begin(), want.end(), seen.begin(), seen.end());
-      const auto line = static_cast<size_t>(std::count(want.begin(), a, '\n'));
-      ADD_FAILURE() << "rank " << rank << ", line " << line + 1 << " of its trace: expected\n"
-                    << Line(want, a) << "\nseen\n"
-                    << Line(seen, b);
-    }
-  }
-  static std::string Line(const std::string& text, std::string::const_iterator at) {
-    const auto place = static_cast<size_t>(at - text.begin());
-    const size_t begin = place == 0 ? 0 : text.rfind('\n', place - 1) + 1;
-    return text.substr(begin, text.find('\n', begin) - begin).substr(0, 400);
+    ExpectSameTraces(host, device);
   }
   void Make(const Case& c) { models_ = MakeModels(c); }
 

@@ -16,7 +16,7 @@
 #include "conformance/host/cuda/device_executor.h"
 #include "conformance/runner/judge.h"
 #include "conformance/runner/scratch_folder.h"
-#include "conformance/trace/writer.h"
+#include "property_tests/same_traces.h"
 
 namespace shardproof {
 namespace {
@@ -64,24 +64,6 @@ class NcclStandin : public testing::TestWithParam<const char*> {
     for (const StandinGpu::Live& live : run.live) EXPECT_EQ(live.blocks + live.comms + live.streams + live.events, 0);
     return data;
   }
-
-  static void ExpectSame(const RunData& sim, const RunData& nccl) {
-    ASSERT_EQ(sim.run.traces.size(), nccl.run.traces.size());
-    for (size_t rank = 0; rank < sim.run.traces.size(); ++rank) {
-      const std::string want = TraceToText(sim.run.traces[rank]), seen = TraceToText(nccl.run.traces[rank]);
-      if (want == seen) continue;
-      const auto [a, b] = std::mismatch(want.begin(), want.end(), seen.begin(), seen.end());
-      ADD_FAILURE() << "rank " << rank << ", line " << std::count(want.begin(), a, '\n') + 1
-                    << " of its trace: expected\n"
-                    << Line(want, a) << "\nseen\n"
-                    << Line(seen, b);
-    }
-  }
-  static std::string Line(const std::string& text, std::string::const_iterator at) {
-    const auto place = static_cast<size_t>(at - text.begin());
-    const size_t begin = place == 0 ? 0 : text.rfind('\n', place - 1) + 1;
-    return text.substr(begin, text.find('\n', begin) - begin).substr(0, 400);
-  }
   void Make(const Case& c) { models_ = MakeModels(c); }
 
   Models models_;
@@ -96,7 +78,7 @@ TEST_P(NcclStandin, ConformsWithTheTraceOfTheSimulatedMachine) {
   for (const auto& [strategy, seed] :
        {std::pair{Strategy::kRandom, 11}, {Strategy::kLazyComm, 1}, {Strategy::kLazyCompute, 1}}) {
     RunData nccl = OnStandin(c, strategy, static_cast<uint64_t>(seed));
-    ExpectSame(sim, nccl);
+    ExpectSameTraces(sim, nccl);
     const Verdict verdict = JudgeRun(c, nccl.run);
     EXPECT_EQ(verdict.outcome, Outcome::kPass) << verdict.reason;
     for (const Finding& finding : verdict.result.findings)
