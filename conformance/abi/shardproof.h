@@ -8,7 +8,8 @@
  * Rules that hold for every host call
  *  - First argument: the host. One host per (engine instance, rank); handles of another host are refused.
  *  - A call "enqueues" (returns at once, takes effect in stream order), "blocks" (returns when its condition
- *    holds), or is "local" (neither). Only group_create, group_destroy, event_sync and stream_sync block.
+ *    holds), or is "local" (neither). Only group_create, group_destroy, group_register, group_deregister, event_sync
+ *    and stream_sync block.
  *  - Result: a spf_status. A refused call did nothing, is in the trace, and is a finding. last_error() says why.
  *    After SPF_ABORTED every call but the destroy/free family returns SPF_ABORTED: unwind and return it.
  *  - Pointers in argument structs are read before the call returns; nothing that the engine owns is kept.
@@ -25,7 +26,7 @@ extern "C" {
 #endif
 
 #define SPF_ABI_MAJOR 1u /* changes when something that exists changes: refused on mismatch */
-#define SPF_ABI_MINOR 0u /* changes when something is appended; test with SPF_HAS */
+#define SPF_ABI_MINOR 1u /* changes when something is appended; test with SPF_HAS */
 #define SPF_HAS(host, member) \
   ((host)->size >= offsetof(spf_host, member) + sizeof((host)->member) && (host)->member != 0)
 
@@ -245,7 +246,11 @@ typedef struct {
   spf_label label;
 } spf_launch;
 
-typedef enum { SPF_DEVICE = 0, SPF_PINNED = 1 /* host memory that streams can copy to and from */ } spf_place;
+typedef enum {
+  SPF_DEVICE = 0,
+  SPF_PINNED = 1,     /* host memory that streams can copy to and from */
+  SPF_REGISTRABLE = 2 /* since 1.1: device memory that group_register accepts. Dear to allocate: keep it */
+} spf_place;
 
 /* Results. id: parameter, or microbatch for LOSS, else 0. offset and count in elements of the logical tensor. */
 typedef enum {
@@ -325,6 +330,14 @@ struct spf_host {
 
   /* announcements: local */
   spf_status (*mark)(spf_host *, spf_hook, int32_t module, int32_t microbatch);
+
+  /* since 1.1: user buffers. Collectives on the group may read and write a registered block without a copy. Then in each
+   * collective either all members' send (and all members' recv) lie in blocks registered with its group, at the same
+   * offset in the block, or none's does. (NCCL's user buffer registration: ncclCommRegister, ncclCommWindowRegister.) */
+  spf_status (*group_register)(spf_host *, spf_group, spf_addr block);   /* blocks: collective over the group; the start
+                                                                            of a SPF_REGISTRABLE block, all of one size */
+  spf_status (*group_deregister)(spf_host *, spf_group, spf_addr block); /* blocks: after this rank's work on the group.
+                                                                            Before mem_free and group_destroy */
 };
 
 /* ------------------------------------------------------------------ what the engine exports */

@@ -104,6 +104,9 @@ class Host {
     return n;
   }
   void DestroyGroup(spf_group group) { Check(h_->group_destroy(h_, group)); }
+  // REQUIRES: SPF_HAS(raw(), group_register)
+  void Register(spf_group group, spf_addr block) { Check(h_->group_register(h_, group, block)); }
+  void Deregister(spf_group group, spf_addr block) { Check(h_->group_deregister(h_, group, block)); }
 
   // streams and events
   spf_stream Stream(const char* name, int priority = 0) {

@@ -69,6 +69,12 @@ class Fabric {
   // to an alloc that is ordered after the free; reuse is made likely. Alloc never fails: limits are the caller's.
   virtual Block Alloc(int32_t stream, uint64_t bytes, bool pinned) = 0;
   virtual void Free(int32_t stream, const Block& block) = 0;
+  // Device memory as from Alloc, which RegisterBlock accepts.
+  virtual Block AllocRegistrable(int32_t stream, uint64_t bytes) { return Alloc(stream, bytes, false); }
+  // So that collectives on the group may use the whole block without copies. Collective over the group, blocks.
+  virtual spf_status RegisterBlock(int32_t group, const Block& block) = 0;
+  // Before Free and DestroyGroup. Blocks until this rank's work on the group is done.
+  virtual spf_status DeregisterBlock(int32_t group, const Block& block) = 0;
 
   virtual void Enqueue(int32_t stream, std::string_view what, Body body) = 0;
 

@@ -90,6 +90,14 @@ void FaultyHost::FillStreams() {
     spf_host* in = Of(h).inner_;
     return Of(h).Pass("group_destroy", [in, g] { return in->group_destroy(in, g); }, nullptr);
   };
+  table_.group_register = [](spf_host* h, spf_group g, spf_addr block) {
+    spf_host* in = Of(h).inner_;
+    return Of(h).Pass("group_register", [in, g, block] { return in->group_register(in, g, block); }, nullptr);
+  };
+  table_.group_deregister = [](spf_host* h, spf_group g, spf_addr block) {
+    spf_host* in = Of(h).inner_;
+    return Of(h).Pass("group_deregister", [in, g, block] { return in->group_deregister(in, g, block); }, nullptr);
+  };
   table_.stream_create = [](spf_host* h, const char* name, int32_t priority, spf_stream* out) {
     return Of(h).inner_->stream_create(Of(h).inner_, name, priority, out);
   };

@@ -89,6 +89,7 @@ class Host {
     std::string name;
     int32_t rank = -1;
     std::vector<int32_t> world_ranks;
+    std::set<int32_t> registered;  // blocks
   };
   enum class Family { kNormal, kCleanup };  // kCleanup: answers SPF_OK after an abort
 
@@ -117,6 +118,8 @@ class Host {
   spf_status CreateGroup(spf_group parent, const char* name, int32_t n, const int32_t* ranks, spf_group* out);
   spf_status GroupInfoOf(spf_group group, int32_t* rank, int32_t* n, const int32_t** world_ranks);
   spf_status DestroyGroup(spf_group group);
+  spf_status RegisterBlock(spf_group group, spf_addr address);
+  spf_status DeregisterBlock(spf_group group, spf_addr address);
   spf_status CreateStream(const char* name, int32_t priority, spf_stream* out);
   spf_status DestroyStream(spf_stream stream);
   spf_status SyncStream(spf_stream stream);

@@ -102,12 +102,43 @@ spf_status Host::GroupInfoOf(spf_group group, int32_t* rank, int32_t* n, const i
 
 spf_status Host::DestroyGroup(spf_group group) {
   GroupHandle& handle = Group(group, "group");
+  for (const int32_t block : handle.registered) {
+    throw Refusal("block " + std::to_string(block) + " is registered with group \"" + handle.name +
+                  "\": group_deregister it first");
+  }
   for (const auto& [name, named] : named_) {
     RefuseUnless(named != group, "group \"" + name + "\" belongs to the collection: destroy only what group_create made");
   }
   Add(EventKind::kGroupDestroy).group = handle.local_id;
   handle.alive = false;
   return fabric_.DestroyGroup(handle.fabric_id);
+}
+
+spf_status Host::RegisterBlock(spf_group group, spf_addr address) {
+  GroupHandle& handle = Group(group, "group");
+  const Block block = memory_.StartingAt(address, "block");
+  const std::string name = "block " + std::to_string(block.id);
+  RefuseUnless(memory_.PlaceOf(address) == SPF_REGISTRABLE,
+               name + " cannot be registered: allocate it with place SPF_REGISTRABLE");
+  RefuseUnless(!handle.registered.contains(block.id),
+               name + " is registered with group \"" + handle.name + "\" already: register it once");
+  Event& event = Add(EventKind::kGroupRegister);
+  event.group = handle.local_id;
+  event.alloc = block.id;
+  event.count = static_cast<int64_t>(block.bytes);
+  handle.registered.insert(block.id);
+  return fabric_.RegisterBlock(handle.fabric_id, block);
+}
+
+spf_status Host::DeregisterBlock(spf_group group, spf_addr address) {
+  GroupHandle& handle = Group(group, "group");
+  const Block block = memory_.StartingAt(address, "block");
+  RefuseUnless(handle.registered.erase(block.id) > 0,
+               "block " + std::to_string(block.id) + " is not registered with group \"" + handle.name + "\"");
+  Event& event = Add(EventKind::kGroupDeregister);
+  event.group = handle.local_id;
+  event.alloc = block.id;
+  return fabric_.DeregisterBlock(handle.fabric_id, block);
 }
 
 }  // namespace shardproof

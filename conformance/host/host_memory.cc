@@ -16,7 +16,7 @@ Resolved Host::ResolveElements(spf_addr address, uint64_t count, int32_t dtype, 
 spf_status Host::Alloc(spf_stream stream, uint64_t bytes, spf_place place, spf_label label, spf_addr* out) {
   *out = 0;
   const StreamHandle& on = Stream(stream, "stream");
-  RefuseUnless(place == SPF_DEVICE || place == SPF_PINNED, "place " + std::to_string(place) + " is no spf_place");
+  RefuseUnless(place >= SPF_DEVICE && place <= SPF_REGISTRABLE, "place " + std::to_string(place) + " is no spf_place");
   RefuseUnless(bytes <= (uint64_t{1} << 40), std::to_string(bytes) + " bytes cannot be meant: a negative size?");
   if (bytes == 0) return SPF_OK;
   const bool pinned = place == SPF_PINNED;
@@ -29,8 +29,9 @@ spf_status Host::Alloc(spf_stream stream, uint64_t bytes, spf_place place, spf_l
                   std::to_string(config_.device_memory_bytes) + " (" + Where() + ")";
     return SPF_NO_MEMORY;
   }
-  const Block block = fabric_.Alloc(on.id, bytes, pinned);
-  memory_.Add(block, label);
+  const bool registrable = place == SPF_REGISTRABLE;
+  const Block block = registrable ? fabric_.AllocRegistrable(on.id, bytes) : fabric_.Alloc(on.id, bytes, pinned);
+  memory_.Add(block, place, label);
   Event& row = Add(EventKind::kAlloc);
   row.stream = on.id;
   row.alloc = block.id;
@@ -46,7 +47,12 @@ spf_status Host::Alloc(spf_stream stream, uint64_t bytes, spf_place place, spf_l
 spf_status Host::Free(spf_stream stream, spf_addr address) {
   if (address == 0) return SPF_OK;
   const StreamHandle& on = Stream(stream, "stream");
-  const Block block = memory_.Remove(address);
+  const Block block = memory_.StartingAt(address, "the address");
+  for (const GroupHandle& group : groups_) {
+    RefuseUnless(!group.registered.contains(block.id), "block " + std::to_string(block.id) + " is registered with group \"" +
+                                                           group.name + "\": group_deregister it first");
+  }
+  memory_.Remove(address);
   Event& row = Add(EventKind::kFree);
   row.stream = on.id;
   row.alloc = block.id;

@@ -68,6 +68,12 @@ void Host::FillTable() {
   table_.group_destroy = [](spf_host* h, spf_group g) {
     return Enter(h, "group_destroy", kCleanup, [&](Host& host) { return host.DestroyGroup(g); });
   };
+  table_.group_register = [](spf_host* h, spf_group g, spf_addr block) {
+    return Enter(h, "group_register", kNormal, [&](Host& host) { return host.RegisterBlock(g, block); });
+  };
+  table_.group_deregister = [](spf_host* h, spf_group g, spf_addr block) {
+    return Enter(h, "group_deregister", kCleanup, [&](Host& host) { return host.DeregisterBlock(g, block); });
+  };
   table_.stream_create = [](spf_host* h, const char* name, int32_t priority, spf_stream* out) {
     return Enter(h, "stream_create", kNormal, [&](Host& host) {
       Require(out, "out");

@@ -15,8 +15,8 @@ const char* PurposeName(int32_t purpose) {
   return purpose >= 0 && purpose < kCount ? kNames[purpose] : "unknown purpose";
 }
 
-void MemoryMap::Add(const Block& block, spf_label label) {
-  live_[block.address] = {block, label};
+void MemoryMap::Add(const Block& block, spf_place place, spf_label label) {
+  live_[block.address] = {block, place, label};
   if (!block.pinned) device_bytes_ += block.bytes;
 }
 
@@ -33,24 +33,25 @@ const MemoryMap::Entry* MemoryMap::Find(uint64_t address) const {
   return address - block.address < block.bytes ? &at->second : nullptr;
 }
 
-Block MemoryMap::Remove(uint64_t address) {
+const MemoryMap::Entry& MemoryMap::EntryAt(uint64_t address, const std::string& what) const {
   const auto at = live_.find(address);
-  if (at != live_.end()) {
-    const Entry entry = at->second;
-    live_.erase(at);
-    if (!entry.block.pinned) device_bytes_ -= entry.block.bytes;
-    freed_.push_front(entry);
-    if (freed_.size() > 256) freed_.pop_back();
-    return entry.block;
-  }
+  if (at != live_.end()) return at->second;
   if (const Entry* inside = Find(address)) {
-    throw Refusal("the address lies " + std::to_string(address - inside->block.address) + " bytes inside " +
-                  Describe(*inside) + ": free the address that mem_alloc returned");
+    throw Refusal(what + " lies " + std::to_string(address - inside->block.address) + " bytes inside " +
+                  Describe(*inside) + ": pass the address that mem_alloc returned");
   }
   for (const Entry& entry : freed_) {
     if (entry.block.address == address) throw Refusal(Describe(entry) + " was freed before: free it once");
   }
-  throw Refusal("no live block starts at this address: free what mem_alloc of this host returned");
+  throw Refusal("no live block starts at " + what + ": pass what mem_alloc of this host returned");
+}
+
+void MemoryMap::Remove(uint64_t address) {
+  const auto at = live_.find(address);
+  if (!at->second.block.pinned) device_bytes_ -= at->second.block.bytes;
+  freed_.push_front(at->second);
+  if (freed_.size() > 256) freed_.pop_back();
+  live_.erase(at);
 }
 
 Resolved MemoryMap::Resolve(uint64_t address, uint64_t bytes, uint8_t access, const std::string& what) const {

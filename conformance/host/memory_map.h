@@ -23,9 +23,11 @@ struct Resolved {
 // Live means allocated and not freed at issue. All refusals name the block and what is wrong with the range.
 class MemoryMap {
  public:
-  void Add(const Block& block, spf_label label);
-  // Removes the block that starts at the address.
-  Block Remove(uint64_t address);
+  void Add(const Block& block, spf_place place, spf_label label);
+  // The live block that starts at the address. what names the argument in messages.
+  Block StartingAt(uint64_t address, const std::string& what) const { return EntryAt(address, what).block; }
+  spf_place PlaceOf(uint64_t address) const { return live_.at(address).place; }  // REQUIRES: a live block starts there
+  void Remove(uint64_t address);                                                 // REQUIRES: the same
   // what names the argument in messages, for example "ops[1].send".
   Resolved Resolve(uint64_t address, uint64_t bytes, uint8_t access, const std::string& what) const;
 
@@ -34,10 +36,12 @@ class MemoryMap {
  private:
   struct Entry {
     Block block;
+    spf_place place;
     spf_label label;
   };
   static std::string Describe(const Entry& entry);
   const Entry* Find(uint64_t address) const;
+  const Entry& EntryAt(uint64_t address, const std::string& what) const;
 
   std::map<uint64_t, Entry> live_;  // by first address
   std::deque<Entry> freed_;         // the most recent ones, for messages

@@ -35,6 +35,8 @@ class IdleFabric final : public Fabric {
   int32_t OpenGroup(std::string_view, const std::vector<int32_t>&) override { return 0; }
   spf_status CreateGroup(int32_t, const std::vector<int32_t>&, int32_t*, std::string*) override { return SPF_OK; }
   spf_status DestroyGroup(int32_t) override { return SPF_OK; }
+  spf_status RegisterBlock(int32_t, const Block&) override { return SPF_OK; }
+  spf_status DeregisterBlock(int32_t, const Block&) override { return SPF_OK; }
   void Communicate(std::vector<CommOp>) override {}
   spf_status Drain() override { return SPF_OK; }
   void Fail(std::string_view) override {}

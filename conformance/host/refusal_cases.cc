@@ -97,6 +97,35 @@ void AddGroupCases(std::vector<RefusalCase>& cases) {
                    [](auto& s) { return s.h->group_destroy(s.h, s.world); }});
 }
 
+void AddRegistrationCases(std::vector<RefusalCase>& cases) {
+  const auto enroll = [](RefusalScene& s, spf_group group, spf_addr block) { return s.h->group_register(s.h, group, block); };
+  const auto withdraw = [](RefusalScene& s, spf_group group, spf_addr block) {
+    return s.h->group_deregister(s.h, group, block);
+  };
+  cases.push_back({"registered with no group", "group_register", {"group", "NULL"},
+                   [enroll](auto& s) { return enroll(s, nullptr, s.registered); }});
+  cases.push_back({"plain memory registered", "group_register", {"SPF_REGISTRABLE"},
+                   [enroll](auto& s) { return enroll(s, s.world, s.block); }});
+  cases.push_back({"pinned memory registered", "group_register", {"SPF_REGISTRABLE"},
+                   [enroll](auto& s) { return enroll(s, s.world, s.pinned); }});
+  cases.push_back({"part of a block registered", "group_register", {"8 bytes inside", "mem_alloc"},
+                   [enroll](auto& s) { return enroll(s, s.world, s.registered + 8); }});
+  cases.push_back({"freed block registered", "group_register", {"freed before"},
+                   [enroll](auto& s) { return enroll(s, s.world, s.freed); }});
+  cases.push_back({"registered twice", "group_register", {"\"alone\"", "already", "once"},
+                   [enroll](auto& s) { return enroll(s, s.alone, s.registered); }});
+  cases.push_back({"deregistered without a registration", "group_deregister", {"not registered", "\"world\""},
+                   [withdraw](auto& s) { return withdraw(s, s.world, s.registered); }});
+  cases.push_back({"registered block freed", "mem_free", {"\"alone\"", "group_deregister"},
+                   [](auto& s) { return s.h->mem_free(s.h, s.stream, s.registered); }});
+  cases.push_back({"group of a registered block destroyed", "group_destroy", {"\"alone\"", "group_deregister"},
+                   [](auto& s) { return s.h->group_destroy(s.h, s.alone); }});
+  cases.push_back({"no such place", "mem_alloc", {"place 3", "spf_place"}, [](auto& s) {
+                     spf_addr out = 0;
+                     return s.h->mem_alloc(s.h, s.stream, 8, static_cast<spf_place>(3), {}, &out);
+                   }});
+}
+
 void AddMemoryCases(std::vector<RefusalCase>& cases) {
   cases.push_back({"free inside a block", "mem_free", {"8 bytes inside", "mem_alloc"},
                    [](auto& s) { return s.h->mem_free(s.h, s.stream, s.block + 8); }});
@@ -259,79 +288,18 @@ void AddCollectiveCases(std::vector<RefusalCase>& cases) {
   with("struct size", {"sizeof"}, [](auto&, auto& op) { op.size = 0; });
 }
 
-// Two hosts on the rank's fabric, and what the cases need.
-struct Stage {
-  explicit Stage(Fabric& fabric) : model(ModelConfig{}, 64), recorder(fabric.rank(), fabric.world(), "refusals",
-                                                                      RecordLevel::kOrder) {
-    std::vector<int32_t> world(static_cast<size_t>(fabric.world()));
-    for (int32_t r = 0; r < fabric.world(); ++r) world[static_cast<size_t>(r)] = r;
-    for (int i = 0; i < 2; ++i) {
-      HostConfig config;
-      config.instance = i;
-      config.model = &model;
-      config.data_ranks = fabric.world();
-      config.data_rank = fabric.rank();
-      config.groups = {{"world", "i" + std::to_string(i) + "/world", world}};
-      hosts[i] = std::make_unique<Host>(config, fabric, recorder);
-      hosts[i]->BeginCall("train_step", 0);
-    }
-    scene.h = hosts[0]->table();
-    scene.other = hosts[1]->table();
-    scene.rank = fabric.rank();
-    scene.n = fabric.world();
-    spf::Host mine(scene.h), other(scene.other);
-    scene.world = mine.Group("world");
-    scene.foreign_world = other.Group("world");
-    scene.stream = mine.Stream("main");
-    scene.dead_stream = mine.Stream("dead");
-    scene.foreign_stream = other.Stream("foreign");
-    scene.event = mine.Event();
-    scene.dead_event = mine.Event();
-    scene.foreign_event = other.Event();
-    scene.block = mine.Alloc(scene.stream, 256, spf::For(SPF_FOR_SCRATCH));
-    scene.pinned = mine.Alloc(scene.stream, 64, spf::For(SPF_FOR_SCRATCH), SPF_PINNED);
-    spf_addr freed = scene.freed = mine.Alloc(scene.stream, 1 << 20, spf::For(SPF_FOR_GRAD));
-    mine.Free(scene.stream, freed);
-    scene.h->event_destroy(scene.h, scene.dead_event);
-    scene.h->stream_destroy(scene.h, scene.dead_stream);
-  }
-  Model model;
-  Recorder recorder;
-  std::unique_ptr<Host> hosts[2];
-  RefusalScene scene;
-};
-
 }  // namespace
 
 std::vector<RefusalCase> RefusalCases() {
   std::vector<RefusalCase> cases;
   AddHandleCases(cases);
   AddGroupCases(cases);
+  AddRegistrationCases(cases);
   AddMemoryCases(cases);
   AddComputeCases(cases);
   AddWorkCases(cases);
   AddCollectiveCases(cases);
   return cases;
-}
-
-std::string RunRefusalCases(Fabric& fabric, const std::vector<RefusalCase>& cases) {
-  Stage stage(fabric);
-  std::string wrong;
-  for (const RefusalCase& c : cases) {
-    const spf_status status = c.act(stage.scene);
-    const std::string message = stage.scene.h->last_error(stage.scene.h);
-    if (status != SPF_REFUSED) {
-      wrong += c.name + ": answered " + std::to_string(status) + "\n";
-      continue;
-    }
-    std::vector<std::string> says = c.says;
-    says.push_back("rank " + std::to_string(fabric.rank()));
-    if (!message.starts_with(c.call + ": ")) wrong += c.name + ": does not begin with the call: " + message + "\n";
-    for (const std::string& part : says) {
-      if (message.find(part) == std::string::npos) wrong += c.name + ": lacks \"" + part + "\": " + message + "\n";
-    }
-  }
-  return wrong;
 }
 
 }  // namespace shardproof

@@ -17,6 +17,8 @@ struct CallKind {
 };
 constexpr CallKind kCallKinds[] = {{"group_create", EventKind::kGroupCreate},
                                    {"group_destroy", EventKind::kGroupDestroy},
+                                   {"group_register", EventKind::kGroupRegister},
+                                   {"group_deregister", EventKind::kGroupDeregister},
                                    {"stream_destroy", EventKind::kStreamDestroy},
                                    {"stream_sync", EventKind::kStreamSync},
                                    {"event_destroy", EventKind::kEventDestroy},

@@ -20,7 +20,7 @@ struct Group {
   std::string key;
   std::vector<int32_t> members;
   int64_t next = 0;  // place in its sequence of operations
-  int64_t creates = 0;
+  int64_t creates = 0, registers = 0;
   int32_t me = 0;
 };
 
@@ -109,6 +109,11 @@ class ProcessFabric : public Fabric {
     const Group& gone = groups_[static_cast<size_t>(group)];
     return Meet("destroy " + gone.key, gone, "") ? SPF_OK : SPF_ABORTED;
   }
+  spf_status RegisterBlock(int32_t group, const Block&) override {
+    Group& with = groups_[static_cast<size_t>(group)];
+    return Meet("register " + std::to_string(with.registers++) + with.key, with, "") ? SPF_OK : SPF_ABORTED;
+  }
+  spf_status DeregisterBlock(int32_t, const Block&) override { return Status(); }
 
   void Communicate(std::vector<CommOp> ops) override {
     std::vector<int64_t> places;

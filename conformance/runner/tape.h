@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "conformance/fabric/fabric.h"
+#include "conformance/fabric/forwarding_fabric.h"
 #include "conformance/host/executor.h"
 
 namespace shardproof {
@@ -53,43 +53,15 @@ class TapeExecutor : public Executor {
 };
 
 // Passes everything on, but frees nothing while it keeps: the end of the fabric beneath gives it back.
-class KeepingFabric : public Fabric {
+class KeepingFabric : public ForwardingFabric {
  public:
-  explicit KeepingFabric(Fabric& inner) : inner_(inner) {}
+  using ForwardingFabric::ForwardingFabric;
   void Keep(bool on) { keeping_ = on; }
-
-  int rank() const override { return inner_.rank(); }
-  int world() const override { return inner_.world(); }
-  bool aborted() const override { return inner_.aborted(); }
-  int32_t CreateStream(std::string_view name, int priority) override { return inner_.CreateStream(name, priority); }
-  void DestroyStream(int32_t stream) override { inner_.DestroyStream(stream); }
-  spf_status SyncStream(int32_t stream) override { return inner_.SyncStream(stream); }
-  int32_t CreateEvent() override { return inner_.CreateEvent(); }
-  void DestroyEvent(int32_t event) override { inner_.DestroyEvent(event); }
-  void Record(int32_t event, int32_t stream) override { inner_.Record(event, stream); }
-  bool Wait(int32_t event, int32_t stream) override { return inner_.Wait(event, stream); }
-  spf_status SyncEvent(int32_t event, bool* recorded) override { return inner_.SyncEvent(event, recorded); }
-  Block Alloc(int32_t stream, uint64_t bytes, bool pinned) override { return inner_.Alloc(stream, bytes, pinned); }
   void Free(int32_t stream, const Block& block) override {
-    if (!keeping_) inner_.Free(stream, block);
+    if (!keeping_) ForwardingFabric::Free(stream, block);
   }
-  void Enqueue(int32_t stream, std::string_view what, Body body) override {
-    inner_.Enqueue(stream, what, std::move(body));
-  }
-  int32_t OpenGroup(std::string_view key, const std::vector<int32_t>& world_ranks) override {
-    return inner_.OpenGroup(key, world_ranks);
-  }
-  spf_status CreateGroup(int32_t parent, const std::vector<int32_t>& world_ranks, int32_t* group,
-                         std::string* key) override {
-    return inner_.CreateGroup(parent, world_ranks, group, key);
-  }
-  spf_status DestroyGroup(int32_t group) override { return inner_.DestroyGroup(group); }
-  void Communicate(std::vector<CommOp> ops) override { inner_.Communicate(std::move(ops)); }
-  spf_status Drain() override { return inner_.Drain(); }
-  void Fail(std::string_view reason) override { inner_.Fail(reason); }
 
  private:
-  Fabric& inner_;
   bool keeping_ = false;
 };
 

@@ -27,7 +27,7 @@ enum class EventKind : uint8_t {
   kWait,       // event, stream; flag: a record had been issued (false: no edge)
   kEventSync,  // event; blocks; flag as for kWait
   kDeviceSync, // blocks on all streams of the rank (foreign traces)
-  kAlloc,      // stream, alloc, count: bytes, id: place (0 device, 1 pinned), label
+  kAlloc,      // stream, alloc, count: bytes, id: place (spf_place), label
   kFree,       // stream, alloc; writes the whole block in stream order (pinned: host order)
   kCopy,       // stream, ranges
   kHostAccess, // ranges of pinned blocks touched by the host thread now; digest of the bytes if read
@@ -46,6 +46,8 @@ enum class EventKind : uint8_t {
   kThreadPost,  // id: edge. Hand-over between host threads: post happens before the await of the same id
   kThreadAwait,
   kNoMemory,    // a mem_alloc that answered SPF_NO_MEMORY; count: bytes
+  kGroupRegister,    // group, alloc, count: its bytes; blocks, collective over the group
+  kGroupDeregister,  // group, alloc; blocks after the group's work on this rank
   kCount_       // number of kinds
 };
 

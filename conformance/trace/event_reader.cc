@@ -42,6 +42,8 @@ constexpr uint64_t Required(EventKind kind) {
     case EventKind::kExplain: return Bit("x");
     case EventKind::kGroupCreate: return Bit("pg");
     case EventKind::kGroupDestroy: return Bit("g");
+    case EventKind::kGroupRegister: return Bit("g") | Bit("a") | Bit("k");
+    case EventKind::kGroupDeregister: return Bit("g") | Bit("a");
     case EventKind::kStreamCreate:
     case EventKind::kStreamDestroy:
     case EventKind::kStreamSync:

@@ -19,7 +19,7 @@ inline constexpr Names<static_cast<size_t>(EventKind::kCount_)> kKinds = {
     "wait",           "event_sync",   "device_sync",   "alloc",       "free",         "copy",
     "host_access",    "group_begin",  "group_end",     "collective",  "request_wait", "compute",
     "launch",         "init",         "publish",       "mark",        "refused",      "explain",
-    "thread_post",    "thread_await", "no_memory"};
+    "thread_post",    "thread_await", "no_memory",     "group_register", "group_deregister"};
 
 inline constexpr Names<8> kDtypes = {"", "u8", "i32", "i64", "bf16", "f16", "f32", "f64"};
 inline constexpr Names<9> kCollectives = {"",          "all_gather",   "all_gather_v", "reduce_scatter", "all_reduce",

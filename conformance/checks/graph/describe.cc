@@ -139,6 +139,12 @@ std::string Body(const Trace& trace, const Event& event, const Names& names) {
              GroupName(trace, event.parent);
     case EventKind::kGroupDestroy:
       return "destruction of group " + GroupName(trace, event.group);
+    case EventKind::kGroupRegister:
+      return "registration of block " + std::to_string(event.alloc) + " with group " +
+             GroupName(trace, event.group);
+    case EventKind::kGroupDeregister:
+      return "deregistration of block " + std::to_string(event.alloc) + " from group " +
+             GroupName(trace, event.group);
     case EventKind::kThreadPost:
       return "hand-over " + std::to_string(event.id) + " (post)";
     case EventKind::kThreadAwait:

@@ -15,7 +15,7 @@ namespace {
 using namespace graph;
 
 const std::vector<std::string> kMatchingIds = {kSameSequence, kCountsAgree, kGroupsCreatedAlike,
-                                               kMessagesPair};
+                                               kMessagesPair, kRegisteredAlike};
 const std::vector<std::string> kDeadlockIds = {kNoCycle, kNoCycleSerial};
 const std::vector<std::string> kRaceIds = {kNoDeviceRace, kNoHostRace, kWaitAfterRecord,
                                            kNoLifetimeRace};
@@ -113,7 +113,8 @@ class Checker {
       if (!wanted_.matching) {  // what is missing is the matching check's to report
         std::erase_if(deadlock.findings, [](const Finding& finding) {
           return finding.requirement == kSameSequence || finding.requirement == kMessagesPair ||
-                 finding.requirement == kGroupsCreatedAlike;
+                 finding.requirement == kGroupsCreatedAlike ||
+                 finding.requirement == kRegisteredAlike;
         });
       }
       Merge(std::move(deadlock));

@@ -90,6 +90,10 @@ void Judge::Visit(const Sequence& sequence, bool labels) {
     case Sequence::Kind::kDestroys:
       VisitLengths(sequence, kGroupsCreatedAlike);
       break;
+    case Sequence::Kind::kRegisters:
+      result_.judged.insert(kRegisteredAlike);
+      VisitLengths(sequence, kRegisteredAlike);
+      break;
   }
 }
 

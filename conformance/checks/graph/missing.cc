@@ -11,6 +11,7 @@ void ReportMissing(const Program& program, uint32_t operation, CheckResult& resu
   const uint32_t position = operation - sequence.first_operation;
   const char* requirement = sequence.kind == Sequence::Kind::kCollectives ? kSameSequence
                             : sequence.kind == Sequence::Kind::kMessages  ? kMessagesPair
+                            : sequence.kind == Sequence::Kind::kRegisters ? kRegisteredAlike
                                                                           : kGroupsCreatedAlike;
   Finding finding = FindingAt(requirement, program, waiting.rank, waiting.event);
   std::vector<int32_t> missing;

@@ -69,9 +69,9 @@ struct Part {
 };
 
 // Operations that meet by position: of a communicator, its collectives, its splits, its
-// destruction, or its messages from one member to another.
+// destruction, its registrations, or its messages from one member to another.
 struct Sequence {
-  enum class Kind : uint8_t { kCollectives, kCreates, kDestroys, kMessages };
+  enum class Kind : uint8_t { kCollectives, kCreates, kDestroys, kRegisters, kMessages };
   Kind kind = Kind::kCollectives;
   int32_t communicator = 0;    // index into Program::communicators
   std::vector<int32_t> ranks;  // members as ranks of the world; messages: sender, receiver

@@ -176,13 +176,19 @@ void RankLowering::HandOver(const Event& event) {
   order_.Await(event.id, event.thread);
 }
 
+// The four host calls on groups: all but a deregistration meet the other members, and those that
+// end something wait for this rank's work on the group.
 void RankLowering::Groups(const Event& event) {
+  using Kind = Sequence::Kind;
   const bool create = event.kind == EventKind::kGroupCreate;
+  const bool registers = event.kind == EventKind::kGroupRegister;
   const size_t group = Group(create ? event.parent : event.group);
   const int32_t communicator = groups_[group];
-  OnHost(EntryKind::kHostCollective, event);
-  if (!create) Need(At(communicator_last_, communicator), EdgeKind::kSync);
-  const auto kind = create ? Sequence::Kind::kCreates : Sequence::Kind::kDestroys;
+  const bool meets = event.kind != EventKind::kGroupDeregister;
+  OnHost(meets ? EntryKind::kHostCollective : EntryKind::kHostSync, event);
+  if (!create && !registers) Need(At(communicator_last_, communicator), EdgeKind::kSync);
+  if (!meets) return;
+  const Kind kind = create ? Kind::kCreates : registers ? Kind::kRegisters : Kind::kDestroys;
   AddPart(static_cast<uint32_t>(event_), sequences_.Joint(communicator, kind), members_[group]);
 }
 
@@ -234,6 +240,8 @@ void RankLowering::Visit(const Event& event) {
       break;
     case EventKind::kGroupCreate:
     case EventKind::kGroupDestroy:
+    case EventKind::kGroupRegister:
+    case EventKind::kGroupDeregister:
       Groups(event);
       break;
     case EventKind::kGroupBegin:

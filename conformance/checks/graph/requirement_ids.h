@@ -18,5 +18,6 @@ constexpr char kNoLifetimeRace[] = "GE-11";
 constexpr char kGathersHide[] = "GE-12";
 constexpr char kReductionsHide[] = "GE-13";
 constexpr char kTwinProgress[] = "GE-14";
+constexpr char kRegisteredAlike[] = "GE-15";
 
 }  // namespace shardproof::graph

@@ -31,7 +31,7 @@ class Sequences {
 
   // Of everybody in the communicator.
   int32_t Joint(int32_t communicator, Sequence::Kind kind) {
-    const auto index = static_cast<size_t>(communicator) * 3 + static_cast<size_t>(kind);
+    const auto index = static_cast<size_t>(communicator) * kJoint + static_cast<size_t>(kind);
     if (joint_.size() <= index) joint_.resize(index + 1, -1);
     if (joint_[index] < 0) {
       joint_[index] =
@@ -55,6 +55,9 @@ class Sequences {
     sequence.ranks = std::move(ranks);
     return static_cast<int32_t>(program_.sequences.size()) - 1;
   }
+
+  // All kinds before messages.
+  static constexpr auto kJoint = static_cast<size_t>(Sequence::Kind::kMessages);
 
   Program& program_;
   std::unordered_map<std::string, int32_t> communicators_;

@@ -160,16 +160,30 @@ spf_status MpiFabric::CreateGroup(int32_t parent, const std::vector<int32_t>& wo
   return SPF_OK;
 }
 
-spf_status MpiFabric::DestroyGroup(int32_t group) {
-  const spf_status status =
-      machine_->WaitFor("group_destroy", [&](const Device& device, std::string* about) {
-        *about = "of " + device.group(group).key + ", for its own work";
-        return device.LastKernel(group);
-      });
-  if (status != SPF_OK) return status;
+spf_status MpiFabric::AwaitWorkOn(int32_t group, const char* call) {
+  return machine_->WaitFor(call, [&](const Device& device, std::string* about) {
+    *about = "of " + device.group(group).key + ", for its own work";
+    return device.LastKernel(group);
+  });
+}
+
+spf_status MpiFabric::Meet(int32_t group, const char* call, MessageKind kind) {
   std::vector<std::vector<int32_t>> lists;
-  int64_t call = 0;
-  return machine_->Meet("group_destroy", {MessageKind::kDestroy, group, {}}, &call, &lists);
+  int64_t position = 0;
+  return machine_->Meet(call, {kind, group, {}}, &position, &lists);
+}
+
+spf_status MpiFabric::DestroyGroup(int32_t group) {
+  const spf_status status = AwaitWorkOn(group, "group_destroy");
+  return status == SPF_OK ? Meet(group, "group_destroy", MessageKind::kDestroy) : status;
+}
+
+spf_status MpiFabric::RegisterBlock(int32_t group, const Block&) {
+  return Meet(group, "group_register", MessageKind::kRegister);
+}
+
+spf_status MpiFabric::DeregisterBlock(int32_t group, const Block&) {
+  return AwaitWorkOn(group, "group_deregister");
 }
 
 void MpiFabric::Communicate(std::vector<CommOp> ops) {

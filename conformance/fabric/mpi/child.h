@@ -30,11 +30,16 @@ class MpiFabric final : public Fabric {
   spf_status CreateGroup(int32_t parent, const std::vector<int32_t>& world_ranks, int32_t* group,
                          std::string* key) override;
   spf_status DestroyGroup(int32_t group) override;
+  spf_status RegisterBlock(int32_t group, const Block& block) override;
+  spf_status DeregisterBlock(int32_t group, const Block& block) override;
   void Communicate(std::vector<CommOp> ops) override;
   spf_status Drain() override;
   void Fail(std::string_view reason) override;
 
  private:
+  spf_status AwaitWorkOn(int32_t group, const char* call);
+  spf_status Meet(int32_t group, const char* call, MessageKind kind);
+
   Machine* machine_;
 };
 

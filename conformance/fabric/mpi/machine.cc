@@ -105,18 +105,16 @@ spf_status Machine::Meet(const char* call, const HostMeeting& mine, int64_t* pos
   if (aborted()) return SPF_ABORTED;
   Group& group = groups_[static_cast<size_t>(mine.group)];
   const DeviceGroup& members = device_.group(mine.group);
-  const bool create = mine.kind == MessageKind::kCreate;
-  *position = create ? group.creates++ : group.destroys++;
-  WireHeader header = Header(mine.kind, mine.group, *position);
+  WireHeader header = Header(mine.kind, mine.group, 0);
+  const MeetingPlace::Kind kind = PlaceOf(header).kind;
+  header.position = *position = group.host_calls[kind]++;
   header.payload = mine.list.size() * sizeof(int32_t);
   std::vector<int32_t> others;
   for (const int32_t rank : members.members) {
     if (rank != config_.rank) others.push_back(rank);
   }
   Send(header, nullptr, reinterpret_cast<const std::byte*>(mine.list.data()), others);
-  const MeetingPlace place{group.hash,
-                           create ? MeetingPlace::Kind::kCreate : MeetingPlace::Kind::kDestroy, -1,
-                           *position};
+  const MeetingPlace place{group.hash, kind, -1, *position};
   meetings_.At(place).needed = static_cast<int32_t>(others.size());
   host_meeting_ = &place;
   host_group_ = mine.group;

@@ -27,7 +27,7 @@ struct MachineConfig {
   uint64_t arena_bytes = 0;
 };
 
-// A collective host call: group_create, group_destroy.
+// A collective host call: group_create, group_destroy, group_register.
 struct HostMeeting {
   MessageKind kind = MessageKind::kCreate;
   int32_t group = -1;
@@ -71,7 +71,7 @@ class Machine {
   struct Group {
     std::string key;
     uint64_t hash = 0, members_hash = 0;
-    int64_t creates = 0, destroys = 0;
+    std::map<MeetingPlace::Kind, int64_t> host_calls;  // so far
   };
   using Lock = std::unique_lock<std::mutex>;
 

@@ -22,6 +22,9 @@ MeetingPlace PlaceOf(const WireHeader& header) {
     case MessageKind::kDestroy:
       place.kind = Kind::kDestroy;
       break;
+    case MessageKind::kRegister:
+      place.kind = Kind::kRegister;
+      break;
     default:
       break;
   }

@@ -15,7 +15,7 @@ namespace shardproof::mpi {
 
 // Where an operation of this rank takes place.
 struct MeetingPlace {
-  enum class Kind : int32_t { kCollective, kSend, kRecv, kCreate, kDestroy };
+  enum class Kind : int32_t { kCollective, kSend, kRecv, kCreate, kDestroy, kRegister };
   uint64_t group = 0;
   Kind kind = Kind::kCollective;
   int32_t peer = -1;  // kSend, kRecv: member

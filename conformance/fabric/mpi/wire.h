@@ -23,6 +23,7 @@ enum class MessageKind : int32_t {
   kRecvPart,        // from the receiver: without
   kCreate,          // host call; payload: the list of world ranks
   kDestroy,         // host call
+  kRegister,        // host call
   // child to its supervisor (to == kToSupervisor)
   kReturned,   // payload: what rank_main returned
   kException,  // payload: what it threw

@@ -59,7 +59,7 @@ spf_status NcclFabric::Close() {
   if (aborted_ || Drain() != SPF_OK) return SPF_ABORTED;
   if (std::exchange(closed_, true)) return SPF_OK;
   return Blocking("the end of its communicators", [&](const GiveUp& give_up) {
-    while (!registrations_.empty()) Deregister(registrations_.begin()->first);
+    while (!registrations_.empty()) DeregisterAllOf(registrations_.begin()->first.first);
     return communicators_.CloseAll(give_up);
   });
 }
@@ -76,12 +76,14 @@ void NcclFabric::GiveEverythingBack() {
   for (const auto& [id, block] : live_) {
     if (block.pinned) {
       pinned_.Give(block.host);
-    } else if (!registered_.Holds(block.host)) {
+    } else if (!registrable_.contains(block.host)) {
       gpu_.Free(end, block.host);
     }
   }
   // Not after an abort: work may still be using it, and another fabric would not wait for that.
-  if (registered_.bytes() > 0 && !aborted_) pinned_.GiveRegistrable(registered_.memory(), registered_.bytes());
+  for (const auto& [data, had] : registrable_) {
+    if (!aborted_) pinned_.GiveRegistrable(had.memory, had.bytes);
+  }
   ledger_.DropEvents();
   events_.insert(events_.end(), stamps_.begin(), stamps_.end());
   events_.push_back(edge_event_);

@@ -23,7 +23,6 @@
 #include "conformance/fabric/nccl/ledger.h"
 #include "conformance/fabric/nccl/pinned_pool.h"
 #include "conformance/fabric/nccl/plan.h"
-#include "conformance/fabric/nccl/registered_slab.h"
 #include "conformance/fabric/nccl/rendezvous.h"
 #include "conformance/fabric/nccl/watchdog.h"
 
@@ -73,6 +72,10 @@ class NcclFabric : public Fabric {
 
   Block Alloc(int32_t stream, uint64_t bytes, bool pinned) override;
   void Free(int32_t stream, const Block& block) override;
+  // From ncclMemAlloc. What was freed on a stream goes to the next such block of its size on that stream.
+  Block AllocRegistrable(int32_t stream, uint64_t bytes) override;
+  spf_status RegisterBlock(int32_t group, const Block& block) override;
+  spf_status DeregisterBlock(int32_t group, const Block& block) override;
   void Enqueue(int32_t stream, std::string_view what, Body body) override;
 
   int32_t OpenGroup(std::string_view key, const std::vector<int32_t>& world_ranks) override;
@@ -86,13 +89,6 @@ class NcclFabric : public Fabric {
 
   // For bodies: the stream's end as kernels see it.
   Queue& QueueOf(int32_t stream) { return gpu_.QueueOf(At(streams_, stream)); }
-  // Registers bytes of device memory, once for this fabric, with the communicators of these groups, which are made if
-  // need be: NCCL then moves blocks of it without copies of its own. Collective over the groups; blocks. All members
-  // must use blocks of it in the operations of the groups, at the same offsets (NCCL user guide,
-  // usage/bufferreg.rst), so: they allocate and free them in the same order.
-  spf_status RegisterMemory(uint64_t bytes, const std::vector<int32_t>& groups);
-  // As Alloc for device memory, from the registered bytes; from elsewhere if there is no room.
-  Block AllocRegistered(int32_t stream, uint64_t bytes);
 
   // Puts a time stamp into the stream; after it is complete, milliseconds from one to another. For performance runs.
   int32_t Stamp(int32_t stream);
@@ -101,7 +97,7 @@ class NcclFabric : public Fabric {
   const NcclEnd& end() const { return end_; }  // REQUIRES: aborted
   int32_t live_blocks() const { return live_blocks_; }
   int64_t pending_entries() const { return ledger_.device().pending(); }
-  // Lists of members that did not agree in CreateGroup.
+  // What members did not agree on in CreateGroup and RegisterBlock.
   const std::vector<std::string>& mismatches() const { return mismatches_; }
 
  private:
@@ -122,7 +118,9 @@ class NcclFabric : public Fabric {
   void GiveEverythingBack();
   void Poison(int32_t stream, const Block& block);
   Block Begin(int32_t stream, uint64_t bytes, const GpuMemory& memory);  // a block of device memory
-  void Deregister(int32_t group);
+  spf_status AwaitWorkOn(int32_t group, const std::string& call);
+  void Deregister(int32_t group, int32_t block);
+  void DeregisterAllOf(int32_t group);
 
   Gpu& gpu_;
   PinnedPool& pinned_;
@@ -138,9 +136,14 @@ class NcclFabric : public Fabric {
   int32_t next_block_ = 0;
   std::map<int32_t, Block> live_;  // and what was freed after the end
   int32_t live_blocks_ = 0;
-  RegisteredSlab registered_;
-  std::map<int32_t, int64_t> registrations_;  // by group: the Gpu's handle
-  std::map<int32_t, int64_t> creates_;  // by parent: CreateGroup calls so far
+  struct Registrable {
+    GpuMemory memory;
+    uint64_t bytes = 0;
+  };
+  std::map<std::byte*, Registrable> registrable_;                                     // what was ever taken
+  std::map<std::pair<int32_t, uint64_t>, std::vector<GpuMemory>> spare_registrable_;  // by stream and size
+  std::map<std::pair<int32_t, int32_t>, int64_t> registrations_;  // by group and block: the Gpu's handle
+  std::map<int32_t, int64_t> creates_, registers_;                // by group: CreateGroup, RegisterBlock calls so far
   std::vector<std::string> mismatches_;
 };
 

@@ -65,16 +65,13 @@ spf_status NcclFabric::CreateGroup(int32_t parent, const std::vector<int32_t>& w
 
 spf_status NcclFabric::DestroyGroup(int32_t group) {
   const std::string name = "group_destroy of " + communicators_.key(group);
-  spf_status status = Blocking(name + ", for the work on it", [&](const GiveUp& give_up) {
-    const int32_t event = ledger_.EventBehindKernel(ledger_.device().LastKernel(group));
-    return event < 0 || gpu_.Await(event, give_up);
-  });
+  const spf_status status = AwaitWorkOn(group, name);
   if (status != SPF_OK) return status;
   return Blocking(name, [&](const GiveUp& give_up) {
     const auto all = AllGather(rendezvous_, "destroy/" + communicators_.instance(group) + "/0",
                                communicators_.members(group), "", give_up);
     if (!all) return false;
-    Deregister(group);
+    DeregisterAllOf(group);
     return communicators_.Close(group, give_up);
   });
 }

@@ -59,46 +59,13 @@ void NcclFabric::Free(int32_t stream, const Block& block) {
       return pinned_.Give(mine.host);
     }
     Poison(stream, mine);
-    if (registered_.Holds(mine.host)) {
-      registered_.Give(stream, mine.host);
+    if (const auto had = registrable_.find(mine.host); had != registrable_.end()) {
+      spare_registrable_[{stream, mine.bytes}].push_back(had->second.memory);
     } else {
       gpu_.Free(At(streams_, stream), mine.host);
     }
     ledger_.Local(stream, "free of block " + std::to_string(mine.id));
   });
-}
-
-spf_status NcclFabric::RegisterMemory(uint64_t bytes, const std::vector<int32_t>& groups) {
-  return Blocking("the registration of " + std::to_string(bytes) + " bytes", [&](const GiveUp&) {
-    if (registered_.bytes() > 0) throw std::logic_error("memory has been registered already");
-    registered_ = RegisteredSlab(pinned_.TakeRegistrable(bytes), bytes);
-    for (const int32_t group : groups) {
-      if (communicators_.members(group).size() == 1 || registrations_.count(group)) continue;
-      if (!MakeCommunicator(group, "the registration of memory")) return false;
-      const int32_t comm = communicators_.Open(group, GiveUp());  // is open
-      registrations_[group] = gpu_.Register(comm, registered_.memory().data, bytes);
-      const GiveUp give_up = watchdog_.Waiting("the registration of memory with " + communicators_.key(group));
-      if (!gpu_.AwaitComm(comm, give_up)) return false;
-    }
-    return true;
-  });
-}
-
-Block NcclFabric::AllocRegistered(int32_t stream, uint64_t bytes) {
-  Block block;
-  Try("alloc of " + std::to_string(bytes) + " registered bytes", [&] {
-    const GpuMemory memory = registered_.Take(stream, bytes);
-    if (memory.data != nullptr) block = Begin(stream, bytes, memory);
-  });
-  return aborted_ || block.id >= 0 ? block : Alloc(stream, bytes, false);
-}
-
-// Before the communicator ends; an aborted one takes its registrations with it.
-void NcclFabric::Deregister(int32_t group) {
-  const auto found = registrations_.find(group);
-  if (found == registrations_.end()) return;
-  gpu_.Deregister(communicators_.Open(group, GiveUp()), found->second);
-  registrations_.erase(found);
 }
 
 }  // namespace shardproof

@@ -73,48 +73,66 @@ TEST(NcclMemory, MemoryIsNotPoisonedIfNobodyWantsIt) {
   EXPECT_EQ(freed, std::string(8, '\x5A'));
 }
 
-TEST(NcclMemory, RegisteredMemoryHasTheSameOffsetsOnAllRanksAndIsUsedAgain) {
-  std::vector<uint64_t> offsets[2];
-  StandinOptions options = Under(Strategy::kRandom);
-  const StandinRun run = RunStandin(2, options, [&](BodiesOnDevice& f) {
+TEST(NcclMemory, RegisteredBlocksAreUsedInCollectivesAndTheirMemoryAgain) {
+  const StandinRun run = RunStandin(2, Under(Strategy::kRandom), [&](BodiesOnDevice& f) {
     Program p(f);
     const int32_t s = f.CreateStream("s", 0), t = f.CreateStream("t", 0);
     const int32_t alone = f.OpenGroup("alone " + std::to_string(f.rank()), {f.rank()});
-    const Block other = p.Floats(t, 1);  // no registered memory yet
-    ASSERT_EQ(f.nccl().RegisterMemory(4096, {p.world, alone, p.world}), SPF_OK);
-    std::vector<Block> blocks;
-    for (const uint64_t bytes : {1000u, 16u, 1024u}) blocks.push_back(f.nccl().AllocRegistered(s, bytes));
-    f.Free(s, blocks[0]);
-    f.Free(t, blocks[2]);
-    blocks.push_back(f.nccl().AllocRegistered(s, 513));
-    for (const Block& block : blocks) offsets[f.rank()].push_back(block.address - blocks[0].address);
-    EXPECT_EQ(offsets[f.rank()], (std::vector<uint64_t>{0, 1024, 1280, 0}));
-    const Block large = f.nccl().AllocRegistered(s, 3000);  // no room: from elsewhere
-    EXPECT_GE(large.id, 0);
-    p.Fill(s, blocks[1], 2);
-    p.AllReduce(p.world, s, blocks[1]);
+    const Block block = f.AllocRegistrable(s, 4 * sizeof(float));
+    for (const int32_t group : {p.world, alone}) EXPECT_EQ(f.RegisterBlock(group, block), SPF_OK);
+    p.Fill(s, block, 2);
+    p.AllReduce(p.world, s, block);
+    for (const int32_t group : {p.world, alone}) EXPECT_EQ(f.DeregisterBlock(group, block), SPF_OK);
     std::vector<float> seen, poison;
-    p.Read(s, blocks[1], &seen);
-    p.Read(s, blocks[3], &poison);
+    p.Read(s, block, &seen);
+    f.Free(s, block);
+    const Block elsewhere = f.AllocRegistrable(t, block.bytes), larger = f.AllocRegistrable(s, 2 * block.bytes),
+                again = f.AllocRegistrable(s, block.bytes);
+    EXPECT_NE(elsewhere.host, block.host) << "another stream is not ordered behind the free";
+    EXPECT_NE(larger.host, block.host);
+    EXPECT_EQ(again.host, block.host);
+    p.Read(s, again, &poison);
     EXPECT_EQ(f.SyncStream(s), SPF_OK);
     EXPECT_EQ(seen, std::vector<float>(4, 4));
     EXPECT_NE(poison[0], poison[0]);  // NaN
-    for (const Block& block : {blocks[1], blocks[3], large}) f.Free(s, block);
-    f.Free(t, other);
-    EXPECT_EQ(f.DestroyGroup(p.world), SPF_OK);  // takes its registration with it
+    f.Free(t, elsewhere);
+    for (const Block& rest : {larger, again}) f.Free(s, rest);
+    EXPECT_EQ(f.DestroyGroup(p.world), SPF_OK);
     EXPECT_EQ(f.nccl().live_blocks(), 0);
+    EXPECT_TRUE(f.nccl().mismatches().empty());
   });
   EXPECT_FALSE(run.ended()) << run.Text();
-  EXPECT_EQ(offsets[0], offsets[1]);
   for (const StandinGpu::Live& live : run.live) EXPECT_EQ(live.registrations + live.comms + live.blocks, 0);
 }
 
-TEST(NcclMemory, MemoryIsRegisteredOnce) {
-  const StandinRun run = RunStandin(1, Under(Strategy::kEager), [&](BodiesOnDevice& f) {
-    EXPECT_EQ(f.nccl().RegisterMemory(4096, {}), SPF_OK);
-    EXPECT_EQ(f.nccl().RegisterMemory(4096, {}), SPF_ABORTED);
+TEST(NcclMemory, ARegistrationThatIsLeftEndsWithItsGroup) {
+  const StandinRun run = RunStandin(2, Under(Strategy::kEager), [&](BodiesOnDevice& f) {
+    Program p(f);
+    const int32_t s = f.CreateStream("s", 0);
+    const Block block = f.AllocRegistrable(s, 256);
+    EXPECT_EQ(f.RegisterBlock(p.world, block), SPF_OK);
   });
-  EXPECT_NE(run.ends[0].reason.find("registered already"), std::string::npos);
+  EXPECT_FALSE(run.ended()) << run.Text();
+  for (const StandinGpu::Live& live : run.live) EXPECT_EQ(live.registrations, 0);
+}
+
+TEST(NcclMemory, RegistrationIsAMeetingAndComparesSizes) {
+  std::string mismatch;
+  RunStandin(2, Under(Strategy::kRandom), [&](BodiesOnDevice& f) {
+    Program p(f);
+    const Block block = f.AllocRegistrable(f.CreateStream("s", 0), 256u << f.rank());
+    EXPECT_EQ(f.RegisterBlock(p.world, block), SPF_OK);
+    if (f.rank() == 0) mismatch = f.nccl().mismatches().at(0);
+  });
+  EXPECT_EQ(mismatch, "group_register #0 on world: rank 0 registers 256 bytes, rank 1 512");
+  const StandinRun lonely = RunStandin(2, Under(Strategy::kRandom), [&](BodiesOnDevice& f) {
+    Program p(f);
+    const Block block = f.AllocRegistrable(f.CreateStream("s", 0), 256);
+    if (f.rank() == 0) {
+      EXPECT_EQ(f.RegisterBlock(p.world, block), SPF_ABORTED);
+    }
+  });
+  EXPECT_NE(lonely.ends[0].host.find("group_register #0 on world"), std::string::npos) << lonely.Text();
 }
 
 TEST(NcclMemory, WhatAnEngineLeavesBehindIsGivenBack) {

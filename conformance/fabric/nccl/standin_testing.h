@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "conformance/fabric/forwarding_fabric.h"
 #include "conformance/fabric/nccl/nccl_fabric.h"
 #include "conformance/fabric/nccl/standin_gpu.h"
 #include "conformance/fabric/nccl/standin_rendezvous.h"
@@ -14,37 +15,12 @@
 namespace shardproof {
 
 // For programs written for CPU fabrics, whose bodies work on memory themselves: their bodies become device work.
-class BodiesOnDevice : public Fabric {
+class BodiesOnDevice : public ForwardingFabric {
  public:
-  explicit BodiesOnDevice(NcclFabric& fabric) : fabric_(fabric) {}
-  int rank() const override { return fabric_.rank(); }
-  int world() const override { return fabric_.world(); }
-  bool aborted() const override { return fabric_.aborted(); }
-  int32_t CreateStream(std::string_view name, int priority) override { return fabric_.CreateStream(name, priority); }
-  void DestroyStream(int32_t stream) override { fabric_.DestroyStream(stream); }
-  spf_status SyncStream(int32_t stream) override { return fabric_.SyncStream(stream); }
-  int32_t CreateEvent() override { return fabric_.CreateEvent(); }
-  void DestroyEvent(int32_t event) override { fabric_.DestroyEvent(event); }
-  void Record(int32_t event, int32_t stream) override { fabric_.Record(event, stream); }
-  bool Wait(int32_t event, int32_t stream) override { return fabric_.Wait(event, stream); }
-  spf_status SyncEvent(int32_t event, bool* recorded) override { return fabric_.SyncEvent(event, recorded); }
-  Block Alloc(int32_t stream, uint64_t bytes, bool pinned) override { return fabric_.Alloc(stream, bytes, pinned); }
-  void Free(int32_t stream, const Block& block) override { fabric_.Free(stream, block); }
+  explicit BodiesOnDevice(NcclFabric& fabric) : ForwardingFabric(fabric), fabric_(fabric) {}
   void Enqueue(int32_t stream, std::string_view what, Body body) override {
     fabric_.Enqueue(stream, what, [&] { fabric_.QueueOf(stream).Run(std::move(body)); });
   }
-  int32_t OpenGroup(std::string_view key, const std::vector<int32_t>& world_ranks) override {
-    return fabric_.OpenGroup(key, world_ranks);
-  }
-  spf_status CreateGroup(int32_t parent, const std::vector<int32_t>& world_ranks, int32_t* group,
-                         std::string* key) override {
-    return fabric_.CreateGroup(parent, world_ranks, group, key);
-  }
-  spf_status DestroyGroup(int32_t group) override { return fabric_.DestroyGroup(group); }
-  void Communicate(std::vector<CommOp> ops) override { fabric_.Communicate(std::move(ops)); }
-  spf_status Drain() override { return fabric_.Drain(); }
-  void Fail(std::string_view reason) override { fabric_.Fail(reason); }
-
   NcclFabric& nccl() { return fabric_; }
 
  private:

@@ -32,9 +32,7 @@ void Sequence::Trim() {
 
 Comm::Comm(std::string key, std::vector<int32_t> members, bool minimal_waits,
            std::function<void(KernelId)> ready, std::function<void(std::string)> mismatch)
-    : creates_issued(members.size()),
-      destroys_issued(members.size()),
-      key_(std::move(key)),
+    : key_(std::move(key)),
       members_(std::move(members)),
       minimal_waits_(minimal_waits),
       ready_(std::move(ready)),

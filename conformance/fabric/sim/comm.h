@@ -74,8 +74,12 @@ class Comm {
   std::vector<int32_t> WaitsFor(int32_t me, const CommOp& shape, int64_t place) const;
 
   // Host calls meet by their place in sequences of their own.
-  std::map<int64_t, Rendezvous> creates, destroys;
-  std::vector<int64_t> creates_issued, destroys_issued;  // by member
+  struct HostCalls {
+    std::map<int64_t, Rendezvous> meetings;
+    std::map<int32_t, int64_t> issued;  // by member
+    // The place of a member's next call.
+    int64_t Next(int32_t member) { return issued[member]++; }
+  } creates, destroys, registers;
 
  private:
   bool IsMessage(const CommOp& op) const { return op.kind == SPF_SEND || op.kind == SPF_RECV; }

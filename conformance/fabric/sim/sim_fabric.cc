@@ -96,6 +96,8 @@ class SimFabric : public Fabric {
   spf_status CreateGroup(int32_t parent, const std::vector<int32_t>& world_ranks, int32_t* group,
                          std::string* key) override;
   spf_status DestroyGroup(int32_t group) override;
+  spf_status RegisterBlock(int32_t group, const Block& block) override;
+  spf_status DeregisterBlock(int32_t group, const Block& block) override;
 
   void Communicate(std::vector<CommOp> ops) override {
     if (aborted() || ops.empty()) return;
@@ -112,6 +114,10 @@ class SimFabric : public Fabric {
   void Fail(std::string_view reason) override { world_->Fail(index_, reason); }
 
  private:
+  // Tells the members that this rank has come to its place-th call of the kind, and waits for them.
+  spf_status Meet(const Comm& comm, Rendezvous& all, std::string what);
+  spf_status AwaitWorkOn(int32_t group, std::string_view call);
+
   Rank& me() const { return world_->rank(index_); }
   Device& device() const { return me().device; }
   Arena& arena() const { return me().arena; }
@@ -120,6 +126,23 @@ class SimFabric : public Fabric {
   int32_t index_;
 };
 
+spf_status SimFabric::Meet(const Comm& comm, Rendezvous& all, std::string what) {
+  ++all.arrived;
+  world_->Arrived(all, comm.members());
+  HostWait wait;
+  wait.all = &all;
+  wait.members = static_cast<int32_t>(comm.members().size());
+  wait.what = std::move(what);
+  return world_->BlockHost(index_, std::move(wait));
+}
+
+spf_status SimFabric::AwaitWorkOn(int32_t group, std::string_view call) {
+  HostWait work;
+  work.entry = device().LastKernel(group);
+  work.what = std::string(call) + " of " + device().group(group).key + ", for the work on it";
+  return world_->BlockHost(index_, std::move(work));
+}
+
 spf_status SimFabric::CreateGroup(int32_t parent, const std::vector<int32_t>& world_ranks,
                                   int32_t* group, std::string* key) {
   *group = -1;
@@ -127,17 +150,12 @@ spf_status SimFabric::CreateGroup(int32_t parent, const std::vector<int32_t>& wo
   if (aborted()) return SPF_ABORTED;
   Comm* comm = me().comms[static_cast<size_t>(parent)];
   const auto member = static_cast<size_t>(device().group(parent).me);
-  const int64_t call = comm->creates_issued[member]++;
-  Rendezvous& all = comm->creates[call];
+  const int64_t call = comm->creates.Next(device().group(parent).me);
+  Rendezvous& all = comm->creates.meetings[call];
   all.lists.resize(comm->members().size());
   all.lists[member] = world_ranks;
-  ++all.arrived;
-  world_->Arrived(all, comm->members());
-  HostWait wait;
-  wait.all = &all;
-  wait.members = static_cast<int32_t>(comm->members().size());
-  wait.what = "group_create #" + std::to_string(call) + " on " + comm->key();
-  const spf_status status = world_->BlockHost(index_, std::move(wait));
+  const spf_status status =
+      Meet(*comm, all, "group_create #" + std::to_string(call) + " on " + comm->key());
   if (status != SPF_OK || world_ranks.empty()) return status;
   // The members of my list must have given the same one; otherwise I am alone with it.
   std::string name =
@@ -160,20 +178,22 @@ spf_status SimFabric::CreateGroup(int32_t parent, const std::vector<int32_t>& wo
 spf_status SimFabric::DestroyGroup(int32_t group) {
   if (aborted()) return SPF_ABORTED;
   Comm* comm = me().comms[static_cast<size_t>(group)];
-  HostWait work;
-  work.entry = device().LastKernel(group);
-  work.what = "group_destroy of " + comm->key() + ", for the work on it";
-  const spf_status status = world_->BlockHost(index_, std::move(work));
+  const spf_status status = AwaitWorkOn(group, "group_destroy");
   if (status != SPF_OK) return status;
-  Rendezvous& all =
-      comm->destroys[comm->destroys_issued[static_cast<size_t>(device().group(group).me)]++];
-  ++all.arrived;
-  world_->Arrived(all, comm->members());
-  HostWait wait;
-  wait.all = &all;
-  wait.members = static_cast<int32_t>(comm->members().size());
-  wait.what = "group_destroy of " + comm->key();
-  return world_->BlockHost(index_, std::move(wait));
+  const int64_t call = comm->destroys.Next(device().group(group).me);
+  return Meet(*comm, comm->destroys.meetings[call], "group_destroy of " + comm->key());
+}
+
+spf_status SimFabric::RegisterBlock(int32_t group, const Block&) {
+  if (aborted()) return SPF_ABORTED;
+  Comm* comm = me().comms[static_cast<size_t>(group)];
+  const int64_t call = comm->registers.Next(device().group(group).me);
+  return Meet(*comm, comm->registers.meetings[call],
+              "group_register #" + std::to_string(call) + " on " + comm->key());
+}
+
+spf_status SimFabric::DeregisterBlock(int32_t group, const Block&) {
+  return aborted() ? SPF_ABORTED : AwaitWorkOn(group, "group_deregister");
 }
 
 }  // namespace
