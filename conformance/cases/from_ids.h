@@ -1,4 +1,4 @@
-// from_ids.h: lists of cases, written as ids.
+// from_ids.h: how is a list of cases written down? As ids.
 #pragma once
 #include <string>
 #include <vector>

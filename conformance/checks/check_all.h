@@ -1,4 +1,4 @@
-// check_all.h: everything that can be said about one run.
+// check_all.h: what can be said about one run, by all checks?
 #pragma once
 #include "conformance/checks/check.h"
 

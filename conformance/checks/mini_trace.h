@@ -1,4 +1,4 @@
-// mini_trace.h: one rank's trace of the small engine of mini_engine.h.
+// mini_trace.h: what does one rank of the small engine of mini_engine.h leave as its trace?
 #pragma once
 #include "conformance/checks/mini_engine.h"
 

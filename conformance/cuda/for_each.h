@@ -1,4 +1,4 @@
-// for_each.h: one kernel shape for everything: a function of an index, for n indices, in any order.
+// for_each.h: what shape has a kernel? One for all: a function of an index, for n indices, in any order.
 //
 // Write ForEach(queue, "name", n, [=] SHARDPROOF_KERNEL(int64_t i) { ... }); capture pointers and numbers by value. Indices run at
 // the same time: a body writes only what is its own, or uses AtomicAdd. Floating-point operations in it are single IEEE

@@ -1,4 +1,4 @@
-// immediate_queue.h: a queue without a GPU that runs everything at once, on host memory.
+// immediate_queue.h: how do kernels run without a GPU? At once, on host memory.
 //
 // For bodies that a CPU fabric already runs in stream order, and for tests of kernels.
 #pragma once

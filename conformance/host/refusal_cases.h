@@ -1,4 +1,4 @@
-// refusal_cases.h: everything that a host refuses at once, as a list that is run on every fabric.
+// refusal_cases.h: what does a host refuse at once? A list that is run on every fabric.
 #pragma once
 #include <functional>
 #include <string>

@@ -1,4 +1,4 @@
-// node_bench.h: for tests: buffers for everything that the nodes of a model touch.
+// node_bench.h: where is everything that the nodes of a model touch? For tests: buffers for all of it.
 #pragma once
 #include <cstddef>
 #include <vector>

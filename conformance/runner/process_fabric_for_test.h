@@ -1,4 +1,4 @@
-// process_fabric_for_test.h: a machine without a GPU whose ranks are processes that only have a rendezvous.
+// process_fabric_for_test.h: what if ranks are processes that only have a rendezvous? A machine without a GPU.
 //
 // Everything runs at once, in the order of issue; a group call waits for the members of its communicators. No schedule
 // but one, so nothing is learnt about waits; enough to run whole cases where the runner is tested.

@@ -1,4 +1,4 @@
-// rank_process.h: one rank process, as seen from the process that has forked it.
+// rank_process.h: how does one rank process look to the process that has forked it?
 #pragma once
 #include <chrono>
 #include <optional>

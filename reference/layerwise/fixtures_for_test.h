@@ -1,4 +1,5 @@
-// fixtures_for_test.h: five linear layers 80-48-32-24-16-10 with biases, in model order.
+// fixtures_for_test.h: which layers do tests deal? Five linear ones, 80-48-32-24-16-10, with
+// biases, in model order.
 #pragma once
 #include <array>
 #include <string>

@@ -1,5 +1,5 @@
-// tables_for_test.h: tables of a small transformer as a host hands them out, for tests of what
-// follows from tables. Only what the schedule looks at is filled in.
+// tables_for_test.h: which tables does a host hand out? Those of a small transformer, for tests of
+// what follows from tables. Only what the schedule looks at is filled in.
 #pragma once
 #include <deque>
 #include <string>

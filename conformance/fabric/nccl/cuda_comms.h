@@ -1,4 +1,4 @@
-// cuda_comms.h: the communicators of one Gpu, as NCCL's: made, used, watched, ended.
+// cuda_comms.h: how are communicators of NCCL made, used, watched and ended?
 //
 // All are non-blocking (ncclConfig_t::blocking = 0): calls return while a thread of NCCL works on, and until
 // ncclCommGetAsyncError says success no other call on the communicator, and no kernel on its streams, may follow.

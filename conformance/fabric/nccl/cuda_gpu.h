@@ -1,4 +1,4 @@
-// cuda_gpu.h: Gpu on a real device: CUDA, NCCL and cuBLAS, one call for one call.
+// cuda_gpu.h: what is a Gpu on a real device? CUDA, NCCL and cuBLAS, one call for one call.
 //
 // Needs the CUDA toolkit to be built; this header does not.
 #pragma once

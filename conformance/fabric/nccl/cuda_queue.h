@@ -1,4 +1,4 @@
-// cuda_queue.h: one CUDA stream as kernels see it.
+// cuda_queue.h: what is a CUDA stream as kernels see it?
 #pragma once
 #include <cuda_runtime_api.h>
 

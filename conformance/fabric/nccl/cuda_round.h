@@ -1,4 +1,4 @@
-// cuda_round.h: rounds matrices to bf16 on the device.
+// cuda_round.h: how does a matrix become bf16 on the device?
 #pragma once
 #include <cstdint>
 

@@ -1,4 +1,4 @@
-// cuda_testing.h: for tests on a real device: a Gpu with streams, and bytes to it and back.
+// cuda_testing.h: what do tests on a real device need? A Gpu with streams, and bytes to it and back.
 //
 // Without a device each test is skipped, with CUDA's words for why.
 #pragma once

@@ -1,4 +1,4 @@
-// gpu_before.h: a Gpu that does what another one does, after somebody has been told of the call: for tests.
+// gpu_before.h: how does a test get in between? A Gpu that does what another one does, after telling of the call.
 #pragma once
 #include <functional>
 #include <string>

@@ -1,4 +1,4 @@
-// id_table.h: things by small integers; the integer of one that was taken out is given again.
+// id_table.h: what is behind a small integer? Things by integers; that of one taken out is given again.
 #pragma once
 #include <cstddef>
 #include <cstdint>

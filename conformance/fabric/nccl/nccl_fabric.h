@@ -1,4 +1,4 @@
-// nccl_fabric.h: one rank's machine on a GPU with CUDA and NCCL.
+// nccl_fabric.h: what is one rank's machine on a GPU with CUDA and NCCL?
 //
 // All rules of fabric.h on top of Gpu. What is different from the CPU fabrics:
 //   - Enqueue calls the body at once, on the host thread. The body puts device work into QueueOf(stream); it touches no

@@ -1,4 +1,4 @@
-// patience.h: waits by looking again and again, so that whoever waits can stop.
+// patience.h: how does one wait and can still stop? By looking again and again.
 #pragma once
 #include <chrono>
 #include <thread>

@@ -1,4 +1,4 @@
-// run_all_for_test.h: a program on NcclFabric over the stand-in, under every strategy of the simulator.
+// run_all_for_test.h: how does a program on NcclFabric fare over the stand-in, under every strategy of the simulator?
 #pragma once
 #include <gtest/gtest.h>
 

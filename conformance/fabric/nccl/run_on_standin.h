@@ -1,4 +1,4 @@
-// run_on_standin.h: the simulator's own tests of what a Fabric promises, on NcclFabric over the stand-in.
+// run_on_standin.h: how do the simulator's tests of what a Fabric promises run on NcclFabric over the stand-in?
 //
 // A test source of the simulator that is included behind this header runs its programs there: same programs, same
 // expectations. What was a deadlock of the simulator is a watchdog that gave up.

@@ -1,4 +1,4 @@
-// standin_gpu.h: a Gpu without a GPU, for tests: streams, events, memory and communicators of the simulator.
+// standin_gpu.h: what is a Gpu without a GPU? For tests: streams, events, memory, communicators of the simulator.
 //
 // One for each rank of a RunSim, used on that rank's fiber. So NcclFabric runs under the simulator's schedules, and a
 // wait that can never end is known at once: then the stand-in's clock begins to run, and whoever waits gives up by

@@ -1,4 +1,4 @@
-// attention.h: causal multi-head attention on a device.
+// attention.h: how is causal multi-head attention computed on a device?
 #pragma once
 #include "conformance/model/cuda/common.h"
 

@@ -1,4 +1,4 @@
-// device_bench.h: for tests: the nodes of a model computed by device kernels, on a queue without a GPU.
+// device_bench.h: what do device kernels make of the nodes of a model? For tests, on a queue without a GPU.
 #pragma once
 #include <string>
 

@@ -1,4 +1,4 @@
-// late_queue.h: for tests: a queue that does nothing until it is told to, as a GPU that is far behind.
+// late_queue.h: what if the GPU is far behind? For tests: a queue that does nothing until it is told to.
 #pragma once
 #include <deque>
 #include <functional>

@@ -1,4 +1,4 @@
-// loss.h: cross-entropy on a device, summed over tokens; kNextLoss takes the labels shifted by one.
+// loss.h: how is cross-entropy computed on a device? Summed over tokens; kNextLoss: labels shifted by one.
 #pragma once
 #include "conformance/model/cuda/common.h"
 

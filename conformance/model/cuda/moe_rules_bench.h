@@ -1,4 +1,4 @@
-// moe_rules_bench.h: for tests: rules, and whether two sides gave the same bits.
+// moe_rules_bench.h: which rules do routers follow in tests, and did two sides give the same bits?
 #pragma once
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// norm.h: RMSNorm and the scalar gain on a device.
+// norm.h: how are RMSNorm and the scalar gain computed on a device?
 #pragma once
 #include "conformance/model/cuda/common.h"
 

@@ -1,4 +1,4 @@
-// reduce.h: sums and maxima of rows and columns on a device.
+// reduce.h: how are sums and maxima of rows and columns computed on a device?
 //
 // In two steps: kParts indices a row or column, each over every kParts-th element, so that neighbours read neighbouring
 // memory; then one index over the parts. Sums are exact, so that their order changes no bit (NUMERICS.md).

@@ -1,4 +1,4 @@
-// softmax.h: softmax of rows on a device, for losses and attention.
+// softmax.h: how is the softmax of rows computed on a device? For losses and attention.
 #pragma once
 #include "conformance/model/cuda/common.h"
 

@@ -1,4 +1,4 @@
-// swiglu.h: the MLP's activation function on a device: silu(gate) * up, element by element.
+// swiglu.h: how is the MLP's activation computed on a device? silu(gate) * up, element by element.
 #pragma once
 #include "conformance/model/cuda/common.h"
 
