@@ -108,6 +108,43 @@ TEST(Lifetime, ABlockFreedTwiceInAForeignTrace) {
   EXPECT_EQ(FoundIn(CheckLifetime(run)), "FS-33");
 }
 
+TEST(Lifetime, RegistrableMemoryCountsAsDeviceMemory) {
+  for (const int place : {SPF_DEVICE, SPF_REGISTRABLE, SPF_PINNED}) {
+    TraceBuilder t(0, 1);
+    t.CallBegin("create");
+    const int s = t.Stream("s");
+    t.CallEnd("create");
+    std::vector<int> blocks;
+    for (int step = 0; step < 2; ++step) {
+      t.CallBegin("train_step", step);
+      blocks.push_back(t.Alloc(s, 64, {}, place));
+      t.CallEnd("train_step", step);
+    }
+    t.CallBegin("destroy");
+    for (const int block : blocks) t.Free(s, block);
+    t.StreamDestroy(s);
+    t.CallEnd("destroy");
+    shardproof::Run run;
+    run.traces.push_back(t.Done());
+    EXPECT_EQ(FoundIn(CheckLifetime(run)), place == SPF_PINNED ? "" : "FS-32") << place;
+  }
+}
+
+TEST(Lifetime, ABlockThatStaysRegisteredIsLeftBehind) {
+  TraceBuilder t(0, 1);
+  t.CallBegin("create");
+  const int group = t.Group("dp_cp", {0}), s = t.Stream("s");
+  t.GroupRegister(group, t.Alloc(s, 64, {}, SPF_REGISTRABLE));
+  t.CallEnd("create");
+  t.CallBegin("destroy");
+  t.Refused("mem_free", "block 0 is registered");
+  t.StreamDestroy(s);
+  t.CallEnd("destroy");
+  shardproof::Run run;
+  run.traces.push_back(t.Done());
+  EXPECT_EQ(FoundIn(CheckLifetime(run)), "FS-33");
+}
+
 TEST(Lifetime, WithoutMemoryEventsNothingIsJudged) {
   MiniRun mini = RunMini(MiniCase(2));
   mini.run.traces[0].provides.memory = false;

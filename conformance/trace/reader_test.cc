@@ -112,6 +112,8 @@ TEST(Refused, ValuesOfTheWrongType) {
 
 TEST(Refused, IndicesThatLeadNowhere) {
   ExpectRefused("{\"e\":\"group_destroy\",\"g\":1}", "group 1 is not defined");
+  ExpectRefused("{\"e\":\"group_register\",\"g\":1,\"a\":3,\"k\":64}", "group 1 is not defined");
+  ExpectRefused("{\"e\":\"group_deregister\",\"g\":1,\"a\":3}", "group 1 is not defined");
   ExpectRefused("{\"e\":\"group_create\",\"pg\":3,\"x\":\"ep\"}", "group 3 is not defined");
   ExpectRefused("{\"e\":\"group_create\",\"pg\":0,\"x\":\"ep\",\"ranks\":[0,2]}", "rank 2 is not defined");
   ExpectRefused("{\"e\":\"record\",\"ev\":4,\"s\":1}", "stream 1 is not defined");
@@ -131,6 +133,13 @@ TEST(Refused, AnEventWithoutWhatItIsAbout) {
   ExpectRefused("{\"e\":\"wait\",\"ev\":4}", "wait event needs the key \"s\"");
   ExpectRefused("{\"e\":\"wait\",\"ev\":-1,\"s\":0}", "needs the key \"ev\"");
   ExpectRefused("{\"e\":\"collective\",\"g\":0}", "needs the key \"op\"");
+  ExpectAccepted("{\"e\":\"group_register\",\"g\":0,\"a\":3,\"k\":64}");
+  ExpectRefused("{\"e\":\"group_register\",\"a\":3,\"k\":64}", "group_register event needs the key \"g\"");
+  ExpectRefused("{\"e\":\"group_register\",\"g\":0,\"a\":-1,\"k\":64}", "needs the key \"a\"");
+  ExpectRefused("{\"e\":\"group_register\",\"g\":0,\"a\":3}", "needs the key \"k\"");
+  ExpectAccepted("{\"e\":\"group_deregister\",\"g\":0,\"a\":3}");
+  ExpectRefused("{\"e\":\"group_deregister\",\"g\":0}", "group_deregister event needs the key \"a\"");
+  ExpectRefused("{\"e\":\"group_deregister\",\"a\":3}", "needs the key \"g\"");
 }
 
 TEST(Refused, ALineThatIsMissingOrOfAnotherTrace) {

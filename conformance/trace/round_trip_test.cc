@@ -287,6 +287,19 @@ TEST(RoundTrip, AFolderComesBackByRank) {
   EXPECT_EQ(ReadTraceFolder(folder).size(), 1u);
 }
 
+TEST(RoundTrip, RegistrationsComeBack) {
+  TraceBuilder t(0, 2);
+  const int group = t.Group("dp_cp", {0, 1}), stream = t.Stream("comm");
+  const int block = t.Alloc(stream, 4096, {}, SPF_REGISTRABLE);
+  t.GroupRegister(group, block);
+  t.GroupDeregister(group, block);
+  const Trace trace = t.Done();
+  const std::string text = TraceToText(trace);
+  EXPECT_NE(text.find("{\"i\":2,\"e\":\"group_register\",\"g\":0,\"a\":0,\"k\":4096}"), std::string::npos) << text;
+  EXPECT_NE(text.find("{\"i\":3,\"e\":\"group_deregister\",\"g\":0,\"a\":0}"), std::string::npos) << text;
+  ExpectSame(trace, ReadTrace(text, "written"));
+}
+
 TEST(Writer, AnIndexOutsideTheTablesIsRefused) {
   TraceBuilder t(0, 1);
   t.Explain("x");

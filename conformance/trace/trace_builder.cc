@@ -89,6 +89,19 @@ int TraceBuilder::GroupCreate(int parent, std::string_view name, const std::vect
 
 void TraceBuilder::GroupDestroy(int group) { Add(EventKind::kGroupDestroy).group = group; }
 
+void TraceBuilder::GroupRegister(int group, int alloc) {
+  Event& row = Add(EventKind::kGroupRegister);
+  row.group = group;
+  row.alloc = alloc;
+  if (static_cast<size_t>(alloc) < block_bytes_.size()) row.count = block_bytes_[static_cast<size_t>(alloc)];
+}
+
+void TraceBuilder::GroupDeregister(int group, int alloc) {
+  Event& row = Add(EventKind::kGroupDeregister);
+  row.group = group;
+  row.alloc = alloc;
+}
+
 void TraceBuilder::CallBegin(std::string_view call, int step) {
   current_[instance_] = calls_[instance_]++;
   Add(EventKind::kCallBegin).id = step;
@@ -151,13 +164,14 @@ void TraceBuilder::EventSync(int event) {
 int TraceBuilder::Alloc(int stream, int64_t bytes, Label label, int place) {
   Event& row = Add(EventKind::kAlloc);
   row.stream = stream;
-  row.alloc = allocs_;
+  row.alloc = static_cast<int32_t>(block_bytes_.size());
   row.count = bytes;
   row.id = place;
   row.purpose = label.purpose;
   row.module = label.module;
   row.microbatch = label.microbatch;
-  return allocs_++;
+  block_bytes_.push_back(bytes);
+  return row.alloc;
 }
 
 void TraceBuilder::Free(int stream, int alloc) {

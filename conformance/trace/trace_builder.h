@@ -57,6 +57,9 @@ class TraceBuilder {
   // ranks are ranks of the parent; empty: this rank joins none and -1 is returned.
   int GroupCreate(int parent, std::string_view name, const std::vector<int32_t>& ranks);
   void GroupDestroy(int group);
+  // The whole block, as Alloc made it; 0 bytes if it did not.
+  void GroupRegister(int group, int alloc);
+  void GroupDeregister(int group, int alloc);
 
   void CallBegin(std::string_view call, int step = -1);
   void CallEnd(std::string_view call, int step = -1, int status = SPF_OK);
@@ -114,7 +117,8 @@ class TraceBuilder {
   std::map<int, int> calls_;    // by instance: entry calls so far
   std::map<int, int> current_;  // by instance: the open entry call
   std::set<int> recorded_;      // events that were recorded
-  int streams_ = 0, events_ = 0, allocs_ = 0;
+  std::vector<int64_t> block_bytes_;  // by allocation
+  int streams_ = 0, events_ = 0;
 };
 
 }  // namespace shardproof

@@ -131,6 +131,74 @@ TEST(Deadlock, GroupsCreatedInOppositeOrderUnderTwoParentsHang) {
   EXPECT_EQ(result.findings[0].requirement, "GE-03");
 }
 
+TEST(Deadlock, BlocksRegisteredWithTwoGroupsInOppositeOrderHang) {
+  for (const bool opposite : {false, true}) {
+    Rank a(0), b(1);
+    for (Rank* rank : {&a, &b}) {
+      const int block = rank->trace.Alloc(rank->gather, 64, {}, SPF_REGISTRABLE);
+      const bool twin_first = opposite && rank == &b;
+      rank->trace.GroupRegister(twin_first ? rank->twin : rank->dp, block);
+      rank->trace.GroupRegister(twin_first ? rank->dp : rank->twin, block);
+    }
+    const CheckResult result = Check(a, b);
+    ASSERT_EQ(result.findings.size(), opposite ? 1u : 0u);
+    if (!opposite) continue;
+    EXPECT_EQ(result.findings[0].requirement, "GE-03");
+    EXPECT_NE(result.findings[0].message.find("registration of block 0 with group dp_cp"),
+              std::string::npos)
+        << result.findings[0].message;
+  }
+}
+
+TEST(Deadlock, ARegistrationBehindAHostSyncThatNeedsTheOtherRankHangs) {
+  Rank a(0), b(1);
+  for (Rank* rank : {&a, &b}) rank->trace.Alloc(rank->gather, 64, {}, SPF_REGISTRABLE);
+  a.trace.GroupRegister(a.dp, 0), a.AllGather();
+  b.AllGather(), b.trace.StreamSync(b.gather), b.trace.GroupRegister(b.dp, 0);
+  const CheckResult result = Check(a, b);
+  ASSERT_EQ(result.findings.size(), 1u);
+  EXPECT_EQ(result.findings[0].requirement, "GE-03");
+}
+
+TEST(Deadlock, ARunThatHungInARegistrationIsExplained) {
+  Rank a(0), b(1);
+  a.trace.GroupRegister(a.dp, a.trace.Alloc(a.gather, 64, {}, SPF_REGISTRABLE));
+  b.AllGather(), b.trace.StreamSync(b.gather);  // would register next; rank 0 would gather next
+  const std::vector<Trace> traces = {a.trace.Done(TraceEnd::kAborted),
+                                     b.trace.Done(TraceEnd::kAborted)};
+  const CheckResult result = CheckDeadlock(traces);
+  ASSERT_EQ(result.findings.size(), 1u);
+  EXPECT_EQ(result.findings[0].requirement, "GE-03");
+}
+
+TEST(Deadlock, DeregisteringWaitsForThisRanksWorkOnTheGroup) {
+  for (const bool deregisters : {false, true}) {
+    Rank a(0), b(1);
+    for (Rank* rank : {&a, &b}) {
+      const int block = rank->trace.Alloc(rank->gather, 64, {}, SPF_REGISTRABLE);
+      rank->trace.GroupRegister(rank->twin, block);
+    }
+    a.AllGather();
+    if (deregisters) a.trace.GroupDeregister(a.twin, 0);
+    a.ReduceScatter();
+    b.ReduceScatter(), b.trace.StreamSync(b.reduce), b.AllGather();
+    const CheckResult result = Check(a, b);
+    const bool hangs = !result.findings.empty() && result.findings[0].requirement == "GE-03";
+    EXPECT_EQ(hangs, deregisters);
+  }
+}
+
+TEST(Deadlock, DeregisteringMeetsNobody) {
+  Rank a(0), b(1);
+  for (Rank* rank : {&a, &b}) {
+    const int block = rank->trace.Alloc(rank->gather, 64, {}, SPF_REGISTRABLE);
+    rank->trace.GroupRegister(rank->dp, block), rank->trace.GroupRegister(rank->twin, block);
+  }
+  a.trace.GroupDeregister(a.dp, 0), a.trace.GroupDeregister(a.twin, 0);
+  b.trace.GroupDeregister(b.twin, 0), b.trace.GroupDeregister(b.dp, 0);
+  EXPECT_TRUE(Check(a, b).findings.empty());
+}
+
 TEST(Deadlock, MalformedRowsAreNotCheckable) {
   Rank a(0), b(1);
   a.AllGather(), b.AllGather();

@@ -14,8 +14,9 @@ namespace {
 
 using namespace graph;
 
-const std::vector<std::string> kMatchingIds = {kSameSequence, kCountsAgree, kGroupsCreatedAlike,
-                                               kMessagesPair, kRegisteredAlike};
+const std::vector<std::string> kMatchingIds = {
+    kSameSequence,    kCountsAgree,        kGroupsCreatedAlike, kMessagesPair,
+    kRegisteredAlike, kRegisteredTogether, kRegisteredWhileLive};
 const std::vector<std::string> kDeadlockIds = {kNoCycle, kNoCycleSerial};
 const std::vector<std::string> kRaceIds = {kNoDeviceRace, kNoHostRace, kWaitAfterRecord,
                                            kNoLifetimeRace};

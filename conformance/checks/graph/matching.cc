@@ -7,6 +7,7 @@
 #include "conformance/checks/graph/collective_kinds.h"
 #include "conformance/checks/graph/describe.h"
 #include "conformance/checks/graph/operation_signature.h"
+#include "conformance/checks/graph/registered_buffers.h"
 #include "conformance/checks/graph/requirement_ids.h"
 
 namespace shardproof::graph {
@@ -33,6 +34,7 @@ class Judge {
     if (matching_.ok && matching_.cut) {
       for (const Sequence& sequence : program_.sequences) Visit(sequence, true);
     }
+    JudgeRegisteredBuffers(program_, matching_.ok, result_);
     return matching_;
   }
 
@@ -91,7 +93,6 @@ void Judge::Visit(const Sequence& sequence, bool labels) {
       VisitLengths(sequence, kGroupsCreatedAlike);
       break;
     case Sequence::Kind::kRegisters:
-      result_.judged.insert(kRegisteredAlike);
       VisitLengths(sequence, kRegisteredAlike);
       break;
   }

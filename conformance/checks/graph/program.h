@@ -104,6 +104,7 @@ struct Program {
   std::vector<Sequence> sequences;
   uint32_t operations = 0;
   bool host_collectives = false;  // other than group create and destroy
+  bool registrations = false;     // somebody registers or deregisters a block
   // Not empty: two host threads touch one resource in no recorded order, so the traces are one of
   // several programs.
   std::string unordered_threads;

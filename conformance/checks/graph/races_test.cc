@@ -114,6 +114,22 @@ TEST(Races, TwoReadersDoNotRace) {
   EXPECT_EQ(Found(Check(rank)), Ids{});
 }
 
+TEST(Races, TheEndOfARegistrationIsAfterTheGroupsWorkOnAllStreams) {
+  for (const int end : {0, 1, 2}) {  // nothing, group_deregister, group_destroy
+    Rank rank(0, 1);
+    const int block = rank.trace.Alloc(rank.comm, 64, {}, SPF_REGISTRABLE);
+    const int other = rank.trace.Alloc(rank.compute, 64);
+    rank.Order(rank.comm, rank.compute);
+    if (end == 1) rank.trace.GroupRegister(rank.dp, block);
+    rank.Gather(block);
+    rank.trace.Collective(SPF_ALL_GATHER, rank.dp, rank.compute, 8, {Writes(other, 0, 64)});
+    if (end == 1) rank.trace.GroupDeregister(rank.dp, block);
+    if (end == 2) rank.trace.GroupDestroy(rank.dp);
+    rank.trace.Free(rank.compute, block);
+    EXPECT_EQ(Found(Check(rank)), end == 0 ? Ids{"GE-11"} : Ids{});
+  }
+}
+
 TEST(Races, TheHostMustWaitForTheCopy) {
   for (const bool sync : {false, true}) {
     Rank rank(0, 1);

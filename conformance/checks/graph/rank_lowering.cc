@@ -41,6 +41,15 @@ void RankLowering::AddCollective(const Event& event, uint32_t index) {
   AddPart(index, messages, send ? 0 : 1);
 }
 
+uint32_t& RankLowering::LastOn(int32_t communicator, int32_t stream) {
+  const auto index = static_cast<size_t>(communicator);
+  if (kernels_on_.size() <= index) kernels_on_.resize(index + 1);
+  for (auto& [other, last] : kernels_on_[index]) {
+    if (other == stream) return last;
+  }
+  return kernels_on_[index].emplace_back(stream, kNone).second;
+}
+
 // One communicator's kernel: all of events are on one group.
 void RankLowering::Kernel(const std::vector<uint32_t>& events, const Event& at) {
   std::vector<int32_t> streams;
@@ -63,6 +72,7 @@ void RankLowering::Kernel(const std::vector<uint32_t>& events, const Event& at) 
   }
   NeedHost(ThreadOf(at.thread), newest, at.thread);
   const int32_t communicator = groups_[Group(trace_.events[events[0]].group)];
+  for (const int32_t stream : streams) LastOn(communicator, stream) = entry;
   uint32_t& previous = At(communicator_last_, communicator);
   if (previous != kNone) {
     const Entry& before = program_.entries[previous];
@@ -186,7 +196,12 @@ void RankLowering::Groups(const Event& event) {
   const int32_t communicator = groups_[group];
   const bool meets = event.kind != EventKind::kGroupDeregister;
   OnHost(meets ? EntryKind::kHostCollective : EntryKind::kHostSync, event);
-  if (!create && !registers) Need(At(communicator_last_, communicator), EdgeKind::kSync);
+  const bool used = static_cast<size_t>(communicator) < kernels_on_.size();
+  if (!create && !registers && used) {
+    for (const auto& [stream, last] : kernels_on_[static_cast<size_t>(communicator)])
+      Need(last, EdgeKind::kSync);
+  }
+  program_.registrations = program_.registrations || registers || !meets;
   if (!meets) return;
   const Kind kind = create ? Kind::kCreates : registers ? Kind::kRegisters : Kind::kDestroys;
   AddPart(static_cast<uint32_t>(event_), sequences_.Joint(communicator, kind), members_[group]);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "conformance/checks/graph/program.h"
@@ -133,6 +134,7 @@ class RankLowering {
 
   void AddPart(uint32_t index, int32_t sequence, int32_t member);
   void AddCollective(const Event& event, uint32_t index);
+  uint32_t& LastOn(int32_t communicator, int32_t stream);
   void Kernel(const std::vector<uint32_t>& events, const Event& at);
   void AllocOrFree(const Event& event);
   void Sync(const Event& event);
@@ -147,6 +149,8 @@ class RankLowering {
   std::vector<int32_t> groups_, members_;  // by local group: communicator; own rank in it
   std::vector<uint32_t> stream_last_, captured_, requests_, posts_;
   std::vector<uint32_t> communicator_last_;  // by communicator: the last kernel
+  // By communicator: each stream that it used, and its last kernel there.
+  std::vector<std::vector<std::pair<int32_t, uint32_t>>> kernels_on_;
   std::vector<Thread> threads_;
   std::vector<bool> pinned_;  // by allocation
   bool threaded_ = false;     // more than one host thread

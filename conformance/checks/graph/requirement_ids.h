@@ -19,5 +19,7 @@ constexpr char kGathersHide[] = "GE-12";
 constexpr char kReductionsHide[] = "GE-13";
 constexpr char kTwinProgress[] = "GE-14";
 constexpr char kRegisteredAlike[] = "GE-15";
+constexpr char kRegisteredTogether[] = "GE-16";
+constexpr char kRegisteredWhileLive[] = "GE-17";
 
 }  // namespace shardproof::graph
