@@ -72,6 +72,7 @@ struct InstanceSpec {
   std::string units =
       "TransformerLayer";         // module types that are FSDP units, comma-separated; "" none
   bool recompute = false;         // layers are recomputed in backward
+  bool nccl_ub = false;           // gathers and reductions use memory that is registered with their groups
   // --- expert parallelism and its schedule
   bool overlap_moe = false;       // 1F1B: all-to-alls of one microbatch hide behind compute of another
   bool delay_wgrad = false;       // weight gradients apart from input gradients

@@ -42,6 +42,7 @@ std::vector<Field> EngineFields() {
       Integer("pf", &InstanceSpec::prefetch_limit_bytes),
       Word("units", &InstanceSpec::units, {}),
       Flag("recompute", &InstanceSpec::recompute),
+      Flag("ub", &InstanceSpec::nccl_ub),
       Word("optimizer", &InstanceSpec::optimizer, {{"adamw", "adamw"}, {"muon", "muon"}}),
       Real("lr", &InstanceSpec::lr),
       Real("wd", &InstanceSpec::weight_decay),

@@ -69,7 +69,7 @@ TEST(IdTest, EveryFieldIsPartOfTheId) {
   spec.bucket_size = 77;
   spec.prefetch_limit_bytes = 4000;
   spec.units = "";
-  spec.recompute = spec.grad_norm = spec.check_for_nan = true;
+  spec.recompute = spec.nccl_ub = spec.grad_norm = spec.check_for_nan = true;
   spec.optimizer = "adamw";
   spec.lr = 1e-5;
   spec.weight_decay = 0.125;
@@ -82,7 +82,7 @@ TEST(IdTest, EveryFieldIsPartOfTheId) {
   EXPECT_EQ(Id(c),
             "w16.s99.zero2.name=policy.twin.grid.tp2.cp2.ep2.etp2.order=tp-cp-pp-ep-dp.k3.ogr.opg."
             "pertoken.bf16.wire16."
-            "acc16.bs77.pf4000.units=none.recompute.adamw.lr1e-05.wd0p125.clip1e20.norm.nan."
+            "acc16.bs77.pf4000.units=none.recompute.ub.adamw.lr1e-05.wd0p125.clip1e20.norm.nan."
             "mem1073741824.do=tsttlrte."
             "layers3.vocab16.width32.heads4.ffn16.seq1.tied.bias.odd.root.reused.frozen=norms."
             "unused=rank.experts.raw");

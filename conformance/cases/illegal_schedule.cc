@@ -56,6 +56,13 @@ std::string DoubleBuffer(const InstanceSpec& spec, int32_t) {
          " = 1 and strategy = " + spec.strategy + ": two buffers are too few for two microbatches";
 }
 
+// Registered memory is not allocated and freed with each unit: it needs double buffers.
+std::string UserBuffers(const InstanceSpec& spec, int32_t) {
+  if (!spec.overlap_moe || !spec.nccl_ub) return "";
+  return std::string("nccl_ub = 1 with ") + kOverlap +
+         " = 1: it needs two buffers for all units, too few for two microbatches";
+}
+
 std::string GraphPerLayer(const InstanceSpec& spec, int32_t) {
   if (!spec.overlap_moe || spec.cuda_graph != "per_layer" || !Sharded(spec)) return "";
   return std::string("cuda_graph_impl = per_layer with ") + kOverlap +
@@ -95,6 +102,7 @@ std::vector<IllegalRule> IllegalScheduleRules() {
       {"pipeline-is-unsharded", PipelineIsUnsharded},
       {"overlap-of-shared-expert", OverlapOfSharedExpert},
       {"overlap-double-buffer", DoubleBuffer},
+      {"overlap-user-buffers", UserBuffers},
       {"overlap-graph-per-layer", GraphPerLayer},
       {"overlap-of-recompute", OverlapOfRecompute},
       {"overlap-of-recomputed-moe", OverlapOfRecomputedMoe},

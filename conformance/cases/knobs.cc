@@ -111,6 +111,7 @@ std::map<std::string, std::string> Knobs(const InstanceSpec& spec, int32_t world
   knobs.Text("grad_comm_dtype", spec.grad_comm_dtype, "fp32");
   knobs.Text("main_grads_dtype", spec.main_grads_dtype, "fp32");
   knobs.Flag("recompute", spec.recompute);
+  knobs.Flag("nccl_ub", spec.nccl_ub);
   WriteSchedule(spec, knobs);
   WriteOptimizer(spec, knobs);
   WriteMuon(spec.muon, knobs);

@@ -55,7 +55,7 @@ TEST(KnobsTest, TwinSetsTheOptIn) {
 
 TEST(KnobsTest, EveryOtherKnobHasItsName) {
   const KnobMap knobs = KnobsOf(
-      "w8.zero3.n2.hfsdp.k1.ogr.opg.avg.bf16.wire16.acc16.bs64.recompute.adamw.wd0p125.clip0p5."
+      "w8.zero3.n2.hfsdp.k1.ogr.opg.avg.bf16.wire16.acc16.bs64.recompute.ub.adamw.wd0p125.clip0p5."
       "norm.nan.mem4096");
   for (const auto& [name, value] : KnobMap{{"strategy", "optim_grads_params"},
                                            {"outer_strategy", "optim"},
@@ -68,6 +68,7 @@ TEST(KnobsTest, EveryOtherKnobHasItsName) {
                                            {"main_grads_dtype", "bf16"},
                                            {"bucket_size", "64"},
                                            {"recompute", "1"},
+                                           {"nccl_ub", "1"},
                                            {"optimizer", "adamw"},
                                            {"weight_decay", "0.125"},
                                            {"clip_grad", "0.5"},

@@ -49,6 +49,13 @@ std::string GatherNeedsReduce(const InstanceSpec& spec, int32_t) {
          "are no buckets to gather one by one";
 }
 
+// Members of a group use registered blocks of one size at one offset.
+std::string UserBuffers(const InstanceSpec& spec, int32_t) {
+  if (!Uses(spec) || !spec.nccl_ub) return "";
+  return "nccl_ub = 1 with strategy = layer_wise: owners send pieces of their own sizes "
+         "and places";
+}
+
 std::string AlignedTransport(const InstanceSpec& spec, int32_t) {
   const LayerWiseSpec& options = spec.layer_wise;
   if (!Uses(spec) || options.layout != "aligned" || options.transport == LayerWiseSpec{}.transport)
@@ -90,6 +97,7 @@ std::vector<IllegalRule> IllegalLayerWiseRules() {
       {"layer-wise-buffer-word", BufferWord},
       {"layer-wise-one-instance", OneInstance},
       {"layer-wise-gather-needs-reduce", GatherNeedsReduce},
+      {"layer-wise-user-buffers", UserBuffers},
       {"layer-wise-aligned-transport", AlignedTransport},
       {"layer-wise-aligned-buffer", AlignedBuffer},
       {"layer-wise-padded-in-buffer", PaddedInBuffer},

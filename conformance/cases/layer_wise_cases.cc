@@ -10,6 +10,8 @@ std::vector<Case> IllegalLayerWiseCases() {
       "w4.ddp.aligned",
       "w8.zero3.bcast",
       "w2.zero1.gradbuf",
+      "w4.lw.ub",
+      "w2.lw.ogr.opg.ub.aligned",
       // words that no engine knows
       "w4.lw.layout=sliced",
       "w3.lw.transport=gossip",

@@ -152,6 +152,13 @@ std::vector<Case> NamedCases() {
       "w2.zero3.seq32.layers4.twin",
       "w32.zero3.n4.twin.seq4",
       "w24.zero3.n2.seq4",
+      // buffers registered with their groups: twins, outer groups, experts, casts, one rank
+      "w8.zero3.n2.hfsdp.twin.ub.do=tettsltrlt",
+      "w8.zero3.n2.twin.ep2.k2.wire16.ub.experts",
+      "w8.zero1.n2.ogr.ub.tied.root",
+      "w4.zero2.k2.wire16.acc16.ub.frozen=layer",
+      "w4.zero3.ep2.k2.ub.moe4",
+      "w1.zero3.ub",
       // Muon where every rank has whole matrices: coefficients, scales, precision, splitting
       "w1.ddp.muon",
       "w4.ddp.muon",

@@ -44,6 +44,8 @@ std::vector<Case> IllegalScheduleCases() {
       "w4.ddp.ep2.k2.moe4.shared.1f1b.sharedoverlap",
       "w4.zero3.ep2.k2.moe4.1f1b.doublebuffer",
       "w4.zero2.ep2.k2.moe4.1f1b.doublebuffer",
+      "w4.zero3.ep2.k2.ub.moe4.1f1b",
+      "w4.ddp.ep2.k2.ub.moe4.1f1b.dw",
       "w4.zero3.ep2.k2.moe4.1f1b.graph=per_layer",
       "w4.zero2.ep2.k2.moe4.1f1b.dw.graph=per_layer",
       "w4.zero3.ep2.k2.recompute.moe4.1f1b",

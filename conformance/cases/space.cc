@@ -80,6 +80,7 @@ void CaseSpace::AddEngineFactors() {
                              {-1, 0, 3000, 1 << 20});
   Add("units", &InstanceSpec::units, {"TransformerLayer", "", "TransformerLayer,Embedding"});
   Add("recompute", &InstanceSpec::recompute, {false, true});
+  Add("nccl_ub", &InstanceSpec::nccl_ub, {false, true});
   Add("optimizer", &InstanceSpec::optimizer, {"sgd", "adamw"});
   Add("weight_decay", &InstanceSpec::weight_decay, {0.0, 0.0625});
   Add("clip_grad", &InstanceSpec::clip_grad, {0.0, 0.5, 1048576.0});
