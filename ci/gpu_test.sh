@@ -41,12 +41,16 @@ expect 0 'device test cuda_gpu_test passed .* 3 passed'
 expect 0 'conformance, nccl, 4 ranks passed .* conformant: run --fabric nccl --ranks 4 --profile core'
 expect 0 'what one rank needs 12 ms'
 expect 0 'step times, 2 ranks passed .* recording 1 %'
-expect 0 'compute-sanitizer racecheck: cuda_kernels_test passed .* ERROR SUMMARY: 0 errors'
+expect 0 'compute-sanitizer memcheck: cuda_kernels_test passed .* ERROR SUMMARY: 0 errors'
 
 start && program gpu_facts 'echo "no GPU: cudaErrorNoDevice"; exit 1' && run 100
 expect 0 'device test cuda_gpu_test not run +no GPU: cudaErrorNoDevice'
 expect 0 'conformance, nccl, 2 ranks not run +no GPU: cudaErrorNoDevice'
 expect 0 'compute-sanitizer memcheck: cuda_comms_test not run +no GPU'
+
+start && program cuda_gpu_test 'exit 1' && SHARDPROOF_GPU_PARTS='4 ranks' run 100
+expect 0 'conformance, nccl, 4 ranks, smoke passed .* conformant: .* --profile smoke --verbose'
+grep -q 'cuda_gpu_test\|sanitizer' "$work/out" && echo "FAILED: parts that were not asked for" && ((++failures))
 
 start && program cuda_gemm_test 'echo "[  PASSED  ] 2 tests."; echo "[  FAILED  ] 1 test, listed below:"; exit 1'
 run 100

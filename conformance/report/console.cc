@@ -62,6 +62,7 @@ void Console::CaseDone(const CaseReport& report) {
     if (!report.reason.empty()) out_ << "  (" << report.reason << ")";
     out_ << "\n";
     ShowFindings(report);
+    out_ << std::flush;  // a run that is killed has told what it did
   }
   if (terminal_) {
     Bar();
