@@ -69,6 +69,25 @@ void HalfMissingHangs(Suite& suite) {
                "a group_create that only rank 0 makes", create.hang_report);
 }
 
+// A member that does not register is missed, also by those that registered with another group first.
+void RegistrationsThatDoNotMeet(Suite& suite) {
+  if (suite.world->size() < 2) return;
+  for (const bool opposite : {false, true}) {
+    const CaseEnd end = suite.Run(suite.world->size(), [opposite](Fabric& f) -> std::string {
+      const int32_t world = f.OpenGroup("world", Everybody(f)), twin = f.OpenGroup("twin", Everybody(f));
+      const Block block = f.AllocRegistrable(f.CreateStream("s", 0), 40);
+      const bool odd = f.rank() == 1;
+      if (odd && !opposite) return "ok";
+      f.RegisterBlock(odd ? twin : world, block);
+      return f.RegisterBlock(odd ? world : twin, block) == SPF_ABORTED ? "aborted" : "not aborted";
+    });
+    suite.Expect(end.hang && Has(end.hang_report, "rank 0: blocked in group_register #0 on world"),
+                 opposite ? "registrations with two groups in opposite order hang"
+                          : "a registration that rank 1 leaves out hangs",
+                 end.hang_report);
+  }
+}
+
 void MismatchIsNamed(Suite& suite) {
   const int n = suite.world->size();
   if (n < 2) return;
@@ -195,6 +214,7 @@ void FailEndsAll(Suite& suite) {
 void CheckEndings(Suite& suite) {
   OppositeOrderHangs(suite);
   HalfMissingHangs(suite);
+  RegistrationsThatDoNotMeet(suite);
   MismatchIsNamed(suite);
   FailEndsAll(suite);
   MisdeedsAreFindings(suite);

@@ -182,6 +182,39 @@ void CreatedGroups(Suite& suite) {
       "group_create splits, group_destroy meets");
 }
 
+void RegisteredBlocks(Suite& suite) {
+  const CaseEnd end = suite.Run(suite.world->size(), [](Fabric& f) -> std::string {
+    const int32_t world = f.OpenGroup("world", Everybody(f)), twin = f.OpenGroup("twin", Everybody(f));
+    const int32_t s = f.CreateStream("s", 0), t = f.CreateStream("t", 0);
+    const Block a = f.AllocRegistrable(s, 40), b = f.AllocRegistrable(t, 80);
+    for (const int32_t group : {world, twin}) {
+      for (const Block& block : {a, b}) {
+        if (f.RegisterBlock(group, block) != SPF_OK) return "register failed";
+      }
+    }
+    const int32_t twins[] = {twin, world};
+    for (int round = 0; round < 2; ++round) {
+      f.Enqueue(s, "fill", [&] {
+        for (uint64_t i = 0; i < 10; ++i) Put(a.host, i, SPF_F32, 1);
+      });
+      f.Enqueue(t, "fill", [&] {
+        for (uint64_t i = 0; i < 20; ++i) Put(b.host, i, SPF_F32, 2);
+      });
+      f.Communicate({Simple(SPF_ALL_REDUCE, twins[round], s, a, "first")});
+      f.Communicate({Simple(SPF_ALL_REDUCE, twins[round], t, b, "second")});
+      for (const Block& block : {a, b}) {
+        if (f.DeregisterBlock(twins[round], block) != SPF_OK) return "deregister failed";
+      }
+      // No other sync: the work on the group is done, on both streams.
+      if (Get(a.host, 9, SPF_F32) != f.world() || Get(b.host, 19, SPF_F32) != 2 * f.world()) return "not done";
+    }
+    f.Free(s, a);
+    f.Free(t, b);
+    return f.Drain() == SPF_OK ? "ok" : "aborted";
+  });
+  suite.ExpectOk(end, "group_register meets, group_deregister waits for the work on the group");
+}
+
 void Messages(Suite& suite) {
   const int n = suite.world->size();
   suite.ExpectOk(
@@ -256,6 +289,7 @@ void CheckOperations(Suite& suite) {
   NothingButOnePiece(suite);
   UnequalCountsAreNamed(suite);
   CreatedGroups(suite);
+  RegisteredBlocks(suite);
   Messages(suite);
   PipelineNeighbours(suite);
   OrderAcrossStreams(suite);

@@ -150,6 +150,55 @@ TEST(Deadlock, AGroupCreatedByOnlySomeMembersIsOne) {
       << result.blocked[2];
 }
 
+TEST(Deadlock, ABlockRegisteredByOnlySomeMembersIsOne) {
+  for (const Strategy strategy : kStrategies) {
+    const SimResult result = RunSim(3, With(strategy), [](Fabric& f) {
+      Program p(f);
+      const Block block = f.AllocRegistrable(f.CreateStream("comm", 0), 64);
+      EXPECT_EQ(f.RegisterBlock(p.world, block), SPF_OK);
+      if (f.rank() == 1) return;
+      EXPECT_EQ(f.RegisterBlock(p.world, block), SPF_ABORTED);
+      EXPECT_EQ(f.RegisterBlock(p.world, block), SPF_ABORTED);
+      EXPECT_EQ(f.DeregisterBlock(p.world, block), SPF_ABORTED);
+    });
+    EXPECT_TRUE(result.deadlock);
+    EXPECT_TRUE(Has(result.blocked[2], "group_register #1 on world: 2 of 3 members have called"))
+        << result.blocked[2];
+  }
+}
+
+TEST(Deadlock, BlocksRegisteredWithTwoGroupsInOppositeOrderAreOne) {
+  for (const Strategy strategy : kStrategies) {
+    for (const bool opposite : {false, true}) {
+      const SimResult result = RunSim(2, With(strategy), [opposite](Fabric& f) {
+        Program p(f);
+        const int32_t twin = f.OpenGroup("twin", Everybody(2));
+        const Block block = f.AllocRegistrable(f.CreateStream("comm", 0), 64);
+        const bool twin_first = opposite && f.rank() == 1;
+        f.RegisterBlock(twin_first ? twin : p.world, block);
+        EXPECT_EQ(f.RegisterBlock(twin_first ? p.world : twin, block), opposite ? SPF_ABORTED : SPF_OK);
+      });
+      EXPECT_EQ(result.deadlock, opposite);
+      if (!opposite) continue;
+      EXPECT_TRUE(Has(result.blocked[0], "group_register #0 on world: 1 of 2 members have called")) << result.blocked[0];
+      EXPECT_TRUE(Has(result.blocked[1], "group_register #0 on twin: 1 of 2 members have called")) << result.blocked[1];
+    }
+  }
+}
+
+TEST(Deadlock, DeregisteringWaitsForAMemberThatNeverComes) {
+  const SimResult result = RunSim(2, With(Strategy::kEager), [](Fabric& f) {
+    Program p(f);
+    const int32_t s = f.CreateStream("comm", 0);
+    const Block block = f.AllocRegistrable(s, 64);
+    EXPECT_EQ(f.RegisterBlock(p.world, block), SPF_OK);
+    if (f.rank() == 0) p.AllReduce(p.world, s, block);
+    EXPECT_EQ(f.DeregisterBlock(p.world, block), f.rank() == 0 ? SPF_ABORTED : SPF_OK);
+  });
+  EXPECT_TRUE(result.deadlock);
+  EXPECT_TRUE(Has(result.blocked[0], "group_deregister of world, for the work on it")) << result.blocked[0];
+}
+
 TEST(Abort, EveryStackUnwindsAndQueuedBodiesAreDropped) {
   struct Guard {
     explicit Guard(int* count) : alive(count) { ++*alive; }

@@ -223,6 +223,75 @@ TEST(Groups, CreateSplitsTheParentAndAgreesOnKeys) {
   }
 }
 
+TEST(Groups, RegisteringMeetsAllMembersInOrder) {
+  for (const Strategy strategy : kStrategies) {
+    for (uint64_t seed = 0; seed < 10; ++seed) {
+      int arrived = 0;
+      const SimResult result = RunSim(3, With(strategy, seed), [&](Fabric& f) {
+        Program p(f);
+        const int32_t twin = f.OpenGroup("twin", Everybody(3)), s = f.CreateStream("comm", 0);
+        const Block x = f.AllocRegistrable(s, 64), y = f.AllocRegistrable(s, 128);
+        const std::pair<int32_t, const Block*> calls[] = {{p.world, &x}, {twin, &x}, {p.world, &y}};
+        int due = 0;
+        for (const auto& [group, block] : calls) {
+          ++arrived;
+          EXPECT_EQ(f.RegisterBlock(group, *block), SPF_OK);
+          EXPECT_GE(arrived, due += 3);  // nobody leaves before everybody has come
+        }
+        for (const auto& [group, block] : calls) EXPECT_EQ(f.DeregisterBlock(group, *block), SPF_OK);
+        f.Free(s, x);
+        f.Free(s, y);
+      });
+      EXPECT_FALSE(result.deadlock || result.aborted);
+    }
+  }
+}
+
+TEST(Groups, DeregisteringWaitsForTheGroupsWorkOnAllStreams) {
+  for (const Strategy strategy : kStrategies) {
+    for (uint64_t seed = 0; seed < 10; ++seed) {
+      const SimResult result = RunSim(2, With(strategy, seed), [](Fabric& f) {
+        Program p(f);
+        const int32_t a = f.CreateStream("a", 0), b = f.CreateStream("b", 0);
+        const Block x = f.AllocRegistrable(a, 4), y = f.AllocRegistrable(b, 4);
+        for (const Block& block : {x, y}) EXPECT_EQ(f.RegisterBlock(p.world, block), SPF_OK);
+        p.Fill(a, x, 1);
+        p.Fill(b, y, 2);
+        p.AllReduce(p.world, a, x);
+        p.AllReduce(p.world, b, y);
+        for (const Block& block : {x, y}) EXPECT_EQ(f.DeregisterBlock(p.world, block), SPF_OK);
+        EXPECT_EQ(*Program::At(x), 2);  // no other sync
+        EXPECT_EQ(*Program::At(y), 4);
+      });
+      EXPECT_FALSE(result.deadlock || result.aborted);
+    }
+  }
+}
+
+TEST(Groups, DeregisteringWaitsForNoOtherWorkAndNoOtherRank) {
+  for (const Strategy strategy : kStrategies) {
+    const SimResult result = RunSim(2, With(strategy), [](Fabric& f) {
+      Program p(f);
+      const int32_t twin = f.OpenGroup("twin", Everybody(2)), s = f.CreateStream("comm", 0);
+      const Block x = f.AllocRegistrable(s, 4);
+      EXPECT_EQ(f.RegisterBlock(p.world, x), SPF_OK);
+      p.AllReduce(twin, s, x);  // a communicator that is made when it is first used is there now
+      EXPECT_EQ(f.SyncStream(s), SPF_OK);
+      const auto reduce_and_end = [&] {
+        p.AllReduce(twin, s, x);
+        EXPECT_EQ(f.DeregisterBlock(p.world, x), SPF_OK);
+      };
+      if (f.rank() == 0) reduce_and_end();
+      int32_t group = -1;
+      std::string key;
+      EXPECT_EQ(f.CreateGroup(p.world, {0, 1}, &group, &key), SPF_OK);  // meets
+      if (f.rank() == 1) reduce_and_end();
+      EXPECT_EQ(f.Drain(), SPF_OK);
+    });
+    EXPECT_FALSE(result.deadlock || result.aborted);
+  }
+}
+
 TEST(Groups, OneKeyIsOneCommunicator) {
   for (const Strategy strategy : kStrategies) {
     const SimResult result = RunSim(2, With(strategy), [](Fabric& f) {
