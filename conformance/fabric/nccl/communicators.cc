@@ -79,14 +79,16 @@ void Communicators::Check() {
 }
 
 void Communicators::AbortAll() {
+  std::vector<int32_t> all;
   for (Group& group : groups_) {
     const int32_t comm = std::exchange(group.comm, -1);
     group.ready = false;
-    if (comm < 0) continue;
-    try {
-      gpu_.AbortComm(comm);
-    } catch (const GpuError&) {
-    }
+    if (comm >= 0) all.push_back(comm);
+  }
+  if (all.empty()) return;
+  try {
+    gpu_.AbortComms(all);
+  } catch (const GpuError&) {
   }
 }
 

@@ -49,10 +49,11 @@ const char* NameOf(GpuCall::Kind kind) {
 }  // namespace
 
 CudaComms::~CudaComms() {
-  for (const auto& comm : comms_.RemoveAll()) {
-    if (comm == nullptr) continue;
-    ncclCommAbort(comm->comm);
-    Forget(*comm);
+  std::vector<std::unique_ptr<Comm>> left = comms_.RemoveAll();
+  std::erase(left, nullptr);
+  try {
+    AbortTogether(left);
+  } catch (const std::exception&) {
   }
 }
 
@@ -109,10 +110,20 @@ void CudaComms::Destroy(int32_t comm) {
   CheckNccl(ncclCommDestroy(c->comm), "ncclCommDestroy", c->name);
 }
 
-void CudaComms::Abort(int32_t comm) {
-  const auto c = comms_.Remove(comm);
-  Forget(*c);
-  CheckNccl(ncclCommAbort(c->comm), "ncclCommAbort", c->name);
+void CudaComms::Abort(const std::vector<int32_t>& comms) {
+  std::vector<std::unique_ptr<Comm>> removed;
+  for (const int32_t comm : comms) removed.push_back(comms_.Remove(comm));
+  AbortTogether(removed);
+}
+
+void CudaComms::AbortTogether(const std::vector<std::unique_ptr<Comm>>& comms) {
+  CheckNccl(ncclGroupStart(), "ncclGroupStart");
+  std::vector<ncclResult_t> answers;
+  for (const auto& comm : comms) answers.push_back(ncclCommAbort(comm->comm));
+  const ncclResult_t end = ncclGroupEnd();
+  for (const auto& comm : comms) Forget(*comm);
+  for (size_t i = 0; i < comms.size(); ++i) CheckNccl(answers[i], "ncclCommAbort", comms[i]->name);
+  CheckNccl(end, "ncclGroupEnd");
 }
 
 void CudaComms::Launch(int32_t comm, const std::vector<GpuCall>& calls) {

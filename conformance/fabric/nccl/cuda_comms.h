@@ -33,7 +33,7 @@ class CudaComms {
   void Check(int32_t comm);
   void Finalize(int32_t comm);
   void Destroy(int32_t comm);
-  void Abort(int32_t comm);
+  void Abort(const std::vector<int32_t>& comms);
   void Launch(int32_t comm, const std::vector<GpuCall>& calls);
   int64_t Register(int32_t comm, std::byte* data, uint64_t bytes);
   void Deregister(int32_t comm, int64_t handle);
@@ -48,6 +48,8 @@ class CudaComms {
   };
   // Destroys its event, not the communicator.
   static void Forget(const Comm& comm);
+  // In one group: all are told to stop before the first is waited for (NCCL 2.22 or later; NVIDIA/nccl issue 1013).
+  static void AbortTogether(const std::vector<std::unique_ptr<Comm>>& comms);
 
   // ncclInProgress, or success; throws otherwise.
   static ncclResult_t State(const Comm& comm);

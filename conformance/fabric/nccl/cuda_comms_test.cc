@@ -171,7 +171,7 @@ TEST_F(CudaCommsTest, ACommunicatorWhoseMembersDoNotComeCanBeAborted) {
   const int32_t comm = gpu_->BeginComm({.id = gpu_->NewCommId(), .name = "pair", .world_ranks = {0, 1}, .me = 0});
   int asked = 0;
   EXPECT_FALSE(gpu_->AwaitComm(comm, [&] { return ++asked == 100; }));
-  gpu_->AbortComm(comm);
+  gpu_->AbortComms({comm});
   EXPECT_THROW(gpu_->CheckComm(comm), std::logic_error);
 }
 
@@ -181,7 +181,23 @@ TEST_F(CudaCommsTest, AbortEndsACommunicatorInUse) {
   KeepBusy(stream_);
   gpu_->Launch(comm, {CallOn(GpuCall::Kind::kAllGather, SPF_U8, data, 16)});
   ASSERT_TRUE(gpu_->AwaitComm(comm, {}));
-  gpu_->AbortComm(comm);
+  gpu_->AbortComms({comm});
+  Finish();
+}
+
+// Both are told before either is waited for.
+TEST_F(CudaCommsTest, CommunicatorsAreAbortedTogether) {
+  const int32_t a = Open1(), b = Open1();
+  KeepBusy(stream_);
+  std::byte* data = ToDevice(std::vector<std::byte>(64));
+  for (const int32_t comm : {a, b}) {
+    gpu_->Launch(comm,
+                 {CallOn(GpuCall::Kind::kSend, SPF_U8, data, 16), CallOn(GpuCall::Kind::kRecv, SPF_U8, data, 16)});
+    ASSERT_TRUE(gpu_->AwaitComm(comm, {}));
+  }
+  EXPECT_NO_THROW(gpu_->AbortComms({b, a}));
+  EXPECT_THROW(gpu_->CheckComm(a), std::logic_error);
+  EXPECT_THROW(gpu_->CheckComm(b), std::logic_error);
   Finish();
 }
 

@@ -27,9 +27,12 @@ Stored StoredB(const Gemm& g) {
 
 int64_t StrideC(const Gemm& g) { return g.c_stride != 0 ? g.c_stride : g.n; }
 
-// cuBLAS runs the batch at once: each product needs a C of its own.
+// cuBLAS runs the batch at once: each product needs a C of its own, behind the one before or, as heads of attention
+// lie, beside it in the same rows.
 void RequireApart(const Gemm& g) {
-  if (g.batch <= 1 || g.c_step >= (g.m - 1) * StrideC(g) + g.n) return;
+  const bool behind = g.c_step >= (g.m - 1) * StrideC(g) + g.n;
+  const bool beside = g.c_step >= g.n && StrideC(g) >= (g.batch - 1) * g.c_step + g.n;
+  if (g.batch <= 1 || behind || beside) return;
   throw std::invalid_argument("a batch of " + std::to_string(g.batch) + " products of " + std::to_string(g.m) + " x " +
                               std::to_string(g.n) + " with c_step " + std::to_string(g.c_step) +
                               ": they overlap in C; give each its own");

@@ -75,6 +75,21 @@ TEST_P(CudaGemmTest, KeepsToRowStridesAndSteps) {
   }
 }
 
+// As attention's heads lie: a product's columns between those of the others.
+TEST_P(CudaGemmTest, ProductsOfABatchMayLieSideBySide) {
+  for (bool transposed : {false, true}) {
+    Gemm g;
+    g.m = 5, g.n = 4, g.k = 5, g.batch = 3;
+    g.a_transposed = transposed;
+    g.a_step = 25;
+    g.b_stride = 36, g.b_step = 4;
+    g.c_stride = 12, g.c_step = 4;
+    ExpectSame(g, OnGrid(75, 1), OnGrid(180, 2), OnGrid(60, 3));
+    g.c_stride = 14;  // and something behind them
+    ExpectSame(g, OnGrid(75, 1), OnGrid(180, 2), OnGrid(70, 3));
+  }
+}
+
 TEST_P(CudaGemmTest, AnOperandMayServeAllProductsOfABatch) {
   Gemm g;
   g.m = 5, g.n = 4, g.k = 3, g.batch = 4;
@@ -112,6 +127,10 @@ TEST_P(CudaGemmTest, ASumOfNothingIsZero) {
 TEST_P(CudaGemmTest, ProductsThatOverlapInCAreRefused) {
   Gemm g;
   g.m = 2, g.n = 3, g.k = 1, g.batch = 2, g.c_step = 5;
+  EXPECT_THROW(gpu_->QueueOf(stream_).Multiply(g), std::invalid_argument);
+  g.c_stride = 5, g.c_step = 3;  // side by side, but wider than a row
+  EXPECT_THROW(gpu_->QueueOf(stream_).Multiply(g), std::invalid_argument);
+  g.c_stride = 6, g.c_step = 2;
   EXPECT_THROW(gpu_->QueueOf(stream_).Multiply(g), std::invalid_argument);
 }
 

@@ -145,7 +145,7 @@ class CudaGpu : public Gpu {
   void CheckComm(int32_t comm) override { comms_.Check(comm); }
   void FinalizeComm(int32_t comm) override { comms_.Finalize(comm); }
   void DestroyComm(int32_t comm) override { comms_.Destroy(comm); }
-  void AbortComm(int32_t comm) override { comms_.Abort(comm); }
+  void AbortComms(const std::vector<int32_t>& comms) override { comms_.Abort(comms); }
   void Launch(int32_t comm, const std::vector<GpuCall>& calls) override { comms_.Launch(comm, calls); }
   int64_t Register(int32_t comm, std::byte* data, uint64_t bytes) override {
     return comms_.Register(comm, data, bytes);

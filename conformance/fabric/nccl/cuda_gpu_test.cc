@@ -73,6 +73,30 @@ TEST_F(CudaGpuTest, DownloadSeesWhatIsThereInItsPlace) {
   EXPECT_EQ(second, 0x0202020202020202);
 }
 
+// Also while an older download of another stream is far from done, so that they are not delivered in order of issue.
+TEST_F(CudaGpuTest, WhatAStreamBringsLaterIsNotThereFirst) {
+  constexpr size_t kPairs = 40;
+  const int32_t other = gpu_->CreateStream("other", 0), idle = gpu_->CreateEvent(false);
+  std::byte *data = gpu_->Alloc(stream_, 8).data, *far = gpu_->Alloc(other, 8).data;
+  int64_t last = 0;
+  KeepBusy(other);
+  gpu_->QueueOf(other).Download(&last, far, 8);
+  Queue& queue = gpu_->QueueOf(stream_);
+  std::vector<int64_t> first(kPairs), second(kPairs);
+  for (size_t i = 0; i < kPairs; ++i) {
+    for (int fill = 0; fill < 12; ++fill) queue.Fill(data, 1, 8);
+    queue.Download(&first[i], data, 8);
+    queue.Download(&second[i], data, 8);
+  }
+  gpu_->Record(end_, stream_);
+  for (bool done = false; !done;) {
+    done = gpu_->Done(end_);
+    ASSERT_TRUE(gpu_->Done(idle));  // was not recorded: delivers what is there
+    for (size_t i = 0; i < kPairs; ++i) ASSERT_FALSE(second[i] != 0 && first[i] == 0) << "pair " << i;
+  }
+  Finish(other);
+}
+
 TEST_F(CudaGpuTest, CopiesLargerThanTheStagingMemoryArrive) {
   Open({.staging_bytes = 4096});
   KeepBusy(stream_);  // nothing is free again for long

@@ -53,9 +53,11 @@ void CudaStaging::Download(cudaStream_t stream, void* to, const std::byte* from,
   }
 }
 
+// Newest first: what a stream brings later is not there before what it brings earlier. The other way round a transfer
+// could become ready behind its look and before that of the next one, which would be delivered alone.
 void CudaStaging::Deliver() {
-  for (Transfer& transfer : under_way_) {
-    if (transfer.to != nullptr) TryDeliver(transfer);
+  for (auto transfer = under_way_.rbegin(); transfer != under_way_.rend(); ++transfer) {
+    if (transfer->to != nullptr) TryDeliver(*transfer);
   }
   while (!under_way_.empty() && Retire()) {
   }

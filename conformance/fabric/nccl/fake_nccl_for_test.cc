@@ -28,7 +28,7 @@ namespace {
 struct Library {
   int ids = 0, depth = 0;
   ncclResult_t group_error = ncclSuccess;
-  std::set<ncclComm_t> in_group;
+  std::set<ncclComm_t> in_group, live;
   std::set<const void*> registrable;
 };
 Library& TheLibrary() {
@@ -112,6 +112,7 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId, i
   if (rank < 0 || rank >= ranks || config->blocking != 0 || config->magic != 0xcafebeef) return ncclInvalidArgument;
   *comm = new ncclComm;
   (*comm)->ranks = ranks;
+  TheLibrary().live.insert(*comm);
   return ncclInProgress;
 }
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* state) {
@@ -127,10 +128,15 @@ ncclResult_t ncclCommFinalize(ncclComm_t comm) {
 }
 ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   if (!comm->finalized || comm->looks > 0) return ncclInvalidUsage;
+  TheLibrary().live.erase(comm);
   delete comm;
   return ncclSuccess;
 }
+// Outside of a group it could wait for ever behind a kernel of another communicator: refused while there is one.
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
+  Library& library = TheLibrary();
+  if (library.depth == 0 && library.live.size() > 1) return ncclInvalidUsage;
+  library.live.erase(comm);
   delete comm;
   return ncclSuccess;
 }

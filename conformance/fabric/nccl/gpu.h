@@ -119,8 +119,10 @@ class Gpu {
   // Begins ncclCommFinalize; AwaitComm ends it. REQUIRES: its work is done. All members do it.
   virtual void FinalizeComm(int32_t comm) = 0;
   virtual void DestroyComm(int32_t comm) = 0;  // REQUIRES: finalized
-  // Ends its kernels on this rank, and the communicator. Not while another call is running.
-  virtual void AbortComm(int32_t comm) = 0;
+  // Ends their kernels on this rank, and the communicators. Together: ncclCommAbort waits for the communicator's
+  // kernels, which may be queued behind a kernel of another one that only its own abort ends. Not while another call is
+  // running.
+  virtual void AbortComms(const std::vector<int32_t>& comms) = 0;
 
   // One ncclGroupStart .. ncclGroupEnd on one communicator: a single operation on all the streams that calls name. It
   // may still be on its way to the streams when this returns: AwaitComm before anything else is put into them.

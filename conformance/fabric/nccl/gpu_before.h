@@ -96,9 +96,9 @@ class GpuBefore : public Gpu {
     before_("DestroyComm");
     inner_.DestroyComm(comm);
   }
-  void AbortComm(int32_t comm) override {
-    before_("AbortComm");
-    inner_.AbortComm(comm);
+  void AbortComms(const std::vector<int32_t>& comms) override {
+    before_("AbortComms");
+    inner_.AbortComms(comms);
   }
   void Launch(int32_t comm, const std::vector<GpuCall>& calls) override {
     before_("Launch");

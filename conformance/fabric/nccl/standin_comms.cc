@@ -54,9 +54,11 @@ void StandinGpu::DestroyComm(int32_t index) {
 }
 
 // The kernels of this rank stay where they are, as if they had ended: whoever waits for them has given up.
-void StandinGpu::AbortComm(int32_t index) {
-  CommOf(index, "ncclCommAbort").state = Comm::State::kGone;
-  --live_.comms;
+void StandinGpu::AbortComms(const std::vector<int32_t>& comms) {
+  for (const int32_t index : comms) {
+    CommOf(index, "ncclCommAbort").state = Comm::State::kGone;
+    --live_.comms;
+  }
 }
 
 void StandinGpu::Launch(int32_t index, const std::vector<GpuCall>& calls) {

@@ -57,7 +57,7 @@ class StandinGpu : public Gpu {
   void CheckComm(int32_t comm) override;
   void FinalizeComm(int32_t comm) override;
   void DestroyComm(int32_t comm) override;
-  void AbortComm(int32_t comm) override;
+  void AbortComms(const std::vector<int32_t>& comms) override;
   void Launch(int32_t comm, const std::vector<GpuCall>& calls) override;
   int64_t Register(int32_t comm, std::byte* data, uint64_t bytes) override;
   void Deregister(int32_t comm, int64_t handle) override;
