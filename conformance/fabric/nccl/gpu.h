@@ -5,8 +5,9 @@
 // Ids are small integers, given by create calls, dead after the destroy call, and may be given again then.
 //
 // Every status is checked: what is not success throws GpuError. Only Await and AwaitComm wait, and calls that move bytes
-// between host and device when too many are under way. They poll: no call blocks inside the driver or NCCL
-// (communicators are made with ncclConfig_t::blocking = 0), so that whoever waits can stop.
+// between host and device when too many are under way. They poll: no other call blocks inside the driver or NCCL
+// (communicators are made with ncclConfig_t::blocking = 0), so that whoever waits can stop. But for DestroyComm and
+// AbortComms: NCCL gives memory back in them, which waits for what the device still does.
 #pragma once
 #include <cstddef>
 #include <cstdint>
