@@ -1,9 +1,9 @@
 // How long does one core need to read a million events and to judge matching, deadlock and races?
 //
-//   check_speed [--events N] [TRACE_FOLDER]
+//   check_speed [--events N] [--registered] [TRACE_FOLDER]
 //
-// Processor seconds. The recorded run (or a synthetic one) is replicated to N events, written to a
-// temporary folder, read and judged.
+// Processor seconds. The recorded run, or a synthetic one, with user buffers or without, is
+// replicated to N events, written to a temporary folder, read and judged.
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
@@ -51,16 +51,19 @@ void Parts(const std::vector<Trace>& traces) {
 
 int Measure(int argc, char** argv) {
   int64_t events = 1'000'000;
+  bool registered = false;
   std::string folder;
   for (int i = 1; i < argc; ++i) {
     if (std::string(argv[i]) == "--events" && i + 1 < argc) {
       events = std::atoll(argv[++i]);
+    } else if (std::string(argv[i]) == "--registered") {
+      registered = true;
     } else {
       folder = argv[i];
     }
   }
   const std::vector<Trace> recorded =
-      folder.empty() ? graph::SyntheticRun(8, 32) : ReadTraceFolder(folder);
+      folder.empty() ? graph::SyntheticRun(8, 32, registered) : ReadTraceFolder(folder);
   size_t total = 0, before = 0;
   for (const Trace& trace : recorded) before += trace.events.size();
   const auto scratch =

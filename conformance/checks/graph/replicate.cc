@@ -67,8 +67,10 @@ Trace ReplicateRank(const Trace& from, int64_t copies) {
 }
 
 void AddLayer(TraceBuilder& t, int32_t layer, bool backward, const int (&stream)[3],
-              int gather_group, int reduce_group, int shard) {
-  const int full = t.Alloc(stream[1], 4096, {SPF_FOR_PARAM_FULL, layer, 0});
+              int gather_group, int reduce_group, int shard, bool registers) {
+  const int full = t.Alloc(stream[1], 4096, {SPF_FOR_PARAM_FULL, layer, 0},
+                           registers ? SPF_REGISTRABLE : SPF_DEVICE);
+  if (registers) t.GroupRegister(gather_group, full);
   t.Collective(SPF_ALL_GATHER, gather_group, stream[1], 128,
                {Reads(shard, 0, 512), Writes(full, 0, 4096)},
                {.label = {SPF_FOR_PARAM_FULL, layer, 0}});
@@ -83,6 +85,7 @@ void AddLayer(TraceBuilder& t, int32_t layer, bool backward, const int (&stream)
   t.Compute(stream[0], layer, backward ? SPF_BWD : SPF_FWD, 0,
             {Reads(full, 0, 2048), Reads(full, 2048, 2048), Writes(out, 0, 1024)});
   order(stream[0], stream[1]);
+  if (registers) t.GroupDeregister(gather_group, full);
   t.Free(stream[1], full);
   if (backward) {
     const int grad = t.Alloc(stream[0], 4096, {SPF_FOR_GRAD, layer, 0});
@@ -109,7 +112,7 @@ std::vector<Trace> Replicate(const std::vector<Trace>& traces, int64_t events) {
   return result;
 }
 
-std::vector<Trace> SyntheticRun(int32_t ranks, int32_t layers) {
+std::vector<Trace> SyntheticRun(int32_t ranks, int32_t layers, bool registers) {
   std::vector<Trace> traces;
   std::vector<int32_t> all;
   for (int32_t rank = 0; rank < ranks; ++rank) all.push_back(rank);
@@ -117,7 +120,11 @@ std::vector<Trace> SyntheticRun(int32_t ranks, int32_t layers) {
     TraceBuilder t(rank, ranks);
     const int reduce = t.Group("dp_cp", all), gather = t.Group("dp_cp_ag", all);
     const int stream[] = {t.Stream("compute"), t.Stream("gather"), t.Stream("reduce")};
-    const int shard = t.Alloc(stream[1], 1024, {SPF_FOR_PARAM_SHARD, -1, -1});
+    const int shard = t.Alloc(stream[1], 1024, {SPF_FOR_PARAM_SHARD, -1, -1},
+                              registers ? SPF_REGISTRABLE : SPF_DEVICE);
+    const std::vector<int> users =
+        registers ? std::vector<int>{gather, reduce} : std::vector<int>{};
+    for (const int group : users) t.GroupRegister(group, shard);
     const auto order = [&](int from, int to) {
       const int event = t.EventCreate();
       t.Record(event, from);
@@ -126,11 +133,12 @@ std::vector<Trace> SyntheticRun(int32_t ranks, int32_t layers) {
     order(stream[1], stream[0]);
     order(stream[1], stream[2]);
     for (int32_t layer = 0; layer < layers; ++layer)
-      AddLayer(t, layer, false, stream, gather, reduce, shard);
+      AddLayer(t, layer, false, stream, gather, reduce, shard, registers);
     for (int32_t layer = layers; layer-- > 0;)
-      AddLayer(t, layer, true, stream, gather, reduce, shard);
+      AddLayer(t, layer, true, stream, gather, reduce, shard, registers);
     order(stream[2], stream[1]);
     order(stream[0], stream[1]);
+    for (const int group : users) t.GroupDeregister(group, shard);
     t.Free(stream[1], shard);
     order(stream[1], stream[0]);
     order(stream[1], stream[2]);

@@ -14,7 +14,7 @@ std::vector<Trace> Replicate(const std::vector<Trace>& traces, int64_t events);
 
 // A run as a fully sharded engine would make it, for when there is no recorded one: per layer a
 // gather on one stream, compute that waits for it on another, a reduction on a third,
-// stream-ordered frees.
-std::vector<Trace> SyntheticRun(int32_t ranks, int32_t layers);
+// stream-ordered frees. registers: with user buffers, which are registered anew for each layer.
+std::vector<Trace> SyntheticRun(int32_t ranks, int32_t layers, bool registers);
 
 }  // namespace shardproof::graph
