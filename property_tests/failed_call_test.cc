@@ -78,6 +78,7 @@ void PassAllOn(Watched& w) {
   PassOn<&spf_host::event_sync>(w), PassOn<&spf_host::copy>(w), PassOn<&spf_host::host_access>(w);
   PassOn<&spf_host::communicate>(w), PassOn<&spf_host::compute>(w), PassOn<&spf_host::launch>(w);
   PassOn<&spf_host::init>(w), PassOn<&spf_host::publish>(w), PassOn<&spf_host::mark>(w);
+  PassOn<&spf_host::group_register>(w);
 }
 
 // Streams, events and blocks: counted. What gives back is never refused.
@@ -100,6 +101,12 @@ void Count(Watched& w) {
   w.event_destroy = [](spf_host* h, spf_event event) {
     Of(h).events.erase(event);
     return Of(h).inner->event_destroy(Of(h).inner, event);
+  };
+  w.group_deregister = [](spf_host* h, spf_group group, spf_addr block) {
+    const spf_status status = Of(h).inner->group_deregister(Of(h).inner, group, block);
+    EXPECT_TRUE(status == SPF_OK || status == SPF_ABORTED)
+        << "call " << experiment.fails_at << ": " << Of(h).inner->last_error(Of(h).inner);
+    return status;
   };
   w.mem_alloc = [](spf_host* h, spf_stream stream, uint64_t bytes, spf_place place, spf_label label,
                    spf_addr* out) {
@@ -196,7 +203,8 @@ TEST_P(FailedCall, LeavesNothingBehindAfterDestroy) {
 
 INSTANTIATE_TEST_SUITE_P(Cases, FailedCall,
                          testing::Values("w2.zero3.k2.adamw.clip1.do=te", "w2.zero2.acc16.nan.do=t",
-                                         "w4.zero3.n2.hfsdp.do=t", "w2.ddp.muon.do=tsl",
+                                         "w4.zero3.n2.hfsdp.do=t",
+                                         "w4.zero3.n2.hfsdp.twin.ub.do=te", "w2.ddp.muon.do=tsl",
                                          "w2.zero3.ep2.k2.do=t.moe4.shared.1f1b.dw",
                                          "w4.ddp.ep2.pp2.k2.do=te.layers4.moe4.vpp2.1f1b",
                                          "w2.lw.k2.ogr.opg.bs300.muon.zeros.skip9.do=tet",

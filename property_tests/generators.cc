@@ -78,6 +78,7 @@ void RandomSchedule(InstanceSpec& spec) {
   spec.recompute_modules = Pick<std::string>({"", "norm", "moe", "core_attn,norm", "norm,norm"});
   spec.shared_expert_overlap = Pick<int>({0, 1}) != 0;
   spec.double_buffer = Pick<int>({0, 1}) != 0;
+  spec.nccl_ub = Pick<int>({0, 1}) != 0;
   spec.cuda_graph = Pick<std::string>({"", "full_iteration", "per_layer", "always"});
 }
 
@@ -89,6 +90,7 @@ void RandomLayerWise(InstanceSpec& spec) {
   spec.layer_wise.buffer = Pick<std::string>({"own", "own", "grads", ""});
   spec.overlap_grad_reduce = Pick<int>({0, 1}) != 0;
   spec.overlap_param_gather = Pick<int>({0, 1}) != 0;
+  spec.nccl_ub = Pick<int>({0, 1}) != 0;
   spec.zero_count = Pick<int>({0, 1}) != 0;
   spec.skip_norm = Pick<double>({0, 0, 0.5, -1, 1e300});
 }

@@ -88,6 +88,7 @@ TEST_P(NcclStandin, ConformsWithTheTraceOfTheSimulatedMachine) {
 
 INSTANTIATE_TEST_SUITE_P(Core, NcclStandin,
                          testing::Values("w1.ddp", "w2.ddp", "w3.zero2.k2.tied", "w4.zero3.twin.adamw",
+                                         "w4.zero3.n2.hfsdp.twin.ub", "w3.zero1.ub.tied",
                                          "w4.zero3.n2.twin.k2.recompute", "w4.zero3.k2.bf16.wire16.acc16",
                                          "w4.zero2.k2.adamw.clip0p5.zeros.nan.bias.root", "w3.zero3.odd.reused",
                                          "w3.ddp.muon.nesterov.k2.clip0p5.wd0p125.do=tttt", "w4.zero3.ep2.experts",

@@ -76,6 +76,7 @@ void ReadCommunication(const Knobs& knobs, Config& c) {
   c.param_dtype = knobs.Dtype("param_dtype");
   c.grad_comm_dtype = knobs.Dtype("grad_comm_dtype");
   c.main_grads_dtype = knobs.Dtype("main_grads_dtype");
+  c.nccl_ub = knobs.Flag("nccl_ub");
   c.recompute = knobs.Flag("recompute");
 }
 

@@ -60,6 +60,7 @@ struct Config {
       1;  // a power of two: of every gradient in backward, taken out in the reduction
   int64_t tokens_per_step = 0;
   spf_dtype param_dtype = SPF_F32, grad_comm_dtype = SPF_F32, main_grads_dtype = SPF_F32;
+  bool nccl_ub = false;                     // gathers and reductions in registered memory
   bool recompute = false;                   // whole layers
   std::set<std::string> recompute_modules;  // of norm, core_attn, moe
 

@@ -32,6 +32,7 @@ TEST(ConfigLayerWise, ItsKnobsNeedIt) {
 
 TEST(ConfigLayerWise, WhatSplitsParametersOrLeavesNothingToHideBehind) {
   ExpectRejected(LayerWise({{"num_optimizer_instances", "2"}}), "num_optimizer_instances", "2");
+  ExpectRejected(LayerWise({{"nccl_ub", "1"}}), "nccl_ub", "layer_wise");
   ExpectRejected(LayerWise({{"overlap_param_gather", "1"}}), "overlap_param_gather",
                  "overlap_grad_reduce");
   EXPECT_NO_THROW(

@@ -22,6 +22,8 @@ void CheckSchedule(const Knobs& knobs, const Config& c) {
   if (c.shared_expert_overlap)
     Reject("moe_shared_expert_overlap", "1",
            with_overlap + "the shared expert belongs to the nodes before the dispatch");
+  if (c.nccl_ub)
+    Reject("nccl_ub", "1", with_overlap + "registered memory is kept, as double buffers are");
   if (c.double_buffer && c.Shards())
     Reject("fsdp_double_buffer", "1",
            with_overlap + "units of two microbatches are gathered and released in turns");
@@ -80,6 +82,10 @@ void CheckLayerWise(const Knobs& knobs, const Config& c) {
   if (c.gather_into_grads && c.main_grads_dtype == SPF_BF16 && c.param_dtype == SPF_F32)
     refuse("layer_wise_buffer", "an element of the gradients (main_grads_dtype = bf16) is smaller "
                                 "than one of the parameters (param_dtype = fp32)");
+  if (c.nccl_ub)
+    refuse("nccl_ub",
+           "is illegal with strategy = layer_wise: owners send pieces of any size from any place, "
+           "members use registered memory at one offset");
 }
 
 void CheckCombinations(const Knobs& knobs, const Config& c) {

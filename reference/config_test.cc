@@ -131,6 +131,7 @@ TEST(ConfigSchedule, WhatTakesALayerAsOnePieceIsRejected) {
   ExpectRejected(Overlapped("recompute_modules", "mlp"), "recompute_modules", "mlp");
   ExpectRejected(Overlapped("moe_shared_expert_overlap", "1"), "moe_shared_expert_overlap", "1");
   ExpectRejected(Overlapped("fsdp_double_buffer", "1"), "fsdp_double_buffer", "1");
+  ExpectRejected(Overlapped("nccl_ub", "1"), "nccl_ub", "1");
   ExpectRejected(Overlapped("cuda_graph_impl", "per_layer"), "cuda_graph_impl", "per_layer");
   ExpectRejected(Overlapped("units", "MoE"), "units", "MoE");
   Texts full = Overlapped("cuda_graph_impl", "per_layer");

@@ -16,6 +16,8 @@ void Engine::Configure() {
       ReadConfig([this](const char* name) { return c_.host.raw()->knob(c_.host.raw(), name); });
   CheckSizes();
   CheckImplemented(c_.config);
+  if (c_.config.nccl_ub && !SPF_HAS(c_.host.raw(), group_register))
+    throw Unsupported("nccl_ub = 1 needs a host that has group_register (ABI 1.1)");
   for (const std::string& warning : Warnings(c_.config)) c_.host.Explain(warning);
   CheckModel();
   const spf_model& model = c_.host.model();
@@ -168,6 +170,7 @@ void Engine::Destroy() {
     store_.Destroy();
     statistics_.Destroy();
     reductions_->Destroy();
+    c_.buffers.Destroy();
   }
   for (spf_stream stream : {c_.streams.compute, c_.streams.gather, c_.streams.reduce,
                             c_.streams.outer_reduce, c_.streams.outer_gather, c_.streams.a2a}) {
@@ -177,6 +180,7 @@ void Engine::Destroy() {
 }
 
 void Engine::GiveBack() {
+  c_.buffers.GiveBack();
   c_.host.GiveBack();
   DestroyGroups();
 }

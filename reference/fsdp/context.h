@@ -8,6 +8,7 @@
 #include "conformance/abi/spf.hpp"
 #include "reference/config.h"
 #include "reference/fsdp/bucket.h"
+#include "reference/fsdp/collective_buffers.h"
 #include "reference/groups/collection.h"
 
 namespace reference {
@@ -32,6 +33,7 @@ struct Context {
   ModelPlan plan;
   std::vector<Bucket> buckets;  // by bucket id
   Streams streams;
+  CollectiveBuffers buffers{host, config};
 
   const BucketGroup& GroupOf(int32_t group) const {
     return plan.groups[static_cast<size_t>(group)];

@@ -158,8 +158,8 @@ void GatherPipeline::Launch(int32_t group) {
   for (int32_t id : buckets.buckets) {
     Bucket& b = c_.bucket(id);
     if (b.full_weights) continue;
-    b.gathered =
-        c_.host.Alloc(c_.streams.compute, b.FullBytes(), spf::For(SPF_FOR_PARAM_FULL, b.module));
+    b.gathered = c_.buffers.Take(c_.streams.compute, b.FullBytes(), {&b.groups.gather},
+                                 spf::For(SPF_FOR_PARAM_FULL, b.module));
   }
   if (state.outer_stale) {
     LaunchOuter(buckets);
@@ -202,7 +202,7 @@ void GatherPipeline::Free(int32_t group) {
   if (state.state == State::kAbsent) return;
   WaitFor(state);
   for (int32_t id : c_.GroupOf(group).buckets)
-    c_.host.Free(c_.streams.compute, c_.bucket(id).gathered);
+    c_.buffers.Give(c_.streams.compute, c_.bucket(id).gathered);
   state.state = State::kAbsent;
   state.marked = false;
 }

@@ -28,7 +28,9 @@ class ParamStore {
   void Destroy();
 
  private:
-  spf_addr Zeroed(int64_t elements, int32_t dtype, spf_purpose purpose, int32_t module);
+  // users: whose collectives send from the block or receive into it.
+  spf_addr Zeroed(int64_t elements, int32_t dtype, spf_purpose purpose, int32_t module,
+                  const CollectiveBuffers::Users& users = {});
 
   Context& c_;
 };

@@ -19,6 +19,12 @@ std::vector<Bucket*> ReducePipeline::Trainable(int32_t group) {
   return buckets;
 }
 
+// What goes onto the wire as it is. Full gradients go from the main ones, other dtypes from a cast.
+CollectiveBuffers::Users ReducePipeline::SendersOfLocalGrad(const Bucket& b) const {
+  if (!c_.config.ShardsGrads() || c_.config.grad_comm_dtype != SPF_F32) return {};
+  return {&b.groups.reduce};
+}
+
 void ReducePipeline::ZeroGrad() {
   for (const Bucket& b : c_.buckets) {
     if (!b.plan.trainable) continue;
@@ -35,8 +41,8 @@ void ReducePipeline::Begin(const std::vector<int32_t>& groups) {
         continue;  // begun in an earlier window of the unit
       if (HasLocalGrad()) {
         DrainBefore(turn_);
-        b->local_grad = c_.host.Alloc(c_.streams.compute, b->Bytes(b->size(), SPF_F32),
-                                      spf::For(SPF_FOR_GRAD, b->module));
+        b->local_grad = c_.buffers.Take(c_.streams.compute, b->Bytes(b->size(), SPF_F32),
+                                        SendersOfLocalGrad(*b), spf::For(SPF_FOR_GRAD, b->module));
         c_.host.Fill(c_.streams.compute, b->local_grad, static_cast<uint64_t>(b->size()), SPF_F32,
                      0);
       }
@@ -56,7 +62,7 @@ void ReducePipeline::Accumulate(const std::vector<int32_t>& groups, bool last_mi
       if (c_.config.ShardsGrads() || !HasLocalGrad()) continue;
       c_.host.Axpby(c_.streams.compute, 1, b->local_grad, SPF_F32, 1, b->main_grad, b->grad_dtype,
                     static_cast<uint64_t>(b->size()));
-      c_.host.Free(c_.streams.compute, b->local_grad);
+      c_.buffers.Give(c_.streams.compute, b->local_grad);
     }
     const bool now = c_.config.ShardsGrads() || (last_microbatch && c_.config.overlap_grad_reduce);
     if (now) Reduce(group, last_microbatch);
@@ -106,10 +112,10 @@ ReducePipeline::Contribution ReducePipeline::Contribute(Bucket& b) {
     return {&b, source, local};
   }
   if (!local) DrainBefore(turn_ - 1);
-  const spf_addr cast =
-      c_.host.Alloc(c_.streams.compute, b.Bytes(b.size(), wire), spf::For(SPF_FOR_GRAD, b.module));
+  const spf_addr cast = c_.buffers.Take(c_.streams.compute, b.Bytes(b.size(), wire),
+                                        {&b.groups.reduce}, spf::For(SPF_FOR_GRAD, b.module));
   c_.host.Axpby(c_.streams.compute, scale, source, dtype, 0, cast, wire, n);
-  c_.host.Free(c_.streams.compute, b.local_grad);
+  c_.buffers.Give(c_.streams.compute, b.local_grad);
   return {&b, cast, true};
 }
 
@@ -176,7 +182,8 @@ void ReducePipeline::ReduceOuter(const std::vector<Contribution>& contributions)
     const spf_label label = spf::For(SPF_FOR_OUTER_GRAD, b.module);
     data.push_back(b.InnerShardOfGrad());
     if (b.grad_dtype != wire) {
-      data.back() = c_.host.Alloc(stream, b.Bytes(b.inner_shard_size(), wire), label);
+      data.back() =
+          c_.buffers.Take(stream, b.Bytes(b.inner_shard_size(), wire), {&b.groups.outer}, label);
       c_.host.Axpby(stream, 1, b.InnerShardOfGrad(), b.grad_dtype, 0, data.back(), wire,
                     static_cast<uint64_t>(b.inner_shard_size()));
     }
@@ -193,7 +200,7 @@ void ReducePipeline::ReduceOuter(const std::vector<Contribution>& contributions)
     const uint64_t mine = b.Bytes(b.shard_begin() - b.inner_shard_begin(), wire);
     c_.host.Axpby(stream, 1, data[i] + mine, wire, 0, b.ShardOfGrad(), b.grad_dtype,
                   static_cast<uint64_t>(b.shard_size()));
-    c_.host.Free(stream, data[i]);
+    c_.buffers.Give(stream, data[i]);
   }
 }
 
@@ -205,7 +212,7 @@ void ReducePipeline::WaitForOldest() {
   InFlight& oldest = in_flight_.front();
   c_.host.Wait(c_.streams.compute, oldest.done);
   spf::Check(c_.host.DestroyEvent(oldest.done));
-  for (spf_addr block : oldest.blocks) c_.host.Free(c_.streams.compute, block);
+  for (spf_addr block : oldest.blocks) c_.buffers.Give(c_.streams.compute, block);
   in_flight_.pop_front();
 }
 

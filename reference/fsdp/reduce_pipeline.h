@@ -63,6 +63,7 @@ class ReducePipeline {
   bool HasLocalGrad() const {
     return c_.config.ShardsGrads() || c_.config.main_grads_dtype != SPF_F32;
   }
+  CollectiveBuffers::Users SendersOfLocalGrad(const Bucket& bucket) const;
   std::vector<Bucket*> Trainable(int32_t group);
   void Reduce(int32_t group, bool last_microbatch);
   Contribution Contribute(Bucket& bucket);
