@@ -13,6 +13,7 @@
 #include "conformance/checks/reduction.h"
 #include "conformance/checks/robustness.h"
 #include "conformance/checks/schedule/schedule.h"
+#include "conformance/checks/user_buffers.h"
 
 namespace shardproof {
 
@@ -51,6 +52,7 @@ CheckResult CheckAll(const Run& run) {
   result.Merge(CheckGroups(analysis));
   result.Merge(CheckReduction(analysis));
   result.Merge(CheckLifetime(analysis));
+  result.Merge(CheckUserBuffers(analysis));
   result.Merge(CheckOrder(analysis));
   result.Merge(CheckNumerics(analysis));
   result.Merge(CheckSchedule(analysis));

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "conformance/checks/lifetime.h"
+#include "conformance/checks/user_buffers.h"
 
 namespace shardproof {
 
@@ -113,6 +114,7 @@ class Memory {
     for (size_t i = 0; i < trace_.events.size(); ++i) {
       index_ = static_cast<int64_t>(i);
       Step(trace_.events[i]);
+      Keep(trace_.events[i]);
     }
     if (a_.has_case() && !peaks_.empty()) NotePeak();
   }
@@ -130,6 +132,12 @@ class Memory {
     int64_t rest = -1;  // at the end of the first train step
     std::set<int32_t> freed;
   };
+
+  // With nccl_ub registered memory stays where it is, to be used again.
+  void Keep(const Event& event) {
+    const bool asked = a_.has_case() && event.instance < a_.n_instances() && a_.Facts(event.instance).spec().nccl_ub;
+    if (asked) kept_.try_emplace(event.instance, trace_).first->second.See(event);
+  }
 
   void Step(const Event& event) {
     OfInstance& of = instances_[event.instance];
@@ -196,10 +204,13 @@ class Memory {
     const bool layer_wise = facts.spec().strategy == "layer_wise";
     const Persistent allowed =
         layer_wise ? LayerWiseBytes(trace_, facts, event.instance) : PersistentBytes(facts, rank_);
-    if (of.device_bytes <= allowed.formula + allowed.padding) return;
+    const auto kept = kept_.find(event.instance);
+    const int64_t spared = kept == kept_.end() ? 0 : kept->second.SparedBytes();
+    if (of.device_bytes <= allowed.formula + allowed.padding + spared) return;
     Add("FS-31", index_,
         "at most " + std::to_string(allowed.formula) + " bytes for " + facts.spec().strategy + " and " +
-            std::to_string(allowed.padding) + " of padding and scratch",
+            std::to_string(allowed.padding) + " of padding and scratch" +
+            (spared > 0 ? ", and " + std::to_string(spared) + " registered and idle" : std::string()),
         std::to_string(of.device_bytes) + " bytes",
         "more device memory is held after " + call + " than the strategy allows: what should be sharded is not");
   }
@@ -234,6 +245,7 @@ class Memory {
   CheckResult& result_;
   FindingSink& sink_;
   std::map<int32_t, OfInstance> instances_;
+  std::map<int32_t, KeptBuffers> kept_;  // by instance
   std::map<int32_t, int64_t> peaks_;
   int64_t index_ = 0;
 };
