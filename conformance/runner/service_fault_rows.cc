@@ -20,6 +20,7 @@ constexpr char kSaved[] = "w4.zero3.adamw.do=tsrlt";
 constexpr char kClipped[] = "w4.zero3.clip1.do=tt";
 constexpr char kExperts[] = "w4.zero2.ep2.experts.do=tt";
 constexpr char kAverage[] = "w4.zero2.avg.do=t";
+constexpr char kUserBuffers[] = "w4.zero3.twin.k2.ub.do=tt";
 constexpr char kAlone[] = "w1.zero2.pertoken.clip1.do=tt";
 
 EventTest And(EventTest a, EventTest b) { return AllOf({std::move(a), std::move(b)}); }
@@ -184,6 +185,25 @@ std::vector<FaultRow> LifetimeRows() {
   };
 }
 
+std::vector<FaultRow> RegistrationRows() {
+  return {
+      {"a rank leaves out a registration", kUserBuffers, "GE-03", "group_register", Any(), kDrop},
+      {"a rank registers a block twice", kUserBuffers, "GE-25", "group_register", Any(), kDuplicate,
+       1, 2},
+      {"a rank registers two blocks the other way round", kUserBuffers, "GE-15", "group_register",
+       Any(), kDelay, 9},
+      {"a rank gathers into a block before it registers it", kUserBuffers, "GE-16",
+       "group_register", InStep(0), kDelay, 5},
+      {"a block is not deregistered", kUserBuffers, "GE-25", "group_deregister", Any(), kDrop},
+      {"a block that stays registered is left behind", kUserBuffers, "FS-33", "group_deregister",
+       Any(), kDrop, 1, 2},
+      {"a block is deregistered twice", kUserBuffers, "GE-25", "group_deregister", Any(),
+       kDuplicate},
+      {"a block is freed before it is deregistered", kUserBuffers, "GE-25", "group_deregister",
+       Any(), kDelay, 40},
+  };
+}
+
 std::vector<FaultRow> HookRows() {
   return {
       {"root pre-backward is not announced", kZero3, "FS-04", "mark",
@@ -207,8 +227,8 @@ std::vector<FaultRow> HookRows() {
 
 std::vector<FaultRow> ServiceFaultRows() {
   std::vector<FaultRow> rows;
-  for (std::vector<FaultRow> (*make)() :
-       {SynchronisationRows, CollectiveRows, WorkRows, ResultRows, LifetimeRows, HookRows}) {
+  for (std::vector<FaultRow> (*make)() : {SynchronisationRows, CollectiveRows, WorkRows, ResultRows,
+                                          LifetimeRows, RegistrationRows, HookRows}) {
     for (FaultRow& row : make()) rows.push_back(std::move(row));
   }
   return rows;
