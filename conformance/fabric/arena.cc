@@ -80,6 +80,7 @@ Block Arena::Alloc(int32_t stream, uint64_t bytes, bool pinned) {
     top_ += size;
   } else {
     idle_.erase(found->second.sequence);
+    freed_.erase({found->second.block, found->second.sequence});
     if (found->second.size > size) {
       Region rest = found->second;
       rest.size -= size;
@@ -119,6 +120,7 @@ void Arena::SetIdle(Regions::iterator region, Use use) {
   region->second.use = use;
   region->second.sequence = next_sequence_++;
   idle_.emplace(region->second.sequence, region->first);
+  if (use == Use::kFreed) freed_.emplace(std::pair(region->second.block, region->second.sequence), region->first);
 }
 
 void Arena::Free(int32_t stream, const Block& block) {
@@ -136,10 +138,10 @@ void Arena::FreeExecuted(int32_t block) {
   // Parts of the block may have been reused on its stream already; what is left may have been
   // split.
   std::vector<uint64_t> mine;
-  for (const auto& [sequence, offset] : idle_) {
-    const Region& region = regions_.find(offset)->second;
-    if (region.use == Use::kFreed && region.block == block) mine.push_back(offset);
-  }
+  const auto first = freed_.lower_bound({block, 0});
+  auto end = first;
+  for (; end != freed_.end() && end->first.first == block; ++end) mine.push_back(end->second);
+  freed_.erase(first, end);
   for (const uint64_t offset : mine) regions_.find(offset)->second.use = Use::kFree;
   for (const uint64_t offset : mine) {
     const auto region = regions_.find(offset);
@@ -182,6 +184,7 @@ void Arena::Reset() {
   }
   regions_.clear();
   idle_.clear();
+  freed_.clear();
   top_ = 0;
   next_sequence_ = 0;
   next_block_ = 0;

@@ -125,6 +125,18 @@ TEST(Arena, ResetForgetsBlocksAndBytes) {
   EXPECT_EQ(std::to_integer<int>(again.host[4097]), 0);
 }
 
+// Numbers of blocks begin again after Reset: what the block of a number had enqueued before is not that of the next.
+TEST(Arena, ResetForgetsFreesThatAreStillEnqueued) {
+  Arena arena(0, kSize);
+  arena.Free(1, arena.Alloc(1, 512, false));
+  arena.Alloc(1, 256, false);  // half of it; the free of the other half has not executed
+  arena.Reset();
+  const Block first = arena.Alloc(1, 256, false), second = arena.Alloc(1, 256, false);
+  arena.Free(1, first);
+  arena.FreeExecuted(first.id);
+  EXPECT_GE(arena.Alloc(2, 512, false).address, second.address + 256) << "second is live";
+}
+
 TEST(Arena, SaysWhenItIsUsedUp) {
   Arena arena(2, 1 << 20);
   EXPECT_THROW(arena.Alloc(0, 2 << 20, false), std::runtime_error);
