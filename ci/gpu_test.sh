@@ -43,6 +43,24 @@ expect 0 'what one rank needs 12 ms'
 expect 0 'step times, 2 ranks passed .* recording 1 %'
 expect 0 'compute-sanitizer memcheck: cuda_kernels_test passed .* ERROR SUMMARY: 0 errors'
 
+grep -q 'take turns: no nvidia-cuda-mps-control' "$work/out" || command -v nvidia-cuda-mps-control >/dev/null ||
+  { echo "FAILED: not said that ranks take turns" && ((++failures)); }
+
+# Several ranks under MPS, everything else without; the server is told to end.
+mps='[[ $1 == -d ]] || { cat; echo; } >>"$CUDA_MPS_PIPE_DIRECTORY/../../mps_heard"; [[ -d $CUDA_MPS_PIPE_DIRECTORY ]]'
+start && program nvidia-cuda-mps-control "$mps" && program shardproof_gpu 'echo "under ${CUDA_MPS_PIPE_DIRECTORY##*/}"' &&
+  program cuda_gpu_test 'echo "[  PASSED  ] 3 tests.${CUDA_MPS_PIPE_DIRECTORY}"; [[ -z $CUDA_MPS_PIPE_DIRECTORY ]]'
+TMPDIR=$work run 100
+expect 0 'ranks on one device run at the same time, under MPS'
+expect 0 'conformance, nccl, 2 ranks passed .* under mps'
+grep -qx quit "$work/mps_heard" || { echo "FAILED: MPS still runs" && ((++failures)); }
+SHARDPROOF_GPU_MPS=no run 100
+expect 0 'take turns: SHARDPROOF_GPU_MPS=no'
+expect 0 'conformance, nccl, 2 ranks passed .* under $'
+program gpu_facts 'echo "a device"; [[ -z $CUDA_MPS_PIPE_DIRECTORY ]] || { echo "cannot connect"; exit 1; }' && run 100
+expect 0 'take turns: MPS does not work here: cannot connect'
+expect 0 'conformance, nccl, 2 ranks passed .* under $'
+
 start && program gpu_facts 'echo "no GPU: cudaErrorNoDevice"; exit 1' && run 100
 expect 0 'device test cuda_gpu_test not run +no GPU: cudaErrorNoDevice'
 expect 0 'conformance, nccl, 2 ranks not run +no GPU: cudaErrorNoDevice'
