@@ -96,6 +96,7 @@ std::vector<Case> SharedWorldCases() {
       "w4.zero3.name=policy+zero3.name=value.twin",
       "w6.zero3.name=policy.n2.twin+zero2.name=value.tp2.etp2.order=dp-tp+ddp.name=reference.at3."
       "do=ee",
+      "w4.zero3.name=policy.ub+zero3.name=value.twin.ub+zero3.name=reference.do=ee",
       "w3.zero3.name=policy.tied+zero1.name=value.span2",
       "w5.zero3.name=policy+zero3.name=value.at1.twin",
       "w16.zero3.name=policy.n4.twin+zero3.name=value.tp2.pp2.etp2+zero2.name=reference.cp2.do=eee",
