@@ -1,12 +1,28 @@
 #include "conformance/cases/profiles.h"
 
+#include <map>
+#include <mutex>
 #include <set>
 #include <stdexcept>
+#include <tuple>
+#include <utility>
 
 #include "conformance/cases/space.h"
 
 namespace shardproof {
 namespace {
+
+// A space of these worlds (and of what else decides it), built once: its relations take a second to derive, and a profile
+// and what it covers are asked of the same spaces.
+template <typename Space, typename... More>
+const Space& SpaceOf(const std::vector<int32_t>& worlds, const More&... more) {
+  static std::mutex mutex;
+  static std::map<std::tuple<std::vector<int32_t>, More...>, Space> spaces;
+  const std::lock_guard lock(mutex);
+  const std::tuple<std::vector<int32_t>, More...> key(worlds, more...);
+  if (!spaces.contains(key)) spaces.emplace(key, Space(worlds, more...));
+  return spaces.at(key);
+}
 
 // Collects cases that are not there yet.
 class CaseList {
@@ -70,7 +86,7 @@ std::vector<Case> Smoke() {
 }
 
 std::vector<Case> SimCore(uint64_t seed) {
-  const CaseSpace space(SpaceWorlds("sim"));
+  const auto& space = SpaceOf<CaseSpace>(SpaceWorlds("sim"));
   CaseList list;
   list.Add(Smoke());
   list.Add(NamedCases());
@@ -90,7 +106,7 @@ std::vector<Case> SimCore(uint64_t seed) {
 std::vector<Case> SimFull(uint64_t seed) {
   CaseList list;
   list.Add(SimCore(seed));
-  list.AddArray(CaseSpace(SpaceWorlds("sim")), {3, seed + 1, {}, 4}, seed);
+  list.AddArray(SpaceOf<CaseSpace>(SpaceWorlds("sim")), {3, seed + 1, {}, 4}, seed);
   list.AddArray(ScheduleSpaceOf("sim"), {3, seed + 1, {}, 4}, seed);
   list.AddArray(LayerWiseSpaceOf("sim"), {3, seed + 1, {}, 4}, seed);
   return list.Take();
@@ -99,9 +115,9 @@ std::vector<Case> SimFull(uint64_t seed) {
 std::vector<Case> MpiCore(uint64_t seed) {
   CaseList list;
   list.Add(Smoke());
-  list.AddArray(CaseSpace({8}), {2, seed, {}, 12}, seed);
+  list.AddArray(SpaceOf<CaseSpace>({8}), {2, seed, {}, 12}, seed);
   // Worlds that are no power of two: every pair of the knobs that decide which collectives run.
-  const CaseSpace odd({3, 5, 6});
+  const auto& odd = SpaceOf<CaseSpace>({3, 5, 6});
   std::vector<int> factors = CollectiveFactors(odd);
   factors.push_back(odd.FactorIndex("world"));
   list.AddArray(odd, {2, seed + 1, factors, 12}, seed);
@@ -132,7 +148,7 @@ std::vector<Case> MpiFull(uint64_t seed) {
   list.AddUpTo(8, NamedCases());
   list.AddUpTo(8, SharedWorldCases());
   list.AddUpTo(8, IllegalCases());
-  list.AddArray(CaseSpace(SpaceWorlds("mpi")), {3, seed + 1, {}, 4}, seed);
+  list.AddArray(SpaceOf<CaseSpace>(SpaceWorlds("mpi")), {3, seed + 1, {}, 4}, seed);
   list.AddUpTo(8, NamedScheduleCases());
   list.AddArray(ScheduleSpaceOf("mpi"), {3, seed + 1, {}, 4}, seed);
   list.AddArray(ScheduleSpace({8}), {2, seed, {}, 12}, seed);  // ep of one rank and of all, too
@@ -148,14 +164,14 @@ std::vector<int32_t> SpaceWorlds(const std::string& fabric) {
   return {1, 2, 3, 4, 5, 6, 8, 16};
 }
 
-ScheduleSpace ScheduleSpaceOf(const std::string& fabric) {
-  if (fabric == "mpi") return ScheduleSpace({8}, {2, 4});
-  return ScheduleSpace({4, 8, 2});
+const ScheduleSpace& ScheduleSpaceOf(const std::string& fabric) {
+  if (fabric == "mpi") return SpaceOf<ScheduleSpace, std::vector<int32_t>>({8}, {2, 4});
+  return SpaceOf<ScheduleSpace>({4, 8, 2});
 }
 
-LayerWiseSpace LayerWiseSpaceOf(const std::string& fabric) {
-  if (fabric == "mpi") return LayerWiseSpace({8});
-  return LayerWiseSpace({8, 4, 3, 2, 5, 6, 1});
+const LayerWiseSpace& LayerWiseSpaceOf(const std::string& fabric) {
+  if (fabric == "mpi") return SpaceOf<LayerWiseSpace>({8});
+  return SpaceOf<LayerWiseSpace>({8, 4, 3, 2, 5, 6, 1});
 }
 
 std::vector<Case> Profile(const std::string& name, const std::string& fabric, uint64_t seed,
@@ -210,10 +226,6 @@ std::string Listed(const FactorSpace& space, const std::string& factor) {
   return text;
 }
 
-}  // namespace
-
-namespace {
-
 std::vector<int32_t> UpTo(int32_t ranks, const std::vector<int32_t>& worlds) {
   std::vector<int32_t> some;
   for (const int32_t world : worlds) {
@@ -240,7 +252,7 @@ CoverageReport LayerWiseCoverageIn(const LayerWiseSpace& space, const std::vecto
 }  // namespace
 
 CoverageReport Coverage(const std::vector<Case>& cases, int t, const std::vector<int32_t>& worlds) {
-  return CoverageOf(cases, t, CaseSpace(worlds), Part::kStrategies);
+  return CoverageOf(cases, t, SpaceOf<CaseSpace>(worlds), Part::kStrategies);
 }
 
 CoverageReport ScheduleCoverage(const std::vector<Case>& cases, int t, const std::string& fabric) {
@@ -263,9 +275,10 @@ std::vector<std::string> CoverageFacts(const std::vector<Case>& cases, const std
   std::vector<std::string> facts = {first.Text()};
   const std::vector<int32_t> with_experts = UpTo(ranks, {4, 8, 2});  // as on sim
   if (!with_experts.empty()) {
-    facts.push_back(ScheduleCoverageIn(ScheduleSpace(with_experts), cases, t).Text());
+    facts.push_back(ScheduleCoverageIn(SpaceOf<ScheduleSpace>(with_experts), cases, t).Text());
   }
-  facts.push_back(LayerWiseCoverageIn(LayerWiseSpace(UpTo(ranks, {8, 4, 3, 2, 5, 6, 1})), cases, t).Text());
+  const std::vector<int32_t> with_layer_wise = UpTo(ranks, {8, 4, 3, 2, 5, 6, 1});
+  facts.push_back(LayerWiseCoverageIn(SpaceOf<LayerWiseSpace>(with_layer_wise), cases, t).Text());
   return facts;
 }
 

@@ -55,10 +55,10 @@ std::vector<int32_t> SpaceWorlds(const std::string& fabric);
 // The same of schedule_space.h, by the cases with mixtures of experts: all worlds on sim; on mpi
 // eight ranks, two and four of them for experts.
 CoverageReport ScheduleCoverage(const std::vector<Case>& cases, int t, const std::string& fabric);
-ScheduleSpace ScheduleSpaceOf(const std::string& fabric);
+const ScheduleSpace& ScheduleSpaceOf(const std::string& fabric);
 // The same of layer_wise_space.h, by the layer-wise cases; on mpi of eight ranks.
 CoverageReport LayerWiseCoverage(const std::vector<Case>& cases, int t, const std::string& fabric);
-LayerWiseSpace LayerWiseSpaceOf(const std::string& fabric);
+const LayerWiseSpace& LayerWiseSpaceOf(const std::string& fabric);
 inline CoverageReport Coverage(const std::vector<Case>& cases, int t) {
   return Coverage(cases, t, SpaceWorlds("sim"));
 }
