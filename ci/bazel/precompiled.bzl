@@ -3,10 +3,17 @@
 GCC and Clang look for NAME.gch in each folder of the search path before they look for NAME there. precompiled_header puts
 both into a folder of their own: NAME.gch, made with the flags of the files that per_file_copt in .bazelrc names (extra_flags
 are those of per_file_copt), and NAME, which leads on to the real ones. Where flags differ the compiler passes NAME.gch over.
+With --config=plain_includes a header that stands for others is empty: files compile only if they include what they use.
 """
 
 load("@bazel_tools//tools/build_defs/cc:action_names.bzl", "CPP_COMPILE_ACTION_NAME")
 load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
+
+def _headers(files, leads_on, ctx):
+    return CcInfo(compilation_context = cc_common.create_compilation_context(
+        headers = depset(files),
+        system_includes = depset([leads_on.path[:-len(ctx.attr.header) - 1]]),
+    ))
 
 def _impl(ctx):
     cc_toolchain = find_cpp_toolchain(ctx)
@@ -21,6 +28,9 @@ def _impl(ctx):
     ctx.actions.write(source, "".join(["#include <%s>\n" % each for each in includes]))
     path = "%s/include/%s" % (ctx.label.name, ctx.attr.header)
     leads_on = ctx.actions.declare_file(path)
+    if ctx.attr.includes and "plain_includes" in ctx.var:
+        ctx.actions.write(leads_on, "")
+        return [_headers([leads_on], leads_on, ctx)]
     ctx.actions.write(leads_on, "".join(["#include_next <%s>\n" % each for each in includes]))
     precompiled = ctx.actions.declare_file(path + ".gch")
     flags = cc_common.get_memory_inefficient_command_line(
@@ -45,10 +55,7 @@ def _impl(ctx):
         mnemonic = "PrecompileHeader",
         progress_message = "Precompiling %s" % ctx.attr.header,
     )
-    return [CcInfo(compilation_context = cc_common.create_compilation_context(
-        headers = depset([precompiled, leads_on]),
-        system_includes = depset([leads_on.path[:-len(ctx.attr.header) - 1]]),
-    ))]
+    return [_headers([precompiled, leads_on], leads_on, ctx)]
 
 precompiled_header = rule(
     implementation = _impl,

@@ -5,7 +5,7 @@
 namespace shardproof {
 namespace {
 
-const char kOverlap[] = "overlap_moe_expert_parallel_comm";
+const std::string kOverlap = "overlap_moe_expert_parallel_comm";
 const char kChunks[] = "virtual_pipeline_model_parallel_size";
 
 bool Sharded(const InstanceSpec& spec) { return spec.strategy != "no_shard"; }
@@ -28,13 +28,13 @@ std::string ReleaseNeedsOverlap(const InstanceSpec& spec, int32_t) {
 
 std::string OverlapNeedsExpertRanks(const InstanceSpec& spec, int32_t) {
   if (!spec.overlap_moe || spec.ep > 1) return "";
-  return std::string(kOverlap) + " = 1 with ep = " + std::to_string(spec.ep) +
+  return kOverlap + " = 1 with ep = " + std::to_string(spec.ep) +
          ": there is nobody to exchange tokens with";
 }
 
 std::string OverlapNeedsChunks(const InstanceSpec& spec, int32_t) {
   if (!spec.overlap_moe || spec.pp <= 1 || spec.chunks > 1) return "";
-  return std::string(kOverlap) + " = 1 with pp = " + std::to_string(spec.pp) + " and " + kChunks +
+  return kOverlap + " = 1 with pp = " + std::to_string(spec.pp) + " and " + kChunks +
          " = " + std::to_string(spec.chunks) + ": a pipeline needs two model chunks a rank";
 }
 

@@ -175,7 +175,7 @@ class Marks {
 
   void InOrder(int64_t first, int64_t second, const char* rule) {
     if (first < 0 || second < 0 || first < second) return;
-    Add("FS-38", second, rule, "the other way round", std::string("hooks out of order: ") + rule);
+    Add("FS-38", second, rule, "the other way round", "hooks out of order: " + std::string(rule));
   }
 
   // Rest, forward, rest, backward, rest: judged for units whose both hooks of a phase are announced; by microbatch where

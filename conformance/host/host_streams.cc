@@ -4,12 +4,12 @@
 namespace shardproof {
 
 namespace {
-constexpr char kForeign[] = " is no handle of this host: handles of another engine or rank cannot be used";
+const std::string kForeign = " is no handle of this host: handles of another engine or rank cannot be used";
 }
 
 Host::StreamHandle& Host::Stream(spf_stream stream, const char* what) {
   RefuseUnless(stream != nullptr, std::string(what) + " is NULL: pass a stream from stream_create");
-  RefuseUnless(known_streams_.contains(stream), std::string(what) + kForeign);
+  RefuseUnless(known_streams_.contains(stream), what + kForeign);
   auto& handle = *reinterpret_cast<StreamHandle*>(stream);
   RefuseUnless(handle.alive, std::string(what) + " \"" + handle.name + "\" was destroyed: use it before destroying it");
   return handle;
@@ -17,7 +17,7 @@ Host::StreamHandle& Host::Stream(spf_stream stream, const char* what) {
 
 Host::EventHandle& Host::EventOf(spf_event event) {
   RefuseUnless(event != nullptr, "event is NULL: pass an event from event_create");
-  RefuseUnless(known_events_.contains(event), std::string("event") + kForeign);
+  RefuseUnless(known_events_.contains(event), "event" + kForeign);
   auto& handle = *reinterpret_cast<EventHandle*>(event);
   RefuseUnless(handle.alive, "event " + std::to_string(handle.id) + " was destroyed: use it before destroying it");
   return handle;
