@@ -331,9 +331,10 @@ struct spf_host {
   /* announcements: local */
   spf_status (*mark)(spf_host *, spf_hook, int32_t module, int32_t microbatch);
 
-  /* since 1.1: user buffers. Collectives on the group may read and write a registered block without a copy. Then in each
-   * collective either all members' send (and all members' recv) lie in blocks registered with its group, at the same
-   * offset in the block, or none's does. (NCCL's user buffer registration: ncclCommRegister, ncclCommWindowRegister.) */
+  /* since 1.1: user buffers. Collectives on the group may read and write a registered block without a copy. Then in
+   * each collective either all members' send (and all members' recv) lie in blocks registered with its group, at the
+   * same offset in the block, or none's does; in place, the offset of the larger buffer counts. (NCCL's user buffer
+   * registration: ncclCommRegister, ncclCommWindowRegister.) */
   spf_status (*group_register)(spf_host *, spf_group, spf_addr block);   /* blocks: collective over the group; the start
                                                                             of a SPF_REGISTRABLE block, all of one size */
   spf_status (*group_deregister)(spf_host *, spf_group, spf_addr block); /* blocks: after this rank's work on the group.

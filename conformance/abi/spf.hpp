@@ -55,7 +55,7 @@ class Host {
   spf_host* raw() const { return h_; }
 
   // For destroy after a failed call, when nobody knows any more who held what: everything goes, once the streams have
-  // run dry or the run is aborted.
+  // run dry or the run is aborted. REQUIRES: registrations were ended; a registered block is not freed.
   void GiveBack() {
     for (spf_stream stream : streams_) h_->stream_sync(h_, stream);
     for (const auto& [block, stream] : std::exchange(blocks_, {})) Check(h_->mem_free(h_, stream, block));

@@ -10,8 +10,9 @@
 
 namespace shardproof::graph {
 
-// GE-01, GE-02, GE-08, GE-09, GE-15 to GE-17 (registered_buffers.h). Sequences that are shorter only because the run was ended are no
-// finding by themselves: missing tells of them, and the deadlock check finds out why.
+// GE-01, GE-02, GE-08, GE-09, GE-15 to GE-17 (registered_buffers.h). Sequences that are shorter
+// only because the run was ended are no finding by themselves: missing tells of them, and the
+// deadlock check finds out why.
 struct Matching {
   bool ok = true;              // operations that stand at the same position are the same
   bool cut = false;            // some are missing on ranks whose traces end early
