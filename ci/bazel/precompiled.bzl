@@ -9,10 +9,10 @@ With --config=plain_includes a header that stands for others is empty: files com
 load("@bazel_tools//tools/build_defs/cc:action_names.bzl", "CPP_COMPILE_ACTION_NAME")
 load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
 
-def _headers(files, leads_on, ctx):
+def _headers(files, header, ctx):
     return CcInfo(compilation_context = cc_common.create_compilation_context(
         headers = depset(files),
-        system_includes = depset([leads_on.path[:-len(ctx.attr.header) - 1]]),
+        system_includes = depset([header.path[:-len(ctx.attr.header) - 1]]),
     ))
 
 def _impl(ctx):
@@ -26,11 +26,13 @@ def _impl(ctx):
     source = ctx.actions.declare_file("%s/source.h" % ctx.label.name)
     includes = ctx.attr.includes or [ctx.attr.header]
     ctx.actions.write(source, "".join(["#include <%s>\n" % each for each in includes]))
+    if ctx.attr.includes and "plain_includes" in ctx.var:
+        # Elsewhere: what was precompiled before may still lie where it was.
+        empty = ctx.actions.declare_file("%s/plain/%s" % (ctx.label.name, ctx.attr.header))
+        ctx.actions.write(empty, "")
+        return [_headers([empty], empty, ctx)]
     path = "%s/include/%s" % (ctx.label.name, ctx.attr.header)
     leads_on = ctx.actions.declare_file(path)
-    if ctx.attr.includes and "plain_includes" in ctx.var:
-        ctx.actions.write(leads_on, "")
-        return [_headers([leads_on], leads_on, ctx)]
     ctx.actions.write(leads_on, "".join(["#include_next <%s>\n" % each for each in includes]))
     precompiled = ctx.actions.declare_file(path + ".gch")
     flags = cc_common.get_memory_inefficient_command_line(
