@@ -91,7 +91,8 @@ TEST(LayerWiseCaseTest, TextNamesFieldAndValue) {
 }
 
 TEST(LayerWiseCaseTest, RowsAndCasesConvertBothWays) {
-  const LayerWiseSpace space = LayerWiseSpaceOf("sim");
+  Spaces spaces;
+  const LayerWiseSpace& space = LayerWiseSpaceOf("sim", spaces);
   for (uint64_t seed = 0; seed < 300; ++seed) {
     const CoveringRow row = RandomRow(space.problem(), seed);
     const Case c = space.Make(row, 1);
@@ -104,7 +105,8 @@ TEST(LayerWiseCaseTest, RowsAndCasesConvertBothWays) {
 
 // One step's values are read by the next, whose own are read by a third.
 TEST(LayerWiseCaseTest, EachCaseTrainsThreeSteps) {
-  const LayerWiseSpace space = LayerWiseSpaceOf("sim");
+  Spaces spaces;
+  const LayerWiseSpace& space = LayerWiseSpaceOf("sim", spaces);
   const auto& factor =
       space.problem().factors[static_cast<size_t>(space.FactorIndex("script"))];
   for (const std::string& script : factor.values)
@@ -121,7 +123,8 @@ TEST(LayerWiseCaseTest, EachCaseTrainsThreeSteps) {
 // their own, two into the gradients, one layout without either, each with three of the four overlaps;
 // less the gradients that are too small.
 TEST(LayerWiseCaseTest, GathersThatAreLegalTogether) {
-  const LayerWiseSpace space = LayerWiseSpaceOf("sim");
+  Spaces spaces;
+  const LayerWiseSpace& space = LayerWiseSpaceOf("sim", spaces);
   const auto has_transport = [&](const Relation& relation) {
     return std::count(relation.factors.begin(), relation.factors.end(),
                       space.FactorIndex("transport")) == 1;

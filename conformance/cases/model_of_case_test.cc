@@ -17,8 +17,9 @@ void ExpectModels(const Case& c) {
 }
 
 TEST(ModelOfCaseTest, WrittenCasesHaveModels) {
+  Spaces spaces;
   for (const std::vector<Case>& cases :
-       {Profile("smoke", "sim"), NamedCases(), SharedWorldCases(), IllegalCases()}) {
+       {Profile("smoke", "sim", spaces), NamedCases(), SharedWorldCases(), IllegalCases()}) {
     for (const Case& c : cases) ExpectModels(c);
   }
 }
@@ -30,14 +31,16 @@ TEST(ModelOfCaseTest, WrittenCasesOfSchedulesHaveModels) {
 }
 
 TEST(ModelOfCaseTest, RandomCasesOfSchedulesHaveModels) {
-  const ScheduleSpace space = ScheduleSpaceOf("sim");
+  Spaces spaces;
+  const ScheduleSpace& space = ScheduleSpaceOf("sim", spaces);
   for (uint64_t seed = 0; seed < 500; ++seed)
     ExpectModels(space.Make(RandomRow(space.problem(), seed), 1));
 }
 
 TEST(ModelOfCaseTest, CasesOfLayerWiseEnginesHaveModels) {
   for (const Case& c : NamedLayerWiseCases()) ExpectModels(c);
-  const LayerWiseSpace space = LayerWiseSpaceOf("sim");
+  Spaces spaces;
+  const LayerWiseSpace& space = LayerWiseSpaceOf("sim", spaces);
   for (uint64_t seed = 0; seed < 500; ++seed)
     ExpectModels(space.Make(RandomRow(space.problem(), seed), 1));
 }

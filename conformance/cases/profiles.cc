@@ -1,28 +1,10 @@
 #include "conformance/cases/profiles.h"
 
-#include <map>
-#include <mutex>
 #include <set>
 #include <stdexcept>
-#include <tuple>
-#include <utility>
-
-#include "conformance/cases/space.h"
 
 namespace shardproof {
 namespace {
-
-// A space of these worlds (and of what else decides it), built once: its relations take a second to derive, and a profile
-// and what it covers are asked of the same spaces.
-template <typename Space, typename... More>
-const Space& SpaceOf(const std::vector<int32_t>& worlds, const More&... more) {
-  static std::mutex mutex;
-  static std::map<std::tuple<std::vector<int32_t>, More...>, Space> spaces;
-  const std::lock_guard lock(mutex);
-  const std::tuple<std::vector<int32_t>, More...> key(worlds, more...);
-  if (!spaces.contains(key)) spaces.emplace(key, Space(worlds, more...));
-  return spaces.at(key);
-}
 
 // Collects cases that are not there yet.
 class CaseList {
@@ -85,8 +67,8 @@ std::vector<Case> Smoke() {
   return cases;
 }
 
-std::vector<Case> SimCore(uint64_t seed) {
-  const auto& space = SpaceOf<CaseSpace>(SpaceWorlds("sim"));
+std::vector<Case> SimCore(uint64_t seed, Spaces& spaces) {
+  const auto& space = spaces.Dense(SpaceWorlds("sim"));
   CaseList list;
   list.Add(Smoke());
   list.Add(NamedCases());
@@ -97,27 +79,27 @@ std::vector<Case> SimCore(uint64_t seed) {
   list.AddArray(space, {3, seed, CollectiveFactors(space), 6}, seed);
   list.Add(NamedScheduleCases());
   list.Add(PipelineCases());
-  list.AddArray(ScheduleSpaceOf("sim"), {2, seed, {}, 12}, seed);
+  list.AddArray(ScheduleSpaceOf("sim", spaces), {2, seed, {}, 12}, seed);
   list.Add(NamedLayerWiseCases());
-  list.AddArray(LayerWiseSpaceOf("sim"), {2, seed, {}, 12}, seed);
+  list.AddArray(LayerWiseSpaceOf("sim", spaces), {2, seed, {}, 12}, seed);
   return list.Take();
 }
 
-std::vector<Case> SimFull(uint64_t seed) {
+std::vector<Case> SimFull(uint64_t seed, Spaces& spaces) {
   CaseList list;
-  list.Add(SimCore(seed));
-  list.AddArray(SpaceOf<CaseSpace>(SpaceWorlds("sim")), {3, seed + 1, {}, 4}, seed);
-  list.AddArray(ScheduleSpaceOf("sim"), {3, seed + 1, {}, 4}, seed);
-  list.AddArray(LayerWiseSpaceOf("sim"), {3, seed + 1, {}, 4}, seed);
+  list.Add(SimCore(seed, spaces));
+  list.AddArray(spaces.Dense(SpaceWorlds("sim")), {3, seed + 1, {}, 4}, seed);
+  list.AddArray(ScheduleSpaceOf("sim", spaces), {3, seed + 1, {}, 4}, seed);
+  list.AddArray(LayerWiseSpaceOf("sim", spaces), {3, seed + 1, {}, 4}, seed);
   return list.Take();
 }
 
-std::vector<Case> MpiCore(uint64_t seed) {
+std::vector<Case> MpiCore(uint64_t seed, Spaces& spaces) {
   CaseList list;
   list.Add(Smoke());
-  list.AddArray(SpaceOf<CaseSpace>({8}), {2, seed, {}, 12}, seed);
+  list.AddArray(spaces.Dense({8}), {2, seed, {}, 12}, seed);
   // Worlds that are no power of two: every pair of the knobs that decide which collectives run.
-  const auto& odd = SpaceOf<CaseSpace>({3, 5, 6});
+  const auto& odd = spaces.Dense({3, 5, 6});
   std::vector<int> factors = CollectiveFactors(odd);
   factors.push_back(odd.FactorIndex("world"));
   list.AddArray(odd, {2, seed + 1, factors, 12}, seed);
@@ -128,32 +110,32 @@ std::vector<Case> MpiCore(uint64_t seed) {
   }
   const std::vector<Case> shared = SharedWorldCases();
   list.AddUpTo(8, {shared.begin(), shared.begin() + 5});
-  list.AddArray(ScheduleSpaceOf("mpi"), {2, seed, {}, 12}, seed);
+  list.AddArray(ScheduleSpaceOf("mpi", spaces), {2, seed, {}, 12}, seed);
   for (const char* id :
        {"w8.zero3.ep4.k3.layers3.moe8.1f1b.dw", "w8.zero2.cp2.ep4.k2.moe8.1f1b.dw",
         "w8.zero3.ep4.k2.moe8.skew=rank.1f1b.dw", "w4.zero3.dw", "w4.zero3.moe4.1f1b"}) {
     list.Add(ParseId(id));
   }
   list.AddUpTo(8, PipelineCases());
-  list.AddArray(LayerWiseSpaceOf("mpi"), {2, seed, {}, 12}, seed);
-  const LayerWiseSpace few({3, 5});
+  list.AddArray(LayerWiseSpaceOf("mpi", spaces), {2, seed, {}, 12}, seed);
+  const LayerWiseSpace& few = spaces.LayerWise({3, 5});
   list.AddArray(few, {2, seed + 1, CollectiveFactors(few), 12}, seed);
   for (const char* id : {"w8.lw.opg", "w8.lw.n2", "w4.ddp.aligned"}) list.Add(ParseId(id));
   return list.Take();
 }
 
-std::vector<Case> MpiFull(uint64_t seed) {
+std::vector<Case> MpiFull(uint64_t seed, Spaces& spaces) {
   CaseList list;
-  list.Add(MpiCore(seed));
+  list.Add(MpiCore(seed, spaces));
   list.AddUpTo(8, NamedCases());
   list.AddUpTo(8, SharedWorldCases());
   list.AddUpTo(8, IllegalCases());
-  list.AddArray(SpaceOf<CaseSpace>(SpaceWorlds("mpi")), {3, seed + 1, {}, 4}, seed);
+  list.AddArray(spaces.Dense(SpaceWorlds("mpi")), {3, seed + 1, {}, 4}, seed);
   list.AddUpTo(8, NamedScheduleCases());
-  list.AddArray(ScheduleSpaceOf("mpi"), {3, seed + 1, {}, 4}, seed);
-  list.AddArray(ScheduleSpace({8}), {2, seed, {}, 12}, seed);  // ep of one rank and of all, too
+  list.AddArray(ScheduleSpaceOf("mpi", spaces), {3, seed + 1, {}, 4}, seed);
+  list.AddArray(spaces.Schedule({8}), {2, seed, {}, 12}, seed);  // ep of one rank and of all, too
   list.AddUpTo(8, NamedLayerWiseCases());
-  list.AddArray(LayerWiseSpaceOf("mpi"), {3, seed + 1, {}, 4}, seed);
+  list.AddArray(LayerWiseSpaceOf("mpi", spaces), {3, seed + 1, {}, 4}, seed);
   return list.Take();
 }
 
@@ -164,29 +146,29 @@ std::vector<int32_t> SpaceWorlds(const std::string& fabric) {
   return {1, 2, 3, 4, 5, 6, 8, 16};
 }
 
-const ScheduleSpace& ScheduleSpaceOf(const std::string& fabric) {
-  if (fabric == "mpi") return SpaceOf<ScheduleSpace, std::vector<int32_t>>({8}, {2, 4});
-  return SpaceOf<ScheduleSpace>({4, 8, 2});
+const ScheduleSpace& ScheduleSpaceOf(const std::string& fabric, Spaces& spaces) {
+  if (fabric == "mpi") return spaces.Schedule({8}, {2, 4});
+  return spaces.Schedule({4, 8, 2});
 }
 
-const LayerWiseSpace& LayerWiseSpaceOf(const std::string& fabric) {
-  if (fabric == "mpi") return SpaceOf<LayerWiseSpace>({8});
-  return SpaceOf<LayerWiseSpace>({8, 4, 3, 2, 5, 6, 1});
+const LayerWiseSpace& LayerWiseSpaceOf(const std::string& fabric, Spaces& spaces) {
+  if (fabric == "mpi") return spaces.LayerWise({8});
+  return spaces.LayerWise({8, 4, 3, 2, 5, 6, 1});
 }
 
-std::vector<Case> Profile(const std::string& name, const std::string& fabric, uint64_t seed,
-                          int32_t ranks) {
+std::vector<Case> Profile(const std::string& name, const std::string& fabric, Spaces& spaces,
+                          uint64_t seed, int32_t ranks) {
   if (fabric == "nccl") {
     CaseList list;
-    list.AddUpTo(ranks, Profile(name, "sim", seed));
+    list.AddUpTo(ranks, Profile(name, "sim", spaces, seed));
     return list.Take();
   }
   if (fabric != "sim" && fabric != "mpi")
     throw std::invalid_argument("fabric " + fabric + ": use sim, mpi or nccl");
   const bool sim = fabric == "sim";
   if (name == "smoke") return Smoke();
-  if (name == "core") return sim ? SimCore(seed) : MpiCore(seed);
-  if (name == "full") return sim ? SimFull(seed) : MpiFull(seed);
+  if (name == "core") return sim ? SimCore(seed, spaces) : MpiCore(seed, spaces);
+  if (name == "full") return sim ? SimFull(seed, spaces) : MpiFull(seed, spaces);
   throw std::invalid_argument("profile " + name + ": use smoke, core or full");
 }
 
@@ -251,34 +233,38 @@ CoverageReport LayerWiseCoverageIn(const LayerWiseSpace& space, const std::vecto
 
 }  // namespace
 
-CoverageReport Coverage(const std::vector<Case>& cases, int t, const std::vector<int32_t>& worlds) {
-  return CoverageOf(cases, t, SpaceOf<CaseSpace>(worlds), Part::kStrategies);
+CoverageReport Coverage(const std::vector<Case>& cases, int t, const std::vector<int32_t>& worlds,
+                        Spaces& spaces) {
+  return CoverageOf(cases, t, spaces.Dense(worlds), Part::kStrategies);
 }
 
-CoverageReport ScheduleCoverage(const std::vector<Case>& cases, int t, const std::string& fabric) {
-  return ScheduleCoverageIn(ScheduleSpaceOf(fabric), cases, t);
+CoverageReport ScheduleCoverage(const std::vector<Case>& cases, int t, const std::string& fabric,
+                                Spaces& spaces) {
+  return ScheduleCoverageIn(ScheduleSpaceOf(fabric, spaces), cases, t);
 }
 
-CoverageReport LayerWiseCoverage(const std::vector<Case>& cases, int t, const std::string& fabric) {
-  return LayerWiseCoverageIn(LayerWiseSpaceOf(fabric), cases, t);
+CoverageReport LayerWiseCoverage(const std::vector<Case>& cases, int t, const std::string& fabric,
+                                 Spaces& spaces) {
+  return LayerWiseCoverageIn(LayerWiseSpaceOf(fabric, spaces), cases, t);
 }
 
 std::vector<std::string> CoverageFacts(const std::vector<Case>& cases, const std::string& profile,
-                                       const std::string& fabric, int32_t ranks) {
+                                       const std::string& fabric, Spaces& spaces, int32_t ranks) {
   const int t = profile == "full" ? 3 : 2;
   if (fabric != "nccl") {
-    return {Coverage(cases, t, SpaceWorlds(fabric)).Text(), ScheduleCoverage(cases, t, fabric).Text(),
-            LayerWiseCoverage(cases, t, fabric).Text()};
+    return {Coverage(cases, t, SpaceWorlds(fabric), spaces).Text(),
+            ScheduleCoverage(cases, t, fabric, spaces).Text(),
+            LayerWiseCoverage(cases, t, fabric, spaces).Text()};
   }
-  CoverageReport first = Coverage(cases, t, UpTo(ranks, SpaceWorlds("sim")));
+  CoverageReport first = Coverage(cases, t, UpTo(ranks, SpaceWorlds("sim")), spaces);
   first.of += " (worlds of at most " + std::to_string(ranks) + ")";
   std::vector<std::string> facts = {first.Text()};
   const std::vector<int32_t> with_experts = UpTo(ranks, {4, 8, 2});  // as on sim
   if (!with_experts.empty()) {
-    facts.push_back(ScheduleCoverageIn(SpaceOf<ScheduleSpace>(with_experts), cases, t).Text());
+    facts.push_back(ScheduleCoverageIn(spaces.Schedule(with_experts), cases, t).Text());
   }
   const std::vector<int32_t> with_layer_wise = UpTo(ranks, {8, 4, 3, 2, 5, 6, 1});
-  facts.push_back(LayerWiseCoverageIn(SpaceOf<LayerWiseSpace>(with_layer_wise), cases, t).Text());
+  facts.push_back(LayerWiseCoverageIn(spaces.LayerWise(with_layer_wise), cases, t).Text());
   return facts;
 }
 

@@ -6,8 +6,7 @@
 
 #include "conformance/cases/case.h"
 #include "conformance/cases/covering.h"
-#include "conformance/cases/layer_wise_space.h"
-#include "conformance/cases/schedule_space.h"
+#include "conformance/cases/spaces.h"
 
 namespace shardproof {
 
@@ -15,8 +14,8 @@ namespace shardproof {
 // mpi (worlds of at most 8 ranks, most of 8), nccl (those of sim with at most `ranks` ranks). The
 // seed picks the rows of the covering arrays and is the seed of the cases' data. Cases are distinct
 // by id; the order is fixed. Throws std::invalid_argument for other names.
-std::vector<Case> Profile(const std::string& name, const std::string& fabric, uint64_t seed = 1,
-                          int32_t ranks = 2);
+std::vector<Case> Profile(const std::string& name, const std::string& fabric, Spaces& spaces,
+                          uint64_t seed = 1, int32_t ranks = 2);
 
 // Cases that engines must refuse, at least one for each rule of illegal.h. Fixed; data seed 1.
 std::vector<Case> IllegalCases();
@@ -50,21 +49,22 @@ struct CoverageReport {
 
 // Coverage of the t-tuples of the space (space.h) with these worlds by the legal cases with one
 // instance; cases with mixtures of experts and layer-wise ones are the other spaces'.
-CoverageReport Coverage(const std::vector<Case>& cases, int t, const std::vector<int32_t>& worlds);
+CoverageReport Coverage(const std::vector<Case>& cases, int t, const std::vector<int32_t>& worlds,
+                        Spaces& spaces);
 std::vector<int32_t> SpaceWorlds(const std::string& fabric);
 // The same of schedule_space.h, by the cases with mixtures of experts: all worlds on sim; on mpi
 // eight ranks, two and four of them for experts.
-CoverageReport ScheduleCoverage(const std::vector<Case>& cases, int t, const std::string& fabric);
-const ScheduleSpace& ScheduleSpaceOf(const std::string& fabric);
+CoverageReport ScheduleCoverage(const std::vector<Case>& cases, int t, const std::string& fabric,
+                                Spaces& spaces);
+const ScheduleSpace& ScheduleSpaceOf(const std::string& fabric, Spaces& spaces);
 // The same of layer_wise_space.h, by the layer-wise cases; on mpi of eight ranks.
-CoverageReport LayerWiseCoverage(const std::vector<Case>& cases, int t, const std::string& fabric);
-const LayerWiseSpace& LayerWiseSpaceOf(const std::string& fabric);
-inline CoverageReport Coverage(const std::vector<Case>& cases, int t) {
-  return Coverage(cases, t, SpaceWorlds("sim"));
-}
+CoverageReport LayerWiseCoverage(const std::vector<Case>& cases, int t, const std::string& fabric,
+                                 Spaces& spaces);
+const LayerWiseSpace& LayerWiseSpaceOf(const std::string& fabric, Spaces& spaces);
 // What the report says of a core or full profile, one text for each space. On nccl of the worlds
 // with at most `ranks` ranks, not all of whose pairs need be covered.
 std::vector<std::string> CoverageFacts(const std::vector<Case>& cases, const std::string& profile,
-                                       const std::string& fabric, int32_t ranks = 2);
+                                       const std::string& fabric, Spaces& spaces,
+                                       int32_t ranks = 2);
 
 }  // namespace shardproof

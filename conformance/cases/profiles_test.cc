@@ -26,28 +26,35 @@ void ExpectComplete(const CoverageReport& report, int64_t more_than = 4000) {
 class ProfilesTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
-    core = new std::vector<Case>(Profile("core", "sim"));
-    full = new std::vector<Case>(Profile("full", "sim"));
-    mpi_core = new std::vector<Case>(Profile("core", "mpi"));
-    mpi_full = new std::vector<Case>(Profile("full", "mpi"));
+    spaces = new Spaces;
+    core = new std::vector<Case>(Profile("core", "sim", *spaces));
+    full = new std::vector<Case>(Profile("full", "sim", *spaces));
+    mpi_core = new std::vector<Case>(Profile("core", "mpi", *spaces));
+    mpi_full = new std::vector<Case>(Profile("full", "mpi", *spaces));
   }
   static void TearDownTestSuite() {
     for (const std::vector<Case>* cases : {core, full, mpi_core, mpi_full}) delete cases;
+    delete spaces;
   }
+  static inline Spaces* spaces = nullptr;
   static inline const std::vector<Case>*core = nullptr, *full = nullptr, *mpi_core = nullptr,
                       *mpi_full = nullptr;
 };
 
-TEST_F(ProfilesTest, CoreCoversEveryPair) { ExpectComplete(Coverage(*core, 2)); }
+TEST_F(ProfilesTest, CoreCoversEveryPair) {
+  ExpectComplete(Coverage(*core, 2, SpaceWorlds("sim"), *spaces));
+}
 
-TEST_F(ProfilesTest, FullCoversEveryTriple) { ExpectComplete(Coverage(*full, 3)); }
+TEST_F(ProfilesTest, FullCoversEveryTriple) {
+  ExpectComplete(Coverage(*full, 3, SpaceWorlds("sim"), *spaces));
+}
 
 TEST_F(ProfilesTest, FullOnMpiCoversEveryTriple) {
-  ExpectComplete(Coverage(*mpi_full, 3, SpaceWorlds("mpi")));
+  ExpectComplete(Coverage(*mpi_full, 3, SpaceWorlds("mpi"), *spaces));
 }
 
 TEST_F(ProfilesTest, MpiCoreCoversEveryPairOfEightRanks) {
-  ExpectComplete(Coverage(*mpi_core, 2, {8}));
+  ExpectComplete(Coverage(*mpi_core, 2, {8}, *spaces));
 }
 
 TEST_F(ProfilesTest, CoreHasEnoughCases) {
@@ -59,7 +66,7 @@ TEST_F(ProfilesTest, CoreHasEnoughCases) {
   EXPECT_LE(*worlds.rbegin(), 8);
 }
 
-TEST_F(ProfilesTest, SmokeIsAHandful) { EXPECT_LE(Profile("smoke", "mpi").size(), 18u); }
+TEST_F(ProfilesTest, SmokeIsAHandful) { EXPECT_LE(Profile("smoke", "mpi", *spaces).size(), 18u); }
 
 TEST_F(ProfilesTest, CasesAreDistinctAndReadBack) {
   for (const std::vector<Case>* cases : {core, mpi_core}) {
@@ -77,26 +84,28 @@ TEST_F(ProfilesTest, NcclHasTheCasesOfSimThatFit) {
     for (const Case& c : *core) {
       if (c.world <= ranks) expected.push_back(Id(c));
     }
-    EXPECT_EQ(Ids(Profile("core", "nccl", 1, ranks)), expected);
+    EXPECT_EQ(Ids(Profile("core", "nccl", *spaces, 1, ranks)), expected);
     EXPECT_GE(expected.size(), 20u);
   }
-  EXPECT_THROW(Profile("core", "cuda"), std::invalid_argument);
+  EXPECT_THROW(Profile("core", "cuda", *spaces), std::invalid_argument);
 }
 
 TEST_F(ProfilesTest, CoverageOnNcclIsOfTheWorldsThatFit) {
-  const std::vector<Case> one = Profile("core", "nccl", 1, 1), two = Profile("core", "nccl", 1, 2);
-  const std::vector<std::string> of_one = CoverageFacts(one, "core", "nccl", 1);
+  const std::vector<Case> one = Profile("core", "nccl", *spaces, 1, 1),
+                          two = Profile("core", "nccl", *spaces, 1, 2);
+  const std::vector<std::string> of_one = CoverageFacts(one, "core", "nccl", *spaces, 1);
   ASSERT_EQ(of_one.size(), 2u) << "schedules need two ranks";
   EXPECT_NE(of_one[0].find("(worlds of at most 1): "), std::string::npos) << of_one[0];
-  const std::vector<std::string> of_two = CoverageFacts(two, "core", "nccl", 2);
+  const std::vector<std::string> of_two = CoverageFacts(two, "core", "nccl", *spaces, 2);
   ASSERT_EQ(of_two.size(), 3u);
   EXPECT_NE(of_two[0].find("not covered: "), std::string::npos) << "what is missing is said";
   EXPECT_NE(of_two[1].find("(world 2, ep "), std::string::npos) << of_two[1];
 }
 
 TEST_F(ProfilesTest, SameSeedSameCases) {
-  EXPECT_EQ(Ids(Profile("core", "mpi")), Ids(*mpi_core));
-  EXPECT_NE(Ids(Profile("core", "mpi", 2)), Ids(*mpi_core));
+  Spaces again;
+  EXPECT_EQ(Ids(Profile("core", "mpi", again)), Ids(*mpi_core));
+  EXPECT_NE(Ids(Profile("core", "mpi", *spaces, 2)), Ids(*mpi_core));
 }
 
 TEST_F(ProfilesTest, FullContainsCore) {
@@ -107,11 +116,11 @@ TEST_F(ProfilesTest, FullContainsCore) {
 }
 
 TEST_F(ProfilesTest, CoreCoversEveryPairOfExpertsAndSchedules) {
-  ExpectComplete(ScheduleCoverage(*core, 2, "sim"), 2000);
+  ExpectComplete(ScheduleCoverage(*core, 2, "sim", *spaces), 2000);
 }
 
 TEST_F(ProfilesTest, FullCoversEveryTripleOfExpertsAndSchedules) {
-  ExpectComplete(ScheduleCoverage(*full, 3, "sim"), 20000);
+  ExpectComplete(ScheduleCoverage(*full, 3, "sim", *spaces), 20000);
 }
 
 TEST_F(ProfilesTest, MissingPairsOfExpertsAreSeen) {
@@ -119,20 +128,20 @@ TEST_F(ProfilesTest, MissingPairsOfExpertsAreSeen) {
   for (const Case& c : *core) {
     if (!c.instances[0].early_release) fewer.push_back(c);
   }
-  const CoverageReport report = ScheduleCoverage(fewer, 2, "sim");
+  const CoverageReport report = ScheduleCoverage(fewer, 2, "sim", *spaces);
   EXPECT_LT(report.count.covered, report.count.possible);
   EXPECT_NE(report.Text().find("early_release=1"), std::string::npos);
 }
 
 TEST_F(ProfilesTest, MpiCoreCoversEveryPairOfExpertsAndSchedulesOnEightRanks) {
-  const CoverageReport report = ScheduleCoverage(*mpi_core, 2, "mpi");
+  const CoverageReport report = ScheduleCoverage(*mpi_core, 2, "mpi", *spaces);
   ExpectComplete(report, 2000);
   EXPECT_NE(report.Text().find("schedules (world 8, ep 2 4): "), std::string::npos)
       << report.Text();
 }
 
 TEST_F(ProfilesTest, FullOnMpiCoversEveryTripleOfExpertsAndSchedulesOnEightRanks) {
-  ExpectComplete(ScheduleCoverage(*mpi_full, 3, "mpi"), 20000);
+  ExpectComplete(ScheduleCoverage(*mpi_full, 3, "mpi", *spaces), 20000);
 }
 
 TEST_F(ProfilesTest, MpiCoreHasBothSchedulesForTwoAndFourExpertRanks) {
@@ -158,15 +167,15 @@ TEST_F(ProfilesTest, CoreHasPipelinesOnBothFabrics) {
 }
 
 TEST_F(ProfilesTest, CoreCoversEveryPairOfLayerWiseEngines) {
-  ExpectComplete(LayerWiseCoverage(*core, 2, "sim"));
-  const CoverageReport on_mpi = LayerWiseCoverage(*mpi_core, 2, "mpi");
+  ExpectComplete(LayerWiseCoverage(*core, 2, "sim", *spaces));
+  const CoverageReport on_mpi = LayerWiseCoverage(*mpi_core, 2, "mpi", *spaces);
   ExpectComplete(on_mpi);
   EXPECT_NE(on_mpi.Text().find("layer-wise engines (world 8): "), std::string::npos);
 }
 
 TEST_F(ProfilesTest, FullCoversEveryTripleOfLayerWiseEngines) {
-  ExpectComplete(LayerWiseCoverage(*full, 3, "sim"), 60000);
-  ExpectComplete(LayerWiseCoverage(*mpi_full, 3, "mpi"), 60000);
+  ExpectComplete(LayerWiseCoverage(*full, 3, "sim", *spaces), 60000);
+  ExpectComplete(LayerWiseCoverage(*mpi_full, 3, "mpi", *spaces), 60000);
 }
 
 TEST_F(ProfilesTest, MissingPairsOfLayerWiseEnginesAreSeen) {
@@ -174,7 +183,7 @@ TEST_F(ProfilesTest, MissingPairsOfLayerWiseEnginesAreSeen) {
   for (const Case& c : *core) {
     if (c.instances[0].layer_wise.transport != "padded") fewer.push_back(c);
   }
-  const CoverageReport report = LayerWiseCoverage(fewer, 2, "sim");
+  const CoverageReport report = LayerWiseCoverage(fewer, 2, "sim", *spaces);
   EXPECT_LT(report.count.covered, report.count.possible);
   EXPECT_NE(report.Text().find("transport=padded"), std::string::npos);
 }
@@ -194,15 +203,16 @@ TEST_F(ProfilesTest, LayerWiseEnginesRunInOddWorldsAndAreRefused) {
 
 // What is counted in one space is in no other.
 TEST_F(ProfilesTest, EachCaseIsCountedOnce) {
-  const CoverageReport a = Coverage(*core, 2), b = ScheduleCoverage(*core, 2, "sim"),
-                       c = LayerWiseCoverage(*core, 2, "sim");
+  const CoverageReport a = Coverage(*core, 2, SpaceWorlds("sim"), *spaces),
+                       b = ScheduleCoverage(*core, 2, "sim", *spaces),
+                       c = LayerWiseCoverage(*core, 2, "sim", *spaces);
   EXPECT_EQ(static_cast<size_t>(a.cases + b.cases + c.cases), core->size());
   EXPECT_LE(c.legal, 80);
 }
 
 TEST_F(ProfilesTest, UnknownNamesAreRefused) {
-  EXPECT_THROW(Profile("huge", "sim"), std::invalid_argument);
-  EXPECT_THROW(Profile("core", "gpu"), std::invalid_argument);
+  EXPECT_THROW(Profile("huge", "sim", *spaces), std::invalid_argument);
+  EXPECT_THROW(Profile("core", "gpu", *spaces), std::invalid_argument);
 }
 
 TEST_F(ProfilesTest, RowsAndCasesConvertBothWays) {
@@ -214,7 +224,7 @@ TEST_F(ProfilesTest, RowsAndCasesConvertBothWays) {
 }
 
 TEST_F(ProfilesTest, RowsOfSchedulesAndCasesConvertBothWays) {
-  const ScheduleSpace space({2, 4, 8});
+  const ScheduleSpace& space = spaces->Schedule({2, 4, 8});
   for (uint64_t seed = 0; seed < 300; ++seed) {
     const CoveringRow row = RandomRow(space.problem(), seed);
     const Case c = space.Make(row, 1);
@@ -225,7 +235,8 @@ TEST_F(ProfilesTest, RowsOfSchedulesAndCasesConvertBothWays) {
 }
 
 TEST_F(ProfilesTest, CoverageIsReadable) {
-  const std::string text = Coverage(Profile("smoke", "sim"), 2).Text();
+  const std::string text =
+      Coverage(Profile("smoke", "sim", *spaces), 2, SpaceWorlds("sim"), *spaces).Text();
   EXPECT_NE(text.find("pairs of knob values: "), std::string::npos);
   EXPECT_NE(text.find(" impossible; 12 cases (2 illegal, 1 with several engines)"),
             std::string::npos);

@@ -14,7 +14,8 @@ class ScheduleSpace : public FactorSpace {
  public:
   // Worlds and expert-parallel sizes that cases may have.
   explicit ScheduleSpace(const std::vector<int32_t>& worlds,
-                         const std::vector<int32_t>& eps = {1, 2, 4, 8});
+                         const std::vector<int32_t>& eps = AllEps());
+  static std::vector<int32_t> AllEps() { return {1, 2, 4, 8}; }
 
   // The derived case of a row that is allowed. Not a factor: etp (equals tp) and the sequence
   // length (as long as the exactness bound permits, at most 8).

@@ -94,9 +94,10 @@ std::vector<Case> SelectCases(const Options& options, std::vector<std::string>* 
     return cases;
   }
   const int ranks = options.ranks > 0 ? options.ranks : kDefaultRanks;
-  std::vector<Case> cases = Profile(options.profile, options.fabric, options.seed, ranks);
+  Spaces spaces;
+  std::vector<Case> cases = Profile(options.profile, options.fabric, spaces, options.seed, ranks);
   if (facts != nullptr && options.profile != "smoke") {
-    const std::vector<std::string> coverage = CoverageFacts(cases, options.profile, options.fabric, ranks);
+    const std::vector<std::string> coverage = CoverageFacts(cases, options.profile, options.fabric, spaces, ranks);
     facts->insert(facts->end(), coverage.begin(), coverage.end());
   }
   return cases;
