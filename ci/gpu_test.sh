@@ -42,6 +42,8 @@ expect 0 'conformance, nccl, 4 ranks passed .* conformant: run --fabric nccl --r
 expect 0 'what one rank needs 12 ms'
 expect 0 'step times, 2 ranks passed .* recording 1 %'
 expect 0 'compute-sanitizer memcheck: cuda_kernels_test passed .* ERROR SUMMARY: 0 errors'
+expect 0 'compute-sanitizer racecheck: cuda_kernels_test passed'
+expect 0 'compute-sanitizer synccheck: cuda_kernels_test passed'
 
 grep -q 'take turns: no nvidia-cuda-mps-control' "$work/out" || command -v nvidia-cuda-mps-control >/dev/null ||
   { echo "FAILED: not said that ranks take turns" && ((++failures)); }
