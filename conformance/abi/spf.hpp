@@ -1,4 +1,4 @@
-// spf.hpp: the plug-in interface for people who write C++. Header-only, optional; nothing here that the C header lacks.
+// spf.hpp: what saves an engine in C++ some lines? Header-only, optional; nothing here that the C header lacks.
 #pragma once
 #include <cstdint>
 #include <cstdlib>
