@@ -91,9 +91,7 @@ class CheckpointCrashTest : public testing::TestWithParam<Engines> {
     if (shared == MAP_FAILED) throw std::runtime_error("no shared memory");
     g_ambush = new (shared) Ambush;
   }
-  ~CheckpointCrashTest() override {
-    munmap(std::exchange(g_ambush, nullptr), sizeof(Ambush));
-  }
+  ~CheckpointCrashTest() override { munmap(std::exchange(g_ambush, nullptr), sizeof(Ambush)); }
 
   ScriptResult Run(const std::string& id, const std::string& script) const {
     return RunEngineScript(id, folder_, script);

@@ -1,8 +1,8 @@
 // device_kernels_test: does an engine see any difference if device code does the work?
 //
-// Cases of the core profile, twice under the same schedule of the simulated machine: with the CPU's executor, and with
-// the device's, whose kernels run as loops in stream order. Traces must agree byte for byte, digests and published
-// values included, and so must verdicts.
+// Cases of the core profile, twice under the same schedule of the simulated machine: with the CPU's
+// executor, and with the device's, whose kernels run as loops in stream order. Traces must agree
+// byte for byte, digests and published values included, and so must verdicts.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -57,7 +57,8 @@ TEST_P(DeviceKernels, GiveTheTraceAndTheVerdictOfTheCpu) {
   EXPECT_EQ(want.outcome, Outcome::kPass);
   EXPECT_EQ(seen.outcome, want.outcome);
   EXPECT_EQ(seen.result.judged, want.result.judged);
-  for (const Finding& finding : seen.result.findings) ADD_FAILURE() << finding.requirement << ": " << finding.message;
+  for (const Finding& finding : seen.result.findings)
+    ADD_FAILURE() << finding.requirement << ": " << finding.message;
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -65,13 +66,16 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         // dense: strategies, optimizers, dtypes, what models may have
         "w2.ddp", "w3.zero2.k2.tied", "w4.zero3.twin.adamw", "w8.zero3.n2.twin.k2.recompute",
-        "w8.zero3.n2.hfsdp.bf16", "w4.zero3.do=ttsrlt", "w4.zero3.name=policy.n2+zero2.name=value.tp2.etp2",
-        "w4.zero3.k2.bf16.wire16.acc16", "w4.zero2.k2.adamw.clip0p5.zeros.nan.bias.root", "w3.zero3.odd.reused",
+        "w8.zero3.n2.hfsdp.bf16", "w4.zero3.do=ttsrlt",
+        "w4.zero3.name=policy.n2+zero2.name=value.tp2.etp2", "w4.zero3.k2.bf16.wire16.acc16",
+        "w4.zero2.k2.adamw.clip0p5.zeros.nan.bias.root", "w3.zero3.odd.reused",
         // Muon, on the whole matrix
-        "w3.ddp.muon.nesterov.k2.clip0p5.wd0p125.do=tttt", "w2.ddp.muon.coef=deepseekv4.ns10.extra0p25.bf16",
+        "w3.ddp.muon.nesterov.k2.clip0p5.wd0p125.do=tttt",
+        "w2.ddp.muon.coef=deepseekv4.ns10.extra0p25.bf16",
         "w4.ddp.muon.prec=medium.nesterov.do=tett", "w4.ddp.muon.ep2.moe4.shared.mtp.norm",
         // experts: dense, dispatched, with all that routers know, behind the 1F1B schedule
-        "w4.zero3.ep2.experts", "w4.zero3.ep2.k2.moe4", "w4.zero3.ep2.k2.moe4.sigmoid.groups2.aux.zloss.shared.mtp",
+        "w4.zero3.ep2.experts", "w4.zero3.ep2.k2.moe4",
+        "w4.zero3.ep2.k2.moe4.sigmoid.groups2.aux.zloss.shared.mtp",
         "w4.zero3.ep2.k2.moe4.cap125.pad.skew=rank", "w4.zero3.ep2.k2.moe4.1f1b.dw",
         "w4.zero2.ep2.k2.layers3.moe4.shared.1f1b", "w8.ddp.ep2.pp2.k2.layers4.moe4.vpp2.1f1b",
         // layer-wise
@@ -90,7 +94,9 @@ TEST_F(DeviceKernels, TracesTellDigests) {
   Make(c);
   const RunData run = Run(c, true);
   const std::vector<Event>& events = run.run.traces[0].events;
-  EXPECT_GT(std::count_if(events.begin(), events.end(), [](const Event& event) { return event.digest != 0; }), 20);
+  EXPECT_GT(std::count_if(events.begin(), events.end(),
+                          [](const Event& event) { return event.digest != 0; }),
+            20);
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ struct Experiment {
   int64_t fails_at = 0;  // which call of the entry calls, counted on each rank
   int64_t calls = 0;     // the most that a rank made
   bool failed = false;
-  std::string left;      // of some rank, after destroy
+  std::string left;  // of some rank, after destroy
 } experiment;
 
 // One engine with the table that it sees.

@@ -27,8 +27,7 @@ struct Life {
   int32_t buckets = 0, published = 0, launched = 0;
 };
 struct Rank {
-  explicit Rank(const std::vector<bool>& travels)
-      : device(travels), chain(device.size(), device) {
+  explicit Rank(const std::vector<bool>& travels) : device(travels), chain(device.size(), device) {
     chain.MarkPublished();  // as after create: every rank has all initial values
   }
   GatherDevice device;
@@ -183,9 +182,9 @@ TEST(GatherChainPropertyTest, AnyOrderOfCallsKeepsToTheStateMachine) {
         const Life life{buckets, buckets, buckets};
         const auto calls = *rc::gen::resize(
             30, rc::state::gen::commands(
-                    life, rc::state::gen::execOneOfWithArgs<
-                              Need, Need, Need, Need, PublishAll, Free, Train, Train, Load,
-                              RearmTooEarly, MarkWhatTravels, NeedOutside>()));
+                    life, rc::state::gen::execOneOfWithArgs<Need, Need, Need, Need, PublishAll,
+                                                            Free, Train, Train, Load, RearmTooEarly,
+                                                            MarkWhatTravels, NeedOutside>()));
         Rank rank(travels);
         rc::state::runAll(calls, life, rank);
         for (const auto& call : calls)

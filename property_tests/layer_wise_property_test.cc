@@ -80,9 +80,15 @@ std::vector<Spoil> Spoils() {
       [](InstanceSpec& s) { s.layer_wise.layout = "sliced"; },
       [](InstanceSpec& s) { s.layer_wise.transport = "gossip"; },
       [](InstanceSpec& s) { s.layer_wise.buffer = "params"; },
-      [](InstanceSpec& s) { s.layer_wise = {"aligned", "broadcast", "own"}; },
-      [](InstanceSpec& s) { s.layer_wise = {"aligned", "all_gather_v", "grads"}; },
-      [](InstanceSpec& s) { s.layer_wise = {"dealt", "padded", "grads"}; },
+      [](InstanceSpec& s) {
+        s.layer_wise = {"aligned", "broadcast", "own"};
+      },
+      [](InstanceSpec& s) {
+        s.layer_wise = {"aligned", "all_gather_v", "grads"};
+      },
+      [](InstanceSpec& s) {
+        s.layer_wise = {"dealt", "padded", "grads"};
+      },
       [](InstanceSpec& s) {
         s.layer_wise = {"dealt", "broadcast", "grads"};
         s.param_dtype = "fp32", s.main_grads_dtype = "bf16";

@@ -1,8 +1,9 @@
-// nccl_standin_test: does the reference conform on the nccl fabric, as far as that can be asked without a GPU?
+// nccl_standin_test: does the reference conform on the nccl fabric, as far as that can be asked
+// without a GPU?
 //
-// Cases of the core profile on NcclFabric over the stand-in, with device kernels as loops in stream order, under
-// several schedules. Verdicts must pass, and traces must agree byte for byte with those of the simulated machine and
-// the CPU's executor, digests and published values included.
+// Cases of the core profile on NcclFabric over the stand-in, with device kernels as loops in stream
+// order, under several schedules. Verdicts must pass, and traces must agree byte for byte with
+// those of the simulated machine and the CPU's executor, digests and published values included.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -48,8 +49,8 @@ class NcclStandin : public testing::TestWithParam<const char*> {
       RankOptions rank;
       rank.folder = folder_.path();
       rank.executor = [&](Fabric&) {
-        executors.push_back(
-            std::make_shared<DeviceExecutor>([&fabric](int32_t stream) -> Queue& { return fabric.QueueOf(stream); }));
+        executors.push_back(std::make_shared<DeviceExecutor>(
+            [&fabric](int32_t stream) -> Queue& { return fabric.QueueOf(stream); }));
         return executors.back();
       };
       const auto index = static_cast<size_t>(fabric.rank());
@@ -61,7 +62,8 @@ class NcclStandin : public testing::TestWithParam<const char*> {
     EXPECT_FALSE(run.sim.deadlock);
     EXPECT_TRUE(run.mismatches.empty());
     EXPECT_TRUE(run.sim.mismatches.empty());
-    for (const StandinGpu::Live& live : run.live) EXPECT_EQ(live.blocks + live.comms + live.streams + live.events, 0);
+    for (const StandinGpu::Live& live : run.live)
+      EXPECT_EQ(live.blocks + live.comms + live.streams + live.events, 0);
     return data;
   }
   void Make(const Case& c) { models_ = MakeModels(c); }
@@ -86,15 +88,16 @@ TEST_P(NcclStandin, ConformsWithTheTraceOfTheSimulatedMachine) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Core, NcclStandin,
-                         testing::Values("w1.ddp", "w2.ddp", "w3.zero2.k2.tied", "w4.zero3.twin.adamw",
-                                         "w4.zero3.n2.hfsdp.twin.ub", "w3.zero1.ub.tied",
-                                         "w4.zero3.n2.twin.k2.recompute", "w4.zero3.k2.bf16.wire16.acc16",
-                                         "w4.zero2.k2.adamw.clip0p5.zeros.nan.bias.root", "w3.zero3.odd.reused",
-                                         "w3.ddp.muon.nesterov.k2.clip0p5.wd0p125.do=tttt", "w4.zero3.ep2.experts",
-                                         "w4.zero3.ep2.k2.moe4.cap125.pad.skew=rank", "w4.zero3.ep2.k2.moe4.1f1b.dw",
-                                         "w8.ddp.ep2.pp2.k2.layers4.moe4.vpp2.1f1b", "w3.lw.lr0p0625.bcast",
-                                         "w4.lw.ogr.opg.adamw.lr0p0625.do=tetslett.aligned"));
+INSTANTIATE_TEST_SUITE_P(
+    Core, NcclStandin,
+    testing::Values("w1.ddp", "w2.ddp", "w3.zero2.k2.tied", "w4.zero3.twin.adamw",
+                    "w4.zero3.n2.hfsdp.twin.ub", "w3.zero1.ub.tied",
+                    "w4.zero3.n2.twin.k2.recompute", "w4.zero3.k2.bf16.wire16.acc16",
+                    "w4.zero2.k2.adamw.clip0p5.zeros.nan.bias.root", "w3.zero3.odd.reused",
+                    "w3.ddp.muon.nesterov.k2.clip0p5.wd0p125.do=tttt", "w4.zero3.ep2.experts",
+                    "w4.zero3.ep2.k2.moe4.cap125.pad.skew=rank", "w4.zero3.ep2.k2.moe4.1f1b.dw",
+                    "w8.ddp.ep2.pp2.k2.layers4.moe4.vpp2.1f1b", "w3.lw.lr0p0625.bcast",
+                    "w4.lw.ogr.opg.adamw.lr0p0625.do=tetslett.aligned"));
 
 }  // namespace
 }  // namespace shardproof

@@ -1,6 +1,7 @@
 // older_host_test: what does the reference say to a host that lacks what a case needs?
 //
-// The tables of hosts grow; an engine tests what it uses (SPF_HAS). The host here ends where that of ABI 1.0 did.
+// The tables of hosts grow; an engine tests what it uses (SPF_HAS). The host here ends where that
+// of ABI 1.0 did.
 #include <gtest/gtest.h>
 
 #include <cstddef>

@@ -151,18 +151,18 @@ class ResumeTest : public testing::Test {
 const std::string kSmall = ".lr0p0625.vocab16.ffn8.seq2";
 
 TEST_F(ResumeTest, AdamOverAnyNumberOfRanks) {
-  EveryMomentGoesOn(".adamw" + kSmall,
-                    {"w8.lw.k3.ogr.opg.bs300", "w4.lw.k6", "w3.lw.k8.ogr.opg.bs1.aligned",
-                     "w2.lw.k12.ogr.opg.bs300.bcast.gradbuf", "w1.lw.k24.ogr.opg",
-                     "w8.lw.twin.k3.ogr.padded", "w8.lw.k3.grid.ogr.opg.bs300", "w4.ddp.k6",
-                     "w8.zero1.k3", "w3.zero3.k8"});
+  EveryMomentGoesOn(
+      ".adamw" + kSmall,
+      {"w8.lw.k3.ogr.opg.bs300", "w4.lw.k6", "w3.lw.k8.ogr.opg.bs1.aligned",
+       "w2.lw.k12.ogr.opg.bs300.bcast.gradbuf", "w1.lw.k24.ogr.opg", "w8.lw.twin.k3.ogr.padded",
+       "w8.lw.k3.grid.ogr.opg.bs300", "w4.ddp.k6", "w8.zero1.k3", "w3.zero3.k8"});
 }
 
 TEST_F(ResumeTest, MuonOverAnyNumberOfRanks) {
   EveryMomentGoesOn(".muon.nesterov.wd0p0625" + kSmall,
                     {"w5.lw.k4.ogr.opg.bs300", "w10.lw.k2.aligned", "w4.lw.k5.ogr.opg.bs1.padded",
-                     "w2.lw.k10.bcast", "w5.lw.k4.ogr.opg.bs300.aligned", "w10.ddp.k2",
-                     "w1.lw.k20", "w2.lw.k10.ogr.opg.gradbuf", "w2.ddp.k10"});
+                     "w2.lw.k10.bcast", "w5.lw.k4.ogr.opg.bs300.aligned", "w10.ddp.k2", "w1.lw.k20",
+                     "w2.lw.k10.ogr.opg.gradbuf", "w2.ddp.k10"});
 }
 
 TEST_F(ResumeTest, SgdWithOddShapesSharedWeightsAndBiases) {
@@ -182,12 +182,12 @@ TEST_F(ResumeTest, AxesThatReplicate) {
 
 // The second to fifth layouts change one thing: ep, the data-parallel size, etp, when gathers run.
 TEST_F(ResumeTest, AdamOfExperts) {
-  EveryMomentGoesOn(".moe8.adamw" + kSmall,
-                    {"w8.lw.ep4.ogr.opg.bs300", "w8.lw.ep2.ogr.opg.bs300",
-                     "w4.lw.ep4.k2.ogr.opg.bs300", "w8.lw.tp2.etp2.ep4.k2.ogr.opg.bs300",
-                     "w8.lw.ep4.bs300", "w8.lw", "w4.lw.ep2.k2.ogr.opg.bcast.gradbuf",
-                     "w2.lw.k4.padded", "w8.lw.tp2.etp2.ep2.k2.ogr.opg.aligned", "w8.zero3.ep4",
-                     "w1.ddp.k8", "w4.zero1.ep2.k2"});
+  EveryMomentGoesOn(
+      ".moe8.adamw" + kSmall,
+      {"w8.lw.ep4.ogr.opg.bs300", "w8.lw.ep2.ogr.opg.bs300", "w4.lw.ep4.k2.ogr.opg.bs300",
+       "w8.lw.tp2.etp2.ep4.k2.ogr.opg.bs300", "w8.lw.ep4.bs300", "w8.lw",
+       "w4.lw.ep2.k2.ogr.opg.bcast.gradbuf", "w2.lw.k4.padded",
+       "w8.lw.tp2.etp2.ep2.k2.ogr.opg.aligned", "w8.zero3.ep4", "w1.ddp.k8", "w4.zero1.ep2.k2"});
 }
 
 TEST_F(ResumeTest, MuonOfExperts) {
@@ -205,8 +205,7 @@ TEST_F(ResumeTest, ExpertsWithoutDispatch) {
 }
 
 TEST_F(ResumeTest, FrozenParameters) {
-  for (const char* function :
-       {".frozen=embedding.tied.muon", ".frozen=norms.bias.adamw"}) {
+  for (const char* function : {".frozen=embedding.tied.muon", ".frozen=norms.bias.adamw"}) {
     EveryMomentGoesOn(function + kSmall, {"w4.lw.ogr.opg.bs300", "w2.lw.k2.ogr.opg.aligned",
                                           "w1.lw.k4", "w4.ddp", "w3.lw.at1.k2.ogr.bcast"});
   }
@@ -214,9 +213,8 @@ TEST_F(ResumeTest, FrozenParameters) {
 
 TEST_F(ResumeTest, HalfPrecision) {
   for (const char* function : {".bf16.muon.prec=medium", ".bf16.wire16.acc16.adamw"}) {
-    EveryMomentGoesOn(function + kSmall,
-                      {"w4.lw.ogr.opg.bs300.gradbuf", "w2.lw.k2.ogr.opg.aligned", "w1.lw.k4",
-                       "w4.ddp", "w2.lw.k2.padded"});
+    EveryMomentGoesOn(function + kSmall, {"w4.lw.ogr.opg.bs300.gradbuf", "w2.lw.k2.ogr.opg.aligned",
+                                          "w1.lw.k4", "w4.ddp", "w2.lw.k2.padded"});
   }
 }
 

@@ -1,4 +1,5 @@
-// same_traces.h: are the traces of two runs the same, byte for byte, and where do they first differ?
+// same_traces.h: are the traces of two runs the same, byte for byte, and where do they first
+// differ?
 #pragma once
 #include <gtest/gtest.h>
 
@@ -20,7 +21,8 @@ inline std::string LineAt(const std::string& text, std::string::const_iterator a
 inline void ExpectSameTraces(const RunData& expected, const RunData& seen) {
   ASSERT_EQ(expected.run.traces.size(), seen.run.traces.size());
   for (size_t rank = 0; rank < expected.run.traces.size(); ++rank) {
-    const std::string want = TraceToText(expected.run.traces[rank]), is = TraceToText(seen.run.traces[rank]);
+    const std::string want = TraceToText(expected.run.traces[rank]),
+                      is = TraceToText(seen.run.traces[rank]);
     if (want == is) continue;
     const auto [a, b] = std::mismatch(want.begin(), want.end(), is.begin(), is.end());
     ADD_FAILURE() << "rank " << rank << ", line " << std::count(want.begin(), a, '\n') + 1

@@ -93,8 +93,8 @@ class MatrixEngine {
 
   void Create() {
     spf::Host& host = c_.host;
-    c_.config = reference::ReadConfig(
-        [&](const char* name) { return host.raw()->knob(host.raw(), name); });
+    c_.config =
+        reference::ReadConfig([&](const char* name) { return host.raw()->knob(host.raw(), name); });
     reference::CheckImplemented(c_.config);
     reference::GroupDemand demand;
     demand.split_params = true;

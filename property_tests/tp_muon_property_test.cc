@@ -118,9 +118,8 @@ TEST(TpMuonPropertyTest, PartsOfShardsMakeThePartsOfTheWhole) {
   EXPECT_TRUE(CheckProperty("parts of shards make the parts of the whole", [] {
     const auto ranks = *rc::gen::inRange(1, 9);
     const auto groups = *rc::gen::inRange<int64_t>(1, 17);
-    const auto parts =
-        *rc::gen::container<std::vector<int64_t>>(3 + *rc::gen::inRange<size_t>(0, 2),
-                                                  rc::gen::inRange<int64_t>(1, 5));
+    const auto parts = *rc::gen::container<std::vector<int64_t>>(
+        3 + *rc::gen::inRange<size_t>(0, 2), rc::gen::inRange<int64_t>(1, 5));
     int64_t width = 0;
     for (int64_t part : parts) width += part;
     RC_PRE(groups * width % ranks == 0);

@@ -80,8 +80,8 @@ TEST(TpMuonTraffic, NoScheduleChangesABit) {
     TpRequest request = RequestOf(Rule(), mode, 3, 2, 3);
     const TpAnswer usual = StepAll(request);
     request.sim.drift = true;
-    for (const Strategy strategy : {Strategy::kLazyComm, Strategy::kRandom, Strategy::kPct,
-                                    Strategy::kLazyCompute}) {
+    for (const Strategy strategy :
+         {Strategy::kLazyComm, Strategy::kRandom, Strategy::kPct, Strategy::kLazyCompute}) {
       request.sim.strategy = strategy;
       request.sim.queues = strategy == Strategy::kPct ? 1 : 0;
       const TpAnswer other = StepAll(request);

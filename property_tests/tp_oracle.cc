@@ -85,8 +85,7 @@ std::map<std::string, std::string> KnobsOf(const MuonRule& rule, const std::stri
 
 Stepped StepWhole(const MuonRule& rule, const TpMatrix& matrix, int32_t ranks) {
   const std::vector<int64_t> rows = LogicalRows(matrix, rule.split_qkv, ranks);
-  Stepped out{Gathered(matrix.weight, rows, matrix.cols),
-              std::vector<float>(matrix.weight.size())};
+  Stepped out{Gathered(matrix.weight, rows, matrix.cols), std::vector<float>(matrix.weight.size())};
   for (const std::vector<float>& grad : matrix.grads) {
     UpdateMuon(rule, 1, {matrix.cols, matrix.rows, matrix.fused_qkv},
                Gathered(grad, rows, matrix.cols), out.momentum, out.weight);

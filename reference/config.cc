@@ -33,8 +33,7 @@ void ReadSharding(const Knobs& knobs, Config& c) {
 }
 
 void ReadLayerWise(const Knobs& knobs, Config& c) {
-  c.aligned_layout =
-      knobs.OneOf<bool>("layer_wise_layout", {{"dealt", false}, {"aligned", true}});
+  c.aligned_layout = knobs.OneOf<bool>("layer_wise_layout", {{"dealt", false}, {"aligned", true}});
   c.transport =
       knobs.OneOf<Transport>("layer_wise_transport", {{"all_gather_v", Transport::kAllGatherV},
                                                       {"broadcast", Transport::kBroadcast},

@@ -50,7 +50,7 @@ struct Config {
   Transport transport = Transport::kAllGatherV;
   bool gather_into_grads = false;  // values arrive in the storage of the gradients
 
-  int64_t bucket_size = 0;  // elements, of buckets outside units; 0: not cut
+  int64_t bucket_size = 0;                      // elements, of buckets outside units; 0: not cut
   std::optional<int64_t> prefetch_limit_bytes;  // not set: one unit ahead
   bool overlap_grad_reduce = false, overlap_param_gather = false;
 

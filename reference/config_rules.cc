@@ -80,8 +80,9 @@ void CheckLayerWise(const Knobs& knobs, const Config& c) {
     refuse("layer_wise_buffer",
            "with layer_wise_transport = padded: gradients leave no room for the padding");
   if (c.gather_into_grads && c.main_grads_dtype == SPF_BF16 && c.param_dtype == SPF_F32)
-    refuse("layer_wise_buffer", "an element of the gradients (main_grads_dtype = bf16) is smaller "
-                                "than one of the parameters (param_dtype = fp32)");
+    refuse("layer_wise_buffer",
+           "an element of the gradients (main_grads_dtype = bf16) is smaller "
+           "than one of the parameters (param_dtype = fp32)");
   if (c.nccl_ub)
     refuse("nccl_ub",
            "is illegal with strategy = layer_wise: owners send pieces of any size from any place, "

@@ -157,9 +157,9 @@ TEST(ConfigSchedule, AxesDecideToo) {
   EXPECT_THROW(CheckAxes(Read(interleaved), 2, 1), Rejected) << "chunks without a pipeline";
   interleaved["microbatches"] = "3";
   EXPECT_THROW(CheckAxes(Read(interleaved), 2, 2), Rejected) << "no multiple of pp";
-  EXPECT_THROW(CheckAxes(Read({{"virtual_pipeline_model_parallel_size", "2"}, {"recompute", "1"}}),
-                         1, 2),
-               Unsupported);
+  EXPECT_THROW(
+      CheckAxes(Read({{"virtual_pipeline_model_parallel_size", "2"}, {"recompute", "1"}}), 1, 2),
+      Unsupported);
 }
 
 TEST(ConfigSchedule, WhatIsNotImplemented) {

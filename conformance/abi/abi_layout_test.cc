@@ -1,4 +1,5 @@
-// The layout that engines built elsewhere rely on. abi_layout.c pins the same numbers as C99 and C11 see them.
+// The layout that engines built elsewhere rely on. abi_layout.c pins the same numbers as C99 and
+// C11 see them.
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -11,17 +12,20 @@ namespace {
 
 TEST(AbiLayout, SizesAndOffsetsArePinned) {
 #define SHARDPROOF_SIZE(type, bytes) EXPECT_EQ(sizeof(type), size_t{bytes}) << #type;
-#define SHARDPROOF_OFFSET(type, member, bytes) EXPECT_EQ(offsetof(type, member), size_t{bytes}) << #type "." #member;
+#define SHARDPROOF_OFFSET(type, member, bytes) \
+  EXPECT_EQ(offsetof(type, member), size_t{bytes}) << #type "." #member;
 #include "conformance/abi/abi_layout.inc"
 #undef SHARDPROOF_SIZE
 #undef SHARDPROOF_OFFSET
 }
 
 TEST(AbiLayout, EveryMemberOfTheHostIsPinned) {
-  // A pointer each after the four numbers: a member that abi_layout.inc does not list makes the struct longer.
+  // A pointer each after the four numbers: a member that abi_layout.inc does not list makes the
+  // struct longer.
   size_t members = 0;
 #define SHARDPROOF_SIZE(type, bytes)
-#define SHARDPROOF_OFFSET(type, member, bytes) members += std::string_view(#type) == "spf_host" ? 1 : 0;
+#define SHARDPROOF_OFFSET(type, member, bytes) \
+  members += std::string_view(#type) == "spf_host" ? 1 : 0;
 #include "conformance/abi/abi_layout.inc"
 #undef SHARDPROOF_SIZE
 #undef SHARDPROOF_OFFSET

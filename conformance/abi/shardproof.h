@@ -1,21 +1,27 @@
 /* shardproof.h: what does an engine have to export, and what is it given?
  *
- * C99, C11 and C++20. An engine exports one symbol, shardproof_plugin(). It is given a spf_host, through which it
- * reaches process groups, streams, memory, the model's compute and the place for its results. It uses nothing else
- * that touches device bytes, so what it does is observed and not self-reported. README.md in this folder explains
- * the contract to somebody who writes an engine; this header is the reference.
+ * C99, C11 and C++20. An engine exports one symbol, shardproof_plugin(). It is given a spf_host,
+ * through which it reaches process groups, streams, memory, the model's compute and the place for
+ * its results. It uses nothing else that touches device bytes, so what it does is observed and not
+ * self-reported. README.md in this folder explains the contract to somebody who writes an engine;
+ * this header is the reference.
  *
  * Rules that hold for every host call
- *  - First argument: the host. One host per (engine instance, rank); handles of another host are refused.
- *  - A call "enqueues" (returns at once, takes effect in stream order), "blocks" (returns when its condition
- *    holds), or is "local" (neither). Only group_create, group_destroy, group_register, group_deregister, event_sync
- *    and stream_sync block.
- *  - Result: a spf_status. A refused call did nothing, is in the trace, and is a finding. last_error() says why.
- *    After SPF_ABORTED every call but the destroy/free family returns SPF_ABORTED: unwind and return it.
- *  - Pointers in argument structs are read before the call returns; nothing that the engine owns is kept.
+ *  - First argument: the host. One host per (engine instance, rank); handles of another host are
+ * refused.
+ *  - A call "enqueues" (returns at once, takes effect in stream order), "blocks" (returns when its
+ * condition holds), or is "local" (neither). Only group_create, group_destroy, group_register,
+ * group_deregister, event_sync and stream_sync block.
+ *  - Result: a spf_status. A refused call did nothing, is in the trace, and is a finding.
+ * last_error() says why. After SPF_ABORTED every call but the destroy/free family returns
+ * SPF_ABORTED: unwind and return it.
+ *  - Pointers in argument structs are read before the call returns; nothing that the engine owns is
+ * kept.
  *  - Structs begin with their size. Zero means "default" or "none" in every field.
- *  - There is no clock, no query ("is it done yet?") and no random number: a trace must not depend on timing.
- *  - Calls come from the thread on which the host entered the engine. No call from inside a spf_launch.fn.
+ *  - There is no clock, no query ("is it done yet?") and no random number: a trace must not depend
+ * on timing.
+ *  - Calls come from the thread on which the host entered the engine. No call from inside a
+ * spf_launch.fn.
  */
 #ifndef SHARDPROOF_H_
 #define SHARDPROOF_H_
@@ -31,21 +37,24 @@ extern "C" {
   ((host)->size >= offsetof(spf_host, member) + sizeof((host)->member) && (host)->member != 0)
 
 typedef struct spf_host spf_host;
-typedef struct spf_engine spf_engine;    /* the engine's own, opaque to the suite */
-typedef struct spf_group_s *spf_group;   /* a communicator: members, order and identity; NULL = none */
+typedef struct spf_engine spf_engine; /* the engine's own, opaque to the suite */
+typedef struct spf_group_s
+    *spf_group; /* a communicator: members, order and identity; NULL = none */
 typedef struct spf_stream_s *spf_stream;
 typedef struct spf_event_s *spf_event;
-/* A device address. An integer, so that it cannot be dereferenced by accident; byte arithmetic is plain +. */
+/* A device address. An integer, so that it cannot be dereferenced by accident; byte arithmetic is
+ * plain +. */
 typedef uint64_t spf_addr;
 
 typedef enum {
   SPF_OK = 0,
   SPF_REFUSED = 1,     /* the caller broke a precondition; nothing was done */
   SPF_UNSUPPORTED = 2, /* engine: legal case, not implemented.  host: no such kernel or feature */
-  SPF_REJECTED = 3,    /* engine: this configuration is illegal. Only from create, before any collective */
-  SPF_NO_MEMORY = 4,   /* the case's device memory is used up; the engine may release and retry */
-  SPF_ABORTED = 5,     /* the run is being ended (deadlock, a rank died, an error on a communicator) */
-  SPF_FAILED = 6       /* engine: anything else that went wrong.  host: the suite itself failed */
+  SPF_REJECTED =
+      3, /* engine: this configuration is illegal. Only from create, before any collective */
+  SPF_NO_MEMORY = 4, /* the case's device memory is used up; the engine may release and retry */
+  SPF_ABORTED = 5, /* the run is being ended (deadlock, a rank died, an error on a communicator) */
+  SPF_FAILED = 6   /* engine: anything else that went wrong.  host: the suite itself failed */
 } spf_status;
 
 /* Enums are 32 bits wide: no -fshort-enums. */
@@ -83,7 +92,8 @@ typedef struct {
 
 /* ------------------------------------------------------------------ facts: the model, as tables */
 
-/* One module of the tree. Modules are numbered so that a parent precedes its children; 0 is the root. */
+/* One module of the tree. Modules are numbered so that a parent precedes its children; 0 is the
+ * root. */
 typedef struct {
   int32_t parent; /* -1 for the root */
   const char *name, *type;
@@ -112,9 +122,10 @@ enum {
   SPF_VALUE_FROM_PREV = 8,
   SPF_VALUE_TO_NEXT = 16 /* pipeline boundary */
 };
-/* One activation (per microbatch). The engine allocates it and frees it: max_rows * row_elems elements, or
- * rows * row_elems if it is dynamic, where rows = the sum of the COUNTS value rows_from (-1 if not dynamic).
- * Its gradient has the same shape; its dtype is dtype (values of integer dtype have none). */
+/* One activation (per microbatch). The engine allocates it and frees it: max_rows * row_elems
+ * elements, or rows * row_elems if it is dynamic, where rows = the sum of the COUNTS value
+ * rows_from (-1 if not dynamic). Its gradient has the same shape; its dtype is dtype (values of
+ * integer dtype have none). */
 typedef struct {
   const char *name;
   uint32_t flags;
@@ -124,8 +135,9 @@ typedef struct {
 } spf_value;
 
 typedef enum { SPF_IN_PARAM = 0, SPF_IN_GRAD, SPF_IN_ACT, SPF_IN_DACT } spf_table;
-/* ADD reads and writes: zero it before the first. Parameter gradients are always ADD. A value's gradient is WRITE if
- * the value has one reader in the program and ADD in all of them if it has several. */
+/* ADD reads and writes: zero it before the first. Parameter gradients are always ADD. A value's
+ * gradient is WRITE if the value has one reader in the program and ADD in all of them if it has
+ * several. */
 typedef enum { SPF_READ = 1, SPF_WRITE = 2, SPF_ADD = 3 } spf_access;
 typedef struct {
   uint8_t table, access; /* spf_table, spf_access */
@@ -137,15 +149,22 @@ typedef struct {
   const spf_use *use;
 } spf_uses;
 
-typedef enum { SPF_FWD = 0, SPF_BWD = 1 /* = DGRAD then WGRAD */, SPF_DGRAD = 2, SPF_WGRAD = 3 } spf_phase;
+typedef enum {
+  SPF_FWD = 0,
+  SPF_BWD = 1 /* = DGRAD then WGRAD */,
+  SPF_DGRAD = 2,
+  SPF_WGRAD = 3
+} spf_phase;
 typedef enum {
   SPF_NODE_COMPUTE = 0,
   SPF_NODE_INPUT,   /* writes the microbatch's tokens and labels; needs spf_compute.sample */
-  SPF_NODE_EXCHANGE /* not computed: the engine moves the value read into the value written, all_to_all_v over "ep";
-                       send_counts and recv_counts name the COUNTS values that govern it, or -1 for equal pieces */
+  SPF_NODE_EXCHANGE /* not computed: the engine moves the value read into the value written,
+                       all_to_all_v over "ep"; send_counts and recv_counts name the COUNTS values
+                       that govern it, or -1 for equal pieces */
 } spf_node_kind;
-/* One invocation in the forward program. A module used twice is two nodes; one that does not run in this
- * microbatch is not in the program. uses[phase] is complete: the engine may derive all liveness from it. */
+/* One invocation in the forward program. A module used twice is two nodes; one that does not run in
+ * this microbatch is not in the program. uses[phase] is complete: the engine may derive all
+ * liveness from it. */
 typedef struct {
   int32_t id, module, kind, layer, chunk;
   const char *name;
@@ -175,13 +194,15 @@ typedef enum {
   SPF_REDUCE_SCATTER, /* send[group * count] -> recv[count] */
   SPF_ALL_REDUCE,     /* send[count] -> recv[count] */
   SPF_BROADCAST,      /* root's send[count] -> everybody's recv[count] */
-  SPF_ALL_TO_ALL_V,   /* send pieces of send_counts[r], recv pieces of recv_counts[r], both packed in rank order */
+  SPF_ALL_TO_ALL_V, /* send pieces of send_counts[r], recv pieces of recv_counts[r], both packed in
+                       rank order */
   SPF_SEND,
   SPF_RECV /* count elements, peer */
 } spf_collective_kind;
 typedef enum { SPF_SUM = 0, SPF_AVG } spf_reduction;
-/* In place means exactly: all_gather(_v): send is my slice of recv; reduce_scatter: recv is my slice of send; all_reduce
- * and broadcast: send == recv. Any other overlap of send and recv is refused. Counts are elements. */
+/* In place means exactly: all_gather(_v): send is my slice of recv; reduce_scatter: recv is my
+ * slice of send; all_reduce and broadcast: send == recv. Any other overlap of send and recv is
+ * refused. Counts are elements. */
 typedef struct {
   uint32_t size;
   int32_t kind, dtype, reduction;
@@ -201,30 +222,35 @@ typedef struct {
   uint32_t flags;
   int32_t grad_dtype; /* of grad[]: the parameter's dtype or SPF_F32; 0 = SPF_F32 */
   int64_t sample;     /* INPUT nodes: index of the microbatch within the step's global batch */
-  double scale;       /* nodes that originate a loss gradient (losses: one scale in a microbatch; a router's auxiliary
-                         losses: right if the same): a power of two; 0 = 1 */
+  double scale;       /* nodes that originate a loss gradient (losses: one scale in a microbatch; a
+                         router's auxiliary       losses: right if the same): a power of two; 0 = 1 */
   /* Tables by id: only the entries that uses[phase] names are read. Full parameters, contiguous. */
   const spf_addr *param, *grad, *act, *dact;
-  const int64_t *rows; /* by value id, for dynamic values; may be NULL if the node uses none. No rows: no address */
+  const int64_t *rows; /* by value id, for dynamic values; may be NULL if the node uses none. No
+                          rows: no address */
 } spf_compute;
 
-/* Device maths that is not the model's. Spans in the order given; [x] is optional. Scalars are rounded to the wider
- * dtype of the operands, then each elementary operation rounds once in it (no contraction), then the result is rounded
- * to the destination: the same bits on every fabric. a == 0 still multiplies: clear with FILL. What is not a number is
- * stored as one quiet NaN. Sums over x are F64: chunks of 4096 elements, each from 0 in order of its elements, added to
- * out in order of chunks. GEMM sums over k in order. Spans that overlap are all read, or the very same range; C of GEMM
- * overlaps nothing. */
+/* Device maths that is not the model's. Spans in the order given; [x] is optional. Scalars are
+ * rounded to the wider dtype of the operands, then each elementary operation rounds once in it (no
+ * contraction), then the result is rounded to the destination: the same bits on every fabric. a ==
+ * 0 still multiplies: clear with FILL. What is not a number is stored as one quiet NaN. Sums over x
+ * are F64: chunks of 4096 elements, each from 0 in order of its elements, added to out in order of
+ * chunks. GEMM sums over k in order. Spans that overlap are all read, or the very same range; C of
+ * GEMM overlaps nothing. */
 typedef enum {
-  SPF_K_CUSTOM = 0,      /* fn, with the engine's own declaration of ranges and accesses */
-  SPF_K_FILL,            /* y ; v               y = v */
-  SPF_K_DISCARD,         /* y                   contents are dead from here on (poisoned): release inside a pool */
-  SPF_K_AXPBY,           /* x y [s] ; a b       y = (a*s)*x + b*y ; b == 0: y is only written. Casts, adds, scales */
+  SPF_K_CUSTOM = 0, /* fn, with the engine's own declaration of ranges and accesses */
+  SPF_K_FILL,       /* y ; v               y = v */
+  SPF_K_DISCARD, /* y                   contents are dead from here on (poisoned): release inside a
+                    pool */
+  SPF_K_AXPBY,   /* x y [s] ; a b       y = (a*s)*x + b*y ; b == 0: y is only written. Casts, adds,
+                    scales */
   SPF_K_SUM_SQUARES,     /* x out               out(F64) += sum x*x */
   SPF_K_COUNT_NONFINITE, /* x out               out(F64) += how many are NaN or infinite */
   SPF_K_COUNT_ZERO,      /* x out               out(F64) += how many are zero */
   SPF_K_NORM_SCALE,      /* ss out ; num eps cap   out(F64) = min(cap, num / (sqrt(ss) + eps)) */
-  SPF_K_ADAMW,           /* p m v g ; lr b1 b2 eps wd t    F32, decoupled decay, bias corrected with step t (1 first) */
-  SPF_K_GEMM             /* A B C ; m n k ta tb alpha beta row-major  C = alpha op(A) op(B) + beta C */
+  SPF_K_ADAMW, /* p m v g ; lr b1 b2 eps wd t    F32, decoupled decay, bias corrected with step t (1
+                  first) */
+  SPF_K_GEMM   /* A B C ; m n k ta tb alpha beta row-major  C = alpha op(A) op(B) + beta C */
 } spf_kernel;
 typedef struct {
   spf_addr addr;
@@ -238,8 +264,9 @@ typedef struct {
   int32_t n_spans, n_scalars;
   const spf_span *spans;
   const double *scalars;
-  /* CUSTOM only. stream: cudaStream_t or NULL; data[i] is a pointer that fn may pass to a kernel (stream != NULL) or
-   * dereference (stream == NULL). arg is copied (arg_bytes). Must not call the host, block, or throw. */
+  /* CUSTOM only. stream: cudaStream_t or NULL; data[i] is a pointer that fn may pass to a kernel
+   * (stream != NULL) or dereference (stream == NULL). arg is copied (arg_bytes). Must not call the
+   * host, block, or throw. */
   void (*fn)(void *stream, void *const *data, const void *arg);
   const void *arg;
   uint64_t arg_bytes;
@@ -248,21 +275,25 @@ typedef struct {
 
 typedef enum {
   SPF_DEVICE = 0,
-  SPF_PINNED = 1,     /* host memory that streams can copy to and from */
-  SPF_REGISTRABLE = 2 /* since 1.1: device memory that group_register accepts. Dear to allocate: keep it */
+  SPF_PINNED = 1, /* host memory that streams can copy to and from */
+  SPF_REGISTRABLE =
+      2 /* since 1.1: device memory that group_register accepts. Dear to allocate: keep it */
 } spf_place;
 
-/* Results. id: parameter, or microbatch for LOSS, else 0. offset and count in elements of the logical tensor. */
+/* Results. id: parameter, or microbatch for LOSS, else 0. offset and count in elements of the
+ * logical tensor. */
 typedef enum {
   SPF_RESULT_PARAM = 1, /* authoritative value after create, load and every step that changed it */
   SPF_RESULT_GRAD,      /* reduced and scaled gradient of this step, before clipping */
   SPF_RESULT_LOSS,      /* F32: sum of the microbatch's token losses, unscaled */
-  SPF_RESULT_GRAD_NORM, /* F64: the global 2-norm of the gradient before clipping, each logical element once */
+  SPF_RESULT_GRAD_NORM, /* F64: the global 2-norm of the gradient before clipping, each logical
+                           element once */
   SPF_RESULT_ZERO_COUNT /* F64: how many logical gradient elements are zero */
 } spf_result;
 
-/* Lifecycle hooks that an engine may announce with mark(). Announcing is optional: without marks the effects alone
- * are judged. module: the module id, 0 for the root ones; microbatch: -1 where none applies. */
+/* Lifecycle hooks that an engine may announce with mark(). Announcing is optional: without marks
+ * the effects alone are judged. module: the module id, 0 for the root ones; microbatch: -1 where
+ * none applies. */
 typedef enum {
   SPF_HOOK_FORWARD = 1,        /* H0  the root's forward is entered */
   SPF_HOOK_PRE_FORWARD,        /* H1  before a module's forward: its parameters become available */
@@ -272,12 +303,13 @@ typedef enum {
   SPF_HOOK_PRE_BACKWARD,       /* H5  before a unit's first backward operation */
   SPF_HOOK_POST_BACKWARD,      /* H6  after a unit's last read of its parameters in backward */
   SPF_HOOK_ACCUMULATE,         /* H7  a unit's gradients are handed to the reduction */
-  SPF_HOOK_ROOT_POST_BACKWARD, /* H8  once per backward, after every unit's: stragglers are handled */
+  SPF_HOOK_ROOT_POST_BACKWARD, /* H8  once per backward, after every unit's: stragglers are handled
+                                */
   SPF_HOOK_FINISH_GRAD_SYNC,   /* H9  once per step: all reductions are drained */
-  SPF_HOOK_INSTALL_WEIGHTS,    /* H10 after the optimizer: main weights are copied to model weights */
-  SPF_HOOK_START_PARAM_SYNC,   /* H11 first microbatch: gathers may be launched ahead */
-  SPF_HOOK_ZERO_GRAD,          /* H12 once per step: accumulators are cleared */
-  SPF_HOOK_OPTIMIZER_STEP      /* between H9 and H10 */
+  SPF_HOOK_INSTALL_WEIGHTS,  /* H10 after the optimizer: main weights are copied to model weights */
+  SPF_HOOK_START_PARAM_SYNC, /* H11 first microbatch: gathers may be launched ahead */
+  SPF_HOOK_ZERO_GRAD,        /* H12 once per step: accumulators are cleared */
+  SPF_HOOK_OPTIMIZER_STEP    /* between H9 and H10 */
 } spf_hook;
 
 /* ------------------------------------------------------------------ what the engine is given */
@@ -289,56 +321,69 @@ struct spf_host {
   void (*explain)(spf_host *, const char *text);
 
   /* facts: local, constant for the life of the engine */
-  const char *(*knob)(spf_host *, const char *name); /* NULL = not set. A set knob that is never read: unsupported */
+  const char *(*knob)(
+      spf_host *,
+      const char *name); /* NULL = not set. A set knob that is never read: unsupported */
   const spf_model *(*model)(spf_host *);
-  const spf_program *(*program)(spf_host *, int64_t step, int32_t microbatch); /* any step, any time */
-  spf_group (*group)(spf_host *, const char *name); /* "world", or the explicit collection; NULL = not provided */
+  const spf_program *(*program)(spf_host *, int64_t step,
+                                int32_t microbatch); /* any step, any time */
+  spf_group (*group)(
+      spf_host *, const char *name); /* "world", or the explicit collection; NULL = not provided */
 
   /* groups */
-  spf_status (*group_create)(spf_host *, spf_group parent, const char *name, int32_t n, const int32_t *ranks,
-                             spf_group *out); /* blocks: collective over parent, like a split; ranks of the parent,
-                                                 own rank among them, or n = 0 to join none (*out = NULL) */
-  spf_status (*group_info)(spf_host *, spf_group, int32_t *rank, int32_t *n, const int32_t **world_ranks);
-  spf_status (*group_destroy)(spf_host *, spf_group); /* blocks: collective over the group, after its work */
+  spf_status (*group_create)(
+      spf_host *, spf_group parent, const char *name, int32_t n, const int32_t *ranks,
+      spf_group *out); /* blocks: collective over parent, like a split; ranks of the parent,
+                          own rank among them, or n = 0 to join none (*out = NULL) */
+  spf_status (*group_info)(spf_host *, spf_group, int32_t *rank, int32_t *n,
+                           const int32_t **world_ranks);
+  spf_status (*group_destroy)(spf_host *,
+                              spf_group); /* blocks: collective over the group, after its work */
 
   /* streams and events: as in CUDA, including that a wait on an event never recorded is no edge */
   spf_status (*stream_create)(spf_host *, const char *name, int32_t priority, spf_stream *out);
   spf_status (*stream_destroy)(spf_host *, spf_stream);
   spf_status (*stream_sync)(spf_host *, spf_stream); /* blocks */
   spf_status (*event_create)(spf_host *, spf_event *out);
-  spf_status (*event_destroy)(spf_host *, spf_event);            /* local; recorded waits stay valid */
+  spf_status (*event_destroy)(spf_host *, spf_event); /* local; recorded waits stay valid */
   spf_status (*event_record)(spf_host *, spf_event, spf_stream); /* enqueues */
   spf_status (*event_wait)(spf_host *, spf_event, spf_stream);   /* enqueues: the stream waits */
   spf_status (*event_sync)(spf_host *, spf_event);               /* blocks */
 
   /* memory: alloc and free count as writes of the whole block at their place in the stream */
-  spf_status (*mem_alloc)(spf_host *, spf_stream, uint64_t bytes, spf_place, spf_label, spf_addr *out);
+  spf_status (*mem_alloc)(spf_host *, spf_stream, uint64_t bytes, spf_place, spf_label,
+                          spf_addr *out);
   spf_status (*mem_free)(spf_host *, spf_stream, spf_addr);
   spf_status (*copy)(spf_host *, spf_stream, spf_addr dst, spf_addr src, uint64_t bytes);
   /* Local. Declares that this thread now reads and/or writes these bytes of a SPF_PINNED block. */
   spf_status (*host_access)(spf_host *, spf_addr, uint64_t bytes, spf_access, void **out);
 
   /* work: all enqueue */
-  spf_status (*communicate)(spf_host *, int32_t n, const spf_collective *ops); /* n > 1: one group, all or nothing */
+  spf_status (*communicate)(spf_host *, int32_t n,
+                            const spf_collective *ops); /* n > 1: one group, all or nothing */
   spf_status (*compute)(spf_host *, spf_stream, const spf_compute *);
   spf_status (*launch)(spf_host *, spf_stream, const spf_launch *);
 
   /* values in, values out: enqueue */
-  spf_status (*init)(spf_host *, spf_stream, int32_t param, int64_t offset, int64_t count, spf_dtype, spf_addr dst);
-  spf_status (*publish)(spf_host *, spf_stream, spf_result, int32_t id, int64_t offset, int64_t count, spf_dtype,
-                        spf_addr src);
+  spf_status (*init)(spf_host *, spf_stream, int32_t param, int64_t offset, int64_t count,
+                     spf_dtype, spf_addr dst);
+  spf_status (*publish)(spf_host *, spf_stream, spf_result, int32_t id, int64_t offset,
+                        int64_t count, spf_dtype, spf_addr src);
 
   /* announcements: local */
   spf_status (*mark)(spf_host *, spf_hook, int32_t module, int32_t microbatch);
 
-  /* since 1.1: user buffers. Collectives on the group may read and write a registered block without a copy. Then in
-   * each collective either all members' send (and all members' recv) lie in blocks registered with its group, at the
-   * same offset in the block, or none's does; in place, the offset of the larger buffer counts. (NCCL's user buffer
-   * registration: ncclCommRegister, ncclCommWindowRegister.) */
-  spf_status (*group_register)(spf_host *, spf_group, spf_addr block);   /* blocks: collective over the group; the start
-                                                                            of a SPF_REGISTRABLE block, all of one size */
-  spf_status (*group_deregister)(spf_host *, spf_group, spf_addr block); /* blocks: after this rank's work on the group.
-                                                                            Before mem_free and group_destroy */
+  /* since 1.1: user buffers. Collectives on the group may read and write a registered block without
+   * a copy. Then in each collective either all members' send (and all members' recv) lie in blocks
+   * registered with its group, at the same offset in the block, or none's does; in place, the
+   * offset of the larger buffer counts. (NCCL's user buffer registration: ncclCommRegister,
+   * ncclCommWindowRegister.) */
+  spf_status (*group_register)(spf_host *, spf_group,
+                               spf_addr block); /* blocks: collective over the group; the start
+                                                   of a SPF_REGISTRABLE block, all of one size */
+  spf_status (*group_deregister)(spf_host *, spf_group,
+                                 spf_addr block); /* blocks: after this rank's work on the group.
+                                                     Before mem_free and group_destroy */
 };
 
 /* ------------------------------------------------------------------ what the engine exports */

@@ -1,4 +1,5 @@
-// spf.hpp: what saves an engine in C++ some lines? Header-only, optional; nothing here that the C header lacks.
+// spf.hpp: what saves an engine in C++ some lines? Header-only, optional; nothing here that the C
+// header lacks.
 #pragma once
 #include <cstdint>
 #include <cstdlib>
@@ -34,12 +35,16 @@ spf_status Guard(F&& body) noexcept {
 
 inline uint64_t SizeOf(int32_t dtype) {
   switch (dtype) {
-    case SPF_U8: return 1;
+    case SPF_U8:
+      return 1;
     case SPF_BF16:
-    case SPF_F16: return 2;
+    case SPF_F16:
+      return 2;
     case SPF_I32:
-    case SPF_F32: return 4;
-    default: return 8;
+    case SPF_F32:
+      return 4;
+    default:
+      return 8;
   }
 }
 inline spf_label For(spf_purpose purpose, int32_t module = -1, int32_t microbatch = -1) {
@@ -54,11 +59,13 @@ class Host {
   Host& operator=(const Host&) = delete;
   spf_host* raw() const { return h_; }
 
-  // For destroy after a failed call, when nobody knows any more who held what: everything goes, once the streams have
-  // run dry or the run is aborted. REQUIRES: registrations were ended; a registered block is not freed.
+  // For destroy after a failed call, when nobody knows any more who held what: everything goes,
+  // once the streams have run dry or the run is aborted. REQUIRES: registrations were ended; a
+  // registered block is not freed.
   void GiveBack() {
     for (spf_stream stream : streams_) h_->stream_sync(h_, stream);
-    for (const auto& [block, stream] : std::exchange(blocks_, {})) Check(h_->mem_free(h_, stream, block));
+    for (const auto& [block, stream] : std::exchange(blocks_, {}))
+      Check(h_->mem_free(h_, stream, block));
     for (spf_event event : std::exchange(events_, {})) Check(h_->event_destroy(h_, event));
     for (spf_stream stream : std::exchange(streams_, {})) Check(h_->stream_destroy(h_, stream));
   }
@@ -77,14 +84,17 @@ class Host {
     return text ? std::atof(text) : otherwise;
   }
   const spf_model& model() const { return *h_->model(h_); }
-  const spf_program& Program(int64_t step, int32_t microbatch) const { return *h_->program(h_, step, microbatch); }
+  const spf_program& Program(int64_t step, int32_t microbatch) const {
+    return *h_->program(h_, step, microbatch);
+  }
   spf_group Group(const char* name) const { return h_->group(h_, name); }
   void Explain(const std::string& text) const { h_->explain(h_, text.c_str()); }
 
   // groups
   spf_group CreateGroup(spf_group parent, const char* name, const std::vector<int32_t>& ranks) {
     spf_group group = nullptr;
-    Check(h_->group_create(h_, parent, name, static_cast<int32_t>(ranks.size()), ranks.data(), &group));
+    Check(h_->group_create(h_, parent, name, static_cast<int32_t>(ranks.size()), ranks.data(),
+                           &group));
     return group;
   }
   std::vector<int32_t> Members(spf_group group) const {
@@ -106,7 +116,9 @@ class Host {
   void DestroyGroup(spf_group group) { Check(h_->group_destroy(h_, group)); }
   // REQUIRES: SPF_HAS(raw(), group_register)
   void Register(spf_group group, spf_addr block) { Check(h_->group_register(h_, group, block)); }
-  void Deregister(spf_group group, spf_addr block) { Check(h_->group_deregister(h_, group, block)); }
+  void Deregister(spf_group group, spf_addr block) {
+    Check(h_->group_deregister(h_, group, block));
+  }
 
   // streams and events
   spf_stream Stream(const char* name, int priority = 0) {
@@ -177,13 +189,15 @@ class Host {
     if (n) Launch(stream, SPF_K_FILL, {{y, n, dtype, SPF_WRITE}}, {value});
   }
   // y = a x + b y, converting between dtypes; b == 0 only writes y
-  void Axpby(spf_stream stream, double a, spf_addr x, int32_t x_dtype, double b, spf_addr y, int32_t y_dtype,
-             uint64_t n) {
+  void Axpby(spf_stream stream, double a, spf_addr x, int32_t x_dtype, double b, spf_addr y,
+             int32_t y_dtype, uint64_t n) {
     if (n == 0) return;
-    Launch(stream, SPF_K_AXPBY, {{x, n, x_dtype, SPF_READ}, {y, n, y_dtype, b == 0 ? SPF_WRITE : SPF_ADD}}, {a, b});
+    Launch(stream, SPF_K_AXPBY,
+           {{x, n, x_dtype, SPF_READ}, {y, n, y_dtype, b == 0 ? SPF_WRITE : SPF_ADD}}, {a, b});
   }
-  static spf_collective Collective(spf_collective_kind kind, spf_group group, spf_stream stream, int32_t dtype,
-                                   spf_addr send, spf_addr recv, uint64_t count, spf_label label) {
+  static spf_collective Collective(spf_collective_kind kind, spf_group group, spf_stream stream,
+                                   int32_t dtype, spf_addr send, spf_addr recv, uint64_t count,
+                                   spf_label label) {
     spf_collective op{};
     op.size = sizeof op;
     op.kind = kind;
@@ -199,14 +213,17 @@ class Host {
   void Communicate(const std::vector<spf_collective>& ops) {
     if (!ops.empty()) Check(h_->communicate(h_, static_cast<int32_t>(ops.size()), ops.data()));
   }
-  void Compute(spf_stream stream, const spf_compute& compute) { Check(h_->compute(h_, stream, &compute)); }
+  void Compute(spf_stream stream, const spf_compute& compute) {
+    Check(h_->compute(h_, stream, &compute));
+  }
 
   // values in, values out
-  void Init(spf_stream stream, int32_t param, int64_t offset, int64_t count, spf_dtype dtype, spf_addr to) {
+  void Init(spf_stream stream, int32_t param, int64_t offset, int64_t count, spf_dtype dtype,
+            spf_addr to) {
     if (count) Check(h_->init(h_, stream, param, offset, count, dtype, to));
   }
-  void Publish(spf_stream stream, spf_result what, int32_t id, int64_t offset, int64_t count, spf_dtype dtype,
-               spf_addr from) {
+  void Publish(spf_stream stream, spf_result what, int32_t id, int64_t offset, int64_t count,
+               spf_dtype dtype, spf_addr from) {
     if (count) Check(h_->publish(h_, stream, what, id, offset, count, dtype, from));
   }
   void Mark(spf_hook hook, int32_t module, int32_t microbatch) {

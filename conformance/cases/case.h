@@ -70,27 +70,29 @@ struct InstanceSpec {
   int64_t prefetch_limit_bytes =
       -1;  // gathered ahead of need, in bytes; 0: no prefetch; -1: not set (one unit)
   std::string units =
-      "TransformerLayer";         // module types that are FSDP units, comma-separated; "" none
-  bool recompute = false;         // layers are recomputed in backward
-  bool nccl_ub = false;           // gathers and reductions use memory that is registered with their groups
+      "TransformerLayer";  // module types that are FSDP units, comma-separated; "" none
+  bool recompute = false;  // layers are recomputed in backward
+  bool nccl_ub = false;    // gathers and reductions use memory that is registered with their groups
   // --- expert parallelism and its schedule
-  bool overlap_moe = false;       // 1F1B: all-to-alls of one microbatch hide behind compute of another
-  bool delay_wgrad = false;       // weight gradients apart from input gradients
-  bool early_release = false;     // backward of attention before the other microbatch's experts
-  bool high_priority = false;     // of the stream of the all-to-alls
-  int32_t loss_scale_log2 = 0;    // the engine scales the loss by 2^this and takes it out again
-  double wrong_loss_scale = 0;    // not 0: asked instead of the above, and no power of two (illegal)
-  int32_t chunks = 1;             // model chunks per pipeline rank (interleaved schedule)
-  std::string recompute_modules;  // "", or of norm, core_attn (legal with overlap_moe); moe (illegal with it)
+  bool overlap_moe = false;    // 1F1B: all-to-alls of one microbatch hide behind compute of another
+  bool delay_wgrad = false;    // weight gradients apart from input gradients
+  bool early_release = false;  // backward of attention before the other microbatch's experts
+  bool high_priority = false;  // of the stream of the all-to-alls
+  int32_t loss_scale_log2 = 0;  // the engine scales the loss by 2^this and takes it out again
+  double wrong_loss_scale = 0;  // not 0: asked instead of the above, and no power of two (illegal)
+  int32_t chunks = 1;           // model chunks per pipeline rank (interleaved schedule)
+  std::string recompute_modules;  // "", or of norm, core_attn (legal with overlap_moe); moe
+                                  // (illegal with it)
   // Never legal together with overlap_moe; engines that know nothing of them are not asked.
   bool shared_expert_overlap = false, double_buffer = false;
-  std::string cuda_graph;  // "", full_iteration, per_layer (illegal with sharded parameters and overlap_moe)
+  std::string cuda_graph;  // "", full_iteration, per_layer (illegal with sharded parameters and
+                           // overlap_moe)
   std::string optimizer = "sgd";  // adamw, muon
   MuonSpec muon;                  // only with muon
   LayerWiseSpec layer_wise;       // only with strategy layer_wise
   double lr = 0.015625, weight_decay = 0;
-  double clip_grad = 0;    // maximal global norm; 0: no clipping
-  bool grad_norm = false;  // publish GRAD_NORM every step (implied by clip_grad)
+  double clip_grad = 0;     // maximal global norm; 0: no clipping
+  bool grad_norm = false;   // publish GRAD_NORM every step (implied by clip_grad)
   bool zero_count = false;  // publish ZERO_COUNT every step
   double skip_norm = 0;     // a step whose global norm is above this changes nothing; 0: off
   bool check_for_nan = false;
@@ -114,9 +116,9 @@ struct Case {
 };
 
 // Fills what follows from other fields (model.ep, model.pp, model.chunks, model.d_odd,
-// model.bf16_params, model.narrow, model.seed, span, illegal). Throws std::invalid_argument, naming field and value, for what no
-// engine could be asked (a span larger than the world, an exactness bound that does not hold, a
-// script with unknown letters).
+// model.bf16_params, model.narrow, model.seed, span, illegal). Throws std::invalid_argument, naming
+// field and value, for what no engine could be asked (a span larger than the world, an exactness
+// bound that does not hold, a script with unknown letters).
 void Derive(Case& c);
 
 std::string Id(const Case& c);

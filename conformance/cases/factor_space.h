@@ -1,7 +1,8 @@
 // factor_space.h: how do values of knobs become a covering problem, and its rows cases?
 //
-// A factor is a name, the values it may have, and how a case is given one of them. Spaces derive from this: they list
-// factors and say what is legal together; a row of theirs is a case with one instance, and the other way round.
+// A factor is a name, the values it may have, and how a case is given one of them. Spaces derive
+// from this: they list factors and say what is legal together; a row of theirs is a case with one
+// instance, and the other way round.
 #pragma once
 #include <cstdint>
 #include <functional>

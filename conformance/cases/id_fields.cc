@@ -129,8 +129,8 @@ std::vector<Field> LayerWiseFields() {
 
 std::vector<Field> Fields() {
   std::vector<Field> fields = GridFields();
-  for (const std::vector<Field>& more :
-       {EngineFields(), ModelFields(), MoeFields(), ScheduleFields(), MuonFields(), LayerWiseFields()}) {
+  for (const std::vector<Field>& more : {EngineFields(), ModelFields(), MoeFields(),
+                                         ScheduleFields(), MuonFields(), LayerWiseFields()}) {
     fields.insert(fields.end(), more.begin(), more.end());
   }
   return fields;

@@ -1,6 +1,7 @@
 // id_fields.h: which tokens are there, and which field does each say?
 //
-// The vocabulary of README.md's table, in its order. The first one is the strategy, which every instance says.
+// The vocabulary of README.md's table, in its order. The first one is the strategy, which every
+// instance says.
 #pragma once
 #include <vector>
 

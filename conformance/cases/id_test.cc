@@ -142,11 +142,11 @@ TEST(IdTest, InstancesAreJoinedByPlus) {
 }
 
 TEST(IdTest, WordsOfLayerWiseEnginesHaveTheirOwnTokens) {
-  for (const auto& [id, same] : {std::pair{"w4.lw.transport=broadcast", "w4.lw.bcast"},
-                                 {"w4.lw.transport=all_gather_v", "w4.lw"},
-                                 {"w4.gradbuf.skip0p5.zeros.strategy=layer_wise.norm",
-                                  "w4.lw.norm.zeros.skip0p5.gradbuf"},
-                                 {"w4.aligned.opg.ogr.lw", "w4.lw.ogr.opg.aligned"}}) {
+  for (const auto& [id, same] :
+       {std::pair{"w4.lw.transport=broadcast", "w4.lw.bcast"},
+        {"w4.lw.transport=all_gather_v", "w4.lw"},
+        {"w4.gradbuf.skip0p5.zeros.strategy=layer_wise.norm", "w4.lw.norm.zeros.skip0p5.gradbuf"},
+        {"w4.aligned.opg.ogr.lw", "w4.lw.ogr.opg.aligned"}}) {
     EXPECT_EQ(Id(ParseId(id)), same);
   }
   EXPECT_NE(ErrorOf("w4.lw.skip").find("'skip' is not known"), std::string::npos);

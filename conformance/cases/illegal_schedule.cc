@@ -34,8 +34,8 @@ std::string OverlapNeedsExpertRanks(const InstanceSpec& spec, int32_t) {
 
 std::string OverlapNeedsChunks(const InstanceSpec& spec, int32_t) {
   if (!spec.overlap_moe || spec.pp <= 1 || spec.chunks > 1) return "";
-  return kOverlap + " = 1 with pp = " + std::to_string(spec.pp) + " and " + kChunks +
-         " = " + std::to_string(spec.chunks) + ": a pipeline needs two model chunks a rank";
+  return kOverlap + " = 1 with pp = " + std::to_string(spec.pp) + " and " + kChunks + " = " +
+         std::to_string(spec.chunks) + ": a pipeline needs two model chunks a rank";
 }
 
 std::string PipelineIsUnsharded(const InstanceSpec& spec, int32_t) {

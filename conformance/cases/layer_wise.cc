@@ -75,7 +75,8 @@ std::string AlignedBuffer(const InstanceSpec& spec, int32_t) {
 std::string PaddedInBuffer(const InstanceSpec& spec, int32_t) {
   if (!Uses(spec) || spec.layer_wise.buffer != "grads" || spec.layer_wise.transport != "padded")
     return "";
-  return "layer_wise_buffer = grads with layer_wise_transport = padded: pieces of equal size do not "
+  return "layer_wise_buffer = grads with layer_wise_transport = padded: pieces of equal size do "
+         "not "
          "fit in the bucket";
 }
 
@@ -83,7 +84,8 @@ std::string BufferTooSmall(const InstanceSpec& spec, int32_t) {
   if (!Uses(spec) || spec.layer_wise.buffer != "grads" || spec.main_grads_dtype != "bf16" ||
       spec.param_dtype != "fp32")
     return "";
-  return "layer_wise_buffer = grads with main_grads_dtype = bf16 and param_dtype = fp32: values are "
+  return "layer_wise_buffer = grads with main_grads_dtype = bf16 and param_dtype = fp32: values "
+         "are "
          "larger than the gradients they would arrive in";
 }
 

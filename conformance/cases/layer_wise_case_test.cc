@@ -61,15 +61,14 @@ TEST(LayerWiseCaseTest, EachIllegalCaseBreaksOneRule) {
 }
 
 TEST(LayerWiseCaseTest, RulesEndWhereTheySay) {
-  for (const auto& [illegal, legal] :
-       {std::pair{"w4.lw.opg", "w4.lw.ogr.opg"},
-        {"w4.lw.n2", "w4.zero2.n2"},
-        {"w4.lw.aligned.padded", "w4.lw.padded"},
-        {"w4.lw.aligned.gradbuf", "w4.lw.gradbuf"},
-        {"w4.lw.acc16.gradbuf", "w4.lw.bf16.acc16.gradbuf"},
-        {"w4.lw.padded.gradbuf", "w4.lw.bcast.gradbuf"},
-        {"w4.ddp.ogr.opg.aligned", "w4.lw.ogr.opg.aligned"},
-        {"w4.lw.skip-4", "w4.lw.skip4"}}) {
+  for (const auto& [illegal, legal] : {std::pair{"w4.lw.opg", "w4.lw.ogr.opg"},
+                                       {"w4.lw.n2", "w4.zero2.n2"},
+                                       {"w4.lw.aligned.padded", "w4.lw.padded"},
+                                       {"w4.lw.aligned.gradbuf", "w4.lw.gradbuf"},
+                                       {"w4.lw.acc16.gradbuf", "w4.lw.bf16.acc16.gradbuf"},
+                                       {"w4.lw.padded.gradbuf", "w4.lw.bcast.gradbuf"},
+                                       {"w4.ddp.ogr.opg.aligned", "w4.lw.ogr.opg.aligned"},
+                                       {"w4.lw.skip-4", "w4.lw.skip4"}}) {
     EXPECT_NE(ParseId(illegal).illegal, "") << illegal;
     EXPECT_EQ(ParseId(legal).illegal, "") << legal;
   }
@@ -107,8 +106,7 @@ TEST(LayerWiseCaseTest, RowsAndCasesConvertBothWays) {
 TEST(LayerWiseCaseTest, EachCaseTrainsThreeSteps) {
   Spaces spaces;
   const LayerWiseSpace& space = LayerWiseSpaceOf("sim", spaces);
-  const auto& factor =
-      space.problem().factors[static_cast<size_t>(space.FactorIndex("script"))];
+  const auto& factor = space.problem().factors[static_cast<size_t>(space.FactorIndex("script"))];
   for (const std::string& script : factor.values)
     EXPECT_GE(std::count(script.begin(), script.end(), 't'), 3) << script;
   for (const Case& c : NamedLayerWiseCases()) {
@@ -120,8 +118,8 @@ TEST(LayerWiseCaseTest, EachCaseTrainsThreeSteps) {
 }
 
 // The rules that tie gathers together leave what they should: three transports into a buffer of
-// their own, two into the gradients, one layout without either, each with three of the four overlaps;
-// less the gradients that are too small.
+// their own, two into the gradients, one layout without either, each with three of the four
+// overlaps; less the gradients that are too small.
 TEST(LayerWiseCaseTest, GathersThatAreLegalTogether) {
   Spaces spaces;
   const LayerWiseSpace& space = LayerWiseSpaceOf("sim", spaces);

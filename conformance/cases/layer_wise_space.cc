@@ -15,7 +15,8 @@ void SetPlace(Case& c, size_t value) {
   spec.span = c.world - spec.offset;
 }
 
-// Layers with a dense MLP only, with one expert per ep rank beside it, with four that are routed to.
+// Layers with a dense MLP only, with one expert per ep rank beside it, with four that are routed
+// to.
 void SetExperts(Case& c, size_t value) {
   ModelConfig& model = c.instances.front().model;
   model.experts = value == 1;
@@ -27,8 +28,11 @@ const MuonSpec kMuon[] = {
     {},
     {.momentum = 0.5, .nesterov = true, .coefficients = "simple", .scale_mode = "unit_rms_norm"},
     {.nesterov = true, .precision = "medium"},
-    {.coefficients = "polar_express", .ns_steps = 8, .scale_mode = "shape_scaling",
-     .extra_scale = 4, .split_qkv = false},
+    {.coefficients = "polar_express",
+     .ns_steps = 8,
+     .scale_mode = "shape_scaling",
+     .extra_scale = 4,
+     .split_qkv = false},
 };
 
 void SetOptimizer(Case& c, size_t value) {
@@ -116,8 +120,8 @@ void LayerWiseSpace::RelateGridAndModel() {
   // Tuples of one grid follow each other: it is derived once.
   InstanceSpec last;
   bool last_legal = false;
-  Relate({"world", "place", "tp", "cp", "pp", "ep", "order", "microbatches", "experts",
-          "odd_sizes", "reused", "unused"},
+  Relate({"world", "place", "tp", "cp", "pp", "ep", "order", "microbatches", "experts", "odd_sizes",
+          "reused", "unused"},
          [&](const Case& c) {
            const InstanceSpec& spec = c.instances.front();
            const ModelConfig& model = spec.model;

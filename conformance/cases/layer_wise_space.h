@@ -1,8 +1,10 @@
-// layer_wise_space.h: which values of which knobs does the suite combine with strategy = layer_wise?
+// layer_wise_space.h: which values of which knobs does the suite combine with strategy =
+// layer_wise?
 //
-// Who owns a parameter, how its value travels and when the next forward may read it: layouts, transports, buffers and
-// buckets, with grids, optimizers, models and scripts. space.h and schedule_space.h have the other strategies. As
-// there, a row is a case with one legal instance, and the other way round.
+// Who owns a parameter, how its value travels and when the next forward may read it: layouts,
+// transports, buffers and buckets, with grids, optimizers, models and scripts. space.h and
+// schedule_space.h have the other strategies. As there, a row is a case with one legal instance,
+// and the other way round.
 #pragma once
 #include <vector>
 

@@ -90,8 +90,9 @@ void CaseSpace::AddEngineFactors() {
 }
 
 void CaseSpace::RelateGrid() {
-  const std::vector<std::string> grid{"world", "place", "tp", "cp", "pp", "ep", "experts", "order",
-                                      "num_optimizer_instances", "microbatches"};
+  const std::vector<std::string> grid{
+      "world",       "place", "tp", "cp", "pp", "ep", "experts", "order", "num_optimizer_instances",
+      "microbatches"};
   std::vector<std::string> factors = grid;
   factors.insert(factors.end(), {"strategy", "outer_strategy"});
   std::vector<std::vector<uint8_t>> tuples;

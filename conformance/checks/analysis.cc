@@ -8,10 +8,13 @@ namespace shardproof {
 namespace {
 
 constexpr const char* kPhases[] = {"FWD", "BWD", "DGRAD", "WGRAD"};
-constexpr const char* kKernels[] = {"CUSTOM",     "FILL",       "DISCARD", "AXPBY", "SUM_SQUARES", "COUNT_NONFINITE",
-                                    "COUNT_ZERO", "NORM_SCALE", "ADAMW",   "GEMM"};
-constexpr const char* kCollectives[] = {"?",         "all_gather",   "all_gather_v", "reduce_scatter", "all_reduce",
-                                        "broadcast", "all_to_all_v", "send",         "recv"};
+constexpr const char* kKernels[] = {
+    "CUSTOM",          "FILL",       "DISCARD",    "AXPBY", "SUM_SQUARES",
+    "COUNT_NONFINITE", "COUNT_ZERO", "NORM_SCALE", "ADAMW", "GEMM"};
+constexpr const char* kCollectives[] = {
+    "?",          "all_gather", "all_gather_v", "reduce_scatter",
+    "all_reduce", "broadcast",  "all_to_all_v", "send",
+    "recv"};
 constexpr const char* kResults[] = {"?", "PARAM", "GRAD", "LOSS", "GRAD_NORM", "ZERO_COUNT"};
 constexpr const char* kHooks[] = {"?",
                                   "FORWARD",
@@ -80,8 +83,8 @@ void Analysis::BuildFacts() {
     for (size_t i = 0; i < trace.events.size() && why_.empty(); ++i) {
       const std::string stranger = NotOfTheCase(trace.rank, trace.events[i]);
       if (stranger.empty()) continue;
-      why_ = "rank " + std::to_string(trace.rank) + ", event " + std::to_string(i) + ", names " + stranger +
-             ": the trace is not of this case";
+      why_ = "rank " + std::to_string(trace.rank) + ", event " + std::to_string(i) + ", names " +
+             stranger + ": the trace is not of this case";
     }
   }
   if (!why_.empty()) return;
@@ -89,12 +92,14 @@ void Analysis::BuildFacts() {
 }
 
 std::string Analysis::NotOfTheCase(int32_t rank, const Event& event) const {
-  if (event.instance >= instances_.size()) return "engine instance " + std::to_string(event.instance);
+  if (event.instance >= instances_.size())
+    return "engine instance " + std::to_string(event.instance);
   const InstanceFacts& facts = *instances_[event.instance];
   const bool tensor = event.kind == EventKind::kInit ||
                       (event.kind == EventKind::kPublish &&
                        (event.result == SPF_RESULT_PARAM || event.result == SPF_RESULT_GRAD));
-  if (tensor && (event.id < 0 || event.id >= facts.n_params(rank))) return "parameter " + std::to_string(event.id);
+  if (tensor && (event.id < 0 || event.id >= facts.n_params(rank)))
+    return "parameter " + std::to_string(event.id);
   if (event.kind != EventKind::kCompute) return "";
   if (event.id < 0 || event.id >= facts.node_count(rank)) return "node " + std::to_string(event.id);
   return event.phase > SPF_WGRAD ? "phase " + std::to_string(event.phase) : "";
@@ -110,7 +115,8 @@ std::string Analysis::flow_why() const {
 std::string Analysis::CallName(int32_t rank, int instance, int32_t call) const {
   if (call < 0) return "outside entry calls";
   const auto& by_instance = calls_[size_t(rank)];
-  if (size_t(instance) >= by_instance.size() || size_t(call) >= by_instance[size_t(instance)].size()) {
+  if (size_t(instance) >= by_instance.size() ||
+      size_t(call) >= by_instance[size_t(instance)].size()) {
     return "call " + std::to_string(call);
   }
   const CallText& text = by_instance[size_t(instance)][size_t(call)];
@@ -119,7 +125,8 @@ std::string Analysis::CallName(int32_t rank, int instance, int32_t call) const {
 
 int32_t Analysis::StepOf(int32_t rank, int instance, int32_t call) const {
   const auto& by_instance = calls_[size_t(rank)];
-  if (call < 0 || size_t(instance) >= by_instance.size() || size_t(call) >= by_instance[size_t(instance)].size()) {
+  if (call < 0 || size_t(instance) >= by_instance.size() ||
+      size_t(call) >= by_instance[size_t(instance)].size()) {
     return -1;
   }
   return by_instance[size_t(instance)][size_t(call)].step;
@@ -128,7 +135,8 @@ int32_t Analysis::StepOf(int32_t rank, int instance, int32_t call) const {
 std::string Analysis::Describe(int32_t rank, int64_t index) const {
   const Trace& trace = run_.traces[size_t(rank)];
   const Event& event = trace.events[size_t(index)];
-  const auto microbatch = event.microbatch >= 0 ? ", microbatch " + std::to_string(event.microbatch) : std::string();
+  const auto microbatch =
+      event.microbatch >= 0 ? ", microbatch " + std::to_string(event.microbatch) : std::string();
   switch (event.kind) {
     case EventKind::kCompute: {
       std::string node = "node " + std::to_string(event.id);
@@ -141,25 +149,34 @@ std::string Analysis::Describe(int32_t rank, int64_t index) const {
       const std::string group = event.group >= 0 ? trace.groups[size_t(event.group)].name : "?";
       return Name(kCollectives, event.collective) + " on " + group;
     }
-    case EventKind::kLaunch: return "launch " + Name(kKernels, event.id);
+    case EventKind::kLaunch:
+      return "launch " + Name(kKernels, event.id);
     case EventKind::kPublish: {
       std::string what = Name(kResults, event.result);
       const bool of_param = event.result == SPF_RESULT_PARAM || event.result == SPF_RESULT_GRAD;
-      if (of_param && has_case() && event.id >= 0 && event.id < Facts(event.instance).n_params(rank)) {
+      if (of_param && has_case() && event.id >= 0 &&
+          event.id < Facts(event.instance).n_params(rank)) {
         what += " " + Facts(event.instance).Param(rank, event.id).name;
       }
       return "publish " + what;
     }
     case EventKind::kMark: {
-      const std::string module = has_case() ? Facts(event.instance).ModuleName(event.module, rank) : "";
+      const std::string module =
+          has_case() ? Facts(event.instance).ModuleName(event.module, rank) : "";
       return "mark " + Name(kHooks, event.id) + " of " + module + microbatch;
     }
-    case EventKind::kAlloc: return "mem_alloc of " + std::to_string(event.count) + " bytes";
-    case EventKind::kFree: return "mem_free of block " + std::to_string(event.alloc);
-    case EventKind::kGroupCreate: return "group_create " + std::string(trace.Text(event.text));
-    case EventKind::kGroupAsk: return "group " + std::string(trace.Text(event.text));
-    case EventKind::kRefused: return std::string(trace.Text(event.text));
-    default: return "event " + std::to_string(index);
+    case EventKind::kAlloc:
+      return "mem_alloc of " + std::to_string(event.count) + " bytes";
+    case EventKind::kFree:
+      return "mem_free of block " + std::to_string(event.alloc);
+    case EventKind::kGroupCreate:
+      return "group_create " + std::string(trace.Text(event.text));
+    case EventKind::kGroupAsk:
+      return "group " + std::string(trace.Text(event.text));
+    case EventKind::kRefused:
+      return std::string(trace.Text(event.text));
+    default:
+      return "event " + std::to_string(index);
   }
 }
 
@@ -178,7 +195,8 @@ Finding Analysis::At(const char* requirement, int32_t rank, int64_t index) const
   return finding;
 }
 
-Finding Analysis::AtCall(const char* requirement, int32_t rank, int instance, int32_t call, int32_t as_on) const {
+Finding Analysis::AtCall(const char* requirement, int32_t rank, int instance, int32_t call,
+                         int32_t as_on) const {
   Finding finding;
   finding.requirement = requirement;
   finding.rank = rank;
@@ -189,15 +207,22 @@ Finding Analysis::AtCall(const char* requirement, int32_t rank, int instance, in
 
 std::string Analysis::ContentText(const Content& content) const {
   const auto name = [&] {
-    return Facts(size_t(content.instance)).ByKey(content.param).name + "[" + std::to_string(content.element) + "]";
+    return Facts(size_t(content.instance)).ByKey(content.param).name + "[" +
+           std::to_string(content.element) + "]";
   };
   switch (content.kind) {
-    case Content::Kind::kPoison: return "bytes that were never written, or were freed or discarded";
-    case Content::Kind::kFill: return "a constant";
-    case Content::Kind::kParam: return name() + " as of " + CallName(0, content.instance, content.tag);
-    case Content::Kind::kGrad: return "the gradient of " + name();
-    case Content::Kind::kMixed: return "a sum of things that do not belong together";
-    default: return "bytes of unknown origin";
+    case Content::Kind::kPoison:
+      return "bytes that were never written, or were freed or discarded";
+    case Content::Kind::kFill:
+      return "a constant";
+    case Content::Kind::kParam:
+      return name() + " as of " + CallName(0, content.instance, content.tag);
+    case Content::Kind::kGrad:
+      return "the gradient of " + name();
+    case Content::Kind::kMixed:
+      return "a sum of things that do not belong together";
+    default:
+      return "bytes of unknown origin";
   }
 }
 
@@ -205,7 +230,8 @@ void Judge(CheckResult& result, std::initializer_list<const char*> requirements)
   for (const char* id : requirements) result.judged.insert(id);
 }
 
-void CannotJudge(CheckResult& result, std::initializer_list<const char*> requirements, const std::string& why) {
+void CannotJudge(CheckResult& result, std::initializer_list<const char*> requirements,
+                 const std::string& why) {
   for (const char* id : requirements) result.not_checkable.push_back({id, why});
 }
 
@@ -223,7 +249,8 @@ void FindingSink::Add(Finding where, std::string expected, std::string seen, std
 FindingSink::~FindingSink() {
   for (const auto& [requirement, count] : seen_) {
     if (count > limit_) {
-      result_.notes.push_back(requirement + ": " + std::to_string(count - limit_) + " more findings of this kind");
+      result_.notes.push_back(requirement + ": " + std::to_string(count - limit_) +
+                              " more findings of this kind");
     }
   }
 }

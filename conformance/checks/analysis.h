@@ -1,7 +1,8 @@
 // analysis.h: what do the checks of one run share?
 //
-// Built once per run: the case's facts, the flow of parameter and gradient elements, and words for findings. Every
-// check is a function of it; since it is built from a Run alone, checks are pure functions of a Run.
+// Built once per run: the case's facts, the flow of parameter and gradient elements, and words for
+// findings. Every check is a function of it; since it is built from a Run alone, checks are pure
+// functions of a Run.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -41,8 +42,10 @@ class Analysis {
   // A finding at an event: rank, step, stream and operation filled in.
   Finding At(const char* requirement, int32_t rank, int64_t event) const;
   // A finding about a whole entry call, which is named as on rank `as_on`; rank -1: of all ranks.
-  Finding AtCall(const char* requirement, int32_t rank, int instance, int32_t call, int32_t as_on) const;
-  std::string Describe(int32_t rank, int64_t event) const;  // "compute layers.1.attn BWD, microbatch 0"
+  Finding AtCall(const char* requirement, int32_t rank, int instance, int32_t call,
+                 int32_t as_on) const;
+  std::string Describe(int32_t rank,
+                       int64_t event) const;  // "compute layers.1.attn BWD, microbatch 0"
   std::string CallName(int32_t rank, int instance, int32_t call) const;  // "train_step 2"
   int32_t StepOf(int32_t rank, int instance, int32_t call) const;
   std::string ContentText(const Content& content) const;
@@ -65,11 +68,13 @@ class Analysis {
 
 // Appends requirements as judged.
 void Judge(CheckResult& result, std::initializer_list<const char*> requirements);
-void CannotJudge(CheckResult& result, std::initializer_list<const char*> requirements, const std::string& why);
+void CannotJudge(CheckResult& result, std::initializer_list<const char*> requirements,
+                 const std::string& why);
 // Adds a finding; beyond a few of the same requirement and rank it only counts.
 class FindingSink {
  public:
-  explicit FindingSink(CheckResult& result, int per_requirement = 8) : result_(result), limit_(per_requirement) {}
+  explicit FindingSink(CheckResult& result, int per_requirement = 8)
+      : result_(result), limit_(per_requirement) {}
   ~FindingSink();
   FindingSink(const FindingSink&) = delete;
   FindingSink& operator=(const FindingSink&) = delete;

@@ -5,7 +5,8 @@ namespace shardproof {
 namespace {
 
 bool IsRootHook(int32_t hook) {
-  return hook == SPF_HOOK_FORWARD || hook == SPF_HOOK_ROOT_PRE_BACKWARD || hook == SPF_HOOK_ROOT_POST_BACKWARD;
+  return hook == SPF_HOOK_FORWARD || hook == SPF_HOOK_ROOT_PRE_BACKWARD ||
+         hook == SPF_HOOK_ROOT_POST_BACKWARD;
 }
 bool IsStepHook(int32_t hook) {
   return hook >= SPF_HOOK_FINISH_GRAD_SYNC && hook <= SPF_HOOK_OPTIMIZER_STEP;
@@ -24,7 +25,8 @@ void AddMark(int64_t index, const Event& event, Announced& announced) {
   }
 }
 
-void AddCompute(int64_t index, const Event& event, const InstanceFacts& facts, int32_t rank, EntryCall& call) {
+void AddCompute(int64_t index, const Event& event, const InstanceFacts& facts, int32_t rank,
+                EntryCall& call) {
   if (event.id < 0 || event.id >= facts.node_count(rank)) return;
   Microbatch& microbatch = call.microbatches[event.microbatch];
   const int32_t unit = facts.UnitOfModule(facts.Node(event.id, rank).module);
@@ -53,7 +55,8 @@ Announced AnnouncedBy(const Analysis& a, int32_t rank, int instance) {
       call.ok = event.status == SPF_OK;
     }
     if (event.kind == EventKind::kMark) AddMark(index, event, announced);
-    if (event.kind == EventKind::kCompute) AddCompute(index, event, a.Facts(event.instance), rank, call);
+    if (event.kind == EventKind::kCompute)
+      AddCompute(index, event, a.Facts(event.instance), rank, call);
   }
   return announced;
 }

@@ -11,17 +11,18 @@ namespace shardproof {
 
 // Everything of one microbatch of one entry call on one rank.
 struct Microbatch {
-  std::map<int32_t, std::vector<int64_t>> hooks;                        // root hooks: hook -> events
-  std::map<int32_t, std::map<int32_t, std::vector<int64_t>>> of_unit;   // hook -> unit -> events
-  std::map<int32_t, std::vector<int64_t>> forward, backward;            // unit -> compute events
+  std::map<int32_t, std::vector<int64_t>> hooks;                       // root hooks: hook -> events
+  std::map<int32_t, std::map<int32_t, std::vector<int64_t>>> of_unit;  // hook -> unit -> events
+  std::map<int32_t, std::vector<int64_t>> forward, backward;           // unit -> compute events
   std::vector<int64_t> any_forward, any_backward;
-  std::set<int32_t> with_gradients;                                     // units whose nodes add to gradients
+  std::set<int32_t> with_gradients;  // units whose nodes add to gradients
 };
 
 struct EntryCall {
   std::map<int32_t, Microbatch> microbatches;
-  std::map<int32_t, std::vector<int64_t>> step_hooks;  // FINISH, INSTALL, ZERO_GRAD, OPTIMIZER_STEP, START
-  std::vector<int64_t> marks;                          // all, in order
+  std::map<int32_t, std::vector<int64_t>>
+      step_hooks;              // FINISH, INSTALL, ZERO_GRAD, OPTIMIZER_STEP, START
+  std::vector<int64_t> marks;  // all, in order
   int64_t end = -1;
   bool ok = false, train = false;
 };

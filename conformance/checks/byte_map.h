@@ -1,6 +1,7 @@
 // byte_map.h: what does each byte of a rank's memory belong to?
 //
-// A value for ranges of allocations. What is put replaces what was there; what is left of a range keeps its value.
+// A value for ranges of allocations. What is put replaces what was there; what is left of a range
+// keeps its value.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -48,8 +49,10 @@ class ByteMap {
     std::vector<Piece> found;
     const auto block = blocks_.find(alloc);
     if (block == blocks_.end()) return found;
-    for (auto at = FirstIn(block->second, begin); at != block->second.end() && at->first < end; ++at) {
-      found.push_back({std::max(begin, at->second.begin), std::min(end, at->second.end), at->second.value});
+    for (auto at = FirstIn(block->second, begin); at != block->second.end() && at->first < end;
+         ++at) {
+      found.push_back(
+          {std::max(begin, at->second.begin), std::min(end, at->second.end), at->second.value});
     }
     return found;
   }

@@ -4,7 +4,8 @@ namespace shardproof {
 
 bool IsReduction(uint8_t collective) {
   constexpr uint8_t kForeignReduce = 101;
-  return collective == SPF_REDUCE_SCATTER || collective == SPF_ALL_REDUCE || collective == kForeignReduce;
+  return collective == SPF_REDUCE_SCATTER || collective == SPF_ALL_REDUCE ||
+         collective == kForeignReduce;
 }
 
 std::vector<Carried> CarriedBy(const Analysis& a, int32_t rank) {
@@ -28,7 +29,8 @@ std::vector<Carried> CarriedBy(const Analysis& a, int32_t rank) {
     } else if (const Range* recv = RecvRange(trace, event)) {
       const std::string call = a.CallName(rank, event.instance, event.call);
       const bool trains = call.starts_with("train_step") || call.starts_with("eval_step");
-      if (trains) carried.params = Only(flow.after[RangeIndex(trace, event, recv)], Content::Kind::kParam);
+      if (trains)
+        carried.params = Only(flow.after[RangeIndex(trace, event, recv)], Content::Kind::kParam);
       carried.gather = !carried.params.empty();
     }
     if (carried.gather || carried.reduction) all.push_back(std::move(carried));

@@ -1,7 +1,8 @@
 // check.h: what goes into a check and what comes out?
 //
-// A check is a pure function of a case and the traces of one run (and, for numerics, of what the oracle says). It
-// appends findings, names the requirements that it judged, and says which it could not judge and why.
+// A check is a pure function of a case and the traces of one run (and, for numerics, of what the
+// oracle says). It appends findings, names the requirements that it judged, and says which it could
+// not judge and why.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -37,7 +38,8 @@ struct NotCheckable {
 
 struct CheckResult {
   std::vector<Finding> findings;
-  std::set<std::string> judged;  // requirement ids for which there was evidence, with or without findings
+  std::set<std::string>
+      judged;  // requirement ids for which there was evidence, with or without findings
   std::vector<NotCheckable> not_checkable;
   std::vector<std::string> notes;  // figures worth printing: k*, peaks, proofs
 
@@ -46,7 +48,17 @@ struct CheckResult {
 
 // How each rank's engine ended, apart from its trace.
 struct EngineOutcome {
-  enum class Kind { kOk, kUnsupported, kRejected, kFailed, kRefused, kAborted, kDied, kHung, kSuiteError };
+  enum class Kind {
+    kOk,
+    kUnsupported,
+    kRejected,
+    kFailed,
+    kRefused,
+    kAborted,
+    kDied,
+    kHung,
+    kSuiteError
+  };
   Kind kind = Kind::kOk;
   std::string call;    // entry call in which it ended
   std::string reason;  // its own words, the signal, the exception, who waits for whom
@@ -54,10 +66,10 @@ struct EngineOutcome {
 
 // One engine instance set's run of one case.
 struct Run {
-  const Case* spec = nullptr;               // null: foreign traces, only the case-free checks run
-  std::vector<Trace> traces;                // by rank
-  std::vector<EngineOutcome> outcomes;      // by rank
-  std::vector<const OracleRun*> oracles;    // by instance; empty: numerics are not checkable
+  const Case* spec = nullptr;             // null: foreign traces, only the case-free checks run
+  std::vector<Trace> traces;              // by rank
+  std::vector<EngineOutcome> outcomes;    // by rank
+  std::vector<const OracleRun*> oracles;  // by instance; empty: numerics are not checkable
 };
 
 }  // namespace shardproof

@@ -39,7 +39,8 @@ graph::Names NamesOf(const Analysis& analysis) {
 // One reason per requirement, and none for those that were judged.
 void Tidy(CheckResult& result) {
   std::set<std::string> seen = result.judged;
-  std::erase_if(result.not_checkable, [&](const NotCheckable& one) { return !seen.insert(one.requirement).second; });
+  std::erase_if(result.not_checkable,
+                [&](const NotCheckable& one) { return !seen.insert(one.requirement).second; });
 }
 
 }  // namespace

@@ -39,7 +39,8 @@ TEST(CheckAll, TracesOfAnotherCaseAreNotJudgedByIt) {
     if (event.kind == EventKind::kInit) event.id = 4711;
   }
   const CheckResult result = CheckAll(mini.run);
-  EXPECT_NE(WhyNot(result, "FS-01").find("names parameter 4711"), std::string::npos) << WhyNot(result, "FS-01");
+  EXPECT_NE(WhyNot(result, "FS-01").find("names parameter 4711"), std::string::npos)
+      << WhyNot(result, "FS-01");
 }
 
 TEST(CheckAll, FewerTracesThanRanksAreNotJudged) {
@@ -60,7 +61,8 @@ TEST(CheckAll, NothingIsBothJudgedAndNotCheckable) {
   faults.marks = false;
   const MiniRun mini = RunMini(MiniCase(2), faults);
   const CheckResult result = CheckAll(mini.run);
-  for (const NotCheckable& one : result.not_checkable) EXPECT_FALSE(result.judged.contains(one.requirement));
+  for (const NotCheckable& one : result.not_checkable)
+    EXPECT_FALSE(result.judged.contains(one.requirement));
 }
 
 }  // namespace

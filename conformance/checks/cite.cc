@@ -11,8 +11,9 @@ void Cite(const CitedRow& row, const CheckResult& from, const char* note, CheckR
     return std::find(row.rows.begin(), row.rows.end(), id) != row.rows.end();
   };
   if (std::any_of(from.judged.begin(), from.judged.end(), speaks)) to.judged.insert(row.id);
-  const auto first = std::find_if(from.findings.begin(), from.findings.end(),
-                                  [&](const Finding& finding) { return speaks(finding.requirement); });
+  const auto first =
+      std::find_if(from.findings.begin(), from.findings.end(),
+                   [&](const Finding& finding) { return speaks(finding.requirement); });
   if (first == from.findings.end()) return;
   Finding finding = *first;
   finding.message += " (" + finding.requirement + ", " + note + ")";

@@ -59,10 +59,12 @@ Content SumOf(const Content& a, const Content& b, ContributionSets& sets) {
   return sum;
 }
 
-std::vector<Chunk> Part(const std::vector<Chunk>& chunks, int64_t offset, int64_t length, int64_t to) {
+std::vector<Chunk> Part(const std::vector<Chunk>& chunks, int64_t offset, int64_t length,
+                        int64_t to) {
   std::vector<Chunk> cut;
   for (const Chunk& chunk : chunks) {
-    const int64_t begin = std::max(chunk.offset, offset), end = std::min(chunk.offset + chunk.length, offset + length);
+    const int64_t begin = std::max(chunk.offset, offset),
+                  end = std::min(chunk.offset + chunk.length, offset + length);
     if (begin >= end) continue;
     cut.push_back({begin - offset + to, end - begin, chunk.content.At(begin - chunk.offset)});
   }
@@ -73,8 +75,8 @@ void Append(std::vector<Chunk>& to, const std::vector<Chunk>& from) {
   to.insert(to.end(), from.begin(), from.end());
 }
 
-std::vector<Chunk> SumChunks(const std::vector<std::vector<Chunk>>& sent, int64_t offset, int64_t length,
-                             ContributionSets& sets) {
+std::vector<Chunk> SumChunks(const std::vector<std::vector<Chunk>>& sent, int64_t offset,
+                             int64_t length, ContributionSets& sets) {
   std::vector<Chunk> sum = Part(sent[0], offset, length, 0);
   for (size_t m = 1; m < sent.size(); ++m) {
     std::vector<Chunk> next;

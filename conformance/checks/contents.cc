@@ -43,7 +43,8 @@ int32_t ContributionSets::Union(int32_t a, int32_t b) {
 bool Content::SameAs(const Content& other) const {
   if (kind != other.kind) return false;
   if (kind != Kind::kParam && kind != Kind::kGrad) return true;
-  return instance == other.instance && param == other.param && tag == other.tag && width == other.width;
+  return instance == other.instance && param == other.param && tag == other.tag &&
+         width == other.width;
 }
 
 Content Content::At(int64_t byte) const {
@@ -88,7 +89,8 @@ void BlockContents::Put(int64_t offset, int64_t length, const Content& content) 
   auto after = pieces_.lower_bound(offset);
   if (after != pieces_.begin()) {
     auto& [begin, piece] = *std::prev(after);
-    const bool counted = content.kind == Content::Kind::kParam || content.kind == Content::Kind::kGrad;
+    const bool counted =
+        content.kind == Content::Kind::kParam || content.kind == Content::Kind::kGrad;
     if (piece.first == offset && piece.second.SameAs(content) &&
         (!counted || piece.second.At(offset - begin).element == content.element)) {
       piece.first = offset + length;
@@ -102,7 +104,8 @@ void BlockContents::Put(int64_t offset, const std::vector<Chunk>& chunks) {
   for (const Chunk& chunk : chunks) Put(offset + chunk.offset, chunk.length, chunk.content);
 }
 
-void ZipChunks(const std::vector<Chunk>& x, int64_t x_length, const std::vector<Chunk>& y, int64_t y_length,
+void ZipChunks(const std::vector<Chunk>& x, int64_t x_length, const std::vector<Chunk>& y,
+               int64_t y_length,
                const std::function<void(int64_t, int64_t, const Content&, const Content&)>& visit) {
   if (x_length <= 0 || y_length <= 0) return;
   // Offsets in x are scaled to y: both have the same number of elements.
@@ -114,7 +117,8 @@ void ZipChunks(const std::vector<Chunk>& x, int64_t x_length, const std::vector<
     const int64_t y_begin = y[j].offset, y_end = y[j].offset + y[j].length;
     const int64_t end = std::min({x_end, y_end, y_length});
     if (end > at) {
-      visit(at, end - at, x[i].content.At((at - x_begin) * x_length / y_length), y[j].content.At(at - y_begin));
+      visit(at, end - at, x[i].content.At((at - x_begin) * x_length / y_length),
+            y[j].content.At(at - y_begin));
       at = end;
     }
     if (x_end <= at) ++i;

@@ -1,7 +1,8 @@
 // contents.h: what do the bytes of a rank's memory mean, range by range?
 //
-// Each byte range carries what was put there: a parameter's elements of some version, a gradient as the set of
-// contributions that were summed into it, a constant, poison, or something else. Copies and casts carry the meaning along.
+// Each byte range carries what was put there: a parameter's elements of some version, a gradient as
+// the set of contributions that were summed into it, a constant, poison, or something else. Copies
+// and casts carry the meaning along.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -45,11 +46,11 @@ struct Content {
     kOther
   };
   Kind kind = Kind::kPoison;
-  uint8_t width = 4;      // bytes of an element
+  uint8_t width = 4;  // bytes of an element
   int16_t instance = 0;
-  int32_t param = -1;     // key
+  int32_t param = -1;  // key
   int32_t tag = 0;
-  int64_t element = 0;    // logical index of the first element
+  int64_t element = 0;                      // logical index of the first element
   bool SameAs(const Content& other) const;  // apart from the element
   Content At(int64_t byte) const;           // the content byte bytes further on
 };
@@ -71,12 +72,14 @@ class BlockContents {
  private:
   void Cut(int64_t at);
   int64_t bytes_;
-  std::map<int64_t, std::pair<int64_t, Content>> pieces_;  // begin -> (end, content); gaps are poison
+  std::map<int64_t, std::pair<int64_t, Content>>
+      pieces_;  // begin -> (end, content); gaps are poison
 };
 
-// Both lists cover the same elements (by count), x with elements of x_width bytes. Calls out for each common run:
-// (offset in y bytes, length in y bytes, content of x there, content of y there).
-void ZipChunks(const std::vector<Chunk>& x, int64_t x_length, const std::vector<Chunk>& y, int64_t y_length,
+// Both lists cover the same elements (by count), x with elements of x_width bytes. Calls out for
+// each common run: (offset in y bytes, length in y bytes, content of x there, content of y there).
+void ZipChunks(const std::vector<Chunk>& x, int64_t x_length, const std::vector<Chunk>& y,
+               int64_t y_length,
                const std::function<void(int64_t, int64_t, const Content&, const Content&)>& visit);
 
 }  // namespace shardproof

@@ -21,14 +21,17 @@ std::string Text(const std::vector<Chunk>& chunks) {
   for (const Chunk& chunk : chunks) {
     text += std::to_string(chunk.offset) + "+" + std::to_string(chunk.length) + "=";
     text += chunk.content.kind == Kind::kParam
-                ? "p" + std::to_string(chunk.content.param) + "@" + std::to_string(chunk.content.element)
+                ? "p" + std::to_string(chunk.content.param) + "@" +
+                      std::to_string(chunk.content.element)
                 : std::to_string(static_cast<int>(chunk.content.kind));
     text += " ";
   }
   return text;
 }
 
-TEST(BlockContents, IsPoisonBeforeAnythingIsWritten) { EXPECT_EQ(Text(BlockContents(16).Get(0, 16)), "0+16=0 "); }
+TEST(BlockContents, IsPoisonBeforeAnythingIsWritten) {
+  EXPECT_EQ(Text(BlockContents(16).Get(0, 16)), "0+16=0 ");
+}
 
 TEST(BlockContents, AReadInTheMiddleCountsElements) {
   BlockContents block(64);

@@ -9,7 +9,8 @@
 
 namespace shardproof {
 
-// Contributions of one instance by (entry call, key), in closed form from the programs of all samples.
+// Contributions of one instance by (entry call, key), in closed form from the programs of all
+// samples.
 class ExpectedGrads {
  public:
   ExpectedGrads(const Analysis& a, int instance);

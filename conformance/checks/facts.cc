@@ -50,7 +50,8 @@ InstanceFacts::InstanceFacts(const InstanceSpec& spec, int32_t world)
     }
   }
   FindUnits();
-  // Every part of the model, whether or not a rank of this world holds it: keys do not depend on the world.
+  // Every part of the model, whether or not a rank of this world holds it: keys do not depend on
+  // the world.
   for (int32_t pp = 0; pp < spec.model.pp; ++pp) {
     for (int32_t ep = 0; ep < spec.model.ep; ++ep) AddParams({ep, pp});
   }
@@ -75,8 +76,9 @@ void InstanceFacts::AddParams(ModelRank place) {
   }
   FindShared(place);
   for (ParamFacts& facts : row) {
-    const auto known = std::find_if(by_key_.begin(), by_key_.end(),
-                                    [&](const ParamFacts& other) { return other.name == facts.name; });
+    const auto known = std::find_if(by_key_.begin(), by_key_.end(), [&](const ParamFacts& other) {
+      return other.name == facts.name;
+    });
     facts.key = static_cast<int32_t>(known - by_key_.begin());
     if (known == by_key_.end()) by_key_.push_back(facts);
   }
@@ -108,19 +110,21 @@ bool InstanceFacts::UnitMayBeAbsent(int32_t world_rank, int32_t call, int32_t un
   if (size_t(call) >= calls_.size() || calls_[size_t(call)].step < 0) return true;
   for (int32_t m = 0; m < spec_->microbatches; ++m) {
     const int64_t sample = int64_t{m} * DpCpSize(*spec_) + DataRank(world_rank);
-    const spf_program& program = model_->Program(calls_[size_t(call)].step, sample, Place(world_rank));
+    const spf_program& program =
+        model_->Program(calls_[size_t(call)].step, sample, Place(world_rank));
     // A frozen unit that nothing trainable precedes has no backward, but is gathered in its place.
     const int phase = calls_[size_t(call)].letter == 't' ? SPF_BWD : SPF_FWD;
-    const bool runs = std::any_of(program.nodes, program.nodes + program.n_nodes, [&](const spf_node& node) {
-      return UnitOfModule(node.module) == unit && node.uses[phase].n > 0;
-    });
+    const bool runs =
+        std::any_of(program.nodes, program.nodes + program.n_nodes, [&](const spf_node& node) {
+          return UnitOfModule(node.module) == unit && node.uses[phase].n > 0;
+        });
     if (!runs) return true;
   }
   return false;
 }
 
-// With pipeline stages module ids differ between ranks; nothing is sharded then, and there are no units. Layer-wise
-// engines have buckets instead.
+// With pipeline stages module ids differ between ranks; nothing is sharded then, and there are no
+// units. Layer-wise engines have buckets instead.
 void InstanceFacts::FindUnits() {
   if (spec_->model.pp > 1 || spec_->strategy == "layer_wise") return;
   const spf_model& tables = model_->Tables(0);

@@ -1,6 +1,7 @@
 // facts.h: what does the case say about a rank, a parameter, a unit and an entry call?
 //
-// Everything here follows from the case alone (closed forms, model tables); nothing comes from the engine.
+// Everything here follows from the case alone (closed forms, model tables); nothing comes from the
+// engine.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -15,7 +16,8 @@
 
 namespace shardproof {
 
-// One parameter as one rank sees it. key is unique in the instance: ranks that hold the same tensor agree on it.
+// One parameter as one rank sees it. key is unique in the instance: ranks that hold the same tensor
+// agree on it.
 struct ParamFacts {
   std::string name;
   int32_t key = -1;
@@ -23,9 +25,10 @@ struct ParamFacts {
   int64_t row = 1;  // elements of one row of dimension 0
   bool expert = false, frozen = false;
   bool matrix = false;  // of a layer: optimizer = muon orthogonalises it (abi/KNOBS.md)
-  int32_t dtype = 0;  // in which nodes read it
+  int32_t dtype = 0;    // in which nodes read it
   int32_t module = 0;
-  int32_t unit = -1;  // module id of the FSDP unit that it belongs to; -1: none, or others use it too (tied)
+  int32_t unit =
+      -1;  // module id of the FSDP unit that it belongs to; -1: none, or others use it too (tied)
 };
 
 // One engine instance of the case.
@@ -50,22 +53,26 @@ class InstanceFacts {
   const ParamFacts& ByKey(int32_t key) const;
   // The unit that a module is in, or -1.
   int32_t UnitOfModule(int32_t module) const;
-  // Forward of one microbatch and backward of another interleave (1F1B): rules about one unit at a time do not hold; the
-  // schedule's own do.
+  // Forward of one microbatch and backward of another interleave (1F1B): rules about one unit at a
+  // time do not hold; the schedule's own do.
   bool Interleaves() const { return spec_->overlap_moe; }
   const std::vector<int32_t>& units() const { return units_; }
-  // In some microbatch of this entry call the unit is not in the rank's program, or not in its backward.
+  // In some microbatch of this entry call the unit is not in the rank's program, or not in its
+  // backward.
   bool UnitMayBeAbsent(int32_t world_rank, int32_t call, int32_t unit) const;
-  const spf_node& Node(int32_t id, int32_t world_rank) const { return model_->Node(id, Place(world_rank)); }
+  const spf_node& Node(int32_t id, int32_t world_rank) const {
+    return model_->Node(id, Place(world_rank));
+  }
   int32_t node_count(int32_t world_rank) const { return model_->node_count(Place(world_rank)); }
   std::string ModuleName(int32_t module, int32_t world_rank = 0) const;
 
   // The list of the named family that the rank is in; null if there is none.
   const std::vector<int32_t>* List(std::string_view family, int32_t world_rank) const;
-  // Ranks over which a parameter is sharded (and, with hybrid, reduced first), over which replicas or second-level
-  // shards are, and over which it is reduced in all.
+  // Ranks over which a parameter is sharded (and, with hybrid, reduced first), over which replicas
+  // or second-level shards are, and over which it is reduced in all.
   const std::vector<int32_t>* InnerList(bool expert, int32_t world_rank) const;
-  const std::vector<int32_t>* OuterList(bool expert, int32_t world_rank) const;  // null without outer
+  const std::vector<int32_t>* OuterList(bool expert,
+                                        int32_t world_rank) const;  // null without outer
   const std::vector<int32_t>* FullList(bool expert, int32_t world_rank) const;
   bool Twin() const;  // a right twin is part of the case
 

@@ -12,12 +12,16 @@ using Kind = Content::Kind;
 
 uint64_t WidthOf(int32_t dtype) {
   switch (dtype) {
-    case SPF_U8: return 1;
+    case SPF_U8:
+      return 1;
     case SPF_BF16:
-    case SPF_F16: return 2;
+    case SPF_F16:
+      return 2;
     case SPF_I32:
-    case SPF_F32: return 4;
-    default: return 8;
+    case SPF_F32:
+      return 4;
+    default:
+      return 8;
   }
 }
 
@@ -63,12 +67,23 @@ class Flow::Visitor : public ReplayVisitor {
     EventFlow& flow = flow_.events_[size_t(rank)][size_t(index)];
     Read(rank, event, flow);
     switch (event.kind) {
-      case EventKind::kCopy: DoCopy(trace, event, flow); break;
-      case EventKind::kInit: DoInit(rank, event, flow); break;
-      case EventKind::kLaunch: DoLaunch(trace, event, flow); break;
-      case EventKind::kCompute: DoCompute(rank, event, flow); break;
-      case EventKind::kPublish: Retag(rank, event, flow); return;
-      default: Overwrite(trace, event, flow, Kind::kOther);
+      case EventKind::kCopy:
+        DoCopy(trace, event, flow);
+        break;
+      case EventKind::kInit:
+        DoInit(rank, event, flow);
+        break;
+      case EventKind::kLaunch:
+        DoLaunch(trace, event, flow);
+        break;
+      case EventKind::kCompute:
+        DoCompute(rank, event, flow);
+        break;
+      case EventKind::kPublish:
+        Retag(rank, event, flow);
+        return;
+      default:
+        Overwrite(trace, event, flow, Kind::kOther);
     }
     Write(rank, event, flow);
   }
@@ -93,13 +108,16 @@ class Flow::Visitor : public ReplayVisitor {
       const Range* recv = RecvRange(trace, event);
       if (recv == nullptr) continue;
       EventFlow& flow = FlowOf(members[m]);
-      flow.after[RangeIndex(trace, event, recv)] = Received(members, sent, sent_length, m, recv->length);
+      flow.after[RangeIndex(trace, event, recv)] =
+          Received(members, sent, sent_length, m, recv->length);
       Write(members[m].rank, event, flow);
     }
   }
 
  private:
-  const Event& EventOf(const Member& m) const { return run_.traces[size_t(m.rank)].events[size_t(m.event)]; }
+  const Event& EventOf(const Member& m) const {
+    return run_.traces[size_t(m.rank)].events[size_t(m.event)];
+  }
   EventFlow& FlowOf(const Member& m) { return flow_.events_[size_t(m.rank)][size_t(m.event)]; }
 
   void Read(int32_t rank, const Event& event, EventFlow& flow) {
@@ -117,7 +135,8 @@ class Flow::Visitor : public ReplayVisitor {
     const Trace& trace = run_.traces[size_t(rank)];
     for (uint32_t i = 0; i < event.ranges.size(); ++i) {
       const Range& range = trace.ranges[event.ranges.begin + i];
-      if ((range.access & kWrite) != 0) blocks_[size_t(rank)][range.alloc].Put(range.offset, flow.after[i]);
+      if ((range.access & kWrite) != 0)
+        blocks_[size_t(rank)][range.alloc].Put(range.offset, flow.after[i]);
     }
   }
 
@@ -138,7 +157,8 @@ class Flow::Visitor : public ReplayVisitor {
   void DoInit(int32_t rank, const Event& event, EventFlow& flow) const {
     const Range& range = run_.traces[size_t(rank)].ranges[event.ranges.begin];
     Content content = Plain(Kind::kParam);
-    content.width = static_cast<uint8_t>(std::max<int64_t>(1, range.length / std::max<int64_t>(1, event.count)));
+    content.width = static_cast<uint8_t>(
+        std::max<int64_t>(1, range.length / std::max<int64_t>(1, event.count)));
     content.instance = static_cast<int16_t>(event.instance);
     content.param = instances_[event.instance]->Param(rank, event.id).key;
     content.tag = event.call;
@@ -146,7 +166,8 @@ class Flow::Visitor : public ReplayVisitor {
     flow.after[0] = {{0, range.length, content}};
   }
 
-  // A published parameter is authoritative: bytes that came from elsewhere (a file) count as it from here on.
+  // A published parameter is authoritative: bytes that came from elsewhere (a file) count as it
+  // from here on.
   void Retag(int32_t rank, const Event& event, EventFlow& flow) {
     if (event.result != SPF_RESULT_PARAM) return;
     const Range& range = run_.traces[size_t(rank)].ranges[event.ranges.begin];
@@ -174,19 +195,23 @@ class Flow::Visitor : public ReplayVisitor {
       flow.after[1] = Added(event, flow, ranges[0], ranges[1]);
     } else if (event.id == SPF_K_CUSTOM) {
       for (size_t i = 0; i < n; ++i) {
-        if (ranges[i].access == (kRead | kWrite)) flow.after[i] = Updated(event.call, flow.before[i]);
+        if (ranges[i].access == (kRead | kWrite))
+          flow.after[i] = Updated(event.call, flow.before[i]);
       }
     }
   }
 
-  std::vector<Chunk> Added(const Event& event, const EventFlow& flow, const Range& x, const Range& y) {
+  std::vector<Chunk> Added(const Event& event, const EventFlow& flow, const Range& x,
+                           const Range& y) {
     std::vector<Chunk> after;
     const bool only_written = (y.access & kRead) == 0;
     ZipChunks(flow.before[0], x.length, flow.before[1], y.length,
               [&](int64_t offset, int64_t length, const Content& from, const Content& onto) {
-                Content content = only_written ? from : AddOnto(event.call, from, onto, flow_.sets_);
+                Content content =
+                    only_written ? from : AddOnto(event.call, from, onto, flow_.sets_);
                 if (content.SameAs(from) && x.length > 0) {
-                  content.width = static_cast<uint8_t>(std::max<int64_t>(1, from.width * y.length / x.length));
+                  content.width =
+                      static_cast<uint8_t>(std::max<int64_t>(1, from.width * y.length / x.length));
                 }
                 after.push_back({offset, length, content});
               });
@@ -209,12 +234,14 @@ class Flow::Visitor : public ReplayVisitor {
       own.width = width;
       own.instance = static_cast<int16_t>(event.instance);
       own.param = param.key;
-      own.tag = flow_.sets_.Of({static_cast<int16_t>(event.call), static_cast<int16_t>(rank),
-                                static_cast<int16_t>(event.microbatch), static_cast<int16_t>(event.id)});
+      own.tag =
+          flow_.sets_.Of({static_cast<int16_t>(event.call), static_cast<int16_t>(rank),
+                          static_cast<int16_t>(event.microbatch), static_cast<int16_t>(event.id)});
       auto& after = flow.after[size_t(i)];
       after.clear();
       for (const Chunk& chunk : flow.before[size_t(i)]) {
-        after.push_back({chunk.offset, chunk.length, SumOf(chunk.content, own.At(chunk.offset), flow_.sets_)});
+        after.push_back(
+            {chunk.offset, chunk.length, SumOf(chunk.content, own.At(chunk.offset), flow_.sets_)});
       }
     }
   }
@@ -224,7 +251,8 @@ class Flow::Visitor : public ReplayVisitor {
     return run_.traces[size_t(member.rank)].numbers[slice.begin + i];
   }
 
-  std::vector<Chunk> Received(const std::vector<Member>& members, const std::vector<std::vector<Chunk>>& sent,
+  std::vector<Chunk> Received(const std::vector<Member>& members,
+                              const std::vector<std::vector<Chunk>>& sent,
                               const std::vector<int64_t>& sent_length, size_t me, int64_t length) {
     const Event& event = EventOf(members[me]);
     const auto width = static_cast<int64_t>(WidthOf(event.dtype));
@@ -239,24 +267,30 @@ class Flow::Visitor : public ReplayVisitor {
         }
         return out;
       }
-      case SPF_REDUCE_SCATTER: return SumChunks(sent, static_cast<int64_t>(me) * length, length, flow_.sets_);
-      case SPF_ALL_REDUCE: return SumChunks(sent, 0, length, flow_.sets_);
-      case SPF_BROADCAST: return event.peer >= 0 ? sent[size_t(event.peer)] : out;
+      case SPF_REDUCE_SCATTER:
+        return SumChunks(sent, static_cast<int64_t>(me) * length, length, flow_.sets_);
+      case SPF_ALL_REDUCE:
+        return SumChunks(sent, 0, length, flow_.sets_);
+      case SPF_BROADCAST:
+        return event.peer >= 0 ? sent[size_t(event.peer)] : out;
       case SPF_SEND:
-      case SPF_RECV: return sent[0];
+      case SPF_RECV:
+        return sent[0];
       case SPF_ALL_TO_ALL_V: {
         int64_t at = 0;
         for (size_t m = 0; m < members.size(); ++m) {
           const Event& theirs = EventOf(members[m]);
           int64_t from = 0;
-          for (size_t i = 0; i < me; ++i) from += CountOf(members[m], theirs.send_counts, i) * width;
+          for (size_t i = 0; i < me; ++i)
+            from += CountOf(members[m], theirs.send_counts, i) * width;
           const int64_t bytes = CountOf(members[m], theirs.send_counts, me) * width;
           Append(out, Part(sent[m], from, bytes, at));
           at += bytes;
         }
         return out;
       }
-      default: return {{0, length, Plain(Kind::kOther)}};
+      default:
+        return {{0, length, Plain(Kind::kOther)}};
     }
   }
 
@@ -271,7 +305,8 @@ Flow::Flow(const Run& run, const std::vector<std::unique_ptr<InstanceFacts>>& in
   for (const Trace& trace : run.traces) {
     if (!trace.provides.memory || !trace.provides.work || !trace.provides.collectives) {
       complete_ = false;
-      why_ = "rank " + std::to_string(trace.rank) + "'s trace lacks memory ranges, work or collectives";
+      why_ = "rank " + std::to_string(trace.rank) +
+             "'s trace lacks memory ranges, work or collectives";
       return;
     }
   }

@@ -1,7 +1,8 @@
 // flow.h: which parameter elements and which gradient contributions went where?
 //
-// Follows the meaning of bytes (contents.h) through every operation of all ranks, in an order in which they could have
-// run (replay.h). Self-declared purposes play no part: what a collective carried follows from who wrote its bytes.
+// Follows the meaning of bytes (contents.h) through every operation of all ranks, in an order in
+// which they could have run (replay.h). Self-declared purposes play no part: what a collective
+// carried follows from who wrote its bytes.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -27,7 +28,9 @@ class Flow {
 
   bool complete() const { return complete_; }
   const std::string& why() const { return why_; }
-  const EventFlow& At(int32_t rank, int64_t event) const { return events_[size_t(rank)][size_t(event)]; }
+  const EventFlow& At(int32_t rank, int64_t event) const {
+    return events_[size_t(rank)][size_t(event)];
+  }
   const ContributionSets& sets() const { return sets_; }
 
  private:

@@ -35,18 +35,23 @@ std::set<std::string> ExpertAxes(const std::string& family) {
 }
 
 bool Disjoint(const std::set<std::string>& a, const std::set<std::string>& b) {
-  return !a.empty() && !b.empty() && std::none_of(a.begin(), a.end(), [&](const auto& x) { return b.contains(x); });
+  return !a.empty() && !b.empty() &&
+         std::none_of(a.begin(), a.end(), [&](const auto& x) { return b.contains(x); });
 }
 
 size_t Common(const List& a, const List& b) {
-  return static_cast<size_t>(
-      std::count_if(a.begin(), a.end(), [&](int32_t x) { return std::find(b.begin(), b.end(), x) != b.end(); }));
+  return static_cast<size_t>(std::count_if(
+      a.begin(), a.end(), [&](int32_t x) { return std::find(b.begin(), b.end(), x) != b.end(); }));
 }
 
 class Structure {
  public:
   Structure(const Analysis& a, int instance, CheckResult& result)
-      : a_(a), facts_(a.Facts(size_t(instance))), instance_(instance), result_(result), sink_(result) {
+      : a_(a),
+        facts_(a.Facts(size_t(instance))),
+        instance_(instance),
+        result_(result),
+        sink_(result) {
     for (int32_t rank = 0; rank < a.ranks(); ++rank) Collect(rank);
   }
 
@@ -67,7 +72,8 @@ class Structure {
     const Trace& trace = a_.traces()[size_t(rank)];
     for (size_t i = 0; i < trace.events.size(); ++i) {
       const Event& event = trace.events[i];
-      const bool ask = event.kind == EventKind::kGroupAsk, create = event.kind == EventKind::kGroupCreate;
+      const bool ask = event.kind == EventKind::kGroupAsk,
+                 create = event.kind == EventKind::kGroupCreate;
       if (event.instance != instance_ || (!ask && !create)) continue;
       const std::string name(trace.Text(event.text));
       const auto index = static_cast<int64_t>(i);
@@ -85,15 +91,18 @@ class Structure {
       Held held{group.world_ranks, group.comm, index, create};
       const auto [at, added] = seen_[name].try_emplace(rank, held);
       if (added || !create) continue;
-      if (at->second.created && at->second.members == held.members && CallOf(rank, at->second.event) == CallOf(rank, index)) {
-        Report("PG-17", rank, index, "one communicator named " + name, "a second one with the same members",
-               "the group is created twice: keep the first");
+      if (at->second.created && at->second.members == held.members &&
+          CallOf(rank, at->second.event) == CallOf(rank, index)) {
+        Report("PG-17", rank, index, "one communicator named " + name,
+               "a second one with the same members", "the group is created twice: keep the first");
       }
       at->second = held;  // created again after a destroy
     }
   }
 
-  int32_t CallOf(int32_t rank, int64_t event) const { return a_.traces()[size_t(rank)].events[size_t(event)].call; }
+  int32_t CallOf(int32_t rank, int64_t event) const {
+    return a_.traces()[size_t(rank)].events[size_t(event)].call;
+  }
 
   void JudgeFormula(const std::string& name, const std::map<int32_t, Held>& held) {
     const bool family = std::any_of(facts_.families().begin(), facts_.families().end(),
@@ -104,10 +113,11 @@ class Structure {
       const List* want = facts_.List(name, rank);
       if (want != nullptr && *want == group.members) continue;
       const bool twin = name.ends_with("_ag");
-      Report(twin ? "PG-06" : "PG-02", rank, group.event, want == nullptr ? "no group" : ListText(*want),
-             ListText(group.members),
-             "group " + name + " has other members, or another order, than axis order " + facts_.spec().order +
-                 " and offset " + std::to_string(facts_.spec().offset) + " give");
+      Report(twin ? "PG-06" : "PG-02", rank, group.event,
+             want == nullptr ? "no group" : ListText(*want), ListText(group.members),
+             "group " + name + " has other members, or another order, than axis order " +
+                 facts_.spec().order + " and offset " + std::to_string(facts_.spec().offset) +
+                 " give");
     }
   }
 
@@ -125,14 +135,17 @@ class Structure {
     for (const int32_t rank : in_grid) {
       const Held& group = held.at(rank);
       const bool equal_size = group.members.size() == size;
-      const bool agreed = std::all_of(group.members.begin(), group.members.end(), [&](int32_t other) {
-        return has(other) && held.at(other).members == group.members;
-      });
-      const bool inside = std::find(group.members.begin(), group.members.end(), rank) != group.members.end();
+      const bool agreed = std::all_of(
+          group.members.begin(), group.members.end(),
+          [&](int32_t other) { return has(other) && held.at(other).members == group.members; });
+      const bool inside =
+          std::find(group.members.begin(), group.members.end(), rank) != group.members.end();
       if (equal_size && agreed && inside) continue;
-      Report("PG-01", rank, group.event, "groups of " + std::to_string(size) + " ranks that partition the grid",
+      Report("PG-01", rank, group.event,
+             "groups of " + std::to_string(size) + " ranks that partition the grid",
              ListText(group.members),
-             "group " + name + " does not partition the ranks: its members do not all hold the same list");
+             "group " + name +
+                 " does not partition the ranks: its members do not all hold the same list");
     }
   }
 
@@ -145,10 +158,12 @@ class Structure {
         Judge(result_, {"PG-04"});
         for (const auto& [rank, group] : first->second) {
           const auto other = second->second.find(rank);
-          if (other == second->second.end() || Common(group.members, other->second.members) <= 1) continue;
+          if (other == second->second.end() || Common(group.members, other->second.members) <= 1)
+            continue;
           Report("PG-04", rank, group.event, "at most one common rank",
                  ListText(group.members) + " and " + ListText(other->second.members),
-                 first->first + " and " + second->first + " are over disjoint axes, but share several ranks");
+                 first->first + " and " + second->first +
+                     " are over disjoint axes, but share several ranks");
         }
       }
     }
@@ -167,26 +182,31 @@ class Structure {
       if (dense == 0 || expert == 0) continue;
       Judge(result_, {"PG-03"});
       if (dense == expert) continue;
-      Report("PG-03", rank, seen_.at("expt_dp").at(rank).event, std::to_string(dense) + " ranks per pipeline stage",
-             std::to_string(expert), "the expert grid has another number of ranks than the dense grid");
+      Report("PG-03", rank, seen_.at("expt_dp").at(rank).event,
+             std::to_string(dense) + " ranks per pipeline stage", std::to_string(expert),
+             "the expert grid has another number of ranks than the dense grid");
     }
   }
 
   void JudgeHybrid() {
     for (const char* kind : {"dp_cp", "expt_dp"}) {
-      const auto inner = seen_.find("intra_" + std::string(kind)), outer = seen_.find("inter_" + std::string(kind));
+      const auto inner = seen_.find("intra_" + std::string(kind)),
+                 outer = seen_.find("inter_" + std::string(kind));
       if (inner == seen_.end() || outer == seen_.end()) continue;
       Judge(result_, {"PG-05"});
       for (const auto& [rank, group] : outer->second) {
         const List* full = facts_.List(kind, rank);
         for (const int32_t other : group.members) {
           const auto chunk = inner->second.find(other);
-          const bool once = chunk == inner->second.end() || Common(group.members, chunk->second.members) == 1;
+          const bool once =
+              chunk == inner->second.end() || Common(group.members, chunk->second.members) == 1;
           const bool within = full != nullptr && (chunk == inner->second.end() ||
-                                                  Common(*full, chunk->second.members) == chunk->second.members.size());
+                                                  Common(*full, chunk->second.members) ==
+                                                      chunk->second.members.size());
           if (once && within) continue;
           Report("PG-05", rank, group.event, "one rank of each inner group of " + std::string(kind),
-                 ListText(group.members), "the outer group does not meet each inner group in exactly one rank");
+                 ListText(group.members),
+                 "the outer group does not meet each inner group in exactly one rank");
         }
       }
     }
@@ -200,7 +220,8 @@ class Structure {
       const bool expert = name.starts_with("expt");
       for (const auto& [rank, group] : held) {
         if (!asked && group.created) {
-          Report("PG-07", rank, group.event, "no twin", name, "the case asks for no all-gather twin, but one is created");
+          Report("PG-07", rank, group.event, "no twin", name,
+                 "the case asks for no all-gather twin, but one is created");
         }
         Judge(result_, {"PG-06"});
         const std::string base = name.substr(0, name.size() - 3);
@@ -208,13 +229,16 @@ class Structure {
           const auto family = seen_.find(reducing);
           if (family == seen_.end() || !family->second.contains(rank)) continue;
           if (family->second.at(rank).comm != group.comm) continue;
-          Report("PG-06", rank, group.event, "a communicator of its own", "the communicator of " + reducing,
+          Report("PG-06", rank, group.event, "a communicator of its own",
+                 "the communicator of " + reducing,
                  "the twin is the reducing group itself: create a second communicator");
         }
         const List* want = facts_.InnerList(expert, rank);
-        if (facts_.Twin() && want != nullptr && *want != group.members && !facts_.List(name, rank)) {
-          Report("PG-06", rank, group.event, ListText(*want), ListText(group.members),
-                 "the twin's ordered members are not those of the group that reduces the same buffer");
+        if (facts_.Twin() && want != nullptr && *want != group.members &&
+            !facts_.List(name, rank)) {
+          Report(
+              "PG-06", rank, group.event, ListText(*want), ListText(group.members),
+              "the twin's ordered members are not those of the group that reduces the same buffer");
         }
       }
     }
@@ -233,15 +257,18 @@ class Structure {
         const auto at = creations.by_rank.find(rank);
         if (at != creations.by_rank.end()) {
           CompareCreations(rank, at->second, first, expected);
-        } else if (a_.ended_well() && rank < a_.ranks() && !a_.traces()[size_t(rank)].events.empty()) {
+        } else if (a_.ended_well() && rank < a_.ranks() &&
+                   !a_.traces()[size_t(rank)].events.empty()) {
           Report("PG-13", rank, 0, std::to_string(expected.size()) + " creations", "none",
-                 "the rank creates no group although others do: every rank creates every group, members or not");
+                 "the rank creates no group although others do: every rank creates every group, "
+                 "members or not");
         }
       }
     }
   }
 
-  void CompareCreations(int32_t rank, const std::vector<std::pair<std::string, int64_t>>& created, int32_t first,
+  void CompareCreations(int32_t rank, const std::vector<std::pair<std::string, int64_t>>& created,
+                        int32_t first,
                         const std::vector<std::pair<std::string, int64_t>>& expected) {
     for (size_t i = 0; i < std::max(expected.size(), created.size()); ++i) {
       const bool here = i < created.size(), there = i < expected.size();
@@ -251,14 +278,16 @@ class Structure {
              there ? expected[i].first + ", as on rank " + std::to_string(first) : "nothing more",
              here ? created[i].first : "nothing more",
              "group creation number " + std::to_string(i) +
-                 " differs between ranks: every rank creates every group, in one order, members or not");
+                 " differs between ranks: every rank creates every group, in one order, members or "
+                 "not");
       return;
     }
   }
 
-  void Report(const char* requirement, int32_t rank, int64_t event, std::string expected, std::string seen,
-              std::string message) {
-    sink_.Add(a_.At(requirement, rank, event), std::move(expected), std::move(seen), std::move(message));
+  void Report(const char* requirement, int32_t rank, int64_t event, std::string expected,
+              std::string seen, std::string message) {
+    sink_.Add(a_.At(requirement, rank, event), std::move(expected), std::move(seen),
+              std::move(message));
   }
 
   const Analysis& a_;

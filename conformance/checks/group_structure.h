@@ -1,4 +1,5 @@
-// group_structure.h: do the groups that ranks asked for and created have the members that the grid's formula gives?
+// group_structure.h: do the groups that ranks asked for and created have the members that the
+// grid's formula gives?
 #pragma once
 #include "conformance/checks/analysis.h"
 

@@ -11,8 +11,10 @@ namespace shardproof {
 
 namespace {
 
-const std::set<std::string_view> kDenseNames{"dp_cp", "dp", "intra_dp_cp", "inter_dp_cp", "dp_cp_ag"};
-const std::set<std::string_view> kExpertNames{"expt_dp", "intra_expt_dp", "inter_expt_dp", "expt_dp_ag"};
+const std::set<std::string_view> kDenseNames{"dp_cp", "dp", "intra_dp_cp", "inter_dp_cp",
+                                             "dp_cp_ag"};
+const std::set<std::string_view> kExpertNames{"expt_dp", "intra_expt_dp", "inter_expt_dp",
+                                              "expt_dp_ag"};
 
 // What one rank's collectives of one instance carried on each communicator.
 struct Traffic {
@@ -23,10 +25,12 @@ struct Traffic {
   std::map<int, Of> by_instance;
 };
 
-bool IsOwnList(const InstanceFacts& facts, bool expert, int32_t rank, const std::vector<int32_t>& members) {
-  const std::vector<int32_t>* lists[] = {facts.InnerList(expert, rank), facts.OuterList(expert, rank),
-                                         facts.FullList(expert, rank)};
-  return std::any_of(std::begin(lists), std::end(lists), [&](const auto* list) { return list && *list == members; });
+bool IsOwnList(const InstanceFacts& facts, bool expert, int32_t rank,
+               const std::vector<int32_t>& members) {
+  const std::vector<int32_t>* lists[] = {
+      facts.InnerList(expert, rank), facts.OuterList(expert, rank), facts.FullList(expert, rank)};
+  return std::any_of(std::begin(lists), std::end(lists),
+                     [&](const auto* list) { return list && *list == members; });
 }
 
 class Routing {
@@ -52,7 +56,8 @@ class Routing {
 
   void Note(int32_t rank, const Carried& carried, Traffic& traffic) const {
     const InstanceFacts& facts = FactsOf(rank, carried);
-    Traffic::Of& of = traffic.by_instance[a_.traces()[size_t(rank)].events[size_t(carried.event)].instance];
+    Traffic::Of& of =
+        traffic.by_instance[a_.traces()[size_t(rank)].events[size_t(carried.event)].instance];
     for (const Chunk& chunk : carried.grads) {
       const bool expert = facts.ByKey(chunk.content.param).expert;
       of.reduced_on[expert].insert(carried.comm);
@@ -81,9 +86,10 @@ class Routing {
       JudgeKind(rank, carried, facts, expert, example[expert]);
       if (carried.gather) JudgeGather(rank, carried, facts, of, expert, example[expert]);
       if (carried.reduction && IsTwinName(carried.group->name)) {
-        Report("PG-10", rank, carried, "a gradient reduction on a reduction group", carried.group->name,
-               "the gradient of " + example[expert] + " is reduced on the all-gather twin " + carried.group->name +
-                   ": reduce it on the group that the twin copies");
+        Report("PG-10", rank, carried, "a gradient reduction on a reduction group",
+               carried.group->name,
+               "the gradient of " + example[expert] + " is reduced on the all-gather twin " +
+                   carried.group->name + ": reduce it on the group that the twin copies");
       }
     }
   }
@@ -94,7 +100,8 @@ class Routing {
                  const std::string& name) {
     const std::vector<int32_t>& members = carried.group->world_ranks;
     const bool named = (expert ? kDenseNames : kExpertNames).contains(carried.group->name);
-    const bool others = IsOwnList(facts, !expert, rank, members) && !IsOwnList(facts, expert, rank, members);
+    const bool others =
+        IsOwnList(facts, !expert, rank, members) && !IsOwnList(facts, expert, rank, members);
     if (!named && !others) return;
     Report("PG-11", rank, carried,
            std::string(expert ? "an expert" : "a dense") + " communicator, over " +
@@ -104,34 +111,41 @@ class Routing {
                           : " is a dense parameter, but travels on an expert communicator"));
   }
 
-  void JudgeGather(int32_t rank, const Carried& carried, const InstanceFacts& facts, const Traffic::Of& of, bool expert,
-                   const std::string& name) {
+  void JudgeGather(int32_t rank, const Carried& carried, const InstanceFacts& facts,
+                   const Traffic::Of& of, bool expert, const std::string& name) {
     const std::set<std::string>& reduced_on = of.reduced_on[expert];
     if (IsOuter(rank, carried, expert) || reduced_on.empty()) return;
     const bool shared = reduced_on.contains(carried.comm);
     const bool outer_sharded = facts.spec().outer_strategy == "optim";
     if (facts.Twin() && shared && !outer_sharded) {
-      Report("PG-09", rank, carried, "the all-gather twin of " + carried.group->name, carried.group->name,
+      Report("PG-09", rank, carried, "the all-gather twin of " + carried.group->name,
+             carried.group->name,
              "a twin is given, but " + name + " is gathered on " + carried.group->name +
                  ", which also reduces gradients: gather on the twin");
     }
-    // Unused parameters reduce zeros, which leave no trace: judge only where the same members are known to reduce.
+    // Unused parameters reduce zeros, which leave no trace: judge only where the same members are
+    // known to reduce.
     const bool known = of.reduced_over[expert].contains(carried.group->world_ranks);
     if (!facts.Twin() && !shared && known) {
-      Report("PG-09", rank, carried, "the communicator that reduces " + name, carried.group->name + " (" + carried.comm + ")",
-             "no twin is given, but " + name + " is gathered on a communicator that reduces nothing");
+      Report(
+          "PG-09", rank, carried, "the communicator that reduces " + name,
+          carried.group->name + " (" + carried.comm + ")",
+          "no twin is given, but " + name + " is gathered on a communicator that reduces nothing");
     }
     const auto* want = facts.InnerList(expert, rank);
     if (!known && (want == nullptr || *want != carried.group->world_ranks)) {
-      Report(facts.Twin() ? "PG-06" : "PG-18", rank, carried, want == nullptr ? "" : ListText(*want),
-             ListText(carried.group->world_ranks),
-             name + " is gathered over other ranks, or in another order, than its gradient is reduced over");
+      Report(facts.Twin() ? "PG-06" : "PG-18", rank, carried,
+             want == nullptr ? "" : ListText(*want), ListText(carried.group->world_ranks),
+             name +
+                 " is gathered over other ranks, or in another order, than its gradient is reduced "
+                 "over");
     }
   }
 
-  void Report(const char* requirement, int32_t rank, const Carried& carried, std::string expected, std::string seen,
-              std::string message) {
-    sink_.Add(a_.At(requirement, rank, carried.event), std::move(expected), std::move(seen), std::move(message));
+  void Report(const char* requirement, int32_t rank, const Carried& carried, std::string expected,
+              std::string seen, std::string message) {
+    sink_.Add(a_.At(requirement, rank, carried.event), std::move(expected), std::move(seen),
+              std::move(message));
   }
 
   const Analysis& a_;
@@ -150,7 +164,8 @@ void JudgeOwnership(const Analysis& a, CheckResult& result) {
         Finding finding = a.At("PG-14", rank, static_cast<int64_t>(i));
         finding.expected = "a group of engine instance " + std::to_string(event.instance);
         finding.seen = group.name + " of engine instance " + std::to_string(group.instance);
-        finding.message = "a collective runs on another instance's communicator: keep no group between engines";
+        finding.message =
+            "a collective runs on another instance's communicator: keep no group between engines";
         sink.Add(std::move(finding));
       }
       if (!a.has_case() || a.Facts(event.instance).InGrid(trace.rank)) continue;
@@ -171,7 +186,8 @@ CheckResult CheckGroups(const Analysis& a) {
   const std::initializer_list<const char*> kRouting = {"PG-09", "PG-10", "PG-11", "PG-18"};
   for (const Trace& trace : a.traces()) {
     if (trace.provides.groups && trace.provides.collectives) continue;
-    CannotJudge(result, {"PG-14", "PG-15"}, "rank " + std::to_string(trace.rank) + "'s trace has no groups or collectives");
+    CannotJudge(result, {"PG-14", "PG-15"},
+                "rank " + std::to_string(trace.rank) + "'s trace has no groups or collectives");
     return result;
   }
   if (!a.legal()) return result;

@@ -31,10 +31,13 @@ TEST(Groups, AGoodRunHasNoFinding) {
   const MiniRun mini = RunMini(MiniCase(4));
   const CheckResult result = CheckGroups(mini.run);
   EXPECT_EQ(FoundIn(result), "");
-  for (const char* id : {"PG-01", "PG-02", "PG-09", "PG-11", "PG-14", "PG-18"}) EXPECT_TRUE(result.judged.contains(id)) << id;
+  for (const char* id : {"PG-01", "PG-02", "PG-09", "PG-11", "PG-14", "PG-18"})
+    EXPECT_TRUE(result.judged.contains(id)) << id;
 }
 
-TEST(Groups, AGoodRunWithTwinsHasNoFinding) { EXPECT_EQ(FoundIn(CheckGroups(RunMini(MiniCase(4, Twin)).run)), ""); }
+TEST(Groups, AGoodRunWithTwinsHasNoFinding) {
+  EXPECT_EQ(FoundIn(CheckGroups(RunMini(MiniCase(4, Twin)).run)), "");
+}
 
 TEST(Groups, AGoodHybridRunWithTwinsHasNoFinding) {
   const MiniRun mini = RunMini(MiniCase(4, Hybrid));
@@ -65,9 +68,11 @@ TEST(Groups, AReductionOnTheTwin) {
 
 TEST(Groups, ACollectiveOnAnotherInstancesGroup) {
   MiniRun mini = RunMini(MiniCase(2));
-  mini.run.traces[1].groups[size_t(FirstOf(mini.run, 1, [](const Event& e) {
-                       return e.kind == EventKind::kCollective;
-                     }).group)].instance = 3;
+  mini.run.traces[1]
+      .groups[size_t(
+          FirstOf(mini.run, 1, [](const Event& e) { return e.kind == EventKind::kCollective; })
+              .group)]
+      .instance = 3;
   EXPECT_EQ(FoundIn(CheckGroups(mini.run)), "PG-14");
 }
 
@@ -90,7 +95,8 @@ TEST(Groups, AnExpertParameterOnADenseCommunicator) {
   EXPECT_NE(found.find("PG-11"), std::string::npos) << found;
 }
 
-// Gathers run on a communicator whose members stand in another order than those of the reducing group.
+// Gathers run on a communicator whose members stand in another order than those of the reducing
+// group.
 MiniRun PermutedGathers() {
   MiniRun mini = RunMini(MiniCase(4, Twin));
   for (Trace& trace : mini.run.traces) {
@@ -157,8 +163,9 @@ TEST(Groups, AGroupThatIsCreatedTwice) {
 TEST(Groups, ARankThatCreatesOneGroupLess) {
   MiniRun mini = RunMini(MiniCase(4, Grid));
   std::vector<Event>& events = mini.run.traces[3].events;
-  const auto create = std::find_if(events.rbegin(), events.rend(),
-                                   [](const Event& event) { return event.kind == EventKind::kGroupCreate; });
+  const auto create = std::find_if(events.rbegin(), events.rend(), [](const Event& event) {
+    return event.kind == EventKind::kGroupCreate;
+  });
   events.erase(std::next(create).base());
   EXPECT_EQ(FoundIn(CheckGroups(mini.run)), "PG-13");
 }

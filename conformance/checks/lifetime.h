@@ -1,4 +1,5 @@
-// lifetime.h: is every parameter there when it is read, gone when it should be, and all memory given back?
+// lifetime.h: is every parameter there when it is read, gone when it should be, and all memory
+// given back?
 //
 // Judges FS-02, FS-03, FS-09, FS-13, FS-14 and FS-31 to FS-33.
 #pragma once

@@ -15,7 +15,8 @@ std::string Found(const MiniFaults& faults, const std::function<void(InstanceSpe
 TEST(Lifetime, AGoodRunHasNoFinding) {
   const CheckResult result = CheckLifetime(RunMini(MiniCase(4)).run);
   EXPECT_EQ(FoundIn(result), "") << (result.findings.empty() ? "" : result.findings[0].message);
-  for (const char* id : {"FS-02", "FS-03", "FS-09", "FS-31", "FS-32", "FS-33"}) EXPECT_TRUE(result.judged.contains(id)) << id;
+  for (const char* id : {"FS-02", "FS-03", "FS-09", "FS-31", "FS-32", "FS-33"})
+    EXPECT_TRUE(result.judged.contains(id)) << id;
 }
 
 TEST(Lifetime, AGoodRunWithEvalHasNoFinding) {

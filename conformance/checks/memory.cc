@@ -17,8 +17,8 @@ struct Persistent {
 
 constexpr int64_t kScratchBytes = 4096;  // norms, counters, losses
 
-// Elements of padding in buffers of aligned shards: what a rank hands to its reduce-scatters beyond its parameters, and
-// what it gets of them beyond those that it owns.
+// Elements of padding in buffers of aligned shards: what a rank hands to its reduce-scatters beyond
+// its parameters, and what it gets of them beyond those that it owns.
 struct AlignedPadding {
   int64_t all = 0, mine = 0;
 };
@@ -28,11 +28,13 @@ AlignedPadding PaddingOf(const Trace& trace, const InstanceFacts& facts, int32_t
   AlignedPadding padding;
   std::set<std::pair<int32_t, int64_t>> buffers;
   for (const Event& event : trace.events) {
-    const bool reduces = event.kind == EventKind::kCollective && event.collective == SPF_REDUCE_SCATTER;
+    const bool reduces =
+        event.kind == EventKind::kCollective && event.collective == SPF_REDUCE_SCATTER;
     if (!reduces || event.instance != instance || event.group < 0 || event.ranges.empty()) continue;
     const Range& from = trace.ranges[event.ranges.begin];
     if (!buffers.insert({from.alloc, from.offset}).second) continue;
-    padding.all += event.count * static_cast<int64_t>(trace.groups[size_t(event.group)].world_ranks.size());
+    padding.all +=
+        event.count * static_cast<int64_t>(trace.groups[size_t(event.group)].world_ranks.size());
     padding.mine += event.count;
   }
   for (int32_t id = 0; id < facts.n_params(trace.rank); ++id) {
@@ -45,7 +47,8 @@ AlignedPadding PaddingOf(const Trace& trace, const InstanceFacts& facts, int32_t
   return {std::max<int64_t>(0, padding.all), std::max<int64_t>(0, padding.mine)};
 }
 
-// Whole model weights and gradients; main weights and state of what the rank publishes, as its owner.
+// Whole model weights and gradients; main weights and state of what the rank publishes, as its
+// owner.
 Persistent LayerWiseBytes(const Trace& trace, const InstanceFacts& facts, int32_t instance) {
   const InstanceSpec& spec = facts.spec();
   std::set<int32_t> owned;
@@ -60,11 +63,14 @@ Persistent LayerWiseBytes(const Trace& trace, const InstanceFacts& facts, int32_
     const ParamFacts& param = facts.Param(trace.rank, id);
     const std::vector<int32_t>* list = facts.FullList(param.expert, trace.rank);
     const auto width = static_cast<int64_t>(WidthOf(param.dtype));
-    const int64_t state = spec.optimizer == "adamw" ? 8 : spec.optimizer == "muon" ? (param.matrix ? 4 : 8) : 0;
+    const int64_t state = spec.optimizer == "adamw"  ? 8
+                          : spec.optimizer == "muon" ? (param.matrix ? 4 : 8)
+                                                     : 0;
     widest = std::max(widest, width);
     bytes.formula += param.numel * (width + (param.frozen ? 0 : grad_width));
     if (owned.contains(id)) bytes.formula += param.numel * (4 + (param.frozen ? 0 : state));
-    bytes.padding += (width + grad_width) * param.row * static_cast<int64_t>(list == nullptr ? 1 : list->size());
+    bytes.padding +=
+        (width + grad_width) * param.row * static_cast<int64_t>(list == nullptr ? 1 : list->size());
   }
   if (spec.layer_wise.layout != "aligned") return bytes;
   const AlignedPadding padding = PaddingOf(trace, facts, instance, owned);
@@ -83,7 +89,8 @@ Persistent PersistentBytes(const InstanceFacts& facts, int32_t rank) {
   Persistent bytes;
   for (int32_t id = 0; id < facts.n_params(rank); ++id) {
     const ParamFacts& param = facts.Param(rank, id);
-    const int64_t n = size(facts.InnerList(param.expert, rank)), m = size(facts.OuterList(param.expert, rank));
+    const int64_t n = size(facts.InnerList(param.expert, rank)),
+                  m = size(facts.OuterList(param.expert, rank));
     const bool shards_params = spec.strategy == "optim_grads_params";
     const bool shards_grads = shards_params || spec.strategy == "optim_grads";
     const bool shards_main = shards_grads || spec.strategy == "optim";
@@ -98,7 +105,9 @@ Persistent PersistentBytes(const InstanceFacts& facts, int32_t rank) {
     if (param.frozen) continue;
     add(grad_width, shards_grads ? n : 1);
     if (outer > 1) add(grad_width + width, n * outer);
-    const int64_t state = spec.optimizer == "adamw" ? 8 : spec.optimizer == "muon" ? (param.matrix ? 4 : 8) : 0;
+    const int64_t state = spec.optimizer == "adamw"  ? 8
+                          : spec.optimizer == "muon" ? (param.matrix ? 4 : 8)
+                                                     : 0;
     if (state > 0) add(state, shards_main ? n * outer : 1);
   }
   bytes.padding += kScratchBytes;
@@ -135,7 +144,8 @@ class Memory {
 
   // With nccl_ub registered memory stays where it is, to be used again.
   void Keep(const Event& event) {
-    const bool asked = a_.has_case() && event.instance < a_.n_instances() && a_.Facts(event.instance).spec().nccl_ub;
+    const bool asked = a_.has_case() && event.instance < a_.n_instances() &&
+                       a_.Facts(event.instance).spec().nccl_ub;
     if (asked) kept_.try_emplace(event.instance, trace_).first->second.See(event);
   }
 
@@ -148,27 +158,41 @@ class Memory {
         of.peak = std::max(of.peak, of.device_bytes);
         peaks_[event.instance] = of.peak;
         break;
-      case EventKind::kFree: Free(event, of); break;
-      case EventKind::kStreamCreate: of.streams[event.stream] = index_; break;
-      case EventKind::kStreamDestroy: of.streams.erase(event.stream); break;
-      case EventKind::kEventCreate: of.events[event.event] = index_; break;
-      case EventKind::kEventDestroy: of.events.erase(event.event); break;
+      case EventKind::kFree:
+        Free(event, of);
+        break;
+      case EventKind::kStreamCreate:
+        of.streams[event.stream] = index_;
+        break;
+      case EventKind::kStreamDestroy:
+        of.streams.erase(event.stream);
+        break;
+      case EventKind::kEventCreate:
+        of.events[event.event] = index_;
+        break;
+      case EventKind::kEventDestroy:
+        of.events.erase(event.event);
+        break;
       case EventKind::kGroupCreate:
         if (event.group >= 0) of.groups[event.group] = index_;
         break;
-      case EventKind::kGroupDestroy: of.groups.erase(event.group); break;
+      case EventKind::kGroupDestroy:
+        of.groups.erase(event.group);
+        break;
       case EventKind::kCallEnd:
         if (event.status == SPF_OK) CallEnd(event, of);
         break;
-      default: break;
+      default:
+        break;
     }
   }
 
   void Free(const Event& event, OfInstance& of) {
     const auto block = of.blocks.find(event.alloc);
     if (block == of.blocks.end()) {
-      Add("FS-33", index_, "each block freed once", "block " + std::to_string(event.alloc) + " freed " +
-                                                        (of.freed.contains(event.alloc) ? "again" : "without an alloc"),
+      Add("FS-33", index_, "each block freed once",
+          "block " + std::to_string(event.alloc) + " freed " +
+              (of.freed.contains(event.alloc) ? "again" : "without an alloc"),
           "a block is freed that is not live");
       return;
     }
@@ -190,7 +214,8 @@ class Memory {
     if (of.rest < 0) of.rest = of.device_bytes;
     if (of.device_bytes <= of.rest) return;
     Add("FS-32", index_, std::to_string(of.rest) + " bytes, as after the first step",
-        std::to_string(of.device_bytes) + " bytes", "device memory grows from step to step: something is not released");
+        std::to_string(of.device_bytes) + " bytes",
+        "device memory grows from step to step: something is not released");
     of.rest = of.device_bytes;
   }
 
@@ -198,7 +223,8 @@ class Memory {
     const InstanceFacts& facts = a_.Facts(event.instance);
     if (!facts.InGrid(trace_.rank)) return;
     if (facts.spec().strategy == "layer_wise" && !trace_.provides.results) {
-      return CannotJudge(result_, {"FS-31"}, "the trace has no results, so what a rank owns is not known");
+      return CannotJudge(result_, {"FS-31"},
+                         "the trace has no results, so what a rank owns is not known");
     }
     Judge(result_, {"FS-31"});
     const bool layer_wise = facts.spec().strategy == "layer_wise";
@@ -208,11 +234,13 @@ class Memory {
     const int64_t spared = kept == kept_.end() ? 0 : kept->second.SparedBytes();
     if (of.device_bytes <= allowed.formula + allowed.padding + spared) return;
     Add("FS-31", index_,
-        "at most " + std::to_string(allowed.formula) + " bytes for " + facts.spec().strategy + " and " +
-            std::to_string(allowed.padding) + " of padding and scratch" +
-            (spared > 0 ? ", and " + std::to_string(spared) + " registered and idle" : std::string()),
+        "at most " + std::to_string(allowed.formula) + " bytes for " + facts.spec().strategy +
+            " and " + std::to_string(allowed.padding) + " of padding and scratch" +
+            (spared > 0 ? ", and " + std::to_string(spared) + " registered and idle"
+                        : std::string()),
         std::to_string(of.device_bytes) + " bytes",
-        "more device memory is held after " + call + " than the strategy allows: what should be sharded is not");
+        "more device memory is held after " + call +
+            " than the strategy allows: what should be sharded is not");
   }
 
   void Leftovers(const OfInstance& of) {
@@ -222,21 +250,26 @@ class Memory {
       Add("FS-33", block.event, "freed by destroy", std::to_string(block.bytes) + " bytes left",
           "a block is left behind after destroy");
     }
-    for (const auto& [id, event] : of.streams) Add("FS-33", event, "destroyed", "alive", "a stream is left behind");
-    for (const auto& [id, event] : of.events) Add("FS-33", event, "destroyed", "alive", "an event is left behind");
-    for (const auto& [id, event] : of.groups) Add("FS-33", event, "destroyed", "alive", "a group is left behind");
+    for (const auto& [id, event] : of.streams)
+      Add("FS-33", event, "destroyed", "alive", "a stream is left behind");
+    for (const auto& [id, event] : of.events)
+      Add("FS-33", event, "destroyed", "alive", "an event is left behind");
+    for (const auto& [id, event] : of.groups)
+      Add("FS-33", event, "destroyed", "alive", "a group is left behind");
   }
 
   void NotePeak() {
     if (rank_ != 0) return;
     for (const auto& [instance, peak] : peaks_) {
-      result_.notes.push_back("rank 0, instance " + std::to_string(instance) + ": peak device memory " +
-                              std::to_string(peak) + " bytes");
+      result_.notes.push_back("rank 0, instance " + std::to_string(instance) +
+                              ": peak device memory " + std::to_string(peak) + " bytes");
     }
   }
 
-  void Add(const char* requirement, int64_t event, std::string expected, std::string seen, std::string message) {
-    sink_.Add(a_.At(requirement, rank_, event), std::move(expected), std::move(seen), std::move(message));
+  void Add(const char* requirement, int64_t event, std::string expected, std::string seen,
+           std::string message) {
+    sink_.Add(a_.At(requirement, rank_, event), std::move(expected), std::move(seen),
+              std::move(message));
   }
 
   const Analysis& a_;
@@ -256,7 +289,8 @@ CheckResult CheckMemory(const Analysis& a) {
   CheckResult result;
   for (const Trace& trace : a.traces()) {
     if (trace.provides.memory && trace.provides.calls) continue;
-    CannotJudge(result, {"FS-31", "FS-32", "FS-33"}, "rank " + std::to_string(trace.rank) + "'s trace has no memory events");
+    CannotJudge(result, {"FS-31", "FS-32", "FS-33"},
+                "rank " + std::to_string(trace.rank) + "'s trace has no memory events");
     return result;
   }
   if (!a.has_case()) CannotJudge(result, {"FS-31"}, a.why());

@@ -10,7 +10,8 @@ namespace shardproof {
 
 namespace {
 
-// Entry calls of one instance that train, by step and how often the step was run (load may run it again).
+// Entry calls of one instance that train, by step and how often the step was run (load may run it
+// again).
 std::vector<int32_t> TrainCalls(const InstanceFacts& facts) {
   std::vector<int32_t> calls;
   for (size_t i = 0; i < facts.calls().size(); ++i) {
@@ -24,12 +25,14 @@ struct Scalar {
   int32_t dtype = 0;
 };
 // (result, sample or 0) -> value, as all ranks together published it.
-std::map<std::pair<int32_t, int64_t>, Scalar> Scalars(const Analysis& a, int instance, int32_t call) {
+std::map<std::pair<int32_t, int64_t>, Scalar> Scalars(const Analysis& a, int instance,
+                                                      int32_t call) {
   std::map<std::pair<int32_t, int64_t>, Scalar> all;
   for (int32_t rank = 0; rank < a.ranks(); ++rank) {
     const Trace& trace = a.traces()[size_t(rank)];
     for (const Event& event : trace.events) {
-      if (event.kind != EventKind::kPublish || event.instance != instance || event.call != call) continue;
+      if (event.kind != EventKind::kPublish || event.instance != instance || event.call != call)
+        continue;
       if (event.result < SPF_RESULT_LOSS || event.values < 0) continue;
       const InstanceFacts& facts = a.Facts(size_t(instance));
       const int64_t sample = event.result == SPF_RESULT_LOSS
@@ -63,17 +66,20 @@ class Comparison {
     for (const uint8_t result : {uint8_t{SPF_RESULT_PARAM}, uint8_t{SPF_RESULT_GRAD}}) {
       const Published in_a(a_, instance, result), in_b(b_, instance, result);
       if (!in_a.has_values() || !in_b.has_values()) {
-        result_.not_checkable.push_back({requirement_, "a trace has no published values: record digests or bytes"});
+        result_.not_checkable.push_back(
+            {requirement_, "a trace has no published values: record digests or bytes"});
         return;
       }
-      for (size_t i = 0; i < std::min(of_a.size(), of_b.size()); ++i) Tensors(instance, in_a, of_a[i], in_b, of_b[i]);
+      for (size_t i = 0; i < std::min(of_a.size(), of_b.size()); ++i)
+        Tensors(instance, in_a, of_a[i], in_b, of_b[i]);
     }
     for (size_t i = 0; i < std::min(of_a.size(), of_b.size()); ++i) {
       CompareScalars(instance, of_a[i], of_b[i]);
     }
   }
 
-  void Tensors(int instance, const Published& in_a, int32_t call_a, const Published& in_b, int32_t call_b) {
+  void Tensors(int instance, const Published& in_a, int32_t call_a, const Published& in_b,
+               int32_t call_b) {
     const InstanceFacts& facts = a_.Facts(size_t(instance));
     for (int32_t key = 0; key < facts.n_keys(); ++key) {
       const Assembled* x = in_a.Find(call_a, key);
@@ -81,8 +87,10 @@ class Comparison {
       if (x == nullptr || y == nullptr || x->values.size() != y->values.size()) continue;
       result_.judged.insert(requirement_);
       for (size_t e = 0; e < x->values.size(); ++e) {
-        if (x->from[e] < 0 || y->from[e] < 0 || SameValue(x->values[e], y->values[e], true)) continue;
-        Add(x->from[e], a_.StepOf(x->from[e], instance, call_a), facts.ByKey(key).name + "[" + std::to_string(e) + "]",
+        if (x->from[e] < 0 || y->from[e] < 0 || SameValue(x->values[e], y->values[e], true))
+          continue;
+        Add(x->from[e], a_.StepOf(x->from[e], instance, call_a),
+            facts.ByKey(key).name + "[" + std::to_string(e) + "]",
             ValueText(x->values[e], x->dtype), ValueText(y->values[e], y->dtype));
         break;
       }
@@ -96,15 +104,17 @@ class Comparison {
       if (other == y.end()) continue;
       result_.judged.insert(requirement_);
       if (SameValue(value.value, other->second.value, true)) continue;
-      const std::string name = what.first == SPF_RESULT_LOSS        ? "loss of sample " + std::to_string(what.second)
+      const std::string name = what.first == SPF_RESULT_LOSS
+                                   ? "loss of sample " + std::to_string(what.second)
                                : what.first == SPF_RESULT_GRAD_NORM ? "gradient norm"
                                                                     : "number of zeros";
-      Add(-1, a_.StepOf(0, instance, call_a), name,
-          ValueText(value.value, value.dtype), ValueText(other->second.value, other->second.dtype));
+      Add(-1, a_.StepOf(0, instance, call_a), name, ValueText(value.value, value.dtype),
+          ValueText(other->second.value, other->second.dtype));
     }
   }
 
-  void Add(int32_t rank, int32_t step, const std::string& what, std::string expected, std::string seen) {
+  void Add(int32_t rank, int32_t step, const std::string& what, std::string expected,
+           std::string seen) {
     Finding finding;
     finding.requirement = requirement_;
     finding.rank = rank;
@@ -140,11 +150,13 @@ std::map<std::string, std::vector<Issued>> Sequences(const Trace& trace, const C
     const Event& event = trace.events[i];
     if (event.kind != EventKind::kCollective || event.group < 0) continue;
     const GroupInfo& group = trace.groups[size_t(event.group)];
-    std::string text = "kind " + std::to_string(event.collective) + " dtype " + std::to_string(event.dtype) +
-                       " reduction " + std::to_string(event.reduction) + " count " + std::to_string(event.count) +
-                       " peer " + std::to_string(event.peer) + " over " + ListText(group.world_ranks);
+    std::string text =
+        "kind " + std::to_string(event.collective) + " dtype " + std::to_string(event.dtype) +
+        " reduction " + std::to_string(event.reduction) + " count " + std::to_string(event.count) +
+        " peer " + std::to_string(event.peer) + " over " + ListText(group.world_ranks);
     text += Numbers(trace, event.send_counts) + Numbers(trace, event.recv_counts);
-    sequences[label ? label(group) : group.comm].push_back({static_cast<int64_t>(i), std::move(text)});
+    sequences[label ? label(group) : group.comm].push_back(
+        {static_cast<int64_t>(i), std::move(text)});
   }
   return sequences;
 }
@@ -178,7 +190,8 @@ CheckResult CompareCollectiveSequences(const Run& a, const Run& b, const std::st
     for (const auto& [name, unused] : labels) {
       const auto x = of_a.find(name), y = of_b.find(name);
       const std::vector<Issued> none;
-      const std::vector<Issued>&left = x == of_a.end() ? none : x->second, &right = y == of_b.end() ? none : y->second;
+      const std::vector<Issued>&left = x == of_a.end() ? none : x->second,
+            &right = y == of_b.end() ? none : y->second;
       for (size_t i = 0; i < std::max(left.size(), right.size()); ++i) {
         if (i < left.size() && i < right.size() && left[i].text == right[i].text) continue;
         Finding finding;

@@ -51,15 +51,17 @@ TEST(Metamorphic, ALossThatDiffers) {
 TEST(Metamorphic, TwinsDifferOnlyInTheCommunicator) {
   const MiniRun a = RunMini(MiniCase(2)), b = RunMini(MiniCase(2, Twin));
   EXPECT_EQ(FoundIn(CompareCollectiveSequences(a.run, b.run, "PG-08", TwinAsReducingGroup)), "");
-  EXPECT_EQ(FoundIn(CompareCollectiveSequences(a.run, b.run, "PG-08")), "PG-08") << "apart, they do differ";
+  EXPECT_EQ(FoundIn(CompareCollectiveSequences(a.run, b.run, "PG-08")), "PG-08")
+      << "apart, they do differ";
 }
 
 TEST(Metamorphic, AMissingCollectiveIsADifference) {
   const MiniRun a = RunMini(MiniCase(2));
   MiniRun b = RunMini(MiniCase(2));
   std::vector<Event>& events = b.run.traces[1].events;
-  const auto drop = std::find_if(events.rbegin(), events.rend(),
-                                 [](const Event& event) { return event.kind == EventKind::kCollective; });
+  const auto drop = std::find_if(events.rbegin(), events.rend(), [](const Event& event) {
+    return event.kind == EventKind::kCollective;
+  });
   events.erase(std::next(drop).base());
   const CheckResult result = CompareCollectiveSequences(a.run, b.run, "GE-32");
   ASSERT_EQ(FoundIn(result), "GE-32");

@@ -9,7 +9,9 @@ namespace shardproof {
 float MiniValue(int32_t call, int32_t key, int64_t element) {
   return static_cast<float>(call * 64 + key) + static_cast<float>(element % 61) / 64;
 }
-float MiniGrad(int32_t call, int32_t key, int64_t element) { return -MiniValue(call, key, element); }
+float MiniGrad(int32_t call, int32_t key, int64_t element) {
+  return -MiniValue(call, key, element);
+}
 
 Case MiniCase(int32_t world, const std::function<void(InstanceSpec&)>& edit) {
   Case c;
@@ -53,7 +55,8 @@ std::unique_ptr<OracleRun> MiniOracle(const InstanceFacts& facts) {
       if (param.key != key || out.letter == 'e') continue;
       for (int64_t e = 0; e < param.numel; ++e) {
         out.weights[param.name].push_back(MiniValue(param.frozen ? 0 : call, key, e));
-        if (!param.frozen && out.letter == 't') out.grads[param.name].push_back(MiniGrad(call, key, e));
+        if (!param.frozen && out.letter == 't')
+          out.grads[param.name].push_back(MiniGrad(call, key, e));
       }
     }
   }
@@ -63,11 +66,10 @@ std::unique_ptr<OracleRun> MiniOracle(const InstanceFacts& facts) {
 }  // namespace
 
 MiniRun RunMini(Case c, const MiniFaults& faults) {
-  MiniRun mini{WriteRun(std::move(c),
-                        [&](const Case& of, const InstanceFacts& facts, int32_t rank) {
-                          return WriteMiniTrace(of, facts, rank, faults);
-                        }),
-               {}};
+  MiniRun mini{
+      WriteRun(std::move(c), [&](const Case& of, const InstanceFacts& facts,
+                                 int32_t rank) { return WriteMiniTrace(of, facts, rank, faults); }),
+      {}};
   mini.oracles.push_back(MiniOracle(InstanceFacts(mini.spec->instances[0], mini.spec->world)));
   mini.run.oracles = {mini.oracles[0].get()};
   return mini;

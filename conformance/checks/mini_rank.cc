@@ -4,7 +4,8 @@
 
 namespace shardproof {
 
-MiniRank::MiniRank(const Case& c, const InstanceFacts& facts, int32_t rank, const MiniFaults& faults)
+MiniRank::MiniRank(const Case& c, const InstanceFacts& facts, int32_t rank,
+                   const MiniFaults& faults)
     : c_(c), facts_(facts), spec_(facts.spec()), rank_(rank), t_(rank, c.world) {
   if (faults.rank < 0 || faults.rank == rank) {
     f_ = faults;
@@ -47,7 +48,8 @@ void MiniRank::CreateBuckets() {
     b.main = t_.Alloc(s_, b.shard * 4);
     if (!P(id).frozen) b.grad = t_.Alloc(s_, b.shard * 4);
     if (Count(id) > 0) t_.Init(s_, id, Begin(id), Count(id), Writes(b.main, 0, Count(id) * 4));
-    if (Count(id) > 0) t_.Copy(s_, Reads(b.main, 0, Count(id) * 4), Writes(b.param, 0, Count(id) * 4));
+    if (Count(id) > 0)
+      t_.Copy(s_, Reads(b.main, 0, Count(id) * 4), Writes(b.param, 0, Count(id) * 4));
   }
 }
 
@@ -73,11 +75,14 @@ void MiniRank::PublishParams(bool trained) {
   }
 }
 
-void MiniRank::Publish(int result, int32_t id, int alloc, float (*value)(int32_t, int32_t, int64_t)) {
+void MiniRank::Publish(int result, int32_t id, int alloc,
+                       float (*value)(int32_t, int32_t, int64_t)) {
   std::vector<double> values;
-  for (int64_t i = 0; i < Count(id); ++i) values.push_back(double{value(call_, P(id).key, Begin(id) + i)});
+  for (int64_t i = 0; i < Count(id); ++i)
+    values.push_back(double{value(call_, P(id).key, Begin(id) + i)});
   if (values.empty()) return;
-  t_.Publish(s_, result, id, Begin(id), Count(id), SPF_F32, 1, Reads(alloc, 0, Count(id) * 4), values);
+  t_.Publish(s_, result, id, Begin(id), Count(id), SPF_F32, 1, Reads(alloc, 0, Count(id) * 4),
+             values);
 }
 
 void MiniRank::Gather(int32_t id) {
@@ -110,7 +115,8 @@ void MiniRank::Reduce(int32_t id) {
   CollectiveOptions options;
   if (f_.bf16_wire) options.dtype = SPF_BF16;
   t_.Collective(SPF_REDUCE_SCATTER, GroupOf(id, false), s_, b.shard,
-                {Reads(b.full_grad, 0, Members(id) * b.shard * 4), Writes(out, 0, b.shard * 4)}, options);
+                {Reads(b.full_grad, 0, Members(id) * b.shard * 4), Writes(out, 0, b.shard * 4)},
+                options);
   for (int i = 0; i < (f_.add_reduced_twice ? 2 : 1); ++i) {
     t_.Launch(s_, SPF_K_AXPBY, {Reads(out, 0, b.shard * 4), Updates(b.grad, 0, b.shard * 4)});
   }
@@ -122,8 +128,8 @@ void MiniRank::Outer() {
   for (int32_t id = 0; id < facts_.n_params(rank_); ++id) {
     Bucket& b = buckets_[size_t(id)];
     if (b.grad < 0) continue;
-    t_.Collective(SPF_ALL_REDUCE, Named(P(id).expert ? "inter_expt_dp" : "inter_dp_cp"), s_, b.shard,
-                  {Reads(b.grad, 0, b.shard * 4), Writes(b.grad, 0, b.shard * 4)});
+    t_.Collective(SPF_ALL_REDUCE, Named(P(id).expert ? "inter_expt_dp" : "inter_dp_cp"), s_,
+                  b.shard, {Reads(b.grad, 0, b.shard * 4), Writes(b.grad, 0, b.shard * 4)});
   }
 }
 

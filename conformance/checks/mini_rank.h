@@ -1,6 +1,8 @@
-// mini_rank.h: what does one rank of the small engine of mini_trace.h hold, and how does it move it?
+// mini_rank.h: what does one rank of the small engine of mini_trace.h hold, and how does it move
+// it?
 //
-// Communicators, buckets of one parameter each, gathers and reductions of a bucket. When they happen is mini_trace.cc's.
+// Communicators, buckets of one parameter each, gathers and reductions of a bucket. When they
+// happen is mini_trace.cc's.
 #pragma once
 #include <map>
 #include <string>
@@ -20,12 +22,16 @@ class MiniRank {
     int param = -1, main = -1, grad = -1, full = -1, full_grad = -1;
   };
   const ParamFacts& P(int32_t id) const { return facts_.Param(rank_, id); }
-  int64_t Members(int32_t id) const { return static_cast<int64_t>(facts_.InnerList(P(id).expert, rank_)->size()); }
+  int64_t Members(int32_t id) const {
+    return static_cast<int64_t>(facts_.InnerList(P(id).expert, rank_)->size());
+  }
   int64_t Index(int32_t id) const {
     const auto* list = facts_.InnerList(P(id).expert, rank_);
     return std::find(list->begin(), list->end(), rank_) - list->begin();
   }
-  int64_t Begin(int32_t id) const { return std::min(P(id).numel, Index(id) * buckets_[size_t(id)].shard); }
+  int64_t Begin(int32_t id) const {
+    return std::min(P(id).numel, Index(id) * buckets_[size_t(id)].shard);
+  }
   int64_t Count(int32_t id) const {
     return std::min(P(id).numel, Begin(id) + buckets_[size_t(id)].shard) - Begin(id);
   }

@@ -65,7 +65,8 @@ class Engine : private MiniRank {
       }
     }
     t_.Compute(s_, node.id, phase, m, ranges, reads);
-    if (node.kind == SPF_NODE_INPUT) t_.Last().sample = int64_t{m} * DpCpSize(spec_) + facts_.DataRank(rank_);
+    if (node.kind == SPF_NODE_INPUT)
+      t_.Last().sample = int64_t{m} * DpCpSize(spec_) + facts_.DataRank(rank_);
   }
   uint64_t DigestOf(int32_t id) const {
     const int32_t version = P(id).frozen ? 0 : version_;
@@ -100,7 +101,8 @@ class Engine : private MiniRank {
       for (size_t u = facts_.units().size(); u-- > 0;) GatherUnit(facts_.units()[u]);
     }
     Pass(program, m, true);
-    t_.Publish(s_, SPF_RESULT_LOSS, m, 0, 1, SPF_F32, 1, Reads(acts_, 0, 4), {static_cast<double>(sample) + 0.5});
+    t_.Publish(s_, SPF_RESULT_LOSS, m, 0, 1, SPF_F32, 1, Reads(acts_, 0, 4),
+               {static_cast<double>(sample) + 0.5});
     if (!train) return;
     Mark(SPF_HOOK_ROOT_PRE_BACKWARD, 0, m);
     if (f_.root_pre_backward_twice) Mark(SPF_HOOK_ROOT_PRE_BACKWARD, 0, m);
@@ -135,7 +137,8 @@ class Engine : private MiniRank {
     if (in >= 0) Leave(in, m, forward);
     PassBy(-1, m, forward, entered);
   }
-  // Units before this one that this rank's program leaves out: others gather and reduce them, so it takes part.
+  // Units before this one that this rank's program leaves out: others gather and reduce them, so it
+  // takes part.
   void PassBy(int32_t unit, int32_t m, bool forward, std::set<int32_t>& entered) {
     std::vector<int32_t> order = facts_.units();
     if (!forward) std::reverse(order.begin(), order.end());
@@ -157,7 +160,8 @@ class Engine : private MiniRank {
     if (unit < 0) return false;
     for (int32_t k = i + 1; k < program.n_nodes; ++k) {
       const spf_node& node = program.nodes[forward ? k : program.n_nodes - 1 - k];
-      if (facts_.UnitOfModule(node.module) == unit && node.uses[forward ? SPF_FWD : SPF_BWD].n > 0) return false;
+      if (facts_.UnitOfModule(node.module) == unit && node.uses[forward ? SPF_FWD : SPF_BWD].n > 0)
+        return false;
     }
     return true;
   }
@@ -191,7 +195,8 @@ class Engine : private MiniRank {
       Bucket& b = buckets_[size_t(id)];
       if (b.full_grad < 0) return;
       if (!f_.no_nan_guard && spec_.check_for_nan) {
-        t_.Launch(s_, SPF_K_COUNT_NONFINITE, {Reads(b.full_grad, 0, P(id).numel * 4), Updates(acts_, 0, 8)});
+        t_.Launch(s_, SPF_K_COUNT_NONFINITE,
+                  {Reads(b.full_grad, 0, P(id).numel * 4), Updates(acts_, 0, 8)});
       }
       if (!skip && !(f_.reduce_before_last && !keep && unit >= 0)) Reduce(id);
       if (keep) return;
@@ -205,11 +210,15 @@ class Engine : private MiniRank {
     for (int32_t id = 0; id < facts_.n_params(rank_); ++id) {
       if (!P(id).frozen) Publish(SPF_RESULT_GRAD, id, buckets_[size_t(id)].grad, MiniGrad);
     }
-    if (spec_.grad_norm) t_.Publish(s_, SPF_RESULT_GRAD_NORM, 0, 0, 1, SPF_F64, 1, Reads(acts_, 0, 8), {2.0});
-    if (spec_.zero_count) t_.Publish(s_, SPF_RESULT_ZERO_COUNT, 0, 0, 1, SPF_F64, 1, Reads(acts_, 8, 8), {3.0});
+    if (spec_.grad_norm)
+      t_.Publish(s_, SPF_RESULT_GRAD_NORM, 0, 0, 1, SPF_F64, 1, Reads(acts_, 0, 8), {2.0});
+    if (spec_.zero_count)
+      t_.Publish(s_, SPF_RESULT_ZERO_COUNT, 0, 0, 1, SPF_F64, 1, Reads(acts_, 8, 8), {3.0});
     Mark(SPF_HOOK_OPTIMIZER_STEP, 0, -1);
     for (Bucket& b : buckets_) {
-      if (b.grad >= 0) t_.Launch(s_, SPF_K_AXPBY, {Reads(b.grad, 0, b.shard * 4), Updates(b.main, 0, b.shard * 4)});
+      if (b.grad >= 0)
+        t_.Launch(s_, SPF_K_AXPBY,
+                  {Reads(b.grad, 0, b.shard * 4), Updates(b.main, 0, b.shard * 4)});
     }
     Mark(SPF_HOOK_INSTALL_WEIGHTS, 0, -1);
     for (Bucket& b : buckets_) {
@@ -234,7 +243,8 @@ class Engine : private MiniRank {
 
 }  // namespace
 
-Trace WriteMiniTrace(const Case& c, const InstanceFacts& facts, int32_t rank, const MiniFaults& faults) {
+Trace WriteMiniTrace(const Case& c, const InstanceFacts& facts, int32_t rank,
+                     const MiniFaults& faults) {
   return Engine(c, facts, rank, faults).Run();
 }
 

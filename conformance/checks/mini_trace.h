@@ -4,6 +4,7 @@
 
 namespace shardproof {
 
-Trace WriteMiniTrace(const Case& c, const InstanceFacts& facts, int32_t rank, const MiniFaults& faults);
+Trace WriteMiniTrace(const Case& c, const InstanceFacts& facts, int32_t rank,
+                     const MiniFaults& faults);
 
 }  // namespace shardproof

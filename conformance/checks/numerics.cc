@@ -14,7 +14,9 @@ CheckResult CheckNumerics(const Analysis& a) {
   }
   for (const Trace& trace : a.traces()) {
     if (trace.provides.results && trace.provides.calls) continue;
-    CannotJudge(result, all, "rank " + std::to_string(trace.rank) + "'s trace has no results: record digests or bytes");
+    CannotJudge(
+        result, all,
+        "rank " + std::to_string(trace.rank) + "'s trace has no results: record digests or bytes");
     return result;
   }
   if (a.run().oracles.size() != a.n_instances()) {

@@ -1,7 +1,8 @@
-// numerics.h: are losses, gradients, norms and parameters those of the unsharded oracle, bit for bit?
+// numerics.h: are losses, gradients, norms and parameters those of the unsharded oracle, bit for
+// bit?
 //
-// Judges FS-01, FS-15 to FS-17, FS-20, FS-23 to FS-25, FS-28, FS-34, GE-29 to GE-31, GE-33 and GE-34. Values are
-// compared, not memory: -0 equals +0, and NaN equals nothing.
+// Judges FS-01, FS-15 to FS-17, FS-20, FS-23 to FS-25, FS-28, FS-34, GE-29 to GE-31, GE-33 and
+// GE-34. Values are compared, not memory: -0 equals +0, and NaN equals nothing.
 #pragma once
 #include "conformance/checks/analysis.h"
 

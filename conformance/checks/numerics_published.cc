@@ -12,7 +12,9 @@ namespace shardproof {
 
 namespace {
 
-double CastTo(float value, int32_t dtype) { return dtype == SPF_BF16 ? FromBf16(ToBf16(value)) : value; }
+double CastTo(float value, int32_t dtype) {
+  return dtype == SPF_BF16 ? FromBf16(ToBf16(value)) : value;
+}
 
 // The factor by which every element differs from what is expected, if there is one such factor.
 std::optional<double> CommonFactor(const Assembled& seen, const std::vector<float>& expected) {
@@ -60,7 +62,8 @@ class Judging {
 
  private:
   void JudgeParams(int32_t call, const OracleCall& want) {
-    const bool changes = want.letter == 'c' || want.letter == 'l' || (want.letter == 't' && want.updated);
+    const bool changes =
+        want.letter == 'c' || want.letter == 'l' || (want.letter == 't' && want.updated);
     if (!changes) {
       if (want.letter == 't') JudgeSkipped(call, want);
       return;
@@ -74,10 +77,12 @@ class Judging {
       const auto expected = want.weights.find(param.name);
       if (param.key != key || expected == want.weights.end()) continue;
       const Assembled* seen = params_.Find(call, key);
-      if (complete && (want.letter != 't' || !param.frozen)) JudgeCoverage("FS-28", call, param, seen, "value");
+      if (complete && (want.letter != 't' || !param.frozen))
+        JudgeCoverage("FS-28", call, param, seen, "value");
       if (seen == nullptr) continue;
       JudgeConflict(call, param, *seen);
-      if (params_.has_values()) JudgeValues(equal, call, param, *seen, expected->second, "published value");
+      if (params_.has_values())
+        JudgeValues(equal, call, param, *seen, expected->second, "published value");
     }
   }
 
@@ -94,10 +99,12 @@ class Judging {
       if (seen == nullptr || before == want.weights.end() || Equal(*seen, before->second)) continue;
       const int32_t rank = FirstRank(*seen);
       Add("GE-34", call, rank, EventOf(call, param, rank, false), "no change: the step is skipped",
-          param.name + " changes", NormText(want) + " the step must be skipped, but parameters are updated");
+          param.name + " changes",
+          NormText(want) + " the step must be skipped, but parameters are updated");
       return;
     }
-    Add("GE-33", call, -1, -1, "no published parameter: the step is skipped", "published parameters",
+    Add("GE-33", call, -1, -1, "no published parameter: the step is skipped",
+        "published parameters",
         "the step should have left the parameters alone, but parameters are published");
   }
 
@@ -108,7 +115,8 @@ class Judging {
     if (!CallCompleted(a_, instance_, call)) return false;
     const bool any = params_.AnyIn(call);
     if (any && (!params_.has_values() || !AllAsBefore(call, want))) return false;
-    Add("GE-34", call, -1, -1, "updated parameters", any ? "the parameters of before" : "none published",
+    Add("GE-34", call, -1, -1, "updated parameters",
+        any ? "the parameters of before" : "none published",
         NormText(want) + " the step must update, but it is skipped");
     return true;
   }
@@ -127,7 +135,8 @@ class Judging {
 
   std::string NormText(const OracleCall& want) const {
     const double threshold = facts_.spec().skip_norm;
-    return "the gradient norm " + RealText(want.grad_norm) + " is " + (want.grad_norm > threshold ? "" : "not ") +
+    return "the gradient norm " + RealText(want.grad_norm) + " is " +
+           (want.grad_norm > threshold ? "" : "not ") +
            "above grad_norm_skip_threshold = " + RealText(threshold) + ":";
   }
 
@@ -137,7 +146,8 @@ class Judging {
       const OracleCall& was = oracle_.calls[size_t(earlier)];
       if (was.letter == 'c' || was.letter == 'l') return "";
       if (was.letter == 't' && !was.updated) {
-        return a_.CallName(AnyRank(), instance_, earlier) + " is skipped: state and step count stay as they were";
+        return a_.CallName(AnyRank(), instance_, earlier) +
+               " is skipped: state and step count stay as they were";
       }
     }
     return "";
@@ -152,8 +162,8 @@ class Judging {
       const Assembled* seen = grads_.Find(call, key);
       if (param.frozen) {
         if (seen != nullptr) {
-          Add("FS-34", call, seen->from.empty() ? -1 : FirstRank(*seen), -1, "no gradient", "a published gradient",
-              param.name + " is frozen, but a gradient of it is published");
+          Add("FS-34", call, seen->from.empty() ? -1 : FirstRank(*seen), -1, "no gradient",
+              "a published gradient", param.name + " is frozen, but a gradient of it is published");
         }
         continue;
       }
@@ -175,27 +185,30 @@ class Judging {
     return -1;
   }
 
-  void JudgeCoverage(const char* requirement, int32_t call, const ParamFacts& param, const Assembled* seen,
-                     const char* what) {
+  void JudgeCoverage(const char* requirement, int32_t call, const ParamFacts& param,
+                     const Assembled* seen, const char* what) {
     const int64_t missing = seen == nullptr ? 0 : seen->FirstMissing();
     if (missing < 0 || param.numel == 0) return;
-    Add(requirement, call, -1, -1, "all " + std::to_string(param.numel) + " elements of " + param.name,
+    Add(requirement, call, -1, -1,
+        "all " + std::to_string(param.numel) + " elements of " + param.name,
         seen == nullptr ? "none" : "element " + std::to_string(missing) + " is missing",
-        std::string("no rank publishes the ") + what + " of " + param.name + "[" + std::to_string(missing) + "] in " +
-            a_.CallName(AnyRank(), instance_, call));
+        std::string("no rank publishes the ") + what + " of " + param.name + "[" +
+            std::to_string(missing) + "] in " + a_.CallName(AnyRank(), instance_, call));
   }
 
   void JudgeConflict(int32_t call, const ParamFacts& param, const Assembled& seen) {
     const Assembled::Conflict& conflict = seen.conflict;
     if (conflict.element < 0) return;
     Add("FS-20", call, conflict.rank, conflict.event,
-        ValueText(conflict.other_value, seen.dtype) + ", as on rank " + std::to_string(conflict.other),
+        ValueText(conflict.other_value, seen.dtype) + ", as on rank " +
+            std::to_string(conflict.other),
         ValueText(conflict.value, seen.dtype),
-        param.name + "[" + std::to_string(conflict.element) + "] differs between ranks that publish it");
+        param.name + "[" + std::to_string(conflict.element) +
+            "] differs between ranks that publish it");
   }
 
-  void JudgeValues(const char* requirement, int32_t call, const ParamFacts& param, const Assembled& seen,
-                   const std::vector<float>& expected, const char* what) {
+  void JudgeValues(const char* requirement, int32_t call, const ParamFacts& param,
+                   const Assembled& seen, const std::vector<float>& expected, const char* what) {
     int64_t first = -1, wrong = 0, compared = 0;
     for (size_t i = 0; i < expected.size() && i < seen.values.size(); ++i) {
       if (seen.from[i] == Assembled::kNobody) continue;
@@ -209,8 +222,10 @@ class Judging {
     std::string diagnosis = Diagnose(call, param, seen, expected);
     const bool scaled = requirement[0] == 'F' && diagnosis.starts_with("every element");
     const bool gradient = std::string_view(what) == "gradient";
-    Add(scaled && gradient ? "FS-17" : requirement, call, seen.from[at], EventOf(call, param, seen.from[at], gradient),
-        ValueText(CastTo(expected[at], seen.dtype), seen.dtype), ValueText(seen.values[at], seen.dtype),
+    Add(scaled && gradient ? "FS-17" : requirement, call, seen.from[at],
+        EventOf(call, param, seen.from[at], gradient),
+        ValueText(CastTo(expected[at], seen.dtype), seen.dtype),
+        ValueText(seen.values[at], seen.dtype),
         std::string(what) + " of " + param.name + " differs in " + std::to_string(wrong) + " of " +
             std::to_string(compared) + " elements, first in [" + std::to_string(first) + "]" +
             (diagnosis.empty() ? "" : ": " + diagnosis));
@@ -218,7 +233,8 @@ class Judging {
 
   std::string Diagnose(int32_t call, const ParamFacts& param, const Assembled& seen,
                        const std::vector<float>& expected) const {
-    if (AllNan(seen)) return "all of it is NaN, as memory that was never written, freed or discarded";
+    if (AllNan(seen))
+      return "all of it is NaN, as memory that was never written, freed or discarded";
     for (int32_t earlier = call - 1; earlier >= 0; --earlier) {
       const auto& weights = oracle_.calls[size_t(earlier)].weights;
       const auto before = weights.find(param.name);
@@ -230,7 +246,9 @@ class Judging {
     if (common && *common == 0) return "all of it is zero";
     if (const std::optional<double> factor = common; factor && *factor != 1) {
       char text[96];
-      std::snprintf(text, sizeof text, "every element is %.9g times what is expected: check scale and divisor", *factor);
+      std::snprintf(text, sizeof text,
+                    "every element is %.9g times what is expected: check scale and divisor",
+                    *factor);
       return text;
     }
     return AfterSkipped(call);
@@ -238,7 +256,9 @@ class Judging {
 
   static bool Equal(const Assembled& seen, const std::vector<float>& values) {
     for (size_t i = 0; i < values.size(); ++i) {
-      if (seen.from[i] != Assembled::kNobody && !SameValue(seen.values[i], CastTo(values[i], seen.dtype))) return false;
+      if (seen.from[i] != Assembled::kNobody &&
+          !SameValue(seen.values[i], CastTo(values[i], seen.dtype)))
+        return false;
     }
     return true;
   }
@@ -264,8 +284,8 @@ class Judging {
     return -1;
   }
 
-  void Add(const char* requirement, int32_t call, int32_t rank, int64_t event, std::string expected, std::string seen,
-           std::string message) {
+  void Add(const char* requirement, int32_t call, int32_t rank, int64_t event, std::string expected,
+           std::string seen, std::string message) {
     sink_.Add(rank >= 0 && event >= 0 ? a_.At(requirement, rank, event)
                                       : a_.AtCall(requirement, rank, instance_, call, AnyRank()),
               std::move(expected), std::move(seen), std::move(message));

@@ -1,4 +1,5 @@
-// Parameters as compute nodes read them: each must equal what was published for it before, cast to its dtype.
+// Parameters as compute nodes read them: each must equal what was published for it before, cast to
+// its dtype.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -14,13 +15,16 @@ namespace shardproof {
 namespace {
 
 uint64_t DigestOf(const std::vector<float>& values, int32_t dtype) {
-  if (dtype != SPF_BF16) return DigestValues(values.data(), SPF_F32, 0, static_cast<int64_t>(values.size()));
+  if (dtype != SPF_BF16)
+    return DigestValues(values.data(), SPF_F32, 0, static_cast<int64_t>(values.size()));
   std::vector<uint16_t> narrow(values.size());
   std::transform(values.begin(), values.end(), narrow.begin(), ToBf16);
   return DigestValues(narrow.data(), SPF_BF16, 0, static_cast<int64_t>(narrow.size()));
 }
 
-double CastTo(float value, int32_t dtype) { return dtype == SPF_BF16 ? FromBf16(ToBf16(value)) : value; }
+double CastTo(float value, int32_t dtype) {
+  return dtype == SPF_BF16 ? FromBf16(ToBf16(value)) : value;
+}
 
 class Reads {
  public:
@@ -40,14 +44,16 @@ class Reads {
       if (a_.has_flow() && !a_.flow().At(rank, static_cast<int64_t>(i)).ran) continue;
       for (uint32_t k = event.reads.begin; k < event.reads.end; ++k) {
         const ParamRead& read = trace.reads[k];
-        if (read.param < 0 || read.param >= facts_.n_params(rank) || read.digest == 0) continue;  // never ran
+        if (read.param < 0 || read.param >= facts_.n_params(rank) || read.digest == 0)
+          continue;  // never ran
         JudgeRead(rank, static_cast<int64_t>(i), event, read);
       }
     }
   }
 
  private:
-  // Value of a parameter after an entry call: as published if all of it was, else as the oracle says. Null: unchanged.
+  // Value of a parameter after an entry call: as published if all of it was, else as the oracle
+  // says. Null: unchanged.
   const std::vector<float>* ValueAfter(int32_t call, const ParamFacts& param) {
     const auto [at, added] = values_.try_emplace({call, param.key});
     if (!added) return at->second.empty() ? nullptr : &at->second;
@@ -83,7 +89,8 @@ class Reads {
     const std::string from = a_.CallName(rank, instance_, call);
     finding.expected = param.name + " as of " + from;
     finding.seen = diagnosis.what;
-    finding.message = param.name + " as read is not what was published in " + from + ": " + diagnosis.what;
+    finding.message =
+        param.name + " as read is not what was published in " + from + ": " + diagnosis.what;
     DescribeFirst(rank, read, param, *expected, finding);
     sink_.Add(std::move(finding));
   }
@@ -93,8 +100,8 @@ class Reads {
     std::string what;
   };
 
-  Diagnosis Diagnose(int32_t rank, int64_t index, const Event& event, const ParamRead& read, const ParamFacts& param,
-                     int32_t call) {
+  Diagnosis Diagnose(int32_t rank, int64_t index, const Event& event, const ParamRead& read,
+                     const ParamFacts& param, int32_t call) {
     for (int32_t other = static_cast<int32_t>(oracle_.calls.size()) - 1; other >= 0; --other) {
       const std::vector<float>* values = other == call ? nullptr : ValueAfter(other, param);
       if (values == nullptr || DigestAfter(other, param, *values) != read.digest) continue;
@@ -107,16 +114,19 @@ class Reads {
     if (DigestValues(poison.data(), param.dtype, 0, param.numel) == read.digest) {
       return {"FS-01", "poison: memory that was never written, freed or discarded"};
     }
-    if (DigestValues(zero.data(), param.dtype, 0, param.numel) == read.digest) return {"FS-01", "all zero"};
+    if (DigestValues(zero.data(), param.dtype, 0, param.numel) == read.digest)
+      return {"FS-01", "all zero"};
     for (int32_t id = 0; id < facts_.n_params(rank); ++id) {
       const ParamFacts& other = facts_.Param(rank, id);
-      if (other.key == param.key || other.numel != param.numel || other.dtype != param.dtype) continue;
+      if (other.key == param.key || other.numel != param.numel || other.dtype != param.dtype)
+        continue;
       const std::vector<float>* values = ValueAfter(call, other);
       if (values != nullptr && DigestAfter(call, other, *values) == read.digest) {
         return {"FS-01", "another tensor: it equals " + other.name};
       }
     }
-    if (const std::string skipped = SkippedSince(rank, call, event.call); !skipped.empty()) return {"GE-34", skipped};
+    if (const std::string skipped = SkippedSince(rank, call, event.call); !skipped.empty())
+      return {"GE-34", skipped};
     return {"FS-01", Sources(rank, index, event, read.param)};
   }
 
@@ -125,8 +135,9 @@ class Reads {
     for (int32_t step = call + 1; facts_.spec().skip_norm > 0 && step < now; ++step) {
       const OracleCall& want = oracle_.calls[size_t(step)];
       if (want.letter != 't' || want.updated) continue;
-      return "other values, though " + a_.CallName(rank, instance_, step) + " is to be skipped: its gradient norm " +
-             RealText(want.grad_norm) + " is above grad_norm_skip_threshold = " + RealText(facts_.spec().skip_norm);
+      return "other values, though " + a_.CallName(rank, instance_, step) +
+             " is to be skipped: its gradient norm " + RealText(want.grad_norm) +
+             " is above grad_norm_skip_threshold = " + RealText(facts_.spec().skip_norm);
     }
     return "";
   }
@@ -144,21 +155,25 @@ class Reads {
       }
     }
     std::string text = "other values; its bytes are";
-    for (const std::string& origin : origins) text += (origin == *origins.begin() ? " " : ", ") + origin;
+    for (const std::string& origin : origins)
+      text += (origin == *origins.begin() ? " " : ", ") + origin;
     return origins.empty() ? "other values" : text;
   }
 
-  void DescribeFirst(int32_t rank, const ParamRead& read, const ParamFacts& param, const std::vector<float>& expected,
-                     Finding& finding) const {
+  void DescribeFirst(int32_t rank, const ParamRead& read, const ParamFacts& param,
+                     const std::vector<float>& expected, Finding& finding) const {
     if (read.values < 0) {
       finding.message += "; record bytes to see the first differing element";
       return;
     }
     const Trace& trace = a_.traces()[size_t(rank)];
-    for (int64_t i = 0; i < std::min<int64_t>(read.count, static_cast<int64_t>(expected.size())); ++i) {
-      const double seen = trace.values[size_t(read.values + i)], want = CastTo(expected[size_t(i)], param.dtype);
+    for (int64_t i = 0; i < std::min<int64_t>(read.count, static_cast<int64_t>(expected.size()));
+         ++i) {
+      const double seen = trace.values[size_t(read.values + i)],
+                   want = CastTo(expected[size_t(i)], param.dtype);
       if (SameValue(seen, want)) continue;
-      finding.expected = param.name + "[" + std::to_string(i) + "] = " + ValueText(want, param.dtype);
+      finding.expected =
+          param.name + "[" + std::to_string(i) + "] = " + ValueText(want, param.dtype);
       finding.seen = ValueText(seen, param.dtype) + ", " + finding.seen;
       return;
     }
@@ -170,7 +185,8 @@ class Reads {
   const OracleRun& oracle_;
   Published published_;
   FindingSink sink_;
-  std::map<std::pair<int32_t, int32_t>, std::vector<float>> values_;  // (call, key); empty: unchanged
+  std::map<std::pair<int32_t, int32_t>, std::vector<float>>
+      values_;  // (call, key); empty: unchanged
   std::map<std::pair<int32_t, int32_t>, uint64_t> digests_;
 };
 
@@ -181,7 +197,8 @@ CheckResult CheckReads(const Analysis& a) {
   for (const Trace& trace : a.traces()) {
     if (trace.provides.digests && trace.provides.work) continue;
     CannotJudge(result, {"FS-01", "FS-23"},
-                "rank " + std::to_string(trace.rank) + "'s trace has no digests of parameter reads: record digests");
+                "rank " + std::to_string(trace.rank) +
+                    "'s trace has no digests of parameter reads: record digests");
     return result;
   }
   Judge(result, {"FS-01", "FS-23"});

@@ -36,15 +36,17 @@ class Scalars {
       const InstanceSpec& spec = facts_.spec();
       const bool norm = spec.grad_norm || spec.clip_grad > 0 || spec.skip_norm > 0;
       JudgeStatistic(call, &OfCall::norms, norm, want.grad_norm, complete, "gradient norm");
-      JudgeStatistic(call, &OfCall::zero_counts, spec.zero_count, want.zero_count, complete, "number of zeros");
+      JudgeStatistic(call, &OfCall::zero_counts, spec.zero_count, want.zero_count, complete,
+                     "number of zeros");
     }
   }
 
  private:
   struct OfCall {
-    std::map<int32_t, std::vector<std::pair<int64_t, int64_t>>> samples;  // microbatch -> (sample, event)
-    std::map<int32_t, std::vector<int64_t>> losses;                      // microbatch -> events
-    std::vector<int64_t> norms, zero_counts;                             // events
+    std::map<int32_t, std::vector<std::pair<int64_t, int64_t>>>
+        samples;                                     // microbatch -> (sample, event)
+    std::map<int32_t, std::vector<int64_t>> losses;  // microbatch -> events
+    std::vector<int64_t> norms, zero_counts;         // events
   };
 
   void Collect(int32_t rank) {
@@ -56,7 +58,8 @@ class Scalars {
       const auto index = static_cast<int64_t>(i);
       OfCall& of = calls[event.call];
       if (event.kind == EventKind::kCompute && event.phase == SPF_FWD && event.id >= 0 &&
-          event.id < facts_.node_count(rank) && facts_.Node(event.id, rank).kind == SPF_NODE_INPUT && !event.flag) {
+          event.id < facts_.node_count(rank) &&
+          facts_.Node(event.id, rank).kind == SPF_NODE_INPUT && !event.flag) {
         of.samples[event.microbatch].emplace_back(event.sample, index);
       }
       if (event.kind != EventKind::kPublish) continue;
@@ -84,12 +87,13 @@ class Scalars {
         if (seen[i].first == want && i == 0) continue;
         Add("GE-29", rank, call, seen[i].second, "sample " + std::to_string(want) + ", once",
             "sample " + std::to_string(seen[i].first) + (i > 0 ? ", again" : ""),
-            "microbatch " + std::to_string(m) + " of data-parallel rank " + std::to_string(facts_.DataRank(rank)) +
-                " must read sample microbatch * dp + rank");
+            "microbatch " + std::to_string(m) + " of data-parallel rank " +
+                std::to_string(facts_.DataRank(rank)) + " must read sample microbatch * dp + rank");
       }
       if (seen.empty() && complete && (FirstStage(rank) || LastStage(rank))) {
         Add("GE-29", rank, call, -1, "sample " + std::to_string(want), "none",
-            "microbatch " + std::to_string(m) + " is never read: each sample is consumed exactly once");
+            "microbatch " + std::to_string(m) +
+                " is never read: each sample is consumed exactly once");
       }
     }
   }
@@ -101,8 +105,9 @@ class Scalars {
     for (int32_t m = 0; m < facts_.spec().microbatches; ++m) {
       const auto& events = of.losses[m];
       if ((events.empty() && complete && LastStage(rank)) || events.size() > 1) {
-        Add("GE-30", rank, call, events.empty() ? -1 : events.back(), "one loss of microbatch " + std::to_string(m),
-            std::to_string(events.size()), "publish the loss of every microbatch exactly once");
+        Add("GE-30", rank, call, events.empty() ? -1 : events.back(),
+            "one loss of microbatch " + std::to_string(m), std::to_string(events.size()),
+            "publish the loss of every microbatch exactly once");
       }
       const auto& samples = of.samples[m];
       const int64_t sample = samples.empty() ? SampleOf(rank, m) : samples.front().first;
@@ -113,16 +118,18 @@ class Scalars {
         if (event.values < 0) continue;
         const double seen = trace.values[size_t(event.values)];
         if (SameValue(seen, double{expected->second})) continue;
-        Add("GE-30", rank, call, index, ValueText(double{expected->second}, SPF_F32), ValueText(seen, SPF_F32),
+        Add("GE-30", rank, call, index, ValueText(double{expected->second}, SPF_F32),
+            ValueText(seen, SPF_F32),
             "the loss of microbatch " + std::to_string(m) + " (sample " + std::to_string(sample) +
                 ") is not the unsharded one");
       }
     }
   }
 
-  // A number that is one over all ranks: by whoever publishes it, and by one of them if it was asked for.
-  void JudgeStatistic(int32_t call, std::vector<int64_t> OfCall::*events, bool asked, double want, bool complete,
-                      const std::string& what) {
+  // A number that is one over all ranks: by whoever publishes it, and by one of them if it was
+  // asked for.
+  void JudgeStatistic(int32_t call, std::vector<int64_t> OfCall::*events, bool asked, double want,
+                      bool complete, const std::string& what) {
     bool published = false;
     for (int32_t rank = 0; rank < a_.ranks(); ++rank) {
       const std::vector<int64_t>& of_rank = of_rank_[rank][call].*events;
@@ -135,7 +142,8 @@ class Scalars {
         "the case asks for the " + what + ", but no rank publishes it");
   }
 
-  void JudgeScalar(int32_t rank, int32_t call, int64_t index, double want, const std::string& what) {
+  void JudgeScalar(int32_t rank, int32_t call, int64_t index, double want,
+                   const std::string& what) {
     Judge(result_, {"FS-25"});
     const Trace& trace = a_.traces()[size_t(rank)];
     const Event& event = trace.events[size_t(index)];
@@ -147,10 +155,11 @@ class Scalars {
     Add("FS-25", rank, call, index, ValueText(want, SPF_F64), ValueText(seen, SPF_F64), message);
   }
 
-  void Add(const char* requirement, int32_t rank, int32_t call, int64_t event, std::string expected, std::string seen,
-           std::string message) {
-    sink_.Add(rank >= 0 && event >= 0 ? a_.At(requirement, rank, event)
-                                      : a_.AtCall(requirement, rank, instance_, call, std::max(rank, 0)),
+  void Add(const char* requirement, int32_t rank, int32_t call, int64_t event, std::string expected,
+           std::string seen, std::string message) {
+    sink_.Add(rank >= 0 && event >= 0
+                  ? a_.At(requirement, rank, event)
+                  : a_.AtCall(requirement, rank, instance_, call, std::max(rank, 0)),
               std::move(expected), std::move(seen), std::move(message));
   }
 

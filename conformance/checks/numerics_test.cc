@@ -10,7 +10,8 @@ namespace {
 
 Event& PublishOf(Run& run, int rank, int result, int call) {
   for (Event& event : run.traces[size_t(rank)].events) {
-    if (event.kind == EventKind::kPublish && event.result == result && event.call == call) return event;
+    if (event.kind == EventKind::kPublish && event.result == result && event.call == call)
+      return event;
   }
   throw std::logic_error("no such publish");
 }
@@ -38,7 +39,8 @@ TEST(Numerics, AWrongParameterNamesTheElementAndBothValues) {
   ASSERT_EQ(FoundIn(result), "FS-24");
   EXPECT_EQ(result.findings[0].rank, 1);
   EXPECT_EQ(result.findings[0].step, 0);
-  EXPECT_NE(result.findings[0].message.find("differs in 1 of"), std::string::npos) << result.findings[0].message;
+  EXPECT_NE(result.findings[0].message.find("differs in 1 of"), std::string::npos)
+      << result.findings[0].message;
   EXPECT_NE(result.findings[0].seen.find("(0x"), std::string::npos);
 }
 
@@ -65,7 +67,8 @@ TEST(Numerics, AWrongGradient) {
 TEST(Numerics, AGradientThatIsTwiceAsLarge) {
   MiniRun mini = RunMini(MiniCase(1));
   const Event& event = PublishOf(mini.run, 0, SPF_RESULT_GRAD, 1);
-  for (int64_t i = 0; i < event.count; ++i) mini.run.traces[0].values[size_t(event.values + i)] *= 2;
+  for (int64_t i = 0; i < event.count; ++i)
+    mini.run.traces[0].values[size_t(event.values + i)] *= 2;
   const CheckResult result = CheckPublished(mini.run);
   ASSERT_EQ(FoundIn(result), "FS-17");
   EXPECT_NE(result.findings[0].message.find("every element is 2 times"), std::string::npos);
@@ -76,10 +79,12 @@ TEST(Numerics, AParameterThatWasNotUpdatedIsStale) {
   const Event& now = PublishOf(mini.run, 0, SPF_RESULT_PARAM, 2);
   const Event& before = PublishOf(mini.run, 0, SPF_RESULT_PARAM, 1);
   auto& values = mini.run.traces[0].values;
-  for (int64_t i = 0; i < now.count; ++i) values[size_t(now.values + i)] = values[size_t(before.values + i)];
+  for (int64_t i = 0; i < now.count; ++i)
+    values[size_t(now.values + i)] = values[size_t(before.values + i)];
   const CheckResult result = CheckPublished(mini.run);
   ASSERT_FALSE(result.findings.empty());
-  EXPECT_NE(result.findings[0].message.find("stale: it equals the value of train_step 0"), std::string::npos)
+  EXPECT_NE(result.findings[0].message.find("stale: it equals the value of train_step 0"),
+            std::string::npos)
       << result.findings[0].message;
 }
 
@@ -93,7 +98,8 @@ TEST(Numerics, AnElementThatNobodyPublishes) {
 
 TEST(Numerics, AGradientThatNobodyPublishes) {
   MiniRun mini = RunMini(MiniCase(2));
-  Drop(mini.run, 0, [](const Event& e) { return e.kind == EventKind::kPublish && e.result == SPF_RESULT_GRAD; });
+  Drop(mini.run, 0,
+       [](const Event& e) { return e.kind == EventKind::kPublish && e.result == SPF_RESULT_GRAD; });
   EXPECT_EQ(FoundIn(CheckPublished(mini.run)), "GE-31");
 }
 
@@ -131,7 +137,8 @@ TEST(Numerics, AStaleReadNamesTheCallThatItEquals) {
   }
   const CheckResult result = CheckReads(mini.run);
   ASSERT_EQ(FoundIn(result), "FS-23");
-  EXPECT_NE(result.findings[0].seen.find("stale: it equals the value of create"), std::string::npos);
+  EXPECT_NE(result.findings[0].seen.find("stale: it equals the value of create"),
+            std::string::npos);
 }
 
 TEST(Numerics, AReadOfOtherValuesIsFound) {
@@ -159,7 +166,8 @@ TEST(Numerics, AWrongLoss) {
 
 TEST(Numerics, ALossThatIsNotPublished) {
   MiniRun mini = RunMini(MiniCase(2));
-  Drop(mini.run, 0, [](const Event& e) { return e.kind == EventKind::kPublish && e.result == SPF_RESULT_LOSS; });
+  Drop(mini.run, 0,
+       [](const Event& e) { return e.kind == EventKind::kPublish && e.result == SPF_RESULT_LOSS; });
   EXPECT_EQ(FoundIn(CheckScalars(mini.run)), "GE-30");
 }
 

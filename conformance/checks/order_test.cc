@@ -27,7 +27,8 @@ void SwapMarks(Run& run, int first, int second) {
 TEST(Order, AGoodRunHasNoFinding) {
   const CheckResult result = CheckOrder(RunMini(MiniCase(4, TwoMicrobatches)).run);
   EXPECT_EQ(FoundIn(result), "") << (result.findings.empty() ? "" : result.findings[0].message);
-  for (const char* id : {"FS-04", "FS-06", "FS-08", "FS-35", "FS-38", "FS-39"}) EXPECT_TRUE(result.judged.contains(id)) << id;
+  for (const char* id : {"FS-04", "FS-06", "FS-08", "FS-35", "FS-38", "FS-39"})
+    EXPECT_TRUE(result.judged.contains(id)) << id;
 }
 
 TEST(Order, WithoutMarksOnlyEffectsAreJudged) {
@@ -38,7 +39,8 @@ TEST(Order, WithoutMarksOnlyEffectsAreJudged) {
   EXPECT_FALSE(result.judged.contains("FS-04"));
   EXPECT_TRUE(result.judged.contains("FS-08"));
   ASSERT_FALSE(result.not_checkable.empty());
-  EXPECT_EQ(result.not_checkable[0].why, "the engine announces no hooks: call mark() to have their order judged");
+  EXPECT_EQ(result.not_checkable[0].why,
+            "the engine announces no hooks: call mark() to have their order judged");
 }
 
 TEST(Order, RootPreBackwardTwice) {
@@ -70,7 +72,8 @@ TEST(Order, InstallBeforeTheOptimizer) {
 
 // Call 1, a train_step, goes without INSTALL_WEIGHTS; skipped: without parameters too.
 MiniRun WithoutInstall(bool skipped, double threshold) {
-  MiniRun mini = RunMini(MiniCase(2, [&](InstanceSpec& spec) { spec.skip_norm = threshold, spec.grad_norm = true; }));
+  MiniRun mini = RunMini(
+      MiniCase(2, [&](InstanceSpec& spec) { spec.skip_norm = threshold, spec.grad_norm = true; }));
   for (Trace& trace : mini.run.traces) {
     std::erase_if(trace.events, [&](const Event& e) {
       const bool install = e.kind == EventKind::kMark && e.id == SPF_HOOK_INSTALL_WEIGHTS;
@@ -81,7 +84,9 @@ MiniRun WithoutInstall(bool skipped, double threshold) {
   return mini;
 }
 
-TEST(Order, ASkippedStepInstallsNothing) { EXPECT_EQ(FoundIn(CheckOrder(WithoutInstall(true, 1).run)), ""); }
+TEST(Order, ASkippedStepInstallsNothing) {
+  EXPECT_EQ(FoundIn(CheckOrder(WithoutInstall(true, 1).run)), "");
+}
 
 TEST(Order, AStepThatIsNotSkippedInstalls) {
   EXPECT_EQ(FoundIn(CheckOrder(WithoutInstall(false, 1).run)), "FS-38");

@@ -14,7 +14,9 @@ int64_t Assembled::FirstMissing() const {
   return at == from.end() ? -1 : at - from.begin();
 }
 
-bool SameValue(double a, double b, bool both_nan) { return a == b || (both_nan && std::isnan(a) && std::isnan(b)); }
+bool SameValue(double a, double b, bool both_nan) {
+  return a == b || (both_nan && std::isnan(a) && std::isnan(b));
+}
 
 std::string ValueText(double value, int32_t dtype) {
   char text[64];
@@ -22,9 +24,11 @@ std::string ValueText(double value, int32_t dtype) {
     std::snprintf(text, sizeof text, "%.17g (0x%016llx)", value,
                   static_cast<unsigned long long>(std::bit_cast<uint64_t>(value)));
   } else if (dtype == SPF_BF16) {
-    std::snprintf(text, sizeof text, "%.9g (0x%04x)", value, unsigned{ToBf16(static_cast<float>(value))});
+    std::snprintf(text, sizeof text, "%.9g (0x%04x)", value,
+                  unsigned{ToBf16(static_cast<float>(value))});
   } else {
-    std::snprintf(text, sizeof text, "%.9g (0x%08x)", value, std::bit_cast<uint32_t>(static_cast<float>(value)));
+    std::snprintf(text, sizeof text, "%.9g (0x%08x)", value,
+                  std::bit_cast<uint32_t>(static_cast<float>(value)));
   }
   return text;
 }
@@ -35,7 +39,8 @@ Published::Published(const Analysis& a, int instance, uint8_t result) {
     const Trace& trace = a.traces()[size_t(rank)];
     for (size_t i = 0; i < trace.events.size(); ++i) {
       const Event& event = trace.events[i];
-      if (event.kind != EventKind::kPublish || event.result != result || event.instance != instance) continue;
+      if (event.kind != EventKind::kPublish || event.result != result || event.instance != instance)
+        continue;
       const ParamFacts& param = facts.Param(rank, event.id);
       if (event.offset < 0 || event.count < 0 || event.offset + event.count > param.numel) continue;
       Assembled& tensor = calls_[event.call][param.key];
@@ -52,8 +57,8 @@ Published::Published(const Analysis& a, int instance, uint8_t result) {
           tensor.from[element] = rank;
           tensor.values[element] = value;
         } else if (tensor.conflict.element < 0 && !SameValue(tensor.values[element], value, true)) {
-          tensor.conflict = {event.offset + k, rank, tensor.from[element], static_cast<int64_t>(i), value,
-                             tensor.values[element]};
+          tensor.conflict = {event.offset + k,        rank,  tensor.from[element],
+                             static_cast<int64_t>(i), value, tensor.values[element]};
         }
       }
     }
@@ -77,8 +82,8 @@ bool CallCompleted(const Analysis& a, int instance, int32_t call) {
     if (!a.CallName(rank, instance, call).starts_with(letter)) return false;
     const auto& events = a.traces()[size_t(rank)].events;
     const bool ended = std::any_of(events.rbegin(), events.rend(), [&](const Event& event) {
-      return event.kind == EventKind::kCallEnd && event.instance == instance && event.call == call &&
-             event.status == SPF_OK;
+      return event.kind == EventKind::kCallEnd && event.instance == instance &&
+             event.call == call && event.status == SPF_OK;
     });
     if (!ended) return false;
   }

@@ -1,7 +1,9 @@
-// reduction.h: is every gradient reduced exactly once, complete, over the right ranks, in the right dtype?
+// reduction.h: is every gradient reduced exactly once, complete, over the right ranks, in the right
+// dtype?
 //
-// Judges FS-05, FS-10 to FS-12, FS-19, FS-21, FS-22, FS-27, FS-29, FS-30, FS-36, FS-37 and FS-42 by following each
-// contribution (what one node adds on one rank for one microbatch) from the kernel that computes it to publish.
+// Judges FS-05, FS-10 to FS-12, FS-19, FS-21, FS-22, FS-27, FS-29, FS-30, FS-36, FS-37 and FS-42 by
+// following each contribution (what one node adds on one rank for one microbatch) from the kernel
+// that computes it to publish.
 #pragma once
 #include "conformance/checks/analysis.h"
 

@@ -16,7 +16,8 @@ std::string Text(const std::set<std::pair<int32_t, int32_t>>& where) {
   int listed = 0;
   for (const auto& [rank, microbatch] : where) {
     if (++listed > 4) return text + " and " + std::to_string(where.size() - 4) + " more";
-    text += (text.empty() ? "" : ", ") + ("rank " + std::to_string(rank)) + " microbatch " + std::to_string(microbatch);
+    text += (text.empty() ? "" : ", ") + ("rank " + std::to_string(rank)) + " microbatch " +
+            std::to_string(microbatch);
   }
   return text;
 }
@@ -25,10 +26,13 @@ std::string Text(const std::set<std::pair<int32_t, int32_t>>& where) {
 struct Difference {
   std::set<std::pair<int32_t, int32_t>> missing, repeated, foreign, old;  // (rank, microbatch)
   std::set<int32_t> missing_nodes, nodes;
-  bool Empty() const { return missing.empty() && repeated.empty() && foreign.empty() && old.empty(); }
+  bool Empty() const {
+    return missing.empty() && repeated.empty() && foreign.empty() && old.empty();
+  }
 };
 
-Difference Compare(const std::vector<Contribution>& expected, const std::vector<Contribution>& seen, int32_t call) {
+Difference Compare(const std::vector<Contribution>& expected, const std::vector<Contribution>& seen,
+                   int32_t call) {
   Difference difference;
   std::vector<Contribution> once = seen;
   for (Contribution& one : once) one.times = 1;
@@ -55,14 +59,20 @@ Difference Compare(const std::vector<Contribution>& expected, const std::vector<
 class Contents {
  public:
   Contents(const Analysis& a, int instance, CheckResult& result)
-      : a_(a), instance_(instance), facts_(a.Facts(size_t(instance))), expected_(a, instance), result_(result),
+      : a_(a),
+        instance_(instance),
+        facts_(a.Facts(size_t(instance))),
+        expected_(a, instance),
+        result_(result),
         sink_(result) {}
 
   void JudgeRank(int32_t rank) {
     const Trace& trace = a_.traces()[size_t(rank)];
     for (size_t i = 0; i < trace.events.size(); ++i) {
       const Event& event = trace.events[i];
-      if (event.kind != EventKind::kPublish || event.result != SPF_RESULT_GRAD || event.instance != instance_) continue;
+      if (event.kind != EventKind::kPublish || event.result != SPF_RESULT_GRAD ||
+          event.instance != instance_)
+        continue;
       const EventFlow& flow = a_.flow().At(rank, static_cast<int64_t>(i));
       if (!flow.ran || flow.before.empty() || size_t(event.call) >= facts_.calls().size()) continue;
       Judging(rank, static_cast<int64_t>(i), event, flow.before[0]);
@@ -78,17 +88,20 @@ class Contents {
       const int64_t element = event.offset + chunk.offset / width;
       const std::string where = param.name + "[" + std::to_string(element) + "]";
       switch (chunk.content.kind) {
-        case Kind::kOther: continue;  // not followed: numerics judges the value
+        case Kind::kOther:
+          continue;  // not followed: numerics judges the value
         case Kind::kMixed:
           Add("FS-29", rank, index, "the gradient of " + where, a_.ContentText(chunk.content),
-              "the gradient of " + where + " was summed with other elements: members reduce in different layouts");
+              "the gradient of " + where +
+                  " was summed with other elements: members reduce in different layouts");
           continue;
         case Kind::kPoison:
         case Kind::kParam:
           Add("FS-27", rank, index, "the gradient of " + where, a_.ContentText(chunk.content),
               "what is published as the gradient of " + where + " is no gradient");
           continue;
-        default: break;
+        default:
+          break;
       }
       const bool grad = chunk.content.kind == Kind::kGrad;
       if (grad && (chunk.content.param != param.key || chunk.content.element != element)) {
@@ -115,8 +128,8 @@ class Contents {
     if (facts_.spec().outer > 1) Judge(result_, {"FS-19"});
   }
 
-  void JudgeSet(int32_t rank, int64_t index, const Event& event, const ParamFacts& param, const std::string& where,
-                int32_t set) {
+  void JudgeSet(int32_t rank, int64_t index, const Event& event, const ParamFacts& param,
+                const std::string& where, int32_t set) {
     const std::vector<int32_t>* ranks = facts_.FullList(param.expert, rank);
     if (ranks == nullptr) return;
     const std::vector<Contribution> expected = expected_.Whole(event.call, param.key, *ranks);
@@ -125,19 +138,22 @@ class Contents {
     const std::string all = std::to_string(expected.size()) + " contributions, each once";
     if (!d.old.empty()) {
       Add("FS-22", rank, index, all, "also of an earlier step, from " + Text(d.old),
-          "the gradient of " + where + " still holds contributions of an earlier step: clear accumulators each step");
+          "the gradient of " + where +
+              " still holds contributions of an earlier step: clear accumulators each step");
     }
     if (!d.foreign.empty()) {
       Add("FS-05", rank, index, all, "also from " + Text(d.foreign),
-          "the gradient of " + where + " holds contributions of ranks that are not in its data-parallel group");
+          "the gradient of " + where +
+              " holds contributions of ranks that are not in its data-parallel group");
     }
     if (!d.repeated.empty()) {
       Add(OuterOnly(param, rank, d.repeated, expected) ? "FS-19" : "FS-05", rank, index, all,
-          "more than once from " + Text(d.repeated), "the gradient of " + where + " counts contributions more than once");
+          "more than once from " + Text(d.repeated),
+          "the gradient of " + where + " counts contributions more than once");
     }
     if (!d.missing.empty()) {
-      Add(MissingRequirement(param, rank, d, expected), rank, index, all, "nothing from " + Text(d.missing),
-          "the gradient of " + where + " misses contributions");
+      Add(MissingRequirement(param, rank, d, expected), rank, index, all,
+          "nothing from " + Text(d.missing), "the gradient of " + where + " misses contributions");
     }
   }
 
@@ -145,10 +161,11 @@ class Contents {
                                  const std::vector<Contribution>& expected) const {
     if (d.nodes.size() > 1 && d.missing_nodes.size() < d.nodes.size()) return "FS-12";
     const std::vector<int32_t>* inner = facts_.InnerList(param.expert, rank);
-    const bool outer = facts_.spec().outer > 1 && inner != nullptr &&
-                       std::none_of(d.missing.begin(), d.missing.end(), [&](const auto& where) {
-                         return std::find(inner->begin(), inner->end(), where.first) != inner->end();
-                       });
+    const bool outer =
+        facts_.spec().outer > 1 && inner != nullptr &&
+        std::none_of(d.missing.begin(), d.missing.end(), [&](const auto& where) {
+          return std::find(inner->begin(), inner->end(), where.first) != inner->end();
+        });
     (void)expected;
     return outer ? "FS-19" : "FS-05";
   }
@@ -161,9 +178,10 @@ class Contents {
     return facts_.spec().outer > 1 && repeated == all;
   }
 
-  void Add(const char* requirement, int32_t rank, int64_t event, std::string expected, std::string seen,
-           std::string message) {
-    sink_.Add(a_.At(requirement, rank, event), std::move(expected), std::move(seen), std::move(message));
+  void Add(const char* requirement, int32_t rank, int64_t event, std::string expected,
+           std::string seen, std::string message) {
+    sink_.Add(a_.At(requirement, rank, event), std::move(expected), std::move(seen),
+              std::move(message));
   }
 
   const Analysis& a_;

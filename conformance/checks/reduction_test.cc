@@ -8,7 +8,8 @@
 namespace shardproof {
 namespace {
 
-std::string Found(const MiniFaults& faults, const std::function<void(InstanceSpec&)>& edit = {}, int32_t world = 2) {
+std::string Found(const MiniFaults& faults, const std::function<void(InstanceSpec&)>& edit = {},
+                  int32_t world = 2) {
   return FoundIn(CheckReduction(RunMini(MiniCase(world, edit), faults).run));
 }
 void TwoMicrobatches(InstanceSpec& spec) { spec.microbatches = 2; }
@@ -20,7 +21,8 @@ void Hybrid(InstanceSpec& spec) {
 TEST(Reduction, AGoodRunHasNoFinding) {
   const CheckResult result = CheckReduction(RunMini(MiniCase(4, TwoMicrobatches)).run);
   EXPECT_EQ(FoundIn(result), "") << (result.findings.empty() ? "" : result.findings[0].message);
-  for (const char* id : {"FS-05", "FS-21", "FS-22", "FS-27", "FS-36", "FS-37"}) EXPECT_TRUE(result.judged.contains(id)) << id;
+  for (const char* id : {"FS-05", "FS-21", "FS-22", "FS-27", "FS-36", "FS-37"})
+    EXPECT_TRUE(result.judged.contains(id)) << id;
 }
 
 TEST(Reduction, AGoodHybridRunHasNoFinding) {
@@ -107,7 +109,9 @@ TEST(Reduction, MembersThatReduceInDifferentLayouts) {
   // Rank 1 sends its gradient from one element further on.
   Trace& trace = mini.run.traces[1];
   for (Event& event : trace.events) {
-    if (event.kind != EventKind::kCollective || event.collective != SPF_REDUCE_SCATTER || event.count < 8) continue;
+    if (event.kind != EventKind::kCollective || event.collective != SPF_REDUCE_SCATTER ||
+        event.count < 8)
+      continue;
     trace.ranges[event.ranges.begin].offset += 4;
     break;
   }
@@ -137,8 +141,9 @@ TEST(Reduction, WithoutMemoryRangesNothingIsJudged) {
 TEST(Reduction, AnUnfinishedRunIsNotJudged) {
   MiniRun mini = RunMini(MiniCase(2));
   std::vector<Event>& events = mini.run.traces[1].events;
-  const auto drop = std::find_if(events.begin(), events.end(),
-                                 [](const Event& event) { return event.kind == EventKind::kCollective; });
+  const auto drop = std::find_if(events.begin(), events.end(), [](const Event& event) {
+    return event.kind == EventKind::kCollective;
+  });
   events.erase(drop);
   const CheckResult result = CheckReduction(mini.run);
   EXPECT_EQ(FoundIn(result), "");

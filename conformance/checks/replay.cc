@@ -18,8 +18,9 @@ struct Entry {
   std::vector<int64_t> ops;      // event indices
   std::vector<int64_t> places;   // of each op: its place on the communicator, by issue order
   std::vector<int32_t> streams;  // which it occupies
-  std::vector<int64_t> waits_for;  // entries of this rank: a record, earlier kernels of the communicator
-  size_t left = 0;               // collectives not matched yet
+  std::vector<int64_t>
+      waits_for;    // entries of this rank: a record, earlier kernels of the communicator
+  size_t left = 0;  // collectives not matched yet
   bool arrived = false, done = false;
 };
 
@@ -39,7 +40,8 @@ constexpr int32_t kHostStream = -1;
 
 class Machine {
  public:
-  Machine(const std::vector<Trace>& traces, ReplayVisitor& visitor) : traces_(traces), visitor_(visitor) {
+  Machine(const std::vector<Trace>& traces, ReplayVisitor& visitor)
+      : traces_(traces), visitor_(visitor) {
     ranks_.resize(traces.size());
   }
 
@@ -58,12 +60,15 @@ class Machine {
     std::deque<Entry> entries;
     std::map<int32_t, std::deque<int64_t>> streams;    // heads are the oldest unfinished entries
     std::unordered_map<int32_t, int64_t> last_record;  // by event
-    std::set<int32_t> pinned;  // blocks
+    std::set<int32_t> pinned;                          // blocks
     std::unordered_map<int32_t, int64_t> requests, last_kernel;  // by request; by group
-    std::map<std::tuple<int32_t, int32_t, int32_t>, int64_t> positions;  // (group, sender, receiver)
+    std::map<std::tuple<int32_t, int32_t, int32_t>, int64_t>
+        positions;  // (group, sender, receiver)
   };
 
-  const Event& At(int32_t r, int64_t event) const { return traces_[size_t(r)].events[size_t(event)]; }
+  const Event& At(int32_t r, int64_t event) const {
+    return traces_[size_t(r)].events[size_t(event)];
+  }
 
   bool Advance(int32_t r) {
     bool moved = false;
@@ -95,12 +100,14 @@ class Machine {
         break;
       case EventKind::kEventSync: {
         const auto record = rank.last_record.find(event.event);
-        if (record != rank.last_record.end() && !rank.entries[size_t(record->second)].done) return false;
+        if (record != rank.last_record.end() && !rank.entries[size_t(record->second)].done)
+          return false;
         break;
       }
       case EventKind::kRequestWait: {
         const auto request = rank.requests.find(event.id);
-        if (request != rank.requests.end() && !rank.entries[size_t(request->second)].done) return false;
+        if (request != rank.requests.end() && !rank.entries[size_t(request->second)].done)
+          return false;
         break;
       }
       case EventKind::kGroupBegin:
@@ -120,10 +127,14 @@ class Machine {
         break;
       }
       default:
-        if (event.kind == EventKind::kAlloc && event.id == SPF_PINNED) rank.pinned.insert(event.alloc);
-        if ((event.kind == EventKind::kAlloc || event.kind == EventKind::kFree) && rank.pinned.count(event.alloc) != 0) {
-          visitor_.OnLocal(r, index);  // pinned memory comes and goes in the host's order, not in its stream's
-        } else if (event.stream >= 0 && event.kind != EventKind::kStreamCreate && event.kind != EventKind::kStreamDestroy) {
+        if (event.kind == EventKind::kAlloc && event.id == SPF_PINNED)
+          rank.pinned.insert(event.alloc);
+        if ((event.kind == EventKind::kAlloc || event.kind == EventKind::kFree) &&
+            rank.pinned.count(event.alloc) != 0) {
+          visitor_.OnLocal(
+              r, index);  // pinned memory comes and goes in the host's order, not in its stream's
+        } else if (event.stream >= 0 && event.kind != EventKind::kStreamCreate &&
+                   event.kind != EventKind::kStreamDestroy) {
           Enqueue(r, {index});
         } else {
           visitor_.OnLocal(r, index);
@@ -157,7 +168,8 @@ class Machine {
         const Pair pair = PairOf(r, event);
         // Kernels of one communicator run in issue order, whatever their streams.
         const auto [last, first] = rank.last_kernel.try_emplace(event.group, id);
-        if (!first && last->second != id && event.request < 0) entry.waits_for.push_back(last->second);
+        if (!first && last->second != id && event.request < 0)
+          entry.waits_for.push_back(last->second);
         last->second = id;
         entry.places.push_back(rank.positions[{event.group, pair.sender, pair.receiver}]++);
       }
@@ -206,7 +218,8 @@ class Machine {
     return true;
   }
 
-  // Who sends to whom, as ranks of the group; (-1, -1) for a collective. me: this rank in the group.
+  // Who sends to whom, as ranks of the group; (-1, -1) for a collective. me: this rank in the
+  // group.
   struct Pair {
     int32_t me = -1, sender = -1, receiver = -1;
   };
@@ -214,7 +227,8 @@ class Machine {
     const Trace& trace = traces_[size_t(r)];
     const std::vector<int32_t>& members = trace.groups[size_t(event.group)].world_ranks;
     Pair pair;
-    pair.me = static_cast<int32_t>(std::find(members.begin(), members.end(), trace.rank) - members.begin());
+    pair.me = static_cast<int32_t>(std::find(members.begin(), members.end(), trace.rank) -
+                                   members.begin());
     if (IsPointToPoint(event.collective)) {
       pair.sender = event.collective == SPF_SEND ? pair.me : event.peer;
       pair.receiver = event.collective == SPF_SEND ? event.peer : pair.me;
@@ -257,11 +271,13 @@ class Machine {
       for (const auto& [stream, queue] : rank.streams) {
         if (queue.empty()) continue;
         const int64_t event = rank.entries[size_t(queue.front())].ops.front();
-        return {false, "rank " + std::to_string(traces_[r].rank) + ", event " + std::to_string(event) +
+        return {false, "rank " + std::to_string(traces_[r].rank) + ", event " +
+                           std::to_string(event) +
                            " never gets to run when the traces are executed"};
       }
       if (rank.next < traces_[r].events.size()) {
-        return {false, "rank " + std::to_string(traces_[r].rank) + " blocks at event " + std::to_string(rank.next)};
+        return {false, "rank " + std::to_string(traces_[r].rank) + " blocks at event " +
+                           std::to_string(rank.next)};
       }
     }
     return {};

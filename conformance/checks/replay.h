@@ -1,7 +1,8 @@
 // replay.h: in which order could the device work of all ranks have run?
 //
-// Executes the traces of a run without data: host threads issue, streams run their entries in order, waits and
-// collectives hold them. In a run without races every legal order gives the same bytes, so one is enough.
+// Executes the traces of a run without data: host threads issue, streams run their entries in
+// order, waits and collectives hold them. In a run without races every legal order gives the same
+// bytes, so one is enough.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -20,7 +21,8 @@ class ReplayVisitor {
   };
   virtual ~ReplayVisitor() = default;
   virtual void OnLocal(int32_t rank, int64_t event) = 0;  // every kind but collectives
-  // All members of one matched operation, by rank of the group; for a send and its receive: {sender, receiver}.
+  // All members of one matched operation, by rank of the group; for a send and its receive:
+  // {sender, receiver}.
   virtual void OnCollective(const std::vector<Member>& members) = 0;
 };
 

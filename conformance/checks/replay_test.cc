@@ -15,7 +15,8 @@ class Log : public ReplayVisitor {
   }
   void OnCollective(const std::vector<Member>& members) override {
     text += "[";
-    for (const Member& member : members) text += Name(member.rank, member.event) + (&member == &members.back() ? "" : " ");
+    for (const Member& member : members)
+      text += Name(member.rank, member.event) + (&member == &members.back() ? "" : " ");
     text += "] ";
   }
   std::string Run(std::vector<Trace> given) {
@@ -28,8 +29,12 @@ class Log : public ReplayVisitor {
   ReplayResult result;
 
  private:
-  const Event& At(int32_t rank, int64_t event) const { return traces[size_t(rank)].events[size_t(event)]; }
-  static std::string Name(int32_t rank, int64_t event) { return std::to_string(rank) + ":" + std::to_string(event); }
+  const Event& At(int32_t rank, int64_t event) const {
+    return traces[size_t(rank)].events[size_t(event)];
+  }
+  static std::string Name(int32_t rank, int64_t event) {
+    return std::to_string(rank) + ":" + std::to_string(event);
+  }
   std::string text;
 };
 
@@ -68,7 +73,8 @@ TEST(Replay, HostWaitsForAStreamItSynchronises) {
 TEST(Replay, CollectivesOnTwoCommunicatorsMayCrossInIssueOrder) {
   TraceBuilder t(0, 2), u(1, 2);
   for (TraceBuilder* b : {&t, &u}) {
-    const int x = b->Group("x", {0, 1}), y = b->Group("y", {0, 1}), s = b->Stream("s"), r = b->Stream("r");
+    const int x = b->Group("x", {0, 1}), y = b->Group("y", {0, 1}), s = b->Stream("s"),
+              r = b->Stream("r");
     const bool first = b == &t;
     b->Collective(SPF_ALL_REDUCE, first ? x : y, first ? s : r, 4);
     b->Collective(SPF_ALL_REDUCE, first ? y : x, first ? r : s, 4);

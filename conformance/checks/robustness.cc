@@ -9,8 +9,9 @@ namespace shardproof {
 using Kind = EngineOutcome::Kind;
 
 const char* OutcomeName(Kind kind) {
-  static constexpr const char* kNames[] = {"ok",      "unsupported", "rejected", "failed",     "refused",
-                                           "aborted", "died",        "hung",     "suite error"};
+  static constexpr const char* kNames[] = {"ok",     "unsupported", "rejected",
+                                           "failed", "refused",     "aborted",
+                                           "died",   "hung",        "suite error"};
   return kNames[static_cast<size_t>(kind)];
 }
 
@@ -22,14 +23,15 @@ bool TakesPart(const Run& run, int32_t rank) {
   return size_t(rank) < run.traces.size() && !run.traces[size_t(rank)].events.empty();
 }
 
-Finding Of(const char* requirement, int32_t rank, const EngineOutcome& outcome, std::string expected,
-           std::string message) {
+Finding Of(const char* requirement, int32_t rank, const EngineOutcome& outcome,
+           std::string expected, std::string message) {
   Finding finding;
   finding.requirement = requirement;
   finding.rank = rank;
   finding.operation = outcome.call;
   finding.expected = std::move(expected);
-  finding.seen = std::string(OutcomeName(outcome.kind)) + (outcome.reason.empty() ? "" : ": " + outcome.reason);
+  finding.seen = std::string(OutcomeName(outcome.kind)) +
+                 (outcome.reason.empty() ? "" : ": " + outcome.reason);
   finding.message = std::move(message);
   return finding;
 }
@@ -55,8 +57,9 @@ bool Refused(const Trace& trace) {
 }
 
 bool WrongTwin(const Case& spec) {
-  return std::any_of(spec.instances.begin(), spec.instances.end(),
-                     [](const InstanceSpec& one) { return one.twin != "none" && one.twin != "given"; });
+  return std::any_of(spec.instances.begin(), spec.instances.end(), [](const InstanceSpec& one) {
+    return one.twin != "none" && one.twin != "given";
+  });
 }
 
 void JudgeIllegal(const Analysis& a, CheckResult& result, FindingSink& sink) {
@@ -69,12 +72,14 @@ void JudgeIllegal(const Analysis& a, CheckResult& result, FindingSink& sink) {
     // A knob that was not read: the runner ended the case before the engine could be blamed.
     if (!TakesPart(run, r) || outcome.kind == Kind::kUnsupported) continue;
     if (outcome.kind != Kind::kRejected) {
-      sink.Add(Of(requirement, r, outcome, "rejected by create", "the configuration is illegal (" + run.spec->illegal +
-                                                                     "), but create does not answer SPF_REJECTED"));
+      sink.Add(Of(requirement, r, outcome, "rejected by create",
+                  "the configuration is illegal (" + run.spec->illegal +
+                      "), but create does not answer SPF_REJECTED"));
       continue;
     }
     if (run.traces[rank].provides.calls && !Explained(run.traces[rank])) {
-      sink.Add(Of("GE-22", r, outcome, "a reason in words", "create rejects without saying why: call explain first"));
+      sink.Add(Of("GE-22", r, outcome, "a reason in words",
+                  "create rejects without saying why: call explain first"));
     }
   }
 }
@@ -93,18 +98,25 @@ void JudgeAnswers(const Analysis& a, CheckResult& result, FindingSink& sink) {
       const int64_t event = CollectiveInCreate(run.traces[rank]);
       if (event >= 0) {
         Finding finding = a.At("GE-21", r, event);
-        finding.expected = "no collective before create answers " + std::string(OutcomeName(outcome.kind));
+        finding.expected =
+            "no collective before create answers " + std::string(OutcomeName(outcome.kind));
         finding.seen = a.Describe(r, event);
-        finding.message = "create issues a collective and then refuses the case: look at the configuration first";
+        finding.message =
+            "create issues a collective and then refuses the case: look at the configuration first";
         sink.Add(std::move(finding));
       }
     }
     if (first < 0) first = r;
     const EngineOutcome& other = run.outcomes[size_t(first)];
-    const bool comparable = answer || other.kind == Kind::kRejected || other.kind == Kind::kUnsupported;
-    if (!comparable || other.kind == outcome.kind || outcome.kind == Kind::kDied || other.kind == Kind::kDied) continue;
-    sink.Add(Of("GE-24", r, outcome, std::string(OutcomeName(other.kind)) + ", as on rank " + std::to_string(first),
-                "ranks give different answers to the same configuration: the others would wait for ever"));
+    const bool comparable =
+        answer || other.kind == Kind::kRejected || other.kind == Kind::kUnsupported;
+    if (!comparable || other.kind == outcome.kind || outcome.kind == Kind::kDied ||
+        other.kind == Kind::kDied)
+      continue;
+    sink.Add(Of(
+        "GE-24", r, outcome,
+        std::string(OutcomeName(other.kind)) + ", as on rank " + std::to_string(first),
+        "ranks give different answers to the same configuration: the others would wait for ever"));
   }
 }
 
@@ -117,11 +129,13 @@ void JudgeSurvival(const Analysis& a, CheckResult& result, FindingSink& sink) {
     switch (outcome.kind) {
       case Kind::kRejected:
         if (a.legal()) {
-          sink.Add(Of("GE-23", r, outcome, "the case runs", "the configuration is legal, but create rejects it"));
+          sink.Add(Of("GE-23", r, outcome, "the case runs",
+                      "the configuration is legal, but create rejects it"));
         }
         break;
       case Kind::kDied:
-        sink.Add(Of("GE-26", r, outcome, "the engine survives", "rank " + std::to_string(rank) + " died"));
+        sink.Add(Of("GE-26", r, outcome, "the engine survives",
+                    "rank " + std::to_string(rank) + " died"));
         break;
       case Kind::kFailed:
         // The reason is a refused call, which is a finding of its own.
@@ -129,9 +143,11 @@ void JudgeSurvival(const Analysis& a, CheckResult& result, FindingSink& sink) {
         sink.Add(Of("GE-26", r, outcome, "SPF_OK", "an entry call failed"));
         break;
       case Kind::kHung:
-        sink.Add(Of("GE-27", r, outcome, "the run ends", "rank " + std::to_string(rank) + " makes no progress"));
+        sink.Add(Of("GE-27", r, outcome, "the run ends",
+                    "rank " + std::to_string(rank) + " makes no progress"));
         break;
-      default: break;
+      default:
+        break;
     }
   }
 }
@@ -139,7 +155,8 @@ void JudgeSurvival(const Analysis& a, CheckResult& result, FindingSink& sink) {
 void JudgeRefusals(const Analysis& a, CheckResult& result, FindingSink& sink) {
   for (const Trace& trace : a.traces()) {
     if (!trace.provides.calls) {
-      CannotJudge(result, {"GE-25"}, "rank " + std::to_string(trace.rank) + "'s trace has no calls");
+      CannotJudge(result, {"GE-25"},
+                  "rank " + std::to_string(trace.rank) + "'s trace has no calls");
       return;
     }
   }
@@ -151,7 +168,8 @@ void JudgeRefusals(const Analysis& a, CheckResult& result, FindingSink& sink) {
       Finding finding = a.At("GE-25", rank, static_cast<int64_t>(i));
       finding.expected = "a call that can be carried out";
       finding.seen = std::string(trace.Text(trace.events[i].text2));
-      finding.message = "the call " + std::string(trace.Text(trace.events[i].text)) + " was refused";
+      finding.message =
+          "the call " + std::string(trace.Text(trace.events[i].text)) + " was refused";
       sink.Add(std::move(finding));
     }
   }
@@ -160,7 +178,9 @@ void JudgeRefusals(const Analysis& a, CheckResult& result, FindingSink& sink) {
 std::set<std::string> KnobsRead(const Trace& trace, int instance, bool in_create_only) {
   std::set<std::string> names;
   for (const Event& event : trace.events) {
-    if (event.kind != EventKind::kKnob || event.instance != instance || (in_create_only && event.call > 0)) continue;
+    if (event.kind != EventKind::kKnob || event.instance != instance ||
+        (in_create_only && event.call > 0))
+      continue;
     names.emplace(trace.Text(event.text));
   }
   return names;
@@ -175,7 +195,8 @@ void JudgeContract(const Analysis& a, CheckResult& result, FindingSink& sink) {
   for (size_t i = 0; i < a.n_instances(); ++i) {
     for (int32_t rank = 0; rank < a.ranks(); ++rank) {
       if (!a.Facts(i).InGrid(rank) || !TakesPart(a.run(), rank)) continue;
-      const std::set<std::string> read = KnobsRead(a.traces()[size_t(rank)], static_cast<int>(i), false);
+      const std::set<std::string> read =
+          KnobsRead(a.traces()[size_t(rank)], static_cast<int>(i), false);
       for (const char* knob : kContractKnobs) {
         if (read.contains(knob)) continue;
         Finding finding;
@@ -184,7 +205,8 @@ void JudgeContract(const Analysis& a, CheckResult& result, FindingSink& sink) {
         finding.operation = "create";
         finding.expected = std::string("knob ") + knob + " is read";
         finding.seen = "never asked for";
-        finding.message = std::string("the engine trains without reading ") + knob + ": it uses a value of its own";
+        finding.message = std::string("the engine trains without reading ") + knob +
+                          ": it uses a value of its own";
         sink.Add(std::move(finding));
       }
     }
@@ -199,14 +221,16 @@ bool UnreadFeatureKnobs(const Run& run, std::vector<std::string>* knobs) {
   std::set<std::string> unread;
   for (size_t i = 0; i < run.spec->instances.size(); ++i) {
     for (const Trace& trace : run.traces) {
-      const bool created = std::any_of(trace.events.begin(), trace.events.end(), [&](const Event& event) {
-        return event.kind == EventKind::kCallEnd && event.instance == i && event.call == 0 && event.status == SPF_OK;
-      });
+      const bool created =
+          std::any_of(trace.events.begin(), trace.events.end(), [&](const Event& event) {
+            return event.kind == EventKind::kCallEnd && event.instance == i && event.call == 0 &&
+                   event.status == SPF_OK;
+          });
       if (!created || !trace.provides.calls) continue;
       const std::set<std::string> read = KnobsRead(trace, static_cast<int>(i), true);
       for (const auto& [name, value] : Knobs(run.spec->instances[i], run.spec->world)) {
-        const bool contract = std::find(std::begin(kContractKnobs), std::end(kContractKnobs), name) !=
-                              std::end(kContractKnobs);
+        const bool contract = std::find(std::begin(kContractKnobs), std::end(kContractKnobs),
+                                        name) != std::end(kContractKnobs);
         if (!contract && !read.contains(name)) unread.insert(name);
       }
     }

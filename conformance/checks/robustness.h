@@ -11,8 +11,8 @@ namespace shardproof {
 
 CheckResult CheckRobustness(const Analysis& a);
 
-// Feature knobs that the case sets and that create did not read on some rank: the case is unsupported by this engine.
-// Returns whether there are any. False without a case.
+// Feature knobs that the case sets and that create did not read on some rank: the case is
+// unsupported by this engine. Returns whether there are any. False without a case.
 bool UnreadFeatureKnobs(const Run& run, std::vector<std::string>* knobs);
 
 const char* OutcomeName(EngineOutcome::Kind kind);

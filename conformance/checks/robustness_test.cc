@@ -32,9 +32,13 @@ struct Answered {
   shardproof::Run run;
 };
 
-TEST(Robustness, AnIllegalCaseThatAllRanksReject) { EXPECT_EQ(Answered(Kind::kRejected, "not divisible").Found(), ""); }
+TEST(Robustness, AnIllegalCaseThatAllRanksReject) {
+  EXPECT_EQ(Answered(Kind::kRejected, "not divisible").Found(), "");
+}
 
-TEST(Robustness, AnIllegalCaseThatRuns) { EXPECT_EQ(Answered(Kind::kOk, "not divisible").Found(), "GE-20"); }
+TEST(Robustness, AnIllegalCaseThatRuns) {
+  EXPECT_EQ(Answered(Kind::kOk, "not divisible").Found(), "GE-20");
+}
 
 TEST(Robustness, AWrongTwinThatIsAccepted) {
   Answered answered(Kind::kOk, "wrong twin");
@@ -42,7 +46,9 @@ TEST(Robustness, AWrongTwinThatIsAccepted) {
   EXPECT_EQ(answered.Found(), "PG-16");
 }
 
-TEST(Robustness, ALegalCaseThatIsRejected) { EXPECT_EQ(Answered(Kind::kRejected).Found(), "GE-23"); }
+TEST(Robustness, ALegalCaseThatIsRejected) {
+  EXPECT_EQ(Answered(Kind::kRejected).Found(), "GE-23");
+}
 
 TEST(Robustness, ARankThatAnswersDifferently) {
   Answered answered(Kind::kRejected, "not divisible");
@@ -52,7 +58,8 @@ TEST(Robustness, ARankThatAnswersDifferently) {
 
 TEST(Robustness, ARejectionWithoutAWord) {
   Answered answered(Kind::kRejected, "not divisible");
-  std::erase_if(answered.run.traces[0].events, [](const Event& event) { return event.kind == EventKind::kExplain; });
+  std::erase_if(answered.run.traces[0].events,
+                [](const Event& event) { return event.kind == EventKind::kExplain; });
   EXPECT_EQ(answered.Found(), "GE-22");
 }
 
@@ -98,8 +105,9 @@ TEST(Robustness, AGoodRunHasNoFinding) {
 TEST(Robustness, AnEngineThatDoesNotReadTheLearningRate) {
   MiniRun mini = RunMini(MiniCase(2));
   Trace& trace = mini.run.traces[1];
-  std::erase_if(trace.events,
-                [&](const Event& event) { return event.kind == EventKind::kKnob && trace.Text(event.text) == "lr"; });
+  std::erase_if(trace.events, [&](const Event& event) {
+    return event.kind == EventKind::kKnob && trace.Text(event.text) == "lr";
+  });
   EXPECT_EQ(FoundIn(CheckRobustness(mini.run)), "GE-28");
 }
 

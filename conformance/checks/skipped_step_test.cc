@@ -10,7 +10,8 @@ namespace {
 
 // The gradient norm of the small engine is 2.
 MiniRun RunWithThreshold(double threshold) {
-  return RunMini(MiniCase(2, [&](InstanceSpec& spec) { spec.skip_norm = threshold, spec.grad_norm = true; }));
+  return RunMini(
+      MiniCase(2, [&](InstanceSpec& spec) { spec.skip_norm = threshold, spec.grad_norm = true; }));
 }
 // The step of call 1 is to be skipped.
 void ExpectSkip(MiniRun& mini) {
@@ -46,15 +47,18 @@ TEST(SkippedStep, AStepThatIsSkippedAsItShould) {
   EXPECT_TRUE(result.judged.contains("GE-34"));
 }
 
-TEST(SkippedStep, AThresholdThatIsNotReached) { EXPECT_EQ(FoundIn(CheckNumerics(RunWithThreshold(3).run)), ""); }
+TEST(SkippedStep, AThresholdThatIsNotReached) {
+  EXPECT_EQ(FoundIn(CheckNumerics(RunWithThreshold(3).run)), "");
+}
 
 TEST(SkippedStep, AnUpdateThatShouldHaveBeenSkipped) {
   MiniRun mini = RunWithThreshold(1);
   ExpectSkip(mini);
   const CheckResult result = CheckPublished(mini.run);
   ASSERT_EQ(FoundIn(result), "GE-34");
-  EXPECT_NE(result.findings[0].message.find("the gradient norm 2 is above grad_norm_skip_threshold = 1: the step must "
-                                            "be skipped"),
+  EXPECT_NE(result.findings[0].message.find(
+                "the gradient norm 2 is above grad_norm_skip_threshold = 1: the step must "
+                "be skipped"),
             std::string::npos)
       << result.findings[0].message;
 }
@@ -89,7 +93,8 @@ TEST(SkippedStep, ASkipThatShouldHaveBeenAnUpdate) {
   DropParams(mini, 1);
   const CheckResult result = CheckPublished(mini.run);
   ASSERT_EQ(FoundIn(result), "GE-34");
-  EXPECT_NE(result.findings[0].message.find("is not above grad_norm_skip_threshold = 3: the step must update"),
+  EXPECT_NE(result.findings[0].message.find(
+                "is not above grad_norm_skip_threshold = 3: the step must update"),
             std::string::npos)
       << result.findings[0].message;
   EXPECT_EQ(result.findings[0].seen, "none published");
@@ -101,13 +106,15 @@ TEST(SkippedStep, StateThatMovedInASkippedStepIsHintedAt) {
   DropParams(mini, 1);
   Trace& trace = mini.run.traces[0];
   for (const Event& event : trace.events) {
-    if (event.kind != EventKind::kPublish || event.result != SPF_RESULT_PARAM || event.call != 2) continue;
+    if (event.kind != EventKind::kPublish || event.result != SPF_RESULT_PARAM || event.call != 2)
+      continue;
     trace.values[size_t(event.values) + 1] += 0.5;
     break;
   }
   const CheckResult result = CheckPublished(mini.run);
   ASSERT_EQ(FoundIn(result), "FS-24");
-  EXPECT_NE(result.findings[0].message.find("train_step 0 is skipped: state and step count"), std::string::npos)
+  EXPECT_NE(result.findings[0].message.find("train_step 0 is skipped: state and step count"),
+            std::string::npos)
       << result.findings[0].message;
 }
 

@@ -31,7 +31,9 @@ class Registered {
   }
 
  private:
-  const std::string& Comm(const Event& event) const { return trace_.groups[size_t(event.group)].comm; }
+  const std::string& Comm(const Event& event) const {
+    return trace_.groups[size_t(event.group)].comm;
+  }
 
   void JudgeOne(const Carried& carried, const Event& event) {
     Judge(result_, {"FS-43"});
@@ -39,16 +41,20 @@ class Registered {
     JudgeBlock(carried, event, RecvRange(trace_, event), "receives into");
   }
 
-  void JudgeBlock(const Carried& carried, const Event& event, const Range* range, const char* does) {
+  void JudgeBlock(const Carried& carried, const Event& event, const Range* range,
+                  const char* does) {
     if (range == nullptr) return;
     const auto block = with_.find(range->alloc);
     if (block != with_.end() && block->second.contains(Comm(event))) return;
     const bool with_others = block != with_.end() && !block->second.empty();
-    const std::string what = carried.gather ? "a gather of parameters " : "a reduction of gradients ";
-    sink_.Add(a_.At("FS-43", rank_, carried.event),
-              "memory that is registered with the group", "block " + std::to_string(range->alloc) +
-                  (with_others ? ", which is registered with another group" : ", which is not registered"),
-              "nccl_ub = 1, but " + what + does + " memory that is not registered with its group: group_register it");
+    const std::string what =
+        carried.gather ? "a gather of parameters " : "a reduction of gradients ";
+    sink_.Add(a_.At("FS-43", rank_, carried.event), "memory that is registered with the group",
+              "block " + std::to_string(range->alloc) +
+                  (with_others ? ", which is registered with another group"
+                               : ", which is not registered"),
+              "nccl_ub = 1, but " + what + does +
+                  " memory that is not registered with its group: group_register it");
   }
 
   const Analysis& a_;
@@ -73,7 +79,8 @@ CheckResult CheckUserBuffers(const Analysis& a) {
   }
   for (const Trace& trace : a.traces()) {
     if (trace.provides.memory) continue;
-    CannotJudge(result, {"FS-43"}, "rank " + std::to_string(trace.rank) + "'s trace has no memory events");
+    CannotJudge(result, {"FS-43"},
+                "rank " + std::to_string(trace.rank) + "'s trace has no memory events");
     return result;
   }
   FindingSink sink(result);
@@ -125,9 +132,12 @@ void KeptBuffers::See(const Event& event) {
       if (event.id == SPF_REGISTRABLE) Make(event.alloc, {event.count, event.purpose, {}});
       return;
     case EventKind::kGroupRegister:
-    case EventKind::kGroupDeregister: return Reclass(event);
-    case EventKind::kFree: return Drop(event.alloc);
-    default: break;
+    case EventKind::kGroupDeregister:
+      return Reclass(event);
+    case EventKind::kFree:
+      return Drop(event.alloc);
+    default:
+      break;
   }
   const bool discards = event.kind == EventKind::kLaunch && event.id == SPF_K_DISCARD;
   for (uint32_t i = event.ranges.begin; i < event.ranges.end; ++i) {

@@ -1,5 +1,5 @@
-// user_buffers.h: with nccl_ub, does every gather of parameters and every reduction of gradients use memory that is
-// registered with its group?
+// user_buffers.h: with nccl_ub, does every gather of parameters and every reduction of gradients
+// use memory that is registered with its group?
 //
 // Judges FS-43, and says for FS-31 which of a rank's blocks wait for their next use.
 #pragma once
@@ -16,9 +16,10 @@ namespace shardproof {
 
 CheckResult CheckUserBuffers(const Analysis& a);
 
-// Registered memory of one rank and instance. Bytes lie idle from SPF_K_DISCARD to the next operation that writes them.
-// Memory is kept to be used again: of one size of block, purpose and set of groups no more is kept than was in use at
-// once. What goes beyond that, or was never used, is not spared.
+// Registered memory of one rank and instance. Bytes lie idle from SPF_K_DISCARD to the next
+// operation that writes them. Memory is kept to be used again: of one size of block, purpose and
+// set of groups no more is kept than was in use at once. What goes beyond that, or was never used,
+// is not spared.
 class KeptBuffers {
  public:
   explicit KeptBuffers(const Trace& trace) : trace_(trace) {}

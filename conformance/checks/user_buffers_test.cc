@@ -16,7 +16,8 @@ Uses UsesIn(const Trace& trace) {
   Uses uses;
   for (const Event& event : trace.events) {
     if (event.kind != EventKind::kCollective) continue;
-    for (uint32_t i = event.ranges.begin; i < event.ranges.end; ++i) uses[trace.ranges[i].alloc].insert(event.group);
+    for (uint32_t i = event.ranges.begin; i < event.ranges.end; ++i)
+      uses[trace.ranges[i].alloc].insert(event.group);
   }
   return uses;
 }
@@ -81,7 +82,8 @@ TEST(UserBuffers, AnEngineThatReadsTheKnobAndIgnoresItIsFound) {
   const CheckResult result = CheckUserBuffers(mini.run);
   EXPECT_EQ(FoundIn(result), "FS-43");
   ASSERT_FALSE(result.findings.empty());
-  EXPECT_NE(result.findings[0].seen.find("which is not registered"), std::string::npos) << result.findings[0].seen;
+  EXPECT_NE(result.findings[0].seen.find("which is not registered"), std::string::npos)
+      << result.findings[0].seen;
 }
 
 TEST(UserBuffers, WithoutTheKnobNothingIsJudged) {
@@ -94,11 +96,13 @@ TEST(UserBuffers, WithoutTheKnobNothingIsJudged) {
 std::set<int32_t> FirstBlocks(const Trace& trace) {
   std::set<int32_t> blocks;
   for (const uint8_t kind : {SPF_ALL_GATHER, SPF_REDUCE_SCATTER}) {
-    const auto first = std::find_if(trace.events.begin(), trace.events.end(), [&](const Event& event) {
-      return event.kind == EventKind::kCollective && event.collective == kind;
-    });
+    const auto first =
+        std::find_if(trace.events.begin(), trace.events.end(), [&](const Event& event) {
+          return event.kind == EventKind::kCollective && event.collective == kind;
+        });
     if (first == trace.events.end()) continue;
-    for (uint32_t i = first->ranges.begin; i < first->ranges.end; ++i) blocks.insert(trace.ranges[i].alloc);
+    for (uint32_t i = first->ranges.begin; i < first->ranges.end; ++i)
+      blocks.insert(trace.ranges[i].alloc);
   }
   return blocks;
 }
@@ -116,7 +120,8 @@ TEST(UserBuffers, OneBlockThatIsNotRegisteredIsNamed) {
     EXPECT_EQ(FoundIn(result), "FS-43") << "block " << block;
     for (const Finding& finding : result.findings) {
       EXPECT_EQ(finding.rank, 1);
-      EXPECT_NE(finding.seen.find("block " + std::to_string(block) + ","), std::string::npos) << finding.seen;
+      EXPECT_NE(finding.seen.find("block " + std::to_string(block) + ","), std::string::npos)
+          << finding.seen;
     }
   }
 }
@@ -135,7 +140,8 @@ TEST(UserBuffers, GatheredOnATwinWithWhichNothingIsRegistered) {
   const CheckResult result = CheckUserBuffers(mini.run);
   EXPECT_EQ(FoundIn(result), "FS-43");
   for (const Finding& finding : result.findings) {
-    EXPECT_NE(finding.seen.find("registered with another group"), std::string::npos) << finding.seen;
+    EXPECT_NE(finding.seen.find("registered with another group"), std::string::npos)
+        << finding.seen;
     EXPECT_NE(finding.message.find("a gather of parameters"), std::string::npos) << finding.message;
   }
 }
@@ -143,9 +149,10 @@ TEST(UserBuffers, GatheredOnATwinWithWhichNothingIsRegistered) {
 TEST(UserBuffers, DeregisteredBeforeItsLastUse) {
   MiniRun mini = Registered(2);
   Trace& trace = mini.run.traces[0];
-  const auto last = std::find_if(trace.events.rbegin(), trace.events.rend(), [](const Event& event) {
-    return event.kind == EventKind::kCollective && event.collective == SPF_REDUCE_SCATTER;
-  });
+  const auto last =
+      std::find_if(trace.events.rbegin(), trace.events.rend(), [](const Event& event) {
+        return event.kind == EventKind::kCollective && event.collective == SPF_REDUCE_SCATTER;
+      });
   ASSERT_NE(last, trace.events.rend());
   Event gone = Registration(*last, EventKind::kGroupDeregister, last->group);
   gone.alloc = trace.ranges[last->ranges.begin].alloc;
@@ -182,7 +189,9 @@ struct Blocks {
     return block;
   }
   void Use(int block, int64_t bytes) { t.Launch(stream, SPF_K_FILL, {Writes(block, 0, bytes)}); }
-  void Discard(int block, int64_t bytes) { t.Launch(stream, SPF_K_DISCARD, {Writes(block, 0, bytes)}); }
+  void Discard(int block, int64_t bytes) {
+    t.Launch(stream, SPF_K_DISCARD, {Writes(block, 0, bytes)});
+  }
   int64_t Spared() {
     const Trace trace = t.Done();
     KeptBuffers kept(trace);
@@ -240,8 +249,8 @@ TEST(KeptBuffers, NoMoreOfOneSizeAndGroupsThanWereInUseAtOnce) {
 
 TEST(KeptBuffers, OtherSizesAndGroupsAreKeptBeside) {
   Blocks b;
-  for (const auto& [bytes, groups] :
-       std::vector<std::pair<int64_t, std::vector<int>>>{{64, {b.group}}, {32, {b.group}}, {64, {b.group, b.other}}}) {
+  for (const auto& [bytes, groups] : std::vector<std::pair<int64_t, std::vector<int>>>{
+           {64, {b.group}}, {32, {b.group}}, {64, {b.group, b.other}}}) {
     const int block = b.Make(bytes, groups);
     b.Use(block, bytes);
     b.Discard(block, bytes);
@@ -288,7 +297,8 @@ std::string FoundWithALargeBlock(bool asked, bool discarded) {
   Event gone = *free;
   gone.kind = EventKind::kFree;
   gone.alloc = block;
-  trace.events.insert(free, {Registration(gone, EventKind::kGroupDeregister, registered.group), gone});
+  trace.events.insert(free,
+                      {Registration(gone, EventKind::kGroupDeregister, registered.group), gone});
   return FoundIn(CheckLifetime(mini.run));
 }
 

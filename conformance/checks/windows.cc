@@ -19,12 +19,14 @@ class Walk {
  public:
   Walk(const Analysis& a, int32_t rank) : a_(a), rank_(rank), trace_(a.traces()[size_t(rank)]) {
     for (const Carried& carried : CarriedBy(a, rank)) {
-      if (carried.gather && !IsOuterGather(carried)) gathers_.emplace(carried.event, carried.params);
+      if (carried.gather && !IsOuterGather(carried))
+        gathers_.emplace(carried.event, carried.params);
     }
   }
 
   RankWindows Run() {
-    for (size_t i = 0; i < trace_.events.size(); ++i) Step(static_cast<int64_t>(i), trace_.events[i]);
+    for (size_t i = 0; i < trace_.events.size(); ++i)
+      Step(static_cast<int64_t>(i), trace_.events[i]);
     return std::move(out_);
   }
 
@@ -39,19 +41,28 @@ class Walk {
 
   void Step(int64_t index, const Event& event) {
     switch (event.kind) {
-      case EventKind::kFree: return Close(held_.EraseBlock(event.alloc), index);
+      case EventKind::kFree:
+        return Close(held_.EraseBlock(event.alloc), index);
       case EventKind::kCollective:
         Erase(index, event);
-        if (const auto gather = gathers_.find(index); gather != gathers_.end()) Gather(index, event, gather->second);
+        if (const auto gather = gathers_.find(index); gather != gathers_.end())
+          Gather(index, event, gather->second);
         return;
-      case EventKind::kCompute: Use(index, event); return;
-      case EventKind::kCopy: Copy(index, event); return;
+      case EventKind::kCompute:
+        Use(index, event);
+        return;
+      case EventKind::kCopy:
+        Copy(index, event);
+        return;
       case EventKind::kLaunch:
         if (event.id == SPF_K_AXPBY) return Copy(index, event);
         Erase(index, event);
         return;
-      case EventKind::kInit: Erase(index, event); return;
-      default: return;
+      case EventKind::kInit:
+        Erase(index, event);
+        return;
+      default:
+        return;
     }
   }
 
@@ -69,7 +80,8 @@ class Walk {
   // Windows that lost bytes.
   void Close(const std::set<size_t>& windows, int64_t index) {
     for (const size_t window : windows) {
-      if (held_.Bytes(window) == 0 && out_.windows[window].release < 0) out_.windows[window].release = index;
+      if (held_.Bytes(window) == 0 && out_.windows[window].release < 0)
+        out_.windows[window].release = index;
     }
   }
 
@@ -90,7 +102,8 @@ class Walk {
   size_t WindowFor(int64_t index, const Event& event, int32_t unit) {
     for (size_t w = out_.windows.size(); w-- > 0;) {
       const Window& window = out_.windows[w];
-      if (window.unit != unit || window.instance != event.instance || window.call != event.call) continue;
+      if (window.unit != unit || window.instance != event.instance || window.call != event.call)
+        continue;
       if (window.release < 0 && window.reads.empty()) return w;
       break;
     }
@@ -106,11 +119,14 @@ class Walk {
   // A copy or cast of gathered bytes is as materialised as they are.
   void Copy(int64_t index, const Event& event) {
     if (event.ranges.size() < 2) return Erase(index, event);
-    const Range from = trace_.ranges[event.ranges.begin], to = trace_.ranges[event.ranges.begin + 1];
+    const Range from = trace_.ranges[event.ranges.begin],
+                to = trace_.ranges[event.ranges.begin + 1];
     if ((to.access & kRead) != 0 || (to.access & kWrite) == 0) return;
     const auto copied = held_.Get(from.alloc, from.offset, from.offset + from.length);
     EraseRange(index, to);
-    const auto scaled = [&](int64_t byte) { return to.offset + (byte - from.offset) * to.length / from.length; };
+    const auto scaled = [&](int64_t byte) {
+      return to.offset + (byte - from.offset) * to.length / from.length;
+    };
     for (const auto& piece : copied) {
       if (out_.windows[piece.value].release >= 0) continue;
       held_.Put(to.alloc, scaled(piece.begin), scaled(piece.end), piece.value);
@@ -126,7 +142,8 @@ class Walk {
     // Backward of a node need not read the parameters that were gathered for it.
     const int32_t own = facts.UnitOfModule(facts.Node(event.id, rank_).module);
     for (Window& window : out_.windows) {
-      if (own >= 0 && window.unit == own && window.instance == event.instance && window.release < 0) {
+      if (own >= 0 && window.unit == own && window.instance == event.instance &&
+          window.release < 0) {
         window.reads.push_back(index);
       }
     }

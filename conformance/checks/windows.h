@@ -1,7 +1,8 @@
 // windows.h: from when to when were a unit's full parameters materialised on a rank?
 //
-// A window opens when a gather brings a unit's elements and closes when the last of those bytes is freed, discarded or
-// overwritten. Times are places in the host's issue order, in which memory is counted.
+// A window opens when a gather brings a unit's elements and closes when the last of those bytes is
+// freed, discarded or overwritten. Times are places in the host's issue order, in which memory is
+// counted.
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -12,12 +13,12 @@ namespace shardproof {
 
 struct Window {
   int32_t instance = 0;
-  int32_t unit = -1;         // module id; -1: parameters outside units
+  int32_t unit = -1;  // module id; -1: parameters outside units
   int32_t call = -1;
-  int64_t gather = -1;       // event that opened it
-  int64_t last_gather = -1;  // the last one that added to it
-  int64_t release = -1;      // event that closed it; -1: never
-  int64_t bytes = 0;         // of parameter elements
+  int64_t gather = -1;         // event that opened it
+  int64_t last_gather = -1;    // the last one that added to it
+  int64_t release = -1;        // event that closed it; -1: never
+  int64_t bytes = 0;           // of parameter elements
   std::vector<int64_t> reads;  // compute events of the unit, or that read its bytes, in issue order
   bool OpenAt(int64_t event) const { return gather < event && (release < 0 || event < release); }
   // The first read after the event, or -1.

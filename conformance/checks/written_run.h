@@ -21,7 +21,8 @@ inline WrittenRun WriteRun(Case c, const TraceWriter& write) {
   made.spec = std::make_unique<Case>(std::move(c));
   const InstanceFacts facts(made.spec->instances[0], made.spec->world);
   made.run.spec = made.spec.get();
-  for (int32_t rank = 0; rank < made.spec->world; ++rank) made.run.traces.push_back(write(*made.spec, facts, rank));
+  for (int32_t rank = 0; rank < made.spec->world; ++rank)
+    made.run.traces.push_back(write(*made.spec, facts, rank));
   made.run.outcomes.resize(size_t(made.spec->world));
   return made;
 }

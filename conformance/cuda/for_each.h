@@ -1,8 +1,10 @@
-// for_each.h: what shape has a kernel? One for all: a function of an index, for n indices, in any order.
+// for_each.h: what shape has a kernel? One for all: a function of an index, for n indices, in any
+// order.
 //
-// Write ForEach(queue, "name", n, [=] SHARDPROOF_KERNEL(int64_t i) { ... }); capture pointers and numbers by value. Indices run at
-// the same time: a body writes only what is its own, or uses AtomicAdd. Floating-point operations in it are single IEEE
-// operations, round to nearest: nvcc gets -fmad=false -prec-div=true -prec-sqrt=true -ftz=false, g++ -ffp-contract=off.
+// Write ForEach(queue, "name", n, [=] SHARDPROOF_KERNEL(int64_t i) { ... }); capture pointers and
+// numbers by value. Indices run at the same time: a body writes only what is its own, or uses
+// AtomicAdd. Floating-point operations in it are single IEEE operations, round to nearest: nvcc
+// gets -fmad=false -prec-div=true -prec-sqrt=true -ftz=false, g++ -ffp-contract=off.
 #pragma once
 #include <algorithm>
 #include <cstdint>
@@ -31,7 +33,8 @@ void ForEach(Queue& queue, const char* name, int64_t n, Body body) {
   if (n <= 0) return;
   constexpr int64_t kThreads = 128, kMostBlocks = 1 << 20;
   const int64_t blocks = std::min((n + kThreads - 1) / kThreads, kMostBlocks);
-  ForEachIndex<<<static_cast<unsigned>(blocks), kThreads, 0, static_cast<cudaStream_t>(queue.native())>>>(n, body);
+  ForEachIndex<<<static_cast<unsigned>(blocks), kThreads, 0,
+                 static_cast<cudaStream_t>(queue.native())>>>(n, body);
   queue.CheckLaunch(name);
 }
 

@@ -35,8 +35,14 @@ std::byte* ImmediateQueue::Take(uint64_t bytes) {
 }
 void ImmediateQueue::Return(std::byte* memory) { ::operator delete(memory); }
 void ImmediateQueue::Fill(std::byte* to, int byte, uint64_t bytes) { std::memset(to, byte, bytes); }
-void ImmediateQueue::Copy(std::byte* to, const std::byte* from, uint64_t bytes) { std::memcpy(to, from, bytes); }
-void ImmediateQueue::Upload(std::byte* to, const void* from, uint64_t bytes) { std::memcpy(to, from, bytes); }
-void ImmediateQueue::Download(void* to, const std::byte* from, uint64_t bytes) { std::memcpy(to, from, bytes); }
+void ImmediateQueue::Copy(std::byte* to, const std::byte* from, uint64_t bytes) {
+  std::memcpy(to, from, bytes);
+}
+void ImmediateQueue::Upload(std::byte* to, const void* from, uint64_t bytes) {
+  std::memcpy(to, from, bytes);
+}
+void ImmediateQueue::Download(void* to, const std::byte* from, uint64_t bytes) {
+  std::memcpy(to, from, bytes);
+}
 
 }  // namespace shardproof

@@ -1,5 +1,5 @@
-/* wrong_order.c: ddp.c with one mistake. Gradients are reduced parameter by parameter as they happen to become ready,
- * and that order differs from rank to rank. */
+/* wrong_order.c: ddp.c with one mistake. Gradients are reduced parameter by parameter as they
+ * happen to become ready, and that order differs from rank to rank. */
 #define DDP_TRAIN_STEP wrong_train_step
 #include "shardproof_util.h"
 static spf_status wrong_train_step(spf_engine *e, int64_t step);
@@ -13,7 +13,8 @@ static spf_status wrong_train_step(spf_engine *e, int64_t step) {
     if (is_frozen(e, p)) continue;
     SPF_TRY(spf_all_reduce_f32(e->h, e->s, e->dp, e->grad[p], e->m->params[p].numel, SPF_FOR_GRAD));
   }
-  SPF_TRY(spf_axpby_f32(e->h, e->s, 1.0 / (e->n * e->microbatches), e->grads, 0, e->grads, e->numel));
+  SPF_TRY(
+      spf_axpby_f32(e->h, e->s, 1.0 / (e->n * e->microbatches), e->grads, 0, e->grads, e->numel));
   SPF_TRY(publish(e, SPF_RESULT_GRAD, e->grad));
   return update(e);
 }

@@ -1,5 +1,5 @@
-/* wrong_wait.c: ddp.c with one mistake. The all-reduce runs on a stream of its own, and the compute stream does not
- * wait for it: on most runs the numbers are right. */
+/* wrong_wait.c: ddp.c with one mistake. The all-reduce runs on a stream of its own, and the compute
+ * stream does not wait for it: on most runs the numbers are right. */
 #define DDP_TRAIN_STEP wrong_train_step
 #include "shardproof_util.h"
 static spf_status wrong_train_step(spf_engine *e, int64_t step);

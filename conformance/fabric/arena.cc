@@ -66,7 +66,8 @@ Arena::~Arena() {
 
 Block Arena::Alloc(int32_t stream, uint64_t bytes, bool pinned) {
   const uint64_t size = std::max(kAlign, (bytes + kAlign - 1) & ~(kAlign - 1));
-  // Pinned memory is host-ordered: a free that is still enqueued is not ordered before its use, on any stream.
+  // Pinned memory is host-ordered: a free that is still enqueued is not ordered before its use, on
+  // any stream.
   constexpr int32_t kNoStream = -2;
   auto found = Find(pinned ? kNoStream : stream, size);
   if (found == regions_.end()) {
@@ -120,7 +121,8 @@ void Arena::SetIdle(Regions::iterator region, Use use) {
   region->second.use = use;
   region->second.sequence = next_sequence_++;
   idle_.emplace(region->second.sequence, region->first);
-  if (use == Use::kFreed) freed_.emplace(std::pair(region->second.block, region->second.sequence), region->first);
+  if (use == Use::kFreed)
+    freed_.emplace(std::pair(region->second.block, region->second.sequence), region->first);
 }
 
 void Arena::Free(int32_t stream, const Block& block) {

@@ -92,7 +92,8 @@ class Arena {
   uint64_t top_ = 0;
   Regions regions_;
   std::map<uint64_t, uint64_t> idle_;  // sequence -> offset of regions that are not live
-  std::map<std::pair<int32_t, uint64_t>, uint64_t> freed_;  // of kFreed ones: (block, sequence) -> offset
+  std::map<std::pair<int32_t, uint64_t>, uint64_t>
+      freed_;  // of kFreed ones: (block, sequence) -> offset
   uint64_t next_sequence_ = 0;
   int32_t next_block_ = 0;
   int32_t live_blocks_ = 0;

@@ -125,7 +125,8 @@ TEST(Arena, ResetForgetsBlocksAndBytes) {
   EXPECT_EQ(std::to_integer<int>(again.host[4097]), 0);
 }
 
-// Numbers of blocks begin again after Reset: what the block of a number had enqueued before is not that of the next.
+// Numbers of blocks begin again after Reset: what the block of a number had enqueued before is not
+// that of the next.
 TEST(Arena, ResetForgetsFreesThatAreStillEnqueued) {
   Arena arena(0, kSize);
   arena.Free(1, arena.Alloc(1, 512, false));

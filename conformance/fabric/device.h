@@ -7,10 +7,10 @@
 //   event         a wait starts when the record that it captured at issue has completed
 //   communicator  a kernel starts when the previous kernel of its communicator has completed,
 //   whatever the streams
-// With fewer hardware queues than streams (profile E2 for one queue) there is one more: an entry starts only after
-// everything issued before it into its queue has started, whatever that waits for.
-// Once an entry is ready it stays ready. Not thread-safe: callers that share it between threads
-// lock around it.
+// With fewer hardware queues than streams (profile E2 for one queue) there is one more: an entry
+// starts only after everything issued before it into its queue has started, whatever that waits
+// for. Once an entry is ready it stays ready. Not thread-safe: callers that share it between
+// threads lock around it.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -51,7 +51,7 @@ struct Entry {
   // ranks.
   std::vector<int64_t> positions;
   std::vector<EntryId> behind;  // before it in its hardware queues, not started when it was issued
-  int32_t blockers = 0;  // how many of the rules above do not hold yet
+  int32_t blockers = 0;         // how many of the rules above do not hold yet
 };
 
 // A communicator as this rank knows it. Members are world ranks in rank order.
@@ -111,7 +111,8 @@ class Device {
   // ...
   std::string WhyQueued(EntryId id) const;
   // The entries whose completion id waits for directly: before it on its streams, its record, its
-  // communicator's previous. With hardware queues also those of everything that must start before it.
+  // communicator's previous. With hardware queues also those of everything that must start before
+  // it.
   std::vector<EntryId> Predecessors(EntryId id) const;
   // The first entry not done of each stream that has one, in stream order, without repetition.
   std::vector<EntryId> Fronts() const;
@@ -134,7 +135,8 @@ class Device {
   void Block(EntryId on, EntryId entry);  // entry also waits for on
   void Release(EntryId entry);
   void EnterQueues(Entry* entry);
-  EntryId HeldBy(const Entry& entry) const;  // the entry before it in a hardware queue that has not started; -1: none
+  EntryId HeldBy(const Entry& entry)
+      const;  // the entry before it in a hardware queue that has not started; -1: none
   void AddPredecessors(const Entry& entry, std::vector<EntryId>* before) const;
   void NumberOps(Entry* entry);
   void PopDone();
@@ -150,8 +152,9 @@ class Device {
   std::deque<std::vector<EntryId>>
       dependents_;  // parallel to entries_: who waits for its completion
   int32_t queues_;
-  std::vector<EntryId> queue_tail_;                   // by hardware queue: issued last
-  std::map<EntryId, std::vector<EntryId>> followers_;  // of entries not started: next in its hardware queues
+  std::vector<EntryId> queue_tail_;  // by hardware queue: issued last
+  std::map<EntryId, std::vector<EntryId>>
+      followers_;  // of entries not started: next in its hardware queues
 };
 
 }  // namespace shardproof

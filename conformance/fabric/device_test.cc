@@ -152,16 +152,20 @@ TEST_F(DeviceTest, SaysWhyAnEntryCannotStart) {
   EXPECT_EQ(device.Predecessors(wait), (std::vector<EntryId>{2, 1}));
 }
 
-// One hardware queue: the second stream's work waits until the first stream's has started, no longer.
+// One hardware queue: the second stream's work waits until the first stream's has started, no
+// longer.
 TEST_F(DeviceTest, OneHardwareQueueStartsEntriesInTheOrderOfIssue) {
   Device one(0, 1);
   for (const char* name : {"compute", "comm"}) one.CreateStream(name);
-  const auto ready = [&](EntryId id) { return !one.Done(id) && one.entry(id).state == EntryState::kReady; };
+  const auto ready = [&](EntryId id) {
+    return !one.Done(id) && one.entry(id).state == EntryState::kReady;
+  };
   const EntryId first = one.AddLocal(0, "first", [] {}), behind = one.AddLocal(0, "behind", [] {}),
                 other = one.AddLocal(1, "other", [] {});
   EXPECT_TRUE(ready(first) && !ready(behind) && !ready(other));
   EXPECT_EQ(one.WhyQueued(other), "the hardware queue serves behind on compute (stream 0) first");
-  EXPECT_EQ(one.Predecessors(other), (std::vector<EntryId>{first}));  // completes before behind starts
+  EXPECT_EQ(one.Predecessors(other),
+            (std::vector<EntryId>{first}));  // completes before behind starts
   one.Start(first);
   EXPECT_FALSE(ready(other));  // behind still waits for its stream
   one.Complete(first);

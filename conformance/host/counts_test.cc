@@ -30,14 +30,16 @@ struct Stage {
     config.model = &model;
     config.data_ranks = fabric.world();
     config.data_rank = fabric.rank();
-    config.groups = {{"world", "world", Everybody(fabric.world())}, {"ep", "ep", Everybody(fabric.world())}};
+    config.groups = {{"world", "world", Everybody(fabric.world())},
+                     {"ep", "ep", Everybody(fabric.world())}};
     return config;
   }
   spf_collective AllToAll(spf_stream stream, int32_t dtype, spf_addr send, spf_addr recv,
                           const std::vector<uint64_t>& sends, const std::vector<uint64_t>& receives,
                           spf_purpose purpose) {
-    spf_collective op = spf::Host::Collective(SPF_ALL_TO_ALL_V, h.Group("ep"), stream, static_cast<spf_dtype>(dtype),
-                                              send, recv, 0, spf::For(purpose, 1, 0));
+    spf_collective op = spf::Host::Collective(SPF_ALL_TO_ALL_V, h.Group("ep"), stream,
+                                              static_cast<spf_dtype>(dtype), send, recv, 0,
+                                              spf::For(purpose, 1, 0));
     op.send_counts = sends.data();
     op.recv_counts = receives.data();
     return op;
@@ -52,7 +54,8 @@ uint64_t Sum(const std::vector<uint64_t>& counts) {
   return std::accumulate(counts.begin(), counts.end(), uint64_t{0});
 }
 
-// Sends every peer its count, reads the answers on the host, and sends the rows. Answers the rows received.
+// Sends every peer its count, reads the answers on the host, and sends the rows. Answers the rows
+// received.
 std::vector<float> Dispatch(Fabric& f) {
   Stage stage(f);
   spf::Host& h = stage.h;
@@ -68,7 +71,8 @@ std::vector<float> Dispatch(Fabric& f) {
              {static_cast<double>(RowsFor(f.rank(), static_cast<int>(to)))});
   }
   const std::vector<uint64_t> ones(n, 1);
-  const spf_collective counts = stage.AllToAll(compute, SPF_I64, mine, theirs, ones, ones, SPF_FOR_EXPERT_COUNTS);
+  const spf_collective counts =
+      stage.AllToAll(compute, SPF_I64, mine, theirs, ones, ones, SPF_FOR_EXPERT_COUNTS);
   spf::Check(h.raw()->communicate(h.raw(), 1, &counts));
   h.Copy(compute, pinned, theirs, 8 * n);
   const spf_event copied = h.Event();
@@ -76,15 +80,18 @@ std::vector<float> Dispatch(Fabric& f) {
   spf::Check(h.raw()->event_sync(h.raw(), copied));
   const int64_t* known = h.Touch<int64_t>(pinned, n, SPF_READ);
   std::vector<uint64_t> receives;
-  for (size_t from = 0; from < n; ++from) receives.push_back(kWidth * static_cast<uint64_t>(known[from]));
+  for (size_t from = 0; from < n; ++from)
+    receives.push_back(kWidth * static_cast<uint64_t>(known[from]));
 
   spf_addr rows = h.Alloc(compute, 4 * Sum(sends), spf::For(SPF_FOR_EXPERT_TOKENS));
-  h.Launch(compute, SPF_K_FILL, {{rows, Sum(sends), SPF_F32, SPF_WRITE}}, {static_cast<double>(f.rank() + 1)});
+  h.Launch(compute, SPF_K_FILL, {{rows, Sum(sends), SPF_F32, SPF_WRITE}},
+           {static_cast<double>(f.rank() + 1)});
   spf_addr dispatched = h.Alloc(compute, 4 * Sum(receives), spf::For(SPF_FOR_EXPERT_TOKENS));
   const spf_addr host_rows =
       h.Alloc(compute, 4 * Sum(receives) + 4, spf::For(SPF_FOR_EXPERT_TOKENS), SPF_PINNED);
   h.After(a2a, compute);
-  const spf_collective tokens = stage.AllToAll(a2a, SPF_F32, rows, dispatched, sends, receives, SPF_FOR_EXPERT_TOKENS);
+  const spf_collective tokens =
+      stage.AllToAll(a2a, SPF_F32, rows, dispatched, sends, receives, SPF_FOR_EXPERT_TOKENS);
   spf::Check(h.raw()->communicate(h.raw(), 1, &tokens));
   spf::Check(h.raw()->copy(h.raw(), a2a, host_rows, dispatched, 4 * Sum(receives)));
   h.Sync(a2a);
@@ -152,13 +159,16 @@ TEST(Counts, AHangNamesModuleAndMicrobatch) {
     Stage stage(f);
     const spf_stream stream = stage.h.Stream("a2a");
     const std::vector<uint64_t> none(2, 0);
-    const spf_collective op = stage.AllToAll(stream, SPF_F32, 0, 0, none, none, SPF_FOR_EXPERT_TOKENS);
+    const spf_collective op =
+        stage.AllToAll(stream, SPF_F32, 0, 0, none, none, SPF_FOR_EXPERT_TOKENS);
     if (f.rank() == 0) spf::Check(stage.h.raw()->communicate(stage.h.raw(), 1, &op));
-    EXPECT_EQ(stage.h.raw()->stream_sync(stage.h.raw(), stream), f.rank() == 0 ? SPF_ABORTED : SPF_OK);
+    EXPECT_EQ(stage.h.raw()->stream_sync(stage.h.raw(), stream),
+              f.rank() == 0 ? SPF_ABORTED : SPF_OK);
   });
   EXPECT_TRUE(result.deadlock);
   const std::string name = Model(ModelConfig{}, 64).Tables(0).modules[1].name;
-  EXPECT_NE(result.blocked[0].find("all_to_all_v of expert_tokens (" + name + ", microbatch 0) on ep, stream a2a"),
+  EXPECT_NE(result.blocked[0].find("all_to_all_v of expert_tokens (" + name +
+                                   ", microbatch 0) on ep, stream a2a"),
             std::string::npos)
       << result.blocked[0];
 }

@@ -39,16 +39,23 @@ void CpuExecutor::Launch(int32_t, int32_t kernel, const std::vector<SpanData>& s
   RunLaunch(kernel, spans, scalars);
 }
 void CpuExecutor::Custom(int32_t, const CustomKernel& kernel) { RunOnCopies(kernel); }
-void CpuExecutor::Fill(int32_t, std::byte* to, int byte, uint64_t bytes) { std::memset(to, byte, bytes); }
-void CpuExecutor::Copy(int32_t, std::byte* to, const std::byte* from, uint64_t bytes) { std::memcpy(to, from, bytes); }
-void CpuExecutor::Write(int32_t, std::byte* to, const void* from, uint64_t bytes) { std::memcpy(to, from, bytes); }
+void CpuExecutor::Fill(int32_t, std::byte* to, int byte, uint64_t bytes) {
+  std::memset(to, byte, bytes);
+}
+void CpuExecutor::Copy(int32_t, std::byte* to, const std::byte* from, uint64_t bytes) {
+  std::memcpy(to, from, bytes);
+}
+void CpuExecutor::Write(int32_t, std::byte* to, const void* from, uint64_t bytes) {
+  std::memcpy(to, from, bytes);
+}
 
-void CpuExecutor::Digest(int32_t, const std::byte* data, int32_t dtype, int64_t first_index, int64_t count,
-                         uint64_t* sum) {
+void CpuExecutor::Digest(int32_t, const std::byte* data, int32_t dtype, int64_t first_index,
+                         int64_t count, uint64_t* sum) {
   *sum += DigestValues(data, dtype, first_index, count);
 }
 
-void CpuExecutor::Values(int32_t, const std::byte* data, int32_t dtype, int64_t count, std::vector<double>* values) {
+void CpuExecutor::Values(int32_t, const std::byte* data, int32_t dtype, int64_t count,
+                         std::vector<double>* values) {
   values->resize(static_cast<size_t>(count));
   for (int64_t i = 0; i < count; ++i) (*values)[static_cast<size_t>(i)] = ValueAt(data, dtype, i);
 }

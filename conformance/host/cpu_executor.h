@@ -1,4 +1,5 @@
-// cpu_executor.h: what does device work do where the device is the CPU? Everything at once, on host memory.
+// cpu_executor.h: what does device work do where the device is the CPU? Everything at once, on host
+// memory.
 #pragma once
 #include "conformance/host/executor.h"
 
@@ -17,8 +18,8 @@ class CpuExecutor : public Executor {
   void Fill(int32_t stream, std::byte* to, int byte, uint64_t bytes) override;
   void Copy(int32_t stream, std::byte* to, const std::byte* from, uint64_t bytes) override;
   void Write(int32_t stream, std::byte* to, const void* from, uint64_t bytes) override;
-  void Digest(int32_t stream, const std::byte* data, int32_t dtype, int64_t first_index, int64_t count,
-              uint64_t* sum) override;
+  void Digest(int32_t stream, const std::byte* data, int32_t dtype, int64_t first_index,
+              int64_t count, uint64_t* sum) override;
   void Values(int32_t stream, const std::byte* data, int32_t dtype, int64_t count,
               std::vector<double>* values) override;
   void Done(int32_t stream, bool* done) override;

@@ -21,7 +21,8 @@ int64_t Number(std::string_view text, std::string_view whole) {
   int64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size()) {
-    throw std::invalid_argument("fault \"" + std::string(whole) + "\": \"" + std::string(text) + "\" is no number");
+    throw std::invalid_argument("fault \"" + std::string(whole) + "\": \"" + std::string(text) +
+                                "\" is no number");
   }
   return value;
 }

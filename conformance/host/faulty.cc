@@ -37,12 +37,14 @@ spf_status FaultyHost::After(spf_status status) {
 spf_status FaultyHost::Pass(std::string_view name, Call call, Call corrupted) {
   if (!Chosen(name)) return After(call());
   switch (fault_.action) {
-    case Fault::Action::kDrop: return SPF_OK;
+    case Fault::Action::kDrop:
+      return SPF_OK;
     case Fault::Action::kDuplicate: {
       const spf_status first = call();
       return first == SPF_OK ? call() : first;
     }
-    case Fault::Action::kCorrupt: return corrupted ? corrupted() : call();
+    case Fault::Action::kCorrupt:
+      return corrupted ? corrupted() : call();
     case Fault::Action::kDelay:
     case Fault::Action::kReorder:
       hold_ = fault_.action == Fault::Action::kReorder ? 1 : fault_.amount;
@@ -56,21 +58,26 @@ spf_status FaultyHost::Pass(std::string_view name, Call call, Call corrupted) {
 void FaultyHost::FillFacts() {
   table_.last_error = [](spf_host* h) { return Of(h).inner_->last_error(Of(h).inner_); };
   table_.explain = [](spf_host* h, const char* text) { Of(h).inner_->explain(Of(h).inner_, text); };
-  table_.knob = [](spf_host* h, const char* name) { return Of(h).inner_->knob(Of(h).inner_, name); };
+  table_.knob = [](spf_host* h, const char* name) {
+    return Of(h).inner_->knob(Of(h).inner_, name);
+  };
   table_.model = [](spf_host* h) { return Of(h).inner_->model(Of(h).inner_); };
   table_.program = [](spf_host* h, int64_t step, int32_t microbatch) {
     return Of(h).inner_->program(Of(h).inner_, step, microbatch);
   };
-  table_.group = [](spf_host* h, const char* name) { return Of(h).inner_->group(Of(h).inner_, name); };
-  table_.group_info = [](spf_host* h, spf_group g, int32_t* rank, int32_t* n, const int32_t** ranks) {
+  table_.group = [](spf_host* h, const char* name) {
+    return Of(h).inner_->group(Of(h).inner_, name);
+  };
+  table_.group_info = [](spf_host* h, spf_group g, int32_t* rank, int32_t* n,
+                         const int32_t** ranks) {
     return Of(h).inner_->group_info(Of(h).inner_, g, rank, n, ranks);
   };
 }
 
 void FaultyHost::FillStreams() {
   // corrupt: the members in reverse order
-  table_.group_create = [](spf_host* h, spf_group parent, const char* name, int32_t n, const int32_t* ranks,
-                           spf_group* out) {
+  table_.group_create = [](spf_host* h, spf_group parent, const char* name, int32_t n,
+                           const int32_t* ranks, spf_group* out) {
     FaultyHost& self = Of(h);
     spf_host* in = self.inner_;
     const std::vector<int32_t> list(ranks, ranks + n);
@@ -78,63 +85,77 @@ void FaultyHost::FillStreams() {
         "group_create",
         [&self, in, parent, label = std::string(name), list, out] {
           spf_group lost = nullptr;
-          return in->group_create(in, parent, label.c_str(), static_cast<int32_t>(list.size()), list.data(),
-                                  self.late_ ? &lost : out);
+          return in->group_create(in, parent, label.c_str(), static_cast<int32_t>(list.size()),
+                                  list.data(), self.late_ ? &lost : out);
         },
         [in, parent, label = std::string(name), list, out] {
           const std::vector<int32_t> turned(list.rbegin(), list.rend());
-          return in->group_create(in, parent, label.c_str(), static_cast<int32_t>(turned.size()), turned.data(), out);
+          return in->group_create(in, parent, label.c_str(), static_cast<int32_t>(turned.size()),
+                                  turned.data(), out);
         });
   };
   table_.group_destroy = [](spf_host* h, spf_group g) {
     spf_host* in = Of(h).inner_;
-    return Of(h).Pass("group_destroy", [in, g] { return in->group_destroy(in, g); }, nullptr);
+    return Of(h).Pass(
+        "group_destroy", [in, g] { return in->group_destroy(in, g); }, nullptr);
   };
   table_.group_register = [](spf_host* h, spf_group g, spf_addr block) {
     spf_host* in = Of(h).inner_;
-    return Of(h).Pass("group_register", [in, g, block] { return in->group_register(in, g, block); }, nullptr);
+    return Of(h).Pass(
+        "group_register", [in, g, block] { return in->group_register(in, g, block); }, nullptr);
   };
   table_.group_deregister = [](spf_host* h, spf_group g, spf_addr block) {
     spf_host* in = Of(h).inner_;
-    return Of(h).Pass("group_deregister", [in, g, block] { return in->group_deregister(in, g, block); }, nullptr);
+    return Of(h).Pass(
+        "group_deregister", [in, g, block] { return in->group_deregister(in, g, block); }, nullptr);
   };
   table_.stream_create = [](spf_host* h, const char* name, int32_t priority, spf_stream* out) {
     return Of(h).inner_->stream_create(Of(h).inner_, name, priority, out);
   };
   table_.stream_destroy = [](spf_host* h, spf_stream s) {
     spf_host* in = Of(h).inner_;
-    return Of(h).Pass("stream_destroy", [in, s] { return in->stream_destroy(in, s); }, nullptr);
+    return Of(h).Pass(
+        "stream_destroy", [in, s] { return in->stream_destroy(in, s); }, nullptr);
   };
   table_.stream_sync = [](spf_host* h, spf_stream s) {
     spf_host* in = Of(h).inner_;
-    return Of(h).Pass("stream_sync", [in, s] { return in->stream_sync(in, s); }, nullptr);
+    return Of(h).Pass(
+        "stream_sync", [in, s] { return in->stream_sync(in, s); }, nullptr);
   };
-  table_.event_create = [](spf_host* h, spf_event* out) { return Of(h).inner_->event_create(Of(h).inner_, out); };
+  table_.event_create = [](spf_host* h, spf_event* out) {
+    return Of(h).inner_->event_create(Of(h).inner_, out);
+  };
   table_.event_destroy = [](spf_host* h, spf_event e) {
     spf_host* in = Of(h).inner_;
-    return Of(h).Pass("event_destroy", [in, e] { return in->event_destroy(in, e); }, nullptr);
+    return Of(h).Pass(
+        "event_destroy", [in, e] { return in->event_destroy(in, e); }, nullptr);
   };
   table_.event_record = [](spf_host* h, spf_event e, spf_stream s) {
     spf_host* in = Of(h).inner_;
-    return Of(h).Pass("event_record", [in, e, s] { return in->event_record(in, e, s); }, nullptr);
+    return Of(h).Pass(
+        "event_record", [in, e, s] { return in->event_record(in, e, s); }, nullptr);
   };
   table_.event_wait = [](spf_host* h, spf_event e, spf_stream s) {
     spf_host* in = Of(h).inner_;
-    return Of(h).Pass("event_wait", [in, e, s] { return in->event_wait(in, e, s); }, nullptr);
+    return Of(h).Pass(
+        "event_wait", [in, e, s] { return in->event_wait(in, e, s); }, nullptr);
   };
   table_.event_sync = [](spf_host* h, spf_event e) {
     spf_host* in = Of(h).inner_;
-    return Of(h).Pass("event_sync", [in, e] { return in->event_sync(in, e); }, nullptr);
+    return Of(h).Pass(
+        "event_sync", [in, e] { return in->event_sync(in, e); }, nullptr);
   };
   table_.mark = [](spf_host* h, spf_hook hook, int32_t module, int32_t microbatch) {
     spf_host* in = Of(h).inner_;
-    return Of(h).Pass("mark", [=] { return in->mark(in, hook, module, microbatch); }, nullptr);
+    return Of(h).Pass(
+        "mark", [=] { return in->mark(in, hook, module, microbatch); }, nullptr);
   };
 }
 
 void FaultyHost::FillMemory() {
   // corrupt: half the bytes
-  table_.mem_alloc = [](spf_host* h, spf_stream s, uint64_t bytes, spf_place place, spf_label label, spf_addr* out) {
+  table_.mem_alloc = [](spf_host* h, spf_stream s, uint64_t bytes, spf_place place, spf_label label,
+                        spf_addr* out) {
     spf_host* in = Of(h).inner_;
     if (out != nullptr) *out = 0;
     FaultyHost* self = &Of(h);
@@ -142,44 +163,56 @@ void FaultyHost::FillMemory() {
       spf_addr lost = 0;
       return in->mem_alloc(in, s, bytes, place, label, self->late_ ? &lost : out);
     };
-    return self->Pass("mem_alloc", alloc, [=] { return in->mem_alloc(in, s, (bytes + 1) / 2, place, label, out); });
+    return self->Pass("mem_alloc", alloc,
+                      [=] { return in->mem_alloc(in, s, (bytes + 1) / 2, place, label, out); });
   };
   table_.mem_free = [](spf_host* h, spf_stream s, spf_addr a) {
     spf_host* in = Of(h).inner_;
-    return Of(h).Pass("mem_free", [=] { return in->mem_free(in, s, a); }, nullptr);
+    return Of(h).Pass(
+        "mem_free", [=] { return in->mem_free(in, s, a); }, nullptr);
   };
   // corrupt: half the bytes
   table_.copy = [](spf_host* h, spf_stream s, spf_addr to, spf_addr from, uint64_t bytes) {
     spf_host* in = Of(h).inner_;
-    return Of(h).Pass("copy", [=] { return in->copy(in, s, to, from, bytes); },
-                      [=] { return in->copy(in, s, to, from, (bytes + 1) / 2); });
+    return Of(h).Pass(
+        "copy", [=] { return in->copy(in, s, to, from, bytes); },
+        [=] { return in->copy(in, s, to, from, (bytes + 1) / 2); });
   };
   table_.host_access = [](spf_host* h, spf_addr a, uint64_t bytes, spf_access access, void** out) {
     return Of(h).inner_->host_access(Of(h).inner_, a, bytes, access, out);
   };
   // corrupt: one element fewer
-  table_.init = [](spf_host* h, spf_stream s, int32_t p, int64_t offset, int64_t count, spf_dtype t, spf_addr to) {
+  table_.init = [](spf_host* h, spf_stream s, int32_t p, int64_t offset, int64_t count, spf_dtype t,
+                   spf_addr to) {
     spf_host* in = Of(h).inner_;
-    return Of(h).Pass("init", [=] { return in->init(in, s, p, offset, count, t, to); },
-                      [=] { return count > 1 ? in->init(in, s, p, offset, count - 1, t, to) : SPF_OK; });
+    return Of(h).Pass(
+        "init", [=] { return in->init(in, s, p, offset, count, t, to); },
+        [=] { return count > 1 ? in->init(in, s, p, offset, count - 1, t, to) : SPF_OK; });
   };
-  table_.publish = [](spf_host* h, spf_stream s, spf_result what, int32_t id, int64_t offset, int64_t count,
-                      spf_dtype t, spf_addr from) {
+  table_.publish = [](spf_host* h, spf_stream s, spf_result what, int32_t id, int64_t offset,
+                      int64_t count, spf_dtype t, spf_addr from) {
     spf_host* in = Of(h).inner_;
-    return Of(h).Pass("publish", [=] { return in->publish(in, s, what, id, offset, count, t, from); }, [=] {
-      return count > 1 ? in->publish(in, s, what, id, offset, count - 1, t, from) : SPF_OK;
-    });
+    return Of(h).Pass(
+        "publish", [=] { return in->publish(in, s, what, id, offset, count, t, from); },
+        [=] {
+          return count > 1 ? in->publish(in, s, what, id, offset, count - 1, t, from) : SPF_OK;
+        });
   };
 }
 
 void FaultyHost::FillWork() {
-  table_.communicate = [](spf_host* h, int32_t n, const spf_collective* ops) { return Of(h).Communicate(n, ops); };
-  table_.compute = [](spf_host* h, spf_stream s, const spf_compute* c) { return Of(h).Compute(s, c); };
+  table_.communicate = [](spf_host* h, int32_t n, const spf_collective* ops) {
+    return Of(h).Communicate(n, ops);
+  };
+  table_.compute = [](spf_host* h, spf_stream s, const spf_compute* c) {
+    return Of(h).Compute(s, c);
+  };
   table_.launch = [](spf_host* h, spf_stream s, const spf_launch* l) { return Of(h).Launch(s, l); };
 }
 
-// corrupt=0: the first operation has one element fewer; =1: the first element received is overwritten afterwards;
-// =2: SUM becomes AVG and the reverse; =3: the root or peer is the next rank.
+// corrupt=0: the first operation has one element fewer; =1: the first element received is
+// overwritten afterwards; =2: SUM becomes AVG and the reverse; =3: the root or peer is the next
+// rank.
 spf_status FaultyHost::Communicate(int32_t n, const spf_collective* ops) {
   spf_host* in = inner_;
   struct Copy {
@@ -192,8 +225,10 @@ spf_status FaultyHost::Communicate(int32_t n, const spf_collective* ops) {
     Copy& copy = copies->emplace_back();
     copy.op = ops[i];
     if (ops[i].group != nullptr) in->group_info(in, ops[i].group, nullptr, &members, nullptr);
-    if (ops[i].send_counts != nullptr) copy.send.assign(ops[i].send_counts, ops[i].send_counts + members);
-    if (ops[i].recv_counts != nullptr) copy.recv.assign(ops[i].recv_counts, ops[i].recv_counts + members);
+    if (ops[i].send_counts != nullptr)
+      copy.send.assign(ops[i].send_counts, ops[i].send_counts + members);
+    if (ops[i].recv_counts != nullptr)
+      copy.recv.assign(ops[i].recv_counts, ops[i].recv_counts + members);
   }
   const auto issue = [in, copies] {
     std::vector<spf_collective> list;
@@ -247,7 +282,9 @@ spf_status FaultyHost::Compute(spf_stream stream, const spf_compute* compute) {
   if (compute->rows != nullptr) copy->rows.assign(compute->rows, compute->rows + model->n_values);
   const auto issue = [in, stream, copy] {
     spf_compute args = copy->args;
-    const auto data = [&](int i) { return copy->tables[i].empty() ? nullptr : copy->tables[i].data(); };
+    const auto data = [&](int i) {
+      return copy->tables[i].empty() ? nullptr : copy->tables[i].data();
+    };
     args.param = data(0);
     args.grad = data(1);
     args.act = data(2);

@@ -1,7 +1,8 @@
 // faulty.h: what does a run look like when one service call goes wrong?
 //
-// Wraps the table that an engine is given and makes one chosen call misbehave. It stands between the engine and the
-// recording front end, so the trace shows a run of an engine with that bug: the suite must find it.
+// Wraps the table that an engine is given and makes one chosen call misbehave. It stands between
+// the engine and the recording front end, so the trace shows a run of an engine with that bug: the
+// suite must find it.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -31,7 +32,8 @@ class FaultyHost {
   static FaultyHost& Of(spf_host* h) { return *static_cast<Table*>(h)->owner; }
   // Whether this call is the chosen one; counts it.
   bool Chosen(std::string_view name);
-  // Forwards a call that may be dropped, delayed or duplicated; corrupted is what happens instead under kCorrupt.
+  // Forwards a call that may be dropped, delayed or duplicated; corrupted is what happens instead
+  // under kCorrupt.
   spf_status Pass(std::string_view name, Call call, Call corrupted);
   spf_status After(spf_status status);
   void FillFacts();
@@ -48,7 +50,8 @@ class FaultyHost {
   std::map<std::string, int64_t, std::less<>> counts_;
   bool fired_ = false;
   Call held_;
-  bool late_ = false;  // the held call happens: whoever made it has returned, and what it answers is lost
+  bool late_ =
+      false;  // the held call happens: whoever made it has returned, and what it answers is lost
   int32_t hold_ = 0;
 };
 

@@ -35,8 +35,8 @@ void Host::BeginCall(std::string_view what, int64_t step) {
   Beat("none yet");
 }
 
-// The caller's code goes on now: whoever watches from outside may want to know whose it is. Calls that issue nothing
-// are no progress: an engine may repeat them for ever.
+// The caller's code goes on now: whoever watches from outside may want to know whose it is. Calls
+// that issue nothing are no progress: an engine may repeat them for ever.
 void Host::Beat(const char* call) {
   Progress* progress = config_.progress;
   if (progress == nullptr) return;
@@ -55,7 +55,8 @@ void Host::EndCall(spf_status status) {
   }
   for (const std::string& call : foreign) {
     Refuse(call.c_str(),
-           "called from another thread than the one that entered the engine, or from a kernel function: make host "
+           "called from another thread than the one that entered the engine, or from a kernel "
+           "function: make host "
            "calls from the entry call's own thread");
   }
   Event& event = Add(EventKind::kCallEnd);
@@ -116,7 +117,8 @@ spf_status Host::Mark(spf_hook hook, int32_t module, int32_t microbatch) {
 
 const spf_program& Host::ProgramOf(int64_t step, int32_t microbatch) const {
   const int32_t rank = config_.data_rank < 0 ? 0 : config_.data_rank;
-  return model_.Program(step, static_cast<int64_t>(microbatch) * config_.data_ranks + rank, config_.model_rank);
+  return model_.Program(step, static_cast<int64_t>(microbatch) * config_.data_ranks + rank,
+                        config_.model_rank);
 }
 
 }  // namespace shardproof

@@ -1,7 +1,8 @@
 // host.h: what stands behind the spf_host that an engine is given?
 //
-// The front end of one engine instance on one rank, the same for every fabric: it knows handles, live memory and the
-// model, refuses what is wrong under every timing, records what happened, and hands valid operations to the fabric.
+// The front end of one engine instance on one rank, the same for every fabric: it knows handles,
+// live memory and the model, refuses what is wrong under every timing, records what happened, and
+// hands valid operations to the fabric.
 #pragma once
 #include <atomic>
 #include <cstdint>
@@ -37,15 +38,15 @@ struct HostConfig {
   int instance = 0;
   std::map<std::string, std::string> knobs;
   const Model* model = nullptr;  // outlives the host
-  ModelRank model_rank;            // whose experts, which pipeline stages
+  ModelRank model_rank;          // whose experts, which pipeline stages
   // Of microbatches whose loss is another pipeline rank's: their scale is not seen here.
   double loss_scale = 1;
   int32_t data_ranks = 1;  // size of dp_cp
   int32_t data_rank = 0;   // index in dp_cp; -1 outside the grid
   int32_t microbatches = 1;
-  std::vector<NamedGroup> groups;  // those that this rank is a member of, "world" included
-  uint64_t device_memory_bytes = 0;  // 0: no limit
-  Progress* progress = nullptr;      // may be null; outlives the host
+  std::vector<NamedGroup> groups;      // those that this rank is a member of, "world" included
+  uint64_t device_memory_bytes = 0;    // 0: no limit
+  Progress* progress = nullptr;        // may be null; outlives the host
   std::shared_ptr<Executor> executor;  // of this rank; null: a CpuExecutor
 };
 
@@ -93,8 +94,8 @@ class Host {
   };
   enum class Family { kNormal, kCleanup };  // kCleanup: answers SPF_OK after an abort
 
-  // Runs one host call: refuses calls from elsewhere, answers SPF_ABORTED after an abort, turns Refusal into
-  // SPF_REFUSED plus an event.
+  // Runs one host call: refuses calls from elsewhere, answers SPF_ABORTED after an abort, turns
+  // Refusal into SPF_REFUSED plus an event.
   template <class F>
   static spf_status Enter(spf_host* h, const char* call, Family family, F&& body);
   spf_status Refuse(const char* call, const std::string& why);
@@ -112,10 +113,11 @@ class Host {
 
   Event& Add(EventKind kind);
 
-  // host calls, by file: host_groups.cc, host_streams.cc, host_memory.cc, host_collective.cc, host_compute.cc,
-  // host_launch.cc, host.cc
+  // host calls, by file: host_groups.cc, host_streams.cc, host_memory.cc, host_collective.cc,
+  // host_compute.cc, host_launch.cc, host.cc
   spf_group FindGroup(const char* name);
-  spf_status CreateGroup(spf_group parent, const char* name, int32_t n, const int32_t* ranks, spf_group* out);
+  spf_status CreateGroup(spf_group parent, const char* name, int32_t n, const int32_t* ranks,
+                         spf_group* out);
   spf_status GroupInfoOf(spf_group group, int32_t* rank, int32_t* n, const int32_t** world_ranks);
   spf_status DestroyGroup(spf_group group);
   spf_status RegisterBlock(spf_group group, spf_addr address);
@@ -128,16 +130,18 @@ class Host {
   spf_status RecordEvent(spf_event event, spf_stream stream);
   spf_status WaitEvent(spf_event event, spf_stream stream);
   spf_status SyncEvent(spf_event event);
-  spf_status Alloc(spf_stream stream, uint64_t bytes, spf_place place, spf_label label, spf_addr* out);
+  spf_status Alloc(spf_stream stream, uint64_t bytes, spf_place place, spf_label label,
+                   spf_addr* out);
   spf_status Free(spf_stream stream, spf_addr address);
   spf_status Copy(spf_stream stream, spf_addr to, spf_addr from, uint64_t bytes);
   spf_status HostAccess(spf_addr address, uint64_t bytes, spf_access access, void** out);
   spf_status Communicate(int32_t n, const spf_collective* ops);
   spf_status Compute(spf_stream stream, const spf_compute& compute);
   spf_status Launch(spf_stream stream, const spf_launch& launch);
-  spf_status Init(spf_stream stream, int32_t param, int64_t offset, int64_t count, spf_dtype dtype, spf_addr to);
-  spf_status Publish(spf_stream stream, spf_result what, int32_t id, int64_t offset, int64_t count, spf_dtype dtype,
-                     spf_addr from);
+  spf_status Init(spf_stream stream, int32_t param, int64_t offset, int64_t count, spf_dtype dtype,
+                  spf_addr to);
+  spf_status Publish(spf_stream stream, spf_result what, int32_t id, int64_t offset, int64_t count,
+                     spf_dtype dtype, spf_addr from);
   spf_status Mark(spf_hook hook, int32_t module, int32_t microbatch);
 
   // host_memory.cc: elements of a dtype inside one live block, aligned to it
@@ -174,20 +178,25 @@ class Host {
   std::set<std::string> read_knobs_;
 
   std::thread::id thread_;
-  // The thread that is inside a spf_launch.fn, if any. Shared with enqueued bodies, which may outlive the host.
-  std::shared_ptr<std::atomic<std::thread::id>> custom_thread_ = std::make_shared<std::atomic<std::thread::id>>();
+  // The thread that is inside a spf_launch.fn, if any. Shared with enqueued bodies, which may
+  // outlive the host.
+  std::shared_ptr<std::atomic<std::thread::id>> custom_thread_ =
+      std::make_shared<std::atomic<std::thread::id>>();
   std::mutex foreign_mutex_;
-  std::vector<std::string> foreign_refusals_;  // from other threads, recorded when the entry call ends
-  int32_t call_ = -1;  // index of the entry call
+  std::vector<std::string>
+      foreign_refusals_;  // from other threads, recorded when the entry call ends
+  int32_t call_ = -1;     // index of the entry call
   int64_t step_ = -1;
   std::string call_name_ = "no entry call";
   bool inside_call_ = false;
-  std::map<std::pair<int32_t, int32_t>, uint8_t> phases_;  // (node, microbatch) -> phases run in this call
+  std::map<std::pair<int32_t, int32_t>, uint8_t>
+      phases_;  // (node, microbatch) -> phases run in this call
   struct GivenScale {
     double scale = 1;
     int32_t node = -1;  // that was given it first
   };
-  std::map<int32_t, GivenScale> loss_scale_;  // by microbatch, of this call: given to nodes that originate a loss gradient
+  std::map<int32_t, GivenScale>
+      loss_scale_;  // by microbatch, of this call: given to nodes that originate a loss gradient
   std::unordered_map<const spf_program*, std::set<int32_t>> program_nodes_;
   int refusals_ = 0;
   int64_t collectives_ = 0;

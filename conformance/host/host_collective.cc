@@ -26,34 +26,46 @@ uint64_t Sum(const std::vector<uint64_t>& counts) {
 
 Extent ExtentOf(const CommOp& op, uint64_t members, int32_t me) {
   switch (op.kind) {
-    case SPF_ALL_GATHER: return {op.count, op.count * members};
-    case SPF_ALL_GATHER_V: return {op.recv_counts[static_cast<size_t>(me)], Sum(op.recv_counts)};
-    case SPF_REDUCE_SCATTER: return {op.count * members, op.count};
-    case SPF_BROADCAST: return {me == op.peer ? op.count : 0, op.count};
-    case SPF_ALL_TO_ALL_V: return {Sum(op.send_counts), Sum(op.recv_counts)};
-    case SPF_SEND: return {op.count, 0};
-    case SPF_RECV: return {0, op.count};
-    default: return {op.count, op.count};
+    case SPF_ALL_GATHER:
+      return {op.count, op.count * members};
+    case SPF_ALL_GATHER_V:
+      return {op.recv_counts[static_cast<size_t>(me)], Sum(op.recv_counts)};
+    case SPF_REDUCE_SCATTER:
+      return {op.count * members, op.count};
+    case SPF_BROADCAST:
+      return {me == op.peer ? op.count : 0, op.count};
+    case SPF_ALL_TO_ALL_V:
+      return {Sum(op.send_counts), Sum(op.recv_counts)};
+    case SPF_SEND:
+      return {op.count, 0};
+    case SPF_RECV:
+      return {0, op.count};
+    default:
+      return {op.count, op.count};
   }
 }
 
-// The offset of send in recv (or of recv in send for reduce_scatter), in elements, that counts as in place.
+// The offset of send in recv (or of recv in send for reduce_scatter), in elements, that counts as
+// in place.
 uint64_t InPlaceOffset(const CommOp& op, int32_t me) {
-  if (op.kind == SPF_ALL_GATHER || op.kind == SPF_REDUCE_SCATTER) return op.count * static_cast<uint64_t>(me);
+  if (op.kind == SPF_ALL_GATHER || op.kind == SPF_REDUCE_SCATTER)
+    return op.count * static_cast<uint64_t>(me);
   if (op.kind == SPF_ALL_GATHER_V) {
     return std::accumulate(op.recv_counts.begin(), op.recv_counts.begin() + me, uint64_t{0});
   }
   return 0;
 }
 
-void CheckOverlap(const CommOp& op, spf_addr send, uint64_t send_bytes, spf_addr recv, uint64_t recv_bytes, int32_t me,
-                  const std::string& what) {
-  if (send_bytes == 0 || recv_bytes == 0 || send + send_bytes <= recv || recv + recv_bytes <= send) return;
+void CheckOverlap(const CommOp& op, spf_addr send, uint64_t send_bytes, spf_addr recv,
+                  uint64_t recv_bytes, int32_t me, const std::string& what) {
+  if (send_bytes == 0 || recv_bytes == 0 || send + send_bytes <= recv || recv + recv_bytes <= send)
+    return;
   const uint64_t shift = InPlaceOffset(op, me) * BytesOf(op.dtype);
   const bool exact = op.kind == SPF_REDUCE_SCATTER ? recv == send + shift : send == recv + shift;
   RefuseUnless(exact && op.kind != SPF_ALL_TO_ALL_V,
                what + ": send and recv overlap without being the exact in-place form of " +
-                   std::string(CollectiveName(op.kind)) + ": use the form that shardproof.h defines, or disjoint buffers");
+                   std::string(CollectiveName(op.kind)) +
+                   ": use the form that shardproof.h defines, or disjoint buffers");
 }
 
 std::vector<uint64_t> Counts(const uint64_t* counts, size_t members, const std::string& what) {
@@ -75,11 +87,12 @@ Host::CheckedOp Host::CheckOp(const spf_collective& op, const std::string& what)
                what + ".reduction " + std::to_string(op.reduction) + " is no spf_reduction");
   RefuseUnless(op.reduction == SPF_SUM || op.dtype >= SPF_BF16,
                what + ".reduction SPF_AVG needs a floating dtype, not " + DtypeName(op.dtype));
-  RefuseUnless(op.count <= (uint64_t{1} << 40), what + ".count " + std::to_string(op.count) + " cannot be meant");
+  RefuseUnless(op.count <= (uint64_t{1} << 40),
+               what + ".count " + std::to_string(op.count) + " cannot be meant");
   const bool has_peer = op.kind == SPF_BROADCAST || op.kind == SPF_SEND || op.kind == SPF_RECV;
   RefuseUnless(!has_peer || (op.peer >= 0 && static_cast<size_t>(op.peer) < members),
-               what + ".peer " + std::to_string(op.peer) + " is no rank of group \"" + group.name + "\" (0.." +
-                   std::to_string(members - 1) + ")");
+               what + ".peer " + std::to_string(op.peer) + " is no rank of group \"" + group.name +
+                   "\" (0.." + std::to_string(members - 1) + ")");
   CheckedOp checked;
   CommOp& out = checked.op;
   out.kind = op.kind;
@@ -89,7 +102,8 @@ Host::CheckedOp Host::CheckOp(const spf_collective& op, const std::string& what)
   out.stream = stream.id;
   out.count = op.count;
   out.peer = has_peer ? op.peer : -1;
-  if (op.kind == SPF_ALL_TO_ALL_V) out.send_counts = Counts(op.send_counts, members, what + ".send_counts");
+  if (op.kind == SPF_ALL_TO_ALL_V)
+    out.send_counts = Counts(op.send_counts, members, what + ".send_counts");
   if (op.kind == SPF_ALL_TO_ALL_V || op.kind == SPF_ALL_GATHER_V) {
     out.recv_counts = Counts(op.recv_counts, members, what + ".recv_counts");
   }
@@ -104,9 +118,10 @@ Host::CheckedOp Host::CheckOp(const spf_collective& op, const std::string& what)
     out.recv = recv.host;
     checked.ranges.push_back(recv.range);
   }
-  CheckOverlap(out, op.send, extent.send * element, op.recv, extent.recv * element, group.rank, what);
-  out.what = std::string(CollectiveName(op.kind)) + " of " + ForWhat(op.label) + " on " + group.name + ", stream " +
-             stream.name;
+  CheckOverlap(out, op.send, extent.send * element, op.recv, extent.recv * element, group.rank,
+               what);
+  out.what = std::string(CollectiveName(op.kind)) + " of " + ForWhat(op.label) + " on " +
+             group.name + ", stream " + stream.name;
 
   Event& row = checked.row;
   row.kind = EventKind::kCollective;
@@ -129,9 +144,11 @@ Host::CheckedOp Host::CheckOp(const spf_collective& op, const std::string& what)
 std::string Host::ForWhat(const spf_label& label) const {
   const spf_model& tables = model_.Tables(config_.model_rank);
   std::string about;
-  if (label.module1 > 0 && label.module1 <= tables.n_modules) about = tables.modules[label.module1 - 1].name;
+  if (label.module1 > 0 && label.module1 <= tables.n_modules)
+    about = tables.modules[label.module1 - 1].name;
   if (label.microbatch1 > 0) {
-    about += (about.empty() ? "" : ", ") + std::string("microbatch ") + std::to_string(label.microbatch1 - 1);
+    about += (about.empty() ? "" : ", ") + std::string("microbatch ") +
+             std::to_string(label.microbatch1 - 1);
   }
   return PurposeName(label.purpose) + (about.empty() ? about : " (" + about + ")");
 }
@@ -139,7 +156,8 @@ std::string Host::ForWhat(const spf_label& label) const {
 spf_status Host::Communicate(int32_t n, const spf_collective* ops) {
   std::vector<CheckedOp> checked;
   checked.reserve(static_cast<size_t>(n));
-  for (int32_t i = 0; i < n; ++i) checked.push_back(CheckOp(ops[i], "ops[" + std::to_string(i) + "]"));
+  for (int32_t i = 0; i < n; ++i)
+    checked.push_back(CheckOp(ops[i], "ops[" + std::to_string(i) + "]"));
   if (n > 1) Add(EventKind::kGroupBegin);
   std::vector<CommOp> out;
   out.reserve(checked.size());

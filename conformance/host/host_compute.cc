@@ -28,7 +28,7 @@ struct Host::ComputePlan {
   bool bytes = false;
   std::vector<const void*> param;
   std::vector<void*> grad, act, dact;
-  std::vector<int64_t> rows;                              // by value id; -1 where the node uses none
+  std::vector<int64_t> rows;  // by value id; -1 where the node uses none
   std::unique_ptr<std::byte[]> nothing{new std::byte[0]};  // where values without rows lie
   std::vector<Read> reads;
   std::vector<Written> written;
@@ -52,7 +52,8 @@ void Host::ComputePlan::Run() {
   args.rows = rows.data();
   executor->Compute(stream, *model, args, rank);
   if (slot == nullptr) return;
-  for (const Written& out : written) executor->Digest(stream, out.data, out.dtype, 0, out.count, &slot->digest);
+  for (const Written& out : written)
+    executor->Digest(stream, out.data, out.dtype, 0, out.count, &slot->digest);
   executor->Done(stream, &slot->done);
 }
 
@@ -87,16 +88,23 @@ void Host::CheckPhase(const spf_compute& compute, const spf_node& node) const {
   const uint8_t done = at == phases_.end() ? 0 : at->second;
   const std::string title = Title(compute, node);
   if (compute.phase == SPF_FWD) {
-    const bool again = (done & kForwardDone) != 0, recompute = (compute.flags & SPF_COMPUTE_RECOMPUTE) != 0;
-    RefuseUnless(!again || recompute,
-                 title + " ran before in this call: pass SPF_COMPUTE_RECOMPUTE to run it again for backward");
-    RefuseUnless(again || !recompute, title + " is flagged RECOMPUTE, but its forward has not run in this call");
+    const bool again = (done & kForwardDone) != 0,
+               recompute = (compute.flags & SPF_COMPUTE_RECOMPUTE) != 0;
+    RefuseUnless(
+        !again || recompute,
+        title +
+            " ran before in this call: pass SPF_COMPUTE_RECOMPUTE to run it again for backward");
+    RefuseUnless(again || !recompute,
+                 title + " is flagged RECOMPUTE, but its forward has not run in this call");
     return;
   }
-  RefuseUnless((done & kForwardDone) != 0, title + " before its forward: run FWD first in this call");
+  RefuseUnless((done & kForwardDone) != 0,
+               title + " before its forward: run FWD first in this call");
   const bool dgrad = compute.phase != SPF_WGRAD, wgrad = compute.phase != SPF_DGRAD;
-  RefuseUnless(!(dgrad && (done & kDgradDone)), title + ": its DGRAD ran before in this call: run each half once");
-  RefuseUnless(!(wgrad && (done & kWgradDone)), title + ": its WGRAD ran before in this call: run each half once");
+  RefuseUnless(!(dgrad && (done & kDgradDone)),
+               title + ": its DGRAD ran before in this call: run each half once");
+  RefuseUnless(!(wgrad && (done & kWgradDone)),
+               title + ": its WGRAD ran before in this call: run each half once");
 }
 
 // Rows of a value in this call: fixed by the tables, or passed by the engine.
@@ -104,11 +112,13 @@ int64_t Host::RowsOf(const spf_compute& compute, int32_t id) const {
   const spf_value& value = model_.Tables(config_.model_rank).values[id];
   if ((value.flags & SPF_VALUE_DYNAMIC) == 0) return value.max_rows;
   const std::string entry = "rows[" + std::to_string(id) + "] (" + value.name + ")";
-  RefuseUnless(compute.rows != nullptr, std::string("table rows is NULL, the node uses ") + entry +
-                                            ": a dynamic value's number of rows is the sum of the counts it follows");
+  RefuseUnless(compute.rows != nullptr,
+               std::string("table rows is NULL, the node uses ") + entry +
+                   ": a dynamic value's number of rows is the sum of the counts it follows");
   const int64_t rows = compute.rows[id];
-  RefuseUnless(rows >= 0 && rows <= value.max_rows,
-               entry + " is " + std::to_string(rows) + ", allowed 0.." + std::to_string(value.max_rows));
+  RefuseUnless(
+      rows >= 0 && rows <= value.max_rows,
+      entry + " is " + std::to_string(rows) + ", allowed 0.." + std::to_string(value.max_rows));
   return rows;
 }
 
@@ -116,10 +126,12 @@ Resolved Host::ResolveUse(const spf_compute& compute, const spf_use& use, Comput
   const spf_model& tables = model_.Tables(config_.model_rank);
   const bool of_param = use.table == SPF_IN_PARAM || use.table == SPF_IN_GRAD;
   const char* name = of_param ? tables.params[use.id].name : tables.values[use.id].name;
-  const std::string what = std::string(TableName(use.table)) + "[" + std::to_string(use.id) + "] (" + name + ")";
+  const std::string what =
+      std::string(TableName(use.table)) + "[" + std::to_string(use.id) + "] (" + name + ")";
   const spf_addr* const tables_by_kind[] = {compute.param, compute.grad, compute.act, compute.dact};
   const spf_addr* table = tables_by_kind[use.table];
-  RefuseUnless(table != nullptr, std::string("table ") + TableName(use.table) + " is NULL, the node uses " + what);
+  RefuseUnless(table != nullptr,
+               std::string("table ") + TableName(use.table) + " is NULL, the node uses " + what);
   uint64_t elements = 0;
   int32_t dtype = 0;
   if (of_param) {
@@ -156,14 +168,17 @@ void Host::ResolveUses(const spf_compute& compute, const spf_node& node, Compute
     plan.ranges.push_back(at.range);
     if (use.table == SPF_IN_PARAM) {
       plan.param[id] = at.host;
-      plan.reads.push_back({use.id, at.host, static_cast<int32_t>(tables.params[id].dtype), tables.params[id].numel,
-                            nullptr});
+      plan.reads.push_back({use.id, at.host, static_cast<int32_t>(tables.params[id].dtype),
+                            tables.params[id].numel, nullptr});
       continue;
     }
-    (use.table == SPF_IN_GRAD ? plan.grad : use.table == SPF_IN_ACT ? plan.act : plan.dact)[id] = at.host;
+    (use.table == SPF_IN_GRAD  ? plan.grad
+     : use.table == SPF_IN_ACT ? plan.act
+                               : plan.dact)[id] = at.host;
     if (use.table != SPF_IN_GRAD && use.access == SPF_WRITE) {
       const auto dtype = static_cast<int32_t>(tables.values[id].dtype);
-      plan.written.push_back({at.host, dtype, at.range.length / static_cast<int64_t>(BytesOf(dtype))});
+      plan.written.push_back(
+          {at.host, dtype, at.range.length / static_cast<int64_t>(BytesOf(dtype))});
     }
   }
 }
@@ -186,19 +201,21 @@ double PowerOfTwo(const spf_compute& compute) {
   const double scale = compute.scale == 0 ? 1 : compute.scale;
   int exponent = 0;
   RefuseUnless(std::frexp(scale, &exponent) == 0.5 && exponent >= -39 && exponent <= 41,
-               "scale " + std::to_string(scale) + " is no power of two in 2^-40..2^40: divide after the sum instead");
+               "scale " + std::to_string(scale) +
+                   " is no power of two in 2^-40..2^40: divide after the sum instead");
   return scale;
 }
 
 }  // namespace
 
-// Gradients lie on grids that are relative to the loss scale: what a loss node was given holds for the whole backward
-// of the microbatch, so a second loss cannot have another one. The auxiliary losses of a router have a scale of their
-// own: a wrong one makes wrong gradients, on the grid.
+// Gradients lie on grids that are relative to the loss scale: what a loss node was given holds for
+// the whole backward of the microbatch, so a second loss cannot have another one. The auxiliary
+// losses of a router have a scale of their own: a wrong one makes wrong gradients, on the grid.
 void Host::SetScales(const spf_compute& compute, const spf_node& node, NodeArgs* args) {
   if (compute.phase != SPF_FWD && OriginatesGradient(node)) {
     const double scale = PowerOfTwo(compute);
-    const auto [given, first] = loss_scale_.try_emplace(compute.microbatch, GivenScale{scale, node.id});
+    const auto [given, first] =
+        loss_scale_.try_emplace(compute.microbatch, GivenScale{scale, node.id});
     RefuseUnless(given->second.scale == scale,
                  Title(compute, node) + ": scale " + std::to_string(scale) + ", but " +
                      model_.Node(given->second.node, config_.model_rank).name + " was given " +
@@ -207,13 +224,15 @@ void Host::SetScales(const spf_compute& compute, const spf_node& node, NodeArgs*
   }
   const auto given = loss_scale_.find(compute.microbatch);
   args->scale = given == loss_scale_.end() ? config_.loss_scale : given->second.scale;
-  const bool router = std::string_view(model_.Tables(config_.model_rank).modules[node.module].type) == "Router";
+  const bool router =
+      std::string_view(model_.Tables(config_.model_rank).modules[node.module].type) == "Router";
   if (router && compute.phase != SPF_FWD) args->aux_scale = PowerOfTwo(compute);
 }
 
 spf_status Host::Compute(spf_stream stream, const spf_compute& compute) {
   const StreamHandle& on = Stream(stream, "stream");
-  RefuseUnless(inside_call_ && step_ >= 0, "compute outside train_step and eval_step: nodes belong to a step");
+  RefuseUnless(inside_call_ && step_ >= 0,
+               "compute outside train_step and eval_step: nodes belong to a step");
   RefuseUnless(compute.node >= 0 && compute.node < model_.node_count(config_.model_rank),
                "node " + std::to_string(compute.node) + " is no id of spf_program.nodes");
   RefuseUnless(compute.phase >= SPF_FWD && compute.phase <= SPF_WGRAD,
@@ -223,18 +242,22 @@ spf_status Host::Compute(spf_stream stream, const spf_compute& compute) {
                    std::to_string(config_.microbatches - 1));
   const spf_node& node = model_.Node(compute.node, config_.model_rank);
   RefuseUnless(InProgram(compute.node, compute.microbatch),
-               std::string(node.name) + " is not in the program of step " + std::to_string(step_) + ", microbatch " +
-                   std::to_string(compute.microbatch) + ": run the nodes of program(step, microbatch)");
-  RefuseUnless(node.kind != SPF_NODE_EXCHANGE, std::string(node.name) +
-                                                   " is an EXCHANGE node: move its value with communicate");
-  RefuseUnless(node.uses[compute.phase].n > 0, Title(compute, node) + " does nothing: skip phases without uses");
+               std::string(node.name) + " is not in the program of step " + std::to_string(step_) +
+                   ", microbatch " + std::to_string(compute.microbatch) +
+                   ": run the nodes of program(step, microbatch)");
+  RefuseUnless(node.kind != SPF_NODE_EXCHANGE,
+               std::string(node.name) + " is an EXCHANGE node: move its value with communicate");
+  RefuseUnless(node.uses[compute.phase].n > 0,
+               Title(compute, node) + " does nothing: skip phases without uses");
   CheckPhase(compute, node);
   const int64_t samples = static_cast<int64_t>(config_.microbatches) * config_.data_ranks;
   RefuseUnless(node.kind != SPF_NODE_INPUT || (compute.sample >= 0 && compute.sample < samples),
-               "sample " + std::to_string(compute.sample) + " is not in the step's global batch 0.." +
-                   std::to_string(samples - 1));
-  RefuseUnless(compute.grad_dtype == 0 || compute.grad_dtype == SPF_F32 || compute.grad_dtype == SPF_BF16,
-               std::string("grad_dtype ") + DtypeName(compute.grad_dtype) + ": SPF_F32, or the parameter's dtype");
+               "sample " + std::to_string(compute.sample) +
+                   " is not in the step's global batch 0.." + std::to_string(samples - 1));
+  RefuseUnless(
+      compute.grad_dtype == 0 || compute.grad_dtype == SPF_F32 || compute.grad_dtype == SPF_BF16,
+      std::string("grad_dtype ") + DtypeName(compute.grad_dtype) +
+          ": SPF_F32, or the parameter's dtype");
 
   auto plan = std::make_shared<ComputePlan>();
   ResolveUses(compute, node, *plan);
@@ -272,7 +295,8 @@ spf_status Host::Compute(spf_stream stream, const spf_compute& compute) {
     plan->slot = recorder_.NewSlot();
     recorder_.LinkSlot(plan->slot);
   }
-  fabric_.Enqueue(on.id, std::string(node.name) + " " + kPhaseNames[compute.phase], [plan] { plan->Run(); });
+  fabric_.Enqueue(on.id, std::string(node.name) + " " + kPhaseNames[compute.phase],
+                  [plan] { plan->Run(); });
   return SPF_OK;
 }
 

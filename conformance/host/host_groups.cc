@@ -14,11 +14,15 @@ std::string Listed(const std::vector<int32_t>& ranks) {
 }  // namespace
 
 Host::GroupHandle& Host::Group(spf_group group, const char* what) {
-  RefuseUnless(group != nullptr, std::string(what) + " is NULL: this rank is no member of it, or it was not provided");
+  RefuseUnless(
+      group != nullptr,
+      std::string(what) + " is NULL: this rank is no member of it, or it was not provided");
   RefuseUnless(known_groups_.contains(group),
-               std::string(what) + " is no handle of this host: handles of another engine or rank cannot be used");
+               std::string(what) +
+                   " is no handle of this host: handles of another engine or rank cannot be used");
   auto& handle = *reinterpret_cast<GroupHandle*>(group);
-  RefuseUnless(handle.alive, std::string(what) + " \"" + handle.name + "\" was destroyed: use it before destroying it");
+  RefuseUnless(handle.alive, std::string(what) + " \"" + handle.name +
+                                 "\" was destroyed: use it before destroying it");
   return handle;
 }
 
@@ -42,7 +46,8 @@ spf_group Host::FindGroup(const char* name) {
     spf_group group = nullptr;
     for (const HostConfig::NamedGroup& given : config_.groups) {
       if (given.name != name) continue;
-      group = AddGroup(given.name, given.key, fabric_.OpenGroup(given.key, given.world_ranks), given.world_ranks);
+      group = AddGroup(given.name, given.key, fabric_.OpenGroup(given.key, given.world_ranks),
+                       given.world_ranks);
       break;
     }
     at = named_.emplace(name, group).first;
@@ -54,19 +59,22 @@ spf_group Host::FindGroup(const char* name) {
   return at->second;
 }
 
-spf_status Host::CreateGroup(spf_group parent, const char* name, int32_t n, const int32_t* ranks, spf_group* out) {
+spf_status Host::CreateGroup(spf_group parent, const char* name, int32_t n, const int32_t* ranks,
+                             spf_group* out) {
   const GroupHandle& from = Group(parent, "parent");
   const auto size = static_cast<int32_t>(from.world_ranks.size());
-  RefuseUnless(n >= 0 && n <= size, "n is " + std::to_string(n) + ", parent \"" + from.name + "\" has " +
-                                        std::to_string(size) + " members");
+  RefuseUnless(n >= 0 && n <= size, "n is " + std::to_string(n) + ", parent \"" + from.name +
+                                        "\" has " + std::to_string(size) + " members");
   RefuseUnless(n == 0 || ranks != nullptr, "ranks is NULL");
   std::vector<int32_t> local(ranks, ranks + n), members;
   for (const int32_t rank : local) {
-    RefuseUnless(rank >= 0 && rank < size, "rank " + std::to_string(rank) + " is no rank of parent \"" + from.name +
-                                               "\" (0.." + std::to_string(size - 1) + ")");
+    RefuseUnless(rank >= 0 && rank < size, "rank " + std::to_string(rank) +
+                                               " is no rank of parent \"" + from.name + "\" (0.." +
+                                               std::to_string(size - 1) + ")");
     const int32_t world_rank = from.world_ranks[static_cast<size_t>(rank)];
     RefuseUnless(std::find(members.begin(), members.end(), world_rank) == members.end(),
-                 "rank " + std::to_string(rank) + " stands twice in " + Listed(local) + ": name each member once");
+                 "rank " + std::to_string(rank) + " stands twice in " + Listed(local) +
+                     ": name each member once");
     members.push_back(world_rank);
   }
   RefuseUnless(n == 0 || std::find(local.begin(), local.end(), from.rank) != local.end(),
@@ -92,7 +100,8 @@ spf_status Host::CreateGroup(spf_group parent, const char* name, int32_t n, cons
   return status;
 }
 
-spf_status Host::GroupInfoOf(spf_group group, int32_t* rank, int32_t* n, const int32_t** world_ranks) {
+spf_status Host::GroupInfoOf(spf_group group, int32_t* rank, int32_t* n,
+                             const int32_t** world_ranks) {
   const GroupHandle& handle = Group(group, "group");
   if (rank != nullptr) *rank = handle.rank;
   if (n != nullptr) *n = static_cast<int32_t>(handle.world_ranks.size());
@@ -107,7 +116,9 @@ spf_status Host::DestroyGroup(spf_group group) {
                   "\": group_deregister it first");
   }
   for (const auto& [name, named] : named_) {
-    RefuseUnless(named != group, "group \"" + name + "\" belongs to the collection: destroy only what group_create made");
+    RefuseUnless(
+        named != group,
+        "group \"" + name + "\" belongs to the collection: destroy only what group_create made");
   }
   Add(EventKind::kGroupDestroy).group = handle.local_id;
   handle.alive = false;
@@ -120,8 +131,9 @@ spf_status Host::RegisterBlock(spf_group group, spf_addr address) {
   const std::string name = "block " + std::to_string(block.id);
   RefuseUnless(memory_.PlaceOf(address) == SPF_REGISTRABLE,
                name + " cannot be registered: allocate it with place SPF_REGISTRABLE");
-  RefuseUnless(!handle.registered.contains(block.id),
-               name + " is registered with group \"" + handle.name + "\" already: register it once");
+  RefuseUnless(
+      !handle.registered.contains(block.id),
+      name + " is registered with group \"" + handle.name + "\" already: register it once");
   Event& event = Add(EventKind::kGroupRegister);
   event.group = handle.local_id;
   event.alloc = block.id;
@@ -133,8 +145,9 @@ spf_status Host::RegisterBlock(spf_group group, spf_addr address) {
 spf_status Host::DeregisterBlock(spf_group group, spf_addr address) {
   GroupHandle& handle = Group(group, "group");
   const Block block = memory_.StartingAt(address, "block");
-  RefuseUnless(handle.registered.erase(block.id) > 0,
-               "block " + std::to_string(block.id) + " is not registered with group \"" + handle.name + "\"");
+  RefuseUnless(handle.registered.erase(block.id) > 0, "block " + std::to_string(block.id) +
+                                                          " is not registered with group \"" +
+                                                          handle.name + "\"");
   Event& event = Add(EventKind::kGroupDeregister);
   event.group = handle.local_id;
   event.alloc = block.id;

@@ -1,4 +1,5 @@
-// host_internal.h: what is the one way into the host from its C table? Included by the host_*.cc files only.
+// host_internal.h: what is the one way into the host from its C table? Included by the host_*.cc
+// files only.
 #pragma once
 #include <exception>
 

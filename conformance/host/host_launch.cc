@@ -9,13 +9,14 @@ namespace shardproof {
 namespace {
 
 const char* KernelName(int32_t kernel) {
-  static constexpr const char* kNames[] = {"CUSTOM",          "FILL",       "DISCARD",    "AXPBY", "SUM_SQUARES",
-                                           "COUNT_NONFINITE", "COUNT_ZERO", "NORM_SCALE", "ADAMW", "GEMM"};
+  static constexpr const char* kNames[] = {
+      "CUSTOM",          "FILL",       "DISCARD",    "AXPBY", "SUM_SQUARES",
+      "COUNT_NONFINITE", "COUNT_ZERO", "NORM_SCALE", "ADAMW", "GEMM"};
   return kNames[kernel];
 }
 
-// Whoever writes what another span touches depends on the order of elements, and a GPU has none. The very same range
-// twice is element by element; but each element of a product reads many.
+// Whoever writes what another span touches depends on the order of elements, and a GPU has none.
+// The very same range twice is element by element; but each element of a product reads many.
 void CheckSpanOverlap(const spf_launch& launch) {
   for (int32_t i = 0; i < launch.n_spans; ++i) {
     for (int32_t j = 0; j < i; ++j) {
@@ -24,7 +25,8 @@ void CheckSpanOverlap(const spf_launch& launch) {
       if (a_bytes == 0 || b_bytes == 0) continue;
       if (a.addr + a_bytes <= b.addr || b.addr + b_bytes <= a.addr) continue;
       const bool same_range = a.addr == b.addr && a_bytes == b_bytes;
-      const bool both_read = a.access == SPF_READ && b.access == SPF_READ, product = launch.kernel == SPF_K_GEMM;
+      const bool both_read = a.access == SPF_READ && b.access == SPF_READ,
+                 product = launch.kernel == SPF_K_GEMM;
       RefuseUnless(both_read || (same_range && !product),
                    "spans[" + std::to_string(j) + "] and spans[" + std::to_string(i) +
                        "] overlap and are not only read: use disjoint spans" +
@@ -35,7 +37,8 @@ void CheckSpanOverlap(const spf_launch& launch) {
 
 }  // namespace
 
-spf_status Host::LaunchCustom(int32_t stream, const spf_launch& launch, std::vector<SpanData> spans) {
+spf_status Host::LaunchCustom(int32_t stream, const spf_launch& launch,
+                              std::vector<SpanData> spans) {
   RefuseUnless(launch.fn != nullptr, "CUSTOM without fn");
   RefuseUnless(launch.arg_bytes == 0 || launch.arg != nullptr, "arg is NULL, arg_bytes is not 0");
   CustomKernel kernel;
@@ -44,26 +47,31 @@ spf_status Host::LaunchCustom(int32_t stream, const spf_launch& launch, std::vec
   kernel.arg.assign(arg, arg + launch.arg_bytes);
   kernel.spans = std::move(spans);
   kernel.inside = custom_thread_;
-  fabric_.Enqueue(stream, "custom kernel", [executor = config_.executor, stream, kernel = std::move(kernel)] {
-    executor->Custom(stream, kernel);
-  });
+  fabric_.Enqueue(stream, "custom kernel",
+                  [executor = config_.executor, stream, kernel = std::move(kernel)] {
+                    executor->Custom(stream, kernel);
+                  });
   return SPF_OK;
 }
 
 spf_status Host::Launch(spf_stream stream, const spf_launch& launch) {
   const StreamHandle& on = Stream(stream, "stream");
   if (launch.kernel < SPF_K_CUSTOM || launch.kernel > SPF_K_GEMM) {
-    last_error_ = "launch: kernel " + std::to_string(launch.kernel) + " is not known to this host (" + Where() + ")";
+    last_error_ = "launch: kernel " + std::to_string(launch.kernel) +
+                  " is not known to this host (" + Where() + ")";
     return SPF_UNSUPPORTED;
   }
-  RefuseUnless(launch.n_spans > 0 && launch.spans != nullptr, "no spans: name the ranges that the kernel touches");
-  RefuseUnless(launch.n_scalars == 0 || launch.scalars != nullptr, "scalars is NULL, n_scalars is not 0");
+  RefuseUnless(launch.n_spans > 0 && launch.spans != nullptr,
+               "no spans: name the ranges that the kernel touches");
+  RefuseUnless(launch.n_scalars == 0 || launch.scalars != nullptr,
+               "scalars is NULL, n_scalars is not 0");
   std::vector<SpanData> data;
   std::vector<Resolved> resolved;
   for (int32_t i = 0; i < launch.n_spans; ++i) {
     const spf_span& span = launch.spans[i];
     const std::string what = "spans[" + std::to_string(i) + "] of " + KernelName(launch.kernel);
-    RefuseUnless(BytesOf(span.dtype) != 0, what + ": dtype " + std::to_string(span.dtype) + " is no spf_dtype");
+    RefuseUnless(BytesOf(span.dtype) != 0,
+                 what + ": dtype " + std::to_string(span.dtype) + " is no spf_dtype");
     RefuseUnless(span.access >= SPF_READ && span.access <= SPF_ADD,
                  what + ": access " + std::to_string(span.access) + " is no spf_access");
     RefuseUnless(span.count <= (uint64_t{1} << 40), what + ": count " + std::to_string(span.count) +
@@ -71,7 +79,8 @@ spf_status Host::Launch(spf_stream stream, const spf_launch& launch) {
     if (span.count == 0) {  // rows may be none; the address is not looked at
       resolved.emplace_back().range.access = static_cast<uint8_t>(span.access);
     } else {
-      resolved.push_back(ResolveElements(span.addr, span.count, span.dtype, static_cast<uint8_t>(span.access), what));
+      resolved.push_back(ResolveElements(span.addr, span.count, span.dtype,
+                                         static_cast<uint8_t>(span.access), what));
     }
     data.push_back({resolved.back().host, span.count, span.dtype, span.access});
   }
@@ -80,7 +89,8 @@ spf_status Host::Launch(spf_stream stream, const spf_launch& launch) {
   const bool named = launch.kernel != SPF_K_CUSTOM && launch.kernel != SPF_K_DISCARD;
   const std::string wrong = named ? ValidateLaunch(launch.kernel, data, scalars) : std::string();
   RefuseUnless(wrong.empty(), std::string(KernelName(launch.kernel)) + ": " + wrong);
-  RefuseUnless(launch.kernel != SPF_K_DISCARD || (launch.n_spans == 1 && launch.spans[0].access == SPF_WRITE),
+  RefuseUnless(launch.kernel != SPF_K_DISCARD ||
+                   (launch.n_spans == 1 && launch.spans[0].access == SPF_WRITE),
                "DISCARD takes one span with access SPF_WRITE");
 
   Event& row = Add(EventKind::kLaunch);
@@ -100,24 +110,25 @@ spf_status Host::Launch(spf_stream stream, const spf_launch& launch) {
     return SPF_OK;
   }
   fabric_.Enqueue(on.id, KernelName(launch.kernel),
-                  [executor = config_.executor, stream = on.id, kernel = launch.kernel, data, scalars] {
-                    executor->Launch(stream, kernel, data, scalars);
-                  });
+                  [executor = config_.executor, stream = on.id, kernel = launch.kernel, data,
+                   scalars] { executor->Launch(stream, kernel, data, scalars); });
   return SPF_OK;
 }
 
 namespace {
 void CheckElements(int64_t offset, int64_t count, int64_t numel, const std::string& name) {
   RefuseUnless(offset >= 0 && count > 0 && offset <= numel && count <= numel - offset,
-               "elements [" + std::to_string(offset) + ", " + std::to_string(offset + count) + ") of " + name +
-                   ", which has " + std::to_string(numel));
+               "elements [" + std::to_string(offset) + ", " + std::to_string(offset + count) +
+                   ") of " + name + ", which has " + std::to_string(numel));
 }
 }  // namespace
 
-spf_status Host::Init(spf_stream stream, int32_t param, int64_t offset, int64_t count, spf_dtype dtype, spf_addr to) {
+spf_status Host::Init(spf_stream stream, int32_t param, int64_t offset, int64_t count,
+                      spf_dtype dtype, spf_addr to) {
   const StreamHandle& on = Stream(stream, "stream");
   const spf_model& tables = model_.Tables(config_.model_rank);
-  RefuseUnless(param >= 0 && param < tables.n_params, "param " + std::to_string(param) + " is not in the model");
+  RefuseUnless(param >= 0 && param < tables.n_params,
+               "param " + std::to_string(param) + " is not in the model");
   CheckElements(offset, count, tables.params[param].numel, tables.params[param].name);
   RefuseUnless(dtype == SPF_F32 || dtype == SPF_BF16,
                std::string("dtype ") + DtypeName(dtype) + ": initial values come as f32 or bf16");
@@ -129,23 +140,25 @@ spf_status Host::Init(spf_stream stream, int32_t param, int64_t offset, int64_t 
   row.count = count;
   row.dtype = static_cast<uint8_t>(dtype);
   recorder_.AddRange(target.range);
-  fabric_.Enqueue(on.id, "init", [executor = config_.executor, stream = on.id, this_model = &model_,
-                                  of = config_.model_rank, param, offset, count, dtype, target] {
-    std::vector<float> values(static_cast<size_t>(count));
-    this_model->InitialValue(param, of, offset, count, values.data());
-    if (dtype == SPF_F32) {
-      executor->Write(stream, target.host, values.data(), values.size() * sizeof(float));
-      return;
-    }
-    std::vector<uint16_t> narrow(values.size());
-    for (size_t i = 0; i < values.size(); ++i) narrow[i] = ToBf16(values[i]);
-    executor->Write(stream, target.host, narrow.data(), narrow.size() * sizeof(uint16_t));
-  });
+  fabric_.Enqueue(
+      on.id, "init",
+      [executor = config_.executor, stream = on.id, this_model = &model_, of = config_.model_rank,
+       param, offset, count, dtype, target] {
+        std::vector<float> values(static_cast<size_t>(count));
+        this_model->InitialValue(param, of, offset, count, values.data());
+        if (dtype == SPF_F32) {
+          executor->Write(stream, target.host, values.data(), values.size() * sizeof(float));
+          return;
+        }
+        std::vector<uint16_t> narrow(values.size());
+        for (size_t i = 0; i < values.size(); ++i) narrow[i] = ToBf16(values[i]);
+        executor->Write(stream, target.host, narrow.data(), narrow.size() * sizeof(uint16_t));
+      });
   return SPF_OK;
 }
 
-spf_status Host::Publish(spf_stream stream, spf_result what, int32_t id, int64_t offset, int64_t count,
-                         spf_dtype dtype, spf_addr from) {
+spf_status Host::Publish(spf_stream stream, spf_result what, int32_t id, int64_t offset,
+                         int64_t count, spf_dtype dtype, spf_addr from) {
   const StreamHandle& on = Stream(stream, "stream");
   const spf_model& tables = model_.Tables(config_.model_rank);
   RefuseUnless(what >= SPF_RESULT_PARAM && what <= SPF_RESULT_ZERO_COUNT,
@@ -153,7 +166,8 @@ spf_status Host::Publish(spf_stream stream, spf_result what, int32_t id, int64_t
   RefuseUnless(dtype == SPF_F32 || dtype == SPF_F64 || dtype == SPF_BF16,
                std::string("dtype ") + DtypeName(dtype) + ": results are f32, f64 or bf16");
   if (what == SPF_RESULT_PARAM || what == SPF_RESULT_GRAD) {
-    RefuseUnless(id >= 0 && id < tables.n_params, "param " + std::to_string(id) + " is not in the model");
+    RefuseUnless(id >= 0 && id < tables.n_params,
+                 "param " + std::to_string(id) + " is not in the model");
     CheckElements(offset, count, tables.params[id].numel, tables.params[id].name);
   } else {
     RefuseUnless(offset == 0 && count == 1, "offset and count of a scalar result are 0 and 1");
@@ -172,11 +186,12 @@ spf_status Host::Publish(spf_stream stream, spf_result what, int32_t id, int64_t
   if (!recorder_.digests()) return SPF_OK;
   Recorder::Slot* slot = recorder_.NewSlot();
   recorder_.LinkSlot(slot);
-  fabric_.Enqueue(on.id, "publish", [executor = config_.executor, at = on.id, slot, source, offset, count, dtype] {
-    executor->Digest(at, source.host, dtype, offset, count, &slot->digest);
-    executor->Values(at, source.host, dtype, count, &slot->values);
-    executor->Done(at, &slot->done);
-  });
+  fabric_.Enqueue(on.id, "publish",
+                  [executor = config_.executor, at = on.id, slot, source, offset, count, dtype] {
+                    executor->Digest(at, source.host, dtype, offset, count, &slot->digest);
+                    executor->Values(at, source.host, dtype, count, &slot->values);
+                    executor->Done(at, &slot->done);
+                  });
   return SPF_OK;
 }
 

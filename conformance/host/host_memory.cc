@@ -8,29 +8,36 @@ Resolved Host::ResolveElements(spf_addr address, uint64_t count, int32_t dtype, 
                                const std::string& what) const {
   const uint64_t element = BytesOf(dtype);
   const Resolved resolved = memory_.Resolve(address, count * element, access, what);
-  RefuseUnless(address % element == 0, what + " is not aligned to its dtype " + DtypeName(dtype) + ": start it at a " +
-                                           "multiple of " + std::to_string(element) + " bytes");
+  RefuseUnless(address % element == 0, what + " is not aligned to its dtype " + DtypeName(dtype) +
+                                           ": start it at a " + "multiple of " +
+                                           std::to_string(element) + " bytes");
   return resolved;
 }
 
-spf_status Host::Alloc(spf_stream stream, uint64_t bytes, spf_place place, spf_label label, spf_addr* out) {
+spf_status Host::Alloc(spf_stream stream, uint64_t bytes, spf_place place, spf_label label,
+                       spf_addr* out) {
   *out = 0;
   const StreamHandle& on = Stream(stream, "stream");
-  RefuseUnless(place >= SPF_DEVICE && place <= SPF_REGISTRABLE, "place " + std::to_string(place) + " is no spf_place");
-  RefuseUnless(bytes <= (uint64_t{1} << 40), std::to_string(bytes) + " bytes cannot be meant: a negative size?");
+  RefuseUnless(place >= SPF_DEVICE && place <= SPF_REGISTRABLE,
+               "place " + std::to_string(place) + " is no spf_place");
+  RefuseUnless(bytes <= (uint64_t{1} << 40),
+               std::to_string(bytes) + " bytes cannot be meant: a negative size?");
   if (bytes == 0) return SPF_OK;
   const bool pinned = place == SPF_PINNED;
-  if (!pinned && config_.device_memory_bytes != 0 && memory_.device_bytes() + bytes > config_.device_memory_bytes) {
+  if (!pinned && config_.device_memory_bytes != 0 &&
+      memory_.device_bytes() + bytes > config_.device_memory_bytes) {
     Event& row = Add(EventKind::kNoMemory);
     row.count = static_cast<int64_t>(bytes);
     row.purpose = label.purpose;
-    last_error_ = "mem_alloc: " + std::to_string(bytes) + " bytes (" + PurposeName(label.purpose) + ") on top of " +
-                  std::to_string(memory_.device_bytes()) + " exceed the case's device memory of " +
+    last_error_ = "mem_alloc: " + std::to_string(bytes) + " bytes (" + PurposeName(label.purpose) +
+                  ") on top of " + std::to_string(memory_.device_bytes()) +
+                  " exceed the case's device memory of " +
                   std::to_string(config_.device_memory_bytes) + " (" + Where() + ")";
     return SPF_NO_MEMORY;
   }
   const bool registrable = place == SPF_REGISTRABLE;
-  const Block block = registrable ? fabric_.AllocRegistrable(on.id, bytes) : fabric_.Alloc(on.id, bytes, pinned);
+  const Block block =
+      registrable ? fabric_.AllocRegistrable(on.id, bytes) : fabric_.Alloc(on.id, bytes, pinned);
   memory_.Add(block, place, label);
   Event& row = Add(EventKind::kAlloc);
   row.stream = on.id;
@@ -49,8 +56,9 @@ spf_status Host::Free(spf_stream stream, spf_addr address) {
   const StreamHandle& on = Stream(stream, "stream");
   const Block block = memory_.StartingAt(address, "the address");
   for (const GroupHandle& group : groups_) {
-    RefuseUnless(!group.registered.contains(block.id), "block " + std::to_string(block.id) + " is registered with group \"" +
-                                                           group.name + "\": group_deregister it first");
+    RefuseUnless(!group.registered.contains(block.id),
+                 "block " + std::to_string(block.id) + " is registered with group \"" + group.name +
+                     "\": group_deregister it first");
   }
   memory_.Remove(address);
   Event& row = Add(EventKind::kFree);
@@ -65,23 +73,27 @@ spf_status Host::Copy(spf_stream stream, spf_addr to, spf_addr from, uint64_t by
   if (bytes == 0) return SPF_OK;  // rows may be none; the addresses are not looked at
   const Resolved source = memory_.Resolve(from, bytes, kRead, "src");
   const Resolved target = memory_.Resolve(to, bytes, kWrite, "dst");
-  RefuseUnless(from + bytes <= to || to + bytes <= from, "src and dst overlap: copy between disjoint ranges");
+  RefuseUnless(from + bytes <= to || to + bytes <= from,
+               "src and dst overlap: copy between disjoint ranges");
   Add(EventKind::kCopy).stream = on.id;
   recorder_.AddRange(source.range);
   recorder_.AddRange(target.range);
-  fabric_.Enqueue(on.id, "copy", [executor = config_.executor, stream = on.id, source, target, bytes] {
-    executor->Copy(stream, target.host, source.host, bytes);
-  });
+  fabric_.Enqueue(on.id, "copy",
+                  [executor = config_.executor, stream = on.id, source, target, bytes] {
+                    executor->Copy(stream, target.host, source.host, bytes);
+                  });
   return SPF_OK;
 }
 
 spf_status Host::HostAccess(spf_addr address, uint64_t bytes, spf_access access, void** out) {
   *out = nullptr;
-  RefuseUnless(access >= SPF_READ && access <= SPF_ADD, "access " + std::to_string(access) + " is no spf_access");
+  RefuseUnless(access >= SPF_READ && access <= SPF_ADD,
+               "access " + std::to_string(access) + " is no spf_access");
   if (bytes == 0) return SPF_OK;
   const Resolved resolved = memory_.Resolve(address, bytes, static_cast<uint8_t>(access), "range");
-  RefuseUnless(resolved.pinned,
-               "the block is device memory: copy it to an SPF_PINNED block, synchronise, and access that");
+  RefuseUnless(
+      resolved.pinned,
+      "the block is device memory: copy it to an SPF_PINNED block, synchronise, and access that");
   Event& row = Add(EventKind::kHostAccess);
   if (recorder_.digests() && (access & SPF_READ) != 0) {
     row.digest = DigestValues(resolved.host, SPF_U8, 0, static_cast<int64_t>(bytes));

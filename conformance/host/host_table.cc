@@ -9,8 +9,8 @@ void Require(const T* pointer, const char* what) {
   RefuseUnless(pointer != nullptr, std::string(what) + " is NULL");
 }
 void RequireSize(uint32_t size, size_t least, const char* what) {
-  RefuseUnless(size >= least, std::string(what) + ".size is " + std::to_string(size) + ": set it to sizeof (" +
-                                  std::to_string(least) + ")");
+  RefuseUnless(size >= least, std::string(what) + ".size is " + std::to_string(size) +
+                                  ": set it to sizeof (" + std::to_string(least) + ")");
 }
 }  // namespace
 
@@ -21,7 +21,9 @@ void Host::FillTable() {
   table_.abi_minor = SPF_ABI_MINOR;
   constexpr Family kNormal = Family::kNormal, kCleanup = Family::kCleanup;
 
-  table_.last_error = [](spf_host* h) { return static_cast<Table*>(h)->owner->last_error_.c_str(); };
+  table_.last_error = [](spf_host* h) {
+    return static_cast<Table*>(h)->owner->last_error_.c_str();
+  };
   table_.explain = [](spf_host* h, const char* text) {
     Host& host = *static_cast<Table*>(h)->owner;
     if (text == nullptr || host.CallerIsForeign("explain")) return;
@@ -54,25 +56,29 @@ void Host::FillTable() {
     return name == nullptr || host.CallerIsForeign("group") ? nullptr : host.FindGroup(name);
   };
 
-  table_.group_create = [](spf_host* h, spf_group parent, const char* name, int32_t n, const int32_t* ranks,
-                           spf_group* out) {
+  table_.group_create = [](spf_host* h, spf_group parent, const char* name, int32_t n,
+                           const int32_t* ranks, spf_group* out) {
     return Enter(h, "group_create", kNormal, [&](Host& host) {
       Require(out, "out");
       Require(name, "name");
       return host.CreateGroup(parent, name, n, ranks, out);
     });
   };
-  table_.group_info = [](spf_host* h, spf_group g, int32_t* rank, int32_t* n, const int32_t** ranks) {
-    return Enter(h, "group_info", kNormal, [&](Host& host) { return host.GroupInfoOf(g, rank, n, ranks); });
+  table_.group_info = [](spf_host* h, spf_group g, int32_t* rank, int32_t* n,
+                         const int32_t** ranks) {
+    return Enter(h, "group_info", kNormal,
+                 [&](Host& host) { return host.GroupInfoOf(g, rank, n, ranks); });
   };
   table_.group_destroy = [](spf_host* h, spf_group g) {
     return Enter(h, "group_destroy", kCleanup, [&](Host& host) { return host.DestroyGroup(g); });
   };
   table_.group_register = [](spf_host* h, spf_group g, spf_addr block) {
-    return Enter(h, "group_register", kNormal, [&](Host& host) { return host.RegisterBlock(g, block); });
+    return Enter(h, "group_register", kNormal,
+                 [&](Host& host) { return host.RegisterBlock(g, block); });
   };
   table_.group_deregister = [](spf_host* h, spf_group g, spf_addr block) {
-    return Enter(h, "group_deregister", kCleanup, [&](Host& host) { return host.DeregisterBlock(g, block); });
+    return Enter(h, "group_deregister", kCleanup,
+                 [&](Host& host) { return host.DeregisterBlock(g, block); });
   };
   table_.stream_create = [](spf_host* h, const char* name, int32_t priority, spf_stream* out) {
     return Enter(h, "stream_create", kNormal, [&](Host& host) {
@@ -104,7 +110,8 @@ void Host::FillTable() {
   table_.event_sync = [](spf_host* h, spf_event e) {
     return Enter(h, "event_sync", kNormal, [&](Host& host) { return host.SyncEvent(e); });
   };
-  table_.mem_alloc = [](spf_host* h, spf_stream s, uint64_t bytes, spf_place place, spf_label label, spf_addr* out) {
+  table_.mem_alloc = [](spf_host* h, spf_stream s, uint64_t bytes, spf_place place, spf_label label,
+                        spf_addr* out) {
     return Enter(h, "mem_alloc", kNormal, [&](Host& host) {
       Require(out, "out");
       return host.Alloc(s, bytes, place, label, out);
@@ -116,7 +123,8 @@ void Host::FillTable() {
   table_.copy = [](spf_host* h, spf_stream s, spf_addr to, spf_addr from, uint64_t bytes) {
     return Enter(h, "copy", kNormal, [&](Host& host) { return host.Copy(s, to, from, bytes); });
   };
-  table_.host_access = [](spf_host* h, spf_addr address, uint64_t bytes, spf_access access, void** out) {
+  table_.host_access = [](spf_host* h, spf_addr address, uint64_t bytes, spf_access access,
+                          void** out) {
     return Enter(h, "host_access", kNormal, [&](Host& host) {
       Require(out, "out");
       return host.HostAccess(address, bytes, access, out);
@@ -126,7 +134,8 @@ void Host::FillTable() {
     const spf_status status = Enter(h, "communicate", kNormal, [&](Host& host) {
       RefuseUnless(n > 0, "n is " + std::to_string(n) + ": pass at least one operation");
       Require(ops, "ops");
-      for (int32_t i = 0; i < n; ++i) RequireSize(ops[i].size, sizeof(spf_collective), "ops[].size: spf_collective");
+      for (int32_t i = 0; i < n; ++i)
+        RequireSize(ops[i].size, sizeof(spf_collective), "ops[].size: spf_collective");
       return host.Communicate(n, ops);
     });
     // Peers may already wait for this operation: the run ends on all ranks.
@@ -148,17 +157,19 @@ void Host::FillTable() {
       return host.Launch(s, *launch);
     });
   };
-  table_.init = [](spf_host* h, spf_stream s, int32_t param, int64_t offset, int64_t count, spf_dtype dtype,
-                   spf_addr to) {
-    return Enter(h, "init", kNormal, [&](Host& host) { return host.Init(s, param, offset, count, dtype, to); });
+  table_.init = [](spf_host* h, spf_stream s, int32_t param, int64_t offset, int64_t count,
+                   spf_dtype dtype, spf_addr to) {
+    return Enter(h, "init", kNormal,
+                 [&](Host& host) { return host.Init(s, param, offset, count, dtype, to); });
   };
-  table_.publish = [](spf_host* h, spf_stream s, spf_result what, int32_t id, int64_t offset, int64_t count,
-                      spf_dtype dtype, spf_addr from) {
+  table_.publish = [](spf_host* h, spf_stream s, spf_result what, int32_t id, int64_t offset,
+                      int64_t count, spf_dtype dtype, spf_addr from) {
     return Enter(h, "publish", kNormal,
                  [&](Host& host) { return host.Publish(s, what, id, offset, count, dtype, from); });
   };
   table_.mark = [](spf_host* h, spf_hook hook, int32_t module, int32_t microbatch) {
-    return Enter(h, "mark", kNormal, [&](Host& host) { return host.Mark(hook, module, microbatch); });
+    return Enter(h, "mark", kNormal,
+                 [&](Host& host) { return host.Mark(hook, module, microbatch); });
   };
 }
 

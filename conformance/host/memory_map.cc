@@ -7,10 +7,10 @@
 namespace shardproof {
 
 const char* PurposeName(int32_t purpose) {
-  static constexpr const char* kNames[] = {"other",      "param_shard",     "param_full",    "grad",
-                                           "grad_shard", "main_param",      "optimizer",     "activation",
-                                           "activation_grad", "scratch",    "norm",          "outer_grad",
-                                           "expert_tokens",   "expert_counts", "pipeline",   "checkpoint"};
+  static constexpr const char* kNames[] = {
+      "other",         "param_shard",   "param_full",      "grad",      "grad_shard", "main_param",
+      "optimizer",     "activation",    "activation_grad", "scratch",   "norm",       "outer_grad",
+      "expert_tokens", "expert_counts", "pipeline",        "checkpoint"};
   constexpr auto kCount = static_cast<int32_t>(std::size(kNames));
   return purpose >= 0 && purpose < kCount ? kNames[purpose] : "unknown purpose";
 }
@@ -21,8 +21,8 @@ void MemoryMap::Add(const Block& block, spf_place place, spf_label label) {
 }
 
 std::string MemoryMap::Describe(const Entry& entry) {
-  return "block " + std::to_string(entry.block.id) + " (" + PurposeName(entry.label.purpose) + ", " +
-         std::to_string(entry.block.bytes) + " bytes)";
+  return "block " + std::to_string(entry.block.id) + " (" + PurposeName(entry.label.purpose) +
+         ", " + std::to_string(entry.block.bytes) + " bytes)";
 }
 
 const MemoryMap::Entry* MemoryMap::Find(uint64_t address) const {
@@ -37,11 +37,13 @@ const MemoryMap::Entry& MemoryMap::EntryAt(uint64_t address, const std::string& 
   const auto at = live_.find(address);
   if (at != live_.end()) return at->second;
   if (const Entry* inside = Find(address)) {
-    throw Refusal(what + " lies " + std::to_string(address - inside->block.address) + " bytes inside " +
-                  Describe(*inside) + ": pass the address that mem_alloc returned");
+    throw Refusal(what + " lies " + std::to_string(address - inside->block.address) +
+                  " bytes inside " + Describe(*inside) +
+                  ": pass the address that mem_alloc returned");
   }
   for (const Entry& entry : freed_) {
-    if (entry.block.address == address) throw Refusal(Describe(entry) + " was freed before: free it once");
+    if (entry.block.address == address)
+      throw Refusal(Describe(entry) + " was freed before: free it once");
   }
   throw Refusal("no live block starts at " + what + ": pass what mem_alloc of this host returned");
 }
@@ -54,24 +56,30 @@ void MemoryMap::Remove(uint64_t address) {
   live_.erase(at);
 }
 
-Resolved MemoryMap::Resolve(uint64_t address, uint64_t bytes, uint8_t access, const std::string& what) const {
+Resolved MemoryMap::Resolve(uint64_t address, uint64_t bytes, uint8_t access,
+                            const std::string& what) const {
   if (address == 0) throw Refusal(what + " is 0: the table entry or address was never set");
   const Entry* entry = Find(address);
   if (entry == nullptr) {
     for (const Entry& old : freed_) {
       if (address - old.block.address < old.block.bytes) {
-        throw Refusal(what + " lies in " + Describe(old) + ", which has been freed: keep it until its last use");
+        throw Refusal(what + " lies in " + Describe(old) +
+                      ", which has been freed: keep it until its last use");
       }
     }
-    throw Refusal(what + " lies in no block of this host: pass an address that mem_alloc returned, plus an offset");
+    throw Refusal(
+        what +
+        " lies in no block of this host: pass an address that mem_alloc returned, plus an offset");
   }
   const uint64_t offset = address - entry->block.address;
   if (bytes > entry->block.bytes - offset) {
-    throw Refusal(what + " needs " + std::to_string(bytes) + " bytes at offset " + std::to_string(offset) + " of " +
-                  Describe(*entry) + ": the range must lie inside one live block");
+    throw Refusal(what + " needs " + std::to_string(bytes) + " bytes at offset " +
+                  std::to_string(offset) + " of " + Describe(*entry) +
+                  ": the range must lie inside one live block");
   }
   Resolved resolved;
-  resolved.range = {entry->block.id, access, static_cast<int64_t>(offset), static_cast<int64_t>(bytes)};
+  resolved.range = {entry->block.id, access, static_cast<int64_t>(offset),
+                    static_cast<int64_t>(bytes)};
   resolved.host = entry->block.host + offset;
   resolved.pinned = entry->block.pinned;
   return resolved;

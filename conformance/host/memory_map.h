@@ -20,14 +20,19 @@ struct Resolved {
   bool pinned = false;
 };
 
-// Live means allocated and not freed at issue. All refusals name the block and what is wrong with the range.
+// Live means allocated and not freed at issue. All refusals name the block and what is wrong with
+// the range.
 class MemoryMap {
  public:
   void Add(const Block& block, spf_place place, spf_label label);
   // The live block that starts at the address. what names the argument in messages.
-  Block StartingAt(uint64_t address, const std::string& what) const { return EntryAt(address, what).block; }
-  spf_place PlaceOf(uint64_t address) const { return live_.at(address).place; }  // REQUIRES: a live block starts there
-  void Remove(uint64_t address);                                                 // REQUIRES: the same
+  Block StartingAt(uint64_t address, const std::string& what) const {
+    return EntryAt(address, what).block;
+  }
+  spf_place PlaceOf(uint64_t address) const {
+    return live_.at(address).place;
+  }                               // REQUIRES: a live block starts there
+  void Remove(uint64_t address);  // REQUIRES: the same
   // what names the argument in messages, for example "ops[1].send".
   Resolved Resolve(uint64_t address, uint64_t bytes, uint8_t access, const std::string& what) const;
 

@@ -24,7 +24,8 @@ ModelConfig Experts(int32_t ep) {
   return config;
 }
 
-// One rank of a model with experts, inside train_step 0, with memory for everything that nodes may name.
+// One rank of a model with experts, inside train_step 0, with memory for everything that nodes may
+// name.
 class Stage {
  public:
   Stage(Fabric& fabric, const ModelConfig& config, ModelRank rank)
@@ -50,7 +51,8 @@ class Stage {
   const spf_node& Node(std::string_view name_ends_with) {
     const spf_program& program = h.Program(0, 0);
     for (int32_t i = 0; i < program.n_nodes; ++i) {
-      if (std::string_view(program.nodes[i].name).ends_with(name_ends_with)) return program.nodes[i];
+      if (std::string_view(program.nodes[i].name).ends_with(name_ends_with))
+        return program.nodes[i];
     }
     throw std::runtime_error("no node " + std::string(name_ends_with));
   }
@@ -124,7 +126,8 @@ void OnStage(const ModelConfig& config, ModelRank rank, const std::function<void
   for (const std::string& error : result.errors) EXPECT_EQ(error, "");
 }
 
-// Address 0 and no rows: nodes run, and weight gradients of experts without tokens stay as they are.
+// Address 0 and no rows: nodes run, and weight gradients of experts without tokens stay as they
+// are.
 TEST(MoeCompute, NoRowsNeedNoMemory) {
   OnStage(Experts(2), ModelRank(1), [](Stage& stage) {
     for (size_t i = 0; i < stage.rows.size(); ++i) {
@@ -153,7 +156,8 @@ TEST(MoeCompute, RowsAreCheckedAndTheValueIsNamed) {
     for (const int64_t wrong : {int64_t{-1}, row.max_rows + 1}) {
       stage.rows[static_cast<size_t>(value)] = wrong;
       EXPECT_EQ(stage.Run(node, SPF_FWD), SPF_REFUSED);
-      EXPECT_TRUE(stage.Says(name + " is " + std::to_string(wrong) + ", allowed 0.." + std::to_string(row.max_rows)))
+      EXPECT_TRUE(stage.Says(name + " is " + std::to_string(wrong) + ", allowed 0.." +
+                             std::to_string(row.max_rows)))
           << stage.Error();
     }
     stage.no_rows = true;
@@ -170,24 +174,28 @@ TEST(MoeCompute, RowsAreCheckedAndTheValueIsNamed) {
 TEST(MoeCompute, ExchangesAreNotComputed) {
   OnStage(Experts(2), ModelRank(0), [](Stage& stage) {
     EXPECT_EQ(stage.Run(stage.Node("moe.dispatch"), SPF_FWD), SPF_REFUSED);
-    EXPECT_TRUE(stage.Says("is an EXCHANGE node: move its value with communicate")) << stage.Error();
+    EXPECT_TRUE(stage.Says("is an EXCHANGE node: move its value with communicate"))
+        << stage.Error();
   });
 }
 
 TEST(MoeCompute, BothLossesHaveOneScaleAndRoutersTheirOwn) {
   OnStage(Experts(1), ModelRank(0), [](Stage& stage) {
     stage.Forward();
-    const spf_node &next = stage.Node("loss.mtp"), &loss = stage.Node("loss"), &router = stage.Node("moe.router");
+    const spf_node &next = stage.Node("loss.mtp"), &loss = stage.Node("loss"),
+                   &router = stage.Node("moe.router");
     EXPECT_EQ(stage.Run(next, SPF_BWD, 3), SPF_REFUSED);
     EXPECT_TRUE(stage.Says("is no power of two")) << stage.Error();
     EXPECT_EQ(stage.Run(next, SPF_BWD, 4), SPF_OK) << stage.Error();
     EXPECT_EQ(stage.Run(loss, SPF_BWD, 0), SPF_REFUSED);  // 0 is 1
-    EXPECT_TRUE(stage.Says("scale 1") && stage.Says("loss.mtp was given 4") && stage.Says("all its losses have one"))
+    EXPECT_TRUE(stage.Says("scale 1") && stage.Says("loss.mtp was given 4") &&
+                stage.Says("all its losses have one"))
         << stage.Error();
     EXPECT_EQ(stage.Run(loss, SPF_BWD, 4), SPF_OK) << stage.Error();
     EXPECT_EQ(stage.Run(router, SPF_DGRAD, 0.3), SPF_REFUSED);
     EXPECT_TRUE(stage.Says("is no power of two")) << stage.Error();
-    EXPECT_EQ(stage.Run(router, SPF_DGRAD, 2), SPF_OK) << stage.Error();  // wrong, and seen in the gradients
+    EXPECT_EQ(stage.Run(router, SPF_DGRAD, 2), SPF_OK)
+        << stage.Error();  // wrong, and seen in the gradients
   });
 }
 

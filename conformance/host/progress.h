@@ -7,13 +7,14 @@
 
 namespace shardproof {
 
-// Lies in shared memory. Plain stores: the watcher reads it when the writer has died or does not move.
+// Lies in shared memory. Plain stores: the watcher reads it when the writer has died or does not
+// move.
 struct Progress {
-  std::atomic<uint64_t> beats{0};   // grows with every host call that issues something
-  std::atomic<int32_t> rank{-1};    // whose code runs now; -1: the suite's own
-  char call[64] = {};               // the entry call, "train_step 2"
-  char last[32] = {};               // the host call that returned last
-  char note[512] = {};              // written by a signal handler
+  std::atomic<uint64_t> beats{0};  // grows with every host call that issues something
+  std::atomic<int32_t> rank{-1};   // whose code runs now; -1: the suite's own
+  char call[64] = {};              // the entry call, "train_step 2"
+  char last[32] = {};              // the host call that returned last
+  char note[512] = {};             // written by a signal handler
 
   static void Set(char* field, size_t size, std::string_view text) {
     const size_t n = text.size() < size - 1 ? text.size() : size - 1;

@@ -1,5 +1,5 @@
-// What does one recorded host call cost the engine's thread? A fabric that does nothing, so only the front end and the
-// recorder are measured.
+// What does one recorded host call cost the engine's thread? A fabric that does nothing, so only
+// the front end and the recorder are measured.
 #include <benchmark/benchmark.h>
 
 #include "conformance/abi/spf.hpp"
@@ -33,7 +33,9 @@ class IdleFabric final : public Fabric {
   void Free(int32_t, const Block&) override {}
   void Enqueue(int32_t, std::string_view, Body) override {}
   int32_t OpenGroup(std::string_view, const std::vector<int32_t>&) override { return 0; }
-  spf_status CreateGroup(int32_t, const std::vector<int32_t>&, int32_t*, std::string*) override { return SPF_OK; }
+  spf_status CreateGroup(int32_t, const std::vector<int32_t>&, int32_t*, std::string*) override {
+    return SPF_OK;
+  }
   spf_status DestroyGroup(int32_t) override { return SPF_OK; }
   spf_status RegisterBlock(int32_t, const Block&) override { return SPF_OK; }
   spf_status DeregisterBlock(int32_t, const Block&) override { return SPF_OK; }
@@ -71,7 +73,9 @@ struct Scene {
   spf_group world = nullptr;
 };
 
-RecordLevel LevelOf(const benchmark::State& state) { return static_cast<RecordLevel>(state.range(0)); }
+RecordLevel LevelOf(const benchmark::State& state) {
+  return static_cast<RecordLevel>(state.range(0));
+}
 
 void EventRecord(benchmark::State& state) {
   Scene s(LevelOf(state));
@@ -83,8 +87,8 @@ void LaunchFill(benchmark::State& state) {
 }
 void AllReduce(benchmark::State& state) {
   Scene s(LevelOf(state));
-  const auto op = spf::Host::Collective(SPF_ALL_REDUCE, s.world, s.stream, SPF_F32, s.block, s.block, 256,
-                                        spf::For(SPF_FOR_GRAD));
+  const auto op = spf::Host::Collective(SPF_ALL_REDUCE, s.world, s.stream, SPF_F32, s.block,
+                                        s.block, 256, spf::For(SPF_FOR_GRAD));
   for (auto _ : state) s.h->Communicate({op});
 }
 void PublishLoss(benchmark::State& state) {

@@ -5,8 +5,9 @@
 
 namespace shardproof {
 
-// Thrown inside a host call before anything was done; becomes SPF_REFUSED, an event and a finding. The text says what
-// is wrong and what to do; the call's name, rank and entry call are added where it is caught.
+// Thrown inside a host call before anything was done; becomes SPF_REFUSED, an event and a finding.
+// The text says what is wrong and what to do; the call's name, rank and entry call are added where
+// it is caught.
 class Refusal : public std::runtime_error {
  public:
   using std::runtime_error::runtime_error;

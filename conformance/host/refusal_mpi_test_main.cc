@@ -13,12 +13,14 @@ int LocalRefusals(MpiWorld& world) {
   for (const RefusalCase& c : RefusalCases()) {
     if (c.call != "communicate") local.push_back(c);
   }
-  const CaseEnd end = world.RunCase(3, {}, [&](Fabric& fabric) { return RunRefusalCases(fabric, local); });
+  const CaseEnd end =
+      world.RunCase(3, {}, [&](Fabric& fabric) { return RunRefusalCases(fabric, local); });
   if (world.rank() != 0) return 0;
   int bad = local.size() > 40 ? 0 : 1;
   for (const RankEnd& rank : end.ranks) {
     if (rank.returned && rank.blob.empty()) continue;
-    std::printf("local refusals: %s %s\n%s", ToText(rank.kind), rank.detail.c_str(), rank.blob.c_str());
+    std::printf("local refusals: %s %s\n%s", ToText(rank.kind), rank.detail.c_str(),
+                rank.blob.c_str());
     ++bad;
   }
   return bad;
@@ -37,7 +39,8 @@ int CollectiveRefusal(MpiWorld& world, const RefusalCase& c) {
   int bad = 0;
   for (const RankEnd& rank : end.ranks) {
     if (rank.returned && rank.blob.empty()) continue;
-    std::printf("%s: %s %s %s\n", c.name.c_str(), ToText(rank.kind), rank.detail.c_str(), rank.blob.c_str());
+    std::printf("%s: %s %s %s\n", c.name.c_str(), ToText(rank.kind), rank.detail.c_str(),
+                rank.blob.c_str());
     ++bad;
   }
   return bad;

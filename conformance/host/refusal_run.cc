@@ -7,8 +7,9 @@ namespace {
 
 // Two hosts on the rank's fabric, and what the cases need.
 struct Stage {
-  explicit Stage(Fabric& fabric) : model(ModelConfig{}, 64), recorder(fabric.rank(), fabric.world(), "refusals",
-                                                                      RecordLevel::kOrder) {
+  explicit Stage(Fabric& fabric)
+      : model(ModelConfig{}, 64),
+        recorder(fabric.rank(), fabric.world(), "refusals", RecordLevel::kOrder) {
     std::vector<int32_t> world(static_cast<size_t>(fabric.world()));
     for (int32_t r = 0; r < fabric.world(); ++r) world[static_cast<size_t>(r)] = r;
     for (int i = 0; i < 2; ++i) {
@@ -18,7 +19,9 @@ struct Stage {
       config.data_ranks = fabric.world();
       config.data_rank = fabric.rank();
       config.groups = {{"world", "i" + std::to_string(i) + "/world", world},
-                       {"alone", "i" + std::to_string(i) + "/alone" + std::to_string(fabric.rank()), {fabric.rank()}}};
+                       {"alone",
+                        "i" + std::to_string(i) + "/alone" + std::to_string(fabric.rank()),
+                        {fabric.rank()}}};
       hosts[i] = std::make_unique<Host>(config, fabric, recorder);
       hosts[i]->BeginCall("train_step", 0);
     }
@@ -65,9 +68,11 @@ std::string RunRefusalCases(Fabric& fabric, const std::vector<RefusalCase>& case
     }
     std::vector<std::string> says = c.says;
     says.push_back("rank " + std::to_string(fabric.rank()));
-    if (!message.starts_with(c.call + ": ")) wrong += c.name + ": does not begin with the call: " + message + "\n";
+    if (!message.starts_with(c.call + ": "))
+      wrong += c.name + ": does not begin with the call: " + message + "\n";
     for (const std::string& part : says) {
-      if (message.find(part) == std::string::npos) wrong += c.name + ": lacks \"" + part + "\": " + message + "\n";
+      if (message.find(part) == std::string::npos)
+        wrong += c.name + ": lacks \"" + part + "\": " + message + "\n";
     }
   }
   return wrong;

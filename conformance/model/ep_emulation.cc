@@ -90,7 +90,8 @@ std::vector<NamedConfig> RoutedConfigs(int32_t experts) {
   return all;
 }
 
-EpEmulation::EpEmulation(const ModelConfig& config, int64_t max_tokens, const MakeBench& make) : config_(config) {
+EpEmulation::EpEmulation(const ModelConfig& config, int64_t max_tokens, const MakeBench& make)
+    : config_(config) {
   for (int32_t pp = 0; pp < config.pp; ++pp) {
     for (int32_t ep = 0; ep < config.ep; ++ep) {
       Rank& rank = ranks_.emplace_back();

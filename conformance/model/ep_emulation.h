@@ -25,7 +25,8 @@ std::vector<NamedConfig> RoutedConfigs(int32_t experts);
 class EpEmulation {
  public:
   // What computes the nodes of a rank.
-  using MakeBench = std::function<std::unique_ptr<NodeBench>(const ModelConfig&, int64_t max_tokens, ModelRank)>;
+  using MakeBench =
+      std::function<std::unique_ptr<NodeBench>(const ModelConfig&, int64_t max_tokens, ModelRank)>;
 
   explicit EpEmulation(const ModelConfig& config, int64_t max_tokens, const MakeBench& make = {});
 

@@ -17,7 +17,8 @@ void RunFill(const SpanData& y, double value) {
 template <class In>
 void RunAxpby(const std::vector<SpanData>& spans, double a, double b) {
   const SpanData &x = spans[0], &y = spans[1];
-  const auto factor = spans.size() == 3 ? AxpbyFactor<In>(a, ValueOf<double>(spans[2], 0)) : In::Round(a);
+  const auto factor =
+      spans.size() == 3 ? AxpbyFactor<In>(a, ValueOf<double>(spans[2], 0)) : In::Round(a);
   for (int64_t i = 0; i < Elements(x); ++i) AxpbyElement<In>(x, y, factor, In::Round(b), i);
 }
 
@@ -52,17 +53,28 @@ struct GemmOnHost {
 
 }  // namespace
 
-void RunLaunch(int32_t kernel, const std::vector<SpanData>& spans, const std::vector<double>& scalars) {
+void RunLaunch(int32_t kernel, const std::vector<SpanData>& spans,
+               const std::vector<double>& scalars) {
   switch (kernel) {
-    case SPF_K_FILL: return RunFill(spans[0], scalars[0]);
-    case SPF_K_AXPBY: return RunAxpby(spans, scalars[0], scalars[1]);
-    case SPF_K_SUM_SQUARES: return Accumulate<SquareTerm>(spans[0], spans[1]);
-    case SPF_K_COUNT_NONFINITE: return Accumulate<NonFiniteTerm>(spans[0], spans[1]);
-    case SPF_K_COUNT_ZERO: return Accumulate<ZeroTerm>(spans[0], spans[1]);
-    case SPF_K_NORM_SCALE: return NormScale(spans[0], spans[1], scalars[0], scalars[1], scalars[2]);
-    case SPF_K_ADAMW: return RunAdamW(spans, scalars);
-    case SPF_K_GEMM: return WithTypes(GemmCallOf(spans, scalars), GemmOnHost());
-    default: throw std::invalid_argument("kernel " + std::to_string(kernel) + " is none of the named ones");
+    case SPF_K_FILL:
+      return RunFill(spans[0], scalars[0]);
+    case SPF_K_AXPBY:
+      return RunAxpby(spans, scalars[0], scalars[1]);
+    case SPF_K_SUM_SQUARES:
+      return Accumulate<SquareTerm>(spans[0], spans[1]);
+    case SPF_K_COUNT_NONFINITE:
+      return Accumulate<NonFiniteTerm>(spans[0], spans[1]);
+    case SPF_K_COUNT_ZERO:
+      return Accumulate<ZeroTerm>(spans[0], spans[1]);
+    case SPF_K_NORM_SCALE:
+      return NormScale(spans[0], spans[1], scalars[0], scalars[1], scalars[2]);
+    case SPF_K_ADAMW:
+      return RunAdamW(spans, scalars);
+    case SPF_K_GEMM:
+      return WithTypes(GemmCallOf(spans, scalars), GemmOnHost());
+    default:
+      throw std::invalid_argument("kernel " + std::to_string(kernel) +
+                                  " is none of the named ones");
   }
 }
 

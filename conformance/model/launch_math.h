@@ -1,8 +1,9 @@
 // launch_math.h: of which single operations do the named kernels of spf_launch consist?
 //
-// One source for the CPU (launch_kernels.cc) and for devices (cuda/launch.cc): functions of one element, or of one
-// chunk of a sum, each made of IEEE operations in a given order. What is not a number is stored as one quiet NaN,
-// because machines differ in the payload that an operation makes.
+// One source for the CPU (launch_kernels.cc) and for devices (cuda/launch.cc): functions of one
+// element, or of one chunk of a sum, each made of IEEE operations in a given order. What is not a
+// number is stored as one quiet NaN, because machines differ in the payload that an operation
+// makes.
 #pragma once
 #include <bit>
 #include <cmath>
@@ -23,25 +24,34 @@ constexpr int64_t Elements(const SpanData& span) { return static_cast<int64_t>(s
 template <class T>
 constexpr T Load(const std::byte* data, int64_t i) {
   T value{};
-  std::memcpy(&value, __builtin_assume_aligned(data + i * static_cast<int64_t>(sizeof(T)), sizeof(T)), sizeof(T));
+  std::memcpy(&value,
+              __builtin_assume_aligned(data + i * static_cast<int64_t>(sizeof(T)), sizeof(T)),
+              sizeof(T));
   return value;
 }
 template <class T>
 constexpr void Save(std::byte* data, int64_t i, T value) {
-  std::memcpy(__builtin_assume_aligned(data + i * static_cast<int64_t>(sizeof(T)), sizeof(T)), &value, sizeof(T));
+  std::memcpy(__builtin_assume_aligned(data + i * static_cast<int64_t>(sizeof(T)), sizeof(T)),
+              &value, sizeof(T));
 }
 
-constexpr double Canonical(double value) { return value == value ? value : std::bit_cast<double>(0x7FF8000000000000u); }
-constexpr float Canonical(float value) { return value == value ? value : std::bit_cast<float>(0x7FC00000u); }
+constexpr double Canonical(double value) {
+  return value == value ? value : std::bit_cast<double>(0x7FF8000000000000u);
+}
+constexpr float Canonical(float value) {
+  return value == value ? value : std::bit_cast<float>(0x7FC00000u);
+}
 
-// From F64 straight to bf16 in one rounding: fp32 with the lost bits kept visible in the last one ("round to odd").
+// From F64 straight to bf16 in one rounding: fp32 with the lost bits kept visible in the last one
+// ("round to odd").
 constexpr uint16_t Bf16Of(double value) {
   if (value != value) return 0x7FC0;
   const auto narrow = static_cast<float>(value);
   const auto back = static_cast<double>(narrow);
   auto bits = std::bit_cast<uint32_t>(narrow);
   if (back != value) {
-    const bool away = value < 0 ? back < value : back > value;  // rounded away from zero: one step back
+    const bool away =
+        value < 0 ? back < value : back > value;  // rounded away from zero: one step back
     bits = (away ? bits - 1u : bits) | 1u;
   }
   return ToBf16(std::bit_cast<float>(bits));
@@ -84,10 +94,14 @@ constexpr void StoreReal(const SpanData& span, int64_t i, Value value) {
 // Integers must be values of the dtype.
 constexpr void Store(const SpanData& span, int64_t i, double value) {
   switch (span.dtype) {
-    case SPF_U8: return Save(span.data, i, static_cast<uint8_t>(value));
-    case SPF_I32: return Save(span.data, i, static_cast<int32_t>(value));
-    case SPF_I64: return Save(span.data, i, static_cast<int64_t>(value));
-    default: return StoreReal(span, i, value);
+    case SPF_U8:
+      return Save(span.data, i, static_cast<uint8_t>(value));
+    case SPF_I32:
+      return Save(span.data, i, static_cast<int32_t>(value));
+    case SPF_I64:
+      return Save(span.data, i, static_cast<int64_t>(value));
+    default:
+      return StoreReal(span, i, value);
   }
 }
 
@@ -105,12 +119,17 @@ struct Ieee {
   static constexpr Value Product(Value x, Value y) { return x * y; }
   static constexpr Value Sum(Value x, Value y) { return x + y; }
 };
-// To bf16. Products of two are exact in F64; sums are rounded so finely there that rounding twice changes nothing.
+// To bf16. Products of two are exact in F64; sums are rounded so finely there that rounding twice
+// changes nothing.
 struct InBf16 {
   using Value = float;
   static constexpr Value Round(double x) { return FromBf16(Bf16Of(x)); }
-  static constexpr Value Product(Value x, Value y) { return Round(static_cast<double>(x) * static_cast<double>(y)); }
-  static constexpr Value Sum(Value x, Value y) { return Round(static_cast<double>(x) + static_cast<double>(y)); }
+  static constexpr Value Product(Value x, Value y) {
+    return Round(static_cast<double>(x) * static_cast<double>(y));
+  }
+  static constexpr Value Sum(Value x, Value y) {
+    return Round(static_cast<double>(x) + static_cast<double>(y));
+  }
 };
 
 // AXPBY. In is Ieee or InBf16; a and b are rounded to it.
@@ -119,16 +138,16 @@ constexpr typename In::Value AxpbyFactor(double a, double s) {
   return In::Product(In::Round(a), In::Round(s));
 }
 template <class In>
-constexpr void AxpbyElement(const SpanData& x, const SpanData& y, typename In::Value a, typename In::Value b,
-                            int64_t i) {
+constexpr void AxpbyElement(const SpanData& x, const SpanData& y, typename In::Value a,
+                            typename In::Value b, int64_t i) {
   using Value = typename In::Value;
   Value value = In::Product(a, ValueOf<Value>(x, i));
   if (y.access != SPF_WRITE) value = In::Sum(value, In::Product(b, ValueOf<Value>(y, i)));
   StoreReal(y, i, value);
 }
 
-// Sums over a span, in F64: chunks of kSumChunk elements, each from 0 in order of its elements; the sums of chunks are
-// added to what was there, in order of chunks.
+// Sums over a span, in F64: chunks of kSumChunk elements, each from 0 in order of its elements; the
+// sums of chunks are added to what was there, in order of chunks.
 constexpr int64_t kSumChunk = 4096;
 constexpr int64_t SumChunks(const SpanData& x) { return (Elements(x) + kSumChunk - 1) / kSumChunk; }
 
@@ -150,7 +169,8 @@ constexpr double ChunkSum(const SpanData& x, int64_t chunk) {
   return sum;
 }
 
-constexpr void NormScale(const SpanData& ss, const SpanData& out, double num, double eps, double cap) {
+constexpr void NormScale(const SpanData& ss, const SpanData& out, double num, double eps,
+                         double cap) {
   const double scale = num / (std::sqrt(Load<double>(ss.data, 0)) + eps);
   Save(out.data, 0, Canonical(cap < scale ? cap : scale));
 }
@@ -179,8 +199,8 @@ constexpr AdamW AdamWOf(const double* scalars) {
   rule.c2 = 1.0f - power2;
   return rule;
 }
-constexpr void AdamWElement(const AdamW& rule, std::byte* p_data, std::byte* m_data, std::byte* v_data,
-                            const std::byte* g_data, int64_t i) {
+constexpr void AdamWElement(const AdamW& rule, std::byte* p_data, std::byte* m_data,
+                            std::byte* v_data, const std::byte* g_data, int64_t i) {
   auto p = Load<float>(p_data, i), m = Load<float>(m_data, i), v = Load<float>(v_data, i);
   const auto g = Load<float>(g_data, i);
   m = rule.b1 * m + rule.keep1 * g;
@@ -193,8 +213,8 @@ constexpr void AdamWElement(const AdamW& rule, std::byte* p_data, std::byte* m_d
   Save(v_data, i, Canonical(v));
 }
 
-// GEMM: op(A) is (m, k), op(B) is (k, n), row-major. The sum runs over k in order, in the wider dtype of the operands,
-// in fp32 at least.
+// GEMM: op(A) is (m, k), op(B) is (k, n), row-major. The sum runs over k in order, in the wider
+// dtype of the operands, in fp32 at least.
 struct GemmShape {
   int64_t n = 0, k = 0;
   int64_t a_row = 0, a_step = 0;  // element (i, l) of op(A) lies at i a_row + l a_step
@@ -209,13 +229,19 @@ inline GemmCall GemmCallOf(const std::vector<SpanData>& spans, const std::vector
   const auto m = static_cast<int64_t>(scalars[0]), n = static_cast<int64_t>(scalars[1]),
              k = static_cast<int64_t>(scalars[2]);
   const bool ta = scalars[3] != 0, tb = scalars[4] != 0;
-  return {{n, k, ta ? 1 : k, ta ? m : 1, tb ? 1 : n, tb ? k : 1}, spans[0], spans[1], spans[2], scalars[5], scalars[6]};
+  return {{n, k, ta ? 1 : k, ta ? m : 1, tb ? 1 : n, tb ? k : 1},
+          spans[0],
+          spans[1],
+          spans[2],
+          scalars[5],
+          scalars[6]};
 }
 
 // Element `at` of C, counted row by row. A and B are StoredF32, StoredBf16 or StoredF64.
 template <class In, class A, class B>
-constexpr void GemmElement(const GemmShape& shape, const std::byte* a, const std::byte* b, const SpanData& c,
-                           typename In::Value alpha, typename In::Value beta, int64_t at) {
+constexpr void GemmElement(const GemmShape& shape, const std::byte* a, const std::byte* b,
+                           const SpanData& c, typename In::Value alpha, typename In::Value beta,
+                           int64_t at) {
   using Value = typename In::Value;
   const int64_t first_a = at / shape.n * shape.a_row, first_b = at % shape.n * shape.b_col;
   Value sum = 0;
@@ -247,7 +273,8 @@ void WithTypes(const GemmCall& call, const Runner& runner) {
   if (call.a.dtype == SPF_F32) return WithB<StoredF32>(call, runner);
   if (call.a.dtype == SPF_BF16) return WithB<StoredBf16>(call, runner);
   if (call.b.dtype == SPF_F32) return runner.template Run<Ieee<double>, StoredF64, StoredF32>(call);
-  if (call.b.dtype == SPF_BF16) return runner.template Run<Ieee<double>, StoredF64, StoredBf16>(call);
+  if (call.b.dtype == SPF_BF16)
+    return runner.template Run<Ieee<double>, StoredF64, StoredBf16>(call);
   runner.template Run<Ieee<double>, StoredF64, StoredF64>(call);
 }
 

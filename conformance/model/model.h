@@ -19,23 +19,27 @@ namespace shardproof {
 struct Probe;   // conformance/model/probe.h
 class Network;  // conformance/model/network.h
 
-// Mixture-of-experts layers with token dispatch over the group "ep". Routing of a sample depends on that sample alone
-// (capacity and both auxiliary losses included), so it is the same for every ep size.
+// Mixture-of-experts layers with token dispatch over the group "ep". Routing of a sample depends on
+// that sample alone (capacity and both auxiliary losses included), so it is the same for every ep
+// size.
 struct MoeConfig {
-  int32_t experts = 0;  // E, over all ep ranks; 0: no such layers. ep divides it: contiguous E/ep experts a rank
+  int32_t experts =
+      0;  // E, over all ep ranks; 0: no such layers. ep divides it: contiguous E/ep experts a rank
   int32_t top_k = 2;
   std::string layers = "all";     // which layers: all, odd, even, last, first
-  std::string score = "softmax";  // softmax: top-k of logits, softmax over the k. presoftmax: softmax over E, top-k of
-                                  // it, not renormalised. sigmoid: selection by score + frozen bias, weights
-                                  // normalised over the k
+  std::string score = "softmax";  // softmax: top-k of logits, softmax over the k. presoftmax:
+                                  // softmax over E, top-k of it, not renormalised. sigmoid:
+                                  // selection by score + frozen bias, weights normalised over the k
   int32_t groups = 1, top_groups = 1;  // experts are chosen within the best top_groups of groups
   bool z_loss = false;                 // per token, on the logits
   bool aux_loss = false;               // load balancing, per sample
   bool shared = false;                 // a shared expert beside the routed ones
-  int32_t capacity_percent = 0;  // rows per expert and sample = ceil(T k / E * percent / 100); 0: dropless
-  bool pad = false;              // each expert gets exactly its capacity; equal pieces, nothing dynamic
-  std::string skew = "";  // "", one: everybody chooses experts 0..k-1; empty: nobody the last expert;
-                          // rank: nobody the second half, so with any ep > 1 the last rank has no rows
+  int32_t capacity_percent =
+      0;             // rows per expert and sample = ceil(T k / E * percent / 100); 0: dropless
+  bool pad = false;  // each expert gets exactly its capacity; equal pieces, nothing dynamic
+  std::string skew =
+      "";  // "", one: everybody chooses experts 0..k-1; empty: nobody the last expert;
+           // rank: nobody the second half, so with any ep > 1 the last rank has no rows
   bool operator==(const MoeConfig&) const = default;
 };
 
@@ -67,8 +71,9 @@ struct ModelConfig {
   bool experts = false;  // the dense kind: no dispatch
   MoeConfig moe;
   bool mtp = false;  // one multi-token-prediction layer after the last one; a MoE layer
-  int32_t pp = 1, chunks = 1;  // pipeline ranks, model chunks per rank; layers divide into pp * chunks stages, stage
-                               // v = chunk * pp + pp rank. Needs untied weights
+  int32_t pp = 1,
+          chunks = 1;  // pipeline ranks, model chunks per rank; layers divide into pp * chunks
+                       // stages, stage v = chunk * pp + pp rank. Needs untied weights
   bool bf16_params = false;  // nodes read bf16 parameters
   bool narrow = false;       // ternary operands of weight gradients: exact on a bf16 wire
   int32_t d_odd =
@@ -111,8 +116,8 @@ class Model {
   Model& operator=(const Model&) = delete;
 
   const ModelConfig& config() const;
-  // The tables as this rank sees them: expert parameters differ by name; with pp > 1 modules, parameters, values and
-  // nodes are those of its stages, so ids differ between pp ranks.
+  // The tables as this rank sees them: expert parameters differ by name; with pp > 1 modules,
+  // parameters, values and nodes are those of its stages, so ids differ between pp ranks.
   const spf_model& Tables(ModelRank rank) const;
   // Nodes that run for this sample of this step. Node ids are indices into one list shared by all
   // programs of a rank.
@@ -123,13 +128,12 @@ class Model {
   // What the tables are made of; for whoever computes nodes elsewhere than Compute does.
   const Network& Graph(ModelRank rank) const;
 
-  // Runs one phase of one node on host memory. Reads and writes exactly what uses[phase] lists. EXCHANGE nodes are not
-  // computed: std::logic_error.
+  // Runs one phase of one node on host memory. Reads and writes exactly what uses[phase] lists.
+  // EXCHANGE nodes are not computed: std::logic_error.
   void Compute(const NodeArgs& args, ModelRank rank) const;
 
   // Initial value of elements [offset, offset + count) of a parameter, fp32 on the weight grid.
-  void InitialValue(int32_t param, ModelRank rank, int64_t offset, int64_t count,
-                    float* out) const;
+  void InitialValue(int32_t param, ModelRank rank, int64_t offset, int64_t count, float* out) const;
 
  private:
   struct Impl;

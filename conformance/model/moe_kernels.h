@@ -28,7 +28,7 @@ struct RouterRule {
   bool z_loss = false, aux_loss = false;
   int64_t capacity = 0;  // rows per expert, at most tokens count; 0: dropless. Choices beyond it
                          // are dropped, the latest tokens' first
-  bool pad = false;  // every expert has exactly capacity rows, the rest of them zero
+  bool pad = false;      // every expert has exactly capacity rows, the rest of them zero
   std::vector<float>
       selection;  // added to what the choice is made by, by expert (skewed routing); may be empty.
                   // Multiples of 2^-7 up to 1024, so that sums over a group stay exact

@@ -13,8 +13,8 @@ struct GroupedGrids {
 };
 GroupedGrids GroupedGridsOf(const NodeSpec& spec);
 
-// How many rows a value has in this microbatch. Throws std::invalid_argument, naming the value, if args do not say or
-// say more than it can have.
+// How many rows a value has in this microbatch. Throws std::invalid_argument, naming the value, if
+// args do not say or say more than it can have.
 int64_t RowsOf(const Network& network, const NodeArgs& args, int32_t value);
 
 }  // namespace shardproof

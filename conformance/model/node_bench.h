@@ -1,4 +1,5 @@
-// node_bench.h: where is everything that the nodes of a model touch? For tests: buffers for all of it.
+// node_bench.h: where is everything that the nodes of a model touch? For tests: buffers for all of
+// it.
 #pragma once
 #include <cstddef>
 #include <vector>

@@ -8,7 +8,8 @@ namespace shardproof {
 // log2 of a loss scale. Throws std::invalid_argument if it is no power of two in 2^-40..2^40.
 int32_t ExponentOfScale(double scale);
 
-// Of linear modules and norms, at loss scale 1: of the output's gradient as operand; of the input's gradient.
+// Of linear modules and norms, at loss scale 1: of the output's gradient as operand; of the input's
+// gradient.
 Grid OutGradGridOf(const Network& network, const NodeSpec& spec);
 Grid InGradGridOf(const Network& network, const NodeSpec& spec);
 

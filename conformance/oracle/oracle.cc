@@ -41,16 +41,11 @@ UpdateRule RuleOf(const InstanceSpec& spec) {
   rule.adamw = spec.optimizer != "sgd";
   if (spec.optimizer == "muon") {
     const MuonSpec& muon = spec.muon;
-    rule.muon = MuonRule{spec.lr,
-                         spec.weight_decay,
-                         muon.momentum,
-                         muon.nesterov,
-                         muon.coefficients,
-                         muon.ns_steps,
-                         muon.scale_mode,
-                         muon.extra_scale,
-                         muon.split_qkv,
-                         muon.precision == "medium",
+    rule.muon = MuonRule{spec.lr,           spec.weight_decay,
+                         muon.momentum,     muon.nesterov,
+                         muon.coefficients, muon.ns_steps,
+                         muon.scale_mode,   muon.extra_scale,
+                         muon.split_qkv,    muon.precision == "medium",
                          muon.eps};
   }
   rule.lr = static_cast<float>(spec.lr);

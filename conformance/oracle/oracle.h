@@ -20,8 +20,8 @@ struct OracleCall {
   std::map<int64_t, float> losses;  // by sample; of t and e
   std::map<std::string, std::vector<float>>
       grads;  // of t: reduced, scaled, before clipping; trainable ones only
-  std::map<std::string, std::vector<float>>
-      weights;  // after the call; of c, t (those of before, if it was skipped), l. fp32 main weights
+  std::map<std::string, std::vector<float>> weights;  // after the call; of c, t (those of before,
+                                                      // if it was skipped), l. fp32 main weights
   double grad_norm = 0;
   double zero_count = 0;
   bool updated = false;  // t: weights changed (not skipped)

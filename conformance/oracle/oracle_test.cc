@@ -156,7 +156,8 @@ TEST(OracleTest, ASkippedStepLeavesStateAndStepCountAlone) {
   for (const auto& [name, grad] : run.calls[first].grads) {
     for (size_t i = 0; i < grad.size(); ++i) {
       const float u = grad[i] / (std::abs(grad[i]) + epsilon);
-      EXPECT_NEAR(run.calls[first].weights.at(name)[i], run.calls[0].weights.at(name)[i] - lr * u, 1e-6)
+      EXPECT_NEAR(run.calls[first].weights.at(name)[i], run.calls[0].weights.at(name)[i] - lr * u,
+                  1e-6)
           << name << "[" << i << "]";
     }
   }

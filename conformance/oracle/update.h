@@ -23,8 +23,8 @@ struct GradFacts {
 };
 GradFacts Measure(const OracleState& state);
 
-// Whether a step with this norm (Measure's) changes nothing at all. Throws std::invalid_argument for
-// a norm so near to the threshold that an engine's rounding would decide.
+// Whether a step with this norm (Measure's) changes nothing at all. Throws std::invalid_argument
+// for a norm so near to the threshold that an engine's rounding would decide.
 bool SkipsStep(const UpdateRule& rule, double norm);
 
 // Changes the weights of trainable parameters. norm is Measure's.

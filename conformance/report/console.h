@@ -9,7 +9,8 @@ namespace shardproof {
 
 class Console {
  public:
-  // terminal: a progress bar that rewrites its line; otherwise plain lines. verbose: a line for every case.
+  // terminal: a progress bar that rewrites its line; otherwise plain lines. verbose: a line for
+  // every case.
   Console(std::ostream& out, bool terminal, bool verbose, size_t total, Sentence sentence);
 
   void CaseDone(const CaseReport& report);

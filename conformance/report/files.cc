@@ -31,7 +31,8 @@ json FindingJson(const ReportedFinding& row) {
 }
 
 json CaseJson(const CaseReport& c) {
-  json out = {{"case", c.id}, {"status", StatusName(c.status)}, {"judged", c.judged}, {"replay", c.replay}};
+  json out = {
+      {"case", c.id}, {"status", StatusName(c.status)}, {"judged", c.judged}, {"replay", c.replay}};
   if (!c.reason.empty()) out["reason"] = c.reason;
   for (const ReportedFinding& row : c.findings) out["findings"].push_back(FindingJson(row));
   for (const NotCheckable& row : c.not_checkable) {
@@ -45,19 +46,31 @@ std::string Line(const json& value) {
   return value.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
 }
 
-// For XML. What may not stand there (control characters, bytes that are no UTF-8) becomes a question mark.
+// For XML. What may not stand there (control characters, bytes that are no UTF-8) becomes a
+// question mark.
 std::string Escaped(const std::string& text) {
   std::string valid = json(text).dump(-1, ' ', false, json::error_handler_t::replace);
   valid = json::parse(valid).get<std::string>();
   std::string out;
   for (const char c : valid) {
     switch (c) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '"': out += "&quot;"; break;
-      case '\n': out += "&#10;"; break;
-      default: out += static_cast<unsigned char>(c) < 0x20 ? '?' : c;
+      case '&':
+        out += "&amp;";
+        break;
+      case '<':
+        out += "&lt;";
+        break;
+      case '>':
+        out += "&gt;";
+        break;
+      case '"':
+        out += "&quot;";
+        break;
+      case '\n':
+        out += "&#10;";
+        break;
+      default:
+        out += static_cast<unsigned char>(c) < 0x20 ? '?' : c;
     }
   }
   return out;
@@ -99,21 +112,25 @@ std::string Junit(const RunReport& report, const Sentence& sentence) {
                       std::stoi(count(Status::kNotCheckable));
   std::string text = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"shardproof " +
                      Escaped(report.impl + " on " + report.fabric) + "\" tests=\"" +
-                     std::to_string(report.cases.size()) + "\" failures=\"" + count(Status::kFail) + "\" errors=\"" +
-                     count(Status::kSuiteError) + "\" skipped=\"" + std::to_string(skipped) + "\">\n";
+                     std::to_string(report.cases.size()) + "\" failures=\"" + count(Status::kFail) +
+                     "\" errors=\"" + count(Status::kSuiteError) + "\" skipped=\"" +
+                     std::to_string(skipped) + "\">\n";
   for (const CaseReport& c : report.cases) {
-    text += "  <testcase classname=\"" + Escaped(report.fabric) + "\" name=\"" + Escaped(c.id) + "\">";
+    text +=
+        "  <testcase classname=\"" + Escaped(report.fabric) + "\" name=\"" + Escaped(c.id) + "\">";
     std::string body;
     for (const ReportedFinding& row : c.findings) {
       if (row.waived_because.empty()) body += FindingText(row.finding, c, sentence);
     }
     if (body.empty()) body = c.reason;
     if (c.status == Status::kFail) {
-      text += "<failure message=\"" + Escaped(body.substr(0, body.find('\n'))) + "\">" + Escaped(body) + "</failure>";
+      text += "<failure message=\"" + Escaped(body.substr(0, body.find('\n'))) + "\">" +
+              Escaped(body) + "</failure>";
     } else if (c.status == Status::kSuiteError) {
       text += "<error message=\"" + Escaped(c.reason) + "\"/>";
     } else if (c.status != Status::kPass && c.status != Status::kWaived) {
-      text += "<skipped message=\"" + Escaped(std::string(StatusName(c.status)) + ": " + c.reason) + "\"/>";
+      text += "<skipped message=\"" + Escaped(std::string(StatusName(c.status)) + ": " + c.reason) +
+              "\"/>";
     }
     text += "</testcase>\n";
   }
@@ -121,9 +138,9 @@ std::string Junit(const RunReport& report, const Sentence& sentence) {
 }
 
 std::string SummaryMarkdown(const RunReport& report, const Sentence& sentence) {
-  std::string text = "# " + LastLine(report) + "\n\n" + report.impl + " on " + report.fabric + ", profile " +
-                     report.profile + ", seed " + std::to_string(report.seed) + ", assurance " + report.assurance +
-                     "\n\n| status | cases |\n|---|---|\n";
+  std::string text = "# " + LastLine(report) + "\n\n" + report.impl + " on " + report.fabric +
+                     ", profile " + report.profile + ", seed " + std::to_string(report.seed) +
+                     ", assurance " + report.assurance + "\n\n| status | cases |\n|---|---|\n";
   for (const auto& [status, n] : Count(report)) {
     text += std::string("| ") + StatusName(status) + " | " + std::to_string(n) + " |\n";
   }
@@ -144,7 +161,8 @@ std::string SummaryMarkdown(const RunReport& report, const Sentence& sentence) {
   return text;
 }
 
-void WriteReportFolder(const std::string& folder, const RunReport& report, const Sentence& sentence) {
+void WriteReportFolder(const std::string& folder, const RunReport& report,
+                       const Sentence& sentence) {
   const std::filesystem::path path(folder);
   std::filesystem::create_directories(path);
   WriteFile(path / "report.jsonl", JsonLines(report));

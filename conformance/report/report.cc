@@ -18,7 +18,8 @@ std::map<Status, int> Count(const RunReport& report) {
 
 bool Conformant(const RunReport& report) {
   const std::map<Status, int> counts = Count(report);
-  return report.problems.empty() && !counts.contains(Status::kFail) && !counts.contains(Status::kSuiteError) &&
+  return report.problems.empty() && !counts.contains(Status::kFail) &&
+         !counts.contains(Status::kSuiteError) &&
          (counts.contains(Status::kPass) || counts.contains(Status::kWaived));
 }
 

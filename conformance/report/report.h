@@ -11,7 +11,15 @@
 
 namespace shardproof {
 
-enum class Status : uint8_t { kPass, kFail, kWaived, kUnsupported, kDisabled, kNotCheckable, kSuiteError };
+enum class Status : uint8_t {
+  kPass,
+  kFail,
+  kWaived,
+  kUnsupported,
+  kDisabled,
+  kNotCheckable,
+  kSuiteError
+};
 const char* StatusName(Status status);
 
 struct ReportedFinding {

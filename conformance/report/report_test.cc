@@ -118,7 +118,8 @@ TEST(Junit, AFailureWithoutFindingsSaysWhy) {
   RunReport report = Report({Passing("b")});
   report.cases[0].status = Status::kFail;
   report.cases[0].reason = "rank 2 died of signal 11";
-  EXPECT_NE(Junit(report, SentenceOf).find("<failure message=\"rank 2 died of signal 11\">"), std::string::npos);
+  EXPECT_NE(Junit(report, SentenceOf).find("<failure message=\"rank 2 died of signal 11\">"),
+            std::string::npos);
 }
 TEST(Junit, EveryStatusHasItsElement) {
   std::vector<CaseReport> cases(4, Passing("c"));
@@ -199,7 +200,8 @@ TEST(Waivers, ASuiteErrorIsNeverWaived) {
 }
 TEST(Waivers, FileIsReadAndErrorsNameTheLine) {
   const char* good =
-      "[[waiver]]\nrequirement = \"FS-05\"\ncase = \"w8.*\"\nmessage = \"\"\nreason = \"r\"\nexpires = \"2027-01-01\"\n";
+      "[[waiver]]\nrequirement = \"FS-05\"\ncase = \"w8.*\"\nmessage = \"\"\nreason = "
+      "\"r\"\nexpires = \"2027-01-01\"\n";
   EXPECT_EQ(ParseWaivers(good, "w.toml").size(), 1u);
   const auto error = [](const std::string& text) {
     try {
@@ -209,7 +211,8 @@ TEST(Waivers, FileIsReadAndErrorsNameTheLine) {
     }
     return std::string();
   };
-  EXPECT_EQ(error("[[waiver]]\nrequirement = \"FS-05\"\n"), "w.toml:1: \"case\" is missing or no string");
+  EXPECT_EQ(error("[[waiver]]\nrequirement = \"FS-05\"\n"),
+            "w.toml:1: \"case\" is missing or no string");
   EXPECT_NE(error("x = 1\n").find("w.toml:1"), std::string::npos);
   EXPECT_NE(error("\n[[waiver\n").find("w.toml:2"), std::string::npos);
 }

@@ -1,8 +1,9 @@
 #include "conformance/report/waivers.h"
 
+#include <toml++/toml.h>
+
 #include <algorithm>
 #include <stdexcept>
-#include <toml++/toml.h>
 
 namespace shardproof {
 
@@ -24,14 +25,17 @@ bool IsDate(const std::string& text) {
 
 // What keeps a waiver from meaning one known failure; empty: nothing.
 std::string TooBroad(const Waiver& waiver) {
-  if (waiver.requirement.find_first_of("*?") != std::string::npos) return "its requirement must be one exact id";
+  if (waiver.requirement.find_first_of("*?") != std::string::npos)
+    return "its requirement must be one exact id";
   const bool any_case = waiver.case_glob.find_first_not_of("*?") == std::string::npos;
-  if (any_case && waiver.message.empty()) return "it matches every case and every message: narrow case or message";
+  if (any_case && waiver.message.empty())
+    return "it matches every case and every message: narrow case or message";
   return "";
 }
 
 std::string Name(const Waiver& waiver) {
-  return "line " + std::to_string(waiver.line) + " (" + waiver.requirement + ", case \"" + waiver.case_glob + "\")";
+  return "line " + std::to_string(waiver.line) + " (" + waiver.requirement + ", case \"" +
+         waiver.case_glob + "\")";
 }
 
 bool Matches(const Waiver& waiver, const CaseReport& c, const Finding& finding) {
@@ -71,7 +75,8 @@ std::vector<Waiver> ParseWaivers(std::string_view text, const std::string& file_
   for (const auto& [key, value] : root) {
     const toml::array* rows = value.as_array();
     if (key.str() != "waiver" || rows == nullptr) {
-      Bad(file_name, static_cast<int>(value.source().begin.line), "only [[waiver]] tables are known here");
+      Bad(file_name, static_cast<int>(value.source().begin.line),
+          "only [[waiver]] tables are known here");
     }
     for (const toml::node& node : *rows) {
       const int line = static_cast<int>(node.source().begin.line);
@@ -86,12 +91,15 @@ std::vector<Waiver> ParseWaivers(std::string_view text, const std::string& file_
                                                              {"expires", &waiver.expires}};
       for (const auto& [name, field] : fields) {
         const auto text_value = (*row)[name].value<std::string>();
-        if (!text_value) Bad(file_name, line, std::string("\"") + name + "\" is missing or no string");
+        if (!text_value)
+          Bad(file_name, line, std::string("\"") + name + "\" is missing or no string");
         *field = *text_value;
       }
-      if (row->size() != std::size(fields)) Bad(file_name, line, "a waiver has five fields, see waivers.h");
+      if (row->size() != std::size(fields))
+        Bad(file_name, line, "a waiver has five fields, see waivers.h");
       if (waiver.reason.empty()) Bad(file_name, line, "a waiver needs a reason");
-      if (!IsDate(waiver.expires)) Bad(file_name, line, "expires must be a date like \"2027-06-30\"");
+      if (!IsDate(waiver.expires))
+        Bad(file_name, line, "expires must be a date like \"2027-06-30\"");
       waivers.push_back(std::move(waiver));
     }
   }
@@ -106,7 +114,8 @@ void ApplyWaivers(RunReport& report, const std::vector<Waiver>& waivers, const s
       continue;
     }
     if (waiver.expires < today) {
-      report.problems.push_back(Name(waiver) + " expired on " + waiver.expires + ": mend or renew it");
+      report.problems.push_back(Name(waiver) + " expired on " + waiver.expires +
+                                ": mend or renew it");
       continue;
     }
     bool used = false, passed = false;
@@ -118,17 +127,20 @@ void ApplyWaivers(RunReport& report, const std::vector<Waiver>& waivers, const s
         here = true;
       }
       used = used || here;
-      const bool judged = std::find(c.judged.begin(), c.judged.end(), waiver.requirement) != c.judged.end();
+      const bool judged =
+          std::find(c.judged.begin(), c.judged.end(), waiver.requirement) != c.judged.end();
       passed = passed || (!here && judged && GlobMatches(waiver.case_glob, c.id));
     }
     if (used) continue;
-    report.problems.push_back(passed ? Name(waiver) + ": unexpected pass, remove the waiver"
-                                     : Name(waiver) + " is unused: no case of this run met it, remove or mend it");
+    report.problems.push_back(
+        passed ? Name(waiver) + ": unexpected pass, remove the waiver"
+               : Name(waiver) + " is unused: no case of this run met it, remove or mend it");
   }
   for (CaseReport& c : report.cases) {
     if (c.status != Status::kFail || c.findings.empty()) continue;
-    const bool all = std::all_of(c.findings.begin(), c.findings.end(),
-                                 [](const ReportedFinding& row) { return !row.waived_because.empty(); });
+    const bool all =
+        std::all_of(c.findings.begin(), c.findings.end(),
+                    [](const ReportedFinding& row) { return !row.waived_because.empty(); });
     if (all) c.status = Status::kWaived;
   }
 }

@@ -7,8 +7,8 @@
 //   message = "twice"                  # part of the finding's message, may be ""
 //   reason = "tracked as issue 17"
 //   expires = "2027-06-30"             # last day on which it holds
-// The list is strict both ways: a waiver that is expired, that no finding needed, or that would hide everything turns
-// the run red.
+// The list is strict both ways: a waiver that is expired, that no finding needed, or that would
+// hide everything turns the run red.
 #pragma once
 #include <string>
 #include <string_view>
@@ -26,7 +26,8 @@ struct Waiver {
 // Throws std::invalid_argument with file name and line for what is no waiver file.
 std::vector<Waiver> ParseWaivers(std::string_view text, const std::string& file_name);
 
-// Marks findings, changes fail to waived where every finding is, and appends problems. today: "2026-11-21".
+// Marks findings, changes fail to waived where every finding is, and appends problems. today:
+// "2026-11-21".
 void ApplyWaivers(RunReport& report, const std::vector<Waiver>& waivers, const std::string& today);
 
 bool GlobMatches(std::string_view glob, std::string_view text);

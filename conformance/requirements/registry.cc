@@ -1,16 +1,18 @@
 #include "conformance/requirements/registry.h"
 
+#include <toml++/toml.h>
+
 #include <algorithm>
 #include <sstream>
 #include <stdexcept>
-#include <toml++/toml.h>
 
 namespace shardproof {
 
 namespace {
 
 [[noreturn]] void Refuse(const std::string& file, const toml::node& at, const std::string& what) {
-  throw std::invalid_argument(file + ", line " + std::to_string(at.source().begin.line) + ": " + what);
+  throw std::invalid_argument(file + ", line " + std::to_string(at.source().begin.line) + ": " +
+                              what);
 }
 
 bool IsId(const std::string& id) {
@@ -22,7 +24,8 @@ bool IsId(const std::string& id) {
 
 std::string Field(const std::string& file, const toml::table& row, const char* name) {
   const auto value = row[name].value<std::string>();
-  if (!value || value->empty()) Refuse(file, row, std::string("field ") + name + " is missing or no text");
+  if (!value || value->empty())
+    Refuse(file, row, std::string("field ") + name + " is missing or no text");
   return *value;
 }
 
@@ -31,7 +34,8 @@ std::vector<std::string> SplitList(const std::string& text) {
   std::istringstream in(text);
   for (std::string part; std::getline(in, part, ',');) {
     const size_t begin = part.find_first_not_of(' ');
-    if (begin != std::string::npos) parts.push_back(part.substr(begin, part.find_last_not_of(' ') + 1 - begin));
+    if (begin != std::string::npos)
+      parts.push_back(part.substr(begin, part.find_last_not_of(' ') + 1 - begin));
   }
   return parts;
 }
@@ -40,17 +44,21 @@ Requirement ParseRow(const std::string& file, const toml::table& row) {
   static constexpr const char* kFields[] = {"id", "level", "text", "since", "source", "check"};
   for (const auto& [key, value] : row) {
     const std::string name(key.str());
-    const bool known = std::any_of(std::begin(kFields), std::end(kFields), [&](const char* f) { return name == f; });
+    const bool known = std::any_of(std::begin(kFields), std::end(kFields),
+                                   [&](const char* f) { return name == f; });
     if (!known) Refuse(file, row, "unknown field " + name);
   }
   Requirement requirement;
   requirement.id = Field(file, row, "id");
-  if (!IsId(requirement.id)) Refuse(file, row, "id " + requirement.id + " is not PG-nn, FS-nn, GE-nn, EP-nn or LW-nn");
+  if (!IsId(requirement.id))
+    Refuse(file, row, "id " + requirement.id + " is not PG-nn, FS-nn, GE-nn, EP-nn or LW-nn");
   const std::string level = Field(file, row, "level");
-  if (level != "MUST" && level != "SHOULD") Refuse(file, row, "level " + level + ": use MUST or SHOULD");
+  if (level != "MUST" && level != "SHOULD")
+    Refuse(file, row, "level " + level + ": use MUST or SHOULD");
   requirement.level = level == "MUST" ? RequirementLevel::kMust : RequirementLevel::kShould;
   requirement.text = Field(file, row, "text");
-  if (requirement.text.back() != '.') Refuse(file, row, requirement.id + ": text is one sentence and ends with a stop");
+  if (requirement.text.back() != '.')
+    Refuse(file, row, requirement.id + ": text is one sentence and ends with a stop");
   requirement.since = Field(file, row, "since");
   requirement.source = Field(file, row, "source");
   requirement.checks = SplitList(Field(file, row, "check"));
@@ -62,20 +70,23 @@ void ParseFile(const std::string& file, const std::string& text, std::vector<Req
   try {
     document = toml::parse(text, file);
   } catch (const toml::parse_error& error) {
-    throw std::invalid_argument(file + ", line " + std::to_string(error.source().begin.line) + ": " +
-                                std::string(error.description()));
+    throw std::invalid_argument(file + ", line " + std::to_string(error.source().begin.line) +
+                                ": " + std::string(error.description()));
   }
   for (const auto& [key, value] : document) {
     if (key.str() != "requirement" || !value.is_array_of_tables()) {
-      Refuse(file, value, "unknown entry " + std::string(key.str()) + ": a registry file holds [[requirement]] only");
+      Refuse(file, value,
+             "unknown entry " + std::string(key.str()) +
+                 ": a registry file holds [[requirement]] only");
     }
   }
   const toml::array* rows = document["requirement"].as_array();
   if (rows == nullptr) return;
   for (const toml::node& row : *rows) {
     Requirement requirement = ParseRow(file, *row.as_table());
-    const bool twice =
-        std::any_of(all.begin(), all.end(), [&](const Requirement& other) { return other.id == requirement.id; });
+    const bool twice = std::any_of(all.begin(), all.end(), [&](const Requirement& other) {
+      return other.id == requirement.id;
+    });
     if (twice) Refuse(file, row, "id " + requirement.id + " is taken: ids are unique");
     all.push_back(std::move(requirement));
   }
@@ -94,8 +105,9 @@ Registry Registry::Parse(const std::vector<std::pair<std::string, std::string>>&
 Registry Registry::Builtin() { return Parse(BuiltinRequirementFiles()); }
 
 const Requirement* Registry::Find(std::string_view id) const {
-  const auto at = std::lower_bound(requirements_.begin(), requirements_.end(), id,
-                                   [](const Requirement& one, std::string_view want) { return one.id < want; });
+  const auto at =
+      std::lower_bound(requirements_.begin(), requirements_.end(), id,
+                       [](const Requirement& one, std::string_view want) { return one.id < want; });
   return at == requirements_.end() || at->id != id ? nullptr : &*at;
 }
 

@@ -1,8 +1,9 @@
-// registry.h: what may be required of an engine, in one sentence each, and where does the rule come from?
+// registry.h: what may be required of an engine, in one sentence each, and where does the rule come
+// from?
 //
-// The rows live in *.toml beside this file and are compiled in, so that the command needs no files. Ids are stable:
-// PG-nn process groups, FS-nn FSDP, EP-nn expert parallelism, LW-nn layer-wise optimizers, GE-nn
-// general ones.
+// The rows live in *.toml beside this file and are compiled in, so that the command needs no files.
+// Ids are stable: PG-nn process groups, FS-nn FSDP, EP-nn expert parallelism, LW-nn layer-wise
+// optimizers, GE-nn general ones.
 #pragma once
 #include <string>
 #include <string_view>
@@ -24,8 +25,9 @@ struct Requirement {
 
 class Registry {
  public:
-  // Rows of several files, given as (file name, TOML text). Throws std::invalid_argument, naming file, line and field,
-  // for a syntax error, an unknown or missing field, a malformed or duplicate id, or a text that is no sentence.
+  // Rows of several files, given as (file name, TOML text). Throws std::invalid_argument, naming
+  // file, line and field, for a syntax error, an unknown or missing field, a malformed or duplicate
+  // id, or a text that is no sentence.
   static Registry Parse(const std::vector<std::pair<std::string, std::string>>& files);
   // The rows that are compiled in.
   static Registry Builtin();

@@ -7,7 +7,8 @@ namespace {
 
 std::string Row(const std::string& id, const std::string& extra = "") {
   return "[[requirement]]\nid = \"" + id +
-         "\"\nlevel = \"MUST\"\ntext = \"Groups partition.\"\nsince = \"1.0\"\nsource = \"invariant I1\"\n"
+         "\"\nlevel = \"MUST\"\ntext = \"Groups partition.\"\nsince = \"1.0\"\nsource = "
+         "\"invariant I1\"\n"
          "check = \"groups\"\n" +
          extra;
 }
@@ -31,15 +32,18 @@ TEST(Registry, FindsARowById) {
 TEST(Registry, SeveralFamiliesMayJudgeARow) {
   std::string text = Row("PG-01");
   text.replace(text.find("\"groups\""), 8, "\"groups, order\"");
-  EXPECT_EQ(Registry::Parse({{"a.toml", text}}).Find("PG-01")->checks, (std::vector<std::string>{"groups", "order"}));
+  EXPECT_EQ(Registry::Parse({{"a.toml", text}}).Find("PG-01")->checks,
+            (std::vector<std::string>{"groups", "order"}));
 }
 
 TEST(Registry, ADuplicateIdIsRefusedWithFileAndLine) {
-  EXPECT_EQ(ErrorOf(Row("PG-01") + Row("PG-01")), "a.toml, line 8: id PG-01 is taken: ids are unique");
+  EXPECT_EQ(ErrorOf(Row("PG-01") + Row("PG-01")),
+            "a.toml, line 8: id PG-01 is taken: ids are unique");
 }
 
 TEST(Registry, ADuplicateIdInAnotherFileIsRefused) {
-  EXPECT_THROW(Registry::Parse({{"a.toml", Row("PG-01")}, {"b.toml", Row("PG-01")}}), std::invalid_argument);
+  EXPECT_THROW(Registry::Parse({{"a.toml", Row("PG-01")}, {"b.toml", Row("PG-01")}}),
+               std::invalid_argument);
 }
 
 TEST(Registry, AnUnknownFieldIsRefused) {
@@ -47,14 +51,19 @@ TEST(Registry, AnUnknownFieldIsRefused) {
 }
 
 TEST(Registry, AMissingFieldIsRefused) {
-  EXPECT_EQ(ErrorOf("[[requirement]]\nid = \"PG-01\"\n"), "a.toml, line 1: field level is missing or no text");
+  EXPECT_EQ(ErrorOf("[[requirement]]\nid = \"PG-01\"\n"),
+            "a.toml, line 1: field level is missing or no text");
 }
 
-TEST(Registry, AnUnknownTableIsRefused) { EXPECT_NE(ErrorOf("[requirements]\nid = \"PG-01\"\n"), ""); }
+TEST(Registry, AnUnknownTableIsRefused) {
+  EXPECT_NE(ErrorOf("[requirements]\nid = \"PG-01\"\n"), "");
+}
 
 TEST(Registry, AMalformedIdIsRefused) { EXPECT_NE(ErrorOf(Row("PG-1")), ""); }
 
-TEST(Registry, ASyntaxErrorNamesTheLine) { EXPECT_TRUE(ErrorOf("[[requirement]\n").starts_with("a.toml, line 1: ")); }
+TEST(Registry, ASyntaxErrorNamesTheLine) {
+  EXPECT_TRUE(ErrorOf("[[requirement]\n").starts_with("a.toml, line 1: "));
+}
 
 TEST(Registry, TheBuiltinRowsLoad) {
   const Registry registry = Registry::Builtin();

@@ -51,8 +51,8 @@ int ListCommand(const Options& options) {
   if (options.target == "requirements") {
     const Registry registry = Registry::Builtin();
     for (const Requirement& row : registry.all()) {
-      std::cout << row.id << "  " << (row.level == RequirementLevel::kMust ? "MUST  " : "SHOULD") << "  " << row.text
-                << "\n";
+      std::cout << row.id << "  " << (row.level == RequirementLevel::kMust ? "MUST  " : "SHOULD")
+                << "  " << row.text << "\n";
     }
     return 0;
   }
@@ -77,14 +77,16 @@ int ReplayCommand(const Options& options) {
     RunData data = RunOnSim(c, models, plugin, SimOptionsFor(options, Id(c), scratch.path()));
     for (const Trace& trace : data.run.traces) {
       for (size_t i = 0; i < trace.events.size(); ++i) {
-        std::cout << "rank " << trace.rank << " #" << i << "  " << EventText(trace, trace.events[i]) << "\n";
+        std::cout << "rank " << trace.rank << " #" << i << "  " << EventText(trace, trace.events[i])
+                  << "\n";
       }
       if (trace.end != TraceEnd::kComplete) {
         std::cout << "rank " << trace.rank << " ended early: " << trace.end_reason << "\n";
       }
     }
     CaseReport report = ReportOf(c, JudgeRun(c, data.run), options);
-    for (const ReportedFinding& row : report.findings) std::cout << FindingText(row.finding, report, Sentences());
+    for (const ReportedFinding& row : report.findings)
+      std::cout << FindingText(row.finding, report, Sentences());
     for (const std::string& note : report.notes) std::cout << "note: " << note << "\n";
     std::cout << StatusName(report.status) << "  " << report.id << "\n";
     if (report.status == Status::kFail) code = 1;
@@ -96,11 +98,13 @@ int ExplainCommand(const Options& options) {
   const Registry registry = Registry::Builtin();
   const Requirement* row = registry.Find(options.target);
   if (row == nullptr) {
-    std::cerr << "shardproof: no requirement " << options.target << "; `shardproof list requirements` lists them\n";
+    std::cerr << "shardproof: no requirement " << options.target
+              << "; `shardproof list requirements` lists them\n";
     return 3;
   }
-  std::cout << row->id << " (" << (row->level == RequirementLevel::kMust ? "MUST" : "SHOULD") << ", since "
-            << row->since << ")\n  " << row->text << "\n  source: " << row->source << "\n  judged by:";
+  std::cout << row->id << " (" << (row->level == RequirementLevel::kMust ? "MUST" : "SHOULD")
+            << ", since " << row->since << ")\n  " << row->text << "\n  source: " << row->source
+            << "\n  judged by:";
   for (const std::string& check : row->checks) std::cout << " " << check;
   std::cout << "\n";
   return 0;

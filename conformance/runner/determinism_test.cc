@@ -15,10 +15,12 @@ namespace {
 
 constexpr Strategy kStrategies[] = {Strategy::kEager, Strategy::kLazyComm, Strategy::kLazyCompute,
                                     Strategy::kRandom, Strategy::kPct};
-constexpr const char* kCases[] = {
-    "w4.zero3.n2.twin.k2.adamw.do=tt", "w4.zero2.ep2.experts.ogr.do=te",
-    "w4.zero3.name=policy+zero3.name=value.twin.do=tet", "w3.zero1.opg.do=tsl",
-    "w4.zero3.ep2.k2.moe4.mtp.1f1b.dw.do=te", "w4.lw.ep2.k2.ogr.opg.bs1000.muon.do=tte.moe4"};
+constexpr const char* kCases[] = {"w4.zero3.n2.twin.k2.adamw.do=tt",
+                                  "w4.zero2.ep2.experts.ogr.do=te",
+                                  "w4.zero3.name=policy+zero3.name=value.twin.do=tet",
+                                  "w3.zero1.opg.do=tsl",
+                                  "w4.zero3.ep2.k2.moe4.mtp.1f1b.dw.do=te",
+                                  "w4.lw.ep2.k2.ogr.opg.bs1000.muon.do=tte.moe4"};
 
 std::vector<std::string> Texts(const RunData& data) {
   std::vector<std::string> texts;

@@ -50,7 +50,8 @@ std::string Ids(const CheckResult& result) {
 }
 
 // A race, or what a race may have done to a value.
-// Counts of rows that the host reads too early make all-to-alls that do not fit: matching is judged before races.
+// Counts of rows that the host reads too early make all-to-alls that do not fit: matching is judged
+// before races.
 bool NamesTheLoss(const CheckResult& result, const std::string& call) {
   std::set<std::string> races = {"GE-05", "GE-06", "GE-07", "GE-11"};
   if (call == "event_sync") races.insert("GE-01");

@@ -17,7 +17,8 @@ std::string EventText(const Trace& trace, const Event& event) {
   if (event.stream >= 0 && static_cast<size_t>(event.stream) < trace.streams.size()) {
     add("stream " + trace.streams[static_cast<size_t>(event.stream)]);
   }
-  if (event.event >= 0) add("event " + std::to_string(event.event) + (event.flag ? "" : " (no record)"));
+  if (event.event >= 0)
+    add("event " + std::to_string(event.event) + (event.flag ? "" : " (no record)"));
   if (event.alloc >= 0) add("block " + std::to_string(event.alloc));
   if (event.id >= 0) add("id " + std::to_string(event.id));
   if (event.kind == EventKind::kCompute) {
@@ -25,12 +26,17 @@ std::string EventText(const Trace& trace, const Event& event) {
     add(kPhases[event.phase]);
   }
   if (event.microbatch >= 0) add("microbatch " + std::to_string(event.microbatch));
-  if (event.count > 0) add(std::to_string(event.count) + (event.dtype != 0 ? std::string(" x ") + DtypeName(event.dtype) : ""));
+  if (event.count > 0)
+    add(std::to_string(event.count) +
+        (event.dtype != 0 ? std::string(" x ") + DtypeName(event.dtype) : ""));
   if (event.purpose != 0) add(std::string("(") + PurposeName(event.purpose) + ")");
   for (uint32_t i = event.ranges.begin; i < event.ranges.end; ++i) {
     const Range& r = trace.ranges[i];
-    add(std::string(r.access == kRead ? "reads " : r.access == kWrite ? "writes " : "updates ") +
-        std::to_string(r.alloc) + "[" + std::to_string(r.offset) + "," + std::to_string(r.offset + r.length) + ")");
+    add(std::string(r.access == kRead    ? "reads "
+                    : r.access == kWrite ? "writes "
+                                         : "updates ") +
+        std::to_string(r.alloc) + "[" + std::to_string(r.offset) + "," +
+        std::to_string(r.offset + r.length) + ")");
   }
   return text;
 }

@@ -53,10 +53,13 @@ class Measurement {
     play_stream_ = fabric_.CreateStream("bare kernels", 0);
   }
 
-  RankOutput Run(const Item& item, const Models& models, const Plugin& plugin, const RankOptions& given) {
+  RankOutput Run(const Item& item, const Models& models, const Plugin& plugin,
+                 const RankOptions& given) {
     RankOptions rank = given;
     rank.level = item.level;
-    rank.executor = [this](Fabric&) { return tape_ = std::make_shared<TapeExecutor>(machine_.MakeExecutor()); };
+    rank.executor = [this](Fabric&) {
+      return tape_ = std::make_shared<TapeExecutor>(machine_.MakeExecutor());
+    };
     rank.on_call = [this](std::string_view call, int64_t step, bool begins) {
       if (call == "train_step" && !fabric_.aborted()) begins ? Begin(step) : End(step);
     };
@@ -112,8 +115,8 @@ class Measurement {
 
 class TimingWork : public RankWork {
  public:
-  TimingWork(const TimingOptions& options, const std::vector<Item>& items, const Plugin& plugin, const RankSide& side,
-             std::unique_ptr<RankMachine> machine, const std::string& folder)
+  TimingWork(const TimingOptions& options, const std::vector<Item>& items, const Plugin& plugin,
+             const RankSide& side, std::unique_ptr<RankMachine> machine, const std::string& folder)
       : options_(options),
         items_(items),
         plugin_(plugin),
@@ -126,8 +129,8 @@ class TimingWork : public RankWork {
   RankAnswer Run(size_t number) override {
     const Item& item = items_[number % items_.size()];
     StoreRendezvous meeting(store_, "item " + std::to_string(number), side_.rank, item.spec.world);
-    std::unique_ptr<CaseMachine> machine =
-        machine_->Begin(meeting, {options_.case_seconds, [this] { side_.waits->fetch_add(1); }, /*poison=*/false});
+    std::unique_ptr<CaseMachine> machine = machine_->Begin(
+        meeting, {options_.case_seconds, [this] { side_.waits->fetch_add(1); }, /*poison=*/false});
     const Models models = MakeModels(item.spec);
     RankOptions rank;
     rank.folder = folder_;
@@ -139,7 +142,8 @@ class TimingWork : public RankWork {
       const RankOutput output = measurement.Run(item, models, plugin_, rank);
       side_.progress->rank.store(-1);
       answer.end.blob = Packed(measurement.times());
-      if (output.outcome.kind != EngineOutcome::Kind::kOk) why = output.outcome.call + ": " + output.outcome.reason;
+      if (output.outcome.kind != EngineOutcome::Kind::kOk)
+        why = output.outcome.call + ": " + output.outcome.reason;
     }
     const MachineEnd end = machine->End();
     if (end.cause != MachineEnd::Cause::kNone) why += " " + end.reason + "\n" + end.pending;
@@ -165,11 +169,14 @@ VariantTimes Slowest(const std::vector<RankAnswer>& answers) {
   VariantTimes slowest;
   for (size_t rank = 0; rank < answers.size(); ++rank) {
     const RankEnd& end = answers[rank].end;
-    if (end.kind != RankEnd::kReturned) throw std::runtime_error("rank " + std::to_string(rank) + ": " + end.detail);
+    if (end.kind != RankEnd::kReturned)
+      throw std::runtime_error("rank " + std::to_string(rank) + ": " + end.detail);
     const VariantTimes times = Unpacked(end.blob);
     if (rank == 0) slowest = times;
-    for (size_t i = 0; i < times.steps.size(); ++i) slowest.steps[i] = std::max(slowest.steps[i], times.steps[i]);
-    for (size_t i = 0; i < times.bare.size(); ++i) slowest.bare[i] = std::max(slowest.bare[i], times.bare[i]);
+    for (size_t i = 0; i < times.steps.size(); ++i)
+      slowest.steps[i] = std::max(slowest.steps[i], times.steps[i]);
+    for (size_t i = 0; i < times.bare.size(); ++i)
+      slowest.bare[i] = std::max(slowest.bare[i], times.bare[i]);
   }
   return slowest;
 }
@@ -177,7 +184,8 @@ VariantTimes Slowest(const std::vector<RankAnswer>& answers) {
 }  // namespace
 
 Case TimingCase(const TimingOptions& options, int ranks, bool overlap) {
-  Case c = ParseId("w" + std::to_string(ranks) + ".zero3.adamw.raw.bf16.wire16" + (overlap ? ".ogr.opg" : ".pf0"));
+  Case c = ParseId("w" + std::to_string(ranks) + ".zero3.adamw.raw.bf16.wire16" +
+                   (overlap ? ".ogr.opg" : ".pf0"));
   InstanceSpec& spec = c.instances.front();
   if (!options.tiny) {  // set here: ids are held to the bounds of the quantised model
     spec.model.layers = 13;
@@ -199,15 +207,15 @@ int64_t ParameterCount(const Case& c) {
   return count;
 }
 
-std::vector<TimingRound> RunTiming(const TimingOptions& options, const NcclKit& kit, const Plugin& plugin,
-                                   std::vector<std::string>* facts) {
+std::vector<TimingRound> RunTiming(const TimingOptions& options, const NcclKit& kit,
+                                   const Plugin& plugin, std::vector<std::string>* facts) {
   const ScratchFolder scratch;
   const std::vector<Item> items = {{TimingCase(options, 1, true), RecordLevel::kOff},
                                    {TimingCase(options, 1, true), RecordLevel::kOrder},
                                    {TimingCase(options, options.ranks, false), RecordLevel::kOff},
                                    {TimingCase(options, options.ranks, true), RecordLevel::kOff}};
-  VariantTimes TimingRound::*const places[] = {&TimingRound::alone, &TimingRound::alone_recorded, &TimingRound::apart,
-                                               &TimingRound::overlapped};
+  VariantTimes TimingRound::*const places[] = {&TimingRound::alone, &TimingRound::alone_recorded,
+                                               &TimingRound::apart, &TimingRound::overlapped};
   FileTable store(scratch.path(), -1, options.ranks);
   RankProcessOptions launch;
   launch.ranks = options.ranks;
@@ -217,7 +225,8 @@ std::vector<TimingRound> RunTiming(const TimingOptions& options, const NcclKit& 
     machine.rank = machine.local_rank = side.rank;
     machine.local_ranks = options.ranks;
     machine.gemm = options.gemm;
-    return std::make_unique<TimingWork>(options, items, plugin, side, kit.open(machine), scratch.path());
+    return std::make_unique<TimingWork>(options, items, plugin, side, kit.open(machine),
+                                        scratch.path());
   });
   std::vector<TimingRound> rounds(static_cast<size_t>(options.rounds));
   size_t number = 0;
@@ -226,8 +235,9 @@ std::vector<TimingRound> RunTiming(const TimingOptions& options, const NcclKit& 
       const int world = items[i].spec.world;
       StoreRendezvous meeting(store, "item " + std::to_string(number), -1, world);
       processes.Prepare(world);
-      round.*places[i] = Slowest(processes.Run(
-          number, world, {[&](const std::string& why) { meeting.Abort(why); }, [&] { return meeting.Aborted(); }}));
+      round.*places[i] = Slowest(processes.Run(number, world,
+                                               {[&](const std::string& why) { meeting.Abort(why); },
+                                                [&] { return meeting.Aborted(); }}));
     }
   }
   *facts = processes.facts();

@@ -9,8 +9,8 @@ namespace {
 
 std::string Line(const std::string& name, const Spread& spread, const char* unit) {
   char text[160];
-  std::snprintf(text, sizeof text, "%-52s %10.3f %-3s (%.3f to %.3f)\n", name.c_str(), spread.median, unit,
-                spread.least, spread.most);
+  std::snprintf(text, sizeof text, "%-52s %10.3f %-3s (%.3f to %.3f)\n", name.c_str(),
+                spread.median, unit, spread.least, spread.most);
   return text;
 }
 
@@ -42,16 +42,20 @@ std::string TimingTable(const TimingOptions& options, const std::vector<TimingRo
   using R = TimingRound;
   const auto over = [&](auto figure) { return Over(rounds, figure); };
   const std::string all = std::to_string(options.ranks) + " ranks: ";
-  std::string table = "figure: median of " + std::to_string(rounds.size()) + " rounds (least to most)\n";
+  std::string table =
+      "figure: median of " + std::to_string(rounds.size()) + " rounds (least to most)\n";
   table += Line("1 rank: bare kernels", over([](const R& r) { return Bare(r.alone); }), "ms");
   table += Line("1 rank: step of the engine", over([](const R& r) { return Step(r.alone); }), "ms");
   table += Line("1 rank: engine's overhead over bare kernels",
                 over([](const R& r) { return Percent(Step(r.alone), Bare(r.alone)); }), "%");
-  table += Line("1 rank: recording at level order adds",
-                over([](const R& r) { return Percent(Step(r.alone_recorded), Step(r.alone)); }), "%");
-  table += Line(all + "bare kernels (compute only)", over([](const R& r) { return Bare(r.overlapped); }), "ms");
+  table +=
+      Line("1 rank: recording at level order adds",
+           over([](const R& r) { return Percent(Step(r.alone_recorded), Step(r.alone)); }), "%");
+  table += Line(all + "bare kernels (compute only)",
+                over([](const R& r) { return Bare(r.overlapped); }), "ms");
   table += Line(all + "step without overlap", over([](const R& r) { return Step(r.apart); }), "ms");
-  table += Line(all + "step with overlap", over([](const R& r) { return Step(r.overlapped); }), "ms");
+  table +=
+      Line(all + "step with overlap", over([](const R& r) { return Step(r.overlapped); }), "ms");
   table += Line(all + "exposed communication without overlap",
                 over([](const R& r) { return Step(r.apart) - Bare(r.apart); }), "ms");
   table += Line(all + "exposed communication with overlap",

@@ -1,4 +1,5 @@
-// The whole program with a tiny model on a machine without a GPU: its figures mean nothing, its path and arithmetic do.
+// The whole program with a tiny model on a machine without a GPU: its figures mean nothing, its
+// path and arithmetic do.
 #include "conformance/runner/gpu_timing.h"
 
 #include <gmock/gmock.h>
@@ -101,7 +102,8 @@ TEST(RunTiming, ATinyModelOnTwoRanks) {
   const std::vector<TimingRound> rounds = RunTiming(options, ProcessKitForTest(), plugin, &facts);
   ASSERT_THAT(rounds, SizeIs(2));
   for (const TimingRound& round : rounds) {
-    for (const VariantTimes& times : {round.alone, round.alone_recorded, round.apart, round.overlapped}) {
+    for (const VariantTimes& times :
+         {round.alone, round.alone_recorded, round.apart, round.overlapped}) {
       EXPECT_THAT(times.steps, SizeIs(3));
       EXPECT_THAT(times.bare, SizeIs(3));
       EXPECT_THAT(times.steps, Each(Gt(0)));

@@ -21,8 +21,10 @@ bool AllUnsupported(const Run& run, std::string* reason) {
   for (const EngineOutcome& outcome : run.outcomes) {
     if (outcome.kind == EngineOutcome::Kind::kUnsupported) {
       any = true;
-      *reason = outcome.reason.empty() ? "the engine answered SPF_UNSUPPORTED in " + outcome.call : outcome.reason;
-    } else if (outcome.kind != EngineOutcome::Kind::kOk && outcome.kind != EngineOutcome::Kind::kAborted) {
+      *reason = outcome.reason.empty() ? "the engine answered SPF_UNSUPPORTED in " + outcome.call
+                                       : outcome.reason;
+    } else if (outcome.kind != EngineOutcome::Kind::kOk &&
+               outcome.kind != EngineOutcome::Kind::kAborted) {
       return false;
     }
   }
@@ -35,9 +37,9 @@ bool AllUnsupported(const Run& run, std::string* reason) {
 }
 
 std::string FirstReason(const CheckResult& result) {
-  return result.not_checkable.empty() ? "no requirement applied"
-                                      : result.not_checkable.front().requirement + ": " +
-                                            result.not_checkable.front().why;
+  return result.not_checkable.empty()
+             ? "no requirement applied"
+             : result.not_checkable.front().requirement + ": " + result.not_checkable.front().why;
 }
 
 }  // namespace
@@ -84,10 +86,12 @@ CheckResult CompareWithPartner(const Partner& partner, const Run& run, const Plu
   if (AllUnsupported(data.run, &ignored)) return {};
   CheckResult result = CompareResults(run, data.run, partner.requirement);
   if (partner.sequences) {
-    result.Merge(CompareCollectiveSequences(run, data.run, partner.requirement,
-                                            partner.requirement == "PG-08" ? TwinAsReducingGroup : CommLabel()));
+    result.Merge(CompareCollectiveSequences(
+        run, data.run, partner.requirement,
+        partner.requirement == "PG-08" ? TwinAsReducingGroup : CommLabel()));
   }
-  for (Finding& finding : result.findings) finding.message += "; the other run is this case " + partner.why;
+  for (Finding& finding : result.findings)
+    finding.message += "; the other run is this case " + partner.why;
   return result;
 }
 

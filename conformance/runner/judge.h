@@ -19,8 +19,8 @@ struct Verdict {
   std::vector<uint64_t> schedules;  // hashes of the schedules that it rests on; sim only
 };
 
-// Judges a run that has happened: expected results from the oracle, then every check. Fills run.oracles only for the
-// time of the call.
+// Judges a run that has happened: expected results from the oracle, then every check. Fills
+// run.oracles only for the time of the call.
 Verdict JudgeRun(const Case& c, Run& run);
 
 // The verdict on a run of which nothing was recorded.

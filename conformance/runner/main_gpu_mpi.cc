@@ -3,5 +3,6 @@
 #include "conformance/runner/run_mpi.h"
 
 int main(int argc, char** argv) {
-  return shardproof::Main(argc, argv, {shardproof::RunMpiCommand, shardproof::RunNcclUnderMpi, shardproof::CudaKit()});
+  return shardproof::Main(
+      argc, argv, {shardproof::RunMpiCommand, shardproof::RunNcclUnderMpi, shardproof::CudaKit()});
 }

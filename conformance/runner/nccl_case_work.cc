@@ -11,7 +11,8 @@ namespace shardproof {
 namespace {
 
 constexpr char kBroken[] = "the machine failed: ";
-// An engine that loops is found first, in stall_seconds; those who wait for it would call it a hang.
+// An engine that loops is found first, in stall_seconds; those who wait for it would call it a
+// hang.
 constexpr double kStallsOfAHang = 2;
 
 // Behind the first line, each line of text on one of its own.
@@ -39,8 +40,8 @@ class NcclWork : public RankWork {
     std::unique_ptr<CaseMachine> machine;
     RankAnswer answer;
     try {
-      machine = machine_->Begin(meeting,
-                                {kStallsOfAHang * cases_.options.stall_seconds, [this] { side_.waits->fetch_add(1); }});
+      machine = machine_->Begin(meeting, {kStallsOfAHang * cases_.options.stall_seconds,
+                                          [this] { side_.waits->fetch_add(1); }});
       answer = RunOn(*machine, c, item);
     } catch (const std::exception& error) {
       answer.end = {RankEnd::kException, std::string("an exception: ") + error.what(), false, ""};
@@ -55,7 +56,8 @@ class NcclWork : public RankWork {
  private:
   RankAnswer RunOn(CaseMachine& machine, const Case& c, size_t item) {
     const Models models = MakeModels(c);
-    RankOptions rank = SimOptionsFor(cases_.options, Id(c), cases_.folder + "/" + std::to_string(item)).rank;
+    RankOptions rank =
+        SimOptionsFor(cases_.options, Id(c), cases_.folder + "/" + std::to_string(item)).rank;
     rank.progress = side_.progress;
     rank.executor = [&](Fabric&) { return machine.MakeExecutor(); };
     const RankOutput output = RunRank(machine.fabric(), c, models, cases_.plugin, rank);
@@ -69,7 +71,9 @@ class NcclWork : public RankWork {
   std::unique_ptr<Store> store_;
 };
 
-bool Died(const RankAnswer& answer) { return answer.end.kind == RankEnd::kSignal || answer.end.kind == RankEnd::kExit; }
+bool Died(const RankAnswer& answer) {
+  return answer.end.kind == RankEnd::kSignal || answer.end.kind == RankEnd::kExit;
+}
 bool RunsForNothing(const RankAnswer& answer) {
   return answer.end.kind == RankEnd::kHung && answer.end.detail.starts_with("without progress");
 }
@@ -82,7 +86,8 @@ bool MachineBroke(const RankAnswer& answer) {
 std::string MeetingOf(size_t item) { return "case " + std::to_string(item); }
 
 std::unique_ptr<RankWork> MakeNcclWork(const NcclCases& cases, const RankSide& side,
-                                       std::unique_ptr<RankMachine> machine, std::unique_ptr<Store> store) {
+                                       std::unique_ptr<RankMachine> machine,
+                                       std::unique_ptr<Store> store) {
   return std::make_unique<NcclWork>(cases, side, std::move(machine), std::move(store));
 }
 
@@ -93,8 +98,10 @@ RankAnswer AnswerWith(const RankOutput& output, const MachineEnd& end) {
   answer.end.blob = Pack(output);
   answer.reusable = end.reusable;
   answer.mismatches = end.mismatches;
-  // What the engine answered is in the output; a machine that failed inside of one of its calls is not its answer.
-  const bool inside = end.cause == Cause::kItself && output.outcome.kind == EngineOutcome::Kind::kAborted;
+  // What the engine answered is in the output; a machine that failed inside of one of its calls is
+  // not its answer.
+  const bool inside =
+      end.cause == Cause::kItself && output.outcome.kind == EngineOutcome::Kind::kAborted;
   if (end.cause == Cause::kBroken || inside) {
     answer.end.kind = RankEnd::kException;
     answer.end.detail = kBroken + end.reason + Indented(end.pending);
@@ -110,21 +117,24 @@ RankAnswer AnswerWith(const RankOutput& output, const MachineEnd& end) {
 CaseEnd EndOf(std::vector<RankAnswer> answers) {
   const bool died = std::any_of(answers.begin(), answers.end(), Died);
   const bool loops = std::any_of(answers.begin(), answers.end(), RunsForNothing);
-  const bool hung =
-      std::any_of(answers.begin(), answers.end(), [](const RankAnswer& one) { return one.end.kind == RankEnd::kHung; });
+  const bool hung = std::any_of(answers.begin(), answers.end(), [](const RankAnswer& one) {
+    return one.end.kind == RankEnd::kHung;
+  });
   CaseEnd end;
   end.hang = hung && !died && !loops;
   std::set<std::string> mismatches;
   for (size_t rank = 0; rank < answers.size(); ++rank) {
     RankAnswer& answer = answers[rank];
     mismatches.insert(answer.mismatches.begin(), answer.mismatches.end());
-    if (end.hang && answer.end.kind == RankEnd::kAborted && answer.waited) answer.end.kind = RankEnd::kHung;
-    if ((died || loops) && (MachineBroke(answer) || (answer.end.kind == RankEnd::kHung && !RunsForNothing(answer)))) {
+    if (end.hang && answer.end.kind == RankEnd::kAborted && answer.waited)
+      answer.end.kind = RankEnd::kHung;
+    if ((died || loops) &&
+        (MachineBroke(answer) || (answer.end.kind == RankEnd::kHung && !RunsForNothing(answer)))) {
       answer.end.kind = RankEnd::kAborted;
     }
     if (answer.end.kind == RankEnd::kHung) {
-      end.hang_report +=
-          (end.hang_report.empty() ? "" : "\n") + ("rank " + std::to_string(rank)) + ": " + answer.end.detail;
+      end.hang_report += (end.hang_report.empty() ? "" : "\n") + ("rank " + std::to_string(rank)) +
+                         ": " + answer.end.detail;
     }
     end.ranks.push_back(std::move(answer.end));
   }

@@ -1,5 +1,5 @@
-// nccl_case_work.h: what does a rank process do for one case on a GPU, and how do the ranks' answers become the end of
-// the case?
+// nccl_case_work.h: what does a rank process do for one case on a GPU, and how do the ranks'
+// answers become the end of the case?
 #pragma once
 #include <memory>
 #include <string>
@@ -28,13 +28,14 @@ std::string MeetingOf(size_t item);
 
 // Runs cases on a machine. REQUIRES: neither is null.
 std::unique_ptr<RankWork> MakeNcclWork(const NcclCases& cases, const RankSide& side,
-                                       std::unique_ptr<RankMachine> machine, std::unique_ptr<Store> store);
+                                       std::unique_ptr<RankMachine> machine,
+                                       std::unique_ptr<Store> store);
 
 // How a rank ended, from what its program and its machine say.
 RankAnswer AnswerWith(const RankOutput& output, const MachineEnd& end);
 
-// The ranks' answers, put together: those who waited in a hang hang; those who were told, or whose machine broke,
-// because somebody died or ran for nothing were ended by that.
+// The ranks' answers, put together: those who waited in a hang hang; those who were told, or whose
+// machine broke, because somebody died or ran for nothing were ended by that.
 CaseEnd EndOf(std::vector<RankAnswer> answers);
 
 }  // namespace shardproof

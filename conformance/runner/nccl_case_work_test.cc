@@ -65,7 +65,8 @@ TEST(AnswerWith, AnEngineThatFailedHasSaidSoItself) {
   EXPECT_THAT(answer.mismatches, ElementsAre("lists differ"));
 }
 TEST(AnswerWith, AMachineThatFailedInsideOfACallIsADeath) {
-  for (const RankAnswer& answer : {After(Cause::kItself, EngineOutcome::Kind::kAborted), After(Cause::kBroken)}) {
+  for (const RankAnswer& answer :
+       {After(Cause::kItself, EngineOutcome::Kind::kAborted), After(Cause::kBroken)}) {
     EXPECT_EQ(answer.end.kind, RankEnd::kException);
     EXPECT_EQ(answer.end.detail, "the machine failed: the reason\n  first\n  second");
   }
@@ -90,20 +91,22 @@ TEST(EndOf, AllReturned) {
   EXPECT_THAT(end.hang_report, IsEmpty());
 }
 TEST(EndOf, WhoWaitsInAHangHangsToo) {
-  const CaseEnd end =
-      EndOf({Ended(RankEnd::kAborted, "told", true), Ended(RankEnd::kHung, "in b", true), Ended(RankEnd::kAborted)});
+  const CaseEnd end = EndOf({Ended(RankEnd::kAborted, "told", true),
+                             Ended(RankEnd::kHung, "in b", true), Ended(RankEnd::kAborted)});
   EXPECT_TRUE(end.hang);
   EXPECT_THAT(Kinds(end), ElementsAre(RankEnd::kHung, RankEnd::kHung, RankEnd::kAborted));
   EXPECT_EQ(end.hang_report, "rank 0: told\nrank 1: in b");
 }
 TEST(EndOf, ADeathIsTheCauseOfAll) {
-  const CaseEnd end = EndOf({Ended(RankEnd::kHung, "in a", true), Ended(RankEnd::kSignal, "ended by SIGSEGV"),
-                             Ended(RankEnd::kException, "the machine failed: ncclRemoteError")});
+  const CaseEnd end =
+      EndOf({Ended(RankEnd::kHung, "in a", true), Ended(RankEnd::kSignal, "ended by SIGSEGV"),
+             Ended(RankEnd::kException, "the machine failed: ncclRemoteError")});
   EXPECT_FALSE(end.hang);
   EXPECT_THAT(Kinds(end), ElementsAre(RankEnd::kAborted, RankEnd::kSignal, RankEnd::kAborted));
 }
 TEST(EndOf, ALoopIsTheCauseOfAll) {
-  const CaseEnd end = EndOf({Ended(RankEnd::kHung, "without progress for 5 s"), Ended(RankEnd::kHung, "in a", true)});
+  const CaseEnd end = EndOf(
+      {Ended(RankEnd::kHung, "without progress for 5 s"), Ended(RankEnd::kHung, "in a", true)});
   EXPECT_FALSE(end.hang);
   EXPECT_THAT(Kinds(end), ElementsAre(RankEnd::kHung, RankEnd::kAborted));
 }
@@ -138,8 +141,9 @@ TEST(NcclVariables, RanksWithDevicesOfTheirOwnNeedNothing) {
   EXPECT_THAT(Set({9, 1, 8, 8, 23000}), IsEmpty());
 }
 TEST(NcclVariables, TwoRanksOnOneDevice) {
-  EXPECT_EQ(Set({1, 1, 2, 1, 22809}),
-            (Variables{{"NCCL_HOSTID", "shardproof-rank-1"}, {"NCCL_SOCKET_IFNAME", "lo"}, {"NCCL_MAX_CTAS", "4"}}));
+  EXPECT_EQ(Set({1, 1, 2, 1, 22809}), (Variables{{"NCCL_HOSTID", "shardproof-rank-1"},
+                                                 {"NCCL_SOCKET_IFNAME", "lo"},
+                                                 {"NCCL_MAX_CTAS", "4"}}));
 }
 TEST(NcclVariables, TheSwitchFromTwoThirtyOn) {
   const Variables set = Set({0, 0, 4, 1, 23003});
@@ -147,17 +151,23 @@ TEST(NcclVariables, TheSwitchFromTwoThirtyOn) {
   EXPECT_EQ(set.at("NCCL_NVLS_ENABLE"), "0");
   EXPECT_EQ(set.at("NCCL_MAX_CTAS"), "2");
 }
-TEST(NcclVariables, OldVersionsHaveNoCtas) { EXPECT_EQ(Set({0, 0, 2, 1, 21602}).count("NCCL_MAX_CTAS"), 0u); }
-TEST(NcclVariables, ManyRanksHaveOneCtaAtLeast) { EXPECT_EQ(Set({0, 0, 32, 1, 22809}).at("NCCL_MAX_CTAS"), "1"); }
+TEST(NcclVariables, OldVersionsHaveNoCtas) {
+  EXPECT_EQ(Set({0, 0, 2, 1, 21602}).count("NCCL_MAX_CTAS"), 0u);
+}
+TEST(NcclVariables, ManyRanksHaveOneCtaAtLeast) {
+  EXPECT_EQ(Set({0, 0, 32, 1, 22809}).at("NCCL_MAX_CTAS"), "1");
+}
 TEST(NcclVariables, WhatTheUserHasSetStays) {
   const Variables set =
-      Set({3, 1, 2, 1, 23000}, {{"NCCL_SOCKET_IFNAME", "eth0"}, {"NCCL_MAX_CTAS", "7"}, {"NCCL_HOSTID", "h"}});
+      Set({3, 1, 2, 1, 23000},
+          {{"NCCL_SOCKET_IFNAME", "eth0"}, {"NCCL_MAX_CTAS", "7"}, {"NCCL_HOSTID", "h"}});
   EXPECT_EQ(set.count("NCCL_SOCKET_IFNAME"), 0u);
   EXPECT_EQ(set.count("NCCL_MAX_CTAS"), 0u);
   EXPECT_EQ(set.at("NCCL_HOSTID"), "h-rank-3");
 }
 TEST(EnvironmentFact, QueuesAreAlwaysNamed) {
-  EXPECT_EQ(EnvironmentFact(Of({})), "CUDA_DEVICE_MAX_CONNECTIONS is not set (CUDA's default: 8 hardware queues)");
+  EXPECT_EQ(EnvironmentFact(Of({})),
+            "CUDA_DEVICE_MAX_CONNECTIONS is not set (CUDA's default: 8 hardware queues)");
   const Variables some = {{"CUDA_DEVICE_MAX_CONNECTIONS", "1"}, {"NCCL_MAX_CTAS", "4"}};
   EXPECT_EQ(EnvironmentFact(Of(some)), "NCCL_MAX_CTAS=4, CUDA_DEVICE_MAX_CONNECTIONS=1");
 }

@@ -1,4 +1,5 @@
-// nccl_environment.h: which environment lets several ranks run on one GPU, and what does it say about launch order?
+// nccl_environment.h: which environment lets several ranks run on one GPU, and what does it say
+// about launch order?
 #pragma once
 #include <functional>
 #include <string>
@@ -20,18 +21,21 @@ struct RankPlace {
 
 inline int DeviceOf(const RankPlace& place) { return place.local_rank % place.devices; }
 
-// Variables to set in a rank process before NCCL is used; what the user has set stays. Empty where each rank has a
-// device of its own.
-//   NCCL_HOSTID                 distinct: NCCL refuses two ranks of one host on one device (its check compares host and
+// Variables to set in a rank process before NCCL is used; what the user has set stays. Empty where
+// each rank has a device of its own.
+//   NCCL_HOSTID                 distinct: NCCL refuses two ranks of one host on one device (its
+//   check compares host and
 //                               device), and takes ranks of two hosts, which then talk over sockets
 //   NCCL_SOCKET_IFNAME          lo: the sockets stay on this machine
 //   NCCL_MULTI_RANK_GPU_ENABLE  1: from 2.30 on (user guide, environment variables)
 //   NCCL_NVLS_ENABLE            0: from 2.30 on, where the switch above excludes it
-//   NCCL_MAX_CTAS               4 for two ranks, fewer for more: kernels of all ranks must fit on the device together
-std::vector<std::pair<std::string, std::string>> NcclVariables(const RankPlace& place, const Environment& environment);
+//   NCCL_MAX_CTAS               4 for two ranks, fewer for more: kernels of all ranks must fit on
+//   the device together
+std::vector<std::pair<std::string, std::string>> NcclVariables(const RankPlace& place,
+                                                               const Environment& environment);
 
-// "NCCL_MAX_CTAS=4, ...; CUDA_DEVICE_MAX_CONNECTIONS is not set (8 hardware queues)": what decides how launches are
-// ordered and how ranks reach each other.
+// "NCCL_MAX_CTAS=4, ...; CUDA_DEVICE_MAX_CONNECTIONS is not set (8 hardware queues)": what decides
+// how launches are ordered and how ranks reach each other.
 std::string EnvironmentFact(const Environment& environment);
 
 }  // namespace shardproof

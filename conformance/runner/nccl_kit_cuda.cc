@@ -17,7 +17,8 @@ namespace shardproof {
 namespace {
 
 int64_t Microseconds() {
-  return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now().time_since_epoch())
+  return std::chrono::duration_cast<std::chrono::microseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
       .count();
 }
 
@@ -53,11 +54,14 @@ class CudaCase : public CaseMachine {
       : fabric_(std::make_unique<NcclFabric>(gpu, pinned, rendezvous, OptionsOf(options))) {}
   Fabric& fabric() override { return *fabric_; }
   std::shared_ptr<Executor> MakeExecutor() override {
-    executor_ = std::make_shared<DeviceExecutor>([this](int32_t stream) -> Queue& { return fabric_->QueueOf(stream); });
+    executor_ = std::make_shared<DeviceExecutor>(
+        [this](int32_t stream) -> Queue& { return fabric_->QueueOf(stream); });
     return executor_;
   }
   int32_t Stamp(int32_t stream) override { return fabric_->Stamp(stream); }
-  double MillisecondsBetween(int32_t from, int32_t to) override { return fabric_->MillisecondsBetween(from, to); }
+  double MillisecondsBetween(int32_t from, int32_t to) override {
+    return fabric_->MillisecondsBetween(from, to);
+  }
   MachineEnd End() override {
     fabric_->Close();  // meets the others to end its communicators; does nothing after an abort
     MachineEnd end;
@@ -93,13 +97,16 @@ class CudaMachine : public RankMachine {
       : options_(options), device_(device), gpu_(std::move(gpu)), pinned_(*gpu_) {}
   std::vector<std::string> Facts() override {
     const GpuVersions v = gpu_->Versions();
-    return {"device " + std::to_string(device_) + ": " + v.device + ", CUDA " + Version(v.cuda_runtime, 1000, 10) +
-                ", driver for CUDA " + Version(v.cuda_driver, 1000, 10) + ", NCCL " + Version(v.nccl, 10000, 100) +
-                "." + std::to_string(v.nccl % 100),
-            "environment of rank " + std::to_string(options_.rank) + ": " + EnvironmentFact(std::getenv),
+    return {"device " + std::to_string(device_) + ": " + v.device + ", CUDA " +
+                Version(v.cuda_runtime, 1000, 10) + ", driver for CUDA " +
+                Version(v.cuda_driver, 1000, 10) + ", NCCL " + Version(v.nccl, 10000, 100) + "." +
+                std::to_string(v.nccl % 100),
+            "environment of rank " + std::to_string(options_.rank) + ": " +
+                EnvironmentFact(std::getenv),
             "products: " + options_.gemm};
   }
-  std::unique_ptr<CaseMachine> Begin(Rendezvous& rendezvous, const CaseMachineOptions& options) override {
+  std::unique_ptr<CaseMachine> Begin(Rendezvous& rendezvous,
+                                     const CaseMachineOptions& options) override {
     return std::make_unique<CudaCase>(*gpu_, pinned_, rendezvous, options);
   }
 
@@ -111,15 +118,18 @@ class CudaMachine : public RankMachine {
 };
 
 std::unique_ptr<RankMachine> Open(const RankMachineOptions& options) {
-  // Read when CUDA is first used (CUDA Programming Guide, "Lazy Loading"), which is below. Why eager: cuda_gpu.h.
+  // Read when CUDA is first used (CUDA Programming Guide, "Lazy Loading"), which is below. Why
+  // eager: cuda_gpu.h.
   setenv("CUDA_MODULE_LOADING", "EAGER", 0);
   RankPlace place{options.rank, options.local_rank, options.local_ranks, 0, 0};
   const cudaError_t status = cudaGetDeviceCount(&place.devices);
   if (status != cudaSuccess || place.devices == 0) {
     throw std::runtime_error(std::string("no CUDA device: ") + cudaGetErrorString(status));
   }
-  if (ncclGetVersion(&place.nccl) != ncclSuccess) throw std::runtime_error("NCCL does not tell its version");
-  for (const auto& [name, value] : NcclVariables(place, std::getenv)) setenv(name.c_str(), value.c_str(), 1);
+  if (ncclGetVersion(&place.nccl) != ncclSuccess)
+    throw std::runtime_error("NCCL does not tell its version");
+  for (const auto& [name, value] : NcclVariables(place, std::getenv))
+    setenv(name.c_str(), value.c_str(), 1);
   CudaGpuOptions gpu;
   gpu.device = DeviceOf(place);
   gpu.gemm = ModeOf(options.gemm);

@@ -7,40 +7,52 @@ namespace shardproof {
 namespace {
 
 void AddSelection(CLI::App* app, Options* o) {
-  app->add_option("--profile", o->profile, "smoke, core (every pair of knob values) or full (every triple)")
+  app->add_option("--profile", o->profile,
+                  "smoke, core (every pair of knob values) or full (every triple)")
       ->check(CLI::IsMember({"smoke", "core", "full"}))
       ->capture_default_str();
-  app->add_option("--case", o->cases, "judge this case instead of a profile (may be given several times)");
-  app->add_option("--fabric", o->fabric, "sim: all ranks in this process. mpi: under mpirun, one process a rank. "
-                                         "nccl: CUDA and NCCL, ranks started here or given by a launcher")
+  app->add_option("--case", o->cases,
+                  "judge this case instead of a profile (may be given several times)");
+  app->add_option("--fabric", o->fabric,
+                  "sim: all ranks in this process. mpi: under mpirun, one process a rank. "
+                  "nccl: CUDA and NCCL, ranks started here or given by a launcher")
       ->check(CLI::IsMember({"sim", "mpi", "nccl"}))
       ->capture_default_str();
-  app->add_option("--ranks", o->ranks, "nccl: processes to start here, on the GPUs of this machine (default: 2)")
+  app->add_option("--ranks", o->ranks,
+                  "nccl: processes to start here, on the GPUs of this machine (default: 2)")
       ->check(CLI::Range(1, 64));
   app->add_option("--seed", o->seed, "seed of cases and schedules")->capture_default_str();
 }
 
 void AddEngine(CLI::App* app, Options* o) {
-  app->add_option("--impl", o->impl, "engine: builtin:reference or lib:PATH[:args]; trace:DIR judges recorded traces")
+  app->add_option("--impl", o->impl,
+                  "engine: builtin:reference or lib:PATH[:args]; trace:DIR judges recorded traces")
       ->capture_default_str();
-  app->add_option("--schedule", o->schedule, "sim: eager, lazy-comm, lazy-compute, random or pct (else: by the seed)");
-  app->add_option("--queues", o->queues, "sim: hardware queues that the streams of a rank share, each served strictly in "
-                                         "the order of issue (0: one for each stream)")
+  app->add_option("--schedule", o->schedule,
+                  "sim: eager, lazy-comm, lazy-compute, random or pct (else: by the seed)");
+  app->add_option("--queues", o->queues,
+                  "sim: hardware queues that the streams of a rank share, each served strictly in "
+                  "the order of issue (0: one for each stream)")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
-  app->add_option("--level", o->level, "what is recorded: off (nothing can be judged), order, digests or bytes")
+  app->add_option("--level", o->level,
+                  "what is recorded: off (nothing can be judged), order, digests or bytes")
       ->check(CLI::IsMember({"off", "order", "digests", "bytes"}))
       ->capture_default_str();
-  app->add_option("--fault", o->fault, "plant one wrong service call, for example event_wait:3:drop@1");
+  app->add_option("--fault", o->fault,
+                  "plant one wrong service call, for example event_wait:3:drop@1");
   app->add_option("--trace", o->trace, "write the traces of every case below this folder");
-  app->add_option("--stall-seconds", o->stall_seconds, "without progress for so long a run counts as hung (not exact "
-                                                       "deadlocks on sim, which are seen at once)")
+  app->add_option("--stall-seconds", o->stall_seconds,
+                  "without progress for so long a run counts as hung (not exact "
+                  "deadlocks on sim, which are seen at once)")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  app->add_option("--case-seconds", o->case_seconds, "nccl: a case that has not ended after so long is ended")
+  app->add_option("--case-seconds", o->case_seconds,
+                  "nccl: a case that has not ended after so long is ended")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  app->add_option("--gemm", o->gemm, "nccl: units that compute products, fp32, tf32 or bf16; all give the same bits")
+  app->add_option("--gemm", o->gemm,
+                  "nccl: units that compute products, fp32, tf32 or bf16; all give the same bits")
       ->check(CLI::IsMember({"fp32", "tf32", "bf16"}))
       ->capture_default_str();
 }
@@ -48,7 +60,9 @@ void AddEngine(CLI::App* app, Options* o) {
 }  // namespace
 
 bool ParseOptions(int argc, char** argv, Options* o, int* exit_code) {
-  CLI::App app{"shardproof: conformance of training engines that shard parameters and overlap communication"};
+  CLI::App app{
+      "shardproof: conformance of training engines that shard parameters and overlap "
+      "communication"};
   app.require_subcommand(1);
 
   CLI::App* run = app.add_subcommand("run", "judge an engine");
@@ -56,9 +70,11 @@ bool ParseOptions(int argc, char** argv, Options* o, int* exit_code) {
   AddEngine(run, o);
   run->add_option("--waivers", o->waivers, "TOML file of known failures")->check(CLI::ExistingFile);
   run->add_option("--report", o->report, "folder for report.jsonl, junit.xml and summary.md");
-  run->add_option("--jobs", o->jobs, "sim: worker processes (0: one per core)")->capture_default_str();
-  run->add_option("--schedules", o->schedules, "sim: run each case under so many schedules, seeds from --seed on; the "
-                                               "results must be the same bits")
+  run->add_option("--jobs", o->jobs, "sim: worker processes (0: one per core)")
+      ->capture_default_str();
+  run->add_option("--schedules", o->schedules,
+                  "sim: run each case under so many schedules, seeds from --seed on; the "
+                  "results must be the same bits")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   run->add_flag("--verbose", o->verbose, "one line per case");
@@ -73,11 +89,13 @@ bool ParseOptions(int argc, char** argv, Options* o, int* exit_code) {
       ->default_val("cases");
   AddSelection(list, o);
 
-  CLI::App* replay = app.add_subcommand("replay", "run one case again and show its trace, event by event");
+  CLI::App* replay =
+      app.add_subcommand("replay", "run one case again and show its trace, event by event");
   AddSelection(replay, o);
   AddEngine(replay, o);
 
-  CLI::App* explain = app.add_subcommand("explain", "print a requirement: its sentence, level, source and check");
+  CLI::App* explain =
+      app.add_subcommand("explain", "print a requirement: its sentence, level, source and check");
   explain->add_option("requirement", o->target, "for example FS-05")->required();
 
   try {

@@ -22,20 +22,21 @@ struct Options {
   int queues = 0;        // sim: hardware queues that a rank's streams share; 0: one for each stream
   int schedules = 1;     // sim: how many schedules of each case must give the same results
   std::string level = "digests";
-  std::string fault;     // empty, or as in host/faulty.h
+  std::string fault;  // empty, or as in host/faulty.h
   double stall_seconds = 5;
-  int ranks = 0;               // nccl: rank processes; 0: kDefaultRanks
-  double case_seconds = 120;   // nccl: of one case, whatever the progress
-  std::string gemm = "fp32";   // nccl: what products are computed with
-  int jobs = 0;          // 0: one worker per core
+  int ranks = 0;              // nccl: rank processes; 0: kDefaultRanks
+  double case_seconds = 120;  // nccl: of one case, whatever the progress
+  std::string gemm = "fp32";  // nccl: what products are computed with
+  int jobs = 0;               // 0: one worker per core
   bool verbose = false;
 
-  std::string target;    // list: cases or requirements; explain: requirement id; check: trace:DIR
+  std::string target;  // list: cases or requirements; explain: requirement id; check: trace:DIR
 };
 
 inline constexpr int kDefaultRanks = 2;  // of nccl: as many as share one GPU without further care
 
-// Returns true when the program should go on; otherwise *exit_code is what it ends with (help: 0, usage: 3).
+// Returns true when the program should go on; otherwise *exit_code is what it ends with (help: 0,
+// usage: 3).
 bool ParseOptions(int argc, char** argv, Options* options, int* exit_code);
 
 }  // namespace shardproof

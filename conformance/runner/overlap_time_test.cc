@@ -1,10 +1,12 @@
 // overlap_time_test: how much of a step does the schedule that hides all-to-alls save?
 //
-// The same case under both schedules on the simulated fabric; its traces are replayed under a cost model in which the
-// all-to-alls of a layer take as long as its matrix products and everything else takes no time. What is left is the
-// order of issue and what waits for what. With M microbatches only the first forward and the last backward have no other
-// microbatch beside them: where exchanges hide behind another microbatch alone, a step takes at least (M + 1) / 2M of the
-// sequential one. Delayed weight gradients hide some of their own microbatch's and get a little below.
+// The same case under both schedules on the simulated fabric; its traces are replayed under a cost
+// model in which the all-to-alls of a layer take as long as its matrix products and everything else
+// takes no time. What is left is the order of issue and what waits for what. With M microbatches
+// only the first forward and the last backward have no other microbatch beside them: where
+// exchanges hide behind another microbatch alone, a step takes at least (M + 1) / 2M of the
+// sequential one. Delayed weight gradients hide some of their own microbatch's and get a little
+// below.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -24,7 +26,8 @@ constexpr double kMost = 0.60;  // of the sequential step
 
 bool Has(const std::string& text, const char* part) { return text.find(part) != std::string::npos; }
 
-// Attention and experts have two products each; backward is twice the work, half of it weight gradients.
+// Attention and experts have two products each; backward is twice the work, half of it weight
+// gradients.
 double ComputeTime(const std::string& node, int phase) {
   const bool attention = Has(node, ".attention.qkv") || Has(node, ".attention.proj");
   const bool experts = Has(node, ".moe.experts.fc1") || Has(node, ".moe.experts.fc2");
@@ -32,7 +35,8 @@ double ComputeTime(const std::string& node, int phase) {
   return phase == SPF_BWD ? 2 * kUnit : kUnit;
 }
 
-// How the time of a layer's four exchanges of tokens is divided; it always adds up to the compute's 12 units.
+// How the time of a layer's four exchanges of tokens is divided; it always adds up to the compute's
+// 12 units.
 struct ExchangeTimes {
   double dispatch, combine, combine_backward, dispatch_backward;  // units
 };
@@ -46,7 +50,9 @@ class RankTimes {
       : trace_(trace), model_(model), place_(place), exchanges_(exchanges) {
     for (const Event& event : trace.events) times_.push_back(TimeOf(event));
   }
-  double At(const Event& event) const { return times_[static_cast<size_t>(&event - trace_.events.data())]; }
+  double At(const Event& event) const {
+    return times_[static_cast<size_t>(&event - trace_.events.data())];
+  }
   double communication() const { return communication_; }
   double compute() const { return compute_; }
 
@@ -77,7 +83,8 @@ class RankTimes {
   const Model& model_;
   const ModelRank place_;
   const ExchangeTimes& exchanges_;
-  std::map<std::tuple<int32_t, int32_t, int32_t>, int> seen_;  // exchanges of (call, microbatch, module) so far
+  std::map<std::tuple<int32_t, int32_t, int32_t>, int>
+      seen_;  // exchanges of (call, microbatch, module) so far
   std::vector<double> times_;
   double compute_ = 0, communication_ = 0;
 };
@@ -99,19 +106,23 @@ StepTime TimeOf(const std::string& id, const ExchangeTimes& exchanges) {
   costs.duration_us = [&](const Trace& trace, const Event& event) {
     return times[static_cast<size_t>(trace.rank)].At(event);
   };
-  return {graph::Simulate(graph::Lower(traces), costs).total_us, times[0].compute(), times[0].communication()};
+  return {graph::Simulate(graph::Lower(traces), costs).total_us, times[0].compute(),
+          times[0].communication()};
 }
 
-double Ratio(const std::string& sequential, const std::string& overlapped, const ExchangeTimes& exchanges,
-             const char* what) {
+double Ratio(const std::string& sequential, const std::string& overlapped,
+             const ExchangeTimes& exchanges, const char* what) {
   const StepTime one = TimeOf(sequential, exchanges), two = TimeOf(overlapped, exchanges);
   EXPECT_EQ(one.communication, one.compute) << "all-to-alls take as long as compute";
   EXPECT_EQ(one.compute, two.compute) << "the same work";
   EXPECT_EQ(one.communication, two.communication);
   EXPECT_EQ(one.total, one.compute + one.communication) << "the sequential schedule hides nothing";
   const double ratio = two.total / one.total;
-  std::printf("%s, exchanges %s: %.0f of %.0f us, ratio %.4f (at most %.2f; the limit across microbatches is %.4f)\n",
-              overlapped.c_str(), what, two.total, one.total, ratio, kMost, (kMicrobatches + 1.0) / (2 * kMicrobatches));
+  std::printf(
+      "%s, exchanges %s: %.0f of %.0f us, ratio %.4f (at most %.2f; the limit across microbatches "
+      "is %.4f)\n",
+      overlapped.c_str(), what, two.total, one.total, ratio, kMost,
+      (kMicrobatches + 1.0) / (2 * kMicrobatches));
   return ratio;
 }
 
@@ -119,21 +130,26 @@ const char kSequential[] = "w4.zero3.ep2.k8.do=t.layers8.moe4";
 
 TEST(OverlapTime, ExchangesHideBehindComputeOfTheirLength) {
   for (const char* rest : {".1f1b", ".1f1b.dw"}) {
-    EXPECT_LE(Ratio(kSequential, std::string(kSequential) + rest, kAsTheComputeBeside, "as long as what is beside them"),
+    EXPECT_LE(Ratio(kSequential, std::string(kSequential) + rest, kAsTheComputeBeside,
+                    "as long as what is beside them"),
               kMost);
   }
 }
 
-// Exchanges of equal length are longer than some of the compute beside them and shorter than the rest.
+// Exchanges of equal length are longer than some of the compute beside them and shorter than the
+// rest.
 TEST(OverlapTime, UnequalLengthsHideInPart) {
-  EXPECT_LT(Ratio(kSequential, std::string(kSequential) + ".1f1b.dw", kEqual, "of equal length"), 0.75);
+  EXPECT_LT(Ratio(kSequential, std::string(kSequential) + ".1f1b.dw", kEqual, "of equal length"),
+            0.75);
 }
 
 // One microbatch has nothing to hide behind; attention's early release exposes the last exchange.
 TEST(OverlapTime, TheMeasureCanFail) {
   const std::string one = "w4.zero3.ep2.do=t.layers8.moe4";
   EXPECT_GT(Ratio(one, one + ".1f1b", kAsTheComputeBeside, "of one microbatch"), 0.95);
-  EXPECT_GT(Ratio(kSequential, std::string(kSequential) + ".1f1b.er", kAsTheComputeBeside, "with early release"), kMost);
+  EXPECT_GT(Ratio(kSequential, std::string(kSequential) + ".1f1b.er", kAsTheComputeBeside,
+                  "with early release"),
+            kMost);
 }
 
 }  // namespace

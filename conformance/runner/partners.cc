@@ -7,9 +7,10 @@ namespace shardproof {
 
 namespace {
 
-// Adds the relation if the changed case is one that an engine could be asked and that differs. Whether it did.
-bool Add(std::vector<Partner>& partners, const Case& c, const std::string& requirement, bool sequences,
-         const std::string& why, void (*change)(InstanceSpec& spec)) {
+// Adds the relation if the changed case is one that an engine could be asked and that differs.
+// Whether it did.
+bool Add(std::vector<Partner>& partners, const Case& c, const std::string& requirement,
+         bool sequences, const std::string& why, void (*change)(InstanceSpec& spec)) {
   Partner partner;
   partner.spec = c;
   change(partner.spec.instances.front());
@@ -20,7 +21,8 @@ bool Add(std::vector<Partner>& partners, const Case& c, const std::string& requi
     return false;  // sizes that the exactness bound does not allow
   }
   if (!partner.spec.illegal.empty()) return false;
-  if (!(partner.spec.instances.front().model == c.instances.front().model)) return false;  // another function
+  if (!(partner.spec.instances.front().model == c.instances.front().model))
+    return false;  // another function
   partner.requirement = requirement;
   partner.sequences = sequences;
   partner.why = why;
@@ -28,13 +30,15 @@ bool Add(std::vector<Partner>& partners, const Case& c, const std::string& requi
   return true;
 }
 
-// The schedule hides all-to-alls and changes nothing else; neither do its variants, nor a scale that is taken out.
+// The schedule hides all-to-alls and changes nothing else; neither do its variants, nor a scale
+// that is taken out.
 void AddSchedules(std::vector<Partner>& partners, const Case& c) {
   const InstanceSpec& spec = c.instances.front();
   if (spec.overlap_moe) {
-    const bool added = Add(partners, c, "EP-30", false, "one microbatch after the other", [](InstanceSpec& other) {
-      other.overlap_moe = other.delay_wgrad = other.early_release = other.high_priority = false;
-    });
+    const bool added =
+        Add(partners, c, "EP-30", false, "one microbatch after the other", [](InstanceSpec& other) {
+          other.overlap_moe = other.delay_wgrad = other.early_release = other.high_priority = false;
+        });
     if (added) partners.back().always = true;
   }
   if (spec.delay_wgrad) {
@@ -50,15 +54,17 @@ void AddSchedules(std::vector<Partner>& partners, const Case& c) {
         [](InstanceSpec& other) { other.recompute_modules.clear(); });
   }
   if (spec.loss_scale_log2 != 0) {
-    Add(partners, c, "EP-32", false, "without a loss scale", [](InstanceSpec& other) { other.loss_scale_log2 = 0; });
+    Add(partners, c, "EP-32", false, "without a loss scale",
+        [](InstanceSpec& other) { other.loss_scale_log2 = 0; });
   }
 }
 
 // When parameters are gathered, how their values travel and who owns them changes no result.
 void AddLayerWise(std::vector<Partner>& partners, const Case& c) {
   if (c.instances.front().strategy != "layer_wise") return;
-  const bool added = Add(partners, c, "LW-20", false, "with parameters gathered before the step returns",
-                         [](InstanceSpec& other) { other.overlap_param_gather = false; });
+  const bool added =
+      Add(partners, c, "LW-20", false, "with parameters gathered before the step returns",
+          [](InstanceSpec& other) { other.overlap_param_gather = false; });
   if (added) partners.back().always = true;
   Add(partners, c, "FS-41", false, "with strategy no_shard", [](InstanceSpec& other) {
     other.strategy = "no_shard";
@@ -67,7 +73,9 @@ void AddLayerWise(std::vector<Partner>& partners, const Case& c) {
   Add(partners, c, "LW-20", false, "with another transport", [](InstanceSpec& other) {
     LayerWiseSpec& options = other.layer_wise;
     const bool to_padded = options.transport == "broadcast" && options.buffer == "own";
-    options.transport = options.transport == "all_gather_v" ? "broadcast" : to_padded ? "padded" : "all_gather_v";
+    options.transport = options.transport == "all_gather_v" ? "broadcast"
+                        : to_padded                         ? "padded"
+                                                            : "all_gather_v";
   });
   Add(partners, c, "LW-20", false, "with the other buffer", [](InstanceSpec& other) {
     other.layer_wise.buffer = other.layer_wise.buffer == "own" ? "grads" : "own";
@@ -94,10 +102,12 @@ std::vector<Partner> PartnersOf(const Case& c) {
   schedule.why = "under another schedule";
   partners.push_back(std::move(schedule));
   if (c.instances.front().twin == "given") {
-    Add(partners, c, "PG-08", true, "without twins", [](InstanceSpec& spec) { spec.twin = "none"; });
+    Add(partners, c, "PG-08", true, "without twins",
+        [](InstanceSpec& spec) { spec.twin = "none"; });
   }
   if (c.instances.front().grid) {
-    Add(partners, c, "PG-12", false, "with an explicit collection", [](InstanceSpec& spec) { spec.grid = false; });
+    Add(partners, c, "PG-12", false, "with an explicit collection",
+        [](InstanceSpec& spec) { spec.grid = false; });
   }
   if (c.instances.front().prefetch_limit_bytes >= 0) {
     Add(partners, c, "FS-40", false, "without a prefetch limit",
@@ -114,7 +124,8 @@ std::vector<Partner> PartnersOf(const Case& c) {
         [](InstanceSpec& spec) { spec.strategy = "optim"; });
   }
   if (c.instances.front().recompute) {
-    Add(partners, c, "FS-41", false, "without recompute", [](InstanceSpec& spec) { spec.recompute = false; });
+    Add(partners, c, "FS-41", false, "without recompute",
+        [](InstanceSpec& spec) { spec.recompute = false; });
   }
   AddSchedules(partners, c);
   AddLayerWise(partners, c);
@@ -123,7 +134,8 @@ std::vector<Partner> PartnersOf(const Case& c) {
 
 std::vector<Partner> PartnersToRun(const Case& c) {
   std::vector<Partner> chosen, others;
-  for (Partner& partner : PartnersOf(c)) (partner.always ? chosen : others).push_back(std::move(partner));
+  for (Partner& partner : PartnersOf(c))
+    (partner.always ? chosen : others).push_back(std::move(partner));
   if (others.empty()) return chosen;
   uint64_t h = 0xCBF29CE484222325u;
   for (const char letter : Id(c)) h = (h ^ static_cast<uint8_t>(letter)) * 0x100000001B3u;

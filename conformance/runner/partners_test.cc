@@ -20,8 +20,9 @@ std::string IdOf(const std::vector<Partner>& partners, const std::string& requir
 }
 
 TEST(PartnersTest, OverlapIsAlwaysRunAgainWithoutIt) {
-  for (const char* id : {"w4.zero3.ep2.k2.moe4.1f1b", "w4.zero3.ep2.k2.moe4.1f1b.dw", "w4.zero3.ep2.k2.moe4.1f1b.dw.er",
-                         "w4.zero3.ep2.k2.moe4.1f1b.hp", "w4.zero3.ep2.k2.moe4.1f1b.er"}) {
+  for (const char* id : {"w4.zero3.ep2.k2.moe4.1f1b", "w4.zero3.ep2.k2.moe4.1f1b.dw",
+                         "w4.zero3.ep2.k2.moe4.1f1b.dw.er", "w4.zero3.ep2.k2.moe4.1f1b.hp",
+                         "w4.zero3.ep2.k2.moe4.1f1b.er"}) {
     const std::vector<Partner> partners = PartnersToRun(ParseId(id));
     EXPECT_EQ(IdOf(partners, "EP-30"), "w4.zero3.ep2.k2.moe4") << id;
     EXPECT_EQ(partners.size(), 2u) << id;  // and one that the id picks
@@ -37,7 +38,8 @@ TEST(PartnersTest, OthersHaveOnePartner) {
 }
 
 TEST(PartnersTest, PartsOfAScheduleHaveTheirOwn) {
-  const std::vector<Partner> partners = PartnersOf(ParseId("w4.zero3.ep2.k2.moe4.1f1b.dw.ls3.recompute=norm"));
+  const std::vector<Partner> partners =
+      PartnersOf(ParseId("w4.zero3.ep2.k2.moe4.1f1b.dw.ls3.recompute=norm"));
   EXPECT_EQ(IdOf(partners, "EP-31"), "w4.zero3.ep2.k2.moe4.1f1b.ls3.recompute=norm");
   EXPECT_EQ(IdOf(partners, "EP-32"), "w4.zero3.ep2.k2.moe4.1f1b.dw.recompute=norm");
 }
@@ -64,8 +66,8 @@ TEST(PartnersTest, LayerWiseEnginesAreRunWithEachOtherWayToGather) {
                                    "w4.lw.ogr.opg.bs300.bcast", "w4.lw.ogr.opg.bs300.gradbuf",
                                    "w4.lw.ogr.opg.bs300.aligned", "w4.lw.ogr.opg"}));
   EXPECT_EQ(IdsOf(PartnersOf(ParseId("w4.lw.gradbuf"))),
-            (std::set<std::string>{"w4.lw.gradbuf", "w4.ddp", "w4.lw.bcast.gradbuf", "w4.lw", "w4.lw.aligned",
-                                   "w4.lw.bs300.gradbuf"}));
+            (std::set<std::string>{"w4.lw.gradbuf", "w4.ddp", "w4.lw.bcast.gradbuf", "w4.lw",
+                                   "w4.lw.aligned", "w4.lw.bs300.gradbuf"}));
 }
 
 TEST(PartnersTest, EachWayToGatherHasItsRequirement) {
@@ -93,16 +95,18 @@ TEST(PartnersTest, EachTransportIsComparedWithAnother) {
 
 TEST(PartnersTest, EqualShardsPaddingAndSmallGradientsHaveFewerWays) {
   EXPECT_EQ(IdsOf(PartnersOf(ParseId("w4.lw.padded"))),
-            (std::set<std::string>{"w4.lw.padded", "w4.ddp", "w4.lw", "w4.lw.aligned", "w4.lw.bs300.padded"}));
+            (std::set<std::string>{"w4.lw.padded", "w4.ddp", "w4.lw", "w4.lw.aligned",
+                                   "w4.lw.bs300.padded"}));
   EXPECT_EQ(IdsOf(PartnersOf(ParseId("w4.lw.aligned"))),
             (std::set<std::string>{"w4.lw.aligned", "w4.ddp", "w4.lw", "w4.lw.bs300.aligned"}));
   EXPECT_EQ(IdsOf(PartnersOf(ParseId("w4.lw.acc16.bcast"))),
-            (std::set<std::string>{"w4.lw.acc16.bcast", "w4.ddp.acc16", "w4.lw.acc16.padded", "w4.lw.acc16.aligned",
-                                   "w4.lw.acc16.bs300.bcast"}));
+            (std::set<std::string>{"w4.lw.acc16.bcast", "w4.ddp.acc16", "w4.lw.acc16.padded",
+                                   "w4.lw.acc16.aligned", "w4.lw.acc16.bs300.bcast"}));
 }
 
 TEST(PartnersTest, GathersDuringTheForwardAreAlwaysComparedWithThoseBefore) {
-  for (const char* id : {"w8.lw.ogr.opg", "w3.lw.ogr.opg.muon.bcast", "w8.lw.twin.ep2.k2.ogr.opg.moe4.aligned"}) {
+  for (const char* id :
+       {"w8.lw.ogr.opg", "w3.lw.ogr.opg.muon.bcast", "w8.lw.twin.ep2.k2.ogr.opg.moe4.aligned"}) {
     const std::vector<Partner> partners = PartnersToRun(ParseId(id));
     ASSERT_EQ(partners.size(), 2u) << id;  // and one that the id picks
     EXPECT_EQ(partners[0].requirement, "LW-20");

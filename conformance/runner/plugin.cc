@@ -8,10 +8,12 @@ namespace shardproof {
 
 namespace {
 
-// The engine that is linked into this program is an ordinary plug-in; it exports the same symbol as any other.
+// The engine that is linked into this program is an ordinary plug-in; it exports the same symbol as
+// any other.
 const spf_plugin* Builtin(std::string_view name) {
   if (name != "reference") {
-    throw std::invalid_argument("builtin:" + std::string(name) + " does not exist: the built-in engine is "
+    throw std::invalid_argument("builtin:" + std::string(name) +
+                                " does not exist: the built-in engine is "
                                 "builtin:reference");
   }
   return shardproof_plugin(SPF_ABI_MAJOR);
@@ -19,19 +21,22 @@ const spf_plugin* Builtin(std::string_view name) {
 
 void CheckTable(const spf_plugin* table, const std::string& address) {
   if (table == nullptr) {
-    throw std::invalid_argument(address + ": shardproof_plugin(" + std::to_string(SPF_ABI_MAJOR) +
-                                ") returned NULL: the engine was built for another major version of the interface");
+    throw std::invalid_argument(
+        address + ": shardproof_plugin(" + std::to_string(SPF_ABI_MAJOR) +
+        ") returned NULL: the engine was built for another major version of the interface");
   }
   if (table->abi_major != SPF_ABI_MAJOR) {
-    throw std::invalid_argument(address + ": built for interface version " + std::to_string(table->abi_major) +
-                                ", this suite speaks " + std::to_string(SPF_ABI_MAJOR));
+    throw std::invalid_argument(address + ": built for interface version " +
+                                std::to_string(table->abi_major) + ", this suite speaks " +
+                                std::to_string(SPF_ABI_MAJOR));
   }
   if (table->size < sizeof(spf_plugin)) {
     throw std::invalid_argument(address + ": spf_plugin.size is " + std::to_string(table->size) +
                                 ": set it to sizeof(spf_plugin)");
   }
   if (table->create == nullptr || table->train_step == nullptr || table->destroy == nullptr) {
-    throw std::invalid_argument(address + ": create, train_step and destroy must be set in spf_plugin");
+    throw std::invalid_argument(address +
+                                ": create, train_step and destroy must be set in spf_plugin");
   }
 }
 
@@ -57,7 +62,8 @@ Plugin::Plugin(const std::string& address) : address_(address) {
     }
     table_ = entry(SPF_ABI_MAJOR);
   } else {
-    throw std::invalid_argument("\"" + address + "\" is no engine: use builtin:reference or lib:PATH[:args]");
+    throw std::invalid_argument("\"" + address +
+                                "\" is no engine: use builtin:reference or lib:PATH[:args]");
   }
   CheckTable(table_, address);
 }

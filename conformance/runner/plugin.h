@@ -8,8 +8,9 @@
 
 namespace shardproof {
 
-// builtin:reference, or lib:PATH[:args]. Throws std::invalid_argument that says what is wrong with the address, or why
-// the library cannot be used (not found, no shardproof_plugin, another major version, a missing function).
+// builtin:reference, or lib:PATH[:args]. Throws std::invalid_argument that says what is wrong with
+// the address, or why the library cannot be used (not found, no shardproof_plugin, another major
+// version, a missing function).
 class Plugin {
  public:
   explicit Plugin(const std::string& address);
@@ -19,7 +20,9 @@ class Plugin {
 
   const spf_plugin& table() const { return *table_; }
   const std::string& address() const { return address_; }
-  const std::string& args() const { return args_; }  // text after the path, for the knob plugin_args
+  const std::string& args() const {
+    return args_;
+  }  // text after the path, for the knob plugin_args
 
  private:
   std::string address_, args_;

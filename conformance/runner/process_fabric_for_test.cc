@@ -53,7 +53,9 @@ CommOp Unpack(const std::string& packed, const std::byte** send) {
 class ProcessFabric : public Fabric {
  public:
   ProcessFabric(Rendezvous& rendezvous, CaseMachineOptions options)
-      : rendezvous_(rendezvous), options_(std::move(options)), arena_(rendezvous.rank(), uint64_t{1} << 30) {}
+      : rendezvous_(rendezvous),
+        options_(std::move(options)),
+        arena_(rendezvous.rank(), uint64_t{1} << 30) {}
   int rank() const override { return rendezvous_.rank(); }
   int world() const override { return rendezvous_.size(); }
   bool aborted() const override { return end_.cause != MachineEnd::Cause::kNone; }
@@ -90,7 +92,8 @@ class ProcessFabric : public Fabric {
     Group group;
     group.key = key;
     group.members = world_ranks;
-    group.me = static_cast<int32_t>(std::find(world_ranks.begin(), world_ranks.end(), rank()) - world_ranks.begin());
+    group.me = static_cast<int32_t>(std::find(world_ranks.begin(), world_ranks.end(), rank()) -
+                                    world_ranks.begin());
     groups_.push_back(group);
     return static_cast<int32_t>(groups_.size()) - 1;
   }
@@ -111,7 +114,8 @@ class ProcessFabric : public Fabric {
   }
   spf_status RegisterBlock(int32_t group, const Block&) override {
     Group& with = groups_[static_cast<size_t>(group)];
-    return Meet("register " + std::to_string(with.registers++) + with.key, with, "") ? SPF_OK : SPF_ABORTED;
+    return Meet("register " + std::to_string(with.registers++) + with.key, with, "") ? SPF_OK
+                                                                                     : SPF_ABORTED;
   }
   spf_status DeregisterBlock(int32_t, const Block&) override { return Status(); }
 
@@ -124,7 +128,8 @@ class ProcessFabric : public Fabric {
         places.push_back(received_[{op.group, op.peer}]++);
       } else if (op.kind == SPF_SEND) {
         places.push_back(sent_[{op.group, op.peer}]++);
-        rendezvous_.Put(Message(group, group.me, op.peer, places.back()), Pack(op, group.me, Size(group)));
+        rendezvous_.Put(Message(group, group.me, op.peer, places.back()),
+                        Pack(op, group.me, Size(group)));
       } else {
         places.push_back(group.next++);
       }
@@ -164,7 +169,8 @@ class ProcessFabric : public Fabric {
     end_.reusable = false;
     rendezvous_.Abort(end_.reason);
   }
-  std::optional<std::vector<std::string>> Meet(const std::string& key, const Group& group, const std::string& mine) {
+  std::optional<std::vector<std::string>> Meet(const std::string& key, const Group& group,
+                                               const std::string& mine) {
     if (aborted()) return std::nullopt;
     auto all = AllGather(rendezvous_, key, group.members, mine, Watch());
     if (!all) Ended(key);
@@ -180,11 +186,13 @@ class ProcessFabric : public Fabric {
       const auto packed = rendezvous_.Get(key, Watch());
       if (!packed) return Ended(op.what);
       const CommOp other = Unpack(*packed, &send);
-      std::memcpy(op.recv, send,
-                  std::min(SendBytes(other, op.peer, Size(group)), RecvBytes(op, group.me, Size(group))));
+      std::memcpy(
+          op.recv, send,
+          std::min(SendBytes(other, op.peer, Size(group)), RecvBytes(op, group.me, Size(group))));
       return;
     }
-    const auto all = Meet(group.key + " #" + std::to_string(place), group, Pack(op, group.me, Size(group)));
+    const auto all =
+        Meet(group.key + " #" + std::to_string(place), group, Pack(op, group.me, Size(group)));
     if (!all) return;
     std::vector<CommOp> ops(all->size());
     std::vector<Contribution> contributions(all->size());
@@ -192,7 +200,8 @@ class ProcessFabric : public Fabric {
       ops[i] = Unpack((*all)[i], &contributions[i].send);
       contributions[i].op = &ops[i];
       if (static_cast<int32_t>(i) == group.me) contributions[i].op = &op;
-      const std::string differs = Mismatch(op, group.me, ops[i], static_cast<int32_t>(i), Size(group));
+      const std::string differs =
+          Mismatch(op, group.me, ops[i], static_cast<int32_t>(i), Size(group));
       if (!differs.empty()) end_.mismatches.push_back(group.key + ": " + differs);
     }
     RunCollective(contributions, group.me);
@@ -222,10 +231,13 @@ class HookedExecutor : public CpuExecutor {
 
 class ProcessCase : public CaseMachine {
  public:
-  ProcessCase(Rendezvous& rendezvous, const CaseMachineOptions& options, std::function<void()> on_compute)
+  ProcessCase(Rendezvous& rendezvous, const CaseMachineOptions& options,
+              std::function<void()> on_compute)
       : fabric_(rendezvous, options), on_compute_(std::move(on_compute)) {}
   Fabric& fabric() override { return fabric_; }
-  std::shared_ptr<Executor> MakeExecutor() override { return std::make_shared<HookedExecutor>(on_compute_); }
+  std::shared_ptr<Executor> MakeExecutor() override {
+    return std::make_shared<HookedExecutor>(on_compute_);
+  }
   MachineEnd End() override { return fabric_.end(); }
   int32_t Stamp(int32_t) override {
     stamps_.push_back(Clock::now());
@@ -245,12 +257,14 @@ class ProcessCase : public CaseMachine {
 
 class ProcessMachine : public RankMachine {
  public:
-  ProcessMachine(const RankMachineOptions& options, const ProcessHooks& hooks) : options_(options), hooks_(hooks) {}
+  ProcessMachine(const RankMachineOptions& options, const ProcessHooks& hooks)
+      : options_(options), hooks_(hooks) {}
   std::vector<std::string> Facts() override {
     return {"device: none, products by " + options_.gemm +
             " on paper; local ranks: " + std::to_string(options_.local_ranks)};
   }
-  std::unique_ptr<CaseMachine> Begin(Rendezvous& rendezvous, const CaseMachineOptions& options) override {
+  std::unique_ptr<CaseMachine> Begin(Rendezvous& rendezvous,
+                                     const CaseMachineOptions& options) override {
     return std::make_unique<ProcessCase>(rendezvous, options, [this, nth = cases_++] {
       if (hooks_.on_compute) hooks_.on_compute(options_.rank, nth);
     });

@@ -1,7 +1,9 @@
-// process_fabric_for_test.h: what if ranks are processes that only have a rendezvous? A machine without a GPU.
+// process_fabric_for_test.h: what if ranks are processes that only have a rendezvous? A machine
+// without a GPU.
 //
-// Everything runs at once, in the order of issue; a group call waits for the members of its communicators. No schedule
-// but one, so nothing is learnt about waits; enough to run whole cases where the runner is tested.
+// Everything runs at once, in the order of issue; a group call waits for the members of its
+// communicators. No schedule but one, so nothing is learnt about waits; enough to run whole cases
+// where the runner is tested.
 #pragma once
 #include <memory>
 

@@ -53,7 +53,8 @@ HostConfig HostConfigOf(const Case& c, size_t instance, int32_t rank, const Mode
   config.knobs = Knobs(spec);
   config.model = &model;
   config.microbatches = std::max(1, spec.microbatches);
-  config.device_memory_bytes = static_cast<uint64_t>(std::max<int64_t>(0, spec.device_memory_bytes));
+  config.device_memory_bytes =
+      static_cast<uint64_t>(std::max<int64_t>(0, spec.device_memory_bytes));
   if (c.illegal.empty()) {
     const std::vector<GroupFamily> families = GroupFamilies(spec, c.world);
     const Place data = PlaceIn(families, "dp_cp", rank);

@@ -8,11 +8,12 @@
 
 namespace shardproof {
 
-// end.ranks[r].blob, where there is one, is a packed RankOutput. The cause is named, not those who waited for it: a
-// rank that died, or that ran for nothing ("without progress").
+// end.ranks[r].blob, where there is one, is a packed RankOutput. The cause is named, not those who
+// waited for it: a rank that died, or that ran for nothing ("without progress").
 RunData DataOf(const Case& c, const CaseEnd& end);
 
-// Judges it, and writes the traces if the options say so. What goes wrong in the suite is the verdict, too.
+// Judges it, and writes the traces if the options say so. What goes wrong in the suite is the
+// verdict, too.
 Verdict JudgeEnd(const Case& c, const CaseEnd& end, const Options& options);
 
 }  // namespace shardproof

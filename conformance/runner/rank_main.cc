@@ -22,12 +22,18 @@ using Kind = EngineOutcome::Kind;
 
 Kind KindOf(spf_status status) {
   switch (status) {
-    case SPF_OK: return Kind::kOk;
-    case SPF_REFUSED: return Kind::kRefused;
-    case SPF_UNSUPPORTED: return Kind::kUnsupported;
-    case SPF_REJECTED: return Kind::kRejected;
-    case SPF_ABORTED: return Kind::kAborted;
-    default: return Kind::kFailed;
+    case SPF_OK:
+      return Kind::kOk;
+    case SPF_REFUSED:
+      return Kind::kRefused;
+    case SPF_UNSUPPORTED:
+      return Kind::kUnsupported;
+    case SPF_REJECTED:
+      return Kind::kRejected;
+    case SPF_ABORTED:
+      return Kind::kAborted;
+    default:
+      return Kind::kFailed;
   }
 }
 
@@ -35,7 +41,8 @@ Kind KindOf(spf_status status) {
 class EngineRun {
  public:
   EngineRun(Fabric& fabric, Recorder& recorder, const Case& c, size_t instance, const Model& model,
-            const Plugin& plugin, const RankOptions& options, const std::shared_ptr<Executor>& executor)
+            const Plugin& plugin, const RankOptions& options,
+            const std::shared_ptr<Executor>& executor)
       : fabric_(fabric),
         plugin_(plugin.table()),
         script_(ExpandScript(c.instances[instance].script)),
@@ -57,13 +64,14 @@ class EngineRun {
     if (status != SPF_OK) Fail(status, call);
   }
   void End() {
-    if (engine_ != nullptr && !died_) Destroy();  // what an exception left behind is not called again
+    if (engine_ != nullptr && !died_)
+      Destroy();  // what an exception left behind is not called again
   }
   const EngineOutcome& outcome() const { return outcome_; }
 
  private:
-  static HostConfig ConfigFor(const Case& c, size_t instance, const Fabric& fabric, const Model& model,
-                              const Plugin& plugin, const RankOptions& options,
+  static HostConfig ConfigFor(const Case& c, size_t instance, const Fabric& fabric,
+                              const Model& model, const Plugin& plugin, const RankOptions& options,
                               const std::shared_ptr<Executor>& executor) {
     HostConfig config = HostConfigOf(c, instance, fabric.rank(), model);
     if (!plugin.args().empty()) config.knobs["plugin_args"] = plugin.args();
@@ -74,10 +82,13 @@ class EngineRun {
 
   spf_status Call(const ScriptCall& call) {
     switch (call.letter) {
-      case 'c': return Create();
-      case 'd': return Destroy();
+      case 'c':
+        return Create();
+      case 'd':
+        return Destroy();
       case 't':
-        return Enter("train_step", call.step, [&] { return plugin_.train_step(engine_, call.step); });
+        return Enter("train_step", call.step,
+                     [&] { return plugin_.train_step(engine_, call.step); });
       case 'e':
         if (plugin_.eval_step == nullptr) return Missing("eval_step");
         return Enter("eval_step", call.step, [&] { return plugin_.eval_step(engine_, call.step); });
@@ -150,12 +161,14 @@ class EngineRun {
     if (call.step >= 0) outcome_.call += " " + std::to_string(call.step);
     if (!reason_.empty()) outcome_.reason = reason_;
     if (outcome_.reason.empty()) outcome_.reason = host_.explanation();
-    if (outcome_.kind == Kind::kRefused || (outcome_.kind == Kind::kFailed && outcome_.reason.empty())) {
+    if (outcome_.kind == Kind::kRefused ||
+        (outcome_.kind == Kind::kFailed && outcome_.reason.empty())) {
       outcome_.reason = host_.first_refusal().empty() ? outcome_.reason : host_.first_refusal();
     }
     const bool answer = call.letter == 'c' && (status == SPF_REJECTED || status == SPF_UNSUPPORTED);
     if (!answer && outcome_.kind != Kind::kAborted && outcome_.kind != Kind::kUnsupported) {
-      fabric_.Fail("rank " + std::to_string(fabric_.rank()) + " ended in " + outcome_.call + ": " + outcome_.reason);
+      fabric_.Fail("rank " + std::to_string(fabric_.rank()) + " ended in " + outcome_.call + ": " +
+                   outcome_.reason);
     }
   }
 
@@ -189,7 +202,8 @@ void Meet(Fabric& fabric, int32_t world, const char* where) {
 Models MakeModels(const Case& c) {
   Models models;
   for (const InstanceSpec& spec : c.instances) {
-    models.push_back(std::make_unique<const Model>(spec.model, c.illegal.empty() ? TokensPerStep(spec) : 1));
+    models.push_back(
+        std::make_unique<const Model>(spec.model, c.illegal.empty() ? TokensPerStep(spec) : 1));
   }
   return models;
 }
@@ -204,10 +218,12 @@ RankOutput RunRank(Fabric& fabric, const Case& c, const Models& models, const Pl
   std::vector<std::unique_ptr<EngineRun>> runs;
   for (size_t i = 0; i < c.instances.size(); ++i) {
     if (!TakesPart(c.instances[i], fabric.rank())) continue;
-    runs.push_back(std::make_unique<EngineRun>(fabric, recorder, c, i, *models[i], plugin, options, executor));
+    runs.push_back(
+        std::make_unique<EngineRun>(fabric, recorder, c, i, *models[i], plugin, options, executor));
   }
   const auto failed = [&] {
-    return std::find_if(runs.begin(), runs.end(), [](const auto& run) { return run->outcome().kind != Kind::kOk; });
+    return std::find_if(runs.begin(), runs.end(),
+                        [](const auto& run) { return run->outcome().kind != Kind::kOk; });
   };
   bool busy = true;
   while (busy && failed() == runs.end()) {
@@ -229,7 +245,8 @@ RankOutput RunRank(Fabric& fabric, const Case& c, const Models& models, const Pl
   if (!drained && output.outcome.kind == Kind::kOk) {
     output.outcome = {Kind::kAborted, "the end of the script", "device work could not finish"};
   }
-  output.trace = recorder.Finish(drained ? TraceEnd::kComplete : TraceEnd::kAborted, output.outcome.reason);
+  output.trace =
+      recorder.Finish(drained ? TraceEnd::kComplete : TraceEnd::kAborted, output.outcome.reason);
   return output;
 }
 

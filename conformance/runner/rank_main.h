@@ -26,9 +26,10 @@ Models MakeModels(const Case& c);
 
 struct RankOptions {
   RecordLevel level = RecordLevel::kDigests;
-  std::string folder;         // exists; checkpoints go below it
+  std::string folder;  // exists; checkpoints go below it
   std::optional<Fault> fault;
-  bool start_together = false;  // all ranks meet before the first call, so that engine times compare
+  bool start_together =
+      false;  // all ranks meet before the first call, so that engine times compare
   Progress* progress = nullptr;  // may be null
   // Before and after each entry call into an engine, outside of what is recorded; may be null.
   std::function<void(std::string_view call, int64_t step, bool begins)> on_call;
@@ -42,7 +43,8 @@ struct RankOutput {
   EngineTime time;  // from create until the device work had run
 };
 
-// Runs every instance's script on this rank: call by call, round robin over the instances, without any barrier.
+// Runs every instance's script on this rank: call by call, round robin over the instances, without
+// any barrier.
 RankOutput RunRank(Fabric& fabric, const Case& c, const Models& models, const Plugin& plugin,
                    const RankOptions& options);
 

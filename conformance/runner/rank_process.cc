@@ -67,8 +67,10 @@ RankAnswer AnswerOf(const std::vector<std::string>& fields) {
 }
 
 RankProcess::RankProcess(int rank) : rank_(rank) {
-  void* memory = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-  if (memory == MAP_FAILED) throw std::runtime_error("cannot map memory to share with a rank process");
+  void* memory =
+      mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED)
+    throw std::runtime_error("cannot map memory to share with a rank process");
   shared_ = new (memory) Shared();
 }
 
@@ -77,9 +79,11 @@ RankProcess::~RankProcess() {
   munmap(shared_, sizeof(Shared));
 }
 
-void RankProcess::Start(const MakeRankWork& make, const std::vector<std::unique_ptr<RankProcess>>& others) {
+void RankProcess::Start(const MakeRankWork& make,
+                        const std::vector<std::unique_ptr<RankProcess>>& others) {
   int commands[2], results[2];
-  if (pipe(commands) != 0 || pipe(results) != 0) throw std::runtime_error("cannot make a pipe for a rank process");
+  if (pipe(commands) != 0 || pipe(results) != 0)
+    throw std::runtime_error("cannot make a pipe for a rank process");
   new (shared_) Shared();
   death_.clear();
   std::fflush(nullptr);  // what is buffered is written once
@@ -133,7 +137,9 @@ void RankProcess::Give(size_t item) {
   shared_->progress.call[0] = shared_->progress.last[0] = '\0';
   Look();
   moved_ = Clock::now();
-  WriteAll(commands_, PackFrame({std::to_string(item)}));  // a dead process is noticed when its answer is awaited
+  WriteAll(
+      commands_,
+      PackFrame({std::to_string(item)}));  // a dead process is noticed when its answer is awaited
 }
 
 std::optional<std::vector<std::string>> RankProcess::Read() {
@@ -166,7 +172,8 @@ void RankProcess::Kill() {
 double RankProcess::ProcessorSeconds() const {
   clockid_t clock{};
   timespec spent{};
-  if (clock_getcpuclockid(pid_, &clock) != 0 || clock_gettime(clock, &spent) != 0) return processor_;
+  if (clock_getcpuclockid(pid_, &clock) != 0 || clock_gettime(clock, &spent) != 0)
+    return processor_;
   return static_cast<double>(spent.tv_sec) + 1e-9 * static_cast<double>(spent.tv_nsec);
 }
 
@@ -180,7 +187,9 @@ void RankProcess::Look() {
   processor_ = ProcessorSeconds();
 }
 
-double RankProcess::StillSeconds() const { return std::chrono::duration<double>(Clock::now() - moved_).count(); }
+double RankProcess::StillSeconds() const {
+  return std::chrono::duration<double>(Clock::now() - moved_).count();
+}
 double RankProcess::StillProcessorSeconds() const { return ProcessorSeconds() - processor_; }
 bool RankProcess::InEngine() const { return shared_->progress.rank.load() >= 0; }
 

@@ -65,6 +65,7 @@ class RankProcess {
 
 // For transport.
 std::vector<std::string> FieldsOf(const RankAnswer& answer);
-RankAnswer AnswerOf(const std::vector<std::string>& fields);  // throws std::runtime_error if they are not whole
+RankAnswer AnswerOf(
+    const std::vector<std::string>& fields);  // throws std::runtime_error if they are not whole
 
 }  // namespace shardproof

@@ -16,7 +16,9 @@ namespace {
 constexpr double kStallsOfASleeper = 4;  // of stall_seconds, by the clock
 
 using Clock = std::chrono::steady_clock;
-double Since(Clock::time_point then) { return std::chrono::duration<double>(Clock::now() - then).count(); }
+double Since(Clock::time_point then) {
+  return std::chrono::duration<double>(Clock::now() - then).count();
+}
 std::string Seconds(double seconds) { return std::to_string(static_cast<int>(seconds)) + " s"; }
 std::string Who(int rank) { return "rank " + std::to_string(rank); }
 
@@ -24,7 +26,8 @@ std::string Who(int rank) { return "rank " + std::to_string(rank); }
 
 class RankProcesses::State {
  public:
-  State(const RankProcessOptions& options, MakeRankWork make) : options_(options), make_(std::move(make)) {
+  State(const RankProcessOptions& options, MakeRankWork make)
+      : options_(options), make_(std::move(make)) {
     signal(SIGPIPE, SIG_IGN);  // a process that has died is noticed by its answer
     for (int i = 0; i < options_.ranks; ++i)
       processes_.push_back(std::make_unique<RankProcess>(options_.first_rank + i));
@@ -32,7 +35,9 @@ class RankProcesses::State {
 
   void Prepare(int world);
   std::vector<RankAnswer> Run(size_t item, int world, const CaseHooks& hooks);
-  RankProcess& Of(int rank) const { return *processes_.at(static_cast<size_t>(rank - options_.first_rank)); }
+  RankProcess& Of(int rank) const {
+    return *processes_.at(static_cast<size_t>(rank - options_.first_rank));
+  }
 
   std::vector<std::string> facts;
   int started = 0;
@@ -40,7 +45,8 @@ class RankProcesses::State {
  private:
   // One case, while it runs.
   struct Running {
-    Running(const CaseHooks& given, size_t members) : hooks(given), answers(members), ended(members, false) {}
+    Running(const CaseHooks& given, size_t members)
+        : hooks(given), answers(members), ended(members, false) {}
     const CaseHooks& hooks;
     std::vector<RankAnswer> answers;
     std::vector<bool> ended;
@@ -49,7 +55,9 @@ class RankProcesses::State {
     Clock::time_point reason_at;  // and since when
     double grace = 0;             // and how long it may take
   };
-  int Members(int world) const { return std::clamp(world - options_.first_rank, 0, options_.ranks); }
+  int Members(int world) const {
+    return std::clamp(world - options_.first_rank, 0, options_.ranks);
+  }
   // Which of the first `members` processes have something to say, or have died; waits a little.
   std::vector<bool> Poll(int members, const std::vector<bool>& ended) const;
   void End(Running& run, size_t i, RankAnswer answer);
@@ -90,11 +98,13 @@ void RankProcesses::State::Prepare(int world) {
       RankProcess& process = *processes_[i];
       if (speaks[i]) {
         const auto said = process.Read();
-        if (!said) throw std::runtime_error(Who(process.rank()) + " could not start: " + process.Death());
+        if (!said)
+          throw std::runtime_error(Who(process.rank()) + " could not start: " + process.Death());
         if (facts.empty()) facts = *said;
         ready[i] = true;
       } else if (Since(began) > options_.start_seconds) {
-        throw std::runtime_error(Who(process.rank()) + " was not ready after " + Seconds(options_.start_seconds));
+        throw std::runtime_error(Who(process.rank()) + " was not ready after " +
+                                 Seconds(options_.start_seconds));
       }
     }
   }
@@ -110,7 +120,8 @@ std::vector<RankAnswer> RankProcesses::State::Run(size_t item, int world, const 
       if (!run.ended[i] && speaks[i]) Collect(run, i);
     }
     if (run.reason.empty() && hooks.aborted) {
-      // The ranks know too; a host that waits for others is back at once, and one that sleeps is found to be stuck.
+      // The ranks know too; a host that waits for others is back at once, and one that sleeps is
+      // found to be stuck.
       if (const auto why = hooks.aborted()) {
         run.reason = *why;
         run.reason_at = Clock::now();
@@ -154,7 +165,8 @@ void RankProcesses::State::Collect(Running& run, size_t i) {
   died.end.kind = process.crashed() ? RankEnd::kSignal : RankEnd::kExit;
   died.end.detail = process.Death() + "; it was " + where;
   died.reusable = false;
-  EndEarly(run, "the death of " + Who(process.rank()) + " (" + process.Death() + ")", options_.grace_seconds);
+  EndEarly(run, "the death of " + Who(process.rank()) + " (" + process.Death() + ")",
+           options_.grace_seconds);
   End(run, i, std::move(died));
 }
 
@@ -162,9 +174,10 @@ void RankProcesses::State::Collect(Running& run, size_t i) {
 void RankProcesses::State::Watch(Running& run, size_t i) {
   RankProcess& process = *processes_[i];
   process.Look();
-  const double patience = options_.stall_seconds * (process.InEngine() ? 1 : 30), still = process.StillSeconds();
-  const bool stuck =
-      still >= patience && (process.StillProcessorSeconds() >= 0.8 * patience || still >= kStallsOfASleeper * patience);
+  const double patience = options_.stall_seconds * (process.InEngine() ? 1 : 30),
+               still = process.StillSeconds();
+  const bool stuck = still >= patience && (process.StillProcessorSeconds() >= 0.8 * patience ||
+                                           still >= kStallsOfASleeper * patience);
   const bool late = Since(run.began) > options_.case_seconds;
   const bool leave = !run.reason.empty() && Since(run.reason_at) > run.grace;
   if (!stuck && !late && !leave) return;
@@ -173,8 +186,8 @@ void RankProcesses::State::Watch(Running& run, size_t i) {
   killed.end.kind = RankEnd::kHung;
   const std::string it_was = "; it was " + process.Where();
   if (stuck) {
-    killed.end.detail =
-        "without progress for " + Seconds(still) + ": its code runs, or sleeps, without issuing anything" + it_was;
+    killed.end.detail = "without progress for " + Seconds(still) +
+                        ": its code runs, or sleeps, without issuing anything" + it_was;
   } else if (leave) {
     killed.end.kind = RankEnd::kAborted;
     killed.end.detail = "ended because of " + run.reason + it_was;
@@ -183,7 +196,8 @@ void RankProcesses::State::Watch(Running& run, size_t i) {
   }
   process.Kill();
   if (!leave)
-    EndEarly(run, Who(process.rank()) + ", which is stuck (" + killed.end.detail + ")", options_.grace_seconds);
+    EndEarly(run, Who(process.rank()) + ", which is stuck (" + killed.end.detail + ")",
+             options_.grace_seconds);
   End(run, i, std::move(killed));
 }
 

@@ -1,9 +1,10 @@
-// rank_processes.h: how do ranks run case after case in processes of their own, so that an engine that dies or hangs
-// ends its case and no other?
+// rank_processes.h: how do ranks run case after case in processes of their own, so that an engine
+// that dies or hangs ends its case and no other?
 //
-// A rank process serves many cases, since what it needs (a CUDA context) is slow to make. It is forked before this
-// process has done anything with a device, watched, and replaced when a case has left it in doubt. Several of them, of
-// one host, belong to one RankProcesses; other hosts' are told through the hooks of a case.
+// A rank process serves many cases, since what it needs (a CUDA context) is slow to make. It is
+// forked before this process has done anything with a device, watched, and replaced when a case has
+// left it in doubt. Several of them, of one host, belong to one RankProcesses; other hosts' are
+// told through the hooks of a case.
 #pragma once
 #include <atomic>
 #include <cstddef>
@@ -46,8 +47,9 @@ using MakeRankWork = std::function<std::unique_ptr<RankWork>(const RankSide& sid
 
 struct RankProcessOptions {
   int first_rank = 0, ranks = 1;  // of the job, in this RankProcesses
-  // A rank whose Progress and waits do not move for so long is stuck: seconds of processor time, or four times as many
-  // by the clock for code that sleeps. The suite's own code has 30 times as long.
+  // A rank whose Progress and waits do not move for so long is stuck: seconds of processor time, or
+  // four times as many by the clock for code that sleeps. The suite's own code has 30 times as
+  // long.
   double stall_seconds = 5;
   double case_seconds = 120;   // of a case, whatever the progress
   double start_seconds = 120;  // until a process is ready
@@ -67,10 +69,11 @@ class RankProcesses {
   RankProcesses(const RankProcesses&) = delete;
   RankProcesses& operator=(const RankProcesses&) = delete;
 
-  // Until the first `world` ranks of the job have a process here that is ready. Throws std::runtime_error with the rank
-  // and what it said, if it did not come so far.
+  // Until the first `world` ranks of the job have a process here that is ready. Throws
+  // std::runtime_error with the rank and what it said, if it did not come so far.
   void Prepare(int world);
-  // Runs the item on those ranks. Answers how each rank ended, in order of rank. REQUIRES: Prepare(world).
+  // Runs the item on those ranks. Answers how each rank ended, in order of rank. REQUIRES:
+  // Prepare(world).
   std::vector<RankAnswer> Run(size_t item, int world, const CaseHooks& hooks);
 
   const std::vector<std::string>& facts() const;  // of the first process that was ready

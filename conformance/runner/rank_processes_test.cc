@@ -1,4 +1,5 @@
-// Rank processes with a stand-in for engine and fabric: ranks exchange their numbers, and rank 1 of item 2 misbehaves.
+// Rank processes with a stand-in for engine and fabric: ranks exchange their numbers, and rank 1 of
+// item 2 misbehaves.
 #include "conformance/runner/rank_processes.h"
 
 #include <fstream>
@@ -25,7 +26,9 @@ class Standin : public RankWork {
  public:
   Standin(const RankSide& side, const std::string& folder, std::function<void(const RankSide&)> bad)
       : side_(side), table_(folder, side.rank, kRanks), bad_(std::move(bad)) {}
-  std::vector<std::string> Facts() override { return {"made for rank " + std::to_string(side_.rank)}; }
+  std::vector<std::string> Facts() override {
+    return {"made for rank " + std::to_string(side_.rank)};
+  }
   RankAnswer Run(size_t item) override {
     side_.progress->rank.store(side_.rank);
     Progress::Set(side_.progress->call, sizeof side_.progress->call, "train_step 0");
@@ -33,11 +36,11 @@ class Standin : public RankWork {
     side_.progress->beats.fetch_add(1);
     if (item == kBad && side_.rank == 1) bad_(side_);
     StoreRendezvous r(table_, "case " + std::to_string(item), side_.rank, kRanks);
-    const auto all =
-        AllGather(r, "numbers", Everybody(kRanks), std::to_string(item * 10) + std::to_string(side_.rank), [&] {
-          side_.waits->fetch_add(1);
-          return false;
-        });
+    const auto all = AllGather(r, "numbers", Everybody(kRanks),
+                               std::to_string(item * 10) + std::to_string(side_.rank), [&] {
+                                 side_.waits->fetch_add(1);
+                                 return false;
+                               });
     RankAnswer answer;
     if (!all) {
       answer.end = {RankEnd::kAborted, "told: " + r.Aborted().value_or("?"), false, ""};
@@ -70,18 +73,19 @@ RankProcessOptions Patient() {
   return options;
 }
 
-Outcome RunWith(const std::function<void(const RankSide&)>& bad, const RankProcessOptions& options = Patient(),
-                int world = kRanks) {
+Outcome RunWith(const std::function<void(const RankSide&)>& bad,
+                const RankProcessOptions& options = Patient(), int world = kRanks) {
   const TestFolder folder;
   FileTable table(folder.path(), -1, kRanks);
-  RankProcesses processes(options,
-                          [&](const RankSide& side) { return std::make_unique<Standin>(side, folder.path(), bad); });
+  RankProcesses processes(options, [&](const RankSide& side) {
+    return std::make_unique<Standin>(side, folder.path(), bad);
+  });
   Outcome outcome;
   for (size_t item = 0; item < kItems; ++item) {
     StoreRendezvous r(table, "case " + std::to_string(item), -1, kRanks);
     processes.Prepare(world);
-    outcome.items.push_back(
-        processes.Run(item, world, {[&](const std::string& why) { r.Abort(why); }, [&] { return r.Aborted(); }}));
+    outcome.items.push_back(processes.Run(
+        item, world, {[&](const std::string& why) { r.Abort(why); }, [&] { return r.Aborted(); }}));
   }
   outcome.started = processes.started();
   return outcome;
@@ -94,7 +98,8 @@ void ExpectOnlyTheBadOne(const Outcome& outcome, RankEnd::Kind kind, const std::
     for (size_t rank = 0; rank < kRanks; ++rank) {
       const RankAnswer& answer = outcome.items[item].at(rank);
       if (item == kBad) continue;
-      EXPECT_EQ(answer.end.kind, RankEnd::kReturned) << item << " " << rank << " " << answer.end.detail;
+      EXPECT_EQ(answer.end.kind, RankEnd::kReturned)
+          << item << " " << rank << " " << answer.end.detail;
       const std::string tens = std::to_string(item * 10);
       EXPECT_THAT(answer.end.blob, StartsWith(tens + "0 " + tens + "1 "));
     }
@@ -123,26 +128,30 @@ TEST(RankProcesses, OneProcessServesAllItems) {
 }
 
 TEST(RankProcesses, ACrashEndsOneItem) {
-  const Outcome outcome = RunWith([](const RankSide&) { *reinterpret_cast<volatile int*>(uintptr_t{0x34}) = 1; });
-  ExpectOnlyTheBadOne(
-      outcome, RankEnd::kSignal,
-      "ended by SIGSEGV (Segmentation fault): address 0x34; it was in engine code of train_step 0, after "
-      "communicate");
-  EXPECT_THAT(outcome.items[kBad][0].end.detail, HasSubstr("told: the death of rank 1 (ended by SIGSEGV"));
+  const Outcome outcome =
+      RunWith([](const RankSide&) { *reinterpret_cast<volatile int*>(uintptr_t{0x34}) = 1; });
+  ExpectOnlyTheBadOne(outcome, RankEnd::kSignal,
+                      "ended by SIGSEGV (Segmentation fault): address 0x34; it was in engine code "
+                      "of train_step 0, after "
+                      "communicate");
+  EXPECT_THAT(outcome.items[kBad][0].end.detail,
+              HasSubstr("told: the death of rank 1 (ended by SIGSEGV"));
 }
 TEST(RankProcesses, AKillEndsOneItem) {
-  ExpectOnlyTheBadOne(RunWith([](const RankSide&) { raise(SIGKILL); }), RankEnd::kSignal, "ended by SIGKILL (Killed)");
+  ExpectOnlyTheBadOne(RunWith([](const RankSide&) { raise(SIGKILL); }), RankEnd::kSignal,
+                      "ended by SIGKILL (Killed)");
 }
 TEST(RankProcesses, AnExitEndsOneItem) {
-  ExpectOnlyTheBadOne(RunWith([](const RankSide&) { _exit(0); }), RankEnd::kExit, "with exit code 0");
+  ExpectOnlyTheBadOne(RunWith([](const RankSide&) { _exit(0); }), RankEnd::kExit,
+                      "with exit code 0");
 }
 TEST(RankProcesses, AnExitWithoutHandlersOfTheParent) {
   ExpectOnlyTheBadOne(RunWith([](const RankSide&) { std::exit(3); }), RankEnd::kExit,
                       "exit code 3: exit(3) was called");
 }
 TEST(RankProcesses, AnExceptionEndsOneItem) {
-  ExpectOnlyTheBadOne(RunWith([](const RankSide&) { throw std::runtime_error("of no use"); }), RankEnd::kExit,
-                      "of no use");
+  ExpectOnlyTheBadOne(RunWith([](const RankSide&) { throw std::runtime_error("of no use"); }),
+                      RankEnd::kExit, "of no use");
 }
 
 RankProcessOptions Strict() {
@@ -160,12 +169,14 @@ TEST(RankProcesses, AnEndlessLoopEndsOneItem) {
       },
       Strict());
   ExpectOnlyTheBadOne(outcome, RankEnd::kHung, "without progress for");
-  EXPECT_THAT(outcome.items[kBad][1].end.detail, HasSubstr("it was in engine code of train_step 0, after communicate"));
+  EXPECT_THAT(outcome.items[kBad][1].end.detail,
+              HasSubstr("it was in engine code of train_step 0, after communicate"));
   EXPECT_THAT(outcome.items[kBad][0].end.detail, HasSubstr("told: rank 1, which is stuck"));
 }
 
 TEST(RankProcesses, SleepingForEverEndsOneItem) {
-  ExpectOnlyTheBadOne(RunWith([](const RankSide&) { pause(); }, Strict()), RankEnd::kHung, "without progress for");
+  ExpectOnlyTheBadOne(RunWith([](const RankSide&) { pause(); }, Strict()), RankEnd::kHung,
+                      "without progress for");
 }
 
 TEST(RankProcesses, ARankThatStaysWithTheFabricIsNotStuckButLate) {
@@ -178,7 +189,8 @@ TEST(RankProcesses, ARankThatStaysWithTheFabricIsNotStuckButLate) {
       options);
   EXPECT_EQ(outcome.items[kBad][1].end.kind, RankEnd::kHung);
   EXPECT_THAT(outcome.items[kBad][1].end.detail,
-              HasSubstr("not ended after 3 s; it was waiting for other ranks in train_step 0, after communicate"));
+              HasSubstr("not ended after 3 s; it was waiting for other ranks in train_step 0, "
+                        "after communicate"));
   EXPECT_EQ(outcome.items[kBad + 1][1].end.kind, RankEnd::kReturned);
 }
 
@@ -192,9 +204,9 @@ TEST(RankProcesses, WhoDoesNotHeedTheEndIsKilled) {
   processes.Prepare(kRanks);
   const auto answers = processes.Run(kBad, kRanks, {});  // nobody tells rank 0, which waits
   EXPECT_EQ(answers[0].end.kind, RankEnd::kAborted);
-  EXPECT_THAT(
-      answers[0].end.detail,
-      HasSubstr("ended because of the death of rank 1 (ended by SIGKILL (Killed)); it was waiting for other ranks"));
+  EXPECT_THAT(answers[0].end.detail,
+              HasSubstr("ended because of the death of rank 1 (ended by SIGKILL (Killed)); it was "
+                        "waiting for other ranks"));
 }
 
 TEST(RankProcesses, AnEndFromElsewhereReachesAll) {
@@ -218,7 +230,9 @@ TEST(RankProcesses, ACaseOfFewerRanksLeavesTheOthersAlone) {
   const TestFolder folder;
   RankProcesses processes(Patient(), [&](const RankSide& side) {
     class Alone : public RankWork {
-      RankAnswer Run(size_t) override { return {{RankEnd::kReturned, "", true, "alone"}, false, true, {"a mismatch"}}; }
+      RankAnswer Run(size_t) override {
+        return {{RankEnd::kReturned, "", true, "alone"}, false, true, {"a mismatch"}};
+      }
     };
     static_cast<void>(side);
     return std::make_unique<Alone>();

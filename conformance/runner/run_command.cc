@@ -14,15 +14,15 @@
 #include <thread>
 
 #include "conformance/cases/profiles.h"
+#include "conformance/fabric/nccl/rendezvous_environment.h"
 #include "conformance/report/console.h"
 #include "conformance/report/files.h"
 #include "conformance/report/waivers.h"
-#include "conformance/fabric/nccl/rendezvous_environment.h"
+#include "conformance/requirements/registry.h"
 #include "conformance/runner/run_nccl.h"
 #include "conformance/runner/schedules.h"
 #include "conformance/runner/verdict_io.h"
 #include "conformance/runner/worker_pool.h"
-#include "conformance/requirements/registry.h"
 #include "conformance/trace/writer.h"
 
 namespace shardproof {
@@ -39,18 +39,25 @@ std::string Today() {
 
 Status StatusOf(Outcome outcome) {
   switch (outcome) {
-    case Outcome::kPass: return Status::kPass;
-    case Outcome::kFail: return Status::kFail;
-    case Outcome::kUnsupported: return Status::kUnsupported;
-    case Outcome::kNotCheckable: return Status::kNotCheckable;
-    case Outcome::kSuiteError: return Status::kSuiteError;
+    case Outcome::kPass:
+      return Status::kPass;
+    case Outcome::kFail:
+      return Status::kFail;
+    case Outcome::kUnsupported:
+      return Status::kUnsupported;
+    case Outcome::kNotCheckable:
+      return Status::kNotCheckable;
+    case Outcome::kSuiteError:
+      return Status::kSuiteError;
   }
   return Status::kSuiteError;
 }
 
 RecordLevel LevelOf(const std::string& name) {
   if (name == "off") return RecordLevel::kOff;
-  return name == "order" ? RecordLevel::kOrder : name == "bytes" ? RecordLevel::kBytes : RecordLevel::kDigests;
+  return name == "order"   ? RecordLevel::kOrder
+         : name == "bytes" ? RecordLevel::kBytes
+                           : RecordLevel::kDigests;
 }
 
 // The schedule of a case: as asked, or one that depends on seed and case alone.
@@ -58,12 +65,13 @@ Strategy StrategyFor(const Options& options, const std::string& id) {
   if (!options.schedule.empty()) return ParseStrategy(options.schedule);
   uint64_t h = options.seed;
   for (const char c : id) h = (h ^ static_cast<uint8_t>(c)) * 0x100000001B3u;
-  constexpr Strategy kAll[] = {Strategy::kRandom, Strategy::kPct, Strategy::kLazyComm, Strategy::kLazyCompute,
-                               Strategy::kEager};
+  constexpr Strategy kAll[] = {Strategy::kRandom, Strategy::kPct, Strategy::kLazyComm,
+                               Strategy::kLazyCompute, Strategy::kEager};
   return kAll[(h >> 32) % std::size(kAll)];
 }
 
-// What a process that died says, as a finding of the case; or as a fault of the suite, if no engine code ran.
+// What a process that died says, as a finding of the case; or as a fault of the suite, if no engine
+// code ran.
 Verdict VerdictOfDeath(const WorkResult& result) {
   Verdict verdict;
   if (result.rank < 0) {
@@ -97,13 +105,15 @@ std::vector<Case> SelectCases(const Options& options, std::vector<std::string>* 
   Spaces spaces;
   std::vector<Case> cases = Profile(options.profile, options.fabric, spaces, options.seed, ranks);
   if (facts != nullptr && options.profile != "smoke") {
-    const std::vector<std::string> coverage = CoverageFacts(cases, options.profile, options.fabric, spaces, ranks);
+    const std::vector<std::string> coverage =
+        CoverageFacts(cases, options.profile, options.fabric, spaces, ranks);
     facts->insert(facts->end(), coverage.begin(), coverage.end());
   }
   return cases;
 }
 
-SimRunOptions SimOptionsFor(const Options& options, const std::string& id, const std::string& folder) {
+SimRunOptions SimOptionsFor(const Options& options, const std::string& id,
+                            const std::string& folder) {
   SimRunOptions sim;
   sim.seed = options.seed;
   sim.strategy = StrategyFor(options, id);
@@ -120,7 +130,8 @@ CaseReport ReportOf(const Case& c, Verdict verdict, const Options& options) {
   report.id = Id(c);
   report.status = StatusOf(verdict.outcome);
   report.reason = std::move(verdict.reason);
-  for (Finding& finding : verdict.result.findings) report.findings.push_back({std::move(finding), ""});
+  for (Finding& finding : verdict.result.findings)
+    report.findings.push_back({std::move(finding), ""});
   report.not_checkable = std::move(verdict.result.not_checkable);
   report.notes = std::move(verdict.result.notes);
   report.judged.assign(verdict.result.judged.begin(), verdict.result.judged.end());
@@ -131,7 +142,8 @@ CaseReport ReportOf(const Case& c, Verdict verdict, const Options& options) {
   if (!options.fault.empty()) report.replay += " --fault " + options.fault;
   if (options.fabric == "nccl") {  // replay is of the sim fabric
     report.replay.replace(0, std::string("shardproof replay").size(), "shardproof run --verbose");
-    report.replay += " --fabric nccl --ranks " + std::to_string(options.ranks) + " --gemm " + options.gemm;
+    report.replay +=
+        " --fabric nccl --ranks " + std::to_string(options.ranks) + " --gemm " + options.gemm;
   }
   return report;
 }
@@ -157,7 +169,8 @@ void CheckOptions(const Options& options) {
   if (!options.fault.empty()) ParseFault(options.fault);
   if (!options.schedule.empty()) ParseStrategy(options.schedule);
   const bool sim = options.fabric == "sim";
-  if (!sim && options.queues > 0) throw std::invalid_argument("--queues is of the sim fabric, not of " + options.fabric);
+  if (!sim && options.queues > 0)
+    throw std::invalid_argument("--queues is of the sim fabric, not of " + options.fabric);
   if (!sim && options.schedules > 1) {
     throw std::invalid_argument("--schedules is of the sim fabric, not of " + options.fabric);
   }
@@ -178,7 +191,8 @@ int FinishReport(RunReport& report, const Options& options, Console& console) {
 
 namespace {
 
-// What workers do for one case: the first item judges it, each other one compares a range of schedules with it.
+// What workers do for one case: the first item judges it, each other one compares a range of
+// schedules with it.
 struct SimWork {
   size_t item = 0;   // of the case
   size_t index = 0;  // of the case
@@ -211,7 +225,8 @@ class SimVerdicts {
     std::vector<Verdict>& parts = parts_[item];
     for (size_t i = 1; i < parts.size(); ++i) MergeSchedules(parts[i], &parts[0]);
     if (options.schedules > 1) {
-      NoteSchedules(options.schedules, options.schedule.empty() ? "random and pct" : options.schedule, &parts[0]);
+      NoteSchedules(options.schedules,
+                    options.schedule.empty() ? "random and pct" : options.schedule, &parts[0]);
       different_ += std::set<uint64_t>(parts[0].schedules.begin(), parts[0].schedules.end()).size();
     }
     return std::move(parts[0]);
@@ -225,28 +240,34 @@ class SimVerdicts {
   std::vector<size_t> missing_;
 };
 
-std::string RunPart(const Case& c, const SimWork& work, const Plugin& plugin, const Options& options,
-                    const std::string& folder, WorkerSide& side) {
+std::string RunPart(const Case& c, const SimWork& work, const Plugin& plugin,
+                    const Options& options, const std::string& folder, WorkerSide& side) {
   SimRunOptions sim = SimOptionsFor(options, Id(c), folder);
   sim.rank.progress = side.progress;
-  sim.on_start = [&side](std::function<bool(uint64_t, std::string*)> describe) { side.describe = std::move(describe); };
-  const Verdict verdict = work.index == 0
-                              ? JudgeOnSim(c, plugin, sim)
-                              : CompareSchedules(c, plugin, sim, work.range, options.schedule.empty());
+  sim.on_start = [&side](std::function<bool(uint64_t, std::string*)> describe) {
+    side.describe = std::move(describe);
+  };
+  const Verdict verdict =
+      work.index == 0 ? JudgeOnSim(c, plugin, sim)
+                      : CompareSchedules(c, plugin, sim, work.range, options.schedule.empty());
   side.describe = nullptr;
   return PackVerdict(verdict);
 }
 
 int RunSimCommand(const Options& options) {
-  RunReport report{options.impl, options.fabric, options.profile, options.seed, "observed", {}, {}, {}};
+  RunReport report{
+      options.impl, options.fabric, options.profile, options.seed, "observed", {}, {}, {}};
   const std::vector<Case> cases = SelectCases(options, &report.facts);
-  if (options.queues > 0) report.facts.push_back("hardware queues a rank: " + std::to_string(options.queues));
+  if (options.queues > 0)
+    report.facts.push_back("hardware queues a rank: " + std::to_string(options.queues));
   report.cases.resize(cases.size());
   const Plugin plugin(options.impl);
   const ScratchFolder scratch;
-  Console console(std::cout, isatty(STDOUT_FILENO) != 0, options.verbose, cases.size(), Sentences());
+  Console console(std::cout, isatty(STDOUT_FILENO) != 0, options.verbose, cases.size(),
+                  Sentences());
   PoolOptions pool;
-  pool.jobs = options.jobs > 0 ? options.jobs : static_cast<int>(std::thread::hardware_concurrency());
+  pool.jobs =
+      options.jobs > 0 ? options.jobs : static_cast<int>(std::thread::hardware_concurrency());
   pool.stall_seconds = options.stall_seconds;
   const std::vector<SimWork> work = WorkFor(cases.size(), options, pool.jobs);
   SimVerdicts verdicts(work, cases.size());
@@ -258,7 +279,9 @@ int RunSimCommand(const Options& options) {
       },
       [&](size_t part, const WorkResult& result) {
         const size_t item = work[part].item;
-        if (!verdicts.Add(work[part], result.done ? UnpackVerdict(result.blob) : VerdictOfDeath(result))) return;
+        if (!verdicts.Add(work[part],
+                          result.done ? UnpackVerdict(result.blob) : VerdictOfDeath(result)))
+          return;
         report.cases[item] = ReportOf(cases[item], verdicts.Take(item, options), options);
         console.CaseDone(report.cases[item]);
       });
@@ -271,15 +294,18 @@ int RunSimCommand(const Options& options) {
 
 // A job of a launcher, of mpirun, or one that is started here.
 int RunOnGpus(const Options& options, const OtherFabrics& others, int argc, char** argv) {
-  const std::optional<JobPlace> place = JobFromEnvironment([](const char* name) { return std::getenv(name); });
+  const std::optional<JobPlace> place =
+      JobFromEnvironment([](const char* name) { return std::getenv(name); });
   if (!others.nccl.open) return RunNcclCommand(options, others.nccl, nullptr);  // says so
   if (place) return RunNcclCommand(options, others.nccl, Meet(*place));
-  const bool mpirun = std::getenv("PMI_RANK") != nullptr || std::getenv("OMPI_COMM_WORLD_RANK") != nullptr ||
+  const bool mpirun = std::getenv("PMI_RANK") != nullptr ||
+                      std::getenv("OMPI_COMM_WORLD_RANK") != nullptr ||
                       std::getenv("PMIX_RANK") != nullptr;
   if (!mpirun) return RunNcclCommand(options, others.nccl, nullptr);
   if (others.nccl_under_mpi) return others.nccl_under_mpi(options, others.nccl, argc, argv);
   throw std::invalid_argument(
-      "mpirun started this shardproof, which was built without MPI: use shardproof_gpu_mpi, or start it once (--ranks), or "
+      "mpirun started this shardproof, which was built without MPI: use shardproof_gpu_mpi, or "
+      "start it once (--ranks), or "
       "give each process RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT");
 }
 

@@ -18,7 +18,8 @@ namespace shardproof {
 int RunMpiCommand(const Options& options, int argc, char** argv) {
   MpiWorld world(&argc, &argv);
   const bool reports = world.rank() == 0;
-  RunReport report{options.impl, options.fabric, options.profile, options.seed, "observed", {}, {}, {}};
+  RunReport report{
+      options.impl, options.fabric, options.profile, options.seed, "observed", {}, {}, {}};
   const std::vector<Case> cases = SelectCases(options, reports ? &report.facts : nullptr);
   const Plugin plugin(options.impl);
   std::optional<ScratchFolder> scratch;
@@ -33,14 +34,17 @@ int RunMpiCommand(const Options& options, int argc, char** argv) {
     Verdict verdict;
     if (c.world > world.size()) {
       verdict.outcome = Outcome::kNotCheckable;
-      verdict.reason = "it needs " + std::to_string(c.world) + " ranks, mpirun started " + std::to_string(world.size());
+      verdict.reason = "it needs " + std::to_string(c.world) + " ranks, mpirun started " +
+                       std::to_string(world.size());
     } else {
       const Models models = MakeModels(c);
-      const RankOptions rank = SimOptionsFor(options, Id(c), folder + "/" + std::to_string(item)).rank;
+      const RankOptions rank =
+          SimOptionsFor(options, Id(c), folder + "/" + std::to_string(item)).rank;
       const CaseEnd end = world.RunCase(c.world, mpi, [&](Fabric& fabric) {
         return Pack(RunRank(fabric, c, models, plugin, rank));
       });
-      if (reports) verdict = JudgeEnd(c, end, options);  // the others go on, up to their next collective
+      if (reports)
+        verdict = JudgeEnd(c, end, options);  // the others go on, up to their next collective
     }
     if (!reports) continue;
     report.cases.push_back(ReportOf(c, std::move(verdict), options));

@@ -5,7 +5,8 @@
 
 namespace shardproof {
 
-// Runs on every process of the job in lockstep; rank 0 judges and reports, and all answer its exit code.
+// Runs on every process of the job in lockstep; rank 0 judges and reports, and all answer its exit
+// code.
 int RunMpiCommand(const Options& options, int argc, char** argv);
 
 // The same on GPUs: MPI only brings the processes together (rendezvous_mpi.h).

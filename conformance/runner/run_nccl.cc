@@ -25,10 +25,12 @@ int NumberIn(const char* name, int otherwise) {
 
 // Of this process on its host, as launchers say; else as if the job had one host.
 int LocalRank(int rank) {
-  return NumberIn("LOCAL_RANK", NumberIn("MPI_LOCALRANKID", NumberIn("OMPI_COMM_WORLD_LOCAL_RANK", rank)));
+  return NumberIn("LOCAL_RANK",
+                  NumberIn("MPI_LOCALRANKID", NumberIn("OMPI_COMM_WORLD_LOCAL_RANK", rank)));
 }
 int LocalRanks(int size) {
-  return NumberIn("LOCAL_WORLD_SIZE", NumberIn("MPI_LOCALNRANKS", NumberIn("OMPI_COMM_WORLD_LOCAL_SIZE", size)));
+  return NumberIn("LOCAL_WORLD_SIZE",
+                  NumberIn("MPI_LOCALNRANKS", NumberIn("OMPI_COMM_WORLD_LOCAL_SIZE", size)));
 }
 
 // The processes of a job, one rank each; or one process that has all ranks.
@@ -51,10 +53,11 @@ class NcclRun {
   }
 
   int Run() {
-    RunReport report{options_.impl, options_.fabric, options_.profile, options_.seed, "observed", {}, {}, {}};
+    RunReport report{
+        options_.impl, options_.fabric, options_.profile, options_.seed, "observed", {}, {}, {}};
     std::ostream nowhere(nullptr);
-    Console console(reports() ? std::cout : nowhere, reports() && isatty(STDOUT_FILENO) != 0, options_.verbose,
-                    cases_.size(), Sentences());
+    Console console(reports() ? std::cout : nowhere, reports() && isatty(STDOUT_FILENO) != 0,
+                    options_.verbose, cases_.size(), Sentences());
     for (size_t item = 0; item < cases_.size(); ++item) {
       Verdict verdict = RunOne(item);
       if (!reports()) continue;
@@ -63,9 +66,10 @@ class NcclRun {
     }
     report.facts = facts_;
     for (const std::string& fact : processes_->facts()) report.facts.push_back(fact);
-    report.facts.push_back((job_ ? "ranks: " + std::to_string(options_.ranks) + " processes of a job"
-                                 : "ranks: " + std::to_string(options_.ranks) + " processes started here, " +
-                                       std::to_string(processes_->started()) + " in all"));
+    report.facts.push_back(
+        (job_ ? "ranks: " + std::to_string(options_.ranks) + " processes of a job"
+              : "ranks: " + std::to_string(options_.ranks) + " processes started here, " +
+                    std::to_string(processes_->started()) + " in all"));
     int code = 0;
     if (reports()) {
       try {
@@ -101,7 +105,8 @@ class NcclRun {
   // In a rank process.
   std::unique_ptr<RankWork> WorkFor(const RankSide& side) {
     std::unique_ptr<Store> store =
-        job_ ? job_->ForChild() : std::make_unique<FileTable>(local_->folder(), side.rank, options_.ranks);
+        job_ ? job_->ForChild()
+             : std::make_unique<FileTable>(local_->folder(), side.rank, options_.ranks);
     RankMachineOptions machine;
     machine.rank = side.rank;
     machine.local_rank = job_ ? LocalRank(side.rank) : side.rank;
@@ -110,7 +115,8 @@ class NcclRun {
     return MakeNcclWork(*shared_, side, kit_.open(machine), std::move(store));
   }
 
-  // Processes that are ready, on all hosts; who has no part in the case comes too, so that nobody runs ahead.
+  // Processes that are ready, on all hosts; who has no part in the case comes too, so that nobody
+  // runs ahead.
   void Prepare(size_t item, int world) {
     std::string why;
     try {
@@ -127,7 +133,8 @@ class NcclRun {
       } else if (!AllGather(start, "ready", all, "", nullptr)) {
         why = start.Aborted().value_or("?");
       }
-      if (why.empty() && reports() && item > 0) job_->Forget("start " + std::to_string(item - 1) + "/");
+      if (why.empty() && reports() && item > 0)
+        job_->Forget("start " + std::to_string(item - 1) + "/");
     }
     if (why.empty()) return;
     if (ran_) throw std::runtime_error(why);
@@ -139,15 +146,16 @@ class NcclRun {
     Verdict verdict;
     if (c.world > options_.ranks) {
       verdict.outcome = Outcome::kNotCheckable;
-      verdict.reason =
-          "it needs " + std::to_string(c.world) + " ranks, there are " + std::to_string(options_.ranks) + " (--ranks)";
+      verdict.reason = "it needs " + std::to_string(c.world) + " ranks, there are " +
+                       std::to_string(options_.ranks) + " (--ranks)";
       return verdict;
     }
     Prepare(item, c.world);
     ran_ = true;
     StoreRendezvous meeting(store(), MeetingOf(item), job_ ? job_->rank() : 0, c.world);
     std::vector<RankAnswer> answers = processes_->Run(
-        item, c.world, {[&](const std::string& why) { meeting.Abort(why); }, [&] { return meeting.Aborted(); }});
+        item, c.world,
+        {[&](const std::string& why) { meeting.Abort(why); }, [&] { return meeting.Aborted(); }});
     if (job_ && !Gather(c, meeting, &answers)) return verdict;
     store().Forget(MeetingOf(item) + "/");
     return JudgeEnd(c, EndOf(std::move(answers)), options_);
@@ -156,13 +164,16 @@ class NcclRun {
   // All ranks' answers on rank 0; false elsewhere.
   bool Gather(const Case& c, StoreRendezvous& meeting, std::vector<RankAnswer>* answers) {
     if (job_->rank() > 0) {
-      if (!answers->empty()) store().Put(EndKey(meeting, job_->rank()), PackFrame(FieldsOf(answers->front())));
+      if (!answers->empty())
+        store().Put(EndKey(meeting, job_->rank()), PackFrame(FieldsOf(answers->front())));
       return false;
     }
     for (int32_t rank = 1; rank < c.world; ++rank) {
       std::optional<std::string> packed;
-      for (int round = 0; !(packed = store().Look(EndKey(meeting, rank))); ++round) {  // also when the case was aborted
-        if (const auto why = store().Broken()) throw std::runtime_error("the job is broken: " + *why);
+      for (int round = 0; !(packed = store().Look(EndKey(meeting, rank)));
+           ++round) {  // also when the case was aborted
+        if (const auto why = store().Broken())
+          throw std::runtime_error("the job is broken: " + *why);
         RestBeforeLook(round);
       }
       bool bad = false;

@@ -21,7 +21,8 @@ struct Reported {
   json head;
 };
 
-Reported RunWith(Options options, const ProcessHooks& hooks = {}, std::unique_ptr<Store> job = nullptr) {
+Reported RunWith(Options options, const ProcessHooks& hooks = {},
+                 std::unique_ptr<Store> job = nullptr) {
   const TestFolder folder;
   options.fabric = "nccl";
   options.report = folder.path();
@@ -50,7 +51,8 @@ Options Of(const std::vector<std::string>& cases, double stall_seconds = 60) {
 }
 
 std::string Status(const Reported& reported, const std::string& id) {
-  return reported.cases.count(id) == 0 ? "not there" : reported.cases.at(id)["status"].get<std::string>();
+  return reported.cases.count(id) == 0 ? "not there"
+                                       : reported.cases.at(id)["status"].get<std::string>();
 }
 
 TEST(RunNccl, CasesOfOneAndTwoRanksPass) {
@@ -62,8 +64,10 @@ TEST(RunNccl, CasesOfOneAndTwoRanksPass) {
                                         "w2.zero3.twin.bf16"};
   const Reported reported = RunWith(Of(ids));
   EXPECT_EQ(reported.code, 0) << reported.output;
-  for (const std::string& id : ids) EXPECT_EQ(Status(reported, id), "pass") << id << " " << reported.output;
-  EXPECT_THAT(reported.output, HasSubstr("device: none, products by fp32 on paper; local ranks: 2"));
+  for (const std::string& id : ids)
+    EXPECT_EQ(Status(reported, id), "pass") << id << " " << reported.output;
+  EXPECT_THAT(reported.output,
+              HasSubstr("device: none, products by fp32 on paper; local ranks: 2"));
   EXPECT_THAT(reported.output, HasSubstr("ranks: 2 processes started here, 2 in all"));
 }
 
@@ -101,9 +105,9 @@ TEST(RunNccl, LevelsAndTraces) {
 }
 
 TEST(RunNccl, ReplayNamesFabricAndRanks) {
-  EXPECT_EQ(
-      RunWith(Of({"w2.ddp"})).cases.at("w2.ddp")["replay"],
-      "shardproof run --verbose --impl builtin:reference --case w2.ddp --seed 1 --fabric nccl --ranks 2 --gemm fp32");
+  EXPECT_EQ(RunWith(Of({"w2.ddp"})).cases.at("w2.ddp")["replay"],
+            "shardproof run --verbose --impl builtin:reference --case w2.ddp --seed 1 --fabric "
+            "nccl --ranks 2 --gemm fp32");
 }
 
 TEST(RunNccl, TheCoreProfilePassesAndTellsWhatItCovers) {
@@ -129,7 +133,8 @@ ProcessHooks Bad(const std::function<void()>& what) {
           }};
 }
 
-void ExpectOneFinding(const Reported& reported, const std::string& requirement, const std::string& seen) {
+void ExpectOneFinding(const Reported& reported, const std::string& requirement,
+                      const std::string& seen) {
   EXPECT_EQ(reported.code, 1) << reported.output;
   EXPECT_EQ(Status(reported, kThree[0]), "pass") << reported.output;
   EXPECT_EQ(Status(reported, kThree[1]), "fail");
@@ -149,14 +154,18 @@ void ExpectOneFinding(const Reported& reported, const std::string& requirement, 
 }
 
 TEST(RunNccl, ACrashIsAFindingOfItsRank) {
-  ExpectOneFinding(RunWith(Of(kThree), Bad([] { *reinterpret_cast<volatile int*>(uintptr_t{0x34}) = 1; })), "GE-26",
-                   "died: ended by SIGSEGV (Segmentation fault): address 0x34; it was in engine code of train_step 0");
+  ExpectOneFinding(
+      RunWith(Of(kThree), Bad([] { *reinterpret_cast<volatile int*>(uintptr_t{0x34}) = 1; })),
+      "GE-26",
+      "died: ended by SIGSEGV (Segmentation fault): address 0x34; it was in engine code of "
+      "train_step 0");
 }
 TEST(RunNccl, AnExitIsAFindingOfItsRank) {
   ExpectOneFinding(RunWith(Of(kThree), Bad([] { std::exit(0); })), "GE-26", "exit(0) was called");
 }
 TEST(RunNccl, AnExceptionIsAFindingOfItsRank) {
-  ExpectOneFinding(RunWith(Of(kThree), Bad([] { throw std::runtime_error("of no use"); })), "GE-26", "of no use");
+  ExpectOneFinding(RunWith(Of(kThree), Bad([] { throw std::runtime_error("of no use"); })), "GE-26",
+                   "of no use");
 }
 TEST(RunNccl, AnEndlessLoopIsAFindingOfItsRank) {
   ExpectOneFinding(RunWith(Of(kThree, 1), Bad([] {
@@ -168,7 +177,8 @@ TEST(RunNccl, AnEndlessLoopIsAFindingOfItsRank) {
 }
 
 TEST(RunNccl, SleepingForEverIsAFindingOfItsRank) {
-  ExpectOneFinding(RunWith(Of(kThree, 0.5), Bad([] { pause(); })), "GE-27", "no progress: without progress for");
+  ExpectOneFinding(RunWith(Of(kThree, 0.5), Bad([] { pause(); })), "GE-27",
+                   "no progress: without progress for");
 }
 
 TEST(RunNccl, RanksThatWaitForEachOtherHang) {
@@ -191,13 +201,14 @@ TEST(RunNccl, ADeviceThatIsNotThere) {
                               },
                               nullptr};
   EXPECT_THROW(RunWith(Of({"w2.ddp"}), hooks), std::invalid_argument);
-  EXPECT_THAT(
-      ErrorOf([&] { RunWith(Of({"w2.ddp"}), hooks); }),
-      HasSubstr("cases cannot run on this machine: rank 1 could not start: the process left before the run was over, "
-                "with exit code 1: no CUDA device"));
+  EXPECT_THAT(ErrorOf([&] { RunWith(Of({"w2.ddp"}), hooks); }),
+              HasSubstr("cases cannot run on this machine: rank 1 could not start: the process "
+                        "left before the run was over, "
+                        "with exit code 1: no CUDA device"));
 }
 TEST(RunNccl, AProgramWithoutCuda) {
-  EXPECT_THAT(ErrorOf([] { RunNcclCommand(Of({"w2.ddp"}), {}, nullptr); }), HasSubstr("built without CUDA and NCCL"));
+  EXPECT_THAT(ErrorOf([] { RunNcclCommand(Of({"w2.ddp"}), {}, nullptr); }),
+              HasSubstr("built without CUDA and NCCL"));
 }
 
 // ---- processes that a launcher has started

@@ -1,8 +1,8 @@
 // schedule_liveness_test: do the 1F1B step of sharded experts and layer-wise steps end under every
 // timing, with the same bits?
 //
-// Gathers, reductions and all-to-alls are under way at once in the first. Three machines: gathers on
-// communicators of their own, gathers and reductions on one, and all streams of a rank in one
+// Gathers, reductions and all-to-alls are under way at once in the first. Three machines: gathers
+// on communicators of their own, gathers and reductions on one, and all streams of a rank in one
 // hardware queue. ci/liveness tries more.
 #include <gtest/gtest.h>
 

@@ -12,8 +12,9 @@ namespace shardproof {
 namespace {
 
 bool CameToItsEnd(const Run& run) {
-  return std::all_of(run.outcomes.begin(), run.outcomes.end(),
-                     [](const EngineOutcome& outcome) { return outcome.kind == EngineOutcome::Kind::kOk; });
+  return std::all_of(run.outcomes.begin(), run.outcomes.end(), [](const EngineOutcome& outcome) {
+    return outcome.kind == EngineOutcome::Kind::kOk;
+  });
 }
 
 CheckResult CompareRuns(const Case& c, const Run& first, Run& other) {
@@ -36,8 +37,8 @@ std::vector<ScheduleRange> SplitSchedules(uint64_t first_seed, int schedules, in
   return ranges;
 }
 
-Verdict CompareSchedules(const Case& c, const Plugin& plugin, const SimRunOptions& options, const ScheduleRange& range,
-                         bool mixed) {
+Verdict CompareSchedules(const Case& c, const Plugin& plugin, const SimRunOptions& options,
+                         const ScheduleRange& range, bool mixed) {
   Verdict verdict;
   verdict.outcome = Outcome::kPass;
   try {
@@ -54,8 +55,8 @@ Verdict CompareSchedules(const Case& c, const Plugin& plugin, const SimRunOption
       verdict.schedules.push_back(data.schedule_hash);
       verdict.result.Merge(CompareRuns(c, first.run, data.run));
       for (Finding& finding : verdict.result.findings) {
-        finding.message += std::string("; under --schedule ") + StrategyName(one.strategy) + " --seed " +
-                           std::to_string(one.seed);
+        finding.message += std::string("; under --schedule ") + StrategyName(one.strategy) +
+                           " --seed " + std::to_string(one.seed);
       }
     }
     if (!verdict.result.findings.empty()) verdict.outcome = Outcome::kFail;
@@ -70,7 +71,8 @@ void MergeSchedules(const Verdict& range, Verdict* verdict) {
   const bool judged = verdict->outcome == Outcome::kPass || verdict->outcome == Outcome::kFail;
   if (!judged) return;
   verdict->result.Merge(range.result);
-  verdict->schedules.insert(verdict->schedules.end(), range.schedules.begin(), range.schedules.end());
+  verdict->schedules.insert(verdict->schedules.end(), range.schedules.begin(),
+                            range.schedules.end());
   if (range.outcome == Outcome::kPass) return;
   verdict->outcome = range.outcome;
   verdict->reason = range.reason;

@@ -1,4 +1,6 @@
 // schedules_test: do two hundred timings of one HSDP case give one result?
+#include "conformance/runner/schedules.h"
+
 #include <gtest/gtest.h>
 
 #include <iostream>
@@ -8,7 +10,6 @@
 
 #include "conformance/checks/metamorphic.h"
 #include "conformance/runner/fault_lab.h"
-#include "conformance/runner/schedules.h"
 
 namespace shardproof {
 namespace {
@@ -87,7 +88,8 @@ TEST(Schedules, OneThatDiffersFailsTheCase) {
   NoteSchedules(2, "pct", &both);
   EXPECT_EQ(both.outcome, Outcome::kPass);
   ASSERT_EQ(both.result.notes.size(), 1u);
-  EXPECT_NE(both.result.notes[0].find("2 schedules (pct), 1 different"), std::string::npos) << both.result.notes[0];
+  EXPECT_NE(both.result.notes[0].find("2 schedules (pct), 1 different"), std::string::npos)
+      << both.result.notes[0];
   both = good;
   MergeSchedules(differs, &both);
   NoteSchedules(3, "pct", &both);

@@ -30,12 +30,15 @@ Strategy ParseStrategy(const std::string& name) {
   for (const StrategyRow& row : kStrategies) {
     if (name == row.name) return row.strategy;
   }
-  throw std::invalid_argument("schedule \"" + name + "\" is none of eager, lazy-comm, lazy-compute, random, pct");
+  throw std::invalid_argument("schedule \"" + name +
+                              "\" is none of eager, lazy-comm, lazy-compute, random, pct");
 }
 
-RunData RunOnSim(const Case& c, const Models& models, const Plugin& plugin, const SimRunOptions& options) {
+RunData RunOnSim(const Case& c, const Models& models, const Plugin& plugin,
+                 const SimRunOptions& options) {
   RunData data;
-  // A run finds no checkpoint of a run before it: what an engine does may depend on what is in the folder.
+  // A run finds no checkpoint of a run before it: what an engine does may depend on what is in the
+  // folder.
   for (size_t i = 0; i < c.instances.size() && !options.rank.folder.empty(); ++i)
     std::filesystem::remove_all(options.rank.folder + "/" + std::to_string(i));
   const auto world = static_cast<size_t>(c.world);
@@ -61,7 +64,8 @@ RunData RunOnSim(const Case& c, const Models& models, const Plugin& plugin, cons
     data.run.outcomes[rank] = std::move(output.outcome);
     finished[rank] = true;
   });
-  if (options.rank.progress != nullptr) options.rank.progress->rank.store(-1);  // no engine code from here on
+  if (options.rank.progress != nullptr)
+    options.rank.progress->rank.store(-1);  // no engine code from here on
   data.deadlock = result.deadlock;
   data.schedule_hash = result.schedule_hash;
   data.notes = result.mismatches;
@@ -69,7 +73,8 @@ RunData RunOnSim(const Case& c, const Models& models, const Plugin& plugin, cons
     EngineOutcome& outcome = data.run.outcomes[rank];
     const std::string blocked = rank < result.blocked.size() ? result.blocked[rank] : std::string();
     if (!finished[rank]) {
-      outcome = {EngineOutcome::Kind::kDied, "the run", rank < result.errors.size() ? result.errors[rank] : ""};
+      outcome = {EngineOutcome::Kind::kDied, "the run",
+                 rank < result.errors.size() ? result.errors[rank] : ""};
     }
     if (result.deadlock && !blocked.empty()) {
       outcome.kind = EngineOutcome::Kind::kHung;

@@ -15,7 +15,7 @@ struct SimRunOptions {
   uint64_t seed = 1;
   Strategy strategy = Strategy::kRandom;
   bool drift = true;
-  int queues = 0;  // hardware queues that a rank's streams share; 0: one for each stream
+  int queues = 0;            // hardware queues that a rank's streams share; 0: one for each stream
   std::string trace_folder;  // empty: traces are not written
   std::function<void(std::function<bool(uint64_t address, std::string* text)> describe)> on_start;
 };
@@ -28,7 +28,8 @@ struct RunData {
   uint64_t schedule_hash = 0;
 };
 
-RunData RunOnSim(const Case& c, const Models& models, const Plugin& plugin, const SimRunOptions& options);
+RunData RunOnSim(const Case& c, const Models& models, const Plugin& plugin,
+                 const SimRunOptions& options);
 
 // Words for the command line: eager, lazy-comm, lazy-compute, random, pct.
 const char* StrategyName(Strategy strategy);

@@ -8,7 +8,8 @@ namespace {
 // The tables of a call, which are gone after it.
 struct KeptArgs {
   KeptArgs(const NodeArgs& given, const spf_model& tables) : args(given) {
-    const auto params = static_cast<size_t>(tables.n_params), values = static_cast<size_t>(tables.n_values);
+    const auto params = static_cast<size_t>(tables.n_params),
+               values = static_cast<size_t>(tables.n_values);
     if (given.rows != nullptr) rows.assign(given.rows, given.rows + values);
     if (given.param != nullptr) param.assign(given.param, given.param + params);
     if (given.grad != nullptr) grad.assign(given.grad, given.grad + params);
@@ -42,16 +43,18 @@ void TapeExecutor::Play(int32_t stream) {
   for (const Entry& entry : tape_) entry(*inner_, stream);
 }
 
-void TapeExecutor::Compute(int32_t stream, const Model& model, const NodeArgs& args, ModelRank rank) {
+void TapeExecutor::Compute(int32_t stream, const Model& model, const NodeArgs& args,
+                           ModelRank rank) {
   if (!recording_) return inner_->Compute(stream, model, args, rank);
-  Add(stream, [kept = std::make_shared<KeptArgs>(args, model.Tables(rank)), &model, rank](Executor& to, int32_t on) {
-    to.Compute(on, model, kept->Args(), rank);
-  });
+  Add(stream, [kept = std::make_shared<KeptArgs>(args, model.Tables(rank)), &model, rank](
+                  Executor& to, int32_t on) { to.Compute(on, model, kept->Args(), rank); });
 }
 
 void TapeExecutor::Launch(int32_t stream, int32_t kernel, const std::vector<SpanData>& spans,
                           const std::vector<double>& scalars) {
-  Add(stream, [kernel, spans, scalars](Executor& to, int32_t on) { to.Launch(on, kernel, spans, scalars); });
+  Add(stream, [kernel, spans, scalars](Executor& to, int32_t on) {
+    to.Launch(on, kernel, spans, scalars);
+  });
 }
 
 void TapeExecutor::Custom(int32_t stream, const CustomKernel& kernel) {
@@ -70,7 +73,9 @@ void TapeExecutor::Write(int32_t stream, std::byte* to, const void* from, uint64
   if (!recording_) return inner_->Write(stream, to, from, bytes);
   std::vector<std::byte> kept(bytes);
   if (bytes > 0) std::memcpy(kept.data(), from, bytes);
-  Add(stream, [to, kept = std::move(kept)](Executor& by, int32_t on) { by.Write(on, to, kept.data(), kept.size()); });
+  Add(stream, [to, kept = std::move(kept)](Executor& by, int32_t on) {
+    by.Write(on, to, kept.data(), kept.size());
+  });
 }
 
 }  // namespace shardproof

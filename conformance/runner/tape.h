@@ -1,7 +1,9 @@
-// tape.h: which device work did an engine issue in a step, so that the same kernels can run without the engine?
+// tape.h: which device work did an engine issue in a step, so that the same kernels can run without
+// the engine?
 //
-// The tape is of what an Executor was asked for, with the addresses that it was given. In the order of issue, on one
-// stream, it is a legal order of the step: whatever waits for work was issued after it.
+// The tape is of what an Executor was asked for, with the addresses that it was given. In the order
+// of issue, on one stream, it is a legal order of the step: whatever waits for work was issued
+// after it.
 #pragma once
 #include <functional>
 #include <map>
@@ -15,14 +17,14 @@
 
 namespace shardproof {
 
-// Passes everything on, and writes it down while it records. What only serves the record of a run (Digest, Values,
-// Done) is passed on alone.
+// Passes everything on, and writes it down while it records. What only serves the record of a run
+// (Digest, Values, Done) is passed on alone.
 class TapeExecutor : public Executor {
  public:
   explicit TapeExecutor(std::shared_ptr<Executor> inner) : inner_(std::move(inner)) {}
   void Record(bool on) { recording_ = on; }
-  // Issues what was written down into one stream. REQUIRES: its memory has not been freed (KeepingFabric), and its
-  // models are there.
+  // Issues what was written down into one stream. REQUIRES: its memory has not been freed
+  // (KeepingFabric), and its models are there.
   void Play(int32_t stream);
   size_t length() const { return tape_.size(); }
 
@@ -33,8 +35,8 @@ class TapeExecutor : public Executor {
   void Fill(int32_t stream, std::byte* to, int byte, uint64_t bytes) override;
   void Copy(int32_t stream, std::byte* to, const std::byte* from, uint64_t bytes) override;
   void Write(int32_t stream, std::byte* to, const void* from, uint64_t bytes) override;
-  void Digest(int32_t stream, const std::byte* data, int32_t dtype, int64_t first_index, int64_t count,
-              uint64_t* sum) override {
+  void Digest(int32_t stream, const std::byte* data, int32_t dtype, int64_t first_index,
+              int64_t count, uint64_t* sum) override {
     inner_->Digest(stream, data, dtype, first_index, count, sum);
   }
   void Values(int32_t stream, const std::byte* data, int32_t dtype, int64_t count,
@@ -52,7 +54,8 @@ class TapeExecutor : public Executor {
   std::vector<Entry> tape_;
 };
 
-// Passes everything on, but frees nothing while it keeps: the end of the fabric beneath gives it back.
+// Passes everything on, but frees nothing while it keeps: the end of the fabric beneath gives it
+// back.
 class KeepingFabric : public ForwardingFabric {
  public:
   using ForwardingFabric::ForwardingFabric;

@@ -51,7 +51,8 @@ std::string PackVerdict(const Verdict& verdict) {
     out.Put(f.rank);
     out.Put(f.event);
     out.Put(f.step);
-    for (const std::string* text : {&f.stream, &f.operation, &f.expected, &f.seen, &f.message}) out.Put(*text);
+    for (const std::string* text : {&f.stream, &f.operation, &f.expected, &f.seen, &f.message})
+      out.Put(*text);
   }
   out.Put(static_cast<int64_t>(verdict.result.judged.size()));
   for (const std::string& id : verdict.result.judged) out.Put(id);
@@ -78,7 +79,8 @@ Verdict UnpackVerdict(const std::string& packed) {
     f.rank = static_cast<int>(in.Number());
     f.event = in.Number();
     f.step = static_cast<int>(in.Number());
-    for (std::string* text : {&f.stream, &f.operation, &f.expected, &f.seen, &f.message}) *text = in.Text();
+    for (std::string* text : {&f.stream, &f.operation, &f.expected, &f.seen, &f.message})
+      *text = in.Text();
   }
   for (int64_t n = in.Number(); n > 0; --n) verdict.result.judged.insert(in.Text());
   for (int64_t n = in.Number(); n > 0; --n) {
@@ -87,7 +89,8 @@ Verdict UnpackVerdict(const std::string& packed) {
     row.why = in.Text();
   }
   for (int64_t n = in.Number(); n > 0; --n) verdict.result.notes.push_back(in.Text());
-  for (int64_t n = in.Number(); n > 0; --n) verdict.schedules.push_back(static_cast<uint64_t>(in.Number()));
+  for (int64_t n = in.Number(); n > 0; --n)
+    verdict.schedules.push_back(static_cast<uint64_t>(in.Number()));
   return verdict;
 }
 

@@ -1,4 +1,5 @@
-// verdict_io.h: how does a verdict travel from the process that judged a case to the one that reports it?
+// verdict_io.h: how does a verdict travel from the process that judged a case to the one that
+// reports it?
 #pragma once
 #include <string>
 
@@ -7,6 +8,7 @@
 namespace shardproof {
 
 std::string PackVerdict(const Verdict& verdict);
-Verdict UnpackVerdict(const std::string& packed);  // throws std::runtime_error when the text is not whole
+Verdict UnpackVerdict(
+    const std::string& packed);  // throws std::runtime_error when the text is not whole
 
 }  // namespace shardproof

@@ -75,12 +75,14 @@ struct Worker {
 
 class Pool {
  public:
-  Pool(size_t items, const PoolOptions& options, const std::function<std::string(size_t, WorkerSide&)>& work,
+  Pool(size_t items, const PoolOptions& options,
+       const std::function<std::string(size_t, WorkerSide&)>& work,
        const std::function<void(size_t, const WorkResult&)>& done)
       : items_(items), options_(options), work_(work), done_(done) {
     const size_t jobs = std::min(items, static_cast<size_t>(std::max(1, options.jobs)));
     for (size_t i = 0; i < jobs; ++i) {
-      void* shared = mmap(nullptr, sizeof(Progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+      void* shared = mmap(nullptr, sizeof(Progress), PROT_READ | PROT_WRITE,
+                          MAP_SHARED | MAP_ANONYMOUS, -1, 0);
       if (shared == MAP_FAILED) throw std::runtime_error("cannot map shared memory for a worker");
       workers_.emplace_back().progress = static_cast<Progress*>(shared);
     }
@@ -101,7 +103,8 @@ class Pool {
         if (!worker.busy && next_ < items_) Give(worker, next_++);
       }
       std::vector<pollfd> polls;
-      for (const Worker& worker : workers_) polls.push_back({worker.busy ? worker.results : -1, POLLIN, 0});
+      for (const Worker& worker : workers_)
+        polls.push_back({worker.busy ? worker.results : -1, POLLIN, 0});
       poll(polls.data(), polls.size(), 100);
       for (size_t i = 0; i < workers_.size(); ++i) {
         if (!workers_[i].busy) continue;
@@ -119,7 +122,8 @@ class Pool {
  private:
   void Start(Worker& worker) {
     int commands[2], results[2];
-    if (pipe(commands) != 0 || pipe(results) != 0) throw std::runtime_error("cannot make a pipe for a worker");
+    if (pipe(commands) != 0 || pipe(results) != 0)
+      throw std::runtime_error("cannot make a pipe for a worker");
     new (worker.progress) Progress();
     std::fflush(nullptr);  // what is buffered is written once
     worker.pid = fork();
@@ -146,7 +150,8 @@ class Pool {
     } catch (const std::exception& error) {
       Progress::Set(side.progress->note, sizeof side.progress->note, error.what());
     } catch (...) {
-      Progress::Set(side.progress->note, sizeof side.progress->note, "an exception that is no std::exception");
+      Progress::Set(side.progress->note, sizeof side.progress->note,
+                    "an exception that is no std::exception");
     }
     _exit(1);
   }
@@ -158,7 +163,8 @@ class Pool {
     while (ReadAll(commands, &item, sizeof item)) {
       const std::string blob = Work(item, side);
       const uint64_t bytes = blob.size();
-      if (!WriteAll(results, &bytes, sizeof bytes) || !WriteAll(results, blob.data(), blob.size())) break;
+      if (!WriteAll(results, &bytes, sizeof bytes) || !WriteAll(results, blob.data(), blob.size()))
+        break;
     }
     _exit(0);
   }
@@ -171,10 +177,13 @@ class Pool {
     Moved(worker);
     worker.began = worker.moved;
     const uint64_t number = item;
-    WriteAll(worker.commands, &number, sizeof number);  // a dead worker is noticed when its result is awaited
+    WriteAll(worker.commands, &number,
+             sizeof number);  // a dead worker is noticed when its result is awaited
   }
 
-  static double Since(Clock::time_point then) { return std::chrono::duration<double>(Clock::now() - then).count(); }
+  static double Since(Clock::time_point then) {
+    return std::chrono::duration<double>(Clock::now() - then).count();
+  }
   static void Moved(Worker& worker) {
     worker.beats = worker.progress->beats.load();
     worker.moved = Clock::now();
@@ -185,12 +194,14 @@ class Pool {
   std::string Stalled(Worker& worker) const {
     if (worker.progress->beats.load() != worker.beats) Moved(worker);
     const auto seconds = [](double s) { return std::to_string(static_cast<int>(s)) + " s"; };
-    if (Since(worker.began) > options_.limit_seconds) return "not ended after " + seconds(options_.limit_seconds);
+    if (Since(worker.began) > options_.limit_seconds)
+      return "not ended after " + seconds(options_.limit_seconds);
     const double patience = options_.stall_seconds * (worker.progress->rank.load() < 0 ? 30 : 1);
     const double still = Since(worker.moved);
     if (still < patience) return "";
     if (CpuSeconds(worker.pid) - worker.cpu < 0.8 * patience && still < 4 * patience) return "";
-    return "no progress for " + seconds(still) + ": its code runs, or sleeps, without issuing anything";
+    return "no progress for " + seconds(still) +
+           ": its code runs, or sleeps, without issuing anything";
   }
 
   void Collect(Worker& worker) {
@@ -218,7 +229,8 @@ class Pool {
     }
     const ProcessEnd end = DescribeWaitStatus(status);
     const bool crashed = end.kind == ProcessEnd::Kind::kSignal;
-    result.death = (crashed ? "ended by " : "the process left before the run was over, with ") + end.text;
+    result.death =
+        (crashed ? "ended by " : "the process left before the run was over, with ") + end.text;
     if (result.hung) result.death = stalled;
     const Progress& progress = *worker.progress;
     if (progress.note[0] != '\0') result.death += ": " + std::string(progress.note);

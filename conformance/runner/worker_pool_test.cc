@@ -12,7 +12,8 @@ namespace shardproof {
 namespace {
 
 // Item 2 ends as the test says; all others return their square.
-std::map<size_t, WorkResult> RunWith(const std::function<void()>& two, int jobs = 2, double stall_seconds = 60) {
+std::map<size_t, WorkResult> RunWith(const std::function<void()>& two, int jobs = 2,
+                                     double stall_seconds = 60) {
   std::map<size_t, WorkResult> results;
   RunInWorkers(
       6, {jobs, stall_seconds, 600},
@@ -57,8 +58,12 @@ TEST(WorkerPool, CrashSaysWhatTheAddressIs) {
   ExpectOnlyTwoDied(RunWith([] { *reinterpret_cast<volatile int*>(uintptr_t{0x34}) = 1; }),
                     "SIGSEGV (Segmentation fault): address 0x34: byte 4 of nothing");
 }
-TEST(WorkerPool, AbortEndsOneItem) { ExpectOnlyTwoDied(RunWith([] { std::abort(); }), "ended by SIGABRT"); }
-TEST(WorkerPool, ExitZeroIsNoSuccess) { ExpectOnlyTwoDied(RunWith([] { _exit(0); }, 1), "with exit code 0"); }
+TEST(WorkerPool, AbortEndsOneItem) {
+  ExpectOnlyTwoDied(RunWith([] { std::abort(); }), "ended by SIGABRT");
+}
+TEST(WorkerPool, ExitZeroIsNoSuccess) {
+  ExpectOnlyTwoDied(RunWith([] { _exit(0); }, 1), "with exit code 0");
+}
 TEST(WorkerPool, ExitWithoutHandlersOfTheParent) {
   ExpectOnlyTwoDied(RunWith([] { std::exit(0); }), "with exit code 0: exit(0) was called");
 }
@@ -89,9 +94,12 @@ TEST(WorkerPool, BeatsForEverEndAtTheLimit) {
   EXPECT_NE(death.find("not ended after"), std::string::npos) << death;
 }
 TEST(WorkerPool, ExceptionEndsOneItem) {
-  ExpectOnlyTwoDied(RunWith([] { throw std::runtime_error("no such schedule"); }), "no such schedule");
+  ExpectOnlyTwoDied(RunWith([] { throw std::runtime_error("no such schedule"); }),
+                    "no such schedule");
 }
-TEST(WorkerPool, ManyWorkersFewItems) { EXPECT_EQ(RunWith([] {}, 64).size(), 6u); }
+TEST(WorkerPool, ManyWorkersFewItems) {
+  EXPECT_EQ(RunWith([] {}, 64).size(), 6u);
+}
 
 }  // namespace
 }  // namespace shardproof

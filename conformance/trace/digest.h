@@ -1,8 +1,9 @@
 // digest.h: how are values summarised so that shards add up to the whole?
 //
-// digest(range) = sum over elements of Mix(index * golden + Mix(bits)) mod 2^64, index counted in the logical tensor.
-// It is additive over disjoint ranges: shards published by different owners add up to the digest of the whole.
-// -0 counts as +0 (values are compared, not memory); every NaN counts as itself.
+// digest(range) = sum over elements of Mix(index * golden + Mix(bits)) mod 2^64, index counted in
+// the logical tensor. It is additive over disjoint ranges: shards published by different owners add
+// up to the digest of the whole. -0 counts as +0 (values are compared, not memory); every NaN
+// counts as itself.
 #pragma once
 #include <cstdint>
 

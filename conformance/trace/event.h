@@ -1,8 +1,9 @@
 // event.h: what can happen on a rank, as data?
 //
-// A trace is one rank's list of events in the order in which its host threads issued them. Events are plain rows;
-// what has variable length (byte ranges, member lists, counts, parameter reads, published values) lies in pools of
-// the trace and a row names a slice of a pool. FORMAT.md says how a trace looks on disk.
+// A trace is one rank's list of events in the order in which its host threads issued them. Events
+// are plain rows; what has variable length (byte ranges, member lists, counts, parameter reads,
+// published values) lies in pools of the trace and a row names a slice of a pool. FORMAT.md says
+// how a trace looks on disk.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -12,43 +13,47 @@
 namespace shardproof {
 
 enum class EventKind : uint8_t {
-  kCallBegin,     // text: create train_step eval_step save load destroy; id: step, or -1
-  kCallEnd,       // the same, and status
-  kKnob,          // text: name of a knob that was asked for; flag: it was set
-  kGroupAsk,      // text: name; group: local id, or -1 when not provided
-  kGroupCreate,   // parent group, text: name; slice ranks (ranks of the parent as given); group: new id or -1
+  kCallBegin,    // text: create train_step eval_step save load destroy; id: step, or -1
+  kCallEnd,      // the same, and status
+  kKnob,         // text: name of a knob that was asked for; flag: it was set
+  kGroupAsk,     // text: name; group: local id, or -1 when not provided
+  kGroupCreate,  // parent group, text: name; slice ranks (ranks of the parent as given); group: new
+                 // id or -1
   kGroupDestroy,  // group
   kStreamCreate,  // stream, text: name, id: priority
   kStreamDestroy,
-  kStreamSync,  // blocks
+  kStreamSync,   // blocks
   kEventCreate,  // event
   kEventDestroy,
-  kRecord,     // event, stream
-  kWait,       // event, stream; flag: a record had been issued (false: no edge)
-  kEventSync,  // event; blocks; flag as for kWait
-  kDeviceSync, // blocks on all streams of the rank (foreign traces)
-  kAlloc,      // stream, alloc, count: bytes, id: place (spf_place), label
-  kFree,       // stream, alloc; writes the whole block in stream order (pinned: host order)
-  kCopy,       // stream, ranges
-  kHostAccess, // ranges of pinned blocks touched by the host thread now; digest of the bytes if read
-  kGroupBegin, // the collectives until kGroupEnd are one group operation
+  kRecord,      // event, stream
+  kWait,        // event, stream; flag: a record had been issued (false: no edge)
+  kEventSync,   // event; blocks; flag as for kWait
+  kDeviceSync,  // blocks on all streams of the rank (foreign traces)
+  kAlloc,       // stream, alloc, count: bytes, id: place (spf_place), label
+  kFree,        // stream, alloc; writes the whole block in stream order (pinned: host order)
+  kCopy,        // stream, ranges
+  kHostAccess,  // ranges of pinned blocks touched by the host thread now; digest of the bytes if
+                // read
+  kGroupBegin,  // the collectives until kGroupEnd are one group operation
   kGroupEnd,
-  kCollective,  // group, stream (-1: on the host), collective, dtype, reduction, count, peer, counts, ranges, label
-                // request >= 0: non-blocking on the host, completed by kRequestWait; stream -1, request -1: blocking
-  kRequestWait, // id: request; blocks
-  kCompute,     // stream, id: node, phase, microbatch, step(sample) , ranges, reads
-  kLaunch,      // stream, id: kernel, ranges, label
-  kInit,        // stream, id: parameter, offset, count, ranges
-  kPublish,     // stream, id, result, offset, count, dtype, digest, values, ranges
-  kMark,        // id: hook, module, microbatch
-  kRefused,     // text: call; second text: why. The call had no effect
-  kExplain,     // text
-  kThreadPost,  // id: edge. Hand-over between host threads: post happens before the await of the same id
+  kCollective,   // group, stream (-1: on the host), collective, dtype, reduction, count, peer,
+                 // counts, ranges, label request >= 0: non-blocking on the host, completed by
+                 // kRequestWait; stream -1, request -1: blocking
+  kRequestWait,  // id: request; blocks
+  kCompute,      // stream, id: node, phase, microbatch, step(sample) , ranges, reads
+  kLaunch,       // stream, id: kernel, ranges, label
+  kInit,         // stream, id: parameter, offset, count, ranges
+  kPublish,      // stream, id, result, offset, count, dtype, digest, values, ranges
+  kMark,         // id: hook, module, microbatch
+  kRefused,      // text: call; second text: why. The call had no effect
+  kExplain,      // text
+  kThreadPost,   // id: edge. Hand-over between host threads: post happens before the await of the
+                 // same id
   kThreadAwait,
-  kNoMemory,    // a mem_alloc that answered SPF_NO_MEMORY; count: bytes
+  kNoMemory,         // a mem_alloc that answered SPF_NO_MEMORY; count: bytes
   kGroupRegister,    // group, alloc, count: its bytes; blocks, collective over the group
   kGroupDeregister,  // group, alloc; blocks after the group's work on this rank
-  kCount_       // number of kinds
+  kCount_            // number of kinds
 };
 
 constexpr uint8_t kRead = 1, kWrite = 2;
@@ -79,37 +84,38 @@ struct Slice {
 // Fields that a kind does not name are at their defaults.
 struct Event {
   EventKind kind = EventKind::kCallBegin;
-  uint8_t collective = 0;   // spf_collective_kind; 101 reduce, 102 barrier, 103 gather, 104 scatter (foreign traces)
-  uint8_t dtype = 0;        // spf_dtype
-  uint8_t reduction = 0;    // spf_reduction
-  uint8_t phase = 0;        // spf_phase
-  uint8_t result = 0;       // spf_result
-  uint8_t status = 0;       // spf_status
+  uint8_t collective =
+      0;  // spf_collective_kind; 101 reduce, 102 barrier, 103 gather, 104 scatter (foreign traces)
+  uint8_t dtype = 0;      // spf_dtype
+  uint8_t reduction = 0;  // spf_reduction
+  uint8_t phase = 0;      // spf_phase
+  uint8_t result = 0;     // spf_result
+  uint8_t status = 0;     // spf_status
   bool flag = false;
-  uint16_t thread = 0;      // host thread
-  uint16_t instance = 0;    // engine instance
-  int32_t call = -1;        // index of the entry call (per instance: create is 0); -1 outside
-  int32_t stream = -1;      // per rank, never reused
-  int32_t event = -1;       // per rank, never reused
-  int32_t group = -1;       // index into Trace::groups
-  int32_t parent = -1;      // index into Trace::groups
+  uint16_t thread = 0;    // host thread
+  uint16_t instance = 0;  // engine instance
+  int32_t call = -1;      // index of the entry call (per instance: create is 0); -1 outside
+  int32_t stream = -1;    // per rank, never reused
+  int32_t event = -1;     // per rank, never reused
+  int32_t group = -1;     // index into Trace::groups
+  int32_t parent = -1;    // index into Trace::groups
   int32_t alloc = -1;
-  int32_t peer = -1;        // root or peer, as a rank of the group
+  int32_t peer = -1;  // root or peer, as a rank of the group
   int32_t id = -1;
   int32_t request = -1;
-  int32_t purpose = 0;      // spf_purpose
+  int32_t purpose = 0;  // spf_purpose
   int32_t module = -1;
   int32_t microbatch = -1;
-  int32_t text = -1;        // index into Trace::strings
+  int32_t text = -1;  // index into Trace::strings
   int32_t text2 = -1;
-  int64_t sample = -1;      // INPUT nodes: sample index
+  int64_t sample = -1;  // INPUT nodes: sample index
   int64_t offset = 0;
   int64_t count = 0;
   uint64_t digest = 0;
-  int64_t values = -1;      // kPublish: first of count values in Trace::values, or -1
-  Slice ranges;             // Trace::ranges
-  Slice reads;              // Trace::reads
-  Slice ranks;              // Trace::numbers
+  int64_t values = -1;             // kPublish: first of count values in Trace::values, or -1
+  Slice ranges;                    // Trace::ranges
+  Slice reads;                     // Trace::reads
+  Slice ranks;                     // Trace::numbers
   Slice send_counts, recv_counts;  // Trace::numbers
 };
 
@@ -125,15 +131,15 @@ enum class RecordLevel : uint8_t { kOff, kOrder, kDigests, kBytes };
 
 // What a trace contains; a check whose evidence is missing answers not-checkable.
 struct Provides {
-  bool groups = false, collectives = false, sync = false, memory = false, work = false, digests = false,
-       results = false, marks = false, calls = false;
+  bool groups = false, collectives = false, sync = false, memory = false, work = false,
+       digests = false, results = false, marks = false, calls = false;
   static Provides All() { return {true, true, true, true, true, true, true, true, true}; }
 };
 
 enum class TraceEnd : uint8_t {
-  kComplete,    // the engine was destroyed in order
-  kAborted,     // the run was ended: deadlock, another rank's failure
-  kDied         // this rank died
+  kComplete,  // the engine was destroyed in order
+  kAborted,   // the run was ended: deadlock, another rank's failure
+  kDied       // this rank died
 };
 
 struct Trace {
@@ -150,8 +156,10 @@ struct Trace {
   std::vector<Range> ranges;
   std::vector<ParamRead> reads;
   std::vector<int64_t> numbers;
-  std::vector<double> values;        // published or read values, widened (exact for every dtype but i64)
-  std::string_view Text(int32_t index) const { return index < 0 ? std::string_view() : strings[size_t(index)]; }
+  std::vector<double> values;  // published or read values, widened (exact for every dtype but i64)
+  std::string_view Text(int32_t index) const {
+    return index < 0 ? std::string_view() : strings[size_t(index)];
+  }
 };
 
 }  // namespace shardproof

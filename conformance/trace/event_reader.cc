@@ -12,7 +12,7 @@ namespace names = trace_names;
 namespace json = simdjson::ondemand;
 
 constexpr std::array<std::string_view, 32> kKeys = {
-    "i",  "e",  "t", "n",  "c",   "s", "ev", "g",  "pg", "a", "op", "ty", "red", "p", "id", "ph",
+    "i",   "e",  "t", "n",  "c",   "s", "ev", "g",  "pg", "a", "op", "ty", "red", "p", "id", "ph",
     "res", "st", "f", "rq", "for", "m", "mb", "sm", "o",  "k", "d",  "x",  "y",   "r", "rd", "v"};
 constexpr std::array<std::string_view, 3> kCountKeys = {"ranks", "sc", "rc"};
 
@@ -39,31 +39,45 @@ constexpr uint64_t Required(EventKind kind) {
     case EventKind::kKnob:
     case EventKind::kGroupAsk:
     case EventKind::kRefused:
-    case EventKind::kExplain: return Bit("x");
-    case EventKind::kGroupCreate: return Bit("pg");
-    case EventKind::kGroupDestroy: return Bit("g");
-    case EventKind::kGroupRegister: return Bit("g") | Bit("a") | Bit("k");
-    case EventKind::kGroupDeregister: return Bit("g") | Bit("a");
+    case EventKind::kExplain:
+      return Bit("x");
+    case EventKind::kGroupCreate:
+      return Bit("pg");
+    case EventKind::kGroupDestroy:
+      return Bit("g");
+    case EventKind::kGroupRegister:
+      return Bit("g") | Bit("a") | Bit("k");
+    case EventKind::kGroupDeregister:
+      return Bit("g") | Bit("a");
     case EventKind::kStreamCreate:
     case EventKind::kStreamDestroy:
     case EventKind::kStreamSync:
     case EventKind::kCompute:
-    case EventKind::kLaunch: return Bit("s");
+    case EventKind::kLaunch:
+      return Bit("s");
     case EventKind::kEventCreate:
     case EventKind::kEventDestroy:
-    case EventKind::kEventSync: return Bit("ev");
+    case EventKind::kEventSync:
+      return Bit("ev");
     case EventKind::kRecord:
-    case EventKind::kWait: return Bit("ev") | Bit("s");
-    case EventKind::kAlloc: return Bit("a") | Bit("k");
-    case EventKind::kFree: return Bit("a");
-    case EventKind::kCollective: return Bit("g") | Bit("op");
-    case EventKind::kPublish: return Bit("res");
+    case EventKind::kWait:
+      return Bit("ev") | Bit("s");
+    case EventKind::kAlloc:
+      return Bit("a") | Bit("k");
+    case EventKind::kFree:
+      return Bit("a");
+    case EventKind::kCollective:
+      return Bit("g") | Bit("op");
+    case EventKind::kPublish:
+      return Bit("res");
     case EventKind::kRequestWait:
     case EventKind::kMark:
     case EventKind::kInit:
     case EventKind::kThreadPost:
-    case EventKind::kThreadAwait: return Bit("id");
-    default: return 0;
+    case EventKind::kThreadAwait:
+      return Bit("id");
+    default:
+      return 0;
   }
 }
 
@@ -77,15 +91,19 @@ constexpr names::NameIndex kResults(names::kResults);
 constexpr names::NameIndex kStatuses(names::kStatuses);
 constexpr names::NameIndex kPurposes(names::kPurposes);
 
-int ReadName(json::value value, std::string_view key, const names::NameIndex& index, int64_t most = 255) {
-  if (value.type() == json::json_type::number) return static_cast<int>(ReadInt(value, key, 0, most));
+int ReadName(json::value value, std::string_view key, const names::NameIndex& index,
+             int64_t most = 255) {
+  if (value.type() == json::json_type::number)
+    return static_cast<int>(ReadInt(value, key, 0, most));
   const std::string_view name = RawText(value.get_raw_json_string());
   int found = index.Find(name);
   if (found < 0 && &index == &kCollectives) {
     found = kForeignCollectives.Find(name);
     if (found >= 0) found += names::kFirstForeignCollective;
   }
-  if (found < 0) throw LineError{"\"" + std::string(key) + "\":\"" + std::string(name) + "\" is no name that FORMAT.md lists"};
+  if (found < 0)
+    throw LineError{"\"" + std::string(key) + "\":\"" + std::string(name) +
+                    "\" is no name that FORMAT.md lists"};
   return found;
 }
 
@@ -118,23 +136,72 @@ bool EventReader::ReadNumber(uint64_t key, json::value value) {
     return static_cast<int32_t>(ReadInt(value, name, least, most));
   };
   switch (key) {
-    case Key("t"): Once(Bit("t"), "t"); event_.thread = static_cast<uint16_t>(small("t", 0, 65535)); return true;
-    case Key("n"): Once(Bit("n"), "n"); event_.instance = static_cast<uint16_t>(small("n", 0, 65535)); return true;
-    case Key("c"): Once(Bit("c"), "c"); event_.call = Id(value, "c"); return true;
-    case Key("s"): Once(Bit("s"), "s"); event_.stream = Id(value, "s"); return true;
-    case Key("ev"): Once(Bit("ev"), "ev"); event_.event = Id(value, "ev"); return true;
-    case Key("g"): Once(Bit("g"), "g"); event_.group = Id(value, "g"); return true;
-    case Key("pg"): Once(Bit("pg"), "pg"); event_.parent = Id(value, "pg"); return true;
-    case Key("a"): Once(Bit("a"), "a"); event_.alloc = Id(value, "a"); return true;
-    case Key("p"): Once(Bit("p"), "p"); event_.peer = Id(value, "p"); return true;
-    case Key("rq"): Once(Bit("rq"), "rq"); event_.request = Id(value, "rq"); return true;
-    case Key("id"): Once(Bit("id"), "id"); event_.id = small("id", -kMaxInt32 - 1, kMaxInt32); return true;
-    case Key("m"): Once(Bit("m"), "m"); event_.module = small("m", -1, kMaxInt32); return true;
-    case Key("mb"): Once(Bit("mb"), "mb"); event_.microbatch = small("mb", -1, kMaxInt32); return true;
-    case Key("sm"): Once(Bit("sm"), "sm"); event_.sample = ReadInt(value, "sm", kMinInt64, kMaxInt64); return true;
-    case Key("o"): Once(Bit("o"), "o"); event_.offset = ReadInt(value, "o", kMinInt64, kMaxInt64); return true;
-    case Key("k"): Once(Bit("k"), "k"); event_.count = ReadInt(value, "k", 0, kMaxInt64); return true;
-    default: return false;
+    case Key("t"):
+      Once(Bit("t"), "t");
+      event_.thread = static_cast<uint16_t>(small("t", 0, 65535));
+      return true;
+    case Key("n"):
+      Once(Bit("n"), "n");
+      event_.instance = static_cast<uint16_t>(small("n", 0, 65535));
+      return true;
+    case Key("c"):
+      Once(Bit("c"), "c");
+      event_.call = Id(value, "c");
+      return true;
+    case Key("s"):
+      Once(Bit("s"), "s");
+      event_.stream = Id(value, "s");
+      return true;
+    case Key("ev"):
+      Once(Bit("ev"), "ev");
+      event_.event = Id(value, "ev");
+      return true;
+    case Key("g"):
+      Once(Bit("g"), "g");
+      event_.group = Id(value, "g");
+      return true;
+    case Key("pg"):
+      Once(Bit("pg"), "pg");
+      event_.parent = Id(value, "pg");
+      return true;
+    case Key("a"):
+      Once(Bit("a"), "a");
+      event_.alloc = Id(value, "a");
+      return true;
+    case Key("p"):
+      Once(Bit("p"), "p");
+      event_.peer = Id(value, "p");
+      return true;
+    case Key("rq"):
+      Once(Bit("rq"), "rq");
+      event_.request = Id(value, "rq");
+      return true;
+    case Key("id"):
+      Once(Bit("id"), "id");
+      event_.id = small("id", -kMaxInt32 - 1, kMaxInt32);
+      return true;
+    case Key("m"):
+      Once(Bit("m"), "m");
+      event_.module = small("m", -1, kMaxInt32);
+      return true;
+    case Key("mb"):
+      Once(Bit("mb"), "mb");
+      event_.microbatch = small("mb", -1, kMaxInt32);
+      return true;
+    case Key("sm"):
+      Once(Bit("sm"), "sm");
+      event_.sample = ReadInt(value, "sm", kMinInt64, kMaxInt64);
+      return true;
+    case Key("o"):
+      Once(Bit("o"), "o");
+      event_.offset = ReadInt(value, "o", kMinInt64, kMaxInt64);
+      return true;
+    case Key("k"):
+      Once(Bit("k"), "k");
+      event_.count = ReadInt(value, "k", 0, kMaxInt64);
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -143,14 +210,36 @@ bool EventReader::ReadEnum(uint64_t key, json::value value) {
     return static_cast<uint8_t>(ReadName(value, name, index));
   };
   switch (key) {
-    case Key("op"): Once(Bit("op"), "op"); event_.collective = byte("op", kCollectives); return true;
-    case Key("ty"): Once(Bit("ty"), "ty"); event_.dtype = byte("ty", kDtypes); return true;
-    case Key("red"): Once(Bit("red"), "red"); event_.reduction = byte("red", kReductions); return true;
-    case Key("ph"): Once(Bit("ph"), "ph"); event_.phase = byte("ph", kPhases); return true;
-    case Key("res"): Once(Bit("res"), "res"); event_.result = byte("res", kResults); return true;
-    case Key("st"): Once(Bit("st"), "st"); event_.status = byte("st", kStatuses); return true;
-    case Key("for"): Once(Bit("for"), "for"); event_.purpose = ReadName(value, "for", kPurposes, kMaxInt32); return true;
-    default: return false;
+    case Key("op"):
+      Once(Bit("op"), "op");
+      event_.collective = byte("op", kCollectives);
+      return true;
+    case Key("ty"):
+      Once(Bit("ty"), "ty");
+      event_.dtype = byte("ty", kDtypes);
+      return true;
+    case Key("red"):
+      Once(Bit("red"), "red");
+      event_.reduction = byte("red", kReductions);
+      return true;
+    case Key("ph"):
+      Once(Bit("ph"), "ph");
+      event_.phase = byte("ph", kPhases);
+      return true;
+    case Key("res"):
+      Once(Bit("res"), "res");
+      event_.result = byte("res", kResults);
+      return true;
+    case Key("st"):
+      Once(Bit("st"), "st");
+      event_.status = byte("st", kStatuses);
+      return true;
+    case Key("for"):
+      Once(Bit("for"), "for");
+      event_.purpose = ReadName(value, "for", kPurposes, kMaxInt32);
+      return true;
+    default:
+      return false;
   }
 }
 
@@ -164,22 +253,53 @@ bool EventReader::ReadOther(uint64_t key, json::value value) {
       throw LineError{"event " + std::to_string(number) + " where event " + std::to_string(due) +
                       " is due: lines are missing, doubled, or of another trace"};
     }
-    case Key("e"): Once(Bit("e"), "e"); ReadKind(value); return true;
-    case Key("f"): Once(Bit("f"), "f"); event_.flag = value.get_bool(); return true;
-    case Key("d"): Once(Bit("d"), "d"); event_.digest = ReadHex(value, "d"); return true;
-    case Key("x"): Once(Bit("x"), "x"); event_.text = Intern(value.get_string()); return true;
-    case Key("y"): Once(Bit("y"), "y"); event_.text2 = Intern(value.get_string()); return true;
-    case Key("r"): Once(Bit("r"), "r"); event_.ranges = ReadRanges(value.get_array()); return true;
-    case Key("rd"): Once(Bit("rd"), "rd"); event_.reads = ReadReads(value.get_array()); return true;
-    case Key("ranks"): Once(Bit("ranks"), "ranks"); event_.ranks = ReadNumbers(value.get_array(), "ranks"); return true;
-    case Key("sc"): Once(Bit("sc"), "sc"); event_.send_counts = ReadNumbers(value.get_array(), "sc"); return true;
-    case Key("rc"): Once(Bit("rc"), "rc"); event_.recv_counts = ReadNumbers(value.get_array(), "rc"); return true;
+    case Key("e"):
+      Once(Bit("e"), "e");
+      ReadKind(value);
+      return true;
+    case Key("f"):
+      Once(Bit("f"), "f");
+      event_.flag = value.get_bool();
+      return true;
+    case Key("d"):
+      Once(Bit("d"), "d");
+      event_.digest = ReadHex(value, "d");
+      return true;
+    case Key("x"):
+      Once(Bit("x"), "x");
+      event_.text = Intern(value.get_string());
+      return true;
+    case Key("y"):
+      Once(Bit("y"), "y");
+      event_.text2 = Intern(value.get_string());
+      return true;
+    case Key("r"):
+      Once(Bit("r"), "r");
+      event_.ranges = ReadRanges(value.get_array());
+      return true;
+    case Key("rd"):
+      Once(Bit("rd"), "rd");
+      event_.reads = ReadReads(value.get_array());
+      return true;
+    case Key("ranks"):
+      Once(Bit("ranks"), "ranks");
+      event_.ranks = ReadNumbers(value.get_array(), "ranks");
+      return true;
+    case Key("sc"):
+      Once(Bit("sc"), "sc");
+      event_.send_counts = ReadNumbers(value.get_array(), "sc");
+      return true;
+    case Key("rc"):
+      Once(Bit("rc"), "rc");
+      event_.recv_counts = ReadNumbers(value.get_array(), "rc");
+      return true;
     case Key("v"):
       Once(Bit("v"), "v");
       event_.values = static_cast<int64_t>(trace_.values.size());
       values_read_ = ReadValues(value.get_array());
       return true;
-    default: return false;
+    default:
+      return false;
   }
 }
 
@@ -199,12 +319,16 @@ Slice EventReader::ReadRanges(json::array list) {
     size_t n = 0;
     for (json::value value : row) {
       if (n == 4) throw LineError{"\"r\": a range is [allocation, access, offset, length]"};
-      numbers[n] = ReadInt(value, "r", n == 0 ? -1 : 0, n == 0 ? kMaxId : n == 1 ? 3 : kMaxInt64 / 2);
+      numbers[n] = ReadInt(value, "r", n == 0 ? -1 : 0,
+                           n == 0   ? kMaxId
+                           : n == 1 ? 3
+                                    : kMaxInt64 / 2);
       ++n;
     }
     if (n != 4) throw LineError{"\"r\": a range is [allocation, access, offset, length]"};
     if (numbers[0] < 0 && numbers[3] != 0) throw LineError{"\"r\": bytes of no allocation"};
-    trace_.ranges.push_back({static_cast<int32_t>(numbers[0]), static_cast<uint8_t>(numbers[1]), numbers[2], numbers[3]});
+    trace_.ranges.push_back({static_cast<int32_t>(numbers[0]), static_cast<uint8_t>(numbers[1]),
+                             numbers[2], numbers[3]});
   }
   return SliceFrom(trace_.ranges, begin);
 }
@@ -216,17 +340,29 @@ Slice EventReader::ReadReads(json::array list) {
     int n = 0;
     for (json::value value : row) {
       switch (n++) {
-        case 0: read.param = static_cast<int32_t>(ReadInt(value, "rd", 0, kMaxId)); break;
-        case 1: read.count = ReadInt(value, "rd", 0, kMaxInt64); break;
-        case 2: read.digest = ReadHex(value, "rd"); break;
+        case 0:
+          read.param = static_cast<int32_t>(ReadInt(value, "rd", 0, kMaxId));
+          break;
+        case 1:
+          read.count = ReadInt(value, "rd", 0, kMaxInt64);
+          break;
+        case 2:
+          read.digest = ReadHex(value, "rd");
+          break;
         case 3:
           read.values = static_cast<int64_t>(trace_.values.size());
-          if (ReadValues(value.get_array()) != read.count) throw LineError{"\"rd\": as many values as the count says"};
+          if (ReadValues(value.get_array()) != read.count)
+            throw LineError{"\"rd\": as many values as the count says"};
           break;
-        default: throw LineError{"\"rd\": a read is [parameter, count, digest] or [parameter, count, digest, [values]]"};
+        default:
+          throw LineError{
+              "\"rd\": a read is [parameter, count, digest] or [parameter, count, digest, "
+              "[values]]"};
       }
     }
-    if (n < 3) throw LineError{"\"rd\": a read is [parameter, count, digest] or [parameter, count, digest, [values]]"};
+    if (n < 3)
+      throw LineError{
+          "\"rd\": a read is [parameter, count, digest] or [parameter, count, digest, [values]]"};
     trace_.reads.push_back(read);
   }
   return SliceFrom(trace_.reads, begin);
@@ -254,8 +390,8 @@ void EventReader::CheckKind() const {
   if (event_.parent < 0) missing |= required & Bit("pg");
   if (event_.alloc < 0) missing |= required & Bit("a");
   if (missing == 0) return;
-  throw LineError{"a " + std::string(names::kKinds[static_cast<size_t>(event_.kind)]) + " event needs the key \"" +
-                  std::string(KeyOfBit(missing)) + "\""};
+  throw LineError{"a " + std::string(names::kKinds[static_cast<size_t>(event_.kind)]) +
+                  " event needs the key \"" + std::string(KeyOfBit(missing)) + "\""};
 }
 
 // After this, checks can follow groups, streams and peers without looking.
@@ -264,22 +400,31 @@ void EventReader::CheckIndices() {
   const auto outside = [](std::string_view what, int64_t index, const std::string& hint) {
     throw LineError{std::string(what) + " " + std::to_string(index) + " is not defined: " + hint};
   };
-  if (event_.group >= groups) outside("group", event_.group, "a line {\"group\":..} must come first");
-  if (event_.parent >= groups) outside("group", event_.parent, "a line {\"group\":..} must come first");
+  if (event_.group >= groups)
+    outside("group", event_.group, "a line {\"group\":..} must come first");
+  if (event_.parent >= groups)
+    outside("group", event_.parent, "a line {\"group\":..} must come first");
   const auto streams = static_cast<int64_t>(trace_.streams.size());
   if (event_.stream >= streams) {
     const bool defines = event_.kind == EventKind::kStreamCreate && event_.stream == streams;
-    if (!defines) outside("stream", event_.stream, "a line {\"stream\":..} or a stream_create event must come first");
+    if (!defines)
+      outside("stream", event_.stream,
+              "a line {\"stream\":..} or a stream_create event must come first");
     trace_.streams.emplace_back(trace_.Text(event_.text));
   }
   const auto members = [&](int32_t group) {
-    return group < 0 ? kMaxId : static_cast<int64_t>(trace_.groups[static_cast<size_t>(group)].world_ranks.size());
+    return group < 0
+               ? kMaxId
+               : static_cast<int64_t>(trace_.groups[static_cast<size_t>(group)].world_ranks.size());
   };
-  if (event_.peer >= members(event_.group)) outside("peer", event_.peer, "it is a rank of the group");
+  if (event_.peer >= members(event_.group))
+    outside("peer", event_.peer, "it is a rank of the group");
   for (uint32_t i = event_.ranks.begin; i < event_.ranks.end; ++i) {
-    if (trace_.numbers[i] >= members(event_.parent)) outside("rank", trace_.numbers[i], "it is a rank of the parent group");
+    if (trace_.numbers[i] >= members(event_.parent))
+      outside("rank", trace_.numbers[i], "it is a rank of the parent group");
   }
-  if (event_.values >= 0 && values_read_ != event_.count) throw LineError{"\"v\" needs as many values as \"k\" says"};
+  if (event_.values >= 0 && values_read_ != event_.count)
+    throw LineError{"\"v\" needs as many values as \"k\" says"};
 }
 
 void EventReader::Read(json::object line) {

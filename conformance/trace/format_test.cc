@@ -35,7 +35,8 @@ TEST(Format, TheExampleIsRead) {
   EXPECT_EQ(trace.case_id, "by-hand");
   const Event& gather = trace.events[3];
   EXPECT_EQ(gather.kind, EventKind::kCollective);
-  EXPECT_EQ(trace.groups[static_cast<size_t>(gather.group)].world_ranks, (std::vector<int32_t>{0, 1}));
+  EXPECT_EQ(trace.groups[static_cast<size_t>(gather.group)].world_ranks,
+            (std::vector<int32_t>{0, 1}));
   EXPECT_EQ(trace.streams[static_cast<size_t>(gather.stream)], "gather");
   ASSERT_EQ(gather.ranges.size(), 2u);
   EXPECT_EQ(trace.ranges[gather.ranges.begin + 1].access, kWrite);
@@ -50,7 +51,8 @@ TEST(Format, TheExampleComesBackAsWritten) {
 
 TEST(Format, EveryNameIsListed) {
   const std::string document = Document();
-  for (std::string_view name : trace_names::kKinds) EXPECT_THAT(document, HasSubstr("`" + std::string(name) + "`"));
+  for (std::string_view name : trace_names::kKinds)
+    EXPECT_THAT(document, HasSubstr("`" + std::string(name) + "`"));
   const auto expect_listed = [&](const auto& names) {
     for (std::string_view name : names) EXPECT_THAT(document, HasSubstr(std::string(name)));
   };
@@ -69,7 +71,8 @@ TEST(Format, EveryNameIsListed) {
 TEST(Format, TheDigestOfTheDocumentIsRight) {
   const unsigned char bytes[] = {0, 1, 2, 3, 4, 5, 6, 7};
   char hex[17];
-  std::snprintf(hex, sizeof hex, "%016llx", static_cast<unsigned long long>(DigestValues(bytes, 1, 0, 8)));
+  std::snprintf(hex, sizeof hex, "%016llx",
+                static_cast<unsigned long long>(DigestValues(bytes, 1, 0, 8)));
   EXPECT_THAT(Document(), HasSubstr(hex));
 }
 

@@ -27,7 +27,8 @@ void ThrowOutside(std::string_view key, int64_t number, int64_t least, int64_t m
 uint64_t ReadHex(simdjson::ondemand::value value, std::string_view key) {
   uint64_t number = 0;
   if (!ParseHex(RawText(value.get_raw_json_string()), &number)) {
-    throw LineError{"\"" + std::string(key) + "\" must be 1 to 16 hexadecimal digits (0-9a-f) in quotes"};
+    throw LineError{"\"" + std::string(key) +
+                    "\" must be 1 to 16 hexadecimal digits (0-9a-f) in quotes"};
   }
   return number;
 }
@@ -40,7 +41,8 @@ double ReadValue(simdjson::ondemand::value value) {
   if (text == "-inf") return -std::numeric_limits<double>::infinity();
   uint64_t bits = 0;
   if (text.size() != 18 || !text.starts_with("0x") || !ParseHex(text.substr(2), &bits)) {
-    throw LineError{"\"" + std::string(text) + "\" is no value: a number, \"nan\", \"inf\", \"-inf\", or 0x and 16 digits"};
+    throw LineError{"\"" + std::string(text) +
+                    "\" is no value: a number, \"nan\", \"inf\", \"-inf\", or 0x and 16 digits"};
   }
   return std::bit_cast<double>(bits);
 }

@@ -1,4 +1,5 @@
-// json_fields.h: how is one value of a trace line read, or refused in words? Internal to the reader.
+// json_fields.h: how is one value of a trace line read, or refused in words? Internal to the
+// reader.
 #pragma once
 #include <simdjson.h>
 
@@ -14,12 +15,15 @@ struct LineError {
   std::string what;
 };
 
-// Numbers of allocations, events and requests are small; so tables that are indexed by them stay small.
+// Numbers of allocations, events and requests are small; so tables that are indexed by them stay
+// small.
 constexpr int64_t kMaxId = (1 << 24) - 1;
 constexpr int64_t kMaxInt32 = std::numeric_limits<int32_t>::max();
-constexpr int64_t kMinInt64 = std::numeric_limits<int64_t>::min(), kMaxInt64 = std::numeric_limits<int64_t>::max();
+constexpr int64_t kMinInt64 = std::numeric_limits<int64_t>::min(),
+                  kMaxInt64 = std::numeric_limits<int64_t>::max();
 
-// The characters of a key or name between its quotes, escapes not resolved. Valid as long as the line is.
+// The characters of a key or name between its quotes, escapes not resolved. Valid as long as the
+// line is.
 inline std::string_view RawText(simdjson::ondemand::raw_json_string text) {
   const char* begin = text.raw();
   const char* end = begin;
@@ -38,7 +42,8 @@ constexpr uint64_t Key(std::string_view text) {
 [[noreturn]] void ThrowOutside(std::string_view key, int64_t number, int64_t least, int64_t most);
 
 // The value as an integer within [least, most].
-inline int64_t ReadInt(simdjson::ondemand::value value, std::string_view key, int64_t least, int64_t most) {
+inline int64_t ReadInt(simdjson::ondemand::value value, std::string_view key, int64_t least,
+                       int64_t most) {
   const int64_t number = value.get_int64();
   if (number < least || number > most) ThrowOutside(key, number, least, most);
   return number;

@@ -14,27 +14,31 @@ template <size_t n>
 using Names = std::array<std::string_view, n>;
 
 inline constexpr Names<static_cast<size_t>(EventKind::kCount_)> kKinds = {
-    "call_begin",     "call_end",     "knob",          "group_ask",   "group_create", "group_destroy",
-    "stream_create",  "stream_destroy", "stream_sync", "event_create", "event_destroy", "record",
-    "wait",           "event_sync",   "device_sync",   "alloc",       "free",         "copy",
-    "host_access",    "group_begin",  "group_end",     "collective",  "request_wait", "compute",
-    "launch",         "init",         "publish",       "mark",        "refused",      "explain",
-    "thread_post",    "thread_await", "no_memory",     "group_register", "group_deregister"};
+    "call_begin",    "call_end",      "knob",           "group_ask",      "group_create",
+    "group_destroy", "stream_create", "stream_destroy", "stream_sync",    "event_create",
+    "event_destroy", "record",        "wait",           "event_sync",     "device_sync",
+    "alloc",         "free",          "copy",           "host_access",    "group_begin",
+    "group_end",     "collective",    "request_wait",   "compute",        "launch",
+    "init",          "publish",       "mark",           "refused",        "explain",
+    "thread_post",   "thread_await",  "no_memory",      "group_register", "group_deregister"};
 
 inline constexpr Names<8> kDtypes = {"", "u8", "i32", "i64", "bf16", "f16", "f32", "f64"};
-inline constexpr Names<9> kCollectives = {"",          "all_gather",   "all_gather_v", "reduce_scatter", "all_reduce",
-                                          "broadcast", "all_to_all_v", "send",         "recv"};
+inline constexpr Names<9> kCollectives = {
+    "",           "all_gather", "all_gather_v", "reduce_scatter",
+    "all_reduce", "broadcast",  "all_to_all_v", "send",
+    "recv"};
 // Only in traces from elsewhere.
 inline constexpr int kFirstForeignCollective = 101;
 inline constexpr Names<4> kForeignCollectives = {"reduce", "barrier", "gather", "scatter"};
 inline constexpr Names<2> kReductions = {"sum", "avg"};
 inline constexpr Names<4> kPhases = {"fwd", "bwd", "dgrad", "wgrad"};
 inline constexpr Names<6> kResults = {"", "param", "grad", "loss", "grad_norm", "zero_count"};
-inline constexpr Names<7> kStatuses = {"ok", "refused", "unsupported", "rejected", "no_memory", "aborted", "failed"};
-inline constexpr Names<16> kPurposes = {"other",      "param_shard",     "param_full", "grad",          "grad_shard",
-                                        "main_param", "optimizer",       "activation", "activation_grad", "scratch",
-                                        "norm",       "outer_grad",      "expert_tokens", "expert_counts",
-                                        "pipeline",   "checkpoint"};
+inline constexpr Names<7> kStatuses = {"ok",        "refused", "unsupported", "rejected",
+                                       "no_memory", "aborted", "failed"};
+inline constexpr Names<16> kPurposes = {
+    "other",         "param_shard",   "param_full",      "grad",      "grad_shard", "main_param",
+    "optimizer",     "activation",    "activation_grad", "scratch",   "norm",       "outer_grad",
+    "expert_tokens", "expert_counts", "pipeline",        "checkpoint"};
 inline constexpr Names<3> kEnds = {"complete", "aborted", "died"};
 
 struct ProvidesField {
@@ -77,8 +81,11 @@ class NameIndex {
  private:
   static constexpr size_t kSlots = 128;
   static constexpr size_t Hash(std::string_view name) {
-    const auto at = [&](size_t i) { return static_cast<size_t>(static_cast<unsigned char>(name[i])); };
-    return (name.size() * 7 + at(0) * 3 + at(name.size() - 1) * 11 + at(name.size() / 2) * 5) % kSlots;
+    const auto at = [&](size_t i) {
+      return static_cast<size_t>(static_cast<unsigned char>(name[i]));
+    };
+    return (name.size() * 7 + at(0) * 3 + at(name.size() - 1) * 11 + at(name.size() / 2) * 5) %
+           kSlots;
   }
   const std::string_view* names_;
   std::array<int16_t, kSlots> slots_{};

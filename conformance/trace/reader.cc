@@ -32,9 +32,12 @@ std::string_view FirstKey(std::string_view line) {
 
 std::string InWords(simdjson::error_code code) {
   switch (code) {
-    case simdjson::INCORRECT_TYPE: return "a value is not of the type that its key needs";
-    case simdjson::NUMBER_OUT_OF_RANGE: return "a number is out of range";
-    default: return std::string("not valid JSON (") + simdjson::error_message(code) + ")";
+    case simdjson::INCORRECT_TYPE:
+      return "a value is not of the type that its key needs";
+    case simdjson::NUMBER_OUT_OF_RANGE:
+      return "a number is out of range";
+    default:
+      return std::string("not valid JSON (") + simdjson::error_message(code) + ")";
   }
 }
 
@@ -53,9 +56,11 @@ class TraceReader {
       rest_.remove_prefix(std::min(end + 1, rest_.size()));
     }
     ++line_number_;
-    if (!has_header_) throw LineError{"the file is empty: a trace begins with {\"shardproof_trace\":1,..}"};
+    if (!has_header_)
+      throw LineError{"the file is empty: a trace begins with {\"shardproof_trace\":1,..}"};
     if (!has_footer_) {
-      throw LineError{"the trace ends without a footer {\"end\":..}: it was cut off, or who wrote it died"};
+      throw LineError{
+          "the trace ends without a footer {\"end\":..}: it was cut off, or who wrote it died"};
     }
     return std::move(trace_);
   }
@@ -78,10 +83,12 @@ class TraceReader {
       line = std::string_view(padded_).substr(0, line.size());
       after = simdjson::SIMDJSON_PADDING;
     }
-    json::document document = parser_.iterate(simdjson::padded_string_view(line.data(), line.size(), line.size() + after));
+    json::document document = parser_.iterate(
+        simdjson::padded_string_view(line.data(), line.size(), line.size() + after));
     json::object object = document.get_object();
     Dispatch(FirstKey(line), object);
-    if (document.current_location().error() != simdjson::OUT_OF_BOUNDS) throw LineError{"more than one object on the line"};
+    if (document.current_location().error() != simdjson::OUT_OF_BOUNDS)
+      throw LineError{"more than one object on the line"};
   }
 
   void Dispatch(std::string_view key, json::object object) {
@@ -91,8 +98,10 @@ class TraceReader {
     if (key == "group") return ReadGroup(object);
     if (key == "stream") return ReadStream(object);
     if (key == "end") return ReadFooter(object);
-    throw LineError{"the first key must be \"i\" or \"e\" (an event), \"group\", \"stream\" or \"end\", not \"" +
-                    std::string(key) + "\""};
+    throw LineError{
+        "the first key must be \"i\" or \"e\" (an event), \"group\", \"stream\" or \"end\", not "
+        "\"" +
+        std::string(key) + "\""};
   }
 
   void ReadHeader(json::object object) {
@@ -106,7 +115,8 @@ class TraceReader {
       json::value value = field.value();
       if (name == "shardproof_trace") {
         const int64_t version = value.get_int64();
-        if (version != 1) throw LineError{"format version " + std::to_string(version) + "; this reader knows 1"};
+        if (version != 1)
+          throw LineError{"format version " + std::to_string(version) + "; this reader knows 1"};
       } else if (name == "rank") {
         rank = ReadInt(value, "rank", 0, kMaxWorld);
       } else if (name == "world") {
@@ -120,7 +130,8 @@ class TraceReader {
       }
     }
     if (world < 0) throw LineError{"the header needs \"world\""};
-    if (rank < 0 || rank >= world) throw LineError{"the header needs \"rank\" within 0.." + std::to_string(world - 1)};
+    if (rank < 0 || rank >= world)
+      throw LineError{"the header needs \"rank\" within 0.." + std::to_string(world - 1)};
     trace_.rank = static_cast<int32_t>(rank);
     trace_.world = static_cast<int32_t>(world);
     has_header_ = true;
@@ -142,7 +153,8 @@ class TraceReader {
       const std::string_view name = RawText(field.key());
       json::value value = field.value();
       if (name == "group") {
-        if (value.get_int64() != due) throw LineError{"groups are defined in order: group " + std::to_string(due) + " is due"};
+        if (value.get_int64() != due)
+          throw LineError{"groups are defined in order: group " + std::to_string(due) + " is due"};
       } else if (name == "comm") {
         group.comm = std::string(std::string_view(value.get_string()));
       } else if (name == "name") {
@@ -151,7 +163,8 @@ class TraceReader {
         group.instance = static_cast<int32_t>(ReadInt(value, "n", 0, 65535));
       } else if (name == "ranks") {
         for (json::value rank : value.get_array()) {
-          group.world_ranks.push_back(static_cast<int32_t>(ReadInt(rank, "ranks", 0, trace_.world - 1)));
+          group.world_ranks.push_back(
+              static_cast<int32_t>(ReadInt(rank, "ranks", 0, trace_.world - 1)));
         }
       } else {
         throw LineError{"unknown key \"" + std::string(name) + "\" in a group"};
@@ -160,7 +173,8 @@ class TraceReader {
     std::vector<int32_t> sorted = group.world_ranks;
     std::sort(sorted.begin(), sorted.end());
     const bool twice = std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end();
-    if (group.comm.empty() || sorted.empty()) throw LineError{"a group needs \"comm\" and \"ranks\""};
+    if (group.comm.empty() || sorted.empty())
+      throw LineError{"a group needs \"comm\" and \"ranks\""};
     if (twice) throw LineError{"group " + std::to_string(due) + " lists a rank twice"};
     trace_.groups.push_back(std::move(group));
   }
@@ -172,7 +186,9 @@ class TraceReader {
       const std::string_view name = RawText(field.key());
       json::value value = field.value();
       if (name == "stream") {
-        if (value.get_int64() != due) throw LineError{"streams are defined in order: stream " + std::to_string(due) + " is due"};
+        if (value.get_int64() != due)
+          throw LineError{"streams are defined in order: stream " + std::to_string(due) +
+                          " is due"};
       } else if (name == "name") {
         stream_name = std::string(std::string_view(value.get_string()));
       } else {
@@ -191,7 +207,8 @@ class TraceReader {
         const int64_t count = value.get_int64();
         const auto seen = static_cast<int64_t>(trace_.events.size());
         if (count != seen) {
-          throw LineError{"the footer counts " + std::to_string(count) + " events, but " + std::to_string(seen) +
+          throw LineError{"the footer counts " + std::to_string(count) + " events, but " +
+                          std::to_string(seen) +
                           " were read: lines are missing, or of another trace"};
         }
       } else if (name == "status") {
@@ -202,7 +219,8 @@ class TraceReader {
         throw LineError{"unknown key \"" + std::string(name) + "\" in the footer"};
       }
     }
-    if (end.value_or(-1) < 0) throw LineError{"the footer needs \"status\": complete, aborted or died"};
+    if (end.value_or(-1) < 0)
+      throw LineError{"the footer needs \"status\": complete, aborted or died"};
     trace_.end = static_cast<TraceEnd>(*end);
     has_footer_ = true;
   }
@@ -224,7 +242,8 @@ std::string ReadFile(const std::filesystem::path& path) {
     file.seekg(0);
     file.read(text.data(), static_cast<std::streamsize>(text.size()));
   }
-  if (!file) throw TraceError(path.string(), 0, std::string("cannot be read: ") + std::strerror(errno));
+  if (!file)
+    throw TraceError(path.string(), 0, std::string("cannot be read: ") + std::strerror(errno));
   return text;
 }
 
@@ -237,13 +256,17 @@ std::vector<std::filesystem::path> TraceFiles(const std::filesystem::path& folde
     if (rank >= 0) found.emplace_back(rank, entry.path());
   }
   if (error) throw TraceError(folder.string(), 0, "cannot be read: " + error.message());
-  if (found.empty()) throw TraceError(folder.string(), 0, "there is no trace in it (trace.00000.jsonl and so on)");
+  if (found.empty())
+    throw TraceError(folder.string(), 0, "there is no trace in it (trace.00000.jsonl and so on)");
   std::sort(found.begin(), found.end());
   std::vector<std::filesystem::path> paths;
   for (auto& [rank, path] : found) {
     const auto due = static_cast<int>(paths.size());
-    if (rank > due) throw TraceError(folder.string(), 0, "the trace of rank " + std::to_string(due) + " is missing");
-    if (rank < due) throw TraceError(folder.string(), 0, "two files for rank " + std::to_string(rank));
+    if (rank > due)
+      throw TraceError(folder.string(), 0,
+                       "the trace of rank " + std::to_string(due) + " is missing");
+    if (rank < due)
+      throw TraceError(folder.string(), 0, "two files for rank " + std::to_string(rank));
     paths.push_back(std::move(path));
   }
   return paths;
@@ -252,7 +275,8 @@ std::vector<std::filesystem::path> TraceFiles(const std::filesystem::path& folde
 }  // namespace
 
 TraceError::TraceError(std::string_view source, int64_t line, const std::string& what)
-    : std::runtime_error(std::string(source) + ":" + (line > 0 ? std::to_string(line) + ": " : " ") + what),
+    : std::runtime_error(std::string(source) + ":" +
+                         (line > 0 ? std::to_string(line) + ": " : " ") + what),
       line_(line) {}
 
 Trace ReadTrace(std::string_view text, std::string_view source_name) {
@@ -266,7 +290,9 @@ Trace ReadTrace(std::string_view text, std::string_view source_name) {
   }
 }
 
-Trace ReadTraceFile(const std::filesystem::path& path) { return ReadTrace(ReadFile(path), path.string()); }
+Trace ReadTraceFile(const std::filesystem::path& path) {
+  return ReadTrace(ReadFile(path), path.string());
+}
 
 std::vector<Trace> ReadTraceFolder(const std::filesystem::path& folder) {
   std::vector<Trace> traces;
@@ -275,21 +301,28 @@ std::vector<Trace> ReadTraceFolder(const std::filesystem::path& folder) {
     Trace trace = ReadTraceFile(path);
     const auto refuse = [&](const std::string& what) { throw TraceError(path.string(), 1, what); };
     if (trace.rank != rank) {
-      refuse("the header says rank " + std::to_string(trace.rank) + ", the file's name rank " + std::to_string(rank));
+      refuse("the header says rank " + std::to_string(trace.rank) + ", the file's name rank " +
+             std::to_string(rank));
     }
     if (rank > 0 && trace.case_id != traces[0].case_id) {
-      refuse("case \"" + trace.case_id + "\", but rank 0's is \"" + traces[0].case_id + "\": the folder is mixed");
+      refuse("case \"" + trace.case_id + "\", but rank 0's is \"" + traces[0].case_id +
+             "\": the folder is mixed");
     }
     if (rank > 0 && trace.world != traces[0].world) {
-      refuse("world of " + std::to_string(trace.world) + ", but rank 0's has " + std::to_string(traces[0].world) +
-             ": the folder is mixed");
+      refuse("world of " + std::to_string(trace.world) + ", but rank 0's has " +
+             std::to_string(traces[0].world) + ": the folder is mixed");
     }
     traces.push_back(std::move(trace));
   }
   const int world = traces[0].world;
   const auto files = static_cast<int>(traces.size());
-  if (files < world) throw TraceError(folder.string(), 0, "the trace of rank " + std::to_string(files) + " of " + std::to_string(world) + " is missing");
-  if (files > world) throw TraceError(folder.string(), 0, "more traces than the world of " + std::to_string(world) + " has ranks");
+  if (files < world)
+    throw TraceError(folder.string(), 0,
+                     "the trace of rank " + std::to_string(files) + " of " + std::to_string(world) +
+                         " is missing");
+  if (files > world)
+    throw TraceError(folder.string(), 0,
+                     "more traces than the world of " + std::to_string(world) + " has ranks");
   return traces;
 }
 

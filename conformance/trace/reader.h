@@ -1,8 +1,9 @@
 // reader.h: how does a trace come back from disk?
 //
-// Whatever is wrong with a file is refused with its name and the line's number: bad JSON, unknown kinds and keys,
-// indices that lead nowhere, a line that is missing or of another trace, a file that was cut off, a folder that holds
-// the ranks of different runs. What is accepted can be judged without further looks at indices.
+// Whatever is wrong with a file is refused with its name and the line's number: bad JSON, unknown
+// kinds and keys, indices that lead nowhere, a line that is missing or of another trace, a file
+// that was cut off, a folder that holds the ranks of different runs. What is accepted can be judged
+// without further looks at indices.
 #pragma once
 #include <filesystem>
 #include <stdexcept>
@@ -28,8 +29,9 @@ class TraceError : public std::runtime_error {
 Trace ReadTrace(std::string_view text, std::string_view source_name);
 Trace ReadTraceFile(const std::filesystem::path& path);
 
-// All ranks of one run, by rank: trace.00000.jsonl and so on, the only files in the folder that are looked at. Throws
-// TraceError unless there is one file for each rank of the world and all are of one case.
+// All ranks of one run, by rank: trace.00000.jsonl and so on, the only files in the folder that are
+// looked at. Throws TraceError unless there is one file for each rank of the world and all are of
+// one case.
 std::vector<Trace> ReadTraceFolder(const std::filesystem::path& folder);
 
 }  // namespace shardproof

@@ -15,11 +15,14 @@ namespace {
 
 using testing::HasSubstr;
 
-const std::string kHeader = "{\"shardproof_trace\":1,\"rank\":0,\"world\":2,\"case\":\"c\",\"provides\":[\"sync\"]}\n";
+const std::string kHeader =
+    "{\"shardproof_trace\":1,\"rank\":0,\"world\":2,\"case\":\"c\",\"provides\":[\"sync\"]}\n";
 const std::string kGroup = "{\"group\":0,\"comm\":\"dp#0\",\"name\":\"dp_cp\",\"ranks\":[0,1]}\n";
 const std::string kStream = "{\"stream\":0,\"name\":\"compute\"}\n";
 
-std::string Footer(int events) { return "{\"end\":" + std::to_string(events) + ",\"status\":\"complete\"}\n"; }
+std::string Footer(int events) {
+  return "{\"end\":" + std::to_string(events) + ",\"status\":\"complete\"}\n";
+}
 
 // Why the text is refused, and at which line.
 struct Refusal {
@@ -48,7 +51,8 @@ void ExpectAccepted(const std::string& event) {
 }
 
 TEST(Reader, DefaultsStandForKeysThatAreLeftOut) {
-  const Trace trace = ReadTrace(kHeader + kGroup + kStream + "{\"e\":\"record\",\"ev\":4,\"s\":0}\n" + Footer(1), "file");
+  const Trace trace = ReadTrace(
+      kHeader + kGroup + kStream + "{\"e\":\"record\",\"ev\":4,\"s\":0}\n" + Footer(1), "file");
   ASSERT_EQ(trace.events.size(), 1u);
   EXPECT_EQ(trace.events[0].kind, EventKind::kRecord);
   EXPECT_EQ(trace.events[0].event, 4);
@@ -72,7 +76,8 @@ TEST(Reader, NamesOrNumbersNameAnEnumerator) {
   ExpectAccepted("{\"e\":\"collective\",\"g\":0,\"op\":\"all_gather\",\"s\":0}");
   ExpectAccepted("{\"e\":\"collective\",\"g\":0,\"op\":\"barrier\"}");
   ExpectAccepted("{\"e\":\"collective\",\"g\":0,\"op\":42}");
-  ExpectRefused("{\"e\":\"collective\",\"g\":0,\"op\":\"all_father\"}", "\"op\":\"all_father\" is no name");
+  ExpectRefused("{\"e\":\"collective\",\"g\":0,\"op\":\"all_father\"}",
+                "\"op\":\"all_father\" is no name");
   ExpectRefused("{\"e\":\"collective\",\"g\":0,\"op\":256}", "not within 0..255");
 }
 
@@ -88,7 +93,8 @@ TEST(Refused, BadJson) {
   ExpectRefused("{\"e\":\"record\",\"ev\":04,\"s\":0}", "JSON");
   ExpectRefused("\"e\"", "type");
   ExpectRefused("[1]", "type");
-  ExpectRefused("{\"e\":\"record\",\"ev\":4,\"s\":0} {\"e\":\"record\",\"ev\":4,\"s\":0}", "more than one object");
+  ExpectRefused("{\"e\":\"record\",\"ev\":4,\"s\":0} {\"e\":\"record\",\"ev\":4,\"s\":0}",
+                "more than one object");
   ExpectRefused("{\"e\":\"explain\",\"x\":\"\xFF\"}", "JSON");
 }
 
@@ -100,7 +106,9 @@ TEST(Refused, UnknownKindsAndKeys) {
   ExpectRefused("{\"i\":0,\"x\":\"record\"}", "without \"e\"");
 }
 
-TEST(Refused, AKeyTwice) { ExpectRefused("{\"e\":\"record\",\"ev\":4,\"s\":0,\"s\":0}", "key \"s\" twice"); }
+TEST(Refused, AKeyTwice) {
+  ExpectRefused("{\"e\":\"record\",\"ev\":4,\"s\":0,\"s\":0}", "key \"s\" twice");
+}
 
 TEST(Refused, ValuesOfTheWrongType) {
   ExpectRefused("{\"e\":\"record\",\"ev\":\"4\",\"s\":0}", "type");
@@ -115,9 +123,11 @@ TEST(Refused, IndicesThatLeadNowhere) {
   ExpectRefused("{\"e\":\"group_register\",\"g\":1,\"a\":3,\"k\":64}", "group 1 is not defined");
   ExpectRefused("{\"e\":\"group_deregister\",\"g\":1,\"a\":3}", "group 1 is not defined");
   ExpectRefused("{\"e\":\"group_create\",\"pg\":3,\"x\":\"ep\"}", "group 3 is not defined");
-  ExpectRefused("{\"e\":\"group_create\",\"pg\":0,\"x\":\"ep\",\"ranks\":[0,2]}", "rank 2 is not defined");
+  ExpectRefused("{\"e\":\"group_create\",\"pg\":0,\"x\":\"ep\",\"ranks\":[0,2]}",
+                "rank 2 is not defined");
   ExpectRefused("{\"e\":\"record\",\"ev\":4,\"s\":1}", "stream 1 is not defined");
-  ExpectRefused("{\"e\":\"collective\",\"g\":0,\"op\":\"broadcast\",\"p\":2}", "peer 2 is not defined");
+  ExpectRefused("{\"e\":\"collective\",\"g\":0,\"op\":\"broadcast\",\"p\":2}",
+                "peer 2 is not defined");
   ExpectRefused("{\"e\":\"record\",\"ev\":-2,\"s\":0}", "not within -1");
   ExpectRefused("{\"e\":\"record\",\"ev\":99999999,\"s\":0}", "not within");
   ExpectRefused("{\"e\":\"launch\",\"s\":0,\"r\":[[-1,1,0,4]]}", "bytes of no allocation");
@@ -134,11 +144,13 @@ TEST(Refused, AnEventWithoutWhatItIsAbout) {
   ExpectRefused("{\"e\":\"wait\",\"ev\":-1,\"s\":0}", "needs the key \"ev\"");
   ExpectRefused("{\"e\":\"collective\",\"g\":0}", "needs the key \"op\"");
   ExpectAccepted("{\"e\":\"group_register\",\"g\":0,\"a\":3,\"k\":64}");
-  ExpectRefused("{\"e\":\"group_register\",\"a\":3,\"k\":64}", "group_register event needs the key \"g\"");
+  ExpectRefused("{\"e\":\"group_register\",\"a\":3,\"k\":64}",
+                "group_register event needs the key \"g\"");
   ExpectRefused("{\"e\":\"group_register\",\"g\":0,\"a\":-1,\"k\":64}", "needs the key \"a\"");
   ExpectRefused("{\"e\":\"group_register\",\"g\":0,\"a\":3}", "needs the key \"k\"");
   ExpectAccepted("{\"e\":\"group_deregister\",\"g\":0,\"a\":3}");
-  ExpectRefused("{\"e\":\"group_deregister\",\"g\":0}", "group_deregister event needs the key \"a\"");
+  ExpectRefused("{\"e\":\"group_deregister\",\"g\":0}",
+                "group_deregister event needs the key \"a\"");
   ExpectRefused("{\"e\":\"group_deregister\",\"a\":3}", "needs the key \"g\"");
 }
 
@@ -159,18 +171,25 @@ TEST(Refused, AHeaderThatSaysTooLittle) {
   EXPECT_EQ(RefusalOf("").line, 1);
   EXPECT_THAT(RefusalOf("").what, HasSubstr("empty"));
   EXPECT_THAT(RefusalOf(Footer(0)).what, HasSubstr("begins with"));
-  EXPECT_THAT(RefusalOf("{\"shardproof_trace\":2,\"rank\":0,\"world\":1}\n").what, HasSubstr("version 2"));
-  EXPECT_THAT(RefusalOf("{\"shardproof_trace\":1,\"rank\":1,\"world\":1}\n").what, HasSubstr("\"rank\""));
+  EXPECT_THAT(RefusalOf("{\"shardproof_trace\":2,\"rank\":0,\"world\":1}\n").what,
+              HasSubstr("version 2"));
+  EXPECT_THAT(RefusalOf("{\"shardproof_trace\":1,\"rank\":1,\"world\":1}\n").what,
+              HasSubstr("\"rank\""));
   EXPECT_THAT(RefusalOf("{\"shardproof_trace\":1,\"rank\":1}\n").what, HasSubstr("\"world\""));
-  EXPECT_THAT(RefusalOf("{\"shardproof_trace\":1,\"rank\":0,\"world\":1,\"provides\":[\"luck\"]}\n").what,
-              HasSubstr("luck"));
+  EXPECT_THAT(
+      RefusalOf("{\"shardproof_trace\":1,\"rank\":0,\"world\":1,\"provides\":[\"luck\"]}\n").what,
+      HasSubstr("luck"));
 }
 
 TEST(Refused, GroupsThatCannotBe) {
-  EXPECT_THAT(RefusalOf(kHeader + "{\"group\":1,\"comm\":\"a\",\"ranks\":[0]}\n").what, HasSubstr("group 0 is due"));
-  EXPECT_THAT(RefusalOf(kHeader + "{\"group\":0,\"comm\":\"a\",\"ranks\":[2]}\n").what, HasSubstr("not within 0..1"));
-  EXPECT_THAT(RefusalOf(kHeader + "{\"group\":0,\"comm\":\"a\",\"ranks\":[1,1]}\n").what, HasSubstr("twice"));
-  EXPECT_THAT(RefusalOf(kHeader + "{\"group\":0,\"ranks\":[1]}\n").what, HasSubstr("needs \"comm\""));
+  EXPECT_THAT(RefusalOf(kHeader + "{\"group\":1,\"comm\":\"a\",\"ranks\":[0]}\n").what,
+              HasSubstr("group 0 is due"));
+  EXPECT_THAT(RefusalOf(kHeader + "{\"group\":0,\"comm\":\"a\",\"ranks\":[2]}\n").what,
+              HasSubstr("not within 0..1"));
+  EXPECT_THAT(RefusalOf(kHeader + "{\"group\":0,\"comm\":\"a\",\"ranks\":[1,1]}\n").what,
+              HasSubstr("twice"));
+  EXPECT_THAT(RefusalOf(kHeader + "{\"group\":0,\"ranks\":[1]}\n").what,
+              HasSubstr("needs \"comm\""));
 }
 
 TEST(Refused, EveryPrefixOfATrace) {
@@ -181,8 +200,11 @@ TEST(Refused, EveryPrefixOfATrace) {
   t.Collective(SPF_ALL_REDUCE, group, stream, 4, {Updates(block, 0, 16)});
   t.Publish(stream, SPF_RESULT_LOSS, 0, 0, 1, SPF_F32, 77, Reads(block, 0, 4), {1.5});
   const std::string text = TraceToText(t.Done());
-  const auto lines = [](const std::string& part) { return std::count(part.begin(), part.end(), '\n') + 1; };
-  for (size_t length = 0; length + 2 <= text.size(); ++length) {  // without the last newline it is still complete
+  const auto lines = [](const std::string& part) {
+    return std::count(part.begin(), part.end(), '\n') + 1;
+  };
+  for (size_t length = 0; length + 2 <= text.size();
+       ++length) {  // without the last newline it is still complete
     const std::string part = text.substr(0, length);
     const Refusal refusal = RefusalOf(part);
     EXPECT_GE(refusal.line, lines(part)) << "accepted or blamed on an earlier line: " << part;

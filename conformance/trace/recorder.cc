@@ -47,7 +47,8 @@ void Recorder::Seal() {
   uint64_t mask = 0;
   for (size_t i = 0; i < kWords; ++i) mask |= uint64_t{words[i] != kDefault[i]} << i;
   sealed_.push_back(mask);
-  for (; mask != 0; mask &= mask - 1) sealed_.push_back(words[static_cast<size_t>(std::countr_zero(mask))]);
+  for (; mask != 0; mask &= mask - 1)
+    sealed_.push_back(words[static_cast<size_t>(std::countr_zero(mask))]);
 }
 
 std::vector<Event> Recorder::Unseal() const {
@@ -55,7 +56,8 @@ std::vector<Event> Recorder::Unseal() const {
   auto at = sealed_.begin();
   for (size_t e = 0; e + 1 < events.size(); ++e) {
     Words words = kDefault;
-    for (uint64_t mask = *at++; mask != 0; mask &= mask - 1) words[static_cast<size_t>(std::countr_zero(mask))] = *at++;
+    for (uint64_t mask = *at++; mask != 0; mask &= mask - 1)
+      words[static_cast<size_t>(std::countr_zero(mask))] = *at++;
     events[e] = std::bit_cast<Event>(words);
   }
   if (!events.empty()) events.back() = last_;
@@ -73,7 +75,8 @@ void Recorder::AddRead(int32_t param, int64_t count, Slot* slot) {
   reads_.push_back({param, 0, -1, count});
   last_.reads = Extend(reads_, last_.reads, 1);
   if (slot == nullptr) return;
-  links_.push_back({static_cast<uint32_t>(events_ - 1), static_cast<int32_t>(reads_.size() - 1), slot});
+  links_.push_back(
+      {static_cast<uint32_t>(events_ - 1), static_cast<int32_t>(reads_.size() - 1), slot});
 }
 
 void Recorder::AddNumbers(Slice Event::*field, const int64_t* numbers, size_t count) {
@@ -103,12 +106,14 @@ int32_t Recorder::AddGroup(GroupInfo group) {
 }
 
 void Recorder::NameStream(int32_t stream, std::string_view name) {
-  if (trace_.streams.size() <= static_cast<size_t>(stream)) trace_.streams.resize(static_cast<size_t>(stream) + 1);
+  if (trace_.streams.size() <= static_cast<size_t>(stream))
+    trace_.streams.resize(static_cast<size_t>(stream) + 1);
   trace_.streams[static_cast<size_t>(stream)] = name;
 }
 
 int32_t Recorder::Intern(std::string_view text) {
-  const auto [at, added] = interned_.try_emplace(std::string(text), static_cast<int32_t>(trace_.strings.size()));
+  const auto [at, added] =
+      interned_.try_emplace(std::string(text), static_cast<int32_t>(trace_.strings.size()));
   if (added) trace_.strings.emplace_back(text);
   return at->second;
 }

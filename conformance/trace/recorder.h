@@ -1,8 +1,9 @@
 // recorder.h: how does a trace come into being while an engine runs?
 //
-// One Recorder per rank, shared by all engine instances of the rank. Events are appended by the rank's host thread in
-// issue order. What only exists when device work has run (digests, values) is written by that work into slots with
-// stable addresses, and Finish() puts it into the events: so the recorder never blocks and never reorders.
+// One Recorder per rank, shared by all engine instances of the rank. Events are appended by the
+// rank's host thread in issue order. What only exists when device work has run (digests, values) is
+// written by that work into slots with stable addresses, and Finish() puts it into the events: so
+// the recorder never blocks and never reorders.
 #pragma once
 #include <deque>
 #include <memory>
@@ -64,8 +65,9 @@ class Recorder {
   RecordLevel level_;
   Trace trace_;  // all that is not below
   int64_t events_ = 0;
-  Event last_;                   // of these; the others are sealed
-  std::deque<uint64_t> sealed_;  // an event's words that are not as in Event{}, after a mask that tells which
+  Event last_;  // of these; the others are sealed
+  std::deque<uint64_t>
+      sealed_;  // an event's words that are not as in Event{}, after a mask that tells which
   std::deque<Range> ranges_;
   std::deque<ParamRead> reads_;
   std::deque<int64_t> numbers_;

@@ -24,7 +24,8 @@ class RandomTrace {
     trace_.world = static_cast<int32_t>(Up(7) + 1);
     trace_.rank = static_cast<int32_t>(Up(static_cast<uint64_t>(trace_.world - 1)));
     trace_.case_id = Text();
-    for (bool Provides::*field : {&Provides::groups, &Provides::sync, &Provides::digests, &Provides::calls}) {
+    for (bool Provides::*field :
+         {&Provides::groups, &Provides::sync, &Provides::digests, &Provides::calls}) {
       trace_.provides.*field = Coin();
     }
     trace_.end = static_cast<TraceEnd>(Up(2));
@@ -44,18 +45,28 @@ class RandomTrace {
   int64_t Natural() { return Wide() & std::numeric_limits<int64_t>::max(); }
   double Value() {
     switch (Up(7)) {
-      case 0: return std::bit_cast<double>(random_());
-      case 1: return -0.;
-      case 2: return std::numeric_limits<double>::infinity();
-      case 3: return -std::numeric_limits<double>::infinity();
-      case 4: return std::numeric_limits<double>::quiet_NaN();
-      case 5: return std::numeric_limits<double>::denorm_min();
-      case 6: return static_cast<double>(static_cast<float>(std::bit_cast<int32_t>(static_cast<uint32_t>(random_()))));
-      default: return static_cast<double>(Up(100)) / 8;
+      case 0:
+        return std::bit_cast<double>(random_());
+      case 1:
+        return -0.;
+      case 2:
+        return std::numeric_limits<double>::infinity();
+      case 3:
+        return -std::numeric_limits<double>::infinity();
+      case 4:
+        return std::numeric_limits<double>::quiet_NaN();
+      case 5:
+        return std::numeric_limits<double>::denorm_min();
+      case 6:
+        return static_cast<double>(
+            static_cast<float>(std::bit_cast<int32_t>(static_cast<uint32_t>(random_()))));
+      default:
+        return static_cast<double>(Up(100)) / 8;
     }
   }
   std::string Text() {
-    static const std::string kTexts[] = {"", "a", "dp_cp", "quote \" and \\ and \n\t\x01", "größer \xF0\x9F\x98\x80", "{\"e\":1}"};
+    static const std::string kTexts[] = {
+        "", "a", "dp_cp", "quote \" and \\ and \n\t\x01", "größer \xF0\x9F\x98\x80", "{\"e\":1}"};
     return kTexts[Up(5)];
   }
   int32_t Intern(const std::string& text) {
@@ -78,7 +89,8 @@ class RandomTrace {
   Slice Numbers(uint64_t most) {
     if (Coin()) return {};
     const auto begin = static_cast<uint32_t>(trace_.numbers.size());
-    for (uint64_t i = Up(4) + 1; i > 0; --i) trace_.numbers.push_back(static_cast<int64_t>(Up(most)));
+    for (uint64_t i = Up(4) + 1; i > 0; --i)
+      trace_.numbers.push_back(static_cast<int64_t>(Up(most)));
     return {begin, static_cast<uint32_t>(trace_.numbers.size())};
   }
   Slice Ranges() {
@@ -126,7 +138,9 @@ class RandomTrace {
     e.group = static_cast<int32_t>(Up(trace_.groups.size() - 1));
     e.parent = static_cast<int32_t>(Up(trace_.groups.size() - 1));
     e.alloc = Id();
-    const auto members = [&](int32_t group) { return trace_.groups[static_cast<size_t>(group)].world_ranks.size(); };
+    const auto members = [&](int32_t group) {
+      return trace_.groups[static_cast<size_t>(group)].world_ranks.size();
+    };
     e.peer = static_cast<int32_t>(Up(members(e.group))) - 1;
     e.id = static_cast<int32_t>(Wide() >> 32);
     if (e.id == -1) e.id = 0;
@@ -207,9 +221,9 @@ void ExpectSame(const Trace& a, const Trace& b) {
   EXPECT_EQ(a.case_id, b.case_id);
   EXPECT_EQ(a.end, b.end);
   EXPECT_EQ(a.end_reason, b.end_reason);
-  for (bool Provides::*field : {&Provides::groups, &Provides::collectives, &Provides::sync, &Provides::memory,
-                                &Provides::work, &Provides::digests, &Provides::results, &Provides::marks,
-                                &Provides::calls}) {
+  for (bool Provides::*field : {&Provides::groups, &Provides::collectives, &Provides::sync,
+                                &Provides::memory, &Provides::work, &Provides::digests,
+                                &Provides::results, &Provides::marks, &Provides::calls}) {
     EXPECT_EQ(a.provides.*field, b.provides.*field);
   }
   ASSERT_EQ(a.groups.size(), b.groups.size());
@@ -240,7 +254,8 @@ void ExpectSame(const Trace& a, const Trace& b) {
   }
   ASSERT_EQ(a.values.size(), b.values.size());
   for (size_t i = 0; i < a.values.size(); ++i) {
-    EXPECT_EQ(std::bit_cast<uint64_t>(a.values[i]), std::bit_cast<uint64_t>(b.values[i])) << a.values[i];
+    EXPECT_EQ(std::bit_cast<uint64_t>(a.values[i]), std::bit_cast<uint64_t>(b.values[i]))
+        << a.values[i];
   }
 }
 
@@ -271,7 +286,8 @@ TEST(RoundTrip, TextThatIsNoUtf8IsStillReadable) {
 }
 
 TEST(RoundTrip, AFolderComesBackByRank) {
-  const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / "round_trip_folder";
+  const std::filesystem::path folder =
+      std::filesystem::path(testing::TempDir()) / "round_trip_folder";
   std::vector<Trace> traces;
   for (int rank = 0; rank < 3; ++rank) {
     TraceBuilder t(rank, 3);
@@ -295,8 +311,11 @@ TEST(RoundTrip, RegistrationsComeBack) {
   t.GroupDeregister(group, block);
   const Trace trace = t.Done();
   const std::string text = TraceToText(trace);
-  EXPECT_NE(text.find("{\"i\":2,\"e\":\"group_register\",\"g\":0,\"a\":0,\"k\":4096}"), std::string::npos) << text;
-  EXPECT_NE(text.find("{\"i\":3,\"e\":\"group_deregister\",\"g\":0,\"a\":0}"), std::string::npos) << text;
+  EXPECT_NE(text.find("{\"i\":2,\"e\":\"group_register\",\"g\":0,\"a\":0,\"k\":4096}"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("{\"i\":3,\"e\":\"group_deregister\",\"g\":0,\"a\":0}"), std::string::npos)
+      << text;
   ExpectSame(trace, ReadTrace(text, "written"));
 }
 

@@ -54,7 +54,8 @@ Slice TraceBuilder::Numbers(const std::vector<int64_t>& numbers) {
   return {begin, static_cast<uint32_t>(trace_.numbers.size())};
 }
 
-int TraceBuilder::Group(std::string_view name, const std::vector<int32_t>& world_ranks, std::string_view comm) {
+int TraceBuilder::Group(std::string_view name, const std::vector<int32_t>& world_ranks,
+                        std::string_view comm) {
   GroupInfo info;
   info.name = name;
   info.comm = comm;
@@ -73,10 +74,12 @@ void TraceBuilder::GroupAsk(std::string_view name, int group) {
   Last().text = Intern(name);
 }
 
-int TraceBuilder::GroupCreate(int parent, std::string_view name, const std::vector<int32_t>& ranks) {
+int TraceBuilder::GroupCreate(int parent, std::string_view name,
+                              const std::vector<int32_t>& ranks) {
   std::vector<int32_t> world_ranks;
   for (int32_t rank : ranks) {
-    world_ranks.push_back(trace_.groups[static_cast<size_t>(parent)].world_ranks[static_cast<size_t>(rank)]);
+    world_ranks.push_back(
+        trace_.groups[static_cast<size_t>(parent)].world_ranks[static_cast<size_t>(rank)]);
   }
   const int group = ranks.empty() ? -1 : Group(name, world_ranks);
   Event& event = Add(EventKind::kGroupCreate);
@@ -93,7 +96,8 @@ void TraceBuilder::GroupRegister(int group, int alloc) {
   Event& row = Add(EventKind::kGroupRegister);
   row.group = group;
   row.alloc = alloc;
-  if (static_cast<size_t>(alloc) < block_bytes_.size()) row.count = block_bytes_[static_cast<size_t>(alloc)];
+  if (static_cast<size_t>(alloc) < block_bytes_.size())
+    row.count = block_bytes_[static_cast<size_t>(alloc)];
 }
 
 void TraceBuilder::GroupDeregister(int group, int alloc) {
@@ -199,8 +203,8 @@ void TraceBuilder::HostAccess(const std::vector<Range>& ranges, uint64_t digest)
 void TraceBuilder::GroupBegin() { Add(EventKind::kGroupBegin); }
 void TraceBuilder::GroupEnd() { Add(EventKind::kGroupEnd); }
 
-void TraceBuilder::Collective(int kind, int group, int stream, int64_t count, const std::vector<Range>& ranges,
-                              const CollectiveOptions& options) {
+void TraceBuilder::Collective(int kind, int group, int stream, int64_t count,
+                              const std::vector<Range>& ranges, const CollectiveOptions& options) {
   Event& row = Add(EventKind::kCollective);
   row.collective = static_cast<uint8_t>(kind);
   row.group = group;
@@ -220,8 +224,8 @@ void TraceBuilder::Collective(int kind, int group, int stream, int64_t count, co
 
 void TraceBuilder::RequestWait(int request) { Add(EventKind::kRequestWait).id = request; }
 
-void TraceBuilder::Compute(int stream, int node, int phase, int microbatch, const std::vector<Range>& ranges,
-                           const std::vector<ParamRead>& reads) {
+void TraceBuilder::Compute(int stream, int node, int phase, int microbatch,
+                           const std::vector<Range>& ranges, const std::vector<ParamRead>& reads) {
   Event& row = Add(EventKind::kCompute);
   row.stream = stream;
   row.id = node;
@@ -250,8 +254,8 @@ void TraceBuilder::Init(int stream, int param, int64_t offset, int64_t count, co
   SetRanges({to});
 }
 
-void TraceBuilder::Publish(int stream, int result, int id, int64_t offset, int64_t count, int dtype, uint64_t digest,
-                           const Range& from, const std::vector<double>& values) {
+void TraceBuilder::Publish(int stream, int result, int id, int64_t offset, int64_t count, int dtype,
+                           uint64_t digest, const Range& from, const std::vector<double>& values) {
   Event& row = Add(EventKind::kPublish);
   row.stream = stream;
   row.result = static_cast<uint8_t>(result);

@@ -10,8 +10,8 @@
 //   t.Wait(ready, compute);
 //   Trace trace = t.Done();
 //
-// Every call appends one event (Group appends none). Last() reaches what the call has no argument for. Nothing is
-// validated: a bad trace is often what the test wants.
+// Every call appends one event (Group appends none). Last() reaches what the call has no argument
+// for. Nothing is validated: a bad trace is often what the test wants.
 #pragma once
 #include <map>
 #include <set>
@@ -24,8 +24,12 @@
 
 namespace shardproof {
 
-inline Range Reads(int alloc, int64_t offset, int64_t length) { return {alloc, kRead, offset, length}; }
-inline Range Writes(int alloc, int64_t offset, int64_t length) { return {alloc, kWrite, offset, length}; }
+inline Range Reads(int alloc, int64_t offset, int64_t length) {
+  return {alloc, kRead, offset, length};
+}
+inline Range Writes(int alloc, int64_t offset, int64_t length) {
+  return {alloc, kWrite, offset, length};
+}
 inline Range Updates(int alloc, int64_t offset, int64_t length) {
   return {alloc, kRead | kWrite, offset, length};
 }
@@ -52,7 +56,8 @@ class TraceBuilder {
   TraceBuilder& Instance(int instance);
 
   // Enters a communicator into the table; comm defaults to a key of name and members. No event.
-  int Group(std::string_view name, const std::vector<int32_t>& world_ranks, std::string_view comm = {});
+  int Group(std::string_view name, const std::vector<int32_t>& world_ranks,
+            std::string_view comm = {});
   void GroupAsk(std::string_view name, int group);
   // ranks are ranks of the parent; empty: this rank joins none and -1 is returned.
   int GroupCreate(int parent, std::string_view name, const std::vector<int32_t>& ranks);
@@ -84,16 +89,16 @@ class TraceBuilder {
 
   void GroupBegin();
   void GroupEnd();
-  void Collective(int kind, int group, int stream, int64_t count, const std::vector<Range>& ranges = {},
-                  const CollectiveOptions& options = {});
+  void Collective(int kind, int group, int stream, int64_t count,
+                  const std::vector<Range>& ranges = {}, const CollectiveOptions& options = {});
   void RequestWait(int request);
 
   void Compute(int stream, int node, int phase, int microbatch, const std::vector<Range>& ranges,
                const std::vector<ParamRead>& reads = {});
   void Launch(int stream, int kernel, const std::vector<Range>& ranges);
   void Init(int stream, int param, int64_t offset, int64_t count, const Range& to);
-  void Publish(int stream, int result, int id, int64_t offset, int64_t count, int dtype, uint64_t digest,
-               const Range& from, const std::vector<double>& values = {});
+  void Publish(int stream, int result, int id, int64_t offset, int64_t count, int dtype,
+               uint64_t digest, const Range& from, const std::vector<double>& values = {});
   void Mark(int hook, int module = 0, int microbatch = -1);
   void Refused(std::string_view call, std::string_view why);
   void Explain(std::string_view text);
@@ -114,9 +119,9 @@ class TraceBuilder {
 
   Trace trace_;
   uint16_t thread_ = 0, instance_ = 0;
-  std::map<int, int> calls_;    // by instance: entry calls so far
-  std::map<int, int> current_;  // by instance: the open entry call
-  std::set<int> recorded_;      // events that were recorded
+  std::map<int, int> calls_;          // by instance: entry calls so far
+  std::map<int, int> current_;        // by instance: the open entry call
+  std::set<int> recorded_;            // events that were recorded
   std::vector<int64_t> block_bytes_;  // by allocation
   int streams_ = 0, events_ = 0;
 };

@@ -1,4 +1,5 @@
-// How fast are traces written and read? One argument: million events in all (1). A plausible mix per training step.
+// How fast are traces written and read? One argument: million events in all (1). A plausible mix
+// per training step.
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -24,10 +25,12 @@ void AddLayer(TraceBuilder& t, int group, int compute, int comm, int shard, int 
   t.Wait(ready, compute);
   t.EventDestroy(ready);
   t.Mark(SPF_HOOK_PRE_FORWARD, layer, 0);
-  t.Compute(compute, layer, SPF_FWD, 0, {Reads(full, 0, 4096), Reads(shard, 0, 64), Writes(shard, 512, 1024)},
+  t.Compute(compute, layer, SPF_FWD, 0,
+            {Reads(full, 0, 4096), Reads(shard, 0, 64), Writes(shard, 512, 1024)},
             {{layer, 0x0123456789ABCDEFu + static_cast<uint64_t>(layer), -1, 1024}});
   t.Launch(compute, SPF_K_AXPBY, {Reads(full, 0, 4096), Updates(shard, 2048, 4096)});
-  t.Publish(compute, SPF_RESULT_GRAD, layer, 0, 128, SPF_F32, 0xFEDCBA9876543210u, Reads(shard, 2048, 512));
+  t.Publish(compute, SPF_RESULT_GRAD, layer, 0, 128, SPF_F32, 0xFEDCBA9876543210u,
+            Reads(shard, 2048, 512));
   t.Free(compute, full);
 }
 
@@ -43,7 +46,8 @@ int main(int argc, char** argv) {
   const int group = t.Group("dp_cp", {0, 1, 2, 3, 4, 5, 6, 7});
   const int compute = t.Stream("compute"), comm = t.Stream("comm");
   const int shard = t.Alloc(compute, 1 << 20);
-  for (int layer = 0; t.size() < events; ++layer) AddLayer(t, group, compute, comm, shard, layer % 1000);
+  for (int layer = 0; t.size() < events; ++layer)
+    AddLayer(t, group, compute, comm, shard, layer % 1000);
   const shardproof::Trace trace = t.Done();
 
   auto start = std::chrono::steady_clock::now();
@@ -52,7 +56,8 @@ int main(int argc, char** argv) {
   start = std::chrono::steady_clock::now();
   const shardproof::Trace back = shardproof::ReadTrace(text, "benchmark");
   const double read = Seconds(start);
-  std::printf("%zu events, %.1f MB: written in %.3f s, read in %.3f s (%.0f ns an event)\n", back.events.size(),
-              static_cast<double>(text.size()) / 1e6, write, read, read * 1e9 / static_cast<double>(events));
+  std::printf("%zu events, %.1f MB: written in %.3f s, read in %.3f s (%.0f ns an event)\n",
+              back.events.size(), static_cast<double>(text.size()) / 1e6, write, read,
+              read * 1e9 / static_cast<double>(events));
   return back.events.size() == trace.events.size() ? 0 : 1;
 }

@@ -79,7 +79,8 @@ class Writer : private JsonText {
     String(group.name);
     if (group.instance != 0) Int(",\"n\":", group.instance);
     Raw(",\"ranks\":[");
-    for (size_t i = 0; i < group.world_ranks.size(); ++i) Int(i == 0 ? "" : ",", group.world_ranks[i]);
+    for (size_t i = 0; i < group.world_ranks.size(); ++i)
+      Int(i == 0 ? "" : ",", group.world_ranks[i]);
     Raw("]}\n");
   }
 
@@ -93,12 +94,14 @@ class Writer : private JsonText {
     IntUnless(",\"pg\":", event.parent, -1);
     IntUnless(",\"a\":", event.alloc, -1);
     if (event.collective >= names::kFirstForeignCollective) {
-      Enum(",\"op\":", event.collective - names::kFirstForeignCollective, names::kForeignCollectives, event.collective);
+      Enum(",\"op\":", event.collective - names::kFirstForeignCollective,
+           names::kForeignCollectives, event.collective);
     } else if (event.collective != 0) {
       Enum(",\"op\":", event.collective, names::kCollectives, event.collective);
     }
     if (event.dtype != 0) Enum(",\"ty\":", event.dtype, names::kDtypes, event.dtype);
-    if (event.reduction != 0) Enum(",\"red\":", event.reduction, names::kReductions, event.reduction);
+    if (event.reduction != 0)
+      Enum(",\"red\":", event.reduction, names::kReductions, event.reduction);
     IntUnless(",\"p\":", event.peer, -1);
     IntUnless(",\"id\":", event.id, -1);
     if (event.phase != 0) Enum(",\"ph\":", event.phase, names::kPhases, event.phase);
@@ -170,7 +173,8 @@ class Writer : private JsonText {
   void Numbers(std::string_view before, Slice slice) {
     if (slice.empty()) return;
     Raw(before);
-    for (uint32_t i = slice.begin; i < slice.end; ++i) Int(i == slice.begin ? "" : ",", trace_.numbers[i]);
+    for (uint32_t i = slice.begin; i < slice.end; ++i)
+      Int(i == slice.begin ? "" : ",", trace_.numbers[i]);
     Raw("]");
   }
 
@@ -184,10 +188,13 @@ class Writer : private JsonText {
   }
 
   void Validate(const Event& event, size_t index) const {
-    const auto inside = [](Slice slice, size_t size) { return slice.begin <= slice.end && slice.end <= size; };
+    const auto inside = [](Slice slice, size_t size) {
+      return slice.begin <= slice.end && slice.end <= size;
+    };
     const auto text = [&](int32_t i) { return i < static_cast<int64_t>(trace_.strings.size()); };
     bool ok = event.kind < EventKind::kCount_ && text(event.text) && text(event.text2);
-    ok = ok && inside(event.ranges, trace_.ranges.size()) && inside(event.reads, trace_.reads.size());
+    ok = ok && inside(event.ranges, trace_.ranges.size()) &&
+         inside(event.reads, trace_.reads.size());
     for (Slice slice : {event.ranks, event.send_counts, event.recv_counts}) {
       ok = ok && inside(slice, trace_.numbers.size());
     }
@@ -196,7 +203,8 @@ class Writer : private JsonText {
       ok = HasValues(trace_.reads[i].values, trace_.reads[i].count);
     }
     if (!ok) {
-      throw std::invalid_argument("rank " + std::to_string(trace_.rank) + ", event " + std::to_string(index) +
+      throw std::invalid_argument("rank " + std::to_string(trace_.rank) + ", event " +
+                                  std::to_string(index) +
                                   ": an index or slice lies outside the trace's tables");
     }
   }
@@ -242,14 +250,16 @@ std::string TraceFileName(int rank) {
 void WriteTraceFolder(const std::vector<Trace>& traces, const std::filesystem::path& folder) {
   std::filesystem::create_directories(folder);
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
-    if (RankOfTraceFile(entry.path().filename().string()) >= 0) std::filesystem::remove(entry.path());
+    if (RankOfTraceFile(entry.path().filename().string()) >= 0)
+      std::filesystem::remove(entry.path());
   }
   for (const Trace& trace : traces) {
     const std::filesystem::path path = folder / TraceFileName(trace.rank);
     std::ofstream file(path, std::ios::binary);
     if (file) WriteTrace(trace, file);
     file.close();
-    if (!file) throw std::runtime_error("cannot write " + path.string() + ": " + std::strerror(errno));
+    if (!file)
+      throw std::runtime_error("cannot write " + path.string() + ": " + std::strerror(errno));
   }
 }
 

@@ -11,16 +11,17 @@
 
 namespace shardproof {
 
-// REQUIRES: indices and slices of the trace lie inside its tables; otherwise std::invalid_argument is thrown before
-// anything of the offending event is written.
+// REQUIRES: indices and slices of the trace lie inside its tables; otherwise std::invalid_argument
+// is thrown before anything of the offending event is written.
 void WriteTrace(const Trace& trace, std::ostream& out);
 std::string TraceToText(const Trace& trace);
 
 // The file of a rank inside a trace folder: "trace.00003.jsonl".
 std::string TraceFileName(int rank);
 
-// One file per trace. The folder is made if need be; trace files of an earlier run are removed first, so that no
-// mixed folder comes into being. Throws std::runtime_error that names the file and the system's reason.
+// One file per trace. The folder is made if need be; trace files of an earlier run are removed
+// first, so that no mixed folder comes into being. Throws std::runtime_error that names the file
+// and the system's reason.
 void WriteTraceFolder(const std::vector<Trace>& traces, const std::filesystem::path& folder);
 
 }  // namespace shardproof

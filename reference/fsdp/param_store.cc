@@ -28,8 +28,8 @@ spf_addr ParamStore::Zeroed(int64_t elements, int32_t dtype, spf_purpose purpose
                             const Users& users) {
   if (elements == 0) return 0;
   const auto n = static_cast<uint64_t>(elements);
-  const spf_addr block = c_.buffers.Take(c_.streams.compute, n * spf::SizeOf(dtype), users,
-                                         spf::For(purpose, module));
+  const spf_addr block =
+      c_.buffers.Take(c_.streams.compute, n * spf::SizeOf(dtype), users, spf::For(purpose, module));
   c_.host.Fill(c_.streams.compute, block, n, dtype, 0);
   return block;
 }

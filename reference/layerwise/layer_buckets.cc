@@ -60,9 +60,9 @@ class Planner {
         Cut(kind);
       }
     }
-    std::stable_sort(
-        buckets_.begin(), buckets_.end(),
-        [](const auto& a, const auto& b) { return FirstOf(a.layout) > FirstOf(b.layout); });
+    std::stable_sort(buckets_.begin(), buckets_.end(), [](const auto& a, const auto& b) {
+      return FirstOf(a.layout) > FirstOf(b.layout);
+    });
     return Collect();
   }
 

@@ -143,8 +143,7 @@ void LayerGathers::CopyOthers(const Transfer& transfer) {
 
 void LayerGathers::Destroy() {
   chain_.FreeBuffers();
-  for (Transfer& transfer : transfers_)
-    spf::Check(c_.host.DestroyEvent(transfer.done));
+  for (Transfer& transfer : transfers_) spf::Check(c_.host.DestroyEvent(transfer.done));
 }
 
 }  // namespace reference

@@ -48,9 +48,9 @@ class LayerGathers : public Parameters, private GatherPort {
   // One bucket on its way.
   struct Transfer {
     int32_t bucket = -1;
-    spf_addr buffer = 0;      // of its own: all pieces, in the dtype of the parameters
-    spf_addr staged = 0;      // padded: this rank's piece
-    int64_t piece_size = 0;   // padded: the largest piece
+    spf_addr buffer = 0;     // of its own: all pieces, in the dtype of the parameters
+    spf_addr staged = 0;     // padded: this rank's piece
+    int64_t piece_size = 0;  // padded: the largest piece
     spf_event done = nullptr;
   };
   void Launch(int32_t position) override;
@@ -68,9 +68,9 @@ class LayerGathers : public Parameters, private GatherPort {
   void CopyOthers(const Transfer& transfer);
 
   Context& c_;
-  std::vector<Transfer> transfers_;   // by position in the chain
-  std::vector<int32_t> position_;     // by bucket group: -1 if it is not gathered
-  std::vector<uint64_t> counts_;      // all_gather_v: of the operation that is being issued
+  std::vector<Transfer> transfers_;  // by position in the chain
+  std::vector<int32_t> position_;    // by bucket group: -1 if it is not gathered
+  std::vector<uint64_t> counts_;     // all_gather_v: of the operation that is being issued
   GatherChain chain_;
 };
 

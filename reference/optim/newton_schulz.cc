@@ -81,9 +81,8 @@ void AddProduct(NewtonSchulzPlan& plan, bool over_rows, Operand mixed, Operand x
   const auto rows = static_cast<double>(plan.rows), cols = static_cast<double>(plan.cols),
              side = static_cast<double>(plan.side);
   plan.iterate.push_back(CopyOf(x, y));
-  plan.iterate.push_back(
-      Gemm(over_rows ? x : mixed, over_rows ? mixed : x, y, {rows, cols, side}, false, false,
-           alpha, a));
+  plan.iterate.push_back(Gemm(over_rows ? x : mixed, over_rows ? mixed : x, y, {rows, cols, side},
+                              false, false, alpha, a));
 }
 
 // over_rows: rows are contracted, so the Gram matrix is X^T X.

@@ -22,9 +22,9 @@ void Orthogonaliser::Free() {
 void Orthogonaliser::Run(const MatrixPiece& piece, spf_addr u) {
   c_.host.Fill(c_.streams.compute, at(Operand::kSquares), 1, SPF_F64, 0);
   for (const RowRange& range : piece) {
-    c_.host.Launch(c_.streams.compute, plan_.squares.kernel,
-                   {Rows(u, range.begin, range.count, SPF_F32, SPF_READ),
-                    Whole(Operand::kSquares, SPF_ADD)});
+    c_.host.Launch(
+        c_.streams.compute, plan_.squares.kernel,
+        {Rows(u, range.begin, range.count, SPF_F32, SPF_READ), Whole(Operand::kSquares, SPF_ADD)});
   }
   AddUp(plan_.squares);
   Launch(plan_.norm);

@@ -25,7 +25,7 @@ struct ChunkPass {
 struct PipelineShape {
   int32_t ranks = 1, rank = 0, chunks = 1;
   int32_t microbatches = 1;  // a multiple of ranks
-  bool overlap = false;  // forward and backward of a step are one combined step
+  bool overlap = false;      // forward and backward of a step are one combined step
 };
 
 // In the order in which they go forward; the same on every rank.

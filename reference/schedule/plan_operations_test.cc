@@ -52,8 +52,9 @@ TEST(PlanOperations, ParametersAreNotUsedOnTheStreamOfAllToAlls) {
     Plan(tables, {});
     FAIL() << "a weight in combine";
   } catch (const std::logic_error& error) {
-    EXPECT_NE(std::string(error.what()).find("layers.0.unpermute uses a parameter in "
-                                             "f.0.combine.forward"),
+    EXPECT_NE(std::string(error.what())
+                  .find("layers.0.unpermute uses a parameter in "
+                        "f.0.combine.forward"),
               std::string::npos)
         << error.what();
   }

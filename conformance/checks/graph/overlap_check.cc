@@ -25,8 +25,8 @@ constexpr size_t kModulesMin = 3;      // fewer units than this leave nothing to
 struct Expected {
   bool gathers = false, reductions = false, twin = false;
   bool buckets = false;  // not units travel but buckets, which labels need not name
-  // How much an aligned bucket takes in follows from its largest parameter: maybe most of the model,
-  // whose gradients are complete when nothing is left to hide under.
+  // How much an aligned bucket takes in follows from its largest parameter: maybe most of the
+  // model, whose gradients are complete when nothing is left to hide under.
   bool aligned = false;
 };
 
@@ -34,7 +34,8 @@ Expected Expect(const InstanceSpec& spec) {
   const bool full = spec.strategy == "optim_grads_params";
   Expected expected;
   expected.buckets = spec.strategy == "layer_wise";
-  expected.gathers = expected.buckets ? spec.overlap_param_gather : full && spec.prefetch_limit_bytes < 0;
+  expected.gathers =
+      expected.buckets ? spec.overlap_param_gather : full && spec.prefetch_limit_bytes < 0;
   // Without a twin a gather that may not be launched ahead follows the last unit's reduction on the
   // same communicator, and the next unit's compute follows the gather: nothing is left to hide.
   const bool separate = spec.twin == "given" || spec.prefetch_limit_bytes < 0;
@@ -47,9 +48,11 @@ Expected Expect(const InstanceSpec& spec) {
 // One rank's work of one instance, in issue order.
 struct Work {
   std::vector<uint32_t> gathers, reductions, computes;
-  // By entry call: modules; or buckets, as blocks that receive them, which may be new ones in each step.
+  // By entry call: modules; or buckets, as blocks that receive them, which may be new ones in each
+  // step.
   std::map<int32_t, std::set<int32_t>> gathered, reduced;
-  std::map<int32_t, std::map<int32_t, int64_t>> elements;  // of reductions: by entry call and bucket
+  std::map<int32_t, std::map<int32_t, int64_t>>
+      elements;  // of reductions: by entry call and bucket
 };
 
 // As many as one entry call has.
@@ -99,7 +102,8 @@ class Judge {
            "wait for it only when its buffer is needed again");
     if (lumped && !result_.judged.contains(kReductionsHide)) {
       result_.not_checkable.push_back(
-          {kReductionsHide, "aligned shards: fewer than three buckets, or one with most of the elements"});
+          {kReductionsHide,
+           "aligned shards: fewer than three buckets, or one with most of the elements"});
     }
     if (blocked != kNone && !free) ReportTwin(blocked);
   }
@@ -135,7 +139,8 @@ class Judge {
       if (program_.entries[e].kind != EntryKind::kKernel) continue;
       const Event& first = program_.event(program_.parts[program_.entries[e].parts.begin]);
       const int32_t module = buckets ? Block(trace, first) : first.module;
-      if (Is(e, {SPF_ALL_GATHER, SPF_ALL_GATHER_V, SPF_BROADCAST}, {SPF_FOR_PARAM_FULL, SPF_FOR_PARAM_SHARD})) {
+      if (Is(e, {SPF_ALL_GATHER, SPF_ALL_GATHER_V, SPF_BROADCAST},
+             {SPF_FOR_PARAM_FULL, SPF_FOR_PARAM_SHARD})) {
         work.gathers.push_back(e);
         work.gathered[event.call].insert(module);
       } else if (Is(e, {SPF_REDUCE_SCATTER, SPF_ALL_REDUCE}, {SPF_FOR_GRAD, SPF_FOR_GRAD_SHARD})) {
@@ -156,7 +161,8 @@ class Judge {
     int64_t elements = 0;
     for (uint32_t p = entry.parts.begin; p < entry.parts.end; ++p) {
       const Event& event = program_.event(program_.parts[p]);
-      const auto& ranks = program_.trace(entry.rank).groups[static_cast<size_t>(event.group)].world_ranks;
+      const auto& ranks =
+          program_.trace(entry.rank).groups[static_cast<size_t>(event.group)].world_ranks;
       const bool shards = event.collective == SPF_REDUCE_SCATTER;
       elements += event.count * static_cast<int64_t>(shards ? ranks.size() : 1);
     }

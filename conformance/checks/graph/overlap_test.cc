@@ -95,8 +95,8 @@ TEST(Overlap, ACaseThatDoesNotAskForItIsNotJudged) {
   EXPECT_TRUE(CheckOverlap(c, Step({.gather_waits_for_compute = true})).judged.empty());
 }
 
-// Three steps of a layer-wise engine that reduces so many buckets a step, each in a new buffer of another dtype,
-// after all compute.
+// Three steps of a layer-wise engine that reduces so many buckets a step, each in a new buffer of
+// another dtype, after all compute.
 Trace BucketsOf(int rank, int buckets) {
   TraceBuilder t(rank, 2);
   const int dp = t.Group("dp_cp", {0, 1});

@@ -22,7 +22,11 @@ struct Arrival {
 class Buffers {
  public:
   Buffers(const Facts& facts, int32_t rank, CheckResult& result)
-      : facts_(facts), a_(facts.a()), trace_(a_.traces()[size_t(rank)]), rank_(rank), report_(facts, result) {
+      : facts_(facts),
+        a_(facts.a()),
+        trace_(a_.traces()[size_t(rank)]),
+        rank_(rank),
+        report_(facts, result) {
     CollectStorage();
     for (const Gather& gather : facts.At(rank).gathers) {
       if (gather.group->world_ranks.size() > 1) gathers_[gather.event] = &gather;
@@ -64,8 +68,9 @@ class Buffers {
   }
   bool InHome(int32_t key, const Range& range) const {
     const auto at = homes_.find(key);
-    return at != homes_.end() && std::any_of(at->second.begin(), at->second.end(),
-                                             [&](const auto& home) { return Meet(home.second, range); });
+    return at != homes_.end() &&
+           std::any_of(at->second.begin(), at->second.end(),
+                       [&](const auto& home) { return Meet(home.second, range); });
   }
   const std::string& Name(const Arrival& arrival) const {
     return facts_.Of(arrival.gather->instance).ByKey(arrival.key).name;
@@ -77,7 +82,8 @@ class Buffers {
     for (const Share& share : gather.shares) {
       const Range at{gather.to.alloc, kWrite, share.begin, share.end - share.begin};
       const int32_t owner = facts_.Owner(gather.instance, rank_, share.key);
-      if (owner == rank_ && !gather.in_place && InHome(share.key, at)) WroteOwn(index_, gather.instance, share.key);
+      if (owner == rank_ && !gather.in_place && InHome(share.key, at))
+        WroteOwn(index_, gather.instance, share.key);
       arrived_.insert(gather.instance);
       if (owner >= 0) arrivals_.push_back({&gather, share.key, owner == rank_, false, at});
     }
@@ -87,13 +93,17 @@ class Buffers {
   void JudgePlace(const Gather& gather) {
     // The root of a broadcast has its values already: they may stay where they are.
     const Event& event = trace_.events[size_t(gather.event)];
-    if (event.collective == SPF_BROADCAST && gather.group->world_ranks[size_t(event.peer)] == rank_) return;
+    if (event.collective == SPF_BROADCAST && gather.group->world_ranks[size_t(event.peer)] == rank_)
+      return;
     report_.Judged({"LW-21"});
     const bool grads = facts_.spec(gather.instance).layer_wise.buffer == "grads";
-    const bool seen_grads = grads_.contains(gather.to.alloc), seen_home = home_blocks_.contains(gather.to.alloc);
+    const bool seen_grads = grads_.contains(gather.to.alloc),
+               seen_home = home_blocks_.contains(gather.to.alloc);
     // Storage of gradients that no node of this rank adds to is not known as such.
-    if (grads ? !seen_home && (seen_grads || !OwnBuffer(gather)) : !seen_home && !seen_grads) return;
-    report_.Add("LW-21", rank_, gather.event, grads ? "in the bucket's gradient storage" : "in a buffer of its own",
+    if (grads ? !seen_home && (seen_grads || !OwnBuffer(gather)) : !seen_home && !seen_grads)
+      return;
+    report_.Add("LW-21", rank_, gather.event,
+                grads ? "in the bucket's gradient storage" : "in a buffer of its own",
                 seen_grads  ? "in gradient storage"
                 : seen_home ? "in the model weights"
                             : "in another buffer",
@@ -114,23 +124,27 @@ class Buffers {
   void JudgeGradientStorage(const Gather& gather) {
     report_.Judged({"LW-23"});
     const auto backward = facts_.At(rank_).backward.find({gather.instance, gather.call});
-    if (backward == facts_.At(rank_).backward.end() || gather.event > backward->second.second) return;
+    if (backward == facts_.At(rank_).backward.end() || gather.event > backward->second.second)
+      return;
     const Event& event = trace_.events[size_t(gather.event)];
     const Range* recv = RecvRange(trace_, event);
     const EventFlow& flow = a_.flow().At(rank_, gather.event);
     for (const Chunk& chunk : Only(flow.before[RangeIndex(trace_, event, recv)], Kind::kGrad)) {
       const auto& set = a_.flow().sets().Get(chunk.content.tag);
-      if (std::none_of(set.begin(), set.end(), [&](const Contribution& one) { return one.call == gather.call; }))
+      if (std::none_of(set.begin(), set.end(),
+                       [&](const Contribution& one) { return one.call == gather.call; }))
         continue;
       report_.Add("LW-23", rank_, gather.event, "gathers before the step's first gradient",
-                  a_.ContentText(chunk.content), "a gather writes where gradients of this step are already added up");
+                  a_.ContentText(chunk.content),
+                  "a gather writes where gradients of this step are already added up");
       return;
     }
   }
 
   // A copy of gathered values onto the rank's own weights.
   void JudgeOwn(const Event& event) {
-    const bool copies = event.kind == EventKind::kCopy || (event.kind == EventKind::kLaunch && event.id == SPF_K_AXPBY);
+    const bool copies = event.kind == EventKind::kCopy ||
+                        (event.kind == EventKind::kLaunch && event.id == SPF_K_AXPBY);
     if (!copies || event.ranges.size() < 2) return;
     const Range& from = trace_.ranges[event.ranges.begin];
     const Range& to = trace_.ranges[event.ranges.begin + 1];
@@ -141,7 +155,8 @@ class Buffers {
   }
   void WroteOwn(int64_t event, int32_t instance, int32_t key) {
     const std::string& name = facts_.Of(instance).ByKey(key).name;
-    report_.Add("LW-12", rank_, event, "only other ranks' parameters are written", "the rank's own " + name,
+    report_.Add("LW-12", rank_, event, "only other ranks' parameters are written",
+                "the rank's own " + name,
                 "a gather writes the model weights of " + name + ", which this rank owns");
   }
 
@@ -150,14 +165,15 @@ class Buffers {
     if (event.kind == EventKind::kFree || event.kind == EventKind::kAlloc) return;
     for (uint32_t k = event.ranges.begin; k < event.ranges.end; ++k) {
       const Range& range = trace_.ranges[k];
-      for (Arrival& arrival : arrivals_) arrival.read |= (range.access & kRead) != 0 && Meet(arrival.at, range);
+      for (Arrival& arrival : arrivals_)
+        arrival.read |= (range.access & kRead) != 0 && Meet(arrival.at, range);
     }
     for (uint32_t k = event.ranges.begin; k < event.ranges.end; ++k) {
       const Range& range = trace_.ranges[k];
       if ((range.access & kWrite) == 0) continue;
       const bool clears = event.kind == EventKind::kLaunch && event.id == SPF_K_FILL;
-      End([&](const Arrival& arrival) { return Meet(arrival.at, range); }, clears ? "LW-22" : "LW-18",
-          clears ? "cleared" : "overwritten");
+      End([&](const Arrival& arrival) { return Meet(arrival.at, range); },
+          clears ? "LW-22" : "LW-18", clears ? "cleared" : "overwritten");
     }
   }
   void Free(const Event& event) {
@@ -165,12 +181,13 @@ class Buffers {
   }
   template <class F>
   void End(F&& ended, const char* requirement, const std::string& how) {
-    const auto lost = std::find_if(arrivals_.begin(), arrivals_.end(),
-                                   [&](const Arrival& arrival) { return ended(arrival) && Lost(arrival); });
+    const auto lost = std::find_if(arrivals_.begin(), arrivals_.end(), [&](const Arrival& arrival) {
+      return ended(arrival) && Lost(arrival);
+    });
     if (lost != arrivals_.end()) {
       report_.Add(requirement, rank_, index_, Name(*lost) + " installed first", "not installed",
-                  Name(*lost) + " was gathered, at event " + std::to_string(lost->gather->event) + ", and is " + how +
-                      " before anything installed it");
+                  Name(*lost) + " was gathered, at event " + std::to_string(lost->gather->event) +
+                      ", and is " + how + " before anything installed it");
     }
     std::erase_if(arrivals_, ended);
   }
@@ -187,18 +204,23 @@ class Buffers {
     if (arrived_.contains(event.instance)) report_.Judged({"LW-18"});
     JudgeInstalled(event.instance, "before the step's first gradient");
     for (const auto& [index, gather] : gathers_) {
-      if (gather->instance != event.instance || gather->call != event.call || gather->epoch == event.call) continue;
+      if (gather->instance != event.instance || gather->call != event.call ||
+          gather->epoch == event.call)
+        continue;
       if (index < index_) continue;
-      report_.Add("LW-18", rank_, index, "before the step's first gradient", "after it",
-                  "a gather of the last step's values is issued when gradients of this step are there");
+      report_.Add(
+          "LW-18", rank_, index, "before the step's first gradient", "after it",
+          "a gather of the last step's values is issued when gradients of this step are there");
       return;
     }
   }
   void JudgeInstalled(int32_t instance, const std::string& when) {
     for (const Arrival& arrival : arrivals_) {
       if (arrival.gather->instance != instance || !Lost(arrival)) continue;
-      report_.Add("LW-18", rank_, arrival.gather->event, Name(arrival) + " installed " + when, "not installed",
-                  Name(arrival) + " is gathered, and nothing copies it to the model weights " + when);
+      report_.Add(
+          "LW-18", rank_, arrival.gather->event, Name(arrival) + " installed " + when,
+          "not installed",
+          Name(arrival) + " is gathered, and nothing copies it to the model weights " + when);
       return;
     }
   }
@@ -206,16 +228,22 @@ class Buffers {
   void CallEnd(const Event& event) {
     const char letter = facts_.Letter(event.instance, event.call);
     if (letter != 't' && letter != 's') return;
-    JudgeInstalled(event.instance, "before " + a_.CallName(rank_, event.instance, event.call) + " returns");
+    JudgeInstalled(event.instance,
+                   "before " + a_.CallName(rank_, event.instance, event.call) + " returns");
     if (arrived_.contains(event.instance)) report_.Judged({"LW-18", "LW-25"});
     for (const Arrival& arrival : arrivals_) {
       const int32_t alloc = arrival.at.alloc;
-      const bool in_storage = facts_.spec(event.instance).layer_wise.buffer == "grads" && !OwnBuffer(*arrival.gather);
-      if (arrival.gather->instance != event.instance || facts_.Aligned(event.instance) || in_storage) continue;
+      const bool in_storage =
+          facts_.spec(event.instance).layer_wise.buffer == "grads" && !OwnBuffer(*arrival.gather);
+      if (arrival.gather->instance != event.instance || facts_.Aligned(event.instance) ||
+          in_storage)
+        continue;
       if (home_blocks_.contains(alloc) || grads_.contains(alloc)) continue;
-      report_.Add("LW-25", rank_, arrival.gather->event,
-                  "its buffer freed before " + a_.CallName(rank_, event.instance, event.call) + " returns",
-                  "block " + std::to_string(alloc) + " is still there", "a gather's buffer is kept beyond its use");
+      report_.Add(
+          "LW-25", rank_, arrival.gather->event,
+          "its buffer freed before " + a_.CallName(rank_, event.instance, event.call) + " returns",
+          "block " + std::to_string(alloc) + " is still there",
+          "a gather's buffer is kept beyond its use");
       return;
     }
   }
@@ -226,10 +254,11 @@ class Buffers {
   const int32_t rank_;
   Report report_;
   int64_t index_ = 0;
-  std::map<int32_t, std::map<std::pair<int32_t, int64_t>, Range>> homes_;  // by key, (block, offset)
-  std::set<int32_t> home_blocks_, grads_;                                  // blocks
-  std::map<int64_t, const Gather*> gathers_;                               // by event
-  std::set<int32_t> arrived_;                                              // instances of which something did
+  std::map<int32_t, std::map<std::pair<int32_t, int64_t>, Range>>
+      homes_;                                 // by key, (block, offset)
+  std::set<int32_t> home_blocks_, grads_;     // blocks
+  std::map<int64_t, const Gather*> gathers_;  // by event
+  std::set<int32_t> arrived_;                 // instances of which something did
   std::vector<Arrival> arrivals_;
 };
 
@@ -238,7 +267,8 @@ class Buffers {
 CheckResult CheckBuffers(const Facts& facts) {
   CheckResult result;
   for (int32_t rank = 0; rank < facts.a().ranks(); ++rank) Buffers(facts, rank, result).Run();
-  Report(facts, result).Unseen({"LW-12", "LW-18", "LW-25"}, "no gather that brings parameters is seen");
+  Report(facts, result)
+      .Unseen({"LW-12", "LW-18", "LW-25"}, "no gather that brings parameters is seen");
   return result;
 }
 

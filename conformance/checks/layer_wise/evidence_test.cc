@@ -15,9 +15,10 @@ TEST(LayerWiseEvidence, EachRowThatItJudgesIsJudgedBySomeGoodRun) {
     const CheckResult result = Checked(edit);
     judged.insert(result.judged.begin(), result.judged.end());
   }
-  for (const char* id : {"LW-01", "LW-02", "LW-03", "LW-04", "LW-05", "LW-06", "LW-07", "LW-08", "LW-10",
-                         "LW-11", "LW-12", "LW-13", "LW-14", "LW-16", "LW-17", "LW-18", "LW-19", "LW-21",
-                         "LW-22", "LW-23", "LW-24", "LW-25", "LW-28", "LW-32", "LW-34", "LW-35", "LW-38"}) {
+  for (const char* id :
+       {"LW-01", "LW-02", "LW-03", "LW-04", "LW-05", "LW-06", "LW-07", "LW-08", "LW-10",
+        "LW-11", "LW-12", "LW-13", "LW-14", "LW-16", "LW-17", "LW-18", "LW-19", "LW-21",
+        "LW-22", "LW-23", "LW-24", "LW-25", "LW-28", "LW-32", "LW-34", "LW-35", "LW-38"}) {
     EXPECT_TRUE(judged.contains(id)) << id;
   }
 }
@@ -30,8 +31,9 @@ TEST(LayerWiseEvidence, OneBucketHasNothingToHideUnder) {
 }
 
 bool Open(const CheckResult& result, const std::string& id) {
-  return std::any_of(result.not_checkable.begin(), result.not_checkable.end(),
-                     [&](const NotCheckable& open) { return open.requirement == id && !open.why.empty(); });
+  return std::any_of(
+      result.not_checkable.begin(), result.not_checkable.end(),
+      [&](const NotCheckable& open) { return open.requirement == id && !open.why.empty(); });
 }
 
 void ExpectOpen(const CheckResult& result, const std::vector<const char*>& ids) {
@@ -68,7 +70,8 @@ TEST(LayerWiseEvidence, WithoutResultsOwnersAreNotKnown) {
   LayerWiseRun made = RunLayerWise(LayerWiseCase(2));
   for (Trace& trace : made.run.traces) {
     trace.provides.results = false;
-    std::erase_if(trace.events, [](const Event& event) { return event.kind == EventKind::kPublish; });
+    std::erase_if(trace.events,
+                  [](const Event& event) { return event.kind == EventKind::kPublish; });
   }
   const CheckResult result = CheckLayerWise(made.run);
   EXPECT_EQ(FoundIn(result), "") << First(result);

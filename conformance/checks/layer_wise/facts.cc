@@ -9,7 +9,8 @@ namespace shardproof::layer_wise {
 using Kind = Content::Kind;
 
 bool Brings(uint8_t collective) {
-  return collective == SPF_ALL_GATHER || collective == SPF_ALL_GATHER_V || collective == SPF_BROADCAST;
+  return collective == SPF_ALL_GATHER || collective == SPF_ALL_GATHER_V ||
+         collective == SPF_BROADCAST;
 }
 
 Facts::Facts(const Analysis& a) : a_(a), values_(a), ranks_(size_t(a.ranks())) {
@@ -32,7 +33,9 @@ const std::vector<int32_t>* Facts::List(int32_t instance, int32_t rank, int32_t 
 
 void Facts::CollectPublished(const Trace& trace) {
   for (const Event& event : trace.events) {
-    if (event.kind != EventKind::kPublish || event.result != SPF_RESULT_PARAM || !LayerWise(event.instance)) continue;
+    if (event.kind != EventKind::kPublish || event.result != SPF_RESULT_PARAM ||
+        !LayerWise(event.instance))
+      continue;
     const int32_t key = Of(event.instance).Param(trace.rank, event.id).key;
     versions_[{event.instance, key}].insert(event.call);
     const std::vector<int32_t>* list = List(event.instance, trace.rank, key);
@@ -41,7 +44,8 @@ void Facts::CollectPublished(const Trace& trace) {
   }
 }
 
-const std::map<int32_t, int64_t>& Facts::Publishers(int32_t instance, int32_t rank, int32_t key, int32_t call) const {
+const std::map<int32_t, int64_t>& Facts::Publishers(int32_t instance, int32_t rank, int32_t key,
+                                                    int32_t call) const {
   static const std::map<int32_t, int64_t> none;
   const std::vector<int32_t>* list = List(instance, rank, key);
   if (list == nullptr) return none;
@@ -81,7 +85,8 @@ void Facts::CollectRank(const Trace& trace) {
     const Event& event = trace.events[i];
     if (event.kind != EventKind::kCompute || event.phase == SPF_FWD) continue;
     const auto index = static_cast<int64_t>(i);
-    of.backward.try_emplace({event.instance, event.call}, index, index).first->second.second = index;
+    of.backward.try_emplace({event.instance, event.call}, index, index).first->second.second =
+        index;
   }
   for (size_t i = 0; i < trace.events.size(); ++i) {
     const Event& event = trace.events[i];
@@ -104,15 +109,19 @@ class ReducedTogether {
       }
     }
   }
-  bool Knows(const Gather& gather) const { return with_.contains({gather.instance, gather.shares[0].key}); }
+  bool Knows(const Gather& gather) const {
+    return with_.contains({gather.instance, gather.shares[0].key});
+  }
   bool operator()(int32_t instance, int32_t one, int32_t other) const {
     const auto a = with_.find({instance, one}), b = with_.find({instance, other});
     if (a == with_.end() || b == with_.end()) return false;
-    return std::any_of(a->second.begin(), a->second.end(), [&](int32_t key) { return b->second.contains(key); });
+    return std::any_of(a->second.begin(), a->second.end(),
+                       [&](int32_t key) { return b->second.contains(key); });
   }
 
  private:
-  std::map<std::pair<int32_t, int32_t>, std::set<int32_t>> with_;  // -> first parameters of its reductions
+  std::map<std::pair<int32_t, int32_t>, std::set<int32_t>>
+      with_;  // -> first parameters of its reductions
 };
 
 // The group operation that each collective is in: the event that begins it.
@@ -130,8 +139,9 @@ std::map<int64_t, int64_t> GroupOperations(const Trace& trace) {
 
 }  // namespace
 
-// Broadcasts are of one bucket if one group operation has them, or if what they bring is reduced together. One that is
-// in no group operation, and of what is never reduced as far as the trace tells, is counted with its neighbour.
+// Broadcasts are of one bucket if one group operation has them, or if what they bring is reduced
+// together. One that is in no group operation, and of what is never reduced as far as the trace
+// tells, is counted with its neighbour.
 void Facts::SetRounds(const Trace& trace, RankFacts& of) const {
   const ReducedTogether together(of.reductions);
   const std::map<int64_t, int64_t> operations = GroupOperations(trace);
@@ -139,7 +149,9 @@ void Facts::SetRounds(const Trace& trace, RankFacts& of) const {
     const auto at = operations.find(gather.event);
     return at == operations.end() ? -1 : at->second;
   };
-  const auto kind = [&](const Gather& gather) { return trace.events[size_t(gather.event)].collective; };
+  const auto kind = [&](const Gather& gather) {
+    return trace.events[size_t(gather.event)].collective;
+  };
   const auto same = [&](const Gather& x, const Gather& y) {
     if (kind(x) != SPF_BROADCAST || kind(y) != SPF_BROADCAST || x.group != y.group) return false;
     if (x.instance != y.instance || x.call != y.call || x.epoch != y.epoch) return false;
@@ -160,11 +172,13 @@ void Facts::SetRounds(const Trace& trace, RankFacts& of) const {
   }
 }
 
-// What a train_step does after its last gradient belongs to what it made; all else to the train_step or load before.
+// What a train_step does after its last gradient belongs to what it made; all else to the
+// train_step or load before.
 int32_t Facts::EpochOf(const RankFacts& of, const Event& event, int64_t index) const {
   const char letter = Letter(event.instance, event.call);
   const auto backward = of.backward.find({event.instance, event.call});
-  const bool after = letter == 't' && backward != of.backward.end() && index > backward->second.second;
+  const bool after =
+      letter == 't' && backward != of.backward.end() && index > backward->second.second;
   if (letter == 'l' || after) return event.call;
   for (int32_t call = event.call - 1; call >= 0; --call) {
     const char before = Letter(event.instance, call);
@@ -191,26 +205,35 @@ void Facts::AddCollective(const Trace& trace, int64_t index, RankFacts& of) {
   if (!Brings(event.collective) || recv == nullptr) return;
   const auto width = static_cast<int64_t>(WidthOf(event.dtype));
   const size_t members = group.world_ranks.size();
-  Gather gather{index, event.instance, event.call, EpochOf(of, event, index), -1, &group, *recv, false, false, {}, {}};
+  Gather gather{index,      event.instance,
+                event.call, EpochOf(of, event, index),
+                -1,         &group,
+                *recv,      false,
+                false,      {},
+                {}};
   for (size_t m = 0; m < members; ++m) {
     const bool root = static_cast<int32_t>(m) == event.peer;
-    const int64_t counted = m < event.recv_counts.size() ? trace.numbers[event.recv_counts.begin + m] : 0;
+    const int64_t counted =
+        m < event.recv_counts.size() ? trace.numbers[event.recv_counts.begin + m] : 0;
     gather.slots.push_back(event.collective == SPF_ALL_GATHER_V ? counted
                            : event.collective == SPF_BROADCAST  ? (root ? event.count : 0)
                                                                 : event.count);
   }
   const Range* send = SendRange(trace, event);
-  gather.in_place = send != nullptr && send != recv && send->alloc == recv->alloc && send->offset >= recv->offset &&
+  gather.in_place = send != nullptr && send != recv && send->alloc == recv->alloc &&
+                    send->offset >= recv->offset &&
                     send->offset + send->length <= recv->offset + recv->length;
   int64_t begin = 0;
   for (size_t m = 0; m < members; ++m) {
     const int64_t end = begin + gather.slots[m] * width;
     for (const Chunk& chunk : Only(flow.after[RangeIndex(trace, event, recv)], Kind::kParam)) {
-      const int64_t from = std::max(begin, chunk.offset), to = std::min(end, chunk.offset + chunk.length);
+      const int64_t from = std::max(begin, chunk.offset),
+                    to = std::min(end, chunk.offset + chunk.length);
       if (from >= to) continue;
       const Content content = chunk.content.At(from - chunk.offset);
-      gather.shares.push_back({content.param, content.element, (to - from) / std::max<int64_t>(1, content.width),
-                               group.world_ranks[m], content.tag, recv->offset + from, recv->offset + to});
+      gather.shares.push_back(
+          {content.param, content.element, (to - from) / std::max<int64_t>(1, content.width),
+           group.world_ranks[m], content.tag, recv->offset + from, recv->offset + to});
     }
     begin = end;
   }
@@ -222,7 +245,8 @@ void Facts::AddCollective(const Trace& trace, int64_t index, RankFacts& of) {
 void Facts::AddUpdates(const Trace& trace, int64_t index, RankFacts& of) {
   const Event& event = trace.events[size_t(index)];
   const EventFlow& flow = a_.flow().At(trace.rank, index);
-  if (!flow.ran || (event.id != SPF_K_ADAMW && event.id != SPF_K_AXPBY && event.id != SPF_K_CUSTOM)) return;
+  if (!flow.ran || (event.id != SPF_K_ADAMW && event.id != SPF_K_AXPBY && event.id != SPF_K_CUSTOM))
+    return;
   for (size_t k = 0; k < flow.after.size(); ++k) {
     const Range& range = trace.ranges[event.ranges.begin + k];
     if (range.access != (kRead | kWrite) || Only(flow.before[k], Kind::kParam).empty()) continue;

@@ -1,8 +1,8 @@
-// facts.h: which collectives of a layer-wise engine brought parameters or summed gradients, who owns what, and to which
-// step does a gather belong?
+// facts.h: which collectives of a layer-wise engine brought parameters or summed gradients, who
+// owns what, and to which step does a gather belong?
 //
-// By bytes (flow.h): a gather is what brought parameter elements, a reduction what summed gradients, an update what
-// changed parameter elements in place. Owners are those who publish.
+// By bytes (flow.h): a gather is what brought parameter elements, a reduction what summed
+// gradients, an update what changed parameter elements in place. Owners are those who publish.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -27,14 +27,17 @@ struct Share {
 struct Gather {
   int64_t event = -1;
   int32_t instance = 0, call = -1;
-  int32_t epoch = -1;  // the train_step or load whose values are to be gathered; -1: there was none yet
-  int32_t round = -1;  // gathers of one bucket after one step have the same; broadcasts only are several
+  int32_t epoch =
+      -1;  // the train_step or load whose values are to be gathered; -1: there was none yet
+  int32_t round =
+      -1;  // gathers of one bucket after one step have the same; broadcasts only are several
   const GroupInfo* group = nullptr;
   Range to;
   bool in_place = false;
-  bool expert = false;         // of the first share
-  std::vector<int64_t> slots;  // elements by member of the group; of a broadcast: 0 but for the root
-  std::vector<Share> shares;   // in order of place
+  bool expert = false;  // of the first share
+  std::vector<int64_t>
+      slots;                  // elements by member of the group; of a broadcast: 0 but for the root
+  std::vector<Share> shares;  // in order of place
 };
 
 struct Reduction {
@@ -76,10 +79,14 @@ class Facts {
   // The ranks among which the parameter is dealt, as seen from this rank; null: none.
   const std::vector<int32_t>* List(int32_t instance, int32_t rank, int32_t key) const;
   // Elements that each rank of the list published of the parameter in the call.
-  const std::map<int32_t, int64_t>& Publishers(int32_t instance, int32_t rank, int32_t key, int32_t call) const;
-  // World rank that owns it, by the first entry call in which one rank alone published it; -1: not known.
+  const std::map<int32_t, int64_t>& Publishers(int32_t instance, int32_t rank, int32_t key,
+                                               int32_t call) const;
+  // World rank that owns it, by the first entry call in which one rank alone published it; -1: not
+  // known.
   int32_t Owner(int32_t instance, int32_t rank, int32_t key) const;
-  bool Owns(int32_t instance, int32_t rank, int32_t key) const { return Owner(instance, rank, key) == rank; }
+  bool Owns(int32_t instance, int32_t rank, int32_t key) const {
+    return Owner(instance, rank, key) == rank;
+  }
   // The last entry call before this one that published a parameter; -1: none.
   int32_t VersionBefore(int32_t instance, int32_t key, int32_t call) const;
   bool Publishes(int32_t instance, int32_t key, int32_t call) const;
@@ -97,8 +104,9 @@ class Facts {
   const Analysis& a_;
   const Versions values_;
   std::vector<RankFacts> ranks_;
-  std::map<Place, std::map<int32_t, std::map<int32_t, int64_t>>> published_;  // call -> rank -> elements
-  std::map<std::pair<int32_t, int32_t>, std::set<int32_t>> versions_;         // (instance, key) -> calls
+  std::map<Place, std::map<int32_t, std::map<int32_t, int64_t>>>
+      published_;                                                      // call -> rank -> elements
+  std::map<std::pair<int32_t, int32_t>, std::set<int32_t>> versions_;  // (instance, key) -> calls
 };
 
 // Is the kind one that can bring parameters?

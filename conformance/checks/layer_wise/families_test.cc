@@ -1,4 +1,5 @@
-// What other families say of layer-wise engines: memory at rest, gathers and reductions a step, overlap.
+// What other families say of layer-wise engines: memory at rest, gathers and reductions a step,
+// overlap.
 #include <gtest/gtest.h>
 
 #include "conformance/checks/graph/overlap_check.h"
@@ -36,7 +37,8 @@ TEST(LayerWiseFamilies, GoodRunsPassThem) {
     result.Merge(CheckOrder(made.run));
     result.Merge(CheckReduction(made.run));
     EXPECT_EQ(FoundIn(result), "") << Id(*made.spec) << ": " << result.findings[0].message;
-    for (const char* id : {"FS-31", "FS-35", "FS-37"}) EXPECT_TRUE(result.judged.contains(id)) << id;
+    for (const char* id : {"FS-31", "FS-35", "FS-37"})
+      EXPECT_TRUE(result.judged.contains(id)) << id;
   }
 }
 

@@ -33,9 +33,13 @@ class Gathers {
   };
   using Place = std::tuple<int32_t, int32_t, int32_t>;  // instance, key, epoch
 
-  const ParamFacts& P(int32_t instance, int32_t key) const { return facts_.Of(instance).ByKey(key); }
+  const ParamFacts& P(int32_t instance, int32_t key) const {
+    return facts_.Of(instance).ByKey(key);
+  }
   bool Overlaps(int32_t instance) const { return facts_.spec(instance).overlap_param_gather; }
-  std::string Call(int32_t instance, int32_t call) const { return a_.CallName(rank_, instance, call); }
+  std::string Call(int32_t instance, int32_t call) const {
+    return a_.CallName(rank_, instance, call);
+  }
 
   // From the owner, as its last step or load left them.
   void JudgeValues(const Gather& gather) {
@@ -46,17 +50,22 @@ class Gathers {
       const int32_t owner = facts_.Owner(gather.instance, rank_, share.key);
       const std::string what = param.name + "[" + std::to_string(share.element) + "]";
       if (owner >= 0 && share.from != owner) {
-        report_.Add("LW-10", rank_, gather.event, what + " of its owner, rank " + std::to_string(owner),
-                    "that of rank " + std::to_string(share.from),
-                    param.name + " is taken from a rank that does not own it, so its values are old");
+        report_.Add(
+            "LW-10", rank_, gather.event, what + " of its owner, rank " + std::to_string(owner),
+            "that of rank " + std::to_string(share.from),
+            param.name + " is taken from a rank that does not own it, so its values are old");
         return;
       }
-      const bool made_now = gather.epoch == gather.call && facts_.Publishes(gather.instance, share.key, gather.call);
-      const int32_t want = made_now ? gather.call : facts_.VersionBefore(gather.instance, share.key, gather.call);
-      if (want < 0 || facts_.versions().Same(gather.instance, share.key, share.version, want)) continue;
-      report_.Add("LW-10", rank_, gather.event, what + " as of " + Call(gather.instance, want),
-                  "as of " + Call(gather.instance, share.version),
-                  "the gather brings values of " + param.name + " that are not those of the last step");
+      const bool made_now =
+          gather.epoch == gather.call && facts_.Publishes(gather.instance, share.key, gather.call);
+      const int32_t want =
+          made_now ? gather.call : facts_.VersionBefore(gather.instance, share.key, gather.call);
+      if (want < 0 || facts_.versions().Same(gather.instance, share.key, share.version, want))
+        continue;
+      report_.Add(
+          "LW-10", rank_, gather.event, what + " as of " + Call(gather.instance, want),
+          "as of " + Call(gather.instance, share.version),
+          "the gather brings values of " + param.name + " that are not those of the last step");
       return;
     }
   }
@@ -66,28 +75,31 @@ class Gathers {
     const bool overlaps = Overlaps(gather.instance);
     const int64_t numel = P(gather.instance, share.key).numel;
     if (gather.epoch >= 0 && sum.elements < numel && overlaps == (gather.call == gather.epoch)) {
-      report_.Add(
-          "LW-13", rank_, gather.event,
-          overlaps ? "gathered during the forward that follows " + Call(gather.instance, gather.epoch)
-                   : "gathered before " + Call(gather.instance, gather.epoch) + " returns",
-          "gathered in " + Call(gather.instance, gather.call),
-          std::string("with overlap_param_gather ") + (overlaps ? "on" : "off") + " a gather has another place");
+      report_.Add("LW-13", rank_, gather.event,
+                  overlaps ? "gathered during the forward that follows " +
+                                 Call(gather.instance, gather.epoch)
+                           : "gathered before " + Call(gather.instance, gather.epoch) + " returns",
+                  "gathered in " + Call(gather.instance, gather.call),
+                  std::string("with overlap_param_gather ") + (overlaps ? "on" : "off") +
+                      " a gather has another place");
     }
     sum.elements += share.elements;
     if (sum.elements > numel && sum.last >= 0 && gather.epoch >= 0) {
-      report_.Add(
-          "LW-13", rank_, gather.event, "one gather of " + P(gather.instance, share.key).name,
-          "another one, after that in " + Call(gather.instance, sum.call),
-          P(gather.instance, share.key).name +
-              " is gathered again although no step changed it: later microbatches, evaluation and recomputation "
-              "find it published");
+      report_.Add("LW-13", rank_, gather.event,
+                  "one gather of " + P(gather.instance, share.key).name,
+                  "another one, after that in " + Call(gather.instance, sum.call),
+                  P(gather.instance, share.key).name +
+                      " is gathered again although no step changed it: later microbatches, "
+                      "evaluation and recomputation "
+                      "find it published");
     }
     sum.last = gather.event;
     sum.call = gather.call;
     if (gather.epoch >= 0) return;
     report_.Add("LW-19", rank_, gather.event, "no gather before the first step",
                 "a gather of " + P(gather.instance, share.key).name,
-                "what create installed is overwritten by another rank's: a wrong initial value would go unnoticed");
+                "what create installed is overwritten by another rank's: a wrong initial value "
+                "would go unnoticed");
   }
 
   // The first train_step after the epoch's call that must have gathered; -1: none.
@@ -109,8 +121,11 @@ class Gathers {
       if (of.calls()[i].letter != 't')
         continue;  // bytes from files have no name, so gathers after load are not counted
       const int32_t deadline = Deadline(instance, epoch);
-      if (deadline < 0 || !CallCompleted(a_, instance, deadline) || !CallCompleted(a_, instance, epoch)) continue;
-      for (int32_t id = 0; id < of.n_params(rank_); ++id) JudgeMissing(instance, epoch, deadline, of.Param(rank_, id));
+      if (deadline < 0 || !CallCompleted(a_, instance, deadline) ||
+          !CallCompleted(a_, instance, epoch))
+        continue;
+      for (int32_t id = 0; id < of.n_params(rank_); ++id)
+        JudgeMissing(instance, epoch, deadline, of.Param(rank_, id));
     }
   }
 
@@ -124,11 +139,13 @@ class Gathers {
     const auto& events = a_.traces()[size_t(rank_)].events;
     for (size_t i = events.size(); i-- > 0;) {
       const Event& event = events[i];
-      if (event.kind != EventKind::kCallEnd || event.instance != instance || event.call != deadline) continue;
-      report_.Add("LW-13", rank_, static_cast<int64_t>(i),
-                  "one gather of " + param.name + " after " + Call(instance, epoch),
-                  std::to_string(seen) + " of " + std::to_string(param.numel) + " elements gathered",
-                  param.name + " is stepped by its owner, and its values never reach the other ranks");
+      if (event.kind != EventKind::kCallEnd || event.instance != instance || event.call != deadline)
+        continue;
+      report_.Add(
+          "LW-13", rank_, static_cast<int64_t>(i),
+          "one gather of " + param.name + " after " + Call(instance, epoch),
+          std::to_string(seen) + " of " + std::to_string(param.numel) + " elements gathered",
+          param.name + " is stepped by its owner, and its values never reach the other ranks");
       return;
     }
   }

@@ -27,13 +27,17 @@ class Hiding {
   void Collect(int32_t rank) {
     std::map<int32_t, std::vector<Bucket>> chains;  // by train_step, in issue order
     for (const Gather& gather : facts_.At(rank).gathers) {
-      if (gather.instance != instance_ || gather.group->world_ranks.size() < 2 || gather.call == gather.epoch) continue;
+      if (gather.instance != instance_ || gather.group->world_ranks.size() < 2 ||
+          gather.call == gather.epoch)
+        continue;
       // An evaluation may gather everything before it starts.
       if (facts_.Letter(instance_, gather.call) != 't') continue;
       std::vector<Bucket>& chain = chains[gather.call];
-      auto bucket = std::find_if(chain.begin(), chain.end(), [&](const Bucket& b) { return b.round == gather.round; });
+      auto bucket = std::find_if(chain.begin(), chain.end(),
+                                 [&](const Bucket& b) { return b.round == gather.round; });
       if (bucket == chain.end()) {
-        bucket = chain.insert(chain.end(), {gather.round, gather.event, gather.event, gather.expert, {}, -1});
+        bucket = chain.insert(chain.end(),
+                              {gather.round, gather.event, gather.event, gather.expert, {}, -1});
       }
       bucket->last = gather.event;
       for (const Share& share : gather.shares) bucket->keys.insert(share.key);
@@ -42,9 +46,11 @@ class Hiding {
       const std::vector<int64_t> computes = FindReads(rank, call, chain);
       for (size_t i = 1; i < chain.size(); ++i) {
         // Each kind may have a chain of its own, whose first gather nothing precedes.
-        const bool first = std::none_of(chain.begin(), chain.begin() + static_cast<ptrdiff_t>(i),
-                                        [&](const Bucket& before) { return before.expert == chain[i].expert; });
-        // Where one further on is read no later than the one before, this one has to be there by then.
+        const bool first =
+            std::none_of(chain.begin(), chain.begin() + static_cast<ptrdiff_t>(i),
+                         [&](const Bucket& before) { return before.expert == chain[i].expert; });
+        // Where one further on is read no later than the one before, this one has to be there by
+        // then.
         const auto next = chain.begin() + static_cast<ptrdiff_t>(i) + 1;
         const bool overtaken = std::any_of(next, chain.end(), [&](const Bucket& later) {
           return later.read >= 0 && later.read <= chain[i - 1].read;
@@ -59,17 +65,21 @@ class Hiding {
     for (const auto& [place, pair] : pairs_) hidden += pair.hides;
     if (pairs_.empty()) {
       report.Cannot({"LW-38"},
-                    "in no train_step do two buckets follow one another with compute of the first between them");
+                    "in no train_step do two buckets follow one another with compute of the first "
+                    "between them");
       return;
     }
     report.Judged({"LW-38"});
-    result.notes.push_back("layer-wise overlap: " + std::to_string(hidden) + " of " + std::to_string(pairs_.size()) +
+    result.notes.push_back("layer-wise overlap: " + std::to_string(hidden) + " of " +
+                           std::to_string(pairs_.size()) +
                            " gathers can travel while the bucket before computes");
     for (const auto& [place, pair] : pairs_) {
       if (pair.hides) continue;
-      report.Add("LW-38", pair.rank, pair.gather, "no order between it and the compute of the bucket before",
+      report.Add("LW-38", pair.rank, pair.gather,
+                 "no order between it and the compute of the bucket before",
                  "always after, or before, all of it: " + pair.path,
-                 "the next bucket's gather never runs beside the modules of this one: launch it before this bucket is "
+                 "the next bucket's gather never runs beside the modules of this one: launch it "
+                 "before this bucket is "
                  "installed, and wait for it only where its parameters are read");
     }
   }
@@ -82,14 +92,15 @@ class Hiding {
     std::string path;
   };
 
-  // Forward compute of the call's first microbatch that reads parameters; and which of it is the first to read a
-  // bucket.
+  // Forward compute of the call's first microbatch that reads parameters; and which of it is the
+  // first to read a bucket.
   std::vector<int64_t> FindReads(int32_t rank, int32_t call, std::vector<Bucket>& chain) const {
     const Trace& trace = facts_.a().traces()[size_t(rank)];
     std::vector<int64_t> computes;
     for (size_t i = 0; i < trace.events.size(); ++i) {
       const Event& event = trace.events[i];
-      if (event.kind != EventKind::kCompute || event.instance != instance_ || event.call != call) continue;
+      if (event.kind != EventKind::kCompute || event.instance != instance_ || event.call != call)
+        continue;
       if (event.phase != SPF_FWD || event.microbatch != 0) continue;
       const spf_uses& uses = facts_.Of(instance_).Node(event.id, rank).uses[SPF_FWD];
       for (int32_t k = 0; k < uses.n; ++k) {
@@ -106,7 +117,8 @@ class Hiding {
   }
 
   // Between the first read of the bucket before and the first of this one.
-  void Try(int32_t rank, size_t place, const Bucket& before, const Bucket& now, const std::vector<int64_t>& computes) {
+  void Try(int32_t rank, size_t place, const Bucket& before, const Bucket& now,
+           const std::vector<int64_t>& computes) {
     if (before.read < 0 || now.read <= before.read) return;
     Pair& pair = pairs_[place];
     for (const int64_t compute : computes) {
@@ -117,7 +129,8 @@ class Hiding {
     pair.rank = rank;
     pair.gather = now.first;
     const bool ahead = order_.Precedes(rank, now.last, before.read);
-    pair.path = ahead ? order_.Path(rank, now.last, before.read) : order_.Path(rank, before.read, now.first);
+    pair.path = ahead ? order_.Path(rank, now.last, before.read)
+                      : order_.Path(rank, before.read, now.first);
   }
 
   const Facts& facts_;

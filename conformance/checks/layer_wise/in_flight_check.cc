@@ -31,23 +31,28 @@ class Outstanding {
       const Event& event = trace_.events[i];
       Sync(event);
       Touch(event);
-      if (const auto at = gathers_.find(static_cast<int64_t>(i)); at != gathers_.end()) Launch(event, *at->second);
+      if (const auto at = gathers_.find(static_cast<int64_t>(i)); at != gathers_.end())
+        Launch(event, *at->second);
     }
   }
 
  private:
   // A bucket that is gathered.
   struct Round {
-    int32_t id = -1;                // Gather::round
+    int32_t id = -1;  // Gather::round
     const Gather* last = nullptr;
-    std::set<int32_t> streams;      // that nothing has waited for since
-    std::vector<Range> to_install;  // other ranks' values in a buffer, that nothing has read or cleared
+    std::set<int32_t> streams;  // that nothing has waited for since
+    std::vector<Range>
+        to_install;  // other ranks' values in a buffer, that nothing has read or cleared
   };
 
   void Launch(const Event& event, const Gather& gather) {
     std::vector<Round>& chain = chains_[{gather.instance, gather.expert}];
-    std::erase_if(chain, [](const Round& round) { return round.streams.empty() && round.to_install.empty(); });
-    auto round = std::find_if(chain.begin(), chain.end(), [&](const Round& one) { return one.id == gather.round; });
+    std::erase_if(chain, [](const Round& round) {
+      return round.streams.empty() && round.to_install.empty();
+    });
+    auto round = std::find_if(chain.begin(), chain.end(),
+                              [&](const Round& one) { return one.id == gather.round; });
     const bool begins = round == chain.end();
     if (begins) round = chain.insert(chain.end(), Round{gather.round, nullptr, {}, {}});
     round->last = &gather;
@@ -73,7 +78,8 @@ class Outstanding {
         for (Round& round : chain) std::erase_if(round.to_install, meets);
       }
     };
-    if (event.kind == EventKind::kFree) end([&](const Range& at) { return at.alloc == event.alloc; });
+    if (event.kind == EventKind::kFree)
+      end([&](const Range& at) { return at.alloc == event.alloc; });
     for (uint32_t k = event.ranges.begin; k < event.ranges.end; ++k) {
       end([&, k](const Range& at) { return Meet(at, trace_.ranges[k]); });
     }
@@ -104,7 +110,8 @@ class Outstanding {
       case EventKind::kWait:
       case EventKind::kEventSync: {
         const auto at = recorded_.find(event.event);
-        if (at != recorded_.end() && event.stream != at->second.first) Done(at->second.first, &at->second.second);
+        if (at != recorded_.end() && event.stream != at->second.first)
+          Done(at->second.first, &at->second.second);
         return;
       }
       case EventKind::kCompute:
@@ -124,9 +131,10 @@ class Outstanding {
   const Trace& trace_;
   const int32_t rank_;
   Report& report_;
-  std::map<int64_t, const Gather*> gathers_;                                 // by event
-  std::map<std::pair<int32_t, bool>, std::vector<Round>> chains_;            // (instance, expert)
-  std::map<int32_t, std::pair<int32_t, std::set<const Gather*>>> recorded_;  // event -> stream, gathers
+  std::map<int64_t, const Gather*> gathers_;                       // by event
+  std::map<std::pair<int32_t, bool>, std::vector<Round>> chains_;  // (instance, expert)
+  std::map<int32_t, std::pair<int32_t, std::set<const Gather*>>>
+      recorded_;  // event -> stream, gathers
 };
 
 class Races {
@@ -145,10 +153,12 @@ class Races {
     const Trace& trace = a_.traces()[size_t(rank)];
     for (size_t i = 0; i < trace.events.size(); ++i) {
       const Event& event = trace.events[i];
-      if (event.kind != EventKind::kCollective || !Brings(event.collective) || !facts_.LayerWise(event.instance))
+      if (event.kind != EventKind::kCollective || !Brings(event.collective) ||
+          !facts_.LayerWise(event.instance))
         continue;
       const char letter = facts_.Letter(event.instance, event.call);
-      if (letter == 't' || letter == 'e' || letter == 'l') gathers_.insert({rank, static_cast<int64_t>(i)});
+      if (letter == 't' || letter == 'e' || letter == 'l')
+        gathers_.insert({rank, static_cast<int64_t>(i)});
     }
   }
 
@@ -156,10 +166,12 @@ class Races {
     try {
       const graph::Program program = graph::Lower(a_.traces());
       CheckResult matched;
-      if (!graph::JudgeMatching(program, matched).ok || !graph::Safe(program, graph::Profile::kE0)) {
+      if (!graph::JudgeMatching(program, matched).ok ||
+          !graph::Safe(program, graph::Profile::kE0)) {
         return report_.Cannot({"LW-17"}, "the run does not match or can hang");
       }
-      if (!program.unordered_threads.empty()) return report_.Cannot({"LW-17"}, program.unordered_threads);
+      if (!program.unordered_threads.empty())
+        return report_.Cannot({"LW-17"}, program.unordered_threads);
       report_.Judged({"LW-17"});
       graph::MustOrder order(program);
       for (const graph::Race& race : graph::FindRaces(program, order, {})) JudgeRace(program, race);
@@ -172,7 +184,8 @@ class Races {
   using Events = std::set<std::pair<int32_t, int64_t>>;
 
   // The collective of the set that an entry is or holds; -1: none.
-  static int64_t PartIn(const graph::Program& program, const graph::Entry& entry, const Events& events) {
+  static int64_t PartIn(const graph::Program& program, const graph::Entry& entry,
+                        const Events& events) {
     for (uint32_t p = entry.parts.begin; p < entry.parts.end; ++p) {
       const int64_t event = program.parts[p].event;
       if (events.contains({entry.rank, event})) return event;
@@ -183,23 +196,28 @@ class Races {
   void JudgeRace(const graph::Program& program, const graph::Race& race) {
     const graph::Entry& first = program.entries[race.first];
     const graph::Entry& second = program.entries[race.second];
-    const int64_t gather_first = PartIn(program, first, gathers_), gather_second = PartIn(program, second, gathers_);
+    const int64_t gather_first = PartIn(program, first, gathers_),
+                  gather_second = PartIn(program, second, gathers_);
     if (gather_first < 0 && gather_second < 0) return;
     const int64_t gather = gather_first >= 0 ? gather_first : gather_second;
     const graph::Entry& other = gather_first >= 0 ? second : first;
     const int64_t reduction = PartIn(program, other, reductions_);
     const int64_t event = reduction >= 0 ? reduction : int64_t{other.event};
     if (!reported_.insert({first.rank, gather}).second) return;
-    const std::string what = a_.Describe(first.rank, event) + " (event " + std::to_string(event) + ")";
+    const std::string what =
+        a_.Describe(first.rank, event) + " (event " + std::to_string(event) + ")";
     if (reduction >= 0) {
       report_.Add("LW-23", first.rank, gather, "ordered with the reduction of the same storage",
-                  "no order with " + what, "a gather writes gradient storage while its reduction may be under way");
+                  "no order with " + what,
+                  "a gather writes gradient storage while its reduction may be under way");
       return;
     }
-    report_.Add("LW-17", first.rank, gather, "its source and destination left alone until it is waited for",
+    report_.Add("LW-17", first.rank, gather,
+                "its source and destination left alone until it is waited for",
                 "no order with " + what,
-                gather_first >= 0 ? "what a gather sends or receives is used before the gather is waited for"
-                                  : "a gather starts while its source or destination is still in use");
+                gather_first >= 0
+                    ? "what a gather sends or receives is used before the gather is waited for"
+                    : "a gather starts while its source or destination is still in use");
   }
 
   const Facts& facts_;

@@ -1,7 +1,7 @@
 // layer_wise.h: does an engine that deals whole parameters to ranks keep the rules of that?
 //
-// Judges LW-01 to LW-38 (requirements/lw.toml) for cases with strategy = layer_wise. Not the engine's layout is judged
-// but what follows from any: who owns is who publishes.
+// Judges LW-01 to LW-38 (requirements/lw.toml) for cases with strategy = layer_wise. Not the
+// engine's layout is judged but what follows from any: who owns is who publishes.
 #pragma once
 #include "conformance/checks/layer_wise/facts.h"
 
@@ -9,8 +9,8 @@ namespace shardproof {
 
 CheckResult CheckLayerWise(const Analysis& a);
 
-// Rows that other families judge under their own ids: what their verdicts mean for such a case. result: what those
-// families found.
+// Rows that other families judge under their own ids: what their verdicts mean for such a case.
+// result: what those families found.
 CheckResult CiteForLayerWise(const Analysis& a, const CheckResult& result);
 
 namespace layer_wise {
@@ -20,14 +20,19 @@ inline bool Meet(const Range& a, const Range& b) {
 }
 
 // Its parts. They take facts that are built once.
-CheckResult CheckOwnership(const Facts& facts);  // LW-01 to LW-04, LW-06, LW-32, LW-34: owners, and what they step
-CheckResult CheckWire(const Facts& facts);       // LW-05, LW-07, LW-08, LW-14, LW-16, LW-28: what collectives hold
-CheckResult CheckSizes(const Facts& facts);      // LW-07, LW-14: the cut by bucket_size, padding of aligned shards
-CheckResult CheckGathers(const Facts& facts);    // LW-10, LW-13, LW-19: what gathers bring, and how often
-CheckResult CheckReads(const Facts& facts);      // LW-11, LW-22, LW-35: what modules and gradients find
-CheckResult CheckBuffers(const Facts& facts);    // LW-12, LW-18, LW-21 to LW-23, LW-25: where gathered values go
-CheckResult CheckInFlight(const Facts& facts);   // LW-17, LW-23, LW-24: what goes on beside a gather
-CheckResult CheckHidden(const Facts& facts);     // LW-38: happens-before of gathers and compute
+CheckResult CheckOwnership(
+    const Facts& facts);  // LW-01 to LW-04, LW-06, LW-32, LW-34: owners, and what they step
+CheckResult CheckWire(
+    const Facts& facts);  // LW-05, LW-07, LW-08, LW-14, LW-16, LW-28: what collectives hold
+CheckResult CheckSizes(
+    const Facts& facts);  // LW-07, LW-14: the cut by bucket_size, padding of aligned shards
+CheckResult CheckGathers(
+    const Facts& facts);  // LW-10, LW-13, LW-19: what gathers bring, and how often
+CheckResult CheckReads(const Facts& facts);  // LW-11, LW-22, LW-35: what modules and gradients find
+CheckResult CheckBuffers(
+    const Facts& facts);  // LW-12, LW-18, LW-21 to LW-23, LW-25: where gathered values go
+CheckResult CheckInFlight(const Facts& facts);  // LW-17, LW-23, LW-24: what goes on beside a gather
+CheckResult CheckHidden(const Facts& facts);    // LW-38: happens-before of gathers and compute
 
 // What the parts write to.
 class Report {
@@ -43,9 +48,10 @@ class Report {
       if (!result_.judged.contains(id)) Cannot({id}, why);
     }
   }
-  void Add(const char* requirement, int32_t rank, int64_t event, std::string expected, std::string seen,
-           std::string message) {
-    sink_.Add(facts_.a().At(requirement, rank, event), std::move(expected), std::move(seen), std::move(message));
+  void Add(const char* requirement, int32_t rank, int64_t event, std::string expected,
+           std::string seen, std::string message) {
+    sink_.Add(facts_.a().At(requirement, rank, event), std::move(expected), std::move(seen),
+              std::move(message));
   }
 
  private:

@@ -1,4 +1,5 @@
-// mini_checked.h: what does the family say of a small engine's run, by the case's knobs and by what departs?
+// mini_checked.h: what does the family say of a small engine's run, by the case's knobs and by what
+// departs?
 #pragma once
 #include <gtest/gtest.h>
 
@@ -19,8 +20,9 @@ inline std::string First(const CheckResult& result) {
   std::string text;
   for (size_t i = 0; i < result.findings.size() && i < 3; ++i) {
     const Finding& f = result.findings[i];
-    text += f.requirement + " rank " + std::to_string(f.rank) + " event " + std::to_string(f.event) + " " +
-            f.operation + "\n  expected " + f.expected + "\n  seen " + f.seen + "\n  " + f.message + "\n";
+    text += f.requirement + " rank " + std::to_string(f.rank) + " event " +
+            std::to_string(f.event) + " " + f.operation + "\n  expected " + f.expected +
+            "\n  seen " + f.seen + "\n  " + f.message + "\n";
   }
   return text;
 }
@@ -34,7 +36,9 @@ inline CheckResult Checked(const Edit& edit = {}, const Fault& fault = {}, int32
   return CheckLayerWise(a);
 }
 
-inline void Overlap(InstanceSpec& spec) { spec.overlap_param_gather = spec.overlap_grad_reduce = true; }
+inline void Overlap(InstanceSpec& spec) {
+  spec.overlap_param_gather = spec.overlap_grad_reduce = true;
+}
 inline void Aligned(InstanceSpec& spec) { spec.layer_wise.layout = "aligned"; }
 inline void Broadcast(InstanceSpec& spec) { spec.layer_wise.transport = "broadcast"; }
 inline void Padded(InstanceSpec& spec) { spec.layer_wise.transport = "padded"; }
@@ -46,8 +50,9 @@ inline void Experts(InstanceSpec& spec) {
 inline Edit operator+(const Edit& x, const Edit& y) {
   return [x, y](InstanceSpec& spec) { x(spec), y(spec); };
 }
-inline const Edit kPlain = [](InstanceSpec&) {}, kOverlap = Overlap, kAligned = Aligned, kBroadcast = Broadcast,
-           kPadded = Padded, kIntoGrads = IntoGrads, kExperts = Experts;
+inline const Edit kPlain = [](InstanceSpec&) {}, kOverlap = Overlap, kAligned = Aligned,
+                  kBroadcast = Broadcast, kPadded = Padded, kIntoGrads = IntoGrads,
+                  kExperts = Experts;
 inline const Edit kSgd = [](InstanceSpec& spec) { spec.optimizer = "sgd"; };
 inline const Edit kUnused = [](InstanceSpec& spec) { spec.model.unused = "step"; };
 inline const Edit kDecay = [](InstanceSpec& spec) { spec.weight_decay = 0.0625; };

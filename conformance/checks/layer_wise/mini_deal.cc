@@ -5,7 +5,8 @@
 
 namespace shardproof {
 
-MiniDeal::MiniDeal(const Case& c, const InstanceFacts& facts, int32_t rank, const LayerWiseFaults& faults)
+MiniDeal::MiniDeal(const Case& c, const InstanceFacts& facts, int32_t rank,
+                   const LayerWiseFaults& faults)
     : c_(c), facts_(facts), spec_(facts.spec()), rank_(rank), t_(rank, c.world) {
   if (faults.rank < 0 || faults.rank == rank) f_ = faults;
 }
@@ -98,8 +99,10 @@ void MiniDeal::LayAligned(Bucket& b) {
   }
   const auto n = static_cast<int64_t>(b.counts.size());
   const int64_t multiple = f_.wide_padding ? 4096 : 64;
-  int64_t shard = (*std::max_element(b.counts.begin(), b.counts.end()) + multiple - 1) / multiple * multiple;
-  if (f_.cross_edge) shard = (std::accumulate(b.counts.begin(), b.counts.end(), int64_t{0}) + 7) / n;
+  int64_t shard =
+      (*std::max_element(b.counts.begin(), b.counts.end()) + multiple - 1) / multiple * multiple;
+  if (f_.cross_edge)
+    shard = (std::accumulate(b.counts.begin(), b.counts.end(), int64_t{0}) + 7) / n;
   b.counts.assign(b.counts.size(), shard);
   b.size = shard * static_cast<int64_t>(b.counts.size());
   int64_t at = 0;
@@ -145,8 +148,8 @@ void MiniDeal::FreeAll() {
   }
   for (int32_t id = 0; id < facts_.n_params(rank_); ++id) {
     const Param& p = params_[size_t(id)];
-    const bool single =
-        std::none_of(buckets_.begin(), buckets_.end(), [&](const Bucket& b) { return b.weights == p.home.block; });
+    const bool single = std::none_of(buckets_.begin(), buckets_.end(),
+                                     [&](const Bucket& b) { return b.weights == p.home.block; });
     for (const int block : {single ? p.home.block : -1, p.main, p.m, p.v}) {
       if (block >= 0) t_.Free(s_, block);
     }
@@ -229,14 +232,17 @@ void MiniDeal::Send(const Bucket& b) {
       if (b.counts[m] == 0) continue;
       options.peer = static_cast<int>(f_.other_root ? (m + 1) % members : m);
       std::vector<Range> ranges = {range(m, b.counts[m], kWrite)};
-      if (options.peer == static_cast<int>(me)) ranges.insert(ranges.begin(), range(m, b.counts[m], kRead));
+      if (options.peer == static_cast<int>(me))
+        ranges.insert(ranges.begin(), range(m, b.counts[m], kRead));
       t_.Collective(SPF_BROADCAST, group, g_, b.counts[m], ranges, options);
     }
     return;
   }
   if (Transport() == "padded" || Aligned()) {
-    const int64_t each = *std::max_element(b.counts.begin(), b.counts.end()) + (f_.loose_counts ? 1 : 0);
-    std::vector<Range> ranges = {range(me, each, kRead), range(0, each * static_cast<int64_t>(members), kWrite)};
+    const int64_t each =
+        *std::max_element(b.counts.begin(), b.counts.end()) + (f_.loose_counts ? 1 : 0);
+    std::vector<Range> ranges = {range(me, each, kRead),
+                                 range(0, each * static_cast<int64_t>(members), kWrite)};
     if (f_.out_of_place) {  // sent from a copy
       const int copy = t_.Alloc(g_, each * 4);
       t_.Copy(g_, ranges[0], Writes(copy, 0, each * 4));
@@ -248,7 +254,8 @@ void MiniDeal::Send(const Bucket& b) {
   }
   options.recv_counts = b.counts;
   if (f_.loose_counts) options.recv_counts.back() += 1;
-  const int64_t total = std::accumulate(options.recv_counts.begin(), options.recv_counts.end(), int64_t{0});
+  const int64_t total =
+      std::accumulate(options.recv_counts.begin(), options.recv_counts.end(), int64_t{0});
   std::vector<Range> ranges;
   if (b.counts[me] > 0) ranges.push_back(range(me, options.recv_counts[me], kRead));
   if (total > 0) ranges.push_back(range(0, total, kWrite));
@@ -271,7 +278,8 @@ void MiniDeal::Install(Bucket& b) {
     const Place from = Arrival(b, size_t(owner));
     const bool skips = f_.no_copy && (&item == &b.items.back() || &item == &b.items[0]);
     if ((!Owns(item.id) || f_.copy_own) && !skips) {
-      t_.Copy(s_, Reads(from.block, from.offset + at[owner], P(item.id).numel * 4), Home(item.id, kWrite));
+      t_.Copy(s_, Reads(from.block, from.offset + at[owner], P(item.id).numel * 4),
+              Home(item.id, kWrite));
     }
     at[owner] += P(item.id).numel * 4;
   }
@@ -290,16 +298,18 @@ void MiniDeal::Reduce(Bucket& b) {
   options.label.purpose = SPF_FOR_GRAD;
   if (f_.one_by_one && train_steps_ > 1) {
     for (const Item& item : b.items) {
-      t_.Collective(SPF_ALL_REDUCE, group, r_, P(item.id).numel, {Grad(item.id, kRead), Grad(item.id, kWrite)},
-                    options);
+      t_.Collective(SPF_ALL_REDUCE, group, r_, P(item.id).numel,
+                    {Grad(item.id, kRead), Grad(item.id, kWrite)}, options);
     }
   } else if ((Aligned() && !Alone(b)) != f_.other_reduction) {
     const int64_t shard = b.size / static_cast<int64_t>(b.counts.size());
-    t_.Collective(SPF_REDUCE_SCATTER, group, r_, shard,
-                  {Reads(b.grads, 0, b.size * 4), Writes(b.grads, Me(b.expert) * shard * 4, shard * 4)}, options);
+    t_.Collective(
+        SPF_REDUCE_SCATTER, group, r_, shard,
+        {Reads(b.grads, 0, b.size * 4), Writes(b.grads, Me(b.expert) * shard * 4, shard * 4)},
+        options);
   } else {
-    t_.Collective(SPF_ALL_REDUCE, group, r_, b.size, {Reads(b.grads, 0, b.size * 4), Writes(b.grads, 0, b.size * 4)},
-                  options);
+    t_.Collective(SPF_ALL_REDUCE, group, r_, b.size,
+                  {Reads(b.grads, 0, b.size * 4), Writes(b.grads, 0, b.size * 4)}, options);
   }
 }
 

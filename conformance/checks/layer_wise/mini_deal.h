@@ -1,4 +1,5 @@
-// mini_deal.h: which events do parameters, buckets and gathers of one rank leave, for the engine of mini_layer_wise.h?
+// mini_deal.h: which events do parameters, buckets and gathers of one rank leave, for the engine of
+// mini_layer_wise.h?
 #pragma once
 #include <map>
 #include <string>
@@ -38,10 +39,14 @@ class MiniDeal {
   const ParamFacts& P(int32_t id) const { return facts_.Param(rank_, id); }
   const std::vector<int32_t>& List(bool expert) const { return *facts_.FullList(expert, rank_); }
   int32_t Me(bool expert) const;
-  bool Owns(int32_t id) const { return !P(id).frozen && params_[size_t(id)].owner == Me(P(id).expert); }
+  bool Owns(int32_t id) const {
+    return !P(id).frozen && params_[size_t(id)].owner == Me(P(id).expert);
+  }
   bool Has(int32_t id) const { return Owns(id) || f_.step_all || f_.owner_moves; }  // main weights
   bool Aligned() const { return spec_.layer_wise.layout == "aligned"; }
-  std::string Transport() const { return f_.transport != nullptr ? f_.transport : spec_.layer_wise.transport; }
+  std::string Transport() const {
+    return f_.transport != nullptr ? f_.transport : spec_.layer_wise.transport;
+  }
   bool IntoGrads() const {
     return (f_.buffer != nullptr ? f_.buffer : spec_.layer_wise.buffer) == std::string("grads");
   }

@@ -98,7 +98,8 @@ class Engine : private MiniDeal {
     const bool expert = P(id).expert && !f_.mix_kinds;
     for (size_t at = 0; at < chains_[expert].size(); ++at) {
       const Bucket& b = buckets_[chains_[expert][at]];
-      const bool here = std::any_of(b.items.begin(), b.items.end(), [&](const Item& item) { return item.id == id; });
+      const bool here = std::any_of(b.items.begin(), b.items.end(),
+                                    [&](const Item& item) { return item.id == id; });
       if (!here) continue;
       if (f_.late_install && at + 1 == chains_[expert].size()) return;
       while (published_[expert] <= at) PublishNext(expert, true);
@@ -128,7 +129,8 @@ class Engine : private MiniDeal {
       }
     }
     t_.Compute(s_, node.id, phase, m, ranges);
-    if (node.kind == SPF_NODE_INPUT) t_.Last().sample = int64_t{m} * DpCpSize(spec_) + facts_.DataRank(rank_);
+    if (node.kind == SPF_NODE_INPUT)
+      t_.Last().sample = int64_t{m} * DpCpSize(spec_) + facts_.DataRank(rank_);
     for (int32_t i = 0; f_.late_need && phase == SPF_FWD && i < uses.n; ++i) {
       if (uses.use[i].table == SPF_IN_PARAM) Need(uses.use[i].id);
     }
@@ -164,11 +166,13 @@ class Engine : private MiniDeal {
       const spf_node& node = program.nodes[i];
       if (node.kind != SPF_NODE_EXCHANGE && node.uses[SPF_BWD].n > 0) Compute(node, SPF_BWD, m);
       if (f_.late_install && i == program.n_nodes / 2) PublishAll(true);
-      while (last && reduced < buckets_.size() && Complete(program, i, buckets_[reduced])) Reduce(buckets_[reduced++]);
+      while (last && reduced < buckets_.size() && Complete(program, i, buckets_[reduced]))
+        Reduce(buckets_[reduced++]);
     }
   }
 
-  // Nothing before node i adds to the bucket's gradients; or reductions do not overlap, and backward is through.
+  // Nothing before node i adds to the bucket's gradients; or reductions do not overlap, and
+  // backward is through.
   bool Complete(const spf_program& program, int32_t i, const Bucket& b) const {
     if (i > 0 && !spec_.overlap_grad_reduce) return false;
     for (int32_t k = 0; k < i; ++k) {
@@ -197,7 +201,9 @@ class Engine : private MiniDeal {
     Rearm();
     if (!Overlap()) PublishAll(false);
   }
-  bool LeftOut(int32_t id) const { return f_.leave_out && train_steps_ == 2 && id == facts_.n_params(rank_) - 1; }
+  bool LeftOut(int32_t id) const {
+    return f_.leave_out && train_steps_ == 2 && id == facts_.n_params(rank_) - 1;
+  }
   void Update() {
     for (int32_t id = 0; id < facts_.n_params(rank_); ++id) {
       const Param& p = params_[size_t(id)];
@@ -206,8 +212,9 @@ class Engine : private MiniDeal {
       const bool adamw = (spec_.optimizer != "sgd") != f_.other_optimizer;
       for (int times = 0; times < (f_.step_twice ? 2 : 1); ++times) {
         if (adamw) {
-          t_.Launch(s_, SPF_K_ADAMW,
-                    {main, Updates(p.m, 0, main.length), Updates(p.v, 0, main.length), Grad(id, kRead)});
+          t_.Launch(
+              s_, SPF_K_ADAMW,
+              {main, Updates(p.m, 0, main.length), Updates(p.v, 0, main.length), Grad(id, kRead)});
         } else {
           if (spec_.weight_decay > 0) {
             t_.Launch(s_, SPF_K_AXPBY, {Reads(p.main, 0, main.length), Grad(id, kRead | kWrite)});
@@ -231,19 +238,22 @@ class Engine : private MiniDeal {
   void Publish(bool frozen) {
     for (int32_t id = 0; id < facts_.n_params(rank_); ++id) {
       if (P(id).frozen) {
-        if (frozen && Me(P(id).expert) == 0) PublishOne(SPF_RESULT_PARAM, id, Home(id, kRead), P(id).numel);
+        if (frozen && Me(P(id).expert) == 0)
+          PublishOne(SPF_RESULT_PARAM, id, Home(id, kRead), P(id).numel);
         continue;
       }
       const bool first = id == 0 || (id > 0 && P(0).frozen && id == 1);
       const auto n = static_cast<int32_t>(List(P(id).expert).size());
       const int32_t moved = (params_[size_t(id)].owner + (f_.owner_moves ? call_ : 0)) % n;
       if (f_.publish_none && first && !frozen) continue;
-      const bool publishes = f_.owner_moves ? moved == Me(P(id).expert) : Owns(id) || (f_.publish_all && Has(id));
+      const bool publishes =
+          f_.owner_moves ? moved == Me(P(id).expert) : Owns(id) || (f_.publish_all && Has(id));
       const bool half = f_.publish_half && first;
       if (!publishes && !half && !f_.publish_all) continue;
       const int block = params_[size_t(id)].main;
       const int64_t count = half ? P(id).numel / 2 : P(id).numel;
-      PublishOne(SPF_RESULT_PARAM, id, block < 0 ? Home(id, kRead) : Reads(block, 0, P(id).numel * 4), count);
+      PublishOne(SPF_RESULT_PARAM, id,
+                 block < 0 ? Home(id, kRead) : Reads(block, 0, P(id).numel * 4), count);
     }
   }
   void PublishOne(int result, int32_t id, Range from, int64_t count) {
@@ -281,7 +291,8 @@ LayerWiseRun RunLayerWise(Case c, const LayerWiseFaults& faults) {
   });
 }
 
-Trace WriteLayerWiseTrace(const Case& c, const InstanceFacts& facts, int32_t rank, const LayerWiseFaults& faults) {
+Trace WriteLayerWiseTrace(const Case& c, const InstanceFacts& facts, int32_t rank,
+                          const LayerWiseFaults& faults) {
   return Engine(c, facts, rank, faults).Run();
 }
 

@@ -1,8 +1,9 @@
-// mini_layer_wise.h: how does a test get the traces of a layer-wise engine that keeps the rules, and of one with one
-// fault?
+// mini_layer_wise.h: how does a test get the traces of a layer-wise engine that keeps the rules,
+// and of one with one fault?
 //
-// Writes what a small engine would leave for a case, without running anything: all layouts, transports and buffers,
-// streams for compute, gathers and reductions, buckets of bucket_size elements. Published values come from MiniValue().
+// Writes what a small engine would leave for a case, without running anything: all layouts,
+// transports and buffers, streams for compute, gathers and reductions, buckets of bucket_size
+// elements. Published values come from MiniValue().
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -31,8 +32,8 @@ struct LayerWiseFaults {
   bool other_reduction = false;      // all_reduce and reduce_scatter are exchanged
   bool gather_empty = false, gather_alone = false, reduce_alone = false;
   bool bf16_wire = false, loose_counts = false;
-  bool no_cut = false;        // one bucket whatever bucket_size says
-  bool wide_padding = false;  // aligned shards of 4096 elements
+  bool no_cut = false;              // one bucket whatever bucket_size says
+  bool wide_padding = false;        // aligned shards of 4096 elements
   const char* transport = nullptr;  // instead of the case's
   const char* buffer = nullptr;
   bool out_of_place = false;
@@ -46,21 +47,24 @@ struct LayerWiseFaults {
   bool late_install = false;  // the last bucket of a chain comes in backward
   bool no_zero = false, zero_next = false;
   bool no_wait = false, keep_buffer = false, free_early = false;
-  bool all_ahead = false, two_ahead = false;  // of the bucket that is installed: all that follow, two
+  bool all_ahead = false,
+       two_ahead = false;     // of the bucket that is installed: all that follow, two
   bool wait_at_once = false;  // the next bucket's gather is waited for where it is launched
   bool gather_beside_reduction = false;
   // No faults, but other ways.
   bool install_unnamed = false;  // after load weights are installed before they are published
-  bool root_in_place = false;    // parameters are broadcast one by one, at their owner from and to its weights
-  bool pieces_apart = false;     // each owner's piece arrives in a block of its own
-  bool sync_eval = false;        // an evaluation gathers everything before it starts
-  bool clear_unnamed = false;    // gradient storage is cleared by a kernel of the engine's own
+  bool root_in_place =
+      false;  // parameters are broadcast one by one, at their owner from and to its weights
+  bool pieces_apart = false;   // each owner's piece arrives in a block of its own
+  bool sync_eval = false;      // an evaluation gathers everything before it starts
+  bool clear_unnamed = false;  // gradient storage is cleared by a kernel of the engine's own
 };
 
 using LayerWiseRun = WrittenRun;
 
 Case LayerWiseCase(int32_t world, const std::function<void(InstanceSpec&)>& edit = {});
 LayerWiseRun RunLayerWise(Case c, const LayerWiseFaults& faults = {});
-Trace WriteLayerWiseTrace(const Case& c, const InstanceFacts& facts, int32_t rank, const LayerWiseFaults& faults);
+Trace WriteLayerWiseTrace(const Case& c, const InstanceFacts& facts, int32_t rank,
+                          const LayerWiseFaults& faults);
 
 }  // namespace shardproof

@@ -13,7 +13,11 @@ namespace {
 class Ownership {
  public:
   Ownership(const Facts& facts, int32_t instance, CheckResult& result)
-      : facts_(facts), a_(facts.a()), instance_(instance), of_(facts.Of(instance)), report_(facts, result) {}
+      : facts_(facts),
+        a_(facts.a()),
+        instance_(instance),
+        of_(facts.Of(instance)),
+        report_(facts, result) {}
 
   void Run() {
     for (int32_t rank = 0; rank < a_.ranks(); ++rank) {
@@ -55,11 +59,13 @@ class Ownership {
                              return x.second < y.second;
                            })->second;
       if (most < param.numel) {
-        Add("LW-02", by.begin()->first, call, "all " + std::to_string(param.numel) + " elements by one rank",
+        Add("LW-02", by.begin()->first, call,
+            "all " + std::to_string(param.numel) + " elements by one rank",
             "at most " + std::to_string(most) + ", by " + Ranks(by),
             param.name + " is split over ranks: Newton-Schulz needs the whole matrix");
       } else if (by.size() > 1) {
-        Add("LW-01", by.rbegin()->first, call, "one owner", Ranks(by), param.name + " is published by several ranks");
+        Add("LW-01", by.rbegin()->first, call, "one owner", Ranks(by),
+            param.name + " is published by several ranks");
       } else if (owner >= 0 && by.begin()->first != owner) {
         Add("LW-03", by.begin()->first, call, "rank " + std::to_string(owner) + ", as before",
             "rank " + std::to_string(by.begin()->first),
@@ -87,18 +93,22 @@ class Ownership {
     for (const Reduction& reduction : facts_.At(rank).reductions) {
       if (reduction.instance != instance_) continue;
       for (const Chunk& chunk : reduction.grads) {
-        if (of_.ByKey(chunk.content.param).frozen) Frozen(rank, reduction.event, chunk.content.param, "reduced");
+        if (of_.ByKey(chunk.content.param).frozen)
+          Frozen(rank, reduction.event, chunk.content.param, "reduced");
       }
     }
   }
   void Frozen(int32_t rank, int64_t event, int32_t key, const std::string& what) {
-    report_.Add("LW-06", rank, event, "no collective of a frozen parameter", of_.ByKey(key).name + " " + what,
-                of_.ByKey(key).name + " is frozen, the same on all ranks and in no bucket, but it is " + what);
+    report_.Add("LW-06", rank, event, "no collective of a frozen parameter",
+                of_.ByKey(key).name + " " + what,
+                of_.ByKey(key).name +
+                    " is frozen, the same on all ranks and in no bucket, but it is " + what);
   }
 
   // Each owned parameter is stepped once, by its optimizer, and nothing else is stepped.
   void JudgeSteps(int32_t rank) {
-    std::map<std::pair<int32_t, int32_t>, std::pair<int64_t, int64_t>> stepped;  // (call, key) -> elements, last event
+    std::map<std::pair<int32_t, int32_t>, std::pair<int64_t, int64_t>>
+        stepped;  // (call, key) -> elements, last event
     for (const Update& update : facts_.At(rank).updates) {
       if (update.instance != instance_) continue;
       report_.Judged({"LW-04", "LW-34"});
@@ -108,19 +118,23 @@ class Ownership {
       const ParamFacts& param = of_.ByKey(update.key);
       const int32_t want = KernelOf(param);
       if (update.kernel == SPF_K_CUSTOM || want < 0 || update.kernel == want) continue;
-      report_.Add("LW-34", rank, update.event, want == SPF_K_ADAMW ? "AdamW" : "another optimizer than AdamW",
-                  update.kernel == SPF_K_ADAMW ? "AdamW" : "another one",
-                  param.name + " is stepped by another kind of optimizer than the case's rule gives it");
+      report_.Add(
+          "LW-34", rank, update.event,
+          want == SPF_K_ADAMW ? "AdamW" : "another optimizer than AdamW",
+          update.kernel == SPF_K_ADAMW ? "AdamW" : "another one",
+          param.name + " is stepped by another kind of optimizer than the case's rule gives it");
     }
     for (const auto& [place, sum] : stepped) {
       const auto& [call, key] = place;
       const ParamFacts& param = of_.ByKey(key);
       const int32_t owner = facts_.Owner(instance_, rank, key);
       if (owner >= 0 && owner != rank) {
-        report_.Add("LW-04", rank, sum.second, "stepped by its owner, rank " + std::to_string(owner),
-                    "stepped here too",
-                    param.name + " is stepped by a rank that does not own it: state is kept more than once");
-      } else if (sum.first > param.numel || (sum.first < param.numel && CallCompleted(a_, instance_, call))) {
+        report_.Add("LW-04", rank, sum.second,
+                    "stepped by its owner, rank " + std::to_string(owner), "stepped here too",
+                    param.name +
+                        " is stepped by a rank that does not own it: state is kept more than once");
+      } else if (sum.first > param.numel ||
+                 (sum.first < param.numel && CallCompleted(a_, instance_, call))) {
         report_.Add("LW-34", rank, sum.second, std::to_string(param.numel) + " elements stepped",
                     std::to_string(sum.first), param.name + " is stepped other than once, whole");
       }
@@ -158,7 +172,8 @@ class Ownership {
         const ParamFacts& param = of_.Param(rank, id);
         if (param.frozen || param.numel == 0 || !facts_.Owns(instance_, rank, param.key)) continue;
         if (stepped.contains({rank, param.key}) || LeftOut(param.key, call)) continue;
-        Add("LW-32", rank, call, "every owner steps, or none", param.name + " is not stepped, others are",
+        Add("LW-32", rank, call, "every owner steps, or none",
+            param.name + " is not stepped, others are",
             "ranks disagree whether the step is skipped: " + param.name + " stays behind");
         break;
       }
@@ -170,13 +185,15 @@ class Ownership {
   }
 
   // A finding at the end of the call.
-  void Add(const char* requirement, int32_t rank, int32_t call, std::string expected, std::string seen,
-           std::string message) {
+  void Add(const char* requirement, int32_t rank, int32_t call, std::string expected,
+           std::string seen, std::string message) {
     const auto& events = a_.traces()[size_t(rank)].events;
     for (size_t i = events.size(); i-- > 0;) {
       const Event& event = events[i];
-      if (event.kind != EventKind::kCallEnd || event.instance != instance_ || event.call != call) continue;
-      report_.Add(requirement, rank, static_cast<int64_t>(i), std::move(expected), std::move(seen), std::move(message));
+      if (event.kind != EventKind::kCallEnd || event.instance != instance_ || event.call != call)
+        continue;
+      report_.Add(requirement, rank, static_cast<int64_t>(i), std::move(expected), std::move(seen),
+                  std::move(message));
       return;
     }
   }
@@ -193,7 +210,8 @@ class Ownership {
 CheckResult CheckOwnership(const Facts& facts) {
   CheckResult result;
   for (size_t i = 0; i < facts.a().n_instances(); ++i) {
-    if (facts.LayerWise(static_cast<int32_t>(i))) Ownership(facts, static_cast<int32_t>(i), result).Run();
+    if (facts.LayerWise(static_cast<int32_t>(i)))
+      Ownership(facts, static_cast<int32_t>(i), result).Run();
   }
   Report(facts, result).Unseen({"LW-04", "LW-32", "LW-34"}, "no update of a parameter is seen");
   return result;

@@ -13,7 +13,11 @@ using Kind = Content::Kind;
 class Reads {
  public:
   Reads(const Facts& facts, int32_t rank, CheckResult& result)
-      : facts_(facts), a_(facts.a()), trace_(a_.traces()[size_t(rank)]), rank_(rank), report_(facts, result) {}
+      : facts_(facts),
+        a_(facts.a()),
+        trace_(a_.traces()[size_t(rank)]),
+        rank_(rank),
+        report_(facts, result) {}
 
   void Run() {
     for (size_t i = 0; i < trace_.events.size(); ++i) {
@@ -36,7 +40,8 @@ class Reads {
   }
 
  private:
-  void JudgeRead(int64_t index, const Event& event, const ParamFacts& param, const std::vector<Chunk>& chunks) {
+  void JudgeRead(int64_t index, const Event& event, const ParamFacts& param,
+                 const std::vector<Chunk>& chunks) {
     const int32_t want = facts_.VersionBefore(event.instance, param.key, event.call);
     const int32_t owner = facts_.Owner(event.instance, rank_, param.key);
     if (param.frozen || want < 0 || owner < 0) return;
@@ -47,7 +52,8 @@ class Reads {
       report_.Judged({own ? "LW-35" : "LW-11"});
       if (facts_.versions().Same(event.instance, param.key, content.tag, want)) continue;
       const std::string module = facts_.ModuleOf(event.instance, rank_, param.key);
-      const std::string expected = param.name + " as of " + a_.CallName(rank_, event.instance, want);
+      const std::string expected =
+          param.name + " as of " + a_.CallName(rank_, event.instance, want);
       const std::string seen = "as of " + a_.CallName(rank_, event.instance, content.tag);
       if (own) {
         report_.Add("LW-35", rank_, index, expected, seen,
@@ -55,7 +61,8 @@ class Reads {
                         " before the main weights of the last step are in the model weights");
       } else {
         report_.Add("LW-11", rank_, index, expected, seen,
-                    "module " + module + " reads " + param.name + " of rank " + std::to_string(owner) +
+                    "module " + module + " reads " + param.name + " of rank " +
+                        std::to_string(owner) +
                         " while it is stale: " + NextGather(index, event.instance, param.key));
       }
       return;
@@ -66,11 +73,12 @@ class Reads {
   std::string NextGather(int64_t index, int32_t instance, int32_t key) const {
     const Gather* last = nullptr;
     for (const Gather& gather : facts_.At(rank_).gathers) {
-      const bool brings =
-          gather.instance == instance &&
-          std::any_of(gather.shares.begin(), gather.shares.end(), [&](const Share& share) { return share.key == key; });
+      const bool brings = gather.instance == instance &&
+                          std::any_of(gather.shares.begin(), gather.shares.end(),
+                                      [&](const Share& share) { return share.key == key; });
       if (!brings) continue;
-      if (gather.event > index) return "its gather comes later, at event " + std::to_string(gather.event);
+      if (gather.event > index)
+        return "its gather comes later, at event " + std::to_string(gather.event);
       last = &gather;
     }
     if (last == nullptr) return "nothing gathers it";
@@ -79,8 +87,11 @@ class Reads {
   }
 
   // With gathers into gradient storage: a gradient is added to zeros, or to this step's.
-  void JudgeGradient(int64_t index, const Event& event, const ParamFacts& param, const std::vector<Chunk>& chunks) {
-    if (facts_.spec(event.instance).layer_wise.buffer != "grads" || decided_.contains({event.call, param.key})) return;
+  void JudgeGradient(int64_t index, const Event& event, const ParamFacts& param,
+                     const std::vector<Chunk>& chunks) {
+    if (facts_.spec(event.instance).layer_wise.buffer != "grads" ||
+        decided_.contains({event.call, param.key}))
+      return;
     for (const Chunk& chunk : chunks) {
       const Content& content = chunk.content;
       if (content.kind == Kind::kOther) {  // zeros, or not: not known, nor what is added to it
@@ -91,13 +102,16 @@ class Reads {
       bool clear = content.kind == Kind::kFill;
       if (content.kind == Kind::kGrad) {
         const auto& set = a_.flow().sets().Get(content.tag);
-        clear = std::all_of(set.begin(), set.end(), [&](const Contribution& one) { return one.call == event.call; });
+        clear = std::all_of(set.begin(), set.end(),
+                            [&](const Contribution& one) { return one.call == event.call; });
       }
       if (clear) continue;
       decided_.insert({event.call, param.key});
-      report_.Add("LW-22", rank_, index, "zeros, or gradients of this step", a_.ContentText(content),
+      report_.Add("LW-22", rank_, index, "zeros, or gradients of this step",
+                  a_.ContentText(content),
                   "the gradient of " + param.name +
-                      " is added to what a gather left in its storage: clear it when the values are installed");
+                      " is added to what a gather left in its storage: clear it when the values "
+                      "are installed");
       return;
     }
   }
@@ -107,7 +121,8 @@ class Reads {
   const Trace& trace_;
   const int32_t rank_;
   Report report_;
-  std::set<std::pair<int32_t, int32_t>> decided_;  // (call, key): what is added later is wrong, or unknown, as well
+  std::set<std::pair<int32_t, int32_t>>
+      decided_;  // (call, key): what is added later is wrong, or unknown, as well
 };
 
 }  // namespace

@@ -1,4 +1,5 @@
-// How much a bucket holds: the cut by bucket_size where parameters are dealt, the padding of aligned shards.
+// How much a bucket holds: the cut by bucket_size where parameters are dealt, the padding of
+// aligned shards.
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -10,29 +11,36 @@ namespace shardproof::layer_wise {
 
 namespace {
 
-constexpr int64_t kStart = 64;  // elements: a multiple of it is where an aligned parameter may begin
+constexpr int64_t kStart =
+    64;  // elements: a multiple of it is where an aligned parameter may begin
 
-int64_t RoundUp(int64_t value, int64_t multiple) { return (value + multiple - 1) / multiple * multiple; }
+int64_t RoundUp(int64_t value, int64_t multiple) {
+  return (value + multiple - 1) / multiple * multiple;
+}
 
 class Sizes {
  public:
-  Sizes(const Facts& facts, int32_t rank, CheckResult& result) : facts_(facts), rank_(rank), report_(facts, result) {}
+  Sizes(const Facts& facts, int32_t rank, CheckResult& result)
+      : facts_(facts), rank_(rank), report_(facts, result) {}
 
   void Run() {
     for (const Reduction& reduction : facts_.At(rank_).reductions) {
-      if (facts_.LayerWise(reduction.instance) && !facts_.Aligned(reduction.instance)) JudgeCut(reduction);
+      if (facts_.LayerWise(reduction.instance) && !facts_.Aligned(reduction.instance))
+        JudgeCut(reduction);
     }
     for (const Gather& gather : facts_.At(rank_).gathers) Collect(gather);
     for (const Gather& gather : facts_.At(rank_).gathers) {
-      if (facts_.Aligned(gather.instance) && gather.group->world_ranks.size() > 1) JudgePadding(gather);
+      if (facts_.Aligned(gather.instance) && gather.group->world_ranks.size() > 1)
+        JudgePadding(gather);
     }
   }
 
  private:
   using Key = std::pair<int32_t, int32_t>;  // instance, key
 
-  // The parameter that closed the bucket found it below bucket_size. Which one that was is the engine's: at most it is
-  // the largest. Gradients that are zero have no name, so the bucket may be larger than what is seen of it.
+  // The parameter that closed the bucket found it below bucket_size. Which one that was is the
+  // engine's: at most it is the largest. Gradients that are zero have no name, so the bucket may be
+  // larger than what is seen of it.
   void JudgeCut(const Reduction& reduction) {
     const int64_t cut = facts_.spec(reduction.instance).bucket_size;
     if (cut <= 0 || reduction.group->world_ranks.size() < 2) return;
@@ -48,22 +56,24 @@ class Sizes {
       largest = std::max(largest, of_one);
     }
     if (all - largest < cut) return;
-    report_.Add("LW-07", rank_, reduction.event,
-                "a bucket that is closed once it holds bucket_size = " + std::to_string(cut) + " elements",
-                std::to_string(all) + " elements of " + std::to_string(elements.size()) + " parameters, " +
-                    std::to_string(largest) + " of them of the largest",
-                "a bucket takes in parameters although it is full");
+    report_.Add(
+        "LW-07", rank_, reduction.event,
+        "a bucket that is closed once it holds bucket_size = " + std::to_string(cut) + " elements",
+        std::to_string(all) + " elements of " + std::to_string(elements.size()) + " parameters, " +
+            std::to_string(largest) + " of them of the largest",
+        "a bucket takes in parameters although it is full");
   }
 
   void Collect(const Gather& gather) {
     for (const Share& share : gather.shares) {
       from_[{gather.instance, share.key}] = share.from;
-      for (const Share& other : gather.shares) together_[{gather.instance, share.key}].insert(other.key);
+      for (const Share& other : gather.shares)
+        together_[{gather.instance, share.key}].insert(other.key);
     }
   }
 
-  // Each trainable parameter was seen in a gather. What no step changed after a load never is: bytes of a file have no
-  // name.
+  // Each trainable parameter was seen in a gather. What no step changed after a load never is:
+  // bytes of a file have no name.
   bool AllSeen(int32_t instance) const {
     const InstanceFacts& of = facts_.Of(instance);
     for (int32_t id = 0; id < of.n_params(rank_); ++id) {
@@ -85,20 +95,25 @@ class Sizes {
       keys.insert(bucket.begin(), bucket.end());
     }
     std::map<int32_t, int64_t> filled;  // by rank
-    for (const int32_t key : keys) filled[from_.at({gather.instance, key})] += RoundUp(of.ByKey(key).numel, kStart);
+    for (const int32_t key : keys)
+      filled[from_.at({gather.instance, key})] += RoundUp(of.ByKey(key).numel, kStart);
     int64_t empty = 0;  // parameters without elements, which begin somewhere too
     for (int32_t id = 0; id < of.n_params(rank_); ++id) {
       empty += !of.Param(rank_, id).frozen && of.Param(rank_, id).numel == 0;
     }
     int64_t fullest = 0;
-    for (const auto& [rank, elements] : filled) fullest = std::max(fullest, elements + empty * kStart);
+    for (const auto& [rank, elements] : filled)
+      fullest = std::max(fullest, elements + empty * kStart);
     const auto members = static_cast<int64_t>(gather.group->world_ranks.size());
     const int64_t multiple = std::lcm(kStart, std::lcm(members, int64_t{128}) / members);
-    const int64_t most = RoundUp(fullest, multiple), seen = *std::max_element(gather.slots.begin(), gather.slots.end());
+    const int64_t most = RoundUp(fullest, multiple),
+                  seen = *std::max_element(gather.slots.begin(), gather.slots.end());
     if (seen <= most) return;
     report_.Add("LW-14", rank_, gather.event,
-                "shards of at most " + std::to_string(most) + " elements: what the fullest one holds, padded",
-                std::to_string(seen) + " elements", "aligned shards are padded further than their alignment asks for");
+                "shards of at most " + std::to_string(most) +
+                    " elements: what the fullest one holds, padded",
+                std::to_string(seen) + " elements",
+                "aligned shards are padded further than their alignment asks for");
   }
 
   const Facts& facts_;

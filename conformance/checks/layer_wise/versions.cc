@@ -25,7 +25,8 @@ Versions::Versions(const Analysis& a) {
     for (const auto& [call, tensors] : published.calls()) {
       for (const auto& [key, tensor] : tensors) {
         const Assembled*& before = last[key];
-        const bool same = published.has_values() ? before != nullptr && Equal(*before, tensor) : MayLeaveOut(spec);
+        const bool same = published.has_values() ? before != nullptr && Equal(*before, tensor)
+                                                 : MayLeaveOut(spec);
         changed_[{static_cast<int32_t>(i), key}][call] = !same;
         before = &tensor;
       }

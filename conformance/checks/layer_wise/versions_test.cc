@@ -1,4 +1,5 @@
-// Parameters that a step leaves as they were: older bytes of them are current, and by SGD nobody need step them.
+// Parameters that a step leaves as they were: older bytes of them are current, and by SGD nobody
+// need step them.
 #include "conformance/checks/layer_wise/versions.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +15,8 @@ using Edit = std::function<void(InstanceSpec&)>;
 
 void Sgd(InstanceSpec& spec) { spec.optimizer = "sgd"; }
 
-// In the second train_step, call 2, the last parameter is not stepped. stays: its published value does not change.
+// In the second train_step, call 2, the last parameter is not stepped. stays: its published value
+// does not change.
 LayerWiseRun Made(const Edit& edit, bool stays) {
   LayerWiseFaults faults;
   faults.leave_out = true;
@@ -48,7 +50,8 @@ TEST(Versions, PlainSgdMayLeaveOutWhatDoesNotChange) {
     Sgd(spec);
     spec.layer_wise.layout = "aligned";
   };
-  for (const Edit& edit : {Edit(Sgd), Edit(overlap), Edit(aligned)}) EXPECT_EQ(Found(Made(edit, true)), "");
+  for (const Edit& edit : {Edit(Sgd), Edit(overlap), Edit(aligned)})
+    EXPECT_EQ(Found(Made(edit, true)), "");
 }
 
 TEST(Versions, WhatChangesIsSteppedAndReadAfterwards) {

@@ -1,4 +1,5 @@
-// What gathers and reductions hold: whose parameters, over which ranks, in which sizes, dtype and kind.
+// What gathers and reductions hold: whose parameters, over which ranks, in which sizes, dtype and
+// kind.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -35,7 +36,8 @@ class Wire {
     JudgeEmpty();
     for (const Gather& gather : facts_.At(rank_).gathers) {
       if (gather.group->world_ranks.size() < 2) {
-        report_.Add("LW-16", rank_, gather.event, "no collective in a group of one rank", KindName(Kind(gather.event)),
+        report_.Add("LW-16", rank_, gather.event, "no collective in a group of one rank",
+                    KindName(Kind(gather.event)),
                     "parameters are gathered where there is nobody to gather from");
         continue;
       }
@@ -52,9 +54,13 @@ class Wire {
   }
 
  private:
-  const Event& EventAt(int64_t index) const { return a_.traces()[size_t(rank_)].events[size_t(index)]; }
+  const Event& EventAt(int64_t index) const {
+    return a_.traces()[size_t(rank_)].events[size_t(index)];
+  }
   int32_t Kind(int64_t event) const { return EventAt(event).collective; }
-  const ParamFacts& P(int32_t instance, int32_t key) const { return facts_.Of(instance).ByKey(key); }
+  const ParamFacts& P(int32_t instance, int32_t key) const {
+    return facts_.Of(instance).ByKey(key);
+  }
 
   // Collectives that move nothing.
   void JudgeEmpty() {
@@ -62,32 +68,43 @@ class Wire {
     const Trace& trace = a_.traces()[size_t(rank_)];
     for (size_t i = 0; i < trace.events.size(); ++i) {
       const Event& event = trace.events[i];
-      const bool reduces = event.collective == SPF_REDUCE_SCATTER || event.collective == SPF_ALL_REDUCE;
-      if (event.kind != EventKind::kCollective || !facts_.LayerWise(event.instance) || event.request >= 0) continue;
+      const bool reduces =
+          event.collective == SPF_REDUCE_SCATTER || event.collective == SPF_ALL_REDUCE;
+      if (event.kind != EventKind::kCollective || !facts_.LayerWise(event.instance) ||
+          event.request >= 0)
+        continue;
       if ((!Brings(event.collective) && !reduces) || !event.ranges.empty()) continue;
-      report_.Add("LW-16", rank_, static_cast<int64_t>(i), "no collective for a bucket without elements",
-                  std::string(KindName(event.collective)) + " of nothing", "an empty bucket takes a collective");
+      report_.Add("LW-16", rank_, static_cast<int64_t>(i),
+                  "no collective for a bucket without elements",
+                  std::string(KindName(event.collective)) + " of nothing",
+                  "an empty bucket takes a collective");
     }
     for (const Reduction& reduction : facts_.At(rank_).reductions) {
-      if (!facts_.LayerWise(reduction.instance) || reduction.group->world_ranks.size() > 1) continue;
+      if (!facts_.LayerWise(reduction.instance) || reduction.group->world_ranks.size() > 1)
+        continue;
       report_.Add("LW-16", rank_, reduction.event, "no collective in a group of one rank",
-                  KindName(Kind(reduction.event)), "gradients are reduced where there is nobody to reduce with");
+                  KindName(Kind(reduction.event)),
+                  "gradients are reduced where there is nobody to reduce with");
     }
   }
 
   void JudgeGroup(const Gather& gather) {
     report_.Judged({"LW-05"});
     for (const Share& share : gather.shares) {
-      if (!OverItsGroup(gather.instance, gather.event, *gather.group, share.key, "gathered")) return;
+      if (!OverItsGroup(gather.instance, gather.event, *gather.group, share.key, "gathered"))
+        return;
     }
   }
-  bool OverItsGroup(int32_t instance, int64_t event, const GroupInfo& group, int32_t key, const std::string& what) {
+  bool OverItsGroup(int32_t instance, int64_t event, const GroupInfo& group, int32_t key,
+                    const std::string& what) {
     const std::vector<int32_t>* list = facts_.List(instance, rank_, key);
     if (P(instance, key).frozen || list == nullptr || *list == group.world_ranks) return true;
-    report_.Add("LW-05", rank_, event,
-                std::string(P(instance, key).expert ? "expt_dp" : "dp_cp") + ", ranks " + ListText(*list),
-                "ranks " + ListText(group.world_ranks),
-                P(instance, key).name + " is " + what + " over other ranks than those among which it is dealt");
+    report_.Add(
+        "LW-05", rank_, event,
+        std::string(P(instance, key).expert ? "expt_dp" : "dp_cp") + ", ranks " + ListText(*list),
+        "ranks " + ListText(group.world_ranks),
+        P(instance, key).name + " is " + what +
+            " over other ranks than those among which it is dealt");
     return false;
   }
 
@@ -101,7 +118,8 @@ class Wire {
     if (kinds.size() < 2) return;
     const bool both = kinds.begin()->first != kinds.rbegin()->first;
     report_.Add("LW-07", rank_, gather.event, "parameters of one kind and one dtype",
-                both ? "expert and dense ones" : "several dtypes", "one gather brings parameters of different buckets");
+                both ? "expert and dense ones" : "several dtypes",
+                "one gather brings parameters of different buckets");
   }
 
   // Each member's part has the size of what it owns here, in the parameters' dtype.
@@ -110,7 +128,8 @@ class Wire {
     const Event& event = EventAt(gather.event);
     const int32_t dtype = P(gather.instance, gather.shares[0].key).dtype;
     if (event.dtype != dtype) {
-      report_.Add("LW-14", rank_, gather.event, std::to_string(WidthOf(dtype)) + "-byte elements, as the parameters",
+      report_.Add("LW-14", rank_, gather.event,
+                  std::to_string(WidthOf(dtype)) + "-byte elements, as the parameters",
                   std::to_string(WidthOf(event.dtype)) + "-byte elements",
                   "parameters travel in another dtype than theirs");
       return;
@@ -120,14 +139,16 @@ class Wire {
     int64_t largest = 0;
     std::vector<int64_t> owned(ranks.size(), 0);
     for (const Share& share : gather.shares) {
-      const auto m = static_cast<size_t>(std::find(ranks.begin(), ranks.end(), share.from) - ranks.begin());
+      const auto m =
+          static_cast<size_t>(std::find(ranks.begin(), ranks.end(), share.from) - ranks.begin());
       owned[m] += share.elements;
       largest = std::max(largest, owned[m]);
     }
     for (size_t m = 0; m < ranks.size(); ++m) {
       const int64_t want = event.collective == SPF_ALL_GATHER ? largest : owned[m];
       if (gather.slots[m] == want) continue;
-      report_.Add("LW-14", rank_, gather.event, std::to_string(want) + " elements of rank " + std::to_string(ranks[m]),
+      report_.Add("LW-14", rank_, gather.event,
+                  std::to_string(want) + " elements of rank " + std::to_string(ranks[m]),
                   std::to_string(gather.slots[m]),
                   "a member's part of a gather has another size than what it owns there");
       return;
@@ -144,11 +165,12 @@ class Wire {
     const int32_t seen = Kind(gather.event);
     if (seen != want) {
       report_.Add("LW-21", rank_, gather.event,
-                  std::string(KindName(want)) + ", as layer_wise_" + (aligned ? "layout" : "transport") + " asks",
+                  std::string(KindName(want)) + ", as layer_wise_" +
+                      (aligned ? "layout" : "transport") + " asks",
                   KindName(seen), "parameters travel in another way than the case asks for");
     } else if (aligned && !gather.in_place) {
-      report_.Add("LW-21", rank_, gather.event, "in place in the model weights", "from one buffer into another",
-                  "aligned shards are gathered where they lie");
+      report_.Add("LW-21", rank_, gather.event, "in place in the model weights",
+                  "from one buffer into another", "aligned shards are gathered where they lie");
     }
   }
 
@@ -159,19 +181,23 @@ class Wire {
     for (const Share& share : gather.shares) {
       if (P(gather.instance, share.key).frozen) continue;
       const int32_t first = shard.try_emplace(share.key, share.from).first->second;
-      if (first != share.from) return Crosses(gather.event, gather.instance, share.key, first, share.from);
+      if (first != share.from)
+        return Crosses(gather.event, gather.instance, share.key, first, share.from);
       const int32_t owner = facts_.Owner(gather.instance, rank_, share.key);
       if (owner < 0 || owner == share.from) continue;
-      report_.Add("LW-08", rank_, gather.event, "in the shard of its owner, rank " + std::to_string(owner),
+      report_.Add("LW-08", rank_, gather.event,
+                  "in the shard of its owner, rank " + std::to_string(owner),
                   "in that of rank " + std::to_string(share.from),
                   P(gather.instance, share.key).name + " lies in another rank's shard");
       return;
     }
   }
   void Crosses(int64_t event, int32_t instance, int32_t key, int32_t one, int32_t other) {
-    report_.Add("LW-08", rank_, event, "each parameter in one shard",
-                P(instance, key).name + " in those of ranks " + std::to_string(one) + " and " + std::to_string(other),
-                P(instance, key).name + " crosses the edge of a shard: no rank has all of its gradient");
+    report_.Add(
+        "LW-08", rank_, event, "each parameter in one shard",
+        P(instance, key).name + " in those of ranks " + std::to_string(one) + " and " +
+            std::to_string(other),
+        P(instance, key).name + " crosses the edge of a shard: no rank has all of its gradient");
   }
 
   void JudgeReduction(const Reduction& reduction) {
@@ -187,7 +213,9 @@ class Wire {
       return;
     }
     for (const Chunk& chunk : reduction.grads) {
-      if (!OverItsGroup(reduction.instance, reduction.event, *reduction.group, chunk.content.param, "reduced")) return;
+      if (!OverItsGroup(reduction.instance, reduction.event, *reduction.group, chunk.content.param,
+                        "reduced"))
+        return;
     }
     if (!aligned) return;
     report_.Judged({"LW-08"});
@@ -197,7 +225,8 @@ class Wire {
       const auto last = static_cast<size_t>((chunk.offset + chunk.length - 1) / shard);
       const auto& ranks = reduction.group->world_ranks;
       if (first == last || last >= ranks.size()) continue;
-      return Crosses(reduction.event, reduction.instance, chunk.content.param, ranks[first], ranks[last]);
+      return Crosses(reduction.event, reduction.instance, chunk.content.param, ranks[first],
+                     ranks[last]);
     }
   }
 
@@ -209,18 +238,20 @@ class Wire {
       std::set<int32_t> keys;
       for (const Chunk& chunk : reduction.grads) keys.insert(chunk.content.param);
       for (const int32_t key : keys) {
-        const std::set<int32_t>& first = bucket_of.try_emplace({reduction.instance, key}, keys).first->second;
+        const std::set<int32_t>& first =
+            bucket_of.try_emplace({reduction.instance, key}, keys).first->second;
         if (first == keys) continue;
-        report_.Add("LW-07", rank_, reduction.event,
-                    "the bucket of " + std::to_string(first.size()) + " parameters, as before",
-                    "one of " + std::to_string(keys.size()),
-                    P(reduction.instance, key).name + " is in another bucket than in an earlier step");
+        report_.Add(
+            "LW-07", rank_, reduction.event,
+            "the bucket of " + std::to_string(first.size()) + " parameters, as before",
+            "one of " + std::to_string(keys.size()),
+            P(reduction.instance, key).name + " is in another bucket than in an earlier step");
         return;
       }
     }
   }
-  // All that it sends are gradients. A parameter that got none in this step leaves zeros, which have no name, and so
-  // does padding.
+  // All that it sends are gradients. A parameter that got none in this step leaves zeros, which
+  // have no name, and so does padding.
   bool AllNamed(const Reduction& reduction) const {
     const Event& event = EventAt(reduction.event);
     const Range* send = SendRange(a_.traces()[size_t(rank_)], event);

@@ -1,4 +1,5 @@
-// Activations under the schedule: dropped after their backward or eval, at most L + 1 layers, back to the baseline.
+// Activations under the schedule: dropped after their backward or eval, at most L + 1 layers, back
+// to the baseline.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -29,12 +30,14 @@ int64_t Sum(const Live& live, F&& counts) {
 
 class Activations : StepCheck {
  public:
-  Activations(const Facts& facts, const Step& step, Live& live, int64_t& rest, CheckResult& result, FindingSink& sink)
+  Activations(const Facts& facts, const Step& step, Live& live, int64_t& rest, CheckResult& result,
+              FindingSink& sink)
       : StepCheck(facts, step, result, sink),
         tables_(facts.Tables(step.rank, step.instance)),
         live_(live),
         rest_(rest) {
-    for (const Exchange& exchange : facts.exchanges()[size_t(step.rank)]) exchanges_[exchange.event] = &exchange;
+    for (const Exchange& exchange : facts.exchanges()[size_t(step.rank)])
+      exchanges_[exchange.event] = &exchange;
   }
 
   void Run() {
@@ -58,7 +61,8 @@ class Activations : StepCheck {
   }
 
  private:
-  // A value belongs to the layer whose forward writes it. Backward needs it if some node reads it there.
+  // A value belongs to the layer whose forward writes it. Backward needs it if some node reads it
+  // there.
   void FindLayers() {
     for (int32_t m = 0; m < static_cast<int32_t>(step_.nodes.size()); ++m) {
       const spf_program& program = facts_.Program(step_.rank, step_.instance, step_.call, m);
@@ -72,7 +76,8 @@ class Activations : StepCheck {
       }
     }
     for (const auto& nodes : step_.nodes) {
-      for (const Part part : {Part::kPreDispatch, Part::kDispatch, Part::kMlp, Part::kCombine, Part::kMtpPost}) {
+      for (const Part part :
+           {Part::kPreDispatch, Part::kDispatch, Part::kMlp, Part::kCombine, Part::kMtpPost}) {
         for (const int32_t layer : nodes->layers()) {
           for (const spf_node* node : nodes->Of(part, layer)) {
             for (int32_t u = 0; u < node->uses[SPF_FWD].n; ++u) {
@@ -99,7 +104,8 @@ class Activations : StepCheck {
     if (token != step_.token_of.end()) {
       const Key& key = step_.tokens[token->second].key;
       const bool first = step_.tokens[token->second].first() == index;
-      if (first && key.side == Side::kBackward && key.microbatch > 0) JudgeDropped(key.microbatch - 1, index);
+      if (first && key.side == Side::kBackward && key.microbatch > 0)
+        JudgeDropped(key.microbatch - 1, index);
     }
     if (event.kind == EventKind::kCompute && event.instance == step_.instance) {
       const spf_uses& uses = a_.Facts(event.instance).Node(event.id, step_.rank).uses[event.phase];
@@ -113,16 +119,20 @@ class Activations : StepCheck {
     const Range* recv = event.kind == EventKind::kCollective ? RecvRange(trace_, event) : nullptr;
     if (exchange != exchanges_.end() && exchange->second->node >= 0 && recv != nullptr) {
       const int phase = exchange->second->backward ? SPF_BWD : SPF_FWD;
-      const spf_uses& uses = a_.Facts(event.instance).Node(exchange->second->node, step_.rank).uses[phase];
-      for (int32_t u = 0; u < uses.n; ++u) Written(uses.use[u], *recv, exchange->second->microbatch);
+      const spf_uses& uses =
+          a_.Facts(event.instance).Node(exchange->second->node, step_.rank).uses[phase];
+      for (int32_t u = 0; u < uses.n; ++u)
+        Written(uses.use[u], *recv, exchange->second->microbatch);
       return;
     }
     const bool moves = event.kind == EventKind::kCollective || event.kind == EventKind::kCopy;
     if (event.kind != EventKind::kLaunch && !moves) return;
     for (uint32_t r = event.ranges.begin; r < event.ranges.end; ++r) {
       const Range& range = trace_.ranges[r];
-      const bool clears = event.kind == EventKind::kLaunch && event.id != SPF_K_DISCARD && event.id != SPF_K_FILL;
-      if ((range.access & kWrite) != 0 && !clears) live_.Erase(range.alloc, range.offset, range.offset + range.length);
+      const bool clears =
+          event.kind == EventKind::kLaunch && event.id != SPF_K_DISCARD && event.id != SPF_K_FILL;
+      if ((range.access & kWrite) != 0 && !clears)
+        live_.Erase(range.alloc, range.offset, range.offset + range.length);
     }
   }
 
@@ -130,14 +140,16 @@ class Activations : StepCheck {
     const bool value = use.table == SPF_IN_ACT || use.table == SPF_IN_DACT;
     if (!value || (use.access & SPF_WRITE) == 0 || range.length <= 0 || !Counts(use.id)) return;
     const auto layer = layer_of_.find(use.id);
-    const Owner owner{step_.call, microbatch, layer == layer_of_.end() ? -1 : layer->second, use.table == SPF_IN_DACT};
+    const Owner owner{step_.call, microbatch, layer == layer_of_.end() ? -1 : layer->second,
+                      use.table == SPF_IN_DACT};
     live_.Put(range.alloc, range.offset, range.offset + range.length, owner);
     if (owner.layer < 0) return;
     largest_[{owner.layer, owner.gradient, use.id}] =
         std::max(largest_[{owner.layer, owner.gradient, use.id}], range.length);
     for (const bool gradient : {false, true}) {
       int64_t& peak = gradient ? peak_gradients_ : peak_;
-      const int64_t now = Sum(live_, [&](const Owner& one) { return one.layer >= 0 && one.gradient == gradient; });
+      const int64_t now =
+          Sum(live_, [&](const Owner& one) { return one.layer >= 0 && one.gradient == gradient; });
       peak = std::max(peak, now);
     }
   }
@@ -145,10 +157,12 @@ class Activations : StepCheck {
   // Nothing of a microbatch is left once the backward side of its combined step is over.
   void JudgeDropped(int32_t microbatch, int64_t index) {
     if (microbatch < 0 || !dropped_.insert(microbatch).second) return;
-    const int64_t left =
-        Sum(live_, [&](const Owner& one) { return one.call == step_.call && one.microbatch == microbatch; });
+    const int64_t left = Sum(live_, [&](const Owner& one) {
+      return one.call == step_.call && one.microbatch == microbatch;
+    });
     if (left == 0) return;
-    Add("EP-07", index, "no activation of microbatch " + std::to_string(microbatch), std::to_string(left) + " bytes",
+    Add("EP-07", index, "no activation of microbatch " + std::to_string(microbatch),
+        std::to_string(left) + " bytes",
         "activations or their gradients outlive the backward of their microbatch");
   }
 
@@ -162,7 +176,8 @@ class Activations : StepCheck {
 
   // Forward has i + 1 layers when backward still has L - i.
   void JudgePeak() {
-    std::map<int32_t, int64_t> values, passing, gradients;  // by layer; passing: no backward needs them
+    std::map<int32_t, int64_t> values, passing,
+        gradients;  // by layer; passing: no backward needs them
     for (const auto& [place, bytes] : largest_) {
       const auto& [layer, gradient, value] = place;
       values[layer] += 0;
@@ -172,7 +187,8 @@ class Activations : StepCheck {
     for (const auto& [layer, bytes] : values) prefix.push_back(prefix.back() + bytes);
     const size_t n = prefix.size() - 1;
     int64_t bound = prefix.back(), largest = 0;
-    for (size_t i = 0; i < n && step_.nodes.size() > 1; ++i) bound = std::max(bound, prefix[i + 1] + prefix[n - i]);
+    for (size_t i = 0; i < n && step_.nodes.size() > 1; ++i)
+      bound = std::max(bound, prefix[i + 1] + prefix[n - i]);
     int64_t in_work = 0;
     for (const auto& [layer, bytes] : passing) in_work = std::max(in_work, bytes);
     bound += in_work;
@@ -180,17 +196,20 @@ class Activations : StepCheck {
     const int64_t gradient_bound = largest * (spec_.delay_wgrad ? 3 : 2);
     const std::string of = std::to_string(bound), of_gradients = std::to_string(gradient_bound);
     if (step_.train && step_.rank == 0) {
-      result_.notes.push_back("schedule: peak of layer activations " + std::to_string(peak_) + " bytes of " + of +
-                              " allowed, of their gradients " + std::to_string(peak_gradients_) + " of " +
-                              of_gradients);
+      result_.notes.push_back("schedule: peak of layer activations " + std::to_string(peak_) +
+                              " bytes of " + of + " allowed, of their gradients " +
+                              std::to_string(peak_gradients_) + " of " + of_gradients);
     }
     if (peak_ > bound) {
-      Add("EP-08", step_.begin, "at most " + of + " bytes: what backward needs of L + 1 layers, and the layer at work",
-          std::to_string(peak_), "more layer activations are alive at a time than the schedule needs");
+      Add("EP-08", step_.begin,
+          "at most " + of + " bytes: what backward needs of L + 1 layers, and the layer at work",
+          std::to_string(peak_),
+          "more layer activations are alive at a time than the schedule needs");
     }
     if (peak_gradients_ > gradient_bound) {
       Add("EP-08", step_.begin, "at most " + of_gradients + " bytes: those of the layers at work",
-          std::to_string(peak_gradients_), "more gradients of activations are alive at a time than the schedule needs");
+          std::to_string(peak_gradients_),
+          "more gradients of activations are alive at a time than the schedule needs");
     }
   }
 
@@ -198,8 +217,9 @@ class Activations : StepCheck {
   Live& live_;
   int64_t& rest_;
   std::map<int64_t, const Exchange*> exchanges_;
-  std::map<int32_t, int32_t> layer_of_;                               // by value
-  std::map<std::tuple<int32_t, bool, int32_t>, int64_t> largest_;     // (layer, gradient, value) -> bytes
+  std::map<int32_t, int32_t> layer_of_;  // by value
+  std::map<std::tuple<int32_t, bool, int32_t>, int64_t>
+      largest_;  // (layer, gradient, value) -> bytes
   std::set<int32_t> dropped_;
   std::set<int32_t> kept_;  // values that some backward reads
   int64_t peak_ = 0, peak_gradients_ = 0;

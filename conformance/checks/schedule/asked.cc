@@ -31,7 +31,8 @@ bool Meet(const std::vector<int32_t>& forward, const std::vector<int32_t>& backw
   return false;
 }
 
-void LookAtCall(const InstanceFacts& facts, int32_t rank, const ScriptCall& call, Contents& contents) {
+void LookAtCall(const InstanceFacts& facts, int32_t rank, const ScriptCall& call,
+                Contents& contents) {
   const InstanceSpec& spec = facts.spec();
   const std::vector<int32_t>* ep = facts.List("ep", rank);
   const bool alone = ep == nullptr || ep->size() < 2;
@@ -41,7 +42,8 @@ void LookAtCall(const InstanceFacts& facts, int32_t rank, const ScriptCall& call
     const Nodes nodes(facts.model().Tables(facts.Place(rank)),
                       facts.model().Program(call.step, sample, facts.Place(rank)));
     const std::vector<int32_t>& layers = nodes.layers();
-    contents.moves |= !alone && std::any_of(layers.begin(), layers.end(), [&](int32_t l) { return nodes.IsMoe(l); });
+    contents.moves |= !alone && std::any_of(layers.begin(), layers.end(),
+                                            [&](int32_t l) { return nodes.IsMoe(l); });
     contents.meets |= call.letter == 't' && Meet(layers, before);
     before = layers;
   }
@@ -83,7 +85,8 @@ std::set<std::string> RowsAskedFor(const InstanceFacts& facts, int32_t world) {
   ask(has.moves, {"EP-25", "EP-26", "EP-28", "EP-29"});
   ask(has.moves && has.trains, {"EP-27"});
   if (!Overlaps(spec) || !steps) return rows;
-  const bool sharded = spec.strategy == "optim_grads_params", replicated = spec.strategy == "no_shard";
+  const bool sharded = spec.strategy == "optim_grads_params",
+             replicated = spec.strategy == "no_shard";
   const bool released = sharded && has.trains && has.gathers && !facts.units().empty();
   ask(true, {"EP-07", "EP-08"});
   ask(has.evaluates, {"EP-36"});

@@ -1,6 +1,7 @@
 // asked.h: which rows of the family does a case ask for?
 //
-// From the case alone. A row that is asked for and that a run cannot show is said to be not checkable, with the reason.
+// From the case alone. A row that is asked for and that a run cannot show is said to be not
+// checkable, with the reason.
 #pragma once
 #include <set>
 #include <string>

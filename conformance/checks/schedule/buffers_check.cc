@@ -1,4 +1,5 @@
-// Memory of gathered parameters, gradients and values: nobody takes it before all who use it are through.
+// Memory of gathered parameters, gradients and values: nobody takes it before all who use it are
+// through.
 #include <map>
 #include <set>
 
@@ -13,7 +14,8 @@ namespace {
 
 class Buffers : RankCheck {
  public:
-  Buffers(const Facts& facts, int32_t rank, Ordering& ordering, CheckResult& result, FindingSink& sink)
+  Buffers(const Facts& facts, int32_t rank, Ordering& ordering, CheckResult& result,
+          FindingSink& sink)
       : RankCheck(facts, rank, result, sink), ordering_(ordering) {}
 
   void Run() {
@@ -24,9 +26,11 @@ class Buffers : RankCheck {
   }
 
  private:
-  void JudgeOrder(const char* requirement, int64_t first, int64_t second, const std::string& message) {
+  void JudgeOrder(const char* requirement, int64_t first, int64_t second,
+                  const std::string& message) {
     if (first == second || ordering_.Precedes(rank_, first, second)) return;
-    Add(requirement, second, "after " + a_.Describe(rank_, first), "nothing orders the two", message);
+    Add(requirement, second, "after " + a_.Describe(rank_, first), "nothing orders the two",
+        message);
   }
   void FindUsers() {
     for (size_t i = 0; i < trace_.events.size(); ++i) {
@@ -46,15 +50,17 @@ class Buffers : RankCheck {
       std::map<int32_t, int64_t> last;  // by stream
       for (const int64_t read : resident.reads) last[trace_.events[size_t(read)].stream] = read;
       for (const auto& [stream, read] : last) {
-        JudgeOrder("EP-12", read, resident.release,
-                   "memory of " + Text(a_, resident) + " is given back before a stream has read it");
+        JudgeOrder(
+            "EP-12", read, resident.release,
+            "memory of " + Text(a_, resident) + " is given back before a stream has read it");
       }
     }
   }
   void JudgeReductions() {
     for (size_t i = 0; i < trace_.events.size(); ++i) {
       const Event& event = trace_.events[i];
-      const bool reduces = event.kind == EventKind::kCollective && IsReduction(event.collective) && event.group >= 0 &&
+      const bool reduces = event.kind == EventKind::kCollective && IsReduction(event.collective) &&
+                           event.group >= 0 &&
                            trace_.groups[size_t(event.group)].world_ranks.size() > 1;
       if (!reduces || !facts_.Overlaps(event.instance)) continue;
       Judge(result_, {"EP-19", "EP-24"});
@@ -84,7 +90,8 @@ class Buffers : RankCheck {
         if (event.kind != EventKind::kFree) last[event.stream] = index;
         for (const auto& [stream, use] : last) {
           if (event.kind != EventKind::kFree || stream == event.stream) continue;
-          JudgeOrder("EP-07", use, index, "memory of a value is given back while a stream still uses it");
+          JudgeOrder("EP-07", use, index,
+                     "memory of a value is given back while a stream still uses it");
         }
       }
     }
@@ -97,8 +104,8 @@ class Buffers : RankCheck {
     }
     return false;
   }
-  // What clears the gradient's memory, the first and the last compute that add to it; after the reduction the first
-  // that writes or frees its memory.
+  // What clears the gradient's memory, the first and the last compute that add to it; after the
+  // reduction the first that writes or frees its memory.
   void JudgeAround(int64_t reduction, const Range& range, const std::vector<int64_t>& users) {
     int64_t clears = -1, first = -1, before = -1, after = -1;
     for (const int64_t index : users) {
@@ -110,11 +117,15 @@ class Buffers : RankCheck {
       if (index > reduction && after < 0) after = index;
     }
     if (clears >= 0 && first >= 0) {
-      JudgeOrder("EP-24", clears, first, "a gradient is added to memory that may not be cleared yet");
+      JudgeOrder("EP-24", clears, first,
+                 "a gradient is added to memory that may not be cleared yet");
     }
-    if (before >= 0) JudgeOrder("EP-19", before, reduction, "a reduction can start before the gradient is complete");
+    if (before >= 0)
+      JudgeOrder("EP-19", before, reduction,
+                 "a reduction can start before the gradient is complete");
     if (after < 0) return;
-    JudgeOrder("EP-24", reduction, after, "memory of a gradient is reused or freed while it is reduced");
+    JudgeOrder("EP-24", reduction, after,
+               "memory of a gradient is reused or freed while it is reduced");
   }
 
   Ordering& ordering_;
@@ -131,7 +142,8 @@ CheckResult CheckBuffers(const Facts& facts, Ordering& ordering) {
   }
   if (!facts.a().has_flow()) CannotJudge(result, {"EP-10", "EP-12"}, facts.a().flow_why());
   FindingSink sink(result);
-  for (int32_t rank = 0; rank < facts.a().ranks(); ++rank) Buffers(facts, rank, ordering, result, sink).Run();
+  for (int32_t rank = 0; rank < facts.a().ranks(); ++rank)
+    Buffers(facts, rank, ordering, result, sink).Run();
   return result;
 }
 

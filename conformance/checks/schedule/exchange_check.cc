@@ -1,4 +1,5 @@
-// All-to-alls of a group: the same sequence on all members, pieces that fit, backward as the way back.
+// All-to-alls of a group: the same sequence on all members, pieces that fit, backward as the way
+// back.
 #include <algorithm>
 #include <map>
 #include <numeric>
@@ -11,7 +12,9 @@ namespace shardproof::schedule {
 
 namespace {
 
-int64_t Sum(const std::vector<int64_t>& counts) { return std::accumulate(counts.begin(), counts.end(), int64_t{0}); }
+int64_t Sum(const std::vector<int64_t>& counts) {
+  return std::accumulate(counts.begin(), counts.end(), int64_t{0});
+}
 
 std::string CountsText(const std::vector<int64_t>& counts) {
   std::string text;
@@ -29,8 +32,8 @@ class Exchanges {
       for (const Exchange& exchange : of_rank) {
         members_[{exchange.comm, exchange.position}].push_back(&exchange);
         if (exchange.node >= 0 && !exchange.again) {
-          of_node_[{exchange.rank, exchange.instance, exchange.call, exchange.microbatch, exchange.node,
-                    exchange.backward}] = &exchange;
+          of_node_[{exchange.rank, exchange.instance, exchange.call, exchange.microbatch,
+                    exchange.node, exchange.backward}] = &exchange;
         }
       }
     }
@@ -50,8 +53,8 @@ class Exchanges {
   Finding At(const char* requirement, const Exchange& exchange) const {
     return facts_.a().At(requirement, exchange.rank, exchange.event);
   }
-  void Add(const char* requirement, const Exchange& exchange, std::string expected, std::string seen,
-           std::string message) {
+  void Add(const char* requirement, const Exchange& exchange, std::string expected,
+           std::string seen, std::string message) {
     sink_.Add(At(requirement, exchange), std::move(expected), std::move(seen),
               std::move(message) + " (" + Text(facts_.a(), exchange) + ")");
   }
@@ -61,7 +64,8 @@ class Exchanges {
   }
   size_t Index(const Exchange& exchange) const {
     const auto& ranks = Ranks(exchange);
-    return static_cast<size_t>(std::find(ranks.begin(), ranks.end(), exchange.rank) - ranks.begin());
+    return static_cast<size_t>(std::find(ranks.begin(), ranks.end(), exchange.rank) -
+                               ranks.begin());
   }
 
   // One operation, as its members issued it.
@@ -69,14 +73,17 @@ class Exchanges {
     Judge(result_, {"EP-25", "EP-26"});
     const Exchange& first = *members.front();
     if (members.size() < Ranks(first).size() && facts_.a().ended_well()) {
-      Add("EP-26", first, std::to_string(Ranks(first).size()) + " members", std::to_string(members.size()),
-          "some members of the group have fewer all-to-alls");
+      Add("EP-26", first, std::to_string(Ranks(first).size()) + " members",
+          std::to_string(members.size()), "some members of the group have fewer all-to-alls");
     }
     for (const Exchange* member : members) {
-      if (std::tie(member->microbatch, member->backward) != std::tie(first.microbatch, first.backward) ||
+      if (std::tie(member->microbatch, member->backward) !=
+              std::tie(first.microbatch, first.backward) ||
           !SameNode(*member, first)) {
-        Add("EP-26", *member, Text(facts_.a(), first) + ", as on rank " + std::to_string(first.rank),
-            Text(facts_.a(), *member), "members of a group move different values in the same all-to-all");
+        Add("EP-26", *member,
+            Text(facts_.a(), first) + ", as on rank " + std::to_string(first.rank),
+            Text(facts_.a(), *member),
+            "members of a group move different values in the same all-to-all");
       }
       for (const Exchange* other : members) JudgePieces(*member, *other);
     }
@@ -89,13 +96,15 @@ class Exchanges {
   void JudgePieces(const Exchange& from, const Exchange& to) {
     const size_t me = Index(from), you = Index(to);
     if (you >= from.send.size() || me >= to.recv.size() || from.send[you] == to.recv[me]) return;
-    Add("EP-25", from, std::to_string(to.recv[me]) + " elements, as rank " + std::to_string(to.rank) + " expects",
+    Add("EP-25", from,
+        std::to_string(to.recv[me]) + " elements, as rank " + std::to_string(to.rank) + " expects",
         std::to_string(from.send[you]) + " elements to rank " + std::to_string(to.rank),
         "what one member sends is not what the other one expects");
   }
 
   const Exchange* Find(const Exchange& like, int32_t node, bool backward) const {
-    const auto at = of_node_.find({like.rank, like.instance, like.call, like.microbatch, node, backward});
+    const auto at =
+        of_node_.find({like.rank, like.instance, like.call, like.microbatch, node, backward});
     return at == of_node_.end() ? nullptr : at->second;
   }
 
@@ -112,8 +121,10 @@ class Exchanges {
                                      (sends ? exchange.send : exchange.recv).end(),
                                      [&](int64_t count) { return count % exchange.row == 0; });
       if (whole && (range == nullptr ? 0 : range->length) == sum * width) continue;
-      Add("EP-25", exchange, "whole rows of " + std::to_string(exchange.row) + " elements that add up to the tensor",
-          CountsText(sends ? exchange.send : exchange.recv), "splits do not cover the rows of the tensor");
+      Add("EP-25", exchange,
+          "whole rows of " + std::to_string(exchange.row) + " elements that add up to the tensor",
+          CountsText(sends ? exchange.send : exchange.recv),
+          "splits do not cover the rows of the tensor");
     }
     if (!exchange.backward) return;
     const Exchange* forward = Find(exchange, exchange.node, false);
@@ -125,16 +136,19 @@ class Exchanges {
     Add(unswapped ? "EP-25" : "EP-27", exchange,
         "sends " + CountsText(forward->recv) + ", receives " + CountsText(forward->send),
         "sends " + CountsText(exchange.send) + ", receives " + CountsText(exchange.recv),
-        unswapped           ? "backward has the splits of forward, not swapped"
-        : theirs == nullptr ? "backward has other splits than forward of the same microbatch"
-                            : "backward has the splits of microbatch " + std::to_string(theirs->microbatch) +
-                                  ": the numbers of its own forward were overwritten");
+        unswapped ? "backward has the splits of forward, not swapped"
+        : theirs == nullptr
+            ? "backward has other splits than forward of the same microbatch"
+            : "backward has the splits of microbatch " + std::to_string(theirs->microbatch) +
+                  ": the numbers of its own forward were overwritten");
   }
   const Exchange* OtherMicrobatch(const Exchange& exchange) const {
     for (const auto& [place, other] : of_node_) {
-      const bool same = other->rank == exchange.rank && other->call == exchange.call && other->node == exchange.node &&
-                        other->instance == exchange.instance && !other->backward;
-      if (same && other->microbatch != exchange.microbatch && other->send == exchange.recv) return other;
+      const bool same = other->rank == exchange.rank && other->call == exchange.call &&
+                        other->node == exchange.node && other->instance == exchange.instance &&
+                        !other->backward;
+      if (same && other->microbatch != exchange.microbatch && other->send == exchange.recv)
+        return other;
     }
     return nullptr;
   }
@@ -178,9 +192,11 @@ class Exchanges {
         const bool back = part == Part::kCombine;
         const bool sent = Rows(*exchange, true) == Rows(*dispatch, !back);
         if (sent && Rows(*exchange, false) == Rows(*dispatch, back)) continue;
-        Add("EP-28", *exchange, back ? "the way back of the dispatch: sends " + CountsText(Rows(*dispatch, false))
-                                     : "the rows of the dispatch: sends " + CountsText(Rows(*dispatch, true)),
-            "sends " + CountsText(Rows(*exchange, true)) + " rows", "rows are lost or made up between the ranks");
+        Add("EP-28", *exchange,
+            back ? "the way back of the dispatch: sends " + CountsText(Rows(*dispatch, false))
+                 : "the rows of the dispatch: sends " + CountsText(Rows(*dispatch, true)),
+            "sends " + CountsText(Rows(*exchange, true)) + " rows",
+            "rows are lost or made up between the ranks");
       }
     }
   }
@@ -190,9 +206,11 @@ class Exchanges {
     if (spec.model.moe.capacity_percent > 0) return;
     const int64_t rows = int64_t{spec.model.sequence} * spec.model.moe.top_k;
     if (Sum(Rows(dispatch, true)) == rows) return;
-    Add("EP-28", dispatch, std::to_string(rows) + " rows leave the rank: each token to " +
-                               std::to_string(spec.model.moe.top_k) + " experts",
-        std::to_string(Sum(Rows(dispatch, true))), "tokens are lost or doubled on the way to the experts");
+    Add("EP-28", dispatch,
+        std::to_string(rows) + " rows leave the rank: each token to " +
+            std::to_string(spec.model.moe.top_k) + " experts",
+        std::to_string(Sum(Rows(dispatch, true))),
+        "tokens are lost or doubled on the way to the experts");
   }
 
   // With no rows to move or compute, everything is issued all the same.
@@ -200,17 +218,20 @@ class Exchanges {
     for (const Part part : {Part::kDispatch, Part::kMlp, Part::kCombine}) {
       for (const spf_node* node : nodes.Of(part, layer)) {
         for (const bool backward : {false, true}) {
-          if (node->uses[backward ? SPF_BWD : SPF_FWD].n == 0 || (backward && !step.train)) continue;
-          const bool there = node->kind == SPF_NODE_EXCHANGE ? Of(step, m, node->id, backward) != nullptr
-                                                             : Computed(step, *node, m, backward);
+          if (node->uses[backward ? SPF_BWD : SPF_FWD].n == 0 || (backward && !step.train))
+            continue;
+          const bool there = node->kind == SPF_NODE_EXCHANGE
+                                 ? Of(step, m, node->id, backward) != nullptr
+                                 : Computed(step, *node, m, backward);
           Judge(result_, {"EP-29"});
           if (there) continue;
           Finding finding = facts_.a().At("EP-29", step.rank, step.begin);
-          finding.expected =
-              std::string(node->name) + (backward ? " BWD" : " FWD") + ", microbatch " + std::to_string(m);
+          finding.expected = std::string(node->name) + (backward ? " BWD" : " FWD") +
+                             ", microbatch " + std::to_string(m);
           finding.seen = "it is not issued";
-          finding.message = std::string(node->name) +
-                            " is left out: also with no rows every exchange and every expert takes part";
+          finding.message =
+              std::string(node->name) +
+              " is left out: also with no rows every exchange and every expert takes part";
           sink_.Add(std::move(finding));
         }
       }
@@ -221,7 +242,8 @@ class Exchanges {
     bool dgrad = node.uses[SPF_DGRAD].n == 0, wgrad = node.uses[SPF_WGRAD].n == 0;
     for (int64_t i = step.begin; i < step.end; ++i) {
       const Event& event = trace.events[size_t(i)];
-      if (event.kind != EventKind::kCompute || event.id != node.id || event.microbatch != m) continue;
+      if (event.kind != EventKind::kCompute || event.id != node.id || event.microbatch != m)
+        continue;
       if (!backward && event.phase == SPF_FWD) return true;
       dgrad |= event.phase == SPF_BWD || event.phase == SPF_DGRAD;
       wgrad |= event.phase == SPF_BWD || event.phase == SPF_WGRAD;

@@ -24,10 +24,12 @@ const spf_use* UseOf(const spf_node& node, int phase, int access) {
   return nullptr;
 }
 
-const spf_program& ProgramOf(const InstanceFacts& facts, int32_t rank, int32_t call, int32_t microbatch) {
+const spf_program& ProgramOf(const InstanceFacts& facts, int32_t rank, int32_t call,
+                             int32_t microbatch) {
   const bool known = call >= 0 && size_t(call) < facts.calls().size();
   const int64_t step = known ? std::max<int64_t>(0, facts.calls()[size_t(call)].step) : 0;
-  const int64_t sample = int64_t{microbatch} * DpCpSize(facts.spec()) + std::max(0, facts.DataRank(rank));
+  const int64_t sample =
+      int64_t{microbatch} * DpCpSize(facts.spec()) + std::max(0, facts.DataRank(rank));
   return facts.model().Program(step, sample, facts.Place(rank));
 }
 
@@ -39,7 +41,8 @@ class Walk {
   }
 
   std::vector<Exchange> Run() {
-    for (size_t i = 0; i < trace_.events.size(); ++i) Visit(static_cast<int64_t>(i), trace_.events[i]);
+    for (size_t i = 0; i < trace_.events.size(); ++i)
+      Visit(static_cast<int64_t>(i), trace_.events[i]);
     return std::move(out_);
   }
 
@@ -52,31 +55,42 @@ class Walk {
     for (int32_t n = 0; n < facts.node_count(rank_); ++n) {
       const spf_node& node = facts.Node(n, rank_);
       for (const int phase : {SPF_FWD, SPF_BWD}) {
-        const spf_use* sent = node.kind == SPF_NODE_EXCHANGE ? UseOf(node, phase, SPF_READ) : nullptr;
-        if (sent != nullptr) exchanged[{sent->table, sent->id}] = tables.values[sent->id].dtype >= SPF_BF16;
+        const spf_use* sent =
+            node.kind == SPF_NODE_EXCHANGE ? UseOf(node, phase, SPF_READ) : nullptr;
+        if (sent != nullptr)
+          exchanged[{sent->table, sent->id}] = tables.values[sent->id].dtype >= SPF_BF16;
       }
     }
   }
 
   void Visit(int64_t index, const Event& event) {
     switch (event.kind) {
-      case EventKind::kFree: bytes_.EraseBlock(event.alloc); return;
-      case EventKind::kCompute: return Compute(event);
-      case EventKind::kCopy: return Copy(event);
-      case EventKind::kLaunch: return Launch(event);
+      case EventKind::kFree:
+        bytes_.EraseBlock(event.alloc);
+        return;
+      case EventKind::kCompute:
+        return Compute(event);
+      case EventKind::kCopy:
+        return Copy(event);
+      case EventKind::kLaunch:
+        return Launch(event);
       case EventKind::kCollective:
         if (event.collective == SPF_ALL_TO_ALL_V && event.group >= 0) return AllToAll(index, event);
         return Overwrite(event);
       case EventKind::kInit:
-      case EventKind::kHostAccess: return Overwrite(event);
-      default: return;
+      case EventKind::kHostAccess:
+        return Overwrite(event);
+      default:
+        return;
     }
   }
 
   void Put(const Range& range, const Holds& holds) {
     bytes_.Put(range.alloc, range.offset, range.offset + range.length, holds);
   }
-  void Erase(const Range& range) { bytes_.Erase(range.alloc, range.offset, range.offset + range.length); }
+  void Erase(const Range& range) {
+    bytes_.Erase(range.alloc, range.offset, range.offset + range.length);
+  }
   void Overwrite(const Event& event) {
     for (uint32_t i = event.ranges.begin; i < event.ranges.end; ++i) {
       if ((trace_.ranges[i].access & kWrite) != 0) Erase(trace_.ranges[i]);
@@ -103,17 +117,21 @@ class Walk {
   void Move(const Range& from, const Range& to) {
     const auto pieces = bytes_.Get(from.alloc, from.offset, from.offset + from.length);
     Erase(to);
-    const auto scaled = [&](int64_t byte) { return to.offset + (byte - from.offset) * to.length / from.length; };
-    for (const auto& piece : pieces) bytes_.Put(to.alloc, scaled(piece.begin), scaled(piece.end), piece.value);
+    const auto scaled = [&](int64_t byte) {
+      return to.offset + (byte - from.offset) * to.length / from.length;
+    };
+    for (const auto& piece : pieces)
+      bytes_.Put(to.alloc, scaled(piece.begin), scaled(piece.end), piece.value);
   }
 
-  // Launches by which an engine packs, unpacks or adds up rows: what is written holds what was read if that is one
-  // value. Others leave bytes that are no value.
+  // Launches by which an engine packs, unpacks or adds up rows: what is written holds what was read
+  // if that is one value. Others leave bytes that are no value.
   void Launch(const Event& event) {
     const Range* ranges = trace_.ranges.data() + event.ranges.begin;
     if (event.id == SPF_K_AXPBY && event.ranges.size() >= 2) {
       const Range &x = ranges[0], &y = ranges[1];
-      const bool adds = (y.access & kRead) != 0 && bytes_.Get(y.alloc, y.offset, y.offset + y.length).size() > 0;
+      const bool adds =
+          (y.access & kRead) != 0 && bytes_.Get(y.alloc, y.offset, y.offset + y.length).size() > 0;
       if (!adds) return Move(x, y);
       const Holds one = Sole(event.instance, {x});
       if (!one.known() || one != Sole(event.instance, {y})) Erase(y);
@@ -134,7 +152,8 @@ class Walk {
       if ((range.access & kRead) == 0) continue;
       for (const auto& piece : bytes_.Get(range.alloc, range.offset, range.offset + range.length)) {
         const auto known = exchanged_[instance].find({piece.value.table, piece.value.value});
-        if (known != exchanged_[instance].end()) (known->second ? activations : counts).insert(piece.value);
+        if (known != exchanged_[instance].end())
+          (known->second ? activations : counts).insert(piece.value);
       }
     }
     const std::set<Holds>& found = activations.empty() ? counts : activations;
@@ -143,7 +162,8 @@ class Walk {
 
   void AllToAll(int64_t index, const Event& event) {
     const auto counts = [&](Slice slice) {
-      return std::vector<int64_t>(trace_.numbers.begin() + slice.begin, trace_.numbers.begin() + slice.end);
+      return std::vector<int64_t>(trace_.numbers.begin() + slice.begin,
+                                  trace_.numbers.begin() + slice.end);
     };
     Exchange exchange;
     exchange.rank = rank_;
@@ -156,7 +176,8 @@ class Walk {
     exchange.recv = counts(event.recv_counts);
     const Range* send = SendRange(trace_, event);
     const Range* recv = RecvRange(trace_, event);
-    const int64_t elements = std::accumulate(exchange.send.begin(), exchange.send.end(), int64_t{0});
+    const int64_t elements =
+        std::accumulate(exchange.send.begin(), exchange.send.end(), int64_t{0});
     exchange.sends = elements > 0 || (send != nullptr && send->length > 0);
     const Holds sent = send == nullptr ? Holds{} : Sole(event.instance, {*send});
     Overwrite(event);
@@ -182,7 +203,8 @@ class Walk {
   const int32_t rank_;
   const Trace& trace_;
   ByteMap<Holds> bytes_;
-  std::vector<std::map<std::pair<int32_t, int32_t>, bool>> exchanged_;  // by instance: (table, value) -> activations
+  std::vector<std::map<std::pair<int32_t, int32_t>, bool>>
+      exchanged_;  // by instance: (table, value) -> activations
   std::map<std::string, int64_t> positions_;
   std::vector<Exchange> out_;
 };
@@ -197,9 +219,11 @@ void Complete(const Analysis& a, Exchange& exchange) {
   exchange.counts = value.dtype < SPF_BF16;
 }
 
-using Ran = std::set<std::tuple<int32_t, int32_t, int32_t, bool>>;  // (call, node, microbatch, backward)
+using Ran =
+    std::set<std::tuple<int32_t, int32_t, int32_t, bool>>;  // (call, node, microbatch, backward)
 
-// By the label: the first exchange of the module, in the order of the phase, that has not run in this microbatch.
+// By the label: the first exchange of the module, in the order of the phase, that has not run in
+// this microbatch.
 void FromLabel(const Analysis& a, Exchange& exchange, const Ran& ran) {
   const Event& event = a.traces()[size_t(exchange.rank)].events[size_t(exchange.event)];
   if (event.module < 0 || event.microbatch < 0) return;
@@ -250,14 +274,17 @@ std::vector<std::vector<Exchange>> FindExchanges(const Analysis& a) {
       if (exchange.node < 0 && !place.sends && exchange.call >= 0) FromLabel(a, exchange, ran);
       if (exchange.node < 0) continue;
       Complete(a, exchange);
-      exchange.again = !ran.insert({exchange.call, exchange.node, exchange.microbatch, exchange.backward}).second;
+      exchange.again =
+          !ran.insert({exchange.call, exchange.node, exchange.microbatch, exchange.backward})
+               .second;
     }
   }
   return all;
 }
 
 std::string Text(const Analysis& a, const Exchange& exchange) {
-  if (exchange.node < 0) return "all-to-all " + std::to_string(exchange.position) + " on " + exchange.comm;
+  if (exchange.node < 0)
+    return "all-to-all " + std::to_string(exchange.position) + " on " + exchange.comm;
   const spf_node& node = a.Facts(size_t(exchange.instance)).Node(exchange.node, exchange.rank);
   return std::string(node.name) + (exchange.backward ? " BWD" : " FWD") + ", microbatch " +
          std::to_string(exchange.microbatch);

@@ -6,7 +6,8 @@
 
 namespace shardproof::schedule {
 
-std::vector<Pair> PairsOf(const std::vector<int32_t>& forward, const std::vector<int32_t>& backward) {
+std::vector<Pair> PairsOf(const std::vector<int32_t>& forward,
+                          const std::vector<int32_t>& backward) {
   std::vector<Pair> pairs;
   for (size_t i = 0; i < std::max(forward.size(), backward.size()); ++i) {
     Pair pair;
@@ -54,7 +55,8 @@ class Order {
     const std::vector<Pair> pairs = PairsOf(forward, backward);
     for (const Pair& pair : pairs) {
       const bool last = !backward.empty() && pair.backward == backward.front();
-      Layers(pair.forward < 0 ? -1 : f, pair.forward, pair.backward < 0 ? -1 : b, pair.backward, last);
+      Layers(pair.forward < 0 ? -1 : f, pair.forward, pair.backward < 0 ? -1 : b, pair.backward,
+             last);
     }
     if (!backward.empty()) Add(Part::kPreDispatch, Side::kWeights, backward.front(), b);
     Add(Part::kPost, Side::kForward, -1, f);
@@ -104,7 +106,9 @@ class Sharding {
   }
 
  private:
-  static bool OfLayer(const std::string& group, int32_t layer) { return group.substr(1) == std::to_string(layer); }
+  static bool OfLayer(const std::string& group, int32_t layer) {
+    return group.substr(1) == std::to_string(layer);
+  }
 
   void Need(const std::string& group) {
     if (group[0] != 'N') marked_.erase(std::stoi(group.substr(1)));
@@ -116,7 +120,9 @@ class Sharding {
   }
   void Release(int32_t layer) {
     const size_t before = gathered_.size();
-    std::erase_if(gathered_, [&](const std::string& group) { return group[0] != 'N' && OfLayer(group, layer); });
+    std::erase_if(gathered_, [&](const std::string& group) {
+      return group[0] != 'N' && OfLayer(group, layer);
+    });
     if (gathered_.size() != before) out_.push_back("REL U" + std::to_string(layer));
   }
 

@@ -1,7 +1,7 @@
 // expected.h: in which order must the pieces of a step be issued?
 //
-// Generated from a small table: the microbatches, their layers, and which pieces do anything. With FSDP, also where
-// gathers and releases come if nothing is gathered ahead.
+// Generated from a small table: the microbatches, their layers, and which pieces do anything. With
+// FSDP, also where gathers and releases come if nothing is gathered ahead.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -20,24 +20,28 @@ struct Plan {
   std::function<bool(const Key&)> has;       // false: this piece does nothing
 };
 
-// The step's pieces in issue order. Combined step k is the forward of microbatch k beside the backward of k - 1.
+// The step's pieces in issue order. Combined step k is the forward of microbatch k beside the
+// backward of k - 1.
 std::vector<Key> ExpectedOrder(const Plan& plan);
 
 // The layers of backward that stand beside each layer of forward: pairs (i, n - 1 - i).
 struct Pair {
   int32_t forward = -1, backward = -1;  // layers; -1: a tail of the other side
 };
-std::vector<Pair> PairsOf(const std::vector<int32_t>& forward, const std::vector<int32_t>& backward);
+std::vector<Pair> PairsOf(const std::vector<int32_t>& forward,
+                          const std::vector<int32_t>& backward);
 
-// For the tables: parameter groups "D0" (dense, layer 0), "E0" (experts), "Ne" (before the layers), "Nh" (behind them).
+// For the tables: parameter groups "D0" (dense, layer 0), "E0" (experts), "Ne" (before the layers),
+// "Nh" (behind them).
 struct ShardingPlan {
   bool shards_params = true;  // ZeRO-3; else ZeRO-2
   bool delay = false;
-  std::function<bool(int32_t)> moe;                            // whether a layer has experts
-  std::function<std::vector<std::string>(const Key&)> reads;   // groups that a piece reads
+  std::function<bool(int32_t)> moe;                           // whether a layer has experts
+  std::function<std::vector<std::string>(const Key&)> reads;  // groups that a piece reads
 };
-// The order as text with "AG D0", "REL U0" in their places: a gather before the first need; a release when the last
-// forward or backward work is issued, or, while a layer's backward is still to come, before the next gather.
+// The order as text with "AG D0", "REL U0" in their places: a gather before the first need; a
+// release when the last forward or backward work is issued, or, while a layer's backward is still
+// to come, before the next gather.
 std::vector<std::string> ExpectedTable(const Plan& plan, const ShardingPlan& sharding);
 
 }  // namespace shardproof::schedule

@@ -42,21 +42,25 @@ std::string Table(const Options& o) {
     return {};
   };
   std::string text;
-  for (const std::string& token : ExpectedTable(PlanOf(o), sharding)) text += (text.empty() ? "" : "; ") + token;
+  for (const std::string& token : ExpectedTable(PlanOf(o), sharding))
+    text += (text.empty() ? "" : "; ") + token;
   return text;
 }
 
 const char* const kForward0 =
-    "AG Ne; pre.f0; AG D0; pd.f0[L0]; disp.f0[L0]; AG E0; mlp.f0[L0]; comb.f0[L0]; REL U0; AG D1; pd.f0[L1]; "
+    "AG Ne; pre.f0; AG D0; pd.f0[L0]; disp.f0[L0]; AG E0; mlp.f0[L0]; comb.f0[L0]; REL U0; AG D1; "
+    "pd.f0[L1]; "
     "disp.f0[L1]; AG E1; mlp.f0[L1]; comb.f0[L1]; REL U1; AG Nh; post.f0; loss.f0";
 
 TEST(Expected, TableA) {
   EXPECT_EQ(Table({}),
             std::string(kForward0) +
                 "; loss.b0; pre.f1; post.b0; "
-                "comb.b0[L1]; AG D0; pd.f1[L0]; AG E1; mlp.b0[L1]; disp.f1[L0]; disp.b0[L1]; AG E0; mlp.f1[L0]; "
+                "comb.b0[L1]; AG D0; pd.f1[L0]; AG E1; mlp.b0[L1]; disp.f1[L0]; disp.b0[L1]; AG "
+                "E0; mlp.f1[L0]; "
                 "comb.f1[L0]; REL U0; AG D1; pd.b0[L1]; REL U1; "
-                "comb.b0[L0]; AG D1; pd.f1[L1]; AG E0; mlp.b0[L0]; disp.f1[L1]; disp.b0[L0]; AG E1; mlp.f1[L1]; "
+                "comb.b0[L0]; AG D1; pd.f1[L1]; AG E0; mlp.b0[L0]; disp.f1[L1]; disp.b0[L0]; AG "
+                "E1; mlp.f1[L1]; "
                 "comb.f1[L1]; REL U1; AG D0; pd.b0[L0]; REL U0; "
                 "post.f1; pre.b0; loss.f1; loss.b1; post.b1; "
                 "comb.b1[L1]; AG E1; mlp.b1[L1]; disp.b1[L1]; AG D1; pd.b1[L1]; REL U1; "
@@ -67,36 +71,49 @@ TEST(Expected, TableBDelaysWeights) {
   EXPECT_EQ(Table({.delay = true}),
             std::string(kForward0) +
                 "; loss.b0; pre.f1; post.b0; "
-                "comb.b0[L1]; AG D0; pd.f1[L0]; AG E1; mlp.b0[L1]; disp.f1[L0]; mlp.dw0[L1]; disp.b0[L1]; AG E0; "
+                "comb.b0[L1]; AG D0; pd.f1[L0]; AG E1; mlp.b0[L1]; disp.f1[L0]; mlp.dw0[L1]; "
+                "disp.b0[L1]; AG E0; "
                 "mlp.f1[L0]; comb.f1[L0]; REL U0; AG D1; pd.b0[L1]; pd.dw0[L1]; REL U1; "
-                "comb.b0[L0]; AG D1; pd.f1[L1]; AG E0; mlp.b0[L0]; disp.f1[L1]; mlp.dw0[L0]; disp.b0[L0]; AG E1; "
+                "comb.b0[L0]; AG D1; pd.f1[L1]; AG E0; mlp.b0[L0]; disp.f1[L1]; mlp.dw0[L0]; "
+                "disp.b0[L0]; AG E1; "
                 "mlp.f1[L1]; comb.f1[L1]; REL U1; AG D0; pd.b0[L0]; pd.dw0[L0]; REL U0; "
                 "post.f1; pre.b0; loss.f1; loss.b1; post.b1; "
-                "comb.b1[L1]; AG E1; mlp.b1[L1]; mlp.dw1[L1]; disp.b1[L1]; AG D1; pd.b1[L1]; pd.dw1[L1]; REL U1; "
-                "comb.b1[L0]; AG E0; mlp.b1[L0]; mlp.dw1[L0]; disp.b1[L0]; AG D0; pd.b1[L0]; pd.dw1[L0]; REL U0; "
+                "comb.b1[L1]; AG E1; mlp.b1[L1]; mlp.dw1[L1]; disp.b1[L1]; AG D1; pd.b1[L1]; "
+                "pd.dw1[L1]; REL U1; "
+                "comb.b1[L0]; AG E0; mlp.b1[L0]; mlp.dw1[L0]; disp.b1[L0]; AG D0; pd.b1[L0]; "
+                "pd.dw1[L0]; REL U0; "
                 "pre.b1");
 }
 
 TEST(Expected, TableCGathersOnce) {
   EXPECT_EQ(Table({.shards_params = false}),
-            "AG Ne; pre.f0; AG D0; pd.f0[L0]; disp.f0[L0]; AG E0; mlp.f0[L0]; comb.f0[L0]; AG D1; pd.f0[L1]; "
-            "disp.f0[L1]; AG E1; mlp.f0[L1]; comb.f0[L1]; AG Nh; post.f0; loss.f0; loss.b0; pre.f1; post.b0; "
-            "comb.b0[L1]; pd.f1[L0]; mlp.b0[L1]; disp.f1[L0]; disp.b0[L1]; mlp.f1[L0]; comb.f1[L0]; pd.b0[L1]; "
-            "comb.b0[L0]; pd.f1[L1]; mlp.b0[L0]; disp.f1[L1]; disp.b0[L0]; mlp.f1[L1]; comb.f1[L1]; pd.b0[L0]; "
-            "post.f1; pre.b0; loss.f1; loss.b1; post.b1; comb.b1[L1]; mlp.b1[L1]; disp.b1[L1]; pd.b1[L1]; "
+            "AG Ne; pre.f0; AG D0; pd.f0[L0]; disp.f0[L0]; AG E0; mlp.f0[L0]; comb.f0[L0]; AG D1; "
+            "pd.f0[L1]; "
+            "disp.f0[L1]; AG E1; mlp.f0[L1]; comb.f0[L1]; AG Nh; post.f0; loss.f0; loss.b0; "
+            "pre.f1; post.b0; "
+            "comb.b0[L1]; pd.f1[L0]; mlp.b0[L1]; disp.f1[L0]; disp.b0[L1]; mlp.f1[L0]; "
+            "comb.f1[L0]; pd.b0[L1]; "
+            "comb.b0[L0]; pd.f1[L1]; mlp.b0[L0]; disp.f1[L1]; disp.b0[L0]; mlp.f1[L1]; "
+            "comb.f1[L1]; pd.b0[L0]; "
+            "post.f1; pre.b0; loss.f1; loss.b1; post.b1; comb.b1[L1]; mlp.b1[L1]; disp.b1[L1]; "
+            "pd.b1[L1]; "
             "comb.b1[L0]; mlp.b1[L0]; disp.b1[L0]; pd.b1[L0]; pre.b1");
 }
 
-// One layer: both sides are in it. Early release takes its parameters before the forward side's experts.
+// One layer: both sides are in it. Early release takes its parameters before the forward side's
+// experts.
 TEST(Expected, EarlyReleaseInTheMiddleGathersAgain) {
   const std::string text = Table({.layers = 1, .early = true});
-  EXPECT_NE(text.find("disp.b0[L0]; pd.b0[L0]; REL U0; AG E0; mlp.f1[L0]; comb.f1[L0]; REL U0; post.f1"),
-            std::string::npos)
+  EXPECT_NE(
+      text.find("disp.b0[L0]; pd.b0[L0]; REL U0; AG E0; mlp.f1[L0]; comb.f1[L0]; REL U0; post.f1"),
+      std::string::npos)
       << text;
 }
 TEST(Expected, TheMiddleLayerStaysUntilBackwardIsThrough) {
   const std::string text = Table({.layers = 1});
-  EXPECT_NE(text.find("disp.b0[L0]; mlp.f1[L0]; comb.f1[L0]; pd.b0[L0]; REL U0; post.f1"), std::string::npos) << text;
+  EXPECT_NE(text.find("disp.b0[L0]; mlp.f1[L0]; comb.f1[L0]; pd.b0[L0]; REL U0; post.f1"),
+            std::string::npos)
+      << text;
 }
 
 TEST(Expected, WithoutOverlapMicrobatchesFollow) {
@@ -104,8 +121,10 @@ TEST(Expected, WithoutOverlapMicrobatchesFollow) {
   std::string text;
   for (const Key& key : ExpectedOrder(plan)) text += Text(key) + " ";
   EXPECT_EQ(text,
-            "pre.f0 pd.f0[L0] disp.f0[L0] mlp.f0[L0] comb.f0[L0] post.f0 loss.f0 loss.b0 post.b0 comb.b0[L0] "
-            "mlp.b0[L0] disp.b0[L0] pd.b0[L0] pre.b0 pre.f1 pd.f1[L0] disp.f1[L0] mlp.f1[L0] comb.f1[L0] post.f1 "
+            "pre.f0 pd.f0[L0] disp.f0[L0] mlp.f0[L0] comb.f0[L0] post.f0 loss.f0 loss.b0 post.b0 "
+            "comb.b0[L0] "
+            "mlp.b0[L0] disp.b0[L0] pd.b0[L0] pre.b0 pre.f1 pd.f1[L0] disp.f1[L0] mlp.f1[L0] "
+            "comb.f1[L0] post.f1 "
             "loss.f1 loss.b1 post.b1 comb.b1[L0] mlp.b1[L0] disp.b1[L0] pd.b1[L0] pre.b1 ");
 }
 

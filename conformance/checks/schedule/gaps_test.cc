@@ -1,4 +1,5 @@
-// What is said of rows that a run cannot show: a trace lacks something, a run ends early, a family is silent.
+// What is said of rows that a run cannot show: a trace lacks something, a run ends early, a family
+// is silent.
 #include <gtest/gtest.h>
 
 #include "conformance/checks/schedule/asked.h"
@@ -14,7 +15,8 @@ void EvalThree(InstanceSpec& spec) {
 }
 
 TEST(Gaps, TracesThatLackSomethingShowNothing) {
-  for (bool Provides::*const lacks : {&Provides::work, &Provides::calls, &Provides::collectives, &Provides::memory}) {
+  for (bool Provides::*const lacks :
+       {&Provides::work, &Provides::calls, &Provides::collectives, &Provides::memory}) {
     ScheduleRun made = RunSchedule(ScheduleCase(4, 2, EvalThree));
     made.run.traces[1].provides.*lacks = false;
     const Analysis a(made.run);
@@ -37,7 +39,8 @@ TEST(Gaps, WithoutSynchronisationNothingIsOrdered) {
   for (Trace& trace : made.run.traces) trace.provides.sync = false;
   const Analysis a(made.run);
   const CheckResult result = CheckSchedule(a);
-  const std::set<std::string> rows = {"EP-06", "EP-07", "EP-10", "EP-12", "EP-19", "EP-24", "EP-33"};
+  const std::set<std::string> rows = {"EP-06", "EP-07", "EP-10", "EP-12",
+                                      "EP-19", "EP-24", "EP-33"};
   EXPECT_EQ(NotCheckableIn(result), rows);
   for (const std::string& row : rows) EXPECT_FALSE(result.judged.contains(row)) << row;
   EXPECT_TRUE(result.judged.contains("EP-08"));

@@ -29,7 +29,9 @@ class Golden : StepCheck {
       const Nodes& nodes = *step_.nodes[size_t(key.microbatch)];
       // Where nothing overlaps, losses are part of what follows the layers (tokens.h).
       const bool joined = !step_.combined && (key.part == Part::kPost || key.part == Part::kLoss);
-      if (joined) return key.part == Part::kPost && (Has(nodes, key) || Has(nodes, {Part::kLoss, key.side, -1, 0}));
+      if (joined)
+        return key.part == Part::kPost &&
+               (Has(nodes, key) || Has(nodes, {Part::kLoss, key.side, -1, 0}));
       return Has(nodes, key);
     };
     expected_ = ExpectedOrder(plan_);
@@ -42,13 +44,15 @@ class Golden : StepCheck {
     if (!spec_.overlap_moe) return JudgeSequential(complete);
     if (!step_.train || spec_.model.layers < 1) return;
     if (!complete) {
-      CannotJudge(result_, {"EP-02", "EP-03", "EP-04"}, "pieces of a step are missing or doubled (EP-01)");
+      CannotJudge(result_, {"EP-02", "EP-03", "EP-04"},
+                  "pieces of a step are missing or doubled (EP-01)");
       return;
     }
     Judge(result_, {"EP-02", "EP-03", "EP-04"});
     JudgePhases();
     JudgePairs();
-    JudgeOrder("EP-02", "the pieces of a combined step are issued in another order than the schedule's");
+    JudgeOrder("EP-02",
+               "the pieces of a combined step are issued in another order than the schedule's");
   }
 
  private:
@@ -56,7 +60,8 @@ class Golden : StepCheck {
     return nodes.Has(key.part, key.side, key.layer, spec_.delay_wgrad);
   }
 
-  // Each piece once; weight gradients apart exactly if they are delayed; a piece after those that it needs.
+  // Each piece once; weight gradients apart exactly if they are delayed; a piece after those that
+  // it needs.
   bool JudgeOnce() {
     Judge(result_, {"EP-01"});
     bool complete = true;
@@ -69,16 +74,20 @@ class Golden : StepCheck {
       complete = false;
       const bool weights = token.key.side == Side::kWeights && !spec_.delay_wgrad;
       const bool mixed = again && !step_.combined;  // another microbatch came in between
-      Add(weights || mixed ? "EP-38" : "EP-01", token.first(), again ? "once in a step" : "not in this step",
+      Add(weights || mixed ? "EP-38" : "EP-01", token.first(),
+          again ? "once in a step" : "not in this step",
           Text(token.key) + (again ? " a second time" : ""),
-          weights ? "weight gradients stand apart from their backward although delay_wgrad_compute is off"
+          weights ? "weight gradients stand apart from their backward although delay_wgrad_compute "
+                    "is off"
           : mixed ? "without the overlap knob the pieces of microbatches are mixed"
-                  : "a piece of the schedule is issued in several parts, twice, or without being part of the step");
+                  : "a piece of the schedule is issued in several parts, twice, or without being "
+                    "part of the step");
     }
     for (const auto& [key, count] : wanted) {
       if (seen.count(key) != 0) continue;
       complete = false;
-      Add("EP-01", step_.begin, Text(key), "nothing of it in the step", Text(key) + " is never issued");
+      Add("EP-01", step_.begin, Text(key), "nothing of it in the step",
+          Text(key) + " is never issued");
     }
     for (const auto& [key, token] : seen) JudgeNeeds(*token, seen);
     return complete;
@@ -90,7 +99,8 @@ class Golden : StepCheck {
       const Key& key = token.key;
       if (other.microbatch != key.microbatch || before->first() < token.first()) continue;
       const bool layer = key.layer >= 0 && other.layer == key.layer;
-      const bool forward = key.side == Side::kForward && other.side == Side::kForward && layer && other.part < key.part;
+      const bool forward = key.side == Side::kForward && other.side == Side::kForward && layer &&
+                           other.part < key.part;
       const bool behind = other.side == Side::kBackward && layer;
       const bool backward = key.side == Side::kBackward && behind && other.part > key.part;
       const bool weights = key.side == Side::kWeights && behind && other.part == key.part;
@@ -102,7 +112,8 @@ class Golden : StepCheck {
   }
 
   void JudgePhases() {
-    std::map<int32_t, std::pair<int64_t, int64_t>> forward, backward;  // of layers: first and last token
+    std::map<int32_t, std::pair<int64_t, int64_t>> forward,
+        backward;  // of layers: first and last token
     for (size_t i = 0; i < tokens_.size(); ++i) {
       const Key& key = tokens_[i].key;
       if (key.layer < 0) continue;
@@ -115,14 +126,17 @@ class Golden : StepCheck {
       const Token& first = tokens_[size_t(span.first)];
       const auto beside = backward.find(m - 1);
       const std::string text = "forward of microbatch " + std::to_string(m);
-      if (beside != backward.end() && (beside->second.second < span.first || span.second < beside->second.first)) {
-        Add("EP-03", first.first(), text + " beside backward of " + std::to_string(m - 1), "one after the other",
-            "a combined step has a forward and a backward side, but they are issued one after the other");
+      if (beside != backward.end() &&
+          (beside->second.second < span.first || span.second < beside->second.first)) {
+        Add("EP-03", first.first(), text + " beside backward of " + std::to_string(m - 1),
+            "one after the other",
+            "a combined step has a forward and a backward side, but they are issued one after the "
+            "other");
       }
       const auto older = backward.find(m - 2);
       if (older != backward.end() && span.first < older->second.second) {
-        Add("EP-03", first.first(), text + " after backward of " + std::to_string(m - 2), "before its end",
-            "more than two microbatches are in flight");
+        Add("EP-03", first.first(), text + " after backward of " + std::to_string(m - 2),
+            "before its end", "more than two microbatches are in flight");
       }
       const auto own = backward.find(m);
       if (own != backward.end() && own->second.first < span.second) {
@@ -150,11 +164,14 @@ class Golden : StepCheck {
         }
         if (between == std::set<int32_t>{pair.backward}) continue;
         std::string seen;
-        for (const int32_t layer : between) seen += (seen.empty() ? "layer " : ", ") + std::to_string(layer);
-        Add("EP-04", to->first(), "backward of layer " + std::to_string(pair.backward) + " beside forward of layer " +
-                             std::to_string(pair.forward) + ", microbatches " + std::to_string(b) + " and " +
-                             std::to_string(f),
-            seen.empty() ? "nothing beside it" : seen, "layers of the two microbatches are paired in another way");
+        for (const int32_t layer : between)
+          seen += (seen.empty() ? "layer " : ", ") + std::to_string(layer);
+        Add("EP-04", to->first(),
+            "backward of layer " + std::to_string(pair.backward) + " beside forward of layer " +
+                std::to_string(pair.forward) + ", microbatches " + std::to_string(b) + " and " +
+                std::to_string(f),
+            seen.empty() ? "nothing beside it" : seen,
+            "layers of the two microbatches are paired in another way");
       }
     }
   }
@@ -195,7 +212,8 @@ class Golden : StepCheck {
       const Token& token = tokens_[i];
       if (token.key == expected_[i]) continue;
       Add(requirement, token.first(), Text(expected_[i]) + Around(expected_, i), Text(token.key),
-          std::string(message) + ": piece " + std::to_string(i) + " of " + std::to_string(expected_.size()));
+          std::string(message) + ": piece " + std::to_string(i) + " of " +
+              std::to_string(expected_.size()));
       return;
     }
   }

@@ -14,8 +14,8 @@ namespace {
 
 class Gradients : StepCheck {
  public:
-  Gradients(const Facts& facts, const Step& step, const std::vector<Carried>& carried, CheckResult& result,
-            FindingSink& sink)
+  Gradients(const Facts& facts, const Step& step, const std::vector<Carried>& carried,
+            CheckResult& result, FindingSink& sink)
       : StepCheck(facts, step, result, sink), expected_(a_, step.instance) {
     for (const Carried& one : carried) {
       const Event& event = EventAt(one.event);
@@ -43,7 +43,9 @@ class Gradients : StepCheck {
     std::set<int32_t> together;  // microbatches in the same elements
   };
   const Event& EventAt(int64_t index) const { return trace_.events[size_t(index)]; }
-  bool EachMicrobatch() const { return spec_.strategy == "optim_grads" || spec_.strategy == "optim_grads_params"; }
+  bool EachMicrobatch() const {
+    return spec_.strategy == "optim_grads" || spec_.strategy == "optim_grads_params";
+  }
 
   void Collect(const Carried& one) {
     for (const Chunk& chunk : one.grads) {
@@ -73,10 +75,12 @@ class Gradients : StepCheck {
     for (int32_t m = 0; m < spec_.microbatches; ++m) {
       const std::set<int32_t>& nodes = expected_.Nodes(step_.call, step_.rank, m, param.key);
       if (nodes.empty()) continue;
-      const std::string what = "the gradient of " + param.name + ", microbatch " + std::to_string(m);
+      const std::string what =
+          "the gradient of " + param.name + ", microbatch " + std::to_string(m);
       const int64_t early = SentBefore(nodes, m);
       if (early >= 0) {
-        Add("EP-19", early, what + " complete", "its memory is sent before its last part is computed",
+        Add("EP-19", early, what + " complete",
+            "its memory is sent before its last part is computed",
             what + " is reduced before all of it, delayed parts too, is there");
       }
       const auto at = sent_.find({param.key, m});
@@ -88,7 +92,8 @@ class Gradients : StepCheck {
       JudgeCount(param, what, m, sent);
       if (!std::includes(sent.nodes.begin(), sent.nodes.end(), nodes.begin(), nodes.end())) {
         Add("EP-19", sent.last, std::to_string(nodes.size()) + " contributions of this rank",
-            std::to_string(sent.nodes.size()), what + " is reduced before all of it, delayed parts too, is there");
+            std::to_string(sent.nodes.size()),
+            what + " is reduced before all of it, delayed parts too, is there");
       }
       if (EachMicrobatch()) JudgeFlushed(what, m, sent);
     }
@@ -100,17 +105,20 @@ class Gradients : StepCheck {
         empty ? "an expert without tokens is left out of the reduction: it takes part with zeros"
               : what + " is never reduced");
   }
-  // A reduction that sent the gradient's memory in this microbatch's backward before the gradient was added to it,
-  // without clearing it in between; or -1.
+  // A reduction that sent the gradient's memory in this microbatch's backward before the gradient
+  // was added to it, without clearing it in between; or -1.
   int64_t SentBefore(const std::set<int32_t>& nodes, int32_t m) const {
-    const auto begin = std::find_if(step_.tokens.begin(), step_.tokens.end(), [&](const Token& token) {
-      return token.key.side != Side::kForward && token.key.microbatch == m;
-    });
+    const auto begin =
+        std::find_if(step_.tokens.begin(), step_.tokens.end(), [&](const Token& token) {
+          return token.key.side != Side::kForward && token.key.microbatch == m;
+        });
     const int64_t since = begin == step_.tokens.end() ? step_.end : begin->first();
     for (int64_t i = since; i < step_.end; ++i) {
       const Event& event = EventAt(i);
-      if (event.kind != EventKind::kCompute || event.microbatch != m || nodes.count(event.id) == 0) continue;
-      const spf_uses& uses = a_.Facts(size_t(step_.instance)).Node(event.id, step_.rank).uses[event.phase];
+      if (event.kind != EventKind::kCompute || event.microbatch != m || nodes.count(event.id) == 0)
+        continue;
+      const spf_uses& uses =
+          a_.Facts(size_t(step_.instance)).Node(event.id, step_.rank).uses[event.phase];
       for (int32_t k = 0; k < uses.n && static_cast<uint32_t>(uses.n) == event.ranges.size(); ++k) {
         if (uses.use[k].table != SPF_IN_GRAD) continue;
         const int64_t sent = LastSent(trace_.ranges[event.ranges.begin + size_t(k)], since, i);
@@ -119,7 +127,8 @@ class Gradients : StepCheck {
     }
     return -1;
   }
-  // The last reduction of [since, until) that sent the range, if nothing cleared or replaced it afterwards.
+  // The last reduction of [since, until) that sent the range, if nothing cleared or replaced it
+  // afterwards.
   int64_t LastSent(const Range& range, int64_t since, int64_t until) const {
     for (int64_t i = until; i-- > since;) {
       const Event& event = EventAt(i);
@@ -143,8 +152,10 @@ class Gradients : StepCheck {
       }
     }
     if (sent.elements <= param.numel && sent.together == together) return;
-    const char* often = EachMicrobatch() ? "once for each microbatch" : "once in the step, all microbatches together";
-    std::string seen = std::to_string(sent.elements) + " of " + std::to_string(param.numel) + " elements, microbatches";
+    const char* often = EachMicrobatch() ? "once for each microbatch"
+                                         : "once in the step, all microbatches together";
+    std::string seen = std::to_string(sent.elements) + " of " + std::to_string(param.numel) +
+                       " elements, microbatches";
     for (const int32_t k : sent.together) seen += " " + std::to_string(k);
     Add("EP-18", sent.last, std::string(often) + " with " + spec_.strategy, seen,
         what + " is reduced more often, or with others");
@@ -166,11 +177,15 @@ class Gradients : StepCheck {
   bool WithoutRows(const std::set<int32_t>& nodes, int32_t m) const {
     for (int64_t i = step_.begin; i < step_.end; ++i) {
       const Event& event = EventAt(i);
-      if (event.kind != EventKind::kCompute || event.microbatch != m || nodes.count(event.id) == 0) continue;
-      const spf_uses& uses = a_.Facts(size_t(step_.instance)).Node(event.id, step_.rank).uses[event.phase];
+      if (event.kind != EventKind::kCompute || event.microbatch != m || nodes.count(event.id) == 0)
+        continue;
+      const spf_uses& uses =
+          a_.Facts(size_t(step_.instance)).Node(event.id, step_.rank).uses[event.phase];
       if (event.phase == SPF_FWD || static_cast<uint32_t>(uses.n) != event.ranges.size()) continue;
       for (int32_t k = 0; k < uses.n; ++k) {
-        if (uses.use[k].table == SPF_IN_DACT && trace_.ranges[event.ranges.begin + size_t(k)].length == 0) return true;
+        if (uses.use[k].table == SPF_IN_DACT &&
+            trace_.ranges[event.ranges.begin + size_t(k)].length == 0)
+          return true;
       }
     }
     return false;
@@ -183,8 +198,9 @@ class Gradients : StepCheck {
     bool any = false;
     for (int64_t i = step_.begin; i < step_.end; ++i) {
       const Event& event = EventAt(i);
-      const bool root = event.kind == EventKind::kMark && event.instance == step_.instance &&
-                        (event.id == SPF_HOOK_ROOT_PRE_BACKWARD || event.id == SPF_HOOK_ROOT_POST_BACKWARD);
+      const bool root =
+          event.kind == EventKind::kMark && event.instance == step_.instance &&
+          (event.id == SPF_HOOK_ROOT_PRE_BACKWARD || event.id == SPF_HOOK_ROOT_POST_BACKWARD);
       if (!root) continue;
       any = true;
       ++count[event.id][event.microbatch];
@@ -216,7 +232,9 @@ CheckResult CheckGradients(const Facts& facts) {
   for (int32_t rank = 0; rank < facts.a().ranks(); ++rank) {
     const std::vector<Carried> carried = CarriedBy(facts.a(), rank);
     for (const Step& step : facts.steps()) {
-      if (step.rank != rank || !step.train || step.end < 0 || !facts.Overlaps(size_t(step.instance))) continue;
+      if (step.rank != rank || !step.train || step.end < 0 ||
+          !facts.Overlaps(size_t(step.instance)))
+        continue;
       Gradients(facts, step, carried, result, sink).Run();
     }
   }

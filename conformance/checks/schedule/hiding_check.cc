@@ -13,11 +13,13 @@ namespace {
 
 class Hiding : StepCheck {
  public:
-  Hiding(const Facts& facts, const Step& step, Ordering& ordering, CheckResult& result, FindingSink& sink)
+  Hiding(const Facts& facts, const Step& step, Ordering& ordering, CheckResult& result,
+         FindingSink& sink)
       : StepCheck(facts, step, result, sink), ordering_(ordering) {}
 
   void Run() {
-    // To look at gradients before they are sent the host waits for compute: then nothing of this can be asked.
+    // To look at gradients before they are sent the host waits for compute: then nothing of this
+    // can be asked.
     if (step_.train && !spec_.check_for_nan) JudgePairs();
     JudgeCauses();
   }
@@ -40,10 +42,13 @@ class Hiding : StepCheck {
       for (const Pair& pair : PairsOf(step_.nodes[k]->layers(), backward)) {
         if (pair.forward < 0 || pair.backward < 0) continue;
         const auto forward = [&](Part part) { return Key{part, Side::kForward, pair.forward, f}; };
-        const auto back = [&](Part part, Side side = Side::kBackward) { return Key{part, side, pair.backward, b}; };
+        const auto back = [&](Part part, Side side = Side::kBackward) {
+          return Key{part, side, pair.backward, b};
+        };
         JudgePair(back(Part::kCombine), forward(Part::kPreDispatch));
         JudgePair(forward(Part::kDispatch), back(Part::kMlp));
-        if (!spec_.early_release) {  // else attention's backward, on the stream of compute, waits for the dispatch
+        if (!spec_.early_release) {  // else attention's backward, on the stream of compute, waits
+                                     // for the dispatch
           JudgePair(back(Part::kDispatch), forward(Part::kMlp));
           JudgePair(forward(Part::kCombine), back(Part::kPreDispatch));
         }
@@ -55,7 +60,8 @@ class Hiding : StepCheck {
       }
     }
     for (size_t k = 0; spec_.delay_wgrad && k < step_.nodes.size(); ++k) {
-      for (const int32_t layer : step_.nodes[k]->layers()) JudgeWeights(static_cast<int32_t>(k), layer);
+      for (const int32_t layer : step_.nodes[k]->layers())
+        JudgeWeights(static_cast<int32_t>(k), layer);
     }
   }
 
@@ -78,8 +84,10 @@ class Hiding : StepCheck {
       const int64_t other = beside.front();
       const bool before = ordering_.Precedes(rank_, one, other);
       Add("EP-33", one, Text(moves) + " beside " + Text(computes),
-          "ordered: " + (before ? ordering_.Path(rank_, one, other) : ordering_.Path(rank_, other, one)),
-          "an all-to-all of " + Text(moves) + " cannot hide behind " + Text(computes) + ": something orders them");
+          "ordered: " +
+              (before ? ordering_.Path(rank_, one, other) : ordering_.Path(rank_, other, one)),
+          "an all-to-all of " + Text(moves) + " cannot hide behind " + Text(computes) +
+              ": something orders them");
     }
   }
 
@@ -94,7 +102,8 @@ class Hiding : StepCheck {
         if (!ordering_.Precedes(rank_, one, sent)) continue;
         Add("EP-06", sent, Text(dispatch->key) + " free of " + Text(weights->key),
             "ordered: " + ordering_.Path(rank_, one, sent),
-            "delayed weight gradients got into the chain of their microbatch: the dispatch waits for them");
+            "delayed weight gradients got into the chain of their microbatch: the dispatch waits "
+            "for them");
         return;
       }
     }
@@ -102,13 +111,15 @@ class Hiding : StepCheck {
 
   // What an all-to-all sends is written before it starts, and what it brings is read after it.
   void JudgeCauses() {
-    std::map<std::tuple<int, int32_t, int32_t>, std::vector<int64_t>> writes, reads;  // (table, value, microbatch)
+    std::map<std::tuple<int, int32_t, int32_t>, std::vector<int64_t>> writes,
+        reads;  // (table, value, microbatch)
     for (const Token& token : step_.tokens) {
       for (const int64_t index : EventsOf(token, EventKind::kCompute)) {
         const Event& event = trace_.events[size_t(index)];
         const spf_uses& uses = a_.Facts(event.instance).Node(event.id, rank_).uses[event.phase];
         for (int32_t u = 0; u < uses.n; ++u) {
-          const std::tuple<int, int32_t, int32_t> value{uses.use[u].table, uses.use[u].id, event.microbatch};
+          const std::tuple<int, int32_t, int32_t> value{uses.use[u].table, uses.use[u].id,
+                                                        event.microbatch};
           if ((uses.use[u].access & SPF_READ) != 0) reads[value].push_back(index);
           if ((uses.use[u].access & SPF_WRITE) != 0) writes[value].push_back(index);
         }
@@ -120,9 +131,11 @@ class Hiding : StepCheck {
       const spf_node& node = a_.Facts(size_t(step_.instance)).Node(exchange.node, rank_);
       const spf_uses& uses = node.uses[exchange.backward ? SPF_BWD : SPF_FWD];
       for (int32_t u = 0; u < uses.n; ++u) {
-        const std::tuple<int, int32_t, int32_t> value{uses.use[u].table, uses.use[u].id, exchange.microbatch};
+        const std::tuple<int, int32_t, int32_t> value{uses.use[u].table, uses.use[u].id,
+                                                      exchange.microbatch};
         const bool sent = uses.use[u].access == SPF_READ;
-        for (const int64_t other : (sent ? writes : reads)[value]) JudgeCause(exchange.event, other, sent);
+        for (const int64_t other : (sent ? writes : reads)[value])
+          JudgeCause(exchange.event, other, sent);
       }
     }
   }

@@ -11,11 +11,13 @@ using schedule::Nodes;
 using schedule::Part;
 using schedule::Side;
 
-MiniMemory::MiniMemory(const Case& c, const InstanceFacts& facts, int32_t rank, const ScheduleFaults& faults)
+MiniMemory::MiniMemory(const Case& c, const InstanceFacts& facts, int32_t rank,
+                       const ScheduleFaults& faults)
     : t(rank, c.world), c_(c), facts_(facts), spec_(facts.spec()), rank_(rank), f_(faults) {}
 
 const spf_program& MiniMemory::Program(int32_t m) const {
-  return facts_.model().Program(step_, int64_t{m} * DpCpSize(spec_) + facts_.DataRank(rank_), facts_.Place(rank_));
+  return facts_.model().Program(step_, int64_t{m} * DpCpSize(spec_) + facts_.DataRank(rank_),
+                                facts_.Place(rank_));
 }
 
 int64_t MiniMemory::Begin(int32_t id) const {
@@ -31,7 +33,8 @@ void MiniMemory::Create() {
   t.CallBegin("create");
   for (const GroupFamily& family : facts_.families()) {
     const auto* list = facts_.List(family.name, rank_);
-    if (list != nullptr) groups_[family.name] = t.Group(family.name, *list, family.name + ListText(*list));
+    if (list != nullptr)
+      groups_[family.name] = t.Group(family.name, *list, family.name + ListText(*list));
   }
   compute = t.Stream("compute");
   a2a = t.Stream("a2a");
@@ -142,7 +145,9 @@ void MiniMemory::Release(int32_t unit, bool only_experts) {
 }
 
 void MiniMemory::Prepare(const std::vector<const spf_node*>& nodes, Side side) {
-  const int phase = side == Side::kForward ? SPF_FWD : side == Side::kBackward ? SPF_BWD : SPF_WGRAD;
+  const int phase = side == Side::kForward    ? SPF_FWD
+                    : side == Side::kBackward ? SPF_BWD
+                                              : SPF_WGRAD;
   for (const spf_node* node : nodes) {
     for (int32_t u = 0; u < node->uses[phase].n; ++u) {
       const spf_use& use = node->uses[phase].use[u];
@@ -185,8 +190,8 @@ void MiniMemory::ReduceParam(int32_t id) {
   if (!f_.reduce_unordered) Order(compute, reduce);
   const int out = t.Alloc(reduce, b.shard * 4);
   for (int i = 0; i < (f_.reduce_twice ? 2 : 1); ++i) {
-    t.Collective(SPF_REDUCE_SCATTER, groups_.at(P(id).expert ? "expt_dp" : "dp_cp"), reduce, b.shard,
-                 {Reads(b.full_grad, 0, bytes), Writes(out, 0, b.shard * 4)});
+    t.Collective(SPF_REDUCE_SCATTER, groups_.at(P(id).expert ? "expt_dp" : "dp_cp"), reduce,
+                 b.shard, {Reads(b.full_grad, 0, bytes), Writes(out, 0, b.shard * 4)});
     t.Launch(reduce, SPF_K_AXPBY, {Reads(out, 0, b.shard * 4), Updates(b.grad, 0, b.shard * 4)});
   }
   t.Free(reduce, out);
@@ -199,7 +204,8 @@ void MiniMemory::Optimizer() {
   Order(reduce, compute);
   for (int32_t id = 0; id < facts_.n_params(rank_); ++id) {
     Bucket& b = buckets_[size_t(id)];
-    t.Launch(compute, SPF_K_AXPBY, {Reads(b.grad, 0, b.shard * 4), Updates(b.main, 0, b.shard * 4)});
+    t.Launch(compute, SPF_K_AXPBY,
+             {Reads(b.grad, 0, b.shard * 4), Updates(b.main, 0, b.shard * 4)});
     t.Copy(compute, Reads(b.main, 0, b.shard * 4), Writes(b.param, 0, b.shard * 4));
   }
   Publish();

@@ -1,4 +1,5 @@
-// mini_memory.h: which events do parameters, gradients, values and exchanges leave, for the engine of mini_schedule.h?
+// mini_memory.h: which events do parameters, gradients, values and exchanges leave, for the engine
+// of mini_schedule.h?
 #pragma once
 #include <map>
 #include <set>
@@ -51,7 +52,9 @@ class MiniMemory {
     int users = 0;  // pieces of work that are still to use it
   };
   const ParamFacts& P(int32_t id) const { return facts_.Param(rank_, id); }
-  const std::vector<int32_t>& List(int32_t id) const { return *facts_.InnerList(P(id).expert, rank_); }
+  const std::vector<int32_t>& List(int32_t id) const {
+    return *facts_.InnerList(P(id).expert, rank_);
+  }
   int64_t Begin(int32_t id) const;
   int64_t Count(int32_t id) const;
   bool Zero3() const { return spec_.strategy == "optim_grads_params"; }

@@ -76,7 +76,8 @@ class Engine {
     const size_t rounds = std::max(forward.size(), backward.size() + shift);
     for (size_t i = 0; i < rounds; ++i) {
       const bool has_f = i < forward.size(), has_b = i >= shift && i - shift < backward.size();
-      Pair(has_f ? f : -1, has_f ? forward[i] : -1, has_b ? b : -1, has_b ? backward[i - shift] : -1);
+      Pair(has_f ? f : -1, has_f ? forward[i] : -1, has_b ? b : -1,
+           has_b ? backward[i - shift] : -1);
     }
     if (!backward.empty()) Weights(Part::kPreDispatch, backward.back(), b);
     Piece(Part::kPost, Side::kForward, -1, f);
@@ -148,11 +149,14 @@ class Engine {
     std::vector<const spf_node*> list = nodes.Of(part, layer);
     if (list.empty()) return;
     if (side != Side::kForward) std::reverse(list.begin(), list.end());
-    if (f_.probs_first && part == Part::kDispatch && side == Side::kForward && layer == 0) std::swap(list[0], list[1]);
+    if (f_.probs_first && part == Part::kDispatch && side == Side::kForward && layer == 0)
+      std::swap(list[0], list[1]);
     m_.Prepare(list, side);
-    if (f_.release_before_experts && part == Part::kMlp && side == Side::kForward) m_.Release(UnitOf(layer, m), true);
+    if (f_.release_before_experts && part == Part::kMlp && side == Side::kForward)
+      m_.Release(UnitOf(layer, m), true);
     const bool chained = side != Side::kWeights || f_.weights_in_chain;
-    if (chained && !(f_.no_wait_before_dispatch && part == Part::kDispatch)) m_.WaitChain(m, stream);
+    if (chained && !(f_.no_wait_before_dispatch && part == Part::kDispatch))
+      m_.WaitChain(m, stream);
     for (const spf_node* node : list) Node(*node, part, side, m, stream);
     if (chained) m_.RecordChain(m, stream);
     if (f_.serial && moves) m_.WaitChain(m, m_.compute);
@@ -170,16 +174,19 @@ class Engine {
     }
     if (side == Side::kWeights && !put_off) return;
     const int backward = put_off ? SPF_DGRAD : SPF_BWD;
-    const int phase = side == Side::kForward ? SPF_FWD : side == Side::kWeights ? SPF_WGRAD : backward;
+    const int phase = side == Side::kForward   ? SPF_FWD
+                      : side == Side::kWeights ? SPF_WGRAD
+                                               : backward;
     m_.Compute(node, phase, m, stream);
   }
 
-  // A unit's experts when their weight gradients are through, the rest with the attention's; what is outside units when
-  // the embedding is.
+  // A unit's experts when their weight gradients are through, the rest with the attention's; what
+  // is outside units when the embedding is.
   void Reductions(Part part, Side side, int32_t layer, int32_t m) {
     const Side last = Apart() && !f_.reduce_before_weights ? Side::kWeights : Side::kBackward;
     if (layer >= 0 && side == last && part == Part::kMlp) m_.Reduce(UnitOf(layer, m), true, m);
-    if (layer >= 0 && side == last && part == Part::kPreDispatch) m_.Reduce(UnitOf(layer, m), false, m);
+    if (layer >= 0 && side == last && part == Part::kPreDispatch)
+      m_.Reduce(UnitOf(layer, m), false, m);
     if (part == Part::kPre && side == Side::kBackward) m_.Reduce(-1, false, m);
   }
 
@@ -230,7 +237,8 @@ ScheduleRun RunSchedule(Case c, const ScheduleFaults& faults) {
   });
 }
 
-Trace WriteScheduleTrace(const Case& c, const InstanceFacts& facts, int32_t rank, const ScheduleFaults& faults) {
+Trace WriteScheduleTrace(const Case& c, const InstanceFacts& facts, int32_t rank,
+                         const ScheduleFaults& faults) {
   return Engine(c, facts, rank, faults).Run();
 }
 

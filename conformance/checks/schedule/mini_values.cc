@@ -1,10 +1,9 @@
 // Values of microbatches: rows, memory from the first use to the last, all-to-alls.
-#include "conformance/checks/schedule/mini_memory.h"
-
 #include <algorithm>
 #include <numeric>
 
 #include "conformance/checks/flow.h"
+#include "conformance/checks/schedule/mini_memory.h"
 
 namespace shardproof {
 
@@ -19,14 +18,16 @@ void MiniMemory::CountUsers(int32_t m) {
   for (int32_t i = 0; i < program.n_nodes; ++i) {
     const spf_node& node = program.nodes[i];
     const Part part = nodes.Find(node.id)->part;
-    const bool halves = apart && (part == Part::kMlp || part == Part::kPreDispatch) && nodes.Deferrable(node.id);
+    const bool halves =
+        apart && (part == Part::kMlp || part == Part::kPreDispatch) && nodes.Deferrable(node.id);
     std::vector<int> phases = {SPF_FWD};
     if (train_ && halves) phases.insert(phases.end(), {SPF_DGRAD, SPF_WGRAD});
     if (train_ && !halves) phases.push_back(SPF_BWD);
     for (const int phase : phases) {
       const spf_uses& uses = node.uses[phase];
       for (int32_t u = 0; u < uses.n; ++u) {
-        if (uses.use[u].table >= SPF_IN_ACT) ++values_[{uses.use[u].table, uses.use[u].id, m}].users;
+        if (uses.use[u].table >= SPF_IN_ACT)
+          ++values_[{uses.use[u].table, uses.use[u].id, m}].users;
       }
     }
     if (node.layer < 0 || node.kind != SPF_NODE_EXCHANGE || node.send_counts < 0) continue;
@@ -55,7 +56,8 @@ std::vector<int64_t> MiniMemory::Splits(const spf_node& node, bool send, int32_t
   const spf_use& use = node.uses[SPF_FWD].use[0];
   const spf_value& value = tables().values[use.id];
   // The dispatch sends by the rank's own routing; the combine goes the other way.
-  const bool own = counts >= 0 && std::string(tables().values[counts].name).find("send_counts") != std::string::npos;
+  const bool own = counts >= 0 && std::string(tables().values[counts].name).find("send_counts") !=
+                                      std::string::npos;
   for (size_t r = 0; r < ep.size(); ++r) {
     if (counts < 0) {
       rows.push_back(value.max_rows / static_cast<int64_t>(ep.size()));
@@ -122,7 +124,8 @@ void MiniMemory::Compute(const spf_node& node, int phase, int32_t m, int stream)
     }
   }
   t.Compute(stream, node.id, phase, m, ranges);
-  if (node.kind == SPF_NODE_INPUT) t.Last().sample = int64_t{m} * DpCpSize(spec_) + facts_.DataRank(rank_);
+  if (node.kind == SPF_NODE_INPUT)
+    t.Last().sample = int64_t{m} * DpCpSize(spec_) + facts_.DataRank(rank_);
   for (int32_t u = 0; u < uses.n; ++u) {
     if (uses.use[u].table >= SPF_IN_ACT) Used(uses.use[u].table, uses.use[u].id, m, stream);
   }

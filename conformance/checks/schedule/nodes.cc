@@ -8,17 +8,20 @@ namespace shardproof::schedule {
 std::string Text(const Key& key) {
   constexpr const char* kParts[] = {"pre", "pd", "disp", "mlp", "comb", "mtp", "post", "loss"};
   constexpr const char* kSides[] = {".f", ".b", ".dw"};
-  std::string text = std::string(kParts[size_t(key.part)]) + kSides[size_t(key.side)] + std::to_string(key.microbatch);
+  std::string text = std::string(kParts[size_t(key.part)]) + kSides[size_t(key.side)] +
+                     std::to_string(key.microbatch);
   if (key.layer >= 0) text += "[L" + std::to_string(key.layer) + "]";
   return text;
 }
 
-Nodes::Nodes(const spf_model& model, const spf_program& program) : model_(model), program_(program) {
+Nodes::Nodes(const spf_model& model, const spf_program& program)
+    : model_(model), program_(program) {
   std::map<int32_t, std::vector<const spf_node*>> by_layer;
   for (int32_t i = 0; i < program.n_nodes; ++i) {
     const spf_node& node = program.nodes[i];
     const std::string_view type = model.modules[node.module].type;
-    const bool plain = type == "RMSNorm" || type == "Router" || type == "Embedding" || type == "Gain";
+    const bool plain =
+        type == "RMSNorm" || type == "Router" || type == "Embedding" || type == "Gain";
     if (!plain && node.uses[SPF_WGRAD].n > 0) deferrable_.insert(node.id);
     if (node.layer >= 0) {
       if (by_layer[node.layer].empty()) layers_.push_back(node.layer);
@@ -36,7 +39,8 @@ bool Nodes::MovesActivations(const spf_model& model, const spf_node& node) {
   if (node.kind != SPF_NODE_EXCHANGE) return false;
   for (int32_t i = 0; i < node.uses[SPF_FWD].n; ++i) {
     const spf_use& use = node.uses[SPF_FWD].use[i];
-    if (use.table == SPF_IN_ACT && use.access == SPF_READ) return model.values[use.id].dtype >= SPF_BF16;
+    if (use.table == SPF_IN_ACT && use.access == SPF_READ)
+      return model.values[use.id].dtype >= SPF_BF16;
   }
   return false;
 }
@@ -59,12 +63,13 @@ bool Nodes::Originates(const spf_node& node) const {
   return writes && !reads;
 }
 
-// Parts follow each other: a float exchange opens the dispatch, compute after it the experts, the next float exchange
-// the combine. A layer without exchanges is split behind its attention.
+// Parts follow each other: a float exchange opens the dispatch, compute after it the experts, the
+// next float exchange the combine. A layer without exchanges is split behind its attention.
 void Nodes::PlaceLayer(const std::vector<const spf_node*>& nodes) {
   const int32_t layer = nodes.front()->layer;
-  const bool moe = std::any_of(nodes.begin(), nodes.end(),
-                               [&](const spf_node* node) { return MovesActivations(model_, *node); });
+  const bool moe = std::any_of(nodes.begin(), nodes.end(), [&](const spf_node* node) {
+    return MovesActivations(model_, *node);
+  });
   if (moe) moe_.insert(layer);
   size_t behind_attention = 0;
   for (size_t i = 0; i < nodes.size(); ++i) {
@@ -76,7 +81,9 @@ void Nodes::PlaceLayer(const std::vector<const spf_node*>& nodes) {
     if (!moe) {
       part = i < behind_attention ? Part::kPreDispatch : Part::kMlp;
     } else if (moves) {
-      part = part == Part::kMlp ? Part::kCombine : part == Part::kPreDispatch ? Part::kDispatch : part;
+      part = part == Part::kMlp           ? Part::kCombine
+             : part == Part::kPreDispatch ? Part::kDispatch
+                                          : part;
     } else if (part == Part::kDispatch) {
       part = Part::kMlp;
     } else if (part == Part::kCombine && !Under(nodes[i]->module, "TransformerLayer")) {

@@ -1,8 +1,9 @@
 // nodes.h: to which node of the schedule does each node of the model belong?
 //
-// The 1F1B schedule moves larger pieces than the model's nodes: per layer what comes before the dispatch, the dispatch,
-// the experts, the combine, and what an MTP layer does afterwards; per microbatch what precedes and follows the layers,
-// and the loss. All of it follows from the tables, so an engine's own names play no part.
+// The 1F1B schedule moves larger pieces than the model's nodes: per layer what comes before the
+// dispatch, the dispatch, the experts, the combine, and what an MTP layer does afterwards; per
+// microbatch what precedes and follows the layers, and the loss. All of it follows from the tables,
+// so an engine's own names play no part.
 #pragma once
 #include <cstdint>
 #include <map>

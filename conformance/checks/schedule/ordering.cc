@@ -13,7 +13,8 @@ Ordering::Ordering(const Analysis& a) : a_(a) {
   for (const Trace& trace : a.traces()) {
     const Provides& has = trace.provides;
     if (trace.end != TraceEnd::kComplete) why_ = "the run was ended early";
-    if (!has.collectives || !has.sync || !has.work) why_ = "the traces do not provide all work and synchronisation";
+    if (!has.collectives || !has.sync || !has.work)
+      why_ = "the traces do not provide all work and synchronisation";
   }
   if (!why_.empty()) return;
   try {
@@ -53,7 +54,8 @@ bool Ordering::Precedes(int32_t rank, int64_t first, int64_t second) {
 }
 
 std::string Ordering::Name(uint32_t node) const {
-  if (graph_.what[node] < 0) return graph::DescribeOperation(*program_, static_cast<uint32_t>(~graph_.what[node]));
+  if (graph_.what[node] < 0)
+    return graph::DescribeOperation(*program_, static_cast<uint32_t>(~graph_.what[node]));
   const Entry& entry = program_->entries[static_cast<size_t>(graph_.what[node])];
   return "rank " + std::to_string(entry.rank) + "'s " + a_.Describe(entry.rank, entry.event);
 }
@@ -62,7 +64,8 @@ std::string Ordering::Path(int32_t rank, int64_t first, int64_t second) {
   constexpr size_t kSteps = 6;
   const uint32_t a = EntryAt(rank, first), b = EntryAt(rank, second);
   if (a == graph::kNone || b == graph::kNone) return "";
-  const std::vector<uint32_t> path = graph::FindPath(graph_.graph, order_, graph_.complete[a], graph_.start[b]);
+  const std::vector<uint32_t> path =
+      graph::FindPath(graph_.graph, order_, graph_.complete[a], graph_.start[b]);
   std::string text, last;
   size_t steps = 0;
   for (size_t i = 0; i < path.size(); ++i) {

@@ -22,9 +22,12 @@ class Ordering {
   bool usable() const { return why_.empty(); }
   const std::string& why() const { return why_; }
 
-  // The first is over before the second starts, under every timing. False for events that are no work.
+  // The first is over before the second starts, under every timing. False for events that are no
+  // work.
   bool Precedes(int32_t rank, int64_t first, int64_t second);
-  bool Unordered(int32_t rank, int64_t a, int64_t b) { return !Precedes(rank, a, b) && !Precedes(rank, b, a); }
+  bool Unordered(int32_t rank, int64_t a, int64_t b) {
+    return !Precedes(rank, a, b) && !Precedes(rank, b, a);
+  }
   // What leads from the first to the second, at most six steps in words.
   std::string Path(int32_t rank, int64_t first, int64_t second);
 

@@ -1,4 +1,5 @@
-// rank_check.h: what does a check of one rank, or of one of its steps, go by, and how does it word a finding?
+// rank_check.h: what does a check of one rank, or of one of its steps, go by, and how does it word
+// a finding?
 #pragma once
 #include <string>
 #include <utility>
@@ -15,10 +16,17 @@ inline bool Meet(const Range& a, const Range& b) {
 class RankCheck {
  protected:
   RankCheck(const Facts& facts, int32_t rank, CheckResult& result, FindingSink& sink)
-      : facts_(facts), a_(facts.a()), rank_(rank), trace_(a_.traces()[size_t(rank)]), result_(result), sink_(sink) {}
+      : facts_(facts),
+        a_(facts.a()),
+        rank_(rank),
+        trace_(a_.traces()[size_t(rank)]),
+        result_(result),
+        sink_(sink) {}
 
-  void Add(const char* requirement, int64_t event, std::string expected, std::string seen, std::string message) {
-    sink_.Add(a_.At(requirement, rank_, event), std::move(expected), std::move(seen), std::move(message));
+  void Add(const char* requirement, int64_t event, std::string expected, std::string seen,
+           std::string message) {
+    sink_.Add(a_.At(requirement, rank_, event), std::move(expected), std::move(seen),
+              std::move(message));
   }
 
   const Facts& facts_;
@@ -34,7 +42,9 @@ class RankCheck {
 class StepCheck : protected RankCheck {
  protected:
   StepCheck(const Facts& facts, const Step& step, CheckResult& result, FindingSink& sink)
-      : RankCheck(facts, step.rank, result, sink), step_(step), spec_(facts.spec(size_t(step.instance))) {}
+      : RankCheck(facts, step.rank, result, sink),
+        step_(step),
+        spec_(facts.spec(size_t(step.instance))) {}
 
   const Step& step_;
   const InstanceSpec& spec_;

@@ -19,7 +19,8 @@ class Walk {
   }
 
   std::vector<Resident> Run() {
-    for (size_t i = 0; i < trace_.events.size(); ++i) Visit(static_cast<int64_t>(i), trace_.events[i]);
+    for (size_t i = 0; i < trace_.events.size(); ++i)
+      Visit(static_cast<int64_t>(i), trace_.events[i]);
     return std::move(out_);
   }
 
@@ -28,7 +29,8 @@ class Walk {
     if (event.kind == EventKind::kFree) {
       Close(held_.EraseBlock(event.alloc), index);
     } else if (event.kind == EventKind::kCompute) {
-      for (uint32_t i = event.ranges.begin; i < event.ranges.end; ++i) Read(index, trace_.ranges[i]);
+      for (uint32_t i = event.ranges.begin; i < event.ranges.end; ++i)
+        Read(index, trace_.ranges[i]);
     } else if (event.kind == EventKind::kCollective || event.kind == EventKind::kLaunch ||
                event.kind == EventKind::kCopy || event.kind == EventKind::kInit) {
       for (uint32_t i = event.ranges.begin; i < event.ranges.end; ++i) {
@@ -53,11 +55,13 @@ class Walk {
   void Gather(int64_t index, const Event& event, const Carried& carried) {
     const Range* recv = RecvRange(trace_, event);
     const InstanceFacts& facts = a_.Facts(event.instance);
-    const auto* outer = facts.OuterList(facts.ByKey(carried.params.front().content.param).expert, rank_);
+    const auto* outer =
+        facts.OuterList(facts.ByKey(carried.params.front().content.param).expert, rank_);
     if (outer != nullptr && *outer == carried.group->world_ranks) return;  // fills up the shard
     for (const Chunk& chunk : carried.params) {
       const ParamFacts& param = facts.ByKey(chunk.content.param);
-      const int64_t first = chunk.content.element, width = std::max<int64_t>(1, chunk.content.width);
+      const int64_t first = chunk.content.element,
+                    width = std::max<int64_t>(1, chunk.content.width);
       const Elements elements{param.key, first, first + chunk.length / width};
       const size_t owner = OwnerFor(index, event, param, elements, recv->alloc);
       out_[owner].last_gather = index;
@@ -66,12 +70,14 @@ class Walk {
       held_.Put(recv->alloc, begin, begin + chunk.length, owner);
     }
   }
-  // The group's interval that is open and unread and does not hold these elements yet, or a new one.
-  size_t OwnerFor(int64_t index, const Event& event, const ParamFacts& param, const Elements& elements,
-                  int32_t alloc) {
+  // The group's interval that is open and unread and does not hold these elements yet, or a new
+  // one.
+  size_t OwnerFor(int64_t index, const Event& event, const ParamFacts& param,
+                  const Elements& elements, int32_t alloc) {
     for (size_t i = out_.size(); i-- > 0;) {
       const Resident& one = out_[i];
-      if (one.instance != event.instance || one.unit != param.unit || one.expert != param.expert) continue;
+      if (one.instance != event.instance || one.unit != param.unit || one.expert != param.expert)
+        continue;
       const bool open = one.release < 0 && one.reads.empty() && one.call == event.call;
       if (open && (one.last_gather == index || !one.HasSomeOf(elements))) return i;
       break;

@@ -1,7 +1,8 @@
-// residency.h: from when to when does a rank hold the gathered parameters of a unit, dense and experts apart?
+// residency.h: from when to when does a rank hold the gathered parameters of a unit, dense and
+// experts apart?
 //
-// By bytes: an interval opens when a gather brings elements of the group and closes when the last of those bytes is
-// freed, discarded or overwritten. Places are in the host's issue order.
+// By bytes: an interval opens when a gather brings elements of the group and closes when the last
+// of those bytes is freed, discarded or overwritten. Places are in the host's issue order.
 #pragma once
 #include <cstdint>
 #include <string>

@@ -42,7 +42,8 @@ const std::vector<Cited>& CitedRows() {
 // Options under which the schedule must give the same numbers.
 bool Varied(const InstanceSpec& spec) {
   return spec.delay_wgrad || spec.early_release || spec.model.moe.shared || spec.model.mtp ||
-         spec.model.moe.layers != "all" || !spec.recompute_modules.empty() || spec.loss_scale_log2 != 0;
+         spec.model.moe.layers != "all" || !spec.recompute_modules.empty() ||
+         spec.loss_scale_log2 != 0;
 }
 
 // There is a scale to apply.
@@ -56,7 +57,8 @@ std::string Lacking(const Analysis& a) {
   for (const Trace& trace : a.traces()) {
     const Provides& has = trace.provides;
     if (has.work && has.calls && has.collectives && has.memory) continue;
-    return "rank " + std::to_string(trace.rank) + "'s trace lacks work, calls, collectives or memory";
+    return "rank " + std::to_string(trace.rank) +
+           "'s trace lacks work, calls, collectives or memory";
   }
   return "";
 }
@@ -78,12 +80,13 @@ std::set<std::string> AskedRows(const Analysis& a) {
   return rows;
 }
 
-// A row that some part could not judge is not judged, unless another part found something; a row that is asked for is
-// judged or has a reason.
+// A row that some part could not judge is not judged, unless another part found something; a row
+// that is asked for is judged or has a reason.
 void Settle(const std::set<std::string>& asked, const std::string& why, CheckResult& result) {
   std::set<std::string> settled;
   for (const Finding& finding : result.findings) settled.insert(finding.requirement);
-  std::erase_if(result.not_checkable, [&](const NotCheckable& row) { return !asked.contains(row.requirement); });
+  std::erase_if(result.not_checkable,
+                [&](const NotCheckable& row) { return !asked.contains(row.requirement); });
   for (const NotCheckable& row : result.not_checkable) {
     if (settled.insert(row.requirement).second) result.judged.erase(row.requirement);
   }
@@ -100,8 +103,9 @@ CheckResult CheckFacts(const Analysis& a, const schedule::Facts& facts) {
     result.Merge(CheckGolden(facts));
     result.Merge(CheckExchanges(facts));
   } else {
-    CannotJudge(result, {"EP-01", "EP-02", "EP-03", "EP-04", "EP-05", "EP-06", "EP-07", "EP-08", "EP-25", "EP-26",
-                         "EP-27", "EP-28", "EP-29", "EP-33", "EP-36", "EP-38"},
+    CannotJudge(result,
+                {"EP-01", "EP-02", "EP-03", "EP-04", "EP-05", "EP-06", "EP-07", "EP-08", "EP-25",
+                 "EP-26", "EP-27", "EP-28", "EP-29", "EP-33", "EP-36", "EP-38"},
                 facts.unknown());
   }
   bool overlaps = false;
@@ -139,7 +143,8 @@ CheckResult CheckSchedule(const Analysis& a) {
 CheckResult CiteForSchedule(const Analysis& a, const CheckResult& result) {
   CheckResult cited;
   if (a.run().spec == nullptr) return cited;
-  bool asked = false, overlap = false, varied = false, scaled = false, options = false, trains = false;
+  bool asked = false, overlap = false, varied = false, scaled = false, options = false,
+       trains = false;
   for (const InstanceSpec& spec : a.run().spec->instances) {
     asked |= schedule::Asks(spec);
     trains |= spec.script.find('t') != std::string::npos;
@@ -156,9 +161,10 @@ CheckResult CiteForSchedule(const Analysis& a, const CheckResult& result) {
     if (std::string_view(row.id) == "EP-32" && !scaled) continue;
     Cite({row.id, row.rows}, result, "with expert parallelism", cited);
     if (!a.legal() || !trains || cited.judged.contains(row.id)) continue;
-    const auto open = std::find_if(result.not_checkable.begin(), result.not_checkable.end(), [&](const auto& one) {
-      return std::find(row.rows.begin(), row.rows.end(), one.requirement) != row.rows.end();
-    });
+    const auto open = std::find_if(
+        result.not_checkable.begin(), result.not_checkable.end(), [&](const auto& one) {
+          return std::find(row.rows.begin(), row.rows.end(), one.requirement) != row.rows.end();
+        });
     if (open != result.not_checkable.end()) {
       CannotJudge(cited, {row.id}, open->requirement + ": " + open->why);
     } else if (!lacking.empty()) {

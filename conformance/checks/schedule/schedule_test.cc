@@ -16,17 +16,20 @@ using Edit = std::function<void(InstanceSpec&)>;
 std::string First(const CheckResult& result) {
   if (result.findings.empty()) return "";
   const Finding& f = result.findings[0];
-  return f.requirement + " rank " + std::to_string(f.rank) + " event " + std::to_string(f.event) + " " + f.operation +
-         "\n  expected " + f.expected + "\n  seen " + f.seen + "\n  " + f.message;
+  return f.requirement + " rank " + std::to_string(f.rank) + " event " + std::to_string(f.event) +
+         " " + f.operation + "\n  expected " + f.expected + "\n  seen " + f.seen + "\n  " +
+         f.message;
 }
 
-CheckResult Checked(const ScheduleFaults& faults = {}, const Edit& edit = {}, int32_t world = 4, int32_t ep = 2) {
+CheckResult Checked(const ScheduleFaults& faults = {}, const Edit& edit = {}, int32_t world = 4,
+                    int32_t ep = 2) {
   const ScheduleRun made = RunSchedule(ScheduleCase(world, ep, edit), faults);
   const Analysis a(made.run);
   EXPECT_TRUE(a.has_flow()) << a.flow_why();
   return CheckSchedule(a);
 }
-bool Finds(const char* id, const ScheduleFaults& faults, const Edit& edit = {}, int32_t world = 4, int32_t ep = 2) {
+bool Finds(const char* id, const ScheduleFaults& faults, const Edit& edit = {}, int32_t world = 4,
+           int32_t ep = 2) {
   const CheckResult result = Checked(faults, edit, world, ep);
   for (const Finding& finding : result.findings) {
     if (finding.requirement == id) return true;
@@ -61,19 +64,22 @@ TEST_P(GoodRuns, HaveNoFinding) {
 
 INSTANTIATE_TEST_SUITE_P(
     Cases, GoodRuns,
-    testing::Values(Good{"plain", {}}, Good{"delay", Delay}, Good{"three", Three},
-                    Good{"three_delay", [](InstanceSpec& s) { Three(s), Delay(s); }},
-                    Good{"early", [](InstanceSpec& s) { s.early_release = true; }},
-                    Good{"early_odd_delay", [](InstanceSpec& s) { Three(s), Delay(s), s.early_release = true; }},
-                    Good{"early_odd", [](InstanceSpec& s) { Three(s), s.early_release = true; }},
-                    Good{"zero2", Zero2}, Good{"zero2_delay", [](InstanceSpec& s) { Zero2(s), Delay(s); }},
-                    Good{"one_microbatch", [](InstanceSpec& s) { s.microbatches = 1; }},
-                    Good{"mixed", [](InstanceSpec& s) { Three(s), s.model.moe.layers = "odd"; }},
-                    Good{"mixed_delay", [](InstanceSpec& s) { Three(s), Delay(s), s.model.moe.layers = "even"; }},
-                    Good{"mtp_shared", [](InstanceSpec& s) { s.model.mtp = s.model.moe.shared = true; }},
-                    Good{"mtp_eval", [](InstanceSpec& s) { s.model.mtp = true, s.script = "tet"; }},
-                    Good{"empty", Empty}, Good{"eval", [](InstanceSpec& s) { s.script = "tet"; }},
-                    Good{"ep_is_dp", {}, 4, 4}, Good{"optim", [](InstanceSpec& s) { s.strategy = "optim"; }}),
+    testing::Values(
+        Good{"plain", {}}, Good{"delay", Delay}, Good{"three", Three},
+        Good{"three_delay", [](InstanceSpec& s) { Three(s), Delay(s); }},
+        Good{"early", [](InstanceSpec& s) { s.early_release = true; }},
+        Good{"early_odd_delay",
+             [](InstanceSpec& s) { Three(s), Delay(s), s.early_release = true; }},
+        Good{"early_odd", [](InstanceSpec& s) { Three(s), s.early_release = true; }},
+        Good{"zero2", Zero2}, Good{"zero2_delay", [](InstanceSpec& s) { Zero2(s), Delay(s); }},
+        Good{"one_microbatch", [](InstanceSpec& s) { s.microbatches = 1; }},
+        Good{"mixed", [](InstanceSpec& s) { Three(s), s.model.moe.layers = "odd"; }},
+        Good{"mixed_delay",
+             [](InstanceSpec& s) { Three(s), Delay(s), s.model.moe.layers = "even"; }},
+        Good{"mtp_shared", [](InstanceSpec& s) { s.model.mtp = s.model.moe.shared = true; }},
+        Good{"mtp_eval", [](InstanceSpec& s) { s.model.mtp = true, s.script = "tet"; }},
+        Good{"empty", Empty}, Good{"eval", [](InstanceSpec& s) { s.script = "tet"; }},
+        Good{"ep_is_dp", {}, 4, 4}, Good{"optim", [](InstanceSpec& s) { s.strategy = "optim"; }}),
     [](const auto& row) { return std::string(row.param.name); });
 
 TEST_P(GoodRuns, AskForWhatTheyJudge) {
@@ -84,12 +90,14 @@ TEST_P(GoodRuns, AskForWhatTheyJudge) {
 
 TEST(Schedule, JudgesAllItsRows) {
   std::set<std::string> judged;
-  for (const Edit& edit : std::vector<Edit>{[](InstanceSpec& s) { Three(s), Delay(s), s.script = "tet"; }, {}, Three}) {
+  for (const Edit& edit : std::vector<Edit>{
+           [](InstanceSpec& s) { Three(s), Delay(s), s.script = "tet"; }, {}, Three}) {
     const CheckResult result = Checked({}, edit);
     judged.insert(result.judged.begin(), result.judged.end());
   }
   for (int id = 1; id <= 38; ++id) {
-    const bool cited = id == 22 || id == 23 || (id >= 30 && id <= 32) || id == 34 || id == 35 || id == 37;
+    const bool cited =
+        id == 22 || id == 23 || (id >= 30 && id <= 32) || id == 34 || id == 35 || id == 37;
     const std::string name = std::string(id < 10 ? "EP-0" : "EP-") + std::to_string(id);
     EXPECT_TRUE(cited || judged.contains(name)) << name;
   }
@@ -103,13 +111,19 @@ TEST(Schedule, ExpertsAfterTheDispatch) {
 }
 TEST(Schedule, OneAfterTheOther) { EXPECT_TRUE(Finds("EP-03", {.one_after_the_other = true})); }
 TEST(Schedule, OtherPairs) { EXPECT_TRUE(Finds("EP-04", {.shifted_pairs = true}, Three)); }
-TEST(Schedule, ExpertsOnTheStreamOfAllToAlls) { EXPECT_TRUE(Finds("EP-05", {.experts_on_a2a = true})); }
-TEST(Schedule, WeightsInTheChain) { EXPECT_TRUE(Finds("EP-06", {.weights_in_chain = true}, Delay)); }
+TEST(Schedule, ExpertsOnTheStreamOfAllToAlls) {
+  EXPECT_TRUE(Finds("EP-05", {.experts_on_a2a = true}));
+}
+TEST(Schedule, WeightsInTheChain) {
+  EXPECT_TRUE(Finds("EP-06", {.weights_in_chain = true}, Delay));
+}
 TEST(Schedule, WeightsMayBeInTheChainWhereTheHostLooksAtGradients) {
   const Edit edit = [](InstanceSpec& s) { Delay(s), s.check_for_nan = true; };
   EXPECT_EQ(FoundIn(Checked({.weights_in_chain = true}, edit, 4, 2)), "");
 }
-TEST(Schedule, NoWaitBeforeDispatch) { EXPECT_TRUE(Finds("EP-06", {.no_wait_before_dispatch = true})); }
+TEST(Schedule, NoWaitBeforeDispatch) {
+  EXPECT_TRUE(Finds("EP-06", {.no_wait_before_dispatch = true}));
+}
 TEST(Schedule, WeightsApartWithoutDelay) { EXPECT_TRUE(Finds("EP-38", {.weights_apart = true})); }
 TEST(Schedule, MicrobatchesMixedWithoutOverlap) {
   ScheduleRun made = RunSchedule(ScheduleCase(4, 2));
@@ -134,17 +148,30 @@ TEST(Schedule, OneOfTwoAllToAllsCannotHide) {
 // ------------------------------------------------------------------ gathered parameters
 
 TEST(Schedule, ReleasedBeforeTheExperts) {
-  EXPECT_TRUE(Finds("EP-09", {.release_before_experts = true}, [](InstanceSpec& s) { s.model.layers = 1; }));
+  EXPECT_TRUE(Finds("EP-09", {.release_before_experts = true},
+                    [](InstanceSpec& s) { s.model.layers = 1; }));
 }
 TEST(Schedule, NeverReleased) { EXPECT_TRUE(Finds("EP-10", {.forget_release = true})); }
-TEST(Schedule, ReleasedACombinedStepTooLate) { EXPECT_TRUE(Finds("EP-10", {.release_late = true}, Three)); }
-TEST(Schedule, OneLayerIsNotReleased) { EXPECT_TRUE(Finds("EP-10", {.keep_top_layer = true}, Three)); }
+TEST(Schedule, ReleasedACombinedStepTooLate) {
+  EXPECT_TRUE(Finds("EP-10", {.release_late = true}, Three));
+}
+TEST(Schedule, OneLayerIsNotReleased) {
+  EXPECT_TRUE(Finds("EP-10", {.keep_top_layer = true}, Three));
+}
 TEST(Schedule, GatheredForNobody) { EXPECT_TRUE(Finds("EP-10", {.gather_unread = true})); }
 TEST(Schedule, ReleasedOnTheExperts) { EXPECT_TRUE(Finds("EP-11", {.release_on_mlp = true})); }
-TEST(Schedule, ReleasedBeforeDelayedWeights) { EXPECT_TRUE(Finds("EP-11", {.release_before_weights = true}, Delay)); }
-TEST(Schedule, ReleasedWhileReadElsewhere) { EXPECT_TRUE(Finds("EP-12", {.release_on_gather_stream = true})); }
-TEST(Schedule, TheMiddleLayerIsTakenAway) { EXPECT_TRUE(Finds("EP-13", {.eager_release = true}, Three)); }
-TEST(Schedule, OutsideUnitsGatheredAgain) { EXPECT_TRUE(Finds("EP-14", {.regather_outside = true})); }
+TEST(Schedule, ReleasedBeforeDelayedWeights) {
+  EXPECT_TRUE(Finds("EP-11", {.release_before_weights = true}, Delay));
+}
+TEST(Schedule, ReleasedWhileReadElsewhere) {
+  EXPECT_TRUE(Finds("EP-12", {.release_on_gather_stream = true}));
+}
+TEST(Schedule, TheMiddleLayerIsTakenAway) {
+  EXPECT_TRUE(Finds("EP-13", {.eager_release = true}, Three));
+}
+TEST(Schedule, OutsideUnitsGatheredAgain) {
+  EXPECT_TRUE(Finds("EP-14", {.regather_outside = true}));
+}
 TEST(Schedule, GatheredInPieces) {
   const CheckResult result = Checked({.chunks = true});
   EXPECT_EQ(FoundIn(result), "") << First(result);
@@ -163,27 +190,38 @@ TEST(Schedule, EvalLeavesParameters) {
 TEST(Schedule, EvalLeavesActivations) {
   const Edit edit = [](InstanceSpec& s) { s.script = "tet"; };
   EXPECT_TRUE(Finds("EP-36", {.eval_leaks = true}, edit));
-  EXPECT_TRUE(Finds("EP-36", {.eval_leaks = true}, [&](InstanceSpec& s) { edit(s), s.strategy = "no_shard"; }));
+  EXPECT_TRUE(Finds("EP-36", {.eval_leaks = true},
+                    [&](InstanceSpec& s) { edit(s), s.strategy = "no_shard"; }));
 }
 
 // ------------------------------------------------------------------ gradients
 
 TEST(Schedule, NeverReduced) { EXPECT_TRUE(Finds("EP-18", {.skip_reduce = true})); }
 TEST(Schedule, ReducedTwice) { EXPECT_TRUE(Finds("EP-18", {.reduce_twice = true})); }
-TEST(Schedule, ReducedBeforeDelayedWeights) { EXPECT_TRUE(Finds("EP-19", {.reduce_before_weights = true}, Delay)); }
+TEST(Schedule, ReducedBeforeDelayedWeights) {
+  EXPECT_TRUE(Finds("EP-19", {.reduce_before_weights = true}, Delay));
+}
 TEST(Schedule, ReducedWithoutWaiting) { EXPECT_TRUE(Finds("EP-19", {.reduce_unordered = true})); }
 TEST(Schedule, ReducedACombinedStepTooLate) { EXPECT_TRUE(Finds("EP-20", {.reduce_late = true})); }
 TEST(Schedule, RootHookTwice) { EXPECT_TRUE(Finds("EP-20", {.root_twice = true})); }
 TEST(Schedule, ExpertsWithoutTokensLeftOut) {
   EXPECT_TRUE(Finds("EP-21", {.skip_empty = true}, Empty));
 }
-TEST(Schedule, GradientClearedWhileAddedTo) { EXPECT_TRUE(Finds("EP-24", {.clear_unordered = true})); }
-TEST(Schedule, GradientFreedWhileReduced) { EXPECT_TRUE(Finds("EP-24", {.free_gradient_early = true})); }
+TEST(Schedule, GradientClearedWhileAddedTo) {
+  EXPECT_TRUE(Finds("EP-24", {.clear_unordered = true}));
+}
+TEST(Schedule, GradientFreedWhileReduced) {
+  EXPECT_TRUE(Finds("EP-24", {.free_gradient_early = true}));
+}
 
 // ------------------------------------------------------------------ activations
 
-TEST(Schedule, ActivationsOutliveTheirMicrobatch) { EXPECT_TRUE(Finds("EP-07", {.keep_activations = true})); }
-TEST(Schedule, GivenBackWhileAnAllToAllReads) { EXPECT_TRUE(Finds("EP-07", {.free_on_compute = true})); }
+TEST(Schedule, ActivationsOutliveTheirMicrobatch) {
+  EXPECT_TRUE(Finds("EP-07", {.keep_activations = true}));
+}
+TEST(Schedule, GivenBackWhileAnAllToAllReads) {
+  EXPECT_TRUE(Finds("EP-07", {.free_on_compute = true}));
+}
 TEST(Schedule, AllLayersKept) { EXPECT_TRUE(Finds("EP-08", {.free_at_end = true}, Three)); }
 TEST(Schedule, ActivationsLeak) { EXPECT_TRUE(Finds("EP-08", {.leak = true})); }
 
@@ -191,7 +229,9 @@ TEST(Schedule, ActivationsLeak) { EXPECT_TRUE(Finds("EP-08", {.leak = true})); }
 
 TEST(Schedule, SplitsNotSwapped) { EXPECT_TRUE(Finds("EP-25", {.unswapped = true})); }
 TEST(Schedule, PieceTooShort) { EXPECT_TRUE(Finds("EP-25", {.rank = 1, .short_piece = true})); }
-TEST(Schedule, OtherOrderOnOneRank) { EXPECT_TRUE(Finds("EP-26", {.rank = 1, .probs_first = true})); }
+TEST(Schedule, OtherOrderOnOneRank) {
+  EXPECT_TRUE(Finds("EP-26", {.rank = 1, .probs_first = true}));
+}
 TEST(Schedule, SplitsOfAnotherMicrobatch) { EXPECT_TRUE(Finds("EP-27", {.other_splits = true})); }
 TEST(Schedule, PackedByTheEngine) {
   for (const int kernel : {SPF_K_AXPBY, SPF_K_CUSTOM}) {
@@ -202,10 +242,13 @@ TEST(Schedule, PackedByTheEngine) {
   }
 }
 TEST(Schedule, WhatIsSentIsNotKnown) {
-  const std::set<std::string> rows = {"EP-01", "EP-02", "EP-03", "EP-04", "EP-05", "EP-06", "EP-07", "EP-08",
-                                      "EP-25", "EP-26", "EP-27", "EP-28", "EP-29", "EP-33", "EP-38"};
-  for (const ScheduleFaults& faults : std::vector<ScheduleFaults>{
-           {.pack = SPF_K_GEMM}, {.pack = SPF_K_CUSTOM, .pack_mixed = true}, {.send_freed = true}}) {
+  const std::set<std::string> rows = {"EP-01", "EP-02", "EP-03", "EP-04", "EP-05",
+                                      "EP-06", "EP-07", "EP-08", "EP-25", "EP-26",
+                                      "EP-27", "EP-28", "EP-29", "EP-33", "EP-38"};
+  for (const ScheduleFaults& faults :
+       std::vector<ScheduleFaults>{{.pack = SPF_K_GEMM},
+                                   {.pack = SPF_K_CUSTOM, .pack_mixed = true},
+                                   {.send_freed = true}}) {
     const CheckResult result = Checked(faults);
     EXPECT_EQ(FoundIn(result), "") << First(result);
     EXPECT_EQ(NotCheckableIn(result), rows);
@@ -222,7 +265,8 @@ TEST(Schedule, ExchangeWithoutRowsLeftOut) {
 // ------------------------------------------------------------------ rows that other families judge
 
 TEST(Schedule, CitesWhatOtherFamiliesFound) {
-  const ScheduleRun made = RunSchedule(ScheduleCase(4, 2, [](InstanceSpec& s) { Delay(s), s.loss_scale_log2 = 3; }));
+  const ScheduleRun made =
+      RunSchedule(ScheduleCase(4, 2, [](InstanceSpec& s) { Delay(s), s.loss_scale_log2 = 3; }));
   const Analysis a(made.run);
   const std::vector<std::pair<const char*, const char*>> rows = {
       {"FS-11", "EP-21"}, {"FS-20", "EP-22"}, {"FS-18", "EP-23"}, {"FS-05", "EP-23"},

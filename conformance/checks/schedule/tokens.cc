@@ -7,7 +7,8 @@
 namespace shardproof::schedule {
 
 const Token* Step::Find(const Key& key) const {
-  const auto at = std::find_if(tokens.begin(), tokens.end(), [&](const Token& token) { return token.key == key; });
+  const auto at = std::find_if(tokens.begin(), tokens.end(),
+                               [&](const Token& token) { return token.key == key; });
   return at == tokens.end() ? nullptr : &*at;
 }
 
@@ -43,7 +44,8 @@ bool MovesWeights(const Analysis& a, const Exchange& exchange) {
   if (!flow.ran) return false;
   const std::vector<Chunk>& chunks = flow.before[RangeIndex(trace, event, send)];
   return std::any_of(chunks.begin(), chunks.end(), [](const Chunk& chunk) {
-    return chunk.content.kind == Content::Kind::kParam || chunk.content.kind == Content::Kind::kGrad;
+    return chunk.content.kind == Content::Kind::kParam ||
+           chunk.content.kind == Content::Kind::kGrad;
   });
 }
 
@@ -56,26 +58,32 @@ void Facts::FindUnknown() {
   std::set<std::pair<std::string, int64_t>> others;
   for (const auto& of_rank : exchanges_) {
     for (const Exchange& exchange : of_rank) {
-      if (exchange.node < 0 && MovesWeights(a_, exchange)) others.insert({exchange.comm, exchange.position});
+      if (exchange.node < 0 && MovesWeights(a_, exchange))
+        others.insert({exchange.comm, exchange.position});
     }
   }
   for (const auto& of_rank : exchanges_) {
     for (const Exchange& exchange : of_rank) {
       const bool in_step = in_steps.count({exchange.rank, exchange.instance, exchange.call}) != 0;
-      if (exchange.node >= 0 || !in_step || others.count({exchange.comm, exchange.position}) != 0) continue;
+      if (exchange.node >= 0 || !in_step || others.count({exchange.comm, exchange.position}) != 0)
+        continue;
       const Trace& trace = a_.traces()[size_t(exchange.rank)];
-      const auto& members = trace.groups[size_t(trace.events[size_t(exchange.event)].group)].world_ranks;
-      const std::vector<int32_t>* ep = a_.Facts(size_t(exchange.instance)).List("ep", exchange.rank);
+      const auto& members =
+          trace.groups[size_t(trace.events[size_t(exchange.event)].group)].world_ranks;
+      const std::vector<int32_t>* ep =
+          a_.Facts(size_t(exchange.instance)).List("ep", exchange.rank);
       if (ep == nullptr || ep->size() < 2) continue;
       if (!std::is_permutation(members.begin(), members.end(), ep->begin(), ep->end())) continue;
       unknown_ = "rank " + std::to_string(exchange.rank) + "'s " + Text(a_, exchange) + " (event " +
-                 std::to_string(exchange.event) + ") moves bytes that were not written as one value of the model";
+                 std::to_string(exchange.event) +
+                 ") moves bytes that were not written as one value of the model";
       return;
     }
   }
 }
 
-const spf_program& Facts::Program(int32_t rank, int32_t instance, int32_t call, int32_t microbatch) const {
+const spf_program& Facts::Program(int32_t rank, int32_t instance, int32_t call,
+                                  int32_t microbatch) const {
   const InstanceFacts& facts = a_.Facts(size_t(instance));
   const int64_t sample = int64_t{microbatch} * DpCpSize(facts.spec()) + facts.DataRank(rank);
   return facts.model().Program(facts.calls()[size_t(call)].step, sample, facts.Place(rank));
@@ -116,8 +124,8 @@ class Builder {
     if (exchange.node < 0 || exchange.again) return;
     const Place* place = PlaceOf(exchange.node, exchange.microbatch);
     if (place == nullptr) return;
-    Add(exchange.event, {place->part, exchange.backward ? Side::kBackward : Side::kForward, place->layer,
-                         exchange.microbatch});
+    Add(exchange.event, {place->part, exchange.backward ? Side::kBackward : Side::kForward,
+                         place->layer, exchange.microbatch});
   }
 
  private:
@@ -149,8 +157,8 @@ Step Facts::Collect(int32_t rank, int64_t begin) const {
   step.combined = step.train && facts.spec().overlap_moe;
   step.begin = begin;
   for (int32_t m = 0; m < facts.spec().microbatches; ++m) {
-    step.nodes.push_back(
-        std::make_unique<Nodes>(Tables(rank, open.instance), Program(rank, open.instance, open.call, m)));
+    step.nodes.push_back(std::make_unique<Nodes>(Tables(rank, open.instance),
+                                                 Program(rank, open.instance, open.call, m)));
   }
   std::map<int64_t, const Exchange*> exchanges;
   for (const Exchange& exchange : exchanges_[size_t(rank)]) exchanges[exchange.event] = &exchange;

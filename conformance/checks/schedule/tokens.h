@@ -1,7 +1,7 @@
 // tokens.h: in which order did a rank issue the pieces of the schedule?
 //
-// Neighbouring events of one schedule node, side and microbatch make one token; a piece that is issued in two parts
-// makes two. Recomputation makes none.
+// Neighbouring events of one schedule node, side and microbatch make one token; a piece that is
+// issued in two parts makes two. Recomputation makes none.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -25,9 +25,9 @@ struct Token {
 struct Step {
   int32_t rank = 0, instance = 0, call = -1;
   bool train = true;
-  bool combined = true;  // two microbatches at a time. Else losses count as part of what follows the layers: with more
-                         // than one of them they alternate with heads
-  int64_t begin = -1, end = -1;  // events of the call; end: -1 if it did not end well
+  bool combined = true;  // two microbatches at a time. Else losses count as part of what follows
+                         // the layers: with more than one of them they alternate with heads
+  int64_t begin = -1, end = -1;               // events of the call; end: -1 if it did not end well
   std::vector<std::unique_ptr<Nodes>> nodes;  // by microbatch
   std::vector<Token> tokens;
   // The first token of this key; null: none.
@@ -47,7 +47,8 @@ class Facts {
   // Of which all-to-all it is not known what it moves; empty: of none.
   const std::string& unknown() const { return unknown_; }
   bool Overlaps(size_t instance) const { return schedule::Overlaps(spec(instance)); }
-  const spf_program& Program(int32_t rank, int32_t instance, int32_t call, int32_t microbatch) const;
+  const spf_program& Program(int32_t rank, int32_t instance, int32_t call,
+                             int32_t microbatch) const;
   const spf_model& Tables(int32_t rank, int32_t instance) const;
 
  private:

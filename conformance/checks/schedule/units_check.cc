@@ -1,4 +1,5 @@
-// Gathered parameters under the schedule: there when read, of the right version, released after the last work.
+// Gathered parameters under the schedule: there when read, of the right version, released after the
+// last work.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -15,8 +16,11 @@ using Kind = Content::Kind;
 
 bool Sharded(const InstanceSpec& spec) { return spec.strategy == "optim_grads_params"; }
 
-// In which combined step of a train_step a piece is issued: backward of microbatch k in that of forward k + 1.
-int32_t CombinedStep(const Key& key) { return key.microbatch + (key.side == Side::kForward ? 0 : 1); }
+// In which combined step of a train_step a piece is issued: backward of microbatch k in that of
+// forward k + 1.
+int32_t CombinedStep(const Key& key) {
+  return key.microbatch + (key.side == Side::kForward ? 0 : 1);
+}
 
 class Units : RankCheck {
  public:
@@ -47,7 +51,8 @@ class Units : RankCheck {
   void FindVersions() {
     for (const Trace& trace : a_.traces()) {
       for (const Event& event : trace.events) {
-        if (event.kind != EventKind::kPublish || event.result != SPF_RESULT_PARAM || event.call < 0) continue;
+        if (event.kind != EventKind::kPublish || event.result != SPF_RESULT_PARAM || event.call < 0)
+          continue;
         const ParamFacts& param = a_.Facts(event.instance).Param(trace.rank, event.id);
         versions_[{event.instance, param.key}].insert(event.call);
       }
@@ -77,10 +82,12 @@ class Units : RankCheck {
       }
     }
   }
-  bool JudgeRead(const Step& step, int64_t index, const ParamFacts& param, const std::vector<Chunk>& chunks) {
+  bool JudgeRead(const Step& step, int64_t index, const ParamFacts& param,
+                 const std::vector<Chunk>& chunks) {
     for (const Chunk& chunk : chunks) {
       const Content& content = chunk.content;
-      const bool here = content.kind == Kind::kOther || (content.kind == Kind::kParam && content.param == param.key);
+      const bool here = content.kind == Kind::kOther ||
+                        (content.kind == Kind::kParam && content.param == param.key);
       if (!here) {
         Add("EP-09", index, param.name + ", gathered and not released", a_.ContentText(content),
             "a piece of the schedule reads " + param.name + " where it is not gathered");
@@ -89,7 +96,8 @@ class Units : RankCheck {
       if (content.kind != Kind::kParam || param.frozen) continue;
       Judge(result_, {"EP-16"});
       if (content.tag >= step.call) {
-        Add("EP-16", index, "values of an earlier entry call", "values of entry call " + std::to_string(content.tag),
+        Add("EP-16", index, "values of an earlier entry call",
+            "values of entry call " + std::to_string(content.tag),
             param.name + " is changed before the last piece of the step has read it");
         return false;
       }
@@ -99,7 +107,8 @@ class Units : RankCheck {
       if (content.tag == want) continue;
       Add("EP-15", index, "values of entry call " + std::to_string(want),
           "values of entry call " + std::to_string(content.tag),
-          param.name + " is read as it was before the last optimizer step: the gathered copy is stale");
+          param.name +
+              " is read as it was before the last optimizer step: the gathered copy is stale");
       return false;
     }
     return true;
@@ -111,7 +120,8 @@ class Units : RankCheck {
     Judge(result_, {"EP-14"});
     std::vector<const Resident*> earlier;
     for (const Resident& resident : residents_) {
-      if (resident.unit >= 0 || resident.instance != step.instance || resident.call != step.call) continue;
+      if (resident.unit >= 0 || resident.instance != step.instance || resident.call != step.call)
+        continue;
       for (const Elements& elements : resident.elements) {
         const auto again = [&](const Resident* other) { return other->HasSomeOf(elements); };
         if (std::none_of(earlier.begin(), earlier.end(), again)) continue;
@@ -126,17 +136,19 @@ class Units : RankCheck {
 
   void JudgeEnd(const Step& step, const Resident& resident) {
     if (resident.release >= 0 && resident.release < step.end) return;
-    Add(step.train ? "EP-10" : "EP-36", resident.gather, Text(a_, resident) + " released within the call",
-        "still there at its end",
+    Add(step.train ? "EP-10" : "EP-36", resident.gather,
+        Text(a_, resident) + " released within the call", "still there at its end",
         step.train ? Text(a_, resident) + " stay gathered after the step"
                    : "an eval_step leaves gathered parameters behind for the next step");
   }
 
-  // Released after the last piece of the layer that reads it, and before the next combined step is under way.
+  // Released after the last piece of the layer that reads it, and before the next combined step is
+  // under way.
   void JudgeRelease(const Step& step, const Resident& resident) {
     if (resident.release < 0) return;
     if (resident.reads.empty()) {
-      Add("EP-10", resident.gather, "gathered for a piece that reads them", "released without a reader",
+      Add("EP-10", resident.gather, "gathered for a piece that reads them",
+          "released without a reader",
           Text(a_, resident) + " are gathered when nobody needs them any more");
       return;
     }
@@ -152,9 +164,12 @@ class Units : RankCheck {
       if (middle && forward && facts_.spec(size_t(step.instance)).early_release) continue;
       const Token* end = EndOf(step, token->key);
       if (end == nullptr || end->last() < resident.release) continue;
-      Add(middle ? "EP-13" : "EP-11", resident.release, "released after " + Text(end->key), "before it",
+      Add(middle ? "EP-13" : "EP-11", resident.release, "released after " + Text(end->key),
+          "before it",
           Text(a_, resident) + " are released while " +
-              (middle ? "the other microbatch is in the same layer" : forward ? "forward" : "backward") +
+              (middle    ? "the other microbatch is in the same layer"
+               : forward ? "forward"
+                         : "backward") +
               " has work of the layer left");
       return;
     }
@@ -184,14 +199,15 @@ class Units : RankCheck {
     end.side = Side::kBackward;
     return weights != nullptr ? weights : step.Find(end);
   }
-  // Where one side runs alone, nobody else comes back to a layer: its parameters are gone when the next layer but one
-  // is through, or as many more as may be gathered ahead.
+  // Where one side runs alone, nobody else comes back to a layer: its parameters are gone when the
+  // next layer but one is through, or as many more as may be gathered ahead.
   void JudgeAlone(const Step& step, const Resident& resident) {
     for (const int64_t read : resident.reads) {
       const Token* token = step.At(read);
       if (token == nullptr || token->key.layer < 0) continue;
       const bool forward = token->key.side == Side::kForward;
-      if (token->key.microbatch != (forward ? 0 : static_cast<int32_t>(step.nodes.size()) - 1)) continue;
+      if (token->key.microbatch != (forward ? 0 : static_cast<int32_t>(step.nodes.size()) - 1))
+        continue;
       std::vector<int32_t> layers = step.nodes[size_t(token->key.microbatch)]->layers();
       if (!forward) std::reverse(layers.begin(), layers.end());
       const auto at = std::find(layers.begin(), layers.end(), token->key.layer);
@@ -207,23 +223,28 @@ class Units : RankCheck {
       return;
     }
   }
-  // What one combined step has read is gone, or read again, when the next one has issued two pieces of layers.
+  // What one combined step has read is gone, or read again, when the next one has issued two pieces
+  // of layers.
   void JudgeLeftOver(const Step& step, const Resident& resident) {
     std::set<int32_t> steps;
     for (const int64_t read : resident.reads) {
-      if (const Token* token = step.At(read); token != nullptr) steps.insert(CombinedStep(token->key));
+      if (const Token* token = step.At(read); token != nullptr)
+        steps.insert(CombinedStep(token->key));
     }
     for (const int32_t of : steps) {
       int32_t seen = 0;
       for (const Token& token : step.tokens) {
         if (token.key.layer < 0 || CombinedStep(token.key) != of + 1) continue;
         if (++seen < 2) continue;
-        const bool again = std::any_of(resident.reads.begin(), resident.reads.end(), [&](int64_t read) {
-          const Token* reader = step.At(read);
-          return reader != nullptr && CombinedStep(reader->key) == of + 1 && read <= token.last();
-        });
+        const bool again =
+            std::any_of(resident.reads.begin(), resident.reads.end(), [&](int64_t read) {
+              const Token* reader = step.At(read);
+              return reader != nullptr && CombinedStep(reader->key) == of + 1 &&
+                     read <= token.last();
+            });
         if (again || resident.release < token.first()) break;
-        Add("EP-10", resident.release, "released by the end of the combined step, or with its next gather",
+        Add("EP-10", resident.release,
+            "released by the end of the combined step, or with its next gather",
             "still there in " + Text(token.key),
             Text(a_, resident) + " are still gathered when the next combined step is under way");
         return;
@@ -239,15 +260,16 @@ class Units : RankCheck {
       if (at.unit < 0 || at.instance != step.instance || at.call != step.call) continue;
       std::set<int32_t> units;
       for (const Resident& other : residents_) {
-        if (other.unit >= 0 && other.instance == step.instance && other.OpenAt(at.gather)) units.insert(other.unit);
+        if (other.unit >= 0 && other.instance == step.instance && other.OpenAt(at.gather))
+          units.insert(other.unit);
       }
       if (units.size() <= bound) continue;
       std::string seen;
       for (const int32_t unit : units) {
         seen += (seen.empty() ? "" : ", ") + a_.Facts(size_t(step.instance)).ModuleName(unit);
       }
-      Add("EP-17", at.gather, "at most " + std::to_string(bound) + " units gathered at a time", seen,
-          "more units are gathered at a time than the schedule needs");
+      Add("EP-17", at.gather, "at most " + std::to_string(bound) + " units gathered at a time",
+          seen, "more units are gathered at a time than the schedule needs");
       return;
     }
   }
@@ -275,13 +297,15 @@ class Units : RankCheck {
 CheckResult CheckUnits(const Facts& facts) {
   CheckResult result;
   if (!facts.a().has_flow()) {
-    CannotJudge(result, {"EP-09", "EP-10", "EP-11", "EP-13", "EP-14", "EP-15", "EP-16", "EP-17", "EP-36"},
+    CannotJudge(result,
+                {"EP-09", "EP-10", "EP-11", "EP-13", "EP-14", "EP-15", "EP-16", "EP-17", "EP-36"},
                 facts.a().flow_why());
     return result;
   }
   FindingSink sink(result);
   for (int32_t rank = 0; rank < facts.a().ranks(); ++rank) Units(facts, rank, result, sink).Run();
-  if (!result.judged.contains("EP-15")) CannotJudge(result, {"EP-15"}, "nothing was published to compare with");
+  if (!result.judged.contains("EP-15"))
+    CannotJudge(result, {"EP-15"}, "nothing was published to compare with");
   return result;
 }
 

@@ -69,12 +69,14 @@ void HalfMissingHangs(Suite& suite) {
                "a group_create that only rank 0 makes", create.hang_report);
 }
 
-// A member that does not register is missed, also by those that registered with another group first.
+// A member that does not register is missed, also by those that registered with another group
+// first.
 void RegistrationsThatDoNotMeet(Suite& suite) {
   if (suite.world->size() < 2) return;
   for (const bool opposite : {false, true}) {
     const CaseEnd end = suite.Run(suite.world->size(), [opposite](Fabric& f) -> std::string {
-      const int32_t world = f.OpenGroup("world", Everybody(f)), twin = f.OpenGroup("twin", Everybody(f));
+      const int32_t world = f.OpenGroup("world", Everybody(f)),
+                    twin = f.OpenGroup("twin", Everybody(f));
       const Block block = f.AllocRegistrable(f.CreateStream("s", 0), 40);
       const bool odd = f.rank() == 1;
       if (odd && !opposite) return "ok";

@@ -49,16 +49,17 @@ bool NamesSharedMemory(const std::string& transports) {
 
 bool FinaliseMayHang(const std::string& library_version) {
   const char* transports = std::getenv("UCX_TLS");
-  return transports != nullptr && !NamesSharedMemory(transports) && std::getenv("PMI_FD") != nullptr &&
-         library_version.find("MPICH") != std::string::npos && library_version.find("ch4:ucx") != std::string::npos;
+  return transports != nullptr && !NamesSharedMemory(transports) &&
+         std::getenv("PMI_FD") != nullptr && library_version.find("MPICH") != std::string::npos &&
+         library_version.find("ch4:ucx") != std::string::npos;
 }
 
 void LeaveWithoutFinalise(int code) {
   std::fflush(nullptr);
   const int fd = std::atoi(std::getenv("PMI_FD"));
   // Nobody may end while another one still reads from it.
-  const bool met = Say(fd, "cmd=barrier_in\n") && Hear(fd, "cmd=barrier_out") && Say(fd, "cmd=finalize\n") &&
-                   Hear(fd, "cmd=finalize_ack");
+  const bool met = Say(fd, "cmd=barrier_in\n") && Hear(fd, "cmd=barrier_out") &&
+                   Say(fd, "cmd=finalize\n") && Hear(fd, "cmd=finalize_ack");
   _exit(met ? code : 2);
 }
 

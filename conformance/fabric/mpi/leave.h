@@ -1,20 +1,22 @@
 // leave.h: how does a process leave an MPI job whose MPI_Finalize may never return?
 //
-// MPICH 4.0.2 over UCX closes its connections in MPI_Finalize and then meets the others at the process manager, where
-// it makes no progress. A connection over TCP is closed with the help of the other side: whoever is late waits for
-// somebody who waits for him. Here everybody meets at the process manager without closing anything, says that it has
-// finalised, and ends; the kernel closes the sockets.
+// MPICH 4.0.2 over UCX closes its connections in MPI_Finalize and then meets the others at the
+// process manager, where it makes no progress. A connection over TCP is closed with the help of the
+// other side: whoever is late waits for somebody who waits for him. Here everybody meets at the
+// process manager without closing anything, says that it has finalised, and ends; the kernel closes
+// the sockets.
 #pragma once
 #include <string>
 
 namespace shardproof::mpi {
 
-// True if messages go through UCX without shared memory (UCX_TLS names transports, none of them shared memory; with it
-// MPI_Finalize is safe, and needed to clean up) and the process manager speaks PMI-1 over an inherited descriptor.
+// True if messages go through UCX without shared memory (UCX_TLS names transports, none of them
+// shared memory; with it MPI_Finalize is safe, and needed to clean up) and the process manager
+// speaks PMI-1 over an inherited descriptor.
 bool FinaliseMayHang(const std::string& library_version);
 
-// Ends the process with this code. REQUIRES: FinaliseMayHang, and nothing of MPI is under way on any rank: all have
-// completed a barrier.
+// Ends the process with this code. REQUIRES: FinaliseMayHang, and nothing of MPI is under way on
+// any rank: all have completed a barrier.
 [[noreturn]] void LeaveWithoutFinalise(int code);
 
 // Words for tests. Transports as in UCX_TLS: "tcp,self".

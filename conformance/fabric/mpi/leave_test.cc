@@ -14,8 +14,10 @@ namespace {
 constexpr char kMpich[] = "MPICH Version:\t4.0.2\nMPICH Device:\tch4:ucx\n";
 
 TEST(Leave, SharedMemoryIsRecognised) {
-  for (const char* with : {"all", "sm", "self,sm", "tcp,posix,self", "shm"}) EXPECT_TRUE(NamesSharedMemory(with)) << with;
-  for (const char* without : {"", "tcp", "tcp,self", "rc,ud,self"}) EXPECT_FALSE(NamesSharedMemory(without)) << without;
+  for (const char* with : {"all", "sm", "self,sm", "tcp,posix,self", "shm"})
+    EXPECT_TRUE(NamesSharedMemory(with)) << with;
+  for (const char* without : {"", "tcp", "tcp,self", "rc,ud,self"})
+    EXPECT_FALSE(NamesSharedMemory(without)) << without;
 }
 
 TEST(Leave, OnlyMpichOverUcxWithoutSharedMemoryMayHang) {

@@ -35,8 +35,8 @@ class MpiWorld {
   // Rank 0's text, on all processes. Collective.
   std::string Broadcast(std::string from_rank0);
 
-  // The end: rank 0's code, on all processes, for the program to return. Where MPI_Finalize is known to hang (leave.h)
-  // the process ends here with it, without destructors. Collective.
+  // The end: rank 0's code, on all processes, for the program to return. Where MPI_Finalize is
+  // known to hang (leave.h) the process ends here with it, without destructors. Collective.
   int Leave(int code_of_rank0);
 
  private:

@@ -77,7 +77,8 @@ void NothingButOnePiece(Suite& suite) {
       f.Communicate({op});
       if (f.SyncStream(stream) != SPF_OK) return "aborted";
       for (uint64_t i = 0; mine && i < 3 * members; ++i) {
-        if (Get(in.host, i, SPF_I64) != Value(static_cast<int>(i / 3), i % 3)) return "element " + std::to_string(i);
+        if (Get(in.host, i, SPF_I64) != Value(static_cast<int>(i / 3), i % 3))
+          return "element " + std::to_string(i);
       }
       f.Free(stream, out);
       f.Free(stream, in);
@@ -87,14 +88,16 @@ void NothingButOnePiece(Suite& suite) {
   suite.ExpectOk(end, "all_to_all_v of nothing but one member's rows");
 }
 
-// The last member expects other counts than member 0 sends: named, and no byte outside of its buffer is written.
+// The last member expects other counts than member 0 sends: named, and no byte outside of its
+// buffer is written.
 void UnequalCountsAreNamed(Suite& suite) {
   if (suite.world->size() < 2) return;
   for (const uint64_t expects : {uint64_t{0}, uint64_t{1}, uint64_t{5}}) {
     const CaseEnd end = suite.Run(suite.world->size(), [expects](Fabric& f) -> std::string {
       const int32_t stream = f.CreateStream("a2a", 0), group = f.OpenGroup("world", Everybody(f));
       const auto members = static_cast<size_t>(f.world());
-      const Block out = f.Alloc(stream, 4 * 3 * members, false), in = f.Alloc(stream, 4 * 8 * members, false);
+      const Block out = f.Alloc(stream, 4 * 3 * members, false),
+                  in = f.Alloc(stream, 4 * 8 * members, false);
       f.Enqueue(stream, "fill", [&] {
         for (uint64_t i = 0; i < 3 * members; ++i) Put(out.host, i, SPF_F32, 1);
         for (uint64_t i = 0; i < 8 * members; ++i) Put(in.host, i, SPF_F32, 9);
@@ -121,11 +124,13 @@ void UnequalCountsAreNamed(Suite& suite) {
   }
 }
 
-// Forward to the next and backward to the one before, in one group call or in a communicator and stream each.
+// Forward to the next and backward to the one before, in one group call or in a communicator and
+// stream each.
 void PipelineNeighbours(Suite& suite) {
   for (const bool together : {true, false}) {
     const CaseEnd end = suite.Run(suite.world->size(), [together](Fabric& f) -> std::string {
-      const int32_t forward = f.CreateStream("forward", 0), backward = f.CreateStream("backward", 0);
+      const int32_t forward = f.CreateStream("forward", 0),
+                    backward = f.CreateStream("backward", 0);
       const int32_t world = f.OpenGroup("world", Everybody(f));
       const int32_t back = together ? forward : backward;
       const int32_t back_group = together ? world : f.OpenGroup("back", Everybody(f));
@@ -138,7 +143,8 @@ void PipelineNeighbours(Suite& suite) {
       f.Enqueue(back, "fill", [&] {
         for (uint64_t i = 0; i < 3; ++i) Put(dout.host, i, SPF_F32, 100 + f.rank());
       });
-      const auto message = [](int kind, int32_t group, int32_t stream, const Block& block, int peer) {
+      const auto message = [](int kind, int32_t group, int32_t stream, const Block& block,
+                              int peer) {
         CommOp op = Simple(kind, group, stream, block, kind == SPF_SEND ? "send" : "recv");
         op.peer = peer;
         return op;
@@ -151,7 +157,8 @@ void PipelineNeighbours(Suite& suite) {
       f.Communicate(ops);
       if (!together) f.Communicate(others);
       if (f.Drain() != SPF_OK) return "aborted";
-      const bool right = Get(in.host, 1, SPF_F32) == before && Get(din.host, 2, SPF_F32) == 100 + next;
+      const bool right =
+          Get(in.host, 1, SPF_F32) == before && Get(din.host, 2, SPF_F32) == 100 + next;
       return right ? "ok" : "other values";
     });
     suite.ExpectOk(end, "both directions of a pipeline");
@@ -184,7 +191,8 @@ void CreatedGroups(Suite& suite) {
 
 void RegisteredBlocks(Suite& suite) {
   const CaseEnd end = suite.Run(suite.world->size(), [](Fabric& f) -> std::string {
-    const int32_t world = f.OpenGroup("world", Everybody(f)), twin = f.OpenGroup("twin", Everybody(f));
+    const int32_t world = f.OpenGroup("world", Everybody(f)),
+                  twin = f.OpenGroup("twin", Everybody(f));
     const int32_t s = f.CreateStream("s", 0), t = f.CreateStream("t", 0);
     const Block a = f.AllocRegistrable(s, 40), b = f.AllocRegistrable(t, 80);
     for (const int32_t group : {world, twin}) {
@@ -206,7 +214,8 @@ void RegisteredBlocks(Suite& suite) {
         if (f.DeregisterBlock(twins[round], block) != SPF_OK) return "deregister failed";
       }
       // No other sync: the work on the group is done, on both streams.
-      if (Get(a.host, 9, SPF_F32) != f.world() || Get(b.host, 19, SPF_F32) != 2 * f.world()) return "not done";
+      if (Get(a.host, 9, SPF_F32) != f.world() || Get(b.host, 19, SPF_F32) != 2 * f.world())
+        return "not done";
     }
     f.Free(s, a);
     f.Free(t, b);

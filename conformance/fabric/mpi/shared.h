@@ -28,12 +28,12 @@ class SharedSignal {
 };
 
 struct ChildState {
-  SharedSignal device, host;               // wake the child's two threads
-  std::atomic<uint64_t> progress{0};       // work issued or completed, waits that ended, messages taken
-  std::atomic<uint32_t> abort{0};          // set by the supervisor
-  std::atomic<uint32_t> unwinding{0};      // the host thread has seen the abort
-  std::atomic<uint32_t> finished{0};       // rank_main has returned and its result is posted
-  std::atomic<uint64_t> calls{0};          // fabric calls so far
+  SharedSignal device, host;           // wake the child's two threads
+  std::atomic<uint64_t> progress{0};   // work issued or completed, waits that ended, messages taken
+  std::atomic<uint32_t> abort{0};      // set by the supervisor
+  std::atomic<uint32_t> unwinding{0};  // the host thread has seen the abort
+  std::atomic<uint32_t> finished{0};   // rank_main has returned and its result is posted
+  std::atomic<uint64_t> calls{0};      // fabric calls so far
   std::atomic<const char*> call{nullptr};  // the latest, a literal
   std::atomic<uint32_t> blocking{0};       // it has not returned yet
   char call_about[128] = {};               // its object: "comm (stream 2)"

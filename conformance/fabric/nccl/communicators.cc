@@ -44,7 +44,9 @@ int32_t Communicators::Open(int32_t index, const GiveUp& give_up) {
   return group.ready ? group.comm : -1;
 }
 
-bool Communicators::Close(int32_t group, const GiveUp& give_up) { return CloseThese({group}, give_up); }
+bool Communicators::Close(int32_t group, const GiveUp& give_up) {
+  return CloseThese({group}, give_up);
+}
 
 bool Communicators::CloseAll(const GiveUp& give_up) {
   std::vector<int32_t> live;

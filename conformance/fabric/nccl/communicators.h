@@ -1,10 +1,11 @@
 // communicators.h: when and how does a rank get its communicators, and how do they end?
 //
-// A communicator is made when it is first needed: NCCL takes memory and a second for each, and most groups of a case
-// are never used. Its first member draws the id and puts it into the rendezvous, the others read it there. Making one
-// is a meeting of all members' hosts, which an operation is not: a program whose hosts come to their first uses in
-// different orders, or in which a member never uses the group, waits here although its operations alone would go on.
-// NCCL asks programs for one order of operations on all ranks anyway (usage/groups.rst, usage/communicators.rst), and
+// A communicator is made when it is first needed: NCCL takes memory and a second for each, and most
+// groups of a case are never used. Its first member draws the id and puts it into the rendezvous,
+// the others read it there. Making one is a meeting of all members' hosts, which an operation is
+// not: a program whose hosts come to their first uses in different orders, or in which a member
+// never uses the group, waits here although its operations alone would go on. NCCL asks programs
+// for one order of operations on all ranks anyway (usage/groups.rst, usage/communicators.rst), and
 // the watchdog ends such a wait.
 #pragma once
 #include <cstdint>
@@ -29,13 +30,14 @@ class Communicators {
 
   // The Gpu's communicator, made if need be; -1: give_up said so. Throws GpuError.
   int32_t Open(int32_t group, const GiveUp& give_up);
-  // Finalizes and destroys what Open has made; all members do. The group is dead. false: give_up said so. REQUIRES:
-  // its work is done.
+  // Finalizes and destroys what Open has made; all members do. The group is dead. false: give_up
+  // said so. REQUIRES: its work is done.
   bool Close(int32_t group, const GiveUp& give_up);
   bool CloseAll(const GiveUp& give_up);
   // Throws GpuError if one of them has an asynchronous error.
   void Check();
-  // Ends what runs on any of them, on this rank. What goes wrong in doing so is of no interest any more.
+  // Ends what runs on any of them, on this rank. What goes wrong in doing so is of no interest any
+  // more.
   void AbortAll();
 
   const std::string& key(int32_t group) const { return At(group).key; }

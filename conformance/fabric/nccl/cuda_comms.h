@@ -1,7 +1,8 @@
 // cuda_comms.h: how are communicators of NCCL made, used, watched and ended?
 //
-// All are non-blocking (ncclConfig_t::blocking = 0): calls return while a thread of NCCL works on, and until
-// ncclCommGetAsyncError says success no other call on the communicator, and no kernel on its streams, may follow.
+// All are non-blocking (ncclConfig_t::blocking = 0): calls return while a thread of NCCL works on,
+// and until ncclCommGetAsyncError says success no other call on the communicator, and no kernel on
+// its streams, may follow.
 #pragma once
 #include <cuda_runtime_api.h>
 #include <nccl.h>
@@ -48,7 +49,8 @@ class CudaComms {
   };
   // Destroys its event, not the communicator.
   static void Forget(const Comm& comm);
-  // In one group: all are told to stop before the first is waited for (NCCL 2.22 or later; NVIDIA/nccl issue 1013).
+  // In one group: all are told to stop before the first is waited for (NCCL 2.22 or later;
+  // NVIDIA/nccl issue 1013).
   static void AbortTogether(const std::vector<std::unique_ptr<Comm>>& comms);
 
   // ncclInProgress, or success; throws otherwise.

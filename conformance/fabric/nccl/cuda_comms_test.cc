@@ -1,5 +1,5 @@
-// Communicators of NCCL on a real device, of one rank each: calls, groups, registration and every way to end. What
-// takes more ranks takes more processes: ci/gpu runs the conformance cases.
+// Communicators of NCCL on a real device, of one rank each: calls, groups, registration and every
+// way to end. What takes more ranks takes more processes: ci/gpu runs the conformance cases.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,7 +19,9 @@ namespace {
 
 class CudaCommsTest : public CudaTest {
  protected:
-  int32_t Begin() { return gpu_->BeginComm({.id = gpu_->NewCommId(), .name = "alone", .world_ranks = {0}, .me = 0}); }
+  int32_t Begin() {
+    return gpu_->BeginComm({.id = gpu_->NewCommId(), .name = "alone", .world_ranks = {0}, .me = 0});
+  }
   int32_t Open1() {
     const int32_t comm = Begin();
     EXPECT_TRUE(gpu_->AwaitComm(comm, {}));
@@ -47,14 +49,29 @@ std::vector<std::byte> SmallNumbers(int32_t dtype, uint64_t count) {
     std::byte* at = bytes.data() + i * DtypeBytes(dtype);
     const auto put = [at](auto value) { std::memcpy(at, &value, sizeof value); };
     switch (dtype) {
-      case SPF_U8: put(static_cast<uint8_t>(number)); break;
-      case SPF_I32: put(static_cast<int32_t>(number)); break;
-      case SPF_I64: put(static_cast<int64_t>(number)); break;
-      case SPF_BF16: put(wire::ToBf16(number)); break;
-      case SPF_F16: put(wire::ToF16(number)); break;
-      case SPF_F32: put(number); break;
-      case SPF_F64: put(static_cast<double>(number)); break;
-      default: throw std::logic_error("no such dtype");
+      case SPF_U8:
+        put(static_cast<uint8_t>(number));
+        break;
+      case SPF_I32:
+        put(static_cast<int32_t>(number));
+        break;
+      case SPF_I64:
+        put(static_cast<int64_t>(number));
+        break;
+      case SPF_BF16:
+        put(wire::ToBf16(number));
+        break;
+      case SPF_F16:
+        put(wire::ToF16(number));
+        break;
+      case SPF_F32:
+        put(number);
+        break;
+      case SPF_F64:
+        put(static_cast<double>(number));
+        break;
+      default:
+        throw std::logic_error("no such dtype");
     }
   }
   return bytes;
@@ -75,10 +92,13 @@ TEST_F(CudaCommsTest, CollectivesOfOneRankAreThoseOfTheOtherFabrics) {
   for (const Row& row : kRows) {
     for (int32_t dtype = SPF_U8; dtype <= SPF_F64; ++dtype) {
       for (int32_t reduction : {SPF_SUM, SPF_AVG}) {
-        SCOPED_TRACE("collective " + std::to_string(row.collective) + " dtype " + std::to_string(dtype));
-        std::vector<std::byte> sent = SmallNumbers(dtype, kCount), wanted(sent.size(), std::byte{0xFF});
+        SCOPED_TRACE("collective " + std::to_string(row.collective) + " dtype " +
+                     std::to_string(dtype));
+        std::vector<std::byte> sent = SmallNumbers(dtype, kCount),
+                               wanted(sent.size(), std::byte{0xFF});
         CommOp op;
-        op.kind = row.collective, op.dtype = dtype, op.reduction = reduction, op.count = kCount, op.peer = 0;
+        op.kind = row.collective, op.dtype = dtype, op.reduction = reduction, op.count = kCount,
+        op.peer = 0;
         op.send = sent.data(), op.recv = wanted.data();
         RunCollective({{&op, sent.data()}}, 0);
 
@@ -102,14 +122,15 @@ TEST_F(CudaCommsTest, ARankMaySendToItself) {
   std::vector<std::byte> both = sent;
   both.resize(2 * sent.size(), std::byte{0xFF});
   std::byte* data = ToDevice(both);
-  gpu_->Launch(comm,
-               {CallOn(GpuCall::Kind::kSend, SPF_F32, data, 100), CallOn(GpuCall::Kind::kRecv, SPF_F32, data, 100)});
+  gpu_->Launch(comm, {CallOn(GpuCall::Kind::kSend, SPF_F32, data, 100),
+                      CallOn(GpuCall::Kind::kRecv, SPF_F32, data, 100)});
   ASSERT_TRUE(gpu_->AwaitComm(comm, {}));
   EXPECT_EQ(FromDevice(data + sent.size(), sent.size()), sent);
   End(comm);
 }
 
-// The user guide, "CUDA Stream Semantics": a group that names several streams begins after all and ends before all.
+// The user guide, "CUDA Stream Semantics": a group that names several streams begins after all and
+// ends before all.
 TEST_F(CudaCommsTest, AGroupOnTwoStreamsIsOneOperationOnBoth) {
   const int32_t comm = Open1(), other = gpu_->CreateStream("other", 0);
   std::byte* data = gpu_->Alloc(stream_, 64).data;
@@ -168,7 +189,8 @@ TEST_F(CudaCommsTest, SeveralCommunicatorsLiveTogether) {
 }
 
 TEST_F(CudaCommsTest, ACommunicatorWhoseMembersDoNotComeCanBeAborted) {
-  const int32_t comm = gpu_->BeginComm({.id = gpu_->NewCommId(), .name = "pair", .world_ranks = {0, 1}, .me = 0});
+  const int32_t comm =
+      gpu_->BeginComm({.id = gpu_->NewCommId(), .name = "pair", .world_ranks = {0, 1}, .me = 0});
   int asked = 0;
   EXPECT_FALSE(gpu_->AwaitComm(comm, [&] { return ++asked == 100; }));
   gpu_->AbortComms({comm});
@@ -191,8 +213,8 @@ TEST_F(CudaCommsTest, CommunicatorsAreAbortedTogether) {
   KeepBusy(stream_);
   std::byte* data = ToDevice(std::vector<std::byte>(64));
   for (const int32_t comm : {a, b}) {
-    gpu_->Launch(comm,
-                 {CallOn(GpuCall::Kind::kSend, SPF_U8, data, 16), CallOn(GpuCall::Kind::kRecv, SPF_U8, data, 16)});
+    gpu_->Launch(comm, {CallOn(GpuCall::Kind::kSend, SPF_U8, data, 16),
+                        CallOn(GpuCall::Kind::kRecv, SPF_U8, data, 16)});
     ASSERT_TRUE(gpu_->AwaitComm(comm, {}));
   }
   EXPECT_NO_THROW(gpu_->AbortComms({b, a}));
@@ -208,20 +230,24 @@ TEST_F(CudaCommsTest, OpenCommunicatorsEndWithTheGpu) {
 }
 
 TEST_F(CudaCommsTest, MistakesAreNamed) {
-  EXPECT_THROW(gpu_->BeginComm({.id = "short", .name = "x", .world_ranks = {0}, .me = 0}), std::invalid_argument);
+  EXPECT_THROW(gpu_->BeginComm({.id = "short", .name = "x", .world_ranks = {0}, .me = 0}),
+               std::invalid_argument);
   try {
     gpu_->BeginComm({.id = gpu_->NewCommId(), .name = "stranger", .world_ranks = {0}, .me = 5});
     FAIL() << "rank 5 of 1 was taken";
   } catch (const GpuError& error) {
-    EXPECT_NE(error.call().find("ncclCommInitRankConfig on stranger"), std::string::npos) << error.what();
+    EXPECT_NE(error.call().find("ncclCommInitRankConfig on stranger"), std::string::npos)
+        << error.what();
   }
   const int32_t comm = Open1();
   std::vector<std::byte> zeros_and_ones(64);
   std::fill(zeros_and_ones.begin() + 16, zeros_and_ones.begin() + 32, std::byte{1});
   std::byte* data = ToDevice(zeros_and_ones);
-  EXPECT_THROW(gpu_->Launch(comm, {CallOn(GpuCall::Kind::kAllGather, 99, data, 1)}), std::invalid_argument);
+  EXPECT_THROW(gpu_->Launch(comm, {CallOn(GpuCall::Kind::kAllGather, 99, data, 1)}),
+               std::invalid_argument);
   // The group that failed is over: the communicator goes on.
-  gpu_->Launch(comm, {CallOn(GpuCall::Kind::kSend, SPF_U8, data, 16), CallOn(GpuCall::Kind::kRecv, SPF_U8, data, 16)});
+  gpu_->Launch(comm, {CallOn(GpuCall::Kind::kSend, SPF_U8, data, 16),
+                      CallOn(GpuCall::Kind::kRecv, SPF_U8, data, 16)});
   ASSERT_TRUE(gpu_->AwaitComm(comm, {}));
   EXPECT_EQ(FromDevice(data, 64), std::vector<std::byte>(64));
   End(comm);

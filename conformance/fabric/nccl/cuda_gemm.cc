@@ -27,36 +27,39 @@ Stored StoredB(const Gemm& g) {
 
 int64_t StrideC(const Gemm& g) { return g.c_stride != 0 ? g.c_stride : g.n; }
 
-// cuBLAS runs the batch at once: each product needs a C of its own, behind the one before or, as heads of attention
-// lie, beside it in the same rows.
+// cuBLAS runs the batch at once: each product needs a C of its own, behind the one before or, as
+// heads of attention lie, beside it in the same rows.
 void RequireApart(const Gemm& g) {
   const bool behind = g.c_step >= (g.m - 1) * StrideC(g) + g.n;
   const bool beside = g.c_step >= g.n && StrideC(g) >= (g.batch - 1) * g.c_step + g.n;
   if (g.batch <= 1 || behind || beside) return;
-  throw std::invalid_argument("a batch of " + std::to_string(g.batch) + " products of " + std::to_string(g.m) + " x " +
-                              std::to_string(g.n) + " with c_step " + std::to_string(g.c_step) +
-                              ": they overlap in C; give each its own");
+  throw std::invalid_argument("a batch of " + std::to_string(g.batch) + " products of " +
+                              std::to_string(g.m) + " x " + std::to_string(g.n) + " with c_step " +
+                              std::to_string(g.c_step) + ": they overlap in C; give each its own");
 }
 
-// cuBLAS is column-major: it reads a row-major matrix as its transpose. So C^T = B^T A^T is asked for, B first.
-void Call(cublasHandle_t handle, const Gemm& g, const void* a, const Stored& a_stored, const void* b,
-          const Stored& b_stored, cudaDataType_t operands, cublasComputeType_t compute) {
-  const float one = 1, zero = 0;             // scalars on the host (CUBLAS_POINTER_MODE_HOST), read before the return
+// cuBLAS is column-major: it reads a row-major matrix as its transpose. So C^T = B^T A^T is asked
+// for, B first.
+void Call(cublasHandle_t handle, const Gemm& g, const void* a, const Stored& a_stored,
+          const void* b, const Stored& b_stored, cudaDataType_t operands,
+          cublasComputeType_t compute) {
+  const float one = 1,
+              zero = 0;  // scalars on the host (CUBLAS_POINTER_MODE_HOST), read before the return
   const float* beta = g.add ? &one : &zero;  // with zero, C is not read
   const cublasOperation_t transpose_b = g.b_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
   const cublasOperation_t transpose_a = g.a_transposed ? CUBLAS_OP_T : CUBLAS_OP_N;
   if (g.batch == 1) {
-    CheckBlas(
-        cublasGemmEx_64(handle, transpose_b, transpose_a, g.n, g.m, g.k, &one, b, operands, b_stored.stride, a,
-                        operands, a_stored.stride, beta, g.c, CUDA_R_32F, StrideC(g), compute, CUBLAS_GEMM_DEFAULT),
-        "cublasGemmEx_64");
+    CheckBlas(cublasGemmEx_64(handle, transpose_b, transpose_a, g.n, g.m, g.k, &one, b, operands,
+                              b_stored.stride, a, operands, a_stored.stride, beta, g.c, CUDA_R_32F,
+                              StrideC(g), compute, CUBLAS_GEMM_DEFAULT),
+              "cublasGemmEx_64");
     return;
   }
-  CheckBlas(
-      cublasGemmStridedBatchedEx_64(handle, transpose_b, transpose_a, g.n, g.m, g.k, &one, b, operands, b_stored.stride,
-                                    b_stored.step, a, operands, a_stored.stride, a_stored.step, beta, g.c, CUDA_R_32F,
-                                    StrideC(g), g.c_step, g.batch, compute, CUBLAS_GEMM_DEFAULT),
-      "cublasGemmStridedBatchedEx_64");
+  CheckBlas(cublasGemmStridedBatchedEx_64(
+                handle, transpose_b, transpose_a, g.n, g.m, g.k, &one, b, operands, b_stored.stride,
+                b_stored.step, a, operands, a_stored.stride, a_stored.step, beta, g.c, CUDA_R_32F,
+                StrideC(g), g.c_step, g.batch, compute, CUBLAS_GEMM_DEFAULT),
+            "cublasGemmStridedBatchedEx_64");
 }
 
 // A product without summands is zero. Rare: one call a row will do.
@@ -75,7 +78,8 @@ void FillWithZero(Queue& queue, const Gemm& g) {
 CudaGemm::CudaGemm(GemmMode mode) : mode_(mode) {
   CheckBlas(cublasCreate(&handle_), "cublasCreate");
   // Sums are made in fp32, never in the narrower type of the operands, and without atomics.
-  const auto math = static_cast<cublasMath_t>(CUBLAS_DEFAULT_MATH | CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION);
+  const auto math = static_cast<cublasMath_t>(CUBLAS_DEFAULT_MATH |
+                                              CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION);
   CheckBlas(cublasSetMathMode(handle_, math), "cublasSetMathMode");
   CheckBlas(cublasSetAtomicsMode(handle_, CUBLAS_ATOMICS_NOT_ALLOWED), "cublasSetAtomicsMode");
   CheckBlas(cublasSetPointerMode(handle_, CUBLAS_POINTER_MODE_HOST), "cublasSetPointerMode");
@@ -112,7 +116,8 @@ void CudaGemm::MultiplyBf16(Queue& queue, const Gemm& g) {
   const Scratch<uint16_t> a_rounded(queue, a.rows * a.columns * (a.step == 0 ? 1 : g.batch));
   const Scratch<uint16_t> b_rounded(queue, b.rows * b.columns * (b.step == 0 ? 1 : g.batch));
   const Stored a_dense = round(g.a, a, a_rounded.get()), b_dense = round(g.b, b, b_rounded.get());
-  Call(handle_, g, a_rounded.get(), a_dense, b_rounded.get(), b_dense, CUDA_R_16BF, CUBLAS_COMPUTE_32F);
+  Call(handle_, g, a_rounded.get(), a_dense, b_rounded.get(), b_dense, CUDA_R_16BF,
+       CUBLAS_COMPUTE_32F);
 }
 
 }  // namespace shardproof

@@ -13,8 +13,8 @@ namespace shardproof {
 // One handle of cuBLAS for all streams of a Gpu. One thread calls.
 class CudaGemm {
  public:
-  // What cuBLAS recommends for Hopper (cublasSetWorkspace). Each stream brings its own: streams that share one would
-  // wait for each other, or overwrite it.
+  // What cuBLAS recommends for Hopper (cublasSetWorkspace). Each stream brings its own: streams
+  // that share one would wait for each other, or overwrite it.
   static constexpr uint64_t kWorkspaceBytes = uint64_t{32} << 20;
 
   explicit CudaGemm(GemmMode mode);
@@ -22,8 +22,8 @@ class CudaGemm {
   CudaGemm(const CudaGemm&) = delete;
   CudaGemm& operator=(const CudaGemm&) = delete;
 
-  // Enqueues. REQUIRES: queue is a CUDA stream; workspace has kWorkspaceBytes, aligned to 256, for this stream alone.
-  // Throws std::invalid_argument for products that overlap in C.
+  // Enqueues. REQUIRES: queue is a CUDA stream; workspace has kWorkspaceBytes, aligned to 256, for
+  // this stream alone. Throws std::invalid_argument for products that overlap in C.
   void Multiply(Queue& queue, std::byte* workspace, const Gemm& gemm);
 
  private:

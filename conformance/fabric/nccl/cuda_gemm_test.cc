@@ -1,4 +1,5 @@
-// Do products of cuBLAS have the bits of plain loops, on tensor cores too, when operands lie on grids?
+// Do products of cuBLAS have the bits of plain loops, on tensor cores too, when operands lie on
+// grids?
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -32,7 +33,8 @@ class CudaGemmTest : public CudaTest, public testing::WithParamInterface<GemmMod
   }
 
   // The same product on the host and on the device; C holds c before.
-  void ExpectSame(Gemm g, const std::vector<float>& a, const std::vector<float>& b, const std::vector<float>& c) {
+  void ExpectSame(Gemm g, const std::vector<float>& a, const std::vector<float>& b,
+                  const std::vector<float>& c) {
     std::vector<float> wanted = c;
     Gemm host = g;
     host.a = a.data(), host.b = b.data(), host.c = wanted.data();
@@ -42,7 +44,8 @@ class CudaGemmTest : public CudaTest, public testing::WithParamInterface<GemmMod
     const std::vector<float> found = FromDevice(g.c, c.size());
     for (size_t i = 0; i < wanted.size(); ++i) {
       if (std::isnan(wanted[i]) && std::isnan(found[i])) continue;
-      ASSERT_EQ(found[i], wanted[i]) << "element " << i << " of " << g.m << " x " << g.n << " x " << g.k;
+      ASSERT_EQ(found[i], wanted[i])
+          << "element " << i << " of " << g.m << " x " << g.n << " x " << g.k;
     }
   }
 };
@@ -148,7 +151,8 @@ TEST_P(CudaGemmTest, StreamsMultiplyAtTheSameTime) {
   Finish();
   std::vector<int32_t> streams;
   std::vector<std::vector<float>> found(kStreams, std::vector<float>(wanted.size()));
-  for (int s = 0; s < kStreams; ++s) streams.push_back(gpu_->CreateStream("stream " + std::to_string(s), 0));
+  for (int s = 0; s < kStreams; ++s)
+    streams.push_back(gpu_->CreateStream("stream " + std::to_string(s), 0));
   for (int round = 0; round < 3; ++round) {
     for (size_t s = 0; s < kStreams; ++s) {
       std::byte* c = gpu_->Alloc(streams[s], wanted.size() * sizeof(float)).data;
@@ -164,7 +168,8 @@ TEST_P(CudaGemmTest, StreamsMultiplyAtTheSameTime) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Modes, CudaGemmTest, testing::Values(GemmMode::kFp32, GemmMode::kTf32, GemmMode::kBf16),
+INSTANTIATE_TEST_SUITE_P(Modes, CudaGemmTest,
+                         testing::Values(GemmMode::kFp32, GemmMode::kTf32, GemmMode::kBf16),
                          ModeName);
 
 }  // namespace

@@ -36,7 +36,8 @@ cudaMemPool_t MakePool(int device) {
     CheckCuda(cudaMemPoolSetAttribute(pool, attribute, &value), "cudaMemPoolSetAttribute");
   }
   uint64_t keep = std::numeric_limits<uint64_t>::max();
-  CheckCuda(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &keep), "cudaMemPoolSetAttribute");
+  CheckCuda(cudaMemPoolSetAttribute(pool, cudaMemPoolAttrReleaseThreshold, &keep),
+            "cudaMemPoolSetAttribute");
   return pool;
 }
 
@@ -58,7 +59,9 @@ struct Pool {
 };
 
 struct Event {
-  explicit Event(unsigned flags) { CheckCuda(cudaEventCreateWithFlags(&event, flags), "cudaEventCreateWithFlags"); }
+  explicit Event(unsigned flags) {
+    CheckCuda(cudaEventCreateWithFlags(&event, flags), "cudaEventCreateWithFlags");
+  }
   ~Event() { cudaEventDestroy(event); }
   Event(const Event&) = delete;
   Event& operator=(const Event&) = delete;
@@ -100,12 +103,13 @@ class CudaGpu : public Gpu {
   void DestroyEvent(int32_t event) override { events_.Remove(event); }
   void Record(int32_t event, int32_t stream) override {
     const CudaQueue& queue = streams_.At(stream);
-    CheckCuda(cudaEventRecord(events_.At(event).event, queue.stream()), "cudaEventRecord", queue.name());
+    CheckCuda(cudaEventRecord(events_.At(event).event, queue.stream()), "cudaEventRecord",
+              queue.name());
   }
   void Wait(int32_t event, int32_t stream) override {
     const CudaQueue& queue = streams_.At(stream);
-    CheckCuda(cudaStreamWaitEvent(queue.stream(), events_.At(event).event, cudaEventWaitDefault), "cudaStreamWaitEvent",
-              queue.name());
+    CheckCuda(cudaStreamWaitEvent(queue.stream(), events_.At(event).event, cudaEventWaitDefault),
+              "cudaStreamWaitEvent", queue.name());
   }
   bool Done(int32_t event) override {
     if (!IsDone(cudaEventQuery(events_.At(event).event), "cudaEventQuery")) return false;
@@ -117,11 +121,14 @@ class CudaGpu : public Gpu {
   }
   double ElapsedMs(int32_t from, int32_t to) override {
     float ms = 0;
-    CheckCuda(cudaEventElapsedTime(&ms, events_.At(from).event, events_.At(to).event), "cudaEventElapsedTime");
+    CheckCuda(cudaEventElapsedTime(&ms, events_.At(from).event, events_.At(to).event),
+              "cudaEventElapsedTime");
     return ms;
   }
 
-  GpuMemory Alloc(int32_t stream, uint64_t bytes) override { return Both(streams_.At(stream).Take(bytes)); }
+  GpuMemory Alloc(int32_t stream, uint64_t bytes) override {
+    return Both(streams_.At(stream).Take(bytes));
+  }
   void Free(int32_t stream, std::byte* data) override {
     const CudaQueue& queue = streams_.At(stream);
     CheckCuda(cudaFreeAsync(data, queue.stream()), "cudaFreeAsync", queue.name());
@@ -141,12 +148,16 @@ class CudaGpu : public Gpu {
 
   std::string NewCommId() override { return CudaComms::NewId(); }
   int32_t BeginComm(const CommSpec& spec) override { return comms_.Begin(spec); }
-  bool AwaitComm(int32_t comm, const GiveUp& give_up) override { return comms_.Await(comm, give_up); }
+  bool AwaitComm(int32_t comm, const GiveUp& give_up) override {
+    return comms_.Await(comm, give_up);
+  }
   void CheckComm(int32_t comm) override { comms_.Check(comm); }
   void FinalizeComm(int32_t comm) override { comms_.Finalize(comm); }
   void DestroyComm(int32_t comm) override { comms_.Destroy(comm); }
   void AbortComms(const std::vector<int32_t>& comms) override { comms_.Abort(comms); }
-  void Launch(int32_t comm, const std::vector<GpuCall>& calls) override { comms_.Launch(comm, calls); }
+  void Launch(int32_t comm, const std::vector<GpuCall>& calls) override {
+    comms_.Launch(comm, calls);
+  }
   int64_t Register(int32_t comm, std::byte* data, uint64_t bytes) override {
     return comms_.Register(comm, data, bytes);
   }
@@ -156,8 +167,8 @@ class CudaGpu : public Gpu {
   cudaStream_t StreamOf(int32_t stream) const { return streams_.At(stream).stream(); }
   static GpuMemory Both(std::byte* data) { return {data, reinterpret_cast<uint64_t>(data)}; }
 
-  // In the reverse order of their end: communicators are aborted, streams and events destroyed, cuBLAS waits for what
-  // still runs, then memory is given back.
+  // In the reverse order of their end: communicators are aborted, streams and events destroyed,
+  // cuBLAS waits for what still runs, then memory is given back.
   const int device_;
   HeldMemory held_;
   Pool pool_;

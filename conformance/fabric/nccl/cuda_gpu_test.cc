@@ -38,7 +38,8 @@ TEST_F(CudaGpuTest, FreedMemoryIsReusedOnItsStream) {
   EXPECT_EQ(gpu_->Alloc(stream_, 1 << 20).data, first);
 }
 
-// The pool would otherwise make the other stream wait, which is an order that the program does not have.
+// The pool would otherwise make the other stream wait, which is an order that the program does not
+// have.
 TEST_F(CudaGpuTest, MemoryThatIsNotYetFreeIsNotHandedToAnotherStream) {
   const int32_t other = gpu_->CreateStream("other", 0);
   std::byte* block = gpu_->Alloc(stream_, 1 << 20).data;
@@ -73,7 +74,8 @@ TEST_F(CudaGpuTest, DownloadSeesWhatIsThereInItsPlace) {
   EXPECT_EQ(second, 0x0202020202020202);
 }
 
-// Also while an older download of another stream is far from done, so that they are not delivered in order of issue.
+// Also while an older download of another stream is far from done, so that they are not delivered
+// in order of issue.
 TEST_F(CudaGpuTest, WhatAStreamBringsLaterIsNotThereFirst) {
   const int32_t other = gpu_->CreateStream("other", 0), idle = gpu_->CreateEvent(false);
   std::byte *data = gpu_->Alloc(stream_, 8).data, *far = gpu_->Alloc(other, 8).data;
@@ -256,7 +258,8 @@ TEST_F(CudaGpuTest, ARefusedCallIsNamedWithCudasReason) {
     static_cast<void>(gpu_->Alloc(stream_, uint64_t{1} << 60));
     FAIL() << "2^60 bytes were handed out";
   } catch (const GpuError& error) {
-    EXPECT_NE(error.call().find("cudaMallocFromPoolAsync of 1152921504606846976 bytes on test"), std::string::npos);
+    EXPECT_NE(error.call().find("cudaMallocFromPoolAsync of 1152921504606846976 bytes on test"),
+              std::string::npos);
     EXPECT_NE(error.status().find("cudaError"), std::string::npos);
   }
   // Nothing of it is left for the next kernel.

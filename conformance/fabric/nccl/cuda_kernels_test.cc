@@ -1,4 +1,5 @@
-// Do the device kernels give the host's bits on a real device: every node and phase of the model, every named kernel?
+// Do the device kernels give the host's bits on a real device: every node and phase of the model,
+// every named kernel?
 //
 // model/cuda tests the same sources on a queue without a GPU, with more shapes.
 #include <gtest/gtest.h>
@@ -18,18 +19,20 @@
 namespace shardproof {
 namespace {
 
-// Equal as bytes, or pairs of NaN: a device's NaN has other bits than a host's. width: bytes of an element, 4 or 2
-// (bf16).
-std::string Difference(const std::vector<std::byte>& found, const std::vector<std::byte>& wanted, size_t width) {
+// Equal as bytes, or pairs of NaN: a device's NaN has other bits than a host's. width: bytes of an
+// element, 4 or 2 (bf16).
+std::string Difference(const std::vector<std::byte>& found, const std::vector<std::byte>& wanted,
+                       size_t width) {
   for (size_t i = 0; i + width <= wanted.size(); i += width) {
     if (std::memcmp(found.data() + i, wanted.data() + i, width) == 0) continue;
     uint32_t a = 0, b = 0;
     std::memcpy(&a, found.data() + i, width);
     std::memcpy(&b, wanted.data() + i, width);
-    const uint32_t infinity = width == 4 ? 0x7f800000u : 0x7f80u, sign = width == 4 ? 0x7fffffffu : 0x7fffu;
+    const uint32_t infinity = width == 4 ? 0x7f800000u : 0x7f80u,
+                   sign = width == 4 ? 0x7fffffffu : 0x7fffu;
     if ((a & sign) > infinity && (b & sign) > infinity) continue;
-    return "element " + std::to_string(i / width) + " has the bits " + std::to_string(a) + " instead of " +
-           std::to_string(b);
+    return "element " + std::to_string(i / width) + " has the bits " + std::to_string(a) +
+           " instead of " + std::to_string(b);
   }
   return "";
 }
@@ -38,7 +41,10 @@ std::string Difference(const std::vector<std::byte>& found, const std::vector<st
 class CudaBench : public NodeBench {
  public:
   CudaBench(Gpu& gpu, int32_t stream, const ModelConfig& config, int64_t max_tokens, ModelRank rank)
-      : NodeBench(config, max_tokens, rank), gpu_(gpu), stream_(stream), end_(gpu.CreateEvent(false)) {}
+      : NodeBench(config, max_tokens, rank),
+        gpu_(gpu),
+        stream_(stream),
+        end_(gpu.CreateEvent(false)) {}
 
  protected:
   void Compute(const NodeArgs& args) const override {
@@ -102,7 +108,8 @@ class CudaBench : public NodeBench {
       dact.push_back(next());
     }
     NodeArgs there = args;
-    there.param = param.data(), there.grad = grad.data(), there.act = act.data(), there.dact = dact.data();
+    there.param = param.data(), there.grad = grad.data(), there.act = act.data(),
+    there.dact = dact.data();
     RunNode(queue, model(), there, rank());
   }
 
@@ -127,7 +134,8 @@ class CudaKernelsTest : public CudaTest, public testing::WithParamInterface<Gemm
     for (int32_t table : {SPF_IN_GRAD, SPF_IN_ACT, SPF_IN_DACT}) {
       for (size_t id = 0; id < wanted.Table(table).size(); ++id) {
         const size_t width = table == SPF_IN_GRAD && grad_dtype == SPF_BF16 ? 2 : 4;
-        const char* name = table == SPF_IN_GRAD ? host.tables().params[id].name : host.tables().values[id].name;
+        const char* name =
+            table == SPF_IN_GRAD ? host.tables().params[id].name : host.tables().values[id].name;
         EXPECT_EQ(Difference(found.Table(table)[id], wanted.Table(table)[id], width), "")
             << "table " << table << ", " << name;
       }
@@ -183,7 +191,8 @@ TEST_P(CudaKernelsTest, TrainingGivesTheHostsBits) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Modes, CudaKernelsTest, testing::Values(GemmMode::kFp32, GemmMode::kTf32, GemmMode::kBf16),
+INSTANTIATE_TEST_SUITE_P(Modes, CudaKernelsTest,
+                         testing::Values(GemmMode::kFp32, GemmMode::kTf32, GemmMode::kBf16),
                          ModeName);
 
 class CudaLaunchTest : public CudaTest {
@@ -217,7 +226,8 @@ class CudaLaunchTest : public CudaTest {
     RunLaunchOnDevice(gpu_->QueueOf(stream_), kernel, there, scalars);
     RunLaunch(kernel, spans, scalars);
     for (size_t i = 0; i < spans.size(); ++i) {
-      EXPECT_EQ(FromDevice(there[i].data, wanted[i].size()), wanted[i]) << "kernel " << kernel << ", span " << i;
+      EXPECT_EQ(FromDevice(there[i].data, wanted[i].size()), wanted[i])
+          << "kernel " << kernel << ", span " << i;
     }
   }
 
@@ -229,8 +239,11 @@ TEST_F(CudaLaunchTest, NamedKernelsGiveTheHostsBits) {
   for (uint64_t count : {uint64_t{1}, uint64_t{4097}, uint64_t{100000}}) {
     for (int32_t x : {SPF_F32, SPF_BF16, SPF_F64}) {
       for (int32_t y : {SPF_F32, SPF_BF16, SPF_F64}) {
-        ExpectSame(SPF_K_AXPBY, {{nullptr, count, x, SPF_READ}, {nullptr, count, y, SPF_ADD}}, {0.3, 0.7});
-        ExpectSame(SPF_K_AXPBY, {{nullptr, count, x, SPF_READ}, {nullptr, count, y, SPF_WRITE}, scalar}, {1.1, 0});
+        ExpectSame(SPF_K_AXPBY, {{nullptr, count, x, SPF_READ}, {nullptr, count, y, SPF_ADD}},
+                   {0.3, 0.7});
+        ExpectSame(SPF_K_AXPBY,
+                   {{nullptr, count, x, SPF_READ}, {nullptr, count, y, SPF_WRITE}, scalar},
+                   {1.1, 0});
       }
       ExpectSame(SPF_K_FILL, {{nullptr, count, x, SPF_WRITE}}, {0.1});
       for (int32_t kernel : {SPF_K_SUM_SQUARES, SPF_K_COUNT_NONFINITE, SPF_K_COUNT_ZERO}) {
@@ -253,7 +266,8 @@ TEST_F(CudaLaunchTest, OptimizerStepsGiveTheHostsBits) {
   for (float& value : host[2]) value = value * value;
   std::vector<SpanData> here, there;
   for (size_t i = 0; i < host.size(); ++i) {
-    const SpanData span{reinterpret_cast<std::byte*>(host[i].data()), kCount, SPF_F32, i < 3 ? SPF_ADD : SPF_READ};
+    const SpanData span{reinterpret_cast<std::byte*>(host[i].data()), kCount, SPF_F32,
+                        i < 3 ? SPF_ADD : SPF_READ};
     here.push_back(span);
     there.push_back(span);
     there[i].data = reinterpret_cast<std::byte*>(ToDevice(host[i]));
@@ -265,7 +279,8 @@ TEST_F(CudaLaunchTest, OptimizerStepsGiveTheHostsBits) {
     RunLaunchOnDevice(gpu_->QueueOf(stream_), SPF_K_ADAMW, there, scalars);
   }
   for (size_t i = 0; i < host.size(); ++i) {
-    EXPECT_EQ(FromDevice(reinterpret_cast<const float*>(there[i].data), kCount), host[i]) << "span " << i;
+    EXPECT_EQ(FromDevice(reinterpret_cast<const float*>(there[i].data), kCount), host[i])
+        << "span " << i;
   }
 }
 

@@ -7,10 +7,11 @@
 
 namespace shardproof {
 
-CudaQueue::CudaQueue(std::string name, int priority, CudaShared& shared) : name_(std::move(name)), shared_(shared) {
+CudaQueue::CudaQueue(std::string name, int priority, CudaShared& shared)
+    : name_(std::move(name)), shared_(shared) {
   // Priorities out of range are clamped by CUDA.
-  CheckCuda(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, priority), "cudaStreamCreateWithPriority",
-            name_);
+  CheckCuda(cudaStreamCreateWithPriority(&stream_, cudaStreamNonBlocking, priority),
+            "cudaStreamCreateWithPriority", name_);
 }
 
 CudaQueue::~CudaQueue() {
@@ -19,7 +20,8 @@ CudaQueue::~CudaQueue() {
 }
 
 void CudaQueue::Run(std::function<void()>) {
-  throw std::logic_error("Queue::Run on stream " + name_ + ", which is CUDA's: launch a kernel instead");
+  throw std::logic_error("Queue::Run on stream " + name_ +
+                         ", which is CUDA's: launch a kernel instead");
 }
 
 void CudaQueue::CheckLaunch(const char* kernel) {
@@ -33,7 +35,8 @@ std::byte* CudaQueue::Take(uint64_t bytes) {
   CheckCuda(return_status_, "cudaFreeAsync", name_);
   void* memory = nullptr;
   const cudaError_t status = cudaMallocFromPoolAsync(&memory, bytes, shared_.pool, stream_);
-  if (status != cudaSuccess) CheckCuda(status, "cudaMallocFromPoolAsync of " + std::to_string(bytes) + " bytes", name_);
+  if (status != cudaSuccess)
+    CheckCuda(status, "cudaMallocFromPoolAsync of " + std::to_string(bytes) + " bytes", name_);
   return static_cast<std::byte*>(memory);
 }
 
@@ -48,7 +51,9 @@ void CudaQueue::Fill(std::byte* to, int byte, uint64_t bytes) {
 
 void CudaQueue::Copy(std::byte* to, const std::byte* from, uint64_t bytes) {
   // Default: either may be pinned memory, which has one address on the host and on the device.
-  if (bytes > 0) CheckCuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_), "cudaMemcpyAsync", name_);
+  if (bytes > 0)
+    CheckCuda(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream_), "cudaMemcpyAsync",
+              name_);
 }
 
 void CudaQueue::Upload(std::byte* to, const void* from, uint64_t bytes) {

@@ -44,8 +44,9 @@ class CudaQueue : public Queue {
   std::string name_;
   CudaShared& shared_;
   cudaStream_t stream_ = nullptr;
-  std::byte* workspace_ = nullptr;           // of cuBLAS, from the first product on
-  cudaError_t return_status_ = cudaSuccess;  // of a Return that failed: scopes end with it, so the next call throws
+  std::byte* workspace_ = nullptr;  // of cuBLAS, from the first product on
+  cudaError_t return_status_ =
+      cudaSuccess;  // of a Return that failed: scopes end with it, so the next call throws
 };
 
 }  // namespace shardproof

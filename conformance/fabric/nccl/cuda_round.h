@@ -6,9 +6,9 @@
 
 namespace shardproof {
 
-// to [batch][rows][columns], dense = from, whose rows are `stride` elements apart and whose matrices `step`. Round to
-// nearest even; NaN stays NaN.
-void RoundToBf16(Queue& queue, const float* from, int64_t rows, int64_t columns, int64_t stride, int64_t batch,
-                 int64_t step, uint16_t* to);
+// to [batch][rows][columns], dense = from, whose rows are `stride` elements apart and whose
+// matrices `step`. Round to nearest even; NaN stays NaN.
+void RoundToBf16(Queue& queue, const float* from, int64_t rows, int64_t columns, int64_t stride,
+                 int64_t batch, int64_t step, uint16_t* to);
 
 }  // namespace shardproof

@@ -36,7 +36,8 @@ void CudaStaging::Upload(cudaStream_t stream, std::byte* to, const void* from, u
     const uint64_t piece = std::min(bytes, bytes_ / 4);
     std::byte* staged = Reserve(piece);
     std::memcpy(staged, source, piece);
-    CheckCuda(cudaMemcpyAsync(to, staged, piece, cudaMemcpyHostToDevice, stream), "cudaMemcpyAsync to the device");
+    CheckCuda(cudaMemcpyAsync(to, staged, piece, cudaMemcpyHostToDevice, stream),
+              "cudaMemcpyAsync to the device");
     Finish(stream, {});
     to += piece, source += piece, bytes -= piece;
   }
@@ -47,14 +48,16 @@ void CudaStaging::Download(cudaStream_t stream, void* to, const std::byte* from,
   while (bytes > 0) {
     const uint64_t piece = std::min(bytes, bytes_ / 4);
     std::byte* staged = Reserve(piece);
-    CheckCuda(cudaMemcpyAsync(staged, from, piece, cudaMemcpyDeviceToHost, stream), "cudaMemcpyAsync to the host");
+    CheckCuda(cudaMemcpyAsync(staged, from, piece, cudaMemcpyDeviceToHost, stream),
+              "cudaMemcpyAsync to the host");
     Finish(stream, {.to = target, .from = staged, .bytes = piece});
     target += piece, from += piece, bytes -= piece;
   }
 }
 
-// Newest first: what a stream brings later is not there before what it brings earlier. The other way round a transfer
-// could become ready behind its look and before that of the next one, which would be delivered alone.
+// Newest first: what a stream brings later is not there before what it brings earlier. The other
+// way round a transfer could become ready behind its look and before that of the next one, which
+// would be delivered alone.
 void CudaStaging::Deliver() {
   for (auto transfer = under_way_.rbegin(); transfer != under_way_.rend(); ++transfer) {
     if (transfer->to != nullptr) TryDeliver(*transfer);
@@ -73,8 +76,10 @@ std::byte* CudaStaging::Reserve(uint64_t bytes) {
     return free_up_to_ >= begin + bytes;
   };
   if (!room()) {
-    const std::string what = "room for " + std::to_string(bytes) + " bytes in a staging ring of " + std::to_string(bytes_);
-    if (!WaitUntil(room, begin_wait_ ? begin_wait_(what) : GiveUp())) throw GpuError("wait for " + what, "given up");
+    const std::string what = "room for " + std::to_string(bytes) + " bytes in a staging ring of " +
+                             std::to_string(bytes_);
+    if (!WaitUntil(room, begin_wait_ ? begin_wait_(what) : GiveUp()))
+      throw GpuError("wait for " + what, "given up");
   }
   handed_out_ = begin + RoundUp(bytes);
   return ring_ + begin % bytes_;

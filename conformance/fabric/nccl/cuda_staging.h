@@ -1,8 +1,10 @@
-// cuda_staging.h: how do bytes pass between pageable memory of the host and a stream, without making the host wait?
+// cuda_staging.h: how do bytes pass between pageable memory of the host and a stream, without
+// making the host wait?
 //
-// cudaMemcpyAsync on pageable memory may wait for the stream (CUDA Runtime API, "API synchronization behavior"), which
-// may be waiting for a collective that waits for this host. So bytes pass through a ring of pinned memory. The last
-// step to the host is taken when the host asks, not by cudaLaunchHostFunc, which stops the stream for its call.
+// cudaMemcpyAsync on pageable memory may wait for the stream (CUDA Runtime API, "API
+// synchronization behavior"), which may be waiting for a collective that waits for this host. So
+// bytes pass through a ring of pinned memory. The last step to the host is taken when the host
+// asks, not by cudaLaunchHostFunc, which stops the stream for its call.
 #pragma once
 #include <cuda_runtime_api.h>
 
@@ -16,8 +18,9 @@
 
 namespace shardproof {
 
-// One thread calls. All calls enqueue. They wait only if more than the ring holds is under way: then, by polling, for
-// the oldest transfer, until what SetBeginWait was given says to give up; then they throw GpuError.
+// One thread calls. All calls enqueue. They wait only if more than the ring holds is under way:
+// then, by polling, for the oldest transfer, until what SetBeginWait was given says to give up;
+// then they throw GpuError.
 class CudaStaging {
  public:
   explicit CudaStaging(uint64_t bytes);
@@ -27,7 +30,8 @@ class CudaStaging {
 
   // from, on the host, is read before the return.
   void Upload(cudaStream_t stream, std::byte* to, const void* from, uint64_t bytes);
-  // to, on the host, is written by the first Deliver after the stream has come there, or earlier by another call.
+  // to, on the host, is written by the first Deliver after the stream has come there, or earlier by
+  // another call.
   void Download(cudaStream_t stream, void* to, const std::byte* from, uint64_t bytes);
   // Writes what has arrived. Call when the host has learned that a stream has come somewhere.
   void Deliver();

@@ -23,8 +23,8 @@ std::string ToText(cublasStatus_t status) {
 }
 
 std::string ToText(ncclResult_t status) {
-  std::string text =
-      "ncclResult_t " + std::to_string(static_cast<int>(status)) + " (" + ncclGetErrorString(status) + ")";
+  std::string text = "ncclResult_t " + std::to_string(static_cast<int>(status)) + " (" +
+                     ncclGetErrorString(status) + ")";
   // "Last error" of the process, whatever communicator had it (nccl.h): null is as good as any.
   const char* last = ncclGetLastError(nullptr);
   if (last != nullptr && *last != '\0') text.append(": ").append(last);

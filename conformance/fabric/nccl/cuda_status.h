@@ -17,8 +17,9 @@ std::string ToText(cublasStatus_t status);
 // With NCCL's own account of its last error, if it has one.
 std::string ToText(ncclResult_t status);
 
-// Throw GpuError unless the call succeeded. CheckCuda takes the error off the runtime too, so that it is not found
-// again as the next kernel's. ncclInProgress is success: the communicator says later how it went.
+// Throw GpuError unless the call succeeded. CheckCuda takes the error off the runtime too, so that
+// it is not found again as the next kernel's. ncclInProgress is success: the communicator says
+// later how it went.
 void CheckCuda(cudaError_t status, std::string_view call, std::string_view about = {});
 void CheckBlas(cublasStatus_t status, std::string_view call, std::string_view about = {});
 void CheckNccl(ncclResult_t status, std::string_view call, std::string_view about = {});

@@ -1,4 +1,5 @@
-// cuda_testing.h: what do tests on a real device need? A Gpu with streams, and bytes to it and back.
+// cuda_testing.h: what do tests on a real device need? A Gpu with streams, and bytes to it and
+// back.
 //
 // Without a device each test is skipped, with CUDA's words for why.
 #pragma once
@@ -57,7 +58,8 @@ class CudaTest : public testing::Test {
   template <class T>
   std::vector<T> FromDevice(const T* data, size_t count) {
     std::vector<T> values(count);
-    gpu_->QueueOf(stream_).Download(values.data(), reinterpret_cast<const std::byte*>(data), count * sizeof(T));
+    gpu_->QueueOf(stream_).Download(values.data(), reinterpret_cast<const std::byte*>(data),
+                                    count * sizeof(T));
     Finish();
     return values;
   }

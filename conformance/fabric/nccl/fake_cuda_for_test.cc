@@ -100,7 +100,9 @@ bool IsDevice(const void* memory, uint64_t bytes) {
 
 }  // namespace
 
-void Push(cudaStream_t stream, std::function<void()> work) { PushEntry(At(stream), {nullptr, std::move(work)}); }
+void Push(cudaStream_t stream, std::function<void()> work) {
+  PushEntry(At(stream), {nullptr, std::move(work)});
+}
 
 void PushJoined(const std::vector<cudaStream_t>& streams, std::function<void()> work) {
   struct Meeting {
@@ -123,7 +125,9 @@ using namespace shardproof::fake;  // NOLINT: the functions below are C's
 extern "C" {
 
 cudaError_t cudaGetDeviceCount(int* count) { return *count = 1, cudaSuccess; }
-cudaError_t cudaSetDevice(int device) { return device == 0 ? cudaSuccess : Fail(cudaErrorInvalidDevice); }
+cudaError_t cudaSetDevice(int device) {
+  return device == 0 ? cudaSuccess : Fail(cudaErrorInvalidDevice);
+}
 cudaError_t cudaGetLastError() { return std::exchange(TheMachine().last, cudaSuccess); }
 const char* cudaGetErrorName(cudaError_t error) {
   return error == cudaErrorMemoryAllocation ? "cudaErrorMemoryAllocation" : "cudaError";
@@ -163,14 +167,16 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 }
 cudaError_t cudaEventQuery(cudaEvent_t event) {
   Progress();
-  return At(event).mark.done() ? cudaSuccess : Fail(cudaErrorNotReady);  // the runtime keeps this one too
+  return At(event).mark.done() ? cudaSuccess
+                               : Fail(cudaErrorNotReady);  // the runtime keeps this one too
 }
 cudaError_t cudaEventElapsedTime(float* ms, cudaEvent_t from, cudaEvent_t to) {
   const Event &a = At(from), &b = At(to);
   if (!a.timing || !b.timing || a.mark.stream == nullptr || b.mark.stream == nullptr)
     return Fail(cudaErrorInvalidResourceHandle);
   if (!a.mark.done() || !b.mark.done()) return Fail(cudaErrorNotReady);
-  return *ms = static_cast<float>(b.mark.position) - static_cast<float>(a.mark.position), cudaSuccess;
+  return *ms = static_cast<float>(b.mark.position) - static_cast<float>(a.mark.position),
+         cudaSuccess;
 }
 
 cudaError_t cudaMemPoolCreate(cudaMemPool_t* pool, const cudaMemPoolProps* props) {
@@ -181,10 +187,12 @@ cudaError_t cudaMemPoolDestroy(cudaMemPool_t) { return cudaSuccess; }
 cudaError_t cudaMemPoolSetAttribute(cudaMemPool_t, cudaMemPoolAttr, void*) { return cudaSuccess; }
 
 // Reuse as CudaGpu sets it: on the stream of the free at once, elsewhere when the free has run.
-cudaError_t cudaMallocFromPoolAsync(void** memory, size_t bytes, cudaMemPool_t, cudaStream_t stream) {
+cudaError_t cudaMallocFromPoolAsync(void** memory, size_t bytes, cudaMemPool_t,
+                                    cudaStream_t stream) {
   if (bytes == 0 || bytes > (uint64_t{1} << 40)) return Fail(cudaErrorMemoryAllocation);
   for (Block& block : TheMachine().blocks) {
-    if (block.live || block.bytes != bytes || (block.freed_on != stream && !block.freed.done())) continue;
+    if (block.live || block.bytes != bytes || (block.freed_on != stream && !block.freed.done()))
+      continue;
     block.live = true;
     return *memory = block.data, cudaSuccess;
   }
@@ -215,7 +223,8 @@ cudaError_t cudaFreeHost(void* memory) {
 }
 
 // Pageable memory is refused: the copy could wait for the stream.
-cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind,
+                            cudaStream_t stream) {
   const bool to_device = IsDevice(to, bytes), from_device = IsDevice(from, bytes);
   if (!to_device && !IsPinned(to, bytes)) return Fail(cudaErrorInvalidValue);
   if (!from_device && !IsPinned(from, bytes)) return Fail(cudaErrorInvalidValue);

@@ -1,7 +1,9 @@
-// fake_cuda_for_test.h: how does CudaGpu run without a GPU? On enough of CUDA, cuBLAS and NCCL on the host.
+// fake_cuda_for_test.h: how does CudaGpu run without a GPU? On enough of CUDA, cuBLAS and NCCL on
+// the host.
 //
-// Linked instead of the toolkit's libraries. Streams are late: work runs only when somebody asks for an event, ten
-// entries at a time, from streams in turn. Wrong arguments are refused as the documents say.
+// Linked instead of the toolkit's libraries. Streams are late: work runs only when somebody asks
+// for an event, ten entries at a time, from streams in turn. Wrong arguments are refused as the
+// documents say.
 #pragma once
 #include <cuda_runtime_api.h>
 

@@ -1,5 +1,6 @@
-// Communicators as NCCL's user guide describes non-blocking ones: in progress for some looks, unusable until then, late
-// in reaching the streams. Only communicators of one rank come into being.
+// Communicators as NCCL's user guide describes non-blocking ones: in progress for some looks,
+// unusable until then, late in reaching the streams. Only communicators of one rank come into
+// being.
 #include <nccl.h>
 
 #include <algorithm>
@@ -39,12 +40,16 @@ Library& TheLibrary() {
 uint64_t Bytes(size_t count, ncclDataType_t type) {
   switch (type) {
     case ncclInt8:
-    case ncclUint8: return count;
+    case ncclUint8:
+      return count;
     case ncclFloat16:
-    case ncclBfloat16: return 2 * count;
+    case ncclBfloat16:
+      return 2 * count;
     case ncclInt32:
-    case ncclFloat32: return 4 * count;
-    default: return 8 * count;
+    case ncclFloat32:
+      return 4 * count;
+    default:
+      return 8 * count;
   }
 }
 
@@ -55,8 +60,10 @@ ncclResult_t Fail(ncclResult_t result) {
 
 bool Ready(ncclComm_t comm) { return comm->looks == 0 && !comm->finalized; }
 
-// One rank: every collective is a copy, put into its stream at once, group or not (NCCL 2.28, taskAppend).
-ncclResult_t Copy(ncclComm_t comm, const void* from, void* to, uint64_t bytes, cudaStream_t stream) {
+// One rank: every collective is a copy, put into its stream at once, group or not (NCCL 2.28,
+// taskAppend).
+ncclResult_t Copy(ncclComm_t comm, const void* from, void* to, uint64_t bytes,
+                  cudaStream_t stream) {
   if (!Ready(comm)) return Fail(ncclInvalidArgument);
   if (bytes == 0) return ncclSuccess;
   shardproof::fake::Push(stream, [=] { std::memmove(to, from, bytes); });
@@ -75,7 +82,8 @@ void PutIntoStreams(ncclComm_t comm) {
   std::vector<cudaStream_t> streams;
   std::vector<ncclComm::Message> sends, recvs;
   for (const auto& message : comm->launched) {
-    if (std::find(streams.begin(), streams.end(), message.stream) == streams.end()) streams.push_back(message.stream);
+    if (std::find(streams.begin(), streams.end(), message.stream) == streams.end())
+      streams.push_back(message.stream);
     (message.send ? sends : recvs).push_back(message);
   }
   comm->launched.clear();
@@ -99,7 +107,9 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
 ncclResult_t ncclMemAlloc(void** memory, size_t bytes) {
   // Memory of the device: the fake's pool gives it, to no stream in particular.
   const ncclResult_t result =
-      cudaMallocFromPoolAsync(memory, bytes, nullptr, nullptr) == cudaSuccess ? ncclSuccess : ncclUnhandledCudaError;
+      cudaMallocFromPoolAsync(memory, bytes, nullptr, nullptr) == cudaSuccess
+          ? ncclSuccess
+          : ncclUnhandledCudaError;
   TheLibrary().registrable.insert(*memory);
   return result;
 }
@@ -107,16 +117,19 @@ ncclResult_t ncclMemFree(void* memory) {
   return TheLibrary().registrable.erase(memory) == 1 ? ncclSuccess : ncclInvalidArgument;
 }
 
-ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId, int rank, ncclConfig_t* config) {
+ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId, int rank,
+                                    ncclConfig_t* config) {
   *comm = nullptr;
-  if (rank < 0 || rank >= ranks || config->blocking != 0 || config->magic != 0xcafebeef) return ncclInvalidArgument;
+  if (rank < 0 || rank >= ranks || config->blocking != 0 || config->magic != 0xcafebeef)
+    return ncclInvalidArgument;
   *comm = new ncclComm;
   (*comm)->ranks = ranks;
   TheLibrary().live.insert(*comm);
   return ncclInProgress;
 }
 ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t* state) {
-  if (comm->looks > 0 && comm->ranks == 1 && --comm->looks == 0 && !comm->launched.empty()) PutIntoStreams(comm);
+  if (comm->looks > 0 && comm->ranks == 1 && --comm->looks == 0 && !comm->launched.empty())
+    PutIntoStreams(comm);
   *state = comm->looks == 0 ? ncclSuccess : ncclInProgress;
   return ncclSuccess;
 }
@@ -132,7 +145,8 @@ ncclResult_t ncclCommDestroy(ncclComm_t comm) {
   delete comm;
   return ncclSuccess;
 }
-// Outside of a group it could wait for ever behind a kernel of another communicator: refused while there is one.
+// Outside of a group it could wait for ever behind a kernel of another communicator: refused while
+// there is one.
 ncclResult_t ncclCommAbort(ncclComm_t comm) {
   Library& library = TheLibrary();
   if (library.depth == 0 && library.live.size() > 1) return ncclInvalidUsage;
@@ -160,27 +174,28 @@ ncclResult_t ncclGroupEnd() {
   return comms.empty() ? ncclSuccess : ncclInProgress;
 }
 
-ncclResult_t ncclAllGather(const void* from, void* to, size_t count, ncclDataType_t type, ncclComm_t comm,
-                           cudaStream_t stream) {
+ncclResult_t ncclAllGather(const void* from, void* to, size_t count, ncclDataType_t type,
+                           ncclComm_t comm, cudaStream_t stream) {
   return Copy(comm, from, to, Bytes(count, type), stream);
 }
-ncclResult_t ncclAllReduce(const void* from, void* to, size_t count, ncclDataType_t type, ncclRedOp_t, ncclComm_t comm,
-                           cudaStream_t stream) {
+ncclResult_t ncclAllReduce(const void* from, void* to, size_t count, ncclDataType_t type,
+                           ncclRedOp_t, ncclComm_t comm, cudaStream_t stream) {
   return Copy(comm, from, to, Bytes(count, type), stream);
 }
-ncclResult_t ncclReduceScatter(const void* from, void* to, size_t count, ncclDataType_t type, ncclRedOp_t,
-                               ncclComm_t comm, cudaStream_t stream) {
+ncclResult_t ncclReduceScatter(const void* from, void* to, size_t count, ncclDataType_t type,
+                               ncclRedOp_t, ncclComm_t comm, cudaStream_t stream) {
   return Copy(comm, from, to, Bytes(count, type), stream);
 }
-ncclResult_t ncclBroadcast(const void* from, void* to, size_t count, ncclDataType_t type, int root, ncclComm_t comm,
-                           cudaStream_t stream) {
+ncclResult_t ncclBroadcast(const void* from, void* to, size_t count, ncclDataType_t type, int root,
+                           ncclComm_t comm, cudaStream_t stream) {
   return root == 0 ? Copy(comm, from, to, Bytes(count, type), stream) : Fail(ncclInvalidArgument);
 }
-ncclResult_t ncclSend(const void* from, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
-                      cudaStream_t stream) {
+ncclResult_t ncclSend(const void* from, size_t count, ncclDataType_t type, int peer,
+                      ncclComm_t comm, cudaStream_t stream) {
   return Add(comm, {true, from, nullptr, Bytes(count, type), stream}, peer);
 }
-ncclResult_t ncclRecv(void* to, size_t count, ncclDataType_t type, int peer, ncclComm_t comm, cudaStream_t stream) {
+ncclResult_t ncclRecv(void* to, size_t count, ncclDataType_t type, int peer, ncclComm_t comm,
+                      cudaStream_t stream) {
   return Add(comm, {false, nullptr, to, Bytes(count, type), stream}, peer);
 }
 

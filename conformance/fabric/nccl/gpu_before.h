@@ -1,4 +1,5 @@
-// gpu_before.h: how does a test get in between? A Gpu that does what another one does, after telling of the call.
+// gpu_before.h: how does a test get in between? A Gpu that does what another one does, after
+// telling of the call.
 #pragma once
 #include <functional>
 #include <string>
@@ -12,7 +13,8 @@ namespace shardproof {
 // before is given the name of the function; what it throws is what the call throws.
 class GpuBefore : public Gpu {
  public:
-  GpuBefore(Gpu& inner, std::function<void(const char* call)> before) : inner_(inner), before_(std::move(before)) {}
+  GpuBefore(Gpu& inner, std::function<void(const char* call)> before)
+      : inner_(inner), before_(std::move(before)) {}
 
   GpuVersions Versions() const override { return inner_.Versions(); }
   void SetBeginWait(BeginWait begin) override { inner_.SetBeginWait(std::move(begin)); }

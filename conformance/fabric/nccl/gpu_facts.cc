@@ -1,4 +1,5 @@
-// gpu_facts: what a run on this machine's GPU would run on, and the environment that orders its launches.
+// gpu_facts: what a run on this machine's GPU would run on, and the environment that orders its
+// launches.
 //
 // Exit status: 0, or 1 without a usable GPU.
 #include <cstdlib>
@@ -18,10 +19,12 @@ std::string NcclText(int version) {
   return std::to_string(version / 10000) + "." + std::to_string(version / 100 % 100) + "." +
          std::to_string(version % 100);
 }
-std::string CudaText(int version) { return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10); }
+std::string CudaText(int version) {
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
 
-// What decides in which order, and how many at a time, kernels start; with CUDA's defaults (CUDA Programming Guide,
-// "CUDA Environment Variables").
+// What decides in which order, and how many at a time, kernels start; with CUDA's defaults (CUDA
+// Programming Guide, "CUDA Environment Variables").
 void PrintEnvironment() {
   const char* const launch[][2] = {{"CUDA_DEVICE_MAX_CONNECTIONS", "8"},
                                    {"CUDA_LAUNCH_BLOCKING", "0"},
@@ -29,7 +32,8 @@ void PrintEnvironment() {
                                    {"CUDA_SCALE_LAUNCH_QUEUES", "1x"}};
   for (const auto& [name, standard] : launch) {
     const char* value = std::getenv(name);
-    std::cout << name << ": " << (value != nullptr ? value : std::string(standard) + " (default)") << "\n";
+    std::cout << name << ": " << (value != nullptr ? value : std::string(standard) + " (default)")
+              << "\n";
   }
   for (char** entry = environ; *entry != nullptr; ++entry) {
     if (std::strncmp(*entry, "NCCL_", 5) == 0) std::cout << *entry << "\n";

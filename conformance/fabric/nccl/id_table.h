@@ -1,4 +1,5 @@
-// id_table.h: what is behind a small integer? Things by integers; that of one taken out is given again.
+// id_table.h: what is behind a small integer? Things by integers; that of one taken out is given
+// again.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -29,7 +30,8 @@ class IdTable {
 
   // std::logic_error: there is none of this id.
   T& At(int32_t id) const {
-    if (id < 0 || static_cast<size_t>(id) >= things_.size() || things_[static_cast<size_t>(id)] == nullptr) {
+    if (id < 0 || static_cast<size_t>(id) >= things_.size() ||
+        things_[static_cast<size_t>(id)] == nullptr) {
       throw std::logic_error("no " + kind_ + " has the id " + std::to_string(id));
     }
     return *things_[static_cast<size_t>(id)];

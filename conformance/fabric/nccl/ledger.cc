@@ -7,7 +7,8 @@
 namespace shardproof {
 namespace {
 
-constexpr int32_t kMostUnmarked = 64;  // local entries of a stream; bounds memory and how vague a report is
+constexpr int32_t kMostUnmarked =
+    64;  // local entries of a stream; bounds memory and how vague a report is
 constexpr size_t kMostLines = 16;
 
 }  // namespace
@@ -124,10 +125,12 @@ std::string Ledger::Line(EntryId id) const {
   if (entry.kind == EntryKind::kKernel) {
     const bool message = entry.ops[0].kind == SPF_SEND || entry.ops[0].kind == SPF_RECV;
     text += message ? ", message #" : ", collective #";
-    text += std::to_string(entry.positions[0]) + " of communicator " + device_.group(entry.group).key;
+    text +=
+        std::to_string(entry.positions[0]) + " of communicator " + device_.group(entry.group).key;
   }
   const bool free = entry.state == EntryState::kReady;
-  return text + (free ? " is not known to be complete" : " is queued: " + device_.WhyQueued(id)) + "\n";
+  return text + (free ? " is not known to be complete" : " is queued: " + device_.WhyQueued(id)) +
+         "\n";
 }
 
 std::string Ledger::Pending() const {

@@ -1,9 +1,10 @@
-// ledger.h: what has this rank put into its streams that is not known to be complete, and what does it wait for?
+// ledger.h: what has this rank put into its streams that is not known to be complete, and what does
+// it wait for?
 //
-// A GPU does not say what it is doing. The ledger writes down what is issued (Device knows the rules) and puts marks,
-// events, behind the kernels of communicators and now and then between other work. A mark that is done completes its
-// entry and all that it depends on. Between two marks of a stream nothing is known, so that a report says "not known
-// to be complete".
+// A GPU does not say what it is doing. The ledger writes down what is issued (Device knows the
+// rules) and puts marks, events, behind the kernels of communicators and now and then between other
+// work. A mark that is done completes its entry and all that it depends on. Between two marks of a
+// stream nothing is known, so that a report says "not known to be complete".
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -21,16 +22,17 @@ namespace shardproof {
 struct CommPosition {
   std::string key;
   std::vector<int32_t> members;
-  int64_t issued = 0;         // collectives
-  int64_t oldest = -1;        // of those, the first that is not known to be complete; -1: all are
-  std::string what;           // its words
+  int64_t issued = 0;   // collectives
+  int64_t oldest = -1;  // of those, the first that is not known to be complete; -1: all are
+  std::string what;     // its words
 };
 
 class Ledger {
  public:
   Ledger(int32_t rank, Gpu& gpu) : gpu_(gpu), device_(rank) {}
 
-  // Streams, events and groups of a fabric; ids are Device's. gpu_stream: where marks of the stream go.
+  // Streams, events and groups of a fabric; ids are Device's. gpu_stream: where marks of the stream
+  // go.
   int32_t AddStream(std::string_view name, int32_t gpu_stream);
   void DropStream(int32_t stream);  // before the Gpu's stream is destroyed
   int32_t AddEvent() { return device_.CreateEvent(); }
@@ -41,12 +43,14 @@ class Ledger {
   void Local(int32_t stream, std::string_view what);
   void Record(int32_t event, int32_t stream) { device_.AddRecord(event, stream); }
   void Wait(int32_t event, int32_t stream) { device_.AddWait(event, stream); }
-  std::vector<EntryId> Kernels(std::vector<CommOp> ops) { return device_.AddGroupCall(std::move(ops)); }
+  std::vector<EntryId> Kernels(std::vector<CommOp> ops) {
+    return device_.AddGroupCall(std::move(ops));
+  }
   // The kernel has been issued; what is put into stream from now on comes after it.
   void KernelIssued(EntryId kernel, int32_t stream) { Mark(kernel, stream); }
 
-  // An event of the Gpu behind all that is in the stream, or behind the kernel; -1: known to be complete. Valid until
-  // entries are added.
+  // An event of the Gpu behind all that is in the stream, or behind the kernel; -1: known to be
+  // complete. Valid until entries are added.
   int32_t EventBehind(int32_t stream);
   int32_t EventBehindKernel(EntryId kernel) const;
   // The streams, live or not, that hold entries not known to be complete.
@@ -60,7 +64,8 @@ class Ledger {
 
   const Device& device() const { return device_; }
   bool Done(EntryId entry) const { return device_.Done(entry); }
-  // One line for the first entry of each stream that is not known to be complete, then for kernels behind them.
+  // One line for the first entry of each stream that is not known to be complete, then for kernels
+  // behind them.
   std::string Pending() const;
   std::vector<CommPosition> Positions() const;
 

@@ -10,7 +10,8 @@ namespace shardproof {
 namespace {
 
 int64_t SteadyMicroseconds() {
-  return std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now().time_since_epoch())
+  return std::chrono::duration_cast<std::chrono::microseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
       .count();
 }
 
@@ -18,7 +19,8 @@ int64_t SteadyMicroseconds() {
 std::string IssuedText(const std::vector<CommPosition>& positions) {
   std::string text;
   for (const CommPosition& one : positions) {
-    if (one.issued > 0) text += (text.empty() ? "" : ", ") + std::to_string(one.issued) + " on " + one.key;
+    if (one.issued > 0)
+      text += (text.empty() ? "" : ", ") + std::to_string(one.issued) + " on " + one.key;
   }
   return text.empty() ? "" : "collectives issued here: " + text + "\n";
 }
@@ -32,7 +34,8 @@ NcclFabric::NcclFabric(Gpu& gpu, PinnedPool& pinned, Rendezvous& rendezvous, Ncc
       options_(std::move(options)),
       ledger_(rendezvous.rank(), gpu),
       communicators_(gpu, rendezvous),
-      watchdog_({options_.now_us ? options_.now_us : SteadyMicroseconds, [this] { return rendezvous_.Aborted(); },
+      watchdog_({options_.now_us ? options_.now_us : SteadyMicroseconds,
+                 [this] { return rendezvous_.Aborted(); },
                  [this]() -> std::optional<std::string> {
                    try {
                      communicators_.Check();
@@ -41,7 +44,8 @@ NcclFabric::NcclFabric(Gpu& gpu, PinnedPool& pinned, Rendezvous& rendezvous, Ncc
                      return error.what();
                    }
                  },
-                 [this] { return ledger_.Look(); }, static_cast<int64_t>(options_.stall_seconds * 1e6)}) {
+                 [this] { return ledger_.Look(); },
+                 static_cast<int64_t>(options_.stall_seconds * 1e6)}) {
   gpu_.SetBeginWait([this](const std::string& what) { return watchdog_.Waiting(what); });
 }
 
@@ -103,7 +107,8 @@ void NcclFabric::Stop(Watchdog::Cause cause, const std::string& reason) {
   } catch (const std::exception&) {
   }
   end_.cause = cause;
-  end_.reason = cause == Watchdog::Cause::kEnded ? reason : "rank " + std::to_string(rank()) + ": " + reason;
+  end_.reason =
+      cause == Watchdog::Cause::kEnded ? reason : "rank " + std::to_string(rank()) + ": " + reason;
   end_.host = watchdog_.waiting();
   end_.positions = ledger_.Positions();
   end_.pending = ledger_.Pending() + IssuedText(end_.positions);
@@ -139,10 +144,11 @@ void NcclFabric::DestroyStream(int32_t stream) {
 }
 
 spf_status NcclFabric::SyncStream(int32_t stream) {
-  return Blocking("stream_sync of " + ledger_.device().StreamName(stream), [&](const GiveUp& give_up) {
-    const int32_t event = ledger_.EventBehind(stream);
-    return event < 0 || gpu_.Await(event, give_up);
-  });
+  return Blocking("stream_sync of " + ledger_.device().StreamName(stream),
+                  [&](const GiveUp& give_up) {
+                    const int32_t event = ledger_.EventBehind(stream);
+                    return event < 0 || gpu_.Await(event, give_up);
+                  });
 }
 
 int32_t NcclFabric::CreateEvent() {
@@ -179,8 +185,9 @@ bool NcclFabric::Wait(int32_t event, int32_t stream) {
 spf_status NcclFabric::SyncEvent(int32_t event, bool* recorded) {
   const bool there = ledger_.device().LatestRecord(event) >= 0;
   if (recorded) *recorded = there;
-  return Blocking("event_sync of event " + std::to_string(event),
-                  [&](const GiveUp& give_up) { return !there || gpu_.Await(At(events_, event), give_up); });
+  return Blocking("event_sync of event " + std::to_string(event), [&](const GiveUp& give_up) {
+    return !there || gpu_.Await(At(events_, event), give_up);
+  });
 }
 
 void NcclFabric::Enqueue(int32_t stream, std::string_view what, Body body) {
@@ -213,7 +220,8 @@ int32_t NcclFabric::Stamp(int32_t stream) {
 
 double NcclFabric::MillisecondsBetween(int32_t from, int32_t to) {
   double milliseconds = 0;
-  Try("time between stamps", [&] { milliseconds = gpu_.ElapsedMs(At(stamps_, from), At(stamps_, to)); });
+  Try("time between stamps",
+      [&] { milliseconds = gpu_.ElapsedMs(At(stamps_, from), At(stamps_, to)); });
   return milliseconds;
 }
 

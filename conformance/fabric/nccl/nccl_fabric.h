@@ -1,13 +1,16 @@
 // nccl_fabric.h: what is one rank's machine on a GPU with CUDA and NCCL?
 //
 // All rules of fabric.h on top of Gpu. What is different from the CPU fabrics:
-//   - Enqueue calls the body at once, on the host thread. The body puts device work into QueueOf(stream); it touches no
+//   - Enqueue calls the body at once, on the host thread. The body puts device work into
+//   QueueOf(stream); it touches no
 //     memory of the device itself.
 //   - Communicators are made at first use, which is a meeting (communicators.h).
-//   - Nothing sees a mismatch or a deadlock across ranks. What does not go on is ended by the watchdog: a host that
-//     waits looks for completed work, errors of communicators, and the other ranks' end, and gives up when nothing has
-//     completed for stall_seconds. Then this rank's communicators are aborted, what was pending is kept in words, and
-//     the rendezvous tells the others. The trace checks say what was wrong.
+//   - Nothing sees a mismatch or a deadlock across ranks. What does not go on is ended by the
+//   watchdog: a host that
+//     waits looks for completed work, errors of communicators, and the other ranks' end, and gives
+//     up when nothing has completed for stall_seconds. Then this rank's communicators are aborted,
+//     what was pending is kept in words, and the rendezvous tells the others. The trace checks say
+//     what was wrong.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -31,11 +34,11 @@ namespace shardproof {
 struct NcclOptions {
   double stall_seconds = 60;
   std::function<int64_t()> now_us;  // a clock that never goes back; empty: the machine's
-  // Make communicators in OpenGroup and CreateGroup: for programs that come to their first uses in different orders.
-  // Then ranks must open the groups that they share in one order.
+  // Make communicators in OpenGroup and CreateGroup: for programs that come to their first uses in
+  // different orders. Then ranks must open the groups that they share in one order.
   bool communicators_at_open = false;
-  // Device memory is poisoned, which costs its bandwidth twice for each block. Off for performance runs only: what is
-  // read from fresh or freed memory is then not told by its value.
+  // Device memory is poisoned, which costs its bandwidth twice for each block. Off for performance
+  // runs only: what is read from fresh or freed memory is then not told by its value.
   bool poison = true;
 };
 
@@ -44,13 +47,14 @@ struct NcclEnd {
   Watchdog::Cause cause = Watchdog::Cause::kNone;  // kNone with a reason: this rank failed
   std::string reason;                              // names the rank where it began
   std::string host;                                // in what the host waited, or waited last
-  std::string pending;                             // lines: what this rank had issued that is not known to be complete
+  std::string pending;  // lines: what this rank had issued that is not known to be complete
   std::vector<CommPosition> positions;
 };
 
 class NcclFabric : public Fabric {
  public:
-  // gpu, pinned (of this gpu) and rendezvous (of this case) outlive the fabric. The caller's thread is the host thread.
+  // gpu, pinned (of this gpu) and rendezvous (of this case) outlive the fabric. The caller's thread
+  // is the host thread.
   NcclFabric(Gpu& gpu, PinnedPool& pinned, Rendezvous& rendezvous, NcclOptions options);
   // Closes, if nobody has, and gives everything back.
   ~NcclFabric() override;
@@ -72,7 +76,8 @@ class NcclFabric : public Fabric {
 
   Block Alloc(int32_t stream, uint64_t bytes, bool pinned) override;
   void Free(int32_t stream, const Block& block) override;
-  // From ncclMemAlloc. What was freed on a stream goes to the next such block of its size on that stream.
+  // From ncclMemAlloc. What was freed on a stream goes to the next such block of its size on that
+  // stream.
   Block AllocRegistrable(int32_t stream, uint64_t bytes) override;
   spf_status RegisterBlock(int32_t group, const Block& block) override;
   spf_status DeregisterBlock(int32_t group, const Block& block) override;
@@ -90,7 +95,8 @@ class NcclFabric : public Fabric {
   // For bodies: the stream's end as kernels see it.
   Queue& QueueOf(int32_t stream) { return gpu_.QueueOf(At(streams_, stream)); }
 
-  // Puts a time stamp into the stream; after it is complete, milliseconds from one to another. For performance runs.
+  // Puts a time stamp into the stream; after it is complete, milliseconds from one to another. For
+  // performance runs.
   int32_t Stamp(int32_t stream);
   double MillisecondsBetween(int32_t from, int32_t to);
 
@@ -101,7 +107,9 @@ class NcclFabric : public Fabric {
   const std::vector<std::string>& mismatches() const { return mismatches_; }
 
  private:
-  static int32_t At(const std::vector<int32_t>& ids, int32_t index) { return ids[static_cast<size_t>(index)]; }
+  static int32_t At(const std::vector<int32_t>& ids, int32_t index) {
+    return ids[static_cast<size_t>(index)];
+  }
   // Runs body unless the run has ended; what it throws ends the run.
   template <class F>
   void Try(const std::string& what, F&& body);
@@ -140,10 +148,13 @@ class NcclFabric : public Fabric {
     GpuMemory memory;
     uint64_t bytes = 0;
   };
-  std::map<std::byte*, Registrable> registrable_;                                     // what was ever taken
-  std::map<std::pair<int32_t, uint64_t>, std::vector<GpuMemory>> spare_registrable_;  // by stream and size
-  std::map<std::pair<int32_t, int32_t>, int64_t> registrations_;  // by group and block: the Gpu's handle
-  std::map<int32_t, int64_t> creates_, registers_;                // by group: CreateGroup, RegisterBlock calls so far
+  std::map<std::byte*, Registrable> registrable_;  // what was ever taken
+  std::map<std::pair<int32_t, uint64_t>, std::vector<GpuMemory>>
+      spare_registrable_;  // by stream and size
+  std::map<std::pair<int32_t, int32_t>, int64_t>
+      registrations_;  // by group and block: the Gpu's handle
+  std::map<int32_t, int64_t> creates_,
+      registers_;  // by group: CreateGroup, RegisterBlock calls so far
   std::vector<std::string> mismatches_;
 };
 

@@ -16,9 +16,11 @@ void NcclFabric::Communicate(std::vector<CommOp> ops) {
   if (ops.empty()) return;
   Try("communicate", [&] {
     const std::vector<KernelPlan> plans = PlanGroupCall(ops, [&](int32_t group) {
-      return GroupPlace{static_cast<int32_t>(communicators_.members(group).size()), communicators_.me(group)};
+      return GroupPlace{static_cast<int32_t>(communicators_.members(group).size()),
+                        communicators_.me(group)};
     });
-    for (const KernelPlan& plan : plans) {  // so that a report tells kernels from what is before them
+    for (const KernelPlan& plan :
+         plans) {  // so that a report tells kernels from what is before them
       for (const int32_t stream : plan.streams) ledger_.EventBehind(stream);
     }
     const std::vector<EntryId> kernels = ledger_.Kernels(std::move(ops));  // in the same order
@@ -29,9 +31,9 @@ void NcclFabric::Communicate(std::vector<CommOp> ops) {
   });
 }
 
-// NCCL makes one operation of the streams that its calls name: it starts when all have come to it, and all go on when
-// it is complete (usage/streams.rst). Streams of operations that need no call are tied to it here. false: a wait was
-// given up.
+// NCCL makes one operation of the streams that its calls name: it starts when all have come to it,
+// and all go on when it is complete (usage/streams.rst). Streams of operations that need no call
+// are tied to it here. false: a wait was given up.
 bool NcclFabric::IssueKernel(const KernelPlan& plan, EntryId kernel) {
   const std::string what = ledger_.device().entry(kernel).what;
   const bool alone = communicators_.members(plan.group).size() == 1;
@@ -59,8 +61,9 @@ bool NcclFabric::IssueKernel(const KernelPlan& plan, EntryId kernel) {
   return true;
 }
 
-// Kernels of one communicator run in issue order, whatever their streams. NCCL chains them through a stream of the
-// communicator's own (deviceStream in src/enqueue.cc) but does not promise it; copies of groups of one need it from us.
+// Kernels of one communicator run in issue order, whatever their streams. NCCL chains them through
+// a stream of the communicator's own (deviceStream in src/enqueue.cc) but does not promise it;
+// copies of groups of one need it from us.
 void NcclFabric::OrderBehindPrevious(const KernelPlan& plan, EntryId kernel, int32_t lead) {
   const EntryId previous = ledger_.device().entry(kernel).previous;
   const int32_t event = ledger_.EventBehindKernel(previous);

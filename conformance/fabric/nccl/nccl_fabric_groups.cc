@@ -30,32 +30,39 @@ int32_t NcclFabric::OpenGroup(std::string_view key, const std::vector<int32_t>& 
 
 bool NcclFabric::MakeCommunicator(int32_t group, const std::string& what) {
   if (communicators_.open(group)) return true;
-  const std::string who = communicators_.key(group) + " with ranks " + ToText(communicators_.members(group));
-  return communicators_.Open(group, watchdog_.Waiting("the making of communicator " + who + ", for " + what)) >= 0;
+  const std::string who =
+      communicators_.key(group) + " with ranks " + ToText(communicators_.members(group));
+  return communicators_.Open(
+             group, watchdog_.Waiting("the making of communicator " + who + ", for " + what)) >= 0;
 }
 
-spf_status NcclFabric::CreateGroup(int32_t parent, const std::vector<int32_t>& world_ranks, int32_t* group,
-                                   std::string* key) {
+spf_status NcclFabric::CreateGroup(int32_t parent, const std::vector<int32_t>& world_ranks,
+                                   int32_t* group, std::string* key) {
   *group = -1;
   key->clear();
   const std::vector<int32_t> members = communicators_.members(parent);
   const std::string call = std::to_string(creates_[parent]++), on = communicators_.key(parent);
   std::vector<std::string> lists;
-  const spf_status status = Blocking("group_create #" + call + " on " + on, [&](const GiveUp& give_up) {
-    const auto all = AllGather(rendezvous_, "create/" + communicators_.instance(parent) + "/" + call, members,
-                               ToText(world_ranks), give_up);
-    if (all) lists = *all;
-    return all.has_value();
-  });
+  const spf_status status =
+      Blocking("group_create #" + call + " on " + on, [&](const GiveUp& give_up) {
+        const auto all =
+            AllGather(rendezvous_, "create/" + communicators_.instance(parent) + "/" + call,
+                      members, ToText(world_ranks), give_up);
+        if (all) lists = *all;
+        return all.has_value();
+      });
   if (status != SPF_OK || world_ranks.empty()) return status;
-  // The members of my list must have given the same one; otherwise I am alone with it, and what I do with it will wait.
+  // The members of my list must have given the same one; otherwise I am alone with it, and what I
+  // do with it will wait.
   std::string name = on + "/" + call + "/" + std::to_string(world_ranks.front());
   const std::string mine = ToText(world_ranks);
   for (size_t i = 0; i < lists.size(); ++i) {
-    const bool listed = std::find(world_ranks.begin(), world_ranks.end(), members[i]) != world_ranks.end();
+    const bool listed =
+        std::find(world_ranks.begin(), world_ranks.end(), members[i]) != world_ranks.end();
     if (!listed || lists[i] == mine) continue;
-    mismatches_.push_back("group_create #" + call + " on " + on + ": rank " + std::to_string(rank()) + " lists [" +
-                          mine + "], rank " + std::to_string(members[i]) + " lists [" + lists[i] + "]");
+    mismatches_.push_back("group_create #" + call + " on " + on + ": rank " +
+                          std::to_string(rank()) + " lists [" + mine + "], rank " +
+                          std::to_string(members[i]) + " lists [" + lists[i] + "]");
     if (name.find('!') == std::string::npos) name += "!" + std::to_string(rank());
   }
   *group = OpenGroup(name, world_ranks);

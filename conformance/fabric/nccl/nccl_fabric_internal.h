@@ -13,7 +13,8 @@ void NcclFabric::Try(const std::string& what, F&& body) {
   try {
     body();
   } catch (const std::exception& error) {
-    if (watchdog_.cause() != Watchdog::Cause::kNone) return StopByWatchdog();  // a wait inside the call was given up
+    if (watchdog_.cause() != Watchdog::Cause::kNone)
+      return StopByWatchdog();  // a wait inside the call was given up
     Stop(Watchdog::Cause::kNone, "in " + what + ": " + error.what());
   }
 }

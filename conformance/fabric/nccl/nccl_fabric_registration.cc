@@ -1,4 +1,5 @@
-// User buffers: memory from ncclMemAlloc, registered with communicators (NCCL user guide, usage/bufferreg.rst).
+// User buffers: memory from ncclMemAlloc, registered with communicators (NCCL user guide,
+// usage/bufferreg.rst).
 #include <algorithm>
 
 #include "conformance/fabric/nccl/nccl_fabric_internal.h"
@@ -29,8 +30,9 @@ spf_status NcclFabric::RegisterBlock(int32_t group, const Block& block) {
     if (!sizes) return false;
     for (size_t i = 0; i < members.size(); ++i) {
       if ((*sizes)[i] == std::to_string(block.bytes)) continue;
-      mismatches_.push_back(call + ": rank " + std::to_string(rank()) + " registers " + std::to_string(block.bytes) +
-                            " bytes, rank " + std::to_string(members[i]) + " " + (*sizes)[i]);
+      mismatches_.push_back(call + ": rank " + std::to_string(rank()) + " registers " +
+                            std::to_string(block.bytes) + " bytes, rank " +
+                            std::to_string(members[i]) + " " + (*sizes)[i]);
     }
     if (members.size() == 1) return true;
     if (!MakeCommunicator(group, "the registration of memory")) return false;
@@ -48,7 +50,8 @@ spf_status NcclFabric::AwaitWorkOn(int32_t group, const std::string& call) {
 }
 
 spf_status NcclFabric::DeregisterBlock(int32_t group, const Block& block) {
-  const std::string call = "group_deregister of block " + std::to_string(block.id) + " on " + communicators_.key(group);
+  const std::string call =
+      "group_deregister of block " + std::to_string(block.id) + " on " + communicators_.key(group);
   const spf_status status = AwaitWorkOn(group, call);
   if (status != SPF_OK) return status;
   Try(call, [&] { Deregister(group, block.id); });

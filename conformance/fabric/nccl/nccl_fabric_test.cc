@@ -1,4 +1,5 @@
-// Does NcclFabric keep the rules of fabric.h? On the stand-in, under all strategies of the simulator.
+// Does NcclFabric keep the rules of fabric.h? On the stand-in, under all strategies of the
+// simulator.
 #include "conformance/fabric/nccl/nccl_fabric.h"
 
 #include <gtest/gtest.h>
@@ -25,14 +26,15 @@ TEST(NcclFabric, AllReducesOverAStream) {
   });
 }
 
-// A group call is one operation on all streams that it names, also on those whose operations have no elements, and
-// for groups of one, for which nothing of NCCL runs.
+// A group call is one operation on all streams that it names, also on those whose operations have
+// no elements, and for groups of one, for which nothing of NCCL runs.
 TEST(NcclFabric, AGroupCallJoinsAllItsStreams) {
   for (const int members : {1, 2}) {
     for (const bool empty : {false, true}) {
       RunAll(2, [&](BodiesOnDevice& f) {
         Program p(f);
-        const int32_t group = members == 2 ? p.world : f.OpenGroup("alone " + std::to_string(f.rank()), {f.rank()});
+        const int32_t group =
+            members == 2 ? p.world : f.OpenGroup("alone " + std::to_string(f.rank()), {f.rank()});
         const int32_t a = f.CreateStream("a", 0), b = f.CreateStream("b", 0);
         const Block x = p.Floats(a, 4), y = p.Floats(b, 4), z = p.Floats(a, 4);
         p.After(b, a);
@@ -42,7 +44,8 @@ TEST(NcclFabric, AGroupCallJoinsAllItsStreams) {
         f.Enqueue(a, "before", [&log] { log += "a"; });
         f.Enqueue(b, "before", [&log] { log += "b"; });
         const uint64_t count = empty ? 0 : 4;
-        f.Communicate({p.Op(SPF_ALL_REDUCE, group, a, x, z, 4), p.Op(SPF_ALL_REDUCE, group, b, y, y, count)});
+        f.Communicate(
+            {p.Op(SPF_ALL_REDUCE, group, a, x, z, 4), p.Op(SPF_ALL_REDUCE, group, b, y, y, count)});
         f.Enqueue(a, "behind", [&log] { log += "A"; });
         f.Enqueue(b, "behind", [&log] { log += "B"; });
         std::vector<float> on_b;
@@ -57,7 +60,8 @@ TEST(NcclFabric, AGroupCallJoinsAllItsStreams) {
   }
 }
 
-// Kernels of one communicator run in issue order, whatever their streams: also copies of a group of one.
+// Kernels of one communicator run in issue order, whatever their streams: also copies of a group of
+// one.
 TEST(NcclFabric, KernelsOfAGroupOfOneRunInIssueOrder) {
   RunAll(1, [](BodiesOnDevice& f) {
     Program p(f);
@@ -141,13 +145,14 @@ TEST(NcclFabric, BodiesAreCalledAtOnce) {
   });
 }
 
-// Long runs do not grow the books: what is complete is forgotten without any wait of the host, and its events serve
-// again.
+// Long runs do not grow the books: what is complete is forgotten without any wait of the host, and
+// its events serve again.
 TEST(NcclFabric, OldEntriesAreForgotten) {
   int events = 0;
   StandinOptions options = Under(Strategy::kEager);
   options.before = [&](Gpu& inner, int32_t) {
-    return std::make_unique<GpuBefore>(inner, [&](const char* call) { events += std::string(call) == "CreateEvent"; });
+    return std::make_unique<GpuBefore>(
+        inner, [&](const char* call) { events += std::string(call) == "CreateEvent"; });
   };
   const StandinRun run = RunStandin(2, options, [&](BodiesOnDevice& f) {
     Program p(f);

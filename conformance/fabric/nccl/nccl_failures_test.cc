@@ -1,4 +1,5 @@
-// How does a run end that cannot go on? On all ranks, with rank, call and communicator named, never by hanging.
+// How does a run end that cannot go on? On all ranks, with rank, call and communicator named, never
+// by hanging.
 #include <gtest/gtest.h>
 
 #include "conformance/fabric/nccl/gpu_before.h"
@@ -8,7 +9,9 @@
 namespace shardproof {
 namespace {
 
-bool Has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+bool Has(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
 
 void ExpectAllEnded(const StandinRun& run) {
   for (const NcclEnd& end : run.ends) EXPECT_NE(end.reason, "");
@@ -29,11 +32,13 @@ TEST(Failures, AMissingMemberEndsAllRanksAndThePendingOperationIsNamed) {
     });
     const NcclEnd& end = run.ends[run.ends[0].cause == Watchdog::Cause::kStalled ? 0 : 1];
     EXPECT_EQ(end.cause, Watchdog::Cause::kStalled);
-    EXPECT_TRUE(
-        Has(end.reason, "nothing has completed for 30 s while the host waits in stream_sync of comm (stream 0)"));
-    EXPECT_EQ(end.pending,
-              "op on comm (stream 0), collective #1 of communicator world is not known to be complete\n"
-              "collectives issued here: 2 on world\n");
+    EXPECT_TRUE(Has(
+        end.reason,
+        "nothing has completed for 30 s while the host waits in stream_sync of comm (stream 0)"));
+    EXPECT_EQ(
+        end.pending,
+        "op on comm (stream 0), collective #1 of communicator world is not known to be complete\n"
+        "collectives issued here: 2 on world\n");
     ASSERT_EQ(end.positions.size(), 1u);
     EXPECT_EQ(end.positions[0].issued, 2);
     EXPECT_EQ(end.positions[0].oldest, 1);
@@ -56,10 +61,12 @@ TEST(Failures, TheOperationThatIsStuckIsNamedAndNotTheWorkBeforeIt) {
     p.Fill(compute, x, 2);
     f.SyncStream(compute);
   });
-  EXPECT_EQ(run.ends[0].pending,
-            "wait for event 1 on compute (stream 0) is queued: its record on comm (stream 1) is not complete\n"
-            "op on comm (stream 1), collective #0 of communicator world is not known to be complete\n"
-            "collectives issued here: 1 on world\n");
+  EXPECT_EQ(
+      run.ends[0].pending,
+      "wait for event 1 on compute (stream 0) is queued: its record on comm (stream 1) is not "
+      "complete\n"
+      "op on comm (stream 1), collective #0 of communicator world is not known to be complete\n"
+      "collectives issued here: 1 on world\n");
 }
 
 TEST(Failures, AnEndIsToldToTheOthersWithTheRankWhereItBegan) {
@@ -116,15 +123,18 @@ TEST(Failures, AMeetingThatAMemberMissesIsEnded) {
     if (f.rank() == 1) return;
     EXPECT_EQ(f.CreateGroup(p.world, {0, 2}, &group, &key), SPF_ABORTED);
   });
-  EXPECT_TRUE(Has(run.ends[0].reason + run.ends[2].reason, "while the host waits in group_create #0 on world"));
+  EXPECT_TRUE(Has(run.ends[0].reason + run.ends[2].reason,
+                  "while the host waits in group_create #0 on world"));
   EXPECT_EQ(run.ends[1].reason, "");
 }
 
-// What communicators.h warns of: operations on two streams that would go on in any order, issued in opposite order.
+// What communicators.h warns of: operations on two streams that would go on in any order, issued in
+// opposite order.
 TEST(Failures, OppositeFirstUsesMeetForEverUnlessCommunicatorsAreMadeAtOpen) {
   const auto main = [](BodiesOnDevice& f) {
     Program p(f);
-    const int32_t twin = f.OpenGroup("twin", Everybody(2)), a = f.CreateStream("a", 0), b = f.CreateStream("b", 0);
+    const int32_t twin = f.OpenGroup("twin", Everybody(2)), a = f.CreateStream("a", 0),
+                  b = f.CreateStream("b", 0);
     const Block x = p.Floats(a, 1), y = p.Floats(b, 1);
     if (f.rank() == 0) p.AllReduce(p.world, a, x);
     p.AllReduce(twin, b, y);
@@ -134,7 +144,9 @@ TEST(Failures, OppositeFirstUsesMeetForEverUnlessCommunicatorsAreMadeAtOpen) {
   StandinOptions options = Under(Strategy::kEager);
   const StandinRun lazy = RunStandin(2, options, main);
   ExpectAllEnded(lazy);
-  EXPECT_TRUE(Has(lazy.Text(), "while the host waits in the making of communicator world with ranks 0 1, for op"))
+  EXPECT_TRUE(
+      Has(lazy.Text(),
+          "while the host waits in the making of communicator world with ranks 0 1, for op"))
       << lazy.Text();
   options.communicators_at_open = true;
   EXPECT_FALSE(RunStandin(2, options, main).ended());
@@ -144,7 +156,8 @@ TEST(Failures, ABodyThatThrowsIsTheReason) {
   const StandinRun run = RunStandin(2, Under(Strategy::kPct), [](BodiesOnDevice& f) {
     const int32_t stream = f.CreateStream("s", 0);
     if (f.rank() == 1)
-      f.nccl().Enqueue(stream, "adamw", [] { throw GpuError("ForEach adamw", "cudaErrorLaunchFailure"); });
+      f.nccl().Enqueue(stream, "adamw",
+                       [] { throw GpuError("ForEach adamw", "cudaErrorLaunchFailure"); });
     EXPECT_EQ(f.SyncStream(stream), f.rank() == 1 ? SPF_ABORTED : f.SyncStream(stream));
   });
   EXPECT_EQ(run.ends[1].reason, "rank 1: in adamw: ForEach adamw: cudaErrorLaunchFailure");
@@ -173,7 +186,8 @@ void Everything(BodiesOnDevice& f, Seen* seen) {
   int32_t group = -1;
   std::string key;
   const std::vector<int32_t> some{0, 2};
-  if (f.CreateGroup(p.world, f.rank() == 1 ? std::vector<int32_t>{} : some, &group, &key) != SPF_OK) return;
+  if (f.CreateGroup(p.world, f.rank() == 1 ? std::vector<int32_t>{} : some, &group, &key) != SPF_OK)
+    return;
   if (group >= 0) p.AllReduce(group, comm, y);
   p.After(compute, comm);
   p.Read(compute, x, &seen->x);
@@ -182,7 +196,8 @@ void Everything(BodiesOnDevice& f, Seen* seen) {
   f.Record(event, compute);
   if (f.SyncEvent(event, nullptr) != SPF_OK) return;
   EXPECT_EQ(seen->x, std::vector<float>(6, 6.0f));
-  EXPECT_EQ(seen->y, (group >= 0 ? std::vector<float>{2, 2, 4, 6, 6, 6} : std::vector<float>{1, 1, 2, 3, 3, 3}));
+  EXPECT_EQ(seen->y, (group >= 0 ? std::vector<float>{2, 2, 4, 6, 6, 6}
+                                 : std::vector<float>{1, 1, 2, 3, 3, 3}));
   f.DestroyEvent(event);
   if (group >= 0 && f.DestroyGroup(group) != SPF_OK) return;
   f.Free(compute, x);
@@ -194,8 +209,8 @@ void Everything(BodiesOnDevice& f, Seen* seen) {
 
 StandinRun RunEverything(const StandinOptions& options, bool* over = nullptr) {
   std::vector<Seen> seen(3);
-  StandinRun run =
-      RunStandin(3, options, [&](BodiesOnDevice& f) { Everything(f, &seen[static_cast<size_t>(f.rank())]); });
+  StandinRun run = RunStandin(
+      3, options, [&](BodiesOnDevice& f) { Everything(f, &seen[static_cast<size_t>(f.rank())]); });
   if (over) *over = seen[1].over;
   return run;
 }
@@ -236,7 +251,8 @@ TEST(Failures, AnErrorOfAnyCallEndsAllRanksAndIsNamed) {
         continue;
       }
       EXPECT_TRUE(Has(run.ends[1].reason, "rank 1: ")) << run.ends[1].reason;
-      EXPECT_TRUE(Has(run.ends[1].reason, name + " on x: cudaErrorLaunchFailure (injected)")) << run.ends[1].reason;
+      EXPECT_TRUE(Has(run.ends[1].reason, name + " on x: cudaErrorLaunchFailure (injected)"))
+          << run.ends[1].reason;
       for (const size_t other : {0u, 2u}) {
         if (run.ends[other].reason.empty()) continue;  // had all it needed
         EXPECT_TRUE(Has(run.ends[other].reason, "(injected)")) << run.ends[other].reason;
@@ -269,7 +285,8 @@ TEST(Failures, AnErrorAtTheEndOfACommunicatorIsTold) {
   StandinOptions options = Under(Strategy::kRandom);
   options.before = [&](Gpu& inner, int32_t rank) -> std::unique_ptr<Gpu> {
     return std::make_unique<GpuBefore>(inner, [rank](const char* call) {
-      if (std::string(call) == "FinalizeComm" && rank == 1) throw GpuError("ncclCommFinalize on world", "ncclSystemError");
+      if (std::string(call) == "FinalizeComm" && rank == 1)
+        throw GpuError("ncclCommFinalize on world", "ncclSystemError");
     });
   };
   const StandinRun run = RunStandin(2, options, [](BodiesOnDevice& f) {
@@ -278,9 +295,11 @@ TEST(Failures, AnErrorAtTheEndOfACommunicatorIsTold) {
     p.AllReduce(p.world, s, p.Floats(s, 1));
     const spf_status status = f.nccl().Close();
     const spf_status again = f.nccl().Close();
-    EXPECT_TRUE(f.rank() == 0 || (status == SPF_ABORTED && again == SPF_ABORTED));  // rank 0 may hear of it or not
+    EXPECT_TRUE(f.rank() == 0 ||
+                (status == SPF_ABORTED && again == SPF_ABORTED));  // rank 0 may hear of it or not
   });
-  EXPECT_EQ(run.ends[1].reason, "rank 1: in the end of its communicators: ncclCommFinalize on world: ncclSystemError");
+  EXPECT_EQ(run.ends[1].reason,
+            "rank 1: in the end of its communicators: ncclCommFinalize on world: ncclSystemError");
 }
 
 TEST(Failures, AnAsynchronousErrorOfACommunicatorEndsAWait) {
@@ -305,7 +324,8 @@ TEST(Failures, AnAsynchronousErrorOfACommunicatorEndsAWait) {
     EXPECT_EQ(f.SyncStream(stream), SPF_ABORTED);
   });
   EXPECT_EQ(run.ends[0].cause, Watchdog::Cause::kBroken);
-  EXPECT_EQ(run.ends[0].reason, "rank 0: ncclCommGetAsyncError on world: ncclRemoteError (a peer is gone)");
+  EXPECT_EQ(run.ends[0].reason,
+            "rank 0: ncclCommGetAsyncError on world: ncclRemoteError (a peer is gone)");
   EXPECT_EQ(run.ends[1].cause, Watchdog::Cause::kEnded);
 }
 

@@ -13,8 +13,8 @@ TEST(NcclMemory, BlocksArePoisonAndEmptyOnesAreBlocksToo) {
   RunAll(1, [](BodiesOnDevice& f) {
     Program p(f);
     const int32_t s = f.CreateStream("s", 0);
-    const Block block = f.Alloc(s, 10, false), empty = f.Alloc(s, 0, false), pinned = f.Alloc(s, 10, true),
-                no_pinned = f.Alloc(s, 0, true);
+    const Block block = f.Alloc(s, 10, false), empty = f.Alloc(s, 0, false),
+                pinned = f.Alloc(s, 10, true), no_pinned = f.Alloc(s, 0, true);
     EXPECT_NE(empty.host, nullptr);
     EXPECT_NE(block.address, empty.address);
     EXPECT_NE(no_pinned.host, pinned.host);
@@ -30,7 +30,8 @@ TEST(NcclMemory, BlocksArePoisonAndEmptyOnesAreBlocksToo) {
     std::memset(pinned.host, 1, 10);
     f.Free(s, pinned);
     EXPECT_EQ(std::string(reinterpret_cast<char*>(pinned.host), 10), std::string(10, '\xFF'));
-    EXPECT_EQ(f.Alloc(s, 7, true).host, pinned.host);  // again at once: pinned memory is host-ordered
+    EXPECT_EQ(f.Alloc(s, 7, true).host,
+              pinned.host);  // again at once: pinned memory is host-ordered
   });
 }
 
@@ -50,7 +51,9 @@ class LooksAtFreed : public GpuBefore {
 TEST(NcclMemory, WhatIsFreedIsPoison) {
   std::string freed;
   StandinOptions options = Under(Strategy::kRandom);
-  options.before = [&](Gpu& inner, int32_t) { return std::make_unique<LooksAtFreed>(inner, &freed); };
+  options.before = [&](Gpu& inner, int32_t) {
+    return std::make_unique<LooksAtFreed>(inner, &freed);
+  };
   RunStandin(1, options, [](BodiesOnDevice& f) {
     Program p(f);
     const int32_t s = f.CreateStream("s", 0);
@@ -65,7 +68,9 @@ TEST(NcclMemory, MemoryIsNotPoisonedIfNobodyWantsIt) {
   std::string freed;
   StandinOptions options = Under(Strategy::kRandom);
   options.poison = false;
-  options.before = [&](Gpu& inner, int32_t) { return std::make_unique<LooksAtFreed>(inner, &freed); };
+  options.before = [&](Gpu& inner, int32_t) {
+    return std::make_unique<LooksAtFreed>(inner, &freed);
+  };
   RunStandin(1, options, [](BodiesOnDevice& f) {
     const int32_t s = f.CreateStream("s", 0);
     f.Free(s, f.Alloc(s, 8, false));
@@ -86,7 +91,8 @@ TEST(NcclMemory, RegisteredBlocksAreUsedInCollectivesAndTheirMemoryAgain) {
     std::vector<float> seen, poison;
     p.Read(s, block, &seen);
     f.Free(s, block);
-    const Block elsewhere = f.AllocRegistrable(t, block.bytes), larger = f.AllocRegistrable(s, 2 * block.bytes),
+    const Block elsewhere = f.AllocRegistrable(t, block.bytes),
+                larger = f.AllocRegistrable(s, 2 * block.bytes),
                 again = f.AllocRegistrable(s, block.bytes);
     EXPECT_NE(elsewhere.host, block.host) << "another stream is not ordered behind the free";
     EXPECT_NE(larger.host, block.host);
@@ -102,7 +108,8 @@ TEST(NcclMemory, RegisteredBlocksAreUsedInCollectivesAndTheirMemoryAgain) {
     EXPECT_TRUE(f.nccl().mismatches().empty());
   });
   EXPECT_FALSE(run.ended()) << run.Text();
-  for (const StandinGpu::Live& live : run.live) EXPECT_EQ(live.registrations + live.comms + live.blocks, 0);
+  for (const StandinGpu::Live& live : run.live)
+    EXPECT_EQ(live.registrations + live.comms + live.blocks, 0);
 }
 
 TEST(NcclMemory, ARegistrationThatIsLeftEndsWithItsGroup) {
@@ -132,7 +139,8 @@ TEST(NcclMemory, RegistrationIsAMeetingAndComparesSizes) {
       EXPECT_EQ(f.RegisterBlock(p.world, block), SPF_ABORTED);
     }
   });
-  EXPECT_NE(lonely.ends[0].host.find("group_register #0 on world"), std::string::npos) << lonely.Text();
+  EXPECT_NE(lonely.ends[0].host.find("group_register #0 on world"), std::string::npos)
+      << lonely.Text();
 }
 
 TEST(NcclMemory, WhatAnEngineLeavesBehindIsGivenBack) {

@@ -7,8 +7,9 @@
 
 namespace shardproof {
 
-// Until done() answers true; false: give_up said so first. give_up may be empty. Yields between looks, and rests 20 us
-// between them after the first thousand: other ranks may share the processor.
+// Until done() answers true; false: give_up said so first. give_up may be empty. Yields between
+// looks, and rests 20 us between them after the first thousand: other ranks may share the
+// processor.
 template <class Done>
 bool WaitUntil(Done done, const GiveUp& give_up) {
   for (int looks = 0; !done(); ++looks) {

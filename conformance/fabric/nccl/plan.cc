@@ -23,15 +23,24 @@ class Planner {
   void Add() {
     if (place_.members == 1 && op_.kind != SPF_SEND && op_.kind != SPF_RECV) return Copy();
     switch (op_.kind) {
-      case SPF_ALL_GATHER: return Call(Kind::kAllGather, op_.send, op_.recv, op_.count, -1);
-      case SPF_ALL_GATHER_V: return AllGatherV();
-      case SPF_REDUCE_SCATTER: return Call(Kind::kReduceScatter, op_.send, op_.recv, op_.count, -1);
-      case SPF_ALL_REDUCE: return Call(Kind::kAllReduce, op_.send, op_.recv, op_.count, -1);
-      case SPF_BROADCAST: return Broadcast(op_.peer, op_.recv, op_.count);
-      case SPF_ALL_TO_ALL_V: return AllToAllV();
-      case SPF_SEND: return Call(Kind::kSend, op_.send, nullptr, op_.count, op_.peer);
-      case SPF_RECV: return Call(Kind::kRecv, nullptr, op_.recv, op_.count, op_.peer);
-      default: assert(false && "the host has refused other kinds");
+      case SPF_ALL_GATHER:
+        return Call(Kind::kAllGather, op_.send, op_.recv, op_.count, -1);
+      case SPF_ALL_GATHER_V:
+        return AllGatherV();
+      case SPF_REDUCE_SCATTER:
+        return Call(Kind::kReduceScatter, op_.send, op_.recv, op_.count, -1);
+      case SPF_ALL_REDUCE:
+        return Call(Kind::kAllReduce, op_.send, op_.recv, op_.count, -1);
+      case SPF_BROADCAST:
+        return Broadcast(op_.peer, op_.recv, op_.count);
+      case SPF_ALL_TO_ALL_V:
+        return AllToAllV();
+      case SPF_SEND:
+        return Call(Kind::kSend, op_.send, nullptr, op_.count, op_.peer);
+      case SPF_RECV:
+        return Call(Kind::kRecv, nullptr, op_.recv, op_.count, op_.peer);
+      default:
+        assert(false && "the host has refused other kinds");
     }
   }
 
@@ -50,7 +59,8 @@ class Planner {
     plan_->calls.push_back(call);
   }
 
-  // A pointer that only the root reads is still given on the others, where NCCL may check it: their recv.
+  // A pointer that only the root reads is still given on the others, where NCCL may check it: their
+  // recv.
   void Broadcast(int32_t root, std::byte* recv, uint64_t count) {
     Call(Kind::kBroadcast, root == place_.me ? op_.send : recv, recv, count, root);
   }
@@ -58,7 +68,8 @@ class Planner {
   void AllGatherV() {
     const std::vector<uint64_t>& counts = op_.recv_counts;
     assert(counts.size() == static_cast<size_t>(place_.members));
-    if (std::all_of(counts.begin(), counts.end(), [&](uint64_t count) { return count == counts.front(); })) {
+    if (std::all_of(counts.begin(), counts.end(),
+                    [&](uint64_t count) { return count == counts.front(); })) {
       return Call(Kind::kAllGather, op_.send, op_.recv, counts.front(), -1);
     }
     uint64_t offset = 0;
@@ -82,7 +93,8 @@ class Planner {
   void Copy() {
     uint64_t count = op_.count;
     if (op_.kind == SPF_ALL_GATHER_V) count = At(op_.recv_counts, 0);
-    if (op_.kind == SPF_ALL_TO_ALL_V) count = std::min(At(op_.send_counts, 0), At(op_.recv_counts, 0));
+    if (op_.kind == SPF_ALL_TO_ALL_V)
+      count = std::min(At(op_.send_counts, 0), At(op_.recv_counts, 0));
     if (count == 0 || op_.send == op_.recv) return;
     plan_->copies.push_back({op_.recv, op_.send, count * width_});
   }
@@ -99,7 +111,8 @@ std::vector<KernelPlan> PlanGroupCall(const std::vector<CommOp>& ops,
                                       const std::function<GroupPlace(int32_t group)>& place_of) {
   std::vector<KernelPlan> plans;
   for (const CommOp& op : ops) {
-    auto plan = std::find_if(plans.begin(), plans.end(), [&](const KernelPlan& p) { return p.group == op.group; });
+    auto plan = std::find_if(plans.begin(), plans.end(),
+                             [&](const KernelPlan& p) { return p.group == op.group; });
     if (plan == plans.end()) {
       plans.emplace_back();
       plan = plans.end() - 1;

@@ -25,7 +25,8 @@ inline int32_t IndexIn(const std::vector<int32_t>& members, int32_t rank) {
   return static_cast<int32_t>(std::find(members.begin(), members.end(), rank) - members.begin());
 }
 
-inline std::vector<KernelPlan> PlanOf(const Groups& groups, int32_t rank, const std::vector<CommOp>& ops) {
+inline std::vector<KernelPlan> PlanOf(const Groups& groups, int32_t rank,
+                                      const std::vector<CommOp>& ops) {
   return PlanGroupCall(ops, [&](int32_t group) {
     const auto& members = groups[static_cast<size_t>(group)];
     return GroupPlace{static_cast<int32_t>(members.size()), IndexIn(members, rank)};
@@ -55,7 +56,8 @@ struct Range {
   const std::byte* begin = nullptr;
   uint64_t bytes = 0;
   bool Overlaps(const Range& other) const {
-    return bytes > 0 && other.bytes > 0 && begin < other.begin + other.bytes && other.begin < begin + bytes;
+    return bytes > 0 && other.bytes > 0 && begin < other.begin + other.bytes &&
+           other.begin < begin + bytes;
   }
 };
 inline Range SendRange(const GpuCall& call, int32_t me, int32_t members) {
@@ -65,8 +67,9 @@ inline Range RecvRange(const GpuCall& call, int32_t me, int32_t members) {
   return {call.recv, RecvBytes(AsCommOp(call), me, members)};
 }
 
-// The calls of one group run at the same time: none writes what another one touches, and a call that writes what it
-// reads does so in one of the forms that NCCL's user guide (usage/inplace.rst) calls in place.
+// The calls of one group run at the same time: none writes what another one touches, and a call
+// that writes what it reads does so in one of the forms that NCCL's user guide (usage/inplace.rst)
+// calls in place.
 inline void ExpectLegal(const std::vector<GpuCall>& calls, int32_t me, int32_t members) {
   using Kind = GpuCall::Kind;
   for (const GpuCall& a : calls) {
@@ -99,11 +102,14 @@ class Machine {
       }
     }
   }
-  std::byte* At(int32_t rank, uint64_t offset) { return memory_[static_cast<size_t>(rank)].data() + offset; }
+  std::byte* At(int32_t rank, uint64_t offset) {
+    return memory_[static_cast<size_t>(rank)].data() + offset;
+  }
   int32_t world() const { return static_cast<int32_t>(memory_.size()); }
   const std::vector<Bytes>& memory() const { return memory_; }
 
-  // What fabric.h says that one group call does. by_rank: the operations of each rank, alike across ranks.
+  // What fabric.h says that one group call does. by_rank: the operations of each rank, alike across
+  // ranks.
   void RunOps(const std::vector<std::vector<CommOp>>& by_rank) {
     before_ = memory_;
     for (int32_t rank = 0; rank < world(); ++rank) {
@@ -133,7 +139,8 @@ class Machine {
     return now == nullptr ? nullptr : before_[index].data() + (now - memory_[index].data());
   }
 
-  // op is the n-th of its rank on its group; members have theirs at the same place. Messages: the n-th to that peer.
+  // op is the n-th of its rank on its group; members have theirs at the same place. Messages: the
+  // n-th to that peer.
   void RunOp(const std::vector<std::vector<CommOp>>& by_rank, int32_t rank, const CommOp& op) {
     std::vector<std::vector<CommOp>> of_group(groups_.at(static_cast<size_t>(op.group)).size());
     size_t place = 0;
@@ -148,7 +155,8 @@ class Machine {
     Meet(of_group, groups_[static_cast<size_t>(op.group)], rank, place);
   }
 
-  void RunKernel(const std::vector<std::vector<KernelPlan>>& plans, int32_t rank, const KernelPlan& kernel) {
+  void RunKernel(const std::vector<std::vector<KernelPlan>>& plans, int32_t rank,
+                 const KernelPlan& kernel) {
     const auto& members = groups_.at(static_cast<size_t>(kernel.group));
     ExpectLegal(kernel.calls, IndexIn(members, rank), static_cast<int32_t>(members.size()));
     std::vector<std::vector<CommOp>> calls(members.size());
@@ -162,9 +170,10 @@ class Machine {
     for (size_t place = 0; place < mine; ++place) Meet(calls, members, rank, place);
   }
 
-  // Carries out the operation at place of rank, among all operations of its members on one communicator.
-  void Meet(const std::vector<std::vector<CommOp>>& all, const std::vector<int32_t>& members, int32_t rank,
-            size_t place) {
+  // Carries out the operation at place of rank, among all operations of its members on one
+  // communicator.
+  void Meet(const std::vector<std::vector<CommOp>>& all, const std::vector<int32_t>& members,
+            int32_t rank, size_t place) {
     const auto me = static_cast<size_t>(IndexIn(members, rank));
     const CommOp& op = all[me][place];
     const bool message = op.kind == SPF_SEND || op.kind == SPF_RECV;
@@ -179,8 +188,9 @@ class Machine {
     const auto find = [&](size_t member, bool partner) -> const CommOp* {
       size_t seen = 0;
       for (const CommOp& other : all[member]) {
-        const bool counts =
-            partner && member == me ? other.kind == SPF_SEND && other.peer == op.peer : same(other, member);
+        const bool counts = partner && member == me
+                                ? other.kind == SPF_SEND && other.peer == op.peer
+                                : same(other, member);
         if (counts && seen++ == number) return &other;
       }
       return nullptr;

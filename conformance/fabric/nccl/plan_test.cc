@@ -13,7 +13,8 @@ namespace {
 // Random operations, alike on all members of their groups; every operation has bytes of its own.
 class Generator {
  public:
-  Generator(Machine* machine, const Groups& groups, uint64_t seed) : machine_(machine), groups_(groups), random_(seed) {
+  Generator(Machine* machine, const Groups& groups, uint64_t seed)
+      : machine_(machine), groups_(groups), random_(seed) {
     ops_.resize(groups[0].size());
     top_.resize(groups[0].size());
   }
@@ -45,7 +46,8 @@ class Generator {
     shape.count = Below(5) == 0 ? 0 : Below(9);
     shape.peer = static_cast<int32_t>(Below(n));
     const bool in_place = Below(2) == 0, even = Below(3) == 0;
-    std::vector<std::vector<uint64_t>> counts(n, std::vector<uint64_t>(n, shape.count));  // [from][to]
+    std::vector<std::vector<uint64_t>> counts(n,
+                                              std::vector<uint64_t>(n, shape.count));  // [from][to]
     for (auto& row : counts) {
       for (uint64_t& count : row) count = even ? shape.count : Below(3) == 0 ? 0 : Below(7);
     }
@@ -62,7 +64,8 @@ class Generator {
     }
   }
   void Place(CommOp* op, int32_t rank, int32_t me, int32_t n, bool in_place) {
-    const uint64_t sends = SendBytes(*op, me, n), receives = RecvBytes(*op, me, n), width = DtypeBytes(op->dtype);
+    const uint64_t sends = SendBytes(*op, me, n), receives = RecvBytes(*op, me, n),
+                   width = DtypeBytes(op->dtype);
     if (in_place && op->kind != SPF_ALL_TO_ALL_V) {
       std::byte* both = Take(rank, std::max(sends, receives));
       uint64_t shift = 0;
@@ -78,13 +81,15 @@ class Generator {
     }
   }
   void AddMessage(CommOp shape, const std::vector<int32_t>& members) {
-    const auto from = static_cast<int32_t>(Below(members.size())), to = static_cast<int32_t>(Below(members.size()));
+    const auto from = static_cast<int32_t>(Below(members.size())),
+               to = static_cast<int32_t>(Below(members.size()));
     CommOp send = shape, recv = shape;
     send.kind = SPF_SEND;
     recv.kind = SPF_RECV;
     send.peer = to;
     recv.peer = from;
-    const int32_t sender = members[static_cast<size_t>(from)], receiver = members[static_cast<size_t>(to)];
+    const int32_t sender = members[static_cast<size_t>(from)],
+                  receiver = members[static_cast<size_t>(to)];
     send.send = Take(sender, send.count * DtypeBytes(send.dtype));
     recv.recv = Take(receiver, recv.count * DtypeBytes(recv.dtype));
     ops_[static_cast<size_t>(sender)].push_back(send);
@@ -143,13 +148,14 @@ CommOp Op(int32_t kind, uint64_t send, uint64_t recv, uint64_t count) {
   return op;
 }
 std::string Text(const std::vector<GpuCall>& calls) {
-  static const char* const kNames[] = {"all_gather", "all_reduce", "reduce_scatter", "broadcast", "send", "recv"};
+  static const char* const kNames[] = {"all_gather", "all_reduce", "reduce_scatter",
+                                       "broadcast",  "send",       "recv"};
   std::string text;
   for (const GpuCall& c : calls) {
     text += std::string(kNames[static_cast<size_t>(c.kind)]) + " " +
             std::to_string(reinterpret_cast<uint64_t>(c.send)) + " " +
-            std::to_string(reinterpret_cast<uint64_t>(c.recv)) + " x" + std::to_string(c.count) + " peer " +
-            std::to_string(c.peer) + "\n";
+            std::to_string(reinterpret_cast<uint64_t>(c.recv)) + " x" + std::to_string(c.count) +
+            " peer " + std::to_string(c.peer) + "\n";
   }
   return text;
 }
@@ -162,10 +168,13 @@ KernelPlan PlanOne(const CommOp& op, int32_t members, int32_t me) {
 TEST(Plan, AllGatherOfUnequalCountsIsABroadcastForEachMemberWithElements) {
   CommOp op = Op(SPF_ALL_GATHER_V, 500, 1000, 0);
   op.recv_counts = {2, 0, 3};
-  EXPECT_EQ(Text(PlanOne(op, 3, 2).calls), "broadcast 1000 1000 x2 peer 0\nbroadcast 500 1008 x3 peer 2\n");
-  EXPECT_EQ(Text(PlanOne(op, 3, 1).calls), "broadcast 1000 1000 x2 peer 0\nbroadcast 1008 1008 x3 peer 2\n");
+  EXPECT_EQ(Text(PlanOne(op, 3, 2).calls),
+            "broadcast 1000 1000 x2 peer 0\nbroadcast 500 1008 x3 peer 2\n");
+  EXPECT_EQ(Text(PlanOne(op, 3, 1).calls),
+            "broadcast 1000 1000 x2 peer 0\nbroadcast 1008 1008 x3 peer 2\n");
   op.send = op.recv + 8;  // in place on member 2
-  EXPECT_EQ(Text(PlanOne(op, 3, 2).calls), "broadcast 1000 1000 x2 peer 0\nbroadcast 1008 1008 x3 peer 2\n");
+  EXPECT_EQ(Text(PlanOne(op, 3, 2).calls),
+            "broadcast 1000 1000 x2 peer 0\nbroadcast 1008 1008 x3 peer 2\n");
 }
 
 TEST(Plan, AllGatherOfEqualCountsIsOneCall) {
@@ -178,12 +187,14 @@ TEST(Plan, AllToAllIsMessagesWithoutEmptyOnes) {
   CommOp op = Op(SPF_ALL_TO_ALL_V, 500, 1000, 0);
   op.send_counts = {1, 0, 2};
   op.recv_counts = {3, 4, 0};
-  EXPECT_EQ(Text(PlanOne(op, 3, 0).calls),
-            "send 500 0 x1 peer 0\nrecv 0 1000 x3 peer 0\nrecv 0 1012 x4 peer 1\nsend 504 0 x2 peer 2\n");
+  EXPECT_EQ(
+      Text(PlanOne(op, 3, 0).calls),
+      "send 500 0 x1 peer 0\nrecv 0 1000 x3 peer 0\nrecv 0 1012 x4 peer 1\nsend 504 0 x2 peer 2\n");
 }
 
 TEST(Plan, NothingIsCalledForNoElements) {
-  for (const int32_t kind : {SPF_ALL_GATHER, SPF_ALL_REDUCE, SPF_REDUCE_SCATTER, SPF_BROADCAST, SPF_SEND, SPF_RECV}) {
+  for (const int32_t kind :
+       {SPF_ALL_GATHER, SPF_ALL_REDUCE, SPF_REDUCE_SCATTER, SPF_BROADCAST, SPF_SEND, SPF_RECV}) {
     CommOp op = Op(kind, 0, 0, 0);
     op.peer = 0;
     const KernelPlan plan = PlanOne(op, 2, 1);

@@ -3,8 +3,8 @@
 namespace shardproof {
 
 std::optional<std::vector<std::string>> AllGather(Rendezvous& rendezvous, const std::string& key,
-                                                  const std::vector<int32_t>& members, const std::string& mine,
-                                                  const GiveUp& give_up) {
+                                                  const std::vector<int32_t>& members,
+                                                  const std::string& mine, const GiveUp& give_up) {
   const auto of = [&](int32_t rank) { return key + "/" + std::to_string(rank); };
   rendezvous.Put(of(rendezvous.rank()), mine);
   std::vector<std::string> all;

@@ -16,8 +16,8 @@ int NumberOf(const std::string& name, const std::string& text, int least, int mo
   int number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || end != text.data() + text.size() || number < least || number > most) {
-    throw std::invalid_argument(name + "=\"" + text + "\" is no number from " + std::to_string(least) + " to " +
-                                std::to_string(most));
+    throw std::invalid_argument(name + "=\"" + text + "\" is no number from " +
+                                std::to_string(least) + " to " + std::to_string(most));
   }
   return number;
 }
@@ -38,23 +38,27 @@ void Chosen(const std::string& text, JobPlace* place) {
   }
   const size_t colon = text.rfind(':');
   if (text.starts_with("tcp:") && colon > 4 && colon != std::string::npos) {
-    place->tcp = TcpOf(text.substr(4, colon - 4),
-                       NumberOf("the port of SHARDPROOF_RENDEZVOUS", text.substr(colon + 1), 1, 65535));
+    place->tcp = TcpOf(text.substr(4, colon - 4), NumberOf("the port of SHARDPROOF_RENDEZVOUS",
+                                                           text.substr(colon + 1), 1, 65535));
     return;
   }
-  throw std::invalid_argument("SHARDPROOF_RENDEZVOUS=\"" + text + "\": use file:FOLDER or tcp:HOST:PORT");
+  throw std::invalid_argument("SHARDPROOF_RENDEZVOUS=\"" + text +
+                              "\": use file:FOLDER or tcp:HOST:PORT");
 }
 
 void Launched(const Environment& environment, JobPlace* place) {
-  const std::string host = ValueOf(environment, "MASTER_ADDR"), port = ValueOf(environment, "MASTER_PORT");
+  const std::string host = ValueOf(environment, "MASTER_ADDR"),
+                    port = ValueOf(environment, "MASTER_PORT");
   if (host.empty() || port.empty()) {
     throw std::invalid_argument(
-        std::string("RANK and WORLD_SIZE are set, ") + (host.empty() ? "MASTER_ADDR" : "MASTER_PORT") +
+        std::string("RANK and WORLD_SIZE are set, ") +
+        (host.empty() ? "MASTER_ADDR" : "MASTER_PORT") +
         " is not: set it, or SHARDPROOF_RENDEZVOUS=file:FOLDER, or unset RANK and WORLD_SIZE to "
         "start the ranks here (--ranks)");
   }
   const bool taken = ValueOf(environment, "TORCHELASTIC_USE_AGENT_STORE") == "True";
-  place->tcp = TcpOf(host, NumberOf("MASTER_PORT", port, 1, taken ? 65534 : 65535) + (taken ? 1 : 0));
+  place->tcp =
+      TcpOf(host, NumberOf("MASTER_PORT", port, 1, taken ? 65534 : 65535) + (taken ? 1 : 0));
 }
 
 }  // namespace
@@ -64,7 +68,8 @@ std::optional<JobPlace> JobFromEnvironment(const Environment& environment) {
   const std::string chosen = ValueOf(environment, "SHARDPROOF_RENDEZVOUS");
   if (rank.empty() && size.empty() && chosen.empty()) return std::nullopt;
   if (rank.empty() || size.empty()) {
-    throw std::invalid_argument(std::string(rank.empty() ? "RANK" : "WORLD_SIZE") + " is not set, but " +
+    throw std::invalid_argument(std::string(rank.empty() ? "RANK" : "WORLD_SIZE") +
+                                " is not set, but " +
                                 (!rank.empty()   ? "RANK"
                                  : !size.empty() ? "WORLD_SIZE"
                                                  : "SHARDPROOF_RENDEZVOUS") +
@@ -75,7 +80,8 @@ std::optional<JobPlace> JobFromEnvironment(const Environment& environment) {
   place.rank = NumberOf("RANK", rank, 0, place.size - 1);
   chosen.empty() ? Launched(environment, &place) : Chosen(chosen, &place);
   const std::string job = ValueOf(environment, "SHARDPROOF_JOB");
-  if (job.find('/') != std::string::npos) throw std::invalid_argument("SHARDPROOF_JOB=\"" + job + "\" has a slash");
+  if (job.find('/') != std::string::npos)
+    throw std::invalid_argument("SHARDPROOF_JOB=\"" + job + "\" has a slash");
   const auto fill = [&](auto& meeting) {
     meeting.rank = place.rank;
     meeting.size = place.size;

@@ -2,10 +2,12 @@
 //
 //   RANK, WORLD_SIZE             of the process; both or neither
 //   MASTER_ADDR, MASTER_PORT     where rank 0 serves; as torchrun sets them
-//   SHARDPROOF_RENDEZVOUS        instead: file:FOLDER, a folder of a common file system, or tcp:HOST:PORT
-//   SHARDPROOF_JOB               a name, for jobs that run at the same time in one folder or with one port
+//   SHARDPROOF_RENDEZVOUS        instead: file:FOLDER, a folder of a common file system, or
+//   tcp:HOST:PORT SHARDPROOF_JOB               a name, for jobs that run at the same time in one
+//   folder or with one port
 //
-// torchrun itself listens on MASTER_PORT (TORCHELASTIC_USE_AGENT_STORE=True): the next port is taken then.
+// torchrun itself listens on MASTER_PORT (TORCHELASTIC_USE_AGENT_STORE=True): the next port is
+// taken then.
 #pragma once
 #include <functional>
 #include <memory>
@@ -27,8 +29,8 @@ struct JobPlace {
   std::string Text() const;  // "rank 1 of 4, file:/x"
 };
 
-// Nothing: the environment names no job. Throws std::invalid_argument for one that is not whole: the message names the
-// variable and its value.
+// Nothing: the environment names no job. Throws std::invalid_argument for one that is not whole:
+// the message names the variable and its value.
 std::optional<JobPlace> JobFromEnvironment(const Environment& environment);
 
 // Waits until all ranks are there; throws as FileStore::Meet and TcpStore::Meet.

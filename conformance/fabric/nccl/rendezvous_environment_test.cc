@@ -23,7 +23,8 @@ Variables With(Variables variables, const Variables& more) {
   for (const auto& [name, value] : more) variables[name] = value;
   return variables;
 }
-const Variables kLaunched = {{"RANK", "1"}, {"WORLD_SIZE", "4"}, {"MASTER_ADDR", "node7"}, {"MASTER_PORT", "29500"}};
+const Variables kLaunched = {
+    {"RANK", "1"}, {"WORLD_SIZE", "4"}, {"MASTER_ADDR", "node7"}, {"MASTER_PORT", "29500"}};
 
 TEST(JobFromEnvironment, NothingSetIsNoJob) {
   EXPECT_FALSE(Read({}).has_value());
@@ -49,9 +50,11 @@ TEST(JobFromEnvironment, TorchrunHasTakenThePort) {
 }
 
 TEST(JobFromEnvironment, AFolderInstead) {
-  const JobPlace place =
-      Read({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"SHARDPROOF_RENDEZVOUS", "file:/shared/x"}, {"SHARDPROOF_JOB", "j7"}})
-          .value();
+  const JobPlace place = Read({{"RANK", "0"},
+                               {"WORLD_SIZE", "2"},
+                               {"SHARDPROOF_RENDEZVOUS", "file:/shared/x"},
+                               {"SHARDPROOF_JOB", "j7"}})
+                             .value();
   ASSERT_TRUE(place.file.has_value());
   EXPECT_EQ(place.file->folder, "/shared/x");
   EXPECT_EQ(place.file->job, "j7");
@@ -71,17 +74,21 @@ TEST(JobFromEnvironment, HalfAJob) {
   EXPECT_THAT(ErrorIn({{"SHARDPROOF_RENDEZVOUS", "file:/x"}}),
               HasSubstr("RANK is not set, but SHARDPROOF_RENDEZVOUS is"));
   EXPECT_THAT(ErrorIn({{"RANK", "0"}, {"WORLD_SIZE", "2"}}), HasSubstr("MASTER_ADDR is not"));
-  EXPECT_THAT(ErrorIn({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "a"}}), HasSubstr("MASTER_PORT is not"));
+  EXPECT_THAT(ErrorIn({{"RANK", "0"}, {"WORLD_SIZE", "2"}, {"MASTER_ADDR", "a"}}),
+              HasSubstr("MASTER_PORT is not"));
 }
 
 TEST(JobFromEnvironment, NumbersThatAreNone) {
-  EXPECT_THAT(ErrorIn(With(kLaunched, {{"RANK", "4"}})), HasSubstr("RANK=\"4\" is no number from 0 to 3"));
+  EXPECT_THAT(ErrorIn(With(kLaunched, {{"RANK", "4"}})),
+              HasSubstr("RANK=\"4\" is no number from 0 to 3"));
   EXPECT_THAT(ErrorIn(With(kLaunched, {{"RANK", "-1"}})), HasSubstr("RANK=\"-1\""));
   EXPECT_THAT(ErrorIn(With(kLaunched, {{"RANK", "one"}})), HasSubstr("RANK=\"one\""));
   EXPECT_THAT(ErrorIn(With(kLaunched, {{"WORLD_SIZE", "0"}})), HasSubstr("WORLD_SIZE=\"0\""));
-  EXPECT_THAT(ErrorIn(With(kLaunched, {{"WORLD_SIZE", "99999999999"}})), HasSubstr("WORLD_SIZE=\"99999999999\""));
+  EXPECT_THAT(ErrorIn(With(kLaunched, {{"WORLD_SIZE", "99999999999"}})),
+              HasSubstr("WORLD_SIZE=\"99999999999\""));
   EXPECT_THAT(ErrorIn(With(kLaunched, {{"MASTER_PORT", "0"}})), HasSubstr("MASTER_PORT=\"0\""));
-  EXPECT_THAT(ErrorIn(With(kLaunched, {{"MASTER_PORT", "65536"}})), HasSubstr("MASTER_PORT=\"65536\""));
+  EXPECT_THAT(ErrorIn(With(kLaunched, {{"MASTER_PORT", "65536"}})),
+              HasSubstr("MASTER_PORT=\"65536\""));
   EXPECT_THAT(ErrorIn(With(kLaunched, {{"MASTER_PORT", "80x"}})), HasSubstr("MASTER_PORT=\"80x\""));
 }
 
@@ -101,11 +108,13 @@ TEST(Meet, GoesWhereTheEnvironmentSays) {
   const std::string port = std::to_string(FreePort());
   AsThreads(2, [&](int rank) {
     const Variables job = {{"RANK", std::to_string(rank)}, {"WORLD_SIZE", "2"}};
-    for (const Variables& where : {Variables{{"SHARDPROOF_RENDEZVOUS", "file:" + folder.path()}},
-                                   Variables{{"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", port}}}) {
+    for (const Variables& where :
+         {Variables{{"SHARDPROOF_RENDEZVOUS", "file:" + folder.path()}},
+          Variables{{"MASTER_ADDR", "127.0.0.1"}, {"MASTER_PORT", port}}}) {
       const std::unique_ptr<Store> store = Meet(Read(With(job, where)).value());
       StoreRendezvous r(*store, "case", rank, 2);
-      EXPECT_EQ(AllGather(r, "rank", {0, 1}, std::to_string(rank), nullptr), (std::vector<std::string>{"0", "1"}));
+      EXPECT_EQ(AllGather(r, "rank", {0, 1}, std::to_string(rank), nullptr),
+                (std::vector<std::string>{"0", "1"}));
     }
   });
 }

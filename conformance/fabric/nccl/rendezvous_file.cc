@@ -19,12 +19,14 @@ uint64_t Hash(const std::string& text, uint64_t h) {
   return h;
 }
 
-// A file name for any key: all but letters, digits, "-" and "." as %XX. Long ones by hash; files carry their key.
+// A file name for any key: all but letters, digits, "-" and "." as %XX. Long ones by hash; files
+// carry their key.
 std::string NameOf(const std::string& key) {
   std::string name;
   char text[40];
   for (const char c : key) {
-    if (std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' || (c == '.' && !name.empty())) {
+    if (std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '-' ||
+        (c == '.' && !name.empty())) {
       name += c;
     } else {
       std::snprintf(text, sizeof text, "%%%02X", static_cast<unsigned>(static_cast<uint8_t>(c)));
@@ -32,7 +34,8 @@ std::string NameOf(const std::string& key) {
     }
   }
   if (name.size() <= 200) return name;
-  std::snprintf(text, sizeof text, "%%h%016llx%016llx", static_cast<unsigned long long>(Hash(key, 0xcbf29ce484222325u)),
+  std::snprintf(text, sizeof text, "%%h%016llx%016llx",
+                static_cast<unsigned long long>(Hash(key, 0xcbf29ce484222325u)),
                 static_cast<unsigned long long>(Hash(key, 0x9E3779B97F4A7C15u)));
   return text;
 }
@@ -85,12 +88,14 @@ void FileTable::Break(const std::string& why) {
 void FileTable::Put(const std::string& key, const std::string& bytes) {
   const std::string path = folder_ + "/" + NameOf(key);
   // Unique in this folder: address of a local variable for threads, process for the rest.
-  const std::string draft = folder_ + "/%d" + std::to_string(rank_) + "-" + std::to_string(getpid()) + "-" +
+  const std::string draft = folder_ + "/%d" + std::to_string(rank_) + "-" +
+                            std::to_string(getpid()) + "-" +
                             std::to_string(reinterpret_cast<uintptr_t>(&path));
   if (!WriteFile(draft, Packed(key, bytes))) {
     const std::string why = ErrorText();
     unlink(draft.c_str());
-    return Break("cannot write " + path + ": " + why + "; the folder must be writable for all ranks");
+    return Break("cannot write " + path + ": " + why +
+                 "; the folder must be writable for all ranks");
   }
   if (link(draft.c_str(), path.c_str()) != 0 && errno != EEXIST) {  // no hard links here
     if (access(path.c_str(), F_OK) != 0 && rename(draft.c_str(), path.c_str()) != 0) {

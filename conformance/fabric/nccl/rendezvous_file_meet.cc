@@ -37,7 +37,8 @@ std::optional<Card> ReadCard(const std::string& path) {
   std::ifstream in(path);
   Card card;
   std::string end;
-  if (!(in >> card.own >> card.run >> card.size >> end) || end != "end") return std::nullopt;  // not whole yet
+  if (!(in >> card.own >> card.run >> card.size >> end) || end != "end")
+    return std::nullopt;  // not whole yet
   return card;
 }
 
@@ -57,7 +58,9 @@ bool HeldBySomebody(const std::string& path) {
   return !asked || lock.l_type != F_UNLCK;
 }
 
-std::string RankFile(const std::string& job_folder, int rank) { return job_folder + "/rank." + std::to_string(rank); }
+std::string RankFile(const std::string& job_folder, int rank) {
+  return job_folder + "/rank." + std::to_string(rank);
+}
 
 class Meeting {
  public:
@@ -80,8 +83,8 @@ class Meeting {
   using Clock = std::chrono::steady_clock;
 
   [[noreturn]] void Stop(const std::string& why) const {
-    throw std::runtime_error("rank " + std::to_string(meeting_.rank) + " of job " + meeting_.job + " in " +
-                             meeting_.folder + ": " + why);
+    throw std::runtime_error("rank " + std::to_string(meeting_.rank) + " of job " + meeting_.job +
+                             " in " + meeting_.folder + ": " + why);
   }
 
   void TakeRank() {
@@ -96,22 +99,25 @@ class Meeting {
       return;
     }
     if (errno != EAGAIN && errno != EACCES) {
-      Stop("cannot lock " + path + ": " + std::strerror(errno) + "; the file system must have locks");
+      Stop("cannot lock " + path + ": " + std::strerror(errno) +
+           "; the file system must have locks");
     }
     ShowSecond(path);
     Stop(
-        "another process has this rank: give each process its own RANK, and jobs that run at the same time names of "
+        "another process has this rank: give each process its own RANK, and jobs that run at the "
+        "same time names of "
         "their own (SHARDPROOF_JOB)");
   }
 
   std::string SecondFile() const { return folder_ + "/second." + std::to_string(meeting_.rank); }
 
-  // Holds a lock that the first process with this rank looks for, until that one has stopped; not if its job is
-  // running.
+  // Holds a lock that the first process with this rank looks for, until that one has stopped; not
+  // if its job is running.
   void ShowSecond(const std::string& path_of_first) {
     const int fd = open(SecondFile().c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
     struct flock lock = WholeFile(F_WRLCK);
-    for (int round = 0; fd >= 0 && fcntl(fd, F_OFD_SETLK, &lock) == 0 && Waited() < kMostLinger; ++round) {
+    for (int round = 0; fd >= 0 && fcntl(fd, F_OFD_SETLK, &lock) == 0 && Waited() < kMostLinger;
+         ++round) {
       const std::optional<Card> first = ReadCard(path_of_first);
       const bool runs = first && FileTable(folder_ + "/table-" + first->run, 0, 1).Look("!start");
       if (runs || !HeldBySomebody(path_of_first)) break;
@@ -126,12 +132,14 @@ class Meeting {
     std::ostringstream text;
     text << card_.own << " " << card_.run << " " << card_.size << " end\n";
     const std::string line = text.str();
-    if (ftruncate(lock_, 0) != 0 || pwrite(lock_, line.data(), line.size(), 0) != static_cast<ssize_t>(line.size())) {
+    if (ftruncate(lock_, 0) != 0 ||
+        pwrite(lock_, line.data(), line.size(), 0) != static_cast<ssize_t>(line.size())) {
       Stop(std::string("cannot write its file: ") + std::strerror(errno));
     }
   }
 
-  // As Stop, for rank 0: whoever is about to come finds the reason first. Who comes later only sees that nobody leads.
+  // As Stop, for rank 0: whoever is about to come finds the reason first. Who comes later only sees
+  // that nobody leads.
   [[noreturn]] void StopAll(const std::string& why) {
     table_->Put("!job", why);
     const double since = Waited();
@@ -151,14 +159,15 @@ class Meeting {
   void Pause(int round, const std::string& for_whom) {
     second_ = second_ || HeldBySomebody(SecondFile());
     if (second_ && table_) {  // else nobody would hear of it
-      const std::string why = "two processes were started with RANK=" + std::to_string(meeting_.rank);
+      const std::string why =
+          "two processes were started with RANK=" + std::to_string(meeting_.rank);
       if (meeting_.rank == 0) StopAll(why);
       table_->Put("!job", why);
       Stop(why);
     }
     if (Waited() > meeting_.patience_seconds) {
-      const std::string why =
-          for_whom + " did not come within " + std::to_string(static_cast<int>(meeting_.patience_seconds)) + " s";
+      const std::string why = for_whom + " did not come within " +
+                              std::to_string(static_cast<int>(meeting_.patience_seconds)) + " s";
       if (table_) table_->Put("!job", why);
       Stop(why + ": were all processes started, with this folder and job name?");
     }
@@ -167,7 +176,8 @@ class Meeting {
 
   void CheckSize(int theirs, int rank) {
     if (theirs == meeting_.size) return;
-    const std::string why = "rank " + std::to_string(rank) + " has WORLD_SIZE=" + std::to_string(theirs) + ", rank " +
+    const std::string why = "rank " + std::to_string(rank) +
+                            " has WORLD_SIZE=" + std::to_string(theirs) + ", rank " +
                             std::to_string(meeting_.rank) + " has " + std::to_string(meeting_.size);
     if (meeting_.rank == 0) StopAll(why);
     table_->Put("!job", why);
@@ -176,12 +186,15 @@ class Meeting {
 
   std::string Lead() {
     std::error_code error;
-    for (const auto& entry : std::filesystem::directory_iterator(folder_, error)) {  // of runs that were cut off
-      if (entry.path().filename().string().starts_with("table-")) std::filesystem::remove_all(entry.path(), error);
+    for (const auto& entry :
+         std::filesystem::directory_iterator(folder_, error)) {  // of runs that were cut off
+      if (entry.path().filename().string().starts_with("table-"))
+        std::filesystem::remove_all(entry.path(), error);
     }
     card_.run = card_.own;
     const std::string table = folder_ + "/table-" + card_.run;
-    if (!std::filesystem::create_directory(table, error)) Stop("cannot make " + table + ": " + error.message());
+    if (!std::filesystem::create_directory(table, error))
+      Stop("cannot make " + table + ": " + error.message());
     table_.emplace(table, 0, meeting_.size);
     ShowCard();
     for (int rank = 1; rank < meeting_.size; ++rank) {
@@ -240,8 +253,8 @@ FileStore::FileStore(const std::string& table, const FileMeeting& meeting, int l
 
 std::unique_ptr<FileStore> FileStore::Meet(const FileMeeting& meeting) {
   if (meeting.size < 1 || meeting.rank < 0 || meeting.rank >= meeting.size) {
-    throw std::invalid_argument("rank " + std::to_string(meeting.rank) + " of " + std::to_string(meeting.size) +
-                                ": ranks are 0 to WORLD_SIZE - 1");
+    throw std::invalid_argument("rank " + std::to_string(meeting.rank) + " of " +
+                                std::to_string(meeting.size) + ": ranks are 0 to WORLD_SIZE - 1");
   }
   Meeting run(meeting);
   const std::string table = run.Run();
@@ -265,11 +278,13 @@ std::optional<std::string> FileStore::Broken() {
   if (std::optional<std::string> why = FileTable::Broken()) return why;
   if (const auto why = Look("!job")) return why;
   const int other = next_.fetch_add(1) % size();
-  if (other == rank() || HeldBySomebody(RankFile(job_folder_, other)) || Look("!bye/" + std::to_string(other))) {
+  if (other == rank() || HeldBySomebody(RankFile(job_folder_, other)) ||
+      Look("!bye/" + std::to_string(other))) {
     return std::nullopt;
   }
   // One that leaves between the two looks has said good-bye before it let go.
-  Break("rank " + std::to_string(other) + " of the job is gone: its process ended without leaving the job");
+  Break("rank " + std::to_string(other) +
+        " of the job is gone: its process ended without leaving the job");
   return FileTable::Broken();
 }
 

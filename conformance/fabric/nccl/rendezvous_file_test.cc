@@ -9,8 +9,8 @@ namespace {
 
 using ::testing::HasSubstr;
 
-std::unique_ptr<FileStore> MeetIn(const TestFolder& folder, int rank, int size, const std::string& job = "job",
-                                  double patience_seconds = 60) {
+std::unique_ptr<FileStore> MeetIn(const TestFolder& folder, int rank, int size,
+                                  const std::string& job = "job", double patience_seconds = 60) {
   return FileStore::Meet({folder.path(), job, rank, size, patience_seconds});
 }
 
@@ -37,7 +37,8 @@ int Tables(const TestFolder& folder) {
 
 TEST(FileStore, OneRunAfterAnotherInOneFolder) {
   const TestFolder folder;
-  for (int run = 0; run < 3; ++run) EXPECT_TRUE(ExchangeInProcesses(folder, "run " + std::to_string(run) + " rank "));
+  for (int run = 0; run < 3; ++run)
+    EXPECT_TRUE(ExchangeInProcesses(folder, "run " + std::to_string(run) + " rank "));
   EXPECT_EQ(Tables(folder), 0);
 }
 
@@ -167,10 +168,13 @@ TEST(FileStore, SomebodyWhoDoesNotCome) {
   const TestFolder folder;
   std::vector<std::string> errors(2);
   AsThreads(2, [&](int rank) {
-    errors[static_cast<size_t>(rank)] = ErrorOf([&] { MeetIn(folder, rank, 3, "job", rank == 0 ? 0.3 : 60); });
+    errors[static_cast<size_t>(rank)] =
+        ErrorOf([&] { MeetIn(folder, rank, 3, "job", rank == 0 ? 0.3 : 60); });
   });
-  for (const std::string& error : errors) EXPECT_THAT(error, HasSubstr("rank 2 did not come within")) << error;
-  EXPECT_THAT(ErrorOf([&] { MeetIn(folder, 1, 2, "nobody", 0.1); }), HasSubstr("rank 0 did not come"));
+  for (const std::string& error : errors)
+    EXPECT_THAT(error, HasSubstr("rank 2 did not come within")) << error;
+  EXPECT_THAT(ErrorOf([&] { MeetIn(folder, 1, 2, "nobody", 0.1); }),
+              HasSubstr("rank 0 did not come"));
 }
 
 TEST(FileStore, RankOutOfRange) {
@@ -204,7 +208,8 @@ TEST(FileTable, DraftsAreNotLeftBehind) {
   FileTable table(folder.path(), 0, 1);
   for (int i = 0; i < 3; ++i) table.Put("key", "value");
   int files = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(folder.path())) files += entry.is_regular_file() ? 1 : 0;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path()))
+    files += entry.is_regular_file() ? 1 : 0;
   EXPECT_EQ(files, 1);
 }
 

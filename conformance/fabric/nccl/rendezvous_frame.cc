@@ -5,7 +5,9 @@
 namespace shardproof {
 namespace {
 
-void AddSize(std::string* to, uint64_t size) { to->append(reinterpret_cast<const char*>(&size), sizeof size); }
+void AddSize(std::string* to, uint64_t size) {
+  to->append(reinterpret_cast<const char*>(&size), sizeof size);
+}
 
 uint64_t SizeAt(const std::string& text, uint64_t at) {
   uint64_t size = 0;

@@ -1,7 +1,7 @@
 // rendezvous_frame.h: how do texts travel over a socket?
 //
-// A frame is its size in bytes (uint64, little endian as on all hosts of a job) and its fields, each a size and the
-// bytes.
+// A frame is its size in bytes (uint64, little endian as on all hosts of a job) and its fields,
+// each a size and the bytes.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -17,7 +17,8 @@ inline constexpr uint64_t kMostFrameBytes = uint64_t{1} << 32;
 
 std::string PackFrame(const Frame& fields);
 
-// Takes the first whole frame off the front of *received. Nothing: it is not whole yet; or *bad is set: it is no frame.
+// Takes the first whole frame off the front of *received. Nothing: it is not whole yet; or *bad is
+// set: it is no frame.
 std::optional<Frame> TakeFrame(std::string* received, bool* bad);
 
 }  // namespace shardproof

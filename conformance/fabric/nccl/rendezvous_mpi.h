@@ -1,7 +1,8 @@
 // rendezvous_mpi.h: how do processes under mpirun meet?
 //
-// MPI carries one text: where rank 0 serves the table (rendezvous_tcp.h), under a name that no other job has. NCCL's
-// own start needs sockets between the hosts anyway, and afterwards nobody calls MPI any more, from whatever thread.
+// MPI carries one text: where rank 0 serves the table (rendezvous_tcp.h), under a name that no
+// other job has. NCCL's own start needs sockets between the hosts anyway, and afterwards nobody
+// calls MPI any more, from whatever thread.
 #pragma once
 #include <memory>
 

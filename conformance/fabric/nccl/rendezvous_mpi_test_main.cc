@@ -26,17 +26,20 @@ int main(int argc, char** argv) {
   }
   for (int item = 0; item < 20; ++item) {
     StoreRendezvous r(*store, "case " + std::to_string(item), world.rank(), world.size());
-    const auto values = AllGather(r, "values", all, "value " + std::to_string(world.rank()), nullptr);
+    const auto values =
+        AllGather(r, "values", all, "value " + std::to_string(world.rank()), nullptr);
     errors += Check(values == expected, "the values of all ranks differ", world.rank());
   }
   errors += Check(!store->Broken().has_value(), "nobody is gone", world.rank());
   StoreRendezvous last(*store, "a broken case", world.rank(), world.size());
   if (world.rank() == world.size() - 1) last.Abort("the last rank gives up");
   errors += Check(!last.Get("never", nullptr).has_value(), "an abort ends waits", world.rank());
-  errors += Check(last.Aborted() == "the last rank gives up", "the reason is known to all", world.rank());
+  errors +=
+      Check(last.Aborted() == "the last rank gives up", "the reason is known to all", world.rank());
   StoreRendezvous end(*store, "end", world.rank(), world.size());
   const auto counts = AllGather(end, "errors", all, std::to_string(errors), nullptr);
   int sum = 0;
-  for (const std::string& count : counts.value_or(std::vector<std::string>{"1"})) sum += std::stoi(count);
+  for (const std::string& count : counts.value_or(std::vector<std::string>{"1"}))
+    sum += std::stoi(count);
   return world.Leave(sum == 0 ? 0 : 1);
 }

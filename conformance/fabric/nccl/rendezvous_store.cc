@@ -49,7 +49,8 @@ void MemoryTable::Forget(const std::string& prefix) {
 }
 
 std::unique_ptr<Store> MemoryStore::ForChild() {
-  throw std::runtime_error("a table in memory has no end for a forked process: use a folder or TCP");
+  throw std::runtime_error(
+      "a table in memory has no end for a forked process: use a folder or TCP");
 }
 
 }  // namespace shardproof

@@ -10,8 +10,8 @@
 
 namespace shardproof {
 
-// One process's end of a table that all processes of a job reach. Any thread may call; nothing throws or waits for
-// anybody: what goes wrong is what Broken says from then on.
+// One process's end of a table that all processes of a job reach. Any thread may call; nothing
+// throws or waits for anybody: what goes wrong is what Broken says from then on.
 class Store {
  public:
   virtual ~Store() = default;
@@ -24,15 +24,16 @@ class Store {
   virtual void Forget(const std::string& prefix) = 0;
   // Why no more can come of the table, a lost process for example; nothing: it works.
   virtual std::optional<std::string> Broken() = 0;
-  // A forked child's own end, for the same rank; made in the child, whose copy of this end is not to be used. Throws
-  // std::runtime_error where there can be none.
+  // A forked child's own end, for the same rank; made in the child, whose copy of this end is not
+  // to be used. Throws std::runtime_error where there can be none.
   virtual std::unique_ptr<Store> ForChild() = 0;
 };
 
 // Rests between two looks: short at first, at most a millisecond.
 void RestBeforeLook(int round);
 
-// The table of one case in a store: keys below its name. The first `size` ranks of the job take part.
+// The table of one case in a store: keys below its name. The first `size` ranks of the job take
+// part.
 class StoreRendezvous : public Rendezvous {
  public:
   // name: of the case in this job, never used before in it. store outlives the rendezvous.
@@ -41,7 +42,9 @@ class StoreRendezvous : public Rendezvous {
   const std::string& name() const { return name_; }
   int rank() const override { return rank_; }
   int size() const override { return size_; }
-  void Put(const std::string& key, const std::string& bytes) override { store_.Put(Named(key), bytes); }
+  void Put(const std::string& key, const std::string& bytes) override {
+    store_.Put(Named(key), bytes);
+  }
   std::optional<std::string> Get(const std::string& key, const GiveUp& give_up) override;
   void Abort(const std::string& reason) override { store_.Put(prefix_ + "!", reason); }
   std::optional<std::string> Aborted() override;

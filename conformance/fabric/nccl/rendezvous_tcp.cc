@@ -20,7 +20,9 @@ namespace shardproof {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-double Since(Clock::time_point then) { return std::chrono::duration<double>(Clock::now() - then).count(); }
+double Since(Clock::time_point then) {
+  return std::chrono::duration<double>(Clock::now() - then).count();
+}
 
 std::string Where(const TcpMeeting& meeting) {
   std::string text;
@@ -79,7 +81,9 @@ std::optional<Frame> ReceiveFrame(int fd) {
 
 }  // namespace
 
-bool IsLocalHost(const std::string& host) { return host == "localhost" || host == "::1" || host.starts_with("127."); }
+bool IsLocalHost(const std::string& host) {
+  return host == "localhost" || host == "::1" || host.starts_with("127.");
+}
 
 std::vector<std::string> AddressesOfThisHost() {
   std::vector<std::string> old, later;
@@ -91,7 +95,8 @@ std::vector<std::string> AddressesOfThisHost() {
     const int family = at->ifa_addr->sa_family;
     if (family != AF_INET && family != AF_INET6) continue;
     const socklen_t size = family == AF_INET ? sizeof(sockaddr_in) : sizeof(sockaddr_in6);
-    if (getnameinfo(at->ifa_addr, size, text, sizeof text, nullptr, 0, NI_NUMERICHOST) != 0) continue;
+    if (getnameinfo(at->ifa_addr, size, text, sizeof text, nullptr, 0, NI_NUMERICHOST) != 0)
+      continue;
     const std::string address = text;
     if (IsLocalHost(address) || address.starts_with("fe80")) continue;
     (family == AF_INET ? old : later).push_back(address);
@@ -104,17 +109,19 @@ std::vector<std::string> AddressesOfThisHost() {
 TcpStore::TcpStore(const TcpMeeting& meeting, std::unique_ptr<TcpServer> server)
     : meeting_(meeting), server_(std::move(server)), process_(getpid()) {}
 
-std::unique_ptr<TcpStore> TcpStore::Meet(const TcpMeeting& given, std::unique_ptr<TcpServer> server) {
+std::unique_ptr<TcpStore> TcpStore::Meet(const TcpMeeting& given,
+                                         std::unique_ptr<TcpServer> server) {
   TcpMeeting meeting = given;
   if (meeting.size < 1 || meeting.rank < 0 || meeting.rank >= meeting.size) {
-    throw std::invalid_argument("rank " + std::to_string(meeting.rank) + " of " + std::to_string(meeting.size) +
-                                ": ranks are 0 to WORLD_SIZE - 1");
+    throw std::invalid_argument("rank " + std::to_string(meeting.rank) + " of " +
+                                std::to_string(meeting.size) + ": ranks are 0 to WORLD_SIZE - 1");
   }
   if (meeting.hosts.empty()) throw std::invalid_argument("no host of rank 0: set MASTER_ADDR");
   if (meeting.rank == 0 && server == nullptr) {
     bool only_local = true;
     for (const std::string& host : meeting.hosts) only_local = only_local && IsLocalHost(host);
-    server = std::make_unique<TcpServer>(only_local, meeting.port, meeting.job, meeting.size, meeting.patience_seconds);
+    server = std::make_unique<TcpServer>(only_local, meeting.port, meeting.job, meeting.size,
+                                         meeting.patience_seconds);
   }
   if (server != nullptr) {
     meeting.port = server->port();
@@ -128,11 +135,12 @@ std::unique_ptr<TcpStore> TcpStore::Meet(const TcpMeeting& given, std::unique_pt
   const Clock::time_point began = Clock::now();
   for (int round = 0; !store->Ask({"start"}).started; ++round) {
     if (const auto why = store->Broken()) {
-      throw std::runtime_error("rank " + std::to_string(meeting.rank) + " of job " + meeting.job + ": " + *why);
+      throw std::runtime_error("rank " + std::to_string(meeting.rank) + " of job " + meeting.job +
+                               ": " + *why);
     }
     if (Since(began) > meeting.patience_seconds) {
-      throw std::runtime_error("rank " + std::to_string(meeting.rank) + " of job " + meeting.job + ": not all " +
-                               std::to_string(meeting.size) + " ranks came within " +
+      throw std::runtime_error("rank " + std::to_string(meeting.rank) + " of job " + meeting.job +
+                               ": not all " + std::to_string(meeting.size) + " ranks came within " +
                                std::to_string(static_cast<int>(meeting.patience_seconds)) + " s");
     }
     RestBeforeLook(round + 20);
@@ -149,7 +157,8 @@ void TcpStore::Connect(const char* role) {
     }
     if (socket_ >= 0) break;
     if (Since(began) > meeting_.patience_seconds) {
-      throw std::runtime_error("rank " + std::to_string(meeting_.rank) + " cannot reach rank 0 at " + Where(meeting_) +
+      throw std::runtime_error("rank " + std::to_string(meeting_.rank) +
+                               " cannot reach rank 0 at " + Where(meeting_) +
                                " (MASTER_ADDR, MASTER_PORT): " + why);
     }
     RestBeforeLook(400);
@@ -159,7 +168,8 @@ void TcpStore::Connect(const char* role) {
   timeval patience{};
   patience.tv_sec = static_cast<time_t>(meeting_.patience_seconds) + 1;
   setsockopt(socket_, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
-  Ask({"hello", "shardproof-1", meeting_.job, std::to_string(meeting_.rank), std::to_string(meeting_.size), role});
+  Ask({"hello", "shardproof-1", meeting_.job, std::to_string(meeting_.rank),
+       std::to_string(meeting_.size), role});
 }
 
 TcpStore::~TcpStore() {
@@ -180,7 +190,8 @@ TcpStore::Reply TcpStore::Ask(const std::vector<std::string>& question) {
   if (!answer || answer->size() != 4) {
     close(socket_);
     socket_ = -1;
-    if (broken_.empty()) broken_ = "the connection to rank 0 at " + Where(meeting_) + " is lost: is its process gone?";
+    if (broken_.empty())
+      broken_ = "the connection to rank 0 at " + Where(meeting_) + " is lost: is its process gone?";
     return reply;
   }
   if (broken_.empty()) broken_ = (*answer)[0];
@@ -190,7 +201,9 @@ TcpStore::Reply TcpStore::Ask(const std::vector<std::string>& question) {
 }
 
 void TcpStore::Put(const std::string& key, const std::string& bytes) { Ask({"put", key, bytes}); }
-std::optional<std::string> TcpStore::Look(const std::string& key) { return Ask({"look", key}).value; }
+std::optional<std::string> TcpStore::Look(const std::string& key) {
+  return Ask({"look", key}).value;
+}
 void TcpStore::Forget(const std::string& prefix) { Ask({"forget", prefix}); }
 
 std::optional<std::string> TcpStore::Broken() {

@@ -1,7 +1,8 @@
 // rendezvous_tcp.h: how do processes meet over TCP?
 //
-// Rank 0 serves the table from a thread; every rank, itself included, holds a connection to it for as long as it lives.
-// A connection that closes without a good-bye is a lost process, and all ranks learn it with their next question.
+// Rank 0 serves the table from a thread; every rank, itself included, holds a connection to it for
+// as long as it lives. A connection that closes without a good-bye is a lost process, and all ranks
+// learn it with their next question.
 #pragma once
 #include <memory>
 #include <mutex>
@@ -20,10 +21,12 @@ struct TcpMeeting {
   double patience_seconds = 60;  // for the others to come, and for an answer
 };
 
-// Serves until it is destroyed; then waits, at most the patience, for the ranks that have not said good-bye.
+// Serves until it is destroyed; then waits, at most the patience, for the ranks that have not said
+// good-bye.
 class TcpServer {
  public:
-  // only_local: reached from this host alone. port 0: any. Throws std::runtime_error if it cannot listen there.
+  // only_local: reached from this host alone. port 0: any. Throws std::runtime_error if it cannot
+  // listen there.
   TcpServer(bool only_local, int port, const std::string& job, int size, double patience_seconds);
   ~TcpServer();
   TcpServer(const TcpServer&) = delete;
@@ -35,18 +38,21 @@ class TcpServer {
   std::unique_ptr<Loop> loop_;
 };
 
-// Names of the loopback device and addresses of this host, under which other hosts may reach it: IPv4 before IPv6.
+// Names of the loopback device and addresses of this host, under which other hosts may reach it:
+// IPv4 before IPv6.
 bool IsLocalHost(const std::string& host);
 std::vector<std::string> AddressesOfThisHost();
 
 class TcpStore : public Store {
  public:
-  // Waits until all ranks are there. Throws std::runtime_error: cannot listen or connect, another process with this
-  // rank, another number of ranks, somebody who does not come; std::invalid_argument for a rank or port out of range.
-  // Rank 0 starts the server, unless it has been given one.
-  static std::unique_ptr<TcpStore> Meet(const TcpMeeting& meeting, std::unique_ptr<TcpServer> server = nullptr);
-  // Says good-bye. In a forked copy: nothing. While an exception is under way: as if the process had died, so that
-  // nobody waits for it.
+  // Waits until all ranks are there. Throws std::runtime_error: cannot listen or connect, another
+  // process with this rank, another number of ranks, somebody who does not come;
+  // std::invalid_argument for a rank or port out of range. Rank 0 starts the server, unless it has
+  // been given one.
+  static std::unique_ptr<TcpStore> Meet(const TcpMeeting& meeting,
+                                        std::unique_ptr<TcpServer> server = nullptr);
+  // Says good-bye. In a forked copy: nothing. While an exception is under way: as if the process
+  // had died, so that nobody waits for it.
   ~TcpStore() override;
   int rank() const override { return meeting_.rank; }
   int size() const override { return meeting_.size; }

@@ -32,18 +32,21 @@ int Listen(bool only_local, int port) {
     any.sin6_family = AF_INET6;
     any.sin6_addr = in6addr_any;
     any.sin6_port = htons(static_cast<uint16_t>(port));
-    if (bind(fd, reinterpret_cast<sockaddr*>(&any), sizeof any) == 0 && listen(fd, 128) == 0) return fd;
+    if (bind(fd, reinterpret_cast<sockaddr*>(&any), sizeof any) == 0 && listen(fd, 128) == 0)
+      return fd;
   }
   if (fd >= 0) close(fd);
   if (!only_local && errno == EADDRINUSE) return -1;
-  const int old = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);  // local, or a host without IPv6
+  const int old = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK,
+                         0);  // local, or a host without IPv6
   if (old < 0) return -1;
   setsockopt(old, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
   sockaddr_in at{};
   at.sin_family = AF_INET;
   at.sin_addr.s_addr = htonl(only_local ? INADDR_LOOPBACK : INADDR_ANY);
   at.sin_port = htons(static_cast<uint16_t>(port));
-  if (bind(old, reinterpret_cast<sockaddr*>(&at), sizeof at) == 0 && listen(old, 128) == 0) return old;
+  if (bind(old, reinterpret_cast<sockaddr*>(&at), sizeof at) == 0 && listen(old, 128) == 0)
+    return old;
   const int error = errno;
   close(old);
   errno = error;
@@ -75,7 +78,8 @@ class TcpServer::Loop {
     if (listening_ < 0) {
       throw std::runtime_error(
           "rank 0 cannot listen on port " + std::to_string(port) + ": " + std::strerror(errno) +
-          (errno == EADDRINUSE ? "; is another job, or another process with rank 0, using it?" : ""));
+          (errno == EADDRINUSE ? "; is another job, or another process with rank 0, using it?"
+                               : ""));
     }
     wake_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     thread_ = std::thread([this] { Run(); });
@@ -83,7 +87,8 @@ class TcpServer::Loop {
   ~Loop() {
     ending_.store(true);
     const uint64_t one = 1;
-    if (write(wake_, &one, sizeof one) < 0) ending_.store(true);  // the loop looks every 100 ms anyway
+    if (write(wake_, &one, sizeof one) < 0)
+      ending_.store(true);  // the loop looks every 100 ms anyway
     thread_.join();
     for (const Client& client : clients_) close(client.fd);
     close(listening_);
@@ -99,23 +104,28 @@ class TcpServer::Loop {
     while (true) {
       if (ending_.load()) {
         if (ending_since == Clock::time_point{}) ending_since = Clock::now();
-        const bool late = std::chrono::duration<double>(Clock::now() - ending_since).count() > patience_;
+        const bool late =
+            std::chrono::duration<double>(Clock::now() - ending_since).count() > patience_;
         if (late || !Needed()) return;
       }
       Turn();
     }
   }
 
-  // Somebody has not left yet; or the job is broken before it began, and somebody has not heard of it.
+  // Somebody has not left yet; or the job is broken before it began, and somebody has not heard of
+  // it.
   bool Needed() const {
     if (!started_ && !broken_.empty() && hellos_ < size_) return true;
-    return std::any_of(clients_.begin(), clients_.end(), [](const Client& c) { return c.rank >= 0; });
+    return std::any_of(clients_.begin(), clients_.end(),
+                       [](const Client& c) { return c.rank >= 0; });
   }
 
   void Turn() {
-    std::vector<pollfd> polls{{listening_, POLLIN, 0}, {wake_, static_cast<short>(ending_.load() ? 0 : POLLIN), 0}};
+    std::vector<pollfd> polls{{listening_, POLLIN, 0},
+                              {wake_, static_cast<short>(ending_.load() ? 0 : POLLIN), 0}};
     for (const Client& client : clients_) {
-      polls.push_back({client.fd, static_cast<short>(client.out.empty() ? POLLIN : POLLIN | POLLOUT), 0});
+      polls.push_back(
+          {client.fd, static_cast<short>(client.out.empty() ? POLLIN : POLLIN | POLLOUT), 0});
     }
     poll(polls.data(), polls.size(), 100);
     size_t at = 2;
@@ -140,13 +150,15 @@ class TcpServer::Loop {
   bool Serve(Client& client) {
     char chunk[1 << 16];
     ssize_t n = 0;
-    while ((n = recv(client.fd, chunk, sizeof chunk, 0)) > 0) client.in.append(chunk, static_cast<size_t>(n));
+    while ((n = recv(client.fd, chunk, sizeof chunk, 0)) > 0)
+      client.in.append(chunk, static_cast<size_t>(n));
     const bool closed = n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR);
     bool bad = false;
     while (const std::optional<Frame> question = TakeFrame(&client.in, &bad))
       client.out += PackFrame(Answer(client, *question));
     if (closed || bad) return false;
-    while (!client.out.empty() && (n = send(client.fd, client.out.data(), client.out.size(), MSG_NOSIGNAL)) > 0) {
+    while (!client.out.empty() &&
+           (n = send(client.fd, client.out.data(), client.out.size(), MSG_NOSIGNAL)) > 0) {
       client.out.erase(0, static_cast<size_t>(n));
     }
     return !(client.over && client.out.empty());
@@ -189,16 +201,19 @@ class TcpServer::Loop {
   // hello, protocol, job, rank, size, role. Answers what is wrong.
   std::string Hello(Client& client, const Frame& hello) {
     if (hello[1] != "shardproof-1") return "another version of shardproof";
-    if (hello[2] != job_) return "this port serves job \"" + job_ + "\", not \"" + hello[2] + "\": use another port";
+    if (hello[2] != job_)
+      return "this port serves job \"" + job_ + "\", not \"" + hello[2] + "\": use another port";
     const int rank = std::atoi(hello[3].c_str());
     if (hello[5] == "process") ++hellos_;
     std::string why;
     if (hello[4] != std::to_string(size_)) {
-      why = "rank " + hello[3] + " has WORLD_SIZE=" + hello[4] + ", rank 0 has " + std::to_string(size_);
+      why = "rank " + hello[3] + " has WORLD_SIZE=" + hello[4] + ", rank 0 has " +
+            std::to_string(size_);
     } else if (hello[5] == "process" && !here_.insert(rank).second) {
       why = "two processes were started with RANK=" + hello[3];
     }
-    if (!why.empty() && static_cast<int>(here_.size()) == size_ && started_) return why;  // a late comer, not our job's
+    if (!why.empty() && static_cast<int>(here_.size()) == size_ && started_)
+      return why;  // a late comer, not our job's
     if (!why.empty()) {
       Break(why);
       return why;
@@ -223,7 +238,8 @@ class TcpServer::Loop {
   std::thread thread_;
 };
 
-TcpServer::TcpServer(bool only_local, int port, const std::string& job, int size, double patience_seconds)
+TcpServer::TcpServer(bool only_local, int port, const std::string& job, int size,
+                     double patience_seconds)
     : loop_(std::make_unique<Loop>(only_local, port, job, size, patience_seconds)) {}
 TcpServer::~TcpServer() = default;
 int TcpServer::port() const { return loop_->port(); }

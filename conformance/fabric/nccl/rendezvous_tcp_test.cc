@@ -71,12 +71,14 @@ TEST(TcpStore, AKilledProcessIsNoticedByAll) {
     raise(SIGKILL);
     return 0;
   });
-  const pid_t stays =
-      Fork([&] { return BrokenBecause(*MeetAt(port, 2, 3)).find("rank 1 of the job is gone") < 9 ? 0 : 1; });
+  const pid_t stays = Fork([&] {
+    return BrokenBecause(*MeetAt(port, 2, 3)).find("rank 1 of the job is gone") < 9 ? 0 : 1;
+  });
   const auto store = MeetAt(port, 0, 3);
   StoreRendezvous r(*store, "case", 0, 3);
   EXPECT_FALSE(r.Get("never", nullptr).has_value());
-  EXPECT_THAT(r.Aborted().value_or(""), HasSubstr("rank 1 of the job is gone: its connection was closed"));
+  EXPECT_THAT(r.Aborted().value_or(""),
+              HasSubstr("rank 1 of the job is gone: its connection was closed"));
   EXPECT_EQ(CodeOf(stays), 0);
   EXPECT_EQ(CodeOf(dies), -SIGKILL);
 }
@@ -153,9 +155,11 @@ TEST(TcpStore, TwoProcessesWithOneRank) {
   const int port = FreePort();
   std::vector<std::string> errors(3);
   AsThreads(3, [&](int thread) {
-    errors[static_cast<size_t>(thread)] = ErrorOf([&] { MeetAt(port, thread == 2 ? 1 : thread, 3); });
+    errors[static_cast<size_t>(thread)] =
+        ErrorOf([&] { MeetAt(port, thread == 2 ? 1 : thread, 3); });
   });
-  for (const std::string& error : errors) EXPECT_THAT(error, HasSubstr("two processes were started with RANK=1"));
+  for (const std::string& error : errors)
+    EXPECT_THAT(error, HasSubstr("two processes were started with RANK=1"));
 }
 
 TEST(TcpStore, ALateSecondOneDoesNotEndTheJob) {
@@ -164,7 +168,8 @@ TEST(TcpStore, ALateSecondOneDoesNotEndTheJob) {
     const auto store = MeetAt(port, rank, 2);
     StoreRendezvous r(*store, "case", rank, 2);
     if (rank == 0) {
-      EXPECT_THAT(ErrorOf([&] { MeetAt(port, 1, 2); }), HasSubstr("two processes were started with RANK=1"));
+      EXPECT_THAT(ErrorOf([&] { MeetAt(port, 1, 2); }),
+                  HasSubstr("two processes were started with RANK=1"));
     }
     EXPECT_TRUE(AllGather(r, "still", {0, 1}, "", nullptr).has_value());
     EXPECT_EQ(store->Broken(), std::nullopt);
@@ -183,14 +188,17 @@ TEST(TcpStore, RanksThatWereToldDifferentSizes) {
 
 TEST(TcpStore, SomebodyWhoDoesNotCome) {
   const int port = FreePort();
-  EXPECT_THAT(ErrorOf([&] { MeetAt(port, 0, 2, "job", 0.2); }), HasSubstr("not all 2 ranks came within"));
-  EXPECT_THAT(ErrorOf([&] { MeetAt(port, 1, 2, "job", 0.2); }), HasSubstr("cannot reach rank 0 at localhost port"));
+  EXPECT_THAT(ErrorOf([&] { MeetAt(port, 0, 2, "job", 0.2); }),
+              HasSubstr("not all 2 ranks came within"));
+  EXPECT_THAT(ErrorOf([&] { MeetAt(port, 1, 2, "job", 0.2); }),
+              HasSubstr("cannot reach rank 0 at localhost port"));
 }
 
 TEST(TcpStore, APortInUse) {
   const TcpServer other(true, 0, "other", 1, 0);
   EXPECT_THAT(ErrorOf([&] { MeetAt(other.port(), 0, 1); }),
-              HasSubstr("rank 0 cannot listen on port " + std::to_string(other.port()) + ": Address already in use"));
+              HasSubstr("rank 0 cannot listen on port " + std::to_string(other.port()) +
+                        ": Address already in use"));
 }
 
 TEST(TcpStore, APortOfAnotherJob) {

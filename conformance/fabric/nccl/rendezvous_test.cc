@@ -21,7 +21,8 @@ class RendezvousTest : public ::testing::TestWithParam<Kind> {
       std::unique_ptr<Store> store;
       if (GetParam() == Kind::kMemory) store = std::make_unique<MemoryStore>(table, rank, size);
       if (GetParam() == Kind::kFile) store = FileStore::Meet({folder.path(), "job", rank, size});
-      if (GetParam() == Kind::kTcp) store = TcpStore::Meet({{"localhost"}, port, "job", rank, size});
+      if (GetParam() == Kind::kTcp)
+        store = TcpStore::Meet({{"localhost"}, port, "job", rank, size});
       main(*store);
       AllIn(*store);
     });
@@ -111,7 +112,8 @@ TEST_P(RendezvousTest, WhoGivesUpGetsNothing) {
     EXPECT_FALSE(r.Get("never", [&] { return ++looks == 5; }).has_value());
     EXPECT_EQ(looks, 5);
     r.Put("never", "after all");
-    EXPECT_EQ(r.Get("never", [] { return true; }), "after all") << "what is there is answered without asking";
+    EXPECT_EQ(r.Get("never", [] { return true; }), "after all")
+        << "what is there is answered without asking";
   });
 }
 
@@ -141,7 +143,8 @@ TEST_P(RendezvousTest, ACaseMayHaveFewerRanksThanTheJob) {
   Run(3, [](Store& store) {
     if (store.rank() == 2) return;
     StoreRendezvous r(store, "case", store.rank(), 2);
-    EXPECT_EQ(AllGather(r, "ids", {0, 1}, std::to_string(r.rank()), kNever), (std::vector<std::string>{"0", "1"}));
+    EXPECT_EQ(AllGather(r, "ids", {0, 1}, std::to_string(r.rank()), kNever),
+              (std::vector<std::string>{"0", "1"}));
   });
 }
 
@@ -153,9 +156,11 @@ TEST_P(RendezvousTest, AllGatherIsInTheOrderOfItsMembers) {
       std::vector<std::string> expected;
       for (int32_t rank = r.size() - 1; rank >= 0; --rank) {
         members.push_back(rank);
-        expected.push_back(std::string(static_cast<size_t>(rank * 1000), static_cast<char>('a' + rank)));
+        expected.push_back(
+            std::string(static_cast<size_t>(rank * 1000), static_cast<char>('a' + rank)));
       }
-      const std::string mine(static_cast<size_t>(r.rank() * 1000), static_cast<char>('a' + r.rank()));
+      const std::string mine(static_cast<size_t>(r.rank() * 1000),
+                             static_cast<char>('a' + r.rank()));
       EXPECT_EQ(AllGather(r, "members", members, mine, kNever), expected);
     });
   }
@@ -173,7 +178,8 @@ TEST_P(RendezvousTest, AllGatherWithoutAMemberGivesUp) {
 TEST_P(RendezvousTest, WhatIsForgottenIsGoneAndOthersStay) {
   Run(1, [](Store& store) {
     const std::string long_name(250, 'x');
-    StoreRendezvous one(store, "case 1", 0, 1), two(store, "case 2", 0, 1), three(store, long_name, 0, 1);
+    StoreRendezvous one(store, "case 1", 0, 1), two(store, "case 2", 0, 1),
+        three(store, long_name, 0, 1);
     for (StoreRendezvous* r : {&one, &two, &three}) r->Put("id", "there");
     store.Forget("case 1/");
     EXPECT_FALSE(one.Get("id", [] { return true; }).has_value());
@@ -191,15 +197,19 @@ TEST_P(RendezvousTest, SeveralThreadsOfARank) {
     AsThreads(3, [&](int thread) {
       const std::string name = "thread " + std::to_string(thread) + " of ";
       r.Put(name + std::to_string(r.rank()), std::to_string(r.rank()));
-      got += r.Get(name + std::to_string(1 - r.rank()), kNever) == std::to_string(1 - r.rank()) ? 1 : 0;
+      got += r.Get(name + std::to_string(1 - r.rank()), kNever) == std::to_string(1 - r.rank()) ? 1
+                                                                                                : 0;
     });
     EXPECT_EQ(got, 3);
   });
 }
 
-INSTANTIATE_TEST_SUITE_P(Kinds, RendezvousTest, ::testing::Values(Kind::kMemory, Kind::kFile, Kind::kTcp),
+INSTANTIATE_TEST_SUITE_P(Kinds, RendezvousTest,
+                         ::testing::Values(Kind::kMemory, Kind::kFile, Kind::kTcp),
                          [](const auto& kind) {
-                           return kind.param == Kind::kMemory ? "Memory" : kind.param == Kind::kFile ? "File" : "Tcp";
+                           return kind.param == Kind::kMemory ? "Memory"
+                                  : kind.param == Kind::kFile ? "File"
+                                                              : "Tcp";
                          });
 
 }  // namespace

@@ -1,4 +1,5 @@
-// run_all_for_test.h: how does a program on NcclFabric fare over the stand-in, under every strategy of the simulator?
+// run_all_for_test.h: how does a program on NcclFabric fare over the stand-in, under every strategy
+// of the simulator?
 #pragma once
 #include <gtest/gtest.h>
 
@@ -21,7 +22,9 @@ inline void RunAll(int world, const std::function<void(BodiesOnDevice&)>& main) 
   for (const Strategy strategy : kStrategies) {
     for (uint64_t seed = 1; seed <= 3; ++seed) {
       const StandinRun run = RunStandin(world, Under(strategy, seed), main);
-      EXPECT_FALSE(run.ended()) << "strategy " << static_cast<int>(strategy) << " seed " << seed << "\n" << run.Text();
+      EXPECT_FALSE(run.ended()) << "strategy " << static_cast<int>(strategy) << " seed " << seed
+                                << "\n"
+                                << run.Text();
       EXPECT_FALSE(run.sim.deadlock);
       for (const std::string& error : run.sim.errors) EXPECT_EQ(error, "");
       for (const StandinGpu::Live& live : run.live) {

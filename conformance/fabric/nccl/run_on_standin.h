@@ -1,7 +1,8 @@
-// run_on_standin.h: how do the simulator's tests of what a Fabric promises run on NcclFabric over the stand-in?
+// run_on_standin.h: how do the simulator's tests of what a Fabric promises run on NcclFabric over
+// the stand-in?
 //
-// A test source of the simulator that is included behind this header runs its programs there: same programs, same
-// expectations. What was a deadlock of the simulator is a watchdog that gave up.
+// A test source of the simulator that is included behind this header runs its programs there: same
+// programs, same expectations. What was a deadlock of the simulator is a watchdog that gave up.
 #pragma once
 #include "conformance/fabric/nccl/standin_testing.h"
 #include "conformance/fabric/sim/sim.h"
@@ -42,7 +43,8 @@ inline SimResult RunSimOnStandin(bool communicators_at_open, int world, const Si
       result.errors[rank] = end.reason;
     failed = failed || !result.errors[rank].empty();
     stalled = stalled || end.cause == Watchdog::Cause::kStalled;
-    if (!end.reason.empty()) result.blocked[rank] = "host waits in " + end.host + "\n" + end.pending;
+    if (!end.reason.empty())
+      result.blocked[rank] = "host waits in " + end.host + "\n" + end.pending;
     result.aborted = result.aborted || !end.reason.empty();
   }
   result.deadlock = stalled && !failed;

@@ -53,7 +53,8 @@ void StandinGpu::DestroyComm(int32_t index) {
   --live_.comms;
 }
 
-// The kernels of this rank stay where they are, as if they had ended: whoever waits for them has given up.
+// The kernels of this rank stay where they are, as if they had ended: whoever waits for them has
+// given up.
 void StandinGpu::AbortComms(const std::vector<int32_t>& comms) {
   for (const int32_t index : comms) {
     CommOf(index, "ncclCommAbort").state = Comm::State::kGone;
@@ -63,7 +64,8 @@ void StandinGpu::AbortComms(const std::vector<int32_t>& comms) {
 
 void StandinGpu::Launch(int32_t index, const std::vector<GpuCall>& calls) {
   const Comm& comm = CommOf(index, "ncclGroupEnd");
-  Need(comm.state == Comm::State::kReady, "ncclGroupEnd", "ncclInvalidUsage: " + comm.spec.name + " is not ready");
+  Need(comm.state == Comm::State::kReady, "ncclGroupEnd",
+       "ncclInvalidUsage: " + comm.spec.name + " is not ready");
   static constexpr int32_t kKinds[] = {SPF_ALL_GATHER, SPF_ALL_REDUCE, SPF_REDUCE_SCATTER,
                                        SPF_BROADCAST,  SPF_SEND,       SPF_RECV};
   std::vector<CommOp> ops;
@@ -93,8 +95,8 @@ void StandinGpu::Launch(int32_t index, const std::vector<GpuCall>& calls) {
 int64_t StandinGpu::Register(int32_t comm, std::byte* data, uint64_t bytes) {
   CommOf(comm, "ncclCommRegister");
   auto slab = registrable_.upper_bound(data);
-  Need(slab != registrable_.begin() && (--slab, data + bytes <= slab->first + slab->second), "ncclCommRegister",
-       "ncclInvalidArgument: not memory of ncclMemAlloc");
+  Need(slab != registrable_.begin() && (--slab, data + bytes <= slab->first + slab->second),
+       "ncclCommRegister", "ncclInvalidArgument: not memory of ncclMemAlloc");
   registrations_[next_handle_] = comm;
   ++live_.registrations;
   return next_handle_++;

@@ -8,8 +8,8 @@
 
 namespace shardproof {
 
-// A stream of the simulator, and a shadow beside it on which the completion of records is written down, so that asking
-// for them changes nothing in the stream's own order.
+// A stream of the simulator, and a shadow beside it on which the completion of records is written
+// down, so that asking for them changes nothing in the stream's own order.
 class StandinGpu::SimQueue : public Queue {
  public:
   SimQueue(StandinGpu& gpu, std::string_view name, int priority)
@@ -22,7 +22,9 @@ class StandinGpu::SimQueue : public Queue {
   int32_t shadow() const { return shadow_; }
 
   void* native() const override { return nullptr; }
-  void Run(std::function<void()> body) override { gpu_.sim_.Enqueue(stream_, "kernel", std::move(body)); }
+  void Run(std::function<void()> body) override {
+    gpu_.sim_.Enqueue(stream_, "kernel", std::move(body));
+  }
   void CheckLaunch(const char*) override {}
   std::byte* Take(uint64_t bytes) override { return gpu_.TakeBlock(stream_, bytes).data; }
   void Return(std::byte* memory) override { gpu_.ReturnBlock(stream_, memory); }
@@ -34,7 +36,9 @@ class StandinGpu::SimQueue : public Queue {
   }
   void Upload(std::byte* to, const void* from, uint64_t bytes) override {
     const auto* first = static_cast<const std::byte*>(from);
-    Run([to, copy = std::vector<std::byte>(first, first + bytes)] { std::memcpy(to, copy.data(), copy.size()); });
+    Run([to, copy = std::vector<std::byte>(first, first + bytes)] {
+      std::memcpy(to, copy.data(), copy.size());
+    });
   }
   void Download(void* to, const std::byte* from, uint64_t bytes) override {
     Run([=] { std::memcpy(to, from, bytes); });
@@ -47,10 +51,12 @@ class StandinGpu::SimQueue : public Queue {
   StandinGpu& gpu_;
   int32_t stream_, shadow_;
   int64_t records_ = 0;
-  std::shared_ptr<int64_t> done_ = std::make_shared<int64_t>(0);  // number of the latest completed record
+  std::shared_ptr<int64_t> done_ =
+      std::make_shared<int64_t>(0);  // number of the latest completed record
 };
 
-StandinGpu::StandinGpu(Fabric& sim, StandinClock& clock, StandinIds& ids) : sim_(sim), clock_(clock), ids_(ids) {}
+StandinGpu::StandinGpu(Fabric& sim, StandinClock& clock, StandinIds& ids)
+    : sim_(sim), clock_(clock), ids_(ids) {}
 StandinGpu::~StandinGpu() = default;
 
 void StandinGpu::Need(bool holds, const char* call, const std::string& status) const {
@@ -75,12 +81,15 @@ int32_t StandinGpu::CreateStream(std::string_view name, int priority) {
 }
 
 StandinGpu::SimQueue& StandinGpu::StreamOf(int32_t stream, const char* call) const {
-  Need(stream >= 0 && static_cast<size_t>(stream) < streams_.size() && streams_[static_cast<size_t>(stream)], call,
-       "no stream has this id");
+  Need(stream >= 0 && static_cast<size_t>(stream) < streams_.size() &&
+           streams_[static_cast<size_t>(stream)],
+       call, "no stream has this id");
   return *streams_[static_cast<size_t>(stream)];
 }
 
-int32_t StandinGpu::SimStreamOf(int32_t stream, const char* call) const { return StreamOf(stream, call).stream(); }
+int32_t StandinGpu::SimStreamOf(int32_t stream, const char* call) const {
+  return StreamOf(stream, call).stream();
+}
 
 void StandinGpu::DestroyStream(int32_t stream) {
   const SimQueue& queue = StreamOf(stream, "cudaStreamDestroy");
@@ -99,8 +108,9 @@ int32_t StandinGpu::CreateEvent(bool timing) {
 }
 
 StandinGpu::Event& StandinGpu::EventOf(int32_t event, const char* call) {
-  Need(event >= 0 && static_cast<size_t>(event) < events_.size() && events_[static_cast<size_t>(event)].sim >= 0, call,
-       "no event has this id");
+  Need(event >= 0 && static_cast<size_t>(event) < events_.size() &&
+           events_[static_cast<size_t>(event)].sim >= 0,
+       call, "no event has this id");
   return events_[static_cast<size_t>(event)];
 }
 
@@ -116,16 +126,20 @@ void StandinGpu::Record(int32_t event, int32_t stream) {
   record->stream_done = queue.done();
   record->number = queue.NextRecord();
   const int32_t sim_event = recorded.sim;
-  if (recorded.timing) sim_.Enqueue(queue.stream(), "time", [record, time = time_] { record->time = ++*time; });
+  if (recorded.timing)
+    sim_.Enqueue(queue.stream(), "time", [record, time = time_] { record->time = ++*time; });
   sim_.Record(sim_event, queue.stream());
   sim_.Wait(sim_event, queue.shadow());
   sim_.Enqueue(queue.shadow(), "mark", [record] { Complete(record.get()); });
 }
 
-void StandinGpu::Complete(Completion* record) { *record->stream_done = std::max(*record->stream_done, record->number); }
+void StandinGpu::Complete(Completion* record) {
+  *record->stream_done = std::max(*record->stream_done, record->number);
+}
 
 void StandinGpu::Wait(int32_t event, int32_t stream) {
-  sim_.Wait(EventOf(event, "cudaStreamWaitEvent").sim, StreamOf(stream, "cudaStreamWaitEvent").stream());
+  sim_.Wait(EventOf(event, "cudaStreamWaitEvent").sim,
+            StreamOf(stream, "cudaStreamWaitEvent").stream());
 }
 
 bool StandinGpu::Done(int32_t event) {
@@ -137,15 +151,19 @@ bool StandinGpu::Await(int32_t event, const GiveUp& give_up) {
   if (Done(event)) return true;
   if (give_up && give_up()) return false;
   const auto record = EventOf(event, "cudaEventQuery").record;
-  if (sim_.SyncEvent(EventOf(event, "cudaEventQuery").sim, nullptr) != SPF_OK) return Done(event) || !PassTime(give_up);
+  if (sim_.SyncEvent(EventOf(event, "cudaEventQuery").sim, nullptr) != SPF_OK)
+    return Done(event) || !PassTime(give_up);
   Complete(record.get());  // its mark in the shadow may be late
   return true;
 }
 
 double StandinGpu::ElapsedMs(int32_t from, int32_t to) {
-  const Event &begin = EventOf(from, "cudaEventElapsedTime"), &end = EventOf(to, "cudaEventElapsedTime");
-  Need(begin.timing && end.timing, "cudaEventElapsedTime", "cudaErrorInvalidResourceHandle: not a timing event");
-  Need(begin.record && end.record && Done(from) && Done(to), "cudaEventElapsedTime", "cudaErrorNotReady");
+  const Event &begin = EventOf(from, "cudaEventElapsedTime"),
+              &end = EventOf(to, "cudaEventElapsedTime");
+  Need(begin.timing && end.timing, "cudaEventElapsedTime",
+       "cudaErrorInvalidResourceHandle: not a timing event");
+  Need(begin.record && end.record && Done(from) && Done(to), "cudaEventElapsedTime",
+       "cudaErrorNotReady");
   return static_cast<double>(end.record->time - begin.record->time);
 }
 
@@ -160,7 +178,8 @@ GpuMemory StandinGpu::TakeBlock(int32_t sim_stream, uint64_t bytes) {
 
 void StandinGpu::ReturnBlock(int32_t sim_stream, std::byte* data) {
   const auto found = blocks_.find(data);
-  Need(found != blocks_.end(), "cudaFreeAsync", "cudaErrorInvalidValue: nothing was allocated there");
+  Need(found != blocks_.end(), "cudaFreeAsync",
+       "cudaErrorInvalidValue: nothing was allocated there");
   sim_.Free(sim_stream, found->second);
   blocks_.erase(found);
   --live_.blocks;

@@ -1,12 +1,13 @@
-// standin_gpu.h: what is a Gpu without a GPU? For tests: streams, events, memory, communicators of the simulator.
+// standin_gpu.h: what is a Gpu without a GPU? For tests: streams, events, memory, communicators of
+// the simulator.
 //
-// One for each rank of a RunSim, used on that rank's fiber. So NcclFabric runs under the simulator's schedules, and a
-// wait that can never end is known at once: then the stand-in's clock begins to run, and whoever waits gives up by
-// it.
+// One for each rank of a RunSim, used on that rank's fiber. So NcclFabric runs under the
+// simulator's schedules, and a wait that can never end is known at once: then the stand-in's clock
+// begins to run, and whoever waits gives up by it.
 //
-// NCCL's own rules are kept where the simulator has them: a communicator exists when all members have come, a call
-// that is not matched waits, kernels of a communicator run in issue order. What CUDA leaves open is open here:
-// nothing orders streams but events.
+// NCCL's own rules are kept where the simulator has them: a communicator exists when all members
+// have come, a call that is not matched waits, kernels of a communicator run in issue order. What
+// CUDA leaves open is open here: nothing orders streams but events.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -70,9 +71,11 @@ class StandinGpu : public Gpu {
 
  private:
   class SimQueue;
-  // Of a record. Records of a stream complete in order: one that has completed completes those before it.
+  // Of a record. Records of a stream complete in order: one that has completed completes those
+  // before it.
   struct Completion {
-    std::shared_ptr<int64_t> stream_done;  // the number of the latest record of the stream that has completed
+    std::shared_ptr<int64_t>
+        stream_done;  // the number of the latest record of the stream that has completed
     int64_t number = 0;
     int64_t time = 0;  // of timing events
   };
@@ -88,7 +91,7 @@ class StandinGpu : public Gpu {
   };
   void Need(bool holds, const char* call, const std::string& status) const;  // throws GpuError
   static void Complete(Completion* record);
-  bool PassTime(const GiveUp& give_up);                                      // true: it gave up
+  bool PassTime(const GiveUp& give_up);  // true: it gave up
   SimQueue& StreamOf(int32_t stream, const char* call) const;
   int32_t SimStreamOf(int32_t stream, const char* call) const;
   Event& EventOf(int32_t event, const char* call);
@@ -105,7 +108,7 @@ class StandinGpu : public Gpu {
   std::map<std::byte*, Block> blocks_;
   std::vector<std::unique_ptr<std::byte[]>> host_memory_;
   std::map<std::byte*, uint64_t> registrable_;  // sizes
-  std::map<int64_t, int32_t> registrations_;  // handle -> communicator
+  std::map<int64_t, int32_t> registrations_;    // handle -> communicator
   int64_t next_handle_ = 1;
   std::shared_ptr<int64_t> time_ = std::make_shared<int64_t>(0);  // counts time stamps
   Live live_;

@@ -1,7 +1,9 @@
-// Do the deadlock model's programs hang on NcclFabric over the stand-in exactly where the model says so?
+// Do the deadlock model's programs hang on NcclFabric over the stand-in exactly where the model
+// says so?
 //
-// The interpreter is the simulator's own; its test is left out, since for NCCL an all_to_all_v is messages: a program that
-// mixes it with messages in another order on another rank, which is wrong, is mixed up instead of hanging.
+// The interpreter is the simulator's own; its test is left out, since for NCCL an all_to_all_v is
+// messages: a program that mixes it with messages in another order on another rank, which is wrong,
+// is mixed up instead of hanging.
 #define SHARDPROOF_COMMUNICATORS_AT_OPEN  // these programs come to their first uses in any order
 #include "conformance/fabric/nccl/run_on_standin.h"
 //

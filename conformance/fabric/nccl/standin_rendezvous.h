@@ -1,7 +1,8 @@
 // standin_rendezvous.h: how do ranks meet that are fibers of a simulator? For tests.
 //
-// Waiting must let the others run, and must be seen by the simulator as waiting, or it would not know a deadlock. So
-// whoever waits for a key posts a message from the rank that will put it, which is the number that the key ends with
+// Waiting must let the others run, and must be seen by the simulator as waiting, or it would not
+// know a deadlock. So whoever waits for a key posts a message from the rank that will put it, which
+// is the number that the key ends with
 // ("id/dp/3"), and whoever puts a key sends such a message to all who wait for it.
 #pragma once
 #include <cstddef>

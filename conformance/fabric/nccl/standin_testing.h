@@ -14,7 +14,8 @@
 
 namespace shardproof {
 
-// For programs written for CPU fabrics, whose bodies work on memory themselves: their bodies become device work.
+// For programs written for CPU fabrics, whose bodies work on memory themselves: their bodies become
+// device work.
 class BodiesOnDevice : public ForwardingFabric {
  public:
   explicit BodiesOnDevice(NcclFabric& fabric) : ForwardingFabric(fabric), fabric_(fabric) {}
@@ -37,9 +38,9 @@ struct StandinOptions {
 
 struct StandinRun {
   SimResult sim;
-  std::vector<NcclEnd> ends;             // by rank; no reason: the run was not ended
-  std::vector<StandinGpu::Live> live;    // by rank: what the fabric left behind
-  std::vector<std::string> mismatches;   // of all ranks
+  std::vector<NcclEnd> ends;            // by rank; no reason: the run was not ended
+  std::vector<StandinGpu::Live> live;   // by rank: what the fabric left behind
+  std::vector<std::string> mismatches;  // of all ranks
   bool ended() const {
     for (const NcclEnd& end : ends) {
       if (!end.reason.empty()) return true;

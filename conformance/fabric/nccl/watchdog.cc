@@ -14,7 +14,8 @@ GiveUp Watchdog::Waiting(std::string what) {
     next_look_ = now + sources_.look_us;
     if (Look(now)) return true;
     if (now - since_ < sources_.stall_us) return false;
-    return Because(Cause::kStalled, "nothing has completed for " + std::to_string((now - since_) / 1'000'000) +
+    return Because(Cause::kStalled, "nothing has completed for " +
+                                        std::to_string((now - since_) / 1'000'000) +
                                         " s while the host waits in " + what_);
   };
 }

@@ -1,8 +1,9 @@
 // watchdog.h: when must a host that waits give up, and why?
 //
-// Whoever waits asks between two looks. Reasons, in this order: the run has been ended by another rank, a
-// communicator has an error, nothing on this rank has completed for too long. It looks at these once in look_us,
-// since they cost; the first question of a wait always looks. The clock is given, so that tests need no time.
+// Whoever waits asks between two looks. Reasons, in this order: the run has been ended by another
+// rank, a communicator has an error, nothing on this rank has completed for too long. It looks at
+// these once in look_us, since they cost; the first question of a wait always looks. The clock is
+// given, so that tests need no time.
 #pragma once
 #include <cstdint>
 #include <functional>
@@ -14,10 +15,10 @@
 namespace shardproof {
 
 struct WatchdogSources {
-  std::function<int64_t()> now_us;                       // of a clock that never goes back
-  std::function<std::optional<std::string>()> ended;     // by another rank: why
-  std::function<std::optional<std::string>()> broken;    // a communicator's error
-  std::function<bool()> progress;                        // has anything completed since the last question?
+  std::function<int64_t()> now_us;                     // of a clock that never goes back
+  std::function<std::optional<std::string>()> ended;   // by another rank: why
+  std::function<std::optional<std::string>()> broken;  // a communicator's error
+  std::function<bool()> progress;  // has anything completed since the last question?
   int64_t stall_us = 60'000'000;
   int64_t look_us = 1'000;
 };
@@ -28,8 +29,8 @@ class Watchdog {
 
   explicit Watchdog(WatchdogSources sources) : sources_(std::move(sources)) {}
 
-  // Begins a wait of the host for `what`, in words; the answer is to be asked until the wait is over, and stays true
-  // once it was. Only the latest one is valid.
+  // Begins a wait of the host for `what`, in words; the answer is to be asked until the wait is
+  // over, and stays true once it was. Only the latest one is valid.
   GiveUp Waiting(std::string what);
   // A look without waiting; true: there is a reason.
   bool Bites();
@@ -45,7 +46,7 @@ class Watchdog {
   WatchdogSources sources_;
   std::string what_, reason_;
   Cause cause_ = Cause::kNone;
-  int64_t since_ = 0;      // nothing has completed since then
+  int64_t since_ = 0;  // nothing has completed since then
   int64_t next_look_ = 0;
 };
 

@@ -73,8 +73,9 @@ TEST(Deadlock, AnInvertedOrderBehindAWaitIsFoundByTheStrategiesThatNeedAllMember
   }
 }
 
-// Two communicators on two streams, issued in opposite order: harmless. If the first one has work behind it on its
-// stream, that work holds a queue which all streams share until the first one is complete, and the second never starts.
+// Two communicators on two streams, issued in opposite order: harmless. If the first one has work
+// behind it on its stream, that work holds a queue which all streams share until the first one is
+// complete, and the second never starts.
 void OneQueueProgram(Fabric& f, bool holds) {
   Program p(f);
   const int32_t twin = f.OpenGroup("twin", Everybody(2));
@@ -96,9 +97,12 @@ TEST(Deadlock, OneHardwareQueueHangsWhereTwoDoNot) {
         EXPECT_EQ(held.deadlock, queues == 1);
         EXPECT_FALSE(RunSim(2, options, [](Fabric& f) { OneQueueProgram(f, false); }).deadlock);
         if (queues != 1) continue;
-        EXPECT_TRUE(Has(held.blocked[0], "the hardware queue serves fill on a (stream 0) first")) << held.blocked[0];
-        EXPECT_TRUE(Has(held.blocked[0], "waits for rank 1 to start collective #0 on world")) << held.blocked[0];
-        EXPECT_TRUE(Has(held.blocked[1], "waits for rank 0 to start collective #0 on twin")) << held.blocked[1];
+        EXPECT_TRUE(Has(held.blocked[0], "the hardware queue serves fill on a (stream 0) first"))
+            << held.blocked[0];
+        EXPECT_TRUE(Has(held.blocked[0], "waits for rank 1 to start collective #0 on world"))
+            << held.blocked[0];
+        EXPECT_TRUE(Has(held.blocked[1], "waits for rank 0 to start collective #0 on twin"))
+            << held.blocked[1];
       }
     }
   }
@@ -176,12 +180,15 @@ TEST(Deadlock, BlocksRegisteredWithTwoGroupsInOppositeOrderAreOne) {
         const Block block = f.AllocRegistrable(f.CreateStream("comm", 0), 64);
         const bool twin_first = opposite && f.rank() == 1;
         f.RegisterBlock(twin_first ? twin : p.world, block);
-        EXPECT_EQ(f.RegisterBlock(twin_first ? p.world : twin, block), opposite ? SPF_ABORTED : SPF_OK);
+        EXPECT_EQ(f.RegisterBlock(twin_first ? p.world : twin, block),
+                  opposite ? SPF_ABORTED : SPF_OK);
       });
       EXPECT_EQ(result.deadlock, opposite);
       if (!opposite) continue;
-      EXPECT_TRUE(Has(result.blocked[0], "group_register #0 on world: 1 of 2 members have called")) << result.blocked[0];
-      EXPECT_TRUE(Has(result.blocked[1], "group_register #0 on twin: 1 of 2 members have called")) << result.blocked[1];
+      EXPECT_TRUE(Has(result.blocked[0], "group_register #0 on world: 1 of 2 members have called"))
+          << result.blocked[0];
+      EXPECT_TRUE(Has(result.blocked[1], "group_register #0 on twin: 1 of 2 members have called"))
+          << result.blocked[1];
     }
   }
 }
@@ -196,7 +203,8 @@ TEST(Deadlock, DeregisteringWaitsForAMemberThatNeverComes) {
     EXPECT_EQ(f.DeregisterBlock(p.world, block), f.rank() == 0 ? SPF_ABORTED : SPF_OK);
   });
   EXPECT_TRUE(result.deadlock);
-  EXPECT_TRUE(Has(result.blocked[0], "group_deregister of world, for the work on it")) << result.blocked[0];
+  EXPECT_TRUE(Has(result.blocked[0], "group_deregister of world, for the work on it"))
+      << result.blocked[0];
 }
 
 TEST(Abort, EveryStackUnwindsAndQueuedBodiesAreDropped) {

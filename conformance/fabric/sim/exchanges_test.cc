@@ -37,7 +37,8 @@ TEST(Exchanges, AllToAllVWithWholeRanksOfNothing) {
   }
 }
 
-// Who expects more, fewer or no rows gets what there is, no byte outside of either buffer moves, and it is noted.
+// Who expects more, fewer or no rows gets what there is, no byte outside of either buffer moves,
+// and it is noted.
 TEST(Exchanges, AllToAllVWithUnequalCountsIsNotedAndKeepsToItsBuffers) {
   for (const Strategy strategy : kStrategies) {
     for (const uint64_t expects : {0u, 1u, 5u}) {  // rank 0 sends 3 to rank 1
@@ -49,7 +50,8 @@ TEST(Exchanges, AllToAllVWithUnequalCountsIsNotedAndKeepsToItsBuffers) {
         p.Fill(stream, in, -1);
         CommOp op = p.Op(SPF_ALL_TO_ALL_V, p.world, stream, out, in, 0);
         op.send_counts = f.rank() == 0 ? std::vector<uint64_t>{1, 3} : std::vector<uint64_t>{2, 2};
-        op.recv_counts = f.rank() == 0 ? std::vector<uint64_t>{1, 2} : std::vector<uint64_t>{expects, 2};
+        op.recv_counts =
+            f.rank() == 0 ? std::vector<uint64_t>{1, 2} : std::vector<uint64_t>{expects, 2};
         f.Communicate({op});
         std::vector<float> got;
         p.Read(stream, in, &got);
@@ -61,32 +63,35 @@ TEST(Exchanges, AllToAllVWithUnequalCountsIsNotedAndKeepsToItsBuffers) {
         }
       });
       ASSERT_EQ(result.mismatches.size(), 1u);
-      EXPECT_NE(result.mismatches[0].find("all_to_all_v"), std::string::npos) << result.mismatches[0];
+      EXPECT_NE(result.mismatches[0].find("all_to_all_v"), std::string::npos)
+          << result.mismatches[0];
       EXPECT_FALSE(result.deadlock);
     }
   }
 }
 
-// An interleaved pipeline's step: forward to the next, backward to the one before, all in one group; or each direction
-// in a group and stream of its own.
+// An interleaved pipeline's step: forward to the next, backward to the one before, all in one
+// group; or each direction in a group and stream of its own.
 TEST(Exchanges, PipelineNeighboursExchangeBothDirections) {
   for (const Strategy strategy : kStrategies) {
     for (const bool together : {true, false}) {
       for (int n = 2; n <= 8; n += 3) {
         const SimResult result = RunSim(n, With(strategy), [&](Fabric& f) {
           Program p(f);
-          const int32_t forward = f.CreateStream("forward", 0), backward = f.CreateStream("backward", 0);
+          const int32_t forward = f.CreateStream("forward", 0),
+                        backward = f.CreateStream("backward", 0);
           const int32_t back = together ? forward : backward;
           const int32_t back_group = together ? p.world : f.OpenGroup("back", Everybody(n));
           const int me = f.rank(), next = (me + 1) % n, before = (me + n - 1) % n;
-          const Block out = p.Floats(forward, 2), in = p.Floats(forward, 2), dout = p.Floats(back, 3),
-                      din = p.Floats(back, 3);
+          const Block out = p.Floats(forward, 2), in = p.Floats(forward, 2),
+                      dout = p.Floats(back, 3), din = p.Floats(back, 3);
           p.Fill(forward, out, static_cast<float>(me));
           p.Fill(back, dout, static_cast<float>(100 + me));
           std::vector<CommOp> ops = {p.Op(SPF_SEND, p.world, forward, out, {}, 2, next),
                                      p.Op(SPF_RECV, p.world, forward, {}, in, 2, before)};
-          const std::vector<CommOp> others = {p.Op(SPF_RECV, back_group, back, {}, din, 3, next),
-                                              p.Op(SPF_SEND, back_group, back, dout, {}, 3, before)};
+          const std::vector<CommOp> others = {
+              p.Op(SPF_RECV, back_group, back, {}, din, 3, next),
+              p.Op(SPF_SEND, back_group, back, dout, {}, 3, before)};
           if (together) ops.insert(ops.end(), others.begin(), others.end());
           f.Communicate(ops);
           if (!together) f.Communicate(others);

@@ -238,7 +238,8 @@ TEST(Groups, RegisteringMeetsAllMembersInOrder) {
           EXPECT_EQ(f.RegisterBlock(group, *block), SPF_OK);
           EXPECT_GE(arrived, due += 3);  // nobody leaves before everybody has come
         }
-        for (const auto& [group, block] : calls) EXPECT_EQ(f.DeregisterBlock(group, *block), SPF_OK);
+        for (const auto& [group, block] : calls)
+          EXPECT_EQ(f.DeregisterBlock(group, *block), SPF_OK);
         f.Free(s, x);
         f.Free(s, y);
       });

@@ -30,8 +30,9 @@ struct SimOptions {
   uint64_t seed = 1;
   Strategy strategy = Strategy::kEager;
   int pct_depth = 3;
-  // Hardware queues of a rank: the streams share them, and each serves its entries strictly in the order in which the
-  // host issued them (1: what CUDA_DEVICE_MAX_CONNECTIONS=1 may do at worst). 0: a queue for each stream.
+  // Hardware queues of a rank: the streams share them, and each serves its entries strictly in the
+  // order in which the host issued them (1: what CUDA_DEVICE_MAX_CONNECTIONS=1 may do at worst). 0:
+  // a queue for each stream.
   int queues = 0;
   uint64_t arena_bytes = uint64_t{1}
                          << 30;  // address space a rank; pages cost nothing until they are written

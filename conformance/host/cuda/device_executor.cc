@@ -12,9 +12,11 @@
 
 namespace shardproof {
 
-DeviceExecutor::DeviceExecutor(std::function<Queue&(int32_t)> queue_of) : queue_of_(std::move(queue_of)) {}
+DeviceExecutor::DeviceExecutor(std::function<Queue&(int32_t)> queue_of)
+    : queue_of_(std::move(queue_of)) {}
 
-void DeviceExecutor::Compute(int32_t stream, const Model& model, const NodeArgs& args, ModelRank rank) {
+void DeviceExecutor::Compute(int32_t stream, const Model& model, const NodeArgs& args,
+                             ModelRank rank) {
   RunNode(queue_of_(stream), model, args, rank);
 }
 
@@ -44,7 +46,8 @@ void DeviceExecutor::Write(int32_t stream, std::byte* to, const void* from, uint
   queue_of_(stream).Upload(to, from, bytes);
 }
 
-// Both words begin with all bits one, which is one operation: the flag is set then, and the sum is 1 too small.
+// Both words begin with all bits one, which is one operation: the flag is set then, and the sum is
+// 1 too small.
 DeviceExecutor::Open& DeviceExecutor::OpenOn(int32_t stream) {
   const auto [at, added] = open_.try_emplace(stream);
   if (!added) return at->second;
@@ -62,14 +65,15 @@ void DeviceExecutor::Close(int32_t stream) {
   queue.Return(open.words);
 }
 
-void DeviceExecutor::Digest(int32_t stream, const std::byte* data, int32_t dtype, int64_t first_index, int64_t count,
-                            uint64_t* sum) {
+void DeviceExecutor::Digest(int32_t stream, const std::byte* data, int32_t dtype,
+                            int64_t first_index, int64_t count, uint64_t* sum) {
   const uint64_t* current = OpenOn(stream).delivery->sum;
   if (current != nullptr && current != sum) Close(stream);
   const Open& open = OpenOn(stream);
   open.delivery->sum = sum;
   static_assert(offsetof(Delivery::Words, sum) == 0);
-  DigestOnDevice(queue_of_(stream), data, dtype, first_index, count, reinterpret_cast<uint64_t*>(open.words));
+  DigestOnDevice(queue_of_(stream), data, dtype, first_index, count,
+                 reinterpret_cast<uint64_t*>(open.words));
 }
 
 void DeviceExecutor::Values(int32_t stream, const std::byte* data, int32_t dtype, int64_t count,
@@ -94,7 +98,8 @@ void DeviceExecutor::Collect() {
     for (const Snapshot& snapshot : delivery.snapshots) {
       snapshot.values->resize(static_cast<size_t>(snapshot.count));
       for (int64_t i = 0; i < snapshot.count; ++i) {
-        (*snapshot.values)[static_cast<size_t>(i)] = ValueAt(snapshot.bytes.data(), snapshot.dtype, i);
+        (*snapshot.values)[static_cast<size_t>(i)] =
+            ValueAt(snapshot.bytes.data(), snapshot.dtype, i);
       }
     }
     if (delivery.done != nullptr) *delivery.done = true;

@@ -143,7 +143,8 @@ TEST(DeviceExecutor, MemoryIsFilledAndCopiedInStreamOrder) {
   std::vector<float> x{1, 2}, y{3, 4}, w{5, 6};
   late.executor.Copy(0, Bytes(y), Bytes(x), 8);
   late.executor.Fill(0, Bytes(x), 0xFF, 4);
-  late.executor.Launch(0, SPF_K_AXPBY, {Span(w, SPF_F32, SPF_READ), Span(y, SPF_F32, SPF_ADD)}, {1, 1});
+  late.executor.Launch(0, SPF_K_AXPBY, {Span(w, SPF_F32, SPF_READ), Span(y, SPF_F32, SPF_ADD)},
+                       {1, 1});
   EXPECT_EQ(y, (std::vector<float>{3, 4}));
   late.queues[0].Flush();
   EXPECT_EQ(y, (std::vector<float>{6, 8}));
@@ -233,7 +234,8 @@ TEST(DeviceExecutor, ComputesNodesOfTheModel) {
     std::vector<void*> act(memory.size());
     for (int32_t i = 0; i < program.nodes[0].uses[SPF_FWD].n; ++i) {
       const auto id = static_cast<size_t>(program.nodes[0].uses[SPF_FWD].use[i].id);
-      memory[id].assign(static_cast<size_t>(tables.values[id].max_rows * tables.values[id].row_elems), -1);
+      memory[id].assign(
+          static_cast<size_t>(tables.values[id].max_rows * tables.values[id].row_elems), -1);
       act[id] = memory[id].data();
     }
     args.act = act.data();

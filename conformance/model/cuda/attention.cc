@@ -10,7 +10,8 @@ namespace {
 
 constexpr float kScale = 0.25f;  // of scores; a power of two whatever the head's size
 
-// A matrix for each head: [tokens, head_dim] inside a value's rows, or [tokens, tokens]. In elements.
+// A matrix for each head: [tokens, head_dim] inside a value's rows, or [tokens, tokens]. In
+// elements.
 struct Layout {
   int64_t row, head;  // from a row to the next, from a head to the next
 };
@@ -57,7 +58,8 @@ void MultiplyRows(Queue& queue, const Shape& s, Operand a, Operand b, float* c) 
 }
 
 // c [tokens, dim] = p b, or p^T b, of p [heads, tokens, tokens], which is zero above the diagonal.
-void MultiplySquare(Queue& queue, const Shape& s, const float* p, bool transposed, Operand b, float* c, Layout layout) {
+void MultiplySquare(Queue& queue, const Shape& s, const float* p, bool transposed, Operand b,
+                    float* c, Layout layout) {
   Gemm gemm = ByHead(s, {p, s.square()}, b, c, layout);
   gemm.n = s.dim;
   gemm.k = s.tokens;
@@ -83,16 +85,20 @@ void Probabilities(const NodeContext& c, const float* qkv, float* p) {
   ForEach(c.queue, "attention_probabilities", s.square_elems(), [=] SHARDPROOF_KERNEL(int64_t i) {
     const int64_t row = i / tokens;
     const bool seen = i % tokens <= row % tokens;
-    p[i] = seen ? rules.Rounded(probability, NumeratorOf(rules, numerator, p[i], tops[row]) / sums[row]) : 0.0f;
+    p[i] = seen ? rules.Rounded(probability,
+                                NumeratorOf(rules, numerator, p[i], tops[row]) / sums[row])
+                : 0.0f;
   });
 }
 
 // ds [heads, tokens, tokens]: gradient of the scaled scores, zero above the diagonal.
-void ScoreGradients(const NodeContext& c, const float* qkv, const float* p, const float* dout, float* ds) {
+void ScoreGradients(const NodeContext& c, const float* qkv, const float* p, const float* dout,
+                    float* ds) {
   const Shape s = ShapeOf(c);
   const int64_t tokens = s.tokens;
   const Rules rules = c.rules;
-  const Grid dprobability = rules.Scaled(grids::kDProbability), dscore = rules.Scaled(grids::kDScore);
+  const Grid dprobability = rules.Scaled(grids::kDProbability),
+             dscore = rules.Scaled(grids::kDScore);
   MultiplyRows(c.queue, s, {dout, s.output()}, {qkv + 2 * s.inner, s.qkv()}, ds);
   Round(c.queue, rules, dprobability, ds, s.square_elems());
   const Scratch<float> of_dot(c.queue, s.heads * tokens);

@@ -5,7 +5,8 @@
 namespace shardproof::device {
 
 NodeContext ContextOf(Queue& queue, const Model& model, const NodeArgs& args, ModelRank rank) {
-  if (args.probe != nullptr) throw std::logic_error("device kernels have no probe: compute on the host instead");
+  if (args.probe != nullptr)
+    throw std::logic_error("device kernels have no probe: compute on the host instead");
   const Network& network = model.Graph(rank);
   const ModelConfig& config = model.config();
   const Rules rules{config.quantised, config.narrow, config.d_odd, ExponentOfScale(args.scale)};
@@ -14,14 +15,16 @@ NodeContext ContextOf(Queue& queue, const Model& model, const NodeArgs& args, Mo
 
 void Round(Queue& queue, const Rules& rules, Grid grid, const float* from, float* to, int64_t n) {
   const Rules r = rules;
-  ForEach(queue, "round", n, [=] SHARDPROOF_KERNEL(int64_t i) { to[i] = r.Rounded(grid, from[i]); });
+  ForEach(queue, "round", n,
+          [=] SHARDPROOF_KERNEL(int64_t i) { to[i] = r.Rounded(grid, from[i]); });
 }
 
 void WidenParam(const NodeContext& c, int32_t id, float* to) {
   const Rules rules = c.rules;
   const Grid grid = c.network.info(id).norm ? grids::kNormWeight : grids::kWeight;
   const int64_t numel = c.Numel(id);
-  if (!c.config.bf16_params) return Round(c.queue, rules, grid, static_cast<const float*>(c.args.param[id]), to, numel);
+  if (!c.config.bf16_params)
+    return Round(c.queue, rules, grid, static_cast<const float*>(c.args.param[id]), to, numel);
   const auto* bits = static_cast<const uint16_t*>(c.args.param[id]);
   ForEach(c.queue, "widen_param", numel,
           [=] SHARDPROOF_KERNEL(int64_t i) { to[i] = rules.Rounded(grid, FromBf16(bits[i])); });
@@ -49,14 +52,17 @@ OutGrad::OutGrad(const NodeContext& c) : data_(c.Grad(c.spec.out[0])) {
 
 namespace {
 
-void TakeOperands(Queue& queue, const Rules& rules, const float* x, Grid grid, float* to, int64_t n) {
+void TakeOperands(Queue& queue, const Rules& rules, const float* x, Grid grid, float* to,
+                  int64_t n) {
   const Rules r = rules;
-  ForEach(queue, "grad_operand", n, [=] SHARDPROOF_KERNEL(int64_t i) { to[i] = r.Operand(x[i], grid); });
+  ForEach(queue, "grad_operand", n,
+          [=] SHARDPROOF_KERNEL(int64_t i) { to[i] = r.Operand(x[i], grid); });
 }
 
 }  // namespace
 
-GradOperand::GradOperand(Queue& queue, const Rules& rules, const float* x, int64_t n, Grid grid) : data_(x) {
+GradOperand::GradOperand(Queue& queue, const Rules& rules, const float* x, int64_t n, Grid grid)
+    : data_(x) {
   if (!rules.ternary()) return;
   copy_.emplace(queue, n);
   TakeOperands(queue, rules, x, grid, copy_->get(), n);
@@ -65,7 +71,8 @@ GradOperand::GradOperand(Queue& queue, const Rules& rules, const float* x, int64
 
 void AddGrad(Queue& queue, const Rules& rules, GradTarget grad, const float* sums, int64_t n) {
   const Rules r = rules;
-  ForEach(queue, "add_grad", n, [=] SHARDPROOF_KERNEL(int64_t i) { AddGradAt(r, grad, i, sums[i]); });
+  ForEach(queue, "add_grad", n,
+          [=] SHARDPROOF_KERNEL(int64_t i) { AddGradAt(r, grad, i, sums[i]); });
 }
 
 }  // namespace shardproof::device

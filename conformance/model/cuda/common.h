@@ -1,6 +1,7 @@
 // common.h: what do all device kernels of one compute call have in common?
 //
-// numerics.h and dispatch.h on the device: the same rules, the same operations in the same order, on device pointers.
+// numerics.h and dispatch.h on the device: the same rules, the same operations in the same order,
+// on device pointers.
 #pragma once
 #include <optional>
 
@@ -24,7 +25,8 @@ struct Rules {
   constexpr Grid Scaled(Grid grid) const { return {grid.e + scale_e, grid.q}; }
   constexpr float RoundedGrad(Grid grid, float x) const { return Rounded(Scaled(grid), x); }
   constexpr bool ternary() const { return narrow && quantised; }
-  // What a parameter gradient takes of an operand on `grid`: itself, or -1, 0, 1 in the narrow profile.
+  // What a parameter gradient takes of an operand on `grid`: itself, or -1, 0, 1 in the narrow
+  // profile.
   constexpr float Operand(float x, Grid grid) const {
     if (!ternary()) return x;
     const int32_t e = grid.e + grids::kNarrowShift;
@@ -32,7 +34,8 @@ struct Rules {
   }
   // What a sum of products of operands is multiplied by before it is added to a gradient.
   constexpr float GradFactor() const {
-    return (ternary() ? PowerOfTwo(grids::kNarrowQuantum + scale_e) : 1.0f) * static_cast<float>(d_odd);
+    return (ternary() ? PowerOfTwo(grids::kNarrowQuantum + scale_e) : 1.0f) *
+           static_cast<float>(d_odd);
   }
 };
 
@@ -64,7 +67,8 @@ struct NodeContext {
   Grid InGradGrid() const { return InGradGridOf(network, spec); }
 };
 
-// Throws std::invalid_argument for a scale that is no power of two, std::logic_error if the call has a probe.
+// Throws std::invalid_argument for a scale that is no power of two, std::logic_error if the call
+// has a probe.
 NodeContext ContextOf(Queue& queue, const Model& model, const NodeArgs& args, ModelRank rank);
 
 // Puts n numbers on a grid, in place or elsewhere.
@@ -73,13 +77,14 @@ inline void Round(Queue& queue, const Rules& rules, Grid grid, float* x, int64_t
   if (rules.quantised) Round(queue, rules, grid, x, x, n);
 }
 
-// Writes parameter `id` (at least 0) widened to fp32, on the grid on which nodes use it, to `to` [numel].
+// Writes parameter `id` (at least 0) widened to fp32, on the grid on which nodes use it, to `to`
+// [numel].
 void WidenParam(const NodeContext& c, int32_t id, float* to);
 
 // A parameter as nodes use it: its own memory where that holds just this, or temporary memory.
 class Param {
  public:
-  Param(const NodeContext& c, int32_t id);  // id -1: none
+  Param(const NodeContext& c, int32_t id);    // id -1: none
   const float* get() const { return data_; }  // null: none
 
  private:
@@ -87,8 +92,8 @@ class Param {
   const float* data_ = nullptr;
 };
 
-// The gradient of the node's output [sequence, width] as operand; that of the residual stream, and where several
-// readers added to it, is requantised.
+// The gradient of the node's output [sequence, width] as operand; that of the residual stream, and
+// where several readers added to it, is requantised.
 class OutGrad {
  public:
   explicit OutGrad(const NodeContext& c);

@@ -21,7 +21,8 @@ class Hidden {
     std::memset(memory, 0xFF, bytes);
   }
   void PutBack() {
-    for (const Place& place : places_) std::memcpy(place.to, place.contents.data(), place.contents.size());
+    for (const Place& place : places_)
+      std::memcpy(place.to, place.contents.data(), place.contents.size());
   }
 
  private:
@@ -32,7 +33,9 @@ class Hidden {
   std::vector<Place> places_;
 };
 
-size_t ElementBytes(int32_t dtype) { return dtype == SPF_I64 ? sizeof(int64_t) : dtype == SPF_BF16 ? 2 : 4; }
+size_t ElementBytes(int32_t dtype) {
+  return dtype == SPF_I64 ? sizeof(int64_t) : dtype == SPF_BF16 ? 2 : 4;
+}
 
 int32_t DtypeOf(const spf_model& tables, int32_t table, size_t id, int32_t grad_dtype) {
   if (table == SPF_IN_PARAM) return SPF_I32;  // read only: as bits
@@ -59,8 +62,8 @@ bool SameElement(int32_t dtype, const std::byte* a, const std::byte* b) {
 std::string Where(const spf_model& tables, int32_t table, size_t id, size_t element) {
   const bool param = table == SPF_IN_PARAM || table == SPF_IN_GRAD;
   const char* kinds[] = {"parameter ", "gradient of parameter ", "value ", "gradient of value "};
-  return kinds[table] + std::string(param ? tables.params[id].name : tables.values[id].name) + " [" +
-         std::to_string(element) + "]";
+  return kinds[table] + std::string(param ? tables.params[id].name : tables.values[id].name) +
+         " [" + std::to_string(element) + "]";
 }
 
 std::string Text(int32_t dtype, const std::byte* at) {
@@ -85,7 +88,8 @@ void DeviceBench::Compute(const NodeArgs& args) const {
   }
   for (int32_t id = 0; id < tables().n_values; ++id) {
     const spf_value& value = tables().values[id];
-    const size_t bytes = static_cast<size_t>(value.max_rows * value.row_elems) * ElementBytes(value.dtype);
+    const size_t bytes =
+        static_cast<size_t>(value.max_rows * value.row_elems) * ElementBytes(value.dtype);
     hidden.Hide(args.act[id], bytes);
     hidden.Hide(args.dact[id], bytes);
   }
@@ -114,7 +118,8 @@ bool IsRouted(const NodeBench& bench, const spf_node& node) {
   }
 }
 
-std::string FirstDifference(const spf_model& tables, int32_t grad_dtype, Blocks& found, Blocks& wanted) {
+std::string FirstDifference(const spf_model& tables, int32_t grad_dtype, Blocks& found,
+                            Blocks& wanted) {
   for (int32_t table = SPF_IN_PARAM; table <= SPF_IN_DACT; ++table) {
     for (size_t id = 0; id < wanted.Table(table).size(); ++id) {
       const Block &a = found.Table(table)[id], &b = wanted.Table(table)[id];
@@ -123,8 +128,8 @@ std::string FirstDifference(const spf_model& tables, int32_t grad_dtype, Blocks&
       const size_t bytes = ElementBytes(dtype);
       for (size_t i = 0; i + bytes <= b.size(); i += bytes) {
         if (SameElement(dtype, a.data() + i, b.data() + i)) continue;
-        return Where(tables, table, id, i / bytes) + " is " + Text(dtype, a.data() + i) + " instead of " +
-               Text(dtype, b.data() + i);
+        return Where(tables, table, id, i / bytes) + " is " + Text(dtype, a.data() + i) +
+               " instead of " + Text(dtype, b.data() + i);
       }
     }
   }
@@ -142,7 +147,8 @@ std::string FirstDistance(const spf_model& tables, Blocks& found, Blocks& wanted
       for (size_t i = 0; i < count; ++i) largest = std::max(largest, std::fabs(b[i]));
       for (size_t i = 0; i < count; ++i) {
         if (std::fabs(a[i] - b[i]) <= tolerance * largest) continue;
-        return Where(tables, table, id, i) + " is " + std::to_string(a[i]) + " instead of " + std::to_string(b[i]);
+        return Where(tables, table, id, i) + " is " + std::to_string(a[i]) + " instead of " +
+               std::to_string(b[i]);
       }
     }
   }

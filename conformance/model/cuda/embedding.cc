@@ -16,11 +16,13 @@ void TakeStreamGrad(const NodeContext& c, float* to) {
   const Rules rules = c.rules;
   const Grid grid = rules.Scaled(grids::kDEmbedding);
   const float* dh = c.Grad(c.spec.out[0]);
-  ForEach(c.queue, "embedding_operand", c.d.sequence * c.d.width,
-          [=] SHARDPROOF_KERNEL(int64_t i) { to[i] = rules.Operand(rules.Rounded(grid, dh[i]), grid); });
+  ForEach(c.queue, "embedding_operand", c.d.sequence * c.d.width, [=] SHARDPROOF_KERNEL(int64_t i) {
+    to[i] = rules.Operand(rules.Rounded(grid, dh[i]), grid);
+  });
 }
 
-// next[t]: where the token at t comes again, or -1. first[t]: whether it comes at t for the first time.
+// next[t]: where the token at t comes again, or -1. first[t]: whether it comes at t for the first
+// time.
 void ChainEqualTokens(const NodeContext& c, const int32_t* tokens, int32_t* next, int32_t* first) {
   const auto n = static_cast<int32_t>(c.d.sequence);
   ForEach(c.queue, "embedding_chain", n, [=] SHARDPROOF_KERNEL(int64_t i) {
@@ -44,10 +46,12 @@ void PoisonByUnknownTokens(const NodeContext& c, const int32_t* tokens, float* s
         return Known(tokens[t], vocab) ? 0.0f : std::numeric_limits<float>::quiet_NaN();
       },
       poison);
-  ForEach(c.queue, "embedding_poison", 1, [=] SHARDPROOF_KERNEL(int64_t) { sums[0] = sums[0] + poison[0]; });
+  ForEach(c.queue, "embedding_poison", 1,
+          [=] SHARDPROOF_KERNEL(int64_t) { sums[0] = sums[0] + poison[0]; });
 }
 
-// The sums over equal tokens are no atomic additions: each has one index, which walks from token to token.
+// The sums over equal tokens are no atomic additions: each has one index, which walks from token to
+// token.
 void WeightGrad(const NodeContext& c, const float* dh) {
   const int64_t tokens = c.d.sequence, vocab = c.d.vocab, width = c.d.width, numel = vocab * width;
   const int32_t* token = c.Integers(c.spec.in[0]);
@@ -74,8 +78,8 @@ void WeightGrad(const NodeContext& c, const float* dh) {
 void InputForward(const NodeContext& c) {
   const auto n = static_cast<size_t>(c.d.sequence);
   std::vector<int32_t> tokens(n), labels(n);
-  FillSample({static_cast<int32_t>(c.d.vocab), static_cast<int32_t>(c.d.sequence), c.config.seed}, c.args.step,
-             c.args.sample, tokens.data(), labels.data());
+  FillSample({static_cast<int32_t>(c.d.vocab), static_cast<int32_t>(c.d.sequence), c.config.seed},
+             c.args.step, c.args.sample, tokens.data(), labels.data());
   const std::vector<int32_t>* values[] = {&tokens, &labels};
   for (size_t i = 0; i < 2; ++i) {
     if (c.spec.out[i] < 0) continue;
@@ -94,8 +98,8 @@ void EmbeddingForward(const NodeContext& c) {
   float* h = c.Out(c.spec.out[0]);
   ForEach(c.queue, "embedding_forward", c.d.sequence * width, [=] SHARDPROOF_KERNEL(int64_t i) {
     const int32_t token = tokens[i / width];
-    const float value =
-        Known(token, vocab) ? weight[token * width + i % width] : std::numeric_limits<float>::quiet_NaN();
+    const float value = Known(token, vocab) ? weight[token * width + i % width]
+                                            : std::numeric_limits<float>::quiet_NaN();
     h[i] = rules.Rounded(grid, position == nullptr ? value : value + position[i]);
   });
 }

@@ -1,4 +1,5 @@
-// embedding.h: how are the nodes that begin a program computed on a device? h = E[token] (+ P[position]).
+// embedding.h: how are the nodes that begin a program computed on a device? h = E[token] (+
+// P[position]).
 #pragma once
 #include "conformance/model/cuda/common.h"
 

@@ -47,7 +47,9 @@ void LateQueue::Copy(std::byte* to, const std::byte* from, uint64_t bytes) {
 
 void LateQueue::Upload(std::byte* to, const void* from, uint64_t bytes) {
   const auto* begin = static_cast<const std::byte*>(from);
-  Run([to, copy = std::vector<std::byte>(begin, begin + bytes)] { std::memcpy(to, copy.data(), copy.size()); });
+  Run([to, copy = std::vector<std::byte>(begin, begin + bytes)] {
+    std::memcpy(to, copy.data(), copy.size());
+  });
 }
 
 void LateQueue::Download(void* to, const std::byte* from, uint64_t bytes) {

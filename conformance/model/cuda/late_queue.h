@@ -1,4 +1,5 @@
-// late_queue.h: what if the GPU is far behind? For tests: a queue that does nothing until it is told to.
+// late_queue.h: what if the GPU is far behind? For tests: a queue that does nothing until it is
+// told to.
 #pragma once
 #include <deque>
 #include <functional>
@@ -23,8 +24,8 @@ class LateQueue : public Queue {
   void Download(void* to, const std::byte* from, uint64_t bytes) override;
   void Multiply(const Gemm& gemm) override;
 
-  // Does all the work. Throws std::logic_error if temporary memory was written past its end or after its return, or was
-  // never returned; who reads it after its return finds poison.
+  // Does all the work. Throws std::logic_error if temporary memory was written past its end or
+  // after its return, or was never returned; who reads it after its return finds poison.
   void Flush();
 
  private:

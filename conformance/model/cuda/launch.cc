@@ -76,11 +76,14 @@ void Accumulate(Queue& queue, const char* name, const SpanData& x, const SpanDat
   });
 }
 
-void ScaleOfNorm(Queue& queue, const SpanData& ss, const SpanData& out, double num, double eps, double cap) {
-  ForEach(queue, "NORM_SCALE", 1, [=] SHARDPROOF_KERNEL(int64_t) { NormScale(ss, out, num, eps, cap); });
+void ScaleOfNorm(Queue& queue, const SpanData& ss, const SpanData& out, double num, double eps,
+                 double cap) {
+  ForEach(queue, "NORM_SCALE", 1,
+          [=] SHARDPROOF_KERNEL(int64_t) { NormScale(ss, out, num, eps, cap); });
 }
 
-void StepAdamW(Queue& queue, const std::vector<SpanData>& spans, const std::vector<double>& scalars) {
+void StepAdamW(Queue& queue, const std::vector<SpanData>& spans,
+               const std::vector<double>& scalars) {
   const AdamW rule = AdamWOf(scalars.data());
   std::byte *p = spans[0].data, *m = spans[1].data, *v = spans[2].data;
   const std::byte* g = spans[3].data;
@@ -94,8 +97,9 @@ void Multiply(Queue& queue, const GemmCall& call) {
   const std::byte *a = call.a.data, *b = call.b.data;
   const SpanData c = call.c;
   const auto alpha = In::Round(call.alpha), beta = In::Round(call.beta);
-  ForEach(queue, "GEMM", Elements(c),
-          [=] SHARDPROOF_KERNEL(int64_t at) { GemmElement<In, A, B>(shape, a, b, c, alpha, beta, at); });
+  ForEach(queue, "GEMM", Elements(c), [=] SHARDPROOF_KERNEL(int64_t at) {
+    GemmElement<In, A, B>(shape, a, b, c, alpha, beta, at);
+  });
 }
 
 struct GemmOnDevice {
@@ -112,15 +116,25 @@ struct GemmOnDevice {
 void RunLaunchOnDevice(Queue& queue, int32_t kernel, const std::vector<SpanData>& spans,
                        const std::vector<double>& scalars) {
   switch (kernel) {
-    case SPF_K_FILL: return Fill(queue, spans[0], scalars[0]);
-    case SPF_K_AXPBY: return Axpby(queue, spans, scalars[0], scalars[1]);
-    case SPF_K_SUM_SQUARES: return Accumulate<SquareTerm>(queue, "SUM_SQUARES", spans[0], spans[1]);
-    case SPF_K_COUNT_NONFINITE: return Accumulate<NonFiniteTerm>(queue, "COUNT_NONFINITE", spans[0], spans[1]);
-    case SPF_K_COUNT_ZERO: return Accumulate<ZeroTerm>(queue, "COUNT_ZERO", spans[0], spans[1]);
-    case SPF_K_NORM_SCALE: return ScaleOfNorm(queue, spans[0], spans[1], scalars[0], scalars[1], scalars[2]);
-    case SPF_K_ADAMW: return StepAdamW(queue, spans, scalars);
-    case SPF_K_GEMM: return WithTypes(GemmCallOf(spans, scalars), GemmOnDevice{queue});
-    default: throw std::invalid_argument("kernel " + std::to_string(kernel) + " is none of the named ones");
+    case SPF_K_FILL:
+      return Fill(queue, spans[0], scalars[0]);
+    case SPF_K_AXPBY:
+      return Axpby(queue, spans, scalars[0], scalars[1]);
+    case SPF_K_SUM_SQUARES:
+      return Accumulate<SquareTerm>(queue, "SUM_SQUARES", spans[0], spans[1]);
+    case SPF_K_COUNT_NONFINITE:
+      return Accumulate<NonFiniteTerm>(queue, "COUNT_NONFINITE", spans[0], spans[1]);
+    case SPF_K_COUNT_ZERO:
+      return Accumulate<ZeroTerm>(queue, "COUNT_ZERO", spans[0], spans[1]);
+    case SPF_K_NORM_SCALE:
+      return ScaleOfNorm(queue, spans[0], spans[1], scalars[0], scalars[1], scalars[2]);
+    case SPF_K_ADAMW:
+      return StepAdamW(queue, spans, scalars);
+    case SPF_K_GEMM:
+      return WithTypes(GemmCallOf(spans, scalars), GemmOnDevice{queue});
+    default:
+      throw std::invalid_argument("kernel " + std::to_string(kernel) +
+                                  " is none of the named ones");
   }
 }
 

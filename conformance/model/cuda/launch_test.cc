@@ -95,7 +95,8 @@ class Machine {
 class LaunchOnDevice : public testing::Test {
  protected:
   // Runs the kernel on both machines and compares all memory.
-  void Check(int32_t kernel, const std::vector<Operand>& operands, const std::vector<double>& scalars) {
+  void Check(int32_t kernel, const std::vector<Operand>& operands,
+             const std::vector<double>& scalars) {
     Machine host(operands, random_), device = host;
     const Machine before = host;
     ASSERT_EQ(ValidateLaunch(kernel, host.Spans(), scalars), "");
@@ -105,7 +106,8 @@ class LaunchOnDevice : public testing::Test {
     queue.Flush();
     RunLaunch(kernel, host.Spans(), scalars);
     std::string text = "kernel " + std::to_string(kernel);
-    for (const Operand& o : operands) text += ", " + std::to_string(o.count) + " of dtype " + std::to_string(o.dtype);
+    for (const Operand& o : operands)
+      text += ", " + std::to_string(o.count) + " of dtype " + std::to_string(o.dtype);
     EXPECT_TRUE(device == host) << text;
   }
   double Scalar() { return std::ldexp(static_cast<double>(static_cast<int64_t>(random_())), -62); }
@@ -144,22 +146,26 @@ TEST_F(LaunchOnDevice, Axpby) {
 TEST_F(LaunchOnDevice, Sums) {
   for (const int32_t kernel : {SPF_K_SUM_SQUARES, SPF_K_COUNT_NONFINITE, SPF_K_COUNT_ZERO}) {
     for (const uint64_t count : kCounts) {
-      for (const int32_t x : kReals) Check(kernel, {{x, count, SPF_READ}, {SPF_F64, 1, SPF_ADD}}, {});
+      for (const int32_t x : kReals)
+        Check(kernel, {{x, count, SPF_READ}, {SPF_F64, 1, SPF_ADD}}, {});
     }
   }
 }
 
 // Without NaN, which would hide every order.
 TEST_F(LaunchOnDevice, SumsOfNumbersThatRound) {
-  for (const uint64_t count : {0u, 1u, 4095u, 4096u, 4097u, 70000u, 70001u, 70002u, 70003u, 70004u}) {
+  for (const uint64_t count :
+       {0u, 1u, 4095u, 4096u, 4097u, 70000u, 70001u, 70002u, 70003u, 70004u}) {
     std::vector<double> x(count + 1);
     for (double& value : x) value = Scalar();
     std::vector<double> host{0.3}, device{0.3};
     const SpanData from{reinterpret_cast<std::byte*>(x.data()), count, SPF_F64, SPF_READ};
-    RunLaunch(SPF_K_SUM_SQUARES, {from, {reinterpret_cast<std::byte*>(host.data()), 1, SPF_F64, SPF_ADD}}, {});
+    RunLaunch(SPF_K_SUM_SQUARES,
+              {from, {reinterpret_cast<std::byte*>(host.data()), 1, SPF_F64, SPF_ADD}}, {});
     LateQueue queue;
     RunLaunchOnDevice(queue, SPF_K_SUM_SQUARES,
-                      {from, {reinterpret_cast<std::byte*>(device.data()), 1, SPF_F64, SPF_ADD}}, {});
+                      {from, {reinterpret_cast<std::byte*>(device.data()), 1, SPF_F64, SPF_ADD}},
+                      {});
     queue.Flush();
     EXPECT_EQ(host[0], device[0]) << count;
   }
@@ -204,7 +210,8 @@ TEST_F(LaunchOnDevice, TheSameRangeTwice) {
     Check(SPF_K_AXPBY, {x, {dtype, 4097, SPF_WRITE, 0}}, {0.3, 0});
   }
   const Operand state{SPF_F32, 4097, SPF_ADD}, same{SPF_F32, 4097, SPF_ADD, 0};
-  Check(SPF_K_ADAMW, {state, same, same, {SPF_F32, 4097, SPF_READ, 0}}, {0.1, 0.9, 0.999, 1e-3, 0.01, 3});
+  Check(SPF_K_ADAMW, {state, same, same, {SPF_F32, 4097, SPF_READ, 0}},
+        {0.1, 0.9, 0.999, 1e-3, 0.01, 3});
   Check(SPF_K_SUM_SQUARES, {{SPF_F64, 1, SPF_READ}, {SPF_F64, 1, SPF_ADD, 0}}, {});
   Check(SPF_K_NORM_SCALE, {{SPF_F64, 1, SPF_READ}, {SPF_F64, 1, SPF_WRITE, 0}}, {1, 1e-6, 1});
 }

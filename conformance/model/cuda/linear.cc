@@ -6,7 +6,9 @@ namespace shardproof::device {
 namespace {
 
 bool IsConcat(const NodeContext& c) { return c.spec.op == Op::kConcatLinear; }
-int64_t InWidth(const NodeContext& c) { return IsConcat(c) ? 2 * c.d.width : c.Width(c.spec.in[0]); }
+int64_t InWidth(const NodeContext& c) {
+  return IsConcat(c) ? 2 * c.d.width : c.Width(c.spec.in[0]);
+}
 int64_t OutWidth(const NodeContext& c) { return c.Width(c.spec.out[0]); }
 
 // [sequence, 2 width]: left and right input side by side.
@@ -141,7 +143,10 @@ void BiasGrad(const NodeContext& c, const float* dy) {
   const Scratch<float> sums(c.queue, out);
   ColumnSums(
       c.queue, "bias_grad", c.d.sequence, out,
-      [=] SHARDPROOF_KERNEL(int64_t row, int64_t i) { return rules.Operand(dy[row * out + i], grid); }, sums.get());
+      [=] SHARDPROOF_KERNEL(int64_t row, int64_t i) {
+        return rules.Operand(dy[row * out + i], grid);
+      },
+      sums.get());
   AddGrad(c.queue, rules, c.Target(c.spec.bias()), sums.get(), out);
 }
 

@@ -1,4 +1,5 @@
-// linear.h: how are linear modules computed on a device? y = x W^T + b, its input and parameter gradients.
+// linear.h: how are linear modules computed on a device? y = x W^T + b, its input and parameter
+// gradients.
 //
 // Also onto the residual stream (kLinearResidual), and of two inputs side by side (kConcatLinear).
 #pragma once

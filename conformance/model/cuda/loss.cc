@@ -47,7 +47,8 @@ void LossDgrad(const NodeContext& c) {
   const int64_t tokens = c.d.sequence, vocab = c.d.vocab;
   const Scratch<float> of_tops(c.queue, tokens), of_sums(c.queue, tokens);
   const Rules rules = c.rules;
-  const Grid numerator = grids::kNumerator, probability = grids::kProbability, dlogit = rules.Scaled(grids::kDLogits);
+  const Grid numerator = grids::kNumerator, probability = grids::kProbability,
+             dlogit = rules.Scaled(grids::kDLogits);
   const float scale = PowerOfTwo(rules.scale_e);
   const Labels label_of = LabelsOf(c);
   const float* logits = c.In(c.spec.in[0]);
@@ -55,7 +56,8 @@ void LossDgrad(const NodeContext& c) {
   SumNumerators(c.queue, rules, tokens, vocab, logits, tops, sums);
   ForEach(c.queue, "loss_dgrad", tokens * vocab, [=] SHARDPROOF_KERNEL(int64_t i) {
     const int64_t t = i / vocab, v = i % vocab, label = label_of(t);
-    float p = rules.Rounded(probability, NumeratorOf(rules, numerator, logits[i], tops[t]) / sums[t]);
+    float p =
+        rules.Rounded(probability, NumeratorOf(rules, numerator, logits[i], tops[t]) / sums[t]);
     if (v == label) p = p - 1.0f;
     if (label < 0 && v == 0) p = std::numeric_limits<float>::quiet_NaN();
     dlogits[i] = rules.Rounded(dlogit, p * scale);

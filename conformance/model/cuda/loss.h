@@ -1,4 +1,5 @@
-// loss.h: how is cross-entropy computed on a device? Summed over tokens; kNextLoss: labels shifted by one.
+// loss.h: how is cross-entropy computed on a device? Summed over tokens; kNextLoss: labels shifted
+// by one.
 #pragma once
 #include "conformance/model/cuda/common.h"
 

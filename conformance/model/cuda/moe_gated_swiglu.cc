@@ -31,9 +31,12 @@ void GatedSwigluForward(Queue& queue, const Rules& rules, int64_t rows, int64_t 
 void GatedSwigluDgrad(Queue& queue, const Rules& rules, int64_t rows, int64_t ffn, const float* x,
                       const float* row_probs, const float* dy, float* dx, float* drow_probs) {
   const Activation a{rules, grids::kActivation, x, ffn};
-  RowSums(queue, "gated_swiglu_dprobs", rows, ffn,
-          [=] SHARDPROOF_KERNEL(int64_t row, int64_t i) { return a.At(row * ffn + i) * dy[row * ffn + i]; },
-          drow_probs);
+  RowSums(
+      queue, "gated_swiglu_dprobs", rows, ffn,
+      [=] SHARDPROOF_KERNEL(int64_t row, int64_t i) {
+        return a.At(row * ffn + i) * dy[row * ffn + i];
+      },
+      drow_probs);
   Round(queue, rules, rules.Scaled(grids::kDRowProbability), drow_probs, rows);
   const Rules r = rules;
   const Grid grid = rules.Scaled(grids::kDExpertFc1);

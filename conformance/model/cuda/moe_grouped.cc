@@ -7,7 +7,8 @@ namespace {
 
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
-// ExpertRows::Fits and where each stretch begins. One index: a stretch begins where the one before ends.
+// ExpertRows::Fits and where each stretch begins. One index: a stretch begins where the one before
+// ends.
 void FindStretches(Queue& queue, const ExpertRows& received, int64_t n_rows, int64_t* first) {
   const int64_t stretches = received.ranks * received.experts, uniform = received.uniform;
   const int64_t* counts = received.counts;
@@ -25,7 +26,8 @@ void FindStretches(Queue& queue, const ExpertRows& received, int64_t n_rows, int
   });
 }
 
-void FindExperts(Queue& queue, const ExpertRows& received, int64_t n_rows, const int64_t* first, int32_t* expert) {
+void FindExperts(Queue& queue, const ExpertRows& received, int64_t n_rows, const int64_t* first,
+                 int32_t* expert) {
   const int64_t stretches = received.ranks * received.experts, experts = received.experts;
   ForEach(queue, "expert_of_row", n_rows, [=] SHARDPROOF_KERNEL(int64_t row) {
     int64_t low = 0, high = stretches;  // first[low] <= row < first[high]
@@ -41,8 +43,8 @@ void FindExperts(Queue& queue, const ExpertRows& received, int64_t n_rows, const
   });
 }
 
-// What an expert's rows add to its weight or bias: of each source rank's stretch apart, as on the CPU, because a bf16
-// gradient may round in between.
+// What an expert's rows add to its weight or bias: of each source rank's stretch apart, as on the
+// CPU, because a bf16 gradient may round in between.
 struct ExpertGrad {
   Rules rules;
   GradTarget target;
@@ -56,7 +58,8 @@ struct ExpertGrad {
     if (first[0] < 0) return AddGradAt(rules, target, i, kNaN);
     const int64_t column = of_bias ? i : i / in;
     for (int64_t rank = 0; rank < ranks; ++rank) {
-      const int64_t begin = first[rank * experts + expert], end = first[rank * experts + expert + 1];
+      const int64_t begin = first[rank * experts + expert],
+                    end = first[rank * experts + expert + 1];
       if (begin == end) continue;
       float sum = 0;
       for (int64_t row = begin; row < end; ++row) {
@@ -73,8 +76,8 @@ void AddToExpert(Queue& queue, const char* name, const ExpertGrad& of, int64_t n
   ForEach(queue, name, numel, [=] SHARDPROOF_KERNEL(int64_t i) { grad.AddAt(i); });
 }
 
-void AddToExperts(Queue& queue, const char* name, ExpertGrad grad, const std::vector<GradTarget>& targets,
-                  int64_t numel) {
+void AddToExperts(Queue& queue, const char* name, ExpertGrad grad,
+                  const std::vector<GradTarget>& targets, int64_t numel) {
   for (size_t e = 0; e < targets.size(); ++e) {
     if (targets[e].data == nullptr) continue;
     grad.expert = static_cast<int64_t>(e);
@@ -94,8 +97,8 @@ RowsByExpert::RowsByExpert(Queue& queue, const ExpertRows& received, int64_t n_r
   FindExperts(queue, received, n_rows, first_.get(), expert_.get());
 }
 
-void GroupedForward(Queue& queue, const Rules& rules, const RowsByExpert& rows, GroupedShape shape, const float* x,
-                    const float* weights, const float* biases, Grid to, float* y) {
+void GroupedForward(Queue& queue, const Rules& rules, const RowsByExpert& rows, GroupedShape shape,
+                    const float* x, const float* weights, const float* biases, Grid to, float* y) {
   const Rules r = rules;
   const int64_t in = shape.in, out = shape.out;
   const int32_t* expert = rows.expert();
@@ -113,8 +116,8 @@ void GroupedForward(Queue& queue, const Rules& rules, const RowsByExpert& rows, 
   });
 }
 
-void GroupedDgrad(Queue& queue, const Rules& rules, const RowsByExpert& rows, GroupedShape shape, const float* dy,
-                  const float* weights, Grid to, float* dx) {
+void GroupedDgrad(Queue& queue, const Rules& rules, const RowsByExpert& rows, GroupedShape shape,
+                  const float* dy, const float* weights, Grid to, float* dx) {
   const Rules r = rules;
   const Grid grid = rules.Scaled(to);
   const int64_t in = shape.in, out = shape.out;
@@ -132,10 +135,11 @@ void GroupedDgrad(Queue& queue, const Rules& rules, const RowsByExpert& rows, Gr
   });
 }
 
-void GroupedWgrad(Queue& queue, const Rules& rules, const RowsByExpert& rows, GroupedShape shape, const float* x,
-                  const float* dy, Grid dy_grid, const std::vector<GradTarget>& weights,
-                  const std::vector<GradTarget>& biases) {
-  const GradOperand x_operand(queue, rules, x, weights.empty() ? 0 : rows.count() * shape.in, grids::kActivation);
+void GroupedWgrad(Queue& queue, const Rules& rules, const RowsByExpert& rows, GroupedShape shape,
+                  const float* x, const float* dy, Grid dy_grid,
+                  const std::vector<GradTarget>& weights, const std::vector<GradTarget>& biases) {
+  const GradOperand x_operand(queue, rules, x, weights.empty() ? 0 : rows.count() * shape.in,
+                              grids::kActivation);
   const GradOperand dy_operand(queue, rules, dy, rows.count() * shape.out, rules.Scaled(dy_grid));
   ExpertGrad grad;
   grad.rules = rules;

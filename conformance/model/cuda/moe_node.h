@@ -4,7 +4,8 @@
 
 namespace shardproof::device {
 
-// Nodes of kinds kRouter to kUnpermute, but for kExchange: std::logic_error, as for a phase that the node does not have.
+// Nodes of kinds kRouter to kUnpermute, but for kExchange: std::logic_error, as for a phase that
+// the node does not have.
 void RunMoeForward(const NodeContext& c);
 void RunMoeDgrad(const NodeContext& c);
 void RunMoeWgrad(const NodeContext& c);

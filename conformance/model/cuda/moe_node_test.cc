@@ -1,5 +1,5 @@
-// Do the nodes of routed experts give the host's bits on a device: every routing, on every number of ranks, with what
-// other ranks really sent, and with counts and indices that are stale?
+// Do the nodes of routed experts give the host's bits on a device: every routing, on every number
+// of ranks, with what other ranks really sent, and with counts and indices that are stale?
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -50,7 +50,8 @@ class ComparingBench : public DeviceBench {
     blocks.act.reserve(static_cast<size_t>(tables().n_values));
     blocks.dact.reserve(static_cast<size_t>(tables().n_values));
     for (int32_t id = 0; id < tables().n_params; ++id)
-      blocks.grad.push_back(Copied(args.grad[id], static_cast<size_t>(tables().params[id].numel) * sizeof(float)));
+      blocks.grad.push_back(
+          Copied(args.grad[id], static_cast<size_t>(tables().params[id].numel) * sizeof(float)));
     for (int32_t id = 0; id < tables().n_values; ++id) {
       const spf_value& value = tables().values[id];
       const size_t element = value.dtype == SPF_I64 ? sizeof(int64_t) : sizeof(float);
@@ -76,9 +77,10 @@ class ComparingBench : public DeviceBench {
 int64_t CompareTogether(ModelConfig config, int32_t ep, const EpEmulation::Options& options) {
   int64_t compared = 0;
   config.ep = ep;
-  EpEmulation emulation(config, 16 * config.sequence, [&](const ModelConfig& c, int64_t max_tokens, ModelRank rank) {
-    return std::make_unique<ComparingBench>(c, max_tokens, rank, &compared);
-  });
+  EpEmulation emulation(config, 16 * config.sequence,
+                        [&](const ModelConfig& c, int64_t max_tokens, ModelRank rank) {
+                          return std::make_unique<ComparingBench>(c, max_tokens, rank, &compared);
+                        });
   std::vector<int64_t> samples;
   for (int64_t sample = 0; sample < ep; ++sample) samples.push_back(sample);
   for (int64_t step = 0; step < 2; ++step) emulation.Run(step, samples, options);
@@ -118,7 +120,8 @@ ModelConfig TwoRanks() {
   return config;
 }
 
-// A sample on the host, and every phase of the nodes of one kind on both sides, from what `change` makes of it.
+// A sample on the host, and every phase of the nodes of one kind on both sides, from what `change`
+// makes of it.
 class StaleTest : public testing::Test {
  protected:
   explicit StaleTest(const ModelConfig& config = TwoRanks()) : host_(config), device_(config) {
@@ -160,12 +163,24 @@ class StaleTest : public testing::Test {
 };
 
 TEST_F(StaleTest, CountsThatDoNotMakeTheRowsGiveNaN) {
-  const int64_t huge = std::numeric_limits<int64_t>::max(), least = std::numeric_limits<int64_t>::min();
-  const std::vector<std::vector<int64_t>> stale{
-      {-1, -1, -1, -1},   {0x1111111111111111, 1, 1, 1}, {huge, huge, huge, huge}, {least, least, 16, least},
-      {17, -1, 0, 0},     {-1, 17, 0, 0},                {8, -4, 12, 0},           {0, 16, 1, -1},
-      {0, 0, 0, 0},       {0, 0, 0, 15},                 {4, 4, 4, 5},             {16, 0, 0, 1},
-      {8, 8, huge, huge}, {huge, huge, 2, 16},           {0, huge, -huge, 16},     {1, 1, 1, int64_t{1} << 32}};
+  const int64_t huge = std::numeric_limits<int64_t>::max(),
+                least = std::numeric_limits<int64_t>::min();
+  const std::vector<std::vector<int64_t>> stale{{-1, -1, -1, -1},
+                                                {0x1111111111111111, 1, 1, 1},
+                                                {huge, huge, huge, huge},
+                                                {least, least, 16, least},
+                                                {17, -1, 0, 0},
+                                                {-1, 17, 0, 0},
+                                                {8, -4, 12, 0},
+                                                {0, 16, 1, -1},
+                                                {0, 0, 0, 0},
+                                                {0, 0, 0, 15},
+                                                {4, 4, 4, 5},
+                                                {16, 0, 0, 1},
+                                                {8, 8, huge, huge},
+                                                {huge, huge, 2, 16},
+                                                {0, huge, -huge, 16},
+                                                {1, 1, 1, int64_t{1} << 32}};
   ForEachNode(Op::kGroupedLinear, [&](const spf_node& node, spf_phase phase) {
     const auto counts = static_cast<size_t>(Spec(node).in[1]);
     for (const std::vector<int64_t>& each : stale) {
@@ -180,8 +195,8 @@ TEST_F(StaleTest, CountsThatDoNotMakeTheRowsGiveNaN) {
 TEST_F(StaleTest, CountsThatMakeTheRowsAreTakenAsTheyAre) {
   ForEachNode(Op::kGroupedLinear, [&](const spf_node& node, spf_phase phase) {
     const auto counts = static_cast<size_t>(Spec(node).in[1]);
-    for (const std::vector<int64_t>& each :
-         std::vector<std::vector<int64_t>>{{16, 0, 0, 0}, {0, 0, 0, 16}, {0, 8, 8, 0}, {5, 0, 0, 11}, {1, 2, 3, 10}}) {
+    for (const std::vector<int64_t>& each : std::vector<std::vector<int64_t>>{
+             {16, 0, 0, 0}, {0, 0, 0, 16}, {0, 8, 8, 0}, {5, 0, 0, 11}, {1, 2, 3, 10}}) {
       Blocks state = state_;
       std::memcpy(state.act[counts].data(), each.data(), state.act[counts].size());
       EXPECT_FALSE(ExpectSame(state, node, phase)) << each[0];
@@ -195,7 +210,9 @@ TEST_F(StaleTest, AnIndexOfNoExpertIsDropped) {
   for (Op op : {Op::kRouter, Op::kPermute, Op::kUnpermute}) {
     ForEachNode(op, [&](const spf_node& node, spf_phase phase) {
       const NodeSpec& spec = Spec(node);
-      const int32_t value = op == Op::kRouter ? spec.out[1] : op == Op::kPermute ? spec.in[2] : spec.in[1];
+      const int32_t value = op == Op::kRouter    ? spec.out[1]
+                            : op == Op::kPermute ? spec.in[2]
+                                                 : spec.in[1];
       for (const std::vector<int32_t>& each : stale) {
         Blocks state = state_;
         Block& index = state.act[static_cast<size_t>(value)];
@@ -243,7 +260,8 @@ TEST_F(StaleTest, RowsEndWhereTheyAreSaidToEnd) {
         Blocks wanted = few, found = few;
         host.Run(wanted, node, phase);
         device.Run(found, node, phase);
-        EXPECT_EQ(FirstDifference(host.tables(), SPF_F32, found, wanted), "") << node.name << " phase " << phase;
+        EXPECT_EQ(FirstDifference(host.tables(), SPF_F32, found, wanted), "")
+            << node.name << " phase " << phase;
       }
     }
   }

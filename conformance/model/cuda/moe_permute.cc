@@ -4,13 +4,14 @@ namespace shardproof::device {
 namespace {
 
 void FillWithMinusOne(Queue& queue, int64_t* to, int64_t n) {
-  if (n > 0) queue.Fill(reinterpret_cast<std::byte*>(to), 0xFF, static_cast<uint64_t>(n) * sizeof(int64_t));
+  if (n > 0)
+    queue.Fill(reinterpret_cast<std::byte*>(to), 0xFF, static_cast<uint64_t>(n) * sizeof(int64_t));
 }
 
-// One index an expert. Its rows begin where those of lower experts end; each of its choices, in token order, has the
-// next one.
-void FindRows(Queue& queue, const RouterRule& rule, const int32_t* index, int64_t n_rows, int64_t* row_of,
-              int64_t* choice_of) {
+// One index an expert. Its rows begin where those of lower experts end; each of its choices, in
+// token order, has the next one.
+void FindRows(Queue& queue, const RouterRule& rule, const int32_t* index, int64_t n_rows,
+              int64_t* row_of, int64_t* choice_of) {
   const int64_t choices = rule.tokens * rule.top_k, padded = rule.pad ? rule.rows_per_expert() : -1;
   ForEach(queue, "rows_of_choices", rule.experts, [=] SHARDPROOF_KERNEL(int64_t e) {
     int64_t before = 0, own = 0;
@@ -38,8 +39,8 @@ ChoiceRows::ChoiceRows(Queue& queue, const RouterRule& rule, const int32_t* inde
   FindRows(queue, rule, index, n_rows, row_of_.get(), choice_of_.get());
 }
 
-void PermuteForward(Queue& queue, const RouterRule& rule, int64_t n_rows, const float* x, const float* probs,
-                    const int32_t* index, float* rows, float* row_probs) {
+void PermuteForward(Queue& queue, const RouterRule& rule, int64_t n_rows, const float* x,
+                    const float* probs, const int32_t* index, float* rows, float* row_probs) {
   const ChoiceRows mapped(queue, rule, index, n_rows);
   const int64_t width = rule.width, k = rule.top_k;
   const int64_t* choice_of = mapped.choice_of();
@@ -52,8 +53,8 @@ void PermuteForward(Queue& queue, const RouterRule& rule, int64_t n_rows, const 
   });
 }
 
-void PermuteDgrad(Queue& queue, const RouterRule& rule, int64_t n_rows, const int32_t* index, const float* drows,
-                  const float* drow_probs, float* dx, float* dprobs) {
+void PermuteDgrad(Queue& queue, const RouterRule& rule, int64_t n_rows, const int32_t* index,
+                  const float* drows, const float* drow_probs, float* dx, float* dprobs) {
   const ChoiceRows mapped(queue, rule, index, n_rows);
   const int64_t width = rule.width, k = rule.top_k;
   const int64_t* row_of = mapped.row_of();
@@ -68,8 +69,9 @@ void PermuteDgrad(Queue& queue, const RouterRule& rule, int64_t n_rows, const in
   });
 }
 
-void UnpermuteForward(Queue& queue, const Rules& rules, const RouterRule& rule, int64_t n_rows, const float* rows,
-                      const int32_t* index, const float* shared, const float* residual, float* out) {
+void UnpermuteForward(Queue& queue, const Rules& rules, const RouterRule& rule, int64_t n_rows,
+                      const float* rows, const int32_t* index, const float* shared,
+                      const float* residual, float* out) {
   const ChoiceRows mapped(queue, rule, index, n_rows);
   const int64_t width = rule.width, k = rule.top_k;
   const int64_t* row_of = mapped.row_of();
@@ -85,8 +87,8 @@ void UnpermuteForward(Queue& queue, const Rules& rules, const RouterRule& rule, 
   });
 }
 
-void UnpermuteDgrad(Queue& queue, const Rules& rules, const RouterRule& rule, int64_t n_rows, const int32_t* index,
-                    const float* dout, const UnpermuteGrads& grads) {
+void UnpermuteDgrad(Queue& queue, const Rules& rules, const RouterRule& rule, int64_t n_rows,
+                    const int32_t* index, const float* dout, const UnpermuteGrads& grads) {
   const ChoiceRows mapped(queue, rule, index, n_rows);
   const int64_t width = rule.width, k = rule.top_k;
   const int64_t* choice_of = mapped.choice_of();

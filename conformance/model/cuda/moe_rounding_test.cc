@@ -1,6 +1,6 @@
-// Are the operations of routed experts between sums the host's, in the host's order? A quantiser hides most differences
-// in the last bit, so there is none here; numbers are off every grid, and matrix products have two terms at most, so
-// that both sides add alike.
+// Are the operations of routed experts between sums the host's, in the host's order? A quantiser
+// hides most differences in the last bit, so there is none here; numbers are off every grid, and
+// matrix products have two terms at most, so that both sides add alike.
 #include <gtest/gtest.h>
 
 #include "conformance/model/cuda/late_queue.h"
@@ -53,13 +53,14 @@ void ExpectSameRouter(RouterCase& c, double aux_scale) {
   Routed found{Floats(wanted.probs.size()), Indices(wanted.index.size()), wanted.counts};
   Floats wanted_x = Normal(c.random, static_cast<int64_t>(c.x.size())), found_x = wanted_x;
   Floats wanted_w = Normal(c.random, static_cast<int64_t>(c.weight.size())), found_w = wanted_w;
-  RouterDgrad(n, c.rule, c.x.data(), c.weight.data(), bias, wanted.index.data(), c.dprobs.data(), aux_scale,
-              wanted_x.data());
-  RouterWgrad(n, c.rule, c.x.data(), c.weight.data(), bias, wanted.index.data(), c.dprobs.data(), aux_scale,
-              {"router", wanted_w.data(), SPF_F32});
+  RouterDgrad(n, c.rule, c.x.data(), c.weight.data(), bias, wanted.index.data(), c.dprobs.data(),
+              aux_scale, wanted_x.data());
+  RouterWgrad(n, c.rule, c.x.data(), c.weight.data(), bias, wanted.index.data(), c.dprobs.data(),
+              aux_scale, {"router", wanted_w.data(), SPF_F32});
   LateQueue queue;
   device::RouterForward(queue, kRules, c.rule, in, found.probs.data(), found.index.data(), nullptr);
-  device::RouterDgrad(queue, kRules, c.rule, in, wanted.index.data(), c.dprobs.data(), aux_scale, found_x.data());
+  device::RouterDgrad(queue, kRules, c.rule, in, wanted.index.data(), c.dprobs.data(), aux_scale,
+                      found_x.data());
   device::RouterWgrad(queue, kRules, c.rule, in, wanted.index.data(), c.dprobs.data(), aux_scale,
                       {found_w.data(), SPF_F32});
   queue.Flush();
@@ -84,15 +85,19 @@ TEST(MoeRoundingTest, Permutation) {
   const Numerics n = NumericsOf(kRules);
   RouterCase c = OffGrid(rule, 1);
   const Routed r = Route(n, rule, c.x, c.weight, c.bias);
-  const Floats rows = Normal(c.random, 16 * 16), probs = Normal(c.random, 16), shared = Normal(c.random, 128);
-  Floats wanted = Normal(c.random, 128), found = wanted, wanted_probs(16), found_probs(16), wanted_out(128),
-         found_out(128);
-  PermuteDgrad(n, rule, 16, r.index.data(), rows.data(), probs.data(), wanted.data(), wanted_probs.data());
-  UnpermuteForward(n, rule, 16, rows.data(), r.index.data(), shared.data(), c.x.data(), wanted_out.data());
+  const Floats rows = Normal(c.random, 16 * 16), probs = Normal(c.random, 16),
+               shared = Normal(c.random, 128);
+  Floats wanted = Normal(c.random, 128), found = wanted, wanted_probs(16), found_probs(16),
+         wanted_out(128), found_out(128);
+  PermuteDgrad(n, rule, 16, r.index.data(), rows.data(), probs.data(), wanted.data(),
+               wanted_probs.data());
+  UnpermuteForward(n, rule, 16, rows.data(), r.index.data(), shared.data(), c.x.data(),
+                   wanted_out.data());
   LateQueue queue;
-  device::PermuteDgrad(queue, rule, 16, r.index.data(), rows.data(), probs.data(), found.data(), found_probs.data());
-  device::UnpermuteForward(queue, kRules, rule, 16, rows.data(), r.index.data(), shared.data(), c.x.data(),
-                           found_out.data());
+  device::PermuteDgrad(queue, rule, 16, r.index.data(), rows.data(), probs.data(), found.data(),
+                       found_probs.data());
+  device::UnpermuteForward(queue, kRules, rule, 16, rows.data(), r.index.data(), shared.data(),
+                           c.x.data(), found_out.data());
   queue.Flush();
   EXPECT_TRUE(SameBits(found, wanted));
   EXPECT_TRUE(SameBits(found_probs, wanted_probs));
@@ -105,21 +110,25 @@ TEST(MoeRoundingTest, Grouped) {
   const std::vector<int64_t> counts{2, 1, 1, 2};
   const ExpertRows rows{2, 2, counts.data(), 0};
   std::mt19937 random(3);
-  const Floats x = Normal(random, 12), dy = Normal(random, 12), w = Normal(random, 8), b = Normal(random, 4);
+  const Floats x = Normal(random, 12), dy = Normal(random, 12), w = Normal(random, 8),
+               b = Normal(random, 4);
   Floats wanted_y(12), found_y(12), wanted_dx(12), found_dx(12);
-  Floats wanted_dw = Normal(random, 8), found_dw = wanted_dw, wanted_db = Normal(random, 4), found_db = wanted_db;
+  Floats wanted_dw = Normal(random, 8), found_dw = wanted_dw, wanted_db = Normal(random, 4),
+         found_db = wanted_db;
   const std::vector<const float*> weights{w.data(), w.data() + 4}, biases{b.data(), b.data() + 2};
   GroupedForward(n, rows, 2, 2, x.data(), weights, biases, grids::kActivation, wanted_y.data());
-  GroupedDgrad(n, rows, 2, 2, dy.data(), grids::kDBranch, weights, grids::kDExpertAct, wanted_dx.data());
+  GroupedDgrad(n, rows, 2, 2, dy.data(), grids::kDBranch, weights, grids::kDExpertAct,
+               wanted_dx.data());
   GroupedWgrad(n, rows, 2, 2, x.data(), dy.data(), grids::kDBranch,
                {{"", wanted_dw.data(), SPF_F32}, {"", wanted_dw.data() + 4, SPF_F32}},
                {{"", wanted_db.data(), SPF_F32}, {"", wanted_db.data() + 2, SPF_F32}});
   LateQueue queue;
   {
     const device::RowsByExpert by_expert(queue, rows, 6);
-    device::GroupedForward(queue, kRules, by_expert, {2, 2}, x.data(), w.data(), b.data(), grids::kActivation,
-                           found_y.data());
-    device::GroupedDgrad(queue, kRules, by_expert, {2, 2}, dy.data(), w.data(), grids::kDExpertAct, found_dx.data());
+    device::GroupedForward(queue, kRules, by_expert, {2, 2}, x.data(), w.data(), b.data(),
+                           grids::kActivation, found_y.data());
+    device::GroupedDgrad(queue, kRules, by_expert, {2, 2}, dy.data(), w.data(), grids::kDExpertAct,
+                         found_dx.data());
     device::GroupedWgrad(queue, kRules, by_expert, {2, 2}, x.data(), dy.data(), grids::kDBranch,
                          {{found_dw.data(), SPF_F32}, {found_dw.data() + 4, SPF_F32}},
                          {{found_db.data(), SPF_F32}, {found_db.data() + 2, SPF_F32}});
@@ -135,15 +144,17 @@ TEST(MoeRoundingTest, GatedSwiglu) {
   const Numerics n = NumericsOf(kRules);
   constexpr int64_t kFfn = 20, kRows = 30;  // reduce.h adds as many as it has parts in their order
   std::mt19937 random(4);
-  const Floats x = Normal(random, kRows * 2 * kFfn), dy = Normal(random, kRows * kFfn), probs = Normal(random, kRows);
-  Floats wanted_y(dy.size()), found_y(dy.size()), wanted_dx(x.size()), found_dx(x.size()), wanted_d(kRows),
-      found_d(kRows);
+  const Floats x = Normal(random, kRows * 2 * kFfn), dy = Normal(random, kRows * kFfn),
+               probs = Normal(random, kRows);
+  Floats wanted_y(dy.size()), found_y(dy.size()), wanted_dx(x.size()), found_dx(x.size()),
+      wanted_d(kRows), found_d(kRows);
   GatedSwigluForward(n, kRows, kFfn, x.data(), probs.data(), wanted_y.data());
-  GatedSwigluDgrad(n, kRows, kFfn, x.data(), probs.data(), dy.data(), wanted_dx.data(), wanted_d.data());
+  GatedSwigluDgrad(n, kRows, kFfn, x.data(), probs.data(), dy.data(), wanted_dx.data(),
+                   wanted_d.data());
   LateQueue queue;
   device::GatedSwigluForward(queue, kRules, kRows, kFfn, x.data(), probs.data(), found_y.data());
-  device::GatedSwigluDgrad(queue, kRules, kRows, kFfn, x.data(), probs.data(), dy.data(), found_dx.data(),
-                           found_d.data());
+  device::GatedSwigluDgrad(queue, kRules, kRows, kFfn, x.data(), probs.data(), dy.data(),
+                           found_dx.data(), found_d.data());
   queue.Flush();
   EXPECT_TRUE(SameBits(found_y, wanted_y));
   EXPECT_TRUE(SameBits(found_dx, wanted_dx));

@@ -19,10 +19,11 @@ const RouterRule& Valid(const RouterRule& rule) {
   return rule;
 }
 
-void ChooseExperts(Queue& queue, const TokenRouter& r, int64_t tokens, const float* logits, const float* bias,
-                   int32_t* chosen) {
+void ChooseExperts(Queue& queue, const TokenRouter& r, int64_t tokens, const float* logits,
+                   const float* bias, int32_t* chosen) {
   const Scratch<float> all_keys(queue, tokens * r.experts), all_scores(queue, tokens * r.groups);
-  const Scratch<uint8_t> all_open(queue, tokens * r.experts), all_open_groups(queue, tokens * r.groups);
+  const Scratch<uint8_t> all_open(queue, tokens * r.experts),
+      all_open_groups(queue, tokens * r.groups);
   float *keys = all_keys.get(), *scores = all_scores.get();
   uint8_t *open = all_open.get(), *open_groups = all_open_groups.get();
   const TokenRouter router = r;
@@ -36,22 +37,23 @@ void ChooseExperts(Queue& queue, const TokenRouter& r, int64_t tokens, const flo
   });
 }
 
-void WeighAll(Queue& queue, const TokenRouter& r, int64_t tokens, const float* logits, const float* bias,
-              const int32_t* chosen, float* probs) {
+void WeighAll(Queue& queue, const TokenRouter& r, int64_t tokens, const float* logits,
+              const float* bias, const int32_t* chosen, float* probs) {
   const TokenRouter router = r;
   ForEach(queue, "weigh_choices", tokens, [=] SHARDPROOF_KERNEL(int64_t t) {
     const int32_t* own = chosen + t * router.top_k;
     float* prob = probs + t * router.top_k;
     WeighChoices(router, logits + t * router.experts, own, prob);
     // Adds zero; but poison in a bias shows even where it does not change the choice.
-    for (int64_t c = 0; c < router.top_k && bias != nullptr; ++c) prob[c] = prob[c] + (bias[own[c]] - bias[own[c]]);
+    for (int64_t c = 0; c < router.top_k && bias != nullptr; ++c)
+      prob[c] = prob[c] + (bias[own[c]] - bias[own[c]]);
   });
 }
 
-// Drops what exceeds the capacity, by token position, and counts each expert's rows. A choice belongs to one expert,
-// whose index alone writes it.
-void ApplyCapacity(Queue& queue, const RouterRule& rule, const int32_t* chosen, float* probs, int32_t* index,
-                   int64_t* counts) {
+// Drops what exceeds the capacity, by token position, and counts each expert's rows. A choice
+// belongs to one expert, whose index alone writes it.
+void ApplyCapacity(Queue& queue, const RouterRule& rule, const int32_t* chosen, float* probs,
+                   int32_t* index, int64_t* counts) {
   const int64_t choices = rule.tokens * rule.top_k, most = rule.rows_per_expert();
   const bool drops = rule.capacity > 0, pad = rule.pad;
   ForEach(queue, "apply_capacity", rule.experts, [=] SHARDPROOF_KERNEL(int64_t e) {
@@ -94,10 +96,11 @@ Choices::Choices(Queue& queue, const Rules& rules, const RouterRule& rule, const
   ChooseExperts(queue, router_, rule.tokens, logits_.get(), in.bias, chosen_.get());
 }
 
-void RouterForward(Queue& queue, const Rules& rules, const RouterRule& rule, const RouterOperands& in, float* probs,
-                   int32_t* index, int64_t* expert_counts) {
+void RouterForward(Queue& queue, const Rules& rules, const RouterRule& rule,
+                   const RouterOperands& in, float* probs, int32_t* index, int64_t* expert_counts) {
   const Choices choices(queue, rules, rule, in);
-  WeighAll(queue, choices.router(), rule.tokens, choices.logits(), in.bias, choices.chosen(), probs);
+  WeighAll(queue, choices.router(), rule.tokens, choices.logits(), in.bias, choices.chosen(),
+           probs);
   ApplyCapacity(queue, rule, choices.chosen(), probs, index, expert_counts);
 }
 

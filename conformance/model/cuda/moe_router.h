@@ -1,21 +1,22 @@
 // moe_router.h: which experts does each token choose, and what does the choice weigh, on a device?
 //
-// Routers of moe_kernels.h, with their shapes, on device pointers. One index a token, or an expert where an order
-// counts.
+// Routers of moe_kernels.h, with their shapes, on device pointers. One index a token, or an expert
+// where an order counts.
 #pragma once
 #include "conformance/model/cuda/common.h"
 #include "conformance/model/cuda/moe_token.h"
 
 namespace shardproof::device {
 
-// What a router reads in every phase, as nodes use it: x [T, width], weight [E, width], bias [E] or null.
+// What a router reads in every phase, as nodes use it: x [T, width], weight [E, width], bias [E] or
+// null.
 struct RouterOperands {
   const float *x = nullptr, *weight = nullptr, *bias = nullptr;
 };
 
 // probs [T, k], index [T, k], expert_counts [E] or null: nobody asks.
-void RouterForward(Queue& queue, const Rules& rules, const RouterRule& rule, const RouterOperands& in, float* probs,
-                   int32_t* index, int64_t* expert_counts);
+void RouterForward(Queue& queue, const Rules& rules, const RouterRule& rule,
+                   const RouterOperands& in, float* probs, int32_t* index, int64_t* expert_counts);
 // dx is added to.
 void RouterDgrad(Queue& queue, const Rules& rules, const RouterRule& rule, const RouterOperands& in,
                  const int32_t* index, const float* dprobs, double aux_scale, float* dx);

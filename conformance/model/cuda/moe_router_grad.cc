@@ -9,18 +9,20 @@ namespace {
 struct LogitsGrad {
   TokenRouter router;
   bool balanced = false, with_z = false;
-  float balance = 0, z = 0;       // factors of the auxiliary losses
-  const float* counts = nullptr;  // [E] tokens that chose each expert, before the capacity; if balanced
+  float balance = 0, z = 0;  // factors of the auxiliary losses
+  const float* counts =
+      nullptr;  // [E] tokens that chose each expert, before the capacity; if balanced
 
   // An expert's part of a softmax, or of normalised sigmoids.
   SHARDPROOF_KERNEL float Share(bool sigmoid, float logit, const RowOfSoftmax& row) const {
-    return router.Fraction(sigmoid ? router.Sigmoid(logit) : router.Numerator(logit, row.top), row.sum);
+    return router.Fraction(sigmoid ? router.Sigmoid(logit) : router.Numerator(logit, row.top),
+                           row.sum);
   }
 
-  // By way of the weights of the token's choices. chosen: an expert per choice; dchosen 0 where dropped. weight: [k],
-  // for its own use.
-  SHARDPROOF_KERNEL void AddTask(const float* logits, const int32_t* chosen, const float* dchosen, float* weight,
-                                 float* out) const {
+  // By way of the weights of the token's choices. chosen: an expert per choice; dchosen 0 where
+  // dropped. weight: [k], for its own use.
+  SHARDPROOF_KERNEL void AddTask(const float* logits, const int32_t* chosen, const float* dchosen,
+                                 float* weight, float* out) const {
     const TokenRouter& r = router;
     const float sum = WeighChoices(r, logits, chosen, weight);
     float dot = 0;
@@ -28,8 +30,7 @@ struct LogitsGrad {
     RowOfSoftmax row;
     if (r.score == Score::kPreSoftmax) {
       row = SoftmaxOfAll(r, logits);
-      for (int64_t e = 0; e < r.experts; ++e)
-        out[e] = out[e] - Share(false, logits[e], row) * dot;
+      for (int64_t e = 0; e < r.experts; ++e) out[e] = out[e] - Share(false, logits[e], row) * dot;
     }
     for (int64_t c = 0; c < r.top_k; ++c) {
       const int32_t e = chosen[c];
@@ -87,7 +88,8 @@ void CountChoices(Queue& queue, int64_t experts, int64_t n, const int32_t* chose
   });
 }
 
-LogitsGrad GradOf(const TokenRouter& router, const RouterRule& rule, double aux_scale, const float* counts) {
+LogitsGrad GradOf(const TokenRouter& router, const RouterRule& rule, double aux_scale,
+                  const float* counts) {
   LogitsGrad grad;
   grad.router = router;
   grad.balanced = rule.aux_loss;
@@ -101,11 +103,13 @@ LogitsGrad GradOf(const TokenRouter& router, const RouterRule& rule, double aux_
 }
 
 // [T, E], on its grid.
-void RouterLogitsGrad(Queue& queue, const Rules& rules, const RouterRule& rule, const RouterOperands& in,
-                      const int32_t* index, const float* dprobs, double aux_scale, float* dlogits) {
+void RouterLogitsGrad(Queue& queue, const Rules& rules, const RouterRule& rule,
+                      const RouterOperands& in, const int32_t* index, const float* dprobs,
+                      double aux_scale, float* dlogits) {
   const Choices choices(queue, rules, rule, in);
   const int64_t experts = rule.experts, k = rule.top_k, n = rule.tokens * k;
-  const Scratch<float> counts(queue, rule.aux_loss ? experts : 0), all_dchosen(queue, n), all_weights(queue, n);
+  const Scratch<float> counts(queue, rule.aux_loss ? experts : 0), all_dchosen(queue, n),
+      all_weights(queue, n);
   if (rule.aux_loss) CountChoices(queue, experts, n, choices.chosen(), counts.get());
   const LogitsGrad grad = GradOf(choices.router(), rule, aux_scale, counts.get());
   const float *all_logits = choices.logits(), *bias = in.bias;
@@ -150,15 +154,18 @@ void RouterDgrad(Queue& queue, const Rules& rules, const RouterRule& rule, const
   queue.Multiply(product);
   const Rules r = rules;
   const Grid grid = rules.Scaled(grids::kDRouterIn);
-  ForEach(queue, "router_dgrad", count, [=] SHARDPROOF_KERNEL(int64_t i) { dx[i] = dx[i] + r.Rounded(grid, own[i]); });
+  ForEach(queue, "router_dgrad", count,
+          [=] SHARDPROOF_KERNEL(int64_t i) { dx[i] = dx[i] + r.Rounded(grid, own[i]); });
 }
 
 void RouterWgrad(Queue& queue, const Rules& rules, const RouterRule& rule, const RouterOperands& in,
                  const int32_t* index, const float* dprobs, double aux_scale, GradTarget grad) {
-  const Scratch<float> dlogits(queue, rule.tokens * rule.experts), sums(queue, rule.experts * rule.width);
+  const Scratch<float> dlogits(queue, rule.tokens * rule.experts),
+      sums(queue, rule.experts * rule.width);
   RouterLogitsGrad(queue, rules, rule, in, index, dprobs, aux_scale, dlogits.get());
   const GradOperand x(queue, rules, in.x, rule.tokens * rule.width, grids::kActivation);
-  const GradOperand dy(queue, rules, dlogits.get(), rule.tokens * rule.experts, rules.Scaled(grids::kDRouterLogits));
+  const GradOperand dy(queue, rules, dlogits.get(), rule.tokens * rule.experts,
+                       rules.Scaled(grids::kDRouterLogits));
   Gemm product;  // sums = dlogits^T x
   product.m = rule.experts;
   product.n = rule.width;

@@ -1,4 +1,6 @@
 // Routers on a device against those of the host, with rules that no model's config gives.
+#include "conformance/model/cuda/moe_router.h"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -6,7 +8,6 @@
 #include <stdexcept>
 
 #include "conformance/model/cuda/late_queue.h"
-#include "conformance/model/cuda/moe_router.h"
 #include "conformance/model/cuda/moe_rules_bench.h"
 
 namespace shardproof {
@@ -24,7 +25,8 @@ RoutedPair RouteTwice(const device::Rules& rules, const RouterCase& c) {
   pair.found = {Floats(pair.wanted.probs.size(), kNaN), Indices(pair.wanted.index.size(), -9),
                 std::vector<int64_t>(pair.wanted.counts.size(), -9)};
   LateQueue queue;
-  device::RouterForward(queue, rules, c.rule, {c.x.data(), c.weight.data(), c.bias.empty() ? nullptr : c.bias.data()},
+  device::RouterForward(queue, rules, c.rule,
+                        {c.x.data(), c.weight.data(), c.bias.empty() ? nullptr : c.bias.data()},
                         pair.found.probs.data(), pair.found.index.data(), pair.found.counts.data());
   queue.Flush();
   return pair;
@@ -37,21 +39,24 @@ void ExpectSameRouting(const device::Rules& rules, const RouterCase& c) {
   EXPECT_EQ(pair.found.counts, pair.wanted.counts);
 }
 
-void ExpectSameGradients(const device::Rules& rules, const RouterCase& c, const Indices& index, double aux_scale,
-                         int32_t dtype = SPF_F32) {
+void ExpectSameGradients(const device::Rules& rules, const RouterCase& c, const Indices& index,
+                         double aux_scale, int32_t dtype = SPF_F32) {
   const Numerics n = NumericsOf(rules);
   const float* bias = c.bias.empty() ? nullptr : c.bias.data();
   std::mt19937 random(4);
   const Floats dx = OnGrid(random, static_cast<int64_t>(c.x.size()), grids::kDMoeNormOut);
   const Floats dweight = OnGrid(random, static_cast<int64_t>(c.weight.size()), {-15, 20});
   Floats wanted_x = dx, found_x = dx, wanted_w = dweight, found_w = dweight;
-  RouterDgrad(n, c.rule, c.x.data(), c.weight.data(), bias, index.data(), c.dprobs.data(), aux_scale, wanted_x.data());
-  RouterWgrad(n, c.rule, c.x.data(), c.weight.data(), bias, index.data(), c.dprobs.data(), aux_scale,
-              {"router", wanted_w.data(), dtype});
+  RouterDgrad(n, c.rule, c.x.data(), c.weight.data(), bias, index.data(), c.dprobs.data(),
+              aux_scale, wanted_x.data());
+  RouterWgrad(n, c.rule, c.x.data(), c.weight.data(), bias, index.data(), c.dprobs.data(),
+              aux_scale, {"router", wanted_w.data(), dtype});
   LateQueue queue;
   const device::RouterOperands in{c.x.data(), c.weight.data(), bias};
-  device::RouterDgrad(queue, rules, c.rule, in, index.data(), c.dprobs.data(), aux_scale, found_x.data());
-  device::RouterWgrad(queue, rules, c.rule, in, index.data(), c.dprobs.data(), aux_scale, {found_w.data(), dtype});
+  device::RouterDgrad(queue, rules, c.rule, in, index.data(), c.dprobs.data(), aux_scale,
+                      found_x.data());
+  device::RouterWgrad(queue, rules, c.rule, in, index.data(), c.dprobs.data(), aux_scale,
+                      {found_w.data(), dtype});
   queue.Flush();
   EXPECT_TRUE(SameBits(found_x, wanted_x));
   EXPECT_TRUE(SameBits(found_w, wanted_w));
@@ -132,7 +137,8 @@ TEST(DeviceRouterTest, ARuleThatIsNoneIsRefused) {
   rule.groups = 3;
   LateQueue queue;
   const device::RouterOperands in{c.x.data(), c.weight.data(), nullptr};
-  EXPECT_THROW(device::RouterForward(queue, {}, rule, in, nullptr, nullptr, nullptr), std::invalid_argument);
+  EXPECT_THROW(device::RouterForward(queue, {}, rule, in, nullptr, nullptr, nullptr),
+               std::invalid_argument);
 }
 
 }  // namespace

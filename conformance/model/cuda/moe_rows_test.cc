@@ -34,7 +34,8 @@ TEST(DevicePermuteTest, MovesRowsAsTheHostDoes) {
         {
           const device::ChoiceRows rows(queue, rule, index.data(), n_rows);
           const auto copy = [&](std::vector<int64_t>& to, const int64_t* from) {
-            queue.Download(to.data(), reinterpret_cast<const std::byte*>(from), to.size() * sizeof(int64_t));
+            queue.Download(to.data(), reinterpret_cast<const std::byte*>(from),
+                           to.size() * sizeof(int64_t));
           };
           copy(found, rows.row_of());
           if (n_rows > 0) copy(back, rows.choice_of());
@@ -47,7 +48,8 @@ TEST(DevicePermuteTest, MovesRowsAsTheHostDoes) {
           EXPECT_EQ(found[static_cast<size_t>(back[row])], static_cast<int64_t>(row));
           ++used;
         }
-        EXPECT_EQ(used, std::count_if(found.begin(), found.end(), [](int64_t row) { return row >= 0; }));
+        EXPECT_EQ(used,
+                  std::count_if(found.begin(), found.end(), [](int64_t row) { return row >= 0; }));
       }
     }
     if (HasFailure()) return;
@@ -61,23 +63,26 @@ TEST(DevicePermuteTest, UnpermutesAsTheHostDoes) {
   const RouterCase c(rule);
   const Indices index = Route({}, rule, c.x, c.weight, c.bias).index;
   std::mt19937 random(9);
-  const Floats rows = OnGrid(random, 10 * 16, grids::kActivation), residual = OnGrid(random, 128, grids::kResidual),
+  const Floats rows = OnGrid(random, 10 * 16, grids::kActivation),
+               residual = OnGrid(random, 128, grids::kResidual),
                shared = OnGrid(random, 128, grids::kActivation), dout = Normal(random, 128),
                before = OnGrid(random, 128, grids::kDResidual);
   for (const device::Rules& rules : AllRules()) {
     const Numerics n = NumericsOf(rules);
     for (bool with_shared : {false, true}) {
-      Floats wanted(128), found(128), wanted_rows(160), found_rows(160), wanted_shared(128), found_shared(128),
-          wanted_residual = before, found_residual = before;
+      Floats wanted(128), found(128), wanted_rows(160), found_rows(160), wanted_shared(128),
+          found_shared(128), wanted_residual = before, found_residual = before;
       const float* s = with_shared ? shared.data() : nullptr;
       UnpermuteForward(n, rule, 10, rows.data(), index.data(), s, residual.data(), wanted.data());
       UnpermuteDgrad(n, rule, 10, index.data(), dout.data(), wanted_rows.data(),
-                     with_shared ? wanted_shared.data() : nullptr, wanted_residual.data(), with_shared);
+                     with_shared ? wanted_shared.data() : nullptr, wanted_residual.data(),
+                     with_shared);
       LateQueue queue;
-      device::UnpermuteForward(queue, rules, rule, 10, rows.data(), index.data(), s, residual.data(), found.data());
+      device::UnpermuteForward(queue, rules, rule, 10, rows.data(), index.data(), s,
+                               residual.data(), found.data());
       device::UnpermuteDgrad(queue, rules, rule, 10, index.data(), dout.data(),
-                             {found_rows.data(), with_shared ? found_shared.data() : nullptr, found_residual.data(),
-                              with_shared});
+                             {found_rows.data(), with_shared ? found_shared.data() : nullptr,
+                              found_residual.data(), with_shared});
       queue.Flush();
       EXPECT_TRUE(SameBits(found, wanted));
       EXPECT_TRUE(SameBits(found_rows, wanted_rows));
@@ -120,24 +125,27 @@ std::vector<device::GradTarget> DeviceTargets(Floats& all, int64_t numel, int32_
 }
 
 // REQUIRES: counts make the rows.
-void ExpectSameProducts(const device::Rules& rules, const ExpertRows& rows, int64_t n_rows, int32_t dtype) {
+void ExpectSameProducts(const device::Rules& rules, const ExpertRows& rows, int64_t n_rows,
+                        int32_t dtype) {
   const Numerics n = NumericsOf(rules);
   GroupedCase c(n_rows);
   for (float& d : c.dy) d = d * PowerOfTwo(rules.scale_e);
-  Floats wanted_y(c.dy.size(), 1), found_y = wanted_y, wanted_dx(c.x.size(), 1), found_dx = wanted_dx;
+  Floats wanted_y(c.dy.size(), 1), found_y = wanted_y, wanted_dx(c.x.size(), 1),
+                                   found_dx = wanted_dx;
   Floats wanted_dw = c.dweights, found_dw = c.dweights, wanted_db = c.dbiases, found_db = c.dbiases;
   const auto w = c.Of(c.weights, 35), b = c.Of(c.biases, 7);
   GroupedForward(n, rows, 5, 7, c.x.data(), w, b, grids::kActivation, wanted_y.data());
-  GroupedDgrad(n, rows, 5, 7, c.dy.data(), grids::kDBranch, w, grids::kDExpertAct, wanted_dx.data());
-  GroupedWgrad(n, rows, 5, 7, c.x.data(), c.dy.data(), grids::kDBranch, HostTargets(wanted_dw, 35, dtype),
-               HostTargets(wanted_db, 7, dtype));
+  GroupedDgrad(n, rows, 5, 7, c.dy.data(), grids::kDBranch, w, grids::kDExpertAct,
+               wanted_dx.data());
+  GroupedWgrad(n, rows, 5, 7, c.x.data(), c.dy.data(), grids::kDBranch,
+               HostTargets(wanted_dw, 35, dtype), HostTargets(wanted_db, 7, dtype));
   LateQueue queue;
   {
     const device::RowsByExpert by_expert(queue, rows, n_rows);
-    device::GroupedForward(queue, rules, by_expert, {5, 7}, c.x.data(), c.weights.data(), c.biases.data(),
-                           grids::kActivation, found_y.data());
-    device::GroupedDgrad(queue, rules, by_expert, {5, 7}, c.dy.data(), c.weights.data(), grids::kDExpertAct,
-                         found_dx.data());
+    device::GroupedForward(queue, rules, by_expert, {5, 7}, c.x.data(), c.weights.data(),
+                           c.biases.data(), grids::kActivation, found_y.data());
+    device::GroupedDgrad(queue, rules, by_expert, {5, 7}, c.dy.data(), c.weights.data(),
+                         grids::kDExpertAct, found_dx.data());
     device::GroupedWgrad(queue, rules, by_expert, {5, 7}, c.x.data(), c.dy.data(), grids::kDBranch,
                          DeviceTargets(found_dw, 35, dtype), DeviceTargets(found_db, 7, dtype));
   }
@@ -149,9 +157,9 @@ void ExpectSameProducts(const device::Rules& rules, const ExpertRows& rows, int6
 }
 
 TEST(DeviceGroupedTest, MultipliesAsTheHostDoes) {
-  const std::vector<std::vector<int64_t>> all{{2, 0, 3, 0, 0, 4, 1, 0, 0}, {0, 0, 0, 0, 0, 0, 0, 0, 9},
-                                              {9, 0, 0, 0, 0, 0, 0, 0, 0}, {1, 1, 1, 1, 1, 1, 1, 1, 1},
-                                              {0, 0, 0, 0, 0, 0, 0, 0, 0}, {0, 0, 5, 0, 0, 6, 0, 0, 7}};
+  const std::vector<std::vector<int64_t>> all{
+      {2, 0, 3, 0, 0, 4, 1, 0, 0}, {0, 0, 0, 0, 0, 0, 0, 0, 9}, {9, 0, 0, 0, 0, 0, 0, 0, 0},
+      {1, 1, 1, 1, 1, 1, 1, 1, 1}, {0, 0, 0, 0, 0, 0, 0, 0, 0}, {0, 0, 5, 0, 0, 6, 0, 0, 7}};
   for (const std::vector<int64_t>& counts : all) {
     const ExpertRows rows{3, 3, counts.data(), 0};
     for (const device::Rules& rules : AllRules()) {
@@ -189,11 +197,13 @@ TEST(DeviceGroupedTest, WhatIsNotWantedIsLeftAlone) {
   LateQueue queue;
   {
     const device::RowsByExpert rows(queue, {1, 3, counts.data(), 0}, 4);
-    device::GroupedWgrad(queue, {}, rows, {5, 7}, c.x.data(), c.dy.data(), grids::kDBranch, targets, {});
+    device::GroupedWgrad(queue, {}, rows, {5, 7}, c.x.data(), c.dy.data(), grids::kDBranch, targets,
+                         {});
   }
   queue.Flush();
   const auto same = [&](int64_t e) {
-    return std::equal(dweights.begin() + e * 35, dweights.begin() + (e + 1) * 35, c.dweights.begin() + e * 35);
+    return std::equal(dweights.begin() + e * 35, dweights.begin() + (e + 1) * 35,
+                      c.dweights.begin() + e * 35);
   };
   EXPECT_FALSE(same(0));
   EXPECT_TRUE(same(1));
@@ -209,14 +219,15 @@ TEST(DeviceGatedSwigluTest, ActivatesAsTheHostDoes) {
                    dy = OnGrid(random, 4 * ffn, n.Scaled(grids::kDExpertAct));
       const Floats probs{0.5f, 1, 0, 77.0f / 128};
       const auto count = static_cast<size_t>(4 * ffn);
-      Floats wanted_y(count), found_y(count, kNaN), wanted_dx(2 * count), found_dx(2 * count, kNaN), wanted_d(4),
-          found_d(4, kNaN);
+      Floats wanted_y(count), found_y(count, kNaN), wanted_dx(2 * count), found_dx(2 * count, kNaN),
+          wanted_d(4), found_d(4, kNaN);
       GatedSwigluForward(n, 4, ffn, x.data(), probs.data(), wanted_y.data());
-      GatedSwigluDgrad(n, 4, ffn, x.data(), probs.data(), dy.data(), wanted_dx.data(), wanted_d.data());
+      GatedSwigluDgrad(n, 4, ffn, x.data(), probs.data(), dy.data(), wanted_dx.data(),
+                       wanted_d.data());
       LateQueue queue;
       device::GatedSwigluForward(queue, rules, 4, ffn, x.data(), probs.data(), found_y.data());
-      device::GatedSwigluDgrad(queue, rules, 4, ffn, x.data(), probs.data(), dy.data(), found_dx.data(),
-                               found_d.data());
+      device::GatedSwigluDgrad(queue, rules, 4, ffn, x.data(), probs.data(), dy.data(),
+                               found_dx.data(), found_d.data());
       queue.Flush();
       EXPECT_TRUE(SameBits(found_y, wanted_y));
       EXPECT_TRUE(SameBits(found_dx, wanted_dx));

@@ -31,7 +31,8 @@ inline ::testing::AssertionResult SameBits(const Floats& found, const Floats& wa
   for (size_t i = 0; i < found.size(); ++i) {
     if (std::memcmp(&found[i], &wanted[i], sizeof(float)) == 0) continue;
     if (std::isnan(found[i]) && std::isnan(wanted[i])) continue;
-    return ::testing::AssertionFailure() << "[" << i << "] is " << found[i] << " instead of " << wanted[i];
+    return ::testing::AssertionFailure()
+           << "[" << i << "] is " << found[i] << " instead of " << wanted[i];
   }
   return ::testing::AssertionSuccess();
 }

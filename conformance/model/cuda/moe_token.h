@@ -1,7 +1,7 @@
 // moe_token.h: what does a router compute for one token, as device code?
 //
-// router.cc operation by operation, for one index of a kernel; what a std::vector holds there lies in memory that the
-// caller hands in. Logits of a token are [E], choices [k].
+// router.cc operation by operation, for one index of a kernel; what a std::vector holds there lies
+// in memory that the caller hands in. Logits of a token are [E], choices [k].
 #pragma once
 #include <cstdint>
 
@@ -17,7 +17,8 @@ struct TokenRouter {
   int64_t experts = 0, top_k = 0, groups = 1, top_groups = 1;
   const float* selection = nullptr;  // [E], on the device; null: none
   // Device code cannot name constants of class type.
-  Grid on_numerators = grids::kNumerator, on_probabilities = grids::kProbability, on_scores = grids::kScore;
+  Grid on_numerators = grids::kNumerator, on_probabilities = grids::kProbability,
+       on_scores = grids::kScore;
 
   SHARDPROOF_KERNEL bool Knows(int32_t e) const { return e >= 0 && e < experts; }
   SHARDPROOF_KERNEL float Sigmoid(float logit) const {
@@ -71,8 +72,8 @@ SHARDPROOF_KERNEL inline int32_t TakeLargest(const float* keys, uint8_t* open, i
 }
 
 // Opens the experts of the best groups. scores, open_groups: [groups], for its own use.
-SHARDPROOF_KERNEL inline void OpenExperts(const TokenRouter& r, const float* keys, float* scores, uint8_t* open,
-                                          uint8_t* open_groups) {
+SHARDPROOF_KERNEL inline void OpenExperts(const TokenRouter& r, const float* keys, float* scores,
+                                          uint8_t* open, uint8_t* open_groups) {
   for (int64_t e = 0; e < r.experts; ++e) open[e] = 1;
   if (r.top_groups == r.groups) return;
   const int64_t size = r.experts / r.groups;
@@ -92,7 +93,8 @@ SHARDPROOF_KERNEL inline void OpenExperts(const TokenRouter& r, const float* key
 }
 
 // What the choice is made by, to keys [E]. bias [E] only with sigmoid scores.
-SHARDPROOF_KERNEL inline void SelectionKeys(const TokenRouter& r, const float* logits, const float* bias, float* keys) {
+SHARDPROOF_KERNEL inline void SelectionKeys(const TokenRouter& r, const float* logits,
+                                            const float* bias, float* keys) {
   float top = logits[0];
   for (int64_t e = 1; e < r.experts; ++e) top = top < logits[e] ? logits[e] : top;
   for (int64_t e = 0; e < r.experts; ++e) {
@@ -104,10 +106,11 @@ SHARDPROOF_KERNEL inline void SelectionKeys(const TokenRouter& r, const float* l
   }
 }
 
-// Writes the weights [k] of a token's choices, whatever is dropped later, and returns the sum that sigmoid scores are
-// divided by (k > 1). `chosen` may hold anything: what is no expert weighs nothing.
-SHARDPROOF_KERNEL inline float WeighChoices(const TokenRouter& r, const float* logits, const int32_t* chosen,
-                                            float* weight) {
+// Writes the weights [k] of a token's choices, whatever is dropped later, and returns the sum that
+// sigmoid scores are divided by (k > 1). `chosen` may hold anything: what is no expert weighs
+// nothing.
+SHARDPROOF_KERNEL inline float WeighChoices(const TokenRouter& r, const float* logits,
+                                            const int32_t* chosen, float* weight) {
   RowOfSoftmax row;
   if (r.score == Score::kSoftmax) row = SoftmaxOfChosen(r, logits, chosen);
   if (r.score == Score::kPreSoftmax) row = SoftmaxOfAll(r, logits);

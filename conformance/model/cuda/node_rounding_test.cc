@@ -1,5 +1,6 @@
-// Are the operations between sums the host's, in the host's order? A quantiser hides most differences in the last bit,
-// so there is none here. Sums are short: both sides add them up in the same order, but products of more than two terms.
+// Are the operations between sums the host's, in the host's order? A quantiser hides most
+// differences in the last bit, so there is none here. Sums are short: both sides add them up in the
+// same order, but products of more than two terms.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -49,7 +50,8 @@ int CompareAll(const NodeBench& host, const DeviceBench& device, Blocks& state) 
       Blocks wanted = state, found = state;
       host.Run(wanted, node, phase);
       device.Run(found, node, phase);
-      EXPECT_EQ(FirstDifference(host.tables(), SPF_F32, found, wanted), "") << node.name << " phase " << phase;
+      EXPECT_EQ(FirstDifference(host.tables(), SPF_F32, found, wanted), "")
+          << node.name << " phase " << phase;
       compared += wanted == state ? 0 : 1;
     }
   }
@@ -65,7 +67,8 @@ TEST(NodeRoundingTest, IsTheHostsInEveryOperation) {
       std::mt19937 random(seed);
       Blocks state = host.Start();
       host.RunSample(state, seed, 0);
-      for (std::vector<Block>* blocks : {&state.param, &state.grad, &state.dact}) Randomise(*blocks, random, nullptr);
+      for (std::vector<Block>* blocks : {&state.param, &state.grad, &state.dact})
+        Randomise(*blocks, random, nullptr);
       Randomise(state.act, random, host.tables().values);
       EXPECT_GE(CompareAll(host, device, state), 18);
     }

@@ -62,7 +62,9 @@ std::vector<ModelRank> RanksOf(const ModelConfig& config) {
   return ranks;
 }
 
-int64_t TokensOf(const ModelConfig& config) { return std::max<int64_t>(config.narrow ? 8 : 32, config.sequence); }
+int64_t TokensOf(const ModelConfig& config) {
+  return std::max<int64_t>(config.narrow ? 8 : 32, config.sequence);
+}
 
 struct Call {
   double scale = 1;
@@ -75,8 +77,10 @@ void Multiply(std::vector<Block>& params, bool bf16, float factor) {
   for (Block& block : params) {
     auto* bits = reinterpret_cast<uint16_t*>(block.data());
     auto* floats = reinterpret_cast<float*>(block.data());
-    for (size_t i = 0; bf16 && i < block.size() / sizeof(uint16_t); ++i) bits[i] = ToBf16(FromBf16(bits[i]) * factor);
-    for (size_t i = 0; !bf16 && i < block.size() / sizeof(float); ++i) floats[i] = floats[i] * factor;
+    for (size_t i = 0; bf16 && i < block.size() / sizeof(uint16_t); ++i)
+      bits[i] = ToBf16(FromBf16(bits[i]) * factor);
+    for (size_t i = 0; !bf16 && i < block.size() / sizeof(float); ++i)
+      floats[i] = floats[i] * factor;
   }
 }
 
@@ -91,7 +95,8 @@ struct Pair {
     host.RunSample(state, call.step, call.sample, false, call.scale, call.grad_dtype);
     return state;
   }
-  void ExpectSame(const Blocks& state, const spf_node& node, spf_phase phase, const Call& call) const {
+  void ExpectSame(const Blocks& state, const spf_node& node, spf_phase phase,
+                  const Call& call) const {
     SCOPED_TRACE(std::string(node.name) + " phase " + std::to_string(phase));
     Blocks wanted = state, found = state;
     host.Run(wanted, node, phase, call.scale, call.grad_dtype, call.step, call.sample);
@@ -120,7 +125,9 @@ class DeviceNodeTest : public testing::TestWithParam<size_t> {
     for (ModelRank rank : RanksOf(Config())) {
       const Pair pair(Config(), rank);
       const Blocks state = pair.StateAfter(call);
-      pair.ForEachNode(call, [&](const spf_node& node, spf_phase phase) { pair.ExpectSame(state, node, phase, call); });
+      pair.ForEachNode(call, [&](const spf_node& node, spf_phase phase) {
+        pair.ExpectSame(state, node, phase, call);
+      });
     }
   }
 };
@@ -135,8 +142,8 @@ TEST_P(DeviceNodeTest, GivesThemWithALossScaleAndGradientsInBf16) {
 TEST_P(DeviceNodeTest, GivesThemWhereValuesAreClamped) { CheckAll({.louder = 8}); }
 TEST_P(DeviceNodeTest, GivesThemWhereMostIsClamped) { CheckAll({.scale = 4, .louder = 64}); }
 
-// All that the phase does not read is filled: 0xFF makes NaNs, so that a read shows; 0x11 small numbers, so that adding
-// does.
+// All that the phase does not read is filled: 0xFF makes NaNs, so that a read shows; 0x11 small
+// numbers, so that adding does.
 void FillUnread(Blocks& state, const spf_uses& uses, int fill) {
   for (int32_t table = SPF_IN_PARAM; table <= SPF_IN_DACT; ++table) {
     for (size_t id = 0; id < state.Table(table).size(); ++id) {
@@ -176,7 +183,8 @@ TEST_P(DeviceNodeTest, PassesPoisonOnAsTheHostDoes) {
       for (int32_t u = 0; u < node.uses[phase].n; ++u) {
         const spf_use& use = node.uses[phase].use[u];
         if (use.access == SPF_WRITE) continue;
-        SCOPED_TRACE("poison in table " + std::to_string(use.table) + " id " + std::to_string(use.id));
+        SCOPED_TRACE("poison in table " + std::to_string(use.table) + " id " +
+                     std::to_string(use.id));
         Blocks poisoned = state;
         Block& block = poisoned.Table(use.table)[static_cast<size_t>(use.id)];
         std::memset(block.data(), 0xFF, block.size());

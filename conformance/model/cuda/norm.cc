@@ -15,7 +15,10 @@ void RootMeanSquares(const NodeContext& c, const float* h, float* rms) {
   const int64_t width = c.d.width;
   RowSums(
       c.queue, "norm_squares", c.d.sequence, width,
-      [=] SHARDPROOF_KERNEL(int64_t row, int64_t i) { return h[row * width + i] * h[row * width + i]; }, rms);
+      [=] SHARDPROOF_KERNEL(int64_t row, int64_t i) {
+        return h[row * width + i] * h[row * width + i];
+      },
+      rms);
   ForEach(c.queue, "norm_rms", c.d.sequence, [=] SHARDPROOF_KERNEL(int64_t row) {
     rms[row] = std::sqrt(rms[row] / static_cast<float>(width) + kEpsilon);
   });
@@ -46,7 +49,8 @@ void NormDgrad(const NodeContext& c) {
   const Scratch<float> of_x(c.queue, n), of_dx(c.queue, n);
   const Rules rules = c.rules;
   const Grid activation = grids::kActivation;
-  const Grid normalised = rules.Scaled(grids::kDNormalised), residual = rules.Scaled(grids::kDResidual);
+  const Grid normalised = rules.Scaled(grids::kDNormalised),
+             residual = rules.Scaled(grids::kDResidual);
   const float *h = c.In(c.spec.in[0]), *weight = param.get(), *dy = out_grad.get();
   float *rms = of_rms.get(), *dot = of_dot.get(), *x = of_x.get(), *dx = of_dx.get();
   RootMeanSquares(c, h, rms);
@@ -56,7 +60,10 @@ void NormDgrad(const NodeContext& c) {
   });
   RowSums(
       c.queue, "norm_dot", c.d.sequence, width,
-      [=] SHARDPROOF_KERNEL(int64_t row, int64_t i) { return x[row * width + i] * dx[row * width + i]; }, dot);
+      [=] SHARDPROOF_KERNEL(int64_t row, int64_t i) {
+        return x[row * width + i] * dx[row * width + i];
+      },
+      dot);
   const bool add = c.spec.add_in[0];
   float* dh = c.Grad(c.spec.in[0]);
   ForEach(c.queue, "norm_dgrad", n, [=] SHARDPROOF_KERNEL(int64_t i) {
@@ -117,7 +124,10 @@ void GainWgrad(const NodeContext& c) {
   float *dots = of_dots.get(), *sum = of_sum.get();
   RowSums(
       c.queue, "gain_dot", rows, width,
-      [=] SHARDPROOF_KERNEL(int64_t row, int64_t i) { return x[row * width + i] * dy[row * width + i]; }, dots);
+      [=] SHARDPROOF_KERNEL(int64_t row, int64_t i) {
+        return x[row * width + i] * dy[row * width + i];
+      },
+      dots);
   RowSums(
       c.queue, "gain_wgrad", 1, rows,
       [=] SHARDPROOF_KERNEL(int64_t, int64_t row) {

@@ -4,8 +4,8 @@
 
 namespace shardproof::device {
 
-void SumNumerators(Queue& queue, const Rules& rules, int64_t rows, int64_t columns, const float* logits, float* tops,
-                   float* sums) {
+void SumNumerators(Queue& queue, const Rules& rules, int64_t rows, int64_t columns,
+                   const float* logits, float* tops, float* sums) {
   const Rules r = rules;
   const Grid numerator = grids::kNumerator;
   RowMaxima(

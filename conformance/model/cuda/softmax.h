@@ -5,8 +5,8 @@
 namespace shardproof::device {
 
 // tops[row]: the largest logit of the row [columns]; sums[row]: the sum of NumeratorOf its logits.
-void SumNumerators(Queue& queue, const Rules& rules, int64_t rows, int64_t columns, const float* logits, float* tops,
-                   float* sums);
+void SumNumerators(Queue& queue, const Rules& rules, int64_t rows, int64_t columns,
+                   const float* logits, float* tops, float* sums);
 
 constexpr float NumeratorOf(const Rules& rules, Grid numerator, float logit, float top) {
   return rules.Rounded(numerator, Exp(logit - top));

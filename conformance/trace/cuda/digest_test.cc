@@ -24,7 +24,8 @@ size_t SizeOf(int32_t dtype) {
   return dtype == SPF_I32 || dtype == SPF_F32 ? 4 : 8;
 }
 
-// Any bits, NaN and infinities among them, with elements of no bits and of the highest bit alone (-0 of real dtypes).
+// Any bits, NaN and infinities among them, with elements of no bits and of the highest bit alone
+// (-0 of real dtypes).
 std::vector<std::byte> RandomElements(int32_t dtype, int64_t count, std::mt19937_64& random) {
   const size_t size = SizeOf(dtype);
   std::vector<std::byte> bytes(static_cast<size_t>(count) * size + 1);
@@ -42,7 +43,8 @@ std::vector<std::byte> RandomElements(int32_t dtype, int64_t count, std::mt19937
 
 TEST(DigestOnDevice, IsThatOfTheHostForAllTypesAndSizes) {
   std::mt19937_64 random(3);
-  for (const int64_t count : {0, 1, 4095, 4096, 4097, 70000, (1 << 18) - 1, 1 << 18, (1 << 18) + 1, 600001}) {
+  for (const int64_t count :
+       {0, 1, 4095, 4096, 4097, 70000, (1 << 18) - 1, 1 << 18, (1 << 18) + 1, 600001}) {
     for (const int32_t dtype : kDtypes) {
       const std::vector<std::byte> data = RandomElements(dtype, count, random);
       const auto first = static_cast<int64_t>(random() >> 20);
@@ -51,7 +53,8 @@ TEST(DigestOnDevice, IsThatOfTheHostForAllTypesAndSizes) {
       DigestOnDevice(queue, data.data(), dtype, first, count, &sum);
       EXPECT_EQ(sum, 5u) << "before the queue comes to it";
       queue.Flush();
-      EXPECT_EQ(sum, 5 + DigestValues(data.data(), dtype, first, count)) << count << " of dtype " << dtype;
+      EXPECT_EQ(sum, 5 + DigestValues(data.data(), dtype, first, count))
+          << count << " of dtype " << dtype;
     }
   }
 }
