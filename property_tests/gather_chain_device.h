@@ -10,7 +10,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "reference/layerwise/gather_chain.h"
+#include "reference/plan/gather_chain.h"
 
 namespace shardproof {
 

@@ -8,7 +8,7 @@
 #include "conformance/model/launch_kernels.h"
 #include "conformance/oracle/muon.h"
 #include "property_tests/property.h"
-#include "reference/optim/newton_schulz.h"
+#include "reference/muon/newton_schulz.h"
 
 namespace shardproof {
 namespace {

@@ -14,7 +14,7 @@
 #include "conformance/checks/schedule/expected.h"
 #include "property_tests/property.h"
 #include "property_tests/schedule_model.h"
-#include "reference/schedule/issue_order.h"
+#include "reference/plan/issue_order.h"
 
 namespace shardproof {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "property_tests/property.h"
 #include "property_tests/tp_oracle.h"
-#include "reference/optim/tensor_parallel.h"
+#include "reference/muon/tensor_parallel.h"
 
 namespace shardproof {
 namespace {

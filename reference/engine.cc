@@ -1,9 +1,9 @@
 #include "reference/engine.h"
 
-#include "reference/fsdp/bucket_setup.h"
+#include "reference/core/at.h"
+#include "reference/core/unit_buckets.h"
 #include "reference/layerwise/layer_buckets.h"
-#include "reference/layerwise/layer_training.h"
-#include "reference/schedule/fsdp_training.h"
+#include "reference/plan/print.h"
 
 namespace reference {
 
@@ -111,62 +111,74 @@ void Engine::CreateStreams() {
 void Engine::Build() {
   if (idle_) return;
   CreateStreams();
-  reductions_ = std::make_unique<ReducePipeline>(c_);
-  if (c_.config.LayerWise()) {
-    training_ = std::make_unique<LayerTraining>(c_, store_, *reductions_);
-  } else {
-    training_ = std::make_unique<FsdpTraining>(c_, store_, *reductions_);
-  }
+  reductions_ = std::make_unique<Reductions>(c_);
+  executor_ = std::make_unique<Executor>(c_, store_, *reductions_, statistics_, optimizer_);
   store_.Create();
   reductions_->Create();
   statistics_.Create();
-  training_->InstallInitialWeights();
+  stale_ = !c_.config.LayerWise();
+  if (stale_) {
+    store_.Install();
+  } else {
+    store_.InstallInitialEverywhere();
+  }
   store_.PublishParams();
+}
+
+PlanFacts Engine::Facts(std::optional<int64_t> step) const {
+  PlanFacts facts{c_.host.model(), c_.config, c_.plan};
+  for (const BucketGroup& group : c_.plan.groups) {
+    GroupFacts& of = facts.groups.emplace_back();
+    for (int32_t id : group.buckets) {
+      const Bucket& b = At(c_.buckets, id);
+      of.bytes += b.FullBytes();
+      of.trainable |= b.plan.trainable;
+      of.travels = b.groups.gather.size() > 1 && b.size() > 0;
+    }
+  }
+  facts.pipeline_ranks = std::max(c_.groups.pp.size(), 1);
+  facts.pipeline_rank = c_.groups.pp.rank;
+  facts.stale = stale_;
+  for (int32_t m = 0; step && m < c_.config.microbatches; ++m)
+    facts.programs.push_back(&c_.host.Program(*step, m));
+  return facts;
 }
 
 void Engine::TrainStep(int64_t step) {
   if (idle_) return;
-  training_->BeginStep();
-  training_->TrainMicrobatches(step);
-  training_->FinishGradSync();
-  store_.PublishGrads();
-  const GradFacts grads = statistics_.Measure();
-  statistics_.Publish(grads);
-  c_.host.Mark(SPF_HOOK_OPTIMIZER_STEP, 0, -1);
-  if (SkipsStep(c_.config, grads.norm)) {  // no weight has changed: nothing to publish (GE-33)
-    training_->InstallWeights();
-    return;
-  }
-  optimizer_.Step(ClipScale(c_.config, grads.norm));
-  InstallAndPublish();
+  executor_->Run(PlanTrainStep(Facts(step)));
+  stale_ = !c_.config.GathersAtInstall();
+}
+
+std::string Engine::PlanText(int64_t step, bool all) const {
+  if (idle_) return "This rank is outside the grid: nothing.\n";
+  PlanFacts facts = Facts(step);
+  if (step > 0) facts.stale = !c_.config.GathersAtInstall();  // as the step before leaves it
+  const Plan plan = PlanTrainStep(facts);
+  return all ? PrintSteps(plan, facts) : PrintTable(plan, facts);
 }
 
 void Engine::EvalStep(int64_t step) {
-  if (!idle_) training_->EvalMicrobatches(step);
-}
-
-void Engine::InstallAndPublish() {
-  training_->InstallWeights();
-  store_.PublishParams();
+  if (idle_) return;
+  executor_->Run(PlanEvalStep(Facts(step)));
+  stale_ = false;
 }
 
 void Engine::Save(const std::string& folder) {
-  if (idle_) return;
-  training_->Drain();
-  checkpoint_.Save(folder);
+  if (!idle_) checkpoint_.Save(folder);
 }
 
 void Engine::Load(const std::string& folder) {
   if (idle_) return;
-  training_->Drain();
   checkpoint_.Load(folder);
-  training_->GiveUpOldWeights();
-  InstallAndPublish();
+  store_.PublishParams();
+  executor_->Run(PlanInstall(Facts()));
+  stale_ = !c_.config.GathersAtInstall();
 }
 
 void Engine::Destroy() {
-  if (training_) {
-    training_->Destroy();  // what travels is waited for before its blocks go
+  if (executor_) {
+    executor_->Destroy();
     store_.Destroy();
     statistics_.Destroy();
     reductions_->Destroy();

@@ -3,11 +3,8 @@
 #include <memory>
 
 #include "reference/checkpoint/checkpoint.h"
-#include "reference/fsdp/param_store.h"
-#include "reference/fsdp/reduce_pipeline.h"
-#include "reference/fsdp/training.h"
-#include "reference/optim/grad_statistics.h"
-#include "reference/optim/optimizer.h"
+#include "reference/plan/plan.h"
+#include "reference/run/executor.h"
 
 namespace reference {
 
@@ -23,6 +20,8 @@ class Engine {
   void Build();
   void TrainStep(int64_t step);
   void EvalStep(int64_t step);
+  // What this rank will issue in that step; all: every single step of it (plan/print.h).
+  std::string PlanText(int64_t step, bool all) const;
   void Save(const std::string& folder);
   void Load(const std::string& folder);
   void Destroy();
@@ -35,7 +34,8 @@ class Engine {
   void CheckModel() const;
   void PlanBuckets();
   void CreateStreams();
-  void InstallAndPublish();
+  // What this engine's plans follow from; of a step without programs only what installs weights.
+  PlanFacts Facts(std::optional<int64_t> step = std::nullopt) const;
   void DestroyGroups();
 
   Context c_;
@@ -45,8 +45,9 @@ class Engine {
   Optimizer optimizer_{c_};
   GradStatistics statistics_{c_};
   Checkpoint checkpoint_{c_, optimizer_};
-  std::unique_ptr<ReducePipeline> reductions_;
-  std::unique_ptr<Training> training_;  // none on idle ranks
+  std::unique_ptr<Reductions> reductions_;
+  std::unique_ptr<Executor> executor_;  // none on idle ranks
+  bool stale_ = false;                  // weights were installed since they were last gathered
 };
 
 }  // namespace reference

@@ -9,6 +9,7 @@ struct spf_engine {
   spf_host* raw;
   reference::Engine engine;
   bool failed = false;  // an entry call
+  std::string plan;     // text of the last one that was asked for
 };
 
 namespace reference {
@@ -74,6 +75,11 @@ spf_status Load(spf_engine* e, const char* folder) {
   return Entry(e, [&] { e->engine.Load(folder); });
 }
 
+const char* PlanOf(spf_engine* e, int64_t step, int32_t all) {
+  e->plan = e->engine.PlanText(step, all != 0);
+  return e->plan.c_str();
+}
+
 void Destroy(spf_engine* e) {
   const std::unique_ptr<spf_engine> owned(e);
   if (!e->failed) Entry(e, [&] { e->engine.Destroy(); });
@@ -96,6 +102,7 @@ const spf_plugin* ReferencePlugin(uint32_t host_abi_major) {
     p.save = Save;
     p.load = Load;
     p.destroy = Destroy;
+    p.plan = PlanOf;
     return p;
   }();
   return host_abi_major == SPF_ABI_MAJOR ? &plugin : nullptr;

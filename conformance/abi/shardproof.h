@@ -32,7 +32,7 @@ extern "C" {
 #endif
 
 #define SPF_ABI_MAJOR 1u /* changes when something that exists changes: refused on mismatch */
-#define SPF_ABI_MINOR 1u /* changes when something is appended; test with SPF_HAS */
+#define SPF_ABI_MINOR 2u /* changes when something is appended; test with SPF_HAS */
 #define SPF_HAS(host, member) \
   ((host)->size >= offsetof(spf_host, member) + sizeof((host)->member) && (host)->member != 0)
 
@@ -398,7 +398,10 @@ typedef struct {
   spf_status (*save)(spf_engine *, const char *folder); /* returns when the files are complete */
   spf_status (*load)(spf_engine *, const char *folder);
   void (*destroy)(spf_engine *); /* also after a failed call, if create set *out */
-} spf_plugin;                    /* NULL eval_step, save, load: unsupported */
+  /* since 1.2, optional: what this rank will issue in that train step, as text for people; all !=
+   * 0: every single step of it. Valid until the next call. Issues nothing. */
+  const char *(*plan)(spf_engine *, int64_t step, int32_t all);
+} spf_plugin; /* NULL eval_step, save, load, plan: unsupported */
 
 const spf_plugin *shardproof_plugin(uint32_t host_abi_major);
 

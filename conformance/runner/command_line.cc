@@ -37,6 +37,8 @@ int Main(int argc, char** argv, const OtherFabrics& others) {
         return ListCommand(options);
       case Command::kReplay:
         return ReplayCommand(options);
+      case Command::kPlan:
+        return PlanCommand(options);
       case Command::kExplain:
         return ExplainCommand(options);
       case Command::kNone:

@@ -94,6 +94,19 @@ bool ParseOptions(int argc, char** argv, Options* o, int* exit_code) {
   AddSelection(replay, o);
   AddEngine(replay, o);
 
+  CLI::App* plan =
+      app.add_subcommand("plan", "print what one rank of an engine will issue in a train step");
+  plan->add_option("--case", o->cases, "of this case")->required()->expected(1);
+  plan->add_option("--impl", o->impl, "engine: builtin:reference or lib:PATH[:args]")
+      ->capture_default_str();
+  plan->add_option("--rank", o->rank, "of this rank")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  plan->add_option("--step", o->step, "of this train step")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  plan->add_flag("--verbose", o->verbose, "every single step, one a line");
+
   CLI::App* explain =
       app.add_subcommand("explain", "print a requirement: its sentence, level, source and check");
   explain->add_option("requirement", o->target, "for example FS-05")->required();
@@ -110,6 +123,7 @@ bool ParseOptions(int argc, char** argv, Options* o, int* exit_code) {
                : check->parsed()  ? Command::kCheck
                : list->parsed()   ? Command::kList
                : replay->parsed() ? Command::kReplay
+               : plan->parsed()   ? Command::kPlan
                                   : Command::kExplain;
   return true;
 }

@@ -7,7 +7,7 @@
 namespace shardproof {
 
 struct Options {
-  enum class Command { kRun, kCheck, kList, kReplay, kExplain, kNone };
+  enum class Command { kRun, kCheck, kList, kReplay, kPlan, kExplain, kNone };
   Command command = Command::kNone;
 
   std::string impl = "builtin:reference";
@@ -29,6 +29,8 @@ struct Options {
   std::string gemm = "fp32";  // nccl: what products are computed with
   int jobs = 0;               // 0: one worker per core
   bool verbose = false;
+  int rank = 0;      // plan: whose
+  int64_t step = 0;  // plan: of which train step
 
   std::string target;  // list: cases or requirements; explain: requirement id; check: trace:DIR
 };

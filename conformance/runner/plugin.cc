@@ -30,7 +30,7 @@ void CheckTable(const spf_plugin* table, const std::string& address) {
                                 std::to_string(table->abi_major) + ", this suite speaks " +
                                 std::to_string(SPF_ABI_MAJOR));
   }
-  if (table->size < sizeof(spf_plugin)) {
+  if (table->size < offsetof(spf_plugin, plan)) {  // what interface 1.0 had
     throw std::invalid_argument(address + ": spf_plugin.size is " + std::to_string(table->size) +
                                 ": set it to sizeof(spf_plugin)");
   }

@@ -1,5 +1,6 @@
 // plugin.h: which engine does an address name?
 #pragma once
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -19,6 +20,11 @@ class Plugin {
   Plugin& operator=(const Plugin&) = delete;
 
   const spf_plugin& table() const { return *table_; }
+  // NULL where the engine has none, or was built before interface 1.2.
+  decltype(spf_plugin::plan) plan() const {
+    return table_->size >= offsetof(spf_plugin, plan) + sizeof table_->plan ? table_->plan
+                                                                            : nullptr;
+  }
   const std::string& address() const { return address_; }
   const std::string& args() const {
     return args_;

@@ -48,6 +48,7 @@ class EngineRun {
         script_(ExpandScript(c.instances[instance].script)),
         folder_(options.folder + "/" + std::to_string(instance)),
         on_call_(options.on_call),
+        on_created_(options.on_created),
         host_(ConfigFor(c, instance, fabric, model, plugin, options, executor), fabric, recorder) {
     table_ = host_.table();
     if (options.fault && options.fault->rank == fabric.rank() &&
@@ -118,6 +119,7 @@ class EngineRun {
       reason_ = "the case sets " + knob + ", which create did not read";
       return SPF_UNSUPPORTED;
     }
+    if (on_created_) on_created_(fabric_.rank(), engine_);
     return SPF_OK;
   }
 
@@ -177,6 +179,7 @@ class EngineRun {
   std::vector<ScriptCall> script_;
   std::string folder_;
   std::function<void(std::string_view call, int64_t step, bool begins)> on_call_;
+  std::function<void(int32_t rank, spf_engine*)> on_created_;
   Host host_;
   std::optional<FaultyHost> faulty_;
   spf_host* table_ = nullptr;

@@ -33,6 +33,8 @@ struct RankOptions {
   Progress* progress = nullptr;  // may be null
   // Before and after each entry call into an engine, outside of what is recorded; may be null.
   std::function<void(std::string_view call, int64_t step, bool begins)> on_call;
+  // After a create that succeeded, before any other call; may be null.
+  std::function<void(int32_t rank, spf_engine*)> on_created;
   // Who does a rank's device work, one for all instances of the rank; null: the CPU.
   std::function<std::shared_ptr<Executor>(Fabric&)> executor;
 };

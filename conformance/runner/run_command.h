@@ -45,6 +45,7 @@ int RunCommand(const Options& options, const OtherFabrics& others, int argc, cha
 int CheckCommand(const Options& options);
 int ListCommand(const Options& options);
 int ReplayCommand(const Options& options);
+int PlanCommand(const Options& options);
 int ExplainCommand(const Options& options);
 
 }  // namespace shardproof

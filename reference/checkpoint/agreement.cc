@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "reference/fsdp/collectives.h"
+#include "reference/core/collectives.h"
 
 namespace reference {
 namespace {

@@ -4,7 +4,7 @@
 // may not be there yet for another. The groups' product is the engine's ranks: either one group of
 // all, or one per axis. Texts are gathered along one axis after the other.
 #pragma once
-#include "reference/fsdp/context.h"
+#include "reference/core/context.h"
 
 namespace reference {
 

@@ -1,8 +1,8 @@
 // collection.h: which communicators does this rank use, and for what?
 //
 // An explicit process-group collection: groups by name, either handed in by the caller or built
-// from a grid. Nothing falls back to global state (PR 3249). What a name must mean is verified
-// locally, before any collective.
+// from a grid. Nothing falls back to global state (NVIDIA/Megatron-LM#3249). What a name must mean
+// is verified locally, before any collective.
 #pragma once
 #include <map>
 #include <optional>

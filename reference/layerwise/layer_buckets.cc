@@ -174,6 +174,7 @@ class Planner {
       plan.model.buckets.push_back(std::move(bucket.plan));
       plan.model.groups.push_back({kNoUnit, plan.model.buckets.back().expert, {id}});
       plan.model.root_groups.push_back(id);
+      plan.model.bucket_group.push_back(id);
       plan.modules.push_back(model_.params[FirstOf(bucket.layout)].module);
       plan.layouts.push_back(std::move(bucket.layout));
     }

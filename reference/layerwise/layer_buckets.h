@@ -8,7 +8,7 @@
 //   aligned   equal shards with padding at their ends (aligned_layout.h)
 // Frozen parameters have no owner: every rank holds all of them, and nothing is sent.
 #pragma once
-#include "reference/fsdp/context.h"
+#include "reference/core/context.h"
 
 namespace reference {
 

@@ -12,7 +12,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "reference/fsdp/activations.h"
+#include "reference/core/activations.h"
 #include "reference/groups/collection.h"
 
 namespace reference {

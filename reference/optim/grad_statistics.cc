@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include "reference/fsdp/collectives.h"
+#include "reference/core/collectives.h"
 
 namespace reference {
 

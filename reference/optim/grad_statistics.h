@@ -4,11 +4,12 @@
 // Every rank sums over the elements of its own shards, padding left out (FS-25, FS-27). Partial
 // sums are added over the ranks that hold other shards: dense ones over the sharding group, expert
 // ones over theirs and over the ranks that hold other experts. Replicas are never added: not the
-// ranks of no_shard (PR 3754), not HSDP's outer ranks; a tied weight is in one bucket (PR 7227);
-// dense and expert sums have groups of their own (PR 6489).
+// ranks of no_shard (NVIDIA/Megatron-LM#3754), not HSDP's outer ranks; a tied weight is in one
+// bucket (NVIDIA/Megatron-LM#7227); dense and expert sums have groups of their own
+// (NVIDIA/Megatron-LM#6489).
 #pragma once
-#include "reference/fsdp/context.h"
-#include "reference/fsdp/host_scalars.h"
+#include "reference/core/context.h"
+#include "reference/core/host_scalars.h"
 
 namespace reference {
 

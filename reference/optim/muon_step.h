@@ -1,6 +1,6 @@
 // muon_step.h: how is Muon's update of a bucket launched?
 #pragma once
-#include "reference/fsdp/context.h"
+#include "reference/core/context.h"
 
 namespace reference {
 

@@ -7,7 +7,7 @@
 //   muon   x = g*s ; muon.h for matrices inside layers, adamw for everything else
 // Padding is zero in weight, gradient and state, and stays zero.
 #pragma once
-#include "reference/fsdp/context.h"
+#include "reference/core/context.h"
 
 namespace reference {
 

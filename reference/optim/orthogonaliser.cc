@@ -1,6 +1,6 @@
 #include "reference/optim/orthogonaliser.h"
 
-#include "reference/fsdp/collectives.h"
+#include "reference/core/collectives.h"
 
 namespace reference {
 

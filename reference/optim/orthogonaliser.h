@@ -6,9 +6,9 @@
 #pragma once
 #include <array>
 
-#include "reference/fsdp/context.h"
-#include "reference/optim/muon.h"
-#include "reference/optim/tensor_parallel.h"
+#include "reference/core/context.h"
+#include "reference/muon/muon.h"
+#include "reference/muon/tensor_parallel.h"
 
 namespace reference {
 

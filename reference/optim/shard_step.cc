@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "reference/fsdp/collectives.h"
+#include "reference/core/collectives.h"
 #include "reference/optim/orthogonaliser.h"
 
 namespace reference {

@@ -1,7 +1,7 @@
 // shard_step.h: how is a matrix stepped whose shards lie on the ranks of a tensor-parallel group?
 #pragma once
-#include "reference/fsdp/context.h"
-#include "reference/optim/tensor_parallel.h"
+#include "reference/core/context.h"
+#include "reference/muon/tensor_parallel.h"
 
 namespace reference {
 

@@ -1,0 +1,78 @@
+// bucket.h: what of a bucket does this rank hold, and at which addresses?
+//
+//                    main weights, optimizer state    model weights     main gradients
+//   no_shard         full                             full              full
+//   optim            1 shard                          full              full
+//   optim_grads      1 shard                          full              inner shard
+//   ..._params       1 shard                          inner shard       inner shard
+//   layer_wise       parameters that this rank owns   full              full
+//
+// A bucket of inner_size inner shards; without outer sharding a shard is an inner shard, with it
+// one slice of it (requirement FS-31; Megatron-FSDP's buffer table). Under layer_wise a shard is
+// what one rank owns, of any size, and an inner shard what a reduction leaves on a rank: all of a
+// bucket of dealt parameters.
+#pragma once
+#include "conformance/abi/spf.hpp"
+#include "reference/core/layout.h"
+#include "reference/core/units.h"
+#include "reference/groups/collection.h"
+
+namespace reference {
+
+struct Bucket {
+  BucketPlan plan;
+  BucketLayout layout;
+  DataParallelGroups groups;
+  int32_t module = 0;  // for labels: the unit's module, or the root
+  int32_t inner_rank = 0, inner_size = 1;
+  int32_t shard = 0;               // which of layout.shards this rank owns
+  bool full_weights = true;        // model weights are kept whole
+  bool full_grads = true;          // main gradients are kept whole
+  spf_dtype grad_dtype = SPF_F32;  // of main_grad
+
+  spf_addr main = 0;                     // fp32, my shard
+  spf_addr model = 0;                    // plan.dtype, full or my inner shard
+  spf_addr main_grad = 0;                // grad_dtype, full or my inner shard; none if frozen
+  spf_addr exp_avg = 0, exp_avg_sq = 0;  // AdamW's m and v: fp32, my shard; none if frozen
+  spf_addr momentum = 0;                 // Muon's m: fp32, my shard; none if frozen
+
+  spf_addr gathered =
+      0;  // plan.dtype, full: while the unit is gathered, if model weights are sharded
+  spf_addr local_grad =
+      0;  // fp32, full: this rank's gradient of the running backward, if it is not main_grad
+
+  int64_t size() const { return layout.size; }
+  int64_t shard_size() const { return layout.ShardSize(shard); }
+  int64_t shard_begin() const { return layout.ShardBegin(shard); }
+  int64_t inner_shard_size() const { return layout.size / inner_size; }
+  int64_t inner_shard_begin() const { return inner_rank * inner_shard_size(); }
+
+  uint64_t Bytes(int64_t elements, int32_t dtype) const {
+    return static_cast<uint64_t>(elements) * spf::SizeOf(dtype);
+  }
+  uint64_t FullBytes() const { return Bytes(size(), plan.dtype); }
+
+  // Full weights as nodes read them; 0 while they are not there.
+  spf_addr Full() const { return full_weights ? model : gathered; }
+  // My inner shard of the model weights: what an all-gather sends.
+  spf_addr InnerShardOfModel() const {
+    return full_weights ? model + Bytes(inner_shard_begin(), plan.dtype) : model;
+  }
+  // My shard of the model weights: what the optimizer installs.
+  spf_addr ShardOfModel() const {
+    const int64_t held_from = full_weights ? 0 : inner_shard_begin();
+    return model + Bytes(shard_begin() - held_from, plan.dtype);
+  }
+  spf_addr InnerShardOfGrad() const {
+    return full_grads ? main_grad + Bytes(inner_shard_begin(), grad_dtype) : main_grad;
+  }
+  // My shard of the reduced gradients: what the optimizer reads.
+  spf_addr ShardOfGrad() const {
+    const int64_t held_from = full_grads ? 0 : inner_shard_begin();
+    return main_grad + Bytes(shard_begin() - held_from, grad_dtype);
+  }
+  // The parameters that lie in my shard.
+  std::vector<BucketSlice> MySlices() const { return layout.Slices(shard_begin(), shard_size()); }
+};
+
+}  // namespace reference

@@ -1,0 +1,34 @@
+#include "reference/core/unit_buckets.h"
+
+namespace reference {
+
+std::vector<Bucket> MakeBuckets(const Config& config, const EngineGroups& groups,
+                                const ModelPlan& plan) {
+  std::vector<Bucket> buckets;
+  for (const BucketPlan& planned : plan.buckets) {
+    Bucket& bucket = buckets.emplace_back();
+    bucket.plan = planned;
+    bucket.groups = planned.expert ? *groups.expert : groups.dense;
+    bucket.module =
+        planned.unit == kNoUnit ? 0 : plan.unit_modules[static_cast<size_t>(planned.unit)];
+    bucket.full_weights = !config.ShardsParams();
+    bucket.full_grads = !config.ShardsGrads();
+    bucket.grad_dtype = config.main_grads_dtype;
+    int32_t shards = 1;
+    if (config.strategy != Strategy::kNoShard) {
+      bucket.inner_rank = bucket.groups.reduce.rank;
+      bucket.inner_size = bucket.groups.reduce.size();
+      shards = bucket.inner_size;
+      bucket.shard = bucket.inner_rank;
+      if (config.outer_shards) {
+        const Communicator& outer = bucket.groups.outer;
+        shards *= outer.size();
+        bucket.shard = LogicalShard(bucket.inner_rank, outer.rank, outer.size());
+      }
+    }
+    bucket.layout = LayOut(planned.params, shards);
+  }
+  return buckets;
+}
+
+}  // namespace reference

@@ -1,0 +1,87 @@
+// units.h: which parameters are gathered and reduced together?
+//
+// FSDP units are the outermost modules of the unit types. A unit's parameters, and apart from them
+// the parameters that belong to no unit or to several, are grouped into buckets that are
+// homogeneous in dtype, expertness, requires_grad and unit (FS-30), in who steps them (Muon or
+// not), and whose rows divide one another, in order of first appearance in the model's tables.
+// Buckets and their order are the same on all ranks: no hash order, no data, no program of one rank
+// (NVIDIA/Megatron-LM#2218). The order of collectives is made of them: by the place of modules
+// (plan/gather_order.h) or by the parts of a schedule (plan/one_f_one_b.h).
+#pragma once
+#include <cstdint>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "conformance/abi/shardproof.h"
+#include "reference/core/layout.h"
+
+namespace reference {
+
+constexpr int32_t kNoUnit = -1;
+
+struct BucketPlan {
+  int32_t unit = kNoUnit;
+  bool expert = false;  // by flag, not by name (a name-based test misroutes renamed experts)
+  bool trainable = true;
+  bool muon = false;  // stepped as whole matrices, with a momentum instead of Adam's averages
+  spf_dtype dtype = SPF_F32;
+  std::vector<ParamShape> params;
+};
+
+// Buckets whose collectives are issued as one group operation: those of one unit and one
+// communicator. A bucket outside units stands alone.
+struct BucketGroup {
+  int32_t unit = kNoUnit;
+  bool expert = false;
+  std::vector<int32_t> buckets;
+};
+
+// A unit whose nodes come again after those of a later unit (an embedding that a second head's
+// input needs), and the module whose place in forward order follows.
+struct Reentry {
+  int32_t unit = kNoUnit;
+  int32_t before = 0;
+  bool operator==(const Reentry&) const = default;
+};
+
+struct ModelPlan {
+  std::vector<int32_t> unit_modules;  // by unit: its module, ascending
+  std::vector<int32_t> module_unit;   // by module: the unit that contains it, or kNoUnit
+  std::vector<int32_t> param_bucket;  // by parameter
+  std::vector<BucketPlan> buckets;    // in order of first appearance
+  std::vector<BucketGroup> groups;
+  std::vector<std::vector<int32_t>> unit_groups;  // by unit: its groups
+  // By unit: whether backward comes this way: not before the first trainable parameter, because
+  // nothing upstream of it gets a gradient. Decided by flags, so that ranks whose program leaves
+  // the unit out decide alike.
+  std::vector<bool> unit_in_backward;
+  std::vector<int32_t> root_groups;   // those outside units
+  std::vector<int32_t> bucket_group;  // by bucket
+  std::vector<Reentry> reentries;
+
+  int32_t GroupOfParam(int32_t param) const {
+    return bucket_group[static_cast<size_t>(param_bucket[static_cast<size_t>(param)])];
+  }
+
+  int32_t units() const { return static_cast<int32_t>(unit_modules.size()); }
+};
+
+// Parameters that nodes of several units use, or nodes both inside and outside units. Such a weight
+// is kept outside units, so that it is gathered once and reduced once, after all its uses (FS-12;
+// NVIDIA/Megatron-LM#6164).
+std::set<int32_t> SharedParams(const spf_model& model, const std::vector<int32_t>& module_unit,
+                               const std::vector<const spf_program*>& programs);
+
+std::vector<int32_t> UnitModules(const spf_model& model,
+                                 const std::vector<std::string>& unit_types);
+std::vector<int32_t> UnitOfModules(const spf_model& model,
+                                   const std::vector<int32_t>& unit_modules);
+
+// bucket_size: elements after which a bucket outside units is closed; 0 never. muon: by parameter
+// id, which ones Muon steps; empty: none.
+ModelPlan PlanModel(const spf_model& model, const std::vector<std::string>& unit_types,
+                    int64_t bucket_size, const std::vector<const spf_program*>& programs,
+                    const std::vector<bool>& muon = {});
+
+}  // namespace reference

@@ -1,0 +1,55 @@
+#include "reference/plan/gather_order.h"
+
+#include <set>
+
+#include "reference/core/at.h"
+
+namespace reference {
+namespace {
+
+// Bucket groups that are first needed at this place: they hold a parameter of the unit, or for a
+// place outside units one of the module itself.
+std::vector<int32_t> GroupsAt(const PlanFacts& facts, const Place& place) {
+  std::set<int32_t> groups;
+  for (int32_t p = 0; p < facts.model.n_params; ++p) {
+    const int32_t owner = facts.model.params[p].module;
+    if (place.unit == kNoUnit ? owner == place.module : facts.UnitOf(owner) == place.unit)
+      groups.insert(facts.buckets.GroupOfParam(p));
+  }
+  return {groups.begin(), groups.end()};
+}
+
+void Add(const PlanFacts& facts, Place place, UnitOrder& order) {
+  order.forward.push_back(place);
+  if (place.unit == kNoUnit) return;
+  if (!facts.buckets.unit_in_backward[static_cast<size_t>(place.unit)]) place.groups.clear();
+  order.backward.insert(order.backward.begin(), std::move(place));
+}
+
+}  // namespace
+
+UnitOrder OrderUnits(const PlanFacts& facts) {
+  UnitOrder order;
+  const spf_model& model = facts.model;
+  for (int32_t m = 0; m <= model.n_modules; ++m) {
+    for (const Reentry& again : facts.buckets.reentries) {
+      if (again.before != m) continue;
+      Add(facts, At(order.forward, At(order.place_of, facts.ModuleOf(again.unit))), order);
+    }
+    if (m == model.n_modules) break;
+    Place place{m, facts.UnitOf(m), {}};
+    const bool inside = place.unit != kNoUnit && facts.ModuleOf(place.unit) != m;
+    if (!inside) place.groups = GroupsAt(facts, place);
+    if (inside) {
+      order.place_of.push_back(At(order.place_of, model.modules[m].parent));
+    } else if (place.unit != kNoUnit || !place.groups.empty()) {
+      order.place_of.push_back(Length(order.forward));
+      Add(facts, std::move(place), order);
+    } else {
+      order.place_of.push_back(-1);
+    }
+  }
+  return order;
+}
+
+}  // namespace reference

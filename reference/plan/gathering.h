@@ -1,0 +1,55 @@
+// gathering.h: when does a plan gather parameters, and when do they go?
+//
+// Writes kGather, kNeed and kRelease. While one unit computes, the next ones are gathered as far as
+// the prefetch limit allows, in bytes; without a limit one unit ahead, or one bucket group under
+// the 1F1B schedule (FS-09). Storage belongs to the compute stream: a gather starts only when
+// compute has come to the place where its storage became free, so memory is really bounded.
+#pragma once
+#include "reference/plan/gather_order.h"
+#include "reference/plan/step.h"
+
+namespace reference {
+
+class Gathering {
+ public:
+  Gathering(const PlanFacts& facts, Plan& plan);
+
+  // H11: gathers ahead what the order needs first. Without overlapped gathers everything, and
+  // waits; under the 1F1B schedule nothing then: a group is gathered at its first use.
+  void Start(const GatherOrder& order);
+  // Makes the parameters at this place of the order available to compute, and gathers ahead what
+  // follows.
+  void Acquire(const GatherOrder& order, int32_t place);
+  // Gathers what the order needs first, before it is needed.
+  void Prefetch(const GatherOrder& order) { GatherAhead(order, 0); }
+  // Makes available what the operation reads, wherever it stands in the order.
+  void Need(const Operation& operation);
+  // Reshard: a unit's parameters go. Nothing where they are not sharded.
+  void Release(int32_t unit);
+  // Lazy reshard: a unit that may be needed soon is only marked. What is still marked goes just
+  // before the next gather.
+  void ReleaseLazily(int32_t unit);
+  // End of a step or of an eval: parameters outside units are kept until here.
+  void ReleaseAll();
+
+ private:
+  enum class State { kAbsent, kInFlight, kReady };
+  struct Group {
+    State state = State::kAbsent;
+    bool ahead = false;   // gathered, and not needed so far
+    bool marked = false;  // released lazily
+    bool first = false;   // not gathered since weights were installed
+  };
+  void GatherAhead(const GatherOrder& order, int32_t from);
+  bool WithinLimit(uint64_t bytes) const;
+  void Gather(int32_t group);
+  void Need(int32_t group);
+  void Release(Group& group);
+  int32_t IdOf(const Group& group) const { return static_cast<int32_t>(&group - groups_.data()); }
+
+  const PlanFacts& facts_;
+  Plan& plan_;
+  std::vector<Group> groups_;
+};
+
+}  // namespace reference

@@ -1,0 +1,130 @@
+#include "reference/plan/gathering.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace reference {
+namespace {
+
+// Units 0, 1, 2 of 100 bytes, a group each, in this order. "G0 N0 R0": gather, need, release.
+class GatheringTest : public testing::Test {
+ protected:
+  GatheringTest() {
+    config_.strategy = Strategy::kOptimGradsParams;
+    config_.overlap_param_gather = true;
+    for (int32_t unit = 0; unit < 3; ++unit) {
+      buckets_.unit_modules.push_back(unit);
+      buckets_.unit_groups.push_back({unit});
+      order_.push_back({unit, unit, {unit}});
+      facts_.groups.push_back({100, true, true});
+    }
+  }
+  std::string Written() const {
+    std::string text;
+    for (const Step& step : plan_) {
+      const char letter = step.what == Do::kGather ? 'G' : step.what == Do::kNeed ? 'N' : 'R';
+      text += (text.empty() ? "" : " ") + std::string(1, letter) + std::to_string(step.group);
+    }
+    return text;
+  }
+
+  spf_model model_{};
+  Config config_;
+  ModelPlan buckets_;
+  PlanFacts facts_{model_, config_, buckets_};
+  GatherOrder order_;
+  Plan plan_;
+};
+
+TEST_F(GatheringTest, TheNextUnitIsGatheredBeforeThisOneIsWaitedFor) {
+  Gathering gathering(facts_, plan_);
+  gathering.Acquire(order_, 0);
+  gathering.Release(0);
+  gathering.Acquire(order_, 1);
+  EXPECT_EQ(Written(), "G0 G1 N0 R0 G2 N1");
+}
+
+TEST_F(GatheringTest, ALimitOfNothingGathersNothingAhead) {
+  config_.prefetch_limit_bytes = 0;
+  Gathering gathering(facts_, plan_);
+  gathering.Prefetch(order_);
+  gathering.Acquire(order_, 0);
+  EXPECT_EQ(Written(), "G0 N0");
+}
+
+TEST_F(GatheringTest, WhatDoesNotFitStopsTheOrder) {
+  facts_.groups[1].bytes = 300;
+  config_.prefetch_limit_bytes = 200;
+  Gathering gathering(facts_, plan_);
+  gathering.Acquire(order_, 0);
+  EXPECT_EQ(Written(), "G0 N0") << "unit 2 would fit, and would come before unit 1";
+}
+
+TEST_F(GatheringTest, AUnitThatComesAgainIsNotGatheredAheadOfItsRelease) {
+  order_ = {order_[0], order_[1], order_[0]};
+  config_.prefetch_limit_bytes = 1000;
+  Gathering gathering(facts_, plan_);
+  gathering.Acquire(order_, 0);
+  EXPECT_EQ(Written(), "G0 G1 N0");
+  gathering.Release(0);
+  gathering.Acquire(order_, 1);
+  EXPECT_EQ(Written(), "G0 G1 N0 R0 G0 N1");
+}
+
+TEST_F(GatheringTest, LazyReleaseHappensBeforeTheNextGather) {
+  config_.prefetch_limit_bytes = 0;
+  Gathering gathering(facts_, plan_);
+  gathering.Acquire(order_, 0);
+  gathering.ReleaseLazily(0);
+  EXPECT_EQ(Written(), "G0 N0");
+  gathering.Acquire(order_, 1);
+  EXPECT_EQ(Written(), "G0 N0 R0 G1 N1");
+}
+
+TEST_F(GatheringTest, WhatIsReleasedLazilyAndNeededAgainStays) {
+  config_.prefetch_limit_bytes = 0;
+  Gathering gathering(facts_, plan_);
+  gathering.Acquire(order_, 0);
+  gathering.ReleaseLazily(0);
+  gathering.Acquire(order_, 0);
+  gathering.Acquire(order_, 1);
+  EXPECT_EQ(Written(), "G0 N0 G1 N1");
+}
+
+TEST_F(GatheringTest, AReleaseWaitsForAGatherThatNobodyNeeded) {
+  Gathering gathering(facts_, plan_);
+  gathering.Prefetch(order_);
+  gathering.ReleaseAll();
+  EXPECT_EQ(Written(), "G0 N0 R0");
+}
+
+TEST_F(GatheringTest, OnlyTheFirstGatherSinceAnInstallIsMarked) {
+  config_.prefetch_limit_bytes = 0;
+  Gathering gathering(facts_, plan_);
+  for (int32_t times = 0; times < 2; ++times) {
+    gathering.Acquire(order_, 0);
+    gathering.Release(0);
+  }
+  EXPECT_TRUE(plan_[0].first);
+  EXPECT_FALSE(plan_[3].first);
+}
+
+TEST_F(GatheringTest, WithoutShardedParametersAGatherIsMadeOnceSinceTheInstall) {
+  config_.strategy = Strategy::kOptim;
+  config_.overlap_param_gather = false;
+  Gathering gathering(facts_, plan_);
+  gathering.Start(order_);
+  gathering.Acquire(order_, 0);
+  gathering.Release(0);
+  gathering.Acquire(order_, 0);
+  EXPECT_EQ(Written(), "G0 G1 G2 N0 N1 N2");
+  plan_.clear();
+  facts_.stale = false;
+  Gathering later(facts_, plan_);
+  later.Start(order_);
+  EXPECT_EQ(Written(), "");
+}
+
+}  // namespace
+}  // namespace reference

@@ -1,0 +1,30 @@
+// layer_wise.h: how does an engine train whose ranks step whole parameters?
+//
+//   forward, first microbatch       with overlap, buckets are gathered in a chain and published as
+//                                   modules need them (gather_chain.h), and all of them before the
+//                                   first gradient is added
+//   backward                        gradients are added; in the last backward a bucket is reduced
+//                                   when its last gradient was added, in the order of buckets
+//   install                         owners' values become model weights; without overlap they are
+//                                   gathered here
+//
+// Gathers are armed where weights are installed, at the end of a step (a skipped one too, so that
+// ranks need not know) and after a load, and nowhere else: eval, further microbatches and recompute
+// find the values published.
+//
+// All buckets form one chain in the order of forward, dense and expert ones together: their
+// communicators have different members, and two orders that depend on what a rank's program reads
+// first could wait for each other. REQUIRES: between two exchanges of tokens the programs of all
+// ranks need the same buckets. Else a gather that waits for one rank's compute and an exchange that
+// waits for another's gather could wait for each other.
+#pragma once
+#include "reference/plan/writer.h"
+
+namespace reference {
+
+void PlanLayerWiseTraining(PlanWriter& write);
+void PlanLayerWiseEval(PlanWriter& write);  // forward only
+// After the install, without overlap: everything is gathered.
+void PlanLayerWiseGathers(PlanWriter& write);
+
+}  // namespace reference

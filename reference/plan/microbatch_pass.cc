@@ -1,0 +1,107 @@
+#include "reference/plan/microbatch_pass.h"
+
+#include <algorithm>
+#include <set>
+
+namespace reference {
+namespace {
+
+template <typename T>
+bool Contains(const std::vector<T>& values, const T& value) {
+  return std::find(values.begin(), values.end(), value) != values.end();
+}
+
+// Units of the turn's operations, each once, that are no layers of the program.
+std::set<int32_t> OtherUnits(const PlanFacts& facts, const ScheduleNodes& nodes,
+                             const PlannedTurn& turn) {
+  std::set<int32_t> units;
+  for (const Operation& operation : turn.operations) units.insert(facts.UnitOf(operation));
+  units.erase(kNoUnit);
+  for (const LayerNodes& layer : nodes.layers) units.erase(facts.UnitOf(layer.module));
+  return units;
+}
+
+// From the end: the last operation that adds to a group completes it, and the last turn of each
+// side that uses a unit leaves it.
+void FindEnds(const PlanFacts& facts, MicrobatchPass& pass) {
+  std::set<int32_t> added;
+  std::set<std::pair<bool, int32_t>> used;
+  for (auto turn = pass.turns.rbegin(); turn != pass.turns.rend(); ++turn) {
+    const std::vector<Operation>& operations = turn->planned.operations;
+    for (auto operation = operations.rbegin(); operation != operations.rend(); ++operation) {
+      const std::vector<int32_t> groups = GroupsOf(facts, *operation, SPF_IN_GRAD);
+      for (auto g = groups.rbegin(); g != groups.rend(); ++g) {
+        if (added.insert(*g).second) turn->complete.insert(turn->complete.begin(), *g);
+      }
+    }
+    for (int32_t unit : OtherUnits(facts, pass.nodes, turn->planned)) {
+      if (used.insert({turn->planned.backward(), unit}).second) turn->left.push_back(unit);
+    }
+  }
+}
+
+void FindOtherChunks(const PlanFacts& facts, const spf_program& program, MicrobatchPass& pass) {
+  for (int32_t i = 0; i < program.n_nodes; ++i) {
+    const spf_node& node = program.nodes[i];
+    if (node.chunk == pass.id.chunk) continue;
+    for (int32_t g : GroupsOf(facts, {&node, SPF_WGRAD}, SPF_IN_GRAD)) {
+      pass.in_other_chunks[static_cast<size_t>(g)] = true;
+      if (node.chunk < pass.id.chunk) pass.in_earlier_chunks[static_cast<size_t>(g)] = true;
+    }
+  }
+}
+
+}  // namespace
+
+MicrobatchPass::MicrobatchPass(const PlanFacts& facts, ChunkPass of, bool forward_only)
+    : Pass{of, {}, {}, 0},
+      eval(forward_only),
+      in_other_chunks(facts.groups.size()),
+      in_earlier_chunks(facts.groups.size()) {
+  const spf_program& program = *facts.programs[static_cast<size_t>(id.microbatch)];
+  nodes = DeriveScheduleNodes(facts.model, program, id.chunk);
+  const ScheduleSettings settings{
+      facts.config.delay_wgrad, facts.config.early_attn_release, eval,
+      PlanRecompute(facts.model, false, facts.config.recompute_modules).on_demand};
+  for (PlannedTurn& turn : PlanOperations(facts.model, nodes, settings)) {
+    for (const Operation& operation : turn.operations) {
+      GatherOrder& order = needs[turn.backward()];
+      for (int32_t g : GroupsOf(facts, operation, SPF_IN_PARAM)) {
+        const auto same = [g](const Place& place) { return place.groups.front() == g; };
+        if (std::none_of(order.begin(), order.end(), same)) order.push_back({-1, kNoUnit, {g}});
+      }
+    }
+    const size_t begin = operations.size();
+    operations.insert(operations.end(), turn.operations.begin(), turn.operations.end());
+    turns.push_back({std::move(turn), begin, {}, {}});
+  }
+  FindEnds(facts, *this);
+  FindOtherChunks(facts, program, *this);
+  std::vector<PlannedTurn> planned;
+  for (const PassTurn& turn : turns) planned.push_back(turn.planned);
+  deaths = PlanDeaths(planned, facts.model.n_values);
+  for (const bool gradients : {false, true}) {
+    const std::vector<ValueRef> sent = Crossing(facts, gradients, true);
+    for (std::vector<ValueRef>& dead : deaths)
+      std::erase_if(dead, [&](const ValueRef& value) { return Contains(sent, value); });
+  }
+}
+
+std::vector<ValueRef> MicrobatchPass::Crossing(const PlanFacts& facts, bool gradients,
+                                               bool leaving) const {
+  // Values come from the previous stage; gradients go there.
+  const uint32_t flag = gradients == leaving ? SPF_VALUE_FROM_PREV : SPF_VALUE_TO_NEXT;
+  std::vector<ValueRef> crossing;
+  for (const Operation& operation : operations) {
+    const spf_uses& uses = operation.node->uses[SPF_FWD];
+    for (int32_t i = 0; i < uses.n; ++i) {
+      const ValueRef value{gradients, uses.use[i].id};
+      if (uses.use[i].table != SPF_IN_ACT) continue;
+      if ((facts.model.values[value.value].flags & flag) == 0) continue;
+      if (!Contains(crossing, value)) crossing.push_back(value);
+    }
+  }
+  return crossing;
+}
+
+}  // namespace reference

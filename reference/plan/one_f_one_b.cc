@@ -1,0 +1,254 @@
+#include "reference/plan/one_f_one_b.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <set>
+#include <stdexcept>
+#include <utility>
+
+#include "reference/core/at.h"
+#include "reference/plan/microbatch_pass.h"
+
+namespace reference {
+namespace {
+
+// A microbatch between its forward and its backward.
+struct InFlight : MicrobatchPass {
+  using MicrobatchPass::MicrobatchPass;
+  size_t next = 0;                                   // turn
+  std::vector<bool> handed_over = in_other_chunks;   // by bucket group
+  std::set<int32_t> entered, registered, returning;  // for marks: modules, units, units
+};
+
+class OneFOneB {
+ public:
+  explicit OneFOneB(PlanWriter& write)
+      : write_(write),
+        facts_(write.facts),
+        units_(OrderUnits(facts_)),
+        backward_to_come_(facts_.buckets.unit_modules.size()) {
+    write_.gathering.Start(units_.forward);  // H11
+  }
+
+  // Never more than two microbatches at once.
+  void WithoutPipeline() {
+    const int32_t microbatches = facts_.config.microbatches;
+    for (const auto& [f, b] : StepsWithoutPipelining(microbatches)) {
+      if (b && *b > 0) Close({*b - 1, 0});
+      if (f) Open({*f, 0}, false);
+      CombinedStep(f ? &InFlightOf({*f, 0}) : nullptr, b ? &InFlightOf({*b, 0}) : nullptr);
+    }
+    Close({microbatches - 1, 0});
+  }
+
+  void Interleaved(bool eval) {
+    const PipelineShape shape{facts_.pipeline_ranks, facts_.pipeline_rank, facts_.config.chunks,
+                              facts_.config.microbatches, facts_.config.overlap_moe};
+    std::vector<PipelineStep> steps;
+    if (!eval) steps = PipelineSteps(shape);
+    for (size_t i = 0; eval && i < ForwardPasses(shape).size(); ++i)
+      steps.push_back({ForwardPasses(shape)[i], std::nullopt});
+    const auto transfer_after = [&](int32_t s) {  // what arrives has a place
+      if (s + 1 < Length(steps) && At(steps, s + 1).forward) Open(*At(steps, s + 1).forward, eval);
+      Step& transfer = write_.Add(Do::kTransfer);
+      for (const Message& m : MessagesAfter(shape, steps, s))
+        transfer.messages.push_back({m, InFlightOf(m.pass).Crossing(facts_, m.backward, m.send)});
+    };
+    transfer_after(-1);
+    for (int32_t s = 0; s < Length(steps); ++s) {
+      const auto& [f, b] = At(steps, s);
+      InFlight* forward = f ? &InFlightOf(*f) : nullptr;
+      write_.Add(Do::kArrive);
+      if (f && b && !shape.overlap) CombinedStep(std::exchange(forward, nullptr), nullptr);
+      CombinedStep(forward, b ? &InFlightOf(*b) : nullptr, [&] { transfer_after(s); });
+      if (b) Close(*b);
+      if (f && eval) Close(*f);
+    }
+  }
+
+ private:
+  InFlight& InFlightOf(ChunkPass id) { return in_flight_.at({id.microbatch, id.chunk}); }
+  void Open(ChunkPass id, bool eval) {
+    write_.Open(id, true);
+    in_flight_.try_emplace({id.microbatch, id.chunk}, facts_, id, eval);
+  }
+  void Close(ChunkPass id) {
+    write_.Add(Do::kClose, id);
+    in_flight_.erase({id.microbatch, id.chunk});
+  }
+
+  // NULL: the step has no such side. transfer: in a pipeline, where values are sent on.
+  void CombinedStep(InFlight* forward, InFlight* backward,
+                    const std::function<void()>& transfer = nullptr) {
+    StepShape shape{std::nullopt, std::nullopt, facts_.config.delay_wgrad,
+                    facts_.config.early_attn_release, transfer != nullptr};
+    if (forward != nullptr) shape.forward_layers = forward->layers();
+    if (backward != nullptr) shape.backward_layers = backward->layers();
+    for (const Turn& turn : CombinedStepOrder(shape)) {
+      if (turn.action == Action::kTransfer) {
+        transfer();
+      } else {
+        Take(turn.side == Side::kForward ? *forward : *backward, turn);
+      }
+    }
+  }
+
+  void Take(InFlight& m, const Turn& turn) {
+    if (m.next == m.turns.size() || m.turns[m.next].planned.turn != turn)
+      throw std::logic_error("microbatch " + std::to_string(m.id.microbatch) + " is not at " +
+                             Name(turn));
+    const MicrobatchPass::PassTurn& planned = m.turns[m.next++];
+    switch (turn.action) {
+      case Action::kRootPreBackward:
+        return RootPreBackward(m);
+      case Action::kRootPostBackward:
+        return RootPostBackward(m);
+      case Action::kJoinStart:
+        if (turn.side == Side::kForward && m.id.chunk == 0) Mark(m, SPF_HOOK_FORWARD, 0);  // H0
+        write_.Add(Do::kChainRecord, m.id);
+        return;
+      case Action::kJoinEnd:
+        write_.Add(Do::kChainWait, m.id);
+        return;
+      default:
+        RunPart(m, planned);
+        AfterPart(m, planned);
+    }
+  }
+
+  // Waits for the part before, and lets the next one wait for it. Without overlap there is nothing
+  // to hide behind.
+  void RunPart(InFlight& m, const MicrobatchPass::PassTurn& part) {
+    const PlannedTurn& planned = part.planned;
+    if (planned.operations.empty()) return;
+    const bool on_a2a = planned.on_a2a() && facts_.config.overlap_moe;
+    if (planned.chained()) write_.Add(Do::kChainWait, m.id, on_a2a);
+    for (size_t i = 0; i < planned.operations.size(); ++i) {
+      const Operation& operation = planned.operations[i];
+      Acquire(operation, m.needs[planned.backward()]);
+      planned.backward() ? EnterBackward(m, operation) : EnterForward(m, operation);
+      write_.Run(m, part.begin + i, on_a2a).part = PartName(planned.turn);
+    }
+    if (planned.chained()) write_.Add(Do::kChainRecord, m.id, on_a2a);
+  }
+
+  void Acquire(const Operation& operation, const GatherOrder& order) {
+    for (int32_t g : GroupsOf(facts_, operation, SPF_IN_PARAM)) {
+      const auto here = [&](const Place& place) { return place.groups.front() == g; };
+      const auto place = std::find_if(order.begin(), order.end(), here);
+      write_.gathering.Acquire(order, static_cast<int32_t>(place - order.begin()));
+    }
+  }
+
+  void EnterForward(InFlight& m, const Operation& operation) {
+    const int32_t place = At(units_.place_of, operation.node->module);
+    if (place < 0) return;
+    const Place& here = At(units_.forward, place);
+    if (!m.entered.insert(here.module).second) return;
+    Mark(m, SPF_HOOK_PRE_FORWARD, here.module);  // H1
+    if (!m.eval && here.unit != kNoUnit && m.registered.insert(here.unit).second)
+      Mark(m, SPF_HOOK_REGISTER_BACKWARD, here.module);  // H2
+  }
+
+  void EnterBackward(InFlight& m, const Operation& operation) {
+    const int32_t unit = facts_.UnitOf(operation);
+    if (unit != kNoUnit && m.returning.insert(unit).second)
+      Mark(m, SPF_HOOK_PRE_BACKWARD, facts_.ModuleOf(unit));  // H5
+    write_.reducing.Begin(GroupsOf(facts_, operation, SPF_IN_GRAD));
+  }
+
+  void AfterPart(InFlight& m, const MicrobatchPass::PassTurn& part) {
+    for (int32_t g : part.complete) HandOver(m, g);
+    for (int32_t unit : part.left) Release(m, unit, part.planned.backward());
+    const Turn& turn = part.planned.turn;
+    if (turn.layer < 0) return;
+    const LayerNodes& layer = At(m.nodes.layers, turn.layer);
+    const int32_t unit = facts_.UnitOf(layer.module);
+    const bool delayed = facts_.config.delay_wgrad;
+    const bool forward_ends =
+        turn.action == Action::kForward && turn.part == (layer.moe ? Part::kCombine : Part::kMlp);
+    const bool backward_ends =
+        turn.action == (delayed ? Action::kWeightGrads : Action::kBackward) &&
+        turn.part == Part::kPreDispatch;
+    if (unit != kNoUnit && (forward_ends || backward_ends)) Release(m, unit, backward_ends);
+  }
+
+  void Release(InFlight& m, int32_t unit, bool after_backward) {
+    const int32_t module = facts_.ModuleOf(unit);
+    if (after_backward) {
+      if (m.returning.erase(unit) > 0) Mark(m, SPF_HOOK_POST_BACKWARD, module);  // H6
+      backward_to_come_[static_cast<size_t>(unit)] = false;
+    } else {
+      Mark(m, SPF_HOOK_POST_FORWARD, module);  // H3
+      m.entered.erase(module);
+    }
+    if (backward_to_come_[static_cast<size_t>(unit)]) {
+      write_.gathering.ReleaseLazily(unit);
+    } else {
+      write_.gathering.Release(unit);
+    }
+  }
+
+  void HandOver(InFlight& m, int32_t group) {
+    m.handed_over[static_cast<size_t>(group)] = true;
+    const int32_t unit = At(facts_.buckets.groups, group).unit;
+    const auto done = [&](int32_t g) { return m.handed_over[static_cast<size_t>(g)]; };
+    if (unit != kNoUnit && std::ranges::all_of(At(facts_.buckets.unit_groups, unit), done))
+      Mark(m, SPF_HOOK_ACCUMULATE, facts_.ModuleOf(unit));  // H7
+    // Backward goes through the chunks from the last to the first: only the first is the end.
+    const bool last = !m.in_earlier_chunks[static_cast<size_t>(group)];
+    write_.reducing.HandOver({group}, last && facts_.IsLast(m.id.microbatch));
+  }
+
+  // In a pipeline a microbatch comes by once per chunk: forward from the first on, backward from
+  // the last on. Root hooks are announced for the first and last time.
+  void RootPreBackward(const InFlight& m) {  // H4
+    if (m.id.chunk == facts_.config.chunks - 1) Mark(m, SPF_HOOK_ROOT_PRE_BACKWARD, 0);
+    std::fill(backward_to_come_.begin(), backward_to_come_.end(), true);
+    write_.gathering.Prefetch(m.needs[true]);
+  }
+
+  // What nobody added to comes in the order of bucket groups, the same on all ranks.
+  void RootPostBackward(InFlight& m) {  // H8
+    if (m.id.chunk == 0) Mark(m, SPF_HOOK_ROOT_POST_BACKWARD, 0);
+    for (int32_t g = 0; g < Length(facts_.groups) && m.id.chunk == 0; ++g) {
+      if (m.handed_over[static_cast<size_t>(g)]) continue;
+      write_.reducing.Begin({g});
+      HandOver(m, g);
+    }
+    write_.reducing.Drain();
+    std::fill(backward_to_come_.begin(), backward_to_come_.end(), false);
+  }
+
+  void Mark(const InFlight& m, spf_hook hook, int32_t module) {
+    write_.Mark(hook, module, m.id.microbatch);
+  }
+
+  PlanWriter& write_;
+  const PlanFacts& facts_;
+  const UnitOrder units_;
+  std::map<std::pair<int32_t, int32_t>, InFlight> in_flight_;
+  std::vector<bool> backward_to_come_;  // by unit: in the combined step that is being planned
+};
+
+}  // namespace
+
+void PlanOneFOneBTraining(PlanWriter& write) {
+  write.BeginStep();
+  OneFOneB schedule(write);
+  if (write.facts.pipeline_ranks > 1) {
+    schedule.Interleaved(false);
+  } else {
+    schedule.WithoutPipeline();
+  }
+  write.EndStep();
+}
+
+void PlanPipelineEval(PlanWriter& write) {
+  write.Mark(SPF_HOOK_START_PARAM_SYNC, 0, 0);
+  OneFOneB(write).Interleaved(true);
+  write.gathering.ReleaseAll();
+}
+
+}  // namespace reference

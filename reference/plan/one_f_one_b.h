@@ -1,0 +1,40 @@
+// one_f_one_b.h: how does FSDP train two microbatches at the same time?
+//
+// One microbatch goes forward while another goes backward; issue_order.h says in which order the
+// host issues their parts. No layer runs as a whole, so nothing happens "before the layer" or
+// "after the layer". Operations and turns drive the life cycle of units instead:
+//
+//   gather              before the first operation that reads a parameter of the bucket group. The
+//                       one that the pass needs next is gathered ahead
+//   release, forward    after the layer's last forward part: combine, or mlp in a dense layer.
+//                       At once, but only marked while the unit's backward is still to come in this
+//                       step: the other microbatch is about to need it (gathering.h)
+//   release, backward   after the layer's last backward work: pre_dispatch backward, or its weight
+//                       gradients where they are delayed. At once
+//   other units         an embedding, say: after the last turn of each pass with an operation of it
+//   reduction           after the turn with the last gradient of a bucket group, delayed ones
+//                       included
+//   root pre-backward   once per step with a backward side: every unit's backward is to come, and
+//                       what it needs first is gathered ahead
+//   root post-backward  once per such step: what got no gradient contributes zeros (in a pipeline
+//                       after the first chunk, the last to go backward), and all reductions are
+//                       waited for
+//
+// Both microbatches may be in the same layer. A release takes parameters away that the other one
+// needs again later, never ones that an operation that was issued before still reads, because all
+// readers and the release are on compute (plan_operations.cc refuses a reader elsewhere).
+//
+// One event chains the parts of a microbatch: each waits for it on its own stream and records it
+// behind itself. Nothing orders two microbatches but the queues of the streams. Delayed weight
+// gradients neither wait nor record: they run on compute behind the backward that they belong to.
+#pragma once
+#include "reference/plan/writer.h"
+
+namespace reference {
+
+// Without a pipeline, and interleaved over the chunks of one.
+void PlanOneFOneBTraining(PlanWriter& write);
+// Forward only, in a pipeline.
+void PlanPipelineEval(PlanWriter& write);
+
+}  // namespace reference

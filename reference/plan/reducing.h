@@ -1,0 +1,47 @@
+// reducing.h: when does a plan hand gradients over, and when does compute wait for their reduction?
+//
+//                          accumulates      reduced, in which microbatch
+//   no_shard, optim        locally          last
+//   layer_wise             locally          last
+//   optim_grads(_params)   reduced shards   every one
+//
+// Writes kBegin, kFold, kReduce and kReduced. One unit's reductions are under way while the next
+// unit computes: at most two units of unreduced gradients exist.
+#pragma once
+#include <deque>
+
+#include "reference/plan/facts.h"
+#include "reference/plan/step.h"
+
+namespace reference {
+
+class Reducing {
+ public:
+  Reducing(const PlanFacts& facts, Plan& plan)
+      : facts_(facts), plan_(plan), begun_(facts.groups.size()) {}
+
+  // Before the first gradient of these groups. Parameters that get no gradient contribute zeros.
+  void Begin(const std::vector<int32_t>& groups);
+  // After the last one. last: this microbatch completes the step's gradient.
+  void HandOver(const std::vector<int32_t>& groups, bool last);
+  // Compute waits for everything that is being reduced.
+  void Drain() { AwaitBefore(turn_ + 1); }
+  // H9: what was left for the end of the step is reduced; compute may read the result.
+  void Finish();
+
+ private:
+  struct UnderWay {
+    int32_t group = -1;
+    int64_t turn = 0;
+  };
+  void Reduce(int32_t group, bool last);
+  void AwaitBefore(int64_t turn);
+
+  const PlanFacts& facts_;
+  Plan& plan_;
+  std::vector<bool> begun_;  // by group
+  std::deque<UnderWay> under_way_;
+  int64_t turn_ = 0;  // counts hand-overs: one unit's groups are one turn
+};
+
+}  // namespace reference

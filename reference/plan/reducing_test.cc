@@ -1,0 +1,112 @@
+#include "reference/plan/reducing.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace reference {
+namespace {
+
+// Groups 0, 1, 2. "B0 F0 R0! W0": begin, fold, reduce (! completes the step's gradient), reduced.
+class ReducingTest : public testing::Test {
+ protected:
+  ReducingTest() { facts_.groups.assign(3, {100, true, true}); }
+  void Pass(Reducing& reducing, bool last) {
+    for (int32_t g = 0; g < 3; ++g) {
+      reducing.Begin({g});
+      reducing.HandOver({g}, last);
+    }
+  }
+  std::string Written() const {
+    std::string text;
+    for (const Step& step : plan_) {
+      const char letter = step.what == Do::kBegin    ? 'B'
+                          : step.what == Do::kFold   ? 'F'
+                          : step.what == Do::kReduce ? 'R'
+                                                     : 'W';
+      text += (text.empty() ? "" : " ") + std::string(1, letter) + std::to_string(step.group) +
+              (step.last ? "!" : "");
+    }
+    return text;
+  }
+
+  spf_model model_{};
+  Config config_;
+  ModelPlan buckets_;
+  PlanFacts facts_{model_, config_, buckets_};
+  Plan plan_;
+};
+
+TEST_F(ReducingTest, OneReductionIsUnderWayWhileTheNextGradientIsMade) {
+  config_.strategy = Strategy::kOptimGrads;
+  Reducing reducing(facts_, plan_);
+  Pass(reducing, true);
+  EXPECT_EQ(Written(), "B0 R0! B1 R1! W0 B2 R2!");
+  reducing.Drain();
+  EXPECT_EQ(Written(), "B0 R0! B1 R1! W0 B2 R2! W1 W2");
+}
+
+TEST_F(ReducingTest, ShardedGradientsAreReducedInEveryMicrobatch) {
+  config_.strategy = Strategy::kOptimGrads;
+  facts_.groups.resize(1);
+  Reducing reducing(facts_, plan_);
+  for (const bool last : {false, true}) {
+    reducing.Begin({0});
+    reducing.HandOver({0}, last);
+  }
+  EXPECT_EQ(Written(), "B0 R0 B0 R0!");
+}
+
+TEST_F(ReducingTest, FullGradientsAreReducedInTheLastMicrobatch) {
+  config_.strategy = Strategy::kOptim;
+  config_.overlap_grad_reduce = true;
+  Reducing reducing(facts_, plan_);
+  Pass(reducing, false);
+  EXPECT_EQ(Written(), "B0 B1 B2");
+  Pass(reducing, true);
+  EXPECT_EQ(Written(), "B0 B1 B2 B0 R0! B1 R1! B2 R2!");
+}
+
+TEST_F(ReducingTest, WithoutOverlapAllAreReducedAtTheEnd) {
+  config_.strategy = Strategy::kOptim;
+  Reducing reducing(facts_, plan_);
+  Pass(reducing, true);
+  EXPECT_EQ(Written(), "B0 B1 B2");
+  reducing.Finish();
+  EXPECT_EQ(Written(), "B0 B1 B2 R0! R1! R2! W0 W1 W2");
+}
+
+TEST_F(ReducingTest, MainGradientsOfAnotherDtypeAreFolded) {
+  config_.strategy = Strategy::kOptim;
+  config_.main_grads_dtype = config_.grad_comm_dtype = SPF_BF16;
+  Reducing reducing(facts_, plan_);
+  Pass(reducing, false);
+  EXPECT_EQ(Written(), "B0 F0 B1 F1 B2 F2");
+}
+
+TEST_F(ReducingTest, ACastWaitsForTheBlockOfTheReductionBeforeTheLast) {
+  config_.strategy = Strategy::kOptim;
+  config_.overlap_grad_reduce = true;
+  config_.grad_comm_dtype = SPF_BF16;
+  Reducing reducing(facts_, plan_);
+  Pass(reducing, true);
+  EXPECT_EQ(Written(), "B0 R0! B1 R1! B2 W0 R2!");
+}
+
+TEST_F(ReducingTest, FrozenGroupsHaveNoGradient) {
+  config_.strategy = Strategy::kOptimGrads;
+  facts_.groups[1].trainable = false;
+  Reducing reducing(facts_, plan_);
+  Pass(reducing, true);
+  EXPECT_EQ(Written(), "B0 R0! W0 B2 R2!");
+}
+
+TEST_F(ReducingTest, AGradientThatHasBegunIsNotBegunAgain) {
+  Reducing reducing(facts_, plan_);
+  reducing.Begin({0, 1});
+  reducing.Begin({1});
+  EXPECT_EQ(Written(), "B0 B1");
+}
+
+}  // namespace
+}  // namespace reference

@@ -1,0 +1,72 @@
+#include "reference/run/operation_runner.h"
+
+namespace reference {
+
+OperationRunner::OperationRunner(Context& context, Reductions& reductions)
+    : c_(context),
+      reductions_(reductions),
+      param_(static_cast<size_t>(context.host.model().n_params)),
+      grad_(param_.size()) {}
+
+void OperationRunner::Run(const Operation& operation, int32_t microbatch, Activations& activations,
+                          spf_stream stream) {
+  LookUpParams(operation.uses());
+  activations.Before(operation, stream);
+  if (operation.node->kind == SPF_NODE_EXCHANGE) {
+    Exchange(c_.host, c_.groups.ep, operation, microbatch, stream, activations);
+  } else {
+    Compute(operation, microbatch, activations, stream);
+  }
+  activations.After(operation, stream);
+  if (operation.phase == SPF_FWD && !operation.recompute)
+    PublishLoss(operation, microbatch, activations, stream);
+}
+
+void OperationRunner::LookUpParams(const spf_uses& uses) {
+  for (int32_t i = 0; i < uses.n; ++i) {
+    const auto id = static_cast<size_t>(uses.use[i].id);
+    if (uses.use[i].table == SPF_IN_PARAM) {
+      const Bucket& b = c_.bucket(c_.plan.param_bucket[id]);
+      for (const BucketItem& item : b.layout.items) {
+        if (item.param == uses.use[i].id)
+          param_[id] = b.Full() + b.Bytes(item.offset, b.plan.dtype);
+      }
+    } else if (uses.use[i].table == SPF_IN_GRAD) {
+      grad_[id] = reductions_.GradOf(uses.use[i].id);
+    }
+  }
+}
+
+// Every node that originates a loss gradient gets the loss scale: the loss, and the router for its
+// auxiliary losses. The reduction takes it out again.
+void OperationRunner::Compute(const Operation& operation, int32_t microbatch,
+                              Activations& activations, spf_stream stream) {
+  spf_compute compute{};
+  compute.size = sizeof compute;
+  compute.node = operation.node->id;
+  compute.phase = operation.phase;
+  compute.microbatch = microbatch;
+  compute.flags = operation.recompute ? SPF_COMPUTE_RECOMPUTE : 0;
+  compute.grad_dtype = SPF_F32;
+  compute.sample = static_cast<int64_t>(microbatch) * c_.groups.dp_cp.size() + c_.groups.dp_cp.rank;
+  compute.scale = c_.config.loss_scale;
+  compute.param = param_.data();
+  compute.grad = grad_.data();
+  compute.act = activations.act();
+  compute.dact = activations.dact();
+  compute.rows = activations.rows();
+  c_.host.Compute(stream, compute);
+}
+
+void OperationRunner::PublishLoss(const Operation& operation, int32_t microbatch,
+                                  const Activations& activations, spf_stream stream) {
+  const spf_uses& uses = operation.uses();
+  for (int32_t i = 0; i < uses.n; ++i) {
+    const spf_use& use = uses.use[i];
+    if (use.table != SPF_IN_ACT || use.access == SPF_READ) continue;
+    if ((c_.host.model().values[use.id].flags & SPF_VALUE_LOSS) == 0) continue;
+    c_.host.Publish(stream, SPF_RESULT_LOSS, microbatch, 0, 1, SPF_F32, activations.act()[use.id]);
+  }
+}
+
+}  // namespace reference

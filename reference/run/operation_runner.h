@@ -1,0 +1,33 @@
+// operation_runner.h: how is one operation of a program issued?
+//
+// Looks up what the node's table names (parameters, their gradients, values), allocates what it
+// writes, and enqueues it: compute through the host's model, an EXCHANGE node as an all-to-all.
+// Every schedule issues its operations here; a schedule only decides on order and streams.
+#pragma once
+#include "reference/moe/exchange.h"
+#include "reference/run/reductions.h"
+
+namespace reference {
+
+class OperationRunner {
+ public:
+  OperationRunner(Context& context, Reductions& reductions);
+
+  // Issues the operation on the stream; publishes LOSS. Gathered parameters are there for the
+  // compute stream only, so a node that reads some runs there.
+  void Run(const Operation& operation, int32_t microbatch, Activations& activations,
+           spf_stream stream);
+
+ private:
+  void LookUpParams(const spf_uses& uses);
+  void Compute(const Operation& operation, int32_t microbatch, Activations& activations,
+               spf_stream stream);
+  void PublishLoss(const Operation& operation, int32_t microbatch, const Activations& activations,
+                   spf_stream stream);
+
+  Context& c_;
+  Reductions& reductions_;
+  std::vector<spf_addr> param_, grad_;  // tables of compute, by parameter
+};
+
+}  // namespace reference

@@ -1,0 +1,59 @@
+#include "reference/run/unit_gathers.h"
+
+#include "reference/core/at.h"
+#include "reference/core/collectives.h"
+
+namespace reference {
+
+UnitGathers::UnitGathers(Context& context) : c_(context) {
+  for (size_t g = 0; g < c_.plan.groups.size(); ++g) done_.push_back(c_.host.Event());
+}
+
+void UnitGathers::Launch(int32_t group, bool first) {
+  const BucketGroup& buckets = c_.GroupOf(group);
+  for (int32_t id : buckets.buckets) {
+    Bucket& b = c_.bucket(id);
+    if (b.full_weights) continue;
+    b.gathered = c_.buffers.Take(c_.streams.compute, b.FullBytes(), {&b.groups.gather},
+                                 spf::For(SPF_FOR_PARAM_FULL, b.module));
+  }
+  if (c_.config.outer_shards && first) {
+    LaunchOuter(buckets);
+    c_.host.After(c_.streams.gather, c_.streams.outer_gather);
+  } else {
+    c_.host.After(c_.streams.gather, c_.streams.compute);
+  }
+  CollectiveBatch batch(c_.host, c_.bucket(buckets.buckets[0]).groups.gather, c_.streams.gather);
+  for (int32_t id : buckets.buckets) {
+    const Bucket& b = c_.bucket(id);
+    batch.AllGather(b.plan.dtype, b.InnerShardOfModel(), b.Full(), b.inner_shard_size(),
+                    spf::For(SPF_FOR_PARAM_FULL, b.module));
+  }
+  batch.Issue();
+  c_.host.Record(At(done_, group), c_.streams.gather);
+}
+
+// Each outer rank has installed its slice of the inner shard: collect the others' slices, in place.
+void UnitGathers::LaunchOuter(const BucketGroup& group) {
+  c_.host.After(c_.streams.outer_gather, c_.streams.compute);
+  CollectiveBatch batch(c_.host, c_.bucket(group.buckets[0]).groups.outer, c_.streams.outer_gather);
+  for (int32_t id : group.buckets) {
+    const Bucket& b = c_.bucket(id);
+    batch.AllGather(b.plan.dtype, b.ShardOfModel(), b.model, b.shard_size(),
+                    spf::For(SPF_FOR_PARAM_SHARD, b.module));
+  }
+  batch.Issue();
+}
+
+void UnitGathers::Wait(int32_t group) { c_.host.Wait(c_.streams.compute, At(done_, group)); }
+
+void UnitGathers::Release(int32_t group) {
+  for (int32_t id : c_.GroupOf(group).buckets)
+    c_.buffers.Give(c_.streams.compute, c_.bucket(id).gathered);
+}
+
+void UnitGathers::Destroy() {
+  for (spf_event done : done_) spf::Check(c_.host.DestroyEvent(done));
+}
+
+}  // namespace reference
