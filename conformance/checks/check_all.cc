@@ -2,18 +2,18 @@
 
 #include <set>
 
-#include "conformance/checks/analysis.h"
+#include "conformance/checks/base/analysis.h"
 #include "conformance/checks/graph/graph_checks.h"
 #include "conformance/checks/graph/overlap_check.h"
-#include "conformance/checks/groups.h"
+#include "conformance/checks/groups/groups.h"
 #include "conformance/checks/layer_wise/layer_wise.h"
-#include "conformance/checks/lifetime.h"
-#include "conformance/checks/numerics.h"
-#include "conformance/checks/order.h"
-#include "conformance/checks/reduction.h"
-#include "conformance/checks/robustness.h"
+#include "conformance/checks/lifetime/lifetime.h"
+#include "conformance/checks/lifetime/user_buffers.h"
+#include "conformance/checks/numerics/numerics.h"
+#include "conformance/checks/order/order.h"
+#include "conformance/checks/reduction/reduction.h"
+#include "conformance/checks/robustness/robustness.h"
 #include "conformance/checks/schedule/schedule.h"
-#include "conformance/checks/user_buffers.h"
 
 namespace shardproof {
 

@@ -1,6 +1,6 @@
 // check_all.h: what can be said about one run, by all checks?
 #pragma once
-#include "conformance/checks/check.h"
+#include "conformance/checks/base/check.h"
 
 namespace shardproof {
 

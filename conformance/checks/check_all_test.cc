@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "conformance/checks/mini_engine.h"
+#include "conformance/checks/testing/mini_engine.h"
 
 namespace shardproof {
 namespace {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "conformance/checks/check.h"
+#include "conformance/checks/base/check.h"
 
 namespace shardproof {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "conformance/checks/metamorphic.h"
+#include "conformance/checks/metamorphic/metamorphic.h"
 #include "conformance/runner/fault_lab.h"
 #include "conformance/trace/writer.h"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "conformance/checks/check_all.h"
-#include "conformance/checks/metamorphic.h"
+#include "conformance/checks/metamorphic/metamorphic.h"
 #include "conformance/oracle/oracle.h"
 #include "conformance/runner/partners.h"
 #include "conformance/trace/writer.h"

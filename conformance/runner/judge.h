@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "conformance/cases/case.h"
-#include "conformance/checks/check.h"
+#include "conformance/checks/base/check.h"
 #include "conformance/runner/sim_run.h"
 
 namespace shardproof {

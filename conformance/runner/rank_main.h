@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "conformance/cases/case.h"
-#include "conformance/checks/check.h"
+#include "conformance/checks/base/check.h"
 #include "conformance/fabric/fabric.h"
 #include "conformance/host/executor.h"
 #include "conformance/host/faulty.h"

@@ -5,7 +5,7 @@
 #include <set>
 #include <utility>
 
-#include "conformance/checks/metamorphic.h"
+#include "conformance/checks/metamorphic/metamorphic.h"
 
 namespace shardproof {
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "conformance/checks/metamorphic.h"
+#include "conformance/checks/metamorphic/metamorphic.h"
 #include "conformance/runner/fault_lab.h"
 
 namespace shardproof {

@@ -14,7 +14,7 @@
 #include "conformance/checks/graph/graph_checks.h"
 #include "conformance/checks/graph/matching.h"
 #include "conformance/checks/graph/races.h"
-#include "conformance/checks/graph/replicate.h"
+#include "conformance/checks/testing/replicate.h"
 #include "conformance/trace/reader.h"
 #include "conformance/trace/writer.h"
 

@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "conformance/abi/shardproof.h"
-#include "conformance/checks/graph/digraph.h"
-#include "conformance/checks/graph/wait_graph.h"
+#include "conformance/checks/program/digraph.h"
+#include "conformance/checks/program/wait_graph.h"
 
 namespace shardproof::graph {
 

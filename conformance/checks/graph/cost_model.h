@@ -9,7 +9,7 @@
 #include <functional>
 #include <vector>
 
-#include "conformance/checks/graph/program.h"
+#include "conformance/checks/program/program.h"
 
 namespace shardproof::graph {
 

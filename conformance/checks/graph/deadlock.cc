@@ -2,8 +2,9 @@
 
 #include <algorithm>
 
-#include "conformance/checks/graph/describe.h"
+#include "conformance/checks/graph/finding_at.h"
 #include "conformance/checks/graph/requirement_ids.h"
+#include "conformance/checks/program/describe.h"
 
 namespace shardproof::graph {
 

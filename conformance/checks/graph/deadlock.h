@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-#include "conformance/checks/check.h"
+#include "conformance/checks/base/check.h"
 #include "conformance/checks/graph/kstar.h"
 #include "conformance/checks/graph/matching.h"
-#include "conformance/checks/graph/program.h"
-#include "conformance/checks/graph/wait_graph.h"
+#include "conformance/checks/program/program.h"
+#include "conformance/checks/program/wait_graph.h"
 
 namespace shardproof::graph {
 

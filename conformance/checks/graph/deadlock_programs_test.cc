@@ -1,5 +1,5 @@
 // Every program of fixtures/deadlock against every verdict that it states.
-#include "conformance/checks/graph/deadlock_programs.h"
+#include "conformance/checks/testing/deadlock_programs.h"
 
 #include <gtest/gtest.h>
 

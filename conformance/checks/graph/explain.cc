@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "conformance/checks/graph/deadlock.h"
-#include "conformance/checks/graph/describe.h"
+#include "conformance/checks/program/describe.h"
 
 namespace shardproof::graph {
 

@@ -1,5 +1,5 @@
 // The verdicts of fixtures/deadlock, found again by running the programs.
-#include "conformance/checks/graph/explorer.h"
+#include "conformance/checks/testing/explorer.h"
 
 #include <gtest/gtest.h>
 

@@ -4,9 +4,9 @@
 
 #include "conformance/checks/graph/deadlock.h"
 #include "conformance/checks/graph/matching.h"
-#include "conformance/checks/graph/program.h"
 #include "conformance/checks/graph/races.h"
 #include "conformance/checks/graph/requirement_ids.h"
+#include "conformance/checks/program/program.h"
 
 namespace shardproof {
 

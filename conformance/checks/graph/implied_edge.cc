@@ -5,8 +5,8 @@
 #include <stdexcept>
 
 #include "conformance/checks/graph/deadlock.h"
-#include "conformance/checks/graph/describe.h"
 #include "conformance/checks/graph/races.h"
+#include "conformance/checks/program/describe.h"
 
 namespace shardproof {
 

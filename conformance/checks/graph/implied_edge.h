@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "conformance/checks/check.h"
-#include "conformance/checks/graph/program.h"
+#include "conformance/checks/base/check.h"
+#include "conformance/checks/program/program.h"
 #include "conformance/trace/event.h"
 
 namespace shardproof {

@@ -7,8 +7,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "conformance/checks/graph/program.h"
-#include "conformance/checks/graph/wait_graph.h"
+#include "conformance/checks/program/program.h"
+#include "conformance/checks/program/wait_graph.h"
 
 namespace shardproof::graph {
 

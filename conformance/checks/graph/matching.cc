@@ -4,11 +4,12 @@
 #include <map>
 
 #include "conformance/abi/shardproof.h"
-#include "conformance/checks/graph/collective_kinds.h"
-#include "conformance/checks/graph/describe.h"
+#include "conformance/checks/graph/finding_at.h"
 #include "conformance/checks/graph/operation_signature.h"
 #include "conformance/checks/graph/registered_buffers.h"
 #include "conformance/checks/graph/requirement_ids.h"
+#include "conformance/checks/program/collective_kinds.h"
+#include "conformance/checks/program/describe.h"
 
 namespace shardproof::graph {
 

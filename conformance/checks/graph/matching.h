@@ -5,8 +5,8 @@
 #pragma once
 #include <vector>
 
-#include "conformance/checks/check.h"
-#include "conformance/checks/graph/program.h"
+#include "conformance/checks/base/check.h"
+#include "conformance/checks/program/program.h"
 
 namespace shardproof::graph {
 

@@ -1,7 +1,8 @@
 // Runs that were ended: which operation did somebody wait for in vain?
-#include "conformance/checks/graph/describe.h"
+#include "conformance/checks/graph/finding_at.h"
 #include "conformance/checks/graph/matching.h"
 #include "conformance/checks/graph/requirement_ids.h"
+#include "conformance/checks/program/describe.h"
 
 namespace shardproof::graph {
 

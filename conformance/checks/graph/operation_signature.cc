@@ -1,8 +1,8 @@
 #include "conformance/checks/graph/operation_signature.h"
 
 #include "conformance/abi/shardproof.h"
-#include "conformance/checks/graph/collective_kinds.h"
-#include "conformance/checks/graph/describe.h"
+#include "conformance/checks/program/collective_kinds.h"
+#include "conformance/checks/program/describe.h"
 #include "conformance/trace/digest.h"
 
 namespace shardproof::graph {

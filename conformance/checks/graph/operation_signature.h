@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "conformance/checks/graph/program.h"
+#include "conformance/checks/program/program.h"
 
 namespace shardproof::graph {
 

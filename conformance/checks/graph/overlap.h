@@ -8,9 +8,9 @@
 #include <memory>
 #include <vector>
 
-#include "conformance/checks/graph/digraph.h"
-#include "conformance/checks/graph/program.h"
-#include "conformance/checks/graph/wait_graph.h"
+#include "conformance/checks/program/digraph.h"
+#include "conformance/checks/program/program.h"
+#include "conformance/checks/program/wait_graph.h"
 
 namespace shardproof::graph {
 

@@ -9,9 +9,10 @@
 #include "conformance/abi/shardproof.h"
 #include "conformance/checks/graph/cost_model.h"
 #include "conformance/checks/graph/deadlock.h"
-#include "conformance/checks/graph/describe.h"
+#include "conformance/checks/graph/finding_at.h"
 #include "conformance/checks/graph/overlap.h"
 #include "conformance/checks/graph/requirement_ids.h"
+#include "conformance/checks/program/describe.h"
 
 namespace shardproof {
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "conformance/cases/case.h"
-#include "conformance/checks/check.h"
+#include "conformance/checks/base/check.h"
 #include "conformance/trace/event.h"
 
 namespace shardproof {

@@ -3,9 +3,10 @@
 #include <map>
 #include <tuple>
 
-#include "conformance/checks/graph/describe.h"
+#include "conformance/checks/graph/finding_at.h"
 #include "conformance/checks/graph/races.h"
 #include "conformance/checks/graph/requirement_ids.h"
+#include "conformance/checks/program/describe.h"
 
 namespace shardproof::graph {
 

@@ -22,11 +22,12 @@
 #include <set>
 
 #include "conformance/abi/shardproof.h"
-#include "conformance/checks/graph/collective_kinds.h"
-#include "conformance/checks/graph/describe.h"
+#include "conformance/checks/graph/finding_at.h"
 #include "conformance/checks/graph/most_first.h"
 #include "conformance/checks/graph/registrations.h"
 #include "conformance/checks/graph/requirement_ids.h"
+#include "conformance/checks/program/collective_kinds.h"
+#include "conformance/checks/program/describe.h"
 
 namespace shardproof::graph {
 

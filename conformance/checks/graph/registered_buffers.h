@@ -1,8 +1,8 @@
 // registered_buffers.h: do the members of a communicator register alike, and use what they
 // registered alike?
 #pragma once
-#include "conformance/checks/check.h"
-#include "conformance/checks/graph/program.h"
+#include "conformance/checks/base/check.h"
+#include "conformance/checks/program/program.h"
 
 namespace shardproof::graph {
 

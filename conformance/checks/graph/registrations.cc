@@ -4,9 +4,10 @@
 #include <limits>
 #include <unordered_map>
 
-#include "conformance/checks/graph/describe.h"
+#include "conformance/checks/graph/finding_at.h"
 #include "conformance/checks/graph/most_first.h"
 #include "conformance/checks/graph/requirement_ids.h"
+#include "conformance/checks/program/describe.h"
 
 namespace shardproof::graph {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "conformance/checks/carried.h"
+#include "conformance/checks/base/carried.h"
 
 namespace shardproof::layer_wise {
 

@@ -10,7 +10,7 @@
 #include <tuple>
 #include <vector>
 
-#include "conformance/checks/analysis.h"
+#include "conformance/checks/base/analysis.h"
 #include "conformance/checks/layer_wise/versions.h"
 
 namespace shardproof::layer_wise {

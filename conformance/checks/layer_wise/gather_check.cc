@@ -2,8 +2,8 @@
 #include <algorithm>
 #include <map>
 
+#include "conformance/checks/base/published.h"
 #include "conformance/checks/layer_wise/layer_wise.h"
-#include "conformance/checks/published.h"
 
 namespace shardproof::layer_wise {
 

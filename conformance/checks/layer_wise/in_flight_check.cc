@@ -4,7 +4,7 @@
 #include <set>
 #include <stdexcept>
 
-#include "conformance/checks/carried.h"
+#include "conformance/checks/base/carried.h"
 #include "conformance/checks/graph/deadlock.h"
 #include "conformance/checks/graph/matching.h"
 #include "conformance/checks/graph/races.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "conformance/checks/cite.h"
+#include "conformance/checks/base/cite.h"
 
 namespace shardproof {
 

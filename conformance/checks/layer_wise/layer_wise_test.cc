@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "conformance/checks/layer_wise/mini_checked.h"
-#include "conformance/checks/mini_engine.h"
+#include "conformance/checks/testing/mini_engine.h"
 
 namespace shardproof {
 namespace {

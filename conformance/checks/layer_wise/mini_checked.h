@@ -6,7 +6,7 @@
 #include <string>
 
 #include "conformance/checks/layer_wise/layer_wise.h"
-#include "conformance/checks/layer_wise/mini_layer_wise.h"
+#include "conformance/checks/testing/mini_layer_wise.h"
 
 #define FAULT(field) [](LayerWiseFaults& f) { f.field = true; }
 #define FAULT_ON(where, field) [](LayerWiseFaults& f) { f.rank = where, f.field = true; }

@@ -3,8 +3,8 @@
 #include <map>
 #include <set>
 
+#include "conformance/checks/base/published.h"
 #include "conformance/checks/layer_wise/layer_wise.h"
-#include "conformance/checks/published.h"
 
 namespace shardproof::layer_wise {
 

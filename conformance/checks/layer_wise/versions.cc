@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "conformance/checks/published.h"
+#include "conformance/checks/base/published.h"
 
 namespace shardproof::layer_wise {
 

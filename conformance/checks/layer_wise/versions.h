@@ -7,7 +7,7 @@
 #include <map>
 #include <utility>
 
-#include "conformance/checks/analysis.h"
+#include "conformance/checks/base/analysis.h"
 
 namespace shardproof::layer_wise {
 

@@ -5,8 +5,8 @@
 #include <gtest/gtest.h>
 
 #include "conformance/checks/layer_wise/layer_wise.h"
-#include "conformance/checks/layer_wise/mini_layer_wise.h"
-#include "conformance/checks/mini_engine.h"
+#include "conformance/checks/testing/mini_engine.h"
+#include "conformance/checks/testing/mini_layer_wise.h"
 
 namespace shardproof {
 namespace {

@@ -4,7 +4,7 @@
 #include <map>
 #include <set>
 
-#include "conformance/checks/byte_map.h"
+#include "conformance/checks/base/byte_map.h"
 #include "conformance/checks/schedule/rank_check.h"
 #include "conformance/checks/schedule/schedule.h"
 

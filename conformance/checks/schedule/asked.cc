@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <initializer_list>
 
-#include "conformance/checks/schedule/nodes.h"
+#include "conformance/checks/base/nodes.h"
 
 namespace shardproof::schedule {
 

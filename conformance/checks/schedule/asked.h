@@ -6,7 +6,7 @@
 #include <set>
 #include <string>
 
-#include "conformance/checks/facts.h"
+#include "conformance/checks/base/facts.h"
 
 namespace shardproof::schedule {
 

@@ -3,7 +3,7 @@
 #include <map>
 #include <set>
 
-#include "conformance/checks/carried.h"
+#include "conformance/checks/base/carried.h"
 #include "conformance/checks/schedule/rank_check.h"
 #include "conformance/checks/schedule/residency.h"
 #include "conformance/checks/schedule/schedule.h"

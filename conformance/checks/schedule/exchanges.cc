@@ -4,7 +4,7 @@
 #include <numeric>
 #include <set>
 
-#include "conformance/checks/byte_map.h"
+#include "conformance/checks/base/byte_map.h"
 
 namespace shardproof::schedule {
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "conformance/checks/analysis.h"
+#include "conformance/checks/base/analysis.h"
 
 namespace shardproof::schedule {
 

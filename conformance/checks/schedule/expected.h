@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "conformance/checks/schedule/nodes.h"
+#include "conformance/checks/base/nodes.h"
 
 namespace shardproof::schedule {
 

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "conformance/checks/schedule/asked.h"
-#include "conformance/checks/schedule/mini_schedule.h"
 #include "conformance/checks/schedule/schedule.h"
+#include "conformance/checks/testing/mini_schedule.h"
 
 namespace shardproof {
 namespace {

@@ -3,8 +3,8 @@
 #include <map>
 #include <set>
 
-#include "conformance/checks/carried.h"
-#include "conformance/checks/expected_grads.h"
+#include "conformance/checks/base/carried.h"
+#include "conformance/checks/base/expected_grads.h"
 #include "conformance/checks/schedule/rank_check.h"
 #include "conformance/checks/schedule/schedule.h"
 

@@ -3,7 +3,7 @@
 #include <stdexcept>
 #include <vector>
 
-#include "conformance/checks/graph/describe.h"
+#include "conformance/checks/program/describe.h"
 
 namespace shardproof::schedule {
 

@@ -6,10 +6,10 @@
 #include <string>
 #include <utility>
 
-#include "conformance/checks/analysis.h"
-#include "conformance/checks/graph/digraph.h"
-#include "conformance/checks/graph/program.h"
-#include "conformance/checks/graph/wait_graph.h"
+#include "conformance/checks/base/analysis.h"
+#include "conformance/checks/program/digraph.h"
+#include "conformance/checks/program/program.h"
+#include "conformance/checks/program/wait_graph.h"
 
 namespace shardproof::schedule {
 

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <unordered_map>
 
-#include "conformance/checks/byte_map.h"
-#include "conformance/checks/carried.h"
+#include "conformance/checks/base/byte_map.h"
+#include "conformance/checks/base/carried.h"
 
 namespace shardproof::schedule {
 

@@ -5,7 +5,7 @@
 #include <set>
 #include <string_view>
 
-#include "conformance/checks/cite.h"
+#include "conformance/checks/base/cite.h"
 #include "conformance/checks/schedule/asked.h"
 
 namespace shardproof {

@@ -6,7 +6,7 @@
 #include <set>
 
 #include "conformance/checks/schedule/asked.h"
-#include "conformance/checks/schedule/mini_schedule.h"
+#include "conformance/checks/testing/mini_schedule.h"
 
 namespace shardproof {
 namespace {

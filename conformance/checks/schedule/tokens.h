@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
+#include "conformance/checks/base/nodes.h"
 #include "conformance/checks/schedule/asked.h"
 #include "conformance/checks/schedule/exchanges.h"
-#include "conformance/checks/schedule/nodes.h"
 
 namespace shardproof::schedule {
 

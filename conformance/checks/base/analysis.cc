@@ -1,0 +1,258 @@
+#include "conformance/checks/base/analysis.h"
+
+#include <stdexcept>
+#include <utility>
+
+namespace shardproof {
+
+namespace {
+
+constexpr const char* kPhases[] = {"FWD", "BWD", "DGRAD", "WGRAD"};
+constexpr const char* kKernels[] = {
+    "CUSTOM",          "FILL",       "DISCARD",    "AXPBY", "SUM_SQUARES",
+    "COUNT_NONFINITE", "COUNT_ZERO", "NORM_SCALE", "ADAMW", "GEMM"};
+constexpr const char* kCollectives[] = {
+    "?",          "all_gather", "all_gather_v", "reduce_scatter",
+    "all_reduce", "broadcast",  "all_to_all_v", "send",
+    "recv"};
+constexpr const char* kResults[] = {"?", "PARAM", "GRAD", "LOSS", "GRAD_NORM", "ZERO_COUNT"};
+constexpr const char* kHooks[] = {"?",
+                                  "FORWARD",
+                                  "PRE_FORWARD",
+                                  "REGISTER_BACKWARD",
+                                  "POST_FORWARD",
+                                  "ROOT_PRE_BACKWARD",
+                                  "PRE_BACKWARD",
+                                  "POST_BACKWARD",
+                                  "ACCUMULATE",
+                                  "ROOT_POST_BACKWARD",
+                                  "FINISH_GRAD_SYNC",
+                                  "INSTALL_WEIGHTS",
+                                  "START_PARAM_SYNC",
+                                  "ZERO_GRAD",
+                                  "OPTIMIZER_STEP"};
+
+template <size_t N>
+std::string Name(const char* const (&names)[N], int32_t index) {
+  return index >= 0 && static_cast<size_t>(index) < N ? names[index] : "?" + std::to_string(index);
+}
+
+}  // namespace
+
+Analysis::Analysis(const Run& run) : run_(run) {
+  for (const Trace& trace : run.traces) {
+    auto& by_instance = calls_.emplace_back();
+    for (const Event& event : trace.events) {
+      if (event.kind != EventKind::kCallBegin || event.call < 0) continue;
+      if (by_instance.size() <= event.instance) by_instance.resize(event.instance + size_t{1});
+      auto& calls = by_instance[event.instance];
+      if (calls.size() <= size_t(event.call)) calls.resize(size_t(event.call) + 1);
+      calls[size_t(event.call)] = {std::string(trace.Text(event.text)), event.id};
+    }
+    if (trace.end != TraceEnd::kComplete) ended_well_ = false;
+  }
+  for (const EngineOutcome& outcome : run.outcomes) {
+    if (outcome.kind != EngineOutcome::Kind::kOk) ended_well_ = false;
+  }
+  BuildFacts();
+}
+
+void Analysis::BuildFacts() {
+  if (run_.spec == nullptr) {
+    why_ = "the traces come without a case";
+    return;
+  }
+  if (!run_.spec->illegal.empty()) {
+    why_ = "the case is illegal, so no engine runs it";
+    return;
+  }
+  if (static_cast<int32_t>(run_.traces.size()) != run_.spec->world) {
+    why_ = "there are " + std::to_string(run_.traces.size()) + " traces for a world of " +
+           std::to_string(run_.spec->world);
+    return;
+  }
+  try {
+    for (const InstanceSpec& spec : run_.spec->instances) {
+      instances_.push_back(std::make_unique<InstanceFacts>(spec, run_.spec->world));
+    }
+  } catch (const std::exception& error) {
+    why_ = std::string("the case's facts cannot be built: ") + error.what();
+    return;
+  }
+  for (const Trace& trace : run_.traces) {
+    for (size_t i = 0; i < trace.events.size() && why_.empty(); ++i) {
+      const std::string stranger = NotOfTheCase(trace.rank, trace.events[i]);
+      if (stranger.empty()) continue;
+      why_ = "rank " + std::to_string(trace.rank) + ", event " + std::to_string(i) + ", names " +
+             stranger + ": the trace is not of this case";
+    }
+  }
+  if (!why_.empty()) return;
+  flow_ = std::make_unique<Flow>(run_, instances_);
+}
+
+std::string Analysis::NotOfTheCase(int32_t rank, const Event& event) const {
+  if (event.instance >= instances_.size())
+    return "engine instance " + std::to_string(event.instance);
+  const InstanceFacts& facts = *instances_[event.instance];
+  const bool tensor = event.kind == EventKind::kInit ||
+                      (event.kind == EventKind::kPublish &&
+                       (event.result == SPF_RESULT_PARAM || event.result == SPF_RESULT_GRAD));
+  if (tensor && (event.id < 0 || event.id >= facts.n_params(rank)))
+    return "parameter " + std::to_string(event.id);
+  if (event.kind != EventKind::kCompute) return "";
+  if (event.id < 0 || event.id >= facts.node_count(rank)) return "node " + std::to_string(event.id);
+  return event.phase > SPF_WGRAD ? "phase " + std::to_string(event.phase) : "";
+}
+
+bool Analysis::legal() const { return run_.spec == nullptr || run_.spec->illegal.empty(); }
+
+std::string Analysis::flow_why() const {
+  if (!has_case()) return why_;
+  return flow_ == nullptr ? "no flow" : flow_->why();
+}
+
+std::string Analysis::CallName(int32_t rank, int instance, int32_t call) const {
+  if (call < 0) return "outside entry calls";
+  const auto& by_instance = calls_[size_t(rank)];
+  if (size_t(instance) >= by_instance.size() ||
+      size_t(call) >= by_instance[size_t(instance)].size()) {
+    return "call " + std::to_string(call);
+  }
+  const CallText& text = by_instance[size_t(instance)][size_t(call)];
+  return text.text + (text.step >= 0 ? " " + std::to_string(text.step) : "");
+}
+
+int32_t Analysis::StepOf(int32_t rank, int instance, int32_t call) const {
+  const auto& by_instance = calls_[size_t(rank)];
+  if (call < 0 || size_t(instance) >= by_instance.size() ||
+      size_t(call) >= by_instance[size_t(instance)].size()) {
+    return -1;
+  }
+  return by_instance[size_t(instance)][size_t(call)].step;
+}
+
+std::string Analysis::Describe(int32_t rank, int64_t index) const {
+  const Trace& trace = run_.traces[size_t(rank)];
+  const Event& event = trace.events[size_t(index)];
+  const auto microbatch =
+      event.microbatch >= 0 ? ", microbatch " + std::to_string(event.microbatch) : std::string();
+  switch (event.kind) {
+    case EventKind::kCompute: {
+      std::string node = "node " + std::to_string(event.id);
+      if (has_case() && event.id >= 0 && event.id < Facts(event.instance).node_count(rank)) {
+        node = Facts(event.instance).Node(event.id, rank).name;
+      }
+      return "compute " + node + " " + Name(kPhases, event.phase) + microbatch;
+    }
+    case EventKind::kCollective: {
+      const std::string group = event.group >= 0 ? trace.groups[size_t(event.group)].name : "?";
+      return Name(kCollectives, event.collective) + " on " + group;
+    }
+    case EventKind::kLaunch:
+      return "launch " + Name(kKernels, event.id);
+    case EventKind::kPublish: {
+      std::string what = Name(kResults, event.result);
+      const bool of_param = event.result == SPF_RESULT_PARAM || event.result == SPF_RESULT_GRAD;
+      if (of_param && has_case() && event.id >= 0 &&
+          event.id < Facts(event.instance).n_params(rank)) {
+        what += " " + Facts(event.instance).Param(rank, event.id).name;
+      }
+      return "publish " + what;
+    }
+    case EventKind::kMark: {
+      const std::string module =
+          has_case() ? Facts(event.instance).ModuleName(event.module, rank) : "";
+      return "mark " + Name(kHooks, event.id) + " of " + module + microbatch;
+    }
+    case EventKind::kAlloc:
+      return "mem_alloc of " + std::to_string(event.count) + " bytes";
+    case EventKind::kFree:
+      return "mem_free of block " + std::to_string(event.alloc);
+    case EventKind::kGroupCreate:
+      return "group_create " + std::string(trace.Text(event.text));
+    case EventKind::kGroupAsk:
+      return "group " + std::string(trace.Text(event.text));
+    case EventKind::kRefused:
+      return std::string(trace.Text(event.text));
+    default:
+      return "event " + std::to_string(index);
+  }
+}
+
+Finding Analysis::At(const char* requirement, int32_t rank, int64_t index) const {
+  const Trace& trace = run_.traces[size_t(rank)];
+  const Event& event = trace.events[size_t(index)];
+  Finding finding;
+  finding.requirement = requirement;
+  finding.rank = trace.rank;
+  finding.event = index;
+  finding.step = StepOf(rank, event.instance, event.call);
+  if (event.stream >= 0 && size_t(event.stream) < trace.streams.size()) {
+    finding.stream = trace.streams[size_t(event.stream)];
+  }
+  finding.operation = Describe(rank, index) + ", in " + CallName(rank, event.instance, event.call);
+  return finding;
+}
+
+Finding Analysis::AtCall(const char* requirement, int32_t rank, int instance, int32_t call,
+                         int32_t as_on) const {
+  Finding finding;
+  finding.requirement = requirement;
+  finding.rank = rank;
+  finding.step = StepOf(as_on, instance, call);
+  finding.operation = CallName(as_on, instance, call);
+  return finding;
+}
+
+std::string Analysis::ContentText(const Content& content) const {
+  const auto name = [&] {
+    return Facts(size_t(content.instance)).ByKey(content.param).name + "[" +
+           std::to_string(content.element) + "]";
+  };
+  switch (content.kind) {
+    case Content::Kind::kPoison:
+      return "bytes that were never written, or were freed or discarded";
+    case Content::Kind::kFill:
+      return "a constant";
+    case Content::Kind::kParam:
+      return name() + " as of " + CallName(0, content.instance, content.tag);
+    case Content::Kind::kGrad:
+      return "the gradient of " + name();
+    case Content::Kind::kMixed:
+      return "a sum of things that do not belong together";
+    default:
+      return "bytes of unknown origin";
+  }
+}
+
+void Judge(CheckResult& result, std::initializer_list<const char*> requirements) {
+  for (const char* id : requirements) result.judged.insert(id);
+}
+
+void CannotJudge(CheckResult& result, std::initializer_list<const char*> requirements,
+                 const std::string& why) {
+  for (const char* id : requirements) result.not_checkable.push_back({id, why});
+}
+
+void FindingSink::Add(Finding finding) {
+  if (++seen_[finding.requirement] <= limit_) result_.findings.push_back(std::move(finding));
+}
+
+void FindingSink::Add(Finding where, std::string expected, std::string seen, std::string message) {
+  where.expected = std::move(expected);
+  where.seen = std::move(seen);
+  where.message = std::move(message);
+  Add(std::move(where));
+}
+
+FindingSink::~FindingSink() {
+  for (const auto& [requirement, count] : seen_) {
+    if (count > limit_) {
+      result_.notes.push_back(requirement + ": " + std::to_string(count - limit_) +
+                              " more findings of this kind");
+    }
+  }
+}
+
+}  // namespace shardproof

@@ -1,0 +1,90 @@
+// analysis.h: what do the checks of one run share?
+//
+// Built once per run: the case's facts, the flow of parameter and gradient elements, and words for
+// findings. Every check is a function of it; since it is built from a Run alone, checks are pure
+// functions of a Run.
+#pragma once
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "conformance/checks/base/check.h"
+#include "conformance/checks/base/facts.h"
+#include "conformance/checks/base/flow.h"
+
+namespace shardproof {
+
+class Analysis {
+ public:
+  // Implicit, so that CheckGroups(run) works. Keeps a reference to the run.
+  Analysis(const Run& run);  // NOLINT(google-explicit-constructor)
+  Analysis(const Analysis&) = delete;
+  Analysis& operator=(const Analysis&) = delete;
+
+  const Run& run() const { return run_; }
+  const std::vector<Trace>& traces() const { return run_.traces; }
+  int32_t ranks() const { return static_cast<int32_t>(run_.traces.size()); }
+  // False for foreign traces and for cases whose facts cannot be built: why() says it.
+  bool has_case() const { return why_.empty(); }
+  const std::string& why() const { return why_; }
+  bool legal() const;  // a case that engines are expected to run
+  // Every rank ran the whole script: what is missing is missing for good.
+  bool ended_well() const { return ended_well_; }
+
+  size_t n_instances() const { return instances_.size(); }
+  const InstanceFacts& Facts(size_t instance) const { return *instances_[instance]; }
+  const Flow& flow() const { return *flow_; }
+  // False when meaning could not be followed to the end; the reason is flow_why().
+  bool has_flow() const { return has_case() && flow_ != nullptr && flow_->complete(); }
+  std::string flow_why() const;
+
+  // A finding at an event: rank, step, stream and operation filled in.
+  Finding At(const char* requirement, int32_t rank, int64_t event) const;
+  // A finding about a whole entry call, which is named as on rank `as_on`; rank -1: of all ranks.
+  Finding AtCall(const char* requirement, int32_t rank, int instance, int32_t call,
+                 int32_t as_on) const;
+  std::string Describe(int32_t rank,
+                       int64_t event) const;  // "compute layers.1.attn BWD, microbatch 0"
+  std::string CallName(int32_t rank, int instance, int32_t call) const;  // "train_step 2"
+  int32_t StepOf(int32_t rank, int instance, int32_t call) const;
+  std::string ContentText(const Content& content) const;
+
+ private:
+  void BuildFacts();
+  // What an event names that the case does not have; empty: nothing.
+  std::string NotOfTheCase(int32_t rank, const Event& event) const;
+  struct CallText {
+    std::string text;
+    int32_t step = -1;
+  };
+  const Run& run_;
+  std::string why_;
+  bool ended_well_ = true;
+  std::vector<std::unique_ptr<InstanceFacts>> instances_;
+  std::unique_ptr<Flow> flow_;
+  std::vector<std::vector<std::vector<CallText>>> calls_;  // by rank, instance, call
+};
+
+// Appends requirements as judged.
+void Judge(CheckResult& result, std::initializer_list<const char*> requirements);
+void CannotJudge(CheckResult& result, std::initializer_list<const char*> requirements,
+                 const std::string& why);
+// Adds a finding; beyond a few of the same requirement and rank it only counts.
+class FindingSink {
+ public:
+  explicit FindingSink(CheckResult& result, int per_requirement = 8)
+      : result_(result), limit_(per_requirement) {}
+  ~FindingSink();
+  FindingSink(const FindingSink&) = delete;
+  FindingSink& operator=(const FindingSink&) = delete;
+  void Add(Finding finding);
+  void Add(Finding where, std::string expected, std::string seen, std::string message);
+
+ private:
+  CheckResult& result_;
+  int limit_;
+  std::map<std::string, int> seen_;
+};
+
+}  // namespace shardproof

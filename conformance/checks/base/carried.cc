@@ -1,0 +1,41 @@
+#include "conformance/checks/base/carried.h"
+
+namespace shardproof {
+
+bool IsReduction(uint8_t collective) {
+  constexpr uint8_t kForeignReduce = 101;
+  return collective == SPF_REDUCE_SCATTER || collective == SPF_ALL_REDUCE ||
+         collective == kForeignReduce;
+}
+
+std::vector<Carried> CarriedBy(const Analysis& a, int32_t rank) {
+  std::vector<Carried> all;
+  const Trace& trace = a.traces()[size_t(rank)];
+  for (size_t i = 0; i < trace.events.size(); ++i) {
+    const Event& event = trace.events[i];
+    if (event.kind != EventKind::kCollective || event.group < 0) continue;
+    const GroupInfo& group = trace.groups[size_t(event.group)];
+    const EventFlow& flow = a.flow().At(rank, static_cast<int64_t>(i));
+    if (group.world_ranks.size() < 2 || !flow.ran) continue;
+    Carried carried;
+    carried.event = static_cast<int64_t>(i);
+    carried.comm = group.comm;
+    carried.group = &group;
+    if (IsReduction(event.collective)) {
+      if (const Range* send = SendRange(trace, event)) {
+        carried.grads = Only(flow.before[RangeIndex(trace, event, send)], Content::Kind::kGrad);
+      }
+      carried.reduction = !carried.grads.empty();
+    } else if (const Range* recv = RecvRange(trace, event)) {
+      const std::string call = a.CallName(rank, event.instance, event.call);
+      const bool trains = call.starts_with("train_step") || call.starts_with("eval_step");
+      if (trains)
+        carried.params = Only(flow.after[RangeIndex(trace, event, recv)], Content::Kind::kParam);
+      carried.gather = !carried.params.empty();
+    }
+    if (carried.gather || carried.reduction) all.push_back(std::move(carried));
+  }
+  return all;
+}
+
+}  // namespace shardproof

@@ -1,0 +1,188 @@
+#include "conformance/checks/base/facts.h"
+
+#include <algorithm>
+
+namespace shardproof {
+
+namespace {
+
+bool Contains(const std::vector<int32_t>& list, int32_t rank) {
+  return std::find(list.begin(), list.end(), rank) != list.end();
+}
+
+std::vector<std::string> Split(const std::string& text) {
+  std::vector<std::string> parts;
+  std::string part;
+  for (const char c : text + ",") {
+    if (c != ',') {
+      part += c;
+      continue;
+    }
+    if (!part.empty() && part != "none") parts.push_back(part);
+    part.clear();
+  }
+  return parts;
+}
+
+}  // namespace
+
+std::string ListText(const std::vector<int32_t>& ranks) {
+  std::string text = "[";
+  for (size_t i = 0; i < ranks.size(); ++i) text += (i ? "," : "") + std::to_string(ranks[i]);
+  return text + "]";
+}
+
+InstanceFacts::InstanceFacts(const InstanceSpec& spec, int32_t world)
+    : spec_(&spec),
+      model_(std::make_unique<Model>(spec.model, TokensPerStep(spec))),
+      families_(GroupFamilies(spec, world)),
+      calls_(ExpandScript(spec.script)),
+      data_rank_(size_t(world), -1),
+      place_(size_t(world)) {
+  const bool experts = spec.model.experts || spec.model.moe.experts > 0;
+  for (int32_t rank = 0; rank < world; ++rank) {
+    for (const GroupFamily& family : families_) {
+      const int32_t index = IndexIn(family, rank, nullptr);
+      if (index < 0) continue;
+      if (family.name == "dp_cp") data_rank_[size_t(rank)] = index;
+      if (family.name == "ep" && experts) place_[size_t(rank)].ep = index;
+      if (family.name == "pp" && spec.model.pp > 1) place_[size_t(rank)].pp = index;
+    }
+  }
+  FindUnits();
+  // Every part of the model, whether or not a rank of this world holds it: keys do not depend on
+  // the world.
+  for (int32_t pp = 0; pp < spec.model.pp; ++pp) {
+    for (int32_t ep = 0; ep < spec.model.ep; ++ep) AddParams({ep, pp});
+  }
+}
+
+void InstanceFacts::AddParams(ModelRank place) {
+  const spf_model& tables = model_->Tables(place);
+  std::vector<ParamFacts>& row = params_[place];
+  for (int32_t id = 0; id < tables.n_params; ++id) {
+    const spf_param& param = tables.params[id];
+    ParamFacts facts;
+    facts.name = param.name;
+    facts.expert = (param.flags & SPF_PARAM_EXPERT) != 0;
+    facts.frozen = (param.flags & SPF_PARAM_FROZEN) != 0;
+    facts.matrix = IsMatrix(tables, param);
+    facts.numel = param.numel;
+    facts.row = param.n_dim > 0 && param.shape[0] > 0 ? param.numel / param.shape[0] : 1;
+    facts.dtype = param.dtype;
+    facts.module = param.module;
+    facts.unit = UnitOfModule(param.module);
+    row.push_back(std::move(facts));
+  }
+  FindShared(place);
+  for (ParamFacts& facts : row) {
+    const auto known = std::find_if(by_key_.begin(), by_key_.end(), [&](const ParamFacts& other) {
+      return other.name == facts.name;
+    });
+    facts.key = static_cast<int32_t>(known - by_key_.begin());
+    if (known == by_key_.end()) by_key_.push_back(facts);
+  }
+}
+
+bool InstanceFacts::IsMatrix(const spf_model& tables, const spf_param& param) {
+  for (int32_t m = param.n_dim == 2 ? param.module : -1; m >= 0; m = tables.modules[m].parent) {
+    const std::string_view type = tables.modules[m].type;
+    if (type == "TransformerLayer" || type == "MTP") return true;
+  }
+  return false;
+}
+
+// A parameter that nodes outside its unit use stays gathered for them: it belongs to no unit.
+void InstanceFacts::FindShared(ModelRank place) {
+  for (int32_t id = 0; id < model_->node_count(place); ++id) {
+    const spf_node& node = model_->Node(id, place);
+    for (const spf_uses& uses : node.uses) {
+      for (int32_t i = 0; i < uses.n; ++i) {
+        if (uses.use[i].table != SPF_IN_PARAM && uses.use[i].table != SPF_IN_GRAD) continue;
+        ParamFacts& param = params_[place][size_t(uses.use[i].id)];
+        if (param.unit != UnitOfModule(node.module)) param.unit = -1;
+      }
+    }
+  }
+}
+
+bool InstanceFacts::UnitMayBeAbsent(int32_t world_rank, int32_t call, int32_t unit) const {
+  if (size_t(call) >= calls_.size() || calls_[size_t(call)].step < 0) return true;
+  for (int32_t m = 0; m < spec_->microbatches; ++m) {
+    const int64_t sample = int64_t{m} * DpCpSize(*spec_) + DataRank(world_rank);
+    const spf_program& program =
+        model_->Program(calls_[size_t(call)].step, sample, Place(world_rank));
+    // A frozen unit that nothing trainable precedes has no backward, but is gathered in its place.
+    const int phase = calls_[size_t(call)].letter == 't' ? SPF_BWD : SPF_FWD;
+    const bool runs =
+        std::any_of(program.nodes, program.nodes + program.n_nodes, [&](const spf_node& node) {
+          return UnitOfModule(node.module) == unit && node.uses[phase].n > 0;
+        });
+    if (!runs) return true;
+  }
+  return false;
+}
+
+// With pipeline stages module ids differ between ranks; nothing is sharded then, and there are no
+// units. Layer-wise engines have buckets instead.
+void InstanceFacts::FindUnits() {
+  if (spec_->model.pp > 1 || spec_->strategy == "layer_wise") return;
+  const spf_model& tables = model_->Tables(0);
+  const std::vector<std::string> types = Split(spec_->units);
+  unit_of_module_.assign(size_t(tables.n_modules), -1);
+  for (int32_t id = 0; id < tables.n_modules; ++id) {
+    const spf_module& module = tables.modules[id];
+    const int32_t above = module.parent < 0 ? -1 : unit_of_module_[size_t(module.parent)];
+    const bool match = std::find(types.begin(), types.end(), module.type) != types.end();
+    unit_of_module_[size_t(id)] = above >= 0 ? above : match ? id : -1;
+    if (above < 0 && match) units_.push_back(id);
+  }
+}
+
+int32_t InstanceFacts::UnitOfModule(int32_t module) const {
+  return size_t(module) < unit_of_module_.size() ? unit_of_module_[size_t(module)] : -1;
+}
+
+int32_t InstanceFacts::n_params(int32_t world_rank) const {
+  return static_cast<int32_t>(params_.at(Place(world_rank)).size());
+}
+
+const ParamFacts& InstanceFacts::Param(int32_t world_rank, int32_t local) const {
+  return params_.at(Place(world_rank))[size_t(local)];
+}
+
+const ParamFacts& InstanceFacts::ByKey(int32_t key) const { return by_key_[size_t(key)]; }
+
+std::string InstanceFacts::ModuleName(int32_t module, int32_t world_rank) const {
+  const spf_model& tables = model_->Tables(Place(world_rank));
+  if (module < 0 || module >= tables.n_modules) return "module " + std::to_string(module);
+  const std::string name = tables.modules[module].name;
+  return name.empty() ? "root" : name;
+}
+
+const std::vector<int32_t>* InstanceFacts::List(std::string_view family, int32_t world_rank) const {
+  for (const GroupFamily& candidate : families_) {
+    if (candidate.name != family) continue;
+    for (const auto& list : candidate.lists) {
+      if (Contains(list, world_rank)) return &list;
+    }
+  }
+  return nullptr;
+}
+
+const std::vector<int32_t>* InstanceFacts::FullList(bool expert, int32_t world_rank) const {
+  return List(expert ? "expt_dp" : "dp_cp", world_rank);
+}
+
+const std::vector<int32_t>* InstanceFacts::InnerList(bool expert, int32_t world_rank) const {
+  if (spec_->outer <= 1) return FullList(expert, world_rank);
+  return List(expert ? "intra_expt_dp" : "intra_dp_cp", world_rank);
+}
+
+const std::vector<int32_t>* InstanceFacts::OuterList(bool expert, int32_t world_rank) const {
+  return spec_->outer <= 1 ? nullptr : List(expert ? "inter_expt_dp" : "inter_dp_cp", world_rank);
+}
+
+bool InstanceFacts::Twin() const { return spec_->twin == "given"; }
+
+}  // namespace shardproof

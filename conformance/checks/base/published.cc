@@ -1,0 +1,93 @@
+#include "conformance/checks/base/published.h"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstdio>
+
+namespace shardproof {
+
+bool Assembled::Complete() const { return FirstMissing() < 0; }
+
+int64_t Assembled::FirstMissing() const {
+  const auto at = std::find(from.begin(), from.end(), kNobody);
+  return at == from.end() ? -1 : at - from.begin();
+}
+
+bool SameValue(double a, double b, bool both_nan) {
+  return a == b || (both_nan && std::isnan(a) && std::isnan(b));
+}
+
+std::string ValueText(double value, int32_t dtype) {
+  char text[64];
+  if (dtype == SPF_F64) {
+    std::snprintf(text, sizeof text, "%.17g (0x%016llx)", value,
+                  static_cast<unsigned long long>(std::bit_cast<uint64_t>(value)));
+  } else if (dtype == SPF_BF16) {
+    std::snprintf(text, sizeof text, "%.9g (0x%04x)", value,
+                  unsigned{ToBf16(static_cast<float>(value))});
+  } else {
+    std::snprintf(text, sizeof text, "%.9g (0x%08x)", value,
+                  std::bit_cast<uint32_t>(static_cast<float>(value)));
+  }
+  return text;
+}
+
+Published::Published(const Analysis& a, int instance, uint8_t result) {
+  const InstanceFacts& facts = a.Facts(size_t(instance));
+  for (int32_t rank = 0; rank < a.ranks(); ++rank) {
+    const Trace& trace = a.traces()[size_t(rank)];
+    for (size_t i = 0; i < trace.events.size(); ++i) {
+      const Event& event = trace.events[i];
+      if (event.kind != EventKind::kPublish || event.result != result || event.instance != instance)
+        continue;
+      const ParamFacts& param = facts.Param(rank, event.id);
+      if (event.offset < 0 || event.count < 0 || event.offset + event.count > param.numel) continue;
+      Assembled& tensor = calls_[event.call][param.key];
+      if (tensor.from.empty()) {
+        tensor.from.assign(size_t(param.numel), Assembled::kNobody);
+        tensor.values.assign(size_t(param.numel), 0);
+        tensor.dtype = event.dtype;
+      }
+      if (event.values < 0) has_values_ = false;
+      for (int64_t k = 0; k < event.count; ++k) {
+        const auto element = size_t(event.offset + k);
+        const double value = event.values < 0 ? 0 : trace.values[size_t(event.values + k)];
+        if (tensor.from[element] == Assembled::kNobody) {
+          tensor.from[element] = rank;
+          tensor.values[element] = value;
+        } else if (tensor.conflict.element < 0 && !SameValue(tensor.values[element], value, true)) {
+          tensor.conflict = {event.offset + k,        rank,  tensor.from[element],
+                             static_cast<int64_t>(i), value, tensor.values[element]};
+        }
+      }
+    }
+  }
+}
+
+const Assembled* Published::Find(int32_t call, int32_t key) const {
+  const auto at = calls_.find(call);
+  if (at == calls_.end()) return nullptr;
+  const auto tensor = at->second.find(key);
+  return tensor == at->second.end() ? nullptr : &tensor->second;
+}
+
+bool CallCompleted(const Analysis& a, int instance, int32_t call) {
+  const InstanceFacts& facts = a.Facts(size_t(instance));
+  if (size_t(call) >= facts.calls().size()) return false;
+  const char letter = facts.calls()[size_t(call)].letter;
+  for (int32_t rank = 0; rank < a.ranks(); ++rank) {
+    if (!facts.InGrid(rank)) continue;
+    // A run that was cut goes on to destroy: that is not the call of the script.
+    if (!a.CallName(rank, instance, call).starts_with(letter)) return false;
+    const auto& events = a.traces()[size_t(rank)].events;
+    const bool ended = std::any_of(events.rbegin(), events.rend(), [&](const Event& event) {
+      return event.kind == EventKind::kCallEnd && event.instance == instance &&
+             event.call == call && event.status == SPF_OK;
+    });
+    if (!ended) return false;
+  }
+  return true;
+}
+
+}  // namespace shardproof

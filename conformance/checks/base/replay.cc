@@ -1,0 +1,298 @@
+#include "conformance/checks/base/replay.h"
+
+#include <algorithm>
+#include <deque>
+#include <map>
+#include <set>
+#include <tuple>
+#include <unordered_map>
+
+#include "conformance/abi/shardproof.h"
+
+namespace shardproof {
+
+namespace {
+
+// A stream entry: one event, or all collectives of one group operation.
+struct Entry {
+  std::vector<int64_t> ops;      // event indices
+  std::vector<int64_t> places;   // of each op: its place on the communicator, by issue order
+  std::vector<int32_t> streams;  // which it occupies
+  std::vector<int64_t>
+      waits_for;    // entries of this rank: a record, earlier kernels of the communicator
+  size_t left = 0;  // collectives not matched yet
+  bool arrived = false, done = false;
+};
+
+bool IsPointToPoint(uint8_t kind) { return kind == SPF_SEND || kind == SPF_RECV; }
+
+// A matched operation: communicator, sender and receiver (-1, -1 for a collective), position.
+using Key = std::tuple<std::string, int32_t, int32_t, int64_t>;
+
+struct Joint {
+  std::vector<ReplayVisitor::Member> members;
+  std::vector<std::pair<int32_t, int64_t>> entries;  // (rank, entry)
+  size_t needed = 0;
+};
+
+// The stream number under which host-blocking operations are queued.
+constexpr int32_t kHostStream = -1;
+
+class Machine {
+ public:
+  Machine(const std::vector<Trace>& traces, ReplayVisitor& visitor)
+      : traces_(traces), visitor_(visitor) {
+    ranks_.resize(traces.size());
+  }
+
+  ReplayResult Run() {
+    bool moved = true;
+    while (moved) {
+      moved = false;
+      for (int32_t r = 0; r < static_cast<int32_t>(ranks_.size()); ++r) moved |= Advance(r);
+    }
+    return Verdict();
+  }
+
+ private:
+  struct Rank {
+    size_t next = 0;  // event to be issued
+    std::deque<Entry> entries;
+    std::map<int32_t, std::deque<int64_t>> streams;    // heads are the oldest unfinished entries
+    std::unordered_map<int32_t, int64_t> last_record;  // by event
+    std::set<int32_t> pinned;                          // blocks
+    std::unordered_map<int32_t, int64_t> requests, last_kernel;  // by request; by group
+    std::map<std::tuple<int32_t, int32_t, int32_t>, int64_t>
+        positions;  // (group, sender, receiver)
+  };
+
+  const Event& At(int32_t r, int64_t event) const {
+    return traces_[size_t(r)].events[size_t(event)];
+  }
+
+  bool Advance(int32_t r) {
+    bool moved = false;
+    while (true) {
+      bool again = false;
+      while (Issue(r)) again = true;
+      again |= RunHeads(r);
+      if (!again) return moved;
+      moved = true;
+    }
+  }
+
+  // Issues the next event of the host; false when it blocks or the trace is at its end.
+  bool Issue(int32_t r) {
+    Rank& rank = ranks_[size_t(r)];
+    const Trace& trace = traces_[size_t(r)];
+    if (rank.next >= trace.events.size()) return false;
+    const auto index = static_cast<int64_t>(rank.next);
+    const Event& event = trace.events[rank.next];
+    if (!rank.streams[kHostStream].empty()) return false;  // inside a host-blocking operation
+    switch (event.kind) {
+      case EventKind::kStreamSync:
+        if (!rank.streams[event.stream].empty()) return false;
+        break;
+      case EventKind::kDeviceSync:
+        for (const auto& [id, queue] : rank.streams) {
+          if (!queue.empty()) return false;
+        }
+        break;
+      case EventKind::kEventSync: {
+        const auto record = rank.last_record.find(event.event);
+        if (record != rank.last_record.end() && !rank.entries[size_t(record->second)].done)
+          return false;
+        break;
+      }
+      case EventKind::kRequestWait: {
+        const auto request = rank.requests.find(event.id);
+        if (request != rank.requests.end() && !rank.entries[size_t(request->second)].done)
+          return false;
+        break;
+      }
+      case EventKind::kGroupBegin:
+        EnqueueGroup(r);
+        return true;
+      case EventKind::kCollective:
+        Enqueue(r, {index});
+        break;
+      case EventKind::kRecord:
+        rank.last_record[event.event] = Enqueue(r, {index});
+        break;
+      case EventKind::kWait: {
+        const auto record = rank.last_record.find(event.event);
+        const int64_t captured = record == rank.last_record.end() ? -1 : record->second;
+        const int64_t entry = Enqueue(r, {index});
+        if (captured >= 0) rank.entries[size_t(entry)].waits_for.push_back(captured);
+        break;
+      }
+      default:
+        if (event.kind == EventKind::kAlloc && event.id == SPF_PINNED)
+          rank.pinned.insert(event.alloc);
+        if ((event.kind == EventKind::kAlloc || event.kind == EventKind::kFree) &&
+            rank.pinned.count(event.alloc) != 0) {
+          visitor_.OnLocal(
+              r, index);  // pinned memory comes and goes in the host's order, not in its stream's
+        } else if (event.stream >= 0 && event.kind != EventKind::kStreamCreate &&
+                   event.kind != EventKind::kStreamDestroy) {
+          Enqueue(r, {index});
+        } else {
+          visitor_.OnLocal(r, index);
+        }
+    }
+    ++rank.next;
+    return true;
+  }
+
+  void EnqueueGroup(int32_t r) {
+    Rank& rank = ranks_[size_t(r)];
+    const Trace& trace = traces_[size_t(r)];
+    std::vector<int64_t> ops;
+    size_t at = rank.next + 1;
+    for (; at < trace.events.size() && trace.events[at].kind != EventKind::kGroupEnd; ++at) {
+      if (trace.events[at].kind == EventKind::kCollective) ops.push_back(static_cast<int64_t>(at));
+    }
+    rank.next = at < trace.events.size() ? at + 1 : at;
+    if (!ops.empty()) Enqueue(r, ops);
+  }
+
+  int64_t Enqueue(int32_t r, const std::vector<int64_t>& ops) {
+    Rank& rank = ranks_[size_t(r)];
+    const auto id = static_cast<int64_t>(rank.entries.size());
+    Entry& entry = rank.entries.emplace_back();
+    entry.ops = ops;
+    for (const int64_t op : ops) {
+      const Event& event = At(r, op);
+      if (event.kind == EventKind::kCollective) {
+        ++entry.left;
+        const Pair pair = PairOf(r, event);
+        // Kernels of one communicator run in issue order, whatever their streams.
+        const auto [last, first] = rank.last_kernel.try_emplace(event.group, id);
+        if (!first && last->second != id && event.request < 0)
+          entry.waits_for.push_back(last->second);
+        last->second = id;
+        entry.places.push_back(rank.positions[{event.group, pair.sender, pair.receiver}]++);
+      }
+      int32_t stream = event.stream;
+      if (stream < 0 && event.request >= 0) {
+        rank.requests[event.request] = id;
+        stream = -2 - event.request;  // a queue of its own
+      }
+      if (std::find(entry.streams.begin(), entry.streams.end(), stream) == entry.streams.end()) {
+        entry.streams.push_back(stream);
+        rank.streams[stream].push_back(id);
+      }
+    }
+    return id;
+  }
+
+  bool RunHeads(int32_t r) {
+    Rank& rank = ranks_[size_t(r)];
+    std::vector<int64_t> heads;
+    for (const auto& [stream, queue] : rank.streams) {
+      if (!queue.empty()) heads.push_back(queue.front());
+    }
+    bool moved = false;
+    for (const int64_t head : heads) moved |= TryRun(r, head);
+    return moved;
+  }
+
+  bool TryRun(int32_t r, int64_t id) {
+    Rank& rank = ranks_[size_t(r)];
+    Entry& entry = rank.entries[size_t(id)];
+    if (entry.done || entry.arrived) return false;
+    for (const int32_t stream : entry.streams) {
+      if (rank.streams[stream].front() != id) return false;
+    }
+    for (const int64_t earlier : entry.waits_for) {
+      if (!rank.entries[size_t(earlier)].done) return false;
+    }
+    if (entry.left == 0) {
+      for (const int64_t op : entry.ops) visitor_.OnLocal(r, op);
+      Finish(r, id);
+      return true;
+    }
+    entry.arrived = true;
+    const std::vector<int64_t> ops = entry.ops, places = entry.places;
+    for (size_t i = 0; i < ops.size(); ++i) Arrive(r, id, ops[i], places[i]);
+    return true;
+  }
+
+  // Who sends to whom, as ranks of the group; (-1, -1) for a collective. me: this rank in the
+  // group.
+  struct Pair {
+    int32_t me = -1, sender = -1, receiver = -1;
+  };
+  Pair PairOf(int32_t r, const Event& event) const {
+    const Trace& trace = traces_[size_t(r)];
+    const std::vector<int32_t>& members = trace.groups[size_t(event.group)].world_ranks;
+    Pair pair;
+    pair.me = static_cast<int32_t>(std::find(members.begin(), members.end(), trace.rank) -
+                                   members.begin());
+    if (IsPointToPoint(event.collective)) {
+      pair.sender = event.collective == SPF_SEND ? pair.me : event.peer;
+      pair.receiver = event.collective == SPF_SEND ? event.peer : pair.me;
+    }
+    return pair;
+  }
+
+  void Arrive(int32_t r, int64_t entry, int64_t op, int64_t position) {
+    const Event& event = At(r, op);
+    const GroupInfo& group = traces_[size_t(r)].groups[size_t(event.group)];
+    const auto [me, sender, receiver] = PairOf(r, event);
+    Joint& joint = joints_[Key{group.comm, sender, receiver, position}];
+    if (joint.members.empty()) {
+      joint.needed = sender >= 0 ? 2 : group.world_ranks.size();
+      joint.members.resize(joint.needed, {-1, -1});
+    }
+    const auto slot = sender >= 0 ? size_t(event.collective == SPF_RECV) : size_t(me);
+    if (slot >= joint.members.size()) return;  // not a member: the matching check says so
+    joint.members[slot] = {r, op};
+    joint.entries.emplace_back(r, entry);
+    if (joint.entries.size() < joint.needed) return;
+    visitor_.OnCollective(joint.members);
+    const auto entries = joint.entries;
+    joints_.erase(Key{group.comm, sender, receiver, position});
+    for (const auto& [rank, id] : entries) {
+      if (--ranks_[size_t(rank)].entries[size_t(id)].left == 0) Finish(rank, id);
+    }
+  }
+
+  void Finish(int32_t r, int64_t id) {
+    Rank& rank = ranks_[size_t(r)];
+    Entry& entry = rank.entries[size_t(id)];
+    entry.done = true;
+    for (const int32_t stream : entry.streams) rank.streams[stream].pop_front();
+  }
+
+  ReplayResult Verdict() const {
+    for (size_t r = 0; r < ranks_.size(); ++r) {
+      const Rank& rank = ranks_[r];
+      for (const auto& [stream, queue] : rank.streams) {
+        if (queue.empty()) continue;
+        const int64_t event = rank.entries[size_t(queue.front())].ops.front();
+        return {false, "rank " + std::to_string(traces_[r].rank) + ", event " +
+                           std::to_string(event) +
+                           " never gets to run when the traces are executed"};
+      }
+      if (rank.next < traces_[r].events.size()) {
+        return {false, "rank " + std::to_string(traces_[r].rank) + " blocks at event " +
+                           std::to_string(rank.next)};
+      }
+    }
+    return {};
+  }
+
+  const std::vector<Trace>& traces_;
+  ReplayVisitor& visitor_;
+  std::vector<Rank> ranks_;
+  std::map<Key, Joint> joints_;
+};
+
+}  // namespace
+
+ReplayResult Replay(const std::vector<Trace>& traces, ReplayVisitor& visitor) {
+  return Machine(traces, visitor).Run();
+}
+
+}  // namespace shardproof

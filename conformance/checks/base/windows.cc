@@ -1,0 +1,174 @@
+#include "conformance/checks/base/windows.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "conformance/checks/base/byte_map.h"
+#include "conformance/checks/base/carried.h"
+
+namespace shardproof {
+
+int64_t Window::NextRead(int64_t event) const {
+  const auto at = std::upper_bound(reads.begin(), reads.end(), event);
+  return at == reads.end() ? -1 : *at;
+}
+
+namespace {
+
+class Walk {
+ public:
+  Walk(const Analysis& a, int32_t rank) : a_(a), rank_(rank), trace_(a.traces()[size_t(rank)]) {
+    for (const Carried& carried : CarriedBy(a, rank)) {
+      if (carried.gather && !IsOuterGather(carried))
+        gathers_.emplace(carried.event, carried.params);
+    }
+  }
+
+  RankWindows Run() {
+    for (size_t i = 0; i < trace_.events.size(); ++i)
+      Step(static_cast<int64_t>(i), trace_.events[i]);
+    return std::move(out_);
+  }
+
+ private:
+  // With outer sharding the outer group fills up the shard, not the full parameters.
+  bool IsOuterGather(const Carried& carried) const {
+    const InstanceFacts& facts = a_.Facts(trace_.events[size_t(carried.event)].instance);
+    const bool expert = facts.ByKey(carried.params.front().content.param).expert;
+    const std::vector<int32_t>* outer = facts.OuterList(expert, rank_);
+    return outer != nullptr && *outer == carried.group->world_ranks;
+  }
+
+  void Step(int64_t index, const Event& event) {
+    switch (event.kind) {
+      case EventKind::kFree:
+        return Close(held_.EraseBlock(event.alloc), index);
+      case EventKind::kCollective:
+        Erase(index, event);
+        if (const auto gather = gathers_.find(index); gather != gathers_.end())
+          Gather(index, event, gather->second);
+        return;
+      case EventKind::kCompute:
+        Use(index, event);
+        return;
+      case EventKind::kCopy:
+        Copy(index, event);
+        return;
+      case EventKind::kLaunch:
+        if (event.id == SPF_K_AXPBY) return Copy(index, event);
+        Erase(index, event);
+        return;
+      case EventKind::kInit:
+        Erase(index, event);
+        return;
+      default:
+        return;
+    }
+  }
+
+  // Bytes that are overwritten no longer hold what was gathered.
+  void Erase(int64_t index, const Event& event) {
+    for (uint32_t i = event.ranges.begin; i < event.ranges.end; ++i) {
+      const Range& range = trace_.ranges[i];
+      if ((range.access & kWrite) != 0) EraseRange(index, range);
+    }
+  }
+
+  void EraseRange(int64_t index, const Range& range) {
+    Close(held_.Erase(range.alloc, range.offset, range.offset + range.length), index);
+  }
+  // Windows that lost bytes.
+  void Close(const std::set<size_t>& windows, int64_t index) {
+    for (const size_t window : windows) {
+      if (held_.Bytes(window) == 0 && out_.windows[window].release < 0)
+        out_.windows[window].release = index;
+    }
+  }
+
+  void Gather(int64_t index, const Event& event, const std::vector<Chunk>& params) {
+    const Range* recv = RecvRange(trace_, event);
+    const InstanceFacts& facts = a_.Facts(event.instance);
+    for (const Chunk& chunk : params) {
+      const int32_t unit = facts.ByKey(chunk.content.param).unit;
+      const size_t window = WindowFor(index, event, unit);
+      out_.windows[window].bytes += chunk.length;
+      out_.windows[window].last_gather = index;
+      const int64_t begin = recv->offset + chunk.offset;
+      held_.Put(recv->alloc, begin, begin + chunk.length, window);
+    }
+  }
+
+  // The unit's window that is open and unread, or a new one.
+  size_t WindowFor(int64_t index, const Event& event, int32_t unit) {
+    for (size_t w = out_.windows.size(); w-- > 0;) {
+      const Window& window = out_.windows[w];
+      if (window.unit != unit || window.instance != event.instance || window.call != event.call)
+        continue;
+      if (window.release < 0 && window.reads.empty()) return w;
+      break;
+    }
+    Window window;
+    window.instance = event.instance;
+    window.unit = unit;
+    window.call = event.call;
+    window.gather = index;
+    out_.windows.push_back(window);
+    return out_.windows.size() - 1;
+  }
+
+  // A copy or cast of gathered bytes is as materialised as they are.
+  void Copy(int64_t index, const Event& event) {
+    if (event.ranges.size() < 2) return Erase(index, event);
+    const Range from = trace_.ranges[event.ranges.begin],
+                to = trace_.ranges[event.ranges.begin + 1];
+    if ((to.access & kRead) != 0 || (to.access & kWrite) == 0) return;
+    const auto copied = held_.Get(from.alloc, from.offset, from.offset + from.length);
+    EraseRange(index, to);
+    const auto scaled = [&](int64_t byte) {
+      return to.offset + (byte - from.offset) * to.length / from.length;
+    };
+    for (const auto& piece : copied) {
+      if (out_.windows[piece.value].release >= 0) continue;
+      held_.Put(to.alloc, scaled(piece.begin), scaled(piece.end), piece.value);
+    }
+  }
+
+  void Use(int64_t index, const Event& event) {
+    const InstanceFacts& facts = a_.Facts(event.instance);
+    if (event.id < 0 || event.id >= facts.node_count(rank_)) return;
+    const spf_uses& uses = facts.Node(event.id, rank_).uses[event.phase];
+    if (static_cast<uint32_t>(uses.n) != event.ranges.size()) return;
+    ParamUse use{index, event.instance, {}};
+    // Backward of a node need not read the parameters that were gathered for it.
+    const int32_t own = facts.UnitOfModule(facts.Node(event.id, rank_).module);
+    for (Window& window : out_.windows) {
+      if (own >= 0 && window.unit == own && window.instance == event.instance &&
+          window.release < 0) {
+        window.reads.push_back(index);
+      }
+    }
+    for (int32_t i = 0; i < uses.n; ++i) {
+      if (uses.use[i].table != SPF_IN_PARAM) continue;
+      use.units.push_back(facts.Param(rank_, uses.use[i].id).unit);
+      const Range& range = trace_.ranges[event.ranges.begin + size_t(i)];
+      for (const auto& piece : held_.Get(range.alloc, range.offset, range.offset + range.length)) {
+        std::vector<int64_t>& reads = out_.windows[piece.value].reads;
+        if (reads.empty() || reads.back() != index) reads.push_back(index);
+      }
+    }
+    if (!use.units.empty()) out_.uses.push_back(std::move(use));
+  }
+
+  const Analysis& a_;
+  const int32_t rank_;
+  const Trace& trace_;
+  std::unordered_map<int64_t, std::vector<Chunk>> gathers_;
+  ByteMap<size_t> held_;  // by window
+  RankWindows out_;
+};
+
+}  // namespace
+
+RankWindows FindWindows(const Analysis& a, int32_t rank) { return Walk(a, rank).Run(); }
+
+}  // namespace shardproof

@@ -1,0 +1,191 @@
+#include "conformance/checks/groups/groups.h"
+
+#include <gtest/gtest.h>
+
+#include "conformance/checks/base/analysis.h"
+#include "conformance/checks/testing/mini_engine.h"
+
+namespace shardproof {
+namespace {
+
+// Edits one event of one rank's trace: the first for which match answers true.
+Event& FirstOf(Run& run, int rank, const std::function<bool(const Event&)>& match) {
+  for (Event& event : run.traces[size_t(rank)].events) {
+    if (match(event)) return event;
+  }
+  throw std::logic_error("the trace has no such event");
+}
+
+void Grid(InstanceSpec& spec) { spec.grid = true; }
+void GridTwin(InstanceSpec& spec) {
+  spec.grid = true;
+  spec.twin = "given";
+}
+void Twin(InstanceSpec& spec) { spec.twin = "given"; }
+void Hybrid(InstanceSpec& spec) {
+  spec.outer = 2;
+  spec.twin = "given";
+}
+
+TEST(Groups, AGoodRunHasNoFinding) {
+  const MiniRun mini = RunMini(MiniCase(4));
+  const CheckResult result = CheckGroups(mini.run);
+  EXPECT_EQ(FoundIn(result), "");
+  for (const char* id : {"PG-01", "PG-02", "PG-09", "PG-11", "PG-14", "PG-18"})
+    EXPECT_TRUE(result.judged.contains(id)) << id;
+}
+
+TEST(Groups, AGoodRunWithTwinsHasNoFinding) {
+  EXPECT_EQ(FoundIn(CheckGroups(RunMini(MiniCase(4, Twin)).run)), "");
+}
+
+TEST(Groups, AGoodHybridRunWithTwinsHasNoFinding) {
+  const MiniRun mini = RunMini(MiniCase(4, Hybrid));
+  const CheckResult result = CheckGroups(mini.run);
+  EXPECT_EQ(FoundIn(result), "");
+  EXPECT_TRUE(result.judged.contains("PG-05"));
+}
+
+TEST(Groups, AGoodRunThatBuildsItsOwnGridHasNoFinding) {
+  const MiniRun mini = RunMini(MiniCase(4, GridTwin));
+  const CheckResult result = CheckGroups(mini.run);
+  EXPECT_EQ(FoundIn(result), "");
+  EXPECT_TRUE(result.judged.contains("PG-13"));
+}
+
+TEST(Groups, AGatherOnTheReducingGroupAlthoughATwinIsGiven) {
+  MiniFaults faults;
+  faults.gather_on_reducer = true;
+  EXPECT_EQ(FoundIn(CheckGroups(RunMini(MiniCase(4, Twin), faults).run)), "PG-09");
+}
+
+TEST(Groups, AReductionOnTheTwin) {
+  MiniFaults faults;
+  faults.reduce_on_twin = true;
+  const std::string found = FoundIn(CheckGroups(RunMini(MiniCase(4, Twin), faults).run));
+  EXPECT_NE(found.find("PG-10"), std::string::npos) << found;
+}
+
+TEST(Groups, ACollectiveOnAnotherInstancesGroup) {
+  MiniRun mini = RunMini(MiniCase(2));
+  mini.run.traces[1]
+      .groups[size_t(
+          FirstOf(mini.run, 1, [](const Event& e) { return e.kind == EventKind::kCollective; })
+              .group)]
+      .instance = 3;
+  EXPECT_EQ(FoundIn(CheckGroups(mini.run)), "PG-14");
+}
+
+void Experts(InstanceSpec& spec) {
+  spec.ep = 2;
+  spec.model.experts = true;
+}
+
+TEST(Groups, AGoodRunWithExpertsHasNoFinding) {
+  const CheckResult result = CheckGroups(RunMini(MiniCase(4, Experts)).run);
+  EXPECT_EQ(FoundIn(result), "") << (result.findings.empty() ? "" : result.findings[0].message);
+}
+
+TEST(Groups, AnExpertParameterOnADenseCommunicator) {
+  MiniRun mini = RunMini(MiniCase(4, Experts));
+  for (GroupInfo& group : mini.run.traces[1].groups) {
+    if (group.name == "expt_dp") group.name = "dp_cp";
+  }
+  const std::string found = FoundIn(CheckGroups(mini.run));
+  EXPECT_NE(found.find("PG-11"), std::string::npos) << found;
+}
+
+// Gathers run on a communicator whose members stand in another order than those of the reducing
+// group.
+MiniRun PermutedGathers() {
+  MiniRun mini = RunMini(MiniCase(4, Twin));
+  for (Trace& trace : mini.run.traces) {
+    for (GroupInfo& group : trace.groups) {
+      if (group.name == "dp_cp_ag") std::swap(group.world_ranks[2], group.world_ranks[3]);
+    }
+  }
+  return mini;
+}
+
+TEST(Groups, ATwinWithPermutedMembers) {
+  const std::string found = FoundIn(CheckGroups(PermutedGathers().run));
+  EXPECT_NE(found.find("PG-06"), std::string::npos) << found;
+}
+
+TEST(Groups, AGatherInAnotherOrderThanTheReduction) {
+  MiniRun mini = PermutedGathers();
+  mini.spec->instances[0].twin = "none";
+  const std::string found = FoundIn(CheckGroups(mini.run));
+  EXPECT_NE(found.find("PG-18"), std::string::npos) << found;
+}
+
+TEST(Groups, MembersInAnotherOrderThanTheFormulaGives) {
+  MiniRun mini = RunMini(MiniCase(4));
+  for (GroupInfo& group : mini.run.traces[2].groups) {
+    if (group.name == "dp_cp") std::swap(group.world_ranks[0], group.world_ranks[1]);
+  }
+  const std::string found = FoundIn(CheckGroups(mini.run));
+  EXPECT_NE(found.find("PG-02"), std::string::npos) << found;
+  EXPECT_NE(found.find("PG-01"), std::string::npos) << found;
+}
+
+TEST(Groups, ATwinThatIsTheReducingGroupItself) {
+  MiniRun mini = RunMini(MiniCase(4, Twin));
+  for (Trace& trace : mini.run.traces) {
+    std::string comm;
+    for (const GroupInfo& group : trace.groups) comm = group.name == "dp_cp" ? group.comm : comm;
+    for (GroupInfo& group : trace.groups) {
+      if (group.name == "dp_cp_ag") group.comm = comm;
+    }
+  }
+  const std::string found = FoundIn(CheckGroups(mini.run));
+  EXPECT_NE(found.find("PG-06"), std::string::npos) << found;
+}
+
+TEST(Groups, ATwinThatNobodyAskedFor) {
+  MiniRun mini = RunMini(MiniCase(4, Grid));
+  Trace& trace = mini.run.traces[0];
+  for (Event& event : trace.events) {
+    if (event.kind != EventKind::kGroupCreate || trace.Text(event.text) != "cp") continue;
+    trace.strings.push_back("dp_cp_ag");
+    event.text = static_cast<int32_t>(trace.strings.size()) - 1;
+  }
+  const std::string found = FoundIn(CheckGroups(mini.run));
+  EXPECT_NE(found.find("PG-07"), std::string::npos) << found;
+}
+
+TEST(Groups, AGroupThatIsCreatedTwice) {
+  MiniFaults faults;
+  faults.double_create = true;
+  EXPECT_EQ(FoundIn(CheckGroups(RunMini(MiniCase(4, Grid), faults).run)), "PG-17");
+}
+
+TEST(Groups, ARankThatCreatesOneGroupLess) {
+  MiniRun mini = RunMini(MiniCase(4, Grid));
+  std::vector<Event>& events = mini.run.traces[3].events;
+  const auto create = std::find_if(events.rbegin(), events.rend(), [](const Event& event) {
+    return event.kind == EventKind::kGroupCreate;
+  });
+  events.erase(std::next(create).base());
+  EXPECT_EQ(FoundIn(CheckGroups(mini.run)), "PG-13");
+}
+
+TEST(Groups, WithoutACaseRoutingCannotBeJudged) {
+  MiniRun mini = RunMini(MiniCase(2));
+  mini.run.spec = nullptr;
+  const CheckResult result = CheckGroups(mini.run);
+  EXPECT_EQ(FoundIn(result), "");
+  EXPECT_TRUE(result.judged.contains("PG-14"));
+  EXPECT_FALSE(result.not_checkable.empty());
+}
+
+TEST(Groups, WithoutGroupEventsNothingCanBeJudged) {
+  MiniRun mini = RunMini(MiniCase(2));
+  mini.run.traces[0].provides.groups = false;
+  const CheckResult result = CheckGroups(mini.run);
+  EXPECT_TRUE(result.judged.empty());
+  EXPECT_FALSE(result.not_checkable.empty());
+}
+
+}  // namespace
+}  // namespace shardproof

@@ -1,0 +1,92 @@
+#include "conformance/checks/metamorphic/metamorphic.h"
+
+#include <gtest/gtest.h>
+
+#include "conformance/checks/base/analysis.h"
+#include "conformance/checks/testing/mini_engine.h"
+
+namespace shardproof {
+namespace {
+
+void Twin(InstanceSpec& spec) { spec.twin = "given"; }
+
+TEST(Metamorphic, EqualRunsAgree) {
+  const MiniRun a = RunMini(MiniCase(2)), b = RunMini(MiniCase(2));
+  const CheckResult result = CompareResults(a.run, b.run, "FS-41");
+  EXPECT_EQ(FoundIn(result), "");
+  EXPECT_TRUE(result.judged.contains("FS-41"));
+}
+
+TEST(Metamorphic, ADifferentParameterIsNamed) {
+  const MiniRun a = RunMini(MiniCase(2));
+  MiniRun b = RunMini(MiniCase(2));
+  for (const Event& event : b.run.traces[0].events) {
+    if (event.kind == EventKind::kPublish && event.result == SPF_RESULT_PARAM && event.call == 2) {
+      b.run.traces[0].values[size_t(event.values)] += 1;
+      break;
+    }
+  }
+  const CheckResult result = CompareResults(a.run, b.run, "FS-40");
+  ASSERT_EQ(FoundIn(result), "FS-40");
+  EXPECT_EQ(result.findings[0].step, 1);
+}
+
+TEST(Metamorphic, AnEvalInBetweenIsSkipped) {
+  const MiniRun a = RunMini(MiniCase(2, [](InstanceSpec& spec) { spec.script = "t"; }));
+  const MiniRun b = RunMini(MiniCase(2, [](InstanceSpec& spec) { spec.script = "te"; }));
+  EXPECT_EQ(FoundIn(CompareResults(a.run, b.run, "FS-13")), "");
+}
+
+TEST(Metamorphic, ALossThatDiffers) {
+  const MiniRun a = RunMini(MiniCase(2));
+  MiniRun b = RunMini(MiniCase(2));
+  for (const Event& event : b.run.traces[1].events) {
+    if (event.kind != EventKind::kPublish || event.result != SPF_RESULT_LOSS) continue;
+    b.run.traces[1].values[size_t(event.values)] += 1;
+    break;
+  }
+  EXPECT_EQ(FoundIn(CompareResults(a.run, b.run, "GE-32")), "GE-32");
+}
+
+TEST(Metamorphic, TwinsDifferOnlyInTheCommunicator) {
+  const MiniRun a = RunMini(MiniCase(2)), b = RunMini(MiniCase(2, Twin));
+  EXPECT_EQ(FoundIn(CompareCollectiveSequences(a.run, b.run, "PG-08", TwinAsReducingGroup)), "");
+  EXPECT_EQ(FoundIn(CompareCollectiveSequences(a.run, b.run, "PG-08")), "PG-08")
+      << "apart, they do differ";
+}
+
+TEST(Metamorphic, AMissingCollectiveIsADifference) {
+  const MiniRun a = RunMini(MiniCase(2));
+  MiniRun b = RunMini(MiniCase(2));
+  std::vector<Event>& events = b.run.traces[1].events;
+  const auto drop = std::find_if(events.rbegin(), events.rend(), [](const Event& event) {
+    return event.kind == EventKind::kCollective;
+  });
+  events.erase(std::next(drop).base());
+  const CheckResult result = CompareCollectiveSequences(a.run, b.run, "GE-32");
+  ASSERT_EQ(FoundIn(result), "GE-32");
+  EXPECT_EQ(result.findings[0].seen, "nothing more");
+}
+
+TEST(Metamorphic, ACollectiveOfAnotherKindIsADifference) {
+  const MiniRun a = RunMini(MiniCase(2));
+  MiniRun b = RunMini(MiniCase(2));
+  for (Event& event : b.run.traces[0].events) {
+    if (event.kind != EventKind::kCollective) continue;
+    event.collective = SPF_ALL_GATHER_V;
+    break;
+  }
+  EXPECT_EQ(FoundIn(CompareCollectiveSequences(a.run, b.run, "GE-32")), "GE-32");
+}
+
+TEST(Metamorphic, RunsWithoutValuesCannotBeCompared) {
+  const MiniRun a = RunMini(MiniCase(2));
+  MiniRun b = RunMini(MiniCase(2));
+  for (Event& event : b.run.traces[0].events) event.values = -1;
+  const CheckResult result = CompareResults(a.run, b.run, "FS-41");
+  EXPECT_TRUE(result.judged.empty());
+  EXPECT_FALSE(result.not_checkable.empty());
+}
+
+}  // namespace
+}  // namespace shardproof

@@ -1,0 +1,237 @@
+// Order and number of gathers, and the guard against gradients that are not finite: judged by
+// effect.
+#include "conformance/checks/order/order.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "conformance/checks/base/carried.h"
+#include "conformance/checks/base/windows.h"
+
+namespace shardproof {
+
+namespace {
+
+int64_t Size(const std::vector<int32_t>* list) {
+  return list == nullptr ? 1 : static_cast<int64_t>(list->size());
+}
+
+class Gathers {
+ public:
+  Gathers(const Analysis& a, int32_t rank, CheckResult& result, FindingSink& sink)
+      : a_(a), rank_(rank), result_(result), sink_(sink), found_(FindWindows(a, rank)) {}
+
+  void JudgeAll() {
+    JudgeOrder();
+    JudgeCounts();
+  }
+
+ private:
+  const Event& EventAt(int64_t index) const {
+    return a_.traces()[size_t(rank_)].events[size_t(index)];
+  }
+
+  // Gathers come in the order in which their units are needed: forward order in forward, reverse in
+  // backward.
+  void JudgeOrder() {
+    const Window* before = nullptr;
+    for (const Window& window : found_.windows) {
+      const InstanceFacts& facts = a_.Facts(size_t(window.instance));
+      if (window.unit < 0 || facts.spec().strategy != "optim_grads_params" || facts.Interleaves())
+        continue;
+      Judge(result_, {"FS-08"});
+      if (facts.spec().recompute) Judge(result_, {"FS-07"});
+      if (window.reads.empty()) {
+        JudgeUnread(window, facts);
+        continue;
+      }
+      const bool comparable = before != nullptr && before->instance == window.instance &&
+                              before->call == window.call && before->gather != window.gather;
+      if (comparable && window.reads.front() < before->reads.front()) {
+        Finding finding = a_.At("FS-08", rank_, before->gather);
+        finding.expected =
+            "unit " + facts.ModuleName(window.unit) + " gathered first: it is needed first";
+        finding.seen = "unit " + facts.ModuleName(before->unit);
+        finding.message = "units are gathered in another order than they are needed";
+        sink_.Add(std::move(finding));
+      }
+      before = &window;
+    }
+  }
+
+  void JudgeUnread(const Window& window, const InstanceFacts& facts) {
+    if (!Ended(window.instance, window.call) ||
+        facts.UnitMayBeAbsent(rank_, window.call, window.unit))
+      return;
+    Finding finding = a_.At(facts.spec().recompute ? "FS-07" : "FS-08", rank_, window.gather);
+    finding.expected = "a gather that is read before it is released";
+    finding.seen = "unit " + facts.ModuleName(window.unit) + " gathered and never read";
+    finding.message = "unit " + facts.ModuleName(window.unit) +
+                      " is gathered for nothing: prefetched in the wrong direction, past the end, "
+                      "or in recompute";
+    sink_.Add(std::move(finding));
+  }
+
+  bool Ended(int instance, int32_t call) const {
+    const auto& events = a_.traces()[size_t(rank_)].events;
+    return std::any_of(events.begin(), events.end(), [&](const Event& event) {
+      return event.kind == EventKind::kCallEnd && event.instance == instance &&
+             event.call == call && event.status == SPF_OK;
+    });
+  }
+
+  // How often a unit is entered in one forward of a microbatch: more than once if its module is
+  // reused.
+  static int64_t Entries(const InstanceFacts& facts, const spf_program& program, int32_t unit) {
+    int64_t entries = 0;
+    int32_t last = -1;
+    for (int32_t i = 0; i < program.n_nodes; ++i) {
+      const int32_t in = facts.UnitOfModule(program.nodes[i].module);
+      entries += in == unit && last != unit;
+      last = in;
+    }
+    return std::max<int64_t>(entries, 1) + (facts.spec().model.reused ? 1 : 0);
+  }
+
+  void JudgeCounts() {
+    std::map<std::tuple<int, int32_t, int32_t>, std::pair<int64_t, int64_t>>
+        gathered;  // (elements, last event)
+    for (const Carried& carried : CarriedBy(a_, rank_)) {
+      if (!carried.gather) continue;
+      const Event& event = EventAt(carried.event);
+      for (const Chunk& chunk : carried.params) {
+        auto& [elements, last] = gathered[{event.instance, event.call, chunk.content.param}];
+        elements += chunk.length / std::max<int64_t>(1, chunk.content.width);
+        last = carried.event;
+      }
+    }
+    for (size_t i = 0; i < a_.n_instances(); ++i) Judge(result_, {"FS-35"});
+    for (const auto& [place, sum] : gathered) {
+      const auto& [instance, call, key] = place;
+      const InstanceFacts& facts = a_.Facts(size_t(instance));
+      const ParamFacts& param = facts.ByKey(key);
+      const int64_t allowed = Allowed(facts, param, call);
+      if (sum.first <= allowed * param.numel) continue;
+      Finding finding = a_.At("FS-35", rank_, sum.second);
+      finding.expected = "at most " + std::to_string(allowed) + " gathers of " + param.name +
+                         " with " + facts.spec().strategy;
+      finding.seen = std::to_string(sum.first) + " elements gathered, the parameter has " +
+                     std::to_string(param.numel);
+      finding.message = param.name + " is gathered more often than the strategy needs";
+      sink_.Add(std::move(finding));
+    }
+  }
+
+  int64_t Allowed(const InstanceFacts& facts, const ParamFacts& param, int32_t call) const {
+    const InstanceSpec& spec = facts.spec();
+    if (spec.strategy == "no_shard") return 0;
+    if (spec.strategy != "optim_grads_params") return 1;
+    const bool eval = a_.CallName(rank_, 0, call).starts_with("eval_step");
+    int64_t entries = 1;
+    if (param.unit >= 0 && size_t(call) < facts.calls().size() &&
+        facts.calls()[size_t(call)].step >= 0) {
+      const spf_program& program = facts.model().Program(
+          facts.calls()[size_t(call)].step, std::max(0, facts.DataRank(rank_)), facts.Place(rank_));
+      entries = Entries(facts, program, param.unit);
+    }
+    const int64_t outer =
+        spec.outer_strategy == "optim" && Size(facts.OuterList(param.expert, rank_)) > 1 ? 1 : 0;
+    // Where both microbatches are in one layer, its early release takes weights that the forward
+    // gathers again.
+    const int64_t early = !eval && spec.early_release ? spec.microbatches : 0;
+    return (eval ? 1 : 2) * spec.microbatches * entries + early + outer;
+  }
+
+  const Analysis& a_;
+  const int32_t rank_;
+  CheckResult& result_;
+  FindingSink& sink_;
+  const RankWindows found_;
+};
+
+// With check_for_nan_in_grad: COUNT_NONFINITE (or a kernel of the engine's own) reads a gradient
+// before it is sent.
+void JudgeGuard(const Analysis& a, int32_t rank, CheckResult& result, FindingSink& sink) {
+  std::map<int64_t, Carried> reductions;
+  for (Carried& carried : CarriedBy(a, rank)) {
+    if (carried.reduction) reductions.emplace(carried.event, std::move(carried));
+  }
+  const Trace& trace = a.traces()[size_t(rank)];
+  std::set<int32_t> looked_at;  // keys whose current gradient was examined
+  for (size_t i = 0; i < trace.events.size(); ++i) {
+    const Event& event = trace.events[i];
+    const auto index = static_cast<int64_t>(i);
+    if (!a.Facts(event.instance).spec().check_for_nan) continue;
+    Judge(result, {"FS-26"});
+    const EventFlow& flow = a.flow().At(rank, index);
+    const bool looks = event.kind == EventKind::kLaunch &&
+                       (event.id == SPF_K_COUNT_NONFINITE || event.id == SPF_K_CUSTOM);
+    for (size_t k = 0; k < flow.before.size(); ++k) {
+      for (const Chunk& chunk :
+           looks ? Only(flow.before[k], Content::Kind::kGrad) : std::vector<Chunk>{}) {
+        looked_at.insert(chunk.content.param);
+      }
+      for (const Chunk& chunk : event.kind == EventKind::kCompute
+                                    ? Only(flow.after[k], Content::Kind::kGrad)
+                                    : std::vector<Chunk>{}) {
+        looked_at.erase(chunk.content.param);
+      }
+    }
+    const auto reduction = reductions.find(index);
+    if (reduction == reductions.end()) continue;
+    for (const Chunk& chunk : reduction->second.grads) {
+      const auto& set = a.flow().sets().Get(chunk.content.tag);
+      const bool own = std::all_of(set.begin(), set.end(),
+                                   [&](const Contribution& one) { return one.rank == rank; });
+      if (!own || looked_at.contains(chunk.content.param)) continue;
+      Finding finding = a.At("FS-26", rank, index);
+      const std::string name = a.Facts(event.instance).ByKey(chunk.content.param).name;
+      finding.expected = "the gradient of " + name + " examined before it is sent";
+      finding.seen = "no COUNT_NONFINITE over it since it was written";
+      finding.message = "check_for_nan_in_grad is set, but " + name +
+                        " is reduced unexamined: a NaN would spread";
+      sink.Add(std::move(finding));
+      break;
+    }
+  }
+}
+
+}  // namespace
+
+CheckResult CheckGatherOrder(const Analysis& a) {
+  CheckResult result;
+  if (!a.has_flow()) {
+    CannotJudge(result, {"FS-07", "FS-08", "FS-35"}, a.flow_why());
+    return result;
+  }
+  FindingSink sink(result);
+  for (int32_t rank = 0; rank < a.ranks(); ++rank) Gathers(a, rank, result, sink).JudgeAll();
+  return result;
+}
+
+CheckResult CheckNanGuard(const Analysis& a) {
+  CheckResult result;
+  if (!a.has_case()) return result;
+  bool asked = false;
+  for (size_t i = 0; i < a.n_instances(); ++i) asked |= a.Facts(i).spec().check_for_nan;
+  if (!asked) return result;
+  if (!a.has_flow()) {
+    CannotJudge(result, {"FS-26"}, a.flow_why());
+    return result;
+  }
+  FindingSink sink(result);
+  for (int32_t rank = 0; rank < a.ranks(); ++rank) JudgeGuard(a, rank, result, sink);
+  return result;
+}
+
+CheckResult CheckOrder(const Analysis& a) {
+  CheckResult result;
+  if (!a.legal()) return result;
+  result.Merge(CheckMarks(a));
+  result.Merge(CheckGatherOrder(a));
+  result.Merge(CheckNanGuard(a));
+  return result;
+}
+
+}  // namespace shardproof

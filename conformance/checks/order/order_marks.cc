@@ -1,0 +1,330 @@
+// Announced hooks: their order by the hook table, and each against its effect.
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "conformance/checks/base/windows.h"
+#include "conformance/checks/order/announced.h"
+#include "conformance/checks/order/order.h"
+
+namespace shardproof {
+
+namespace {
+
+// What a unit is doing.
+enum class Phase { kRest, kForward, kBackward };
+
+class Marks {
+ public:
+  Marks(const Analysis& a, int32_t rank, int instance, CheckResult& result, FindingSink& sink)
+      : a_(a),
+        rank_(rank),
+        instance_(instance),
+        facts_(a.Facts(size_t(instance))),
+        result_(result),
+        sink_(sink),
+        announced_(AnnouncedBy(a, rank, instance)) {}
+
+  bool any() const { return !announced_.hooks.empty(); }
+
+  void JudgeAll() {
+    if (!any()) return;
+    for (const auto& [index, call] : announced_.calls) {
+      if (!call.ok) continue;
+      for (const auto& [m, microbatch] : call.microbatches) {
+        if (call.train && m >= 0) JudgeBackward(m, microbatch);
+        if (m >= 0) JudgeForward(m, microbatch);
+      }
+      if (call.train) JudgeStep(call, Skipped(index));
+      JudgePhases(call);
+    }
+    JudgeEffects();
+  }
+
+ private:
+  const Event& EventAt(int64_t index) const {
+    return a_.traces()[size_t(rank_)].events[size_t(index)];
+  }
+
+  bool Announces(int32_t hook) const { return announced_.hooks.contains(hook); }
+
+  const std::vector<int64_t>& HookOf(const Microbatch& microbatch, int32_t hook,
+                                     int32_t unit) const {
+    const auto at = microbatch.of_unit.find(hook);
+    if (at == microbatch.of_unit.end() || !at->second.contains(unit)) return none_;
+    return at->second.at(unit);
+  }
+  const std::vector<int64_t>& RootHook(const Microbatch& microbatch, int32_t hook) const {
+    const auto at = microbatch.hooks.find(hook);
+    return at == microbatch.hooks.end() ? none_ : at->second;
+  }
+
+  void JudgeForward(int32_t m, const Microbatch& microbatch) {
+    if (!microbatch.any_forward.empty()) {
+      JudgeOnce(m, microbatch, SPF_HOOK_FORWARD, "FORWARD", microbatch.any_forward.front(), true);
+    }
+    if (!Announces(SPF_HOOK_PRE_FORWARD)) return;
+    for (const auto& [unit, computes] : microbatch.forward) {
+      const std::vector<int64_t>& pre = HookOf(microbatch, SPF_HOOK_PRE_FORWARD, unit);
+      if (pre.empty() || pre.front() > computes.front()) {
+        Add("FS-39", computes.front(),
+            "PRE_FORWARD of unit " + facts_.ModuleName(unit) + " before it",
+            pre.empty() ? "no PRE_FORWARD" : "PRE_FORWARD later",
+            "unit " + facts_.ModuleName(unit) + " computes in microbatch " + std::to_string(m) +
+                " before its pre-forward hook");
+      }
+    }
+  }
+
+  void JudgeBackward(int32_t m, const Microbatch& microbatch) {
+    if (microbatch.any_backward.empty()) return;
+    Judge(result_, {"FS-04"});
+    const int64_t first = microbatch.any_backward.front(), last = microbatch.any_backward.back();
+    JudgeOnce(m, microbatch, SPF_HOOK_ROOT_PRE_BACKWARD, "ROOT_PRE_BACKWARD", first, true);
+    JudgeOnce(m, microbatch, SPF_HOOK_ROOT_POST_BACKWARD, "ROOT_POST_BACKWARD", last, false);
+    for (const auto& [unit, computes] : microbatch.backward) {
+      const std::string name = facts_.ModuleName(unit);
+      const std::vector<int64_t>& pre = HookOf(microbatch, SPF_HOOK_PRE_BACKWARD, unit);
+      const std::vector<int64_t>& post = HookOf(microbatch, SPF_HOOK_POST_BACKWARD, unit);
+      if (Announces(SPF_HOOK_PRE_BACKWARD) && (pre.empty() || pre.front() > computes.front())) {
+        Add("FS-04", computes.front(), "PRE_BACKWARD of unit " + name + " first",
+            pre.empty() ? "none" : "later",
+            "unit " + name + " computes in backward before its pre-backward hook");
+      }
+      if (Announces(SPF_HOOK_POST_BACKWARD) && (post.empty() || post.back() < computes.back())) {
+        Add("FS-04", computes.back(), "POST_BACKWARD of unit " + name + " after its last operation",
+            post.empty() ? "none" : "earlier",
+            "unit " + name + " computes after its post-backward hook");
+      }
+    }
+    for (const auto& [unit, computes] : microbatch.backward) {
+      if (microbatch.with_gradients.contains(unit)) {
+        JudgeUnitOnce(microbatch, SPF_HOOK_ACCUMULATE, "ACCUMULATE", unit, computes.back(), false);
+      }
+      if (Announces(SPF_HOOK_POST_BACKWARD)) {
+        JudgeUnitOnce(microbatch, SPF_HOOK_REGISTER_BACKWARD, "REGISTER_BACKWARD", unit,
+                      computes.front(), true);
+      }
+    }
+  }
+
+  // A unit's hook: once per backward, before (or after) all of the unit's backward operations.
+  void JudgeUnitOnce(const Microbatch& microbatch, int32_t hook, const char* name, int32_t unit,
+                     int64_t bound, bool before) {
+    if (!Announces(hook)) return;
+    const std::vector<int64_t>& events = HookOf(microbatch, hook, unit);
+    const bool ordered = events.size() == 1 && (before ? events[0] < bound : events[0] > bound);
+    if (ordered) return;
+    Add("FS-04", events.empty() ? bound : events.back(),
+        std::string(name) + " once, " + (before ? "before" : "after") +
+            " the unit's backward operations",
+        events.size() == 1 ? "in the wrong place" : std::to_string(events.size()) + " times",
+        std::string(name) + " of unit " + facts_.ModuleName(unit) +
+            " must be announced once per backward");
+  }
+
+  // A root hook: exactly once per pass, before (or after) everything of it.
+  void JudgeOnce(int32_t m, const Microbatch& microbatch, int32_t hook, const char* name,
+                 int64_t bound, bool before) {
+    if (!Announces(hook)) return;
+    const std::vector<int64_t>& events = RootHook(microbatch, hook);
+    if (events.size() != 1) {
+      Add("FS-04", events.empty() ? bound : events.back(), std::string(name) + " once",
+          std::to_string(events.size()) + " times",
+          std::string(name) + " of microbatch " + std::to_string(m) +
+              " must be announced exactly once");
+      return;
+    }
+    const bool ordered = before ? events[0] < bound : events[0] > bound;
+    if (ordered) return;
+    Add("FS-04", events[0], std::string(name) + (before ? " first" : " last"), "in between",
+        std::string(name) + " of microbatch " + std::to_string(m) +
+            (before ? " comes after" : " comes before") + " an operation of its pass");
+  }
+
+  // The threshold left the step out: no rank publishes a parameter. One that owns none never does.
+  bool Skipped(int32_t call) const {
+    if (facts_.spec().skip_norm <= 0) return false;
+    const auto publishes = [&](const Event& event) {
+      return event.kind == EventKind::kPublish && event.result == SPF_RESULT_PARAM &&
+             event.instance == instance_ && event.call == call;
+    };
+    return std::none_of(a_.traces().begin(), a_.traces().end(), [&](const Trace& trace) {
+      return std::any_of(trace.events.begin(), trace.events.end(), publishes);
+    });
+  }
+
+  void JudgeStep(const EntryCall& call, bool skipped) {
+    Judge(result_, {"FS-38"});
+    const auto once = [&](int32_t hook, const char* name) -> int64_t {
+      if (!Announces(hook)) return -1;
+      const auto at = call.step_hooks.find(hook);
+      const size_t n = at == call.step_hooks.end() ? 0 : at->second.size();
+      if (n == 1) return at->second[0];
+      const bool updates = hook == SPF_HOOK_OPTIMIZER_STEP || hook == SPF_HOOK_INSTALL_WEIGHTS;
+      if (n == 0 && skipped && updates) return -1;  // there is no update to announce
+      Add("FS-38", n == 0 ? call.end : at->second.back(), std::string(name) + " once per step",
+          std::to_string(n) + " times",
+          std::string(name) + " must be announced exactly once per step");
+      return n == 0 ? -1 : at->second.back();
+    };
+    const int64_t finish = once(SPF_HOOK_FINISH_GRAD_SYNC, "FINISH_GRAD_SYNC");
+    const int64_t optimizer = once(SPF_HOOK_OPTIMIZER_STEP, "OPTIMIZER_STEP");
+    const int64_t install = once(SPF_HOOK_INSTALL_WEIGHTS, "INSTALL_WEIGHTS");
+    once(SPF_HOOK_ZERO_GRAD, "ZERO_GRAD");
+    const int64_t start = once(SPF_HOOK_START_PARAM_SYNC, "START_PARAM_SYNC");
+    for (const auto& [m, microbatch] : call.microbatches) {
+      if (!microbatch.any_forward.empty())
+        InOrder(start, microbatch.any_forward.front(), "START_PARAM_SYNC first");
+    }
+    InOrder(finish, optimizer, "FINISH_GRAD_SYNC before OPTIMIZER_STEP");
+    InOrder(optimizer, install, "OPTIMIZER_STEP before INSTALL_WEIGHTS");
+    for (const auto& [m, microbatch] : call.microbatches) {
+      if (!microbatch.any_backward.empty()) {
+        InOrder(microbatch.any_backward.back(), finish, "every backward before FINISH_GRAD_SYNC");
+      }
+    }
+  }
+
+  void InOrder(int64_t first, int64_t second, const char* rule) {
+    if (first < 0 || second < 0 || first < second) return;
+    Add("FS-38", second, rule, "the other way round", "hooks out of order: " + std::string(rule));
+  }
+
+  // Rest, forward, rest, backward, rest: judged for units whose both hooks of a phase are
+  // announced; by microbatch where two of them interleave.
+  void JudgePhases(const EntryCall& call) {
+    Judge(result_, {"FS-06"});
+    std::map<std::pair<int32_t, int32_t>, Phase> phases;  // (unit, microbatch)
+    const bool forward = Announces(SPF_HOOK_PRE_FORWARD) && Announces(SPF_HOOK_POST_FORWARD);
+    const bool backward = Announces(SPF_HOOK_PRE_BACKWARD) && Announces(SPF_HOOK_POST_BACKWARD);
+    for (const int64_t index : call.marks) {
+      const Event& event = EventAt(index);
+      const bool is_unit = facts_.UnitOfModule(event.module) == event.module;
+      if (!is_unit) continue;
+      Phase& phase = phases[{event.module, facts_.Interleaves() ? event.microbatch : -1}];
+      switch (event.id) {
+        case SPF_HOOK_PRE_FORWARD:
+          if (forward && phase != Phase::kBackward)
+            Move(index, phase, Phase::kRest, Phase::kForward);
+          break;
+        case SPF_HOOK_POST_FORWARD:
+          if (forward && phase != Phase::kBackward)
+            Move(index, phase, Phase::kForward, Phase::kRest);
+          break;
+        case SPF_HOOK_PRE_BACKWARD:
+          if (backward) Move(index, phase, Phase::kRest, Phase::kBackward);
+          break;
+        case SPF_HOOK_POST_BACKWARD:
+          if (backward) Move(index, phase, Phase::kBackward, Phase::kRest);
+          break;
+        default:
+          break;
+      }
+    }
+    for (const auto& [place, phase] : phases) {
+      if (phase == Phase::kRest) continue;
+      const int32_t unit = place.first;
+      Add("FS-06", call.end, "unit " + facts_.ModuleName(unit) + " at rest",
+          phase == Phase::kForward ? "in forward" : "in backward",
+          "unit " + facts_.ModuleName(unit) + " is not at rest when the entry call ends");
+    }
+  }
+
+  void Move(int64_t index, Phase& phase, Phase from, Phase to) {
+    static constexpr const char* kNames[] = {"at rest", "in forward", "in backward"};
+    if (phase != from) {
+      Add("FS-06", index, std::string("the unit ") + kNames[static_cast<size_t>(from)],
+          kNames[static_cast<size_t>(phase)], "a hook comes in a phase in which it is illegal");
+    }
+    phase = to;
+  }
+
+  // After a unit's release hook its gathered parameters are gone: nothing reads them before the
+  // next gather.
+  void JudgeEffects() {
+    if (!a_.has_flow()) {
+      CannotJudge(result_, {"FS-39"}, a_.flow_why());
+      return;
+    }
+    Judge(result_, {"FS-39"});
+    if (facts_.spec().strategy != "optim_grads_params" || facts_.Interleaves()) return;
+    const RankWindows found = FindWindows(a_, rank_);
+    for (const auto& [index, call] : announced_.calls) {
+      std::set<int32_t> in_backward;
+      for (const int64_t mark : call.marks) {
+        const Event& event = EventAt(mark);
+        if (event.id == SPF_HOOK_PRE_BACKWARD) in_backward.insert(event.module);
+        if (event.id == SPF_HOOK_POST_BACKWARD) in_backward.erase(event.module);
+        const bool released =
+            event.id == SPF_HOOK_POST_BACKWARD ||
+            (event.id == SPF_HOOK_POST_FORWARD && !in_backward.contains(event.module));
+        if (released) JudgeRelease(found, mark, event);
+      }
+    }
+  }
+
+  void JudgeRelease(const RankWindows& found, int64_t mark, const Event& event) {
+    for (const Window& window : found.windows) {
+      if (window.instance != instance_ || window.unit != event.module || !window.OpenAt(mark))
+        continue;
+      const int64_t read = window.NextRead(mark);
+      const bool was_used = !window.reads.empty() && window.reads.front() < mark;
+      if (read < 0 || !was_used) continue;
+      Add("FS-39", read,
+          "a new gather of unit " + facts_.ModuleName(window.unit) + " after its release",
+          "bytes gathered before",
+          "unit " + facts_.ModuleName(window.unit) +
+              " announced its release, but its old bytes are read again");
+      return;
+    }
+  }
+
+  void Add(const char* requirement, int64_t event, std::string expected, std::string seen,
+           std::string message) {
+    sink_.Add(a_.At(requirement, rank_, event), std::move(expected), std::move(seen),
+              std::move(message));
+  }
+
+  const Analysis& a_;
+  const int32_t rank_;
+  const int instance_;
+  const InstanceFacts& facts_;
+  CheckResult& result_;
+  FindingSink& sink_;
+  const std::vector<int64_t> none_;
+  const Announced announced_;
+};
+
+}  // namespace
+
+CheckResult CheckMarks(const Analysis& a) {
+  CheckResult result;
+  const std::initializer_list<const char*> all = {"FS-04", "FS-06", "FS-38", "FS-39"};
+  if (!a.has_case()) {
+    CannotJudge(result, all, a.why());
+    return result;
+  }
+  for (const Trace& trace : a.traces()) {
+    if (trace.provides.marks && trace.provides.work && trace.provides.calls) continue;
+    CannotJudge(result, all,
+                "rank " + std::to_string(trace.rank) + "'s trace has no marks or no work");
+    return result;
+  }
+  FindingSink sink(result);
+  bool any = false;
+  for (size_t i = 0; i < a.n_instances(); ++i) {
+    for (int32_t rank = 0; rank < a.ranks(); ++rank) {
+      if (!a.Facts(i).InGrid(rank)) continue;
+      Marks marks(a, rank, static_cast<int>(i), result, sink);
+      marks.JudgeAll();
+      any |= marks.any();
+    }
+  }
+  if (!any)
+    CannotJudge(result, all,
+                "the engine announces no hooks: call mark() to have their order judged");
+  return result;
+}
+
+}  // namespace shardproof

@@ -1,0 +1,159 @@
+#include "conformance/checks/order/order.h"
+
+#include <gtest/gtest.h>
+
+#include "conformance/checks/base/analysis.h"
+#include "conformance/checks/testing/mini_engine.h"
+
+namespace shardproof {
+namespace {
+
+std::string Found(const MiniFaults& faults, const std::function<void(InstanceSpec&)>& edit = {}) {
+  return FoundIn(CheckOrder(RunMini(MiniCase(2, edit), faults).run));
+}
+void TwoMicrobatches(InstanceSpec& spec) { spec.microbatches = 2; }
+
+// Exchanges the places of the first two marks of these hooks on rank 0.
+void SwapMarks(Run& run, int first, int second) {
+  Event* found[2] = {nullptr, nullptr};
+  for (Event& event : run.traces[0].events) {
+    if (event.kind != EventKind::kMark) continue;
+    if (event.id == first && found[0] == nullptr) found[0] = &event;
+    if (event.id == second && found[1] == nullptr && found[0] != nullptr) found[1] = &event;
+  }
+  std::swap(*found[0], *found[1]);
+}
+
+TEST(Order, AGoodRunHasNoFinding) {
+  const CheckResult result = CheckOrder(RunMini(MiniCase(4, TwoMicrobatches)).run);
+  EXPECT_EQ(FoundIn(result), "") << (result.findings.empty() ? "" : result.findings[0].message);
+  for (const char* id : {"FS-04", "FS-06", "FS-08", "FS-35", "FS-38", "FS-39"})
+    EXPECT_TRUE(result.judged.contains(id)) << id;
+}
+
+TEST(Order, WithoutMarksOnlyEffectsAreJudged) {
+  MiniFaults faults;
+  faults.marks = false;
+  const CheckResult result = CheckOrder(RunMini(MiniCase(2), faults).run);
+  EXPECT_EQ(FoundIn(result), "");
+  EXPECT_FALSE(result.judged.contains("FS-04"));
+  EXPECT_TRUE(result.judged.contains("FS-08"));
+  ASSERT_FALSE(result.not_checkable.empty());
+  EXPECT_EQ(result.not_checkable[0].why,
+            "the engine announces no hooks: call mark() to have their order judged");
+}
+
+TEST(Order, RootPreBackwardTwice) {
+  MiniFaults faults;
+  faults.root_pre_backward_twice = true;
+  EXPECT_EQ(Found(faults), "FS-04");
+}
+
+TEST(Order, AccumulateForgottenForOneUnit) {
+  MiniRun mini = RunMini(MiniCase(2));
+  std::vector<Event>& events = mini.run.traces[1].events;
+  events.erase(std::find_if(events.begin(), events.end(), [](const Event& event) {
+    return event.kind == EventKind::kMark && event.id == SPF_HOOK_ACCUMULATE && event.module > 0;
+  }));
+  EXPECT_EQ(FoundIn(CheckOrder(mini.run)), "FS-04");
+}
+
+TEST(Order, OptimizerBeforeGradientsAreFinished) {
+  MiniRun mini = RunMini(MiniCase(2));
+  SwapMarks(mini.run, SPF_HOOK_FINISH_GRAD_SYNC, SPF_HOOK_OPTIMIZER_STEP);
+  EXPECT_EQ(FoundIn(CheckOrder(mini.run)), "FS-38");
+}
+
+TEST(Order, InstallBeforeTheOptimizer) {
+  MiniRun mini = RunMini(MiniCase(2));
+  SwapMarks(mini.run, SPF_HOOK_OPTIMIZER_STEP, SPF_HOOK_INSTALL_WEIGHTS);
+  EXPECT_EQ(FoundIn(CheckOrder(mini.run)), "FS-38");
+}
+
+// Call 1, a train_step, goes without INSTALL_WEIGHTS; skipped: without parameters too.
+MiniRun WithoutInstall(bool skipped, double threshold) {
+  MiniRun mini = RunMini(
+      MiniCase(2, [&](InstanceSpec& spec) { spec.skip_norm = threshold, spec.grad_norm = true; }));
+  for (Trace& trace : mini.run.traces) {
+    std::erase_if(trace.events, [&](const Event& e) {
+      const bool install = e.kind == EventKind::kMark && e.id == SPF_HOOK_INSTALL_WEIGHTS;
+      const bool param = e.kind == EventKind::kPublish && e.result == SPF_RESULT_PARAM;
+      return e.call == 1 && (install || (param && skipped));
+    });
+  }
+  return mini;
+}
+
+TEST(Order, ASkippedStepInstallsNothing) {
+  EXPECT_EQ(FoundIn(CheckOrder(WithoutInstall(true, 1).run)), "");
+}
+
+TEST(Order, AStepThatIsNotSkippedInstalls) {
+  EXPECT_EQ(FoundIn(CheckOrder(WithoutInstall(false, 1).run)), "FS-38");
+  EXPECT_EQ(FoundIn(CheckOrder(WithoutInstall(true, 0).run)), "FS-38") << "there is no threshold";
+}
+
+TEST(Order, ASkippedStepAnnouncesNoHookTwice) {
+  MiniRun mini = WithoutInstall(true, 1);
+  std::vector<Event>& events = mini.run.traces[0].events;
+  const auto optimizer = std::find_if(events.begin(), events.end(), [](const Event& e) {
+    return e.kind == EventKind::kMark && e.id == SPF_HOOK_OPTIMIZER_STEP && e.call == 1;
+  });
+  ASSERT_NE(optimizer, events.end());
+  events.insert(optimizer, Event(*optimizer));
+  EXPECT_EQ(FoundIn(CheckOrder(mini.run)), "FS-38");
+}
+
+TEST(Order, BackwardOfAUnitThatIsInForward) {
+  MiniRun mini = RunMini(MiniCase(2));
+  std::vector<Event>& events = mini.run.traces[0].events;
+  events.erase(std::find_if(events.begin(), events.end(), [](const Event& event) {
+    return event.kind == EventKind::kMark && event.id == SPF_HOOK_POST_FORWARD;
+  }));
+  EXPECT_EQ(FoundIn(CheckOrder(mini.run)), "FS-06");
+}
+
+TEST(Order, AHookWithoutItsEffect) {
+  MiniFaults faults;
+  faults.no_release_forward = true;
+  const std::string found = Found(faults);
+  EXPECT_NE(found.find("FS-39"), std::string::npos) << found;
+}
+
+TEST(Order, UnitsGatheredInTheWrongDirection) {
+  MiniFaults faults;
+  faults.gather_reversed = true;
+  EXPECT_EQ(Found(faults), "FS-08");
+}
+
+TEST(Order, RecomputeThatPrefetchesForwardUnits) {
+  MiniFaults faults;
+  faults.recompute_prefetch = true;
+  const std::string found = Found(faults, [](InstanceSpec& spec) { spec.recompute = true; });
+  EXPECT_NE(found.find("FS-07"), std::string::npos) << found;
+}
+
+TEST(Order, AParameterGatheredMoreOftenThanNeeded) {
+  MiniFaults faults;
+  faults.recompute_prefetch = true;
+  const std::string found = Found(faults);
+  EXPECT_NE(found.find("FS-35"), std::string::npos) << found;
+}
+
+TEST(Order, GatherOncePerStepWithOptim) {
+  const std::string found = Found({}, [](InstanceSpec& spec) { spec.strategy = "optim"; });
+  EXPECT_EQ(found, "FS-35") << "the mini engine gathers in forward and in backward";
+}
+
+TEST(Order, NanGuardPresent) {
+  EXPECT_EQ(Found({}, [](InstanceSpec& spec) { spec.check_for_nan = true; }), "");
+}
+
+TEST(Order, NanGuardMissing) {
+  MiniFaults faults;
+  faults.no_nan_guard = true;
+  EXPECT_EQ(Found(faults, [](InstanceSpec& spec) { spec.check_for_nan = true; }), "FS-26");
+}
+
+}  // namespace
+}  // namespace shardproof

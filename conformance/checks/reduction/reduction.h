@@ -1,0 +1,18 @@
+// reduction.h: is every gradient reduced exactly once, complete, over the right ranks, in the right
+// dtype?
+//
+// Judges FS-05, FS-10 to FS-12, FS-19, FS-21, FS-22, FS-27, FS-29, FS-30, FS-36, FS-37 and FS-42 by
+// following each contribution (what one node adds on one rank for one microbatch) from the kernel
+// that computes it to publish.
+#pragma once
+#include "conformance/checks/base/analysis.h"
+
+namespace shardproof {
+
+CheckResult CheckReduction(const Analysis& a);
+
+// Its parts: what published gradients are made of, and how each reduction was done.
+CheckResult CheckGradientContents(const Analysis& a);
+CheckResult CheckReductionOps(const Analysis& a);
+
+}  // namespace shardproof

@@ -1,0 +1,154 @@
+#include "conformance/checks/reduction/reduction.h"
+
+#include <gtest/gtest.h>
+
+#include "conformance/checks/base/analysis.h"
+#include "conformance/checks/testing/mini_engine.h"
+
+namespace shardproof {
+namespace {
+
+std::string Found(const MiniFaults& faults, const std::function<void(InstanceSpec&)>& edit = {},
+                  int32_t world = 2) {
+  return FoundIn(CheckReduction(RunMini(MiniCase(world, edit), faults).run));
+}
+void TwoMicrobatches(InstanceSpec& spec) { spec.microbatches = 2; }
+void Hybrid(InstanceSpec& spec) {
+  spec.outer = 2;
+  spec.microbatches = 2;
+}
+
+TEST(Reduction, AGoodRunHasNoFinding) {
+  const CheckResult result = CheckReduction(RunMini(MiniCase(4, TwoMicrobatches)).run);
+  EXPECT_EQ(FoundIn(result), "") << (result.findings.empty() ? "" : result.findings[0].message);
+  for (const char* id : {"FS-05", "FS-21", "FS-22", "FS-27", "FS-36", "FS-37"})
+    EXPECT_TRUE(result.judged.contains(id)) << id;
+}
+
+TEST(Reduction, AGoodHybridRunHasNoFinding) {
+  const CheckResult result = CheckReduction(RunMini(MiniCase(4, Hybrid)).run);
+  EXPECT_EQ(FoundIn(result), "") << (result.findings.empty() ? "" : result.findings[0].message);
+  EXPECT_TRUE(result.judged.contains("FS-19"));
+  EXPECT_TRUE(result.judged.contains("FS-42"));
+}
+
+TEST(Reduction, AGoodRunWithTiedWeightsHasNoFinding) {
+  MiniRun mini = RunMini(MiniCase(2, [](InstanceSpec& spec) { spec.model.tied = true; }));
+  const CheckResult result = CheckReduction(mini.run);
+  EXPECT_EQ(FoundIn(result), "");
+  EXPECT_TRUE(result.judged.contains("FS-12"));
+}
+
+TEST(Reduction, AGoodRunWithParametersUnusedOnSomeRanksHasNoFinding) {
+  MiniRun mini = RunMini(MiniCase(2, [](InstanceSpec& spec) { spec.model.unused = "rank"; }));
+  const CheckResult result = CheckReduction(mini.run);
+  EXPECT_EQ(FoundIn(result), "");
+  EXPECT_TRUE(result.judged.contains("FS-11"));
+}
+
+TEST(Reduction, AGoodRunWithFrozenParametersHasNoFinding) {
+  EXPECT_EQ(Found({}, [](InstanceSpec& spec) { spec.model.frozen = "layer"; }), "");
+}
+
+TEST(Reduction, AMicrobatchThatIsNotReduced) {
+  MiniFaults faults;
+  faults.skip_reduce_last = true;
+  const std::string found = Found(faults, TwoMicrobatches);
+  EXPECT_EQ(found, "FS-05 FS-37");
+}
+
+TEST(Reduction, AMissingContributionIsNamed) {
+  MiniFaults faults;
+  faults.skip_reduce_last = true;
+  const CheckResult result = CheckReduction(RunMini(MiniCase(2, TwoMicrobatches), faults).run);
+  ASSERT_FALSE(result.findings.empty());
+  EXPECT_EQ(result.findings[0].seen, "nothing from rank 0 microbatch 1, rank 1 microbatch 1");
+}
+
+TEST(Reduction, AShardThatIsAddedTwice) {
+  MiniFaults faults;
+  faults.add_reduced_twice = true;
+  EXPECT_EQ(Found(faults), "FS-05");
+}
+
+TEST(Reduction, AReductionBeforeTheLastGradient) {
+  MiniFaults faults;
+  faults.reduce_before_last = true;
+  const std::string found = Found(faults);
+  EXPECT_NE(found.find("FS-36"), std::string::npos) << found;
+}
+
+TEST(Reduction, AccumulatorsThatAreNotCleared) {
+  MiniFaults faults;
+  faults.no_zero_grad = true;
+  EXPECT_EQ(Found(faults), "FS-22");
+}
+
+TEST(Reduction, NoOuterReduction) {
+  MiniFaults faults;
+  faults.skip_outer = true;
+  EXPECT_EQ(Found(faults, Hybrid, 4), "FS-19");
+}
+
+TEST(Reduction, AnOuterReductionEveryMicrobatch) {
+  MiniFaults faults;
+  faults.outer_each_microbatch = true;
+  const std::string found = Found(faults, Hybrid, 4);
+  EXPECT_NE(found.find("FS-19"), std::string::npos) << found;
+  EXPECT_NE(found.find("FS-42"), std::string::npos) << found;
+}
+
+TEST(Reduction, AnotherDtypeOnTheWire) {
+  MiniFaults faults;
+  faults.bf16_wire = true;
+  EXPECT_NE(Found(faults).find("FS-21"), std::string::npos);
+}
+
+TEST(Reduction, MembersThatReduceInDifferentLayouts) {
+  MiniRun mini = RunMini(MiniCase(2));
+  // Rank 1 sends its gradient from one element further on.
+  Trace& trace = mini.run.traces[1];
+  for (Event& event : trace.events) {
+    if (event.kind != EventKind::kCollective || event.collective != SPF_REDUCE_SCATTER ||
+        event.count < 8)
+      continue;
+    trace.ranges[event.ranges.begin].offset += 4;
+    break;
+  }
+  const std::string found = FoundIn(CheckReduction(mini.run));
+  EXPECT_NE(found.find("FS-29"), std::string::npos) << found;
+}
+
+TEST(Reduction, APublishedRangeThatIsNoGradient) {
+  MiniRun mini = RunMini(MiniCase(2));
+  Trace& trace = mini.run.traces[0];
+  for (Event& event : trace.events) {
+    if (event.kind != EventKind::kPublish || event.result != SPF_RESULT_GRAD) continue;
+    trace.ranges[event.ranges.begin].alloc -= 1;  // the main weights
+    break;
+  }
+  EXPECT_EQ(FoundIn(CheckReduction(mini.run)), "FS-27");
+}
+
+TEST(Reduction, WithoutMemoryRangesNothingIsJudged) {
+  MiniRun mini = RunMini(MiniCase(2));
+  mini.run.traces[0].provides.memory = false;
+  const CheckResult result = CheckReduction(mini.run);
+  EXPECT_TRUE(result.judged.empty());
+  EXPECT_FALSE(result.not_checkable.empty());
+}
+
+TEST(Reduction, AnUnfinishedRunIsNotJudged) {
+  MiniRun mini = RunMini(MiniCase(2));
+  std::vector<Event>& events = mini.run.traces[1].events;
+  const auto drop = std::find_if(events.begin(), events.end(), [](const Event& event) {
+    return event.kind == EventKind::kCollective;
+  });
+  events.erase(drop);
+  const CheckResult result = CheckReduction(mini.run);
+  EXPECT_EQ(FoundIn(result), "");
+  EXPECT_FALSE(result.not_checkable.empty());
+}
+
+}  // namespace
+}  // namespace shardproof

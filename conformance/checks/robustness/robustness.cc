@@ -1,0 +1,258 @@
+#include "conformance/checks/robustness/robustness.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace shardproof {
+
+using Kind = EngineOutcome::Kind;
+
+const char* OutcomeName(Kind kind) {
+  static constexpr const char* kNames[] = {"ok",     "unsupported", "rejected",
+                                           "failed", "refused",     "aborted",
+                                           "died",   "hung",        "suite error"};
+  return kNames[static_cast<size_t>(kind)];
+}
+
+namespace {
+
+constexpr const char* kContractKnobs[] = {"microbatches", "lr"};
+
+bool TakesPart(const Run& run, int32_t rank) {
+  return size_t(rank) < run.traces.size() && !run.traces[size_t(rank)].events.empty();
+}
+
+Finding Of(const char* requirement, int32_t rank, const EngineOutcome& outcome,
+           std::string expected, std::string message) {
+  Finding finding;
+  finding.requirement = requirement;
+  finding.rank = rank;
+  finding.operation = outcome.call;
+  finding.expected = std::move(expected);
+  finding.seen = std::string(OutcomeName(outcome.kind)) +
+                 (outcome.reason.empty() ? "" : ": " + outcome.reason);
+  finding.message = std::move(message);
+  return finding;
+}
+
+// The first collective that a rank issued inside create, or -1.
+int64_t CollectiveInCreate(const Trace& trace) {
+  for (size_t i = 0; i < trace.events.size(); ++i) {
+    const Event& event = trace.events[i];
+    if (event.kind == EventKind::kCollective && event.call <= 0) return static_cast<int64_t>(i);
+  }
+  return -1;
+}
+
+bool Explained(const Trace& trace) {
+  return std::any_of(trace.events.begin(), trace.events.end(), [&](const Event& event) {
+    return event.kind == EventKind::kExplain && !trace.Text(event.text).empty();
+  });
+}
+
+bool Refused(const Trace& trace) {
+  return std::any_of(trace.events.begin(), trace.events.end(),
+                     [](const Event& event) { return event.kind == EventKind::kRefused; });
+}
+
+bool WrongTwin(const Case& spec) {
+  return std::any_of(spec.instances.begin(), spec.instances.end(), [](const InstanceSpec& one) {
+    return one.twin != "none" && one.twin != "given";
+  });
+}
+
+void JudgeIllegal(const Analysis& a, CheckResult& result, FindingSink& sink) {
+  const Run& run = a.run();
+  const char* requirement = WrongTwin(*run.spec) ? "PG-16" : "GE-20";
+  Judge(result, {requirement, "GE-22"});
+  for (size_t rank = 0; rank < run.outcomes.size(); ++rank) {
+    const EngineOutcome& outcome = run.outcomes[rank];
+    const auto r = static_cast<int32_t>(rank);
+    // A knob that was not read: the runner ended the case before the engine could be blamed.
+    if (!TakesPart(run, r) || outcome.kind == Kind::kUnsupported) continue;
+    if (outcome.kind != Kind::kRejected) {
+      sink.Add(Of(requirement, r, outcome, "rejected by create",
+                  "the configuration is illegal (" + run.spec->illegal +
+                      "), but create does not answer SPF_REJECTED"));
+      continue;
+    }
+    if (run.traces[rank].provides.calls && !Explained(run.traces[rank])) {
+      sink.Add(Of("GE-22", r, outcome, "a reason in words",
+                  "create rejects without saying why: call explain first"));
+    }
+  }
+}
+
+void JudgeAnswers(const Analysis& a, CheckResult& result, FindingSink& sink) {
+  const Run& run = a.run();
+  Judge(result, {"GE-21", "GE-24"});
+  int32_t first = -1;
+  for (size_t rank = 0; rank < run.outcomes.size(); ++rank) {
+    const EngineOutcome& outcome = run.outcomes[rank];
+    const auto r = static_cast<int32_t>(rank);
+    if (!TakesPart(run, r)) continue;
+    const bool answer = outcome.kind == Kind::kRejected || outcome.kind == Kind::kUnsupported;
+    const bool from_create = outcome.call.starts_with("create");
+    if (answer && from_create) {
+      const int64_t event = CollectiveInCreate(run.traces[rank]);
+      if (event >= 0) {
+        Finding finding = a.At("GE-21", r, event);
+        finding.expected =
+            "no collective before create answers " + std::string(OutcomeName(outcome.kind));
+        finding.seen = a.Describe(r, event);
+        finding.message =
+            "create issues a collective and then refuses the case: look at the configuration first";
+        sink.Add(std::move(finding));
+      }
+    }
+    if (first < 0) first = r;
+    const EngineOutcome& other = run.outcomes[size_t(first)];
+    const bool comparable =
+        answer || other.kind == Kind::kRejected || other.kind == Kind::kUnsupported;
+    if (!comparable || other.kind == outcome.kind || outcome.kind == Kind::kDied ||
+        other.kind == Kind::kDied)
+      continue;
+    sink.Add(Of(
+        "GE-24", r, outcome,
+        std::string(OutcomeName(other.kind)) + ", as on rank " + std::to_string(first),
+        "ranks give different answers to the same configuration: the others would wait for ever"));
+  }
+}
+
+void JudgeSurvival(const Analysis& a, CheckResult& result, FindingSink& sink) {
+  const Run& run = a.run();
+  Judge(result, {"GE-23", "GE-26", "GE-27"});
+  for (size_t rank = 0; rank < run.outcomes.size(); ++rank) {
+    const EngineOutcome& outcome = run.outcomes[rank];
+    const auto r = static_cast<int32_t>(rank);
+    switch (outcome.kind) {
+      case Kind::kRejected:
+        if (a.legal()) {
+          sink.Add(Of("GE-23", r, outcome, "the case runs",
+                      "the configuration is legal, but create rejects it"));
+        }
+        break;
+      case Kind::kDied:
+        sink.Add(Of("GE-26", r, outcome, "the engine survives",
+                    "rank " + std::to_string(rank) + " died"));
+        break;
+      case Kind::kFailed:
+        // The reason is a refused call, which is a finding of its own.
+        if (Refused(run.traces[rank])) break;
+        sink.Add(Of("GE-26", r, outcome, "SPF_OK", "an entry call failed"));
+        break;
+      case Kind::kHung:
+        sink.Add(Of("GE-27", r, outcome, "the run ends",
+                    "rank " + std::to_string(rank) + " makes no progress"));
+        break;
+      default:
+        break;
+    }
+  }
+}
+
+void JudgeRefusals(const Analysis& a, CheckResult& result, FindingSink& sink) {
+  for (const Trace& trace : a.traces()) {
+    if (!trace.provides.calls) {
+      CannotJudge(result, {"GE-25"},
+                  "rank " + std::to_string(trace.rank) + "'s trace has no calls");
+      return;
+    }
+  }
+  Judge(result, {"GE-25"});
+  for (int32_t rank = 0; rank < a.ranks(); ++rank) {
+    const Trace& trace = a.traces()[size_t(rank)];
+    for (size_t i = 0; i < trace.events.size(); ++i) {
+      if (trace.events[i].kind != EventKind::kRefused) continue;
+      Finding finding = a.At("GE-25", rank, static_cast<int64_t>(i));
+      finding.expected = "a call that can be carried out";
+      finding.seen = std::string(trace.Text(trace.events[i].text2));
+      finding.message =
+          "the call " + std::string(trace.Text(trace.events[i].text)) + " was refused";
+      sink.Add(std::move(finding));
+    }
+  }
+}
+
+std::set<std::string> KnobsRead(const Trace& trace, int instance, bool in_create_only) {
+  std::set<std::string> names;
+  for (const Event& event : trace.events) {
+    if (event.kind != EventKind::kKnob || event.instance != instance ||
+        (in_create_only && event.call > 0))
+      continue;
+    names.emplace(trace.Text(event.text));
+  }
+  return names;
+}
+
+void JudgeContract(const Analysis& a, CheckResult& result, FindingSink& sink) {
+  if (a.run().spec == nullptr || !a.ended_well()) return;
+  for (const Trace& trace : a.traces()) {
+    if (!trace.provides.calls) return CannotJudge(result, {"GE-28"}, "a trace has no calls");
+  }
+  Judge(result, {"GE-28"});
+  for (size_t i = 0; i < a.n_instances(); ++i) {
+    for (int32_t rank = 0; rank < a.ranks(); ++rank) {
+      if (!a.Facts(i).InGrid(rank) || !TakesPart(a.run(), rank)) continue;
+      const std::set<std::string> read =
+          KnobsRead(a.traces()[size_t(rank)], static_cast<int>(i), false);
+      for (const char* knob : kContractKnobs) {
+        if (read.contains(knob)) continue;
+        Finding finding;
+        finding.requirement = "GE-28";
+        finding.rank = rank;
+        finding.operation = "create";
+        finding.expected = std::string("knob ") + knob + " is read";
+        finding.seen = "never asked for";
+        finding.message = std::string("the engine trains without reading ") + knob +
+                          ": it uses a value of its own";
+        sink.Add(std::move(finding));
+      }
+    }
+  }
+}
+
+}  // namespace
+
+bool UnreadFeatureKnobs(const Run& run, std::vector<std::string>* knobs) {
+  knobs->clear();
+  if (run.spec == nullptr) return false;
+  std::set<std::string> unread;
+  for (size_t i = 0; i < run.spec->instances.size(); ++i) {
+    for (const Trace& trace : run.traces) {
+      const bool created =
+          std::any_of(trace.events.begin(), trace.events.end(), [&](const Event& event) {
+            return event.kind == EventKind::kCallEnd && event.instance == i && event.call == 0 &&
+                   event.status == SPF_OK;
+          });
+      if (!created || !trace.provides.calls) continue;
+      const std::set<std::string> read = KnobsRead(trace, static_cast<int>(i), true);
+      for (const auto& [name, value] : Knobs(run.spec->instances[i], run.spec->world)) {
+        const bool contract = std::find(std::begin(kContractKnobs), std::end(kContractKnobs),
+                                        name) != std::end(kContractKnobs);
+        if (!contract && !read.contains(name)) unread.insert(name);
+      }
+    }
+  }
+  knobs->assign(unread.begin(), unread.end());
+  return !knobs->empty();
+}
+
+CheckResult CheckRobustness(const Analysis& a) {
+  CheckResult result;
+  FindingSink sink(result, 16);
+  const Run& run = a.run();
+  if (!run.outcomes.empty()) {
+    if (!a.legal()) JudgeIllegal(a, result, sink);
+    JudgeAnswers(a, result, sink);
+    JudgeSurvival(a, result, sink);
+  } else {
+    CannotJudge(result, {"GE-24", "GE-26", "GE-27"}, "it is not known how the ranks ended");
+  }
+  JudgeRefusals(a, result, sink);
+  JudgeContract(a, result, sink);
+  return result;
+}
+
+}  // namespace shardproof

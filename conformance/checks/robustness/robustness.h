@@ -1,0 +1,20 @@
+// robustness.h: did every rank answer as the interface asks, and did the run survive?
+//
+// Judges PG-16, GE-20 to GE-28 from outcomes, refusals and the knobs that were read.
+#pragma once
+#include <string>
+#include <vector>
+
+#include "conformance/checks/base/analysis.h"
+
+namespace shardproof {
+
+CheckResult CheckRobustness(const Analysis& a);
+
+// Feature knobs that the case sets and that create did not read on some rank: the case is
+// unsupported by this engine. Returns whether there are any. False without a case.
+bool UnreadFeatureKnobs(const Run& run, std::vector<std::string>* knobs);
+
+const char* OutcomeName(EngineOutcome::Kind kind);
+
+}  // namespace shardproof

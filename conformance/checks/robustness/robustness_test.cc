@@ -1,0 +1,135 @@
+#include "conformance/checks/robustness/robustness.h"
+
+#include <gtest/gtest.h>
+
+#include "conformance/checks/base/analysis.h"
+#include "conformance/checks/testing/mini_engine.h"
+
+namespace shardproof {
+namespace {
+
+using Kind = EngineOutcome::Kind;
+
+// A run in which every rank ends in create, with this answer.
+struct Answered {
+  explicit Answered(Kind kind, const std::string& illegal = "") {
+    spec.world = 2;
+    Derive(spec);
+    spec.illegal = illegal;
+    run.spec = &spec;
+    for (int rank = 0; rank < 2; ++rank) {
+      TraceBuilder t(rank, 2);
+      t.CallBegin("create");
+      t.Knob("microbatches", true);
+      t.Explain("because");
+      t.CallEnd("create", -1, SPF_REJECTED);
+      run.traces.push_back(t.Done());
+      run.outcomes.push_back({kind, "create", "because"});
+    }
+  }
+  std::string Found() const { return FoundIn(CheckRobustness(run)); }
+  Case spec;
+  shardproof::Run run;
+};
+
+TEST(Robustness, AnIllegalCaseThatAllRanksReject) {
+  EXPECT_EQ(Answered(Kind::kRejected, "not divisible").Found(), "");
+}
+
+TEST(Robustness, AnIllegalCaseThatRuns) {
+  EXPECT_EQ(Answered(Kind::kOk, "not divisible").Found(), "GE-20");
+}
+
+TEST(Robustness, AWrongTwinThatIsAccepted) {
+  Answered answered(Kind::kOk, "wrong twin");
+  answered.spec.instances[0].twin = "permuted";
+  EXPECT_EQ(answered.Found(), "PG-16");
+}
+
+TEST(Robustness, ALegalCaseThatIsRejected) {
+  EXPECT_EQ(Answered(Kind::kRejected).Found(), "GE-23");
+}
+
+TEST(Robustness, ARankThatAnswersDifferently) {
+  Answered answered(Kind::kRejected, "not divisible");
+  answered.run.outcomes[1].kind = Kind::kUnsupported;
+  EXPECT_EQ(answered.Found(), "GE-24");
+}
+
+TEST(Robustness, ARejectionWithoutAWord) {
+  Answered answered(Kind::kRejected, "not divisible");
+  std::erase_if(answered.run.traces[0].events,
+                [](const Event& event) { return event.kind == EventKind::kExplain; });
+  EXPECT_EQ(answered.Found(), "GE-22");
+}
+
+TEST(Robustness, ARejectionAfterACollective) {
+  Answered answered(Kind::kRejected, "not divisible");
+  TraceBuilder t(0, 2);
+  t.CallBegin("create");
+  t.Explain("because");
+  t.Collective(SPF_ALL_REDUCE, t.Group("world", {0, 1}), t.Stream("s"), 4);
+  t.CallEnd("create", -1, SPF_REJECTED);
+  answered.run.traces[0] = t.Done();
+  EXPECT_EQ(answered.Found(), "GE-21");
+}
+
+TEST(Robustness, ARankThatDied) {
+  Answered answered(Kind::kAborted);
+  answered.run.outcomes[1] = {Kind::kDied, "train_step 3", "signal 11"};
+  const CheckResult result = CheckRobustness(answered.run);
+  ASSERT_EQ(FoundIn(result), "GE-26");
+  EXPECT_EQ(result.findings[0].rank, 1);
+  EXPECT_EQ(result.findings[0].seen, "died: signal 11");
+}
+
+TEST(Robustness, ARunThatHangs) { EXPECT_EQ(Answered(Kind::kHung).Found(), "GE-27"); }
+
+TEST(Robustness, ARefusedCallNamesCallAndReason) {
+  MiniRun mini = RunMini(MiniCase(2));
+  TraceBuilder t(0, 2);
+  t.CallBegin("create");
+  t.Refused("mem_free", "block 3 is not live");
+  mini.run.traces[0] = t.Done();
+  const CheckResult result = CheckRobustness(mini.run);
+  EXPECT_NE(FoundIn(result).find("GE-25"), std::string::npos);
+  EXPECT_EQ(result.findings.back().requirement.substr(0, 3), "GE-");
+}
+
+TEST(Robustness, AGoodRunHasNoFinding) {
+  const CheckResult result = CheckRobustness(RunMini(MiniCase(2)).run);
+  EXPECT_EQ(FoundIn(result), "");
+  EXPECT_TRUE(result.judged.contains("GE-28"));
+}
+
+TEST(Robustness, AnEngineThatDoesNotReadTheLearningRate) {
+  MiniRun mini = RunMini(MiniCase(2));
+  Trace& trace = mini.run.traces[1];
+  std::erase_if(trace.events, [&](const Event& event) {
+    return event.kind == EventKind::kKnob && trace.Text(event.text) == "lr";
+  });
+  EXPECT_EQ(FoundIn(CheckRobustness(mini.run)), "GE-28");
+}
+
+TEST(Robustness, AFeatureKnobThatCreateDidNotRead) {
+  MiniRun mini = RunMini(MiniCase(2));
+  std::vector<std::string> knobs;
+  EXPECT_FALSE(UnreadFeatureKnobs(mini.run, &knobs));
+  Trace& trace = mini.run.traces[0];
+  std::erase_if(trace.events, [&](const Event& event) {
+    return event.kind == EventKind::kKnob && trace.Text(event.text) == "strategy";
+  });
+  EXPECT_TRUE(UnreadFeatureKnobs(mini.run, &knobs));
+  EXPECT_EQ(knobs, std::vector<std::string>{"strategy"});
+}
+
+TEST(Robustness, ForeignTracesWithoutOutcomes) {
+  shardproof::Run run;
+  run.traces.push_back(TraceBuilder(0, 1).Done());
+  const CheckResult result = CheckRobustness(run);
+  EXPECT_EQ(FoundIn(result), "");
+  EXPECT_FALSE(result.not_checkable.empty());
+}
+
+}  // namespace
+}  // namespace shardproof

@@ -1,0 +1,63 @@
+// mini_engine.h: how does a test get the traces of a well-behaved engine, and of one with a single
+// fault?
+//
+// Writes the traces that a plain FSDP engine would leave for a case, one stream a rank, every
+// parameter a bucket of its own, without running anything: published values and digests come from
+// Value(), and so does the oracle. A test asks for the good traces, or for one departure.
+#pragma once
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "conformance/checks/base/check.h"
+#include "conformance/checks/base/facts.h"
+#include "conformance/checks/testing/found_in.h"
+#include "conformance/checks/testing/written_run.h"
+#include "conformance/oracle/oracle.h"
+#include "conformance/trace/trace_builder.h"
+
+namespace shardproof {
+
+struct MiniFaults {
+  int32_t rank = -1;                // which rank departs; -1: all
+  bool no_release_forward = false;  // units stay gathered after forward
+  bool no_release_at_end = false;   // non-unit parameters and the last unit are never freed
+  bool release_early = false;       // a unit is released before its last node computes
+  int32_t prefetch = 0;             // units gathered ahead in forward
+  bool gather_reversed = false;     // all units gathered up front, last first
+  bool recompute_prefetch =
+      false;  // in backward the next forward unit is gathered too, and released unread
+  bool skip_reduce_last = false;    // gradients of the last microbatch are not reduced
+  bool reduce_before_last = false;  // reduced before the last node of the unit has added
+  bool add_reduced_twice = false;   // the reduced shard is added twice
+  bool no_zero_grad = false;        // accumulators live on from step to step
+  bool skip_outer = false;          // no outer reduction
+  bool outer_each_microbatch = false;
+  bool no_install = false;  // main weights are not copied to the shards
+  bool reduce_on_twin = false, gather_on_reducer = false;
+  bool bf16_wire = false;  // reductions claim to travel in bf16
+  bool marks = true;
+  bool root_pre_backward_twice = false;
+  bool no_nan_guard = false;
+  bool leak = false;           // one block is left behind by destroy
+  bool drift = false;          // one block more each step
+  bool double_create = false;  // a group is created twice
+  bool swap_halves = false;    // the shards of an odd microbatch are gathered into swapped halves
+};
+
+// Traces, outcomes and oracle of one run; the case and oracle live as long as this.
+struct MiniRun : WrittenRun {
+  std::vector<std::unique_ptr<OracleRun>> oracles;
+};
+
+MiniRun RunMini(Case c, const MiniFaults& faults = {});
+// A small case: world ranks, strategy optim_grads_params, two layers, as the test likes.
+Case MiniCase(int32_t world, const std::function<void(InstanceSpec&)>& edit = {});
+
+// The value of an element of a parameter after an entry call.
+float MiniValue(int32_t call, int32_t key, int64_t element);
+float MiniGrad(int32_t call, int32_t key, int64_t element);
+
+}  // namespace shardproof

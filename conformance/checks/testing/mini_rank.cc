@@ -1,0 +1,136 @@
+#include "conformance/checks/testing/mini_rank.h"
+
+#include <algorithm>
+
+namespace shardproof {
+
+MiniRank::MiniRank(const Case& c, const InstanceFacts& facts, int32_t rank,
+                   const MiniFaults& faults)
+    : c_(c), facts_(facts), spec_(facts.spec()), rank_(rank), t_(rank, c.world) {
+  if (faults.rank < 0 || faults.rank == rank) {
+    f_ = faults;
+  } else {
+    f_.marks = faults.marks;
+  }
+}
+
+int MiniRank::GroupOf(int32_t id, bool gather) {
+  const bool expert = P(id).expert;
+  std::string name = expert ? "expt_dp" : "dp_cp";
+  if (spec_.outer > 1) name = "intra_" + name;
+  const bool twin = facts_.Twin() && (gather ? !f_.gather_on_reducer : f_.reduce_on_twin);
+  return Named(twin ? (expert ? "expt_dp_ag" : "dp_cp_ag") : name);
+}
+
+int MiniRank::Named(const std::string& name) {
+  const auto [at, added] = groups_.try_emplace(name, -1);
+  if (added) {
+    const auto* list = facts_.List(name, rank_);
+    at->second = t_.Group(name, *list, name + ListText(*list));
+    if (spec_.grid) return Created(at->second, name, *list);
+    t_.GroupAsk(name, at->second);
+  }
+  return at->second;
+}
+
+int MiniRank::Created(int& group, const std::string& name, const std::vector<int32_t>& list) {
+  group = t_.GroupCreate(world_, name, list);
+  if (f_.double_create) extra_groups_.push_back(t_.GroupCreate(world_, name, list));
+  return group;
+}
+
+void MiniRank::CreateBuckets() {
+  buckets_.resize(size_t(facts_.n_params(rank_)));
+  for (int32_t id = 0; id < facts_.n_params(rank_); ++id) {
+    Bucket& b = buckets_[size_t(id)];
+    b.shard = (P(id).numel + Members(id) - 1) / Members(id);
+    b.param = t_.Alloc(s_, b.shard * 4);
+    b.main = t_.Alloc(s_, b.shard * 4);
+    if (!P(id).frozen) b.grad = t_.Alloc(s_, b.shard * 4);
+    if (Count(id) > 0) t_.Init(s_, id, Begin(id), Count(id), Writes(b.main, 0, Count(id) * 4));
+    if (Count(id) > 0)
+      t_.Copy(s_, Reads(b.main, 0, Count(id) * 4), Writes(b.param, 0, Count(id) * 4));
+  }
+}
+
+void MiniRank::FreeBuckets() {
+  for (Bucket& b : buckets_) {
+    for (const int block : {b.param, b.main, b.grad, b.full}) {
+      if (block >= 0) t_.Free(s_, block);
+    }
+  }
+}
+
+void MiniRank::DestroyGroups() {
+  if (!spec_.grid) return;
+  for (const auto& [name, group] : groups_) t_.GroupDestroy(group);
+  for (const int group : extra_groups_) t_.GroupDestroy(group);
+}
+
+void MiniRank::PublishParams(bool trained) {
+  if (trained) version_ = call_;
+  for (int32_t id = 0; id < facts_.n_params(rank_); ++id) {
+    if (trained && P(id).frozen) continue;
+    Publish(SPF_RESULT_PARAM, id, buckets_[size_t(id)].main, MiniValue);
+  }
+}
+
+void MiniRank::Publish(int result, int32_t id, int alloc,
+                       float (*value)(int32_t, int32_t, int64_t)) {
+  std::vector<double> values;
+  for (int64_t i = 0; i < Count(id); ++i)
+    values.push_back(double{value(call_, P(id).key, Begin(id) + i)});
+  if (values.empty()) return;
+  t_.Publish(s_, result, id, Begin(id), Count(id), SPF_F32, 1, Reads(alloc, 0, Count(id) * 4),
+             values);
+}
+
+void MiniRank::Gather(int32_t id) {
+  Bucket& b = buckets_[size_t(id)];
+  if (b.full >= 0) return;
+  const int64_t n = Members(id);
+  b.full = t_.Alloc(s_, n * b.shard * 4);
+  t_.Collective(SPF_ALL_GATHER, GroupOf(id, true), s_, b.shard,
+                {Reads(b.param, 0, b.shard * 4), Writes(b.full, 0, n * b.shard * 4)});
+}
+
+void MiniRank::ReleaseParam(int32_t id) {
+  Bucket& b = buckets_[size_t(id)];
+  if (b.full >= 0) t_.Free(s_, b.full);
+  b.full = -1;
+}
+
+void MiniRank::AllocGrads(int32_t unit) {
+  ForUnit(unit, [&](int32_t id) {
+    Bucket& b = buckets_[size_t(id)];
+    if (P(id).frozen) return;
+    b.full_grad = t_.Alloc(s_, Members(id) * b.shard * 4);
+    t_.Launch(s_, SPF_K_FILL, {Writes(b.full_grad, 0, Members(id) * b.shard * 4)});
+  });
+}
+
+void MiniRank::Reduce(int32_t id) {
+  Bucket& b = buckets_[size_t(id)];
+  const int out = t_.Alloc(s_, b.shard * 4);
+  CollectiveOptions options;
+  if (f_.bf16_wire) options.dtype = SPF_BF16;
+  t_.Collective(SPF_REDUCE_SCATTER, GroupOf(id, false), s_, b.shard,
+                {Reads(b.full_grad, 0, Members(id) * b.shard * 4), Writes(out, 0, b.shard * 4)},
+                options);
+  for (int i = 0; i < (f_.add_reduced_twice ? 2 : 1); ++i) {
+    t_.Launch(s_, SPF_K_AXPBY, {Reads(out, 0, b.shard * 4), Updates(b.grad, 0, b.shard * 4)});
+  }
+  t_.Free(s_, out);
+}
+
+void MiniRank::Outer() {
+  if (spec_.outer <= 1) return;
+  for (int32_t id = 0; id < facts_.n_params(rank_); ++id) {
+    Bucket& b = buckets_[size_t(id)];
+    if (b.grad < 0) continue;
+    t_.Collective(SPF_ALL_REDUCE, Named(P(id).expert ? "inter_expt_dp" : "inter_dp_cp"), s_,
+                  b.shard, {Reads(b.grad, 0, b.shard * 4), Writes(b.grad, 0, b.shard * 4)});
+  }
+}
+
+}  // namespace shardproof

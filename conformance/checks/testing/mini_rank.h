@@ -1,0 +1,84 @@
+// mini_rank.h: what does one rank of the small engine of mini_trace.h hold, and how does it move
+// it?
+//
+// Communicators, buckets of one parameter each, gathers and reductions of a bucket. When they
+// happen is mini_trace.cc's.
+#pragma once
+#include <map>
+#include <string>
+#include <vector>
+
+#include "conformance/checks/testing/mini_trace.h"
+#include "conformance/trace/trace_builder.h"
+
+namespace shardproof {
+
+class MiniRank {
+ protected:
+  MiniRank(const Case& c, const InstanceFacts& facts, int32_t rank, const MiniFaults& faults);
+
+  struct Bucket {
+    int64_t shard = 0;  // elements
+    int param = -1, main = -1, grad = -1, full = -1, full_grad = -1;
+  };
+  const ParamFacts& P(int32_t id) const { return facts_.Param(rank_, id); }
+  int64_t Members(int32_t id) const {
+    return static_cast<int64_t>(facts_.InnerList(P(id).expert, rank_)->size());
+  }
+  int64_t Index(int32_t id) const {
+    const auto* list = facts_.InnerList(P(id).expert, rank_);
+    return std::find(list->begin(), list->end(), rank_) - list->begin();
+  }
+  int64_t Begin(int32_t id) const {
+    return std::min(P(id).numel, Index(id) * buckets_[size_t(id)].shard);
+  }
+  int64_t Count(int32_t id) const {
+    return std::min(P(id).numel, Begin(id) + buckets_[size_t(id)].shard) - Begin(id);
+  }
+  int GroupOf(int32_t id, bool gather);
+  int Named(const std::string& name);
+  void CreateBuckets();
+  void FreeBuckets();
+  void DestroyGroups();
+
+  void PublishParams(bool trained);
+  void Publish(int result, int32_t id, int alloc, float (*value)(int32_t, int32_t, int64_t));
+  void Mark(int hook, int32_t module, int32_t microbatch) {
+    if (f_.marks) t_.Mark(hook, module, microbatch);
+  }
+
+  template <class F>
+  void ForUnit(int32_t unit, F&& body) {
+    for (int32_t id = 0; id < facts_.n_params(rank_); ++id) {
+      if (P(id).unit == unit) body(id);
+    }
+  }
+  void Gather(int32_t id);
+  void ReleaseParam(int32_t id);
+  void GatherUnit(int32_t unit) {
+    ForUnit(unit, [&](int32_t id) { Gather(id); });
+  }
+  void ReleaseUnit(int32_t unit) {
+    ForUnit(unit, [&](int32_t id) { ReleaseParam(id); });
+  }
+  void AllocGrads(int32_t unit);
+  void Reduce(int32_t id);
+  void Outer();
+
+  const Case& c_;
+  const InstanceFacts& facts_;
+  const InstanceSpec& spec_;
+  const int32_t rank_;
+  MiniFaults f_;
+  TraceBuilder t_;
+  std::map<std::string, int> groups_;
+  std::vector<int> extra_groups_;
+  int s_ = -1, acts_ = -1, world_ = -1;
+  int32_t call_ = -1, version_ = 0;
+  std::vector<Bucket> buckets_;
+
+ private:
+  int Created(int& group, const std::string& name, const std::vector<int32_t>& list);
+};
+
+}  // namespace shardproof

@@ -1,0 +1,232 @@
+#include "conformance/checks/testing/mini_schedule.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "conformance/checks/base/nodes.h"
+#include "conformance/checks/testing/mini_memory.h"
+
+namespace shardproof {
+
+namespace {
+
+using schedule::Key;
+using schedule::Nodes;
+using schedule::Part;
+using schedule::Side;
+
+class Engine {
+ public:
+  Engine(const Case& c, const InstanceFacts& facts, int32_t rank, const ScheduleFaults& faults)
+      : facts_(facts),
+        spec_(facts.spec()),
+        rank_(rank),
+        f_(faults.rank < 0 || faults.rank == rank ? faults : ScheduleFaults{}),
+        m_(c, facts, rank, f_) {}
+
+  Trace Run() {
+    for (const ScriptCall& call : facts_.calls()) {
+      if (call.letter == 'c') m_.Create();
+      if (call.letter == 't' || call.letter == 'e') Step(call.step, call.letter == 't');
+    }
+    m_.Destroy();
+    return m_.t.Done();
+  }
+
+ private:
+  void Step(int64_t step, bool train) {
+    nodes_.clear();
+    m_.BeginStep(step, train);
+    for (int32_t m = 0; m < spec_.microbatches; ++m) {
+      nodes_.push_back(std::make_unique<Nodes>(m_.tables(), m_.Program(m)));
+    }
+    if (f_.gather_all) {
+      for (const int32_t unit : facts_.units()) m_.Gather(unit, false), m_.Gather(unit, true);
+    }
+    const int32_t n = spec_.microbatches;
+    for (int32_t k = 0; k <= n; ++k) {
+      const int32_t f = k < n ? k : -1, b = train ? k - 1 : -1;
+      if (f_.early_optimizer && k == n && train) m_.Optimizer();
+      if (f_.one_after_the_other) {
+        Combined(f, -1);
+        if (b >= 0) Combined(-1, b);
+      } else if (f >= 0 || b >= 0) {
+        Combined(f, b);
+      }
+    }
+    m_.EndStep();
+  }
+
+  static int32_t Bottom(const Nodes& nodes) { return nodes.layers().front(); }
+
+  void Combined(int32_t f, int32_t b) {
+    if (b >= 0) {
+      m_.Root(SPF_HOOK_ROOT_PRE_BACKWARD, b);
+      for (const int32_t layer : nodes_[size_t(b)]->layers()) to_come_.insert(layer);
+    }
+    Piece(Part::kLoss, Side::kBackward, -1, b);
+    Piece(Part::kPre, Side::kForward, -1, f);
+    Piece(Part::kPost, Side::kBackward, -1, b);
+    std::vector<int32_t> forward, backward;
+    if (f >= 0) forward = nodes_[size_t(f)]->layers();
+    if (b >= 0) backward = nodes_[size_t(b)]->layers();
+    std::reverse(backward.begin(), backward.end());
+    const size_t shift = f_.shifted_pairs && !forward.empty() && !backward.empty() ? 1 : 0;
+    const size_t rounds = std::max(forward.size(), backward.size() + shift);
+    for (size_t i = 0; i < rounds; ++i) {
+      const bool has_f = i < forward.size(), has_b = i >= shift && i - shift < backward.size();
+      Pair(has_f ? f : -1, has_f ? forward[i] : -1, has_b ? b : -1,
+           has_b ? backward[i - shift] : -1);
+    }
+    if (!backward.empty()) Weights(Part::kPreDispatch, backward.back(), b);
+    Piece(Part::kPost, Side::kForward, -1, f);
+    Piece(Part::kPre, Side::kBackward, -1, b);
+    Piece(Part::kLoss, Side::kForward, -1, f);
+    if (b >= 0) {
+      m_.FinishMicrobatch(b);
+      m_.Root(SPF_HOOK_ROOT_POST_BACKWARD, b);
+    }
+    if (f_.regather_outside) m_.Release(-1);
+    for (const int32_t unit : late_) m_.Release(unit);
+    late_ = std::move(later_);
+    later_.clear();
+  }
+
+  void Pair(int32_t f, int32_t i, int32_t b, int32_t j) {
+    const bool last = b >= 0 && j == Bottom(*nodes_[size_t(b)]);
+    Piece(Part::kMtpPost, Side::kBackward, j, b);
+    Piece(Part::kCombine, Side::kBackward, j, b);
+    Piece(Part::kPreDispatch, Side::kForward, i, f);
+    if (!f_.experts_before_dispatch_swapped) Piece(Part::kMlp, Side::kBackward, j, b);
+    Piece(Part::kDispatch, Side::kForward, i, f);
+    if (f_.experts_before_dispatch_swapped) Piece(Part::kMlp, Side::kBackward, j, b);
+    Weights(Part::kMlp, j, b);
+    Piece(Part::kDispatch, Side::kBackward, j, b);
+    if (spec_.early_release) Piece(Part::kPreDispatch, Side::kBackward, j, b);
+    Piece(Part::kMlp, Side::kForward, i, f);
+    if (f >= 0 && f_.release_on_mlp) ReleaseForward(i, f);
+    Piece(Part::kCombine, Side::kForward, i, f);
+    if (f >= 0 && !f_.release_on_mlp) ReleaseForward(i, f);
+    if (!spec_.early_release) Piece(Part::kPreDispatch, Side::kBackward, j, b);
+    Piece(Part::kMtpPost, Side::kForward, i, f);
+    if (!last) Weights(Part::kPreDispatch, j, b);
+  }
+
+  bool Apart() const { return spec_.delay_wgrad || f_.weights_apart; }
+  int32_t UnitOf(int32_t layer, int32_t m) const {
+    return facts_.UnitOfModule(nodes_[size_t(m)]->Of(Part::kMlp, layer).front()->module);
+  }
+  bool IsKept(int32_t layer, int32_t m) const {
+    return f_.keep_top_layer && layer == nodes_[size_t(m)]->layers().back();
+  }
+  void ReleaseForward(int32_t layer, int32_t m) {
+    if (spec_.strategy != "optim_grads_params" || f_.forget_release || IsKept(layer, m)) return;
+    if (to_come_.count(layer) != 0 && !f_.eager_release) return m_.MarkReleasable(UnitOf(layer, m));
+    m_.Release(UnitOf(layer, m));
+  }
+  void ReleaseBackward(int32_t layer, int32_t m) {
+    to_come_.erase(layer);
+    if (spec_.strategy != "optim_grads_params" || f_.forget_release || IsKept(layer, m)) return;
+    if (f_.release_late) {
+      later_.insert(UnitOf(layer, m));
+    } else {
+      m_.Release(UnitOf(layer, m));
+    }
+  }
+
+  void Weights(Part part, int32_t layer, int32_t m) {
+    if (!Apart() || m < 0) return;
+    if (f_.skip_weights && part == Part::kMlp && layer == 0) return;
+    Piece(part, Side::kWeights, layer, m);
+  }
+
+  void Piece(Part part, Side side, int32_t layer, int32_t m) {
+    if (m < 0) return;
+    const Nodes& nodes = *nodes_[size_t(m)];
+    const bool moves = part == Part::kDispatch || part == Part::kCombine;
+    const int stream = moves || (f_.experts_on_a2a && part == Part::kMlp) ? m_.a2a : m_.compute;
+    std::vector<const spf_node*> list = nodes.Of(part, layer);
+    if (list.empty()) return;
+    if (side != Side::kForward) std::reverse(list.begin(), list.end());
+    if (f_.probs_first && part == Part::kDispatch && side == Side::kForward && layer == 0)
+      std::swap(list[0], list[1]);
+    m_.Prepare(list, side);
+    if (f_.release_before_experts && part == Part::kMlp && side == Side::kForward)
+      m_.Release(UnitOf(layer, m), true);
+    const bool chained = side != Side::kWeights || f_.weights_in_chain;
+    if (chained && !(f_.no_wait_before_dispatch && part == Part::kDispatch))
+      m_.WaitChain(m, stream);
+    for (const spf_node* node : list) Node(*node, part, side, m, stream);
+    if (chained) m_.RecordChain(m, stream);
+    if (f_.serial && moves) m_.WaitChain(m, m_.compute);
+    const Side last = Apart() && !f_.release_before_weights ? Side::kWeights : Side::kBackward;
+    if (part == Part::kPreDispatch && side == last) ReleaseBackward(layer, m);
+    if (side != Side::kForward) Reductions(part, side, layer, m);
+  }
+
+  void Node(const spf_node& node, Part part, Side side, int32_t m, int stream) {
+    const bool put_off = Apart() && (part == Part::kMlp || part == Part::kPreDispatch) &&
+                         nodes_[size_t(m)]->Deferrable(node.id);
+    if (node.kind == SPF_NODE_EXCHANGE) {
+      if (side != Side::kWeights) m_.Exchange(node, side == Side::kBackward, m, stream);
+      return;
+    }
+    if (side == Side::kWeights && !put_off) return;
+    const int backward = put_off ? SPF_DGRAD : SPF_BWD;
+    const int phase = side == Side::kForward   ? SPF_FWD
+                      : side == Side::kWeights ? SPF_WGRAD
+                                               : backward;
+    m_.Compute(node, phase, m, stream);
+  }
+
+  // A unit's experts when their weight gradients are through, the rest with the attention's; what
+  // is outside units when the embedding is.
+  void Reductions(Part part, Side side, int32_t layer, int32_t m) {
+    const Side last = Apart() && !f_.reduce_before_weights ? Side::kWeights : Side::kBackward;
+    if (layer >= 0 && side == last && part == Part::kMlp) m_.Reduce(UnitOf(layer, m), true, m);
+    if (layer >= 0 && side == last && part == Part::kPreDispatch)
+      m_.Reduce(UnitOf(layer, m), false, m);
+    if (part == Part::kPre && side == Side::kBackward) m_.Reduce(-1, false, m);
+  }
+
+  const InstanceFacts& facts_;
+  const InstanceSpec& spec_;
+  const int32_t rank_;
+  const ScheduleFaults f_;
+  MiniMemory m_;
+  std::vector<std::unique_ptr<Nodes>> nodes_;
+  std::set<int32_t> to_come_, late_, later_;
+};
+
+}  // namespace
+
+Case ScheduleCase(int32_t world, int32_t ep, const std::function<void(InstanceSpec&)>& edit) {
+  Case c;
+  c.world = world;
+  InstanceSpec& spec = c.instances[0];
+  spec.ep = ep;
+  spec.strategy = "optim_grads_params";
+  spec.script = "tt";
+  spec.prefetch_limit_bytes = 0;
+  spec.microbatches = 2;
+  spec.overlap_moe = true;
+  spec.model.layers = 2;
+  spec.model.moe.experts = 2 * ep;
+  if (edit) edit(spec);
+  Derive(c);
+  return c;
+}
+
+ScheduleRun RunSchedule(Case c, const ScheduleFaults& faults) {
+  return WriteRun(std::move(c), [&](const Case& of, const InstanceFacts& facts, int32_t rank) {
+    return WriteScheduleTrace(of, facts, rank, faults);
+  });
+}
+
+Trace WriteScheduleTrace(const Case& c, const InstanceFacts& facts, int32_t rank,
+                         const ScheduleFaults& faults) {
+  return Engine(c, facts, rank, faults).Run();
+}
+
+}  // namespace shardproof
