@@ -132,34 +132,35 @@ int32_t Analysis::StepOf(int32_t rank, int instance, int32_t call) const {
   return by_instance[size_t(instance)][size_t(call)].step;
 }
 
+std::string Analysis::NodeName(int32_t rank, const Event& event) const {
+  if (has_case() && event.id >= 0 && event.id < Facts(event.instance).node_count(rank))
+    return Facts(event.instance).Node(event.id, rank).name;
+  return "node " + std::to_string(event.id);
+}
+
+std::string Analysis::PublishedName(int32_t rank, const Event& event) const {
+  const bool of_param = event.result == SPF_RESULT_PARAM || event.result == SPF_RESULT_GRAD;
+  if (!of_param || !has_case() || event.id < 0) return "";
+  const InstanceFacts& facts = Facts(event.instance);
+  return event.id < facts.n_params(rank) ? " " + facts.Param(rank, event.id).name : "";
+}
+
 std::string Analysis::Describe(int32_t rank, int64_t index) const {
   const Trace& trace = run_.traces[size_t(rank)];
   const Event& event = trace.events[size_t(index)];
   const auto microbatch =
       event.microbatch >= 0 ? ", microbatch " + std::to_string(event.microbatch) : std::string();
   switch (event.kind) {
-    case EventKind::kCompute: {
-      std::string node = "node " + std::to_string(event.id);
-      if (has_case() && event.id >= 0 && event.id < Facts(event.instance).node_count(rank)) {
-        node = Facts(event.instance).Node(event.id, rank).name;
-      }
-      return "compute " + node + " " + Name(kPhases, event.phase) + microbatch;
-    }
+    case EventKind::kCompute:
+      return "compute " + NodeName(rank, event) + " " + Name(kPhases, event.phase) + microbatch;
     case EventKind::kCollective: {
       const std::string group = event.group >= 0 ? trace.groups[size_t(event.group)].name : "?";
       return Name(kCollectives, event.collective) + " on " + group;
     }
     case EventKind::kLaunch:
       return "launch " + Name(kKernels, event.id);
-    case EventKind::kPublish: {
-      std::string what = Name(kResults, event.result);
-      const bool of_param = event.result == SPF_RESULT_PARAM || event.result == SPF_RESULT_GRAD;
-      if (of_param && has_case() && event.id >= 0 &&
-          event.id < Facts(event.instance).n_params(rank)) {
-        what += " " + Facts(event.instance).Param(rank, event.id).name;
-      }
-      return "publish " + what;
-    }
+    case EventKind::kPublish:
+      return "publish " + Name(kResults, event.result) + PublishedName(rank, event);
     case EventKind::kMark: {
       const std::string module =
           has_case() ? Facts(event.instance).ModuleName(event.module, rank) : "";

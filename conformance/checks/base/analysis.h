@@ -54,6 +54,8 @@ class Analysis {
   void BuildFacts();
   // What an event names that the case does not have; empty: nothing.
   std::string NotOfTheCase(int32_t rank, const Event& event) const;
+  std::string NodeName(int32_t rank, const Event& event) const;
+  std::string PublishedName(int32_t rank, const Event& event) const;  // " name"; empty: no tensor
   struct CallText {
     std::string text;
     int32_t step = -1;

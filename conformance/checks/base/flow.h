@@ -41,6 +41,11 @@ class Flow {
   ContributionSets sets_;
 };
 
+// Two ranges have bytes in common.
+inline bool Meet(const Range& a, const Range& b) {
+  return a.alloc == b.alloc && a.offset < b.offset + b.length && b.offset < a.offset + a.length;
+}
+
 // The ranges that a collective sends from and receives into; null when it has none.
 const Range* SendRange(const Trace& trace, const Event& event);
 const Range* RecvRange(const Trace& trace, const Event& event);

@@ -88,28 +88,13 @@ class Machine {
     if (rank.next >= trace.events.size()) return false;
     const auto index = static_cast<int64_t>(rank.next);
     const Event& event = trace.events[rank.next];
-    if (!rank.streams[kHostStream].empty()) return false;  // inside a host-blocking operation
+    if (Blocks(rank, event)) return false;
     switch (event.kind) {
       case EventKind::kStreamSync:
-        if (!rank.streams[event.stream].empty()) return false;
-        break;
       case EventKind::kDeviceSync:
-        for (const auto& [id, queue] : rank.streams) {
-          if (!queue.empty()) return false;
-        }
+      case EventKind::kEventSync:
+      case EventKind::kRequestWait:
         break;
-      case EventKind::kEventSync: {
-        const auto record = rank.last_record.find(event.event);
-        if (record != rank.last_record.end() && !rank.entries[size_t(record->second)].done)
-          return false;
-        break;
-      }
-      case EventKind::kRequestWait: {
-        const auto request = rank.requests.find(event.id);
-        if (request != rank.requests.end() && !rank.entries[size_t(request->second)].done)
-          return false;
-        break;
-      }
       case EventKind::kGroupBegin:
         EnqueueGroup(r);
         return true;
@@ -127,14 +112,7 @@ class Machine {
         break;
       }
       default:
-        if (event.kind == EventKind::kAlloc && event.id == SPF_PINNED)
-          rank.pinned.insert(event.alloc);
-        if ((event.kind == EventKind::kAlloc || event.kind == EventKind::kFree) &&
-            rank.pinned.count(event.alloc) != 0) {
-          visitor_.OnLocal(
-              r, index);  // pinned memory comes and goes in the host's order, not in its stream's
-        } else if (event.stream >= 0 && event.kind != EventKind::kStreamCreate &&
-                   event.kind != EventKind::kStreamDestroy) {
+        if (OnStream(rank, event)) {
           Enqueue(r, {index});
         } else {
           visitor_.OnLocal(r, index);
@@ -142,6 +120,38 @@ class Machine {
     }
     ++rank.next;
     return true;
+  }
+
+  // Does the host wait before this event: in an operation that it issued, or for what the event
+  // waits for?
+  static bool Blocks(Rank& rank, const Event& event) {
+    if (!rank.streams[kHostStream].empty()) return true;
+    const auto open = [&](const std::unordered_map<int32_t, int64_t>& entries, int32_t id) {
+      const auto at = entries.find(id);
+      return at != entries.end() && !rank.entries[size_t(at->second)].done;
+    };
+    switch (event.kind) {
+      case EventKind::kStreamSync:
+        return !rank.streams[event.stream].empty();
+      case EventKind::kDeviceSync:
+        return std::any_of(rank.streams.begin(), rank.streams.end(),
+                           [](const auto& stream) { return !stream.second.empty(); });
+      case EventKind::kEventSync:
+        return open(rank.last_record, event.event);
+      case EventKind::kRequestWait:
+        return open(rank.requests, event.id);
+      default:
+        return false;
+    }
+  }
+
+  // Pinned memory comes and goes in the host's order, not in its stream's.
+  static bool OnStream(Rank& rank, const Event& event) {
+    const bool memory = event.kind == EventKind::kAlloc || event.kind == EventKind::kFree;
+    if (event.kind == EventKind::kAlloc && event.id == SPF_PINNED) rank.pinned.insert(event.alloc);
+    if (memory && rank.pinned.count(event.alloc) != 0) return false;
+    return event.stream >= 0 && event.kind != EventKind::kStreamCreate &&
+           event.kind != EventKind::kStreamDestroy;
   }
 
   void EnqueueGroup(int32_t r) {

@@ -19,14 +19,9 @@ struct Arrival {
   Range at;
 };
 
-class Buffers {
+class Buffers : RankCheck {
  public:
-  Buffers(const Facts& facts, int32_t rank, CheckResult& result)
-      : facts_(facts),
-        a_(facts.a()),
-        trace_(a_.traces()[size_t(rank)]),
-        rank_(rank),
-        report_(facts, result) {
+  Buffers(const Facts& facts, int32_t rank, CheckResult& result) : RankCheck(facts, rank, result) {
     CollectStorage();
     for (const Gather& gather : facts.At(rank).gathers) {
       if (gather.group->world_ranks.size() > 1) gathers_[gather.event] = &gather;
@@ -248,11 +243,6 @@ class Buffers {
     }
   }
 
-  const Facts& facts_;
-  const Analysis& a_;
-  const Trace& trace_;
-  const int32_t rank_;
-  Report report_;
   int64_t index_ = 0;
   std::map<int32_t, std::map<std::pair<int32_t, int64_t>, Range>>
       homes_;                                 // by key, (block, offset)

@@ -190,53 +190,86 @@ int32_t Facts::EpochOf(const RankFacts& of, const Event& event, int64_t index) c
 
 void Facts::AddCollective(const Trace& trace, int64_t index, RankFacts& of) {
   const Event& event = trace.events[size_t(index)];
-  const EventFlow& flow = a_.flow().At(trace.rank, index);
-  if (event.group < 0 || !flow.ran) return;
-  const GroupInfo& group = trace.groups[size_t(event.group)];
+  if (event.group < 0 || !a_.flow().At(trace.rank, index).ran) return;
   if (IsReduction(event.collective)) {
-    const Range* send = SendRange(trace, event);
-    if (send == nullptr) return;
-    Reduction reduction{index, event.instance, event.call, &group, {}};
-    reduction.grads = Only(flow.before[RangeIndex(trace, event, send)], Kind::kGrad);
-    if (!reduction.grads.empty()) of.reductions.push_back(std::move(reduction));
-    return;
+    AddReduction(trace, index, of);
+  } else if (Brings(event.collective)) {
+    AddGather(trace, index, of);
   }
-  const Range* recv = RecvRange(trace, event);
-  if (!Brings(event.collective) || recv == nullptr) return;
-  const auto width = static_cast<int64_t>(WidthOf(event.dtype));
-  const size_t members = group.world_ranks.size();
-  Gather gather{index,      event.instance,
-                event.call, EpochOf(of, event, index),
-                -1,         &group,
-                *recv,      false,
-                false,      {},
-                {}};
-  for (size_t m = 0; m < members; ++m) {
-    const bool root = static_cast<int32_t>(m) == event.peer;
-    const int64_t counted =
-        m < event.recv_counts.size() ? trace.numbers[event.recv_counts.begin + m] : 0;
-    gather.slots.push_back(event.collective == SPF_ALL_GATHER_V ? counted
-                           : event.collective == SPF_BROADCAST  ? (root ? event.count : 0)
-                                                                : event.count);
-  }
+}
+
+void Facts::AddReduction(const Trace& trace, int64_t index, RankFacts& of) {
+  const Event& event = trace.events[size_t(index)];
   const Range* send = SendRange(trace, event);
-  gather.in_place = send != nullptr && send != recv && send->alloc == recv->alloc &&
-                    send->offset >= recv->offset &&
-                    send->offset + send->length <= recv->offset + recv->length;
-  int64_t begin = 0;
+  if (send == nullptr) return;
+  const std::vector<Chunk>& sent =
+      a_.flow().At(trace.rank, index).before[RangeIndex(trace, event, send)];
+  Reduction reduction{index, event.instance, event.call, &trace.groups[size_t(event.group)], {}};
+  reduction.grads = Only(sent, Kind::kGrad);
+  if (!reduction.grads.empty()) of.reductions.push_back(std::move(reduction));
+}
+
+namespace {
+
+// Elements that each member contributes.
+std::vector<int64_t> SlotsOf(const Trace& trace, const Event& event, size_t members) {
+  std::vector<int64_t> slots(members, event.count);
   for (size_t m = 0; m < members; ++m) {
+    const bool counted = m < event.recv_counts.size();
+    if (event.collective == SPF_ALL_GATHER_V)
+      slots[m] = counted ? trace.numbers[event.recv_counts.begin + m] : 0;
+    if (event.collective == SPF_BROADCAST && static_cast<int32_t>(m) != event.peer) slots[m] = 0;
+  }
+  return slots;
+}
+
+bool Within(const Range& inner, const Range& outer) {
+  return inner.alloc == outer.alloc && inner.offset >= outer.offset &&
+         inner.offset + inner.length <= outer.offset + outer.length;
+}
+
+// Which parameters are in what arrived, slot by slot.
+std::vector<Share> SharesOf(const Gather& gather, const std::vector<Chunk>& arrived,
+                            int64_t width) {
+  std::vector<Share> shares;
+  int64_t begin = 0;
+  for (size_t m = 0; m < gather.slots.size(); ++m) {
     const int64_t end = begin + gather.slots[m] * width;
-    for (const Chunk& chunk : Only(flow.after[RangeIndex(trace, event, recv)], Kind::kParam)) {
+    for (const Chunk& chunk : arrived) {
       const int64_t from = std::max(begin, chunk.offset),
                     to = std::min(end, chunk.offset + chunk.length);
       if (from >= to) continue;
       const Content content = chunk.content.At(from - chunk.offset);
-      gather.shares.push_back(
-          {content.param, content.element, (to - from) / std::max<int64_t>(1, content.width),
-           group.world_ranks[m], content.tag, recv->offset + from, recv->offset + to});
+      shares.push_back({content.param, content.element,
+                        (to - from) / std::max<int64_t>(1, content.width),
+                        gather.group->world_ranks[m], content.tag, gather.to.offset + from,
+                        gather.to.offset + to});
     }
     begin = end;
   }
+  return shares;
+}
+
+}  // namespace
+
+void Facts::AddGather(const Trace& trace, int64_t index, RankFacts& of) {
+  const Event& event = trace.events[size_t(index)];
+  const Range* recv = RecvRange(trace, event);
+  if (recv == nullptr) return;
+  const Range* send = SendRange(trace, event);
+  Gather gather;
+  gather.event = index;
+  gather.instance = event.instance;
+  gather.call = event.call;
+  gather.epoch = EpochOf(of, event, index);
+  gather.group = &trace.groups[size_t(event.group)];
+  gather.to = *recv;
+  gather.in_place = send != nullptr && send != recv && Within(*send, *recv);
+  gather.slots = SlotsOf(trace, event, gather.group->world_ranks.size());
+  const std::vector<Chunk>& after =
+      a_.flow().At(trace.rank, index).after[RangeIndex(trace, event, recv)];
+  gather.shares =
+      SharesOf(gather, Only(after, Kind::kParam), static_cast<int64_t>(WidthOf(event.dtype)));
   if (gather.shares.empty()) return;
   gather.expert = Of(event.instance).ByKey(gather.shares[0].key).expert;
   of.gathers.push_back(std::move(gather));

@@ -97,6 +97,8 @@ class Facts {
   void CollectPublished(const Trace& trace);
   void CollectRank(const Trace& trace);
   void AddCollective(const Trace& trace, int64_t index, RankFacts& of);
+  void AddReduction(const Trace& trace, int64_t index, RankFacts& of);
+  void AddGather(const Trace& trace, int64_t index, RankFacts& of);
   void AddUpdates(const Trace& trace, int64_t index, RankFacts& of);
   void SetRounds(const Trace& trace, RankFacts& of) const;
   int32_t EpochOf(const RankFacts& of, const Event& event, int64_t index) const;

@@ -9,10 +9,9 @@ namespace shardproof::layer_wise {
 
 namespace {
 
-class Gathers {
+class Gathers : RankCheck {
  public:
-  Gathers(const Facts& facts, int32_t rank, CheckResult& result)
-      : facts_(facts), a_(facts.a()), rank_(rank), report_(facts, result) {}
+  Gathers(const Facts& facts, int32_t rank, CheckResult& result) : RankCheck(facts, rank, result) {}
 
   void Run() {
     for (const Gather& gather : facts_.At(rank_).gathers) {
@@ -150,10 +149,6 @@ class Gathers {
     }
   }
 
-  const Facts& facts_;
-  const Analysis& a_;
-  const int32_t rank_;
-  Report report_;
   std::map<Place, Sum> sums_;
 };
 

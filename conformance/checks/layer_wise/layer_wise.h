@@ -15,10 +15,6 @@ CheckResult CiteForLayerWise(const Analysis& a, const CheckResult& result);
 
 namespace layer_wise {
 
-inline bool Meet(const Range& a, const Range& b) {
-  return a.alloc == b.alloc && a.offset < b.offset + b.length && b.offset < a.offset + a.length;
-}
-
 // Its parts. They take facts that are built once.
 CheckResult CheckOwnership(
     const Facts& facts);  // LW-01 to LW-04, LW-06, LW-32, LW-34: owners, and what they step
@@ -58,6 +54,23 @@ class Report {
   const Facts& facts_;
   CheckResult& result_;
   FindingSink sink_;
+};
+
+// What a part that looks at one rank goes by.
+class RankCheck {
+ protected:
+  RankCheck(const Facts& facts, int32_t rank, CheckResult& result)
+      : facts_(facts),
+        a_(facts.a()),
+        trace_(a_.traces()[size_t(rank)]),
+        rank_(rank),
+        report_(facts, result) {}
+
+  const Facts& facts_;
+  const Analysis& a_;
+  const Trace& trace_;
+  const int32_t rank_;
+  Report report_;
 };
 
 }  // namespace layer_wise

@@ -10,14 +10,9 @@ namespace {
 
 using Kind = Content::Kind;
 
-class Reads {
+class Reads : RankCheck {
  public:
-  Reads(const Facts& facts, int32_t rank, CheckResult& result)
-      : facts_(facts),
-        a_(facts.a()),
-        trace_(a_.traces()[size_t(rank)]),
-        rank_(rank),
-        report_(facts, result) {}
+  Reads(const Facts& facts, int32_t rank, CheckResult& result) : RankCheck(facts, rank, result) {}
 
   void Run() {
     for (size_t i = 0; i < trace_.events.size(); ++i) {
@@ -116,11 +111,6 @@ class Reads {
     }
   }
 
-  const Facts& facts_;
-  const Analysis& a_;
-  const Trace& trace_;
-  const int32_t rank_;
-  Report report_;
   std::set<std::pair<int32_t, int32_t>>
       decided_;  // (call, key): what is added later is wrong, or unknown, as well
 };

@@ -18,10 +18,9 @@ int64_t RoundUp(int64_t value, int64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
 
-class Sizes {
+class Sizes : RankCheck {
  public:
-  Sizes(const Facts& facts, int32_t rank, CheckResult& result)
-      : facts_(facts), rank_(rank), report_(facts, result) {}
+  Sizes(const Facts& facts, int32_t rank, CheckResult& result) : RankCheck(facts, rank, result) {}
 
   void Run() {
     for (const Reduction& reduction : facts_.At(rank_).reductions) {
@@ -116,9 +115,6 @@ class Sizes {
                 "aligned shards are padded further than their alignment asks for");
   }
 
-  const Facts& facts_;
-  const int32_t rank_;
-  Report report_;
   std::map<Key, int32_t> from_;                // world rank in whose shard it lies
   std::map<Key, std::set<int32_t>> together_;  // keys that are gathered with it
 };

@@ -27,10 +27,9 @@ const char* KindName(int32_t kind) {
   }
 }
 
-class Wire {
+class Wire : RankCheck {
  public:
-  Wire(const Facts& facts, int32_t rank, CheckResult& result)
-      : facts_(facts), a_(facts.a()), rank_(rank), report_(facts, result) {}
+  Wire(const Facts& facts, int32_t rank, CheckResult& result) : RankCheck(facts, rank, result) {}
 
   void Run() {
     JudgeEmpty();
@@ -259,11 +258,6 @@ class Wire {
     for (const Chunk& chunk : reduction.grads) named += chunk.length;
     return send != nullptr && named == send->length;
   }
-
-  const Facts& facts_;
-  const Analysis& a_;
-  const int32_t rank_;
-  Report report_;
 };
 
 }  // namespace

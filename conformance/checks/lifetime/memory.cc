@@ -3,6 +3,7 @@
 #include <map>
 #include <set>
 
+#include "conformance/checks/base/rank_check.h"
 #include "conformance/checks/lifetime/lifetime.h"
 #include "conformance/checks/lifetime/user_buffers.h"
 
@@ -114,10 +115,10 @@ Persistent PersistentBytes(const InstanceFacts& facts, int32_t rank) {
   return bytes;
 }
 
-class Memory {
+class Memory : RankCheck {
  public:
   Memory(const Analysis& a, int32_t rank, CheckResult& result, FindingSink& sink)
-      : a_(a), rank_(rank), trace_(a.traces()[size_t(rank)]), result_(result), sink_(sink) {}
+      : RankCheck(a, rank, result, sink) {}
 
   void Run() {
     for (size_t i = 0; i < trace_.events.size(); ++i) {
@@ -266,17 +267,6 @@ class Memory {
     }
   }
 
-  void Add(const char* requirement, int64_t event, std::string expected, std::string seen,
-           std::string message) {
-    sink_.Add(a_.At(requirement, rank_, event), std::move(expected), std::move(seen),
-              std::move(message));
-  }
-
-  const Analysis& a_;
-  const int32_t rank_;
-  const Trace& trace_;
-  CheckResult& result_;
-  FindingSink& sink_;
   std::map<int32_t, OfInstance> instances_;
   std::map<int32_t, KeptBuffers> kept_;  // by instance
   std::map<int32_t, int64_t> peaks_;

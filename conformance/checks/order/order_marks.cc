@@ -3,6 +3,7 @@
 #include <map>
 #include <set>
 
+#include "conformance/checks/base/rank_check.h"
 #include "conformance/checks/base/windows.h"
 #include "conformance/checks/order/announced.h"
 #include "conformance/checks/order/order.h"
@@ -14,15 +15,12 @@ namespace {
 // What a unit is doing.
 enum class Phase { kRest, kForward, kBackward };
 
-class Marks {
+class Marks : RankCheck {
  public:
   Marks(const Analysis& a, int32_t rank, int instance, CheckResult& result, FindingSink& sink)
-      : a_(a),
-        rank_(rank),
+      : RankCheck(a, rank, result, sink),
         instance_(instance),
         facts_(a.Facts(size_t(instance))),
-        result_(result),
-        sink_(sink),
         announced_(AnnouncedBy(a, rank, instance)) {}
 
   bool any() const { return !announced_.hooks.empty(); }
@@ -280,18 +278,8 @@ class Marks {
     }
   }
 
-  void Add(const char* requirement, int64_t event, std::string expected, std::string seen,
-           std::string message) {
-    sink_.Add(a_.At(requirement, rank_, event), std::move(expected), std::move(seen),
-              std::move(message));
-  }
-
-  const Analysis& a_;
-  const int32_t rank_;
   const int instance_;
   const InstanceFacts& facts_;
-  CheckResult& result_;
-  FindingSink& sink_;
   const std::vector<int64_t> none_;
   const Announced announced_;
 };

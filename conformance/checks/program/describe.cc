@@ -98,6 +98,40 @@ std::string GroupName(const Trace& trace, int32_t group) {
   return trace.groups[static_cast<size_t>(group)].name;
 }
 
+// Calls of the host: synchronisation, groups, hand-overs.
+std::string HostBody(const Trace& trace, const Event& event) {
+  const std::string block = "block " + std::to_string(event.alloc);
+  switch (event.kind) {
+    case EventKind::kEventSync:
+      return "host sync of event " + std::to_string(event.event);
+    case EventKind::kStreamSync:
+      return "host sync of its stream";
+    case EventKind::kDeviceSync:
+      return "host sync of the device";
+    case EventKind::kHostAccess:
+      return "host access";
+    case EventKind::kRequestWait:
+      return "host wait for request " + std::to_string(event.id);
+    case EventKind::kGroupEnd:
+      return "group operation";
+    case EventKind::kGroupCreate:
+      return "creation of group \"" + std::string(trace.Text(event.text)) + "\" under " +
+             GroupName(trace, event.parent);
+    case EventKind::kGroupDestroy:
+      return "destruction of group " + GroupName(trace, event.group);
+    case EventKind::kGroupRegister:
+      return "registration of " + block + " with group " + GroupName(trace, event.group);
+    case EventKind::kGroupDeregister:
+      return "deregistration of " + block + " from group " + GroupName(trace, event.group);
+    case EventKind::kThreadPost:
+      return "hand-over " + std::to_string(event.id) + " (post)";
+    case EventKind::kThreadAwait:
+      return "hand-over " + std::to_string(event.id) + " (await)";
+    default:
+      return "event";
+  }
+}
+
 std::string Body(const Trace& trace, const Event& event, const Names& names) {
   switch (event.kind) {
     case EventKind::kCollective:
@@ -122,35 +156,8 @@ std::string Body(const Trace& trace, const Event& event, const Names& names) {
       return "record of event " + std::to_string(event.event);
     case EventKind::kWait:
       return "wait for event " + std::to_string(event.event);
-    case EventKind::kEventSync:
-      return "host sync of event " + std::to_string(event.event);
-    case EventKind::kStreamSync:
-      return "host sync of its stream";
-    case EventKind::kDeviceSync:
-      return "host sync of the device";
-    case EventKind::kHostAccess:
-      return "host access";
-    case EventKind::kRequestWait:
-      return "host wait for request " + std::to_string(event.id);
-    case EventKind::kGroupEnd:
-      return "group operation";
-    case EventKind::kGroupCreate:
-      return "creation of group \"" + std::string(trace.Text(event.text)) + "\" under " +
-             GroupName(trace, event.parent);
-    case EventKind::kGroupDestroy:
-      return "destruction of group " + GroupName(trace, event.group);
-    case EventKind::kGroupRegister:
-      return "registration of block " + std::to_string(event.alloc) + " with group " +
-             GroupName(trace, event.group);
-    case EventKind::kGroupDeregister:
-      return "deregistration of block " + std::to_string(event.alloc) + " from group " +
-             GroupName(trace, event.group);
-    case EventKind::kThreadPost:
-      return "hand-over " + std::to_string(event.id) + " (post)";
-    case EventKind::kThreadAwait:
-      return "hand-over " + std::to_string(event.id) + " (await)";
     default:
-      return "event";
+      return HostBody(trace, event);
   }
 }
 

@@ -151,10 +151,12 @@ void RankLowering::Sync(const Event& event) {
   OnHost(EntryKind::kHostSync, event);
   switch (event.kind) {
     case EventKind::kStreamSync:
+      if (event.stream < 0) Bad("a stream sync without a stream");
       Need(At(stream_last_, event.stream), EdgeKind::kSync);
       Touch(ThreadOrder::Resource::kStream, event.stream, event.thread);
       break;
     case EventKind::kEventSync:
+      if (event.event < 0) Bad("an event sync without an event");
       Need(At(captured_, event.event), EdgeKind::kSync);
       Touch(ThreadOrder::Resource::kEvent, event.event, event.thread);
       break;
@@ -162,6 +164,7 @@ void RankLowering::Sync(const Event& event) {
       for (const uint32_t last : stream_last_) Need(last, EdgeKind::kSync);
       break;
     default: {  // kRequestWait
+      if (event.id < 0) Bad("a request wait without a request");
       const uint32_t request = At(requests_, event.id);
       if (request == kNone)
         Bad("a wait for request " + std::to_string(event.id) + ", which was not started");
@@ -231,21 +234,22 @@ void RankLowering::Visit(const Event& event) {
     case EventKind::kFree:
       AllocOrFree(event);
       break;
+    case EventKind::kCollective:
+      VisitCollective(event, static_cast<uint32_t>(event_));
+      break;
+    default:
+      VisitHost(event);
+  }
+}
+
+void RankLowering::VisitHost(const Event& event) {
+  switch (event.kind) {
     case EventKind::kHostAccess:
       OnHost(EntryKind::kHostAccess, event);
       break;
     case EventKind::kStreamSync:
-      if (event.stream < 0) Bad("a stream sync without a stream");
-      Sync(event);
-      break;
     case EventKind::kEventSync:
-      if (event.event < 0) Bad("an event sync without an event");
-      Sync(event);
-      break;
     case EventKind::kRequestWait:
-      if (event.id < 0) Bad("a request wait without a request");
-      Sync(event);
-      break;
     case EventKind::kDeviceSync:
       Sync(event);
       break;
@@ -268,9 +272,6 @@ void RankLowering::Visit(const Event& event) {
       if (--thread.group_depth == 0) CloseGroup(thread);
       break;
     }
-    case EventKind::kCollective:
-      VisitCollective(event, static_cast<uint32_t>(event_));
-      break;
     default:
       break;
   }

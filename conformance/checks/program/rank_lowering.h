@@ -65,6 +65,7 @@ class RankLowering {
   }
 
   void Visit(const Event& event);
+  void VisitHost(const Event& event);
   void VisitCollective(const Event& event, uint32_t index);
   void CloseGroup(Thread& thread);
 

@@ -108,29 +108,38 @@ class Activations : StepCheck {
         JudgeDropped(key.microbatch - 1, index);
     }
     if (event.kind == EventKind::kCompute && event.instance == step_.instance) {
-      const spf_uses& uses = a_.Facts(event.instance).Node(event.id, step_.rank).uses[event.phase];
-      if (static_cast<uint32_t>(uses.n) != event.ranges.size()) return;
-      for (int32_t u = 0; u < uses.n; ++u) {
-        Written(uses.use[u], trace_.ranges[event.ranges.begin + size_t(u)], event.microbatch);
-      }
-      return;
+      Computed(event);
+    } else if (!Exchanged(index, event)) {
+      Overwritten(event);
     }
+  }
+
+  void Computed(const Event& event) {
+    const spf_uses& uses = a_.Facts(event.instance).Node(event.id, step_.rank).uses[event.phase];
+    if (static_cast<uint32_t>(uses.n) != event.ranges.size()) return;
+    for (int32_t u = 0; u < uses.n; ++u)
+      Written(uses.use[u], trace_.ranges[event.ranges.begin + size_t(u)], event.microbatch);
+  }
+
+  // The values that an all-to-all brings; false: it is none, or it brings none.
+  bool Exchanged(int64_t index, const Event& event) {
     const auto exchange = exchanges_.find(index);
     const Range* recv = event.kind == EventKind::kCollective ? RecvRange(trace_, event) : nullptr;
-    if (exchange != exchanges_.end() && exchange->second->node >= 0 && recv != nullptr) {
-      const int phase = exchange->second->backward ? SPF_BWD : SPF_FWD;
-      const spf_uses& uses =
-          a_.Facts(event.instance).Node(exchange->second->node, step_.rank).uses[phase];
-      for (int32_t u = 0; u < uses.n; ++u)
-        Written(uses.use[u], *recv, exchange->second->microbatch);
-      return;
-    }
+    if (exchange == exchanges_.end() || exchange->second->node < 0 || recv == nullptr) return false;
+    const int phase = exchange->second->backward ? SPF_BWD : SPF_FWD;
+    const spf_uses& uses =
+        a_.Facts(event.instance).Node(exchange->second->node, step_.rank).uses[phase];
+    for (int32_t u = 0; u < uses.n; ++u) Written(uses.use[u], *recv, exchange->second->microbatch);
+    return true;
+  }
+
+  void Overwritten(const Event& event) {
     const bool moves = event.kind == EventKind::kCollective || event.kind == EventKind::kCopy;
     if (event.kind != EventKind::kLaunch && !moves) return;
+    const bool clears =
+        event.kind == EventKind::kLaunch && event.id != SPF_K_DISCARD && event.id != SPF_K_FILL;
     for (uint32_t r = event.ranges.begin; r < event.ranges.end; ++r) {
       const Range& range = trace_.ranges[r];
-      const bool clears =
-          event.kind == EventKind::kLaunch && event.id != SPF_K_DISCARD && event.id != SPF_K_FILL;
       if ((range.access & kWrite) != 0 && !clears)
         live_.Erase(range.alloc, range.offset, range.offset + range.length);
     }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <initializer_list>
+#include <utility>
 
 #include "conformance/checks/base/nodes.h"
 
@@ -64,42 +65,61 @@ Contents LookAt(const InstanceFacts& facts, int32_t world) {
   return contents;
 }
 
+// Rows, each asked for under a condition.
+class Rows {
+ public:
+  void Ask(bool asked, std::initializer_list<const char*> ids) {
+    if (asked) rows_.insert(ids.begin(), ids.end());
+  }
+  std::set<std::string> Take() { return std::move(rows_); }
+
+ private:
+  std::set<std::string> rows_;
+};
+
+// What is issued, in which order, and where rows go.
+void AskForOrder(const InstanceSpec& spec, const Contents& has, Rows& rows) {
+  const bool steps = has.trains || has.evaluates;
+  const bool whole = spec.pp == 1 && spec.chunks == 1 && !spec.model.reused;
+  const bool combined = spec.overlap_moe && has.trains;
+  rows.Ask(steps && whole, {"EP-01"});
+  rows.Ask(combined && whole, {"EP-05"});
+  rows.Ask(combined && whole && spec.model.layers > 0, {"EP-02", "EP-03", "EP-04"});
+  rows.Ask(steps && whole && !spec.delay_wgrad, {"EP-38"});
+  rows.Ask(!spec.overlap_moe && has.trains && whole && !spec.recompute, {"EP-38"});
+  rows.Ask(has.moves, {"EP-25", "EP-26", "EP-28", "EP-29"});
+  rows.Ask(has.moves && has.trains, {"EP-27"});
+}
+
+// What is hidden, held and reduced under the schedule.
+void AskForSharding(const InstanceFacts& facts, const Contents& has, Rows& rows) {
+  const InstanceSpec& spec = facts.spec();
+  const bool sharded = spec.strategy == "optim_grads_params",
+             replicated = spec.strategy == "no_shard";
+  const bool released = sharded && has.trains && has.gathers && !facts.units().empty();
+  rows.Ask(true, {"EP-07", "EP-08"});
+  rows.Ask(has.evaluates, {"EP-36"});
+  rows.Ask(has.moves, {"EP-06"});
+  rows.Ask(has.moves && has.trains && spec.microbatches > 1 && !spec.check_for_nan, {"EP-33"});
+  rows.Ask(!replicated, {"EP-09", "EP-14", "EP-15", "EP-16"});
+  rows.Ask(sharded && has.trains, {"EP-10", "EP-17"});
+  rows.Ask(!replicated && has.gathers, {"EP-10", "EP-12"});
+  rows.Ask(released, {"EP-11"});
+  rows.Ask(released && has.meets, {"EP-13"});
+  rows.Ask(has.trains, {"EP-18", "EP-19", "EP-20", "EP-21"});
+  rows.Ask(has.trains && has.gathers, {"EP-24"});
+}
+
 }  // namespace
 
 std::set<std::string> RowsAskedFor(const InstanceFacts& facts, int32_t world) {
   const InstanceSpec& spec = facts.spec();
-  std::set<std::string> rows;
-  if (!Asks(spec)) return rows;
-  const auto ask = [&](bool asked, std::initializer_list<const char*> ids) {
-    if (asked) rows.insert(ids.begin(), ids.end());
-  };
+  if (!Asks(spec)) return {};
   const Contents has = LookAt(facts, world);
-  const bool steps = has.trains || has.evaluates;
-  const bool whole = spec.pp == 1 && spec.chunks == 1 && !spec.model.reused;
-  const bool combined = spec.overlap_moe && has.trains;
-  ask(steps && whole, {"EP-01"});
-  ask(combined && whole, {"EP-05"});
-  ask(combined && whole && spec.model.layers > 0, {"EP-02", "EP-03", "EP-04"});
-  ask(steps && whole && !spec.delay_wgrad, {"EP-38"});
-  ask(!spec.overlap_moe && has.trains && whole && !spec.recompute, {"EP-38"});
-  ask(has.moves, {"EP-25", "EP-26", "EP-28", "EP-29"});
-  ask(has.moves && has.trains, {"EP-27"});
-  if (!Overlaps(spec) || !steps) return rows;
-  const bool sharded = spec.strategy == "optim_grads_params",
-             replicated = spec.strategy == "no_shard";
-  const bool released = sharded && has.trains && has.gathers && !facts.units().empty();
-  ask(true, {"EP-07", "EP-08"});
-  ask(has.evaluates, {"EP-36"});
-  ask(has.moves, {"EP-06"});
-  ask(has.moves && has.trains && spec.microbatches > 1 && !spec.check_for_nan, {"EP-33"});
-  ask(!replicated, {"EP-09", "EP-14", "EP-15", "EP-16"});
-  ask(sharded && has.trains, {"EP-10", "EP-17"});
-  ask(!replicated && has.gathers, {"EP-10", "EP-12"});
-  ask(released, {"EP-11"});
-  ask(released && has.meets, {"EP-13"});
-  ask(has.trains, {"EP-18", "EP-19", "EP-20", "EP-21"});
-  ask(has.trains && has.gathers, {"EP-24"});
-  return rows;
+  Rows rows;
+  AskForOrder(spec, has, rows);
+  if (Overlaps(spec) && (has.trains || has.evaluates)) AskForSharding(facts, has, rows);
+  return rows.Take();
 }
 
 }  // namespace shardproof::schedule

@@ -1,42 +1,16 @@
-// rank_check.h: what does a check of one rank, or of one of its steps, go by, and how does it word
-// a finding?
+// rank_check.h: what does a check of the schedule on one rank, or in one of its steps, go by?
 #pragma once
-#include <string>
-#include <utility>
-
+#include "conformance/checks/base/rank_check.h"
 #include "conformance/checks/schedule/tokens.h"
 
 namespace shardproof::schedule {
 
-// Two ranges have bytes in common.
-inline bool Meet(const Range& a, const Range& b) {
-  return a.alloc == b.alloc && a.offset < b.offset + b.length && b.offset < a.offset + a.length;
-}
-
-class RankCheck {
+class RankCheck : protected shardproof::RankCheck {
  protected:
   RankCheck(const Facts& facts, int32_t rank, CheckResult& result, FindingSink& sink)
-      : facts_(facts),
-        a_(facts.a()),
-        rank_(rank),
-        trace_(a_.traces()[size_t(rank)]),
-        result_(result),
-        sink_(sink) {}
-
-  void Add(const char* requirement, int64_t event, std::string expected, std::string seen,
-           std::string message) {
-    sink_.Add(a_.At(requirement, rank_, event), std::move(expected), std::move(seen),
-              std::move(message));
-  }
+      : shardproof::RankCheck(facts.a(), rank, result, sink), facts_(facts) {}
 
   const Facts& facts_;
-  const Analysis& a_;
-  const int32_t rank_;
-  const Trace& trace_;
-  CheckResult& result_;
-
- private:
-  FindingSink& sink_;
 };
 
 class StepCheck : protected RankCheck {

@@ -134,6 +134,13 @@ class Explorer::Reader {
     held_.clear();
   }
 
+  void ReadSync(const std::string& of, Call& call) {
+    for (const auto& [one, last] : state_.last) {
+      if (of == "device" || of == "s" + std::to_string(one)) call.waits_for.push_back(last);
+    }
+    if (state_.recorded.contains(of)) call.waits_for.push_back(state_.recorded[of]);
+  }
+
   void ReadCall(const std::string& text) {
     std::istringstream stream(text);
     std::vector<std::string> words;
@@ -156,11 +163,7 @@ class Explorer::Reader {
       if (recorded != state_.recorded.end())
         to_.items_[static_cast<size_t>(item)].waits_for = recorded->second;
     } else if (name == "sync") {
-      for (const auto& [one, last] : state_.last) {
-        if (words[1] == "device" || words[1] == "s" + std::to_string(one))
-          call.waits_for.push_back(last);
-      }
-      if (state_.recorded.contains(words[1])) call.waits_for.push_back(state_.recorded[words[1]]);
+      ReadSync(words[1], call);
     } else if (name == "host" || name == "start") {
       call.operation = Meet({words.begin() + 1, words.end()});
       SetStarter(call.operation, ~static_cast<int32_t>(to_.calls_.size() - 1));

@@ -240,21 +240,25 @@ class Engine : private MiniDeal {
       if (P(id).frozen) {
         if (frozen && Me(P(id).expert) == 0)
           PublishOne(SPF_RESULT_PARAM, id, Home(id, kRead), P(id).numel);
-        continue;
+      } else {
+        PublishTrained(id, frozen);
       }
-      const bool first = id == 0 || (id > 0 && P(0).frozen && id == 1);
-      const auto n = static_cast<int32_t>(List(P(id).expert).size());
-      const int32_t moved = (params_[size_t(id)].owner + (f_.owner_moves ? call_ : 0)) % n;
-      if (f_.publish_none && first && !frozen) continue;
-      const bool publishes =
-          f_.owner_moves ? moved == Me(P(id).expert) : Owns(id) || (f_.publish_all && Has(id));
-      const bool half = f_.publish_half && first;
-      if (!publishes && !half && !f_.publish_all) continue;
-      const int block = params_[size_t(id)].main;
-      const int64_t count = half ? P(id).numel / 2 : P(id).numel;
-      PublishOne(SPF_RESULT_PARAM, id,
-                 block < 0 ? Home(id, kRead) : Reads(block, 0, P(id).numel * 4), count);
     }
+  }
+  void PublishTrained(int32_t id, bool frozen) {
+    const bool first = id == 0 || (P(0).frozen && id == 1);
+    if (f_.publish_none && first && !frozen) return;
+    const bool half = f_.publish_half && first;
+    if (!Publishes(id) && !half && !f_.publish_all) return;
+    const int block = params_[size_t(id)].main;
+    const int64_t count = half ? P(id).numel / 2 : P(id).numel;
+    PublishOne(SPF_RESULT_PARAM, id, block < 0 ? Home(id, kRead) : Reads(block, 0, P(id).numel * 4),
+               count);
+  }
+  bool Publishes(int32_t id) const {
+    if (!f_.owner_moves) return Owns(id) || (f_.publish_all && Has(id));
+    const auto n = static_cast<int32_t>(List(P(id).expert).size());
+    return (params_[size_t(id)].owner + call_) % n == Me(P(id).expert);
   }
   void PublishOne(int result, int32_t id, Range from, int64_t count) {
     from.length = count * 4;

@@ -171,13 +171,18 @@ int MiniMemory::GradientOf(int32_t id) {
   return b.full_grad;
 }
 
+// Routing sends no rows to the experts of this rank.
+bool MiniMemory::WithoutRows() const {
+  return spec_.model.moe.skew == "rank" && List(0).size() > 1 &&
+         facts_.List("ep", rank_)->back() == rank_;
+}
+
 void MiniMemory::Reduce(int32_t unit, bool expert, int32_t m) {
   const bool last = m == spec_.microbatches - 1;
   if (f_.skip_reduce || (!EachMicrobatch() && !last)) return;
   if (f_.reduce_late && unit >= 0 && !expert && !last) return;  // with the next one's
-  const bool empty = expert && f_.skip_empty && spec_.model.moe.skew == "rank" &&
-                     List(0).size() > 1 && facts_.List("ep", rank_)->back() == rank_;
-  for (int32_t id = 0; id < facts_.n_params(rank_) && !empty; ++id) {
+  if (expert && f_.skip_empty && WithoutRows()) return;
+  for (int32_t id = 0; id < facts_.n_params(rank_); ++id) {
     if (f_.reduce_before_weights && P(id).unit == unit && P(id).expert == expert) GradientOf(id);
     const bool mine = P(id).unit == unit && (unit < 0 || P(id).expert == expert);
     if (mine && buckets_[size_t(id)].full_grad >= 0) ReduceParam(id);

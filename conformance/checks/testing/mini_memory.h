@@ -64,6 +64,7 @@ class MiniMemory {
   void ReleaseParam(int32_t id);
   void ReduceParam(int32_t id);
   int GradientOf(int32_t id);
+  bool WithoutRows() const;
   void Publish();
   // Rows of a value of a microbatch, and what goes to a member of "ep".
   int64_t RowsTo(int64_t sample, int32_t layer, int32_t member) const;
@@ -73,6 +74,7 @@ class MiniMemory {
   void Used(int table, int32_t value, int32_t m, int stream);
   void CountUsers(int32_t m);
   void Order(int from, int to);
+  CollectiveOptions OptionsOf(const spf_node& node, bool backward, int32_t m) const;
   // An all-to-all between values, or between buffers of the engine's own.
   void Move(std::vector<Range> ranges, int stream, const CollectiveOptions& options);
 

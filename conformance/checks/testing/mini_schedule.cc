@@ -143,26 +143,35 @@ class Engine {
 
   void Piece(Part part, Side side, int32_t layer, int32_t m) {
     if (m < 0) return;
-    const Nodes& nodes = *nodes_[size_t(m)];
-    const bool moves = part == Part::kDispatch || part == Part::kCombine;
-    const int stream = moves || (f_.experts_on_a2a && part == Part::kMlp) ? m_.a2a : m_.compute;
-    std::vector<const spf_node*> list = nodes.Of(part, layer);
+    const std::vector<const spf_node*> list = InOrder(part, side, layer, m);
     if (list.empty()) return;
-    if (side != Side::kForward) std::reverse(list.begin(), list.end());
-    if (f_.probs_first && part == Part::kDispatch && side == Side::kForward && layer == 0)
-      std::swap(list[0], list[1]);
     m_.Prepare(list, side);
     if (f_.release_before_experts && part == Part::kMlp && side == Side::kForward)
       m_.Release(UnitOf(layer, m), true);
+    Issue(list, part, side, m);
+    const Side last = Apart() && !f_.release_before_weights ? Side::kWeights : Side::kBackward;
+    if (part == Part::kPreDispatch && side == last) ReleaseBackward(layer, m);
+    if (side != Side::kForward) Reductions(part, side, layer, m);
+  }
+
+  std::vector<const spf_node*> InOrder(Part part, Side side, int32_t layer, int32_t m) const {
+    std::vector<const spf_node*> list = nodes_[size_t(m)]->Of(part, layer);
+    if (side != Side::kForward) std::reverse(list.begin(), list.end());
+    const bool first_dispatch = part == Part::kDispatch && side == Side::kForward && layer == 0;
+    if (f_.probs_first && first_dispatch && !list.empty()) std::swap(list[0], list[1]);
+    return list;
+  }
+
+  // On its stream, in the microbatch's chain.
+  void Issue(const std::vector<const spf_node*>& list, Part part, Side side, int32_t m) {
+    const bool moves = part == Part::kDispatch || part == Part::kCombine;
+    const int stream = moves || (f_.experts_on_a2a && part == Part::kMlp) ? m_.a2a : m_.compute;
     const bool chained = side != Side::kWeights || f_.weights_in_chain;
     if (chained && !(f_.no_wait_before_dispatch && part == Part::kDispatch))
       m_.WaitChain(m, stream);
     for (const spf_node* node : list) Node(*node, part, side, m, stream);
     if (chained) m_.RecordChain(m, stream);
     if (f_.serial && moves) m_.WaitChain(m, m_.compute);
-    const Side last = Apart() && !f_.release_before_weights ? Side::kWeights : Side::kBackward;
-    if (part == Part::kPreDispatch && side == last) ReleaseBackward(layer, m);
-    if (side != Side::kForward) Reductions(part, side, layer, m);
   }
 
   void Node(const spf_node& node, Part part, Side side, int32_t m, int stream) {

@@ -128,14 +128,17 @@ class Engine : private MiniRank {
         if (unit >= 0) Enter(unit, m, forward);
         in = unit;
       }
-      const bool last = LastOfUnit(program, i, forward, unit);
-      if (last && f_.release_early && forward && unit >= 0) ReleaseParam(FirstParam(unit));
-      if (last && f_.reduce_before_last && !forward && unit >= 0) ReduceUnit(unit, m, true);
-      if (last && f_.release_early && forward && unit >= 0) continue;
+      if (LastOfUnit(program, i, forward, unit) && DepartAtLast(unit, m, forward)) continue;
       Compute(node, phase, m);
     }
     if (in >= 0) Leave(in, m, forward);
     PassBy(-1, m, forward, entered);
+  }
+  // Faults at the last node of a unit; true: the node is left out.
+  bool DepartAtLast(int32_t unit, int32_t m, bool forward) {
+    if (forward && f_.release_early) ReleaseParam(FirstParam(unit));
+    if (!forward && f_.reduce_before_last) ReduceUnit(unit, m, true);
+    return forward && f_.release_early;
   }
   // Units before this one that this rank's program leaves out: others gather and reduce them, so it
   // takes part.

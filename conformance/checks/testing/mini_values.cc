@@ -158,35 +158,38 @@ void MiniMemory::Move(std::vector<Range> ranges, int stream, const CollectiveOpt
   }
 }
 
-void MiniMemory::Exchange(const spf_node& node, bool backward, int32_t m, int stream) {
+CollectiveOptions MiniMemory::OptionsOf(const spf_node& node, bool backward, int32_t m) const {
   const spf_uses& uses = node.uses[backward ? SPF_BWD : SPF_FWD];
-  if (uses.n == 0) return;
-  const bool counts = tables().values[node.uses[SPF_FWD].use[0].id].dtype < SPF_BF16;
+  const spf_value& first = tables().values[node.uses[SPF_FWD].use[0].id];
+  const bool counts = first.dtype < SPF_BF16;
   const int32_t of = f_.other_splits && backward && !counts ? (m + 1) % spec_.microbatches : m;
   const bool swap = backward && !f_.unswapped;
   CollectiveOptions options;
+  options.dtype = tables().values[uses.use[uses.n - 1].id].dtype;
   options.send_counts = Splits(node, !swap, of);
   options.recv_counts = Splits(node, swap, of);
+  for (int64_t& count : options.send_counts) count *= first.row_elems;
+  for (int64_t& count : options.recv_counts) count *= first.row_elems;
+  options.label = {counts ? SPF_FOR_EXPERT_COUNTS : SPF_FOR_EXPERT_TOKENS, node.module, m};
+  if (f_.lost_row && !backward && !counts) options.send_counts[0] -= first.row_elems;
+  if (f_.short_piece && backward && !options.send_counts.empty()) options.send_counts[0] -= 1;
+  return options;
+}
+
+void MiniMemory::Exchange(const spf_node& node, bool backward, int32_t m, int stream) {
+  const spf_uses& uses = node.uses[backward ? SPF_BWD : SPF_FWD];
+  if (uses.n == 0) return;
   std::vector<Range> ranges;
   for (int32_t u = 0; u < uses.n; ++u) {
     const Range range = RangeOf(uses.use[u].table, uses.use[u].id, m, uses.use[u].access, stream);
-    const spf_value& value = tables().values[uses.use[u].id];
-    options.dtype = value.dtype;
     if (range.length > 0) ranges.push_back(range);
   }
-  const int64_t row = tables().values[node.uses[SPF_FWD].use[0].id].row_elems;
-  for (int64_t& count : options.send_counts) count *= row;
-  for (int64_t& count : options.recv_counts) count *= row;
-  options.label = {counts ? SPF_FOR_EXPERT_COUNTS : SPF_FOR_EXPERT_TOKENS, node.module, m};
-  if (f_.lost_row && !backward && !counts) options.send_counts[0] -= row;
-  if (f_.short_piece && backward && !options.send_counts.empty()) options.send_counts[0] -= 1;
   const std::string name = node.name;
   const bool dispatch = name.find(".dispatch") != std::string::npos;
   const bool probabilities = name.find(".dispatch_probs") != std::string::npos;
   if (f_.second_waits && dispatch && probabilities != backward) Order(compute, stream);
-  if (!(f_.skip_empty_exchange && ranges.size() < 2)) {
-    Move(ranges, stream, options);
-  }
+  if (!(f_.skip_empty_exchange && ranges.size() < 2))
+    Move(ranges, stream, OptionsOf(node, backward, m));
   for (int32_t u = 0; u < uses.n; ++u) Used(uses.use[u].table, uses.use[u].id, m, stream);
 }
 
