@@ -19,23 +19,6 @@ namespace shardproof {
 
 namespace {
 
-// Nodes and modules by their names in the model, as far as the case tells them.
-graph::Names NamesOf(const Analysis& analysis) {
-  graph::Names names;
-  if (!analysis.has_case()) return names;
-  names.node = [&analysis](int32_t rank, const Event& event) {
-    if (event.instance >= analysis.n_instances()) return std::string();
-    const InstanceFacts& facts = analysis.Facts(event.instance);
-    if (event.id < 0 || event.id >= facts.node_count(rank)) return std::string();
-    return std::string(facts.Node(event.id, rank).name);
-  };
-  names.module = [&analysis](int32_t rank, const Event& event) {
-    if (event.instance >= analysis.n_instances()) return std::string();
-    return analysis.Facts(event.instance).ModuleName(event.module, rank);
-  };
-  return names;
-}
-
 // One reason per requirement, and none for those that were judged.
 void Tidy(CheckResult& result) {
   std::set<std::string> seen = result.judged;
@@ -48,8 +31,8 @@ void Tidy(CheckResult& result) {
 CheckResult CheckAll(const Run& run) {
   const Analysis analysis(run);
   CheckResult result = CheckRobustness(analysis);
-  result.Merge(CheckGraph(run.traces, NamesOf(analysis)));
-  if (analysis.has_case()) result.Merge(CheckOverlap(*run.spec, run.traces));
+  result.Merge(CheckGraph(analysis.lowered()));
+  if (analysis.has_case()) result.Merge(CheckOverlap(*run.spec, analysis.lowered()));
   result.Merge(CheckGroups(analysis));
   result.Merge(CheckReduction(analysis));
   result.Merge(CheckLifetime(analysis));

@@ -39,7 +39,19 @@ std::string Name(const char* const (&names)[N], int32_t index) {
 
 }  // namespace
 
-Analysis::Analysis(const Run& run) : run_(run) {
+// Nodes and modules by their names in the model, as far as the case tells them.
+graph::Names Analysis::NamesOfTheCase() const {
+  graph::Names names;
+  names.node = [this](int32_t rank, const Event& event) {
+    return has_case() ? NodeName(rank, event) : std::string();
+  };
+  names.module = [this](int32_t rank, const Event& event) {
+    return has_case() ? Facts(event.instance).ModuleName(event.module, rank) : std::string();
+  };
+  return names;
+}
+
+Analysis::Analysis(const Run& run) : run_(run), lowered_(run.traces, NamesOfTheCase()) {
   for (const Trace& trace : run.traces) {
     auto& by_instance = calls_.emplace_back();
     for (const Event& event : trace.events) {

@@ -1,8 +1,8 @@
 // analysis.h: what do the checks of one run share?
 //
-// Built once per run: the case's facts, the flow of parameter and gradient elements, and words for
-// findings. Every check is a function of it; since it is built from a Run alone, checks are pure
-// functions of a Run.
+// Built once per run: the case's facts, the flow of parameter and gradient elements, the order of
+// the work, and words for findings. Every check is a function of it; since it is built from a Run
+// alone, checks are pure functions of a Run.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -12,6 +12,7 @@
 #include "conformance/checks/base/check.h"
 #include "conformance/checks/base/facts.h"
 #include "conformance/checks/base/flow.h"
+#include "conformance/checks/program/lowered.h"
 
 namespace shardproof {
 
@@ -38,6 +39,8 @@ class Analysis {
   // False when meaning could not be followed to the end; the reason is flow_why().
   bool has_flow() const { return has_case() && flow_ != nullptr && flow_->complete(); }
   std::string flow_why() const;
+  // How the run's work is ordered. Traces are lowered once, here.
+  const graph::Lowered& lowered() const { return lowered_; }
 
   // A finding at an event: rank, step, stream and operation filled in.
   Finding At(const char* requirement, int32_t rank, int64_t event) const;
@@ -52,6 +55,7 @@ class Analysis {
 
  private:
   void BuildFacts();
+  graph::Names NamesOfTheCase() const;
   // What an event names that the case does not have; empty: nothing.
   std::string NotOfTheCase(int32_t rank, const Event& event) const;
   std::string NodeName(int32_t rank, const Event& event) const;
@@ -65,6 +69,7 @@ class Analysis {
   bool ended_well_ = true;
   std::vector<std::unique_ptr<InstanceFacts>> instances_;
   std::unique_ptr<Flow> flow_;
+  const graph::Lowered lowered_;
   std::vector<std::vector<std::vector<CallText>>> calls_;  // by rank, instance, call
 };
 

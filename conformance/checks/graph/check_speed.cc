@@ -44,7 +44,8 @@ void Parts(const std::vector<Trace>& traces) {
   const double match = clock.Lap();
   const graph::DeadlockVerdict verdict = graph::JudgeDeadlock(program, matching, result);
   const double deadlock = clock.Lap();
-  graph::JudgeRaces(program, verdict.never_started, result);
+  graph::MustOrder order(program);
+  graph::JudgeRaces(program, order, verdict.never_started, result);
   std::printf("lower %.3f s, matching %.3f s, deadlock %.3f s, races %.3f s\n", lower, match,
               deadlock, clock.Lap());
 }

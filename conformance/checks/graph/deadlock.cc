@@ -176,6 +176,11 @@ class Judge {
 
 }  // namespace
 
+bool Sound(const Program& program) {
+  CheckResult matched;
+  return JudgeMatching(program, matched).ok && Safe(program, Profile::kE0);
+}
+
 bool Safe(const Program& program, Profile profile) {
   return SortedGraph(program, profile, false).order.complete();
 }

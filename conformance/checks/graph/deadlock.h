@@ -18,6 +18,10 @@ namespace shardproof::graph {
 // Does no timing hang on a machine of this profile?
 bool Safe(const Program& program, Profile profile);
 
+// Do the operations match, and does no timing hang with slots enough (E0)? Only then has the order
+// of the run a meaning.
+bool Sound(const Program& program);
+
 // The cycle as sentences: who waits for whom, until it closes. cycle: nodes of the graph.
 std::string ExplainCycle(const Program& program, const WaitGraph& graph, Profile profile,
                          const std::vector<uint32_t>& cycle);

@@ -22,7 +22,9 @@ struct Rank {
   int dp = 0, twin = 0, gather = 0, reduce = 0;
 };
 
-CheckResult Check(Rank& a, Rank& b) { return CheckDeadlock({a.trace.Done(), b.trace.Done()}); }
+CheckResult Check(Rank& a, Rank& b) {
+  return CheckDeadlock(std::vector<Trace>{a.trace.Done(), b.trace.Done()});
+}
 
 TEST(Deadlock, TheSameOrderOnAllRanksIsSafe) {
   Rank a(0), b(1);

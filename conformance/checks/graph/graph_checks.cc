@@ -1,7 +1,5 @@
 #include "conformance/checks/graph/graph_checks.h"
 
-#include <stdexcept>
-
 #include "conformance/checks/graph/deadlock.h"
 #include "conformance/checks/graph/matching.h"
 #include "conformance/checks/graph/races.h"
@@ -28,16 +26,17 @@ struct Wanted {
 
 class Checker {
  public:
-  Checker(const std::vector<Trace>& traces, const Names& names, Wanted wanted)
-      : traces_(traces), names_(names), wanted_(wanted) {}
+  Checker(const Lowered& run, Wanted wanted) : run_(run), traces_(run.traces()), wanted_(wanted) {}
 
   CheckResult Run() {
-    try {
-      RunAll();
-    } catch (const std::invalid_argument& error) {
-      NotCheckable(wanted_.matching, kMatchingIds, error.what());
-      NotCheckable(wanted_.deadlock, kDeadlockIds, error.what());
-      NotCheckable(wanted_.races, kRaceIds, error.what());
+    std::string why = Incomplete();
+    if (why.empty() && run_.program() == nullptr) why = run_.why();
+    if (why.empty()) {
+      RunAll(*run_.program());
+    } else {
+      NotCheckable(wanted_.matching, kMatchingIds, why);
+      NotCheckable(wanted_.deadlock, kDeadlockIds, why);
+      NotCheckable(wanted_.races, kRaceIds, why);
     }
     return std::move(result_);
   }
@@ -66,15 +65,7 @@ class Checker {
            std::to_string(traces_[0].world) + " ranks";
   }
 
-  void RunAll() {
-    if (const std::string why = Incomplete(); !why.empty()) {
-      NotCheckable(wanted_.matching, kMatchingIds, why);
-      NotCheckable(wanted_.deadlock, kDeadlockIds, why);
-      NotCheckable(wanted_.races, kRaceIds, why);
-      return;
-    }
-    Program program = Lower(traces_);
-    program.names = names_;
+  void RunAll(const Program& program) {
     CheckResult matched;
     const Matching matching = JudgeMatching(program, matched);
     if (wanted_.matching) result_ = std::move(matched);
@@ -127,7 +118,7 @@ class Checker {
       why =
           "the run can hang (" + std::string(kNoCycle) + "): order is only defined without a cycle";
     NotCheckable(!why.empty(), kRaceIds, why);
-    if (why.empty()) JudgeRaces(program, verdict.never_started, result_);
+    if (why.empty()) JudgeRaces(program, run_.must(), verdict.never_started, result_);
   }
 
   void Merge(CheckResult other) {
@@ -137,25 +128,23 @@ class Checker {
     for (auto& note : other.notes) result_.notes.push_back(std::move(note));
   }
 
+  const Lowered& run_;
   const std::vector<Trace>& traces_;
-  const Names& names_;
   Wanted wanted_;
   CheckResult result_;
 };
 
 }  // namespace
 
-CheckResult CheckMatching(const std::vector<Trace>& traces, const Names& names) {
-  return Checker(traces, names, {true, false, false}).Run();
+CheckResult CheckMatching(const graph::Lowered& run) {
+  return Checker(run, {true, false, false}).Run();
 }
-CheckResult CheckDeadlock(const std::vector<Trace>& traces, const Names& names) {
-  return Checker(traces, names, {false, true, false}).Run();
+CheckResult CheckDeadlock(const graph::Lowered& run) {
+  return Checker(run, {false, true, false}).Run();
 }
-CheckResult CheckRaces(const std::vector<Trace>& traces, const Names& names) {
-  return Checker(traces, names, {false, false, true}).Run();
+CheckResult CheckRaces(const graph::Lowered& run) {
+  return Checker(run, {false, false, true}).Run();
 }
-CheckResult CheckGraph(const std::vector<Trace>& traces, const Names& names) {
-  return Checker(traces, names, {true, true, true}).Run();
-}
+CheckResult CheckGraph(const graph::Lowered& run) { return Checker(run, {true, true, true}).Run(); }
 
 }  // namespace shardproof

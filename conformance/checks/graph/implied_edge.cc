@@ -198,8 +198,7 @@ EdgeVerdict JudgeEdge(const std::vector<Trace>& traces, const SyncEdge& edge, co
   EdgeVerdict verdict;
   verdict.edge = "rank " + std::to_string(edge.rank) + ": " + Describe(program, entry) +
                  " (event " + std::to_string(edge.event) + ")";
-  CheckResult matched;
-  if (!JudgeMatching(program, matched).ok || !Safe(program, Profile::kE0)) {
+  if (!Sound(program)) {
     verdict.proof = "the run does not match or can hang";
     return verdict;
   }

@@ -4,13 +4,11 @@
 #include <cstdio>
 #include <map>
 #include <set>
-#include <stdexcept>
 
 #include "conformance/abi/shardproof.h"
 #include "conformance/checks/graph/cost_model.h"
 #include "conformance/checks/graph/deadlock.h"
 #include "conformance/checks/graph/finding_at.h"
-#include "conformance/checks/graph/overlap.h"
 #include "conformance/checks/graph/requirement_ids.h"
 #include "conformance/checks/program/describe.h"
 
@@ -77,8 +75,8 @@ bool Spread(const Work& work) {
 
 class Judge {
  public:
-  Judge(const Program& program, CheckResult& result)
-      : program_(program), result_(result), concurrency_(program) {}
+  Judge(const Lowered& run, CheckResult& result)
+      : program_(*run.program()), result_(result), order_(run.may()) {}
 
   // An engine is the same on all ranks, but what a rank computes may differ: one that can hide is
   // enough.
@@ -174,9 +172,8 @@ class Judge {
     const auto behind = std::upper_bound(computes.begin(), computes.end(), kernel);
     const auto from = static_cast<size_t>(behind - computes.begin());
     for (size_t i = 0; i < kNeighboursMax; ++i) {
-      if (i < from && concurrency_.Unordered(kernel, computes[from - 1 - i])) return true;
-      if (from + i < computes.size() && concurrency_.Unordered(kernel, computes[from + i]))
-        return true;
+      if (i < from && order_.Unordered(kernel, computes[from - 1 - i])) return true;
+      if (from + i < computes.size() && order_.Unordered(kernel, computes[from + i])) return true;
     }
     return false;
   }
@@ -224,7 +221,7 @@ class Judge {
           program_.event(program_.entries[reduction]).call)
         continue;
       result_.judged.insert(kTwinProgress);
-      if (concurrency_.CompletesWithout(gather, reduction)) {
+      if (order_.CompletesWithout(gather, reduction)) {
         free = true;
         return;
       }
@@ -247,7 +244,7 @@ class Judge {
 
   const Program& program_;
   CheckResult& result_;
-  Concurrency concurrency_;
+  MayOrder& order_;
 };
 
 void NoteCost(const Program& program, CheckResult& result) {
@@ -267,7 +264,7 @@ void NoteCost(const Program& program, CheckResult& result) {
 
 }  // namespace
 
-CheckResult CheckOverlap(const Case& spec, const std::vector<Trace>& traces) {
+CheckResult CheckOverlap(const Case& spec, const graph::Lowered& run) {
   CheckResult result;
   const auto not_checkable = [&](const std::string& why) {
     for (const char* id : {kGathersHide, kReductionsHide, kTwinProgress})
@@ -280,24 +277,19 @@ CheckResult CheckOverlap(const Case& spec, const std::vector<Trace>& traces) {
         const Expected expected = Expect(instance);
         return expected.gathers || expected.reductions || expected.twin;
       });
-  if (!wanted || static_cast<size_t>(spec.world) != traces.size()) return result;
-  for (const Trace& trace : traces) {
+  if (!wanted || static_cast<size_t>(spec.world) != run.traces().size()) return result;
+  for (const Trace& trace : run.traces()) {
     if (trace.end != TraceEnd::kComplete) return not_checkable("the run was ended early");
     const Provides& has = trace.provides;
     if (!has.collectives || !has.sync || !has.work || !has.calls)
       return not_checkable("the traces do not provide all work and synchronisation");
   }
-  try {
-    const Program program = Lower(traces);
-    CheckResult matched;
-    if (!JudgeMatching(program, matched).ok || !Safe(program, Profile::kE0))
-      return not_checkable("the run does not match or can hang");
-    Judge judge(program, result);
-    for (size_t i = 0; i < spec.instances.size(); ++i) judge.Run(i, Expect(spec.instances[i]));
-    NoteCost(program, result);
-  } catch (const std::invalid_argument& error) {
-    return not_checkable(error.what());
-  }
+  const Program* program = run.program();
+  if (program == nullptr) return not_checkable(run.why());
+  if (!Sound(*program)) return not_checkable("the run does not match or can hang");
+  Judge judge(run, result);
+  for (size_t i = 0; i < spec.instances.size(); ++i) judge.Run(i, Expect(spec.instances[i]));
+  NoteCost(*program, result);
   return result;
 }
 

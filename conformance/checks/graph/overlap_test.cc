@@ -1,9 +1,8 @@
-#include "conformance/checks/graph/overlap.h"
-
 #include <gtest/gtest.h>
 
 #include "conformance/checks/graph/cost_model.h"
 #include "conformance/checks/graph/overlap_check.h"
+#include "conformance/checks/program/lowered.h"
 #include "conformance/trace/trace_builder.h"
 
 namespace shardproof {
@@ -122,16 +121,16 @@ Trace BucketsOf(int rank, int buckets) {
 TEST(Overlap, BucketsOfOneStepCountNotThoseOfAllSteps) {
   Case c = ParseId("w2.lw.ogr.wire16");
   const auto found = [&](int buckets) {
-    return Found(CheckOverlap(c, {BucketsOf(0, buckets), BucketsOf(1, buckets)}));
+    return Found(CheckOverlap(c, std::vector<Trace>{BucketsOf(0, buckets), BucketsOf(1, buckets)}));
   };
   EXPECT_EQ(found(2), Ids{});
   EXPECT_EQ(found(3), Ids{"GE-13"});
 }
 
-TEST(Concurrency, AGatherAheadIsUnorderedWithTheComputeBeforeItOnly) {
+TEST(MayOrder, AGatherAheadIsUnorderedWithTheComputeBeforeItOnly) {
   const std::vector<Trace> traces = Step({});
   const graph::Program program = graph::Lower(traces);
-  graph::Concurrency concurrency(program);
+  graph::MayOrder order(program);
   std::vector<uint32_t> gathers, computes;
   for (uint32_t e = 0; e < program.first_entry[1]; ++e) {
     const Event& event = program.event(program.entries[e]);
@@ -139,27 +138,27 @@ TEST(Concurrency, AGatherAheadIsUnorderedWithTheComputeBeforeItOnly) {
     if (event.kind == EventKind::kCollective && event.collective == SPF_ALL_GATHER)
       gathers.push_back(e);
   }
-  EXPECT_TRUE(concurrency.Unordered(gathers[1], computes[0]));
-  EXPECT_FALSE(concurrency.Unordered(gathers[1], computes[1]));
-  EXPECT_TRUE(concurrency.Precedes(gathers[1], computes[1]));
-  EXPECT_EQ(concurrency.EntryAt(0, program.entries[computes[2]].event), computes[2]);
+  EXPECT_TRUE(order.Unordered(gathers[1], computes[0]));
+  EXPECT_FALSE(order.Unordered(gathers[1], computes[1]));
+  EXPECT_TRUE(order.Precedes(gathers[1], computes[1]));
+  EXPECT_EQ(graph::Lowered(traces).EntryAt(0, program.entries[computes[2]].event), computes[2]);
 }
 
-TEST(Concurrency, AGatherCannotCompleteWithoutAReductionThatOnlyItsPeerWaitsFor) {
+TEST(MayOrder, AGatherCannotCompleteWithoutAReductionThatOnlyItsPeerWaitsFor) {
   for (const bool peer_waits : {false, true}) {
     Shape peer;
     peer.gather_waits_for_reduction = peer_waits;
     const std::vector<Trace> traces = {StepOf(0, {}), StepOf(1, peer)};
     const graph::Program program = graph::Lower(traces);
-    graph::Concurrency concurrency(program);
+    graph::MayOrder order(program);
     std::vector<uint32_t> gathers, reductions;
     for (uint32_t e = 0; e < program.first_entry[1]; ++e) {
       const Event& event = program.event(program.entries[e]);
       if (event.kind != EventKind::kCollective) continue;
       (event.collective == SPF_ALL_GATHER ? gathers : reductions).push_back(e);
     }
-    EXPECT_EQ(concurrency.CompletesWithout(gathers[2], reductions[1]), !peer_waits);
-    EXPECT_TRUE(concurrency.CompletesWithout(gathers[2], reductions[2]));
+    EXPECT_EQ(order.CompletesWithout(gathers[2], reductions[1]), !peer_waits);
+    EXPECT_TRUE(order.CompletesWithout(gathers[2], reductions[2]));
   }
 }
 

@@ -152,9 +152,9 @@ void ReportRaces(const Program& program, const std::vector<Race>& races, CheckRe
   }
 }
 
-void JudgeRaces(const Program& program, const std::vector<bool>& skip, CheckResult& result) {
+void JudgeRaces(const Program& program, MustOrder& order, const std::vector<bool>& skip,
+                CheckResult& result) {
   JudgeWaits(program, result);
-  MustOrder order(program);
   ReportRaces(program, FindRaces(program, order, skip), result);
   for (const char* id : {kNoDeviceRace, kNoHostRace, kNoLifetimeRace}) result.judged.insert(id);
 }

@@ -7,31 +7,6 @@
 
 namespace shardproof::graph {
 
-const WaitGraph& MustOrder::graph() {
-  Build();
-  return graph_;
-}
-
-void MustOrder::Build() {
-  if (reachability_ != nullptr) return;
-  GraphOptions options;
-  options.profile = Profile::kEager;
-  options.communicator_order = communicator_order_;
-  graph_ = BuildGraph(program_, options);
-  order_ = Sort(graph_.graph, graph_.never);
-  reachability_ = std::make_unique<Reachability>(graph_.graph, order_);
-}
-
-bool MustOrder::Precedes(uint32_t a, uint32_t b) {
-  Build();
-  return reachability_->Reaches(graph_.complete[a], graph_.start[b]);
-}
-
-std::vector<uint32_t> MustOrder::Path(uint32_t a, uint32_t b) {
-  Build();
-  return FindPath(graph_.graph, order_, graph_.complete[a], graph_.start[b]);
-}
-
 namespace {
 
 constexpr int64_t kWholeBlock = int64_t{1} << 60;

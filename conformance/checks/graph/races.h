@@ -5,38 +5,13 @@
 // must be over before the other starts.
 #pragma once
 #include <cstdint>
-#include <memory>
 #include <vector>
 
 #include "conformance/checks/base/check.h"
-#include "conformance/checks/program/digraph.h"
+#include "conformance/checks/program/order.h"
 #include "conformance/checks/program/program.h"
-#include "conformance/checks/program/wait_graph.h"
 
 namespace shardproof::graph {
-
-// What must precede what, over all ranks; built when first asked.
-class MustOrder {
- public:
-  // communicator_order: count on kernels of one communicator to run one after the other, whatever
-  // their streams. An implementation may do so; an engine should not rely on it.
-  explicit MustOrder(const Program& program, bool communicator_order = false)
-      : program_(program), communicator_order_(communicator_order) {}
-  bool communicator_order() const { return communicator_order_; }
-  // Must a be over before b starts? Entries of any ranks.
-  bool Precedes(uint32_t a, uint32_t b);
-  // The path that shows it; empty: none.
-  std::vector<uint32_t> Path(uint32_t a, uint32_t b);
-  const WaitGraph& graph();
-
- private:
-  void Build();
-  const Program& program_;
-  bool communicator_order_;
-  WaitGraph graph_;
-  TopologicalOrder order_;
-  std::unique_ptr<Reachability> reachability_;
-};
 
 struct Race {
   uint32_t first = 0, second = 0;  // entries of one rank, in issue order
@@ -60,6 +35,7 @@ std::vector<Range> RangesOf(const Program& program, const Entry& entry);
 void ReportRaces(const Program& program, const std::vector<Race>& races, CheckResult& result);
 
 // GE-05, GE-06, GE-11, and GE-07. The program must match and have no cycle.
-void JudgeRaces(const Program& program, const std::vector<bool>& skip, CheckResult& result);
+void JudgeRaces(const Program& program, MustOrder& order, const std::vector<bool>& skip,
+                CheckResult& result);
 
 }  // namespace shardproof::graph

@@ -39,7 +39,7 @@ std::vector<std::string> Found(const CheckResult& result) {
   return ids;
 }
 
-CheckResult Check(Rank& rank) { return CheckRaces({rank.trace.Done()}); }
+CheckResult Check(Rank& rank) { return CheckRaces(std::vector<Trace>{rank.trace.Done()}); }
 using Ids = std::vector<std::string>;
 
 TEST(Races, AGatherAndItsReaderOrderedByAnEventPass) {
@@ -173,7 +173,7 @@ TEST(Races, OrderThroughAPeerCounts) {
   b.trace.Collective(SPF_ALL_GATHER, b.dp, b.compute, 8);
   b.trace.Collective(SPF_ALL_GATHER, twin_b, b.comm, 8);
   b.trace.Launch(b.comm, SPF_K_SUM_SQUARES, {Reads(block, 0, 64)});
-  EXPECT_EQ(Found(CheckRaces({a.trace.Done(), b.trace.Done()})), Ids{});
+  EXPECT_EQ(Found(CheckRaces(std::vector<Trace>{a.trace.Done(), b.trace.Done()})), Ids{});
 }
 
 TEST(Races, AGatherOfNothingFromThePeerOrdersNothing) {
@@ -189,7 +189,7 @@ TEST(Races, AGatherOfNothingFromThePeerOrdersNothing) {
     b.trace.Collective(SPF_ALL_GATHER_V, b.dp, b.compute, 0, {}, first);
     b.trace.Collective(SPF_ALL_GATHER, twin_b, b.comm, 8);
     b.trace.Launch(b.comm, SPF_K_SUM_SQUARES, {Reads(block, 0, 64)});
-    const Ids found = Found(CheckRaces({a.trace.Done(), b.trace.Done()}));
+    const Ids found = Found(CheckRaces(std::vector<Trace>{a.trace.Done(), b.trace.Done()}));
     EXPECT_EQ(found.empty(), sent > 0);
   }
 }
@@ -205,7 +205,8 @@ TEST(Races, AnAllReduceOfNothingOrdersNothing) {
     b.trace.Collective(SPF_ALL_REDUCE, b.dp, b.compute, count);
     b.trace.Collective(SPF_ALL_GATHER, twin_b, b.comm, 8);
     b.trace.Launch(b.comm, SPF_K_SUM_SQUARES, {Reads(block, 0, 64)});
-    EXPECT_EQ(Found(CheckRaces({a.trace.Done(), b.trace.Done()})).empty(), count > 0);
+    EXPECT_EQ(Found(CheckRaces(std::vector<Trace>{a.trace.Done(), b.trace.Done()})).empty(),
+              count > 0);
   }
 }
 

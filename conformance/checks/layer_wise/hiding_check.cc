@@ -3,8 +3,8 @@
 #include <map>
 #include <set>
 
+#include "conformance/checks/base/ordering.h"
 #include "conformance/checks/layer_wise/layer_wise.h"
-#include "conformance/checks/schedule/ordering.h"
 
 namespace shardproof::layer_wise {
 
@@ -21,7 +21,7 @@ struct Bucket {
 
 class Hiding {
  public:
-  Hiding(const Facts& facts, schedule::Ordering& order, int32_t instance)
+  Hiding(const Facts& facts, const Ordering& order, int32_t instance)
       : facts_(facts), order_(order), instance_(instance) {}
 
   void Collect(int32_t rank) {
@@ -134,7 +134,7 @@ class Hiding {
   }
 
   const Facts& facts_;
-  schedule::Ordering& order_;
+  const Ordering& order_;
   const int32_t instance_;
   std::map<size_t, Pair> pairs_;  // by position in the chain
 };
@@ -150,7 +150,7 @@ CheckResult CheckHidden(const Facts& facts) {
     asked |= facts.LayerWise(instance) && facts.spec(instance).overlap_param_gather;
   }
   if (!asked) return result;
-  schedule::Ordering order(facts.a());
+  const Ordering order(facts.a());
   if (!order.usable()) {
     report.Cannot({"LW-38"}, order.why());
     return result;

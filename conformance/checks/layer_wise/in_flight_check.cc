@@ -2,11 +2,9 @@
 #include <algorithm>
 #include <map>
 #include <set>
-#include <stdexcept>
 
 #include "conformance/checks/base/carried.h"
 #include "conformance/checks/graph/deadlock.h"
-#include "conformance/checks/graph/matching.h"
 #include "conformance/checks/graph/races.h"
 #include "conformance/checks/layer_wise/layer_wise.h"
 
@@ -163,21 +161,15 @@ class Races {
   }
 
   void Run() {
-    try {
-      const graph::Program program = graph::Lower(a_.traces());
-      CheckResult matched;
-      if (!graph::JudgeMatching(program, matched).ok ||
-          !graph::Safe(program, graph::Profile::kE0)) {
-        return report_.Cannot({"LW-17"}, "the run does not match or can hang");
-      }
-      if (!program.unordered_threads.empty())
-        return report_.Cannot({"LW-17"}, program.unordered_threads);
-      report_.Judged({"LW-17"});
-      graph::MustOrder order(program);
-      for (const graph::Race& race : graph::FindRaces(program, order, {})) JudgeRace(program, race);
-    } catch (const std::invalid_argument& error) {
-      report_.Cannot({"LW-17"}, error.what());
-    }
+    const graph::Program* program = a_.lowered().program();
+    if (program == nullptr) return report_.Cannot({"LW-17"}, a_.lowered().why());
+    if (!graph::Sound(*program))
+      return report_.Cannot({"LW-17"}, "the run does not match or can hang");
+    if (!program->unordered_threads.empty())
+      return report_.Cannot({"LW-17"}, program->unordered_threads);
+    report_.Judged({"LW-17"});
+    for (const graph::Race& race : graph::FindRaces(*program, a_.lowered().must(), {}))
+      JudgeRace(*program, race);
   }
 
  private:

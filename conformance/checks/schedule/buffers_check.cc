@@ -14,7 +14,7 @@ namespace {
 
 class Buffers : RankCheck {
  public:
-  Buffers(const Facts& facts, int32_t rank, Ordering& ordering, CheckResult& result,
+  Buffers(const Facts& facts, int32_t rank, const Ordering& ordering, CheckResult& result,
           FindingSink& sink)
       : RankCheck(facts, rank, result, sink), ordering_(ordering) {}
 
@@ -128,13 +128,13 @@ class Buffers : RankCheck {
                "memory of a gradient is reused or freed while it is reduced");
   }
 
-  Ordering& ordering_;
+  const Ordering& ordering_;
   std::map<int32_t, std::vector<int64_t>> users_;  // by allocation: events that touch or free it
 };
 
 }  // namespace
 
-CheckResult CheckBuffers(const Facts& facts, Ordering& ordering) {
+CheckResult CheckBuffers(const Facts& facts, const Ordering& ordering) {
   CheckResult result;
   if (!ordering.usable()) {
     CannotJudge(result, {"EP-07", "EP-10", "EP-12", "EP-19", "EP-24"}, ordering.why());

@@ -13,7 +13,7 @@ namespace {
 
 class Hiding : StepCheck {
  public:
-  Hiding(const Facts& facts, const Step& step, Ordering& ordering, CheckResult& result,
+  Hiding(const Facts& facts, const Step& step, const Ordering& ordering, CheckResult& result,
          FindingSink& sink)
       : StepCheck(facts, step, result, sink), ordering_(ordering) {}
 
@@ -148,12 +148,12 @@ class Hiding : StepCheck {
              : "compute can start before its rows arrived");
   }
 
-  Ordering& ordering_;
+  const Ordering& ordering_;
 };
 
 }  // namespace
 
-CheckResult CheckHiding(const Facts& facts, Ordering& ordering) {
+CheckResult CheckHiding(const Facts& facts, const Ordering& ordering) {
   CheckResult result;
   if (!ordering.usable()) {
     CannotJudge(result, {"EP-06", "EP-33"}, ordering.why());

@@ -114,7 +114,7 @@ CheckResult CheckFacts(const Analysis& a, const schedule::Facts& facts) {
   result.Merge(CheckUnits(facts));
   result.Merge(CheckGradients(facts));
   if (known) result.Merge(CheckActivations(facts));
-  schedule::Ordering ordering(a);
+  const Ordering ordering(a);
   if (known) result.Merge(CheckHiding(facts, ordering));
   result.Merge(CheckBuffers(facts, ordering));
   return result;

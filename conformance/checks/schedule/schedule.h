@@ -3,7 +3,7 @@
 //
 // Judges EP-01 to EP-38 (requirements/ep.toml) for cases with MoE layers or the overlap knob.
 #pragma once
-#include "conformance/checks/schedule/ordering.h"
+#include "conformance/checks/base/ordering.h"
 #include "conformance/checks/schedule/tokens.h"
 
 namespace shardproof {
@@ -25,10 +25,11 @@ CheckResult CheckUnits(const Facts& facts);        // EP-09 to EP-17, EP-36: gat
 CheckResult CheckGradients(const Facts& facts);    // EP-18 to EP-21: reductions
 CheckResult CheckActivations(const Facts& facts);  // EP-07, EP-08, EP-36: activations
 // By happens-before.
-CheckResult CheckHiding(const Facts& facts,
-                        Ordering& ordering);  // EP-06, EP-33: what must be ordered, what must not
+CheckResult CheckHiding(
+    const Facts& facts,
+    const Ordering& ordering);  // EP-06, EP-33: what must be ordered, what must not
 CheckResult CheckBuffers(const Facts& facts,
-                         Ordering& ordering);  // EP-07, EP-10, EP-12, EP-19, EP-24: memory
+                         const Ordering& ordering);  // EP-07, EP-10, EP-12, EP-19, EP-24: memory
 
 }  // namespace schedule
 }  // namespace shardproof
