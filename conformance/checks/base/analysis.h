@@ -25,6 +25,7 @@ class Analysis {
 
   const Run& run() const { return run_; }
   const std::vector<Trace>& traces() const { return run_.traces; }
+  const Trace& trace(int32_t rank) const { return run_.traces[size_t(rank)]; }
   int32_t ranks() const { return static_cast<int32_t>(run_.traces.size()); }
   // False for foreign traces and for cases whose facts cannot be built: why() says it.
   bool has_case() const { return why_.empty(); }

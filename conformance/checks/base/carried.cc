@@ -1,5 +1,7 @@
 #include "conformance/checks/base/carried.h"
 
+#include "conformance/common/at.h"
+
 namespace shardproof {
 
 bool IsReduction(uint8_t collective) {
@@ -10,11 +12,11 @@ bool IsReduction(uint8_t collective) {
 
 std::vector<Carried> CarriedBy(const Analysis& a, int32_t rank) {
   std::vector<Carried> all;
-  const Trace& trace = a.traces()[size_t(rank)];
+  const Trace& trace = a.trace(rank);
   for (size_t i = 0; i < trace.events.size(); ++i) {
     const Event& event = trace.events[i];
     if (event.kind != EventKind::kCollective || event.group < 0) continue;
-    const GroupInfo& group = trace.groups[size_t(event.group)];
+    const GroupInfo& group = At(trace.groups, event.group);
     const EventFlow& flow = a.flow().At(rank, static_cast<int64_t>(i));
     if (group.world_ranks.size() < 2 || !flow.ran) continue;
     Carried carried;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "conformance/common/at.h"
+
 namespace shardproof {
 
 ExpectedGrads::ExpectedGrads(const Analysis& a, int instance) : facts_(a.Facts(size_t(instance))) {}
@@ -10,7 +12,7 @@ const std::set<int32_t>& ExpectedGrads::Nodes(int32_t call, int32_t rank, int32_
                                               int32_t key) {
   const auto [at, added] = nodes_.try_emplace({call, rank, microbatch});
   if (added) {
-    const int64_t step = facts_.calls()[size_t(call)].step;
+    const int64_t step = At(facts_.calls(), call).step;
     const int64_t sample = int64_t{microbatch} * DpCpSize(facts_.spec()) + facts_.DataRank(rank);
     const spf_program& program = facts_.model().Program(step, sample, facts_.Place(rank));
     for (int32_t n = 0; n < program.n_nodes; ++n) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "conformance/common/at.h"
+
 namespace shardproof {
 
 namespace {
@@ -44,9 +46,9 @@ InstanceFacts::InstanceFacts(const InstanceSpec& spec, int32_t world)
     for (const GroupFamily& family : families_) {
       const int32_t index = IndexIn(family, rank, nullptr);
       if (index < 0) continue;
-      if (family.name == "dp_cp") data_rank_[size_t(rank)] = index;
-      if (family.name == "ep" && experts) place_[size_t(rank)].ep = index;
-      if (family.name == "pp" && spec.model.pp > 1) place_[size_t(rank)].pp = index;
+      if (family.name == "dp_cp") At(data_rank_, rank) = index;
+      if (family.name == "ep" && experts) At(place_, rank).ep = index;
+      if (family.name == "pp" && spec.model.pp > 1) At(place_, rank).pp = index;
     }
   }
   FindUnits();
@@ -99,7 +101,7 @@ void InstanceFacts::FindShared(ModelRank place) {
     for (const spf_uses& uses : node.uses) {
       for (int32_t i = 0; i < uses.n; ++i) {
         if (uses.use[i].table != SPF_IN_PARAM && uses.use[i].table != SPF_IN_GRAD) continue;
-        ParamFacts& param = params_[place][size_t(uses.use[i].id)];
+        ParamFacts& param = At(params_[place], uses.use[i].id);
         if (param.unit != UnitOfModule(node.module)) param.unit = -1;
       }
     }
@@ -107,13 +109,12 @@ void InstanceFacts::FindShared(ModelRank place) {
 }
 
 bool InstanceFacts::UnitMayBeAbsent(int32_t world_rank, int32_t call, int32_t unit) const {
-  if (size_t(call) >= calls_.size() || calls_[size_t(call)].step < 0) return true;
+  if (size_t(call) >= calls_.size() || At(calls_, call).step < 0) return true;
   for (int32_t m = 0; m < spec_->microbatches; ++m) {
     const int64_t sample = int64_t{m} * DpCpSize(*spec_) + DataRank(world_rank);
-    const spf_program& program =
-        model_->Program(calls_[size_t(call)].step, sample, Place(world_rank));
+    const spf_program& program = model_->Program(At(calls_, call).step, sample, Place(world_rank));
     // A frozen unit that nothing trainable precedes has no backward, but is gathered in its place.
-    const int phase = calls_[size_t(call)].letter == 't' ? SPF_BWD : SPF_FWD;
+    const int phase = At(calls_, call).letter == 't' ? SPF_BWD : SPF_FWD;
     const bool runs =
         std::any_of(program.nodes, program.nodes + program.n_nodes, [&](const spf_node& node) {
           return UnitOfModule(node.module) == unit && node.uses[phase].n > 0;
@@ -132,15 +133,15 @@ void InstanceFacts::FindUnits() {
   unit_of_module_.assign(size_t(tables.n_modules), -1);
   for (int32_t id = 0; id < tables.n_modules; ++id) {
     const spf_module& module = tables.modules[id];
-    const int32_t above = module.parent < 0 ? -1 : unit_of_module_[size_t(module.parent)];
+    const int32_t above = module.parent < 0 ? -1 : At(unit_of_module_, module.parent);
     const bool match = std::find(types.begin(), types.end(), module.type) != types.end();
-    unit_of_module_[size_t(id)] = above >= 0 ? above : match ? id : -1;
+    At(unit_of_module_, id) = above >= 0 ? above : match ? id : -1;
     if (above < 0 && match) units_.push_back(id);
   }
 }
 
 int32_t InstanceFacts::UnitOfModule(int32_t module) const {
-  return size_t(module) < unit_of_module_.size() ? unit_of_module_[size_t(module)] : -1;
+  return size_t(module) < unit_of_module_.size() ? At(unit_of_module_, module) : -1;
 }
 
 int32_t InstanceFacts::n_params(int32_t world_rank) const {
@@ -148,10 +149,10 @@ int32_t InstanceFacts::n_params(int32_t world_rank) const {
 }
 
 const ParamFacts& InstanceFacts::Param(int32_t world_rank, int32_t local) const {
-  return params_.at(Place(world_rank))[size_t(local)];
+  return At(params_.at(Place(world_rank)), local);
 }
 
-const ParamFacts& InstanceFacts::ByKey(int32_t key) const { return by_key_[size_t(key)]; }
+const ParamFacts& InstanceFacts::ByKey(int32_t key) const { return At(by_key_, key); }
 
 std::string InstanceFacts::ModuleName(int32_t module, int32_t world_rank) const {
   const spf_model& tables = model_->Tables(Place(world_rank));

@@ -12,6 +12,7 @@
 
 #include "conformance/cases/case.h"
 #include "conformance/checks/base/check.h"
+#include "conformance/common/at.h"
 #include "conformance/model/model.h"
 
 namespace shardproof {
@@ -42,10 +43,10 @@ class InstanceFacts {
   const std::vector<GroupFamily>& families() const { return families_; }
   const std::vector<ScriptCall>& calls() const { return calls_; }
 
-  bool InGrid(int32_t world_rank) const { return data_rank_[size_t(world_rank)] >= 0; }
-  int32_t DataRank(int32_t world_rank) const { return data_rank_[size_t(world_rank)]; }
+  bool InGrid(int32_t world_rank) const { return At(data_rank_, world_rank) >= 0; }
+  int32_t DataRank(int32_t world_rank) const { return At(data_rank_, world_rank); }
   // Which part of the model a world rank holds.
-  ModelRank Place(int32_t world_rank) const { return place_[size_t(world_rank)]; }
+  ModelRank Place(int32_t world_rank) const { return At(place_, world_rank); }
   int32_t n_params(int32_t world_rank) const;
   int32_t n_keys() const { return static_cast<int32_t>(by_key_.size()); }
   // By local parameter id, as this world rank sees it; and by key.

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "conformance/checks/program/describe.h"
+#include "conformance/common/at.h"
 
 namespace shardproof {
 
@@ -39,7 +40,7 @@ std::string Ordering::Name(uint32_t node) const {
   const graph::Program& program = *a_.lowered().program();
   const int64_t what = a_.lowered().may().graph().what[node];
   if (what < 0) return graph::DescribeOperation(program, static_cast<uint32_t>(~what));
-  const graph::Entry& entry = program.entries[static_cast<size_t>(what)];
+  const graph::Entry& entry = At(program.entries, what);
   return "rank " + std::to_string(entry.rank) + "'s " + a_.Describe(entry.rank, entry.event);
 }
 

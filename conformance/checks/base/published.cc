@@ -5,6 +5,8 @@
 #include <cmath>
 #include <cstdio>
 
+#include "conformance/common/at.h"
+
 namespace shardproof {
 
 bool Assembled::Complete() const { return FirstMissing() < 0; }
@@ -36,7 +38,7 @@ std::string ValueText(double value, int32_t dtype) {
 Published::Published(const Analysis& a, int instance, uint8_t result) {
   const InstanceFacts& facts = a.Facts(size_t(instance));
   for (int32_t rank = 0; rank < a.ranks(); ++rank) {
-    const Trace& trace = a.traces()[size_t(rank)];
+    const Trace& trace = a.trace(rank);
     for (size_t i = 0; i < trace.events.size(); ++i) {
       const Event& event = trace.events[i];
       if (event.kind != EventKind::kPublish || event.result != result || event.instance != instance)
@@ -52,7 +54,7 @@ Published::Published(const Analysis& a, int instance, uint8_t result) {
       if (event.values < 0) has_values_ = false;
       for (int64_t k = 0; k < event.count; ++k) {
         const auto element = size_t(event.offset + k);
-        const double value = event.values < 0 ? 0 : trace.values[size_t(event.values + k)];
+        const double value = event.values < 0 ? 0 : At(trace.values, event.values + k);
         if (tensor.from[element] == Assembled::kNobody) {
           tensor.from[element] = rank;
           tensor.values[element] = value;
@@ -75,12 +77,12 @@ const Assembled* Published::Find(int32_t call, int32_t key) const {
 bool CallCompleted(const Analysis& a, int instance, int32_t call) {
   const InstanceFacts& facts = a.Facts(size_t(instance));
   if (size_t(call) >= facts.calls().size()) return false;
-  const char letter = facts.calls()[size_t(call)].letter;
+  const char letter = At(facts.calls(), call).letter;
   for (int32_t rank = 0; rank < a.ranks(); ++rank) {
     if (!facts.InGrid(rank)) continue;
     // A run that was cut goes on to destroy: that is not the call of the script.
     if (!a.CallName(rank, instance, call).starts_with(letter)) return false;
-    const auto& events = a.traces()[size_t(rank)].events;
+    const auto& events = a.trace(rank).events;
     const bool ended = std::any_of(events.rbegin(), events.rend(), [&](const Event& event) {
       return event.kind == EventKind::kCallEnd && event.instance == instance &&
              event.call == call && event.status == SPF_OK;

@@ -11,7 +11,7 @@ namespace shardproof {
 class RankCheck {
  protected:
   RankCheck(const Analysis& a, int32_t rank, CheckResult& result, FindingSink& sink)
-      : a_(a), rank_(rank), trace_(a.traces()[size_t(rank)]), result_(result), sink_(sink) {}
+      : a_(a), rank_(rank), trace_(a.trace(rank)), result_(result), sink_(sink) {}
 
   void Add(const char* requirement, int64_t event, std::string expected, std::string seen,
            std::string message) {

@@ -5,6 +5,7 @@
 
 #include "conformance/checks/base/byte_map.h"
 #include "conformance/checks/base/carried.h"
+#include "conformance/common/at.h"
 
 namespace shardproof {
 
@@ -17,7 +18,7 @@ namespace {
 
 class Walk {
  public:
-  Walk(const Analysis& a, int32_t rank) : a_(a), rank_(rank), trace_(a.traces()[size_t(rank)]) {
+  Walk(const Analysis& a, int32_t rank) : a_(a), rank_(rank), trace_(a.trace(rank)) {
     for (const Carried& carried : CarriedBy(a, rank)) {
       if (carried.gather && !IsOuterGather(carried))
         gathers_.emplace(carried.event, carried.params);
@@ -33,7 +34,7 @@ class Walk {
  private:
   // With outer sharding the outer group fills up the shard, not the full parameters.
   bool IsOuterGather(const Carried& carried) const {
-    const InstanceFacts& facts = a_.Facts(trace_.events[size_t(carried.event)].instance);
+    const InstanceFacts& facts = a_.Facts(At(trace_.events, carried.event).instance);
     const bool expert = facts.ByKey(carried.params.front().content.param).expert;
     const std::vector<int32_t>* outer = facts.OuterList(expert, rank_);
     return outer != nullptr && *outer == carried.group->world_ranks;

@@ -6,6 +6,7 @@
 #include "conformance/abi/shardproof.h"
 #include "conformance/checks/program/digraph.h"
 #include "conformance/checks/program/wait_graph.h"
+#include "conformance/common/at.h"
 
 namespace shardproof::graph {
 
@@ -92,10 +93,8 @@ CostedRun Simulate(const Program& program, const CostModel& model) {
     const Entry& entry = program.entries[e];
     const uint32_t last = graph.complete[e];
     const Interval interval{begin[graph.start[e]], begin[last] + length[last]};
-    if (entry.kind == EntryKind::kLocal)
-      compute[static_cast<size_t>(entry.rank)].push_back(interval);
-    if (entry.kind == EntryKind::kKernel)
-      communication[static_cast<size_t>(entry.rank)].push_back(interval);
+    if (entry.kind == EntryKind::kLocal) At(compute, entry.rank).push_back(interval);
+    if (entry.kind == EntryKind::kKernel) At(communication, entry.rank).push_back(interval);
   }
   for (size_t rank = 0; rank < ranks; ++rank) {
     const std::vector<Interval> busy = Union(compute[rank]), wire = Union(communication[rank]);

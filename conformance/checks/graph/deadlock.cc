@@ -5,6 +5,7 @@
 #include "conformance/checks/graph/finding_at.h"
 #include "conformance/checks/graph/requirement_ids.h"
 #include "conformance/checks/program/describe.h"
+#include "conformance/common/at.h"
 
 namespace shardproof::graph {
 
@@ -32,7 +33,7 @@ const Entry& EntryToBlame(const Program& program, const WaitGraph& graph,
   const Entry* found = nullptr;
   for (const uint32_t node : cycle) {
     if (graph.what[node] < 0) continue;
-    const Entry& entry = program.entries[static_cast<size_t>(graph.what[node])];
+    const Entry& entry = At(program.entries, graph.what[node]);
     if (found == nullptr || (entry.joint() && !found->joint())) found = &entry;
   }
   if (found != nullptr) return *found;

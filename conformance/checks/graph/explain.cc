@@ -3,6 +3,7 @@
 
 #include "conformance/checks/graph/deadlock.h"
 #include "conformance/checks/program/describe.h"
+#include "conformance/common/at.h"
 
 namespace shardproof::graph {
 
@@ -14,8 +15,7 @@ class Explainer {
       : program_(program), graph_(graph), profile_(profile) {}
 
   const Entry* EntryOf(uint32_t node) const {
-    return graph_.what[node] < 0 ? nullptr
-                                 : &program_.entries[static_cast<size_t>(graph_.what[node])];
+    return graph_.what[node] < 0 ? nullptr : &At(program_.entries, graph_.what[node]);
   }
 
   std::string Name(uint32_t node) const {
@@ -35,8 +35,8 @@ class Explainer {
       return (issued ? "which needs " : "which is never issued, because its rank is held in ") +
              Name(earlier);
     }
-    if (before == nullptr && graph_.complete[static_cast<size_t>(graph_.what[later])] == later &&
-        graph_.start[static_cast<size_t>(graph_.what[later])] != later) {
+    if (before == nullptr && At(graph_.complete, graph_.what[later]) == later &&
+        At(graph_.start, graph_.what[later]) != later) {
       return "which completes with " + Name(earlier);
     }
     return Reason(later, earlier);
@@ -112,7 +112,7 @@ std::string ExplainPath(const Program& program, const WaitGraph& graph,
   for (const uint32_t node : path) {
     if (graph.what[node] < 0 || graph.what[node] == last) continue;
     last = graph.what[node];
-    const Entry& entry = program.entries[static_cast<size_t>(last)];
+    const Entry& entry = At(program.entries, last);
     if (!text.empty()) text += " -> ";
     text += entry.rank == rank ? Describe(program, entry) : explainer.Name(node);
     rank = entry.rank;

@@ -7,6 +7,7 @@
 
 #include "conformance/checks/graph/deadlock.h"
 #include "conformance/checks/graph/graph_checks.h"
+#include "conformance/common/at.h"
 
 namespace shardproof::graph {
 namespace {
@@ -123,17 +124,15 @@ class RandomProgram {
     const std::string name = "c" + std::to_string(Pick(3));
     const auto& members = program.communicators.at(name);
     const int32_t kind = Pick(6);
-    const int32_t root = members[static_cast<size_t>(Pick(static_cast<int32_t>(members.size())))];
+    const int32_t root = At(members, Pick(static_cast<int32_t>(members.size())));
     if (kind == 0) {
       const int32_t to = members[0] == root ? members.back() : members[0];
-      lists[static_cast<size_t>(root)].push_back("send " + name + Stream() +
-                                                 " to=" + std::to_string(to));
-      lists[static_cast<size_t>(to)].push_back("recv " + name + Stream() +
-                                               " from=" + std::to_string(root));
+      At(lists, root).push_back("send " + name + Stream() + " to=" + std::to_string(to));
+      At(lists, to).push_back("recv " + name + Stream() + " from=" + std::to_string(root));
       return;
     }
     for (const int32_t rank : members) {
-      auto& list = lists[static_cast<size_t>(rank)];
+      auto& list = At(lists, rank);
       if (kind == 1) list.push_back("host all_reduce " + name);
       if (kind == 2)
         list.push_back("broadcast " + name + Stream() + " root=" + std::to_string(root));

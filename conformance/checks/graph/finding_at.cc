@@ -1,6 +1,7 @@
 #include "conformance/checks/graph/finding_at.h"
 
 #include "conformance/checks/program/describe.h"
+#include "conformance/common/at.h"
 
 namespace shardproof::graph {
 
@@ -10,7 +11,7 @@ Finding FindingAt(const char* requirement, const Program& program, int32_t rank,
   finding.requirement = requirement;
   finding.rank = trace.rank;
   finding.event = index;
-  const Event& event = trace.events[static_cast<size_t>(index)];
+  const Event& event = At(trace.events, index);
   finding.operation = Describe(trace, event, program.names);
   if (event.stream >= 0) finding.stream = StreamName(trace, event.stream);
   for (const Event& other : trace.events) {

@@ -7,6 +7,8 @@
 #include <set>
 #include <utility>
 
+#include "conformance/common/at.h"
+
 namespace shardproof::graph {
 
 namespace {
@@ -165,8 +167,7 @@ int32_t BoundByMatching(const Program& program, const Chains& chains) {
   std::vector<std::set<int32_t>> uses(chains.kernels.size());
   for (size_t c = 0; c < uses.size(); ++c) {
     for (const uint32_t e : chains.kernels[c]) {
-      uses[c].insert(
-          program.sequences[static_cast<size_t>(program.entries[e].sequence)].communicator);
+      uses[c].insert(At(program.sequences, program.entries[e].sequence).communicator);
     }
   }
   std::map<int32_t, size_t> holder;

@@ -11,6 +11,7 @@
 #include "conformance/checks/graph/finding_at.h"
 #include "conformance/checks/graph/requirement_ids.h"
 #include "conformance/checks/program/describe.h"
+#include "conformance/common/at.h"
 
 namespace shardproof {
 
@@ -115,8 +116,7 @@ class Judge {
       const bool kind = std::find(kinds.begin(), kinds.end(), event.collective) != kinds.end();
       const bool purpose =
           std::find(purposes.begin(), purposes.end(), event.purpose) != purposes.end();
-      const auto& ranks =
-          program_.trace(entry.rank).groups[static_cast<size_t>(event.group)].world_ranks;
+      const auto& ranks = At(program_.trace(entry.rank).groups, event.group).world_ranks;
       if (kind && purpose && ranks.size() > 1) return true;
     }
     return false;
@@ -160,8 +160,7 @@ class Judge {
     int64_t elements = 0;
     for (uint32_t p = entry.parts.begin; p < entry.parts.end; ++p) {
       const Event& event = program_.event(program_.parts[p]);
-      const auto& ranks =
-          program_.trace(entry.rank).groups[static_cast<size_t>(event.group)].world_ranks;
+      const auto& ranks = At(program_.trace(entry.rank).groups, event.group).world_ranks;
       const bool shards = event.collective == SPF_REDUCE_SCATTER;
       elements += event.count * static_cast<int64_t>(shards ? ranks.size() : 1);
     }

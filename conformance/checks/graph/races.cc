@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "conformance/checks/graph/access_history.h"
+#include "conformance/common/at.h"
 
 namespace shardproof::graph {
 
@@ -102,7 +103,7 @@ class RankRaces {
     });
     const Event& event = program_.event(entry);
     if (event.kind == EventKind::kFree)
-      blocks_[static_cast<size_t>(event.alloc)].Shrink();  // numbers are not used again
+      At(blocks_, event.alloc).Shrink();  // numbers are not used again
   }
 
   // The clocks do not order other before e. Do the other ranks?

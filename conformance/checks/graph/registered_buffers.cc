@@ -28,6 +28,7 @@
 #include "conformance/checks/graph/requirement_ids.h"
 #include "conformance/checks/program/collective_kinds.h"
 #include "conformance/checks/program/describe.h"
+#include "conformance/common/at.h"
 
 namespace shardproof::graph {
 
@@ -111,7 +112,7 @@ class Judge {
   void Report(const Buffer& odd, const std::vector<const Buffer*>& others, std::string expected,
               std::string seen, const char* advice);
   int32_t CommunicatorOf(const Part& part) const {
-    return program_.sequences[static_cast<size_t>(part.sequence)].communicator;
+    return At(program_.sequences, part.sequence).communicator;
   }
   void Add(Finding finding) {
     if (result_.findings.size() < kFindingsMax) result_.findings.push_back(std::move(finding));
@@ -129,7 +130,7 @@ void Judge::AddSide(const Part& part, uint8_t access, std::vector<Buffer>& to) c
   const Range* range = SideOf(trace, event, access);
   if (range == nullptr) return;
   const Range* other = SideOf(trace, event, access == kRead ? kWrite : kRead);
-  const Registrations& registrations = registrations_[static_cast<size_t>(part.rank)];
+  const Registrations& registrations = At(registrations_, part.rank);
   to.push_back({&part, access == kRead ? "send" : "recv", *range,
                 registrations.Has(CommunicatorOf(part), range->alloc, part.event),
                 other != nullptr && Inside(*range, *other)});
@@ -175,11 +176,11 @@ bool Judge::Agree(const std::vector<Buffer>& buffers, Rule rule) {
     const bool lacks = without.size() <= with.size();
     const Part& bare = *without[0]->part;
     const int32_t communicator = CommunicatorOf(bare);
-    const std::string& group = program_.communicators[static_cast<size_t>(communicator)].name;
+    const std::string& group = At(program_.communicators, communicator).name;
     const std::string in = "in a block registered with " + group,
                       out = "in a block not registered with " + group +
-                            registrations_[static_cast<size_t>(bare.rank)].WhyNot(
-                                communicator, without[0]->range.alloc, bare.event);
+                            At(registrations_, bare.rank)
+                                .WhyNot(communicator, without[0]->range.alloc, bare.event);
     Report(lacks ? *without[0] : *with[0], lacks ? with : without, lacks ? in : out,
            lacks ? out : in, "Register the buffers of all members with the group, or of none");
     return false;

@@ -8,6 +8,7 @@
 #include "conformance/checks/graph/most_first.h"
 #include "conformance/checks/graph/requirement_ids.h"
 #include "conformance/checks/program/describe.h"
+#include "conformance/common/at.h"
 
 namespace shardproof::graph {
 
@@ -61,7 +62,7 @@ Registrations::Block& Registrations::BlockOf(int32_t alloc) {
 }
 
 const std::string& Registrations::Name(int32_t group) const {
-  return trace_.groups[static_cast<size_t>(group)].name;
+  return At(trace_.groups, group).name;
 }
 
 void Registrations::Add(std::string expected, std::string seen) {
@@ -136,7 +137,7 @@ const Registrations::Interval* Registrations::LastBefore(int32_t group, int32_t 
 }
 
 bool Registrations::Has(int32_t communicator, int32_t alloc, int64_t event) const {
-  for (const int32_t group : groups_of_[static_cast<size_t>(communicator)]) {
+  for (const int32_t group : At(groups_of_, communicator)) {
     const Interval* last = LastBefore(group, alloc, event);
     if (last != nullptr && event < last->end) return true;
   }
@@ -144,7 +145,7 @@ bool Registrations::Has(int32_t communicator, int32_t alloc, int64_t event) cons
 }
 
 std::string Registrations::WhyNot(int32_t communicator, int32_t alloc, int64_t event) const {
-  for (const int32_t group : groups_of_[static_cast<size_t>(communicator)]) {
+  for (const int32_t group : At(groups_of_, communicator)) {
     const Interval* last = LastBefore(group, alloc, event);
     if (last != nullptr) return " (deregistered at event " + std::to_string(last->end) + ")";
     const auto found = intervals_.find(Key(group, alloc));

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "conformance/checks/graph/kstar.h"
+#include "conformance/common/at.h"
 
 namespace shardproof::graph {
 
@@ -47,15 +48,15 @@ class Replay {
   // The communicator kernel whose start or completion this is.
   const Entry* Kernel(uint32_t node) const {
     if (graph_.what[node] < 0) return nullptr;
-    const Entry& entry = program_.entries[static_cast<size_t>(graph_.what[node])];
+    const Entry& entry = At(program_.entries, graph_.what[node]);
     return entry.kind == EntryKind::kKernel ? &entry : nullptr;
   }
 
   void Take(uint32_t node) {
     const Entry* kernel = Kernel(node);
     if (kernel == nullptr) return Fire(node);
-    int32_t& running = running_[static_cast<size_t>(kernel->rank)];
-    const bool start = node == graph_.start[static_cast<size_t>(graph_.what[node])];
+    int32_t& running = At(running_, kernel->rank);
+    const bool start = node == At(graph_.start, graph_.what[node]);
     if (!start) {
       --running;
       Release(kernel->rank);

@@ -4,6 +4,8 @@
 #include <map>
 #include <set>
 
+#include "conformance/common/at.h"
+
 namespace shardproof {
 
 namespace {
@@ -69,7 +71,7 @@ class Structure {
 
  private:
   void Collect(int32_t rank) {
-    const Trace& trace = a_.traces()[size_t(rank)];
+    const Trace& trace = a_.trace(rank);
     for (size_t i = 0; i < trace.events.size(); ++i) {
       const Event& event = trace.events[i];
       const bool ask = event.kind == EventKind::kGroupAsk,
@@ -78,12 +80,12 @@ class Structure {
       const std::string name(trace.Text(event.text));
       const auto index = static_cast<int64_t>(i);
       if (create && event.parent >= 0) {
-        Creations& creations = creations_[trace.groups[size_t(event.parent)].comm];
-        creations.parent = trace.groups[size_t(event.parent)].world_ranks;
+        Creations& creations = creations_[At(trace.groups, event.parent).comm];
+        creations.parent = At(trace.groups, event.parent).world_ranks;
         creations.by_rank[rank].push_back({name, index});
       }
       if (event.group < 0 || name == "world") continue;
-      const GroupInfo& group = trace.groups[size_t(event.group)];
+      const GroupInfo& group = At(trace.groups, event.group);
       if (create && !facts_.InGrid(trace.rank)) {
         Report("PG-15", rank, index, "no group", name + " " + ListText(group.world_ranks),
                "the rank is outside the grid's span, but joins a group");
@@ -101,7 +103,7 @@ class Structure {
   }
 
   int32_t CallOf(int32_t rank, int64_t event) const {
-    return a_.traces()[size_t(rank)].events[size_t(event)].call;
+    return At(a_.trace(rank).events, event).call;
   }
 
   void JudgeFormula(const std::string& name, const std::map<int32_t, Held>& held) {
@@ -257,8 +259,7 @@ class Structure {
         const auto at = creations.by_rank.find(rank);
         if (at != creations.by_rank.end()) {
           CompareCreations(rank, at->second, first, expected);
-        } else if (a_.ended_well() && rank < a_.ranks() &&
-                   !a_.traces()[size_t(rank)].events.empty()) {
+        } else if (a_.ended_well() && rank < a_.ranks() && !a_.trace(rank).events.empty()) {
           Report("PG-13", rank, 0, std::to_string(expected.size()) + " creations", "none",
                  "the rank creates no group although others do: every rank creates every group, "
                  "members or not");

@@ -6,6 +6,7 @@
 
 #include "conformance/checks/base/carried.h"
 #include "conformance/checks/groups/group_structure.h"
+#include "conformance/common/at.h"
 
 namespace shardproof {
 
@@ -46,7 +47,7 @@ class Routing {
 
  private:
   const InstanceFacts& FactsOf(int32_t rank, const Carried& carried) const {
-    return a_.Facts(a_.traces()[size_t(rank)].events[size_t(carried.event)].instance);
+    return a_.Facts(At(a_.trace(rank).events, carried.event).instance);
   }
 
   bool IsOuter(int32_t rank, const Carried& carried, bool expert) const {
@@ -56,8 +57,7 @@ class Routing {
 
   void Note(int32_t rank, const Carried& carried, Traffic& traffic) const {
     const InstanceFacts& facts = FactsOf(rank, carried);
-    Traffic::Of& of =
-        traffic.by_instance[a_.traces()[size_t(rank)].events[size_t(carried.event)].instance];
+    Traffic::Of& of = traffic.by_instance[At(a_.trace(rank).events, carried.event).instance];
     for (const Chunk& chunk : carried.grads) {
       const bool expert = facts.ByKey(chunk.content.param).expert;
       of.reduced_on[expert].insert(carried.comm);
@@ -71,7 +71,7 @@ class Routing {
 
   void JudgeOne(int32_t rank, const Carried& carried, const Traffic& traffic) {
     const InstanceFacts& facts = FactsOf(rank, carried);
-    const int instance = a_.traces()[size_t(rank)].events[size_t(carried.event)].instance;
+    const int instance = At(a_.trace(rank).events, carried.event).instance;
     const Traffic::Of& of = traffic.by_instance.at(instance);
     std::set<bool> kinds;
     std::map<bool, std::string> example;
@@ -155,11 +155,11 @@ class Routing {
 void JudgeOwnership(const Analysis& a, CheckResult& result) {
   FindingSink sink(result);
   for (int32_t rank = 0; rank < a.ranks(); ++rank) {
-    const Trace& trace = a.traces()[size_t(rank)];
+    const Trace& trace = a.trace(rank);
     for (size_t i = 0; i < trace.events.size(); ++i) {
       const Event& event = trace.events[i];
       if (event.kind != EventKind::kCollective || event.group < 0) continue;
-      const GroupInfo& group = trace.groups[size_t(event.group)];
+      const GroupInfo& group = At(trace.groups, event.group);
       if (group.instance != event.instance) {
         Finding finding = a.At("PG-14", rank, static_cast<int64_t>(i));
         finding.expected = "a group of engine instance " + std::to_string(event.instance);

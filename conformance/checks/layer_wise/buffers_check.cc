@@ -4,6 +4,7 @@
 #include <set>
 
 #include "conformance/checks/layer_wise/layer_wise.h"
+#include "conformance/common/at.h"
 
 namespace shardproof::layer_wise {
 
@@ -87,8 +88,8 @@ class Buffers : RankCheck {
 
   void JudgePlace(const Gather& gather) {
     // The root of a broadcast has its values already: they may stay where they are.
-    const Event& event = trace_.events[size_t(gather.event)];
-    if (event.collective == SPF_BROADCAST && gather.group->world_ranks[size_t(event.peer)] == rank_)
+    const Event& event = At(trace_.events, gather.event);
+    if (event.collective == SPF_BROADCAST && At(gather.group->world_ranks, event.peer) == rank_)
       return;
     report_.Judged({"LW-21"});
     const bool grads = facts_.spec(gather.instance).layer_wise.buffer == "grads";
@@ -107,7 +108,7 @@ class Buffers : RankCheck {
   // The block was allocated in the same entry call.
   bool OwnBuffer(const Gather& gather) const {
     for (int64_t i = gather.event; i-- > 0;) {
-      const Event& event = trace_.events[size_t(i)];
+      const Event& event = At(trace_.events, i);
       if (event.kind == EventKind::kAlloc && event.alloc == gather.to.alloc) {
         return event.instance == gather.instance && event.call == gather.call;
       }
@@ -121,7 +122,7 @@ class Buffers : RankCheck {
     const auto backward = facts_.At(rank_).backward.find({gather.instance, gather.call});
     if (backward == facts_.At(rank_).backward.end() || gather.event > backward->second.second)
       return;
-    const Event& event = trace_.events[size_t(gather.event)];
+    const Event& event = At(trace_.events, gather.event);
     const Range* recv = RecvRange(trace_, event);
     const EventFlow& flow = a_.flow().At(rank_, gather.event);
     for (const Chunk& chunk : Only(flow.before[RangeIndex(trace_, event, recv)], Kind::kGrad)) {

@@ -135,7 +135,7 @@ class Gathers : RankCheck {
     const auto at = sums_.find({instance, param.key, epoch});
     const int64_t seen = at == sums_.end() ? 0 : at->second.elements;
     if (seen >= param.numel) return;
-    const auto& events = a_.traces()[size_t(rank_)].events;
+    const auto& events = a_.trace(rank_).events;
     for (size_t i = events.size(); i-- > 0;) {
       const Event& event = events[i];
       if (event.kind != EventKind::kCallEnd || event.instance != instance || event.call != deadline)

@@ -95,7 +95,7 @@ class Hiding {
   // Forward compute of the call's first microbatch that reads parameters; and which of it is the
   // first to read a bucket.
   std::vector<int64_t> FindReads(int32_t rank, int32_t call, std::vector<Bucket>& chain) const {
-    const Trace& trace = facts_.a().traces()[size_t(rank)];
+    const Trace& trace = facts_.a().trace(rank);
     std::vector<int64_t> computes;
     for (size_t i = 0; i < trace.events.size(); ++i) {
       const Event& event = trace.events[i];

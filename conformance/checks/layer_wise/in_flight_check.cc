@@ -18,7 +18,7 @@ constexpr size_t kOutstandingMax = 2;  // one that is being installed and one th
 class Outstanding {
  public:
   Outstanding(const Facts& facts, int32_t rank, Report& report)
-      : facts_(facts), trace_(facts.a().traces()[size_t(rank)]), rank_(rank), report_(report) {
+      : facts_(facts), trace_(facts.a().trace(rank)), rank_(rank), report_(report) {
     for (const Gather& gather : facts.At(rank).gathers) {
       if (gather.group->world_ranks.size() > 1) gathers_[gather.event] = &gather;
     }
@@ -148,7 +148,7 @@ class Races {
 
   // By kind: what a gather in a race brought is not known.
   void CollectGathers(int32_t rank) {
-    const Trace& trace = a_.traces()[size_t(rank)];
+    const Trace& trace = a_.trace(rank);
     for (size_t i = 0; i < trace.events.size(); ++i) {
       const Event& event = trace.events[i];
       if (event.kind != EventKind::kCollective || !Brings(event.collective) ||

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "conformance/checks/base/cite.h"
+#include "conformance/common/at.h"
 
 namespace shardproof {
 
@@ -50,8 +51,8 @@ const std::vector<Row>& Rows() {
 // On its rank its instance was loaded before.
 bool AfterLoad(const Run& run, const Finding& finding) {
   if (finding.rank < 0 || finding.event < 0) return false;
-  const Trace& trace = run.traces[size_t(finding.rank)];
-  const int32_t instance = trace.events[size_t(finding.event)].instance;
+  const Trace& trace = At(run.traces, finding.rank);
+  const int32_t instance = At(trace.events, finding.event).instance;
   return std::any_of(trace.events.begin(), trace.events.begin() + finding.event,
                      [&](const Event& event) {
                        return event.kind == EventKind::kCallBegin && event.instance == instance &&

@@ -60,11 +60,7 @@ class Report {
 class RankCheck {
  protected:
   RankCheck(const Facts& facts, int32_t rank, CheckResult& result)
-      : facts_(facts),
-        a_(facts.a()),
-        trace_(a_.traces()[size_t(rank)]),
-        rank_(rank),
-        report_(facts, result) {}
+      : facts_(facts), a_(facts.a()), trace_(a_.trace(rank)), rank_(rank), report_(facts, result) {}
 
   const Facts& facts_;
   const Analysis& a_;

@@ -187,7 +187,7 @@ class Ownership {
   // A finding at the end of the call.
   void Add(const char* requirement, int32_t rank, int32_t call, std::string expected,
            std::string seen, std::string message) {
-    const auto& events = a_.traces()[size_t(rank)].events;
+    const auto& events = a_.trace(rank).events;
     for (size_t i = events.size(); i-- > 0;) {
       const Event& event = events[i];
       if (event.kind != EventKind::kCallEnd || event.instance != instance_ || event.call != call)

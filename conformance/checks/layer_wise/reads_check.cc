@@ -3,6 +3,7 @@
 #include <set>
 
 #include "conformance/checks/layer_wise/layer_wise.h"
+#include "conformance/common/at.h"
 
 namespace shardproof::layer_wise {
 
@@ -26,9 +27,9 @@ class Reads : RankCheck {
         if (!grad && uses.use[k].table != SPF_IN_PARAM) continue;
         const ParamFacts& param = facts_.Of(event.instance).Param(rank_, uses.use[k].id);
         if (grad) {
-          JudgeGradient(static_cast<int64_t>(i), event, param, flow.before[size_t(k)]);
+          JudgeGradient(static_cast<int64_t>(i), event, param, At(flow.before, k));
         } else {
-          JudgeRead(static_cast<int64_t>(i), event, param, flow.before[size_t(k)]);
+          JudgeRead(static_cast<int64_t>(i), event, param, At(flow.before, k));
         }
       }
     }

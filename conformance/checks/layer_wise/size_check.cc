@@ -6,6 +6,7 @@
 #include <set>
 
 #include "conformance/checks/layer_wise/layer_wise.h"
+#include "conformance/common/at.h"
 
 namespace shardproof::layer_wise {
 
@@ -44,7 +45,7 @@ class Sizes : RankCheck {
     const int64_t cut = facts_.spec(reduction.instance).bucket_size;
     if (cut <= 0 || reduction.group->world_ranks.size() < 2) return;
     report_.Judged({"LW-07"});
-    const Event& event = facts_.a().traces()[size_t(rank_)].events[size_t(reduction.event)];
+    const Event& event = At(facts_.a().trace(rank_).events, reduction.event);
     const auto width = std::max<int64_t>(1, static_cast<int64_t>(WidthOf(event.dtype)));
     std::map<int32_t, int64_t> elements;  // by key
     int64_t all = 0, largest = 0;

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "conformance/checks/layer_wise/layer_wise.h"
+#include "conformance/common/at.h"
 
 namespace shardproof::layer_wise {
 
@@ -53,9 +54,7 @@ class Wire : RankCheck {
   }
 
  private:
-  const Event& EventAt(int64_t index) const {
-    return a_.traces()[size_t(rank_)].events[size_t(index)];
-  }
+  const Event& EventAt(int64_t index) const { return At(a_.trace(rank_).events, index); }
   int32_t Kind(int64_t event) const { return EventAt(event).collective; }
   const ParamFacts& P(int32_t instance, int32_t key) const {
     return facts_.Of(instance).ByKey(key);
@@ -64,7 +63,7 @@ class Wire : RankCheck {
   // Collectives that move nothing.
   void JudgeEmpty() {
     report_.Judged({"LW-16"});
-    const Trace& trace = a_.traces()[size_t(rank_)];
+    const Trace& trace = a_.trace(rank_);
     for (size_t i = 0; i < trace.events.size(); ++i) {
       const Event& event = trace.events[i];
       const bool reduces =
@@ -253,7 +252,7 @@ class Wire : RankCheck {
   // have no name, and so does padding.
   bool AllNamed(const Reduction& reduction) const {
     const Event& event = EventAt(reduction.event);
-    const Range* send = SendRange(a_.traces()[size_t(rank_)], event);
+    const Range* send = SendRange(a_.trace(rank_), event);
     int64_t named = 0;
     for (const Chunk& chunk : reduction.grads) named += chunk.length;
     return send != nullptr && named == send->length;

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "conformance/checks/base/windows.h"
+#include "conformance/common/at.h"
 
 namespace shardproof {
 
@@ -31,7 +32,7 @@ const char* WrongWith(const Chunk& chunk, const ParamFacts& param) {
 }
 
 void JudgeReads(const Analysis& a, int32_t rank, FindingSink& sink) {
-  const Trace& trace = a.traces()[size_t(rank)];
+  const Trace& trace = a.trace(rank);
   for (size_t i = 0; i < trace.events.size(); ++i) {
     const Event& event = trace.events[i];
     if (event.kind != EventKind::kCompute) continue;
@@ -43,7 +44,7 @@ void JudgeReads(const Analysis& a, int32_t rank, FindingSink& sink) {
     for (int32_t k = 0; k < uses.n; ++k) {
       if (uses.use[k].table != SPF_IN_PARAM) continue;
       const ParamFacts& param = facts.Param(rank, uses.use[k].id);
-      for (const Chunk& chunk : flow.before[size_t(k)]) {
+      for (const Chunk& chunk : At(flow.before, k)) {
         const char* wrong = WrongWith(chunk, param);
         if (wrong == nullptr) continue;
         const int64_t element = chunk.offset / static_cast<int64_t>(WidthOf(param.dtype));
@@ -146,7 +147,7 @@ class UnitWindows {
   }
 
   void JudgeCallEnds() {
-    const auto& events = a_.traces()[size_t(rank_)].events;
+    const auto& events = a_.trace(rank_).events;
     for (size_t i = 0; i < events.size(); ++i) {
       const Event& event = events[i];
       if (event.kind != EventKind::kCallEnd || event.status != SPF_OK) continue;

@@ -6,6 +6,7 @@
 #include "conformance/checks/base/rank_check.h"
 #include "conformance/checks/lifetime/lifetime.h"
 #include "conformance/checks/lifetime/user_buffers.h"
+#include "conformance/common/at.h"
 
 namespace shardproof {
 
@@ -35,7 +36,7 @@ AlignedPadding PaddingOf(const Trace& trace, const InstanceFacts& facts, int32_t
     const Range& from = trace.ranges[event.ranges.begin];
     if (!buffers.insert({from.alloc, from.offset}).second) continue;
     padding.all +=
-        event.count * static_cast<int64_t>(trace.groups[size_t(event.group)].world_ranks.size());
+        event.count * static_cast<int64_t>(At(trace.groups, event.group).world_ranks.size());
     padding.mine += event.count;
   }
   for (int32_t id = 0; id < facts.n_params(trace.rank); ++id) {

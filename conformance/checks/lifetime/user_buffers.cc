@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "conformance/checks/base/carried.h"
+#include "conformance/common/at.h"
 
 namespace shardproof {
 
@@ -14,7 +15,7 @@ bool Asked(const Analysis& a, const Event& event) { return a.Facts(event.instanc
 class Registered {
  public:
   Registered(const Analysis& a, int32_t rank, CheckResult& result, FindingSink& sink)
-      : a_(a), rank_(rank), trace_(a.traces()[size_t(rank)]), result_(result), sink_(sink) {}
+      : a_(a), rank_(rank), trace_(a.trace(rank)), result_(result), sink_(sink) {}
 
   void Run() {
     const std::vector<Carried> all = CarriedBy(a_, rank_);
@@ -31,9 +32,7 @@ class Registered {
   }
 
  private:
-  const std::string& Comm(const Event& event) const {
-    return trace_.groups[size_t(event.group)].comm;
-  }
+  const std::string& Comm(const Event& event) const { return At(trace_.groups, event.group).comm; }
 
   void JudgeOne(const Carried& carried, const Event& event) {
     Judge(result_, {"FS-43"});
@@ -114,7 +113,7 @@ void KeptBuffers::Reclass(const Event& event) {
   const auto block = blocks_.find(event.alloc);
   if (block == blocks_.end()) return;
   Class kind = block->second;
-  const std::string& comm = trace_.groups[size_t(event.group)].comm;
+  const std::string& comm = At(trace_.groups, event.group).comm;
   if (event.kind == EventKind::kGroupRegister) {
     std::get<2>(kind).insert(comm);
   } else {

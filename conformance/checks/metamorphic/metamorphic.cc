@@ -5,6 +5,7 @@
 
 #include "conformance/checks/base/analysis.h"
 #include "conformance/checks/base/published.h"
+#include "conformance/common/at.h"
 
 namespace shardproof {
 
@@ -29,7 +30,7 @@ std::map<std::pair<int32_t, int64_t>, Scalar> Scalars(const Analysis& a, int ins
                                                       int32_t call) {
   std::map<std::pair<int32_t, int64_t>, Scalar> all;
   for (int32_t rank = 0; rank < a.ranks(); ++rank) {
-    const Trace& trace = a.traces()[size_t(rank)];
+    const Trace& trace = a.trace(rank);
     for (const Event& event : trace.events) {
       if (event.kind != EventKind::kPublish || event.instance != instance || event.call != call)
         continue;
@@ -38,7 +39,7 @@ std::map<std::pair<int32_t, int64_t>, Scalar> Scalars(const Analysis& a, int ins
       const int64_t sample = event.result == SPF_RESULT_LOSS
                                  ? int64_t{event.id} * DpCpSize(facts.spec()) + facts.DataRank(rank)
                                  : 0;
-      all[{event.result, sample}] = {trace.values[size_t(event.values)], event.dtype};
+      all[{event.result, sample}] = {At(trace.values, event.values), event.dtype};
     }
   }
   return all;
@@ -149,7 +150,7 @@ std::map<std::string, std::vector<Issued>> Sequences(const Trace& trace, const C
   for (size_t i = 0; i < trace.events.size(); ++i) {
     const Event& event = trace.events[i];
     if (event.kind != EventKind::kCollective || event.group < 0) continue;
-    const GroupInfo& group = trace.groups[size_t(event.group)];
+    const GroupInfo& group = At(trace.groups, event.group);
     std::string text =
         "kind " + std::to_string(event.collective) + " dtype " + std::to_string(event.dtype) +
         " reduction " + std::to_string(event.reduction) + " count " + std::to_string(event.count) +

@@ -4,6 +4,7 @@
 
 #include "conformance/checks/base/analysis.h"
 #include "conformance/checks/testing/mini_engine.h"
+#include "conformance/common/at.h"
 
 namespace shardproof {
 namespace {
@@ -22,7 +23,7 @@ TEST(Metamorphic, ADifferentParameterIsNamed) {
   MiniRun b = RunMini(MiniCase(2));
   for (const Event& event : b.run.traces[0].events) {
     if (event.kind == EventKind::kPublish && event.result == SPF_RESULT_PARAM && event.call == 2) {
-      b.run.traces[0].values[size_t(event.values)] += 1;
+      At(b.run.traces[0].values, event.values) += 1;
       break;
     }
   }
@@ -42,7 +43,7 @@ TEST(Metamorphic, ALossThatDiffers) {
   MiniRun b = RunMini(MiniCase(2));
   for (const Event& event : b.run.traces[1].events) {
     if (event.kind != EventKind::kPublish || event.result != SPF_RESULT_LOSS) continue;
-    b.run.traces[1].values[size_t(event.values)] += 1;
+    At(b.run.traces[1].values, event.values) += 1;
     break;
   }
   EXPECT_EQ(FoundIn(CompareResults(a.run, b.run, "GE-32")), "GE-32");

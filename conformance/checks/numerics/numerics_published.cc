@@ -6,6 +6,7 @@
 #include "conformance/cases/real_text.h"
 #include "conformance/checks/base/published.h"
 #include "conformance/checks/numerics/numerics.h"
+#include "conformance/common/at.h"
 #include "conformance/oracle/oracle.h"
 
 namespace shardproof {
@@ -45,7 +46,7 @@ class Judging {
       : a_(a),
         instance_(instance),
         facts_(a.Facts(size_t(instance))),
-        oracle_(*a.run().oracles[size_t(instance)]),
+        oracle_(*At(a.run().oracles, instance)),
         params_(a, instance, SPF_RESULT_PARAM),
         grads_(a, instance, SPF_RESULT_GRAD),
         result_(result),
@@ -54,7 +55,7 @@ class Judging {
   void Run() {
     const auto n = static_cast<int32_t>(std::min(oracle_.calls.size(), facts_.calls().size()));
     for (int32_t call = 0; call < n; ++call) {
-      const OracleCall& want = oracle_.calls[size_t(call)];
+      const OracleCall& want = At(oracle_.calls, call);
       JudgeParams(call, want);
       if (want.letter == 't') JudgeGrads(call, want);
     }
@@ -123,8 +124,8 @@ class Judging {
 
   bool AllAsBefore(int32_t call, const OracleCall& want) const {
     int32_t last = call - 1;
-    while (oracle_.calls[size_t(last)].weights.empty()) --last;  // create has some
-    const auto& weights = oracle_.calls[size_t(last)].weights;
+    while (At(oracle_.calls, last).weights.empty()) --last;  // create has some
+    const auto& weights = At(oracle_.calls, last).weights;
     for (int32_t key = 0; key < facts_.n_keys(); ++key) {
       const Assembled* seen = params_.Find(call, key);
       const auto before = weights.find(facts_.ByKey(key).name);
@@ -143,7 +144,7 @@ class Judging {
   // What may be wrong after a skipped step, where the values themselves say nothing.
   std::string AfterSkipped(int32_t call) const {
     for (int32_t earlier = call - 1; earlier > 0; --earlier) {
-      const OracleCall& was = oracle_.calls[size_t(earlier)];
+      const OracleCall& was = At(oracle_.calls, earlier);
       if (was.letter == 'c' || was.letter == 'l') return "";
       if (was.letter == 't' && !was.updated) {
         return a_.CallName(AnyRank(), instance_, earlier) +
@@ -236,7 +237,7 @@ class Judging {
     if (AllNan(seen))
       return "all of it is NaN, as memory that was never written, freed or discarded";
     for (int32_t earlier = call - 1; earlier >= 0; --earlier) {
-      const auto& weights = oracle_.calls[size_t(earlier)].weights;
+      const auto& weights = At(oracle_.calls, earlier).weights;
       const auto before = weights.find(param.name);
       if (before != weights.end() && before->second != expected && Equal(seen, before->second)) {
         return "stale: it equals the value of " + a_.CallName(AnyRank(), instance_, earlier);
@@ -272,7 +273,7 @@ class Judging {
 
   int64_t EventOf(int32_t call, const ParamFacts& param, int32_t rank, bool gradient) const {
     if (rank < 0) return -1;
-    const auto& events = a_.traces()[size_t(rank)].events;
+    const auto& events = a_.trace(rank).events;
     for (size_t i = 0; i < events.size(); ++i) {
       const Event& event = events[i];
       if (event.kind == EventKind::kPublish && event.instance == instance_ && event.call == call &&

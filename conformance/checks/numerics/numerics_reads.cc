@@ -7,6 +7,7 @@
 #include "conformance/cases/real_text.h"
 #include "conformance/checks/base/published.h"
 #include "conformance/checks/numerics/numerics.h"
+#include "conformance/common/at.h"
 #include "conformance/oracle/oracle.h"
 #include "conformance/trace/digest.h"
 
@@ -32,12 +33,12 @@ class Reads {
       : a_(a),
         instance_(instance),
         facts_(a.Facts(size_t(instance))),
-        oracle_(*a.run().oracles[size_t(instance)]),
+        oracle_(*At(a.run().oracles, instance)),
         published_(a, instance, SPF_RESULT_PARAM),
         sink_(result) {}
 
   void JudgeRank(int32_t rank) {
-    const Trace& trace = a_.traces()[size_t(rank)];
+    const Trace& trace = a_.trace(rank);
     for (size_t i = 0; i < trace.events.size(); ++i) {
       const Event& event = trace.events[i];
       if (event.kind != EventKind::kCompute || event.instance != instance_) continue;
@@ -58,7 +59,7 @@ class Reads {
     const auto [at, added] = values_.try_emplace({call, param.key});
     if (!added) return at->second.empty() ? nullptr : &at->second;
     if (size_t(call) >= oracle_.calls.size()) return nullptr;
-    const OracleCall& want = oracle_.calls[size_t(call)];
+    const OracleCall& want = At(oracle_.calls, call);
     const bool changes = want.letter == 'c' || want.letter == 'l' || want.updated;
     const auto weights = want.weights.find(param.name);
     if (!changes || weights == want.weights.end()) return nullptr;
@@ -133,7 +134,7 @@ class Reads {
   // A step that should have left the parameter as that call did.
   std::string SkippedSince(int32_t rank, int32_t call, int32_t now) const {
     for (int32_t step = call + 1; facts_.spec().skip_norm > 0 && step < now; ++step) {
-      const OracleCall& want = oracle_.calls[size_t(step)];
+      const OracleCall& want = At(oracle_.calls, step);
       if (want.letter != 't' || want.updated) continue;
       return "other values, though " + a_.CallName(rank, instance_, step) +
              " is to be skipped: its gradient norm " + RealText(want.grad_norm) +
@@ -150,7 +151,7 @@ class Reads {
     std::set<std::string> origins;
     for (int32_t i = 0; i < uses.n && size_t(i) < flow.before.size(); ++i) {
       if (uses.use[i].table != SPF_IN_PARAM || uses.use[i].id != local) continue;
-      for (const Chunk& chunk : flow.before[size_t(i)]) {
+      for (const Chunk& chunk : At(flow.before, i)) {
         if (origins.size() < 4) origins.insert(a_.ContentText(chunk.content));
       }
     }
@@ -166,11 +167,11 @@ class Reads {
       finding.message += "; record bytes to see the first differing element";
       return;
     }
-    const Trace& trace = a_.traces()[size_t(rank)];
+    const Trace& trace = a_.trace(rank);
     for (int64_t i = 0; i < std::min<int64_t>(read.count, static_cast<int64_t>(expected.size()));
          ++i) {
-      const double seen = trace.values[size_t(read.values + i)],
-                   want = CastTo(expected[size_t(i)], param.dtype);
+      const double seen = At(trace.values, read.values + i),
+                   want = CastTo(At(expected, i), param.dtype);
       if (SameValue(seen, want)) continue;
       finding.expected =
           param.name + "[" + std::to_string(i) + "] = " + ValueText(want, param.dtype);

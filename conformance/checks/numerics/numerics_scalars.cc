@@ -3,6 +3,7 @@
 
 #include "conformance/checks/base/published.h"
 #include "conformance/checks/numerics/numerics.h"
+#include "conformance/common/at.h"
 #include "conformance/oracle/oracle.h"
 
 namespace shardproof {
@@ -15,7 +16,7 @@ class Scalars {
       : a_(a),
         instance_(instance),
         facts_(a.Facts(size_t(instance))),
-        oracle_(*a.run().oracles[size_t(instance)]),
+        oracle_(*At(a.run().oracles, instance)),
         result_(result),
         sink_(result) {
     for (int32_t rank = 0; rank < a.ranks(); ++rank) Collect(rank);
@@ -24,7 +25,7 @@ class Scalars {
   void Run() {
     const auto n = static_cast<int32_t>(std::min(oracle_.calls.size(), facts_.calls().size()));
     for (int32_t call = 0; call < n; ++call) {
-      const OracleCall& want = oracle_.calls[size_t(call)];
+      const OracleCall& want = At(oracle_.calls, call);
       if (want.letter != 't' && want.letter != 'e') continue;
       const bool complete = CallCompleted(a_, instance_, call);
       for (int32_t rank = 0; rank < a_.ranks(); ++rank) {
@@ -50,7 +51,7 @@ class Scalars {
   };
 
   void Collect(int32_t rank) {
-    const Trace& trace = a_.traces()[size_t(rank)];
+    const Trace& trace = a_.trace(rank);
     auto& calls = of_rank_[rank];
     for (size_t i = 0; i < trace.events.size(); ++i) {
       const Event& event = trace.events[i];
@@ -100,7 +101,7 @@ class Scalars {
 
   void JudgeLosses(int32_t rank, int32_t call, const OracleCall& want, bool complete) {
     Judge(result_, {"GE-30"});
-    const Trace& trace = a_.traces()[size_t(rank)];
+    const Trace& trace = a_.trace(rank);
     OfCall& of = of_rank_[rank][call];
     for (int32_t m = 0; m < facts_.spec().microbatches; ++m) {
       const auto& events = of.losses[m];
@@ -114,9 +115,9 @@ class Scalars {
       const auto expected = want.losses.find(sample);
       if (expected == want.losses.end()) continue;
       for (const int64_t index : events) {
-        const Event& event = trace.events[size_t(index)];
+        const Event& event = At(trace.events, index);
         if (event.values < 0) continue;
-        const double seen = trace.values[size_t(event.values)];
+        const double seen = At(trace.values, event.values);
         if (SameValue(seen, double{expected->second})) continue;
         Add("GE-30", rank, call, index, ValueText(double{expected->second}, SPF_F32),
             ValueText(seen, SPF_F32),
@@ -145,10 +146,10 @@ class Scalars {
   void JudgeScalar(int32_t rank, int32_t call, int64_t index, double want,
                    const std::string& what) {
     Judge(result_, {"FS-25"});
-    const Trace& trace = a_.traces()[size_t(rank)];
-    const Event& event = trace.events[size_t(index)];
+    const Trace& trace = a_.trace(rank);
+    const Event& event = At(trace.events, index);
     if (event.values < 0) return;
-    const double seen = trace.values[size_t(event.values)];
+    const double seen = At(trace.values, event.values);
     if (SameValue(seen, want)) return;
     std::string message = "the " + what + " counts something twice, or not at all";
     if (want != 0) message += ": it is " + std::to_string(seen / want) + " times what is expected";

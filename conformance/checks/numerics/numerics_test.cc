@@ -4,12 +4,13 @@
 
 #include "conformance/checks/base/analysis.h"
 #include "conformance/checks/testing/mini_engine.h"
+#include "conformance/common/at.h"
 
 namespace shardproof {
 namespace {
 
 Event& PublishOf(Run& run, int rank, int result, int call) {
-  for (Event& event : run.traces[size_t(rank)].events) {
+  for (Event& event : At(run.traces, rank).events) {
     if (event.kind == EventKind::kPublish && event.result == result && event.call == call)
       return event;
   }
@@ -17,10 +18,10 @@ Event& PublishOf(Run& run, int rank, int result, int call) {
 }
 double& ValueOf(Run& run, int rank, int result, int call, int64_t element = 0) {
   const Event& event = PublishOf(run, rank, result, call);
-  return run.traces[size_t(rank)].values[size_t(event.values + element)];
+  return At(At(run.traces, rank).values, event.values + element);
 }
 void Drop(Run& run, int rank, const std::function<bool(const Event&)>& match) {
-  std::vector<Event>& events = run.traces[size_t(rank)].events;
+  std::vector<Event>& events = At(run.traces, rank).events;
   events.erase(std::find_if(events.begin(), events.end(), match));
 }
 
@@ -67,8 +68,7 @@ TEST(Numerics, AWrongGradient) {
 TEST(Numerics, AGradientThatIsTwiceAsLarge) {
   MiniRun mini = RunMini(MiniCase(1));
   const Event& event = PublishOf(mini.run, 0, SPF_RESULT_GRAD, 1);
-  for (int64_t i = 0; i < event.count; ++i)
-    mini.run.traces[0].values[size_t(event.values + i)] *= 2;
+  for (int64_t i = 0; i < event.count; ++i) At(mini.run.traces[0].values, event.values + i) *= 2;
   const CheckResult result = CheckPublished(mini.run);
   ASSERT_EQ(FoundIn(result), "FS-17");
   EXPECT_NE(result.findings[0].message.find("every element is 2 times"), std::string::npos);
@@ -80,7 +80,7 @@ TEST(Numerics, AParameterThatWasNotUpdatedIsStale) {
   const Event& before = PublishOf(mini.run, 0, SPF_RESULT_PARAM, 1);
   auto& values = mini.run.traces[0].values;
   for (int64_t i = 0; i < now.count; ++i)
-    values[size_t(now.values + i)] = values[size_t(before.values + i)];
+    At(values, now.values + i) = At(values, before.values + i);
   const CheckResult result = CheckPublished(mini.run);
   ASSERT_FALSE(result.findings.empty());
   EXPECT_NE(result.findings[0].message.find("stale: it equals the value of train_step 0"),

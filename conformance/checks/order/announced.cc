@@ -43,7 +43,7 @@ void AddCompute(int64_t index, const Event& event, const InstanceFacts& facts, i
 
 Announced AnnouncedBy(const Analysis& a, int32_t rank, int instance) {
   Announced announced;
-  const Trace& trace = a.traces()[size_t(rank)];
+  const Trace& trace = a.trace(rank);
   for (size_t i = 0; i < trace.events.size(); ++i) {
     const Event& event = trace.events[i];
     if (event.instance != instance || event.call < 0) continue;

@@ -8,6 +8,7 @@
 
 #include "conformance/checks/base/carried.h"
 #include "conformance/checks/base/windows.h"
+#include "conformance/common/at.h"
 
 namespace shardproof {
 
@@ -28,9 +29,7 @@ class Gathers {
   }
 
  private:
-  const Event& EventAt(int64_t index) const {
-    return a_.traces()[size_t(rank_)].events[size_t(index)];
-  }
+  const Event& EventAt(int64_t index) const { return At(a_.trace(rank_).events, index); }
 
   // Gathers come in the order in which their units are needed: forward order in forward, reverse in
   // backward.
@@ -74,7 +73,7 @@ class Gathers {
   }
 
   bool Ended(int instance, int32_t call) const {
-    const auto& events = a_.traces()[size_t(rank_)].events;
+    const auto& events = a_.trace(rank_).events;
     return std::any_of(events.begin(), events.end(), [&](const Event& event) {
       return event.kind == EventKind::kCallEnd && event.instance == instance &&
              event.call == call && event.status == SPF_OK;
@@ -130,9 +129,9 @@ class Gathers {
     const bool eval = a_.CallName(rank_, 0, call).starts_with("eval_step");
     int64_t entries = 1;
     if (param.unit >= 0 && size_t(call) < facts.calls().size() &&
-        facts.calls()[size_t(call)].step >= 0) {
+        At(facts.calls(), call).step >= 0) {
       const spf_program& program = facts.model().Program(
-          facts.calls()[size_t(call)].step, std::max(0, facts.DataRank(rank_)), facts.Place(rank_));
+          At(facts.calls(), call).step, std::max(0, facts.DataRank(rank_)), facts.Place(rank_));
       entries = Entries(facts, program, param.unit);
     }
     const int64_t outer =
@@ -157,7 +156,7 @@ void JudgeGuard(const Analysis& a, int32_t rank, CheckResult& result, FindingSin
   for (Carried& carried : CarriedBy(a, rank)) {
     if (carried.reduction) reductions.emplace(carried.event, std::move(carried));
   }
-  const Trace& trace = a.traces()[size_t(rank)];
+  const Trace& trace = a.trace(rank);
   std::set<int32_t> looked_at;  // keys whose current gradient was examined
   for (size_t i = 0; i < trace.events.size(); ++i) {
     const Event& event = trace.events[i];

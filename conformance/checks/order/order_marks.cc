@@ -7,6 +7,7 @@
 #include "conformance/checks/base/windows.h"
 #include "conformance/checks/order/announced.h"
 #include "conformance/checks/order/order.h"
+#include "conformance/common/at.h"
 
 namespace shardproof {
 
@@ -40,9 +41,7 @@ class Marks : RankCheck {
   }
 
  private:
-  const Event& EventAt(int64_t index) const {
-    return a_.traces()[size_t(rank_)].events[size_t(index)];
-  }
+  const Event& EventAt(int64_t index) const { return At(a_.trace(rank_).events, index); }
 
   bool Announces(int32_t hook) const { return announced_.hooks.contains(hook); }
 

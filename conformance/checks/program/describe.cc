@@ -2,6 +2,7 @@
 
 #include "conformance/abi/shardproof.h"
 #include "conformance/checks/program/collective_kinds.h"
+#include "conformance/common/at.h"
 
 namespace shardproof::graph {
 
@@ -95,7 +96,7 @@ std::string OnStream(const Trace& trace, const Event& event) {
 
 std::string GroupName(const Trace& trace, int32_t group) {
   if (group < 0 || static_cast<size_t>(group) >= trace.groups.size()) return "no group";
-  return trace.groups[static_cast<size_t>(group)].name;
+  return At(trace.groups, group).name;
 }
 
 // Calls of the host: synchronisation, groups, hand-overs.
@@ -184,7 +185,7 @@ std::string DescribeOperation(const Program& program, uint32_t operation) {
   if (sequence.kind == Sequence::Kind::kMessages) {
     text = "message of rank " + std::to_string(sequence.ranks[0]) + " to rank " +
            std::to_string(sequence.ranks[1]) + " on " +
-           program.communicators[static_cast<size_t>(sequence.communicator)].name;
+           At(program.communicators, sequence.communicator).name;
   }
   return text + " (#" + std::to_string(position) + ")";
 }

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "conformance/common/at.h"
 #include "conformance/trace/event.h"
 
 namespace shardproof::graph {
@@ -114,11 +115,11 @@ struct Program {
   // Not empty: the traces do not tell who is a member.
   std::string inconsistent_groups;
 
-  const Trace& trace(int32_t rank) const { return (*traces)[static_cast<size_t>(rank)]; }
+  const Trace& trace(int32_t rank) const { return At((*traces), rank); }
   const Event& event(const Entry& entry) const { return trace(entry.rank).events[entry.event]; }
   const Event& event(const Part& part) const { return trace(part.rank).events[part.event]; }
   uint32_t operation(const Part& part) const {
-    return sequences[static_cast<size_t>(part.sequence)].first_operation + part.position;
+    return At(sequences, part.sequence).first_operation + part.position;
   }
   // Parts of an operation, one per member that issued it.
   std::vector<uint32_t> PartsOf(uint32_t operation) const;

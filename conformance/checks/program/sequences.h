@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "conformance/checks/program/program.h"
+#include "conformance/common/at.h"
 
 namespace shardproof::graph {
 
@@ -20,7 +21,7 @@ class Sequences {
     const auto [at, fresh] =
         communicators_.try_emplace(group.comm, static_cast<int32_t>(program_.communicators.size()));
     if (fresh) program_.communicators.push_back({group.comm, group.name, group.world_ranks});
-    const auto& known = program_.communicators[static_cast<size_t>(at->second)];
+    const auto& known = At(program_.communicators, at->second);
     if (known.ranks != group.world_ranks && program_.inconsistent_groups.empty()) {
       program_.inconsistent_groups =
           "rank " + std::to_string(rank) + " has other members, or another order of them, for \"" +
@@ -34,8 +35,7 @@ class Sequences {
     const auto index = static_cast<size_t>(communicator) * kJoint + static_cast<size_t>(kind);
     if (joint_.size() <= index) joint_.resize(index + 1, -1);
     if (joint_[index] < 0) {
-      joint_[index] =
-          Add(kind, communicator, program_.communicators[static_cast<size_t>(communicator)].ranks);
+      joint_[index] = Add(kind, communicator, At(program_.communicators, communicator).ranks);
     }
     return joint_[index];
   }

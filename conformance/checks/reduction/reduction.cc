@@ -7,6 +7,7 @@
 
 #include "conformance/checks/base/carried.h"
 #include "conformance/checks/base/expected_grads.h"
+#include "conformance/common/at.h"
 
 namespace shardproof {
 
@@ -36,7 +37,7 @@ class Ops {
   using Place = std::tuple<int, int32_t, int32_t>;  // instance, call, key
 
   const Event& EventAt(int32_t rank, int64_t index) const {
-    return a_.traces()[size_t(rank)].events[size_t(index)];
+    return At(a_.trace(rank).events, index);
   }
 
   void JudgeOne(int32_t rank, const Carried& carried) {
@@ -124,7 +125,7 @@ class Ops {
           strategy.starts_with("optim_grads") && inner != nullptr && inner->size() > 1;
       int32_t microbatches = 0;
       for (int32_t m = 0; m < facts.spec().microbatches; ++m) {
-        microbatches += !expected_[size_t(instance)].Nodes(call, rank, m, key).empty();
+        microbatches += !At(expected_, instance).Nodes(call, rank, m, key).empty();
       }
       int64_t elements = 0;
       size_t widest = 0;
@@ -161,7 +162,7 @@ class Ops {
   // Nothing adds to a gradient between its reduction and the write that clears it.
   void JudgeLateAdds(int32_t rank) {
     std::map<int32_t, std::vector<std::pair<int64_t, int64_t>>> sent;  // by alloc: ranges
-    const Trace& trace = a_.traces()[size_t(rank)];
+    const Trace& trace = a_.trace(rank);
     for (size_t i = 0; i < trace.events.size(); ++i) {
       const Event& event = trace.events[i];
       const auto index = static_cast<int64_t>(i);
@@ -190,7 +191,7 @@ class Ops {
   }
 
   bool CallEnded(int32_t rank, int instance, int32_t call) const {
-    const auto& events = a_.traces()[size_t(rank)].events;
+    const auto& events = a_.trace(rank).events;
     return std::any_of(events.begin(), events.end(), [&](const Event& event) {
       return event.kind == EventKind::kCallEnd && event.instance == instance &&
              event.call == call && event.status == SPF_OK;
@@ -199,7 +200,7 @@ class Ops {
 
   // Sums over microbatches happen in the main-gradient dtype.
   void JudgeAccumulation(int32_t rank) {
-    const Trace& trace = a_.traces()[size_t(rank)];
+    const Trace& trace = a_.trace(rank);
     for (size_t i = 0; i < trace.events.size(); ++i) {
       const Event& event = trace.events[i];
       const auto index = static_cast<int64_t>(i);

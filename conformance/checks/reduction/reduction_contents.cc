@@ -67,7 +67,7 @@ class Contents {
         sink_(result) {}
 
   void JudgeRank(int32_t rank) {
-    const Trace& trace = a_.traces()[size_t(rank)];
+    const Trace& trace = a_.trace(rank);
     for (size_t i = 0; i < trace.events.size(); ++i) {
       const Event& event = trace.events[i];
       if (event.kind != EventKind::kPublish || event.result != SPF_RESULT_GRAD ||

@@ -4,6 +4,8 @@
 #include <map>
 #include <set>
 
+#include "conformance/common/at.h"
+
 namespace shardproof {
 
 using Kind = EngineOutcome::Kind;
@@ -20,7 +22,7 @@ namespace {
 constexpr const char* kContractKnobs[] = {"microbatches", "lr"};
 
 bool TakesPart(const Run& run, int32_t rank) {
-  return size_t(rank) < run.traces.size() && !run.traces[size_t(rank)].events.empty();
+  return size_t(rank) < run.traces.size() && !At(run.traces, rank).events.empty();
 }
 
 Finding Of(const char* requirement, int32_t rank, const EngineOutcome& outcome,
@@ -107,7 +109,7 @@ void JudgeAnswers(const Analysis& a, CheckResult& result, FindingSink& sink) {
       }
     }
     if (first < 0) first = r;
-    const EngineOutcome& other = run.outcomes[size_t(first)];
+    const EngineOutcome& other = At(run.outcomes, first);
     const bool comparable =
         answer || other.kind == Kind::kRejected || other.kind == Kind::kUnsupported;
     if (!comparable || other.kind == outcome.kind || outcome.kind == Kind::kDied ||
@@ -162,7 +164,7 @@ void JudgeRefusals(const Analysis& a, CheckResult& result, FindingSink& sink) {
   }
   Judge(result, {"GE-25"});
   for (int32_t rank = 0; rank < a.ranks(); ++rank) {
-    const Trace& trace = a.traces()[size_t(rank)];
+    const Trace& trace = a.trace(rank);
     for (size_t i = 0; i < trace.events.size(); ++i) {
       if (trace.events[i].kind != EventKind::kRefused) continue;
       Finding finding = a.At("GE-25", rank, static_cast<int64_t>(i));
@@ -195,8 +197,7 @@ void JudgeContract(const Analysis& a, CheckResult& result, FindingSink& sink) {
   for (size_t i = 0; i < a.n_instances(); ++i) {
     for (int32_t rank = 0; rank < a.ranks(); ++rank) {
       if (!a.Facts(i).InGrid(rank) || !TakesPart(a.run(), rank)) continue;
-      const std::set<std::string> read =
-          KnobsRead(a.traces()[size_t(rank)], static_cast<int>(i), false);
+      const std::set<std::string> read = KnobsRead(a.trace(rank), static_cast<int>(i), false);
       for (const char* knob : kContractKnobs) {
         if (read.contains(knob)) continue;
         Finding finding;

@@ -7,6 +7,7 @@
 #include "conformance/checks/base/byte_map.h"
 #include "conformance/checks/schedule/rank_check.h"
 #include "conformance/checks/schedule/schedule.h"
+#include "conformance/common/at.h"
 
 namespace shardproof::schedule {
 
@@ -36,7 +37,7 @@ class Activations : StepCheck {
         tables_(facts.Tables(step.rank, step.instance)),
         live_(live),
         rest_(rest) {
-    for (const Exchange& exchange : facts.exchanges()[size_t(step.rank)])
+    for (const Exchange& exchange : At(facts.exchanges(), step.rank))
       exchanges_[exchange.event] = &exchange;
   }
 
@@ -95,7 +96,7 @@ class Activations : StepCheck {
   }
 
   void Visit(int64_t index) {
-    const Event& event = trace_.events[size_t(index)];
+    const Event& event = At(trace_.events, index);
     if (event.kind == EventKind::kFree) {
       live_.EraseBlock(event.alloc);
       return;

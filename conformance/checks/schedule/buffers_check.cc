@@ -7,6 +7,7 @@
 #include "conformance/checks/schedule/rank_check.h"
 #include "conformance/checks/schedule/residency.h"
 #include "conformance/checks/schedule/schedule.h"
+#include "conformance/common/at.h"
 
 namespace shardproof::schedule {
 
@@ -48,7 +49,7 @@ class Buffers : RankCheck {
       JudgeOrder("EP-10", resident.last_gather, resident.release,
                  Text(a_, resident) + " are released while their gather is in flight");
       std::map<int32_t, int64_t> last;  // by stream
-      for (const int64_t read : resident.reads) last[trace_.events[size_t(read)].stream] = read;
+      for (const int64_t read : resident.reads) last[At(trace_.events, read).stream] = read;
       for (const auto& [stream, read] : last) {
         JudgeOrder(
             "EP-12", read, resident.release,
@@ -61,7 +62,7 @@ class Buffers : RankCheck {
       const Event& event = trace_.events[i];
       const bool reduces = event.kind == EventKind::kCollective && IsReduction(event.collective) &&
                            event.group >= 0 &&
-                           trace_.groups[size_t(event.group)].world_ranks.size() > 1;
+                           At(trace_.groups, event.group).world_ranks.size() > 1;
       if (!reduces || !facts_.Overlaps(event.instance)) continue;
       Judge(result_, {"EP-19", "EP-24"});
       for (const Range* range : {SendRange(trace_, event), RecvRange(trace_, event)}) {
@@ -86,7 +87,7 @@ class Buffers : RankCheck {
       if (values.count(alloc) == 0) continue;
       std::map<int32_t, int64_t> last;  // by stream
       for (const int64_t index : events) {
-        const Event& event = trace_.events[size_t(index)];
+        const Event& event = At(trace_.events, index);
         if (event.kind != EventKind::kFree) last[event.stream] = index;
         for (const auto& [stream, use] : last) {
           if (event.kind != EventKind::kFree || stream == event.stream) continue;
@@ -109,7 +110,7 @@ class Buffers : RankCheck {
   void JudgeAround(int64_t reduction, const Range& range, const std::vector<int64_t>& users) {
     int64_t clears = -1, first = -1, before = -1, after = -1;
     for (const int64_t index : users) {
-      const Event& event = trace_.events[size_t(index)];
+      const Event& event = At(trace_.events, index);
       if (index == reduction || !Writes(event, range)) continue;
       if (index < reduction && event.kind == EventKind::kCompute) before = index;
       if (first < 0 && before >= 0) first = before;

@@ -5,6 +5,7 @@
 #include <set>
 
 #include "conformance/checks/base/byte_map.h"
+#include "conformance/common/at.h"
 
 namespace shardproof::schedule {
 
@@ -27,7 +28,7 @@ const spf_use* UseOf(const spf_node& node, int phase, int access) {
 const spf_program& ProgramOf(const InstanceFacts& facts, int32_t rank, int32_t call,
                              int32_t microbatch) {
   const bool known = call >= 0 && size_t(call) < facts.calls().size();
-  const int64_t step = known ? std::max<int64_t>(0, facts.calls()[size_t(call)].step) : 0;
+  const int64_t step = known ? std::max<int64_t>(0, At(facts.calls(), call).step) : 0;
   const int64_t sample =
       int64_t{microbatch} * DpCpSize(facts.spec()) + std::max(0, facts.DataRank(rank));
   return facts.model().Program(step, sample, facts.Place(rank));
@@ -36,7 +37,7 @@ const spf_program& ProgramOf(const InstanceFacts& facts, int32_t rank, int32_t c
 // One rank: follows values through memory in issue order.
 class Walk {
  public:
-  Walk(const Analysis& a, int32_t rank) : a_(a), rank_(rank), trace_(a.traces()[size_t(rank)]) {
+  Walk(const Analysis& a, int32_t rank) : a_(a), rank_(rank), trace_(a.trace(rank)) {
     for (size_t i = 0; i < a.n_instances(); ++i) FindExchanged(i);
   }
 
@@ -170,7 +171,7 @@ class Walk {
     exchange.event = index;
     exchange.instance = event.instance;
     exchange.call = event.call;
-    exchange.comm = trace_.groups[size_t(event.group)].comm;
+    exchange.comm = At(trace_.groups, event.group).comm;
     exchange.position = positions_[exchange.comm]++;
     exchange.send = counts(event.send_counts);
     exchange.recv = counts(event.recv_counts);
@@ -225,7 +226,7 @@ using Ran =
 // By the label: the first exchange of the module, in the order of the phase, that has not run in
 // this microbatch.
 void FromLabel(const Analysis& a, Exchange& exchange, const Ran& ran) {
-  const Event& event = a.traces()[size_t(exchange.rank)].events[size_t(exchange.event)];
+  const Event& event = At(a.trace(exchange.rank).events, exchange.event);
   if (event.module < 0 || event.microbatch < 0) return;
   const InstanceFacts& facts = a.Facts(size_t(exchange.instance));
   const spf_program& program = ProgramOf(facts, exchange.rank, exchange.call, event.microbatch);

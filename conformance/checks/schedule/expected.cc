@@ -4,6 +4,8 @@
 #include <map>
 #include <set>
 
+#include "conformance/common/at.h"
+
 namespace shardproof::schedule {
 
 std::vector<Pair> PairsOf(const std::vector<int32_t>& forward,
@@ -50,8 +52,8 @@ class Order {
     Add(Part::kPre, Side::kForward, -1, f);
     Add(Part::kPost, Side::kBackward, -1, b);
     const std::vector<int32_t> none;
-    const auto& forward = f < 0 ? none : plan_.layers[size_t(f)];
-    const auto& backward = b < 0 ? none : plan_.layers[size_t(b)];
+    const auto& forward = f < 0 ? none : At(plan_.layers, f);
+    const auto& backward = b < 0 ? none : At(plan_.layers, b);
     const std::vector<Pair> pairs = PairsOf(forward, backward);
     for (const Pair& pair : pairs) {
       const bool last = !backward.empty() && pair.backward == backward.front();
@@ -96,7 +98,7 @@ class Sharding {
     for (const Key& key : ExpectedOrder(plan_)) {
       // A backward side begins: all layers will be needed again.
       if (key.part == Part::kLoss && key.side == Side::kBackward) {
-        for (const int32_t layer : plan_.layers[size_t(key.microbatch)]) to_come_.insert(layer);
+        for (const int32_t layer : At(plan_.layers, key.microbatch)) to_come_.insert(layer);
       }
       for (const std::string& group : sharding_.reads(key)) Need(group);
       out_.push_back(Text(key));

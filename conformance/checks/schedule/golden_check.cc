@@ -6,6 +6,7 @@
 #include "conformance/checks/schedule/expected.h"
 #include "conformance/checks/schedule/rank_check.h"
 #include "conformance/checks/schedule/schedule.h"
+#include "conformance/common/at.h"
 
 namespace shardproof::schedule {
 
@@ -26,7 +27,7 @@ class Golden : StepCheck {
     }
     plan_.has = [this, alone](const Key& key) {
       if (alone && key.part == Part::kDispatch) return false;
-      const Nodes& nodes = *step_.nodes[size_t(key.microbatch)];
+      const Nodes& nodes = *At(step_.nodes, key.microbatch);
       // Where nothing overlaps, losses are part of what follows the layers (tokens.h).
       const bool joined = !step_.combined && (key.part == Part::kPost || key.part == Part::kLoss);
       if (joined)
@@ -123,7 +124,7 @@ class Golden : StepCheck {
       if (!added) at->second.second = place;
     }
     for (const auto& [m, span] : forward) {
-      const Token& first = tokens_[size_t(span.first)];
+      const Token& first = At(tokens_, span.first);
       const auto beside = backward.find(m - 1);
       const std::string text = "forward of microbatch " + std::to_string(m);
       if (beside != backward.end() &&
@@ -182,7 +183,7 @@ class Golden : StepCheck {
     std::set<int32_t> streams;
     for (const Token& token : tokens_) {
       for (const int64_t index : token.events) {
-        const Event& event = trace_.events[size_t(index)];
+        const Event& event = At(trace_.events, index);
         const bool part = token.key.part == Part::kDispatch || token.key.part == Part::kCombine;
         if (part && event.kind == EventKind::kCollective) streams.insert(event.stream);
       }
@@ -190,7 +191,7 @@ class Golden : StepCheck {
     for (const Token& token : tokens_) {
       if (token.key.part == Part::kDispatch || token.key.part == Part::kCombine) continue;
       for (const int64_t index : token.events) {
-        const Event& event = trace_.events[size_t(index)];
+        const Event& event = At(trace_.events, index);
         if (event.kind != EventKind::kCompute || streams.count(event.stream) == 0) continue;
         Add("EP-05", index, "a stream without dispatch and combine",
             Text(token.key) + " on the stream of the all-to-alls",

@@ -7,6 +7,7 @@
 #include "conformance/checks/base/expected_grads.h"
 #include "conformance/checks/schedule/rank_check.h"
 #include "conformance/checks/schedule/schedule.h"
+#include "conformance/common/at.h"
 
 namespace shardproof::schedule {
 
@@ -42,7 +43,7 @@ class Gradients : StepCheck {
     std::set<int32_t> nodes;
     std::set<int32_t> together;  // microbatches in the same elements
   };
-  const Event& EventAt(int64_t index) const { return trace_.events[size_t(index)]; }
+  const Event& EventAt(int64_t index) const { return At(trace_.events, index); }
   bool EachMicrobatch() const {
     return spec_.strategy == "optim_grads" || spec_.strategy == "optim_grads_params";
   }

@@ -6,6 +6,7 @@
 #include "conformance/checks/schedule/expected.h"
 #include "conformance/checks/schedule/rank_check.h"
 #include "conformance/checks/schedule/schedule.h"
+#include "conformance/common/at.h"
 
 namespace shardproof::schedule {
 
@@ -30,7 +31,7 @@ class Hiding : StepCheck {
   std::vector<int64_t> EventsOf(const Token& token, EventKind kind) const {
     std::vector<int64_t> events;
     for (const int64_t index : token.events) {
-      if (trace_.events[size_t(index)].kind == kind) events.push_back(index);
+      if (At(trace_.events, index).kind == kind) events.push_back(index);
     }
     return events;
   }
@@ -115,7 +116,7 @@ class Hiding : StepCheck {
         reads;  // (table, value, microbatch)
     for (const Token& token : step_.tokens) {
       for (const int64_t index : EventsOf(token, EventKind::kCompute)) {
-        const Event& event = trace_.events[size_t(index)];
+        const Event& event = At(trace_.events, index);
         const spf_uses& uses = a_.Facts(event.instance).Node(event.id, rank_).uses[event.phase];
         for (int32_t u = 0; u < uses.n; ++u) {
           const std::tuple<int, int32_t, int32_t> value{uses.use[u].table, uses.use[u].id,
@@ -125,7 +126,7 @@ class Hiding : StepCheck {
         }
       }
     }
-    for (const Exchange& exchange : facts_.exchanges()[size_t(rank_)]) {
+    for (const Exchange& exchange : At(facts_.exchanges(), rank_)) {
       const bool here = exchange.instance == step_.instance && exchange.call == step_.call;
       if (!here || exchange.node < 0 || exchange.again) continue;
       const spf_node& node = a_.Facts(size_t(step_.instance)).Node(exchange.node, rank_);

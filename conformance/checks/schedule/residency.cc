@@ -12,7 +12,7 @@ namespace {
 
 class Walk {
  public:
-  Walk(const Analysis& a, int32_t rank) : a_(a), rank_(rank), trace_(a.traces()[size_t(rank)]) {
+  Walk(const Analysis& a, int32_t rank) : a_(a), rank_(rank), trace_(a.trace(rank)) {
     for (Carried& carried : CarriedBy(a, rank)) {
       if (carried.gather) gathers_.emplace(carried.event, std::move(carried));
     }

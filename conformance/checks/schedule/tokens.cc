@@ -4,6 +4,8 @@
 #include <set>
 #include <tuple>
 
+#include "conformance/common/at.h"
+
 namespace shardproof::schedule {
 
 const Token* Step::Find(const Key& key) const {
@@ -19,13 +21,13 @@ const Token* Step::At(int64_t event) const {
 
 Facts::Facts(const Analysis& a) : a_(a), exchanges_(FindExchanges(a)) {
   for (int32_t rank = 0; rank < a.ranks(); ++rank) {
-    const Trace& trace = a.traces()[size_t(rank)];
+    const Trace& trace = a.trace(rank);
     for (size_t i = 0; i < trace.events.size(); ++i) {
       const Event& event = trace.events[i];
       if (event.kind != EventKind::kCallBegin || event.call < 0) continue;
       const InstanceFacts& facts = a.Facts(event.instance);
       if (!facts.InGrid(rank) || size_t(event.call) >= facts.calls().size()) continue;
-      const char letter = facts.calls()[size_t(event.call)].letter;
+      const char letter = At(facts.calls(), event.call).letter;
       if (letter == 't' || letter == 'e') steps_.push_back(Collect(rank, static_cast<int64_t>(i)));
     }
   }
@@ -36,8 +38,8 @@ namespace {
 
 // It sends parameters or gradients: no exchange of the model.
 bool MovesWeights(const Analysis& a, const Exchange& exchange) {
-  const Trace& trace = a.traces()[size_t(exchange.rank)];
-  const Event& event = trace.events[size_t(exchange.event)];
+  const Trace& trace = a.trace(exchange.rank);
+  const Event& event = At(trace.events, exchange.event);
   const Range* send = SendRange(trace, event);
   if (!a.has_flow() || send == nullptr) return false;
   const EventFlow& flow = a.flow().At(exchange.rank, exchange.event);
@@ -67,9 +69,8 @@ void Facts::FindUnknown() {
       const bool in_step = in_steps.count({exchange.rank, exchange.instance, exchange.call}) != 0;
       if (exchange.node >= 0 || !in_step || others.count({exchange.comm, exchange.position}) != 0)
         continue;
-      const Trace& trace = a_.traces()[size_t(exchange.rank)];
-      const auto& members =
-          trace.groups[size_t(trace.events[size_t(exchange.event)].group)].world_ranks;
+      const Trace& trace = a_.trace(exchange.rank);
+      const auto& members = At(trace.groups, At(trace.events, exchange.event).group).world_ranks;
       const std::vector<int32_t>* ep =
           a_.Facts(size_t(exchange.instance)).List("ep", exchange.rank);
       if (ep == nullptr || ep->size() < 2) continue;
@@ -86,7 +87,7 @@ const spf_program& Facts::Program(int32_t rank, int32_t instance, int32_t call,
                                   int32_t microbatch) const {
   const InstanceFacts& facts = a_.Facts(size_t(instance));
   const int64_t sample = int64_t{microbatch} * DpCpSize(facts.spec()) + facts.DataRank(rank);
-  return facts.model().Program(facts.calls()[size_t(call)].step, sample, facts.Place(rank));
+  return facts.model().Program(At(facts.calls(), call).step, sample, facts.Place(rank));
 }
 
 const spf_model& Facts::Tables(int32_t rank, int32_t instance) const {
@@ -108,7 +109,7 @@ class Builder {
     Side side = event.phase == SPF_FWD ? Side::kForward : Side::kBackward;
     const bool may_delay = place->part == Part::kPreDispatch || place->part == Part::kMlp;
     if (event.phase == SPF_WGRAD && may_delay) {
-      const Nodes& nodes = *step_.nodes[size_t(event.microbatch)];
+      const Nodes& nodes = *At(step_.nodes, event.microbatch);
       // What is not put off belongs to the token at hand, whichever that is.
       const bool stays = !delay_ || !nodes.Deferrable(event.id);
       const Key back{place->part, Side::kBackward, place->layer, event.microbatch};
@@ -131,7 +132,7 @@ class Builder {
  private:
   const Place* PlaceOf(int32_t node, int32_t microbatch) const {
     if (microbatch < 0 || size_t(microbatch) >= step_.nodes.size()) return nullptr;
-    return step_.nodes[size_t(microbatch)]->Find(node);
+    return At(step_.nodes, microbatch)->Find(node);
   }
   Key Last() const { return step_.tokens.back().key; }
   void Add(int64_t index, const Key& key) {
@@ -146,14 +147,14 @@ class Builder {
 }  // namespace
 
 Step Facts::Collect(int32_t rank, int64_t begin) const {
-  const Trace& trace = a_.traces()[size_t(rank)];
-  const Event& open = trace.events[size_t(begin)];
+  const Trace& trace = a_.trace(rank);
+  const Event& open = At(trace.events, begin);
   const InstanceFacts& facts = a_.Facts(open.instance);
   Step step;
   step.rank = rank;
   step.instance = open.instance;
   step.call = open.call;
-  step.train = facts.calls()[size_t(open.call)].letter == 't';
+  step.train = At(facts.calls(), open.call).letter == 't';
   step.combined = step.train && facts.spec().overlap_moe;
   step.begin = begin;
   for (int32_t m = 0; m < facts.spec().microbatches; ++m) {
@@ -161,7 +162,7 @@ Step Facts::Collect(int32_t rank, int64_t begin) const {
                                                  Program(rank, open.instance, open.call, m)));
   }
   std::map<int64_t, const Exchange*> exchanges;
-  for (const Exchange& exchange : exchanges_[size_t(rank)]) exchanges[exchange.event] = &exchange;
+  for (const Exchange& exchange : At(exchanges_, rank)) exchanges[exchange.event] = &exchange;
   Builder builder(step, facts.spec().delay_wgrad);
   for (auto i = static_cast<size_t>(begin) + 1; i < trace.events.size(); ++i) {
     const Event& event = trace.events[i];

@@ -7,6 +7,7 @@
 #include "conformance/checks/schedule/rank_check.h"
 #include "conformance/checks/schedule/residency.h"
 #include "conformance/checks/schedule/schedule.h"
+#include "conformance/common/at.h"
 
 namespace shardproof::schedule {
 
@@ -71,14 +72,14 @@ class Units : RankCheck {
     if (facts.spec().strategy == "no_shard") return;
     Judge(result_, {"EP-09"});
     for (int64_t i = step.begin; i < step.end; ++i) {
-      const Event& event = trace_.events[size_t(i)];
+      const Event& event = At(trace_.events, i);
       if (event.kind != EventKind::kCompute || event.instance != step.instance) continue;
       const EventFlow& flow = a_.flow().At(rank_, i);
       const spf_uses& uses = facts.Node(event.id, rank_).uses[event.phase];
       if (!flow.ran || static_cast<size_t>(uses.n) != flow.before.size()) continue;
       for (int32_t k = 0; k < uses.n; ++k) {
         if (uses.use[k].table != SPF_IN_PARAM) continue;
-        if (!JudgeRead(step, i, facts.Param(rank_, uses.use[k].id), flow.before[size_t(k)])) break;
+        if (!JudgeRead(step, i, facts.Param(rank_, uses.use[k].id), At(flow.before, k))) break;
       }
     }
   }
@@ -178,8 +179,8 @@ class Units : RankCheck {
   static bool IsMiddle(const Step& step, const Key& key) {
     const int32_t f = CombinedStep(key), b = f - 1;
     if (b < 0 || size_t(f) >= step.nodes.size()) return false;
-    const auto& forward = step.nodes[size_t(f)]->layers();
-    const auto& backward = step.nodes[size_t(b)]->layers();
+    const auto& forward = At(step.nodes, f)->layers();
+    const auto& backward = At(step.nodes, b)->layers();
     for (size_t i = 0; i < std::min(forward.size(), backward.size()); ++i) {
       if (forward[i] == key.layer && backward[backward.size() - 1 - i] == key.layer) return true;
     }
@@ -189,7 +190,7 @@ class Units : RankCheck {
   const Token* EndOf(const Step& step, const Key& key) const {
     Key end = key;
     if (key.side == Side::kForward) {
-      const Nodes& nodes = *step.nodes[size_t(key.microbatch)];
+      const Nodes& nodes = *At(step.nodes, key.microbatch);
       end.part = nodes.IsMoe(key.layer) ? Part::kCombine : Part::kMlp;
       return step.Find(end);
     }
@@ -208,7 +209,7 @@ class Units : RankCheck {
       const bool forward = token->key.side == Side::kForward;
       if (token->key.microbatch != (forward ? 0 : static_cast<int32_t>(step.nodes.size()) - 1))
         continue;
-      std::vector<int32_t> layers = step.nodes[size_t(token->key.microbatch)]->layers();
+      std::vector<int32_t> layers = At(step.nodes, token->key.microbatch)->layers();
       if (!forward) std::reverse(layers.begin(), layers.end());
       const auto at = std::find(layers.begin(), layers.end(), token->key.layer);
       const auto place = static_cast<size_t>(at - layers.begin());

@@ -8,6 +8,7 @@
 
 #include "conformance/abi/shardproof.h"
 #include "conformance/checks/program/collective_kinds.h"
+#include "conformance/common/at.h"
 
 namespace shardproof::graph {
 
@@ -59,7 +60,7 @@ class TraceWriter {
 
   // Takes one operation of each thread in turn; an await waits until its post was taken.
   Trace Write() {
-    const auto& threads = program_.ranks[static_cast<size_t>(trace_.rank)];
+    const auto& threads = At(program_.ranks, trace_.rank);
     std::vector<size_t> next(threads.size(), 0);
     bool moved = true;
     while (moved) {
@@ -122,7 +123,7 @@ class TraceWriter {
     event.dtype = SPF_F32;
     event.count = 1;
     event.group = groups_.at(words[kind + 1]);
-    const auto& ranks = trace_.groups[static_cast<size_t>(event.group)].world_ranks;
+    const auto& ranks = At(trace_.groups, event.group).world_ranks;
     for (size_t i = kind + 2; i < words.size(); ++i) {
       if (words[i][0] == 's') event.stream = Number(words[i]);
       if (words[i][0] == 'q') event.request = Number(words[i]);

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "conformance/checks/base/flow.h"
+#include "conformance/common/at.h"
 
 namespace shardproof {
 
@@ -23,10 +24,10 @@ const spf_program& MiniMemory::Program(int32_t m) const {
 int64_t MiniMemory::Begin(int32_t id) const {
   const auto& list = List(id);
   const auto me = std::find(list.begin(), list.end(), rank_) - list.begin();
-  return std::min(P(id).numel, me * buckets_[size_t(id)].shard);
+  return std::min(P(id).numel, me * At(buckets_, id).shard);
 }
 int64_t MiniMemory::Count(int32_t id) const {
-  return std::min(P(id).numel, Begin(id) + buckets_[size_t(id)].shard) - Begin(id);
+  return std::min(P(id).numel, Begin(id) + At(buckets_, id).shard) - Begin(id);
 }
 
 void MiniMemory::Create() {
@@ -42,7 +43,7 @@ void MiniMemory::Create() {
   reduce = t.Stream("reduce");
   buckets_.resize(size_t(facts_.n_params(rank_)));
   for (int32_t id = 0; id < facts_.n_params(rank_); ++id) {
-    Bucket& b = buckets_[size_t(id)];
+    Bucket& b = At(buckets_, id);
     const auto n = static_cast<int64_t>(List(id).size());
     b.shard = (P(id).numel + n - 1) / n;
     b.param = t.Alloc(compute, b.shard * 4);
@@ -61,7 +62,7 @@ void MiniMemory::Publish() {
   for (int32_t id = 0; id < facts_.n_params(rank_); ++id) {
     if (Count(id) == 0) continue;
     t.Publish(compute, SPF_RESULT_PARAM, id, Begin(id), Count(id), SPF_F32, 1,
-              Reads(buckets_[size_t(id)].main, 0, Count(id) * 4));
+              Reads(At(buckets_, id).main, 0, Count(id) * 4));
   }
 }
 
@@ -70,8 +71,8 @@ void MiniMemory::Order(int from, int to) {
   t.Record(event, from);
   t.Wait(event, to);
 }
-void MiniMemory::WaitChain(int32_t m, int stream) { t.Wait(chain_[size_t(m)], stream); }
-void MiniMemory::RecordChain(int32_t m, int stream) { t.Record(chain_[size_t(m)], stream); }
+void MiniMemory::WaitChain(int32_t m, int stream) { t.Wait(At(chain_, m), stream); }
+void MiniMemory::RecordChain(int32_t m, int stream) { t.Record(At(chain_, m), stream); }
 void MiniMemory::Root(int hook, int32_t m) {
   t.Mark(hook, 0, m);
   if (f_.root_twice && hook == SPF_HOOK_ROOT_POST_BACKWARD) t.Mark(hook, 0, m);
@@ -97,7 +98,7 @@ void MiniMemory::Gather(int32_t unit, bool expert) {
 }
 
 void MiniMemory::GatherParam(int32_t id) {
-  Bucket& b = buckets_[size_t(id)];
+  Bucket& b = At(buckets_, id);
   if (b.waiting) return;  // waiting: it is there
   const std::set<int32_t> marked = std::move(marked_);
   marked_.clear();
@@ -116,7 +117,7 @@ void MiniMemory::GatherParam(int32_t id) {
   Order(gather, compute);
 }
 void MiniMemory::GatherChunks(int32_t id, int group) {
-  const Bucket& b = buckets_[size_t(id)];
+  const Bucket& b = At(buckets_, id);
   const auto& list = List(id);
   for (size_t r = 0; r < list.size(); ++r) {
     const Range part = Writes(b.full, static_cast<int64_t>(r) * b.shard * 4, b.shard * 4);
@@ -132,7 +133,7 @@ void MiniMemory::GatherChunks(int32_t id, int group) {
 }
 
 void MiniMemory::ReleaseParam(int32_t id) {
-  Bucket& b = buckets_[size_t(id)];
+  Bucket& b = At(buckets_, id);
   if (!b.waiting) return;
   t.Free(f_.release_on_gather_stream ? gather : compute, b.full);
   b.waiting = false;
@@ -163,7 +164,7 @@ void MiniMemory::Prepare(const std::vector<const spf_node*>& nodes, Side side) {
 }
 
 int MiniMemory::GradientOf(int32_t id) {
-  Bucket& b = buckets_[size_t(id)];
+  Bucket& b = At(buckets_, id);
   if (b.full_grad >= 0) return b.full_grad;
   const int64_t bytes = static_cast<int64_t>(List(id).size()) * b.shard * 4;
   b.full_grad = t.Alloc(compute, bytes);
@@ -185,12 +186,12 @@ void MiniMemory::Reduce(int32_t unit, bool expert, int32_t m) {
   for (int32_t id = 0; id < facts_.n_params(rank_); ++id) {
     if (f_.reduce_before_weights && P(id).unit == unit && P(id).expert == expert) GradientOf(id);
     const bool mine = P(id).unit == unit && (unit < 0 || P(id).expert == expert);
-    if (mine && buckets_[size_t(id)].full_grad >= 0) ReduceParam(id);
+    if (mine && At(buckets_, id).full_grad >= 0) ReduceParam(id);
   }
 }
 
 void MiniMemory::ReduceParam(int32_t id) {
-  Bucket& b = buckets_[size_t(id)];
+  Bucket& b = At(buckets_, id);
   const int64_t bytes = static_cast<int64_t>(List(id).size()) * b.shard * 4;
   if (!f_.reduce_unordered) Order(compute, reduce);
   const int out = t.Alloc(reduce, b.shard * 4);
@@ -208,7 +209,7 @@ void MiniMemory::ReduceParam(int32_t id) {
 void MiniMemory::Optimizer() {
   Order(reduce, compute);
   for (int32_t id = 0; id < facts_.n_params(rank_); ++id) {
-    Bucket& b = buckets_[size_t(id)];
+    Bucket& b = At(buckets_, id);
     t.Launch(compute, SPF_K_AXPBY,
              {Reads(b.grad, 0, b.shard * 4), Updates(b.main, 0, b.shard * 4)});
     t.Copy(compute, Reads(b.main, 0, b.shard * 4), Writes(b.param, 0, b.shard * 4));

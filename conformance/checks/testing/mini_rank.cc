@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "conformance/common/at.h"
+
 namespace shardproof {
 
 MiniRank::MiniRank(const Case& c, const InstanceFacts& facts, int32_t rank,
@@ -42,7 +44,7 @@ int MiniRank::Created(int& group, const std::string& name, const std::vector<int
 void MiniRank::CreateBuckets() {
   buckets_.resize(size_t(facts_.n_params(rank_)));
   for (int32_t id = 0; id < facts_.n_params(rank_); ++id) {
-    Bucket& b = buckets_[size_t(id)];
+    Bucket& b = At(buckets_, id);
     b.shard = (P(id).numel + Members(id) - 1) / Members(id);
     b.param = t_.Alloc(s_, b.shard * 4);
     b.main = t_.Alloc(s_, b.shard * 4);
@@ -71,7 +73,7 @@ void MiniRank::PublishParams(bool trained) {
   if (trained) version_ = call_;
   for (int32_t id = 0; id < facts_.n_params(rank_); ++id) {
     if (trained && P(id).frozen) continue;
-    Publish(SPF_RESULT_PARAM, id, buckets_[size_t(id)].main, MiniValue);
+    Publish(SPF_RESULT_PARAM, id, At(buckets_, id).main, MiniValue);
   }
 }
 
@@ -86,7 +88,7 @@ void MiniRank::Publish(int result, int32_t id, int alloc,
 }
 
 void MiniRank::Gather(int32_t id) {
-  Bucket& b = buckets_[size_t(id)];
+  Bucket& b = At(buckets_, id);
   if (b.full >= 0) return;
   const int64_t n = Members(id);
   b.full = t_.Alloc(s_, n * b.shard * 4);
@@ -95,14 +97,14 @@ void MiniRank::Gather(int32_t id) {
 }
 
 void MiniRank::ReleaseParam(int32_t id) {
-  Bucket& b = buckets_[size_t(id)];
+  Bucket& b = At(buckets_, id);
   if (b.full >= 0) t_.Free(s_, b.full);
   b.full = -1;
 }
 
 void MiniRank::AllocGrads(int32_t unit) {
   ForUnit(unit, [&](int32_t id) {
-    Bucket& b = buckets_[size_t(id)];
+    Bucket& b = At(buckets_, id);
     if (P(id).frozen) return;
     b.full_grad = t_.Alloc(s_, Members(id) * b.shard * 4);
     t_.Launch(s_, SPF_K_FILL, {Writes(b.full_grad, 0, Members(id) * b.shard * 4)});
@@ -110,7 +112,7 @@ void MiniRank::AllocGrads(int32_t unit) {
 }
 
 void MiniRank::Reduce(int32_t id) {
-  Bucket& b = buckets_[size_t(id)];
+  Bucket& b = At(buckets_, id);
   const int out = t_.Alloc(s_, b.shard * 4);
   CollectiveOptions options;
   if (f_.bf16_wire) options.dtype = SPF_BF16;
@@ -126,7 +128,7 @@ void MiniRank::Reduce(int32_t id) {
 void MiniRank::Outer() {
   if (spec_.outer <= 1) return;
   for (int32_t id = 0; id < facts_.n_params(rank_); ++id) {
-    Bucket& b = buckets_[size_t(id)];
+    Bucket& b = At(buckets_, id);
     if (b.grad < 0) continue;
     t_.Collective(SPF_ALL_REDUCE, Named(P(id).expert ? "inter_expt_dp" : "inter_dp_cp"), s_,
                   b.shard, {Reads(b.grad, 0, b.shard * 4), Writes(b.grad, 0, b.shard * 4)});

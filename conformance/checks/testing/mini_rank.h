@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "conformance/checks/testing/mini_trace.h"
+#include "conformance/common/at.h"
 #include "conformance/trace/trace_builder.h"
 
 namespace shardproof {
@@ -30,10 +31,10 @@ class MiniRank {
     return std::find(list->begin(), list->end(), rank_) - list->begin();
   }
   int64_t Begin(int32_t id) const {
-    return std::min(P(id).numel, Index(id) * buckets_[size_t(id)].shard);
+    return std::min(P(id).numel, Index(id) * At(buckets_, id).shard);
   }
   int64_t Count(int32_t id) const {
-    return std::min(P(id).numel, Begin(id) + buckets_[size_t(id)].shard) - Begin(id);
+    return std::min(P(id).numel, Begin(id) + At(buckets_, id).shard) - Begin(id);
   }
   int GroupOf(int32_t id, bool gather);
   int Named(const std::string& name);

@@ -6,6 +6,7 @@
 
 #include "conformance/checks/base/nodes.h"
 #include "conformance/checks/testing/mini_memory.h"
+#include "conformance/common/at.h"
 
 namespace shardproof {
 
@@ -63,14 +64,14 @@ class Engine {
   void Combined(int32_t f, int32_t b) {
     if (b >= 0) {
       m_.Root(SPF_HOOK_ROOT_PRE_BACKWARD, b);
-      for (const int32_t layer : nodes_[size_t(b)]->layers()) to_come_.insert(layer);
+      for (const int32_t layer : At(nodes_, b)->layers()) to_come_.insert(layer);
     }
     Piece(Part::kLoss, Side::kBackward, -1, b);
     Piece(Part::kPre, Side::kForward, -1, f);
     Piece(Part::kPost, Side::kBackward, -1, b);
     std::vector<int32_t> forward, backward;
-    if (f >= 0) forward = nodes_[size_t(f)]->layers();
-    if (b >= 0) backward = nodes_[size_t(b)]->layers();
+    if (f >= 0) forward = At(nodes_, f)->layers();
+    if (b >= 0) backward = At(nodes_, b)->layers();
     std::reverse(backward.begin(), backward.end());
     const size_t shift = f_.shifted_pairs && !forward.empty() && !backward.empty() ? 1 : 0;
     const size_t rounds = std::max(forward.size(), backward.size() + shift);
@@ -94,7 +95,7 @@ class Engine {
   }
 
   void Pair(int32_t f, int32_t i, int32_t b, int32_t j) {
-    const bool last = b >= 0 && j == Bottom(*nodes_[size_t(b)]);
+    const bool last = b >= 0 && j == Bottom(*At(nodes_, b));
     Piece(Part::kMtpPost, Side::kBackward, j, b);
     Piece(Part::kCombine, Side::kBackward, j, b);
     Piece(Part::kPreDispatch, Side::kForward, i, f);
@@ -115,10 +116,10 @@ class Engine {
 
   bool Apart() const { return spec_.delay_wgrad || f_.weights_apart; }
   int32_t UnitOf(int32_t layer, int32_t m) const {
-    return facts_.UnitOfModule(nodes_[size_t(m)]->Of(Part::kMlp, layer).front()->module);
+    return facts_.UnitOfModule(At(nodes_, m)->Of(Part::kMlp, layer).front()->module);
   }
   bool IsKept(int32_t layer, int32_t m) const {
-    return f_.keep_top_layer && layer == nodes_[size_t(m)]->layers().back();
+    return f_.keep_top_layer && layer == At(nodes_, m)->layers().back();
   }
   void ReleaseForward(int32_t layer, int32_t m) {
     if (spec_.strategy != "optim_grads_params" || f_.forget_release || IsKept(layer, m)) return;
@@ -155,7 +156,7 @@ class Engine {
   }
 
   std::vector<const spf_node*> InOrder(Part part, Side side, int32_t layer, int32_t m) const {
-    std::vector<const spf_node*> list = nodes_[size_t(m)]->Of(part, layer);
+    std::vector<const spf_node*> list = At(nodes_, m)->Of(part, layer);
     if (side != Side::kForward) std::reverse(list.begin(), list.end());
     const bool first_dispatch = part == Part::kDispatch && side == Side::kForward && layer == 0;
     if (f_.probs_first && first_dispatch && !list.empty()) std::swap(list[0], list[1]);
@@ -176,7 +177,7 @@ class Engine {
 
   void Node(const spf_node& node, Part part, Side side, int32_t m, int stream) {
     const bool put_off = Apart() && (part == Part::kMlp || part == Part::kPreDispatch) &&
-                         nodes_[size_t(m)]->Deferrable(node.id);
+                         At(nodes_, m)->Deferrable(node.id);
     if (node.kind == SPF_NODE_EXCHANGE) {
       if (side != Side::kWeights) m_.Exchange(node, side == Side::kBackward, m, stream);
       return;

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "conformance/checks/testing/mini_rank.h"
+#include "conformance/common/at.h"
 #include "conformance/trace/digest.h"
 
 namespace shardproof {
@@ -54,10 +55,10 @@ class Engine : private MiniRank {
     for (int32_t i = 0; i < uses.n; ++i) {
       const spf_use& use = uses.use[i];
       if (use.table == SPF_IN_PARAM) {
-        ranges.push_back(Reads(buckets_[size_t(use.id)].full, 0, P(use.id).numel * 4));
+        ranges.push_back(Reads(At(buckets_, use.id).full, 0, P(use.id).numel * 4));
         reads.push_back({use.id, DigestOf(use.id), -1, P(use.id).numel});
       } else if (use.table == SPF_IN_GRAD) {
-        ranges.push_back(Updates(buckets_[size_t(use.id)].full_grad, 0, P(use.id).numel * 4));
+        ranges.push_back(Updates(At(buckets_, use.id).full_grad, 0, P(use.id).numel * 4));
       } else {
         Range range = Reads(acts_, (use.id % 64) * 64, 64);
         range.access = use.access;
@@ -80,7 +81,7 @@ class Engine : private MiniRank {
     t_.CallBegin(name, static_cast<int>(step));
     if (train) Mark(SPF_HOOK_ZERO_GRAD, 0, -1);
     for (int32_t id = 0; id < facts_.n_params(rank_); ++id) {
-      Bucket& b = buckets_[size_t(id)];
+      Bucket& b = At(buckets_, id);
       if (train && b.grad >= 0 && !(f_.no_zero_grad && call_ > 1)) {
         t_.Launch(s_, SPF_K_FILL, {Writes(b.grad, 0, b.shard * 4)});
       }
@@ -195,7 +196,7 @@ class Engine : private MiniRank {
     const bool skip = f_.skip_reduce_last && m == spec_.microbatches - 1;
     Mark(SPF_HOOK_ACCUMULATE, std::max(unit, 0), m);
     ForUnit(unit, [&](int32_t id) {
-      Bucket& b = buckets_[size_t(id)];
+      Bucket& b = At(buckets_, id);
       if (b.full_grad < 0) return;
       if (!f_.no_nan_guard && spec_.check_for_nan) {
         t_.Launch(s_, SPF_K_COUNT_NONFINITE,
@@ -211,7 +212,7 @@ class Engine : private MiniRank {
     if (!f_.skip_outer && !f_.outer_each_microbatch) Outer();
     Mark(SPF_HOOK_FINISH_GRAD_SYNC, 0, -1);
     for (int32_t id = 0; id < facts_.n_params(rank_); ++id) {
-      if (!P(id).frozen) Publish(SPF_RESULT_GRAD, id, buckets_[size_t(id)].grad, MiniGrad);
+      if (!P(id).frozen) Publish(SPF_RESULT_GRAD, id, At(buckets_, id).grad, MiniGrad);
     }
     if (spec_.grad_norm)
       t_.Publish(s_, SPF_RESULT_GRAD_NORM, 0, 0, 1, SPF_F64, 1, Reads(acts_, 0, 8), {2.0});

@@ -4,6 +4,7 @@
 
 #include "conformance/checks/base/flow.h"
 #include "conformance/checks/testing/mini_memory.h"
+#include "conformance/common/at.h"
 
 namespace shardproof {
 
@@ -116,7 +117,7 @@ void MiniMemory::Compute(const spf_node& node, int phase, int32_t m, int stream)
   for (int32_t u = 0; u < uses.n; ++u) {
     const spf_use& use = uses.use[u];
     if (use.table == SPF_IN_PARAM) {
-      ranges.push_back(Reads(buckets_[size_t(use.id)].full, 0, P(use.id).numel * 4));
+      ranges.push_back(Reads(At(buckets_, use.id).full, 0, P(use.id).numel * 4));
     } else if (use.table == SPF_IN_GRAD) {
       ranges.push_back(Updates(GradientOf(use.id), 0, P(use.id).numel * 4));
     } else {
