@@ -82,8 +82,8 @@ OrderPosition PositionOf(const OrderShape& shape, const Key& key) {
   // Of the first layer they come behind all pairs.
   if (key.side == Side::kWeights && key.part == Part::kPreDispatch && key.layer == 0)
     return {step, 4, 0, 0};
-  const int tie =
-      number == 7 && key.part == Part::kPreDispatch ? 1 : 0;  // right behind the dispatch
+  // Right behind the dispatch.
+  const int tie = number == 7 && key.part == Part::kPreDispatch ? 1 : 0;
   return {step, 3, pair, 2 * number + tie};
 }
 

@@ -8,20 +8,20 @@
  *
  * Rules that hold for every host call
  *  - First argument: the host. One host per (engine instance, rank); handles of another host are
- * refused.
+ *    refused.
  *  - A call "enqueues" (returns at once, takes effect in stream order), "blocks" (returns when its
- * condition holds), or is "local" (neither). Only group_create, group_destroy, group_register,
- * group_deregister, event_sync and stream_sync block.
+ *    condition holds), or is "local" (neither). Only group_create, group_destroy, group_register,
+ *    group_deregister, event_sync and stream_sync block.
  *  - Result: a spf_status. A refused call did nothing, is in the trace, and is a finding.
- * last_error() says why. After SPF_ABORTED every call but the destroy/free family returns
- * SPF_ABORTED: unwind and return it.
- *  - Pointers in argument structs are read before the call returns; nothing that the engine owns is
- * kept.
+ *    last_error() says why. After SPF_ABORTED every call but the destroy/free family returns
+ *    SPF_ABORTED: unwind and return it.
+ *  - Pointers in argument structs are read before the call returns; nothing that the engine owns
+ *    is kept.
  *  - Structs begin with their size. Zero means "default" or "none" in every field.
  *  - There is no clock, no query ("is it done yet?") and no random number: a trace must not depend
- * on timing.
+ *    on timing.
  *  - Calls come from the thread on which the host entered the engine. No call from inside a
- * spf_launch.fn.
+ *    spf_launch.fn.
  */
 #ifndef SHARDPROOF_H_
 #define SHARDPROOF_H_
@@ -38,11 +38,11 @@ extern "C" {
 
 typedef struct spf_host spf_host;
 typedef struct spf_engine spf_engine; /* the engine's own, opaque to the suite */
-typedef struct spf_group_s
-    *spf_group; /* a communicator: members, order and identity; NULL = none */
+/* A communicator: members, order and identity. NULL = none. */
+typedef struct spf_group_s *spf_group;
 typedef struct spf_stream_s *spf_stream;
 typedef struct spf_event_s *spf_event;
-/* A device address. An integer, so that it cannot be dereferenced by accident; byte arithmetic is
+/* A device address. An integer, so that it cannot be dereferenced by accident; bytes are added with
  * plain +. */
 typedef uint64_t spf_addr;
 
@@ -50,11 +50,10 @@ typedef enum {
   SPF_OK = 0,
   SPF_REFUSED = 1,     /* the caller broke a precondition; nothing was done */
   SPF_UNSUPPORTED = 2, /* engine: legal case, not implemented.  host: no such kernel or feature */
-  SPF_REJECTED =
-      3, /* engine: this configuration is illegal. Only from create, before any collective */
-  SPF_NO_MEMORY = 4, /* the case's device memory is used up; the engine may release and retry */
-  SPF_ABORTED = 5, /* the run is being ended (deadlock, a rank died, an error on a communicator) */
-  SPF_FAILED = 6   /* engine: anything else that went wrong.  host: the suite itself failed */
+  SPF_REJECTED = 3,    /* engine: illegal configuration. Only from create, before any collective */
+  SPF_NO_MEMORY = 4,   /* the case's device memory is used up; the engine may release and retry */
+  SPF_ABORTED = 5,     /* the run is ended (deadlock, a rank died, an error on a communicator) */
+  SPF_FAILED = 6       /* engine: anything else that went wrong.  host: the suite itself failed */
 } spf_status;
 
 /* Enums are 32 bits wide: no -fshort-enums. */
@@ -149,18 +148,15 @@ typedef struct {
   const spf_use *use;
 } spf_uses;
 
-typedef enum {
-  SPF_FWD = 0,
-  SPF_BWD = 1 /* = DGRAD then WGRAD */,
-  SPF_DGRAD = 2,
-  SPF_WGRAD = 3
-} spf_phase;
+/* BWD is DGRAD, then WGRAD. */
+typedef enum { SPF_FWD = 0, SPF_BWD = 1, SPF_DGRAD = 2, SPF_WGRAD = 3 } spf_phase;
+/* An EXCHANGE is not computed: the engine moves the value read into the value written, all_to_all_v
+ * over "ep"; send_counts and recv_counts name the COUNTS values that govern it, or -1 for equal
+ * pieces. */
 typedef enum {
   SPF_NODE_COMPUTE = 0,
-  SPF_NODE_INPUT,   /* writes the microbatch's tokens and labels; needs spf_compute.sample */
-  SPF_NODE_EXCHANGE /* not computed: the engine moves the value read into the value written,
-                       all_to_all_v over "ep"; send_counts and recv_counts name the COUNTS values
-                       that govern it, or -1 for equal pieces */
+  SPF_NODE_INPUT, /* writes the microbatch's tokens and labels; needs spf_compute.sample */
+  SPF_NODE_EXCHANGE
 } spf_node_kind;
 /* One invocation in the forward program. A module used twice is two nodes; one that does not run in
  * this microbatch is not in the program. uses[phase] is complete: the engine may derive all
@@ -188,14 +184,14 @@ typedef struct {
 
 /* ------------------------------------------------------------------ arguments */
 
+/* Pieces of an ALL_TO_ALL_V are packed in rank order. */
 typedef enum {
   SPF_ALL_GATHER = 1, /* send[count] -> recv[group * count] */
   SPF_ALL_GATHER_V,   /* send[recv_counts[me]] -> recv[sum recv_counts] */
   SPF_REDUCE_SCATTER, /* send[group * count] -> recv[count] */
   SPF_ALL_REDUCE,     /* send[count] -> recv[count] */
   SPF_BROADCAST,      /* root's send[count] -> everybody's recv[count] */
-  SPF_ALL_TO_ALL_V, /* send pieces of send_counts[r], recv pieces of recv_counts[r], both packed in
-                       rank order */
+  SPF_ALL_TO_ALL_V,   /* send pieces of send_counts[r] -> recv pieces of recv_counts[r] */
   SPF_SEND,
   SPF_RECV /* count elements, peer */
 } spf_collective_kind;
@@ -222,35 +218,53 @@ typedef struct {
   uint32_t flags;
   int32_t grad_dtype; /* of grad[]: the parameter's dtype or SPF_F32; 0 = SPF_F32 */
   int64_t sample;     /* INPUT nodes: index of the microbatch within the step's global batch */
-  double scale;       /* nodes that originate a loss gradient (losses: one scale in a microbatch; a
-                         router's auxiliary       losses: right if the same): a power of two; 0 = 1 */
+  /* Nodes that originate a loss gradient (losses: one scale in a microbatch; a router's auxiliary
+   * losses: right if the same): a power of two; 0 = 1. */
+  double scale;
   /* Tables by id: only the entries that uses[phase] names are read. Full parameters, contiguous. */
   const spf_addr *param, *grad, *act, *dact;
-  const int64_t *rows; /* by value id, for dynamic values; may be NULL if the node uses none. No
-                          rows: no address */
+  /* By value id, for dynamic values; may be NULL if the node uses none. No rows: no address. */
+  const int64_t *rows;
 } spf_compute;
 
-/* Device maths that is not the model's. Spans in the order given; [x] is optional. Scalars are
- * rounded to the wider dtype of the operands, then each elementary operation rounds once in it (no
- * contraction), then the result is rounded to the destination: the same bits on every fabric. a ==
- * 0 still multiplies: clear with FILL. What is not a number is stored as one quiet NaN. Sums over x
- * are F64: chunks of 4096 elements, each from 0 in order of its elements, added to out in order of
- * chunks. GEMM sums over k in order. Spans that overlap are all read, or the very same range; C of
- * GEMM overlaps nothing. */
+/* Device maths that is not the model's. Each kernel: its spans, in the order given ([s] is
+ * optional), its scalars after the semicolon, and what it does. Scalars are rounded to the wider
+ * dtype of the operands, then each elementary operation rounds once in it (no contraction), then
+ * the result is rounded to the destination: the same bits on every fabric. a == 0 still multiplies:
+ * clear with FILL. What is not a number is stored as one quiet NaN. Sums over x are F64: chunks of
+ * 4096 elements, each from 0 in order of its elements, added to out in order of chunks. GEMM sums
+ * over k in order. Spans that overlap are all read, or the very same range; C of GEMM overlaps
+ * nothing. */
 typedef enum {
-  SPF_K_CUSTOM = 0, /* fn, with the engine's own declaration of ranges and accesses */
-  SPF_K_FILL,       /* y ; v               y = v */
-  SPF_K_DISCARD, /* y                   contents are dead from here on (poisoned): release inside a
-                    pool */
-  SPF_K_AXPBY,   /* x y [s] ; a b       y = (a*s)*x + b*y ; b == 0: y is only written. Casts, adds,
-                    scales */
-  SPF_K_SUM_SQUARES,     /* x out               out(F64) += sum x*x */
-  SPF_K_COUNT_NONFINITE, /* x out               out(F64) += how many are NaN or infinite */
-  SPF_K_COUNT_ZERO,      /* x out               out(F64) += how many are zero */
-  SPF_K_NORM_SCALE,      /* ss out ; num eps cap   out(F64) = min(cap, num / (sqrt(ss) + eps)) */
-  SPF_K_ADAMW, /* p m v g ; lr b1 b2 eps wd t    F32, decoupled decay, bias corrected with step t (1
-                  first) */
-  SPF_K_GEMM   /* A B C ; m n k ta tb alpha beta row-major  C = alpha op(A) op(B) + beta C */
+  /* fn, with the engine's own declaration of ranges and accesses */
+  SPF_K_CUSTOM = 0,
+  /* y ; v
+   * y = v */
+  SPF_K_FILL,
+  /* y
+   * contents are dead from here on (poisoned): release inside a pool */
+  SPF_K_DISCARD,
+  /* x y [s] ; a b
+   * y = (a*s)*x + b*y ; b == 0: y is only written. Casts, adds, scales */
+  SPF_K_AXPBY,
+  /* x out
+   * out(F64) += sum x*x */
+  SPF_K_SUM_SQUARES,
+  /* x out
+   * out(F64) += how many are NaN or infinite */
+  SPF_K_COUNT_NONFINITE,
+  /* x out
+   * out(F64) += how many are zero */
+  SPF_K_COUNT_ZERO,
+  /* ss out ; num eps cap
+   * out(F64) = min(cap, num / (sqrt(ss) + eps)) */
+  SPF_K_NORM_SCALE,
+  /* p m v g ; lr b1 b2 eps wd t
+   * F32, decoupled decay, bias corrected with step t (1 first) */
+  SPF_K_ADAMW,
+  /* A B C ; m n k ta tb alpha beta
+   * row-major C = alpha op(A) op(B) + beta C */
+  SPF_K_GEMM
 } spf_kernel;
 typedef struct {
   spf_addr addr;
@@ -275,9 +289,8 @@ typedef struct {
 
 typedef enum {
   SPF_DEVICE = 0,
-  SPF_PINNED = 1, /* host memory that streams can copy to and from */
-  SPF_REGISTRABLE =
-      2 /* since 1.1: device memory that group_register accepts. Dear to allocate: keep it */
+  SPF_PINNED = 1,     /* host memory that streams can copy to and from */
+  SPF_REGISTRABLE = 2 /* since 1.1: device memory that group_register accepts. Dear: keep it */
 } spf_place;
 
 /* Results. id: parameter, or microbatch for LOSS, else 0. offset and count in elements of the
@@ -286,8 +299,7 @@ typedef enum {
   SPF_RESULT_PARAM = 1, /* authoritative value after create, load and every step that changed it */
   SPF_RESULT_GRAD,      /* reduced and scaled gradient of this step, before clipping */
   SPF_RESULT_LOSS,      /* F32: sum of the microbatch's token losses, unscaled */
-  SPF_RESULT_GRAD_NORM, /* F64: the global 2-norm of the gradient before clipping, each logical
-                           element once */
+  SPF_RESULT_GRAD_NORM, /* F64: 2-norm of the gradient before clipping; each logical element once */
   SPF_RESULT_ZERO_COUNT /* F64: how many logical gradient elements are zero */
 } spf_result;
 
@@ -303,13 +315,12 @@ typedef enum {
   SPF_HOOK_PRE_BACKWARD,       /* H5  before a unit's first backward operation */
   SPF_HOOK_POST_BACKWARD,      /* H6  after a unit's last read of its parameters in backward */
   SPF_HOOK_ACCUMULATE,         /* H7  a unit's gradients are handed to the reduction */
-  SPF_HOOK_ROOT_POST_BACKWARD, /* H8  once per backward, after every unit's: stragglers are handled
-                                */
+  SPF_HOOK_ROOT_POST_BACKWARD, /* H8  once per backward, after every unit's: for stragglers */
   SPF_HOOK_FINISH_GRAD_SYNC,   /* H9  once per step: all reductions are drained */
-  SPF_HOOK_INSTALL_WEIGHTS,  /* H10 after the optimizer: main weights are copied to model weights */
-  SPF_HOOK_START_PARAM_SYNC, /* H11 first microbatch: gathers may be launched ahead */
-  SPF_HOOK_ZERO_GRAD,        /* H12 once per step: accumulators are cleared */
-  SPF_HOOK_OPTIMIZER_STEP    /* between H9 and H10 */
+  SPF_HOOK_INSTALL_WEIGHTS,    /* H10 after the optimizer: main weights go to model weights */
+  SPF_HOOK_START_PARAM_SYNC,   /* H11 first microbatch: gathers may be launched ahead */
+  SPF_HOOK_ZERO_GRAD,          /* H12 once per step: accumulators are cleared */
+  SPF_HOOK_OPTIMIZER_STEP      /* between H9 and H10 */
 } spf_hook;
 
 /* ------------------------------------------------------------------ what the engine is given */
@@ -321,31 +332,30 @@ struct spf_host {
   void (*explain)(spf_host *, const char *text);
 
   /* facts: local, constant for the life of the engine */
-  const char *(*knob)(
-      spf_host *,
-      const char *name); /* NULL = not set. A set knob that is never read: unsupported */
+  /* NULL = not set. A set knob that is never read: unsupported. */
+  const char *(*knob)(spf_host *, const char *name);
   const spf_model *(*model)(spf_host *);
-  const spf_program *(*program)(spf_host *, int64_t step,
-                                int32_t microbatch); /* any step, any time */
-  spf_group (*group)(
-      spf_host *, const char *name); /* "world", or the explicit collection; NULL = not provided */
+  /* Any step, any time. */
+  const spf_program *(*program)(spf_host *, int64_t step, int32_t microbatch);
+  /* "world", or one of the explicit collection; NULL = not provided. */
+  spf_group (*group)(spf_host *, const char *name);
 
   /* groups */
-  spf_status (*group_create)(
-      spf_host *, spf_group parent, const char *name, int32_t n, const int32_t *ranks,
-      spf_group *out); /* blocks: collective over parent, like a split; ranks of the parent,
-                          own rank among them, or n = 0 to join none (*out = NULL) */
+  /* Blocks: collective over parent, like a split; ranks of the parent, own rank among them, or
+   * n = 0 to join none (*out = NULL). */
+  spf_status (*group_create)(spf_host *, spf_group parent, const char *name, int32_t n,
+                             const int32_t *ranks, spf_group *out);
   spf_status (*group_info)(spf_host *, spf_group, int32_t *rank, int32_t *n,
                            const int32_t **world_ranks);
-  spf_status (*group_destroy)(spf_host *,
-                              spf_group); /* blocks: collective over the group, after its work */
+  /* Blocks: collective over the group, after its work. */
+  spf_status (*group_destroy)(spf_host *, spf_group);
 
   /* streams and events: as in CUDA, including that a wait on an event never recorded is no edge */
   spf_status (*stream_create)(spf_host *, const char *name, int32_t priority, spf_stream *out);
   spf_status (*stream_destroy)(spf_host *, spf_stream);
   spf_status (*stream_sync)(spf_host *, spf_stream); /* blocks */
   spf_status (*event_create)(spf_host *, spf_event *out);
-  spf_status (*event_destroy)(spf_host *, spf_event); /* local; recorded waits stay valid */
+  spf_status (*event_destroy)(spf_host *, spf_event);            /* local; recorded waits hold */
   spf_status (*event_record)(spf_host *, spf_event, spf_stream); /* enqueues */
   spf_status (*event_wait)(spf_host *, spf_event, spf_stream);   /* enqueues: the stream waits */
   spf_status (*event_sync)(spf_host *, spf_event);               /* blocks */
@@ -359,8 +369,8 @@ struct spf_host {
   spf_status (*host_access)(spf_host *, spf_addr, uint64_t bytes, spf_access, void **out);
 
   /* work: all enqueue */
-  spf_status (*communicate)(spf_host *, int32_t n,
-                            const spf_collective *ops); /* n > 1: one group, all or nothing */
+  /* n > 1: one group, all or nothing. */
+  spf_status (*communicate)(spf_host *, int32_t n, const spf_collective *ops);
   spf_status (*compute)(spf_host *, spf_stream, const spf_compute *);
   spf_status (*launch)(spf_host *, spf_stream, const spf_launch *);
 
@@ -378,12 +388,11 @@ struct spf_host {
    * registered with its group, at the same offset in the block, or none's does; in place, the
    * offset of the larger buffer counts. (NCCL's user buffer registration: ncclCommRegister,
    * ncclCommWindowRegister.) */
-  spf_status (*group_register)(spf_host *, spf_group,
-                               spf_addr block); /* blocks: collective over the group; the start
-                                                   of a SPF_REGISTRABLE block, all of one size */
-  spf_status (*group_deregister)(spf_host *, spf_group,
-                                 spf_addr block); /* blocks: after this rank's work on the group.
-                                                     Before mem_free and group_destroy */
+  /* Blocks: collective over the group; block is the start of a SPF_REGISTRABLE one, all of one
+   * size. */
+  spf_status (*group_register)(spf_host *, spf_group, spf_addr block);
+  /* Blocks: after this rank's work on the group. Before mem_free and group_destroy. */
+  spf_status (*group_deregister)(spf_host *, spf_group, spf_addr block);
 };
 
 /* ------------------------------------------------------------------ what the engine exports */

@@ -21,8 +21,8 @@ struct Gemm {
   float* c = nullptr;
   bool a_transposed = false, b_transposed = false;
   bool add = false;  // into what C holds
-  int64_t a_stride = 0, b_stride = 0,
-          c_stride = 0;  // elements from a row to the next as stored; 0: rows are dense
+  // Elements from a row to the next as stored; 0: rows are dense.
+  int64_t a_stride = 0, b_stride = 0, c_stride = 0;
   // The same product `batch` times, elements from one to the next.
   int64_t batch = 1, a_step = 0, b_step = 0, c_step = 0;
 };

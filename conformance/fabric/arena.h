@@ -24,8 +24,8 @@ constexpr int kPoison = 0xFF;  // every byte: NaN in floating dtypes, -1 in inte
 // What an address points at.
 struct Place {
   int32_t rank = -1;
-  int32_t block =
-      -1;  // the block that owns the bytes now, or that owned them last; -1: none ever did
+  // The block that owns the bytes now, or that owned them last; -1: none ever did.
+  int32_t block = -1;
   uint64_t offset = 0;  // in the block
   uint64_t bytes = 0;   // of the block
   bool live = false;
@@ -92,8 +92,8 @@ class Arena {
   uint64_t top_ = 0;
   Regions regions_;
   std::map<uint64_t, uint64_t> idle_;  // sequence -> offset of regions that are not live
-  std::map<std::pair<int32_t, uint64_t>, uint64_t>
-      freed_;  // of kFreed ones: (block, sequence) -> offset
+  // Of kFreed ones: (block, sequence) -> offset.
+  std::map<std::pair<int32_t, uint64_t>, uint64_t> freed_;
   uint64_t next_sequence_ = 0;
   int32_t next_block_ = 0;
   int32_t live_blocks_ = 0;

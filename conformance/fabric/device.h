@@ -6,11 +6,12 @@
 //   stream        an entry starts when everything before it on all its streams has completed
 //   event         a wait starts when the record that it captured at issue has completed
 //   communicator  a kernel starts when the previous kernel of its communicator has completed,
-//   whatever the streams
+//                 whatever the streams
 // With fewer hardware queues than streams (profile E2 for one queue) there is one more: an entry
 // starts only after everything issued before it into its queue has started, whatever that waits
-// for. Once an entry is ready it stays ready. Not thread-safe: callers that share it between
-// threads lock around it.
+// for. Once an entry is ready it stays ready.
+//
+// Not thread-safe: callers that share it between threads lock around it.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -78,8 +79,8 @@ class Device {
   int32_t AddGroup(std::string_view key, const std::vector<int32_t>& world_ranks);
   EntryId AddLocal(int32_t stream, std::string_view what, Body body);
   EntryId AddRecord(int32_t event, int32_t stream);
-  EntryId AddWait(int32_t event,
-                  int32_t stream);  // -1, and nothing is enqueued: no record has been issued
+  // -1, and nothing is enqueued: no record has been issued.
+  EntryId AddWait(int32_t event, int32_t stream);
   // One kernel per communicator in order of first use, each on all streams of its ops. Returns
   // their entries.
   std::vector<EntryId> AddGroupCall(std::vector<CommOp> ops);
@@ -89,8 +90,8 @@ class Device {
   std::vector<EntryId> TakeNewlyReady();
   Entry& Start(EntryId id);   // REQUIRES: ready. The reference holds until Complete.
   void Complete(EntryId id);  // REQUIRES: running
-  void Abandon();  // queued and ready entries will never run: they count as done, their bodies are
-                   // dropped
+  // Queued and ready entries will never run: they count as done, their bodies are dropped.
+  void Abandon();
 
   // What a blocking host call waits for: an entry, captured when the call is made.
   EntryId LastOn(int32_t stream) const;         // -1: stream is empty
@@ -105,8 +106,8 @@ class Device {
   int32_t rank() const { return rank_; }
   int64_t issued() const { return base_ + static_cast<int64_t>(entries_.size()); }
   std::string StreamName(int32_t stream) const;  // "comm (stream 2)"
-  std::string Describe(
-      EntryId id) const;  // "all_gather #12 on dp_cp (param_full) on comm (stream 2)"
+  // "all_gather #12 on dp_cp (param_full) on comm (stream 2)"
+  std::string Describe(EntryId id) const;
   // Why a queued entry cannot start: "behind X on stream Y", "its event's record Z is not done",
   // ...
   std::string WhyQueued(EntryId id) const;
@@ -135,8 +136,8 @@ class Device {
   void Block(EntryId on, EntryId entry);  // entry also waits for on
   void Release(EntryId entry);
   void EnterQueues(Entry* entry);
-  EntryId HeldBy(const Entry& entry)
-      const;  // the entry before it in a hardware queue that has not started; -1: none
+  // The entry before it in a hardware queue that has not started; -1: none.
+  EntryId HeldBy(const Entry& entry) const;
   void AddPredecessors(const Entry& entry, std::vector<EntryId>* before) const;
   void NumberOps(Entry* entry);
   void PopDone();
@@ -149,12 +150,12 @@ class Device {
   std::vector<Event> events_;
   std::vector<DeviceGroup> groups_;
   std::vector<EntryId> ready_, newly_ready_;
-  std::deque<std::vector<EntryId>>
-      dependents_;  // parallel to entries_: who waits for its completion
+  // Parallel to entries_: who waits for its completion.
+  std::deque<std::vector<EntryId>> dependents_;
   int32_t queues_;
   std::vector<EntryId> queue_tail_;  // by hardware queue: issued last
-  std::map<EntryId, std::vector<EntryId>>
-      followers_;  // of entries not started: next in its hardware queues
+  // Of entries not started: next in its hardware queues.
+  std::map<EntryId, std::vector<EntryId>> followers_;
 };
 
 }  // namespace shardproof

@@ -164,8 +164,8 @@ TEST_F(DeviceTest, OneHardwareQueueStartsEntriesInTheOrderOfIssue) {
                 other = one.AddLocal(1, "other", [] {});
   EXPECT_TRUE(ready(first) && !ready(behind) && !ready(other));
   EXPECT_EQ(one.WhyQueued(other), "the hardware queue serves behind on compute (stream 0) first");
-  EXPECT_EQ(one.Predecessors(other),
-            (std::vector<EntryId>{first}));  // completes before behind starts
+  // Completes before behind starts.
+  EXPECT_EQ(one.Predecessors(other), (std::vector<EntryId>{first}));
   one.Start(first);
   EXPECT_FALSE(ready(other));  // behind still waits for its stream
   one.Complete(first);

@@ -95,8 +95,8 @@ class Fabric {
   // the new group agree on.
   virtual spf_status CreateGroup(int32_t parent, const std::vector<int32_t>& world_ranks,
                                  int32_t* group, std::string* key) = 0;
-  virtual spf_status DestroyGroup(
-      int32_t group) = 0;  // collective over the group, after its work; blocks
+  // Collective over the group, after its work; blocks.
+  virtual spf_status DestroyGroup(int32_t group) = 0;
 
   // Enqueues the operations as one group: one kernel per communicator, in order of first use, each
   // on all streams that its operations name. Kernels of one communicator start in issue order,

@@ -50,8 +50,8 @@ class FaultyHost {
   std::map<std::string, int64_t, std::less<>> counts_;
   bool fired_ = false;
   Call held_;
-  bool late_ =
-      false;  // the held call happens: whoever made it has returned, and what it answers is lost
+  // The held call happens: whoever made it has returned, and what it answers is lost.
+  bool late_ = false;
   int32_t hold_ = 0;
 };
 

@@ -183,20 +183,20 @@ class Host {
   std::shared_ptr<std::atomic<std::thread::id>> custom_thread_ =
       std::make_shared<std::atomic<std::thread::id>>();
   std::mutex foreign_mutex_;
-  std::vector<std::string>
-      foreign_refusals_;  // from other threads, recorded when the entry call ends
-  int32_t call_ = -1;     // index of the entry call
+  // From other threads, recorded when the entry call ends.
+  std::vector<std::string> foreign_refusals_;
+  int32_t call_ = -1;  // index of the entry call
   int64_t step_ = -1;
   std::string call_name_ = "no entry call";
   bool inside_call_ = false;
-  std::map<std::pair<int32_t, int32_t>, uint8_t>
-      phases_;  // (node, microbatch) -> phases run in this call
+  // (node, microbatch) -> phases run in this call.
+  std::map<std::pair<int32_t, int32_t>, uint8_t> phases_;
   struct GivenScale {
     double scale = 1;
     int32_t node = -1;  // that was given it first
   };
-  std::map<int32_t, GivenScale>
-      loss_scale_;  // by microbatch, of this call: given to nodes that originate a loss gradient
+  // By microbatch, of this call: given to nodes that originate a loss gradient.
+  std::map<int32_t, GivenScale> loss_scale_;
   std::unordered_map<const spf_program*, std::set<int32_t>> program_nodes_;
   int refusals_ = 0;
   int64_t collectives_ = 0;

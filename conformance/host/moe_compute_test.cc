@@ -194,8 +194,8 @@ TEST(MoeCompute, BothLossesHaveOneScaleAndRoutersTheirOwn) {
     EXPECT_EQ(stage.Run(loss, SPF_BWD, 4), SPF_OK) << stage.Error();
     EXPECT_EQ(stage.Run(router, SPF_DGRAD, 0.3), SPF_REFUSED);
     EXPECT_TRUE(stage.Says("is no power of two")) << stage.Error();
-    EXPECT_EQ(stage.Run(router, SPF_DGRAD, 2), SPF_OK)
-        << stage.Error();  // wrong, and seen in the gradients
+    // Wrong, and seen in the gradients.
+    EXPECT_EQ(stage.Run(router, SPF_DGRAD, 2), SPF_OK) << stage.Error();
   });
 }
 

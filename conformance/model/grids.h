@@ -41,9 +41,9 @@ inline constexpr Grid kDExpertFc1{-8, 127};       // of an expert's fc1's output
 inline constexpr Grid kDDispatched{-7, 127};      // of an expert's input row
 inline constexpr Grid kDRowProbability{-5, 127};  // of the probability of a token's choice
 inline constexpr Grid kDRouterLogits{-8, 127};
-inline constexpr Grid kDRouterIn{-9, 127};    // of the router's input, by way of its logits
-inline constexpr Grid kDMoeNormOut{-7, 127};  // of the router's, the experts' and the shared
-                                              // expert's input together, as the norm takes it
+inline constexpr Grid kDRouterIn{-9, 127};  // of the router's input, by way of its logits
+// Of the router's, the experts' and the shared expert's input together, as the norm takes it.
+inline constexpr Grid kDMoeNormOut{-7, 127};
 
 // --- the narrow profile: operands of parameter gradients are -1, 0 or 1 quanta of 2^(e +
 // kNarrowShift), and every parameter gradient counts quanta of 2^kNarrowQuantum, so that tied and

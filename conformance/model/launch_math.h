@@ -50,8 +50,8 @@ constexpr uint16_t Bf16Of(double value) {
   const auto back = static_cast<double>(narrow);
   auto bits = std::bit_cast<uint32_t>(narrow);
   if (back != value) {
-    const bool away =
-        value < 0 ? back < value : back > value;  // rounded away from zero: one step back
+    // Rounded away from zero: one step back.
+    const bool away = value < 0 ? back < value : back > value;
     bits = (away ? bits - 1u : bits) | 1u;
   }
   return ToBf16(std::bit_cast<float>(bits));

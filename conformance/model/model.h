@@ -23,23 +23,23 @@ class Network;  // conformance/model/network.h
 // that sample alone (capacity and both auxiliary losses included), so it is the same for every ep
 // size.
 struct MoeConfig {
-  int32_t experts =
-      0;  // E, over all ep ranks; 0: no such layers. ep divides it: contiguous E/ep experts a rank
+  // E, over all ep ranks; 0: no such layers. ep divides it: contiguous E/ep experts a rank.
+  int32_t experts = 0;
   int32_t top_k = 2;
-  std::string layers = "all";     // which layers: all, odd, even, last, first
-  std::string score = "softmax";  // softmax: top-k of logits, softmax over the k. presoftmax:
-                                  // softmax over E, top-k of it, not renormalised. sigmoid:
-                                  // selection by score + frozen bias, weights normalised over the k
+  std::string layers = "all";  // which layers: all, odd, even, last, first
+  // softmax: top-k of logits, softmax over the k. presoftmax: softmax over E, top-k of it, not
+  // renormalised. sigmoid: selection by score + frozen bias, weights normalised over the k.
+  std::string score = "softmax";
   int32_t groups = 1, top_groups = 1;  // experts are chosen within the best top_groups of groups
   bool z_loss = false;                 // per token, on the logits
   bool aux_loss = false;               // load balancing, per sample
   bool shared = false;                 // a shared expert beside the routed ones
-  int32_t capacity_percent =
-      0;             // rows per expert and sample = ceil(T k / E * percent / 100); 0: dropless
+  // Rows per expert and sample = ceil(T k / E * percent / 100); 0: dropless.
+  int32_t capacity_percent = 0;
   bool pad = false;  // each expert gets exactly its capacity; equal pieces, nothing dynamic
-  std::string skew =
-      "";  // "", one: everybody chooses experts 0..k-1; empty: nobody the last expert;
-           // rank: nobody the second half, so with any ep > 1 the last rank has no rows
+  // "", one: everybody chooses experts 0..k-1; empty: nobody the last expert; rank: nobody the
+  // second half, so with any ep > 1 the last rank has no rows.
+  std::string skew = "";
   bool operator==(const MoeConfig&) const = default;
 };
 
@@ -55,29 +55,29 @@ struct ModelRank {
 // and machine.
 struct ModelConfig {
   int32_t layers = 2;
-  int32_t vocab = 32, width = 16, heads = 2, ffn = 24,
-          sequence = 8;  // tokens per microbatch = sequence
-  bool tied = false;     // head shares the embedding's weight
-  bool biases = false;   // on linear modules
-  bool odd_sizes =
-      false;  // widths and vocab that no world size divides; a parameter smaller than the world
+  // Tokens per microbatch = sequence.
+  int32_t vocab = 32, width = 16, heads = 2, ffn = 24, sequence = 8;
+  bool tied = false;    // head shares the embedding's weight
+  bool biases = false;  // on linear modules
+  // Widths and vocab that no world size divides; a parameter smaller than the world.
+  bool odd_sizes = false;
   bool root_param = false;  // a parameter owned by the root module itself (position embedding)
   bool reused = false;      // the last layer's module runs twice in the program
   std::string frozen;       // "", "embedding", "layer" (all of layer 0), "norms"
-  std::string
-      unused;  // "", "step" (a layer is absent from odd steps), "rank" (absent on odd samples)
-  int32_t ep =
-      1;  // > 1: layers have an expert MLP that is flagged SPF_PARAM_EXPERT, one expert per ep rank
+  // "", "step" (a layer is absent from odd steps), "rank" (absent on odd samples).
+  std::string unused;
+  // > 1: layers have an expert MLP that is flagged SPF_PARAM_EXPERT, one expert per ep rank.
+  int32_t ep = 1;
   bool experts = false;  // the dense kind: no dispatch
   MoeConfig moe;
   bool mtp = false;  // one multi-token-prediction layer after the last one; a MoE layer
-  int32_t pp = 1,
-          chunks = 1;  // pipeline ranks, model chunks per rank; layers divide into pp * chunks
-                       // stages, stage v = chunk * pp + pp rank. Needs untied weights
+  // Pipeline ranks, model chunks per rank; layers divide into pp * chunks stages, stage v = chunk *
+  // pp + pp rank. Needs untied weights.
+  int32_t pp = 1, chunks = 1;
   bool bf16_params = false;  // nodes read bf16 parameters
   bool narrow = false;       // ternary operands of weight gradients: exact on a bf16 wire
-  int32_t d_odd =
-      1;  // weight gradients are multiplied by this odd integer (odd part of the divisor)
+  // Weight gradients are multiplied by this odd integer (odd part of the divisor).
+  int32_t d_odd = 1;
   bool quantised = true;  // off: for finite-difference tests and performance runs
   uint64_t seed = 1;      // of initial values and data
 

@@ -26,12 +26,13 @@ struct RouterRule {
   Score score = Score::kSoftmax;
   int32_t groups = 1, top_groups = 1;
   bool z_loss = false, aux_loss = false;
-  int64_t capacity = 0;  // rows per expert, at most tokens count; 0: dropless. Choices beyond it
-                         // are dropped, the latest tokens' first
-  bool pad = false;      // every expert has exactly capacity rows, the rest of them zero
-  std::vector<float>
-      selection;  // added to what the choice is made by, by expert (skewed routing); may be empty.
-                  // Multiples of 2^-7 up to 1024, so that sums over a group stay exact
+  // Rows per expert, at most tokens count; 0: dropless. Choices beyond it are dropped, the latest
+  // tokens' first.
+  int64_t capacity = 0;
+  bool pad = false;  // every expert has exactly capacity rows, the rest of them zero
+  // Added to what the choice is made by, by expert (skewed routing); may be empty. Multiples of
+  // 2^-7 up to 1024, so that sums over a group stay exact.
+  std::vector<float> selection;
   int64_t rows_per_expert() const { return capacity < tokens ? capacity : tokens; }
 };
 

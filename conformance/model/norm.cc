@@ -8,8 +8,8 @@ namespace shardproof {
 namespace {
 
 constexpr float kEpsilon = 0.0009765625f;  // 2^-10
-constexpr float kGainUnit =
-    0.0625f;  // a gain moves its input by an eighth at most: it cannot kill the network
+// A gain moves its input by an eighth at most: it cannot kill the network.
+constexpr float kGainUnit = 0.0625f;
 
 float Rms(const Numerics& n, const float* h, int64_t width) {
   float sum = 0;

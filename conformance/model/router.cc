@@ -152,8 +152,8 @@ ChoiceWeights WeighChoices(const Numerics& n, const RouterRule& rule, const floa
                            const int32_t* chosen) {
   const auto k = static_cast<size_t>(rule.top_k), experts = static_cast<size_t>(rule.experts);
   ChoiceWeights weights{std::vector<float>(k), 0};
-  std::vector<float> of(logits,
-                        logits + experts);  // logits, or scores, or probabilities, by expert
+  // Logits, or scores, or probabilities, by expert.
+  std::vector<float> of(logits, logits + experts);
   if (rule.score == Score::kPreSoftmax) Softmax(n, rule.experts, logits, of.data());
   if (rule.score == Score::kSigmoid) of = SigmoidScores(n, of);
   std::vector<float> taken;

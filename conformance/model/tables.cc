@@ -145,8 +145,8 @@ class TableBuilder {
   void Linear(int32_t parent, const std::string& name, int64_t in, int64_t out, uint32_t flags = 0,
               bool weight = true) {
     const int32_t module = Module(parent, name, "Linear");
-    const float spread =
-        std::sqrt(3.0f / static_cast<float>(in));  // keeps the variance of its input
+    // Keeps the variance of its input.
+    const float spread = std::sqrt(3.0f / static_cast<float>(in));
     if (weight)
       Param(module, name + ".weight", {out, in}, {0, spread < 0.99f ? spread : 0.99f}, flags);
     if (c_.biases) Param(module, name + ".bias", {out}, {0, 0.25f}, flags);

@@ -18,10 +18,10 @@ struct OracleCall {
   char letter = 'c';                // as ScriptCall
   int64_t step = -1;                // of t and e
   std::map<int64_t, float> losses;  // by sample; of t and e
-  std::map<std::string, std::vector<float>>
-      grads;  // of t: reduced, scaled, before clipping; trainable ones only
-  std::map<std::string, std::vector<float>> weights;  // after the call; of c, t (those of before,
-                                                      // if it was skipped), l. fp32 main weights
+  // Of t: reduced, scaled, before clipping; trainable ones only.
+  std::map<std::string, std::vector<float>> grads;
+  // After the call; of c, t (those of before, if it was skipped), l. fp32 main weights.
+  std::map<std::string, std::vector<float>> weights;
   double grad_norm = 0;
   double zero_count = 0;
   bool updated = false;  // t: weights changed (not skipped)
@@ -34,8 +34,8 @@ struct OracleRun {
 };
 
 struct OracleOptions {
-  bool check_bounds =
-      false;  // run-time exactness check of every sum (debug; slow). Throws std::logic_error
+  // Run-time exactness check of every sum (debug; slow). Throws std::logic_error.
+  bool check_bounds = false;
 };
 
 OracleRun RunOracle(const Case& c, size_t instance, const OracleOptions& options = {});

@@ -43,8 +43,8 @@ class Trainer {
 
   const Model& model_;
   Probe& probe_;
-  std::vector<std::vector<size_t>>
-      slot_;  // [ep rank][parameter id] -> index of OracleState::params
+  // [ep rank][parameter id] -> index of OracleState::params.
+  std::vector<std::vector<size_t>> slot_;
   std::vector<std::vector<std::byte>> act_, dact_;
   std::vector<int64_t> rows_;  // by value id: of dynamic ones, in this sample
 };

@@ -12,44 +12,41 @@
 
 namespace shardproof {
 
+// A collective with stream -1 is issued on the host: it blocks, or, with request >= 0, is completed
+// by the kRequestWait of that request.
 enum class EventKind : uint8_t {
-  kCallBegin,    // text: create train_step eval_step save load destroy; id: step, or -1
-  kCallEnd,      // the same, and status
-  kKnob,         // text: name of a knob that was asked for; flag: it was set
-  kGroupAsk,     // text: name; group: local id, or -1 when not provided
-  kGroupCreate,  // parent group, text: name; slice ranks (ranks of the parent as given); group: new
-                 // id or -1
-  kGroupDestroy,  // group
-  kStreamCreate,  // stream, text: name, id: priority
-  kStreamDestroy,
-  kStreamSync,   // blocks
-  kEventCreate,  // event
-  kEventDestroy,
-  kRecord,      // event, stream
-  kWait,        // event, stream; flag: a record had been issued (false: no edge)
-  kEventSync,   // event; blocks; flag as for kWait
-  kDeviceSync,  // blocks on all streams of the rank (foreign traces)
-  kAlloc,       // stream, alloc, count: bytes, id: place (spf_place), label
-  kFree,        // stream, alloc; writes the whole block in stream order (pinned: host order)
-  kCopy,        // stream, ranges
-  kHostAccess,  // ranges of pinned blocks touched by the host thread now; digest of the bytes if
-                // read
-  kGroupBegin,  // the collectives until kGroupEnd are one group operation
-  kGroupEnd,
-  kCollective,   // group, stream (-1: on the host), collective, dtype, reduction, count, peer,
-                 // counts, ranges, label request >= 0: non-blocking on the host, completed by
-                 // kRequestWait; stream -1, request -1: blocking
-  kRequestWait,  // id: request; blocks
-  kCompute,      // stream, id: node, phase, microbatch, step(sample) , ranges, reads
-  kLaunch,       // stream, id: kernel, ranges, label
-  kInit,         // stream, id: parameter, offset, count, ranges
-  kPublish,      // stream, id, result, offset, count, dtype, digest, values, ranges
-  kMark,         // id: hook, module, microbatch
-  kRefused,      // text: call; second text: why. The call had no effect
-  kExplain,      // text
-  kThreadPost,   // id: edge. Hand-over between host threads: post happens before the await of the
-                 // same id
-  kThreadAwait,
+  kCallBegin,        // text: create train_step eval_step save load destroy; id: step, or -1
+  kCallEnd,          // the same, and status
+  kKnob,             // text: name of a knob that was asked for; flag: it was set
+  kGroupAsk,         // text: name; group: local id, or -1 when not provided
+  kGroupCreate,      // parent, text: name, ranks (of the parent, as given); group: new id or -1
+  kGroupDestroy,     // group
+  kStreamCreate,     // stream, text: name, id: priority
+  kStreamDestroy,    // stream
+  kStreamSync,       // stream; blocks
+  kEventCreate,      // event
+  kEventDestroy,     // event
+  kRecord,           // event, stream
+  kWait,             // event, stream; flag: a record had been issued (false: no edge)
+  kEventSync,        // event; blocks; flag as for kWait
+  kDeviceSync,       // blocks on all streams of the rank (foreign traces)
+  kAlloc,            // stream, alloc, count: bytes, id: place (spf_place), label
+  kFree,             // stream, alloc; writes the whole block in stream order (pinned: host order)
+  kCopy,             // stream, ranges
+  kHostAccess,       // ranges of pinned blocks that the host thread touches now; digest if read
+  kGroupBegin,       // the collectives until kGroupEnd are one group operation
+  kGroupEnd,         // no fields
+  kCollective,       // what spf_collective names, ranges, request
+  kRequestWait,      // id: request; blocks
+  kCompute,          // stream, id: node, phase, microbatch, sample, flag: recompute; ranges, reads
+  kLaunch,           // stream, id: kernel, ranges, label
+  kInit,             // stream, id: parameter, offset, count, ranges
+  kPublish,          // stream, id, result, offset, count, dtype, digest, values, ranges
+  kMark,             // id: hook, module, microbatch
+  kRefused,          // text: call; second text: why. The call had no effect
+  kExplain,          // text
+  kThreadPost,       // id: edge. Between host threads: happens before the await of the same id
+  kThreadAwait,      // id: edge
   kNoMemory,         // a mem_alloc that answered SPF_NO_MEMORY; count: bytes
   kGroupRegister,    // group, alloc, count: its bytes; blocks, collective over the group
   kGroupDeregister,  // group, alloc; blocks after the group's work on this rank
@@ -84,8 +81,8 @@ struct Slice {
 // Fields that a kind does not name are at their defaults.
 struct Event {
   EventKind kind = EventKind::kCallBegin;
-  uint8_t collective =
-      0;  // spf_collective_kind; 101 reduce, 102 barrier, 103 gather, 104 scatter (foreign traces)
+  // spf_collective_kind; 101 reduce, 102 barrier, 103 gather, 104 scatter (foreign traces).
+  uint8_t collective = 0;
   uint8_t dtype = 0;      // spf_dtype
   uint8_t reduction = 0;  // spf_reduction
   uint8_t phase = 0;      // spf_phase

@@ -22,8 +22,7 @@ class JsonText {
   // A quoted string of 16 hexadecimal digits.
   void Hex(std::string_view before, uint64_t value);
   // The shortest decimal that reads back as the same double. What JSON has no number for is a
-  // string: "nan", "inf",
-  // "-inf", or "0x" and the bits in 16 digits for every other NaN.
+  // string: "nan", "inf", "-inf", or "0x" and the bits in 16 digits for every other NaN.
   void Value(double value);
   // Quoted and escaped. Bytes that are no UTF-8 become U+FFFD.
   JsonText& String(std::string_view value);

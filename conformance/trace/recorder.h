@@ -66,8 +66,8 @@ class Recorder {
   Trace trace_;  // all that is not below
   int64_t events_ = 0;
   Event last_;  // of these; the others are sealed
-  std::deque<uint64_t>
-      sealed_;  // an event's words that are not as in Event{}, after a mask that tells which
+  // An event's words that are not as in Event{}, after a mask that tells which.
+  std::deque<uint64_t> sealed_;
   std::deque<Range> ranges_;
   std::deque<ParamRead> reads_;
   std::deque<int64_t> numbers_;

@@ -33,10 +33,10 @@ const char* ToText(RankEnd::Kind kind);
 struct CaseEnd {
   bool hang = false;
   std::string hang_report;  // who waits for whom
-  std::vector<RankEnd>
-      ranks;  // by rank: complete on rank 0; elsewhere only the own entry is filled in
-  std::vector<std::string>
-      mismatches;  // operations that met without being alike; complete on rank 0
+  // By rank: complete on rank 0; elsewhere only the own entry is filled in.
+  std::vector<RankEnd> ranks;
+  // Operations that met without being alike; complete on rank 0.
+  std::vector<std::string> mismatches;
 };
 
 }  // namespace shardproof

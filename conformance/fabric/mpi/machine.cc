@@ -44,8 +44,8 @@ int32_t Machine::OpenGroup(std::string_view key, const std::vector<int32_t>& wor
   const Lock lock(mutex_);
   Group group;
   group.key = std::string(key);
-  const auto again =
-      opened_.find(key);  // each opening is a communicator of its own, as all members open alike
+  // Each opening is a communicator of its own, as all members open alike.
+  const auto again = opened_.find(key);
   const int times = again == opened_.end() ? 0 : again->second;
   if (times) group.key += "#" + std::to_string(times + 1);
   opened_[std::string(key)] = times + 1;
@@ -150,8 +150,8 @@ void Machine::Mismatch(const std::string& text) {
 void Machine::End(MessageKind kind, std::string_view payload) {
   mutex_.lock();  // never released: the other thread must not send after the last message
   Tell(kind, payload);
-  while (!out_.AllTaken()) {  // a result larger than the ring's slots would need this; the
-                              // supervisor polls
+  // A result larger than the ring's slots would need this; the supervisor polls.
+  while (!out_.AllTaken()) {
     out_.Flush();
     usleep(100);
   }

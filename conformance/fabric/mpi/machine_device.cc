@@ -157,8 +157,8 @@ bool Machine::FinishMeetings(Lock& lock) {
     Meeting meeting = meetings_.Take(complete_.front());
     const MeetingPlace place = complete_.front();
     complete_.pop_front();
-    const Entry& entry =
-        device_.entry(meeting.entry);  // running: the reference holds while others are issued
+    // Running: the reference holds while others are issued.
+    const Entry& entry = device_.entry(meeting.entry);
     const CommOp& op = entry.ops[static_cast<size_t>(meeting.op)];
     const DeviceGroup group = device_.group(op.group);
     CheckAlike(groups_[static_cast<size_t>(op.group)], group, op, meeting, place.position);

@@ -226,34 +226,35 @@ void RegisteredBlocks(Suite& suite) {
 
 void Messages(Suite& suite) {
   const int n = suite.world->size();
-  suite.ExpectOk(
-      suite.Run(n,
-                [](Fabric& f) -> std::string {  // a ring in one group call, with self for n = 1
-                  const int32_t world = f.OpenGroup("world", Everybody(f)),
-                                stream = f.CreateStream("s", 0);
-                  const Block out = f.Alloc(stream, 400, false), in = f.Alloc(stream, 400, false);
-                  std::string wrong;
-                  for (int round = 0; round < 3; ++round) {
-                    f.Enqueue(stream, "fill", [&, round] {
-                      for (uint64_t i = 0; i < 100; ++i)
-                        Put(out.host, i, SPF_F32, Value(f.rank(), i) + round);
-                    });
-                    CommOp send = Simple(SPF_SEND, world, stream, out, "send"),
-                           recv = Simple(SPF_RECV, world, stream, in, "recv");
-                    send.peer = (f.rank() + 1) % f.world();
-                    recv.peer = (f.rank() + f.world() - 1) % f.world();
-                    f.Communicate({send, recv});
-                    f.Enqueue(stream, "check", [&, round, from = recv.peer] {
-                      for (uint64_t i = 0; i < 100; ++i) {
-                        if (Get(in.host, i, SPF_F32) != Value(from, i) + round)
-                          wrong = "ring element " + std::to_string(i);
-                      }
-                    });
-                  }
-                  if (f.Drain() != SPF_OK) return "aborted";
-                  return wrong.empty() ? "ok" : wrong;
-                }),
-      "a ring of messages in one group call");
+  // A ring in one group call, with self for n = 1.
+  suite.ExpectOk(suite.Run(n,
+                           [](Fabric& f) -> std::string {
+                             const int32_t world = f.OpenGroup("world", Everybody(f)),
+                                           stream = f.CreateStream("s", 0);
+                             const Block out = f.Alloc(stream, 400, false),
+                                         in = f.Alloc(stream, 400, false);
+                             std::string wrong;
+                             for (int round = 0; round < 3; ++round) {
+                               f.Enqueue(stream, "fill", [&, round] {
+                                 for (uint64_t i = 0; i < 100; ++i)
+                                   Put(out.host, i, SPF_F32, Value(f.rank(), i) + round);
+                               });
+                               CommOp send = Simple(SPF_SEND, world, stream, out, "send"),
+                                      recv = Simple(SPF_RECV, world, stream, in, "recv");
+                               send.peer = (f.rank() + 1) % f.world();
+                               recv.peer = (f.rank() + f.world() - 1) % f.world();
+                               f.Communicate({send, recv});
+                               f.Enqueue(stream, "check", [&, round, from = recv.peer] {
+                                 for (uint64_t i = 0; i < 100; ++i) {
+                                   if (Get(in.host, i, SPF_F32) != Value(from, i) + round)
+                                     wrong = "ring element " + std::to_string(i);
+                                 }
+                               });
+                             }
+                             if (f.Drain() != SPF_OK) return "aborted";
+                             return wrong.empty() ? "ok" : wrong;
+                           }),
+                 "a ring of messages in one group call");
 }
 
 void OrderAcrossStreams(Suite& suite) {

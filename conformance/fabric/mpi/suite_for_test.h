@@ -20,8 +20,8 @@ struct Suite {
   MpiOptions options = {};
 
   CaseEnd Run(int n, const Main& rank_main) { return world->RunCase(n, options, rank_main); }
-  void Expect(bool good, const std::string& what,
-              const std::string& seen = "");                   // counts on rank 0 only
+  // Counts on rank 0 only.
+  void Expect(bool good, const std::string& what, const std::string& seen = "");
   void ExpectOk(const CaseEnd& end, const std::string& what);  // every rank returned "ok"
   void ExpectHealthy();                                        // a small case works
 };

@@ -10,8 +10,8 @@
 namespace shardproof::mpi {
 namespace {
 
-constexpr double kBlockedSeconds =
-    0.05;  // without progress, before a blocked rank is worth a question
+// Without progress, before a blocked rank is worth a question.
+constexpr double kBlockedSeconds = 0.05;
 constexpr double kGraceSeconds = 0.3;  // after an abort, for a rank that was stuck
 
 }  // namespace

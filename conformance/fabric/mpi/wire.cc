@@ -116,8 +116,8 @@ void FinishCollective(const CommOp& op, int32_t me, const std::vector<const Wire
     CommOp& shape = shapes[j];
     if (j == static_cast<size_t>(me)) {
       shape = op;
-      if (op.kind ==
-          SPF_REDUCE_SCATTER) {  // my piece of everybody, summed: an all_reduce of one piece
+      // My piece of everybody, summed: an all_reduce of one piece.
+      if (op.kind == SPF_REDUCE_SCATTER) {
         shape.kind = SPF_ALL_REDUCE;
         shape.send = op.send + PayloadFor(op, me, me, static_cast<int32_t>(all.size())).offset;
       }

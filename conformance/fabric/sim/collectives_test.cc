@@ -116,8 +116,8 @@ void RunOne(int32_t kind, int32_t dtype, int n, uint64_t count, bool in_place,
     CommOp op = MakeOp(kind, dtype, me, n, count);
     const uint64_t width = DtypeBytes(dtype), sent = SendBytes(op, me, n),
                    received = RecvBytes(op, me, n);
-    const uint64_t fill =
-        kind == SPF_BROADCAST ? count * width : sent;  // others' bytes must not travel
+    // Others' bytes must not travel.
+    const uint64_t fill = kind == SPF_BROADCAST ? count * width : sent;
     Block send = f.Alloc(stream, std::max(fill, received), false), recv = send;
     std::byte *from = send.host, *to = send.host;
     if (!in_place) {

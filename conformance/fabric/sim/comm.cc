@@ -111,8 +111,8 @@ void Comm::NoteMismatch(const Meeting& meeting, size_t index, int64_t place) {
                 " #" + std::to_string(place) + ": rank " + std::to_string(part.kernel.rank) +
                 " against rank " + std::to_string(theirs.kernel.rank) + ": " + text);
     }
-    if (!text.empty() || part.op.kind != SPF_ALL_TO_ALL_V)
-      return;  // one comparison is enough: being alike is transitive
+    // One comparison is enough: being alike is transitive.
+    if (!text.empty() || part.op.kind != SPF_ALL_TO_ALL_V) return;
   }
 }
 
@@ -121,8 +121,8 @@ void Comm::Keep(int32_t me, const CommOp& shape, int64_t place) {
   Meeting& meeting = sequence.At(place, 0);
   Part& part = meeting.parts[PartIndex(me, shape)];
   if (part.copied || shape.kind == SPF_RECV) return;
-  if (meeting.finished + 1 == static_cast<int32_t>(meeting.parts.size()))
-    return;  // nobody is left to read it
+  // Nobody is left to read it.
+  if (meeting.finished + 1 == static_cast<int32_t>(meeting.parts.size())) return;
   part.copy.assign(part.op.send,
                    part.op.send + SendBytes(part.op, me, static_cast<int32_t>(members_.size())));
   part.copied = true;

@@ -185,8 +185,8 @@ float OverwriteAfterStart(Program& p) {
   p.Fill(comm, grad, 21);
   p.f.Communicate({p.Op(SPF_ALL_REDUCE, p.world, comm, grad, sum, 1)});
   p.AllReduce(twin, other, more);
-  EXPECT_EQ(p.f.SyncStream(other),
-            SPF_OK);  // nothing but completions was left to do when this completed
+  // Nothing but completions was left to do when this completed.
+  EXPECT_EQ(p.f.SyncStream(other), SPF_OK);
   p.Fill(compute, grad, 0);
   std::vector<float> got;
   p.Read(comm, sum, &got);

@@ -48,10 +48,10 @@ struct SimOptions {
 struct SimResult {
   bool deadlock = false;  // nothing could happen, and no rank had failed
   bool aborted = false;   // deadlock, or some ranks were ended because another one failed
-  std::vector<std::string>
-      blocked;  // by rank: what it waited for, and for whom, when nothing could happen
-  std::vector<std::string>
-      errors;  // by rank: what its main threw before any abort, or its reason for Fail
+  // By rank: what it waited for, and for whom, when nothing could happen.
+  std::vector<std::string> blocked;
+  // By rank: what its main threw before any abort, or its reason for Fail.
+  std::vector<std::string> errors;
   std::vector<std::string> mismatches;  // operations that met without being alike, at most 64
   std::vector<int32_t> live_blocks;     // by rank: blocks never freed
   uint64_t schedule_steps = 0;

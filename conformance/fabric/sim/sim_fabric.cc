@@ -87,8 +87,8 @@ class SimFabric : public Fabric {
   int32_t OpenGroup(std::string_view key, const std::vector<int32_t>& world_ranks) override {
     Comm* comm = world_->FindComm(key, world_ranks, index_);
     for (size_t id = 0; id < me().comms.size(); ++id) {
-      if (me().comms[id] == comm)
-        return static_cast<int32_t>(id);  // two names for one communicator
+      // Two names for one communicator.
+      if (me().comms[id] == comm) return static_cast<int32_t>(id);
     }
     me().comms.push_back(comm);
     return device().AddGroup(comm->key(), world_ranks);

@@ -149,8 +149,8 @@ void World::Pump(int32_t index) {
       } else if (kind == EntryKind::kKernel) {
         Enable(ActionKind::kStart, index, id);
       } else {
-        device.Start(
-            id);  // records and waits take no time: delaying them is delaying what depends on them
+        // Records and waits take no time: delaying them is delaying what depends on them.
+        device.Start(id);
         device.Complete(id);
       }
     }

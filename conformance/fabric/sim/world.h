@@ -57,11 +57,11 @@ class World {
   Rank& rank(int32_t index) { return *ranks_[static_cast<size_t>(index)]; }
   int size() const { return static_cast<int>(ranks_.size()); }
   bool aborted() const { return aborted_; }
-  void Issued(int32_t rank);  // entries were added: lets ready ones be scheduled, and perhaps
-                              // others go first
+  // Entries were added: lets ready ones be scheduled, and perhaps others go first.
+  void Issued(int32_t rank);
   spf_status BlockHost(int32_t rank, HostWait wait);
-  void Arrived(const Rendezvous& all,
-               const std::vector<int32_t>& world_ranks);  // wakes them if they are complete
+  // Wakes them if they are complete.
+  void Arrived(const Rendezvous& all, const std::vector<int32_t>& world_ranks);
   Comm* FindComm(std::string_view key, const std::vector<int32_t>& world_ranks, int32_t rank);
   void Fail(int32_t rank, std::string_view reason);
   void Mismatch(std::string text);

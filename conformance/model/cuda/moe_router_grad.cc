@@ -10,8 +10,8 @@ struct LogitsGrad {
   TokenRouter router;
   bool balanced = false, with_z = false;
   float balance = 0, z = 0;  // factors of the auxiliary losses
-  const float* counts =
-      nullptr;  // [E] tokens that chose each expert, before the capacity; if balanced
+  // [E] tokens that chose each expert, before the capacity; if balanced.
+  const float* counts = nullptr;
 
   // An expert's part of a softmax, or of normalised sigmoids.
   SHARDPROOF_KERNEL float Share(bool sigmoid, float logit, const RowOfSoftmax& row) const {
