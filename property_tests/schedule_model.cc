@@ -4,6 +4,8 @@
 #include <map>
 #include <set>
 
+#include "conformance/common/at.h"
+
 namespace shardproof {
 
 using schedule::Key;
@@ -46,9 +48,32 @@ std::vector<Key> AllKeys(const OrderShape& shape) {
   return keys;
 }
 
+namespace {
+
+// Its place among the pieces of a pair of layers.
+int NumberInPair(const OrderShape& shape, const Key& key) {
+  const bool forward = key.side == Side::kForward;
+  switch (key.part) {
+    case Part::kMtpPost:
+      return forward ? 11 : 1;
+    case Part::kCombine:
+      return forward ? 9 : 2;
+    case Part::kMlp:
+      return forward ? 8 : key.side == Side::kBackward ? 4 : 6;
+    case Part::kDispatch:
+      return forward ? 5 : 7;
+    default:
+      break;
+  }
+  if (forward) return 3;
+  if (key.side == Side::kWeights) return 12;
+  return shape.early ? 7 : 10;
+}
+
+}  // namespace
+
 OrderPosition PositionOf(const OrderShape& shape, const Key& key) {
-  const auto layers =
-      static_cast<int32_t>(shape.microbatches[static_cast<size_t>(key.microbatch)].size());
+  const int32_t layers = Length(At(shape.microbatches, key.microbatch));
   const bool forward = key.side == Side::kForward;
   const int step = key.microbatch + (forward ? 0 : 1);
   switch (key.part) {
@@ -61,27 +86,11 @@ OrderPosition PositionOf(const OrderShape& shape, const Key& key) {
     default:
       break;
   }
-  const int pair = forward ? key.layer : layers - 1 - key.layer;
-  const auto number = [&]() -> int {
-    switch (key.part) {
-      case Part::kMtpPost:
-        return forward ? 11 : 1;
-      case Part::kCombine:
-        return forward ? 9 : 2;
-      case Part::kMlp:
-        return forward ? 8 : key.side == Side::kBackward ? 4 : 6;
-      case Part::kDispatch:
-        return forward ? 5 : 7;
-      default:
-        break;
-    }
-    if (forward) return 3;
-    if (key.side == Side::kWeights) return 12;
-    return shape.early ? 7 : 10;
-  }();
   // Of the first layer they come behind all pairs.
   if (key.side == Side::kWeights && key.part == Part::kPreDispatch && key.layer == 0)
     return {step, 4, 0, 0};
+  const int pair = forward ? key.layer : layers - 1 - key.layer;
+  const int number = NumberInPair(shape, key);
   // Right behind the dispatch.
   const int tie = number == 7 && key.part == Part::kPreDispatch ? 1 : 0;
   return {step, 3, pair, 2 * number + tie};

@@ -58,6 +58,20 @@ PropertyOptions Times(int evaluations) {
   return options;
 }
 
+// Steps, and calls body with each matrix, how many ranks it is split over, and the whole that they
+// hold.
+template <class Body>
+void ForEachMatrix(const TpRequest& request, Body&& body) {
+  const TpAnswer answer = StepOnTpRanks(request);
+  RC_ASSERT(answer.wrong == "");
+  for (size_t i = 0; i < request.matrices.size(); ++i) {
+    const TpMatrix& matrix = request.matrices[i];
+    const Held held = HeldOf(request, answer, i);
+    RC_ASSERT(held.contradiction == "");
+    body(matrix, matrix.expert ? request.expert_tp : request.tp, held.whole);
+  }
+}
+
 TEST(TpMuonPropertyTest, DuplicatedAndBlockwiseHaveTheOraclesBits) {
   EXPECT_TRUE(CheckProperty(
       "duplicated and blockwise tensor parallelism have the oracle's bits",
@@ -65,18 +79,12 @@ TEST(TpMuonPropertyTest, DuplicatedAndBlockwiseHaveTheOraclesBits) {
         const MuonRule rule = DrawRule({"quintic", "simple", "polar_express", "cans", "cubic5"});
         const bool blocks = *rc::gen::arbitrary<bool>();
         const TpRequest request = DrawRequest(rule, blocks ? "blockwise" : "duplicated", 2);
-        const TpAnswer answer = StepOnTpRanks(request);
-        RC_ASSERT(answer.wrong == "");
-        for (size_t i = 0; i < request.matrices.size(); ++i) {
-          const TpMatrix& matrix = request.matrices[i];
-          const int32_t ranks = matrix.expert ? request.expert_tp : request.tp;
-          const Held held = HeldOf(request, answer, i);
-          RC_ASSERT(held.contradiction == "");
+        ForEachMatrix(request, [&](const TpMatrix& matrix, int32_t ranks, const Stepped& whole) {
           const Stepped expected = blocks && matrix.dim >= 0 ? StepBlocks(rule, matrix, ranks)
                                                              : StepWhole(rule, matrix, ranks);
-          RC_ASSERT(held.whole.weight == expected.weight);
-          RC_ASSERT(held.whole.momentum == expected.momentum);
-        }
+          RC_ASSERT(whole.weight == expected.weight);
+          RC_ASSERT(whole.momentum == expected.momentum);
+        });
       },
       Times(200)));
 }
@@ -92,20 +100,14 @@ TEST(TpMuonPropertyTest, DistributedIsWithinItsBound) {
       [&] {
         const MuonRule rule = DrawRule({"quintic", "polar_express"});
         const TpRequest request = DrawRequest(rule, "distributed", 1);
-        const TpAnswer answer = StepOnTpRanks(request);
-        RC_ASSERT(answer.wrong == "");
-        for (size_t i = 0; i < request.matrices.size(); ++i) {
-          const TpMatrix& matrix = request.matrices[i];
-          const int32_t ranks = matrix.expert ? request.expert_tp : request.tp;
-          const Held held = HeldOf(request, answer, i);
-          RC_ASSERT(held.contradiction == "");
+        ForEachMatrix(request, [&](const TpMatrix& matrix, int32_t ranks, const Stepped& whole) {
           const Stepped expected = StepWhole(rule, matrix, ranks);
-          RC_ASSERT(held.whole.momentum == expected.momentum);
+          RC_ASSERT(whole.momentum == expected.momentum);
           const double units =
-              Distance(held.whole.weight, expected.weight) * (rule.bf16 ? 0x1p8 : 0x1p24);
+              Distance(whole.weight, expected.weight) * (rule.bf16 ? 0x1p8 : 0x1p24);
           worst[rule.bf16] = std::max(worst[rule.bf16], units);
           RC_ASSERT(units <= (rule.bf16 ? 16 : 64));
-        }
+        });
       },
       Times(200)));
   RecordProperty("worst_fp32", std::to_string(worst[0]));

@@ -34,18 +34,8 @@ spf_status Guard(F&& body) noexcept {
 }
 
 inline uint64_t SizeOf(int32_t dtype) {
-  switch (dtype) {
-    case SPF_U8:
-      return 1;
-    case SPF_BF16:
-    case SPF_F16:
-      return 2;
-    case SPF_I32:
-    case SPF_F32:
-      return 4;
-    default:
-      return 8;
-  }
+  static constexpr uint64_t kBytes[] = {8, 1, 4, 8, 2, 2, 4, 8};  // by spf_dtype
+  return dtype >= SPF_U8 && dtype <= SPF_F64 ? kBytes[dtype] : 8;
 }
 inline spf_label For(spf_purpose purpose, int32_t module = -1, int32_t microbatch = -1) {
   return {static_cast<int32_t>(purpose), module + 1, microbatch + 1};

@@ -10,6 +10,7 @@ FaultyHost::FaultyHost(spf_host* inner, Fault fault) : inner_(inner), fault_(std
   static_cast<spf_host&>(table_) = *inner;
   table_.owner = this;
   FillFacts();
+  FillGroups();
   FillStreams();
   FillMemory();
   FillWork();
@@ -74,7 +75,7 @@ void FaultyHost::FillFacts() {
   };
 }
 
-void FaultyHost::FillStreams() {
+void FaultyHost::FillGroups() {
   // corrupt: the members in reverse order
   table_.group_create = [](spf_host* h, spf_group parent, const char* name, int32_t n,
                            const int32_t* ranks, spf_group* out) {
@@ -109,6 +110,9 @@ void FaultyHost::FillStreams() {
     return Of(h).Pass(
         "group_deregister", [in, g, block] { return in->group_deregister(in, g, block); }, nullptr);
   };
+}
+
+void FaultyHost::FillStreams() {
   table_.stream_create = [](spf_host* h, const char* name, int32_t priority, spf_stream* out) {
     return Of(h).inner_->stream_create(Of(h).inner_, name, priority, out);
   };

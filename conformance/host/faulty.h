@@ -37,6 +37,7 @@ class FaultyHost {
   spf_status Pass(std::string_view name, Call call, Call corrupted);
   spf_status After(spf_status status);
   void FillFacts();
+  void FillGroups();
   void FillStreams();
   void FillMemory();
   void FillWork();

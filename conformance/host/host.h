@@ -102,7 +102,14 @@ class Host {
   bool CallerIsForeign(const char* call);
   std::string Where() const;
   void Beat(const char* call);
+  // host_table.cc
   void FillTable();
+  void FillFacts();
+  void FillGroups();
+  void FillStreams();
+  void FillMemory();
+  void FillWork();
+  void FillValues();
 
   // handles: each answers the live object or refuses
   StreamHandle& Stream(spf_stream stream, const char* what);
@@ -151,10 +158,15 @@ class Host {
   // host_collective.cc
   struct CheckedOp;
   CheckedOp CheckOp(const spf_collective& op, const std::string& what);
+  void CheckFields(const spf_collective& op, const GroupHandle& group,
+                   const std::string& what) const;
   std::string ForWhat(const spf_label& label) const;
   // host_compute.cc
   struct ComputePlan;
+  const spf_node& ComputedNode(const spf_compute& compute);
   void CheckPhase(const spf_compute& compute, const spf_node& node) const;
+  void CheckSampleAndDtype(const spf_compute& compute, const spf_node& node) const;
+  void AddComputeRow(const spf_compute& compute, const spf_node& node, ComputePlan& plan);
   void ResolveUses(const spf_compute& compute, const spf_node& node, ComputePlan& plan);
   Resolved ResolveUse(const spf_compute& compute, const spf_use& use, ComputePlan& plan) const;
   int64_t RowsOf(const spf_compute& compute, int32_t value) const;

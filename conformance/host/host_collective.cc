@@ -73,26 +73,52 @@ std::vector<uint64_t> Counts(const uint64_t* counts, size_t members, const std::
   return {counts, counts + members};
 }
 
+bool HasPeer(const spf_collective& op) {
+  return op.kind == SPF_BROADCAST || op.kind == SPF_SEND || op.kind == SPF_RECV;
+}
+
+// The event of an operation that has been checked, without its ranges and counts.
+Event RowOf(const spf_collective& op, const CommOp& checked, int32_t local_group) {
+  Event row;
+  row.kind = EventKind::kCollective;
+  row.collective = static_cast<uint8_t>(op.kind);
+  row.dtype = static_cast<uint8_t>(op.dtype);
+  row.reduction = static_cast<uint8_t>(op.reduction);
+  row.group = local_group;
+  row.stream = checked.stream;
+  row.count = static_cast<int64_t>(op.count);
+  row.peer = checked.peer;
+  row.purpose = op.label.purpose;
+  row.module = op.label.module1 - 1;
+  row.microbatch = op.label.microbatch1 - 1;
+  return row;
+}
+
 }  // namespace
 
-Host::CheckedOp Host::CheckOp(const spf_collective& op, const std::string& what) {
-  const GroupHandle& group = Group(op.group, (what + ".group").c_str());
-  const StreamHandle& stream = Stream(op.stream, (what + ".stream").c_str());
-  const size_t members = group.world_ranks.size();
+void Host::CheckFields(const spf_collective& op, const GroupHandle& group,
+                       const std::string& what) const {
   RefuseUnless(op.kind >= SPF_ALL_GATHER && op.kind <= SPF_RECV,
                what + ".kind " + std::to_string(op.kind) + " is no spf_collective_kind");
-  const uint64_t element = BytesOf(op.dtype);
-  RefuseUnless(element != 0, what + ".dtype " + std::to_string(op.dtype) + " is no spf_dtype");
+  RefuseUnless(BytesOf(op.dtype) != 0,
+               what + ".dtype " + std::to_string(op.dtype) + " is no spf_dtype");
   RefuseUnless(op.reduction == SPF_SUM || op.reduction == SPF_AVG,
                what + ".reduction " + std::to_string(op.reduction) + " is no spf_reduction");
   RefuseUnless(op.reduction == SPF_SUM || op.dtype >= SPF_BF16,
                what + ".reduction SPF_AVG needs a floating dtype, not " + DtypeName(op.dtype));
   RefuseUnless(op.count <= (uint64_t{1} << 40),
                what + ".count " + std::to_string(op.count) + " cannot be meant");
-  const bool has_peer = op.kind == SPF_BROADCAST || op.kind == SPF_SEND || op.kind == SPF_RECV;
-  RefuseUnless(!has_peer || (op.peer >= 0 && static_cast<size_t>(op.peer) < members),
+  const size_t members = group.world_ranks.size();
+  RefuseUnless(!HasPeer(op) || (op.peer >= 0 && static_cast<size_t>(op.peer) < members),
                what + ".peer " + std::to_string(op.peer) + " is no rank of group \"" + group.name +
                    "\" (0.." + std::to_string(members - 1) + ")");
+}
+
+Host::CheckedOp Host::CheckOp(const spf_collective& op, const std::string& what) {
+  const GroupHandle& group = Group(op.group, (what + ".group").c_str());
+  const StreamHandle& stream = Stream(op.stream, (what + ".stream").c_str());
+  const size_t members = group.world_ranks.size();
+  CheckFields(op, group, what);
   CheckedOp checked;
   CommOp& out = checked.op;
   out.kind = op.kind;
@@ -101,7 +127,7 @@ Host::CheckedOp Host::CheckOp(const spf_collective& op, const std::string& what)
   out.group = group.fabric_id;
   out.stream = stream.id;
   out.count = op.count;
-  out.peer = has_peer ? op.peer : -1;
+  out.peer = HasPeer(op) ? op.peer : -1;
   if (op.kind == SPF_ALL_TO_ALL_V)
     out.send_counts = Counts(op.send_counts, members, what + ".send_counts");
   if (op.kind == SPF_ALL_TO_ALL_V || op.kind == SPF_ALL_GATHER_V) {
@@ -118,23 +144,12 @@ Host::CheckedOp Host::CheckOp(const spf_collective& op, const std::string& what)
     out.recv = recv.host;
     checked.ranges.push_back(recv.range);
   }
+  const uint64_t element = BytesOf(op.dtype);
   CheckOverlap(out, op.send, extent.send * element, op.recv, extent.recv * element, group.rank,
                what);
   out.what = std::string(CollectiveName(op.kind)) + " of " + ForWhat(op.label) + " on " +
              group.name + ", stream " + stream.name;
-
-  Event& row = checked.row;
-  row.kind = EventKind::kCollective;
-  row.collective = static_cast<uint8_t>(op.kind);
-  row.dtype = static_cast<uint8_t>(op.dtype);
-  row.reduction = static_cast<uint8_t>(op.reduction);
-  row.group = group.local_id;
-  row.stream = stream.id;
-  row.count = static_cast<int64_t>(op.count);
-  row.peer = out.peer;
-  row.purpose = op.label.purpose;
-  row.module = op.label.module1 - 1;
-  row.microbatch = op.label.microbatch1 - 1;
+  checked.row = RowOf(op, out, group.local_id);
   checked.send_counts.assign(out.send_counts.begin(), out.send_counts.end());
   checked.recv_counts.assign(out.recv_counts.begin(), out.recv_counts.end());
   return checked;

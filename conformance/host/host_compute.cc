@@ -229,8 +229,8 @@ void Host::SetScales(const spf_compute& compute, const spf_node& node, NodeArgs*
   if (router && compute.phase != SPF_FWD) args->aux_scale = PowerOfTwo(compute);
 }
 
-spf_status Host::Compute(spf_stream stream, const spf_compute& compute) {
-  const StreamHandle& on = Stream(stream, "stream");
+// The node, if it may be computed now at all.
+const spf_node& Host::ComputedNode(const spf_compute& compute) {
   RefuseUnless(inside_call_ && step_ >= 0,
                "compute outside train_step and eval_step: nodes belong to a step");
   RefuseUnless(compute.node >= 0 && compute.node < model_.node_count(config_.model_rank),
@@ -249,7 +249,10 @@ spf_status Host::Compute(spf_stream stream, const spf_compute& compute) {
                std::string(node.name) + " is an EXCHANGE node: move its value with communicate");
   RefuseUnless(node.uses[compute.phase].n > 0,
                Title(compute, node) + " does nothing: skip phases without uses");
-  CheckPhase(compute, node);
+  return node;
+}
+
+void Host::CheckSampleAndDtype(const spf_compute& compute, const spf_node& node) const {
   const int64_t samples = static_cast<int64_t>(config_.microbatches) * config_.data_ranks;
   RefuseUnless(node.kind != SPF_NODE_INPUT || (compute.sample >= 0 && compute.sample < samples),
                "sample " + std::to_string(compute.sample) +
@@ -258,6 +261,33 @@ spf_status Host::Compute(spf_stream stream, const spf_compute& compute) {
       compute.grad_dtype == 0 || compute.grad_dtype == SPF_F32 || compute.grad_dtype == SPF_BF16,
       std::string("grad_dtype ") + DtypeName(compute.grad_dtype) +
           ": SPF_F32, or the parameter's dtype");
+}
+
+void Host::AddComputeRow(const spf_compute& compute, const spf_node& node, ComputePlan& plan) {
+  Event& row = Add(EventKind::kCompute);
+  row.stream = plan.stream;
+  row.id = compute.node;
+  row.phase = static_cast<uint8_t>(compute.phase);
+  row.microbatch = compute.microbatch;
+  row.module = node.module;
+  row.flag = (compute.flags & SPF_COMPUTE_RECOMPUTE) != 0;
+  if (node.kind == SPF_NODE_INPUT) row.sample = compute.sample;
+  for (const Range& range : plan.ranges) recorder_.AddRange(range);
+  for (ComputePlan::Read& read : plan.reads) {
+    if (recorder_.digests()) read.slot = recorder_.NewSlot();
+    recorder_.AddRead(read.param, read.count, read.slot);
+  }
+  if (recorder_.digests()) {
+    plan.slot = recorder_.NewSlot();
+    recorder_.LinkSlot(plan.slot);
+  }
+}
+
+spf_status Host::Compute(spf_stream stream, const spf_compute& compute) {
+  const StreamHandle& on = Stream(stream, "stream");
+  const spf_node& node = ComputedNode(compute);
+  CheckPhase(compute, node);
+  CheckSampleAndDtype(compute, node);
 
   auto plan = std::make_shared<ComputePlan>();
   ResolveUses(compute, node, *plan);
@@ -278,23 +308,7 @@ spf_status Host::Compute(spf_stream stream, const spf_compute& compute) {
   if (compute.phase == SPF_BWD || compute.phase == SPF_DGRAD) done |= kDgradDone;
   if (compute.phase == SPF_BWD || compute.phase == SPF_WGRAD) done |= kWgradDone;
 
-  Event& row = Add(EventKind::kCompute);
-  row.stream = on.id;
-  row.id = compute.node;
-  row.phase = static_cast<uint8_t>(compute.phase);
-  row.microbatch = compute.microbatch;
-  row.module = node.module;
-  row.flag = (compute.flags & SPF_COMPUTE_RECOMPUTE) != 0;
-  if (node.kind == SPF_NODE_INPUT) row.sample = compute.sample;
-  for (const Range& range : plan->ranges) recorder_.AddRange(range);
-  for (ComputePlan::Read& read : plan->reads) {
-    if (recorder_.digests()) read.slot = recorder_.NewSlot();
-    recorder_.AddRead(read.param, read.count, read.slot);
-  }
-  if (recorder_.digests()) {
-    plan->slot = recorder_.NewSlot();
-    recorder_.LinkSlot(plan->slot);
-  }
+  AddComputeRow(compute, node, *plan);
   fabric_.Enqueue(on.id, std::string(node.name) + " " + kPhaseNames[compute.phase],
                   [plan] { plan->Run(); });
   return SPF_OK;

@@ -19,8 +19,15 @@ void Host::FillTable() {
   table_.size = sizeof(spf_host);
   table_.abi_major = SPF_ABI_MAJOR;
   table_.abi_minor = SPF_ABI_MINOR;
-  constexpr Family kNormal = Family::kNormal, kCleanup = Family::kCleanup;
+  FillFacts();
+  FillGroups();
+  FillStreams();
+  FillMemory();
+  FillWork();
+  FillValues();
+}
 
+void Host::FillFacts() {
   table_.last_error = [](spf_host* h) {
     return static_cast<Table*>(h)->owner->last_error_.c_str();
   };
@@ -55,10 +62,12 @@ void Host::FillTable() {
     Host& host = *static_cast<Table*>(h)->owner;
     return name == nullptr || host.CallerIsForeign("group") ? nullptr : host.FindGroup(name);
   };
+}
 
+void Host::FillGroups() {
   table_.group_create = [](spf_host* h, spf_group parent, const char* name, int32_t n,
                            const int32_t* ranks, spf_group* out) {
-    return Enter(h, "group_create", kNormal, [&](Host& host) {
+    return Enter(h, "group_create", Family::kNormal, [&](Host& host) {
       Require(out, "out");
       Require(name, "name");
       return host.CreateGroup(parent, name, n, ranks, out);
@@ -66,72 +75,88 @@ void Host::FillTable() {
   };
   table_.group_info = [](spf_host* h, spf_group g, int32_t* rank, int32_t* n,
                          const int32_t** ranks) {
-    return Enter(h, "group_info", kNormal,
+    return Enter(h, "group_info", Family::kNormal,
                  [&](Host& host) { return host.GroupInfoOf(g, rank, n, ranks); });
   };
   table_.group_destroy = [](spf_host* h, spf_group g) {
-    return Enter(h, "group_destroy", kCleanup, [&](Host& host) { return host.DestroyGroup(g); });
+    return Enter(h, "group_destroy", Family::kCleanup,
+                 [&](Host& host) { return host.DestroyGroup(g); });
   };
   table_.group_register = [](spf_host* h, spf_group g, spf_addr block) {
-    return Enter(h, "group_register", kNormal,
+    return Enter(h, "group_register", Family::kNormal,
                  [&](Host& host) { return host.RegisterBlock(g, block); });
   };
   table_.group_deregister = [](spf_host* h, spf_group g, spf_addr block) {
-    return Enter(h, "group_deregister", kCleanup,
+    return Enter(h, "group_deregister", Family::kCleanup,
                  [&](Host& host) { return host.DeregisterBlock(g, block); });
   };
+}
+
+void Host::FillStreams() {
   table_.stream_create = [](spf_host* h, const char* name, int32_t priority, spf_stream* out) {
-    return Enter(h, "stream_create", kNormal, [&](Host& host) {
+    return Enter(h, "stream_create", Family::kNormal, [&](Host& host) {
       Require(out, "out");
       return host.CreateStream(name, priority, out);
     });
   };
   table_.stream_destroy = [](spf_host* h, spf_stream s) {
-    return Enter(h, "stream_destroy", kCleanup, [&](Host& host) { return host.DestroyStream(s); });
+    return Enter(h, "stream_destroy", Family::kCleanup,
+                 [&](Host& host) { return host.DestroyStream(s); });
   };
   table_.stream_sync = [](spf_host* h, spf_stream s) {
-    return Enter(h, "stream_sync", kNormal, [&](Host& host) { return host.SyncStream(s); });
+    return Enter(h, "stream_sync", Family::kNormal, [&](Host& host) { return host.SyncStream(s); });
   };
   table_.event_create = [](spf_host* h, spf_event* out) {
-    return Enter(h, "event_create", kNormal, [&](Host& host) {
+    return Enter(h, "event_create", Family::kNormal, [&](Host& host) {
       Require(out, "out");
       return host.CreateEvent(out);
     });
   };
   table_.event_destroy = [](spf_host* h, spf_event e) {
-    return Enter(h, "event_destroy", kCleanup, [&](Host& host) { return host.DestroyEvent(e); });
+    return Enter(h, "event_destroy", Family::kCleanup,
+                 [&](Host& host) { return host.DestroyEvent(e); });
   };
   table_.event_record = [](spf_host* h, spf_event e, spf_stream s) {
-    return Enter(h, "event_record", kNormal, [&](Host& host) { return host.RecordEvent(e, s); });
+    return Enter(h, "event_record", Family::kNormal,
+                 [&](Host& host) { return host.RecordEvent(e, s); });
   };
   table_.event_wait = [](spf_host* h, spf_event e, spf_stream s) {
-    return Enter(h, "event_wait", kNormal, [&](Host& host) { return host.WaitEvent(e, s); });
+    return Enter(h, "event_wait", Family::kNormal,
+                 [&](Host& host) { return host.WaitEvent(e, s); });
   };
   table_.event_sync = [](spf_host* h, spf_event e) {
-    return Enter(h, "event_sync", kNormal, [&](Host& host) { return host.SyncEvent(e); });
+    return Enter(h, "event_sync", Family::kNormal, [&](Host& host) { return host.SyncEvent(e); });
   };
+}
+
+void Host::FillMemory() {
   table_.mem_alloc = [](spf_host* h, spf_stream s, uint64_t bytes, spf_place place, spf_label label,
                         spf_addr* out) {
-    return Enter(h, "mem_alloc", kNormal, [&](Host& host) {
+    return Enter(h, "mem_alloc", Family::kNormal, [&](Host& host) {
       Require(out, "out");
       return host.Alloc(s, bytes, place, label, out);
     });
   };
   table_.mem_free = [](spf_host* h, spf_stream s, spf_addr address) {
-    return Enter(h, "mem_free", kCleanup, [&](Host& host) { return host.Free(s, address); });
+    return Enter(h, "mem_free", Family::kCleanup,
+                 [&](Host& host) { return host.Free(s, address); });
   };
   table_.copy = [](spf_host* h, spf_stream s, spf_addr to, spf_addr from, uint64_t bytes) {
-    return Enter(h, "copy", kNormal, [&](Host& host) { return host.Copy(s, to, from, bytes); });
+    return Enter(h, "copy", Family::kNormal,
+                 [&](Host& host) { return host.Copy(s, to, from, bytes); });
   };
   table_.host_access = [](spf_host* h, spf_addr address, uint64_t bytes, spf_access access,
                           void** out) {
-    return Enter(h, "host_access", kNormal, [&](Host& host) {
+    return Enter(h, "host_access", Family::kNormal, [&](Host& host) {
       Require(out, "out");
       return host.HostAccess(address, bytes, access, out);
     });
   };
+}
+
+void Host::FillWork() {
   table_.communicate = [](spf_host* h, int32_t n, const spf_collective* ops) {
-    const spf_status status = Enter(h, "communicate", kNormal, [&](Host& host) {
+    const spf_status status = Enter(h, "communicate", Family::kNormal, [&](Host& host) {
       RefuseUnless(n > 0, "n is " + std::to_string(n) + ": pass at least one operation");
       Require(ops, "ops");
       for (int32_t i = 0; i < n; ++i)
@@ -144,31 +169,34 @@ void Host::FillTable() {
     return status;
   };
   table_.compute = [](spf_host* h, spf_stream s, const spf_compute* compute) {
-    return Enter(h, "compute", kNormal, [&](Host& host) {
+    return Enter(h, "compute", Family::kNormal, [&](Host& host) {
       Require(compute, "compute");
       RequireSize(compute->size, sizeof(spf_compute), "spf_compute");
       return host.Compute(s, *compute);
     });
   };
   table_.launch = [](spf_host* h, spf_stream s, const spf_launch* launch) {
-    return Enter(h, "launch", kNormal, [&](Host& host) {
+    return Enter(h, "launch", Family::kNormal, [&](Host& host) {
       Require(launch, "launch");
       RequireSize(launch->size, sizeof(spf_launch), "spf_launch");
       return host.Launch(s, *launch);
     });
   };
+}
+
+void Host::FillValues() {
   table_.init = [](spf_host* h, spf_stream s, int32_t param, int64_t offset, int64_t count,
                    spf_dtype dtype, spf_addr to) {
-    return Enter(h, "init", kNormal,
+    return Enter(h, "init", Family::kNormal,
                  [&](Host& host) { return host.Init(s, param, offset, count, dtype, to); });
   };
   table_.publish = [](spf_host* h, spf_stream s, spf_result what, int32_t id, int64_t offset,
                       int64_t count, spf_dtype dtype, spf_addr from) {
-    return Enter(h, "publish", kNormal,
+    return Enter(h, "publish", Family::kNormal,
                  [&](Host& host) { return host.Publish(s, what, id, offset, count, dtype, from); });
   };
   table_.mark = [](spf_host* h, spf_hook hook, int32_t module, int32_t microbatch) {
-    return Enter(h, "mark", kNormal,
+    return Enter(h, "mark", Family::kNormal,
                  [&](Host& host) { return host.Mark(hook, module, microbatch); });
   };
 }

@@ -240,7 +240,7 @@ void AddComputeCases(std::vector<RefusalCase>& cases) {
                    }});
 }
 
-void AddWorkCases(std::vector<RefusalCase>& cases) {
+void AddLaunchCases(std::vector<RefusalCase>& cases) {
   cases.push_back(
       {"no spans", "launch", {"no spans"}, [](auto& s) { return Launch(s, SPF_K_FILL, {}, {0}); }});
   cases.push_back({"wrong number of scalars", "launch", {"FILL"}, [](auto& s) {
@@ -281,6 +281,9 @@ void AddWorkCases(std::vector<RefusalCase>& cases) {
   cases.push_back({"custom without fn", "launch", {"fn"}, [](auto& s) {
                      return Launch(s, SPF_K_CUSTOM, {{s.block, 4, SPF_F32, SPF_WRITE}}, {});
                    }});
+}
+
+void AddValueCases(std::vector<RefusalCase>& cases) {
   cases.push_back({"init outside the parameter", "init", {"elements", "has"}, [](auto& s) {
                      return s.h->init(s.h, s.stream, 0, 1 << 20, 4, SPF_F32, s.block);
                    }});
@@ -356,7 +359,8 @@ std::vector<RefusalCase> RefusalCases() {
   AddRegistrationCases(cases);
   AddMemoryCases(cases);
   AddComputeCases(cases);
-  AddWorkCases(cases);
+  AddLaunchCases(cases);
+  AddValueCases(cases);
   AddCollectiveCases(cases);
   return cases;
 }

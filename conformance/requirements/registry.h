@@ -19,7 +19,7 @@ struct Requirement {
   RequirementLevel level = RequirementLevel::kMust;
   std::string text;    // one sentence
   std::string since;   // version of the suite that first had it
-  std::string source;  // upstream pull request, issue or paper, and the invariant of README.md
+  std::string source;  // invariants of README.md; where it was found (README.md: the form)
   std::vector<std::string> checks;  // families that judge it
 };
 

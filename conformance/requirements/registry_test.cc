@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <regex>
+
 namespace shardproof {
 namespace {
 
@@ -77,6 +79,45 @@ TEST(Registry, EveryGroupAndFsdpRowNamesItsInvariant) {
     if (row.id.starts_with("GE")) continue;
     EXPECT_NE(row.source.find("invariant"), std::string::npos) << row.id << ": " << row.source;
   }
+}
+
+// Parts of a source, each between semicolons: invariants of README.md; places in repositories, with
+// words about the last one in parentheses; or words without a digit, say "CUDA stream semantics".
+bool SaysWhichRepository(const std::string& source) {
+  static const std::string kInvariants =
+      "invariants? [IEL]\\d+(,? (and |to )?([IEL]\\d+|its first half))*";
+  static const std::string kPlace =
+      "[\\w-]+/[\\w-]+(#\\d+|@[0-9a-f]{10}|:[\\w/.]+)?( \\([^();]+\\))?";
+  static const std::regex kPart(kInvariants + "|" + kPlace + "(, " + kPlace + ")*|[^0-9#@;]+");
+  for (size_t begin = 0; begin <= source.size();) {
+    const size_t end = std::min(source.find("; ", begin), source.size());
+    if (!std::regex_match(source.substr(begin, end - begin), kPart)) return false;
+    begin = end + 2;
+  }
+  return true;
+}
+
+TEST(Registry, ASourceSaysWhichRepository) {
+  for (const char* good :
+       {"invariant I13", "invariants L39 to L42, L44 and L46", "invariant L4, its first half",
+        "plug-in interface; CUDA stream semantics", "NVIDIA/Megatron-LM (option a_b)",
+        "invariant I2; NVIDIA/Megatron-LM#3249 (review), deepspeedai/DeepSpeed#8090",
+        "NVIDIA/Megatron-LM@c1e938b039; NVIDIA/Megatron-LM:megatron/core/optimizer/optimizer.py (a "
+        "b)"}) {
+    EXPECT_TRUE(SaysWhichRepository(good)) << good;
+  }
+  for (const char* bad :
+       {"", "PR 2218", "invariant I21; PR 2218", "issue 2467", "Megatron-LM#2218", "#2218",
+        "NVIDIA/Megatron-LM pull requests 3796 and 3797", "NVIDIA/Megatron-LM@c1e9", "I13; ",
+        "commits 7cbbba2e6a, e8fe06865c", "NVIDIA/Megatron-LM#3249 and #3250"}) {
+    EXPECT_FALSE(SaysWhichRepository(bad)) << bad;
+  }
+}
+
+TEST(Registry, EverySourceSaysWhichRepository) {
+  const Registry registry = Registry::Builtin();
+  for (const Requirement& row : registry.all())
+    EXPECT_TRUE(SaysWhichRepository(row.source)) << row.id << ": " << row.source;
 }
 
 }  // namespace

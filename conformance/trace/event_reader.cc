@@ -1,8 +1,7 @@
 #include "conformance/trace/event_reader.h"
 
-#include <array>
-#include <bit>
-
+#include "conformance/common/at.h"
+#include "conformance/trace/event_keys.h"
 #include "conformance/trace/names.h"
 
 namespace shardproof {
@@ -10,76 +9,6 @@ namespace {
 
 namespace names = trace_names;
 namespace json = simdjson::ondemand;
-
-constexpr std::array<std::string_view, 32> kKeys = {
-    "i",   "e",  "t", "n",  "c",   "s", "ev", "g",  "pg", "a", "op", "ty", "red", "p", "id", "ph",
-    "res", "st", "f", "rq", "for", "m", "mb", "sm", "o",  "k", "d",  "x",  "y",   "r", "rd", "v"};
-constexpr std::array<std::string_view, 3> kCountKeys = {"ranks", "sc", "rc"};
-
-consteval uint64_t Bit(std::string_view key) {
-  for (size_t i = 0; i < kKeys.size(); ++i) {
-    if (kKeys[i] == key) return uint64_t{1} << i;
-  }
-  for (size_t i = 0; i < kCountKeys.size(); ++i) {
-    if (kCountKeys[i] == key) return uint64_t{1} << (kKeys.size() + i);
-  }
-  throw "no such key";
-}
-
-std::string_view KeyOfBit(uint64_t bit) {
-  const auto at = static_cast<size_t>(std::countr_zero(bit));
-  return at < kKeys.size() ? kKeys[at] : kCountKeys[at - kKeys.size()];
-}
-
-// The keys without which an event of the kind means nothing.
-constexpr uint64_t Required(EventKind kind) {
-  switch (kind) {
-    case EventKind::kCallBegin:
-    case EventKind::kCallEnd:
-    case EventKind::kKnob:
-    case EventKind::kGroupAsk:
-    case EventKind::kRefused:
-    case EventKind::kExplain:
-      return Bit("x");
-    case EventKind::kGroupCreate:
-      return Bit("pg");
-    case EventKind::kGroupDestroy:
-      return Bit("g");
-    case EventKind::kGroupRegister:
-      return Bit("g") | Bit("a") | Bit("k");
-    case EventKind::kGroupDeregister:
-      return Bit("g") | Bit("a");
-    case EventKind::kStreamCreate:
-    case EventKind::kStreamDestroy:
-    case EventKind::kStreamSync:
-    case EventKind::kCompute:
-    case EventKind::kLaunch:
-      return Bit("s");
-    case EventKind::kEventCreate:
-    case EventKind::kEventDestroy:
-    case EventKind::kEventSync:
-      return Bit("ev");
-    case EventKind::kRecord:
-    case EventKind::kWait:
-      return Bit("ev") | Bit("s");
-    case EventKind::kAlloc:
-      return Bit("a") | Bit("k");
-    case EventKind::kFree:
-      return Bit("a");
-    case EventKind::kCollective:
-      return Bit("g") | Bit("op");
-    case EventKind::kPublish:
-      return Bit("res");
-    case EventKind::kRequestWait:
-    case EventKind::kMark:
-    case EventKind::kInit:
-    case EventKind::kThreadPost:
-    case EventKind::kThreadAwait:
-      return Bit("id");
-    default:
-      return 0;
-  }
-}
 
 constexpr names::NameIndex kKinds(names::kKinds);
 constexpr names::NameIndex kDtypes(names::kDtypes);
@@ -107,12 +36,6 @@ int ReadName(json::value value, std::string_view key, const names::NameIndex& in
   return found;
 }
 
-template <class Pool>
-Slice SliceFrom(const Pool& pool, size_t begin) {
-  if (pool.size() == begin) return {};
-  return {static_cast<uint32_t>(begin), static_cast<uint32_t>(pool.size())};
-}
-
 }  // namespace
 
 void EventReader::Once(uint64_t bit, std::string_view key) {
@@ -131,74 +54,63 @@ void EventReader::ReadKind(json::value value) {
   event_.kind = static_cast<EventKind>(kind);
 }
 
+bool EventReader::ReadId(uint64_t key, json::value value) {
+  const auto read = [&](uint64_t bit, std::string_view name, int32_t Event::*field) {
+    Once(bit, name);
+    event_.*field = Id(value, name);
+    return true;
+  };
+  switch (key) {
+    case Key("c"):
+      return read(Bit("c"), "c", &Event::call);
+    case Key("s"):
+      return read(Bit("s"), "s", &Event::stream);
+    case Key("ev"):
+      return read(Bit("ev"), "ev", &Event::event);
+    case Key("g"):
+      return read(Bit("g"), "g", &Event::group);
+    case Key("pg"):
+      return read(Bit("pg"), "pg", &Event::parent);
+    case Key("a"):
+      return read(Bit("a"), "a", &Event::alloc);
+    case Key("p"):
+      return read(Bit("p"), "p", &Event::peer);
+    case Key("rq"):
+      return read(Bit("rq"), "rq", &Event::request);
+    default:
+      return false;
+  }
+}
+
 bool EventReader::ReadNumber(uint64_t key, json::value value) {
-  const auto small = [&](std::string_view name, int64_t least, int64_t most) {
-    return static_cast<int32_t>(ReadInt(value, name, least, most));
+  const auto number = [&](uint64_t bit, std::string_view name, int64_t least, int64_t most) {
+    Once(bit, name);
+    return ReadInt(value, name, least, most);
   };
   switch (key) {
     case Key("t"):
-      Once(Bit("t"), "t");
-      event_.thread = static_cast<uint16_t>(small("t", 0, 65535));
+      event_.thread = static_cast<uint16_t>(number(Bit("t"), "t", 0, 65535));
       return true;
     case Key("n"):
-      Once(Bit("n"), "n");
-      event_.instance = static_cast<uint16_t>(small("n", 0, 65535));
-      return true;
-    case Key("c"):
-      Once(Bit("c"), "c");
-      event_.call = Id(value, "c");
-      return true;
-    case Key("s"):
-      Once(Bit("s"), "s");
-      event_.stream = Id(value, "s");
-      return true;
-    case Key("ev"):
-      Once(Bit("ev"), "ev");
-      event_.event = Id(value, "ev");
-      return true;
-    case Key("g"):
-      Once(Bit("g"), "g");
-      event_.group = Id(value, "g");
-      return true;
-    case Key("pg"):
-      Once(Bit("pg"), "pg");
-      event_.parent = Id(value, "pg");
-      return true;
-    case Key("a"):
-      Once(Bit("a"), "a");
-      event_.alloc = Id(value, "a");
-      return true;
-    case Key("p"):
-      Once(Bit("p"), "p");
-      event_.peer = Id(value, "p");
-      return true;
-    case Key("rq"):
-      Once(Bit("rq"), "rq");
-      event_.request = Id(value, "rq");
+      event_.instance = static_cast<uint16_t>(number(Bit("n"), "n", 0, 65535));
       return true;
     case Key("id"):
-      Once(Bit("id"), "id");
-      event_.id = small("id", -kMaxInt32 - 1, kMaxInt32);
+      event_.id = static_cast<int32_t>(number(Bit("id"), "id", -kMaxInt32 - 1, kMaxInt32));
       return true;
     case Key("m"):
-      Once(Bit("m"), "m");
-      event_.module = small("m", -1, kMaxInt32);
+      event_.module = static_cast<int32_t>(number(Bit("m"), "m", -1, kMaxInt32));
       return true;
     case Key("mb"):
-      Once(Bit("mb"), "mb");
-      event_.microbatch = small("mb", -1, kMaxInt32);
+      event_.microbatch = static_cast<int32_t>(number(Bit("mb"), "mb", -1, kMaxInt32));
       return true;
     case Key("sm"):
-      Once(Bit("sm"), "sm");
-      event_.sample = ReadInt(value, "sm", kMinInt64, kMaxInt64);
+      event_.sample = number(Bit("sm"), "sm", kMinInt64, kMaxInt64);
       return true;
     case Key("o"):
-      Once(Bit("o"), "o");
-      event_.offset = ReadInt(value, "o", kMinInt64, kMaxInt64);
+      event_.offset = number(Bit("o"), "o", kMinInt64, kMaxInt64);
       return true;
     case Key("k"):
-      Once(Bit("k"), "k");
-      event_.count = ReadInt(value, "k", 0, kMaxInt64);
+      event_.count = number(Bit("k"), "k", 0, kMaxInt64);
       return true;
     default:
       return false;
@@ -303,86 +215,9 @@ bool EventReader::ReadOther(uint64_t key, json::value value) {
   }
 }
 
-int32_t EventReader::Intern(std::string_view text) {
-  const auto at = interned_.find(text);
-  if (at != interned_.end()) return at->second;
-  const auto index = static_cast<int32_t>(trace_.strings.size());
-  trace_.strings.emplace_back(text);
-  interned_.emplace(std::string(text), index);
-  return index;
-}
-
-Slice EventReader::ReadRanges(json::array list) {
-  const size_t begin = trace_.ranges.size();
-  for (json::array row : list) {
-    int64_t numbers[4];
-    size_t n = 0;
-    for (json::value value : row) {
-      if (n == 4) throw LineError{"\"r\": a range is [allocation, access, offset, length]"};
-      numbers[n] = ReadInt(value, "r", n == 0 ? -1 : 0,
-                           n == 0   ? kMaxId
-                           : n == 1 ? 3
-                                    : kMaxInt64 / 2);
-      ++n;
-    }
-    if (n != 4) throw LineError{"\"r\": a range is [allocation, access, offset, length]"};
-    if (numbers[0] < 0 && numbers[3] != 0) throw LineError{"\"r\": bytes of no allocation"};
-    trace_.ranges.push_back({static_cast<int32_t>(numbers[0]), static_cast<uint8_t>(numbers[1]),
-                             numbers[2], numbers[3]});
-  }
-  return SliceFrom(trace_.ranges, begin);
-}
-
-Slice EventReader::ReadReads(json::array list) {
-  const size_t begin = trace_.reads.size();
-  for (json::array row : list) {
-    ParamRead read;
-    int n = 0;
-    for (json::value value : row) {
-      switch (n++) {
-        case 0:
-          read.param = static_cast<int32_t>(ReadInt(value, "rd", 0, kMaxId));
-          break;
-        case 1:
-          read.count = ReadInt(value, "rd", 0, kMaxInt64);
-          break;
-        case 2:
-          read.digest = ReadHex(value, "rd");
-          break;
-        case 3:
-          read.values = static_cast<int64_t>(trace_.values.size());
-          if (ReadValues(value.get_array()) != read.count)
-            throw LineError{"\"rd\": as many values as the count says"};
-          break;
-        default:
-          throw LineError{
-              "\"rd\": a read is [parameter, count, digest] or [parameter, count, digest, "
-              "[values]]"};
-      }
-    }
-    if (n < 3)
-      throw LineError{
-          "\"rd\": a read is [parameter, count, digest] or [parameter, count, digest, [values]]"};
-    trace_.reads.push_back(read);
-  }
-  return SliceFrom(trace_.reads, begin);
-}
-
-Slice EventReader::ReadNumbers(json::array list, std::string_view key) {
-  const size_t begin = trace_.numbers.size();
-  for (json::value value : list) trace_.numbers.push_back(ReadInt(value, key, 0, kMaxInt64));
-  return SliceFrom(trace_.numbers, begin);
-}
-
-int64_t EventReader::ReadValues(json::array list) {
-  const size_t begin = trace_.values.size();
-  for (json::value value : list) trace_.values.push_back(ReadValue(value));
-  return static_cast<int64_t>(trace_.values.size() - begin);
-}
-
 void EventReader::CheckKind() const {
   if ((seen_ & Bit("e")) == 0) throw LineError{"an event line without \"e\""};
-  const uint64_t required = Required(event_.kind);
+  const uint64_t required = kRequiredKeys[static_cast<size_t>(event_.kind)];
   uint64_t missing = required & ~seen_;
   if (event_.event < 0) missing |= required & Bit("ev");
   if (event_.stream < 0) missing |= required & Bit("s");
@@ -413,9 +248,7 @@ void EventReader::CheckIndices() {
     trace_.streams.emplace_back(trace_.Text(event_.text));
   }
   const auto members = [&](int32_t group) {
-    return group < 0
-               ? kMaxId
-               : static_cast<int64_t>(trace_.groups[static_cast<size_t>(group)].world_ranks.size());
+    return group < 0 ? kMaxId : static_cast<int64_t>(At(trace_.groups, group).world_ranks.size());
   };
   if (event_.peer >= members(event_.group))
     outside("peer", event_.peer, "it is a rank of the group");
@@ -434,7 +267,10 @@ void EventReader::Read(json::object line) {
     const std::string_view name = RawText(field.key());
     const uint64_t key = Key(name);
     json::value& value = field.value();
-    if (ReadNumber(key, value) || ReadOther(key, value) || ReadEnum(key, value)) continue;
+    if (ReadId(key, value) || ReadNumber(key, value) || ReadOther(key, value) ||
+        ReadEnum(key, value)) {
+      continue;
+    }
     throw LineError{"unknown key \"" + std::string(name) + "\""};
   }
   CheckKind();

@@ -27,6 +27,8 @@ class EventReader {
   };
 
   void ReadKind(simdjson::ondemand::value value);
+  // These answer whether the key is one of theirs.
+  bool ReadId(uint64_t key, simdjson::ondemand::value value);
   bool ReadNumber(uint64_t key, simdjson::ondemand::value value);
   bool ReadEnum(uint64_t key, simdjson::ondemand::value value);
   bool ReadOther(uint64_t key, simdjson::ondemand::value value);
