@@ -22,9 +22,9 @@ std::ostream& operator<<(std::ostream& out, const OrderShape& shape) {
 }
 
 bool Has(const OrderShape& shape, const Key& key) {
-  const auto& layers = shape.microbatches[static_cast<size_t>(key.microbatch)];
+  const auto& layers = At(shape.microbatches, key.microbatch);
   if (key.layer < 0) return key.side != Side::kWeights;
-  const OrderLayer& layer = layers[static_cast<size_t>(key.layer)];
+  const OrderLayer& layer = At(layers, key.layer);
   if (key.side == Side::kWeights)
     return shape.delay && (key.part == Part::kPreDispatch || key.part == Part::kMlp);
   if (key.part == Part::kDispatch || key.part == Part::kCombine) return layer.moe;
@@ -137,7 +137,7 @@ class Microbatches {
   // Forward, then the same way back.
   std::vector<Key> Chain(int32_t microbatch) const {
     std::vector<Key> chain{{Part::kPre, Side::kForward, -1, microbatch}};
-    const auto layers = shape_.microbatches[static_cast<size_t>(microbatch)].size();
+    const auto layers = At(shape_.microbatches, microbatch).size();
     for (size_t layer = 0; layer < layers; ++layer) {
       for (const Part part : kLayerParts)
         chain.push_back({part, Side::kForward, static_cast<int32_t>(layer), microbatch});
@@ -168,10 +168,8 @@ std::string WithinPairs(const OrderShape& shape, const std::vector<Key>& order) 
   };
   for (int32_t m = 0; m + 1 < static_cast<int32_t>(shape.microbatches.size()); ++m) {
     const int32_t f = m + 1;
-    const auto backward_layers =
-        static_cast<int32_t>(shape.microbatches[static_cast<size_t>(m)].size());
-    const auto forward_layers =
-        static_cast<int32_t>(shape.microbatches[static_cast<size_t>(f)].size());
+    const auto backward_layers = static_cast<int32_t>(At(shape.microbatches, m).size());
+    const auto forward_layers = static_cast<int32_t>(At(shape.microbatches, f).size());
     for (int32_t i = 0; i < std::min(forward_layers, backward_layers); ++i) {
       const int32_t j = backward_layers - 1 - i;
       const auto F = [&](Part part) { return Key{part, Side::kForward, i, f}; };

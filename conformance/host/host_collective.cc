@@ -1,6 +1,7 @@
 // communicate(): everything is checked before anything is enqueued.
 #include <numeric>
 
+#include "conformance/common/at.h"
 #include "conformance/fabric/run_collective.h"
 #include "conformance/host/host_internal.h"
 
@@ -29,7 +30,7 @@ Extent ExtentOf(const CommOp& op, uint64_t members, int32_t me) {
     case SPF_ALL_GATHER:
       return {op.count, op.count * members};
     case SPF_ALL_GATHER_V:
-      return {op.recv_counts[static_cast<size_t>(me)], Sum(op.recv_counts)};
+      return {At(op.recv_counts, me), Sum(op.recv_counts)};
     case SPF_REDUCE_SCATTER:
       return {op.count * members, op.count};
     case SPF_BROADCAST:

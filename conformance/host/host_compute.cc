@@ -2,6 +2,7 @@
 #include <cmath>
 #include <memory>
 
+#include "conformance/common/at.h"
 #include "conformance/host/host_internal.h"
 
 namespace shardproof {
@@ -142,7 +143,7 @@ Resolved Host::ResolveUse(const spf_compute& compute, const spf_use& use, Comput
   } else {
     const spf_value& value = tables.values[use.id];
     const int64_t rows = RowsOf(compute, use.id);
-    if ((value.flags & SPF_VALUE_DYNAMIC) != 0) plan.rows[static_cast<size_t>(use.id)] = rows;
+    if ((value.flags & SPF_VALUE_DYNAMIC) != 0) At(plan.rows, use.id) = rows;
     elements = static_cast<uint64_t>(rows * value.row_elems);
     dtype = static_cast<int32_t>(value.dtype);
   }

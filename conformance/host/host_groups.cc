@@ -1,6 +1,7 @@
 // Process groups: the explicit collection, and groups that the engine creates.
 #include <algorithm>
 
+#include "conformance/common/at.h"
 #include "conformance/host/host_internal.h"
 
 namespace shardproof {
@@ -71,7 +72,7 @@ spf_status Host::CreateGroup(spf_group parent, const char* name, int32_t n, cons
     RefuseUnless(rank >= 0 && rank < size, "rank " + std::to_string(rank) +
                                                " is no rank of parent \"" + from.name + "\" (0.." +
                                                std::to_string(size - 1) + ")");
-    const int32_t world_rank = from.world_ranks[static_cast<size_t>(rank)];
+    const int32_t world_rank = At(from.world_ranks, rank);
     RefuseUnless(std::find(members.begin(), members.end(), world_rank) == members.end(),
                  "rank " + std::to_string(rank) + " stands twice in " + Listed(local) +
                      ": name each member once");

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "conformance/abi/spf.hpp"
+#include "conformance/common/at.h"
 #include "conformance/fabric/sim/sim.h"
 #include "conformance/host/host.h"
 
@@ -154,7 +155,7 @@ TEST(MoeCompute, RowsAreCheckedAndTheValueIsNamed) {
     const spf_value& row = stage.h.model().values[value];
     const std::string name = "rows[" + std::to_string(value) + "] (" + row.name + ")";
     for (const int64_t wrong : {int64_t{-1}, row.max_rows + 1}) {
-      stage.rows[static_cast<size_t>(value)] = wrong;
+      At(stage.rows, value) = wrong;
       EXPECT_EQ(stage.Run(node, SPF_FWD), SPF_REFUSED);
       EXPECT_TRUE(stage.Says(name + " is " + std::to_string(wrong) + ", allowed 0.." +
                              std::to_string(row.max_rows)))
@@ -164,8 +165,8 @@ TEST(MoeCompute, RowsAreCheckedAndTheValueIsNamed) {
     EXPECT_EQ(stage.Run(node, SPF_FWD), SPF_REFUSED);
     EXPECT_TRUE(stage.Says("table rows is NULL, the node uses " + name)) << stage.Error();
     stage.no_rows = false;
-    stage.rows[static_cast<size_t>(value)] = 1;  // one row needs memory
-    stage.act[static_cast<size_t>(value)] = 0;
+    At(stage.rows, value) = 1;  // one row needs memory
+    At(stage.act, value) = 0;
     EXPECT_EQ(stage.Run(node, SPF_FWD), SPF_REFUSED);
     EXPECT_TRUE(stage.Says("was never set")) << stage.Error();
   });

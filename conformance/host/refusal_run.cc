@@ -1,4 +1,5 @@
 // The scene of the refusal cases on a fabric, and what it takes for a case to have gone right.
+#include "conformance/common/at.h"
 #include "conformance/host/refusal_cases.h"
 
 namespace shardproof {
@@ -11,7 +12,7 @@ struct Stage {
       : model(ModelConfig{}, 64),
         recorder(fabric.rank(), fabric.world(), "refusals", RecordLevel::kOrder) {
     std::vector<int32_t> world(static_cast<size_t>(fabric.world()));
-    for (int32_t r = 0; r < fabric.world(); ++r) world[static_cast<size_t>(r)] = r;
+    for (int32_t r = 0; r < fabric.world(); ++r) At(world, r) = r;
     for (int i = 0; i < 2; ++i) {
       HostConfig config;
       config.instance = i;

@@ -2,6 +2,7 @@
 
 #include <stdexcept>
 
+#include "conformance/common/at.h"
 #include "conformance/oracle/trainer.h"
 #include "conformance/oracle/update.h"
 
@@ -23,7 +24,7 @@ std::vector<int32_t> EpRanks(const InstanceSpec& spec, int32_t world) {
     throw std::logic_error("the grid has no groups dp_cp and ep");
   for (int32_t rank = spec.offset; rank < spec.offset + spec.span; ++rank) {
     const int32_t index = IndexIn(*data, rank, nullptr), ep = IndexIn(*experts, rank, nullptr);
-    if (index >= 0 && ep >= 0) ep_ranks[static_cast<size_t>(index)] = ep;
+    if (index >= 0 && ep >= 0) At(ep_ranks, index) = ep;
   }
   return ep_ranks;
 }
@@ -117,7 +118,7 @@ class Oracle {
   void RunBatch(int64_t step, bool backward, OracleCall& out) {
     const auto ranks = static_cast<int64_t>(ep_ranks_.size());
     for (int64_t sample = 0; sample < ranks * spec_.microbatches; ++sample) {
-      const int32_t ep_rank = ep_ranks_[static_cast<size_t>(sample % ranks)];
+      const int32_t ep_rank = At(ep_ranks_, sample % ranks);
       out.losses[sample] = trainer_.RunSample(state_, step, sample, ep_rank, backward);
     }
   }

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <numeric>
 
+#include "conformance/common/at.h"
+
 namespace shardproof {
 namespace {
 
@@ -43,7 +45,7 @@ OracleState Trainer::InitialState() const {
   for (int32_t ep = 0; ep < model_.config().ep; ++ep) {
     const spf_model& tables = model_.Tables(ep);
     for (int32_t id = 0; id < tables.n_params; ++id) {
-      if (slot_[static_cast<size_t>(ep)][static_cast<size_t>(id)] != state.params.size()) continue;
+      if (At(At(slot_, ep), id) != state.params.size()) continue;
       const spf_param& param = tables.params[id];
       OracleParam& mine = state.params.emplace_back();
       mine.name = param.name;
@@ -95,17 +97,17 @@ void Trainer::CountRows(const spf_node& node, int32_t ep_rank) {
     const spf_value& value = tables.values[counts];
     if ((value.flags & SPF_VALUE_COUNTS) == 0) continue;
     std::vector<int64_t> each(static_cast<size_t>(value.max_rows));
-    std::memcpy(each.data(), act_[static_cast<size_t>(counts)].data(), each.size() * 8);
+    std::memcpy(each.data(), At(act_, counts).data(), each.size() * 8);
     for (int32_t id = 0; id < tables.n_values; ++id) {
       if (tables.values[id].rows_from == counts)
-        rows_[static_cast<size_t>(id)] = std::accumulate(each.begin(), each.end(), int64_t{0});
+        At(rows_, id) = std::accumulate(each.begin(), each.end(), int64_t{0});
     }
   }
 }
 
 float Trainer::RunSample(OracleState& state, int64_t step, int64_t sample, int32_t ep_rank,
                          bool backward) {
-  const std::vector<size_t>& slots = slot_[static_cast<size_t>(ep_rank)];
+  const std::vector<size_t>& slots = At(slot_, ep_rank);
   const bool bf16 = model_.config().bf16_params;
   std::vector<std::vector<uint16_t>> narrow(bf16 ? slots.size() : 0);
   std::vector<const void*> param;
@@ -140,7 +142,7 @@ float Trainer::RunSample(OracleState& state, int64_t step, int64_t sample, int32
   float loss = 0;
   for (int32_t id = 0; id < tables.n_values; ++id) {
     if ((tables.values[id].flags & SPF_VALUE_LOSS) != 0)
-      std::memcpy(&loss, act[static_cast<size_t>(id)], sizeof loss);
+      std::memcpy(&loss, At(act, id), sizeof loss);
   }
   return loss;
 }

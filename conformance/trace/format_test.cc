@@ -6,6 +6,7 @@
 #include <sstream>
 #include <string>
 
+#include "conformance/common/at.h"
 #include "conformance/trace/digest.h"
 #include "conformance/trace/names.h"
 #include "conformance/trace/reader.h"
@@ -35,9 +36,8 @@ TEST(Format, TheExampleIsRead) {
   EXPECT_EQ(trace.case_id, "by-hand");
   const Event& gather = trace.events[3];
   EXPECT_EQ(gather.kind, EventKind::kCollective);
-  EXPECT_EQ(trace.groups[static_cast<size_t>(gather.group)].world_ranks,
-            (std::vector<int32_t>{0, 1}));
-  EXPECT_EQ(trace.streams[static_cast<size_t>(gather.stream)], "gather");
+  EXPECT_EQ(At(trace.groups, gather.group).world_ranks, (std::vector<int32_t>{0, 1}));
+  EXPECT_EQ(At(trace.streams, gather.stream), "gather");
   ASSERT_EQ(gather.ranges.size(), 2u);
   EXPECT_EQ(trace.ranges[gather.ranges.begin + 1].access, kWrite);
   EXPECT_EQ(trace.reads[trace.events[7].reads.begin].digest, 0x9f86d081884c7d65u);

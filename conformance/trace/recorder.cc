@@ -4,6 +4,8 @@
 #include <bit>
 #include <utility>
 
+#include "conformance/common/at.h"
+
 namespace shardproof {
 
 Recorder::Recorder(int rank, int world, std::string case_id, RecordLevel level) : level_(level) {
@@ -108,7 +110,7 @@ int32_t Recorder::AddGroup(GroupInfo group) {
 void Recorder::NameStream(int32_t stream, std::string_view name) {
   if (trace_.streams.size() <= static_cast<size_t>(stream))
     trace_.streams.resize(static_cast<size_t>(stream) + 1);
-  trace_.streams[static_cast<size_t>(stream)] = name;
+  At(trace_.streams, stream) = name;
 }
 
 int32_t Recorder::Intern(std::string_view text) {
@@ -136,8 +138,8 @@ Trace Recorder::Finish(TraceEnd end, std::string reason) {
       trace_.events[link.event].digest = link.slot->digest;
       trace_.events[link.event].values = first;
     } else {
-      trace_.reads[static_cast<size_t>(link.read)].digest = link.slot->digest;
-      trace_.reads[static_cast<size_t>(link.read)].values = first;
+      At(trace_.reads, link.read).digest = link.slot->digest;
+      At(trace_.reads, link.read).values = first;
     }
   }
   links_.clear();

@@ -8,6 +8,7 @@
 #include <random>
 #include <sstream>
 
+#include "conformance/common/at.h"
 #include "conformance/trace/reader.h"
 #include "conformance/trace/trace_builder.h"
 #include "conformance/trace/writer.h"
@@ -138,9 +139,7 @@ class RandomTrace {
     e.group = static_cast<int32_t>(Up(trace_.groups.size() - 1));
     e.parent = static_cast<int32_t>(Up(trace_.groups.size() - 1));
     e.alloc = Id();
-    const auto members = [&](int32_t group) {
-      return trace_.groups[static_cast<size_t>(group)].world_ranks.size();
-    };
+    const auto members = [&](int32_t group) { return At(trace_.groups, group).world_ranks.size(); };
     e.peer = static_cast<int32_t>(Up(members(e.group))) - 1;
     e.id = static_cast<int32_t>(Wide() >> 32);
     if (e.id == -1) e.id = 0;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "conformance/common/at.h"
+
 namespace shardproof {
 
 TraceBuilder::TraceBuilder(int rank, int world, std::string case_id) {
@@ -78,8 +80,7 @@ int TraceBuilder::GroupCreate(int parent, std::string_view name,
                               const std::vector<int32_t>& ranks) {
   std::vector<int32_t> world_ranks;
   for (int32_t rank : ranks) {
-    world_ranks.push_back(
-        trace_.groups[static_cast<size_t>(parent)].world_ranks[static_cast<size_t>(rank)]);
+    world_ranks.push_back(At(At(trace_.groups, parent).world_ranks, rank));
   }
   const int group = ranks.empty() ? -1 : Group(name, world_ranks);
   Event& event = Add(EventKind::kGroupCreate);
@@ -96,8 +97,7 @@ void TraceBuilder::GroupRegister(int group, int alloc) {
   Event& row = Add(EventKind::kGroupRegister);
   row.group = group;
   row.alloc = alloc;
-  if (static_cast<size_t>(alloc) < block_bytes_.size())
-    row.count = block_bytes_[static_cast<size_t>(alloc)];
+  if (static_cast<size_t>(alloc) < block_bytes_.size()) row.count = At(block_bytes_, alloc);
 }
 
 void TraceBuilder::GroupDeregister(int group, int alloc) {

@@ -218,20 +218,7 @@ TEST(DeviceGatedSwigluTest, ActivatesAsTheHostDoes) {
       const Floats x = OnGrid(random, 4 * 2 * ffn, grids::kActivation),
                    dy = OnGrid(random, 4 * ffn, n.Scaled(grids::kDExpertAct));
       const Floats probs{0.5f, 1, 0, 77.0f / 128};
-      const auto count = static_cast<size_t>(4 * ffn);
-      Floats wanted_y(count), found_y(count, kNaN), wanted_dx(2 * count), found_dx(2 * count, kNaN),
-          wanted_d(4), found_d(4, kNaN);
-      GatedSwigluForward(n, 4, ffn, x.data(), probs.data(), wanted_y.data());
-      GatedSwigluDgrad(n, 4, ffn, x.data(), probs.data(), dy.data(), wanted_dx.data(),
-                       wanted_d.data());
-      LateQueue queue;
-      device::GatedSwigluForward(queue, rules, 4, ffn, x.data(), probs.data(), found_y.data());
-      device::GatedSwigluDgrad(queue, rules, 4, ffn, x.data(), probs.data(), dy.data(),
-                               found_dx.data(), found_d.data());
-      queue.Flush();
-      EXPECT_TRUE(SameBits(found_y, wanted_y));
-      EXPECT_TRUE(SameBits(found_dx, wanted_dx));
-      EXPECT_TRUE(SameBits(found_d, wanted_d));
+      ExpectSwigluOfTheHost(rules, 4, ffn, x, dy, probs);
     }
   }
 }

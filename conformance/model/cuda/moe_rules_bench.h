@@ -4,9 +4,12 @@
 
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <vector>
 
 #include "conformance/model/cuda/common.h"
+#include "conformance/model/cuda/late_queue.h"
+#include "conformance/model/cuda/moe_grouped.h"
 #include "conformance/model/moe_bench.h"
 
 namespace shardproof {
@@ -35,6 +38,26 @@ inline ::testing::AssertionResult SameBits(const Floats& found, const Floats& wa
            << "[" << i << "] is " << found[i] << " instead of " << wanted[i];
   }
   return ::testing::AssertionSuccess();
+}
+
+// The activation of experts and its gradients on a device that is far behind, against the host's.
+inline void ExpectSwigluOfTheHost(const device::Rules& rules, int64_t rows, int64_t ffn,
+                                  const Floats& x, const Floats& dy, const Floats& probs) {
+  constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
+  const Numerics n = NumericsOf(rules);
+  Floats wanted_y(dy.size()), wanted_dx(x.size()), wanted_dprobs(probs.size());
+  GatedSwigluForward(n, rows, ffn, x.data(), probs.data(), wanted_y.data());
+  GatedSwigluDgrad(n, rows, ffn, x.data(), probs.data(), dy.data(), wanted_dx.data(),
+                   wanted_dprobs.data());
+  Floats found_y(dy.size(), kNaN), found_dx(x.size(), kNaN), found_dprobs(probs.size(), kNaN);
+  LateQueue queue;
+  device::GatedSwigluForward(queue, rules, rows, ffn, x.data(), probs.data(), found_y.data());
+  device::GatedSwigluDgrad(queue, rules, rows, ffn, x.data(), probs.data(), dy.data(),
+                           found_dx.data(), found_dprobs.data());
+  queue.Flush();
+  EXPECT_TRUE(SameBits(found_y, wanted_y));
+  EXPECT_TRUE(SameBits(found_dx, wanted_dx));
+  EXPECT_TRUE(SameBits(found_dprobs, wanted_dprobs));
 }
 
 // Every score, with groups, capacities, padding, skews and auxiliary losses; 8 experts, 8 tokens.
