@@ -1,5 +1,4 @@
-/* Compiled as C99 and as C11: the header is valid in both, and the layout is the one that C++ sees.
- */
+/* Compiled as C99 and as C11: the header is valid in both, and the layout is what C++ sees. */
 #include "conformance/abi/shardproof.h"
 #include "conformance/abi/shardproof_util.h"
 

@@ -1,5 +1,6 @@
-/* shardproof_util.h: what saves an engine in C some lines? Header-only, C99, not part of the ABI.
- */
+/* shardproof_util.h: what saves an engine in C some lines?
+ *
+ * Header-only, C99, not part of the ABI. */
 #ifndef SHARDPROOF_UTIL_H_
 #define SHARDPROOF_UTIL_H_
 #include <stdlib.h>
