@@ -45,8 +45,8 @@ void RandomGrid(InstanceSpec& spec) {
   spec.span = Pick<int32_t>({0, 0, 4, 8});
   spec.outer = Pick<int32_t>({1, 2, 3, 4, 0});
   spec.grid = Pick<int>({0, 1}) != 0;
-  spec.twin = Pick<std::string>(
-      {"none", "given", "permuted", "default_order", "full_span", "short", "other"});
+  spec.twin = Choice<GatherTwin>::Parse(Pick<std::string>(
+      {"none", "given", "permuted", "default_order", "full_span", "short", "other"}));
 }
 
 void RandomExperts(ModelConfig& model) {
@@ -79,15 +79,19 @@ void RandomSchedule(InstanceSpec& spec) {
   spec.shared_expert_overlap = Pick<int>({0, 1}) != 0;
   spec.double_buffer = Pick<int>({0, 1}) != 0;
   spec.nccl_ub = Pick<int>({0, 1}) != 0;
-  spec.cuda_graph = Pick<std::string>({"", "full_iteration", "per_layer", "always"});
+  spec.cuda_graph =
+      Choice<GraphCapture>::Parse(Pick<std::string>({"", "full_iteration", "per_layer", "always"}));
 }
 
 void RandomLayerWise(InstanceSpec& spec) {
-  spec.strategy = Pick<std::string>({"layer_wise", "layer_wise", "layer_wise", "no_shard"});
-  spec.layer_wise.layout = Pick<std::string>({"dealt", "dealt", "aligned", "sliced"});
-  spec.layer_wise.transport =
-      Pick<std::string>({"all_gather_v", "broadcast", "padded", "two words"});
-  spec.layer_wise.buffer = Pick<std::string>({"own", "own", "grads", ""});
+  spec.strategy = Choice<ShardingStrategy>::Parse(
+      Pick<std::string>({"layer_wise", "layer_wise", "layer_wise", "no_shard"}));
+  spec.layer_wise.layout =
+      Choice<LayerWiseLayout>::Parse(Pick<std::string>({"dealt", "dealt", "aligned", "sliced"}));
+  spec.layer_wise.transport = Choice<LayerWiseTransport>::Parse(
+      Pick<std::string>({"all_gather_v", "broadcast", "padded", "two words"}));
+  spec.layer_wise.buffer =
+      Choice<LayerWiseBuffer>::Parse(Pick<std::string>({"own", "own", "grads", ""}));
   spec.overlap_grad_reduce = Pick<int>({0, 1}) != 0;
   spec.overlap_param_gather = Pick<int>({0, 1}) != 0;
   spec.nccl_ub = Pick<int>({0, 1}) != 0;
@@ -181,14 +185,15 @@ rc::Gen<Case> GenAnyCase() {
     c.seed = *rc::gen::arbitrary<uint64_t>();
     InstanceSpec& spec = c.instances.front();
     RandomGrid(spec);
-    spec.strategy =
-        Pick<std::string>({"no_shard", "optim", "optim_grads", "optim_grads_params", "zero3"});
+    spec.strategy = Choice<ShardingStrategy>::Parse(
+        Pick<std::string>({"no_shard", "optim", "optim_grads", "optim_grads_params", "zero3"}));
     if (*rc::gen::inRange(0, 3) == 0) RandomLayerWise(spec);
-    spec.outer_strategy = Pick<std::string>({"no_shard", "optim", "full"});
+    spec.outer_strategy =
+        Choice<OuterStrategy>::Parse(Pick<std::string>({"no_shard", "optim", "full"}));
     spec.microbatches = Pick<int32_t>({1, 2, 3, 5, 0, -3});
     spec.per_token_loss = Pick<int>({0, 1}) != 0;
     spec.average_in_collective = Pick<int>({0, 1}) != 0;
-    spec.grad_comm_dtype = Pick<std::string>({"fp32", "bf16", "fp16"});
+    spec.grad_comm_dtype = Choice<KnobDtype>::Parse(Pick<std::string>({"fp32", "bf16", "fp16"}));
     spec.units = Pick<std::string>({"TransformerLayer", "", "none", "A,B", "two words"});
     spec.bucket_size = Pick<int64_t>({0, 100, -1});
     spec.prefetch_limit_bytes = Pick<int64_t>({-1, 0, 5, -9});

@@ -75,27 +75,33 @@ std::vector<Spoil> Spoils() {
   return {
       [](InstanceSpec& s) { s.overlap_param_gather = true, s.overlap_grad_reduce = false; },
       [](InstanceSpec& s) { s.outer = 2; },
-      [](InstanceSpec& s) { s.strategy = "no_shard"; },
-      [](InstanceSpec& s) { s.strategy = "optim_grads_params"; },
-      [](InstanceSpec& s) { s.layer_wise.layout = "sliced"; },
-      [](InstanceSpec& s) { s.layer_wise.transport = "gossip"; },
-      [](InstanceSpec& s) { s.layer_wise.buffer = "params"; },
+      [](InstanceSpec& s) { s.strategy = ShardingStrategy::kNoShard; },
+      [](InstanceSpec& s) { s.strategy = ShardingStrategy::kOptimGradsParams; },
+      [](InstanceSpec& s) { s.layer_wise.layout = Choice<LayerWiseLayout>::Parse("sliced"); },
+      [](InstanceSpec& s) { s.layer_wise.transport = Choice<LayerWiseTransport>::Parse("gossip"); },
+      [](InstanceSpec& s) { s.layer_wise.buffer = Choice<LayerWiseBuffer>::Parse("params"); },
       [](InstanceSpec& s) {
-        s.layer_wise = {"aligned", "broadcast", "own"};
+        s.layer_wise = {LayerWiseLayout::kAligned, LayerWiseTransport::kBroadcast,
+                        LayerWiseBuffer::kOwn};
       },
       [](InstanceSpec& s) {
-        s.layer_wise = {"aligned", "all_gather_v", "grads"};
+        s.layer_wise = {LayerWiseLayout::kAligned, LayerWiseTransport::kAllGatherV,
+                        LayerWiseBuffer::kGrads};
       },
       [](InstanceSpec& s) {
-        s.layer_wise = {"dealt", "padded", "grads"};
+        s.layer_wise = {LayerWiseLayout::kDealt, LayerWiseTransport::kPadded,
+                        LayerWiseBuffer::kGrads};
       },
       [](InstanceSpec& s) {
-        s.layer_wise = {"dealt", "broadcast", "grads"};
-        s.param_dtype = "fp32", s.main_grads_dtype = "bf16";
+        s.layer_wise = {LayerWiseLayout::kDealt, LayerWiseTransport::kBroadcast,
+                        LayerWiseBuffer::kGrads};
+        s.param_dtype = KnobDtype::kFp32, s.main_grads_dtype = KnobDtype::kBf16;
       },
       [](InstanceSpec& s) { s.bucket_size = -1; },
       [](InstanceSpec& s) { s.skip_norm = -1; },
-      [](InstanceSpec& s) { s.optimizer = "muon", s.muon.coefficients = "aol"; },
+      [](InstanceSpec& s) {
+        s.optimizer = Optimizer::kMuon, s.muon.coefficients = MuonCoefficients::kAol;
+      },
   };
 }
 

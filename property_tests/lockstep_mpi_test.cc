@@ -43,7 +43,7 @@ TEST(LockstepMpiTest, FailureOnOneRankShrinksOnAll) {
   std::string smallest;
   // Only the last rank sees the fault.
   const auto holds = [&](const Case& c) {
-    return ranks.rank() != ranks.size() - 1 || c.instances[0].twin == "none" ||
+    return ranks.rank() != ranks.size() - 1 || c.instances[0].twin == GatherTwin::kNone ||
            c.instances[0].outer == 1;
   };
   EXPECT_FALSE(

@@ -27,7 +27,7 @@ TEST(LockstepTest, FailureShrinksToTheSimplestCase) {
   options.log = &log;
   std::string smallest;
   const auto holds = [](const Case& c) {
-    return c.world < 4 || c.instances[0].strategy != "optim_grads_params" ||
+    return c.world < 4 || c.instances[0].strategy != ShardingStrategy::kOptimGradsParams ||
            !c.instances[0].recompute;
   };
   EXPECT_FALSE(CheckInLockstep("no recompute with zero3", ranks, GenCase(Space()), holds, options,

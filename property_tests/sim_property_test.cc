@@ -46,12 +46,12 @@ using Spoil = std::function<void(InstanceSpec&)>;
 
 std::vector<Spoil> Spoils() {
   return {
-      [](InstanceSpec& s) { s.strategy = "zero9"; },
-      [](InstanceSpec& s) { s.outer_strategy = "full"; },
-      [](InstanceSpec& s) { s.optimizer = "lion"; },
-      [](InstanceSpec& s) { s.param_dtype = "fp8"; },
-      [](InstanceSpec& s) { s.grad_comm_dtype = "fp16"; },
-      [](InstanceSpec& s) { s.main_grads_dtype = "int8"; },
+      [](InstanceSpec& s) { s.strategy = Choice<ShardingStrategy>::Parse("zero9"); },
+      [](InstanceSpec& s) { s.outer_strategy = Choice<OuterStrategy>::Parse("full"); },
+      [](InstanceSpec& s) { s.optimizer = Choice<Optimizer>::Parse("lion"); },
+      [](InstanceSpec& s) { s.param_dtype = Choice<KnobDtype>::Parse("fp8"); },
+      [](InstanceSpec& s) { s.grad_comm_dtype = Choice<KnobDtype>::Parse("fp16"); },
+      [](InstanceSpec& s) { s.main_grads_dtype = Choice<KnobDtype>::Parse("int8"); },
       [](InstanceSpec& s) { s.microbatches = 0; },
       [](InstanceSpec& s) { s.bucket_size = -1; },
       [](InstanceSpec& s) { s.prefetch_limit_bytes = -2; },
@@ -59,18 +59,21 @@ std::vector<Spoil> Spoils() {
       [](InstanceSpec& s) { s.average_in_collective = s.per_token_loss = true; },
       [](InstanceSpec& s) { s.outer = 0; },
       [](InstanceSpec& s) { s.outer = DpCpSize(s) + 1; },
-      [](InstanceSpec& s) { s.outer_strategy = "optim", s.strategy = "optim_grads"; },
       [](InstanceSpec& s) {
-        s.outer_strategy = "optim", s.strategy = "optim_grads_params", s.outer = 1;
+        s.outer_strategy = OuterStrategy::kOptim, s.strategy = ShardingStrategy::kOptimGrads;
+      },
+      [](InstanceSpec& s) {
+        s.outer_strategy = OuterStrategy::kOptim, s.strategy = ShardingStrategy::kOptimGradsParams,
+        s.outer = 1;
       },
       [](InstanceSpec& s) { s.grid = true, s.order = "tp-tp-cp-ep-dp-pp"; },
       [](InstanceSpec& s) { s.grid = true, s.order = "tp-cp-ep-dp-pp-xp"; },
       [](InstanceSpec& s) { s.grid = true, s.pp = s.span + 1; },
       [](InstanceSpec& s) { s.grid = true, s.etp = 0; },
-      [](InstanceSpec& s) { s.grid = false, s.twin = "permuted"; },
-      [](InstanceSpec& s) { s.grid = false, s.twin = "short"; },
-      [](InstanceSpec& s) { s.grid = false, s.twin = "full_span"; },
-      [](InstanceSpec& s) { s.grid = false, s.twin = "default_order"; },
+      [](InstanceSpec& s) { s.grid = false, s.twin = GatherTwin::kPermuted; },
+      [](InstanceSpec& s) { s.grid = false, s.twin = GatherTwin::kShort; },
+      [](InstanceSpec& s) { s.grid = false, s.twin = GatherTwin::kFullSpan; },
+      [](InstanceSpec& s) { s.grid = false, s.twin = GatherTwin::kDefaultOrder; },
   };
 }
 

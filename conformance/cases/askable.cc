@@ -153,8 +153,8 @@ std::string ScheduleProblem(const InstanceSpec& spec) {
     if (PowerOfTwo(spec.wrong_loss_scale)) return Says("badscale", text, "a power of two; use ls");
     if (spec.loss_scale_log2 != 0) return Says("badscale", text, "ls is given too");
   }
-  if (!Among(spec.cuda_graph, {"", "full_iteration", "per_layer"}))
-    return Says("graph", spec.cuda_graph, "use full_iteration or per_layer");
+  if (!spec.cuda_graph.known())
+    return Says("graph", spec.cuda_graph.Text(), "use full_iteration or per_layer");
   if (spec.recompute_modules.empty()) return "";
   if (spec.recompute) return "recompute = " + spec.recompute_modules + ": recompute is all of it";
   std::set<std::string> seen;

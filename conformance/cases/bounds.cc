@@ -20,7 +20,7 @@ int32_t OddDivisor(const InstanceSpec& spec) {
 }
 
 bool NeedsNarrow(const InstanceSpec& spec) {
-  return spec.grad_comm_dtype == "bf16" || spec.main_grads_dtype == "bf16";
+  return spec.grad_comm_dtype == KnobDtype::kBf16 || spec.main_grads_dtype == KnobDtype::kBf16;
 }
 
 std::string BoundProblem(const InstanceSpec& spec) {

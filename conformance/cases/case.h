@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "conformance/cases/words.h"
 #include "conformance/model/model.h"
 
 namespace shardproof {
@@ -18,21 +19,21 @@ namespace shardproof {
 struct MuonSpec {
   double momentum = 0.95;
   bool nesterov = false;
-  std::string coefficients = "quintic";  // simple, polar_express, cans, deepseekv4, cubic5; aol
+  Choice<MuonCoefficients> coefficients = {};
   int32_t ns_steps = 5;
-  std::string scale_mode = "spectral";  // unit_rms_norm, shape_scaling
+  Choice<MuonScale> scale_mode = {};
   double extra_scale = 1;
   bool split_qkv = true;
-  std::string precision = "highest";  // medium
+  Choice<MuonPrecision> precision = {};
   double eps = 0.0078125;
   bool operator==(const MuonSpec&) const = default;
 };
 
 // Options of strategy = layer_wise. (abi/KNOBS.md, layer_wise_*)
 struct LayerWiseSpec {
-  std::string layout = "dealt";            // aligned
-  std::string transport = "all_gather_v";  // broadcast, padded
-  std::string buffer = "own";              // grads
+  Choice<LayerWiseLayout> layout = {};
+  Choice<LayerWiseTransport> transport = {};
+  Choice<LayerWiseBuffer> buffer = {};
   bool operator==(const LayerWiseSpec&) const = default;
 };
 
@@ -49,23 +50,22 @@ struct InstanceSpec {
   int32_t outer = 1;  // num_optimizer_instances: outer data-parallel size of HSDP
   bool grid =
       false;  // the engine builds its groups itself from "world" (else: explicit collection)
-  std::string twin = "none";  // none; given: right twins; or an illegal one: permuted,
-                              // default_order, full_span, short
+  Choice<GatherTwin> twin;
 
   // --- model (its ep, pp, chunks, d_odd, bf16_params, narrow and seed are derived from the rest:
   // see Derive)
   ModelConfig model;
 
   // --- engine
-  std::string strategy = "no_shard";        // optim, optim_grads, optim_grads_params, layer_wise
-  std::string outer_strategy = "no_shard";  // optim
+  Choice<ShardingStrategy> strategy;
+  Choice<OuterStrategy> outer_strategy;
   int32_t microbatches = 1;
   bool overlap_grad_reduce = false, overlap_param_gather = false;
   bool average_in_collective = false;
   bool per_token_loss = false;
-  std::string param_dtype = "fp32";       // bf16
-  std::string grad_comm_dtype = "fp32";   // bf16: the wire of gradient reductions
-  std::string main_grads_dtype = "fp32";  // bf16: where gradients are accumulated
+  Choice<KnobDtype> param_dtype;
+  Choice<KnobDtype> grad_comm_dtype;   // the wire of gradient reductions
+  Choice<KnobDtype> main_grads_dtype;  // where gradients are accumulated
   int64_t bucket_size = 0;  // elements; non-unit buckets are cut at this size; 0: one bucket
   int64_t prefetch_limit_bytes =
       -1;  // gathered ahead of need, in bytes; 0: no prefetch; -1: not set (one unit)
@@ -85,11 +85,10 @@ struct InstanceSpec {
                                   // (illegal with it)
   // Never legal together with overlap_moe; engines that know nothing of them are not asked.
   bool shared_expert_overlap = false, double_buffer = false;
-  std::string cuda_graph;  // "", full_iteration, per_layer (illegal with sharded parameters and
-                           // overlap_moe)
-  std::string optimizer = "sgd";  // adamw, muon
-  MuonSpec muon;                  // only with muon
-  LayerWiseSpec layer_wise;       // only with strategy layer_wise
+  Choice<GraphCapture> cuda_graph;
+  Choice<Optimizer> optimizer;
+  MuonSpec muon;             // only with muon
+  LayerWiseSpec layer_wise;  // only with strategy layer_wise
   double lr = 0.015625, weight_decay = 0;
   double clip_grad = 0;     // maximal global norm; 0: no clipping
   bool grad_norm = false;   // publish GRAD_NORM every step (implied by clip_grad)
@@ -103,6 +102,14 @@ struct InstanceSpec {
 
   bool operator==(const InstanceSpec&) const = default;
 };
+
+// What the strategy shards besides optimizer state.
+inline bool ShardsParams(const InstanceSpec& spec) {
+  return spec.strategy == ShardingStrategy::kOptimGradsParams;
+}
+inline bool ShardsGrads(const InstanceSpec& spec) {
+  return spec.strategy == ShardingStrategy::kOptimGrads || ShardsParams(spec);
+}
 
 struct Case {
   int32_t world = 8;

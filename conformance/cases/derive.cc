@@ -1,4 +1,5 @@
 // case.h's Derive: what follows from a case's fields, and what cannot be asked at all.
+#include <algorithm>
 #include <cmath>
 #include <set>
 #include <stdexcept>
@@ -28,27 +29,24 @@ void CheckText(const InstanceSpec& spec, const char* field, const std::string& t
 void CheckWords(const InstanceSpec& spec) {
   CheckText(spec, "name", spec.name);
   CheckText(spec, "order", spec.order);
-  CheckText(spec, "strategy", spec.strategy);
-  CheckText(spec, "outer_strategy", spec.outer_strategy);
-  CheckText(spec, "param_dtype", spec.param_dtype);
-  CheckText(spec, "grad_comm_dtype", spec.grad_comm_dtype);
-  CheckText(spec, "main_grads_dtype", spec.main_grads_dtype);
-  CheckText(spec, "optimizer", spec.optimizer);
   CheckText(spec, "script", spec.script);
-  CheckText(spec, "layer_wise_layout", spec.layer_wise.layout);
-  CheckText(spec, "layer_wise_transport", spec.layer_wise.transport);
-  CheckText(spec, "layer_wise_buffer", spec.layer_wise.buffer);
   if (!spec.units.empty()) CheckText(spec, "units", spec.units);
+  if (!spec.twin.known()) {
+    CannotAsk(spec, "twin = " + spec.twin.Text() +
+                        ": use none, given, permuted, default_order, full_span or short");
+  }
+  // Any word can be asked for, so that engines refuse those that they do not know.
+  for (const Knob& knob : KnobTable()) {
+    if (knob.words.empty()) continue;
+    const std::string word = knob.text(spec);
+    if (std::count(knob.words.begin(), knob.words.end(), word) == 0)
+      CheckText(spec, knob.name.c_str(), word);
+  }
   if (!std::set<std::string>{"", "embedding", "layer", "norms"}.count(spec.model.frozen)) {
     CannotAsk(spec, "frozen = " + spec.model.frozen + ": use embedding, layer or norms");
   }
   if (!std::set<std::string>{"", "step", "rank"}.count(spec.model.unused)) {
     CannotAsk(spec, "unused = " + spec.model.unused + ": use step or rank");
-  }
-  if (!std::set<std::string>{"none", "given", "permuted", "default_order", "full_span", "short"}
-           .count(spec.twin)) {
-    CannotAsk(spec, "twin = " + spec.twin +
-                        ": use none, given, permuted, default_order, full_span or short");
   }
 }
 
@@ -70,11 +68,12 @@ void CheckPlace(const InstanceSpec& spec, int32_t world) {
 
 // A wrong twin must be wrong for every rank: each has to refuse it by itself.
 void CheckWrongTwin(const InstanceSpec& spec, int32_t world) {
-  if (spec.twin == "none" || spec.twin == "given") return;
+  if (spec.twin == GatherTwin::kNone || spec.twin == GatherTwin::kGiven) return;
   if (spec.grid)
-    CannotAsk(spec, "twin = " + spec.twin + ": an engine that builds its groups is handed no twin");
+    CannotAsk(spec, "twin = " + spec.twin.Text() +
+                        ": an engine that builds its groups is handed no twin");
   InstanceSpec right = spec;
-  right.twin = "given";
+  right.twin = GatherTwin::kGiven;
   const std::vector<GroupFamily> wrong_groups = GroupFamilies(spec, world),
                                  right_groups = GroupFamilies(right, world);
   for (size_t f = 0; f < right_groups.size(); ++f) {
@@ -84,7 +83,7 @@ void CheckWrongTwin(const InstanceSpec& spec, int32_t world) {
       IndexIn(wrong_groups[f], rank, &wrong_list);
       IndexIn(right_groups[f], rank, &right_list);
       if (wrong_list != nullptr && *wrong_list == *right_list) {
-        CannotAsk(spec, "twin = " + spec.twin + ": rank " + std::to_string(rank) +
+        CannotAsk(spec, "twin = " + spec.twin.Text() + ": rank " + std::to_string(rank) +
                             " would get the right one");
       }
     }
@@ -155,7 +154,7 @@ void DeriveInstance(InstanceSpec& spec, Case& c, size_t index) {
   spec.model.ep = spec.model.experts || spec.model.moe.experts > 0 ? spec.ep : 1;
   spec.model.pp = spec.chunks > 1 ? spec.pp : 1;  // else pipeline ranks hold the same model
   spec.model.chunks = spec.chunks;
-  spec.model.bf16_params = spec.param_dtype == "bf16";
+  spec.model.bf16_params = spec.param_dtype == KnobDtype::kBf16;
   spec.model.narrow = NeedsNarrow(spec);
   spec.model.d_odd = illegal.empty() ? OddDivisor(spec) : 1;
   spec.model.seed = c.seed + 1000003 * index;

@@ -59,7 +59,7 @@ TEST(DeriveTest, TooManyTokensAreRefused) {
 TEST(DeriveTest, LongestSequenceKeepsTheBound) {
   InstanceSpec spec = ParseId("w16.zero3.k3.seq4").instances[0];
   EXPECT_EQ(LongestSequence(spec), 4);
-  spec.grad_comm_dtype = "bf16";
+  spec.grad_comm_dtype = KnobDtype::kBf16;
   EXPECT_EQ(LongestSequence(spec), 1);
 }
 

@@ -1,5 +1,6 @@
 #include "conformance/cases/factor_space.h"
 
+#include <algorithm>
 #include <stdexcept>
 #include <utility>
 
@@ -44,15 +45,31 @@ void FactorSpace::AddSetter(const std::string& name, const std::vector<std::stri
   setters_.push_back(std::move(setter));
 }
 
-void FactorSpace::AddDenseModelFactors() {
-  Add("layers", &ModelConfig::layers, {2, 3});
-  Add("tied", &ModelConfig::tied, {false, true});
-  Add("biases", &ModelConfig::biases, {false, true});
-  Add("odd_sizes", &ModelConfig::odd_sizes, {false, true});
-  Add("root_param", &ModelConfig::root_param, {false, true});
-  Add("reused", &ModelConfig::reused, {false, true});
-  Add("frozen", &ModelConfig::frozen, {"", "embedding", "layer", "norms"});
-  Add("unused", &ModelConfig::unused, {"", "step", "rank"});
+bool FactorSpace::Has(const std::string& name) const {
+  return std::any_of(problem_.factors.begin(), problem_.factors.end(),
+                     [&](const Factor& factor) { return factor.name == name; });
+}
+
+void FactorSpace::AddKnob(const Knob& knob) {
+  const Knob::Factor& factor = knob.factors.at(space_);
+  AddSetter(knob.name, factor.shown,
+            [set = factor.set](Case& c, size_t value) { set(c.instances.front(), value); });
+}
+
+void FactorSpace::AddKnobs(const std::vector<std::string>& names) {
+  for (const std::string& name : names) AddKnob(KnobNamed(name));
+}
+
+void FactorSpace::AddOtherKnobs() {
+  for (const Knob& knob : KnobTable()) {
+    if (knob.factors.contains(space_) && !Has(knob.name)) AddKnob(knob);
+  }
+}
+
+void FactorSpace::AddWorld(const std::vector<int32_t>& worlds) {
+  std::vector<std::string> shown;
+  for (int32_t world : worlds) shown.push_back(std::to_string(world));
+  AddSetter("world", shown, [worlds](Case& c, size_t value) { c.world = worlds[value]; });
 }
 
 void FactorSpace::Set(Case& c, int factor, int value) const {

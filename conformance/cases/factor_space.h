@@ -1,23 +1,25 @@
 // factor_space.h: how do values of knobs become a covering problem, and its rows cases?
 //
 // A factor is a name, the values it may have, and how a case is given one of them. Spaces derive
-// from this: they list factors and say what is legal together; a row of theirs is a case with one
+// from this: their factors are the knobs whose rows list values for them (knob.h), and those that
+// set several members at once; they say what is legal together. A row of theirs is a case with one
 // instance, and the other way round.
 #pragma once
 #include <cstdint>
 #include <functional>
 #include <string>
-#include <type_traits>
 #include <vector>
 
 #include "conformance/cases/case.h"
 #include "conformance/cases/covering.h"
-#include "conformance/cases/real_text.h"
+#include "conformance/cases/knob.h"
 
 namespace shardproof {
 
 class FactorSpace {
  public:
+  explicit FactorSpace(Space space) : space_(space) {}
+
   const CoveringProblem& problem() const { return problem_; }
   // Index of a factor. Throws std::invalid_argument for a name there is not.
   int FactorIndex(const std::string& name) const;
@@ -29,11 +31,12 @@ class FactorSpace {
   using Setter = std::function<void(Case&, size_t value)>;
 
   void AddSetter(const std::string& name, const std::vector<std::string>& values, Setter setter);
-  // A member of the case, of its instance, or of a part of that.
-  template <typename Owner, typename T>
-  void Add(const std::string& name, T Owner::*member, const std::vector<T>& values);
-
-  void AddDenseModelFactors();
+  // Knobs, in this order. REQUIRES: their rows list values for the space.
+  void AddKnobs(const std::vector<std::string>& names);
+  // All other knobs whose rows list values for the space, in the table's order.
+  void AddOtherKnobs();
+  // Sizes of the world.
+  void AddWorld(const std::vector<int32_t>& worlds);
 
   // Gives the case a value of a factor; all values of a row, in the factors' order.
   void Set(Case& c, int factor, int value) const;
@@ -48,12 +51,10 @@ class FactorSpace {
               const std::function<bool(const Case& c)>& allowed);
 
  private:
-  static Case& Part(Case& c, Case*) { return c; }
-  static InstanceSpec& Part(Case& c, InstanceSpec*) { return c.instances.front(); }
-  static ModelConfig& Part(Case& c, ModelConfig*) { return c.instances.front().model; }
-  static MoeConfig& Part(Case& c, MoeConfig*) { return c.instances.front().model.moe; }
-  static LayerWiseSpec& Part(Case& c, LayerWiseSpec*) { return c.instances.front().layer_wise; }
+  bool Has(const std::string& name) const;
+  void AddKnob(const Knob& knob);
 
+  Space space_;
   CoveringProblem problem_;
   std::vector<Setter> setters_;
 };
@@ -61,23 +62,5 @@ class FactorSpace {
 // Whether the instance is legal with one token a sample, etp being tp, whatever its other factors
 // are.
 bool LegalForOneToken(Case c);
-
-template <typename Owner, typename T>
-void FactorSpace::Add(const std::string& name, T Owner::*member, const std::vector<T>& values) {
-  std::vector<std::string> shown;
-  for (size_t i = 0; i < values.size(); ++i) {
-    const T value = values[i];
-    if constexpr (std::is_same_v<T, std::string>) {
-      shown.push_back(value.empty() ? "none" : value);
-    } else if constexpr (std::is_same_v<T, double>) {
-      shown.push_back(RealText(value));
-    } else {
-      shown.push_back(std::to_string(value));
-    }
-  }
-  AddSetter(name, shown, [member, values](Case& c, size_t value) {
-    Part(c, static_cast<Owner*>(nullptr)).*member = values[value];
-  });
-}
 
 }  // namespace shardproof

@@ -50,7 +50,7 @@ std::vector<GroupFamily> GroupFamilies(const InstanceSpec& given, int32_t world)
     families.push_back({"intra_expt_dp", InnerChunks(expt_dp, spec.outer)});
     families.push_back({"inter_expt_dp", OuterLists(expt_dp, spec.outer)});
   }
-  if (spec.twin == "none") return families;
+  if (spec.twin == GatherTwin::kNone) return families;
   const InstanceSpec forgetful = WithDefaultOrder(spec);
   const auto twins = [&](const std::vector<RankList>& full, const std::vector<RankList>& again) {
     return TwinLists(spec.twin, Reducing(full, spec.outer), full, Reducing(again, spec.outer));

@@ -156,15 +156,16 @@ std::vector<RankList> OuterLists(const std::vector<RankList>& lists, int32_t n) 
   return result;
 }
 
-std::vector<RankList> TwinLists(const std::string& word, const std::vector<RankList>& reducing,
+std::vector<RankList> TwinLists(const Choice<GatherTwin>& twin,
+                                const std::vector<RankList>& reducing,
                                 const std::vector<RankList>& full,
                                 const std::vector<RankList>& again) {
-  if (word == "full_span") return full;
-  if (word == "default_order") return again;
+  if (twin == GatherTwin::kFullSpan) return full;
+  if (twin == GatherTwin::kDefaultOrder) return again;
   std::vector<RankList> twins = reducing;
-  for (RankList& twin : twins) {
-    if (word == "permuted") std::rotate(twin.begin(), twin.begin() + 1, twin.end());
-    if (word == "short" && twin.size() > 1) twin.pop_back();
+  for (RankList& list : twins) {
+    if (twin == GatherTwin::kPermuted) std::rotate(list.begin(), list.begin() + 1, list.end());
+    if (twin == GatherTwin::kShort && list.size() > 1) list.pop_back();
   }
   return twins;
 }

@@ -45,10 +45,10 @@ RankGrid ExpertGrid(const InstanceSpec& spec);
 std::vector<RankList> InnerChunks(const std::vector<RankList>& lists, int32_t n);
 std::vector<RankList> OuterLists(const std::vector<RankList>& lists, int32_t n);
 
-// What a twin of these reducing groups would be according to the word: given, permuted,
-// default_order, full_span, short. `full` are the same groups before the HSDP cut, `again` the
-// reducing groups when derived with the default order.
-std::vector<RankList> TwinLists(const std::string& word, const std::vector<RankList>& reducing,
+// What a twin of these reducing groups would be that is right, or wrong in this way. `full` are the
+// same groups before the HSDP cut, `again` the reducing groups when derived with the default order.
+std::vector<RankList> TwinLists(const Choice<GatherTwin>& twin,
+                                const std::vector<RankList>& reducing,
                                 const std::vector<RankList>& full,
                                 const std::vector<RankList>& again);
 

@@ -1,8 +1,8 @@
-// case.h's Id and ParseId. The grammar is in README.md, the vocabulary in id_fields.h.
+// case.h's Id and ParseId. The grammar is in README.md, the vocabulary is the knob table.
 #include <stdexcept>
 
 #include "conformance/cases/case.h"
-#include "conformance/cases/id_fields.h"
+#include "conformance/cases/knob_row.h"
 
 namespace shardproof {
 namespace {
@@ -27,8 +27,12 @@ std::vector<std::string> Split(const std::string& text, char separator) {
 // The case's own tokens: world and seed.
 bool ReadCaseToken(const std::string& token, Case* c) {
   std::string rest;
-  if (ids::After(token, "w", &rest) && ids::ReadInteger(rest, &c->world)) return true;
-  return ids::After(token, "s", &rest) && ids::ReadInteger(rest, &c->seed);
+  if (rows::After(token, "w", &rest) && rows::ReadInteger(rest, &c->world)) return true;
+  return rows::After(token, "s", &rest) && rows::ReadInteger(rest, &c->seed);
+}
+
+bool Reads(const Knob& knob, const std::string& token, InstanceSpec& spec) {
+  return knob.read != nullptr && knob.read(token, spec);
 }
 
 }  // namespace
@@ -36,13 +40,13 @@ bool ReadCaseToken(const std::string& token, Case* c) {
 std::string Id(const Case& c) {
   std::string id = "w" + std::to_string(c.world);
   if (c.seed != Case{}.seed) id += ".s" + std::to_string(c.seed);
-  const std::vector<ids::Field> fields = ids::Fields();
   bool first = true;
   for (InstanceSpec spec : c.instances) {
     if (spec.span == c.world - spec.offset) spec.span = 0;
     std::string tokens;
-    for (const ids::Field& field : fields) {
-      const std::string token = field.write(spec);
+    for (const Knob& knob : KnobTable()) {
+      if (knob.write == nullptr) continue;
+      const std::string token = knob.write(spec);
       if (!token.empty()) tokens += (tokens.empty() ? "" : ".") + token;
     }
     id += (first ? "." : "+") + tokens;
@@ -52,17 +56,17 @@ std::string Id(const Case& c) {
 }
 
 Case ParseId(const std::string& id) {
-  const std::vector<ids::Field> fields = ids::Fields();
+  const std::vector<Knob>& table = KnobTable();
   Case c;
   c.instances.clear();
   for (const std::string& part : Split(id, '+')) {
     InstanceSpec spec;
-    std::vector<bool> seen(fields.size(), false);
+    std::vector<bool> seen(table.size(), false);
     for (const std::string& token : Split(part, '.')) {
       if (c.instances.empty() && ReadCaseToken(token, &c)) continue;
       size_t at = 0;
-      while (at < fields.size() && !fields[at].read(token, spec)) ++at;
-      if (at == fields.size()) BadToken(id, token, "is not known");
+      while (at < table.size() && !Reads(table[at], token, spec)) ++at;
+      if (at == table.size()) BadToken(id, token, "is not known");
       if (seen[at]) BadToken(id, token, "says something that was said before");
       seen[at] = true;
     }

@@ -1,46 +1,14 @@
 #include "conformance/cases/illegal.h"
 
 #include <algorithm>
+#include <stdexcept>
 
 #include "conformance/cases/grid.h"
 #include "conformance/cases/real_text.h"
 
 namespace shardproof {
 
-std::string UnknownWord(const std::string& knob, const std::string& word,
-                        const std::vector<std::string>& known) {
-  if (std::count(known.begin(), known.end(), word) != 0) return "";
-  std::string text = knob + " = " + word + ": unknown; use";
-  for (const std::string& one : known) text += " " + one;
-  return text;
-}
-
 namespace {
-
-std::string Strategy(const InstanceSpec& spec, int32_t) {
-  return UnknownWord("strategy", spec.strategy,
-                     {"no_shard", "optim", "optim_grads", "optim_grads_params", "layer_wise"});
-}
-
-std::string OuterStrategy(const InstanceSpec& spec, int32_t) {
-  return UnknownWord("outer_strategy", spec.outer_strategy, {"no_shard", "optim"});
-}
-
-std::string Optimizer(const InstanceSpec& spec, int32_t) {
-  return UnknownWord("optimizer", spec.optimizer, {"sgd", "adamw", "muon"});
-}
-
-std::string ParamDtype(const InstanceSpec& spec, int32_t) {
-  return UnknownWord("param_dtype", spec.param_dtype, {"fp32", "bf16"});
-}
-
-std::string GradCommDtype(const InstanceSpec& spec, int32_t) {
-  return UnknownWord("grad_comm_dtype", spec.grad_comm_dtype, {"fp32", "bf16"});
-}
-
-std::string MainGradsDtype(const InstanceSpec& spec, int32_t) {
-  return UnknownWord("main_grads_dtype", spec.main_grads_dtype, {"fp32", "bf16"});
-}
 
 std::string Microbatches(const InstanceSpec& spec, int32_t) {
   if (spec.microbatches >= 1) return "";
@@ -107,53 +75,124 @@ std::string OuterDividesExperts(const InstanceSpec& spec, int32_t world) {
 }
 
 std::string OuterNeedsParams(const InstanceSpec& spec, int32_t) {
-  if (spec.outer_strategy != "optim" || spec.strategy == "optim_grads_params") return "";
-  return "outer_strategy = optim with strategy = " + spec.strategy +
+  if (spec.outer_strategy != OuterStrategy::kOptim || ShardsParams(spec)) return "";
+  return "outer_strategy = optim with strategy = " + spec.strategy.Text() +
          ": it needs optim_grads_params";
 }
 
 std::string OuterNeedsInstances(const InstanceSpec& spec, int32_t) {
-  if (spec.outer_strategy != "optim" || spec.outer > 1) return "";
+  if (spec.outer_strategy != OuterStrategy::kOptim || spec.outer > 1) return "";
   return "outer_strategy = optim with num_optimizer_instances = 1: there is no outer group to "
          "shard over";
 }
 
 // Derive refuses to ask for wrong twins that some rank cannot tell from right ones.
 std::string Twin(const InstanceSpec& spec, int32_t) {
-  if (spec.twin == "none" || spec.twin == "given") return "";
-  return "dp_cp_ag (" + spec.twin +
+  if (spec.twin == GatherTwin::kNone || spec.twin == GatherTwin::kGiven) return "";
+  return "dp_cp_ag (" + spec.twin.Text() +
          ") has not the same ordered members as the group that reduces the same buffers";
+}
+
+// Words of knobs that every engine has.
+std::vector<IllegalRule> WordRules() {
+  return {
+      WordRule("strategy-word", "strategy", {"w8.strategy=zero9", "w3.strategy=ddp"}),
+      WordRule("outer-strategy-word", "outer_strategy", {"w8.zero3.n2.outer=full"}),
+      WordRule("optimizer-word", "optimizer", {"w8.zero3.optimizer=lion", "w2.ddp.optimizer=adam"}),
+      WordRule("param-dtype-word", "param_dtype", {"w8.zero3.param=fp8"}),
+      WordRule("grad-comm-dtype-word", "grad_comm_dtype", {"w8.zero2.wire=fp16"}),
+      WordRule("main-grads-dtype-word", "main_grads_dtype", {"w8.zero1.acc=int8"}),
+  };
+}
+
+// Numbers out of range, and what excludes each other.
+std::vector<IllegalRule> NumberRules() {
+  return {
+      {"microbatches", Microbatches, {"w8.zero3.k0", "w5.ddp.k-1"}},
+      {"bucket-size", BucketSize, {"w8.zero3.bs-1"}},
+      {"prefetch-limit", PrefetchLimit, {"w8.zero3.pf-2"}},
+      {"clip-grad", ClipGrad, {"w8.ddp.clip-1"}},
+      {"skip-norm", SkipNorm, {"w4.zero2.skip-1", "w3.lw.skip-0p5"}},
+      {"average-of-tokens",
+       AverageOfTokens,
+       {"w8.ddp.avg.pertoken", "w6.zero3.avg.pertoken", "w8.zero3.n2.avg.pertoken"}},
+  };
+}
+
+// Grids that are none (sizes, divisibility, order, pp lists of the dense and the expert grid),
+// outer groups, and twins that are not the reducing group.
+std::vector<IllegalRule> GroupRules() {
+  return {
+      {"grid",
+       Axes,
+       {"w8.zero3.grid.tp3", "w6.ddp.grid.cp4", "w8.zero2.grid.ep3", "w8.zero3.grid.tp0",
+        "w8.zero1.grid.pp-1", "w8.zero3.grid.tp2.etp2.order=cp-ep-dp-pp",
+        "w8.zero2.grid.cp2.order=tp-dp-pp", "w8.zero3.grid.order=tp-cp-ep-pp",
+        "w8.zero3.grid.order=tp-tp-dp-pp", "w8.zero3.grid.order=tp-cp-ep-dp-xp",
+        "w8.zero3.grid.tp2.pp2.order=tp-pp-dp", "w8.zero3.grid.ep2.pp2.order=ep-pp-dp"}},
+      {"outer-positive", OuterPositive, {"w8.zero3.n0", "w8.zero3.n-2"}},
+      {"outer-divides-dp-cp",
+       OuterDivides,
+       {"w8.ddp.n3", "w3.zero3.n2", "w6.zero2.n4", "w8.zero3.n8.tp2.etp2", "w8.zero3.n3.grid"}},
+      {"outer-divides-expt-dp",
+       OuterDividesExperts,
+       {"w8.zero3.n4.ep4.experts", "w6.zero3.n3.ep3.experts"}},
+      {"outer-optim-needs-params",
+       OuterNeedsParams,
+       {"w8.ddp.n2.hfsdp", "w8.zero1.n2.hfsdp", "w8.zero2.n2.hfsdp"}},
+      {"outer-optim-needs-instances",
+       OuterNeedsInstances,
+       {"w8.zero3.hfsdp", "w4.zero3.hfsdp.grid"}},
+      {"twin",
+       Twin,
+       {"w8.zero3.twin=permuted", "w2.zero1.twin=permuted", "w8.zero3.twin=short",
+        "w3.zero3.twin=short", "w8.zero3.n2.twin=full_span", "w6.zero3.n3.hfsdp.twin=full_span",
+        "w8.zero3.twin=default_order.tp2.pp2.etp2.order=tp-pp-dp",
+        "w8.zero2.twin=default_order.tp2.etp2.order=dp-tp", "w8.zero3.twin=permuted.ep2.experts",
+        "w8.zero3.n2.twin=full_span.ep2.experts"}},
+  };
+}
+
+std::vector<IllegalRule> AllRules() {
+  std::vector<IllegalRule> rules;
+  for (const std::vector<IllegalRule>& more :
+       {WordRules(), IllegalMuonRules(), NumberRules(), GroupRules(), IllegalLayerWiseRules(),
+        IllegalScheduleRules()}) {
+    rules.insert(rules.end(), more.begin(), more.end());
+  }
+  return rules;
 }
 
 }  // namespace
 
-std::vector<IllegalRule> IllegalRules() {
-  std::vector<IllegalRule> rules{
-      {"strategy-word", Strategy},
-      {"outer-strategy-word", OuterStrategy},
-      {"optimizer-word", Optimizer},
-      {"param-dtype-word", ParamDtype},
-      {"grad-comm-dtype-word", GradCommDtype},
-      {"main-grads-dtype-word", MainGradsDtype},
-      {"microbatches", Microbatches},
-      {"bucket-size", BucketSize},
-      {"prefetch-limit", PrefetchLimit},
-      {"clip-grad", ClipGrad},
-      {"skip-norm", SkipNorm},
-      {"average-of-tokens", AverageOfTokens},
-      {"grid", Axes},
-      {"outer-positive", OuterPositive},
-      {"outer-divides-dp-cp", OuterDivides},
-      {"outer-divides-expt-dp", OuterDividesExperts},
-      {"outer-optim-needs-params", OuterNeedsParams},
-      {"outer-optim-needs-instances", OuterNeedsInstances},
-      {"twin", Twin},
-  };
-  for (const std::vector<IllegalRule>& more :
-       {IllegalMuonRules(), IllegalLayerWiseRules(), IllegalScheduleRules()}) {
-    rules.insert(rules.end(), more.begin(), more.end());
+bool IsFor(For only, const InstanceSpec& spec) {
+  switch (only) {
+    case For::kAll:
+      return true;
+    case For::kMuon:
+      return spec.optimizer == Optimizer::kMuon;
+    case For::kLayerWise:
+      return spec.strategy == ShardingStrategy::kLayerWise;
   }
-  return rules;
+  throw std::logic_error("a kind of engine that no knob is for");
+}
+
+IllegalRule WordRule(const std::string& name, const std::string& knob,
+                     const std::vector<std::string>& asked) {
+  const auto broken = [&row = KnobNamed(knob)](const InstanceSpec& spec, int32_t) -> std::string {
+    const std::string word = row.text(spec);
+    if (!IsFor(row.only, spec) || std::count(row.words.begin(), row.words.end(), word) != 0)
+      return "";
+    std::string text = row.name + " = " + word + ": unknown; use";
+    for (const std::string& known : row.words) text += " " + known;
+    return text;
+  };
+  return {name, broken, asked};
+}
+
+const std::vector<IllegalRule>& IllegalRules() {
+  static const std::vector<IllegalRule> kRules = AllRules();  // never written again
+  return kRules;
 }
 
 std::string IllegalText(const InstanceSpec& spec, int32_t world, std::string* rule) {

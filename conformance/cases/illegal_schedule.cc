@@ -8,7 +8,7 @@ namespace {
 const std::string kOverlap = "overlap_moe_expert_parallel_comm";
 const char kChunks[] = "virtual_pipeline_model_parallel_size";
 
-bool Sharded(const InstanceSpec& spec) { return spec.strategy != "no_shard"; }
+bool Sharded(const InstanceSpec& spec) { return spec.strategy != ShardingStrategy::kNoShard; }
 
 std::string LossScale(const InstanceSpec& spec, int32_t) {
   if (spec.wrong_loss_scale == 0) return "";
@@ -40,7 +40,7 @@ std::string OverlapNeedsChunks(const InstanceSpec& spec, int32_t) {
 
 std::string PipelineIsUnsharded(const InstanceSpec& spec, int32_t) {
   if (spec.pp <= 1 || spec.chunks <= 1 || !Sharded(spec)) return "";
-  return "strategy = " + spec.strategy + " with pp = " + std::to_string(spec.pp) + " and " +
+  return "strategy = " + spec.strategy.Text() + " with pp = " + std::to_string(spec.pp) + " and " +
          kChunks + " = " + std::to_string(spec.chunks) + ": an interleaved pipeline needs no_shard";
 }
 
@@ -53,7 +53,8 @@ std::string OverlapOfSharedExpert(const InstanceSpec& spec, int32_t) {
 std::string DoubleBuffer(const InstanceSpec& spec, int32_t) {
   if (!spec.overlap_moe || !spec.double_buffer || !Sharded(spec)) return "";
   return std::string("fsdp_double_buffer = 1 with ") + kOverlap +
-         " = 1 and strategy = " + spec.strategy + ": two buffers are too few for two microbatches";
+         " = 1 and strategy = " + spec.strategy.Text() +
+         ": two buffers are too few for two microbatches";
 }
 
 // Registered memory is not allocated and freed with each unit: it needs double buffers.
@@ -64,9 +65,9 @@ std::string UserBuffers(const InstanceSpec& spec, int32_t) {
 }
 
 std::string GraphPerLayer(const InstanceSpec& spec, int32_t) {
-  if (!spec.overlap_moe || spec.cuda_graph != "per_layer" || !Sharded(spec)) return "";
+  if (!spec.overlap_moe || spec.cuda_graph != GraphCapture::kPerLayer || !Sharded(spec)) return "";
   return std::string("cuda_graph_impl = per_layer with ") + kOverlap +
-         " = 1 and strategy = " + spec.strategy + ": use none or full_iteration";
+         " = 1 and strategy = " + spec.strategy.Text() + ": use none or full_iteration";
 }
 
 std::string OverlapOfRecompute(const InstanceSpec& spec, int32_t) {
@@ -83,9 +84,7 @@ std::string OverlapOfRecomputedMoe(const InstanceSpec& spec, int32_t) {
 }
 
 std::string OverlapUnits(const InstanceSpec& spec, int32_t) {
-  if (!spec.overlap_moe || spec.strategy != "optim_grads_params" ||
-      spec.units == InstanceSpec{}.units)
-    return "";
+  if (!spec.overlap_moe || !ShardsParams(spec) || spec.units == InstanceSpec{}.units) return "";
   return "units = " + (spec.units.empty() ? std::string("none") : spec.units) + " with " +
          kOverlap + " = 1 and strategy = optim_grads_params: units are TransformerLayer";
 }
@@ -94,19 +93,46 @@ std::string OverlapUnits(const InstanceSpec& spec, int32_t) {
 
 std::vector<IllegalRule> IllegalScheduleRules() {
   return {
-      {"loss-scale", LossScale},
-      {"delay-needs-overlap", DelayNeedsOverlap},
-      {"early-release-needs-overlap", ReleaseNeedsOverlap},
-      {"overlap-needs-ep", OverlapNeedsExpertRanks},
-      {"overlap-needs-chunks", OverlapNeedsChunks},
-      {"pipeline-is-unsharded", PipelineIsUnsharded},
-      {"overlap-of-shared-expert", OverlapOfSharedExpert},
-      {"overlap-double-buffer", DoubleBuffer},
-      {"overlap-user-buffers", UserBuffers},
-      {"overlap-graph-per-layer", GraphPerLayer},
-      {"overlap-of-recompute", OverlapOfRecompute},
-      {"overlap-of-recomputed-moe", OverlapOfRecomputedMoe},
-      {"overlap-units", OverlapUnits},
+      {"loss-scale",
+       LossScale,
+       {"w4.zero3.badscale3", "w4.zero3.ep2.moe4.1f1b.badscale0p75", "w2.ddp.badscale-2"}},
+      {"delay-needs-overlap", DelayNeedsOverlap, {"w4.zero3.dw", "w4.zero2.ep2.moe4.dw"}},
+      {"early-release-needs-overlap", ReleaseNeedsOverlap, {"w4.zero3.ep2.moe4.er", "w8.zero3.er"}},
+      {"overlap-needs-ep",
+       OverlapNeedsExpertRanks,
+       {"w4.zero3.moe4.1f1b", "w8.zero2.moe4.1f1b.dw.grid"}},
+      {"overlap-needs-chunks",
+       OverlapNeedsChunks,
+       {"w8.ddp.ep2.pp2.k2.layers4.moe4.1f1b", "w8.ddp.grid.ep2.pp2.k2.layers4.moe4.1f1b"}},
+      {"pipeline-is-unsharded",
+       PipelineIsUnsharded,
+       {"w8.zero3.ep2.pp2.k2.layers4.moe4.vpp2.1f1b", "w8.zero2.ep2.pp2.k2.layers4.moe4.vpp2",
+        "w8.zero1.pp2.k2.layers4.vpp2"}},
+      {"overlap-of-shared-expert",
+       OverlapOfSharedExpert,
+       {"w4.zero3.ep2.k2.moe4.shared.1f1b.sharedoverlap",
+        "w4.ddp.ep2.k2.moe4.shared.1f1b.sharedoverlap"}},
+      {"overlap-double-buffer",
+       DoubleBuffer,
+       {"w4.zero3.ep2.k2.moe4.1f1b.doublebuffer", "w4.zero2.ep2.k2.moe4.1f1b.doublebuffer"}},
+      {"overlap-user-buffers",
+       UserBuffers,
+       {"w4.zero3.ep2.k2.ub.moe4.1f1b", "w4.ddp.ep2.k2.ub.moe4.1f1b.dw"}},
+      {"overlap-graph-per-layer",
+       GraphPerLayer,
+       {"w4.zero3.ep2.k2.moe4.1f1b.graph=per_layer",
+        "w4.zero2.ep2.k2.moe4.1f1b.dw.graph=per_layer"}},
+      {"overlap-of-recompute",
+       OverlapOfRecompute,
+       {"w4.zero3.ep2.k2.recompute.moe4.1f1b", "w4.ddp.ep2.k2.recompute.moe4.1f1b"}},
+      {"overlap-of-recomputed-moe",
+       OverlapOfRecomputedMoe,
+       {"w4.zero3.ep2.k2.moe4.1f1b.recompute=moe", "w4.zero2.ep2.k2.moe4.1f1b.recompute=norm,moe"}},
+      {"overlap-units",
+       OverlapUnits,
+       {"w4.zero3.ep2.k2.units=none.moe4.1f1b",
+        "w4.zero3.ep2.k2.units=TransformerLayer,Embedding.moe4.1f1b",
+        "w4.zero3.ep2.k2.units=Embedding.moe4.1f1b.dw"}},
   };
 }
 

@@ -20,6 +20,16 @@ TEST(IllegalTest, EveryRuleHasACase) {
   for (const IllegalRule& rule : IllegalRules()) EXPECT_GE(cases_of[rule.name], 1) << rule.name;
 }
 
+TEST(IllegalTest, EachCaseIsIllegalForTheRuleThatListsIt) {
+  for (const IllegalRule& rule : IllegalRules()) {
+    for (const Case& c : CasesThatAsk({rule})) {
+      std::string first;
+      IllegalText(c.instances[0], c.world, &first);
+      EXPECT_EQ(first, rule.name) << Id(c);
+    }
+  }
+}
+
 TEST(IllegalTest, DefaultCaseIsLegal) { EXPECT_EQ(ParseId("w8.ddp").illegal, ""); }
 
 TEST(IllegalTest, GridReasonsAreAllAsked) {
@@ -52,7 +62,7 @@ TEST(IllegalTest, TextNamesFieldAndValue) {
 
 TEST(IllegalTest, EachCaseOfAScheduleBreaksOneRuleAndIsLegalWithoutOneToken) {
   std::map<std::string, int> cases_of;
-  for (const Case& c : IllegalScheduleCases()) {
+  for (const Case& c : CasesThatAsk(IllegalScheduleRules())) {
     int broken = 0;
     for (const IllegalRule& rule : IllegalRules()) {
       if (rule.broken(c.instances[0], c.world).empty()) continue;

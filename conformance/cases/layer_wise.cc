@@ -4,36 +4,17 @@
 namespace shardproof {
 namespace {
 
-bool Uses(const InstanceSpec& spec) { return spec.strategy == "layer_wise"; }
-
-// The first option that differs from its default, "layer_wise_buffer = grads"; empty: none.
-std::string Option(const LayerWiseSpec& options) {
-  const LayerWiseSpec usual;
-  if (options.layout != usual.layout) return "layer_wise_layout = " + options.layout;
-  if (options.transport != usual.transport) return "layer_wise_transport = " + options.transport;
-  return options.buffer != usual.buffer ? "layer_wise_buffer = " + options.buffer : "";
-}
+bool Uses(const InstanceSpec& spec) { return spec.strategy == ShardingStrategy::kLayerWise; }
 
 std::string NeedsStrategy(const InstanceSpec& spec, int32_t) {
-  const std::string option = Option(spec.layer_wise);
-  if (Uses(spec) || option.empty()) return "";
-  return option + " with strategy = " + spec.strategy + ": it needs layer_wise";
-}
-
-std::string LayoutWord(const InstanceSpec& spec, int32_t) {
-  if (!Uses(spec)) return "";
-  return UnknownWord("layer_wise_layout", spec.layer_wise.layout, {"dealt", "aligned"});
-}
-
-std::string TransportWord(const InstanceSpec& spec, int32_t) {
-  if (!Uses(spec)) return "";
-  return UnknownWord("layer_wise_transport", spec.layer_wise.transport,
-                     {"all_gather_v", "broadcast", "padded"});
-}
-
-std::string BufferWord(const InstanceSpec& spec, int32_t) {
-  if (!Uses(spec)) return "";
-  return UnknownWord("layer_wise_buffer", spec.layer_wise.buffer, {"own", "grads"});
+  if (Uses(spec)) return "";
+  const InstanceSpec usual;
+  for (const Knob& knob : KnobTable()) {
+    if (knob.only != For::kLayerWise || knob.text(spec) == knob.text(usual)) continue;
+    return knob.name + " = " + knob.text(spec) + " with strategy = " + spec.strategy.Text() +
+           ": it needs layer_wise";
+  }
+  return "";
 }
 
 // Owners are dealt over all data-parallel ranks, so gradients are summed over all of them.
@@ -58,22 +39,25 @@ std::string UserBuffers(const InstanceSpec& spec, int32_t) {
 
 std::string AlignedTransport(const InstanceSpec& spec, int32_t) {
   const LayerWiseSpec& options = spec.layer_wise;
-  if (!Uses(spec) || options.layout != "aligned" || options.transport == LayerWiseSpec{}.transport)
+  if (!Uses(spec) || options.layout != LayerWiseLayout::kAligned ||
+      options.transport == LayerWiseSpec{}.transport)
     return "";
-  return "layer_wise_transport = " + options.transport +
+  return "layer_wise_transport = " + options.transport.Text() +
          " with layer_wise_layout = aligned: equal shards are gathered in place";
 }
 
 std::string AlignedBuffer(const InstanceSpec& spec, int32_t) {
   const LayerWiseSpec& options = spec.layer_wise;
-  if (!Uses(spec) || options.layout != "aligned" || options.buffer == LayerWiseSpec{}.buffer)
+  if (!Uses(spec) || options.layout != LayerWiseLayout::kAligned ||
+      options.buffer == LayerWiseSpec{}.buffer)
     return "";
-  return "layer_wise_buffer = " + options.buffer +
+  return "layer_wise_buffer = " + options.buffer.Text() +
          " with layer_wise_layout = aligned: equal shards are gathered in place";
 }
 
 std::string PaddedInBuffer(const InstanceSpec& spec, int32_t) {
-  if (!Uses(spec) || spec.layer_wise.buffer != "grads" || spec.layer_wise.transport != "padded")
+  if (!Uses(spec) || spec.layer_wise.buffer != LayerWiseBuffer::kGrads ||
+      spec.layer_wise.transport != LayerWiseTransport::kPadded)
     return "";
   return "layer_wise_buffer = grads with layer_wise_transport = padded: pieces of equal size do "
          "not "
@@ -81,8 +65,8 @@ std::string PaddedInBuffer(const InstanceSpec& spec, int32_t) {
 }
 
 std::string BufferTooSmall(const InstanceSpec& spec, int32_t) {
-  if (!Uses(spec) || spec.layer_wise.buffer != "grads" || spec.main_grads_dtype != "bf16" ||
-      spec.param_dtype != "fp32")
+  if (!Uses(spec) || spec.layer_wise.buffer != LayerWiseBuffer::kGrads ||
+      spec.main_grads_dtype != KnobDtype::kBf16 || spec.param_dtype != KnobDtype::kFp32)
     return "";
   return "layer_wise_buffer = grads with main_grads_dtype = bf16 and param_dtype = fp32: values "
          "are "
@@ -93,17 +77,27 @@ std::string BufferTooSmall(const InstanceSpec& spec, int32_t) {
 
 std::vector<IllegalRule> IllegalLayerWiseRules() {
   return {
-      {"layer-wise-options", NeedsStrategy},
-      {"layer-wise-layout-word", LayoutWord},
-      {"layer-wise-transport-word", TransportWord},
-      {"layer-wise-buffer-word", BufferWord},
-      {"layer-wise-one-instance", OneInstance},
-      {"layer-wise-gather-needs-reduce", GatherNeedsReduce},
-      {"layer-wise-user-buffers", UserBuffers},
-      {"layer-wise-aligned-transport", AlignedTransport},
-      {"layer-wise-aligned-buffer", AlignedBuffer},
-      {"layer-wise-padded-in-buffer", PaddedInBuffer},
-      {"layer-wise-buffer-too-small", BufferTooSmall},
+      {"layer-wise-options",
+       NeedsStrategy,
+       {"w4.ddp.aligned", "w8.zero3.bcast", "w2.zero1.gradbuf"}},
+      {"layer-wise-user-buffers", UserBuffers, {"w4.lw.ub", "w2.lw.ogr.opg.ub.aligned"}},
+      WordRule("layer-wise-layout-word", "layer_wise_layout", {"w4.lw.layout=sliced"}),
+      WordRule("layer-wise-transport-word", "layer_wise_transport", {"w3.lw.transport=gossip"}),
+      WordRule("layer-wise-buffer-word", "layer_wise_buffer", {"w8.lw.ogr.opg.buffer=params"}),
+      {"layer-wise-one-instance",
+       OneInstance,
+       {"w8.lw.n2", "w6.lw.n3.ogr.opg.aligned", "w8.lw.n2.twin.adamw.ep2.moe4"}},
+      {"layer-wise-gather-needs-reduce", GatherNeedsReduce, {"w4.lw.opg", "w8.lw.opg.bf16.bcast"}},
+      {"layer-wise-aligned-transport",
+       AlignedTransport,
+       {"w4.lw.aligned.bcast", "w5.lw.ogr.opg.aligned.padded"}},
+      {"layer-wise-aligned-buffer", AlignedBuffer, {"w8.lw.ogr.opg.aligned.gradbuf"}},
+      {"layer-wise-padded-in-buffer",
+       PaddedInBuffer,
+       {"w4.lw.padded.gradbuf", "w3.lw.ogr.opg.bf16.bs300.padded.gradbuf"}},
+      {"layer-wise-buffer-too-small",
+       BufferTooSmall,
+       {"w4.lw.acc16.gradbuf", "w3.lw.ogr.opg.wire16.acc16.muon.bcast.gradbuf"}},
   };
 }
 

@@ -15,15 +15,17 @@ namespace {
 TEST(LayerWiseCaseTest, EveryOptionIsPartOfTheId) {
   Case c;
   InstanceSpec& spec = c.instances[0];
-  spec.strategy = "layer_wise";
-  spec.layer_wise = {"dealt", "broadcast", "grads"};
+  spec.strategy = ShardingStrategy::kLayerWise;
+  spec.layer_wise = {LayerWiseLayout::kDealt, LayerWiseTransport::kBroadcast,
+                     LayerWiseBuffer::kGrads};
   spec.zero_count = true;
   spec.skip_norm = 0.5;
   Derive(c);
   ASSERT_EQ(c.illegal, "");
   EXPECT_EQ(Id(c), "w8.lw.zeros.skip0p5.bcast.gradbuf");
   EXPECT_EQ(ParseId(Id(c)), c);
-  EXPECT_EQ(ParseId("w8.lw.transport=padded").instances[0].layer_wise.transport, "padded");
+  EXPECT_EQ(ParseId("w8.lw.transport=padded").instances[0].layer_wise.transport,
+            LayerWiseTransport::kPadded);
   EXPECT_EQ(Id(ParseId("w8.lw.layout=aligned")), "w8.lw.aligned");
 }
 
@@ -47,7 +49,7 @@ TEST(LayerWiseCaseTest, KnobsAreSetWhereTheyDiffer) {
 
 TEST(LayerWiseCaseTest, EachIllegalCaseBreaksOneRule) {
   std::map<std::string, int> cases_of;
-  for (const Case& c : IllegalLayerWiseCases()) {
+  for (const Case& c : CasesThatAsk(IllegalLayerWiseRules())) {
     int broken = 0;
     for (const IllegalRule& rule : IllegalRules()) {
       if (rule.broken(c.instances[0], c.world).empty()) continue;
@@ -98,7 +100,7 @@ TEST(LayerWiseCaseTest, RowsAndCasesConvertBothWays) {
     EXPECT_EQ(space.RowOf(c), row) << Id(c);
     EXPECT_EQ(ParseId(Id(c)), c) << Id(c);
     EXPECT_EQ(c.illegal, "");
-    EXPECT_EQ(c.instances[0].strategy, "layer_wise");
+    EXPECT_EQ(c.instances[0].strategy, ShardingStrategy::kLayerWise);
   }
 }
 
@@ -125,7 +127,7 @@ TEST(LayerWiseCaseTest, GathersThatAreLegalTogether) {
   const LayerWiseSpace& space = LayerWiseSpaceOf("sim", spaces);
   const auto has_transport = [&](const Relation& relation) {
     return std::count(relation.factors.begin(), relation.factors.end(),
-                      space.FactorIndex("transport")) == 1;
+                      space.FactorIndex("layer_wise_transport")) == 1;
   };
   const std::vector<Relation>& relations = space.problem().relations;
   const auto gathers = std::find_if(relations.begin(), relations.end(), has_transport);

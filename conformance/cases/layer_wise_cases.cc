@@ -4,38 +4,6 @@
 
 namespace shardproof {
 
-std::vector<Case> IllegalLayerWiseCases() {
-  return FromIds({
-      // options without the strategy
-      "w4.ddp.aligned",
-      "w8.zero3.bcast",
-      "w2.zero1.gradbuf",
-      "w4.lw.ub",
-      "w2.lw.ogr.opg.ub.aligned",
-      // words that no engine knows
-      "w4.lw.layout=sliced",
-      "w3.lw.transport=gossip",
-      "w8.lw.ogr.opg.buffer=params",
-      // owners of a part of the data-parallel ranks
-      "w8.lw.n2",
-      "w6.lw.n3.ogr.opg.aligned",
-      "w8.lw.n2.twin.adamw.ep2.moe4",
-      // gathers by bucket without buckets that are ready one by one
-      "w4.lw.opg",
-      "w8.lw.opg.bf16.bcast",
-      // what equal shards, gathered in place, have no use for
-      "w4.lw.aligned.bcast",
-      "w5.lw.ogr.opg.aligned.padded",
-      "w8.lw.ogr.opg.aligned.gradbuf",
-      // pieces with padding in the storage of gradients
-      "w4.lw.padded.gradbuf",
-      "w3.lw.ogr.opg.bf16.bs300.padded.gradbuf",
-      // gradients that are smaller than the values they would hold
-      "w4.lw.acc16.gradbuf",
-      "w3.lw.ogr.opg.wire16.acc16.muon.bcast.gradbuf",
-  });
-}
-
 std::vector<Case> NamedLayerWiseCases() {
   return FromIds({
       // owners' values travel in each way, before the step returns and during the next forward

@@ -23,9 +23,6 @@ class LayerWiseSpace : public FactorSpace {
   Case Make(const CoveringRow& row, uint64_t seed) const;
 
  private:
-  void AddGridFactors(const std::vector<int32_t>& worlds);
-  void AddGatherFactors();
-  void AddEngineFactors();
   // What is legal together: grids and the models whose experts they hold; gathers and dtypes.
   void RelateGridAndModel();
   void RelateGathers();

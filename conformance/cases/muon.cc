@@ -9,26 +9,7 @@
 namespace shardproof {
 namespace {
 
-bool Uses(const InstanceSpec& spec) { return spec.optimizer == "muon"; }
-
-std::string Unknown(const InstanceSpec& spec, const std::string& knob, const std::string& word,
-                    const std::vector<std::string>& known) {
-  return Uses(spec) ? UnknownWord(knob, word, known) : "";
-}
-
-std::string CoefficientWord(const InstanceSpec& spec, int32_t) {
-  return Unknown(spec, "muon_coefficient_type", spec.muon.coefficients,
-                 {"quintic", "simple", "polar_express", "cans", "deepseekv4", "cubic5", "aol"});
-}
-
-std::string ScaleWord(const InstanceSpec& spec, int32_t) {
-  return Unknown(spec, "muon_scale_mode", spec.muon.scale_mode,
-                 {"spectral", "unit_rms_norm", "shape_scaling"});
-}
-
-std::string PrecisionWord(const InstanceSpec& spec, int32_t) {
-  return Unknown(spec, "muon_fp32_matmul_prec", spec.muon.precision, {"highest", "medium"});
-}
+bool Uses(const InstanceSpec& spec) { return spec.optimizer == Optimizer::kMuon; }
 
 std::string Momentum(const InstanceSpec& spec, int32_t) {
   if (!Uses(spec) || (spec.muon.momentum >= 0 && spec.muon.momentum < 1)) return "";
@@ -42,20 +23,23 @@ std::string Steps(const InstanceSpec& spec, int32_t) {
 
 // Six steps leave singular values in [0.064, 0.165], seven in [0.25, 0.62].
 std::string PartOfQuintic(const InstanceSpec& spec, int32_t) {
-  if (!Uses(spec) || spec.muon.coefficients != "quintic" || spec.muon.ns_steps % 5 == 0) return "";
+  if (!Uses(spec) || spec.muon.coefficients != MuonCoefficients::kQuintic ||
+      spec.muon.ns_steps % 5 == 0)
+    return "";
   return "muon_num_ns_steps = " + std::to_string(spec.muon.ns_steps) +
          " with muon_coefficient_type = quintic: its five steps belong together";
 }
 
 std::string PartOfCubic(const InstanceSpec& spec, int32_t) {
-  if (!Uses(spec) || spec.muon.coefficients != "cubic5" || spec.muon.ns_steps == 5) return "";
+  if (!Uses(spec) || spec.muon.coefficients != MuonCoefficients::kCubic5 || spec.muon.ns_steps == 5)
+    return "";
   return "muon_num_ns_steps = " + std::to_string(spec.muon.ns_steps) +
          " with muon_coefficient_type = cubic5: use 5";
 }
 
 // After the Frobenius norm singular values end in [-1.21, 1.21].
 std::string Aol(const InstanceSpec& spec, int32_t) {
-  if (!Uses(spec) || spec.muon.coefficients != "aol") return "";
+  if (!Uses(spec) || spec.muon.coefficients != MuonCoefficients::kAol) return "";
   return "muon_coefficient_type = aol: it is made for another normalisation, here it flips signs";
 }
 
@@ -63,14 +47,16 @@ std::string Aol(const InstanceSpec& spec, int32_t) {
 
 std::vector<IllegalRule> IllegalMuonRules() {
   return {
-      {"muon-coefficient-word", CoefficientWord},
-      {"muon-scale-word", ScaleWord},
-      {"muon-precision-word", PrecisionWord},
-      {"muon-momentum", Momentum},
-      {"muon-steps", Steps},
-      {"muon-part-of-quintic", PartOfQuintic},
-      {"muon-part-of-cubic", PartOfCubic},
-      {"muon-aol", Aol},
+      WordRule("muon-coefficient-word", "muon_coefficient_type", {"w2.ddp.muon.coef=newton"}),
+      WordRule("muon-scale-word", "muon_scale_mode", {"w3.ddp.muon.scale=rms"}),
+      WordRule("muon-precision-word", "muon_fp32_matmul_prec", {"w2.ddp.muon.prec=low"}),
+      {"muon-momentum", Momentum, {"w2.ddp.muon.mom1"}},
+      {"muon-steps", Steps, {"w4.ddp.muon.ns0"}},
+      {"muon-part-of-quintic",
+       PartOfQuintic,
+       {"w4.ddp.muon.ns6", "w2.ddp.muon.ns7", "w8.zero1.muon.ns8"}},
+      {"muon-part-of-cubic", PartOfCubic, {"w4.ddp.muon.coef=cubic5.ns4"}},
+      {"muon-aol", Aol, {"w4.ddp.muon.coef=aol", "w3.zero3.muon.coef=aol.ns4"}},
   };
 }
 

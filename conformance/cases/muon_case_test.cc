@@ -11,8 +11,9 @@ namespace {
 TEST(MuonCaseTest, EveryOptionIsPartOfTheId) {
   Case c;
   InstanceSpec& spec = c.instances[0];
-  spec.optimizer = "muon";
-  spec.muon = {0.5, true, "polar_express", 8, "unit_rms_norm", 0.25, false, "medium", 0.125};
+  spec.optimizer = Optimizer::kMuon;
+  spec.muon = {0.5,  true,  MuonCoefficients::kPolarExpress, 8,    MuonScale::kUnitRmsNorm,
+               0.25, false, MuonPrecision::kMedium,          0.125};
   Derive(c);
   ASSERT_EQ(c.illegal, "");
   EXPECT_EQ(Id(c),

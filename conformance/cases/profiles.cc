@@ -41,14 +41,14 @@ std::vector<int> Indices(const FactorSpace& space, const std::vector<std::string
 // The knobs that decide which collectives run, in which order and on which group.
 std::vector<int> CollectiveFactors(const CaseSpace& space) {
   return Indices(space, {"strategy", "outer_strategy", "num_optimizer_instances", "microbatches",
-                         "twin", "groups_from_grid", "experts", "recompute", "units", "unused",
-                         "tied", "overlap_grad_reduce", "overlap_param_gather",
+                         "create_all_gather_group", "groups", "experts", "recompute", "units",
+                         "unused", "tied", "overlap_grad_reduce", "overlap_param_gather",
                          "average_in_collective", "prefetch_limit_bytes", "frozen"});
 }
 
 std::vector<int> CollectiveFactors(const LayerWiseSpace& space) {
-  return Indices(space, {"world", "layout", "transport", "buffer", "bucket_size",
-                         "overlap_grad_reduce", "overlap_param_gather"});
+  return Indices(space, {"world", "layer_wise_layout", "layer_wise_transport", "layer_wise_buffer",
+                         "bucket_size", "overlap_grad_reduce", "overlap_param_gather"});
 }
 
 std::vector<Case> Smoke() {
@@ -179,7 +179,7 @@ enum class Part { kStrategies, kExperts, kLayerWise };
 // The space that counts the case.
 Part PartOf(const Case& c) {
   const InstanceSpec& spec = c.instances.front();
-  if (spec.strategy == "layer_wise") return Part::kLayerWise;
+  if (spec.strategy == ShardingStrategy::kLayerWise) return Part::kLayerWise;
   return spec.model.moe.experts > 0 ? Part::kExperts : Part::kStrategies;
 }
 

@@ -17,12 +17,9 @@ namespace shardproof {
 std::vector<Case> Profile(const std::string& name, const std::string& fabric, Spaces& spaces,
                           uint64_t seed = 1, int32_t ranks = 2);
 
-// Cases that engines must refuse, at least one for each rule of illegal.h. Fixed; data seed 1.
+// Cases that engines must refuse: those of each rule of illegal.h, in the rules' order. Data
+// seed 1.
 std::vector<Case> IllegalCases();
-// The last of them: pipelines, and schedules that hide all-to-alls. Each breaks one rule.
-std::vector<Case> IllegalScheduleCases();
-// Part of them: layer-wise engines. Each breaks one rule.
-std::vector<Case> IllegalLayerWiseCases();
 // Several engines with different grids in one world.
 std::vector<Case> SharedWorldCases();
 // Single situations that a covering array meets only by chance: grids of the published examples,

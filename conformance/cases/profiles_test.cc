@@ -130,7 +130,7 @@ TEST_F(ProfilesTest, MissingPairsOfExpertsAreSeen) {
   }
   const CoverageReport report = ScheduleCoverage(fewer, 2, "sim", *spaces);
   EXPECT_LT(report.count.covered, report.count.possible);
-  EXPECT_NE(report.Text().find("early_release=1"), std::string::npos);
+  EXPECT_NE(report.Text().find("ep_overlap_early_attn_memory_release=1"), std::string::npos);
 }
 
 TEST_F(ProfilesTest, MpiCoreCoversEveryPairOfExpertsAndSchedulesOnEightRanks) {
@@ -148,7 +148,7 @@ TEST_F(ProfilesTest, MpiCoreHasBothSchedulesForTwoAndFourExpertRanks) {
   std::set<std::pair<int32_t, bool>> seen;
   for (const Case& c : *mpi_core) {
     const InstanceSpec& spec = c.instances[0];
-    if (c.world != 8 || spec.strategy == "layer_wise") continue;
+    if (c.world != 8 || spec.strategy == ShardingStrategy::kLayerWise) continue;
     if (spec.model.moe.experts > 0) seen.insert({spec.ep, spec.overlap_moe});
   }
   EXPECT_EQ(seen.size(), 4u);
@@ -181,11 +181,11 @@ TEST_F(ProfilesTest, FullCoversEveryTripleOfLayerWiseEngines) {
 TEST_F(ProfilesTest, MissingPairsOfLayerWiseEnginesAreSeen) {
   std::vector<Case> fewer;
   for (const Case& c : *core) {
-    if (c.instances[0].layer_wise.transport != "padded") fewer.push_back(c);
+    if (c.instances[0].layer_wise.transport != LayerWiseTransport::kPadded) fewer.push_back(c);
   }
   const CoverageReport report = LayerWiseCoverage(fewer, 2, "sim", *spaces);
   EXPECT_LT(report.count.covered, report.count.possible);
-  EXPECT_NE(report.Text().find("transport=padded"), std::string::npos);
+  EXPECT_NE(report.Text().find("layer_wise_transport=padded"), std::string::npos);
 }
 
 // How values travel: each legal combination of when, how and into what, in both odd worlds of mpi.
@@ -193,7 +193,7 @@ TEST_F(ProfilesTest, LayerWiseEnginesRunInOddWorldsAndAreRefused) {
   std::set<int32_t> worlds;
   int refused = 0;
   for (const Case& c : *mpi_core) {
-    if (c.instances[0].strategy != "layer_wise") continue;
+    if (c.instances[0].strategy != ShardingStrategy::kLayerWise) continue;
     worlds.insert(c.world);
     refused += c.illegal.empty() ? 0 : 1;
   }

@@ -19,45 +19,6 @@ void AddCombinations(const std::string& rest, std::vector<std::string>& ids) {
 
 }  // namespace
 
-std::vector<Case> IllegalScheduleCases() {
-  return FromIds({
-      // a scale that no power of two takes out again
-      "w4.zero3.badscale3",
-      "w4.zero3.ep2.moe4.1f1b.badscale0p75",
-      "w2.ddp.badscale-2",
-      // parts of a schedule without it
-      "w4.zero3.dw",
-      "w4.zero2.ep2.moe4.dw",
-      "w4.zero3.ep2.moe4.er",
-      "w8.zero3.er",
-      // nobody to exchange tokens with
-      "w4.zero3.moe4.1f1b",
-      "w8.zero2.moe4.1f1b.dw.grid",
-      // pipelines: without chunks, with sharding
-      "w8.ddp.ep2.pp2.k2.layers4.moe4.1f1b",
-      "w8.ddp.grid.ep2.pp2.k2.layers4.moe4.1f1b",
-      "w8.zero3.ep2.pp2.k2.layers4.moe4.vpp2.1f1b",
-      "w8.zero2.ep2.pp2.k2.layers4.moe4.vpp2",
-      "w8.zero1.pp2.k2.layers4.vpp2",
-      // what the schedule has no place for
-      "w4.zero3.ep2.k2.moe4.shared.1f1b.sharedoverlap",
-      "w4.ddp.ep2.k2.moe4.shared.1f1b.sharedoverlap",
-      "w4.zero3.ep2.k2.moe4.1f1b.doublebuffer",
-      "w4.zero2.ep2.k2.moe4.1f1b.doublebuffer",
-      "w4.zero3.ep2.k2.ub.moe4.1f1b",
-      "w4.ddp.ep2.k2.ub.moe4.1f1b.dw",
-      "w4.zero3.ep2.k2.moe4.1f1b.graph=per_layer",
-      "w4.zero2.ep2.k2.moe4.1f1b.dw.graph=per_layer",
-      "w4.zero3.ep2.k2.recompute.moe4.1f1b",
-      "w4.ddp.ep2.k2.recompute.moe4.1f1b",
-      "w4.zero3.ep2.k2.moe4.1f1b.recompute=moe",
-      "w4.zero2.ep2.k2.moe4.1f1b.recompute=norm,moe",
-      "w4.zero3.ep2.k2.units=none.moe4.1f1b",
-      "w4.zero3.ep2.k2.units=TransformerLayer,Embedding.moe4.1f1b",
-      "w4.zero3.ep2.k2.units=Embedding.moe4.1f1b.dw",
-  });
-}
-
 std::vector<Case> NamedScheduleCases() {
   // The sequences of the published schedule: two layers, two microbatches, nothing gathered ahead;
   // and three layers, where both microbatches meet in the middle one.

@@ -72,75 +72,40 @@ int64_t BytesOfUnits(const InstanceSpec& spec, int64_t units) {
   return units * largest;
 }
 
-ScheduleSpace::ScheduleSpace(const std::vector<int32_t>& worlds, const std::vector<int32_t>& eps) {
-  AddGridFactors(worlds, eps);
-  AddScheduleFactors();
-  AddEngineFactors();
-  AddModelFactors();
+ScheduleSpace::ScheduleSpace(const std::vector<int32_t>& worlds, const std::vector<int32_t>& eps)
+    : FactorSpace(Space::kSchedule) {
+  AddRanks(worlds, eps);
+  AddKnobs({"tp", "cp", "num_optimizer_instances", "strategy", "outer_strategy", "skew",
+            "overlap_moe_expert_parallel_comm", "delay_wgrad_compute",
+            "ep_overlap_early_attn_memory_release", "units"});
+  AddSetter("recompute", {"nothing", "layers", "norm", "core_attn", "norm,core_attn"},
+            SetRecompute);
+  AddKnobs({"high_priority_a2a_comm_stream"});
+  AddSetter("prefetch", {"one unit", "nothing", "two units"}, SetPrefetch);
+  AddKnobs({"loss_scale", "microbatches", "create_all_gather_group", "groups", "param_dtype",
+            "optimizer", "overlap_grad_reduce", "calculate_per_token_loss", "script", "moe.experts",
+            "layers", "moe.layers", "mtp", "top_k"});
+  AddSetter("expert_groups", {"1 of 1", "1 of 2", "2 of 4"}, SetExpertGroups);
+  AddKnobs({"score"});
+  AddSetter("capacity", {"dropless", "drop 100%", "drop 125%", "pad 100%"}, SetCapacity);
+  AddKnobs({"z_loss", "aux_loss", "shared", "biases"});
+  AddOtherKnobs();
   RelateGridAndSchedule();
   RelateLayers();
   RelateChoices();
 }
 
-void ScheduleSpace::AddGridFactors(const std::vector<int32_t>& worlds,
-                                   const std::vector<int32_t>& eps) {
-  AddSetter(
-      "world",
-      [&] {
-        std::vector<std::string> shown;
-        for (int32_t world : worlds) shown.push_back(std::to_string(world));
-        return shown;
-      }(),
-      [worlds](Case& c, size_t value) {
-        c.world = worlds[value];
-        c.instances.front().span = worlds[value];
-      });
-  Add("ep", &InstanceSpec::ep, eps);
-  Add("tp", &InstanceSpec::tp, {1, 2});
-  Add("cp", &InstanceSpec::cp, {1, 2});
-  Add("num_optimizer_instances", &InstanceSpec::outer, {1, 2});
-  Add("strategy", &InstanceSpec::strategy,
-      {"optim_grads_params", "optim_grads", "optim", "no_shard"});
-  Add("outer_strategy", &InstanceSpec::outer_strategy, {"no_shard", "optim"});
-  Add("skew", &MoeConfig::skew, {"", "one", "empty", "rank"});
-}
-
-void ScheduleSpace::AddScheduleFactors() {
-  Add("overlap_moe", &InstanceSpec::overlap_moe, {false, true});
-  Add("delay_wgrad", &InstanceSpec::delay_wgrad, {false, true});
-  Add("early_release", &InstanceSpec::early_release, {false, true});
-  Add("units", &InstanceSpec::units, {"TransformerLayer", "", "TransformerLayer,Embedding"});
-  AddSetter("recompute", {"nothing", "layers", "norm", "core_attn", "norm,core_attn"},
-            SetRecompute);
-  Add("high_priority", &InstanceSpec::high_priority, {false, true});
-  AddSetter("prefetch", {"one unit", "nothing", "two units"}, SetPrefetch);
-  Add("loss_scale_log2", &InstanceSpec::loss_scale_log2, {0, 3});
-  Add("microbatches", &InstanceSpec::microbatches, {2, 1, 3, 5});
-}
-
-void ScheduleSpace::AddEngineFactors() {
-  Add("twin", &InstanceSpec::twin, {"none", "given"});
-  Add("groups_from_grid", &InstanceSpec::grid, {false, true});
-  Add("param_dtype", &InstanceSpec::param_dtype, {"fp32", "bf16"});
-  Add("optimizer", &InstanceSpec::optimizer, {"sgd", "adamw"});
-  Add("overlap_grad_reduce", &InstanceSpec::overlap_grad_reduce, {false, true});
-  Add("calculate_per_token_loss", &InstanceSpec::per_token_loss, {false, true});
-  Add("script", &InstanceSpec::script, {"ttt", "tetet", "ttsrlt"});
-}
-
-void ScheduleSpace::AddModelFactors() {
-  Add("experts", &MoeConfig::experts, {8, 16});  // every ep divides both
-  Add("layers", &ModelConfig::layers, {2, 1, 3});
-  Add("moe.layers", &MoeConfig::layers, {"all", "odd", "even", "first", "last"});
-  Add("mtp", &ModelConfig::mtp, {false, true});
-  Add("top_k", &MoeConfig::top_k, {2, 1});
-  AddSetter("expert_groups", {"1 of 1", "1 of 2", "2 of 4"}, SetExpertGroups);
-  Add("score", &MoeConfig::score, {"softmax", "presoftmax", "sigmoid"});
-  AddSetter("capacity", {"dropless", "drop 100%", "drop 125%", "pad 100%"}, SetCapacity);
-  Add("z_loss", &MoeConfig::z_loss, {false, true});
-  Add("aux_loss", &MoeConfig::aux_loss, {false, true});
-  Add("shared", &MoeConfig::shared, {false, true});
-  Add("biases", &ModelConfig::biases, {false, true});
+void ScheduleSpace::AddRanks(const std::vector<int32_t>& worlds, const std::vector<int32_t>& eps) {
+  const auto shown = [](const std::vector<int32_t>& sizes) {
+    std::vector<std::string> text;
+    for (int32_t size : sizes) text.push_back(std::to_string(size));
+    return text;
+  };
+  AddSetter("world", shown(worlds), [worlds](Case& c, size_t value) {
+    c.world = c.instances.front().span = worlds[value];
+  });
+  AddSetter("ep", shown(eps),
+            [eps](Case& c, size_t value) { c.instances.front().ep = eps[value]; });
 }
 
 void ScheduleSpace::RelateGridAndSchedule() {
@@ -149,7 +114,8 @@ void ScheduleSpace::RelateGridAndSchedule() {
   Case last;
   bool last_askable = false;
   Relate({"world", "ep", "tp", "cp", "num_optimizer_instances", "strategy", "outer_strategy",
-          "skew", "overlap_moe", "delay_wgrad", "early_release", "units", "recompute"},
+          "skew", "overlap_moe_expert_parallel_comm", "delay_wgrad_compute",
+          "ep_overlap_early_attn_memory_release", "units", "recompute"},
          [&](const Case& c) {
            const InstanceSpec& spec = c.instances.front();
            if (spec.span % (spec.tp * spec.cp) != 0 || spec.span % (spec.tp * spec.ep) != 0)

@@ -22,10 +22,7 @@ class ScheduleSpace : public FactorSpace {
   Case Make(const CoveringRow& row, uint64_t seed) const;
 
  private:
-  void AddGridFactors(const std::vector<int32_t>& worlds, const std::vector<int32_t>& eps);
-  void AddScheduleFactors();
-  void AddEngineFactors();
-  void AddModelFactors();
+  void AddRanks(const std::vector<int32_t>& worlds, const std::vector<int32_t>& eps);
   // What is legal together: grids and the schedules that they allow; layers that exist.
   void RelateGridAndSchedule();
   void RelateLayers();

@@ -30,63 +30,23 @@ bool Divides(const InstanceSpec& spec, const Case& c, size_t place) {
 bool Askable(const Case& c) {
   InstanceSpec hardest = c.instances.front();
   hardest.model.tied = true;
-  hardest.grad_comm_dtype = "bf16";
+  hardest.grad_comm_dtype = KnobDtype::kBf16;
   return LongestSequence(hardest) > 0 && LegalForOneToken(c);
 }
 
 }  // namespace
 
-CaseSpace::CaseSpace(const std::vector<int32_t>& worlds) {
-  AddGridFactors(worlds);
-  AddEngineFactors();
-  AddDenseModelFactors();
+CaseSpace::CaseSpace(const std::vector<int32_t>& worlds) : FactorSpace(Space::kDense) {
+  AddWorld(worlds);
+  AddSetter("place", {std::begin(kPlaces), std::end(kPlaces)}, SetPlace);
+  AddKnobs({"tp", "cp", "pp", "ep", "experts", "order", "num_optimizer_instances", "microbatches",
+            "strategy", "outer_strategy", "groups", "create_all_gather_group"});
+  AddOtherKnobs();
   RelateGrid();
   Relate({"average_in_collective", "calculate_per_token_loss"}, [](const Case& c) {
     const InstanceSpec& spec = c.instances.front();
     return !spec.average_in_collective || !spec.per_token_loss;
   });
-}
-
-void CaseSpace::AddGridFactors(const std::vector<int32_t>& worlds) {
-  Add("world", &Case::world, worlds);
-  AddSetter("place", {std::begin(kPlaces), std::end(kPlaces)}, SetPlace);
-  Add("tp", &InstanceSpec::tp, {1, 2});
-  Add("cp", &InstanceSpec::cp, {1, 2});
-  Add("pp", &InstanceSpec::pp, {1, 2});
-  Add("ep", &InstanceSpec::ep, {1, 2, 4});
-  Add("experts", &ModelConfig::experts, {false, true});
-  Add("order", &InstanceSpec::order,
-      {"tp-cp-ep-dp-pp", "tp-pp-cp-ep-dp", "dp-cp-ep-tp-pp", "pp-dp-ep-cp-tp", "cp-tp-dp-ep-pp",
-       "tp-dp"});
-  Add("num_optimizer_instances", &InstanceSpec::outer, {1, 2, 4});
-  Add("microbatches", &InstanceSpec::microbatches, {1, 2, 3});
-  Add("strategy", &InstanceSpec::strategy,
-      {"no_shard", "optim", "optim_grads", "optim_grads_params"});
-  Add("outer_strategy", &InstanceSpec::outer_strategy, {"no_shard", "optim"});
-  Add("groups_from_grid", &InstanceSpec::grid, {false, true});
-  Add("twin", &InstanceSpec::twin, {"none", "given"});
-}
-
-void CaseSpace::AddEngineFactors() {
-  Add("overlap_grad_reduce", &InstanceSpec::overlap_grad_reduce, {false, true});
-  Add("overlap_param_gather", &InstanceSpec::overlap_param_gather, {false, true});
-  Add("average_in_collective", &InstanceSpec::average_in_collective, {false, true});
-  Add("calculate_per_token_loss", &InstanceSpec::per_token_loss, {false, true});
-  Add("param_dtype", &InstanceSpec::param_dtype, {"fp32", "bf16"});
-  Add("grad_comm_dtype", &InstanceSpec::grad_comm_dtype, {"fp32", "bf16"});
-  Add("main_grads_dtype", &InstanceSpec::main_grads_dtype, {"fp32", "bf16"});
-  Add<InstanceSpec, int64_t>("bucket_size", &InstanceSpec::bucket_size, {0, 300});
-  Add<InstanceSpec, int64_t>("prefetch_limit_bytes", &InstanceSpec::prefetch_limit_bytes,
-                             {-1, 0, 3000, 1 << 20});
-  Add("units", &InstanceSpec::units, {"TransformerLayer", "", "TransformerLayer,Embedding"});
-  Add("recompute", &InstanceSpec::recompute, {false, true});
-  Add("nccl_ub", &InstanceSpec::nccl_ub, {false, true});
-  Add("optimizer", &InstanceSpec::optimizer, {"sgd", "adamw"});
-  Add("weight_decay", &InstanceSpec::weight_decay, {0.0, 0.0625});
-  Add("clip_grad", &InstanceSpec::clip_grad, {0.0, 0.5, 1048576.0});
-  Add("grad_norm", &InstanceSpec::grad_norm, {false, true});
-  Add("check_for_nan_in_grad", &InstanceSpec::check_for_nan, {false, true});
-  Add("script", &InstanceSpec::script, {"ttt", "tettt", "ttsttltt", "ttsrlt", "etrte"});
 }
 
 void CaseSpace::RelateGrid() {

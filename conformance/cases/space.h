@@ -21,8 +21,6 @@ class CaseSpace : public FactorSpace {
   Case Make(const CoveringRow& row, uint64_t seed) const;
 
  private:
-  void AddGridFactors(const std::vector<int32_t>& worlds);
-  void AddEngineFactors();
   void RelateGrid();
 };
 

@@ -19,12 +19,12 @@ LayerWiseRun Made(const Edit& edit = {}, const LayerWiseFaults& faults = {}, int
   return RunLayerWise(LayerWiseCase(world, edit), faults);
 }
 void Overlap(InstanceSpec& spec) { spec.overlap_param_gather = spec.overlap_grad_reduce = true; }
-void Aligned(InstanceSpec& spec) { spec.layer_wise.layout = "aligned"; }
+void Aligned(InstanceSpec& spec) { spec.layer_wise.layout = LayerWiseLayout::kAligned; }
 
 TEST(LayerWiseFamilies, GoodRunsPassThem) {
   const auto into_grads = [](InstanceSpec& spec) {
     Overlap(spec);
-    spec.layer_wise.buffer = "grads";
+    spec.layer_wise.buffer = LayerWiseBuffer::kGrads;
   };
   const auto experts = [](InstanceSpec& spec) {
     Overlap(spec);
@@ -61,7 +61,7 @@ TEST(LayerWiseFamilies, StateOfWhatOthersOwnIsTooMuchMemoryWithAlignedShards) {
 
 // Muon keeps one average of a matrix, AdamW two.
 TEST(LayerWiseFamilies, TwoAveragesOfAMatrixAreTooManyForMuon) {
-  const auto muon = [](InstanceSpec& spec) { spec.optimizer = "muon"; };
+  const auto muon = [](InstanceSpec& spec) { spec.optimizer = Optimizer::kMuon; };
   EXPECT_EQ(FoundIn(CheckLifetime(Made(muon, {}, 1).run)), "FS-31");
 }
 

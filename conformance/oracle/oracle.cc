@@ -39,14 +39,19 @@ ModelConfig Undivided(ModelConfig config) {
 
 UpdateRule RuleOf(const InstanceSpec& spec) {
   UpdateRule rule;
-  rule.adamw = spec.optimizer != "sgd";
-  if (spec.optimizer == "muon") {
+  rule.adamw = spec.optimizer != Optimizer::kSgd;
+  if (spec.optimizer == Optimizer::kMuon) {
     const MuonSpec& muon = spec.muon;
-    rule.muon = MuonRule{spec.lr,           spec.weight_decay,
-                         muon.momentum,     muon.nesterov,
-                         muon.coefficients, muon.ns_steps,
-                         muon.scale_mode,   muon.extra_scale,
-                         muon.split_qkv,    muon.precision == "medium",
+    rule.muon = MuonRule{spec.lr,
+                         spec.weight_decay,
+                         muon.momentum,
+                         muon.nesterov,
+                         muon.coefficients.Text(),
+                         muon.ns_steps,
+                         muon.scale_mode.Text(),
+                         muon.extra_scale,
+                         muon.split_qkv,
+                         muon.precision == MuonPrecision::kMedium,
                          muon.eps};
   }
   rule.lr = static_cast<float>(spec.lr);

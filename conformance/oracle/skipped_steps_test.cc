@@ -29,7 +29,7 @@ TEST(SkippedStepsTest, ThresholdsAreBetweenNorms) {
     for (const Case& c : cases) {
       if (c.instances[0].skip_norm == 0) continue;
       ++seen;
-      layer_wise += c.instances[0].strategy == "layer_wise" ? 1 : 0;
+      layer_wise += c.instances[0].strategy == ShardingStrategy::kLayerWise ? 1 : 0;
       ExpectBoth(c);
     }
   }

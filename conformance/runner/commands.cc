@@ -1,6 +1,7 @@
 // check, list, replay, explain.
 #include <iostream>
 
+#include "conformance/cases/knob_text.h"
 #include "conformance/checks/check_all.h"
 #include "conformance/requirements/registry.h"
 #include "conformance/runner/event_text.h"
@@ -54,6 +55,10 @@ int ListCommand(const Options& options) {
       std::cout << row.id << "  " << (row.level == RequirementLevel::kMust ? "MUST  " : "SHOULD")
                 << "  " << row.text << "\n";
     }
+    return 0;
+  }
+  if (options.target == "knobs" || options.target == "tokens") {
+    std::cout << (options.target == "knobs" ? KnobLines() : TokenLines());
     return 0;
   }
   std::vector<std::string> facts;

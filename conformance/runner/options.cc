@@ -83,9 +83,10 @@ bool ParseOptions(int argc, char** argv, Options* o, int* exit_code) {
   check->add_option("address", o->target, "trace:DIR")->required();
   check->add_option("--report", o->report, "folder for report.jsonl, junit.xml and summary.md");
 
-  CLI::App* list = app.add_subcommand("list", "list cases, or requirements");
-  list->add_option("what", o->target, "cases or requirements")
-      ->check(CLI::IsMember({"cases", "requirements"}))
+  CLI::App* list =
+      app.add_subcommand("list", "list cases, requirements, knobs, or tokens of case ids");
+  list->add_option("what", o->target, "cases, requirements, knobs or tokens")
+      ->check(CLI::IsMember({"cases", "requirements", "knobs", "tokens"}))
       ->default_val("cases");
   AddSelection(list, o);
 

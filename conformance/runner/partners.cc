@@ -61,29 +61,33 @@ void AddSchedules(std::vector<Partner>& partners, const Case& c) {
 
 // When parameters are gathered, how their values travel and who owns them changes no result.
 void AddLayerWise(std::vector<Partner>& partners, const Case& c) {
-  if (c.instances.front().strategy != "layer_wise") return;
+  if (c.instances.front().strategy != ShardingStrategy::kLayerWise) return;
   const bool added =
       Add(partners, c, "LW-20", false, "with parameters gathered before the step returns",
           [](InstanceSpec& other) { other.overlap_param_gather = false; });
   if (added) partners.back().always = true;
   Add(partners, c, "FS-41", false, "with strategy no_shard", [](InstanceSpec& other) {
-    other.strategy = "no_shard";
+    other.strategy = ShardingStrategy::kNoShard;
     other.layer_wise = {};
   });
   Add(partners, c, "LW-20", false, "with another transport", [](InstanceSpec& other) {
     LayerWiseSpec& options = other.layer_wise;
-    const bool to_padded = options.transport == "broadcast" && options.buffer == "own";
-    options.transport = options.transport == "all_gather_v" ? "broadcast"
-                        : to_padded                         ? "padded"
-                                                            : "all_gather_v";
+    const bool to_padded = options.transport == LayerWiseTransport::kBroadcast &&
+                           options.buffer == LayerWiseBuffer::kOwn;
+    options.transport = options.transport == LayerWiseTransport::kAllGatherV
+                            ? LayerWiseTransport::kBroadcast
+                        : to_padded ? LayerWiseTransport::kPadded
+                                    : LayerWiseTransport::kAllGatherV;
   });
   Add(partners, c, "LW-20", false, "with the other buffer", [](InstanceSpec& other) {
-    other.layer_wise.buffer = other.layer_wise.buffer == "own" ? "grads" : "own";
+    other.layer_wise.buffer = other.layer_wise.buffer == LayerWiseBuffer::kOwn
+                                  ? LayerWiseBuffer::kGrads
+                                  : LayerWiseBuffer::kOwn;
   });
   Add(partners, c, "LW-20", false, "with the other layout", [](InstanceSpec& other) {
-    const bool aligned = other.layer_wise.layout == "aligned";
+    const bool aligned = other.layer_wise.layout == LayerWiseLayout::kAligned;
     other.layer_wise = {};
-    if (!aligned) other.layer_wise.layout = "aligned";
+    if (!aligned) other.layer_wise.layout = LayerWiseLayout::kAligned;
   });
   Add(partners, c, "LW-09", false, "with other buckets",
       [](InstanceSpec& other) { other.bucket_size = other.bucket_size == 0 ? 300 : 0; });
@@ -101,9 +105,9 @@ std::vector<Partner> PartnersOf(const Case& c) {
   schedule.sequences = true;
   schedule.why = "under another schedule";
   partners.push_back(std::move(schedule));
-  if (c.instances.front().twin == "given") {
+  if (c.instances.front().twin == GatherTwin::kGiven) {
     Add(partners, c, "PG-08", true, "without twins",
-        [](InstanceSpec& spec) { spec.twin = "none"; });
+        [](InstanceSpec& spec) { spec.twin = GatherTwin::kNone; });
   }
   if (c.instances.front().grid) {
     Add(partners, c, "PG-12", false, "with an explicit collection",
@@ -113,15 +117,15 @@ std::vector<Partner> PartnersOf(const Case& c) {
     Add(partners, c, "FS-40", false, "without a prefetch limit",
         [](InstanceSpec& spec) { spec.prefetch_limit_bytes = -1; });
   }
-  if (c.instances.front().strategy == "optim_grads_params") {
+  if (c.instances.front().strategy == ShardingStrategy::kOptimGradsParams) {
     Add(partners, c, "FS-41", false, "with strategy optim_grads", [](InstanceSpec& spec) {
-      spec.strategy = "optim_grads";
-      spec.outer_strategy = "no_shard";
+      spec.strategy = ShardingStrategy::kOptimGrads;
+      spec.outer_strategy = OuterStrategy::kNoShard;
     });
   }
-  if (c.instances.front().strategy == "optim_grads") {
+  if (c.instances.front().strategy == ShardingStrategy::kOptimGrads) {
     Add(partners, c, "FS-18", false, "with one reduction of the sum (strategy optim)",
-        [](InstanceSpec& spec) { spec.strategy = "optim"; });
+        [](InstanceSpec& spec) { spec.strategy = ShardingStrategy::kOptim; });
   }
   if (c.instances.front().recompute) {
     Add(partners, c, "FS-41", false, "without recompute",

@@ -127,7 +127,7 @@ bool InstanceFacts::UnitMayBeAbsent(int32_t world_rank, int32_t call, int32_t un
 // With pipeline stages module ids differ between ranks; nothing is sharded then, and there are no
 // units. Layer-wise engines have buckets instead.
 void InstanceFacts::FindUnits() {
-  if (spec_->model.pp > 1 || spec_->strategy == "layer_wise") return;
+  if (spec_->model.pp > 1 || spec_->strategy == ShardingStrategy::kLayerWise) return;
   const spf_model& tables = model_->Tables(0);
   const std::vector<std::string> types = Split(spec_->units);
   unit_of_module_.assign(size_t(tables.n_modules), -1);
@@ -184,6 +184,6 @@ const std::vector<int32_t>* InstanceFacts::OuterList(bool expert, int32_t world_
   return spec_->outer <= 1 ? nullptr : List(expert ? "inter_expt_dp" : "inter_dp_cp", world_rank);
 }
 
-bool InstanceFacts::Twin() const { return spec_->twin == "given"; }
+bool InstanceFacts::Twin() const { return spec_->twin == GatherTwin::kGiven; }
 
 }  // namespace shardproof

@@ -31,17 +31,17 @@ struct Expected {
 };
 
 Expected Expect(const InstanceSpec& spec) {
-  const bool full = spec.strategy == "optim_grads_params";
+  const bool full = ShardsParams(spec);
   Expected expected;
-  expected.buckets = spec.strategy == "layer_wise";
+  expected.buckets = spec.strategy == ShardingStrategy::kLayerWise;
   expected.gathers =
       expected.buckets ? spec.overlap_param_gather : full && spec.prefetch_limit_bytes < 0;
   // Without a twin a gather that may not be launched ahead follows the last unit's reduction on the
   // same communicator, and the next unit's compute follows the gather: nothing is left to hide.
-  const bool separate = spec.twin == "given" || spec.prefetch_limit_bytes < 0;
-  expected.aligned = expected.buckets && spec.layer_wise.layout == "aligned";
+  const bool separate = spec.twin == GatherTwin::kGiven || spec.prefetch_limit_bytes < 0;
+  expected.aligned = expected.buckets && spec.layer_wise.layout == LayerWiseLayout::kAligned;
   expected.reductions = full ? separate : spec.overlap_grad_reduce;
-  expected.twin = full && spec.twin == "given";
+  expected.twin = full && spec.twin == GatherTwin::kGiven;
   return expected;
 }
 

@@ -49,8 +49,8 @@ std::vector<Trace> Step(const Shape& shape) { return {StepOf(0, shape), StepOf(1
 Case FullySharded() {
   Case c;
   c.world = 2;
-  c.instances[0].strategy = "optim_grads_params";
-  c.instances[0].twin = "given";
+  c.instances[0].strategy = ShardingStrategy::kOptimGradsParams;
+  c.instances[0].twin = GatherTwin::kGiven;
   return c;
 }
 

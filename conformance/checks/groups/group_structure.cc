@@ -215,7 +215,7 @@ class Structure {
   }
 
   void JudgeTwins() {
-    const bool asked = facts_.spec().twin != "none";
+    const bool asked = facts_.spec().twin != GatherTwin::kNone;
     Judge(result_, {"PG-07"});
     for (const auto& [name, held] : seen_) {
       if (!name.ends_with("_ag")) continue;

@@ -116,7 +116,7 @@ class Routing {
     const std::set<std::string>& reduced_on = of.reduced_on[expert];
     if (IsOuter(rank, carried, expert) || reduced_on.empty()) return;
     const bool shared = reduced_on.contains(carried.comm);
-    const bool outer_sharded = facts.spec().outer_strategy == "optim";
+    const bool outer_sharded = facts.spec().outer_strategy == OuterStrategy::kOptim;
     if (facts.Twin() && shared && !outer_sharded) {
       Report("PG-09", rank, carried, "the all-gather twin of " + carried.group->name,
              carried.group->name,

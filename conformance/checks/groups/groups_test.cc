@@ -19,12 +19,12 @@ Event& FirstOf(Run& run, int rank, const std::function<bool(const Event&)>& matc
 void Grid(InstanceSpec& spec) { spec.grid = true; }
 void GridTwin(InstanceSpec& spec) {
   spec.grid = true;
-  spec.twin = "given";
+  spec.twin = GatherTwin::kGiven;
 }
-void Twin(InstanceSpec& spec) { spec.twin = "given"; }
+void Twin(InstanceSpec& spec) { spec.twin = GatherTwin::kGiven; }
 void Hybrid(InstanceSpec& spec) {
   spec.outer = 2;
-  spec.twin = "given";
+  spec.twin = GatherTwin::kGiven;
 }
 
 TEST(Groups, AGoodRunHasNoFinding) {
@@ -114,7 +114,7 @@ TEST(Groups, ATwinWithPermutedMembers) {
 
 TEST(Groups, AGatherInAnotherOrderThanTheReduction) {
   MiniRun mini = PermutedGathers();
-  mini.spec->instances[0].twin = "none";
+  mini.spec->instances[0].twin = GatherTwin::kNone;
   const std::string found = FoundIn(CheckGroups(mini.run));
   EXPECT_NE(found.find("PG-18"), std::string::npos) << found;
 }

@@ -92,7 +92,7 @@ class Buffers : RankCheck {
     if (event.collective == SPF_BROADCAST && At(gather.group->world_ranks, event.peer) == rank_)
       return;
     report_.Judged({"LW-21"});
-    const bool grads = facts_.spec(gather.instance).layer_wise.buffer == "grads";
+    const bool grads = facts_.spec(gather.instance).layer_wise.buffer == LayerWiseBuffer::kGrads;
     const bool seen_grads = grads_.contains(gather.to.alloc),
                seen_home = home_blocks_.contains(gather.to.alloc);
     // Storage of gradients that no node of this rank adds to is not known as such.
@@ -230,7 +230,8 @@ class Buffers : RankCheck {
     for (const Arrival& arrival : arrivals_) {
       const int32_t alloc = arrival.at.alloc;
       const bool in_storage =
-          facts_.spec(event.instance).layer_wise.buffer == "grads" && !OwnBuffer(*arrival.gather);
+          facts_.spec(event.instance).layer_wise.buffer == LayerWiseBuffer::kGrads &&
+          !OwnBuffer(*arrival.gather);
       if (arrival.gather->instance != event.instance || facts_.Aligned(event.instance) ||
           in_storage)
         continue;

@@ -70,8 +70,12 @@ class Facts {
   const Analysis& a() const { return a_; }
   const InstanceFacts& Of(int32_t instance) const { return a_.Facts(size_t(instance)); }
   const InstanceSpec& spec(int32_t instance) const { return Of(instance).spec(); }
-  bool LayerWise(int32_t instance) const { return spec(instance).strategy == "layer_wise"; }
-  bool Aligned(int32_t instance) const { return spec(instance).layer_wise.layout == "aligned"; }
+  bool LayerWise(int32_t instance) const {
+    return spec(instance).strategy == ShardingStrategy::kLayerWise;
+  }
+  bool Aligned(int32_t instance) const {
+    return spec(instance).layer_wise.layout == LayerWiseLayout::kAligned;
+  }
   const RankFacts& At(int32_t rank) const { return ranks_[size_t(rank)]; }
   char Letter(int32_t instance, int32_t call) const;  // of the script; '?' if it has no such call
   std::string ModuleOf(int32_t instance, int32_t rank, int32_t key) const;

@@ -9,7 +9,7 @@ namespace shardproof {
 
 namespace {
 
-bool LayerWise(const InstanceSpec& spec) { return spec.strategy == "layer_wise"; }
+bool LayerWise(const InstanceSpec& spec) { return spec.strategy == ShardingStrategy::kLayerWise; }
 
 bool Asks(const InstanceSpec& spec, bool (*of)(const InstanceSpec&)) {
   return LayerWise(spec) && of(spec);

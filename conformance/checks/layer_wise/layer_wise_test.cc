@@ -132,12 +132,14 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"gather_alone", "LW-16", FAULT(gather_alone), kExperts, 2},
         Bad{"reduce_alone", "LW-16", FAULT(reduce_alone), kExperts, 2},
         Bad{"other_reduction", "LW-28", FAULT(other_reduction), kAligned},
-        Bad{"transport", "LW-21", [](LayerWiseFaults& f) { f.transport = "broadcast"; }},
-        Bad{"broadcast_asked", "LW-21", [](LayerWiseFaults& f) { f.transport = "padded"; },
-            kBroadcast},
+        Bad{"transport", "LW-21",
+            [](LayerWiseFaults& f) { f.transport = LayerWiseTransport::kBroadcast; }},
+        Bad{"broadcast_asked", "LW-21",
+            [](LayerWiseFaults& f) { f.transport = LayerWiseTransport::kPadded; }, kBroadcast},
         Bad{"out_of_place", "LW-21", FAULT(out_of_place), kAligned},
-        Bad{"into_grads", "LW-21", [](LayerWiseFaults& f) { f.buffer = "grads"; }},
-        Bad{"into_buffer", "LW-21", [](LayerWiseFaults& f) { f.buffer = "own"; }, kIntoGrads}),
+        Bad{"into_grads", "LW-21", [](LayerWiseFaults& f) { f.buffer = LayerWiseBuffer::kGrads; }},
+        Bad{"into_buffer", "LW-21", [](LayerWiseFaults& f) { f.buffer = LayerWiseBuffer::kOwn; },
+            kIntoGrads}),
     [](const auto& row) { return std::string(row.param.name); });
 
 INSTANTIATE_TEST_SUITE_P(
@@ -208,7 +210,7 @@ TEST(LayerWise, OtherFamiliesSpeakForRows) {
 TEST(LayerWise, ForeignOptionsAreRefusals) {
   Case c;
   c.world = 2;
-  c.instances[0].layer_wise.buffer = "grads";
+  c.instances[0].layer_wise.buffer = LayerWiseBuffer::kGrads;
   Derive(c);
   shardproof::Run run;
   run.spec = &c;

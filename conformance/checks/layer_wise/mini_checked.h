@@ -39,10 +39,12 @@ inline CheckResult Checked(const Edit& edit = {}, const Fault& fault = {}, int32
 inline void Overlap(InstanceSpec& spec) {
   spec.overlap_param_gather = spec.overlap_grad_reduce = true;
 }
-inline void Aligned(InstanceSpec& spec) { spec.layer_wise.layout = "aligned"; }
-inline void Broadcast(InstanceSpec& spec) { spec.layer_wise.transport = "broadcast"; }
-inline void Padded(InstanceSpec& spec) { spec.layer_wise.transport = "padded"; }
-inline void IntoGrads(InstanceSpec& spec) { spec.layer_wise.buffer = "grads"; }
+inline void Aligned(InstanceSpec& spec) { spec.layer_wise.layout = LayerWiseLayout::kAligned; }
+inline void Broadcast(InstanceSpec& spec) {
+  spec.layer_wise.transport = LayerWiseTransport::kBroadcast;
+}
+inline void Padded(InstanceSpec& spec) { spec.layer_wise.transport = LayerWiseTransport::kPadded; }
+inline void IntoGrads(InstanceSpec& spec) { spec.layer_wise.buffer = LayerWiseBuffer::kGrads; }
 inline void Experts(InstanceSpec& spec) {
   spec.ep = 2;
   spec.model.experts = true;
@@ -53,7 +55,7 @@ inline Edit operator+(const Edit& x, const Edit& y) {
 inline const Edit kPlain = [](InstanceSpec&) {}, kOverlap = Overlap, kAligned = Aligned,
                   kBroadcast = Broadcast, kPadded = Padded, kIntoGrads = IntoGrads,
                   kExperts = Experts;
-inline const Edit kSgd = [](InstanceSpec& spec) { spec.optimizer = "sgd"; };
+inline const Edit kSgd = [](InstanceSpec& spec) { spec.optimizer = Optimizer::kSgd; };
 inline const Edit kUnused = [](InstanceSpec& spec) { spec.model.unused = "step"; };
 inline const Edit kDecay = [](InstanceSpec& spec) { spec.weight_decay = 0.0625; };
 inline const Edit kFrozen = [](InstanceSpec& spec) { spec.model.frozen = "embedding"; };

@@ -143,10 +143,10 @@ class Ownership {
 
   // The kernel that changes the weights; -1: any.
   int32_t KernelOf(const ParamFacts& param) const {
-    const std::string& optimizer = of_.spec().optimizer;
-    if (optimizer == "adamw") return SPF_K_ADAMW;
-    if (optimizer == "sgd") return SPF_K_AXPBY;
-    if (optimizer != "muon") return -1;
+    const Choice<Optimizer>& optimizer = of_.spec().optimizer;
+    if (!optimizer.known()) return -1;
+    if (optimizer == Optimizer::kAdamw) return SPF_K_ADAMW;
+    if (optimizer == Optimizer::kSgd) return SPF_K_AXPBY;
     return param.matrix ? SPF_K_AXPBY : SPF_K_ADAMW;
   }
   // A step updates all parameters or none, on all ranks.

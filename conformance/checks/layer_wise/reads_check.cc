@@ -85,7 +85,7 @@ class Reads : RankCheck {
   // With gathers into gradient storage: a gradient is added to zeros, or to this step's.
   void JudgeGradient(int64_t index, const Event& event, const ParamFacts& param,
                      const std::vector<Chunk>& chunks) {
-    if (facts_.spec(event.instance).layer_wise.buffer != "grads" ||
+    if (facts_.spec(event.instance).layer_wise.buffer != LayerWiseBuffer::kGrads ||
         decided_.contains({event.call, param.key}))
       return;
     for (const Chunk& chunk : chunks) {
@@ -123,7 +123,8 @@ CheckResult CheckReads(const Facts& facts) {
   bool into_grads = false;
   for (size_t i = 0; i < facts.a().n_instances(); ++i) {
     const auto instance = static_cast<int32_t>(i);
-    into_grads |= facts.LayerWise(instance) && facts.spec(instance).layer_wise.buffer == "grads";
+    into_grads |= facts.LayerWise(instance) &&
+                  facts.spec(instance).layer_wise.buffer == LayerWiseBuffer::kGrads;
   }
   for (int32_t rank = 0; rank < facts.a().ranks(); ++rank) Reads(facts, rank, result).Run();
   Report report(facts, result);

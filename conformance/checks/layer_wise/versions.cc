@@ -19,7 +19,7 @@ bool Equal(const Assembled& x, const Assembled& y) {
 Versions::Versions(const Analysis& a) {
   for (size_t i = 0; i < a.n_instances(); ++i) {
     const InstanceSpec& spec = a.Facts(i).spec();
-    if (spec.strategy != "layer_wise") continue;
+    if (spec.strategy != ShardingStrategy::kLayerWise) continue;
     const Published published(a, static_cast<int>(i), SPF_RESULT_PARAM);
     std::map<int32_t, const Assembled*> last;  // by key
     for (const auto& [call, tensors] : published.calls()) {

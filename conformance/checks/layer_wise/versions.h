@@ -21,7 +21,7 @@ class Versions {
   bool Same(int32_t instance, int32_t key, int32_t from, int32_t to) const;
   // No gradient, no change: plain SGD keeps no state, and nothing decays.
   static bool MayLeaveOut(const InstanceSpec& spec) {
-    return spec.optimizer == "sgd" && spec.weight_decay == 0;
+    return spec.optimizer == Optimizer::kSgd && spec.weight_decay == 0;
   }
 
  private:

@@ -13,7 +13,7 @@ namespace {
 
 using Edit = std::function<void(InstanceSpec&)>;
 
-void Sgd(InstanceSpec& spec) { spec.optimizer = "sgd"; }
+void Sgd(InstanceSpec& spec) { spec.optimizer = Optimizer::kSgd; }
 
 // In the second train_step, call 2, the last parameter is not stepped. stays: its published value
 // does not change.
@@ -48,7 +48,7 @@ TEST(Versions, PlainSgdMayLeaveOutWhatDoesNotChange) {
   };
   const auto aligned = [](InstanceSpec& spec) {
     Sgd(spec);
-    spec.layer_wise.layout = "aligned";
+    spec.layer_wise.layout = LayerWiseLayout::kAligned;
   };
   for (const Edit& edit : {Edit(Sgd), Edit(overlap), Edit(aligned)})
     EXPECT_EQ(Found(Made(edit, true)), "");
@@ -73,7 +73,7 @@ TEST(Versions, WithoutValuesAnythingMayHaveStayed) {
     for (Trace& trace : made.run.traces) {
       for (Event& event : trace.events) event.values = -1;
     }
-    const bool sgd = made.spec->instances[0].optimizer == "sgd";
+    const bool sgd = made.spec->instances[0].optimizer == Optimizer::kSgd;
     EXPECT_EQ(Found(made), sgd ? "" : "LW-10 LW-11 LW-32 LW-35");
   }
 }

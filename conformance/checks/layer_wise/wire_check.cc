@@ -157,9 +157,9 @@ class Wire : RankCheck {
     report_.Judged({"LW-21"});
     const LayerWiseSpec& spec = facts_.spec(gather.instance).layer_wise;
     const bool aligned = facts_.Aligned(gather.instance);
-    const int32_t want = aligned || spec.transport == "padded" ? SPF_ALL_GATHER
-                         : spec.transport == "broadcast"       ? SPF_BROADCAST
-                                                               : SPF_ALL_GATHER_V;
+    const int32_t want = aligned || spec.transport == LayerWiseTransport::kPadded ? SPF_ALL_GATHER
+                         : spec.transport == LayerWiseTransport::kBroadcast       ? SPF_BROADCAST
+                                                                            : SPF_ALL_GATHER_V;
     const int32_t seen = Kind(gather.event);
     if (seen != want) {
       report_.Add("LW-21", rank_, gather.event,

@@ -75,7 +75,7 @@ class UnitWindows {
  private:
   bool Judged(const Window& window) const {
     return window.unit >= 0 &&
-           a_.Facts(size_t(window.instance)).spec().strategy == "optim_grads_params";
+           a_.Facts(size_t(window.instance)).spec().strategy == ShardingStrategy::kOptimGradsParams;
   }
   bool OneAtATime(const Window& window) const {
     return Judged(window) && !a_.Facts(size_t(window.instance)).Interleaves();
@@ -198,7 +198,7 @@ CheckResult CheckUnitWindows(const Analysis& a) {
   }
   bool sharded = false, ahead = false;
   for (size_t i = 0; i < a.n_instances(); ++i) {
-    const bool shards = a.Facts(i).spec().strategy == "optim_grads_params";
+    const bool shards = ShardsParams(a.Facts(i).spec());
     sharded |= shards;
     ahead |= shards && !a.Facts(i).Interleaves();
   }

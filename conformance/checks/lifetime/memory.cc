@@ -58,25 +58,25 @@ Persistent LayerWiseBytes(const Trace& trace, const InstanceFacts& facts, int32_
     const bool param = event.kind == EventKind::kPublish && event.result == SPF_RESULT_PARAM;
     if (param && event.instance == instance) owned.insert(event.id);
   }
-  const int64_t grad_width = spec.main_grads_dtype == "bf16" ? 2 : 4;
+  const int64_t grad_width = spec.main_grads_dtype == KnobDtype::kBf16 ? 2 : 4;
   Persistent bytes{0, kScratchBytes};
   int64_t widest = 0;
   for (int32_t id = 0; id < facts.n_params(trace.rank); ++id) {
     const ParamFacts& param = facts.Param(trace.rank, id);
     const std::vector<int32_t>* list = facts.FullList(param.expert, trace.rank);
     const auto width = static_cast<int64_t>(WidthOf(param.dtype));
-    const int64_t state = spec.optimizer == "adamw"  ? 8
-                          : spec.optimizer == "muon" ? (param.matrix ? 4 : 8)
-                                                     : 0;
+    const int64_t state = spec.optimizer == Optimizer::kAdamw  ? 8
+                          : spec.optimizer == Optimizer::kMuon ? (param.matrix ? 4 : 8)
+                                                               : 0;
     widest = std::max(widest, width);
     bytes.formula += param.numel * (width + (param.frozen ? 0 : grad_width));
     if (owned.contains(id)) bytes.formula += param.numel * (4 + (param.frozen ? 0 : state));
     bytes.padding +=
         (width + grad_width) * param.row * static_cast<int64_t>(list == nullptr ? 1 : list->size());
   }
-  if (spec.layer_wise.layout != "aligned") return bytes;
+  if (spec.layer_wise.layout != LayerWiseLayout::kAligned) return bytes;
   const AlignedPadding padding = PaddingOf(trace, facts, instance, owned);
-  const int64_t state = spec.optimizer == "sgd" ? 0 : 8;
+  const int64_t state = spec.optimizer == Optimizer::kSgd ? 0 : 8;
   bytes.padding += padding.all * (widest + grad_width) + padding.mine * (4 + state);
   return bytes;
 }
@@ -87,16 +87,15 @@ Persistent PersistentBytes(const InstanceFacts& facts, int32_t rank) {
     return list == nullptr ? int64_t{1} : static_cast<int64_t>(list->size());
   };
   const auto part = [](int64_t elements, int64_t parts) { return (elements + parts - 1) / parts; };
-  const int64_t grad_width = spec.main_grads_dtype == "bf16" ? 2 : 4;
+  const int64_t grad_width = spec.main_grads_dtype == KnobDtype::kBf16 ? 2 : 4;
   Persistent bytes;
   for (int32_t id = 0; id < facts.n_params(rank); ++id) {
     const ParamFacts& param = facts.Param(rank, id);
     const int64_t n = size(facts.InnerList(param.expert, rank)),
                   m = size(facts.OuterList(param.expert, rank));
-    const bool shards_params = spec.strategy == "optim_grads_params";
-    const bool shards_grads = shards_params || spec.strategy == "optim_grads";
-    const bool shards_main = shards_grads || spec.strategy == "optim";
-    const int64_t outer = spec.outer_strategy == "optim" ? m : 1;
+    const bool shards_params = ShardsParams(spec), shards_grads = ShardsGrads(spec);
+    const bool shards_main = shards_grads || spec.strategy == ShardingStrategy::kOptim;
+    const int64_t outer = spec.outer_strategy == OuterStrategy::kOptim ? m : 1;
     const auto width = static_cast<int64_t>(WidthOf(param.dtype));
     const auto add = [&](int64_t element_bytes, int64_t parts) {
       bytes.formula += element_bytes * part(param.numel, parts);
@@ -107,9 +106,9 @@ Persistent PersistentBytes(const InstanceFacts& facts, int32_t rank) {
     if (param.frozen) continue;
     add(grad_width, shards_grads ? n : 1);
     if (outer > 1) add(grad_width + width, n * outer);
-    const int64_t state = spec.optimizer == "adamw"  ? 8
-                          : spec.optimizer == "muon" ? (param.matrix ? 4 : 8)
-                                                     : 0;
+    const int64_t state = spec.optimizer == Optimizer::kAdamw  ? 8
+                          : spec.optimizer == Optimizer::kMuon ? (param.matrix ? 4 : 8)
+                                                               : 0;
     if (state > 0) add(state, shards_main ? n * outer : 1);
   }
   bytes.padding += kScratchBytes;
@@ -224,20 +223,21 @@ class Memory : RankCheck {
   void AtRest(const Event& event, const OfInstance& of, const std::string& call) {
     const InstanceFacts& facts = a_.Facts(event.instance);
     if (!facts.InGrid(trace_.rank)) return;
-    if (facts.spec().strategy == "layer_wise" && !trace_.provides.results) {
+    if (facts.spec().strategy == ShardingStrategy::kLayerWise && !trace_.provides.results) {
       return CannotJudge(result_, {"FS-31"},
                          "the trace has no results, so what a rank owns is not known");
     }
     Judge(result_, {"FS-31"});
-    const bool layer_wise = facts.spec().strategy == "layer_wise";
+    const bool layer_wise = facts.spec().strategy == ShardingStrategy::kLayerWise;
     const Persistent allowed =
         layer_wise ? LayerWiseBytes(trace_, facts, event.instance) : PersistentBytes(facts, rank_);
     const auto kept = kept_.find(event.instance);
     const int64_t spared = kept == kept_.end() ? 0 : kept->second.SparedBytes();
     if (of.device_bytes <= allowed.formula + allowed.padding + spared) return;
     Add("FS-31", index_,
-        "at most " + std::to_string(allowed.formula) + " bytes for " + facts.spec().strategy +
-            " and " + std::to_string(allowed.padding) + " of padding and scratch" +
+        "at most " + std::to_string(allowed.formula) + " bytes for " +
+            facts.spec().strategy.Text() + " and " + std::to_string(allowed.padding) +
+            " of padding and scratch" +
             (spared > 0 ? ", and " + std::to_string(spared) + " registered and idle"
                         : std::string()),
         std::to_string(of.device_bytes) + " bytes",

@@ -66,7 +66,7 @@ MiniRun Registered(int32_t world, const std::function<void(InstanceSpec&)>& edit
 }
 
 TEST(UserBuffers, ARunWithRegisteredBlocksHasNoFinding) {
-  for (const char* twin : {"none", "given"}) {
+  for (const GatherTwin twin : {GatherTwin::kNone, GatherTwin::kGiven}) {
     const MiniRun mini = Registered(4, [&](InstanceSpec& spec) {
       spec.outer = 2;
       spec.twin = twin;
@@ -127,7 +127,7 @@ TEST(UserBuffers, OneBlockThatIsNotRegisteredIsNamed) {
 }
 
 TEST(UserBuffers, GatheredOnATwinWithWhichNothingIsRegistered) {
-  MiniRun mini = Mini(2, [](InstanceSpec& spec) { spec.twin = "given"; });
+  MiniRun mini = Mini(2, [](InstanceSpec& spec) { spec.twin = GatherTwin::kGiven; });
   for (Trace& trace : mini.run.traces) {
     int32_t reducer = -1;
     for (size_t g = 0; g < trace.groups.size(); ++g) {

@@ -9,7 +9,7 @@
 namespace shardproof {
 namespace {
 
-void Twin(InstanceSpec& spec) { spec.twin = "given"; }
+void Twin(InstanceSpec& spec) { spec.twin = GatherTwin::kGiven; }
 
 TEST(Metamorphic, EqualRunsAgree) {
   const MiniRun a = RunMini(MiniCase(2)), b = RunMini(MiniCase(2));

@@ -37,8 +37,7 @@ class Gathers {
     const Window* before = nullptr;
     for (const Window& window : found_.windows) {
       const InstanceFacts& facts = a_.Facts(size_t(window.instance));
-      if (window.unit < 0 || facts.spec().strategy != "optim_grads_params" || facts.Interleaves())
-        continue;
+      if (window.unit < 0 || !ShardsParams(facts.spec()) || facts.Interleaves()) continue;
       Judge(result_, {"FS-08"});
       if (facts.spec().recompute) Judge(result_, {"FS-07"});
       if (window.reads.empty()) {
@@ -114,7 +113,7 @@ class Gathers {
       if (sum.first <= allowed * param.numel) continue;
       Finding finding = a_.At("FS-35", rank_, sum.second);
       finding.expected = "at most " + std::to_string(allowed) + " gathers of " + param.name +
-                         " with " + facts.spec().strategy;
+                         " with " + facts.spec().strategy.Text();
       finding.seen = std::to_string(sum.first) + " elements gathered, the parameter has " +
                      std::to_string(param.numel);
       finding.message = param.name + " is gathered more often than the strategy needs";
@@ -124,8 +123,8 @@ class Gathers {
 
   int64_t Allowed(const InstanceFacts& facts, const ParamFacts& param, int32_t call) const {
     const InstanceSpec& spec = facts.spec();
-    if (spec.strategy == "no_shard") return 0;
-    if (spec.strategy != "optim_grads_params") return 1;
+    if (spec.strategy == ShardingStrategy::kNoShard) return 0;
+    if (!ShardsParams(spec)) return 1;
     const bool eval = a_.CallName(rank_, 0, call).starts_with("eval_step");
     int64_t entries = 1;
     if (param.unit >= 0 && size_t(call) < facts.calls().size() &&
@@ -134,8 +133,10 @@ class Gathers {
           At(facts.calls(), call).step, std::max(0, facts.DataRank(rank_)), facts.Place(rank_));
       entries = Entries(facts, program, param.unit);
     }
-    const int64_t outer =
-        spec.outer_strategy == "optim" && Size(facts.OuterList(param.expert, rank_)) > 1 ? 1 : 0;
+    const int64_t outer = spec.outer_strategy == OuterStrategy::kOptim &&
+                                  Size(facts.OuterList(param.expert, rank_)) > 1
+                              ? 1
+                              : 0;
     // Where both microbatches are in one layer, its early release takes weights that the forward
     // gathers again.
     const int64_t early = !eval && spec.early_release ? spec.microbatches : 0;

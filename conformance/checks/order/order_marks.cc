@@ -245,7 +245,7 @@ class Marks : RankCheck {
       return;
     }
     Judge(result_, {"FS-39"});
-    if (facts_.spec().strategy != "optim_grads_params" || facts_.Interleaves()) return;
+    if (!ShardsParams(facts_.spec()) || facts_.Interleaves()) return;
     const RankWindows found = FindWindows(a_, rank_);
     for (const auto& [index, call] : announced_.calls) {
       std::set<int32_t> in_backward;

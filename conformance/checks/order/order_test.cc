@@ -141,7 +141,8 @@ TEST(Order, AParameterGatheredMoreOftenThanNeeded) {
 }
 
 TEST(Order, GatherOncePerStepWithOptim) {
-  const std::string found = Found({}, [](InstanceSpec& spec) { spec.strategy = "optim"; });
+  const std::string found =
+      Found({}, [](InstanceSpec& spec) { spec.strategy = ShardingStrategy::kOptim; });
   EXPECT_EQ(found, "FS-35") << "the mini engine gathers in forward and in backward";
 }
 

@@ -13,7 +13,9 @@ namespace shardproof {
 
 namespace {
 
-int32_t DtypeOf(const std::string& name) { return name == "bf16" ? SPF_BF16 : SPF_F32; }
+int32_t DtypeOf(const Choice<KnobDtype>& dtype) {
+  return dtype == KnobDtype::kBf16 ? SPF_BF16 : SPF_F32;
+}
 
 class Ops {
  public:
@@ -46,7 +48,7 @@ class Ops {
     Judge(result_, {"FS-10", "FS-21", "FS-30", "FS-36"});
     const int32_t wire = DtypeOf(facts.spec().grad_comm_dtype);
     if (event.dtype != wire) {
-      Add("FS-21", rank, carried.event, facts.spec().grad_comm_dtype,
+      Add("FS-21", rank, carried.event, facts.spec().grad_comm_dtype.Text(),
           event.dtype == SPF_BF16 ? "bf16" : "another dtype",
           "gradients travel in another dtype than the case asks for");
     }
@@ -120,9 +122,7 @@ class Ops {
       const ParamFacts& param = facts.ByKey(key);
       const std::vector<int32_t>* inner = facts.InnerList(param.expert, rank);
       Judge(result_, {"FS-37"});
-      const std::string& strategy = facts.spec().strategy;
-      const bool each =
-          strategy.starts_with("optim_grads") && inner != nullptr && inner->size() > 1;
+      const bool each = ShardsGrads(facts.spec()) && inner != nullptr && inner->size() > 1;
       int32_t microbatches = 0;
       for (int32_t m = 0; m < facts.spec().microbatches; ++m) {
         microbatches += !At(expected_, instance).Nodes(call, rank, m, key).empty();
@@ -215,7 +215,7 @@ class Ops {
             !SpansMicrobatches(flow, k, grads[0]))
           continue;
         Judge(result_, {"FS-21"});
-        Add("FS-21", rank, index, a_.Facts(event.instance).spec().main_grads_dtype,
+        Add("FS-21", rank, index, a_.Facts(event.instance).spec().main_grads_dtype.Text(),
             std::to_string(grads[0].content.width) + "-byte elements",
             "microbatches are accumulated in another dtype than main_grads_dtype");
         break;

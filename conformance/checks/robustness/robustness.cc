@@ -60,7 +60,7 @@ bool Refused(const Trace& trace) {
 
 bool WrongTwin(const Case& spec) {
   return std::any_of(spec.instances.begin(), spec.instances.end(), [](const InstanceSpec& one) {
-    return one.twin != "none" && one.twin != "given";
+    return one.twin != GatherTwin::kNone && one.twin != GatherTwin::kGiven;
   });
 }
 

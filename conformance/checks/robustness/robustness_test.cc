@@ -42,7 +42,7 @@ TEST(Robustness, AnIllegalCaseThatRuns) {
 
 TEST(Robustness, AWrongTwinThatIsAccepted) {
   Answered answered(Kind::kOk, "wrong twin");
-  answered.spec.instances[0].twin = "permuted";
+  answered.spec.instances[0].twin = GatherTwin::kPermuted;
   EXPECT_EQ(answered.Found(), "PG-16");
 }
 

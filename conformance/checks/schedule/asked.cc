@@ -94,8 +94,7 @@ void AskForOrder(const InstanceSpec& spec, const Contents& has, Rows& rows) {
 // What is hidden, held and reduced under the schedule.
 void AskForSharding(const InstanceFacts& facts, const Contents& has, Rows& rows) {
   const InstanceSpec& spec = facts.spec();
-  const bool sharded = spec.strategy == "optim_grads_params",
-             replicated = spec.strategy == "no_shard";
+  const bool sharded = ShardsParams(spec), replicated = spec.strategy == ShardingStrategy::kNoShard;
   const bool released = sharded && has.trains && has.gathers && !facts.units().empty();
   rows.Ask(true, {"EP-07", "EP-08"});
   rows.Ask(has.evaluates, {"EP-36"});

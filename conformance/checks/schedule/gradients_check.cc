@@ -44,9 +44,7 @@ class Gradients : StepCheck {
     std::set<int32_t> together;  // microbatches in the same elements
   };
   const Event& EventAt(int64_t index) const { return At(trace_.events, index); }
-  bool EachMicrobatch() const {
-    return spec_.strategy == "optim_grads" || spec_.strategy == "optim_grads_params";
-  }
+  bool EachMicrobatch() const { return ShardsGrads(spec_); }
 
   void Collect(const Carried& one) {
     for (const Chunk& chunk : one.grads) {
@@ -158,7 +156,7 @@ class Gradients : StepCheck {
     std::string seen = std::to_string(sent.elements) + " of " + std::to_string(param.numel) +
                        " elements, microbatches";
     for (const int32_t k : sent.together) seen += " " + std::to_string(k);
-    Add("EP-18", sent.last, std::string(often) + " with " + spec_.strategy, seen,
+    Add("EP-18", sent.last, std::string(often) + " with " + spec_.strategy.Text(), seen,
         what + " is reduced more often, or with others");
   }
 

@@ -42,7 +42,7 @@ void Three(InstanceSpec& spec) {
   spec.model.layers = 3;
   spec.microbatches = 3;
 }
-void Zero2(InstanceSpec& spec) { spec.strategy = "optim_grads"; }
+void Zero2(InstanceSpec& spec) { spec.strategy = ShardingStrategy::kOptimGrads; }
 void Empty(InstanceSpec& spec) { spec.model.moe.skew = "rank"; }
 
 // ------------------------------------------------------------------ good runs
@@ -64,22 +64,24 @@ TEST_P(GoodRuns, HaveNoFinding) {
 
 INSTANTIATE_TEST_SUITE_P(
     Cases, GoodRuns,
-    testing::Values(
-        Good{"plain", {}}, Good{"delay", Delay}, Good{"three", Three},
-        Good{"three_delay", [](InstanceSpec& s) { Three(s), Delay(s); }},
-        Good{"early", [](InstanceSpec& s) { s.early_release = true; }},
-        Good{"early_odd_delay",
-             [](InstanceSpec& s) { Three(s), Delay(s), s.early_release = true; }},
-        Good{"early_odd", [](InstanceSpec& s) { Three(s), s.early_release = true; }},
-        Good{"zero2", Zero2}, Good{"zero2_delay", [](InstanceSpec& s) { Zero2(s), Delay(s); }},
-        Good{"one_microbatch", [](InstanceSpec& s) { s.microbatches = 1; }},
-        Good{"mixed", [](InstanceSpec& s) { Three(s), s.model.moe.layers = "odd"; }},
-        Good{"mixed_delay",
-             [](InstanceSpec& s) { Three(s), Delay(s), s.model.moe.layers = "even"; }},
-        Good{"mtp_shared", [](InstanceSpec& s) { s.model.mtp = s.model.moe.shared = true; }},
-        Good{"mtp_eval", [](InstanceSpec& s) { s.model.mtp = true, s.script = "tet"; }},
-        Good{"empty", Empty}, Good{"eval", [](InstanceSpec& s) { s.script = "tet"; }},
-        Good{"ep_is_dp", {}, 4, 4}, Good{"optim", [](InstanceSpec& s) { s.strategy = "optim"; }}),
+    testing::Values(Good{"plain", {}}, Good{"delay", Delay}, Good{"three", Three},
+                    Good{"three_delay", [](InstanceSpec& s) { Three(s), Delay(s); }},
+                    Good{"early", [](InstanceSpec& s) { s.early_release = true; }},
+                    Good{"early_odd_delay",
+                         [](InstanceSpec& s) { Three(s), Delay(s), s.early_release = true; }},
+                    Good{"early_odd", [](InstanceSpec& s) { Three(s), s.early_release = true; }},
+                    Good{"zero2", Zero2},
+                    Good{"zero2_delay", [](InstanceSpec& s) { Zero2(s), Delay(s); }},
+                    Good{"one_microbatch", [](InstanceSpec& s) { s.microbatches = 1; }},
+                    Good{"mixed", [](InstanceSpec& s) { Three(s), s.model.moe.layers = "odd"; }},
+                    Good{"mixed_delay",
+                         [](InstanceSpec& s) { Three(s), Delay(s), s.model.moe.layers = "even"; }},
+                    Good{"mtp_shared",
+                         [](InstanceSpec& s) { s.model.mtp = s.model.moe.shared = true; }},
+                    Good{"mtp_eval", [](InstanceSpec& s) { s.model.mtp = true, s.script = "tet"; }},
+                    Good{"empty", Empty}, Good{"eval", [](InstanceSpec& s) { s.script = "tet"; }},
+                    Good{"ep_is_dp", {}, 4, 4},
+                    Good{"optim", [](InstanceSpec& s) { s.strategy = ShardingStrategy::kOptim; }}),
     [](const auto& row) { return std::string(row.param.name); });
 
 TEST_P(GoodRuns, AskForWhatTheyJudge) {
@@ -191,7 +193,7 @@ TEST(Schedule, EvalLeavesActivations) {
   const Edit edit = [](InstanceSpec& s) { s.script = "tet"; };
   EXPECT_TRUE(Finds("EP-36", {.eval_leaks = true}, edit));
   EXPECT_TRUE(Finds("EP-36", {.eval_leaks = true},
-                    [&](InstanceSpec& s) { edit(s), s.strategy = "no_shard"; }));
+                    [&](InstanceSpec& s) { edit(s), s.strategy = ShardingStrategy::kNoShard; }));
 }
 
 // ------------------------------------------------------------------ gradients

@@ -15,7 +15,7 @@ namespace {
 
 using Kind = Content::Kind;
 
-bool Sharded(const InstanceSpec& spec) { return spec.strategy == "optim_grads_params"; }
+bool Sharded(const InstanceSpec& spec) { return ShardsParams(spec); }
 
 // In which combined step of a train_step a piece is issued: backward of microbatch k in that of
 // forward k + 1.
@@ -69,7 +69,7 @@ class Units : RankCheck {
 
   void JudgeReads(const Step& step) {
     const InstanceFacts& facts = a_.Facts(size_t(step.instance));
-    if (facts.spec().strategy == "no_shard") return;
+    if (facts.spec().strategy == ShardingStrategy::kNoShard) return;
     Judge(result_, {"EP-09"});
     for (int64_t i = step.begin; i < step.end; ++i) {
       const Event& event = At(trace_.events, i);
@@ -117,7 +117,7 @@ class Units : RankCheck {
 
   // Elements outside units are gathered at most once in a step.
   void JudgeNonUnits(const Step& step) {
-    if (facts_.spec(size_t(step.instance)).strategy == "no_shard") return;
+    if (facts_.spec(size_t(step.instance)).strategy == ShardingStrategy::kNoShard) return;
     Judge(result_, {"EP-14"});
     std::vector<const Resident*> earlier;
     for (const Resident& resident : residents_) {

@@ -84,7 +84,7 @@ void MiniDeal::Lay(Bucket& b) {
     b.counts[size_t(params_[size_t(item.id)].owner)] += P(item.id).numel;
   }
   b.size = at;
-  if (Transport() != "padded" && !f_.loose_counts) return;
+  if (Transport() != LayerWiseTransport::kPadded && !f_.loose_counts) return;
   const int64_t largest = *std::max_element(b.counts.begin(), b.counts.end());
   b.size = std::max(at, static_cast<int64_t>(b.counts.size()) * (largest + 1));
 }
@@ -129,7 +129,7 @@ void MiniDeal::AllocAll() {
     if (P(id).frozen || !Has(id)) continue;
     p.main = t_.Alloc(s_, P(id).numel * 4);
     t_.Copy(s_, Home(id, kRead), Writes(p.main, 0, P(id).numel * 4));
-    if (spec_.optimizer == "sgd" && !f_.other_optimizer) continue;
+    if (spec_.optimizer == Optimizer::kSgd && !f_.other_optimizer) continue;
     for (int* state : {&p.m, &p.v}) {
       *state = t_.Alloc(s_, P(id).numel * 4);
       t_.Launch(s_, SPF_K_FILL, {Writes(*state, 0, P(id).numel * 4)});
@@ -197,7 +197,8 @@ MiniDeal::Place MiniDeal::Arrival(const Bucket& b, size_t member) const {
   if (!b.pieces.empty()) return {b.pieces[member], 0};
   const int64_t largest = *std::max_element(b.counts.begin(), b.counts.end());
   int64_t begin = 0;  // elements
-  for (size_t m = 0; m < member; ++m) begin += Transport() == "padded" ? largest : b.counts[m];
+  for (size_t m = 0; m < member; ++m)
+    begin += Transport() == LayerWiseTransport::kPadded ? largest : b.counts[m];
   const bool home = Aligned() && !Alone(b);
   return {home ? b.weights : IntoGrads() ? b.grads : b.buffer, begin * 4};
 }
@@ -227,7 +228,7 @@ void MiniDeal::Send(const Bucket& b) {
   };
   const size_t members = b.counts.size();
   if (f_.root_in_place) return SendOneByOne(b, options);
-  if (Transport() == "broadcast" && !Aligned()) {
+  if (Transport() == LayerWiseTransport::kBroadcast && !Aligned()) {
     for (size_t m = 0; m < members; ++m) {
       if (b.counts[m] == 0) continue;
       options.peer = static_cast<int>(f_.other_root ? (m + 1) % members : m);
@@ -238,7 +239,7 @@ void MiniDeal::Send(const Bucket& b) {
     }
     return;
   }
-  if (Transport() == "padded" || Aligned()) {
+  if (Transport() == LayerWiseTransport::kPadded || Aligned()) {
     const int64_t each =
         *std::max_element(b.counts.begin(), b.counts.end()) + (f_.loose_counts ? 1 : 0);
     std::vector<Range> ranges = {range(me, each, kRead),

@@ -43,12 +43,12 @@ class MiniDeal {
     return !P(id).frozen && params_[size_t(id)].owner == Me(P(id).expert);
   }
   bool Has(int32_t id) const { return Owns(id) || f_.step_all || f_.owner_moves; }  // main weights
-  bool Aligned() const { return spec_.layer_wise.layout == "aligned"; }
-  std::string Transport() const {
-    return f_.transport != nullptr ? f_.transport : spec_.layer_wise.transport;
+  bool Aligned() const { return spec_.layer_wise.layout == LayerWiseLayout::kAligned; }
+  Choice<LayerWiseTransport> Transport() const {
+    return f_.transport.value_or(spec_.layer_wise.transport);
   }
   bool IntoGrads() const {
-    return (f_.buffer != nullptr ? f_.buffer : spec_.layer_wise.buffer) == std::string("grads");
+    return f_.buffer.value_or(spec_.layer_wise.buffer) == LayerWiseBuffer::kGrads;
   }
   bool Alone(const Bucket& b) const { return b.counts.size() < 2; }
 

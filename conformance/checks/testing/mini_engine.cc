@@ -17,7 +17,7 @@ Case MiniCase(int32_t world, const std::function<void(InstanceSpec&)>& edit) {
   Case c;
   c.world = world;
   InstanceSpec& spec = c.instances[0];
-  spec.strategy = "optim_grads_params";
+  spec.strategy = ShardingStrategy::kOptimGradsParams;
   spec.script = "tt";
   spec.prefetch_limit_bytes = 0;
   spec.model.layers = 3;

@@ -209,7 +209,7 @@ class Engine : private MiniDeal {
       const Param& p = params_[size_t(id)];
       if (P(id).frozen || !Has(id) || LeftOut(id)) continue;
       const Range main = Updates(p.main, 0, P(id).numel * 4);
-      const bool adamw = (spec_.optimizer != "sgd") != f_.other_optimizer;
+      const bool adamw = (spec_.optimizer != Optimizer::kSgd) != f_.other_optimizer;
       for (int times = 0; times < (f_.step_twice ? 2 : 1); ++times) {
         if (adamw) {
           t_.Launch(
@@ -279,9 +279,9 @@ Case LayerWiseCase(int32_t world, const std::function<void(InstanceSpec&)>& edit
   Case c;
   c.world = world;
   InstanceSpec& spec = c.instances[0];
-  spec.strategy = "layer_wise";
+  spec.strategy = ShardingStrategy::kLayerWise;
   spec.script = "ttt";
-  spec.optimizer = "adamw";
+  spec.optimizer = Optimizer::kAdamw;
   spec.bucket_size = 600;
   spec.microbatches = 2;
   if (edit) edit(spec);

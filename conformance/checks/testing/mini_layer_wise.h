@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "conformance/checks/base/check.h"
 #include "conformance/checks/base/facts.h"
@@ -32,10 +33,10 @@ struct LayerWiseFaults {
   bool other_reduction = false;      // all_reduce and reduce_scatter are exchanged
   bool gather_empty = false, gather_alone = false, reduce_alone = false;
   bool bf16_wire = false, loose_counts = false;
-  bool no_cut = false;              // one bucket whatever bucket_size says
-  bool wide_padding = false;        // aligned shards of 4096 elements
-  const char* transport = nullptr;  // instead of the case's
-  const char* buffer = nullptr;
+  bool no_cut = false;                                  // one bucket whatever bucket_size says
+  bool wide_padding = false;                            // aligned shards of 4096 elements
+  std::optional<Choice<LayerWiseTransport>> transport;  // instead of the case's
+  std::optional<Choice<LayerWiseBuffer>> buffer;
   bool out_of_place = false;
   // gathers
   bool before_install = false;  // of what the model weights were before the step

@@ -57,8 +57,8 @@ class MiniMemory {
   }
   int64_t Begin(int32_t id) const;
   int64_t Count(int32_t id) const;
-  bool Zero3() const { return spec_.strategy == "optim_grads_params"; }
-  bool EachMicrobatch() const { return Zero3() || spec_.strategy == "optim_grads"; }
+  bool Zero3() const { return ShardsParams(spec_); }
+  bool EachMicrobatch() const { return ShardsGrads(spec_); }
   void GatherParam(int32_t id);
   void GatherChunks(int32_t id, int group);
   void ReleaseParam(int32_t id);

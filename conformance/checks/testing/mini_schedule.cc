@@ -122,13 +122,13 @@ class Engine {
     return f_.keep_top_layer && layer == At(nodes_, m)->layers().back();
   }
   void ReleaseForward(int32_t layer, int32_t m) {
-    if (spec_.strategy != "optim_grads_params" || f_.forget_release || IsKept(layer, m)) return;
+    if (!ShardsParams(spec_) || f_.forget_release || IsKept(layer, m)) return;
     if (to_come_.count(layer) != 0 && !f_.eager_release) return m_.MarkReleasable(UnitOf(layer, m));
     m_.Release(UnitOf(layer, m));
   }
   void ReleaseBackward(int32_t layer, int32_t m) {
     to_come_.erase(layer);
-    if (spec_.strategy != "optim_grads_params" || f_.forget_release || IsKept(layer, m)) return;
+    if (!ShardsParams(spec_) || f_.forget_release || IsKept(layer, m)) return;
     if (f_.release_late) {
       later_.insert(UnitOf(layer, m));
     } else {
@@ -216,7 +216,7 @@ Case ScheduleCase(int32_t world, int32_t ep, const std::function<void(InstanceSp
   c.world = world;
   InstanceSpec& spec = c.instances[0];
   spec.ep = ep;
-  spec.strategy = "optim_grads_params";
+  spec.strategy = ShardingStrategy::kOptimGradsParams;
   spec.script = "tt";
   spec.prefetch_limit_bytes = 0;
   spec.microbatches = 2;

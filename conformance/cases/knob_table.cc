@@ -1,0 +1,33 @@
+#include <iterator>
+#include <stdexcept>
+
+#include "conformance/cases/knob_rows.h"
+
+namespace shardproof {
+namespace {
+
+std::vector<Knob> AllKnobs() {
+  std::vector<Knob> all;
+  for (std::vector<Knob>& some : std::vector{
+           rows::GridKnobs(), rows::StepKnobs(), rows::OptimizerKnobs(), rows::ModelKnobs(),
+           rows::MoeKnobs(), rows::ScheduleKnobs(), rows::MuonKnobs(), rows::LayerWiseKnobs()}) {
+    std::move(some.begin(), some.end(), std::back_inserter(all));
+  }
+  return all;
+}
+
+}  // namespace
+
+const std::vector<Knob>& KnobTable() {
+  static const std::vector<Knob> kTable = AllKnobs();  // never written again
+  return kTable;
+}
+
+const Knob& KnobNamed(const std::string& name) {
+  for (const Knob& knob : KnobTable()) {
+    if (knob.name == name) return knob;
+  }
+  throw std::invalid_argument("no knob " + name);
+}
+
+}  // namespace shardproof

@@ -1,0 +1,94 @@
+// knob_rows.h's rows about a step: what is communicated, and when.
+#include "conformance/cases/knob_row.h"
+#include "conformance/cases/knob_rows.h"
+
+namespace shardproof::rows {
+
+std::vector<Knob> StepKnobs() {
+  return {
+      Number(&InstanceSpec::microbatches, "k",
+             {.name = "microbatches",
+              .values = "integer >= 1",
+              .meaning = "microbatches per rank and train_step",
+              .told = Told::kAlways})
+          .In(Space::kDense, {1, 2, 3})
+          .In(Space::kSchedule, {2, 1, 3, 5})
+          .In(Space::kLayerWise, {1, 2, 4}),
+      Flag(&InstanceSpec::overlap_grad_reduce, "ogr",
+           {.name = "overlap_grad_reduce",
+            .meaning =
+                "reductions start as gradients become ready (implied by strategies that need it)"})
+          .In({Space::kDense, Space::kSchedule, Space::kLayerWise}),
+      Flag(&InstanceSpec::overlap_param_gather, "opg",
+           {.name = "overlap_param_gather",
+            .meaning =
+                "gathers are launched ahead (implied by strategies that need it). layer_wise: "
+                "without it, parameters are gathered before train_step (and load) return; with it, "
+                "bucket by bucket during the next call's forward, none before that call"})
+          .In({Space::kDense, Space::kLayerWise}),
+      Flag(&InstanceSpec::average_in_collective, "avg",
+           {.name = "average_in_collective", .meaning = "the collective averages (SPF_AVG)"})
+          .In({Space::kDense, Space::kLayerWise}),
+      Flag(&InstanceSpec::per_token_loss, "pertoken",
+           {.name = "calculate_per_token_loss",
+            .meaning = "the gradient is divided by the tokens of the step instead of by dp_cp * "
+                       "microbatches"})
+          .In({Space::kDense, Space::kSchedule, Space::kLayerWise}),
+      Derived({.name = "tokens_per_step",
+               .values = "integer",
+               .meaning = "set with calculate_per_token_loss: tokens of one train_step over all "
+                          "ranks and microbatches"},
+              [](const InstanceSpec& spec, int32_t) {
+                return spec.per_token_loss ? std::to_string(TokensPerStep(spec)) : "";
+              }),
+      Word(&InstanceSpec::param_dtype, "param", {{KnobDtype::kBf16, "bf16"}},
+           {.name = "param_dtype",
+            .meaning = "dtype in which nodes read parameters; main weights are fp32"})
+          .In({Space::kDense, Space::kSchedule, Space::kLayerWise}),
+      Word(&InstanceSpec::grad_comm_dtype, "wire", {{KnobDtype::kBf16, "wire16"}},
+           {.name = "grad_comm_dtype", .meaning = "dtype of gradients on the wire"})
+          .In({Space::kDense, Space::kLayerWise}),
+      Word(&InstanceSpec::main_grads_dtype, "acc", {{KnobDtype::kBf16, "acc16"}},
+           {.name = "main_grads_dtype", .meaning = "dtype in which gradients are accumulated"})
+          .In({Space::kDense, Space::kLayerWise}),
+      Number(&InstanceSpec::bucket_size, "bs",
+             {.name = "bucket_size",
+              .values = "0 (no cut), elements",
+              .meaning = "parameters outside units are cut into buckets once they hold this many "
+                         "elements; layer_wise has no units and cuts all that are trainable; "
+                         "aligned buckets may take in more"})
+          .In(Space::kDense, {0, 300})
+          // one bucket; one parameter each; several of each
+          .In(Space::kLayerWise, {0, 1, 1000}),
+      Number(&InstanceSpec::prefetch_limit_bytes, "pf",
+             {.name = "prefetch_limit_bytes",
+              .values = "one unit ahead; bytes",
+              .meaning = "upper bound of bytes gathered ahead of need; 0: nothing is gathered "
+                         "ahead. layer_wise: means nothing. Under the 1F1B schedule the default is "
+                         "one bucket group ahead (a unit's dense parameters, or its experts)"})
+          .In(Space::kDense, {-1, 0, 3000, 1 << 20}),
+      Text(&InstanceSpec::units, "units",
+           {.name = "units",
+            .values = "TransformerLayer",
+            .meaning = "comma-separated module types that are FSDP units; \"none\" for no units"})
+          .In(Space::kDense, {"TransformerLayer", "", "TransformerLayer,Embedding"})
+          .In(Space::kSchedule, {"TransformerLayer", "", "TransformerLayer,Embedding"}),
+      Flag(&InstanceSpec::recompute, "recompute",
+           {.name = "recompute",
+            .meaning = "forward of each TransformerLayer is run again in backward; its activations "
+                       "are not kept. Refused under the overlap"})
+          .In({Space::kDense}),
+      Flag(&InstanceSpec::nccl_ub, "ub",
+           {.name = "nccl_ub",
+            .meaning =
+                "user buffers: parameter gathers and gradient reductions over several ranks send "
+                "from and receive into blocks of place SPF_REGISTRABLE that are registered with "
+                "their group (`group_register`). Registered once and kept; what is given back is "
+                "marked with SPF_K_DISCARD. Refused under the overlap: such memory persists, "
+                "Megatron-FSDP keeps it as double buffers, and the overlap excludes those. Refused "
+                "with layer_wise: what its owners send has no common size and offset"})
+          .In({Space::kDense}),
+  };
+}
+
+}  // namespace shardproof::rows

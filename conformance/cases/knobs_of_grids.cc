@@ -1,0 +1,119 @@
+// knob_rows.h's rows about strategies and grids of ranks.
+#include "conformance/cases/knob_row.h"
+#include "conformance/cases/knob_rows.h"
+
+namespace shardproof::rows {
+
+std::vector<Knob> GridKnobs() {
+  return {
+      Word(&InstanceSpec::strategy, "strategy",
+           {{ShardingStrategy::kNoShard, "ddp"},
+            {ShardingStrategy::kOptim, "zero1"},
+            {ShardingStrategy::kOptimGrads, "zero2"},
+            {ShardingStrategy::kOptimGradsParams, "zero3"},
+            {ShardingStrategy::kLayerWise, "lw"}},
+           {.name = "strategy",
+            .meaning = "what is sharded: nothing, optimizer state, + gradients, + parameters; "
+                       "layer_wise: whole parameters are dealt to ranks, which keep main weights "
+                       "and optimizer state of what they own, step only that and publish only "
+                       "that; model weights are whole on every rank"},
+           Written::kAlways)
+          .In(Space::kDense, {ShardingStrategy::kNoShard, ShardingStrategy::kOptim,
+                              ShardingStrategy::kOptimGrads, ShardingStrategy::kOptimGradsParams})
+          .In(Space::kSchedule, {ShardingStrategy::kOptimGradsParams, ShardingStrategy::kOptimGrads,
+                                 ShardingStrategy::kOptim, ShardingStrategy::kNoShard}),
+      Text(&InstanceSpec::name, "name",
+           {.name = "name", .meaning = "name of the instance", .told = Told::kNever}),
+      Number(&InstanceSpec::outer, "n",
+             {.name = "num_optimizer_instances",
+              .values = "1, n",
+              .meaning = "outer data-parallel size; divides dp_cp and expt_dp"})
+          .In(Space::kDense, {1, 2, 4})
+          .In(Space::kSchedule, {1, 2}),
+      Word(&InstanceSpec::outer_strategy, "outer", {{OuterStrategy::kOptim, "hfsdp"}},
+           {.name = "outer_strategy",
+            .meaning = "HSDP: outer ranks replicate the shard, or shard it further (needs "
+                       "optim_grads_params)"})
+          .In({Space::kDense, Space::kSchedule}),
+      Word(&InstanceSpec::twin, "twin", {{GatherTwin::kGiven, "twin"}},
+           {.name = "create_all_gather_group",
+            .values = "0, 1",
+            .meaning =
+                "twins: parameter gathers run on `dp_cp_ag` / `expt_dp_ag`, a second communicator "
+                "with the same ordered members as the group that reduces the same buffer"})
+          .In(Space::kDense, {GatherTwin::kNone, GatherTwin::kGiven})
+          .In(Space::kSchedule, {GatherTwin::kNone, GatherTwin::kGiven})
+          .In(Space::kLayerWise, {GatherTwin::kNone, GatherTwin::kGiven})
+          .Says([](const InstanceSpec& spec, int32_t) {
+            return spec.twin == GatherTwin::kNone ? "" : "1";
+          }),
+      Flag(&InstanceSpec::grid, "grid",
+           {.name = "groups",
+            .values = "explicit, grid",
+            .meaning = "explicit: `group(name)` answers; grid: only \"world\" is given and the "
+                       "engine builds its groups with group_create from the knobs that are set "
+                       "with it only"})
+          .In({Space::kDense, Space::kSchedule, Space::kLayerWise})
+          .Says([](const InstanceSpec& spec, int32_t) { return spec.grid ? "grid" : ""; }),
+      Number(&InstanceSpec::tp, "tp",
+             {.name = "tp",
+              .values = "1, n",
+              .meaning = "axis size (set with groups = grid only)",
+              .told = Told::kWithGrid})
+          .In(Space::kDense, {1, 2})
+          .In(Space::kSchedule, {1, 2})
+          .In(Space::kLayerWise, {1, 2}),
+      Number(&InstanceSpec::cp, "cp",
+             {.name = "cp",
+              .values = "1, n",
+              .meaning = "axis size (set with groups = grid only)",
+              .told = Told::kWithGrid})
+          .In(Space::kDense, {1, 2})
+          .In(Space::kSchedule, {1, 2})
+          .In(Space::kLayerWise, {1, 2}),
+      Number(&InstanceSpec::ep, "ep",
+             {.name = "ep",
+              .values = "1, n",
+              .meaning = "axis size (set with groups = grid only)",
+              .told = Told::kWithGrid})
+          .In(Space::kDense, {1, 2, 4})
+          .In(Space::kLayerWise, {1, 2, 4}),
+      Number(&InstanceSpec::pp, "pp",
+             {.name = "pp",
+              .values = "1, n",
+              .meaning = "axis size (set with groups = grid only)",
+              .told = Told::kWithGrid})
+          .In(Space::kDense, {1, 2})
+          .In(Space::kLayerWise, {1, 2}),
+      Number(&InstanceSpec::etp, "etp",
+             {.name = "etp",
+              .values = "1, n",
+              .meaning = "axis size (set with groups = grid only)",
+              .told = Told::kWithGrid}),
+      Text(&InstanceSpec::order, "order",
+           {.name = "order",
+            .values = "tp-cp-ep-dp-pp",
+            .meaning = "axis order, leftmost has the smallest stride (grid only)",
+            .told = Told::kWithGrid})
+          .In(Space::kDense, {"tp-cp-ep-dp-pp", "tp-pp-cp-ep-dp", "dp-cp-ep-tp-pp",
+                              "pp-dp-ep-cp-tp", "cp-tp-dp-ep-pp", "tp-dp"})
+          .In(Space::kLayerWise, {"tp-cp-ep-dp-pp", "dp-cp-ep-tp-pp"}),
+      Number(&InstanceSpec::offset, "at",
+             {.name = "rank_offset",
+              .values = "0, n",
+              .meaning = "the first rank of the world that the grid covers (grid only); ranks "
+                         "before it join no group and idle",
+              .told = Told::kWithGrid}),
+      Number(&InstanceSpec::span, "span",
+             {.name = "rank_span",
+              .values = "world size, n",
+              .meaning = "the grid covers ranks [rank_offset, rank_offset + rank_span) of the "
+                         "world (grid only); ranks after it join no group and idle",
+              .told = Told::kWithGrid})
+          .Says([](const InstanceSpec& spec, int32_t world) {
+            return spec.span == world ? "" : std::to_string(spec.span);
+          }),
+  };
+}
+
+}  // namespace shardproof::rows

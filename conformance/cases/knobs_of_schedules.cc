@@ -1,0 +1,88 @@
+// knob_rows.h's rows about schedules of experts and pipelines.
+#include <cmath>
+
+#include "conformance/cases/knob_row.h"
+#include "conformance/cases/knob_rows.h"
+
+namespace shardproof::rows {
+
+namespace {
+
+std::string LossScale(const InstanceSpec& spec, int32_t) {
+  const double scale =
+      spec.wrong_loss_scale != 0 ? spec.wrong_loss_scale : std::ldexp(1.0, spec.loss_scale_log2);
+  return scale == 1 ? "" : RealText(scale);
+}
+
+}  // namespace
+
+std::vector<Knob> ScheduleKnobs() {
+  return {
+      Number(&InstanceSpec::chunks, "vpp",
+             {.name = "virtual_pipeline_model_parallel_size",
+              .values = "1, n",
+              .meaning =
+                  "model chunks per rank of the group `pp` (interleaved schedule): stage v = chunk "
+                  "* pp + pp rank. 1: ranks of `pp` hold the same whole model. More are refused "
+                  "with any other strategy than no_shard; microbatches are a multiple of pp"}),
+      Flag(&InstanceSpec::overlap_moe, "1f1b",
+           {.name = "overlap_moe_expert_parallel_comm",
+            .meaning =
+                "1F1B: forward of a microbatch and backward of the one before are issued layer by "
+                "layer in turn, all-to-alls on a stream of their own, so that each hides behind "
+                "the other's compute. Refused with ep = 1, in a pipeline without model chunks, and "
+                "with optim_grads_params and other units than TransformerLayer"})
+          .In({Space::kSchedule}),
+      Flag(&InstanceSpec::delay_wgrad, "dw",
+           {.name = "delay_wgrad_compute",
+            .meaning = "under the overlap: weight gradients of linear modules are computed apart "
+                       "from input gradients, later. Refused without the overlap"})
+          .In({Space::kSchedule}),
+      Flag(&InstanceSpec::early_release, "er",
+           {.name = "ep_overlap_early_attn_memory_release",
+            .meaning = "under the overlap: backward of what stands before the dispatch is issued "
+                       "before the other microbatch's experts instead of after its combine. "
+                       "Refused without the overlap"})
+          .In({Space::kSchedule}),
+      Flag(&InstanceSpec::high_priority, "hp",
+           {.name = "high_priority_a2a_comm_stream",
+            .meaning = "the stream of the all-to-alls has a higher priority; without the overlap "
+                       "it means nothing"})
+          .In({Space::kSchedule}),
+      Number(
+          &InstanceSpec::loss_scale_log2, "ls",
+          {.name = "loss_scale",
+           .values = "1, power of two",
+           .meaning =
+               "the engine multiplies the loss by it (`scale` of loss and router nodes) and takes "
+               "it out of gradients again before anything is published, clipped or applied"})
+          .In(Space::kSchedule, {0, 3})
+          .In(Space::kLayerWise, {0, 3})
+          .Says(LossScale),
+      Real(&InstanceSpec::wrong_loss_scale, "badscale",
+           {.name = "wrong_loss_scale",
+            .meaning = "a loss_scale that is no power of two (illegal)",
+            .told = Told::kNever}),
+      Text(&InstanceSpec::recompute_modules, "recompute",
+           {.name = "recompute_modules",
+            .values = "none; comma list of norm, core_attn, moe",
+            .meaning = "only these parts of a TransformerLayer are run again in backward and their "
+                       "outputs not kept: both norms, the attention core, the whole mixture of "
+                       "experts. moe is refused under the overlap"}),
+      Flag(&InstanceSpec::shared_expert_overlap, "sharedoverlap",
+           {.name = "moe_shared_expert_overlap",
+            .meaning = "another feature that the overlap excludes: set only to be refused"}),
+      Flag(
+          &InstanceSpec::double_buffer, "doublebuffer",
+          {.name = "fsdp_double_buffer",
+           .meaning =
+               "another feature that the overlap excludes, with sharding: set only to be refused"}),
+      Word(&InstanceSpec::cuda_graph, "graph", {},
+           {.name = "cuda_graph_impl",
+            .values = "none, full_iteration, per_layer",
+            .meaning = "what is captured as a graph; the suite looks at results only. per_layer is "
+                       "refused under the overlap with sharding"}),
+  };
+}
+
+}  // namespace shardproof::rows
