@@ -14,4 +14,10 @@ inline std::vector<Case> FromIds(const std::vector<std::string>& ids) {
   return cases;
 }
 
+inline std::vector<Case> Joined(const std::vector<std::vector<Case>>& lists) {
+  std::vector<Case> all;
+  for (const std::vector<Case>& list : lists) all.insert(all.end(), list.begin(), list.end());
+  return all;
+}
+
 }  // namespace shardproof

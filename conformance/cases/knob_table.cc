@@ -9,8 +9,10 @@ namespace {
 std::vector<Knob> AllKnobs() {
   std::vector<Knob> all;
   for (std::vector<Knob>& some : std::vector{
-           rows::GridKnobs(), rows::StepKnobs(), rows::OptimizerKnobs(), rows::ModelKnobs(),
-           rows::MoeKnobs(), rows::ScheduleKnobs(), rows::MuonKnobs(), rows::LayerWiseKnobs()}) {
+           rows::StrategyKnobs(), rows::AxisKnobs(), rows::PlaceKnobs(), rows::StepKnobs(),
+           rows::DtypeKnobs(), rows::MemoryKnobs(), rows::OptimizerKnobs(), rows::WatchKnobs(),
+           rows::ModelKnobs(), rows::ModelOptionKnobs(), rows::MoeKnobs(), rows::ScheduleKnobs(),
+           rows::ScheduleOptionKnobs(), rows::MuonKnobs(), rows::LayerWiseKnobs()}) {
     std::move(some.begin(), some.end(), std::back_inserter(all));
   }
   return all;

@@ -41,6 +41,11 @@ std::vector<Knob> StepKnobs() {
               [](const InstanceSpec& spec, int32_t) {
                 return spec.per_token_loss ? std::to_string(TokensPerStep(spec)) : "";
               }),
+  };
+}
+
+std::vector<Knob> DtypeKnobs() {
+  return {
       Word(&InstanceSpec::param_dtype, "param", {{KnobDtype::kBf16, "bf16"}},
            {.name = "param_dtype",
             .meaning = "dtype in which nodes read parameters; main weights are fp32"})
@@ -51,6 +56,11 @@ std::vector<Knob> StepKnobs() {
       Word(&InstanceSpec::main_grads_dtype, "acc", {{KnobDtype::kBf16, "acc16"}},
            {.name = "main_grads_dtype", .meaning = "dtype in which gradients are accumulated"})
           .In({Space::kDense, Space::kLayerWise}),
+  };
+}
+
+std::vector<Knob> MemoryKnobs() {
+  return {
       Number(&InstanceSpec::bucket_size, "bs",
              {.name = "bucket_size",
               .values = "0 (no cut), elements",

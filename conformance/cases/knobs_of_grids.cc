@@ -4,7 +4,7 @@
 
 namespace shardproof::rows {
 
-std::vector<Knob> GridKnobs() {
+std::vector<Knob> StrategyKnobs() {
   return {
       Word(&InstanceSpec::strategy, "strategy",
            {{ShardingStrategy::kNoShard, "ddp"},
@@ -55,6 +55,11 @@ std::vector<Knob> GridKnobs() {
                        "with it only"})
           .In({Space::kDense, Space::kSchedule, Space::kLayerWise})
           .Says([](const InstanceSpec& spec, int32_t) { return spec.grid ? "grid" : ""; }),
+  };
+}
+
+std::vector<Knob> AxisKnobs() {
+  return {
       Number(&InstanceSpec::tp, "tp",
              {.name = "tp",
               .values = "1, n",
@@ -90,6 +95,11 @@ std::vector<Knob> GridKnobs() {
               .values = "1, n",
               .meaning = "axis size (set with groups = grid only)",
               .told = Told::kWithGrid}),
+  };
+}
+
+std::vector<Knob> PlaceKnobs() {
+  return {
       Text(&InstanceSpec::order, "order",
            {.name = "order",
             .values = "tp-cp-ep-dp-pp",

@@ -21,6 +21,11 @@ std::vector<Knob> ModelKnobs() {
              {.name = "ffn", .meaning = "width inside an MLP", .told = Told::kNever}),
       Number(&ModelConfig::sequence, "seq",
              {.name = "sequence", .meaning = "tokens of a sample", .told = Told::kNever}),
+  };
+}
+
+std::vector<Knob> ModelOptionKnobs() {
+  return {
       Flag(&ModelConfig::tied, "tied",
            {.name = "tied",
             .meaning = "head and embedding share their weight",

@@ -17,10 +17,7 @@ std::vector<Knob> OptimizerKnobs() {
                .values = "0.5, 0.75, 0.0078125",
                .meaning = "of adamw; no case sets them"}),
       Real(&InstanceSpec::lr, "lr",
-           {.name = "lr",
-            .values = "real",
-            .meaning = "learning rate",
-            .told = Told::kAlways}),
+           {.name = "lr", .values = "real", .meaning = "learning rate", .told = Told::kAlways}),
       Real(&InstanceSpec::weight_decay, "wd",
            {.name = "weight_decay",
             .values = "0, real",
@@ -33,6 +30,11 @@ std::vector<Knob> OptimizerKnobs() {
             .meaning = "maximal global 2-norm; scale = min(1, clip_grad / (norm + 1e-6))"})
           .In(Space::kDense, {0.0, 0.5, 1048576.0})
           .In(Space::kLayerWise, {0.0, 0.5, 1048576.0}),
+  };
+}
+
+std::vector<Knob> WatchKnobs() {
+  return {
       Flag(&InstanceSpec::grad_norm, "norm",
            {.name = "grad_norm",
             .meaning = "at least one rank publishes GRAD_NORM every step (implied by clip_grad and "

@@ -49,6 +49,11 @@ std::vector<Knob> ScheduleKnobs() {
             .meaning = "the stream of the all-to-alls has a higher priority; without the overlap "
                        "it means nothing"})
           .In({Space::kSchedule}),
+  };
+}
+
+std::vector<Knob> ScheduleOptionKnobs() {
+  return {
       Number(
           &InstanceSpec::loss_scale_log2, "ls",
           {.name = "loss_scale",

@@ -27,7 +27,9 @@ std::vector<Case> SharedWorldCases() {
   });
 }
 
-std::vector<Case> NamedCases() {
+namespace {
+
+std::vector<Case> GridCases() {
   return FromIds({
       // the grids of the published examples, where etp differs from tp and no expert runs
       "w8.zero3.tp2.ep2.pp2",
@@ -52,6 +54,11 @@ std::vector<Case> NamedCases() {
       "w8.zero2.tp8.etp8.k3",
       "w8.zero3.n8.twin",
       "w8.zero3.n8.hfsdp.k2",
+  });
+}
+
+std::vector<Case> SizeCases() {
+  return FromIds({
       // divisors that are no power of two
       "w3.zero3.k3",
       "w6.zero3.k3.seq4",
@@ -73,6 +80,11 @@ std::vector<Case> NamedCases() {
       "w2.zero3.seq32.layers4.twin",
       "w32.zero3.n4.twin.seq4",
       "w24.zero3.n2.seq4",
+  });
+}
+
+std::vector<Case> OptionCases() {
+  return FromIds({
       // buffers registered with their groups: twins, outer groups, experts, casts, one rank
       "w8.zero3.n2.hfsdp.twin.ub.do=tettsltrlt",
       "w8.zero3.n2.twin.ep2.k2.wire16.ub.experts",
@@ -100,5 +112,9 @@ std::vector<Case> NamedCases() {
       "w8.zero3.n2.hfsdp.adamw.zeros.skip12.do=ttsrlttt",
   });
 }
+
+}  // namespace
+
+std::vector<Case> NamedCases() { return Joined({GridCases(), SizeCases(), OptionCases()}); }
 
 }  // namespace shardproof

@@ -3,6 +3,8 @@
 #include <set>
 #include <stdexcept>
 
+#include "conformance/cases/fabric_spaces.h"
+
 namespace shardproof {
 namespace {
 
@@ -139,143 +141,49 @@ std::vector<Case> MpiFull(uint64_t seed, Spaces& spaces) {
   return list.Take();
 }
 
+using ProfileMaker = std::vector<Case> (*)(uint64_t seed, Spaces& spaces);
+
+// What a profile takes from a fabric's spaces, and which single situations.
+struct Profiles {
+  const char* fabric;
+  ProfileMaker core, full;
+};
+constexpr Profiles kProfiles[] = {{"sim", SimCore, SimFull}, {"mpi", MpiCore, MpiFull}};
+
+const Profiles& ProfilesOf(const FabricSpaces& fabric) {
+  for (const Profiles& row : kProfiles) {
+    if (row.fabric == fabric.name) return row;
+  }
+  throw std::logic_error("fabric " + fabric.name + " has no profiles");
+}
+
 }  // namespace
 
 std::vector<int32_t> SpaceWorlds(const std::string& fabric) {
-  if (fabric == "mpi") return {1, 2, 3, 4, 5, 6, 8};
-  return {1, 2, 3, 4, 5, 6, 8, 16};
+  return SpacesOfFabric(fabric).worlds;
 }
 
 const ScheduleSpace& ScheduleSpaceOf(const std::string& fabric, Spaces& spaces) {
-  if (fabric == "mpi") return spaces.Schedule({8}, {2, 4});
-  return spaces.Schedule({4, 8, 2});
+  const FabricSpaces& row = SpacesOfFabric(fabric);
+  return spaces.Schedule(row.schedule_worlds, row.schedule_eps);
 }
 
 const LayerWiseSpace& LayerWiseSpaceOf(const std::string& fabric, Spaces& spaces) {
-  if (fabric == "mpi") return spaces.LayerWise({8});
-  return spaces.LayerWise({8, 4, 3, 2, 5, 6, 1});
+  return spaces.LayerWise(SpacesOfFabric(fabric).layer_wise_worlds);
 }
 
 std::vector<Case> Profile(const std::string& name, const std::string& fabric, Spaces& spaces,
                           uint64_t seed, int32_t ranks) {
-  if (fabric == "nccl") {
+  const FabricSpaces& row = SpacesOfFabric(fabric);
+  if (!row.few_ranks_of.empty()) {
     CaseList list;
-    list.AddUpTo(ranks, Profile(name, "sim", spaces, seed));
+    list.AddUpTo(ranks, Profile(name, row.few_ranks_of, spaces, seed));
     return list.Take();
   }
-  if (fabric != "sim" && fabric != "mpi")
-    throw std::invalid_argument("fabric " + fabric + ": use sim, mpi or nccl");
-  const bool sim = fabric == "sim";
   if (name == "smoke") return Smoke();
-  if (name == "core") return sim ? SimCore(seed, spaces) : MpiCore(seed, spaces);
-  if (name == "full") return sim ? SimFull(seed, spaces) : MpiFull(seed, spaces);
+  if (name == "core") return ProfilesOf(row).core(seed, spaces);
+  if (name == "full") return ProfilesOf(row).full(seed, spaces);
   throw std::invalid_argument("profile " + name + ": use smoke, core or full");
-}
-
-namespace {
-
-enum class Part { kStrategies, kExperts, kLayerWise };
-
-// The space that counts the case.
-Part PartOf(const Case& c) {
-  const InstanceSpec& spec = c.instances.front();
-  if (spec.strategy == ShardingStrategy::kLayerWise) return Part::kLayerWise;
-  return spec.model.moe.experts > 0 ? Part::kExperts : Part::kStrategies;
-}
-
-CoverageReport CoverageOf(const std::vector<Case>& cases, int t, const FactorSpace& space,
-                          Part part) {
-  CoverageReport report;
-  std::vector<CoveringRow> rows;
-  for (const Case& c : cases) {
-    if (PartOf(c) != part) continue;
-    ++report.cases;
-    ++(c.illegal.empty() ? report.legal : report.illegal);
-    if (c.instances.size() > 1) ++report.shared_world;
-    if (c.illegal.empty() && c.instances.size() == 1) rows.push_back(space.RowOf(c));
-  }
-  report.count = CountCoverage(space.problem(), rows, t);
-  return report;
-}
-
-// "ep 2 4"
-std::string Listed(const FactorSpace& space, const std::string& factor) {
-  std::string text = factor;
-  for (const std::string& value :
-       space.problem().factors[static_cast<size_t>(space.FactorIndex(factor))].values) {
-    text += " " + value;
-  }
-  return text;
-}
-
-std::vector<int32_t> UpTo(int32_t ranks, const std::vector<int32_t>& worlds) {
-  std::vector<int32_t> some;
-  for (const int32_t world : worlds) {
-    if (world <= ranks) some.push_back(world);
-  }
-  return some;
-}
-
-CoverageReport ScheduleCoverageIn(const ScheduleSpace& space, const std::vector<Case>& cases,
-                                  int t) {
-  CoverageReport report = CoverageOf(cases, t, space, Part::kExperts);
-  report.of = "values of experts and schedules (" + Listed(space, "world") + ", " +
-              Listed(space, "ep") + ")";
-  return report;
-}
-
-CoverageReport LayerWiseCoverageIn(const LayerWiseSpace& space, const std::vector<Case>& cases,
-                                   int t) {
-  CoverageReport report = CoverageOf(cases, t, space, Part::kLayerWise);
-  report.of = "values of layer-wise engines (" + Listed(space, "world") + ")";
-  return report;
-}
-
-}  // namespace
-
-CoverageReport Coverage(const std::vector<Case>& cases, int t, const std::vector<int32_t>& worlds,
-                        Spaces& spaces) {
-  return CoverageOf(cases, t, spaces.Dense(worlds), Part::kStrategies);
-}
-
-CoverageReport ScheduleCoverage(const std::vector<Case>& cases, int t, const std::string& fabric,
-                                Spaces& spaces) {
-  return ScheduleCoverageIn(ScheduleSpaceOf(fabric, spaces), cases, t);
-}
-
-CoverageReport LayerWiseCoverage(const std::vector<Case>& cases, int t, const std::string& fabric,
-                                 Spaces& spaces) {
-  return LayerWiseCoverageIn(LayerWiseSpaceOf(fabric, spaces), cases, t);
-}
-
-std::vector<std::string> CoverageFacts(const std::vector<Case>& cases, const std::string& profile,
-                                       const std::string& fabric, Spaces& spaces, int32_t ranks) {
-  const int t = profile == "full" ? 3 : 2;
-  if (fabric != "nccl") {
-    return {Coverage(cases, t, SpaceWorlds(fabric), spaces).Text(),
-            ScheduleCoverage(cases, t, fabric, spaces).Text(),
-            LayerWiseCoverage(cases, t, fabric, spaces).Text()};
-  }
-  CoverageReport first = Coverage(cases, t, UpTo(ranks, SpaceWorlds("sim")), spaces);
-  first.of += " (worlds of at most " + std::to_string(ranks) + ")";
-  std::vector<std::string> facts = {first.Text()};
-  const std::vector<int32_t> with_experts = UpTo(ranks, {4, 8, 2});  // as on sim
-  if (!with_experts.empty()) {
-    facts.push_back(ScheduleCoverageIn(spaces.Schedule(with_experts), cases, t).Text());
-  }
-  const std::vector<int32_t> with_layer_wise = UpTo(ranks, {8, 4, 3, 2, 5, 6, 1});
-  facts.push_back(LayerWiseCoverageIn(spaces.LayerWise(with_layer_wise), cases, t).Text());
-  return facts;
-}
-
-std::string CoverageReport::Text() const {
-  std::string text = count.strength == 2 ? "pairs" : "triples";
-  text += " of " + of + ": " + std::to_string(count.covered) + "/" +
-          std::to_string(count.possible) + " of the possible, " + std::to_string(count.impossible) +
-          " impossible; " + std::to_string(cases) + " cases (" + std::to_string(illegal) +
-          " illegal, " + std::to_string(shared_world) + " with several engines)";
-  for (const std::string& one : count.missing) text += "\n  not covered: " + one;
-  return text;
 }
 
 }  // namespace shardproof

@@ -17,75 +17,81 @@ void AddCombinations(const std::string& rest, std::vector<std::string>& ids) {
   }
 }
 
-}  // namespace
-
-std::vector<Case> NamedScheduleCases() {
+std::vector<Case> SequenceCases() {
   // The sequences of the published schedule: two layers, two microbatches, nothing gathered ahead;
   // and three layers, where both microbatches meet in the middle one.
   std::vector<std::string> ids;
   AddCombinations(".ep2.k2.pf0.moe4", ids);
   AddCombinations(".ep2.k2.pf0.layers3.moe4", ids);
-  ids.insert(ids.end(),
-             {
-                 // numbers of microbatches: nothing to overlap with, the last pair, more of them
-                 "w4.zero3.ep2.moe4.1f1b",
-                 "w4.zero3.ep2.k3.moe4.1f1b.dw",
-                 "w4.zero2.ep2.k5.moe4.1f1b.dw",
-                 // every schedule of these must go through: gathers beside reductions, on one
-                 // communicator and on two
-                 "w8.zero3.ep4.k3.layers3.moe8.1f1b.dw",
-                 "w8.zero3.twin.ep4.k3.layers3.moe8.1f1b.dw",
-                 // long enough to see what is hidden
-                 "w4.zero3.ep2.k8.layers8.moe4.1f1b",
-                 "w4.zero3.ep2.k8.layers8.moe4",
-                 "w4.zero3.ep2.k8.layers8.moe4.1f1b.dw",
-                 // grids: ep of one rank, of all, with replicas, built by the engine, cut for HSDP
-                 "w1.zero3.k2.moe4",
-                 "w4.zero3.moe4.k2",
-                 "w8.zero3.ep8.moe8.k2",
-                 "w8.zero3.ep8.k2.moe8.1f1b.dw",
-                 "w8.zero3.tp2.ep2.etp2.k2.moe4.1f1b",
-                 "w8.zero2.cp2.ep4.k2.moe8.1f1b.dw",
-                 "w8.zero3.twin.grid.tp2.cp2.ep2.etp2.k2.moe4.1f1b.dw",
-                 "w8.zero3.n2.twin.ep2.k2.moe4.1f1b",
-                 "w8.zero3.n2.hfsdp.ep4.k2.moe4",
-                 "w6.zero3.ep3.k2.moe6.1f1b.dw",
-                 "w6.zero2.ep2.k3.seq4.moe4",
-                 // routing: everybody to the same expert, nobody to one, nobody to a rank; few rows
-                 "w4.zero3.ep2.k2.moe4.skew=one.1f1b.dw",
-                 "w4.zero3.ep4.k2.moe4.top1.skew=one.1f1b",
-                 "w4.zero2.ep2.k2.moe4.skew=empty.1f1b",
-                 "w8.zero3.ep4.k2.moe8.skew=rank.1f1b.dw",
-                 "w4.zero3.ep4.k2.moe4.top1.skew=rank",
-                 "w4.zero3.ep2.k2.moe4.aux.cap100.1f1b",
-                 "w4.zero3.ep2.k2.moe4.zloss.cap50.1f1b.dw",
-                 "w4.zero3.ep2.k2.moe4.cap125.pad.1f1b.dw",
-                 "w4.zero2.ep2.k2.moe8.sigmoid.groups2.aux",
-                 "w4.zero2.ep2.k2.moe8.presoftmax.zloss.shared.1f1b",
-                 // layers: dense ones before, between and after, a prediction further ahead
-                 "w4.zero3.ep2.k2.layers3.moe4.moelayers=odd.1f1b.dw",
-                 "w4.zero3.ep2.k2.layers4.moe4.moelayers=last.1f1b",
-                 "w4.zero3.ep2.k2.layers3.moe4.moelayers=first.1f1b.dw.er",
-                 "w4.zero3.ep2.k2.layers1.moe4.1f1b.dw",
-                 "w4.zero3.ep2.k2.moe4.mtp",
-                 "w4.zero3.ep2.k2.moe4.shared.mtp.1f1b.dw",
-                 "w4.zero2.ep2.k3.layers3.moe4.moelayers=even.mtp.1f1b.dw.er",
-                 // units that are no layers: an embedding that comes again for the prediction
-                 "w2.zero3.k2.pf83200.units=TransformerLayer,Embedding.layers1.moe8.moelayers=odd."
-                 "mtp",
-                 "w4.zero2.ep2.k3.units=TransformerLayer,Embedding.layers1.moe8.mtp.1f1b.dw",
-                 // what else a step may do
-                 "w4.zero3.ep2.k2.bf16.adamw.clip0p5.moe4.1f1b.dw",
-                 "w4.zero3.ep2.k2.do=tetsrlt.moe4.1f1b.dw",
-                 "w4.zero3.ep2.k2.recompute.moe4",
-                 "w4.zero3.ep2.k2.moe4.1f1b.dw.hp.ls3.recompute=norm,core_attn",
-                 "w4.ddp.ep2.k2.moe4.1f1b",
-                 "w4.zero1.ep2.k2.moe4.1f1b.dw",
-                 "w4.ddp.ep2.k2.moe4.zloss.aux.ls3",
-                 "w4.zero3.ep2.k2.adamw.zeros.skip11p5.do=ttttt.moe4.1f1b",
-             });
-  return FromIds(ids);
+  const std::vector<Case> others = FromIds({
+      // numbers of microbatches: nothing to overlap with, the last pair, more of them
+      "w4.zero3.ep2.moe4.1f1b",
+      "w4.zero3.ep2.k3.moe4.1f1b.dw",
+      "w4.zero2.ep2.k5.moe4.1f1b.dw",
+      // every schedule of these must go through: gathers beside reductions, on one
+      // communicator and on two
+      "w8.zero3.ep4.k3.layers3.moe8.1f1b.dw",
+      "w8.zero3.twin.ep4.k3.layers3.moe8.1f1b.dw",
+      // long enough to see what is hidden
+      "w4.zero3.ep2.k8.layers8.moe4.1f1b",
+      "w4.zero3.ep2.k8.layers8.moe4",
+      "w4.zero3.ep2.k8.layers8.moe4.1f1b.dw",
+      // grids: ep of one rank, of all, with replicas, built by the engine, cut for HSDP
+      "w1.zero3.k2.moe4",
+      "w4.zero3.moe4.k2",
+      "w8.zero3.ep8.moe8.k2",
+      "w8.zero3.ep8.k2.moe8.1f1b.dw",
+      "w8.zero3.tp2.ep2.etp2.k2.moe4.1f1b",
+      "w8.zero2.cp2.ep4.k2.moe8.1f1b.dw",
+      "w8.zero3.twin.grid.tp2.cp2.ep2.etp2.k2.moe4.1f1b.dw",
+      "w8.zero3.n2.twin.ep2.k2.moe4.1f1b",
+      "w8.zero3.n2.hfsdp.ep4.k2.moe4",
+      "w6.zero3.ep3.k2.moe6.1f1b.dw",
+      "w6.zero2.ep2.k3.seq4.moe4",
+  });
+  return Joined({FromIds(ids), others});
 }
+
+std::vector<Case> RoutingCases() {
+  return FromIds({
+      // routing: everybody to the same expert, nobody to one, nobody to a rank; few rows
+      "w4.zero3.ep2.k2.moe4.skew=one.1f1b.dw",
+      "w4.zero3.ep4.k2.moe4.top1.skew=one.1f1b",
+      "w4.zero2.ep2.k2.moe4.skew=empty.1f1b",
+      "w8.zero3.ep4.k2.moe8.skew=rank.1f1b.dw",
+      "w4.zero3.ep4.k2.moe4.top1.skew=rank",
+      "w4.zero3.ep2.k2.moe4.aux.cap100.1f1b",
+      "w4.zero3.ep2.k2.moe4.zloss.cap50.1f1b.dw",
+      "w4.zero3.ep2.k2.moe4.cap125.pad.1f1b.dw",
+      "w4.zero2.ep2.k2.moe8.sigmoid.groups2.aux",
+      "w4.zero2.ep2.k2.moe8.presoftmax.zloss.shared.1f1b",
+      // layers: dense ones before, between and after, a prediction further ahead
+      "w4.zero3.ep2.k2.layers3.moe4.moelayers=odd.1f1b.dw",
+      "w4.zero3.ep2.k2.layers4.moe4.moelayers=last.1f1b",
+      "w4.zero3.ep2.k2.layers3.moe4.moelayers=first.1f1b.dw.er",
+      "w4.zero3.ep2.k2.layers1.moe4.1f1b.dw",
+      "w4.zero3.ep2.k2.moe4.mtp",
+      "w4.zero3.ep2.k2.moe4.shared.mtp.1f1b.dw",
+      "w4.zero2.ep2.k3.layers3.moe4.moelayers=even.mtp.1f1b.dw.er",
+      // units that are no layers: an embedding that comes again for the prediction
+      "w2.zero3.k2.pf83200.units=TransformerLayer,Embedding.layers1.moe8.moelayers=odd."
+      "mtp",
+      "w4.zero2.ep2.k3.units=TransformerLayer,Embedding.layers1.moe8.mtp.1f1b.dw",
+      // what else a step may do
+      "w4.zero3.ep2.k2.bf16.adamw.clip0p5.moe4.1f1b.dw",
+      "w4.zero3.ep2.k2.do=tetsrlt.moe4.1f1b.dw",
+      "w4.zero3.ep2.k2.recompute.moe4",
+      "w4.zero3.ep2.k2.moe4.1f1b.dw.hp.ls3.recompute=norm,core_attn",
+      "w4.ddp.ep2.k2.moe4.1f1b",
+      "w4.zero1.ep2.k2.moe4.1f1b.dw",
+      "w4.ddp.ep2.k2.moe4.zloss.aux.ls3",
+      "w4.zero3.ep2.k2.adamw.zeros.skip11p5.do=ttttt.moe4.1f1b",
+  });
+}
+
+}  // namespace
+
+std::vector<Case> NamedScheduleCases() { return Joined({SequenceCases(), RoutingCases()}); }
 
 std::vector<Case> PipelineCases() {
   return FromIds({

@@ -6,6 +6,7 @@
 
 #include "conformance/cases/bounds.h"
 #include "conformance/cases/illegal.h"
+#include "conformance/common/dtype.h"
 
 namespace shardproof {
 namespace {
@@ -63,7 +64,7 @@ int64_t BytesOfUnits(const InstanceSpec& spec, int64_t units) {
     const spf_param& param = tables.params[id];
     for (int32_t module = param.module; module >= 0; module = tables.modules[module].parent) {
       if (std::string(tables.modules[module].type) != "TransformerLayer") continue;
-      bytes_of_unit[module] += param.numel * (param.dtype == SPF_BF16 ? 2 : 4);
+      bytes_of_unit[module] += param.numel * static_cast<int64_t>(DtypeBytes(param.dtype));
       break;
     }
   }

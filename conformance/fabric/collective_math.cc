@@ -39,24 +39,6 @@ void AddPlain(std::byte* into, const std::byte* from, uint64_t count) {
 
 }  // namespace
 
-uint64_t DtypeBytes(int32_t dtype) {
-  switch (dtype) {
-    case SPF_U8:
-      return 1;
-    case SPF_BF16:
-    case SPF_F16:
-      return 2;
-    case SPF_I32:
-    case SPF_F32:
-      return 4;
-    case SPF_I64:
-    case SPF_F64:
-      return 8;
-    default:
-      return 0;
-  }
-}
-
 namespace wire {
 
 float FromBf16(uint16_t bits) { return std::bit_cast<float>(static_cast<uint32_t>(bits) << 16); }

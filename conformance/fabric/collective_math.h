@@ -3,11 +3,9 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "conformance/abi/shardproof.h"
+#include "conformance/common/dtype.h"
 
 namespace shardproof {
-
-uint64_t DtypeBytes(int32_t dtype);
 
 // Conversions of the 16-bit formats; to is round to nearest even, NaN stays NaN (quiet).
 namespace wire {

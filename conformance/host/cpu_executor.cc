@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "conformance/common/dtype.h"
 #include "conformance/host/host.h"
 #include "conformance/trace/digest.h"
 
@@ -11,7 +12,7 @@ void RunOnCopies(const CustomKernel& kernel) {
   std::vector<std::vector<std::byte>> copies;
   std::vector<void*> data;
   for (const SpanData& span : kernel.spans) {
-    const size_t bytes = span.count * BytesOf(span.dtype);
+    const size_t bytes = span.count * DtypeBytes(span.dtype);
     auto& copy = copies.emplace_back(bytes);
     if (bytes == 0) {
       // nothing to give

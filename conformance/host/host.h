@@ -215,7 +215,4 @@ class Host {
   std::string first_refusal_, last_error_, explanation_;
 };
 
-uint64_t BytesOf(int32_t dtype);  // 0 for what is no spf_dtype
-const char* DtypeName(int32_t dtype);
-
 }  // namespace shardproof

@@ -2,6 +2,7 @@
 #include <numeric>
 
 #include "conformance/common/at.h"
+#include "conformance/common/dtype.h"
 #include "conformance/fabric/run_collective.h"
 #include "conformance/host/host_internal.h"
 
@@ -61,7 +62,7 @@ void CheckOverlap(const CommOp& op, spf_addr send, uint64_t send_bytes, spf_addr
                   uint64_t recv_bytes, int32_t me, const std::string& what) {
   if (send_bytes == 0 || recv_bytes == 0 || send + send_bytes <= recv || recv + recv_bytes <= send)
     return;
-  const uint64_t shift = InPlaceOffset(op, me) * BytesOf(op.dtype);
+  const uint64_t shift = InPlaceOffset(op, me) * DtypeBytes(op.dtype);
   const bool exact = op.kind == SPF_REDUCE_SCATTER ? recv == send + shift : send == recv + shift;
   RefuseUnless(exact && op.kind != SPF_ALL_TO_ALL_V,
                what + ": send and recv overlap without being the exact in-place form of " +
@@ -101,11 +102,10 @@ void Host::CheckFields(const spf_collective& op, const GroupHandle& group,
                        const std::string& what) const {
   RefuseUnless(op.kind >= SPF_ALL_GATHER && op.kind <= SPF_RECV,
                what + ".kind " + std::to_string(op.kind) + " is no spf_collective_kind");
-  RefuseUnless(BytesOf(op.dtype) != 0,
-               what + ".dtype " + std::to_string(op.dtype) + " is no spf_dtype");
+  RefuseUnless(IsDtype(op.dtype), what + ".dtype " + std::to_string(op.dtype) + " is no spf_dtype");
   RefuseUnless(op.reduction == SPF_SUM || op.reduction == SPF_AVG,
                what + ".reduction " + std::to_string(op.reduction) + " is no spf_reduction");
-  RefuseUnless(op.reduction == SPF_SUM || op.dtype >= SPF_BF16,
+  RefuseUnless(op.reduction == SPF_SUM || IsFloating(op.dtype),
                what + ".reduction SPF_AVG needs a floating dtype, not " + DtypeName(op.dtype));
   RefuseUnless(op.count <= (uint64_t{1} << 40),
                what + ".count " + std::to_string(op.count) + " cannot be meant");
@@ -145,7 +145,7 @@ Host::CheckedOp Host::CheckOp(const spf_collective& op, const std::string& what)
     out.recv = recv.host;
     checked.ranges.push_back(recv.range);
   }
-  const uint64_t element = BytesOf(op.dtype);
+  const uint64_t element = DtypeBytes(op.dtype);
   CheckOverlap(out, op.send, extent.send * element, op.recv, extent.recv * element, group.rank,
                what);
   out.what = std::string(CollectiveName(op.kind)) + " of " + ForWhat(op.label) + " on " +

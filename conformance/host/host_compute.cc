@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "conformance/common/at.h"
+#include "conformance/common/dtype.h"
 #include "conformance/host/host_internal.h"
 
 namespace shardproof {
@@ -179,7 +180,7 @@ void Host::ResolveUses(const spf_compute& compute, const spf_node& node, Compute
     if (use.table != SPF_IN_GRAD && use.access == SPF_WRITE) {
       const auto dtype = static_cast<int32_t>(tables.values[id].dtype);
       plan.written.push_back(
-          {at.host, dtype, at.range.length / static_cast<int64_t>(BytesOf(dtype))});
+          {at.host, dtype, at.range.length / static_cast<int64_t>(DtypeBytes(dtype))});
     }
   }
 }
@@ -260,8 +261,7 @@ void Host::CheckSampleAndDtype(const spf_compute& compute, const spf_node& node)
                    " is not in the step's global batch 0.." + std::to_string(samples - 1));
   RefuseUnless(
       compute.grad_dtype == 0 || compute.grad_dtype == SPF_F32 || compute.grad_dtype == SPF_BF16,
-      std::string("grad_dtype ") + DtypeName(compute.grad_dtype) +
-          ": SPF_F32, or the parameter's dtype");
+      "grad_dtype " + DtypeText(compute.grad_dtype) + ": SPF_F32, or the parameter's dtype");
 }
 
 void Host::AddComputeRow(const spf_compute& compute, const spf_node& node, ComputePlan& plan) {

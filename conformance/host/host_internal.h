@@ -3,10 +3,16 @@
 #pragma once
 #include <exception>
 
+#include "conformance/common/dtype.h"
 #include "conformance/host/host.h"
 #include "conformance/host/refusal.h"
 
 namespace shardproof {
+
+// What refusals call the dtype that an engine gave.
+inline std::string DtypeText(int32_t dtype) {
+  return IsDtype(dtype) ? DtypeName(dtype) : "no dtype";
+}
 
 template <class F>
 spf_status Host::Enter(spf_host* h, const char* call, Family family, F&& body) {

@@ -1,6 +1,7 @@
 // launch(), init() and publish().
 #include <utility>
 
+#include "conformance/common/dtype.h"
 #include "conformance/host/host_internal.h"
 #include "conformance/model/launch_kernels.h"
 
@@ -21,7 +22,8 @@ void CheckSpanOverlap(const spf_launch& launch) {
   for (int32_t i = 0; i < launch.n_spans; ++i) {
     for (int32_t j = 0; j < i; ++j) {
       const spf_span &a = launch.spans[i], &b = launch.spans[j];
-      const uint64_t a_bytes = a.count * BytesOf(a.dtype), b_bytes = b.count * BytesOf(b.dtype);
+      const uint64_t a_bytes = a.count * DtypeBytes(a.dtype),
+                     b_bytes = b.count * DtypeBytes(b.dtype);
       if (a_bytes == 0 || b_bytes == 0) continue;
       if (a.addr + a_bytes <= b.addr || b.addr + b_bytes <= a.addr) continue;
       const bool same_range = a.addr == b.addr && a_bytes == b_bytes;
@@ -70,7 +72,7 @@ spf_status Host::Launch(spf_stream stream, const spf_launch& launch) {
   for (int32_t i = 0; i < launch.n_spans; ++i) {
     const spf_span& span = launch.spans[i];
     const std::string what = "spans[" + std::to_string(i) + "] of " + KernelName(launch.kernel);
-    RefuseUnless(BytesOf(span.dtype) != 0,
+    RefuseUnless(IsDtype(span.dtype),
                  what + ": dtype " + std::to_string(span.dtype) + " is no spf_dtype");
     RefuseUnless(span.access >= SPF_READ && span.access <= SPF_ADD,
                  what + ": access " + std::to_string(span.access) + " is no spf_access");
@@ -131,7 +133,7 @@ spf_status Host::Init(spf_stream stream, int32_t param, int64_t offset, int64_t 
                "param " + std::to_string(param) + " is not in the model");
   CheckElements(offset, count, tables.params[param].numel, tables.params[param].name);
   RefuseUnless(dtype == SPF_F32 || dtype == SPF_BF16,
-               std::string("dtype ") + DtypeName(dtype) + ": initial values come as f32 or bf16");
+               "dtype " + DtypeText(dtype) + ": initial values come as f32 or bf16");
   const Resolved target = ResolveElements(to, static_cast<uint64_t>(count), dtype, kWrite, "dst");
   Event& row = Add(EventKind::kInit);
   row.stream = on.id;
@@ -164,7 +166,7 @@ spf_status Host::Publish(spf_stream stream, spf_result what, int32_t id, int64_t
   RefuseUnless(what >= SPF_RESULT_PARAM && what <= SPF_RESULT_ZERO_COUNT,
                "result " + std::to_string(what) + " is no spf_result");
   RefuseUnless(dtype == SPF_F32 || dtype == SPF_F64 || dtype == SPF_BF16,
-               std::string("dtype ") + DtypeName(dtype) + ": results are f32, f64 or bf16");
+               "dtype " + DtypeText(dtype) + ": results are f32, f64 or bf16");
   if (what == SPF_RESULT_PARAM || what == SPF_RESULT_GRAD) {
     RefuseUnless(id >= 0 && id < tables.n_params,
                  "param " + std::to_string(id) + " is not in the model");

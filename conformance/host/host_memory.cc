@@ -1,4 +1,5 @@
 // Memory: alloc and free in stream order, copies, and the host's own accesses to pinned blocks.
+#include "conformance/common/dtype.h"
 #include "conformance/host/host_internal.h"
 #include "conformance/trace/digest.h"
 
@@ -6,7 +7,7 @@ namespace shardproof {
 
 Resolved Host::ResolveElements(spf_addr address, uint64_t count, int32_t dtype, uint8_t access,
                                const std::string& what) const {
-  const uint64_t element = BytesOf(dtype);
+  const uint64_t element = DtypeBytes(dtype);
   const Resolved resolved = memory_.Resolve(address, count * element, access, what);
   RefuseUnless(address % element == 0, what + " is not aligned to its dtype " + DtypeName(dtype) +
                                            ": start it at a " + "multiple of " +

@@ -9,6 +9,7 @@
 
 #include "conformance/abi/spf.hpp"
 #include "conformance/common/at.h"
+#include "conformance/common/dtype.h"
 #include "conformance/fabric/sim/sim.h"
 #include "conformance/host/host.h"
 
@@ -101,7 +102,7 @@ class Stage {
   }
   spf_addr Zeros(int64_t elements, int32_t dtype) {
     const auto count = static_cast<uint64_t>(elements);
-    const spf_addr at = h.Alloc(stream, count * BytesOf(dtype), spf::For(SPF_FOR_SCRATCH));
+    const spf_addr at = h.Alloc(stream, count * DtypeBytes(dtype), spf::For(SPF_FOR_SCRATCH));
     h.Launch(stream, SPF_K_FILL, {{at, count, dtype, SPF_WRITE}}, {0});
     return at;
   }

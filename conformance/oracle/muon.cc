@@ -5,6 +5,7 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "conformance/common/dtype.h"
 #include "conformance/model/launch_kernels.h"
 
 namespace shardproof {
@@ -50,11 +51,7 @@ Abc CoefficientsAt(const std::string& name, size_t i) {
 class Block {
  public:
   Block(int64_t count, int32_t dtype)
-      : count_(static_cast<uint64_t>(count)),
-        dtype_(dtype),
-        bytes_(count_ * (dtype == SPF_F64   ? 8
-                         : dtype == SPF_F32 ? 4
-                                            : 2)) {}
+      : count_(static_cast<uint64_t>(count)), dtype_(dtype), bytes_(count_ * DtypeBytes(dtype)) {}
   SpanData Read() { return {bytes_.data(), count_, dtype_, SPF_READ}; }
   SpanData Write() { return {bytes_.data(), count_, dtype_, SPF_WRITE}; }
   SpanData Add() { return {bytes_.data(), count_, dtype_, SPF_ADD}; }

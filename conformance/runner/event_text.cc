@@ -1,5 +1,6 @@
 #include "conformance/runner/event_text.h"
 
+#include "conformance/common/dtype.h"
 #include "conformance/fabric/run_collective.h"
 #include "conformance/host/host.h"
 #include "conformance/host/memory_map.h"
@@ -27,8 +28,7 @@ std::string EventText(const Trace& trace, const Event& event) {
   }
   if (event.microbatch >= 0) add("microbatch " + std::to_string(event.microbatch));
   if (event.count > 0)
-    add(std::to_string(event.count) +
-        (event.dtype != 0 ? std::string(" x ") + DtypeName(event.dtype) : ""));
+    add(std::to_string(event.count) + (event.dtype != 0 ? " x " + DtypeName(event.dtype) : ""));
   if (event.purpose != 0) add(std::string("(") + PurposeName(event.purpose) + ")");
   for (uint32_t i = event.ranges.begin; i < event.ranges.end; ++i) {
     const Range& r = trace.ranges[i];

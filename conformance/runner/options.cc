@@ -2,6 +2,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "conformance/cases/fabric_spaces.h"
+
 namespace shardproof {
 
 namespace {
@@ -16,7 +18,7 @@ void AddSelection(CLI::App* app, Options* o) {
   app->add_option("--fabric", o->fabric,
                   "sim: all ranks in this process. mpi: under mpirun, one process a rank. "
                   "nccl: CUDA and NCCL, ranks started here or given by a launcher")
-      ->check(CLI::IsMember({"sim", "mpi", "nccl"}))
+      ->check(CLI::IsMember(FabricNames()))
       ->capture_default_str();
   app->add_option("--ranks", o->ranks,
                   "nccl: processes to start here, on the GPUs of this machine (default: 2)")

@@ -29,6 +29,32 @@ namespace shardproof {
 
 namespace {
 
+int RunSimCommand(const Options& options, const OtherFabrics&, int argc, char** argv);
+int RunUnderMpi(const Options& options, const OtherFabrics& others, int argc, char** argv);
+int RunOnGpus(const Options& options, const OtherFabrics& others, int argc, char** argv);
+
+// One row a fabric: what it takes, and how it is run. Which cases it gets is a row of
+// cases/fabric_spaces.cc.
+struct FabricRow {
+  const char* name;
+  bool replays;       // --queues, --schedules, replay: it chooses when things happen
+  bool starts_ranks;  // --ranks
+  const char* ranks_instead;
+  int (*run)(const Options& options, const OtherFabrics& others, int argc, char** argv);
+};
+constexpr FabricRow kFabrics[] = {
+    {"sim", true, false, "", RunSimCommand},
+    {"mpi", false, false, ": mpirun -n says how many", RunUnderMpi},
+    {"nccl", false, true, "", RunOnGpus},
+};
+
+const FabricRow& FabricNamed(const std::string& name) {
+  for (const FabricRow& row : kFabrics) {
+    if (row.name == name) return row;
+  }
+  throw std::invalid_argument("fabric " + name + ": there is none");
+}
+
 std::string Today() {
   const std::time_t now = std::time(nullptr);
   std::tm utc{};
@@ -140,10 +166,10 @@ CaseReport ReportOf(const Case& c, Verdict verdict, const Options& options) {
   if (!options.schedule.empty()) report.replay += " --schedule " + options.schedule;
   if (options.queues > 0) report.replay += " --queues " + std::to_string(options.queues);
   if (!options.fault.empty()) report.replay += " --fault " + options.fault;
-  if (options.fabric == "nccl") {  // replay is of the sim fabric
+  if (FabricNamed(options.fabric).starts_ranks) {  // replay is of the sim fabric
     report.replay.replace(0, std::string("shardproof replay").size(), "shardproof run --verbose");
-    report.replay +=
-        " --fabric nccl --ranks " + std::to_string(options.ranks) + " --gemm " + options.gemm;
+    report.replay += " --fabric " + options.fabric + " --ranks " + std::to_string(options.ranks) +
+                     " --gemm " + options.gemm;
   }
   return report;
 }
@@ -168,15 +194,15 @@ void CheckOptions(const Options& options) {
   if (!options.waivers.empty()) WaiversOf(options);
   if (!options.fault.empty()) ParseFault(options.fault);
   if (!options.schedule.empty()) ParseStrategy(options.schedule);
-  const bool sim = options.fabric == "sim";
-  if (!sim && options.queues > 0)
+  const FabricRow& fabric = FabricNamed(options.fabric);
+  if (!fabric.replays && options.queues > 0)
     throw std::invalid_argument("--queues is of the sim fabric, not of " + options.fabric);
-  if (!sim && options.schedules > 1) {
+  if (!fabric.replays && options.schedules > 1) {
     throw std::invalid_argument("--schedules is of the sim fabric, not of " + options.fabric);
   }
-  if (options.fabric != "nccl" && options.ranks > 0) {
+  if (!fabric.starts_ranks && options.ranks > 0) {
     throw std::invalid_argument("--ranks is of the nccl fabric, not of " + options.fabric +
-                                (options.fabric == "mpi" ? ": mpirun -n says how many" : ""));
+                                fabric.ranks_instead);
   }
 }
 
@@ -254,7 +280,7 @@ std::string RunPart(const Case& c, const SimWork& work, const Plugin& plugin,
   return PackVerdict(verdict);
 }
 
-int RunSimCommand(const Options& options) {
+int RunSimCommand(const Options& options, const OtherFabrics&, int, char**) {
   RunReport report{
       options.impl, options.fabric, options.profile, options.seed, "observed", {}, {}, {}};
   const std::vector<Case> cases = SelectCases(options, &report.facts);
@@ -292,6 +318,11 @@ int RunSimCommand(const Options& options) {
   return FinishReport(report, options, console);
 }
 
+int RunUnderMpi(const Options& options, const OtherFabrics& others, int argc, char** argv) {
+  if (others.mpi) return others.mpi(options, argc, argv);
+  throw std::invalid_argument("--fabric mpi: this shardproof was built without MPI");
+}
+
 // A job of a launcher, of mpirun, or one that is started here.
 int RunOnGpus(const Options& options, const OtherFabrics& others, int argc, char** argv) {
   const std::optional<JobPlace> place =
@@ -318,10 +349,7 @@ int RunCommand(const Options& options, const OtherFabrics& others, int argc, cha
     check.target = options.impl;
     return CheckCommand(check);
   }
-  if (options.fabric == "nccl") return RunOnGpus(options, others, argc, argv);
-  if (options.fabric == "sim") return RunSimCommand(options);
-  if (others.mpi) return others.mpi(options, argc, argv);
-  throw std::invalid_argument("--fabric mpi: this shardproof was built without MPI");
+  return FabricNamed(options.fabric).run(options, others, argc, argv);
 }
 
 }  // namespace shardproof

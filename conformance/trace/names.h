@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "conformance/common/dtype.h"
 #include "conformance/trace/event.h"
 
 namespace shardproof::trace_names {
@@ -22,7 +23,7 @@ inline constexpr Names<static_cast<size_t>(EventKind::kCount_)> kKinds = {
     "init",          "publish",       "mark",           "refused",        "explain",
     "thread_post",   "thread_await",  "no_memory",      "group_register", "group_deregister"};
 
-inline constexpr Names<8> kDtypes = {"", "u8", "i32", "i64", "bf16", "f16", "f32", "f64"};
+inline constexpr Names<8> kDtypes = kDtypeNames;
 inline constexpr Names<9> kCollectives = {
     "",           "all_gather", "all_gather_v", "reduce_scatter",
     "all_reduce", "broadcast",  "all_to_all_v", "send",

@@ -5,25 +5,11 @@
 
 #include "conformance/checks/base/content_math.h"
 #include "conformance/checks/base/replay.h"
+#include "conformance/common/dtype.h"
 
 namespace shardproof {
 
 using Kind = Content::Kind;
-
-uint64_t WidthOf(int32_t dtype) {
-  switch (dtype) {
-    case SPF_U8:
-      return 1;
-    case SPF_BF16:
-    case SPF_F16:
-      return 2;
-    case SPF_I32:
-    case SPF_F32:
-      return 4;
-    default:
-      return 8;
-  }
-}
 
 const Range* SendRange(const Trace& trace, const Event& event) {
   for (uint32_t i = event.ranges.begin; i < event.ranges.end; ++i) {
@@ -172,7 +158,7 @@ class Flow::Visitor : public ReplayVisitor {
     if (event.result != SPF_RESULT_PARAM) return;
     const Range& range = run_.traces[size_t(rank)].ranges[event.ranges.begin];
     Content content = Plain(Kind::kParam);
-    content.width = static_cast<uint8_t>(WidthOf(event.dtype));
+    content.width = static_cast<uint8_t>(DtypeBytes(event.dtype));
     content.instance = static_cast<int16_t>(event.instance);
     content.param = instances_[event.instance]->Param(rank, event.id).key;
     content.tag = event.call;
@@ -255,7 +241,7 @@ class Flow::Visitor : public ReplayVisitor {
                               const std::vector<std::vector<Chunk>>& sent,
                               const std::vector<int64_t>& sent_length, size_t me, int64_t length) {
     const Event& event = EventOf(members[me]);
-    const auto width = static_cast<int64_t>(WidthOf(event.dtype));
+    const auto width = static_cast<int64_t>(DtypeBytes(event.dtype));
     std::vector<Chunk> out;
     switch (event.collective) {
       case SPF_ALL_GATHER:

@@ -54,6 +54,4 @@ size_t RangeIndex(const Trace& trace, const Event& event, const Range* range);
 // A range's chunks that are parameter (or gradient) elements.
 std::vector<Chunk> Only(const std::vector<Chunk>& chunks, Content::Kind kind);
 
-uint64_t WidthOf(int32_t dtype);
-
 }  // namespace shardproof

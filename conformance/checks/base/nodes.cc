@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string_view>
 
+#include "conformance/common/dtype.h"
+
 namespace shardproof::schedule {
 
 std::string Text(const Key& key) {
@@ -40,7 +42,7 @@ bool Nodes::MovesActivations(const spf_model& model, const spf_node& node) {
   for (int32_t i = 0; i < node.uses[SPF_FWD].n; ++i) {
     const spf_use& use = node.uses[SPF_FWD].use[i];
     if (use.table == SPF_IN_ACT && use.access == SPF_READ)
-      return model.values[use.id].dtype >= SPF_BF16;
+      return IsFloating(model.values[use.id].dtype);
   }
   return false;
 }

@@ -3,6 +3,7 @@
 #include "conformance/abi/shardproof.h"
 #include "conformance/checks/program/collective_kinds.h"
 #include "conformance/checks/program/describe.h"
+#include "conformance/common/dtype.h"
 #include "conformance/trace/digest.h"
 
 namespace shardproof::graph {
@@ -12,10 +13,7 @@ namespace {
 constexpr size_t kShiftMax = 8;       // operations
 constexpr size_t kAgreementMax = 16;  // compared
 
-const char* Dtype(uint8_t dtype) {
-  static constexpr const char* kNames[] = {"none", "u8", "i32", "i64", "bf16", "f16", "f32", "f64"};
-  return dtype < std::size(kNames) ? kNames[dtype] : "unknown dtype";
-}
+std::string Dtype(uint8_t dtype) { return dtype == 0 ? "none" : DtypeName(dtype); }
 
 }  // namespace
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "conformance/checks/base/carried.h"
+#include "conformance/common/dtype.h"
 
 namespace shardproof::layer_wise {
 
@@ -269,7 +270,7 @@ void Facts::AddGather(const Trace& trace, int64_t index, RankFacts& of) {
   const std::vector<Chunk>& after =
       a_.flow().At(trace.rank, index).after[RangeIndex(trace, event, recv)];
   gather.shares =
-      SharesOf(gather, Only(after, Kind::kParam), static_cast<int64_t>(WidthOf(event.dtype)));
+      SharesOf(gather, Only(after, Kind::kParam), static_cast<int64_t>(DtypeBytes(event.dtype)));
   if (gather.shares.empty()) return;
   gather.expert = Of(event.instance).ByKey(gather.shares[0].key).expert;
   of.gathers.push_back(std::move(gather));

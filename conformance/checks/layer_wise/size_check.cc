@@ -7,6 +7,7 @@
 
 #include "conformance/checks/layer_wise/layer_wise.h"
 #include "conformance/common/at.h"
+#include "conformance/common/dtype.h"
 
 namespace shardproof::layer_wise {
 
@@ -46,7 +47,7 @@ class Sizes : RankCheck {
     if (cut <= 0 || reduction.group->world_ranks.size() < 2) return;
     report_.Judged({"LW-07"});
     const Event& event = At(facts_.a().trace(rank_).events, reduction.event);
-    const auto width = std::max<int64_t>(1, static_cast<int64_t>(WidthOf(event.dtype)));
+    const auto width = std::max<int64_t>(1, static_cast<int64_t>(DtypeBytes(event.dtype)));
     std::map<int32_t, int64_t> elements;  // by key
     int64_t all = 0, largest = 0;
     for (const Chunk& chunk : reduction.grads) {

@@ -6,6 +6,7 @@
 
 #include "conformance/checks/layer_wise/layer_wise.h"
 #include "conformance/common/at.h"
+#include "conformance/common/dtype.h"
 
 namespace shardproof::layer_wise {
 
@@ -127,8 +128,8 @@ class Wire : RankCheck {
     const int32_t dtype = P(gather.instance, gather.shares[0].key).dtype;
     if (event.dtype != dtype) {
       report_.Add("LW-14", rank_, gather.event,
-                  std::to_string(WidthOf(dtype)) + "-byte elements, as the parameters",
-                  std::to_string(WidthOf(event.dtype)) + "-byte elements",
+                  std::to_string(DtypeBytes(dtype)) + "-byte elements, as the parameters",
+                  std::to_string(DtypeBytes(event.dtype)) + "-byte elements",
                   "parameters travel in another dtype than theirs");
       return;
     }
@@ -217,7 +218,7 @@ class Wire : RankCheck {
     }
     if (!aligned) return;
     report_.Judged({"LW-08"});
-    const int64_t shard = event.count * static_cast<int64_t>(WidthOf(event.dtype));
+    const int64_t shard = event.count * static_cast<int64_t>(DtypeBytes(event.dtype));
     for (const Chunk& chunk : reduction.grads) {
       const auto first = static_cast<size_t>(chunk.offset / shard);
       const auto last = static_cast<size_t>((chunk.offset + chunk.length - 1) / shard);

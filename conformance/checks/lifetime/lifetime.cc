@@ -5,6 +5,7 @@
 
 #include "conformance/checks/base/windows.h"
 #include "conformance/common/at.h"
+#include "conformance/common/dtype.h"
 
 namespace shardproof {
 
@@ -47,7 +48,7 @@ void JudgeReads(const Analysis& a, int32_t rank, FindingSink& sink) {
       for (const Chunk& chunk : At(flow.before, k)) {
         const char* wrong = WrongWith(chunk, param);
         if (wrong == nullptr) continue;
-        const int64_t element = chunk.offset / static_cast<int64_t>(WidthOf(param.dtype));
+        const int64_t element = chunk.offset / static_cast<int64_t>(DtypeBytes(param.dtype));
         Finding finding = a.At(param.unit >= 0 ? "FS-02" : "FS-14", rank, static_cast<int64_t>(i));
         finding.expected =
             param.name + "[" + std::to_string(element) + "], gathered and not released";

@@ -7,6 +7,7 @@
 #include "conformance/checks/lifetime/lifetime.h"
 #include "conformance/checks/lifetime/user_buffers.h"
 #include "conformance/common/at.h"
+#include "conformance/common/dtype.h"
 
 namespace shardproof {
 
@@ -64,7 +65,7 @@ Persistent LayerWiseBytes(const Trace& trace, const InstanceFacts& facts, int32_
   for (int32_t id = 0; id < facts.n_params(trace.rank); ++id) {
     const ParamFacts& param = facts.Param(trace.rank, id);
     const std::vector<int32_t>* list = facts.FullList(param.expert, trace.rank);
-    const auto width = static_cast<int64_t>(WidthOf(param.dtype));
+    const auto width = static_cast<int64_t>(DtypeBytes(param.dtype));
     const int64_t state = spec.optimizer == Optimizer::kAdamw  ? 8
                           : spec.optimizer == Optimizer::kMuon ? (param.matrix ? 4 : 8)
                                                                : 0;
@@ -96,7 +97,7 @@ Persistent PersistentBytes(const InstanceFacts& facts, int32_t rank) {
     const bool shards_params = ShardsParams(spec), shards_grads = ShardsGrads(spec);
     const bool shards_main = shards_grads || spec.strategy == ShardingStrategy::kOptim;
     const int64_t outer = spec.outer_strategy == OuterStrategy::kOptim ? m : 1;
-    const auto width = static_cast<int64_t>(WidthOf(param.dtype));
+    const auto width = static_cast<int64_t>(DtypeBytes(param.dtype));
     const auto add = [&](int64_t element_bytes, int64_t parts) {
       bytes.formula += element_bytes * part(param.numel, parts);
       bytes.padding += element_bytes * param.row * (parts > 1 ? 1 : n);

@@ -8,6 +8,7 @@
 #include "conformance/checks/base/published.h"
 #include "conformance/checks/numerics/numerics.h"
 #include "conformance/common/at.h"
+#include "conformance/common/dtype.h"
 #include "conformance/oracle/oracle.h"
 #include "conformance/trace/digest.h"
 
@@ -110,7 +111,7 @@ class Reads {
       if (other < call) return {"FS-23", "stale: it equals the value of " + name};
       return {"FS-01", "too new: it equals the value that " + name + " publishes"};
     }
-    const auto bytes = static_cast<size_t>(param.numel) * WidthOf(param.dtype);
+    const auto bytes = static_cast<size_t>(param.numel) * DtypeBytes(param.dtype);
     const std::vector<unsigned char> poison(bytes, 0xFF), zero(bytes, 0);
     if (DigestValues(poison.data(), param.dtype, 0, param.numel) == read.digest) {
       return {"FS-01", "poison: memory that was never written, freed or discarded"};

@@ -8,6 +8,7 @@
 #include "conformance/checks/base/carried.h"
 #include "conformance/checks/base/expected_grads.h"
 #include "conformance/common/at.h"
+#include "conformance/common/dtype.h"
 
 namespace shardproof {
 
@@ -207,8 +208,8 @@ class Ops {
       const bool adds = event.kind == EventKind::kLaunch && event.id == SPF_K_AXPBY;
       if (!adds && event.kind != EventKind::kCompute) continue;
       const EventFlow& flow = a_.flow().At(rank, index);
-      const auto main =
-          static_cast<uint8_t>(WidthOf(DtypeOf(a_.Facts(event.instance).spec().main_grads_dtype)));
+      const auto main = static_cast<uint8_t>(
+          DtypeBytes(DtypeOf(a_.Facts(event.instance).spec().main_grads_dtype)));
       for (size_t k = 0; k < flow.after.size(); ++k) {
         const std::vector<Chunk> grads = Only(flow.after[k], Content::Kind::kGrad);
         if (grads.empty() || grads[0].content.width == main ||

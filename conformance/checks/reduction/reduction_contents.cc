@@ -4,6 +4,7 @@
 
 #include "conformance/checks/base/expected_grads.h"
 #include "conformance/checks/reduction/reduction.h"
+#include "conformance/common/dtype.h"
 
 namespace shardproof {
 
@@ -83,7 +84,7 @@ class Contents {
   void Judging(int32_t rank, int64_t index, const Event& event, const std::vector<Chunk>& chunks) {
     const ParamFacts& param = facts_.Param(rank, event.id);
     Note(rank, event, param);
-    const auto width = static_cast<int64_t>(WidthOf(event.dtype));
+    const auto width = static_cast<int64_t>(DtypeBytes(event.dtype));
     for (const Chunk& chunk : chunks) {
       const int64_t element = event.offset + chunk.offset / width;
       const std::string where = param.name + "[" + std::to_string(element) + "]";

@@ -8,6 +8,7 @@
 #include "conformance/checks/schedule/rank_check.h"
 #include "conformance/checks/schedule/schedule.h"
 #include "conformance/common/at.h"
+#include "conformance/common/dtype.h"
 
 namespace shardproof::schedule {
 
@@ -92,7 +93,7 @@ class Activations : StepCheck {
   }
   bool Counts(int32_t value) const {
     const spf_value& one = tables_.values[value];
-    return one.dtype >= SPF_BF16 && one.max_rows * one.row_elems > 1;
+    return IsFloating(one.dtype) && one.max_rows * one.row_elems > 1;
   }
 
   void Visit(int64_t index) {

@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "conformance/checks/schedule/schedule.h"
+#include "conformance/common/dtype.h"
 
 namespace shardproof::schedule {
 
@@ -113,7 +114,7 @@ class Exchanges {
     if (exchange.node < 0) return;
     const Trace& trace = facts_.a().traces()[size_t(exchange.rank)];
     const Event& event = trace.events[size_t(exchange.event)];
-    const auto width = static_cast<int64_t>(WidthOf(event.dtype));
+    const auto width = static_cast<int64_t>(DtypeBytes(event.dtype));
     for (const bool sends : {true, false}) {
       const Range* range = sends ? SendRange(trace, event) : RecvRange(trace, event);
       const int64_t sum = Sum(sends ? exchange.send : exchange.recv);

@@ -6,6 +6,7 @@
 
 #include "conformance/checks/base/byte_map.h"
 #include "conformance/common/at.h"
+#include "conformance/common/dtype.h"
 
 namespace shardproof::schedule {
 
@@ -59,7 +60,7 @@ class Walk {
         const spf_use* sent =
             node.kind == SPF_NODE_EXCHANGE ? UseOf(node, phase, SPF_READ) : nullptr;
         if (sent != nullptr)
-          exchanged[{sent->table, sent->id}] = tables.values[sent->id].dtype >= SPF_BF16;
+          exchanged[{sent->table, sent->id}] = IsFloating(tables.values[sent->id].dtype);
       }
     }
   }

@@ -8,6 +8,7 @@
 #include "conformance/checks/schedule/residency.h"
 #include "conformance/checks/schedule/schedule.h"
 #include "conformance/common/at.h"
+#include "conformance/common/dtype.h"
 
 namespace shardproof::schedule {
 
@@ -282,7 +283,8 @@ class Units : RankCheck {
     for (int32_t id = 0; id < facts.n_params(rank_); ++id) {
       const ParamFacts& param = facts.Param(rank_, id);
       if (param.unit < 0) continue;
-      bytes[{param.unit, param.expert}] += param.numel * static_cast<int64_t>(WidthOf(param.dtype));
+      bytes[{param.unit, param.expert}] +=
+          param.numel * static_cast<int64_t>(DtypeBytes(param.dtype));
     }
     int64_t least = INT64_MAX;
     for (const auto& [group, size] : bytes) least = std::min(least, size);

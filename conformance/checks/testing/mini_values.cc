@@ -5,6 +5,7 @@
 #include "conformance/checks/base/flow.h"
 #include "conformance/checks/testing/mini_memory.h"
 #include "conformance/common/at.h"
+#include "conformance/common/dtype.h"
 
 namespace shardproof {
 
@@ -85,7 +86,8 @@ int64_t MiniMemory::Rows(int32_t value, int32_t m) const {
 
 Range MiniMemory::RangeOf(int table, int32_t value, int32_t m, int access, int stream) {
   const spf_value& one = tables().values[value];
-  const int64_t bytes = Rows(value, m) * one.row_elems * static_cast<int64_t>(WidthOf(one.dtype));
+  const int64_t bytes =
+      Rows(value, m) * one.row_elems * static_cast<int64_t>(DtypeBytes(one.dtype));
   Range range;
   range.access = static_cast<uint8_t>(access);
   if (bytes == 0) return range;

@@ -5,6 +5,7 @@
 
 #include <random>
 
+#include "conformance/common/dtype.h"
 #include "conformance/fabric/nccl/plan_interpreter_for_test.h"
 
 namespace shardproof::plan_test {

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "conformance/common/dtype.h"
 #include "conformance/host/cpu_executor.h"
 #include "conformance/host/host.h"
 #include "conformance/model/cuda/launch.h"
@@ -79,7 +80,7 @@ void DeviceExecutor::Digest(int32_t stream, const std::byte* data, int32_t dtype
 void DeviceExecutor::Values(int32_t stream, const std::byte* data, int32_t dtype, int64_t count,
                             std::vector<double>* values) {
   Snapshot& snapshot = OpenOn(stream).delivery->snapshots.emplace_back();
-  snapshot.bytes.resize(static_cast<size_t>(count) * BytesOf(dtype));
+  snapshot.bytes.resize(static_cast<size_t>(count) * DtypeBytes(dtype));
   snapshot.dtype = dtype;
   snapshot.count = count;
   snapshot.values = values;
