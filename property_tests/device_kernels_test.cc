@@ -16,6 +16,7 @@
 #include "conformance/host/cuda/device_executor.h"
 #include "conformance/runner/judge.h"
 #include "conformance/runner/scratch_folder.h"
+#include "conformance/runner/sim_run.h"
 #include "property_tests/same_traces.h"
 
 namespace shardproof {

@@ -9,6 +9,7 @@
 
 #include "conformance/fabric/mpi/mpi_world.h"
 #include "conformance/runner/judge.h"
+#include "conformance/runner/rank_main.h"
 #include "property_tests/lockstep.h"
 
 namespace shardproof {

@@ -2,7 +2,7 @@
 #pragma once
 #include <string>
 
-#include "conformance/runner/judge.h"
+#include "conformance/runner/judge_on_sim.h"
 #include "conformance/runner/scratch_folder.h"
 
 namespace shardproof {

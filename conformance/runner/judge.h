@@ -1,4 +1,6 @@
-// judge.h: what is the verdict on one case?
+// judge.h: what is the verdict on one case, given its run and those of its partners?
+//
+// Pure functions: nothing is run or written here.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -6,7 +8,7 @@
 
 #include "conformance/cases/case.h"
 #include "conformance/checks/base/check.h"
-#include "conformance/runner/sim_run.h"
+#include "conformance/runner/partners.h"
 
 namespace shardproof {
 
@@ -19,14 +21,20 @@ struct Verdict {
   std::vector<uint64_t> schedules;  // hashes of the schedules that it rests on; sim only
 };
 
-// Judges a run that has happened: expected results from the oracle, then every check. Fills
-// run.oracles only for the time of the call.
-Verdict JudgeRun(const Case& c, Run& run);
+// How a partner of the case ran.
+struct PartnerRun {
+  const Partner* partner;
+  Run run;  // run.spec is &partner->spec
+};
+
+// Expected results from the oracle, then every check. run.spec and run.oracles are not read.
+Verdict JudgeRun(const Case& c, const Run& run);
+
+// The verdict when the runs of partners count too: each must agree with the case's run.
+// REQUIRES: alone is the verdict on run, and a pass; run.spec is the case.
+Verdict JudgeWithPartners(Verdict alone, const Run& run, const std::vector<PartnerRun>& partners);
 
 // The verdict on a run of which nothing was recorded.
 Verdict NothingRecorded();
-
-// Runs the case on sim, under the schedule that the options say, and judges it.
-Verdict JudgeOnSim(const Case& c, const Plugin& plugin, const SimRunOptions& options);
 
 }  // namespace shardproof

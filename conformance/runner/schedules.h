@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "conformance/runner/judge.h"
+#include "conformance/runner/sim_run.h"
 
 namespace shardproof {
 

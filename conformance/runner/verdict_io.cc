@@ -1,42 +1,39 @@
 #include "conformance/runner/verdict_io.h"
 
-#include <charconv>
 #include <stdexcept>
+
+#include "conformance/common/frame.h"
 
 namespace shardproof {
 
 namespace {
 
-// Length-prefixed fields: "5:hello". Numbers are fields too.
+// Fields of a frame in order; numbers are fields too.
 class Out {
  public:
-  void Put(const std::string& field) { text_ += std::to_string(field.size()) + ":" + field; }
+  void Put(const std::string& field) { fields_.push_back(field); }
   void Put(int64_t number) { Put(std::to_string(number)); }
-  std::string Take() { return std::move(text_); }
+  std::string Take() { return PackFrame(fields_); }
 
  private:
-  std::string text_;
+  Frame fields_;
 };
 
 class In {
  public:
-  explicit In(const std::string& text) : text_(text) {}
+  explicit In(std::string packed) {
+    bool bad = false;
+    fields_ = TakeFrame(&packed, &bad).value_or(Frame{});
+  }
   std::string Text() {
-    const size_t colon = text_.find(':', at_);
-    size_t length = 0;
-    const char* end = text_.data() + (colon == std::string::npos ? at_ : colon);
-    const auto parsed = std::from_chars(text_.data() + at_, end, length);
-    if (colon == std::string::npos || parsed.ptr != end || colon + 1 + length > text_.size()) {
-      throw std::runtime_error("a verdict arrived incomplete");
-    }
-    at_ = colon + 1 + length;
-    return text_.substr(colon + 1, length);
+    if (next_ >= fields_.size()) throw std::runtime_error("a verdict arrived incomplete");
+    return fields_[next_++];
   }
   int64_t Number() { return std::stoll(Text()); }
 
  private:
-  const std::string& text_;
-  size_t at_ = 0;
+  Frame fields_;
+  size_t next_ = 0;
 };
 
 }  // namespace

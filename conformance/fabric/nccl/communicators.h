@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "conformance/fabric/nccl/gpu.h"
-#include "conformance/fabric/nccl/rendezvous.h"
+#include "conformance/fabric/nccl/rendezvous/rendezvous.h"
 
 namespace shardproof {
 

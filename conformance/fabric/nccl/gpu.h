@@ -20,7 +20,7 @@
 #include <vector>
 
 #include "conformance/cuda/queue.h"
-#include "conformance/fabric/nccl/rendezvous.h"
+#include "conformance/fabric/nccl/rendezvous/rendezvous.h"
 
 namespace shardproof {
 

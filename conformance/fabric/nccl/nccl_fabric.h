@@ -26,7 +26,7 @@
 #include "conformance/fabric/nccl/ledger.h"
 #include "conformance/fabric/nccl/pinned_pool.h"
 #include "conformance/fabric/nccl/plan.h"
-#include "conformance/fabric/nccl/rendezvous.h"
+#include "conformance/fabric/nccl/rendezvous/rendezvous.h"
 #include "conformance/fabric/nccl/watchdog.h"
 
 namespace shardproof {

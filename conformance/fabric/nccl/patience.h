@@ -3,7 +3,7 @@
 #include <chrono>
 #include <thread>
 
-#include "conformance/fabric/nccl/rendezvous.h"
+#include "conformance/fabric/nccl/rendezvous/rendezvous.h"
 
 namespace shardproof {
 

@@ -12,7 +12,7 @@
 #include <string>
 
 #include "conformance/fabric/fabric.h"
-#include "conformance/fabric/nccl/rendezvous.h"
+#include "conformance/fabric/nccl/rendezvous/rendezvous.h"
 #include "conformance/fabric/nccl/standin_gpu.h"
 
 namespace shardproof {

@@ -10,7 +10,7 @@
 #include <optional>
 #include <string>
 
-#include "conformance/fabric/nccl/rendezvous.h"
+#include "conformance/fabric/nccl/rendezvous/rendezvous.h"
 
 namespace shardproof {
 

@@ -1,0 +1,57 @@
+#include "conformance/runner/command/command_line.h"
+
+#include <cstdlib>
+#include <exception>
+#include <iostream>
+#include <string_view>
+
+namespace shardproof {
+
+namespace {
+
+// Under mpirun every process meets the same mistake: rank 0 speaks.
+bool Speaks() {
+  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"}) {
+    const char* rank = std::getenv(name);
+    if (rank != nullptr) return std::string_view(rank) == "0";
+  }
+  return true;
+}
+
+}  // namespace
+
+int Main(int argc, char** argv, const OtherFabrics& others) {
+  Options options;
+  int code = 3;
+  if (!Speaks()) std::cerr.setstate(std::ios::failbit);  // the parser's messages too
+  if (!ParseOptions(argc, argv, &options, &code)) return code;
+  std::cerr.clear();
+  using Command = Options::Command;
+  try {
+    switch (options.command) {
+      case Command::kRun:
+        return RunCommand(options, others, argc, argv);
+      case Command::kCheck:
+        return CheckCommand(options);
+      case Command::kList:
+        return ListCommand(options);
+      case Command::kReplay:
+        return ReplayCommand(options);
+      case Command::kPlan:
+        return PlanCommand(options);
+      case Command::kExplain:
+        return ExplainCommand(options);
+      case Command::kNone:
+        break;
+    }
+  } catch (const std::invalid_argument& error) {
+    if (Speaks()) std::cerr << "shardproof: " << error.what() << "\n";
+    return 3;
+  } catch (const std::exception& error) {
+    std::cerr << "shardproof: the suite failed: " << error.what() << "\n";
+    return 2;
+  }
+  return 3;
+}
+
+}  // namespace shardproof

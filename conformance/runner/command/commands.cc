@@ -1,0 +1,121 @@
+// check, list, replay, explain.
+#include <iostream>
+
+#include "conformance/cases/knob_text.h"
+#include "conformance/checks/check_all.h"
+#include "conformance/requirements/registry.h"
+#include "conformance/runner/command/event_text.h"
+#include "conformance/runner/command/run_command.h"
+#include "conformance/runner/reporting.h"
+#include "conformance/runner/scratch_folder.h"
+#include "conformance/runner/selection.h"
+#include "conformance/trace/reader.h"
+
+namespace shardproof {
+
+int CheckCommand(const Options& options) {
+  if (!options.target.starts_with("trace:")) {
+    throw std::invalid_argument("\"" + options.target + "\": check takes trace:DIR");
+  }
+  const std::string folder = options.target.substr(6);
+  RunReport report{options.target, "recorded", "-", options.seed, "reported", {}, {}, {}};
+  Run run;
+  run.traces = ReadTraceFolder(folder);
+  run.outcomes.resize(run.traces.size());
+  Case c;
+  bool ours = true;
+  try {
+    c = ParseId(run.traces.front().case_id);
+  } catch (const std::exception&) {
+    ours = false;  // somebody else's program: only what needs no case is judged
+  }
+  Verdict verdict;
+  if (ours) {
+    verdict = JudgeRun(c, run);
+  } else {
+    verdict.result = CheckAll(run);
+    verdict.outcome = !verdict.result.findings.empty() ? Outcome::kFail
+                      : verdict.result.judged.empty()  ? Outcome::kNotCheckable
+                                                       : Outcome::kPass;
+  }
+  CaseReport row = ReportOf(c, std::move(verdict), options);
+  row.id = run.traces.front().case_id;
+  row.replay = "shardproof check " + options.target;
+  report.cases.push_back(std::move(row));
+  Console console(std::cout, false, true, 1, Sentences());
+  console.CaseDone(report.cases.front());
+  for (const std::string& note : report.cases.front().notes) std::cout << "note: " << note << "\n";
+  for (const NotCheckable& open : report.cases.front().not_checkable) {
+    std::cout << "not checkable: " << open.requirement << ": " << open.why << "\n";
+  }
+  return FinishReport(report, options, console);
+}
+
+int ListCommand(const Options& options) {
+  if (options.target == "requirements") {
+    const Registry registry = Registry::Builtin();
+    for (const Requirement& row : registry.all()) {
+      std::cout << row.id << "  " << (row.level == RequirementLevel::kMust ? "MUST  " : "SHOULD")
+                << "  " << row.text << "\n";
+    }
+    return 0;
+  }
+  if (options.target == "knobs" || options.target == "tokens") {
+    std::cout << (options.target == "knobs" ? KnobLines() : TokenLines());
+    return 0;
+  }
+  std::vector<std::string> facts;
+  for (const Case& c : SelectCases(options, &facts)) {
+    std::cout << Id(c);
+    if (!c.illegal.empty()) std::cout << "  (illegal: " << c.illegal << ")";
+    std::cout << "\n";
+  }
+  for (const std::string& fact : facts) std::cerr << fact << "\n";
+  return 0;
+}
+
+int ReplayCommand(const Options& options) {
+  if (options.cases.empty()) throw std::invalid_argument("replay needs --case ID");
+  const Plugin plugin(options.impl);
+  int code = 0;
+  for (const std::string& id : options.cases) {
+    const Case c = ParseId(id);
+    const ScratchFolder scratch;
+    const Models models = MakeModels(c);
+    RunData data = RunOnSim(c, models, plugin, SimOptionsFor(options, Id(c), scratch.path()));
+    for (const Trace& trace : data.run.traces) {
+      for (size_t i = 0; i < trace.events.size(); ++i) {
+        std::cout << "rank " << trace.rank << " #" << i << "  " << EventText(trace, trace.events[i])
+                  << "\n";
+      }
+      if (trace.end != TraceEnd::kComplete) {
+        std::cout << "rank " << trace.rank << " ended early: " << trace.end_reason << "\n";
+      }
+    }
+    CaseReport report = ReportOf(c, JudgeRun(c, data.run), options);
+    for (const ReportedFinding& row : report.findings)
+      std::cout << FindingText(row.finding, report, Sentences());
+    for (const std::string& note : report.notes) std::cout << "note: " << note << "\n";
+    std::cout << StatusName(report.status) << "  " << report.id << "\n";
+    if (report.status == Status::kFail) code = 1;
+  }
+  return code;
+}
+
+int ExplainCommand(const Options& options) {
+  const Registry registry = Registry::Builtin();
+  const Requirement* row = registry.Find(options.target);
+  if (row == nullptr) {
+    std::cerr << "shardproof: no requirement " << options.target
+              << "; `shardproof list requirements` lists them\n";
+    return 3;
+  }
+  std::cout << row->id << " (" << (row->level == RequirementLevel::kMust ? "MUST" : "SHOULD")
+            << ", since " << row->since << ")\n  " << row->text << "\n  source: " << row->source
+            << "\n  judged by:";
+  for (const std::string& check : row->checks) std::cout << " " << check;
+  std::cout << "\n";
+  return 0;
+}
+
+}  // namespace shardproof

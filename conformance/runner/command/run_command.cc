@@ -1,0 +1,84 @@
+#include "conformance/runner/command/run_command.h"
+
+#include <cstdlib>
+#include <optional>
+#include <stdexcept>
+#include <string_view>
+
+#include "conformance/fabric/nccl/rendezvous/environment.h"
+#include "conformance/host/faulty.h"
+#include "conformance/runner/command/run_sim.h"
+#include "conformance/runner/fabric_row.h"
+#include "conformance/runner/nccl/run_nccl.h"
+#include "conformance/runner/reporting.h"
+#include "conformance/runner/sim_run.h"
+
+namespace shardproof {
+
+namespace {
+
+// A run may take an hour: what is wrong with the command is said before it.
+void CheckOptions(const Options& options) {
+  if (!options.waivers.empty()) WaiversOf(options);
+  if (!options.fault.empty()) ParseFault(options.fault);
+  if (!options.schedule.empty()) ParseStrategy(options.schedule);
+  const FabricRow& fabric = FabricNamed(options.fabric);
+  if (!fabric.replays && options.queues > 0)
+    throw std::invalid_argument("--queues is of the sim fabric, not of " + options.fabric);
+  if (!fabric.replays && options.schedules > 1) {
+    throw std::invalid_argument("--schedules is of the sim fabric, not of " + options.fabric);
+  }
+  if (!fabric.starts_ranks && options.ranks > 0) {
+    throw std::invalid_argument("--ranks is of the nccl fabric, not of " + options.fabric +
+                                fabric.ranks_instead);
+  }
+}
+
+// A job of a launcher, of mpirun, or one that is started here.
+int RunOnGpus(const Options& options, const OtherFabrics& others, int argc, char** argv) {
+  const std::optional<Meeting> launched = JobFromEnvironment(std::getenv);
+  if (!others.nccl.open) return RunNcclCommand(options, others.nccl, nullptr);  // says so
+  if (launched) return RunNcclCommand(options, others.nccl, Store::Meet(*launched));
+  const bool mpirun = std::getenv("PMI_RANK") != nullptr ||
+                      std::getenv("OMPI_COMM_WORLD_RANK") != nullptr ||
+                      std::getenv("PMIX_RANK") != nullptr;
+  if (!mpirun) return RunNcclCommand(options, others.nccl, nullptr);
+  if (others.nccl_under_mpi) return others.nccl_under_mpi(options, others.nccl, argc, argv);
+  throw std::invalid_argument(
+      "mpirun started this shardproof, which was built without MPI: use shardproof_gpu_mpi, or "
+      "start it once (--ranks), or "
+      "give each process RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT");
+}
+
+int RunHere(const Options& options, const OtherFabrics&, int, char**) {
+  return RunSimCommand(options);
+}
+
+int RunUnderMpi(const Options& options, const OtherFabrics& others, int argc, char** argv) {
+  if (others.mpi) return others.mpi(options, argc, argv);
+  throw std::invalid_argument("--fabric mpi: this shardproof was built without MPI");
+}
+
+// How each row of fabric_row.cc runs.
+struct FabricRun {
+  std::string_view fabric;
+  int (*run)(const Options& options, const OtherFabrics& others, int argc, char** argv);
+};
+constexpr FabricRun kRuns[] = {{"sim", RunHere}, {"mpi", RunUnderMpi}, {"nccl", RunOnGpus}};
+
+}  // namespace
+
+int RunCommand(const Options& options, const OtherFabrics& others, int argc, char** argv) {
+  CheckOptions(options);
+  if (options.impl.starts_with("trace:")) {
+    Options check = options;
+    check.target = options.impl;
+    return CheckCommand(check);
+  }
+  for (const FabricRun& row : kRuns) {
+    if (options.fabric == row.fabric) return row.run(options, others, argc, argv);
+  }
+  throw std::invalid_argument("fabric " + options.fabric + ": there is none");
+}
+
+}  // namespace shardproof

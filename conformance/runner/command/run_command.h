@@ -1,0 +1,27 @@
+// run_command.h: what does each command do?
+#pragma once
+#include <functional>
+
+#include "conformance/runner/nccl/kit.h"
+#include "conformance/runner/options.h"
+
+namespace shardproof {
+
+// What a program was linked with, beside the simulator; null: nothing.
+struct OtherFabrics {
+  std::function<int(const Options& options, int argc, char** argv)> mpi;
+  std::function<int(const Options& options, const NcclKit& kit, int argc, char** argv)>
+      nccl_under_mpi;
+  NcclKit nccl;
+};
+
+// Each answers the program's exit code. Under mpi RunCommand runs on every rank of mpirun; rank 0
+// reports.
+int RunCommand(const Options& options, const OtherFabrics& others, int argc, char** argv);
+int CheckCommand(const Options& options);
+int ListCommand(const Options& options);
+int ReplayCommand(const Options& options);
+int PlanCommand(const Options& options);
+int ExplainCommand(const Options& options);
+
+}  // namespace shardproof

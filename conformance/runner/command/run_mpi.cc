@@ -1,0 +1,73 @@
+#include "conformance/runner/command/run_mpi.h"
+
+#include <unistd.h>
+
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "conformance/fabric/mpi/mpi_world.h"
+#include "conformance/fabric/nccl/rendezvous/meet_over_mpi.h"
+#include "conformance/runner/nccl/run_nccl.h"
+#include "conformance/runner/rank_ends.h"
+#include "conformance/runner/reporting.h"
+#include "conformance/runner/scratch_folder.h"
+#include "conformance/runner/selection.h"
+
+namespace shardproof {
+
+int RunMpiCommand(const Options& options, int argc, char** argv) {
+  MpiWorld world(&argc, &argv);
+  const bool reports = world.rank() == 0;
+  RunReport report = ReportFor(options);
+  const std::vector<Case> cases = SelectCases(options, reports ? &report.facts : nullptr);
+  const Plugin plugin(options.impl);
+  std::optional<ScratchFolder> scratch;
+  if (reports) scratch.emplace();
+  const std::string folder = world.Broadcast(reports ? scratch->path() : "");
+  const bool terminal = isatty(STDOUT_FILENO) != 0;
+  Console console(std::cout, terminal, options.verbose, cases.size(), Sentences());
+  MpiOptions mpi;
+  mpi.stall_seconds = options.stall_seconds;
+  for (size_t item = 0; item < cases.size(); ++item) {
+    const Case& c = cases[item];
+    Verdict verdict;
+    if (c.world > world.size()) {
+      verdict.outcome = Outcome::kNotCheckable;
+      verdict.reason = "it needs " + std::to_string(c.world) + " ranks, mpirun started " +
+                       std::to_string(world.size());
+    } else {
+      const Models models = MakeModels(c);
+      const RankOptions rank =
+          SimOptionsFor(options, Id(c), folder + "/" + std::to_string(item)).rank;
+      const CaseEnd end = world.RunCase(c.world, mpi, [&](Fabric& fabric) {
+        return Pack(RunRank(fabric, c, models, plugin, rank));
+      });
+      if (reports)
+        verdict = JudgeEnd(c, end, options);  // the others go on, up to their next collective
+    }
+    if (!reports) continue;
+    report.cases.push_back(ReportOf(c, std::move(verdict), options));
+    console.CaseDone(report.cases.back());
+  }
+  const int code = reports ? FinishReportForAll(report, options, console) : 0;
+  scratch.reset();  // nothing after this may run
+  return world.Leave(code);
+}
+
+int RunNcclUnderMpi(const Options& options, const NcclKit& kit, int argc, char** argv) {
+  MpiWorld world(&argc, &argv);
+  int code = 2;
+  try {
+    code = RunNcclCommand(options, kit, MeetOverMpi(world));
+  } catch (const std::invalid_argument& error) {  // the same on all ranks, which leave together
+    if (world.rank() == 0) std::cerr << "shardproof: " << error.what() << "\n";
+    code = 3;
+  } catch (const std::exception& error) {
+    if (world.rank() == 0) std::cerr << "shardproof: the suite failed: " << error.what() << "\n";
+  }
+  return world.Leave(code);
+}
+
+}  // namespace shardproof

@@ -1,0 +1,149 @@
+#include "conformance/runner/command/run_sim.h"
+
+#include <unistd.h>
+
+#include <cstddef>
+#include <iostream>
+#include <set>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "conformance/runner/judge_on_sim.h"
+#include "conformance/runner/reporting.h"
+#include "conformance/runner/schedules.h"
+#include "conformance/runner/scratch_folder.h"
+#include "conformance/runner/selection.h"
+#include "conformance/runner/verdict_io.h"
+#include "conformance/runner/workers/worker_pool.h"
+
+namespace shardproof {
+
+namespace {
+
+// What a process that died says, as a finding of the case; or as a fault of the suite, if no engine
+// code ran.
+Verdict VerdictOfDeath(const WorkResult& result) {
+  Verdict verdict;
+  if (result.rank < 0) {
+    verdict.outcome = Outcome::kSuiteError;
+    verdict.reason = "outside of engine code: " + result.death;
+    return verdict;
+  }
+  verdict.outcome = Outcome::kFail;
+  Finding finding;
+  finding.requirement = result.hung ? "GE-27" : "GE-26";
+  finding.rank = result.rank;
+  finding.operation = result.where;
+  finding.expected = result.hung ? "the engine goes on" : "the engine returns from its entry calls";
+  finding.seen = result.death;
+  const std::string who = "rank " + std::to_string(result.rank);
+  finding.message = result.hung ? who + " makes no progress" : who + "'s engine ended its process";
+  verdict.result.findings.push_back(finding);
+  verdict.result.judged.insert(finding.requirement);
+  return verdict;
+}
+
+// What workers do for one case: the first item judges it, each other one compares a range of
+// schedules with it.
+struct SimWork {
+  size_t item = 0;   // of the case
+  size_t index = 0;  // of the case
+  ScheduleRange range;
+};
+
+std::vector<SimWork> WorkFor(size_t cases, const Options& options, int jobs) {
+  std::vector<SimWork> work;
+  for (size_t c = 0; c < cases; ++c) {
+    work.push_back({c, 0, {}});
+    for (const ScheduleRange& range : SplitSchedules(options.seed, options.schedules, jobs)) {
+      work.push_back({c, work.back().index + 1, range});
+    }
+  }
+  return work;
+}
+
+// Gathers the parts of each case; says when the last one has come.
+class SimVerdicts {
+ public:
+  SimVerdicts(const std::vector<SimWork>& work, size_t cases) : parts_(cases) {
+    for (const SimWork& part : work) parts_[part.item].resize(part.index + 1);
+    for (const auto& parts : parts_) missing_.push_back(parts.size());
+  }
+  bool Add(const SimWork& work, Verdict verdict) {
+    parts_[work.item][work.index] = std::move(verdict);
+    return --missing_[work.item] == 0;
+  }
+  Verdict Take(size_t item, const Options& options) {
+    std::vector<Verdict>& parts = parts_[item];
+    for (size_t i = 1; i < parts.size(); ++i) MergeSchedules(parts[i], &parts[0]);
+    if (options.schedules > 1) {
+      NoteSchedules(options.schedules,
+                    options.schedule.empty() ? "random and pct" : options.schedule, &parts[0]);
+      different_ += std::set<uint64_t>(parts[0].schedules.begin(), parts[0].schedules.end()).size();
+    }
+    return std::move(parts[0]);
+  }
+
+  size_t different() const { return different_; }  // schedules, of all cases taken
+
+ private:
+  size_t different_ = 0;
+  std::vector<std::vector<Verdict>> parts_;
+  std::vector<size_t> missing_;
+};
+
+std::string RunPart(const Case& c, const SimWork& work, const Plugin& plugin,
+                    const Options& options, const std::string& folder, WorkerSide& side) {
+  SimRunOptions sim = SimOptionsFor(options, Id(c), folder);
+  sim.rank.progress = side.progress;
+  sim.on_start = [&side](std::function<bool(uint64_t, std::string*)> describe) {
+    side.describe = std::move(describe);
+  };
+  const Verdict verdict =
+      work.index == 0 ? JudgeOnSim(c, plugin, sim)
+                      : CompareSchedules(c, plugin, sim, work.range, options.schedule.empty());
+  side.describe = nullptr;
+  return PackVerdict(verdict);
+}
+
+}  // namespace
+
+int RunSimCommand(const Options& options) {
+  RunReport report = ReportFor(options);
+  const std::vector<Case> cases = SelectCases(options, &report.facts);
+  if (options.queues > 0)
+    report.facts.push_back("hardware queues a rank: " + std::to_string(options.queues));
+  report.cases.resize(cases.size());
+  const Plugin plugin(options.impl);
+  const ScratchFolder scratch;
+  Console console(std::cout, isatty(STDOUT_FILENO) != 0, options.verbose, cases.size(),
+                  Sentences());
+  PoolOptions pool;
+  pool.jobs =
+      options.jobs > 0 ? options.jobs : static_cast<int>(std::thread::hardware_concurrency());
+  pool.stall_seconds = options.stall_seconds;
+  const std::vector<SimWork> work = WorkFor(cases.size(), options, pool.jobs);
+  SimVerdicts verdicts(work, cases.size());
+  RunInWorkers(
+      work.size(), pool,
+      [&](size_t part, WorkerSide& side) {
+        const std::string folder = scratch.path() + "/" + std::to_string(part);
+        return RunPart(cases[work[part].item], work[part], plugin, options, folder, side);
+      },
+      [&](size_t part, const WorkResult& result) {
+        const size_t item = work[part].item;
+        if (!verdicts.Add(work[part],
+                          result.done ? UnpackVerdict(result.blob) : VerdictOfDeath(result)))
+          return;
+        report.cases[item] = ReportOf(cases[item], verdicts.Take(item, options), options);
+        console.CaseDone(report.cases[item]);
+      });
+  if (options.schedules > 1) {
+    report.facts.push_back("schedules: " + std::to_string(options.schedules) + " of each case, " +
+                           std::to_string(verdicts.different()) + " different in all");
+  }
+  return FinishReport(report, options, console);
+}
+
+}  // namespace shardproof

@@ -1,0 +1,12 @@
+// judge_on_sim.h: how does a case get its verdict on the simulated machine?
+#pragma once
+#include "conformance/runner/judge.h"
+#include "conformance/runner/sim_run.h"
+
+namespace shardproof {
+
+// Runs the case under the schedule that the options say, then, if that run passes, its partners;
+// judges all of it. What fails in the suite is the verdict, too.
+Verdict JudgeOnSim(const Case& c, const Plugin& plugin, const SimRunOptions& options);
+
+}  // namespace shardproof

@@ -1,0 +1,70 @@
+#include "conformance/runner/judge.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "conformance/runner/sim_run.h"
+
+namespace shardproof {
+namespace {
+
+using ::testing::HasSubstr;
+
+using RunOfACase = Run;  // testing::Test has a Run of its own
+
+class JudgeTest : public testing::Test {
+ protected:
+  // The relation "under another schedule", and a run that gave the same.
+  Partner AnotherSchedule() const {
+    Partner partner = PartnersOf(case_).front();
+    EXPECT_TRUE(partner.new_schedule);
+    return partner;
+  }
+
+  const Case case_ = ParseId("w2.zero3");
+  const Plugin plugin_{"builtin:reference"};
+  const RunOfACase run_ = RunOnSim(case_, MakeModels(case_), plugin_, {}).run;
+};
+
+void ChangeResults(Run* run) {
+  for (double& value : run->traces[1].values) value += 1;
+}
+
+TEST_F(JudgeTest, TheSameRunHasTheSameVerdictAgain) {
+  const Verdict first = JudgeRun(case_, run_), second = JudgeRun(case_, run_);
+  EXPECT_EQ(first.outcome, Outcome::kPass);
+  EXPECT_EQ(second.outcome, Outcome::kPass);
+  EXPECT_EQ(first.result.judged, second.result.judged);
+  EXPECT_TRUE(run_.oracles.empty());
+}
+
+TEST_F(JudgeTest, APartnerThatAgreesLeavesAPass) {
+  const Partner partner = AnotherSchedule();
+  const Verdict verdict = JudgeWithPartners(JudgeRun(case_, run_), run_, {{&partner, run_}});
+  EXPECT_EQ(verdict.outcome, Outcome::kPass);
+  EXPECT_EQ(verdict.result.judged.count("GE-32"), 1u);
+}
+
+TEST_F(JudgeTest, APartnerWithOtherResultsIsAFailure) {
+  const Partner partner = AnotherSchedule();
+  RunOfACase other = run_;
+  ChangeResults(&other);
+  const Verdict verdict = JudgeWithPartners(JudgeRun(case_, run_), run_, {{&partner, other}});
+  EXPECT_EQ(verdict.outcome, Outcome::kFail);
+  ASSERT_FALSE(verdict.result.findings.empty());
+  EXPECT_EQ(verdict.result.findings.front().requirement, "GE-32");
+  EXPECT_THAT(verdict.result.findings.front().message,
+              HasSubstr("; the other run is this case under another schedule"));
+}
+
+TEST_F(JudgeTest, APartnerThatTheEngineDoesNotSupportSaysNothing) {
+  const Partner partner = AnotherSchedule();
+  RunOfACase other = run_;
+  ChangeResults(&other);
+  for (EngineOutcome& outcome : other.outcomes) outcome.kind = EngineOutcome::Kind::kUnsupported;
+  const Verdict verdict = JudgeWithPartners(JudgeRun(case_, run_), run_, {{&partner, other}});
+  EXPECT_EQ(verdict.outcome, Outcome::kPass);
+}
+
+}  // namespace
+}  // namespace shardproof

@@ -1,7 +1,0 @@
-// shardproof: the command, with MPI.
-#include "conformance/runner/command_line.h"
-#include "conformance/runner/run_mpi.h"
-
-int main(int argc, char** argv) {
-  return shardproof::Main(argc, argv, {shardproof::RunMpiCommand, shardproof::RunNcclUnderMpi, {}});
-}

@@ -1,6 +1,0 @@
-// shardproof_gpu: the command, with CUDA and NCCL, without MPI.
-#include "conformance/runner/command_line.h"
-
-int main(int argc, char** argv) {
-  return shardproof::Main(argc, argv, {nullptr, nullptr, shardproof::CudaKit()});
-}

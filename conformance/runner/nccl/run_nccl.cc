@@ -1,0 +1,183 @@
+#include "conformance/runner/nccl/run_nccl.h"
+
+#include <unistd.h>
+
+#include <cstdlib>
+#include <iostream>
+#include <stdexcept>
+#include <utility>
+
+#include "conformance/fabric/nccl/rendezvous/case_table.h"
+#include "conformance/fabric/nccl/rendezvous/environment.h"
+#include "conformance/runner/nccl/case_work.h"
+#include "conformance/runner/rank_ends.h"
+#include "conformance/runner/reporting.h"
+#include "conformance/runner/scratch_folder.h"
+#include "conformance/runner/selection.h"
+
+namespace shardproof {
+namespace {
+
+// The processes of a job, one rank each; or one process that has all ranks.
+class NcclRun {
+ public:
+  NcclRun(const Options& options, const NcclKit& kit, std::unique_ptr<Store> job)
+      : options_(options),
+        kit_(kit),
+        is_job_(job != nullptr),
+        store_(is_job_ ? std::move(job) : Store::Local()),
+        plugin_(options.impl) {
+    if (is_job_) options_.ranks = store_->size();
+    if (reports()) scratch_.emplace();
+    cases_ = SelectCases(options_, &facts_);
+    folder_ = FromRankZero("folder", reports() ? scratch_->path() : "");
+    shared_.emplace(NcclCases{options_, cases_, plugin_, folder_});
+    RankProcessOptions ranks;
+    ranks.first_rank = store_->rank();
+    ranks.ranks = is_job_ ? 1 : options_.ranks;
+    ranks.stall_seconds = options_.stall_seconds;
+    ranks.case_seconds = options_.case_seconds;
+    processes_.emplace(ranks, [this](const RankSide& side) { return WorkFor(side); });
+  }
+
+  int Run() {
+    RunReport report = ReportFor(options_);
+    std::ostream nowhere(nullptr);
+    Console console(reports() ? std::cout : nowhere, reports() && isatty(STDOUT_FILENO) != 0,
+                    options_.verbose, cases_.size(), Sentences());
+    for (size_t item = 0; item < cases_.size(); ++item) {
+      Verdict verdict = RunOne(item);
+      if (!reports()) continue;
+      report.cases.push_back(ReportOf(cases_[item], std::move(verdict), options_));
+      console.CaseDone(report.cases.back());
+    }
+    report.facts = facts_;
+    for (const std::string& fact : processes_->facts()) report.facts.push_back(fact);
+    report.facts.push_back(
+        (is_job_ ? "ranks: " + std::to_string(options_.ranks) + " processes of a job"
+                 : "ranks: " + std::to_string(options_.ranks) + " processes started here, " +
+                       std::to_string(processes_->started()) + " in all"));
+    const int code = reports() ? FinishReportForAll(report, options_, console) : 0;
+    return std::stoi(FromRankZero("code", std::to_string(code)));
+  }
+
+ private:
+  bool reports() const { return store_->rank() == 0; }
+
+  // Rank 0's text, on all processes of the job.
+  std::string FromRankZero(const std::string& key, const std::string& text) {
+    CaseTable run(*store_, "run", store_->rank(), store_->size());
+    if (reports()) run.Put(key, text);
+    const auto got = run.Get(key, nullptr);
+    if (!got) throw std::runtime_error("the job is broken: " + run.Aborted().value_or("?"));
+    return *got;
+  }
+
+  // In a rank process.
+  std::unique_ptr<RankWork> WorkFor(const RankSide& side) {
+    PlaceOnHost place{side.rank, options_.ranks};
+    if (is_job_) place = PlaceOnHostOf(side.rank, options_.ranks, std::getenv);
+    RankMachineOptions machine;
+    machine.rank = side.rank;
+    machine.local_rank = place.rank;
+    machine.local_ranks = place.ranks;
+    machine.gemm = options_.gemm;
+    return MakeNcclWork(*shared_, side, kit_.open(machine), store_->ForChild());
+  }
+
+  // Processes that are ready, on all hosts; who has no part in the case comes too, so that nobody
+  // runs ahead.
+  void Prepare(size_t item, int world) {
+    std::string why;
+    try {
+      processes_->Prepare(world);
+    } catch (const std::exception& error) {
+      why = error.what();
+    }
+    CaseTable start(*store_, "start " + std::to_string(item), store_->rank(), store_->size());
+    std::vector<int32_t> all;
+    for (int32_t rank = 0; rank < store_->size(); ++rank) all.push_back(rank);
+    if (!why.empty()) {
+      start.Abort(why);  // and does not say that it is ready: nobody passes
+    } else if (!AllGather(start, "ready", all, "", nullptr)) {
+      why = start.Aborted().value_or("?");
+    }
+    if (why.empty() && reports() && item > 0)
+      store_->Forget("start " + std::to_string(item - 1) + "/");
+    if (why.empty()) return;
+    if (ran_) throw std::runtime_error(why);
+    throw std::invalid_argument("cases cannot run on this machine: " + why);
+  }
+
+  Verdict RunOne(size_t item) {
+    const Case& c = cases_[item];
+    Verdict verdict;
+    if (c.world > options_.ranks) {
+      verdict.outcome = Outcome::kNotCheckable;
+      verdict.reason = "it needs " + std::to_string(c.world) + " ranks, there are " +
+                       std::to_string(options_.ranks) + " (--ranks)";
+      return verdict;
+    }
+    Prepare(item, c.world);
+    ran_ = true;
+    CaseTable meeting(*store_, MeetingOf(item), store_->rank(), c.world);
+    std::vector<RankAnswer> answers = processes_->Run(
+        item, c.world,
+        {[&](const std::string& why) { meeting.Abort(why); }, [&] { return meeting.Aborted(); }});
+    if (is_job_ && !Gather(c, meeting, &answers)) return verdict;
+    store_->Forget(MeetingOf(item) + "/");
+    return JudgeEnd(c, EndOf(std::move(answers)), options_);
+  }
+
+  // All ranks' answers on rank 0; false elsewhere.
+  bool Gather(const Case& c, CaseTable& meeting, std::vector<RankAnswer>* answers) {
+    if (!reports()) {
+      if (!answers->empty())
+        store_->Put(EndKey(meeting, store_->rank()), PackFrame(FieldsOf(answers->front())));
+      return false;
+    }
+    for (int32_t rank = 1; rank < c.world; ++rank) {
+      std::optional<std::string> packed;
+      for (int round = 0; !(packed = store_->Look(EndKey(meeting, rank)));
+           ++round) {  // also when the case was aborted
+        if (const auto why = store_->Broken())
+          throw std::runtime_error("the job is broken: " + *why);
+        RestBeforeLook(round);
+      }
+      bool bad = false;
+      answers->push_back(AnswerOf(TakeFrame(&*packed, &bad).value_or(Frame{})));
+    }
+    return true;
+  }
+  static std::string EndKey(const CaseTable& meeting, int32_t rank) {
+    return meeting.name() + "/end " + std::to_string(rank);
+  }
+
+  Options options_;
+  const NcclKit& kit_;
+  bool is_job_;  // several processes; else this one starts all ranks
+  std::unique_ptr<Store> store_;
+  std::optional<ScratchFolder> scratch_;
+  Plugin plugin_;
+  std::vector<Case> cases_;
+  std::vector<std::string> facts_;
+  std::string folder_;
+  std::optional<NcclCases> shared_;
+  std::optional<RankProcesses> processes_;
+  bool ran_ = false;
+};
+
+}  // namespace
+
+int RunNcclCommand(const Options& options, const NcclKit& kit, std::unique_ptr<Store> job) {
+  if (!kit.open) {
+    throw std::invalid_argument(
+        "--fabric nccl: this shardproof was built without CUDA and NCCL; build "
+        "//conformance:shardproof_gpu where the CUDA toolkit is (ci/gpu does)");
+  }
+  Options given = options;
+  if (given.ranks == 0) given.ranks = kDefaultRanks;
+  return NcclRun(given, kit, std::move(job)).Run();
+}
+
+}  // namespace shardproof

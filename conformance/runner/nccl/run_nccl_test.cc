@@ -1,0 +1,287 @@
+// Whole runs with rank processes, the reference engine, and a machine that needs no GPU.
+#include "conformance/runner/nccl/run_nccl.h"
+
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "conformance/fabric/nccl/rendezvous/testing.h"
+#include "conformance/runner/nccl/process_fabric_for_test.h"
+
+namespace shardproof {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+
+struct Reported {
+  int code = -1;
+  std::string output;  // of the console
+  std::map<std::string, json> cases;
+  json head;
+};
+
+Reported RunWith(Options options, const ProcessHooks& hooks = {},
+                 std::unique_ptr<Store> job = nullptr) {
+  const TestFolder folder;
+  options.fabric = "nccl";
+  options.report = folder.path();
+  Reported reported;
+  ::testing::internal::CaptureStdout();
+  try {
+    reported.code = RunNcclCommand(options, ProcessKitForTest(hooks), std::move(job));
+  } catch (...) {
+    ::testing::internal::GetCapturedStdout();
+    throw;
+  }
+  reported.output = ::testing::internal::GetCapturedStdout();
+  std::ifstream in(folder.path() + "/report.jsonl");
+  for (std::string line; std::getline(in, line);) {
+    const json row = json::parse(line);
+    if (row.contains("case")) reported.cases[row["case"]] = row;
+  }
+  return reported;
+}
+
+Options Of(const std::vector<std::string>& cases, double stall_seconds = 60) {
+  Options options;
+  options.cases = cases;
+  options.stall_seconds = stall_seconds;
+  return options;
+}
+
+std::string Status(const Reported& reported, const std::string& id) {
+  return reported.cases.count(id) == 0 ? "not there"
+                                       : reported.cases.at(id)["status"].get<std::string>();
+}
+
+TEST(RunNccl, CasesOfOneAndTwoRanksPass) {
+  const std::vector<std::string> ids = {"w2.ddp",
+                                        "w1.zero3",
+                                        "w2.zero3.k2.adamw",
+                                        "w2.zero2.ep2.k2.moe4",
+                                        "w2.lw.ogr.opg.adamw.lr0p0625",
+                                        "w2.zero3.twin.bf16"};
+  const Reported reported = RunWith(Of(ids));
+  EXPECT_EQ(reported.code, 0) << reported.output;
+  for (const std::string& id : ids)
+    EXPECT_EQ(Status(reported, id), "pass") << id << " " << reported.output;
+  EXPECT_THAT(reported.output,
+              HasSubstr("device: none, products by fp32 on paper; local ranks: 2"));
+  EXPECT_THAT(reported.output, HasSubstr("ranks: 2 processes started here, 2 in all"));
+}
+
+TEST(RunNccl, FourRanks) {
+  Options options = Of({"w4.zero1.k2", "w3.zero2.k2.tied"});
+  options.ranks = 4;
+  EXPECT_EQ(RunWith(options).code, 0);
+}
+
+TEST(RunNccl, ACaseOfMoreRanksIsNotCheckable) {
+  const Reported reported = RunWith(Of({"w2.ddp", "w4.zero1.k2"}));
+  EXPECT_EQ(Status(reported, "w4.zero1.k2"), "not-checkable");
+  EXPECT_EQ(reported.cases.at("w4.zero1.k2")["reason"], "it needs 4 ranks, there are 2 (--ranks)");
+}
+
+TEST(RunNccl, AnIllegalCaseIsRefusedByAllRanks) {
+  EXPECT_EQ(Status(RunWith(Of({"w2.strategy=zero9"})), "w2.strategy=zero9"), "pass");
+}
+
+TEST(RunNccl, LevelsAndTraces) {
+  for (const char* level : {"order", "digests", "bytes"}) {
+    const TestFolder folder;
+    Options options = Of({"w2.zero3"});
+    options.level = level;
+    options.trace = folder.path();
+    EXPECT_EQ(RunWith(options).code, 0) << level;
+    int files = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(folder.path() + "/w2.zero3"))
+      files += entry.is_regular_file() ? 1 : 0;
+    EXPECT_GE(files, 2) << level;
+  }
+  Options options = Of({"w2.zero3"});
+  options.level = "off";
+  EXPECT_EQ(Status(RunWith(options), "w2.zero3"), "not-checkable");
+}
+
+TEST(RunNccl, ReplayNamesFabricAndRanks) {
+  EXPECT_EQ(RunWith(Of({"w2.ddp"})).cases.at("w2.ddp")["replay"],
+            "shardproof run --verbose --impl builtin:reference --case w2.ddp --seed 1 --fabric "
+            "nccl --ranks 2 --gemm fp32");
+}
+
+TEST(RunNccl, TheCoreProfilePassesAndTellsWhatItCovers) {
+  Options options;
+  options.stall_seconds = 60;
+  const Reported reported = RunWith(options);
+  EXPECT_EQ(reported.code, 0) << reported.output;
+  EXPECT_GE(reported.cases.size(), 60u);
+  for (const auto& [id, row] : reported.cases) EXPECT_EQ(row["status"], "pass") << id;
+  EXPECT_THAT(reported.output, HasSubstr("pairs of knob values (worlds of at most 2): "));
+  EXPECT_THAT(reported.output, HasSubstr("experts and schedules (world 2, ep "));
+  EXPECT_THAT(reported.output, HasSubstr("values of layer-wise engines (world 2 1): "));
+}
+
+// ---- engines that do not come back
+
+const std::vector<std::string> kThree = {"w2.ddp", "w2.zero3.k2", "w2.zero1"};
+
+// Rank 1 does this inside of its second case.
+ProcessHooks Bad(const std::function<void()>& what) {
+  return {nullptr, [what](int rank, int nth_case) {
+            if (rank == 1 && nth_case == 1) what();
+          }};
+}
+
+void ExpectOneFinding(const Reported& reported, const std::string& requirement,
+                      const std::string& seen) {
+  EXPECT_EQ(reported.code, 1) << reported.output;
+  EXPECT_EQ(Status(reported, kThree[0]), "pass") << reported.output;
+  EXPECT_EQ(Status(reported, kThree[1]), "fail");
+  EXPECT_EQ(Status(reported, kThree[2]), "pass") << reported.output;
+  const json& findings = reported.cases.at(kThree[1])["findings"];
+  int found = 0;
+  for (const json& finding : findings) {
+    const std::string id = finding["requirement"];
+    if (id == "GE-26" || id == "GE-27") {
+      EXPECT_EQ(id, requirement) << finding;
+      EXPECT_EQ(finding["rank"], 1) << finding;
+      EXPECT_THAT(finding["seen"].get<std::string>(), HasSubstr(seen));
+      ++found;
+    }
+  }
+  EXPECT_EQ(found, 1) << findings;
+}
+
+TEST(RunNccl, ACrashIsAFindingOfItsRank) {
+  ExpectOneFinding(
+      RunWith(Of(kThree), Bad([] { *reinterpret_cast<volatile int*>(uintptr_t{0x34}) = 1; })),
+      "GE-26",
+      "died: ended by SIGSEGV (Segmentation fault): address 0x34; it was in engine code of "
+      "train_step 0");
+}
+TEST(RunNccl, AnExitIsAFindingOfItsRank) {
+  ExpectOneFinding(RunWith(Of(kThree), Bad([] { std::exit(0); })), "GE-26", "exit(0) was called");
+}
+TEST(RunNccl, AnExceptionIsAFindingOfItsRank) {
+  ExpectOneFinding(RunWith(Of(kThree), Bad([] { throw std::runtime_error("of no use"); })), "GE-26",
+                   "of no use");
+}
+TEST(RunNccl, AnEndlessLoopIsAFindingOfItsRank) {
+  ExpectOneFinding(RunWith(Of(kThree, 1), Bad([] {
+                             volatile bool forever = true;
+                             while (forever) {
+                             }
+                           })),
+                   "GE-27", "no progress: without progress for");
+}
+
+TEST(RunNccl, SleepingForEverIsAFindingOfItsRank) {
+  ExpectOneFinding(RunWith(Of(kThree, 0.5), Bad([] { pause(); })), "GE-27",
+                   "no progress: without progress for");
+}
+
+TEST(RunNccl, RanksThatWaitForEachOtherHang) {
+  Options options = Of({"w2.ddp", "w2.zero1"}, 1);
+  options.fault = "communicate:0:drop@1";
+  const Reported reported = RunWith(options);
+  EXPECT_EQ(Status(reported, "w2.ddp"), "fail") << reported.output;
+  std::string seen;
+  for (const json& finding : reported.cases.at("w2.ddp")["findings"]) {
+    if (finding["requirement"] == "GE-27") seen += finding["seen"].get<std::string>();
+  }
+  EXPECT_THAT(seen, HasSubstr("hung: rank 0 waits for others in"));
+}
+
+// ---- what is wrong before anything runs
+
+TEST(RunNccl, ADeviceThatIsNotThere) {
+  const ProcessHooks hooks = {[](const RankMachineOptions& options) {
+                                if (options.rank == 1) throw std::runtime_error("no CUDA device");
+                              },
+                              nullptr};
+  EXPECT_THROW(RunWith(Of({"w2.ddp"}), hooks), std::invalid_argument);
+  EXPECT_THAT(ErrorOf([&] { RunWith(Of({"w2.ddp"}), hooks); }),
+              HasSubstr("cases cannot run on this machine: rank 1 could not start: the process "
+                        "left before the run was over, "
+                        "with exit code 1: no CUDA device"));
+}
+TEST(RunNccl, AProgramWithoutCuda) {
+  EXPECT_THAT(ErrorOf([] { RunNcclCommand(Of({"w2.ddp"}), {}, nullptr); }),
+              HasSubstr("built without CUDA and NCCL"));
+}
+
+// ---- processes that a launcher has started
+
+// Each rank of the job as a process; answers the exit codes.
+std::vector<int> RunJob(int size, const std::string& report, const ProcessHooks& hooks = {},
+                        const std::string& impl_of_rank_1 = "builtin:reference") {
+  const int port = FreePort();
+  std::vector<pid_t> processes;
+  for (int rank = 0; rank < size; ++rank) {
+    processes.push_back(Fork([&] {
+      Options options = Of(kThree);
+      options.fabric = "nccl";
+      options.report = report;
+      if (rank == 1) options.impl = impl_of_rank_1;
+      if (std::freopen("/dev/null", "w", stdout) == nullptr) return 98;
+      return RunNcclCommand(options, ProcessKitForTest(hooks),
+                            Store::Meet({{"localhost"}, port, "job", rank, size}));
+    }));
+  }
+  std::vector<int> codes;
+  for (const pid_t process : processes) codes.push_back(CodeOf(process));
+  return codes;
+}
+
+std::map<std::string, std::string> StatusesIn(const std::string& folder) {
+  std::map<std::string, std::string> statuses;
+  std::ifstream in(folder + "/report.jsonl");
+  for (std::string line; std::getline(in, line);) {
+    const json row = json::parse(line);
+    if (row.contains("case")) statuses[row["case"]] = row["status"];
+  }
+  return statuses;
+}
+
+TEST(RunNcclInAJob, RankZeroReportsAndAllAnswerItsCode) {
+  const TestFolder folder;
+  EXPECT_EQ(RunJob(3, folder.path()), (std::vector<int>{0, 0, 0}));
+  for (const auto& [id, status] : StatusesIn(folder.path())) EXPECT_EQ(status, "pass") << id;
+  EXPECT_EQ(StatusesIn(folder.path()).size(), 3u);
+}
+
+TEST(RunNcclInAJob, ACrashElsewhereEndsOneCase) {
+  const TestFolder folder;
+  EXPECT_EQ(RunJob(2, folder.path(), Bad([] { raise(SIGSEGV); })), (std::vector<int>{1, 1}));
+  auto statuses = StatusesIn(folder.path());
+  EXPECT_EQ(statuses[kThree[0]], "pass");
+  EXPECT_EQ(statuses[kThree[1]], "fail");
+  EXPECT_EQ(statuses[kThree[2]], "pass");
+}
+
+TEST(RunNcclInAJob, TheDeathOfAWatchingProcessEndsTheJob) {
+  const TestFolder folder;
+  const auto kill_the_watcher = [] {
+    kill(getppid(), SIGKILL);
+    pause();
+  };
+  EXPECT_EQ(RunJob(3, folder.path(), Bad(kill_the_watcher)), (std::vector<int>{99, -SIGKILL, 99}));
+}
+
+TEST(RunNcclInAJob, AnEngineThatOneHostLacksEndsAll) {
+  const TestFolder folder;
+  EXPECT_EQ(RunJob(2, folder.path(), {}, "lib:/not/there.so"), (std::vector<int>{99, 99}));
+}
+
+TEST(RunNcclInAJob, ADeviceThatIsNotThereEndsAll) {
+  const TestFolder folder;
+  const ProcessHooks hooks = {[](const RankMachineOptions& options) {
+                                if (options.rank == 1) throw std::runtime_error("no CUDA device");
+                              },
+                              nullptr};
+  EXPECT_EQ(RunJob(2, folder.path(), hooks), (std::vector<int>{99, 99}));
+}
+
+}  // namespace
+}  // namespace shardproof

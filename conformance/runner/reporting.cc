@@ -1,0 +1,100 @@
+#include "conformance/runner/reporting.h"
+
+#include <ctime>
+#include <exception>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <utility>
+
+#include "conformance/report/files.h"
+#include "conformance/requirements/registry.h"
+#include "conformance/runner/fabric_row.h"
+
+namespace shardproof {
+
+namespace {
+
+std::string Today() {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  char text[16];
+  return {text, std::strftime(text, sizeof text, "%Y-%m-%d", &utc)};
+}
+
+Status StatusOf(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::kPass:
+      return Status::kPass;
+    case Outcome::kFail:
+      return Status::kFail;
+    case Outcome::kUnsupported:
+      return Status::kUnsupported;
+    case Outcome::kNotCheckable:
+      return Status::kNotCheckable;
+    case Outcome::kSuiteError:
+      return Status::kSuiteError;
+  }
+  return Status::kSuiteError;
+}
+
+}  // namespace
+
+RunReport ReportFor(const Options& options) {
+  return {options.impl, options.fabric, options.profile, options.seed, "observed", {}, {}, {}};
+}
+
+CaseReport ReportOf(const Case& c, Verdict verdict, const Options& options) {
+  CaseReport report;
+  report.id = Id(c);
+  report.status = StatusOf(verdict.outcome);
+  report.reason = std::move(verdict.reason);
+  for (Finding& finding : verdict.result.findings)
+    report.findings.push_back({std::move(finding), ""});
+  report.not_checkable = std::move(verdict.result.not_checkable);
+  report.notes = std::move(verdict.result.notes);
+  report.judged.assign(verdict.result.judged.begin(), verdict.result.judged.end());
+  report.replay = "shardproof replay --impl " + options.impl + " --case " + report.id + " --seed " +
+                  std::to_string(options.seed);
+  if (!options.schedule.empty()) report.replay += " --schedule " + options.schedule;
+  if (options.queues > 0) report.replay += " --queues " + std::to_string(options.queues);
+  if (!options.fault.empty()) report.replay += " --fault " + options.fault;
+  if (FabricNamed(options.fabric).starts_ranks) {  // replay is of the sim fabric
+    report.replay.replace(0, std::string("shardproof replay").size(), "shardproof run --verbose");
+    report.replay += " --fabric " + options.fabric + " --ranks " + std::to_string(options.ranks) +
+                     " --gemm " + options.gemm;
+  }
+  return report;
+}
+
+Sentence Sentences() {
+  return [registry = Registry::Builtin()](std::string_view id) {
+    const Requirement* row = registry.Find(id);
+    return row == nullptr ? std::string("(not in the registry)") : row->text;
+  };
+}
+
+std::vector<Waiver> WaiversOf(const Options& options) {
+  std::ifstream in(options.waivers);
+  const std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  return ParseWaivers(text, options.waivers);
+}
+
+int FinishReport(RunReport& report, const Options& options, Console& console) {
+  if (!options.waivers.empty()) ApplyWaivers(report, WaiversOf(options), Today());
+  if (!options.report.empty()) WriteReportFolder(options.report, report, Sentences());
+  console.Finish(report);
+  return ExitCode(report);
+}
+
+int FinishReportForAll(RunReport& report, const Options& options, Console& console) {
+  try {
+    return FinishReport(report, options, console);
+  } catch (const std::exception& error) {
+    std::cerr << "shardproof: the suite failed: " << error.what() << "\n";
+    return 2;
+  }
+}
+
+}  // namespace shardproof

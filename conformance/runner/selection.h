@@ -1,0 +1,21 @@
+// selection.h: which cases does the command line ask for, and how does each run on sim?
+#pragma once
+#include <string>
+#include <vector>
+
+#include "conformance/cases/case.h"
+#include "conformance/runner/options.h"
+#include "conformance/runner/sim_run.h"
+
+namespace shardproof {
+
+// The cases that the options select, legal and illegal, and what they cover. Throws
+// std::invalid_argument for unknown ids or profiles.
+std::vector<Case> SelectCases(const Options& options, std::vector<std::string>* facts);
+
+// How the case runs on sim: everything that the options leave open depends on seed and case id
+// alone.
+SimRunOptions SimOptionsFor(const Options& options, const std::string& id,
+                            const std::string& folder);
+
+}  // namespace shardproof
