@@ -4,9 +4,10 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <sstream>
+#include <stdexcept>
 #include <utility>
 
+#include "conformance/common/frame.h"
 #include "conformance/host/cpu_executor.h"
 #include "conformance/host/host.h"
 #include "conformance/runner/rank_config.h"
@@ -254,24 +255,18 @@ RankOutput RunRank(Fabric& fabric, const Case& c, const Models& models, const Pl
 }
 
 std::string Pack(const RankOutput& output) {
-  std::ostringstream head;
-  head << static_cast<int>(output.outcome.kind) << ' ' << output.outcome.call.size() << ' '
-       << output.outcome.reason.size() << '\n'
-       << output.outcome.call << output.outcome.reason;
-  return head.str() + TraceToText(output.trace);
+  return PackFrame({std::to_string(static_cast<int>(output.outcome.kind)), output.outcome.call,
+                    output.outcome.reason, TraceToText(output.trace)});
 }
 
 RankOutput Unpack(const std::string& packed) {
-  std::istringstream head(packed);
-  int kind = 0;
-  size_t call = 0, reason = 0;
+  std::string bytes = packed;
+  bool bad = false;
+  const Frame fields = TakeFrame(&bytes, &bad).value_or(Frame{});
+  if (fields.size() != 4) throw std::runtime_error("what a rank has put out is not whole");
   RankOutput output;
-  head >> kind >> call >> reason;
-  const size_t at = packed.find('\n') + 1;
-  output.outcome.kind = static_cast<Kind>(kind);
-  output.outcome.call = packed.substr(at, call);
-  output.outcome.reason = packed.substr(at + call, reason);
-  output.trace = ReadTrace(std::string_view(packed).substr(at + call + reason), "trace of a rank");
+  output.outcome = {static_cast<Kind>(std::stoi(fields[0])), fields[1], fields[2]};
+  output.trace = ReadTrace(fields[3], "trace of a rank");
   return output;
 }
 

@@ -19,24 +19,6 @@
 namespace shardproof {
 namespace {
 
-// Equal as bytes, or pairs of NaN: a device's NaN has other bits than a host's. width: bytes of an
-// element, 4 or 2 (bf16).
-std::string Difference(const std::vector<std::byte>& found, const std::vector<std::byte>& wanted,
-                       size_t width) {
-  for (size_t i = 0; i + width <= wanted.size(); i += width) {
-    if (std::memcmp(found.data() + i, wanted.data() + i, width) == 0) continue;
-    uint32_t a = 0, b = 0;
-    std::memcpy(&a, found.data() + i, width);
-    std::memcpy(&b, wanted.data() + i, width);
-    const uint32_t infinity = width == 4 ? 0x7f800000u : 0x7f80u,
-                   sign = width == 4 ? 0x7fffffffu : 0x7fffu;
-    if ((a & sign) > infinity && (b & sign) > infinity) continue;
-    return "element " + std::to_string(i / width) + " has the bits " + std::to_string(a) +
-           " instead of " + std::to_string(b);
-  }
-  return "";
-}
-
 // A NodeBench whose nodes are computed on the device: all blocks go there and come back.
 class CudaBench : public NodeBench {
  public:

@@ -30,15 +30,15 @@ class CudaQueue : public Queue {
   const std::string& name() const { return name_; }
 
   void* native() const override { return stream_; }
-  void Run(std::function<void()> body) override;  // std::logic_error
-  void CheckLaunch(const char* kernel) override;
   std::byte* Take(uint64_t bytes) override;
   void Return(std::byte* memory) override;
+  void Run(std::function<void()> body) override;  // std::logic_error
+  void CheckLaunch(const char* kernel) override;
+  void Multiply(const Gemm& gemm) override;
   void Fill(std::byte* to, int byte, uint64_t bytes) override;
   void Copy(std::byte* to, const std::byte* from, uint64_t bytes) override;
   void Upload(std::byte* to, const void* from, uint64_t bytes) override;
   void Download(void* to, const std::byte* from, uint64_t bytes) override;
-  void Multiply(const Gemm& gemm) override;
 
  private:
   std::string name_;

@@ -68,20 +68,21 @@ class NcclFabric : public Fabric {
   int32_t CreateStream(std::string_view name, int priority) override;
   void DestroyStream(int32_t stream) override;
   spf_status SyncStream(int32_t stream) override;
+  void Enqueue(int32_t stream, std::string_view what, Body body) override;
+
   int32_t CreateEvent() override;
   void DestroyEvent(int32_t event) override;
   void Record(int32_t event, int32_t stream) override;
   bool Wait(int32_t event, int32_t stream) override;
   spf_status SyncEvent(int32_t event, bool* recorded) override;
 
-  Block Alloc(int32_t stream, uint64_t bytes, bool pinned) override;
-  void Free(int32_t stream, const Block& block) override;
   // From ncclMemAlloc. What was freed on a stream goes to the next such block of its size on that
   // stream.
   Block AllocRegistrable(int32_t stream, uint64_t bytes) override;
+  Block Alloc(int32_t stream, uint64_t bytes, bool pinned) override;
+  void Free(int32_t stream, const Block& block) override;
   spf_status RegisterBlock(int32_t group, const Block& block) override;
   spf_status DeregisterBlock(int32_t group, const Block& block) override;
-  void Enqueue(int32_t stream, std::string_view what, Body body) override;
 
   int32_t OpenGroup(std::string_view key, const std::vector<int32_t>& world_ranks) override;
   spf_status CreateGroup(int32_t parent, const std::vector<int32_t>& world_ranks, int32_t* group,

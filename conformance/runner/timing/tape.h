@@ -29,12 +29,12 @@ class TapeExecutor : public Executor {
   size_t length() const { return tape_.size(); }
 
   void Compute(int32_t stream, const Model& model, const NodeArgs& args, ModelRank rank) override;
+  void Write(int32_t stream, std::byte* to, const void* from, uint64_t bytes) override;
   void Launch(int32_t stream, int32_t kernel, const std::vector<SpanData>& spans,
               const std::vector<double>& scalars) override;
   void Custom(int32_t stream, const CustomKernel& kernel) override;
   void Fill(int32_t stream, std::byte* to, int byte, uint64_t bytes) override;
   void Copy(int32_t stream, std::byte* to, const std::byte* from, uint64_t bytes) override;
-  void Write(int32_t stream, std::byte* to, const void* from, uint64_t bytes) override;
   void Digest(int32_t stream, const std::byte* data, int32_t dtype, int64_t first_index,
               int64_t count, uint64_t* sum) override {
     inner_->Digest(stream, data, dtype, first_index, count, sum);
