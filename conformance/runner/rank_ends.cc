@@ -4,6 +4,7 @@
 #include <exception>
 #include <utility>
 
+#include "conformance/common/at.h"
 #include "conformance/runner/rank_main.h"
 #include "conformance/trace/writer.h"
 
@@ -54,7 +55,7 @@ RunData DataOf(const Case& c, const CaseEnd& end) {
   if (end.hang && !end.hang_report.empty()) data.notes.push_back(end.hang_report);
   const bool loop = std::any_of(end.ranks.begin(), end.ranks.end(), RunsForNothing);
   for (int32_t rank = 0; rank < c.world; ++rank) {
-    const RankEnd& ended = end.ranks[static_cast<size_t>(rank)];
+    const RankEnd& ended = At(end.ranks, rank);
     RankOutput output;
     output.trace.rank = rank;
     output.trace.world = c.world;

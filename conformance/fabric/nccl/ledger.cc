@@ -4,6 +4,8 @@
 #include <set>
 #include <utility>
 
+#include "conformance/common/at.h"
+
 namespace shardproof {
 namespace {
 
@@ -21,7 +23,7 @@ int32_t Ledger::AddStream(std::string_view name, int32_t gpu_stream) {
 
 void Ledger::DropStream(int32_t stream) {
   EventBehind(stream);
-  streams_[static_cast<size_t>(stream)].gpu_stream = -1;
+  At(streams_, stream).gpu_stream = -1;
   device_.DestroyStream(stream);
 }
 
@@ -32,13 +34,13 @@ int32_t Ledger::AddGroup(std::string_view key, const std::vector<int32_t>& world
 
 void Ledger::Local(int32_t stream, std::string_view what) {
   const EntryId entry = device_.AddLocal(stream, what, nullptr);
-  if (++streams_[static_cast<size_t>(stream)].unmarked < kMostUnmarked) return;
+  if (++At(streams_, stream).unmarked < kMostUnmarked) return;
   Mark(entry, stream);
   Look();
 }
 
 void Ledger::Mark(EntryId entry, int32_t stream) {
-  Stream& on = streams_[static_cast<size_t>(stream)];
+  Stream& on = At(streams_, stream);
   if (spare_events_.empty()) {
     events_.push_back(gpu_.CreateEvent(false));
     spare_events_.push_back(events_.back());
@@ -155,7 +157,7 @@ std::vector<CommPosition> Ledger::Positions() const {
   for (EntryId id = 0; id < device_.issued(); ++id) {
     if (device_.Done(id) || device_.entry(id).kind != EntryKind::kKernel) continue;
     const Entry& entry = device_.entry(id);
-    CommPosition& position = positions[static_cast<size_t>(entry.group)];
+    CommPosition& position = At(positions, entry.group);
     for (size_t i = 0; i < entry.ops.size() && position.oldest < 0; ++i) {
       if (entry.ops[i].kind == SPF_SEND || entry.ops[i].kind == SPF_RECV) continue;
       position.oldest = entry.positions[i];

@@ -19,6 +19,7 @@
 #include <string_view>
 #include <vector>
 
+#include "conformance/common/at.h"
 #include "conformance/cuda/queue.h"
 #include "conformance/fabric/fabric.h"
 #include "conformance/fabric/nccl/communicators.h"
@@ -108,9 +109,6 @@ class NcclFabric : public Fabric {
   const std::vector<std::string>& mismatches() const { return mismatches_; }
 
  private:
-  static int32_t At(const std::vector<int32_t>& ids, int32_t index) {
-    return ids[static_cast<size_t>(index)];
-  }
   // Runs body unless the run has ended; what it throws ends the run.
   template <class F>
   void Try(const std::string& what, F&& body);

@@ -5,6 +5,7 @@
 
 #include <random>
 
+#include "conformance/common/at.h"
 #include "conformance/common/dtype.h"
 #include "conformance/fabric/nccl/plan_interpreter_for_test.h"
 
@@ -28,7 +29,7 @@ class Generator {
  private:
   uint64_t Below(uint64_t n) { return random_() % n; }
   std::byte* Take(int32_t rank, uint64_t bytes) {
-    uint64_t& top = top_[static_cast<size_t>(rank)];
+    uint64_t& top = At(top_, rank);
     top += 16;
     std::byte* at = machine_->At(rank, top);
     top += (bytes + 7) / 8 * 8;
@@ -36,7 +37,7 @@ class Generator {
   }
   void Add() {
     const auto group = static_cast<int32_t>(Below(groups_.size()));
-    const auto& members = groups_[static_cast<size_t>(group)];
+    const auto& members = At(groups_, group);
     const uint64_t n = members.size();
     CommOp shape;
     shape.group = group;
@@ -61,7 +62,7 @@ class Generator {
         for (uint64_t from = 0; from < n; ++from) op.recv_counts.push_back(counts[from][me]);
       }
       Place(&op, members[me], static_cast<int32_t>(me), static_cast<int32_t>(n), in_place);
-      ops_[static_cast<size_t>(members[me])].push_back(op);
+      At(ops_, members[me]).push_back(op);
     }
   }
   void Place(CommOp* op, int32_t rank, int32_t me, int32_t n, bool in_place) {
@@ -73,7 +74,7 @@ class Generator {
       if (op->kind == SPF_ALL_GATHER || op->kind == SPF_REDUCE_SCATTER)
         shift = op->count * static_cast<uint64_t>(me) * width;
       for (int32_t i = 0; op->kind == SPF_ALL_GATHER_V && i < me; ++i)
-        shift += op->recv_counts[static_cast<size_t>(i)] * width;
+        shift += At(op->recv_counts, i) * width;
       op->send = op->kind == SPF_REDUCE_SCATTER ? both : both + shift;
       op->recv = op->kind == SPF_REDUCE_SCATTER ? both + shift : both;
     } else {
@@ -89,12 +90,11 @@ class Generator {
     recv.kind = SPF_RECV;
     send.peer = to;
     recv.peer = from;
-    const int32_t sender = members[static_cast<size_t>(from)],
-                  receiver = members[static_cast<size_t>(to)];
+    const int32_t sender = At(members, from), receiver = At(members, to);
     send.send = Take(sender, send.count * DtypeBytes(send.dtype));
     recv.recv = Take(receiver, recv.count * DtypeBytes(recv.dtype));
-    ops_[static_cast<size_t>(sender)].push_back(send);
-    ops_[static_cast<size_t>(receiver)].push_back(recv);
+    At(ops_, sender).push_back(send);
+    At(ops_, receiver).push_back(recv);
   }
 
   Machine* machine_;

@@ -1,4 +1,5 @@
 // The communicators of the stand-in: groups of the simulator.
+#include "conformance/common/at.h"
 #include "conformance/fabric/nccl/standin_gpu.h"
 
 namespace shardproof {
@@ -7,7 +8,7 @@ std::string StandinGpu::NewCommId() { return "id " + std::to_string(ids_.next++)
 
 int32_t StandinGpu::BeginComm(const CommSpec& spec) {
   Need(spec.me >= 0 && static_cast<size_t>(spec.me) < spec.world_ranks.size() &&
-           spec.world_ranks[static_cast<size_t>(spec.me)] == sim_.rank(),
+           At(spec.world_ranks, spec.me) == sim_.rank(),
        "ncclCommInitRankConfig", "ncclInvalidArgument: rank " + std::to_string(spec.me));
   Comm comm;
   comm.spec = spec;
@@ -19,9 +20,9 @@ int32_t StandinGpu::BeginComm(const CommSpec& spec) {
 
 StandinGpu::Comm& StandinGpu::CommOf(int32_t comm, const char* call) {
   Need(comm >= 0 && static_cast<size_t>(comm) < comms_.size() &&
-           comms_[static_cast<size_t>(comm)].state != Comm::State::kGone,
+           At(comms_, comm).state != Comm::State::kGone,
        call, "ncclInvalidArgument: no communicator has this id");
-  return comms_[static_cast<size_t>(comm)];
+  return At(comms_, comm);
 }
 
 // All members meet in a host call of the simulator that makes nothing.

@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "conformance/common/at.h"
 #include "conformance/cuda/immediate_queue.h"
 
 namespace shardproof {
@@ -81,10 +82,9 @@ int32_t StandinGpu::CreateStream(std::string_view name, int priority) {
 }
 
 StandinGpu::SimQueue& StandinGpu::StreamOf(int32_t stream, const char* call) const {
-  Need(stream >= 0 && static_cast<size_t>(stream) < streams_.size() &&
-           streams_[static_cast<size_t>(stream)],
-       call, "no stream has this id");
-  return *streams_[static_cast<size_t>(stream)];
+  Need(stream >= 0 && static_cast<size_t>(stream) < streams_.size() && At(streams_, stream), call,
+       "no stream has this id");
+  return *At(streams_, stream);
 }
 
 int32_t StandinGpu::SimStreamOf(int32_t stream, const char* call) const {
@@ -95,7 +95,7 @@ void StandinGpu::DestroyStream(int32_t stream) {
   const SimQueue& queue = StreamOf(stream, "cudaStreamDestroy");
   sim_.DestroyStream(queue.stream());
   sim_.DestroyStream(queue.shadow());
-  streams_[static_cast<size_t>(stream)] = nullptr;
+  At(streams_, stream) = nullptr;
   --live_.streams;
 }
 
@@ -108,10 +108,9 @@ int32_t StandinGpu::CreateEvent(bool timing) {
 }
 
 StandinGpu::Event& StandinGpu::EventOf(int32_t event, const char* call) {
-  Need(event >= 0 && static_cast<size_t>(event) < events_.size() &&
-           events_[static_cast<size_t>(event)].sim >= 0,
+  Need(event >= 0 && static_cast<size_t>(event) < events_.size() && At(events_, event).sim >= 0,
        call, "no event has this id");
-  return events_[static_cast<size_t>(event)];
+  return At(events_, event);
 }
 
 void StandinGpu::DestroyEvent(int32_t event) {

@@ -1,5 +1,6 @@
 #include "conformance/runner/command/event_text.h"
 
+#include "conformance/common/at.h"
 #include "conformance/common/dtype.h"
 #include "conformance/fabric/run_collective.h"
 #include "conformance/host/host.h"
@@ -9,14 +10,14 @@
 namespace shardproof {
 
 std::string EventText(const Trace& trace, const Event& event) {
-  std::string text(trace_names::kKinds[static_cast<size_t>(event.kind)]);
+  std::string text(At(trace_names::kKinds, static_cast<int>(event.kind)));
   const auto add = [&text](const std::string& part) { text += " " + part; };
   if (event.text >= 0) add("\"" + std::string(trace.Text(event.text)) + "\"");
   if (event.text2 >= 0) add(std::string(trace.Text(event.text2)));
   if (event.kind == EventKind::kCollective) add(std::string(CollectiveName(event.collective)));
-  if (event.group >= 0) add("on " + trace.groups[static_cast<size_t>(event.group)].name);
+  if (event.group >= 0) add("on " + At(trace.groups, event.group).name);
   if (event.stream >= 0 && static_cast<size_t>(event.stream) < trace.streams.size()) {
-    add("stream " + trace.streams[static_cast<size_t>(event.stream)]);
+    add("stream " + At(trace.streams, event.stream));
   }
   if (event.event >= 0)
     add("event " + std::to_string(event.event) + (event.flag ? "" : " (no record)"));

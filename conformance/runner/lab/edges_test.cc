@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "conformance/checks/graph/implied_edge.h"
+#include "conformance/common/at.h"
 #include "conformance/runner/lab/fault_lab.h"
 
 namespace shardproof {
@@ -68,7 +69,7 @@ Judged JudgeDrop(const FaultLab& lab, const Edge& edge, const std::set<int64_t>&
   const CheckResult result = lab.JudgeFault(fault);
   if (NamesTheLoss(result, edge.call)) return {Verdict::kFound, Ids(result)};
   const std::string besides = result.findings.empty() ? "" : " [reported: " + Ids(result) + "]";
-  const Event& event = lab.good_trace(kRank).events[static_cast<size_t>(edge.event)];
+  const Event& event = At(lab.good_trace(kRank).events, edge.event);
   if (edge.call != "stream_sync" && !event.flag)
     return {Verdict::kNothing, "captured no record: orders nothing" + besides};
   if (orders.count(edge.event) == 0)
@@ -82,7 +83,7 @@ Judged JudgeDrop(const FaultLab& lab, const Edge& edge, const std::set<int64_t>&
 }
 
 std::string StreamOf(const Trace& trace, const Event& event) {
-  return event.stream < 0 ? "host" : trace.streams[static_cast<size_t>(event.stream)];
+  return event.stream < 0 ? "host" : At(trace.streams, event.stream);
 }
 
 class Edges : public testing::TestWithParam<const char*> {};
@@ -102,7 +103,7 @@ TEST_P(Edges, AreEachMissedOrProvedToBeImplied) {
   for (const Edge& edge : EdgesOf(trace)) {
     const Judged judged = JudgeDrop(lab, edge, orders);
     ++counts[judged.verdict];
-    const Event& event = trace.events[static_cast<size_t>(edge.event)];
+    const Event& event = At(trace.events, edge.event);
     const std::string name = edge.call + ":" + std::to_string(edge.nth);
     std::cout << std::left << std::setw(16) << name << " #" << std::setw(5) << edge.event
               << std::setw(14) << StreamOf(trace, event) << std::setw(9)

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "conformance/checks/check_all.h"
+#include "conformance/common/at.h"
 
 namespace shardproof {
 
@@ -42,19 +43,17 @@ EventKind KindOf(const std::string& call) {
   throw std::invalid_argument("no fault of the call \"" + call + "\" can be looked up");
 }
 
-const Event& At(const Trace& trace, int64_t event) {
-  return trace.events[static_cast<size_t>(event)];
-}
+const Event& EventAt(const Trace& trace, int64_t event) { return At(trace.events, event); }
 
 std::string StreamName(const Trace& trace, int32_t stream) {
-  return stream < 0 ? std::string() : trace.streams[static_cast<size_t>(stream)];
+  return stream < 0 ? std::string() : At(trace.streams, stream);
 }
 
 // The entry call during which an event happened: its call_begin.
 const Event* EntryCall(const Trace& trace, int64_t event) {
   for (int64_t i = event; i >= 0; --i) {
-    const Event& e = At(trace, i);
-    if (e.kind == EventKind::kCallBegin && e.instance == At(trace, event).instance) return &e;
+    const Event& e = EventAt(trace, i);
+    if (e.kind == EventKind::kCallBegin && e.instance == EventAt(trace, event).instance) return &e;
   }
   return nullptr;
 }
@@ -137,16 +136,16 @@ EventTest InCall(const std::string& entry_call) {
 
 EventTest OnStream(const std::string& name) {
   return [name](const Trace& trace, int64_t event) {
-    return StreamName(trace, At(trace, event).stream) == name;
+    return StreamName(trace, EventAt(trace, event).stream) == name;
   };
 }
 
 EventTest Edge(const std::string& waits, const std::string& for_stream) {
   return [waits, for_stream](const Trace& trace, int64_t event) {
-    const Event& wait = At(trace, event);
+    const Event& wait = EventAt(trace, event);
     if (StreamName(trace, wait.stream) != waits) return false;
     for (int64_t i = event - 1; i >= 0; --i) {
-      const Event& e = At(trace, i);
+      const Event& e = EventAt(trace, i);
       if (e.kind == EventKind::kRecord && e.event == wait.event)
         return StreamName(trace, e.stream) == for_stream;
     }
@@ -155,34 +154,38 @@ EventTest Edge(const std::string& waits, const std::string& for_stream) {
 }
 
 EventTest Kernel(int32_t kernel) {
-  return [kernel](const Trace& trace, int64_t event) { return At(trace, event).id == kernel; };
+  return [kernel](const Trace& trace, int64_t event) { return EventAt(trace, event).id == kernel; };
 }
 
 EventTest Purpose(int32_t purpose) {
-  return
-      [purpose](const Trace& trace, int64_t event) { return At(trace, event).purpose == purpose; };
+  return [purpose](const Trace& trace, int64_t event) {
+    return EventAt(trace, event).purpose == purpose;
+  };
 }
 
 EventTest IsCollective(int32_t collective) {
   return [collective](const Trace& trace, int64_t event) {
-    return At(trace, event).collective == collective;
+    return EventAt(trace, event).collective == collective;
   };
 }
 
 EventTest Phase(int32_t phase) {
-  return [phase](const Trace& trace, int64_t event) { return At(trace, event).phase == phase; };
+  return
+      [phase](const Trace& trace, int64_t event) { return EventAt(trace, event).phase == phase; };
 }
 
 EventTest Hook(int32_t hook) { return Kernel(hook); }
 
 EventTest Result(int32_t result) {
-  return [result](const Trace& trace, int64_t event) { return At(trace, event).result == result; };
+  return [result](const Trace& trace, int64_t event) {
+    return EventAt(trace, event).result == result;
+  };
 }
 
 EventTest OnGroup(const std::string& name) {
   return [name](const Trace& trace, int64_t event) {
-    const int32_t group = At(trace, event).group;
-    return group >= 0 && trace.groups[static_cast<size_t>(group)].name == name;
+    const int32_t group = EventAt(trace, event).group;
+    return group >= 0 && At(trace.groups, group).name == name;
   };
 }
 
@@ -192,7 +195,7 @@ EventTest Touches(uint8_t access, int32_t purpose) {
     for (const Event& e : trace.events) {
       if (e.kind == EventKind::kAlloc) purposes[e.alloc] = e.purpose;
     }
-    const Event& e = At(trace, event);
+    const Event& e = EventAt(trace, event);
     if (e.kind == EventKind::kFree) return purposes[e.alloc] == purpose;
     for (uint32_t i = e.ranges.begin; i < e.ranges.end; ++i) {
       const Range& range = trace.ranges[i];

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "conformance/cases/case.h"
+#include "conformance/common/at.h"
 #include "conformance/oracle/oracle.h"
 #include "conformance/runner/plugin.h"
 #include "conformance/runner/sim_run.h"
@@ -28,9 +29,7 @@ class FaultLab {
   const Case& spec() const { return case_; }
   const Models& models() const { return models_; }
   const RunData& good() const { return good_; }
-  const Trace& good_trace(int32_t rank) const {
-    return good_.run.traces[static_cast<size_t>(rank)];
-  }
+  const Trace& good_trace(int32_t rank) const { return At(good_.run.traces, rank); }
 
   // The fault of the nth call of this name on the rank that the test accepts, counted from 0; of a
   // group of collectives each is tried. Nothing if there is none.

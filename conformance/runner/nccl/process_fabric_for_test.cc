@@ -7,6 +7,7 @@
 #include <sstream>
 #include <utility>
 
+#include "conformance/common/at.h"
 #include "conformance/fabric/arena.h"
 #include "conformance/fabric/run_collective.h"
 #include "conformance/host/cpu_executor.h"
@@ -68,10 +69,10 @@ class ProcessFabric : public Fabric {
     return static_cast<int32_t>(recorded_.size()) - 1;
   }
   void DestroyEvent(int32_t) override {}
-  void Record(int32_t event, int32_t) override { recorded_[static_cast<size_t>(event)] = true; }
-  bool Wait(int32_t event, int32_t) override { return recorded_[static_cast<size_t>(event)]; }
+  void Record(int32_t event, int32_t) override { At(recorded_, event) = true; }
+  bool Wait(int32_t event, int32_t) override { return At(recorded_, event); }
   spf_status SyncEvent(int32_t event, bool* recorded) override {
-    if (recorded != nullptr) *recorded = recorded_[static_cast<size_t>(event)];
+    if (recorded != nullptr) *recorded = At(recorded_, event);
     return Status();
   }
   Block Alloc(int32_t stream, uint64_t bytes, bool pinned) override {
@@ -99,7 +100,7 @@ class ProcessFabric : public Fabric {
   }
   spf_status CreateGroup(int32_t parent, const std::vector<int32_t>& world_ranks, int32_t* group,
                          std::string* key) override {
-    Group& from = groups_[static_cast<size_t>(parent)];
+    Group& from = At(groups_, parent);
     const std::string name = from.key + "/" + std::to_string(from.creates++);
     *group = -1;
     if (!Meet("create " + name, from, "")) return SPF_ABORTED;
@@ -109,11 +110,11 @@ class ProcessFabric : public Fabric {
     return SPF_OK;
   }
   spf_status DestroyGroup(int32_t group) override {
-    const Group& gone = groups_[static_cast<size_t>(group)];
+    const Group& gone = At(groups_, group);
     return Meet("destroy " + gone.key, gone, "") ? SPF_OK : SPF_ABORTED;
   }
   spf_status RegisterBlock(int32_t group, const Block&) override {
-    Group& with = groups_[static_cast<size_t>(group)];
+    Group& with = At(groups_, group);
     return Meet("register " + std::to_string(with.registers++) + with.key, with, "") ? SPF_OK
                                                                                      : SPF_ABORTED;
   }
@@ -122,7 +123,7 @@ class ProcessFabric : public Fabric {
   void Communicate(std::vector<CommOp> ops) override {
     std::vector<int64_t> places;
     for (const CommOp& op : ops) {  // what is sent goes out before anything is awaited
-      Group& group = groups_[static_cast<size_t>(op.group)];
+      Group& group = At(groups_, op.group);
       if (aborted()) return;
       if (op.kind == SPF_RECV) {
         places.push_back(received_[{op.group, op.peer}]++);
@@ -178,7 +179,7 @@ class ProcessFabric : public Fabric {
   }
 
   void Complete(const CommOp& op, int64_t place) {
-    const Group& group = groups_[static_cast<size_t>(op.group)];
+    const Group& group = At(groups_, op.group);
     if (aborted() || op.kind == SPF_SEND) return;
     const std::byte* send = nullptr;
     if (op.kind == SPF_RECV) {
