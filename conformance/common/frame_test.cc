@@ -48,8 +48,8 @@ TEST(Frame, TravelsOverASocketThatHoldsLess) {
   const Frame frame = {std::string(5 << 20, 'x'), "end"};
   std::thread sender([&] { EXPECT_TRUE(SendAll(ends[0], PackFrame(frame))); });
   EXPECT_EQ(ReceiveFrame(ends[1]), frame);
-  sender.join();
   close(ends[1]);
+  sender.join();
   EXPECT_FALSE(SendAll(ends[0], "nobody reads it"));
   EXPECT_EQ(ReceiveFrame(ends[0]), std::nullopt);
   close(ends[0]);
