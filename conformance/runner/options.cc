@@ -59,6 +59,22 @@ void AddEngine(CLI::App* app, Options* o) {
       ->capture_default_str();
 }
 
+CLI::App* AddPlan(CLI::App* app, Options* o) {
+  CLI::App* plan =
+      app->add_subcommand("plan", "print what one rank of an engine will issue in a train step");
+  plan->add_option("--case", o->cases, "of this case")->required()->expected(1);
+  plan->add_option("--impl", o->impl, "engine: builtin:reference or lib:PATH[:args]")
+      ->capture_default_str();
+  plan->add_option("--rank", o->rank, "of this rank")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  plan->add_option("--step", o->step, "of this train step")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  plan->add_flag("--verbose", o->verbose, "every single step, one a line");
+  return plan;
+}
+
 }  // namespace
 
 bool ParseOptions(int argc, char** argv, Options* o, int* exit_code) {
@@ -97,18 +113,7 @@ bool ParseOptions(int argc, char** argv, Options* o, int* exit_code) {
   AddSelection(replay, o);
   AddEngine(replay, o);
 
-  CLI::App* plan =
-      app.add_subcommand("plan", "print what one rank of an engine will issue in a train step");
-  plan->add_option("--case", o->cases, "of this case")->required()->expected(1);
-  plan->add_option("--impl", o->impl, "engine: builtin:reference or lib:PATH[:args]")
-      ->capture_default_str();
-  plan->add_option("--rank", o->rank, "of this rank")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  plan->add_option("--step", o->step, "of this train step")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  plan->add_flag("--verbose", o->verbose, "every single step, one a line");
+  CLI::App* plan = AddPlan(&app, o);
 
   CLI::App* explain =
       app.add_subcommand("explain", "print a requirement: its sentence, level, source and check");
