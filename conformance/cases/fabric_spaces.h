@@ -1,6 +1,6 @@
 // fabric_spaces.h: which fabrics are there, and in which worlds do profiles combine knobs on each?
 //
-// One row a fabric. How a fabric is run is a row of runner/run_command.cc.
+// One row a fabric. How a fabric is run is a row of runner/command/run_command.cc.
 #pragma once
 #include <cstdint>
 #include <string>
