@@ -133,19 +133,6 @@ TEST(OwnershipPropertyTest, ListsOfBucketsPartitionThem) {
   }));
 }
 
-TEST(OwnershipPropertyTest, GroupsAreTheSameOnEveryRank) {
-  EXPECT_TRUE(Holds("groups are the same on every rank", [] {
-    const std::vector<ParamGroup> groups = GroupsOf(AnyParams(true));
-    const int32_t dense = AnyWorld(), expert = AnyWorld();
-    const reference::Deal deal = DealPingPong(groups, dense, expert);
-    for (int32_t rank = 0; rank < dense; ++rank) {
-      const auto mine = OwnedGroups(groups, deal, rank, rank % expert);
-      RC_ASSERT(mine.size() == groups.size());
-      for (size_t g = 0; g < groups.size(); ++g) RC_ASSERT(mine[g].name == groups[g].name);
-    }
-  }));
-}
-
 // No parameter lies across an edge or on another; each begins at a multiple of 64.
 void ExpectPlaces(const AlignedLayout& layout, const AlignedBucket& bucket) {
   int64_t end = bucket.begin;
@@ -174,10 +161,8 @@ void ExpectOverhead(const AlignedLayout& layout, const AlignedBucket& bucket) {
 TEST(OwnershipPropertyTest, AlignedLayoutsSplitNoParameter) {
   EXPECT_TRUE(Holds("aligned layouts split no parameter", [] {
     const std::vector<ParamFacts> params = AnyParams(false);
-    reference::AlignedOptions options;
-    if (*rc::gen::arbitrary<bool>())
-      options.bucket_size = *rc::gen::element<int64_t>(1, 1000, 20000, 100000);
-    const AlignedLayout layout = LayOutAligned(params, AnyWorld(), options);
+    const auto bucket_size = *rc::gen::element<int64_t>(0, 1, 1000, 20000, 100000);
+    const AlignedLayout layout = LayOutAligned(params, AnyWorld(), bucket_size);
     int64_t begin = 0;
     for (const AlignedBucket& bucket : layout.buckets) {
       RC_ASSERT(bucket.begin == begin);

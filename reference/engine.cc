@@ -19,15 +19,16 @@ void Engine::Configure() {
   if (c_.config.nccl_ub && !SPF_HAS(c_.host.raw(), group_register))
     throw Unsupported("nccl_ub = 1 needs a host that has group_register (ABI 1.1)");
   for (const std::string& warning : Warnings(c_.config)) c_.host.Explain(warning);
-  CheckModel();
   const spf_model& model = c_.host.model();
   GroupDemand demand;
   demand.twins = c_.config.twins;
   demand.optimizer_instances = c_.config.optimizer_instances;
   for (int32_t v = 0; v < model.n_values; ++v)
     demand.pipeline |= (model.values[v].flags & kCrossesStages) != 0;
-  for (int32_t p = 0; p < model.n_params; ++p)
-    demand.experts |= (model.params[p].flags & SPF_PARAM_EXPERT) != 0;
+  for (const spf_param& param : ParamsOf(model)) {
+    if (param.tp_dim >= 0) throw Unsupported(std::string(param.name) + " is split over tp");
+    demand.experts |= IsExpert(param);
+  }
   ConfigureGroups(demand);
   if (!idle_) PlanBuckets();
 }
@@ -86,15 +87,6 @@ void Engine::CheckSizes() const {
     return group == nullptr ? 1 : c_.host.SizeIn(group);
   };
   CheckAxes(c_.config, size_of("ep", c_.config.grid.ep), size_of("pp", c_.config.grid.pp));
-}
-
-// What the tables can ask for and this engine cannot do yet.
-void Engine::CheckModel() const {
-  const spf_model& model = c_.host.model();
-  for (int32_t p = 0; p < model.n_params; ++p) {
-    if (model.params[p].tp_dim >= 0)
-      throw Unsupported(std::string(model.params[p].name) + " is split over tp");
-  }
 }
 
 void Engine::CreateStreams() {

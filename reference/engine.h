@@ -31,7 +31,6 @@ class Engine {
  private:
   void ConfigureGroups(const GroupDemand& demand);
   void CheckSizes() const;
-  void CheckModel() const;
   void PlanBuckets();
   void CreateStreams();
   // What this engine's plans follow from; of a step without programs only what installs weights.

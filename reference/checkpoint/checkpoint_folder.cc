@@ -144,9 +144,7 @@ std::string CheckpointReader::ReadStored(const std::string& tensor, const Tensor
   const uint64_t bytes = static_cast<uint64_t>(stored.count) * facts.element_bytes();
   if (at.facts.dtype != facts.dtype || at.end - at.begin != bytes)
     Refuse(stored.file, tensor,
-           "key " + stored.key + " is " + at.facts.Text() +
-               " and the index "
-               "names " +
+           "key " + stored.key + " is " + at.facts.Text() + " and the index names " +
                std::to_string(stored.count) + " elements of " + facts.dtype);
   std::string data(bytes, '\0');
   files_.Read(folder_ + "/" + stored.file, file.data_at + at.begin, bytes, data.data());

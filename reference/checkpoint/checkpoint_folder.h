@@ -50,7 +50,6 @@ class CheckpointReader {
   // Reads the index. Throws CheckpointError.
   CheckpointReader(FileSystem& files, std::string folder);
 
-  const Index& index() const { return index_; }
   uint32_t index_crc() const { return index_crc_; }
   // The slice's elements, packed. Throws CheckpointError naming file and tensor.
   std::string Read(const TensorSlice& slice);

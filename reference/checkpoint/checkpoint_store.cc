@@ -12,7 +12,7 @@ namespace {
 const TensorFacts kNumber{"I64", {}};
 
 bool Holds(const SavePart& part, int32_t rank) {
-  return std::find(part.holders.begin(), part.holders.end(), rank) != part.holders.end();
+  return std::ranges::count(part.holders, rank) > 0;
 }
 
 // The bytes of a part, out of what this rank holds.
@@ -136,16 +136,14 @@ std::vector<HeldPiece> CheckpointStore::Fetch(const std::vector<StateBlock>& blo
   std::vector<HeldPiece> pieces;
   for (const StateBlock& block : blocks) {
     if (block.parts.empty()) continue;
-    const auto bytes = static_cast<uint64_t>(block.elements) * sizeof(float);
+    const uint64_t bytes = block.bytes();
     spf_addr pinned = host_.Alloc(stream_, bytes, spf::For(SPF_FOR_CHECKPOINT), SPF_PINNED);
     host_.Copy(stream_, pinned, block.address, bytes);
     host_.Sync(stream_);
     const char* values = host_.Touch<char>(pinned, bytes, SPF_READ);
     for (const StateBlock::Part& part : block.parts) {
-      const auto count = static_cast<uint64_t>(part.slice.count);
-      pieces.push_back(
-          {part.slice, std::string(values + static_cast<uint64_t>(part.at) * sizeof(float),
-                                   count * sizeof(float))});
+      pieces.push_back({part.slice, std::string(values + StateBlock::BytesOf(part.at),
+                                                StateBlock::BytesOf(part.slice.count))});
     }
     host_.Free(stream_, pinned);
   }
@@ -158,15 +156,13 @@ std::vector<HeldPiece> CheckpointStore::Fetch(const std::vector<StateBlock>& blo
 }
 
 void CheckpointStore::Install(const StateBlock& block, const std::vector<std::string>& parts) {
-  const auto bytes = static_cast<uint64_t>(block.elements) * sizeof(float);
+  const uint64_t bytes = block.bytes();
   if (bytes == 0) return;
   spf_addr pinned = host_.Alloc(stream_, bytes, spf::For(SPF_FOR_CHECKPOINT), SPF_PINNED);
   char* values = host_.Touch<char>(pinned, bytes, SPF_WRITE);
   std::memset(values, 0, bytes);
-  for (size_t p = 0; p < parts.size(); ++p) {
-    std::memcpy(values + static_cast<uint64_t>(block.parts[p].at) * sizeof(float), parts[p].data(),
-                parts[p].size());
-  }
+  for (size_t p = 0; p < parts.size(); ++p)
+    std::memcpy(values + StateBlock::BytesOf(block.parts[p].at), parts[p].data(), parts[p].size());
   host_.Copy(stream_, block.address, pinned, bytes);
   host_.Sync(stream_);
   host_.Free(stream_, pinned);

@@ -1,8 +1,8 @@
 // checkpoint_store.h: how do all ranks of an engine save and load together?
 //
 // Knows blocks of device memory and the names of what lies in them; nothing of buckets, strategies
-// or optimizers. Both calls work in rounds: every rank does its part and says how it went, and
-// either all go on or all throw the same CheckpointError, with the first rank's reason.
+// or optimizers. Both calls work in rounds (Round): either all go on or all throw the same
+// CheckpointError, with the first rank's reason.
 #pragma once
 #include <functional>
 
@@ -21,6 +21,9 @@ struct StateBlock {
   spf_addr address = 0;
   int64_t elements = 0;
   std::vector<Part> parts;
+
+  uint64_t bytes() const { return BytesOf(elements); }
+  static uint64_t BytesOf(int64_t n) { return static_cast<uint64_t>(n) * sizeof(float); }
 };
 
 // Numbers of the host that are the same on all ranks, as tensors I64 [].

@@ -42,12 +42,11 @@ json Written(const Index& index) {
 
 StoredTensor TensorOf(const json& value) {
   StoredTensor tensor;
-  tensor.facts = {value.at("dtype").get<std::string>(),
-                  value.at("shape").get<std::vector<int64_t>>()};
+  value.at("dtype").get_to(tensor.facts.dtype);
+  value.at("shape").get_to(tensor.facts.shape);
   for (const json& slice : value.at("slices")) {
-    tensor.slices.push_back({slice.at("file").get<std::string>(),
-                             slice.at("key").get<std::string>(), slice.at("offset").get<int64_t>(),
-                             slice.at("count").get<int64_t>(), slice.at("crc32").get<uint32_t>()});
+    tensor.slices.push_back({slice.at("file"), slice.at("key"), slice.at("offset"),
+                             slice.at("count"), slice.at("crc32")});
   }
   return tensor;
 }

@@ -1,7 +1,7 @@
 // index.h: what makes a set of files a checkpoint?
 //
-// checkpoint.json names every tensor and where its elements lie. It is written last: a checkpoint
-// exists exactly when its index does, and files that no index names are nothing.
+// checkpoint.json names every tensor and where its elements lie. A checkpoint exists exactly when
+// its index does (checkpoint_folder.h).
 //     {"checkpoint": {"format": "reference-checkpoint", "version": 2, "generation": n,
 //                     "files":   {file: {"bytes", "header_crc32"}},
 //                     "tensors": {name: {"dtype", "shape", "slices": [{"file", "key", "offset",

@@ -17,13 +17,8 @@ constexpr uint64_t kMaxHeader = 100'000'000;  // the format's own limit
 }
 
 SafetensorsEntry EntryOf(const std::string& key, const nlohmann::ordered_json& json) {
-  SafetensorsEntry entry;
-  entry.key = key;
-  entry.facts.dtype = json.at("dtype").get<std::string>();
-  entry.facts.shape = json.at("shape").get<std::vector<int64_t>>();
-  entry.begin = json.at("data_offsets").at(0).get<uint64_t>();
-  entry.end = json.at("data_offsets").at(1).get<uint64_t>();
-  return entry;
+  const auto& offsets = json.at("data_offsets");
+  return {key, {json.at("dtype"), json.at("shape")}, offsets.at(0), offsets.at(1)};
 }
 
 // In the order of the file; offsets must cover the data without gaps.

@@ -51,17 +51,13 @@ void PlanTensor(const std::string& tensor, const std::vector<Holding>& holdings,
     for (const Holding& h : holdings) {
       if (h.Contains(begin, end)) part.holders.push_back(h.rank);
     }
-    const std::string where =
-        "elements " + std::to_string(begin) + " to " + std::to_string(end) + " ";
+    const std::string where = part.slice.Text() + " ";
     if (part.holders.empty()) Refuse(tensor, where + "are held by no rank");
     if (std::adjacent_find(part.holders.begin(), part.holders.end()) != part.holders.end())
       Refuse(tensor, where + "are held twice by one rank");
-    part.writer =
-        *std::min_element(part.holders.begin(), part.holders.end(), [&](int32_t a, int32_t b) {
-          return load[static_cast<size_t>(a)] < load[static_cast<size_t>(b)];
-        });
-    load[static_cast<size_t>(part.writer)] +=
-        static_cast<uint64_t>(end - begin) * facts.element_bytes();
+    const auto load_of = [&](int32_t rank) -> uint64_t& { return load[static_cast<size_t>(rank)]; };
+    part.writer = std::ranges::min(part.holders, {}, load_of);
+    load_of(part.writer) += static_cast<uint64_t>(end - begin) * facts.element_bytes();
     plan.push_back(std::move(part));
   }
 }

@@ -35,9 +35,7 @@ Index IndexOf(int64_t generation, const SavePlan& plan, const std::vector<ShardR
     const uint32_t crc = crcs.at(part.writer);
     for (const auto& [rank, other] : crcs) {
       if (other == crc) continue;
-      throw CheckpointError("cannot save tensor " + part.slice.tensor + ": elements " +
-                            std::to_string(part.slice.offset) + " to " +
-                            std::to_string(part.slice.offset + part.slice.count) +
+      throw CheckpointError("cannot save tensor " + part.slice.tensor + ": " + part.slice.Text() +
                             " differ between ranks " + std::to_string(part.writer) + " and " +
                             std::to_string(rank) + ", which hold replicas");
     }

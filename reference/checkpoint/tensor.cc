@@ -26,4 +26,8 @@ std::string TensorFacts::Text() const {
   return dtype + " [" + text + "]";
 }
 
+std::string TensorSlice::Text() const {
+  return "elements " + std::to_string(offset) + " to " + std::to_string(offset + count);
+}
+
 }  // namespace reference

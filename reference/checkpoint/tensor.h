@@ -23,6 +23,8 @@ struct TensorSlice {
   std::string tensor;  // the name, unique in the whole world
   TensorFacts facts;
   int64_t offset = 0, count = 0;
+
+  std::string Text() const;  // elements 3 to 7
   bool operator==(const TensorSlice&) const = default;
 };
 

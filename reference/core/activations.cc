@@ -1,6 +1,7 @@
 #include "reference/core/activations.h"
 
 namespace reference {
+
 Activations::Activations(spf::Host& host, const spf_program& program, int32_t microbatch)
     : host_(host),
       microbatch_(microbatch),
@@ -16,39 +17,30 @@ int64_t Activations::RowsOf(int32_t id) {
 }
 
 void Activations::Before(const Operation& operation, spf_stream stream) {
-  const spf_uses& uses = operation.uses();
-  for (int32_t i = 0; i < uses.n; ++i) {
-    const spf_use& use = uses.use[i];
+  for (const spf_use& use : UsesOf(operation)) {
     if ((use.table != SPF_IN_ACT && use.table != SPF_IN_DACT) || use.access == SPF_READ) continue;
     const ValueRef ref{use.table == SPF_IN_DACT, use.id};
     if (At(ref) != 0) continue;
     Allocate(ref, stream, operation.node->module);
     const spf_value& value = host_.model().values[use.id];
-    const auto elements =
-        static_cast<uint64_t>(rows_[static_cast<size_t>(use.id)] * value.row_elems);
+    const uint64_t elements = Count(reference::At(rows_, use.id) * value.row_elems);
     if (use.access == SPF_ADD) host_.Fill(stream, At(ref), elements, value.dtype, 0);
   }
 }
 
 spf_addr Activations::Allocate(const ValueRef& ref, spf_stream stream, int32_t module) {
   const spf_value& value = host_.model().values[ref.value];
-  int64_t& rows = rows_[static_cast<size_t>(ref.value)];
-  rows = RowsOf(ref.value);
-  const auto elements = static_cast<uint64_t>(rows * value.row_elems);
+  const int64_t rows = reference::At(rows_, ref.value) = RowsOf(ref.value);
   const spf_purpose purpose = ref.gradient ? SPF_FOR_ACTIVATION_GRAD : SPF_FOR_ACTIVATION;
-  At(ref) = host_.Alloc(stream, elements * spf::SizeOf(value.dtype),
-                        spf::For(purpose, module, microbatch_));
-  return At(ref);
+  const uint64_t bytes = Count(rows * value.row_elems) * spf::SizeOf(value.dtype);
+  return At(ref) = host_.Alloc(stream, bytes, spf::For(purpose, module, microbatch_));
 }
 
 void Activations::After(const Operation& operation, spf_stream stream) {
   if (operation.phase != SPF_FWD) return;
-  const spf_uses& uses = operation.uses();
-  for (int32_t i = 0; i < uses.n; ++i) {
-    const spf_use& use = uses.use[i];
-    if (use.table != SPF_IN_ACT || use.access == SPF_READ) continue;
-    if ((host_.model().values[use.id].flags & SPF_VALUE_COUNTS) == 0) continue;
-    counts_.Fetch(use.id, At({false, use.id}), stream);
+  for (const spf_use& use : UsesOf(operation)) {
+    if (WritesValue(use) && (host_.model().values[use.id].flags & SPF_VALUE_COUNTS) != 0)
+      counts_.Fetch(use.id, At({false, use.id}), stream);
   }
 }
 

@@ -31,7 +31,7 @@ class Activations {
   spf_addr Allocate(const ValueRef& value, spf_stream stream, int32_t module = -1);
 
   spf_addr AddressOf(const ValueRef& value) const {
-    return (value.gradient ? dact_ : act_)[static_cast<size_t>(value.value)];
+    return reference::At(value.gradient ? dact_ : act_, value.value);
   }
   const spf_addr* act() const { return act_.data(); }
   const spf_addr* dact() const { return dact_.data(); }
@@ -41,7 +41,7 @@ class Activations {
 
  private:
   spf_addr& At(const ValueRef& value) {
-    return (value.gradient ? dact_ : act_)[static_cast<size_t>(value.value)];
+    return reference::At(value.gradient ? dact_ : act_, value.value);
   }
   int64_t RowsOf(int32_t value);
 

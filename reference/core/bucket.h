@@ -36,19 +36,20 @@ struct Bucket {
   spf_addr exp_avg = 0, exp_avg_sq = 0;  // AdamW's m and v: fp32, my shard; none if frozen
   spf_addr momentum = 0;                 // Muon's m: fp32, my shard; none if frozen
 
-  spf_addr gathered =
-      0;  // plan.dtype, full: while the unit is gathered, if model weights are sharded
-  spf_addr local_grad =
-      0;  // fp32, full: this rank's gradient of the running backward, if it is not main_grad
+  // plan.dtype, full: while the unit is gathered, if model weights are sharded.
+  spf_addr gathered = 0;
+  // fp32, full: this rank's gradient of the running backward, if it is not main_grad.
+  spf_addr local_grad = 0;
 
   int64_t size() const { return layout.size; }
   int64_t shard_size() const { return layout.ShardSize(shard); }
   int64_t shard_begin() const { return layout.ShardBegin(shard); }
+  int64_t grad_size() const { return full_grads ? size() : inner_shard_size(); }  // of main_grad
   int64_t inner_shard_size() const { return layout.size / inner_size; }
   int64_t inner_shard_begin() const { return inner_rank * inner_shard_size(); }
 
   uint64_t Bytes(int64_t elements, int32_t dtype) const {
-    return static_cast<uint64_t>(elements) * spf::SizeOf(dtype);
+    return Count(elements) * spf::SizeOf(dtype);
   }
   uint64_t FullBytes() const { return Bytes(size(), plan.dtype); }
 

@@ -31,10 +31,7 @@ spf_addr CollectiveBuffers::Take(spf_stream stream, uint64_t bytes, const Users&
   }
   label.module1 = 0;
   Block& block = blocks_.emplace_back();
-  block.address = host_.Alloc(stream, bytes, label, SPF_REGISTRABLE);
-  block.stream = stream;
-  block.bytes = bytes;
-  block.purpose = label.purpose;
+  block = {host_.Alloc(stream, bytes, label, SPF_REGISTRABLE), stream, bytes, label.purpose};
   for (spf_group group : groups) {
     host_.Register(group, block.address);
     block.groups.push_back(group);

@@ -1,9 +1,8 @@
 // collective_buffers.h: where does the memory of gathers and reductions come from, and who has
 // registered it?
 //
-// With nccl_ub a block is registered with every group whose collectives use it, so that none of
-// them copies through buffers of its own (NCCL's user buffers; Megatron-FSDP's nccl_ub). To
-// register is to meet the other members, and blocks the host. So it happens once per block:
+// With nccl_ub a block is registered, once, with every group whose collectives use it
+// (reference/README.md, "User buffers"; Megatron-FSDP's nccl_ub):
 //
 //   taken     a block that was given back, of as many bytes and for the same purpose, groups and
 //             stream; a new one if there is none: registered, the outer group last
@@ -11,9 +10,6 @@
 //   Destroy   deregistered and freed, in the order in which they were registered
 //
 // Without nccl_ub a block is allocated when it is taken and freed when it is given back.
-//
-// Members of a group register alike, because they take and give in one order: that of collectives,
-// which is made of tables only (plan/).
 #pragma once
 #include <cstdint>
 #include <vector>
@@ -50,7 +46,7 @@ class CollectiveBuffers {
     spf_stream stream = nullptr;
     uint64_t bytes = 0;
     int32_t purpose = 0;
-    std::vector<spf_group> groups;
+    std::vector<spf_group> groups{};
     bool taken = true;
   };
 

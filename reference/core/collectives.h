@@ -6,7 +6,7 @@
 namespace reference {
 
 // The operations of one communicator that are issued as one group. In place wherever the form
-// allows it.
+// allows it. Calls can be chained.
 class CollectiveBatch {
  public:
   CollectiveBatch(spf::Host& host, const Communicator& on, spf_stream stream)
@@ -14,36 +14,34 @@ class CollectiveBatch {
 
   // Everybody's count elements -> all of them at recv, in rank order. send may be this rank's place
   // in recv.
-  void AllGather(int32_t dtype, spf_addr send, spf_addr recv, int64_t count, spf_label label) {
-    if (on_.size() == 1) {
-      if (send != recv)
-        host_.Copy(stream_, recv, send, static_cast<uint64_t>(count) * spf::SizeOf(dtype));
-      return;
-    }
-    Add(SPF_ALL_GATHER, dtype, SPF_SUM, send, recv, count, label);
+  CollectiveBatch& AllGather(int32_t dtype, spf_addr send, spf_addr recv, int64_t count,
+                             spf_label label) {
+    if (on_.size() == 1 && send != recv)
+      host_.Copy(stream_, recv, send, Count(count) * spf::SizeOf(dtype));
+    return Add(SPF_ALL_GATHER, dtype, SPF_SUM, send, recv, count, label);
   }
   // In place: this rank's count elements of buffer (group * count elements) become the sum or
   // average over the ranks.
-  void ReduceScatter(int32_t dtype, spf_reduction reduction, spf_addr buffer, int64_t count,
-                     spf_label label) {
-    if (on_.size() == 1) return;
-    const uint64_t place = static_cast<uint64_t>(on_.rank * count) * spf::SizeOf(dtype);
-    Add(SPF_REDUCE_SCATTER, dtype, reduction, buffer, buffer + place, count, label);
+  CollectiveBatch& ReduceScatter(int32_t dtype, spf_reduction reduction, spf_addr buffer,
+                                 int64_t count, spf_label label) {
+    const uint64_t place = Count(on_.rank * count) * spf::SizeOf(dtype);
+    return Add(SPF_REDUCE_SCATTER, dtype, reduction, buffer, buffer + place, count, label);
   }
   // In place.
-  void AllReduce(int32_t dtype, spf_reduction reduction, spf_addr buffer, int64_t count,
-                 spf_label label) {
-    if (on_.size() == 1) return;
-    Add(SPF_ALL_REDUCE, dtype, reduction, buffer, buffer, count, label);
+  CollectiveBatch& AllReduce(int32_t dtype, spf_reduction reduction, spf_addr buffer, int64_t count,
+                             spf_label label) {
+    return Add(SPF_ALL_REDUCE, dtype, reduction, buffer, buffer, count, label);
   }
   void Issue() { host_.Communicate(ops_); }
 
  private:
-  void Add(spf_collective_kind kind, int32_t dtype, spf_reduction reduction, spf_addr send,
-           spf_addr recv, int64_t count, spf_label label) {
-    ops_.push_back(spf::Host::Collective(kind, on_.handle, stream_, dtype, send, recv,
-                                         static_cast<uint64_t>(count), label));
+  CollectiveBatch& Add(spf_collective_kind kind, int32_t dtype, spf_reduction reduction,
+                       spf_addr send, spf_addr recv, int64_t count, spf_label label) {
+    if (on_.size() == 1) return *this;
+    ops_.push_back(
+        spf::Host::Collective(kind, on_.handle, stream_, dtype, send, recv, Count(count), label));
     ops_.back().reduction = reduction;
+    return *this;
   }
 
   spf::Host& host_;

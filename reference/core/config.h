@@ -56,8 +56,7 @@ struct Config {
 
   bool average_in_collective = false;
   bool per_token_loss = false;
-  double loss_scale =
-      1;  // a power of two: of every gradient in backward, taken out in the reduction
+  double loss_scale = 1;  // a power of two: in every gradient until its reduction
   int64_t tokens_per_step = 0;
   spf_dtype param_dtype = SPF_F32, grad_comm_dtype = SPF_F32, main_grads_dtype = SPF_F32;
   bool nccl_ub = false;                     // gathers and reductions in registered memory

@@ -35,10 +35,8 @@ struct Context {
   Streams streams;
   CollectiveBuffers buffers{host, config};
 
-  const BucketGroup& GroupOf(int32_t group) const {
-    return plan.groups[static_cast<size_t>(group)];
-  }
-  Bucket& bucket(int32_t id) { return buckets[static_cast<size_t>(id)]; }
+  const BucketGroup& GroupOf(int32_t group) const { return At(plan.groups, group); }
+  Bucket& bucket(int32_t id) { return At(buckets, id); }
 };
 
 // The configuration is legal, but this step went wrong for a reason that somebody should read.

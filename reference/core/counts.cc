@@ -4,27 +4,27 @@
 #include <stdexcept>
 #include <string>
 
+#include "reference/core/tables.h"
+
 namespace reference {
 
 Counts::Counts(spf::Host& host, const spf_program& program, int32_t microbatch)
     : host_(host), microbatch_(microbatch), wanted_(static_cast<size_t>(host.model().n_values)) {
   const auto want = [&](int32_t value) {
-    if (value >= 0) wanted_[static_cast<size_t>(value)] = true;
+    if (value >= 0) At(wanted_, value) = true;
   };
-  for (int32_t i = 0; i < program.n_nodes; ++i) {
-    const spf_node& node = program.nodes[i];
+  for (const spf_node& node : NodesOf(program)) {
     if (node.kind == SPF_NODE_EXCHANGE) want(node.send_counts), want(node.recv_counts);
-    const spf_uses& uses = node.uses[SPF_FWD];
-    for (int32_t k = 0; k < uses.n; ++k) {
-      if (uses.use[k].table != SPF_IN_ACT) continue;
-      const spf_value& value = host.model().values[uses.use[k].id];
+    for (const spf_use& use : UsesOf(node, SPF_FWD)) {
+      if (use.table != SPF_IN_ACT) continue;
+      const spf_value& value = host.model().values[use.id];
       if ((value.flags & SPF_VALUE_DYNAMIC) != 0) want(value.rows_from);
     }
   }
 }
 
 void Counts::Fetch(int32_t value, spf_addr device, spf_stream stream) {
-  if (!wanted_[static_cast<size_t>(value)] || copied_.contains(value)) return;
+  if (!At(wanted_, value) || copied_.contains(value)) return;
   const spf_value& facts = host_.model().values[value];
   Copied& copied = copied_[value];
   copied.rows.resize(static_cast<size_t>(facts.max_rows * facts.row_elems));

@@ -4,9 +4,7 @@
 // all-to-all and the rows of what it delivers. A value that holds such numbers (SPF_VALUE_COUNTS)
 // is copied to pinned memory on the stream that wrote it, and the host waits for that copy when it
 // first needs a number, not before.
-//
-// The numbers belong to one microbatch and are kept for its backward, and for recompute: another
-// microbatch's forward may run in between (EP-27).
+// They are kept for the microbatch's backward, and for recompute (EP-27).
 #pragma once
 #include <cstdint>
 #include <map>

@@ -1,6 +1,7 @@
 #include "reference/core/layout.h"
 
 #include <algorithm>
+#include <functional>
 #include <stdexcept>
 #include <string>
 
@@ -19,8 +20,7 @@ std::vector<BucketSlice> BucketLayout::Slices(int64_t begin, int64_t count) cons
 }
 
 BucketLayout LayOut(std::vector<ParamShape> params, int32_t shards) {
-  std::stable_sort(params.begin(), params.end(),
-                   [](const ParamShape& a, const ParamShape& b) { return a.row > b.row; });
+  std::ranges::stable_sort(params, std::greater{}, &ParamShape::row);
   BucketLayout layout;
   layout.shards = shards;
   int64_t end = 0;

@@ -10,6 +10,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "reference/core/at.h"
+
 namespace reference {
 
 struct ParamShape {
@@ -40,7 +42,7 @@ struct BucketLayout {
   std::vector<int64_t> bounds;
 
   int64_t ShardBegin(int32_t shard) const {
-    return bounds.empty() ? shard * (size / shards) : bounds[static_cast<size_t>(shard)];
+    return bounds.empty() ? shard * (size / shards) : At(bounds, shard);
   }
   int64_t ShardSize(int32_t shard) const { return ShardBegin(shard + 1) - ShardBegin(shard); }
   // What lies in elements [begin, begin + count), in bucket order; padding is left out.

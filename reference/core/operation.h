@@ -1,6 +1,6 @@
 // operation.h: what is issued of a program, and which of its values are meant?
 #pragma once
-#include "conformance/abi/shardproof.h"
+#include "reference/core/tables.h"
 
 namespace reference {
 
@@ -19,5 +19,9 @@ struct ValueRef {
   int32_t value = -1;
   bool operator==(const ValueRef&) const = default;
 };
+
+inline std::span<const spf_use> UsesOf(const Operation& operation) {
+  return UsesOf(*operation.node, operation.phase);
+}
 
 }  // namespace reference

@@ -9,8 +9,7 @@ std::vector<Bucket> MakeBuckets(const Config& config, const EngineGroups& groups
     Bucket& bucket = buckets.emplace_back();
     bucket.plan = planned;
     bucket.groups = planned.expert ? *groups.expert : groups.dense;
-    bucket.module =
-        planned.unit == kNoUnit ? 0 : plan.unit_modules[static_cast<size_t>(planned.unit)];
+    bucket.module = planned.unit == kNoUnit ? 0 : At(plan.unit_modules, planned.unit);
     bucket.full_weights = !config.ShardsParams();
     bucket.full_grads = !config.ShardsGrads();
     bucket.grad_dtype = config.main_grads_dtype;

@@ -1,4 +1,4 @@
-// bucket_setup.h: how do plan, strategy and groups make the buckets of this rank?
+// unit_buckets.h: how do plan, strategy and groups make the buckets of this rank?
 #pragma once
 #include "reference/core/context.h"
 

@@ -1,7 +1,7 @@
 #include "reference/core/units.h"
 
 #include <algorithm>
-#include <map>
+#include <set>
 
 namespace reference {
 namespace {
@@ -20,33 +20,27 @@ int64_t ElementsIn(const BucketPlan& bucket) {
 
 bool Fits(const BucketPlan& bucket, const BucketPlan& key, const ParamShape& param,
           int64_t bucket_size) {
-  if (bucket.unit != key.unit || bucket.expert != key.expert || bucket.trainable != key.trainable ||
-      bucket.muon != key.muon || bucket.dtype != key.dtype) {
-    return false;
-  }
+  if (!bucket.MayHold(key)) return false;
   if (bucket.unit == kNoUnit && bucket_size > 0 && ElementsIn(bucket) >= bucket_size) return false;
-  return std::all_of(bucket.params.begin(), bucket.params.end(),
-                     [&](const ParamShape& other) { return RowsFit(other.row, param.row); });
+  return std::ranges::all_of(
+      bucket.params, [&](const ParamShape& other) { return RowsFit(other.row, param.row); });
 }
 
 void GroupBuckets(ModelPlan& plan) {
   plan.unit_groups.resize(plan.unit_modules.size());
-  for (int32_t b = 0; b < static_cast<int32_t>(plan.buckets.size()); ++b) {
-    const BucketPlan& bucket = plan.buckets[static_cast<size_t>(b)];
-    auto& siblings = bucket.unit == kNoUnit ? plan.root_groups
-                                            : plan.unit_groups[static_cast<size_t>(bucket.unit)];
+  for (int32_t b = 0; b < Length(plan.buckets); ++b) {
+    const BucketPlan& bucket = At(plan.buckets, b);
+    auto& siblings = bucket.unit == kNoUnit ? plan.root_groups : At(plan.unit_groups, bucket.unit);
     auto joins = [&](int32_t g) {
-      return bucket.unit != kNoUnit && plan.groups[static_cast<size_t>(g)].expert == bucket.expert;
+      return bucket.unit != kNoUnit && At(plan.groups, g).expert == bucket.expert;
     };
-    auto found = std::find_if(siblings.begin(), siblings.end(), joins);
-    if (found != siblings.end()) {
-      plan.groups[static_cast<size_t>(*found)].buckets.push_back(b);
-      plan.bucket_group.push_back(*found);
-      continue;
+    auto found = std::ranges::find_if(siblings, joins);
+    if (found == siblings.end()) {
+      found = siblings.insert(found, Length(plan.groups));
+      plan.groups.push_back({bucket.unit, bucket.expert, {}});
     }
-    plan.bucket_group.push_back(static_cast<int32_t>(plan.groups.size()));
-    siblings.push_back(static_cast<int32_t>(plan.groups.size()));
-    plan.groups.push_back({bucket.unit, bucket.expert, {b}});
+    At(plan.groups, *found).buckets.push_back(b);
+    plan.bucket_group.push_back(*found);
   }
 }
 
@@ -54,23 +48,20 @@ void GroupBuckets(ModelPlan& plan) {
 // them backward goes all the way.
 void FindBackward(const spf_model& model, ModelPlan& plan) {
   for (int32_t u = 0; u < plan.units(); ++u) {
-    const int32_t unit_module = plan.unit_modules[static_cast<size_t>(u)];
-    const auto comes_this_way = [&](const spf_param& param) {
-      const bool trainable = (param.flags & SPF_PARAM_FROZEN) == 0;
-      return trainable && (param.module < unit_module ||
-                           plan.module_unit[static_cast<size_t>(param.module)] == u);
-    };
     plan.unit_in_backward.push_back(
-        std::any_of(model.params, model.params + model.n_params, comes_this_way));
+        std::ranges::any_of(ParamsOf(model), [&](const spf_param& param) {
+          const bool before = param.module < At(plan.unit_modules, u);
+          return IsTrainable(param) && (before || At(plan.module_unit, param.module) == u);
+        }));
   }
 }
 
 // The module whose stage this node belongs to: its unit's, or its own if it owns parameters; -1.
 int32_t StageOf(const spf_model& model, const ModelPlan& plan, const spf_node& node) {
-  const int32_t unit = plan.module_unit[static_cast<size_t>(node.module)];
-  if (unit != kNoUnit) return plan.unit_modules[static_cast<size_t>(unit)];
+  const int32_t unit = At(plan.module_unit, node.module);
+  if (unit != kNoUnit) return At(plan.unit_modules, unit);
   const auto owned = [&](const spf_param& param) { return param.module == node.module; };
-  return std::any_of(model.params, model.params + model.n_params, owned) ? node.module : -1;
+  return std::ranges::any_of(ParamsOf(model), owned) ? node.module : -1;
 }
 
 // Only on the way forward: what comes again together with its neighbours (a layer that runs twice)
@@ -80,7 +71,7 @@ void FindReentries(const spf_model& model, const spf_program& program, ModelPlan
   int32_t furthest = -1, last = -1;
   for (int32_t i = 0; i < program.n_nodes; ++i) {
     const int32_t here = StageOf(model, plan, program.nodes[i]);
-    const int32_t unit = plan.module_unit[static_cast<size_t>(program.nodes[i].module)];
+    const int32_t unit = At(plan.module_unit, program.nodes[i].module);
     if (unit != kNoUnit && here != last && seen.contains(here)) {
       int32_t next = i;
       while (next < program.n_nodes && (StageOf(model, plan, program.nodes[next]) == here ||
@@ -100,20 +91,17 @@ void FindReentries(const spf_model& model, const spf_program& program, ModelPlan
   }
 }
 
-}  // namespace
-
 std::vector<int32_t> UnitModules(const spf_model& model,
                                  const std::vector<std::string>& unit_types) {
   std::vector<int32_t> units;
-  std::vector<bool> inside(
-      static_cast<size_t>(model.n_modules));  // parents come before their children
+  std::vector<bool> inside;  // by module; parents come before their children
   for (int32_t m = 0; m < model.n_modules; ++m) {
     const spf_module& module = model.modules[m];
-    const bool nested = module.parent >= 0 && inside[static_cast<size_t>(module.parent)];
+    const bool nested = module.parent >= 0 && At(inside, module.parent);
     const bool matches =
         std::find(unit_types.begin(), unit_types.end(), module.type) != unit_types.end();
     if (matches && !nested) units.push_back(m);
-    inside[static_cast<size_t>(m)] = nested || matches;
+    inside.push_back(nested || matches);
   }
   return units;
 }
@@ -121,41 +109,44 @@ std::vector<int32_t> UnitModules(const spf_model& model,
 std::vector<int32_t> UnitOfModules(const spf_model& model,
                                    const std::vector<int32_t>& unit_modules) {
   std::vector<int32_t> unit_of(static_cast<size_t>(model.n_modules), kNoUnit);
-  for (size_t u = 0; u < unit_modules.size(); ++u) {
-    unit_of[static_cast<size_t>(unit_modules[u])] = static_cast<int32_t>(u);
-  }
+  for (int32_t u = 0; u < Length(unit_modules); ++u) At(unit_of, At(unit_modules, u)) = u;
   for (int32_t m = 0; m < model.n_modules; ++m) {
     const int32_t parent = model.modules[m].parent;
-    if (parent >= 0 && unit_of[static_cast<size_t>(m)] == kNoUnit) {
-      unit_of[static_cast<size_t>(m)] = unit_of[static_cast<size_t>(parent)];
-    }
+    if (parent >= 0 && At(unit_of, m) == kNoUnit) At(unit_of, m) = At(unit_of, parent);
   }
   return unit_of;
 }
 
+// Parameters that nodes of several units use, or nodes both inside and outside units. Such a weight
+// is kept outside units, so that it is gathered once and reduced once, after all its uses (FS-12;
+// NVIDIA/Megatron-LM#6164).
 std::set<int32_t> SharedParams(const spf_model& model, const std::vector<int32_t>& module_unit,
                                const std::vector<const spf_program*>& programs) {
   std::vector<std::set<int32_t>> users(static_cast<size_t>(model.n_params));
-  for (int32_t p = 0; p < model.n_params; ++p) {
-    users[static_cast<size_t>(p)].insert(module_unit[static_cast<size_t>(model.params[p].module)]);
-  }
+  for (int32_t p = 0; p < model.n_params; ++p)
+    At(users, p).insert(At(module_unit, model.params[p].module));
   for (const spf_program* program : programs) {
-    for (int32_t i = 0; i < program->n_nodes; ++i) {
-      const spf_node& node = program->nodes[i];
-      for (const spf_uses& uses : node.uses) {
-        for (int32_t k = 0; k < uses.n; ++k) {
-          if (uses.use[k].table != SPF_IN_PARAM) continue;
-          users[static_cast<size_t>(uses.use[k].id)].insert(
-              module_unit[static_cast<size_t>(node.module)]);
+    for (const spf_node& node : NodesOf(*program)) {
+      for (spf_phase phase : {SPF_FWD, SPF_BWD, SPF_DGRAD, SPF_WGRAD}) {
+        for (const spf_use& use : UsesOf(node, phase)) {
+          if (use.table == SPF_IN_PARAM) At(users, use.id).insert(At(module_unit, node.module));
         }
       }
     }
   }
   std::set<int32_t> shared;
   for (int32_t p = 0; p < model.n_params; ++p) {
-    if (users[static_cast<size_t>(p)].size() > 1) shared.insert(p);
+    if (At(users, p).size() > 1) shared.insert(p);
   }
   return shared;
+}
+
+}  // namespace
+
+BucketPlan KindOf(const spf_model& model, int32_t id, int32_t unit, const std::vector<bool>& muon) {
+  const spf_param& param = model.params[id];
+  return {unit, IsExpert(param), IsTrainable(param), !muon.empty() && At(muon, id), param.dtype,
+          {}};
 }
 
 ModelPlan PlanModel(const spf_model& model, const std::vector<std::string>& unit_types,
@@ -167,12 +158,8 @@ ModelPlan PlanModel(const spf_model& model, const std::vector<std::string>& unit
   const std::set<int32_t> shared = SharedParams(model, plan.module_unit, programs);
   for (int32_t p = 0; p < model.n_params; ++p) {
     const spf_param& param = model.params[p];
-    BucketPlan key;
-    key.unit = shared.contains(p) ? kNoUnit : plan.module_unit[static_cast<size_t>(param.module)];
-    key.expert = (param.flags & SPF_PARAM_EXPERT) != 0;
-    key.trainable = (param.flags & SPF_PARAM_FROZEN) == 0;
-    key.muon = !muon.empty() && muon[static_cast<size_t>(p)];
-    key.dtype = param.dtype;
+    const int32_t unit = shared.contains(p) ? kNoUnit : At(plan.module_unit, param.module);
+    const BucketPlan key = KindOf(model, p, unit, muon);
     const ParamShape shape{p, param.numel, RowOf(param)};
     auto fits = [&](const BucketPlan& bucket) { return Fits(bucket, key, shape, bucket_size); };
     auto found = std::find_if(plan.buckets.begin(), plan.buckets.end(), fits);

@@ -9,12 +9,12 @@
 // (plan/gather_order.h) or by the parts of a schedule (plan/one_f_one_b.h).
 #pragma once
 #include <cstdint>
-#include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
-#include "conformance/abi/shardproof.h"
 #include "reference/core/layout.h"
+#include "reference/core/tables.h"
 
 namespace reference {
 
@@ -27,7 +27,17 @@ struct BucketPlan {
   bool muon = false;  // stepped as whole matrices, with a momentum instead of Adam's averages
   spf_dtype dtype = SPF_F32;
   std::vector<ParamShape> params;
+
+  bool MayHold(const BucketPlan& other) const {
+    return std::tie(unit, expert, trainable, muon, dtype) ==
+           std::tie(other.unit, other.expert, other.trainable, other.muon, other.dtype);
+  }
 };
+
+// What a bucket of this parameter is, without parameters. muon: by parameter id, which ones Muon
+// steps; empty: none.
+BucketPlan KindOf(const spf_model& model, int32_t param, int32_t unit,
+                  const std::vector<bool>& muon);
 
 // Buckets whose collectives are issued as one group operation: those of one unit and one
 // communicator. A bucket outside units stands alone.
@@ -60,26 +70,12 @@ struct ModelPlan {
   std::vector<int32_t> bucket_group;  // by bucket
   std::vector<Reentry> reentries;
 
-  int32_t GroupOfParam(int32_t param) const {
-    return bucket_group[static_cast<size_t>(param_bucket[static_cast<size_t>(param)])];
-  }
+  int32_t GroupOfParam(int32_t param) const { return At(bucket_group, At(param_bucket, param)); }
 
-  int32_t units() const { return static_cast<int32_t>(unit_modules.size()); }
+  int32_t units() const { return Length(unit_modules); }
 };
 
-// Parameters that nodes of several units use, or nodes both inside and outside units. Such a weight
-// is kept outside units, so that it is gathered once and reduced once, after all its uses (FS-12;
-// NVIDIA/Megatron-LM#6164).
-std::set<int32_t> SharedParams(const spf_model& model, const std::vector<int32_t>& module_unit,
-                               const std::vector<const spf_program*>& programs);
-
-std::vector<int32_t> UnitModules(const spf_model& model,
-                                 const std::vector<std::string>& unit_types);
-std::vector<int32_t> UnitOfModules(const spf_model& model,
-                                   const std::vector<int32_t>& unit_modules);
-
-// bucket_size: elements after which a bucket outside units is closed; 0 never. muon: by parameter
-// id, which ones Muon steps; empty: none.
+// bucket_size: elements after which a bucket outside units is closed; 0 never. muon: as in KindOf.
 ModelPlan PlanModel(const spf_model& model, const std::vector<std::string>& unit_types,
                     int64_t bucket_size, const std::vector<const spf_program*>& programs,
                     const std::vector<bool>& muon = {});

@@ -56,20 +56,9 @@ std::string Listed(const RankList& ranks) {
 }
 
 const std::vector<std::string>& GroupCollection::Names() {
-  static const std::vector<std::string> names = {"dp_cp",
-                                                 "dp",
-                                                 "cp",
-                                                 "tp",
-                                                 "pp",
-                                                 "ep",
-                                                 "expt_dp",
-                                                 "expt_tp",
-                                                 "intra_dp_cp",
-                                                 "inter_dp_cp",
-                                                 "intra_expt_dp",
-                                                 "inter_expt_dp",
-                                                 "dp_cp_ag",
-                                                 "expt_dp_ag"};
+  static const std::vector<std::string> names = SplitAxes(
+      "dp_cp-dp-cp-tp-pp-ep-expt_dp-expt_tp-intra_dp_cp-inter_dp_cp-intra_expt_dp-inter_expt_dp-"
+      "dp_cp_ag-expt_dp_ag");
   return names;
 }
 

@@ -39,8 +39,8 @@ class GroupCollection {
   // Throws GroupError on an undeclared name, and on one that is there already: a group is made once
   // (PG-17).
   void Set(Communicator communicator);
-  const Communicator& Get(
-      const std::string& name) const;  // absent if not provided; throws if undeclared
+  // Absent if not provided; throws if undeclared.
+  const Communicator& Get(const std::string& name) const;
   const Communicator& Require(const std::string& name) const;  // throws GroupError if absent
 
  private:
@@ -51,9 +51,8 @@ class GroupCollection {
 struct DataParallelGroups {
   Communicator reduce;  // shards and reduces gradients: the inner group under HSDP
   Communicator gather;  // gathers parameters: the twin where there is one, else the same as reduce
-  Communicator
-      outer;  // HSDP: reduces (and with outer_strategy optim gathers) the shards; absent otherwise
-  int32_t total = 1;  // data-parallel size with outer ranks, all of dp_cp or expt_dp
+  Communicator outer;   // HSDP: reduces the shards, and with outer_strategy optim gathers them
+  int32_t total = 1;    // data-parallel size with outer ranks, all of dp_cp or expt_dp
 };
 
 // What an engine needs to know before it picks.

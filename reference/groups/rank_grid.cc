@@ -192,24 +192,9 @@ RankLists RankGrid::Groups(std::string_view axes, std::string_view view) const {
   return Enumerate(found, Mask(found, axes), offset_);
 }
 
-std::string RankGrid::Key(std::string_view axes, std::string_view view) const {
-  const Axes& found = Find(view);
-  const std::vector<bool> mask = Mask(found, axes);
-  std::vector<std::string> names;
-  bool all_shared = true;
-  for (size_t i = 0; i < mask.size(); ++i) {
-    if (!mask[i]) continue;
-    names.push_back(found.names[i]);
-    all_shared &=
-        std::find(found.shared.begin(), found.shared.end(), found.names[i]) != found.shared.end();
-  }
-  if (!view.empty() && all_shared) return Key(Joined(names));
-  return view.empty() ? Joined(names) : std::string(view) + ":" + Joined(names);
-}
-
 RankList ListOf(const RankLists& lists, int32_t rank) {
   for (const RankList& list : lists) {
-    if (std::find(list.begin(), list.end(), rank) != list.end()) return list;
+    if (std::ranges::count(list, rank) > 0) return list;
   }
   return {};
 }

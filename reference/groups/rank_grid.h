@@ -54,14 +54,6 @@ class RankGrid {
   // All groups of a set of axes ("dp-cp") of the base grid (view "") or of a view, in canonical
   // order.
   RankLists Groups(std::string_view axes, std::string_view view = "") const;
-  // The same set with its names in the order of the grid: the key under which groups are kept. A
-  // set that consists of shared axes only has the base grid's key, whichever view it is asked
-  // through.
-  std::string Key(std::string_view axes, std::string_view view = "") const;
-
-  int32_t offset() const { return offset_; }
-  int32_t size() const { return base_.size(); }
-  bool Contains(int32_t rank) const { return rank >= offset_ && rank < offset_ + size(); }
 
  private:
   struct Axes {

@@ -11,13 +11,6 @@ int32_t Quotient(int32_t ranks, int32_t product, const std::string& what) {
   return ranks / product;
 }
 
-void AddHybrid(const RankLists& lists, int32_t n, const std::string& name,
-               std::vector<GroupFamily>& families) {
-  HybridSplit split = SplitHybrid(lists, n, name);
-  families.push_back({"intra_" + name, std::move(split.inner)});
-  families.push_back({"inter_" + name, std::move(split.outer)});
-}
-
 }  // namespace
 
 std::vector<GroupFamily> FamiliesOf(const GridSizes& s, int32_t world) {
@@ -46,9 +39,12 @@ std::vector<GroupFamily> FamiliesOf(const GridSizes& s, int32_t world) {
     throw GridError("num_optimizer_instances = " + std::to_string(s.optimizer_instances) +
                     "; it must be at least 1");
   }
-  if (s.optimizer_instances > 1) {
-    AddHybrid(families[0].lists, s.optimizer_instances, "dp_cp", families);
-    AddHybrid(families[6].lists, s.optimizer_instances, "expt_dp", families);
+  if (s.optimizer_instances == 1) return families;
+  for (const char* name : {"dp_cp", "expt_dp"}) {
+    const RankLists& full = FamilyNamed(families, name).lists;
+    HybridSplit split = SplitHybrid(full, s.optimizer_instances, name);
+    families.push_back({std::string("intra_") + name, std::move(split.inner)});
+    families.push_back({std::string("inter_") + name, std::move(split.outer)});
   }
   return families;
 }

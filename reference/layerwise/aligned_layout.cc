@@ -1,6 +1,7 @@
 #include "reference/layerwise/aligned_layout.h"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 #include <stdexcept>
 
@@ -16,11 +17,9 @@ int64_t RoundUp(int64_t value, int64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
 
-// Every shard is a multiple of this, so that a bucket is one of lcm(N, 128), or of 2^16 too.
-int64_t ShardMultiple(int32_t shards, bool pad_for_bandwidth) {
-  int64_t bucket = std::lcm(int64_t{shards}, int64_t{128});
-  if (pad_for_bandwidth) bucket = std::lcm(bucket, int64_t{65536});
-  return std::lcm(kAlignment, bucket / shards);
+// Every shard is a multiple of this, so that a bucket is one of lcm(N, 128).
+int64_t ShardMultiple(int32_t shards) {
+  return std::lcm(kAlignment, std::lcm(int64_t{shards}, int64_t{128}) / shards);
 }
 
 // What a chunk of parameters would fill, estimated in the order in which they come: each goes to
@@ -47,10 +46,8 @@ class Estimate {
 
 class Packer {
  public:
-  Packer(int32_t shards, const AlignedOptions& options)
-      : options_(options),
-        multiple_(ShardMultiple(shards, options.pad_for_bandwidth)),
-        estimate_(shards, multiple_) {
+  Packer(int32_t shards, int64_t bucket_size)
+      : bucket_size_(bucket_size), multiple_(ShardMultiple(shards)), estimate_(shards, multiple_) {
     layout_.shards = shards;
     layout_.cost.resize(static_cast<size_t>(shards));
   }
@@ -78,10 +75,9 @@ class Packer {
   }
 
   bool IsFull() const {
-    if (!options_.bucket_size || chunk_.empty()) return false;
-    int64_t largest = 0;
-    for (const ParamFacts& param : chunk_) largest = std::max(largest, param.numel);
-    return ChunkElements() >= std::max(*options_.bucket_size, 9 * layout_.shards * largest / 10);
+    if (bucket_size_ == 0 || chunk_.empty()) return false;
+    const int64_t largest = std::ranges::max(chunk_, {}, &ParamFacts::numel).numel;
+    return ChunkElements() >= std::max(bucket_size_, 9 * layout_.shards * largest / 10);
   }
 
   // The most expensive parameter first, to the shard with the least work so far among those that it
@@ -89,9 +85,7 @@ class Packer {
   void Close() {
     if (chunk_.empty()) return;
     const int64_t elements = ChunkElements();
-    std::stable_sort(chunk_.begin(), chunk_.end(), [](const ParamFacts& a, const ParamFacts& b) {
-      return StepCost(a) > StepCost(b);
-    });
+    std::ranges::stable_sort(chunk_, std::greater{}, StepCost);
     const auto shards = static_cast<size_t>(layout_.shards);
     std::vector<int64_t> filled(shards);
     std::vector<std::pair<size_t, AlignedItem>> placed;  // begin: within the shard
@@ -109,8 +103,7 @@ class Packer {
       item.begin += bucket.begin + static_cast<int64_t>(shard) * bucket.shard_size;
       bucket.items.push_back(item);
     }
-    std::stable_sort(bucket.items.begin(), bucket.items.end(),
-                     [](const AlignedItem& a, const AlignedItem& b) { return a.begin < b.begin; });
+    std::ranges::stable_sort(bucket.items, {}, &AlignedItem::begin);
     layout_.buckets.push_back(std::move(bucket));
     chunk_.clear();
     estimate_ = Estimate(layout_.shards, multiple_);
@@ -128,8 +121,7 @@ class Packer {
     return best == filled.size() ? emptiest : best;
   }
 
-  AlignedOptions options_;
-  int64_t multiple_;
+  int64_t bucket_size_, multiple_;
   AlignedLayout layout_;
   std::vector<ParamFacts> chunk_;
   Estimate estimate_;
@@ -166,11 +158,10 @@ RankLists AlignedLayout::Owners() const {
 }
 
 AlignedLayout LayOutAligned(const std::vector<ParamFacts>& params, int32_t shards,
-                            const AlignedOptions& options) {
+                            int64_t bucket_size) {
   if (shards < 1) throw std::invalid_argument("shards = " + std::to_string(shards));
-  if (options.bucket_size && *options.bucket_size < 1)
-    throw std::invalid_argument("bucket_size = " + std::to_string(*options.bucket_size));
-  Packer packer(shards, options);
+  if (bucket_size < 0) throw std::invalid_argument("bucket_size = " + std::to_string(bucket_size));
+  Packer packer(shards, bucket_size);
   for (size_t i = params.size(); i-- > 0;) {
     if (params[i].expert != params.front().expert)
       throw std::invalid_argument("dense and expert parameters share no buffer");

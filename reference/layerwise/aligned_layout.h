@@ -5,8 +5,6 @@
 // filled so that ranks have about equal Newton-Schulz work. What is left over is padding, which
 // nobody's norm, count or update may read. A pure function of shapes and order.
 #pragma once
-#include <optional>
-
 #include "reference/layerwise/ownership.h"
 
 namespace reference {
@@ -36,17 +34,12 @@ struct AlignedLayout {
   RankLists Owners() const;
 };
 
-struct AlignedOptions {
-  std::optional<int64_t> bucket_size;  // elements, a soft minimum; not set: one bucket
-  bool pad_for_bandwidth = false;      // buckets are multiples of 2^16 elements
-};
-
 // Trainable parameters of one kind (all dense, or all expert), in model order; they are laid out
 // from the last one to the first. A bucket is closed before a parameter that would make its shards
-// grow, once it holds bucket_size and nine tenths of what its largest parameter makes of N equal
-// shards. A tied embedding has a bucket of its own, in shard 0. Throws std::invalid_argument for
-// shards below 1, a bucket_size below 1, or parameters of both kinds.
+// grow, once it holds bucket_size elements (0: never) and nine tenths of what its largest parameter
+// makes of N equal shards. A tied embedding has a bucket of its own, in shard 0. Throws
+// std::invalid_argument for shards below 1, a bucket_size below 0, or parameters of both kinds.
 AlignedLayout LayOutAligned(const std::vector<ParamFacts>& params, int32_t shards,
-                            const AlignedOptions& options = {});
+                            int64_t bucket_size = 0);
 
 }  // namespace reference

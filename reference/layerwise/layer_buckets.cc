@@ -1,6 +1,7 @@
 #include "reference/layerwise/layer_buckets.h"
 
 #include <algorithm>
+#include <functional>
 
 #include "reference/layerwise/aligned_layout.h"
 
@@ -14,18 +15,14 @@ struct PlannedBucket {
 
 // The parameter that forward needs first.
 int32_t FirstOf(const BucketLayout& layout) {
-  int32_t first = layout.items[0].param;
-  for (const BucketItem& item : layout.items) first = std::min(first, item.param);
-  return first;
+  return std::ranges::min(layout.items, {}, &BucketItem::param).param;
 }
 
 std::set<int32_t> ReadBySeveralModules(const std::vector<const spf_program*>& programs) {
   std::map<int32_t, std::set<int32_t>> readers;
   for (const spf_program* program : programs) {
-    for (int32_t i = 0; i < program->n_nodes; ++i) {
-      const spf_node& node = program->nodes[i];
-      for (int32_t k = 0; k < node.uses[SPF_FWD].n; ++k) {
-        const spf_use& use = node.uses[SPF_FWD].use[k];
+    for (const spf_node& node : NodesOf(*program)) {
+      for (const spf_use& use : UsesOf(node, SPF_FWD)) {
         if (use.table == SPF_IN_PARAM) readers[use.id].insert(node.module);
       }
     }
@@ -60,9 +57,8 @@ class Planner {
         Cut(kind);
       }
     }
-    std::stable_sort(buckets_.begin(), buckets_.end(), [](const auto& a, const auto& b) {
-      return FirstOf(a.layout) > FirstOf(b.layout);
-    });
+    std::ranges::stable_sort(buckets_, std::greater{},
+                             [](const PlannedBucket& b) { return FirstOf(b.layout); });
     return Collect();
   }
 
@@ -75,39 +71,22 @@ class Planner {
 
   ParamFacts FactsOf(int32_t p) const {
     const spf_param& param = model_.params[p];
-    ParamFacts facts;
-    facts.param = p;
-    facts.numel = param.numel;
-    if (IsMuon(p)) {
-      facts.rows = param.shape[0];
-      facts.cols = param.shape[1];
-    }
-    facts.expert = (param.flags & SPF_PARAM_EXPERT) != 0;
-    facts.trainable = (param.flags & SPF_PARAM_FROZEN) == 0;
-    facts.tied_embedding = shared_.contains(p);
-    return facts;
+    const int64_t rows = IsMuon(p) ? param.shape[0] : 0, cols = IsMuon(p) ? param.shape[1] : 0;
+    return {p, param.numel, rows, cols, IsExpert(param), IsTrainable(param), shared_.contains(p)};
   }
   int32_t RanksOf(const Kind& kind) const {
     return kind.plan.expert ? expert_ranks_ : dense_ranks_;
   }
-  bool IsMuon(int32_t p) const { return !muon_.empty() && muon_[static_cast<size_t>(p)]; }
+  bool IsMuon(int32_t p) const { return !muon_.empty() && At(muon_, p); }
 
   void SortIntoKinds() {
     for (int32_t p = 0; p < model_.n_params; ++p) {
-      const ParamFacts facts = FactsOf(p);
-      BucketPlan plan;
-      plan.expert = facts.expert;
-      plan.trainable = facts.trainable;
-      plan.muon = IsMuon(p);
-      plan.dtype = model_.params[p].dtype;
-      const auto same = [&](const Kind& kind) {
-        return kind.plan.expert == plan.expert && kind.plan.trainable == plan.trainable &&
-               kind.plan.muon == plan.muon && kind.plan.dtype == plan.dtype;
-      };
-      auto found = std::find_if(kinds_.begin(), kinds_.end(), same);
+      const BucketPlan plan = KindOf(model_, p, kNoUnit, muon_);
+      const auto same = [&](const Kind& kind) { return kind.plan.MayHold(plan); };
+      auto found = std::ranges::find_if(kinds_, same);
       if (found == kinds_.end()) found = kinds_.insert(kinds_.end(), {plan, {}});
-      found->params.push_back(facts);
-      numel_[p] = facts.numel;
+      found->params.push_back(FactsOf(p));
+      numel_[p] = model_.params[p].numel;
     }
   }
 
@@ -124,7 +103,7 @@ class Planner {
       const BucketLists lists =
           ListsOfBucket(bucket, kind.plan.expert ? deal_.expert : deal_.dense, numel_);
       BucketLayout layout;
-      layout.shards = static_cast<int32_t>(lists.owned.size());
+      layout.shards = Length(lists.owned);
       for (const ParamIds& owned : lists.owned) {
         layout.bounds.push_back(layout.size);
         for (int32_t p : owned) Append(layout, p);
@@ -135,9 +114,7 @@ class Planner {
   }
 
   void Align(const Kind& kind) {
-    AlignedOptions options;
-    if (config_.bucket_size > 0) options.bucket_size = config_.bucket_size;
-    const AlignedLayout aligned = LayOutAligned(kind.params, RanksOf(kind), options);
+    const AlignedLayout aligned = LayOutAligned(kind.params, RanksOf(kind), config_.bucket_size);
     aligned.Owners();  // no parameter crosses an edge
     for (const AlignedBucket& bucket : aligned.buckets) {
       BucketLayout layout;
@@ -166,10 +143,10 @@ class Planner {
     plan.model.module_unit.assign(static_cast<size_t>(model_.n_modules), kNoUnit);
     plan.model.param_bucket.assign(static_cast<size_t>(model_.n_params), -1);
     for (PlannedBucket& bucket : buckets_) {
-      const auto id = static_cast<int32_t>(plan.layouts.size());
+      const auto id = Length(plan.layouts);
       for (const BucketItem& item : bucket.layout.items) {
         bucket.plan.params.push_back({item.param, item.numel, 1});
-        plan.model.param_bucket[static_cast<size_t>(item.param)] = id;
+        At(plan.model.param_bucket, item.param) = id;
       }
       plan.model.buckets.push_back(std::move(bucket.plan));
       plan.model.groups.push_back({kNoUnit, plan.model.buckets.back().expert, {id}});

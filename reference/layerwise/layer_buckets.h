@@ -20,7 +20,7 @@ struct LayerPlan {
 
 // programs: of some microbatches; a parameter that several modules read in them is kept apart by
 // the aligned layout. REQUIRES: all ranks find the same ones, so a module that some programs leave
-// out shares no parameter. muon: by parameter id, which ones Muon steps; empty: none.
+// out shares no parameter. muon: as in KindOf.
 LayerPlan PlanLayers(const spf_model& model, const Config& config, const EngineGroups& groups,
                      const std::vector<const spf_program*>& programs,
                      const std::vector<bool>& muon);

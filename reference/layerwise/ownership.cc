@@ -52,25 +52,9 @@ Deal DealPingPong(const std::vector<ParamGroup>& groups, int32_t dense_ranks,
                   int32_t expert_ranks) {
   PingPong dense(dense_ranks, "dp_cp"), expert(expert_ranks, "expt_dp");
   std::vector<ParamFacts> params = TrainableOf(groups);
-  std::stable_sort(params.begin(), params.end(),
-                   [](const ParamFacts& a, const ParamFacts& b) { return a.numel < b.numel; });
+  std::ranges::stable_sort(params, {}, &ParamFacts::numel);
   for (const ParamFacts& param : params) (param.expert ? expert : dense).Give(param.param);
   return {dense.Take(), expert.Take()};
-}
-
-std::vector<OwnedGroup> OwnedGroups(const std::vector<ParamGroup>& groups, const Deal& deal,
-                                    int32_t dense_rank, int32_t expert_rank) {
-  std::map<int32_t, size_t> group_of;
-  std::vector<OwnedGroup> mine;
-  for (size_t g = 0; g < groups.size(); ++g) {
-    for (const ParamFacts& param : groups[g].params) group_of[param.param] = g;
-    mine.push_back({groups[g].name, {}});
-  }
-  for (const ParamIds* list : {&deal.dense.at(static_cast<size_t>(dense_rank)),
-                               &deal.expert.at(static_cast<size_t>(expert_rank))}) {
-    for (int32_t param : *list) mine[group_of.at(param)].params.push_back(param);
-  }
-  return mine;
 }
 
 std::vector<ParamBucket> CutBuckets(const std::vector<ParamFacts>& params, int64_t bucket_size) {

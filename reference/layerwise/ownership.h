@@ -49,17 +49,7 @@ struct Deal {
 // a parameter that is listed twice.
 Deal DealPingPong(const std::vector<ParamGroup>& groups, int32_t dense_ranks, int32_t expert_ranks);
 
-// The groups as one rank steps them: same number, order and names as given, each with what of it
-// the rank owns, in order of the deal. Groups may be empty.
-struct OwnedGroup {
-  std::string name;
-  ParamIds params;
-};
-std::vector<OwnedGroup> OwnedGroups(const std::vector<ParamGroup>& groups, const Deal& deal,
-                                    int32_t dense_rank, int32_t expert_rank);
-
-// ------------------------------------------------------------------ what a gather of a bucket
-// moves
+// ------------------------------------------------------------------ what a gather moves
 
 struct ParamBucket {
   ParamIds params;  // in the order of the gradient buffer: last parameter of the model first
@@ -75,8 +65,6 @@ struct BucketLists {
   RankLists owned;              // by rank, in the order of the deal
   std::vector<int64_t> counts;  // elements by rank; 0 where a rank owns nothing of this bucket
   int64_t total = 0;
-  // Nothing travels: there is one rank, or nothing to send.
-  bool NeedsNoGather() const { return owned.size() == 1 || total == 0; }
 };
 
 // REQUIRES: lists own every parameter of the bucket once. Throws std::logic_error otherwise, naming

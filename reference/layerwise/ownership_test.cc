@@ -109,22 +109,6 @@ TEST(Deal, RefusesWhatItCannotDeal) {
   EXPECT_THROW(DealPingPong({GroupOf({1}), GroupOf({2})}, 1, 1), std::invalid_argument);
 }
 
-TEST(OwnedGroupsTest, SameGroupsOnEveryRankEvenWhereTheyAreEmpty) {
-  const std::vector<ParamGroup> groups = FiveLinearGroups();
-  const Deal deal = DealPingPong(groups, 8, 1);
-  for (int32_t rank = 0; rank < 8; ++rank) {
-    const std::vector<OwnedGroup> mine = OwnedGroups(groups, deal, rank, 0);
-    ASSERT_EQ(mine.size(), 2u);
-    EXPECT_EQ(mine[0].name, "matrices");
-    EXPECT_EQ(mine[1].name, "vectors");
-    EXPECT_EQ(mine[0].params.size() + mine[1].params.size(),
-              deal.dense[static_cast<size_t>(rank)].size());
-  }
-  EXPECT_TRUE(OwnedGroups(groups, deal, 0, 0)[0].params.empty());
-  EXPECT_TRUE(OwnedGroups(groups, deal, 7, 0)[1].params.empty());
-  EXPECT_EQ(NamesOf({OwnedGroups(groups, deal, 7, 0)[0].params}), (Names{{"w3", "w2"}}));
-}
-
 TEST(CutBucketsTest, LastParametersFirstClosedWhenFull) {
   const std::vector<ParamFacts> params{Sized(0, 4), Sized(1, 3), Sized(2, 2), Sized(3, 1)};
   const std::vector<ParamBucket> buckets = CutBuckets(params, 3);
@@ -154,14 +138,6 @@ TEST(ListsOfBucketTest, OrderIsThatOfTheDealAndRanksMayHaveNothing) {
   EXPECT_EQ(lists.owned, (RankLists{{}, {1}, {0, 2}}));
   EXPECT_EQ(lists.counts, (std::vector<int64_t>{0, 3, 13}));
   EXPECT_EQ(lists.total, 16);
-  EXPECT_FALSE(lists.NeedsNoGather());
-}
-
-TEST(ListsOfBucketTest, NothingTravelsInAGroupOfOneOrWithoutElements) {
-  const std::map<int32_t, int64_t> numel{{0, 0}, {1, 4}};
-  EXPECT_TRUE(ListsOfBucket({{0}, false}, {{0}, {1}}, numel).NeedsNoGather());
-  EXPECT_TRUE(ListsOfBucket({{1, 0}, false}, {{0, 1}}, numel).NeedsNoGather());
-  EXPECT_TRUE(ListsOfBucket({{}, false}, {{0}, {1}}, numel).NeedsNoGather());
 }
 
 TEST(ListsOfBucketTest, RefusesTablesThatDoNotCoverTheBucket) {

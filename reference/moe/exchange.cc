@@ -16,8 +16,7 @@ Ends EndsOf(const Operation& operation, const Activations& activations) {
   const uint8_t table = operation.phase == SPF_FWD ? SPF_IN_ACT : SPF_IN_DACT;
   const spf_addr* address = operation.phase == SPF_FWD ? activations.act() : activations.dact();
   Ends ends;
-  for (int32_t i = 0; i < operation.uses().n; ++i) {
-    const spf_use& use = operation.uses().use[i];
+  for (const spf_use& use : UsesOf(operation)) {
     if (use.table != table) continue;
     if (use.access == SPF_ADD) {
       throw std::logic_error(std::string(operation.node->name) +
@@ -43,7 +42,7 @@ Splits SplitRows(const std::vector<int64_t>& send_rows, const std::vector<int64_
                  int64_t row_elems, bool backward) {
   const auto elements = [row_elems](const std::vector<int64_t>& rows) {
     std::vector<uint64_t> pieces;
-    for (int64_t n : rows) pieces.push_back(static_cast<uint64_t>(n * row_elems));
+    for (int64_t n : rows) pieces.push_back(Count(n * row_elems));
     return pieces;
   };
   if (backward) return {elements(recv_rows), elements(send_rows)};
@@ -55,8 +54,7 @@ Splits SplitEqually(int64_t elements, int32_t ranks) {
     throw std::logic_error(std::to_string(elements) + " elements have no " + std::to_string(ranks) +
                            " equal pieces");
   }
-  const std::vector<uint64_t> pieces(static_cast<size_t>(ranks),
-                                     static_cast<uint64_t>(elements / ranks));
+  const std::vector<uint64_t> pieces(static_cast<size_t>(ranks), Count(elements / ranks));
   return {pieces, pieces};
 }
 

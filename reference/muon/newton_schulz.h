@@ -4,8 +4,8 @@
 //   A = X X^T ; B = b A + c A A ; X = a X + B X
 // which maps every singular value s to a s + b s^3 + c s^5 and leaves the singular vectors alone. A
 // matrix with more rows than columns is contracted over its rows (A = X^T X ; X = a X + X B), so
-// that A has the smaller side: the result is the transpose of what its transpose gives. Everything
-// here is a pure function; muon.h launches it.
+// that A has the smaller side: the result is the transpose of what its transpose gives. Pure
+// functions; optim/orthogonaliser.h launches what they plan.
 #pragma once
 #include <cstdint>
 #include <string>

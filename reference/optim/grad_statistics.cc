@@ -50,9 +50,9 @@ void GradStatistics::AddMine(const Bucket& b) {
 void GradStatistics::AddOver(const Communicator& ranks, Kind kind) {
   const Sum first = c_.config.grad_norm ? kSquares : kZeros;
   const int64_t count = c_.config.grad_norm && c_.config.zero_count ? 2 : 1;
-  CollectiveBatch batch(c_.host, ranks, c_.streams.compute);
-  batch.AllReduce(SPF_F64, SPF_SUM, At(kind, first), count, spf::For(SPF_FOR_NORM));
-  batch.Issue();
+  CollectiveBatch(c_.host, ranks, c_.streams.compute)
+      .AllReduce(SPF_F64, SPF_SUM, At(kind, first), count, spf::For(SPF_FOR_NORM))
+      .Issue();
 }
 
 void GradStatistics::Publish(const GradFacts& facts) {

@@ -20,8 +20,8 @@ void StepMatrix(Context& c, const Bucket& b, const BucketSlice& matrix, spf_addr
     Orthogonaliser ortho(c, plan, b.module);
     ortho.Run(piece, u + offset);
     const double scale = options.extra_scale * ScaleOf(options.scale, rows, cols);
-    ortho.Apply(piece, -(c.config.lr * scale), 1 - c.config.lr * c.config.weight_decay,
-                b.main + offset);
+    ortho.Apply(OwnPart({}, piece, cols), -(c.config.lr * scale),
+                1 - c.config.lr * c.config.weight_decay, b.main + offset);
     ortho.Free();
   }
 }
@@ -29,7 +29,7 @@ void StepMatrix(Context& c, const Bucket& b, const BucketSlice& matrix, spf_addr
 }  // namespace
 
 void StepMuon(Context& c, const Bucket& b, spf_addr x) {
-  const auto n = static_cast<uint64_t>(b.shard_size());
+  const auto n = Count(b.shard_size());
   const double beta = c.config.muon.momentum;
   c.host.Axpby(c.streams.compute, 1 - beta, x, SPF_F32, beta, b.momentum, SPF_F32, n);
   if (c.config.muon.nesterov)

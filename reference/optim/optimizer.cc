@@ -22,7 +22,7 @@ void Optimizer::Step(double clip_scale) {
     spf_addr x = c_.host.Alloc(c_.streams.compute, b.Bytes(b.shard_size(), SPF_F32),
                                spf::For(SPF_FOR_SCRATCH, b.module));
     c_.host.Axpby(c_.streams.compute, clip_scale, b.ShardOfGrad(), b.grad_dtype, 0, x, SPF_F32,
-                  static_cast<uint64_t>(b.shard_size()));
+                  Count(b.shard_size()));
     if (c_.config.optimizer == OptimizerKind::kSgd) {
       Sgd(b, x);
     } else if (b.plan.muon) {
@@ -35,7 +35,7 @@ void Optimizer::Step(double clip_scale) {
 }
 
 void Optimizer::Sgd(const Bucket& b, spf_addr x) {
-  const auto n = static_cast<uint64_t>(b.shard_size());
+  const auto n = Count(b.shard_size());
   if (c_.config.weight_decay != 0) {
     c_.host.Axpby(c_.streams.compute, c_.config.weight_decay, b.main, SPF_F32, 1, x, SPF_F32, n);
   }
@@ -43,7 +43,7 @@ void Optimizer::Sgd(const Bucket& b, spf_addr x) {
 }
 
 void Optimizer::AdamW(const Bucket& b, spf_addr x) {
-  const auto n = static_cast<uint64_t>(b.shard_size());
+  const auto n = Count(b.shard_size());
   const Config& config = c_.config;
   c_.host.Launch(c_.streams.compute, SPF_K_ADAMW,
                  {{b.main, n, SPF_F32, SPF_ADD},

@@ -43,18 +43,12 @@ void Orthogonaliser::Run(const MatrixPiece& piece, spf_addr u) {
   }
 }
 
-void Orthogonaliser::Apply(const MatrixPiece& piece, double a, double b, spf_addr weight) {
-  Apply(OwnPart({}, piece, plan_.cols), a, b, weight);
-}
-
 void Orthogonaliser::Apply(const std::vector<BlockMove>& parts, double a, double b,
                            spf_addr weight) {
   for (const BlockMove& part : parts) {
-    const spf_addr from =
-        at(plan_.result) + static_cast<uint64_t>(part.from) * spf::SizeOf(plan_.dtype);
+    const spf_addr from = at(plan_.result) + Count(part.from) * spf::SizeOf(plan_.dtype);
     c_.host.Axpby(c_.streams.compute, a, from, plan_.dtype, b,
-                  weight + static_cast<uint64_t>(part.to) * sizeof(float), SPF_F32,
-                  static_cast<uint64_t>(part.count));
+                  weight + Count(part.to) * sizeof(float), SPF_F32, Count(part.count));
   }
 }
 
@@ -62,7 +56,7 @@ uint64_t Orthogonaliser::ElementsOf(Operand operand) const {
   const int64_t matrix = plan_.rows * plan_.cols, gram = plan_.side * plan_.side;
   const bool scalar = operand == Operand::kSquares || operand == Operand::kInverse;
   const bool square = operand == Operand::kGram || operand == Operand::kMixed;
-  return static_cast<uint64_t>(scalar ? 1 : square ? gram : matrix);
+  return Count(scalar ? 1 : square ? gram : matrix);
 }
 
 int32_t Orthogonaliser::DtypeOf(Operand operand) const {
@@ -76,9 +70,8 @@ spf_span Orthogonaliser::Whole(Operand operand, spf_access access) {
 
 spf_span Orthogonaliser::Rows(spf_addr matrix, int64_t begin, int64_t count, int32_t dtype,
                               spf_access access) const {
-  const auto cols = static_cast<uint64_t>(plan_.cols);
-  return {matrix + static_cast<uint64_t>(begin) * cols * spf::SizeOf(dtype),
-          static_cast<uint64_t>(count) * cols, dtype, access};
+  const auto cols = Count(plan_.cols);
+  return {matrix + Count(begin) * cols * spf::SizeOf(dtype), Count(count) * cols, dtype, access};
 }
 
 void Orthogonaliser::Launch(const PlannedLaunch& launch) {
@@ -90,10 +83,10 @@ void Orthogonaliser::Launch(const PlannedLaunch& launch) {
 void Orthogonaliser::AddUp(const PlannedLaunch& launch) {
   if (!launch.partial) return;
   const Operand sum = launch.spans.back().operand;
-  CollectiveBatch batch(c_.host, *summed_over_, c_.streams.compute);
-  batch.AllReduce(DtypeOf(sum), SPF_SUM, at(sum), static_cast<int64_t>(ElementsOf(sum)),
-                  spf::For(SPF_FOR_OPTIMIZER, module_));
-  batch.Issue();
+  CollectiveBatch(c_.host, *summed_over_, c_.streams.compute)
+      .AllReduce(DtypeOf(sum), SPF_SUM, at(sum), static_cast<int64_t>(ElementsOf(sum)),
+                 spf::For(SPF_FOR_OPTIMIZER, module_))
+      .Issue();
 }
 
 }  // namespace reference

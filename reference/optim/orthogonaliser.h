@@ -22,13 +22,11 @@ class Orthogonaliser {
   // u: the rows of the piece, in order, as they lie in the parameter.
   void Run(const MatrixPiece& piece, spf_addr u);
 
-  // weight = a * result + b * weight, row by row of the piece.
-  void Apply(const MatrixPiece& piece, double a, double b, spf_addr weight);
-  // The same for parts of the result.
+  // weight = a * result + b * weight, for these parts of the result (OwnPart).
   void Apply(const std::vector<BlockMove>& parts, double a, double b, spf_addr weight);
 
  private:
-  spf_addr& at(Operand operand) { return blocks_[static_cast<size_t>(operand)]; }
+  spf_addr& at(Operand operand) { return At(blocks_, operand); }
   uint64_t ElementsOf(Operand operand) const;
   int32_t DtypeOf(Operand operand) const;
   spf_span Whole(Operand operand, spf_access access);

@@ -21,7 +21,7 @@ class WholeMatrix {
     whole_ = Floats(count * split_.ranks);
     const std::vector<BlockMove> moves = PutTogether(split_, rows, cols);
     spf_addr arrived = moves.empty() ? whole_ : Floats(count * split_.ranks);
-    const spf_addr mine = arrived + static_cast<uint64_t>(split_.rank * count) * sizeof(float);
+    const spf_addr mine = arrived + Count(split_.rank * count) * sizeof(float);
     Move(OneAfterTheOther(piece, cols), u, mine);
     CollectiveBatch batch(c_.host, ranks_, c_.streams.compute);
     batch.AllGather(SPF_F32, mine, arrived, count, spf::For(SPF_FOR_OPTIMIZER, module_));
@@ -39,14 +39,13 @@ class WholeMatrix {
     return moves;
   }
   spf_addr Floats(int64_t count) {
-    return c_.host.Alloc(c_.streams.compute, static_cast<uint64_t>(count) * sizeof(float),
+    return c_.host.Alloc(c_.streams.compute, Count(count) * sizeof(float),
                          spf::For(SPF_FOR_SCRATCH, module_));
   }
   void Move(const std::vector<BlockMove>& moves, spf_addr from, spf_addr to) {
     for (const BlockMove& move : moves) {
-      c_.host.Copy(c_.streams.compute, to + static_cast<uint64_t>(move.to) * sizeof(float),
-                   from + static_cast<uint64_t>(move.from) * sizeof(float),
-                   static_cast<uint64_t>(move.count) * sizeof(float));
+      c_.host.Copy(c_.streams.compute, to + Count(move.to) * sizeof(float),
+                   from + Count(move.from) * sizeof(float), Count(move.count) * sizeof(float));
     }
   }
 
@@ -86,11 +85,10 @@ void StepShard(Context& c, int32_t param, int32_t module, spf_addr u, spf_addr w
       WholeMatrix whole(c, ranks, split, module);
       ortho.Run({{0, plan.newton_schulz.rows}}, whole.Gather(piece, cols, u));
       whole.Free();
-      ortho.Apply(OwnPart(split, piece, cols), a, b, weight);
     } else {
       ortho.Run(piece, u);
-      ortho.Apply(piece, a, b, weight);
     }
+    ortho.Apply(OwnPart(plan.gather ? split : TpSplit{}, piece, cols), a, b, weight);
     ortho.Free();
   }
 }

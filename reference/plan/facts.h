@@ -27,10 +27,10 @@ struct PlanFacts {
   bool stale = true;  // weights were installed since they were last gathered
 
   int32_t UnitOf(int32_t module) const {
-    return module < 0 ? kNoUnit : buckets.module_unit[static_cast<size_t>(module)];
+    return module < 0 ? kNoUnit : At(buckets.module_unit, module);
   }
   int32_t UnitOf(const Operation& operation) const { return UnitOf(operation.node->module); }
-  int32_t ModuleOf(int32_t unit) const { return buckets.unit_modules[static_cast<size_t>(unit)]; }
+  int32_t ModuleOf(int32_t unit) const { return At(buckets.unit_modules, unit); }
   bool IsLast(int32_t microbatch) const { return microbatch == config.microbatches - 1; }
 };
 

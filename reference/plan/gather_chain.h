@@ -4,7 +4,7 @@
 // the next forward, in one order that depends on nothing but the tables: whatever a rank's program
 // needs first, repeats or leaves out, its sequence of collectives is that of its peers. The order
 // is that of forward, first layers first, so that bucket i + 1 travels while the modules of bucket
-// i compute. Each bucket is gathered once per step.
+// i compute. Each bucket is gathered once per step, so every step has a chain of its own.
 //
 //   launched ------ waited ------ next one launched ------ published
 //
@@ -30,35 +30,24 @@ class GatherPort {
 
 class GatherChain {
  public:
-  GatherChain(int32_t buckets, GatherPort& port) : buckets_(buckets), port_(port) {}
+  // stale: else nothing is to be gathered, because values are the same everywhere.
+  GatherChain(int32_t buckets, GatherPort& port, bool stale = true)
+      : buckets_(buckets), port_(port), launched_(stale ? 0 : buckets), published_(launched_) {}
 
   // Before modules read parameters of this bucket: it and those before it are published. Does
-  // nothing if that is so already, as in later microbatches, evaluation and recompute.
+  // nothing if that is so already, as in later microbatches and recompute.
   // Throws std::out_of_range.
   void Need(int32_t position);
   // Publishes all buckets: before the first gradient is added (a gather may use the gradients'
   // storage), before evaluation and before a checkpoint.
   void PublishAll();
-  // Publishes what travels and starts nothing: afterwards no buffer of a gather exists. The rest
-  // is still to come.
-  void FreeBuffers();
-  // The parameters are about to change: each bucket is to be gathered once more. REQUIRES:
-  // everything is published; throws std::logic_error otherwise, because a gather that is under way
-  // would bring old values afterwards.
-  void Rearm();
-  // Nothing is to be gathered: values are the same everywhere, as after create, or are given up.
-  // REQUIRES: nothing travels.
-  void MarkPublished();
-
-  int32_t launched() const { return launched_; }
-  int32_t published() const { return published_; }
 
  private:
-  void PublishNext(bool launch_ahead);
+  void PublishNext();
 
   const int32_t buckets_;
   GatherPort& port_;
-  int32_t launched_ = 0, published_ = 0;  // buckets so far; launched_ - published_ is 0 or 1
+  int32_t launched_, published_;  // buckets so far; launched_ - published_ is 0 or 1
 };
 
 }  // namespace reference

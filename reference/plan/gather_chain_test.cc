@@ -29,49 +29,29 @@ TEST(GatherChainTest, TheNextStartsBeforeValuesAreCopied) {
   EXPECT_EQ(recorder.text, "L0 W0 L1 P0 W1 L2 P1 W2 P2 ");
 }
 
-// Start and finish, finish alone, and a forced end of what travels: the same calls.
+// Need and the end of a forward: the same calls.
 TEST(GatherChainTest, WhoeverEndsAGatherItEndsTheSame) {
-  Recorder needed, forced, freed;
-  GatherChain by_need(2, needed), by_force(2, forced), by_free(2, freed);
-  for (GatherChain* chain : {&by_need, &by_force, &by_free}) chain->Need(0);
+  Recorder needed, forced;
+  GatherChain by_need(2, needed), by_force(2, forced);
+  for (GatherChain* chain : {&by_need, &by_force}) chain->Need(0);
   by_need.Need(1);
   by_force.PublishAll();
-  by_free.FreeBuffers();
   EXPECT_EQ(needed.text, "L0 W0 L1 P0 W1 P1 ");
   EXPECT_EQ(forced.text, needed.text);
-  EXPECT_EQ(freed.text, needed.text);
 }
 
-TEST(GatherChainTest, FreeingStartsNothingAndTheRestComesLater) {
+TEST(GatherChainTest, WhatIsTheSameEverywhereIsNotGathered) {
   Recorder recorder;
-  GatherChain chain(3, recorder);
-  chain.FreeBuffers();
+  GatherChain chain(2, recorder, false);
+  chain.Need(1);
+  chain.PublishAll();
   EXPECT_EQ(recorder.text, "");
-  chain.Need(0);
-  chain.FreeBuffers();
-  EXPECT_EQ(recorder.text, "L0 W0 L1 P0 W1 P1 ");
-  chain.PublishAll();
-  EXPECT_EQ(recorder.text, "L0 W0 L1 P0 W1 P1 L2 W2 P2 ");
-}
-
-TEST(GatherChainTest, AStepWhileSomethingIsStaleIsAnError) {
-  Recorder recorder;
-  GatherChain chain(2, recorder);
-  EXPECT_THROW(chain.Rearm(), std::logic_error);
-  chain.Need(0);
-  EXPECT_THROW(chain.Rearm(), std::logic_error);
-  EXPECT_THROW(chain.MarkPublished(), std::logic_error) << "bucket 1 travels";
-  chain.PublishAll();
-  EXPECT_NO_THROW(chain.Rearm());
 }
 
 TEST(GatherChainTest, AChainWithoutBucketsDoesNothing) {
   Recorder recorder;
   GatherChain chain(0, recorder);
   chain.PublishAll();
-  chain.Rearm();
-  chain.FreeBuffers();
-  chain.MarkPublished();
   EXPECT_EQ(recorder.text, "");
   EXPECT_THROW(chain.Need(0), std::out_of_range);
 }

@@ -22,7 +22,7 @@ std::vector<int32_t> GroupsAt(const PlanFacts& facts, const Place& place) {
 void Add(const PlanFacts& facts, Place place, UnitOrder& order) {
   order.forward.push_back(place);
   if (place.unit == kNoUnit) return;
-  if (!facts.buckets.unit_in_backward[static_cast<size_t>(place.unit)]) place.groups.clear();
+  if (!At(facts.buckets.unit_in_backward, place.unit)) place.groups.clear();
   order.backward.insert(order.backward.begin(), std::move(place));
 }
 

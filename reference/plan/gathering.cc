@@ -70,7 +70,7 @@ bool Gathering::WithinLimit(uint64_t bytes) const {
   for (const Group& group : groups_)
     ahead += group.ahead ? At(facts_.groups, IdOf(group)).bytes : 0;
   if (!facts_.config.prefetch_limit_bytes) return ahead == 0;  // the next place, whatever its size
-  return ahead + bytes <= static_cast<uint64_t>(*facts_.config.prefetch_limit_bytes);
+  return ahead + bytes <= Count(*facts_.config.prefetch_limit_bytes);
 }
 
 void Gathering::Gather(int32_t group) {

@@ -2,8 +2,7 @@
 //
 // Writes kGather, kNeed and kRelease. While one unit computes, the next ones are gathered as far as
 // the prefetch limit allows, in bytes; without a limit one unit ahead, or one bucket group under
-// the 1F1B schedule (FS-09). Storage belongs to the compute stream: a gather starts only when
-// compute has come to the place where its storage became free, so memory is really bounded.
+// the 1F1B schedule (FS-09).
 #pragma once
 #include "reference/plan/gather_order.h"
 #include "reference/plan/step.h"

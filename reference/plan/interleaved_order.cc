@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "reference/core/at.h"
+
 namespace reference {
 
 std::vector<ChunkPass> ForwardPasses(const PipelineShape& shape) {
@@ -50,12 +52,12 @@ std::vector<Message> MessagesAfter(const PipelineShape& shape,
   };
   std::vector<Message> messages;
   if (step >= 0) {
-    const auto& [f, b] = steps[static_cast<size_t>(step)];
+    const auto& [f, b] = At(steps, step);
     if (f && !last_stage(*f)) messages.push_back({false, true, *f, next});
     if (b && !first_stage(*b)) messages.push_back({true, true, *b, previous});
   }
-  if (step + 1 < static_cast<int32_t>(steps.size())) {
-    const auto& [f, b] = steps[static_cast<size_t>(step + 1)];
+  if (step + 1 < Length(steps)) {
+    const auto& [f, b] = At(steps, step + 1);
     if (f && !first_stage(*f)) messages.push_back({false, false, *f, previous});
     if (b && !last_stage(*b)) messages.push_back({true, false, *b, next});
   }

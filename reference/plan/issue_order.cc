@@ -108,7 +108,7 @@ const char* PartName(const Turn& turn) {
     case Action::kBackward:
       break;
   }
-  return kNames[static_cast<size_t>(turn.part)];
+  return At(kNames, turn.part);
 }
 
 std::string Name(const Turn& turn) {

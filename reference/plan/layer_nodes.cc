@@ -11,18 +11,16 @@ constexpr int32_t kNoLayer = -1;  // spf_node.layer outside layers
 // Exchanges of counts are integers and belong to what prepares the dispatch.
 bool ExchangesTokens(const spf_model& model, const spf_node& node) {
   if (node.kind != SPF_NODE_EXCHANGE) return false;
-  const spf_uses& uses = node.uses[SPF_FWD];
-  return std::any_of(uses.use, uses.use + uses.n, [&](const spf_use& use) {
-    return use.table == SPF_IN_ACT && use.access != SPF_READ &&
-           model.values[use.id].dtype != SPF_I64;
+  return std::ranges::any_of(UsesOf(node, SPF_FWD), [&](const spf_use& use) {
+    return WritesValue(use) && model.values[use.id].dtype != SPF_I64;
   });
 }
 
 bool StartsBackward(const spf_node& node) {
-  const spf_uses& uses = node.uses[SPF_BWD];
-  return uses.n > 0 && std::none_of(uses.use, uses.use + uses.n, [](const spf_use& use) {
-           return use.table == SPF_IN_DACT && use.access == SPF_READ;
-         });
+  const auto uses = UsesOf(node, SPF_BWD);
+  return !uses.empty() && std::ranges::none_of(uses, [](const spf_use& use) {
+    return use.table == SPF_IN_DACT && use.access == SPF_READ;
+  });
 }
 
 // Walks once over the layer: each exchange of tokens, and the first node after one, begins a part.
@@ -90,20 +88,19 @@ ScheduleNodes DeriveScheduleNodes(const spf_model& model, const spf_program& pro
     if (!layer.empty()) schedule.layers.push_back(CutLayer(model, layer));
     layer.clear();
   };
-  for (int32_t i = 0; i < program.n_nodes; ++i) {
-    const spf_node* node = &program.nodes[i];
-    if (node->chunk != chunk) continue;
+  for (const spf_node& node : NodesOf(program)) {
+    if (node.chunk != chunk) continue;
     // A layer that runs twice is two layers: its first module comes again.
-    const bool again = !layer.empty() && layer.size() > 1 && node->module == layer.front()->module;
-    if (!layer.empty() && (node->layer != layer.front()->layer || again)) close_layer();
-    if (node->layer != kNoLayer) {
+    const bool again = layer.size() > 1 && node.module == layer.front()->module;
+    if (!layer.empty() && (node.layer != layer.front()->layer || again)) close_layer();
+    if (node.layer != kNoLayer) {
       if (!schedule.post_process.empty() || !schedule.loss.empty())
-        throw std::logic_error(std::string(node->name) + ": a layer after the head");
-      layer.push_back(node);
-    } else if (StartsBackward(*node)) {
-      schedule.loss.push_back(node);
+        throw std::logic_error(std::string(node.name) + ": a layer after the head");
+      layer.push_back(&node);
+    } else if (StartsBackward(node)) {
+      schedule.loss.push_back(&node);
     } else {
-      (schedule.layers.empty() ? schedule.pre_process : schedule.post_process).push_back(node);
+      (schedule.layers.empty() ? schedule.pre_process : schedule.post_process).push_back(&node);
     }
   }
   close_layer();

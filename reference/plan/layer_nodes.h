@@ -21,7 +21,7 @@
 #include <string>
 #include <vector>
 
-#include "conformance/abi/shardproof.h"
+#include "reference/core/tables.h"
 
 namespace reference {
 
@@ -35,8 +35,8 @@ struct LayerNodes {
   bool moe = false;     // it dispatches tokens
   std::array<NodeList, kParts> parts;
 
-  const NodeList& operator[](Part part) const { return parts[static_cast<size_t>(part)]; }
-  NodeList& operator[](Part part) { return parts[static_cast<size_t>(part)]; }
+  const NodeList& operator[](Part part) const { return At(parts, part); }
+  NodeList& operator[](Part part) { return At(parts, part); }
 };
 
 // One microbatch's program on one rank (and one model chunk of it).

@@ -11,10 +11,8 @@ namespace {
 // The chain's launches, waits and publications, as steps of a plan.
 class ChainInPlan : private GatherPort {
  public:
-  ChainInPlan(PlanWriter& write, bool armed)
-      : write_(write), order_(InForwardOrder(write.facts)), chain_(Length(order_), *this) {
-    if (!armed) chain_.MarkPublished();
-  }
+  ChainInPlan(PlanWriter& write, bool stale)
+      : write_(write), order_(InForwardOrder(write.facts)), chain_(Length(order_), *this, stale) {}
 
   void Need(const Operation& operation) {
     for (int32_t g : GroupsOf(write_.facts, operation, SPF_IN_PARAM)) {
@@ -60,12 +58,9 @@ void Forward(PlanWriter& write, ChainInPlan& chain, const Pass& pass) {
 
 // Whether an operation from this one on adds to the group's gradients.
 bool IsAddedTo(const PlanFacts& facts, const Pass& pass, int32_t group, size_t from) {
-  const auto adds = [&](const Operation& operation) {
-    const std::vector<int32_t> groups = GroupsOf(facts, operation, SPF_IN_GRAD);
-    return std::find(groups.begin(), groups.end(), group) != groups.end();
-  };
-  return std::any_of(pass.operations.begin() + static_cast<ptrdiff_t>(from), pass.operations.end(),
-                     adds);
+  return std::ranges::any_of(std::span(pass.operations).subspan(from), [&](const Operation& o) {
+    return std::ranges::count(GroupsOf(facts, o, SPF_IN_GRAD), group) > 0;
+  });
 }
 
 void Backward(PlanWriter& write, const Pass& pass) {

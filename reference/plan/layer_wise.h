@@ -12,11 +12,9 @@
 // ranks need not know) and after a load, and nowhere else: eval, further microbatches and recompute
 // find the values published.
 //
-// All buckets form one chain in the order of forward, dense and expert ones together: their
-// communicators have different members, and two orders that depend on what a rank's program reads
-// first could wait for each other. REQUIRES: between two exchanges of tokens the programs of all
-// ranks need the same buckets. Else a gather that waits for one rank's compute and an exchange that
-// waits for another's gather could wait for each other.
+// Dense and expert buckets form one chain (reference/README.md says why). REQUIRES: between two
+// exchanges of tokens the programs of all ranks need the same buckets. Else a gather that waits for
+// one rank's compute and an exchange that waits for another's gather could wait for each other.
 #pragma once
 #include "reference/plan/writer.h"
 

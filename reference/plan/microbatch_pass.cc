@@ -6,9 +6,8 @@
 namespace reference {
 namespace {
 
-template <typename T>
-bool Contains(const std::vector<T>& values, const T& value) {
-  return std::find(values.begin(), values.end(), value) != values.end();
+bool Contains(const std::vector<ValueRef>& values, const ValueRef& value) {
+  return std::ranges::count(values, value) > 0;
 }
 
 // Units of the turn's operations, each once, that are no layers of the program.
@@ -41,12 +40,11 @@ void FindEnds(const PlanFacts& facts, MicrobatchPass& pass) {
 }
 
 void FindOtherChunks(const PlanFacts& facts, const spf_program& program, MicrobatchPass& pass) {
-  for (int32_t i = 0; i < program.n_nodes; ++i) {
-    const spf_node& node = program.nodes[i];
+  for (const spf_node& node : NodesOf(program)) {
     if (node.chunk == pass.id.chunk) continue;
     for (int32_t g : GroupsOf(facts, {&node, SPF_WGRAD}, SPF_IN_GRAD)) {
-      pass.in_other_chunks[static_cast<size_t>(g)] = true;
-      if (node.chunk < pass.id.chunk) pass.in_earlier_chunks[static_cast<size_t>(g)] = true;
+      At(pass.in_other_chunks, g) = true;
+      if (node.chunk < pass.id.chunk) At(pass.in_earlier_chunks, g) = true;
     }
   }
 }
@@ -58,12 +56,14 @@ MicrobatchPass::MicrobatchPass(const PlanFacts& facts, ChunkPass of, bool forwar
       eval(forward_only),
       in_other_chunks(facts.groups.size()),
       in_earlier_chunks(facts.groups.size()) {
-  const spf_program& program = *facts.programs[static_cast<size_t>(id.microbatch)];
+  const spf_program& program = *At(facts.programs, id.microbatch);
   nodes = DeriveScheduleNodes(facts.model, program, id.chunk);
   const ScheduleSettings settings{
       facts.config.delay_wgrad, facts.config.early_attn_release, eval,
       PlanRecompute(facts.model, false, facts.config.recompute_modules).on_demand};
-  for (PlannedTurn& turn : PlanOperations(facts.model, nodes, settings)) {
+  const std::vector<PlannedTurn> planned = PlanOperations(facts.model, nodes, settings);
+  deaths = PlanDeaths(planned, facts.model.n_values);
+  for (const PlannedTurn& turn : planned) {
     for (const Operation& operation : turn.operations) {
       GatherOrder& order = needs[turn.backward()];
       for (int32_t g : GroupsOf(facts, operation, SPF_IN_PARAM)) {
@@ -73,13 +73,10 @@ MicrobatchPass::MicrobatchPass(const PlanFacts& facts, ChunkPass of, bool forwar
     }
     const size_t begin = operations.size();
     operations.insert(operations.end(), turn.operations.begin(), turn.operations.end());
-    turns.push_back({std::move(turn), begin, {}, {}});
+    turns.push_back({turn, begin, {}, {}});
   }
   FindEnds(facts, *this);
   FindOtherChunks(facts, program, *this);
-  std::vector<PlannedTurn> planned;
-  for (const PassTurn& turn : turns) planned.push_back(turn.planned);
-  deaths = PlanDeaths(planned, facts.model.n_values);
   for (const bool gradients : {false, true}) {
     const std::vector<ValueRef> sent = Crossing(facts, gradients, true);
     for (std::vector<ValueRef>& dead : deaths)
@@ -93,11 +90,9 @@ std::vector<ValueRef> MicrobatchPass::Crossing(const PlanFacts& facts, bool grad
   const uint32_t flag = gradients == leaving ? SPF_VALUE_FROM_PREV : SPF_VALUE_TO_NEXT;
   std::vector<ValueRef> crossing;
   for (const Operation& operation : operations) {
-    const spf_uses& uses = operation.node->uses[SPF_FWD];
-    for (int32_t i = 0; i < uses.n; ++i) {
-      const ValueRef value{gradients, uses.use[i].id};
-      if (uses.use[i].table != SPF_IN_ACT) continue;
-      if ((facts.model.values[value.value].flags & flag) == 0) continue;
+    for (const spf_use& use : UsesOf(*operation.node, SPF_FWD)) {
+      const ValueRef value{gradients, use.id};
+      if (use.table != SPF_IN_ACT || (facts.model.values[use.id].flags & flag) == 0) continue;
       if (!Contains(crossing, value)) crossing.push_back(value);
     }
   }

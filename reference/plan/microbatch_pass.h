@@ -27,7 +27,7 @@ struct MicrobatchPass : Pass {
   std::vector<bool> in_other_chunks;    // by bucket group: other chunks add to its gradient
   std::vector<bool> in_earlier_chunks;  // which come later in backward
 
-  int32_t layers() const { return static_cast<int32_t>(nodes.layers.size()); }
+  int32_t layers() const { return Length(nodes.layers); }
   // Values (or their gradients) that leave this stage, or come into it. What leaves is freed by who
   // sends it.
   std::vector<ValueRef> Crossing(const PlanFacts& facts, bool gradients, bool leaving) const;

@@ -47,8 +47,8 @@ class OneFOneB {
                               facts_.config.microbatches, facts_.config.overlap_moe};
     std::vector<PipelineStep> steps;
     if (!eval) steps = PipelineSteps(shape);
-    for (size_t i = 0; eval && i < ForwardPasses(shape).size(); ++i)
-      steps.push_back({ForwardPasses(shape)[i], std::nullopt});
+    for (const ChunkPass& pass : eval ? ForwardPasses(shape) : std::vector<ChunkPass>{})
+      steps.push_back({pass, std::nullopt});
     const auto transfer_after = [&](int32_t s) {  // what arrives has a place
       if (s + 1 < Length(steps) && At(steps, s + 1).forward) Open(*At(steps, s + 1).forward, eval);
       Step& transfer = write_.Add(Do::kTransfer);
@@ -178,12 +178,12 @@ class OneFOneB {
     const int32_t module = facts_.ModuleOf(unit);
     if (after_backward) {
       if (m.returning.erase(unit) > 0) Mark(m, SPF_HOOK_POST_BACKWARD, module);  // H6
-      backward_to_come_[static_cast<size_t>(unit)] = false;
+      At(backward_to_come_, unit) = false;
     } else {
       Mark(m, SPF_HOOK_POST_FORWARD, module);  // H3
       m.entered.erase(module);
     }
-    if (backward_to_come_[static_cast<size_t>(unit)]) {
+    if (At(backward_to_come_, unit)) {
       write_.gathering.ReleaseLazily(unit);
     } else {
       write_.gathering.Release(unit);
@@ -191,13 +191,13 @@ class OneFOneB {
   }
 
   void HandOver(InFlight& m, int32_t group) {
-    m.handed_over[static_cast<size_t>(group)] = true;
+    At(m.handed_over, group) = true;
     const int32_t unit = At(facts_.buckets.groups, group).unit;
-    const auto done = [&](int32_t g) { return m.handed_over[static_cast<size_t>(g)]; };
+    const auto done = [&](int32_t g) { return At(m.handed_over, g); };
     if (unit != kNoUnit && std::ranges::all_of(At(facts_.buckets.unit_groups, unit), done))
       Mark(m, SPF_HOOK_ACCUMULATE, facts_.ModuleOf(unit));  // H7
     // Backward goes through the chunks from the last to the first: only the first is the end.
-    const bool last = !m.in_earlier_chunks[static_cast<size_t>(group)];
+    const bool last = !At(m.in_earlier_chunks, group);
     write_.reducing.HandOver({group}, last && facts_.IsLast(m.id.microbatch));
   }
 
@@ -213,7 +213,7 @@ class OneFOneB {
   void RootPostBackward(InFlight& m) {  // H8
     if (m.id.chunk == 0) Mark(m, SPF_HOOK_ROOT_POST_BACKWARD, 0);
     for (int32_t g = 0; g < Length(facts_.groups) && m.id.chunk == 0; ++g) {
-      if (m.handed_over[static_cast<size_t>(g)]) continue;
+      if (At(m.handed_over, g)) continue;
       write_.reducing.Begin({g});
       HandOver(m, g);
     }

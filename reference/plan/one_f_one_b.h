@@ -20,13 +20,9 @@
 //                       after the first chunk, the last to go backward), and all reductions are
 //                       waited for
 //
-// Both microbatches may be in the same layer. A release takes parameters away that the other one
-// needs again later, never ones that an operation that was issued before still reads, because all
-// readers and the release are on compute (plan_operations.cc refuses a reader elsewhere).
-//
-// One event chains the parts of a microbatch: each waits for it on its own stream and records it
-// behind itself. Nothing orders two microbatches but the queues of the streams. Delayed weight
-// gradients neither wait nor record: they run on compute behind the backward that they belong to.
+// All readers of parameters and their release are on compute: plan_operations.cc refuses a reader
+// elsewhere.
+// The streams and the event that chains a microbatch's parts are in reference/README.md.
 #pragma once
 #include "reference/plan/writer.h"
 

@@ -9,39 +9,6 @@
 namespace reference {
 namespace {
 
-void AddForward(const NodeList& nodes, std::vector<Operation>& out) {
-  for (const spf_node* node : nodes) {
-    if (node->uses[SPF_FWD].n > 0) out.push_back({node, SPF_FWD, false});
-  }
-}
-
-// Runs forward again, right before the backward of the same part, what was not kept.
-void AddRecompute(const NodeList& nodes, const ScheduleSettings& settings,
-                  std::vector<Operation>& out) {
-  if (settings.recomputed.empty()) return;
-  for (const spf_node* node : nodes) {
-    if (node->uses[SPF_BWD].n > 0 && settings.recomputed[static_cast<size_t>(node->module)])
-      out.push_back({node, SPF_FWD, true});
-  }
-}
-
-void AddBackward(const spf_model& model, const NodeList& nodes, bool delay,
-                 std::vector<Operation>& out) {
-  for (size_t i = nodes.size(); i-- > 0;) {
-    const bool later = delay && DefersWeightGrads(model, *nodes[i]);
-    const spf_phase phase = later ? SPF_DGRAD : SPF_BWD;
-    if (nodes[i]->uses[phase].n > 0) out.push_back({nodes[i], phase, false});
-  }
-}
-
-// In the order of backward: fc2 before fc1; shared expert, then attention, then what the MTP layer
-// has before its attention.
-void AddWeightGrads(const spf_model& model, const NodeList& nodes, std::vector<Operation>& out) {
-  for (size_t i = nodes.size(); i-- > 0;) {
-    if (DefersWeightGrads(model, *nodes[i])) out.push_back({nodes[i], SPF_WGRAD, false});
-  }
-}
-
 const NodeList& NodesOf(const ScheduleNodes& nodes, const Turn& turn) {
   static const NodeList none;
   switch (turn.action) {
@@ -55,7 +22,7 @@ const NodeList& NodesOf(const ScheduleNodes& nodes, const Turn& turn) {
     case Action::kForward:
     case Action::kBackward:
     case Action::kWeightGrads:
-      return nodes.layers[static_cast<size_t>(turn.layer)][turn.part];
+      return At(nodes.layers, turn.layer)[turn.part];
     default:
       return none;
   }
@@ -65,9 +32,8 @@ const NodeList& NodesOf(const ScheduleNodes& nodes, const Turn& turn) {
 void CheckStream(const PlannedTurn& turn) {
   if (!turn.on_a2a()) return;
   for (const Operation& operation : turn.operations) {
-    const spf_uses& uses = operation.uses();
-    for (int32_t i = 0; i < uses.n; ++i) {
-      if (uses.use[i].table != SPF_IN_PARAM && uses.use[i].table != SPF_IN_GRAD) continue;
+    for (const spf_use& use : UsesOf(operation)) {
+      if (use.table != SPF_IN_PARAM && use.table != SPF_IN_GRAD) continue;
       throw std::logic_error(std::string(operation.node->name) + " uses a parameter in " +
                              Name(turn.turn) + ", which runs on the a2a stream");
     }
@@ -77,41 +43,47 @@ void CheckStream(const PlannedTurn& turn) {
 PlannedTurn PlanTurn(const spf_model& model, const ScheduleNodes& nodes,
                      const ScheduleSettings& settings, const Turn& turn) {
   PlannedTurn planned{turn, {}};
+  const auto add = [&](const spf_node* node, spf_phase phase, bool recompute = false) {
+    if (node->uses[phase].n > 0) planned.operations.push_back({node, phase, recompute});
+  };
   const NodeList& of_turn = NodesOf(nodes, turn);
-  if (turn.action == Action::kWeightGrads) {
-    AddWeightGrads(model, of_turn, planned.operations);
-  } else if (turn.side == Side::kForward) {
-    AddForward(of_turn, planned.operations);
-  } else {
-    AddRecompute(of_turn, settings, planned.operations);
-    const bool delay = settings.delay_wgrad && turn.action == Action::kBackward;
-    AddBackward(model, of_turn, delay, planned.operations);
+  const bool weight_grads = turn.action == Action::kWeightGrads;
+  for (const spf_node* node : of_turn) {
+    // Runs again, right before the backward of the same part, what was not kept.
+    const bool again = !weight_grads && node->uses[SPF_BWD].n > 0 && !settings.recomputed.empty() &&
+                       At(settings.recomputed, node->module);
+    if (!planned.backward() || again) add(node, SPF_FWD, planned.backward());
+  }
+  // Fc2 before fc1; shared expert, then attention, then what the MTP layer has before it.
+  const bool delay = settings.delay_wgrad && turn.action == Action::kBackward;
+  for (auto node = of_turn.rbegin(); planned.backward() && node != of_turn.rend(); ++node) {
+    const bool defers = DefersWeightGrads(model, **node);
+    if (!weight_grads) add(*node, delay && defers ? SPF_DGRAD : SPF_BWD);
+    if (weight_grads && defers) add(*node, SPF_WGRAD);
   }
   CheckStream(planned);
   return planned;
 }
 
 bool Touches(const Operation& operation, const ValueRef& value) {
-  const spf_uses& uses = operation.uses();
-  return std::any_of(uses.use, uses.use + uses.n, [&](const spf_use& use) {
+  return std::ranges::any_of(UsesOf(operation), [&](const spf_use& use) {
     return use.id == value.value && use.table == (value.gradient ? SPF_IN_DACT : SPF_IN_ACT);
   });
 }
 
 // Whether an operation outside the chain, in a turn before this one, uses the value.
 bool UsedOutsideChain(const std::vector<PlannedTurn>& turns, size_t before, const ValueRef& value) {
-  return std::any_of(
-      turns.begin(), turns.begin() + static_cast<ptrdiff_t>(before), [&](const PlannedTurn& t) {
-        return !t.chained() && std::any_of(t.operations.begin(), t.operations.end(),
-                                           [&](const Operation& o) { return Touches(o, value); });
-      });
+  const auto touches = [&](const Operation& o) { return Touches(o, value); };
+  return std::ranges::any_of(std::span(turns).first(before), [&](const PlannedTurn& t) {
+    return !t.chained() && std::ranges::any_of(t.operations, touches);
+  });
 }
 
 }  // namespace
 
 std::vector<PlannedTurn> PlanOperations(const spf_model& model, const ScheduleNodes& nodes,
                                         const ScheduleSettings& settings) {
-  const auto layers = static_cast<int32_t>(nodes.layers.size());
+  const auto layers = Length(nodes.layers);
   std::vector<PlannedTurn> planned;
   StepShape forward{layers, std::nullopt, settings.delay_wgrad, settings.early_release};
   StepShape backward = forward;

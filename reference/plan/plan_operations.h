@@ -1,9 +1,8 @@
 // plan_operations.h: which operations does one microbatch run, in which order, and when do its
 // values die?
 //
-// The turns of one microbatch come in the same order in every combined step, whatever runs beside
-// it. So its operations are one list, known before it starts, and the liveness of values follows
-// from it as in the sequential schedule (program.h). Pure functions.
+// The liveness of values follows from the one list of its operations (microbatch_pass.h), as in
+// the sequential schedule (program.h). Pure functions.
 #pragma once
 #include <vector>
 

@@ -11,19 +11,16 @@ bool HasBackward(const spf_node& node) { return node.uses[SPF_BWD].n > 0; }
 // The values that an operation touches, each once; true if the operation only writes it.
 std::vector<std::pair<ValueRef, bool>> Touched(const Operation& operation) {
   std::vector<std::pair<ValueRef, bool>> touched;
-  const spf_uses& uses = operation.uses();
-  for (int32_t i = 0; i < uses.n; ++i) {
-    const spf_use& use = uses.use[i];
+  for (const spf_use& use : UsesOf(operation)) {
     if (use.table != SPF_IN_ACT && use.table != SPF_IN_DACT) continue;
     const ValueRef value{use.table == SPF_IN_DACT, use.id};
     const bool writes_only = use.access == SPF_WRITE;
-    bool known = false;
-    for (auto& [other, only] : touched) {
-      if (!(other == value)) continue;
-      only &= writes_only;
-      known = true;
+    const auto known = std::ranges::find(touched, value, &std::pair<ValueRef, bool>::first);
+    if (known == touched.end()) {
+      touched.emplace_back(value, writes_only);
+    } else {
+      known->second &= writes_only;
     }
-    if (!known) touched.emplace_back(value, writes_only);
   }
   return touched;
 }
@@ -32,9 +29,8 @@ std::vector<std::pair<ValueRef, bool>> Touched(const Operation& operation) {
 
 std::vector<Operation> EvalOperations(const spf_program& program) {
   std::vector<Operation> operations;
-  for (int32_t i = 0; i < program.n_nodes; ++i) {
-    if (program.nodes[i].uses[SPF_FWD].n > 0)
-      operations.push_back({&program.nodes[i], SPF_FWD, false});
+  for (const spf_node& node : NodesOf(program)) {
+    if (node.uses[SPF_FWD].n > 0) operations.push_back({&node, SPF_FWD, false});
   }
   return operations;
 }
@@ -43,7 +39,7 @@ std::vector<int32_t> SegmentsOfType(const spf_model& model, const std::string& t
   std::vector<int32_t> segment_of;
   for (int32_t m = 0; m < model.n_modules; ++m) {
     const int32_t parent = model.modules[m].parent;
-    const int32_t above = parent >= 0 ? segment_of[static_cast<size_t>(parent)] : -1;
+    const int32_t above = parent >= 0 ? At(segment_of, parent) : -1;
     segment_of.push_back(above >= 0 ? above : (type == model.modules[m].type ? m : -1));
   }
   return segment_of;
@@ -61,32 +57,28 @@ Recompute PlanRecompute(const spf_model& model, bool layers, const std::set<std:
     const std::string_view type = model.modules[m].type;
     const bool asked = (type == "RMSNorm" && modules.contains("norm")) ||
                        (type == "Attention" && modules.contains("core_attn"));
-    recompute.on_demand.push_back(asked && layer_of[static_cast<size_t>(m)] >= 0);
+    recompute.on_demand.push_back(asked && At(layer_of, m) >= 0);
   }
   return recompute;
 }
 
 OperationList::OperationList(const spf_program& program, const std::vector<bool>& on_demand) {
-  for (int32_t i = 0; i < program.n_nodes; ++i) {
-    const spf_node& node = program.nodes[i];
-    const spf_uses& uses = node.uses[SPF_FWD];
-    for (int32_t k = 0; k < uses.n; ++k) {
-      if (uses.use[k].table != SPF_IN_ACT) continue;
-      const auto value = static_cast<size_t>(uses.use[k].id);
-      if (value >= dropped_.size()) dropped_.resize(value + 1);
-      if (on_demand.empty() || !on_demand[static_cast<size_t>(node.module)]) continue;
-      if (uses.use[k].access != SPF_READ) dropped_[value] = &node;
+  for (const spf_node& node : NodesOf(program)) {
+    for (const spf_use& use : UsesOf(node, SPF_FWD)) {
+      if (use.table != SPF_IN_ACT) continue;
+      if (use.id >= Length(dropped_)) dropped_.resize(static_cast<size_t>(use.id) + 1);
+      if (on_demand.empty() || !At(on_demand, node.module)) continue;
+      if (use.access != SPF_READ) At(dropped_, use.id) = &node;
     }
   }
 }
 
 void OperationList::Add(const spf_node& node, spf_phase phase, bool recompute) {
-  const spf_uses& uses = node.uses[phase];
-  if (uses.n == 0) return;
+  if (node.uses[phase].n == 0) return;
   const bool reads_dropped_values = phase != SPF_FWD || recompute;
-  for (int32_t k = 0; k < uses.n && reads_dropped_values; ++k) {
-    if (uses.use[k].table != SPF_IN_ACT || uses.use[k].access == SPF_WRITE) continue;
-    const spf_node* maker = dropped_[static_cast<size_t>(uses.use[k].id)];
+  for (const spf_use& use : UsesOf(node, phase)) {
+    if (!reads_dropped_values || use.table != SPF_IN_ACT || use.access == SPF_WRITE) continue;
+    const spf_node* maker = At(dropped_, use.id);
     if (maker == nullptr) continue;
     std::replace(dropped_.begin(), dropped_.end(), maker, static_cast<const spf_node*>(nullptr));
     Add(*maker, SPF_FWD, true);
@@ -96,11 +88,9 @@ void OperationList::Add(const spf_node& node, spf_phase phase, bool recompute) {
 
 std::vector<Operation> TrainOperations(const spf_program& program, const Recompute& recompute) {
   OperationList list(program, recompute.on_demand);
-  for (int32_t i = 0; i < program.n_nodes; ++i) list.Add(program.nodes[i], SPF_FWD);
+  for (const spf_node& node : NodesOf(program)) list.Add(node, SPF_FWD);
   auto segment = [&](int32_t i) {
-    return recompute.segment_of.empty()
-               ? -1
-               : recompute.segment_of[static_cast<size_t>(program.nodes[i].module)];
+    return recompute.segment_of.empty() ? -1 : At(recompute.segment_of, program.nodes[i].module);
   };
   for (int32_t end = program.n_nodes; end > 0;) {
     // Nodes [begin, end) are one segment, or one node outside segments.

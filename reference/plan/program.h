@@ -42,7 +42,6 @@ class OperationList {
 
   // Nothing is added where the node has nothing to do in this phase.
   void Add(const spf_node& node, spf_phase phase, bool recompute = false);
-  const std::vector<Operation>& operations() const { return operations_; }
   std::vector<Operation> Take() { return std::move(operations_); }
 
  private:

@@ -6,10 +6,10 @@ namespace reference {
 
 void Reducing::Begin(const std::vector<int32_t>& groups) {
   for (int32_t g : groups) {
-    if (!At(facts_.groups, g).trainable || begun_[static_cast<size_t>(g)]) continue;
+    if (!At(facts_.groups, g).trainable || At(begun_, g)) continue;
     if (facts_.config.HasLocalGrad()) AwaitBefore(turn_);
     plan_.emplace_back(Do::kBegin, g);
-    begun_[static_cast<size_t>(g)] = true;
+    At(begun_, g) = true;
   }
 }
 
@@ -18,7 +18,7 @@ void Reducing::HandOver(const std::vector<int32_t>& groups, bool last) {
   ++turn_;
   for (int32_t g : groups) {
     if (!At(facts_.groups, g).trainable) continue;
-    begun_[static_cast<size_t>(g)] = false;
+    At(begun_, g) = false;
     if (config.HasLocalGrad() && !config.ShardsGrads()) plan_.emplace_back(Do::kFold, g);
     if (config.ShardsGrads() || (last && config.overlap_grad_reduce)) Reduce(g, last);
   }

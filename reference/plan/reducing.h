@@ -1,9 +1,8 @@
 // reducing.h: when does a plan hand gradients over, and when does compute wait for their reduction?
 //
 //                          accumulates      reduced, in which microbatch
-//   no_shard, optim        locally          last
-//   layer_wise             locally          last
 //   optim_grads(_params)   reduced shards   every one
+//   all other strategies   locally          last
 //
 // Writes kBegin, kFold, kReduce and kReduced. One unit's reductions are under way while the next
 // unit computes: at most two units of unreduced gradients exist.

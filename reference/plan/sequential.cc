@@ -28,9 +28,9 @@ int32_t NextPlace(const GatherOrder& order, int32_t unit, int32_t after) {
 int32_t PlaceOf(const PlanFacts& facts, const UnitOrder& order, const Operation& operation) {
   const int32_t module = operation.node->module;
   int32_t place = At(order.place_of, module);
-  for (int32_t i = 0; i < operation.uses().n; ++i) {
-    if (operation.uses().use[i].table != SPF_IN_PARAM) continue;
-    const int32_t owner = facts.model.params[operation.uses().use[i].id].module;
+  for (const spf_use& use : UsesOf(operation)) {
+    if (use.table != SPF_IN_PARAM) continue;
+    const int32_t owner = facts.model.params[use.id].module;
     int32_t above = owner;
     while (above > module) above = facts.model.modules[above].parent;
     if (module > 0 && above == module) place = std::max(place, At(order.place_of, owner));
@@ -49,7 +49,7 @@ std::vector<Window> Cut(const PlanFacts& facts, const UnitOrder& units, const Pa
   int32_t place = -1;
   const auto visit = [&](int32_t p, size_t i) {
     const int32_t unit = At(order, p).unit;
-    const bool reached = !backward || facts.buckets.unit_in_backward[static_cast<size_t>(unit)];
+    const bool reached = !backward || At(facts.buckets.unit_in_backward, unit);
     windows.push_back({p, reached ? unit : kNoUnit, i, i});
   };
   for (size_t i = begin; i < end; ++i) {
@@ -96,9 +96,10 @@ void Forward(PlanWriter& write, const UnitOrder& units, const Pass& pass) {
 
 // The gradients are complete at the end of a unit's last window.
 bool IsLastOf(const PlanFacts& facts, const Pass& pass, const Window& window) {
-  return std::none_of(
-      pass.operations.begin() + static_cast<ptrdiff_t>(window.end), pass.operations.end(),
-      [&](const Operation& o) { return o.phase == SPF_BWD && facts.UnitOf(o) == window.unit; });
+  const auto later = std::span(pass.operations).subspan(window.end);
+  return std::ranges::none_of(later, [&](const Operation& o) {
+    return o.phase == SPF_BWD && facts.UnitOf(o) == window.unit;
+  });
 }
 
 void Backward(PlanWriter& write, const UnitOrder& units, const Pass& pass) {

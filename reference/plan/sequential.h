@@ -7,9 +7,8 @@
 //              over (H7). Parameters outside units stay until the end of the step, and their
 //              gradients are handed over after the backward (H8)
 //
-// Collectives are at the places of an order that all ranks share (gather_order.h). A unit that this
-// rank's program does not use is visited too, between its neighbours, so that every rank takes
-// part.
+// Collectives are at the places of gather_order.h: also those of units that this rank's program
+// does not use, so that every rank takes part.
 #pragma once
 #include "reference/plan/writer.h"
 

@@ -13,8 +13,6 @@ int64_t LargestPiece(const BucketLayout& layout) {
   return largest;
 }
 
-uint64_t Count(int64_t elements) { return static_cast<uint64_t>(elements); }
-
 }  // namespace
 
 LayerGathers::LayerGathers(Context& context) : c_(context), transfers_(context.plan.groups.size()) {

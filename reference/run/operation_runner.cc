@@ -10,7 +10,7 @@ OperationRunner::OperationRunner(Context& context, Reductions& reductions)
 
 void OperationRunner::Run(const Operation& operation, int32_t microbatch, Activations& activations,
                           spf_stream stream) {
-  LookUpParams(operation.uses());
+  LookUpParams(operation);
   activations.Before(operation, stream);
   if (operation.node->kind == SPF_NODE_EXCHANGE) {
     Exchange(c_.host, c_.groups.ep, operation, microbatch, stream, activations);
@@ -22,17 +22,16 @@ void OperationRunner::Run(const Operation& operation, int32_t microbatch, Activa
     PublishLoss(operation, microbatch, activations, stream);
 }
 
-void OperationRunner::LookUpParams(const spf_uses& uses) {
-  for (int32_t i = 0; i < uses.n; ++i) {
-    const auto id = static_cast<size_t>(uses.use[i].id);
-    if (uses.use[i].table == SPF_IN_PARAM) {
-      const Bucket& b = c_.bucket(c_.plan.param_bucket[id]);
+void OperationRunner::LookUpParams(const Operation& operation) {
+  for (const spf_use& use : UsesOf(operation)) {
+    if (use.table == SPF_IN_PARAM) {
+      const Bucket& b = c_.bucket(At(c_.plan.param_bucket, use.id));
       for (const BucketItem& item : b.layout.items) {
-        if (item.param == uses.use[i].id)
-          param_[id] = b.Full() + b.Bytes(item.offset, b.plan.dtype);
+        if (item.param == use.id)
+          At(param_, use.id) = b.Full() + b.Bytes(item.offset, b.plan.dtype);
       }
-    } else if (uses.use[i].table == SPF_IN_GRAD) {
-      grad_[id] = reductions_.GradOf(uses.use[i].id);
+    } else if (use.table == SPF_IN_GRAD) {
+      At(grad_, use.id) = reductions_.GradOf(use.id);
     }
   }
 }
@@ -60,10 +59,8 @@ void OperationRunner::Compute(const Operation& operation, int32_t microbatch,
 
 void OperationRunner::PublishLoss(const Operation& operation, int32_t microbatch,
                                   const Activations& activations, spf_stream stream) {
-  const spf_uses& uses = operation.uses();
-  for (int32_t i = 0; i < uses.n; ++i) {
-    const spf_use& use = uses.use[i];
-    if (use.table != SPF_IN_ACT || use.access == SPF_READ) continue;
+  for (const spf_use& use : UsesOf(operation)) {
+    if (!WritesValue(use)) continue;
     if ((c_.host.model().values[use.id].flags & SPF_VALUE_LOSS) == 0) continue;
     c_.host.Publish(stream, SPF_RESULT_LOSS, microbatch, 0, 1, SPF_F32, activations.act()[use.id]);
   }

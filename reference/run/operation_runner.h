@@ -19,7 +19,7 @@ class OperationRunner {
            spf_stream stream);
 
  private:
-  void LookUpParams(const spf_uses& uses);
+  void LookUpParams(const Operation& operation);
   void Compute(const Operation& operation, int32_t microbatch, Activations& activations,
                spf_stream stream);
   void PublishLoss(const Operation& operation, int32_t microbatch, const Activations& activations,

@@ -27,7 +27,7 @@ Users ReductionsOf(const Config& config, const Bucket& b) {
 spf_addr ParamStore::Zeroed(int64_t elements, int32_t dtype, spf_purpose purpose, int32_t module,
                             const Users& users) {
   if (elements == 0) return 0;
-  const auto n = static_cast<uint64_t>(elements);
+  const auto n = Count(elements);
   const spf_addr block =
       c_.buffers.Take(c_.streams.compute, n * spf::SizeOf(dtype), users, spf::For(purpose, module));
   c_.host.Fill(c_.streams.compute, block, n, dtype, 0);
@@ -41,9 +41,9 @@ void ParamStore::Create() {
                      b.full_weights ? SPF_FOR_PARAM_FULL : SPF_FOR_PARAM_SHARD, b.module,
                      GathersOf(c_.config, b));
     if (b.plan.trainable) {
-      b.main_grad = Zeroed(b.full_grads ? b.size() : b.inner_shard_size(), b.grad_dtype,
-                           b.full_grads ? SPF_FOR_GRAD : SPF_FOR_GRAD_SHARD, b.module,
-                           ReductionsOf(c_.config, b));
+      b.main_grad =
+          Zeroed(b.grad_size(), b.grad_dtype, b.full_grads ? SPF_FOR_GRAD : SPF_FOR_GRAD_SHARD,
+                 b.module, ReductionsOf(c_.config, b));
       if (b.plan.muon) {
         b.momentum = Zeroed(b.shard_size(), SPF_F32, SPF_FOR_OPTIMIZER, b.module);
       } else if (c_.config.optimizer != OptimizerKind::kSgd) {
@@ -61,7 +61,7 @@ void ParamStore::Create() {
 void ParamStore::Install() {
   for (const Bucket& b : c_.buckets) {
     c_.host.Axpby(c_.streams.compute, 1, b.main, SPF_F32, 0, b.ShardOfModel(), b.plan.dtype,
-                  static_cast<uint64_t>(b.shard_size()));
+                  Count(b.shard_size()));
   }
 }
 
@@ -69,34 +69,31 @@ void ParamStore::InstallInitialEverywhere() {
   for (const Bucket& b : c_.buckets) {
     spf_addr initial = c_.host.Alloc(c_.streams.compute, b.Bytes(b.size(), SPF_F32),
                                      spf::For(SPF_FOR_SCRATCH, b.module));
-    c_.host.Fill(c_.streams.compute, initial, static_cast<uint64_t>(b.size()), SPF_F32, 0);
+    c_.host.Fill(c_.streams.compute, initial, Count(b.size()), SPF_F32, 0);
     for (const BucketItem& item : b.layout.items) {
       c_.host.Init(c_.streams.compute, item.param, 0, item.numel, SPF_F32,
                    initial + b.Bytes(item.offset, SPF_F32));
     }
     c_.host.Axpby(c_.streams.compute, 1, initial, SPF_F32, 0, b.model, b.plan.dtype,
-                  static_cast<uint64_t>(b.size()));
+                  Count(b.size()));
     c_.host.Free(c_.streams.compute, initial);
   }
 }
 
 void ParamStore::PublishParams() {
-  for (const Bucket& b : c_.buckets) {
-    for (const BucketSlice& s : b.MySlices()) {
-      c_.host.Publish(c_.streams.compute, SPF_RESULT_PARAM, s.param, s.param_offset, s.count,
-                      SPF_F32, b.main + b.Bytes(s.range_offset, SPF_F32));
-    }
-  }
+  for (const Bucket& b : c_.buckets) Publish(SPF_RESULT_PARAM, b, b.main, SPF_F32);
 }
 
 void ParamStore::PublishGrads() {
   for (const Bucket& b : c_.buckets) {
-    if (!b.plan.trainable) continue;
-    for (const BucketSlice& s : b.MySlices()) {
-      c_.host.Publish(c_.streams.compute, SPF_RESULT_GRAD, s.param, s.param_offset, s.count,
-                      b.grad_dtype, b.ShardOfGrad() + b.Bytes(s.range_offset, b.grad_dtype));
-    }
+    if (b.plan.trainable) Publish(SPF_RESULT_GRAD, b, b.ShardOfGrad(), b.grad_dtype);
   }
+}
+
+void ParamStore::Publish(spf_result what, const Bucket& b, spf_addr shard, spf_dtype dtype) {
+  for (const BucketSlice& s : b.MySlices())
+    c_.host.Publish(c_.streams.compute, what, s.param, s.param_offset, s.count, dtype,
+                    shard + b.Bytes(s.range_offset, dtype));
 }
 
 void ParamStore::Destroy() {

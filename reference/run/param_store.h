@@ -28,6 +28,8 @@ class ParamStore {
   void Destroy();
 
  private:
+  // This rank's shard, parameter by parameter.
+  void Publish(spf_result what, const Bucket& bucket, spf_addr shard, spf_dtype dtype);
   // users: whose collectives send from the block or receive into it.
   spf_addr Zeroed(int64_t elements, int32_t dtype, spf_purpose purpose, int32_t module,
                   const CollectiveBuffers::Users& users = {});

@@ -17,7 +17,7 @@ void PipelineLinks::Transfer(const std::vector<ValueMessage>& messages,
       spf_collective& op = operations.emplace_back(
           spf::Host::Collective(message.send ? SPF_SEND : SPF_RECV, c_.groups.pp.handle, stream_,
                                 shape.dtype, message.send ? address : 0, message.send ? 0 : address,
-                                static_cast<uint64_t>(shape.max_rows * shape.row_elems),
+                                Count(shape.max_rows * shape.row_elems),
                                 spf::For(SPF_FOR_PIPELINE, -1, message.pass.microbatch)));
       op.peer = message.peer;
     }

@@ -29,9 +29,7 @@ CollectiveBuffers::Users Reductions::SendersOfLocalGrad(const Bucket& b) const {
 void Reductions::ZeroGrad() {
   for (const Bucket& b : c_.buckets) {
     if (!b.plan.trainable) continue;
-    c_.host.Fill(c_.streams.compute, b.main_grad,
-                 static_cast<uint64_t>(b.full_grads ? b.size() : b.inner_shard_size()),
-                 b.grad_dtype, 0);
+    c_.host.Fill(c_.streams.compute, b.main_grad, Count(b.grad_size()), b.grad_dtype, 0);
   }
 }
 
@@ -40,7 +38,7 @@ void Reductions::Begin(int32_t group) {
     if (c_.config.HasLocalGrad()) {
       b->local_grad = c_.buffers.Take(c_.streams.compute, b->Bytes(b->size(), SPF_F32),
                                       SendersOfLocalGrad(*b), spf::For(SPF_FOR_GRAD, b->module));
-      c_.host.Fill(c_.streams.compute, b->local_grad, static_cast<uint64_t>(b->size()), SPF_F32, 0);
+      c_.host.Fill(c_.streams.compute, b->local_grad, Count(b->size()), SPF_F32, 0);
     }
     const spf_addr base = c_.config.HasLocalGrad() ? b->local_grad : b->main_grad;
     for (const BucketItem& item : b->layout.items)
@@ -51,7 +49,7 @@ void Reductions::Begin(int32_t group) {
 void Reductions::Fold(int32_t group) {
   for (Bucket* b : Trainable(group)) {
     c_.host.Axpby(c_.streams.compute, 1, b->local_grad, SPF_F32, 1, b->main_grad, b->grad_dtype,
-                  static_cast<uint64_t>(b->size()));
+                  Count(b->size()));
     c_.buffers.Give(c_.streams.compute, b->local_grad);
   }
 }
@@ -78,7 +76,7 @@ Reductions::Contribution Reductions::Contribute(Bucket& b) {
   const bool local = b.local_grad != 0;
   const spf_addr source = local ? b.local_grad : b.main_grad;
   const int32_t dtype = local ? SPF_F32 : b.grad_dtype, wire = c_.config.grad_comm_dtype;
-  const auto n = static_cast<uint64_t>(b.size());
+  const auto n = Count(b.size());
   if (c_.config.check_for_nan_in_grad) CheckFinite(b, source, dtype);
   const double scale = ScaleOf(b);
   if (dtype == wire) {
@@ -110,10 +108,9 @@ double Reductions::ScaleOf(const Bucket& b) const {
 void Reductions::CheckFinite(const Bucket& b, spf_addr data, int32_t dtype) {
   nonfinite_.Clear(c_.host, c_.streams.compute);
   for (const BucketItem& item : b.layout.items) {
-    c_.host.Launch(
-        c_.streams.compute, SPF_K_COUNT_NONFINITE,
-        {{data + b.Bytes(item.offset, dtype), static_cast<uint64_t>(item.numel), dtype, SPF_READ},
-         {nonfinite_.at(0), 1, SPF_F64, SPF_ADD}});
+    c_.host.Launch(c_.streams.compute, SPF_K_COUNT_NONFINITE,
+                   {{data + b.Bytes(item.offset, dtype), Count(item.numel), dtype, SPF_READ},
+                    {nonfinite_.at(0), 1, SPF_F64, SPF_ADD}});
   }
   if (nonfinite_.Read(c_.host, c_.streams.compute)[0] == 0) return;
   throw Failed("check_for_nan_in_grad = 1: a gradient in the bucket of " +
@@ -142,7 +139,7 @@ void Reductions::Keep(const Contribution& contribution) {
   const int32_t wire = c_.config.grad_comm_dtype;
   const spf_addr reduced = contribution.data + b.Bytes(b.inner_shard_begin(), wire);
   c_.host.Axpby(c_.streams.reduce, 1, reduced, wire, b.full_grads ? 0 : 1, b.InnerShardOfGrad(),
-                b.grad_dtype, static_cast<uint64_t>(b.inner_shard_size()));
+                b.grad_dtype, Count(b.inner_shard_size()));
 }
 
 void Reductions::ReduceOuter(const std::vector<Contribution>& contributions) {
@@ -160,7 +157,7 @@ void Reductions::ReduceOuter(const std::vector<Contribution>& contributions) {
       data.back() =
           c_.buffers.Take(stream, b.Bytes(b.inner_shard_size(), wire), {&b.groups.outer}, label);
       c_.host.Axpby(stream, 1, b.InnerShardOfGrad(), b.grad_dtype, 0, data.back(), wire,
-                    static_cast<uint64_t>(b.inner_shard_size()));
+                    Count(b.inner_shard_size()));
     }
     if (c_.config.outer_shards) {
       batch.ReduceScatter(wire, reduction, data.back(), b.shard_size(), label);
@@ -174,7 +171,7 @@ void Reductions::ReduceOuter(const std::vector<Contribution>& contributions) {
     if (b.grad_dtype == wire) continue;
     const uint64_t mine = b.Bytes(b.shard_begin() - b.inner_shard_begin(), wire);
     c_.host.Axpby(stream, 1, data[i] + mine, wire, 0, b.ShardOfGrad(), b.grad_dtype,
-                  static_cast<uint64_t>(b.shard_size()));
+                  Count(b.shard_size()));
     c_.buffers.Give(stream, data[i]);
   }
 }

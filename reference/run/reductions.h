@@ -12,11 +12,6 @@
 //
 // The scale is applied once, to the contribution that goes onto the wire, never to a running sum
 // (FS-17; NVIDIA/Megatron-LM#3023).
-//
-// Synchronisation, per bucket group:
-//   reduce waits for compute        the last gradient was added, the contribution was scaled
-//   outer_reduce waits for reduce   the inner shard is accumulated
-//   compute waits for the result    before it frees the contribution, or reads the shards
 #pragma once
 #include <deque>
 #include <vector>
@@ -42,7 +37,7 @@ class Reductions {
   // Compute waits for the oldest reduction under way, and frees what it sent.
   void WaitForOldest();
   // Address of a parameter's gradient while its group's backward runs.
-  spf_addr GradOf(int32_t param) const { return grad_[static_cast<size_t>(param)]; }
+  spf_addr GradOf(int32_t param) const { return At(grad_, param); }
   void Destroy();
 
  private:

@@ -1,13 +1,8 @@
 // unit_gathers.h: how do the shards of a bucket group become full parameters?
 //
-// Synchronisation, per bucket group:
-//   gather waits for compute         at every launch
-//   outer_gather waits for compute   HSDP with outer sharding: the first gather since an install,
-//   gather waits for outer_gather    which collects the slices of the inner shard before
-//   compute waits for gather         before the first read, or before the storage is released
-//
-// Storage belongs to the compute stream: allocated when a gather is launched, freed after the last
-// read.
+// With outer sharding the first gather since an install collects the slices of the inner shard
+// before, on outer_gather. Storage belongs to the compute stream: allocated when a gather is
+// launched, freed after the last read.
 #pragma once
 #include <vector>
 

@@ -1,0 +1,27 @@
+// tables.h: how does a loop walk the tables of a model and of a program?
+#pragma once
+#include <span>
+
+#include "conformance/abi/shardproof.h"
+#include "reference/core/at.h"
+
+namespace reference {
+
+inline std::span<const spf_param> ParamsOf(const spf_model& model) {
+  return {model.params, static_cast<size_t>(model.n_params)};
+}
+inline std::span<const spf_node> NodesOf(const spf_program& program) {
+  return {program.nodes, static_cast<size_t>(program.n_nodes)};
+}
+inline std::span<const spf_use> UsesOf(const spf_node& node, spf_phase phase) {
+  return {node.uses[phase].use, static_cast<size_t>(node.uses[phase].n)};
+}
+
+inline bool IsExpert(const spf_param& param) { return (param.flags & SPF_PARAM_EXPERT) != 0; }
+inline bool IsTrainable(const spf_param& param) { return (param.flags & SPF_PARAM_FROZEN) == 0; }
+// Whether the node writes a value there, or adds to it: not to its gradient.
+inline bool WritesValue(const spf_use& use) {
+  return use.table == SPF_IN_ACT && use.access != SPF_READ;
+}
+
+}  // namespace reference
