@@ -7,10 +7,6 @@
 
 namespace reference {
 
-namespace {
-constexpr uint32_t kCrossesStages = SPF_VALUE_FROM_PREV | SPF_VALUE_TO_NEXT;
-}
-
 void Engine::Configure() {
   c_.config =
       ReadConfig([this](const char* name) { return c_.host.raw()->knob(c_.host.raw(), name); });
@@ -24,7 +20,7 @@ void Engine::Configure() {
   demand.twins = c_.config.twins;
   demand.optimizer_instances = c_.config.optimizer_instances;
   for (int32_t v = 0; v < model.n_values; ++v)
-    demand.pipeline |= (model.values[v].flags & kCrossesStages) != 0;
+    demand.pipeline |= (model.values[v].flags & (SPF_VALUE_FROM_PREV | SPF_VALUE_TO_NEXT)) != 0;
   for (const spf_param& param : ParamsOf(model)) {
     if (param.tp_dim >= 0) throw Unsupported(std::string(param.name) + " is split over tp");
     demand.experts |= IsExpert(param);

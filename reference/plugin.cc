@@ -59,20 +59,10 @@ spf_status Create(spf_host* host, spf_engine** out) {
   return Entry(*out, [&] { (*out)->engine.Build(); });
 }
 
-spf_status TrainStep(spf_engine* e, int64_t step) {
-  return Entry(e, [&] { e->engine.TrainStep(step); });
-}
-
-spf_status EvalStep(spf_engine* e, int64_t step) {
-  return Entry(e, [&] { e->engine.EvalStep(step); });
-}
-
-spf_status Save(spf_engine* e, const char* folder) {
-  return Entry(e, [&] { e->engine.Save(folder); });
-}
-
-spf_status Load(spf_engine* e, const char* folder) {
-  return Entry(e, [&] { e->engine.Load(folder); });
+// The entry call that a member function of the engine answers.
+template <auto kCall, class Argument>
+spf_status Call(spf_engine* e, Argument argument) {
+  return Entry(e, [&] { (e->engine.*kCall)(argument); });
 }
 
 const char* PlanOf(spf_engine* e, int64_t step, int32_t all) {
@@ -97,10 +87,10 @@ const spf_plugin* ReferencePlugin(uint32_t host_abi_major) {
     p.name = "reference";
     p.version = "1.0";
     p.create = Create;
-    p.train_step = TrainStep;
-    p.eval_step = EvalStep;
-    p.save = Save;
-    p.load = Load;
+    p.train_step = Call<&Engine::TrainStep>;
+    p.eval_step = Call<&Engine::EvalStep>;
+    p.save = Call<&Engine::Save>;
+    p.load = Call<&Engine::Load>;
     p.destroy = Destroy;
     p.plan = PlanOf;
     return p;

@@ -39,8 +39,7 @@ StoredFile CheckpointFolder::WriteShard(const std::string& name, const std::vect
   std::vector<SafetensorsEntry> entries;
   for (const Piece& piece : pieces) {
     SafetensorsEntry& entry = entries.emplace_back();
-    entry.key = KeyOf(piece.slice);
-    entry.facts = piece.slice.facts;
+    entry = {KeyOf(piece.slice), piece.slice.facts};
     if (piece.slice.count != entry.facts.numel()) entry.facts.shape = {piece.slice.count};
   }
   const std::string header = SafetensorsHeader({{"format", "reference-checkpoint"}}, entries);

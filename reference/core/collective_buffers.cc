@@ -10,7 +10,7 @@ namespace {
 std::vector<spf_group> GroupsOf(const CollectiveBuffers::Users& users) {
   std::vector<spf_group> groups;
   for (const Communicator* user : users) {
-    const bool there = std::find(groups.begin(), groups.end(), user->handle) != groups.end();
+    const bool there = std::ranges::count(groups, user->handle) > 0;
     if (user->handle != nullptr && user->size() > 1 && !there) groups.push_back(user->handle);
   }
   return groups;

@@ -115,7 +115,7 @@ void ReadOptimizer(const Knobs& knobs, Config& c) {
   c.skip_norm = knobs.Real("grad_norm_skip_threshold", 0);
   c.grad_norm = knobs.Flag("grad_norm") || c.clip_grad > 0 || c.skip_norm > 0;
   c.check_for_nan_in_grad = knobs.Flag("check_for_nan_in_grad");
-  c.device_memory_bytes = knobs.Integer("device_memory_bytes", 0).value_or(0);
+  knobs.Integer("device_memory_bytes", 0);  // enforced by the host
 }
 
 void ReadMuon(const Knobs& knobs, MuonOptions& muon) {

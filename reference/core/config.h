@@ -80,7 +80,6 @@ struct Config {
   bool zero_count = false;
   double skip_norm = 0;  // a step with a larger norm changes nothing; 0: off
   bool check_for_nan_in_grad = false;
-  int64_t device_memory_bytes = 0;  // enforced by the host; kept for messages
 
   bool LayerWise() const { return strategy == Strategy::kLayerWise; }
   bool Shards() const { return strategy != Strategy::kNoShard; }

@@ -69,19 +69,16 @@ int32_t StageOf(const spf_model& model, const ModelPlan& plan, const spf_node& n
 void FindReentries(const spf_model& model, const spf_program& program, ModelPlan& plan) {
   std::set<int32_t> seen;
   int32_t furthest = -1, last = -1;
+  const auto stage = [&](int32_t i) { return StageOf(model, plan, program.nodes[i]); };
   for (int32_t i = 0; i < program.n_nodes; ++i) {
-    const int32_t here = StageOf(model, plan, program.nodes[i]);
+    const int32_t here = stage(i);
     const int32_t unit = At(plan.module_unit, program.nodes[i].module);
     if (unit != kNoUnit && here != last && seen.contains(here)) {
       int32_t next = i;
-      while (next < program.n_nodes && (StageOf(model, plan, program.nodes[next]) == here ||
-                                        StageOf(model, plan, program.nodes[next]) < 0))
-        ++next;
-      const int32_t before =
-          next < program.n_nodes ? StageOf(model, plan, program.nodes[next]) : model.n_modules;
+      while (next < program.n_nodes && (stage(next) == here || stage(next) < 0)) ++next;
+      const int32_t before = next < program.n_nodes ? stage(next) : model.n_modules;
       const Reentry reentry{unit, before};
-      if (last == furthest && before > furthest &&
-          std::count(plan.reentries.begin(), plan.reentries.end(), reentry) == 0)
+      if (last == furthest && before > furthest && std::ranges::count(plan.reentries, reentry) == 0)
         plan.reentries.push_back(reentry);
     }
     if (here < 0) continue;
@@ -98,8 +95,7 @@ std::vector<int32_t> UnitModules(const spf_model& model,
   for (int32_t m = 0; m < model.n_modules; ++m) {
     const spf_module& module = model.modules[m];
     const bool nested = module.parent >= 0 && At(inside, module.parent);
-    const bool matches =
-        std::find(unit_types.begin(), unit_types.end(), module.type) != unit_types.end();
+    const bool matches = std::ranges::count(unit_types, module.type) > 0;
     if (matches && !nested) units.push_back(m);
     inside.push_back(nested || matches);
   }

@@ -70,9 +70,7 @@ void GroupCollection::Set(Communicator communicator) {
 
 const Communicator& GroupCollection::Get(const std::string& name) const {
   static const Communicator absent;
-  const auto& names = Names();
-  if (std::find(names.begin(), names.end(), name) == names.end())
-    throw GroupError("unknown group name " + name);
+  if (std::ranges::count(Names(), name) == 0) throw GroupError("unknown group name " + name);
   const auto found = groups_.find(name);
   return found == groups_.end() ? absent : found->second;
 }

@@ -85,7 +85,7 @@ RankGrid::Axes RankGrid::InOrder(std::string_view order, const AxisSizes& sizes)
       throw GridError("order \"" + std::string(order) + "\" names an unknown axis " + name);
   }
   for (const auto& [name, size] : sizes) {
-    if (std::find(names.begin(), names.end(), name) != names.end()) continue;
+    if (std::ranges::count(names, name) > 0) continue;
     if (size != 1) {
       throw GridError("order \"" + std::string(order) + "\" does not name " + name +
                       ", which has size " + std::to_string(size));

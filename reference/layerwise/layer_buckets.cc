@@ -143,7 +143,7 @@ class Planner {
     plan.model.module_unit.assign(static_cast<size_t>(model_.n_modules), kNoUnit);
     plan.model.param_bucket.assign(static_cast<size_t>(model_.n_params), -1);
     for (PlannedBucket& bucket : buckets_) {
-      const auto id = Length(plan.layouts);
+      const int32_t id = Length(plan.layouts);
       for (const BucketItem& item : bucket.layout.items) {
         bucket.plan.params.push_back({item.param, item.numel, 1});
         At(plan.model.param_bucket, item.param) = id;

@@ -3,14 +3,21 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <random>
 #include <set>
+#include <sstream>
 
 namespace reference {
 namespace {
 
 using Texts = std::vector<std::string>;
+
+Texts Words(const std::string& text) {
+  std::istringstream in(text);
+  return {std::istream_iterator<std::string>(in), {}};
+}
 
 Texts Names(const std::vector<Turn>& turns) {
   Texts names;
@@ -20,90 +27,44 @@ Texts Names(const std::vector<Turn>& turns) {
 
 // Written by hand from the description of the schedule.
 TEST(IssueOrder, TwoLayers) {
-  EXPECT_EQ(Names(CombinedStepOrder({2, 2, false, false})), (Texts{"b.root_pre_backward",
-                                                                   "b.loss",
-                                                                   "f.start",
-                                                                   "f.pre_process",
-                                                                   "b.start",
-                                                                   "b.post_process",
-                                                                   "b.1.mtp_post_process.backward",
-                                                                   "b.1.combine.backward",
-                                                                   "f.0.pre_dispatch.forward",
-                                                                   "b.1.mlp.backward",
-                                                                   "f.0.dispatch.forward",
-                                                                   "b.1.dispatch.backward",
-                                                                   "f.0.mlp.forward",
-                                                                   "f.0.combine.forward",
-                                                                   "b.1.pre_dispatch.backward",
-                                                                   "f.0.mtp_post_process.forward",
-                                                                   "b.0.mtp_post_process.backward",
-                                                                   "b.0.combine.backward",
-                                                                   "f.1.pre_dispatch.forward",
-                                                                   "b.0.mlp.backward",
-                                                                   "f.1.dispatch.forward",
-                                                                   "b.0.dispatch.backward",
-                                                                   "f.1.mlp.forward",
-                                                                   "f.1.combine.forward",
-                                                                   "b.0.pre_dispatch.backward",
-                                                                   "f.1.mtp_post_process.forward",
-                                                                   "f.post_process",
-                                                                   "b.pre_process",
-                                                                   "f.end",
-                                                                   "b.end",
-                                                                   "f.loss",
-                                                                   "b.root_post_backward"}));
+  EXPECT_EQ(Names(CombinedStepOrder({2, 2, false, false})),
+            Words("b.root_pre_backward b.loss f.start f.pre_process b.start b.post_process "
+                  "b.1.mtp_post_process.backward b.1.combine.backward f.0.pre_dispatch.forward "
+                  "b.1.mlp.backward f.0.dispatch.forward b.1.dispatch.backward f.0.mlp.forward "
+                  "f.0.combine.forward b.1.pre_dispatch.backward f.0.mtp_post_process.forward "
+                  "b.0.mtp_post_process.backward b.0.combine.backward f.1.pre_dispatch.forward "
+                  "b.0.mlp.backward f.1.dispatch.forward b.0.dispatch.backward f.1.mlp.forward "
+                  "f.1.combine.forward b.0.pre_dispatch.backward f.1.mtp_post_process.forward "
+                  "f.post_process b.pre_process f.end b.end f.loss b.root_post_backward"));
 }
 
 TEST(IssueOrder, TwoLayersDelayedWithEarlyRelease) {
-  EXPECT_EQ(Names(CombinedStepOrder({2, 2, true, true})), (Texts{"b.root_pre_backward",
-                                                                 "b.loss",
-                                                                 "f.start",
-                                                                 "f.pre_process",
-                                                                 "b.start",
-                                                                 "b.post_process",
-                                                                 "b.1.mtp_post_process.backward",
-                                                                 "b.1.combine.backward",
-                                                                 "f.0.pre_dispatch.forward",
-                                                                 "b.1.mlp.backward",
-                                                                 "f.0.dispatch.forward",
-                                                                 "b.1.mlp.weight_grads",
-                                                                 "b.1.dispatch.backward",
-                                                                 "b.1.pre_dispatch.backward",
-                                                                 "f.0.mlp.forward",
-                                                                 "f.0.combine.forward",
-                                                                 "f.0.mtp_post_process.forward",
-                                                                 "b.1.pre_dispatch.weight_grads",
-                                                                 "b.0.mtp_post_process.backward",
-                                                                 "b.0.combine.backward",
-                                                                 "f.1.pre_dispatch.forward",
-                                                                 "b.0.mlp.backward",
-                                                                 "f.1.dispatch.forward",
-                                                                 "b.0.mlp.weight_grads",
-                                                                 "b.0.dispatch.backward",
-                                                                 "b.0.pre_dispatch.backward",
-                                                                 "f.1.mlp.forward",
-                                                                 "f.1.combine.forward",
-                                                                 "f.1.mtp_post_process.forward",
-                                                                 "b.0.pre_dispatch.weight_grads",
-                                                                 "f.post_process",
-                                                                 "b.pre_process",
-                                                                 "f.end",
-                                                                 "b.end",
-                                                                 "f.loss",
-                                                                 "b.root_post_backward"}));
+  EXPECT_EQ(
+      Names(CombinedStepOrder({2, 2, true, true})),
+      Words("b.root_pre_backward b.loss f.start f.pre_process b.start b.post_process "
+            "b.1.mtp_post_process.backward b.1.combine.backward f.0.pre_dispatch.forward "
+            "b.1.mlp.backward f.0.dispatch.forward b.1.mlp.weight_grads b.1.dispatch.backward "
+            "b.1.pre_dispatch.backward f.0.mlp.forward f.0.combine.forward "
+            "f.0.mtp_post_process.forward b.1.pre_dispatch.weight_grads "
+            "b.0.mtp_post_process.backward b.0.combine.backward f.1.pre_dispatch.forward "
+            "b.0.mlp.backward f.1.dispatch.forward b.0.mlp.weight_grads b.0.dispatch.backward "
+            "b.0.pre_dispatch.backward f.1.mlp.forward f.1.combine.forward "
+            "f.1.mtp_post_process.forward b.0.pre_dispatch.weight_grads f.post_process "
+            "b.pre_process f.end b.end f.loss b.root_post_backward"));
 }
 
 // Two layers forward beside one backward: the second has nothing beside it.
 TEST(IssueOrder, UnequalLayers) {
   const Texts names = Names(CombinedStepOrder({2, 1, true, false}));
   const Texts layers(names.begin() + 6, names.end() - 6);
-  EXPECT_EQ(layers, (Texts{"b.0.mtp_post_process.backward", "b.0.combine.backward",
-                           "f.0.pre_dispatch.forward", "b.0.mlp.backward", "f.0.dispatch.forward",
-                           "b.0.mlp.weight_grads", "b.0.dispatch.backward", "f.0.mlp.forward",
-                           "f.0.combine.forward", "b.0.pre_dispatch.backward",
-                           "f.0.mtp_post_process.forward", "f.1.pre_dispatch.forward",
-                           "f.1.dispatch.forward", "f.1.mlp.forward", "f.1.combine.forward",
-                           "f.1.mtp_post_process.forward", "b.0.pre_dispatch.weight_grads"}));
+  EXPECT_EQ(
+      layers,
+      Words("b.0.mtp_post_process.backward b.0.combine.backward f.0.pre_dispatch.forward "
+            "b.0.mlp.backward f.0.dispatch.forward b.0.mlp.weight_grads b.0.dispatch.backward "
+            "f.0.mlp.forward f.0.combine.forward b.0.pre_dispatch.backward "
+            "f.0.mtp_post_process.forward f.1.pre_dispatch.forward f.1.dispatch.forward "
+            "f.1.mlp.forward f.1.combine.forward f.1.mtp_post_process.forward "
+            "b.0.pre_dispatch.weight_grads"));
 }
 
 TEST(IssueOrder, OneSideOnly) {
@@ -113,10 +74,10 @@ TEST(IssueOrder, OneSideOnly) {
                    "f.post_process", "f.end", "f.loss"}));
   EXPECT_EQ(
       Names(CombinedStepOrder({std::nullopt, 1, true, false})),
-      (Texts{"b.root_pre_backward", "b.loss", "b.start", "b.post_process",
-             "b.0.mtp_post_process.backward", "b.0.combine.backward", "b.0.mlp.backward",
-             "b.0.mlp.weight_grads", "b.0.dispatch.backward", "b.0.pre_dispatch.backward",
-             "b.0.pre_dispatch.weight_grads", "b.pre_process", "b.end", "b.root_post_backward"}));
+      Words("b.root_pre_backward b.loss b.start b.post_process b.0.mtp_post_process.backward "
+            "b.0.combine.backward b.0.mlp.backward b.0.mlp.weight_grads b.0.dispatch.backward "
+            "b.0.pre_dispatch.backward b.0.pre_dispatch.weight_grads b.pre_process b.end "
+            "b.root_post_backward"));
 }
 
 TEST(IssueOrder, Steps) {

@@ -85,12 +85,10 @@ std::vector<PlannedTurn> PlanOperations(const spf_model& model, const ScheduleNo
                                         const ScheduleSettings& settings) {
   const auto layers = Length(nodes.layers);
   std::vector<PlannedTurn> planned;
-  StepShape forward{layers, std::nullopt, settings.delay_wgrad, settings.early_release};
-  StepShape backward = forward;
-  std::swap(backward.forward_layers, backward.backward_layers);
-  std::vector<StepShape> passes{forward};
-  if (!settings.forward_only) passes.push_back(backward);
-  for (const StepShape& shape : passes) {
+  StepShape shape{layers, std::nullopt, settings.delay_wgrad, settings.early_release};
+  for (const bool backward : {false, true}) {
+    if (backward && settings.forward_only) break;
+    if (backward) std::swap(shape.forward_layers, shape.backward_layers);
     for (const Turn& turn : CombinedStepOrder(shape))
       planned.push_back(PlanTurn(model, nodes, settings, turn));
   }

@@ -18,8 +18,7 @@ class ParamStore {
   // H10: casts this rank's shard of the main weights into the model weights. The next gather must
   // see it (FS-23).
   void Install();
-  // Writes the initial values of all parameters, other ranks' too, into the model weights.
-  // REQUIRES: they are kept whole.
+  // Of all parameters, other ranks' too, the initial values. REQUIRES: model weights are whole.
   void InstallInitialEverywhere();
   // PARAM: the main weights of this rank's shards.
   void PublishParams();
