@@ -1,8 +1,7 @@
 // agreement.h: how do all ranks of an engine come to know what each of them has to say?
 //
 // By collectives alone: ranks share a folder but no clock, and a file that is there for one rank
-// may not be there yet for another. The groups' product is the engine's ranks: either one group of
-// all, or one per axis. Texts are gathered along one axis after the other.
+// may not be there yet for another. Texts are gathered along one axis after the other.
 #pragma once
 #include "reference/core/context.h"
 

@@ -5,8 +5,7 @@
 // homogeneous in dtype, expertness, requires_grad and unit (FS-30), in who steps them (Muon or
 // not), and whose rows divide one another, in order of first appearance in the model's tables.
 // Buckets and their order are the same on all ranks: no hash order, no data, no program of one rank
-// (NVIDIA/Megatron-LM#2218). The order of collectives is made of them: by the place of modules
-// (plan/gather_order.h) or by the parts of a schedule (plan/one_f_one_b.h).
+// (NVIDIA/Megatron-LM#2218).
 #pragma once
 #include <cstdint>
 #include <string>

@@ -14,8 +14,7 @@
 
 namespace reference {
 
-// A group is missing or is not what its name says. what() names it, with expected and given
-// members.
+// A group is missing or is not what its name says: what() has expected and given members.
 struct GroupError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -36,8 +35,7 @@ class GroupCollection {
  public:
   static const std::vector<std::string>& Names();
 
-  // Throws GroupError on an undeclared name, and on one that is there already: a group is made once
-  // (PG-17).
+  // Throws GroupError on an undeclared name, and on one that is there already (PG-17).
   void Set(Communicator communicator);
   // Absent if not provided; throws if undeclared.
   const Communicator& Get(const std::string& name) const;

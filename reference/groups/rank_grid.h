@@ -17,8 +17,7 @@
 
 namespace reference {
 
-// A grid, a view or a group was asked for that cannot exist. what() names the offending name and
-// value.
+// A grid, a view or a group cannot exist. what() names the offending name and value.
 struct GridError : std::invalid_argument {
   using std::invalid_argument::invalid_argument;
 };

@@ -48,9 +48,8 @@ struct Message {
   int32_t peer = 0;  // rank in the pipeline
 };
 // After this step, before the next one (step = -1: before the first): what the step's passes have
-// produced leaves, what the next step's need arrives. All of it is one group operation on one
-// communicator, so no timing can make a send wait for a receive that stands behind another send:
-// ranks are one step apart, and both ends of a message stand in the same round.
+// produced leaves, what the next step's need arrives, as one group operation (reference/README.md
+// says why): ranks are one step apart, and both ends of a message stand in the same round.
 std::vector<Message> MessagesAfter(const PipelineShape& shape,
                                    const std::vector<PipelineStep>& steps, int32_t step);
 

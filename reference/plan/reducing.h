@@ -4,8 +4,7 @@
 //   optim_grads(_params)   reduced shards   every one
 //   all other strategies   locally          last
 //
-// Writes kBegin, kFold, kReduce and kReduced. One unit's reductions are under way while the next
-// unit computes: at most two units of unreduced gradients exist.
+// Writes kBegin, kFold, kReduce and kReduced. At most two units of unreduced gradients exist.
 #pragma once
 #include <deque>
 

@@ -5,10 +5,9 @@
 //   optim                  reduce-scatter   my shard of the full one
 //   optim_grads(_params)   reduce-scatter   added to the inner shard
 //
-// plan/reducing.h says when.
-//
-// HSDP then reduces the accumulated inner shard over the outer ranks, once per step: all-reduce, or
-// with outer_strategy optim reduce-scatter to this rank's slice (FS-19; NVIDIA/Megatron-LM#4891).
+// plan/reducing.h says when. HSDP then reduces the accumulated inner shard over the outer ranks,
+// once per step: all-reduce, or with outer_strategy optim reduce-scatter to this rank's slice
+// (FS-19; NVIDIA/Megatron-LM#4891).
 //
 // The scale is applied once, to the contribution that goes onto the wire, never to a running sum
 // (FS-17; NVIDIA/Megatron-LM#3023).
