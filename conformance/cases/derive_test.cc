@@ -2,18 +2,10 @@
 
 #include "conformance/cases/bounds.h"
 #include "conformance/cases/case.h"
+#include "conformance/cases/cases_for_test.h"
 
 namespace shardproof {
 namespace {
-
-std::string ErrorOf(const std::string& id) {
-  try {
-    ParseId(id);
-  } catch (const std::invalid_argument& error) {
-    return error.what();
-  }
-  return "";
-}
 
 void ExpectError(const std::string& id, const std::string& part) {
   EXPECT_NE(ErrorOf(id).find(part), std::string::npos) << id << ": " << ErrorOf(id);

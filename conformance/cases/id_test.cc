@@ -3,20 +3,12 @@
 #include <set>
 
 #include "conformance/cases/case.h"
+#include "conformance/cases/cases_for_test.h"
 #include "conformance/cases/profiles.h"
 #include "conformance/cases/space.h"
 
 namespace shardproof {
 namespace {
-
-std::string ErrorOf(const std::string& id) {
-  try {
-    ParseId(id);
-  } catch (const std::invalid_argument& error) {
-    return error.what();
-  }
-  return "";
-}
 
 TEST(IdTest, DefaultsDoNotAppear) {
   Case c;

@@ -58,43 +58,28 @@ std::vector<Knob> StrategyKnobs() {
   };
 }
 
+template <typename Size>
+Knob Axis(Size InstanceSpec::*size, const char* name) {
+  return Number(size, name,
+                {.name = name,
+                 .values = "1, n",
+                 .meaning = "axis size (set with groups = grid only)",
+                 .told = Told::kWithGrid});
+}
+
 std::vector<Knob> AxisKnobs() {
   return {
-      Number(&InstanceSpec::tp, "tp",
-             {.name = "tp",
-              .values = "1, n",
-              .meaning = "axis size (set with groups = grid only)",
-              .told = Told::kWithGrid})
+      Axis(&InstanceSpec::tp, "tp")
           .In(Space::kDense, {1, 2})
           .In(Space::kSchedule, {1, 2})
           .In(Space::kLayerWise, {1, 2}),
-      Number(&InstanceSpec::cp, "cp",
-             {.name = "cp",
-              .values = "1, n",
-              .meaning = "axis size (set with groups = grid only)",
-              .told = Told::kWithGrid})
+      Axis(&InstanceSpec::cp, "cp")
           .In(Space::kDense, {1, 2})
           .In(Space::kSchedule, {1, 2})
           .In(Space::kLayerWise, {1, 2}),
-      Number(&InstanceSpec::ep, "ep",
-             {.name = "ep",
-              .values = "1, n",
-              .meaning = "axis size (set with groups = grid only)",
-              .told = Told::kWithGrid})
-          .In(Space::kDense, {1, 2, 4})
-          .In(Space::kLayerWise, {1, 2, 4}),
-      Number(&InstanceSpec::pp, "pp",
-             {.name = "pp",
-              .values = "1, n",
-              .meaning = "axis size (set with groups = grid only)",
-              .told = Told::kWithGrid})
-          .In(Space::kDense, {1, 2})
-          .In(Space::kLayerWise, {1, 2}),
-      Number(&InstanceSpec::etp, "etp",
-             {.name = "etp",
-              .values = "1, n",
-              .meaning = "axis size (set with groups = grid only)",
-              .told = Told::kWithGrid}),
+      Axis(&InstanceSpec::ep, "ep").In(Space::kDense, {1, 2, 4}).In(Space::kLayerWise, {1, 2, 4}),
+      Axis(&InstanceSpec::pp, "pp").In(Space::kDense, {1, 2}).In(Space::kLayerWise, {1, 2}),
+      Axis(&InstanceSpec::etp, "etp"),
   };
 }
 

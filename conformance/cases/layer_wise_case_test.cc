@@ -5,6 +5,7 @@
 #include <map>
 #include <stdexcept>
 
+#include "conformance/cases/cases_for_test.h"
 #include "conformance/cases/illegal.h"
 #include "conformance/cases/layer_wise_space.h"
 #include "conformance/cases/profiles.h"
@@ -95,12 +96,7 @@ TEST(LayerWiseCaseTest, RowsAndCasesConvertBothWays) {
   Spaces spaces;
   const LayerWiseSpace& space = LayerWiseSpaceOf("sim", spaces);
   for (uint64_t seed = 0; seed < 300; ++seed) {
-    const CoveringRow row = RandomRow(space.problem(), seed);
-    const Case c = space.Make(row, 1);
-    EXPECT_EQ(space.RowOf(c), row) << Id(c);
-    EXPECT_EQ(ParseId(Id(c)), c) << Id(c);
-    EXPECT_EQ(c.illegal, "");
-    EXPECT_EQ(c.instances[0].strategy, ShardingStrategy::kLayerWise);
+    EXPECT_EQ(ExpectRowIsACase(space, seed).instances[0].strategy, ShardingStrategy::kLayerWise);
   }
 }
 

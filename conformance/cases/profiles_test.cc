@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "conformance/cases/cases_for_test.h"
 #include "conformance/cases/schedule_space.h"
 #include "conformance/cases/space.h"
 
@@ -225,13 +226,7 @@ TEST_F(ProfilesTest, RowsAndCasesConvertBothWays) {
 
 TEST_F(ProfilesTest, RowsOfSchedulesAndCasesConvertBothWays) {
   const ScheduleSpace& space = spaces->Schedule({2, 4, 8});
-  for (uint64_t seed = 0; seed < 300; ++seed) {
-    const CoveringRow row = RandomRow(space.problem(), seed);
-    const Case c = space.Make(row, 1);
-    EXPECT_EQ(space.RowOf(c), row) << Id(c);
-    EXPECT_EQ(ParseId(Id(c)), c) << Id(c);
-    EXPECT_EQ(c.illegal, "");
-  }
+  for (uint64_t seed = 0; seed < 300; ++seed) ExpectRowIsACase(space, seed);
 }
 
 TEST_F(ProfilesTest, CoverageIsReadable) {
