@@ -59,7 +59,7 @@ std::vector<Knob> StrategyKnobs() {
 }
 
 template <typename Size>
-Knob Axis(Size InstanceSpec::*size, const char* name) {
+auto Axis(Size InstanceSpec::*size, const char* name) {
   return Number(size, name,
                 {.name = name,
                  .values = "1, n",
