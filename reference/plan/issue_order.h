@@ -2,7 +2,8 @@
 //
 // One combined step takes one microbatch forward (f) and another one backward (b). Parts of both
 // alternate such that each all-to-all on the communication stream has compute of the other
-// microbatch beside it. The order depends on numbers of layers and two settings, never on data.
+// microbatch beside it. The order depends on numbers of layers and two settings, never on data: so
+// the order of collectives is the same on every rank.
 //
 // One pair of layers, f's layer i and b's layer j:
 //
