@@ -7,12 +7,23 @@
 
 namespace shardproof {
 
+namespace {
+
+// An entry call that makes more host calls than this will not end by itself: a bound for what can
+// be known at no time. abi/README.md states it; the reference needs a tenth at most.
+int64_t MostCalls(int64_t microbatches, int64_t modules) {
+  return 20000 + 500 * microbatches * modules;
+}
+
+}  // namespace
+
 Host::Host(HostConfig config, Fabric& fabric, Recorder& recorder)
     : config_(std::move(config)),
       fabric_(fabric),
       recorder_(recorder),
       model_(*config_.model),
-      thread_(std::this_thread::get_id()) {
+      thread_(std::this_thread::get_id()),
+      most_calls_(MostCalls(config_.microbatches, model_.Tables(config_.model_rank).n_modules)) {
   if (config_.executor == nullptr) config_.executor = std::make_shared<CpuExecutor>();
   FillTable();
 }
@@ -24,6 +35,7 @@ void Host::BeginCall(std::string_view what, int64_t step) {
   step_ = step;
   call_name_ = what;
   inside_call_ = true;
+  calls_ = 0;
   phases_.clear();
   loss_scale_.clear();
   Add(EventKind::kCallBegin).id = static_cast<int32_t>(step);
@@ -45,6 +57,16 @@ void Host::Beat(const char* call) {
   if (!asks) progress->beats.fetch_add(1, std::memory_order_relaxed);
   progress->rank.store(fabric_.rank(), std::memory_order_relaxed);
   Progress::Set(progress->last, sizeof progress->last, call);
+}
+
+// What an engine issues is progress, however long it takes; so there is an end to it. From here on
+// the run is over, and nothing beats any more.
+bool Host::RunsAway() {
+  if (++calls_ <= most_calls_) return false;
+  runaway_ = "more than " + std::to_string(most_calls_) + " host calls in " + call_name_ +
+             (step_ >= 0 ? " " + std::to_string(step_) : "") + ": it goes on and on";
+  fabric_.Fail("rank " + std::to_string(fabric_.rank()) + ": " + runaway_);
+  return true;
 }
 
 void Host::EndCall(spf_status status) {

@@ -63,6 +63,8 @@ class Host {
   void BeginCall(std::string_view what, int64_t step);
   void EndCall(spf_status status);
 
+  // "more than 24500 host calls in train_step 1", or "": the engine goes on and on.
+  const std::string& runaway() const { return runaway_; }
   int refusals() const { return refusals_; }
   const std::string& first_refusal() const { return first_refusal_; }
   const std::string& explanation() const { return explanation_; }
@@ -102,6 +104,7 @@ class Host {
   bool CallerIsForeign(const char* call);
   std::string Where() const;
   void Beat(const char* call);
+  bool RunsAway();
   // host_table.cc
   void FillTable();
   void FillFacts();
@@ -212,7 +215,9 @@ class Host {
   std::unordered_map<const spf_program*, std::set<int32_t>> program_nodes_;
   int refusals_ = 0;
   int64_t collectives_ = 0;
-  std::string first_refusal_, last_error_, explanation_;
+  const int64_t most_calls_;  // in one entry call
+  int64_t calls_ = 0;         // in this one
+  std::string first_refusal_, last_error_, explanation_, runaway_;
 };
 
 }  // namespace shardproof

@@ -20,6 +20,7 @@ spf_status Host::Enter(spf_host* h, const char* call, Family family, F&& body) {
   if (host.CallerIsForeign(call)) return SPF_REFUSED;
   try {
     if (host.fabric_.aborted()) return family == Family::kCleanup ? SPF_OK : SPF_ABORTED;
+    if (host.RunsAway()) return SPF_ABORTED;
     const spf_status status = body(host);
     host.Beat(call);
     return status;

@@ -63,7 +63,7 @@ class EngineRun {
   void Step() {
     const ScriptCall call = script_[next_++];
     const spf_status status = Call(call);
-    if (status != SPF_OK) Fail(status, call);
+    if (status != SPF_OK || !host_.runaway().empty()) Fail(status, call);
   }
   void End() {
     if (engine_ != nullptr && !died_)
@@ -160,8 +160,10 @@ class EngineRun {
 
   void Fail(spf_status status, const ScriptCall& call) {
     outcome_.kind = died_ ? Kind::kDied : KindOf(status);
+    if (!host_.runaway().empty()) outcome_ = {Kind::kHung, "", host_.runaway()};
     outcome_.call = what_;
     if (call.step >= 0) outcome_.call += " " + std::to_string(call.step);
+    if (outcome_.kind == Kind::kHung) return;  // the host has ended the run
     if (!reason_.empty()) outcome_.reason = reason_;
     if (outcome_.reason.empty()) outcome_.reason = host_.explanation();
     if (outcome_.kind == Kind::kRefused ||

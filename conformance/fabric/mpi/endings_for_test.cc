@@ -119,6 +119,16 @@ void SpinForever() {
   }
 }
 
+// The others have waited longer than it by then.
+void WorkAndSleepForever(Fabric& f) {
+  const int32_t s = f.CreateStream("s", 0);
+  for (int i = 0; i < 100; ++i) {
+    f.Enqueue(s, "work", [] { usleep(10000); });
+    f.SyncStream(s);
+  }
+  while (true) pause();
+}
+
 struct Misdeed {
   std::string name;
   std::function<void(Fabric&)> act;
@@ -149,6 +159,7 @@ std::vector<Misdeed> Misdeeds() {
        },
        RankEnd::kException, "in a body"},
       {"an endless loop", [](Fabric&) { SpinForever(); }, RankEnd::kHung, "in engine code"},
+      {"a sleep without end", WorkAndSleepForever, RankEnd::kHung, "without progress"},
       {"an endless body",
        [](Fabric& f) {
          f.Enqueue(f.CreateStream("s", 0), "spinner", [] { SpinForever(); });
@@ -181,6 +192,8 @@ void MisdeedsAreFindings(Suite& suite) {
                          other.blob == "aborted",
                      misdeed.name + ": the others are aborted and hand in what they have",
                      std::string(ToText(other.kind)) + ": " + other.detail);
+        suite.Expect(!Has(other.detail, "without progress"),
+                     misdeed.name + ": who waits for it is not blamed", other.detail);
       }
       if (n > 1 || misdeed.kind != RankEnd::kHung)
         std::printf("%s -> %s\n", misdeed.name.c_str(), seen.c_str());

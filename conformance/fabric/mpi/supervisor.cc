@@ -186,6 +186,7 @@ void Supervisor::On(const ControlMessage& message) {
       aborted_at_ = now_;
       was_stalled_ = level_ == Level::kStalled;
       if (!takes_part() || reported_) return;
+      since_abort_.emplace(child_);
       state_at_abort_ = (was_stalled_ ? "without progress, " : "") + StateText();
       (*shared_)->state.abort.store(1);
       (*shared_)->state.device.Raise();
@@ -214,38 +215,47 @@ void Supervisor::Reap() {
 // The child is gone and all that it had posted is on its way: this rank's last word.
 void Supervisor::EndRank() {
   RankEnd& end = report_.end;
-  const ProcessEnd process = DescribeWaitStatus(wait_status_);
-  const std::string words = (*shared_)->state.last_words;
+  const bool hang = abort_ && *abort_ == AbortCause::kHang;
   if (killed_) {
-    end.kind = *abort_ == AbortCause::kHang ? RankEnd::kHung : RankEnd::kAborted;
+    end.kind = hang || failed_ ? RankEnd::kHung : RankEnd::kAborted;
+    if (failed_)
+      state_at_abort_ = end.detail + "; it did not return after that, " + state_at_abort_;
   } else if (!posted_result_) {
-    const bool crashed = process.kind == ProcessEnd::Kind::kSignal;
-    end.kind = crashed ? RankEnd::kSignal : RankEnd::kExit;
-    end.detail = (crashed ? "ended by " : "the process left before the run was over, with ") +
-                 process.text + (words.empty() ? "" : ": " + words) + "; it was " + StateText();
+    EndByItself();
   } else if (abort_ && end.returned && !pending_.empty() && !failed_) {
-    end.kind = *abort_ == AbortCause::kHang ? RankEnd::kHung : RankEnd::kAborted;
+    end.kind = hang ? RankEnd::kHung : RankEnd::kAborted;
   }
-  if (end.kind == RankEnd::kHung || end.kind == RankEnd::kAborted) {
-    end.detail =
-        (end.kind == RankEnd::kAborted ? "ended because of " + abort_reason_ + "; it was " : "") +
-        state_at_abort_;
-    const size_t first = pending_.find('\n');
-    if (first != std::string::npos) {
-      std::string lines = "\n" + pending_.substr(first + 1);
-      while (!lines.empty() && lines.back() == '\n') lines.pop_back();
-      for (size_t at = lines.find('\n'); at != std::string::npos; at = lines.find('\n', at + 3)) {
-        lines.replace(at, 1, "\n  ");
-      }
-      end.detail += lines;
-      for (char* at = pending_.data(); *at != '\n';) {
-        report_.waits.push_back(static_cast<int32_t>(std::strtol(at, &at, 10)));
-      }
-    }
-  }
+  if (end.kind == RankEnd::kHung || end.kind == RankEnd::kAborted) TellWhatItWaitedFor();
   report_.sent = data_->sent();
   reported_ = true;
   Tell(0, ControlKind::kResult, {}, PackReport(report_));
+}
+
+void Supervisor::EndByItself() {
+  const ProcessEnd process = DescribeWaitStatus(wait_status_);
+  const std::string words = (*shared_)->state.last_words;
+  const bool crashed = process.kind == ProcessEnd::Kind::kSignal;
+  report_.end.kind = crashed ? RankEnd::kSignal : RankEnd::kExit;
+  report_.end.detail = (crashed ? "ended by " : "the process left before the run was over, with ") +
+                       process.text + (words.empty() ? "" : ": " + words) + "; it was " +
+                       StateText();
+}
+
+// pending_: the ranks that it waited for, then a line for each operation.
+void Supervisor::TellWhatItWaitedFor() {
+  RankEnd& end = report_.end;
+  end.detail =
+      (end.kind == RankEnd::kAborted ? "ended because of " + abort_reason_ + "; it was " : "") +
+      state_at_abort_;
+  const size_t first = pending_.find('\n');
+  if (first == std::string::npos) return;
+  std::string lines = "\n" + pending_.substr(first + 1);
+  while (!lines.empty() && lines.back() == '\n') lines.pop_back();
+  for (size_t at = lines.find('\n'); at != std::string::npos; at = lines.find('\n', at + 3))
+    lines.replace(at, 1, "\n  ");
+  end.detail += lines;
+  for (char* at = pending_.data(); *at != '\n';)
+    report_.waits.push_back(static_cast<int32_t>(std::strtol(at, &at, 10)));
 }
 
 void Supervisor::Rest(bool worked) {

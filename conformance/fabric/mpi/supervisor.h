@@ -16,6 +16,7 @@
 #include "conformance/fabric/mpi/coordinator.h"
 #include "conformance/fabric/mpi/post_office.h"
 #include "conformance/fabric/mpi/shared.h"
+#include "conformance/fabric/process/process_time.h"
 
 namespace shardproof::mpi {
 
@@ -43,7 +44,12 @@ class Supervisor {
   void On(const ControlMessage& message);
   void Reap();
   void EndRank();
+  void EndByItself();
+  void TellWhatItWaitedFor();
   void Watch();
+  bool Stuck();       // it runs, or sleeps, without progress
+  bool TimeToKill();  // after an abort
+  void KillChild();
   void Decide();  // rank 0
   void SendEnds();
   void Rest(bool worked);
@@ -51,7 +57,6 @@ class Supervisor {
   bool takes_part() const { return config_.rank < config_.world; }
   bool Quiet() const;
   bool Drained() const;
-  double ChildCpuSeconds() const;
   double Since(Clock::time_point then) const {
     return std::chrono::duration<double>(now_ - then).count();
   }
@@ -77,8 +82,8 @@ class Supervisor {
   Level level_ = Level::kRunning;
   bool was_stalled_ = false;
   uint64_t progress_ = 0;
-  double cpu_ = 0;
-  Clock::time_point now_, began_, progressed_, aborted_at_;
+  Clock::time_point now_, began_, progressed_, aborted_at_, looked_at_;
+  std::optional<Span> still_, since_abort_;  // of the child: without progress; since the abort
   std::optional<AbortCause> abort_;
   std::string abort_reason_;
 

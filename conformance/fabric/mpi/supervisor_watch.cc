@@ -1,6 +1,5 @@
 // How a supervisor judges its child's progress, and how a case ends.
 #include <signal.h>
-#include <time.h>
 
 #include <numeric>
 
@@ -13,6 +12,7 @@ namespace {
 // Without progress, before a blocked rank is worth a question.
 constexpr double kBlockedSeconds = 0.05;
 constexpr double kGraceSeconds = 0.3;  // after an abort, for a rank that was stuck
+constexpr double kLookSeconds = 0.1;   // between two looks at what the child has used
 
 }  // namespace
 
@@ -32,13 +32,6 @@ std::string Supervisor::StateText() const {
   }
   if (state.body[0] != '\0') text += std::string(", its device runs ") + state.body;
   return text;
-}
-
-double Supervisor::ChildCpuSeconds() const {
-  clockid_t clock{};
-  timespec spent{};
-  if (clock_getcpuclockid(child_, &clock) != 0 || clock_gettime(clock, &spent) != 0) return 0;
-  return static_cast<double>(spent.tv_sec) + 1e-9 * static_cast<double>(spent.tv_nsec);
 }
 
 // Nothing of this rank can move before a message comes.
@@ -62,33 +55,49 @@ void Supervisor::Watch() {
   if (progress != progress_) {
     progress_ = progress;
     progressed_ = now_;
-    cpu_ = -1;
+    still_.reset();
     if (!abort_) Report(Level::kRunning);
   }
-  const double still = Since(progressed_);
   if (abort_) {
-    const bool stuck = was_stalled_ && !(*shared_)->state.unwinding.load();
-    const double grace = stuck ? kGraceSeconds : config_.options.stall_seconds;
-    const double patience = 4 * config_.options.stall_seconds + 5;  // with one that goes on and on
-    if ((Since(aborted_at_) < grace || still < grace) && Since(aborted_at_) < patience) return;
-    wait_status_ = KillAndReap(child_);
-    alive_ = false;
-    killed_ = true;
-    CarryOut();
-    DropInbox();
-    EndRank();
+    if (TimeToKill()) KillChild();
     return;
   }
-  if (still < kBlockedSeconds) return;
-  if (cpu_ < 0) cpu_ = ChildCpuSeconds();
-  // On a busy machine wall time says little: an endless loop uses the processor, a sleeping engine
-  // takes four times.
-  const double stall = config_.options.stall_seconds;
-  // Rank 0 decides about blocked ranks without a clock; should it ever not, the watchdog does.
-  if (Quiet() && still <= 4 * stall) return Report(Level::kBlocked);
-  if (still > stall && (ChildCpuSeconds() - cpu_ > 0.8 * stall || still > 4 * stall))
-    return Report(Level::kStalled);
+  if (Since(progressed_) < kBlockedSeconds) return;
+  if (!still_) still_.emplace(child_);
+  // Who waits for others is never stuck, however long it takes: rank 0 decides about blocked ranks
+  // without a clock, and the time limit of a case stands behind it.
+  if (Quiet()) return Report(Level::kBlocked);
+  if (Stuck()) return Report(Level::kStalled);
   if (level_ == Level::kBlocked) Report(Level::kRunning);
+}
+
+// An endless loop uses the processor; code that sleeps has four times as long, by the clock. Time
+// in which the machine was busy with others counts for neither.
+bool Supervisor::Stuck() {
+  const double stall = config_.options.stall_seconds;
+  if (Since(progressed_) <= stall) return false;
+  if (Since(looked_at_) < kLookSeconds) return level_ == Level::kStalled;
+  looked_at_ = now_;
+  return still_->Ran() > 0.8 * stall || still_->Free() > 4 * stall;
+}
+
+bool Supervisor::TimeToKill() {
+  const bool stuck = was_stalled_ && !(*shared_)->state.unwinding.load();
+  const double grace = stuck ? kGraceSeconds : config_.options.stall_seconds;
+  if (Since(aborted_at_) < grace || Since(looked_at_) < kLookSeconds) return false;
+  looked_at_ = now_;
+  const double patience = 4 * config_.options.stall_seconds + 5;  // with one that goes on and on
+  const double free = since_abort_->Free();
+  return free >= patience || (free >= grace && Since(progressed_) >= grace);
+}
+
+void Supervisor::KillChild() {
+  wait_status_ = KillAndReap(child_);
+  alive_ = false;
+  killed_ = true;
+  CarryOut();
+  DropInbox();
+  EndRank();
 }
 
 void Supervisor::Decide() {

@@ -5,7 +5,6 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -120,28 +119,21 @@ void Worker::Kill() {
   socket_ = -1;
 }
 
-double Worker::ProcessorSeconds() const {
-  clockid_t clock{};
-  timespec spent{};
-  if (clock_getcpuclockid(pid_, &clock) != 0 || clock_gettime(clock, &spent) != 0)
-    return processor_;
-  return static_cast<double>(spent.tv_sec) + 1e-9 * static_cast<double>(spent.tv_nsec);
-}
-
 void Worker::Moved() {
   const uint64_t beats = shared_->progress.beats.load(), waits = shared_->waits.load();
   waiting_ = beats == beats_ && waits != waits_;
   beats_ = beats;
   waits_ = waits;
   moved_ = Clock::now();
-  processor_ = ProcessorSeconds();
+  still_.reset();
 }
 
 bool Worker::Stuck(double stall_seconds) {
   if (shared_->progress.beats.load() != beats_ || shared_->waits.load() != waits_) Moved();
-  const double patience = stall_seconds * (InEngine() ? 1 : 30), still = StillSeconds();
-  return still >= patience && (ProcessorSeconds() - processor_ >= 0.8 * patience ||
-                               still >= kStallsOfASleeper * patience);
+  if (!still_) still_.emplace(pid_);
+  const double patience = stall_seconds * (InEngine() ? 1 : 30);
+  return StillSeconds() >= patience &&
+         (still_->Ran() >= 0.8 * patience || still_->Free() >= kStallsOfASleeper * patience);
 }
 
 double Worker::StillSeconds() const {

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "conformance/common/frame.h"
+#include "conformance/fabric/process/process_time.h"
 #include "conformance/host/progress.h"
 
 namespace shardproof {
@@ -56,8 +57,8 @@ class Worker {
 
   // Notices whether anything has moved; call it again and again. Answers whether the worker is
   // stuck: neither Progress nor waits have moved for stall_seconds of its processor time, or for
-  // four times as many by the clock, for code that sleeps. The suite's own code has 30 times as
-  // long.
+  // four times as many by the clock, for code that sleeps; time in which it could not get a core
+  // does not count. The suite's own code has 30 times as long.
   bool Stuck(double stall_seconds);
   double StillSeconds() const;  // by the clock, since anything moved
   bool InEngine() const;        // engine code has run for this question
@@ -72,7 +73,6 @@ class Worker {
   };
   [[noreturn]] void Serve(int socket, const AnswerQuestion& answer);
   void Moved();
-  double ProcessorSeconds() const;
   void Reap();
 
   Shared* shared_;
@@ -83,7 +83,7 @@ class Worker {
   uint64_t beats_ = 0, waits_ = 0;
   bool waiting_ = false;  // what moved last were the waits
   Clock::time_point moved_;
-  double processor_ = 0;  // seconds, when it moved
+  std::optional<Span> still_;  // of its process, since shortly after it moved
 };
 
 // By the clock, of code that sleeps: so many stall_seconds until it counts as stuck.
