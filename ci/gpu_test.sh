@@ -14,7 +14,7 @@ start() {
   rm -rf "${work:?}"/{bin,lib} && mkdir -p "$work/bin" "$work/lib/compiler"
   program gpu_facts 'echo "device: a device"'
   program shardproof_gpu 'echo "conformant: $*"'
-  program gpu_timing_main 'echo "what one rank needs 12 ms"; echo "recording 1 %"'
+  program gpu_step_time_main 'echo "what one rank needs 12 ms"; echo "recording 1 %"'
   local test
   for test in cuda_gpu_test cuda_gemm_test cuda_comms_test cuda_kernels_test; do
     program "$test" 'echo "[  PASSED  ] 3 tests."'

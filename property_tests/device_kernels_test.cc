@@ -1,6 +1,6 @@
 // device_kernels_test: does an engine see any difference if device code does the work?
 //
-// Cases of the core profile, twice under the same schedule of the simulated machine: with the CPU's
+// Cases of the core profile, twice under the same timing of the simulated machine: with the CPU's
 // executor, and with the device's, whose kernels run as loops in stream order. Traces must agree
 // byte for byte, digests and published values included, and so must verdicts.
 #include <gtest/gtest.h>
@@ -33,13 +33,13 @@ class DeviceKernels : public testing::TestWithParam<const char*> {
     SimRunOptions options;
     options.rank.folder = folder_.path();
     options.rank.level = level;
-    options.strategy = Strategy::kRandom;
+    options.policy = TimingPolicy::kRandom;
     options.seed = 11;
     if (on_device) options.rank.executor = OnDevice;
     return RunOnSim(c, models_, plugin_, options);
   }
   void ExpectSame(const RunData& host, const RunData& device) {
-    EXPECT_EQ(host.schedule_hash, device.schedule_hash);
+    EXPECT_EQ(host.timing_hash, device.timing_hash);
     ExpectSameTraces(host, device);
   }
   void Make(const Case& c) { models_ = MakeModels(c); }

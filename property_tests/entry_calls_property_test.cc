@@ -23,7 +23,7 @@ TEST(EntryCallsPropertyTest, AnyOrderOfCallsConforms) {
         const std::string script = *GenScript(10);
         RC_PRE(!script.empty());
         const std::string complaint =
-            judge.Complaint(ParseId(base + ".do=" + script), Strategy::kRandom, 1);
+            judge.Complaint(ParseId(base + ".do=" + script), TimingPolicy::kRandom, 1);
         if (!complaint.empty()) RC_FAIL(complaint);
       },
       options));

@@ -16,7 +16,7 @@ namespace {
 // The data decides which token goes to which expert, so its seed is drawn too; it does not shrink.
 struct Drawn {
   Case spec;
-  Strategy strategy = Strategy::kEager;
+  TimingPolicy policy = TimingPolicy::kEager;
   uint64_t seed = 1;
 };
 
@@ -24,22 +24,23 @@ Drawn Draw(const std::shared_ptr<const ScheduleSpace>& space) {
   Drawn drawn;
   const GeneratedCase generated = *GenCase(space);
   drawn.spec = space->Make(generated.row, *rc::gen::noShrink(rc::gen::inRange<uint64_t>(1, 1000)));
-  drawn.strategy = *rc::gen::element(Strategy::kEager, Strategy::kLazyComm, Strategy::kLazyCompute,
-                                     Strategy::kRandom, Strategy::kPct);
+  drawn.policy =
+      *rc::gen::element(TimingPolicy::kEager, TimingPolicy::kLazyComm, TimingPolicy::kLazyCompute,
+                        TimingPolicy::kRandom, TimingPolicy::kPct);
   drawn.seed = *rc::gen::inRange<uint64_t>(1, 1000);
   return drawn;
 }
 
-TEST(ExpertsPropertyTest, LegalCasesConformUnderAnySchedule) {
+TEST(ExpertsPropertyTest, LegalCasesConformUnderAnyTiming) {
   SimJudge judge;
   const auto space = std::make_shared<const ScheduleSpace>(std::vector<int32_t>{2, 4, 8});
   PropertyOptions options;
   options.evaluations = 12;
   EXPECT_TRUE(CheckProperty(
-      "experts conform under any schedule",
+      "experts conform under any timing",
       [&] {
         const Drawn drawn = Draw(space);
-        const std::string complaint = judge.Complaint(drawn.spec, drawn.strategy, drawn.seed);
+        const std::string complaint = judge.Complaint(drawn.spec, drawn.policy, drawn.seed);
         if (!complaint.empty()) RC_FAIL(complaint);
       },
       options));
@@ -58,7 +59,7 @@ TEST(ExpertsPropertyTest, OverlapConformsForAnyRouting) {
         const Drawn drawn = Draw(space);
         const InstanceSpec& spec = drawn.spec.instances.front();
         RC_PRE(spec.overlap_moe && spec.microbatches > 1 && !spec.model.moe.skew.empty());
-        const std::string complaint = judge.Complaint(drawn.spec, drawn.strategy, drawn.seed);
+        const std::string complaint = judge.Complaint(drawn.spec, drawn.policy, drawn.seed);
         if (!complaint.empty()) RC_FAIL(complaint);
       },
       options));

@@ -1,5 +1,5 @@
 // Layer-wise engines on the simulated machine: random grids, buckets, transports, models and
-// optimizers, entry calls in any order, random schedules; and random illegal combinations.
+// optimizers, entry calls in any order, random timings; and random illegal combinations.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -19,9 +19,9 @@ std::shared_ptr<const LayerWiseSpace> Space() {
   return std::make_shared<const LayerWiseSpace>(std::vector<int32_t>{1, 2, 3, 4, 5, 8});
 }
 
-rc::Gen<Strategy> GenStrategy() {
-  return rc::gen::element(Strategy::kEager, Strategy::kLazyComm, Strategy::kLazyCompute,
-                          Strategy::kRandom, Strategy::kPct);
+rc::Gen<TimingPolicy> GenTimingPolicy() {
+  return rc::gen::element(TimingPolicy::kEager, TimingPolicy::kLazyComm, TimingPolicy::kLazyCompute,
+                          TimingPolicy::kRandom, TimingPolicy::kPct);
 }
 
 // Fewer parameters than ranks: one layer, which does not train, so that the embedding, the last
@@ -59,9 +59,9 @@ TEST(LayerWisePropertyTest, AnyOrderOfCallsConforms) {
         if (few) Shrink(spec.model);
         RC_PRE(Askable(c) && c.illegal.empty());
         few_params += few ? 1 : 0;
-        const Strategy strategy = *GenStrategy();
+        const TimingPolicy policy = *GenTimingPolicy();
         const auto seed = *rc::gen::inRange<uint64_t>(1, 1000);
-        const std::string complaint = judge.Complaint(c, strategy, seed);
+        const std::string complaint = judge.Complaint(c, policy, seed);
         if (!complaint.empty()) RC_FAIL(complaint);
       },
       options));
@@ -118,9 +118,9 @@ TEST(LayerWisePropertyTest, IllegalCombinationsAreRefused) {
         RC_PRE(c.instances[0].span == c.world);
         spoils[*rc::gen::inRange<size_t>(0, spoils.size())](c.instances[0]);
         RC_PRE(Askable(c) && !c.illegal.empty());
-        const Strategy strategy = *GenStrategy();
+        const TimingPolicy policy = *GenTimingPolicy();
         const auto seed = *rc::gen::inRange<uint64_t>(1, 1000);
-        const std::string complaint = judge.Complaint(c, strategy, seed);
+        const std::string complaint = judge.Complaint(c, policy, seed);
         if (!complaint.empty()) RC_FAIL(complaint);
       },
       options));

@@ -2,7 +2,7 @@
 // without a GPU?
 //
 // Cases of the core profile on NcclFabric over the stand-in, with device kernels as loops in stream
-// order, under several schedules. Verdicts must pass, and traces must agree byte for byte with
+// order, under several timings. Verdicts must pass, and traces must agree byte for byte with
 // those of the simulated machine and the CPU's executor, digests and published values included.
 #include <gtest/gtest.h>
 
@@ -28,11 +28,11 @@ class NcclStandin : public testing::TestWithParam<const char*> {
   RunData OnSim(const Case& c) {
     SimRunOptions options;
     options.rank.folder = folder_.path();
-    options.strategy = Strategy::kEager;
+    options.policy = TimingPolicy::kEager;
     return RunOnSim(c, models_, plugin_, options);
   }
 
-  RunData OnStandin(const Case& c, Strategy strategy, uint64_t seed) {
+  RunData OnStandin(const Case& c, TimingPolicy policy, uint64_t seed) {
     for (size_t i = 0; i < c.instances.size(); ++i)  // a run finds no checkpoint of a run before it
       std::filesystem::remove_all(folder_.path() + "/" + std::to_string(i));
     RunData data;
@@ -40,7 +40,7 @@ class NcclStandin : public testing::TestWithParam<const char*> {
     data.run.traces.resize(static_cast<size_t>(c.world));
     data.run.outcomes.resize(static_cast<size_t>(c.world));
     StandinOptions options;
-    options.sim.strategy = strategy;
+    options.sim.policy = policy;
     options.sim.seed = seed;
     options.sim.drift = true;
     options.sim.stack_bytes = std::max<uint32_t>(plugin_.table().stack_bytes, 512u << 10);
@@ -78,9 +78,10 @@ TEST_P(NcclStandin, ConformsWithTheTraceOfTheSimulatedMachine) {
   const Case c = ParseId(GetParam());
   Make(c);
   const RunData sim = OnSim(c);
-  for (const auto& [strategy, seed] :
-       {std::pair{Strategy::kRandom, 11}, {Strategy::kLazyComm, 1}, {Strategy::kLazyCompute, 1}}) {
-    RunData nccl = OnStandin(c, strategy, static_cast<uint64_t>(seed));
+  for (const auto& [policy, seed] : {std::pair{TimingPolicy::kRandom, 11},
+                                     {TimingPolicy::kLazyComm, 1},
+                                     {TimingPolicy::kLazyCompute, 1}}) {
+    RunData nccl = OnStandin(c, policy, static_cast<uint64_t>(seed));
     ExpectSameTraces(sim, nccl);
     const Verdict verdict = JudgeRun(c, nccl.run);
     EXPECT_EQ(verdict.outcome, Outcome::kPass) << verdict.reason;

@@ -4,18 +4,18 @@
 
 namespace shardproof {
 
-std::string SimJudge::Complaint(const Case& c, Strategy strategy, uint64_t schedule_seed) {
+std::string SimJudge::Complaint(const Case& c, TimingPolicy policy, uint64_t timing_seed) {
   const std::filesystem::path checkpoints = std::filesystem::path(folder_.path()) / "case";
   std::filesystem::remove_all(checkpoints);
   std::filesystem::create_directory(checkpoints);
   SimRunOptions options;
   options.rank.folder = checkpoints.string();
-  options.strategy = strategy;
-  options.seed = schedule_seed;
+  options.policy = policy;
+  options.seed = timing_seed;
   const Verdict verdict = JudgeOnSim(c, plugin_, options);
   if (verdict.outcome == Outcome::kPass) return "";
   std::string text =
-      Id(c) + " under " + StrategyName(strategy) + ", seed " + std::to_string(schedule_seed) + ": ";
+      Id(c) + " under " + TimingPolicyName(policy) + ", seed " + std::to_string(timing_seed) + ": ";
   if (verdict.result.findings.empty()) return text + "not judged: " + verdict.reason;
   const Finding& first = verdict.result.findings.front();
   return text + first.requirement + " on rank " + std::to_string(first.rank) + ": " +

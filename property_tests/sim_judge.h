@@ -1,4 +1,4 @@
-// sim_judge.h: does the reference conform in this case, under this schedule?
+// sim_judge.h: does the reference conform in this case, under this timing?
 #pragma once
 #include <string>
 
@@ -10,7 +10,7 @@ namespace shardproof {
 class SimJudge {
  public:
   // Empty: it passes. Else why not, with the first finding.
-  std::string Complaint(const Case& c, Strategy strategy, uint64_t schedule_seed);
+  std::string Complaint(const Case& c, TimingPolicy policy, uint64_t timing_seed);
 
  private:
   Plugin plugin_{"builtin:reference"};

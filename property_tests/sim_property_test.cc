@@ -1,4 +1,4 @@
-// The reference on the simulated machine: random cases, random schedules, random illegal
+// The reference on the simulated machine: random cases, random timings, random illegal
 // combinations.
 #include <gtest/gtest.h>
 
@@ -16,27 +16,27 @@ std::shared_ptr<const CaseSpace> Space() {
   return std::make_shared<const CaseSpace>(std::vector<int32_t>{1, 2, 3, 4, 5, 6, 8});
 }
 
-rc::Gen<Strategy> GenStrategy() {
-  return rc::gen::element(Strategy::kEager, Strategy::kLazyComm, Strategy::kLazyCompute,
-                          Strategy::kRandom, Strategy::kPct);
+rc::Gen<TimingPolicy> GenTimingPolicy() {
+  return rc::gen::element(TimingPolicy::kEager, TimingPolicy::kLazyComm, TimingPolicy::kLazyCompute,
+                          TimingPolicy::kRandom, TimingPolicy::kPct);
 }
 
-void AssertConforms(SimJudge& judge, const Case& c, Strategy strategy, uint64_t seed) {
-  const std::string complaint = judge.Complaint(c, strategy, seed);
+void AssertConforms(SimJudge& judge, const Case& c, TimingPolicy policy, uint64_t seed) {
+  const std::string complaint = judge.Complaint(c, policy, seed);
   if (!complaint.empty()) RC_FAIL(complaint);
 }
 
-TEST(SimPropertyTest, LegalCasesConformUnderAnySchedule) {
+TEST(SimPropertyTest, LegalCasesConformUnderAnyTiming) {
   SimJudge judge;
   const auto space = Space();
   PropertyOptions options;
   options.evaluations = 40;
   EXPECT_TRUE(CheckProperty(
-      "legal cases conform under any schedule",
+      "legal cases conform under any timing",
       [&] {
         const GeneratedCase generated = *GenCase(space);
-        const Strategy strategy = *GenStrategy();
-        AssertConforms(judge, generated.spec, strategy, *rc::gen::inRange<uint64_t>(1, 1000));
+        const TimingPolicy policy = *GenTimingPolicy();
+        AssertConforms(judge, generated.spec, policy, *rc::gen::inRange<uint64_t>(1, 1000));
       },
       options));
 }
@@ -96,8 +96,8 @@ TEST(SimPropertyTest, IllegalCombinationsAreRefused) {
           RC_DISCARD("cannot be asked");
         }
         RC_PRE(!c.illegal.empty());
-        const Strategy strategy = *GenStrategy();
-        AssertConforms(judge, c, strategy, *rc::gen::inRange<uint64_t>(1, 1000));
+        const TimingPolicy policy = *GenTimingPolicy();
+        AssertConforms(judge, c, policy, *rc::gen::inRange<uint64_t>(1, 1000));
       },
       options));
 }

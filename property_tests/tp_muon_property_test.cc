@@ -47,7 +47,8 @@ TpRequest DrawRequest(const MuonRule& rule, const std::string& mode, size_t step
   request.knobs = KnobsOf(rule, mode);
   const auto matrices = *rc::gen::inRange<size_t>(1, 4);
   for (size_t i = 0; i < matrices; ++i) request.matrices.push_back(DrawMatrix(request, steps));
-  request.sim.strategy = *rc::gen::element(Strategy::kEager, Strategy::kRandom, Strategy::kPct);
+  request.sim.policy =
+      *rc::gen::element(TimingPolicy::kEager, TimingPolicy::kRandom, TimingPolicy::kPct);
   request.sim.seed = *rc::gen::inRange<uint64_t>(1, 100);
   return request;
 }

@@ -75,15 +75,15 @@ TEST(TpMuonTraffic, ExpertsAreSplitOverAGroupOfTheirOwn) {
   ExpectSame(HeldOf(request, answer, 1).whole, StepWhole(Rule(), dense, 4), "dense");
 }
 
-TEST(TpMuonTraffic, NoScheduleChangesABit) {
+TEST(TpMuonTraffic, NoTimingChangesABit) {
   for (const char* mode : kTpModes) {
     TpRequest request = RequestOf(Rule(), mode, 3, 2, 3);
     const TpAnswer usual = StepAll(request);
     request.sim.drift = true;
-    for (const Strategy strategy :
-         {Strategy::kLazyComm, Strategy::kRandom, Strategy::kPct, Strategy::kLazyCompute}) {
-      request.sim.strategy = strategy;
-      request.sim.queues = strategy == Strategy::kPct ? 1 : 0;
+    for (const TimingPolicy policy : {TimingPolicy::kLazyComm, TimingPolicy::kRandom,
+                                      TimingPolicy::kPct, TimingPolicy::kLazyCompute}) {
+      request.sim.policy = policy;
+      request.sim.queues = policy == TimingPolicy::kPct ? 1 : 0;
       const TpAnswer other = StepAll(request);
       for (size_t r = 0; r < other.ranks.size(); ++r) {
         EXPECT_TRUE(other.ranks[r].weights == usual.ranks[r].weights) << mode;

@@ -85,7 +85,8 @@ class Device {
   // their entries.
   std::vector<EntryId> AddGroupCall(std::vector<CommOp> ops);
 
-  // Schedule. Ready entries in the order in which they became ready; Take gives each entry once.
+  // What may start. Ready entries in the order in which they became ready; Take gives each entry
+  // once.
   const std::vector<EntryId>& ready() const { return ready_; }
   std::vector<EntryId> TakeNewlyReady();
   Entry& Start(EntryId id);   // REQUIRES: ready. The reference holds until Complete.

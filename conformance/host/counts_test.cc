@@ -105,9 +105,9 @@ std::vector<float> Dispatch(Fabric& f) {
 }
 
 TEST(Counts, ReachTheHostByCopyEventAndAccessAndGovernTheRows) {
-  for (const Strategy strategy : kStrategies) {
+  for (const TimingPolicy policy : kTimingPolicies) {
     for (int n = 1; n <= 8; ++n) {
-      const SimResult result = RunSim(n, With(strategy), [&](Fabric& f) {
+      const SimResult result = RunSim(n, With(policy), [&](Fabric& f) {
         std::vector<float> expected;
         for (int from = 0; from < n; ++from) {
           expected.insert(expected.end(), kWidth * static_cast<uint64_t>(RowsFor(from, f.rank())),

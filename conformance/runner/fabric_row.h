@@ -9,7 +9,7 @@ namespace shardproof {
 
 struct FabricRow {
   const char* name;
-  bool replays;       // --queues, --schedules, replay: it chooses when things happen
+  bool replays;       // --queues, --timings, replay: it chooses when things happen
   bool starts_ranks;  // --ranks
   const char* ranks_instead;
 };

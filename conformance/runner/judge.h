@@ -18,7 +18,7 @@ struct Verdict {
   Outcome outcome = Outcome::kSuiteError;
   std::string reason;  // why unsupported, not checkable, or what failed in the suite
   CheckResult result;
-  std::vector<uint64_t> schedules;  // hashes of the schedules that it rests on; sim only
+  std::vector<uint64_t> timings;  // hashes of the timings that it rests on; sim only
 };
 
 // How a partner of the case ran.

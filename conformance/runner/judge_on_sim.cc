@@ -8,15 +8,16 @@
 namespace shardproof {
 namespace {
 
-// A partner has no fault, checkpoints of its own, and another schedule if the schedule is what
+// A partner has no fault, checkpoints of its own, and another timing if the timing is what
 // differs.
 Run RunPartner(const Partner& partner, const Plugin& plugin, const SimRunOptions& options) {
   SimRunOptions other = options;
   other.rank.fault.reset();
   other.rank.folder += "/partner";
-  if (partner.new_schedule) {
+  if (partner.new_timing) {
     other.seed += 1;
-    other.strategy = options.strategy == Strategy::kRandom ? Strategy::kPct : Strategy::kRandom;
+    other.policy =
+        options.policy == TimingPolicy::kRandom ? TimingPolicy::kPct : TimingPolicy::kRandom;
   }
   return RunOnSim(partner.spec, MakeModels(partner.spec), plugin, other).run;
 }
@@ -43,7 +44,7 @@ Verdict JudgeOnSim(const Case& c, const Plugin& plugin, const SimRunOptions& opt
       verdict = WithPartners(std::move(verdict), data.run, plugin, options);
     }
     verdict.result.notes.insert(verdict.result.notes.end(), data.notes.begin(), data.notes.end());
-    verdict.schedules.push_back(data.schedule_hash);
+    verdict.timings.push_back(data.timing_hash);
   } catch (const std::exception& error) {
     verdict = {};
     verdict.reason = error.what();

@@ -5,7 +5,7 @@
 
 namespace shardproof {
 
-// Runs the case under the schedule that the options say, then, if that run passes, its partners;
+// Runs the case under the timing that the options say, then, if that run passes, its partners;
 // judges all of it. What fails in the suite is the verdict, too.
 Verdict JudgeOnSim(const Case& c, const Plugin& plugin, const SimRunOptions& options);
 

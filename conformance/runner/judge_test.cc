@@ -14,10 +14,10 @@ using RunOfACase = Run;  // testing::Test has a Run of its own
 
 class JudgeTest : public testing::Test {
  protected:
-  // The relation "under another schedule", and a run that gave the same.
-  Partner AnotherSchedule() const {
+  // The relation "under another timing", and a run that gave the same.
+  Partner AnotherTiming() const {
     Partner partner = PartnersOf(case_).front();
-    EXPECT_TRUE(partner.new_schedule);
+    EXPECT_TRUE(partner.new_timing);
     return partner;
   }
 
@@ -39,14 +39,14 @@ TEST_F(JudgeTest, TheSameRunHasTheSameVerdictAgain) {
 }
 
 TEST_F(JudgeTest, APartnerThatAgreesLeavesAPass) {
-  const Partner partner = AnotherSchedule();
+  const Partner partner = AnotherTiming();
   const Verdict verdict = JudgeWithPartners(JudgeRun(case_, run_), run_, {{&partner, run_}});
   EXPECT_EQ(verdict.outcome, Outcome::kPass);
   EXPECT_EQ(verdict.result.judged.count("GE-32"), 1u);
 }
 
 TEST_F(JudgeTest, APartnerWithOtherResultsIsAFailure) {
-  const Partner partner = AnotherSchedule();
+  const Partner partner = AnotherTiming();
   RunOfACase other = run_;
   ChangeResults(&other);
   const Verdict verdict = JudgeWithPartners(JudgeRun(case_, run_), run_, {{&partner, other}});
@@ -54,11 +54,11 @@ TEST_F(JudgeTest, APartnerWithOtherResultsIsAFailure) {
   ASSERT_FALSE(verdict.result.findings.empty());
   EXPECT_EQ(verdict.result.findings.front().requirement, "GE-32");
   EXPECT_THAT(verdict.result.findings.front().message,
-              HasSubstr("; the other run is this case under another schedule"));
+              HasSubstr("; the other run is this case under another timing"));
 }
 
 TEST_F(JudgeTest, APartnerThatTheEngineDoesNotSupportSaysNothing) {
-  const Partner partner = AnotherSchedule();
+  const Partner partner = AnotherTiming();
   RunOfACase other = run_;
   ChangeResults(&other);
   for (EngineOutcome& outcome : other.outcomes) outcome.kind = EngineOutcome::Kind::kUnsupported;

@@ -23,14 +23,14 @@ void AddSelection(CLI::App* app, Options* o) {
   app->add_option("--ranks", o->ranks,
                   "nccl: processes to start here, on the GPUs of this machine (default: 2)")
       ->check(CLI::Range(1, 64));
-  app->add_option("--seed", o->seed, "seed of cases and schedules")->capture_default_str();
+  app->add_option("--seed", o->seed, "seed of cases and timings")->capture_default_str();
 }
 
 void AddEngine(CLI::App* app, Options* o) {
   app->add_option("--impl", o->impl,
                   "engine: builtin:reference or lib:PATH[:args]; trace:DIR judges recorded traces")
       ->capture_default_str();
-  app->add_option("--schedule", o->schedule,
+  app->add_option("--timing", o->timing,
                   "sim: eager, lazy-comm, lazy-compute, random or pct (else: by the seed)");
   app->add_option("--queues", o->queues,
                   "sim: hardware queues that the streams of a rank share, each served strictly in "
@@ -90,8 +90,8 @@ bool ParseOptions(int argc, char** argv, Options* o, int* exit_code) {
   run->add_option("--report", o->report, "folder for report.jsonl, junit.xml and summary.md");
   run->add_option("--jobs", o->jobs, "sim: worker processes (0: one per core)")
       ->capture_default_str();
-  run->add_option("--schedules", o->schedules,
-                  "sim: run each case under so many schedules, seeds from --seed on; the "
+  run->add_option("--timings", o->timings,
+                  "sim: run each case under so many timings, seeds from --seed on; the "
                   "results must be the same bits")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();

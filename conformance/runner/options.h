@@ -14,13 +14,13 @@ struct Options {
   std::string profile = "core";
   std::vector<std::string> cases;  // ids; not empty: instead of a profile
   std::string fabric = "sim";
-  std::string waivers;   // file, or empty
-  std::string report;    // folder, or empty
-  std::string trace;     // folder to write traces to, or empty
-  uint64_t seed = 1;     // of cases and schedules
-  std::string schedule;  // empty: chosen by the seed, case by case
-  int queues = 0;        // sim: hardware queues that a rank's streams share; 0: one for each stream
-  int schedules = 1;     // sim: how many schedules of each case must give the same results
+  std::string waivers;  // file, or empty
+  std::string report;   // folder, or empty
+  std::string trace;    // folder to write traces to, or empty
+  uint64_t seed = 1;    // of cases and timings
+  std::string timing;   // empty: chosen by the seed, case by case
+  int queues = 0;       // sim: hardware queues that a rank's streams share; 0: one for each stream
+  int timings = 1;      // sim: how many timings of each case must give the same results
   std::string level = "digests";
   std::string fault;  // empty, or as in host/faulty.h
   double stall_seconds = 5;

@@ -98,13 +98,13 @@ void AddLayerWise(std::vector<Partner>& partners, const Case& c) {
 std::vector<Partner> PartnersOf(const Case& c) {
   std::vector<Partner> partners;
   if (!c.illegal.empty() || c.instances.size() != 1) return partners;
-  Partner schedule;
-  schedule.spec = c;
-  schedule.new_schedule = true;
-  schedule.requirement = "GE-32";
-  schedule.sequences = true;
-  schedule.why = "under another schedule";
-  partners.push_back(std::move(schedule));
+  Partner timing;
+  timing.spec = c;
+  timing.new_timing = true;
+  timing.requirement = "GE-32";
+  timing.sequences = true;
+  timing.why = "under another timing";
+  partners.push_back(std::move(timing));
   if (c.instances.front().twin == GatherTwin::kGiven) {
     Add(partners, c, "PG-08", true, "without twins",
         [](InstanceSpec& spec) { spec.twin = GatherTwin::kNone; });

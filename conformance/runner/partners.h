@@ -12,12 +12,12 @@
 namespace shardproof {
 
 struct Partner {
-  Case spec;                  // what the partner runs
-  bool new_schedule = false;  // under another schedule of the same case
-  std::string requirement;    // under which a difference is reported
-  bool sequences = false;  // collective sequences must agree too; for twins up to the communicator
-  std::string why;         // "without twins"
-  bool always = false;     // the case is never judged without it
+  Case spec;                // what the partner runs
+  bool new_timing = false;  // under another timing of the same case
+  std::string requirement;  // under which a difference is reported
+  bool sequences = false;   // collective sequences must agree too; for twins up to the communicator
+  std::string why;          // "without twins"
+  bool always = false;      // the case is never judged without it
 };
 
 // Relations that apply to a legal case with one engine; empty for others.

@@ -57,7 +57,7 @@ CaseReport ReportOf(const Case& c, Verdict verdict, const Options& options) {
   report.judged.assign(verdict.result.judged.begin(), verdict.result.judged.end());
   report.replay = "shardproof replay --impl " + options.impl + " --case " + report.id + " --seed " +
                   std::to_string(options.seed);
-  if (!options.schedule.empty()) report.replay += " --schedule " + options.schedule;
+  if (!options.timing.empty()) report.replay += " --timing " + options.timing;
   if (options.queues > 0) report.replay += " --queues " + std::to_string(options.queues);
   if (!options.fault.empty()) report.replay += " --fault " + options.fault;
   if (FabricNamed(options.fabric).starts_ranks) {  // replay is of the sim fabric

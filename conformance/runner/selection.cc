@@ -15,13 +15,14 @@ RecordLevel LevelOf(const std::string& name) {
                            : RecordLevel::kDigests;
 }
 
-// The schedule of a case: as asked, or one that depends on seed and case alone.
-Strategy StrategyFor(const Options& options, const std::string& id) {
-  if (!options.schedule.empty()) return ParseStrategy(options.schedule);
+// The timing of a case: as asked, or one that depends on seed and case alone.
+TimingPolicy TimingPolicyFor(const Options& options, const std::string& id) {
+  if (!options.timing.empty()) return ParseTimingPolicy(options.timing);
   uint64_t h = options.seed;
   for (const char c : id) h = (h ^ static_cast<uint8_t>(c)) * 0x100000001B3u;
-  constexpr Strategy kAll[] = {Strategy::kRandom, Strategy::kPct, Strategy::kLazyComm,
-                               Strategy::kLazyCompute, Strategy::kEager};
+  constexpr TimingPolicy kAll[] = {TimingPolicy::kRandom, TimingPolicy::kPct,
+                                   TimingPolicy::kLazyComm, TimingPolicy::kLazyCompute,
+                                   TimingPolicy::kEager};
   return kAll[(h >> 32) % std::size(kAll)];
 }
 
@@ -48,7 +49,7 @@ SimRunOptions SimOptionsFor(const Options& options, const std::string& id,
                             const std::string& folder) {
   SimRunOptions sim;
   sim.seed = options.seed;
-  sim.strategy = StrategyFor(options, id);
+  sim.policy = TimingPolicyFor(options, id);
   sim.queues = options.queues;
   sim.rank.level = LevelOf(options.level);
   sim.rank.folder = folder;

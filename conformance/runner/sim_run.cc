@@ -8,29 +8,29 @@
 namespace shardproof {
 
 namespace {
-struct StrategyRow {
-  Strategy strategy;
+struct TimingPolicyRow {
+  TimingPolicy policy;
   const char* name;
 };
-constexpr StrategyRow kStrategies[] = {{Strategy::kEager, "eager"},
-                                       {Strategy::kLazyComm, "lazy-comm"},
-                                       {Strategy::kLazyCompute, "lazy-compute"},
-                                       {Strategy::kRandom, "random"},
-                                       {Strategy::kPct, "pct"}};
+constexpr TimingPolicyRow kTimingPolicies[] = {{TimingPolicy::kEager, "eager"},
+                                               {TimingPolicy::kLazyComm, "lazy-comm"},
+                                               {TimingPolicy::kLazyCompute, "lazy-compute"},
+                                               {TimingPolicy::kRandom, "random"},
+                                               {TimingPolicy::kPct, "pct"}};
 }  // namespace
 
-const char* StrategyName(Strategy strategy) {
-  for (const StrategyRow& row : kStrategies) {
-    if (row.strategy == strategy) return row.name;
+const char* TimingPolicyName(TimingPolicy policy) {
+  for (const TimingPolicyRow& row : kTimingPolicies) {
+    if (row.policy == policy) return row.name;
   }
   return "?";
 }
 
-Strategy ParseStrategy(const std::string& name) {
-  for (const StrategyRow& row : kStrategies) {
-    if (name == row.name) return row.strategy;
+TimingPolicy ParseTimingPolicy(const std::string& name) {
+  for (const TimingPolicyRow& row : kTimingPolicies) {
+    if (name == row.name) return row.policy;
   }
-  throw std::invalid_argument("schedule \"" + name +
+  throw std::invalid_argument("timing \"" + name +
                               "\" is none of eager, lazy-comm, lazy-compute, random, pct");
 }
 
@@ -51,7 +51,7 @@ RunData RunOnSim(const Case& c, const Models& models, const Plugin& plugin,
   }
   SimOptions sim;
   sim.seed = options.seed;
-  sim.strategy = options.strategy;
+  sim.policy = options.policy;
   sim.drift = options.drift;
   sim.queues = options.queues;
   sim.on_start = options.on_start;
@@ -67,7 +67,7 @@ RunData RunOnSim(const Case& c, const Models& models, const Plugin& plugin,
   if (options.rank.progress != nullptr)
     options.rank.progress->rank.store(-1);  // no engine code from here on
   data.deadlock = result.deadlock;
-  data.schedule_hash = result.schedule_hash;
+  data.timing_hash = result.timing_hash;
   data.notes = result.mismatches;
   for (size_t rank = 0; rank < world; ++rank) {
     EngineOutcome& outcome = data.run.outcomes[rank];

@@ -13,7 +13,7 @@ namespace shardproof {
 struct SimRunOptions {
   RankOptions rank;
   uint64_t seed = 1;
-  Strategy strategy = Strategy::kRandom;
+  TimingPolicy policy = TimingPolicy::kRandom;
   bool drift = true;
   int queues = 0;            // hardware queues that a rank's streams share; 0: one for each stream
   std::string trace_folder;  // empty: traces are not written
@@ -25,14 +25,14 @@ struct RunData {
   Run run;
   bool deadlock = false;
   std::vector<std::string> notes;
-  uint64_t schedule_hash = 0;
+  uint64_t timing_hash = 0;
 };
 
 RunData RunOnSim(const Case& c, const Models& models, const Plugin& plugin,
                  const SimRunOptions& options);
 
 // Words for the command line: eager, lazy-comm, lazy-compute, random, pct.
-const char* StrategyName(Strategy strategy);
-Strategy ParseStrategy(const std::string& name);  // throws std::invalid_argument
+const char* TimingPolicyName(TimingPolicy policy);
+TimingPolicy ParseTimingPolicy(const std::string& name);  // throws std::invalid_argument
 
 }  // namespace shardproof

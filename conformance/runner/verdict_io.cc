@@ -60,8 +60,8 @@ std::string PackVerdict(const Verdict& verdict) {
   }
   out.Put(static_cast<int64_t>(verdict.result.notes.size()));
   for (const std::string& note : verdict.result.notes) out.Put(note);
-  out.Put(static_cast<int64_t>(verdict.schedules.size()));
-  for (const uint64_t hash : verdict.schedules) out.Put(static_cast<int64_t>(hash));
+  out.Put(static_cast<int64_t>(verdict.timings.size()));
+  for (const uint64_t hash : verdict.timings) out.Put(static_cast<int64_t>(hash));
   return out.Take();
 }
 
@@ -87,7 +87,7 @@ Verdict UnpackVerdict(const std::string& packed) {
   }
   for (int64_t n = in.Number(); n > 0; --n) verdict.result.notes.push_back(in.Text());
   for (int64_t n = in.Number(); n > 0; --n)
-    verdict.schedules.push_back(static_cast<uint64_t>(in.Number()));
+    verdict.timings.push_back(static_cast<uint64_t>(in.Number()));
   return verdict;
 }
 

@@ -2,7 +2,7 @@
 //
 // Which pairs must agree, and under which requirement, is the caller's to say: twins on and off
 // (PG-08), explicit collection and own grid (PG-12), prefetch limits (FS-40), strategies (FS-41),
-// with and without eval (FS-13), reduce each microbatch or only the sum (FS-18), two schedules
+// with and without eval (FS-13), reduce each microbatch or only the sum (FS-18), two timings
 // (GE-32).
 #pragma once
 #include <functional>

@@ -61,9 +61,9 @@ StandinRun RunEverything(const StandinOptions& options, bool* over = nullptr) {
   return run;
 }
 
-int CallsOfRankOne(Strategy strategy) {
+int CallsOfRankOne(TimingPolicy policy) {
   int calls = 0;
-  StandinOptions options = Under(strategy);
+  StandinOptions options = Under(policy);
   options.before = [&](Gpu& inner, int32_t rank) -> std::unique_ptr<Gpu> {
     if (rank != 1) return nullptr;
     return std::make_unique<GpuBefore>(inner, [&](const char*) { ++calls; });
@@ -74,13 +74,14 @@ int CallsOfRankOne(Strategy strategy) {
 
 TEST(GpuFailures, AnErrorOfAnyCallEndsAllRanksAndIsNamed) {
   int told = 0;
-  for (const Strategy strategy : {Strategy::kEager, Strategy::kLazyComm, Strategy::kRandom}) {
-    const int calls = CallsOfRankOne(strategy);
+  for (const TimingPolicy policy :
+       {TimingPolicy::kEager, TimingPolicy::kLazyComm, TimingPolicy::kRandom}) {
+    const int calls = CallsOfRankOne(policy);
     EXPECT_GT(calls, 50);
     for (int fails = 0; fails < calls; ++fails) {
       int number = 0;
       std::string name;
-      StandinOptions options = Under(strategy);
+      StandinOptions options = Under(policy);
       options.before = [&](Gpu& inner, int32_t rank) -> std::unique_ptr<Gpu> {
         if (rank != 1) return nullptr;
         return std::make_unique<GpuBefore>(inner, [&](const char* call) {
@@ -111,9 +112,9 @@ TEST(GpuFailures, AnErrorOfAnyCallEndsAllRanksAndIsNamed) {
 
 // What has been issued may still run after the end: memory goes back behind it.
 TEST(GpuFailures, WorkThatOutlivesTheEndFindsItsMemory) {
-  for (const Strategy strategy : kStrategies) {
+  for (const TimingPolicy policy : kTimingPolicies) {
     std::vector<float> seen[2];
-    RunStandin(2, Under(strategy), [&](BodiesOnDevice& f) {
+    RunStandin(2, Under(policy), [&](BodiesOnDevice& f) {
       Program p(f);
       const int32_t s = f.CreateStream("s", 0);
       const Block x = p.Floats(s, 1);
@@ -128,7 +129,7 @@ TEST(GpuFailures, WorkThatOutlivesTheEndFindsItsMemory) {
 }
 
 TEST(GpuFailures, AnErrorAtTheEndOfACommunicatorIsTold) {
-  StandinOptions options = Under(Strategy::kRandom);
+  StandinOptions options = Under(TimingPolicy::kRandom);
   options.before = [&](Gpu& inner, int32_t rank) -> std::unique_ptr<Gpu> {
     return std::make_unique<GpuBefore>(inner, [rank](const char* call) {
       if (std::string(call) == "FinalizeComm" && rank == 1)
@@ -149,7 +150,7 @@ TEST(GpuFailures, AnErrorAtTheEndOfACommunicatorIsTold) {
 }
 
 TEST(GpuFailures, AnAsynchronousErrorOfACommunicatorEndsAWait) {
-  StandinOptions options = Under(Strategy::kEager);
+  StandinOptions options = Under(TimingPolicy::kEager);
   bool broken = false;
   options.before = [&](Gpu& inner, int32_t rank) -> std::unique_ptr<Gpu> {
     if (rank != 0) return nullptr;

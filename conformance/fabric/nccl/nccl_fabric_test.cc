@@ -1,4 +1,4 @@
-// Does NcclFabric keep the rules of fabric.h? On the stand-in, under all strategies of the
+// Does NcclFabric keep the rules of fabric.h? On the stand-in, under all policies of the
 // simulator.
 #include "conformance/fabric/nccl/nccl_fabric.h"
 
@@ -149,7 +149,7 @@ TEST(NcclFabric, BodiesAreCalledAtOnce) {
 // its events serve again.
 TEST(NcclFabric, OldEntriesAreForgotten) {
   int events = 0;
-  StandinOptions options = Under(Strategy::kEager);
+  StandinOptions options = Under(TimingPolicy::kEager);
   options.before = [&](Gpu& inner, int32_t) {
     return std::make_unique<GpuBefore>(
         inner, [&](const char* call) { events += std::string(call) == "CreateEvent"; });
@@ -174,7 +174,7 @@ TEST(NcclFabric, OldEntriesAreForgotten) {
 }
 
 TEST(NcclFabric, OldEntriesOfAStreamThatNobodyWaitsForAreForgottenToo) {
-  RunStandin(1, Under(Strategy::kEager), [&](BodiesOnDevice& f) {
+  RunStandin(1, Under(TimingPolicy::kEager), [&](BodiesOnDevice& f) {
     const int32_t s = f.CreateStream("s", 0);
     for (int i = 0; i < 2000; ++i) f.Enqueue(s, "work", [] {});
     EXPECT_LT(f.nccl().pending_entries(), 400);

@@ -17,8 +17,8 @@ void ExpectAllEnded(const StandinRun& run) {
 }
 
 TEST(Failures, AMissingMemberEndsAllRanksAndThePendingOperationIsNamed) {
-  for (const Strategy strategy : kStrategies) {
-    const StandinRun run = RunStandin(3, Under(strategy), [](BodiesOnDevice& f) {
+  for (const TimingPolicy policy : kTimingPolicies) {
+    const StandinRun run = RunStandin(3, Under(policy), [](BodiesOnDevice& f) {
       Program p(f);
       const int32_t stream = f.CreateStream("comm", 0);
       const Block block = p.Floats(stream, 1);
@@ -47,7 +47,7 @@ TEST(Failures, AMissingMemberEndsAllRanksAndThePendingOperationIsNamed) {
 
 // Work that is complete is not blamed for the kernel behind it, although nobody has waited for it.
 TEST(Failures, TheOperationThatIsStuckIsNamedAndNotTheWorkBeforeIt) {
-  StandinOptions options = Under(Strategy::kLazyComm);
+  StandinOptions options = Under(TimingPolicy::kLazyComm);
   options.communicators_at_open = true;
   const StandinRun run = RunStandin(2, options, [](BodiesOnDevice& f) {
     Program p(f);
@@ -69,7 +69,7 @@ TEST(Failures, TheOperationThatIsStuckIsNamedAndNotTheWorkBeforeIt) {
 }
 
 TEST(Failures, AnEndIsToldToTheOthersWithTheRankWhereItBegan) {
-  const StandinRun run = RunStandin(2, Under(Strategy::kLazyComm), [](BodiesOnDevice& f) {
+  const StandinRun run = RunStandin(2, Under(TimingPolicy::kLazyComm), [](BodiesOnDevice& f) {
     Program p(f);
     const int32_t stream = f.CreateStream("comm", 0);
     const Block block = p.Floats(stream, 1);
@@ -86,7 +86,7 @@ TEST(Failures, AnEndIsToldToTheOthersWithTheRankWhereItBegan) {
 }
 
 TEST(Failures, AfterTheEndEverythingIsIgnored) {
-  RunStandin(1, Under(Strategy::kEager), [](BodiesOnDevice& f) {
+  RunStandin(1, Under(TimingPolicy::kEager), [](BodiesOnDevice& f) {
     Program p(f);
     const int32_t stream = f.CreateStream("s", 0), event = f.CreateEvent();
     const Block block = p.Floats(stream, 1);
@@ -115,7 +115,7 @@ TEST(Failures, AfterTheEndEverythingIsIgnored) {
 }
 
 TEST(Failures, AMeetingThatAMemberMissesIsEnded) {
-  const StandinRun run = RunStandin(3, Under(Strategy::kRandom), [](BodiesOnDevice& f) {
+  const StandinRun run = RunStandin(3, Under(TimingPolicy::kRandom), [](BodiesOnDevice& f) {
     Program p(f);
     int32_t group = -1;
     std::string key;
@@ -140,7 +140,7 @@ TEST(Failures, OppositeFirstUsesMeetForEverUnlessCommunicatorsAreMadeAtOpen) {
     if (f.rank() == 1) p.AllReduce(p.world, a, x);
     f.Drain();
   };
-  StandinOptions options = Under(Strategy::kEager);
+  StandinOptions options = Under(TimingPolicy::kEager);
   const StandinRun lazy = RunStandin(2, options, main);
   ExpectAllEnded(lazy);
   EXPECT_TRUE(
@@ -152,7 +152,7 @@ TEST(Failures, OppositeFirstUsesMeetForEverUnlessCommunicatorsAreMadeAtOpen) {
 }
 
 TEST(Failures, ABodyThatThrowsIsTheReason) {
-  const StandinRun run = RunStandin(2, Under(Strategy::kPct), [](BodiesOnDevice& f) {
+  const StandinRun run = RunStandin(2, Under(TimingPolicy::kPct), [](BodiesOnDevice& f) {
     const int32_t stream = f.CreateStream("s", 0);
     if (f.rank() == 1)
       f.nccl().Enqueue(stream, "adamw",

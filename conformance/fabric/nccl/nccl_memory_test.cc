@@ -50,7 +50,7 @@ class LooksAtFreed : public GpuBefore {
 
 TEST(NcclMemory, WhatIsFreedIsPoison) {
   std::string freed;
-  StandinOptions options = Under(Strategy::kRandom);
+  StandinOptions options = Under(TimingPolicy::kRandom);
   options.before = [&](Gpu& inner, int32_t) {
     return std::make_unique<LooksAtFreed>(inner, &freed);
   };
@@ -66,7 +66,7 @@ TEST(NcclMemory, WhatIsFreedIsPoison) {
 
 TEST(NcclMemory, MemoryIsNotPoisonedIfNobodyWantsIt) {
   std::string freed;
-  StandinOptions options = Under(Strategy::kRandom);
+  StandinOptions options = Under(TimingPolicy::kRandom);
   options.poison = false;
   options.before = [&](Gpu& inner, int32_t) {
     return std::make_unique<LooksAtFreed>(inner, &freed);
@@ -79,7 +79,7 @@ TEST(NcclMemory, MemoryIsNotPoisonedIfNobodyWantsIt) {
 }
 
 TEST(NcclMemory, RegisteredBlocksAreUsedInCollectivesAndTheirMemoryAgain) {
-  const StandinRun run = RunStandin(2, Under(Strategy::kRandom), [&](BodiesOnDevice& f) {
+  const StandinRun run = RunStandin(2, Under(TimingPolicy::kRandom), [&](BodiesOnDevice& f) {
     Program p(f);
     const int32_t s = f.CreateStream("s", 0), t = f.CreateStream("t", 0);
     const int32_t alone = f.OpenGroup("alone " + std::to_string(f.rank()), {f.rank()});
@@ -113,7 +113,7 @@ TEST(NcclMemory, RegisteredBlocksAreUsedInCollectivesAndTheirMemoryAgain) {
 }
 
 TEST(NcclMemory, ARegistrationThatIsLeftEndsWithItsGroup) {
-  const StandinRun run = RunStandin(2, Under(Strategy::kEager), [&](BodiesOnDevice& f) {
+  const StandinRun run = RunStandin(2, Under(TimingPolicy::kEager), [&](BodiesOnDevice& f) {
     Program p(f);
     const int32_t s = f.CreateStream("s", 0);
     const Block block = f.AllocRegistrable(s, 256);
@@ -125,14 +125,14 @@ TEST(NcclMemory, ARegistrationThatIsLeftEndsWithItsGroup) {
 
 TEST(NcclMemory, RegistrationIsAMeetingAndComparesSizes) {
   std::string mismatch;
-  RunStandin(2, Under(Strategy::kRandom), [&](BodiesOnDevice& f) {
+  RunStandin(2, Under(TimingPolicy::kRandom), [&](BodiesOnDevice& f) {
     Program p(f);
     const Block block = f.AllocRegistrable(f.CreateStream("s", 0), 256u << f.rank());
     EXPECT_EQ(f.RegisterBlock(p.world, block), SPF_OK);
     if (f.rank() == 0) mismatch = f.nccl().mismatches().at(0);
   });
   EXPECT_EQ(mismatch, "group_register #0 on world: rank 0 registers 256 bytes, rank 1 512");
-  const StandinRun lonely = RunStandin(2, Under(Strategy::kRandom), [&](BodiesOnDevice& f) {
+  const StandinRun lonely = RunStandin(2, Under(TimingPolicy::kRandom), [&](BodiesOnDevice& f) {
     Program p(f);
     const Block block = f.AllocRegistrable(f.CreateStream("s", 0), 256);
     if (f.rank() == 0) {

@@ -1,4 +1,4 @@
-// run_all_for_test.h: how does a program on NcclFabric fare over the stand-in, under every strategy
+// run_all_for_test.h: how does a program on NcclFabric fare over the stand-in, under every policy
 // of the simulator?
 #pragma once
 #include <gtest/gtest.h>
@@ -11,19 +11,18 @@
 
 namespace shardproof {
 
-inline StandinOptions Under(Strategy strategy, uint64_t seed = 1) {
+inline StandinOptions Under(TimingPolicy policy, uint64_t seed = 1) {
   StandinOptions options;
-  options.sim = With(strategy, seed);
+  options.sim = With(policy, seed);
   return options;
 }
 
-// Runs main under every strategy and some seeds; nothing may end it, and nothing may be left.
+// Runs main under every policy and some seeds; nothing may end it, and nothing may be left.
 inline void RunAll(int world, const std::function<void(BodiesOnDevice&)>& main) {
-  for (const Strategy strategy : kStrategies) {
+  for (const TimingPolicy policy : kTimingPolicies) {
     for (uint64_t seed = 1; seed <= 3; ++seed) {
-      const StandinRun run = RunStandin(world, Under(strategy, seed), main);
-      EXPECT_FALSE(run.ended()) << "strategy " << static_cast<int>(strategy) << " seed " << seed
-                                << "\n"
+      const StandinRun run = RunStandin(world, Under(policy, seed), main);
+      EXPECT_FALSE(run.ended()) << "policy " << static_cast<int>(policy) << " seed " << seed << "\n"
                                 << run.Text();
       EXPECT_FALSE(run.sim.deadlock);
       for (const std::string& error : run.sim.errors) EXPECT_EQ(error, "");

@@ -2,7 +2,7 @@
 // the simulator.
 //
 // One for each rank of a RunSim, used on that rank's fiber. So NcclFabric runs under the
-// simulator's schedules, and a wait that can never end is known at once: then the stand-in's clock
+// simulator's timings, and a wait that can never end is known at once: then the stand-in's clock
 // begins to run, and whoever waits gives up by it.
 //
 // NCCL's own rules are kept where the simulator has them: a communicator exists when all members

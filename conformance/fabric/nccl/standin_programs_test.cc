@@ -30,11 +30,11 @@ TEST(StandinPrograms, HangExactlyWhereTheModelSaysSo) {
     const json& profiles = program["expect"]["profiles"];
     const bool e0 = profiles["e0"] == "hang", eager = profiles["eager"] == "hang";
     hung += e0;
-    for (const Strategy strategy : kStrategies) {
-      const bool minimal = strategy == Strategy::kRandom || strategy == Strategy::kPct;
+    for (const TimingPolicy policy : kTimingPolicies) {
+      const bool minimal = policy == TimingPolicy::kRandom || policy == TimingPolicy::kPct;
       for (uint64_t seed = 0; seed < 2; ++seed) {
-        EXPECT_EQ(RunProgram(program, With(strategy, seed)).deadlock, minimal ? eager : e0)
-            << program["name"] << " strategy " << static_cast<int>(strategy) << " seed " << seed;
+        EXPECT_EQ(RunProgram(program, With(policy, seed)).deadlock, minimal ? eager : e0)
+            << program["name"] << " policy " << static_cast<int>(policy) << " seed " << seed;
       }
     }
   }

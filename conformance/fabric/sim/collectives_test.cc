@@ -1,4 +1,4 @@
-// Every kind, dtype, size and strategy against closed forms; values are unique per (rank, index).
+// Every kind, dtype, size and policy against closed forms; values are unique per (rank, index).
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -148,8 +148,8 @@ void RunOne(int32_t kind, int32_t dtype, int n, uint64_t count, bool in_place,
     f.Free(stream, send);
     if (!in_place) f.Free(stream, recv);
   });
-  EXPECT_EQ(checked, expected) << "count " << count << " strategy "
-                               << static_cast<int>(options.strategy);
+  EXPECT_EQ(checked, expected) << "count " << count << " policy "
+                               << static_cast<int>(options.policy);
   EXPECT_FALSE(result.deadlock);
   EXPECT_TRUE(result.mismatches.empty());
   for (const int32_t live : result.live_blocks) EXPECT_EQ(live, 0);
@@ -157,10 +157,10 @@ void RunOne(int32_t kind, int32_t dtype, int n, uint64_t count, bool in_place,
 
 TEST_P(CollectivesTest, MatchesTheClosedForm) {
   const auto [kind, dtype, n] = GetParam();
-  for (const Strategy strategy : kStrategies) {
+  for (const TimingPolicy policy : kTimingPolicies) {
     for (const uint64_t count : {0u, 1u, 5u, 130u}) {
-      RunOne(kind, dtype, n, count, false, With(strategy, count + 1));
-      if (kind != SPF_ALL_TO_ALL_V) RunOne(kind, dtype, n, count, true, With(strategy, count + 2));
+      RunOne(kind, dtype, n, count, false, With(policy, count + 1));
+      if (kind != SPF_ALL_TO_ALL_V) RunOne(kind, dtype, n, count, true, With(policy, count + 2));
     }
   }
 }
@@ -174,16 +174,16 @@ INSTANTIATE_TEST_SUITE_P(All, CollectivesTest,
                                             ::testing::Values(1, 2, 3, 8)));
 
 TEST(Collectives, SixtyFourRanks) {
-  for (const Strategy strategy : kStrategies) {
+  for (const TimingPolicy policy : kTimingPolicies) {
     for (const int32_t kind : {SPF_ALL_GATHER, SPF_REDUCE_SCATTER, SPF_ALL_TO_ALL_V}) {
-      RunOne(kind, SPF_I32, 64, 3, false, With(strategy));
+      RunOne(kind, SPF_I32, 64, 3, false, With(policy));
     }
   }
 }
 
 TEST(Collectives, AverageScalesEachContributionBeforeTheSum) {
-  for (const Strategy strategy : kStrategies) {
-    const SimResult result = RunSim(3, With(strategy), [](Fabric& f) {
+  for (const TimingPolicy policy : kTimingPolicies) {
+    const SimResult result = RunSim(3, With(policy), [](Fabric& f) {
       Program p(f);
       const int32_t stream = f.CreateStream("comm", 0);
       const Block block = p.Floats(stream, 1);
@@ -202,9 +202,9 @@ TEST(Collectives, AverageScalesEachContributionBeforeTheSum) {
 }
 
 TEST(Collectives, MessagesGoFirstInFirstOutPerPairOfMembers) {
-  for (const Strategy strategy : kStrategies) {
+  for (const TimingPolicy policy : kTimingPolicies) {
     for (uint64_t seed = 0; seed < 8; ++seed) {
-      const SimResult result = RunSim(3, With(strategy, seed), [](Fabric& f) {
+      const SimResult result = RunSim(3, With(policy, seed), [](Fabric& f) {
         Program p(f);
         const int32_t stream = f.CreateStream("comm", 0);
         const int me = f.rank();
@@ -235,8 +235,8 @@ TEST(Collectives, MessagesGoFirstInFirstOutPerPairOfMembers) {
 }
 
 TEST(Collectives, OperationsThatDoNotMatchAreNotedAndDoNotCrash) {
-  for (const Strategy strategy : kStrategies) {
-    const SimResult result = RunSim(2, With(strategy), [](Fabric& f) {
+  for (const TimingPolicy policy : kTimingPolicies) {
+    const SimResult result = RunSim(2, With(policy), [](Fabric& f) {
       Program p(f);
       const int32_t stream = f.CreateStream("comm", 0);
       const Block a = p.Floats(stream, 4), b = p.Floats(stream, 64);

@@ -13,8 +13,8 @@ bool Has(const std::string& text, const std::string& part) {
 }
 
 TEST(Deadlock, AMissingMemberIsNamed) {
-  for (const Strategy strategy : kStrategies) {
-    const SimResult result = RunSim(3, With(strategy), [](Fabric& f) {
+  for (const TimingPolicy policy : kTimingPolicies) {
+    const SimResult result = RunSim(3, With(policy), [](Fabric& f) {
       Program p(f);
       const int32_t stream = f.CreateStream("comm", 0);
       const Block block = p.Floats(stream, 1);
@@ -34,9 +34,9 @@ TEST(Deadlock, AMissingMemberIsNamed) {
 
 // twin_opposite_order_two_streams: hangs only where starts are serial, so never here.
 TEST(Deadlock, OppositeOrderOnTwoStreamsIsNone) {
-  for (const Strategy strategy : kStrategies) {
+  for (const TimingPolicy policy : kTimingPolicies) {
     for (uint64_t seed = 0; seed < 20; ++seed) {
-      const SimResult result = RunSim(2, With(strategy, seed), [](Fabric& f) {
+      const SimResult result = RunSim(2, With(policy, seed), [](Fabric& f) {
         Program p(f);
         const int32_t twin = f.OpenGroup("twin", Everybody(2));
         const int32_t s0 = f.CreateStream("a", 0), s1 = f.CreateStream("b", 0);
@@ -53,8 +53,9 @@ TEST(Deadlock, OppositeOrderOnTwoStreamsIsNone) {
 
 // wait_after_record: hangs under every timing in which both need both.
 TEST(Deadlock, AnInvertedOrderBehindAWaitIsFoundByTheStrategiesThatNeedAllMembers) {
-  for (const Strategy strategy : {Strategy::kEager, Strategy::kLazyComm, Strategy::kLazyCompute}) {
-    const SimResult result = RunSim(2, With(strategy), [](Fabric& f) {
+  for (const TimingPolicy policy :
+       {TimingPolicy::kEager, TimingPolicy::kLazyComm, TimingPolicy::kLazyCompute}) {
+    const SimResult result = RunSim(2, With(policy), [](Fabric& f) {
       Program p(f);
       const int32_t twin = f.OpenGroup("twin", Everybody(2));
       const int32_t s0 = f.CreateStream("a", 0), s1 = f.CreateStream("b", 0);
@@ -88,10 +89,10 @@ void OneQueueProgram(Fabric& f, bool holds) {
 }
 
 TEST(Deadlock, OneHardwareQueueHangsWhereTwoDoNot) {
-  for (const Strategy strategy : kStrategies) {
+  for (const TimingPolicy policy : kTimingPolicies) {
     for (uint64_t seed = 1; seed <= 10; ++seed) {
       for (const int queues : {0, 1, 2}) {
-        SimOptions options = With(strategy, seed);
+        SimOptions options = With(policy, seed);
         options.queues = queues;
         const SimResult held = RunSim(2, options, [](Fabric& f) { OneQueueProgram(f, true); });
         EXPECT_EQ(held.deadlock, queues == 1);
@@ -123,16 +124,16 @@ TEST(Deadlock, UngroupedExchangeHangsUnlessSendsAreEager) {
     f.Communicate({p.Op(SPF_RECV, p.world, s, {}, in, 1, 1 - f.rank())});
     f.Drain();
   };
-  EXPECT_TRUE(RunSim(2, With(Strategy::kEager), exchange).deadlock);
-  EXPECT_TRUE(RunSim(2, With(Strategy::kLazyComm), exchange).deadlock);
-  EXPECT_FALSE(RunSim(2, With(Strategy::kRandom), exchange).deadlock);
-  const SimResult result = RunSim(2, With(Strategy::kEager), exchange);
+  EXPECT_TRUE(RunSim(2, With(TimingPolicy::kEager), exchange).deadlock);
+  EXPECT_TRUE(RunSim(2, With(TimingPolicy::kLazyComm), exchange).deadlock);
+  EXPECT_FALSE(RunSim(2, With(TimingPolicy::kRandom), exchange).deadlock);
+  const SimResult result = RunSim(2, With(TimingPolicy::kEager), exchange);
   EXPECT_TRUE(Has(result.blocked[0], "waits for rank 1 to start its side of message #0 on world"))
       << result.blocked[0];
 }
 
 TEST(Deadlock, WorkLeftByHostsThatReturnedIsOneToo) {
-  const SimResult result = RunSim(2, With(Strategy::kEager), [](Fabric& f) {
+  const SimResult result = RunSim(2, With(TimingPolicy::kEager), [](Fabric& f) {
     Program p(f);
     const int32_t s = f.CreateStream("comm", 0);
     if (f.rank() == 0) p.AllReduce(p.world, s, p.Floats(s, 1));
@@ -142,7 +143,7 @@ TEST(Deadlock, WorkLeftByHostsThatReturnedIsOneToo) {
 }
 
 TEST(Deadlock, AGroupCreatedByOnlySomeMembersIsOne) {
-  const SimResult result = RunSim(3, With(Strategy::kPct), [](Fabric& f) {
+  const SimResult result = RunSim(3, With(TimingPolicy::kPct), [](Fabric& f) {
     Program p(f);
     int32_t group = -1;
     std::string key;
@@ -155,8 +156,8 @@ TEST(Deadlock, AGroupCreatedByOnlySomeMembersIsOne) {
 }
 
 TEST(Deadlock, ABlockRegisteredByOnlySomeMembersIsOne) {
-  for (const Strategy strategy : kStrategies) {
-    const SimResult result = RunSim(3, With(strategy), [](Fabric& f) {
+  for (const TimingPolicy policy : kTimingPolicies) {
+    const SimResult result = RunSim(3, With(policy), [](Fabric& f) {
       Program p(f);
       const Block block = f.AllocRegistrable(f.CreateStream("comm", 0), 64);
       EXPECT_EQ(f.RegisterBlock(p.world, block), SPF_OK);
@@ -172,9 +173,9 @@ TEST(Deadlock, ABlockRegisteredByOnlySomeMembersIsOne) {
 }
 
 TEST(Deadlock, BlocksRegisteredWithTwoGroupsInOppositeOrderAreOne) {
-  for (const Strategy strategy : kStrategies) {
+  for (const TimingPolicy policy : kTimingPolicies) {
     for (const bool opposite : {false, true}) {
-      const SimResult result = RunSim(2, With(strategy), [opposite](Fabric& f) {
+      const SimResult result = RunSim(2, With(policy), [opposite](Fabric& f) {
         Program p(f);
         const int32_t twin = f.OpenGroup("twin", Everybody(2));
         const Block block = f.AllocRegistrable(f.CreateStream("comm", 0), 64);
@@ -194,7 +195,7 @@ TEST(Deadlock, BlocksRegisteredWithTwoGroupsInOppositeOrderAreOne) {
 }
 
 TEST(Deadlock, DeregisteringWaitsForAMemberThatNeverComes) {
-  const SimResult result = RunSim(2, With(Strategy::kEager), [](Fabric& f) {
+  const SimResult result = RunSim(2, With(TimingPolicy::kEager), [](Fabric& f) {
     Program p(f);
     const int32_t s = f.CreateStream("comm", 0);
     const Block block = f.AllocRegistrable(s, 64);
@@ -213,9 +214,9 @@ TEST(Abort, EveryStackUnwindsAndQueuedBodiesAreDropped) {
     ~Guard() { --*alive; }
     int* alive;
   };
-  for (const Strategy strategy : kStrategies) {
+  for (const TimingPolicy policy : kTimingPolicies) {
     int alive = 0, ran = 0;
-    const SimResult result = RunSim(4, With(strategy), [&](Fabric& f) {
+    const SimResult result = RunSim(4, With(policy), [&](Fabric& f) {
       const Guard guard(&alive);
       Program p(f);
       const int32_t s = f.CreateStream("comm", 0);
@@ -240,9 +241,9 @@ TEST(Abort, EveryStackUnwindsAndQueuedBodiesAreDropped) {
 }
 
 TEST(Abort, ARankThatThrowsEndsOthersOnlyWhenNothingElseCanHappen) {
-  for (const Strategy strategy : kStrategies) {
+  for (const TimingPolicy policy : kTimingPolicies) {
     int finished = 0;
-    const SimResult result = RunSim(3, With(strategy), [&](Fabric& f) {
+    const SimResult result = RunSim(3, With(policy), [&](Fabric& f) {
       Program p(f);
       if (f.rank() == 0) throw std::runtime_error("engine broke");
       const int32_t s = f.CreateStream("comm", 0);
@@ -262,8 +263,8 @@ TEST(Abort, ARankThatThrowsEndsOthersOnlyWhenNothingElseCanHappen) {
 }
 
 TEST(Abort, FailWakesWhoWaits) {
-  for (const Strategy strategy : kStrategies) {
-    const SimResult result = RunSim(2, With(strategy), [&](Fabric& f) {
+  for (const TimingPolicy policy : kTimingPolicies) {
+    const SimResult result = RunSim(2, With(policy), [&](Fabric& f) {
       Program p(f);
       const int32_t s = f.CreateStream("comm", 0);
       if (f.rank() == 0) f.Fail("refused: not a member");
@@ -278,7 +279,7 @@ TEST(Abort, FailWakesWhoWaits) {
 }
 
 TEST(Abort, DeviceWorkThatThrowsFailsItsRank) {
-  const SimResult result = RunSim(2, With(Strategy::kEager), [&](Fabric& f) {
+  const SimResult result = RunSim(2, With(TimingPolicy::kEager), [&](Fabric& f) {
     const int32_t s = f.CreateStream("comm", 0);
     f.Enqueue(s, "bad", [] { throw std::runtime_error("no such kernel"); });
     f.Enqueue(s, "never", [] { ADD_FAILURE(); });
@@ -289,7 +290,7 @@ TEST(Abort, DeviceWorkThatThrowsFailsItsRank) {
 
 TEST(Abort, RanksMaySwitchWhileTheyHandleExceptions) {
   for (uint64_t seed = 0; seed < 20; ++seed) {
-    const SimResult result = RunSim(4, With(Strategy::kRandom, seed), [&](Fabric& f) {
+    const SimResult result = RunSim(4, With(TimingPolicy::kRandom, seed), [&](Fabric& f) {
       Program p(f);
       const int32_t s = f.CreateStream("comm", 0);
       const std::string mine = "rank " + std::to_string(f.rank());

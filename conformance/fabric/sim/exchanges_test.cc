@@ -8,10 +8,10 @@ namespace {
 
 // Rows that nobody sends, ranks that get none, and everything to one rank.
 TEST(Exchanges, AllToAllVWithWholeRanksOfNothing) {
-  for (const Strategy strategy : kStrategies) {
+  for (const TimingPolicy policy : kTimingPolicies) {
     for (int n = 1; n <= 8; ++n) {
       for (int to = -1; to < n; ++to) {  // -1: nobody sends anything
-        const SimResult result = RunSim(n, With(strategy), [&](Fabric& f) {
+        const SimResult result = RunSim(n, With(policy), [&](Fabric& f) {
           Program p(f);
           const int32_t stream = f.CreateStream("a2a", 0);
           const auto count = static_cast<uint64_t>(to < 0 ? 0 : 3);
@@ -40,9 +40,9 @@ TEST(Exchanges, AllToAllVWithWholeRanksOfNothing) {
 // Who expects more, fewer or no rows gets what there is, no byte outside of either buffer moves,
 // and it is noted.
 TEST(Exchanges, AllToAllVWithUnequalCountsIsNotedAndKeepsToItsBuffers) {
-  for (const Strategy strategy : kStrategies) {
+  for (const TimingPolicy policy : kTimingPolicies) {
     for (const uint64_t expects : {0u, 1u, 5u}) {  // rank 0 sends 3 to rank 1
-      const SimResult result = RunSim(2, With(strategy), [&](Fabric& f) {
+      const SimResult result = RunSim(2, With(policy), [&](Fabric& f) {
         Program p(f);
         const int32_t stream = f.CreateStream("a2a", 0);
         const Block out = p.Floats(stream, 4), in = p.Floats(stream, 16);
@@ -73,10 +73,10 @@ TEST(Exchanges, AllToAllVWithUnequalCountsIsNotedAndKeepsToItsBuffers) {
 // An interleaved pipeline's step: forward to the next, backward to the one before, all in one
 // group; or each direction in a group and stream of its own.
 TEST(Exchanges, PipelineNeighboursExchangeBothDirections) {
-  for (const Strategy strategy : kStrategies) {
+  for (const TimingPolicy policy : kTimingPolicies) {
     for (const bool together : {true, false}) {
       for (int n = 2; n <= 8; n += 3) {
-        const SimResult result = RunSim(n, With(strategy), [&](Fabric& f) {
+        const SimResult result = RunSim(n, With(policy), [&](Fabric& f) {
           Program p(f);
           const int32_t forward = f.CreateStream("forward", 0),
                         backward = f.CreateStream("backward", 0);

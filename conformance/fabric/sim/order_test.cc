@@ -9,15 +9,15 @@
 namespace shardproof {
 namespace {
 
-// Runs under all strategies and some seeds; returns what log held each time.
+// Runs under all policies and some seeds; returns what log held each time.
 std::set<std::string> Logs(int world, const std::function<void(Program&, std::string*)>& main,
                            int seeds = 40) {
   std::set<std::string> logs;
-  for (const Strategy strategy : kStrategies) {
+  for (const TimingPolicy policy : kTimingPolicies) {
     for (int seed = 0; seed < seeds; ++seed) {
       std::string log;
       const SimResult result =
-          RunSim(world, With(strategy, static_cast<uint64_t>(seed)), [&](Fabric& f) {
+          RunSim(world, With(policy, static_cast<uint64_t>(seed)), [&](Fabric& f) {
             Program p(f);
             main(p, &log);
             EXPECT_EQ(f.Drain(), SPF_OK);
@@ -108,7 +108,7 @@ TEST(Order, ADestroyedStreamRunsWhatItHas) {
 
 TEST(Order, DeviceWorkLeftByAHostThatReturnsStillRuns) {
   int ran = 0;
-  RunSim(2, With(Strategy::kLazyCompute),
+  RunSim(2, With(TimingPolicy::kLazyCompute),
          [&](Fabric& f) { f.Enqueue(f.CreateStream("a", 0), "1", [&] { ++ran; }); });
   EXPECT_EQ(ran, 2);
 }
@@ -166,7 +166,7 @@ TEST(Memory, IsPoisonFromAllocAndFromFree) {
 TEST(Memory, RunsLeaveNothingBehind) {
   for (int run = 0; run < 3; ++run) {
     std::vector<uint64_t> addresses;
-    const SimResult result = RunSim(2, With(Strategy::kRandom), [&](Fabric& f) {
+    const SimResult result = RunSim(2, With(TimingPolicy::kRandom), [&](Fabric& f) {
       Program p(f);
       const int32_t a = f.CreateStream("a", 0);
       const Block kept = p.Floats(a, 8), freed = p.Floats(a, 8);
@@ -179,7 +179,7 @@ TEST(Memory, RunsLeaveNothingBehind) {
 }
 
 TEST(Memory, AnArenaThatIsUsedUpEndsTheRunWithAReason) {
-  SimOptions options = With(Strategy::kEager);
+  SimOptions options = With(TimingPolicy::kEager);
   options.arena_bytes = 1 << 20;
   const SimResult result = RunSim(2, options, [](Fabric& f) {
     Program p(f);
@@ -193,8 +193,8 @@ TEST(Memory, AnArenaThatIsUsedUpEndsTheRunWithAReason) {
 }
 
 TEST(Groups, CreateSplitsTheParentAndAgreesOnKeys) {
-  for (const Strategy strategy : kStrategies) {
-    const SimResult result = RunSim(4, With(strategy), [](Fabric& f) {
+  for (const TimingPolicy policy : kTimingPolicies) {
+    const SimResult result = RunSim(4, With(policy), [](Fabric& f) {
       Program p(f);
       const int me = f.rank();
       int32_t group = -1, none = -1;
@@ -224,10 +224,10 @@ TEST(Groups, CreateSplitsTheParentAndAgreesOnKeys) {
 }
 
 TEST(Groups, RegisteringMeetsAllMembersInOrder) {
-  for (const Strategy strategy : kStrategies) {
+  for (const TimingPolicy policy : kTimingPolicies) {
     for (uint64_t seed = 0; seed < 10; ++seed) {
       int arrived = 0;
-      const SimResult result = RunSim(3, With(strategy, seed), [&](Fabric& f) {
+      const SimResult result = RunSim(3, With(policy, seed), [&](Fabric& f) {
         Program p(f);
         const int32_t twin = f.OpenGroup("twin", Everybody(3)), s = f.CreateStream("comm", 0);
         const Block x = f.AllocRegistrable(s, 64), y = f.AllocRegistrable(s, 128);
@@ -249,9 +249,9 @@ TEST(Groups, RegisteringMeetsAllMembersInOrder) {
 }
 
 TEST(Groups, DeregisteringWaitsForTheGroupsWorkOnAllStreams) {
-  for (const Strategy strategy : kStrategies) {
+  for (const TimingPolicy policy : kTimingPolicies) {
     for (uint64_t seed = 0; seed < 10; ++seed) {
-      const SimResult result = RunSim(2, With(strategy, seed), [](Fabric& f) {
+      const SimResult result = RunSim(2, With(policy, seed), [](Fabric& f) {
         Program p(f);
         const int32_t a = f.CreateStream("a", 0), b = f.CreateStream("b", 0);
         const Block x = f.AllocRegistrable(a, 4), y = f.AllocRegistrable(b, 4);
@@ -270,8 +270,8 @@ TEST(Groups, DeregisteringWaitsForTheGroupsWorkOnAllStreams) {
 }
 
 TEST(Groups, DeregisteringWaitsForNoOtherWorkAndNoOtherRank) {
-  for (const Strategy strategy : kStrategies) {
-    const SimResult result = RunSim(2, With(strategy), [](Fabric& f) {
+  for (const TimingPolicy policy : kTimingPolicies) {
+    const SimResult result = RunSim(2, With(policy), [](Fabric& f) {
       Program p(f);
       const int32_t twin = f.OpenGroup("twin", Everybody(2)), s = f.CreateStream("comm", 0);
       const Block x = f.AllocRegistrable(s, 4);
@@ -294,8 +294,8 @@ TEST(Groups, DeregisteringWaitsForNoOtherWorkAndNoOtherRank) {
 }
 
 TEST(Groups, OneKeyIsOneCommunicator) {
-  for (const Strategy strategy : kStrategies) {
-    const SimResult result = RunSim(2, With(strategy), [](Fabric& f) {
+  for (const TimingPolicy policy : kTimingPolicies) {
+    const SimResult result = RunSim(2, With(policy), [](Fabric& f) {
       Program p(f);
       const int32_t again = f.OpenGroup("world", Everybody(2));
       const int32_t stream = f.CreateStream("comm", 0);
@@ -310,7 +310,7 @@ TEST(Groups, OneKeyIsOneCommunicator) {
 }
 
 TEST(Groups, ListsThatDisagreeAreNoted) {
-  const SimResult result = RunSim(2, With(Strategy::kEager), [](Fabric& f) {
+  const SimResult result = RunSim(2, With(TimingPolicy::kEager), [](Fabric& f) {
     Program p(f);
     int32_t group = -1;
     std::string key;

@@ -1,6 +1,6 @@
 // Do the simulator's rules agree with the deadlock model? Every fixture program whose operations a
-// fabric has is run under all strategies; its verdicts were found without the simulator. By T1 of
-// the model every run of a program hangs or none does, so one schedule decides, and more of them
+// fabric has is run under all policies; its verdicts were found without the simulator. By T1 of
+// the model every run of a program hangs or none does, so one timing decides, and more of them
 // must agree.
 #include <gtest/gtest.h>
 
@@ -146,7 +146,7 @@ TEST(Programs, HangExactlyWhereTheModelSaysSo) {
     if (!HasAllOperations(program)) continue;
     const json& expect = program["expect"];
     if (expect["matching"] != "ok") {
-      RunProgram(program, With(Strategy::kEager));  // must not crash
+      RunProgram(program, With(TimingPolicy::kEager));  // must not crash
       continue;
     }
     ++ran;
@@ -154,11 +154,11 @@ TEST(Programs, HangExactlyWhereTheModelSaysSo) {
                eager = expect["profiles"]["eager"] == "hang";
     hung += e0;
     eager_differs += e0 != eager;
-    for (const Strategy strategy : kStrategies) {
-      const bool minimal = strategy == Strategy::kRandom || strategy == Strategy::kPct;
+    for (const TimingPolicy policy : kTimingPolicies) {
+      const bool minimal = policy == TimingPolicy::kRandom || policy == TimingPolicy::kPct;
       for (uint64_t seed = 0; seed < 4; ++seed) {
-        EXPECT_EQ(RunProgram(program, With(strategy, seed)).deadlock, minimal ? eager : e0)
-            << program["name"] << " strategy " << static_cast<int>(strategy) << " seed " << seed;
+        EXPECT_EQ(RunProgram(program, With(policy, seed)).deadlock, minimal ? eager : e0)
+            << program["name"] << " policy " << static_cast<int>(policy) << " seed " << seed;
       }
     }
   }

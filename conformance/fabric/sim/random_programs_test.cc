@@ -2,8 +2,8 @@
 // from the same seed.
 #include <gtest/gtest.h>
 
-#include "conformance/fabric/sim/strategy.h"
 #include "conformance/fabric/sim/testing.h"
+#include "conformance/fabric/sim/timing_policy.h"
 
 namespace shardproof {
 namespace {
@@ -78,12 +78,12 @@ class Walk {
 TEST(RandomPrograms, RunTheSameAgainAndNeverCrash) {
   int deadlocks = 0, mismatches = 0, fine = 0;
   for (uint64_t seed = 0; seed < 60; ++seed) {
-    for (const Strategy strategy : kStrategies) {
+    for (const TimingPolicy policy : kTimingPolicies) {
       const int world = static_cast<int>(2 + seed % 4), wrong = seed % 3 == 0 ? 0 : 3;
       const auto walk = [&](Fabric& f) { Walk(f, seed, wrong).Run(30); };
-      const SimResult first = RunSim(world, With(strategy, seed), walk);
-      const SimResult again = RunSim(world, With(strategy, seed), walk);
-      EXPECT_EQ(first.schedule_hash, again.schedule_hash);
+      const SimResult first = RunSim(world, With(policy, seed), walk);
+      const SimResult again = RunSim(world, With(policy, seed), walk);
+      EXPECT_EQ(first.timing_hash, again.timing_hash);
       EXPECT_EQ(first.blocked, again.blocked);
       EXPECT_EQ(first.mismatches, again.mismatches);
       for (const std::string& error : first.errors) EXPECT_EQ(error, "");

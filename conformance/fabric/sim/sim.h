@@ -1,9 +1,9 @@
 // sim.h: what does a program of many ranks do under a chosen timing, all in one process and
 // repeatable?
 //
-// Ranks are fibers, streams are queues, and one seeded scheduler picks what happens next: a host
+// Ranks are fibers, streams are queues, and one seeded policy picks what happens next: a host
 // that runs on, a stream's first entry, a communication that completes. The same seed gives the
-// same schedule, step for step. A deadlock is seen at once and exactly: nothing can happen and
+// same timing, step for step. A deadlock is seen at once and exactly: nothing can happen and
 // somebody is not done.
 #pragma once
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace shardproof {
 
-enum class Strategy : uint8_t {
+enum class TimingPolicy : uint8_t {
   kEager,     // device work completes as soon as it can; hosts take turns
   kLazyComm,  // no communication completes before nothing else can happen: shows a missing wait
               // behind a collective
@@ -28,7 +28,7 @@ enum class Strategy : uint8_t {
 
 struct SimOptions {
   uint64_t seed = 1;
-  Strategy strategy = Strategy::kEager;
+  TimingPolicy policy = TimingPolicy::kEager;
   int pct_depth = 3;
   // Hardware queues of a rank: the streams share them, and each serves its entries strictly in the
   // order in which the host issued them (1: what CUDA_DEVICE_MAX_CONNECTIONS=1 may do at worst). 0:
@@ -54,13 +54,13 @@ struct SimResult {
   std::vector<std::string> errors;
   std::vector<std::string> mismatches;  // operations that met without being alike, at most 64
   std::vector<int32_t> live_blocks;     // by rank: blocks never freed
-  uint64_t schedule_steps = 0;
-  uint64_t schedule_hash = 0;  // equal hashes: equal schedules
+  uint64_t timing_steps = 0;
+  uint64_t timing_hash = 0;  // equal hashes: equal timings
 };
 
 // Runs rank_main once for each of world ranks (1..64) and returns when all are done and all device
 // work has run, or nothing more can happen. Collectives need all members before they complete under
-// kEager and the lazy strategies; under kRandom and kPct only the peers whose data the result
+// kEager and the lazy policies; under kRandom and kPct only the peers whose data the result
 // needs, and a send completes without its receiver.
 SimResult RunSim(int world, const SimOptions& options,
                  const std::function<void(Fabric&)>& rank_main);

@@ -1,4 +1,4 @@
-// How fast do fibers switch, and how many scheduling steps a second does a world take?
+// How fast do fibers switch, and how many steps a second does a world take?
 #include <benchmark/benchmark.h>
 
 #include <memory>
@@ -23,11 +23,11 @@ void FiberSwitch(benchmark::State& state) {
 BENCHMARK(FiberSwitch);
 
 void WorldSteps(benchmark::State& state) {
-  const auto strategy = static_cast<Strategy>(state.range(0));
+  const auto policy = static_cast<TimingPolicy>(state.range(0));
   const auto world = static_cast<int>(state.range(1));
   uint64_t steps = 0;
   for (auto unused : state) {
-    const SimResult result = RunSim(world, With(strategy), [](Fabric& f) {
+    const SimResult result = RunSim(world, With(policy), [](Fabric& f) {
       Program p(f);
       const int32_t compute = f.CreateStream("compute", 0), comm = f.CreateStream("comm", 0);
       for (int i = 0; i < 100; ++i) {
@@ -39,7 +39,7 @@ void WorldSteps(benchmark::State& state) {
       }
       f.Drain();
     });
-    steps += result.schedule_steps;
+    steps += result.timing_steps;
   }
   state.SetItemsProcessed(static_cast<int64_t>(steps));
 }
@@ -47,7 +47,7 @@ BENCHMARK(WorldSteps)->ArgsProduct({{0, 1, 2, 3, 4}, {4, 64}})->Unit(benchmark::
 
 void EmptyWorld(benchmark::State& state) {
   for (auto unused : state)
-    RunSim(static_cast<int>(state.range(0)), With(Strategy::kEager), [](Fabric&) {});
+    RunSim(static_cast<int>(state.range(0)), With(TimingPolicy::kEager), [](Fabric&) {});
 }
 BENCHMARK(EmptyWorld)->Arg(4)->Arg(64)->Unit(benchmark::kMicrosecond);
 

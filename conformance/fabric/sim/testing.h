@@ -17,12 +17,13 @@ inline std::vector<int32_t> Everybody(int world) {
   return ranks;
 }
 
-inline constexpr Strategy kStrategies[] = {Strategy::kEager, Strategy::kLazyComm, Strategy::kRandom,
-                                           Strategy::kPct, Strategy::kLazyCompute};
+inline constexpr TimingPolicy kTimingPolicies[] = {TimingPolicy::kEager, TimingPolicy::kLazyComm,
+                                                   TimingPolicy::kRandom, TimingPolicy::kPct,
+                                                   TimingPolicy::kLazyCompute};
 
-inline SimOptions With(Strategy strategy, uint64_t seed = 1) {
+inline SimOptions With(TimingPolicy policy, uint64_t seed = 1) {
   SimOptions options;
-  options.strategy = strategy;
+  options.policy = policy;
   options.seed = seed;
   return options;
 }

@@ -14,7 +14,7 @@ void Fold(uint64_t* hash, uint64_t value) { *hash = (*hash ^ value) * 0x10000000
 World::World(int world, const SimOptions& options, const std::function<void(Fabric&)>& rank_main)
     : options_(options), chooser_(options, world) {
   const auto count = static_cast<size_t>(world);
-  result_.schedule_hash = 0xCBF29CE484222325u;
+  result_.timing_hash = 0xCBF29CE484222325u;
   result_.blocked.resize(count);
   result_.errors.resize(count);
   for (int32_t index = 0; index < world; ++index) {
@@ -70,12 +70,12 @@ void World::Enable(ActionKind kind, int32_t rank, EntryId entry) {
 
 void World::Step() {
   Action action;
-  if (options_.strategy != Strategy::kLazyComm || !TakeNeededFinish(&action))
+  if (options_.policy != TimingPolicy::kLazyComm || !TakeNeededFinish(&action))
     action = chooser_.Take(&enabled_);
-  ++result_.schedule_steps;
-  Fold(&result_.schedule_hash, static_cast<uint64_t>(action.kind));
-  Fold(&result_.schedule_hash, static_cast<uint64_t>(action.rank));
-  Fold(&result_.schedule_hash, static_cast<uint64_t>(action.entry));
+  ++result_.timing_steps;
+  Fold(&result_.timing_hash, static_cast<uint64_t>(action.kind));
+  Fold(&result_.timing_hash, static_cast<uint64_t>(action.rank));
+  Fold(&result_.timing_hash, static_cast<uint64_t>(action.entry));
   switch (action.kind) {
     case ActionKind::kHost:
       return RunHost(action.rank);

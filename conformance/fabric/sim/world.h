@@ -14,7 +14,7 @@
 #include "conformance/fabric/sim/comm.h"
 #include "conformance/fabric/sim/fiber.h"
 #include "conformance/fabric/sim/sim.h"
-#include "conformance/fabric/sim/strategy.h"
+#include "conformance/fabric/sim/timing_policy.h"
 
 namespace shardproof {
 
@@ -57,7 +57,7 @@ class World {
   Rank& rank(int32_t index) { return *ranks_[static_cast<size_t>(index)]; }
   int size() const { return static_cast<int>(ranks_.size()); }
   bool aborted() const { return aborted_; }
-  // Entries were added: lets ready ones be scheduled, and perhaps others go first.
+  // Entries were added: lets ready ones be chosen, and perhaps others go first.
   void Issued(int32_t rank);
   spf_status BlockHost(int32_t rank, HostWait wait);
   // Wakes them if they are complete.

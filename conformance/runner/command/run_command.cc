@@ -21,12 +21,12 @@ namespace {
 void CheckOptions(const Options& options) {
   if (!options.waivers.empty()) WaiversOf(options);
   if (!options.fault.empty()) ParseFault(options.fault);
-  if (!options.schedule.empty()) ParseStrategy(options.schedule);
+  if (!options.timing.empty()) ParseTimingPolicy(options.timing);
   const FabricRow& fabric = FabricNamed(options.fabric);
   if (!fabric.replays && options.queues > 0)
     throw std::invalid_argument("--queues is of the sim fabric, not of " + options.fabric);
-  if (!fabric.replays && options.schedules > 1) {
-    throw std::invalid_argument("--schedules is of the sim fabric, not of " + options.fabric);
+  if (!fabric.replays && options.timings > 1) {
+    throw std::invalid_argument("--timings is of the sim fabric, not of " + options.fabric);
   }
   if (!fabric.starts_ranks && options.ranks > 0) {
     throw std::invalid_argument("--ranks is of the nccl fabric, not of " + options.fabric +

@@ -11,9 +11,9 @@
 
 #include "conformance/runner/judge_on_sim.h"
 #include "conformance/runner/reporting.h"
-#include "conformance/runner/schedules.h"
 #include "conformance/runner/scratch_folder.h"
 #include "conformance/runner/selection.h"
+#include "conformance/runner/timings.h"
 #include "conformance/runner/verdict_io.h"
 #include "conformance/runner/workers/worker_pool.h"
 
@@ -45,18 +45,18 @@ Verdict VerdictOfDeath(const WorkResult& result) {
 }
 
 // What workers do for one case: the first item judges it, each other one compares a range of
-// schedules with it.
+// timings with it.
 struct SimWork {
   size_t item = 0;   // of the case
   size_t index = 0;  // of the case
-  ScheduleRange range;
+  TimingRange range;
 };
 
 std::vector<SimWork> WorkFor(size_t cases, const Options& options, int jobs) {
   std::vector<SimWork> work;
   for (size_t c = 0; c < cases; ++c) {
     work.push_back({c, 0, {}});
-    for (const ScheduleRange& range : SplitSchedules(options.seed, options.schedules, jobs)) {
+    for (const TimingRange& range : SplitTimings(options.seed, options.timings, jobs)) {
       work.push_back({c, work.back().index + 1, range});
     }
   }
@@ -76,16 +76,16 @@ class SimVerdicts {
   }
   Verdict Take(size_t item, const Options& options) {
     std::vector<Verdict>& parts = parts_[item];
-    for (size_t i = 1; i < parts.size(); ++i) MergeSchedules(parts[i], &parts[0]);
-    if (options.schedules > 1) {
-      NoteSchedules(options.schedules,
-                    options.schedule.empty() ? "random and pct" : options.schedule, &parts[0]);
-      different_ += std::set<uint64_t>(parts[0].schedules.begin(), parts[0].schedules.end()).size();
+    for (size_t i = 1; i < parts.size(); ++i) MergeTimings(parts[i], &parts[0]);
+    if (options.timings > 1) {
+      NoteTimings(options.timings, options.timing.empty() ? "random and pct" : options.timing,
+                  &parts[0]);
+      different_ += std::set<uint64_t>(parts[0].timings.begin(), parts[0].timings.end()).size();
     }
     return std::move(parts[0]);
   }
 
-  size_t different() const { return different_; }  // schedules, of all cases taken
+  size_t different() const { return different_; }  // timings, of all cases taken
 
  private:
   size_t different_ = 0;
@@ -100,9 +100,9 @@ std::string RunPart(const Case& c, const SimWork& work, const Plugin& plugin,
   sim.on_start = [&side](std::function<bool(uint64_t, std::string*)> describe) {
     side.describe = std::move(describe);
   };
-  const Verdict verdict =
-      work.index == 0 ? JudgeOnSim(c, plugin, sim)
-                      : CompareSchedules(c, plugin, sim, work.range, options.schedule.empty());
+  const Verdict verdict = work.index == 0
+                              ? JudgeOnSim(c, plugin, sim)
+                              : CompareTimings(c, plugin, sim, work.range, options.timing.empty());
   side.describe = nullptr;
   return PackVerdict(verdict);
 }
@@ -139,8 +139,8 @@ int RunSimCommand(const Options& options) {
         report.cases[item] = ReportOf(cases[item], verdicts.Take(item, options), options);
         console.CaseDone(report.cases[item]);
       });
-  if (options.schedules > 1) {
-    report.facts.push_back("schedules: " + std::to_string(options.schedules) + " of each case, " +
+  if (options.timings > 1) {
+    report.facts.push_back("timings: " + std::to_string(options.timings) + " of each case, " +
                            std::to_string(verdicts.different()) + " different in all");
   }
   return FinishReport(report, options, console);

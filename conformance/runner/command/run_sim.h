@@ -4,7 +4,7 @@
 
 namespace shardproof {
 
-// Cases, and ranges of schedules of one case, are items of workers (workers/worker_pool.h). Answers
+// Cases, and ranges of timings of one case, are items of workers (workers/worker_pool.h). Answers
 // the exit code.
 int RunSimCommand(const Options& options);
 

@@ -13,8 +13,9 @@
 namespace shardproof {
 namespace {
 
-constexpr Strategy kStrategies[] = {Strategy::kEager, Strategy::kLazyComm, Strategy::kLazyCompute,
-                                    Strategy::kRandom, Strategy::kPct};
+constexpr TimingPolicy kTimingPolicies[] = {TimingPolicy::kEager, TimingPolicy::kLazyComm,
+                                            TimingPolicy::kLazyCompute, TimingPolicy::kRandom,
+                                            TimingPolicy::kPct};
 constexpr const char* kCases[] = {"w4.zero3.n2.twin.k2.adamw.do=tt",
                                   "w4.zero2.ep2.experts.ogr.do=te",
                                   "w4.zero3.name=policy+zero3.name=value.twin.do=tet",
@@ -37,30 +38,30 @@ class Determinism : public testing::TestWithParam<const char*> {};
 TEST_P(Determinism, EqualSeedsGiveEqualTraces) {
   const Plugin plugin("builtin:reference");
   const FaultLab lab(GetParam(), plugin, testing::TempDir() + "determinism");
-  for (const Strategy strategy : kStrategies) {
-    const RunData a = lab.Run(std::nullopt, 11, strategy), b = lab.Run(std::nullopt, 11, strategy);
-    ASSERT_FALSE(a.deadlock) << StrategyName(strategy);
-    EXPECT_EQ(a.schedule_hash, b.schedule_hash) << StrategyName(strategy);
+  for (const TimingPolicy policy : kTimingPolicies) {
+    const RunData a = lab.Run(std::nullopt, 11, policy), b = lab.Run(std::nullopt, 11, policy);
+    ASSERT_FALSE(a.deadlock) << TimingPolicyName(policy);
+    EXPECT_EQ(a.timing_hash, b.timing_hash) << TimingPolicyName(policy);
     const std::vector<std::string> left = Texts(a), right = Texts(b);
     for (size_t rank = 0; rank < left.size(); ++rank) {
       EXPECT_GT(left[rank].size(), 10000u);
-      EXPECT_TRUE(left[rank] == right[rank]) << StrategyName(strategy) << ", rank " << rank;
+      EXPECT_TRUE(left[rank] == right[rank]) << TimingPolicyName(policy) << ", rank " << rank;
     }
   }
 }
 
-TEST_P(Determinism, OtherSeedsGiveOtherSchedulesAndEqualResults) {
+TEST_P(Determinism, OtherSeedsGiveOtherTimingsAndEqualResults) {
   const Plugin plugin("builtin:reference");
   const FaultLab lab(GetParam(), plugin, testing::TempDir() + "determinism");
-  for (const Strategy strategy : {Strategy::kRandom, Strategy::kPct}) {
-    std::set<uint64_t> schedules;
+  for (const TimingPolicy policy : {TimingPolicy::kRandom, TimingPolicy::kPct}) {
+    std::set<uint64_t> timings;
     for (uint64_t seed = 1; seed <= 8; ++seed) {
-      const RunData data = lab.Run(std::nullopt, seed, strategy);
-      schedules.insert(data.schedule_hash);
+      const RunData data = lab.Run(std::nullopt, seed, policy);
+      timings.insert(data.timing_hash);
       EXPECT_EQ(FirstMessage(CompareResults(lab.good().run, data.run, "GE-32")), "")
-          << StrategyName(strategy) << ", seed " << seed;
+          << TimingPolicyName(policy) << ", seed " << seed;
     }
-    EXPECT_EQ(schedules.size(), 8u) << StrategyName(strategy);
+    EXPECT_EQ(timings.size(), 8u) << TimingPolicyName(policy);
   }
 }
 

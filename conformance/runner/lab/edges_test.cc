@@ -91,7 +91,7 @@ class Edges : public testing::TestWithParam<const char*> {};
 TEST_P(Edges, AreEachMissedOrProvedToBeImplied) {
   const Plugin plugin("builtin:reference");
   const FaultLab lab(GetParam(), plugin, testing::TempDir() + "edges");
-  RunData good = lab.Run(std::nullopt, 1, Strategy::kRandom);
+  RunData good = lab.Run(std::nullopt, 1, TimingPolicy::kRandom);
   ASSERT_EQ(Ids(lab.Judge(good)), "") << "without a fault";
   const Trace& trace = lab.good_trace(kRank);
   std::set<int64_t> orders;

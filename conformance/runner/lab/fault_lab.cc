@@ -78,7 +78,7 @@ std::vector<int64_t> EventsOfCall(const Trace& trace, const std::string& call) {
 FaultLab::FaultLab(const std::string& id, const Plugin& plugin, std::string folder)
     : case_(ParseId(id)), plugin_(plugin), folder_(std::move(folder)), models_(MakeModels(case_)) {
   for (size_t i = 0; i < case_.instances.size(); ++i) oracles_.push_back(RunOracle(case_, i));
-  good_ = Run(std::nullopt, 1, Strategy::kRandom);
+  good_ = Run(std::nullopt, 1, TimingPolicy::kRandom);
 }
 
 std::optional<Fault> FaultLab::Find(int32_t rank, const std::string& call, const EventTest& test,
@@ -98,13 +98,13 @@ std::optional<Fault> FaultLab::Find(int32_t rank, const std::string& call, const
   return std::nullopt;
 }
 
-RunData FaultLab::Run(const std::optional<Fault>& fault, uint64_t seed, Strategy strategy) const {
+RunData FaultLab::Run(const std::optional<Fault>& fault, uint64_t seed, TimingPolicy policy) const {
   SimRunOptions options;
   options.rank.folder = folder_ + "/" + Id(case_) + (fault ? "/" + FaultText(*fault) : "");
   std::filesystem::create_directories(options.rank.folder);
   options.rank.fault = fault;
   options.seed = seed;
-  options.strategy = strategy;
+  options.policy = policy;
   return RunOnSim(case_, models_, plugin_, options);
 }
 
@@ -116,7 +116,7 @@ CheckResult FaultLab::Judge(RunData& data) const {
 }
 
 CheckResult FaultLab::JudgeFault(const Fault& fault) const {
-  RunData data = Run(fault, 1, Strategy::kRandom);
+  RunData data = Run(fault, 1, TimingPolicy::kRandom);
   return Judge(data);
 }
 

@@ -36,7 +36,7 @@ class FaultLab {
   std::optional<Fault> Find(int32_t rank, const std::string& call, const EventTest& test,
                             int64_t nth, Fault::Action action, int32_t amount) const;
 
-  RunData Run(const std::optional<Fault>& fault, uint64_t seed, Strategy strategy) const;
+  RunData Run(const std::optional<Fault>& fault, uint64_t seed, TimingPolicy policy) const;
   // Every check, with the oracle that the lab computed once.
   CheckResult Judge(RunData& data) const;
   CheckResult JudgeFault(const Fault& fault) const;

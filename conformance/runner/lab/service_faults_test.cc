@@ -31,7 +31,7 @@ class ServiceFaults : public testing::TestWithParam<const char*> {};
 TEST_P(ServiceFaults, AreReportedUnderTheRightRequirement) {
   const Plugin plugin("builtin:reference");
   const FaultLab lab(GetParam(), plugin, testing::TempDir() + "service_faults");
-  RunData good = lab.Run(std::nullopt, 1, Strategy::kRandom);
+  RunData good = lab.Run(std::nullopt, 1, TimingPolicy::kRandom);
   ASSERT_EQ(Reported(lab.Judge(good)), "nothing") << "without a fault";
   for (const FaultRow& row : ServiceFaultRows()) {
     if (std::string(row.spec) != GetParam()) continue;

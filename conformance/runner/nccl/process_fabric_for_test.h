@@ -2,7 +2,7 @@
 // without a GPU.
 //
 // Everything runs at once, in the order of issue; a group call waits for the members of its
-// communicators. No schedule but one, so nothing is learnt about waits; enough to run whole cases
+// communicators. No timing but one, so nothing is learnt about waits; enough to run whole cases
 // where the runner is tested.
 #pragma once
 #include <memory>

@@ -94,8 +94,7 @@ TEST(WorkerPool, BeatsForEverEndAtTheLimit) {
   EXPECT_NE(death.find("not ended after"), std::string::npos) << death;
 }
 TEST(WorkerPool, ExceptionEndsOneItem) {
-  ExpectOnlyTwoDied(RunWith([] { throw std::runtime_error("no such schedule"); }),
-                    "no such schedule");
+  ExpectOnlyTwoDied(RunWith([] { throw std::runtime_error("no such timing"); }), "no such timing");
 }
 TEST(WorkerPool, ManyWorkersFewItems) {
   EXPECT_EQ(RunWith([] {}, 64).size(), 6u);

@@ -1,16 +1,17 @@
-// gpu_timing: prints the figures of gpu_timing.h for the reference engine. Exit status: 0; 2 it
-// could not be measured.
-//   gpu_timing [--ranks N] [--rounds N] [--steps N] [--gemm fp32|tf32|bf16] [--tiny]
+// gpu_step_time: prints the figures of gpu_step_time.h for the reference engine. Exit status: 0; 2
+// it could not be measured.
+//   gpu_step_time [--ranks N] [--rounds N] [--steps N] [--gemm fp32|tf32|bf16] [--tiny]
 #include <CLI/CLI.hpp>
 #include <exception>
 #include <iostream>
 
-#include "conformance/runner/timing/gpu_timing.h"
+#include "conformance/runner/measure/gpu_step_time.h"
 
 int main(int argc, char** argv) {
-  shardproof::TimingOptions options;
+  shardproof::StepTimeOptions options;
   CLI::App app{
-      "gpu_timing: step time, exposed communication, the engine's overhead and the recording's, on "
+      "gpu_step_time: step time, exposed communication, the engine's overhead and the recording's, "
+      "on "
       "GPUs"};
   app.add_option("--ranks", options.ranks, "rank processes on this machine")
       ->check(CLI::Range(2, 64))
@@ -25,14 +26,14 @@ int main(int argc, char** argv) {
   try {
     const shardproof::Plugin plugin("builtin:reference");
     std::vector<std::string> facts;
-    const auto rounds = shardproof::RunTiming(options, shardproof::CudaKit(), plugin, &facts);
+    const auto rounds = shardproof::RunStepTimes(options, shardproof::CudaKit(), plugin, &facts);
     for (const std::string& fact : facts) std::cout << fact << "\n";
-    std::cout << shardproof::ParameterCount(shardproof::TimingCase(options, 1, true))
+    std::cout << shardproof::ParameterCount(shardproof::StepTimeCase(options, 1, true))
               << " parameters, " << options.steps << " steps a round after " << options.warmup
               << "\n"
-              << shardproof::TimingTable(options, rounds);
+              << shardproof::StepTimeTable(options, rounds);
   } catch (const std::exception& error) {
-    std::cerr << "gpu_timing: " << error.what() << "\n";
+    std::cerr << "gpu_step_time: " << error.what() << "\n";
     return 2;
   }
 }

@@ -1,13 +1,13 @@
 // The whole program with a tiny model on a machine without a GPU: its figures mean nothing, its
 // path and arithmetic do.
-#include "conformance/runner/timing/gpu_timing.h"
+#include "conformance/runner/measure/gpu_step_time.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "conformance/host/cpu_executor.h"
+#include "conformance/runner/measure/tape.h"
 #include "conformance/runner/nccl/process_fabric_for_test.h"
-#include "conformance/runner/timing/tape.h"
 
 namespace shardproof {
 namespace {
@@ -30,16 +30,16 @@ TEST(SpreadOf, HasTheEnds) {
   EXPECT_EQ(spread.most, 8);
 }
 
-TEST(TimingTable, EachFigureIsOfItsOwnRound) {
-  TimingRound one;
+TEST(StepTimeTable, EachFigureIsOfItsOwnRound) {
+  StepTimeRound one;
   one.alone = {{10.2, 10.2, 90}, {10, 10, 10}};
   one.alone_recorded = {{10.3}, {10}};
   one.apart = {{40}, {20}};
   one.overlapped = {{25}, {20}};
-  TimingRound two = one;
+  StepTimeRound two = one;
   two.alone.steps = {10.1};
   two.overlapped = {{30}, {22}};
-  const std::string table = TimingTable({}, {one, two, one});
+  const std::string table = StepTimeTable({}, {one, two, one});
   EXPECT_THAT(table, HasSubstr("median of 3 rounds"));
   const auto row = [&](const std::string& name, const std::string& figures) {
     const size_t at = table.find(name);
@@ -59,14 +59,14 @@ TEST(TimingTable, EachFigureIsOfItsOwnRound) {
   row("2 ranks: step with overlap / without", "0.625 x   (0.625 to 0.750)");
 }
 
-TEST(TimingCase, HasHalfABillionParameters) {
-  const Case c = TimingCase({}, 2, true);
+TEST(StepTimeCase, HasHalfABillionParameters) {
+  const Case c = StepTimeCase({}, 2, true);
   const ModelConfig& m = c.instances[0].model;
   EXPECT_FALSE(m.quantised);
   EXPECT_EQ(c.world, 2);
   EXPECT_TRUE(c.instances[0].overlap_grad_reduce);
-  EXPECT_FALSE(TimingCase({}, 2, false).instances[0].overlap_param_gather);
-  EXPECT_EQ(TimingCase({}, 2, false).instances[0].prefetch_limit_bytes, 0);
+  EXPECT_FALSE(StepTimeCase({}, 2, false).instances[0].overlap_param_gather);
+  EXPECT_EQ(StepTimeCase({}, 2, false).instances[0].prefetch_limit_bytes, 0);
   // Attention 4 w w, SwiGLU 3 w ffn, embedding and head.
   const int64_t w = m.width, params = m.layers * (4 * w * w + 3 * w * m.ffn) + 2 * w * m.vocab;
   EXPECT_GE(params, 500'000'000);
@@ -91,17 +91,18 @@ TEST(Tape, PlaysWhatWasRecordedAndNothingElse) {
   EXPECT_EQ(b, (std::vector<std::byte>{std::byte{9}, std::byte{9}, std::byte{0}, std::byte{0}}));
 }
 
-TEST(RunTiming, ATinyModelOnTwoRanks) {
-  TimingOptions options;
+TEST(RunStepTimes, ATinyModelOnTwoRanks) {
+  StepTimeOptions options;
   options.tiny = true;
   options.rounds = 2;
   options.steps = 3;
   options.warmup = 1;
   const Plugin plugin("builtin:reference");
   std::vector<std::string> facts;
-  const std::vector<TimingRound> rounds = RunTiming(options, ProcessKitForTest(), plugin, &facts);
+  const std::vector<StepTimeRound> rounds =
+      RunStepTimes(options, ProcessKitForTest(), plugin, &facts);
   ASSERT_THAT(rounds, SizeIs(2));
-  for (const TimingRound& round : rounds) {
+  for (const StepTimeRound& round : rounds) {
     for (const VariantTimes& times :
          {round.alone, round.alone_recorded, round.apart, round.overlapped}) {
       EXPECT_THAT(times.steps, SizeIs(3));
@@ -111,11 +112,11 @@ TEST(RunTiming, ATinyModelOnTwoRanks) {
     }
   }
   EXPECT_THAT(facts, ::testing::Not(::testing::IsEmpty()));
-  EXPECT_GT(ParameterCount(TimingCase(options, 1, true)), 1000);
+  EXPECT_GT(ParameterCount(StepTimeCase(options, 1, true)), 1000);
 }
 
-TEST(RunTiming, ARankThatDiesIsNamed) {
-  TimingOptions options;
+TEST(RunStepTimes, ARankThatDiesIsNamed) {
+  StepTimeOptions options;
   options.tiny = true;
   const ProcessHooks hooks = {nullptr, [](int rank, int nth_case) {
                                 if (rank == 1 && nth_case == 0) raise(SIGKILL);
@@ -123,7 +124,7 @@ TEST(RunTiming, ARankThatDiesIsNamed) {
   const Plugin plugin("builtin:reference");
   std::vector<std::string> facts;
   try {
-    RunTiming(options, ProcessKitForTest(hooks), plugin, &facts);
+    RunStepTimes(options, ProcessKitForTest(hooks), plugin, &facts);
     ADD_FAILURE() << "no error";
   } catch (const std::runtime_error& error) {
     EXPECT_THAT(error.what(), HasSubstr("rank 0: "));

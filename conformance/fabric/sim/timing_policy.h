@@ -1,4 +1,4 @@
-// strategy.h: of all that may happen next, what does?
+// timing_policy.h: of all that may happen next, what does?
 #pragma once
 #include <array>
 #include <cstdint>
@@ -60,7 +60,7 @@ class Chooser {
   Action TakePct(Enabled* enabled);
   uint64_t& PriorityOf(const Action& action);
 
-  Strategy strategy_;
+  TimingPolicy policy_;
   bool drift_;
   Random random_;
   std::array<uint64_t, kActionKinds> weights_{};   // of 16

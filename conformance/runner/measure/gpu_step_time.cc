@@ -1,4 +1,4 @@
-#include "conformance/runner/timing/gpu_timing.h"
+#include "conformance/runner/measure/gpu_step_time.h"
 
 #include <algorithm>
 #include <sstream>
@@ -6,10 +6,10 @@
 #include <utility>
 
 #include "conformance/fabric/nccl/rendezvous/case_table.h"
+#include "conformance/runner/measure/tape.h"
 #include "conformance/runner/nccl/rank_processes.h"
 #include "conformance/runner/rank_main.h"
 #include "conformance/runner/scratch_folder.h"
-#include "conformance/runner/timing/tape.h"
 
 namespace shardproof {
 namespace {
@@ -46,7 +46,7 @@ VariantTimes Unpacked(const std::string& packed) {
 // One rank's measurement of one item.
 class Measurement {
  public:
-  Measurement(CaseMachine& machine, Rendezvous& meeting, const TimingOptions& options)
+  Measurement(CaseMachine& machine, Rendezvous& meeting, const StepTimeOptions& options)
       : machine_(machine), meeting_(meeting), options_(options), fabric_(machine.fabric()) {
     clock_stream_ = fabric_.CreateStream("timing", 0);
     play_stream_ = fabric_.CreateStream("bare kernels", 0);
@@ -105,18 +105,18 @@ class Measurement {
 
   CaseMachine& machine_;
   Rendezvous& meeting_;
-  const TimingOptions& options_;
+  const StepTimeOptions& options_;
   KeepingFabric fabric_;
   std::shared_ptr<TapeExecutor> tape_;
   int32_t clock_stream_ = -1, play_stream_ = -1, started_ = -1;
   VariantTimes times_;
 };
 
-class TimingWork : public RankWork {
+class StepTimeWork : public RankWork {
  public:
-  TimingWork(const TimingOptions& options, const std::vector<Item>& items, const Plugin& plugin,
-             const RankSide& side, std::unique_ptr<RankMachine> machine,
-             std::unique_ptr<Store> store, const std::string& folder)
+  StepTimeWork(const StepTimeOptions& options, const std::vector<Item>& items, const Plugin& plugin,
+               const RankSide& side, std::unique_ptr<RankMachine> machine,
+               std::unique_ptr<Store> store, const std::string& folder)
       : options_(options),
         items_(items),
         plugin_(plugin),
@@ -155,7 +155,7 @@ class TimingWork : public RankWork {
   }
 
  private:
-  const TimingOptions& options_;
+  const StepTimeOptions& options_;
   const std::vector<Item>& items_;
   const Plugin& plugin_;
   RankSide side_;
@@ -183,7 +183,7 @@ VariantTimes Slowest(const std::vector<RankAnswer>& answers) {
 
 }  // namespace
 
-Case TimingCase(const TimingOptions& options, int ranks, bool overlap) {
+Case StepTimeCase(const StepTimeOptions& options, int ranks, bool overlap) {
   Case c = ParseId("w" + std::to_string(ranks) + ".zero3.adamw.raw.bf16.wire16" +
                    (overlap ? ".ogr.opg" : ".pf0"));
   InstanceSpec& spec = c.instances.front();
@@ -207,15 +207,16 @@ int64_t ParameterCount(const Case& c) {
   return count;
 }
 
-std::vector<TimingRound> RunTiming(const TimingOptions& options, const NcclKit& kit,
-                                   const Plugin& plugin, std::vector<std::string>* facts) {
+std::vector<StepTimeRound> RunStepTimes(const StepTimeOptions& options, const NcclKit& kit,
+                                        const Plugin& plugin, std::vector<std::string>* facts) {
   const ScratchFolder scratch;
-  const std::vector<Item> items = {{TimingCase(options, 1, true), RecordLevel::kOff},
-                                   {TimingCase(options, 1, true), RecordLevel::kOrder},
-                                   {TimingCase(options, options.ranks, false), RecordLevel::kOff},
-                                   {TimingCase(options, options.ranks, true), RecordLevel::kOff}};
-  VariantTimes TimingRound::*const places[] = {&TimingRound::alone, &TimingRound::alone_recorded,
-                                               &TimingRound::apart, &TimingRound::overlapped};
+  const std::vector<Item> items = {{StepTimeCase(options, 1, true), RecordLevel::kOff},
+                                   {StepTimeCase(options, 1, true), RecordLevel::kOrder},
+                                   {StepTimeCase(options, options.ranks, false), RecordLevel::kOff},
+                                   {StepTimeCase(options, options.ranks, true), RecordLevel::kOff}};
+  VariantTimes StepTimeRound::*const places[] = {&StepTimeRound::alone,
+                                                 &StepTimeRound::alone_recorded,
+                                                 &StepTimeRound::apart, &StepTimeRound::overlapped};
   const std::unique_ptr<Store> store = Store::Local();
   RankProcessOptions launch;
   launch.ranks = options.ranks;
@@ -225,12 +226,12 @@ std::vector<TimingRound> RunTiming(const TimingOptions& options, const NcclKit& 
     machine.rank = machine.local_rank = side.rank;
     machine.local_ranks = options.ranks;
     machine.gemm = options.gemm;
-    return std::make_unique<TimingWork>(options, items, plugin, side, kit.open(machine),
-                                        store->ForChild(), scratch.path());
+    return std::make_unique<StepTimeWork>(options, items, plugin, side, kit.open(machine),
+                                          store->ForChild(), scratch.path());
   });
-  std::vector<TimingRound> rounds(static_cast<size_t>(options.rounds));
+  std::vector<StepTimeRound> rounds(static_cast<size_t>(options.rounds));
   size_t number = 0;
-  for (TimingRound& round : rounds) {
+  for (StepTimeRound& round : rounds) {
     for (size_t i = 0; i < items.size(); ++i, ++number) {
       const int world = items[i].spec.world;
       CaseTable meeting(*store, "item " + std::to_string(number), 0, world);

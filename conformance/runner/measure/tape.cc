@@ -1,4 +1,4 @@
-#include "conformance/runner/timing/tape.h"
+#include "conformance/runner/measure/tape.h"
 
 #include <cstring>
 

@@ -1,5 +1,5 @@
-// gpu_timing.h: how long is a training step on GPUs, how much of it is communication that nothing
-// hides, and what do the engine and the recording add?
+// gpu_step_time.h: how long is a training step on GPUs, how much of it is communication that
+// nothing hides, and what do the engine and the recording add?
 //
 // All times are between time stamps in streams (CUDA events), taken when the device has nothing
 // else to do. A round runs four variants one after another; figures are medians of rounds, with the
@@ -15,7 +15,7 @@
 
 namespace shardproof {
 
-struct TimingOptions {
+struct StepTimeOptions {
   int ranks = 2;
   std::string gemm = "tf32";
   int rounds = 2, steps = 3,
@@ -34,10 +34,10 @@ struct VariantTimes {
 // A transformer of 516 million parameters (or a tiny one), sharded over `ranks` (ZeRO-3), AdamW,
 // bf16 parameters and wires, no quantisers, 1024 tokens a rank and step. overlap: reductions and
 // gathers beside compute, one unit gathered ahead; else none.
-Case TimingCase(const TimingOptions& options, int ranks, bool overlap);
+Case StepTimeCase(const StepTimeOptions& options, int ranks, bool overlap);
 int64_t ParameterCount(const Case& c);
 
-struct TimingRound {
+struct StepTimeRound {
   VariantTimes alone, alone_recorded;  // 1 rank; recording off, and at level order
   VariantTimes apart, overlapped;      // all ranks, recording off; without and with overlap
 };
@@ -51,11 +51,11 @@ struct Spread {
 Spread SpreadOf(const std::vector<double>& of_rounds);
 
 // The figures as a table, one line each: name, median, least and most.
-std::string TimingTable(const TimingOptions& options, const std::vector<TimingRound>& rounds);
+std::string StepTimeTable(const StepTimeOptions& options, const std::vector<StepTimeRound>& rounds);
 
 // Runs all rounds in rank processes. Throws std::runtime_error with the rank and what it said.
 // facts: of the machine.
-std::vector<TimingRound> RunTiming(const TimingOptions& options, const NcclKit& kit,
-                                   const Plugin& plugin, std::vector<std::string>* facts);
+std::vector<StepTimeRound> RunStepTimes(const StepTimeOptions& options, const NcclKit& kit,
+                                        const Plugin& plugin, std::vector<std::string>* facts);
 
 }  // namespace shardproof

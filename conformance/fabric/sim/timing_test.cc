@@ -1,4 +1,4 @@
-// Schedules: repeatable, different between seeds, and adversarial where a wait is missing.
+// Timings: repeatable, different between seeds, and adversarial where a wait is missing.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -33,32 +33,32 @@ void Train(Fabric& f, std::string* log) {
   EXPECT_EQ(f.Drain(), SPF_OK);
 }
 
-TEST(Schedule, TheSameSeedGivesTheSameScheduleAndAnotherOneDoesNot) {
-  for (const Strategy strategy : kStrategies) {
+TEST(Timing, TheSameSeedGivesTheSameTimingAndAnotherOneDoesNot) {
+  for (const TimingPolicy policy : kTimingPolicies) {
     std::set<uint64_t> hashes;
     for (uint64_t seed = 0; seed < 10; ++seed) {
       std::string log[2];
       SimResult result[2];
       for (int run = 0; run < 2; ++run) {
-        result[run] = RunSim(4, With(strategy, seed), [&](Fabric& f) { Train(f, &log[run]); });
+        result[run] = RunSim(4, With(policy, seed), [&](Fabric& f) { Train(f, &log[run]); });
         EXPECT_FALSE(result[run].aborted);
       }
       EXPECT_EQ(log[0], log[1]);
-      EXPECT_EQ(result[0].schedule_hash, result[1].schedule_hash);
-      EXPECT_EQ(result[0].schedule_steps, result[1].schedule_steps);
-      hashes.insert(result[0].schedule_hash);
+      EXPECT_EQ(result[0].timing_hash, result[1].timing_hash);
+      EXPECT_EQ(result[0].timing_steps, result[1].timing_steps);
+      hashes.insert(result[0].timing_hash);
     }
-    EXPECT_EQ(hashes.size() == 1, strategy == Strategy::kEager) << static_cast<int>(strategy);
+    EXPECT_EQ(hashes.size() == 1, policy == TimingPolicy::kEager) << static_cast<int>(policy);
   }
 }
 
 // Of seeds runs, how many read something else than the right value?
-int WrongReads(Strategy strategy, int seeds, const std::function<float(Program&)>& main,
+int WrongReads(TimingPolicy policy, int seeds, const std::function<float(Program&)>& main,
                float right) {
   int wrong = 0;
   for (int seed = 0; seed < seeds; ++seed) {
     bool bad = false;
-    RunSim(2, With(strategy, static_cast<uint64_t>(seed)), [&](Fabric& f) {
+    RunSim(2, With(policy, static_cast<uint64_t>(seed)), [&](Fabric& f) {
       Program p(f);
       bad = main(p) != right || bad;
     });
@@ -82,14 +82,14 @@ float ReadGathered(Program& p, bool wait) {
   return got[0];
 }
 
-TEST(Schedule, AMissingWaitBehindAGatherReadsStaleUnderLazyComm) {
+TEST(Timing, AMissingWaitBehindAGatherReadsStaleUnderLazyComm) {
   const auto missing = [](Program& p) { return ReadGathered(p, false); };
-  EXPECT_EQ(WrongReads(Strategy::kLazyComm, 5, missing, 42), 5);
-  EXPECT_GT(WrongReads(Strategy::kRandom, 40, missing, 42), 0);
-  EXPECT_GT(WrongReads(Strategy::kPct, 40, missing, 42), 0);
-  for (const Strategy strategy : kStrategies) {
+  EXPECT_EQ(WrongReads(TimingPolicy::kLazyComm, 5, missing, 42), 5);
+  EXPECT_GT(WrongReads(TimingPolicy::kRandom, 40, missing, 42), 0);
+  EXPECT_GT(WrongReads(TimingPolicy::kPct, 40, missing, 42), 0);
+  for (const TimingPolicy policy : kTimingPolicies) {
     EXPECT_EQ(WrongReads(
-                  strategy, 40, [](Program& p) { return ReadGathered(p, true); }, 42),
+                  policy, 40, [](Program& p) { return ReadGathered(p, true); }, 42),
               0);
   }
 }
@@ -112,12 +112,12 @@ float ReadSecond(Program& p, bool right) {
   return got[0];
 }
 
-TEST(Schedule, LazyCommCompletesWhatSomebodyWaitsForFirst) {
+TEST(Timing, LazyCommCompletesWhatSomebodyWaitsForFirst) {
   EXPECT_EQ(WrongReads(
-                Strategy::kLazyComm, 20, [](Program& p) { return ReadSecond(p, false); }, 42),
+                TimingPolicy::kLazyComm, 20, [](Program& p) { return ReadSecond(p, false); }, 42),
             20);
   EXPECT_EQ(WrongReads(
-                Strategy::kLazyComm, 20, [](Program& p) { return ReadSecond(p, true); }, 42),
+                TimingPolicy::kLazyComm, 20, [](Program& p) { return ReadSecond(p, true); }, 42),
             0);
 }
 
@@ -136,15 +136,16 @@ float ReduceEarly(Program& p, bool wait) {
   return got[0];
 }
 
-TEST(Schedule, AMissingWaitBeforeAReductionIsSeenUnderLazyCompute) {
+TEST(Timing, AMissingWaitBeforeAReductionIsSeenUnderLazyCompute) {
+  EXPECT_EQ(
+      WrongReads(
+          TimingPolicy::kLazyCompute, 5, [](Program& p) { return ReduceEarly(p, false); }, 42),
+      5);
   EXPECT_EQ(WrongReads(
-                Strategy::kLazyCompute, 5, [](Program& p) { return ReduceEarly(p, false); }, 42),
-            5);
-  EXPECT_EQ(WrongReads(
-                Strategy::kLazyCompute, 5, [](Program& p) { return ReduceEarly(p, true); }, 42),
+                TimingPolicy::kLazyCompute, 5, [](Program& p) { return ReduceEarly(p, true); }, 42),
             0);
   EXPECT_EQ(WrongReads(
-                Strategy::kEager, 5, [](Program& p) { return ReduceEarly(p, false); }, 42),
+                TimingPolicy::kEager, 5, [](Program& p) { return ReduceEarly(p, false); }, 42),
             0);  // does not see it
 }
 
@@ -163,16 +164,16 @@ float OverwriteSend(Program& p, bool wait) {
   return got[0];
 }
 
-TEST(Schedule, AnOverwrittenSendBufferIsSeenUnderLazyComm) {
+TEST(Timing, AnOverwrittenSendBufferIsSeenUnderLazyComm) {
   EXPECT_EQ(WrongReads(
-                Strategy::kLazyComm, 5, [](Program& p) { return OverwriteSend(p, false); }, 42),
+                TimingPolicy::kLazyComm, 5, [](Program& p) { return OverwriteSend(p, false); }, 42),
             5);
   EXPECT_GT(WrongReads(
-                Strategy::kRandom, 40, [](Program& p) { return OverwriteSend(p, false); }, 42),
+                TimingPolicy::kRandom, 40, [](Program& p) { return OverwriteSend(p, false); }, 42),
             0);
-  for (const Strategy strategy : kStrategies) {
+  for (const TimingPolicy policy : kTimingPolicies) {
     EXPECT_EQ(WrongReads(
-                  strategy, 20, [](Program& p) { return OverwriteSend(p, true); }, 42),
+                  policy, 20, [](Program& p) { return OverwriteSend(p, true); }, 42),
               0);
   }
 }
@@ -194,23 +195,23 @@ float OverwriteAfterStart(Program& p) {
   return got[0];
 }
 
-TEST(Schedule, LazyCommReadsSendBytesLate) {
-  EXPECT_EQ(WrongReads(Strategy::kLazyComm, 10, OverwriteAfterStart, 42), 10);
+TEST(Timing, LazyCommReadsSendBytesLate) {
+  EXPECT_EQ(WrongReads(TimingPolicy::kLazyComm, 10, OverwriteAfterStart, 42), 10);
 }
 
 // One rank reduces before its kernel has run, the other is late for good reasons: only an early
 // read shows it.
-TEST(Schedule, LazyComputeReadsSendBytesEarly) {
+TEST(Timing, LazyComputeReadsSendBytesEarly) {
   EXPECT_EQ(WrongReads(
-                Strategy::kLazyCompute, 20,
+                TimingPolicy::kLazyCompute, 20,
                 [](Program& p) { return ReduceEarly(p, p.f.rank() == 1); }, 42),
             20);
 }
 
 // A broadcast's root may be done, and overwrite its buffer, before others have taken part.
-TEST(Schedule, PeersSeeWhatWasSentEvenIfTheSenderIsLongDone) {
+TEST(Timing, PeersSeeWhatWasSentEvenIfTheSenderIsLongDone) {
   for (uint64_t seed = 0; seed < 60; ++seed) {
-    RunSim(3, With(Strategy::kRandom, seed), [](Fabric& f) {
+    RunSim(3, With(TimingPolicy::kRandom, seed), [](Fabric& f) {
       Program p(f);
       const int32_t s = f.CreateStream("comm", 0);
       const Block block = p.Floats(s, 1);
@@ -227,8 +228,8 @@ TEST(Schedule, PeersSeeWhatWasSentEvenIfTheSenderIsLongDone) {
 }
 
 // How many rounds may rank 0 be ahead of rank 1 when only rank 1 waits for rank 0's broadcasts?
-int MaxLead(Strategy strategy, uint64_t seed, bool drift) {
-  SimOptions options = With(strategy, seed);
+int MaxLead(TimingPolicy policy, uint64_t seed, bool drift) {
+  SimOptions options = With(policy, seed);
   options.drift = drift;
   int round[2] = {0, 0}, lead = 0;
   RunSim(2, options, [&](Fabric& f) {
@@ -246,25 +247,25 @@ int MaxLead(Strategy strategy, uint64_t seed, bool drift) {
   return lead;
 }
 
-TEST(Schedule, DriftLetsRanksRunFarAhead) {
-  EXPECT_LE(MaxLead(Strategy::kEager, 1, false), 1);
-  EXPECT_EQ(MaxLead(Strategy::kEager, 1, true), 50);
+TEST(Timing, DriftLetsRanksRunFarAhead) {
+  EXPECT_LE(MaxLead(TimingPolicy::kEager, 1, false), 1);
+  EXPECT_EQ(MaxLead(TimingPolicy::kEager, 1, true), 50);
   int far = 0;
-  for (uint64_t seed = 0; seed < 20; ++seed) far += MaxLead(Strategy::kRandom, seed, true) > 25;
+  for (uint64_t seed = 0; seed < 20; ++seed) far += MaxLead(TimingPolicy::kRandom, seed, true) > 25;
   EXPECT_GT(far, 0);
-  EXPECT_EQ(MaxLead(Strategy::kLazyComm, 1, false), 50);
+  EXPECT_EQ(MaxLead(TimingPolicy::kLazyComm, 1, false), 50);
 }
 
-TEST(Schedule, SixtyFourRanksTrain) {
-  for (const Strategy strategy : kStrategies) {
+TEST(Timing, SixtyFourRanksTrain) {
+  for (const TimingPolicy policy : kTimingPolicies) {
     std::string log;
-    const SimResult result = RunSim(64, With(strategy), [&](Fabric& f) { Train(f, &log); });
+    const SimResult result = RunSim(64, With(policy), [&](Fabric& f) { Train(f, &log); });
     EXPECT_FALSE(result.aborted);
   }
 }
 
-TEST(Schedule, AddressesAreExplained) {
-  SimOptions options = With(Strategy::kEager);
+TEST(Timing, AddressesAreExplained) {
+  SimOptions options = With(TimingPolicy::kEager);
   std::function<bool(uint64_t, std::string*)> describe;
   options.on_start = [&](auto given) { describe = std::move(given); };
   RunSim(2, options, [&](Fabric& f) {

@@ -1,5 +1,5 @@
-// schedules_test: do two hundred timings of one HSDP case give one result?
-#include "conformance/runner/schedules.h"
+// timings_test: do two hundred timings of one HSDP case give one result?
+#include "conformance/runner/timings.h"
 
 #include <gtest/gtest.h>
 
@@ -15,7 +15,7 @@ namespace shardproof {
 namespace {
 
 constexpr char kHsdp[] = "w4.zero3.n2.twin.k2.do=tt";
-constexpr uint64_t kSeeds = 100;  // under each of two strategies
+constexpr uint64_t kSeeds = 100;  // under each of two policies
 
 // Digests of all that a rank published and of every parameter that its nodes read, in the order of
 // the calls.
@@ -44,55 +44,55 @@ std::string Difference(const Run& a, const Run& b) {
   return "";
 }
 
-TEST(Schedules, TwoHundredOfThemGiveEqualResultsSequencesAndDigests) {
+TEST(Timings, TwoHundredOfThemGiveEqualResultsSequencesAndDigests) {
   const Plugin plugin("builtin:reference");
-  const FaultLab lab(kHsdp, plugin, testing::TempDir() + "schedules");
+  const FaultLab lab(kHsdp, plugin, testing::TempDir() + "timings");
   ASSERT_GT(Digests(lab.good_trace(0)).size(), 100u);
-  std::set<uint64_t> schedules;
+  std::set<uint64_t> timings;
   for (uint64_t seed = 1; seed <= kSeeds; ++seed) {
-    for (const Strategy strategy : {Strategy::kRandom, Strategy::kPct}) {
-      const RunData data = lab.Run(std::nullopt, seed, strategy);
-      schedules.insert(data.schedule_hash);
+    for (const TimingPolicy policy : {TimingPolicy::kRandom, TimingPolicy::kPct}) {
+      const RunData data = lab.Run(std::nullopt, seed, policy);
+      timings.insert(data.timing_hash);
       ASSERT_EQ(Difference(lab.good().run, data.run), "")
-          << kHsdp << " --schedule " << StrategyName(strategy) << " --seed " << seed;
+          << kHsdp << " --timing " << TimingPolicyName(policy) << " --seed " << seed;
     }
   }
-  std::cout << schedules.size() << " different schedules of " << 2 * kSeeds << '\n';
-  EXPECT_EQ(schedules.size(), 2 * kSeeds);
+  std::cout << timings.size() << " different timings of " << 2 * kSeeds << '\n';
+  EXPECT_EQ(timings.size(), 2 * kSeeds);
 }
 
-// --schedules: every seed but the first is in exactly one range.
-TEST(Schedules, RangesHoldEverySeedOnce) {
-  for (const int schedules : {1, 2, 7, 500}) {
+// --timings: every seed but the first is in exactly one range.
+TEST(Timings, RangesHoldEverySeedOnce) {
+  for (const int timings : {1, 2, 7, 500}) {
     for (const int jobs : {1, 2, 16}) {
       uint64_t next = 11;
-      for (const ScheduleRange& range : SplitSchedules(10, schedules, jobs)) {
+      for (const TimingRange& range : SplitTimings(10, timings, jobs)) {
         EXPECT_EQ(range.first_seed, next);
         EXPECT_GE(range.count, 1);
         next += static_cast<uint64_t>(range.count);
       }
-      EXPECT_EQ(next, 10 + static_cast<uint64_t>(schedules));
+      EXPECT_EQ(next, 10 + static_cast<uint64_t>(timings));
     }
   }
 }
 
-TEST(Schedules, OneThatDiffersFailsTheCase) {
+TEST(Timings, OneThatDiffersFailsTheCase) {
   Verdict good, differs;
   good.outcome = Outcome::kPass;
-  good.schedules = {1};
+  good.timings = {1};
   differs.outcome = Outcome::kFail;
-  differs.schedules = {1, 2};
+  differs.timings = {1, 2};
   differs.result.findings.push_back({});
   Verdict both = good;
-  MergeSchedules(good, &both);
-  NoteSchedules(2, "pct", &both);
+  MergeTimings(good, &both);
+  NoteTimings(2, "pct", &both);
   EXPECT_EQ(both.outcome, Outcome::kPass);
   ASSERT_EQ(both.result.notes.size(), 1u);
-  EXPECT_NE(both.result.notes[0].find("2 schedules (pct), 1 different"), std::string::npos)
+  EXPECT_NE(both.result.notes[0].find("2 timings (pct), 1 different"), std::string::npos)
       << both.result.notes[0];
   both = good;
-  MergeSchedules(differs, &both);
-  NoteSchedules(3, "pct", &both);
+  MergeTimings(differs, &both);
+  NoteTimings(3, "pct", &both);
   EXPECT_EQ(both.outcome, Outcome::kFail);
   EXPECT_EQ(both.result.findings.size(), 1u);
   EXPECT_TRUE(both.result.notes.empty());
@@ -100,16 +100,16 @@ TEST(Schedules, OneThatDiffersFailsTheCase) {
 
 // The comparison must be able to fail: a damaged sum is another result, a doubled gather another
 // sequence.
-TEST(Schedules, AreToldApartFromADamagedRun) {
+TEST(Timings, AreToldApartFromADamagedRun) {
   const Plugin plugin("builtin:reference");
-  const FaultLab lab(kHsdp, plugin, testing::TempDir() + "schedules");
+  const FaultLab lab(kHsdp, plugin, testing::TempDir() + "timings");
   const auto damaged =
       lab.Find(0, "communicate", OnStream("reduce"), 0, Fault::Action::kCorrupt, 1);
   const auto doubled = lab.Find(0, "launch", AllOf({InStep(1), OnStream("reduce")}), 0,
                                 Fault::Action::kDuplicate, 1);
   ASSERT_TRUE(damaged && doubled);
   for (const Fault& fault : {*damaged, *doubled}) {
-    const RunData data = lab.Run(fault, 1, Strategy::kRandom);
+    const RunData data = lab.Run(fault, 1, TimingPolicy::kRandom);
     EXPECT_NE(Difference(lab.good().run, data.run), "") << FaultText(fault);
   }
 }

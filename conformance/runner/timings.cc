@@ -1,4 +1,4 @@
-#include "conformance/runner/schedules.h"
+#include "conformance/runner/timings.h"
 
 #include <algorithm>
 #include <exception>
@@ -26,19 +26,19 @@ CheckResult CompareRuns(const Case& c, const Run& first, Run& other) {
 
 }  // namespace
 
-std::vector<ScheduleRange> SplitSchedules(uint64_t first_seed, int schedules, int jobs) {
+std::vector<TimingRange> SplitTimings(uint64_t first_seed, int timings, int jobs) {
   constexpr int kMost = 25;
-  const int others = std::max(0, schedules - 1);
+  const int others = std::max(0, timings - 1);
   const int size = std::clamp(others / std::max(1, 4 * jobs), 1, kMost);
-  std::vector<ScheduleRange> ranges;
+  std::vector<TimingRange> ranges;
   for (int done = 0; done < others; done += size) {
     ranges.push_back({first_seed + 1 + static_cast<uint64_t>(done), std::min(size, others - done)});
   }
   return ranges;
 }
 
-Verdict CompareSchedules(const Case& c, const Plugin& plugin, const SimRunOptions& options,
-                         const ScheduleRange& range, bool mixed) {
+Verdict CompareTimings(const Case& c, const Plugin& plugin, const SimRunOptions& options,
+                       const TimingRange& range, bool mixed) {
   Verdict verdict;
   verdict.outcome = Outcome::kPass;
   try {
@@ -49,13 +49,13 @@ Verdict CompareSchedules(const Case& c, const Plugin& plugin, const SimRunOption
     if (!CameToItsEnd(first.run)) return verdict;  // judged where the case itself is
     for (int i = 0; i < range.count && verdict.result.findings.empty(); ++i) {
       one.seed = range.first_seed + static_cast<uint64_t>(i);
-      if (mixed) one.strategy = one.seed % 2 == 0 ? Strategy::kPct : Strategy::kRandom;
+      if (mixed) one.policy = one.seed % 2 == 0 ? TimingPolicy::kPct : TimingPolicy::kRandom;
       one.rank.folder = options.rank.folder + "/" + std::to_string(one.seed);
       RunData data = RunOnSim(c, models, plugin, one);
-      verdict.schedules.push_back(data.schedule_hash);
+      verdict.timings.push_back(data.timing_hash);
       verdict.result.Merge(CompareRuns(c, first.run, data.run));
       for (Finding& finding : verdict.result.findings) {
-        finding.message += std::string("; under --schedule ") + StrategyName(one.strategy) +
+        finding.message += std::string("; under --timing ") + TimingPolicyName(one.policy) +
                            " --seed " + std::to_string(one.seed);
       }
     }
@@ -67,21 +67,20 @@ Verdict CompareSchedules(const Case& c, const Plugin& plugin, const SimRunOption
   return verdict;
 }
 
-void MergeSchedules(const Verdict& range, Verdict* verdict) {
+void MergeTimings(const Verdict& range, Verdict* verdict) {
   const bool judged = verdict->outcome == Outcome::kPass || verdict->outcome == Outcome::kFail;
   if (!judged) return;
   verdict->result.Merge(range.result);
-  verdict->schedules.insert(verdict->schedules.end(), range.schedules.begin(),
-                            range.schedules.end());
+  verdict->timings.insert(verdict->timings.end(), range.timings.begin(), range.timings.end());
   if (range.outcome == Outcome::kPass) return;
   verdict->outcome = range.outcome;
   verdict->reason = range.reason;
 }
 
-void NoteSchedules(int schedules, const std::string& which, Verdict* verdict) {
+void NoteTimings(int timings, const std::string& which, Verdict* verdict) {
   if (verdict->outcome != Outcome::kPass) return;
-  const std::set<uint64_t> different(verdict->schedules.begin(), verdict->schedules.end());
-  verdict->result.notes.push_back(std::to_string(schedules) + " schedules (" + which + "), " +
+  const std::set<uint64_t> different(verdict->timings.begin(), verdict->timings.end());
+  verdict->result.notes.push_back(std::to_string(timings) + " timings (" + which + "), " +
                                   std::to_string(different.size()) +
                                   " different: the same results and sequences of collectives");
 }

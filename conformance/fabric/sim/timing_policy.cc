@@ -1,4 +1,4 @@
-#include "conformance/fabric/sim/strategy.h"
+#include "conformance/fabric/sim/timing_policy.h"
 
 #include <algorithm>
 #include <cassert>
@@ -30,7 +30,7 @@ uint64_t Random::Next() {
 }
 
 Chooser::Chooser(const SimOptions& options, int world)
-    : strategy_(options.strategy),
+    : policy_(options.policy),
       drift_(options.drift),
       random_(options.seed),
       slow_(static_cast<size_t>(world)) {
@@ -45,31 +45,31 @@ Chooser::Chooser(const SimOptions& options, int world)
 }
 
 bool Chooser::preempts() const {
-  return strategy_ == Strategy::kRandom || strategy_ == Strategy::kPct ||
-         (strategy_ == Strategy::kEager && !drift_);
+  return policy_ == TimingPolicy::kRandom || policy_ == TimingPolicy::kPct ||
+         (policy_ == TimingPolicy::kEager && !drift_);
 }
 
 bool Chooser::minimal_waits() const {
-  return strategy_ == Strategy::kRandom || strategy_ == Strategy::kPct;
+  return policy_ == TimingPolicy::kRandom || policy_ == TimingPolicy::kPct;
 }
 
 bool Chooser::ReadsEarly() {
   if (minimal_waits()) return random_.Below(2) == 0;
-  return strategy_ != Strategy::kLazyComm;
+  return policy_ != TimingPolicy::kLazyComm;
 }
 
 Action Chooser::Take(Enabled* enabled) {
   ++steps_;
-  switch (strategy_) {
-    case Strategy::kEager:
+  switch (policy_) {
+    case TimingPolicy::kEager:
       return TakeByClass(enabled, kDeviceFirst);
-    case Strategy::kLazyComm:
+    case TimingPolicy::kLazyComm:
       return TakeByClass(enabled, kFinishLast);
-    case Strategy::kLazyCompute:
+    case TimingPolicy::kLazyCompute:
       return TakeByClass(enabled, kLocalLast);
-    case Strategy::kRandom:
+    case TimingPolicy::kRandom:
       return TakeRandom(enabled);
-    case Strategy::kPct:
+    case TimingPolicy::kPct:
       return TakePct(enabled);
   }
   return {};

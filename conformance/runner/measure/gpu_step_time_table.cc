@@ -1,8 +1,8 @@
-// The arithmetic of gpu_timing.h.
+// The arithmetic of gpu_step_time.h.
 #include <algorithm>
 #include <cstdio>
 
-#include "conformance/runner/timing/gpu_timing.h"
+#include "conformance/runner/measure/gpu_step_time.h"
 
 namespace shardproof {
 namespace {
@@ -15,9 +15,9 @@ std::string Line(const std::string& name, const Spread& spread, const char* unit
 }
 
 template <class Figure>
-Spread Over(const std::vector<TimingRound>& rounds, Figure figure) {
+Spread Over(const std::vector<StepTimeRound>& rounds, Figure figure) {
   std::vector<double> of_rounds;
-  for (const TimingRound& round : rounds) of_rounds.push_back(figure(round));
+  for (const StepTimeRound& round : rounds) of_rounds.push_back(figure(round));
   return SpreadOf(of_rounds);
 }
 
@@ -38,8 +38,9 @@ Spread SpreadOf(const std::vector<double>& of_rounds) {
   return {Median(of_rounds), *least, *most};
 }
 
-std::string TimingTable(const TimingOptions& options, const std::vector<TimingRound>& rounds) {
-  using R = TimingRound;
+std::string StepTimeTable(const StepTimeOptions& options,
+                          const std::vector<StepTimeRound>& rounds) {
+  using R = StepTimeRound;
   const auto over = [&](auto figure) { return Over(rounds, figure); };
   const std::string all = std::to_string(options.ranks) + " ranks: ";
   std::string table =

@@ -1,4 +1,4 @@
-// schedule_liveness_test: do the 1F1B step of sharded experts and layer-wise steps end under every
+// liveness_test: do the 1F1B step of sharded experts and layer-wise steps end under every
 // timing, with the same bits?
 //
 // Gathers, reductions and all-to-alls are under way at once in the first. Three machines: gathers
@@ -11,12 +11,12 @@
 
 #include "conformance/runner/judge_on_sim.h"
 #include "conformance/runner/lab/fault_lab.h"
-#include "conformance/runner/schedules.h"
+#include "conformance/runner/timings.h"
 
 namespace shardproof {
 namespace {
 
-constexpr int kSchedules = 30;
+constexpr int kTimings = 30;
 
 struct Machine {
   const char* name;
@@ -33,15 +33,15 @@ constexpr Machine kMachines[] = {
 
 SimRunOptions OptionsFor(const Machine& machine) {
   SimRunOptions options;
-  options.strategy = Strategy::kPct;
+  options.policy = TimingPolicy::kPct;
   options.queues = machine.queues;
   options.rank.folder = testing::TempDir() + "liveness" + machine.name;
   return options;
 }
 
-class ScheduleLiveness : public testing::TestWithParam<Machine> {};
+class Liveness : public testing::TestWithParam<Machine> {};
 
-TEST_P(ScheduleLiveness, EveryScheduleEndsWithTheSameBits) {
+TEST_P(Liveness, EveryTimingEndsWithTheSameBits) {
   const Plugin plugin("builtin:reference");
   const Case c = ParseId(GetParam().id);
   ASSERT_EQ(c.illegal, "");
@@ -49,22 +49,22 @@ TEST_P(ScheduleLiveness, EveryScheduleEndsWithTheSameBits) {
   Verdict verdict = JudgeOnSim(c, plugin, options);
   ASSERT_EQ(verdict.outcome, Outcome::kPass)
       << (verdict.result.findings.empty() ? verdict.reason : verdict.result.findings[0].message);
-  const Verdict others = CompareSchedules(c, plugin, options, {2, kSchedules - 1}, false);
+  const Verdict others = CompareTimings(c, plugin, options, {2, kTimings - 1}, false);
   EXPECT_EQ(others.outcome, Outcome::kPass)
       << (others.result.findings.empty() ? others.reason : others.result.findings[0].message);
-  const std::set<uint64_t> different(others.schedules.begin(), others.schedules.end());
+  const std::set<uint64_t> different(others.timings.begin(), others.timings.end());
   std::cout << GetParam().id << ", queues " << GetParam().queues << ": " << different.size()
-            << " different schedules of " << others.schedules.size() << "\n";
-  EXPECT_EQ(others.schedules.size(), size_t{kSchedules - 1});
-  EXPECT_GT(different.size(), size_t{kSchedules / 2});
+            << " different timings of " << others.timings.size() << "\n";
+  EXPECT_EQ(others.timings.size(), size_t{kTimings - 1});
+  EXPECT_GT(different.size(), size_t{kTimings / 2});
 }
 
-INSTANTIATE_TEST_SUITE_P(Machines, ScheduleLiveness, testing::ValuesIn(kMachines),
+INSTANTIATE_TEST_SUITE_P(Machines, Liveness, testing::ValuesIn(kMachines),
                          [](const auto& machine) { return std::string(machine.param.name); });
 
 // The comparison must be able to fail: without the wait of the experts for the tokens some timings
 // read what is not there yet.
-TEST(ScheduleLivenessTest, ALostWaitIsSeen) {
+TEST(LivenessTest, ALostWaitIsSeen) {
   const Plugin plugin("builtin:reference");
   const Machine& machine = kMachines[1];
   const FaultLab lab(machine.id, plugin, testing::TempDir() + "livenessFault");
@@ -72,9 +72,9 @@ TEST(ScheduleLivenessTest, ALostWaitIsSeen) {
                              Fault::Action::kDrop, 0);
   ASSERT_TRUE(lost.has_value());
   SimRunOptions options = OptionsFor(machine);
-  options.strategy = Strategy::kEager;
+  options.policy = TimingPolicy::kEager;
   options.rank.fault = lost;
-  const Verdict verdict = CompareSchedules(lab.spec(), plugin, options, {2, 40}, true);
+  const Verdict verdict = CompareTimings(lab.spec(), plugin, options, {2, 40}, true);
   EXPECT_EQ(verdict.outcome, Outcome::kFail) << FaultText(*lost);
 }
 
