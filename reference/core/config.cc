@@ -21,12 +21,12 @@ std::vector<std::string> SplitCommas(const std::string& text) {
 }
 
 void ReadSharding(const Knobs& knobs, Config& c) {
-  c.strategy =
-      knobs.OneOf<Strategy>("strategy", {{"no_shard", Strategy::kNoShard},
-                                         {"optim", Strategy::kOptim},
-                                         {"optim_grads", Strategy::kOptimGrads},
-                                         {"optim_grads_params", Strategy::kOptimGradsParams},
-                                         {"layer_wise", Strategy::kLayerWise}});
+  c.strategy = knobs.OneOf<ShardingStrategy>(
+      "strategy", {{"no_shard", ShardingStrategy::kNoShard},
+                   {"optim", ShardingStrategy::kOptim},
+                   {"optim_grads", ShardingStrategy::kOptimGrads},
+                   {"optim_grads_params", ShardingStrategy::kOptimGradsParams},
+                   {"layer_wise", ShardingStrategy::kLayerWise}});
   c.outer_shards = knobs.OneOf<bool>("outer_strategy", {{"no_shard", false}, {"optim", true}});
   c.optimizer_instances = knobs.Size("num_optimizer_instances");
   c.twins = knobs.Flag("create_all_gather_group");

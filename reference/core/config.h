@@ -27,7 +27,7 @@ struct Unsupported : std::runtime_error {
 
 // What is sharded: each level adds to the one before (ZeRO 0 to 3); or whole parameters are dealt
 // to ranks, which step what they own (layerwise/).
-enum class Strategy { kNoShard, kOptim, kOptimGrads, kOptimGradsParams, kLayerWise };
+enum class ShardingStrategy { kNoShard, kOptim, kOptimGrads, kOptimGradsParams, kLayerWise };
 // Layer-wise: how owners' values travel.
 enum class Transport { kAllGatherV, kBroadcast, kPadded };
 enum class OptimizerKind { kSgd, kAdamW, kMuon };
@@ -36,7 +36,7 @@ enum class CudaGraphs { kNone, kFullIteration, kPerLayer };
 struct Config {
   int32_t microbatches = 1;
 
-  Strategy strategy = Strategy::kNoShard;
+  ShardingStrategy strategy = ShardingStrategy::kNoShard;
   bool outer_shards = false;        // outer_strategy = optim: outer ranks subdivide the shard
   int32_t optimizer_instances = 1;  // outer data-parallel size
   bool twins = false;               // create_all_gather_group
@@ -81,10 +81,10 @@ struct Config {
   double skip_norm = 0;  // a step with a larger norm changes nothing; 0: off
   bool check_for_nan_in_grad = false;
 
-  bool LayerWise() const { return strategy == Strategy::kLayerWise; }
-  bool Shards() const { return strategy != Strategy::kNoShard; }
-  bool ShardsGrads() const { return strategy == Strategy::kOptimGrads || ShardsParams(); }
-  bool ShardsParams() const { return strategy == Strategy::kOptimGradsParams; }
+  bool LayerWise() const { return strategy == ShardingStrategy::kLayerWise; }
+  bool Shards() const { return strategy != ShardingStrategy::kNoShard; }
+  bool ShardsGrads() const { return strategy == ShardingStrategy::kOptimGrads || ShardsParams(); }
+  bool ShardsParams() const { return strategy == ShardingStrategy::kOptimGradsParams; }
   // An install gathers the new weights at once, and not when they are needed.
   bool GathersAtInstall() const { return LayerWise() && !overlap_param_gather; }
   // A backward adds to an fp32 gradient of its own, not to the main gradient.

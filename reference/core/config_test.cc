@@ -5,7 +5,7 @@ namespace {
 
 TEST(Config, DefaultsAreThoseOfTheKnobTable) {
   const Config config = Read({});
-  EXPECT_EQ(config.strategy, Strategy::kNoShard);
+  EXPECT_EQ(config.strategy, ShardingStrategy::kNoShard);
   EXPECT_EQ(config.unit_types, (std::vector<std::string>{"TransformerLayer"}));
   EXPECT_FALSE(config.prefetch_limit_bytes);
   EXPECT_FALSE(config.twins);

@@ -14,7 +14,7 @@ std::vector<Bucket> MakeBuckets(const Config& config, const EngineGroups& groups
     bucket.full_grads = !config.ShardsGrads();
     bucket.grad_dtype = config.main_grads_dtype;
     int32_t shards = 1;
-    if (config.strategy != Strategy::kNoShard) {
+    if (config.strategy != ShardingStrategy::kNoShard) {
       bucket.inner_rank = bucket.groups.reduce.rank;
       bucket.inner_size = bucket.groups.reduce.size();
       shards = bucket.inner_size;

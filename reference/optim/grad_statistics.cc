@@ -16,7 +16,7 @@ GradFacts GradStatistics::Measure() {
   for (const Bucket& b : c_.buckets) {
     if (b.plan.trainable) AddMine(b);
   }
-  const bool sharded = c_.config.strategy != Strategy::kNoShard;
+  const bool sharded = c_.config.strategy != ShardingStrategy::kNoShard;
   if (sharded) AddOver(c_.groups.dense.reduce, kDense);
   if (c_.config.outer_shards) AddOver(c_.groups.dense.outer, kDense);
   if (c_.groups.expert) {

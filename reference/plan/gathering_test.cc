@@ -11,7 +11,7 @@ namespace {
 class GatheringTest : public testing::Test {
  protected:
   GatheringTest() {
-    config_.strategy = Strategy::kOptimGradsParams;
+    config_.strategy = ShardingStrategy::kOptimGradsParams;
     config_.overlap_param_gather = true;
     for (int32_t unit = 0; unit < 3; ++unit) {
       buckets_.unit_modules.push_back(unit);
@@ -111,7 +111,7 @@ TEST_F(GatheringTest, OnlyTheFirstGatherSinceAnInstallIsMarked) {
 }
 
 TEST_F(GatheringTest, WithoutShardedParametersAGatherIsMadeOnceSinceTheInstall) {
-  config_.strategy = Strategy::kOptim;
+  config_.strategy = ShardingStrategy::kOptim;
   config_.overlap_param_gather = false;
   Gathering gathering(facts_, plan_);
   gathering.Start(order_);

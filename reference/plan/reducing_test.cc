@@ -38,7 +38,7 @@ class ReducingTest : public testing::Test {
 };
 
 TEST_F(ReducingTest, OneReductionIsUnderWayWhileTheNextGradientIsMade) {
-  config_.strategy = Strategy::kOptimGrads;
+  config_.strategy = ShardingStrategy::kOptimGrads;
   Reducing reducing(facts_, plan_);
   Pass(reducing, true);
   EXPECT_EQ(Written(), "B0 R0! B1 R1! W0 B2 R2!");
@@ -47,7 +47,7 @@ TEST_F(ReducingTest, OneReductionIsUnderWayWhileTheNextGradientIsMade) {
 }
 
 TEST_F(ReducingTest, ShardedGradientsAreReducedInEveryMicrobatch) {
-  config_.strategy = Strategy::kOptimGrads;
+  config_.strategy = ShardingStrategy::kOptimGrads;
   facts_.groups.resize(1);
   Reducing reducing(facts_, plan_);
   for (const bool last : {false, true}) {
@@ -58,7 +58,7 @@ TEST_F(ReducingTest, ShardedGradientsAreReducedInEveryMicrobatch) {
 }
 
 TEST_F(ReducingTest, FullGradientsAreReducedInTheLastMicrobatch) {
-  config_.strategy = Strategy::kOptim;
+  config_.strategy = ShardingStrategy::kOptim;
   config_.overlap_grad_reduce = true;
   Reducing reducing(facts_, plan_);
   Pass(reducing, false);
@@ -68,7 +68,7 @@ TEST_F(ReducingTest, FullGradientsAreReducedInTheLastMicrobatch) {
 }
 
 TEST_F(ReducingTest, WithoutOverlapAllAreReducedAtTheEnd) {
-  config_.strategy = Strategy::kOptim;
+  config_.strategy = ShardingStrategy::kOptim;
   Reducing reducing(facts_, plan_);
   Pass(reducing, true);
   EXPECT_EQ(Written(), "B0 B1 B2");
@@ -77,7 +77,7 @@ TEST_F(ReducingTest, WithoutOverlapAllAreReducedAtTheEnd) {
 }
 
 TEST_F(ReducingTest, MainGradientsOfAnotherDtypeAreFolded) {
-  config_.strategy = Strategy::kOptim;
+  config_.strategy = ShardingStrategy::kOptim;
   config_.main_grads_dtype = config_.grad_comm_dtype = SPF_BF16;
   Reducing reducing(facts_, plan_);
   Pass(reducing, false);
@@ -85,7 +85,7 @@ TEST_F(ReducingTest, MainGradientsOfAnotherDtypeAreFolded) {
 }
 
 TEST_F(ReducingTest, ACastWaitsForTheBlockOfTheReductionBeforeTheLast) {
-  config_.strategy = Strategy::kOptim;
+  config_.strategy = ShardingStrategy::kOptim;
   config_.overlap_grad_reduce = true;
   config_.grad_comm_dtype = SPF_BF16;
   Reducing reducing(facts_, plan_);
@@ -94,7 +94,7 @@ TEST_F(ReducingTest, ACastWaitsForTheBlockOfTheReductionBeforeTheLast) {
 }
 
 TEST_F(ReducingTest, FrozenGroupsHaveNoGradient) {
-  config_.strategy = Strategy::kOptimGrads;
+  config_.strategy = ShardingStrategy::kOptimGrads;
   facts_.groups[1].trainable = false;
   Reducing reducing(facts_, plan_);
   Pass(reducing, true);
