@@ -39,11 +39,11 @@ std::vector<Key> OfChecks(const OrderShape& shape) {
   return ExpectedOrder(plan);
 }
 
-std::optional<Key> KeyOf(const reference::Turn& turn, int32_t forward, int32_t backward) {
+std::optional<Key> KeyOf(const reference::ScheduleNode& node, int32_t forward, int32_t backward) {
   using reference::Action;
-  const bool f = turn.side == reference::Side::kForward;
-  Key key{Part::kPre, f ? Side::kForward : Side::kBackward, turn.layer, f ? forward : backward};
-  switch (turn.action) {
+  const bool f = node.side == reference::Side::kForward;
+  Key key{Part::kPre, f ? Side::kForward : Side::kBackward, node.layer, f ? forward : backward};
+  switch (node.action) {
     case Action::kPreProcess:
       return key;
     case Action::kPostProcess:
@@ -62,7 +62,7 @@ std::optional<Key> KeyOf(const reference::Turn& turn, int32_t forward, int32_t b
     default:
       return std::nullopt;  // roots and joins are no pieces
   }
-  key.part = kLayerParts[static_cast<size_t>(turn.part)];
+  key.part = kLayerParts[static_cast<size_t>(node.layer_node)];
   return key;
 }
 
@@ -74,10 +74,10 @@ std::vector<Key> OfReference(const OrderShape& shape) {
   std::vector<Key> order;
   for (const auto& step :
        reference::StepsWithoutPipelining(static_cast<int32_t>(shape.microbatches.size()))) {
-    for (const reference::Turn& turn : reference::CombinedStepOrder(
+    for (const reference::ScheduleNode& node : reference::CombinedStepOrder(
              {layers(step.forward), layers(step.backward), shape.delay, shape.early, false})) {
       const std::optional<Key> key =
-          KeyOf(turn, step.forward.value_or(-1), step.backward.value_or(-1));
+          KeyOf(node, step.forward.value_or(-1), step.backward.value_or(-1));
       if (key && Has(shape, *key)) order.push_back(*key);
     }
   }

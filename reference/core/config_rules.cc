@@ -5,7 +5,7 @@
 namespace reference {
 namespace {
 
-// The schedule takes layers apart into nodes, so whatever treats a layer as one piece is illegal
+// The schedule takes layers apart into nodes, so whatever treats a layer as a whole is illegal
 // with it.
 void CheckSchedule(const Knobs& knobs, const Config& c) {
   const std::string with_overlap = "is illegal with " + std::string(kOverlap) + " = 1: ";

@@ -9,7 +9,7 @@ class OrderBuilder {
  public:
   explicit OrderBuilder(const StepShape& shape) : shape_(shape) {}
 
-  std::vector<Turn> Build() {
+  std::vector<ScheduleNode> Build() {
     const bool f = shape_.forward_layers.has_value(), b = shape_.backward_layers.has_value();
     if (b) Add(Action::kRootPreBackward, Side::kBackward);
     if (b) Add(Action::kLossBackward, Side::kBackward);
@@ -20,7 +20,7 @@ class OrderBuilder {
     Pairs();
     if (shape_.transfer) Add(Action::kTransfer, b ? Side::kBackward : Side::kForward);
     if (b && shape_.delay_wgrad && *shape_.backward_layers > 0)
-      Backward(Action::kWeightGrads, Part::kPreDispatch, 0);
+      Backward(Action::kWeightGrads, LayerNode::kPreDispatch, 0);
     if (f) Add(Action::kPostProcess, Side::kForward);
     if (b) Add(Action::kPreProcess, Side::kBackward);
     if (f) Add(Action::kJoinEnd, Side::kForward);
@@ -43,37 +43,40 @@ class OrderBuilder {
 
   // The numbers are those of the header.
   void Pair(int32_t i, int32_t j) {
-    Backward(Action::kBackward, Part::kMtpPostProcess, j);                                    // 1
-    Backward(Action::kBackward, Part::kCombine, j);                                           // 2
-    Forward(Part::kPreDispatch, i);                                                           // 3
-    Backward(Action::kBackward, Part::kMlp, j);                                               // 4
-    Forward(Part::kDispatch, i);                                                              // 5
-    if (shape_.delay_wgrad) Backward(Action::kWeightGrads, Part::kMlp, j);                    // 6
-    Backward(Action::kBackward, Part::kDispatch, j);                                          // 7
-    if (shape_.early_release) Backward(Action::kBackward, Part::kPreDispatch, j);             // 7'
-    Forward(Part::kMlp, i);                                                                   // 8
-    Forward(Part::kCombine, i);                                                               // 9
-    if (!shape_.early_release) Backward(Action::kBackward, Part::kPreDispatch, j);            // 10
-    Forward(Part::kMtpPostProcess, i);                                                        // 11
-    if (shape_.delay_wgrad && j != 0) Backward(Action::kWeightGrads, Part::kPreDispatch, j);  // 12
+    using enum LayerNode;
+    Backward(Action::kBackward, kMtpPostProcess, j);                                    // 1
+    Backward(Action::kBackward, kCombine, j);                                           // 2
+    Forward(kPreDispatch, i);                                                           // 3
+    Backward(Action::kBackward, kMlp, j);                                               // 4
+    Forward(kDispatch, i);                                                              // 5
+    if (shape_.delay_wgrad) Backward(Action::kWeightGrads, kMlp, j);                    // 6
+    Backward(Action::kBackward, kDispatch, j);                                          // 7
+    if (shape_.early_release) Backward(Action::kBackward, kPreDispatch, j);             // 7'
+    Forward(kMlp, i);                                                                   // 8
+    Forward(kCombine, i);                                                               // 9
+    if (!shape_.early_release) Backward(Action::kBackward, kPreDispatch, j);            // 10
+    Forward(kMtpPostProcess, i);                                                        // 11
+    if (shape_.delay_wgrad && j != 0) Backward(Action::kWeightGrads, kPreDispatch, j);  // 12
   }
 
   void Add(Action action, Side side) { order_.push_back({action, side}); }
-  void Forward(Part part, int32_t layer) {
-    if (layer != kNone) order_.push_back({Action::kForward, Side::kForward, layer, part});
+  void Forward(LayerNode node, int32_t layer) {
+    if (layer != kNone) order_.push_back({Action::kForward, Side::kForward, layer, node});
   }
-  void Backward(Action action, Part part, int32_t layer) {
-    if (layer != kNone) order_.push_back({action, Side::kBackward, layer, part});
+  void Backward(Action action, LayerNode node, int32_t layer) {
+    if (layer != kNone) order_.push_back({action, Side::kBackward, layer, node});
   }
 
   static constexpr int32_t kNone = -1;
   const StepShape& shape_;
-  std::vector<Turn> order_;
+  std::vector<ScheduleNode> order_;
 };
 
 }  // namespace
 
-std::vector<Turn> CombinedStepOrder(const StepShape& shape) { return OrderBuilder(shape).Build(); }
+std::vector<ScheduleNode> CombinedStepOrder(const StepShape& shape) {
+  return OrderBuilder(shape).Build();
+}
 
 std::vector<StepSides> StepsWithoutPipelining(int32_t microbatches) {
   std::vector<StepSides> steps{{0, std::nullopt}};
@@ -82,10 +85,10 @@ std::vector<StepSides> StepsWithoutPipelining(int32_t microbatches) {
   return steps;
 }
 
-const char* PartName(const Turn& turn) {
+const char* NodeName(const ScheduleNode& node) {
   static constexpr const char* kNames[] = {"pre_dispatch", "dispatch", "mlp", "combine",
                                            "mtp_post_process"};
-  switch (turn.action) {
+  switch (node.action) {
     case Action::kRootPreBackward:
       return "root_pre_backward";
     case Action::kLossBackward:
@@ -108,15 +111,15 @@ const char* PartName(const Turn& turn) {
     case Action::kBackward:
       break;
   }
-  return At(kNames, turn.part);
+  return At(kNames, node.layer_node);
 }
 
-std::string Name(const Turn& turn) {
-  const std::string layer = turn.layer < 0 ? "" : std::to_string(turn.layer) + ".";
-  std::string name = (turn.side == Side::kForward ? "f." : "b.") + layer + PartName(turn);
-  if (turn.action == Action::kForward) name += ".forward";
-  if (turn.action == Action::kBackward) name += ".backward";
-  if (turn.action == Action::kWeightGrads) name += ".weight_grads";
+std::string Name(const ScheduleNode& node) {
+  const std::string layer = node.layer < 0 ? "" : std::to_string(node.layer) + ".";
+  std::string name = (node.side == Side::kForward ? "f." : "b.") + layer + NodeName(node);
+  if (node.action == Action::kForward) name += ".forward";
+  if (node.action == Action::kBackward) name += ".backward";
+  if (node.action == Action::kWeightGrads) name += ".weight_grads";
   return name;
 }
 

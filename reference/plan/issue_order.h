@@ -1,6 +1,7 @@
-// issue_order.h: in which order does the host issue the parts of two microbatches?
+// issue_order.h: in which order does the host issue the schedule nodes of two
+// microbatches?
 //
-// One combined step takes one microbatch forward (f) and another one backward (b). Parts of both
+// One combined step takes one microbatch forward (f) and another one backward (b). Nodes of both
 // alternate such that each all-to-all on the communication stream has compute of the other
 // microbatch beside it. The order depends on numbers of layers and two settings, never on data: so
 // the order of collectives is the same on every rank.
@@ -45,24 +46,26 @@ enum class Action {
   kJoinEnd,           // compute goes on after both chains
   kLossForward,       // f
   kRootPostBackward,  // b: what is left of gradients is handed over
-  // A part of one layer.
+  // A node of one layer.
   kForward,
   kBackward,
   kWeightGrads,  // the delayed half of backward
 };
 enum class Side { kForward, kBackward };
 
-struct Turn {
+// A schedule node, with what is done of it: Megatron-LM's ScheduleNode. Roots, joins and the
+// transfer stand in the same list.
+struct ScheduleNode {
   Action action;
   Side side;
   int32_t layer = -1;
-  Part part = Part::kPreDispatch;
-  bool operator==(const Turn&) const = default;
+  LayerNode layer_node = LayerNode::kPreDispatch;
+  bool operator==(const ScheduleNode&) const = default;
 };
 // As "b.3.combine.backward" or "f.pre_process".
-std::string Name(const Turn& turn);
+std::string Name(const ScheduleNode& node);
 // As "combine" or "pre_process".
-const char* PartName(const Turn& turn);
+const char* NodeName(const ScheduleNode& node);
 
 // Number of layers of each side; none: the step has no such side.
 struct StepShape {
@@ -72,7 +75,7 @@ struct StepShape {
   bool transfer = false;       // in a pipeline: the last step before values are sent on
 };
 
-std::vector<Turn> CombinedStepOrder(const StepShape& shape);
+std::vector<ScheduleNode> CombinedStepOrder(const StepShape& shape);
 
 // The microbatches of each combined step without pipelining: F(0), then F(k) with B(k - 1), then
 // the last one's backward. With one microbatch nothing overlaps.

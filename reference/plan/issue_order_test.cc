@@ -19,9 +19,9 @@ Texts Words(const std::string& text) {
   return {std::istream_iterator<std::string>(in), {}};
 }
 
-Texts Names(const std::vector<Turn>& turns) {
+Texts Names(const std::vector<ScheduleNode>& nodes) {
   Texts names;
-  for (const Turn& turn : turns) names.push_back(Name(turn));
+  for (const ScheduleNode& node : nodes) names.push_back(Name(node));
   return names;
 }
 
@@ -118,14 +118,14 @@ TEST(IssueOrder, EverythingOnceAndInOrder) {
     const auto f = static_cast<int32_t>(random() % 7), b = static_cast<int32_t>(random() % 7);
     const bool delay = random() % 2 == 0, early = random() % 2 == 0;
     const Texts names = Names(CombinedStepOrder({f, b, delay, early}));
-    EXPECT_EQ(std::set(names.begin(), names.end()).size(), names.size()) << "each turn once";
+    EXPECT_EQ(std::set(names.begin(), names.end()).size(), names.size()) << "each node once";
     EXPECT_EQ(names.size(),
               12U + 5U * static_cast<size_t>(f) + (delay ? 7U : 5U) * static_cast<size_t>(b));
     ExpectBackwardOrder(names, b, delay);
   }
 }
 
-// A microbatch's own turns come in the same order whatever runs beside it: its plan relies on it.
+// A microbatch's own nodes come in the same order whatever runs beside it: its plan relies on it.
 TEST(IssueOrder, SidesDoNotReorderEachOther) {
   for (int32_t layers : {1, 2, 3, 5}) {
     for (int32_t other : {0, 1, 3, 8}) {
@@ -135,9 +135,9 @@ TEST(IssueOrder, SidesDoNotReorderEachOther) {
           const bool f = side == Side::kForward;
           const auto alone = CombinedStepOrder(f ? StepShape{layers, std::nullopt, delay, early}
                                                  : StepShape{std::nullopt, layers, delay, early});
-          std::vector<Turn> own = CombinedStepOrder(f ? StepShape{layers, other, delay, early}
-                                                      : StepShape{other, layers, delay, early});
-          std::erase_if(own, [&](const Turn& turn) { return turn.side != side; });
+          std::vector<ScheduleNode> own = CombinedStepOrder(
+              f ? StepShape{layers, other, delay, early} : StepShape{other, layers, delay, early});
+          std::erase_if(own, [&](const ScheduleNode& node) { return node.side != side; });
           EXPECT_EQ(Names(own), Names(alone));
         }
       }

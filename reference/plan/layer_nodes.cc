@@ -23,24 +23,25 @@ bool StartsBackward(const spf_node& node) {
   });
 }
 
-// Walks once over the layer: each exchange of tokens, and the first node after one, begins a part.
+// Walks once over the layer: each exchange of tokens, and the first node after one, begins
+// a node of the schedule.
 LayerNodes CutMoeLayer(const spf_model& model, const NodeList& nodes) {
   LayerNodes layer;
   layer.moe = true;
-  Part part = Part::kPreDispatch;
+  LayerNode here = LayerNode::kPreDispatch;
   for (const spf_node* node : nodes) {
     const bool inside = AncestorOfType(model, node->module, "TransformerLayer") >= 0;
     if (ExchangesTokens(model, *node)) {
-      if (part == Part::kPreDispatch) part = Part::kDispatch;
-      if (part == Part::kMlp) part = Part::kCombine;
-    } else if (part == Part::kDispatch) {
-      part = Part::kMlp;
-    } else if (part == Part::kCombine && !inside) {
-      part = Part::kMtpPostProcess;
+      if (here == LayerNode::kPreDispatch) here = LayerNode::kDispatch;
+      if (here == LayerNode::kMlp) here = LayerNode::kCombine;
+    } else if (here == LayerNode::kDispatch) {
+      here = LayerNode::kMlp;
+    } else if (here == LayerNode::kCombine && !inside) {
+      here = LayerNode::kMtpPostProcess;
     }
-    layer[part].push_back(node);
+    layer[here].push_back(node);
   }
-  if (layer[Part::kCombine].empty())
+  if (layer[LayerNode::kCombine].empty())
     throw std::logic_error(std::string(nodes.front()->name) +
                            ": its layer dispatches tokens and does not combine them");
   return layer;
@@ -53,8 +54,8 @@ LayerNodes CutDenseLayer(const spf_model& model, const NodeList& nodes) {
     return AncestorOfType(model, node->module, "Attention") >= 0;
   };
   const auto rest = std::find_if(nodes.rbegin(), nodes.rend(), attends).base();
-  layer[Part::kPreDispatch].assign(nodes.begin(), rest);
-  layer[Part::kMlp].assign(rest, nodes.end());
+  layer[LayerNode::kPreDispatch].assign(nodes.begin(), rest);
+  layer[LayerNode::kMlp].assign(rest, nodes.end());
   return layer;
 }
 

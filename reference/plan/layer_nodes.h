@@ -1,9 +1,10 @@
 // layer_nodes.h: which nodes of the program form one node of the schedule?
 //
-// The schedule that hides all-to-alls cuts a layer into parts that alternate between compute and
-// communication, so that one microbatch's exchange can run beside another's compute:
+// The schedule that hides all-to-alls cuts a layer into schedule nodes (Megatron-LM's ScheduleNode)
+// that alternate between compute and communication, so that one microbatch's exchange can run
+// beside another's compute:
 //
-//   part              stream    MoE layer                                   dense layer
+//   schedule node     stream    MoE layer                                   dense layer
 //   pre_dispatch      compute   attention, norm, shared expert, router,     attention
 //                               permutation, exchange of the counts
 //   dispatch          a2a       exchanges of tokens and of probabilities    nothing
@@ -25,21 +26,23 @@
 
 namespace reference {
 
-enum class Part { kPreDispatch, kDispatch, kMlp, kCombine, kMtpPostProcess };
-constexpr int32_t kParts = 5;
+// The schedule nodes of a layer.
+enum class LayerNode { kPreDispatch, kDispatch, kMlp, kCombine, kMtpPostProcess };
+constexpr int32_t kLayerNodes = 5;
 
 using NodeList = std::vector<const spf_node*>;  // in program order
 
+// The program's nodes of one layer, by schedule node.
 struct LayerNodes {
   int32_t module = -1;  // the TransformerLayer: not a wrapper around it (the MTP layer has one)
   bool moe = false;     // it dispatches tokens
-  std::array<NodeList, kParts> parts;
+  std::array<NodeList, kLayerNodes> lists;
 
-  const NodeList& operator[](Part part) const { return At(parts, part); }
-  NodeList& operator[](Part part) { return At(parts, part); }
+  const NodeList& operator[](LayerNode node) const { return At(lists, node); }
+  NodeList& operator[](LayerNode node) { return At(lists, node); }
 };
 
-// One microbatch's program on one rank (and one model chunk of it).
+// One microbatch's program on one rank (and one model chunk of it), by schedule node.
 struct ScheduleNodes {
   NodeList pre_process;
   std::vector<LayerNodes> layers;  // the MTP layer last

@@ -10,31 +10,31 @@ bool Contains(const std::vector<ValueRef>& values, const ValueRef& value) {
   return std::ranges::count(values, value) > 0;
 }
 
-// Units of the turn's operations, each once, that are no layers of the program.
+// Units of the node's operations, each once, that are no layers of the program.
 std::set<int32_t> OtherUnits(const PlanFacts& facts, const ScheduleNodes& nodes,
-                             const PlannedTurn& turn) {
+                             const PlannedNode& node) {
   std::set<int32_t> units;
-  for (const Operation& operation : turn.operations) units.insert(facts.UnitOf(operation));
+  for (const Operation& operation : node.operations) units.insert(facts.UnitOf(operation));
   units.erase(kNoUnit);
   for (const LayerNodes& layer : nodes.layers) units.erase(facts.UnitOf(layer.module));
   return units;
 }
 
-// From the end: the last operation that adds to a group completes it, and the last turn of each
-// side that uses a unit leaves it.
+// From the end: the last operation that adds to a bucket group completes it, and the last node of
+// each side that uses a unit leaves it.
 void FindEnds(const PlanFacts& facts, MicrobatchPass& pass) {
   std::set<int32_t> added;
   std::set<std::pair<bool, int32_t>> used;
-  for (auto turn = pass.turns.rbegin(); turn != pass.turns.rend(); ++turn) {
-    const std::vector<Operation>& operations = turn->planned.operations;
+  for (auto node = pass.order.rbegin(); node != pass.order.rend(); ++node) {
+    const std::vector<Operation>& operations = node->planned.operations;
     for (auto operation = operations.rbegin(); operation != operations.rend(); ++operation) {
       const std::vector<int32_t> groups = GroupsOf(facts, *operation, SPF_IN_GRAD);
       for (auto g = groups.rbegin(); g != groups.rend(); ++g) {
-        if (added.insert(*g).second) turn->complete.insert(turn->complete.begin(), *g);
+        if (added.insert(*g).second) node->complete.insert(node->complete.begin(), *g);
       }
     }
-    for (int32_t unit : OtherUnits(facts, pass.nodes, turn->planned)) {
-      if (used.insert({turn->planned.backward(), unit}).second) turn->left.push_back(unit);
+    for (int32_t unit : OtherUnits(facts, pass.nodes, node->planned)) {
+      if (used.insert({node->planned.backward(), unit}).second) node->left.push_back(unit);
     }
   }
 }
@@ -61,19 +61,19 @@ MicrobatchPass::MicrobatchPass(const PlanFacts& facts, ChunkPass of, bool forwar
   const ScheduleSettings settings{
       facts.config.delay_wgrad, facts.config.early_attn_release, eval,
       PlanRecompute(facts.model, false, facts.config.recompute_modules).on_demand};
-  const std::vector<PlannedTurn> planned = PlanOperations(facts.model, nodes, settings);
+  const std::vector<PlannedNode> planned = PlanOperations(facts.model, nodes, settings);
   deaths = PlanDeaths(planned, facts.model.n_values);
-  for (const PlannedTurn& turn : planned) {
-    for (const Operation& operation : turn.operations) {
-      GatherOrder& order = needs[turn.backward()];
+  for (const PlannedNode& node : planned) {
+    for (const Operation& operation : node.operations) {
+      GatherOrder& places = needs[node.backward()];
       for (int32_t g : GroupsOf(facts, operation, SPF_IN_PARAM)) {
         const auto same = [g](const Place& place) { return place.groups.front() == g; };
-        if (std::none_of(order.begin(), order.end(), same)) order.push_back({-1, kNoUnit, {g}});
+        if (std::none_of(places.begin(), places.end(), same)) places.push_back({-1, kNoUnit, {g}});
       }
     }
     const size_t begin = operations.size();
-    operations.insert(operations.end(), turn.operations.begin(), turn.operations.end());
-    turns.push_back({turn, begin, {}, {}});
+    operations.insert(operations.end(), node.operations.begin(), node.operations.end());
+    order.push_back({node, begin, {}, {}});
   }
   FindEnds(facts, *this);
   FindOtherChunks(facts, program, *this);

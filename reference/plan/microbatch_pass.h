@@ -1,8 +1,8 @@
 // microbatch_pass.h: what follows from one microbatch's own program, whatever runs beside it?
 //
-// The turns of a microbatch come in the same order in every combined step. So its operations are
-// one list, known before it starts: what it needs first, what is last to use a unit or to add to a
-// gradient, and when values die, are found by looking at that list.
+// The schedule nodes of a microbatch come in the same order in every combined step. So its
+// operations are one list, known before it starts: what it needs first, what is last to use a unit
+// or to add to a gradient, and when values die, are found by looking at that list.
 #pragma once
 #include "reference/plan/plan_operations.h"
 #include "reference/plan/writer.h"
@@ -10,11 +10,11 @@
 namespace reference {
 
 struct MicrobatchPass : Pass {
-  struct PassTurn {
-    PlannedTurn planned;
+  struct PassNode {
+    PlannedNode planned;
     size_t begin = 0;               // its first operation
     std::vector<int32_t> complete;  // bucket groups to which nothing later adds, in that order
-    std::vector<int32_t> left;  // units that are no layers and that no later turn of this side uses
+    std::vector<int32_t> left;  // units that are no layers and that no later node of this side uses
   };
 
   // eval: forward only.
@@ -22,7 +22,7 @@ struct MicrobatchPass : Pass {
 
   const bool eval;
   ScheduleNodes nodes;
-  std::vector<PassTurn> turns;          // forward, then backward
+  std::vector<PassNode> order;          // forward, then backward
   GatherOrder needs[2];                 // bucket groups by first need: forward, backward
   std::vector<bool> in_other_chunks;    // by bucket group: other chunks add to its gradient
   std::vector<bool> in_earlier_chunks;  // which come later in backward

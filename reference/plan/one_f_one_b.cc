@@ -16,7 +16,7 @@ namespace {
 // A microbatch between its forward and its backward.
 struct InFlight : MicrobatchPass {
   using MicrobatchPass::MicrobatchPass;
-  size_t next = 0;                                   // turn
+  size_t next = 0;                                   // place in order
   std::vector<bool> handed_over = in_other_chunks;   // by bucket group
   std::set<int32_t> entered, registered, returning;  // for marks: modules, units, units
 };
@@ -85,42 +85,42 @@ class OneFOneB {
                     facts_.config.early_attn_release, transfer != nullptr};
     if (forward != nullptr) shape.forward_layers = forward->layers();
     if (backward != nullptr) shape.backward_layers = backward->layers();
-    for (const Turn& turn : CombinedStepOrder(shape)) {
-      if (turn.action == Action::kTransfer) {
+    for (const ScheduleNode& node : CombinedStepOrder(shape)) {
+      if (node.action == Action::kTransfer) {
         transfer();
       } else {
-        Take(turn.side == Side::kForward ? *forward : *backward, turn);
+        Issue(node.side == Side::kForward ? *forward : *backward, node);
       }
     }
   }
 
-  void Take(InFlight& m, const Turn& turn) {
-    if (m.next == m.turns.size() || m.turns[m.next].planned.turn != turn)
+  void Issue(InFlight& m, const ScheduleNode& node) {
+    if (m.next == m.order.size() || m.order[m.next].planned.node != node)
       throw std::logic_error("microbatch " + std::to_string(m.id.microbatch) + " is not at " +
-                             Name(turn));
-    const MicrobatchPass::PassTurn& planned = m.turns[m.next++];
-    switch (turn.action) {
+                             Name(node));
+    const MicrobatchPass::PassNode& planned = m.order[m.next++];
+    switch (node.action) {
       case Action::kRootPreBackward:
         return RootPreBackward(m);
       case Action::kRootPostBackward:
         return RootPostBackward(m);
       case Action::kJoinStart:
-        if (turn.side == Side::kForward && m.id.chunk == 0) Mark(m, SPF_HOOK_FORWARD, 0);  // H0
+        if (node.side == Side::kForward && m.id.chunk == 0) Mark(m, SPF_HOOK_FORWARD, 0);  // H0
         write_.Add(Do::kChainRecord, m.id);
         return;
       case Action::kJoinEnd:
         write_.Add(Do::kChainWait, m.id);
         return;
       default:
-        RunPart(m, planned);
-        AfterPart(m, planned);
+        RunNode(m, planned);
+        AfterNode(m, planned);
     }
   }
 
-  // Waits for the part before, and lets the next one wait for it. Without overlap there is nothing
+  // Waits for the node before, and lets the next one wait for it. Without overlap there is nothing
   // to hide behind.
-  void RunPart(InFlight& m, const MicrobatchPass::PassTurn& part) {
-    const PlannedTurn& planned = part.planned;
+  void RunNode(InFlight& m, const MicrobatchPass::PassNode& node) {
+    const PlannedNode& planned = node.planned;
     if (planned.operations.empty()) return;
     const bool on_a2a = planned.on_a2a() && facts_.config.overlap_moe;
     if (planned.chained()) write_.Add(Do::kChainWait, m.id, on_a2a);
@@ -128,7 +128,7 @@ class OneFOneB {
       const Operation& operation = planned.operations[i];
       Acquire(operation, m.needs[planned.backward()]);
       planned.backward() ? EnterBackward(m, operation) : EnterForward(m, operation);
-      write_.Run(m, part.begin + i, on_a2a).part = PartName(planned.turn);
+      write_.Run(m, node.begin + i, on_a2a).schedule_node = NodeName(planned.node);
     }
     if (planned.chained()) write_.Add(Do::kChainRecord, m.id, on_a2a);
   }
@@ -158,19 +158,19 @@ class OneFOneB {
     write_.reducing.Begin(GroupsOf(facts_, operation, SPF_IN_GRAD));
   }
 
-  void AfterPart(InFlight& m, const MicrobatchPass::PassTurn& part) {
-    for (int32_t g : part.complete) HandOver(m, g);
-    for (int32_t unit : part.left) Release(m, unit, part.planned.backward());
-    const Turn& turn = part.planned.turn;
-    if (turn.layer < 0) return;
-    const LayerNodes& layer = At(m.nodes.layers, turn.layer);
+  void AfterNode(InFlight& m, const MicrobatchPass::PassNode& done) {
+    for (int32_t g : done.complete) HandOver(m, g);
+    for (int32_t unit : done.left) Release(m, unit, done.planned.backward());
+    const ScheduleNode& node = done.planned.node;
+    if (node.layer < 0) return;
+    const LayerNodes& layer = At(m.nodes.layers, node.layer);
     const int32_t unit = facts_.UnitOf(layer.module);
     const bool delayed = facts_.config.delay_wgrad;
-    const bool forward_ends =
-        turn.action == Action::kForward && turn.part == (layer.moe ? Part::kCombine : Part::kMlp);
+    const LayerNode last = layer.moe ? LayerNode::kCombine : LayerNode::kMlp;
+    const bool forward_ends = node.action == Action::kForward && node.layer_node == last;
     const bool backward_ends =
-        turn.action == (delayed ? Action::kWeightGrads : Action::kBackward) &&
-        turn.part == Part::kPreDispatch;
+        node.action == (delayed ? Action::kWeightGrads : Action::kBackward) &&
+        node.layer_node == LayerNode::kPreDispatch;
     if (unit != kNoUnit && (forward_ends || backward_ends)) Release(m, unit, backward_ends);
   }
 

@@ -1,18 +1,18 @@
 // one_f_one_b.h: how does FSDP train two microbatches at the same time?
 //
 // One microbatch goes forward while another goes backward; issue_order.h says in which order the
-// host issues their parts. No layer runs as a whole, so nothing happens "before the layer" or
-// "after the layer". Operations and turns drive the life cycle of units instead:
+// host issues their schedule nodes. No layer runs as a whole, so nothing happens "before the layer"
+// or "after the layer". Operations and nodes drive the life cycle of units instead:
 //
 //   gather              before the first operation that reads a parameter of the bucket group. The
 //                       one that the pass needs next is gathered ahead
-//   release, forward    after the layer's last forward part: combine, or mlp in a dense layer.
+//   release, forward    after the layer's last forward node: combine, or mlp in a dense layer.
 //                       At once, but only marked while the unit's backward is still to come in this
 //                       step: the other microbatch is about to need it (gathering.h)
 //   release, backward   after the layer's last backward work: pre_dispatch backward, or its weight
 //                       gradients where they are delayed. At once
-//   other units         an embedding, say: after the last turn of each pass with an operation of it
-//   reduction           after the turn with the last gradient of a bucket group, delayed ones
+//   other units         an embedding, say: after the last node of each pass with an operation of it
+//   reduction           after the node with the last gradient of a bucket group, delayed ones
 //                       included
 //   root pre-backward   once per step with a backward side: every unit's backward is to come, and
 //                       what it needs first is gathered ahead
@@ -22,7 +22,7 @@
 //
 // All readers of parameters and their release are on compute: plan_operations.cc refuses a reader
 // elsewhere.
-// The streams and the event that chains a microbatch's parts are in reference/README.md.
+// The streams and the event that chains a microbatch's nodes are in reference/README.md.
 #pragma once
 #include "reference/plan/writer.h"
 

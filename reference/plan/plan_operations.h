@@ -17,31 +17,32 @@ struct ScheduleSettings {
   std::vector<bool> recomputed{};  // by module: outputs are not kept (Recompute::on_demand)
 };
 
-// The operations of one turn.
-struct PlannedTurn {
-  Turn turn;
+// The operations of one schedule node.
+struct PlannedNode {
+  ScheduleNode node;
   std::vector<Operation> operations;
 
-  // Communication parts run on the a2a stream, everything else on compute.
+  // Communication nodes run on the a2a stream, everything else on compute.
   bool on_a2a() const {
-    const bool of_layer = turn.action == Action::kForward || turn.action == Action::kBackward;
-    return of_layer && (turn.part == Part::kDispatch || turn.part == Part::kCombine);
+    const bool of_layer = node.action == Action::kForward || node.action == Action::kBackward;
+    return of_layer &&
+           (node.layer_node == LayerNode::kDispatch || node.layer_node == LayerNode::kCombine);
   }
   // Delayed weight gradients stand outside the chain of their microbatch: the exchange that comes
   // next must not wait for them.
-  bool chained() const { return turn.action != Action::kWeightGrads; }
-  bool backward() const { return turn.side == Side::kBackward; }
+  bool chained() const { return node.action != Action::kWeightGrads; }
+  bool backward() const { return node.side == Side::kBackward; }
 };
 
-// Forward, then (not in eval) backward. Turns without operations are there too, empty. Throws
+// Forward, then (not in eval) backward. Nodes without operations are there too, empty. Throws
 // std::logic_error naming an operation on the a2a stream that uses a parameter or its gradient.
-std::vector<PlannedTurn> PlanOperations(const spf_model& model, const ScheduleNodes& nodes,
+std::vector<PlannedNode> PlanOperations(const spf_model& model, const ScheduleNodes& nodes,
                                         const ScheduleSettings& settings);
 
-// By operation, in the order of turns: what is freed after it, on its stream. All earlier users are
+// By operation, in the order of nodes: what is freed after it, on its stream. All earlier users are
 // ordered before: by the chain, and users outside the chain because they ran on the compute stream,
 // where such a value is freed then.
-std::vector<std::vector<ValueRef>> PlanDeaths(const std::vector<PlannedTurn>& turns,
+std::vector<std::vector<ValueRef>> PlanDeaths(const std::vector<PlannedNode>& nodes,
                                               int32_t n_values);
 
 }  // namespace reference

@@ -11,10 +11,10 @@ namespace {
 
 constexpr const char* kPhases[] = {"fwd", "bwd", "dgrad", "wgrad"};
 
-std::string Operations(const std::vector<PlannedTurn>& turns, const std::string& turn) {
+std::string Operations(const std::vector<PlannedNode>& nodes, const std::string& name) {
   std::string text;
-  for (const PlannedTurn& planned : turns) {
-    if (Name(planned.turn) != turn) continue;
+  for (const PlannedNode& planned : nodes) {
+    if (Name(planned.node) != name) continue;
     for (const Operation& o : planned.operations) {
       text += (text.empty() ? "" : " ") + std::string(o.node->name) + ":" + kPhases[o.phase] +
               (o.recompute ? "!" : "");
@@ -23,26 +23,26 @@ std::string Operations(const std::vector<PlannedTurn>& turns, const std::string&
   return text;
 }
 
-std::vector<PlannedTurn> Plan(const TablesForTest& tables, const ScheduleSettings& settings) {
+std::vector<PlannedNode> Plan(const TablesForTest& tables, const ScheduleSettings& settings) {
   return PlanOperations(tables.model(), DeriveScheduleNodes(tables.model(), tables.program()),
                         settings);
 }
 
 TEST(PlanOperations, DelayedHalves) {
   const TablesForTest tables("m");
-  const auto turns = Plan(tables, {.delay_wgrad = true});
-  EXPECT_EQ(Operations(turns, "b.0.mlp.backward"),
+  const auto nodes = Plan(tables, {.delay_wgrad = true});
+  EXPECT_EQ(Operations(nodes, "b.0.mlp.backward"),
             "layers.0.experts.fc2:dgrad layers.0.experts.act:bwd layers.0.experts.fc1:dgrad");
-  EXPECT_EQ(Operations(turns, "b.0.mlp.weight_grads"),
+  EXPECT_EQ(Operations(nodes, "b.0.mlp.weight_grads"),
             "layers.0.experts.fc2:wgrad layers.0.experts.fc1:wgrad");
-  EXPECT_EQ(Operations(turns, "b.0.pre_dispatch.weight_grads"),
+  EXPECT_EQ(Operations(nodes, "b.0.pre_dispatch.weight_grads"),
             "layers.0.shared.fc2:wgrad layers.0.shared.fc1:wgrad layers.0.proj:wgrad "
             "layers.0.qkv:wgrad");
-  EXPECT_EQ(Operations(turns, "b.0.pre_dispatch.backward"),
+  EXPECT_EQ(Operations(nodes, "b.0.pre_dispatch.backward"),
             "layers.0.permute:bwd layers.0.router:bwd layers.0.shared.fc2:dgrad "
             "layers.0.shared.swiglu:bwd layers.0.shared.fc1:dgrad layers.0.mlp_norm:bwd "
             "layers.0.proj:dgrad layers.0.core:bwd layers.0.qkv:dgrad layers.0.attn_norm:bwd");
-  EXPECT_EQ(Operations(turns, "b.post_process"), "head:bwd final_norm:bwd") << "not deferred";
+  EXPECT_EQ(Operations(nodes, "b.post_process"), "head:bwd final_norm:bwd") << "not deferred";
 }
 
 // What is gathered is there for compute only.
@@ -74,21 +74,21 @@ TEST(PlanOperations, RecomputeRightBeforeItsPart) {
     settings.recomputed.push_back(std::string(tables.model().modules[m].type) == "RMSNorm" &&
                                   AncestorOfType(tables.model(), m, "TransformerLayer") >= 0);
   }
-  const auto turns = Plan(tables, settings);
-  EXPECT_TRUE(Operations(turns, "b.0.pre_dispatch.backward")
+  const auto nodes = Plan(tables, settings);
+  EXPECT_TRUE(Operations(nodes, "b.0.pre_dispatch.backward")
                   .starts_with("layers.0.attn_norm:fwd! layers.0.mlp_norm:fwd! "));
-  EXPECT_EQ(Operations(turns, "b.0.combine.backward"),
+  EXPECT_EQ(Operations(nodes, "b.0.combine.backward"),
             "layers.0.unpermute:bwd layers.0.combine:bwd");
 }
 
 TEST(PlanOperations, OnlyCommunicationIsOnA2a) {
   const TablesForTest tables("md", true);
-  for (const PlannedTurn& turn : Plan(tables, {.delay_wgrad = true})) {
-    for (const Operation& o : turn.operations) {
+  for (const PlannedNode& node : Plan(tables, {.delay_wgrad = true})) {
+    for (const Operation& o : node.operations) {
       const std::string name = o.node->name;
       const bool communicates = name.ends_with(".dispatch") || name.ends_with(".dispatch_probs") ||
                                 name.ends_with(".combine") || name.ends_with(".unpermute");
-      EXPECT_EQ(turn.on_a2a(), communicates) << name;
+      EXPECT_EQ(node.on_a2a(), communicates) << name;
     }
   }
 }
@@ -97,25 +97,25 @@ using Values = std::map<std::pair<bool, int32_t>, int>;
 
 // Every value dies once, after its last user, and never on a2a if a delayed half uses it.
 void ExpectDeaths(const TablesForTest& tables, bool delay) {
-  const auto turns = Plan(tables, {.delay_wgrad = delay});
-  const auto deaths = PlanDeaths(turns, tables.model().n_values);
+  const auto nodes = Plan(tables, {.delay_wgrad = delay});
+  const auto deaths = PlanDeaths(nodes, tables.model().n_values);
   Values died, outside;
   size_t operation = 0;
-  for (size_t t = 0; t < turns.size(); ++t) {
-    for (size_t i = 0; i < turns[t].operations.size(); ++i) {
-      const spf_uses& uses = turns[t].operations[i].uses();
+  for (size_t n = 0; n < nodes.size(); ++n) {
+    for (size_t i = 0; i < nodes[n].operations.size(); ++i) {
+      const spf_uses& uses = nodes[n].operations[i].uses();
       for (int32_t u = 0; u < uses.n; ++u) {
         const spf_use& use = uses.use[u];
         if (use.table != SPF_IN_ACT && use.table != SPF_IN_DACT) continue;
         const std::pair<bool, int32_t> value(use.table == SPF_IN_DACT, use.id);
         EXPECT_EQ(died.count(value), 0U) << "value " << use.id << " is used after its death";
-        if (!turns[t].chained()) outside[value] = 1;
+        if (!nodes[n].chained()) outside[value] = 1;
       }
       for (const ValueRef& dead : deaths[operation++]) {
         const std::pair<bool, int32_t> value(dead.gradient, dead.value);
         EXPECT_EQ(++died[value], 1);
         if (outside.count(value) != 0) {
-          EXPECT_FALSE(turns[t].on_a2a());
+          EXPECT_FALSE(nodes[n].on_a2a());
         }
       }
     }
@@ -139,18 +139,19 @@ TEST(PlanOperations, DeathWaitsForUsersOutsideTheChain) {
   spf_node writer{}, reader{};
   writer.uses[SPF_DGRAD] = {1, &writes};
   reader.uses[SPF_BWD] = reader.uses[SPF_WGRAD] = {1, &reads};
-  const auto turn = [](Action action, Part part, const Operation& operation) {
-    return PlannedTurn{{action, Side::kBackward, 0, part}, {operation}};
+  const auto planned = [](Action action, LayerNode node, const Operation& operation) {
+    return PlannedNode{{action, Side::kBackward, 0, node}, {operation}};
   };
-  std::vector<PlannedTurn> turns{turn(Action::kBackward, Part::kMlp, {&writer, SPF_DGRAD}),
-                                 turn(Action::kWeightGrads, Part::kMlp, {&reader, SPF_WGRAD}),
-                                 turn(Action::kBackward, Part::kDispatch, {&reader, SPF_BWD}),
-                                 turn(Action::kBackward, Part::kPreDispatch, {&writer, SPF_WGRAD})};
-  auto deaths = PlanDeaths(turns, 1);
+  std::vector<PlannedNode> nodes{
+      planned(Action::kBackward, LayerNode::kMlp, {&writer, SPF_DGRAD}),
+      planned(Action::kWeightGrads, LayerNode::kMlp, {&reader, SPF_WGRAD}),
+      planned(Action::kBackward, LayerNode::kDispatch, {&reader, SPF_BWD}),
+      planned(Action::kBackward, LayerNode::kPreDispatch, {&writer, SPF_WGRAD})};
+  auto deaths = PlanDeaths(nodes, 1);
   EXPECT_TRUE(deaths[2].empty());
   EXPECT_EQ(deaths[3].size(), 1U);
-  turns.erase(turns.begin() + 1);
-  deaths = PlanDeaths(turns, 1);
+  nodes.erase(nodes.begin() + 1);
+  deaths = PlanDeaths(nodes, 1);
   EXPECT_EQ(deaths[1].size(), 1U) << "without one, right after the exchange";
 }
 

@@ -54,7 +54,7 @@ std::string Where(const PlanFacts& facts, const Step& run) {
     module = facts.model.modules[module].parent;
   const std::string name =
       facts.model.modules[unit == kNoUnit ? module : facts.ModuleOf(unit)].name;
-  return *run.part == 0 ? name : name + " " + run.part;
+  return *run.schedule_node == 0 ? name : name + " " + run.schedule_node;
 }
 
 std::string Messages(const Step& transfer) {

@@ -31,10 +31,10 @@ enum class Do {
   kReduced,  // compute waits for the oldest reduction under way, and frees what it sent
 
   // One microbatch; in a pipeline its pass through one chunk.
-  kOpen,         // its values begin to exist, and the event that chains its parts
+  kOpen,         // its values begin to exist, and the event that chains its schedule nodes
   kRun,          // one operation; then frees the values that die there
-  kChainWait,    // the stream waits for the microbatch's last part, on whatever stream
-  kChainRecord,  // the microbatch's next part waits for this one
+  kChainWait,    // the stream waits for the microbatch's last node, on whatever stream
+  kChainRecord,  // the microbatch's next node waits for this one
   kClose,
   kArrive,    // in a pipeline: compute waits for what was received
   kTransfer,  // in a pipeline: one group of sends and receives
@@ -54,7 +54,7 @@ struct Step {
   int32_t module = -1;                   // mark
   ChunkPass of{-1, 0};                   // mark, and of a microbatch
   bool on_a2a = false;                   // run, chain: on the stream of exchanges, else on compute
-  const char* part = "";                 // run: of its layer, under the 1F1B schedule
+  const char* schedule_node = "";        // run: under the 1F1B schedule
   bool chained = false;                  // open: with the event
   const spf_program* program = nullptr;  // open
   Operation operation;                   // run

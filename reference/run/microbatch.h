@@ -1,4 +1,4 @@
-// microbatch.h: what is the state of one microbatch between its parts?
+// microbatch.h: what is the state of one microbatch between its operations?
 //
 // All of it belongs to the microbatch and none to the layers' modules: another microbatch may run
 // through the same layers meanwhile (values, numbers of rows, the event).
@@ -13,7 +13,7 @@ namespace reference {
 
 struct Microbatch {
   Activations values;
-  spf_event chain = nullptr;  // 1F1B: behind its last part, on whatever stream
+  spf_event chain = nullptr;  // 1F1B: behind its last schedule node, on whatever stream
 };
 
 // Those that are open, by microbatch and chunk.

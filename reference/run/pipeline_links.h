@@ -17,7 +17,7 @@ class PipelineLinks {
  public:
   explicit PipelineLinks(Context& context);
 
-  // Sends after the parts that have been issued, and frees what was sent; what arrives is allocated
+  // Sends after the nodes that have been issued, and frees what was sent; what arrives is allocated
   // here.
   void Transfer(const std::vector<ValueMessage>& messages, Microbatches& microbatches);
   // Compute goes on when everything is here.
