@@ -9,7 +9,7 @@
 namespace shardproof {
 
 using schedule::Key;
-using schedule::Part;
+using schedule::ScheduleNode;
 using schedule::Side;
 using schedule::Text;
 
@@ -26,9 +26,10 @@ bool Has(const OrderShape& shape, const Key& key) {
   if (key.layer < 0) return key.side != Side::kWeights;
   const OrderLayer& layer = At(layers, key.layer);
   if (key.side == Side::kWeights)
-    return shape.delay && (key.part == Part::kPreDispatch || key.part == Part::kMlp);
-  if (key.part == Part::kDispatch || key.part == Part::kCombine) return layer.moe;
-  return key.part != Part::kMtpPost || layer.mtp;
+    return shape.delay &&
+           (key.node == ScheduleNode::kPreDispatch || key.node == ScheduleNode::kMlp);
+  if (key.node == ScheduleNode::kDispatch || key.node == ScheduleNode::kCombine) return layer.moe;
+  return key.node != ScheduleNode::kMtpPost || layer.mtp;
 }
 
 std::vector<Key> AllKeys(const OrderShape& shape) {
@@ -36,11 +37,11 @@ std::vector<Key> AllKeys(const OrderShape& shape) {
   for (size_t m = 0; m < shape.microbatches.size(); ++m) {
     const auto microbatch = static_cast<int32_t>(m);
     for (const Side side : {Side::kForward, Side::kBackward, Side::kWeights}) {
-      for (const Part part : {Part::kPre, Part::kPost, Part::kLoss})
-        keys.push_back({part, side, -1, microbatch});
+      for (const ScheduleNode node : {ScheduleNode::kPre, ScheduleNode::kPost, ScheduleNode::kLoss})
+        keys.push_back({node, side, -1, microbatch});
       for (size_t layer = 0; layer < shape.microbatches[m].size(); ++layer) {
-        for (const Part part : kLayerParts)
-          keys.push_back({part, side, static_cast<int32_t>(layer), microbatch});
+        for (const ScheduleNode node : kLayerNodes)
+          keys.push_back({node, side, static_cast<int32_t>(layer), microbatch});
       }
     }
   }
@@ -50,17 +51,17 @@ std::vector<Key> AllKeys(const OrderShape& shape) {
 
 namespace {
 
-// Its place among the pieces of a pair of layers.
+// Its place among the nodes of a pair of layers.
 int NumberInPair(const OrderShape& shape, const Key& key) {
   const bool forward = key.side == Side::kForward;
-  switch (key.part) {
-    case Part::kMtpPost:
+  switch (key.node) {
+    case ScheduleNode::kMtpPost:
       return forward ? 11 : 1;
-    case Part::kCombine:
+    case ScheduleNode::kCombine:
       return forward ? 9 : 2;
-    case Part::kMlp:
+    case ScheduleNode::kMlp:
       return forward ? 8 : key.side == Side::kBackward ? 4 : 6;
-    case Part::kDispatch:
+    case ScheduleNode::kDispatch:
       return forward ? 5 : 7;
     default:
       break;
@@ -76,23 +77,23 @@ OrderPosition PositionOf(const OrderShape& shape, const Key& key) {
   const int32_t layers = Length(At(shape.microbatches, key.microbatch));
   const bool forward = key.side == Side::kForward;
   const int step = key.microbatch + (forward ? 0 : 1);
-  switch (key.part) {
-    case Part::kLoss:
+  switch (key.node) {
+    case ScheduleNode::kLoss:
       return {step, forward ? 7 : 0, 0, 0};
-    case Part::kPre:
+    case ScheduleNode::kPre:
       return {step, forward ? 1 : 6, 0, 0};
-    case Part::kPost:
+    case ScheduleNode::kPost:
       return {step, forward ? 5 : 2, 0, 0};
     default:
       break;
   }
   // Of the first layer they come behind all pairs.
-  if (key.side == Side::kWeights && key.part == Part::kPreDispatch && key.layer == 0)
+  if (key.side == Side::kWeights && key.node == ScheduleNode::kPreDispatch && key.layer == 0)
     return {step, 4, 0, 0};
   const int pair = forward ? key.layer : layers - 1 - key.layer;
   const int number = NumberInPair(shape, key);
   // Right behind the dispatch.
-  const int tie = number == 7 && key.part == Part::kPreDispatch ? 1 : 0;
+  const int tie = number == 7 && key.node == ScheduleNode::kPreDispatch ? 1 : 0;
   return {step, 3, pair, 2 * number + tie};
 }
 
@@ -104,13 +105,13 @@ class Microbatches {
   explicit Microbatches(const OrderShape& shape)
       : shape_(shape), done_(shape.microbatches.size()) {}
 
-  // Empty, or what is wrong with issuing this piece now.
+  // Empty, or what is wrong with issuing this node now.
   std::string Take(const Key& key) {
     const auto m = static_cast<size_t>(key.microbatch);
     std::set<Key>& done = done_[m];
     if (!done.insert(key).second) return Text(key) + " comes twice";
     if (key.side == Side::kWeights) {
-      return done.count({key.part, Side::kBackward, key.layer, key.microbatch})
+      return done.count({key.node, Side::kBackward, key.layer, key.microbatch})
                  ? ""
                  : Text(key) + " before its backward";
     }
@@ -130,20 +131,20 @@ class Microbatches {
   std::string Finish() const {
     size_t taken = 0;
     for (const auto& done : done_) taken += done.size();
-    return taken == AllKeys(shape_).size() ? "" : "some pieces are missing";
+    return taken == AllKeys(shape_).size() ? "" : "some nodes are missing";
   }
 
  private:
   // Forward, then the same way back.
   std::vector<Key> Chain(int32_t microbatch) const {
-    std::vector<Key> chain{{Part::kPre, Side::kForward, -1, microbatch}};
+    std::vector<Key> chain{{ScheduleNode::kPre, Side::kForward, -1, microbatch}};
     const auto layers = At(shape_.microbatches, microbatch).size();
     for (size_t layer = 0; layer < layers; ++layer) {
-      for (const Part part : kLayerParts)
-        chain.push_back({part, Side::kForward, static_cast<int32_t>(layer), microbatch});
+      for (const ScheduleNode node : kLayerNodes)
+        chain.push_back({node, Side::kForward, static_cast<int32_t>(layer), microbatch});
     }
-    chain.push_back({Part::kPost, Side::kForward, -1, microbatch});
-    chain.push_back({Part::kLoss, Side::kForward, -1, microbatch});
+    chain.push_back({ScheduleNode::kPost, Side::kForward, -1, microbatch});
+    chain.push_back({ScheduleNode::kLoss, Side::kForward, -1, microbatch});
     for (size_t i = chain.size(); i-- > 0;) {
       Key back = chain[i];
       back.side = Side::kBackward;
@@ -172,15 +173,16 @@ std::string WithinPairs(const OrderShape& shape, const std::vector<Key>& order) 
     const auto forward_layers = static_cast<int32_t>(At(shape.microbatches, f).size());
     for (int32_t i = 0; i < std::min(forward_layers, backward_layers); ++i) {
       const int32_t j = backward_layers - 1 - i;
-      const auto F = [&](Part part) { return Key{part, Side::kForward, i, f}; };
-      const auto B = [&](Part part) { return Key{part, Side::kBackward, j, m}; };
-      const Key pre_dispatch = B(Part::kPreDispatch), combine = F(Part::kCombine);
-      const bool hidden =
-          before(B(Part::kCombine), F(Part::kPreDispatch)) &&
-          before(F(Part::kPreDispatch), B(Part::kMlp)) &&
-          before(B(Part::kMlp), F(Part::kDispatch)) && before(B(Part::kDispatch), F(Part::kMlp)) &&
-          (shape.early ? before(pre_dispatch, F(Part::kMlp)) : before(combine, pre_dispatch)) &&
-          before(pre_dispatch, F(Part::kMtpPost));
+      const auto F = [&](ScheduleNode node) { return Key{node, Side::kForward, i, f}; };
+      const auto B = [&](ScheduleNode node) { return Key{node, Side::kBackward, j, m}; };
+      const Key pre_dispatch = B(ScheduleNode::kPreDispatch), combine = F(ScheduleNode::kCombine);
+      const bool hidden = before(B(ScheduleNode::kCombine), F(ScheduleNode::kPreDispatch)) &&
+                          before(F(ScheduleNode::kPreDispatch), B(ScheduleNode::kMlp)) &&
+                          before(B(ScheduleNode::kMlp), F(ScheduleNode::kDispatch)) &&
+                          before(B(ScheduleNode::kDispatch), F(ScheduleNode::kMlp)) &&
+                          (shape.early ? before(pre_dispatch, F(ScheduleNode::kMlp))
+                                       : before(combine, pre_dispatch)) &&
+                          before(pre_dispatch, F(ScheduleNode::kMtpPost));
       if (!hidden)
         return "pair " + std::to_string(i) + " of microbatches " + std::to_string(m) + ", " +
                std::to_string(f);

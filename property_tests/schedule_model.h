@@ -1,6 +1,7 @@
-// schedule_model.h: in which order may the pieces of a 1F1B step that hides all-to-alls be issued?
+// schedule_model.h: in which order may the schedule nodes of a 1F1B step that hides all-to-alls be
+// issued?
 //
-// Two models that share no code with the checks or the reference: a closed form (each piece has a
+// Two models that share no code with the checks or the reference: a closed form (each node has a
 // place: step, phase, pair of layers, number within the pair), and a state machine that each
 // microbatch walks through.
 #pragma once
@@ -23,12 +24,13 @@ struct OrderShape {
 };
 std::ostream& operator<<(std::ostream& out, const OrderShape& shape);
 
-// Parts of a layer, in forward order.
-inline constexpr schedule::Part kLayerParts[] = {
-    schedule::Part::kPreDispatch, schedule::Part::kDispatch, schedule::Part::kMlp,
-    schedule::Part::kCombine, schedule::Part::kMtpPost};
+// Schedule nodes of a layer, in forward order.
+inline constexpr schedule::ScheduleNode kLayerNodes[] = {
+    schedule::ScheduleNode::kPreDispatch, schedule::ScheduleNode::kDispatch,
+    schedule::ScheduleNode::kMlp, schedule::ScheduleNode::kCombine,
+    schedule::ScheduleNode::kMtpPost};
 
-// Whether a piece does anything: dense layers exchange nothing; weight gradients stand apart where
+// Whether a node does anything: dense layers exchange nothing; weight gradients stand apart where
 // they are delayed; only an MTP layer has something after its combine.
 bool Has(const OrderShape& shape, const schedule::Key& key);
 std::vector<schedule::Key> AllKeys(const OrderShape& shape);
@@ -37,7 +39,7 @@ std::vector<schedule::Key> AllKeys(const OrderShape& shape);
 using OrderPosition = std::array<int, 4>;
 OrderPosition PositionOf(const OrderShape& shape, const schedule::Key& key);
 
-// Empty, or what is wrong: a piece that is missing, comes twice or out of its microbatch's chain, a
+// Empty, or what is wrong: a node that is missing, comes twice or out of its microbatch's chain, a
 // third microbatch in flight, a pair whose exchanges have no compute of the other side beside them.
 std::string OrderComplaint(const OrderShape& shape, const std::vector<schedule::Key>& order);
 

@@ -2,7 +2,7 @@
 // settings.
 //
 // Three descriptions must agree: the checks' order, the reference's, and the two models below,
-// which share no code with them: a closed form (each piece has a place: step, pair, number within
+// which share no code with them: a closed form (each node has a place: step, pair, number within
 // the pair), and a state machine that a microbatch walks through.
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ namespace {
 
 using schedule::ExpectedOrder;
 using schedule::Key;
-using schedule::Part;
+using schedule::ScheduleNode;
 using schedule::Side;
 using schedule::Text;
 
@@ -42,16 +42,17 @@ std::vector<Key> OfChecks(const OrderShape& shape) {
 std::optional<Key> KeyOf(const reference::ScheduleNode& node, int32_t forward, int32_t backward) {
   using reference::Action;
   const bool f = node.side == reference::Side::kForward;
-  Key key{Part::kPre, f ? Side::kForward : Side::kBackward, node.layer, f ? forward : backward};
+  Key key{ScheduleNode::kPre, f ? Side::kForward : Side::kBackward, node.layer,
+          f ? forward : backward};
   switch (node.action) {
     case Action::kPreProcess:
       return key;
     case Action::kPostProcess:
-      key.part = Part::kPost;
+      key.node = ScheduleNode::kPost;
       return key;
     case Action::kLossForward:
     case Action::kLossBackward:
-      key.part = Part::kLoss;
+      key.node = ScheduleNode::kLoss;
       return key;
     case Action::kWeightGrads:
       key.side = Side::kWeights;
@@ -60,9 +61,9 @@ std::optional<Key> KeyOf(const reference::ScheduleNode& node, int32_t forward, i
     case Action::kBackward:
       break;
     default:
-      return std::nullopt;  // roots and joins are no pieces
+      return std::nullopt;  // roots and joins are no schedule nodes of a key
   }
-  key.part = kLayerParts[static_cast<size_t>(node.layer_node)];
+  key.node = kLayerNodes[static_cast<size_t>(node.layer_node)];
   return key;
 }
 
@@ -124,7 +125,7 @@ TEST(ScheduleOrderPropertyTest, ThreeDescriptionsAgree) {
       options));
 }
 
-// The models must be able to fail: a piece that moves is always out of its place, and one that
+// The models must be able to fail: a node that moves is always out of its place, and one that
 // comes twice, is missing or overtakes its own chain has left the state machine.
 TEST(ScheduleOrderPropertyTest, DisturbedOrdersAreSeen) {
   PropertyOptions options;

@@ -8,9 +8,9 @@
 namespace shardproof::schedule {
 
 std::string Text(const Key& key) {
-  constexpr const char* kParts[] = {"pre", "pd", "disp", "mlp", "comb", "mtp", "post", "loss"};
+  constexpr const char* kNames[] = {"pre", "pd", "disp", "mlp", "comb", "mtp", "post", "loss"};
   constexpr const char* kSides[] = {".f", ".b", ".dw"};
-  std::string text = std::string(kParts[size_t(key.part)]) + kSides[size_t(key.side)] +
+  std::string text = std::string(kNames[size_t(key.node)]) + kSides[size_t(key.side)] +
                      std::to_string(key.microbatch);
   if (key.layer >= 0) text += "[L" + std::to_string(key.layer) + "]";
   return text;
@@ -29,9 +29,9 @@ Nodes::Nodes(const spf_model& model, const spf_program& program)
       if (by_layer[node.layer].empty()) layers_.push_back(node.layer);
       by_layer[node.layer].push_back(&node);
     } else if (layers_.empty()) {
-      places_[node.id] = {Part::kPre, -1};
+      places_[node.id] = {ScheduleNode::kPre, -1};
     } else {
-      places_[node.id] = {Originates(node) ? Part::kLoss : Part::kPost, -1};
+      places_[node.id] = {Originates(node) ? ScheduleNode::kLoss : ScheduleNode::kPost, -1};
     }
   }
   for (const auto& [layer, nodes] : by_layer) PlaceLayer(nodes);
@@ -65,8 +65,9 @@ bool Nodes::Originates(const spf_node& node) const {
   return writes && !reads;
 }
 
-// Parts follow each other: a float exchange opens the dispatch, compute after it the experts, the
-// next float exchange the combine. A layer without exchanges is split behind its attention.
+// Schedule nodes follow each other: a float exchange opens the dispatch, compute after it the
+// experts, the next float exchange the combine. A layer without exchanges is split behind its
+// attention.
 void Nodes::PlaceLayer(const std::vector<const spf_node*>& nodes) {
   const int32_t layer = nodes.front()->layer;
   const bool moe = std::any_of(nodes.begin(), nodes.end(), [&](const spf_node* node) {
@@ -77,21 +78,22 @@ void Nodes::PlaceLayer(const std::vector<const spf_node*>& nodes) {
   for (size_t i = 0; i < nodes.size(); ++i) {
     if (Under(nodes[i]->module, "Attention")) behind_attention = i + 1;
   }
-  Part part = Part::kPreDispatch;
+  ScheduleNode schedule_node = ScheduleNode::kPreDispatch;
   for (size_t i = 0; i < nodes.size(); ++i) {
     const bool moves = MovesActivations(model_, *nodes[i]);
     if (!moe) {
-      part = i < behind_attention ? Part::kPreDispatch : Part::kMlp;
+      schedule_node = i < behind_attention ? ScheduleNode::kPreDispatch : ScheduleNode::kMlp;
     } else if (moves) {
-      part = part == Part::kMlp           ? Part::kCombine
-             : part == Part::kPreDispatch ? Part::kDispatch
-                                          : part;
-    } else if (part == Part::kDispatch) {
-      part = Part::kMlp;
-    } else if (part == Part::kCombine && !Under(nodes[i]->module, "TransformerLayer")) {
-      part = Part::kMtpPost;
+      schedule_node = schedule_node == ScheduleNode::kMlp           ? ScheduleNode::kCombine
+                      : schedule_node == ScheduleNode::kPreDispatch ? ScheduleNode::kDispatch
+                                                                    : schedule_node;
+    } else if (schedule_node == ScheduleNode::kDispatch) {
+      schedule_node = ScheduleNode::kMlp;
+    } else if (schedule_node == ScheduleNode::kCombine &&
+               !Under(nodes[i]->module, "TransformerLayer")) {
+      schedule_node = ScheduleNode::kMtpPost;
     }
-    places_[nodes[i]->id] = {part, layer};
+    places_[nodes[i]->id] = {schedule_node, layer};
   }
 }
 
@@ -100,18 +102,19 @@ const Place* Nodes::Find(int32_t node) const {
   return at == places_.end() ? nullptr : &at->second;
 }
 
-std::vector<const spf_node*> Nodes::Of(Part part, int32_t layer) const {
+std::vector<const spf_node*> Nodes::Of(ScheduleNode schedule_node, int32_t layer) const {
   std::vector<const spf_node*> nodes;
   for (int32_t i = 0; i < program_.n_nodes; ++i) {
     const Place* place = Find(program_.nodes[i].id);
-    if (place->part == part && place->layer == layer) nodes.push_back(&program_.nodes[i]);
+    if (place->node == schedule_node && place->layer == layer) nodes.push_back(&program_.nodes[i]);
   }
   return nodes;
 }
 
-bool Nodes::Has(Part part, Side side, int32_t layer, bool delay) const {
-  const bool may_delay = delay && (part == Part::kPreDispatch || part == Part::kMlp);
-  for (const spf_node* node : Of(part, layer)) {
+bool Nodes::Has(ScheduleNode schedule_node, Side side, int32_t layer, bool delay) const {
+  const bool may_delay =
+      delay && (schedule_node == ScheduleNode::kPreDispatch || schedule_node == ScheduleNode::kMlp);
+  for (const spf_node* node : Of(schedule_node, layer)) {
     const bool put_off = may_delay && Deferrable(node->id);
     if (side == Side::kForward && node->uses[SPF_FWD].n > 0) return true;
     if (side == Side::kBackward && node->uses[put_off ? SPF_DGRAD : SPF_BWD].n > 0) return true;

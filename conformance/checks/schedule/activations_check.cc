@@ -78,10 +78,11 @@ class Activations : StepCheck {
       }
     }
     for (const auto& nodes : step_.nodes) {
-      for (const Part part :
-           {Part::kPreDispatch, Part::kDispatch, Part::kMlp, Part::kCombine, Part::kMtpPost}) {
+      for (const ScheduleNode schedule_node :
+           {ScheduleNode::kPreDispatch, ScheduleNode::kDispatch, ScheduleNode::kMlp,
+            ScheduleNode::kCombine, ScheduleNode::kMtpPost}) {
         for (const int32_t layer : nodes->layers()) {
-          for (const spf_node* node : nodes->Of(part, layer)) {
+          for (const spf_node* node : nodes->Of(schedule_node, layer)) {
             for (int32_t u = 0; u < node->uses[SPF_FWD].n; ++u) {
               const spf_use& use = node->uses[SPF_FWD].use[u];
               if (use.table == SPF_IN_ACT && use.access == SPF_WRITE) layer_of_[use.id] = layer;

@@ -179,8 +179,8 @@ class Exchanges {
 
   void JudgeLayer(const Step& step, const Nodes& nodes, int32_t m, int32_t layer) {
     const Exchange* dispatch = nullptr;
-    for (const Part part : {Part::kDispatch, Part::kCombine}) {
-      for (const spf_node* node : nodes.Of(part, layer)) {
+    for (const ScheduleNode schedule_node : {ScheduleNode::kDispatch, ScheduleNode::kCombine}) {
+      for (const spf_node* node : nodes.Of(schedule_node, layer)) {
         if (node->kind != SPF_NODE_EXCHANGE) continue;
         const Exchange* exchange = Of(step, m, node->id, false);
         if (exchange == nullptr) continue;
@@ -190,7 +190,7 @@ class Exchanges {
           JudgeAmount(step, *exchange);
           continue;
         }
-        const bool back = part == Part::kCombine;
+        const bool back = schedule_node == ScheduleNode::kCombine;
         const bool sent = Rows(*exchange, true) == Rows(*dispatch, !back);
         if (sent && Rows(*exchange, false) == Rows(*dispatch, back)) continue;
         Add("EP-28", *exchange,
@@ -216,8 +216,9 @@ class Exchanges {
 
   // With no rows to move or compute, everything is issued all the same.
   void JudgeAllThere(const Step& step, const Nodes& nodes, int32_t m, int32_t layer) {
-    for (const Part part : {Part::kDispatch, Part::kMlp, Part::kCombine}) {
-      for (const spf_node* node : nodes.Of(part, layer)) {
+    for (const ScheduleNode schedule_node :
+         {ScheduleNode::kDispatch, ScheduleNode::kMlp, ScheduleNode::kCombine}) {
+      for (const spf_node* node : nodes.Of(schedule_node, layer)) {
         for (const bool backward : {false, true}) {
           if (node->uses[backward ? SPF_BWD : SPF_FWD].n == 0 || (backward && !step.train))
             continue;

@@ -40,17 +40,17 @@ class Order {
   }
 
  private:
-  void Add(Part part, Side side, int32_t layer, int32_t microbatch) {
+  void Add(ScheduleNode node, Side side, int32_t layer, int32_t microbatch) {
     if (microbatch < 0) return;
-    const Key key{part, side, layer, microbatch};
+    const Key key{node, side, layer, microbatch};
     if (plan_.has(key)) out_.push_back(key);
   }
 
   // Forward of microbatch f beside backward of microbatch b; -1: without that side.
   void Combined(int32_t f, int32_t b) {
-    Add(Part::kLoss, Side::kBackward, -1, b);
-    Add(Part::kPre, Side::kForward, -1, f);
-    Add(Part::kPost, Side::kBackward, -1, b);
+    Add(ScheduleNode::kLoss, Side::kBackward, -1, b);
+    Add(ScheduleNode::kPre, Side::kForward, -1, f);
+    Add(ScheduleNode::kPost, Side::kBackward, -1, b);
     const std::vector<int32_t> none;
     const auto& forward = f < 0 ? none : At(plan_.layers, f);
     const auto& backward = b < 0 ? none : At(plan_.layers, b);
@@ -60,29 +60,31 @@ class Order {
       Layers(pair.forward < 0 ? -1 : f, pair.forward, pair.backward < 0 ? -1 : b, pair.backward,
              last);
     }
-    if (!backward.empty()) Add(Part::kPreDispatch, Side::kWeights, backward.front(), b);
-    Add(Part::kPost, Side::kForward, -1, f);
-    Add(Part::kPre, Side::kBackward, -1, b);
-    Add(Part::kLoss, Side::kForward, -1, f);
+    if (!backward.empty()) Add(ScheduleNode::kPreDispatch, Side::kWeights, backward.front(), b);
+    Add(ScheduleNode::kPost, Side::kForward, -1, f);
+    Add(ScheduleNode::kPre, Side::kBackward, -1, b);
+    Add(ScheduleNode::kLoss, Side::kForward, -1, f);
   }
 
   // One pair. Weight gradients of the first layer's attention wait until the layers are through.
   void Layers(int32_t f, int32_t i, int32_t b, int32_t j, bool last) {
-    const auto forward = [&](Part part) { Add(part, Side::kForward, i, f); };
-    const auto backward = [&](Part part, Side side = Side::kBackward) { Add(part, side, j, b); };
-    backward(Part::kMtpPost);
-    backward(Part::kCombine);
-    forward(Part::kPreDispatch);
-    backward(Part::kMlp);
-    forward(Part::kDispatch);
-    backward(Part::kMlp, Side::kWeights);
-    backward(Part::kDispatch);
-    if (plan_.early_release) backward(Part::kPreDispatch);
-    forward(Part::kMlp);
-    forward(Part::kCombine);
-    if (!plan_.early_release) backward(Part::kPreDispatch);
-    forward(Part::kMtpPost);
-    if (!last) backward(Part::kPreDispatch, Side::kWeights);
+    const auto forward = [&](ScheduleNode node) { Add(node, Side::kForward, i, f); };
+    const auto backward = [&](ScheduleNode node, Side side = Side::kBackward) {
+      Add(node, side, j, b);
+    };
+    backward(ScheduleNode::kMtpPost);
+    backward(ScheduleNode::kCombine);
+    forward(ScheduleNode::kPreDispatch);
+    backward(ScheduleNode::kMlp);
+    forward(ScheduleNode::kDispatch);
+    backward(ScheduleNode::kMlp, Side::kWeights);
+    backward(ScheduleNode::kDispatch);
+    if (plan_.early_release) backward(ScheduleNode::kPreDispatch);
+    forward(ScheduleNode::kMlp);
+    forward(ScheduleNode::kCombine);
+    if (!plan_.early_release) backward(ScheduleNode::kPreDispatch);
+    forward(ScheduleNode::kMtpPost);
+    if (!last) backward(ScheduleNode::kPreDispatch, Side::kWeights);
   }
 
   const Plan& plan_;
@@ -97,7 +99,7 @@ class Sharding {
   std::vector<std::string> Run() {
     for (const Key& key : ExpectedOrder(plan_)) {
       // A backward side begins: all layers will be needed again.
-      if (key.part == Part::kLoss && key.side == Side::kBackward) {
+      if (key.node == ScheduleNode::kLoss && key.side == Side::kBackward) {
         for (const int32_t layer : At(plan_.layers, key.microbatch)) to_come_.insert(layer);
       }
       for (const std::string& group : sharding_.reads(key)) Need(group);
@@ -129,16 +131,17 @@ class Sharding {
   }
 
   void After(const Key& key) {
-    const Part last_forward = sharding_.moe(key.layer) ? Part::kCombine : Part::kMlp;
+    const ScheduleNode last_forward =
+        sharding_.moe(key.layer) ? ScheduleNode::kCombine : ScheduleNode::kMlp;
     const Side last_backward = sharding_.delay ? Side::kWeights : Side::kBackward;
-    if (key.side == Side::kForward && key.part == last_forward) {
+    if (key.side == Side::kForward && key.node == last_forward) {
       if (to_come_.count(key.layer) != 0) {
         marked_.insert(key.layer);
       } else {
         Release(key.layer);
       }
     }
-    if (key.side == last_backward && key.part == Part::kPreDispatch) {
+    if (key.side == last_backward && key.node == ScheduleNode::kPreDispatch) {
       to_come_.erase(key.layer);
       marked_.erase(key.layer);
       Release(key.layer);

@@ -1,6 +1,6 @@
-// expected.h: in which order must the pieces of a step be issued?
+// expected.h: in which order must the schedule nodes of a step be issued?
 //
-// Generated from a small table: the microbatches, their layers, and which pieces do anything. With
+// Generated from a small table: the microbatches, their layers, and which nodes do anything. With
 // FSDP, also where gathers and releases come if nothing is gathered ahead.
 #pragma once
 #include <cstdint>
@@ -17,11 +17,11 @@ struct Plan {
   bool train = true;
   bool early_release = false;
   std::vector<std::vector<int32_t>> layers;  // by microbatch, in forward order
-  std::function<bool(const Key&)> has;       // false: this piece does nothing
+  std::function<bool(const Key&)> has;       // false: this node does nothing
 };
 
-// The step's pieces in issue order. Combined step k is the forward of microbatch k beside the
-// backward of k - 1.
+// The step's schedule nodes in issue order. Combined step k is the forward of microbatch k beside
+// the backward of k - 1.
 std::vector<Key> ExpectedOrder(const Plan& plan);
 
 // The layers of backward that stand beside each layer of forward: pairs (i, n - 1 - i).
@@ -31,13 +31,13 @@ struct Pair {
 std::vector<Pair> PairsOf(const std::vector<int32_t>& forward,
                           const std::vector<int32_t>& backward);
 
-// For the tables: parameter groups "D0" (dense, layer 0), "E0" (experts), "Ne" (before the layers),
+// For the tables: bucket groups "D0" (dense, layer 0), "E0" (experts), "Ne" (before the layers),
 // "Nh" (behind them).
 struct ShardingPlan {
   bool shards_params = true;  // ZeRO-3; else ZeRO-2
   bool delay = false;
   std::function<bool(int32_t)> moe;                           // whether a layer has experts
-  std::function<std::vector<std::string>(const Key&)> reads;  // groups that a piece reads
+  std::function<std::vector<std::string>(const Key&)> reads;  // bucket groups that it reads
 };
 // The order as text with "AG D0", "REL U0" in their places: a gather before the first need; a
 // release when the last forward or backward work is issued, or, while a layer's backward is still

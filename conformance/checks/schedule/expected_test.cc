@@ -21,8 +21,8 @@ Plan PlanOf(const Options& o) {
   for (int32_t l = 0; l < o.layers; ++l) layers.push_back(l);
   plan.layers.assign(size_t(o.microbatches), layers);
   plan.has = [o](const Key& key) {
-    if (key.part == Part::kMtpPost) return false;
-    const bool weights = key.part == Part::kMlp || key.part == Part::kPreDispatch;
+    if (key.node == ScheduleNode::kMtpPost) return false;
+    const bool weights = key.node == ScheduleNode::kMlp || key.node == ScheduleNode::kPreDispatch;
     return key.side != Side::kWeights || (o.delay && weights);
   };
   return plan;
@@ -35,10 +35,10 @@ std::string Table(const Options& o) {
   sharding.moe = [](int32_t) { return true; };
   sharding.reads = [](const Key& key) -> std::vector<std::string> {
     if (key.side == Side::kWeights) return {};
-    if (key.part == Part::kPre && key.side == Side::kForward) return {"Ne"};
-    if (key.part == Part::kPost) return {"Nh"};
-    if (key.part == Part::kPreDispatch) return {"D" + std::to_string(key.layer)};
-    if (key.part == Part::kMlp) return {"E" + std::to_string(key.layer)};
+    if (key.node == ScheduleNode::kPre && key.side == Side::kForward) return {"Ne"};
+    if (key.node == ScheduleNode::kPost) return {"Nh"};
+    if (key.node == ScheduleNode::kPreDispatch) return {"D" + std::to_string(key.layer)};
+    if (key.node == ScheduleNode::kMlp) return {"E" + std::to_string(key.layer)};
     return {};
   };
   std::string text;

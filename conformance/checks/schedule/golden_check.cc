@@ -1,4 +1,4 @@
-// What is issued, and in which order: pieces, phases, pairs, streams.
+// What is issued, and in which order: schedule nodes, phases, pairs, streams.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -23,16 +23,17 @@ class Golden : StepCheck {
     const auto* ep = facts.a().Facts(size_t(step.instance)).List("ep", step.rank);
     const bool alone = ep == nullptr || ep->size() < 2;  // nothing need travel, but it may
     for (const Token& token : step.tokens) {
-      if (!alone || token.key.part != Part::kDispatch) tokens_.push_back(token);
+      if (!alone || token.key.node != ScheduleNode::kDispatch) tokens_.push_back(token);
     }
     plan_.has = [this, alone](const Key& key) {
-      if (alone && key.part == Part::kDispatch) return false;
+      if (alone && key.node == ScheduleNode::kDispatch) return false;
       const Nodes& nodes = *At(step_.nodes, key.microbatch);
       // Where nothing overlaps, losses are part of what follows the layers (tokens.h).
-      const bool joined = !step_.combined && (key.part == Part::kPost || key.part == Part::kLoss);
+      const bool joined =
+          !step_.combined && (key.node == ScheduleNode::kPost || key.node == ScheduleNode::kLoss);
       if (joined)
-        return key.part == Part::kPost &&
-               (Has(nodes, key) || Has(nodes, {Part::kLoss, key.side, -1, 0}));
+        return key.node == ScheduleNode::kPost &&
+               (Has(nodes, key) || Has(nodes, {ScheduleNode::kLoss, key.side, -1, 0}));
       return Has(nodes, key);
     };
     expected_ = ExpectedOrder(plan_);
@@ -46,23 +47,24 @@ class Golden : StepCheck {
     if (!step_.train || spec_.model.layers < 1) return;
     if (!complete) {
       CannotJudge(result_, {"EP-02", "EP-03", "EP-04"},
-                  "pieces of a step are missing or doubled (EP-01)");
+                  "schedule nodes of a step are missing or doubled (EP-01)");
       return;
     }
     Judge(result_, {"EP-02", "EP-03", "EP-04"});
     JudgePhases();
     JudgePairs();
-    JudgeOrder("EP-02",
-               "the pieces of a combined step are issued in another order than the schedule's");
+    JudgeOrder(
+        "EP-02",
+        "the schedule nodes of a combined step are issued in another order than the schedule's");
   }
 
  private:
   bool Has(const Nodes& nodes, const Key& key) const {
-    return nodes.Has(key.part, key.side, key.layer, spec_.delay_wgrad);
+    return nodes.Has(key.node, key.side, key.layer, spec_.delay_wgrad);
   }
 
-  // Each piece once; weight gradients apart exactly if they are delayed; a piece after those that
-  // it needs.
+  // Each schedule node once; weight gradients apart exactly if they are delayed; a node after those
+  // that it needs.
   bool JudgeOnce() {
     Judge(result_, {"EP-01"});
     bool complete = true;
@@ -80,8 +82,8 @@ class Golden : StepCheck {
           Text(token.key) + (again ? " a second time" : ""),
           weights ? "weight gradients stand apart from their backward although delay_wgrad_compute "
                     "is off"
-          : mixed ? "without the overlap knob the pieces of microbatches are mixed"
-                  : "a piece of the schedule is issued in several parts, twice, or without being "
+          : mixed ? "without the overlap knob the schedule nodes of microbatches are mixed"
+                  : "a schedule node is issued in several runs, twice, or without being "
                     "part of the step");
     }
     for (const auto& [key, count] : wanted) {
@@ -94,21 +96,21 @@ class Golden : StepCheck {
     return complete;
   }
 
-  // Forward in the order of parts, backward in reverse, weights after their backward.
+  // Forward in the order of nodes, backward in reverse, weights after their backward.
   void JudgeNeeds(const Token& token, const std::map<Key, const Token*>& seen) {
     for (const auto& [other, before] : seen) {
       const Key& key = token.key;
       if (other.microbatch != key.microbatch || before->first() < token.first()) continue;
       const bool layer = key.layer >= 0 && other.layer == key.layer;
       const bool forward = key.side == Side::kForward && other.side == Side::kForward && layer &&
-                           other.part < key.part;
+                           other.node < key.node;
       const bool behind = other.side == Side::kBackward && layer;
-      const bool backward = key.side == Side::kBackward && behind && other.part > key.part;
-      const bool weights = key.side == Side::kWeights && behind && other.part == key.part;
+      const bool backward = key.side == Side::kBackward && behind && other.node > key.node;
+      const bool weights = key.side == Side::kWeights && behind && other.node == key.node;
       const bool turned = key.side == Side::kBackward && other.side == Side::kForward && layer;
       if (!forward && !backward && !weights && !turned) continue;
       Add("EP-01", token.first(), "after " + Text(other), Text(key) + " before it",
-          "a piece is issued before one whose result it needs");
+          "a schedule node is issued before one whose result it needs");
     }
   }
 
@@ -153,12 +155,14 @@ class Golden : StepCheck {
       const auto f = static_cast<int32_t>(k), b = f - 1;
       for (const Pair& pair : PairsOf(plan_.layers[k], plan_.layers[k - 1])) {
         if (pair.forward < 0 || pair.backward < 0) continue;
-        const Token* from = step_.Find({Part::kPreDispatch, Side::kForward, pair.forward, f});
-        const Token* to = step_.Find({Part::kMlp, Side::kForward, pair.forward, f});
+        const Token* from =
+            step_.Find({ScheduleNode::kPreDispatch, Side::kForward, pair.forward, f});
+        const Token* to = step_.Find({ScheduleNode::kMlp, Side::kForward, pair.forward, f});
         if (from == nullptr || to == nullptr) continue;
         std::set<int32_t> between;
         for (const Token& token : tokens_) {
-          const bool mlp = token.key.part == Part::kMlp && token.key.side == Side::kBackward;
+          const bool mlp =
+              token.key.node == ScheduleNode::kMlp && token.key.side == Side::kBackward;
           if (mlp && from->first() < token.first() && token.first() < to->first()) {
             between.insert(token.key.microbatch == b ? token.key.layer : -2);
           }
@@ -184,12 +188,14 @@ class Golden : StepCheck {
     for (const Token& token : tokens_) {
       for (const int64_t index : token.events) {
         const Event& event = At(trace_.events, index);
-        const bool part = token.key.part == Part::kDispatch || token.key.part == Part::kCombine;
-        if (part && event.kind == EventKind::kCollective) streams.insert(event.stream);
+        const bool exchange =
+            token.key.node == ScheduleNode::kDispatch || token.key.node == ScheduleNode::kCombine;
+        if (exchange && event.kind == EventKind::kCollective) streams.insert(event.stream);
       }
     }
     for (const Token& token : tokens_) {
-      if (token.key.part == Part::kDispatch || token.key.part == Part::kCombine) continue;
+      if (token.key.node == ScheduleNode::kDispatch || token.key.node == ScheduleNode::kCombine)
+        continue;
       for (const int64_t index : token.events) {
         const Event& event = At(trace_.events, index);
         if (event.kind != EventKind::kCompute || streams.count(event.stream) == 0) continue;
@@ -205,7 +211,7 @@ class Golden : StepCheck {
     if (spec_.recompute || !step_.train || spec_.model.reused) return;
     if (!complete) return;
     Judge(result_, {"EP-38"});
-    JudgeOrder("EP-38", "without the overlap knob the pieces of microbatches are mixed");
+    JudgeOrder("EP-38", "without the overlap knob the schedule nodes of microbatches are mixed");
   }
 
   void JudgeOrder(const char* requirement, const char* message) {
@@ -213,7 +219,7 @@ class Golden : StepCheck {
       const Token& token = tokens_[i];
       if (token.key == expected_[i]) continue;
       Add(requirement, token.first(), Text(expected_[i]) + Around(expected_, i), Text(token.key),
-          std::string(message) + ": piece " + std::to_string(i) + " of " +
+          std::string(message) + ": schedule node " + std::to_string(i) + " of " +
               std::to_string(expected_.size()));
       return;
     }

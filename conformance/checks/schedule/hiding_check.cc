@@ -42,21 +42,24 @@ class Hiding : StepCheck {
       const auto& backward = step_.nodes[k - 1]->layers();
       for (const Pair& pair : PairsOf(step_.nodes[k]->layers(), backward)) {
         if (pair.forward < 0 || pair.backward < 0) continue;
-        const auto forward = [&](Part part) { return Key{part, Side::kForward, pair.forward, f}; };
-        const auto back = [&](Part part, Side side = Side::kBackward) {
-          return Key{part, side, pair.backward, b};
+        const auto forward = [&](ScheduleNode node) {
+          return Key{node, Side::kForward, pair.forward, f};
         };
-        JudgePair(back(Part::kCombine), forward(Part::kPreDispatch));
-        JudgePair(forward(Part::kDispatch), back(Part::kMlp));
+        const auto back = [&](ScheduleNode node, Side side = Side::kBackward) {
+          return Key{node, side, pair.backward, b};
+        };
+        JudgePair(back(ScheduleNode::kCombine), forward(ScheduleNode::kPreDispatch));
+        JudgePair(forward(ScheduleNode::kDispatch), back(ScheduleNode::kMlp));
         if (!spec_.early_release) {  // else attention's backward, on the stream of compute, waits
                                      // for the dispatch
-          JudgePair(back(Part::kDispatch), forward(Part::kMlp));
-          JudgePair(forward(Part::kCombine), back(Part::kPreDispatch));
+          JudgePair(back(ScheduleNode::kDispatch), forward(ScheduleNode::kMlp));
+          JudgePair(forward(ScheduleNode::kCombine), back(ScheduleNode::kPreDispatch));
         }
         if (!spec_.delay_wgrad) continue;
-        JudgePair(back(Part::kDispatch), back(Part::kMlp, Side::kWeights));
+        JudgePair(back(ScheduleNode::kDispatch), back(ScheduleNode::kMlp, Side::kWeights));
         if (pair.backward != backward.front()) {
-          JudgePair(forward(Part::kCombine), back(Part::kPreDispatch, Side::kWeights));
+          JudgePair(forward(ScheduleNode::kCombine),
+                    back(ScheduleNode::kPreDispatch, Side::kWeights));
         }
       }
     }
@@ -94,8 +97,9 @@ class Hiding : StepCheck {
 
   // A dispatch's backward does not wait for delayed weight gradients of its experts.
   void JudgeWeights(int32_t microbatch, int32_t layer) {
-    const Token* weights = step_.Find({Part::kMlp, Side::kWeights, layer, microbatch});
-    const Token* dispatch = step_.Find({Part::kDispatch, Side::kBackward, layer, microbatch});
+    const Token* weights = step_.Find({ScheduleNode::kMlp, Side::kWeights, layer, microbatch});
+    const Token* dispatch =
+        step_.Find({ScheduleNode::kDispatch, Side::kBackward, layer, microbatch});
     if (weights == nullptr || dispatch == nullptr) return;
     Judge(result_, {"EP-06"});
     for (const int64_t sent : EventsOf(*dispatch, EventKind::kCollective)) {

@@ -51,7 +51,7 @@ bool Scaled(const InstanceSpec& spec) {
   return spec.loss_scale_log2 != 0 || spec.model.moe.z_loss || spec.model.moe.aux_loss;
 }
 
-// Without one of these it is not known which piece an event is part of.
+// Without one of these it is not known to which schedule node an event belongs.
 std::string Lacking(const Analysis& a) {
   if (!a.has_case()) return a.why();
   for (const Trace& trace : a.traces()) {
@@ -80,7 +80,7 @@ std::set<std::string> AskedRows(const Analysis& a) {
   return rows;
 }
 
-// A row that some part could not judge is not judged, unless another part found something; a row
+// A row that one check could not judge is not judged, unless another one found something; a row
 // that is asked for is judged or has a reason.
 void Settle(const std::set<std::string>& asked, const std::string& why, CheckResult& result) {
   std::set<std::string> settled;

@@ -16,7 +16,7 @@ CheckResult CiteForSchedule(const Analysis& a, const CheckResult& result);
 
 namespace schedule {
 
-// Its parts. They take facts that are built once.
+// Its checks. They take facts that are built once.
 CheckResult CheckGolden(
     const Facts& facts);  // EP-01 to EP-05, EP-38: what is issued, and in which order
 CheckResult CheckExchanges(

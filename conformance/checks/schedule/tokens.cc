@@ -105,27 +105,29 @@ class Builder {
   void Compute(int64_t index, const Event& event) {
     const Place* place = PlaceOf(event.id, event.microbatch);
     if (place == nullptr) return;
-    const Part part = !step_.combined && place->part == Part::kLoss ? Part::kPost : place->part;
+    const ScheduleNode schedule_node =
+        !step_.combined && place->node == ScheduleNode::kLoss ? ScheduleNode::kPost : place->node;
     Side side = event.phase == SPF_FWD ? Side::kForward : Side::kBackward;
-    const bool may_delay = place->part == Part::kPreDispatch || place->part == Part::kMlp;
+    const bool may_delay =
+        place->node == ScheduleNode::kPreDispatch || place->node == ScheduleNode::kMlp;
     if (event.phase == SPF_WGRAD && may_delay) {
       const Nodes& nodes = *At(step_.nodes, event.microbatch);
       // What is not put off belongs to the token at hand, whichever that is.
       const bool stays = !delay_ || !nodes.Deferrable(event.id);
-      const Key back{place->part, Side::kBackward, place->layer, event.microbatch};
-      const Key weights{place->part, Side::kWeights, place->layer, event.microbatch};
+      const Key back{place->node, Side::kBackward, place->layer, event.microbatch};
+      const Key weights{place->node, Side::kWeights, place->layer, event.microbatch};
       const bool open = !step_.tokens.empty() && (Last() == back || Last() == weights);
       if (stays && open) return Add(index, Last());
       side = delay_ && stays ? Side::kBackward : Side::kWeights;
     }
-    Add(index, {part, side, place->layer, event.microbatch});
+    Add(index, {schedule_node, side, place->layer, event.microbatch});
   }
 
   void Exchanged(const Exchange& exchange) {
     if (exchange.node < 0 || exchange.again) return;
     const Place* place = PlaceOf(exchange.node, exchange.microbatch);
     if (place == nullptr) return;
-    Add(exchange.event, {place->part, exchange.backward ? Side::kBackward : Side::kForward,
+    Add(exchange.event, {place->node, exchange.backward ? Side::kBackward : Side::kForward,
                          place->layer, exchange.microbatch});
   }
 

@@ -1,7 +1,7 @@
-// tokens.h: in which order did a rank issue the pieces of the schedule?
+// tokens.h: in which order did a rank issue the schedule nodes?
 //
-// Neighbouring events of one schedule node, side and microbatch make one token; a piece that is
-// issued in two parts makes two. Recomputation makes none.
+// Neighbouring events of one schedule node, side and microbatch make one token; a node that is
+// issued in two runs makes two. Recomputation makes none.
 #pragma once
 #include <cstdint>
 #include <memory>

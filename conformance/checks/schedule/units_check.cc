@@ -18,8 +18,8 @@ using Kind = Content::Kind;
 
 bool Sharded(const InstanceSpec& spec) { return ShardsParams(spec); }
 
-// In which combined step of a train_step a piece is issued: backward of microbatch k in that of
-// forward k + 1.
+// In which combined step of a train_step a schedule node is issued: backward of microbatch k in
+// that of forward k + 1.
 int32_t CombinedStep(const Key& key) {
   return key.microbatch + (key.side == Side::kForward ? 0 : 1);
 }
@@ -92,7 +92,7 @@ class Units : RankCheck {
                         (content.kind == Kind::kParam && content.param == param.key);
       if (!here) {
         Add("EP-09", index, param.name + ", gathered and not released", a_.ContentText(content),
-            "a piece of the schedule reads " + param.name + " where it is not gathered");
+            "a schedule node reads " + param.name + " where it is not gathered");
         return false;
       }
       if (content.kind != Kind::kParam || param.frozen) continue;
@@ -100,7 +100,7 @@ class Units : RankCheck {
       if (content.tag >= step.call) {
         Add("EP-16", index, "values of an earlier entry call",
             "values of entry call " + std::to_string(content.tag),
-            param.name + " is changed before the last piece of the step has read it");
+            param.name + " is changed before the last schedule node of the step has read it");
         return false;
       }
       const int32_t want = VersionFor(step.instance, param.key, step.call);
@@ -144,12 +144,12 @@ class Units : RankCheck {
                    : "an eval_step leaves gathered parameters behind for the next step");
   }
 
-  // Released after the last piece of the layer that reads it, and before the next combined step is
+  // Released after the last node of the layer that reads it, and before the next combined step is
   // under way.
   void JudgeRelease(const Step& step, const Resident& resident) {
     if (resident.release < 0) return;
     if (resident.reads.empty()) {
-      Add("EP-10", resident.gather, "gathered for a piece that reads them",
+      Add("EP-10", resident.gather, "gathered for a schedule node that reads them",
           "released without a reader",
           Text(a_, resident) + " are gathered when nobody needs them any more");
       return;
@@ -187,15 +187,15 @@ class Units : RankCheck {
     }
     return false;
   }
-  // The last piece of a layer on one side.
+  // The last node of a layer on one side.
   const Token* EndOf(const Step& step, const Key& key) const {
     Key end = key;
     if (key.side == Side::kForward) {
       const Nodes& nodes = *At(step.nodes, key.microbatch);
-      end.part = nodes.IsMoe(key.layer) ? Part::kCombine : Part::kMlp;
+      end.node = nodes.IsMoe(key.layer) ? ScheduleNode::kCombine : ScheduleNode::kMlp;
       return step.Find(end);
     }
-    end.part = Part::kPreDispatch;
+    end.node = ScheduleNode::kPreDispatch;
     end.side = Side::kWeights;
     const Token* weights = step.Find(end);
     end.side = Side::kBackward;
@@ -225,7 +225,7 @@ class Units : RankCheck {
       return;
     }
   }
-  // What one combined step has read is gone, or read again, when the next one has issued two pieces
+  // What one combined step has read is gone, or read again, when the next one has issued two nodes
   // of layers.
   void JudgeLeftOver(const Step& step, const Resident& resident) {
     std::set<int32_t> steps;

@@ -9,7 +9,7 @@
 namespace shardproof {
 
 using schedule::Nodes;
-using schedule::Part;
+using schedule::ScheduleNode;
 using schedule::Side;
 
 MiniMemory::MiniMemory(const Case& c, const InstanceFacts& facts, int32_t rank,

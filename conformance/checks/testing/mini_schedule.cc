@@ -14,7 +14,7 @@ namespace {
 
 using schedule::Key;
 using schedule::Nodes;
-using schedule::Part;
+using schedule::ScheduleNode;
 using schedule::Side;
 
 class Engine {
@@ -66,9 +66,9 @@ class Engine {
       m_.Root(SPF_HOOK_ROOT_PRE_BACKWARD, b);
       for (const int32_t layer : At(nodes_, b)->layers()) to_come_.insert(layer);
     }
-    Piece(Part::kLoss, Side::kBackward, -1, b);
-    Piece(Part::kPre, Side::kForward, -1, f);
-    Piece(Part::kPost, Side::kBackward, -1, b);
+    RunNode(ScheduleNode::kLoss, Side::kBackward, -1, b);
+    RunNode(ScheduleNode::kPre, Side::kForward, -1, f);
+    RunNode(ScheduleNode::kPost, Side::kBackward, -1, b);
     std::vector<int32_t> forward, backward;
     if (f >= 0) forward = At(nodes_, f)->layers();
     if (b >= 0) backward = At(nodes_, b)->layers();
@@ -80,10 +80,10 @@ class Engine {
       Pair(has_f ? f : -1, has_f ? forward[i] : -1, has_b ? b : -1,
            has_b ? backward[i - shift] : -1);
     }
-    if (!backward.empty()) Weights(Part::kPreDispatch, backward.back(), b);
-    Piece(Part::kPost, Side::kForward, -1, f);
-    Piece(Part::kPre, Side::kBackward, -1, b);
-    Piece(Part::kLoss, Side::kForward, -1, f);
+    if (!backward.empty()) Weights(ScheduleNode::kPreDispatch, backward.back(), b);
+    RunNode(ScheduleNode::kPost, Side::kForward, -1, f);
+    RunNode(ScheduleNode::kPre, Side::kBackward, -1, b);
+    RunNode(ScheduleNode::kLoss, Side::kForward, -1, f);
     if (b >= 0) {
       m_.FinishMicrobatch(b);
       m_.Root(SPF_HOOK_ROOT_POST_BACKWARD, b);
@@ -96,27 +96,27 @@ class Engine {
 
   void Pair(int32_t f, int32_t i, int32_t b, int32_t j) {
     const bool last = b >= 0 && j == Bottom(*At(nodes_, b));
-    Piece(Part::kMtpPost, Side::kBackward, j, b);
-    Piece(Part::kCombine, Side::kBackward, j, b);
-    Piece(Part::kPreDispatch, Side::kForward, i, f);
-    if (!f_.experts_before_dispatch_swapped) Piece(Part::kMlp, Side::kBackward, j, b);
-    Piece(Part::kDispatch, Side::kForward, i, f);
-    if (f_.experts_before_dispatch_swapped) Piece(Part::kMlp, Side::kBackward, j, b);
-    Weights(Part::kMlp, j, b);
-    Piece(Part::kDispatch, Side::kBackward, j, b);
-    if (spec_.early_release) Piece(Part::kPreDispatch, Side::kBackward, j, b);
-    Piece(Part::kMlp, Side::kForward, i, f);
+    RunNode(ScheduleNode::kMtpPost, Side::kBackward, j, b);
+    RunNode(ScheduleNode::kCombine, Side::kBackward, j, b);
+    RunNode(ScheduleNode::kPreDispatch, Side::kForward, i, f);
+    if (!f_.experts_before_dispatch_swapped) RunNode(ScheduleNode::kMlp, Side::kBackward, j, b);
+    RunNode(ScheduleNode::kDispatch, Side::kForward, i, f);
+    if (f_.experts_before_dispatch_swapped) RunNode(ScheduleNode::kMlp, Side::kBackward, j, b);
+    Weights(ScheduleNode::kMlp, j, b);
+    RunNode(ScheduleNode::kDispatch, Side::kBackward, j, b);
+    if (spec_.early_release) RunNode(ScheduleNode::kPreDispatch, Side::kBackward, j, b);
+    RunNode(ScheduleNode::kMlp, Side::kForward, i, f);
     if (f >= 0 && f_.release_on_mlp) ReleaseForward(i, f);
-    Piece(Part::kCombine, Side::kForward, i, f);
+    RunNode(ScheduleNode::kCombine, Side::kForward, i, f);
     if (f >= 0 && !f_.release_on_mlp) ReleaseForward(i, f);
-    if (!spec_.early_release) Piece(Part::kPreDispatch, Side::kBackward, j, b);
-    Piece(Part::kMtpPost, Side::kForward, i, f);
-    if (!last) Weights(Part::kPreDispatch, j, b);
+    if (!spec_.early_release) RunNode(ScheduleNode::kPreDispatch, Side::kBackward, j, b);
+    RunNode(ScheduleNode::kMtpPost, Side::kForward, i, f);
+    if (!last) Weights(ScheduleNode::kPreDispatch, j, b);
   }
 
   bool Apart() const { return spec_.delay_wgrad || f_.weights_apart; }
   int32_t UnitOf(int32_t layer, int32_t m) const {
-    return facts_.UnitOfModule(At(nodes_, m)->Of(Part::kMlp, layer).front()->module);
+    return facts_.UnitOfModule(At(nodes_, m)->Of(ScheduleNode::kMlp, layer).front()->module);
   }
   bool IsKept(int32_t layer, int32_t m) const {
     return f_.keep_top_layer && layer == At(nodes_, m)->layers().back();
@@ -136,48 +136,55 @@ class Engine {
     }
   }
 
-  void Weights(Part part, int32_t layer, int32_t m) {
+  void Weights(ScheduleNode schedule_node, int32_t layer, int32_t m) {
     if (!Apart() || m < 0) return;
-    if (f_.skip_weights && part == Part::kMlp && layer == 0) return;
-    Piece(part, Side::kWeights, layer, m);
+    if (f_.skip_weights && schedule_node == ScheduleNode::kMlp && layer == 0) return;
+    RunNode(schedule_node, Side::kWeights, layer, m);
   }
 
-  void Piece(Part part, Side side, int32_t layer, int32_t m) {
+  void RunNode(ScheduleNode schedule_node, Side side, int32_t layer, int32_t m) {
     if (m < 0) return;
-    const std::vector<const spf_node*> list = InOrder(part, side, layer, m);
+    const std::vector<const spf_node*> list = InOrder(schedule_node, side, layer, m);
     if (list.empty()) return;
     m_.Prepare(list, side);
-    if (f_.release_before_experts && part == Part::kMlp && side == Side::kForward)
+    if (f_.release_before_experts && schedule_node == ScheduleNode::kMlp && side == Side::kForward)
       m_.Release(UnitOf(layer, m), true);
-    Issue(list, part, side, m);
+    Issue(list, schedule_node, side, m);
     const Side last = Apart() && !f_.release_before_weights ? Side::kWeights : Side::kBackward;
-    if (part == Part::kPreDispatch && side == last) ReleaseBackward(layer, m);
-    if (side != Side::kForward) Reductions(part, side, layer, m);
+    if (schedule_node == ScheduleNode::kPreDispatch && side == last) ReleaseBackward(layer, m);
+    if (side != Side::kForward) Reductions(schedule_node, side, layer, m);
   }
 
-  std::vector<const spf_node*> InOrder(Part part, Side side, int32_t layer, int32_t m) const {
-    std::vector<const spf_node*> list = At(nodes_, m)->Of(part, layer);
+  std::vector<const spf_node*> InOrder(ScheduleNode schedule_node, Side side, int32_t layer,
+                                       int32_t m) const {
+    std::vector<const spf_node*> list = At(nodes_, m)->Of(schedule_node, layer);
     if (side != Side::kForward) std::reverse(list.begin(), list.end());
-    const bool first_dispatch = part == Part::kDispatch && side == Side::kForward && layer == 0;
+    const bool first_dispatch =
+        schedule_node == ScheduleNode::kDispatch && side == Side::kForward && layer == 0;
     if (f_.probs_first && first_dispatch && !list.empty()) std::swap(list[0], list[1]);
     return list;
   }
 
   // On its stream, in the microbatch's chain.
-  void Issue(const std::vector<const spf_node*>& list, Part part, Side side, int32_t m) {
-    const bool moves = part == Part::kDispatch || part == Part::kCombine;
-    const int stream = moves || (f_.experts_on_a2a && part == Part::kMlp) ? m_.a2a : m_.compute;
+  void Issue(const std::vector<const spf_node*>& list, ScheduleNode schedule_node, Side side,
+             int32_t m) {
+    const bool moves =
+        schedule_node == ScheduleNode::kDispatch || schedule_node == ScheduleNode::kCombine;
+    const int stream =
+        moves || (f_.experts_on_a2a && schedule_node == ScheduleNode::kMlp) ? m_.a2a : m_.compute;
     const bool chained = side != Side::kWeights || f_.weights_in_chain;
-    if (chained && !(f_.no_wait_before_dispatch && part == Part::kDispatch))
+    if (chained && !(f_.no_wait_before_dispatch && schedule_node == ScheduleNode::kDispatch))
       m_.WaitChain(m, stream);
-    for (const spf_node* node : list) Node(*node, part, side, m, stream);
+    for (const spf_node* node : list) Node(*node, schedule_node, side, m, stream);
     if (chained) m_.RecordChain(m, stream);
     if (f_.serial && moves) m_.WaitChain(m, m_.compute);
   }
 
-  void Node(const spf_node& node, Part part, Side side, int32_t m, int stream) {
-    const bool put_off = Apart() && (part == Part::kMlp || part == Part::kPreDispatch) &&
-                         At(nodes_, m)->Deferrable(node.id);
+  void Node(const spf_node& node, ScheduleNode schedule_node, Side side, int32_t m, int stream) {
+    const bool put_off =
+        Apart() &&
+        (schedule_node == ScheduleNode::kMlp || schedule_node == ScheduleNode::kPreDispatch) &&
+        At(nodes_, m)->Deferrable(node.id);
     if (node.kind == SPF_NODE_EXCHANGE) {
       if (side != Side::kWeights) m_.Exchange(node, side == Side::kBackward, m, stream);
       return;
@@ -192,12 +199,13 @@ class Engine {
 
   // A unit's experts when their weight gradients are through, the rest with the attention's; what
   // is outside units when the embedding is.
-  void Reductions(Part part, Side side, int32_t layer, int32_t m) {
+  void Reductions(ScheduleNode schedule_node, Side side, int32_t layer, int32_t m) {
     const Side last = Apart() && !f_.reduce_before_weights ? Side::kWeights : Side::kBackward;
-    if (layer >= 0 && side == last && part == Part::kMlp) m_.Reduce(UnitOf(layer, m), true, m);
-    if (layer >= 0 && side == last && part == Part::kPreDispatch)
+    if (layer >= 0 && side == last && schedule_node == ScheduleNode::kMlp)
+      m_.Reduce(UnitOf(layer, m), true, m);
+    if (layer >= 0 && side == last && schedule_node == ScheduleNode::kPreDispatch)
       m_.Reduce(UnitOf(layer, m), false, m);
-    if (part == Part::kPre && side == Side::kBackward) m_.Reduce(-1, false, m);
+    if (schedule_node == ScheduleNode::kPre && side == Side::kBackward) m_.Reduce(-1, false, m);
   }
 
   const InstanceFacts& facts_;

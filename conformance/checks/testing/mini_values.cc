@@ -10,7 +10,7 @@
 namespace shardproof {
 
 using schedule::Nodes;
-using schedule::Part;
+using schedule::ScheduleNode;
 using schedule::Side;
 
 void MiniMemory::CountUsers(int32_t m) {
@@ -19,9 +19,11 @@ void MiniMemory::CountUsers(int32_t m) {
   const bool apart = spec_.delay_wgrad || f_.weights_apart;
   for (int32_t i = 0; i < program.n_nodes; ++i) {
     const spf_node& node = program.nodes[i];
-    const Part part = nodes.Find(node.id)->part;
+    const ScheduleNode schedule_node = nodes.Find(node.id)->node;
     const bool halves =
-        apart && (part == Part::kMlp || part == Part::kPreDispatch) && nodes.Deferrable(node.id);
+        apart &&
+        (schedule_node == ScheduleNode::kMlp || schedule_node == ScheduleNode::kPreDispatch) &&
+        nodes.Deferrable(node.id);
     std::vector<int> phases = {SPF_FWD};
     if (train_ && halves) phases.insert(phases.end(), {SPF_DGRAD, SPF_WGRAD});
     if (train_ && !halves) phases.push_back(SPF_BWD);
