@@ -17,8 +17,8 @@ constexpr uint64_t kWidth = 4;
 int64_t RowsFor(int from, int to) { return to == 1 || from == 2 ? 0 : from + 2 * to + 1; }
 
 // One rank's host inside train_step 0.
-struct Stage {
-  explicit Stage(Fabric& fabric)
+struct Bench {
+  explicit Bench(Fabric& fabric)
       : model(ModelConfig{}, 64),
         recorder(fabric.rank(), fabric.world(), "counts", RecordLevel::kDigests),
         host(Config(fabric), fabric, recorder),
@@ -57,8 +57,8 @@ uint64_t Sum(const std::vector<uint64_t>& counts) {
 // Sends every peer its count, reads the answers on the host, and sends the rows. Answers the rows
 // received.
 std::vector<float> Dispatch(Fabric& f) {
-  Stage stage(f);
-  spf::Host& h = stage.h;
+  Bench bench(f);
+  spf::Host& h = bench.h;
   const auto n = static_cast<size_t>(f.world());
   const spf_stream compute = h.Stream("compute"), a2a = h.Stream("a2a");
   const spf_addr mine = h.Alloc(compute, 8 * n, spf::For(SPF_FOR_EXPERT_COUNTS)),
@@ -72,7 +72,7 @@ std::vector<float> Dispatch(Fabric& f) {
   }
   const std::vector<uint64_t> ones(n, 1);
   const spf_collective counts =
-      stage.AllToAll(compute, SPF_I64, mine, theirs, ones, ones, SPF_FOR_EXPERT_COUNTS);
+      bench.AllToAll(compute, SPF_I64, mine, theirs, ones, ones, SPF_FOR_EXPERT_COUNTS);
   spf::Check(h.raw()->communicate(h.raw(), 1, &counts));
   h.Copy(compute, pinned, theirs, 8 * n);
   const spf_event copied = h.Event();
@@ -91,7 +91,7 @@ std::vector<float> Dispatch(Fabric& f) {
       h.Alloc(compute, 4 * Sum(receives) + 4, spf::For(SPF_FOR_EXPERT_TOKENS), SPF_PINNED);
   h.After(a2a, compute);
   const spf_collective tokens =
-      stage.AllToAll(a2a, SPF_F32, rows, dispatched, sends, receives, SPF_FOR_EXPERT_TOKENS);
+      bench.AllToAll(a2a, SPF_F32, rows, dispatched, sends, receives, SPF_FOR_EXPERT_TOKENS);
   spf::Check(h.raw()->communicate(h.raw(), 1, &tokens));
   spf::Check(h.raw()->copy(h.raw(), a2a, host_rows, dispatched, 4 * Sum(receives)));
   h.Sync(a2a);
@@ -99,8 +99,8 @@ std::vector<float> Dispatch(Fabric& f) {
   std::vector<float> all(got, got + (got == nullptr ? 0 : Sum(receives)));
   spf::Check(h.raw()->mem_free(h.raw(), a2a, rows));  // 0 where there are none
   spf::Check(h.raw()->mem_free(h.raw(), a2a, dispatched));
-  EXPECT_EQ(stage.host.refusals(), 0) << stage.host.first_refusal();
-  stage.host.EndCall(SPF_OK);
+  EXPECT_EQ(bench.host.refusals(), 0) << bench.host.first_refusal();
+  bench.host.EndCall(SPF_OK);
   return all;
 }
 
@@ -124,13 +124,13 @@ TEST(Counts, ReachTheHostByCopyEventAndAccessAndGovernTheRows) {
 
 TEST(Counts, NothingHasNoAddress) {
   RunSim(1, SimOptions{}, [](Fabric& f) {
-    Stage stage(f);
-    spf_host* h = stage.h.raw();
-    const spf_stream stream = stage.h.Stream("main");
-    EXPECT_EQ(stage.h.Alloc(stream, 0, spf::For(SPF_FOR_EXPERT_TOKENS)), 0u);
+    Bench bench(f);
+    spf_host* h = bench.h.raw();
+    const spf_stream stream = bench.h.Stream("main");
+    EXPECT_EQ(bench.h.Alloc(stream, 0, spf::For(SPF_FOR_EXPERT_TOKENS)), 0u);
     EXPECT_EQ(h->copy(h, stream, 0, 0, 0), SPF_OK);
     EXPECT_EQ(h->mem_free(h, stream, 0), SPF_OK);
-    void* out = &stage;
+    void* out = &bench;
     EXPECT_EQ(h->host_access(h, 0, 0, SPF_READ, &out), SPF_OK);
     EXPECT_EQ(out, nullptr);
     for (const int32_t kernel : {SPF_K_FILL, SPF_K_DISCARD}) {
@@ -147,22 +147,22 @@ TEST(Counts, NothingHasNoAddress) {
     }
     // One byte is something: its address is looked at.
     EXPECT_EQ(h->copy(h, stream, 0, 0, 1), SPF_REFUSED);
-    EXPECT_EQ(stage.host.refusals(), 1);
-    stage.h.Sync(stream);
-    stage.host.EndCall(SPF_OK);
+    EXPECT_EQ(bench.host.refusals(), 1);
+    bench.h.Sync(stream);
+    bench.host.EndCall(SPF_OK);
   });
 }
 
 // A hang names what is exchanged, for which module and microbatch.
 TEST(Counts, AHangNamesModuleAndMicrobatch) {
   const SimResult result = RunSim(2, SimOptions{}, [](Fabric& f) {
-    Stage stage(f);
-    const spf_stream stream = stage.h.Stream("a2a");
+    Bench bench(f);
+    const spf_stream stream = bench.h.Stream("a2a");
     const std::vector<uint64_t> none(2, 0);
     const spf_collective op =
-        stage.AllToAll(stream, SPF_F32, 0, 0, none, none, SPF_FOR_EXPERT_TOKENS);
-    if (f.rank() == 0) spf::Check(stage.h.raw()->communicate(stage.h.raw(), 1, &op));
-    EXPECT_EQ(stage.h.raw()->stream_sync(stage.h.raw(), stream),
+        bench.AllToAll(stream, SPF_F32, 0, 0, none, none, SPF_FOR_EXPERT_TOKENS);
+    if (f.rank() == 0) spf::Check(bench.h.raw()->communicate(bench.h.raw(), 1, &op));
+    EXPECT_EQ(bench.h.raw()->stream_sync(bench.h.raw(), stream),
               f.rank() == 0 ? SPF_ABORTED : SPF_OK);
   });
   EXPECT_TRUE(result.deadlock);

@@ -28,9 +28,9 @@ ModelConfig Experts(int32_t ep) {
 
 // One rank of a model with experts, inside train_step 0, with memory for everything that nodes may
 // name.
-class Stage {
+class Bench {
  public:
-  Stage(Fabric& fabric, const ModelConfig& config, ModelRank rank)
+  Bench(Fabric& fabric, const ModelConfig& config, ModelRank rank)
       : model_(config, 64),
         rank_(rank),
         recorder_(0, 1, "moe", RecordLevel::kDigests),
@@ -119,11 +119,11 @@ class Stage {
   bool no_rows = false;
 };
 
-void OnStage(const ModelConfig& config, ModelRank rank, const std::function<void(Stage&)>& body) {
+void OnBench(const ModelConfig& config, ModelRank rank, const std::function<void(Bench&)>& body) {
   const SimResult result = RunSim(1, SimOptions{}, [&](Fabric& fabric) {
-    Stage stage(fabric, config, rank);
-    body(stage);
-    EXPECT_EQ(stage.h.raw()->stream_sync(stage.h.raw(), stage.stream), SPF_OK);
+    Bench bench(fabric, config, rank);
+    body(bench);
+    EXPECT_EQ(bench.h.raw()->stream_sync(bench.h.raw(), bench.stream), SPF_OK);
   });
   for (const std::string& error : result.errors) EXPECT_EQ(error, "");
 }
@@ -131,73 +131,73 @@ void OnStage(const ModelConfig& config, ModelRank rank, const std::function<void
 // Address 0 and no rows: nodes run, and weight gradients of experts without tokens stay as they
 // are.
 TEST(MoeCompute, NoRowsNeedNoMemory) {
-  OnStage(Experts(2), ModelRank(1), [](Stage& stage) {
-    for (size_t i = 0; i < stage.rows.size(); ++i) {
-      if (stage.rows[i] == 0) stage.act[i] = stage.dact[i] = 0;
+  OnBench(Experts(2), ModelRank(1), [](Bench& bench) {
+    for (size_t i = 0; i < bench.rows.size(); ++i) {
+      if (bench.rows[i] == 0) bench.act[i] = bench.dact[i] = 0;
     }
     for (const char* name : {"moe.experts.fc1", "moe.experts.act", "moe.experts.fc2"}) {
-      EXPECT_EQ(stage.Run(stage.Node(name), SPF_FWD), SPF_OK) << stage.Error();
+      EXPECT_EQ(bench.Run(bench.Node(name), SPF_FWD), SPF_OK) << bench.Error();
     }
     for (const char* name : {"moe.experts.fc2", "moe.experts.act", "moe.experts.fc1"}) {
       for (const int32_t phase : {SPF_DGRAD, SPF_WGRAD}) {
-        const spf_node& node = stage.Node(name);
+        const spf_node& node = bench.Node(name);
         if (node.uses[phase].n == 0) continue;
-        EXPECT_EQ(stage.Run(node, phase), SPF_OK) << stage.Error();
+        EXPECT_EQ(bench.Run(node, phase), SPF_OK) << bench.Error();
       }
     }
   });
 }
 
 TEST(MoeCompute, RowsAreCheckedAndTheValueIsNamed) {
-  OnStage(Experts(2), ModelRank(0), [](Stage& stage) {
-    const spf_node& node = stage.Node("moe.experts.fc1");
-    const int32_t value = stage.DynamicOf(node, SPF_FWD);
+  OnBench(Experts(2), ModelRank(0), [](Bench& bench) {
+    const spf_node& node = bench.Node("moe.experts.fc1");
+    const int32_t value = bench.DynamicOf(node, SPF_FWD);
     ASSERT_GE(value, 0);
-    const spf_value& row = stage.h.model().values[value];
+    const spf_value& row = bench.h.model().values[value];
     const std::string name = "rows[" + std::to_string(value) + "] (" + row.name + ")";
     for (const int64_t wrong : {int64_t{-1}, row.max_rows + 1}) {
-      At(stage.rows, value) = wrong;
-      EXPECT_EQ(stage.Run(node, SPF_FWD), SPF_REFUSED);
-      EXPECT_TRUE(stage.Says(name + " is " + std::to_string(wrong) + ", allowed 0.." +
+      At(bench.rows, value) = wrong;
+      EXPECT_EQ(bench.Run(node, SPF_FWD), SPF_REFUSED);
+      EXPECT_TRUE(bench.Says(name + " is " + std::to_string(wrong) + ", allowed 0.." +
                              std::to_string(row.max_rows)))
-          << stage.Error();
+          << bench.Error();
     }
-    stage.no_rows = true;
-    EXPECT_EQ(stage.Run(node, SPF_FWD), SPF_REFUSED);
-    EXPECT_TRUE(stage.Says("table rows is NULL, the node uses " + name)) << stage.Error();
-    stage.no_rows = false;
-    At(stage.rows, value) = 1;  // one row needs memory
-    At(stage.act, value) = 0;
-    EXPECT_EQ(stage.Run(node, SPF_FWD), SPF_REFUSED);
-    EXPECT_TRUE(stage.Says("was never set")) << stage.Error();
+    bench.no_rows = true;
+    EXPECT_EQ(bench.Run(node, SPF_FWD), SPF_REFUSED);
+    EXPECT_TRUE(bench.Says("table rows is NULL, the node uses " + name)) << bench.Error();
+    bench.no_rows = false;
+    At(bench.rows, value) = 1;  // one row needs memory
+    At(bench.act, value) = 0;
+    EXPECT_EQ(bench.Run(node, SPF_FWD), SPF_REFUSED);
+    EXPECT_TRUE(bench.Says("was never set")) << bench.Error();
   });
 }
 
 TEST(MoeCompute, ExchangesAreNotComputed) {
-  OnStage(Experts(2), ModelRank(0), [](Stage& stage) {
-    EXPECT_EQ(stage.Run(stage.Node("moe.dispatch"), SPF_FWD), SPF_REFUSED);
-    EXPECT_TRUE(stage.Says("is an EXCHANGE node: move its value with communicate"))
-        << stage.Error();
+  OnBench(Experts(2), ModelRank(0), [](Bench& bench) {
+    EXPECT_EQ(bench.Run(bench.Node("moe.dispatch"), SPF_FWD), SPF_REFUSED);
+    EXPECT_TRUE(bench.Says("is an EXCHANGE node: move its value with communicate"))
+        << bench.Error();
   });
 }
 
 TEST(MoeCompute, BothLossesHaveOneScaleAndRoutersTheirOwn) {
-  OnStage(Experts(1), ModelRank(0), [](Stage& stage) {
-    stage.Forward();
-    const spf_node &next = stage.Node("loss.mtp"), &loss = stage.Node("loss"),
-                   &router = stage.Node("moe.router");
-    EXPECT_EQ(stage.Run(next, SPF_BWD, 3), SPF_REFUSED);
-    EXPECT_TRUE(stage.Says("is no power of two")) << stage.Error();
-    EXPECT_EQ(stage.Run(next, SPF_BWD, 4), SPF_OK) << stage.Error();
-    EXPECT_EQ(stage.Run(loss, SPF_BWD, 0), SPF_REFUSED);  // 0 is 1
-    EXPECT_TRUE(stage.Says("scale 1") && stage.Says("loss.mtp was given 4") &&
-                stage.Says("all its losses have one"))
-        << stage.Error();
-    EXPECT_EQ(stage.Run(loss, SPF_BWD, 4), SPF_OK) << stage.Error();
-    EXPECT_EQ(stage.Run(router, SPF_DGRAD, 0.3), SPF_REFUSED);
-    EXPECT_TRUE(stage.Says("is no power of two")) << stage.Error();
+  OnBench(Experts(1), ModelRank(0), [](Bench& bench) {
+    bench.Forward();
+    const spf_node &next = bench.Node("loss.mtp"), &loss = bench.Node("loss"),
+                   &router = bench.Node("moe.router");
+    EXPECT_EQ(bench.Run(next, SPF_BWD, 3), SPF_REFUSED);
+    EXPECT_TRUE(bench.Says("is no power of two")) << bench.Error();
+    EXPECT_EQ(bench.Run(next, SPF_BWD, 4), SPF_OK) << bench.Error();
+    EXPECT_EQ(bench.Run(loss, SPF_BWD, 0), SPF_REFUSED);  // 0 is 1
+    EXPECT_TRUE(bench.Says("scale 1") && bench.Says("loss.mtp was given 4") &&
+                bench.Says("all its losses have one"))
+        << bench.Error();
+    EXPECT_EQ(bench.Run(loss, SPF_BWD, 4), SPF_OK) << bench.Error();
+    EXPECT_EQ(bench.Run(router, SPF_DGRAD, 0.3), SPF_REFUSED);
+    EXPECT_TRUE(bench.Says("is no power of two")) << bench.Error();
     // Wrong, and seen in the gradients.
-    EXPECT_EQ(stage.Run(router, SPF_DGRAD, 2), SPF_OK) << stage.Error();
+    EXPECT_EQ(bench.Run(router, SPF_DGRAD, 2), SPF_OK) << bench.Error();
   });
 }
 

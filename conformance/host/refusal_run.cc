@@ -7,8 +7,8 @@ namespace shardproof {
 namespace {
 
 // Two hosts on the rank's fabric, and what the cases need.
-struct Stage {
-  explicit Stage(Fabric& fabric)
+struct Bench {
+  explicit Bench(Fabric& fabric)
       : model(ModelConfig{}, 64),
         recorder(fabric.rank(), fabric.world(), "refusals", RecordLevel::kOrder) {
     std::vector<int32_t> world(static_cast<size_t>(fabric.world()));
@@ -58,11 +58,11 @@ struct Stage {
 }  // namespace
 
 std::string RunRefusalCases(Fabric& fabric, const std::vector<RefusalCase>& cases) {
-  Stage stage(fabric);
+  Bench bench(fabric);
   std::string wrong;
   for (const RefusalCase& c : cases) {
-    const spf_status status = c.act(stage.scene);
-    const std::string message = stage.scene.h->last_error(stage.scene.h);
+    const spf_status status = c.act(bench.scene);
+    const std::string message = bench.scene.h->last_error(bench.scene.h);
     if (status != SPF_REFUSED) {
       wrong += c.name + ": answered " + std::to_string(status) + "\n";
       continue;

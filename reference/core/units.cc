@@ -56,8 +56,9 @@ void FindBackward(const spf_model& model, ModelPlan& plan) {
   }
 }
 
-// The module whose stage this node belongs to: its unit's, or its own if it owns parameters; -1.
-int32_t StageOf(const spf_model& model, const ModelPlan& plan, const spf_node& node) {
+// The module with whose parameters those of this node are gathered: its unit's, or its own if it
+// owns some; -1.
+int32_t GatherModuleOf(const spf_model& model, const ModelPlan& plan, const spf_node& node) {
   const int32_t unit = At(plan.module_unit, node.module);
   if (unit != kNoUnit) return At(plan.unit_modules, unit);
   const auto owned = [&](const spf_param& param) { return param.module == node.module; };
@@ -69,14 +70,14 @@ int32_t StageOf(const spf_model& model, const ModelPlan& plan, const spf_node& n
 void FindReentries(const spf_model& model, const spf_program& program, ModelPlan& plan) {
   std::set<int32_t> seen;
   int32_t furthest = -1, last = -1;
-  const auto stage = [&](int32_t i) { return StageOf(model, plan, program.nodes[i]); };
+  const auto module_at = [&](int32_t i) { return GatherModuleOf(model, plan, program.nodes[i]); };
   for (int32_t i = 0; i < program.n_nodes; ++i) {
-    const int32_t here = stage(i);
+    const int32_t here = module_at(i);
     const int32_t unit = At(plan.module_unit, program.nodes[i].module);
     if (unit != kNoUnit && here != last && seen.contains(here)) {
       int32_t next = i;
-      while (next < program.n_nodes && (stage(next) == here || stage(next) < 0)) ++next;
-      const int32_t before = next < program.n_nodes ? stage(next) : model.n_modules;
+      while (next < program.n_nodes && (module_at(next) == here || module_at(next) < 0)) ++next;
+      const int32_t before = next < program.n_nodes ? module_at(next) : model.n_modules;
       const Reentry reentry{unit, before};
       if (last == furthest && before > furthest && std::ranges::count(plan.reentries, reentry) == 0)
         plan.reentries.push_back(reentry);

@@ -60,7 +60,7 @@ struct ModelPlan {
   std::vector<int32_t> param_bucket;  // by parameter
   std::vector<BucketPlan> buckets;    // in order of first appearance
   std::vector<BucketGroup> groups;
-  std::vector<std::vector<int32_t>> unit_groups;  // by unit: its groups
+  std::vector<std::vector<int32_t>> unit_groups;  // by unit: its bucket groups
   // By unit: whether backward comes this way: not before the first trainable parameter, because
   // nothing upstream of it gets a gradient. Decided by flags, so that ranks whose program leaves
   // the unit out decide alike.

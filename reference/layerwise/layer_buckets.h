@@ -13,7 +13,7 @@
 namespace reference {
 
 struct LayerPlan {
-  ModelPlan model;                    // without units; every bucket is a group of its own
+  ModelPlan model;                    // without units; every bucket is a bucket group of its own
   std::vector<BucketLayout> layouts;  // by bucket
   std::vector<int32_t> modules;       // by bucket: the one that forward needs it for
 };

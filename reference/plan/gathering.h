@@ -14,7 +14,7 @@ class Gathering {
   Gathering(const PlanFacts& facts, Plan& plan);
 
   // H11: gathers ahead what the order needs first. Without overlapped gathers everything, and
-  // waits; under the 1F1B schedule nothing then: a group is gathered at its first use.
+  // waits; under the 1F1B schedule nothing then: a bucket group is gathered at first use.
   void Start(const GatherOrder& order);
   // Makes the parameters at this place of the order available to compute, and gathers ahead what
   // follows.

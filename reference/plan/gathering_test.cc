@@ -7,7 +7,8 @@
 namespace reference {
 namespace {
 
-// Units 0, 1, 2 of 100 bytes, a group each, in this order. "G0 N0 R0": gather, need, release.
+// Units 0, 1, 2 of 100 bytes, a bucket group each, in this order. "G0 N0 R0": gather, need,
+// release.
 class GatheringTest : public testing::Test {
  protected:
   GatheringTest() {

@@ -56,7 +56,7 @@ void Forward(PlanWriter& write, ChainInPlan& chain, const Pass& pass) {
   }
 }
 
-// Whether an operation from this one on adds to the group's gradients.
+// Whether an operation from this one on adds to the bucket group's gradients.
 bool IsAddedTo(const PlanFacts& facts, const Pass& pass, int32_t group, size_t from) {
   return std::ranges::any_of(std::span(pass.operations).subspan(from), [&](const Operation& o) {
     return std::ranges::count(GroupsOf(facts, o, SPF_IN_GRAD), group) > 0;

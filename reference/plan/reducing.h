@@ -18,7 +18,8 @@ class Reducing {
   Reducing(const PlanFacts& facts, Plan& plan)
       : facts_(facts), plan_(plan), begun_(facts.groups.size()) {}
 
-  // Before the first gradient of these groups. Parameters that get no gradient contribute zeros.
+  // Before the first gradient of these bucket groups. Parameters that get no gradient contribute
+  // zeros.
   void Begin(const std::vector<int32_t>& groups);
   // After the last one. last: this microbatch completes the step's gradient.
   void HandOver(const std::vector<int32_t>& groups, bool last);
@@ -37,9 +38,9 @@ class Reducing {
 
   const PlanFacts& facts_;
   Plan& plan_;
-  std::vector<bool> begun_;  // by group
+  std::vector<bool> begun_;  // by bucket group
   std::deque<UnderWay> under_way_;
-  int64_t turn_ = 0;  // counts hand-overs: one unit's groups are one turn
+  int64_t turn_ = 0;  // counts hand-overs: one unit's bucket groups are one turn
 };
 
 }  // namespace reference

@@ -7,7 +7,8 @@
 namespace reference {
 namespace {
 
-// Groups 0, 1, 2. "B0 F0 R0! W0": begin, fold, reduce (! completes the step's gradient), reduced.
+// Bucket groups 0, 1, 2. "B0 F0 R0! W0": begin, fold, reduce (! completes the step's gradient),
+// reduced.
 class ReducingTest : public testing::Test {
  protected:
   ReducingTest() { facts_.groups.assign(3, {100, true, true}); }

@@ -37,7 +37,7 @@ enum class Do {
   kChainRecord,  // the microbatch's next node waits for this one
   kClose,
   kArrive,    // in a pipeline: compute waits for what was received
-  kTransfer,  // in a pipeline: one group of sends and receives
+  kTransfer,  // in a pipeline: sends and receives, as one group operation
 };
 
 struct ValueMessage {

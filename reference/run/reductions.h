@@ -27,15 +27,15 @@ class Reductions {
   void Create();
   // H12: clears what accumulates, once per step (FS-22).
   void ZeroGrad();
-  // Storage for a group's gradient of the running backward, zeroed.
+  // Storage for a bucket group's gradient of the running backward, zeroed.
   void Begin(int32_t group);
   // Adds it to the main gradient, where it is not that.
   void Fold(int32_t group);
-  // Hands the group over: scaled, cast, reduced. last: over outer ranks too.
+  // Hands the bucket group over: scaled, cast, reduced. last: over outer ranks too.
   void Reduce(int32_t group, bool last);
   // Compute waits for the oldest reduction under way, and frees what it sent.
   void WaitForOldest();
-  // Address of a parameter's gradient while its group's backward runs.
+  // Address of a parameter's gradient while its bucket group's backward runs.
   spf_addr GradOf(int32_t param) const { return At(grad_, param); }
   void Destroy();
 
