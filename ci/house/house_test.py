@@ -16,6 +16,7 @@ import includes
 import repeats
 import shape
 import tree
+import words
 
 
 class HouseTest(unittest.TestCase):
@@ -211,6 +212,35 @@ class RepeatsTest(HouseTest):
         text = "".join(f"  void F{i}(int a,\n      int b) override;\n" for i in range(9))
         self.write(a_h=text, b_h=text)
         self.assertEqual(self.keys(repeats.problems), [])
+
+
+class WordsTest(HouseTest):
+    def test_a_word_that_was_given_up_is_found_in_code_pages_and_commands(self):
+        self.write(a__x_h="int a;\nenum class Strategy { kEager };\n", b__y_md="`run --schedules 500`\n",
+                   c__z_patch="+  PlannedTurn turn;\n", d__w_toml='source = "invariant E7"\n')
+        (self.root / "ci").mkdir()
+        (self.root / "ci" / "liveness").write_text("SCHEDULES=5 ./run\n", encoding="utf-8")
+        self.assertEqual(self.keys(words.problems),
+                         ["a/x.h enum class Strategy", "b/y.md --schedules", "c/z.patch PlannedTurn",
+                          "ci/liveness SCHEDULES=", "d/w.toml invariant E7"])
+
+    def test_it_is_said_where_and_what_instead(self):
+        self.write(a__x_cc="\n\nint PartName();\n")
+        (_, message), = words.problems(tree.Tree(self.root))
+        self.assertEqual(message, 'a/x.cc:3: "PartName" is given up: schedule node (ScheduleNode, LayerNode)')
+
+    def test_the_words_that_were_kept_pass(self):
+        self.write(a__x_md="the 1F1B schedule; its schedule nodes; `--timings 5`; profiles E0 to E3; invariant I7\n",
+                   a__y_h="enum class ShardingStrategy {}; enum class TimingPolicy {}; struct Part {};\n")
+        self.assertEqual(self.keys(words.problems), [])
+
+    def test_the_change_log_may_name_them_and_so_may_who_tries_them(self):
+        self.write(**{"_github__CHANGELOG_md": "`--schedules` is `--timings`\n"})
+        (self.root / "_github").rename(self.root / ".github")
+        self.write(t_sh="refuses 3 'not expected: 5 --schedules' run --schedules 5\n")
+        sources = tree.Tree(self.root)
+        sources.files = ["t.sh", ".github/CHANGELOG.md"]
+        self.assertEqual(list(words.problems(sources)), [])
 
 
 class KnownTest(HouseTest):
