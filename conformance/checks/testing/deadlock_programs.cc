@@ -58,8 +58,9 @@ class TraceWriter {
     }
   }
 
-  // Takes one operation of each thread in turn; an await waits until its post was taken.
-  Trace Write() {
+  // Takes the operations of each thread in turn, as far as they go or, with random, any number of
+  // them; an await waits until its post was taken.
+  Trace Write(std::mt19937* random) {
     const auto& threads = At(program_.ranks, trace_.rank);
     std::vector<size_t> next(threads.size(), 0);
     bool moved = true;
@@ -67,8 +68,9 @@ class TraceWriter {
       moved = false;
       for (size_t t = 0; t < threads.size(); ++t) {
         while (next[t] < threads[t].size() && Ready(threads[t][next[t]])) {
-          Add(threads[t][next[t]++], static_cast<uint16_t>(t));
           moved = true;
+          if (random != nullptr && (*random)() % 2 == 0) break;
+          Add(threads[t][next[t]++], static_cast<uint16_t>(t));
         }
       }
     }
@@ -84,6 +86,18 @@ class TraceWriter {
 
   bool Ready(const std::string& operation) const {
     return !operation.starts_with("await ") || posts_.contains(Number(operation.substr(6)));
+  }
+
+  // "read=b0", or "write=b0[16,32)".
+  static Range RangeOf(const std::string& word) {
+    const bool read = word[0] == 'r';
+    Range range{Number(word.substr(read ? 5 : 6)), read ? kRead : kWrite, 0, 64};
+    const size_t from = word.find('[');
+    if (from != std::string::npos) {
+      range.offset = std::stoi(word.substr(from + 1));
+      range.length = std::stoi(word.substr(word.find(',') + 1)) - range.offset;
+    }
+    return range;
   }
 
   uint8_t Kind(const std::string& word) const {
@@ -107,9 +121,7 @@ class TraceWriter {
     event.thread = thread;
     event.ranges.begin = static_cast<uint32_t>(trace_.ranges.size());
     while (rest.back().starts_with("read=") || rest.back().starts_with("write=")) {
-      const bool read = rest.back()[0] == 'r';
-      const int32_t buffer = Number(rest.back().substr(read ? 5 : 6));
-      trace_.ranges.push_back({buffer, read ? kRead : kWrite, 0, 64});
+      trace_.ranges.push_back(RangeOf(rest.back()));
       rest.pop_back();
     }
     event.ranges.end = static_cast<uint32_t>(trace_.ranges.size());
@@ -196,10 +208,10 @@ std::vector<DeadlockProgram> ReadDeadlockPrograms(const std::string& path) {
   return programs;
 }
 
-std::vector<Trace> ToTraces(const DeadlockProgram& program) {
+std::vector<Trace> ToTraces(const DeadlockProgram& program, std::mt19937* random) {
   std::vector<Trace> traces;
   for (size_t rank = 0; rank < program.ranks.size(); ++rank) {
-    traces.push_back(TraceWriter(program, static_cast<int32_t>(rank)).Write());
+    traces.push_back(TraceWriter(program, static_cast<int32_t>(rank)).Write(random));
   }
   return traces;
 }

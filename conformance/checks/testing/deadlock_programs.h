@@ -2,6 +2,7 @@
 #pragma once
 #include <map>
 #include <optional>
+#include <random>
 #include <string>
 #include <vector>
 
@@ -33,7 +34,8 @@ struct DeadlockProgram {
 // Throws std::runtime_error with the line number when the file is not as FORMAT.md says.
 std::vector<DeadlockProgram> ReadDeadlockPrograms(const std::string& path);
 
-// Event i of a rank is its operation i, when the rank has one thread.
-std::vector<Trace> ToTraces(const DeadlockProgram& program);
+// Event i of a rank is its operation i, when the rank has one thread. Threads of a rank take turns
+// that are drawn, if random is given.
+std::vector<Trace> ToTraces(const DeadlockProgram& program, std::mt19937* random = nullptr);
 
 }  // namespace shardproof::graph
