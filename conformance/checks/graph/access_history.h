@@ -1,7 +1,8 @@
 // access_history.h: which earlier accesses to a block may a new one still race with?
 //
 // Byte ranges with the last accesses that no later write has covered. What a write follows is
-// forgotten: whatever races with it later races with the write, or comes after both.
+// forgotten: whatever races with it later races with the write, or comes after both. That holds if
+// accesses come in a sequence that agrees with their order; README.md proves it.
 #pragma once
 #include <algorithm>
 #include <cstdint>

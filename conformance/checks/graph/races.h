@@ -20,8 +20,9 @@ struct Race {
   auto operator<=>(const Race&) const = default;
 };
 
-// At least one race for each race-prone range, in time about linear in the accesses. skip: entries
-// that did not start (by entry; empty: all did).
+// For each range that two accesses race on at least one race, in time about linear in the accesses.
+// Each access that races with others that come before it is in one with some of them. README.md
+// proves it. skip: entries that did not start (by entry; empty: all did). REQUIRES: no cycle.
 std::vector<Race> FindRaces(const Program& program, MustOrder& order,
                             const std::vector<bool>& skip);
 

@@ -6,41 +6,13 @@
 #include <set>
 
 #include "conformance/checks/graph/deadlock.h"
-#include "conformance/checks/graph/graph_checks.h"
-#include "conformance/trace/trace_builder.h"
+#include "conformance/checks/graph/gathering_rank.h"
 
 namespace shardproof {
 namespace {
 
-// Gathers into a block on one stream, computes with it on another.
-struct Rank {
-  explicit Rank(int rank, int world) : trace(rank, world) {
-    std::vector<int32_t> all;
-    for (int i = 0; i < world; ++i) all.push_back(i);
-    dp = trace.Group("dp_cp", all);
-    compute = trace.Stream("compute");
-    comm = trace.Stream("comm");
-  }
-  void Gather(int block) { trace.Collective(SPF_ALL_GATHER, dp, comm, 8, {Writes(block, 0, 64)}); }
-  void Use(int block) { trace.Compute(compute, 0, SPF_FWD, 0, {Reads(block, 16, 16)}); }
-  // to waits for what was issued on from.
-  void Order(int from, int to) {
-    const int event = trace.EventCreate();
-    trace.Record(event, from);
-    trace.Wait(event, to);
-  }
-  TraceBuilder trace;
-  int dp = 0, compute = 0, comm = 0;
-};
-
-std::vector<std::string> Found(const CheckResult& result) {
-  std::vector<std::string> ids;
-  for (const Finding& finding : result.findings) ids.push_back(finding.requirement);
-  return ids;
-}
-
-CheckResult Check(Rank& rank) { return CheckRaces(std::vector<Trace>{rank.trace.Done()}); }
-using Ids = std::vector<std::string>;
+using graph::Check, graph::Found, graph::Ids;
+using Rank = graph::GatheringRank;
 
 TEST(Races, AGatherAndItsReaderOrderedByAnEventPass) {
   Rank rank(0, 1);

@@ -53,6 +53,11 @@ std::vector<uint32_t> Order::Path(uint32_t a, uint32_t b) {
   return FindPath(graph_.graph, order_, graph_.complete[a], graph_.start[b]);
 }
 
+uint32_t Order::StartPlace(uint32_t e) {
+  Build();
+  return order_.position[graph_.start[e]];
+}
+
 MayOrder::MayOrder(const Program& program) : Order(program, MayWait()) {}
 
 bool MayOrder::CompletesWithout(uint32_t a, uint32_t b) {

@@ -25,6 +25,9 @@ class Order {
   bool Unordered(uint32_t a, uint32_t b) { return !Precedes(a, b) && !Precedes(b, a); }
   // The path that shows that a precedes b, as nodes of the graph; empty: none.
   std::vector<uint32_t> Path(uint32_t a, uint32_t b);
+  // The place of e's start in one sequence of all starts and ends that agrees with every path: if a
+  // precedes b, a's place is lower. Behind a cycle all places are the same.
+  uint32_t StartPlace(uint32_t e);
   const WaitGraph& graph();
   bool HasCycle();
 
