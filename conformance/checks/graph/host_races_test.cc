@@ -2,7 +2,9 @@
 // waits in.
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "conformance/checks/graph/gathering_rank.h"
@@ -105,6 +107,47 @@ TEST(HostRaces, TwoThreadsThatShareMemoryWithoutAHandOverAreFound) {
     if (handed) rank.trace.ThreadAwait(1);
     rank.trace.HostAccess({Reads(block, 0, 64)});
     EXPECT_EQ(Found(Check(rank)), handed ? Ids{} : Ids{"GE-06"});
+  }
+}
+
+// What the two threads of a rank do; the trace shows them in this order, which hand-overs hold or
+// nothing does.
+CheckResult InTwoThreads(bool handed, const std::function<void(Rank&)>& first,
+                         const std::function<void(Rank&)>& second) {
+  Rank rank(0, 1);
+  first(rank);
+  if (handed) rank.trace.ThreadPost(0);
+  rank.trace.Thread(1);
+  if (handed) rank.trace.ThreadAwait(0);
+  second(rank);
+  return Check(rank);
+}
+
+// Which thread comes first decides what is ordered, and the trace shows one of the two.
+TEST(HostRaces, ThreadsThatShareWhatOrdersWithoutAHandOverAreNotCheckable) {
+  const auto kernel = [](Rank& rank) { rank.trace.Launch(rank.comm, SPF_K_FILL, {}); };
+  const auto sync = [](Rank& rank) { rank.trace.DeviceSync(); };
+  const auto reduce = [](Rank& rank) { rank.trace.Collective(SPF_ALL_REDUCE, rank.dp, -1, 1); };
+  const auto start = [](Rank& rank) {
+    rank.trace.Collective(SPF_ALL_REDUCE, rank.dp, -1, 1, {}, {.request = 0});
+  };
+  const auto gather = [](Rank& rank) {
+    rank.trace.Collective(SPF_ALL_GATHER, rank.dp, rank.comm, 8);
+  };
+  const auto create = [](Rank& rank) { rank.trace.GroupCreate(rank.dp, "other", {0}); };
+  const auto destroy = [](Rank& rank) { rank.trace.GroupDestroy(rank.dp); };
+  const std::tuple<std::string, std::function<void(Rank&)>, std::function<void(Rank&)>> rows[] = {
+      {"stream 1", kernel, kernel},        {"all streams", kernel, sync},
+      {"stream 1", sync, kernel},          {"a communicator", reduce, reduce},
+      {"a communicator", reduce, start},   {"a communicator", gather, destroy},
+      {"a communicator", destroy, gather}, {"a communicator", create, create}};
+  for (const auto& [what, first, second] : rows) {
+    EXPECT_TRUE(InTwoThreads(true, first, second).not_checkable.empty()) << what;
+    const CheckResult result = InTwoThreads(false, first, second);
+    EXPECT_TRUE(result.judged.empty()) << what;
+    EXPECT_EQ(result.not_checkable.size(), 4u) << what;
+    for (const NotCheckable& one : result.not_checkable)
+      EXPECT_NE(one.why.find("two host threads touch " + what), std::string::npos) << one.why;
   }
 }
 

@@ -105,6 +105,7 @@ void RankLowering::VisitCollective(const Event& event, uint32_t index) {
     return;
   }
   program_.host_collectives = true;
+  Touch(ThreadOrder::Resource::kCommunicator, groups_[Group(event.group)], event.thread);
   if (event.request < 0) {
     OnHost(EntryKind::kHostCollective, event);
   } else {
@@ -162,6 +163,7 @@ void RankLowering::Sync(const Event& event) {
       break;
     case EventKind::kDeviceSync:
       for (const uint32_t last : stream_last_) Need(last, EdgeKind::kSync);
+      Touch(ThreadOrder::Resource::kStream, ThreadOrder::kAllStreams, event.thread);
       break;
     default: {  // kRequestWait
       if (event.id < 0) Bad("a request wait without a request");
@@ -199,6 +201,7 @@ void RankLowering::Groups(const Event& event) {
   const int32_t communicator = groups_[group];
   const bool meets = event.kind != EventKind::kGroupDeregister;
   OnHost(meets ? EntryKind::kHostCollective : EntryKind::kHostSync, event);
+  Touch(ThreadOrder::Resource::kCommunicator, communicator, event.thread);
   const bool used = static_cast<size_t>(communicator) < kernels_on_.size();
   if (!create && !registers && used) {
     for (const auto& [stream, last] : kernels_on_[static_cast<size_t>(communicator)])

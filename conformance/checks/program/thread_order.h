@@ -15,12 +15,25 @@ class ThreadOrder {
  public:
   enum class Resource : uint8_t { kStream, kEvent, kCommunicator, kDevice };
 
+  // A stream's number: of all streams at once, those that were not used yet too.
+  static constexpr int32_t kAllStreams = -1;
+
   // True when the last use was by another thread and precedes this one in no recorded way. kDevice:
   // the order in which communicator kernels are issued.
   bool Touch(Resource resource, int32_t id, uint16_t thread) {
     Grow(thread);
+    bool unordered = false;
+    const auto follow = [&](const Use& last) {
+      unordered = unordered || (last.thread != thread && clocks_[thread][last.thread] < last.time);
+    };
+    if (resource == Resource::kStream && id == kAllStreams) {
+      for (const auto& [used, last] : last_) {
+        if (used.first == Resource::kStream) follow(last);
+      }
+    }
+    if (resource == Resource::kStream) follow(last_[{resource, kAllStreams}]);
     Use& last = last_[{resource, id}];
-    const bool unordered = last.thread != thread && clocks_[thread][last.thread] < last.time;
+    follow(last);
     last = {thread, ++clocks_[thread][thread]};
     return unordered;
   }
@@ -43,7 +56,7 @@ class ThreadOrder {
   static std::string Name(Resource resource, int32_t id) {
     switch (resource) {
       case Resource::kStream:
-        return "stream " + std::to_string(id);
+        return id == kAllStreams ? "all streams" : "stream " + std::to_string(id);
       case Resource::kEvent:
         return "event " + std::to_string(id);
       case Resource::kCommunicator:
