@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
 #include <random>
 #include <set>
 #include <string>
@@ -26,11 +25,6 @@ namespace shardproof::graph {
 namespace {
 
 constexpr int64_t kSlotBytes = 16;
-
-int FromEnvironment(const char* name, int otherwise) {
-  const char* wanted = std::getenv(name);
-  return wanted == nullptr ? otherwise : std::atoi(wanted);
-}
 
 // 16 bytes of a block of a rank.
 using Slot = std::tuple<int32_t, int32_t, int64_t>;
@@ -151,11 +145,10 @@ void JudgeProgram(const Program& program, Counts& counts) {
 }
 
 TEST(RaceSearch, MissesNoByteAndInventsNoPair) {
-  const auto seed = static_cast<unsigned>(FromEnvironment("SHARDPROOF_RACE_SEED", 14));
-  const int programs = FromEnvironment("SHARDPROOF_RACE_PROGRAMS", 4000);
-  std::mt19937 random(seed);
+  const Draws draws = WantedDraws({.programs = 4000, .seed = 14});
+  std::mt19937 random(draws.seed);
   Counts counts;
-  while (counts.judged < programs) {
+  while (counts.judged < draws.programs) {
     const DeadlockProgram drawn = DrawRacingProgram(random);
     SCOPED_TRACE(ToText(drawn));
     const std::vector<Trace> traces = ToTraces(drawn, &random);
@@ -170,7 +163,7 @@ TEST(RaceSearch, MissesNoByteAndInventsNoPair) {
     JudgeProgram(program, counts);
     if (HasFatalFailure()) return;
   }
-  counts.Print(seed);
+  counts.Print(draws.seed);
   counts.ExpectShares();
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <stdexcept>
 
 namespace shardproof::graph {
 
@@ -16,6 +17,22 @@ class Explorer::Runner {
  public:
   Runner(const Explorer& program, Machine machine, bool eager, int32_t slots)
       : program_(program), machine_(machine), eager_(eager), slots_(slots) {}
+
+  // Leaves a unfinished; and a communicator no longer orders its kernels.
+  void Hold(const Work& a) {
+    communicator_order_ = false;
+    const int32_t index = program_.CallOf(a);
+    const Call& call = program_.calls_[static_cast<size_t>(index)];
+    if (a.item >= 0) {
+      held_item_ = call.items[static_cast<size_t>(a.item)];
+    } else if (call.operation >= 0) {
+      held_operation_ =
+          call.operation;  // whoever waits for it here: this call, or that of a request
+      held_rank_ = a.rank;
+    } else {
+      held_call_ = index;
+    }
+  }
 
   State Begin() const {
     State state;
@@ -37,6 +54,7 @@ class Explorer::Runner {
         if (item.kernel || state.items[i] != '1' || !AtHead(state, i)) continue;
         if (item.waits_for >= 0 && state.items[static_cast<size_t>(item.waits_for)] != '3')
           continue;
+        if (static_cast<int32_t>(i) == held_item_) continue;
         state.items[i] = '3';
         moved = true;
       }
@@ -53,11 +71,16 @@ class Explorer::Runner {
       const char what = state.items[static_cast<size_t>(other)];
       running += what == '2';
       if (static_cast<size_t>(other) >= i) continue;
-      if (one.communicator == item.communicator && what != '3') return false;
+      if (communicator_order_ && one.communicator == item.communicator && what != '3') return false;
       if (machine_ == Machine::kInOrder && what < '2') return false;
       if (machine_ == Machine::kSerial && what != '3') return false;
     }
     return running < slots_;
+  }
+
+  // Local items end when they start.
+  bool HasStarted(const State& state, int32_t item) const {
+    return state.items[static_cast<size_t>(item)] >= '2';
   }
 
   bool Started(const State& state, int32_t starter) const {
@@ -82,7 +105,7 @@ class Explorer::Runner {
   }
 
   bool CanComplete(const State& state, size_t i) const {
-    return state.items[i] == '2' && !Spins(state, i);
+    return state.items[i] == '2' && !Spins(state, i) && static_cast<int32_t>(i) != held_item_;
   }
 
   bool Spins(const State& state, size_t i) const {
@@ -134,17 +157,52 @@ class Explorer::Runner {
           std::any_of(call.waits_for.begin(), call.waits_for.end(),
                       [&](int32_t item) { return state.items[static_cast<size_t>(item)] != '3'; });
       if (waits || (call.completes >= 0 && !Complete(state, call.completes, thread.rank))) break;
+      if (Held(static_cast<int32_t>(index), thread.rank)) break;
       ++state.at[t];
       moved = true;
     }
     return moved;
   }
 
+  bool Held(int32_t call, int32_t rank) const {
+    const int32_t completes = program_.calls_[static_cast<size_t>(call)].completes;
+    return call == held_call_ ||
+           (completes >= 0 && completes == held_operation_ && rank == held_rank_);
+  }
+
   const Explorer& program_;
   Machine machine_;
   bool eager_;
   int32_t slots_;
+  bool communicator_order_ = true;
+  int32_t held_item_ = -1, held_call_ = -1, held_operation_ = -1, held_rank_ = -1;
 };
+
+int32_t Explorer::CallOf(const Work& work) const {
+  int32_t thread = work.thread;
+  for (const Thread& one : threads_) {
+    if (one.rank == work.rank && thread-- == 0) return one.calls[static_cast<size_t>(work.call)];
+  }
+  throw std::invalid_argument("no such thread");
+}
+
+bool Explorer::StartsWithout(const Work& b, const Work& a) const {
+  Runner runner(*this, Machine::kFree, true, INT32_MAX);
+  runner.Hold(a);
+  State state = runner.Begin();
+  for (bool moved = true; moved;) {
+    moved = false;
+    for (size_t i = 0; i < items_.size(); ++i) {
+      if (!runner.CanStart(state, i) && !runner.CanComplete(state, i)) continue;
+      ++state.items[i];
+      runner.Settle(state);
+      moved = true;
+    }
+  }
+  const auto call = static_cast<size_t>(CallOf(b));
+  if (b.item < 0) return state.reached[call];
+  return runner.HasStarted(state, calls_[call].items[static_cast<size_t>(b.item)]);
+}
 
 bool Explorer::RunOnce(Machine machine, bool eager, int32_t slots, std::mt19937& random) const {
   const Runner runner(*this, machine, eager, slots);

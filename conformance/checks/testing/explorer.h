@@ -37,6 +37,15 @@ class Explorer {
   // states_max.
   std::optional<Explored> Explore(int32_t slots, size_t states_max) const;
 
+  // A call of a host thread, or one of the items that it enqueues.
+  struct Work {
+    int32_t rank = 0, thread = 0, call = 0;  // the thread's calls are counted
+    int32_t item = -1;                       // of the call; -1: what the host does itself
+  };
+  // Does b start in a run where everything goes on as far as it can, but a never ends? Roots and
+  // senders are eager, and kernels of a communicator start in any order. No run hangs otherwise.
+  bool StartsWithout(const Work& b, const Work& a) const;
+
  private:
   struct Operation {
     char kind = 'c';  // c: everybody needs everybody; b: broadcast, r: reduce, s: send and receive
@@ -65,6 +74,7 @@ class Explorer {
   };
   struct State;
   class Reader;
+  int32_t CallOf(const Work& work) const;  // of calls_
   class Runner;
 
   std::vector<Operation> operations_;

@@ -1,6 +1,7 @@
 #include "conformance/checks/testing/racing_programs.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <utility>
 
 #include "conformance/checks/testing/racing_rank.h"
@@ -95,6 +96,15 @@ class ProgramDrawer {
 }  // namespace
 
 DeadlockProgram DrawRacingProgram(std::mt19937& random) { return ProgramDrawer(random).Draw(); }
+
+Draws WantedDraws(const Draws& otherwise) {
+  Draws draws = otherwise;
+  if (const char* programs = std::getenv("SHARDPROOF_RACE_PROGRAMS"))
+    draws.programs = std::stoi(programs);
+  if (const char* seed = std::getenv("SHARDPROOF_RACE_SEED"))
+    draws.seed = static_cast<unsigned>(std::stoul(seed));
+  return draws;
+}
 
 std::string ToText(const DeadlockProgram& program) {
   std::string text;

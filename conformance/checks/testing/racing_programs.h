@@ -14,6 +14,14 @@ namespace shardproof::graph {
 
 DeadlockProgram DrawRacingProgram(std::mt19937& random);
 
+// From the environment, SHARDPROOF_RACE_PROGRAMS and SHARDPROOF_RACE_SEED, so that one run can be
+// long; else as given.
+struct Draws {
+  int programs = 0;
+  unsigned seed = 0;
+};
+Draws WantedDraws(const Draws& otherwise);
+
 // "all_gather c0 s1 write=b0[0,32); kernel s1 // host all_reduce c2": threads, and ranks in lines.
 std::string ToText(const DeadlockProgram& program);
 
