@@ -12,27 +12,59 @@ Digraph::Digraph(uint32_t nodes, const std::vector<Edge>& edges)
   for (const Edge& edge : edges) to_[next[edge.first]++] = edge.second;
 }
 
-TopologicalOrder Sort(const Digraph& graph, const std::vector<bool>& never) {
-  const uint32_t n = graph.nodes();
-  std::vector<uint32_t> waiting(n, 0);
-  for (uint32_t v = 0; v < n; ++v) {
+namespace {
+
+// By node: how many others it waits for; one more if it never comes.
+std::vector<uint32_t> CountWaiting(const Digraph& graph, const std::vector<bool>& never) {
+  std::vector<uint32_t> waiting(graph.nodes(), 0);
+  for (uint32_t v = 0; v < graph.nodes(); ++v) {
+    if (!never.empty() && never[v]) ++waiting[v];
     for (const uint32_t* to = graph.begin(v); to != graph.end(v); ++to) ++waiting[*to];
+  }
+  return waiting;
+}
+
+}  // namespace
+
+TopologicalOrder Sort(const Digraph& graph, const std::vector<bool>& never) {
+  return SortAsWished(graph, never, {});
+}
+
+TopologicalOrder SortAsWished(const Digraph& graph, const std::vector<bool>& never,
+                              const std::vector<uint32_t>& wished) {
+  const uint32_t n = graph.nodes();
+  std::vector<uint32_t> waiting = CountWaiting(graph, never), next(wished.size(), kUnplaced), early;
+  for (uint32_t v = 0; v < wished.size(); ++v) {
+    if (wished[v] != kUnplaced) next[wished[v]] = v;
   }
   TopologicalOrder result;
   result.position.assign(n, kUnplaced);
   result.order.reserve(n);
-  for (uint32_t v = 0; v < n; ++v) {
-    if (!never.empty() && never[v]) ++waiting[v];
-    if (waiting[v] == 0) result.order.push_back(v);
-  }
-  for (size_t i = 0; i < result.order.size(); ++i) {
-    const uint32_t v = result.order[i];
-    result.position[v] = static_cast<uint32_t>(i);
-    for (const uint32_t* to = graph.begin(v); to != graph.end(v); ++to) {
-      if (--waiting[*to] == 0) result.order.push_back(*to);
+  const auto place = [&](uint32_t v) {
+    if (result.position[v] != kUnplaced) return;
+    result.position[v] = static_cast<uint32_t>(result.order.size());
+    result.order.push_back(v);
+  };
+  // v waits for nothing more.
+  const auto offer = [&](uint32_t v) {
+    if (wished.empty() || wished[v] == kUnplaced || result.position[wished[v]] != kUnplaced) {
+      place(v);
+    } else {
+      early.push_back(v);
     }
+  };
+  for (uint32_t v = 0; v < n; ++v) {
+    if (waiting[v] == 0) offer(v);
   }
-  return result;
+  for (size_t i = 0, taken = 0;; ++i) {
+    while (i == result.order.size() && taken < early.size()) place(early[taken++]);
+    if (i == result.order.size()) return result;
+    const uint32_t v = result.order[i];
+    for (const uint32_t* to = graph.begin(v); to != graph.end(v); ++to) {
+      if (--waiting[*to] == 0) offer(*to);
+    }
+    if (!next.empty() && next[v] != kUnplaced && waiting[next[v]] == 0) place(next[v]);
+  }
 }
 
 namespace {

@@ -35,6 +35,11 @@ struct TopologicalOrder {
 };
 TopologicalOrder Sort(const Digraph& graph, const std::vector<bool>& never);
 
+// The same, close to an order that is wished for: a node comes after wished[node] (kUnplaced: none;
+// no two have the same), unless nothing could go on otherwise. wished: by node, or empty.
+TopologicalOrder SortAsWished(const Digraph& graph, const std::vector<bool>& never,
+                              const std::vector<uint32_t>& wished);
+
 // The shortest cycle through the first (lowest numbered) nodes of a strongly connected component
 // that no other one leads into. Empty if the unplaced nodes have no cycle (all of them are behind
 // never nodes).

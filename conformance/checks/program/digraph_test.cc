@@ -25,6 +25,19 @@ TEST(Digraph, WhatIsBehindANodeThatNeverFiresStaysUnplacedWithoutACycle) {
   EXPECT_TRUE(ShortCycle(graph, order).empty());
 }
 
+TEST(Digraph, AnOrderThatIsWishedForIsKeptWhereTheGraphAllowsIt) {
+  const Digraph graph(5, {{0, 2}, {4, 1}});
+  using Nodes = std::vector<uint32_t>;
+  EXPECT_EQ(Sort(graph, {}).order, (Nodes{0, 3, 4, 2, 1}));
+  const Nodes in_a_row{kUnplaced, 0, 1, 2, kUnplaced};
+  EXPECT_EQ(SortAsWished(graph, {}, in_a_row).order, (Nodes{0, 4, 1, 2, 3}));
+  // 1 must come after 3: 2 need not wait for it.
+  const Digraph turned(4, {{3, 1}});
+  EXPECT_EQ(SortAsWished(turned, {}, {kUnplaced, 0, 1, 2}).order, (Nodes{0, 2, 3, 1}));
+  EXPECT_EQ(SortAsWished(turned, {false, false, false, true}, {kUnplaced, 0, 1, 2}).order,
+            (Nodes{0, 2}));
+}
+
 TEST(Digraph, TheCauseIsReportedAndNotTheCycleInItsShadow) {
   // 3 -> 4 -> 3 leads into 0 -> 1 -> 0.
   const Digraph graph(5, {{0, 1}, {1, 0}, {3, 4}, {4, 3}, {4, 0}, {2, 3}});

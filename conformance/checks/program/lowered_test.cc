@@ -49,6 +49,27 @@ TEST(Order, ACycleIsSeen) {
   EXPECT_FALSE(Lowered(good).may().HasCycle());
 }
 
+// So a search for what never comes passes the work in between, and not a whole stream that could
+// have run ahead.
+TEST(Order, PlacesFollowTheOrderOfIssueWhereTheyCan) {
+  std::vector<Trace> traces;
+  for (int rank = 0; rank < 2; ++rank) {
+    TraceBuilder t(rank, 2);
+    const int dp = t.Group("dp", {0, 1});
+    const int gather = t.Stream("gather"), compute = t.Stream("compute");
+    for (int i = 0; i < 10; ++i) {
+      t.Collective(SPF_ALL_GATHER, dp, gather, 8);
+      t.Launch(compute, SPF_K_FILL, {});
+    }
+    traces.push_back(t.Done());
+  }
+  const Lowered run(traces);
+  for (const uint32_t first : run.program()->first_entry) {
+    for (uint32_t e = first + 1; e < first + 20 && first < run.program()->entries.size(); ++e)
+      EXPECT_LT(run.must().StartPlace(e - 1), run.must().StartPlace(e));
+  }
+}
+
 TEST(Lowered, OnceForAll) {
   const std::vector<Trace> traces = OnTwoStreams(false);
   const Lowered run(traces);

@@ -23,7 +23,13 @@ GraphOptions MustImply(bool communicator_order) {
 void Order::Build() {
   if (reachability_ != nullptr) return;
   graph_ = BuildGraph(program_, options_);
-  order_ = Sort(graph_.graph, graph_.never);
+  // Close to the order of issue: what a search passes on its way to a later entry is little.
+  std::vector<uint32_t> issued_before(graph_.graph.nodes(), kUnplaced);
+  for (uint32_t e = 1; e < program_.entries.size(); ++e) {
+    if (program_.entries[e].rank == program_.entries[e - 1].rank)
+      issued_before[graph_.start[e]] = graph_.start[e - 1];
+  }
+  order_ = SortAsWished(graph_.graph, graph_.never, issued_before);
   reachability_ = std::make_unique<Reachability>(graph_.graph, order_);
 }
 
