@@ -12,9 +12,11 @@
 
 namespace shardproof::graph {
 
+constexpr uint32_t kNeverOver = UINT32_MAX;
+
 struct Access {
   uint32_t entry = 0;
-  uint32_t time = 0;  // in its component, when it is over
+  uint32_t time = 0;  // in its component, when it is over; or kNeverOver
   uint32_t component = 0;
   uint8_t access = 0;  // kRead | kWrite
 };
@@ -63,7 +65,9 @@ class AccessHistory {
       const bool wrote = (other.access & kWrite) != 0;
       if (!ordered && (writes || wrote)) ordered = conflict(other, piece.begin, piece.end);
       const bool same = other.entry == mine.entry;
-      const bool forget = ordered && (writes || (!wrote && other.component == mine.component));
+      // Nothing follows a write that is never over: what comes later and conflicts races with it.
+      const bool last = ordered || (writes && mine.time == kNeverOver);
+      const bool forget = last && (writes || (!wrote && other.component == mine.component));
       if (forget && !(same && wrote && !writes)) continue;
       piece.accesses[kept++] = other;
     }

@@ -94,6 +94,19 @@ TEST(HostRaces, ASecondWaitForARequestOrdersNothingMore) {
       << result.findings[0].message;
 }
 
+// The next request is enough to show that one was never over: pairs do not grow with the square.
+TEST(HostRaces, RequestsThatNobodyWaitsForRaceWithTheNext) {
+  Rank rank(0, 1);
+  const int block = rank.trace.Alloc(rank.comm, 64, {}, SPF_PINNED);
+  for (int i = 0; i < 10; ++i) {
+    rank.trace.Collective(SPF_ALL_REDUCE, rank.dp, -1, 1, {Updates(block, 0, 64)}, {.request = i});
+  }
+  const CheckResult result = Check(rank);
+  ASSERT_EQ(Found(result), Ids{"GE-05"});
+  EXPECT_TRUE(result.findings[0].message.ends_with("(and 8 more such pairs)"))
+      << result.findings[0].message;
+}
+
 // Pinned memory that threads share is theirs to hand over.
 TEST(HostRaces, TwoThreadsThatShareMemoryWithoutAHandOverAreFound) {
   for (const bool handed : {false, true}) {

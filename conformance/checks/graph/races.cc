@@ -110,7 +110,7 @@ class RankRaces {
   Access Completion(uint32_t e, const Entry& entry) const {
     uint32_t over = e;
     if (entry.kind == EntryKind::kHostRequest) over = entry.finished_by;
-    if (over == kNone) return {e, UINT32_MAX, 0, 0};
+    if (over == kNone) return {e, kNeverOver, 0, 0};
     const Entry& last = program_.entries[over];
     const size_t component =
         last.stream >= 0 ? static_cast<size_t>(last.stream) : streams_ + last.thread;
