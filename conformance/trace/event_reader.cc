@@ -275,7 +275,14 @@ void EventReader::Read(json::object line) {
   }
   CheckKind();
   CheckIndices();
+  const std::string broken = rules_.See(event_);
+  if (!broken.empty()) throw LineError{broken};
   trace_.events.push_back(event_);
+}
+
+void EventReader::End(TraceEnd end) const {
+  const std::string open = rules_.AtEnd(end);
+  if (!open.empty()) throw LineError{open};
 }
 
 }  // namespace shardproof

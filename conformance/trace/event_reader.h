@@ -10,15 +10,18 @@
 
 #include "conformance/trace/event.h"
 #include "conformance/trace/json_fields.h"
+#include "conformance/trace/row_rules.h"
 
 namespace shardproof {
 
 // Appends events to a trace whose groups and streams are entered by the reader as their lines come.
 class EventReader {
  public:
-  explicit EventReader(Trace& trace) : trace_(trace) {}
+  explicit EventReader(Trace& trace) : trace_(trace), rules_(trace) {}
 
   void Read(simdjson::ondemand::object line);
+  // After the last event. Throws LineError if a trace with this end cannot stop here.
+  void End(TraceEnd end) const;
 
  private:
   struct Hash {
@@ -44,6 +47,7 @@ class EventReader {
   int64_t ReadValues(simdjson::ondemand::array list);
 
   Trace& trace_;
+  RowRules rules_;
   Event event_;
   uint64_t seen_ = 0;  // which keys the line had
   int64_t values_read_ = 0;

@@ -222,6 +222,7 @@ class TraceReader {
     if (end.value_or(-1) < 0)
       throw LineError{"the footer needs \"status\": complete, aborted or died"};
     trace_.end = static_cast<TraceEnd>(*end);
+    events_.End(trace_.end);
     has_footer_ = true;
   }
 

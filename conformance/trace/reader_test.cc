@@ -73,9 +73,10 @@ TEST(Reader, ALastLineWithoutItsNewlineIsComplete) {
 }
 
 TEST(Reader, NamesOrNumbersNameAnEnumerator) {
-  ExpectAccepted("{\"e\":\"collective\",\"g\":0,\"op\":\"all_gather\",\"s\":0}");
+  ExpectAccepted("{\"e\":\"collective\",\"g\":0,\"op\":\"all_gather\",\"s\":0,\"ty\":\"f32\"}");
   ExpectAccepted("{\"e\":\"collective\",\"g\":0,\"op\":\"barrier\"}");
-  ExpectAccepted("{\"e\":\"collective\",\"g\":0,\"op\":42}");
+  ExpectAccepted("{\"e\":\"collective\",\"g\":0,\"op\":1,\"s\":0,\"ty\":6}");
+  ExpectRefused("{\"e\":\"collective\",\"g\":0,\"op\":42}", "\"op\":42 is no collective");
   ExpectRefused("{\"e\":\"collective\",\"g\":0,\"op\":\"all_father\"}",
                 "\"op\":\"all_father\" is no name");
   ExpectRefused("{\"e\":\"collective\",\"g\":0,\"op\":256}", "not within 0..255");

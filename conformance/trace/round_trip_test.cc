@@ -34,6 +34,7 @@ class RandomTrace {
     for (uint64_t i = Up(3) + 1; i > 0; --i) AddGroup();
     for (uint64_t i = Up(3) + 1; i > 0; --i) trace_.streams.push_back(Text());
     for (uint64_t i = Up(200); i > 0; --i) AddEvent();
+    if (!open_.empty() && trace_.end == TraceEnd::kComplete) trace_.end = TraceEnd::kDied;
     return trace_;
   }
 
@@ -87,11 +88,10 @@ class RandomTrace {
     }
     trace_.groups.push_back(group);
   }
-  Slice Numbers(uint64_t most) {
-    if (Coin()) return {};
+  Slice Numbers(uint64_t most, uint64_t count) {
+    if (count == 0) return {};
     const auto begin = static_cast<uint32_t>(trace_.numbers.size());
-    for (uint64_t i = Up(4) + 1; i > 0; --i)
-      trace_.numbers.push_back(static_cast<int64_t>(Up(most)));
+    for (uint64_t i = 0; i < count; ++i) trace_.numbers.push_back(static_cast<int64_t>(Up(most)));
     return {begin, static_cast<uint32_t>(trace_.numbers.size())};
   }
   Slice Ranges() {
@@ -121,11 +121,40 @@ class RandomTrace {
     return {begin, static_cast<uint32_t>(trace_.reads.size())};
   }
 
+  // What the reader asks of rows beyond their keys (row_rules.h).
+  void MakeMeaning(Event& e, size_t members) {
+    const bool exchange = e.collective == SPF_ALL_TO_ALL_V;
+    e.send_counts = Numbers(1u << 30, exchange || Coin() ? members : 0);
+    const bool counted = exchange || e.collective == SPF_ALL_GATHER_V;
+    e.recv_counts = Numbers(1u << 30, counted || Coin() ? members : 0);
+    if (e.peer < 0) e.peer = 0;
+    if (e.kind == EventKind::kCollective) {
+      if (e.request >= 0) e.stream = -1;
+      if (e.request >= 0) started_.push_back(e.request);
+    }
+    const bool waits = e.kind == EventKind::kRequestWait;
+    const bool awaits = e.kind == EventKind::kThreadAwait;
+    if (waits && !started_.empty()) e.id = started_[Up(started_.size() - 1)];
+    if (e.kind == EventKind::kThreadPost) e.id = posts_++;
+    if (awaits && posts_ > 0) e.id = static_cast<int32_t>(Up(static_cast<uint64_t>(posts_) - 1));
+    if ((waits && started_.empty()) || (awaits && posts_ == 0)) e.kind = EventKind::kDeviceSync;
+    if (e.kind == EventKind::kGroupEnd) {
+      if (open_.empty()) {
+        e.kind = EventKind::kDeviceSync;
+      } else {
+        e.thread = open_.back();
+        open_.pop_back();
+      }
+    }
+    if (e.kind == EventKind::kGroupBegin) open_.push_back(e.thread);
+  }
+
   void AddEvent() {
     Event e;
     e.kind = static_cast<EventKind>(Up(static_cast<uint64_t>(EventKind::kCount_) - 1));
-    e.collective = static_cast<uint8_t>(Up(255));
-    e.dtype = static_cast<uint8_t>(Up(9));
+    const uint64_t op = Up(11);
+    e.collective = static_cast<uint8_t>(op < 8 ? op + 1 : op + 93);
+    e.dtype = static_cast<uint8_t>(Up(6) + 1);
     e.reduction = static_cast<uint8_t>(Up(3));
     e.phase = static_cast<uint8_t>(Up(5));
     e.result = static_cast<uint8_t>(Up(7));
@@ -152,14 +181,12 @@ class RandomTrace {
     e.digest = random_();
     // Kinds that need a key have it; the writer leaves defaults out.
     if (e.result == 0) e.result = 1;
-    if (e.collective == 0) e.collective = 1;
     e.text = Intern(Text());
     if (Coin()) e.text2 = Intern(Text());
     e.ranges = Ranges();
     e.reads = ReadList();
-    e.ranks = Numbers(members(e.parent) - 1);
-    e.send_counts = Numbers(1u << 30);
-    e.recv_counts = Numbers(1u << 30);
+    e.ranks = Numbers(members(e.parent) - 1, Up(5));
+    MakeMeaning(e, members(e.group));
     e.count = Natural() | 1;
     if (Coin()) {
       e.count = static_cast<int64_t>(Up(4)) + 1;
@@ -170,6 +197,9 @@ class RandomTrace {
 
   std::mt19937_64 random_;
   Trace trace_;
+  std::vector<int32_t> started_;  // requests
+  int32_t posts_ = 0;
+  std::vector<uint16_t> open_;  // threads with an open group, once for each
 };
 
 void ExpectSame(Slice a, Slice b) {
