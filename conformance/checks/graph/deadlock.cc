@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "conformance/checks/graph/finding_at.h"
+#include "conformance/checks/graph/priorities.h"
 #include "conformance/checks/graph/requirement_ids.h"
 #include "conformance/checks/program/describe.h"
 #include "conformance/common/at.h"
@@ -62,7 +63,9 @@ class Judge {
     if (serial && !matching_.cut && SortedGraph(program_, Profile::kE2s, false).order.complete()) {
       verdict_.e0 = true;
       if (blocking) JudgeOneQueue();
-      Notes("E0, E1, E2s: safe", true);
+      const std::string overtake = PrioritiesThatDiffer(program_);
+      Notes(overtake.empty() ? "E0, E1, E2s: safe" : "E0, E2s: safe; E1: " + NotClaimed(overtake),
+            true);
       return verdict_;
     }
     if (JudgeE0() && serial) JudgeSerial();
@@ -70,6 +73,10 @@ class Judge {
   }
 
  private:
+  static std::string NotClaimed(const std::string& why) {
+    return "not claimed, kernels need not start in issue order (" + why + ")";
+  }
+
   bool NotCheckable(const char* id, const std::string& why) {
     if (why.empty()) return false;
     result_.judged.erase(id);
@@ -137,7 +144,11 @@ class Judge {
     Report(kNoCycleSerial, sorted, Profile::kE2s, cycle,
            "a cyclic wait when communicator kernels run one at a time: ",
            "Issue communicators in the same order on all ranks (" + weakest + ")");
-    Notes(std::string("E0: safe; E1: ") + (e1 ? "safe" : "can hang") +
+    const std::string overtake = PrioritiesThatDiffer(program_);
+    Notes("E0: safe; E1: " +
+              (!e1                ? "can hang"
+               : overtake.empty() ? "safe"
+                                  : NotClaimed(overtake)) +
               "; E2: " + (e2 ? "safe" : "can hang") + "; E2s: can hang",
           e1);
   }

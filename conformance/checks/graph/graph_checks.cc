@@ -4,6 +4,7 @@
 #include "conformance/checks/graph/matching.h"
 #include "conformance/checks/graph/races.h"
 #include "conformance/checks/graph/requirement_ids.h"
+#include "conformance/checks/graph/waits.h"
 #include "conformance/checks/program/program.h"
 
 namespace shardproof {
@@ -16,8 +17,7 @@ const std::vector<std::string> kMatchingIds = {
     kSameSequence,    kCountsAgree,        kGroupsCreatedAlike, kMessagesPair,
     kRegisteredAlike, kRegisteredTogether, kRegisteredWhileLive};
 const std::vector<std::string> kDeadlockIds = {kNoCycle, kNoCycleSerial};
-const std::vector<std::string> kRaceIds = {kNoDeviceRace, kNoHostRace, kWaitAfterRecord,
-                                           kNoLifetimeRace};
+const std::vector<std::string> kRaceIds = {kNoDeviceRace, kNoHostRace, kNoLifetimeRace};
 
 // Which of the families to answer for.
 struct Wanted {
@@ -38,6 +38,7 @@ class Checker {
       NotCheckable(wanted_.deadlock, kDeadlockIds, why);
       NotCheckable(wanted_.races, kRaceIds, why);
     }
+    if (wanted_.races) Waits();
     return std::move(result_);
   }
 
@@ -46,6 +47,19 @@ class Checker {
     for (const std::string& id : ids) {
       if (wanted) result_.not_checkable.push_back({id, why});
     }
+  }
+
+  // Whatever else the traces lack.
+  void Waits() {
+    std::string why = traces_.empty() ? "there are no traces" : LackingSync();
+    if (why.empty() && run_.program() == nullptr) why = run_.why();
+    if (why.empty()) why = run_.program()->unordered_threads;
+    NotCheckable(!why.empty(), {kWaitAfterRecord}, why);
+    if (why.empty()) JudgeWaits(*run_.program(), result_);
+  }
+
+  std::string LackingSync() const {
+    return Lacking(&Provides::sync, "streams and synchronisation");
   }
 
   // The first rank whose trace lacks what a check needs; empty: none.
@@ -93,7 +107,7 @@ class Checker {
   }
 
   void JudgeOrder(const Program& program, const Matching& matching) {
-    const std::string sync = Lacking(&Provides::sync, "streams and synchronisation");
+    const std::string sync = LackingSync();
     if (!sync.empty()) {
       NotCheckable(wanted_.deadlock, kDeadlockIds, sync);
       NotCheckable(wanted_.races, kRaceIds, sync);

@@ -5,6 +5,7 @@
 
 #include "conformance/abi/shardproof.h"
 #include "conformance/checks/graph/finding_at.h"
+#include "conformance/checks/graph/labels.h"
 #include "conformance/checks/graph/operation_signature.h"
 #include "conformance/checks/graph/registered_buffers.h"
 #include "conformance/checks/graph/requirement_ids.h"
@@ -31,10 +32,7 @@ class Judge {
           program_.inconsistent_groups + ": give all members the same list in the same order";
       Add(std::move(finding));
     }
-    for (const Sequence& sequence : program_.sequences) Visit(sequence, false);
-    if (matching_.ok && matching_.cut) {
-      for (const Sequence& sequence : program_.sequences) Visit(sequence, true);
-    }
+    for (const Sequence& sequence : program_.sequences) Visit(sequence);
     JudgeRegisteredBuffers(program_, matching_.ok, result_);
     return matching_;
   }
@@ -54,9 +52,11 @@ class Judge {
            program_.communicators[static_cast<size_t>(sequence.communicator)].name;
   }
 
-  void Visit(const Sequence& sequence, bool labels);
-  void VisitCollectives(const Sequence& sequence, bool labels);
-  void Differ(const Sequence& sequence, size_t position, bool labels);
+  void Visit(const Sequence& sequence);
+  void VisitCollectives(const Sequence& sequence);
+  void VisitLabels(const Sequence& sequence);
+  void Differ(const Sequence& sequence, size_t position);
+  Finding Differs(const Sequence& sequence, const Odd& odd, const char* requirement) const;
   void VisitExchanges(const Sequence& sequence);
   void VisitMessages(const Sequence& sequence);
   void VisitCreates(const Sequence& sequence);
@@ -67,17 +67,14 @@ class Judge {
   bool early_ = false;
 };
 
-void Judge::Visit(const Sequence& sequence, bool labels) {
-  if (labels) {
-    if (sequence.kind == Sequence::Kind::kCollectives) VisitCollectives(sequence, true);
-    return;
-  }
+void Judge::Visit(const Sequence& sequence) {
   const size_t before = result_.findings.size();
   switch (sequence.kind) {
     case Sequence::Kind::kCollectives:
       result_.judged.insert(kSameSequence);
-      VisitCollectives(sequence, false);
+      VisitCollectives(sequence);
       if (result_.findings.size() == before) VisitExchanges(sequence);
+      if (result_.findings.size() == before) VisitLabels(sequence);
       if (result_.findings.size() == before) VisitLengths(sequence, kSameSequence);
       break;
     case Sequence::Kind::kMessages:
@@ -100,7 +97,7 @@ void Judge::Visit(const Sequence& sequence, bool labels) {
 }
 
 // Hashes of whole lists first: only if they differ, the first difference is searched.
-void Judge::VisitCollectives(const Sequence& sequence, bool labels) {
+void Judge::VisitCollectives(const Sequence& sequence) {
   size_t common = sequence.length;
   for (const auto& list : sequence.parts) common = std::min(common, list.size());
   bool equal = true;
@@ -110,7 +107,7 @@ void Judge::VisitCollectives(const Sequence& sequence, bool labels) {
     for (size_t i = 0; i < common; ++i) {
       const Part& part = At(sequence, member, i);
       const Signature signature =
-          SignatureOf(program_.trace(part.rank), program_.event(part), labels);
+          SignatureOf(program_.trace(part.rank), program_.event(part), /*labels=*/false);
       hash = HashOn(HashOn(hash, signature.shape), signature.counts);
     }
     if (member == 0) first = hash;
@@ -120,24 +117,24 @@ void Judge::VisitCollectives(const Sequence& sequence, bool labels) {
   for (size_t i = 0; i < common; ++i) {
     const Part& reference = At(sequence, 0, i);
     const Signature signature =
-        SignatureOf(program_.trace(reference.rank), program_.event(reference), labels);
+        SignatureOf(program_.trace(reference.rank), program_.event(reference), /*labels=*/false);
     for (size_t member = 1; member < sequence.parts.size(); ++member) {
       const Part& part = At(sequence, member, i);
-      if (SignatureOf(program_.trace(part.rank), program_.event(part), labels) == signature)
+      if (SignatureOf(program_.trace(part.rank), program_.event(part), false) == signature)
         continue;
-      Differ(sequence, i, labels);
+      Differ(sequence, i);
       return;
     }
   }
 }
 
 // Says whose operation is the odd one: the one that fewest members have.
-void Judge::Differ(const Sequence& sequence, size_t position, bool labels) {
+void Judge::Differ(const Sequence& sequence, size_t position) {
   std::vector<std::pair<Signature, std::vector<size_t>>> kinds;
   for (size_t member = 0; member < sequence.parts.size(); ++member) {
     const Part& part = At(sequence, member, position);
     const Signature signature =
-        SignatureOf(program_.trace(part.rank), program_.event(part), labels);
+        SignatureOf(program_.trace(part.rank), program_.event(part), /*labels=*/false);
     auto at = std::find_if(kinds.begin(), kinds.end(),
                            [&](const auto& kind) { return kind.first == signature; });
     if (at == kinds.end()) at = kinds.insert(at, {signature, {}});
@@ -145,24 +142,51 @@ void Judge::Differ(const Sequence& sequence, size_t position, bool labels) {
   }
   std::stable_sort(kinds.begin(), kinds.end(),
                    [](const auto& a, const auto& b) { return a.second.size() > b.second.size(); });
-  const size_t usual = kinds[0].second[0], odd = kinds[1].second[0];
-  const Part& expected = At(sequence, usual, position);
-  const Part& seen = At(sequence, odd, position);
-  const bool counts = kinds[0].first.shape == kinds[1].first.shape;
-  const bool v = program_.event(seen).collective == SPF_ALL_GATHER_V;
-  Finding finding =
-      FindingAt(counts && v ? kCountsAgree : kSameSequence, program_, seen.rank, seen.event);
-  if (counts && v) result_.judged.insert(kCountsAgree);
+  const Odd odd{position, kinds[1].second[0], kinds[0].second};
+  const bool v = kinds[0].first.shape == kinds[1].first.shape &&
+                 program_.event(At(sequence, odd.odd, position)).collective == SPF_ALL_GATHER_V;
+  if (v) result_.judged.insert(kCountsAgree);
+  Finding finding = Differs(sequence, odd, v ? kCountsAgree : kSameSequence);
+  finding.message +=
+      ShiftHint(program_, sequence.parts[odd.odd], sequence.parts[odd.usual[0]], position) +
+      ". Let every member issue the same sequence";
+  Add(std::move(finding));
+}
+
+// Equal shapes, but not the same work by its labels. Where sequences differ in length, or a run was
+// ended, that is where the one that is left out belongs.
+void Judge::VisitLabels(const Sequence& sequence) {
+  const bool uneven = std::any_of(sequence.parts.begin(), sequence.parts.end(),
+                                  [&](const auto& l) { return l.size() != sequence.length; });
+  const std::optional<Odd> odd = FirstLabelsThatDiffer(program_, sequence, uneven || early_);
+  if (!odd) return;
+  const bool ok = matching_.ok;
+  Finding finding = Differs(sequence, *odd, kSameSequence);
+  if (uneven || early_) {
+    finding.message += ShiftHint(program_, sequence.parts[odd->odd], sequence.parts[odd->usual[0]],
+                                 odd->position) +
+                       ". Let every member issue the same sequence";
+  } else {
+    finding.message +=
+        ". Their shapes are equal, so one gets the other's data and no hang shows it: let every "
+        "member issue the same sequence, with the same labels";
+  }
+  Add(std::move(finding));
+  if (!uneven && !early_) matching_.ok = ok;  // they do meet, so orders have a meaning
+}
+
+Finding Judge::Differs(const Sequence& sequence, const Odd& odd, const char* requirement) const {
+  const Part& expected = At(sequence, odd.usual[0], odd.position);
+  const Part& seen = At(sequence, odd.odd, odd.position);
+  Finding finding = FindingAt(requirement, program_, seen.rank, seen.event);
   std::vector<int32_t> ranks;
-  for (const size_t member : kinds[0].second) ranks.push_back(sequence.ranks[member]);
+  for (const size_t member : odd.usual) ranks.push_back(sequence.ranks[member]);
   finding.expected = DescribeFully(program_, expected);
   finding.seen = DescribeFully(program_, seen);
-  finding.message = Where(sequence, position) + " differs: rank " + std::to_string(seen.rank) +
+  finding.message = Where(sequence, odd.position) + " differs: rank " + std::to_string(seen.rank) +
                     " issues " + finding.seen + "; " + DescribeRanks(ranks) +
-                    (ranks.size() == 1 ? " issues " : " issue ") + finding.expected +
-                    ShiftHint(program_, sequence.parts[odd], sequence.parts[usual], position) +
-                    ". Let every member issue the same sequence";
-  Add(std::move(finding));
+                    (ranks.size() == 1 ? " issues " : " issue ") + finding.expected;
+  return finding;
 }
 
 void Judge::VisitExchanges(const Sequence& sequence) {

@@ -35,7 +35,7 @@ std::vector<Range> RangesOf(const Program& program, const Entry& entry);
 // Findings for races: one for each kind of pair.
 void ReportRaces(const Program& program, const std::vector<Race>& races, CheckResult& result);
 
-// GE-05, GE-06, GE-11, and GE-07. The program must match and have no cycle.
+// GE-05, GE-06, GE-11. The program must match and have no cycle.
 void JudgeRaces(const Program& program, MustOrder& order, const std::vector<bool>& skip,
                 CheckResult& result);
 
