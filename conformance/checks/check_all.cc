@@ -10,6 +10,7 @@
 #include "conformance/checks/lifetime/lifetime.h"
 #include "conformance/checks/lifetime/user_buffers.h"
 #include "conformance/checks/numerics/numerics.h"
+#include "conformance/checks/objects/objects.h"
 #include "conformance/checks/order/order.h"
 #include "conformance/checks/reduction/reduction.h"
 #include "conformance/checks/robustness/robustness.h"
@@ -32,6 +33,7 @@ CheckResult CheckAll(const Run& run) {
   const Analysis analysis(run);
   CheckResult result = CheckRobustness(analysis);
   result.Merge(CheckGraph(analysis.lowered()));
+  result.Merge(CheckObjects(analysis));
   if (analysis.has_case()) result.Merge(CheckOverlap(*run.spec, analysis.lowered()));
   result.Merge(CheckGroups(analysis));
   result.Merge(CheckReduction(analysis));

@@ -251,6 +251,7 @@ void TraceBuilder::Init(int stream, int param, int64_t offset, int64_t count, co
   row.id = param;
   row.offset = offset;
   row.count = count;
+  row.dtype = SPF_F32;
   SetRanges({to});
 }
 

@@ -96,6 +96,7 @@ class TraceBuilder {
   void Compute(int stream, int node, int phase, int microbatch, const std::vector<Range>& ranges,
                const std::vector<ParamRead>& reads = {});
   void Launch(int stream, int kernel, const std::vector<Range>& ranges);
+  // Of F32 elements.
   void Init(int stream, int param, int64_t offset, int64_t count, const Range& to);
   void Publish(int stream, int result, int id, int64_t offset, int64_t count, int dtype,
                uint64_t digest, const Range& from, const std::vector<double>& values = {});
