@@ -28,7 +28,8 @@ constexpr std::string_view KeyOfBit(uint64_t bit) {
   return kEventKeys[static_cast<size_t>(std::countr_zero(bit))];
 }
 
-// By kind: the keys without which an event means nothing.
+// By kind: the keys without which an event means nothing. What depends on more than the kind is in
+// row_rules.h.
 inline constexpr auto kRequiredKeys = [] {
   using enum EventKind;
   std::array<uint64_t, static_cast<size_t>(kCount_)> keys{};
@@ -40,14 +41,15 @@ inline constexpr auto kRequiredKeys = [] {
   require(Bit("g"), {kGroupDestroy});
   require(Bit("g") | Bit("a") | Bit("k"), {kGroupRegister});
   require(Bit("g") | Bit("a"), {kGroupDeregister});
-  require(Bit("s"), {kStreamCreate, kStreamDestroy, kStreamSync, kCompute, kLaunch});
+  require(Bit("s"), {kStreamCreate, kStreamDestroy, kStreamSync, kCompute, kLaunch, kCopy});
   require(Bit("ev"), {kEventCreate, kEventDestroy, kEventSync});
   require(Bit("ev") | Bit("s"), {kRecord, kWait});
   require(Bit("a") | Bit("k"), {kAlloc});
   require(Bit("a"), {kFree});
   require(Bit("g") | Bit("op"), {kCollective});
-  require(Bit("res"), {kPublish});
-  require(Bit("id"), {kRequestWait, kMark, kInit, kThreadPost, kThreadAwait});
+  require(Bit("res") | Bit("s") | Bit("ty"), {kPublish});
+  require(Bit("id") | Bit("s") | Bit("ty"), {kInit});
+  require(Bit("id"), {kRequestWait, kMark, kThreadPost, kThreadAwait});
   return keys;
 }();
 

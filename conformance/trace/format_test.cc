@@ -3,11 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <fstream>
+#include <set>
 #include <sstream>
 #include <string>
+#include <utility>
 
 #include "conformance/common/at.h"
 #include "conformance/trace/digest.h"
+#include "conformance/trace/event_keys.h"
 #include "conformance/trace/names.h"
 #include "conformance/trace/reader.h"
 #include "conformance/trace/writer.h"
@@ -65,6 +68,42 @@ TEST(Format, EveryNameIsListed) {
   expect_listed(trace_names::kEnds);
   for (const trace_names::ProvidesField& field : trace_names::kProvides) {
     EXPECT_THAT(document, HasSubstr("`" + std::string(field.name) + "`"));
+  }
+}
+
+// The keys that the table of kinds asks for: those in backticks and not in brackets, sorted.
+std::set<std::string> KeysListedFor(const std::string& kind) {
+  std::istringstream document(Document());
+  for (std::string line; std::getline(document, line);) {
+    std::istringstream row(line);
+    std::string empty, kinds, keys;
+    std::getline(row, empty, '|');
+    std::getline(row, kinds, '|');
+    std::getline(row, keys, '|');
+    if (!line.starts_with("|") || kinds.find("`" + kind + "`") == std::string::npos) continue;
+    std::set<std::string> found;
+    bool optional = false;
+    std::string word;
+    for (const char c : keys) {
+      if (c == '[' || c == ']') optional = c == '[';
+      if (!optional && c >= 'a' && c <= 'z') {
+        word += c;
+      } else if (!word.empty()) {
+        found.insert(std::exchange(word, ""));
+      }
+    }
+    return found;
+  }
+  return {"no row"};
+}
+
+TEST(Format, TheKeysThatEachKindNeedsAreThoseOfTheReader) {
+  for (size_t kind = 0; kind < trace_names::kKinds.size(); ++kind) {
+    std::set<std::string> needed;
+    for (uint64_t keys = kRequiredKeys[kind]; keys != 0; keys &= keys - 1)
+      needed.emplace(KeyOfBit(keys));
+    EXPECT_EQ(KeysListedFor(std::string(trace_names::kKinds[kind])), needed)
+        << trace_names::kKinds[kind];
   }
 }
 

@@ -137,7 +137,8 @@ TEST(Refused, IndicesThatLeadNowhere) {
   ExpectRefused("{\"e\":\"launch\",\"s\":0,\"r\":[[1,1,0,4,5]]}", "a range is");
   ExpectRefused("{\"e\":\"compute\",\"s\":0,\"rd\":[[1,4]]}", "a read is");
   ExpectRefused("{\"e\":\"compute\",\"s\":0,\"rd\":[[1,2,\"ff\",[1]]]}", "as many values");
-  ExpectRefused("{\"e\":\"publish\",\"res\":\"grad\",\"k\":2,\"v\":[1]}", "as many values");
+  ExpectRefused("{\"e\":\"publish\",\"res\":\"grad\",\"s\":0,\"ty\":\"f32\",\"k\":2,\"v\":[1]}",
+                "as many values");
 }
 
 TEST(Refused, AnEventWithoutWhatItIsAbout) {

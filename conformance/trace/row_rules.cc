@@ -26,19 +26,6 @@ bool HasPeer(uint8_t op) {
   return op == SPF_BROADCAST || op == SPF_SEND || op == SPF_RECV || op == kReduce || op > kBarrier;
 }
 
-bool OnDevice(EventKind kind) {
-  switch (kind) {
-    case EventKind::kAlloc:
-    case EventKind::kFree:
-    case EventKind::kCopy:
-    case EventKind::kInit:
-    case EventKind::kPublish:
-      return true;
-    default:
-      return false;
-  }
-}
-
 }  // namespace
 
 std::string RowRules::Needs(const Event& event, const char* key, const std::string& why) const {
@@ -63,12 +50,9 @@ std::string RowRules::See(const Event& event) {
            "\"), so it can neither use it nor wait for it";
   }
   if (event.kind == EventKind::kAlloc && event.id == SPF_PINNED) pinned_.insert(event.alloc);
-  if (OnDevice(event.kind) && event.stream < 0 && !pinned_.contains(event.alloc)) {
-    const bool block = event.kind == EventKind::kAlloc || event.kind == EventKind::kFree;
-    return Needs(event, "s",
-                 block ? ": device memory comes and goes in the order of a stream"
-                       : ": it is work of a stream");
-  }
+  const bool block = event.kind == EventKind::kAlloc || event.kind == EventKind::kFree;
+  if (block && event.stream < 0 && !pinned_.contains(event.alloc))
+    return Needs(event, "s", ": device memory comes and goes in the order of a stream");
   const bool typed = event.kind == EventKind::kInit || event.kind == EventKind::kPublish;
   if (typed && !IsDtype(event.dtype)) return Needs(event, "ty", ": the dtype of its elements");
   switch (event.kind) {

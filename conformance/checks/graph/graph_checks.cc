@@ -82,7 +82,14 @@ class Checker {
   void RunAll(const Program& program) {
     CheckResult matched;
     const Matching matching = JudgeMatching(program, matched);
-    if (wanted_.matching) result_ = std::move(matched);
+    if (wanted_.matching) {
+      result_ = std::move(matched);
+      const std::string groups = Lacking(&Provides::groups, "groups");
+      if (!groups.empty()) {
+        result_.judged.erase(kGroupsCreatedAlike);
+        NotCheckable(true, {kGroupsCreatedAlike}, groups);
+      }
+    }
     if (!wanted_.deadlock && !wanted_.races) {
       if (matching.ok && matching.cut) ExplainCut(program, matching);
       return;
