@@ -107,10 +107,10 @@ bool EventReader::ReadNumber(uint64_t key, json::value value) {
       event_.sample = number(Bit("sm"), "sm", kMinInt64, kMaxInt64);
       return true;
     case Key("o"):
-      event_.offset = number(Bit("o"), "o", kMinInt64, kMaxInt64);
+      event_.offset = number(Bit("o"), "o", 0, kMaxSize);
       return true;
     case Key("k"):
-      event_.count = number(Bit("k"), "k", 0, kMaxInt64);
+      event_.count = number(Bit("k"), "k", 0, kMaxSize);
       return true;
     default:
       return false;

@@ -31,10 +31,7 @@ Slice EventReader::ReadRanges(json::array list) {
     size_t n = 0;
     for (json::value value : row) {
       if (n == 4) throw LineError{"\"r\": a range is [allocation, access, offset, length]"};
-      numbers[n] = ReadInt(value, "r", n == 0 ? -1 : 0,
-                           n == 0   ? kMaxId
-                           : n == 1 ? 3
-                                    : kMaxInt64 / 2);
+      numbers[n] = ReadInt(value, "r", n == 0 ? -1 : 0, n == 0 ? kMaxId : n == 1 ? 3 : kMaxSize);
       ++n;
     }
     if (n != 4) throw LineError{"\"r\": a range is [allocation, access, offset, length]"};
@@ -56,7 +53,7 @@ Slice EventReader::ReadReads(json::array list) {
           read.param = static_cast<int32_t>(ReadInt(value, "rd", 0, kMaxId));
           break;
         case 1:
-          read.count = ReadInt(value, "rd", 0, kMaxInt64);
+          read.count = ReadInt(value, "rd", 0, kMaxSize);
           break;
         case 2:
           read.digest = ReadHex(value, "rd");
@@ -82,7 +79,7 @@ Slice EventReader::ReadReads(json::array list) {
 
 Slice EventReader::ReadNumbers(json::array list, std::string_view key) {
   const size_t begin = trace_.numbers.size();
-  for (json::value value : list) trace_.numbers.push_back(ReadInt(value, key, 0, kMaxInt64));
+  for (json::value value : list) trace_.numbers.push_back(ReadInt(value, key, 0, kMaxSize));
   return SliceFrom(trace_.numbers, begin);
 }
 

@@ -18,6 +18,8 @@ struct LineError {
 // Numbers of allocations, events and requests are small; so tables that are indexed by them stay
 // small.
 constexpr int64_t kMaxId = (1 << 24) - 1;
+// Bytes and elements: no rank has more, and sums and products of a few of them still fit.
+constexpr int64_t kMaxSize = int64_t{1} << 40;
 constexpr int64_t kMaxInt32 = std::numeric_limits<int32_t>::max();
 constexpr int64_t kMinInt64 = std::numeric_limits<int64_t>::min(),
                   kMaxInt64 = std::numeric_limits<int64_t>::max();

@@ -44,7 +44,8 @@ class RandomTrace {
   int32_t Id() { return static_cast<int32_t>(Coin() ? Up(9) : Up((1 << 24) - 1)); }
   int32_t IdOrNone() { return Coin() ? Id() : -1; }
   int64_t Wide() { return std::bit_cast<int64_t>(random_()) >> Up(63); }
-  int64_t Natural() { return Wide() & std::numeric_limits<int64_t>::max(); }
+  // Bytes and elements: up to 2^40.
+  int64_t Size() { return Wide() & ((int64_t{1} << 40) - 1); }
   double Value() {
     switch (Up(7)) {
       case 0:
@@ -98,7 +99,7 @@ class RandomTrace {
     if (Coin()) return {};
     const auto begin = static_cast<uint32_t>(trace_.ranges.size());
     for (uint64_t i = Up(3) + 1; i > 0; --i) {
-      trace_.ranges.push_back({Id(), static_cast<uint8_t>(Up(3)), Natural() / 2, Natural() / 2});
+      trace_.ranges.push_back({Id(), static_cast<uint8_t>(Up(3)), Size(), Size()});
     }
     return {begin, static_cast<uint32_t>(trace_.ranges.size())};
   }
@@ -111,7 +112,7 @@ class RandomTrace {
     if (Coin()) return {};
     const auto begin = static_cast<uint32_t>(trace_.reads.size());
     for (uint64_t i = Up(3) + 1; i > 0; --i) {
-      ParamRead read{Id(), random_(), -1, Natural()};
+      ParamRead read{Id(), random_(), -1, Size()};
       if (Coin()) {
         read.count = static_cast<int64_t>(Up(5));
         read.values = Values(read.count);
@@ -129,24 +130,32 @@ class RandomTrace {
     e.recv_counts = Numbers(1u << 30, counted || Coin() ? members : 0);
     if (e.peer < 0) e.peer = 0;
     if (e.kind == EventKind::kCollective) {
+      if (!e.ranges.empty() && e.collective == 102) e.collective = 101;  // a barrier has none
       if (e.request >= 0) e.stream = -1;
       if (e.request >= 0) started_.push_back(e.request);
     }
-    const bool waits = e.kind == EventKind::kRequestWait;
-    const bool awaits = e.kind == EventKind::kThreadAwait;
-    if (waits && !started_.empty()) e.id = started_[Up(started_.size() - 1)];
-    if (e.kind == EventKind::kThreadPost) e.id = posts_++;
-    if (awaits && posts_ > 0) e.id = static_cast<int32_t>(Up(static_cast<uint64_t>(posts_) - 1));
-    if ((waits && started_.empty()) || (awaits && posts_ == 0)) e.kind = EventKind::kDeviceSync;
-    if (e.kind == EventKind::kGroupEnd) {
-      if (open_.empty()) {
-        e.kind = EventKind::kDeviceSync;
-      } else {
-        e.thread = open_.back();
-        open_.pop_back();
-      }
+    MakeHandOver(e);
+    if (e.kind == EventKind::kGroupEnd && !open_.empty()) {
+      e.thread = open_.back();
+      open_.pop_back();
+    } else if (e.kind == EventKind::kGroupEnd) {
+      e.kind = EventKind::kDeviceSync;
     }
     if (e.kind == EventKind::kGroupBegin) open_.push_back(e.thread);
+  }
+
+  // Waits and awaits of what was started and posted; if nothing was, something else.
+  void MakeHandOver(Event& e) {
+    const auto most = [](const auto n) { return static_cast<uint64_t>(n) - 1; };
+    if (e.kind == EventKind::kThreadPost) e.id = posts_++;
+    if (e.kind == EventKind::kRequestWait) {
+      if (started_.empty()) e.kind = EventKind::kDeviceSync;
+      if (!started_.empty()) e.id = started_[Up(most(started_.size()))];
+    }
+    if (e.kind == EventKind::kThreadAwait) {
+      if (posts_ == 0) e.kind = EventKind::kDeviceSync;
+      if (posts_ > 0) e.id = static_cast<int32_t>(Up(most(posts_)));
+    }
   }
 
   void AddEvent() {
@@ -177,7 +186,7 @@ class RandomTrace {
     e.module = IdOrNone();
     e.microbatch = IdOrNone();
     e.sample = Wide();
-    e.offset = Wide();
+    e.offset = Size();
     e.digest = random_();
     // Kinds that need a key have it; the writer leaves defaults out.
     if (e.result == 0) e.result = 1;
@@ -187,7 +196,7 @@ class RandomTrace {
     e.reads = ReadList();
     e.ranks = Numbers(members(e.parent) - 1, Up(5));
     MakeMeaning(e, members(e.group));
-    e.count = Natural() | 1;
+    e.count = Size() | 1;
     if (Coin()) {
       e.count = static_cast<int64_t>(Up(4)) + 1;
       e.values = Values(e.count);

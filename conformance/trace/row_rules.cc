@@ -76,6 +76,8 @@ std::string RowRules::Collective(const Event& event) {
     return "\"op\":" + std::to_string(event.collective) + " is no collective that FORMAT.md lists";
   const std::string of = ": of " + op;
   if (event.collective != kBarrier && !IsDtype(event.dtype)) return Needs(event, "ty", of);
+  if (event.collective == kBarrier && !event.ranges.empty())
+    return "a barrier moves no bytes: it has no \"r\"";
   if (HasPeer(event.collective) && event.peer < 0)
     return Needs(event, "p", of + ", its root or peer as a rank of the group");
   const size_t members = At(trace_.groups, event.group).world_ranks.size();

@@ -69,6 +69,22 @@ TEST(RowRules, ElementsHaveADtype) {
   ExpectRefused({R"({"e":"collective","g":0,"op":"all_reduce","s":0,"k":4})"},
                 "needs the key \"ty\": of all_reduce");
   ExpectAccepted({R"({"e":"collective","g":0,"op":"barrier","s":0})"});
+  ExpectRefused({R"({"e":"collective","g":0,"op":"barrier","s":0,"r":[[1,2,0,4]]})"},
+                "a barrier moves no bytes");
+}
+
+TEST(RowRules, SizesBeyondAllMemoryAreRefused) {
+  ExpectAccepted({R"({"e":"launch","s":0,"r":[[1,1,1099511627776,1099511627776]]})"});
+  for (
+      const std::string row :
+      {R"({"e":"alloc","s":0,"a":0,"k":1099511627777})",
+       R"({"e":"launch","s":0,"r":[[1,1,1099511627777,4]]})",
+       R"({"e":"launch","s":0,"r":[[1,1,0,1099511627777]]})",
+       R"({"e":"publish","res":"grad","s":0,"ty":"f32","k":4,"o":1099511627777})",
+       R"({"e":"publish","res":"grad","s":0,"ty":"f32","k":4,"o":-1})",
+       R"({"e":"collective","g":0,"op":"all_gather_v","s":0,"ty":"f32","rc":[1099511627777,1]})"}) {
+    ExpectRefused({row}, "is not within 0..1099511627776");
+  }
 }
 
 TEST(RowRules, RootsAndPeersAreNamed) {

@@ -216,9 +216,9 @@ class Wire : RankCheck {
                         "reduced"))
         return;
     }
-    if (!aligned) return;
-    report_.Judged({"LW-08"});
     const int64_t shard = event.count * static_cast<int64_t>(DtypeBytes(event.dtype));
+    if (!aligned || shard == 0) return;
+    report_.Judged({"LW-08"});
     for (const Chunk& chunk : reduction.grads) {
       const auto first = static_cast<size_t>(chunk.offset / shard);
       const auto last = static_cast<size_t>((chunk.offset + chunk.length - 1) / shard);
