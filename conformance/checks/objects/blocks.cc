@@ -68,29 +68,31 @@ class Blocks {
 
   void Touch(const Range& range) {
     if (range.length == 0 || range.alloc < 0) return;
-    const std::string bytes = "bytes [" + std::to_string(range.offset) + ", " +
-                              std::to_string(range.offset + range.length) + ") of " +
-                              Name(range.alloc);
     const auto block = blocks_.find(range.alloc);
-    if (block == blocks_.end()) {
-      if (!reported_.insert(range.alloc).second) return;
-      Add("a block that was allocated before", bytes + ", which no alloc before this has made",
-          "work touches a block that was never allocated");
-      return;
-    }
+    if (block == blocks_.end()) return TouchNone(range);
     const Block& of = block->second;
     if (range.access == 0) {
-      Add("access 1 (read), 2 (write) or 3 (both)", bytes + " with access 0",
+      Add("access 1 (read), 2 (write) or 3 (both)", Bytes(range) + " with access 0",
           "a range says neither that it is read nor that it is written");
     }
     if (of.freed >= 0) {
-      Add("work issued before the free" + AtEvent(of.freed), bytes + ", after it",
+      Add("work issued before the free" + AtEvent(of.freed), Bytes(range) + ", after it",
           "work is issued on a block that was freed: free it after its last use is issued");
-      return;
+    } else if (range.offset + range.length > of.bytes) {
+      Add("bytes within the block's " + std::to_string(of.bytes), Bytes(range),
+          "work touches bytes outside of its block");
     }
-    if (range.offset + range.length <= of.bytes) return;
-    Add("bytes within the block's " + std::to_string(of.bytes), bytes,
-        "work touches bytes outside of its block");
+  }
+
+  void TouchNone(const Range& range) {
+    if (!reported_.insert(range.alloc).second) return;
+    Add("a block that was allocated before", Bytes(range) + ", which no alloc before this has made",
+        "work touches a block that was never allocated");
+  }
+
+  static std::string Bytes(const Range& range) {
+    return "bytes [" + std::to_string(range.offset) + ", " +
+           std::to_string(range.offset + range.length) + ") of " + Name(range.alloc);
   }
 
   // Of the row's ranges, as many bytes as it must read and write.

@@ -1,10 +1,12 @@
 // Handles: streams, events and groups from creation to destruction, requests from start to wait.
+#include <functional>
 #include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "conformance/checks/objects/objects.h"
+#include "conformance/checks/program/describe.h"
 #include "conformance/common/at.h"
 
 namespace shardproof {
@@ -57,8 +59,9 @@ class Handles {
     }
   }
 
-  void Create(Life& life, const std::string& name) {
+  void Create(Life& life, const std::function<std::string()>& name_of) {
     if (life.created) {
+      const std::string name = name_of();
       Add(index_, "a number that was not used before",
           name + ", created" + AtEvent(life.creation) + " already",
           name + " is created twice: numbers are never used again");
@@ -67,11 +70,14 @@ class Handles {
     life.destroyed = -1;
   }
 
-  void Use(const Life& life, const std::string& name) {
-    if (life.creation >= 0 && !life.created) {
+  void Use(const Life& life, const std::function<std::string()>& name_of) {
+    const bool early = life.creation >= 0 && !life.created;
+    if (!early && life.destroyed < 0) return;
+    const std::string name = name_of();
+    if (early) {
       Add(index_, name + " used after its creation" + AtEvent(life.creation),
           name + ", before it is created", name + " is used before it is created");
-    } else if (life.destroyed >= 0) {
+    } else {
       Add(index_, name + " used before its destruction" + AtEvent(life.destroyed),
           name + ", after it was destroyed", name + " is used after it was destroyed");
     }
@@ -80,8 +86,7 @@ class Handles {
   void Streams(const Event& event) {
     if (event.stream < 0) return;
     Life& life = streams_[event.stream];
-    const std::string& own = At(trace_.streams, event.stream);
-    const std::string name = "stream " + (own.empty() ? std::to_string(event.stream) : own);
+    const auto name = [&] { return graph::StreamName(trace_, event.stream); };
     if (event.kind == EventKind::kStreamCreate) return Create(life, name);
     Use(life, name);
     if (event.kind == EventKind::kStreamDestroy) life.destroyed = index_;
@@ -90,7 +95,7 @@ class Handles {
   void Events(const Event& event) {
     if (event.event < 0) return;
     Life& life = events_[event.event];
-    const std::string name = "event object " + std::to_string(event.event);
+    const auto name = [&] { return "event object " + std::to_string(event.event); };
     if (event.kind == EventKind::kEventCreate) return Create(life, name);
     Use(life, name);
     if (event.kind == EventKind::kEventDestroy) life.destroyed = index_;
@@ -102,19 +107,21 @@ class Handles {
 
   // Groups are created by number and destroyed as communicators: several groups may be one.
   void UseGroup(int32_t group) {
-    Use(groups_[group], GroupName(group));
+    const auto name = [&] { return GroupName(group); };
+    Use(groups_[group], name);
+    if (destroyed_.empty()) return;
     const auto gone = destroyed_.find(At(trace_.groups, group).comm);
     if (gone == destroyed_.end()) return;
     Life life;
     life.destroyed = gone->second;
-    Use(life, GroupName(group));
+    Use(life, name);
   }
 
   void Groups(const Event& event) {
     if (event.parent >= 0) UseGroup(event.parent);
     if (event.group < 0 || event.kind == EventKind::kGroupAsk) return;
     if (event.kind == EventKind::kGroupCreate)
-      return Create(groups_[event.group], GroupName(event.group));
+      return Create(groups_[event.group], [&] { return GroupName(event.group); });
     UseGroup(event.group);
     if (event.kind == EventKind::kGroupDestroy)
       destroyed_.emplace(At(trace_.groups, event.group).comm, index_);
