@@ -43,6 +43,38 @@ TEST(CheckAll, TracesOfAnotherCaseAreNotJudgedByIt) {
       << WhyNot(result, "FS-01");
 }
 
+// Bad rows of a trace with a case: found or not judged, and no other check stops.
+TEST(CheckAll, WorkOutsideOfEntryCallsIsNoTrouble) {
+  MiniRun mini = RunMini(MiniCase(2));
+  for (Event& event : mini.run.traces[1].events) {
+    if (event.kind == EventKind::kCompute || event.kind == EventKind::kCollective) event.call = -1;
+  }
+  EXPECT_TRUE(CheckAll(mini.run).judged.contains("FS-02"));
+}
+
+TEST(CheckAll, CallsBeyondTheScriptAreOfAnotherCase) {
+  MiniRun mini = RunMini(MiniCase(2));
+  mini.run.traces[1].events.back().call = 4711;
+  EXPECT_NE(WhyNot(CheckAll(mini.run), "FS-01").find("names entry call 4711"), std::string::npos);
+}
+
+TEST(CheckAll, ParametersReadThatTheCaseDoesNotHaveAreOfAnotherCase) {
+  MiniRun mini = RunMini(MiniCase(2));
+  mini.run.traces[1].reads[0].param = 4711;
+  EXPECT_NE(WhyNot(CheckAll(mini.run), "FS-01").find("names parameter 4711 as read"),
+            std::string::npos);
+}
+
+TEST(CheckAll, RangesOfAnyLengthAreNoTrouble) {
+  for (const int64_t length : {int64_t{1}, int64_t{1} << 20}) {
+    MiniRun mini = RunMini(MiniCase(2));
+    for (Range& range : mini.run.traces[1].ranges) range.length = length;
+    const CheckResult result = CheckAll(mini.run);
+    EXPECT_NE(FoundIn(result).find("GE-18"), std::string::npos) << FoundIn(result);
+    EXPECT_TRUE(result.judged.contains("FS-02"));
+  }
+}
+
 TEST(CheckAll, FewerTracesThanRanksAreNotJudged) {
   MiniRun mini = RunMini(MiniCase(2));
   mini.run.traces.pop_back();

@@ -112,6 +112,8 @@ TEST(Malformed, RowsThatMeanNothingAreRefused) {
       {"exchange without counts", 0, kExchange, R"("sc":[1,1],)", "", "needs the key \"sc\""},
       {"exchange with a count too few", 0, kExchange, R"("rc":[1,1])", R"("rc":[1])",
        "the group has 2 members"},
+      {"entry call of another number", 1, R"({"e":"call_begin","x":"train_step")", R"("c":1)",
+       R"("c":4)", "\"c\":4 where entry call 1"},
       {"request of a stream's collective", 0, kFirstGather, R"("s":1,)", R"("s":1,"rq":0,)",
        "\"rq\" with \"s\""},
   };
@@ -137,6 +139,8 @@ TEST(Malformed, ObjectsAreFollowed) {
       {"block never freed", 0, R"({"e":"free","s":0,"a":3)", "", "", "FS-33: left behind"},
       {"range that is neither read nor written", 0, kCompute, "[3,2,0,64]", "[3,0,0,64]",
        "GE-18: neither"},
+      {"host access to device memory", 0, R"({"e":"host_access")", "[2,", "[3,",
+       "GE-18: the host touches device memory"},
       {"copy into another length", 0, kCopy, "[2,2,0,64]", "[2,2,0,32]", "GE-18: a copy"},
       {"collective after group_destroy", kBoth, kCallEnd, kCallEnd,
        R"({"e":"collective","op":"barrier","g":2,"s":0,"c":2})"

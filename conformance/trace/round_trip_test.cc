@@ -134,6 +134,7 @@ class RandomTrace {
       if (e.request >= 0) e.stream = -1;
       if (e.request >= 0) started_.push_back(e.request);
     }
+    if (e.kind == EventKind::kCallBegin) e.call = -1;
     MakeHandOver(e);
     if (e.kind == EventKind::kGroupEnd && !open_.empty()) {
       e.thread = open_.back();

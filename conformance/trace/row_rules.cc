@@ -56,6 +56,8 @@ std::string RowRules::See(const Event& event) {
   const bool typed = event.kind == EventKind::kInit || event.kind == EventKind::kPublish;
   if (typed && !IsDtype(event.dtype)) return Needs(event, "ty", ": the dtype of its elements");
   switch (event.kind) {
+    case EventKind::kCallBegin:
+      return EntryCall(event);
     case EventKind::kCollective:
       return Collective(event);
     case EventKind::kRequestWait:
@@ -97,6 +99,13 @@ std::string RowRules::Collective(const Event& event) {
     return "\"rq\" with \"s\": only an operation on the host is completed by a request_wait";
   requests_.insert(event.request);
   return "";
+}
+
+std::string RowRules::EntryCall(const Event& event) {
+  const int32_t due = calls_[event.instance]++;
+  if (event.call < 0 || event.call == due) return "";
+  return "\"c\":" + std::to_string(event.call) + " where entry call " + std::to_string(due) +
+         " of engine instance " + std::to_string(event.instance) + " begins";
 }
 
 std::string RowRules::HandOver(const Event& event) {

@@ -27,6 +27,7 @@ class RowRules {
 
  private:
   std::string Collective(const Event& event);
+  std::string EntryCall(const Event& event);
   std::string HandOver(const Event& event);
   std::string Grouping(const Event& event);
   std::string Needs(const Event& event, const char* key, const std::string& why) const;
@@ -37,6 +38,7 @@ class RowRules {
   std::unordered_set<int32_t> pinned_;       // allocations
   std::unordered_set<int32_t> requests_;     // that were started
   std::unordered_set<int32_t> posted_;       // hand-overs
+  std::map<uint16_t, int32_t> calls_;        // by engine instance: entry calls so far
   std::map<uint16_t, int64_t> open_groups_;  // by host thread: group_begin without group_end
 };
 

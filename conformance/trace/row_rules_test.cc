@@ -127,6 +127,16 @@ TEST(RowRules, RequestsAreStartedOnTheHost) {
                 "\"rq\" with \"s\"");
 }
 
+TEST(RowRules, EntryCallsAreNumberedFromZero) {
+  const std::string create = R"({"e":"call_begin","x":"create","c":0})";
+  ExpectAccepted({create, R"({"e":"call_begin","x":"train_step","c":1})"});
+  ExpectAccepted({create, R"({"e":"call_begin","x":"create","c":0,"n":1})"});
+  ExpectAccepted({R"({"e":"call_begin","x":"create"})"});
+  ExpectRefused({create, R"({"e":"call_begin","x":"train_step","c":7})"},
+                "\"c\":7 where entry call 1 of engine instance 0 begins");
+  ExpectRefused({create, create}, "\"c\":0 where entry call 1");
+}
+
 TEST(RowRules, AnAwaitFollowsItsPost) {
   const std::string post = R"({"e":"thread_post","id":3})",
                     await = R"({"e":"thread_await","id":3,"t":1})";

@@ -3,6 +3,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "conformance/common/at.h"
+
 namespace shardproof {
 
 namespace {
@@ -107,6 +109,13 @@ std::string Analysis::NotOfTheCase(int32_t rank, const Event& event) const {
   if (event.instance >= instances_.size())
     return "engine instance " + std::to_string(event.instance);
   const InstanceFacts& facts = *instances_[event.instance];
+  // The last call of all is destroy, which stands in no script.
+  if (event.call > Length(facts.calls())) return "entry call " + std::to_string(event.call);
+  const Trace& trace = run_.traces[size_t(rank)];
+  for (uint32_t i = event.reads.begin; i < event.reads.end; ++i) {
+    if (trace.reads[i].param >= facts.n_params(rank))
+      return "parameter " + std::to_string(trace.reads[i].param) + " as read";
+  }
   const bool tensor = event.kind == EventKind::kInit ||
                       (event.kind == EventKind::kPublish &&
                        (event.result == SPF_RESULT_PARAM || event.result == SPF_RESULT_GRAD));

@@ -10,6 +10,7 @@ ExpectedGrads::ExpectedGrads(const Analysis& a, int instance) : facts_(a.Facts(s
 
 const std::set<int32_t>& ExpectedGrads::Nodes(int32_t call, int32_t rank, int32_t microbatch,
                                               int32_t key) {
+  if (call < 0 || call >= Length(facts_.calls())) return none_;  // outside of the script
   const auto [at, added] = nodes_.try_emplace({call, rank, microbatch});
   if (added) {
     const int64_t step = At(facts_.calls(), call).step;

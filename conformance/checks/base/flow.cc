@@ -37,6 +37,16 @@ std::vector<Chunk> Only(const std::vector<Chunk>& chunks, Kind kind) {
   return kept;
 }
 
+namespace {
+
+// Bytes of one of so many elements; a range of another length than its elements need has some width
+// all the same.
+uint8_t WidthOf(int64_t bytes, int64_t elements) {
+  return static_cast<uint8_t>(std::clamp<int64_t>(bytes / std::max<int64_t>(1, elements), 1, 255));
+}
+
+}  // namespace
+
 class Flow::Visitor : public ReplayVisitor {
  public:
   Visitor(const Run& run, const std::vector<std::unique_ptr<InstanceFacts>>& instances, Flow& flow)
@@ -143,8 +153,7 @@ class Flow::Visitor : public ReplayVisitor {
   void DoInit(int32_t rank, const Event& event, EventFlow& flow) const {
     const Range& range = run_.traces[size_t(rank)].ranges[event.ranges.begin];
     Content content = Plain(Kind::kParam);
-    content.width = static_cast<uint8_t>(
-        std::max<int64_t>(1, range.length / std::max<int64_t>(1, event.count)));
+    content.width = WidthOf(range.length, event.count);
     content.instance = static_cast<int16_t>(event.instance);
     content.param = instances_[event.instance]->Param(rank, event.id).key;
     content.tag = event.call;
@@ -196,8 +205,7 @@ class Flow::Visitor : public ReplayVisitor {
                 Content content =
                     only_written ? from : AddOnto(event.call, from, onto, flow_.sets_);
                 if (content.SameAs(from) && x.length > 0) {
-                  content.width =
-                      static_cast<uint8_t>(std::max<int64_t>(1, from.width * y.length / x.length));
+                  content.width = WidthOf(from.width * y.length, x.length);
                 }
                 after.push_back({offset, length, content});
               });
@@ -215,7 +223,7 @@ class Flow::Visitor : public ReplayVisitor {
       if (uses.use[i].table != SPF_IN_GRAD) continue;
       const ParamFacts& param = facts.Param(rank, uses.use[i].id);
       const Range& range = trace.ranges[event.ranges.begin + size_t(i)];
-      const auto width = static_cast<uint8_t>(range.length / std::max<int64_t>(1, param.numel));
+      const uint8_t width = WidthOf(range.length, param.numel);
       Content own = Plain(Kind::kGrad);
       own.width = width;
       own.instance = static_cast<int16_t>(event.instance);

@@ -4,6 +4,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "conformance/abi/shardproof.h"
 #include "conformance/checks/objects/extent.h"
 #include "conformance/checks/objects/objects.h"
 
@@ -20,7 +21,8 @@ class Blocks {
     for (const Event& event : trace_.events) {
       if (event.kind == EventKind::kAlloc) Alloc(event);
       if (event.kind == EventKind::kFree) Free(event);
-      for (uint32_t i = event.ranges.begin; i < event.ranges.end; ++i) Touch(trace_.ranges[i]);
+      for (uint32_t i = event.ranges.begin; i < event.ranges.end; ++i)
+        Touch(event, trace_.ranges[i]);
       Lengths(event);
       ++index_;
     }
@@ -30,6 +32,7 @@ class Blocks {
   struct Block {
     int64_t bytes = 0, allocated = 0;
     int64_t freed = -1;  // event
+    bool pinned = false;
   };
 
   void Add(std::string expected, std::string seen, std::string message) {
@@ -39,15 +42,18 @@ class Blocks {
   static std::string Name(int32_t alloc) { return "block " + std::to_string(alloc); }
   static std::string AtEvent(int64_t event) { return " at event " + std::to_string(event); }
 
+  Block BlockOf(const Event& event) const {
+    return {event.count, index_, /*freed=*/-1, event.id == SPF_PINNED};
+  }
+
   void Alloc(const Event& event) {
-    const auto [at, fresh] =
-        blocks_.try_emplace(event.alloc, Block{event.count, index_, /*freed=*/-1});
+    const auto [at, fresh] = blocks_.try_emplace(event.alloc, BlockOf(event));
     if (fresh) return;
     Add("a number that no block had before",
         Name(event.alloc) + ", allocated" + AtEvent(at->second.allocated) + " already",
         "a block is allocated under the number of another one: numbers are never used again, not "
         "even after the free");
-    at->second = {event.count, index_, -1};
+    at->second = BlockOf(event);
   }
 
   void Free(const Event& event) {
@@ -66,11 +72,15 @@ class Blocks {
     block->second.freed = index_;
   }
 
-  void Touch(const Range& range) {
+  void Touch(const Event& event, const Range& range) {
     if (range.length == 0 || range.alloc < 0) return;
     const auto block = blocks_.find(range.alloc);
     if (block == blocks_.end()) return TouchNone(range);
     const Block& of = block->second;
+    if (event.kind == EventKind::kHostAccess && !of.pinned) {
+      Add("pinned host memory", Bytes(range) + ", which is device memory",
+          "the host touches device memory: copy it to a pinned block, synchronise, and touch that");
+    }
     if (range.access == 0) {
       Add("access 1 (read), 2 (write) or 3 (both)", Bytes(range) + " with access 0",
           "a range says neither that it is read nor that it is written");

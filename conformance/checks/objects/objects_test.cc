@@ -103,6 +103,15 @@ TEST(Blocks, AllocatedOrFreedTwiceAreFound) {
          "GE-18", "under the number of another");
 }
 
+TEST(Blocks, OfTheDeviceThatTheHostTouchesAreFound) {
+  Expect(Check([](Rank& r) { r.trace.HostAccess({Reads(r.one, 0, 4)}); }), "GE-18",
+         "the host touches device memory");
+  ExpectPasses([](Rank& r) {
+    const int pinned = r.trace.Alloc(r.stream, 64, {}, SPF_PINNED);
+    r.trace.HostAccess({Reads(pinned, 0, 4)});
+  });
+}
+
 TEST(Blocks, TouchedByNoAccessAreFound) {
   Expect(Check([](Rank& r) {
            r.trace.Launch(r.stream, SPF_K_FILL, {{r.one, 0, 0, 8}});
