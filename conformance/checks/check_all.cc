@@ -3,6 +3,7 @@
 #include <set>
 
 #include "conformance/checks/base/analysis.h"
+#include "conformance/checks/ended_early.h"
 #include "conformance/checks/graph/graph_checks.h"
 #include "conformance/checks/graph/overlap_check.h"
 #include "conformance/checks/groups/groups.h"
@@ -45,6 +46,7 @@ CheckResult CheckAll(const Run& run) {
   result.Merge(CheckLayerWise(analysis));
   result.Merge(CiteForSchedule(analysis, result));
   result.Merge(CiteForLayerWise(analysis, result));
+  JudgeEarlyEnd(analysis, result);
   Tidy(result);
   return result;
 }

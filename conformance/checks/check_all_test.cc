@@ -88,6 +88,53 @@ TEST(CheckAll, NoTracesAreNoVerdict) {
   EXPECT_FALSE(result.not_checkable.empty());
 }
 
+using Kind = EngineOutcome::Kind;
+
+TEST(CheckAll, AnEarlyEndWithoutAReasonIsAFinding) {
+  MiniRun mini = RunMini(MiniCase(2));
+  mini.run.outcomes[1] = {Kind::kAborted, "train_step 1", ""};
+  const CheckResult result = CheckAll(mini.run);
+  ASSERT_EQ(FoundIn(result), "GE-26");
+  EXPECT_EQ(result.findings[0].rank, 1);
+  EXPECT_EQ(result.findings[0].operation, "train_step 1");
+}
+
+TEST(CheckAll, AnEarlyEndIsJudgedOnlyWhereSomethingWasFound) {
+  MiniRun mini = RunMini(MiniCase(2));
+  mini.run.outcomes[0] = {Kind::kAborted, "train_step 1", "rank 1 ended"};
+  mini.run.outcomes[1] = {Kind::kDied, "train_step 1", "signal 11"};
+  const CheckResult result = CheckAll(mini.run);
+  EXPECT_EQ(result.judged, std::set<std::string>{"GE-26"});
+  EXPECT_EQ(WhyNot(result, "FS-01"), "the run ended early: rank 1, train_step 1, died: signal 11");
+}
+
+TEST(CheckAll, AForeignTraceThatWasAbortedIsAFinding) {
+  MiniRun mini = RunMini(MiniCase(2));
+  mini.run.outcomes.clear();
+  mini.run.traces[1].end = TraceEnd::kAborted;
+  const CheckResult result = CheckAll(mini.run);
+  EXPECT_EQ(FoundIn(result), "GE-26");
+  EXPECT_EQ(result.judged, std::set<std::string>{"GE-26"});
+}
+
+TEST(CheckAll, ARejectedIllegalCaseIsJudged) {
+  MiniRun mini = RunMini(MiniCase(2));
+  Case spec = *mini.run.spec;
+  spec.illegal = "not divisible";
+  mini.run.spec = &spec;
+  for (Trace& trace : mini.run.traces) {
+    TraceBuilder t(trace.rank, 2);
+    t.CallBegin("create");
+    t.Explain("because");
+    t.CallEnd("create", -1, SPF_REJECTED);
+    trace = t.Done();
+  }
+  for (EngineOutcome& outcome : mini.run.outcomes) outcome = {Kind::kRejected, "create", "because"};
+  const CheckResult result = CheckAll(mini.run);
+  EXPECT_EQ(FoundIn(result), "");
+  EXPECT_TRUE(result.judged.contains("GE-20"));
+}
+
 TEST(CheckAll, NothingIsBothJudgedAndNotCheckable) {
   MiniFaults faults;
   faults.marks = false;

@@ -1,5 +1,6 @@
 #include "conformance/host/host.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "conformance/host/cpu_executor.h"
@@ -69,12 +70,13 @@ bool Host::RunsAway() {
   return true;
 }
 
-void Host::EndCall(spf_status status) {
+void Host::EndCall(int status) {
   std::vector<std::string> foreign;
   {
     const std::lock_guard<std::mutex> lock(foreign_mutex_);
     foreign.swap(foreign_refusals_);
   }
+  std::sort(foreign.begin(), foreign.end());  // threads come in any order
   for (const std::string& call : foreign) {
     Refuse(call.c_str(),
            "called from another thread than the one that entered the engine, or from a kernel "
@@ -83,7 +85,10 @@ void Host::EndCall(spf_status status) {
   }
   Event& event = Add(EventKind::kCallEnd);
   event.id = static_cast<int32_t>(step_);
-  event.status = static_cast<uint8_t>(status);
+  constexpr uint8_t kNoStatus = 255;
+  const bool known = status >= SPF_OK && status <= SPF_FAILED;
+  event.status = known ? static_cast<uint8_t>(status) : kNoStatus;
+  event.flag = answered_aborted_;
   recorder_.SetText(call_name_);
   inside_call_ = false;
 }

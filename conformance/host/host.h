@@ -61,11 +61,14 @@ class Host {
 
   // Brackets every entry call into the engine.
   void BeginCall(std::string_view what, int64_t step);
-  void EndCall(spf_status status);
+  // status: the number that it answered, an spf_status or not.
+  void EndCall(int status);
 
   // "more than 24500 host calls in train_step 1", or "": the engine goes on and on.
   const std::string& runaway() const { return runaway_; }
   int refusals() const { return refusals_; }
+  // Whether a host call of this engine was answered SPF_ABORTED.
+  bool answered_aborted() const { return answered_aborted_; }
   const std::string& first_refusal() const { return first_refusal_; }
   const std::string& explanation() const { return explanation_; }
   int64_t collectives() const { return collectives_; }
@@ -214,6 +217,7 @@ class Host {
   std::map<int32_t, GivenScale> loss_scale_;
   std::unordered_map<const spf_program*, std::set<int32_t>> program_nodes_;
   int refusals_ = 0;
+  bool answered_aborted_ = false;
   int64_t collectives_ = 0;
   const int64_t most_calls_;  // in one entry call
   int64_t calls_ = 0;         // in this one

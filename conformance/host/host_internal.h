@@ -19,9 +19,17 @@ spf_status Host::Enter(spf_host* h, const char* call, Family family, F&& body) {
   Host& host = *static_cast<Table*>(h)->owner;
   if (host.CallerIsForeign(call)) return SPF_REFUSED;
   try {
-    if (host.fabric_.aborted()) return family == Family::kCleanup ? SPF_OK : SPF_ABORTED;
-    if (host.RunsAway()) return SPF_ABORTED;
+    if (host.fabric_.aborted()) {
+      if (family == Family::kCleanup) return SPF_OK;
+      host.answered_aborted_ = true;
+      return SPF_ABORTED;
+    }
+    if (host.RunsAway()) {
+      host.answered_aborted_ = true;
+      return SPF_ABORTED;
+    }
     const spf_status status = body(host);
+    if (status == SPF_ABORTED) host.answered_aborted_ = true;
     host.Beat(call);
     return status;
   } catch (const Refusal& refusal) {

@@ -6,6 +6,7 @@
 
 #include "conformance/checks/check_all.h"
 #include "conformance/checks/metamorphic/metamorphic.h"
+#include "conformance/checks/robustness/robustness.h"
 #include "conformance/oracle/oracle.h"
 
 namespace shardproof {
@@ -20,8 +21,7 @@ bool AllUnsupported(const Run& run, std::string* reason) {
       any = true;
       *reason = outcome.reason.empty() ? "the engine answered SPF_UNSUPPORTED in " + outcome.call
                                        : outcome.reason;
-    } else if (outcome.kind != EngineOutcome::Kind::kOk &&
-               outcome.kind != EngineOutcome::Kind::kAborted) {
+    } else if (outcome.kind != EngineOutcome::Kind::kOk) {
       return false;
     }
   }
@@ -39,12 +39,31 @@ std::string FirstReason(const CheckResult& result) {
              : result.not_checkable.front().requirement + ": " + result.not_checkable.front().why;
 }
 
+// The run passed, so the engine carries out the case; what ends the other run is a difference.
+void AddEarlyEnds(const PartnerRun& other, CheckResult* result) {
+  for (size_t rank = 0; rank < other.run.outcomes.size(); ++rank) {
+    const EngineOutcome& outcome = other.run.outcomes[rank];
+    if (outcome.kind == EngineOutcome::Kind::kOk) continue;
+    Finding finding;
+    finding.requirement = other.partner->requirement;
+    finding.rank = static_cast<int>(rank);
+    finding.operation = outcome.call;
+    finding.expected = "the run goes to its end";
+    finding.seen = std::string(OutcomeName(outcome.kind)) +
+                   (outcome.reason.empty() ? "" : ": " + outcome.reason);
+    finding.message = "one of two runs that must agree ended early";
+    result->judged.insert(finding.requirement);
+    result->findings.push_back(std::move(finding));
+  }
+}
+
 // What differs between the run and one that it must agree with.
 CheckResult CompareWithPartner(const Run& run, const PartnerRun& other) {
   std::string ignored;
   if (AllUnsupported(other.run, &ignored)) return {};
   const Partner& partner = *other.partner;
   CheckResult result = CompareResults(run, other.run, partner.requirement);
+  AddEarlyEnds(other, &result);
   if (partner.sequences) {
     result.Merge(CompareCollectiveSequences(
         run, other.run, partner.requirement,

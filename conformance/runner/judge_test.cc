@@ -57,6 +57,18 @@ TEST_F(JudgeTest, APartnerWithOtherResultsIsAFailure) {
               HasSubstr("; the other run is this case under another timing"));
 }
 
+TEST_F(JudgeTest, APartnerThatEndsEarlyIsAFailure) {
+  const Partner partner = AnotherSchedule();
+  RunOfACase other = run_;
+  other.outcomes[1] = {EngineOutcome::Kind::kFailed, "create", "train_step answered 99"};
+  const Verdict verdict = JudgeWithPartners(JudgeRun(case_, run_), run_, {{&partner, other}});
+  EXPECT_EQ(verdict.outcome, Outcome::kFail);
+  ASSERT_FALSE(verdict.result.findings.empty());
+  EXPECT_EQ(verdict.result.findings.front().requirement, "GE-32");
+  EXPECT_EQ(verdict.result.findings.front().rank, 1);
+  EXPECT_EQ(verdict.result.findings.front().seen, "failed: train_step answered 99");
+}
+
 TEST_F(JudgeTest, APartnerThatTheEngineDoesNotSupportSaysNothing) {
   const Partner partner = AnotherTiming();
   RunOfACase other = run_;

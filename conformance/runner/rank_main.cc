@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "conformance/checks/base/entry_answer.h"
 #include "conformance/common/frame.h"
 #include "conformance/host/cpu_executor.h"
 #include "conformance/host/host.h"
@@ -20,23 +21,6 @@ namespace shardproof {
 namespace {
 
 using Kind = EngineOutcome::Kind;
-
-Kind KindOf(spf_status status) {
-  switch (status) {
-    case SPF_OK:
-      return Kind::kOk;
-    case SPF_REFUSED:
-      return Kind::kRefused;
-    case SPF_UNSUPPORTED:
-      return Kind::kUnsupported;
-    case SPF_REJECTED:
-      return Kind::kRejected;
-    case SPF_ABORTED:
-      return Kind::kAborted;
-    default:
-      return Kind::kFailed;
-  }
-}
 
 // One engine on one rank, through its script.
 class EngineRun {
@@ -62,8 +46,8 @@ class EngineRun {
   bool done() const { return next_ >= script_.size() || outcome_.kind != Kind::kOk; }
   void Step() {
     const ScriptCall call = script_[next_++];
-    const spf_status status = Call(call);
-    if (status != SPF_OK || !host_.runaway().empty()) Fail(status, call);
+    const Kind kind = Call(call);
+    if (kind != Kind::kOk || !host_.runaway().empty()) Fail(kind, call);
   }
   void End() {
     if (engine_ != nullptr && !died_)
@@ -82,7 +66,7 @@ class EngineRun {
     return config;
   }
 
-  spf_status Call(const ScriptCall& call) {
+  Kind Call(const ScriptCall& call) {
     switch (call.letter) {
       case 'c':
         return Create();
@@ -108,42 +92,43 @@ class EngineRun {
     }
   }
 
-  spf_status Create() {
-    const spf_status status = Enter("create", -1, [&] { return plugin_.create(table_, &engine_); });
-    if (status != SPF_OK) return status;
+  Kind Create() {
+    const Kind kind = Enter("create", -1, [&] { return plugin_.create(table_, &engine_); });
+    if (kind != Kind::kOk) return kind;
     if (engine_ == nullptr) {
       reason_ = "create answered SPF_OK without an engine: set *out";
-      return SPF_FAILED;
+      return Kind::kFailed;
     }
     for (const std::string& knob : host_.UnreadKnobs()) {
       if (knob == "microbatches" || knob == "lr") continue;  // contract knobs: judged, not excused
       reason_ = "the case sets " + knob + ", which create did not read";
-      return SPF_UNSUPPORTED;
+      return Kind::kUnsupported;
     }
     if (on_created_) on_created_(fabric_.rank(), engine_);
-    return SPF_OK;
+    return Kind::kOk;
   }
 
-  spf_status Destroy() {
+  Kind Destroy() {
     return Enter("destroy", -1, [&] {
       plugin_.destroy(std::exchange(engine_, nullptr));
       return SPF_OK;
     });
   }
 
-  spf_status Missing(const char* what) {
+  Kind Missing(const char* what) {
+    what_ = what;
     reason_ = std::string(what) + " is NULL in spf_plugin";
-    return SPF_UNSUPPORTED;
+    return Kind::kUnsupported;
   }
 
   template <class F>
-  spf_status Enter(const char* what, int64_t step, F&& call) {
+  Kind Enter(const char* what, int64_t step, F&& call) {
     what_ = what;
     if (on_call_) on_call_(what, step, true);
     host_.BeginCall(what, step);
-    spf_status status = SPF_FAILED;
+    int status = SPF_FAILED;  // an engine may answer what is no spf_status
     try {
-      status = call();
+      status = static_cast<int>(call());
     } catch (const std::exception& error) {
       reason_ = std::string("an exception crossed the interface: ") + error.what();
       died_ = true;
@@ -155,11 +140,15 @@ class EngineRun {
     }
     host_.EndCall(status);
     if (on_call_) on_call_(what, step, false);
-    return status;
+    if (died_) return Kind::kDied;
+    const EntryAnswer answer =
+        AnswerOf(what, status, {host_.refusals() > 0, host_.answered_aborted()});
+    if (!answer.why.empty()) reason_ = answer.why;
+    return answer.kind;
   }
 
-  void Fail(spf_status status, const ScriptCall& call) {
-    outcome_.kind = died_ ? Kind::kDied : KindOf(status);
+  void Fail(Kind kind, const ScriptCall& call) {
+    outcome_.kind = kind;
     if (!host_.runaway().empty()) outcome_ = {Kind::kHung, "", host_.runaway()};
     outcome_.call = what_;
     if (call.step >= 0) outcome_.call += " " + std::to_string(call.step);
@@ -170,8 +159,8 @@ class EngineRun {
         (outcome_.kind == Kind::kFailed && outcome_.reason.empty())) {
       outcome_.reason = host_.first_refusal().empty() ? outcome_.reason : host_.first_refusal();
     }
-    const bool answer = call.letter == 'c' && (status == SPF_REJECTED || status == SPF_UNSUPPORTED);
-    if (!answer && outcome_.kind != Kind::kAborted && outcome_.kind != Kind::kUnsupported) {
+    const bool declines = kind == Kind::kRejected || kind == Kind::kUnsupported;
+    if (!declines && kind != Kind::kAborted) {
       fabric_.Fail("rank " + std::to_string(fabric_.rank()) + " ended in " + outcome_.call + ": " +
                    outcome_.reason);
     }

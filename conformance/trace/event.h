@@ -16,7 +16,7 @@ namespace shardproof {
 // by the kRequestWait of that request.
 enum class EventKind : uint8_t {
   kCallBegin,        // text: create train_step eval_step save load destroy; id: step, or -1
-  kCallEnd,          // the same, and status
+  kCallEnd,          // the same, and status; flag: the host had answered SPF_ABORTED before
   kKnob,             // text: name of a knob that was asked for; flag: it was set
   kGroupAsk,         // text: name; group: local id, or -1 when not provided
   kGroupCreate,      // parent, text: name, ranks (of the parent, as given); group: new id or -1
@@ -54,6 +54,10 @@ enum class EventKind : uint8_t {
 };
 
 constexpr uint8_t kRead = 1, kWrite = 2;
+
+// Numbers of allocations, events, streams, groups, requests and calls are at most this, so that
+// tables which are indexed by them stay small. The reader refuses more, and the host makes no more.
+constexpr int64_t kMaxId = (1 << 24) - 1;
 
 // Bytes [offset, offset + length) of allocation number alloc (per rank, never reused).
 struct Range {

@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "conformance/trace/event.h"
+
 namespace shardproof {
 
 // What a line is refused for; the reader adds file and line number.
@@ -15,9 +17,6 @@ struct LineError {
   std::string what;
 };
 
-// Numbers of allocations, events and requests are small; so tables that are indexed by them stay
-// small.
-constexpr int64_t kMaxId = (1 << 24) - 1;
 // Bytes and elements: no rank has more, and sums and products of a few of them still fit.
 constexpr int64_t kMaxSize = int64_t{1} << 40;
 constexpr int64_t kMaxInt32 = std::numeric_limits<int32_t>::max();

@@ -73,7 +73,8 @@ void JudgeIllegal(const Analysis& a, CheckResult& result, FindingSink& sink) {
     const auto r = static_cast<int32_t>(rank);
     // A knob that was not read: the runner ended the case before the engine could be blamed.
     if (!TakesPart(run, r) || outcome.kind == Kind::kUnsupported) continue;
-    if (outcome.kind != Kind::kRejected) {
+    const bool from_create = outcome.call.starts_with("create");
+    if (outcome.kind != Kind::kRejected || !from_create) {
       sink.Add(Of(requirement, r, outcome, "rejected by create",
                   "the configuration is illegal (" + run.spec->illegal +
                       "), but create does not answer SPF_REJECTED"));
@@ -141,7 +142,7 @@ void JudgeSurvival(const Analysis& a, CheckResult& result, FindingSink& sink) {
         break;
       case Kind::kFailed:
         // The reason is a refused call, which is a finding of its own.
-        if (Refused(run.traces[rank])) break;
+        if (run.traces[rank].provides.calls && Refused(run.traces[rank])) break;
         sink.Add(Of("GE-26", r, outcome, "SPF_OK", "an entry call failed"));
         break;
       case Kind::kHung:
@@ -155,14 +156,14 @@ void JudgeSurvival(const Analysis& a, CheckResult& result, FindingSink& sink) {
 }
 
 void JudgeRefusals(const Analysis& a, CheckResult& result, FindingSink& sink) {
-  for (const Trace& trace : a.traces()) {
-    if (!trace.provides.calls) {
-      CannotJudge(result, {"GE-25"},
-                  "rank " + std::to_string(trace.rank) + "'s trace has no calls");
-      return;
-    }
+  const auto without = std::find_if(a.traces().begin(), a.traces().end(),
+                                    [](const Trace& trace) { return !trace.provides.calls; });
+  if (without == a.traces().end()) {
+    Judge(result, {"GE-25"});
+  } else {
+    CannotJudge(result, {"GE-25"},
+                "rank " + std::to_string(without->rank) + "'s trace has no calls");
   }
-  Judge(result, {"GE-25"});
   for (int32_t rank = 0; rank < a.ranks(); ++rank) {
     const Trace& trace = a.trace(rank);
     for (size_t i = 0; i < trace.events.size(); ++i) {

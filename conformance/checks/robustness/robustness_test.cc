@@ -40,6 +40,12 @@ TEST(Robustness, AnIllegalCaseThatRuns) {
   EXPECT_EQ(Answered(Kind::kOk, "not divisible").Found(), "GE-20");
 }
 
+TEST(Robustness, AnIllegalCaseThatIsRejectedTooLate) {
+  Answered answered(Kind::kRejected, "not divisible");
+  answered.run.outcomes[1].call = "train_step 0";
+  EXPECT_EQ(answered.Found(), "GE-20");
+}
+
 TEST(Robustness, AWrongTwinThatIsAccepted) {
   Answered answered(Kind::kOk, "wrong twin");
   answered.spec.instances[0].twin = GatherTwin::kPermuted;
