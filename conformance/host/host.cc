@@ -135,11 +135,26 @@ spf_status Host::Mark(spf_hook hook, int32_t module, int32_t microbatch) {
                "hook " + std::to_string(hook) + " is no spf_hook");
   RefuseUnless(module >= 0 && module < model_.Tables(config_.model_rank).n_modules,
                "module " + std::to_string(module) + " is not in the model: use spf_model.modules");
+  RefuseUnless(microbatch >= -1 && microbatch < config_.microbatches,
+               "microbatch " + std::to_string(microbatch) + " is not in 0.." +
+                   std::to_string(config_.microbatches - 1) + ", nor -1 for none");
   Event& event = Add(EventKind::kMark);
   event.id = hook;
   event.module = module;
   event.microbatch = microbatch;
   return SPF_OK;
+}
+
+void Host::CheckLabel(const spf_label& label, const std::string& what) const {
+  RefuseUnless(label.purpose >= SPF_FOR_OTHER && label.purpose <= SPF_FOR_CHECKPOINT,
+               what + ".purpose " + std::to_string(label.purpose) + " is no spf_purpose");
+  const int32_t modules = model_.Tables(config_.model_rank).n_modules;
+  RefuseUnless(label.module1 >= 0 && label.module1 <= modules,
+               what + ".module1 " + std::to_string(label.module1) + " is not in 0.." +
+                   std::to_string(modules) + ": a module's id plus one, or 0 for none");
+  RefuseUnless(label.microbatch1 >= 0 && label.microbatch1 <= config_.microbatches,
+               what + ".microbatch1 " + std::to_string(label.microbatch1) + " is not in 0.." +
+                   std::to_string(config_.microbatches) + ": a microbatch plus one, or 0 for none");
 }
 
 const spf_program& Host::ProgramOf(int64_t step, int32_t microbatch) const {

@@ -45,10 +45,14 @@ struct HostConfig {
   int32_t data_rank = 0;   // index in dp_cp; -1 outside the grid
   int32_t microbatches = 1;
   std::vector<NamedGroup> groups;      // those that this rank is a member of, "world" included
-  uint64_t device_memory_bytes = 0;    // 0: no limit
+  uint64_t device_memory_bytes = 0;    // 0: kMostBytes
   Progress* progress = nullptr;        // may be null; outlives the host
   std::shared_ptr<Executor> executor;  // of this rank; null: a CpuExecutor
 };
+
+// Of live memory of one engine on a rank, device and pinned memory each: more is answered
+// SPF_NO_MEMORY, on every fabric at the same call.
+constexpr uint64_t kMostBytes = uint64_t{1} << 28;
 
 class Host {
  public:
@@ -89,6 +93,7 @@ class Host {
     bool alive = true;
   };
   struct GroupHandle {
+    std::string key;  // world-unique
     int32_t fabric_id = -1;
     int32_t local_id = -1;  // in the trace
     bool alive = true;
@@ -157,6 +162,8 @@ class Host {
                      spf_dtype dtype, spf_addr from);
   spf_status Mark(spf_hook hook, int32_t module, int32_t microbatch);
 
+  // host.cc: a label is an engine's own word, but it names what there is
+  void CheckLabel(const spf_label& label, const std::string& what) const;
   // host_memory.cc: elements of a dtype inside one live block, aligned to it
   Resolved ResolveElements(spf_addr address, uint64_t count, int32_t dtype, uint8_t access,
                            const std::string& what) const;
@@ -188,6 +195,7 @@ class Host {
   const Model& model_;
   Table table_{};
   MemoryMap memory_;
+  size_t blocks_made_ = 0;
   std::deque<StreamHandle> streams_;
   std::deque<EventHandle> events_;
   std::deque<GroupHandle> groups_;

@@ -17,6 +17,8 @@ struct Host::CheckedOp {
 
 namespace {
 
+constexpr uint64_t kMostCount = uint64_t{1} << 40;
+
 // Elements this rank sends and receives.
 struct Extent {
   uint64_t send = 0, recv = 0;
@@ -72,6 +74,10 @@ void CheckOverlap(const CommOp& op, spf_addr send, uint64_t send_bytes, spf_addr
 
 std::vector<uint64_t> Counts(const uint64_t* counts, size_t members, const std::string& what) {
   RefuseUnless(counts != nullptr, what + " is NULL: one count per member is needed");
+  for (size_t i = 0; i < members; ++i) {
+    RefuseUnless(counts[i] <= kMostCount, what + "[" + std::to_string(i) + "] " +
+                                              std::to_string(counts[i]) + " cannot be meant");
+  }
   return {counts, counts + members};
 }
 
@@ -107,7 +113,7 @@ void Host::CheckFields(const spf_collective& op, const GroupHandle& group,
                what + ".reduction " + std::to_string(op.reduction) + " is no spf_reduction");
   RefuseUnless(op.reduction == SPF_SUM || IsFloating(op.dtype),
                what + ".reduction SPF_AVG needs a floating dtype, not " + DtypeName(op.dtype));
-  RefuseUnless(op.count <= (uint64_t{1} << 40),
+  RefuseUnless(op.count <= kMostCount,
                what + ".count " + std::to_string(op.count) + " cannot be meant");
   const size_t members = group.world_ranks.size();
   RefuseUnless(!HasPeer(op) || (op.peer >= 0 && static_cast<size_t>(op.peer) < members),
@@ -120,6 +126,7 @@ Host::CheckedOp Host::CheckOp(const spf_collective& op, const std::string& what)
   const StreamHandle& stream = Stream(op.stream, (what + ".stream").c_str());
   const size_t members = group.world_ranks.size();
   CheckFields(op, group, what);
+  CheckLabel(op.label, what + ".label");
   CheckedOp checked;
   CommOp& out = checked.op;
   out.kind = op.kind;

@@ -30,6 +30,7 @@ Host::GroupHandle& Host::Group(spf_group group, const char* what) {
 spf_group Host::AddGroup(const std::string& name, const std::string& key, int32_t fabric_id,
                          const std::vector<int32_t>& world_ranks) {
   GroupHandle& handle = groups_.emplace_back();
+  handle.key = key;
   handle.fabric_id = fabric_id;
   handle.name = name;
   handle.world_ranks = world_ranks;
@@ -63,6 +64,7 @@ spf_group Host::FindGroup(const char* name) {
 spf_status Host::CreateGroup(spf_group parent, const char* name, int32_t n, const int32_t* ranks,
                              spf_group* out) {
   const GroupHandle& from = Group(parent, "parent");
+  RefuseTooMany(groups_.size(), "groups");
   const auto size = static_cast<int32_t>(from.world_ranks.size());
   RefuseUnless(n >= 0 && n <= size, "n is " + std::to_string(n) + ", parent \"" + from.name +
                                         "\" has " + std::to_string(size) + " members");
@@ -95,6 +97,7 @@ spf_status Host::CreateGroup(spf_group parent, const char* name, int32_t n, cons
   const spf_status status = fabric_.CreateGroup(from.fabric_id, members, &id, &key);
   *out = nullptr;
   if (n > 0) {
+    if (key.empty()) key = from.key + "/unfinished/" + Listed(local);  // the run ended meanwhile
     spf_group group = AddGroup(name, key, id, members);
     if (status == SPF_OK) *out = group;
   }

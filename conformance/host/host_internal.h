@@ -14,6 +14,15 @@ inline std::string DtypeText(int32_t dtype) {
   return IsDtype(dtype) ? DtypeName(dtype) : "no dtype";
 }
 
+// Of one kind that an engine may make, so that their numbers fit into a trace with those of the
+// rank's other engines.
+constexpr size_t kMostHandles = kMaxId / 16;
+
+inline void RefuseTooMany(size_t made, const char* what) {
+  RefuseUnless(made < kMostHandles, std::to_string(made) + " " + what +
+                                        " were made by this engine: no more are numbered");
+}
+
 template <class F>
 spf_status Host::Enter(spf_host* h, const char* call, Family family, F&& body) {
   Host& host = *static_cast<Table*>(h)->owner;

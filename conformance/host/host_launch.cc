@@ -9,11 +9,32 @@ namespace shardproof {
 
 namespace {
 
+constexpr int32_t kMostSpans = 1 << 16, kMostScalars = 64;
+constexpr uint64_t kMostArgBytes = 1 << 20;
+
 const char* KernelName(int32_t kernel) {
   static constexpr const char* kNames[] = {
       "CUSTOM",          "FILL",       "DISCARD",    "AXPBY", "SUM_SQUARES",
       "COUNT_NONFINITE", "COUNT_ZERO", "NORM_SCALE", "ADAMW", "GEMM"};
   return kNames[kernel];
+}
+
+// How much there is of everything that a launch points to.
+void CheckNumbers(const spf_launch& launch) {
+  RefuseUnless(launch.n_spans > 0 && launch.spans != nullptr,
+               "no spans: name the ranges that the kernel touches");
+  RefuseUnless(launch.n_spans <= kMostSpans,
+               "n_spans " + std::to_string(launch.n_spans) + " cannot be meant");
+  RefuseUnless(launch.n_scalars >= 0 && launch.n_scalars <= kMostScalars,
+               "n_scalars " + std::to_string(launch.n_scalars) + " is not in 0.." +
+                   std::to_string(kMostScalars));
+  RefuseUnless(launch.n_scalars == 0 || launch.scalars != nullptr,
+               "scalars is NULL, n_scalars is not 0");
+  if (launch.kernel != SPF_K_CUSTOM) return;
+  RefuseUnless(launch.fn != nullptr, "CUSTOM without fn");
+  RefuseUnless(launch.arg_bytes == 0 || launch.arg != nullptr, "arg is NULL, arg_bytes is not 0");
+  RefuseUnless(launch.arg_bytes <= kMostArgBytes,
+               "arg_bytes " + std::to_string(launch.arg_bytes) + " cannot be meant");
 }
 
 // Whoever writes what another span touches depends on the order of elements, and a GPU has none.
@@ -41,8 +62,6 @@ void CheckSpanOverlap(const spf_launch& launch) {
 
 spf_status Host::LaunchCustom(int32_t stream, const spf_launch& launch,
                               std::vector<SpanData> spans) {
-  RefuseUnless(launch.fn != nullptr, "CUSTOM without fn");
-  RefuseUnless(launch.arg_bytes == 0 || launch.arg != nullptr, "arg is NULL, arg_bytes is not 0");
   CustomKernel kernel;
   kernel.fn = launch.fn;
   const auto* arg = static_cast<const std::byte*>(launch.arg);
@@ -63,10 +82,8 @@ spf_status Host::Launch(spf_stream stream, const spf_launch& launch) {
                   " is not known to this host (" + Where() + ")";
     return SPF_UNSUPPORTED;
   }
-  RefuseUnless(launch.n_spans > 0 && launch.spans != nullptr,
-               "no spans: name the ranges that the kernel touches");
-  RefuseUnless(launch.n_scalars == 0 || launch.scalars != nullptr,
-               "scalars is NULL, n_scalars is not 0");
+  CheckNumbers(launch);
+  CheckLabel(launch.label, "label");
   std::vector<SpanData> data;
   std::vector<Resolved> resolved;
   for (int32_t i = 0; i < launch.n_spans; ++i) {
@@ -120,8 +137,8 @@ spf_status Host::Launch(spf_stream stream, const spf_launch& launch) {
 namespace {
 void CheckElements(int64_t offset, int64_t count, int64_t numel, const std::string& name) {
   RefuseUnless(offset >= 0 && count > 0 && offset <= numel && count <= numel - offset,
-               "elements [" + std::to_string(offset) + ", " + std::to_string(offset + count) +
-                   ") of " + name + ", which has " + std::to_string(numel));
+               std::to_string(count) + " elements at " + std::to_string(offset) + " of " + name +
+                   ", which has " + std::to_string(numel));
 }
 }  // namespace
 

@@ -1,4 +1,6 @@
 // Memory: alloc and free in stream order, copies, and the host's own accesses to pinned blocks.
+#include <algorithm>
+
 #include "conformance/common/dtype.h"
 #include "conformance/host/host_internal.h"
 #include "conformance/trace/digest.h"
@@ -23,22 +25,29 @@ spf_status Host::Alloc(spf_stream stream, uint64_t bytes, spf_place place, spf_l
                "place " + std::to_string(place) + " is no spf_place");
   RefuseUnless(bytes <= (uint64_t{1} << 40),
                std::to_string(bytes) + " bytes cannot be meant: a negative size?");
+  CheckLabel(label, "label");
   if (bytes == 0) return SPF_OK;
+  RefuseTooMany(blocks_made_, "blocks");
   const bool pinned = place == SPF_PINNED;
-  if (!pinned && config_.device_memory_bytes != 0 &&
-      memory_.device_bytes() + bytes > config_.device_memory_bytes) {
+  const uint64_t limit = pinned || config_.device_memory_bytes == 0
+                             ? kMostBytes
+                             : std::min(config_.device_memory_bytes, kMostBytes);
+  const uint64_t live = pinned ? memory_.pinned_bytes() : memory_.device_bytes();
+  if (live + bytes > limit) {
     Event& row = Add(EventKind::kNoMemory);
     row.count = static_cast<int64_t>(bytes);
     row.purpose = label.purpose;
     last_error_ = "mem_alloc: " + std::to_string(bytes) + " bytes (" + PurposeName(label.purpose) +
-                  ") on top of " + std::to_string(memory_.device_bytes()) +
-                  " exceed the case's device memory of " +
-                  std::to_string(config_.device_memory_bytes) + " (" + Where() + ")";
+                  ") on top of " + std::to_string(live) + " exceed the case's " +
+                  (pinned ? "pinned" : "device") + " memory of " + std::to_string(limit) + " (" +
+                  Where() + ")";
     return SPF_NO_MEMORY;
   }
   const bool registrable = place == SPF_REGISTRABLE;
   const Block block =
       registrable ? fabric_.AllocRegistrable(on.id, bytes) : fabric_.Alloc(on.id, bytes, pinned);
+  if (block.id < 0) return SPF_ABORTED;  // the fabric had no room: it has ended the run
+  ++blocks_made_;
   memory_.Add(block, place, label);
   Event& row = Add(EventKind::kAlloc);
   row.stream = on.id;

@@ -1,5 +1,6 @@
 // Streams and events.
 #include "conformance/host/host_internal.h"
+#include "conformance/trace/clean_text.h"
 
 namespace shardproof {
 
@@ -27,8 +28,9 @@ Host::EventHandle& Host::EventOf(spf_event event) {
 }
 
 spf_status Host::CreateStream(const char* name, int32_t priority, spf_stream* out) {
+  RefuseTooMany(streams_.size(), "streams");
   StreamHandle& handle = streams_.emplace_back();
-  handle.name = name == nullptr ? "stream" : name;
+  handle.name = name == nullptr ? "stream" : CleanText(name);
   handle.id = fabric_.CreateStream(handle.name, priority);
   Event& event = Add(EventKind::kStreamCreate);
   event.stream = handle.id;
@@ -55,6 +57,7 @@ spf_status Host::SyncStream(spf_stream stream) {
 }
 
 spf_status Host::CreateEvent(spf_event* out) {
+  RefuseTooMany(events_.size(), "events");
   EventHandle& handle = events_.emplace_back();
   handle.id = fabric_.CreateEvent();
   Add(EventKind::kEventCreate).event = handle.id;

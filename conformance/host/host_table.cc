@@ -157,7 +157,9 @@ void Host::FillMemory() {
 void Host::FillWork() {
   table_.communicate = [](spf_host* h, int32_t n, const spf_collective* ops) {
     const spf_status status = Enter(h, "communicate", Family::kNormal, [&](Host& host) {
+      constexpr int32_t kMostOperations = 1 << 16;
       RefuseUnless(n > 0, "n is " + std::to_string(n) + ": pass at least one operation");
+      RefuseUnless(n <= kMostOperations, "n " + std::to_string(n) + " cannot be meant");
       Require(ops, "ops");
       for (int32_t i = 0; i < n; ++i)
         RequireSize(ops[i].size, sizeof(spf_collective), "ops[].size: spf_collective");

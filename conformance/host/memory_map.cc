@@ -17,7 +17,7 @@ const char* PurposeName(int32_t purpose) {
 
 void MemoryMap::Add(const Block& block, spf_place place, spf_label label) {
   live_[block.address] = {block, place, label};
-  if (!block.pinned) device_bytes_ += block.bytes;
+  (block.pinned ? pinned_bytes_ : device_bytes_) += block.bytes;
 }
 
 std::string MemoryMap::Describe(const Entry& entry) {
@@ -50,7 +50,8 @@ const MemoryMap::Entry& MemoryMap::EntryAt(uint64_t address, const std::string& 
 
 void MemoryMap::Remove(uint64_t address) {
   const auto at = live_.find(address);
-  if (!at->second.block.pinned) device_bytes_ -= at->second.block.bytes;
+  const Block& block = at->second.block;
+  (block.pinned ? pinned_bytes_ : device_bytes_) -= block.bytes;
   freed_.push_front(at->second);
   if (freed_.size() > 256) freed_.pop_back();
   live_.erase(at);

@@ -37,6 +37,7 @@ class MemoryMap {
   Resolved Resolve(uint64_t address, uint64_t bytes, uint8_t access, const std::string& what) const;
 
   uint64_t device_bytes() const { return device_bytes_; }
+  uint64_t pinned_bytes() const { return pinned_bytes_; }
 
  private:
   struct Entry {
@@ -50,7 +51,7 @@ class MemoryMap {
 
   std::map<uint64_t, Entry> live_;  // by first address
   std::deque<Entry> freed_;         // the most recent ones, for messages
-  uint64_t device_bytes_ = 0;
+  uint64_t device_bytes_ = 0, pinned_bytes_ = 0;
 };
 
 }  // namespace shardproof

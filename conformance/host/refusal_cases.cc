@@ -362,6 +362,7 @@ std::vector<RefusalCase> RefusalCases() {
   AddLaunchCases(cases);
   AddValueCases(cases);
   AddCollectiveCases(cases);
+  AddNumberCases(cases);
   return cases;
 }
 

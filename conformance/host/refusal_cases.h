@@ -31,10 +31,12 @@ struct RefusalCase {
 };
 
 std::vector<RefusalCase> RefusalCases();
+// Those of refusal_numbers.cc, which RefusalCases() calls.
+void AddNumberCases(std::vector<RefusalCase>& cases);
 
 // Builds the scene on a fabric, runs the cases, and answers what went wrong ("" if nothing): a call
-// that was not refused, or a message without what it must say. A refused communicate ends the run,
-// so those cases come alone.
+// that was not refused, a message without what it must say, or a trace that cannot be read back. A
+// refused communicate ends the run, so those cases come alone.
 std::string RunRefusalCases(Fabric& fabric, const std::vector<RefusalCase>& cases);
 
 }  // namespace shardproof

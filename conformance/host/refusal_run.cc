@@ -1,6 +1,8 @@
 // The scene of the refusal cases on a fabric, and what it takes for a case to have gone right.
 #include "conformance/common/at.h"
 #include "conformance/host/refusal_cases.h"
+#include "conformance/trace/reader.h"
+#include "conformance/trace/writer.h"
 
 namespace shardproof {
 
@@ -76,6 +78,11 @@ std::string RunRefusalCases(Fabric& fabric, const std::vector<RefusalCase>& case
         wrong += c.name + ": lacks \"" + part + "\": " + message + "\n";
     }
   }
+  stage.hosts[0]->EndCall(SPF_OK);
+  const Trace trace = stage.recorder.Finish(TraceEnd::kComplete, "");
+  const std::string text = TraceToText(trace);
+  if (TraceToText(ReadTrace(text, "trace")) != text)
+    wrong += "the trace is not what is read back\n";
   return wrong;
 }
 

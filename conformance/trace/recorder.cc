@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "conformance/common/at.h"
+#include "conformance/trace/clean_text.h"
 
 namespace shardproof {
 
@@ -103,6 +104,7 @@ void Recorder::LinkSlot(Slot* slot) {
 Recorder::Slot* Recorder::NewSlot() { return off() ? nullptr : &slots_.emplace_back(); }
 
 int32_t Recorder::AddGroup(GroupInfo group) {
+  group.name = CleanText(group.name);
   trace_.groups.push_back(std::move(group));
   return static_cast<int32_t>(trace_.groups.size() - 1);
 }
@@ -110,19 +112,19 @@ int32_t Recorder::AddGroup(GroupInfo group) {
 void Recorder::NameStream(int32_t stream, std::string_view name) {
   if (trace_.streams.size() <= static_cast<size_t>(stream))
     trace_.streams.resize(static_cast<size_t>(stream) + 1);
-  At(trace_.streams, stream) = name;
+  At(trace_.streams, stream) = CleanText(name);
 }
 
 int32_t Recorder::Intern(std::string_view text) {
   const auto [at, added] =
-      interned_.try_emplace(std::string(text), static_cast<int32_t>(trace_.strings.size()));
-  if (added) trace_.strings.emplace_back(text);
+      interned_.try_emplace(CleanText(text), static_cast<int32_t>(trace_.strings.size()));
+  if (added) trace_.strings.push_back(at->first);
   return at->second;
 }
 
-Trace Recorder::Finish(TraceEnd end, std::string reason) {
+Trace Recorder::Finish(TraceEnd end, const std::string& reason) {
   trace_.end = end;
-  trace_.end_reason = std::move(reason);
+  trace_.end_reason = CleanText(reason);
   trace_.events = Unseal();
   trace_.ranges.assign(ranges_.begin(), ranges_.end());
   trace_.reads.assign(reads_.begin(), reads_.end());

@@ -3,7 +3,8 @@
 // One Recorder per rank, shared by all engine instances of the rank. Events are appended by the
 // rank's host thread in issue order. What only exists when device work has run (digests, values) is
 // written by that work into slots with stable addresses, and Finish() puts it into the events: so
-// the recorder never blocks and never reorders.
+// the recorder never blocks and never reorders. Texts are cleaned (clean_text.h): what Finish()
+// answers is what the reader makes of what the writer writes.
 #pragma once
 #include <deque>
 #include <memory>
@@ -49,7 +50,7 @@ class Recorder {
   int64_t size() const { return events_; }
 
   // Call once, after the rank's device work has run or can run no more.
-  Trace Finish(TraceEnd end, std::string reason);
+  Trace Finish(TraceEnd end, const std::string& reason);
 
  private:
   struct Link {
