@@ -49,16 +49,20 @@ Published::Published(const Analysis& a, int instance, uint8_t result) {
       if (tensor.from.empty()) {
         tensor.from.assign(size_t(param.numel), Assembled::kNobody);
         tensor.values.assign(size_t(param.numel), 0);
+        tensor.known.assign(size_t(param.numel), false);
         tensor.dtype = event.dtype;
       }
-      if (event.values < 0) has_values_ = false;
+      const bool known = event.values >= 0;
+      if (!known) has_values_ = false;
       for (int64_t k = 0; k < event.count; ++k) {
         const auto element = size_t(event.offset + k);
-        const double value = event.values < 0 ? 0 : At(trace.values, event.values + k);
+        const double value = known ? At(trace.values, event.values + k) : 0;
         if (tensor.from[element] == Assembled::kNobody) {
           tensor.from[element] = rank;
           tensor.values[element] = value;
-        } else if (tensor.conflict.element < 0 && !SameValue(tensor.values[element], value, true)) {
+          tensor.known[element] = known;
+        } else if (known && tensor.known[element] && tensor.conflict.element < 0 &&
+                   !SameValue(tensor.values[element], value, true)) {
           tensor.conflict = {event.offset + k,        rank,  tensor.from[element],
                              static_cast<int64_t>(i), value, tensor.values[element]};
         }

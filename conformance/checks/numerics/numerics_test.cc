@@ -110,6 +110,12 @@ TEST(Numerics, ReplicasThatDiffer) {
   EXPECT_NE(found.find("FS-20"), std::string::npos) << found;
 }
 
+TEST(Numerics, AReplicaWhoseWorkNeverRanDiffersFromNobody) {
+  MiniRun mini = RunMini(MiniCase(4, [](InstanceSpec& spec) { spec.outer = 2; }));
+  PublishOf(mini.run, 2, SPF_RESULT_PARAM, 1).values = -1;
+  EXPECT_EQ(FoundIn(CheckPublished(mini.run)), "");
+}
+
 TEST(Numerics, AStepThatShouldHaveBeenSkipped) {
   MiniRun mini = RunMini(MiniCase(2));
   mini.oracles[0]->calls[2].updated = false;
