@@ -28,6 +28,21 @@ constexpr BadLabel kBadLabels[] = {
     {"microbatch of no step", {0, 0, kMost}, "label.microbatch1 2147483647"},
 };
 
+// A FILL that is right but for these.
+spf_status Fill(RefusalScene& s, spf_label label, int32_t n_scalars) {
+  const spf_span span = {s.block, 4, SPF_F32, SPF_WRITE};
+  const double zero = 0;
+  spf_launch l{};
+  l.size = sizeof l;
+  l.kernel = SPF_K_FILL;
+  l.spans = &span;
+  l.n_spans = 1;
+  l.scalars = &zero;
+  l.n_scalars = n_scalars;
+  l.label = label;
+  return s.h->launch(s.h, s.stream, &l);
+}
+
 void AddLabelCases(std::vector<RefusalCase>& cases) {
   for (const BadLabel& bad : kBadLabels) {
     const std::string name = bad.name;
@@ -35,20 +50,9 @@ void AddLabelCases(std::vector<RefusalCase>& cases) {
                        spf_addr out = 0;
                        return s.h->mem_alloc(s.h, s.stream, 64, SPF_DEVICE, label, &out);
                      }});
-    cases.push_back(
-        {name + " of a launch", "launch", {bad.says}, [label = bad.label](RefusalScene& s) {
-           const spf_span span = {s.block, 4, SPF_F32, SPF_WRITE};
-           const double zero = 0;
-           spf_launch l{};
-           l.size = sizeof l;
-           l.kernel = SPF_K_FILL;
-           l.spans = &span;
-           l.n_spans = 1;
-           l.scalars = &zero;
-           l.n_scalars = 1;
-           l.label = label;
-           return s.h->launch(s.h, s.stream, &l);
-         }});
+    cases.push_back({name + " of a launch", "launch", {bad.says}, [label = bad.label](auto& s) {
+                       return Fill(s, label, 1);
+                     }});
     cases.push_back({name + " of a collective",
                      "communicate",
                      {"ops[0].", bad.says},
@@ -85,20 +89,9 @@ void AddCountCases(std::vector<RefusalCase>& cases) {
                      return s.h->communicate(s.h, -1, &op);
                    }});
   for (const int32_t n : {-1, kLeast, kMost}) {
-    cases.push_back({"scalars: " + std::to_string(n),
-                     "launch",
-                     {"n_scalars " + std::to_string(n)},
-                     [n](RefusalScene& s) {
-                       const spf_span span = {s.block, 4, SPF_F32, SPF_WRITE};
-                       const double zero = 0;
-                       spf_launch l{};
-                       l.size = sizeof l;
-                       l.kernel = SPF_K_FILL;
-                       l.spans = &span;
-                       l.n_spans = 1;
-                       l.scalars = &zero;
-                       l.n_scalars = n;
-                       return s.h->launch(s.h, s.stream, &l);
+    const std::string text = std::to_string(n);
+    cases.push_back({"scalars: " + text, "launch", {"n_scalars " + text}, [n](auto& s) {
+                       return Fill(s, spf_label{}, n);
                      }});
   }
   cases.push_back({"argument of a kernel", "launch", {"arg_bytes"}, [](RefusalScene& s) {

@@ -71,7 +71,8 @@ Verdict JudgeEnd(const Case& c, const CaseEnd& end, const Options& options) {
   try {
     if (options.level == "off") return NothingRecorded();
     RunData data = DataOf(c, end);
-    if (!options.trace.empty()) WriteTraceFolder(data.run.traces, options.trace + "/" + Id(c));
+    if (!options.trace.empty())
+      WriteTraceFolder(data.run.traces, options.trace + "/" + TraceFolderName(Id(c)));
     Verdict verdict = JudgeRun(c, data.run);
     verdict.result.notes.insert(verdict.result.notes.end(), data.notes.begin(), data.notes.end());
     return verdict;

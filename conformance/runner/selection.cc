@@ -3,6 +3,7 @@
 #include <iterator>
 
 #include "conformance/cases/profiles.h"
+#include "conformance/trace/writer.h"
 
 namespace shardproof {
 
@@ -54,7 +55,7 @@ SimRunOptions SimOptionsFor(const Options& options, const std::string& id,
   sim.rank.level = LevelOf(options.level);
   sim.rank.folder = folder;
   if (!options.fault.empty()) sim.rank.fault = ParseFault(options.fault);
-  if (!options.trace.empty()) sim.trace_folder = options.trace + "/" + id;
+  if (!options.trace.empty()) sim.trace_folder = options.trace + "/" + TraceFolderName(id);
   return sim;
 }
 

@@ -342,6 +342,18 @@ TEST(RoundTrip, AFolderComesBackByRank) {
   EXPECT_EQ(ReadTraceFolder(folder).size(), 1u);
 }
 
+TEST(RoundTrip, AFolderHasANameThatFileSystemsTake) {
+  const std::string most(255, 'x');
+  EXPECT_EQ(TraceFolderName("w2.zero3"), "w2.zero3");
+  EXPECT_EQ(TraceFolderName(most), most);
+  const std::string one = TraceFolderName(most + "1"), other = TraceFolderName(most + "2");
+  EXPECT_NE(one, other);
+  EXPECT_EQ(one.substr(0, 201), std::string(200, 'x') + "~");
+  const std::filesystem::path folder = std::filesystem::path(testing::TempDir()) / one;
+  WriteTraceFolder({TraceBuilder(0, 1).Done()}, folder);
+  EXPECT_EQ(ReadTraceFolder(folder).size(), 1u);
+}
+
 TEST(RoundTrip, RegistrationsComeBack) {
   TraceBuilder t(0, 2);
   const int group = t.Group("dp_cp", {0, 1}), stream = t.Stream("comm");

@@ -1,6 +1,8 @@
 #include "conformance/trace/writer.h"
 
 #include <cerrno>
+#include <cstdint>
+#include <cstdio>
 #include <cstring>
 #include <fstream>
 #include <ostream>
@@ -245,6 +247,18 @@ std::string TraceFileName(int rank) {
   std::string number = std::to_string(rank);
   if (number.size() < 5) number.insert(0, 5 - number.size(), '0');
   return "trace." + number + ".jsonl";
+}
+
+std::string TraceFolderName(std::string_view case_id) {
+  constexpr size_t kMostName = 255, kKept = 200;
+  if (case_id.size() <= kMostName) return std::string(case_id);
+  uint64_t hash = 0xCBF29CE484222325u;  // FNV-1a
+  for (const char letter : case_id) hash = (hash ^ static_cast<uint8_t>(letter)) * 0x100000001B3u;
+  char ending[18];
+  std::snprintf(ending, sizeof ending, "~%016llx", static_cast<unsigned long long>(hash));
+  std::string name(case_id.substr(0, kKept));
+  name += ending;
+  return name;
 }
 
 void WriteTraceFolder(const std::vector<Trace>& traces, const std::filesystem::path& folder) {
