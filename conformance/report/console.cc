@@ -1,6 +1,8 @@
 #include "conformance/report/console.h"
 
 #include <algorithm>
+#include <map>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -32,6 +34,63 @@ std::string FindingText(const Finding& finding, const CaseReport& report,
   line("           ", finding.message);
   line("replay     ", report.replay);
   return text;
+}
+
+namespace {
+
+// Requirements by why nothing was said about them, and in how many cases.
+struct Reason {
+  std::set<std::string> requirements, cases;
+};
+using Reasons = std::map<std::string, Reason>;
+
+void Collect(const CaseReport& report, NotCheckable::Kind kind, Reasons& reasons) {
+  for (const NotCheckable& row : report.not_checkable) {
+    if (row.kind != kind) continue;
+    reasons[row.why].requirements.insert(row.requirement);
+    reasons[row.why].cases.insert(report.id);
+  }
+}
+
+std::string Joined(const std::set<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
+  return text;
+}
+
+}  // namespace
+
+std::string OpenText(const CaseReport& report) {
+  Reasons reasons;
+  Collect(report, NotCheckable::Kind::kMissing, reasons);
+  std::string text;
+  for (const auto& [why, reason] : reasons)
+    text += (text.empty() ? "" : "; ") + Joined(reason.requirements) + ": " + why;
+  return text;
+}
+
+std::vector<std::string> RequirementLines(const RunReport& report, size_t most) {
+  const RequirementCounts counts = CountRequirements(report);
+  std::vector<std::string> lines = {"requirements: " + std::to_string(counts.judged) + " judged, " +
+                                    std::to_string(counts.missing) + " not judged in some case, " +
+                                    std::to_string(counts.not_asked) + " not asked"};
+  for (const auto kind : {NotCheckable::Kind::kMissing, NotCheckable::Kind::kNotAsked}) {
+    const std::string name = kind == NotCheckable::Kind::kMissing ? "not judged (" : "not asked (";
+    Reasons reasons;
+    for (const CaseReport& c : report.cases) Collect(c, kind, reasons);
+    size_t told = 0;
+    for (const auto& [why, reason] : reasons) {
+      if (told++ == most) {
+        lines.push_back("and for " + std::to_string(reasons.size() - most) +
+                        " more reasons (--report DIR lists all)");
+        break;
+      }
+      lines.push_back(name + std::to_string(reason.cases.size()) +
+                      (reason.cases.size() == 1 ? " case): " : " cases): ") +
+                      Joined(reason.requirements) + ": " + why);
+    }
+  }
+  return lines;
 }
 
 void Console::Bar() {
@@ -66,11 +125,13 @@ void Console::ShowFindings(const CaseReport& report) {
 void Console::CaseDone(const CaseReport& report) {
   ++done_;
   const bool bad = report.status == Status::kFail || report.status == Status::kSuiteError;
+  partial_ += report.status == Status::kPartial || report.status == Status::kNotCheckable ? 1 : 0;
   failed_ += bad ? 1 : 0;
   if (bad || verbose_) {
     if (terminal_) out_ << "\r\033[K";
     out_ << StatusName(report.status) << "  " << report.id;
-    if (!report.reason.empty()) out_ << "  (" << report.reason << ")";
+    const std::string why = report.status == Status::kPartial ? OpenText(report) : report.reason;
+    if (!why.empty()) out_ << "  (" << why << ")";
     out_ << "\n";
     ShowFindings(report);
     out_ << std::flush;  // a run that is killed has told what it did
@@ -78,8 +139,9 @@ void Console::CaseDone(const CaseReport& report) {
   if (terminal_) {
     Bar();
   } else if (!verbose_ && (done_ % 50 == 0 || done_ == total_)) {
-    out_ << done_ << " of " << total_ << " cases judged, " << failed_ << " not passed\n"
-         << std::flush;
+    out_ << done_ << " of " << total_ << " cases judged, " << failed_ << " not passed";
+    if (partial_ > 0) out_ << ", " << partial_ << " in part or not at all";
+    out_ << "\n" << std::flush;
   }
 }
 
@@ -92,6 +154,7 @@ void Console::Finish(const RunReport& report) {
   for (const auto& [reason, n] : unsupported)
     out_ << "unsupported (" << n << "): " << reason << "\n";
   for (const std::string& fact : report.facts) out_ << fact << "\n";
+  for (const std::string& line : RequirementLines(report, 12)) out_ << line << "\n";
   for (const std::string& problem : report.problems) out_ << "waivers: " << problem << "\n";
   out_ << LastLine(report) << "\n" << std::flush;
 }

@@ -2,6 +2,8 @@
 #pragma once
 #include <cstddef>
 #include <ostream>
+#include <string>
+#include <vector>
 
 #include "conformance/report/report.h"
 
@@ -22,11 +24,17 @@ class Console {
   void ShowFindings(const CaseReport& report);
   std::ostream& out_;
   bool terminal_, verbose_;
-  size_t total_, done_ = 0, failed_ = 0;
+  size_t total_, done_ = 0, failed_ = 0, partial_ = 0;
   Sentence sentence_;
 };
 
 // One finding as a block of lines, for the console and for summary.md.
 std::string FindingText(const Finding& finding, const CaseReport& report, const Sentence& sentence);
+
+// For the end of a run: how many requirements were judged, then a line for each reason why some
+// were not; at most so many missing, and as many not asked.
+std::vector<std::string> RequirementLines(const RunReport& report, size_t most);
+// Of one case: "FS-15, FS-16: why; GE-05: why"; empty if nothing is missing.
+std::string OpenText(const CaseReport& report);
 
 }  // namespace shardproof

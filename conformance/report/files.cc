@@ -1,11 +1,14 @@
 #include "conformance/report/files.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 
 #include "conformance/report/console.h"
+#include "conformance/report/verdict_rule.h"
 
 namespace shardproof {
 
@@ -36,7 +39,9 @@ json CaseJson(const CaseReport& c) {
   if (!c.reason.empty()) out["reason"] = c.reason;
   for (const ReportedFinding& row : c.findings) out["findings"].push_back(FindingJson(row));
   for (const NotCheckable& row : c.not_checkable) {
-    out["not_checkable"].push_back({{"requirement", row.requirement}, {"why", row.why}});
+    const bool missing = row.kind == NotCheckable::Kind::kMissing;
+    out[missing ? "not_checkable" : "not_asked"].push_back(
+        {{"requirement", row.requirement}, {"why", row.why}});
   }
   if (!c.notes.empty()) out["notes"] = c.notes;
   return out;
@@ -76,6 +81,27 @@ std::string Escaped(const std::string& text) {
   return out;
 }
 
+// A case that was judged in part does not let the run pass, unless the user allows that.
+enum class JunitKind { kPassed, kFailure, kError, kSkipped };
+JunitKind KindOf(Status status, const RunReport& report) {
+  switch (status) {
+    case Status::kPass:
+    case Status::kWaived:
+      return JunitKind::kPassed;
+    case Status::kFail:
+      return JunitKind::kFailure;
+    case Status::kPartial:
+    case Status::kNotCheckable:
+      return report.allow_partial ? JunitKind::kSkipped : JunitKind::kFailure;
+    case Status::kSuiteError:
+      return JunitKind::kError;
+    case Status::kUnsupported:
+    case Status::kDisabled:
+      break;
+  }
+  return JunitKind::kSkipped;
+}
+
 void WriteFile(const std::filesystem::path& path, const std::string& text) {
   std::ofstream out(path, std::ios::binary);
   out << text;
@@ -93,28 +119,33 @@ std::string JsonLines(const RunReport& report) {
                            {"seed", report.seed},
                            {"assurance", report.assurance}});
   for (const CaseReport& c : report.cases) text += Line(CaseJson(c));
+  const RunVerdict verdict = Decide(report).verdict;
+  const RequirementCounts requirements = CountRequirements(report);
   json counts = json::object();
   for (const auto& [status, n] : Count(report)) counts[StatusName(status)] = n;
   return text + Line({{"end", report.cases.size()},
-                      {"conformant", Conformant(report)},
+                      {"conformant", verdict == RunVerdict::kConformant},
+                      {"verdict", VerdictName(verdict)},
                       {"counts", counts},
+                      {"requirements",
+                       {{"judged", requirements.judged},
+                        {"not_checkable", requirements.missing},
+                        {"not_asked", requirements.not_asked}}},
                       {"facts", report.facts},
                       {"problems", report.problems}});
 }
 
 std::string Junit(const RunReport& report, const Sentence& sentence) {
-  const std::map<Status, int> counts = Count(report);
-  const auto count = [&counts](Status status) {
-    const auto at = counts.find(status);
-    return std::to_string(at == counts.end() ? 0 : at->second);
+  const auto count = [&report](JunitKind kind) {
+    return std::to_string(
+        std::count_if(report.cases.begin(), report.cases.end(),
+                      [&](const CaseReport& c) { return KindOf(c.status, report) == kind; }));
   };
-  const int skipped = std::stoi(count(Status::kUnsupported)) + std::stoi(count(Status::kDisabled)) +
-                      std::stoi(count(Status::kNotCheckable));
   std::string text = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"shardproof " +
                      Escaped(report.impl + " on " + report.fabric) + "\" tests=\"" +
-                     std::to_string(report.cases.size()) + "\" failures=\"" + count(Status::kFail) +
-                     "\" errors=\"" + count(Status::kSuiteError) + "\" skipped=\"" +
-                     std::to_string(skipped) + "\">\n";
+                     std::to_string(report.cases.size()) + "\" failures=\"" +
+                     count(JunitKind::kFailure) + "\" errors=\"" + count(JunitKind::kError) +
+                     "\" skipped=\"" + count(JunitKind::kSkipped) + "\">\n";
   for (const CaseReport& c : report.cases) {
     text +=
         "  <testcase classname=\"" + Escaped(report.fabric) + "\" name=\"" + Escaped(c.id) + "\">";
@@ -122,15 +153,16 @@ std::string Junit(const RunReport& report, const Sentence& sentence) {
     for (const ReportedFinding& row : c.findings) {
       if (row.waived_because.empty()) body += FindingText(row.finding, c, sentence);
     }
-    if (body.empty()) body = c.reason;
-    if (c.status == Status::kFail) {
-      text += "<failure message=\"" + Escaped(body.substr(0, body.find('\n'))) + "\">" +
-              Escaped(body) + "</failure>";
-    } else if (c.status == Status::kSuiteError) {
+    if (body.empty()) body = c.status == Status::kPartial ? OpenText(c) : c.reason;
+    const JunitKind kind = KindOf(c.status, report);
+    if (kind == JunitKind::kFailure) {
+      text += "<failure type=\"" + std::string(StatusName(c.status)) + "\" message=\"" +
+              Escaped(body.substr(0, body.find('\n'))) + "\">" + Escaped(body) + "</failure>";
+    } else if (kind == JunitKind::kError) {
       text += "<error message=\"" + Escaped(c.reason) + "\"/>";
-    } else if (c.status != Status::kPass && c.status != Status::kWaived) {
-      text += "<skipped message=\"" + Escaped(std::string(StatusName(c.status)) + ": " + c.reason) +
-              "\"/>";
+    } else if (kind == JunitKind::kSkipped) {
+      text +=
+          "<skipped message=\"" + Escaped(std::string(StatusName(c.status)) + ": " + body) + "\"/>";
     }
     text += "</testcase>\n";
   }
@@ -146,9 +178,8 @@ std::string SummaryMarkdown(const RunReport& report, const Sentence& sentence) {
   }
   for (const std::string& fact : report.facts) text += "\n" + fact + "\n";
   for (const std::string& problem : report.problems) text += "\nwaivers: " + problem + "\n";
-  std::map<std::string, std::string> open;
+  for (const std::string& line : RequirementLines(report, SIZE_MAX)) text += "\n" + line + "\n";
   for (const CaseReport& c : report.cases) {
-    for (const NotCheckable& row : c.not_checkable) open.emplace(row.requirement, row.why);
     if (c.status != Status::kFail && c.status != Status::kSuiteError) continue;
     text += "\n## " + c.id + ": " + StatusName(c.status) + "\n\n" + c.reason + "\n";
     for (const ReportedFinding& row : c.findings) {
@@ -156,8 +187,6 @@ std::string SummaryMarkdown(const RunReport& report, const Sentence& sentence) {
       if (!row.waived_because.empty()) text += "waived: " + row.waived_because + "\n";
     }
   }
-  if (!open.empty()) text += "\n## Not checkable in some case\n\n";
-  for (const auto& [requirement, why] : open) text += "- " + requirement + ": " + why + "\n";
   return text;
 }
 

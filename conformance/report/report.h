@@ -11,8 +11,10 @@
 
 namespace shardproof {
 
+// verdict_rule.h says which one follows from what.
 enum class Status : uint8_t {
   kPass,
+  kPartial,
   kFail,
   kWaived,
   kUnsupported,
@@ -29,6 +31,7 @@ struct ReportedFinding {
 
 struct CaseReport {
   std::string id;
+  bool legal = true;  // an engine is expected to run it
   Status status = Status::kSuiteError;
   std::string reason;  // why unsupported, not checkable, disabled, or what failed in the suite
   std::vector<ReportedFinding> findings;
@@ -45,17 +48,21 @@ struct RunReport {
   std::vector<CaseReport> cases;
   std::vector<std::string> facts;     // coverage and the like, printed at the end
   std::vector<std::string> problems;  // of the waiver file: each turns the run red
+  bool allow_partial = false;         // the user excuses what could not be judged
 };
 
 // The sentence of a requirement.
 using Sentence = std::function<std::string(std::string_view id)>;
 
 std::map<Status, int> Count(const RunReport& report);
-// No failure, no suite error, no problem, and at least one case passed.
-bool Conformant(const RunReport& report);
-// 0 conformant, 1 not conformant, 2 the suite failed.
-int ExitCode(const RunReport& report);
-// "conformant: 312 pass, 14 unsupported" or "not conformant: 3 fail, 309 pass".
+// How many requirements were judged in some case; how many were open in some case for want of
+// evidence; how many of the others were not asked in some case.
+struct RequirementCounts {
+  size_t judged = 0, missing = 0, not_asked = 0;
+};
+RequirementCounts CountRequirements(const RunReport& report);
+// "conformant: 312 pass, 14 unsupported", "conformant where judged: 3 pass, 2 partial" or "not
+// conformant: 3 fail, 309 pass".
 std::string LastLine(const RunReport& report);
 
 }  // namespace shardproof

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "conformance/report/verdict_rule.h"
+
 namespace shardproof {
 
 namespace {
@@ -137,11 +139,7 @@ void ApplyWaivers(RunReport& report, const std::vector<Waiver>& waivers, const s
                : Name(waiver) + " is unused: no case of this run met it, remove or mend it");
   }
   for (CaseReport& c : report.cases) {
-    if (c.status != Status::kFail || c.findings.empty()) continue;
-    const bool all =
-        std::all_of(c.findings.begin(), c.findings.end(),
-                    [](const ReportedFinding& row) { return !row.waived_because.empty(); });
-    if (all) c.status = Status::kWaived;
+    if (c.status == Status::kFail && !c.findings.empty()) c.status = StatusOf(c);
   }
 }
 

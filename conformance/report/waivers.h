@@ -26,7 +26,8 @@ struct Waiver {
 // Throws std::invalid_argument with file name and line for what is no waiver file.
 std::vector<Waiver> ParseWaivers(std::string_view text, const std::string& file_name);
 
-// Marks findings, changes fail to waived where every finding is, and appends problems. today:
+// Marks findings, changes fail where every finding is waived (to waived, or partial:
+// verdict_rule.h), and appends problems. today:
 // "2026-11-21".
 void ApplyWaivers(RunReport& report, const std::vector<Waiver>& waivers, const std::string& today);
 

@@ -8,6 +8,7 @@
 #include "conformance/checks/metamorphic/metamorphic.h"
 #include "conformance/checks/robustness/robustness.h"
 #include "conformance/oracle/oracle.h"
+#include "conformance/report/verdict_rule.h"
 
 namespace shardproof {
 
@@ -39,8 +40,24 @@ std::string FirstReason(const CheckResult& result) {
              : result.not_checkable.front().requirement + ": " + result.not_checkable.front().why;
 }
 
-// The run passed, so the engine carries out the case; what ends the other run is a difference.
-void AddEarlyEnds(const PartnerRun& other, CheckResult* result) {
+void Settle(Verdict& verdict) {
+  verdict.outcome = StatusOf(verdict.result);
+  if (verdict.outcome == Outcome::kNotCheckable) verdict.reason = FirstReason(verdict.result);
+}
+
+// What another run of the case would show.
+void LeaveToPartners(const Case& c, CheckResult& result) {
+  for (const Partner& partner : PartnersToRun(c)) {
+    if (result.judged.contains(partner.requirement)) continue;
+    result.not_checkable.push_back({partner.requirement,
+                                    "it takes a second run to compare with, which only run "
+                                    "--fabric sim makes, at --level digests or bytes",
+                                    NotCheckable::Kind::kNotAsked});
+  }
+}
+
+// A partner is a case like any other: if the first run came to its end, so must this one.
+void JudgeEndOfPartner(const PartnerRun& other, CheckResult& result) {
   for (size_t rank = 0; rank < other.run.outcomes.size(); ++rank) {
     const EngineOutcome& outcome = other.run.outcomes[rank];
     if (outcome.kind == EngineOutcome::Kind::kOk) continue;
@@ -48,29 +65,39 @@ void AddEarlyEnds(const PartnerRun& other, CheckResult* result) {
     finding.requirement = other.partner->requirement;
     finding.rank = static_cast<int>(rank);
     finding.operation = outcome.call;
-    finding.expected = "the run goes to its end";
-    finding.seen = std::string(OutcomeName(outcome.kind)) +
-                   (outcome.reason.empty() ? "" : ": " + outcome.reason);
-    finding.message = "one of two runs that must agree ended early";
-    result->judged.insert(finding.requirement);
-    result->findings.push_back(std::move(finding));
+    finding.expected = "the run ends well, as this case's did";
+    finding.seen = OutcomeName(outcome.kind);
+    if (!outcome.reason.empty()) finding.seen += ": " + outcome.reason;
+    finding.message = "the run that this one must agree with did not come to its end";
+    result.findings.push_back(std::move(finding));
+    return;
   }
 }
 
 // What differs between the run and one that it must agree with.
 CheckResult CompareWithPartner(const Run& run, const PartnerRun& other) {
-  std::string ignored;
-  if (AllUnsupported(other.run, &ignored)) return {};
   const Partner& partner = *other.partner;
-  CheckResult result = CompareResults(run, other.run, partner.requirement);
-  AddEarlyEnds(other, &result);
-  if (partner.sequences) {
-    result.Merge(CompareCollectiveSequences(
-        run, other.run, partner.requirement,
-        partner.requirement == "PG-08" ? TwinAsReducingGroup : CommLabel()));
+  CheckResult result;
+  std::string ignored;
+  if (AllUnsupported(other.run, &ignored)) {
+    result.not_checkable.push_back({partner.requirement,
+                                    "the engine does not support the case " + partner.why,
+                                    NotCheckable::Kind::kNotAsked});
+    return result;
+  }
+  JudgeEndOfPartner(other, result);
+  if (result.findings.empty()) {
+    result = CompareResults(run, other.run, partner.requirement);
+    if (partner.sequences) {
+      result.Merge(CompareCollectiveSequences(
+          run, other.run, partner.requirement,
+          partner.requirement == "PG-08" ? TwinAsReducingGroup : CommLabel()));
+    }
   }
   for (Finding& finding : result.findings)
     finding.message += "; the other run is this case " + partner.why;
+  if (result.judged.empty() && result.findings.empty() && result.not_checkable.empty())
+    result.not_checkable.push_back({partner.requirement, "the two runs have nothing in common"});
   return result;
 }
 
@@ -89,21 +116,28 @@ Verdict JudgeRun(const Case& c, const Run& run) {
   Run evidence{&c, run.traces, run.outcomes, {}};
   for (const OracleRun& oracle : oracles) evidence.oracles.push_back(&oracle);
   verdict.result = CheckAll(evidence);
-  if (!verdict.result.findings.empty()) {
-    verdict.outcome = Outcome::kFail;
-  } else if (verdict.result.judged.empty()) {
-    verdict.outcome = Outcome::kNotCheckable;
-    verdict.reason = FirstReason(verdict.result);
-  } else {
-    verdict.outcome = Outcome::kPass;
-  }
+  LeaveToPartners(c, verdict.result);
+  Settle(verdict);
   return verdict;
 }
 
 Verdict JudgeWithPartners(Verdict alone, const Run& run, const std::vector<PartnerRun>& partners) {
+  for (const PartnerRun& other : partners) {
+    std::erase_if(alone.result.not_checkable, [&](const NotCheckable& row) {
+      return row.kind == NotCheckable::Kind::kNotAsked &&
+             row.requirement == other.partner->requirement;
+    });
+  }
   for (const PartnerRun& other : partners) alone.result.Merge(CompareWithPartner(run, other));
-  if (!alone.result.findings.empty()) alone.outcome = Outcome::kFail;
+  Settle(alone);
   return alone;
+}
+
+Verdict JudgeForeign(const Run& run) {
+  Verdict verdict;
+  verdict.result = CheckAll({nullptr, run.traces, run.outcomes, {}});
+  Settle(verdict);
+  return verdict;
 }
 
 Verdict NothingRecorded() {

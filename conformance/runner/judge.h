@@ -8,11 +8,12 @@
 
 #include "conformance/cases/case.h"
 #include "conformance/checks/base/check.h"
+#include "conformance/report/report.h"
 #include "conformance/runner/partners.h"
 
 namespace shardproof {
 
-enum class Outcome : uint8_t { kPass, kFail, kUnsupported, kNotCheckable, kSuiteError };
+using Outcome = Status;
 
 struct Verdict {
   Outcome outcome = Outcome::kSuiteError;
@@ -27,12 +28,16 @@ struct PartnerRun {
   Run run;  // run.spec is &partner->spec
 };
 
-// Expected results from the oracle, then every check. run.spec and run.oracles are not read.
+// Expected results from the oracle, then every check. run.spec and run.oracles are not read. What
+// only partners can show is not asked.
 Verdict JudgeRun(const Case& c, const Run& run);
 
 // The verdict when the runs of partners count too: each must agree with the case's run.
-// REQUIRES: alone is the verdict on run, and a pass; run.spec is the case.
+// REQUIRES: alone is the verdict on run, a pass or partial; run.spec is the case.
 Verdict JudgeWithPartners(Verdict alone, const Run& run, const std::vector<PartnerRun>& partners);
+
+// The verdict on the traces of somebody else's program: only what needs no case is judged.
+Verdict JudgeForeign(const Run& run);
 
 // The verdict on a run of which nothing was recorded.
 Verdict NothingRecorded();

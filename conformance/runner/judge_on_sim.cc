@@ -40,7 +40,8 @@ Verdict JudgeOnSim(const Case& c, const Plugin& plugin, const SimRunOptions& opt
     if (!options.trace_folder.empty()) WriteTraceFolder(data.run.traces, options.trace_folder);
     if (options.rank.level == RecordLevel::kOff) return NothingRecorded();
     verdict = JudgeRun(c, data.run);
-    if (verdict.outcome == Outcome::kPass && options.rank.level >= RecordLevel::kDigests) {
+    const bool good = verdict.outcome == Outcome::kPass || verdict.outcome == Outcome::kPartial;
+    if (good && options.rank.level >= RecordLevel::kDigests) {
       verdict = WithPartners(std::move(verdict), data.run, plugin, options);
     }
     verdict.result.notes.insert(verdict.result.notes.end(), data.notes.begin(), data.notes.end());

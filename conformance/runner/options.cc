@@ -8,6 +8,9 @@ namespace shardproof {
 
 namespace {
 
+constexpr const char* kAllowPartial =
+    "exit code 0, not 4, if all is well where evidence was there to judge it";
+
 void AddSelection(CLI::App* app, Options* o) {
   app->add_option("--profile", o->profile,
                   "smoke, core (every pair of knob values) or full (every triple)")
@@ -88,6 +91,7 @@ bool ParseOptions(int argc, char** argv, Options* o, int* exit_code) {
   AddEngine(run, o);
   run->add_option("--waivers", o->waivers, "TOML file of known failures")->check(CLI::ExistingFile);
   run->add_option("--report", o->report, "folder for report.jsonl, junit.xml and summary.md");
+  run->add_flag("--allow-partial", o->allow_partial, kAllowPartial);
   run->add_option("--jobs", o->jobs, "sim: worker processes (0: one per core)")
       ->capture_default_str();
   run->add_option("--timings", o->timings,
@@ -100,6 +104,7 @@ bool ParseOptions(int argc, char** argv, Options* o, int* exit_code) {
   CLI::App* check = app.add_subcommand("check", "judge a folder of traces without any engine");
   check->add_option("address", o->target, "trace:DIR")->required();
   check->add_option("--report", o->report, "folder for report.jsonl, junit.xml and summary.md");
+  check->add_flag("--allow-partial", o->allow_partial, kAllowPartial);
 
   CLI::App* list =
       app.add_subcommand("list", "list cases, requirements, knobs, or tokens of case ids");

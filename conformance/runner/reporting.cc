@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "conformance/report/files.h"
+#include "conformance/report/verdict_rule.h"
 #include "conformance/requirements/registry.h"
 #include "conformance/runner/fabric_row.h"
 
@@ -23,32 +24,18 @@ std::string Today() {
   return {text, std::strftime(text, sizeof text, "%Y-%m-%d", &utc)};
 }
 
-Status StatusOf(Outcome outcome) {
-  switch (outcome) {
-    case Outcome::kPass:
-      return Status::kPass;
-    case Outcome::kFail:
-      return Status::kFail;
-    case Outcome::kUnsupported:
-      return Status::kUnsupported;
-    case Outcome::kNotCheckable:
-      return Status::kNotCheckable;
-    case Outcome::kSuiteError:
-      return Status::kSuiteError;
-  }
-  return Status::kSuiteError;
-}
-
 }  // namespace
 
 RunReport ReportFor(const Options& options) {
-  return {options.impl, options.fabric, options.profile, options.seed, "observed", {}, {}, {}};
+  return {options.impl, options.fabric,       options.profile, options.seed, "observed", {}, {},
+          {},           options.allow_partial};
 }
 
 CaseReport ReportOf(const Case& c, Verdict verdict, const Options& options) {
   CaseReport report;
   report.id = Id(c);
-  report.status = StatusOf(verdict.outcome);
+  report.legal = c.illegal.empty();
+  report.status = verdict.outcome;
   report.reason = std::move(verdict.reason);
   for (Finding& finding : verdict.result.findings)
     report.findings.push_back({std::move(finding), ""});

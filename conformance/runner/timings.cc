@@ -68,7 +68,8 @@ Verdict CompareTimings(const Case& c, const Plugin& plugin, const SimRunOptions&
 }
 
 void MergeTimings(const Verdict& range, Verdict* verdict) {
-  const bool judged = verdict->outcome == Outcome::kPass || verdict->outcome == Outcome::kFail;
+  const bool judged = verdict->outcome == Outcome::kPass || verdict->outcome == Outcome::kPartial ||
+                      verdict->outcome == Outcome::kFail;
   if (!judged) return;
   verdict->result.Merge(range.result);
   verdict->timings.insert(verdict->timings.end(), range.timings.begin(), range.timings.end());
@@ -78,7 +79,7 @@ void MergeTimings(const Verdict& range, Verdict* verdict) {
 }
 
 void NoteTimings(int timings, const std::string& which, Verdict* verdict) {
-  if (verdict->outcome != Outcome::kPass) return;
+  if (verdict->outcome != Outcome::kPass && verdict->outcome != Outcome::kPartial) return;
   const std::set<uint64_t> different(verdict->timings.begin(), verdict->timings.end());
   verdict->result.notes.push_back(std::to_string(timings) + " timings (" + which + "), " +
                                   std::to_string(different.size()) +

@@ -57,6 +57,7 @@ std::string PackVerdict(const Verdict& verdict) {
   for (const NotCheckable& row : verdict.result.not_checkable) {
     out.Put(row.requirement);
     out.Put(row.why);
+    out.Put(static_cast<int64_t>(row.kind));
   }
   out.Put(static_cast<int64_t>(verdict.result.notes.size()));
   for (const std::string& note : verdict.result.notes) out.Put(note);
@@ -84,6 +85,7 @@ Verdict UnpackVerdict(const std::string& packed) {
     NotCheckable& row = verdict.result.not_checkable.emplace_back();
     row.requirement = in.Text();
     row.why = in.Text();
+    row.kind = static_cast<NotCheckable::Kind>(in.Number());
   }
   for (int64_t n = in.Number(); n > 0; --n) verdict.result.notes.push_back(in.Text());
   for (int64_t n = in.Number(); n > 0; --n)

@@ -257,6 +257,12 @@ void CannotJudge(CheckResult& result, std::initializer_list<const char*> require
   for (const char* id : requirements) result.not_checkable.push_back({id, why});
 }
 
+void NotAsked(CheckResult& result, std::initializer_list<const char*> requirements,
+              const std::string& why) {
+  for (const char* id : requirements)
+    result.not_checkable.push_back({id, why, NotCheckable::Kind::kNotAsked});
+}
+
 void FindingSink::Add(Finding finding) {
   if (++seen_[finding.requirement] <= limit_) result_.findings.push_back(std::move(finding));
 }

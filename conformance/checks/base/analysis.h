@@ -76,8 +76,12 @@ class Analysis {
 
 // Appends requirements as judged.
 void Judge(CheckResult& result, std::initializer_list<const char*> requirements);
+// Evidence for them is missing.
 void CannotJudge(CheckResult& result, std::initializer_list<const char*> requirements,
                  const std::string& why);
+// Nobody asked for the evidence, so that nothing is missing.
+void NotAsked(CheckResult& result, std::initializer_list<const char*> requirements,
+              const std::string& why);
 // Adds a finding; beyond a few of the same requirement and rank it only counts.
 class FindingSink {
  public:

@@ -2,7 +2,7 @@
 //
 // A check is a pure function of a case and the traces of one run (and, for numerics, of what the
 // oracle says). It appends findings, names the requirements that it judged, and says which it could
-// not judge and why.
+// not judge and why. report/verdict_rule.h says what follows from that.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -31,9 +31,16 @@ struct Finding {
   std::string message;  // one sentence that says what differs, and where to look
 };
 
+// A requirement that nothing was said about. One that does not apply to the case has no such row.
 struct NotCheckable {
+  enum class Kind : uint8_t {
+    kMissing,  // evidence that the run could have given is missing: the verdict is partial
+    kNotAsked  // optional evidence that the engine never gives, or what this kind of run cannot
+               // show
+  };
   std::string requirement;
-  std::string why;
+  std::string why;  // names the evidence that would allow it
+  Kind kind = Kind::kMissing;
 };
 
 struct CheckResult {

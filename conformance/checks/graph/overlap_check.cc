@@ -103,7 +103,9 @@ class Judge {
     if (lumped && !result_.judged.contains(kReductionsHide)) {
       result_.not_checkable.push_back(
           {kReductionsHide,
-           "aligned shards: fewer than three buckets, or one with most of the elements"});
+           "the engine's layout of aligned shards has fewer than three buckets, or one with most "
+           "of the elements: there is no other bucket's compute to hide under",
+           NotCheckable::Kind::kNotAsked});
     }
     if (blocked != kNone && !free) ReportTwin(blocked);
   }

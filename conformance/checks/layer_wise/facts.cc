@@ -32,6 +32,26 @@ const std::vector<int32_t>* Facts::List(int32_t instance, int32_t rank, int32_t 
   return Of(instance).FullList(Of(instance).ByKey(key).expert, rank);
 }
 
+bool Facts::Deals(int32_t instance) const {
+  for (int32_t rank = 0; rank < a_.ranks(); ++rank) {
+    if (!Of(instance).InGrid(rank)) continue;
+    for (int32_t id = 0; id < Of(instance).n_params(rank); ++id) {
+      const ParamFacts& param = Of(instance).Param(rank, id);
+      const std::vector<int32_t>* list = List(instance, rank, param.key);
+      if (!param.frozen && param.numel > 0 && list != nullptr && list->size() > 1) return true;
+    }
+  }
+  return false;
+}
+
+bool Facts::Deals() const {
+  for (size_t i = 0; i < a_.n_instances(); ++i) {
+    const auto instance = static_cast<int32_t>(i);
+    if (LayerWise(instance) && Deals(instance)) return true;
+  }
+  return false;
+}
+
 void Facts::CollectPublished(const Trace& trace) {
   for (const Event& event : trace.events) {
     if (event.kind != EventKind::kPublish || event.result != SPF_RESULT_PARAM ||

@@ -82,6 +82,9 @@ class Facts {
 
   // The ranks among which the parameter is dealt, as seen from this rank; null: none.
   const std::vector<int32_t>* List(int32_t instance, int32_t rank, int32_t key) const;
+  // Some parameter is dealt to several ranks: there is something to gather.
+  bool Deals(int32_t instance) const;
+  bool Deals() const;  // in some layer-wise instance
   // Elements that each rank of the list published of the parameter in the call.
   const std::map<int32_t, int64_t>& Publishers(int32_t instance, int32_t rank, int32_t key,
                                                int32_t call) const;

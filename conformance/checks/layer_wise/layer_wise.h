@@ -38,6 +38,9 @@ class Report {
   void Cannot(std::initializer_list<const char*> requirements, const std::string& why) {
     CannotJudge(result_, requirements, why);
   }
+  void NotAsked(std::initializer_list<const char*> requirements, const std::string& why) {
+    shardproof::NotAsked(result_, requirements, why);
+  }
   // Rows for which no rank saw anything.
   void Unseen(std::initializer_list<const char*> requirements, const std::string& why) {
     for (const char* id : requirements) {

@@ -293,9 +293,13 @@ CheckResult CheckMarks(const Analysis& a) {
     return result;
   }
   for (const Trace& trace : a.traces()) {
-    if (trace.provides.marks && trace.provides.work && trace.provides.calls) continue;
-    CannotJudge(result, all,
-                "rank " + std::to_string(trace.rank) + "'s trace has no marks or no work");
+    const std::string who = "the trace of rank " + std::to_string(trace.rank);
+    if (!trace.provides.marks) {
+      NotAsked(result, all, who + " does not provide marks, which are optional");
+      return result;
+    }
+    if (trace.provides.work && trace.provides.calls) continue;
+    CannotJudge(result, all, who + " has marks, but does not provide work and calls");
     return result;
   }
   FindingSink sink(result);
@@ -309,8 +313,7 @@ CheckResult CheckMarks(const Analysis& a) {
     }
   }
   if (!any)
-    CannotJudge(result, all,
-                "the engine announces no hooks: call mark() to have their order judged");
+    NotAsked(result, all, "the engine announces no hooks: call mark() to have their order judged");
   return result;
 }
 
