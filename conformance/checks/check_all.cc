@@ -1,8 +1,7 @@
 #include "conformance/checks/check_all.h"
 
-#include <set>
-
 #include "conformance/checks/base/analysis.h"
+#include "conformance/checks/completeness.h"
 #include "conformance/checks/ended_early.h"
 #include "conformance/checks/graph/graph_checks.h"
 #include "conformance/checks/graph/overlap_check.h"
@@ -18,17 +17,6 @@
 #include "conformance/checks/schedule/schedule.h"
 
 namespace shardproof {
-
-namespace {
-
-// One reason per requirement, and none for those that were judged.
-void Tidy(CheckResult& result) {
-  std::set<std::string> seen = result.judged;
-  std::erase_if(result.not_checkable,
-                [&](const NotCheckable& one) { return !seen.insert(one.requirement).second; });
-}
-
-}  // namespace
 
 CheckResult CheckAll(const Run& run) {
   const Analysis analysis(run);
@@ -47,7 +35,7 @@ CheckResult CheckAll(const Run& run) {
   result.Merge(CiteForSchedule(analysis, result));
   result.Merge(CiteForLayerWise(analysis, result));
   JudgeEarlyEnd(analysis, result);
-  Tidy(result);
+  SettleWhatIsOpen(analysis, result);
   return result;
 }
 

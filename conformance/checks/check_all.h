@@ -4,8 +4,8 @@
 
 namespace shardproof {
 
-// All families. Foreign traces (run.spec == nullptr) get the case-free checks; the others say why
-// they cannot judge. Findings of the deadlock and race families are left out when operations do not
+// All families. Foreign traces (run.spec == nullptr) get the case-free checks; the others are
+// not asked. Findings of the deadlock and race families are left out when operations do not
 // match: positions mean nothing then.
 CheckResult CheckAll(const Run& run);
 

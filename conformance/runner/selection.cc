@@ -1,6 +1,7 @@
 #include "conformance/runner/selection.h"
 
 #include <iterator>
+#include <stdexcept>
 
 #include "conformance/cases/profiles.h"
 #include "conformance/trace/writer.h"
@@ -27,18 +28,35 @@ TimingPolicy TimingPolicyFor(const Options& options, const std::string& id) {
   return kAll[(h >> 32) % std::size(kAll)];
 }
 
+bool TooLarge(const Case& c, const Options& options) {
+  return options.ranks > 0 && c.world > options.ranks;
+}
+
 }  // namespace
 
 std::vector<Case> SelectCases(const Options& options, std::vector<std::string>* facts) {
   if (!options.cases.empty()) {
     std::vector<Case> cases;
-    for (const std::string& id : options.cases) cases.push_back(ParseId(id));
+    for (const std::string& id : options.cases) {
+      cases.push_back(ParseId(id));
+      if (TooLarge(cases.back(), options)) {
+        throw std::invalid_argument("case " + id + " needs " + std::to_string(cases.back().world) +
+                                    " ranks, there are " + std::to_string(options.ranks));
+      }
+    }
     return cases;
   }
   const int ranks = options.ranks > 0 ? options.ranks : kDefaultRanks;
   Spaces spaces;
   std::vector<Case> cases = Profile(options.profile, options.fabric, spaces, options.seed, ranks);
-  if (facts != nullptr && options.profile != "smoke") {
+  const size_t left_out = std::erase_if(cases, [&](const Case& c) { return TooLarge(c, options); });
+  if (facts == nullptr) return cases;
+  if (left_out > 0) {
+    facts->push_back("cases: " + std::to_string(cases.size()) + " selected, " +
+                     std::to_string(left_out) + " not asked because they need more than " +
+                     std::to_string(options.ranks) + " ranks");
+  }
+  if (options.profile != "smoke") {
     const std::vector<std::string> coverage =
         CoverageFacts(cases, options.profile, options.fabric, spaces, ranks);
     facts->insert(facts->end(), coverage.begin(), coverage.end());

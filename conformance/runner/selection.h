@@ -9,8 +9,9 @@
 
 namespace shardproof {
 
-// The cases that the options select, legal and illegal, and what they cover. Throws
-// std::invalid_argument for unknown ids or profiles.
+// The cases that the options select, legal and illegal, and what they cover. Of a profile, those
+// that options.ranks ranks can run (0: any); a fact counts the others. Throws std::invalid_argument
+// for unknown ids or profiles, and for an id that needs more ranks.
 std::vector<Case> SelectCases(const Options& options, std::vector<std::string>* facts);
 
 // How the case runs on sim: everything that the options leave open depends on seed and case id

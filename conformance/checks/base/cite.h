@@ -12,8 +12,8 @@ struct CitedRow {
   std::vector<const char*> rows;
 };
 
-// id is judged if one of its rows is, and has the first finding of these rows. note: "with expert
-// parallelism".
+// id is judged if one of its rows is, misses what one of them misses, and has the first finding of
+// these rows. note: "with expert parallelism".
 void Cite(const CitedRow& row, const CheckResult& from, const char* note, CheckResult& to);
 
 }  // namespace shardproof

@@ -190,7 +190,7 @@ std::set<std::string> KnobsRead(const Trace& trace, int instance, bool in_create
 }
 
 void JudgeContract(const Analysis& a, CheckResult& result, FindingSink& sink) {
-  if (a.run().spec == nullptr || !a.ended_well()) return;
+  if (a.run().spec == nullptr || !a.legal() || !a.ended_well()) return;
   for (const Trace& trace : a.traces()) {
     if (!trace.provides.calls) return CannotJudge(result, {"GE-28"}, "a trace has no calls");
   }
@@ -250,7 +250,11 @@ CheckResult CheckRobustness(const Analysis& a) {
     JudgeAnswers(a, result, sink);
     JudgeSurvival(a, result, sink);
   } else {
-    CannotJudge(result, {"GE-24", "GE-26", "GE-27"}, "it is not known how the ranks ended");
+    const std::string why =
+        "the traces do not tell how the ranks ended: provide calls, of all ranks";
+    CannotJudge(result, {"GE-21", "GE-24", "GE-26", "GE-27"}, why);
+    if (run.spec != nullptr) CannotJudge(result, {"GE-23"}, why);
+    if (!a.legal()) CannotJudge(result, {WrongTwin(*run.spec) ? "PG-16" : "GE-20", "GE-22"}, why);
   }
   JudgeRefusals(a, result, sink);
   JudgeContract(a, result, sink);

@@ -161,15 +161,9 @@ CheckResult CiteForSchedule(const Analysis& a, const CheckResult& result) {
     if (std::string_view(row.id) == "EP-32" && !scaled) continue;
     Cite({row.id, row.rows}, result, "with expert parallelism", cited);
     if (!a.legal() || !trains || cited.judged.contains(row.id)) continue;
-    const auto open = std::find_if(
-        result.not_checkable.begin(), result.not_checkable.end(), [&](const auto& one) {
-          return std::find(row.rows.begin(), row.rows.end(), one.requirement) != row.rows.end();
-        });
-    if (open != result.not_checkable.end()) {
-      CannotJudge(cited, {row.id}, open->requirement + ": " + open->why);
-    } else if (!lacking.empty()) {
-      CannotJudge(cited, {row.id}, lacking);
-    }
+    const bool told = std::any_of(cited.not_checkable.begin(), cited.not_checkable.end(),
+                                  [&](const auto& one) { return one.requirement == row.id; });
+    if (!told && !lacking.empty()) CannotJudge(cited, {row.id}, lacking);
   }
   return cited;
 }

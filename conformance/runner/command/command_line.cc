@@ -5,6 +5,8 @@
 #include <iostream>
 #include <string_view>
 
+#include "conformance/trace/reader.h"
+
 namespace shardproof {
 
 namespace {
@@ -46,6 +48,9 @@ int Main(int argc, char** argv, const OtherFabrics& others) {
     }
   } catch (const std::invalid_argument& error) {
     if (Speaks()) std::cerr << "shardproof: " << error.what() << "\n";
+    return 3;
+  } catch (const TraceError& error) {
+    std::cerr << "shardproof: input error: " << error.what() << "\n";
     return 3;
   } catch (const std::exception& error) {
     std::cerr << "shardproof: the suite failed: " << error.what() << "\n";

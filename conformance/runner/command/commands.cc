@@ -1,4 +1,4 @@
-// check, list, replay, explain.
+// list, replay, explain.
 #include <iostream>
 
 #include "conformance/cases/knob_text.h"
@@ -8,37 +8,8 @@
 #include "conformance/runner/reporting.h"
 #include "conformance/runner/scratch_folder.h"
 #include "conformance/runner/selection.h"
-#include "conformance/trace/reader.h"
 
 namespace shardproof {
-
-int CheckCommand(const Options& options) {
-  if (!options.target.starts_with("trace:")) {
-    throw std::invalid_argument("\"" + options.target + "\": check takes trace:DIR");
-  }
-  const std::string folder = options.target.substr(6);
-  RunReport report{options.target,       "recorded", "-", options.seed, "reported", {}, {}, {},
-                   options.allow_partial};
-  Run run;
-  run.traces = ReadTraceFolder(folder);
-  run.outcomes.resize(run.traces.size());
-  Case c;
-  bool ours = true;
-  try {
-    c = ParseId(run.traces.front().case_id);
-  } catch (const std::exception&) {
-    ours = false;  // somebody else's program: only what needs no case is judged
-  }
-  Verdict verdict = ours ? JudgeRun(c, run) : JudgeForeign(run);
-  CaseReport row = ReportOf(c, std::move(verdict), options);
-  row.id = run.traces.front().case_id;
-  row.replay = "shardproof check " + options.target;
-  report.cases.push_back(std::move(row));
-  Console console(std::cout, false, true, 1, Sentences());
-  console.CaseDone(report.cases.front());
-  for (const std::string& note : report.cases.front().notes) std::cout << "note: " << note << "\n";
-  return FinishReport(report, options, console);
-}
 
 int ListCommand(const Options& options) {
   if (options.target == "requirements") {

@@ -17,8 +17,10 @@
 
 namespace shardproof {
 
-int RunMpiCommand(const Options& options, int argc, char** argv) {
+int RunMpiCommand(const Options& given, int argc, char** argv) {
   MpiWorld world(&argc, &argv);
+  Options options = given;
+  options.ranks = world.size();
   const bool reports = world.rank() == 0;
   RunReport report = ReportFor(options);
   const std::vector<Case> cases = SelectCases(options, reports ? &report.facts : nullptr);
@@ -32,23 +34,15 @@ int RunMpiCommand(const Options& options, int argc, char** argv) {
   mpi.stall_seconds = options.stall_seconds;
   for (size_t item = 0; item < cases.size(); ++item) {
     const Case& c = cases[item];
-    Verdict verdict;
-    if (c.world > world.size()) {
-      verdict.outcome = Outcome::kNotCheckable;
-      verdict.reason = "it needs " + std::to_string(c.world) + " ranks, mpirun started " +
-                       std::to_string(world.size());
-    } else {
-      const Models models = MakeModels(c);
-      const RankOptions rank =
-          SimOptionsFor(options, Id(c), folder + "/" + std::to_string(item)).rank;
-      const CaseEnd end = world.RunCase(c.world, mpi, [&](Fabric& fabric) {
-        return Pack(RunRank(fabric, c, models, plugin, rank));
-      });
-      if (reports)
-        verdict = JudgeEnd(c, end, options);  // the others go on, up to their next collective
-    }
+    const Models models = MakeModels(c);
+    const RankOptions rank =
+        SimOptionsFor(options, Id(c), folder + "/" + std::to_string(item)).rank;
+    const CaseEnd end = world.RunCase(c.world, mpi, [&](Fabric& fabric) {
+      return Pack(RunRank(fabric, c, models, plugin, rank));
+    });
     if (!reports) continue;
-    report.cases.push_back(ReportOf(c, std::move(verdict), options));
+    // The others go on meanwhile, up to their next collective.
+    report.cases.push_back(ReportOf(c, JudgeEnd(c, end, options), options));
     console.CaseDone(report.cases.back());
   }
   const int code = reports ? FinishReportForAll(report, options, console) : 0;

@@ -111,20 +111,13 @@ class NcclRun {
 
   Verdict RunOne(size_t item) {
     const Case& c = cases_[item];
-    Verdict verdict;
-    if (c.world > options_.ranks) {
-      verdict.outcome = Outcome::kNotCheckable;
-      verdict.reason = "it needs " + std::to_string(c.world) + " ranks, there are " +
-                       std::to_string(options_.ranks) + " (--ranks)";
-      return verdict;
-    }
     Prepare(item, c.world);
     ran_ = true;
     CaseTable meeting(*store_, MeetingOf(item), store_->rank(), c.world);
     std::vector<RankAnswer> answers = processes_->Run(
         item, c.world,
         {[&](const std::string& why) { meeting.Abort(why); }, [&] { return meeting.Aborted(); }});
-    if (is_job_ && !Gather(c, meeting, &answers)) return verdict;
+    if (is_job_ && !Gather(c, meeting, &answers)) return {};
     store_->Forget(MeetingOf(item) + "/");
     return JudgeEnd(c, EndOf(std::move(answers)), options_);
   }

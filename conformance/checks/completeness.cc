@@ -1,0 +1,106 @@
+#include "conformance/checks/completeness.h"
+
+#include <algorithm>
+#include <initializer_list>
+
+namespace shardproof {
+
+namespace {
+
+using Ids = std::initializer_list<const char*>;
+
+// How ranks answer and end.
+constexpr Ids kEnds = {"GE-21", "GE-23", "GE-24", "GE-25", "GE-26", "GE-27"};
+// Order and memory of any program; GE-01 where ranks have something to say to each other.
+constexpr Ids kProgram = {"GE-03", "GE-04", "GE-05", "GE-06", "GE-11"};
+// Of any engine that trains, whatever its strategy, in a world of one too.
+constexpr Ids kTraining = {"FS-01", "FS-02", "FS-05", "FS-14", "FS-15", "FS-17", "FS-20", "FS-23",
+                           "FS-24", "FS-27", "FS-28", "FS-29", "FS-31", "FS-32", "FS-33", "FS-34",
+                           "FS-35", "GE-28", "GE-29", "GE-30", "GE-31", "GE-33", "PG-02", "PG-07",
+                           "PG-09", "PG-10", "PG-11", "PG-14", "PG-15", "PG-17", "PG-18"};
+// Where gradients are summed over several ranks.
+constexpr Ids kReducing = {"GE-01", "FS-21", "FS-30", "FS-36", "FS-37"};
+constexpr Ids kLayerWise = {"LW-01", "LW-02", "LW-03", "LW-04", "LW-06", "LW-13",
+                            "LW-16", "LW-17", "LW-19", "LW-34", "LW-35"};
+
+void Add(std::set<std::string>& to, Ids ids) { to.insert(ids.begin(), ids.end()); }
+
+bool Calls(const Analysis& a, std::string_view name) {
+  return std::any_of(a.traces().begin(), a.traces().end(), [&](const Trace& trace) {
+    return std::any_of(trace.events.begin(), trace.events.end(), [&](const Event& event) {
+      return event.kind == EventKind::kCallBegin && trace.Text(event.text) == name;
+    });
+  });
+}
+
+std::set<std::string> ShownByForeign(const Analysis& a) {
+  std::set<std::string> ids = {"GE-25", "GE-26", "GE-27"};
+  Add(ids, kProgram);
+  if (a.ranks() > 1) ids.insert("GE-01");
+  if (Calls(a, "create")) ids.insert("FS-33");  // judged when the engine is destroyed
+  return ids;
+}
+
+bool AnyEvent(const Analysis& a) {
+  return std::any_of(a.traces().begin(), a.traces().end(),
+                     [](const Trace& trace) { return !trace.events.empty(); });
+}
+
+void Keep(CheckResult& result, NotCheckable row, std::set<std::string>& told) {
+  if (told.insert(row.requirement).second) result.not_checkable.push_back(std::move(row));
+}
+
+}  // namespace
+
+std::set<std::string> ShownByEveryRun(const Analysis& a) {
+  if (a.run().spec == nullptr) return ShownByForeign(a);
+  std::set<std::string> ids;
+  Add(ids, kEnds);
+  if (!a.legal()) {
+    ids.erase("GE-23");
+    return ids;
+  }
+  bool trains = true;
+  for (const InstanceSpec& spec : a.run().spec->instances) {
+    trains &= spec.script.find('t') != std::string::npos;
+    if (DpCpSize(spec) > 1) Add(ids, kReducing);
+    if (spec.strategy == ShardingStrategy::kLayerWise) Add(ids, kLayerWise);
+  }
+  if (!trains) return ids;
+  Add(ids, kProgram);
+  Add(ids, kTraining);
+  return ids;
+}
+
+void SettleWhatIsOpen(const Analysis& a, CheckResult& result) {
+  using Kind = NotCheckable::Kind;
+  std::vector<NotCheckable> rows = std::move(result.not_checkable);
+  result.not_checkable.clear();
+  if (a.run().spec == nullptr) {
+    for (NotCheckable& row : rows) {
+      if (row.why == a.why()) row.kind = Kind::kNotAsked;
+    }
+  }
+  if (!AnyEvent(a)) {
+    for (const std::string& id : result.judged) rows.push_back({id, "the traces have no events"});
+    result.judged.clear();
+  }
+  std::set<std::string> told;
+  for (const Finding& finding : result.findings) {
+    result.judged.insert(finding.requirement);
+    told.insert(finding.requirement);
+  }
+  for (NotCheckable& row : rows) {
+    if (row.kind != Kind::kMissing || told.contains(row.requirement)) continue;
+    result.judged.erase(row.requirement);
+    Keep(result, row, told);
+  }
+  told.insert(result.judged.begin(), result.judged.end());
+  for (NotCheckable& row : rows) {
+    if (row.kind == Kind::kNotAsked) Keep(result, row, told);
+  }
+  for (const std::string& id : ShownByEveryRun(a))
+    Keep(result, {id, "nothing in the run shows it"}, told);
+}
+
+}  // namespace shardproof

@@ -1,0 +1,195 @@
+#include "conformance/runner/recorded_ends.h"
+
+#include <algorithm>
+#include <exception>
+#include <optional>
+#include <utility>
+
+#include "conformance/checks/robustness/robustness.h"
+#include "conformance/common/at.h"
+#include "conformance/runner/rank_config.h"
+#include "conformance/runner/rank_main.h"
+#include "conformance/trace/reader.h"
+
+namespace shardproof {
+
+namespace {
+
+using Kind = EngineOutcome::Kind;
+
+struct RecordedCall {
+  std::string name;  // "train_step"
+  int32_t step = -1;
+  bool ended = false;
+  uint8_t status = SPF_OK;
+  std::string Text() const { return step < 0 ? name : name + " " + std::to_string(step); }
+};
+
+// The entry calls into one engine instance, in the order in which they began.
+std::vector<RecordedCall> CallsOf(const Trace& trace, int32_t instance) {
+  std::vector<RecordedCall> calls;
+  for (const Event& event : trace.events) {
+    if (event.instance != instance) continue;
+    if (event.kind == EventKind::kCallBegin)
+      calls.push_back({std::string(trace.Text(event.text)), event.id, false, SPF_OK});
+    if (event.kind != EventKind::kCallEnd) continue;
+    const std::string name(trace.Text(event.text));
+    const auto open = std::find_if(calls.rbegin(), calls.rend(), [&](const RecordedCall& call) {
+      return !call.ended && call.name == name;
+    });
+    if (open == calls.rend()) continue;
+    open->ended = true;
+    open->status = event.status;
+  }
+  return calls;
+}
+
+std::string NameOf(char letter) {
+  switch (letter) {
+    case 'c':
+      return "create";
+    case 'd':
+      return "destroy";
+    case 't':
+      return "train_step";
+    case 'e':
+      return "eval_step";
+    case 's':
+      return "save";
+    default:
+      return "load";
+  }
+}
+
+bool Optional(char letter) { return letter == 'e' || letter == 's' || letter == 'l'; }
+
+// The first call that answered something else than ok, or never ended.
+std::optional<EngineOutcome> FirstFailure(const std::vector<RecordedCall>& calls) {
+  for (const RecordedCall& call : calls) {
+    if (!call.ended)
+      return EngineOutcome{Kind::kHung, call.Text(),
+                           call.Text() +
+                               " began and never ended, although the footer says "
+                               "that the trace is complete"};
+    if (call.status != SPF_OK)
+      return EngineOutcome{KindOf(static_cast<spf_status>(call.status)), call.Text(), ""};
+  }
+  return std::nullopt;
+}
+
+// The calls of the case's script, one by one.
+EngineOutcome FollowScript(const std::vector<RecordedCall>& calls, const InstanceSpec& spec) {
+  std::vector<ScriptCall> script = ExpandScript(spec.script);
+  if (script.empty() || script.back().letter != 'd') script.push_back({'d', -1});
+  std::string before;
+  for (size_t i = 0; i < script.size(); ++i) {
+    const RecordedCall due{NameOf(script[i].letter), static_cast<int32_t>(script[i].step)};
+    if (i >= calls.size())
+      return {Kind::kHung, due.Text(),
+              "the case's script goes on to " + due.Text() + ", but the trace ends " +
+                  (before.empty() ? "before any entry call" : "after " + before) +
+                  ", although its footer says that it is complete"};
+    if (calls[i].Text() != due.Text()) {
+      // An engine may lack what is optional; the run then goes on to destroy.
+      if (Optional(script[i].letter) && calls[i].name == "destroy")
+        return {Kind::kUnsupported, due.Text(), "the trace has no " + due.name};
+      return {Kind::kHung, due.Text(),
+              "the case's script goes on to " + due.Text() + ", the trace to " + calls[i].Text()};
+    }
+    before = calls[i].Text();
+    if (const auto failure = FirstFailure({calls[i]})) return *failure;
+  }
+  return {};
+}
+
+// With a case; nothing is missing then.
+EngineOutcome EndOfRank(const Trace& trace, const Case& c, const std::string& unread) {
+  for (size_t i = 0; i < c.instances.size(); ++i) {
+    if (!TakesPart(c.instances[i], trace.rank)) continue;
+    const std::vector<RecordedCall> calls = CallsOf(trace, static_cast<int32_t>(i));
+    if (!unread.empty() && calls.size() <= 2 && !FirstFailure(calls))
+      return {Kind::kUnsupported, "create", unread};
+    const EngineOutcome outcome = FollowScript(calls, c.instances[i]);
+    if (outcome.kind != Kind::kOk) return outcome;
+  }
+  return {};
+}
+
+// Without one; nothing: the trace does not tell.
+std::optional<EngineOutcome> EndOfRank(const Trace& trace) {
+  int32_t instances = 0;
+  for (const Event& event : trace.events) instances = std::max(instances, event.instance + 1);
+  bool any = false;
+  for (int32_t i = 0; i < instances; ++i) {
+    const std::vector<RecordedCall> calls = CallsOf(trace, i);
+    any |= !calls.empty();
+    if (const auto failure = FirstFailure(calls)) return failure;
+  }
+  return any ? std::optional<EngineOutcome>(EngineOutcome{}) : std::nullopt;
+}
+
+EngineOutcome EndByFooter(const Trace& trace) {
+  const std::string said = trace.end_reason.empty() ? "" : ": " + trace.end_reason;
+  if (trace.end == TraceEnd::kDied)
+    return {Kind::kDied, "the run", "its footer says that it died" + said};
+  return {Kind::kAborted, "the run", "its footer says that the run was aborted" + said};
+}
+
+// Somebody ends a run. If no trace says who, the first rank that was ended stands for it.
+void NameACause(std::vector<EngineOutcome>& ends) {
+  const auto cause = [](const EngineOutcome& end) {
+    return end.kind != Kind::kOk && end.kind != Kind::kAborted;
+  };
+  if (std::any_of(ends.begin(), ends.end(), cause)) return;
+  for (EngineOutcome& end : ends) {
+    if (end.kind != Kind::kAborted) continue;
+    end.kind = Kind::kHung;
+    end.reason += std::string(end.reason.empty() ? "it was aborted" : "") +
+                  ", and no trace tells which rank ended the run";
+    return;
+  }
+}
+
+}  // namespace
+
+std::vector<EngineOutcome> RecordedEnds(const std::vector<Trace>& traces, const Case* c) {
+  std::string unread;
+  std::vector<std::string> knobs;
+  if (c != nullptr && UnreadFeatureKnobs({c, traces, {}, {}}, &knobs))
+    unread = "the case sets " + knobs.front() + ", which create did not read";
+  bool early = false, silent = false;
+  std::vector<EngineOutcome> ends;
+  for (const Trace& trace : traces) {
+    EngineOutcome& end = ends.emplace_back();
+    if (trace.end != TraceEnd::kComplete) {
+      early = true;
+      end = EndByFooter(trace);
+    } else if (!trace.provides.calls) {
+      silent = true;
+    } else if (c != nullptr) {
+      end = EndOfRank(trace, *c, unread);
+    } else if (const auto told = EndOfRank(trace)) {
+      end = *told;
+    } else {
+      silent = true;
+    }
+  }
+  if (silent && !early) return {};
+  NameACause(ends);
+  return ends;
+}
+
+bool RecordedCase(const std::vector<Trace>& traces, const std::string& folder, Case* c) {
+  const std::string& id = traces.front().case_id;
+  try {
+    *c = ParseId(id);
+  } catch (const std::exception&) {
+    return false;  // somebody else's program
+  }
+  if (static_cast<size_t>(c->world) == traces.size()) return true;
+  throw TraceError(folder, 0,
+                   "the traces are of " + std::to_string(traces.size()) + " ranks, but case " + id +
+                       " has " + std::to_string(c->world));
+}
+
+}  // namespace shardproof
