@@ -179,17 +179,24 @@ std::vector<EngineOutcome> RecordedEnds(const std::vector<Trace>& traces, const 
   return ends;
 }
 
-bool RecordedCase(const std::vector<Trace>& traces, const std::string& folder, Case* c) {
+JudgedTraces JudgeTraces(std::vector<Trace> traces, const std::string& folder) {
+  JudgedTraces judged;
   const std::string& id = traces.front().case_id;
   try {
-    *c = ParseId(id);
-  } catch (const std::exception&) {
-    return false;  // somebody else's program
+    judged.c = ParseId(id);
+    judged.ours = true;
+  } catch (const std::exception&) {  // somebody else's program
   }
-  if (static_cast<size_t>(c->world) == traces.size()) return true;
-  throw TraceError(folder, 0,
-                   "the traces are of " + std::to_string(traces.size()) + " ranks, but case " + id +
-                       " has " + std::to_string(c->world));
+  if (judged.ours && static_cast<size_t>(judged.c.world) != traces.size()) {
+    throw TraceError(folder, 0,
+                     "the traces are of " + std::to_string(traces.size()) + " ranks, but case " +
+                         id + " has " + std::to_string(judged.c.world));
+  }
+  Run run;
+  run.outcomes = RecordedEnds(traces, judged.ours ? &judged.c : nullptr);
+  run.traces = std::move(traces);
+  judged.verdict = judged.ours ? JudgeRun(judged.c, run) : JudgeForeign(run);
+  return judged;
 }
 
 }  // namespace shardproof

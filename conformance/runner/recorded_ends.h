@@ -1,4 +1,5 @@
-// recorded_ends.h: how did the ranks of recorded traces end, as far as the traces tell?
+// recorded_ends.h: what is the verdict on recorded traces, and how did their ranks end, as far as
+// they tell?
 //
 // Evidence is the footer, what entry calls answered, calls that began and never ended and, with a
 // case, the calls of its script that never began. A footer alone is no evidence that all went well:
@@ -9,6 +10,7 @@
 
 #include "conformance/cases/case.h"
 #include "conformance/checks/base/check.h"
+#include "conformance/runner/judge.h"
 
 namespace shardproof {
 
@@ -17,8 +19,13 @@ namespace shardproof {
 // c: the case that the traces are of, or null.
 std::vector<EngineOutcome> RecordedEnds(const std::vector<Trace>& traces, const Case* c);
 
-// The case that the traces say they are of. False: none of ours. Throws TraceError, which names
-// the folder's first file, if it is one of another number of ranks.
-bool RecordedCase(const std::vector<Trace>& traces, const std::string& folder, Case* c);
+struct JudgedTraces {
+  Case c;             // that the traces say they are of
+  bool ours = false;  // false: that is no case of this suite, and c is empty
+  Verdict verdict;
+};
+// The verdict on the traces of a folder, by rank. Throws TraceError, which names the folder, if
+// they are of another number of ranks than their case.
+JudgedTraces JudgeTraces(std::vector<Trace> traces, const std::string& folder);
 
 }  // namespace shardproof

@@ -1,5 +1,7 @@
 #include "conformance/checks/graph/graph_checks.h"
 
+#include <algorithm>
+
 #include "conformance/checks/graph/deadlock.h"
 #include "conformance/checks/graph/matching.h"
 #include "conformance/checks/graph/races.h"
@@ -47,6 +49,18 @@ class Checker {
     for (const std::string& id : ids) {
       if (wanted) result_.not_checkable.push_back({id, why});
     }
+    if (wanted && ids == kDeadlockIds && AnyOnTheHost())
+      result_.not_checkable.push_back({kNoCycleOneQueue, why});
+  }
+
+  // Only operations of several ranks that block a host can hang in one hardware queue alone.
+  bool AnyOnTheHost() const {
+    return std::any_of(traces_.begin(), traces_.end(), [](const Trace& trace) {
+      return std::any_of(trace.events.begin(), trace.events.end(), [](const Event& event) {
+        return event.kind == EventKind::kGroupCreate || event.kind == EventKind::kGroupRegister ||
+               (event.kind == EventKind::kCollective && event.stream < 0);
+      });
+    });
   }
 
   // Whatever else the traces lack.
@@ -90,6 +104,7 @@ class Checker {
         NotCheckable(true, {kGroupsCreatedAlike}, groups);
       }
     }
+    if (program.entries.empty()) return;  // nothing was done: nothing is shown
     if (!wanted_.deadlock && !wanted_.races) {
       if (matching.ok && matching.cut) ExplainCut(program, matching);
       return;

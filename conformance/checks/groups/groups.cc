@@ -183,14 +183,21 @@ void JudgeOwnership(const Analysis& a, CheckResult& result) {
 
 CheckResult CheckGroups(const Analysis& a) {
   CheckResult result;
+  if (!a.legal()) return result;
   const std::initializer_list<const char*> kRouting = {"PG-09", "PG-10", "PG-11", "PG-18"};
   for (const Trace& trace : a.traces()) {
     if (trace.provides.groups && trace.provides.collectives) continue;
-    CannotJudge(result, {"PG-14", "PG-15"},
-                "rank " + std::to_string(trace.rank) + "'s trace has no groups or collectives");
+    const std::string why =
+        "rank " + std::to_string(trace.rank) + "'s trace has no groups or collectives";
+    CannotJudge(result, {"PG-14"}, why);
+    if (!a.has_case()) return result;
+    CannotJudge(
+        result,
+        {"PG-01", "PG-02", "PG-03", "PG-04", "PG-05", "PG-06", "PG-07", "PG-13", "PG-15", "PG-17"},
+        why);
+    CannotJudge(result, kRouting, why);
     return result;
   }
-  if (!a.legal()) return result;
   JudgeOwnership(a, result);
   if (!a.has_case()) {
     CannotJudge(result, {"PG-02", "PG-15"}, a.why());

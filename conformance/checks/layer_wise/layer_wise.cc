@@ -115,7 +115,7 @@ CheckResult CheckLayerWise(const Analysis& a) {
   } else {
     CannotJudge(result,
                 {"LW-01", "LW-02", "LW-03", "LW-04", "LW-06", "LW-10", "LW-11", "LW-12", "LW-13",
-                 "LW-18", "LW-19", "LW-22", "LW-25", "LW-32", "LW-34", "LW-35"},
+                 "LW-18", "LW-19", "LW-22", "LW-23", "LW-25", "LW-32", "LW-34", "LW-35"},
                 lacking);
   }
   result.Merge(CheckHidden(facts));

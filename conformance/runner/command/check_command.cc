@@ -2,6 +2,7 @@
 #include <iostream>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
 #include "conformance/runner/command/run_command.h"
 #include "conformance/runner/recorded_ends.h"
@@ -20,17 +21,14 @@ int CheckCommand(const Options& options) {
   report.fabric = "recorded";
   report.profile = "-";
   report.assurance = "reported";
-  Run run;
-  run.traces = ReadTraceFolder(folder);
-  const std::string id = run.traces.front().case_id;
-  Case c;
-  const bool ours = RecordedCase(run.traces, folder, &c);
-  if (!ours) {
+  std::vector<Trace> traces = ReadTraceFolder(folder);
+  const std::string id = traces.front().case_id;
+  JudgedTraces judged = JudgeTraces(std::move(traces), folder);
+  if (!judged.ours) {
     report.facts.push_back("\"" + id +
                            "\" is no case id of this suite: only what needs no case is asked");
   }
-  run.outcomes = RecordedEnds(run.traces, ours ? &c : nullptr);
-  CaseReport row = ReportOf(c, ours ? JudgeRun(c, run) : JudgeForeign(run), options);
+  CaseReport row = ReportOf(judged.c, std::move(judged.verdict), options);
   row.id = id;
   row.replay = "shardproof check " + options.target;
   report.cases.push_back(std::move(row));
