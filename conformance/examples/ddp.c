@@ -2,8 +2,8 @@
  * SGD.
  *
  * It reads two knobs, microbatches and lr. Every other feature is a knob that it does not read, so
- * the suite answers `unsupported` for cases that want more; only expert parameters, which are a
- * property of the model, it declines. */
+ * the suite answers `unsupported` for cases that want more; it declines expert parameters, which
+ * are a property of the model, and cases that give it no group dp_cp. */
 #include "shardproof_util.h"
 #define EACH(i, n) for (int32_t i = 0; i < (n); i++)
 
@@ -43,14 +43,21 @@ static spf_status allocate(spf_engine *e) {
                        &e->params));
   SPF_TRY(
       h->mem_alloc(h, e->s, 4 * (spf_addr)e->numel, SPF_DEVICE, spf_for(SPF_FOR_GRAD), &e->grads));
-  SPF_TRY(h->mem_alloc(h, e->s, bytes, SPF_DEVICE, spf_for(SPF_FOR_ACTIVATION), &e->acts));
-  SPF_TRY(h->mem_alloc(h, e->s, bytes, SPF_DEVICE, spf_for(SPF_FOR_ACTIVATION_GRAD), &e->dacts));
   EACH(p, e->m->n_params) {
     e->param[p] = e->params + at, e->grad[p] = e->grads + at,
     at += 4 * (spf_addr)e->m->params[p].numel;
     SPF_TRY(h->init(h, e->s, p, 0, e->m->params[p].numel, SPF_F32, e->param[p]));
   }
-  at = 0;
+  return SPF_OK;
+}
+
+/* Activations live for one microbatch: between steps an engine holds what its strategy keeps. */
+static spf_status allocate_activations(spf_engine *e) {
+  spf_host *h = e->h;
+  spf_addr at = 0;
+  SPF_TRY(h->mem_alloc(h, e->s, e->dact_bytes, SPF_DEVICE, spf_for(SPF_FOR_ACTIVATION), &e->acts));
+  SPF_TRY(h->mem_alloc(h, e->s, e->dact_bytes, SPF_DEVICE, spf_for(SPF_FOR_ACTIVATION_GRAD),
+                       &e->dacts));
   EACH(v, e->m->n_values) {
     e->act[v] = e->acts + at, e->dact[v] = e->dacts + at,
     at += (spf_value_bytes(&e->m->values[v]) + 7) / 8 * 8;
@@ -62,11 +69,13 @@ static spf_status create(spf_host *h, spf_engine **out) {
   spf_engine *e = *out = calloc(1, sizeof *e);
   e->h = h, e->m = h->model(h);
   e->microbatches = (int32_t)spf_knob(h, "microbatches", 1), e->lr = spf_knob(h, "lr", 0);
+  if (e->microbatches < 1)
+    return h->explain(h, "microbatches: a step has at least one"), SPF_REJECTED;
   EACH(p, e->m->n_params)
   if (e->m->params[p].flags & SPF_PARAM_EXPERT)
     return h->explain(h, "expert parameters"), SPF_UNSUPPORTED;
   if (!(e->dp = h->group(h, "dp_cp")))
-    return h->explain(h, "the collection has no group dp_cp"), SPF_REJECTED;
+    return h->explain(h, "it builds no groups, and is given no group dp_cp"), SPF_UNSUPPORTED;
   SPF_TRY(h->group_info(h, e->dp, &e->rank, &e->n, NULL));
   SPF_TRY(h->stream_create(h, "main", 0, &e->s));
   SPF_TRY(allocate(e));
@@ -77,6 +86,7 @@ static spf_status create(spf_host *h, spf_engine **out) {
 static spf_status run_microbatch(spf_engine *e, int64_t step, int32_t mb, int backward) {
   spf_host *h = e->h;
   const spf_program *prog = h->program(h, step, mb);
+  SPF_TRY(allocate_activations(e));
   spf_compute c = {.size = sizeof c,
                    .microbatch = mb,
                    .sample = (int64_t)mb * e->n + e->rank,
@@ -94,7 +104,8 @@ static spf_status run_microbatch(spf_engine *e, int64_t step, int32_t mb, int ba
   EACH(v, e->m->n_values)
   if (e->m->values[v].flags & SPF_VALUE_LOSS)
     SPF_TRY(h->publish(h, e->s, SPF_RESULT_LOSS, mb, 0, 1, SPF_F32, e->act[v]));
-  return SPF_OK;
+  SPF_TRY(h->mem_free(h, e->s, e->acts));
+  return h->mem_free(h, e->s, e->dacts);
 }
 
 static spf_status update(spf_engine *e) {
@@ -120,9 +131,9 @@ static spf_status eval_step(spf_engine *e, int64_t step) {
 }
 
 static void destroy(spf_engine *e) {
-  spf_addr block[4] = {e->params, e->grads, e->acts, e->dacts},
-           *table[4] = {e->param, e->grad, e->act, e->dact};
-  EACH(i, 4) e->h->mem_free(e->h, e->s, block[i]), free(table[i]);
+  spf_addr *table[4] = {e->param, e->grad, e->act, e->dact};
+  e->h->mem_free(e->h, e->s, e->params), e->h->mem_free(e->h, e->s, e->grads);
+  EACH(i, 4) free(table[i]);
   if (e->s) e->h->stream_destroy(e->h, e->s);
   free(e);
 }

@@ -45,7 +45,11 @@ void ExpectOpen(const CheckResult& result, const std::vector<const char*>& ids) 
 }
 
 TEST(LayerWiseEvidence, RowsWithoutEvidenceAreNotJudged) {
-  ExpectOpen(Checked(kOverlap, {}, 1), {"LW-11", "LW-18", "LW-25"});  // nobody to gather from
+  const CheckResult alone = Checked(kOverlap, {}, 1);  // nobody to gather from: nothing is missing
+  for (const char* id : {"LW-11", "LW-12", "LW-18", "LW-25", "LW-38"}) {
+    EXPECT_FALSE(alone.judged.contains(id)) << id;
+    EXPECT_FALSE(Open(alone, id)) << id;
+  }
   const Edit evaluation = [](InstanceSpec& spec) { spec.script = "ee"; };
   ExpectOpen(Checked(evaluation), {"LW-04", "LW-18", "LW-25", "LW-32", "LW-34"});
   const Edit loaded = [](InstanceSpec& spec) { spec.script = "sle"; };
