@@ -56,24 +56,6 @@ void LeaveToPartners(const Case& c, CheckResult& result) {
   }
 }
 
-// A partner is a case like any other: if the first run came to its end, so must this one.
-void JudgeEndOfPartner(const PartnerRun& other, CheckResult& result) {
-  for (size_t rank = 0; rank < other.run.outcomes.size(); ++rank) {
-    const EngineOutcome& outcome = other.run.outcomes[rank];
-    if (outcome.kind == EngineOutcome::Kind::kOk) continue;
-    Finding finding;
-    finding.requirement = other.partner->requirement;
-    finding.rank = static_cast<int>(rank);
-    finding.operation = outcome.call;
-    finding.expected = "the run ends well, as this case's did";
-    finding.seen = OutcomeName(outcome.kind);
-    if (!outcome.reason.empty()) finding.seen += ": " + outcome.reason;
-    finding.message = "the run that this one must agree with did not come to its end";
-    result.findings.push_back(std::move(finding));
-    return;
-  }
-}
-
 // What differs between the run and one that it must agree with.
 CheckResult CompareWithPartner(const Run& run, const PartnerRun& other) {
   const Partner& partner = *other.partner;
@@ -85,8 +67,9 @@ CheckResult CompareWithPartner(const Run& run, const PartnerRun& other) {
                                     NotCheckable::Kind::kNotAsked});
     return result;
   }
-  JudgeEndOfPartner(other, result);
-  if (result.findings.empty()) {
+  if (const auto ended = EndedBadly(other.run, partner.requirement)) {
+    result.findings.push_back(*ended);
+  } else {
     result = CompareResults(run, other.run, partner.requirement);
     if (partner.sequences) {
       result.Merge(CompareCollectiveSequences(
@@ -119,6 +102,23 @@ Verdict JudgeRun(const Case& c, const Run& run) {
   LeaveToPartners(c, verdict.result);
   Settle(verdict);
   return verdict;
+}
+
+std::optional<Finding> EndedBadly(const Run& run, const std::string& requirement) {
+  for (size_t rank = 0; rank < run.outcomes.size(); ++rank) {
+    const EngineOutcome& outcome = run.outcomes[rank];
+    if (outcome.kind == EngineOutcome::Kind::kOk) continue;
+    Finding finding;
+    finding.requirement = requirement;
+    finding.rank = static_cast<int>(rank);
+    finding.operation = outcome.call;
+    finding.expected = "the run ends well, as the one that it must agree with did";
+    finding.seen = OutcomeName(outcome.kind);
+    if (!outcome.reason.empty()) finding.seen += ": " + outcome.reason;
+    finding.message = "of two runs that must agree one did not come to its end";
+    return finding;
+  }
+  return std::nullopt;
 }
 
 Verdict JudgeWithPartners(Verdict alone, const Run& run, const std::vector<PartnerRun>& partners) {

@@ -3,6 +3,7 @@
 // Pure functions: nothing is run or written here.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,9 @@ Verdict JudgeRun(const Case& c, const Run& run);
 // The verdict when the runs of partners count too: each must agree with the case's run.
 // REQUIRES: alone is the verdict on run, a pass or partial; run.spec is the case.
 Verdict JudgeWithPartners(Verdict alone, const Run& run, const std::vector<PartnerRun>& partners);
+
+// Of a run that must agree with one that ended well: the first rank that did not end well, if any.
+std::optional<Finding> EndedBadly(const Run& run, const std::string& requirement);
 
 // The verdict on the traces of somebody else's program: only what needs no case is judged.
 Verdict JudgeForeign(const Run& run);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "conformance/runner/sim_run.h"
+#include "conformance/runner/verdict_io.h"
 
 namespace shardproof {
 namespace {
@@ -25,6 +26,13 @@ class JudgeTest : public testing::Test {
   const Plugin plugin_{"builtin:reference"};
   const RunOfACase run_ = RunOnSim(case_, MakeModels(case_), plugin_, {}).run;
 };
+
+std::string WhyNotAsked(const Verdict& verdict, const std::string& requirement) {
+  for (const NotCheckable& row : verdict.result.not_checkable) {
+    if (row.requirement == requirement && row.kind == NotCheckable::Kind::kNotAsked) return row.why;
+  }
+  return "";
+}
 
 void ChangeResults(Run* run) {
   for (double& value : run->traces[1].values) value += 1;
@@ -76,6 +84,38 @@ TEST_F(JudgeTest, APartnerThatTheEngineDoesNotSupportSaysNothing) {
   for (EngineOutcome& outcome : other.outcomes) outcome.kind = EngineOutcome::Kind::kUnsupported;
   const Verdict verdict = JudgeWithPartners(JudgeRun(case_, run_), run_, {{&partner, other}});
   EXPECT_EQ(verdict.outcome, Outcome::kPass);
+  EXPECT_EQ(WhyNotAsked(verdict, partner.requirement),
+            "the engine does not support the case " + partner.why);
+}
+
+TEST_F(JudgeTest, APartnerThatDoesNotComeToItsEndIsAFailure) {
+  const Partner partner = AnotherTiming();
+  RunOfACase other = run_;
+  for (Trace& trace : other.traces) trace.events.clear();
+  other.outcomes[1] = {EngineOutcome::Kind::kDied, "train_step 0", "signal 11"};
+  const Verdict verdict = JudgeWithPartners(JudgeRun(case_, run_), run_, {{&partner, other}});
+  EXPECT_EQ(verdict.outcome, Outcome::kFail);
+  ASSERT_EQ(verdict.result.findings.size(), 1u);
+  EXPECT_EQ(verdict.result.findings[0].rank, 1);
+  EXPECT_EQ(verdict.result.findings[0].seen, "died: signal 11");
+}
+
+TEST_F(JudgeTest, WhatTakesASecondRunIsNotAskedWithoutOne) {
+  ASSERT_FALSE(PartnersToRun(case_).empty());
+  const std::string id = PartnersToRun(case_).front().requirement;
+  EXPECT_THAT(WhyNotAsked(JudgeRun(case_, run_), id), HasSubstr("it takes a second run"));
+}
+
+TEST_F(JudgeTest, WithoutResultsTheVerdictIsPartial) {
+  RunOfACase run = run_;
+  for (Trace& trace : run.traces) trace.provides.results = false;
+  const Verdict verdict = JudgeRun(case_, run);
+  EXPECT_EQ(verdict.outcome, Outcome::kPartial);
+  EXPECT_EQ(verdict.result.judged.count("FS-15"), 0u);
+  EXPECT_EQ(UnpackVerdict(PackVerdict(verdict)).outcome, Outcome::kPartial);
+  EXPECT_EQ(UnpackVerdict(PackVerdict(verdict)).result.not_checkable.back().kind,
+            NotCheckable::Kind::kNotAsked)
+      << "kinds travel between processes";
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ struct Options {
   std::string level = "digests";
   std::string fault;  // empty, or as in host/faulty.h
   double stall_seconds = 5;
-  int ranks = 0;               // nccl: rank processes, 0: kDefaultRanks; mpi: those that mpirun started
+  int ranks = 0;  // nccl: rank processes, 0: kDefaultRanks; mpi: those that mpirun started
   double case_seconds = 120;   // nccl: of one case, whatever the progress
   std::string gemm = "fp32";   // nccl: what products are computed with
   int jobs = 0;                // 0: one worker per core

@@ -11,15 +11,14 @@ namespace shardproof {
 
 namespace {
 
-bool CameToItsEnd(const Run& run) {
-  return std::all_of(run.outcomes.begin(), run.outcomes.end(), [](const EngineOutcome& outcome) {
-    return outcome.kind == EngineOutcome::Kind::kOk;
-  });
-}
-
 CheckResult CompareRuns(const Case& c, const Run& first, Run& other) {
-  if (!CameToItsEnd(other)) return JudgeRun(c, other).result;
-  CheckResult result = CompareResults(first, other, "GE-32");
+  CheckResult result;
+  if (const auto ended = EndedBadly(other, "GE-32")) {
+    result.findings = JudgeRun(c, other).result.findings;  // who is to blame, and for what
+    if (result.findings.empty()) result.findings.push_back(*ended);
+    return result;
+  }
+  result = CompareResults(first, other, "GE-32");
   result.Merge(CompareCollectiveSequences(first, other, "GE-32"));
   return result;
 }
@@ -46,7 +45,7 @@ Verdict CompareTimings(const Case& c, const Plugin& plugin, const SimRunOptions&
     SimRunOptions one = options;
     one.trace_folder.clear();
     const RunData first = RunOnSim(c, models, plugin, one);
-    if (!CameToItsEnd(first.run)) return verdict;  // judged where the case itself is
+    if (EndedBadly(first.run, "GE-32")) return verdict;  // judged where the case itself is
     for (int i = 0; i < range.count && verdict.result.findings.empty(); ++i) {
       one.seed = range.first_seed + static_cast<uint64_t>(i);
       if (mixed) one.policy = one.seed % 2 == 0 ? TimingPolicy::kPct : TimingPolicy::kRandom;

@@ -1,0 +1,50 @@
+#include "conformance/runner/selection.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+
+namespace shardproof {
+namespace {
+
+using ::testing::HasSubstr;
+
+Options OnMpi(int ranks) {
+  Options options;
+  options.fabric = "mpi";
+  options.profile = "smoke";
+  options.ranks = ranks;
+  return options;
+}
+
+TEST(Selection, CasesThatNeedMoreRanksAreLeftOutAndCounted) {
+  std::vector<std::string> facts;
+  const size_t all = SelectCases(OnMpi(64), &facts).size();
+  EXPECT_TRUE(facts.empty());
+  const std::vector<Case> cases = SelectCases(OnMpi(3), &facts);
+  EXPECT_FALSE(cases.empty());
+  for (const Case& c : cases) EXPECT_LE(c.world, 3) << Id(c);
+  ASSERT_EQ(facts.size(), 1u);
+  EXPECT_EQ(facts[0], "cases: " + std::to_string(cases.size()) + " selected, " +
+                          std::to_string(all - cases.size()) +
+                          " not asked because they need more than 3 ranks");
+}
+
+TEST(Selection, ACaseThatIsAskedForAndNeedsMoreRanksIsAnError) {
+  Options options = OnMpi(3);
+  options.cases = {"w2.zero3", "w4.zero3"};
+  try {
+    SelectCases(options, nullptr);
+    ADD_FAILURE();
+  } catch (const std::invalid_argument& error) {
+    EXPECT_THAT(error.what(), HasSubstr("case w4.zero3 needs 4 ranks, there are 3"));
+  }
+  options.ranks = 4;
+  EXPECT_EQ(SelectCases(options, nullptr).size(), 2u);
+  options.ranks = 0;
+  EXPECT_EQ(SelectCases(options, nullptr).size(), 2u) << "sim has any number of ranks";
+}
+
+}  // namespace
+}  // namespace shardproof
