@@ -197,6 +197,8 @@ TEST_P(IncompleteTest, DoesNotPass) {
   const Verdict verdict = JudgeTraces(traces, "folder").verdict;
   EXPECT_EQ(verdict.outcome, GetParam().expected) << Words(verdict);
   EXPECT_THAT(Words(verdict), HasSubstr(GetParam().says));
+  for (const NotCheckable& row : verdict.result.not_checkable)
+    EXPECT_EQ(verdict.result.judged.count(row.requirement), 0u) << row.requirement << " is open";
 }
 INSTANTIATE_TEST_SUITE_P(Rows, IncompleteTest, testing::ValuesIn(Incomplete()),
                          [](const auto& param) { return std::string(param.param.name); });
@@ -335,6 +337,17 @@ TEST(ForeignTraces, OperationsThatMeetAreNotJudgedWhereNothingIsProvided) {
   EXPECT_EQ(StatusOfTraces(traces), Status::kFail);
   ProvideNothing(traces);
   EXPECT_EQ(StatusOfTraces(traces), Status::kNotCheckable);
+}
+
+TEST(ForeignTraces, WithoutByteRangesShowNothingOfRaces) {
+  Traces traces = Foreign();
+  for (Trace& trace : traces) {
+    trace.ranges.clear();
+    for (Event& event : trace.events) event.ranges = {};
+  }
+  const Verdict verdict = JudgeTraces(traces, "folder").verdict;
+  EXPECT_EQ(verdict.outcome, Status::kPartial) << Words(verdict);
+  EXPECT_THAT(Words(verdict), HasSubstr("GE-05 open: no event names the bytes"));
 }
 
 TEST(ForeignTraces, WithoutOperationsOfSeveralRanksShowNothingOfMatching) {
