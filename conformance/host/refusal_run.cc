@@ -78,8 +78,8 @@ std::string RunRefusalCases(Fabric& fabric, const std::vector<RefusalCase>& case
         wrong += c.name + ": lacks \"" + part + "\": " + message + "\n";
     }
   }
-  stage.hosts[0]->EndCall(SPF_OK);
-  const Trace trace = stage.recorder.Finish(TraceEnd::kComplete, "");
+  bench.hosts[0]->EndCall(SPF_OK);
+  const Trace trace = bench.recorder.Finish(TraceEnd::kComplete, "");
   const std::string text = TraceToText(trace);
   if (TraceToText(ReadTrace(text, "trace")) != text)
     wrong += "the trace is not what is read back\n";

@@ -66,7 +66,7 @@ TEST_F(JudgeTest, APartnerWithOtherResultsIsAFailure) {
 }
 
 TEST_F(JudgeTest, APartnerThatEndsEarlyIsAFailure) {
-  const Partner partner = AnotherSchedule();
+  const Partner partner = AnotherTiming();
   RunOfACase other = run_;
   other.outcomes[1] = {EngineOutcome::Kind::kFailed, "create", "train_step answered 99"};
   const Verdict verdict = JudgeWithPartners(JudgeRun(case_, run_), run_, {{&partner, other}});
