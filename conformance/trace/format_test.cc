@@ -35,15 +35,15 @@ std::string Example() {
 
 TEST(Format, TheExampleIsRead) {
   const Trace trace = ReadTrace(Example(), "FORMAT.md");
-  ASSERT_EQ(trace.events.size(), 11u);
+  ASSERT_EQ(trace.events.size(), 13u);
   EXPECT_EQ(trace.case_id, "by-hand");
-  const Event& gather = trace.events[3];
+  const Event& gather = trace.events[5];
   EXPECT_EQ(gather.kind, EventKind::kCollective);
   EXPECT_EQ(At(trace.groups, gather.group).world_ranks, (std::vector<int32_t>{0, 1}));
   EXPECT_EQ(At(trace.streams, gather.stream), "gather");
   ASSERT_EQ(gather.ranges.size(), 2u);
   EXPECT_EQ(trace.ranges[gather.ranges.begin + 1].access, kWrite);
-  EXPECT_EQ(trace.reads[trace.events[7].reads.begin].digest, 0x9f86d081884c7d65u);
+  EXPECT_EQ(trace.reads[trace.events[9].reads.begin].digest, 0x9f86d081884c7d65u);
 }
 
 TEST(Format, TheExampleComesBackAsWritten) {
