@@ -1,5 +1,6 @@
 // Communicators: is one "comm" of all traces one communicator, of the host or of streams?
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,6 +29,23 @@ struct Creation {
   std::string Text() const { return "creation #" + std::to_string(number) + " under " + parent; }
 };
 
+// What the groups of a trace are, seen at once.
+struct Groups {
+  explicit Groups(const Trace& trace) {
+    for (const GroupInfo& group : trace.groups) ++lines[group.comm];
+    for (const Event& event : trace.events) {
+      if (event.kind != EventKind::kGroupCreate) used.insert(event.group);
+      used.insert(event.parent);
+    }
+    complete = trace.end == TraceEnd::kComplete;
+  }
+  // A creation in which a run was ended has made nothing, whatever the trace calls it.
+  bool Finished(int32_t group) const { return complete || used.contains(group); }
+  std::map<std::string, int32_t> lines;  // by comm: of the trace
+  std::set<int32_t> used;
+  bool complete = false;
+};
+
 class Communicators {
  public:
   Communicators(const Analysis& a, FindingSink& sink) : a_(a), sink_(sink) {}
@@ -53,6 +71,7 @@ class Communicators {
   void Walk(int32_t rank) {
     const Trace& trace = a_.trace(rank);
     std::map<std::string, int64_t> creations;  // by parent
+    const Groups groups(trace);
     int64_t index = 0;
     for (const Event& event : trace.events) {
       const Place here{rank, index++};
@@ -65,14 +84,14 @@ class Communicators {
       creation.number = creations[creation.parent]++;
       creation.ranks.assign(trace.numbers.begin() + event.ranks.begin,
                             trace.numbers.begin() + event.ranks.end);
-      if (event.group >= 0) Made(here, trace, event.group, creation);
+      if (event.group >= 0 && groups.Finished(event.group))
+        Made(here, groups, At(trace.groups, event.group).comm, creation);
     }
   }
 
   // Each creation makes a communicator that was not there before, the same one for its members.
-  void Made(const Place& here, const Trace& trace, int32_t group, const Creation& creation) {
-    const std::string& comm = At(trace.groups, group).comm;
-    if (comm.empty()) return;  // the creation was aborted
+  void Made(const Place& here, const Groups& groups, const std::string& comm,
+            const Creation& creation) {
     const auto [mine, first] = made_.try_emplace(creation, comm, here);
     const auto [other, fresh] = maker_.try_emplace(comm, creation, here);
     if (!first && mine->second.first != comm) {
@@ -83,17 +102,18 @@ class Communicators {
           "members of one group give its communicator different names, so its operations cannot "
           "be paired");
     } else if (!fresh && other->second.first != creation) {
-      Add(here, "a \"comm\" of its own for " + creation.Text(),
-          "\"" + comm + "\", as " + other->second.first.Text() + " at " +
-              other->second.second.Text(),
-          "two communicators have one \"comm\", so their operations are taken for one sequence");
+      Shared(here, comm, creation,
+             other->second.first.Text() + " at " + other->second.second.Text());
+    } else if (fresh && groups.lines.at(comm) > 1) {
+      Shared(here, comm, creation, "another group of this rank");
     }
-    for (int32_t g = 0; fresh && g < Length(trace.groups); ++g) {
-      if (g == group || At(trace.groups, g).comm != comm) continue;
-      Add(here, "a \"comm\" of its own for " + creation.Text(),
-          "\"" + comm + "\", which is that of group " + std::to_string(g) + " too",
-          "two communicators have one \"comm\", so their operations are taken for one sequence");
-    }
+  }
+
+  void Shared(const Place& here, const std::string& comm, const Creation& creation,
+              const std::string& with) {
+    Add(here, "a \"comm\" of its own for " + creation.Text(),
+        "\"" + comm + "\", which is that of " + with + " too",
+        "two communicators have one \"comm\", so their operations are taken for one sequence");
   }
 
   const Analysis& a_;

@@ -260,7 +260,7 @@ TEST(Communicators, OfTwoCreationsUnderOneNameAreFound) {
            r.trace.Group("sub", {0, 1});
            r.trace.GroupCreate(r.dp, "sub", {0, 1});
          }),
-         "GE-19", "that of group 1 too");
+         "GE-19", "that of another group of this rank too");
 }
 
 TEST(Communicators, ThatMembersNameDifferentlyAreFound) {
@@ -268,6 +268,15 @@ TEST(Communicators, ThatMembersNameDifferentlyAreFound) {
            r.trace.GroupCreate(r.dp, r.rank == 0 ? "left" : "right", {0, 1});
          }),
          "GE-19", "different names");
+}
+
+TEST(Communicators, WhoseCreationTheEndOfTheRunCutAreNone) {
+  const auto create = [](Rank& r) {
+    return r.trace.GroupCreate(r.dp, r.rank == 0 ? "sub" : "unfinished", {0, 1});
+  };
+  Expect(Check(create, TraceEnd::kAborted), "");
+  Expect(Check([&](Rank& r) { r.trace.GroupDestroy(create(r)); }, TraceEnd::kAborted), "GE-19",
+         "different names");
 }
 
 // What each kind of collective must read and write, of 4 elements of 4 bytes, as rank 1 of 3.
