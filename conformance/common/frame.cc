@@ -3,16 +3,19 @@
 #include <sys/socket.h>
 
 #include <cerrno>
+#include <charconv>
 #include <cstring>
+#include <stdexcept>
 
 namespace shardproof {
 namespace {
 
-void AddSize(std::string* to, uint64_t size) {
-  to->append(reinterpret_cast<const char*>(&size), sizeof size);
+char* PutSize(char* to, uint64_t size) {
+  std::memcpy(to, &size, sizeof size);
+  return to + sizeof size;
 }
 
-uint64_t SizeAt(const std::string& text, uint64_t at) {
+uint64_t SizeAt(std::string_view text, uint64_t at) {
   uint64_t size = 0;
   std::memcpy(&size, text.data() + at, sizeof size);
   return size;
@@ -20,38 +23,67 @@ uint64_t SizeAt(const std::string& text, uint64_t at) {
 
 }  // namespace
 
-std::string PackFrame(const Frame& fields) {
-  uint64_t total = 0;
+uint64_t BytesOf(const Frame& fields) {
+  uint64_t total = sizeof(uint64_t);
   for (const std::string& field : fields) total += sizeof(uint64_t) + field.size();
-  std::string bytes;
-  bytes.reserve(sizeof total + total);
-  AddSize(&bytes, total);
+  return total;
+}
+
+void PackFrameTo(const Frame& fields, char* bytes) {
+  char* to = PutSize(bytes, BytesOf(fields) - sizeof(uint64_t));
   for (const std::string& field : fields) {
-    AddSize(&bytes, field.size());
-    bytes += field;
+    to = PutSize(to, field.size());
+    std::memcpy(to, field.data(), field.size());
+    to += field.size();
   }
+}
+
+std::string PackFrame(const Frame& fields) {
+  std::string bytes(BytesOf(fields), '\0');
+  PackFrameTo(fields, bytes.data());
   return bytes;
 }
 
 std::optional<Frame> TakeFrame(std::string* received, bool* bad) {
-  if (received->size() < sizeof(uint64_t)) return std::nullopt;
-  const uint64_t total = SizeAt(*received, 0);
+  std::string_view rest = *received;
+  const std::optional<FrameView> views = FrameIn(&rest, bad);
+  if (!views) return std::nullopt;
+  Frame fields(views->begin(), views->end());
+  received->erase(0, received->size() - rest.size());
+  return fields;
+}
+
+std::optional<FrameView> FrameIn(std::string_view* bytes, bool* bad) {
+  if (bytes->size() < sizeof(uint64_t)) return std::nullopt;
+  const uint64_t total = SizeAt(*bytes, 0);
   if (total > kMostFrameBytes) *bad = true;
-  if (*bad || received->size() - sizeof total < total) return std::nullopt;
-  Frame fields;
+  if (*bad || bytes->size() - sizeof total < total) return std::nullopt;
+  FrameView fields;
   const uint64_t end = sizeof total + total;
   for (uint64_t at = sizeof total; at < end;) {
-    const uint64_t size = end - at < sizeof(uint64_t) ? total : SizeAt(*received, at);
+    const uint64_t size = end - at < sizeof(uint64_t) ? total : SizeAt(*bytes, at);
     at += sizeof size;
     if (at > end || size > end - at) {
       *bad = true;
       return std::nullopt;
     }
-    fields.push_back(received->substr(at, size));
+    fields.push_back(bytes->substr(at, size));
     at += size;
   }
-  received->erase(0, end);
+  bytes->remove_prefix(end);
   return fields;
+}
+
+int64_t NumberOf(std::string_view field, int64_t lowest, int64_t highest) {
+  int64_t number = 0;
+  const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), number);
+  if (error != std::errc() || end != field.data() + field.size() || number < lowest ||
+      number > highest) {
+    throw std::runtime_error("a field of a frame should be a number from " +
+                             std::to_string(lowest) + " to " + std::to_string(highest) + ", not " +
+                             std::to_string(field.size()) + " bytes of something else");
+  }
+  return number;
 }
 
 bool SendAll(int socket, const std::string& bytes) {

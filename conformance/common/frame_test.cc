@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <stdexcept>
 #include <thread>
 
 namespace shardproof {
@@ -27,6 +28,18 @@ TEST(Frame, ComesBackWholeFromAnyPieces) {
   EXPECT_FALSE(bad);
 }
 
+TEST(Frame, StandsWhereItIsPacked) {
+  const Frame frame = {"one", ""};
+  std::string bytes(BytesOf(frame) + 1, 'z');
+  PackFrameTo(frame, bytes.data());
+  EXPECT_EQ(bytes, PackFrame(frame) + "z");
+  std::string_view rest = bytes;
+  bool bad = false;
+  EXPECT_EQ(FrameIn(&rest, &bad), FrameView(frame.begin(), frame.end()));
+  EXPECT_EQ(rest, "z");
+  EXPECT_FALSE(bad);
+}
+
 TEST(Frame, SizesThatAreWrongAreSeen) {
   for (const uint64_t size : {uint64_t{1}, uint64_t{7}, uint64_t{9}, ~uint64_t{0}}) {
     std::string bytes(16 + 8, '\0');
@@ -40,6 +53,13 @@ TEST(Frame, SizesThatAreWrongAreSeen) {
   bool bad = false;
   EXPECT_FALSE(TakeFrame(&huge, &bad).has_value());
   EXPECT_TRUE(bad);
+}
+
+TEST(Frame, NumbersAreWholeAndInRange) {
+  EXPECT_EQ(NumberOf("-7"), -7);
+  EXPECT_EQ(NumberOf("4", 0, 4), 4);
+  for (const char* bad : {"", " 4", "4x", "+4", "5", "-1", "99999999999999999999"})
+    EXPECT_THROW(NumberOf(bad, 0, 4), std::runtime_error) << bad;
 }
 
 TEST(Frame, TravelsOverASocketThatHoldsLess) {
