@@ -77,6 +77,9 @@ struct Run {
   std::vector<Trace> traces;              // by rank
   std::vector<EngineOutcome> outcomes;    // by rank
   std::vector<const OracleRun*> oracles;  // by instance; empty: numerics are not checkable
+  // In what an engine's process was not left as it was found, "" if it was: by rank, or once where
+  // all ranks ran in one process. Empty: nobody has looked.
+  std::vector<std::string> left_behind = {};
 };
 
 }  // namespace shardproof

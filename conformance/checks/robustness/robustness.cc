@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "conformance/checks/robustness/left_behind.h"
 #include "conformance/common/at.h"
 
 namespace shardproof {
@@ -258,6 +259,7 @@ CheckResult CheckRobustness(const Analysis& a) {
   }
   JudgeRefusals(a, result, sink);
   JudgeContract(a, result, sink);
+  result.Merge(JudgeLeftBehind(run));
   return result;
 }
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "conformance/checks/base/analysis.h"
+#include "conformance/checks/robustness/left_behind.h"
 #include "conformance/checks/testing/mini_engine.h"
 
 namespace shardproof {
@@ -44,6 +45,19 @@ TEST(Robustness, AnIllegalCaseThatIsRejectedTooLate) {
   Answered answered(Kind::kRejected, "not divisible");
   answered.run.outcomes[1].call = "train_step 0";
   EXPECT_EQ(answered.Found(), "GE-20");
+}
+
+TEST(Robustness, WhatStaysBehindIsNamed) {
+  Answered answered(Kind::kRejected, "not divisible");
+  answered.run.left_behind = {"", ""};
+  EXPECT_EQ(answered.Found(), "");
+  answered.run.left_behind[1] = "a process (sleep) still ran";
+  EXPECT_EQ(answered.Found(), "GE-37");
+  EXPECT_EQ(JudgeLeftBehind(answered.run).findings.at(0).rank, 1);
+  answered.run.left_behind = {"the limit RLIMIT_CPU is 5"};  // of a process of all ranks
+  EXPECT_EQ(JudgeLeftBehind(answered.run).findings.at(0).rank, -1);
+  answered.run.left_behind.clear();
+  EXPECT_TRUE(JudgeLeftBehind(answered.run).judged.empty());
 }
 
 TEST(Robustness, AWrongTwinThatIsAccepted) {
