@@ -12,7 +12,7 @@ std::string SimJudge::Complaint(const Case& c, TimingPolicy policy, uint64_t tim
   options.rank.folder = checkpoints.string();
   options.policy = policy;
   options.seed = timing_seed;
-  const Verdict verdict = JudgeOnSim(c, plugin_, options);
+  const Verdict verdict = JudgeOnSim(c, RunHere(plugin_), options);
   if (verdict.outcome == Outcome::kPass) return "";
   std::string text =
       Id(c) + " under " + TimingPolicyName(policy) + ", seed " + std::to_string(timing_seed) + ": ";

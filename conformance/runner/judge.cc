@@ -6,6 +6,7 @@
 
 #include "conformance/checks/check_all.h"
 #include "conformance/checks/metamorphic/metamorphic.h"
+#include "conformance/checks/robustness/left_behind.h"
 #include "conformance/checks/robustness/robustness.h"
 #include "conformance/oracle/oracle.h"
 #include "conformance/report/verdict_rule.h"
@@ -88,7 +89,8 @@ CheckResult CompareWithPartner(const Run& run, const PartnerRun& other) {
 
 Verdict JudgeRun(const Case& c, const Run& run) {
   Verdict verdict;
-  if (AllUnsupported(run, &verdict.reason)) {
+  const bool clean = JudgeLeftBehind(run).findings.empty();
+  if (clean && AllUnsupported(run, &verdict.reason)) {
     verdict.outcome = Outcome::kUnsupported;
     return verdict;
   }
@@ -96,7 +98,7 @@ Verdict JudgeRun(const Case& c, const Run& run) {
   if (c.illegal.empty()) {
     for (size_t i = 0; i < c.instances.size(); ++i) oracles.push_back(RunOracle(c, i));
   }
-  Run evidence{&c, run.traces, run.outcomes, {}};
+  Run evidence{&c, run.traces, run.outcomes, {}, run.left_behind};
   for (const OracleRun& oracle : oracles) evidence.oracles.push_back(&oracle);
   verdict.result = CheckAll(evidence);
   LeaveToPartners(c, verdict.result);
@@ -128,7 +130,10 @@ Verdict JudgeWithPartners(Verdict alone, const Run& run, const std::vector<Partn
              row.requirement == other.partner->requirement;
     });
   }
-  for (const PartnerRun& other : partners) alone.result.Merge(CompareWithPartner(run, other));
+  for (const PartnerRun& other : partners) {
+    alone.result.Merge(CompareWithPartner(run, other));
+    alone.result.Merge(JudgeLeftBehind(other.run));
+  }
   Settle(alone);
   return alone;
 }

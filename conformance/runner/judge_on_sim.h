@@ -7,6 +7,6 @@ namespace shardproof {
 
 // Runs the case under the timing that the options say, then, if nothing is wrong with that run,
 // its partners; judges all of it. What fails in the suite is the verdict, too.
-Verdict JudgeOnSim(const Case& c, const Plugin& plugin, const SimRunOptions& options);
+Verdict JudgeOnSim(const Case& c, const RunCase& run, const SimRunOptions& options);
 
 }  // namespace shardproof

@@ -78,6 +78,17 @@ CLI::App* AddPlan(CLI::App* app, Options* o) {
   return plan;
 }
 
+CLI::App* AddReplay(CLI::App* app, Options* o) {
+  CLI::App* replay =
+      app->add_subcommand("replay", "run one case again and show its trace, event by event");
+  AddSelection(replay, o);
+  AddEngine(replay, o);
+  replay->add_flag("--in-process", o->in_process,
+                   "run the engine in this process, for a debugger; if it crashes or leaves, so "
+                   "does shardproof");
+  return replay;
+}
+
 }  // namespace
 
 bool ParseOptions(int argc, char** argv, Options* o, int* exit_code) {
@@ -113,11 +124,7 @@ bool ParseOptions(int argc, char** argv, Options* o, int* exit_code) {
       ->default_val("cases");
   AddSelection(list, o);
 
-  CLI::App* replay =
-      app.add_subcommand("replay", "run one case again and show its trace, event by event");
-  AddSelection(replay, o);
-  AddEngine(replay, o);
-
+  CLI::App* replay = AddReplay(&app, o);
   CLI::App* plan = AddPlan(&app, o);
 
   CLI::App* explain =

@@ -30,8 +30,9 @@ struct Options {
   int jobs = 0;                // 0: one worker per core
   bool allow_partial = false;  // what was not judged for want of evidence leaves the exit code 0
   bool verbose = false;
-  int rank = 0;      // plan: whose
-  int64_t step = 0;  // plan: of which train step
+  bool in_process = false;  // replay: for a debugger
+  int rank = 0;             // plan: whose
+  int64_t step = 0;         // plan: of which train step
 
   std::string target;  // list: cases or requirements; explain: requirement id; check: trace:DIR
 };

@@ -42,7 +42,10 @@ void CheckTable(const spf_plugin* table, const std::string& address) {
 
 }  // namespace
 
-Plugin::Plugin(const std::string& address) : address_(address) {
+Plugin::Plugin(const std::string& address, const OnStep& on_step) : address_(address) {
+  const auto step = [&](const char* what) {
+    if (on_step) on_step(what);
+  };
   if (address.starts_with("builtin:")) {
     table_ = Builtin(std::string_view(address).substr(8));
   } else if (address.starts_with("lib:")) {
@@ -53,6 +56,7 @@ Plugin::Plugin(const std::string& address) : address_(address) {
       path.resize(colon);
     }
     if (path.find('/') == std::string::npos) path = "./" + path;
+    step("loading the library");
     library_ = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library_ == nullptr) throw std::invalid_argument(address + ": " + dlerror());
     using Entry = const spf_plugin* (*)(uint32_t);
@@ -60,6 +64,7 @@ Plugin::Plugin(const std::string& address) : address_(address) {
     if (entry == nullptr) {
       throw std::invalid_argument(address + ": the library does not export shardproof_plugin");
     }
+    step("shardproof_plugin");
     table_ = entry(SPF_ABI_MAJOR);
   } else {
     throw std::invalid_argument("\"" + address +
@@ -68,7 +73,11 @@ Plugin::Plugin(const std::string& address) : address_(address) {
   CheckTable(table_, address);
 }
 
-// A library stays loaded: code of it may still be referenced by what it left behind.
-Plugin::~Plugin() = default;
+void Plugin::Unload(const OnStep& on_step) {
+  on_step("unloading the library");
+  if (library_ != nullptr) dlclose(library_);
+  library_ = nullptr;
+  table_ = nullptr;
+}
 
 }  // namespace shardproof

@@ -61,6 +61,11 @@ RunData DataOf(const Case& c, const CaseEnd& end) {
     output.trace.world = c.world;
     if (ended.returned) output = Unpack(ended.blob);
     if (ended.kind != RankEnd::kReturned) output.outcome = OutcomeOf(ended, loop);
+    std::string left = output.changed;
+    if (!ended.left.empty()) {
+      left += (left.empty() ? "" : "; ") + ended.left + " still ran when its process had ended";
+    }
+    data.run.left_behind.push_back(std::move(left));
     data.run.traces.push_back(std::move(output.trace));
     data.run.outcomes.push_back(std::move(output.outcome));
   }

@@ -262,20 +262,35 @@ RankOutput RunRank(Fabric& fabric, const Case& c, const Models& models, const Pl
   return output;
 }
 
+// A rank that did not come to its end has no trace.
+Frame FieldsOf(const Trace& trace, const EngineOutcome& outcome, const std::string& changed) {
+  return {std::to_string(static_cast<int>(outcome.kind)), outcome.call, outcome.reason,
+          trace.case_id.empty() ? "" : TraceToText(trace), changed};
+}
+
+RankOutput OutputOf(const FrameView& fields, size_t from) {
+  if (fields.size() < from + kFieldsOfARank)
+    throw std::runtime_error("what a rank has put out is not whole");
+  RankOutput output;
+  const int64_t kind = NumberOf(fields[from], 0, static_cast<int64_t>(Kind::kSuiteError));
+  output.outcome = {static_cast<Kind>(kind), std::string(fields[from + 1]),
+                    std::string(fields[from + 2])};
+  if (!fields[from + 3].empty()) output.trace = ReadTrace(fields[from + 3], "trace of a rank");
+  output.changed = fields[from + 4];
+  return output;
+}
+
 std::string Pack(const RankOutput& output) {
-  return PackFrame({std::to_string(static_cast<int>(output.outcome.kind)), output.outcome.call,
-                    output.outcome.reason, TraceToText(output.trace)});
+  return PackFrame(FieldsOf(output.trace, output.outcome, output.changed));
 }
 
 RankOutput Unpack(const std::string& packed) {
-  std::string bytes = packed;
+  std::string_view bytes = packed;
   bool bad = false;
-  const Frame fields = TakeFrame(&bytes, &bad).value_or(Frame{});
-  if (fields.size() != 4) throw std::runtime_error("what a rank has put out is not whole");
-  RankOutput output;
-  output.outcome = {static_cast<Kind>(std::stoi(fields[0])), fields[1], fields[2]};
-  output.trace = ReadTrace(fields[3], "trace of a rank");
-  return output;
+  const FrameView fields = FrameIn(&bytes, &bad).value_or(FrameView{});
+  if (fields.size() != kFieldsOfARank || !bytes.empty())
+    throw std::runtime_error("what a rank has put out is not whole");
+  return OutputOf(fields, 0);
 }
 
 }  // namespace shardproof

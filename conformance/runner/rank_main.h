@@ -9,6 +9,7 @@
 
 #include "conformance/cases/case.h"
 #include "conformance/checks/base/check.h"
+#include "conformance/common/frame.h"
 #include "conformance/fabric/fabric.h"
 #include "conformance/host/executor.h"
 #include "conformance/host/faulty.h"
@@ -43,6 +44,9 @@ struct RankOutput {
   Trace trace;
   EngineOutcome outcome;
   EngineTime time;  // from create until the device work had run
+  // What the engine has changed of its process and not put back, in words (own_state.h); set by
+  // whoever runs a rank in a process of its own.
+  std::string changed;
 };
 
 // Runs every instance's script on this rank: call by call, round robin over the instances, without
@@ -55,6 +59,9 @@ EngineOutcome::Kind KindOf(spf_status status);
 
 // For transport between processes.
 std::string Pack(const RankOutput& output);
+Frame FieldsOf(const Trace& trace, const EngineOutcome& outcome, const std::string& changed);
 RankOutput Unpack(const std::string& packed);
+RankOutput OutputOf(const FrameView& fields, size_t from);  // the fields from there on
+inline constexpr size_t kFieldsOfARank = 5;
 
 }  // namespace shardproof

@@ -34,6 +34,12 @@ TimingPolicy ParseTimingPolicy(const std::string& name) {
                               "\" is none of eager, lazy-comm, lazy-compute, random, pct");
 }
 
+RunCase RunHere(const Plugin& plugin) {
+  return [&plugin](const Case& c, const SimRunOptions& options) {
+    return RunOnSim(c, MakeModels(c), plugin, options);
+  };
+}
+
 RunData RunOnSim(const Case& c, const Models& models, const Plugin& plugin,
                  const SimRunOptions& options) {
   RunData data;

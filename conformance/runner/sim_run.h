@@ -31,6 +31,11 @@ struct RunData {
 RunData RunOnSim(const Case& c, const Models& models, const Plugin& plugin,
                  const SimRunOptions& options);
 
+// How a case is run, here or in a process of its own (isolation/run_apart.h). What it throws that
+// is no std::exception passes through those who judge.
+using RunCase = std::function<RunData(const Case& c, const SimRunOptions& options)>;
+RunCase RunHere(const Plugin& plugin);  // which outlives it
+
 // Words for the command line: eager, lazy-comm, lazy-compute, random, pct.
 const char* TimingPolicyName(TimingPolicy policy);
 TimingPolicy ParseTimingPolicy(const std::string& name);  // throws std::invalid_argument

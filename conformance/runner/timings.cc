@@ -6,19 +6,20 @@
 #include <utility>
 
 #include "conformance/checks/metamorphic/metamorphic.h"
+#include "conformance/checks/robustness/left_behind.h"
 
 namespace shardproof {
 
 namespace {
 
 CheckResult CompareRuns(const Case& c, const Run& first, Run& other) {
-  CheckResult result;
+  CheckResult result = JudgeLeftBehind(other);
   if (const auto ended = EndedBadly(other, "GE-32")) {
     result.findings = JudgeRun(c, other).result.findings;  // who is to blame, and for what
     if (result.findings.empty()) result.findings.push_back(*ended);
     return result;
   }
-  result = CompareResults(first, other, "GE-32");
+  result.Merge(CompareResults(first, other, "GE-32"));
   result.Merge(CompareCollectiveSequences(first, other, "GE-32"));
   return result;
 }
@@ -36,21 +37,20 @@ std::vector<TimingRange> SplitTimings(uint64_t first_seed, int timings, int jobs
   return ranges;
 }
 
-Verdict CompareTimings(const Case& c, const Plugin& plugin, const SimRunOptions& options,
+Verdict CompareTimings(const Case& c, const RunCase& run, const SimRunOptions& options,
                        const TimingRange& range, bool mixed) {
   Verdict verdict;
   verdict.outcome = Outcome::kPass;
   try {
-    const Models models = MakeModels(c);
     SimRunOptions one = options;
     one.trace_folder.clear();
-    const RunData first = RunOnSim(c, models, plugin, one);
+    const RunData first = run(c, one);
     if (EndedBadly(first.run, "GE-32")) return verdict;  // judged where the case itself is
     for (int i = 0; i < range.count && verdict.result.findings.empty(); ++i) {
       one.seed = range.first_seed + static_cast<uint64_t>(i);
       if (mixed) one.policy = one.seed % 2 == 0 ? TimingPolicy::kPct : TimingPolicy::kRandom;
       one.rank.folder = options.rank.folder + "/" + std::to_string(one.seed);
-      RunData data = RunOnSim(c, models, plugin, one);
+      RunData data = run(c, one);
       verdict.timings.push_back(data.timing_hash);
       verdict.result.Merge(CompareRuns(c, first.run, data.run));
       for (Finding& finding : verdict.result.findings) {

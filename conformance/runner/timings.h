@@ -22,7 +22,7 @@ std::vector<TimingRange> SplitTimings(uint64_t first_seed, int timings, int jobs
 // of the range, and compares results and sequences of collectives (GE-32). A run that does not come
 // to its end is judged like any other. mixed: seeds alternate between random and pct, else all have
 // options.policy. Stops at the first timing that differs and says how to run it again.
-Verdict CompareTimings(const Case& c, const Plugin& plugin, const SimRunOptions& options,
+Verdict CompareTimings(const Case& c, const RunCase& run, const SimRunOptions& options,
                        const TimingRange& range, bool mixed);
 
 // Adds what a range said to the verdict on the case itself.

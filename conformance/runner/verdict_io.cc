@@ -24,12 +24,19 @@ class In {
   explicit In(std::string packed) {
     bool bad = false;
     fields_ = TakeFrame(&packed, &bad).value_or(Frame{});
+    if (!packed.empty()) throw std::runtime_error("a verdict arrived with more behind it");
   }
   std::string Text() {
     if (next_ >= fields_.size()) throw std::runtime_error("a verdict arrived incomplete");
     return fields_[next_++];
   }
-  int64_t Number() { return std::stoll(Text()); }
+  int64_t Number(int64_t lowest = INT64_MIN, int64_t highest = INT64_MAX) {
+    return NumberOf(Text(), lowest, highest);
+  }
+  int64_t Count() { return Number(0, static_cast<int64_t>(fields_.size() - next_)); }
+  void End() const {
+    if (next_ != fields_.size()) throw std::runtime_error("a verdict arrived with more behind it");
+  }
 
  private:
   Frame fields_;
@@ -69,27 +76,28 @@ std::string PackVerdict(const Verdict& verdict) {
 Verdict UnpackVerdict(const std::string& packed) {
   In in(packed);
   Verdict verdict;
-  verdict.outcome = static_cast<Outcome>(in.Number());
+  verdict.outcome = static_cast<Outcome>(in.Number(0, static_cast<int64_t>(Outcome::kSuiteError)));
   verdict.reason = in.Text();
-  for (int64_t n = in.Number(); n > 0; --n) {
+  for (int64_t n = in.Count(); n > 0; --n) {
     Finding& f = verdict.result.findings.emplace_back();
     f.requirement = in.Text();
-    f.rank = static_cast<int>(in.Number());
+    f.rank = static_cast<int>(in.Number(INT32_MIN, INT32_MAX));
     f.event = in.Number();
-    f.step = static_cast<int>(in.Number());
+    f.step = static_cast<int>(in.Number(INT32_MIN, INT32_MAX));
     for (std::string* text : {&f.stream, &f.operation, &f.expected, &f.seen, &f.message})
       *text = in.Text();
   }
-  for (int64_t n = in.Number(); n > 0; --n) verdict.result.judged.insert(in.Text());
-  for (int64_t n = in.Number(); n > 0; --n) {
+  for (int64_t n = in.Count(); n > 0; --n) verdict.result.judged.insert(in.Text());
+  for (int64_t n = in.Count(); n > 0; --n) {
     NotCheckable& row = verdict.result.not_checkable.emplace_back();
     row.requirement = in.Text();
     row.why = in.Text();
     row.kind = static_cast<NotCheckable::Kind>(in.Number());
   }
-  for (int64_t n = in.Number(); n > 0; --n) verdict.result.notes.push_back(in.Text());
-  for (int64_t n = in.Number(); n > 0; --n)
+  for (int64_t n = in.Count(); n > 0; --n) verdict.result.notes.push_back(in.Text());
+  for (int64_t n = in.Count(); n > 0; --n)
     verdict.timings.push_back(static_cast<uint64_t>(in.Number()));
+  in.End();
   return verdict;
 }
 

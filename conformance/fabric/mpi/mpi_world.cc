@@ -14,6 +14,7 @@
 #include "conformance/fabric/mpi/post_office.h"
 #include "conformance/fabric/mpi/shared.h"
 #include "conformance/fabric/mpi/supervisor.h"
+#include "conformance/fabric/process/descendants.h"
 
 namespace shardproof {
 namespace {
@@ -60,6 +61,7 @@ struct MpiWorld::State {
         data(data_comm, size),
         control(control_comm, rank),
         shared(message_bytes) {
+    AdoptOrphans();
     prctl(PR_SET_TIMERSLACK, 1000);  // short naps are to be short
   }
 

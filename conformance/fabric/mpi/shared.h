@@ -60,6 +60,13 @@ class SharedMemory {
   std::byte* heap_to_supervisor() const { return base_ + kHead + heap_bytes_; }
   uint64_t heap_bytes() const { return heap_bytes_; }
 
+  // Whether a message that the child has posted lies where the child's messages lie.
+  bool HoldsForSupervisor(const std::byte* data, uint64_t bytes) const {
+    const std::byte* heap = heap_to_supervisor();
+    return data >= heap && data <= heap + heap_bytes_ &&
+           bytes <= static_cast<uint64_t>(heap + heap_bytes_ - data);
+  }
+
   // For the next child. REQUIRES: no child lives and no transfer is under way. Large heaps give
   // their pages back.
   void Reset();

@@ -2,8 +2,6 @@
 
 #include <sched.h>
 #include <signal.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -54,12 +52,7 @@ void Supervisor::StartChild(const std::function<std::string(Fabric&)>& rank_main
   machine.world = config_.world;
   machine.epoch = config_.epoch;
   machine.arena_bytes = config_.options.arena_bytes;
-  std::fflush(nullptr);
-  child_ = fork();
-  if (child_ < 0) throw std::runtime_error("fork failed: no child to run the engine in");
-  if (child_ == 0) {
-    setpgid(0, 0);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
+  keeper_.Start([&] {
     try {
       RunChild(machine, *shared_, rank_main);
     } catch (const std::exception& error) {  // before the machine was there
@@ -67,8 +60,7 @@ void Supervisor::StartChild(const std::function<std::string(Fabric&)>& rank_main
                     error.what());
     }
     _exit(1);
-  }
-  setpgid(child_, child_);
+  });
   alive_ = true;
 }
 
@@ -119,6 +111,7 @@ bool Supervisor::CarryOut() {
   Posted posted;
   while (from_child_.Take(&posted)) {
     any = true;
+    if (!shared_->HoldsForSupervisor(posted.data, posted.bytes)) continue;  // overwritten memory
     if (posted.to == kToSupervisor) {
       FromChild(posted);
       from_child_.Return(posted.data);
@@ -186,7 +179,7 @@ void Supervisor::On(const ControlMessage& message) {
       aborted_at_ = now_;
       was_stalled_ = level_ == Level::kStalled;
       if (!takes_part() || reported_) return;
-      since_abort_.emplace(child_);
+      since_abort_.emplace(keeper_.pid());
       state_at_abort_ = (was_stalled_ ? "without progress, " : "") + StateText();
       (*shared_)->state.abort.store(1);
       (*shared_)->state.device.Raise();
@@ -203,13 +196,19 @@ void Supervisor::On(const ControlMessage& message) {
 
 void Supervisor::Reap() {
   if (!takes_part() || reported_) return;
-  if (alive_ && waitpid(child_, &wait_status_, WNOHANG) == child_) {
-    alive_ = false;
-    kill(-child_, SIGKILL);  // what it may have started
-    CarryOut();
-    DropInbox();
-  }
+  if (alive_ && keeper_.Ended()) ChildEnded();
   if (!alive_) EndRank();
+}
+
+// It and all that it had started are gone.
+void Supervisor::ChildEnded() {
+  alive_ = false;
+  CarryOut();
+  DropInbox();
+  const KeptEnd& end = keeper_.end();
+  wait_status_ = end.known ? end.status : SIGKILL;
+  if (!end.known) posted_result_ = report_.end.returned = false;  // nobody knows what still ran
+  if (posted_result_ && end.left > 0) report_.end.left = LeftText(end);
 }
 
 // The child is gone and all that it had posted is on its way: this rank's last word.

@@ -3,8 +3,6 @@
 // It never runs engine code. It forks the child that does, carries the child's messages, watches
 // its progress, and tells rank 0 how it ended. One Supervisor per process and case.
 #pragma once
-#include <sys/types.h>
-
 #include <chrono>
 #include <functional>
 #include <optional>
@@ -16,6 +14,7 @@
 #include "conformance/fabric/mpi/coordinator.h"
 #include "conformance/fabric/mpi/post_office.h"
 #include "conformance/fabric/mpi/shared.h"
+#include "conformance/fabric/process/keeper.h"
 #include "conformance/fabric/process/process_time.h"
 
 namespace shardproof::mpi {
@@ -57,6 +56,7 @@ class Supervisor {
   bool takes_part() const { return config_.rank < config_.world; }
   bool Quiet() const;
   bool Drained() const;
+  void ChildEnded();
   double Since(Clock::time_point then) const {
     return std::chrono::duration<double>(now_ - then).count();
   }
@@ -72,7 +72,7 @@ class Supervisor {
   ChannelReceiver from_child_;
   std::optional<Coordinator> coordinator_;  // rank 0
 
-  pid_t child_ = -1;
+  Keeper keeper_;  // of the child
   bool alive_ = false, posted_result_ = false, reported_ = false, killed_ = false, failed_ = false;
   int wait_status_ = 0;
   RankReport report_;

@@ -63,7 +63,7 @@ void Supervisor::Watch() {
     return;
   }
   if (Since(progressed_) < kBlockedSeconds) return;
-  if (!still_) still_.emplace(child_);
+  if (!still_) still_.emplace(keeper_.pid());
   // Who waits for others is never stuck, however long it takes: rank 0 decides about blocked ranks
   // without a clock, and the time limit of a case stands behind it.
   if (Quiet()) return Report(Level::kBlocked);
@@ -92,11 +92,9 @@ bool Supervisor::TimeToKill() {
 }
 
 void Supervisor::KillChild() {
-  wait_status_ = KillAndReap(child_);
-  alive_ = false;
+  keeper_.Kill();
   killed_ = true;
-  CarryOut();
-  DropInbox();
+  ChildEnded();
   EndRank();
 }
 

@@ -91,13 +91,4 @@ void UseSignalStack() {
   sigaltstack(&stack, nullptr);
 }
 
-int KillAndReap(pid_t child) {
-  kill(-child, SIGKILL);
-  kill(child, SIGKILL);
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  return status;
-}
-
 }  // namespace shardproof

@@ -1,7 +1,5 @@
 // process.h: how did a child process end, and what was it doing when it crashed?
 #pragma once
-#include <sys/types.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -31,8 +29,5 @@ void LeaveLastWords(char* note, size_t size, DescribeAddress describe, const voi
 // Gives the calling thread a stack of its own for signal handlers, so that a stack overflow is
 // reported too.
 void UseSignalStack();
-
-// Ends child and the process group that it leads; reaps it. Returns the status of waitpid.
-int KillAndReap(pid_t child);
 
 }  // namespace shardproof

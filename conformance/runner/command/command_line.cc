@@ -1,10 +1,13 @@
 #include "conformance/runner/command/command_line.h"
 
+#include <unistd.h>
+
 #include <cstdlib>
 #include <exception>
 #include <iostream>
 #include <string_view>
 
+#include "conformance/fabric/process/descendants.h"
 #include "conformance/trace/reader.h"
 
 namespace shardproof {
@@ -22,7 +25,7 @@ bool Speaks() {
 
 }  // namespace
 
-int Main(int argc, char** argv, const OtherFabrics& others) {
+static int Carry(int argc, char** argv, const OtherFabrics& others) {
   Options options;
   int code = 3;
   if (!Speaks()) std::cerr.setstate(std::ios::failbit);  // the parser's messages too
@@ -57,6 +60,14 @@ int Main(int argc, char** argv, const OtherFabrics& others) {
     return 2;
   }
   return 3;
+}
+
+int Main(int argc, char** argv, const OtherFabrics& others) {
+  const bool alone = DescendantsOf(getpid()).empty();  // else some are a script's, which became us
+  AdoptOrphans();  // of a keeper that an engine has killed (fabric/process/keeper.h)
+  const int code = Carry(argc, argv, others);
+  if (alone) EndDescendants();
+  return code;
 }
 
 }  // namespace shardproof

@@ -1,10 +1,17 @@
 // list, replay, explain.
+#include <unistd.h>
+
+#include <cstdlib>
 #include <iostream>
+#include <memory>
+#include <optional>
 
 #include "conformance/cases/knob_text.h"
 #include "conformance/requirements/registry.h"
 #include "conformance/runner/command/event_text.h"
 #include "conformance/runner/command/run_command.h"
+#include "conformance/runner/isolation/probe.h"
+#include "conformance/runner/isolation/run_apart.h"
 #include "conformance/runner/reporting.h"
 #include "conformance/runner/scratch_folder.h"
 #include "conformance/runner/selection.h"
@@ -34,15 +41,45 @@ int ListCommand(const Options& options) {
   return 0;
 }
 
+namespace {
+
+// An engine that runs in this process may leave: that is no good end. *over is set by who comes to
+// its own end.
+void LeavingIsAFailure(bool* over) {
+  on_exit(
+      [](int, void* done) {
+        if (!*static_cast<bool*>(done)) _exit(1);
+      },
+      over);
+}
+
+}  // namespace
+
 int ReplayCommand(const Options& options) {
   if (options.cases.empty()) throw std::invalid_argument("replay needs --case ID");
-  const Plugin plugin(options.impl);
+  std::optional<Plugin> here;
+  auto* const over = new bool(!options.in_process);  // lives as long as the process
+  LeavingIsAFailure(over);
+  if (options.in_process) here.emplace(options.impl);
+  EngineProcessOptions limits;
+  limits.stall_seconds = options.stall_seconds;
+  const RunCase run = here ? RunHere(*here) : RunApart(options.impl, limits);
+  if (!here) ProbeEngine(options);  // says what is wrong with the address
   int code = 0;
   for (const std::string& id : options.cases) {
     const Case c = ParseId(id);
     const ScratchFolder scratch;
-    const Models models = MakeModels(c);
-    RunData data = RunOnSim(c, models, plugin, SimOptionsFor(options, Id(c), scratch.path()));
+    RunData data;
+    try {
+      data = run(c, SimOptionsFor(options, Id(c), scratch.path()));
+    } catch (const EngineDied& died) {
+      const CaseReport report = ReportOf(c, VerdictOf(died), options);
+      for (const ReportedFinding& row : report.findings)
+        std::cout << FindingText(row.finding, report, Sentences());
+      std::cout << StatusName(report.status) << "  " << report.id << " " << report.reason << "\n";
+      code = 1;
+      continue;
+    }
     for (const Trace& trace : data.run.traces) {
       for (size_t i = 0; i < trace.events.size(); ++i) {
         std::cout << "rank " << trace.rank << " #" << i << "  " << EventText(trace, trace.events[i])
@@ -59,6 +96,7 @@ int ReplayCommand(const Options& options) {
     std::cout << StatusName(report.status) << "  " << report.id << "\n";
     if (report.status == Status::kFail) code = 1;
   }
+  *over = true;
   return code;
 }
 

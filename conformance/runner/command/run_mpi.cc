@@ -9,6 +9,8 @@
 
 #include "conformance/fabric/mpi/mpi_world.h"
 #include "conformance/fabric/nccl/rendezvous/meet_over_mpi.h"
+#include "conformance/fabric/process/own_state.h"
+#include "conformance/runner/isolation/probe.h"
 #include "conformance/runner/nccl/run_nccl.h"
 #include "conformance/runner/rank_ends.h"
 #include "conformance/runner/reporting.h"
@@ -17,6 +19,20 @@
 
 namespace shardproof {
 
+namespace {
+
+// On rank 0: what is wrong with the address; or "loads"; or "breaks", where the probe says how.
+std::string Refusal(const Options& options, Probe* probe) {
+  try {
+    *probe = ProbeEngine(options);
+    return probe->loads ? "loads" : "breaks";
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+}
+
+}  // namespace
+
 int RunMpiCommand(const Options& given, int argc, char** argv) {
   MpiWorld world(&argc, &argv);
   Options options = given;
@@ -24,21 +40,31 @@ int RunMpiCommand(const Options& given, int argc, char** argv) {
   const bool reports = world.rank() == 0;
   RunReport report = ReportFor(options);
   const std::vector<Case> cases = SelectCases(options, reports ? &report.facts : nullptr);
-  const Plugin plugin(options.impl);
+  Probe probe;
+  const std::string refusal = world.Broadcast(reports ? Refusal(options, &probe) : "");
+  if (refusal != "loads" && refusal != "breaks") throw std::invalid_argument(refusal);
   std::optional<ScratchFolder> scratch;
   if (reports) scratch.emplace();
   const std::string folder = world.Broadcast(reports ? scratch->path() : "");
   const bool terminal = isatty(STDOUT_FILENO) != 0;
   Console console(std::cout, terminal, options.verbose, cases.size(), Sentences());
+  if (const auto row = RowOf(probe, options)) {  // on rank 0
+    console.CaseDone(*row);
+    report.cases.push_back(*row);
+  }
   MpiOptions mpi;
   mpi.stall_seconds = options.stall_seconds;
-  for (size_t item = 0; item < cases.size(); ++item) {
+  for (size_t item = 0; refusal == "loads" && item < cases.size(); ++item) {
     const Case& c = cases[item];
     const Models models = MakeModels(c);
     const RankOptions rank =
         SimOptionsFor(options, Id(c), folder + "/" + std::to_string(item)).rank;
     const CaseEnd end = world.RunCase(c.world, mpi, [&](Fabric& fabric) {
-      return Pack(RunRank(fabric, c, models, plugin, rank));
+      const Plugin plugin(options.impl);
+      const OwnState before;
+      RankOutput output = RunRank(fabric, c, models, plugin, rank);
+      output.changed = before.ChangedNow();
+      return Pack(output);
     });
     if (!reports) continue;
     // The others go on meanwhile, up to their next collective.

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "conformance/runner/isolation/probe.h"
+#include "conformance/runner/isolation/run_apart.h"
 #include "conformance/runner/judge_on_sim.h"
 #include "conformance/runner/reporting.h"
 #include "conformance/runner/scratch_folder.h"
@@ -21,27 +23,26 @@ namespace shardproof {
 
 namespace {
 
-// What a process that died says, as a finding of the case; or as a fault of the suite, if no engine
-// code ran.
-Verdict VerdictOfDeath(const WorkResult& result) {
+constexpr double kItemSeconds = 600;   // of engines, in one item of a worker
+constexpr double kJudgeSeconds = 300;  // of the suite beside them
+
+Verdict SuiteError(const std::string& reason) {
   Verdict verdict;
-  if (result.rank < 0) {
-    verdict.outcome = Outcome::kSuiteError;
-    verdict.reason = "outside of engine code: " + result.death;
-    return verdict;
-  }
-  verdict.outcome = Outcome::kFail;
-  Finding finding;
-  finding.requirement = result.hung ? "GE-27" : "GE-26";
-  finding.rank = result.rank;
-  finding.operation = result.where;
-  finding.expected = result.hung ? "the engine goes on" : "the engine returns from its entry calls";
-  finding.seen = result.death;
-  const std::string who = "rank " + std::to_string(result.rank);
-  finding.message = result.hung ? who + " makes no progress" : who + "'s engine ended its process";
-  verdict.result.findings.push_back(finding);
-  verdict.result.judged.insert(finding.requirement);
+  verdict.outcome = Outcome::kSuiteError;
+  verdict.reason = reason;
   return verdict;
+}
+
+// A worker runs no engine code, so its end is the suite's failure.
+Verdict VerdictOfWorker(const WorkResult& result) {
+  if (result.done) {
+    try {
+      return UnpackVerdict(result.blob);
+    } catch (const std::exception& error) {
+      return SuiteError("the process that judged the case: " + std::string(error.what()));
+    }
+  }
+  return SuiteError("the process that judged the case: " + result.death);
 }
 
 // What workers do for one case: the first item judges it, each other one compares a range of
@@ -93,18 +94,22 @@ class SimVerdicts {
   std::vector<size_t> missing_;
 };
 
-std::string RunPart(const Case& c, const SimWork& work, const Plugin& plugin,
-                    const Options& options, const std::string& folder, WorkerSide& side) {
-  SimRunOptions sim = SimOptionsFor(options, Id(c), folder);
-  sim.rank.progress = side.progress;
-  sim.on_start = [&side](std::function<bool(uint64_t, std::string*)> describe) {
-    side.describe = std::move(describe);
-  };
-  const Verdict verdict = work.index == 0
-                              ? JudgeOnSim(c, plugin, sim)
-                              : CompareTimings(c, plugin, sim, work.range, options.timing.empty());
-  side.describe = nullptr;
-  return PackVerdict(verdict);
+// In a worker. Engine code runs in processes below it; what comes of them is judged here.
+std::string RunPart(const Case& c, const SimWork& work, const Options& options,
+                    const std::string& folder, WorkerSide& side) {
+  EngineProcessOptions limits;
+  limits.stall_seconds = options.stall_seconds;
+  limits.limit_seconds = kItemSeconds;
+  limits.waiting = [&side] { side.waits->fetch_add(1); };  // who waits for an engine is not stuck
+  const RunCase run = RunApart(options.impl, limits);
+  const SimRunOptions sim = SimOptionsFor(options, Id(c), folder);
+  try {
+    return PackVerdict(work.index == 0
+                           ? JudgeOnSim(c, run, sim)
+                           : CompareTimings(c, run, sim, work.range, options.timing.empty()));
+  } catch (const EngineDied& died) {
+    return PackVerdict(VerdictOf(died));
+  }
 }
 
 }  // namespace
@@ -115,27 +120,32 @@ int RunSimCommand(const Options& options) {
   if (options.queues > 0)
     report.facts.push_back("hardware queues a rank: " + std::to_string(options.queues));
   report.cases.resize(cases.size());
-  const Plugin plugin(options.impl);
+  const Probe probe = ProbeEngine(options);
   const ScratchFolder scratch;
   Console console(std::cout, isatty(STDOUT_FILENO) != 0, options.verbose, cases.size(),
                   Sentences());
+  if (!probe.loads) report.cases.clear();
+  if (const auto row = RowOf(probe, options)) {
+    console.CaseDone(*row);
+    report.cases.push_back(*row);
+  }
+  if (!probe.loads) return FinishReport(report, options, console);
   PoolOptions pool;
   pool.jobs =
       options.jobs > 0 ? options.jobs : static_cast<int>(std::thread::hardware_concurrency());
   pool.stall_seconds = options.stall_seconds;
+  pool.limit_seconds = kItemSeconds + kJudgeSeconds;
   const std::vector<SimWork> work = WorkFor(cases.size(), options, pool.jobs);
   SimVerdicts verdicts(work, cases.size());
   RunInWorkers(
       work.size(), pool,
       [&](size_t part, WorkerSide& side) {
         const std::string folder = scratch.path() + "/" + std::to_string(part);
-        return RunPart(cases[work[part].item], work[part], plugin, options, folder, side);
+        return RunPart(cases[work[part].item], work[part], options, folder, side);
       },
       [&](size_t part, const WorkResult& result) {
         const size_t item = work[part].item;
-        if (!verdicts.Add(work[part],
-                          result.done ? UnpackVerdict(result.blob) : VerdictOfDeath(result)))
-          return;
+        if (!verdicts.Add(work[part], VerdictOfWorker(result))) return;
         report.cases[item] = ReportOf(cases[item], verdicts.Take(item, options), options);
         console.CaseDone(report.cases[item]);
       });

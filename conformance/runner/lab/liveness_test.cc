@@ -46,10 +46,10 @@ TEST_P(Liveness, EveryTimingEndsWithTheSameBits) {
   const Case c = ParseId(GetParam().id);
   ASSERT_EQ(c.illegal, "");
   const SimRunOptions options = OptionsFor(GetParam());
-  Verdict verdict = JudgeOnSim(c, plugin, options);
+  Verdict verdict = JudgeOnSim(c, RunHere(plugin), options);
   ASSERT_EQ(verdict.outcome, Outcome::kPass)
       << (verdict.result.findings.empty() ? verdict.reason : verdict.result.findings[0].message);
-  const Verdict others = CompareTimings(c, plugin, options, {2, kTimings - 1}, false);
+  const Verdict others = CompareTimings(c, RunHere(plugin), options, {2, kTimings - 1}, false);
   EXPECT_EQ(others.outcome, Outcome::kPass)
       << (others.result.findings.empty() ? others.reason : others.result.findings[0].message);
   const std::set<uint64_t> different(others.timings.begin(), others.timings.end());
@@ -74,7 +74,7 @@ TEST(LivenessTest, ALostWaitIsSeen) {
   SimRunOptions options = OptionsFor(machine);
   options.policy = TimingPolicy::kEager;
   options.rank.fault = lost;
-  const Verdict verdict = CompareTimings(lab.spec(), plugin, options, {2, 40}, true);
+  const Verdict verdict = CompareTimings(lab.spec(), RunHere(plugin), options, {2, 40}, true);
   EXPECT_EQ(verdict.outcome, Outcome::kFail) << FaultText(*lost);
 }
 

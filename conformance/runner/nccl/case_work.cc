@@ -1,11 +1,15 @@
 #include "conformance/runner/nccl/case_work.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <exception>
 #include <set>
 #include <utility>
 
 #include "conformance/fabric/nccl/rendezvous/case_table.h"
+#include "conformance/fabric/process/descendants.h"
+#include "conformance/fabric/process/own_state.h"
 #include "conformance/runner/selection.h"
 
 namespace shardproof {
@@ -26,6 +30,14 @@ std::string Indented(const std::string& text) {
     at = end + 1;
   }
   return lines;
+}
+
+// Processes that engines have started here, also those that lost their parent: a rank process is
+// the only child of its keeper.
+size_t OthersBelowTheKeeper() {
+  size_t others = 0;
+  for (const pid_t pid : DescendantsOf(getppid())) others += pid != getpid() ? 1 : 0;
+  return others;
 }
 
 class NcclWork : public RankWork {
@@ -61,9 +73,18 @@ class NcclWork : public RankWork {
         SimOptionsFor(cases_.options, Id(c), cases_.folder + "/" + std::to_string(item)).rank;
     rank.progress = side_.progress;
     rank.executor = [&](Fabric&) { return machine.MakeExecutor(); };
-    const RankOutput output = RunRank(machine.fabric(), c, models, cases_.plugin, rank);
+    const OwnState before;
+    RankOutput output = RunRank(machine.fabric(), c, models, cases_.plugin, rank);
     side_.progress->rank.store(-1);  // no engine code from here on
-    return AnswerWith(output, machine.End());
+    output.changed = before.ChangedNow();
+    const size_t left = OthersBelowTheKeeper();
+    if (left > 0) {
+      output.changed += (output.changed.empty() ? "" : "; ") + std::to_string(left) +
+                        " processes of it still ran after the case";
+    }
+    RankAnswer answer = AnswerWith(output, machine.End());
+    answer.reusable = answer.reusable && output.changed.empty();
+    return answer;
   }
 
   const NcclCases cases_;

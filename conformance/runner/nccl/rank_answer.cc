@@ -15,7 +15,8 @@ Frame FieldsOf(const RankAnswer& answer) {
 RankAnswer AnswerOf(const Frame& fields) {
   if (fields.size() < 6) throw std::runtime_error("a rank's answer is not whole");
   RankAnswer answer;
-  answer.end.kind = static_cast<RankEnd::Kind>(std::stoi(fields[0]));
+  answer.end.kind =
+      static_cast<RankEnd::Kind>(NumberOf(fields[0], RankEnd::kReturned, RankEnd::kAborted));
   answer.end.detail = fields[1];
   answer.end.returned = !fields[2].empty();
   answer.end.blob = fields[3];

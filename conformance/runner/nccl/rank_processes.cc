@@ -29,6 +29,19 @@ AnswerQuestion RankAnswers(int rank, const MakeRankWork& make) {
   };
 }
 
+// The process has run engine code: what it says may be anything.
+RankAnswer ReadAnswer(const Frame& fields) {
+  try {
+    return AnswerOf(fields);
+  } catch (const std::runtime_error& error) {
+    RankAnswer answer;
+    answer.reusable = false;
+    answer.end = {RankEnd::kExit, std::string("its process gave no answer: ") + error.what(), false,
+                  ""};
+    return answer;
+  }
+}
+
 std::string Who(int rank) { return "rank " + std::to_string(rank); }
 
 }  // namespace
@@ -95,7 +108,7 @@ void RankProcesses::State::Prepare(int world) {
   std::vector<bool> ready(static_cast<size_t>(members), true);
   for (size_t i = 0; i < ready.size(); ++i) {
     if (processes_[i]->alive()) continue;
-    processes_[i]->Start(RankAnswers(RankOf(i), make_), processes_);
+    processes_[i]->Start(RankAnswers(RankOf(i), make_));
     processes_[i]->Ask({});
     ready[i] = false;
     ++started;
@@ -107,10 +120,12 @@ void RankProcesses::State::Prepare(int world) {
       if (ready[i]) continue;
       Worker& process = *processes_[i];
       if (speaks[i]) {
-        const auto said = process.Answer();
-        if (!said)
+        Frame answer;
+        const Worker::Said said = process.Listen(&answer);
+        if (said == Worker::Said::kEnded)
           throw std::runtime_error(Who(RankOf(i)) + " could not start: " + process.Death());
-        if (facts.empty()) facts = *said;
+        if (said == Worker::Said::kNothing) continue;
+        if (facts.empty()) facts = answer;
         ready[i] = true;
       } else if (Since(began) > options_.start_seconds) {
         throw std::runtime_error(Who(RankOf(i)) + " was not ready after " +
@@ -164,8 +179,11 @@ void RankProcesses::State::EndEarly(Running& run, const std::string& reason, dou
 void RankProcesses::State::Collect(Running& run, size_t i) {
   Worker& process = *processes_[i];
   const std::string where = process.Where();
-  if (const auto fields = process.Answer()) {
-    RankAnswer answer = AnswerOf(*fields);
+  Frame fields;
+  const Worker::Said said = process.Listen(&fields);
+  if (said == Worker::Said::kNothing) return;
+  if (said == Worker::Said::kAnswer) {
+    RankAnswer answer = ReadAnswer(fields);
     if (answer.end.kind == RankEnd::kException) {
       EndEarly(run, Who(RankOf(i)) + " threw " + answer.end.detail, options_.grace_seconds);
     }

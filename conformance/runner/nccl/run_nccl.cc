@@ -9,6 +9,7 @@
 
 #include "conformance/fabric/nccl/rendezvous/case_table.h"
 #include "conformance/fabric/nccl/rendezvous/environment.h"
+#include "conformance/runner/isolation/probe.h"
 #include "conformance/runner/nccl/case_work.h"
 #include "conformance/runner/rank_ends.h"
 #include "conformance/runner/reporting.h"
@@ -18,6 +19,8 @@
 namespace shardproof {
 namespace {
 
+constexpr char kLoads[] = "loads", kBreaks[] = "breaks";
+
 // The processes of a job, one rank each; or one process that has all ranks.
 class NcclRun {
  public:
@@ -25,13 +28,14 @@ class NcclRun {
       : options_(options),
         kit_(kit),
         is_job_(job != nullptr),
-        store_(is_job_ ? std::move(job) : Store::Local()),
-        plugin_(options.impl) {
+        store_(is_job_ ? std::move(job) : Store::Local()) {
     if (is_job_) options_.ranks = store_->size();
+    const std::string answer = FromRankZero("engine", reports() ? AskEngine() : "");
+    if (answer != kLoads && answer != kBreaks) throw std::invalid_argument(answer);
+    loads_ = answer == kLoads;
     if (reports()) scratch_.emplace();
     cases_ = SelectCases(options_, &facts_);
     folder_ = FromRankZero("folder", reports() ? scratch_->path() : "");
-    shared_.emplace(NcclCases{options_, cases_, plugin_, folder_});
     RankProcessOptions ranks;
     ranks.first_rank = store_->rank();
     ranks.ranks = is_job_ ? 1 : options_.ranks;
@@ -45,7 +49,11 @@ class NcclRun {
     std::ostream nowhere(nullptr);
     Console console(reports() ? std::cout : nowhere, reports() && isatty(STDOUT_FILENO) != 0,
                     options_.verbose, cases_.size(), Sentences());
-    for (size_t item = 0; item < cases_.size(); ++item) {
+    if (const auto row = RowOf(probe_, options_)) {  // on rank 0
+      console.CaseDone(*row);
+      report.cases.push_back(*row);
+    }
+    for (size_t item = 0; loads_ && item < cases_.size(); ++item) {
       Verdict verdict = RunOne(item);
       if (!reports()) continue;
       report.cases.push_back(ReportOf(cases_[item], std::move(verdict), options_));
@@ -63,6 +71,16 @@ class NcclRun {
 
  private:
   bool reports() const { return store_->rank() == 0; }
+
+  // On rank 0: what is wrong with the address; or kLoads; or kBreaks, where the probe says how.
+  std::string AskEngine() {
+    try {
+      probe_ = ProbeEngine(options_);
+      return probe_.loads ? kLoads : kBreaks;
+    } catch (const std::invalid_argument& error) {
+      return error.what();
+    }
+  }
 
   // Rank 0's text, on all processes of the job.
   std::string FromRankZero(const std::string& key, const std::string& text) {
@@ -82,7 +100,9 @@ class NcclRun {
     machine.local_rank = place.rank;
     machine.local_ranks = place.ranks;
     machine.gemm = options_.gemm;
-    return MakeNcclWork(*shared_, side, kit_.open(machine), store_->ForChild());
+    plugin_.emplace(options_.impl);
+    return MakeNcclWork({options_, cases_, *plugin_, folder_}, side, kit_.open(machine),
+                        store_->ForChild());
   }
 
   // Processes that are ready, on all hosts; who has no part in the case comes too, so that nobody
@@ -151,11 +171,12 @@ class NcclRun {
   bool is_job_;  // several processes; else this one starts all ranks
   std::unique_ptr<Store> store_;
   std::optional<ScratchFolder> scratch_;
-  Plugin plugin_;
+  Probe probe_;  // on rank 0
+  bool loads_ = false;
+  std::optional<Plugin> plugin_;  // in rank processes only
   std::vector<Case> cases_;
   std::vector<std::string> facts_;
   std::string folder_;
-  std::optional<NcclCases> shared_;
   std::optional<RankProcesses> processes_;
   bool ran_ = false;
 };

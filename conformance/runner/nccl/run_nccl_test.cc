@@ -260,10 +260,31 @@ TEST(RunNcclInAJob, ACrashElsewhereEndsOneCase) {
   EXPECT_EQ(statuses[kThree[2]], "pass");
 }
 
+// The fourth field of /proc/PID/stat, of a process whose name has no blanks.
+pid_t ParentOf(pid_t process) {
+  std::ifstream stat("/proc/" + std::to_string(process) + "/stat");
+  std::string pid, name, state;
+  pid_t parent = -1;
+  stat >> pid >> name >> state >> parent;
+  return parent;
+}
+
+TEST(RunNcclInAJob, TheDeathOfAKeeperEndsOneCase) {
+  const TestFolder folder;
+  const auto kill_the_keeper = [] {
+    kill(getppid(), SIGKILL);
+    pause();
+  };
+  EXPECT_EQ(RunJob(2, folder.path(), Bad(kill_the_keeper)), (std::vector<int>{1, 1}));
+  auto statuses = StatusesIn(folder.path());
+  EXPECT_EQ(statuses[kThree[1]], "fail");
+  EXPECT_EQ(statuses[kThree[2]], "pass");
+}
+
 TEST(RunNcclInAJob, TheDeathOfAWatchingProcessEndsTheJob) {
   const TestFolder folder;
   const auto kill_the_watcher = [] {
-    kill(getppid(), SIGKILL);
+    kill(ParentOf(getppid()), SIGKILL);
     pause();
   };
   EXPECT_EQ(RunJob(3, folder.path(), Bad(kill_the_watcher)), (std::vector<int>{99, -SIGKILL, 99}));

@@ -1,14 +1,10 @@
 #include "conformance/runner/workers/worker.h"
 
-#include <signal.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <exception>
 #include <new>
 #include <stdexcept>
@@ -28,49 +24,51 @@ bool Describe(const void* context, uint64_t address, char* text, size_t size) {
 
 }  // namespace
 
+void LeaveLastWordsIn(WorkerSide& side) {
+  LeaveLastWords(side.progress->note, sizeof side.progress->note, Describe, &side);
+}
+
+std::string DeathText(const KeptEnd& end, const Progress& progress, bool* crashed) {
+  if (crashed != nullptr) *crashed = !end.known;
+  if (!end.known) return "ended by SIGKILL, after the process that watches it";
+  const ProcessEnd process = DescribeWaitStatus(end.status);
+  const bool signal = process.kind == ProcessEnd::Kind::kSignal;
+  if (crashed != nullptr) *crashed = signal;
+  const std::string words = TextOf(progress.note);
+  return (signal ? "ended by " : "the process left before the run was over, with ") + process.text +
+         (words.empty() ? "" : ": " + words);
+}
+
 Worker::Worker() {
-  void* memory =
-      mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  void* memory = mmap(nullptr, sizeof(WatchedState), PROT_READ | PROT_WRITE,
+                      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) throw std::runtime_error("cannot map memory to share with a worker");
-  shared_ = new (memory) Shared();
+  shared_ = new (memory) WatchedState();
+  watch_.emplace(*shared_);
 }
 
 Worker::~Worker() {
   Kill();
-  munmap(shared_, sizeof(Shared));
+  munmap(shared_, sizeof(WatchedState));
 }
 
-void Worker::Start(const AnswerQuestion& answer,
-                   const std::vector<std::unique_ptr<Worker>>& others) {
+void Worker::Start(const AnswerQuestion& answer) {
   int ends[2];
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
     throw std::runtime_error("cannot make a socket for a worker");
-  new (shared_) Shared();
+  new (shared_) WatchedState();
   death_.clear();
-  std::fflush(nullptr);  // what is buffered is written once
-  const pid_t parent = getpid();
-  pid_ = fork();
-  if (pid_ < 0) throw std::runtime_error("cannot fork a worker");
-  if (pid_ == 0) {
-    setpgid(0, 0);
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) _exit(1);  // it died before the line above
-    for (const auto& other : others) {
-      if (other->socket_ >= 0) close(other->socket_);
-    }
-    close(ends[0]);
-    Serve(ends[1], answer);
-  }
-  setpgid(pid_, pid_);
-  close(ends[1]);
+  received_.clear();
   socket_ = ends[0];
-  Moved();
+  keeper_.Start([&] { Serve(ends[1], answer); }, {ends[1]});
+  close(ends[1]);
+  watch_->Begin(keeper_.pid());
 }
 
 void Worker::Serve(int socket, const AnswerQuestion& answer) {
   Progress& progress = shared_->progress;
   WorkerSide side{&progress, &shared_->waits, {}};
-  LeaveLastWords(progress.note, sizeof progress.note, Describe, &side);
+  LeaveLastWordsIn(side);
   try {
     while (const std::optional<Frame> question = ReceiveFrame(socket)) {
       const Frame said = answer(*question, side);
@@ -89,65 +87,44 @@ void Worker::Serve(int socket, const AnswerQuestion& answer) {
 void Worker::Ask(const Frame& question) {
   shared_->progress.rank.store(-1);
   shared_->progress.call[0] = shared_->progress.last[0] = '\0';
-  Moved();
+  watch_->Begin(keeper_.pid());
   SendAll(socket_, PackFrame(question));
 }
 
-std::optional<Frame> Worker::Answer() {
-  std::optional<Frame> frame = ReceiveFrame(socket_);
-  if (!frame) Reap();
-  return frame;
+Worker::Said Worker::Listen(Frame* answer) {
+  char chunk[1 << 16];
+  ssize_t n = 0;
+  while ((n = recv(socket_, chunk, sizeof chunk, MSG_DONTWAIT)) > 0) {
+    received_.append(chunk, static_cast<size_t>(n));
+    bool bad = false;
+    std::optional<Frame> frame = TakeFrame(&received_, &bad);
+    if (bad || (frame && !received_.empty()))
+      return Bury("what the process wrote is no answer to a question");
+    if (!frame) continue;
+    *answer = std::move(*frame);
+    return Said::kAnswer;
+  }
+  const bool open = n < 0 && (errno == EAGAIN || errno == EINTR);
+  return open ? Said::kNothing : Bury("");
 }
 
-void Worker::Reap() {
-  int status = 0;
-  while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+// The worker is gone, or goes now.
+Worker::Said Worker::Bury(const std::string& what_it_said) {
+  if (what_it_said.empty()) {
+    keeper_.Await();
+  } else {
+    keeper_.Kill();
   }
-  kill(-pid_, SIGKILL);  // what it has started
-  const ProcessEnd end = DescribeWaitStatus(status);
-  crashed_ = end.kind == ProcessEnd::Kind::kSignal;
-  death_ = (crashed_ ? "ended by " : "the process left before the run was over, with ") + end.text;
-  if (progress().note[0] != '\0') death_ += ": " + std::string(progress().note);
-  pid_ = -1;
+  death_ = DeathText(keeper_.end(), progress(), &crashed_);
+  if (!what_it_said.empty()) death_ = what_it_said;
   Kill();
+  return Said::kEnded;
 }
 
 void Worker::Kill() {
-  if (pid_ > 0) KillAndReap(pid_);
-  pid_ = -1;
+  keeper_.Kill();
   if (socket_ >= 0) close(socket_);
   socket_ = -1;
 }
-
-void Worker::Moved() {
-  const uint64_t beats = shared_->progress.beats.load(), waits = shared_->waits.load();
-  waiting_ = beats == beats_ && waits != waits_;
-  beats_ = beats;
-  waits_ = waits;
-  moved_ = Clock::now();
-  still_.reset();
-}
-
-bool Worker::Stuck(double stall_seconds) {
-  if (shared_->progress.beats.load() != beats_ || shared_->waits.load() != waits_) Moved();
-  if (!still_) still_.emplace(pid_);
-  const double patience = stall_seconds * (InEngine() ? 1 : 30);
-  return StillSeconds() >= patience &&
-         (still_->Ran() >= 0.8 * patience || still_->Free() >= kStallsOfASleeper * patience);
-}
-
-double Worker::StillSeconds() const {
-  return std::chrono::duration<double>(Clock::now() - moved_).count();
-}
-bool Worker::InEngine() const { return progress().rank.load() >= 0; }
-
-std::string Worker::Where() const {
-  if (!InEngine()) return "in the suite's own code";
-  const std::string call = progress().call, last = progress().last;
-  return (waiting_ ? "waiting for other ranks in " : "in engine code of ") + call +
-         (last.empty() ? "" : ", after " + last);
-}
-
-std::string SecondsText(double seconds) { return std::to_string(static_cast<int>(seconds)) + " s"; }
 
 }  // namespace shardproof

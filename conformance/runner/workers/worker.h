@@ -1,22 +1,21 @@
 // worker.h: how does a process that was forked to answer questions look to the one that asks?
 //
 // One question at a time. It is watched while it answers: whether engine code of its own has
-// stopped to move, and how it ended if it does not come back.
+// stopped to move, and how it ended if it does not come back. All that it has started ends with it
+// (fabric/process/keeper.h).
 #pragma once
 #include <sys/types.h>
 
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "conformance/common/frame.h"
-#include "conformance/fabric/process/process_time.h"
-#include "conformance/host/progress.h"
+#include "conformance/fabric/process/keeper.h"
+#include "conformance/runner/workers/progress_watch.h"
 
 namespace shardproof {
 
@@ -29,6 +28,9 @@ struct WorkerSide {
   std::function<bool(uint64_t address, std::string* text)> describe;
 };
 
+// In a forked child, whose last words (process.h) then lie in side.progress. side outlives it.
+void LeaveLastWordsIn(WorkerSide& side);
+
 // Called in the worker. What it throws ends the worker, and is its last word.
 using AnswerQuestion = std::function<Frame(const Frame& question, WorkerSide& side)>;
 
@@ -39,57 +41,43 @@ class Worker {
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  // others: their sockets are closed in the new process.
-  void Start(const AnswerQuestion& answer, const std::vector<std::unique_ptr<Worker>>& others);
+  void Start(const AnswerQuestion& answer);
   // A worker that is gone is noticed when its answer is awaited.
   void Ask(const Frame& question);
-  // Waits for the answer. Nothing: the worker is gone, and reaped; Death() says how it ended.
-  std::optional<Frame> Answer();
+  // What has come of the answer, without waiting. kEnded: the worker is gone, and reaped, or had to
+  // be ended since what it says is no answer; Death() says which.
+  enum class Said { kNothing, kAnswer, kEnded };
+  Said Listen(Frame* answer);
   void Kill();  // with the processes that it has started
 
-  bool alive() const { return pid_ > 0; }
-  pid_t pid() const { return pid_; }
+  bool alive() const { return keeper_.running(); }
+  pid_t pid() const { return alive() ? keeper_.pid() : -1; }
   int socket() const { return socket_; }  // readable when it has something to say, or has died
   // "ended by SIGSEGV (Segmentation fault): address 0x8"
   const std::string& Death() const { return death_; }
   bool crashed() const { return crashed_; }  // by a signal
   const Progress& progress() const { return shared_->progress; }
 
-  // Notices whether anything has moved; call it again and again. Answers whether the worker is
-  // stuck: neither Progress nor waits have moved for stall_seconds of its processor time, or for
-  // four times as many by the clock, for code that sleeps; time in which it could not get a core
-  // does not count. The suite's own code has 30 times as long.
-  bool Stuck(double stall_seconds);
-  double StillSeconds() const;  // by the clock, since anything moved
-  bool InEngine() const;        // engine code has run for this question
-  // "in engine code of train_step 1, after communicate", "waiting for other ranks in ..."
-  std::string Where() const;
+  // As of ProgressWatch.
+  bool Stuck(double stall_seconds) { return watch_->Stuck(stall_seconds); }
+  double StillSeconds() const { return watch_->StillSeconds(); }
+  std::string Where() const { return watch_->Where(); }
 
  private:
-  using Clock = std::chrono::steady_clock;
-  struct Shared {
-    Progress progress;
-    std::atomic<uint64_t> waits{0};
-  };
   [[noreturn]] void Serve(int socket, const AnswerQuestion& answer);
-  void Moved();
-  void Reap();
+  Said Bury(const std::string& what_it_said);
 
-  Shared* shared_;
-  pid_t pid_ = -1;
+  WatchedState* shared_;
+  std::optional<ProgressWatch> watch_;
+  Keeper keeper_;
   int socket_ = -1;
+  std::string received_;  // the beginning of an answer
   std::string death_;
   bool crashed_ = false;
-  uint64_t beats_ = 0, waits_ = 0;
-  bool waiting_ = false;  // what moved last were the waits
-  Clock::time_point moved_;
-  std::optional<Span> still_;  // of its process, since shortly after it moved
 };
 
-// By the clock, of code that sleeps: so many stall_seconds until it counts as stuck.
-inline constexpr double kStallsOfASleeper = 4;
-
-// "no progress for 5 s" and the like name whole seconds.
-std::string SecondsText(double seconds);
+// How a process ended that should have answered: "ended by SIGSEGV ...", with its last words.
+// crashed, if any: whether by a signal.
+std::string DeathText(const KeptEnd& end, const Progress& progress, bool* crashed = nullptr);
 
 }  // namespace shardproof

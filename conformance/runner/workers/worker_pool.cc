@@ -41,7 +41,7 @@ class Pool {
       }
       poll(polls.data(), polls.size(), 100);
       for (size_t i = 0; i < workers_.size(); ++i) {
-        if (tasks_[i].busy && Ended(i, polls[i].revents != 0)) ++finished;
+        if (tasks_[i].busy && Ended(i)) ++finished;
       }
     }
   }
@@ -55,32 +55,30 @@ class Pool {
   };
 
   void Give(size_t i, size_t item) {
-    if (!workers_[i]->alive()) workers_[i]->Start(answer_, workers_);
+    if (!workers_[i]->alive()) workers_[i]->Start(answer_);
     tasks_[i] = {true, item, Clock::now()};
     workers_[i]->Ask({std::to_string(item)});
   }
 
   // Whether the task of worker i is over, done or not.
-  bool Ended(size_t i, bool speaks) {
+  bool Ended(size_t i) {
     Worker& worker = *workers_[i];
     WorkResult result;
-    if (speaks) {
-      std::optional<Frame> answer = worker.Answer();
-      result.done = answer.has_value();
-      if (result.done) {
-        result.blob = std::move(answer->at(0));
-      } else {
-        result.death = worker.Death();
-      }
-    } else {
+    Frame answer;
+    const Worker::Said said = worker.Listen(&answer);
+    if (said == Worker::Said::kNothing) {
       result.death = Stalled(worker, tasks_[i].began);
       if (result.death.empty()) return false;
-      result.hung = true;
       worker.Kill();
-      const std::string note = worker.progress().note;
+      const std::string note = TextOf(worker.progress().note);
       if (!note.empty()) result.death += ": " + note;
+    } else if (said == Worker::Said::kAnswer && answer.size() == 1) {
+      result.done = true;
+      result.blob = std::move(answer.front());
+    } else {
+      result.death = said == Worker::Said::kAnswer ? "its answer is not whole" : worker.Death();
+      worker.Kill();
     }
-    if (!result.done) Locate(worker.progress(), &result);
     tasks_[i].busy = false;
     done_(tasks_[i].item, result);
     return true;
@@ -93,11 +91,6 @@ class Pool {
     if (!worker.Stuck(options_.stall_seconds)) return "";
     return "no progress for " + SecondsText(worker.StillSeconds()) +
            ": its code runs, or sleeps, without issuing anything";
-  }
-
-  static void Locate(const Progress& progress, WorkResult* result) {
-    result->rank = progress.rank.load();
-    if (result->rank >= 0) result->where = std::string(progress.call) + ", after " + progress.last;
   }
 
   size_t items_;

@@ -1,5 +1,6 @@
-// worker_pool.h: how do many cases run at once in processes of their own, so that an engine that
-// dies takes nothing with it?
+// worker_pool.h: how are many cases judged at once, in processes of their own?
+//
+// No foreign code runs in a worker: it runs below one (engine_process.h).
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -13,16 +14,13 @@ namespace shardproof {
 struct WorkResult {
   bool done = false;
   std::string blob;   // what work returned, if done
-  bool hung = false;  // otherwise: it was killed
-  std::string
-      death;  // "ended by SIGSEGV (Segmentation fault): address 0x8", "no progress for 5 s: ..."
-  int rank = -1;      // whose engine code ran; -1: the suite's own
-  std::string where;  // "train_step 1, after communicate"
+  std::string death;  // else: "ended by SIGSEGV (Segmentation fault): address 0x8", "no progress
+                      // for 5 s: ..."
 };
 
 struct PoolOptions {
   int jobs = 1;
-  // A worker that is stuck for so long (worker.h) is killed: it loops without issuing anything.
+  // A worker that is stuck for so long (progress_watch.h) is killed: it loops.
   double stall_seconds = 5;
   double limit_seconds = 600;  // of one item, whatever the progress
 };

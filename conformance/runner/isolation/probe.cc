@@ -1,0 +1,100 @@
+#include "conformance/runner/isolation/probe.h"
+
+#include <stdexcept>
+#include <utility>
+
+#include "conformance/runner/plugin.h"
+#include "conformance/runner/workers/engine_process.h"
+
+namespace shardproof {
+namespace {
+
+constexpr double kLimitSeconds = 120;  // for a library that is large, on a slow disk
+
+// In a process of its own. The address is wrong: its words, behind an x.
+Frame Ask(const std::string& address, bool unload, WorkerSide& side) {
+  const auto on_step = [&](const char* step) {
+    side.progress->rank.store(kNoRank);
+    Progress::Set(side.progress->call, sizeof side.progress->call, step);
+  };
+  try {
+    Plugin plugin(address, on_step);
+    const bool has_plan = plugin.plan() != nullptr;
+    if (unload) plugin.Unload(on_step);
+    return {has_plan ? "plan" : ""};
+  } catch (const std::invalid_argument& error) {
+    return {"x" + std::string(error.what())};
+  }
+}
+
+Finding FindingOf(const EngineProcessEnd& end, const std::string& address) {
+  Finding finding;
+  finding.requirement = end.hung ? "GE-27" : "GE-26";
+  finding.operation = end.where;
+  finding.expected = "the library is loaded, asked and unloaded, and the process goes on";
+  finding.seen = end.death;
+  finding.message = address + ": " + end.where +
+                    (end.hung ? " does not come back: look at " : " ended the process: look at ") +
+                    (end.where == "shardproof_plugin" ? "that function"
+                     : end.where == "unloading the library"
+                         ? "the library's destructors, and at what it gives to atexit"
+                         : "the library's constructors");
+  return finding;
+}
+
+Finding LeftFinding(const EngineProcessEnd& end, const std::string& address) {
+  Finding finding;
+  finding.requirement = "GE-37";
+  finding.operation = "loading the library";
+  finding.expected = "nothing else runs";
+  finding.seen = end.left + " still ran when the process that had loaded the library had ended";
+  finding.message = address + ": the library starts processes when it is loaded";
+  return finding;
+}
+
+// What it answers; nothing: it did not, and the findings say why.
+std::optional<std::string> AskApart(const Options& options, bool unload, Probe* probe) {
+  EngineProcessOptions limits;
+  limits.stall_seconds = options.stall_seconds;
+  limits.limit_seconds = kLimitSeconds;
+  EngineProcessEnd end =
+      RunInEngineProcess(limits, [&](WorkerSide& side) { return Ask(options.impl, unload, side); });
+  if (!end.error.empty()) throw std::runtime_error(options.impl + ": " + end.error);
+  if (!end.answered) {
+    probe->findings.push_back(FindingOf(end, options.impl));
+    return std::nullopt;
+  }
+  if (!end.left.empty() && !unload) probe->findings.push_back(LeftFinding(end, options.impl));
+  if (end.evidence.size() != 1) throw std::runtime_error(options.impl + ": no answer of a probe");
+  const std::string answer(end.evidence.front());
+  if (answer.starts_with("x")) throw std::invalid_argument(answer.substr(1));
+  return answer;
+}
+
+}  // namespace
+
+Probe ProbeEngine(const Options& options) {
+  Probe probe;
+  const std::optional<std::string> answer = AskApart(options, false, &probe);
+  if (!answer) return probe;
+  probe.loads = true;
+  probe.has_plan = *answer == "plan";
+  if (options.impl.starts_with("lib:")) AskApart(options, true, &probe);
+  return probe;
+}
+
+std::optional<CaseReport> RowOf(const Probe& probe, const Options& options) {
+  if (probe.findings.empty()) return std::nullopt;
+  CaseReport row;
+  row.id = "engine";
+  row.status = Status::kFail;
+  row.reason = "before any case";
+  for (const Finding& finding : probe.findings) {
+    row.findings.push_back({finding, ""});
+    row.judged.push_back(finding.requirement);
+  }
+  row.replay = "shardproof run --verbose --impl " + options.impl + " --profile smoke";
+  return row;
+}
+
+}  // namespace shardproof

@@ -1,0 +1,91 @@
+#include "conformance/runner/isolation/run_apart.h"
+
+#include <algorithm>
+#include <chrono>
+#include <stdexcept>
+#include <utility>
+
+#include "conformance/fabric/process/own_state.h"
+#include "conformance/runner/isolation/sim_evidence.h"
+#include "conformance/runner/judge.h"
+
+namespace shardproof {
+namespace {
+
+// In the engine's process.
+Frame Evidence(const std::string& address, SimRunOptions sim, const RunInside& run,
+               WorkerSide& side) {
+  Progress& progress = *side.progress;
+  const Plugin plugin(address, [&](const char* step) {
+    progress.rank.store(kNoRank);
+    Progress::Set(progress.call, sizeof progress.call, step);
+  });
+  progress.rank.store(-1);
+  sim.rank.progress = &progress;
+  sim.on_start = [&side](std::function<bool(uint64_t, std::string*)> describe) {
+    side.describe = std::move(describe);
+  };
+  const OwnState before;
+  RunData data = run(plugin, sim);
+  side.describe = nullptr;  // what it refers to is gone
+  data.run.left_behind = {before.ChangedNow()};
+  return FieldsOf(data);
+}
+
+}  // namespace
+
+Verdict VerdictOf(const EngineDied& died) {
+  const EngineProcessEnd& end = died.end;
+  Verdict verdict;
+  if (!end.foreign) {
+    verdict.outcome = Outcome::kSuiteError;
+    verdict.reason = "before any engine code: " + end.death;
+    return verdict;
+  }
+  verdict.outcome = Outcome::kFail;
+  Finding finding;
+  finding.requirement = end.hung ? "GE-27" : "GE-26";
+  finding.rank = end.rank;
+  finding.operation = end.where;
+  finding.expected = end.hung ? "the engine goes on" : "the engine returns from its entry calls";
+  finding.seen = end.death;
+  const std::string who = end.rank < 0 ? "the engine" : "rank " + std::to_string(end.rank);
+  finding.message = who + (end.hung ? " makes no progress" : "'s engine ended its process");
+  if (!end.hung && end.rank < 0) finding.message = "the engine ended its process";
+  verdict.result.findings.push_back(finding);
+  verdict.result.judged.insert(finding.requirement);
+  return verdict;
+}
+
+RunData RunApartWith(const std::string& address, const EngineProcessOptions& options, const Case& c,
+                     const SimRunOptions& sim, const RunInside& run) {
+  EngineProcessEnd end = RunInEngineProcess(
+      options, [&](WorkerSide& side) { return Evidence(address, sim, run, side); });
+  if (!end.error.empty()) {
+    throw std::runtime_error("in the process of the engine, in the suite's code: " + end.error);
+  }
+  if (!end.answered) throw EngineDied{std::move(end)};
+  RunData data = RunDataOf(end.evidence, c);
+  if (data.run.left_behind.size() != 1)
+    throw std::runtime_error("the evidence of " + Id(c) + " is not of one process");
+  if (!end.left.empty()) {
+    std::string& left = data.run.left_behind.at(0);
+    left +=
+        (left.empty() ? "" : "; ") + end.left + " still ran when the engine's process had ended";
+  }
+  return data;
+}
+
+RunCase RunApart(const std::string& address, const EngineProcessOptions& options) {
+  using Clock = std::chrono::steady_clock;
+  return [address, options, began = Clock::now()](const Case& c, const SimRunOptions& sim) {
+    EngineProcessOptions rest = options;
+    rest.limit_seconds -= std::chrono::duration<double>(Clock::now() - began).count();
+    return RunApartWith(address, rest, c, sim,
+                        [&c](const Plugin& plugin, const SimRunOptions& inside) {
+                          return RunOnSim(c, MakeModels(c), plugin, inside);
+                        });
+  };
+}
+
+}  // namespace shardproof

@@ -1,0 +1,162 @@
+#include "conformance/runner/workers/engine_process.h"
+
+#include <poll.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstring>
+#include <exception>
+#include <new>
+#include <stdexcept>
+
+#include "conformance/fabric/process/process.h"
+
+namespace shardproof {
+namespace {
+
+// Address space; pages cost nothing until they are written.
+constexpr uint64_t kMostBytes = uint64_t{1} << 30;
+
+// A library may have much to do when it is loaded.
+constexpr double kStallsOfALibrary = 6;
+
+struct Head {
+  WatchedState watched;
+  enum : uint32_t { kNothing, kEvidence, kError };
+  std::atomic<uint32_t> answer{kNothing};
+  std::atomic<uint64_t> bytes{0};
+};
+
+class SharedEvidence {
+ public:
+  SharedEvidence() {
+    void* memory = mmap(nullptr, sizeof(Head) + kMostBytes, PROT_READ | PROT_WRITE,
+                        MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (memory == MAP_FAILED) {
+      throw std::runtime_error(std::string("cannot map memory for evidence: ") +
+                               std::strerror(errno));
+    }
+    head_ = new (memory) Head();
+  }
+  ~SharedEvidence() { munmap(head_, sizeof(Head) + kMostBytes); }
+  SharedEvidence(const SharedEvidence&) = delete;
+  SharedEvidence& operator=(const SharedEvidence&) = delete;
+  Head* operator->() const { return head_; }
+
+  // REQUIRES: BytesOf(fields) <= kMostBytes.
+  void Put(uint32_t kind, const Frame& fields) {
+    PackFrameTo(fields, reinterpret_cast<char*>(head_ + 1));
+    head_->bytes = BytesOf(fields);
+    head_->answer = kind;
+  }
+  // Nothing: what stands there is nothing that Put writes.
+  std::optional<FrameView> Get() const {
+    const uint64_t size = head_->bytes;
+    if (size > kMostBytes) return std::nullopt;
+    std::string_view bytes(reinterpret_cast<const char*>(head_ + 1), size);
+    bool bad = false;
+    std::optional<FrameView> fields = FrameIn(&bytes, &bad);
+    return bytes.empty() ? fields : std::nullopt;
+  }
+
+ private:
+  Head* head_;
+};
+
+[[noreturn]] void Work(SharedEvidence& shared, const std::function<Frame(WorkerSide& side)>& work) {
+  WorkerSide side{&shared->watched.progress, &shared->watched.waits, {}};
+  LeaveLastWordsIn(side);
+  std::string error;
+  try {
+    const Frame evidence = work(side);
+    if (BytesOf(evidence) <= kMostBytes) {
+      shared.Put(Head::kEvidence, evidence);
+      _exit(0);
+    }
+    error = std::to_string(BytesOf(evidence)) + " bytes of evidence, more than " +
+            std::to_string(kMostBytes) + ": record less (--level), or ask a smaller case";
+  } catch (const std::exception& thrown) {
+    error = thrown.what();
+  } catch (...) {
+    error = "an exception that is no std::exception";
+  }
+  shared.Put(Head::kError, {error.empty() ? "an exception without words" : error});
+  _exit(0);
+}
+
+void Locate(const Progress& progress, EngineProcessEnd* end) {
+  const int32_t rank = progress.rank.load();
+  const std::string call = TextOf(progress.call), last = TextOf(progress.last);
+  end->foreign = !call.empty();
+  end->rank = rank >= 0 && rank < kNoRank ? rank : -1;
+  end->where = rank < 0         ? "outside of entry calls"
+               : rank < kNoRank ? call + ", after " + last
+                                : call;
+}
+
+// Waits for the end, or ends it. Why it had to be ended, or "".
+std::string Watch(Keeper& keeper, ProgressWatch& watch, const Progress& progress,
+                  const EngineProcessOptions& options) {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point began = Clock::now();
+  while (!keeper.Ended()) {
+    pollfd over{keeper.file(), POLLIN, 0};
+    poll(&over, 1, 100);
+    if (options.waiting) options.waiting();
+    if (over.revents != 0) continue;
+    const bool loads = progress.rank.load() == kNoRank;
+    std::string why;
+    if (std::chrono::duration<double>(Clock::now() - began).count() > options.limit_seconds) {
+      why = "not ended after " + SecondsText(options.limit_seconds);
+    } else if (watch.Stuck(options.stall_seconds * (loads ? kStallsOfALibrary : 1))) {
+      why = "no progress for " + SecondsText(watch.StillSeconds()) +
+            ": its code runs, or sleeps, without issuing anything";
+    } else {
+      continue;
+    }
+    keeper.Kill();
+    return why;
+  }
+  return "";
+}
+
+}  // namespace
+
+EngineProcessEnd RunInEngineProcess(const EngineProcessOptions& options,
+                                    const std::function<Frame(WorkerSide& side)>& work) {
+  const auto memory = std::make_shared<SharedEvidence>();
+  SharedEvidence& shared = *memory;
+  const Progress& progress = shared->watched.progress;
+  Keeper keeper;
+  keeper.Start([&] { Work(shared, work); });
+  ProgressWatch watch(shared->watched);
+  watch.Begin(keeper.pid());
+  EngineProcessEnd end;
+  const std::string why = Watch(keeper, watch, progress, options);
+  Locate(progress, &end);
+  if (!why.empty()) {
+    end.hung = true;
+    const std::string note = TextOf(progress.note);
+    end.death = why + (note.empty() ? "" : ": " + note);
+    return end;
+  }
+  const KeptEnd& kept = keeper.end();
+  const uint32_t answer = shared->answer;
+  std::optional<FrameView> fields = shared.Get();
+  if (!kept.known || kept.status != 0 || answer == Head::kNothing) {
+    end.death = DeathText(kept, progress);
+  } else if (!fields || fields->empty() || answer > Head::kError) {
+    end.death = "what the process has left as its evidence is not whole";
+  } else if (answer == Head::kError) {
+    end.error = std::string(fields->front());
+  } else {
+    end.answered = true;
+    end.evidence = std::move(*fields);
+    end.memory = memory;
+    if (kept.left > 0) end.left = LeftText(kept);
+  }
+  return end;
+}
+
+}  // namespace shardproof
