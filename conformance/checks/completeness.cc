@@ -46,6 +46,11 @@ bool AnyEvent(const Analysis& a) {
                      [](const Trace& trace) { return !trace.events.empty(); });
 }
 
+bool AnyRange(const Analysis& a) {
+  return std::any_of(a.traces().begin(), a.traces().end(),
+                     [](const Trace& trace) { return !trace.ranges.empty(); });
+}
+
 void Keep(CheckResult& result, NotCheckable row, std::set<std::string>& told) {
   if (told.insert(row.requirement).second) result.not_checkable.push_back(std::move(row));
 }
@@ -79,6 +84,12 @@ void SettleWhatIsOpen(const Analysis& a, CheckResult& result) {
   if (a.run().spec == nullptr) {
     for (NotCheckable& row : rows) {
       if (row.why == a.why()) row.kind = Kind::kNotAsked;
+    }
+  }
+  if (!AnyRange(a)) {
+    for (const char* id : {"GE-05", "GE-06", "GE-11"}) {
+      if (result.judged.contains(id))
+        rows.push_back({id, "no event names the bytes that it touches (key r)"});
     }
   }
   if (!AnyEvent(a)) {

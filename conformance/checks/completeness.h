@@ -18,7 +18,8 @@ std::set<std::string> ShownByEveryRun(const Analysis& a);
 // - that ShownByEveryRun has and that nobody spoke of becomes missing;
 // - with missing evidence is not judged, unless there is a finding;
 // - that needs a case is not asked of traces without one.
-// A run without any event has judged nothing but its findings.
+// A run without any event has judged nothing but its findings; one without any byte range, no
+// races.
 void SettleWhatIsOpen(const Analysis& a, CheckResult& result);
 
 }  // namespace shardproof

@@ -41,7 +41,8 @@ std::vector<Case> SelectCases(const Options& options, std::vector<std::string>* 
       cases.push_back(ParseId(id));
       if (TooLarge(cases.back(), options)) {
         throw std::invalid_argument("case " + id + " needs " + std::to_string(cases.back().world) +
-                                    " ranks, there are " + std::to_string(options.ranks));
+                                    " ranks, there are " + std::to_string(options.ranks) +
+                                    ": start as many");
       }
     }
     return cases;
