@@ -16,6 +16,13 @@ std::string SimJudge::Complaint(const Case& c, TimingPolicy policy, uint64_t tim
   if (verdict.outcome == Outcome::kPass) return "";
   std::string text =
       Id(c) + " under " + TimingPolicyName(policy) + ", seed " + std::to_string(timing_seed) + ": ";
+  if (verdict.outcome == Outcome::kPartial) {
+    for (const NotCheckable& row : verdict.result.not_checkable) {
+      if (row.kind != NotCheckable::Kind::kMissing) continue;
+      text += "\n  " + row.requirement + " is open: " + row.why;
+    }
+    return text;
+  }
   if (verdict.result.findings.empty()) return text + "not judged: " + verdict.reason;
   const Finding& first = verdict.result.findings.front();
   return text + first.requirement + " on rank " + std::to_string(first.rank) + ": " +

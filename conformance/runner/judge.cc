@@ -80,8 +80,16 @@ CheckResult CompareWithPartner(const Run& run, const PartnerRun& other) {
   }
   for (Finding& finding : result.findings)
     finding.message += "; the other run is this case " + partner.why;
-  if (result.judged.empty() && result.findings.empty() && result.not_checkable.empty())
-    result.not_checkable.push_back({partner.requirement, "the two runs have nothing in common"});
+  if (result.judged.empty() && result.findings.empty() && result.not_checkable.empty()) {
+    const auto& specs = partner.spec.instances;
+    const bool trains = std::any_of(specs.begin(), specs.end(), [](const InstanceSpec& spec) {
+      return spec.script.find('t') != std::string::npos;
+    });
+    result.not_checkable.push_back(
+        {partner.requirement,
+         trains ? "the two runs have no results in common" : "no step trains: nothing to compare",
+         trains ? NotCheckable::Kind::kMissing : NotCheckable::Kind::kNotAsked});
+  }
   return result;
 }
 

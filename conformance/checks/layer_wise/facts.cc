@@ -52,6 +52,16 @@ bool Facts::Deals() const {
   return false;
 }
 
+bool Facts::Updates() const {
+  for (size_t i = 0; i < a_.n_instances(); ++i) {
+    const auto instance = static_cast<int32_t>(i);
+    const InstanceSpec& of = spec(instance);
+    if (LayerWise(instance) && of.skip_norm <= 0 && of.script.find('t') != std::string::npos)
+      return true;
+  }
+  return false;
+}
+
 void Facts::CollectPublished(const Trace& trace) {
   for (const Event& event : trace.events) {
     if (event.kind != EventKind::kPublish || event.result != SPF_RESULT_PARAM ||

@@ -85,6 +85,8 @@ class Facts {
   // Some parameter is dealt to several ranks: there is something to gather.
   bool Deals(int32_t instance) const;
   bool Deals() const;  // in some layer-wise instance
+  // Some layer-wise instance has a step that must update: then updates and gathers are to be seen.
+  bool Updates() const;
   // Elements that each rank of the list published of the parameter in the call.
   const std::map<int32_t, int64_t>& Publishers(int32_t instance, int32_t rank, int32_t key,
                                                int32_t call) const;
