@@ -117,11 +117,11 @@ std::string MoeProblem(const InstanceSpec& spec) {
   if (moe.experts < 1 || moe.experts > 1024) return Says("moe", moe.experts, "1 to 1024 experts");
   if (spec.ep < 1 || moe.experts % spec.ep != 0)
     return Says("ep", spec.ep, "does not divide moe = " + std::to_string(moe.experts));
-  for (const std::string& problem : {WordProblem(moe), ChoiceProblem(moe),
-                                     SkewProblem(moe, spec.ep), OptionProblem(spec.model)}) {
-    if (!problem.empty()) return problem;
-  }
-  return "";
+  // One after the other: each divides by numbers that those before it have looked at.
+  std::string problem = WordProblem(moe);
+  if (problem.empty()) problem = ChoiceProblem(moe);
+  if (problem.empty()) problem = SkewProblem(moe, spec.ep);
+  return problem.empty() ? OptionProblem(spec.model) : problem;
 }
 
 std::string PipelineProblem(const InstanceSpec& spec) {

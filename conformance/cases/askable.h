@@ -11,6 +11,9 @@ namespace shardproof {
 
 // Each answers what is wrong, naming field and value; empty: nothing.
 
+// Numbers that nothing of this size can be asked with: the other rules compute with them. Before
+// all others.
+std::string SizeProblem(const InstanceSpec& spec);
 // The model's mixture of experts. A router's tables depend on ep, so it is checked here too.
 std::string MoeProblem(const InstanceSpec& spec);
 // Model chunks and pipeline ranks.

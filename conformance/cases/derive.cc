@@ -13,6 +13,7 @@ namespace shardproof {
 namespace {
 
 constexpr int32_t kMaxWorld = 64;
+constexpr size_t kMaxInstances = 16;
 
 [[noreturn]] void CannotAsk(const InstanceSpec& spec, const std::string& why) {
   throw std::invalid_argument("instance " + spec.name + ": " + why);
@@ -129,6 +130,7 @@ void CheckExperts(const InstanceSpec& spec, int32_t world) {
 }
 
 void DeriveInstance(InstanceSpec& spec, Case& c, size_t index) {
+  if (const std::string problem = SizeProblem(spec); !problem.empty()) CannotAsk(spec, problem);
   if (spec.span == 0) spec.span = c.world - spec.offset;
   if (spec.units == "none") spec.units.clear();
   CheckWords(spec);
@@ -167,7 +169,10 @@ void Derive(Case& c) {
     throw std::invalid_argument("world = " + std::to_string(c.world) + ": 1 to " +
                                 std::to_string(kMaxWorld) + " ranks");
   }
-  if (c.instances.empty()) throw std::invalid_argument("a case has at least one instance");
+  if (c.instances.empty() || c.instances.size() > kMaxInstances) {
+    throw std::invalid_argument("a case has 1 to " + std::to_string(kMaxInstances) +
+                                " instances, not " + std::to_string(c.instances.size()));
+  }
   c.illegal.clear();
   std::set<std::string> names;
   for (size_t index = 0; index < c.instances.size(); ++index) {

@@ -48,7 +48,7 @@ class Hiding {
         // Each kind may have a chain of its own, whose first gather nothing precedes.
         const bool first =
             std::none_of(chain.begin(), chain.begin() + static_cast<ptrdiff_t>(i),
-                         [&](const Bucket& before) { return before.expert == chain[i].expert; });
+                         [&, &chain = chain](const Bucket& before) { return before.expert == chain[i].expert; });
         // Where one further on is read no later than the one before, this one has to be there by
         // then.
         const auto next = chain.begin() + static_cast<ptrdiff_t>(i) + 1;

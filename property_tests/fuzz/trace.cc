@@ -1,0 +1,64 @@
+// trace.cc: does any text get a verdict from the checks, or a refusal with a line?
+//
+// The text holds the traces of a run one after the other, as `cat trace.*.jsonl` would give them: a
+// new one begins at each header.
+#include <cstdint>
+#include <cstdlib>
+#include <iostream>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "conformance/runner/judge.h"
+#include "conformance/runner/recorded_ends.h"
+#include "conformance/trace/reader.h"
+
+namespace shardproof {
+namespace {
+
+constexpr std::string_view kHeader = "{\"shardproof_trace\"";
+constexpr size_t kMostTraces = 8;
+
+// Nothing: no run. The rules are those of ReadTraceFolder.
+std::vector<Trace> ReadRun(std::string_view text) {
+  std::vector<Trace> traces;
+  while (!text.empty() && traces.size() <= kMostTraces) {
+    const size_t next = text.find(kHeader, 1);
+    Trace trace = ReadTrace(text.substr(0, next), "fuzz");
+    text.remove_prefix(std::min(next, text.size()));
+    if (trace.rank != static_cast<int32_t>(traces.size())) return {};
+    if (!traces.empty() && trace.case_id != traces[0].case_id) return {};
+    if (!traces.empty() && trace.world != traces[0].world) return {};
+    traces.push_back(std::move(trace));
+  }
+  const bool whole = !traces.empty() && static_cast<size_t>(traces[0].world) == traces.size();
+  return whole ? std::move(traces) : std::vector<Trace>{};
+}
+
+// As `shardproof check` does it. A case that takes long to train is passed over.
+void Judge(const std::vector<Trace>& traces) {
+  constexpr size_t kLongestId = 200;
+  Case c;
+  const bool ours = RecordedCase(traces, "fuzz", &c);
+  if (ours && traces[0].case_id.size() > kLongestId) return;
+  const Run run{nullptr, traces, RecordedEnds(traces, ours ? &c : nullptr), {}};
+  const Verdict verdict = ours ? JudgeRun(c, run) : JudgeForeign(run);
+  if (verdict.outcome == Outcome::kPass && verdict.result.judged.empty()) {
+    std::cerr << "a pass without a judgement\n";
+    std::abort();
+  }
+}
+
+}  // namespace
+}  // namespace shardproof
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  const std::string text(reinterpret_cast<const char*>(data), size);
+  try {
+    const std::vector<shardproof::Trace> traces = shardproof::ReadRun(text);
+    if (!traces.empty()) shardproof::Judge(traces);
+  } catch (const shardproof::TraceError&) {
+    // refused, with file and line
+  }
+  return 0;
+}
