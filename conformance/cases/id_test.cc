@@ -157,6 +157,24 @@ TEST(IdTest, RepeatedFieldIsRefused) {
   EXPECT_NE(ErrorOf("w8.zero3.zero2").find("said before"), std::string::npos);
 }
 
+TEST(IdTest, NumbersAreBoundedBeforeAnythingComputesWithThem) {
+  for (const auto& [id, part] : {
+           std::pair{"w8.ddp.ep8.moe16.top1.groups0.skew=one", "does not divide moe"},
+           {"w8.ddp.groups0.moe8.skew=rank.ep8", "does not divide moe"},
+           {"w8.ddp.at-2147483648", "rank_offset = -2147483648: use"},
+           {"w8.ddp.tp65536.cp65536", "tp = 65536: use"},
+           {"w8.ddp.vpp2147483647.pp2", "model chunks = 2147483647"},
+           {"w8.ddp.k2147483647", "microbatches = 2147483647"},
+           {"w1.ddp.layers1000.width60000", "elements: at most"},
+           {"w1.ddp.width256.ffn256.layers64.seq512.do=tttttttttttt", "the product is above"},
+       }) {
+    EXPECT_NE(ErrorOf(id).find(part), std::string::npos) << id << ": " << ErrorOf(id);
+  }
+  std::string many = "w8.ddp.name=a";
+  for (char c = 'b'; c < 'r'; ++c) many += std::string("+ddp.name=") + c;
+  EXPECT_NE(ErrorOf(many).find("1 to 16 instances, not 17"), std::string::npos) << ErrorOf(many);
+}
+
 TEST(IdTest, StrategyMustBeSaid) {
   EXPECT_NE(ErrorOf("w8.k2").find("names no strategy"), std::string::npos);
 }

@@ -21,6 +21,7 @@ size_t PartAtEnd(std::string_view text) {
 }  // namespace
 
 void SafeBuffer::Put(std::string_view text) {
+  if (to_ == nullptr || text.empty()) return;
   const std::string safe = VisibleText(text);
   to_->sputn(safe.data(), static_cast<std::streamsize>(safe.size()));
 }
@@ -29,7 +30,8 @@ void SafeBuffer::Finish() { Put(std::exchange(part_, {})); }
 
 void SafeBuffer::Raw(std::string_view text) {
   Finish();
-  to_->sputn(text.data(), static_cast<std::streamsize>(text.size()));
+  if (auto* safe = dynamic_cast<SafeBuffer*>(to_)) return safe->Raw(text);
+  if (to_ != nullptr) to_->sputn(text.data(), static_cast<std::streamsize>(text.size()));
 }
 
 SafeBuffer::int_type SafeBuffer::overflow(int_type c) {
@@ -46,7 +48,7 @@ std::streamsize SafeBuffer::xsputn(const char* text, std::streamsize size) {
   return size;
 }
 
-int SafeBuffer::sync() { return to_->pubsync(); }
+int SafeBuffer::sync() { return to_ == nullptr ? 0 : to_->pubsync(); }
 
 std::ostream& operator<<(std::ostream& out, TerminalCode code) {
   if (auto* safe = dynamic_cast<SafeBuffer*>(out.rdbuf())) {

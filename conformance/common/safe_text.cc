@@ -97,6 +97,19 @@ bool IsHazard(std::string_view character) {
                      [code](const Span& span) { return span.first <= code && code <= span.last; });
 }
 
+std::string JsonEscape(std::string_view character) {
+  const uint32_t code = CodePoint(character);
+  std::string out = "\\u";
+  if (code > 0xFFFF) {
+    AppendHex(&out, 0xD800 + ((code - 0x10000) >> 10), 4);
+    out += "\\u";
+    AppendHex(&out, 0xDC00 + ((code - 0x10000) & 0x3FF), 4);
+  } else {
+    AppendHex(&out, code, 4);
+  }
+  return out;
+}
+
 std::string VisibleText(std::string_view text) { return Visible(text, "\n"); }
 std::string VisibleLine(std::string_view text) { return Visible(text, "\\n"); }
 
@@ -137,15 +150,11 @@ std::string MarkdownLine(std::string_view text) {
     out += c;
   }
   // At the beginning of a line some more characters are markup: lists, rules, code by indentation.
-  const size_t blanks = out.find_first_not_of(' ');
-  if (blanks == std::string::npos) return "";
-  out.erase(0, blanks);
-  const size_t digits = out.find_first_not_of("0123456789");
-  const size_t mark = digits == std::string::npos ? out.size() : digits;
-  if (mark < out.size() && (out[mark] == '.' || out[mark] == ')' || mark == 0) &&
-      std::string_view("-+=.)").find(out[mark]) != std::string_view::npos)
-    out.insert(mark, "\\");
-  return out;
+  const size_t begin = std::min(out.find_first_not_of(' '), out.size());
+  const size_t mark = std::min(out.find_first_not_of("0123456789", begin), out.size());
+  const std::string_view marks = mark == begin ? "-+=" : ".)";
+  const bool markup = mark < out.size() && marks.find(out[mark]) != std::string_view::npos;
+  return out.substr(begin, mark - begin) + (markup ? "\\" : "") + out.substr(mark);
 }
 
 std::string MarkdownBlock(std::string_view text) {

@@ -19,6 +19,10 @@ size_t Utf8Length(std::string_view text);
 // characters, line and paragraph separators, noncharacters. REQUIRES: one valid character.
 bool IsHazard(std::string_view character);
 
+// The character within quotes of JSON: \u202e, or two of them above U+FFFF. REQUIRES: one valid
+// character.
+std::string JsonEscape(std::string_view character);
+
 // Valid UTF-8 without hazards, but for newlines; a tab becomes a blank.
 std::string VisibleText(std::string_view text);
 // The same in one line: a newline becomes "\n", two characters.

@@ -6,10 +6,12 @@
 #include <string>
 #include <utility>
 
+#include "conformance/common/safe_text.h"
+
 namespace shardproof {
 
 Console::Console(std::ostream& out, bool terminal, bool verbose, size_t total, Sentence sentence)
-    : out_(out),
+    : safe_(out.rdbuf()),
       terminal_(terminal),
       verbose_(verbose),
       total_(total),
@@ -19,7 +21,10 @@ std::string FindingText(const Finding& finding, const CaseReport& report,
                         const Sentence& sentence) {
   std::string text = finding.requirement + "  " + sentence(finding.requirement) + "\n";
   const auto line = [&text](const char* name, const std::string& value) {
-    if (!value.empty()) text += std::string("    ") + name + value + "\n";
+    if (value.empty()) return;
+    text += std::string("    ") + name;
+    for (const char c : value) text += c == '\n' ? "\n" + std::string(17, ' ') : std::string(1, c);
+    text += "\n";
   };
   line("case       ", report.id);
   std::string where = finding.rank < 0 ? "" : "rank " + std::to_string(finding.rank);
@@ -96,8 +101,8 @@ std::vector<std::string> RequirementLines(const RunReport& report, size_t most) 
 void Console::Bar() {
   constexpr size_t kWidth = 40;
   const size_t full = total_ == 0 ? kWidth : done_ * kWidth / total_;
-  out_ << "\r[" << std::string(full, '=') << std::string(kWidth - full, ' ') << "] " << done_ << "/"
-       << total_;
+  out_ << TerminalCode{"\r"} << "[" << std::string(full, '=') << std::string(kWidth - full, ' ')
+       << "] " << done_ << "/" << total_;
   if (failed_ > 0) out_ << ", " << failed_ << " not passed";
   out_ << std::flush;
 }
@@ -128,10 +133,10 @@ void Console::CaseDone(const CaseReport& report) {
   partial_ += report.status == Status::kPartial || report.status == Status::kNotCheckable ? 1 : 0;
   failed_ += bad ? 1 : 0;
   if (bad || verbose_) {
-    if (terminal_) out_ << "\r\033[K";
-    out_ << StatusName(report.status) << "  " << report.id;
+    if (terminal_) out_ << TerminalCode{"\r\033[K"};
+    out_ << StatusName(report.status) << "  " << VisibleLine(report.id);
     const std::string why = report.status == Status::kPartial ? OpenText(report) : report.reason;
-    if (!why.empty()) out_ << "  (" << why << ")";
+    if (!why.empty()) out_ << "  (" << VisibleLine(why) << ")";
     out_ << "\n";
     ShowFindings(report);
     out_ << std::flush;  // a run that is killed has told what it did
@@ -152,7 +157,7 @@ void Console::Finish(const RunReport& report) {
     if (c.status == Status::kUnsupported) ++unsupported[c.reason];
   }
   for (const auto& [reason, n] : unsupported)
-    out_ << "unsupported (" << n << "): " << reason << "\n";
+    out_ << "unsupported (" << n << "): " << VisibleLine(reason) << "\n";
   for (const std::string& fact : report.facts) out_ << fact << "\n";
   for (const std::string& line : RequirementLines(report, 12)) out_ << line << "\n";
   for (const std::string& problem : report.problems) out_ << "waivers: " << problem << "\n";

@@ -5,10 +5,12 @@
 #include <string>
 #include <vector>
 
+#include "conformance/common/safe_stream.h"
 #include "conformance/report/report.h"
 
 namespace shardproof {
 
+// What it prints is safe (common/safe_text.h), and a text of others never begins a line.
 class Console {
  public:
   // terminal: a progress bar that rewrites its line; otherwise plain lines. verbose: a line for
@@ -22,13 +24,15 @@ class Console {
  private:
   void Bar();
   void ShowFindings(const CaseReport& report);
-  std::ostream& out_;
+  SafeBuffer safe_;
+  std::ostream out_{&safe_};
   bool terminal_, verbose_;
   size_t total_, done_ = 0, failed_ = 0, partial_ = 0;
   Sentence sentence_;
 };
 
-// One finding as a block of lines, for the console and for summary.md.
+// One finding as a block of lines, for the console and for summary.md. Lines of a text of several
+// are indented.
 std::string FindingText(const Finding& finding, const CaseReport& report, const Sentence& sentence);
 
 // For the end of a run: how many requirements were judged, then a line for each reason why some

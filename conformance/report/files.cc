@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
-#include <stdexcept>
 
+#include "conformance/common/safe_text.h"
 #include "conformance/report/console.h"
 #include "conformance/report/verdict_rule.h"
 
@@ -47,38 +45,9 @@ json CaseJson(const CaseReport& c) {
   return out;
 }
 
+// ASCII: what is no ASCII is written as \\uXXXX, and bytes that are no UTF-8 as \\ufffd.
 std::string Line(const json& value) {
-  return value.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
-}
-
-// For XML. What may not stand there (control characters, bytes that are no UTF-8) becomes a
-// question mark.
-std::string Escaped(const std::string& text) {
-  std::string valid = json(text).dump(-1, ' ', false, json::error_handler_t::replace);
-  valid = json::parse(valid).get<std::string>();
-  std::string out;
-  for (const char c : valid) {
-    switch (c) {
-      case '&':
-        out += "&amp;";
-        break;
-      case '<':
-        out += "&lt;";
-        break;
-      case '>':
-        out += "&gt;";
-        break;
-      case '"':
-        out += "&quot;";
-        break;
-      case '\n':
-        out += "&#10;";
-        break;
-      default:
-        out += static_cast<unsigned char>(c) < 0x20 ? '?' : c;
-    }
-  }
-  return out;
+  return value.dump(-1, ' ', true, json::error_handler_t::replace) + "\n";
 }
 
 // A case that was judged in part does not let the run pass, unless the user allows that.
@@ -102,37 +71,40 @@ JunitKind KindOf(Status status, const RunReport& report) {
   return JunitKind::kSkipped;
 }
 
-void WriteFile(const std::filesystem::path& path, const std::string& text) {
-  std::ofstream out(path, std::ios::binary);
-  out << text;
-  out.close();
-  if (!out) throw std::runtime_error("cannot write " + path.string());
-}
-
 }  // namespace
 
-std::string JsonLines(const RunReport& report) {
-  std::string text = Line({{"shardproof_report", 1},
-                           {"impl", report.impl},
-                           {"fabric", report.fabric},
-                           {"profile", report.profile},
-                           {"seed", report.seed},
-                           {"assurance", report.assurance}});
-  for (const CaseReport& c : report.cases) text += Line(CaseJson(c));
+std::string HeaderLine(const RunReport& report) {
+  return Line({{"shardproof_report", 1},
+               {"impl", report.impl},
+               {"fabric", report.fabric},
+               {"profile", report.profile},
+               {"seed", report.seed},
+               {"assurance", report.assurance}});
+}
+
+std::string CaseLine(const CaseReport& report) { return Line(CaseJson(report)); }
+
+std::string FooterLine(const RunReport& report) {
   const RunVerdict verdict = Decide(report).verdict;
   const RequirementCounts requirements = CountRequirements(report);
   json counts = json::object();
   for (const auto& [status, n] : Count(report)) counts[StatusName(status)] = n;
-  return text + Line({{"end", report.cases.size()},
-                      {"conformant", verdict == RunVerdict::kConformant},
-                      {"verdict", VerdictName(verdict)},
-                      {"counts", counts},
-                      {"requirements",
-                       {{"judged", requirements.judged},
-                        {"not_checkable", requirements.missing},
-                        {"not_asked", requirements.not_asked}}},
-                      {"facts", report.facts},
-                      {"problems", report.problems}});
+  return Line({{"end", report.cases.size()},
+               {"conformant", verdict == RunVerdict::kConformant},
+               {"verdict", VerdictName(verdict)},
+               {"counts", counts},
+               {"requirements",
+                {{"judged", requirements.judged},
+                 {"not_checkable", requirements.missing},
+                 {"not_asked", requirements.not_asked}}},
+               {"facts", report.facts},
+               {"problems", report.problems}});
+}
+
+std::string JsonLines(const RunReport& report) {
+  std::string text = HeaderLine(report);
+  for (const CaseReport& c : report.cases) text += CaseLine(c);
+  return text + FooterLine(report);
 }
 
 std::string Junit(const RunReport& report, const Sentence& sentence) {
@@ -142,13 +114,13 @@ std::string Junit(const RunReport& report, const Sentence& sentence) {
                       [&](const CaseReport& c) { return KindOf(c.status, report) == kind; }));
   };
   std::string text = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"shardproof " +
-                     Escaped(report.impl + " on " + report.fabric) + "\" tests=\"" +
+                     XmlText(report.impl + " on " + report.fabric) + "\" tests=\"" +
                      std::to_string(report.cases.size()) + "\" failures=\"" +
                      count(JunitKind::kFailure) + "\" errors=\"" + count(JunitKind::kError) +
                      "\" skipped=\"" + count(JunitKind::kSkipped) + "\">\n";
   for (const CaseReport& c : report.cases) {
     text +=
-        "  <testcase classname=\"" + Escaped(report.fabric) + "\" name=\"" + Escaped(c.id) + "\">";
+        "  <testcase classname=\"" + XmlText(report.fabric) + "\" name=\"" + XmlText(c.id) + "\">";
     std::string body;
     for (const ReportedFinding& row : c.findings) {
       if (row.waived_because.empty()) body += FindingText(row.finding, c, sentence);
@@ -157,12 +129,12 @@ std::string Junit(const RunReport& report, const Sentence& sentence) {
     const JunitKind kind = KindOf(c.status, report);
     if (kind == JunitKind::kFailure) {
       text += "<failure type=\"" + std::string(StatusName(c.status)) + "\" message=\"" +
-              Escaped(body.substr(0, body.find('\n'))) + "\">" + Escaped(body) + "</failure>";
+              XmlText(body.substr(0, body.find('\n'))) + "\">" + XmlText(body) + "</failure>";
     } else if (kind == JunitKind::kError) {
-      text += "<error message=\"" + Escaped(c.reason) + "\"/>";
+      text += "<error message=\"" + XmlText(c.reason) + "\"/>";
     } else if (kind == JunitKind::kSkipped) {
       text +=
-          "<skipped message=\"" + Escaped(std::string(StatusName(c.status)) + ": " + body) + "\"/>";
+          "<skipped message=\"" + XmlText(std::string(StatusName(c.status)) + ": " + body) + "\"/>";
     }
     text += "</testcase>\n";
   }
@@ -170,33 +142,30 @@ std::string Junit(const RunReport& report, const Sentence& sentence) {
 }
 
 std::string SummaryMarkdown(const RunReport& report, const Sentence& sentence) {
-  std::string text = "# " + LastLine(report) + "\n\n" + report.impl + " on " + report.fabric +
-                     ", profile " + report.profile + ", seed " + std::to_string(report.seed) +
-                     ", assurance " + report.assurance + "\n\n| status | cases |\n|---|---|\n";
+  const auto paragraph = [](const std::string& foreign) {
+    const std::string line = MarkdownLine(foreign);
+    return line.empty() ? line : "\n" + line + "\n";
+  };
+  std::string text =
+      "# " + MarkdownLine(LastLine(report)) + "\n" +
+      paragraph(report.impl + " on " + report.fabric + ", profile " + report.profile + ", seed " +
+                std::to_string(report.seed) + ", assurance " + report.assurance) +
+      "\n| status | cases |\n|---|---|\n";
   for (const auto& [status, n] : Count(report)) {
     text += std::string("| ") + StatusName(status) + " | " + std::to_string(n) + " |\n";
   }
-  for (const std::string& fact : report.facts) text += "\n" + fact + "\n";
-  for (const std::string& problem : report.problems) text += "\nwaivers: " + problem + "\n";
-  for (const std::string& line : RequirementLines(report, SIZE_MAX)) text += "\n" + line + "\n";
+  for (const std::string& fact : report.facts) text += paragraph(fact);
+  for (const std::string& problem : report.problems) text += paragraph("waivers: " + problem);
+  for (const std::string& line : RequirementLines(report, SIZE_MAX)) text += paragraph(line);
   for (const CaseReport& c : report.cases) {
     if (c.status != Status::kFail && c.status != Status::kSuiteError) continue;
-    text += "\n## " + c.id + ": " + StatusName(c.status) + "\n\n" + c.reason + "\n";
+    text += "\n## " + MarkdownLine(c.id + ": " + StatusName(c.status)) + "\n" + paragraph(c.reason);
     for (const ReportedFinding& row : c.findings) {
-      text += "\n```\n" + FindingText(row.finding, c, sentence) + "```\n";
-      if (!row.waived_because.empty()) text += "waived: " + row.waived_because + "\n";
+      text += "\n" + MarkdownBlock(FindingText(row.finding, c, sentence));
+      if (!row.waived_because.empty()) text += paragraph("waived: " + row.waived_because);
     }
   }
   return text;
-}
-
-void WriteReportFolder(const std::string& folder, const RunReport& report,
-                       const Sentence& sentence) {
-  const std::filesystem::path path(folder);
-  std::filesystem::create_directories(path);
-  WriteFile(path / "report.jsonl", JsonLines(report));
-  WriteFile(path / "junit.xml", Junit(report, sentence));
-  WriteFile(path / "summary.md", SummaryMarkdown(report, sentence));
 }
 
 }  // namespace shardproof

@@ -1,4 +1,4 @@
-// files.h: which files does a report folder hold?
+// files.h: what stands in the files of a report folder?
 #pragma once
 #include <string>
 
@@ -6,17 +6,15 @@
 
 namespace shardproof {
 
-// One JSON object a line: a header, a line per case, a footer with the number of cases and the
-// verdict. A reader that finds no footer knows that the run did not end.
-std::string JsonLines(const RunReport& report);
-// A test case per case, in a suite named after implementation and fabric.
+// report.jsonl: one JSON object a line, in ASCII. A header, a line per case, a footer with the
+// number of cases and the verdict. A reader that finds no footer knows that the run did not end.
+std::string HeaderLine(const RunReport& report);
+std::string CaseLine(const CaseReport& report);
+std::string FooterLine(const RunReport& report);
+std::string JsonLines(const RunReport& report);  // all of it
+// junit.xml: a test case per case, in a suite named after implementation and fabric.
 std::string Junit(const RunReport& report, const Sentence& sentence);
-// For people: counts, failures, what was not checkable.
+// summary.md, for people: counts, failures, what was not checkable.
 std::string SummaryMarkdown(const RunReport& report, const Sentence& sentence);
-
-// Writes report.jsonl, junit.xml and summary.md into the folder, which is made if need be. Throws
-// std::runtime_error naming the file that could not be written.
-void WriteReportFolder(const std::string& folder, const RunReport& report,
-                       const Sentence& sentence);
 
 }  // namespace shardproof

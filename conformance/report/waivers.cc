@@ -108,7 +108,19 @@ std::vector<Waiver> ParseWaivers(std::string_view text, const std::string& file_
   return waivers;
 }
 
+void WaiveFindings(CaseReport& report, const std::vector<Waiver>& waivers,
+                   const std::string& today) {
+  for (const Waiver& waiver : waivers) {
+    if (!TooBroad(waiver).empty() || waiver.expires < today) continue;
+    for (ReportedFinding& row : report.findings) {
+      if (Matches(waiver, report, row.finding)) row.waived_because = waiver.reason;
+    }
+  }
+  if (report.status == Status::kFail && !report.findings.empty()) report.status = StatusOf(report);
+}
+
 void ApplyWaivers(RunReport& report, const std::vector<Waiver>& waivers, const std::string& today) {
+  for (CaseReport& c : report.cases) WaiveFindings(c, waivers, today);
   for (const Waiver& waiver : waivers) {
     const std::string broad = TooBroad(waiver);
     if (!broad.empty()) {
@@ -121,13 +133,10 @@ void ApplyWaivers(RunReport& report, const std::vector<Waiver>& waivers, const s
       continue;
     }
     bool used = false, passed = false;
-    for (CaseReport& c : report.cases) {
-      bool here = false;
-      for (ReportedFinding& row : c.findings) {
-        if (!Matches(waiver, c, row.finding)) continue;
-        row.waived_because = waiver.reason;
-        here = true;
-      }
+    for (const CaseReport& c : report.cases) {
+      const bool here =
+          std::any_of(c.findings.begin(), c.findings.end(),
+                      [&](const ReportedFinding& row) { return Matches(waiver, c, row.finding); });
       used = used || here;
       const bool judged =
           std::find(c.judged.begin(), c.judged.end(), waiver.requirement) != c.judged.end();
@@ -137,9 +146,6 @@ void ApplyWaivers(RunReport& report, const std::vector<Waiver>& waivers, const s
     report.problems.push_back(
         passed ? Name(waiver) + ": unexpected pass, remove the waiver"
                : Name(waiver) + " is unused: no case of this run met it, remove or mend it");
-  }
-  for (CaseReport& c : report.cases) {
-    if (c.status == Status::kFail && !c.findings.empty()) c.status = StatusOf(c);
   }
 }
 

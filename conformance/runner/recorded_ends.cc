@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <exception>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "conformance/checks/robustness/robustness.h"
@@ -117,15 +118,14 @@ EngineOutcome EndOfRank(const Trace& trace, const Case& c, const std::string& un
 
 // Without one; nothing: the trace does not tell.
 std::optional<EngineOutcome> EndOfRank(const Trace& trace) {
-  int32_t instances = 0;
-  for (const Event& event : trace.events) instances = std::max(instances, event.instance + 1);
-  bool any = false;
-  for (int32_t i = 0; i < instances; ++i) {
-    const std::vector<RecordedCall> calls = CallsOf(trace, i);
-    any |= !calls.empty();
-    if (const auto failure = FirstFailure(calls)) return failure;
+  std::set<int32_t> instances;
+  for (const Event& event : trace.events) {
+    if (event.kind == EventKind::kCallBegin) instances.insert(event.instance);
   }
-  return any ? std::optional<EngineOutcome>(EngineOutcome{}) : std::nullopt;
+  for (const int32_t instance : instances) {
+    if (const auto failure = FirstFailure(CallsOf(trace, instance))) return failure;
+  }
+  return instances.empty() ? std::nullopt : std::optional<EngineOutcome>(EngineOutcome{});
 }
 
 EngineOutcome EndByFooter(const Trace& trace) {

@@ -14,18 +14,6 @@
 
 namespace shardproof {
 
-namespace {
-
-std::string Today() {
-  const std::time_t now = std::time(nullptr);
-  std::tm utc{};
-  gmtime_r(&now, &utc);
-  char text[16];
-  return {text, std::strftime(text, sizeof text, "%Y-%m-%d", &utc)};
-}
-
-}  // namespace
-
 RunReport ReportFor(const Options& options) {
   return {options.impl, options.fabric,       options.profile, options.seed, "observed", {}, {},
           {},           options.allow_partial};
@@ -60,28 +48,6 @@ Sentence Sentences() {
     const Requirement* row = registry.Find(id);
     return row == nullptr ? std::string("(not in the registry)") : row->text;
   };
-}
-
-std::vector<Waiver> WaiversOf(const Options& options) {
-  std::ifstream in(options.waivers);
-  const std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
-  return ParseWaivers(text, options.waivers);
-}
-
-int FinishReport(RunReport& report, const Options& options, Console& console) {
-  if (!options.waivers.empty()) ApplyWaivers(report, WaiversOf(options), Today());
-  if (!options.report.empty()) WriteReportFolder(options.report, report, Sentences());
-  console.Finish(report);
-  return ExitCode(report);
-}
-
-int FinishReportForAll(RunReport& report, const Options& options, Console& console) {
-  try {
-    return FinishReport(report, options, console);
-  } catch (const std::exception& error) {
-    std::cerr << "shardproof: the suite failed: " << error.what() << "\n";
-    return 2;
-  }
 }
 
 }  // namespace shardproof

@@ -12,9 +12,6 @@ namespace shardproof {
 
 constexpr size_t kMaxTextBytes = 4096;
 
-// Bytes of valid UTF-8 at the start of a text that is not empty (1 to 4), or 0.
-size_t Utf8Length(std::string_view text);
-
 // Valid UTF-8. Of more than kMaxTextBytes only the beginning, and how many there were.
 std::string CleanText(std::string_view text);
 

@@ -4,7 +4,7 @@
 #include <charconv>
 #include <cmath>
 
-#include "conformance/trace/clean_text.h"
+#include "conformance/common/safe_text.h"
 
 namespace shardproof {
 namespace {
@@ -53,16 +53,17 @@ JsonText& JsonText::String(std::string_view value) {
   text_ += '"';
   while (!value.empty()) {
     const char c = value.front();
+    const auto byte = static_cast<unsigned char>(c);
     const size_t length = Utf8Length(value);
     if (c == '"' || c == '\\') {
       text_ += '\\';
       text_ += c;
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      text_ += "\\u00";
-      text_ += kHex[static_cast<size_t>(c) >> 4];
-      text_ += kHex[static_cast<size_t>(c) & 15];
+    } else if (byte >= 0x20 && byte < 0x7F) {
+      text_ += c;
     } else if (length == 0) {
       text_ += "\xEF\xBF\xBD";
+    } else if (IsHazard(value.substr(0, length))) {
+      text_ += JsonEscape(value.substr(0, length));
     } else {
       text_ += value.substr(0, length);
     }

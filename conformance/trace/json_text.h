@@ -24,7 +24,8 @@ class JsonText {
   // The shortest decimal that reads back as the same double. What JSON has no number for is a
   // string: "nan", "inf", "-inf", or "0x" and the bits in 16 digits for every other NaN.
   void Value(double value);
-  // Quoted and escaped. Bytes that are no UTF-8 become U+FFFD.
+  // Quoted and escaped, what acts or cannot be seen too (common/safe_text.h). Bytes that are no
+  // UTF-8 become U+FFFD.
   JsonText& String(std::string_view value);
 
  private:

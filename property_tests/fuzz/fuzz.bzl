@@ -2,13 +2,13 @@
 
 fuzz_target(name = "NAME") of NAME.cc, which defines LLVMFuzzerTestOneInput, and of the folder corpus/NAME makes
 - NAME_corpus_test, of any compiler: every kept input once;
-- NAME_fuzz, with --config=fuzz only (ci/fuzz): clang's libFuzzer.
+- NAME_fuzz, with --config=fuzz only (ci/fuzz): clang's libFuzzer; mutator is how it changes inputs, if it has its own.
 """
 
 load("@rules_cc//cc:defs.bzl", "cc_test")
 load("//ci/bazel:cc.bzl", "cc_binary")
 
-def fuzz_target(name, deps, size = "small"):
+def fuzz_target(name, deps, size = "small", mutator = []):
     corpus = native.glob(["corpus/" + name + "/*"])
     cc_test(
         name = name + "_corpus_test",
@@ -19,12 +19,13 @@ def fuzz_target(name, deps, size = "small"):
         ],
         args = [native.package_name() + "/corpus/" + name],
         data = corpus,
+        linkstatic = True,  # so that what a target does not call need not be there
         deps = deps + ["//ci/bazel:standard_optimised_precompiled"],
     )
     cc_binary(
         name = name + "_fuzz",
         testonly = True,
-        srcs = [name + ".cc"],
+        srcs = [name + ".cc"] + mutator,
         linkopts = ["-fsanitize=fuzzer"],
         tags = ["manual"],
         deps = deps,

@@ -2,6 +2,7 @@
 //
 // The text holds the traces of a run one after the other, as `cat trace.*.jsonl` would give them: a
 // new one begins at each header.
+#include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <iostream>
@@ -35,12 +36,24 @@ std::vector<Trace> ReadRun(std::string_view text) {
   return whole ? std::move(traces) : std::vector<Trace>{};
 }
 
+// Elements of a layer times tokens, over all layers and entry calls.
+int64_t Work(const Case& c) {
+  int64_t work = 0;
+  for (const InstanceSpec& spec : c.instances) {
+    const ModelConfig& model = spec.model;
+    const int64_t layer = int64_t{model.width} * (model.width + model.ffn + model.vocab) *
+                          std::max(1, model.moe.experts);
+    work += layer * model.layers * TokensPerStep(spec) * static_cast<int64_t>(spec.script.size());
+  }
+  return work;
+}
+
 // As `shardproof check` does it. A case that takes long to train is passed over.
 void Judge(const std::vector<Trace>& traces) {
-  constexpr size_t kLongestId = 200;
+  constexpr int64_t kMostWork = 1 << 24;
   Case c;
   const bool ours = RecordedCase(traces, "fuzz", &c);
-  if (ours && traces[0].case_id.size() > kLongestId) return;
+  if (ours && Work(c) > kMostWork) return;
   const Run run{nullptr, traces, RecordedEnds(traces, ours ? &c : nullptr), {}};
   const Verdict verdict = ours ? JudgeRun(c, run) : JudgeForeign(run);
   if (verdict.outcome == Outcome::kPass && verdict.result.judged.empty()) {

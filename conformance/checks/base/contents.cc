@@ -109,7 +109,11 @@ void ZipChunks(const std::vector<Chunk>& x, int64_t x_length, const std::vector<
                const std::function<void(int64_t, int64_t, const Content&, const Content&)>& visit) {
   if (x_length <= 0 || y_length <= 0) return;
   // Offsets in x are scaled to y: both have the same number of elements.
-  const auto scaled = [&](int64_t bytes) { return bytes * y_length / x_length; };
+  // Lengths may be whatever a trace says, so a product of two needs more than 64 bits.
+  const auto times = [](int64_t bytes, int64_t by, int64_t over) {
+    return static_cast<int64_t>(static_cast<__int128>(bytes) * by / over);
+  };
+  const auto scaled = [&](int64_t bytes) { return times(bytes, y_length, x_length); };
   size_t i = 0, j = 0;
   int64_t at = 0;
   while (at < y_length && i < x.size() && j < y.size()) {
@@ -117,7 +121,7 @@ void ZipChunks(const std::vector<Chunk>& x, int64_t x_length, const std::vector<
     const int64_t y_begin = y[j].offset, y_end = y[j].offset + y[j].length;
     const int64_t end = std::min({x_end, y_end, y_length});
     if (end > at) {
-      visit(at, end - at, x[i].content.At((at - x_begin) * x_length / y_length),
+      visit(at, end - at, x[i].content.At(times(at - x_begin, x_length, y_length)),
             y[j].content.At(at - y_begin));
       at = end;
     }

@@ -46,15 +46,16 @@ class Hiding {
       const std::vector<int64_t> computes = FindReads(rank, call, chain);
       for (size_t i = 1; i < chain.size(); ++i) {
         // Each kind may have a chain of its own, whose first gather nothing precedes.
-        const bool first =
-            std::none_of(chain.begin(), chain.begin() + static_cast<ptrdiff_t>(i),
-                         [&, &chain = chain](const Bucket& before) { return before.expert == chain[i].expert; });
+        const bool first = std::none_of(
+            chain.begin(), chain.begin() + static_cast<ptrdiff_t>(i),
+            [&, &chain = chain](const Bucket& before) { return before.expert == chain[i].expert; });
         // Where one further on is read no later than the one before, this one has to be there by
         // then.
         const auto next = chain.begin() + static_cast<ptrdiff_t>(i) + 1;
-        const bool overtaken = std::any_of(next, chain.end(), [&](const Bucket& later) {
-          return later.read >= 0 && later.read <= chain[i - 1].read;
-        });
+        const bool overtaken =
+            std::any_of(next, chain.end(), [&, &chain = chain](const Bucket& later) {
+              return later.read >= 0 && later.read <= chain[i - 1].read;
+            });
         if (!first && !overtaken) Try(rank, i, chain[i - 1], chain[i], computes);
       }
     }

@@ -4,8 +4,10 @@
 #include <utility>
 #include <vector>
 
+#include "conformance/common/safe_text.h"
 #include "conformance/runner/command/run_command.h"
 #include "conformance/runner/recorded_ends.h"
+#include "conformance/runner/reporter.h"
 #include "conformance/runner/reporting.h"
 #include "conformance/trace/reader.h"
 
@@ -21,21 +23,23 @@ int CheckCommand(const Options& options) {
   report.fabric = "recorded";
   report.profile = "-";
   report.assurance = "reported";
+  Options shown = options;
+  shown.verbose = true;
+  Reporter reporter(shown, std::move(report), 1, std::cout, false);
   std::vector<Trace> traces = ReadTraceFolder(folder);
   const std::string id = traces.front().case_id;
   JudgedTraces judged = JudgeTraces(std::move(traces), folder);
   if (!judged.ours) {
-    report.facts.push_back("\"" + id +
-                           "\" is no case id of this suite: only what needs no case is asked");
+    reporter.report().facts.push_back(
+        "\"" + id + "\" is no case id of this suite: only what needs no case is asked");
   }
   CaseReport row = ReportOf(judged.c, std::move(judged.verdict), options);
   row.id = id;
   row.replay = "shardproof check " + options.target;
-  report.cases.push_back(std::move(row));
-  Console console(std::cout, false, true, 1, Sentences());
-  console.CaseDone(report.cases.front());
-  for (const std::string& note : report.cases.front().notes) std::cout << "note: " << note << "\n";
-  return FinishReport(report, options, console);
+  const std::vector<std::string> notes = row.notes;
+  reporter.CaseDone(0, std::move(row));
+  for (const std::string& note : notes) std::cout << "note: " << VisibleLine(note) << "\n";
+  return reporter.Finish();
 }
 
 }  // namespace shardproof

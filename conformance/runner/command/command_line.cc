@@ -7,6 +7,7 @@
 #include <iostream>
 #include <string_view>
 
+#include "conformance/common/safe_stream.h"
 #include "conformance/fabric/process/descendants.h"
 #include "conformance/trace/reader.h"
 
@@ -26,6 +27,8 @@ bool Speaks() {
 }  // namespace
 
 static int Carry(int argc, char** argv, const OtherFabrics& others) {
+  // Whatever is printed below: text of engines, traces and files does nothing to a terminal.
+  const SafeStream safe_out(std::cout), safe_err(std::cerr);
   Options options;
   int code = 3;
   if (!Speaks()) std::cerr.setstate(std::ios::failbit);  // the parser's messages too

@@ -7,6 +7,8 @@
 #include <optional>
 
 #include "conformance/cases/knob_text.h"
+#include "conformance/common/safe_text.h"
+#include "conformance/report/console.h"
 #include "conformance/requirements/registry.h"
 #include "conformance/runner/command/event_text.h"
 #include "conformance/runner/command/run_command.h"
@@ -82,17 +84,18 @@ int ReplayCommand(const Options& options) {
     }
     for (const Trace& trace : data.run.traces) {
       for (size_t i = 0; i < trace.events.size(); ++i) {
-        std::cout << "rank " << trace.rank << " #" << i << "  " << EventText(trace, trace.events[i])
-                  << "\n";
+        std::cout << "rank " << trace.rank << " #" << i << "  "
+                  << VisibleLine(EventText(trace, trace.events[i])) << "\n";
       }
       if (trace.end != TraceEnd::kComplete) {
-        std::cout << "rank " << trace.rank << " ended early: " << trace.end_reason << "\n";
+        std::cout << "rank " << trace.rank << " ended early: " << VisibleLine(trace.end_reason)
+                  << "\n";
       }
     }
     CaseReport report = ReportOf(c, JudgeRun(c, data.run), options);
     for (const ReportedFinding& row : report.findings)
       std::cout << FindingText(row.finding, report, Sentences());
-    for (const std::string& note : report.notes) std::cout << "note: " << note << "\n";
+    for (const std::string& note : report.notes) std::cout << "note: " << VisibleLine(note) << "\n";
     std::cout << StatusName(report.status) << "  " << report.id << "\n";
     if (report.status == Status::kFail) code = 1;
   }

@@ -10,7 +10,7 @@
 #include "conformance/runner/command/run_sim.h"
 #include "conformance/runner/fabric_row.h"
 #include "conformance/runner/nccl/run_nccl.h"
-#include "conformance/runner/reporting.h"
+#include "conformance/runner/reporter.h"
 #include "conformance/runner/sim_run.h"
 
 namespace shardproof {

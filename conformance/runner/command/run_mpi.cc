@@ -13,6 +13,7 @@
 #include "conformance/runner/isolation/probe.h"
 #include "conformance/runner/nccl/run_nccl.h"
 #include "conformance/runner/rank_ends.h"
+#include "conformance/runner/reporter.h"
 #include "conformance/runner/reporting.h"
 #include "conformance/runner/scratch_folder.h"
 #include "conformance/runner/selection.h"
@@ -31,6 +32,17 @@ std::string Refusal(const Options& options, Probe* probe) {
   }
 }
 
+// What keeps the report from being opened; empty: nothing.
+std::string Open(const Options& options, RunReport report, size_t cases,
+                 std::optional<Reporter>* reporter) {
+  try {
+    reporter->emplace(options, std::move(report), cases, std::cout, isatty(STDOUT_FILENO) != 0);
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+  return "";
+}
+
 }  // namespace
 
 int RunMpiCommand(const Options& given, int argc, char** argv) {
@@ -43,15 +55,17 @@ int RunMpiCommand(const Options& given, int argc, char** argv) {
   Probe probe;
   const std::string refusal = world.Broadcast(reports ? Refusal(options, &probe) : "");
   if (refusal != "loads" && refusal != "breaks") throw std::invalid_argument(refusal);
+  std::optional<Reporter> reporter;
+  std::string problem;
+  if (reports) problem = Open(options, std::move(report), cases.size(), &reporter);
+  if (problem = world.Broadcast(problem); !problem.empty()) {  // all ranks leave together
+    if (reports) std::cerr << "shardproof: " << problem << "\n";
+    return world.Leave(3);
+  }
   std::optional<ScratchFolder> scratch;
   if (reports) scratch.emplace();
   const std::string folder = world.Broadcast(reports ? scratch->path() : "");
-  const bool terminal = isatty(STDOUT_FILENO) != 0;
-  Console console(std::cout, terminal, options.verbose, cases.size(), Sentences());
-  if (const auto row = RowOf(probe, options)) {  // on rank 0
-    console.CaseDone(*row);
-    report.cases.push_back(*row);
-  }
+  if (const auto row = RowOf(probe, options)) reporter->CaseDone(cases.size(), *row);  // on rank 0
   MpiOptions mpi;
   mpi.stall_seconds = options.stall_seconds;
   for (size_t item = 0; refusal == "loads" && item < cases.size(); ++item) {
@@ -68,10 +82,9 @@ int RunMpiCommand(const Options& given, int argc, char** argv) {
     });
     if (!reports) continue;
     // The others go on meanwhile, up to their next collective.
-    report.cases.push_back(ReportOf(c, JudgeEnd(c, end, options), options));
-    console.CaseDone(report.cases.back());
+    reporter->CaseDone(item, ReportOf(c, JudgeEnd(c, end, options), options));
   }
-  const int code = reports ? FinishReportForAll(report, options, console) : 0;
+  const int code = reports ? reporter->Finish() : 0;
   scratch.reset();  // nothing after this may run
   return world.Leave(code);
 }

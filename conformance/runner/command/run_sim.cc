@@ -12,6 +12,7 @@
 #include "conformance/runner/isolation/probe.h"
 #include "conformance/runner/isolation/run_apart.h"
 #include "conformance/runner/judge_on_sim.h"
+#include "conformance/runner/reporter.h"
 #include "conformance/runner/reporting.h"
 #include "conformance/runner/scratch_folder.h"
 #include "conformance/runner/selection.h"
@@ -119,17 +120,12 @@ int RunSimCommand(const Options& options) {
   const std::vector<Case> cases = SelectCases(options, &report.facts);
   if (options.queues > 0)
     report.facts.push_back("hardware queues a rank: " + std::to_string(options.queues));
-  report.cases.resize(cases.size());
   const Probe probe = ProbeEngine(options);
+  Reporter reporter(options, std::move(report), cases.size(), std::cout,
+                    isatty(STDOUT_FILENO) != 0);
+  if (const auto row = RowOf(probe, options)) reporter.CaseDone(cases.size(), *row);
+  if (!probe.loads) return reporter.Finish();
   const ScratchFolder scratch;
-  Console console(std::cout, isatty(STDOUT_FILENO) != 0, options.verbose, cases.size(),
-                  Sentences());
-  if (!probe.loads) report.cases.clear();
-  if (const auto row = RowOf(probe, options)) {
-    console.CaseDone(*row);
-    report.cases.push_back(*row);
-  }
-  if (!probe.loads) return FinishReport(report, options, console);
   PoolOptions pool;
   pool.jobs =
       options.jobs > 0 ? options.jobs : static_cast<int>(std::thread::hardware_concurrency());
@@ -146,14 +142,14 @@ int RunSimCommand(const Options& options) {
       [&](size_t part, const WorkResult& result) {
         const size_t item = work[part].item;
         if (!verdicts.Add(work[part], VerdictOfWorker(result))) return;
-        report.cases[item] = ReportOf(cases[item], verdicts.Take(item, options), options);
-        console.CaseDone(report.cases[item]);
+        reporter.CaseDone(item, ReportOf(cases[item], verdicts.Take(item, options), options));
       });
   if (options.timings > 1) {
-    report.facts.push_back("timings: " + std::to_string(options.timings) + " of each case, " +
-                           std::to_string(verdicts.different()) + " different in all");
+    reporter.report().facts.push_back("timings: " + std::to_string(options.timings) +
+                                      " of each case, " + std::to_string(verdicts.different()) +
+                                      " different in all");
   }
-  return FinishReport(report, options, console);
+  return reporter.Finish();
 }
 
 }  // namespace shardproof

@@ -12,6 +12,7 @@
 #include "conformance/runner/isolation/probe.h"
 #include "conformance/runner/nccl/case_work.h"
 #include "conformance/runner/rank_ends.h"
+#include "conformance/runner/reporter.h"
 #include "conformance/runner/reporting.h"
 #include "conformance/runner/scratch_folder.h"
 #include "conformance/runner/selection.h"
@@ -45,27 +46,22 @@ class NcclRun {
   }
 
   int Run() {
-    RunReport report = ReportFor(options_);
-    std::ostream nowhere(nullptr);
-    Console console(reports() ? std::cout : nowhere, reports() && isatty(STDOUT_FILENO) != 0,
-                    options_.verbose, cases_.size(), Sentences());
-    if (const auto row = RowOf(probe_, options_)) {  // on rank 0
-      console.CaseDone(*row);
-      report.cases.push_back(*row);
-    }
+    std::optional<Reporter> reporter;
+    std::string problem;
+    if (reports()) problem = Open(&reporter);
+    if (problem = FromRankZero("report", problem); !problem.empty())
+      throw std::invalid_argument(problem);
+    if (const auto row = RowOf(probe_, options_)) reporter->CaseDone(cases_.size(), *row);
     for (size_t item = 0; loads_ && item < cases_.size(); ++item) {
       Verdict verdict = RunOne(item);
       if (!reports()) continue;
-      report.cases.push_back(ReportOf(cases_[item], std::move(verdict), options_));
-      console.CaseDone(report.cases.back());
+      reporter->CaseDone(item, ReportOf(cases_[item], std::move(verdict), options_));
     }
-    report.facts = facts_;
-    for (const std::string& fact : processes_->facts()) report.facts.push_back(fact);
-    report.facts.push_back(
-        (is_job_ ? "ranks: " + std::to_string(options_.ranks) + " processes of a job"
-                 : "ranks: " + std::to_string(options_.ranks) + " processes started here, " +
-                       std::to_string(processes_->started()) + " in all"));
-    const int code = reports() ? FinishReportForAll(report, options_, console) : 0;
+    int code = 0;
+    if (reports()) {
+      AddFacts(&reporter->report().facts);
+      code = reporter->Finish();
+    }
     return std::stoi(FromRankZero("code", std::to_string(code)));
   }
 
@@ -80,6 +76,26 @@ class NcclRun {
     } catch (const std::invalid_argument& error) {
       return error.what();
     }
+  }
+
+  // What keeps the report from being opened; empty: nothing.
+  std::string Open(std::optional<Reporter>* reporter) {
+    try {
+      reporter->emplace(options_, ReportFor(options_), cases_.size(), std::cout,
+                        isatty(STDOUT_FILENO) != 0);
+    } catch (const std::exception& error) {
+      return error.what();
+    }
+    return "";
+  }
+
+  void AddFacts(std::vector<std::string>* facts) const {
+    facts->insert(facts->end(), facts_.begin(), facts_.end());
+    for (const std::string& fact : processes_->facts()) facts->push_back(fact);
+    facts->push_back((is_job_ ? "ranks: " + std::to_string(options_.ranks) + " processes of a job"
+                              : "ranks: " + std::to_string(options_.ranks) +
+                                    " processes started here, " +
+                                    std::to_string(processes_->started()) + " in all"));
   }
 
   // Rank 0's text, on all processes of the job.

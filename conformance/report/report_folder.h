@@ -1,0 +1,39 @@
+// report_folder.h: what lies in a report folder while a run goes on, and what when it was killed?
+//
+// report.jsonl has its header from the start and a line for each case as it ends; the footer comes
+// last, so a reader that finds none knows that the run did not end. junit.xml and summary.md are
+// whole files at any time: written aside and renamed, at the start, after every kCasesPerWrite
+// cases and at the end. Until then they say that the run has not ended, as an error.
+#pragma once
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "conformance/report/report.h"
+
+namespace shardproof {
+
+inline constexpr size_t kCasesPerWrite = 50;
+
+class ReportFolder {
+ public:
+  // Makes the folder if need be, and replaces what is left of an older run. Throws
+  // std::invalid_argument that names what cannot be written.
+  ReportFolder(const std::string& folder, const RunReport& header, Sentence sentence);
+
+  // Both throw std::runtime_error that names the file that could not be written. so_far: all cases
+  // that have ended, this one too; read after every kCasesPerWrite cases only.
+  void CaseDone(const CaseReport& report, const RunReport& so_far);
+  // Cases stand in report.jsonl as they ended; now they are in the report's order.
+  void Finish(const RunReport& report);
+
+ private:
+  void WriteWhole(const std::string& name, const std::string& text) const;
+  void WriteForReaders(const RunReport& report) const;
+  std::filesystem::path folder_;
+  Sentence sentence_;
+  std::ofstream lines_;  // report.jsonl
+  size_t done_ = 0;
+};
+
+}  // namespace shardproof

@@ -1,0 +1,79 @@
+#include "conformance/runner/reporter.h"
+
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <stdexcept>
+#include <utility>
+
+#include "conformance/report/verdict_rule.h"
+#include "conformance/runner/reporting.h"
+
+namespace shardproof {
+
+namespace {
+
+std::string Today() {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  char text[16];
+  return {text, std::strftime(text, sizeof text, "%Y-%m-%d", &utc)};
+}
+
+}  // namespace
+
+std::vector<Waiver> WaiversOf(const Options& options) {
+  if (options.waivers.empty()) return {};
+  std::ifstream in(options.waivers);
+  const std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  if (!in)
+    throw std::invalid_argument("--waivers " + options.waivers + ": it cannot be read (" +
+                                std::strerror(errno) + ")");
+  return ParseWaivers(text, options.waivers);
+}
+
+Reporter::Reporter(const Options& options, RunReport report, size_t total, std::ostream& out,
+                   bool terminal)
+    : waivers_(WaiversOf(options)),
+      report_(std::move(report)),
+      console_(out, terminal, options.verbose, total, Sentences()) {
+  if (!options.report.empty()) folder_.emplace(options.report, report_, Sentences());
+}
+
+void Reporter::CaseDone(size_t place, CaseReport report) {
+  WaiveFindings(report, waivers_, Today());
+  console_.CaseDone(report);
+  const CaseReport& row = cases_[place] = std::move(report);
+  if (!folder_ || !broken_.empty()) return;
+  try {
+    RunReport so_far;
+    if (cases_.size() % kCasesPerWrite == 0) {
+      so_far = report_;
+      for (const auto& [at, c] : cases_) so_far.cases.push_back(c);
+    }
+    folder_->CaseDone(row, so_far);
+  } catch (const std::exception& error) {
+    broken_ = error.what();
+  }
+}
+
+int Reporter::Finish() {
+  for (auto& [place, c] : cases_) report_.cases.push_back(std::move(c));
+  cases_.clear();
+  ApplyWaivers(report_, waivers_, Today());
+  try {
+    if (folder_ && broken_.empty()) folder_->Finish(report_);
+  } catch (const std::exception& error) {
+    broken_ = error.what();
+  }
+  console_.Finish(report_);
+  if (broken_.empty()) return ExitCode(report_);
+  std::cerr << "shardproof: the suite failed: " << broken_ << "\n";
+  return 2;
+}
+
+}  // namespace shardproof

@@ -1,0 +1,47 @@
+// reporter.h: how does a run's report grow, and who gets to see it?
+#pragma once
+#include <map>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "conformance/report/console.h"
+#include "conformance/report/report_folder.h"
+#include "conformance/report/waivers.h"
+#include "conformance/runner/options.h"
+
+namespace shardproof {
+
+// On the rank that reports.
+class Reporter {
+ public:
+  // Reads the waivers and opens the report folder, before anything runs. report: without cases, of
+  // which total will come. Throws std::invalid_argument that names what is wrong with either.
+  Reporter(const Options& options, RunReport report, size_t total, std::ostream& out,
+           bool terminal);
+
+  // A case has ended: its findings are waived, and it is shown and written. place: among the cases
+  // of the whole report. Never throws; what could not be written, Finish says.
+  void CaseDone(size_t place, CaseReport report);
+
+  // Facts are added as they become known. Its cases are those of Finish.
+  RunReport& report() { return report_; }
+
+  // Problems of waivers, the end of all files, the verdict on the console. Answers the exit code: 2
+  // where something could not be written, which is then said on stderr.
+  int Finish();
+
+ private:
+  std::vector<Waiver> waivers_;
+  RunReport report_;
+  std::map<size_t, CaseReport> cases_;  // by place, those that have ended
+  std::optional<ReportFolder> folder_;
+  std::string broken_;  // what could not be written
+  Console console_;
+};
+
+// The file that the options name. Throws std::invalid_argument that says what is wrong with it.
+std::vector<Waiver> WaiversOf(const Options& options);
+
+}  // namespace shardproof
