@@ -113,6 +113,10 @@ std::string JsonEscape(std::string_view character) {
 std::string VisibleText(std::string_view text) { return Visible(text, "\n"); }
 std::string VisibleLine(std::string_view text) { return Visible(text, "\\n"); }
 
+std::string IndentedText(std::string_view text, size_t blanks) {
+  return Visible(text, "\n" + std::string(blanks, ' '));
+}
+
 std::string XmlText(std::string_view text) {
   std::string out;
   for (const char c : VisibleText(text)) {

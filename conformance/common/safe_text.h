@@ -28,6 +28,10 @@ std::string VisibleText(std::string_view text);
 // The same in one line: a newline becomes "\n", two characters.
 std::string VisibleLine(std::string_view text);
 
+// The same in lines, of which all but the first begin with blanks: text of others is never taken
+// for a line of ours.
+std::string IndentedText(std::string_view text, size_t blanks = 4);
+
 // For attributes and contents of XML 1.0. Newlines become &#10;.
 std::string XmlText(std::string_view text);
 

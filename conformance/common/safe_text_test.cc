@@ -90,6 +90,7 @@ TEST(SafeText, WhatActsIsWrittenOut) {
   };
   for (const auto& [text, seen] : rows) EXPECT_EQ(VisibleText(text), seen);
   EXPECT_EQ(VisibleLine("two\nlines"), "two\\nlines");
+  EXPECT_EQ(IndentedText("two\n\x1blines", 2), "two\n  \\x1blines");
 }
 
 TEST(SafeText, XmlHasItsEntities) {

@@ -22,9 +22,7 @@ std::string FindingText(const Finding& finding, const CaseReport& report,
   std::string text = finding.requirement + "  " + sentence(finding.requirement) + "\n";
   const auto line = [&text](const char* name, const std::string& value) {
     if (value.empty()) return;
-    text += std::string("    ") + name;
-    for (const char c : value) text += c == '\n' ? "\n" + std::string(17, ' ') : std::string(1, c);
-    text += "\n";
+    text += std::string("    ") + name + IndentedText(value, 17) + "\n";
   };
   line("case       ", report.id);
   std::string where = finding.rank < 0 ? "" : "rank " + std::to_string(finding.rank);

@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "conformance/common/safe_text.h"
 #include "conformance/report/verdict_rule.h"
 #include "conformance/runner/reporting.h"
 
@@ -72,7 +73,7 @@ int Reporter::Finish() {
   }
   console_.Finish(report_);
   if (broken_.empty()) return ExitCode(report_);
-  std::cerr << "shardproof: the suite failed: " << broken_ << "\n";
+  std::cerr << "shardproof: the suite failed: " << IndentedText(broken_) << "\n";
   return 2;
 }
 

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "conformance/common/safe_stream.h"
+#include "conformance/common/safe_text.h"
 #include "conformance/fabric/process/descendants.h"
 #include "conformance/trace/reader.h"
 
@@ -53,13 +54,13 @@ static int Carry(int argc, char** argv, const OtherFabrics& others) {
         break;
     }
   } catch (const std::invalid_argument& error) {
-    if (Speaks()) std::cerr << "shardproof: " << error.what() << "\n";
+    if (Speaks()) std::cerr << "shardproof: " << IndentedText(error.what()) << "\n";
     return 3;
   } catch (const TraceError& error) {
-    std::cerr << "shardproof: input error: " << error.what() << "\n";
+    std::cerr << "shardproof: input error: " << IndentedText(error.what()) << "\n";
     return 3;
   } catch (const std::exception& error) {
-    std::cerr << "shardproof: the suite failed: " << error.what() << "\n";
+    std::cerr << "shardproof: the suite failed: " << IndentedText(error.what()) << "\n";
     return 2;
   }
   return 3;

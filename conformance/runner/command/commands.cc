@@ -107,7 +107,7 @@ int ExplainCommand(const Options& options) {
   const Registry registry = Registry::Builtin();
   const Requirement* row = registry.Find(options.target);
   if (row == nullptr) {
-    std::cerr << "shardproof: no requirement " << options.target
+    std::cerr << "shardproof: no requirement " << IndentedText(options.target)
               << "; `shardproof list requirements` lists them\n";
     return 3;
   }

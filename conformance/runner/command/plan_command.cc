@@ -2,6 +2,7 @@
 #include <iostream>
 #include <optional>
 
+#include "conformance/common/safe_text.h"
 #include "conformance/runner/command/run_command.h"
 #include "conformance/runner/isolation/probe.h"
 #include "conformance/runner/isolation/run_apart.h"
@@ -67,7 +68,9 @@ int PlanCommand(const Options& options) {
   const EngineOutcome& outcome = data.run.outcomes[static_cast<size_t>(options.rank)];
   if (data.notes.empty()) {
     std::cerr << "shardproof: rank " << options.rank << " has no engine that could be asked: "
-              << (outcome.reason.empty() ? "create was not called on it" : outcome.reason) << "\n";
+              << (outcome.reason.empty() ? "create was not called on it"
+                                         : IndentedText(outcome.reason))
+              << "\n";
     return 1;
   }
   std::cout << data.notes.front();

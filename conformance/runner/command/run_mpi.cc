@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "conformance/common/safe_text.h"
 #include "conformance/fabric/mpi/mpi_world.h"
 #include "conformance/fabric/nccl/rendezvous/meet_over_mpi.h"
 #include "conformance/fabric/process/own_state.h"
@@ -59,7 +60,7 @@ int RunMpiCommand(const Options& given, int argc, char** argv) {
   std::string problem;
   if (reports) problem = Open(options, std::move(report), cases.size(), &reporter);
   if (problem = world.Broadcast(problem); !problem.empty()) {  // all ranks leave together
-    if (reports) std::cerr << "shardproof: " << problem << "\n";
+    if (reports) std::cerr << "shardproof: " << IndentedText(problem) << "\n";
     return world.Leave(3);
   }
   std::optional<ScratchFolder> scratch;
@@ -95,10 +96,11 @@ int RunNcclUnderMpi(const Options& options, const NcclKit& kit, int argc, char**
   try {
     code = RunNcclCommand(options, kit, MeetOverMpi(world));
   } catch (const std::invalid_argument& error) {  // the same on all ranks, which leave together
-    if (world.rank() == 0) std::cerr << "shardproof: " << error.what() << "\n";
+    if (world.rank() == 0) std::cerr << "shardproof: " << IndentedText(error.what()) << "\n";
     code = 3;
   } catch (const std::exception& error) {
-    if (world.rank() == 0) std::cerr << "shardproof: the suite failed: " << error.what() << "\n";
+    if (world.rank() == 0)
+      std::cerr << "shardproof: the suite failed: " << IndentedText(error.what()) << "\n";
   }
   return world.Leave(code);
 }
