@@ -156,9 +156,10 @@ void Console::Finish(const RunReport& report) {
   }
   for (const auto& [reason, n] : unsupported)
     out_ << "unsupported (" << n << "): " << VisibleLine(reason) << "\n";
-  for (const std::string& fact : report.facts) out_ << fact << "\n";
-  for (const std::string& line : RequirementLines(report, 12)) out_ << line << "\n";
-  for (const std::string& problem : report.problems) out_ << "waivers: " << problem << "\n";
+  for (const std::string& fact : report.facts) out_ << VisibleLine(fact) << "\n";
+  for (const std::string& line : RequirementLines(report, 12)) out_ << VisibleLine(line) << "\n";
+  for (const std::string& problem : report.problems)
+    out_ << "waivers: " << VisibleLine(problem) << "\n";
   out_ << LastLine(report) << "\n" << std::flush;
 }
 

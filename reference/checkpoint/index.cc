@@ -1,8 +1,10 @@
 #include "reference/checkpoint/index.h"
 
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "reference/checkpoint/checksum.h"
+#include "reference/checkpoint/json_integer.h"
 
 namespace reference {
 namespace {
@@ -40,26 +42,34 @@ json Written(const Index& index) {
   return body;
 }
 
+uint32_t CrcOf(const json& value) {
+  return static_cast<uint32_t>(IntegerOf(value, std::numeric_limits<uint32_t>::max()));
+}
+
 StoredTensor TensorOf(const json& value) {
   StoredTensor tensor;
   value.at("dtype").get_to(tensor.facts.dtype);
-  value.at("shape").get_to(tensor.facts.shape);
+  tensor.facts.shape = IntegersOf(value.at("shape"));
   for (const json& slice : value.at("slices")) {
-    tensor.slices.push_back({slice.at("file"), slice.at("key"), slice.at("offset"),
-                             slice.at("count"), slice.at("crc32")});
+    tensor.slices.push_back({slice.at("file"), slice.at("key"), IntegerOf(slice.at("offset")),
+                             IntegerOf(slice.at("count")), CrcOf(slice.at("crc32"))});
   }
   return tensor;
 }
 
 void CheckTensor(const std::string& path, const std::string& name, const StoredTensor& tensor,
                  const Index& index) {
+  try {
+    tensor.facts.element_bytes();
+  } catch (const CheckpointError& error) {
+    Refuse(path, "tensor " + name + ": " + error.what());
+  }
   int64_t end = 0;
   for (const StoredSlice& slice : tensor.slices) {
-    if (slice.offset != end || slice.count < 0)
+    if (slice.offset != end || slice.count < 0 || __builtin_add_overflow(end, slice.count, &end))
       Refuse(path, "tensor " + name + ": the slices do not meet at element " + std::to_string(end));
     if (!index.files.contains(slice.file))
       Refuse(path, "tensor " + name + " is in file " + slice.file + ", which is not listed");
-    end += slice.count;
   }
   if (end != tensor.facts.numel())
     Refuse(path, "tensor " + name + ", " + tensor.facts.Text() + ", has slices for " +
@@ -72,10 +82,11 @@ Index Read(const std::string& path, const json& body) {
                      " and not " + kFormat + " version " + std::to_string(kVersion));
   }
   Index index;
-  index.generation = body.at("generation").get<int64_t>();
+  index.generation = IntegerOf(body.at("generation"));
   for (const auto& [name, file] : body.at("files").items()) {
     if (name.find('/') != std::string::npos) Refuse(path, "file " + name + " is in another folder");
-    index.files[name] = {file.at("bytes").get<uint64_t>(), file.at("header_crc32").get<uint32_t>()};
+    index.files[name] = {static_cast<uint64_t>(IntegerOf(file.at("bytes"))),
+                         CrcOf(file.at("header_crc32"))};
   }
   for (const auto& [name, value] : body.at("tensors").items()) {
     index.tensors[name] = TensorOf(value);
@@ -101,6 +112,8 @@ Index ParseIndex(const std::string& path, const std::string& text) {
       Refuse(path, "its checksum does not match: it is damaged or was edited");
     if (whole.dump(1) + "\n" != text) Refuse(path, "is not in the form in which it was written");
     return Read(path, body);
+  } catch (const NoInteger& error) {
+    Refuse(path, error.what());
   } catch (const json::exception& error) {
     Refuse(path, std::string("cannot be read: ") + error.what());
   }

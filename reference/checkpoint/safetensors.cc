@@ -4,6 +4,8 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
+#include "reference/checkpoint/json_integer.h"
+
 namespace reference {
 namespace {
 
@@ -18,7 +20,19 @@ constexpr uint64_t kMaxHeader = 100'000'000;  // the format's own limit
 
 SafetensorsEntry EntryOf(const std::string& key, const nlohmann::ordered_json& json) {
   const auto& offsets = json.at("data_offsets");
-  return {key, {json.at("dtype"), json.at("shape")}, offsets.at(0), offsets.at(1)};
+  return {key,
+          {json.at("dtype"), IntegersOf(json.at("shape"))},
+          static_cast<uint64_t>(IntegerOf(offsets.at(0))),
+          static_cast<uint64_t>(IntegerOf(offsets.at(1)))};
+}
+
+// Bytes of an element.
+uint64_t WidthOf(const std::string& path, const SafetensorsEntry& entry) {
+  try {
+    return entry.facts.element_bytes();
+  } catch (const CheckpointError& error) {
+    Refuse(path, "tensor " + entry.key + ": " + error.what());
+  }
 }
 
 // In the order of the file; offsets must cover the data without gaps.
@@ -31,9 +45,10 @@ std::map<std::string, SafetensorsEntry> EntriesOf(const std::string& path,
     if (key == "__metadata__") continue;
     const SafetensorsEntry entry = EntryOf(key, value);
     const int64_t numel = entry.facts.numel();
+    const uint64_t width = WidthOf(path, entry);
     if (numel < 0 || entry.begin != end || entry.end < entry.begin || entry.end > data_bytes ||
-        (entry.end - entry.begin) / entry.facts.element_bytes() != static_cast<uint64_t>(numel) ||
-        (entry.end - entry.begin) % entry.facts.element_bytes() != 0) {
+        (entry.end - entry.begin) / width != static_cast<uint64_t>(numel) ||
+        (entry.end - entry.begin) % width != 0) {
       Refuse(path, "tensor " + key + ", " + entry.facts.Text() + ", has data offsets " +
                        std::to_string(entry.begin) + " to " + std::to_string(entry.end) + " of " +
                        std::to_string(data_bytes) + " bytes");
@@ -91,6 +106,8 @@ std::map<std::string, SafetensorsEntry> ParseSafetensorsHeader(const std::string
                                                                uint64_t data_bytes) {
   try {
     return EntriesOf(path, nlohmann::ordered_json::parse(header.substr(8)), data_bytes);
+  } catch (const NoInteger& error) {
+    Refuse(path, error.what());
   } catch (const nlohmann::json::exception& error) {
     Refuse(path, std::string("the header cannot be read: ") + error.what());
   }
