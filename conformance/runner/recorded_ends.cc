@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <exception>
+#include <map>
 #include <optional>
-#include <set>
 #include <utility>
 
 #include "conformance/checks/robustness/robustness.h"
@@ -26,23 +26,28 @@ struct RecordedCall {
   std::string Text() const { return step < 0 ? name : name + " " + std::to_string(step); }
 };
 
-// The entry calls into one engine instance, in the order in which they began.
-std::vector<RecordedCall> CallsOf(const Trace& trace, int32_t instance) {
-  std::vector<RecordedCall> calls;
+// The entry calls into each engine instance, in the order in which they began.
+using CallsOfInstances = std::map<int32_t, std::vector<RecordedCall>>;
+
+CallsOfInstances CallsOf(const Trace& trace) {
+  CallsOfInstances all;
+  std::map<std::pair<int32_t, std::string>, std::vector<size_t>>
+      open;  // by name; the last one ends
   for (const Event& event : trace.events) {
-    if (event.instance != instance) continue;
-    if (event.kind == EventKind::kCallBegin)
-      calls.push_back({std::string(trace.Text(event.text)), event.id, false, SPF_OK});
-    if (event.kind != EventKind::kCallEnd) continue;
+    if (event.kind != EventKind::kCallBegin && event.kind != EventKind::kCallEnd) continue;
     const std::string name(trace.Text(event.text));
-    const auto open = std::find_if(calls.rbegin(), calls.rend(), [&](const RecordedCall& call) {
-      return !call.ended && call.name == name;
-    });
-    if (open == calls.rend()) continue;
-    open->ended = true;
-    open->status = event.status;
+    std::vector<RecordedCall>& calls = all[event.instance];
+    std::vector<size_t>& begun = open[{event.instance, name}];
+    if (event.kind == EventKind::kCallBegin) {
+      begun.push_back(calls.size());
+      calls.push_back({name, event.id, false, SPF_OK});
+    } else if (!begun.empty()) {
+      calls[begun.back()].ended = true;
+      calls[begun.back()].status = event.status;
+      begun.pop_back();
+    }
   }
-  return calls;
+  return all;
 }
 
 std::string NameOf(char letter) {
@@ -105,9 +110,10 @@ EngineOutcome FollowScript(const std::vector<RecordedCall>& calls, const Instanc
 
 // With a case; nothing is missing then.
 EngineOutcome EndOfRank(const Trace& trace, const Case& c, const std::string& unread) {
+  CallsOfInstances all = CallsOf(trace);
   for (size_t i = 0; i < c.instances.size(); ++i) {
     if (!TakesPart(c.instances[i], trace.rank)) continue;
-    const std::vector<RecordedCall> calls = CallsOf(trace, static_cast<int32_t>(i));
+    const std::vector<RecordedCall>& calls = all[static_cast<int32_t>(i)];
     if (!unread.empty() && calls.size() <= 2 && !FirstFailure(calls))
       return {Kind::kUnsupported, "create", unread};
     const EngineOutcome outcome = FollowScript(calls, c.instances[i]);
@@ -118,14 +124,12 @@ EngineOutcome EndOfRank(const Trace& trace, const Case& c, const std::string& un
 
 // Without one; nothing: the trace does not tell.
 std::optional<EngineOutcome> EndOfRank(const Trace& trace) {
-  std::set<int32_t> instances;
-  for (const Event& event : trace.events) {
-    if (event.kind == EventKind::kCallBegin) instances.insert(event.instance);
+  bool any = false;
+  for (const auto& [instance, calls] : CallsOf(trace)) {
+    any |= !calls.empty();
+    if (const auto failure = FirstFailure(calls)) return failure;
   }
-  for (const int32_t instance : instances) {
-    if (const auto failure = FirstFailure(CallsOf(trace, instance))) return failure;
-  }
-  return instances.empty() ? std::nullopt : std::optional<EngineOutcome>(EngineOutcome{});
+  return any ? std::optional<EngineOutcome>(EngineOutcome{}) : std::nullopt;
 }
 
 EngineOutcome EndByFooter(const Trace& trace) {
