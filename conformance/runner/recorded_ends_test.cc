@@ -346,7 +346,8 @@ TEST(ForeignTraces, WithoutByteRangesShowNothingOfRaces) {
     for (Event& event : trace.events) event.ranges = {};
   }
   const Verdict verdict = JudgeTraces(traces, "folder").verdict;
-  EXPECT_EQ(verdict.outcome, Status::kPartial) << Words(verdict);
+  EXPECT_EQ(verdict.outcome, Status::kFail) << Words(verdict);
+  EXPECT_THAT(Words(verdict), HasSubstr("GE-18: 0 bytes"));  // memory is provided
   EXPECT_THAT(Words(verdict), HasSubstr("GE-05 open: no event names the bytes"));
 }
 

@@ -261,7 +261,8 @@ CheckResult CheckBuffers(const Facts& facts) {
   for (int32_t rank = 0; rank < facts.a().ranks(); ++rank) Buffers(facts, rank, result).Run();
   if (!facts.Deals()) return result;
   Report(facts, result)
-      .Unseen({"LW-12", "LW-18", "LW-25"}, "no gather that brings parameters is seen");
+      .Unseen({"LW-12", "LW-18", "LW-25"}, "no gather that brings parameters is seen",
+              facts.Gathers(), "that needs none");
   return result;
 }
 

@@ -9,6 +9,24 @@ namespace shardproof::layer_wise {
 
 using Kind = Content::Kind;
 
+namespace {
+
+bool StepsUpdate(const InstanceSpec& of) {
+  return of.skip_norm <= 0 && of.script.find('t') != std::string::npos;
+}
+
+// Does an engine train or evaluate again after a train step?
+bool RunsAfterAStep(const std::string& script) {
+  bool stepped = false;
+  for (const char letter : script) {
+    if (stepped && (letter == 't' || letter == 'e')) return true;
+    stepped = letter != 'r' && (stepped || letter == 't');
+  }
+  return false;
+}
+
+}  // namespace
+
 bool Brings(uint8_t collective) {
   return collective == SPF_ALL_GATHER || collective == SPF_ALL_GATHER_V ||
          collective == SPF_BROADCAST;
@@ -54,10 +72,18 @@ bool Facts::Deals() const {
 
 bool Facts::Updates() const {
   for (size_t i = 0; i < a_.n_instances(); ++i) {
+    if (LayerWise(static_cast<int32_t>(i)) && StepsUpdate(spec(static_cast<int32_t>(i))))
+      return true;
+  }
+  return false;
+}
+
+bool Facts::Gathers() const {
+  for (size_t i = 0; i < a_.n_instances(); ++i) {
     const auto instance = static_cast<int32_t>(i);
     const InstanceSpec& of = spec(instance);
-    if (LayerWise(instance) && of.skip_norm <= 0 && of.script.find('t') != std::string::npos)
-      return true;
+    if (!LayerWise(instance) || !StepsUpdate(of)) continue;
+    if (!of.overlap_param_gather || RunsAfterAStep(of.script)) return true;
   }
   return false;
 }

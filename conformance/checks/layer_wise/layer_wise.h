@@ -41,14 +41,19 @@ class Report {
   void NotAsked(std::initializer_list<const char*> requirements, const std::string& why) {
     shardproof::NotAsked(result_, requirements, why);
   }
-  // Rows for which no rank saw anything: they are missing if a step must update, else not asked.
+  // Rows for which no rank saw anything: they are missing if there must be something to see, else
+  // not asked.
   void Unseen(std::initializer_list<const char*> requirements, const std::string& why) {
+    Unseen(requirements, why, facts_.Updates(), "without a step that must update");
+  }
+  void Unseen(std::initializer_list<const char*> requirements, const std::string& why,
+              bool expected, const char* without) {
     for (const char* id : requirements) {
       if (result_.judged.contains(id)) continue;
-      if (facts_.Updates()) {
+      if (expected) {
         Cannot({id}, why);
       } else {
-        NotAsked({id}, why + ", in a case without a step that must update");
+        NotAsked({id}, why + ", in a case " + without);
       }
     }
   }

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "conformance/common/safe_text.h"
+#include "conformance/report/console.h"
 #include "conformance/runner/command/run_command.h"
 #include "conformance/runner/isolation/probe.h"
 #include "conformance/runner/isolation/run_apart.h"
