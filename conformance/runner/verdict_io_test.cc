@@ -59,7 +59,8 @@ TEST(VerdictIo, WhatIsCutOffOrLongerIsRefused) {
 }
 
 TEST(VerdictIo, NumbersOutOfRangeAreRefused) {
-  for (const char* outcome : {"-1", "5", "99", "x", ""}) {
+  const std::string beyond = std::to_string(static_cast<int>(Outcome::kSuiteError) + 1);
+  for (const std::string& outcome : {std::string("-1"), beyond, std::string("x"), std::string()}) {
     Frame fields = Fields();
     fields[0] = outcome;
     EXPECT_THROW(UnpackVerdict(PackFrame(fields)), std::runtime_error) << outcome;
