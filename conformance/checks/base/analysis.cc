@@ -58,6 +58,7 @@ Analysis::Analysis(const Run& run) : run_(run), lowered_(run.traces, NamesOfTheC
     auto& by_instance = calls_.emplace_back();
     for (const Event& event : trace.events) {
       if (event.kind != EventKind::kCallBegin || event.call < 0) continue;
+      if (size_t(event.call) >= trace.events.size()) continue;  // not so many calls began
       if (by_instance.size() <= event.instance) by_instance.resize(event.instance + size_t{1});
       auto& calls = by_instance[event.instance];
       if (calls.size() <= size_t(event.call)) calls.resize(size_t(event.call) + 1);
@@ -113,7 +114,7 @@ std::string Analysis::NotOfTheCase(int32_t rank, const Event& event) const {
   if (event.call > Length(facts.calls())) return "entry call " + std::to_string(event.call);
   const Trace& trace = run_.traces[size_t(rank)];
   for (uint32_t i = event.reads.begin; i < event.reads.end; ++i) {
-    if (trace.reads[i].param >= facts.n_params(rank))
+    if (trace.reads[i].param < 0 || trace.reads[i].param >= facts.n_params(rank))
       return "parameter " + std::to_string(trace.reads[i].param) + " as read";
   }
   const bool tensor = event.kind == EventKind::kInit ||

@@ -12,8 +12,8 @@ const std::set<int32_t>& ExpectedGrads::Nodes(int32_t call, int32_t rank, int32_
                                               int32_t key) {
   if (call < 0 || call >= Length(facts_.calls())) return none_;  // outside of the script
   const auto [at, added] = nodes_.try_emplace({call, rank, microbatch});
-  if (added) {
-    const int64_t step = At(facts_.calls(), call).step;
+  const int64_t step = facts_.CallAt(call).step;
+  if (added && step >= 0) {
     const int64_t sample = int64_t{microbatch} * DpCpSize(facts_.spec()) + facts_.DataRank(rank);
     const spf_program& program = facts_.model().Program(step, sample, facts_.Place(rank));
     for (int32_t n = 0; n < program.n_nodes; ++n) {

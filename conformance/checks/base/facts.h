@@ -42,6 +42,10 @@ class InstanceFacts {
   const Model& model() const { return *model_; }
   const std::vector<GroupFamily>& families() const { return families_; }
   const std::vector<ScriptCall>& calls() const { return calls_; }
+  // The entry call that an event names. One that the script does not have is as destroy is.
+  ScriptCall CallAt(int32_t call) const {
+    return call >= 0 && call < Length(calls_) ? At(calls_, call) : ScriptCall{'d', -1};
+  }
 
   bool InGrid(int32_t world_rank) const { return At(data_rank_, world_rank) >= 0; }
   int32_t DataRank(int32_t world_rank) const { return At(data_rank_, world_rank); }

@@ -81,7 +81,7 @@ const Assembled* Published::Find(int32_t call, int32_t key) const {
 bool CallCompleted(const Analysis& a, int instance, int32_t call) {
   const InstanceFacts& facts = a.Facts(size_t(instance));
   if (size_t(call) >= facts.calls().size()) return false;
-  const char letter = At(facts.calls(), call).letter;
+  const char letter = facts.CallAt(call).letter;
   for (int32_t rank = 0; rank < a.ranks(); ++rank) {
     if (!facts.InGrid(rank)) continue;
     // A run that was cut goes on to destroy: that is not the call of the script.

@@ -127,10 +127,9 @@ class Gathers {
     if (!ShardsParams(spec)) return 1;
     const bool eval = a_.CallName(rank_, 0, call).starts_with("eval_step");
     int64_t entries = 1;
-    if (param.unit >= 0 && size_t(call) < facts.calls().size() &&
-        At(facts.calls(), call).step >= 0) {
+    if (param.unit >= 0 && size_t(call) < facts.calls().size() && facts.CallAt(call).step >= 0) {
       const spf_program& program = facts.model().Program(
-          At(facts.calls(), call).step, std::max(0, facts.DataRank(rank_)), facts.Place(rank_));
+          facts.CallAt(call).step, std::max(0, facts.DataRank(rank_)), facts.Place(rank_));
       entries = Entries(facts, program, param.unit);
     }
     const int64_t outer = spec.outer_strategy == OuterStrategy::kOptim &&

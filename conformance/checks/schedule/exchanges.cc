@@ -29,7 +29,7 @@ const spf_use* UseOf(const spf_node& node, int phase, int access) {
 const spf_program& ProgramOf(const InstanceFacts& facts, int32_t rank, int32_t call,
                              int32_t microbatch) {
   const bool known = call >= 0 && size_t(call) < facts.calls().size();
-  const int64_t step = known ? std::max<int64_t>(0, At(facts.calls(), call).step) : 0;
+  const int64_t step = known ? std::max<int64_t>(0, facts.CallAt(call).step) : 0;
   const int64_t sample =
       int64_t{microbatch} * DpCpSize(facts.spec()) + std::max(0, facts.DataRank(rank));
   return facts.model().Program(step, sample, facts.Place(rank));

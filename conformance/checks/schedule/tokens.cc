@@ -27,7 +27,7 @@ Facts::Facts(const Analysis& a) : a_(a), exchanges_(FindExchanges(a)) {
       if (event.kind != EventKind::kCallBegin || event.call < 0) continue;
       const InstanceFacts& facts = a.Facts(event.instance);
       if (!facts.InGrid(rank) || size_t(event.call) >= facts.calls().size()) continue;
-      const char letter = At(facts.calls(), event.call).letter;
+      const char letter = facts.CallAt(event.call).letter;
       if (letter == 't' || letter == 'e') steps_.push_back(Collect(rank, static_cast<int64_t>(i)));
     }
   }
@@ -87,7 +87,8 @@ const spf_program& Facts::Program(int32_t rank, int32_t instance, int32_t call,
                                   int32_t microbatch) const {
   const InstanceFacts& facts = a_.Facts(size_t(instance));
   const int64_t sample = int64_t{microbatch} * DpCpSize(facts.spec()) + facts.DataRank(rank);
-  return facts.model().Program(At(facts.calls(), call).step, sample, facts.Place(rank));
+  return facts.model().Program(std::max<int64_t>(0, facts.CallAt(call).step), sample,
+                               facts.Place(rank));
 }
 
 const spf_model& Facts::Tables(int32_t rank, int32_t instance) const {
@@ -156,7 +157,7 @@ Step Facts::Collect(int32_t rank, int64_t begin) const {
   step.rank = rank;
   step.instance = open.instance;
   step.call = open.call;
-  step.train = At(facts.calls(), open.call).letter == 't';
+  step.train = facts.CallAt(open.call).letter == 't';
   step.combined = step.train && facts.spec().overlap_moe;
   step.begin = begin;
   for (int32_t m = 0; m < facts.spec().microbatches; ++m) {
