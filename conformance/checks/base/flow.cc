@@ -151,6 +151,7 @@ class Flow::Visitor : public ReplayVisitor {
   }
 
   void DoInit(int32_t rank, const Event& event, EventFlow& flow) const {
+    if (event.ranges.size() == 0) return;
     const Range& range = run_.traces[size_t(rank)].ranges[event.ranges.begin];
     Content content = Plain(Kind::kParam);
     content.width = WidthOf(range.length, event.count);
@@ -164,7 +165,8 @@ class Flow::Visitor : public ReplayVisitor {
   // A published parameter is authoritative: bytes that came from elsewhere (a file) count as it
   // from here on.
   void Retag(int32_t rank, const Event& event, EventFlow& flow) {
-    if (event.result != SPF_RESULT_PARAM) return;
+    if (event.result != SPF_RESULT_PARAM || event.ranges.size() == 0) return;
+    if (!IsDtype(event.dtype)) return;
     const Range& range = run_.traces[size_t(rank)].ranges[event.ranges.begin];
     Content content = Plain(Kind::kParam);
     content.width = static_cast<uint8_t>(DtypeBytes(event.dtype));
