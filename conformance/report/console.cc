@@ -98,7 +98,7 @@ std::vector<std::string> RequirementLines(const RunReport& report, size_t most) 
 
 void Console::Bar() {
   constexpr size_t kWidth = 40;
-  const size_t full = total_ == 0 ? kWidth : done_ * kWidth / total_;
+  const size_t full = total_ == 0 ? kWidth : std::min(kWidth, done_ * kWidth / total_);
   out_ << TerminalCode{"\r"} << "[" << std::string(full, '=') << std::string(kWidth - full, ' ')
        << "] " << done_ << "/" << total_;
   if (failed_ > 0) out_ << ", " << failed_ << " not passed";

@@ -29,6 +29,9 @@ struct ReportedFinding {
   std::string waived_because;  // empty: not waived
 };
 
+// The row of what was found before any case, by loading the engine. No case, and not waived.
+inline constexpr const char* kEngineRow = "engine";
+
 struct CaseReport {
   std::string id;
   bool legal = true;  // an engine is expected to run it
@@ -56,7 +59,8 @@ using Sentence = std::function<std::string(std::string_view id)>;
 
 std::map<Status, int> Count(const RunReport& report);
 // How many requirements were judged in some case; how many were open in some case for want of
-// evidence; how many of the others were not asked in some case.
+// evidence; how many were open in none, but not asked in some. One that is judged in one case may
+// be open or not asked in another.
 struct RequirementCounts {
   size_t judged = 0, missing = 0, not_asked = 0;
 };

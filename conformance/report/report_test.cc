@@ -150,6 +150,14 @@ TEST(Waivers, KnownFailureIsWaived) {
   ApplyWaivers(report, {Known()}, "2026-11-21");
   EXPECT_EQ(LastLine(report), "conformant: 1 pass, 1 waived");
 }
+// No case ran: no waiver makes that good.
+TEST(Waivers, AnEngineThatDoesNotLoadIsNotWaived) {
+  RunReport report = Report({Failing(kEngineRow)});
+  ApplyWaivers(report, {Known(kEngineRow)}, "2026-11-21");
+  EXPECT_EQ(report.cases[0].status, Status::kFail);
+  EXPECT_EQ(ExitCode(report), 1);
+}
+
 TEST(Waivers, AnotherFindingStaysRed) {
   RunReport report = Report({Failing("w8.zero3")});
   report.cases[0].findings.push_back(report.cases[0].findings[0]);

@@ -31,6 +31,17 @@ Verdict WithPartners(Verdict alone, const Run& first, const RunCase& run,
   return JudgeWithPartners(std::move(alone), first, runs);
 }
 
+// A finding keeps the second runs from being made: were it waived, what they show would be missing.
+void LeavePartnersOpen(const Case& c, CheckResult& result) {
+  for (const Partner& partner : PartnersToRun(c)) {
+    for (NotCheckable& row : result.not_checkable) {
+      if (row.requirement != partner.requirement) continue;
+      row.kind = NotCheckable::Kind::kMissing;
+      row.why = "a finding of the first run kept the second one from being made";
+    }
+  }
+}
+
 }  // namespace
 
 Verdict JudgeOnSim(const Case& c, const RunCase& run, const SimRunOptions& options) {
@@ -43,6 +54,8 @@ Verdict JudgeOnSim(const Case& c, const RunCase& run, const SimRunOptions& optio
     const bool good = verdict.outcome == Outcome::kPass || verdict.outcome == Outcome::kPartial;
     if (good && options.rank.level >= RecordLevel::kDigests) {
       verdict = WithPartners(std::move(verdict), data.run, run, options);
+    } else if (!good) {
+      LeavePartnersOpen(c, verdict.result);
     }
     verdict.result.notes.insert(verdict.result.notes.end(), data.notes.begin(), data.notes.end());
     verdict.timings.push_back(data.timing_hash);

@@ -194,23 +194,6 @@ void Meet(Fabric& fabric, int32_t world, const char* where) {
 
 }  // namespace
 
-EngineOutcome::Kind KindOf(spf_status status) {
-  switch (status) {
-    case SPF_OK:
-      return Kind::kOk;
-    case SPF_REFUSED:
-      return Kind::kRefused;
-    case SPF_UNSUPPORTED:
-      return Kind::kUnsupported;
-    case SPF_REJECTED:
-      return Kind::kRejected;
-    case SPF_ABORTED:
-      return Kind::kAborted;
-    default:
-      return Kind::kFailed;
-  }
-}
-
 Models MakeModels(const Case& c) {
   Models models;
   for (const InstanceSpec& spec : c.instances) {

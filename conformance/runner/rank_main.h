@@ -54,9 +54,6 @@ struct RankOutput {
 RankOutput RunRank(Fabric& fabric, const Case& c, const Models& models, const Plugin& plugin,
                    const RankOptions& options);
 
-// What an entry call's answer says about the engine.
-EngineOutcome::Kind KindOf(spf_status status);
-
 // For transport between processes.
 std::string Pack(const RankOutput& output);
 Frame FieldsOf(const Trace& trace, const EngineOutcome& outcome, const std::string& changed);

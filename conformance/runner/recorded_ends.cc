@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "conformance/checks/base/entry_answer.h"
 #include "conformance/checks/robustness/robustness.h"
 #include "conformance/common/at.h"
 #include "conformance/runner/rank_config.h"
@@ -23,6 +24,7 @@ struct RecordedCall {
   int32_t step = -1;
   bool ended = false;
   uint8_t status = SPF_OK;
+  HostAnswers before;  // it ended
   std::string Text() const { return step < 0 ? name : name + " " + std::to_string(step); }
 };
 
@@ -32,18 +34,21 @@ using CallsOfInstances = std::map<int32_t, std::vector<RecordedCall>>;
 CallsOfInstances CallsOf(const Trace& trace) {
   CallsOfInstances all;
   std::map<std::pair<int32_t, std::string>, std::vector<size_t>>
-      open;  // by name; the last one ends
+      open;                         // by name; the last one ends
+  std::map<int32_t, bool> refused;  // by instance
   for (const Event& event : trace.events) {
+    if (event.kind == EventKind::kRefused) refused[event.instance] = true;
     if (event.kind != EventKind::kCallBegin && event.kind != EventKind::kCallEnd) continue;
     const std::string name(trace.Text(event.text));
     std::vector<RecordedCall>& calls = all[event.instance];
     std::vector<size_t>& begun = open[{event.instance, name}];
     if (event.kind == EventKind::kCallBegin) {
       begun.push_back(calls.size());
-      calls.push_back({name, event.id, false, SPF_OK});
+      calls.push_back({name, event.id, false, SPF_OK, {}});
     } else if (!begun.empty()) {
       calls[begun.back()].ended = true;
       calls[begun.back()].status = event.status;
+      calls[begun.back()].before = {refused[event.instance], event.flag};
       begun.pop_back();
     }
   }
@@ -77,8 +82,9 @@ std::optional<EngineOutcome> FirstFailure(const std::vector<RecordedCall>& calls
                            call.Text() +
                                " began and never ended, although the footer says "
                                "that the trace is complete"};
-    if (call.status != SPF_OK)
-      return EngineOutcome{KindOf(static_cast<spf_status>(call.status)), call.Text(), ""};
+    if (call.status == SPF_OK) continue;
+    const EntryAnswer answer = AnswerOf(call.name, call.status, call.before);
+    return EngineOutcome{answer.kind, call.Text(), answer.why};
   }
   return std::nullopt;
 }
@@ -89,7 +95,8 @@ EngineOutcome FollowScript(const std::vector<RecordedCall>& calls, const Instanc
   if (script.empty() || script.back().letter != 'd') script.push_back({'d', -1});
   std::string before;
   for (size_t i = 0; i < script.size(); ++i) {
-    const RecordedCall due{NameOf(script[i].letter), static_cast<int32_t>(script[i].step)};
+    const RecordedCall due{
+        NameOf(script[i].letter), static_cast<int32_t>(script[i].step), false, SPF_OK, {}};
     if (i >= calls.size())
       return {Kind::kHung, due.Text(),
               "the case's script goes on to " + due.Text() + ", but the trace ends " +

@@ -25,10 +25,10 @@ int CheckCommand(const Options& options) {
   report.assurance = "reported";
   Options shown = options;
   shown.verbose = true;
-  Reporter reporter(shown, std::move(report), 1, std::cout, false);
   std::vector<Trace> traces = ReadTraceFolder(folder);
   const std::string id = traces.front().case_id;
   JudgedTraces judged = JudgeTraces(std::move(traces), folder);
+  Reporter reporter(shown, std::move(report), 1, std::cout, false);
   if (!judged.ours) {
     reporter.report().facts.push_back(
         "\"" + id + "\" is no case id of this suite: only what needs no case is asked");

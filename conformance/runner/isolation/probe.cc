@@ -86,7 +86,7 @@ Probe ProbeEngine(const Options& options) {
 std::optional<CaseReport> RowOf(const Probe& probe, const Options& options) {
   if (probe.findings.empty()) return std::nullopt;
   CaseReport row;
-  row.id = "engine";
+  row.id = kEngineRow;
   row.status = Status::kFail;
   row.reason = "before any case";
   for (const Finding& finding : probe.findings) {
