@@ -97,6 +97,13 @@ TEST(Console, TerminalShowsABar) {
   EXPECT_NE(out.str().find("\r[====================                    ] 1/2"), std::string::npos);
 }
 
+TEST(Console, TheBarFitsARowThatIsNoCase) {
+  std::ostringstream out;
+  Console console(out, true, false, 1, SentenceOf);
+  for (const char* id : {kEngineRow, "a"}) console.CaseDone(Passing(id));
+  EXPECT_NE(out.str().find("\r[" + std::string(40, '=') + "] 2/1"), std::string::npos);
+}
+
 TEST(JsonLines, HasHeaderCasesAndFooter) {
   const std::string text = JsonLines(Report({Passing("a"), Failing("b")}));
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 4);
