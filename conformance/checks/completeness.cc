@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <initializer_list>
 
+#include "conformance/checks/base/one_row.h"
+
 namespace shardproof {
 
 namespace {
@@ -50,10 +52,6 @@ bool AnyRange(const Analysis& a) {
                      [](const Trace& trace) { return !trace.ranges.empty(); });
 }
 
-void Keep(CheckResult& result, NotCheckable row, std::set<std::string>& told) {
-  if (told.insert(row.requirement).second) result.not_checkable.push_back(std::move(row));
-}
-
 }  // namespace
 
 std::set<std::string> ShownByEveryRun(const Analysis& a) {
@@ -81,8 +79,7 @@ std::set<std::string> ShownByEveryRun(const Analysis& a) {
 
 void SettleWhatIsOpen(const Analysis& a, CheckResult& result) {
   using Kind = NotCheckable::Kind;
-  std::vector<NotCheckable> rows = std::move(result.not_checkable);
-  result.not_checkable.clear();
+  std::vector<NotCheckable>& rows = result.not_checkable;
   if (a.run().spec == nullptr) {
     for (NotCheckable& row : rows) {
       if (row.why == a.why()) row.kind = Kind::kNotAsked;
@@ -98,22 +95,11 @@ void SettleWhatIsOpen(const Analysis& a, CheckResult& result) {
     for (const std::string& id : result.judged) rows.push_back({id, "the traces have no events"});
     result.judged.clear();
   }
-  std::set<std::string> told;
-  for (const Finding& finding : result.findings) {
-    result.judged.insert(finding.requirement);
-    told.insert(finding.requirement);
-  }
-  for (NotCheckable& row : rows) {
-    if (row.kind != Kind::kMissing || told.contains(row.requirement)) continue;
-    result.judged.erase(row.requirement);
-    Keep(result, row, told);
-  }
-  told.insert(result.judged.begin(), result.judged.end());
-  for (NotCheckable& row : rows) {
-    if (row.kind == Kind::kNotAsked) Keep(result, row, told);
-  }
+  KeepOneRowEach(result);
+  std::set<std::string> told = result.judged;
+  for (const NotCheckable& row : rows) told.insert(row.requirement);
   for (const std::string& id : ShownByEveryRun(a))
-    Keep(result, {id, "nothing in the run shows it"}, told);
+    if (told.insert(id).second) rows.push_back({id, "nothing in the run shows it"});
 }
 
 }  // namespace shardproof

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "conformance/checks/base/one_row.h"
 #include "conformance/checks/check_all.h"
 #include "conformance/checks/metamorphic/metamorphic.h"
 #include "conformance/checks/robustness/left_behind.h"
@@ -42,6 +43,7 @@ std::string FirstReason(const CheckResult& result) {
 }
 
 void Settle(Verdict& verdict) {
+  KeepOneRowEach(verdict.result);
   verdict.outcome = StatusOf(verdict.result);
   if (verdict.outcome == Outcome::kNotCheckable) verdict.reason = FirstReason(verdict.result);
 }

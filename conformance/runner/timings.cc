@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "conformance/checks/base/one_row.h"
 #include "conformance/checks/metamorphic/metamorphic.h"
 #include "conformance/checks/robustness/left_behind.h"
 
@@ -72,6 +73,11 @@ void MergeTimings(const Verdict& range, Verdict* verdict) {
   if (!judged) return;
   verdict->result.Merge(range.result);
   verdict->timings.insert(verdict->timings.end(), range.timings.begin(), range.timings.end());
+  KeepOneRowEach(verdict->result);
+  const bool open =
+      std::any_of(range.result.not_checkable.begin(), range.result.not_checkable.end(),
+                  [](const NotCheckable& row) { return row.kind == NotCheckable::Kind::kMissing; });
+  if (open && verdict->outcome == Outcome::kPass) verdict->outcome = Outcome::kPartial;
   if (range.outcome == Outcome::kPass) return;
   verdict->outcome = range.outcome;
   verdict->reason = range.reason;
@@ -81,8 +87,10 @@ void NoteTimings(int timings, const std::string& which, Verdict* verdict) {
   if (verdict->outcome != Outcome::kPass && verdict->outcome != Outcome::kPartial) return;
   const std::set<uint64_t> different(verdict->timings.begin(), verdict->timings.end());
   verdict->result.notes.push_back(std::to_string(timings) + " timings (" + which + "), " +
-                                  std::to_string(different.size()) +
-                                  " different: the same results and sequences of collectives");
+                                  std::to_string(different.size()) + " different: " +
+                                  (verdict->result.judged.contains("GE-32")
+                                       ? "the same results and sequences of collectives"
+                                       : "what they gave could not be compared"));
 }
 
 }  // namespace shardproof
