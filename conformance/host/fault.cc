@@ -11,11 +11,10 @@ struct ActionName {
   Fault::Action action;
   std::string_view name;
 };
-constexpr ActionName kActions[] = {{Fault::Action::kDrop, "drop"},
-                                   {Fault::Action::kDelay, "delay"},
-                                   {Fault::Action::kReorder, "reorder"},
-                                   {Fault::Action::kDuplicate, "duplicate"},
-                                   {Fault::Action::kCorrupt, "corrupt"}};
+constexpr ActionName kActions[] = {
+    {Fault::Action::kDrop, "drop"},       {Fault::Action::kDelay, "delay"},
+    {Fault::Action::kReorder, "reorder"}, {Fault::Action::kDuplicate, "duplicate"},
+    {Fault::Action::kCorrupt, "corrupt"}, {Fault::Action::kIgnore, "ignore"}};
 
 int64_t Number(std::string_view text, std::string_view whole) {
   int64_t value = 0;
@@ -34,19 +33,38 @@ std::string_view Take(std::string_view& rest, char until) {
   return head;
 }
 
+// NAME:ignore[=VALUE][@RANK]
+Fault IgnoredKnob(std::string_view rest, std::string_view text) {
+  Fault fault;
+  fault.call = "knob";
+  fault.action = Fault::Action::kIgnore;
+  fault.rank = Fault::kEveryRank;
+  fault.knob = Take(rest, ':');
+  std::string_view value = Take(rest, '@');
+  const std::string_view action = Take(value, '=');
+  if (fault.knob.empty() || action != "ignore") {
+    throw std::invalid_argument("fault \"" + std::string(text) +
+                                "\" is not knob:NAME:ignore[=VALUE][@RANK]");
+  }
+  fault.value = value;
+  if (!rest.empty()) fault.rank = static_cast<int32_t>(Number(rest, text));
+  return fault;
+}
+
 }  // namespace
 
 Fault ParseFault(std::string_view text) {
   std::string_view rest = text;
   Fault fault;
   fault.call = Take(rest, ':');
+  if (fault.call == "knob") return IgnoredKnob(rest, text);
   fault.nth = Number(Take(rest, ':'), text);
   std::string_view action = Take(rest, '@');
   std::string_view amount = action;
   const std::string_view name = Take(amount, '=');
   bool known = false;
   for (const ActionName& row : kActions) {
-    if (row.name != name) continue;
+    if (row.name != name || row.action == Fault::Action::kIgnore) continue;
     fault.action = row.action;
     known = true;
   }
@@ -61,6 +79,10 @@ Fault ParseFault(std::string_view text) {
 }
 
 std::string FaultText(const Fault& fault) {
+  if (fault.action == Fault::Action::kIgnore) {
+    return "knob:" + fault.knob + ":ignore" + (fault.value.empty() ? "" : "=" + fault.value) +
+           (fault.rank == Fault::kEveryRank ? "" : "@" + std::to_string(fault.rank));
+  }
   std::string text = fault.call + ":" + std::to_string(fault.nth) + ":";
   for (const ActionName& row : kActions) {
     if (row.action == fault.action) text += row.name;

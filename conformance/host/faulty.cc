@@ -46,6 +46,8 @@ spf_status FaultyHost::Pass(std::string_view name, Call call, Call corrupted) {
     }
     case Fault::Action::kCorrupt:
       return corrupted ? corrupted() : call();
+    case Fault::Action::kIgnore:  // of no call that does something
+      return call();
     case Fault::Action::kDelay:
     case Fault::Action::kReorder:
       hold_ = fault_.action == Fault::Action::kReorder ? 1 : fault_.amount;
@@ -55,13 +57,20 @@ spf_status FaultyHost::Pass(std::string_view name, Call call, Call corrupted) {
   return SPF_FAILED;
 }
 
-// Facts have no effect: they are forwarded as they are.
+// An ignored knob has been read all the same.
+const char* FaultyHost::Knob(const char* name) {
+  const char* told = inner_->knob(inner_, name);
+  if (fault_.action != Fault::Action::kIgnore || name == nullptr || fault_.knob != name)
+    return told;
+  fired_ = true;
+  return fault_.value.empty() ? nullptr : fault_.value.c_str();
+}
+
+// Facts have no effect: they are forwarded as they are, but for a knob that is ignored.
 void FaultyHost::FillFacts() {
   table_.last_error = [](spf_host* h) { return Of(h).inner_->last_error(Of(h).inner_); };
   table_.explain = [](spf_host* h, const char* text) { Of(h).inner_->explain(Of(h).inner_, text); };
-  table_.knob = [](spf_host* h, const char* name) {
-    return Of(h).inner_->knob(Of(h).inner_, name);
-  };
+  table_.knob = [](spf_host* h, const char* name) { return Of(h).Knob(name); };
   table_.model = [](spf_host* h) { return Of(h).inner_->model(Of(h).inner_); };
   table_.program = [](spf_host* h, int64_t step, int32_t microbatch) {
     return Of(h).inner_->program(Of(h).inner_, step, microbatch);

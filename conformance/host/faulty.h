@@ -36,6 +36,7 @@ class FaultyHost {
   // under kCorrupt.
   spf_status Pass(std::string_view name, Call call, Call corrupted);
   spf_status After(spf_status status);
+  const char* Knob(const char* name);
   void FillFacts();
   void FillGroups();
   void FillStreams();

@@ -9,10 +9,11 @@ namespace shardproof {
 namespace {
 
 // A partner has no fault, checkpoints of its own, and another timing if the timing is what
-// differs.
+// differs. A knob that an engine ignores it ignores in every run.
 Run RunPartner(const Partner& partner, const RunCase& run, const SimRunOptions& options) {
   SimRunOptions other = options;
-  other.rank.fault.reset();
+  if (other.rank.fault && other.rank.fault->action != Fault::Action::kIgnore)
+    other.rank.fault.reset();
   other.rank.folder += "/partner";
   if (partner.new_timing) {
     other.seed += 1;

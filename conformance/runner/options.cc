@@ -44,8 +44,10 @@ void AddEngine(CLI::App* app, Options* o) {
                   "what is recorded: off (nothing can be judged), order, digests or bytes")
       ->check(CLI::IsMember({"off", "order", "digests", "bytes"}))
       ->capture_default_str();
-  app->add_option("--fault", o->fault,
-                  "plant one wrong service call, for example event_wait:3:drop@1");
+  app->add_option(
+      "--fault", o->fault,
+      "plant one wrong service call, for example event_wait:3:drop@1, or a knob that the "
+      "engine reads and ignores: knob:recompute:ignore");
   app->add_option("--trace", o->trace, "write the traces of every case below this folder");
   app->add_option("--stall-seconds", o->stall_seconds,
                   "without progress for so long a run counts as hung (not exact "

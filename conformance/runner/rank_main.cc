@@ -36,8 +36,7 @@ class EngineRun {
         on_created_(options.on_created),
         host_(ConfigFor(c, instance, fabric, model, plugin, options, executor), fabric, recorder) {
     table_ = host_.table();
-    if (options.fault && options.fault->rank == fabric.rank() &&
-        options.fault->instance == static_cast<int32_t>(instance)) {
+    if (options.fault && options.fault->Hits(fabric.rank(), static_cast<int32_t>(instance))) {
       faulty_.emplace(host_.table(), *options.fault);
       table_ = faulty_->table();
     }

@@ -1,0 +1,63 @@
+// fault_test: is a fault what its text says, and is a knob that is ignored read all the same?
+#include "conformance/host/fault.h"
+
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+#include <string>
+
+#include "conformance/host/faulty.h"
+
+namespace shardproof {
+namespace {
+
+TEST(Fault, TextComesBack) {
+  for (const char* text :
+       {"event_wait:3:drop@1", "communicate:4:corrupt=1@0", "copy:0:delay=7@2",
+        "mem_free:1:duplicate@0", "event_record:2:reorder@3", "knob:recompute:ignore",
+        "knob:microbatches:ignore=1@2", "knob:units:ignore=none"}) {
+    EXPECT_EQ(FaultText(ParseFault(text)), text);
+  }
+}
+
+TEST(Fault, BadTextsAreRefused) {
+  for (const char* text : {"event_wait:3:ignore", "event_wait:x:drop", "knob:recompute:drop",
+                           "knob::ignore", "knob:lr", "knob:lr:ignore@x"}) {
+    EXPECT_THROW(ParseFault(text), std::invalid_argument) << text;
+  }
+}
+
+TEST(Fault, HitsItsRankOrAll) {
+  const Fault all = ParseFault("knob:recompute:ignore");
+  EXPECT_TRUE(all.Hits(0, 0));
+  EXPECT_TRUE(all.Hits(5, 0));
+  EXPECT_FALSE(all.Hits(5, 1)) << "of another engine instance";
+  const Fault one = ParseFault("knob:recompute:ignore@5");
+  EXPECT_TRUE(one.Hits(5, 0));
+  EXPECT_FALSE(one.Hits(0, 0));
+}
+
+// A host that tells every knob and counts who asks.
+struct TellingHost : spf_host {
+  int asked = 0;
+  TellingHost() : spf_host{} {
+    knob = [](spf_host* h, const char*) -> const char* {
+      ++static_cast<TellingHost*>(h)->asked;
+      return "told";
+    };
+  }
+};
+
+TEST(Fault, AnIgnoredKnobIsReadAndNotHeeded) {
+  TellingHost host;
+  FaultyHost deaf(&host, ParseFault("knob:units:ignore"));
+  EXPECT_EQ(deaf.table()->knob(deaf.table(), "units"), nullptr);
+  EXPECT_EQ(host.asked, 1);
+  EXPECT_TRUE(deaf.fired());
+  EXPECT_STREQ(deaf.table()->knob(deaf.table(), "lr"), "told");
+  FaultyHost other(&host, ParseFault("knob:lr:ignore=0.5"));
+  EXPECT_STREQ(other.table()->knob(other.table(), "lr"), "0.5");
+}
+
+}  // namespace
+}  // namespace shardproof
