@@ -3,12 +3,12 @@
 #include <cerrno>
 #include <cstring>
 #include <ctime>
-#include <fstream>
 #include <iostream>
-#include <iterator>
+#include <optional>
 #include <stdexcept>
 #include <utility>
 
+#include "conformance/common/read_file.h"
 #include "conformance/common/safe_text.h"
 #include "conformance/report/verdict_rule.h"
 #include "conformance/runner/reporting.h"
@@ -29,12 +29,11 @@ std::string Today() {
 
 std::vector<Waiver> WaiversOf(const Options& options) {
   if (options.waivers.empty()) return {};
-  std::ifstream in(options.waivers);
-  const std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
-  if (!in)
+  const std::optional<std::string> text = ReadFile(options.waivers);
+  if (!text)
     throw std::invalid_argument("--waivers " + options.waivers + ": it cannot be read (" +
                                 std::strerror(errno) + ")");
-  return ParseWaivers(text, options.waivers);
+  return ParseWaivers(*text, options.waivers);
 }
 
 Reporter::Reporter(const Options& options, RunReport report, size_t total, std::ostream& out,

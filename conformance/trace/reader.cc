@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <fstream>
 #include <optional>
 
+#include "conformance/common/read_file.h"
 #include "conformance/trace/event_reader.h"
 #include "conformance/trace/names.h"
 #include "conformance/trace/trace_file.h"
@@ -235,17 +235,11 @@ class TraceReader {
   std::string padded_;
 };
 
-std::string ReadFile(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary | std::ios::ate);
-  std::string text;
-  if (file) {
-    text.resize(static_cast<size_t>(file.tellg()));
-    file.seekg(0);
-    file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  }
-  if (!file)
+std::string TextOf(const std::filesystem::path& path) {
+  std::optional<std::string> text = ReadFile(path);
+  if (!text)
     throw TraceError(path.string(), 0, std::string("cannot be read: ") + std::strerror(errno));
-  return text;
+  return *std::move(text);
 }
 
 // Paths by rank; a rank without a file is refused.
@@ -292,7 +286,7 @@ Trace ReadTrace(std::string_view text, std::string_view source_name) {
 }
 
 Trace ReadTraceFile(const std::filesystem::path& path) {
-  return ReadTrace(ReadFile(path), path.string());
+  return ReadTrace(TextOf(path), path.string());
 }
 
 std::vector<Trace> ReadTraceFolder(const std::filesystem::path& folder) {

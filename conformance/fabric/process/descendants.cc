@@ -9,10 +9,10 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <set>
+
+#include "conformance/common/read_file.h"
 
 namespace shardproof {
 namespace {
@@ -25,8 +25,7 @@ struct ProcessRow {
 
 // /proc/PID/stat: PID (NAME) STATE PARENT ...; a name may hold anything, parentheses too.
 bool Read(const char* pid, ProcessRow* row) {
-  std::ifstream in(std::string("/proc/") + pid + "/stat");
-  const std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  const std::string text = ReadFile(std::string("/proc/") + pid + "/stat").value_or("");  // gone
   const size_t open = text.find('('), close = text.rfind(')');
   if (open == std::string::npos || close == std::string::npos || close < open) return false;
   row->name = text.substr(open + 1, close - open - 1);
