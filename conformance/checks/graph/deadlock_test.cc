@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "conformance/checks/graph/graph_checks.h"
+#include "conformance/checks/testing/shown.h"
 #include "conformance/trace/trace_builder.h"
 
 namespace shardproof {
@@ -23,7 +24,7 @@ struct Rank {
 };
 
 CheckResult Check(Rank& a, Rank& b) {
-  return CheckDeadlock(std::vector<Trace>{a.trace.Done(), b.trace.Done()});
+  return Shown(CheckDeadlock(std::vector<Trace>{a.trace.Done(), b.trace.Done()}));
 }
 
 TEST(Deadlock, TheSameOrderOnAllRanksIsSafe) {
@@ -66,7 +67,7 @@ TEST(Deadlock, ARunThatHungIsExplainedThoughItsTracesEndEarly) {
   b.ReduceScatter(), b.trace.StreamSync(b.reduce);
   const std::vector<Trace> traces = {a.trace.Done(TraceEnd::kAborted),
                                      b.trace.Done(TraceEnd::kAborted)};
-  const CheckResult result = CheckDeadlock(traces);
+  const CheckResult result = Shown(CheckDeadlock(traces));
   ASSERT_EQ(result.findings.size(), 1u);
   EXPECT_EQ(result.findings[0].requirement, "GE-03");
   EXPECT_NE(result.findings[0].message.find("never issued"), std::string::npos)
@@ -168,7 +169,7 @@ TEST(Deadlock, ARunThatHungInARegistrationIsExplained) {
   b.AllGather(), b.trace.StreamSync(b.gather);  // would register next; rank 0 would gather next
   const std::vector<Trace> traces = {a.trace.Done(TraceEnd::kAborted),
                                      b.trace.Done(TraceEnd::kAborted)};
-  const CheckResult result = CheckDeadlock(traces);
+  const CheckResult result = Shown(CheckDeadlock(traces));
   ASSERT_EQ(result.findings.size(), 1u);
   EXPECT_EQ(result.findings[0].requirement, "GE-03");
 }

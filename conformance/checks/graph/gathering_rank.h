@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "conformance/checks/graph/graph_checks.h"
+#include "conformance/checks/testing/shown.h"
 #include "conformance/trace/trace_builder.h"
 
 namespace shardproof::graph {
@@ -32,13 +33,14 @@ struct GatheringRank {
 using Ids = std::vector<std::string>;
 
 inline Ids Found(const CheckResult& result) {
+  Show(result);
   Ids ids;
   for (const Finding& finding : result.findings) ids.push_back(finding.requirement);
   return ids;
 }
 
 inline CheckResult Check(GatheringRank& rank) {
-  return CheckRaces(std::vector<Trace>{rank.trace.Done()});
+  return Shown(CheckRaces(std::vector<Trace>{rank.trace.Done()}));
 }
 
 }  // namespace shardproof::graph

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "conformance/checks/graph/graph_checks.h"
+#include "conformance/checks/testing/shown.h"
 #include "conformance/trace/trace_builder.h"
 
 namespace shardproof {
@@ -27,7 +28,7 @@ class Matching : public testing::Test {
   void End(int rank, TraceEnd end) { ends_[rank] = end; }
   CheckResult Check(bool all = false) {
     const std::vector<Trace> traces = Traces();
-    return all ? CheckGraph(traces) : CheckMatching(traces);
+    return Shown(all ? CheckGraph(traces) : CheckMatching(traces));
   }
   std::vector<Trace> Traces() {
     std::vector<Trace> traces;

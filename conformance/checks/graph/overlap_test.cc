@@ -3,6 +3,7 @@
 #include "conformance/checks/graph/cost_model.h"
 #include "conformance/checks/graph/overlap_check.h"
 #include "conformance/checks/program/lowered.h"
+#include "conformance/checks/testing/shown.h"
 #include "conformance/trace/trace_builder.h"
 
 namespace shardproof {
@@ -55,6 +56,7 @@ Case FullySharded() {
 }
 
 std::set<std::string> Found(const CheckResult& result) {
+  Show(result);
   std::set<std::string> ids;
   for (const Finding& finding : result.findings) ids.insert(finding.requirement);
   return ids;
@@ -62,7 +64,7 @@ std::set<std::string> Found(const CheckResult& result) {
 using Ids = std::set<std::string>;
 
 TEST(Overlap, AnEngineThatOverlapsPasses) {
-  const CheckResult result = CheckOverlap(FullySharded(), Step({}));
+  const CheckResult result = Shown(CheckOverlap(FullySharded(), Step({})));
   EXPECT_EQ(Found(result), Ids{});
   EXPECT_EQ(result.judged, (Ids{"GE-12", "GE-13", "GE-14"}));
   ASSERT_FALSE(result.notes.empty());

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "conformance/checks/graph/graph_checks.h"
+#include "conformance/checks/testing/shown.h"
 #include "conformance/trace/trace_builder.h"
 
 namespace shardproof {
@@ -63,7 +64,7 @@ inline std::vector<Trace> TracesOf(const std::function<void(Rank&)>& program) {
 }
 
 inline CheckResult Check(const std::function<void(Rank&)>& program) {
-  return CheckMatching(TracesOf(program));
+  return Shown(CheckMatching(TracesOf(program)));
 }
 
 // Exactly this finding, or none if requirement is empty; the message has what a person needs.

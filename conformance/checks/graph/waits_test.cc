@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "conformance/checks/graph/graph_checks.h"
+#include "conformance/checks/testing/shown.h"
 #include "conformance/trace/trace_builder.h"
 
 namespace shardproof {
@@ -25,7 +26,7 @@ CheckResult Check(const std::function<void(TraceBuilder&, int stream, int event)
     if (provided) provided(t.provides());
     traces.push_back(t.Done());
   }
-  return CheckRaces(traces);
+  return Shown(CheckRaces(traces));
 }
 
 void WaitFirst(TraceBuilder& t, int stream, int event) {

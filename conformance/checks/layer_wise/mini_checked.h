@@ -7,6 +7,7 @@
 
 #include "conformance/checks/layer_wise/layer_wise.h"
 #include "conformance/checks/testing/mini_layer_wise.h"
+#include "conformance/checks/testing/shown.h"
 
 #define FAULT(field) [](LayerWiseFaults& f) { f.field = true; }
 #define FAULT_ON(where, field) [](LayerWiseFaults& f) { f.rank = where, f.field = true; }
@@ -33,7 +34,7 @@ inline CheckResult Checked(const Edit& edit = {}, const Fault& fault = {}, int32
   const LayerWiseRun made = RunLayerWise(LayerWiseCase(world, edit), faults);
   const Analysis a(made.run);
   EXPECT_TRUE(a.has_flow()) << a.flow_why();
-  return CheckLayerWise(a);
+  return Shown(CheckLayerWise(a));
 }
 
 inline void Overlap(InstanceSpec& spec) {

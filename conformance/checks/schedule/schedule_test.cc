@@ -7,6 +7,7 @@
 
 #include "conformance/checks/schedule/asked.h"
 #include "conformance/checks/testing/mini_schedule.h"
+#include "conformance/checks/testing/shown.h"
 
 namespace shardproof {
 namespace {
@@ -26,7 +27,7 @@ CheckResult Checked(const ScheduleFaults& faults = {}, const Edit& edit = {}, in
   const ScheduleRun made = RunSchedule(ScheduleCase(world, ep, edit), faults);
   const Analysis a(made.run);
   EXPECT_TRUE(a.has_flow()) << a.flow_why();
-  return CheckSchedule(a);
+  return Shown(CheckSchedule(a));
 }
 bool Finds(const char* id, const ScheduleFaults& faults, const Edit& edit = {}, int32_t world = 4,
            int32_t ep = 2) {
@@ -278,11 +279,11 @@ TEST(Schedule, CitesWhatOtherFamiliesFound) {
     CheckResult result;
     result.judged.insert(of);
     EXPECT_TRUE(CiteForSchedule(a, result).judged.contains(row)) << of;
-    EXPECT_EQ(FoundIn(CiteForSchedule(a, result)), "");
+    EXPECT_EQ(FoundWithoutTrace(CiteForSchedule(a, result)), "");
     Finding finding;
     finding.requirement = of;
     result.findings.push_back(finding);
-    EXPECT_NE(FoundIn(CiteForSchedule(a, result)).find(row), std::string::npos) << of;
+    EXPECT_NE(FoundWithoutTrace(CiteForSchedule(a, result)).find(row), std::string::npos) << of;
   }
 }
 
