@@ -9,8 +9,6 @@ struct Operation {
   const spf_node* node = nullptr;
   spf_phase phase = SPF_FWD;
   bool recompute = false;
-
-  const spf_uses& uses() const { return node->uses[phase]; }
 };
 
 // A value (act) or its gradient (dact), by value id.

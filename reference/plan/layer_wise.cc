@@ -3,24 +3,31 @@
 #include <algorithm>
 
 #include "reference/core/at.h"
-#include "reference/plan/gather_chain.h"
 
 namespace reference {
 namespace {
 
-// The chain's launches, waits and publications, as steps of a plan.
-class ChainInPlan : private GatherPort {
+//   launched ------ waited ------ next one launched ------ published
+//
+// At most two buckets are between launch and publication: one that is being published and one
+// that travels. Each bucket is gathered once per step, so every step has a chain of its own.
+class GatherChain {
  public:
-  ChainInPlan(PlanWriter& write, bool stale)
-      : write_(write), order_(InForwardOrder(write.facts)), chain_(Length(order_), *this, stale) {}
+  // stale: else nothing is gathered, because values are the same everywhere.
+  GatherChain(PlanWriter& write, bool stale) : write_(write), order_(InForwardOrder(write.facts)) {
+    if (!stale) launched_ = published_ = Length(order_);
+  }
 
+  // Before an operation reads parameters of a bucket, it and those before it are published.
   void Need(const Operation& operation) {
     for (int32_t g : GroupsOf(write_.facts, operation, SPF_IN_PARAM)) {
-      const auto place = std::find(order_.begin(), order_.end(), g);
-      if (place != order_.end()) chain_.Need(static_cast<int32_t>(place - order_.begin()));
+      const auto place = std::ranges::find(order_, g);
+      while (place != order_.end() && published_ <= place - order_.begin()) PublishNext();
     }
   }
-  void PublishAll() { chain_.PublishAll(); }
+  void PublishAll() {
+    while (published_ < Length(order_)) PublishNext();
+  }
 
  private:
   // Frozen parameters are everywhere already.
@@ -32,23 +39,25 @@ class ChainInPlan : private GatherPort {
     return order;
   }
 
-  void Launch(int32_t position) override { Add(Do::kGather, position); }
-  void Wait(int32_t position) override { Add(Do::kNeed, position); }
-  void Publish(int32_t position) override {
-    if (!write_.facts.config.aligned_layout)
-      Add(Do::kRelease, position);  // else they arrive in place
+  // The next one starts before this one's values are copied, so that the copies hide it too.
+  void PublishNext() {
+    if (launched_ == published_) Add(Do::kGather, launched_++);
+    Add(Do::kNeed, published_);
+    if (launched_ < Length(order_)) Add(Do::kGather, launched_++);
+    if (!write_.facts.config.aligned_layout) Add(Do::kRelease, published_);  // else in place
+    ++published_;
   }
-  void Add(Do what, int32_t position) {
-    const int32_t group = At(order_, position);
+  void Add(Do what, int32_t place) {
+    const int32_t group = At(order_, place);
     if (At(write_.facts.groups, group).travels) write_.Add(what).group = group;
   }
 
   PlanWriter& write_;
-  const std::vector<int32_t> order_;  // bucket groups
-  GatherChain chain_;
+  const std::vector<int32_t> order_;      // bucket groups
+  int32_t launched_ = 0, published_ = 0;  // so far; launched_ - published_ is 0 or 1
 };
 
-void Forward(PlanWriter& write, ChainInPlan& chain, const Pass& pass) {
+void Forward(PlanWriter& write, GatherChain& chain, const Pass& pass) {
   write.Mark(SPF_HOOK_FORWARD, 0, pass.id.microbatch);
   for (size_t i = 0; i < pass.backward; ++i) {
     chain.Need(pass.operations[i]);
@@ -79,7 +88,7 @@ void Backward(PlanWriter& write, const Pass& pass) {
 }  // namespace
 
 void PlanLayerWiseTraining(PlanWriter& write) {
-  ChainInPlan chain(write, write.facts.stale);
+  GatherChain chain(write, write.facts.stale);
   write.BeginStep();
   for (int32_t m = 0; m < write.facts.config.microbatches; ++m) {
     const Pass pass = write.Open(m, true);
@@ -94,7 +103,7 @@ void PlanLayerWiseTraining(PlanWriter& write) {
 }
 
 void PlanLayerWiseEval(PlanWriter& write) {
-  ChainInPlan chain(write, write.facts.stale);
+  GatherChain chain(write, write.facts.stale);
   write.Mark(SPF_HOOK_START_PARAM_SYNC, 0, 0);
   for (int32_t m = 0; m < write.facts.config.microbatches; ++m) {
     const Pass pass = write.Open(m, false);
@@ -105,7 +114,7 @@ void PlanLayerWiseEval(PlanWriter& write) {
 }
 
 void PlanLayerWiseGathers(PlanWriter& write) {
-  if (write.facts.config.GathersAtInstall()) ChainInPlan(write, true).PublishAll();
+  if (write.facts.config.GathersAtInstall()) GatherChain(write, true).PublishAll();
 }
 
 }  // namespace reference

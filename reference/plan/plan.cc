@@ -50,8 +50,7 @@ Plan PlanInstall(const PlanFacts& facts) {
 
 std::vector<int32_t> GroupsOf(const PlanFacts& facts, const Operation& operation, spf_table table) {
   std::vector<int32_t> groups;
-  for (int32_t i = 0; i < operation.uses().n; ++i) {
-    const spf_use& use = operation.uses().use[i];
+  for (const spf_use& use : UsesOf(operation)) {
     if (use.table != table) continue;
     const int32_t group = facts.buckets.GroupOfParam(use.id);
     if (std::find(groups.begin(), groups.end(), group) == groups.end()) groups.push_back(group);

@@ -103,9 +103,7 @@ void ExpectDeaths(const TablesForTest& tables, bool delay) {
   size_t operation = 0;
   for (size_t n = 0; n < nodes.size(); ++n) {
     for (size_t i = 0; i < nodes[n].operations.size(); ++i) {
-      const spf_uses& uses = nodes[n].operations[i].uses();
-      for (int32_t u = 0; u < uses.n; ++u) {
-        const spf_use& use = uses.use[u];
+      for (const spf_use& use : UsesOf(nodes[n].operations[i])) {
         if (use.table != SPF_IN_ACT && use.table != SPF_IN_DACT) continue;
         const std::pair<bool, int32_t> value(use.table == SPF_IN_DACT, use.id);
         EXPECT_EQ(died.count(value), 0U) << "value " << use.id << " is used after its death";
