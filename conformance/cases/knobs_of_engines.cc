@@ -27,7 +27,9 @@ std::vector<Knob> StepKnobs() {
                 "bucket by bucket during the next call's forward, none before that call"})
           .In({Space::kDense, Space::kLayerWise}),
       Flag(&InstanceSpec::average_in_collective, "avg",
-           {.name = "average_in_collective", .meaning = "the collective averages (SPF_AVG)"})
+           {.name = "average_in_collective",
+            .meaning =
+                "every collective that reduces gradients over several ranks averages (SPF_AVG)"})
           .In({Space::kDense, Space::kLayerWise}),
       Flag(&InstanceSpec::per_token_loss, "pertoken",
            {.name = "calculate_per_token_loss",
@@ -66,7 +68,8 @@ std::vector<Knob> MemoryKnobs() {
               .values = "0 (no cut), elements",
               .meaning = "parameters outside units are cut into buckets once they hold this many "
                          "elements; layer_wise has no units and cuts all that are trainable; "
-                         "aligned buckets may take in more"})
+                         "aligned buckets may take in more. A reduction carries one bucket at "
+                         "most: without one of its parameters it has fewer elements than this"})
           .In(Space::kDense, {0, 300})
           // one bucket; one parameter each; several of each
           .In(Space::kLayerWise, {0, 1, 1000}),
@@ -80,13 +83,18 @@ std::vector<Knob> MemoryKnobs() {
       Text(&InstanceSpec::units, "units",
            {.name = "units",
             .values = "TransformerLayer",
-            .meaning = "comma-separated module types that are FSDP units; \"none\" for no units"})
+            .meaning =
+                "comma-separated module types that are FSDP units; \"none\" for no units: sharded "
+                "parameters then stay gathered from a microbatch's forward to its backward"})
           .In(Space::kDense, {"TransformerLayer", "", "TransformerLayer,Embedding"})
           .In(Space::kSchedule, {"TransformerLayer", "", "TransformerLayer,Embedding"}),
-      Flag(&InstanceSpec::recompute, "recompute",
-           {.name = "recompute",
-            .meaning = "forward of each TransformerLayer is run again in backward; its activations "
-                       "are not kept. Refused under the overlap"})
+      Flag(
+          &InstanceSpec::recompute, "recompute",
+          {.name = "recompute",
+           .meaning =
+               "forward of each TransformerLayer is run again in backward; its activations "
+               "are not kept: backward reads what the second run has written, flagged "
+               "SPF_COMPUTE_RECOMPUTE. What other layers read may stay. Refused under the overlap"})
           .In({Space::kDense}),
       Flag(&InstanceSpec::nccl_ub, "ub",
            {.name = "nccl_ub",

@@ -24,16 +24,22 @@ std::vector<Knob> StrategyKnobs() {
                                  ShardingStrategy::kOptim, ShardingStrategy::kNoShard}),
       Text(&InstanceSpec::name, "name",
            {.name = "name", .meaning = "name of the instance", .told = Told::kNever}),
-      Number(&InstanceSpec::outer, "n",
-             {.name = "num_optimizer_instances",
-              .values = "1, n",
-              .meaning = "outer data-parallel size; divides dp_cp and expt_dp"})
+      Number(
+          &InstanceSpec::outer, "n",
+          {.name = "num_optimizer_instances",
+           .values = "1, n",
+           .meaning = "outer data-parallel size; divides dp_cp and expt_dp. What is sharded is "
+                      "whole in each instance: gradients and parameters travel between the ranks "
+                      "of one (intra_dp_cp, intra_expt_dp), and across instances between ranks "
+                      "with the same place in each (inter_dp_cp, inter_expt_dp), parameters only "
+                      "with outer_strategy = optim. With no_shard it means nothing"})
           .In(Space::kDense, {1, 2, 4})
           .In(Space::kSchedule, {1, 2}),
       Word(&InstanceSpec::outer_strategy, "outer", {{OuterStrategy::kOptim, "hfsdp"}},
            {.name = "outer_strategy",
             .meaning = "HSDP: outer ranks replicate the shard, or shard it further (needs "
-                       "optim_grads_params)"})
+                       "optim_grads_params): each steps a part of it and gets the others' parts "
+                       "from other instances before the next forward"})
           .In({Space::kDense, Space::kSchedule}),
       Word(&InstanceSpec::twin, "twin", {{GatherTwin::kGiven, "twin"}},
            {.name = "create_all_gather_group",

@@ -30,7 +30,9 @@ std::vector<Knob> ScheduleKnobs() {
             .meaning =
                 "1F1B: forward of a microbatch and backward of the one before are issued layer by "
                 "layer in turn, all-to-alls on a stream of their own, so that each hides behind "
-                "the other's compute. Refused with ep = 1, in a pipeline without model chunks, and "
+                "the other's compute; in an interleaved pipeline each forward pass of a chunk "
+                "after warm-up, which is one pass longer than without the knob, beside a backward "
+                "pass. Refused with ep = 1, in a pipeline without model chunks, and "
                 "with optim_grads_params and other units than TransformerLayer"})
           .In({Space::kSchedule}),
       Flag(&InstanceSpec::delay_wgrad, "dw",
@@ -46,8 +48,9 @@ std::vector<Knob> ScheduleKnobs() {
           .In({Space::kSchedule}),
       Flag(&InstanceSpec::high_priority, "hp",
            {.name = "high_priority_a2a_comm_stream",
-            .meaning = "the stream of the all-to-alls has a higher priority; without the overlap "
-                       "it means nothing"})
+            .meaning =
+                "streams of all-to-alls of activations have a higher priority (a lower number, as "
+                "in CUDA) than those of compute; without the overlap it means nothing"})
           .In({Space::kSchedule}),
   };
 }
@@ -68,12 +71,14 @@ std::vector<Knob> ScheduleOptionKnobs() {
            {.name = "wrong_loss_scale",
             .meaning = "a loss_scale that is no power of two (illegal)",
             .told = Told::kNever}),
-      Text(&InstanceSpec::recompute_modules, "recompute",
-           {.name = "recompute_modules",
-            .values = "none; comma list of norm, core_attn, moe",
-            .meaning = "only these parts of a TransformerLayer are run again in backward and their "
-                       "outputs not kept: both norms, the attention core, the whole mixture of "
-                       "experts. moe is refused under the overlap"}),
+      Text(
+          &InstanceSpec::recompute_modules, "recompute",
+          {.name = "recompute_modules",
+           .values = "none; comma list of norm, core_attn, moe",
+           .meaning =
+               "only these parts of a TransformerLayer are run again in backward and their outputs "
+               "not kept, as with recompute: both norms, the attention core, the whole mixture of "
+               "experts. moe is refused under the overlap"}),
       Flag(&InstanceSpec::shared_expert_overlap, "sharedoverlap",
            {.name = "moe_shared_expert_overlap",
             .meaning = "another feature that the overlap excludes: set only to be refused"}),

@@ -6,6 +6,7 @@
 #include "conformance/checks/graph/graph_checks.h"
 #include "conformance/checks/graph/overlap_check.h"
 #include "conformance/checks/groups/groups.h"
+#include "conformance/checks/knobs/knobs.h"
 #include "conformance/checks/layer_wise/layer_wise.h"
 #include "conformance/checks/lifetime/lifetime.h"
 #include "conformance/checks/lifetime/user_buffers.h"
@@ -32,6 +33,7 @@ CheckResult CheckAll(const Run& run) {
   result.Merge(CheckNumerics(analysis));
   result.Merge(CheckSchedule(analysis));
   result.Merge(CheckLayerWise(analysis));
+  result.Merge(CheckKnobs(analysis));
   result.Merge(CiteForSchedule(analysis, result));
   result.Merge(CiteForLayerWise(analysis, result));
   JudgeEarlyEnd(analysis, result);

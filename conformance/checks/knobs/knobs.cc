@@ -1,0 +1,14 @@
+#include "conformance/checks/knobs/knobs.h"
+
+namespace shardproof {
+
+CheckResult CheckKnobs(const Analysis& a) {
+  CheckResult result;
+  if (!a.legal()) return result;
+  result.Merge(CheckTravels(a));
+  result.Merge(CheckRecompute(a));
+  result.Merge(CheckOverlapKnobs(a));
+  return result;
+}
+
+}  // namespace shardproof
