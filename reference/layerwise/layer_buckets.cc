@@ -86,7 +86,6 @@ class Planner {
       auto found = std::ranges::find_if(kinds_, same);
       if (found == kinds_.end()) found = kinds_.insert(kinds_.end(), {plan, {}});
       found->params.push_back(FactsOf(p));
-      numel_[p] = model_.params[p].numel;
     }
   }
 
@@ -100,11 +99,10 @@ class Planner {
 
   void Cut(const Kind& kind) {
     for (const ParamBucket& bucket : CutBuckets(kind.params, config_.bucket_size)) {
-      const BucketLists lists =
-          ListsOfBucket(bucket, kind.plan.expert ? deal_.expert : deal_.dense, numel_);
+      const RankLists lists = ListsOfBucket(bucket, kind.plan.expert ? deal_.expert : deal_.dense);
       BucketLayout layout;
-      layout.shards = Length(lists.owned);
-      for (const ParamIds& owned : lists.owned) {
+      layout.shards = Length(lists);
+      for (const ParamIds& owned : lists) {
         layout.bounds.push_back(layout.size);
         for (int32_t p : owned) Append(layout, p);
       }
@@ -133,7 +131,7 @@ class Planner {
   }
 
   void Append(BucketLayout& layout, int32_t p) const {
-    const int64_t numel = numel_.at(p);
+    const int64_t numel = model_.params[p].numel;
     layout.items.push_back({p, layout.size, numel});
     layout.size += numel;
   }
@@ -164,7 +162,6 @@ class Planner {
   const std::set<int32_t> shared_;
   const std::vector<bool>& muon_;
   std::vector<Kind> kinds_;
-  std::map<int32_t, int64_t> numel_;
   reference::Deal deal_;
   std::vector<PlannedBucket> buckets_;
 };

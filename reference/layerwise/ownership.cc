@@ -74,28 +74,24 @@ std::vector<ParamBucket> CutBuckets(const std::vector<ParamFacts>& params, int64
   return buckets;
 }
 
-BucketLists ListsOfBucket(const ParamBucket& bucket, const RankLists& lists,
-                          const std::map<int32_t, int64_t>& numel) {
+RankLists ListsOfBucket(const ParamBucket& bucket, const RankLists& lists) {
   const std::set<int32_t> wanted(bucket.params.begin(), bucket.params.end());
   std::set<int32_t> found;
-  BucketLists out;
+  RankLists owned;
   for (const ParamIds& list : lists) {
-    ParamIds& here = out.owned.emplace_back();
-    int64_t& count = out.counts.emplace_back(0);
+    ParamIds& here = owned.emplace_back();
     for (int32_t param : list) {
       if (!wanted.contains(param)) continue;
       if (!found.insert(param).second)
         throw std::logic_error("parameter " + std::to_string(param) + " has two owners");
       here.push_back(param);
-      count += numel.at(param);
     }
-    out.total += count;
   }
   for (int32_t param : bucket.params) {
     if (!found.contains(param))
       throw std::logic_error("parameter " + std::to_string(param) + " has no owner");
   }
-  return out;
+  return owned;
 }
 
 }  // namespace reference

@@ -7,7 +7,6 @@
 // so every rank computes the same table without a message.
 #pragma once
 #include <cstdint>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -60,16 +59,9 @@ struct ParamBucket {
 // a bucket closed as soon as it holds bucket_size elements; 0: one bucket. Without padding.
 std::vector<ParamBucket> CutBuckets(const std::vector<ParamFacts>& params, int64_t bucket_size);
 
-// Who sends what when a bucket's parameters are gathered. The same on every rank.
-struct BucketLists {
-  RankLists owned;              // by rank, in the order of the deal
-  std::vector<int64_t> counts;  // elements by rank; 0 where a rank owns nothing of this bucket
-  int64_t total = 0;
-};
-
-// REQUIRES: lists own every parameter of the bucket once. Throws std::logic_error otherwise, naming
-// the parameter.
-BucketLists ListsOfBucket(const ParamBucket& bucket, const RankLists& lists,
-                          const std::map<int32_t, int64_t>& numel);
+// Who sends what when a bucket's parameters are gathered: by rank, in the order of the deal; none
+// where a rank owns nothing of this bucket. The same on every rank. REQUIRES: lists own every
+// parameter of the bucket once. Throws std::logic_error otherwise, naming the parameter.
+RankLists ListsOfBucket(const ParamBucket& bucket, const RankLists& lists);
 
 }  // namespace reference
