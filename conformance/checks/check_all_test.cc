@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "conformance/checks/base/analysis.h"
+#include "conformance/checks/ended_early.h"
 #include "conformance/checks/testing/mini_engine.h"
 
 namespace shardproof {
@@ -31,6 +33,18 @@ TEST(CheckAll, ForeignTracesGetTheCaseFreeChecks) {
   EXPECT_EQ(FoundIn(result), "");
   EXPECT_TRUE(result.judged.contains("FS-33"));
   EXPECT_EQ(WhyNot(result, "FS-01"), "the traces come without a case");
+}
+
+TEST(EarlyEnd, IsExplainedByABrokenMustAndNotByABrokenShould) {
+  MiniRun mini = RunMini(MiniCase(2));
+  mini.run.outcomes.assign(2, {EngineOutcome::Kind::kAborted, "train_step 1", ""});
+  const Analysis analysis(mini.run);
+  for (const auto& [id, found] : {std::pair("GE-12", "GE-12 GE-26"), std::pair("GE-01", "GE-01")}) {
+    CheckResult result;
+    result.findings.emplace_back().requirement = id;
+    JudgeEarlyEnd(analysis, result);
+    EXPECT_EQ(FoundIn(result), found);
+  }
 }
 
 TEST(CheckAll, TracesOfAnotherCaseAreNotJudgedByIt) {

@@ -78,13 +78,7 @@ std::set<std::string> ShownByEveryRun(const Analysis& a) {
 }
 
 void SettleWhatIsOpen(const Analysis& a, CheckResult& result) {
-  using Kind = NotCheckable::Kind;
   std::vector<NotCheckable>& rows = result.not_checkable;
-  if (a.run().spec == nullptr) {
-    for (NotCheckable& row : rows) {
-      if (row.why == a.why()) row.kind = Kind::kNotAsked;
-    }
-  }
   if (!AnyRange(a)) {
     for (const char* id : {"GE-05", "GE-06", "GE-11"}) {
       if (result.judged.contains(id))

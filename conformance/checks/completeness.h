@@ -16,8 +16,7 @@ std::set<std::string> ShownByEveryRun(const Analysis& a);
 
 // Leaves one row for each requirement. A requirement
 // - that ShownByEveryRun has and that nobody spoke of becomes missing;
-// - with missing evidence is not judged, unless there is a finding;
-// - that needs a case is not asked of traces without one.
+// - with missing evidence is not judged, unless there is a finding.
 // A run without any event has judged nothing but its findings; one without any byte range, no
 // races.
 void SettleWhatIsOpen(const Analysis& a, CheckResult& result);

@@ -5,7 +5,9 @@
 #include <string>
 #include <utility>
 
+#include "conformance/checks/robustness/answers.h"
 #include "conformance/checks/robustness/robustness.h"
+#include "conformance/requirements/registry.h"
 
 namespace shardproof {
 
@@ -46,12 +48,21 @@ EarlyEnd FirstEarlyEnd(const Run& run) {
   return first;
 }
 
+// A broken SHOULD is no reason to end.
+bool Explained(const CheckResult& result) {
+  if (result.findings.empty()) return false;
+  const auto should = Registry::Builtin().Ids(RequirementLevel::kShould);
+  return std::any_of(result.findings.begin(), result.findings.end(),
+                     [&](const Finding& finding) { return !should.contains(finding.requirement); });
+}
+
 }  // namespace
 
 void JudgeEarlyEnd(const Analysis& a, CheckResult& result) {
   if (a.ended_well() || !a.legal()) return;
   const EarlyEnd end = FirstEarlyEnd(a.run());
-  if (result.findings.empty()) {
+  std::string declined;
+  if (!Declines(a.run(), &declined) && !Explained(result)) {
     Finding finding;
     finding.requirement = "GE-26";
     finding.rank = end.rank;

@@ -17,13 +17,15 @@ Console::Console(std::ostream& out, bool terminal, bool verbose, size_t total, S
       total_(total),
       sentence_(std::move(sentence)) {}
 
-std::string FindingText(const Finding& finding, const CaseReport& report,
+std::string FindingText(const ReportedFinding& row, const CaseReport& report,
                         const Sentence& sentence) {
+  const Finding& finding = row.finding;
   std::string text = finding.requirement + "  " + sentence(finding.requirement) + "\n";
   const auto line = [&text](const char* name, const std::string& value) {
     if (value.empty()) return;
     text += std::string("    ") + name + IndentedText(value, 17) + "\n";
   };
+  if (row.warning) line("warning    ", "a SHOULD: only --strict makes it a failure");
   line("case       ", report.id);
   std::string where = finding.rank < 0 ? "" : "rank " + std::to_string(finding.rank);
   if (finding.step >= 0)
@@ -96,6 +98,19 @@ std::vector<std::string> RequirementLines(const RunReport& report, size_t most) 
   return lines;
 }
 
+std::vector<std::string> WarningLines(const RunReport& report, const Sentence& sentence) {
+  std::vector<std::string> lines;
+  for (const auto& [id, cases] : CountWarnings(report))
+    lines.push_back("warning (" + std::to_string(cases) + (cases == 1 ? " case): " : " cases): ") +
+                    id + "  " + sentence(id));
+  if (!lines.empty()) {
+    lines.push_back(
+        "warnings are of a SHOULD: --verbose and --report DIR show them, --strict "
+        "makes them failures");
+  }
+  return lines;
+}
+
 void Console::Bar() {
   constexpr size_t kWidth = 40;
   const size_t full = total_ == 0 ? kWidth : std::min(kWidth, done_ * kWidth / total_);
@@ -106,22 +121,23 @@ void Console::Bar() {
 }
 
 // The first finding of each requirement, earliest event first: what comes later is often its
-// consequence.
+// consequence. Warnings come last.
 void Console::ShowFindings(const CaseReport& report) {
-  std::vector<const Finding*> first;
+  std::vector<const ReportedFinding*> first;
   std::map<std::string, int> count;
   for (const ReportedFinding& row : report.findings) {
     if (!row.waived_because.empty()) continue;
-    if (count[row.finding.requirement]++ == 0) first.push_back(&row.finding);
+    if (count[row.finding.requirement]++ == 0) first.push_back(&row);
   }
-  std::stable_sort(first.begin(), first.end(),
-                   [](const Finding* a, const Finding* b) { return a->event < b->event; });
-  for (const Finding* finding : first) {
-    out_ << "  " << FindingText(*finding, report, sentence_);
-    const int more = count[finding->requirement] - 1;
-    if (more > 0)
-      out_ << "    and " << more << " more of " << finding->requirement
-           << " (--report DIR lists all)\n";
+  std::stable_sort(
+      first.begin(), first.end(), [](const ReportedFinding* a, const ReportedFinding* b) {
+        return std::pair(a->warning, a->finding.event) < std::pair(b->warning, b->finding.event);
+      });
+  for (const ReportedFinding* row : first) {
+    out_ << "  " << FindingText(*row, report, sentence_);
+    const std::string& id = row->finding.requirement;
+    const int more = count[id] - 1;
+    if (more > 0) out_ << "    and " << more << " more of " << id << " (--report DIR lists all)\n";
   }
 }
 
@@ -158,6 +174,7 @@ void Console::Finish(const RunReport& report) {
     out_ << "unsupported (" << n << "): " << VisibleLine(reason) << "\n";
   for (const std::string& fact : report.facts) out_ << VisibleLine(fact) << "\n";
   for (const std::string& line : RequirementLines(report, 12)) out_ << VisibleLine(line) << "\n";
+  for (const std::string& line : WarningLines(report, sentence_)) out_ << VisibleLine(line) << "\n";
   for (const std::string& problem : report.problems)
     out_ << "waivers: " << VisibleLine(problem) << "\n";
   out_ << LastLine(report) << "\n" << std::flush;

@@ -33,7 +33,11 @@ class Console {
 
 // One finding as a block of lines, for the console and for summary.md. Lines of a text of several
 // are indented.
-std::string FindingText(const Finding& finding, const CaseReport& report, const Sentence& sentence);
+std::string FindingText(const ReportedFinding& row, const CaseReport& report,
+                        const Sentence& sentence);
+// A line for each requirement that warns, with its sentence and the number of cases, and one that
+// says what warnings are; none without warnings.
+std::vector<std::string> WarningLines(const RunReport& report, const Sentence& sentence);
 
 // For the end of a run: how many requirements were judged, then a line for each reason why some
 // were not; at most so many missing, and as many not asked.

@@ -28,6 +28,7 @@ json FindingJson(const ReportedFinding& row) {
   text("expected", f.expected);
   text("seen", f.seen);
   text("waived_because", row.waived_because);
+  if (row.warning) out["warning"] = true;
   return out;
 }
 
@@ -79,6 +80,7 @@ std::string HeaderLine(const RunReport& report) {
                {"fabric", report.fabric},
                {"profile", report.profile},
                {"seed", report.seed},
+               {"strict", report.strict},
                {"assurance", report.assurance}});
 }
 
@@ -97,6 +99,7 @@ std::string FooterLine(const RunReport& report) {
                 {{"judged", requirements.judged},
                  {"not_checkable", requirements.missing},
                  {"not_asked", requirements.not_asked}}},
+               {"warnings", CountWarnings(report)},
                {"facts", report.facts},
                {"problems", report.problems}});
 }
@@ -121,9 +124,10 @@ std::string Junit(const RunReport& report, const Sentence& sentence) {
   for (const CaseReport& c : report.cases) {
     text +=
         "  <testcase classname=\"" + XmlText(report.fabric) + "\" name=\"" + XmlText(c.id) + "\">";
-    std::string body;
+    std::string body, warnings;
     for (const ReportedFinding& row : c.findings) {
-      if (row.waived_because.empty()) body += FindingText(row.finding, c, sentence);
+      if (IsOpen(row)) body += FindingText(row, c, sentence);
+      if (Warns(row)) warnings += FindingText(row, c, sentence);
     }
     if (body.empty()) body = c.status == Status::kPartial ? OpenText(c) : c.reason;
     const JunitKind kind = KindOf(c.status, report);
@@ -136,6 +140,7 @@ std::string Junit(const RunReport& report, const Sentence& sentence) {
       text +=
           "<skipped message=\"" + XmlText(std::string(StatusName(c.status)) + ": " + body) + "\"/>";
     }
+    if (!warnings.empty()) text += "<system-out>" + XmlText(warnings) + "</system-out>";
     text += "</testcase>\n";
   }
   return text + "</testsuite>\n";
@@ -157,11 +162,13 @@ std::string SummaryMarkdown(const RunReport& report, const Sentence& sentence) {
   for (const std::string& fact : report.facts) text += paragraph(fact);
   for (const std::string& problem : report.problems) text += paragraph("waivers: " + problem);
   for (const std::string& line : RequirementLines(report, SIZE_MAX)) text += paragraph(line);
+  for (const std::string& line : WarningLines(report, sentence)) text += paragraph(line);
   for (const CaseReport& c : report.cases) {
-    if (c.status != Status::kFail && c.status != Status::kSuiteError) continue;
+    const bool warns = std::any_of(c.findings.begin(), c.findings.end(), Warns);
+    if (!warns && c.status != Status::kFail && c.status != Status::kSuiteError) continue;
     text += "\n## " + MarkdownLine(c.id + ": " + StatusName(c.status)) + "\n" + paragraph(c.reason);
     for (const ReportedFinding& row : c.findings) {
-      text += "\n" + MarkdownBlock(FindingText(row.finding, c, sentence));
+      text += "\n" + MarkdownBlock(FindingText(row, c, sentence));
       if (!row.waived_because.empty()) text += paragraph("waived: " + row.waived_because);
     }
   }

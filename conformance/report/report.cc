@@ -1,5 +1,6 @@
 #include "conformance/report/report.h"
 
+#include <algorithm>
 #include <set>
 
 #include "conformance/report/verdict_rule.h"
@@ -12,6 +13,9 @@ const char* StatusName(Status status) {
                                            "not-checkable", "suite-error"};
   return kNames[static_cast<size_t>(status)];
 }
+
+bool IsOpen(const ReportedFinding& row) { return row.waived_because.empty() && !row.warning; }
+bool Warns(const ReportedFinding& row) { return row.waived_because.empty() && row.warning; }
 
 std::map<Status, int> Count(const RunReport& report) {
   std::map<Status, int> counts;
@@ -31,6 +35,17 @@ RequirementCounts CountRequirements(const RunReport& report) {
   return {judged.size(), missing.size(), not_asked.size()};
 }
 
+std::map<std::string, int> CountWarnings(const RunReport& report) {
+  std::map<std::string, int> counts;
+  for (const CaseReport& c : report.cases) {
+    std::set<std::string> here;
+    for (const ReportedFinding& row : c.findings)
+      if (Warns(row)) here.insert(row.finding.requirement);
+    for (const std::string& id : here) ++counts[id];
+  }
+  return counts;
+}
+
 std::string LastLine(const RunReport& report) {
   const Decision decision = Decide(report);
   // A suite that failed has shown nothing; its cases are counted.
@@ -45,6 +60,13 @@ std::string LastLine(const RunReport& report) {
   if (!report.problems.empty()) {
     text += comma + std::to_string(report.problems.size()) + " waiver problem" +
             (report.problems.size() == 1 ? "" : "s");
+    comma = ", ";
+  }
+  const auto warned = std::count_if(
+      report.cases.begin(), report.cases.end(),
+      [](const CaseReport& c) { return std::any_of(c.findings.begin(), c.findings.end(), Warns); });
+  if (warned > 0) {
+    text += comma + std::to_string(warned) + (warned == 1 ? " case" : " cases") + " with warnings";
     comma = ", ";
   }
   if (!decision.why.empty()) text += comma + decision.why;

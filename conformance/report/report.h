@@ -27,7 +27,12 @@ const char* StatusName(Status status);
 struct ReportedFinding {
   Finding finding;
   std::string waived_because;  // empty: not waived
+  bool warning = false;        // of a SHOULD, without --strict
 };
+// Neither waived nor a warning: it makes the run red.
+bool IsOpen(const ReportedFinding& row);
+// A warning that nobody waived.
+bool Warns(const ReportedFinding& row);
 
 // The row of what was found before any case, by loading the engine. No case, and not waived.
 inline constexpr const char* kEngineRow = "engine";
@@ -52,6 +57,7 @@ struct RunReport {
   std::vector<std::string> facts;     // coverage and the like, printed at the end
   std::vector<std::string> problems;  // of the waiver file: each turns the run red
   bool allow_partial = false;         // the user excuses what could not be judged
+  bool strict = false;                // a broken SHOULD is no warning
 };
 
 // The sentence of a requirement.
@@ -65,8 +71,10 @@ struct RequirementCounts {
   size_t judged = 0, missing = 0, not_asked = 0;
 };
 RequirementCounts CountRequirements(const RunReport& report);
+// Cases with a warning, by the requirement that warns.
+std::map<std::string, int> CountWarnings(const RunReport& report);
 // "conformant: 312 pass, 14 unsupported", "conformant where judged: 3 pass, 2 partial" or "not
-// conformant: 3 fail, 309 pass".
+// conformant: 3 fail, 309 pass"; then ", 2 cases with warnings" if there are any.
 std::string LastLine(const RunReport& report);
 
 }  // namespace shardproof

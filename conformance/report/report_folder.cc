@@ -48,16 +48,16 @@ ReportFolder::ReportFolder(const std::string& folder, const RunReport& header, S
   }
 }
 
-void ReportFolder::CaseDone(const CaseReport& report, const RunReport& so_far) {
+void ReportFolder::CaseDone(const CaseReport& report, const std::function<RunReport()>& so_far) {
   lines_ << CaseLine(report) << std::flush;
   if (!lines_) CannotWrite(folder_ / kLines, std::strerror(errno));
-  if (++done_ % kCasesPerWrite == 0) WriteForReaders(NotEnded(so_far));
+  if (++done_ % kCasesPerWrite == 0) WriteForReaders(NotEnded(so_far()));
 }
 
 void ReportFolder::Finish(const RunReport& report) {
   lines_.close();
-  WriteForReaders(report);
   WriteWhole(kLines, JsonLines(report));
+  WriteForReaders(report);
 }
 
 void ReportFolder::WriteForReaders(const RunReport& report) const {

@@ -3,10 +3,12 @@
 // report.jsonl has its header from the start and a line for each case as it ends; the footer comes
 // last, so a reader that finds none knows that the run did not end. junit.xml and summary.md are
 // whole files at any time: written aside and renamed, at the start, after every kCasesPerWrite
-// cases and at the end. Until then they say that the run has not ended, as an error.
+// cases and, when the footer is written, at the end. Until then they say that the run has not
+// ended, as an error: whenever it is killed, they claim no more than report.jsonl.
 #pragma once
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <string>
 
 #include "conformance/report/report.h"
@@ -21,9 +23,9 @@ class ReportFolder {
   // std::invalid_argument that names what cannot be written.
   ReportFolder(const std::string& folder, const RunReport& header, Sentence sentence);
 
-  // Both throw std::runtime_error that names the file that could not be written. so_far: all cases
-  // that have ended, this one too; read after every kCasesPerWrite cases only.
-  void CaseDone(const CaseReport& report, const RunReport& so_far);
+  // Both throw std::runtime_error that names the file that could not be written. so_far: a report
+  // of all cases that have ended, this one too; asked for after every kCasesPerWrite cases only.
+  void CaseDone(const CaseReport& report, const std::function<RunReport()>& so_far);
   // Cases stand in report.jsonl as they ended; now they are in the report's order.
   void Finish(const RunReport& report);
 

@@ -62,7 +62,7 @@ TEST_F(ReportFolderTest, ACaseIsOnDiskWhenItHasEnded) {
   ReportFolder files(folder_.string(), report, SentenceOf);
   for (size_t n = 1; n <= 2 * kCasesPerWrite + 1; ++n) {
     report.cases.push_back(Passing("w" + std::to_string(n)));
-    files.CaseDone(report.cases.back(), report);
+    files.CaseDone(report.cases.back(), [&] { return report; });
     ASSERT_EQ(LinesOf(Text("report.jsonl")), 1 + n);
     const std::string tests = std::to_string(n / kCasesPerWrite * kCasesPerWrite + 1);
     ASSERT_NE(Text("junit.xml").find("tests=\"" + tests + "\" failures=\"0\" errors=\"1\""),
@@ -76,7 +76,7 @@ TEST_F(ReportFolderTest, TheEndIsInTheOrderOfTheReport) {
   RunReport report;
   ReportFolder files(folder_.string(), report, SentenceOf);
   report.cases = {Passing("w2"), Passing("w1")};
-  for (const CaseReport& c : report.cases) files.CaseDone(c, report);
+  for (const CaseReport& c : report.cases) files.CaseDone(c, [&] { return report; });
   report.cases = {Passing("w1"), Passing("w2")};
   files.Finish(report);
   const std::string text = Text("report.jsonl");
@@ -86,6 +86,27 @@ TEST_F(ReportFolderTest, TheEndIsInTheOrderOfTheReport) {
   EXPECT_NE(Text("junit.xml").find("tests=\"2\" failures=\"0\" errors=\"0\""), std::string::npos);
   EXPECT_EQ(Text("summary.md").find("has not ended"), std::string::npos);
   EXPECT_EQ(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()), 3);
+}
+
+// A run that is killed in between leaves a summary that says less than report.jsonl, never more:
+// here report.jsonl cannot be written.
+TEST_F(ReportFolderTest, TheFooterIsOnDiskBeforeTheSummaryClaimsTheEnd) {
+  RunReport report;
+  report.cases = {Passing("w2")};
+  ReportFolder files(folder_.string(), RunReport{}, SentenceOf);
+  fs::create_directories(folder_ / "report.jsonl.part");
+  EXPECT_THROW(files.Finish(report), std::runtime_error);
+  EXPECT_NE(Text("summary.md").find("has not ended"), std::string::npos);
+  EXPECT_NE(Text("junit.xml").find("errors=\"1\""), std::string::npos);
+}
+
+TEST_F(ReportFolderTest, AllCasesAreAskedForOnlyWhenTheyAreWritten) {
+  ReportFolder files(folder_.string(), RunReport{}, SentenceOf);
+  size_t asked = 0;
+  for (size_t n = 1; n <= 2 * kCasesPerWrite; ++n) {
+    files.CaseDone(Passing("w2"), [&] { return ++asked, RunReport{}; });
+    ASSERT_EQ(asked, n / kCasesPerWrite);
+  }
 }
 
 TEST_F(ReportFolderTest, NothingOfAnOlderRunIsLeft) {

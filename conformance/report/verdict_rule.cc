@@ -33,16 +33,28 @@ bool Judged(Status status) {
 
 }  // namespace
 
-Status StatusOf(const CheckResult& result) {
-  return StatusOf(Weighed{!result.findings.empty(), false, !result.judged.empty(),
-                          AnyMissing(result.not_checkable)});
+Status StatusOf(const CheckResult& result, const std::set<std::string>& warnings) {
+  const bool open =
+      std::any_of(result.findings.begin(), result.findings.end(),
+                  [&](const Finding& finding) { return !warnings.contains(finding.requirement); });
+  return StatusOf(Weighed{open, false, !result.judged.empty(), AnyMissing(result.not_checkable)});
 }
 
 Status StatusOf(const CaseReport& report) {
   Weighed found{false, false, !report.judged.empty(), AnyMissing(report.not_checkable)};
-  for (const ReportedFinding& row : report.findings)
-    (row.waived_because.empty() ? found.open : found.waived) = true;
+  for (const ReportedFinding& row : report.findings) {
+    found.open = found.open || IsOpen(row);
+    found.waived = found.waived || !row.waived_because.empty();
+  }
   return StatusOf(found);
+}
+
+Status StatusAfter(Status before, const CaseReport& report) {
+  if (before == Status::kSuiteError || before == Status::kDisabled || report.findings.empty())
+    return before;
+  const bool open = std::any_of(report.findings.begin(), report.findings.end(), IsOpen);
+  if (before == Status::kUnsupported && !open) return before;
+  return StatusOf(report);
 }
 
 Decision Decide(const RunReport& report) {

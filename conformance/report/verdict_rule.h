@@ -3,14 +3,17 @@
 // The one rule, for `run` and `check`, for all levels of recording and all fabrics.
 //
 // A case, or a recorded trace, is
-//   fail           if a finding is open, that is: not waived;
+//   fail           if a finding is open, that is: not waived, and no warning;
 //   not-checkable  else, if nothing was judged;
 //   partial        else, if evidence for some requirement is missing, or a waived finding kept it
 //                  from being judged: a waiver excuses its finding, not what was not looked at;
-//   waived         else, if there is a finding;
+//   waived         else, if a finding is waived;
 //   pass           else.
 // What is not asked (NotCheckable::Kind::kNotAsked) changes nothing. Other statuses (unsupported,
-// suite-error) come from the runner. A MUST and a SHOULD count alike.
+// suite-error) come from the runner.
+//
+// A finding of a MUST is never a warning. One of a SHOULD is: it is told and counted, and changes
+// no status and no exit code. With --strict a SHOULD counts as a MUST.
 //
 // A run is
 //   failed                    if the suite failed in some case;
@@ -19,15 +22,20 @@
 //   conformant where judged   if a case is partial or not-checkable;
 //   conformant                else.
 #pragma once
+#include <set>
 #include <string>
 
 #include "conformance/report/report.h"
 
 namespace shardproof {
 
-Status StatusOf(const CheckResult& result);
+// warnings: requirements whose findings are warnings.
+Status StatusOf(const CheckResult& result, const std::set<std::string>& warnings);
 // From findings, judged and not_checkable alone.
 Status StatusOf(const CaseReport& report);
+// Of a case whose findings have become other than they were: waived, or strict. An engine that
+// declined the case has failed it only if a finding is open; a suite that failed has no verdict.
+Status StatusAfter(Status before, const CaseReport& report);
 
 enum class RunVerdict : uint8_t { kConformant, kWhereJudged, kNotConformant, kSuiteFailed };
 struct Decision {

@@ -64,15 +64,54 @@ TEST(RuleOfACase, AWaiverExcusesItsFindingAndNotWhatWasNotLookedAt) {
 }
 TEST(RuleOfACase, IsTheSameForResultsOfChecks) {
   CheckResult result;
-  EXPECT_EQ(StatusOf(result), Status::kNotCheckable);
+  EXPECT_EQ(StatusOf(result, {}), Status::kNotCheckable);
   result.judged = {"GE-01"};
-  EXPECT_EQ(StatusOf(result), Status::kPass);
+  EXPECT_EQ(StatusOf(result, {}), Status::kPass);
   result.not_checkable = {{"FS-04", "no marks", Kind::kNotAsked}};
-  EXPECT_EQ(StatusOf(result), Status::kPass);
+  EXPECT_EQ(StatusOf(result, {}), Status::kPass);
   result.not_checkable.push_back({"GE-05", "no memory"});
-  EXPECT_EQ(StatusOf(result), Status::kPartial);
+  EXPECT_EQ(StatusOf(result, {}), Status::kPartial);
   result.findings.emplace_back();
-  EXPECT_EQ(StatusOf(result), Status::kFail);
+  EXPECT_EQ(StatusOf(result, {}), Status::kFail);
+}
+
+CaseReport Warned(Status before = Status::kPass) {
+  CaseReport c = CaseWith(true, true, {});
+  c.findings[0].warning = true;
+  c.findings[0].finding.requirement = "GE-12";
+  c.status = StatusAfter(before, c);
+  return c;
+}
+
+TEST(RuleOfACase, ABrokenShouldIsAWarningUnlessStrict) {
+  CheckResult result;
+  result.judged = {"GE-12"};
+  result.findings.emplace_back().requirement = "GE-12";
+  EXPECT_EQ(StatusOf(result, {"GE-12"}), Status::kPass);
+  EXPECT_EQ(StatusOf(result, {}), Status::kFail);
+  EXPECT_EQ(StatusOf(result, {"GE-13"}), Status::kFail);
+  result.not_checkable = {{"GE-05", "no memory"}};
+  EXPECT_EQ(StatusOf(result, {"GE-12"}), Status::kPartial) << "a warning hides nothing";
+  result.findings.emplace_back().requirement = "GE-01";
+  EXPECT_EQ(StatusOf(result, {"GE-12"}), Status::kFail);
+  CaseReport strict = Warned();
+  EXPECT_EQ(strict.status, Status::kPass);
+  strict.findings[0].warning = false;
+  EXPECT_EQ(StatusAfter(Status::kPass, strict), Status::kFail);
+}
+TEST(RuleOfACase, AWarningCanBeWaived) {
+  RunReport report = Report({Warned()});
+  EXPECT_EQ(LastLine(report), "conformant: 1 pass, 1 case with warnings");
+  ApplyWaivers(report, {{"GE-12", "w2.*", "", "issue 17", "2027-01-01", 1}}, "2026-11-21");
+  EXPECT_EQ(LastLine(report), "conformant: 1 waived");
+  EXPECT_TRUE(CountWarnings(report).empty());
+}
+TEST(RuleOfACase, WhatAnEngineDeclinedFailsByAnOpenFindingOnly) {
+  EXPECT_EQ(Warned(Status::kUnsupported).status, Status::kUnsupported);
+  CaseReport c = CaseWith(true, true, {});
+  EXPECT_EQ(StatusAfter(Status::kUnsupported, c), Status::kFail);
+  EXPECT_EQ(StatusAfter(Status::kSuiteError, c), Status::kSuiteError);
+  EXPECT_EQ(StatusAfter(Status::kUnsupported, Passing()), Status::kUnsupported);
 }
 
 struct RunRow {
@@ -109,6 +148,12 @@ TEST(RuleOfARun, EachVerdictHasItsExitCodeAndItsLine) {
        1,
        "not conformant: 1 pass, 1 unsupported, no legal case was judged, only refusals of illegal "
        "ones"},
+      {"a warning", {Passing(), Warned()}, 0, 0, "conformant: 2 pass, 1 case with warnings"},
+      {"only a warning of what was declined",
+       {Warned(Status::kUnsupported)},
+       1,
+       1,
+       "not conformant: 1 unsupported, 1 case with warnings, nothing was judged"},
       {"only illegal cases asked", {Illegal(Passing())}, 0, 0, "conformant: 1 pass"},
   };
   for (const RunRow& row : rows) {
@@ -176,6 +221,40 @@ TEST(Formats, APartialCaseIsRedUnlessTheUserAllowsIt) {
             std::string::npos);
   EXPECT_NE(Junit(report, sentence).find("<skipped message=\"partial: FS-15: no results\"/>"),
             std::string::npos);
+}
+
+TEST(Formats, AWarningIsCountedInEachAndFailsNone) {
+  const RunReport report = Report({Warned()});
+  const auto sentence = [](std::string_view) { return std::string("gathers can go on"); };
+  EXPECT_NE(Junit(report, sentence).find("failures=\"0\" errors=\"0\" skipped=\"0\""),
+            std::string::npos);
+  EXPECT_NE(Junit(report, sentence).find("<system-out>GE-12  gathers can go on"),
+            std::string::npos);
+  EXPECT_NE(JsonLines(report).find("\"warning\":true"), std::string::npos);
+  EXPECT_NE(JsonLines(report).find("\"warnings\":{\"GE-12\":1}"), std::string::npos);
+  EXPECT_NE(JsonLines(report).find("\"status\":\"pass\""), std::string::npos);
+  const std::string summary = SummaryMarkdown(report, sentence);
+  EXPECT_NE(summary.find("# conformant: 1 pass, 1 case with warnings"), std::string::npos);
+  EXPECT_NE(summary.find("warning (1 case): GE-12"), std::string::npos) << summary;
+  EXPECT_NE(summary.find("## w2.zero3: pass"), std::string::npos);
+}
+
+TEST(Console, TellsOfWarningsOnceWithoutVerboseAndEachWithIt) {
+  for (const bool verbose : {false, true}) {
+    std::ostringstream out;
+    Console console(out, false, verbose, 1,
+                    [](std::string_view) { return std::string("gathers can go on"); });
+    const RunReport report = Report({Warned()});
+    console.CaseDone(report.cases[0]);
+    console.Finish(report);
+    const std::string text = out.str();
+    EXPECT_EQ(text.find("  GE-12  gathers can go on\n    warning    a SHOULD") != std::string::npos,
+              verbose)
+        << text;
+    EXPECT_NE(text.find("\nwarning (1 case): GE-12  gathers can go on\nwarnings are of a SHOULD"),
+              std::string::npos)
+        << text;
+  }
 }
 
 TEST(Console, SaysWhatWasJudgedAndWhatNot) {

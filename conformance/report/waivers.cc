@@ -117,7 +117,7 @@ void WaiveFindings(CaseReport& report, const std::vector<Waiver>& waivers,
       if (Matches(waiver, report, row.finding)) row.waived_because = waiver.reason;
     }
   }
-  if (report.status == Status::kFail && !report.findings.empty()) report.status = StatusOf(report);
+  report.status = StatusAfter(report.status, report);
 }
 
 void ApplyWaivers(RunReport& report, const std::vector<Waiver>& waivers, const std::string& today) {

@@ -26,8 +26,8 @@ struct Waiver {
 // Throws std::invalid_argument with file name and line for what is no waiver file.
 std::vector<Waiver> ParseWaivers(std::string_view text, const std::string& file_name);
 
-// Marks findings, and changes fail where every finding is waived (to waived, or partial:
-// verdict_rule.h). today: "2026-11-21".
+// Marks findings, warnings too, and changes the status to what follows then (verdict_rule.h).
+// today: "2026-11-21".
 void WaiveFindings(CaseReport& report, const std::vector<Waiver>& waivers,
                    const std::string& today);
 // The same for all cases, and what is wrong with the waivers is appended to the problems. Cases may

@@ -105,6 +105,13 @@ Registry Registry::Parse(const std::vector<std::pair<std::string, std::string>>&
 
 Registry Registry::Builtin() { return Parse(BuiltinRequirementFiles()); }
 
+std::set<std::string> Registry::Ids(RequirementLevel level) const {
+  std::set<std::string> ids;
+  for (const Requirement& row : requirements_)
+    if (row.level == level) ids.insert(row.id);
+  return ids;
+}
+
 const Requirement* Registry::Find(std::string_view id) const {
   const auto at =
       std::lower_bound(requirements_.begin(), requirements_.end(), id,

@@ -5,6 +5,7 @@
 // Ids are stable: PG-nn process groups, FS-nn FSDP, EP-nn expert parallelism, LW-nn layer-wise
 // optimizers, KN-nn promises of knobs, GE-nn general ones.
 #pragma once
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -34,6 +35,8 @@ class Registry {
 
   // Null if there is none.
   const Requirement* Find(std::string_view id) const;
+  // Of this level.
+  std::set<std::string> Ids(RequirementLevel level) const;
   const std::vector<Requirement>& all() const { return requirements_; }  // by id
 
  private:

@@ -6,35 +6,18 @@
 
 #include "conformance/checks/base/one_row.h"
 #include "conformance/checks/check_all.h"
+#include "conformance/checks/declined.h"
 #include "conformance/checks/metamorphic/metamorphic.h"
+#include "conformance/checks/robustness/answers.h"
 #include "conformance/checks/robustness/left_behind.h"
 #include "conformance/checks/robustness/robustness.h"
 #include "conformance/oracle/oracle.h"
 #include "conformance/report/verdict_rule.h"
+#include "conformance/requirements/registry.h"
 
 namespace shardproof {
 
 namespace {
-
-// Unsupported is an answer only if every rank that takes part gives it.
-bool AllUnsupported(const Run& run, std::string* reason) {
-  bool any = false;
-  for (const EngineOutcome& outcome : run.outcomes) {
-    if (outcome.kind == EngineOutcome::Kind::kUnsupported) {
-      any = true;
-      *reason = outcome.reason.empty() ? "the engine answered SPF_UNSUPPORTED in " + outcome.call
-                                       : outcome.reason;
-    } else if (outcome.kind != EngineOutcome::Kind::kOk) {
-      return false;
-    }
-  }
-  if (!any) return false;
-  // A rank outside the grid has nothing to decline; one inside must have answered the same.
-  return std::all_of(run.outcomes.begin(), run.outcomes.end(), [&](const EngineOutcome& outcome) {
-    const size_t rank = static_cast<size_t>(&outcome - run.outcomes.data());
-    return outcome.kind == EngineOutcome::Kind::kUnsupported || run.traces[rank].events.empty();
-  });
-}
 
 std::string FirstReason(const CheckResult& result) {
   return result.not_checkable.empty()
@@ -42,9 +25,17 @@ std::string FirstReason(const CheckResult& result) {
              : result.not_checkable.front().requirement + ": " + result.not_checkable.front().why;
 }
 
+// Whether there are results to compare.
+bool Published(const Run& run) {
+  return std::any_of(run.traces.begin(), run.traces.end(), [](const Trace& trace) {
+    return std::any_of(trace.events.begin(), trace.events.end(),
+                       [](const Event& event) { return event.kind == EventKind::kPublish; });
+  });
+}
+
 void Settle(Verdict& verdict) {
   KeepOneRowEach(verdict.result);
-  verdict.outcome = StatusOf(verdict.result);
+  verdict.outcome = StatusOf(verdict.result, WarningsOf(verdict.result));
   if (verdict.outcome == Outcome::kNotCheckable) verdict.reason = FirstReason(verdict.result);
 }
 
@@ -64,7 +55,7 @@ CheckResult CompareWithPartner(const Run& run, const PartnerRun& other) {
   const Partner& partner = *other.partner;
   CheckResult result;
   std::string ignored;
-  if (AllUnsupported(other.run, &ignored)) {
+  if (Declines(other.run, &ignored)) {
     result.not_checkable.push_back({partner.requirement,
                                     "the engine does not support the case " + partner.why,
                                     NotCheckable::Kind::kNotAsked});
@@ -97,22 +88,34 @@ CheckResult CompareWithPartner(const Run& run, const PartnerRun& other) {
 
 }  // namespace
 
+std::set<std::string> WarningsOf(const CheckResult& result) {
+  if (result.findings.empty()) return {};  // most runs; the registry is not read for them
+  std::set<std::string> found;
+  for (const Finding& finding : result.findings) found.insert(finding.requirement);
+  std::erase_if(found, [should = Registry::Builtin().Ids(RequirementLevel::kShould)](
+                           const std::string& id) { return !should.contains(id); });
+  return found;
+}
+
 Verdict JudgeRun(const Case& c, const Run& run) {
   Verdict verdict;
-  const bool clean = JudgeLeftBehind(run).findings.empty();
-  if (clean && AllUnsupported(run, &verdict.reason)) {
-    verdict.outcome = Outcome::kUnsupported;
-    return verdict;
-  }
+  std::string declined;
+  Run evidence{&c, run.traces, run.outcomes, {}, run.left_behind};
+  const bool declines = Declines(evidence, &declined);
   std::vector<OracleRun> oracles;
-  if (c.illegal.empty()) {
+  if (c.illegal.empty() && !(declines && !Published(run))) {
     for (size_t i = 0; i < c.instances.size(); ++i) oracles.push_back(RunOracle(c, i));
   }
-  Run evidence{&c, run.traces, run.outcomes, {}, run.left_behind};
   for (const OracleRun& oracle : oracles) evidence.oracles.push_back(&oracle);
-  verdict.result = CheckAll(evidence);
+  verdict.result = declines ? CheckDeclined(evidence) : CheckAll(evidence);
   LeaveToPartners(c, verdict.result);
   Settle(verdict);
+  if (declines && verdict.outcome != Outcome::kFail) {  // nothing is wrong with what was run
+    verdict.outcome = Outcome::kUnsupported;
+    verdict.reason = declined;
+    verdict.result.judged.clear();
+    verdict.result.not_checkable.clear();
+  }
   return verdict;
 }
 

@@ -4,6 +4,7 @@
 #pragma once
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -29,12 +30,17 @@ struct PartnerRun {
   Run run;  // run.spec is &partner->spec
 };
 
+// Requirements with findings that only warn: each is a SHOULD.
+std::set<std::string> WarningsOf(const CheckResult& result);
+
 // Expected results from the oracle, then every check. run.spec and run.oracles are not read. What
-// only partners can show is not asked.
+// only partners can show is not asked. A case that the engine declines is judged as far as it was
+// run, and is unsupported only if nothing was found.
 Verdict JudgeRun(const Case& c, const Run& run);
 
 // The verdict when the runs of partners count too: each must agree with the case's run.
-// REQUIRES: alone is the verdict on run, a pass or partial; run.spec is the case.
+// REQUIRES: alone is the verdict on run, a pass or partial, with warnings or without; run.spec is
+// the case.
 Verdict JudgeWithPartners(Verdict alone, const Run& run, const std::vector<PartnerRun>& partners);
 
 // Of a run that must agree with one that ended well: the first rank that did not end well, if any.

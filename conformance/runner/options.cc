@@ -8,8 +8,12 @@ namespace shardproof {
 
 namespace {
 
-constexpr const char* kAllowPartial =
-    "exit code 0, not 4, if all is well where evidence was there to judge it";
+void AddVerdict(CLI::App* app, Options* o) {
+  app->add_flag("--allow-partial", o->allow_partial,
+                "exit code 0, not 4, if all is well where evidence was there to judge it");
+  app->add_flag("--strict", o->strict,
+                "a broken SHOULD fails its case; without this it is a warning that is counted");
+}
 
 void AddSelection(CLI::App* app, Options* o) {
   app->add_option("--profile", o->profile,
@@ -85,6 +89,7 @@ CLI::App* AddReplay(CLI::App* app, Options* o) {
       app->add_subcommand("replay", "run one case again and show its trace, event by event");
   AddSelection(replay, o);
   AddEngine(replay, o);
+  AddVerdict(replay, o);
   replay->add_flag("--in-process", o->in_process,
                    "run the engine in this process, for a debugger; if it crashes or leaves, so "
                    "does shardproof");
@@ -104,7 +109,7 @@ bool ParseOptions(int argc, char** argv, Options* o, int* exit_code) {
   AddEngine(run, o);
   run->add_option("--waivers", o->waivers, "TOML file of known failures")->check(CLI::ExistingFile);
   run->add_option("--report", o->report, "folder for report.jsonl, junit.xml and summary.md");
-  run->add_flag("--allow-partial", o->allow_partial, kAllowPartial);
+  AddVerdict(run, o);
   run->add_option("--jobs", o->jobs, "sim: worker processes (0: one per core)")
       ->capture_default_str();
   run->add_option("--timings", o->timings,
@@ -117,7 +122,7 @@ bool ParseOptions(int argc, char** argv, Options* o, int* exit_code) {
   CLI::App* check = app.add_subcommand("check", "judge a folder of traces without any engine");
   check->add_option("address", o->target, "trace:DIR")->required();
   check->add_option("--report", o->report, "folder for report.jsonl, junit.xml and summary.md");
-  check->add_flag("--allow-partial", o->allow_partial, kAllowPartial);
+  AddVerdict(check, o);
 
   CLI::App* list =
       app.add_subcommand("list", "list cases, requirements, knobs, or tokens of case ids");

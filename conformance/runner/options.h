@@ -29,6 +29,7 @@ struct Options {
   std::string gemm = "fp32";   // nccl: what products are computed with
   int jobs = 0;                // 0: one worker per core
   bool allow_partial = false;  // what was not judged for want of evidence leaves the exit code 0
+  bool strict = false;         // a broken SHOULD fails its case, as a MUST does
   bool verbose = false;
   bool in_process = false;  // replay: for a debugger
   int rank = 0;             // plan: whose

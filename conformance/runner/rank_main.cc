@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "conformance/checks/base/entry_answer.h"
+#include "conformance/checks/robustness/answers.h"
 #include "conformance/common/frame.h"
 #include "conformance/host/cpu_executor.h"
 #include "conformance/host/host.h"
@@ -22,7 +23,7 @@ namespace {
 
 using Kind = EngineOutcome::Kind;
 
-// One engine on one rank, through its script.
+// One engine on one rank, through its script, or until it declines the case.
 class EngineRun {
  public:
   EngineRun(Fabric& fabric, Recorder& recorder, const Case& c, size_t instance, const Model& model,
@@ -30,6 +31,7 @@ class EngineRun {
             const std::shared_ptr<Executor>& executor)
       : fabric_(fabric),
         plugin_(plugin.table()),
+        legal_(c.illegal.empty()),
         script_(ExpandScript(c.instances[instance].script)),
         folder_(options.folder + "/" + std::to_string(instance)),
         on_call_(options.on_call),
@@ -46,13 +48,16 @@ class EngineRun {
   void Step() {
     const ScriptCall call = script_[next_++];
     const Kind kind = Call(call);
-    if (kind != Kind::kOk || !host_.runaway().empty()) Fail(kind, call);
+    if (kind == Kind::kOk && host_.runaway().empty()) return;
+    Fail(kind, call);
+    if (declined()) End();  // others of this rank go on
   }
   void End() {
     if (engine_ != nullptr && !died_)
       Destroy();  // what an exception left behind is not called again
   }
   const EngineOutcome& outcome() const { return outcome_; }
+  bool declined() const { return outcome_.kind == Kind::kUnsupported; }
 
  private:
   static HostConfig ConfigFor(const Case& c, size_t instance, const Fabric& fabric,
@@ -93,18 +98,32 @@ class EngineRun {
 
   Kind Create() {
     const Kind kind = Enter("create", -1, [&] { return plugin_.create(table_, &engine_); });
+    if (kind == Kind::kRejected && legal_ && !Unread().empty()) {
+      reason_ = UnreadText(Unread()) + " and answered SPF_REJECTED";
+      if (!host_.explanation().empty()) reason_ += ": " + host_.explanation();
+      return Kind::kUnsupported;
+    }
     if (kind != Kind::kOk) return kind;
     if (engine_ == nullptr) {
       reason_ = "create answered SPF_OK without an engine: set *out";
       return Kind::kFailed;
     }
-    for (const std::string& knob : host_.UnreadKnobs()) {
-      if (knob == "microbatches" || knob == "lr") continue;  // contract knobs: judged, not excused
-      reason_ = "the case sets " + knob + ", which create did not read";
+    if (!Unread().empty()) {
+      reason_ = UnreadText(Unread());
       return Kind::kUnsupported;
     }
     if (on_created_) on_created_(fabric_.rank(), engine_);
     return Kind::kOk;
+  }
+
+  // The first knob that the case sets and that create has not read, but for those of the contract,
+  // which are judged and not excused; empty: none.
+  std::string Unread() const {
+    const std::vector<std::string> contract = ContractKnobs();
+    for (const std::string& knob : host_.UnreadKnobs()) {
+      if (std::find(contract.begin(), contract.end(), knob) == contract.end()) return knob;
+    }
+    return "";
   }
 
   Kind Destroy() {
@@ -167,6 +186,7 @@ class EngineRun {
 
   Fabric& fabric_;
   const spf_plugin& plugin_;
+  bool legal_;
   std::vector<ScriptCall> script_;
   std::string folder_;
   std::function<void(std::string_view call, int64_t step, bool begins)> on_call_;
@@ -181,6 +201,25 @@ class EngineRun {
   std::string what_, reason_;
   EngineOutcome outcome_;
 };
+
+using EngineRuns = std::vector<std::unique_ptr<EngineRun>>;
+
+// Of the first engine that failed, else of the first that declined the case.
+EngineOutcome OutcomeOf(const EngineRuns& runs) {
+  EngineOutcome outcome;
+  for (const auto& run : runs) {
+    if (run->outcome().kind == Kind::kOk) continue;
+    if (!run->declined()) return run->outcome();
+    if (outcome.kind == Kind::kOk) outcome = run->outcome();
+  }
+  return outcome;
+}
+
+// Of an illegal case nothing is run that need not be.
+bool Over(const EngineRuns& runs, bool legal) {
+  const Kind kind = OutcomeOf(runs).kind;
+  return kind != Kind::kOk && !(legal && kind == Kind::kUnsupported);
+}
 
 // Creating a group of everybody blocks until everybody is there.
 void Meet(Fabric& fabric, int32_t world, const char* where) {
@@ -209,18 +248,14 @@ RankOutput RunRank(Fabric& fabric, const Case& c, const Models& models, const Pl
   const EngineClock clock;
   const std::shared_ptr<Executor> executor =
       options.executor ? options.executor(fabric) : std::make_shared<CpuExecutor>();
-  std::vector<std::unique_ptr<EngineRun>> runs;
+  EngineRuns runs;
   for (size_t i = 0; i < c.instances.size(); ++i) {
     if (!TakesPart(c.instances[i], fabric.rank())) continue;
     runs.push_back(
         std::make_unique<EngineRun>(fabric, recorder, c, i, *models[i], plugin, options, executor));
   }
-  const auto failed = [&] {
-    return std::find_if(runs.begin(), runs.end(),
-                        [](const auto& run) { return run->outcome().kind != Kind::kOk; });
-  };
   bool busy = true;
-  while (busy && failed() == runs.end()) {
+  while (busy && !Over(runs, c.illegal.empty())) {
     busy = false;
     for (const auto& run : runs) {
       if (run->done()) continue;
@@ -230,7 +265,7 @@ RankOutput RunRank(Fabric& fabric, const Case& c, const Models& models, const Pl
   }
   for (const auto& run : runs) run->End();
   RankOutput output;
-  if (failed() != runs.end()) output.outcome = (*failed())->outcome();
+  output.outcome = OutcomeOf(runs);
   const bool drained = fabric.Drain() == SPF_OK && !fabric.aborted();
   output.time = clock.Elapsed();
   executor->Collect();

@@ -50,7 +50,8 @@ struct RankOutput {
 };
 
 // Runs every instance's script on this rank: call by call, round robin over the instances, without
-// any barrier.
+// any barrier. One that declines the case ends, and the others go on; the outcome is the first that
+// is neither good nor that, else that.
 RankOutput RunRank(Fabric& fabric, const Case& c, const Models& models, const Plugin& plugin,
                    const RankOptions& options);
 

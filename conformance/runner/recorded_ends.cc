@@ -7,7 +7,8 @@
 #include <utility>
 
 #include "conformance/checks/base/entry_answer.h"
-#include "conformance/checks/robustness/robustness.h"
+#include "conformance/checks/base/of_the_case.h"
+#include "conformance/checks/robustness/answers.h"
 #include "conformance/common/at.h"
 #include "conformance/runner/rank_config.h"
 #include "conformance/runner/rank_main.h"
@@ -115,18 +116,29 @@ EngineOutcome FollowScript(const std::vector<RecordedCall>& calls, const Instanc
   return {};
 }
 
-// With a case; nothing is missing then.
-EngineOutcome EndOfRank(const Trace& trace, const Case& c, const std::string& unread) {
+// One of the case's engines. What create did not read it could neither accept nor reject.
+EngineOutcome EndOfInstance(const std::vector<RecordedCall>& calls, const Trace& trace,
+                            const Case& c, size_t instance) {
+  const std::vector<std::string> unread = UnreadKnobs(c, trace, instance);
+  const EngineOutcome outcome = FollowScript(calls, c.instances[instance]);
+  const bool rejects = outcome.kind == Kind::kRejected && c.illegal.empty();
+  const bool only_created = calls.size() <= 2 && !FirstFailure(calls);
+  if (!unread.empty() && (rejects || only_created))
+    return {Kind::kUnsupported, "create", UnreadText(unread.front())};
+  return outcome;
+}
+
+// With a case; nothing is missing then. An engine that declines does not hide how others ended.
+EngineOutcome EndOfRank(const Trace& trace, const Case& c) {
   CallsOfInstances all = CallsOf(trace);
+  EngineOutcome end;
   for (size_t i = 0; i < c.instances.size(); ++i) {
     if (!TakesPart(c.instances[i], trace.rank)) continue;
-    const std::vector<RecordedCall>& calls = all[static_cast<int32_t>(i)];
-    if (!unread.empty() && calls.size() <= 2 && !FirstFailure(calls))
-      return {Kind::kUnsupported, "create", unread};
-    const EngineOutcome outcome = FollowScript(calls, c.instances[i]);
-    if (outcome.kind != Kind::kOk) return outcome;
+    EngineOutcome outcome = EndOfInstance(all[static_cast<int32_t>(i)], trace, c, i);
+    if (outcome.kind != Kind::kOk && outcome.kind != Kind::kUnsupported) return outcome;
+    if (end.kind == Kind::kOk) end = std::move(outcome);
   }
-  return {};
+  return end;
 }
 
 // Without one; nothing: the trace does not tell.
@@ -164,10 +176,6 @@ void NameACause(std::vector<EngineOutcome>& ends) {
 }  // namespace
 
 std::vector<EngineOutcome> RecordedEnds(const std::vector<Trace>& traces, const Case* c) {
-  std::string unread;
-  std::vector<std::string> knobs;
-  if (c != nullptr && UnreadFeatureKnobs({c, traces, {}, {}}, &knobs))
-    unread = "the case sets " + knobs.front() + ", which create did not read";
   bool early = false, silent = false;
   std::vector<EngineOutcome> ends;
   for (const Trace& trace : traces) {
@@ -178,7 +186,7 @@ std::vector<EngineOutcome> RecordedEnds(const std::vector<Trace>& traces, const 
     } else if (!trace.provides.calls) {
       silent = true;
     } else if (c != nullptr) {
-      end = EndOfRank(trace, *c, unread);
+      end = EndOfRank(trace, *c);
     } else if (const auto told = EndOfRank(trace)) {
       end = *told;
     } else {
@@ -202,6 +210,11 @@ JudgedTraces JudgeTraces(std::vector<Trace> traces, const std::string& folder) {
     throw TraceError(folder, 0,
                      "the traces are of " + std::to_string(traces.size()) + " ranks, but case " +
                          id + " has " + std::to_string(judged.c.world));
+  }
+  if (judged.ours) {
+    if (const auto stranger = FindStranger(traces, judged.c))
+      RefuseEvent(folder, stranger->rank, stranger->event,
+                  StrangerText(*stranger) + " (" + id + ")");
   }
   Run run;
   run.outcomes = RecordedEnds(traces, judged.ours ? &judged.c : nullptr);

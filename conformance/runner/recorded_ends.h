@@ -25,7 +25,8 @@ struct JudgedTraces {
   Verdict verdict;
 };
 // The verdict on the traces of a folder, by rank. Throws TraceError, which names the folder, if
-// they are of another number of ranks than their case.
+// they are of another number of ranks than their case, and the line, if an event names an engine,
+// entry call, parameter or node that the case does not have.
 JudgedTraces JudgeTraces(std::vector<Trace> traces, const std::string& folder);
 
 }  // namespace shardproof

@@ -11,6 +11,7 @@
 #include "conformance/report/verdict_rule.h"
 #include "conformance/runner/sim_run.h"
 #include "conformance/trace/reader.h"
+#include "conformance/trace/writer.h"
 
 namespace shardproof {
 namespace {
@@ -298,6 +299,41 @@ TEST(ForeignTraces, PassWithAllEvidence) {
   EXPECT_EQ(verdict.outcome, Status::kPass) << Words(verdict);
   EXPECT_EQ(verdict.result.judged.count("GE-01"), 1u);
   EXPECT_EQ(verdict.result.judged.count("FS-15"), 0u);
+}
+
+// What the case does not have is told by file and line, not by what would follow from it.
+std::string RefusalOf(Traces traces, const std::string& folder) {
+  try {
+    return "judged: " + Words(JudgeTraces(std::move(traces), folder).verdict);
+  } catch (const TraceError& error) {
+    return error.what();
+  }
+}
+
+TEST(TracesOfAnotherCase, AreRefusedWithFileAndLine) {
+  const std::string folder = testing::TempDir() + "/strangers";
+  WriteTraceFolder(Good("w2.zero3"), folder);
+  const Traces good = ReadTraceFolder(folder);
+  EXPECT_THAT(RefusalOf(good, folder), HasSubstr("judged: "));
+  const size_t publish = Find(good[1], EventKind::kPublish, "");
+  const size_t compute = Find(good[1], EventKind::kCompute, "");
+  const std::vector<std::pair<std::function<void(Event&)>, const char*>> rows = {
+      {[](Event& event) { event.id = 4711; },
+       "names parameter 4711: the trace is not of this case"},
+      {[](Event& event) { event.call = 99; }, "names entry call 99"},
+      {[](Event& event) { event.instance = 3; }, "names engine instance 3"}};
+  for (const auto& [spoil, says] : rows) {
+    Traces traces = good;
+    spoil(At(traces[1].events, publish));
+    const std::string said = RefusalOf(traces, folder);
+    EXPECT_THAT(said, HasSubstr(says));
+    EXPECT_THAT(said, HasSubstr("trace.00001.jsonl:"));
+    EXPECT_THAT(said, HasSubstr("(w2.zero3)"));
+    EXPECT_THAT(RefusalOf(traces, "nowhere"), HasSubstr(says));
+  }
+  Traces traces = good;
+  At(traces[1].events, compute).id = 4711;
+  EXPECT_THAT(RefusalOf(traces, folder), HasSubstr("names node 4711"));
 }
 
 TEST(ForeignTraces, EarnNothingWithoutEvents) {

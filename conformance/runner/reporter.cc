@@ -50,12 +50,11 @@ void Reporter::CaseDone(size_t place, CaseReport report) {
   const CaseReport& row = cases_[place] = std::move(report);
   if (!folder_ || !broken_.empty()) return;
   try {
-    RunReport so_far;
-    if (cases_.size() % kCasesPerWrite == 0) {
-      so_far = report_;
+    folder_->CaseDone(row, [this] {
+      RunReport so_far = report_;
       for (const auto& [at, c] : cases_) so_far.cases.push_back(c);
-    }
-    folder_->CaseDone(row, so_far);
+      return so_far;
+    });
   } catch (const std::exception& error) {
     broken_ = error.what();
   }

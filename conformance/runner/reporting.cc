@@ -15,26 +15,37 @@
 namespace shardproof {
 
 RunReport ReportFor(const Options& options) {
-  return {options.impl, options.fabric,       options.profile, options.seed, "observed", {}, {},
-          {},           options.allow_partial};
+  RunReport report;
+  report.impl = options.impl;
+  report.fabric = options.fabric;
+  report.profile = options.profile;
+  report.seed = options.seed;
+  report.allow_partial = options.allow_partial;
+  report.strict = options.strict;
+  return report;
 }
 
 CaseReport ReportOf(const Case& c, Verdict verdict, const Options& options) {
   CaseReport report;
   report.id = Id(c);
   report.legal = c.illegal.empty();
-  report.status = verdict.outcome;
   report.reason = std::move(verdict.reason);
-  for (Finding& finding : verdict.result.findings)
-    report.findings.push_back({std::move(finding), ""});
+  const std::set<std::string> warnings =
+      options.strict ? std::set<std::string>() : WarningsOf(verdict.result);
+  for (Finding& finding : verdict.result.findings) {
+    const bool warning = warnings.contains(finding.requirement);
+    report.findings.push_back({std::move(finding), "", warning});
+  }
   report.not_checkable = std::move(verdict.result.not_checkable);
   report.notes = std::move(verdict.result.notes);
   report.judged.assign(verdict.result.judged.begin(), verdict.result.judged.end());
+  report.status = StatusAfter(verdict.outcome, report);
   report.replay = "shardproof replay --impl " + options.impl + " --case " + report.id + " --seed " +
                   std::to_string(options.seed);
   if (!options.timing.empty()) report.replay += " --timing " + options.timing;
   if (options.queues > 0) report.replay += " --queues " + std::to_string(options.queues);
   if (!options.fault.empty()) report.replay += " --fault " + options.fault;
+  if (options.strict) report.replay += " --strict";
   if (FabricNamed(options.fabric).starts_ranks) {  // replay is of the sim fabric
     report.replay.replace(0, std::string("shardproof replay").size(), "shardproof run --verbose");
     report.replay += " --fabric " + options.fabric + " --ranks " + std::to_string(options.ranks) +

@@ -1,14 +1,12 @@
 #include "conformance/trace/reader.h"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <optional>
 
-#include "conformance/common/read_file.h"
 #include "conformance/trace/event_reader.h"
 #include "conformance/trace/names.h"
 #include "conformance/trace/trace_file.h"
+#include "conformance/trace/trace_lines.h"
 
 namespace shardproof {
 namespace {
@@ -16,19 +14,6 @@ namespace {
 namespace json = simdjson::ondemand;
 constexpr trace_names::NameIndex kEnds(trace_names::kEnds);
 constexpr int64_t kMaxWorld = 1 << 20;
-
-// The line's first key, which says what it is; empty if it is no object.
-std::string_view FirstKey(std::string_view line) {
-  size_t at = 0;
-  const auto skip = [&] { at = std::min(line.find_first_not_of(" \t\r", at), line.size()); };
-  skip();
-  if (at == line.size() || line[at] != '{') return {};
-  ++at;
-  skip();
-  if (at == line.size() || line[at] != '"') return {};
-  const size_t end = line.find('"', at + 1);
-  return end == std::string_view::npos ? std::string_view() : line.substr(at + 1, end - at - 1);
-}
 
 std::string InWords(simdjson::error_code code) {
   switch (code) {
@@ -94,7 +79,7 @@ class TraceReader {
   void Dispatch(std::string_view key, json::object object) {
     if (key == "shardproof_trace") return ReadHeader(object);
     if (!has_header_) throw LineError{"a trace begins with {\"shardproof_trace\":1,..}"};
-    if (key == "i" || key == "e") return events_.Read(object);
+    if (IsEventKey(key)) return events_.Read(object);
     if (key == "group") return ReadGroup(object);
     if (key == "stream") return ReadStream(object);
     if (key == "end") return ReadFooter(object);
@@ -235,13 +220,6 @@ class TraceReader {
   std::string padded_;
 };
 
-std::string TextOf(const std::filesystem::path& path) {
-  std::optional<std::string> text = ReadFile(path);
-  if (!text)
-    throw TraceError(path.string(), 0, std::string("cannot be read: ") + std::strerror(errno));
-  return *std::move(text);
-}
-
 // Paths by rank; a rank without a file is refused.
 std::vector<std::filesystem::path> TraceFiles(const std::filesystem::path& folder) {
   std::error_code error;
@@ -269,11 +247,6 @@ std::vector<std::filesystem::path> TraceFiles(const std::filesystem::path& folde
 
 }  // namespace
 
-TraceError::TraceError(std::string_view source, int64_t line, const std::string& what)
-    : std::runtime_error(std::string(source) + ":" +
-                         (line > 0 ? std::to_string(line) + ": " : " ") + what),
-      line_(line) {}
-
 Trace ReadTrace(std::string_view text, std::string_view source_name) {
   TraceReader reader(text);
   try {
@@ -286,7 +259,7 @@ Trace ReadTrace(std::string_view text, std::string_view source_name) {
 }
 
 Trace ReadTraceFile(const std::filesystem::path& path) {
-  return ReadTrace(TextOf(path), path.string());
+  return ReadTrace(ReadTraceText(path), path.string());
 }
 
 std::vector<Trace> ReadTraceFolder(const std::filesystem::path& folder) {

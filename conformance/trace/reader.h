@@ -34,4 +34,8 @@ Trace ReadTraceFile(const std::filesystem::path& path);
 // one case.
 std::vector<Trace> ReadTraceFolder(const std::filesystem::path& folder);
 
+// Refuses an event of a folder that was read: throws TraceError, which names file and line.
+[[noreturn]] void RefuseEvent(const std::filesystem::path& folder, int32_t rank, int64_t event,
+                              const std::string& what);
+
 }  // namespace shardproof

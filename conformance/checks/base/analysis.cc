@@ -3,6 +3,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "conformance/checks/base/of_the_case.h"
 #include "conformance/common/at.h"
 
 namespace shardproof {
@@ -94,37 +95,9 @@ void Analysis::BuildFacts() {
     why_ = std::string("the case's facts cannot be built: ") + error.what();
     return;
   }
-  for (const Trace& trace : run_.traces) {
-    for (size_t i = 0; i < trace.events.size() && why_.empty(); ++i) {
-      const std::string stranger = NotOfTheCase(trace.rank, trace.events[i]);
-      if (stranger.empty()) continue;
-      why_ = "rank " + std::to_string(trace.rank) + ", event " + std::to_string(i) + ", names " +
-             stranger + ": the trace is not of this case";
-    }
-  }
+  if (const auto stranger = FindStranger(run_.traces, instances_)) why_ = StrangerText(*stranger);
   if (!why_.empty()) return;
   flow_ = std::make_unique<Flow>(run_, instances_);
-}
-
-std::string Analysis::NotOfTheCase(int32_t rank, const Event& event) const {
-  if (event.instance >= instances_.size())
-    return "engine instance " + std::to_string(event.instance);
-  const InstanceFacts& facts = *instances_[event.instance];
-  // The last call of all is destroy, which stands in no script.
-  if (event.call > Length(facts.calls())) return "entry call " + std::to_string(event.call);
-  const Trace& trace = run_.traces[size_t(rank)];
-  for (uint32_t i = event.reads.begin; i < event.reads.end; ++i) {
-    if (trace.reads[i].param < 0 || trace.reads[i].param >= facts.n_params(rank))
-      return "parameter " + std::to_string(trace.reads[i].param) + " as read";
-  }
-  const bool tensor = event.kind == EventKind::kInit ||
-                      (event.kind == EventKind::kPublish &&
-                       (event.result == SPF_RESULT_PARAM || event.result == SPF_RESULT_GRAD));
-  if (tensor && (event.id < 0 || event.id >= facts.n_params(rank)))
-    return "parameter " + std::to_string(event.id);
-  if (event.kind != EventKind::kCompute) return "";
-  if (event.id < 0 || event.id >= facts.node_count(rank)) return "node " + std::to_string(event.id);
-  return event.phase > SPF_WGRAD ? "phase " + std::to_string(event.phase) : "";
 }
 
 bool Analysis::legal() const { return run_.spec == nullptr || run_.spec->illegal.empty(); }
@@ -256,6 +229,12 @@ void Judge(CheckResult& result, std::initializer_list<const char*> requirements)
 void CannotJudge(CheckResult& result, std::initializer_list<const char*> requirements,
                  const std::string& why) {
   for (const char* id : requirements) result.not_checkable.push_back({id, why});
+}
+
+void NeedsCase(const Analysis& a, CheckResult& result,
+               std::initializer_list<const char*> requirements) {
+  if (a.run().spec == nullptr) return NotAsked(result, requirements, a.flow_why());
+  CannotJudge(result, requirements, a.flow_why());
 }
 
 void NotAsked(CheckResult& result, std::initializer_list<const char*> requirements,

@@ -57,8 +57,6 @@ class Analysis {
  private:
   void BuildFacts();
   graph::Names NamesOfTheCase() const;
-  // What an event names that the case does not have; empty: nothing.
-  std::string NotOfTheCase(int32_t rank, const Event& event) const;
   std::string NodeName(int32_t rank, const Event& event) const;
   std::string PublishedName(int32_t rank, const Event& event) const;  // " name"; empty: no tensor
   struct CallText {
@@ -79,6 +77,10 @@ void Judge(CheckResult& result, std::initializer_list<const char*> requirements)
 // Evidence for them is missing.
 void CannotJudge(CheckResult& result, std::initializer_list<const char*> requirements,
                  const std::string& why);
+// They need the case's facts, or the flow, that a does not have (a.flow_why()). Of traces that come
+// without a case nobody asks that.
+void NeedsCase(const Analysis& a, CheckResult& result,
+               std::initializer_list<const char*> requirements);
 // Nobody asked for the evidence, so that nothing is missing.
 void NotAsked(CheckResult& result, std::initializer_list<const char*> requirements,
               const std::string& why);

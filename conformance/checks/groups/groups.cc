@@ -200,14 +200,14 @@ CheckResult CheckGroups(const Analysis& a) {
   }
   JudgeOwnership(a, result);
   if (!a.has_case()) {
-    CannotJudge(result, {"PG-02", "PG-15"}, a.why());
-    CannotJudge(result, kRouting, a.why());
+    NeedsCase(a, result, {"PG-02", "PG-15"});
+    NeedsCase(a, result, kRouting);
     return result;
   }
   Judge(result, {"PG-15"});
   result.Merge(CheckGroupStructure(a));
   if (!a.has_flow()) {
-    CannotJudge(result, kRouting, a.flow_why());
+    NeedsCase(a, result, kRouting);
     return result;
   }
   Judge(result, kRouting);

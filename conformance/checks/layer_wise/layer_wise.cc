@@ -96,11 +96,10 @@ CheckResult CheckLayerWise(const Analysis& a) {
   const auto& instances = a.run().spec->instances;
   if (std::none_of(instances.begin(), instances.end(), LayerWise)) return result;
   if (!a.has_flow()) {
-    CannotJudge(result,
-                {"LW-01", "LW-02", "LW-03", "LW-04", "LW-05", "LW-06", "LW-07", "LW-08", "LW-10",
-                 "LW-11", "LW-12", "LW-13", "LW-14", "LW-16", "LW-17", "LW-18", "LW-19", "LW-21",
-                 "LW-22", "LW-23", "LW-24", "LW-25", "LW-28", "LW-32", "LW-34", "LW-35", "LW-38"},
-                a.flow_why());
+    NeedsCase(a, result,
+              {"LW-01", "LW-02", "LW-03", "LW-04", "LW-05", "LW-06", "LW-07", "LW-08", "LW-10",
+               "LW-11", "LW-12", "LW-13", "LW-14", "LW-16", "LW-17", "LW-18", "LW-19", "LW-21",
+               "LW-22", "LW-23", "LW-24", "LW-25", "LW-28", "LW-32", "LW-34", "LW-35", "LW-38"});
     return result;
   }
   const layer_wise::Facts facts(a);

@@ -182,7 +182,7 @@ class UnitWindows {
 CheckResult CheckGatheredWhenRead(const Analysis& a) {
   CheckResult result;
   if (!a.has_flow()) {
-    CannotJudge(result, {"FS-02", "FS-14"}, a.flow_why());
+    NeedsCase(a, result, {"FS-02", "FS-14"});
     return result;
   }
   Judge(result, {"FS-02", "FS-14"});
@@ -194,7 +194,7 @@ CheckResult CheckGatheredWhenRead(const Analysis& a) {
 CheckResult CheckUnitWindows(const Analysis& a) {
   CheckResult result;
   if (!a.has_flow()) {
-    CannotJudge(result, {"FS-03", "FS-09", "FS-13"}, a.flow_why());
+    NeedsCase(a, result, {"FS-03", "FS-09", "FS-13"});
     return result;
   }
   bool sharded = false, ahead = false;

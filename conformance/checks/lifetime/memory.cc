@@ -285,7 +285,7 @@ CheckResult CheckMemory(const Analysis& a) {
                 "rank " + std::to_string(trace.rank) + "'s trace has no memory events");
     return result;
   }
-  if (!a.has_case()) CannotJudge(result, {"FS-31"}, a.why());
+  if (!a.has_case()) NeedsCase(a, result, {"FS-31"});
   FindingSink sink(result);
   for (int32_t rank = 0; rank < a.ranks(); ++rank) Memory(a, rank, result, sink).Run();
   return result;

@@ -73,7 +73,7 @@ CheckResult CheckUserBuffers(const Analysis& a) {
   for (size_t i = 0; i < a.n_instances(); ++i) asked |= a.Facts(i).spec().nccl_ub;
   if (!asked) return result;
   if (!a.has_flow()) {
-    CannotJudge(result, {"FS-43"}, a.flow_why());
+    NeedsCase(a, result, {"FS-43"});
     return result;
   }
   for (const Trace& trace : a.traces()) {

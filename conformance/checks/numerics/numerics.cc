@@ -53,7 +53,7 @@ CheckResult Judged(const Analysis& a) {
                                                   "FS-23", "FS-24", "FS-25", "FS-28", "FS-34",
                                                   "GE-29", "GE-30", "GE-31", "GE-33", "GE-34"};
   if (!a.has_case()) {
-    CannotJudge(result, all, a.why());
+    NeedsCase(a, result, all);
     return result;
   }
   for (const Trace& trace : a.traces()) {

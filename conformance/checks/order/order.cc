@@ -201,7 +201,7 @@ void JudgeGuard(const Analysis& a, int32_t rank, CheckResult& result, FindingSin
 CheckResult CheckGatherOrder(const Analysis& a) {
   CheckResult result;
   if (!a.has_flow()) {
-    CannotJudge(result, {"FS-07", "FS-08", "FS-35"}, a.flow_why());
+    NeedsCase(a, result, {"FS-07", "FS-08", "FS-35"});
     return result;
   }
   FindingSink sink(result);
@@ -216,7 +216,7 @@ CheckResult CheckNanGuard(const Analysis& a) {
   for (size_t i = 0; i < a.n_instances(); ++i) asked |= a.Facts(i).spec().check_for_nan;
   if (!asked) return result;
   if (!a.has_flow()) {
-    CannotJudge(result, {"FS-26"}, a.flow_why());
+    NeedsCase(a, result, {"FS-26"});
     return result;
   }
   FindingSink sink(result);

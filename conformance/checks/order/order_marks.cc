@@ -241,7 +241,7 @@ class Marks : RankCheck {
   // next gather.
   void JudgeEffects() {
     if (!a_.has_flow()) {
-      CannotJudge(result_, {"FS-39"}, a_.flow_why());
+      NeedsCase(a_, result_, {"FS-39"});
       return;
     }
     Judge(result_, {"FS-39"});
@@ -289,7 +289,7 @@ CheckResult CheckMarks(const Analysis& a) {
   CheckResult result;
   const std::initializer_list<const char*> all = {"FS-04", "FS-06", "FS-38", "FS-39"};
   if (!a.has_case()) {
-    CannotJudge(result, all, a.why());
+    NeedsCase(a, result, all);
     return result;
   }
   for (const Trace& trace : a.traces()) {

@@ -263,10 +263,9 @@ CheckResult CheckReduction(const Analysis& a) {
   CheckResult result;
   if (!a.legal()) return result;
   if (!a.has_flow()) {
-    CannotJudge(result,
-                {"FS-05", "FS-10", "FS-11", "FS-12", "FS-19", "FS-21", "FS-22", "FS-27", "FS-29",
-                 "FS-30", "FS-36", "FS-37", "FS-42"},
-                a.flow_why());
+    NeedsCase(a, result,
+              {"FS-05", "FS-10", "FS-11", "FS-12", "FS-19", "FS-21", "FS-22", "FS-27", "FS-29",
+               "FS-30", "FS-36", "FS-37", "FS-42"});
     return result;
   }
   result.Merge(CheckGradientContents(a));

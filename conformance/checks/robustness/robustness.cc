@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "conformance/checks/robustness/answers.h"
 #include "conformance/checks/robustness/left_behind.h"
 #include "conformance/common/at.h"
 
@@ -19,8 +20,6 @@ const char* OutcomeName(Kind kind) {
 }
 
 namespace {
-
-constexpr const char* kContractKnobs[] = {"microbatches", "lr"};
 
 bool TakesPart(const Run& run, int32_t rank) {
   return size_t(rank) < run.traces.size() && !At(run.traces, rank).events.empty();
@@ -39,11 +38,14 @@ Finding Of(const char* requirement, int32_t rank, const EngineOutcome& outcome,
   return finding;
 }
 
-// The first collective that a rank issued inside create, or -1.
-int64_t CollectiveInCreate(const Trace& trace) {
-  for (size_t i = 0; i < trace.events.size(); ++i) {
-    const Event& event = trace.events[i];
-    if (event.kind == EventKind::kCollective && event.call <= 0) return static_cast<int64_t>(i);
+// The first collective of the create call that ends with this event, or -1.
+int64_t CollectiveBefore(const Trace& trace, int64_t create_end) {
+  const Event& end = At(trace.events, create_end);
+  for (int64_t i = 0; i < create_end; ++i) {
+    const Event& event = At(trace.events, i);
+    if (event.kind == EventKind::kCollective && event.instance == end.instance &&
+        event.call == end.call)
+      return i;
   }
   return -1;
 }
@@ -88,39 +90,55 @@ void JudgeIllegal(const Analysis& a, CheckResult& result, FindingSink& sink) {
   }
 }
 
+// What the engine itself answered; that it did not read a knob, the runner says after create.
+void JudgeRefusingCreate(const Analysis& a, size_t rank, size_t instance, FindingSink& sink) {
+  const Trace& trace = a.traces()[rank];
+  const int64_t end = RefusingCreate(trace, instance);
+  const int64_t event = end < 0 ? -1 : CollectiveBefore(trace, end);
+  if (event < 0) return;
+  const auto r = static_cast<int32_t>(rank);
+  const bool rejects = At(trace.events, end).status == SPF_REJECTED;
+  Finding finding = a.At("GE-21", r, event);
+  finding.expected =
+      "no collective before create answers " + std::string(rejects ? "rejected" : "unsupported");
+  finding.seen = a.Describe(r, event);
+  finding.message =
+      "create issues a collective and then refuses the case: look at the configuration first";
+  sink.Add(std::move(finding));
+}
+
+// A rank that rejects or declines what another one accepts.
+void JudgeSameAnswer(const Run& run, size_t instance, FindingSink& sink) {
+  int32_t first = -1;
+  Answer said = Answer::kNone;
+  for (size_t rank = 0; rank < run.outcomes.size(); ++rank) {
+    const Answer answer = AnswerOn(run, rank, instance);
+    if (answer == Answer::kNone) continue;
+    if (first < 0) {
+      first = static_cast<int32_t>(rank);
+      said = answer;
+    }
+    if (answer == said) continue;
+    Finding finding;
+    finding.requirement = "GE-24";
+    finding.rank = static_cast<int32_t>(rank);
+    finding.operation = "create";
+    if (InstancesOf(run) > 1) finding.operation += " of engine " + std::to_string(instance);
+    finding.expected = std::string(AnswerName(said)) + ", as on rank " + std::to_string(first);
+    finding.seen = AnswerName(answer);
+    if (!run.outcomes[rank].reason.empty()) finding.seen += ": " + run.outcomes[rank].reason;
+    finding.message =
+        "ranks give different answers to the same configuration: the others would wait for ever";
+    sink.Add(std::move(finding));
+  }
+}
+
 void JudgeAnswers(const Analysis& a, CheckResult& result, FindingSink& sink) {
   const Run& run = a.run();
   Judge(result, {"GE-21", "GE-24"});
-  int32_t first = -1;
-  for (size_t rank = 0; rank < run.outcomes.size(); ++rank) {
-    const EngineOutcome& outcome = run.outcomes[rank];
-    const auto r = static_cast<int32_t>(rank);
-    if (!TakesPart(run, r)) continue;
-    const bool answer = outcome.kind == Kind::kRejected || outcome.kind == Kind::kUnsupported;
-    const bool from_create = outcome.call.starts_with("create");
-    if (answer && from_create) {
-      const int64_t event = CollectiveInCreate(run.traces[rank]);
-      if (event >= 0) {
-        Finding finding = a.At("GE-21", r, event);
-        finding.expected =
-            "no collective before create answers " + std::string(OutcomeName(outcome.kind));
-        finding.seen = a.Describe(r, event);
-        finding.message =
-            "create issues a collective and then refuses the case: look at the configuration first";
-        sink.Add(std::move(finding));
-      }
-    }
-    if (first < 0) first = r;
-    const EngineOutcome& other = At(run.outcomes, first);
-    const bool comparable =
-        answer || other.kind == Kind::kRejected || other.kind == Kind::kUnsupported;
-    if (!comparable || other.kind == outcome.kind || outcome.kind == Kind::kDied ||
-        other.kind == Kind::kDied)
-      continue;
-    sink.Add(Of(
-        "GE-24", r, outcome,
-        std::string(OutcomeName(other.kind)) + ", as on rank " + std::to_string(first),
-        "ranks give different answers to the same configuration: the others would wait for ever"));
+  for (size_t i = 0; i < InstancesOf(run); ++i) {
+    for (size_t rank = 0; rank < run.outcomes.size(); ++rank) JudgeRefusingCreate(a, rank, i, sink);
+    JudgeSameAnswer(run, i, sink);
   }
 }
 
@@ -179,13 +197,11 @@ void JudgeRefusals(const Analysis& a, CheckResult& result, FindingSink& sink) {
   }
 }
 
-std::set<std::string> KnobsRead(const Trace& trace, int instance, bool in_create_only) {
+std::set<std::string> KnobsRead(const Trace& trace, int instance) {
   std::set<std::string> names;
   for (const Event& event : trace.events) {
-    if (event.kind != EventKind::kKnob || event.instance != instance ||
-        (in_create_only && event.call > 0))
-      continue;
-    names.emplace(trace.Text(event.text));
+    if (event.kind == EventKind::kKnob && event.instance == instance)
+      names.emplace(trace.Text(event.text));
   }
   return names;
 }
@@ -199,17 +215,17 @@ void JudgeContract(const Analysis& a, CheckResult& result, FindingSink& sink) {
   for (size_t i = 0; i < a.n_instances(); ++i) {
     for (int32_t rank = 0; rank < a.ranks(); ++rank) {
       if (!a.Facts(i).InGrid(rank) || !TakesPart(a.run(), rank)) continue;
-      const std::set<std::string> read = KnobsRead(a.trace(rank), static_cast<int>(i), false);
-      for (const char* knob : kContractKnobs) {
+      const std::set<std::string> read = KnobsRead(a.trace(rank), static_cast<int>(i));
+      for (const std::string& knob : ContractKnobs()) {
         if (read.contains(knob)) continue;
         Finding finding;
         finding.requirement = "GE-28";
         finding.rank = rank;
         finding.operation = "create";
-        finding.expected = std::string("knob ") + knob + " is read";
+        finding.expected = "knob " + knob + " is read";
         finding.seen = "never asked for";
-        finding.message = std::string("the engine trains without reading ") + knob +
-                          ": it uses a value of its own";
+        finding.message =
+            "the engine trains without reading " + knob + ": it uses a value of its own";
         sink.Add(std::move(finding));
       }
     }
@@ -217,30 +233,6 @@ void JudgeContract(const Analysis& a, CheckResult& result, FindingSink& sink) {
 }
 
 }  // namespace
-
-bool UnreadFeatureKnobs(const Run& run, std::vector<std::string>* knobs) {
-  knobs->clear();
-  if (run.spec == nullptr) return false;
-  std::set<std::string> unread;
-  for (size_t i = 0; i < run.spec->instances.size(); ++i) {
-    for (const Trace& trace : run.traces) {
-      const bool created =
-          std::any_of(trace.events.begin(), trace.events.end(), [&](const Event& event) {
-            return event.kind == EventKind::kCallEnd && event.instance == i && event.call == 0 &&
-                   event.status == SPF_OK;
-          });
-      if (!created || !trace.provides.calls) continue;
-      const std::set<std::string> read = KnobsRead(trace, static_cast<int>(i), true);
-      for (const auto& [name, value] : Knobs(run.spec->instances[i], run.spec->world)) {
-        const bool contract = std::find(std::begin(kContractKnobs), std::end(kContractKnobs),
-                                        name) != std::end(kContractKnobs);
-        if (!contract && !read.contains(name)) unread.insert(name);
-      }
-    }
-  }
-  knobs->assign(unread.begin(), unread.end());
-  return !knobs->empty();
-}
 
 CheckResult CheckRobustness(const Analysis& a) {
   CheckResult result;

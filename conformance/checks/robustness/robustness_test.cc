@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "conformance/checks/base/analysis.h"
+#include "conformance/checks/robustness/answers.h"
 #include "conformance/checks/robustness/left_behind.h"
 #include "conformance/checks/testing/mini_engine.h"
 
@@ -23,7 +24,7 @@ struct Answered {
       t.CallBegin("create");
       t.Knob("microbatches", true);
       t.Explain("because");
-      t.CallEnd("create", -1, SPF_REJECTED);
+      t.CallEnd("create", -1, kind == Kind::kOk ? SPF_OK : SPF_REJECTED);
       run.traces.push_back(t.Done());
       run.outcomes.push_back({kind, "create", "because"});
     }
@@ -72,6 +73,7 @@ TEST(Robustness, ALegalCaseThatIsRejected) {
 
 TEST(Robustness, ARankThatAnswersDifferently) {
   Answered answered(Kind::kRejected, "not divisible");
+  answered.run.traces[1] = Answered(Kind::kOk).run.traces[1];
   answered.run.outcomes[1].kind = Kind::kUnsupported;
   EXPECT_EQ(answered.Found(), "GE-24");
 }
@@ -133,14 +135,12 @@ TEST(Robustness, AnEngineThatDoesNotReadTheLearningRate) {
 
 TEST(Robustness, AFeatureKnobThatCreateDidNotRead) {
   MiniRun mini = RunMini(MiniCase(2));
-  std::vector<std::string> knobs;
-  EXPECT_FALSE(UnreadFeatureKnobs(mini.run, &knobs));
+  EXPECT_TRUE(UnreadKnobs(*mini.spec, mini.run.traces[0], 0).empty());
   Trace& trace = mini.run.traces[0];
   std::erase_if(trace.events, [&](const Event& event) {
     return event.kind == EventKind::kKnob && trace.Text(event.text) == "strategy";
   });
-  EXPECT_TRUE(UnreadFeatureKnobs(mini.run, &knobs));
-  EXPECT_EQ(knobs, std::vector<std::string>{"strategy"});
+  EXPECT_EQ(UnreadKnobs(*mini.spec, trace, 0), std::vector<std::string>{"strategy"});
 }
 
 TEST(Robustness, ForeignTracesWithoutOutcomes) {

@@ -8,12 +8,13 @@
 
 #include "conformance/cases/knob_text.h"
 #include "conformance/common/safe_text.h"
-#include "conformance/report/console.h"
 #include "conformance/requirements/registry.h"
 #include "conformance/runner/command/event_text.h"
 #include "conformance/runner/command/run_command.h"
 #include "conformance/runner/isolation/probe.h"
 #include "conformance/runner/isolation/run_apart.h"
+#include "conformance/runner/judge_on_sim.h"
+#include "conformance/runner/reporter.h"
 #include "conformance/runner/reporting.h"
 #include "conformance/runner/scratch_folder.h"
 #include "conformance/runner/selection.h"
@@ -55,10 +56,35 @@ void LeavingIsAFailure(bool* over) {
       over);
 }
 
+void ShowTraces(const std::vector<Trace>& traces) {
+  for (const Trace& trace : traces) {
+    for (size_t i = 0; i < trace.events.size(); ++i) {
+      std::cout << "rank " << trace.rank << " #" << i << "  "
+                << VisibleLine(EventText(trace, trace.events[i])) << "\n";
+    }
+    if (trace.end != TraceEnd::kComplete) {
+      std::cout << "rank " << trace.rank << " ended early: " << VisibleLine(trace.end_reason)
+                << "\n";
+    }
+  }
+}
+
+// The trace of the first of the case's runs is shown; those of its partners are not.
+RunCase ShowingTheFirst(const RunCase& run) {
+  return [run, first = true](const Case& c, const SimRunOptions& options) mutable {
+    RunData data = run(c, options);
+    if (first) ShowTraces(data.run.traces);
+    first = false;
+    return data;
+  };
+}
+
 }  // namespace
 
 int ReplayCommand(const Options& options) {
   if (options.cases.empty()) throw std::invalid_argument("replay needs --case ID");
+  std::vector<Case> cases;
+  for (const std::string& id : options.cases) cases.push_back(ParseId(id));
   std::optional<Plugin> here;
   auto* const over = new bool(!options.in_process);  // lives as long as the process
   LeavingIsAFailure(over);
@@ -66,39 +92,28 @@ int ReplayCommand(const Options& options) {
   EngineProcessOptions limits;
   limits.stall_seconds = options.stall_seconds;
   const RunCase run = here ? RunHere(*here) : RunApart(options.impl, limits);
-  if (!here) ProbeEngine(options);  // says what is wrong with the address
-  int code = 0;
-  for (const std::string& id : options.cases) {
-    const Case c = ParseId(id);
-    const ScratchFolder scratch;
-    RunData data;
-    try {
-      data = run(c, SimOptionsFor(options, Id(c), scratch.path()));
-    } catch (const EngineDied& died) {
-      const CaseReport report = ReportOf(c, VerdictOf(died), options);
-      for (const ReportedFinding& row : report.findings)
-        std::cout << FindingText(row.finding, report, Sentences());
-      std::cout << StatusName(report.status) << "  " << report.id << " " << report.reason << "\n";
-      code = 1;
-      continue;
-    }
-    for (const Trace& trace : data.run.traces) {
-      for (size_t i = 0; i < trace.events.size(); ++i) {
-        std::cout << "rank " << trace.rank << " #" << i << "  "
-                  << VisibleLine(EventText(trace, trace.events[i])) << "\n";
-      }
-      if (trace.end != TraceEnd::kComplete) {
-        std::cout << "rank " << trace.rank << " ended early: " << VisibleLine(trace.end_reason)
-                  << "\n";
-      }
-    }
-    CaseReport report = ReportOf(c, JudgeRun(c, data.run), options);
-    for (const ReportedFinding& row : report.findings)
-      std::cout << FindingText(row.finding, report, Sentences());
-    for (const std::string& note : report.notes) std::cout << "note: " << VisibleLine(note) << "\n";
-    std::cout << StatusName(report.status) << "  " << report.id << "\n";
-    if (report.status == Status::kFail) code = 1;
+  Options shown = options;
+  shown.verbose = true;
+  Reporter reporter(shown, ReportFor(options), cases.size(), std::cout, false);
+  if (!here) {  // says what is wrong with the address
+    const Probe probe = ProbeEngine(options);
+    if (const auto row = RowOf(probe, options)) reporter.CaseDone(cases.size(), *row);
+    if (!probe.loads) return reporter.Finish();
   }
+  for (size_t i = 0; i < cases.size(); ++i) {
+    const ScratchFolder scratch;
+    Verdict verdict;
+    try {
+      verdict = JudgeOnSim(cases[i], ShowingTheFirst(run),
+                           SimOptionsFor(options, Id(cases[i]), scratch.path()));
+    } catch (const EngineDied& died) {
+      verdict = VerdictOf(died);
+    }
+    const std::vector<std::string> notes = verdict.result.notes;
+    reporter.CaseDone(i, ReportOf(cases[i], std::move(verdict), options));
+    for (const std::string& note : notes) std::cout << "note: " << VisibleLine(note) << "\n";
+  }
+  const int code = reporter.Finish();
   *over = true;
   return code;
 }

@@ -37,7 +37,7 @@ int PlanCommand(const Options& options) {
   const Probe probe = ProbeEngine(options);
   if (const auto row = RowOf(probe, options)) {
     for (const ReportedFinding& one : row->findings)
-      std::cout << FindingText(one.finding, *row, Sentences());
+      std::cout << FindingText(one, *row, Sentences());
   }
   if (!probe.loads) return 1;
   if (!probe.has_plan) {
@@ -63,7 +63,7 @@ int PlanCommand(const Options& options) {
   } catch (const EngineDied& died) {
     const CaseReport report = ReportOf(c, VerdictOf(died), options);
     for (const ReportedFinding& one : report.findings)
-      std::cout << FindingText(one.finding, report, Sentences());
+      std::cout << FindingText(one, report, Sentences());
     return 1;
   }
   const EngineOutcome& outcome = data.run.outcomes[static_cast<size_t>(options.rank)];
