@@ -61,7 +61,8 @@ class Routing {
     for (const Chunk& chunk : carried.grads) {
       const bool expert = facts.ByKey(chunk.content.param).expert;
       of.reduced_on[expert].insert(carried.comm);
-      of.reduced_over[expert].insert(carried.group->world_ranks);
+      if (!IsOuter(rank, carried, expert))
+        of.reduced_over[expert].insert(carried.group->world_ranks);
     }
     for (const Chunk& chunk : carried.params) {
       const bool expert = facts.ByKey(chunk.content.param).expert;
@@ -114,9 +115,10 @@ class Routing {
   void JudgeGather(int32_t rank, const Carried& carried, const InstanceFacts& facts,
                    const Traffic::Of& of, bool expert, const std::string& name) {
     const std::set<std::string>& reduced_on = of.reduced_on[expert];
-    if (IsOuter(rank, carried, expert) || reduced_on.empty()) return;
-    const bool shared = reduced_on.contains(carried.comm);
     const bool outer_sharded = facts.spec().outer_strategy == OuterStrategy::kOptim;
+    // Only where outer ranks share out a shard do they gather its slices.
+    if (reduced_on.empty() || (outer_sharded && IsOuter(rank, carried, expert))) return;
+    const bool shared = reduced_on.contains(carried.comm);
     if (facts.Twin() && shared && !outer_sharded) {
       Report("PG-09", rank, carried, "the all-gather twin of " + carried.group->name,
              carried.group->name,

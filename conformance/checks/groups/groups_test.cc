@@ -119,6 +119,22 @@ TEST(Groups, AGatherInAnotherOrderThanTheReduction) {
   EXPECT_NE(found.find("PG-18"), std::string::npos) << found;
 }
 
+// The optimizer instances hold the same shards: nothing is gathered over the ranks of several.
+TEST(Groups, AGatherOverOuterRanksThatShareOutNothing) {
+  MiniRun mini = RunMini(MiniCase(4, [](InstanceSpec& spec) { spec.outer = 2; }));
+  EXPECT_EQ(FoundIn(CheckGroups(mini.run)), "");
+  for (Trace& trace : mini.run.traces) {
+    const auto outer = std::ranges::find(trace.groups, "inter_dp_cp", &GroupInfo::name);
+    ASSERT_NE(outer, trace.groups.end());
+    for (Event& event : trace.events) {
+      if (event.kind == EventKind::kCollective && event.collective == SPF_ALL_GATHER)
+        event.group = static_cast<int32_t>(outer - trace.groups.begin());
+    }
+  }
+  const std::string found = FoundIn(CheckGroups(mini.run));
+  EXPECT_NE(found.find("PG-18"), std::string::npos) << found;
+}
+
 TEST(Groups, MembersInAnotherOrderThanTheFormulaGives) {
   MiniRun mini = RunMini(MiniCase(4));
   for (GroupInfo& group : mini.run.traces[2].groups) {
