@@ -134,6 +134,12 @@ class Ops {
         elements += count;
         widest = std::max(widest, of);
       }
+      if (a_.CallName(rank, instance, call).starts_with("eval_step")) {
+        Add("FS-37", rank, std::get<0>(reductions.back()), "no reduction",
+            std::to_string(elements) + " elements reduced",
+            "a gradient of " + param.name + " is reduced in an evaluation");
+        continue;
+      }
       const int64_t want = (each ? microbatches : 1) * param.numel;
       if (elements == want && (!each || widest <= 1)) continue;
       if (elements < want && !CallEnded(rank, instance, call)) continue;

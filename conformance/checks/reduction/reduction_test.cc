@@ -57,6 +57,17 @@ TEST(Reduction, AMicrobatchThatIsNotReduced) {
   EXPECT_EQ(found, "FS-05 FS-37");
 }
 
+TEST(Reduction, AnEvaluationReducesNothing) {
+  const auto evaluates = [](InstanceSpec& spec) { spec.script = "tet"; };
+  EXPECT_EQ(Found({}, evaluates), "");
+  MiniFaults faults;
+  faults.eval_reduces = true;
+  const CheckResult bad = CheckReduction(RunMini(MiniCase(2, evaluates), faults).run);
+  EXPECT_EQ(FoundIn(bad), "FS-37");
+  ASSERT_FALSE(bad.findings.empty());
+  EXPECT_NE(bad.findings[0].message.find("in an evaluation"), std::string::npos);
+}
+
 TEST(Reduction, AMissingContributionIsNamed) {
   MiniFaults faults;
   faults.skip_reduce_last = true;

@@ -32,6 +32,7 @@ struct MiniFaults {
   bool skip_reduce_last = false;    // gradients of the last microbatch are not reduced
   bool reduce_before_last = false;  // reduced before the last node of the unit has added
   bool add_reduced_twice = false;   // the reduced shard is added twice
+  bool eval_reduces = false;        // an evaluation runs backward and reduces
   bool no_zero_grad = false;        // accumulators live on from step to step
   bool skip_outer = false;          // no outer reduction
   bool outer_each_microbatch = false;

@@ -87,7 +87,7 @@ class Engine : private MiniRank {
       }
     }
     GatherUnit(-1);
-    for (int32_t m = 0; m < spec_.microbatches; ++m) Microbatch(step, m, train);
+    for (int32_t m = 0; m < spec_.microbatches; ++m) Microbatch(step, m, train || f_.eval_reduces);
     if (!f_.no_release_at_end) ReleaseUnit(-1);
     if (train) FinishStep();
     if (f_.drift) drifted_.push_back(t_.Alloc(s_, 64));
