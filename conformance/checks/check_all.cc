@@ -1,6 +1,7 @@
 #include "conformance/checks/check_all.h"
 
 #include "conformance/checks/base/analysis.h"
+#include "conformance/checks/cause/order_by_cause.h"
 #include "conformance/checks/completeness.h"
 #include "conformance/checks/ended_early.h"
 #include "conformance/checks/graph/graph_checks.h"
@@ -38,6 +39,7 @@ CheckResult CheckAll(const Run& run) {
   result.Merge(CiteForLayerWise(analysis, result));
   JudgeEarlyEnd(analysis, result);
   SettleWhatIsOpen(analysis, result);
+  OrderByCause(analysis.lowered(), result);
   return result;
 }
 

@@ -10,17 +10,19 @@
 
 namespace shardproof {
 
-Console::Console(std::ostream& out, bool terminal, bool verbose, size_t total, Sentence sentence)
+Console::Console(std::ostream& out, bool terminal, bool verbose, size_t total, Sentence sentence,
+                 bool all)
     : safe_(out.rdbuf()),
       terminal_(terminal),
       verbose_(verbose),
+      all_(all),
       total_(total),
       sentence_(std::move(sentence)) {}
 
-std::string FindingText(const ReportedFinding& row, const CaseReport& report,
-                        const Sentence& sentence) {
+std::string FindingText(const Told& told, const CaseReport& report, const Sentence& sentence) {
+  const ReportedFinding& row = *told.row;
   const Finding& finding = row.finding;
-  std::string text = finding.requirement + "  " + sentence(finding.requirement) + "\n";
+  std::string text = BrokenBy(told) + "  " + sentence(finding.requirement) + "\n";
   const auto line = [&text](const char* name, const std::string& value) {
     if (value.empty()) return;
     text += std::string("    ") + name + IndentedText(value, 17) + "\n";
@@ -38,6 +40,7 @@ std::string FindingText(const ReportedFinding& row, const CaseReport& report,
   line("seen       ", finding.seen);
   line("           ", finding.message);
   line("replay     ", report.replay);
+  line("", FoldedLine(told));
   return text;
 }
 
@@ -120,25 +123,9 @@ void Console::Bar() {
   out_ << std::flush;
 }
 
-// The first finding of each requirement, earliest event first: what comes later is often its
-// consequence. Warnings come last.
 void Console::ShowFindings(const CaseReport& report) {
-  std::vector<const ReportedFinding*> first;
-  std::map<std::string, int> count;
-  for (const ReportedFinding& row : report.findings) {
-    if (!row.waived_because.empty()) continue;
-    if (count[row.finding.requirement]++ == 0) first.push_back(&row);
-  }
-  std::stable_sort(
-      first.begin(), first.end(), [](const ReportedFinding* a, const ReportedFinding* b) {
-        return std::pair(a->warning, a->finding.event) < std::pair(b->warning, b->finding.event);
-      });
-  for (const ReportedFinding* row : first) {
-    out_ << "  " << FindingText(*row, report, sentence_);
-    const std::string& id = row->finding.requirement;
-    const int more = count[id] - 1;
-    if (more > 0) out_ << "    and " << more << " more of " << id << " (--report DIR lists all)\n";
-  }
+  for (const Told& told : TellFindings(report, all_))
+    out_ << "  " << FindingText(told, report, sentence_);
 }
 
 void Console::CaseDone(const CaseReport& report) {

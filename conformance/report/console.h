@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "conformance/common/safe_stream.h"
+#include "conformance/report/folded.h"
 #include "conformance/report/report.h"
 
 namespace shardproof {
@@ -14,8 +15,9 @@ namespace shardproof {
 class Console {
  public:
   // terminal: a progress bar that rewrites its line; otherwise plain lines. verbose: a line for
-  // every case.
-  Console(std::ostream& out, bool terminal, bool verbose, size_t total, Sentence sentence);
+  // every case. all: findings that follow from others are told one by one.
+  Console(std::ostream& out, bool terminal, bool verbose, size_t total, Sentence sentence,
+          bool all = false);
 
   void CaseDone(const CaseReport& report);
   // Facts, problems, and the last line with the verdict.
@@ -26,15 +28,14 @@ class Console {
   void ShowFindings(const CaseReport& report);
   SafeBuffer safe_;
   std::ostream out_{&safe_};
-  bool terminal_, verbose_;
+  bool terminal_, verbose_, all_;
   size_t total_, done_ = 0, failed_ = 0, partial_ = 0;
   Sentence sentence_;
 };
 
-// One finding as a block of lines, for the console and for summary.md. Lines of a text of several
-// are indented.
-std::string FindingText(const ReportedFinding& row, const CaseReport& report,
-                        const Sentence& sentence);
+// One finding as a block of lines, for the console and for the files, with what is folded into it.
+// Lines of a text of several are indented.
+std::string FindingText(const Told& told, const CaseReport& report, const Sentence& sentence);
 // A line for each requirement that warns, with its sentence and the number of cases, and one that
 // says what warnings are; none without warnings.
 std::vector<std::string> WarningLines(const RunReport& report, const Sentence& sentence);

@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-json FindingJson(const ReportedFinding& row) {
+json FindingJson(const CaseReport& report, const ReportedFinding& row) {
   const Finding& f = row.finding;
   json out = {{"requirement", f.requirement}, {"message", f.message}};
   const auto text = [&out](const char* name, const std::string& value) {
@@ -29,6 +29,10 @@ json FindingJson(const ReportedFinding& row) {
   text("seen", f.seen);
   text("waived_because", row.waived_because);
   if (row.warning) out["warning"] = true;
+  if (f.follows >= 0 && static_cast<size_t>(f.follows) < report.findings.size())
+    out["follows"] = {
+        {"finding", f.follows},
+        {"requirement", report.findings[static_cast<size_t>(f.follows)].finding.requirement}};
   return out;
 }
 
@@ -36,7 +40,7 @@ json CaseJson(const CaseReport& c) {
   json out = {
       {"case", c.id}, {"status", StatusName(c.status)}, {"judged", c.judged}, {"replay", c.replay}};
   if (!c.reason.empty()) out["reason"] = c.reason;
-  for (const ReportedFinding& row : c.findings) out["findings"].push_back(FindingJson(row));
+  for (const ReportedFinding& row : c.findings) out["findings"].push_back(FindingJson(c, row));
   for (const NotCheckable& row : c.not_checkable) {
     const bool missing = row.kind == NotCheckable::Kind::kMissing;
     out[missing ? "not_checkable" : "not_asked"].push_back(
@@ -125,10 +129,8 @@ std::string Junit(const RunReport& report, const Sentence& sentence) {
     text +=
         "  <testcase classname=\"" + XmlText(report.fabric) + "\" name=\"" + XmlText(c.id) + "\">";
     std::string body, warnings;
-    for (const ReportedFinding& row : c.findings) {
-      if (IsOpen(row)) body += FindingText(row, c, sentence);
-      if (Warns(row)) warnings += FindingText(row, c, sentence);
-    }
+    for (const Told& told : TellFindings(c, report.all_findings))
+      (Warns(*told.row) ? warnings : body) += FindingText(told, c, sentence);
     if (body.empty()) body = c.status == Status::kPartial ? OpenText(c) : c.reason;
     const JunitKind kind = KindOf(c.status, report);
     if (kind == JunitKind::kFailure) {
@@ -167,9 +169,12 @@ std::string SummaryMarkdown(const RunReport& report, const Sentence& sentence) {
     const bool warns = std::any_of(c.findings.begin(), c.findings.end(), Warns);
     if (!warns && c.status != Status::kFail && c.status != Status::kSuiteError) continue;
     text += "\n## " + MarkdownLine(c.id + ": " + StatusName(c.status)) + "\n" + paragraph(c.reason);
+    for (const Told& told : TellFindings(c, report.all_findings))
+      text += "\n" + MarkdownBlock(FindingText(told, c, sentence));
     for (const ReportedFinding& row : c.findings) {
-      text += "\n" + MarkdownBlock(FindingText(row, c, sentence));
-      if (!row.waived_because.empty()) text += paragraph("waived: " + row.waived_because);
+      if (row.waived_because.empty()) continue;
+      text += "\n" + MarkdownBlock(FindingText({&row, {}, 0, {}}, c, sentence)) +
+              paragraph("waived: " + row.waived_because);
     }
   }
   return text;

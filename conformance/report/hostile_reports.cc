@@ -77,6 +77,7 @@ CaseReport AnyCase(Draw& draw) {
   for (uint64_t n = draw.Below(3); n > 0; --n) {
     c.findings.push_back(
         {AnyFinding(draw), draw.Below(2) == 0 ? "" : draw.Text(), draw.Below(2) == 0});
+    if (c.findings.size() > 1 && draw.Below(2) == 0) c.findings.back().finding.follows = 0;
     c.not_checkable.push_back({draw.Text(), draw.Text()});
     c.notes.push_back(draw.Text());
     c.judged.push_back(draw.Text());
@@ -89,6 +90,7 @@ RunReport AnyReport(Draw& draw) {
   RunReport report;
   for (std::string* text : {&report.impl, &report.fabric, &report.profile, &report.assurance})
     *text = draw.Text();
+  report.all_findings = draw.Below(2) == 0;
   for (uint64_t n = draw.Below(4); n > 0; --n) report.cases.push_back(AnyCase(draw));
   for (uint64_t n = draw.Below(3); n > 0; --n) {
     report.facts.push_back(draw.Text());
@@ -109,7 +111,7 @@ void WriteOne(const std::string& folder, uint64_t seed) {
   if (!killed) files.Finish(report);
 
   std::ofstream out(folder + "/console.txt", std::ios::binary);
-  Console console(out, false, true, report.cases.size(), sentence);
+  Console console(out, false, true, report.cases.size(), sentence, report.all_findings);
   for (const CaseReport& c : report.cases) console.CaseDone(c);
   console.Finish(report);
 
@@ -119,7 +121,8 @@ void WriteOne(const std::string& folder, uint64_t seed) {
     const bool told = warns || c.status == Status::kFail || c.status == Status::kSuiteError;
     if (killed || !told) continue;
     ++headings;
-    fences += c.findings.size();
+    fences += TellFindings(c, report.all_findings).size();
+    for (const ReportedFinding& row : c.findings) fences += row.waived_because.empty() ? 0 : 1;
   }
   if (killed) ++headings;  // the run has not ended
   std::cout << seed << " " << (killed ? 1 : report.cases.size()) << " " << fences << " " << headings

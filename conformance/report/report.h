@@ -58,6 +58,7 @@ struct RunReport {
   std::vector<std::string> problems;  // of the waiver file: each turns the run red
   bool allow_partial = false;         // the user excuses what could not be judged
   bool strict = false;                // a broken SHOULD is no warning
+  bool all_findings = false;          // those that follow from others are told too
 };
 
 // The sentence of a requirement.

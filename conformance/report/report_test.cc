@@ -104,6 +104,74 @@ TEST(Console, TheBarFitsARowThatIsNoCase) {
   EXPECT_NE(out.str().find("\r[" + std::string(40, '=') + "] 2/1"), std::string::npos);
 }
 
+// The case's finding, one more of its requirement, one that says the same of the same event, and
+// two that follow.
+CaseReport Folded() {
+  CaseReport c = Failing("a");
+  const Finding first = c.findings[0].finding;
+  const auto add = [&](const char* requirement, int64_t event) -> Finding& {
+    c.findings.push_back({first, ""});
+    Finding& finding = c.findings.back().finding;
+    finding.requirement = requirement;
+    finding.event = event;
+    finding.follows = 0;
+    return finding;
+  };
+  add("EP-23", 41);
+  add("FS-05", 50).follows = -1;
+  add("GE-30", 60);
+  add("GE-30", 61);
+  return c;
+}
+size_t Times(const std::string& what, const std::string& text) {
+  size_t n = 0;
+  for (size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + 1)) ++n;
+  return n;
+}
+
+TEST(Folded, WhatFollowsIsOneLineWithACount) {
+  const char* line =
+      "    and 1 more of FS-05; 2 findings follow from it: GE-30 (2) (--all shows each)\n";
+  const RunReport report = Report({Folded()});
+  std::ostringstream out;
+  Console(out, false, false, 1, SentenceOf).CaseDone(report.cases[0]);
+  for (const std::string& text : {out.str(), SummaryMarkdown(report, SentenceOf)}) {
+    EXPECT_NE(text.find("FS-05, EP-23  sentence of FS-05\n"), std::string::npos) << text;
+    EXPECT_NE(text.find(line), std::string::npos) << text;
+    EXPECT_EQ(Times("seen       two", text), 1u) << text;
+  }
+  EXPECT_EQ(Times("seen       two", Junit(report, SentenceOf)), 1u);
+}
+TEST(Folded, AllUnfolds) {
+  RunReport report = Report({Folded()});
+  report.all_findings = true;
+  std::ostringstream out;
+  Console(out, false, false, 1, SentenceOf, true).CaseDone(report.cases[0]);
+  for (const std::string& text :
+       {out.str(), SummaryMarkdown(report, SentenceOf), Junit(report, SentenceOf)}) {
+    EXPECT_EQ(Times("seen       two", text), 5u) << text;
+    EXPECT_EQ(Times("--all", text), 0u) << text;
+  }
+}
+TEST(Folded, JsonNamesTheCauseAndKeepsAll) {
+  const std::string text = JsonLines(Report({Folded()}));
+  EXPECT_EQ(Times("\"seen\":\"two\"", text), 5u);
+  EXPECT_EQ(Times("\"follows\":{\"finding\":0,\"requirement\":\"FS-05\"}", text), 3u) << text;
+}
+TEST(Folded, WhatFollowsFromAWaivedFindingIsTold) {
+  RunReport report = Report({Folded()});
+  const std::vector<Waiver> waivers = ParseWaivers(
+      "[[waiver]]\nrequirement = \"FS-05\"\ncase = \"a\"\nmessage = \"\"\n"
+      "reason = \"known\"\nexpires = \"2099-01-01\"\n",
+      "w.toml");
+  WaiveFindings(report.cases[0], waivers, "2026-01-01");
+  EXPECT_EQ(report.cases[0].status, Status::kFail);
+  const std::vector<Told> told = TellFindings(report.cases[0], false);
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_EQ(told[0].finding().requirement, "EP-23");
+  EXPECT_EQ(FoldedLine(told[0]), "2 findings follow from it: GE-30 (2) (--all shows each)");
+}
+
 TEST(JsonLines, HasHeaderCasesAndFooter) {
   const std::string text = JsonLines(Report({Passing("a"), Failing("b")}));
   EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 4);

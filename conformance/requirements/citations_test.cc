@@ -24,6 +24,7 @@ Citations ReadSources() {
     const std::string path = entry.path().string();
     if (!path.ends_with(".cc") && !path.ends_with(".h")) continue;
     if (path.find("_test.") != std::string::npos) continue;
+    if (path.find("/checks/cause/") != std::string::npos) continue;  // it sorts, and judges nothing
     std::ifstream in(path);
     std::stringstream text;
     text << in.rdbuf();

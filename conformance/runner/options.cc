@@ -15,6 +15,8 @@ void AddVerdict(CLI::App* app, Options* o) {
                 "a broken SHOULD fails its case; without this it is a warning that is counted");
 }
 
+constexpr const char* kAll = "tell every finding in full, those too that follow from another one";
+
 void AddSelection(CLI::App* app, Options* o) {
   app->add_option("--profile", o->profile,
                   "smoke, core (every pair of knob values) or full (every triple)")
@@ -93,6 +95,7 @@ CLI::App* AddReplay(CLI::App* app, Options* o) {
   replay->add_flag("--in-process", o->in_process,
                    "run the engine in this process, for a debugger; if it crashes or leaves, so "
                    "does shardproof");
+  replay->add_flag("--all", o->all_findings, kAll);
   return replay;
 }
 
@@ -117,12 +120,14 @@ bool ParseOptions(int argc, char** argv, Options* o, int* exit_code) {
                   "results must be the same bits")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
+  run->add_flag("--all", o->all_findings, kAll);
   run->add_flag("--verbose", o->verbose, "one line per case");
 
   CLI::App* check = app.add_subcommand("check", "judge a folder of traces without any engine");
   check->add_option("address", o->target, "trace:DIR")->required();
   check->add_option("--report", o->report, "folder for report.jsonl, junit.xml and summary.md");
   AddVerdict(check, o);
+  check->add_flag("--all", o->all_findings, kAll);
 
   CLI::App* list =
       app.add_subcommand("list", "list cases, requirements, knobs, or tokens of case ids");

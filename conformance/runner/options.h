@@ -30,6 +30,7 @@ struct Options {
   int jobs = 0;                // 0: one worker per core
   bool allow_partial = false;  // what was not judged for want of evidence leaves the exit code 0
   bool strict = false;         // a broken SHOULD fails its case, as a MUST does
+  bool all_findings = false;   // those that follow from others one by one, not only counted
   bool verbose = false;
   bool in_process = false;  // replay: for a debugger
   int rank = 0;             // plan: whose

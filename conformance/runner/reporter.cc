@@ -40,7 +40,7 @@ Reporter::Reporter(const Options& options, RunReport report, size_t total, std::
                    bool terminal)
     : waivers_(WaiversOf(options)),
       report_(std::move(report)),
-      console_(out, terminal, options.verbose, total, Sentences()) {
+      console_(out, terminal, options.verbose, total, Sentences(), options.all_findings) {
   if (!options.report.empty()) folder_.emplace(options.report, report_, Sentences());
 }
 

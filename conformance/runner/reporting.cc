@@ -22,6 +22,7 @@ RunReport ReportFor(const Options& options) {
   report.seed = options.seed;
   report.allow_partial = options.allow_partial;
   report.strict = options.strict;
+  report.all_findings = options.all_findings;
   return report;
 }
 

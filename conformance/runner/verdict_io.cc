@@ -54,7 +54,10 @@ std::string PackVerdict(const Verdict& verdict) {
     out.Put(f.requirement);
     out.Put(f.rank);
     out.Put(f.event);
+    out.Put(f.begins);
     out.Put(f.step);
+    out.Put(f.ended);
+    out.Put(f.follows);
     for (const std::string* text : {&f.stream, &f.operation, &f.expected, &f.seen, &f.message})
       out.Put(*text);
   }
@@ -83,7 +86,12 @@ Verdict UnpackVerdict(const std::string& packed) {
     f.requirement = in.Text();
     f.rank = static_cast<int>(in.Number(INT32_MIN, INT32_MAX));
     f.event = in.Number();
+    f.begins = in.Number();
     f.step = static_cast<int>(in.Number(INT32_MIN, INT32_MAX));
+    f.ended = static_cast<int32_t>(in.Number(INT32_MIN, INT32_MAX));
+    // Of an earlier one, if any.
+    f.follows = static_cast<int32_t>(
+        in.Number(-1, static_cast<int64_t>(verdict.result.findings.size()) - 2));
     for (std::string* text : {&f.stream, &f.operation, &f.expected, &f.seen, &f.message})
       *text = in.Text();
   }

@@ -17,7 +17,9 @@ Verdict Sample() {
   finding.requirement = "FS-14";
   finding.rank = 3;
   finding.event = 70;
+  finding.begins = 60;
   finding.step = 1;
+  finding.ended = 2;
   finding.stream = "main";
   finding.seen = std::string("a\0b", 3);
   verdict.result.findings.push_back(finding);
@@ -41,6 +43,9 @@ TEST(VerdictIo, ComesBack) {
   EXPECT_EQ(back.reason, "why");
   ASSERT_EQ(back.result.findings.size(), 1u);
   EXPECT_EQ(back.result.findings[0].rank, 3);
+  EXPECT_EQ(back.result.findings[0].begins, 60);
+  EXPECT_EQ(back.result.findings[0].ended, 2);
+  EXPECT_EQ(back.result.findings[0].follows, -1);
   EXPECT_EQ(back.result.findings[0].seen, std::string("a\0b", 3));
   EXPECT_EQ(back.result.judged.size(), 2u);
   EXPECT_EQ(back.result.not_checkable.at(0).why, "no marks");
@@ -64,6 +69,11 @@ TEST(VerdictIo, NumbersOutOfRangeAreRefused) {
     Frame fields = Fields();
     fields[0] = outcome;
     EXPECT_THROW(UnpackVerdict(PackFrame(fields)), std::runtime_error) << outcome;
+  }
+  for (const char* follows : {"-2", "0", "1"}) {  // there is no finding before it
+    Frame fields = Fields();
+    fields[9] = follows;
+    EXPECT_THROW(UnpackVerdict(PackFrame(fields)), std::runtime_error) << follows;
   }
   for (const char* count : {"-1", "2", "9999999999"}) {
     Frame fields = Fields();

@@ -6,6 +6,9 @@
 namespace shardproof {
 
 void CheckResult::Merge(CheckResult other) {
+  for (Finding& finding : other.findings) {
+    if (finding.follows >= 0) finding.follows += static_cast<int32_t>(findings.size());
+  }
   const auto append = [](auto& to, auto& from) {
     to.insert(to.end(), std::make_move_iterator(from.begin()), std::make_move_iterator(from.end()));
   };

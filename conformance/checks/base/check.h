@@ -23,12 +23,17 @@ struct Finding {
   std::string requirement;  // "FS-14"
   int rank = -1;            // -1: not of one rank
   int64_t event = -1;       // index into the rank's trace
+  int64_t begins = -1;      // the rank's earliest event that has part in it; -1: event
   int step = -1;            // entry call's step, if known
   std::string stream;       // name
   std::string operation;    // "compute layers.1.attn BWD, microbatch 0"
   std::string expected;
   std::string seen;
   std::string message;  // one sentence that says what differs, and where to look
+  int32_t ended = -1;   // a rank whose early end alone brought this about; -1: none
+  // Place, in its list, of the finding that it follows from; -1: it stands for itself. Filled in by
+  // cause/order_by_cause.h.
+  int32_t follows = -1;
 };
 
 // A requirement that nothing was said about. One that does not apply to the case has no such row.

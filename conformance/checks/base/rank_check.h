@@ -19,6 +19,14 @@ class RankCheck {
               std::move(message));
   }
 
+  // Nothing orders `first` before `second`.
+  void AddUnordered(const char* requirement, int64_t first, int64_t second, std::string message) {
+    Finding finding = a_.At(requirement, rank_, second);
+    finding.begins = first;
+    sink_.Add(std::move(finding), "after " + a_.Describe(rank_, first), "nothing orders the two",
+              std::move(message));
+  }
+
   const Analysis& a_;
   const int32_t rank_;
   const Trace& trace_;

@@ -21,6 +21,7 @@ void ReportMissing(const Program& program, uint32_t operation, CheckResult& resu
   }
   const Trace& ended = program.trace(missing[0]);
   finding.expected = finding.operation + " on " + DescribeRanks(missing);
+  finding.ended = ended.rank;
   finding.seen = "the trace of rank " + std::to_string(ended.rank) + " ends before it" +
                  (ended.end_reason.empty() ? std::string() : ": " + ended.end_reason);
   finding.message = "rank " + std::to_string(waiting.rank) + " waits in " +

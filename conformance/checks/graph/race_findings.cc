@@ -77,6 +77,7 @@ void Report(const Program& program, const Race& race, int64_t similar, CheckResu
   const Entry& second = program.entries[race.second];
   const Trace& trace = program.trace(second.rank);
   Finding finding = FindingAt(Requirement(program, race), program, second.rank, second.event);
+  finding.begins = first.event;
   finding.operation = Describe(program, second);
   finding.expected =
       "ordered after " + Describe(program, first) + " (event " + std::to_string(first.event) + ")";

@@ -199,12 +199,12 @@ class Races {
     const std::string what =
         a_.Describe(first.rank, event) + " (event " + std::to_string(event) + ")";
     if (reduction >= 0) {
-      report_.Add("LW-23", first.rank, gather, "ordered with the reduction of the same storage",
-                  "no order with " + what,
+      report_.Add("LW-23", first.rank, gather, event,
+                  "ordered with the reduction of the same storage", "no order with " + what,
                   "a gather writes gradient storage while its reduction may be under way");
       return;
     }
-    report_.Add("LW-17", first.rank, gather,
+    report_.Add("LW-17", first.rank, gather, event,
                 "its source and destination left alone until it is waited for",
                 "no order with " + what,
                 gather_first >= 0

@@ -3,6 +3,8 @@
 // Judges LW-01 to LW-38 (requirements/lw.toml) for cases with strategy = layer_wise. Not the
 // engine's layout is judged but what follows from any: who owns is who publishes.
 #pragma once
+#include <algorithm>
+
 #include "conformance/checks/layer_wise/facts.h"
 
 namespace shardproof {
@@ -59,8 +61,14 @@ class Report {
   }
   void Add(const char* requirement, int32_t rank, int64_t event, std::string expected,
            std::string seen, std::string message) {
-    sink_.Add(facts_.a().At(requirement, rank, event), std::move(expected), std::move(seen),
-              std::move(message));
+    Add(requirement, rank, event, event, std::move(expected), std::move(seen), std::move(message));
+  }
+  // With another event that has part in it.
+  void Add(const char* requirement, int32_t rank, int64_t event, int64_t other,
+           std::string expected, std::string seen, std::string message) {
+    Finding finding = facts_.a().At(requirement, rank, event);
+    finding.begins = std::min(event, other);
+    sink_.Add(std::move(finding), std::move(expected), std::move(seen), std::move(message));
   }
 
  private:

@@ -30,8 +30,7 @@ class Buffers : RankCheck {
   void JudgeOrder(const char* requirement, int64_t first, int64_t second,
                   const std::string& message) {
     if (first == second || ordering_.Precedes(rank_, first, second)) return;
-    Add(requirement, second, "after " + a_.Describe(rank_, first), "nothing orders the two",
-        message);
+    AddUnordered(requirement, first, second, message);
   }
   void FindUsers() {
     for (size_t i = 0; i < trace_.events.size(); ++i) {

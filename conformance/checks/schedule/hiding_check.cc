@@ -148,9 +148,9 @@ class Hiding : StepCheck {
     Judge(result_, {"EP-06"});
     const int64_t first = sent ? other : exchange, second = sent ? exchange : other;
     if (ordering_.Precedes(rank_, first, second)) return;
-    Add("EP-06", second, "after " + a_.Describe(rank_, first), "nothing orders the two",
-        sent ? "an all-to-all can start before what it sends is computed"
-             : "compute can start before its rows arrived");
+    AddUnordered("EP-06", first, second,
+                 sent ? "an all-to-all can start before what it sends is computed"
+                      : "compute can start before its rows arrived");
   }
 
   const Ordering& ordering_;

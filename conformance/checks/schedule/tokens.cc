@@ -27,8 +27,11 @@ Facts::Facts(const Analysis& a) : a_(a), exchanges_(FindExchanges(a)) {
       if (event.kind != EventKind::kCallBegin || event.call < 0) continue;
       const InstanceFacts& facts = a.Facts(event.instance);
       if (!facts.InGrid(rank) || size_t(event.call) >= facts.calls().size()) continue;
+      // After an early end destroy has the number of a call that never came.
       const char letter = facts.CallAt(event.call).letter;
-      if (letter == 't' || letter == 'e') steps_.push_back(Collect(rank, static_cast<int64_t>(i)));
+      const std::string_view name = trace.Text(event.text);
+      if ((letter == 't' && name == "train_step") || (letter == 'e' && name == "eval_step"))
+        steps_.push_back(Collect(rank, static_cast<int64_t>(i)));
     }
   }
   FindUnknown();

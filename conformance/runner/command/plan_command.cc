@@ -36,8 +36,8 @@ RunData RunForPlan(const Case& c, const Options& options, const Plugin& plugin, 
 int PlanCommand(const Options& options) {
   const Probe probe = ProbeEngine(options);
   if (const auto row = RowOf(probe, options)) {
-    for (const ReportedFinding& one : row->findings)
-      std::cout << FindingText(one, *row, Sentences());
+    for (const Told& told : TellFindings(*row, options.all_findings))
+      std::cout << FindingText(told, *row, Sentences());
   }
   if (!probe.loads) return 1;
   if (!probe.has_plan) {
@@ -62,8 +62,8 @@ int PlanCommand(const Options& options) {
                         });
   } catch (const EngineDied& died) {
     const CaseReport report = ReportOf(c, VerdictOf(died), options);
-    for (const ReportedFinding& one : report.findings)
-      std::cout << FindingText(one, report, Sentences());
+    for (const Told& told : TellFindings(report, options.all_findings))
+      std::cout << FindingText(told, report, Sentences());
     return 1;
   }
   const EngineOutcome& outcome = data.run.outcomes[static_cast<size_t>(options.rank)];
