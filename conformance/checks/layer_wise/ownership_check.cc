@@ -149,7 +149,8 @@ class Ownership {
     if (optimizer == Optimizer::kSgd) return SPF_K_AXPBY;
     return param.matrix ? SPF_K_AXPBY : SPF_K_ADAMW;
   }
-  // A step updates all parameters or none, on all ranks.
+  // A step updates all parameters or none, on all ranks. An owner that updates others has not
+  // skipped the step: it left one out.
   void JudgeDecision(int32_t call) {
     if (!CallCompleted(a_, instance_, call)) return;
     std::set<std::pair<int32_t, int32_t>> stepped;  // (rank, key)
@@ -167,14 +168,22 @@ class Ownership {
       }
     }
     if (stepped.empty()) return;
+    std::set<int32_t> steps;  // ranks
+    for (const auto& [rank, key] : stepped) steps.insert(rank);
     for (int32_t rank = 0; rank < a_.ranks(); ++rank) {
       for (int32_t id = 0; of_.InGrid(rank) && id < of_.n_params(rank); ++id) {
         const ParamFacts& param = of_.Param(rank, id);
         if (param.frozen || param.numel == 0 || !facts_.Owns(instance_, rank, param.key)) continue;
         if (stepped.contains({rank, param.key}) || LeftOut(param.key, call)) continue;
-        Add("LW-32", rank, call, "every owner steps, or none",
-            param.name + " is not stepped, others are",
-            "ranks disagree whether the step is skipped: " + param.name + " stays behind");
+        if (steps.contains(rank)) {
+          Add("LW-34", rank, call, "the owner steps " + param.name + ", too",
+              "it steps others of its parameters",
+              param.name + " is left out of the step: no optimizer of its owner has it");
+        } else {
+          Add("LW-32", rank, call, "every owner steps, or none",
+              "rank " + std::to_string(rank) + " steps nothing, others step",
+              "ranks disagree whether the step is skipped: " + param.name + " stays behind");
+        }
         break;
       }
     }
