@@ -46,7 +46,7 @@ def citations():
         # The runner chooses the pair of runs, and with it the requirement.
         ids |= set(re.findall(_ID, text)) if "metamorphic" in path.parts else set()
         family = path.relative_to(_CHECKS).parts[0]
-        for id in ids if family not in ("base", "program", path.name) else ():
+        for id in ids if family not in ("base", "cause", "program", path.name) else ():
             found[id].add(family)
     return {id: sorted(families) for id, families in found.items()}
 
