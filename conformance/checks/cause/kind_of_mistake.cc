@@ -48,6 +48,8 @@ std::optional<Traits> TraitsInTable(std::string_view requirement) {
       if (row.ids.substr(at, 5) == requirement) return Traits{row.kind, row.by_bytes, order};
     }
   }
+  // What a knob asks for: which work is issued, and where. No row of these brings about another.
+  if (requirement.starts_with("KN-")) return Traits{Kind::kStructure, false, order};
   return std::nullopt;
 }
 
