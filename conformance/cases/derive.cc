@@ -34,7 +34,8 @@ void CheckWords(const InstanceSpec& spec) {
   if (!spec.units.empty()) CheckText(spec, "units", spec.units);
   if (!spec.twin.known()) {
     CannotAsk(spec, "twin = " + spec.twin.Text() +
-                        ": use none, given, permuted, default_order, full_span or short");
+                        ": use none, given, permuted, default_order, full_span, short, "
+                        "expert_permuted or expert_dense");
   }
   // Any word can be asked for, so that engines refuse those that they do not know.
   for (const Knob& knob : KnobTable()) {
@@ -77,8 +78,12 @@ void CheckWrongTwin(const InstanceSpec& spec, int32_t world) {
   right.twin = GatherTwin::kGiven;
   const std::vector<GroupFamily> wrong_groups = GroupFamilies(spec, world),
                                  right_groups = GroupFamilies(right, world);
+  const std::string wrong = WrongTwin(spec);
+  const auto named = [&](const GroupFamily& family) { return family.name == wrong; };
+  if (std::none_of(right_groups.begin(), right_groups.end(), named))
+    CannotAsk(spec, "twin = " + spec.twin.Text() + ": there is no group " + wrong);
   for (size_t f = 0; f < right_groups.size(); ++f) {
-    if (right_groups[f].name != "dp_cp_ag") continue;
+    if (!named(right_groups[f])) continue;
     for (int32_t rank = spec.offset; rank < spec.offset + spec.span; ++rank) {
       const RankList *wrong_list = nullptr, *right_list = nullptr;
       IndexIn(wrong_groups[f], rank, &wrong_list);

@@ -52,14 +52,27 @@ std::vector<GroupFamily> GroupFamilies(const InstanceSpec& given, int32_t world)
   }
   if (spec.twin == GatherTwin::kNone) return families;
   const InstanceSpec forgetful = WithDefaultOrder(spec);
-  const auto twins = [&](const std::vector<RankList>& full, const std::vector<RankList>& again) {
-    return TwinLists(spec.twin, Reducing(full, spec.outer), full, Reducing(again, spec.outer));
+  const auto twins = [&](const Choice<GatherTwin>& how, const std::vector<RankList>& full,
+                         const std::vector<RankList>& again) {
+    return TwinLists(how, Reducing(full, spec.outer), full, Reducing(again, spec.outer));
   };
-  families.push_back({"dp_cp_ag", twins(dp_cp, DenseGrid(forgetful).Groups({"dp", "cp"}))});
-  if (spec.model.experts || spec.model.moe.experts > 0) {
-    families.push_back({"expt_dp_ag", twins(expt_dp, ExpertGrid(forgetful).Groups({"dp"}))});
+  families.push_back(
+      {"dp_cp_ag", twins(spec.twin, dp_cp, DenseGrid(forgetful).Groups({"dp", "cp"}))});
+  if (!spec.model.experts && spec.model.moe.experts == 0) return families;
+  if (spec.twin == GatherTwin::kExpertDense) {
+    families.push_back({"expt_dp_ag", Reducing(dp_cp, spec.outer)});
+    return families;
   }
+  Choice<GatherTwin> how = spec.twin;
+  if (how == GatherTwin::kExpertPermuted) how = GatherTwin::kPermuted;
+  families.push_back({"expt_dp_ag", twins(how, expt_dp, ExpertGrid(forgetful).Groups({"dp"}))});
   return families;
+}
+
+std::string WrongTwin(const InstanceSpec& spec) {
+  const bool experts =
+      spec.twin == GatherTwin::kExpertPermuted || spec.twin == GatherTwin::kExpertDense;
+  return experts ? "expt_dp_ag" : "dp_cp_ag";
 }
 
 int32_t IndexIn(const GroupFamily& family, int32_t world_rank, const std::vector<int32_t>** list) {

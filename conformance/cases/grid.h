@@ -51,5 +51,7 @@ std::vector<RankList> TwinLists(const Choice<GatherTwin>& twin,
                                 const std::vector<RankList>& reducing,
                                 const std::vector<RankList>& full,
                                 const std::vector<RankList>& again);
+// The twin that is wrong in a case with a wrong one: "dp_cp_ag" or "expt_dp_ag".
+std::string WrongTwin(const InstanceSpec& spec);
 
 }  // namespace shardproof

@@ -89,7 +89,7 @@ std::string OuterNeedsInstances(const InstanceSpec& spec, int32_t) {
 // Derive refuses to ask for wrong twins that some rank cannot tell from right ones.
 std::string Twin(const InstanceSpec& spec, int32_t) {
   if (spec.twin == GatherTwin::kNone || spec.twin == GatherTwin::kGiven) return "";
-  return "dp_cp_ag (" + spec.twin.Text() +
+  return WrongTwin(spec) + " (" + spec.twin.Text() +
          ") has not the same ordered members as the group that reduces the same buffers";
 }
 
@@ -149,7 +149,8 @@ std::vector<IllegalRule> GroupRules() {
         "w3.zero3.twin=short", "w8.zero3.n2.twin=full_span", "w6.zero3.n3.hfsdp.twin=full_span",
         "w8.zero3.twin=default_order.tp2.pp2.etp2.order=tp-pp-dp",
         "w8.zero2.twin=default_order.tp2.etp2.order=dp-tp", "w8.zero3.twin=permuted.ep2.experts",
-        "w8.zero3.n2.twin=full_span.ep2.experts"}},
+        "w8.zero3.n2.twin=full_span.ep2.experts", "w4.zero3.twin=expert_permuted.ep2.experts",
+        "w8.zero3.twin=expert_dense.ep2.experts"}},
   };
 }
 

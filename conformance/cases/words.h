@@ -24,11 +24,21 @@ struct WordsOf<OuterStrategy> {
 };
 
 // Gather twins: none, the right ones, or in which way they are wrong.
-enum class GatherTwin { kNone, kGiven, kPermuted, kDefaultOrder, kFullSpan, kShort };
+enum class GatherTwin {
+  kNone,
+  kGiven,
+  kPermuted,
+  kDefaultOrder,
+  kFullSpan,
+  kShort,
+  // The dense one is right, that of the experts is not.
+  kExpertPermuted,
+  kExpertDense
+};
 template <>
 struct WordsOf<GatherTwin> {
-  static constexpr WordList<6> kWords{"none",          "given",     "permuted",
-                                      "default_order", "full_span", "short"};
+  static constexpr WordList<8> kWords{"none",      "given", "permuted",        "default_order",
+                                      "full_span", "short", "expert_permuted", "expert_dense"};
 };
 
 enum class KnobDtype { kFp32, kBf16 };

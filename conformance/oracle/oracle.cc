@@ -125,6 +125,8 @@ class Oracle {
     for (int64_t sample = 0; sample < ranks * spec_.microbatches; ++sample) {
       const int32_t ep_rank = At(ep_ranks_, sample % ranks);
       out.losses[sample] = trainer_.RunSample(state_, step, sample, ep_rank, backward);
+      for (const auto& [value, rows] : trainer_.expert_rows())
+        out.expert_rows[{sample, value}] = rows;
     }
   }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "conformance/cases/case.h"
@@ -22,6 +23,9 @@ struct OracleCall {
   std::map<std::string, std::vector<float>> grads;
   // After the call; of c, t (those of before, if it was skipped), l. fp32 main weights.
   std::map<std::string, std::vector<float>> weights;
+  // Of t and e, with routed experts: rows that a sample sends to each expert, by the name of the
+  // value that says so in the model ("layers.0.moe.expert_counts").
+  std::map<std::pair<int64_t, std::string>, std::vector<int64_t>> expert_rows;
   double grad_norm = 0;
   double zero_count = 0;
   bool updated = false;  // t: weights changed (not skipped)

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <string_view>
 
 #include "conformance/common/at.h"
 
@@ -87,7 +88,7 @@ void Trainer::Exchange(const spf_node& node, spf_phase phase) {
   std::memcpy(table[to].data(), table[from].data(), bytes);
 }
 
-// A node that writes counts says how many rows other values have.
+// A node that writes counts says how many rows other values have, and how many go to each expert.
 void Trainer::CountRows(const spf_node& node, int32_t ep_rank) {
   const spf_model& tables = model_.Tables(ep_rank);
   const spf_uses& uses = node.uses[SPF_FWD];
@@ -95,9 +96,12 @@ void Trainer::CountRows(const spf_node& node, int32_t ep_rank) {
     const int32_t counts = uses.use[i].id;
     if (uses.use[i].table != SPF_IN_ACT || uses.use[i].access != SPF_WRITE) continue;
     const spf_value& value = tables.values[counts];
-    if ((value.flags & SPF_VALUE_COUNTS) == 0) continue;
+    const bool of_experts =
+        std::string_view(value.name).find(".expert_counts") != std::string_view::npos;
+    if ((value.flags & SPF_VALUE_COUNTS) == 0 && !of_experts) continue;
     std::vector<int64_t> each(static_cast<size_t>(value.max_rows));
     std::memcpy(each.data(), At(act_, counts).data(), each.size() * 8);
+    if (of_experts) expert_rows_[value.name] = each;
     for (int32_t id = 0; id < tables.n_values; ++id) {
       if (tables.values[id].rows_from == counts)
         At(rows_, id) = std::accumulate(each.begin(), each.end(), int64_t{0});
@@ -107,6 +111,7 @@ void Trainer::CountRows(const spf_node& node, int32_t ep_rank) {
 
 float Trainer::RunSample(OracleState& state, int64_t step, int64_t sample, int32_t ep_rank,
                          bool backward) {
+  expert_rows_.clear();
   const std::vector<size_t>& slots = At(slot_, ep_rank);
   const bool bf16 = model_.config().bf16_params;
   std::vector<std::vector<uint16_t>> narrow(bf16 ? slots.size() : 0);

@@ -35,6 +35,8 @@ class Trainer {
   // Forward of one sample: the sum of its token losses. With backward: adds its gradient to
   // state's.
   float RunSample(OracleState& state, int64_t step, int64_t sample, int32_t ep_rank, bool backward);
+  // Rows that the last sample sent to each expert, by the name of the value that counts them.
+  const std::map<std::string, std::vector<int64_t>>& expert_rows() const { return expert_rows_; }
 
  private:
   void RunNode(const spf_node& node, spf_phase phase, NodeArgs args, int32_t ep_rank);
@@ -47,6 +49,7 @@ class Trainer {
   std::vector<std::vector<size_t>> slot_;
   std::vector<std::vector<std::byte>> act_, dact_;
   std::vector<int64_t> rows_;  // by value id: of dynamic ones, in this sample
+  std::map<std::string, std::vector<int64_t>> expert_rows_;
 };
 
 }  // namespace shardproof

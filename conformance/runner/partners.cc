@@ -131,6 +131,12 @@ std::vector<Partner> PartnersOf(const Case& c) {
     Add(partners, c, "FS-41", false, "without recompute",
         [](InstanceSpec& spec) { spec.recompute = false; });
   }
+  const std::string& script = c.instances.front().script;
+  if (script.find('e') != std::string::npos && script.find('t') != std::string::npos) {
+    const bool added = Add(partners, c, "FS-13", false, "without its evaluations",
+                           [](InstanceSpec& spec) { std::erase(spec.script, 'e'); });
+    if (added) partners.back().always = true;
+  }
   AddSchedules(partners, c);
   AddLayerWise(partners, c);
   return partners;

@@ -37,6 +37,13 @@ TEST(PartnersTest, OthersHaveOnePartner) {
   }
 }
 
+TEST(PartnersTest, EvaluationsAreAlwaysLeftOutOnce) {
+  const std::vector<Partner> partners = PartnersToRun(ParseId("w4.zero2.adamw.do=setsltrlt"));
+  EXPECT_EQ(IdOf(partners, "FS-13"), "w4.zero2.adamw.do=stsltrlt");
+  EXPECT_EQ(partners.size(), 2u);  // and one that the id picks
+  EXPECT_EQ(IdOf(PartnersOf(ParseId("w4.zero3.do=ee")), "FS-13"), "") << "nothing is trained";
+}
+
 TEST(PartnersTest, PartsOfAScheduleHaveTheirOwn) {
   const std::vector<Partner> partners =
       PartnersOf(ParseId("w4.zero3.ep2.k2.moe4.1f1b.dw.ls3.recompute=norm"));

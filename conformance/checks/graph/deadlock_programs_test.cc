@@ -10,6 +10,7 @@
 #include "conformance/checks/graph/deadlock.h"
 #include "conformance/checks/graph/graph_checks.h"
 #include "conformance/checks/graph/races.h"
+#include "conformance/checks/testing/shown.h"
 
 namespace shardproof::graph {
 namespace {
@@ -123,7 +124,7 @@ TEST_P(EveryProgram, OneSlotInAnyOrder) {
 }
 
 TEST_P(EveryProgram, FindingsNameTheWeakestProfileThatFails) {
-  const CheckResult result = CheckGraph(traces_);
+  const CheckResult result = Shown(CheckGraph(traces_));
   const auto found = [&](const char* id) {
     return std::any_of(result.findings.begin(), result.findings.end(),
                        [&](const Finding& finding) { return finding.requirement == id; });

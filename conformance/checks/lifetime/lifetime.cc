@@ -74,15 +74,16 @@ class UnitWindows {
   }
 
  private:
-  bool Judged(const Window& window) const {
-    return window.unit >= 0 &&
-           a_.Facts(size_t(window.instance)).spec().strategy == ShardingStrategy::kOptimGradsParams;
+  bool Sharded(const Window& window) const {
+    return ShardsParams(a_.Facts(size_t(window.instance)).spec());
   }
+  bool Judged(const Window& window) const { return window.unit >= 0 && Sharded(window); }
   bool OneAtATime(const Window& window) const {
     return Judged(window) && !a_.Facts(size_t(window.instance)).Interleaves();
   }
   std::string UnitName(const Window& window) const {
-    return a_.Facts(size_t(window.instance)).ModuleName(window.unit);
+    if (window.unit < 0) return "what is outside units";
+    return "unit " + a_.Facts(size_t(window.instance)).ModuleName(window.unit);
   }
 
   // While a unit computes, no other unit that was used since its gather may still be there.
@@ -97,11 +98,11 @@ class UnitWindows {
       if (window.reads.empty() || window.reads.front() > use.event) continue;
       if (!reported_.insert(window.gather).second) continue;
       Finding finding = a_.At("FS-03", rank_, use.event);
-      finding.expected = "unit " + UnitName(window) + " released after its window";
+      finding.expected = UnitName(window) + " released after its window";
       finding.seen = std::to_string(window.bytes) + " bytes of it, gathered at event " +
                      std::to_string(window.gather);
-      finding.message = "unit " + UnitName(window) +
-                        " was used and is still materialised while another unit computes";
+      finding.message =
+          UnitName(window) + " was used and is still materialised while another unit computes";
       sink_.Add(std::move(finding));
     }
   }
@@ -143,7 +144,7 @@ class UnitWindows {
             ? "at most one unit ahead of need"
             : "at most " + std::to_string(spec.prefetch_limit_bytes) + " bytes ahead";
     finding.seen = std::to_string(units) + " units, " + std::to_string(bytes) + " bytes";
-    finding.message = "gathering unit " + UnitName(window) + " exceeds the prefetch limit";
+    finding.message = "gathering " + UnitName(window) + " exceeds the prefetch limit";
     sink_.Add(std::move(finding));
   }
 
@@ -156,14 +157,14 @@ class UnitWindows {
       const bool eval = call.starts_with("eval_step");
       if (!eval && !call.starts_with("train_step")) continue;
       for (const Window& window : found_.windows) {
-        if (window.instance != event.instance || window.call != event.call || !Judged(window))
-          continue;
+        if (window.instance != event.instance || window.call != event.call) continue;
+        // What is outside units stays until the end of the call.
+        if (eval ? !Sharded(window) : !Judged(window)) continue;
         if (!window.OpenAt(static_cast<int64_t>(i))) continue;
         Finding finding = a_.At(eval ? "FS-13" : "FS-03", rank_, window.gather);
-        finding.expected = "unit " + UnitName(window) + " released when " + call + " ends";
+        finding.expected = UnitName(window) + " released when " + call + " ends";
         finding.seen = std::to_string(window.bytes) + " bytes still gathered";
-        finding.message =
-            "unit " + UnitName(window) + " is still materialised at the end of " + call;
+        finding.message = UnitName(window) + " is still materialised at the end of " + call;
         sink_.Add(std::move(finding));
       }
     }

@@ -36,6 +36,14 @@ TEST(Lifetime, AUnitThatStaysAfterEvalIsFound) {
   EXPECT_NE(found.find("FS-13"), std::string::npos) << found;
 }
 
+TEST(Lifetime, WhatIsOutsideUnitsStaysAfterAnEval) {
+  MiniFaults faults;
+  faults.no_release_at_end = true;
+  const std::string found = Found(faults, [](InstanceSpec& spec) { spec.script = "et"; });
+  EXPECT_NE(found.find("FS-13"), std::string::npos) << found;
+  EXPECT_EQ(Found(faults).find("FS-13"), std::string::npos) << "there is no eval";
+}
+
 TEST(Lifetime, PrefetchWithinTheDefaultOfOneUnit) {
   MiniFaults faults;
   faults.prefetch = 1;

@@ -32,6 +32,23 @@ TEST(Metamorphic, ADifferentParameterIsNamed) {
   EXPECT_EQ(result.findings[0].step, 1);
 }
 
+// The runner chooses the pair and names the requirement (runner/partners.cc): each, on one pair
+// that agrees and one that does not.
+TEST(Metamorphic, EveryRequirementOfPairs) {
+  const MiniRun a = RunMini(MiniCase(2));
+  MiniRun b = RunMini(MiniCase(2));
+  const auto compared = [&](const char* id) { return FoundIn(CompareResults(a.run, b.run, id)); };
+  const std::vector<const char*> ids = {"FS-13", "FS-18", "FS-40", "FS-41", "EP-30", "EP-31",
+                                        "EP-32", "GE-32", "LW-09", "LW-20", "PG-08", "PG-12"};
+  for (const char* id : ids) EXPECT_EQ(compared(id), "") << id;
+  for (Event& event : b.run.traces[1].events) {
+    if (event.kind != EventKind::kPublish || event.result != SPF_RESULT_GRAD) continue;
+    At(b.run.traces[1].values, event.values) += 1;
+    break;
+  }
+  for (const char* id : ids) EXPECT_EQ(compared(id), id);
+}
+
 TEST(Metamorphic, AnEvalInBetweenIsSkipped) {
   const MiniRun a = RunMini(MiniCase(2, [](InstanceSpec& spec) { spec.script = "t"; }));
   const MiniRun b = RunMini(MiniCase(2, [](InstanceSpec& spec) { spec.script = "te"; }));

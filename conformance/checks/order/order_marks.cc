@@ -1,4 +1,4 @@
-// Announced hooks: their order by the hook table, and each against its effect.
+// Announced hooks: their order by the hook table. Their effects: hook_effects.cc.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -6,6 +6,7 @@
 #include "conformance/checks/base/rank_check.h"
 #include "conformance/checks/base/windows.h"
 #include "conformance/checks/order/announced.h"
+#include "conformance/checks/order/hook_effects.h"
 #include "conformance/checks/order/order.h"
 #include "conformance/common/at.h"
 
@@ -20,6 +21,7 @@ class Marks : RankCheck {
  public:
   Marks(const Analysis& a, int32_t rank, int instance, CheckResult& result, FindingSink& sink)
       : RankCheck(a, rank, result, sink),
+        sink_(sink),
         instance_(instance),
         facts_(a.Facts(size_t(instance))),
         announced_(AnnouncedBy(a, rank, instance)) {}
@@ -37,7 +39,7 @@ class Marks : RankCheck {
       if (call.train) JudgeStep(call, Skipped(index));
       JudgePhases(call);
     }
-    JudgeEffects();
+    JudgeHookEffects(a_, rank_, instance_, announced_, result_, sink_);
   }
 
  private:
@@ -237,46 +239,7 @@ class Marks : RankCheck {
     phase = to;
   }
 
-  // After a unit's release hook its gathered parameters are gone: nothing reads them before the
-  // next gather.
-  void JudgeEffects() {
-    if (!a_.has_flow()) {
-      NeedsCase(a_, result_, {"FS-39"});
-      return;
-    }
-    Judge(result_, {"FS-39"});
-    if (!ShardsParams(facts_.spec()) || facts_.Interleaves()) return;
-    const RankWindows found = FindWindows(a_, rank_);
-    for (const auto& [index, call] : announced_.calls) {
-      std::set<int32_t> in_backward;
-      for (const int64_t mark : call.marks) {
-        const Event& event = EventAt(mark);
-        if (event.id == SPF_HOOK_PRE_BACKWARD) in_backward.insert(event.module);
-        if (event.id == SPF_HOOK_POST_BACKWARD) in_backward.erase(event.module);
-        const bool released =
-            event.id == SPF_HOOK_POST_BACKWARD ||
-            (event.id == SPF_HOOK_POST_FORWARD && !in_backward.contains(event.module));
-        if (released) JudgeRelease(found, mark, event);
-      }
-    }
-  }
-
-  void JudgeRelease(const RankWindows& found, int64_t mark, const Event& event) {
-    for (const Window& window : found.windows) {
-      if (window.instance != instance_ || window.unit != event.module || !window.OpenAt(mark))
-        continue;
-      const int64_t read = window.NextRead(mark);
-      const bool was_used = !window.reads.empty() && window.reads.front() < mark;
-      if (read < 0 || !was_used) continue;
-      Add("FS-39", read,
-          "a new gather of unit " + facts_.ModuleName(window.unit) + " after its release",
-          "bytes gathered before",
-          "unit " + facts_.ModuleName(window.unit) +
-              " announced its release, but its old bytes are read again");
-      return;
-    }
-  }
-
+  FindingSink& sink_;
   const int instance_;
   const InstanceFacts& facts_;
   const std::vector<int64_t> none_;

@@ -120,10 +120,59 @@ TEST(Order, AHookWithoutItsEffect) {
   EXPECT_NE(found.find("FS-39"), std::string::npos) << found;
 }
 
+// Moves a gather behind the first operation of its unit in this phase, to the first one that reads
+// what it brings. Whether there was such a gather.
+bool GatherLate(Trace& trace, const InstanceFacts& facts, int phase) {
+  std::vector<Event>& events = trace.events;
+  const auto reads = [&](const Event& compute, int32_t block) {
+    return std::any_of(trace.ranges.begin() + compute.ranges.begin,
+                       trace.ranges.begin() + compute.ranges.end,
+                       [&](const Range& range) { return range.alloc == block; });
+  };
+  for (size_t gather = 0; gather < events.size(); ++gather) {
+    if (events[gather].collective != SPF_ALL_GATHER) continue;
+    const int32_t block = trace.ranges[events[gather].ranges.begin + 1].alloc;
+    int32_t first = -1;  // the unit of the first operation behind the gather
+    for (size_t i = gather + 1; i < events.size(); ++i) {
+      if (events[i].kind != EventKind::kCompute) continue;
+      const int32_t unit = facts.UnitOfModule(facts.Node(events[i].id, trace.rank).module);
+      if (events[i].phase != phase || unit < 0 || (first >= 0 && unit != first)) break;
+      if (reads(events[i], block)) {
+        if (first < 0) break;  // it is needed at once
+        std::rotate(events.begin() + static_cast<std::ptrdiff_t>(gather),
+                    events.begin() + static_cast<std::ptrdiff_t>(gather) + 1,
+                    events.begin() + static_cast<std::ptrdiff_t>(i));
+        return true;
+      }
+      first = unit;
+    }
+  }
+  return false;
+}
+
+TEST(Order, AParameterGatheredAfterItsUnitHasBegun) {
+  for (const int phase : {SPF_FWD, SPF_BWD}) {
+    MiniRun mini = RunMini(MiniCase(2));
+    const InstanceFacts facts(mini.spec->instances[0], 2);
+    for (Trace& trace : mini.run.traces) ASSERT_TRUE(GatherLate(trace, facts, phase)) << phase;
+    const CheckResult result = CheckOrder(mini.run);
+    EXPECT_NE(FoundIn(result).find("FS-39"), std::string::npos) << FoundIn(result);
+    EXPECT_NE(result.findings[0].message.find("come only while it computes"), std::string::npos)
+        << result.findings[0].message;
+  }
+}
+
 TEST(Order, UnitsGatheredInTheWrongDirection) {
   MiniFaults faults;
   faults.gather_reversed = true;
   EXPECT_EQ(Found(faults), "FS-08");
+}
+
+TEST(Order, AGoodRunWithRecomputeHasNoFinding) {
+  const CheckResult result =
+      CheckOrder(RunMini(MiniCase(2, [](InstanceSpec& spec) { spec.recompute = true; })).run);
+  EXPECT_EQ(FoundIn(result), "");
+  EXPECT_TRUE(result.judged.contains("FS-07"));
 }
 
 TEST(Order, RecomputeThatPrefetchesForwardUnits) {

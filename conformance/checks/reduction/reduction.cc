@@ -46,7 +46,7 @@ class Ops {
   void JudgeOne(int32_t rank, const Carried& carried) {
     const Event& event = EventAt(rank, carried.event);
     const InstanceFacts& facts = a_.Facts(event.instance);
-    Judge(result_, {"FS-10", "FS-21", "FS-30", "FS-36"});
+    Judge(result_, {"FS-21", "FS-30", "FS-36"});
     const int32_t wire = DtypeOf(facts.spec().grad_comm_dtype);
     if (event.dtype != wire) {
       Add("FS-21", rank, carried.event, facts.spec().grad_comm_dtype.Text(),
@@ -276,6 +276,7 @@ CheckResult CheckReduction(const Analysis& a) {
   }
   result.Merge(CheckGradientContents(a));
   result.Merge(CheckReductionOps(a));
+  result.Merge(CheckZeros(a));
   return result;
 }
 

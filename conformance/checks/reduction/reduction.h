@@ -11,8 +11,10 @@ namespace shardproof {
 
 CheckResult CheckReduction(const Analysis& a);
 
-// Its parts: what published gradients are made of, and how each reduction was done.
+// Its parts: what published gradients are made of, how each reduction was done, and what reductions
+// carry that is no gradient.
 CheckResult CheckGradientContents(const Analysis& a);
 CheckResult CheckReductionOps(const Analysis& a);
+CheckResult CheckZeros(const Analysis& a);
 
 }  // namespace shardproof

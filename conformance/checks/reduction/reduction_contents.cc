@@ -119,13 +119,11 @@ class Contents {
     Judge(result_, {"FS-05", "FS-22", "FS-27", "FS-29"});
     const std::vector<int32_t>* ranks = facts_.FullList(param.expert, rank);
     if (ranks == nullptr) return;
-    std::set<int32_t> nodes, contributors;
+    std::set<int32_t> nodes;
     for (const Contribution& one : expected_.Whole(event.call, param.key, *ranks)) {
       nodes.insert(one.node);
-      contributors.insert(one.rank);
     }
     if (nodes.size() > 1) Judge(result_, {"FS-12"});
-    if (contributors.size() < ranks->size()) Judge(result_, {"FS-11"});
     if (facts_.spec().outer > 1) Judge(result_, {"FS-19"});
   }
 

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <set>
+
 #include "conformance/checks/base/analysis.h"
 #include "conformance/checks/testing/mini_engine.h"
 
@@ -48,6 +51,113 @@ TEST(Reduction, AGoodRunWithParametersUnusedOnSomeRanksHasNoFinding) {
 
 TEST(Reduction, AGoodRunWithFrozenParametersHasNoFinding) {
   EXPECT_EQ(Found({}, [](InstanceSpec& spec) { spec.model.frozen = "layer"; }), "");
+}
+
+void Frozen(InstanceSpec& spec) { spec.model.frozen = "layer"; }
+
+TEST(Reduction, ZerosOfFrozenParametersAreReduced) {
+  MiniFaults faults;
+  faults.reduce_frozen = true;
+  EXPECT_EQ(Found({}, Frozen), "");
+  EXPECT_EQ(Found(faults, Frozen), "FS-10");
+  EXPECT_TRUE(CheckReduction(RunMini(MiniCase(2, Frozen)).run).judged.contains("FS-10"));
+  EXPECT_FALSE(CheckReduction(RunMini(MiniCase(2)).run).judged.contains("FS-10"));
+}
+
+TEST(Reduction, AParameterThatNoRankUsesIsLeftOut) {
+  for (const int microbatches : {1, 2}) {
+    const auto unused = [&](InstanceSpec& spec) {
+      spec.model.unused = "step";
+      spec.microbatches = microbatches;
+    };
+    MiniFaults faults;
+    faults.skip_unused = true;
+    EXPECT_EQ(Found({}, unused), "");
+    EXPECT_EQ(Found(faults, unused), "FS-11");
+  }
+}
+
+// Blocks that a rank sends to a reduction although nothing was computed into them.
+std::set<int32_t> SentUncomputed(const Trace& trace) {
+  std::set<int32_t> sent, computed;
+  for (const Event& event : trace.events) {
+    for (uint32_t k = event.ranges.begin; k < event.ranges.end; ++k) {
+      const Range& range = trace.ranges[k];
+      if (event.kind == EventKind::kCompute && range.access == (kRead | kWrite))
+        computed.insert(range.alloc);
+      if (event.collective == SPF_REDUCE_SCATTER && (range.access & kRead) != 0)
+        sent.insert(range.alloc);
+    }
+  }
+  std::erase_if(sent, [&](int32_t block) { return computed.contains(block); });
+  return sent;
+}
+
+TEST(Reduction, ARankThatDoesNotUseAParameterSendsWhatIsThere) {
+  MiniRun mini = RunMini(MiniCase(2, [](InstanceSpec& spec) { spec.model.unused = "rank"; }));
+  EXPECT_EQ(FoundIn(CheckReduction(mini.run)), "");
+  for (Trace& trace : mini.run.traces) {
+    const std::set<int32_t> blocks = SentUncomputed(trace);
+    std::erase_if(trace.events, [&](const Event& event) {
+      return event.kind == EventKind::kLaunch && event.id == SPF_K_FILL &&
+             blocks.contains(trace.ranges[event.ranges.begin].alloc);
+    });
+  }
+  const std::string found = FoundIn(CheckReduction(mini.run));
+  EXPECT_NE(found.find("FS-11"), std::string::npos) << found;
+}
+
+TEST(Reduction, AUseOfATiedParameterThatIsNotAdded) {
+  MiniRun mini = RunMini(MiniCase(2, [](InstanceSpec& spec) { spec.model.tied = true; }));
+  // The first backward operation that adds to a gradient is that of the head, which is tied.
+  for (Trace& trace : mini.run.traces) {
+    for (const Event& event : trace.events) {
+      if (event.kind != EventKind::kCompute || event.phase != SPF_BWD) continue;
+      const auto first = trace.ranges.begin() + event.ranges.begin;
+      const auto last = trace.ranges.begin() + event.ranges.end;
+      const auto update = std::find_if(first, last, [](const Range& range) {
+        return range.access == (kRead | kWrite) && range.length > 64;
+      });
+      if (update == last) continue;
+      update->alloc = 0;  // activations
+      update->length = 64;
+      break;
+    }
+  }
+  const std::string found = FoundIn(CheckReduction(mini.run));
+  EXPECT_NE(found.find("FS-12"), std::string::npos) << found;
+}
+
+// An expert's node writes the first 64 bytes of a dense gradient instead of its own.
+void MixKinds(Trace& trace, const InstanceFacts& facts) {
+  Range* expert = nullptr;
+  for (const Event& event : trace.events) {
+    if (event.kind != EventKind::kCompute || event.phase != SPF_BWD) continue;
+    const spf_uses& uses = facts.Node(event.id, trace.rank).uses[event.phase];
+    for (int32_t i = 0; i < uses.n; ++i) {
+      Range& range = trace.ranges[event.ranges.begin + size_t(i)];
+      if (uses.use[i].table != SPF_IN_GRAD || range.length <= 64) continue;
+      if (facts.Param(trace.rank, uses.use[i].id).expert) {
+        if (expert == nullptr) expert = &range;
+      } else if (expert != nullptr) {
+        expert->alloc = range.alloc;
+        expert->length = 64;
+        range.offset += 64;
+        range.length -= 64;
+        return;
+      }
+    }
+  }
+}
+
+TEST(Reduction, OneReductionOfAnExpertAndADenseParameter) {
+  const auto experts = [](InstanceSpec& spec) { spec.model.experts = true; };
+  EXPECT_EQ(Found({}, experts), "");
+  MiniRun mini = RunMini(MiniCase(2, experts));
+  const InstanceFacts facts(mini.spec->instances[0], 2);
+  for (Trace& trace : mini.run.traces) MixKinds(trace, facts);
+  const std::string found = FoundIn(CheckReduction(mini.run));
+  EXPECT_NE(found.find("FS-30"), std::string::npos) << found;
 }
 
 TEST(Reduction, AMicrobatchThatIsNotReduced) {

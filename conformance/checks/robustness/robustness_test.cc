@@ -62,9 +62,11 @@ TEST(Robustness, WhatStaysBehindIsNamed) {
 }
 
 TEST(Robustness, AWrongTwinThatIsAccepted) {
-  Answered answered(Kind::kOk, "wrong twin");
-  answered.spec.instances[0].twin = GatherTwin::kPermuted;
-  EXPECT_EQ(answered.Found(), "PG-16");
+  for (const Kind kind : {Kind::kRejected, Kind::kOk}) {
+    Answered answered(kind, "wrong twin");
+    answered.spec.instances[0].twin = GatherTwin::kPermuted;
+    EXPECT_EQ(answered.Found(), kind == Kind::kOk ? "PG-16" : "");
+  }
 }
 
 TEST(Robustness, ALegalCaseThatIsRejected) {

@@ -102,6 +102,7 @@ CheckResult CheckFacts(const Analysis& a, const schedule::Facts& facts) {
   if (known) {
     result.Merge(CheckGolden(facts));
     result.Merge(CheckExchanges(facts));
+    result.Merge(CheckRouting(facts));
   } else {
     CannotJudge(result,
                 {"EP-01", "EP-02", "EP-03", "EP-04", "EP-05", "EP-06", "EP-07", "EP-08", "EP-25",

@@ -21,6 +21,7 @@ CheckResult CheckGolden(
     const Facts& facts);  // EP-01 to EP-05, EP-38: what is issued, and in which order
 CheckResult CheckExchanges(
     const Facts& facts);  // EP-25 to EP-29: all-to-alls among the members of a group
+CheckResult CheckRouting(const Facts& facts);      // EP-27, EP-28: rows against the router's choice
 CheckResult CheckUnits(const Facts& facts);        // EP-09 to EP-17, EP-36: gathered parameters
 CheckResult CheckGradients(const Facts& facts);    // EP-18 to EP-21: reductions
 CheckResult CheckActivations(const Facts& facts);  // EP-07, EP-08, EP-36: activations

@@ -45,6 +45,8 @@ struct MiniFaults {
   bool leak = false;           // one block is left behind by destroy
   bool drift = false;          // one block more each step
   bool double_create = false;  // a group is created twice
+  bool reduce_frozen = false;  // zeros are reduced for frozen parameters too
+  bool skip_unused = false;    // a unit that a backward leaves out is not reduced either
   bool swap_halves = false;    // the shards of an odd microbatch are gathered into swapped halves
 };
 

@@ -105,7 +105,7 @@ void MiniRank::ReleaseParam(int32_t id) {
 void MiniRank::AllocGrads(int32_t unit) {
   ForUnit(unit, [&](int32_t id) {
     Bucket& b = At(buckets_, id);
-    if (P(id).frozen) return;
+    if (P(id).frozen && !f_.reduce_frozen) return;
     b.full_grad = t_.Alloc(s_, Members(id) * b.shard * 4);
     t_.Launch(s_, SPF_K_FILL, {Writes(b.full_grad, 0, Members(id) * b.shard * 4)});
   });
@@ -119,7 +119,7 @@ void MiniRank::Reduce(int32_t id) {
   t_.Collective(SPF_REDUCE_SCATTER, GroupOf(id, false), s_, b.shard,
                 {Reads(b.full_grad, 0, Members(id) * b.shard * 4), Writes(out, 0, b.shard * 4)},
                 options);
-  for (int i = 0; i < (f_.add_reduced_twice ? 2 : 1); ++i) {
+  for (int i = 0; b.grad >= 0 && i < (f_.add_reduced_twice ? 2 : 1); ++i) {
     t_.Launch(s_, SPF_K_AXPBY, {Reads(out, 0, b.shard * 4), Updates(b.grad, 0, b.shard * 4)});
   }
   t_.Free(s_, out);

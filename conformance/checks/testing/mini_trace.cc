@@ -22,6 +22,8 @@ class Engine : private MiniRank {
       if (call.letter == 'c') Create();
       if (call.letter == 't') Train(call.step, true);
       if (call.letter == 'e') Train(call.step, false);
+      if (call.letter == 's') Save();
+      if (call.letter == 'l') Load();
     }
     Destroy();
     return t_.Done();
@@ -148,7 +150,7 @@ class Engine : private MiniRank {
     if (!forward) std::reverse(order.begin(), order.end());
     for (const int32_t other : order) {
       if (other == unit) break;
-      if (!entered.insert(other).second) continue;
+      if (!entered.insert(other).second || (f_.skip_unused && !forward)) continue;
       Enter(other, m, forward);
       Leave(other, m, forward);
     }
@@ -230,6 +232,17 @@ class Engine : private MiniRank {
       t_.Copy(s_, Reads(b.main, 0, b.shard * 4), Writes(b.param, 0, b.shard * 4));
     }
     PublishParams(true);
+  }
+
+  // Files are no part of a trace; what is loaded has no name before it is published.
+  void Save() {
+    t_.CallBegin("save");
+    t_.CallEnd("save");
+  }
+  void Load() {
+    t_.CallBegin("load");
+    PublishParams(true);
+    t_.CallEnd("load");
   }
 
   void Destroy() {
