@@ -1,10 +1,18 @@
 #include "conformance/host/faulty.h"
 
-#include <memory>
 #include <utility>
 #include <vector>
 
 namespace shardproof {
+namespace {
+
+// After the last the first.
+spf_hook OtherHook(spf_hook hook) {
+  return hook == SPF_HOOK_OPTIMIZER_STEP ? SPF_HOOK_FORWARD
+                                         : static_cast<spf_hook>(static_cast<int>(hook) + 1);
+}
+
+}  // namespace
 
 FaultyHost::FaultyHost(spf_host* inner, Fault fault) : inner_(inner), fault_(std::move(fault)) {
   static_cast<spf_host&>(table_) = *inner;
@@ -12,6 +20,7 @@ FaultyHost::FaultyHost(spf_host* inner, Fault fault) : inner_(inner), fault_(std
   FillFacts();
   FillGroups();
   FillStreams();
+  FillEvents();
   FillMemory();
   FillWork();
 }
@@ -91,7 +100,7 @@ void FaultyHost::FillGroups() {
     FaultyHost& self = Of(h);
     spf_host* in = self.inner_;
     const std::vector<int32_t> list(ranks, ranks + n);
-    return self.Pass(
+    const spf_status status = self.Pass(
         "group_create",
         [&self, in, parent, label = std::string(name), list, out] {
           spf_group lost = nullptr;
@@ -103,65 +112,101 @@ void FaultyHost::FillGroups() {
           return in->group_create(in, parent, label.c_str(), static_cast<int32_t>(turned.size()),
                                   turned.data(), out);
         });
+    if (status == SPF_OK && out != nullptr) self.groups_.Add(*out);
+    return status;
   };
+  // corrupt, of what names one group, stream, event or block: another of them
   table_.group_destroy = [](spf_host* h, spf_group g) {
     spf_host* in = Of(h).inner_;
-    return Of(h).Pass(
-        "group_destroy", [in, g] { return in->group_destroy(in, g); }, nullptr);
+    FaultyHost& self = Of(h);
+    const spf_group other = self.groups_.Other(g);
+    self.groups_.Remove(g);
+    return self.Pass(
+        "group_destroy", [in, g] { return in->group_destroy(in, g); },
+        [in, other] { return in->group_destroy(in, other); });
   };
   table_.group_register = [](spf_host* h, spf_group g, spf_addr block) {
     spf_host* in = Of(h).inner_;
+    const spf_addr other = Of(h).blocks_.Other(block);
     return Of(h).Pass(
-        "group_register", [in, g, block] { return in->group_register(in, g, block); }, nullptr);
+        "group_register", [in, g, block] { return in->group_register(in, g, block); },
+        [in, g, other] { return in->group_register(in, g, other); });
   };
   table_.group_deregister = [](spf_host* h, spf_group g, spf_addr block) {
     spf_host* in = Of(h).inner_;
+    const spf_addr other = Of(h).blocks_.Other(block);
     return Of(h).Pass(
-        "group_deregister", [in, g, block] { return in->group_deregister(in, g, block); }, nullptr);
+        "group_deregister", [in, g, block] { return in->group_deregister(in, g, block); },
+        [in, g, other] { return in->group_deregister(in, g, other); });
   };
 }
 
 void FaultyHost::FillStreams() {
   table_.stream_create = [](spf_host* h, const char* name, int32_t priority, spf_stream* out) {
-    return Of(h).inner_->stream_create(Of(h).inner_, name, priority, out);
+    const spf_status status = Of(h).inner_->stream_create(Of(h).inner_, name, priority, out);
+    if (status == SPF_OK) Of(h).streams_.Add(*out);
+    return status;
   };
   table_.stream_destroy = [](spf_host* h, spf_stream s) {
     spf_host* in = Of(h).inner_;
-    return Of(h).Pass(
-        "stream_destroy", [in, s] { return in->stream_destroy(in, s); }, nullptr);
+    FaultyHost& self = Of(h);
+    const spf_stream other = self.streams_.Other(s);
+    self.streams_.Remove(s);
+    return self.Pass(
+        "stream_destroy", [in, s] { return in->stream_destroy(in, s); },
+        [in, other] { return in->stream_destroy(in, other); });
   };
   table_.stream_sync = [](spf_host* h, spf_stream s) {
     spf_host* in = Of(h).inner_;
+    const spf_stream other = Of(h).streams_.Other(s);
     return Of(h).Pass(
-        "stream_sync", [in, s] { return in->stream_sync(in, s); }, nullptr);
+        "stream_sync", [in, s] { return in->stream_sync(in, s); },
+        [in, other] { return in->stream_sync(in, other); });
   };
+}
+
+void FaultyHost::FillEvents() {
   table_.event_create = [](spf_host* h, spf_event* out) {
-    return Of(h).inner_->event_create(Of(h).inner_, out);
+    const spf_status status = Of(h).inner_->event_create(Of(h).inner_, out);
+    if (status == SPF_OK) Of(h).events_.Add(*out);
+    return status;
   };
   table_.event_destroy = [](spf_host* h, spf_event e) {
     spf_host* in = Of(h).inner_;
-    return Of(h).Pass(
-        "event_destroy", [in, e] { return in->event_destroy(in, e); }, nullptr);
+    FaultyHost& self = Of(h);
+    const spf_event other = self.events_.Other(e);
+    self.events_.Remove(e);
+    return self.Pass(
+        "event_destroy", [in, e] { return in->event_destroy(in, e); },
+        [in, other] { return in->event_destroy(in, other); });
   };
   table_.event_record = [](spf_host* h, spf_event e, spf_stream s) {
     spf_host* in = Of(h).inner_;
+    const spf_stream other = Of(h).streams_.Other(s);
     return Of(h).Pass(
-        "event_record", [in, e, s] { return in->event_record(in, e, s); }, nullptr);
+        "event_record", [in, e, s] { return in->event_record(in, e, s); },
+        [in, e, other] { return in->event_record(in, e, other); });
   };
   table_.event_wait = [](spf_host* h, spf_event e, spf_stream s) {
     spf_host* in = Of(h).inner_;
+    const spf_event other = Of(h).events_.Other(e);
     return Of(h).Pass(
-        "event_wait", [in, e, s] { return in->event_wait(in, e, s); }, nullptr);
+        "event_wait", [in, e, s] { return in->event_wait(in, e, s); },
+        [in, other, s] { return in->event_wait(in, other, s); });
   };
   table_.event_sync = [](spf_host* h, spf_event e) {
     spf_host* in = Of(h).inner_;
+    const spf_event other = Of(h).events_.Other(e);
     return Of(h).Pass(
-        "event_sync", [in, e] { return in->event_sync(in, e); }, nullptr);
+        "event_sync", [in, e] { return in->event_sync(in, e); },
+        [in, other] { return in->event_sync(in, other); });
   };
+  // corrupt: the next hook
   table_.mark = [](spf_host* h, spf_hook hook, int32_t module, int32_t microbatch) {
     spf_host* in = Of(h).inner_;
     return Of(h).Pass(
-        "mark", [=] { return in->mark(in, hook, module, microbatch); }, nullptr);
+        "mark", [=] { return in->mark(in, hook, module, microbatch); },
+        [=] { return in->mark(in, OtherHook(hook), module, microbatch); });
   };
 }
 
@@ -176,13 +221,20 @@ void FaultyHost::FillMemory() {
       spf_addr lost = 0;
       return in->mem_alloc(in, s, bytes, place, label, self->late_ ? &lost : out);
     };
-    return self->Pass("mem_alloc", alloc,
-                      [=] { return in->mem_alloc(in, s, (bytes + 1) / 2, place, label, out); });
+    const spf_status status = self->Pass("mem_alloc", alloc, [=] {
+      return in->mem_alloc(in, s, (bytes + 1) / 2, place, label, out);
+    });
+    if (status == SPF_OK && out != nullptr && *out != 0) self->blocks_.Add(*out);
+    return status;
   };
   table_.mem_free = [](spf_host* h, spf_stream s, spf_addr a) {
     spf_host* in = Of(h).inner_;
-    return Of(h).Pass(
-        "mem_free", [=] { return in->mem_free(in, s, a); }, nullptr);
+    FaultyHost& self = Of(h);
+    const spf_addr other = self.blocks_.Other(a);
+    self.blocks_.Remove(a);
+    return self.Pass(
+        "mem_free", [=] { return in->mem_free(in, s, a); },
+        [=] { return in->mem_free(in, s, other); });
   };
   // corrupt: half the bytes
   table_.copy = [](spf_host* h, spf_stream s, spf_addr to, spf_addr from, uint64_t bytes) {
@@ -211,133 +263,6 @@ void FaultyHost::FillMemory() {
           return count > 1 ? in->publish(in, s, what, id, offset, count - 1, t, from) : SPF_OK;
         });
   };
-}
-
-void FaultyHost::FillWork() {
-  table_.communicate = [](spf_host* h, int32_t n, const spf_collective* ops) {
-    return Of(h).Communicate(n, ops);
-  };
-  table_.compute = [](spf_host* h, spf_stream s, const spf_compute* c) {
-    return Of(h).Compute(s, c);
-  };
-  table_.launch = [](spf_host* h, spf_stream s, const spf_launch* l) { return Of(h).Launch(s, l); };
-}
-
-// corrupt=0: the first operation has one element fewer; =1: the first element received is
-// overwritten afterwards; =2: SUM becomes AVG and the reverse; =3: the root or peer is the next
-// rank.
-spf_status FaultyHost::Communicate(int32_t n, const spf_collective* ops) {
-  spf_host* in = inner_;
-  struct Copy {
-    spf_collective op;
-    std::vector<uint64_t> send, recv;
-  };
-  auto copies = std::make_shared<std::vector<Copy>>();
-  for (int32_t i = 0; i < n; ++i) {
-    int32_t members = 0;
-    Copy& copy = copies->emplace_back();
-    copy.op = ops[i];
-    if (ops[i].group != nullptr) in->group_info(in, ops[i].group, nullptr, &members, nullptr);
-    if (ops[i].send_counts != nullptr)
-      copy.send.assign(ops[i].send_counts, ops[i].send_counts + members);
-    if (ops[i].recv_counts != nullptr)
-      copy.recv.assign(ops[i].recv_counts, ops[i].recv_counts + members);
-  }
-  const auto issue = [in, copies] {
-    std::vector<spf_collective> list;
-    for (const Copy& copy : *copies) {
-      spf_collective op = copy.op;
-      op.send_counts = copy.send.empty() ? nullptr : copy.send.data();
-      op.recv_counts = copy.recv.empty() ? nullptr : copy.recv.data();
-      list.push_back(op);
-    }
-    return in->communicate(in, static_cast<int32_t>(list.size()), list.data());
-  };
-  return Pass("communicate", issue, [in, copies, issue, amount = fault_.amount] {
-    spf_collective& op = copies->front().op;
-    if (amount == 0 && op.count > 0) --op.count;
-    if (amount == 2) op.reduction = op.reduction == SPF_SUM ? SPF_AVG : SPF_SUM;
-    if (amount == 3) {
-      int32_t members = 1;
-      in->group_info(in, op.group, nullptr, &members, nullptr);
-      op.peer = (op.peer + 1) % members;
-    }
-    const spf_status status = issue();
-    if (status != SPF_OK || amount != 1) return status;
-    spf_span span = {op.recv, 1, op.dtype, SPF_WRITE};
-    const double value = 3;
-    spf_launch fill{};
-    fill.size = sizeof fill;
-    fill.kernel = SPF_K_FILL;
-    fill.n_spans = fill.n_scalars = 1;
-    fill.spans = &span;
-    fill.scalars = &value;
-    return in->launch(in, op.stream, &fill);
-  });
-}
-
-// corrupt: INPUT nodes read the next sample; all others run with twice the scale.
-spf_status FaultyHost::Compute(spf_stream stream, const spf_compute* compute) {
-  spf_host* in = inner_;
-  const spf_model* model = in->model(in);
-  struct Copy {
-    spf_compute args;
-    std::vector<spf_addr> tables[4];
-    std::vector<int64_t> rows;
-  };
-  auto copy = std::make_shared<Copy>();
-  copy->args = *compute;
-  const spf_addr* given[4] = {compute->param, compute->grad, compute->act, compute->dact};
-  for (int i = 0; i < 4; ++i) {
-    const int32_t n = i < 2 ? model->n_params : model->n_values;
-    if (given[i] != nullptr) copy->tables[i].assign(given[i], given[i] + n);
-  }
-  if (compute->rows != nullptr) copy->rows.assign(compute->rows, compute->rows + model->n_values);
-  const auto issue = [in, stream, copy] {
-    spf_compute args = copy->args;
-    const auto data = [&](int i) {
-      return copy->tables[i].empty() ? nullptr : copy->tables[i].data();
-    };
-    args.param = data(0);
-    args.grad = data(1);
-    args.act = data(2);
-    args.dact = data(3);
-    args.rows = copy->rows.empty() ? nullptr : copy->rows.data();
-    return in->compute(in, stream, &args);
-  };
-  return Pass("compute", issue, [copy, issue] {
-    copy->args.sample = copy->args.sample > 0 ? copy->args.sample - 1 : copy->args.sample + 1;
-    copy->args.scale = copy->args.scale == 0 ? 2 : 2 * copy->args.scale;
-    return issue();
-  });
-}
-
-// corrupt: the first scalar is doubled.
-spf_status FaultyHost::Launch(spf_stream stream, const spf_launch* launch) {
-  spf_host* in = inner_;
-  struct Copy {
-    spf_launch args;
-    std::vector<spf_span> spans;
-    std::vector<double> scalars;
-    std::vector<std::byte> arg;
-  };
-  auto copy = std::make_shared<Copy>();
-  copy->args = *launch;
-  copy->spans.assign(launch->spans, launch->spans + launch->n_spans);
-  copy->scalars.assign(launch->scalars, launch->scalars + launch->n_scalars);
-  const auto* arg = static_cast<const std::byte*>(launch->arg);
-  copy->arg.assign(arg, arg + launch->arg_bytes);
-  const auto issue = [in, stream, copy] {
-    spf_launch args = copy->args;
-    args.spans = copy->spans.data();
-    args.scalars = copy->scalars.data();
-    args.arg = copy->arg.data();
-    return in->launch(in, stream, &args);
-  };
-  return Pass("launch", issue, [copy, issue] {
-    if (!copy->scalars.empty()) copy->scalars[0] *= 2;
-    return issue();
-  });
 }
 
 }  // namespace shardproof

@@ -12,6 +12,7 @@
 
 #include "conformance/abi/shardproof.h"
 #include "conformance/host/fault.h"
+#include "conformance/host/known_handles.h"
 
 namespace shardproof {
 
@@ -40,6 +41,7 @@ class FaultyHost {
   void FillFacts();
   void FillGroups();
   void FillStreams();
+  void FillEvents();
   void FillMemory();
   void FillWork();
   spf_status Communicate(int32_t n, const spf_collective* ops);
@@ -52,6 +54,10 @@ class FaultyHost {
   std::map<std::string, int64_t, std::less<>> counts_;
   bool fired_ = false;
   Call held_;
+  KnownHandles<spf_stream> streams_;
+  KnownHandles<spf_event> events_;
+  KnownHandles<spf_addr> blocks_;
+  KnownHandles<spf_group> groups_;
   // The held call happens: whoever made it has returned, and what it answers is lost.
   bool late_ = false;
   int32_t hold_ = 0;
