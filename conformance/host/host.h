@@ -183,6 +183,7 @@ class Host {
   void ResolveUses(const spf_compute& compute, const spf_node& node, ComputePlan& plan);
   Resolved ResolveUse(const spf_compute& compute, const spf_use& use, ComputePlan& plan) const;
   int64_t RowsOf(const spf_compute& compute, int32_t value) const;
+  bool IsRouter(const spf_node& node) const;
   void SetScales(const spf_compute& compute, const spf_node& node, NodeArgs* args);
   const spf_program& ProgramOf(int64_t step, int32_t microbatch) const;
   bool InProgram(int32_t node, int32_t microbatch);

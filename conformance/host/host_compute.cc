@@ -1,4 +1,5 @@
 // compute(): one phase of one node of the model, on the engine's memory.
+#include <charconv>
 #include <cmath>
 #include <memory>
 
@@ -199,6 +200,12 @@ bool OriginatesGradient(const spf_node& node) {
   return writes && !reads;
 }
 
+// Reading it gives the same number.
+std::string ScaleText(double scale) {
+  char buffer[32];
+  return std::string(buffer, std::to_chars(buffer, buffer + sizeof buffer, scale).ptr);
+}
+
 double PowerOfTwo(const spf_compute& compute) {
   const double scale = compute.scale == 0 ? 1 : compute.scale;
   int exponent = 0;
@@ -226,9 +233,11 @@ void Host::SetScales(const spf_compute& compute, const spf_node& node, NodeArgs*
   }
   const auto given = loss_scale_.find(compute.microbatch);
   args->scale = given == loss_scale_.end() ? config_.loss_scale : given->second.scale;
-  const bool router =
-      std::string_view(model_.Tables(config_.model_rank).modules[node.module].type) == "Router";
-  if (router && compute.phase != SPF_FWD) args->aux_scale = PowerOfTwo(compute);
+  if (IsRouter(node) && compute.phase != SPF_FWD) args->aux_scale = PowerOfTwo(compute);
+}
+
+bool Host::IsRouter(const spf_node& node) const {
+  return std::string_view(model_.Tables(config_.model_rank).modules[node.module].type) == "Router";
 }
 
 // The node, if it may be computed now at all.
@@ -272,6 +281,9 @@ void Host::AddComputeRow(const spf_compute& compute, const spf_node& node, Compu
   row.microbatch = compute.microbatch;
   row.module = node.module;
   row.flag = (compute.flags & SPF_COMPUTE_RECOMPUTE) != 0;
+  const bool scaled = compute.phase != SPF_FWD && (OriginatesGradient(node) || IsRouter(node));
+  if (scaled && compute.scale != 0 && compute.scale != 1)
+    recorder_.SetText(ScaleText(compute.scale));
   if (node.kind == SPF_NODE_INPUT) row.sample = compute.sample;
   for (const Range& range : plan.ranges) recorder_.AddRange(range);
   for (ComputePlan::Read& read : plan.reads) {

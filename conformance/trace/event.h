@@ -38,7 +38,8 @@ enum class EventKind : uint8_t {
   kGroupEnd,         // no fields
   kCollective,       // what spf_collective names, ranges, request
   kRequestWait,      // id: request; blocks
-  kCompute,          // stream, id: node, phase, microbatch, sample, flag: recompute; ranges, reads
+  kCompute,          // stream, id: node, phase, microbatch, sample, flag: recompute; ranges, reads;
+                     // text: scale of a loss or router in backward, if not 1
   kLaunch,           // stream, id: kernel, ranges, label
   kInit,             // stream, id: parameter, offset, count, ranges
   kPublish,          // stream, id, result, offset, count, dtype, digest, values, ranges

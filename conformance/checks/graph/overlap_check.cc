@@ -34,8 +34,12 @@ Expected Expect(const InstanceSpec& spec) {
   const bool full = ShardsParams(spec);
   Expected expected;
   expected.buckets = spec.strategy == ShardingStrategy::kLayerWise;
-  expected.gathers =
-      expected.buckets ? spec.overlap_param_gather : full && spec.prefetch_limit_bytes < 0;
+  // Without sharded parameters all units are gathered once a step, ahead if the knob says so.
+  const bool once = (spec.strategy == ShardingStrategy::kOptim ||
+                     spec.strategy == ShardingStrategy::kOptimGrads) &&
+                    spec.overlap_param_gather;
+  expected.gathers = expected.buckets ? spec.overlap_param_gather
+                                      : (full || once) && spec.prefetch_limit_bytes < 0;
   // Without a twin a gather that may not be launched ahead follows the last unit's reduction on the
   // same communicator, and the next unit's compute follows the gather: nothing is left to hide.
   const bool separate = spec.twin == GatherTwin::kGiven || spec.prefetch_limit_bytes < 0;

@@ -96,6 +96,21 @@ TEST(Overlap, ACaseThatDoesNotAskForItIsNotJudged) {
   EXPECT_TRUE(CheckOverlap(c, Step({.gather_waits_for_compute = true})).judged.empty());
 }
 
+Case WithOptimizerSharded(bool ahead) {
+  Case c;
+  c.world = 2;
+  c.instances[0].strategy = ShardingStrategy::kOptim;
+  c.instances[0].overlap_param_gather = ahead;
+  return c;
+}
+
+TEST(Overlap, GathersOfTheNewWeightsHideWhereTheKnobLaunchesThemAhead) {
+  EXPECT_EQ(Found(CheckOverlap(WithOptimizerSharded(true), Step({}))), Ids{});
+  const auto behind = Step({.gather_waits_for_compute = true});
+  EXPECT_EQ(Found(CheckOverlap(WithOptimizerSharded(true), behind)), Ids{"GE-12"});
+  EXPECT_EQ(Found(CheckOverlap(WithOptimizerSharded(false), behind)), Ids{});
+}
+
 // Three steps of a layer-wise engine that reduces so many buckets a step, each in a new buffer of
 // another dtype, after all compute.
 Trace BucketsOf(int rank, int buckets) {

@@ -62,6 +62,12 @@ void JudgeReads(const Analysis& a, int32_t rank, FindingSink& sink) {
   }
 }
 
+// Where two microbatches interleave, how far their sides may be ahead together is the schedule's
+// own rule (EP-17); but a limit of 0 is one there, too.
+bool LimitsAhead(const InstanceFacts& facts) {
+  return !facts.Interleaves() || facts.spec().prefetch_limit_bytes == 0;
+}
+
 class UnitWindows {
  public:
   UnitWindows(const Analysis& a, int32_t rank, FindingSink& sink)
@@ -107,9 +113,13 @@ class UnitWindows {
     }
   }
 
+  bool Limited(const Window& window) const {
+    return Judged(window) && LimitsAhead(a_.Facts(size_t(window.instance)));
+  }
+
   // At each gather: bytes of units that are there, unread, and not what is needed next.
   void JudgeAhead(const Window& window) {
-    if (!OneAtATime(window)) return;
+    if (!Limited(window)) return;
     const InstanceSpec& spec = a_.Facts(size_t(window.instance)).spec();
     const auto next =
         std::find_if(found_.uses.begin(), found_.uses.end(), [&](const ParamUse& use) {
@@ -202,7 +212,7 @@ CheckResult CheckUnitWindows(const Analysis& a) {
   for (size_t i = 0; i < a.n_instances(); ++i) {
     const bool shards = ShardsParams(a.Facts(i).spec());
     sharded |= shards;
-    ahead |= shards && !a.Facts(i).Interleaves();
+    ahead |= shards && LimitsAhead(a.Facts(i));
   }
   if (!sharded) return result;
   Judge(result, {"FS-03", "FS-13"});

@@ -4,6 +4,7 @@
 
 #include "conformance/checks/base/analysis.h"
 #include "conformance/checks/testing/mini_engine.h"
+#include "conformance/checks/testing/mini_schedule.h"
 
 namespace shardproof {
 namespace {
@@ -60,6 +61,22 @@ TEST(Lifetime, PrefetchWithALimitOfZero) {
   MiniFaults faults;
   faults.prefetch = 1;
   EXPECT_EQ(Found(faults), "FS-09");
+}
+
+// Where two microbatches interleave, a limit of 0 is one all the same.
+TEST(Lifetime, NothingIsAheadUnderTheScheduleWithALimitOfZero) {
+  const auto checked = [](int64_t limit, const ScheduleFaults& faults) {
+    const Case c =
+        ScheduleCase(4, 2, [&](InstanceSpec& spec) { spec.prefetch_limit_bytes = limit; });
+    return CheckUnitWindows(RunSchedule(c, faults).run);
+  };
+  const CheckResult good = checked(0, {});
+  EXPECT_EQ(FoundIn(good), "") << (good.findings.empty() ? "" : good.findings[0].seen);
+  EXPECT_TRUE(good.judged.contains("FS-09"));
+  ScheduleFaults ahead;
+  ahead.gather_all = true;
+  EXPECT_EQ(FoundIn(checked(0, ahead)), "FS-09");
+  EXPECT_EQ(FoundIn(checked(-1, ahead)), "");
 }
 
 TEST(Lifetime, AReadFromABlockThatWasFreedIsPoison) {
