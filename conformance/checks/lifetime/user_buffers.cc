@@ -96,6 +96,8 @@ void KeptBuffers::Drop(int32_t alloc) {
   const auto block = blocks_.find(alloc);
   if (block == blocks_.end()) return;
   used_.EraseBlock(alloc);
+  touched_.EraseBlock(alloc);
+  busy_[block->second].erase(alloc);
   held_[block->second] -= std::get<0>(block->second);
   blocks_.erase(block);
 }
@@ -104,8 +106,21 @@ void KeptBuffers::Use(int32_t alloc, int64_t begin, int64_t end) {
   const auto block = blocks_.find(alloc);
   if (block == blocks_.end()) return;
   used_.Put(alloc, begin, end, block->second);
+  touched_.Put(alloc, begin, end, block->second);
   int64_t& peak = peak_[block->second];
   peak = std::max(peak, used_.Bytes(block->second));
+  std::set<int32_t>& busy = busy_[block->second];
+  busy.insert(alloc);
+  size_t& most = most_busy_[block->second];
+  most = std::max(most, busy.size());
+}
+
+void KeptBuffers::Discard(int32_t alloc, int64_t begin, int64_t end) {
+  const auto block = blocks_.find(alloc);
+  if (block == blocks_.end()) return;
+  used_.Erase(alloc, begin, end);
+  touched_.Put(alloc, begin, end, block->second);
+  if (used_.Get(alloc, 0, std::get<0>(block->second)).empty()) busy_[block->second].erase(alloc);
 }
 
 // A registration more or less; what is in use stays in use.
@@ -128,7 +143,7 @@ void KeptBuffers::Reclass(const Event& event) {
 void KeptBuffers::See(const Event& event) {
   switch (event.kind) {
     case EventKind::kAlloc:
-      if (event.id == SPF_REGISTRABLE) Make(event.alloc, {event.count, event.purpose, {}});
+      if (event.id == place_) Make(event.alloc, {event.count, event.purpose, {}});
       return;
     case EventKind::kGroupRegister:
     case EventKind::kGroupDeregister:
@@ -143,7 +158,7 @@ void KeptBuffers::See(const Event& event) {
     const Range& range = trace_.ranges[i];
     if ((range.access & kWrite) == 0) continue;
     if (discards) {
-      used_.Erase(range.alloc, range.offset, range.offset + range.length);
+      Discard(range.alloc, range.offset, range.offset + range.length);
     } else {
       Use(range.alloc, range.offset, range.offset + range.length);
     }
@@ -153,8 +168,13 @@ void KeptBuffers::See(const Event& event) {
 int64_t KeptBuffers::SparedBytes() const {
   int64_t bytes = 0;
   for (const auto& [kind, peak] : peak_) {
-    if (std::get<2>(kind).empty()) continue;
-    bytes += std::min(held_.at(kind), peak) - used_.Bytes(kind);
+    const auto& [size, purpose, groups] = kind;
+    if (place_ == SPF_REGISTRABLE && groups.empty()) continue;
+    const int64_t held = held_.at(kind), used = used_.Bytes(kind);
+    const auto blocks = static_cast<int64_t>(most_busy_.at(kind)) + 1;
+    bytes += place_ == SPF_REGISTRABLE
+                 ? std::min(held, peak) - used
+                 : std::max<int64_t>(0, std::min(touched_.Bytes(kind), blocks * size) - used);
   }
   return bytes;
 }

@@ -1,7 +1,7 @@
 // user_buffers.h: with nccl_ub, does every gather of parameters and every reduction of gradients
 // use memory that is registered with its group?
 //
-// Judges FS-43, and says for FS-31 which of a rank's blocks wait for their next use.
+// Judges FS-43, and says for FS-31 and FS-32 which of a rank's blocks wait for their next use.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -16,13 +16,15 @@ namespace shardproof {
 
 CheckResult CheckUserBuffers(const Analysis& a);
 
-// Registered memory of one rank and instance. Bytes lie idle from SPF_K_DISCARD to the next
-// operation that writes them. Memory is kept to be used again: of one size of block, purpose and
-// set of groups no more is kept than was in use at once. What goes beyond that, or was never used,
-// is not spared.
+// Memory of one rank and instance, of one place, that is kept to be used again. Bytes lie idle from
+// SPF_K_DISCARD to the next operation that writes them. Of one size of block, purpose and set of
+// groups no more is kept than was in use at once. Of device memory (a pool, double buffers) one
+// block more where there are several: the host hands one out while work on the other is still to
+// end. What goes beyond that, or was never used, is not spared.
 class KeptBuffers {
  public:
-  explicit KeptBuffers(const Trace& trace) : trace_(trace) {}
+  explicit KeptBuffers(const Trace& trace, spf_place place = SPF_REGISTRABLE)
+      : trace_(trace), place_(place) {}
   // Events of the instance, in the host's order.
   void See(const Event& event);
   // Bytes that lie idle and may.
@@ -34,12 +36,16 @@ class KeptBuffers {
   void Make(int32_t alloc, const Class& kind);
   void Reclass(const Event& event);
   void Use(int32_t alloc, int64_t begin, int64_t end);
+  void Discard(int32_t alloc, int64_t begin, int64_t end);
   void Drop(int32_t alloc);
 
   const Trace& trace_;
-  std::map<int32_t, Class> blocks_;  // of place SPF_REGISTRABLE, by id
+  const spf_place place_;
+  std::map<int32_t, Class> blocks_;  // of the place, by id
   std::map<Class, int64_t> held_, peak_;
-  ByteMap<Class> used_;
+  ByteMap<Class> used_, touched_;            // now; ever, or discarded
+  std::map<Class, std::set<int32_t>> busy_;  // blocks of which something is in use
+  std::map<Class, size_t> most_busy_;
 };
 
 }  // namespace shardproof

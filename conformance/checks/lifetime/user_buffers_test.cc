@@ -224,7 +224,7 @@ TEST(KeptBuffers, WhatWasNeverUsedIsNot) {
 }
 
 TEST(KeptBuffers, WhatIsNotRegisteredIsNot) {
-  for (const int place : {SPF_DEVICE, SPF_REGISTRABLE}) {
+  for (const int place : {SPF_DEVICE, SPF_REGISTRABLE}) {  // at_rest_test.cc: other device memory
     Blocks b;
     const int block = b.Make(64, {}, place);
     b.Use(block, 64);
