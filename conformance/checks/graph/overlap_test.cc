@@ -90,6 +90,60 @@ TEST(Overlap, GathersOnTheReducingCommunicatorMakeTheTwinUseless) {
   EXPECT_TRUE(Found(CheckOverlap(FullySharded(), Step({.twin = false}))).contains("GE-14"));
 }
 
+// Four ranks that shard over two and once more over the other two: in a step units are gathered
+// over the inner group, or not, and shards are filled up over the outer one, after all reductions.
+Trace OuterStepOf(int rank, bool gathers, bool waits) {
+  TraceBuilder t(rank, 4);
+  const int base = rank / 2 * 2, side = rank % 2;
+  const int inner = t.Group("intra_dp_cp", {base, base + 1}, base == 0 ? "intra0" : "intra2"),
+            outer = t.Group("inter_dp_cp", {side, side + 2}, side == 0 ? "inter0" : "inter1"),
+            twin = t.Group("dp_cp_ag", {base, base + 1}, base == 0 ? "twin0" : "twin2");
+  const int compute = t.Stream("compute"), gather = t.Stream("gather"), reduce = t.Stream("reduce");
+  t.CallBegin("create");
+  t.CallEnd("create");
+  t.CallBegin("train_step", 0);
+  for (int layer = 0; layer < 4; ++layer) {
+    if (waits) Order(t, compute, gather);
+    if (waits) Order(t, reduce, gather);
+    if (gathers)
+      t.Collective(SPF_ALL_GATHER, twin, gather, 8, {}, {.label = {SPF_FOR_PARAM_FULL, layer, 0}});
+    Order(t, gather, compute);
+    t.Compute(compute, layer, SPF_BWD, 0, {});
+    Order(t, compute, reduce);
+    t.Collective(SPF_REDUCE_SCATTER, inner, reduce, 8, {}, {.label = {SPF_FOR_GRAD, layer, 0}});
+  }
+  Order(t, reduce, compute);
+  Order(t, compute, gather);
+  for (int layer = 0; layer < 4; ++layer)
+    t.Collective(SPF_ALL_GATHER, outer, gather, 8, {}, {.label = {SPF_FOR_PARAM_SHARD, layer, 0}});
+  t.CallEnd("train_step", 0);
+  return t.Done();
+}
+
+Ids FoundWithOuterShards(bool gathers, bool waits, bool outer_shards = true) {
+  Case c = FullySharded();
+  c.world = c.instances[0].span = 4;
+  if (outer_shards) {
+    c.instances[0].outer = 2;
+    c.instances[0].outer_strategy = OuterStrategy::kOptim;
+  }
+  std::vector<Trace> traces;
+  for (int rank = 0; rank < 4; ++rank) traces.push_back(OuterStepOf(rank, gathers, waits));
+  return Found(CheckOverlap(c, traces));
+}
+
+TEST(Overlap, GathersOfTheOuterGroupFollowTheReductions) {
+  EXPECT_EQ(FoundWithOuterShards(true, false), Ids{});
+  EXPECT_EQ(FoundWithOuterShards(false, false), Ids{}) << "there is no other gather";
+}
+
+TEST(Overlap, GathersOfUnitsThatFollowTheReductionsAreFoundBesideThoseOfTheOuterGroup) {
+  const Ids found = FoundWithOuterShards(true, true);
+  EXPECT_TRUE(found.contains("GE-12") && found.contains("GE-14"));
+  EXPECT_TRUE(FoundWithOuterShards(false, false, false).contains("GE-12"))
+      << "without outer sharding any gather should hide";
+}
+
 TEST(Overlap, ACaseThatDoesNotAskForItIsNotJudged) {
   Case c;
   c.world = 2;

@@ -38,7 +38,7 @@ class Gathers {
     for (const Window& window : found_.windows) {
       const InstanceFacts& facts = a_.Facts(size_t(window.instance));
       if (window.unit < 0 || !ShardsParams(facts.spec()) || facts.Interleaves()) continue;
-      Judge(result_, {"FS-08"});
+      Judge(result_, {"FS-08", "FS-44"});
       if (facts.spec().recompute) Judge(result_, {"FS-07"});
       if (window.reads.empty()) {
         JudgeUnread(window, facts);
@@ -58,17 +58,39 @@ class Gathers {
     }
   }
 
+  // Gathered and dropped: wasted, but no rule but this is broken if it was awaited. A forward that
+  // is run again in backward is another matter: it gathers what its own order says next.
   void JudgeUnread(const Window& window, const InstanceFacts& facts) {
-    if (!Ended(window.instance, window.call) ||
-        facts.UnitMayBeAbsent(rank_, window.call, window.unit))
-      return;
-    Finding finding = a_.At(facts.spec().recompute ? "FS-07" : "FS-08", rank_, window.gather);
+    if (!Wasted(window, facts)) return;
+    wasted_.push_back(&window);
+    const bool again = facts.spec().recompute && AheadInBackward(window, facts);
+    Finding finding = a_.At(again ? "FS-07" : "FS-44", rank_, window.gather);
     finding.expected = "a gather that is read before it is released";
     finding.seen = "unit " + facts.ModuleName(window.unit) + " gathered and never read";
     finding.message = "unit " + facts.ModuleName(window.unit) +
-                      " is gathered for nothing: prefetched in the wrong direction, past the end, "
-                      "or in recompute";
+                      (again ? " is gathered for nothing by a forward that is run again"
+                             : " is gathered for nothing: prefetched in the wrong direction, or "
+                               "past the end");
     sink_.Add(std::move(finding));
+  }
+
+  bool Wasted(const Window& window, const InstanceFacts& facts) const {
+    return window.unit >= 0 && window.reads.empty() && Ended(window.instance, window.call) &&
+           !facts.UnitMayBeAbsent(rank_, window.call, window.unit);
+  }
+
+  // In backward, where an earlier unit computes next: ahead in forward order.
+  bool AheadInBackward(const Window& window, const InstanceFacts& facts) const {
+    const auto& events = a_.trace(rank_).events;
+    for (auto at = events.begin() + window.gather; at != events.end(); ++at) {
+      const bool computes = at->kind == EventKind::kCompute && at->instance == window.instance &&
+                            at->id >= 0 && at->id < facts.node_count(rank_);
+      const int32_t unit =
+          computes ? facts.UnitOfModule(facts.Node(at->id, rank_).module) : int32_t{-1};
+      if (unit < 0) continue;
+      return (at->phase != SPF_FWD || at->flag) && unit < window.unit;
+    }
+    return false;
   }
 
   bool Ended(int instance, int32_t call) const {
@@ -99,6 +121,7 @@ class Gathers {
       if (!carried.gather) continue;
       const Event& event = EventAt(carried.event);
       for (const Chunk& chunk : carried.params) {
+        if (WastedAt(carried.event, event, chunk.content.param)) continue;  // FS-44
         auto& [elements, last] = gathered[{event.instance, event.call, chunk.content.param}];
         elements += chunk.length / std::max<int64_t>(1, chunk.content.width);
         last = carried.event;
@@ -119,6 +142,14 @@ class Gathers {
       finding.message = param.name + " is gathered more often than the strategy needs";
       sink_.Add(std::move(finding));
     }
+  }
+
+  bool WastedAt(int64_t index, const Event& event, int32_t key) const {
+    const int32_t unit = a_.Facts(event.instance).ByKey(key).unit;
+    return std::any_of(wasted_.begin(), wasted_.end(), [&](const Window* window) {
+      return window->gather <= index && index <= window->last_gather &&
+             window->instance == event.instance && window->unit == unit;
+    });
   }
 
   int64_t Allowed(const InstanceFacts& facts, const ParamFacts& param, int32_t call) const {
@@ -147,6 +178,7 @@ class Gathers {
   CheckResult& result_;
   FindingSink& sink_;
   const RankWindows found_;
+  std::vector<const Window*> wasted_;  // FS-44
 };
 
 // With check_for_nan_in_grad: COUNT_NONFINITE (or a kernel of the engine's own) reads a gradient
@@ -201,7 +233,7 @@ void JudgeGuard(const Analysis& a, int32_t rank, CheckResult& result, FindingSin
 CheckResult CheckGatherOrder(const Analysis& a) {
   CheckResult result;
   if (!a.has_flow()) {
-    NeedsCase(a, result, {"FS-07", "FS-08", "FS-35"});
+    NeedsCase(a, result, {"FS-07", "FS-08", "FS-35", "FS-44"});
     return result;
   }
   FindingSink sink(result);
