@@ -133,9 +133,11 @@ std::vector<Knob> LayerWiseKnobs() {
            {.name = "layer_wise_layout",
             .meaning =
                 "dealt: gradients are all-reduced, and owners send their parameters in pieces of "
-                "any size. aligned: buckets are equal shards, no parameter crosses an edge, "
-                "padding is no more than parameters at multiples of 64 elements and shards at "
-                "multiples of lcm(64, lcm(N, 128) / N) need; gradients are reduce-scattered, "
+                "any size, padded alike if at all. aligned: buckets are equal shards, no parameter "
+                "crosses an edge, "
+                "padding is no more than parameters at multiples of 256 bytes and shards at "
+                "multiples of lcm(64, lcm(N, 128) / N) elements need, or of one power of two up to "
+                "2^16 that all shards are multiples of; gradients are reduce-scattered, "
                 "weights all-gathered in place. Only with layer_wise, as the next two",
             .only = For::kLayerWise})
           .In({Space::kLayerWise}),

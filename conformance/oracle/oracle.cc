@@ -72,7 +72,7 @@ class Oracle {
   Oracle(const Case& c, size_t instance, const OracleOptions& options)
       : spec_(c.instances.at(instance)),
         model_(Undivided(spec_.model), TokensPerStep(spec_)),
-        trainer_(model_, probe_),
+        trainer_(model_, probe_, options.bf16_node_grads),
         ep_ranks_(EpRanks(spec_, c.world)),
         rule_(RuleOf(spec_)) {
     probe_.check_bounds = options.check_bounds;

@@ -40,6 +40,10 @@ struct OracleRun {
 struct OracleOptions {
   // Run-time exactness check of every sum (debug; slow). Throws std::logic_error.
   bool check_bounds = false;
+  // Nodes add to gradients in bf16: each of a sample is rounded at every addition, in the order of
+  // the program's backward; samples are summed in fp32. REQUIRES: param_dtype = bf16, no routed
+  // experts, whose rows come from several samples.
+  bool bf16_node_grads = false;
 };
 
 OracleRun RunOracle(const Case& c, size_t instance, const OracleOptions& options = {});

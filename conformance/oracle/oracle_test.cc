@@ -318,5 +318,19 @@ TEST_F(FaultTest, ADoubledExpertGradientShows) {
                       })));
 }
 
+// Whether gradients of the first step differ if nodes add to them in bf16.
+bool RoundingShows(const std::string& id) {
+  const Case c = ParseId(id);
+  OracleOptions options;
+  options.bf16_node_grads = true;
+  const auto plain = RunOracle(c, 0).calls.at(1).grads;
+  return RunOracle(c, 0, options).calls.at(1).grads != plain;
+}
+
+TEST(OracleTest, NodesMayAddInBf16) {
+  EXPECT_TRUE(RoundingShows("w2.zero3.bf16"));
+  EXPECT_FALSE(RoundingShows("w2.zero3.bf16.wire16")) << "bf16 holds these gradients";
+}
+
 }  // namespace
 }  // namespace shardproof

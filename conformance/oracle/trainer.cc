@@ -21,9 +21,14 @@ int32_t IdOf(const spf_uses& uses, spf_access access) {
   return -1;
 }
 
+void AddTo(std::vector<float>& sum, const std::vector<uint16_t>& bf16) {
+  for (size_t k = 0; k < sum.size(); ++k) sum[k] += FromBf16(bf16[k]);
+}
+
 }  // namespace
 
-Trainer::Trainer(const Model& model, Probe& probe) : model_(model), probe_(probe) {
+Trainer::Trainer(const Model& model, Probe& probe, bool bf16_node_grads)
+    : model_(model), probe_(probe), bf16_node_grads_(bf16_node_grads) {
   std::map<std::string, size_t> index;
   for (int32_t ep = 0; ep < model.config().ep; ++ep) {
     const spf_model& tables = model.Tables(ep);
@@ -114,13 +119,19 @@ float Trainer::RunSample(OracleState& state, int64_t step, int64_t sample, int32
   expert_rows_.clear();
   const std::vector<size_t>& slots = At(slot_, ep_rank);
   const bool bf16 = model_.config().bf16_params;
+  const bool apart = backward && bf16_node_grads_;
   std::vector<std::vector<uint16_t>> narrow(bf16 ? slots.size() : 0);
+  std::vector<std::vector<uint16_t>> added(apart ? slots.size() : 0);
   std::vector<const void*> param;
   std::vector<void*> grad, act, dact;
   for (size_t id = 0; id < slots.size(); ++id) {
     OracleParam& mine = state.params[slots[id]];
     param.push_back(mine.weight.data());
     grad.push_back(mine.grad.data());
+    if (apart) {
+      added[id].assign(mine.grad.size(), 0);
+      grad.back() = added[id].data();
+    }
     if (!bf16) continue;
     for (float value : mine.weight) narrow[id].push_back(ToBf16(value));
     param.back() = narrow[id].data();
@@ -135,6 +146,7 @@ float Trainer::RunSample(OracleState& state, int64_t step, int64_t sample, int32
   args.sample = sample;
   args.param = param.data();
   args.grad = grad.data();
+  args.grad_dtype = apart ? SPF_BF16 : SPF_F32;
   args.act = act.data();
   args.dact = dact.data();
   args.rows = rows_.data();
@@ -143,6 +155,7 @@ float Trainer::RunSample(OracleState& state, int64_t step, int64_t sample, int32
   for (int32_t i = 0; i < program.n_nodes; ++i) RunNode(program.nodes[i], SPF_FWD, args, ep_rank);
   for (int32_t i = program.n_nodes; backward && i-- > 0;)
     RunNode(program.nodes[i], SPF_BWD, args, ep_rank);
+  for (size_t id = 0; id < added.size(); ++id) AddTo(state.params[slots[id]].grad, added[id]);
   const spf_model& tables = model_.Tables(ep_rank);
   float loss = 0;
   for (int32_t id = 0; id < tables.n_values; ++id) {

@@ -28,7 +28,8 @@ class Trainer {
  public:
   // REQUIRES: model and probe outlive the trainer; the model has one pipeline stage and, with
   // routed experts, ep = 1.
-  Trainer(const Model& model, Probe& probe);
+  // bf16_node_grads: as OracleOptions says.
+  Trainer(const Model& model, Probe& probe, bool bf16_node_grads = false);
 
   OracleState InitialState() const;
   void ZeroGrads(OracleState& state) const;
@@ -45,6 +46,7 @@ class Trainer {
 
   const Model& model_;
   Probe& probe_;
+  const bool bf16_node_grads_;
   // [ep rank][parameter id] -> index of OracleState::params.
   std::vector<std::vector<size_t>> slot_;
   std::vector<std::vector<std::byte>> act_, dact_;

@@ -347,4 +347,13 @@ void Facts::AddUpdates(const Trace& trace, int64_t index, RankFacts& of) {
   }
 }
 
+int64_t AlignmentShown(const RankFacts& of, int32_t instance) {
+  uint64_t bits = 1 << 16;
+  for (const Gather& gather : of.gathers) {
+    if (gather.instance != instance || gather.group->world_ranks.size() < 2) continue;
+    for (const int64_t slot : gather.slots) bits |= static_cast<uint64_t>(slot);
+  }
+  return static_cast<int64_t>(bits & -bits);
+}
+
 }  // namespace shardproof::layer_wise

@@ -126,4 +126,8 @@ class Facts {
 // Is the kind one that can bring parameters?
 bool Brings(uint8_t collective);
 
+// The alignment that an engine's gathers show: the largest power of two, of at most 2^16 elements,
+// of which the parts of all members are multiples.
+int64_t AlignmentShown(const RankFacts& of, int32_t instance);
+
 }  // namespace shardproof::layer_wise

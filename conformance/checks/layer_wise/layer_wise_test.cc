@@ -55,6 +55,9 @@ INSTANTIATE_TEST_SUITE_P(
         Good{"pieces_apart", kBroadcast, 4, FAULT(pieces_apart)},
         Good{"pieces_apart_overlap", kBroadcast + kOverlap, 4, FAULT(pieces_apart)},
         Good{"sync_eval", kOverlap + kEval, 4, FAULT(sync_eval)},
+        Good{"coarse", kPlain, 4, FAULT(coarse)}, Good{"coarse_padded", kPadded, 4, FAULT(coarse)},
+        Good{"coarse_broadcast", kBroadcast, 4, FAULT(coarse)},
+        Good{"coarse_aligned", kAligned + kOverlap, 4, FAULT(coarse)},
         Good{"sync_eval_aligned", kAligned + kOverlap + kEval, 4, FAULT(sync_eval)}),
     [](const auto& row) { return std::string(row.param.name); });
 
@@ -128,6 +131,8 @@ INSTANTIATE_TEST_SUITE_P(
         Bad{"wide_padding_load", "LW-14", FAULT(wide_padding), kAligned + kOverlap + kLoad},
         Bad{"bf16_wire", "LW-14", FAULT(bf16_wire)},
         Bad{"loose_counts", "LW-14", FAULT(loose_counts)},
+        Bad{"loose_beside_coarse", "LW-14",
+            [](LayerWiseFaults& f) { f.loose_counts = f.coarse = true; }},
         Bad{"loose_padding", "LW-14", FAULT(loose_counts), kPadded},
         Bad{"gather_alone", "LW-16", FAULT(gather_alone), kExperts, 2},
         Bad{"reduce_alone", "LW-16", FAULT(reduce_alone), kExperts, 2},

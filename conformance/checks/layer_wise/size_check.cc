@@ -13,8 +13,8 @@ namespace shardproof::layer_wise {
 
 namespace {
 
-constexpr int64_t kStart =
-    64;  // elements: a multiple of it is where an aligned parameter may begin
+constexpr int64_t kStart = 256;  // bytes: a multiple of it is where an aligned parameter may begin
+constexpr int64_t kShard = 64;  // elements: what NCCL asks of a shard, with lcm(N, 128) of a bucket
 
 int64_t RoundUp(int64_t value, int64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
@@ -96,18 +96,22 @@ class Sizes : RankCheck {
       keys.insert(bucket.begin(), bucket.end());
     }
     std::map<int32_t, int64_t> filled;  // by rank
+    const auto start_of = [&](int32_t key) {
+      return kStart / std::max<int64_t>(1, static_cast<int64_t>(DtypeBytes(of.ByKey(key).dtype)));
+    };
     for (const int32_t key : keys)
-      filled[from_.at({gather.instance, key})] += RoundUp(of.ByKey(key).numel, kStart);
+      filled[from_.at({gather.instance, key})] += RoundUp(of.ByKey(key).numel, start_of(key));
     int64_t empty = 0;  // parameters without elements, which begin somewhere too
     for (int32_t id = 0; id < of.n_params(rank_); ++id) {
       empty += !of.Param(rank_, id).frozen && of.Param(rank_, id).numel == 0;
     }
     int64_t fullest = 0;
     for (const auto& [rank, elements] : filled)
-      fullest = std::max(fullest, elements + empty * kStart);
+      fullest = std::max(fullest, elements + empty * start_of(*keys.begin()));
     const auto members = static_cast<int64_t>(gather.group->world_ranks.size());
-    const int64_t multiple = std::lcm(kStart, std::lcm(members, int64_t{128}) / members);
-    const int64_t most = RoundUp(fullest, multiple),
+    const int64_t multiple = std::lcm(kShard, std::lcm(members, int64_t{128}) / members);
+    const int64_t shown = AlignmentShown(facts_.At(rank_), gather.instance);
+    const int64_t most = std::max(RoundUp(fullest, multiple), RoundUp(fullest, shown)),
                   seen = *std::max_element(gather.slots.begin(), gather.slots.end());
     if (seen <= most) return;
     report_.Add("LW-14", rank_, gather.event,

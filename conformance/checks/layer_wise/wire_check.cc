@@ -143,11 +143,14 @@ class Wire : RankCheck {
       owned[m] += share.elements;
       largest = std::max(largest, owned[m]);
     }
+    const int64_t shown = AlignmentShown(facts_.At(rank_), gather.instance);
     for (size_t m = 0; m < ranks.size(); ++m) {
       const int64_t want = event.collective == SPF_ALL_GATHER ? largest : owned[m];
-      if (gather.slots[m] == want) continue;
+      const int64_t most = (want + shown - 1) / shown * shown;
+      if (want <= gather.slots[m] && gather.slots[m] <= most) continue;
       report_.Add("LW-14", rank_, gather.event,
-                  std::to_string(want) + " elements of rank " + std::to_string(ranks[m]),
+                  std::to_string(want) + " elements of rank " + std::to_string(ranks[m]) +
+                      ", or up to " + std::to_string(most) + " with the padding of all parts",
                   std::to_string(gather.slots[m]),
                   "a member's part of a gather has another size than what it owns there");
       return;

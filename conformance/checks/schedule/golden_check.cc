@@ -53,6 +53,7 @@ class Golden : StepCheck {
     Judge(result_, {"EP-02", "EP-03", "EP-04"});
     JudgePhases();
     JudgePairs();
+    if (!Claims()) return JudgeCover();
     JudgeOrder(
         "EP-02",
         "the schedule nodes of a combined step are issued in another order than the schedule's");
@@ -112,6 +113,51 @@ class Golden : StepCheck {
       Add("EP-01", token.first(), "after " + Text(other), Text(key) + " before it",
           "a schedule node is issued before one whose result it needs");
     }
+  }
+
+  // An engine that announces hooks says that its schedule nodes are Megatron-LM's, and their order.
+  bool Claims() const {
+    return std::any_of(trace_.events.begin() + step_.begin, trace_.events.begin() + step_.end,
+                       [&](const Event& event) {
+                         return event.kind == EventKind::kMark && event.call == step_.call &&
+                                event.instance == step_.instance;
+                       });
+  }
+
+  static bool Exchanges(const Key& key) {
+    return key.node == ScheduleNode::kDispatch || key.node == ScheduleNode::kCombine;
+  }
+
+  // Where the schedule issues compute of the other microbatch between what an all-to-all needs and
+  // what needs it, so does the engine, in whatever order: it has something to hide behind.
+  void JudgeCover() {
+    std::map<Key, size_t> expected, seen;
+    for (size_t i = 0; i < expected_.size(); ++i) expected[expected_[i]] = i;
+    for (size_t i = 0; i < tokens_.size(); ++i) seen[tokens_[i].key] = i;
+    const auto key_of = [&](size_t i) { return At(tokens_, i).key; };
+    const auto planned = [&](size_t i) { return At(expected_, i); };
+    std::map<std::pair<int32_t, Side>, std::vector<Key>> sides;  // each in the order of its data
+    for (const Key& key : expected_) {
+      if (key.side != Side::kWeights) sides[{key.microbatch, key.side}].push_back(key);
+    }
+    for (const auto& [side, keys] : sides) {
+      for (size_t i = 1; i + 1 < keys.size(); ++i) {
+        const Key &from = keys[i - 1], &to = keys[i + 1];
+        if (!Exchanges(keys[i]) || !Covered(expected.at(from), expected.at(to), planned)) continue;
+        if (Covered(seen.at(from), seen.at(to), key_of)) continue;
+        Add("EP-02", At(tokens_, seen.at(to)).first(),
+            "compute of the other microbatch between " + Text(from) + " and " + Text(to),
+            "nothing of it", Text(keys[i]) + " has nothing to hide behind");
+      }
+    }
+  }
+  template <class KeyAt>
+  static bool Covered(size_t from, size_t to, const KeyAt& key_at) {
+    for (size_t i = from + 1; i < to; ++i) {
+      const Key key = key_at(i);
+      if (key.microbatch != key_at(from).microbatch && !Exchanges(key)) return true;
+    }
+    return false;
   }
 
   void JudgePhases() {

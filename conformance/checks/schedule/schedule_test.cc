@@ -23,8 +23,11 @@ std::string First(const CheckResult& result) {
 }
 
 CheckResult Checked(const ScheduleFaults& faults = {}, const Edit& edit = {}, int32_t world = 4,
-                    int32_t ep = 2) {
-  const ScheduleRun made = RunSchedule(ScheduleCase(world, ep, edit), faults);
+                    int32_t ep = 2, bool marks = true) {
+  ScheduleRun made = RunSchedule(ScheduleCase(world, ep, edit), faults);
+  for (Trace& trace : made.run.traces) {
+    if (!marks) std::erase_if(trace.events, [](auto& e) { return e.kind == EventKind::kMark; });
+  }
   const Analysis a(made.run);
   EXPECT_TRUE(a.has_flow()) << a.flow_why();
   return Shown(CheckSchedule(a));
@@ -111,6 +114,22 @@ TEST(Schedule, JudgesAllItsRows) {
 TEST(Schedule, APieceIsForgotten) { EXPECT_TRUE(Finds("EP-01", {.skip_weights = true}, Delay)); }
 TEST(Schedule, ExpertsAfterTheDispatch) {
   EXPECT_TRUE(Finds("EP-02", {.experts_before_dispatch_swapped = true}));
+}
+// Without hooks an engine claims nobody's order: what no data and no overlap orders is free.
+CheckResult Unmarked(const ScheduleFaults& faults, const Edit& edit = {}) {
+  return Checked(faults, edit, 4, 2, false);
+}
+TEST(Schedule, AnotherOrderIsFoundOnlyWhereHooksClaimThisOne) {
+  for (const ScheduleFaults& other : std::vector<ScheduleFaults>{
+           {.experts_before_dispatch_swapped = true}, {.forward_first = true}}) {
+    EXPECT_TRUE(Finds("EP-02", other));
+    for (const Edit& edit : {Edit(), Edit(Three), Edit(Delay), Edit(Zero2)})
+      EXPECT_EQ(FoundIn(Unmarked(other, edit)), "") << First(Unmarked(other, edit));
+  }
+}
+TEST(Schedule, AnAllToAllWithNothingToHideBehind) {
+  const std::string found = FoundIn(Unmarked({.experts_first = true}));
+  EXPECT_NE(found.find("EP-02"), std::string::npos) << found;
 }
 TEST(Schedule, OneAfterTheOther) { EXPECT_TRUE(Finds("EP-03", {.one_after_the_other = true})); }
 TEST(Schedule, OtherPairs) { EXPECT_TRUE(Finds("EP-04", {.shifted_pairs = true}, Three)); }

@@ -77,11 +77,19 @@ void MiniDeal::Lay(Bucket& b) {
   std::stable_sort(b.items.begin(), b.items.end(), [&](const Item& x, const Item& y) {
     return params_[size_t(x.id)].owner < params_[size_t(y.id)].owner;
   });
+  constexpr int64_t kPiece = 256;
   int64_t at = 0;
-  for (Item& item : b.items) {
+  for (size_t i = 0; i < b.items.size(); ++i) {
+    Item& item = b.items[i];
+    const int32_t owner = params_[size_t(item.id)].owner;
     item.at = at;
     at += P(item.id).numel;
-    b.counts[size_t(params_[size_t(item.id)].owner)] += P(item.id).numel;
+    b.counts[size_t(owner)] += P(item.id).numel;
+    const bool last = i + 1 == b.items.size() || params_[size_t(b.items[i + 1].id)].owner != owner;
+    if (!f_.coarse || !last) continue;
+    const int64_t padding = (kPiece - b.counts[size_t(owner)] % kPiece) % kPiece;
+    b.counts[size_t(owner)] += padding;
+    at += padding;
   }
   b.size = at;
   if (Transport() != LayerWiseTransport::kPadded && !f_.loose_counts) return;
@@ -98,9 +106,10 @@ void MiniDeal::LayAligned(Bucket& b) {
     *least += P(item.id).numel;
   }
   const auto n = static_cast<int64_t>(b.counts.size());
-  const int64_t multiple = f_.wide_padding ? 4096 : 64;
+  const int64_t multiple = f_.wide_padding || f_.coarse ? 4096 : 64;
   int64_t shard =
       (*std::max_element(b.counts.begin(), b.counts.end()) + multiple - 1) / multiple * multiple;
+  if (f_.wide_padding) shard += 2 * multiple;
   if (f_.cross_edge)
     shard = (std::accumulate(b.counts.begin(), b.counts.end(), int64_t{0}) + 7) / n;
   b.counts.assign(b.counts.size(), shard);

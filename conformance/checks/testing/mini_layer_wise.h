@@ -34,7 +34,7 @@ struct LayerWiseFaults {
   bool gather_empty = false, gather_alone = false, reduce_alone = false;
   bool bf16_wire = false, loose_counts = false;
   bool no_cut = false;                                  // one bucket whatever bucket_size says
-  bool wide_padding = false;                            // aligned shards of 4096 elements
+  bool wide_padding = false;                            // two alignments more than a shard needs
   std::optional<Choice<LayerWiseTransport>> transport;  // instead of the case's
   std::optional<Choice<LayerWiseBuffer>> buffer;
   bool out_of_place = false;
@@ -53,6 +53,7 @@ struct LayerWiseFaults {
   bool wait_at_once = false;  // the next bucket's gather is waited for where it is launched
   bool gather_beside_reduction = false;
   // No faults, but other ways.
+  bool coarse = false;           // shards of multiples of 4096 elements, pieces of 256
   bool install_unnamed = false;  // after load weights are installed before they are published
   bool root_in_place =
       false;  // parameters are broadcast one by one, at their owner from and to its weights

@@ -62,12 +62,13 @@ class Engine {
   static int32_t Bottom(const Nodes& nodes) { return nodes.layers().front(); }
 
   void Combined(int32_t f, int32_t b) {
+    if (f_.forward_first) RunNode(ScheduleNode::kPre, Side::kForward, -1, f);
     if (b >= 0) {
       m_.Root(SPF_HOOK_ROOT_PRE_BACKWARD, b);
       for (const int32_t layer : At(nodes_, b)->layers()) to_come_.insert(layer);
     }
     RunNode(ScheduleNode::kLoss, Side::kBackward, -1, b);
-    RunNode(ScheduleNode::kPre, Side::kForward, -1, f);
+    if (!f_.forward_first) RunNode(ScheduleNode::kPre, Side::kForward, -1, f);
     RunNode(ScheduleNode::kPost, Side::kBackward, -1, b);
     std::vector<int32_t> forward, backward;
     if (f >= 0) forward = At(nodes_, f)->layers();
@@ -98,8 +99,10 @@ class Engine {
     const bool last = b >= 0 && j == Bottom(*At(nodes_, b));
     RunNode(ScheduleNode::kMtpPost, Side::kBackward, j, b);
     RunNode(ScheduleNode::kCombine, Side::kBackward, j, b);
+    if (f_.experts_first) RunNode(ScheduleNode::kMlp, Side::kBackward, j, b);
     RunNode(ScheduleNode::kPreDispatch, Side::kForward, i, f);
-    if (!f_.experts_before_dispatch_swapped) RunNode(ScheduleNode::kMlp, Side::kBackward, j, b);
+    const bool in_place = !f_.experts_before_dispatch_swapped && !f_.experts_first;
+    if (in_place) RunNode(ScheduleNode::kMlp, Side::kBackward, j, b);
     RunNode(ScheduleNode::kDispatch, Side::kForward, i, f);
     if (f_.experts_before_dispatch_swapped) RunNode(ScheduleNode::kMlp, Side::kBackward, j, b);
     Weights(ScheduleNode::kMlp, j, b);

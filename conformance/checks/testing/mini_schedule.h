@@ -33,6 +33,8 @@ struct ScheduleFaults {
   bool serial = false;                   // compute waits for each all-to-all at once
   bool second_waits = false;   // the second all-to-all of a dispatch waits for all compute so far
   bool weights_apart = false;  // as with the delay knob
+  bool forward_first = false;  // no fault without marks: a combined step begins with its forward
+  bool experts_first = false;  // backward of experts before the other side's attention
   // gathered parameters
   bool release_before_experts = false, release_on_mlp = false, release_before_weights = false;
   bool forget_release = false, eager_release = false, release_on_gather_stream = false;
