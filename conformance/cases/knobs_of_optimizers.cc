@@ -133,7 +133,8 @@ std::vector<Knob> LayerWiseKnobs() {
            {.name = "layer_wise_layout",
             .meaning =
                 "dealt: gradients are all-reduced, and owners send their parameters in pieces of "
-                "any size, padded alike if at all. aligned: buckets are equal shards, no parameter "
+                "any size, padded alike to at most 256 bytes. aligned: buckets are equal shards, "
+                "no parameter "
                 "crosses an edge, "
                 "padding is no more than parameters at multiples of 256 bytes and shards at "
                 "multiples of lcm(64, lcm(N, 128) / N) elements need, or of one power of two up to "

@@ -347,8 +347,8 @@ void Facts::AddUpdates(const Trace& trace, int64_t index, RankFacts& of) {
   }
 }
 
-int64_t AlignmentShown(const RankFacts& of, int32_t instance) {
-  uint64_t bits = 1 << 16;
+int64_t AlignmentShown(const RankFacts& of, int32_t instance, int64_t most) {
+  auto bits = static_cast<uint64_t>(most);
   for (const Gather& gather : of.gathers) {
     if (gather.instance != instance || gather.group->world_ranks.size() < 2) continue;
     for (const int64_t slot : gather.slots) bits |= static_cast<uint64_t>(slot);

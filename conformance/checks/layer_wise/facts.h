@@ -126,8 +126,8 @@ class Facts {
 // Is the kind one that can bring parameters?
 bool Brings(uint8_t collective);
 
-// The alignment that an engine's gathers show: the largest power of two, of at most 2^16 elements,
-// of which the parts of all members are multiples.
-int64_t AlignmentShown(const RankFacts& of, int32_t instance);
+// The alignment that an engine's gathers show: the largest power of two, of at most so many
+// elements, of which the parts of all members are multiples. REQUIRES: most is a power of two.
+int64_t AlignmentShown(const RankFacts& of, int32_t instance, int64_t most);
 
 }  // namespace shardproof::layer_wise

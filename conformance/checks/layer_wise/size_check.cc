@@ -14,6 +14,7 @@ namespace shardproof::layer_wise {
 namespace {
 
 constexpr int64_t kStart = 256;  // bytes: a multiple of it is where an aligned parameter may begin
+constexpr int64_t kMostShard = 1 << 16;  // elements: a shard is a multiple of no more
 constexpr int64_t kShard = 64;  // elements: what NCCL asks of a shard, with lcm(N, 128) of a bucket
 
 int64_t RoundUp(int64_t value, int64_t multiple) {
@@ -110,7 +111,7 @@ class Sizes : RankCheck {
       fullest = std::max(fullest, elements + empty * start_of(*keys.begin()));
     const auto members = static_cast<int64_t>(gather.group->world_ranks.size());
     const int64_t multiple = std::lcm(kShard, std::lcm(members, int64_t{128}) / members);
-    const int64_t shown = AlignmentShown(facts_.At(rank_), gather.instance);
+    const int64_t shown = AlignmentShown(facts_.At(rank_), gather.instance, kMostShard);
     const int64_t most = std::max(RoundUp(fullest, multiple), RoundUp(fullest, shown)),
                   seen = *std::max_element(gather.slots.begin(), gather.slots.end());
     if (seen <= most) return;

@@ -12,6 +12,8 @@ namespace shardproof::layer_wise {
 
 namespace {
 
+constexpr int64_t kMostPiece = 256;  // bytes: a piece is padded to a multiple of no more
+
 const char* KindName(int32_t kind) {
   switch (kind) {
     case SPF_ALL_GATHER:
@@ -143,7 +145,9 @@ class Wire : RankCheck {
       owned[m] += share.elements;
       largest = std::max(largest, owned[m]);
     }
-    const int64_t shown = AlignmentShown(facts_.At(rank_), gather.instance);
+    const int64_t shown =
+        AlignmentShown(facts_.At(rank_), gather.instance,
+                       kMostPiece / std::max<int64_t>(1, static_cast<int64_t>(DtypeBytes(dtype))));
     for (size_t m = 0; m < ranks.size(); ++m) {
       const int64_t want = event.collective == SPF_ALL_GATHER ? largest : owned[m];
       const int64_t most = (want + shown - 1) / shown * shown;

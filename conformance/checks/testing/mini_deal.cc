@@ -77,7 +77,7 @@ void MiniDeal::Lay(Bucket& b) {
   std::stable_sort(b.items.begin(), b.items.end(), [&](const Item& x, const Item& y) {
     return params_[size_t(x.id)].owner < params_[size_t(y.id)].owner;
   });
-  constexpr int64_t kPiece = 256;
+  constexpr int64_t kPiece = 64;
   int64_t at = 0;
   for (size_t i = 0; i < b.items.size(); ++i) {
     Item& item = b.items[i];

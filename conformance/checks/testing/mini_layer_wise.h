@@ -53,7 +53,7 @@ struct LayerWiseFaults {
   bool wait_at_once = false;  // the next bucket's gather is waited for where it is launched
   bool gather_beside_reduction = false;
   // No faults, but other ways.
-  bool coarse = false;           // shards of multiples of 4096 elements, pieces of 256
+  bool coarse = false;           // shards of multiples of 4096 elements, pieces of 64
   bool install_unnamed = false;  // after load weights are installed before they are published
   bool root_in_place =
       false;  // parameters are broadcast one by one, at their owner from and to its weights
