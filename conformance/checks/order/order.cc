@@ -64,19 +64,43 @@ class Gathers {
     if (!Wasted(window, facts)) return;
     wasted_.push_back(&window);
     const bool again = facts.spec().recompute && AheadInBackward(window, facts);
-    Finding finding = a_.At(again ? "FS-07" : "FS-44", rank_, window.gather);
+    const bool early = DroppedAndWanted(window);
+    Finding finding = a_.At(again ? "FS-07" : early ? "FS-08" : "FS-44", rank_, window.gather);
     finding.expected = "a gather that is read before it is released";
     finding.seen = "unit " + facts.ModuleName(window.unit) + " gathered and never read";
     finding.message = "unit " + facts.ModuleName(window.unit) +
-                      (again ? " is gathered for nothing by a forward that is run again"
-                             : " is gathered for nothing: prefetched in the wrong direction, or "
-                               "past the end");
+                      (again   ? " is gathered for nothing by a forward that is run again"
+                       : early ? " is gathered before it is its turn, dropped, and gathered again"
+                               : " is gathered for nothing: prefetched in the wrong direction, or "
+                                 "past the end");
     sink_.Add(std::move(finding));
   }
 
   bool Wasted(const Window& window, const InstanceFacts& facts) const {
     return window.unit >= 0 && window.reads.empty() && Ended(window.instance, window.call) &&
            !facts.UnitMayBeAbsent(rank_, window.call, window.unit);
+  }
+
+  // Forward or backward of a microbatch, by a compute event.
+  static std::pair<int32_t, bool> PhaseOf(const Event& event) {
+    return {event.microbatch, event.phase != SPF_FWD || event.flag};
+  }
+
+  // The same forward or backward gathers it again, and reads it then.
+  bool DroppedAndWanted(const Window& window) const {
+    const auto& events = a_.trace(rank_).events;
+    int64_t last = window.gather;
+    while (last >= 0 && !(At(events, last).kind == EventKind::kCompute &&
+                          At(events, last).instance == window.instance)) {
+      --last;
+    }
+    return last >= 0 &&
+           std::any_of(found_.windows.begin(), found_.windows.end(), [&](const Window& other) {
+             return other.unit == window.unit && other.instance == window.instance &&
+                    other.call == window.call && other.gather > window.gather &&
+                    !other.reads.empty() &&
+                    PhaseOf(At(events, other.reads.front())) == PhaseOf(At(events, last));
+           });
   }
 
   // In backward, where an earlier unit computes next: ahead in forward order.
