@@ -13,9 +13,8 @@
 #include "conformance/host/cpu_executor.h"
 #include "conformance/host/host.h"
 #include "conformance/runner/rank_config.h"
-#include "conformance/trace/reader.h"
+#include "conformance/trace/packed_trace.h"
 #include "conformance/trace/recorder.h"
-#include "conformance/trace/writer.h"
 
 namespace shardproof {
 
@@ -282,7 +281,7 @@ RankOutput RunRank(Fabric& fabric, const Case& c, const Models& models, const Pl
 // A rank that did not come to its end has no trace.
 Frame FieldsOf(const Trace& trace, const EngineOutcome& outcome, const std::string& changed) {
   return {std::to_string(static_cast<int>(outcome.kind)), outcome.call, outcome.reason,
-          trace.case_id.empty() ? "" : TraceToText(trace), changed};
+          trace.case_id.empty() ? "" : PackTrace(trace), changed};
 }
 
 RankOutput OutputOf(const FrameView& fields, size_t from) {
@@ -292,7 +291,7 @@ RankOutput OutputOf(const FrameView& fields, size_t from) {
   const int64_t kind = NumberOf(fields[from], 0, static_cast<int64_t>(Kind::kSuiteError));
   output.outcome = {static_cast<Kind>(kind), std::string(fields[from + 1]),
                     std::string(fields[from + 2])};
-  if (!fields[from + 3].empty()) output.trace = ReadTrace(fields[from + 3], "trace of a rank");
+  if (!fields[from + 3].empty()) output.trace = UnpackTrace(fields[from + 3], "trace of a rank");
   output.changed = fields[from + 4];
   return output;
 }

@@ -1,6 +1,5 @@
 #include "conformance/trace/event_reader.h"
 
-#include "conformance/common/at.h"
 #include "conformance/trace/event_keys.h"
 #include "conformance/trace/names.h"
 
@@ -215,51 +214,6 @@ bool EventReader::ReadOther(uint64_t key, json::value value) {
   }
 }
 
-void EventReader::CheckKind() const {
-  if ((seen_ & Bit("e")) == 0) throw LineError{"an event line without \"e\""};
-  const uint64_t required = kRequiredKeys[static_cast<size_t>(event_.kind)];
-  uint64_t missing = required & ~seen_;
-  if (event_.event < 0) missing |= required & Bit("ev");
-  if (event_.stream < 0) missing |= required & Bit("s");
-  if (event_.group < 0) missing |= required & Bit("g");
-  if (event_.parent < 0) missing |= required & Bit("pg");
-  if (event_.alloc < 0) missing |= required & Bit("a");
-  if (missing == 0) return;
-  throw LineError{"a " + std::string(names::kKinds[static_cast<size_t>(event_.kind)]) +
-                  " event needs the key \"" + std::string(KeyOfBit(missing)) + "\""};
-}
-
-// After this, checks can follow groups, streams and peers without looking.
-void EventReader::CheckIndices() {
-  const auto groups = static_cast<int64_t>(trace_.groups.size());
-  const auto outside = [](std::string_view what, int64_t index, const std::string& hint) {
-    throw LineError{std::string(what) + " " + std::to_string(index) + " is not defined: " + hint};
-  };
-  if (event_.group >= groups)
-    outside("group", event_.group, "a line {\"group\":..} must come first");
-  if (event_.parent >= groups)
-    outside("group", event_.parent, "a line {\"group\":..} must come first");
-  const auto streams = static_cast<int64_t>(trace_.streams.size());
-  if (event_.stream >= streams) {
-    const bool defines = event_.kind == EventKind::kStreamCreate && event_.stream == streams;
-    if (!defines)
-      outside("stream", event_.stream,
-              "a line {\"stream\":..} or a stream_create event must come first");
-    trace_.streams.emplace_back(trace_.Text(event_.text));
-  }
-  const auto members = [&](int32_t group) {
-    return group < 0 ? kMaxId : static_cast<int64_t>(At(trace_.groups, group).world_ranks.size());
-  };
-  if (event_.peer >= members(event_.group))
-    outside("peer", event_.peer, "it is a rank of the group");
-  for (uint32_t i = event_.ranks.begin; i < event_.ranks.end; ++i) {
-    if (trace_.numbers[i] >= members(event_.parent))
-      outside("rank", trace_.numbers[i], "it is a rank of the parent group");
-  }
-  if (event_.values >= 0 && values_read_ != event_.count)
-    throw LineError{"\"v\" needs as many values as \"k\" says"};
-}
-
 void EventReader::Read(json::object line) {
   event_ = Event{};
   seen_ = 0;
@@ -273,16 +227,7 @@ void EventReader::Read(json::object line) {
     }
     throw LineError{"unknown key \"" + std::string(name) + "\""};
   }
-  CheckKind();
-  CheckIndices();
-  const std::string broken = rules_.See(event_);
-  if (!broken.empty()) throw LineError{broken};
-  trace_.events.push_back(event_);
-}
-
-void EventReader::End(TraceEnd end) const {
-  const std::string open = rules_.AtEnd(end);
-  if (!open.empty()) throw LineError{open};
+  gate_.Add(event_, seen_, values_read_);
 }
 
 }  // namespace shardproof

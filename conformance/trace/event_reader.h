@@ -10,18 +10,16 @@
 
 #include "conformance/trace/event.h"
 #include "conformance/trace/json_fields.h"
-#include "conformance/trace/row_rules.h"
+#include "conformance/trace/row_gate.h"
 
 namespace shardproof {
 
 // Appends events to a trace whose groups and streams are entered by the reader as their lines come.
 class EventReader {
  public:
-  explicit EventReader(Trace& trace) : trace_(trace), rules_(trace) {}
+  EventReader(Trace& trace, RowGate& gate) : trace_(trace), gate_(gate) {}
 
   void Read(simdjson::ondemand::object line);
-  // After the last event. Throws LineError if a trace with this end cannot stop here.
-  void End(TraceEnd end) const;
 
  private:
   struct Hash {
@@ -37,8 +35,6 @@ class EventReader {
   bool ReadOther(uint64_t key, simdjson::ondemand::value value);
   void Once(uint64_t bit, std::string_view key);
   int32_t Id(simdjson::ondemand::value value, std::string_view key);
-  void CheckKind() const;
-  void CheckIndices();
   int32_t Intern(std::string_view text);
   Slice ReadRanges(simdjson::ondemand::array list);
   Slice ReadReads(simdjson::ondemand::array list);
@@ -47,7 +43,7 @@ class EventReader {
   int64_t ReadValues(simdjson::ondemand::array list);
 
   Trace& trace_;
-  RowRules rules_;
+  RowGate& gate_;
   Event event_;
   uint64_t seen_ = 0;  // which keys the line had
   int64_t values_read_ = 0;

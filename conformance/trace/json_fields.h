@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "conformance/trace/event.h"
+#include "conformance/trace/limits.h"
 
 namespace shardproof {
 
@@ -16,12 +17,6 @@ namespace shardproof {
 struct LineError {
   std::string what;
 };
-
-// Bytes and elements: no rank has more, and sums and products of a few of them still fit.
-constexpr int64_t kMaxSize = int64_t{1} << 40;
-constexpr int64_t kMaxInt32 = std::numeric_limits<int32_t>::max();
-constexpr int64_t kMinInt64 = std::numeric_limits<int64_t>::min(),
-                  kMaxInt64 = std::numeric_limits<int64_t>::max();
 
 // The characters of a key or name between its quotes, escapes not resolved. Valid as long as the
 // line is.

@@ -13,7 +13,6 @@ namespace {
 
 namespace json = simdjson::ondemand;
 constexpr trace_names::NameIndex kEnds(trace_names::kEnds);
-constexpr int64_t kMaxWorld = 1 << 20;
 
 std::string InWords(simdjson::error_code code) {
   switch (code) {
@@ -28,7 +27,8 @@ std::string InWords(simdjson::error_code code) {
 
 class TraceReader {
  public:
-  explicit TraceReader(std::string_view text) : rest_(text), events_(trace_) {}
+  explicit TraceReader(std::string_view text)
+      : rest_(text), gate_(trace_), events_(trace_, gate_) {}
 
   int64_t line_number() const { return line_number_; }
 
@@ -155,13 +155,7 @@ class TraceReader {
         throw LineError{"unknown key \"" + std::string(name) + "\" in a group"};
       }
     }
-    std::vector<int32_t> sorted = group.world_ranks;
-    std::sort(sorted.begin(), sorted.end());
-    const bool twice = std::adjacent_find(sorted.begin(), sorted.end()) != sorted.end();
-    if (group.comm.empty() || sorted.empty())
-      throw LineError{"a group needs \"comm\" and \"ranks\""};
-    if (twice) throw LineError{"group " + std::to_string(due) + " lists a rank twice"};
-    trace_.groups.push_back(std::move(group));
+    gate_.AddGroup(std::move(group));
   }
 
   void ReadStream(json::object object) {
@@ -207,7 +201,7 @@ class TraceReader {
     if (end.value_or(-1) < 0)
       throw LineError{"the footer needs \"status\": complete, aborted or died"};
     trace_.end = static_cast<TraceEnd>(*end);
-    events_.End(trace_.end);
+    gate_.End(trace_.end);
     has_footer_ = true;
   }
 
@@ -215,6 +209,7 @@ class TraceReader {
   int64_t line_number_ = 0;
   bool has_header_ = false, has_footer_ = false;
   Trace trace_;
+  RowGate gate_;
   EventReader events_;
   json::parser parser_;
   std::string padded_;

@@ -11,6 +11,7 @@
 
 #include "conformance/trace/json_text.h"
 #include "conformance/trace/names.h"
+#include "conformance/trace/row_bounds.h"
 #include "conformance/trace/trace_file.h"
 
 namespace shardproof {
@@ -61,7 +62,7 @@ class Writer : private JsonText {
 
   void WriteEvent(size_t index) {
     const Event& event = trace_.events[index];
-    Validate(event, index);
+    CheckBounds(trace_, index);
     Int("{\"i\":", static_cast<int64_t>(index));
     Raw(",\"e\":\"");
     Raw(names::kKinds[static_cast<size_t>(event.kind)]);
@@ -187,31 +188,6 @@ class Writer : private JsonText {
       Value(trace_.values[static_cast<size_t>(first + i)]);
     }
     Raw("]");
-  }
-
-  void Validate(const Event& event, size_t index) const {
-    const auto inside = [](Slice slice, size_t size) {
-      return slice.begin <= slice.end && slice.end <= size;
-    };
-    const auto text = [&](int32_t i) { return i < static_cast<int64_t>(trace_.strings.size()); };
-    bool ok = event.kind < EventKind::kCount_ && text(event.text) && text(event.text2);
-    ok = ok && inside(event.ranges, trace_.ranges.size()) &&
-         inside(event.reads, trace_.reads.size());
-    for (Slice slice : {event.ranks, event.send_counts, event.recv_counts}) {
-      ok = ok && inside(slice, trace_.numbers.size());
-    }
-    ok = ok && HasValues(event.values, event.count);
-    for (uint32_t i = event.reads.begin; ok && i < event.reads.end; ++i) {
-      ok = HasValues(trace_.reads[i].values, trace_.reads[i].count);
-    }
-    if (!ok) {
-      throw std::invalid_argument("rank " + std::to_string(trace_.rank) + ", event " +
-                                  std::to_string(index) +
-                                  ": an index or slice lies outside the trace's tables");
-    }
-  }
-  bool HasValues(int64_t first, int64_t count) const {
-    return first < 0 || (count >= 0 && first + count <= static_cast<int64_t>(trace_.values.size()));
   }
 
   const Trace& trace_;

@@ -1,0 +1,52 @@
+// packed_fields.h: what does a packed event hold? Internal to pack_trace.cc and unpack_trace.cc.
+//
+//   trace   version, world, rank, case, provides (a bit for each row of kProvides), groups,
+//           streams, strings, number of events, end, reason, events
+//   event   kind, the bits of the keys that it has (event_keys.h), the numbers below, then x, y, d,
+//           r, rd, ranks, sc, rc, v
+//
+// A number is zigzag in groups of seven bits, least first, each but the last with bit 7 set. A text
+// or a list is its size and its items; a digest or a value is 8 bytes as in memory.
+#pragma once
+#include <cstdint>
+
+#include "conformance/trace/event.h"
+#include "conformance/trace/event_keys.h"
+#include "conformance/trace/limits.h"
+
+namespace shardproof {
+
+constexpr int64_t kPackedVersion = 1;
+
+// Calls number(bit, field, absent, least, most) for each number of an event: absent is what the
+// field is in an event without that key, least and most what a reader accepts.
+template <class E, class F>
+void ForEachNumber(E& event, F&& number) {
+  const auto id = [&](uint64_t bit, auto& field) { number(bit, field, -1, -1, kMaxId); };
+  const auto byte = [&](uint64_t bit, auto& field) { number(bit, field, 0, 0, 255); };
+  number(Bit("t"), event.thread, 0, 0, 65535);
+  number(Bit("n"), event.instance, 0, 0, 65535);
+  id(Bit("c"), event.call);
+  id(Bit("s"), event.stream);
+  id(Bit("ev"), event.event);
+  id(Bit("g"), event.group);
+  id(Bit("pg"), event.parent);
+  id(Bit("a"), event.alloc);
+  byte(Bit("op"), event.collective);
+  byte(Bit("ty"), event.dtype);
+  byte(Bit("red"), event.reduction);
+  id(Bit("p"), event.peer);
+  number(Bit("id"), event.id, -1, -kMaxInt32 - 1, kMaxInt32);
+  byte(Bit("ph"), event.phase);
+  byte(Bit("res"), event.result);
+  byte(Bit("st"), event.status);
+  id(Bit("rq"), event.request);
+  number(Bit("for"), event.purpose, 0, 0, kMaxInt32);
+  number(Bit("m"), event.module, -1, -1, kMaxInt32);
+  number(Bit("mb"), event.microbatch, -1, -1, kMaxInt32);
+  number(Bit("sm"), event.sample, -1, kMinInt64, kMaxInt64);
+  number(Bit("o"), event.offset, 0, 0, kMaxSize);
+  number(Bit("k"), event.count, 0, 0, kMaxSize);
+}
+
+}  // namespace shardproof
