@@ -96,16 +96,16 @@ void Analysis::BuildFacts() {
     return;
   }
   if (const auto stranger = FindStranger(run_.traces, instances_)) why_ = StrangerText(*stranger);
-  if (!why_.empty()) return;
-  flow_ = std::make_unique<Flow>(run_, instances_);
+}
+
+const Flow& Analysis::flow() const {
+  if (flow_ == nullptr) flow_ = std::make_unique<const Flow>(run_, instances_);
+  return *flow_;
 }
 
 bool Analysis::legal() const { return run_.spec == nullptr || run_.spec->illegal.empty(); }
 
-std::string Analysis::flow_why() const {
-  if (!has_case()) return why_;
-  return flow_ == nullptr ? "no flow" : flow_->why();
-}
+std::string Analysis::flow_why() const { return has_case() ? flow().why() : why_; }
 
 std::string Analysis::CallName(int32_t rank, int instance, int32_t call) const {
   if (call < 0) return "outside entry calls";

@@ -1,8 +1,8 @@
 // analysis.h: what do the checks of one run share?
 //
-// Built once per run: the case's facts, the flow of parameter and gradient elements, the order of
-// the work, and words for findings. Every check is a function of it; since it is built from a Run
-// alone, checks are pure functions of a Run.
+// Built once per run: the case's facts and words for findings; when first asked for, the flow of
+// parameter and gradient elements and the order of the work. Every check is a function of it; since
+// it is built from a Run alone, checks are pure functions of a Run.
 #pragma once
 #include <cstdint>
 #include <memory>
@@ -16,6 +16,7 @@
 
 namespace shardproof {
 
+// Not for several threads at once.
 class Analysis {
  public:
   // Implicit, so that CheckGroups(run) works. Keeps a reference to the run.
@@ -36,9 +37,9 @@ class Analysis {
 
   size_t n_instances() const { return instances_.size(); }
   const InstanceFacts& Facts(size_t instance) const { return *instances_[instance]; }
-  const Flow& flow() const { return *flow_; }
+  const Flow& flow() const;  // REQUIRES: has_case()
   // False when meaning could not be followed to the end; the reason is flow_why().
-  bool has_flow() const { return has_case() && flow_ != nullptr && flow_->complete(); }
+  bool has_flow() const { return has_case() && flow().complete(); }
   std::string flow_why() const;
   // How the run's work is ordered. Traces are lowered once, here.
   const graph::Lowered& lowered() const { return lowered_; }
@@ -67,7 +68,7 @@ class Analysis {
   std::string why_;
   bool ended_well_ = true;
   std::vector<std::unique_ptr<InstanceFacts>> instances_;
-  std::unique_ptr<Flow> flow_;
+  mutable std::unique_ptr<const Flow> flow_;
   const graph::Lowered lowered_;
   std::vector<std::vector<std::vector<CallText>>> calls_;  // by rank, instance, call
 };
