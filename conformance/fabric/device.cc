@@ -124,7 +124,6 @@ EntryId Device::Push(Entry entry) {
   const EntryId id = issued();
   entry.id = id;
   entries_.push_back(std::move(entry));
-  dependents_.emplace_back();
   ++pending_;
   Entry& added = entries_.back();
   for (const int32_t index : added.streams) {
@@ -163,7 +162,7 @@ EntryId Device::HeldBy(const Entry& entry) const {
 
 void Device::Block(EntryId on, EntryId entry) {
   if (Done(on)) return;
-  dependents_[static_cast<size_t>(on - base_)].push_back(entry);
+  At(on).dependents.push_back(entry);
   ++At(entry).blockers;
 }
 
@@ -201,7 +200,7 @@ void Device::Complete(EntryId id) {
     queue.pop_front();
     if (!queue.empty()) Release(queue.front());
   }
-  auto dependents = std::exchange(dependents_[static_cast<size_t>(id - base_)], {});
+  const auto dependents = std::exchange(entry.dependents, {});
   for (const EntryId dependent : dependents) Release(dependent);
   PopDone();
 }
@@ -209,19 +208,18 @@ void Device::Complete(EntryId id) {
 void Device::PopDone() {
   while (!entries_.empty() && entries_.front().state == EntryState::kDone) {
     entries_.pop_front();
-    dependents_.pop_front();
     ++base_;
   }
 }
 
 void Device::Abandon() {
   for (Entry& entry : entries_) {
+    entry.dependents.clear();
     if (entry.state == EntryState::kRunning || entry.state == EntryState::kDone) continue;
     entry.state = EntryState::kDone;
     entry.body = nullptr;
     --pending_;
   }
-  for (auto& dependents : dependents_) dependents.clear();
   followers_.clear();
   for (Stream& stream : streams_) stream.queue.clear();
   ready_.clear();

@@ -11,7 +11,8 @@
 // starts only after everything issued before it into its queue has started, whatever that waits
 // for. Once an entry is ready it stays ready.
 //
-// Not thread-safe: callers that share it between threads lock around it.
+// Not thread-safe: callers that share it between threads lock around it. After an exception, say
+// std::bad_alloc, nothing but Abandon and the destructor may follow.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -53,6 +54,7 @@ struct Entry {
   std::vector<int64_t> positions;
   std::vector<EntryId> behind;  // before it in its hardware queues, not started when it was issued
   int32_t blockers = 0;         // how many of the rules above do not hold yet
+  std::vector<EntryId> dependents;  // wait for its completion
 };
 
 // A communicator as this rank knows it. Members are world ranks in rank order.
@@ -151,8 +153,6 @@ class Device {
   std::vector<Event> events_;
   std::vector<DeviceGroup> groups_;
   std::vector<EntryId> ready_, newly_ready_;
-  // Parallel to entries_: who waits for its completion.
-  std::deque<std::vector<EntryId>> dependents_;
   int32_t queues_;
   std::vector<EntryId> queue_tail_;  // by hardware queue: issued last
   // Of entries not started: next in its hardware queues.

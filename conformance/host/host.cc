@@ -122,6 +122,17 @@ spf_status Host::Refuse(const char* call, const std::string& why) {
   return SPF_REFUSED;
 }
 
+spf_status Host::Break(const char* call, const char* why) {
+  answered_aborted_ = true;
+  try {
+    if (broken_.empty()) broken_ = std::string(call) + " (" + Where() + "): " + why;
+  } catch (const std::bad_alloc&) {
+    broken_ = "out of memory";  // short enough to need none
+  }
+  fabric_.Fail(broken_);
+  return SPF_ABORTED;
+}
+
 std::vector<std::string> Host::UnreadKnobs() const {
   std::vector<std::string> unread;
   for (const auto& [name, value] : config_.knobs) {

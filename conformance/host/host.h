@@ -70,6 +70,8 @@ class Host {
 
   // "more than 24500 host calls in train_step 1", or "": the engine goes on and on.
   const std::string& runaway() const { return runaway_; }
+  // What went wrong in the suite's own code during a host call, or "": no fault of the engine.
+  const std::string& broken() const { return broken_; }
   int refusals() const { return refusals_; }
   // Whether a host call of this engine was answered SPF_ABORTED.
   bool answered_aborted() const { return answered_aborted_; }
@@ -105,10 +107,12 @@ class Host {
   enum class Family { kNormal, kCleanup };  // kCleanup: answers SPF_OK after an abort
 
   // Runs one host call: refuses calls from elsewhere, answers SPF_ABORTED after an abort, turns
-  // Refusal into SPF_REFUSED plus an event.
+  // Refusal into SPF_REFUSED plus an event. No other exception of the suite passes through an
+  // engine either, which could take it for its own: it ends the run.
   template <class F>
   static spf_status Enter(spf_host* h, const char* call, Family family, F&& body);
   spf_status Refuse(const char* call, const std::string& why);
+  spf_status Break(const char* call, const char* why);
   bool CallerIsForeign(const char* call);
   std::string Where() const;
   void Beat(const char* call);
@@ -230,7 +234,7 @@ class Host {
   int64_t collectives_ = 0;
   const int64_t most_calls_;  // in one entry call
   int64_t calls_ = 0;         // in this one
-  std::string first_refusal_, last_error_, explanation_, runaway_;
+  std::string first_refusal_, last_error_, explanation_, runaway_, broken_;
 };
 
 }  // namespace shardproof

@@ -43,6 +43,8 @@ spf_status Host::Enter(spf_host* h, const char* call, Family family, F&& body) {
     return status;
   } catch (const Refusal& refusal) {
     return host.Refuse(call, refusal.what());
+  } catch (const std::exception& error) {
+    return host.Break(call, error.what());
   }
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <stdexcept>
 #include <utility>
 
 #include "conformance/common/at.h"
@@ -56,6 +57,8 @@ RunData DataOf(const Case& c, const CaseEnd& end) {
   const bool loop = std::any_of(end.ranks.begin(), end.ranks.end(), RunsForNothing);
   for (int32_t rank = 0; rank < c.world; ++rank) {
     const RankEnd& ended = At(end.ranks, rank);
+    if (ended.kind == RankEnd::kException && ended.detail.find(kInTheSuite) != std::string::npos)
+      throw std::runtime_error(ended.detail);
     RankOutput output;
     output.trace.rank = rank;
     output.trace.world = c.world;

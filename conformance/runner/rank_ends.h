@@ -9,7 +9,8 @@
 namespace shardproof {
 
 // end.ranks[r].blob, where there is one, is a packed RankOutput. The cause is named, not those who
-// waited for it: a rank that died, or that ran for nothing ("without progress").
+// waited for it: a rank that died, or that ran for nothing ("without progress"). Throws
+// std::runtime_error where a rank ended in the suite's code.
 RunData DataOf(const Case& c, const CaseEnd& end);
 
 // Judges it, and writes the traces if the options say so. What goes wrong in the suite is the

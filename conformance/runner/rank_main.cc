@@ -155,6 +155,7 @@ class EngineRun {
       reason_ = "an exception crossed the interface that is no std::exception";
       died_ = true;
     }
+    if (!host_.broken().empty()) throw std::runtime_error(host_.broken());
     host_.EndCall(status);
     if (on_call_) on_call_(what, step, false);
     if (died_) return Kind::kDied;
@@ -220,6 +221,20 @@ bool Over(const EngineRuns& runs, bool legal) {
   return kind != Kind::kOk && !(legal && kind == Kind::kUnsupported);
 }
 
+// Call by call, round robin, until all are done or one has failed.
+void RunScripts(const EngineRuns& runs, bool legal) {
+  bool busy = true;
+  while (busy && !Over(runs, legal)) {
+    busy = false;
+    for (const auto& run : runs) {
+      if (run->done()) continue;
+      run->Step();
+      busy = true;
+    }
+  }
+  for (const auto& run : runs) run->End();
+}
+
 // Creating a group of everybody blocks until everybody is there.
 void Meet(Fabric& fabric, int32_t world, const char* where) {
   std::vector<int32_t> all;
@@ -227,6 +242,43 @@ void Meet(Fabric& fabric, int32_t world, const char* where) {
   int32_t group = -1;
   std::string key;
   fabric.CreateGroup(fabric.OpenGroup(where, all), all, &group, &key);
+}
+
+RankOutput Play(Fabric& fabric, const Case& c, const Models& models, const Plugin& plugin,
+                const RankOptions& options) {
+  Recorder recorder(fabric.rank(), c.world, Id(c), options.level);
+  if (options.start_together) Meet(fabric, c.world, "start");
+  const EngineClock clock;
+  const std::shared_ptr<Executor> executor =
+      options.executor ? options.executor(fabric) : std::make_shared<CpuExecutor>();
+  EngineRuns runs;
+  for (size_t i = 0; i < c.instances.size(); ++i) {
+    if (!TakesPart(c.instances[i], fabric.rank())) continue;
+    runs.push_back(
+        std::make_unique<EngineRun>(fabric, recorder, c, i, *models[i], plugin, options, executor));
+  }
+  RankOutput output;
+  bool drained = false;
+  try {
+    RunScripts(runs, c.illegal.empty());
+    output.outcome = OutcomeOf(runs);
+    drained = fabric.Drain() == SPF_OK && !fabric.aborted();
+  } catch (const std::exception& error) {
+    // Device work refers to what is about to go: it must not run any more.
+    fabric.Fail(error.what());
+    fabric.Drain();
+    throw;
+  }
+  output.time = clock.Elapsed();
+  executor->Collect();
+  // Nobody writes out its trace while others are still timed.
+  if (options.start_together && drained) Meet(fabric, c.world, "end");
+  if (!drained && output.outcome.kind == Kind::kOk) {
+    output.outcome = {Kind::kAborted, "the end of the script", "device work could not finish"};
+  }
+  output.trace =
+      recorder.Finish(drained ? TraceEnd::kComplete : TraceEnd::kAborted, output.outcome.reason);
+  return output;
 }
 
 }  // namespace
@@ -242,40 +294,12 @@ Models MakeModels(const Case& c) {
 
 RankOutput RunRank(Fabric& fabric, const Case& c, const Models& models, const Plugin& plugin,
                    const RankOptions& options) {
-  Recorder recorder(fabric.rank(), c.world, Id(c), options.level);
-  if (options.start_together) Meet(fabric, c.world, "start");
-  const EngineClock clock;
-  const std::shared_ptr<Executor> executor =
-      options.executor ? options.executor(fabric) : std::make_shared<CpuExecutor>();
-  EngineRuns runs;
-  for (size_t i = 0; i < c.instances.size(); ++i) {
-    if (!TakesPart(c.instances[i], fabric.rank())) continue;
-    runs.push_back(
-        std::make_unique<EngineRun>(fabric, recorder, c, i, *models[i], plugin, options, executor));
+  try {
+    return Play(fabric, c, models, plugin, options);
+  } catch (const std::exception& error) {
+    throw std::runtime_error(kInTheSuite + (" on rank " + std::to_string(fabric.rank())) + ": " +
+                             error.what());
   }
-  bool busy = true;
-  while (busy && !Over(runs, c.illegal.empty())) {
-    busy = false;
-    for (const auto& run : runs) {
-      if (run->done()) continue;
-      run->Step();
-      busy = true;
-    }
-  }
-  for (const auto& run : runs) run->End();
-  RankOutput output;
-  output.outcome = OutcomeOf(runs);
-  const bool drained = fabric.Drain() == SPF_OK && !fabric.aborted();
-  output.time = clock.Elapsed();
-  executor->Collect();
-  // Nobody writes out its trace while others are still timed.
-  if (options.start_together && drained) Meet(fabric, c.world, "end");
-  if (!drained && output.outcome.kind == Kind::kOk) {
-    output.outcome = {Kind::kAborted, "the end of the script", "device work could not finish"};
-  }
-  output.trace =
-      recorder.Finish(drained ? TraceEnd::kComplete : TraceEnd::kAborted, output.outcome.reason);
-  return output;
 }
 
 // A rank that did not come to its end has no trace.

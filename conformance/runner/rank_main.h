@@ -49,9 +49,13 @@ struct RankOutput {
   std::string changed;
 };
 
+// Begins what RunRank throws where the code of the suite threw: no failure of the engine.
+inline constexpr const char* kInTheSuite = "in the suite's code";
+
 // Runs every instance's script on this rank: call by call, round robin over the instances, without
 // any barrier. One that declines the case ends, and the others go on; the outcome is the first that
-// is neither good nor that, else that.
+// is neither good nor that, else that. Throws std::runtime_error, when no device work of the rank
+// runs any more.
 RankOutput RunRank(Fabric& fabric, const Case& c, const Models& models, const Plugin& plugin,
                    const RankOptions& options);
 

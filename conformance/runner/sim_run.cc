@@ -17,6 +17,25 @@ constexpr TimingPolicyRow kTimingPolicies[] = {{TimingPolicy::kEager, "eager"},
                                                {TimingPolicy::kLazyCompute, "lazy-compute"},
                                                {TimingPolicy::kRandom, "random"},
                                                {TimingPolicy::kPct, "pct"}};
+
+// What failed in the suite, on the first rank where it did or in the simulation; empty: nothing.
+std::string Simulate(int32_t world, const SimOptions& options, SimResult* result,
+                     const std::function<void(Fabric&)>& rank_main) {
+  std::string broken;
+  try {
+    *result = RunSim(world, options, [&](Fabric& fabric) {
+      try {
+        rank_main(fabric);
+      } catch (const std::exception& error) {
+        if (broken.empty()) broken = error.what();
+      }
+    });
+  } catch (const std::exception& error) {
+    broken = kInTheSuite + std::string(", in the simulation: ") + error.what();
+  }
+  return broken;
+}
+
 }  // namespace
 
 const char* TimingPolicyName(TimingPolicy policy) {
@@ -63,7 +82,8 @@ RunData RunOnSim(const Case& c, const Models& models, const Plugin& plugin,
   sim.on_start = options.on_start;
   sim.stack_bytes = std::max<uint32_t>(plugin.table().stack_bytes, 512u << 10);
   std::vector<bool> finished(world, false);
-  const SimResult result = RunSim(c.world, sim, [&](Fabric& fabric) {
+  SimResult result;
+  const std::string broken = Simulate(c.world, sim, &result, [&](Fabric& fabric) {
     RankOutput output = RunRank(fabric, c, models, plugin, options.rank);
     const auto rank = static_cast<size_t>(fabric.rank());
     data.run.traces[rank] = std::move(output.trace);
@@ -72,6 +92,7 @@ RunData RunOnSim(const Case& c, const Models& models, const Plugin& plugin,
   });
   if (options.rank.progress != nullptr)
     options.rank.progress->rank.store(-1);  // no engine code from here on
+  if (!broken.empty()) throw std::runtime_error(broken);
   data.deadlock = result.deadlock;
   data.timing_hash = result.timing_hash;
   data.notes = result.mismatches;

@@ -28,6 +28,7 @@ struct RunData {
   uint64_t timing_hash = 0;
 };
 
+// Throws std::runtime_error: something failed in the suite, on some rank.
 RunData RunOnSim(const Case& c, const Models& models, const Plugin& plugin,
                  const SimRunOptions& options);
 

@@ -61,7 +61,8 @@ struct SimResult {
 // Runs rank_main once for each of world ranks (1..64) and returns when all are done and all device
 // work has run, or nothing more can happen. Collectives need all members before they complete under
 // kEager and the lazy policies; under kRandom and kPct only the peers whose data the result
-// needs, and a send completes without its receiver.
+// needs, and a send completes without its receiver. If the simulation itself fails, each rank_main
+// comes to its end, and what went wrong is thrown.
 SimResult RunSim(int world, const SimOptions& options,
                  const std::function<void(Fabric&)>& rank_main);
 

@@ -17,6 +17,7 @@ World::World(int world, const SimOptions& options, const std::function<void(Fabr
   result_.timing_hash = 0xCBF29CE484222325u;
   result_.blocked.resize(count);
   result_.errors.resize(count);
+  enabled(ActionKind::kHost).reserve(count);  // one a rank: Abort needs no memory
   for (int32_t index = 0; index < world; ++index) {
     ranks_.push_back(std::make_unique<Rank>(index, options_));
     Rank& rank = *ranks_.back();
@@ -47,11 +48,27 @@ void World::HostMain(int32_t rank, const std::function<void(Fabric&)>& rank_main
 }
 
 SimResult World::Run() {
-  do {
-    while (AnythingEnabled()) Step();
-  } while (Stuck());
+  try {
+    do {
+      while (AnythingEnabled()) Step();
+    } while (Stuck());
+  } catch (...) {
+    EndHosts();
+    throw;
+  }
   for (const auto& rank : ranks_) result_.live_blocks.push_back(rank->arena.live_blocks());
   return std::move(result_);
+}
+
+// The simulation itself has failed. What stands on the stacks of the hosts refers to this world, so
+// they come to their ends before it goes: after an abort no call waits.
+void World::EndHosts() {
+  aborted_ = result_.aborted = true;
+  for (auto& actions : enabled_) actions.clear();
+  for (const auto& rank : ranks_) rank->device.Abandon();
+  for (const auto& rank : ranks_) {
+    while (!rank->fiber->done()) rank->fiber->Resume();
+  }
 }
 
 bool World::AnythingEnabled() const {
@@ -215,9 +232,9 @@ void World::Mismatch(std::string text) {
 }
 
 void World::Fail(int32_t index, std::string_view reason) {
+  Abort();
   std::string& slot = result_.errors[static_cast<size_t>(index)];
   if (slot.empty()) slot = reason.empty() ? "failed without a reason" : std::string(reason);
-  Abort();
 }
 
 // Under kLazyComm, of the communications that may complete, one that a blocked host waits for goes

@@ -84,7 +84,8 @@ class World {
   EntryId NeededFinish(Rank* rank);
   void FindNeeded(Rank* rank);
   bool Stuck();  // nothing is enabled. True: the run goes on, as an abort
-  void Abort();
+  void Abort();  // throws nothing
+  void EndHosts();
 
   SimOptions options_;
   std::vector<std::unique_ptr<Rank>> ranks_;
