@@ -167,9 +167,15 @@ TEST(RunNccl, ACrashIsAFindingOfItsRank) {
 TEST(RunNccl, AnExitIsAFindingOfItsRank) {
   ExpectOneFinding(RunWith(Of(kThree), Bad([] { std::exit(0); })), "GE-26", "exit(0) was called");
 }
-TEST(RunNccl, AnExceptionIsAFindingOfItsRank) {
-  ExpectOneFinding(RunWith(Of(kThree), Bad([] { throw std::runtime_error("of no use"); })), "GE-26",
-                   "of no use");
+// It is thrown below a host call, in the suite's own code: no failure of the engine.
+TEST(RunNccl, AnExceptionOfTheSuiteIsAnErrorThatNamesItsRank) {
+  const Reported reported = RunWith(Of(kThree), Bad([] { throw std::runtime_error("of no use"); }));
+  EXPECT_EQ(reported.code, 2) << reported.output;
+  EXPECT_EQ(Status(reported, kThree[0]), "pass") << reported.output;
+  EXPECT_EQ(Status(reported, kThree[1]), "suite-error");
+  EXPECT_EQ(Status(reported, kThree[2]), "pass") << reported.output;
+  EXPECT_THAT(reported.output, HasSubstr("in the suite's code on rank 1: compute (rank 1, "
+                                         "train_step 0): of no use"));
 }
 TEST(RunNccl, AnEndlessLoopIsAFindingOfItsRank) {
   ExpectOneFinding(RunWith(Of(kThree, 1), Bad([] {
