@@ -64,6 +64,19 @@ TEST(Reduction, ZerosOfFrozenParametersAreReduced) {
   EXPECT_FALSE(CheckReduction(RunMini(MiniCase(2)).run).judged.contains("FS-10"));
 }
 
+// Where a member's shard of a bucket is padding alone, its outer reduction carries no gradient.
+TEST(Reduction, AShardOfPaddingIsNoFrozenParameter) {
+  const auto hybrid = [](InstanceSpec& spec) {
+    Hybrid(spec);
+    Frozen(spec);
+  };
+  MiniFaults faults;
+  faults.padded_shards = true;
+  EXPECT_EQ(Found(faults, hybrid, 4), "");
+  faults.reduce_frozen = true;
+  EXPECT_EQ(Found(faults, hybrid, 4), "FS-10");
+}
+
 TEST(Reduction, AParameterThatNoRankUsesIsLeftOut) {
   for (const int microbatches : {1, 2}) {
     const auto unused = [&](InstanceSpec& spec) {

@@ -127,6 +127,19 @@ class Zeros {
     return true;
   }
 
+  // What goes over the outer ranks are shards of inner reductions, and a shard may be padding
+  // alone.
+  bool OfShards(const Sent& sent) const {
+    const InstanceFacts& facts = FactsOf(sent);
+    const auto& ranks = At(a_.trace(sent.rank).groups, EventOf(sent).group).world_ranks;
+    const auto over = [&](bool expert) {
+      const std::vector<int32_t>* outer = facts.OuterList(expert, sent.rank);
+      const std::vector<int32_t>* inner = facts.InnerList(expert, sent.rank);
+      return outer != nullptr && *outer == ranks && inner != nullptr && inner->size() > 1;
+    };
+    return over(false) || over(true);
+  }
+
   // An operation on gradients in which no member has one, although every trainable parameter has.
   // That frozen parameters are gathered and released like others is FS-02's and FS-03's to say.
   void JudgeFrozen(const std::vector<Sent>& members) {
@@ -137,7 +150,9 @@ class Zeros {
     const bool of_grads = event.purpose == SPF_FOR_GRAD || event.purpose == SPF_FOR_OUTER_GRAD ||
                           event.purpose == SPF_FOR_OTHER;
     const bool real = event.dtype == SPF_F32 || event.dtype == SPF_BF16;
-    if (!of_grads || !real || first.elements < SmallestFrozen(FactsOf(first), first.rank)) return;
+    if (!of_grads || !real || OfShards(first) ||
+        first.elements < SmallestFrozen(FactsOf(first), first.rank))
+      return;
     for (const Sent& member : members) {
       for (const Chunk& chunk : *member.chunks) {
         if (IsNumber(chunk.content)) return;

@@ -47,6 +47,7 @@ struct MiniFaults {
   bool double_create = false;  // a group is created twice
   bool reduce_frozen = false;  // zeros are reduced for frozen parameters too
   bool skip_unused = false;    // a unit that a backward leaves out is not reduced either
+  bool padded_shards = false;  // no fault: a bucket's first shard holds all of it, others padding
   bool swap_halves = false;    // the shards of an odd microbatch are gathered into swapped halves
 };
 

@@ -45,7 +45,7 @@ void MiniRank::CreateBuckets() {
   buckets_.resize(size_t(facts_.n_params(rank_)));
   for (int32_t id = 0; id < facts_.n_params(rank_); ++id) {
     Bucket& b = At(buckets_, id);
-    b.shard = (P(id).numel + Members(id) - 1) / Members(id);
+    b.shard = f_.padded_shards ? P(id).numel : (P(id).numel + Members(id) - 1) / Members(id);
     b.param = t_.Alloc(s_, b.shard * 4);
     b.main = t_.Alloc(s_, b.shard * 4);
     if (!P(id).frozen) b.grad = t_.Alloc(s_, b.shard * 4);
