@@ -113,10 +113,10 @@ bool Host::CallerIsForeign(const char* call) {
   return true;
 }
 
-spf_status Host::Refuse(const char* call, const std::string& why) {
+spf_status Host::Refuse(const char* call, const std::string& why, Breaks breaks) {
   last_error_ = std::string(call) + ": " + why + " (" + Where() + ")";
   if (refusals_++ == 0) first_refusal_ = last_error_;
-  Add(EventKind::kRefused);
+  Add(EventKind::kRefused).breaks = static_cast<uint8_t>(breaks);
   recorder_.SetText(call);
   recorder_.SetText2(last_error_);
   return SPF_REFUSED;

@@ -111,7 +111,7 @@ class Host {
   // engine either, which could take it for its own: it ends the run.
   template <class F>
   static spf_status Enter(spf_host* h, const char* call, Family family, F&& body);
-  spf_status Refuse(const char* call, const std::string& why);
+  spf_status Refuse(const char* call, const std::string& why, Breaks breaks = Breaks::kNothing);
   spf_status Break(const char* call, const char* why);
   bool CallerIsForeign(const char* call);
   std::string Where() const;

@@ -20,10 +20,13 @@ Host::GroupHandle& Host::Group(spf_group group, const char* what) {
       std::string(what) + " is NULL: this rank is no member of it, or it was not provided");
   RefuseUnless(known_groups_.contains(group),
                std::string(what) +
-                   " is no handle of this host: handles of another engine or rank cannot be used");
+                   " is no handle of this host: handles of another engine or rank cannot be used",
+               Breaks::kPG14);
   auto& handle = *reinterpret_cast<GroupHandle*>(group);
-  RefuseUnless(handle.alive, std::string(what) + " \"" + handle.name +
-                                 "\" was destroyed: use it before destroying it");
+  RefuseUnless(
+      handle.alive,
+      std::string(what) + " \"" + handle.name + "\" was destroyed: use it before destroying it",
+      Breaks::kGE19);
   return handle;
 }
 
@@ -117,7 +120,8 @@ spf_status Host::DestroyGroup(spf_group group) {
   GroupHandle& handle = Group(group, "group");
   for (const int32_t block : handle.registered) {
     throw Refusal("block " + std::to_string(block) + " is registered with group \"" + handle.name +
-                  "\": group_deregister it first");
+                      "\": group_deregister it first",
+                  Breaks::kGE17);
   }
   for (const auto& [name, named] : named_) {
     RefuseUnless(
@@ -135,9 +139,9 @@ spf_status Host::RegisterBlock(spf_group group, spf_addr address) {
   const std::string name = "block " + std::to_string(block.id);
   RefuseUnless(memory_.PlaceOf(address) == SPF_REGISTRABLE,
                name + " cannot be registered: allocate it with place SPF_REGISTRABLE");
-  RefuseUnless(
-      !handle.registered.contains(block.id),
-      name + " is registered with group \"" + handle.name + "\" already: register it once");
+  RefuseUnless(!handle.registered.contains(block.id),
+               name + " is registered with group \"" + handle.name + "\" already: register it once",
+               Breaks::kGE17);
   Event& event = Add(EventKind::kGroupRegister);
   event.group = handle.local_id;
   event.alloc = block.id;

@@ -68,7 +68,8 @@ spf_status Host::Free(spf_stream stream, spf_addr address) {
   for (const GroupHandle& group : groups_) {
     RefuseUnless(!group.registered.contains(block.id),
                  "block " + std::to_string(block.id) + " is registered with group \"" + group.name +
-                     "\": group_deregister it first");
+                     "\": group_deregister it first",
+                 Breaks::kGE17);
   }
   memory_.Remove(address);
   Event& row = Add(EventKind::kFree);

@@ -13,8 +13,10 @@ Host::StreamHandle& Host::Stream(spf_stream stream, const char* what) {
   RefuseUnless(stream != nullptr, std::string(what) + " is NULL: pass a stream from stream_create");
   RefuseUnless(known_streams_.contains(stream), what + kForeign);
   auto& handle = *reinterpret_cast<StreamHandle*>(stream);
-  RefuseUnless(handle.alive, std::string(what) + " \"" + handle.name +
-                                 "\" was destroyed: use it before destroying it");
+  RefuseUnless(
+      handle.alive,
+      std::string(what) + " \"" + handle.name + "\" was destroyed: use it before destroying it",
+      Breaks::kGE19);
   return handle;
 }
 
@@ -22,8 +24,9 @@ Host::EventHandle& Host::EventOf(spf_event event) {
   RefuseUnless(event != nullptr, "event is NULL: pass an event from event_create");
   RefuseUnless(known_events_.contains(event), "event" + kForeign);
   auto& handle = *reinterpret_cast<EventHandle*>(event);
-  RefuseUnless(handle.alive, "event " + std::to_string(handle.id) +
-                                 " was destroyed: use it before destroying it");
+  RefuseUnless(handle.alive,
+               "event " + std::to_string(handle.id) + " was destroyed: use it before destroying it",
+               Breaks::kGE19);
   return handle;
 }
 

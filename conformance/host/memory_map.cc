@@ -43,9 +43,10 @@ const MemoryMap::Entry& MemoryMap::EntryAt(uint64_t address, const std::string& 
   }
   for (const Entry& entry : freed_) {
     if (entry.block.address == address)
-      throw Refusal(Describe(entry) + " was freed before: free it once");
+      throw Refusal(Describe(entry) + " was freed before: free it once", Breaks::kGE18);
   }
-  throw Refusal("no live block starts at " + what + ": pass what mem_alloc of this host returned");
+  throw Refusal("no live block starts at " + what + ": pass what mem_alloc of this host returned",
+                Breaks::kGE18);
 }
 
 void MemoryMap::Remove(uint64_t address) {
@@ -59,24 +60,28 @@ void MemoryMap::Remove(uint64_t address) {
 
 Resolved MemoryMap::Resolve(uint64_t address, uint64_t bytes, uint8_t access,
                             const std::string& what) const {
-  if (address == 0) throw Refusal(what + " is 0: the table entry or address was never set");
+  if (address == 0)
+    throw Refusal(what + " is 0: the table entry or address was never set", Breaks::kGE18);
   const Entry* entry = Find(address);
   if (entry == nullptr) {
     for (const Entry& old : freed_) {
       if (address - old.block.address < old.block.bytes) {
         throw Refusal(what + " lies in " + Describe(old) +
-                      ", which has been freed: keep it until its last use");
+                          ", which has been freed: keep it until its last use",
+                      Breaks::kGE18);
       }
     }
-    throw Refusal(
-        what +
-        " lies in no block of this host: pass an address that mem_alloc returned, plus an offset");
+    throw Refusal(what +
+                      " lies in no block of this host: pass an address that mem_alloc returned, "
+                      "plus an offset",
+                  Breaks::kGE18);
   }
   const uint64_t offset = address - entry->block.address;
   if (bytes > entry->block.bytes - offset) {
     throw Refusal(what + " needs " + std::to_string(bytes) + " bytes at offset " +
-                  std::to_string(offset) + " of " + Describe(*entry) +
-                  ": the range must lie inside one live block");
+                      std::to_string(offset) + " of " + Describe(*entry) +
+                      ": the range must lie inside one live block",
+                  Breaks::kGE18);
   }
   Resolved resolved;
   resolved.range = {entry->block.id, access, static_cast<int64_t>(offset),

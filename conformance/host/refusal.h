@@ -3,18 +3,26 @@
 #include <stdexcept>
 #include <string>
 
+#include "conformance/trace/event.h"
+
 namespace shardproof {
 
 // Thrown inside a host call before anything was done; becomes SPF_REFUSED, an event and a finding.
 // The text says what is wrong and what to do; the call's name, rank and entry call are added where
-// it is caught.
+// it is caught. breaks: the requirement that the call, carried out, would plainly have broken.
 class Refusal : public std::runtime_error {
  public:
-  using std::runtime_error::runtime_error;
+  explicit Refusal(const std::string& text, Breaks breaks = Breaks::kNothing)
+      : std::runtime_error(text), breaks_(breaks) {}
+  Breaks breaks() const { return breaks_; }
+
+ private:
+  Breaks breaks_;
 };
 
-inline void RefuseUnless(bool condition, const std::string& text) {
-  if (!condition) throw Refusal(text);
+inline void RefuseUnless(bool condition, const std::string& text,
+                         Breaks breaks = Breaks::kNothing) {
+  if (!condition) throw Refusal(text, breaks);
 }
 
 }  // namespace shardproof

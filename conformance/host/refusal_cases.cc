@@ -92,6 +92,9 @@ void AddGroupCases(std::vector<RefusalCase>& cases) {
       {"foreign parent", "group_create", {"parent", "another engine"}, [create](auto& s) {
          return create(s, s.foreign_world, {s.rank});
        }});
+  cases.push_back({"dead group", "group_info", {"\"dead\"", "destroyed"}, [](auto& s) {
+                     return s.h->group_info(s.h, s.dead_group, nullptr, nullptr, nullptr);
+                   }});
   cases.push_back({"rank outside the parent",
                    "group_create",
                    {"rank 64", "no rank of parent"},

@@ -15,7 +15,7 @@ struct RefusalScene {
   spf_host* other = nullptr;  // another engine instance on the same rank
   spf_stream stream = nullptr, dead_stream = nullptr, foreign_stream = nullptr;
   spf_event event = nullptr, dead_event = nullptr, foreign_event = nullptr;
-  spf_group world = nullptr, foreign_world = nullptr, alone = nullptr;
+  spf_group world = nullptr, foreign_world = nullptr, alone = nullptr, dead_group = nullptr;
   spf_addr block = 0;       // 256 bytes of device memory
   spf_addr pinned = 0;      // 64 bytes
   spf_addr freed = 0;       // was a block; nothing lies there now

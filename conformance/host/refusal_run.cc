@@ -1,4 +1,6 @@
 // The scene of the refusal cases on a fabric, and what it takes for a case to have gone right.
+#include <map>
+
 #include "conformance/common/at.h"
 #include "conformance/host/refusal_cases.h"
 #include "conformance/trace/reader.h"
@@ -44,6 +46,8 @@ struct Bench {
     scene.block = mine.Alloc(scene.stream, 256, spf::For(SPF_FOR_SCRATCH));
     scene.pinned = mine.Alloc(scene.stream, 64, spf::For(SPF_FOR_SCRATCH), SPF_PINNED);
     scene.alone = mine.Group("alone");
+    scene.dead_group = mine.CreateGroup(scene.alone, "dead", std::vector<int32_t>{0});
+    mine.DestroyGroup(scene.dead_group);
     scene.registered = mine.Alloc(scene.stream, 64, spf::For(SPF_FOR_SCRATCH), SPF_REGISTRABLE);
     mine.Register(scene.alone, scene.registered);
     spf_addr freed = scene.freed = mine.Alloc(scene.stream, 1 << 20, spf::For(SPF_FOR_GRAD));
@@ -57,11 +61,42 @@ struct Bench {
   RefusalScene scene;
 };
 
+// What the trace says that the refused call would have broken.
+Breaks BreaksOf(const RefusalCase& c) {
+  static const std::map<std::string, Breaks, std::less<>> kByName = {
+      {"foreign parent", Breaks::kPG14},
+      {"foreign group", Breaks::kPG14},
+      {"registered twice", Breaks::kGE17},
+      {"registered block freed", Breaks::kGE17},
+      {"group of a registered block destroyed", Breaks::kGE17},
+      {"freed block registered", Breaks::kGE18},
+      {"free of nothing", Breaks::kGE18},
+      {"double free", Breaks::kGE18},
+      {"copy from freed block", Breaks::kGE18},
+      {"copy past the end", Breaks::kGE18},
+      {"host access past the end", Breaks::kGE18},
+      {"empty table entry", Breaks::kGE18},
+      {"dead table entry", Breaks::kGE18},
+      {"dead span", Breaks::kGE18},
+      {"publish from a freed block", Breaks::kGE18},
+      {"dead send buffer", Breaks::kGE18},
+      {"receive past the end", Breaks::kGE18},
+      {"dead group", Breaks::kGE19},
+      {"dead stream", Breaks::kGE19},
+      {"dead event", Breaks::kGE19},
+      {"event destroyed twice", Breaks::kGE19},
+      {"stream destroyed twice", Breaks::kGE19},
+  };
+  const auto at = kByName.find(c.name);
+  return at == kByName.end() ? Breaks::kNothing : at->second;
+}
+
 }  // namespace
 
 std::string RunRefusalCases(Fabric& fabric, const std::vector<RefusalCase>& cases) {
   Bench bench(fabric);
   std::string wrong;
+  std::vector<const RefusalCase*> due;  // those that were refused
   for (const RefusalCase& c : cases) {
     const spf_status status = c.act(bench.scene);
     const std::string message = bench.scene.h->last_error(bench.scene.h);
@@ -69,6 +104,7 @@ std::string RunRefusalCases(Fabric& fabric, const std::vector<RefusalCase>& case
       wrong += c.name + ": answered " + std::to_string(status) + "\n";
       continue;
     }
+    due.push_back(&c);
     std::vector<std::string> says = c.says;
     says.push_back("rank " + std::to_string(fabric.rank()));
     if (!message.starts_with(c.call + ": "))
@@ -80,6 +116,14 @@ std::string RunRefusalCases(Fabric& fabric, const std::vector<RefusalCase>& case
   }
   bench.hosts[0]->EndCall(SPF_OK);
   const Trace trace = bench.recorder.Finish(TraceEnd::kComplete, "");
+  size_t next = 0;
+  for (const Event& event : trace.events) {
+    if (event.kind != EventKind::kRefused || event.instance != 0 || next == due.size()) continue;
+    const RefusalCase& c = *due[next++];
+    if (event.breaks != static_cast<uint8_t>(BreaksOf(c)))
+      wrong += c.name + ": the trace says that it breaks \"" +
+               std::string(At(kBreakable, event.breaks)) + "\"\n";
+  }
   const std::string text = TraceToText(trace);
   if (TraceToText(ReadTrace(text, "trace")) != text)
     wrong += "the trace is not what is read back\n";

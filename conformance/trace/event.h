@@ -5,6 +5,7 @@
 // published values) lies in pools of the trace and a row names a slice of a pool. FORMAT.md says
 // how a trace looks on disk.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -44,7 +45,7 @@ enum class EventKind : uint8_t {
   kInit,             // stream, id: parameter, offset, count, ranges
   kPublish,          // stream, id, result, offset, count, dtype, digest, values, ranges
   kMark,             // id: hook, module, microbatch
-  kRefused,          // text: call; second text: why. The call had no effect
+  kRefused,          // text: call; second text: why; breaks. The call had no effect
   kExplain,          // text
   kThreadPost,       // id: edge. Between host threads: happens before the await of the same id
   kThreadAwait,      // id: edge
@@ -55,6 +56,11 @@ enum class EventKind : uint8_t {
 };
 
 constexpr uint8_t kRead = 1, kWrite = 2;
+
+// Which requirement a refused call would have broken, had it been carried out: kBreakable[breaks].
+enum class Breaks : uint8_t { kNothing, kPG14, kGE17, kGE18, kGE19 };
+inline constexpr std::array<std::string_view, 5> kBreakable = {"", "PG-14", "GE-17", "GE-18",
+                                                               "GE-19"};
 
 // Numbers of allocations, events, streams, groups, requests and calls are at most this, so that
 // tables which are indexed by them stay small. The reader refuses more, and the host makes no more.
@@ -93,6 +99,7 @@ struct Event {
   uint8_t phase = 0;      // spf_phase
   uint8_t result = 0;     // spf_result
   uint8_t status = 0;     // spf_status
+  uint8_t breaks = 0;     // Breaks
   bool flag = false;
   uint16_t thread = 0;    // host thread
   uint16_t instance = 0;  // engine instance

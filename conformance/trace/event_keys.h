@@ -11,10 +11,10 @@
 
 namespace shardproof {
 
-inline constexpr std::array<std::string_view, 35> kEventKeys = {
+inline constexpr std::array<std::string_view, 36> kEventKeys = {
     "i",   "e", "t",  "n",  "c",   "s",  "ev", "g",  "pg",    "a",  "op", "ty",
     "red", "p", "id", "ph", "res", "st", "f",  "rq", "for",   "m",  "mb", "sm",
-    "o",   "k", "d",  "x",  "y",   "r",  "rd", "v",  "ranks", "sc", "rc"};
+    "o",   "k", "d",  "x",  "y",   "r",  "rd", "v",  "ranks", "sc", "rc", "breaks"};
 
 consteval uint64_t Bit(std::string_view key) {
   for (size_t i = 0; i < kEventKeys.size(); ++i) {

@@ -18,6 +18,7 @@ constexpr names::NameIndex kPhases(names::kPhases);
 constexpr names::NameIndex kResults(names::kResults);
 constexpr names::NameIndex kStatuses(names::kStatuses);
 constexpr names::NameIndex kPurposes(names::kPurposes);
+constexpr names::NameIndex kBreaks(names::kBreaks);
 
 int ReadName(json::value value, std::string_view key, const names::NameIndex& index,
              int64_t most = 255) {
@@ -148,6 +149,11 @@ bool EventReader::ReadEnum(uint64_t key, json::value value) {
     case Key("for"):
       Once(Bit("for"), "for");
       event_.purpose = ReadName(value, "for", kPurposes, kMaxInt32);
+      return true;
+    case Key("breaks"):
+      Once(Bit("breaks"), "breaks");
+      event_.breaks = static_cast<uint8_t>(
+          ReadName(value, "breaks", kBreaks, static_cast<int64_t>(kBreakable.size()) - 1));
       return true;
     default:
       return false;

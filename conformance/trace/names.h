@@ -40,6 +40,7 @@ inline constexpr Names<16> kPurposes = {
     "other",         "param_shard",   "param_full",      "grad",      "grad_shard", "main_param",
     "optimizer",     "activation",    "activation_grad", "scratch",   "norm",       "outer_grad",
     "expert_tokens", "expert_counts", "pipeline",        "checkpoint"};
+inline constexpr Names<kBreakable.size()> kBreaks = kBreakable;
 inline constexpr Names<3> kEnds = {"complete", "aborted", "died"};
 
 struct ProvidesField {

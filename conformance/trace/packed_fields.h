@@ -47,6 +47,7 @@ void ForEachNumber(E& event, F&& number) {
   number(Bit("sm"), event.sample, -1, kMinInt64, kMaxInt64);
   number(Bit("o"), event.offset, 0, 0, kMaxSize);
   number(Bit("k"), event.count, 0, 0, kMaxSize);
+  number(Bit("breaks"), event.breaks, 0, 0, static_cast<int64_t>(kBreakable.size()) - 1);
 }
 
 }  // namespace shardproof

@@ -188,6 +188,7 @@ class RandomTrace {
     e.digest = random_();
     // Kinds that need a key have it; the writer leaves defaults out.
     if (e.result == 0) e.result = 1;
+    if (e.kind == EventKind::kRefused) e.breaks = static_cast<uint8_t>(Up(kBreakable.size() - 1));
     e.text = Intern(Text());
     if (Coin()) e.text2 = Intern(Text());
     e.ranges = Ranges();

@@ -15,6 +15,9 @@ namespace {
 
 void CheckKind(const Event& event, uint64_t seen) {
   if ((seen & Bit("e")) == 0) throw LineError{"an event line without \"e\""};
+  if (event.breaks != 0 && event.kind != EventKind::kRefused)
+    throw LineError{
+        "\"breaks\" tells what a refused call would have broken: it stands only in refused"};
   const uint64_t required = kRequiredKeys[static_cast<size_t>(event.kind)];
   uint64_t missing = required & ~seen;
   if (event.event < 0) missing |= required & Bit("ev");

@@ -73,6 +73,16 @@ TEST(RowRules, ElementsHaveADtype) {
                 "a barrier moves no bytes");
 }
 
+TEST(RowRules, ARefusedCallBreaksARequirementThatIsListed) {
+  ExpectAccepted({R"({"e":"refused","x":"mem_free","y":"freed before","breaks":"GE-18"})"});
+  ExpectAccepted({R"({"e":"refused","x":"mem_free"})"});
+  ExpectRefused({R"({"e":"refused","x":"mem_free","breaks":"GE-05"})"},
+                "\"breaks\":\"GE-05\" is no name that FORMAT.md lists");
+  ExpectRefused({R"({"e":"refused","x":"mem_free","breaks":5})"}, "breaks");
+  ExpectRefused({R"({"e":"refused","x":"mem_free","breaks":"GE-18","breaks":"GE-18"})"}, "twice");
+  ExpectRefused({R"({"e":"stream_sync","s":0,"breaks":"GE-18"})"}, "stands only in refused");
+}
+
 TEST(RowRules, SizesBeyondAllMemoryAreRefused) {
   ExpectAccepted({R"({"e":"launch","s":0,"r":[[1,1,1099511627776,1099511627776]]})"});
   for (

@@ -279,9 +279,10 @@ void TraceBuilder::Mark(int hook, int module, int microbatch) {
   row.microbatch = microbatch;
 }
 
-void TraceBuilder::Refused(std::string_view call, std::string_view why) {
+void TraceBuilder::Refused(std::string_view call, std::string_view why, Breaks breaks) {
   Add(EventKind::kRefused).text = Intern(call);
   Last().text2 = Intern(why);
+  Last().breaks = static_cast<uint8_t>(breaks);
 }
 
 void TraceBuilder::Explain(std::string_view text) { Add(EventKind::kExplain).text = Intern(text); }

@@ -101,7 +101,7 @@ class TraceBuilder {
   void Publish(int stream, int result, int id, int64_t offset, int64_t count, int dtype,
                uint64_t digest, const Range& from, const std::vector<double>& values = {});
   void Mark(int hook, int module = 0, int microbatch = -1);
-  void Refused(std::string_view call, std::string_view why);
+  void Refused(std::string_view call, std::string_view why, Breaks breaks = Breaks::kNothing);
   void Explain(std::string_view text);
   void ThreadPost(int edge);
   void ThreadAwait(int edge);

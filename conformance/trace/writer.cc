@@ -110,6 +110,7 @@ class Writer : private JsonText {
     if (event.phase != 0) Enum(",\"ph\":", event.phase, names::kPhases, event.phase);
     if (event.result != 0) Enum(",\"res\":", event.result, names::kResults, event.result);
     if (event.status != 0) Enum(",\"st\":", event.status, names::kStatuses, event.status);
+    if (event.breaks != 0) Enum(",\"breaks\":", event.breaks, names::kBreaks, event.breaks);
     if (event.flag) Raw(",\"f\":true");
     IntUnless(",\"rq\":", event.request, -1);
     if (event.purpose != 0) Enum(",\"for\":", event.purpose, names::kPurposes, event.purpose);

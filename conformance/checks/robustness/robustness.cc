@@ -174,6 +174,7 @@ void JudgeSurvival(const Analysis& a, CheckResult& result, FindingSink& sink) {
   }
 }
 
+// A refused call breaks GE-25, and, told with it, the requirement that it would have broken.
 void JudgeRefusals(const Analysis& a, CheckResult& result, FindingSink& sink) {
   const auto without = std::find_if(a.traces().begin(), a.traces().end(),
                                     [](const Trace& trace) { return !trace.provides.calls; });
@@ -192,6 +193,10 @@ void JudgeRefusals(const Analysis& a, CheckResult& result, FindingSink& sink) {
       finding.seen = std::string(trace.Text(trace.events[i].text2));
       finding.message =
           "the call " + std::string(trace.Text(trace.events[i].text)) + " was refused";
+      sink.Add(finding);
+      finding.requirement = At(kBreakable, trace.events[i].breaks);
+      if (finding.requirement.empty()) continue;
+      Judge(result, {finding.requirement.c_str()});
       sink.Add(std::move(finding));
     }
   }

@@ -6,6 +6,7 @@
 #include "conformance/checks/robustness/answers.h"
 #include "conformance/checks/robustness/left_behind.h"
 #include "conformance/checks/testing/mini_engine.h"
+#include "conformance/requirements/registry.h"
 
 namespace shardproof {
 namespace {
@@ -118,6 +119,49 @@ TEST(Robustness, ARefusedCallNamesCallAndReason) {
   const CheckResult result = CheckRobustness(mini.run);
   EXPECT_NE(FoundIn(result).find("GE-25"), std::string::npos);
   EXPECT_EQ(result.findings.back().requirement.substr(0, 3), "GE-");
+}
+
+// Of a refused call the trace says what it would have broken; older traces do not.
+CheckResult RefusedOnRank0(Breaks breaks) {
+  MiniRun mini = RunMini(MiniCase(2));
+  Trace& trace = mini.run.traces[0];
+  TraceBuilder t(0, 2);
+  t.CallBegin("create");
+  t.Refused("mem_free", "block 3 was freed before", breaks);
+  t.CallEnd("create");
+  Trace refused = t.Done();
+  refused.provides = trace.provides;
+  trace = std::move(refused);
+  mini.run.outcomes.clear();
+  return CheckRobustness(mini.run);
+}
+
+TEST(Robustness, ARefusedCallNamesWhatItWouldHaveBroken) {
+  for (uint8_t breaks = 1; breaks < kBreakable.size(); ++breaks) {
+    const std::string id(At(kBreakable, breaks));
+    const CheckResult result = RefusedOnRank0(static_cast<Breaks>(breaks));
+    const Finding *refusal = nullptr, *rule = nullptr;
+    for (const Finding& finding : result.findings) {
+      if (finding.requirement == "GE-25") refusal = &finding;
+      if (finding.requirement == id) rule = &finding;
+    }
+    ASSERT_NE(refusal, nullptr) << id;
+    ASSERT_NE(rule, nullptr) << id;
+    EXPECT_LT(refusal, rule) << "the refusal comes first";
+    EXPECT_EQ(rule->event, refusal->event);
+    EXPECT_EQ(rule->seen, refusal->seen);
+    EXPECT_TRUE(result.judged.contains(id)) << id;
+    EXPECT_TRUE(Registry::Builtin().Find(id) != nullptr) << id;
+  }
+}
+
+TEST(Robustness, ARefusedCallThatBreaksNothingElse) {
+  const CheckResult result = RefusedOnRank0(Breaks::kNothing);
+  EXPECT_NE(FoundIn(result).find("GE-25"), std::string::npos);
+  for (const std::string_view id : kBreakable) {
+    EXPECT_FALSE(result.judged.contains(std::string(id))) << id;
+    EXPECT_TRUE(id.empty() || FoundIn(result).find(id) == std::string::npos) << id;
+  }
 }
 
 TEST(Robustness, AGoodRunHasNoFinding) {

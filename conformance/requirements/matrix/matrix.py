@@ -6,7 +6,7 @@ breaks it, one that keeps it, a fault of the bank that it catches. Evidence is r
 checks, what the TESTs (binaries of conformance/checks) say of their traces when they run (checks/testing/shown.h), and
 the rows of fixtures/faults/faults.bzl, each of which is a test. A cell names one witness and keeps it while it holds.
 
-check: MATRIX.md is what write would write. An empty cell is in empty.txt, and nothing else is: the list only shrinks.
+check: MATRIX.md is what write would write, and no cell is empty.
 Exit status: 0 so it is, 1 not, 3 usage. Runs at the top of the repository (or of its runfiles); write changes the
 checkout that `bazel run //conformance/requirements/matrix:write` was called in.
 """
@@ -21,22 +21,13 @@ import evidence
 import table
 
 _HERE = pathlib.Path("conformance/requirements")
-_MATRIX, _EMPTY = _HERE / "MATRIX.md", _HERE / "matrix/empty.txt"
+_MATRIX = _HERE / "MATRIX.md"
 
 
-def read_list(text):
-    """Pairs of requirement and column, of a list with # comments."""
-    lines = (line.partition("#")[0].split() for line in text.splitlines())
-    return {tuple(line) for line in lines if line}
-
-
-def differences(old, new, listed):
-    """What is wrong with MATRIX.md and the list of empty cells, in words."""
-    empty = set(table.empty_cells(new))
-    for cell in sorted(empty - listed):
-        yield f"{cell[0]}: no {cell[1]}, and empty.txt does not list it"
-    for cell in sorted(listed - empty):
-        yield f"{cell[0]}: there is a {cell[1]} now: take it out of empty.txt"
+def differences(old, new):
+    """What is wrong with MATRIX.md, in words."""
+    for requirement, column in sorted(table.empty_cells(new)):
+        yield f"{requirement}: no {column}"
     for row in sorted(set(old) | set(new)):
         if old.get(row) != new.get(row):
             yield f"{row}: MATRIX.md has {old.get(row)}, it should be {new.get(row)}"
@@ -48,11 +39,10 @@ def main(arguments):
         return 3
     requirements = evidence.requirements(_HERE)
     old = table.parse(_MATRIX.read_text(encoding="utf-8"))
-    listed = read_list(_EMPTY.read_text(encoding="utf-8"))
     shown = evidence.shown(arguments[1:], table.witnesses(old, set(requirements)))
     new = table.build(requirements, old, evidence.citations(), shown, evidence.faults())
     if arguments[0] == "check":
-        wrong = list(differences(old, new, listed))
+        wrong = list(differences(old, new))
         if not wrong and _MATRIX.read_text(encoding="utf-8") != table.text(new):
             wrong = ["MATRIX.md differs in its words"]
         for line in wrong:
@@ -62,9 +52,6 @@ def main(arguments):
         return 1 if wrong else 0
     root = pathlib.Path(os.environ["BUILD_WORKSPACE_DIRECTORY"])
     (root / _MATRIX).write_text(table.text(new), encoding="utf-8")
-    empty = set(table.empty_cells(new))
-    kept = [line for line in _EMPTY.read_text(encoding="utf-8").splitlines(True) if read_list(line) <= empty]
-    (root / _EMPTY).write_text("".join(kept), encoding="utf-8")
     print(table.summary(new))
     return 0
 

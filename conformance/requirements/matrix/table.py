@@ -20,7 +20,8 @@ departure (`conformance/checks/testing`). Three kinds of requirement have their 
 - **two runs that must agree** (`metamorphic/`): a pair of traces. That the pair is asked for at all is the fault's to show;
 - **answers of create, survival, what is left behind** (GE-20 to GE-28, GE-37, PG-16; EP-37, LW-37 speak for them): a trace
   with how each rank ended (`EngineOutcome`);
-- **calls that the host refuses** (GE-25): a trace with the refused call. Each refusal has a test of its own on each fabric
+- **calls that the host refuses** (GE-25, and PG-14, GE-17, GE-18 or GE-19 if that is what they would have broken): a trace
+  with the refused call. Each refusal has a test of its own on each fabric
   (`conformance/host/refusal_cases.h`).
 
 """
