@@ -19,7 +19,9 @@ struct Place {
 using GatherOrder = std::vector<Place>;
 
 struct UnitOrder {
-  GatherOrder forward, backward;  // a unit that comes again after later ones has a place there, too
+  // A unit that comes again after later ones has a place there, too; in backward, parts of layers
+  // that are run again have one before.
+  GatherOrder forward, backward;
   std::vector<int32_t> place_of;  // by module, in forward: its unit's or its own, or -1
 };
 

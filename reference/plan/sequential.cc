@@ -13,6 +13,7 @@ struct Window {
   int32_t place = -1;  // nothing is gathered for a window without one
   int32_t unit = kNoUnit;
   size_t begin = 0, end = 0;  // operations
+  bool last = false;          // of its unit
 };
 
 // The next place of a unit after this one; its first place if there is no other.
@@ -64,7 +65,19 @@ std::vector<Window> Cut(const PlanFacts& facts, const UnitOrder& units, const Pa
     windows.back().end = i + 1;
   }
   while (place + 1 < Length(order)) visit(++place, end);
+  std::set<int32_t> later;
+  for (auto window = windows.rbegin(); window != windows.rend(); ++window)
+    window->last = later.insert(window->unit).second;
   return windows;
+}
+
+// The places of these windows: what comes again together with its neighbours stands there again.
+GatherOrder InOrder(const GatherOrder& order, const std::vector<Window>& windows) {
+  GatherOrder places;
+  for (const Window& window : windows) {
+    if (window.place >= 0) places.push_back(At(order, window.place));
+  }
+  return places;
 }
 
 void Run(PlanWriter& write, const Pass& pass, const Window& window) {
@@ -79,9 +92,12 @@ void Forward(PlanWriter& write, const UnitOrder& units, const Pass& pass) {
   const bool training = pass.backward < pass.operations.size();
   std::set<int32_t> registered;
   write.Mark(SPF_HOOK_FORWARD, 0, m);  // H0
-  for (const Window& window : Cut(write.facts, units, pass, false)) {
+  const std::vector<Window> windows = Cut(write.facts, units, pass, false);
+  const GatherOrder order = InOrder(units.forward, windows);
+  int32_t place = -1;
+  for (const Window& window : windows) {
     if (window.place >= 0) {
-      write.gathering.Acquire(units.forward, window.place);
+      write.gathering.Acquire(order, ++place);
       write.Mark(SPF_HOOK_PRE_FORWARD, At(units.forward, window.place).module, m);  // H1
     }
     const int32_t unit = window.unit;
@@ -94,34 +110,30 @@ void Forward(PlanWriter& write, const UnitOrder& units, const Pass& pass) {
   }
 }
 
-// The gradients are complete at the end of a unit's last window.
-bool IsLastOf(const PlanFacts& facts, const Pass& pass, const Window& window) {
-  const auto later = std::span(pass.operations).subspan(window.end);
-  return std::ranges::none_of(later, [&](const Operation& o) {
-    return o.phase == SPF_BWD && facts.UnitOf(o) == window.unit;
-  });
-}
-
 void Backward(PlanWriter& write, const UnitOrder& units, const Pass& pass) {
   const PlanFacts& facts = write.facts;
   const int32_t m = pass.id.microbatch;
   write.Mark(SPF_HOOK_ROOT_PRE_BACKWARD, 0, m);  // H4
   write.reducing.Begin(facts.buckets.root_groups);
-  write.gathering.Prefetch(units.backward);
-  for (const Window& window : Cut(facts, units, pass, true)) {
+  const std::vector<Window> windows = Cut(facts, units, pass, true);
+  const GatherOrder order = InOrder(units.backward, windows);
+  write.gathering.Prefetch(order);
+  int32_t place = -1;
+  for (const Window& window : windows) {
     const int32_t unit = window.unit;
+    place += window.place >= 0;
     if (unit == kNoUnit) {
       Run(write, pass, window);
       continue;
     }
     const std::vector<int32_t>& groups = At(facts.buckets.unit_groups, unit);
-    write.gathering.Acquire(units.backward, window.place);
+    write.gathering.Acquire(order, place);
     write.reducing.Begin(groups);
     write.Mark(SPF_HOOK_PRE_BACKWARD, facts.ModuleOf(unit), m);  // H5
     Run(write, pass, window);
     write.Mark(SPF_HOOK_POST_BACKWARD, facts.ModuleOf(unit), m);  // H6: reshard
     write.gathering.Release(unit);
-    if (!IsLastOf(facts, pass, window)) continue;
+    if (!window.last) continue;  // its gradients are not complete, on this rank or another one
     write.Mark(SPF_HOOK_ACCUMULATE, facts.ModuleOf(unit), m);  // H7
     write.reducing.HandOver(groups, facts.IsLast(m));
   }

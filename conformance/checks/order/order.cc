@@ -194,7 +194,19 @@ class Gathers {
     // Where both microbatches are in one layer, its early release takes weights that the forward
     // gathers again.
     const int64_t early = !eval && spec.early_release ? spec.microbatches : 0;
-    return (eval ? 1 : 2) * spec.microbatches * entries + early + outer;
+    const int64_t times = eval ? 1 : RunAgainApart(facts, param) ? 3 : 2;
+    return times * spec.microbatches * entries + early + outer;
+  }
+
+  // A unit that is a part of a layer: the layer is run again as a whole, and then its parts go
+  // backward.
+  bool RunAgainApart(const InstanceFacts& facts, const ParamFacts& param) const {
+    if (!facts.spec().recompute || param.unit < 0) return false;
+    const spf_model& tables = facts.model().Tables(facts.Place(rank_));
+    int32_t layer = param.unit;
+    while (layer >= 0 && std::string_view(tables.modules[layer].type) != "TransformerLayer")
+      layer = tables.modules[layer].parent;
+    return layer >= 0 && layer != param.unit;
   }
 
   const Analysis& a_;

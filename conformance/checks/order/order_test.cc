@@ -189,8 +189,9 @@ TEST(Order, AUnitThatIsGatheredAndDroppedUnread) {
 }
 
 // Each parameter is gathered again once a node has read it.
-TEST(Order, AParameterGatheredMoreOftenThanNeeded) {
-  MiniRun mini = RunMini(MiniCase(2));
+std::string FoundInGatheredAgain(const std::function<void(InstanceSpec&)>& edit,
+                                 bool in_backward_alone) {
+  MiniRun mini = RunMini(MiniCase(2, edit));
   for (Trace& trace : mini.run.traces) {
     std::map<int32_t, Event> unread;  // by block that receives
     std::vector<Event> events;
@@ -201,14 +202,33 @@ TEST(Order, AParameterGatheredMoreOftenThanNeeded) {
       for (uint32_t i = event.ranges.begin; i < event.ranges.end; ++i) {
         const auto at = unread.find(trace.ranges[i].alloc);
         if (event.kind != EventKind::kCompute || at == unread.end()) continue;
-        events.push_back(at->second);
+        if (!in_backward_alone || event.phase != SPF_FWD) events.push_back(at->second);
         unread.erase(at);
       }
     }
     trace.events = std::move(events);
   }
-  const std::string found = FoundIn(CheckOrder(mini.run));
+  return FoundIn(CheckOrder(mini.run));
+}
+
+TEST(Order, AParameterGatheredMoreOftenThanNeeded) {
+  const std::string found = FoundInGatheredAgain({}, false);
   EXPECT_NE(found.find("FS-35"), std::string::npos) << found;
+}
+
+// Where a layer of several units is run again, each comes once more.
+TEST(Order, APartOfALayerThatIsRunAgainIsGatheredForThatToo) {
+  for (const bool recompute : {false, true}) {
+    for (const std::string units : {"Attention,MLP", "TransformerLayer"}) {
+      const auto edit = [&](InstanceSpec& spec) {
+        spec.recompute = recompute;
+        spec.units = units;
+      };
+      const bool legal = recompute && units == "Attention,MLP";
+      const std::string found = FoundInGatheredAgain(edit, true);
+      EXPECT_EQ(found.find("FS-35") == std::string::npos, legal) << units << ": " << found;
+    }
+  }
 }
 
 TEST(Order, GatherOncePerStepWithOptim) {
