@@ -14,10 +14,13 @@ std::vector<Knob> StepKnobs() {
           .In(Space::kDense, {1, 2, 3})
           .In(Space::kSchedule, {2, 1, 3, 5})
           .In(Space::kLayerWise, {1, 2, 4}),
-      Flag(&InstanceSpec::overlap_grad_reduce, "ogr",
-           {.name = "overlap_grad_reduce",
-            .meaning =
-                "reductions start as gradients become ready (implied by strategies that need it)"})
+      Flag(
+          &InstanceSpec::overlap_grad_reduce, "ogr",
+          {.name = "overlap_grad_reduce",
+           .meaning =
+               "reductions start as gradients become ready (implied by strategies that need it): a "
+               "unit's when its backward has ended. Those of parameters outside units may wait for "
+               "the end of the whole backward, so with units = none nothing need overlap"})
           .In({Space::kDense, Space::kSchedule, Space::kLayerWise}),
       Flag(&InstanceSpec::overlap_param_gather, "opg",
            {.name = "overlap_param_gather",
