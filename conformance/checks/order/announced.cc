@@ -31,6 +31,10 @@ void AddCompute(int64_t index, const Event& event, const InstanceFacts& facts, i
   Microbatch& microbatch = call.microbatches[event.microbatch];
   const int32_t unit = facts.UnitOfModule(facts.Node(event.id, rank).module);
   (event.phase == SPF_FWD ? microbatch.any_forward : microbatch.any_backward).push_back(index);
+  const spf_model& model = facts.model().Tables(facts.Place(rank));
+  for (int32_t module = facts.Node(event.id, rank).module; event.phase == SPF_FWD && module >= 0;
+       module = model.modules[module].parent)
+    microbatch.entered[module].push_back(index);
   if (unit < 0) return;
   const spf_uses& uses = facts.Node(event.id, rank).uses[event.phase];
   for (int32_t i = 0; i < uses.n; ++i) {

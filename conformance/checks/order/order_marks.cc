@@ -1,4 +1,5 @@
-// Announced hooks: their order by the hook table. Their effects: hook_effects.cc.
+// Announced hooks: their order by the hook table. Hooks of the step: step_hooks.cc; of modules that
+// are no units: module_hooks.cc; effects: hook_effects.cc.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -7,7 +8,9 @@
 #include "conformance/checks/base/windows.h"
 #include "conformance/checks/order/announced.h"
 #include "conformance/checks/order/hook_effects.h"
+#include "conformance/checks/order/module_hooks.h"
 #include "conformance/checks/order/order.h"
+#include "conformance/checks/order/step_hooks.h"
 #include "conformance/common/at.h"
 
 namespace shardproof {
@@ -36,9 +39,10 @@ class Marks : RankCheck {
         if (call.train && m >= 0) JudgeBackward(m, microbatch);
         if (m >= 0) JudgeForward(m, microbatch);
       }
-      if (call.train) JudgeStep(call, Skipped(index));
       JudgePhases(call);
     }
+    JudgeStepHooks(a_, rank_, instance_, announced_, result_, sink_);
+    JudgeModuleHooks(a_, rank_, instance_, announced_, result_, sink_);
     JudgeHookEffects(a_, rank_, instance_, announced_, result_, sink_);
   }
 
@@ -62,8 +66,9 @@ class Marks : RankCheck {
     if (!microbatch.any_forward.empty()) {
       JudgeOnce(m, microbatch, SPF_HOOK_FORWARD, "FORWARD", microbatch.any_forward.front(), true);
     }
-    if (!Announces(SPF_HOOK_PRE_FORWARD)) return;
     for (const auto& [unit, computes] : microbatch.forward) {
+      JudgePostForward(microbatch, unit, computes);
+      if (!Announces(SPF_HOOK_PRE_FORWARD)) continue;
       const std::vector<int64_t>& pre = HookOf(microbatch, SPF_HOOK_PRE_FORWARD, unit);
       if (pre.empty() || pre.front() > computes.front()) {
         Add("FS-39", computes.front(),
@@ -73,6 +78,17 @@ class Marks : RankCheck {
                 " before its pre-forward hook");
       }
     }
+  }
+
+  // What is computed again in backward has no hook of its own.
+  void JudgePostForward(const Microbatch& microbatch, int32_t unit,
+                        const std::vector<int64_t>& computes) {
+    const std::vector<int64_t>& post = HookOf(microbatch, SPF_HOOK_POST_FORWARD, unit);
+    const auto last = std::find_if(computes.rbegin(), computes.rend(),
+                                   [&](int64_t index) { return !EventAt(index).flag; });
+    if (post.empty() || last == computes.rend() || post.back() > *last) return;
+    Add("FS-06", *last, "POST_FORWARD of unit " + facts_.ModuleName(unit) + " after it", "earlier",
+        "unit " + facts_.ModuleName(unit) + " computes in forward after its post-forward hook");
   }
 
   void JudgeBackward(int32_t m, const Microbatch& microbatch) {
@@ -139,55 +155,6 @@ class Marks : RankCheck {
     Add("FS-04", events[0], std::string(name) + (before ? " first" : " last"), "in between",
         std::string(name) + " of microbatch " + std::to_string(m) +
             (before ? " comes after" : " comes before") + " an operation of its pass");
-  }
-
-  // The threshold left the step out: no rank publishes a parameter. One that owns none never does.
-  bool Skipped(int32_t call) const {
-    if (facts_.spec().skip_norm <= 0) return false;
-    const auto publishes = [&](const Event& event) {
-      return event.kind == EventKind::kPublish && event.result == SPF_RESULT_PARAM &&
-             event.instance == instance_ && event.call == call;
-    };
-    return std::none_of(a_.traces().begin(), a_.traces().end(), [&](const Trace& trace) {
-      return std::any_of(trace.events.begin(), trace.events.end(), publishes);
-    });
-  }
-
-  void JudgeStep(const EntryCall& call, bool skipped) {
-    Judge(result_, {"FS-38"});
-    const auto once = [&](int32_t hook, const char* name) -> int64_t {
-      if (!Announces(hook)) return -1;
-      const auto at = call.step_hooks.find(hook);
-      const size_t n = at == call.step_hooks.end() ? 0 : at->second.size();
-      if (n == 1) return at->second[0];
-      const bool updates = hook == SPF_HOOK_OPTIMIZER_STEP || hook == SPF_HOOK_INSTALL_WEIGHTS;
-      if (n == 0 && skipped && updates) return -1;  // there is no update to announce
-      Add("FS-38", n == 0 ? call.end : at->second.back(), std::string(name) + " once per step",
-          std::to_string(n) + " times",
-          std::string(name) + " must be announced exactly once per step");
-      return n == 0 ? -1 : at->second.back();
-    };
-    const int64_t finish = once(SPF_HOOK_FINISH_GRAD_SYNC, "FINISH_GRAD_SYNC");
-    const int64_t optimizer = once(SPF_HOOK_OPTIMIZER_STEP, "OPTIMIZER_STEP");
-    const int64_t install = once(SPF_HOOK_INSTALL_WEIGHTS, "INSTALL_WEIGHTS");
-    once(SPF_HOOK_ZERO_GRAD, "ZERO_GRAD");
-    const int64_t start = once(SPF_HOOK_START_PARAM_SYNC, "START_PARAM_SYNC");
-    for (const auto& [m, microbatch] : call.microbatches) {
-      if (!microbatch.any_forward.empty())
-        InOrder(start, microbatch.any_forward.front(), "START_PARAM_SYNC first");
-    }
-    InOrder(finish, optimizer, "FINISH_GRAD_SYNC before OPTIMIZER_STEP");
-    InOrder(optimizer, install, "OPTIMIZER_STEP before INSTALL_WEIGHTS");
-    for (const auto& [m, microbatch] : call.microbatches) {
-      if (!microbatch.any_backward.empty()) {
-        InOrder(microbatch.any_backward.back(), finish, "every backward before FINISH_GRAD_SYNC");
-      }
-    }
-  }
-
-  void InOrder(int64_t first, int64_t second, const char* rule) {
-    if (first < 0 || second < 0 || first < second) return;
-    Add("FS-38", second, rule, "the other way round", "hooks out of order: " + std::string(rule));
   }
 
   // Rest, forward, rest, backward, rest: judged for units whose both hooks of a phase are
