@@ -228,6 +228,7 @@ CheckResult CheckLifetime(const Analysis& a) {
   result.Merge(CheckGatheredWhenRead(a));
   result.Merge(CheckUnitWindows(a));
   result.Merge(CheckMemory(a));
+  result.Merge(CheckHostReads(a));
   return result;
 }
 

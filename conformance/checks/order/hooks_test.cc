@@ -96,16 +96,18 @@ TEST(ModuleHooks, AfterTheModuleHasComputed) {
   EXPECT_EQ(FoundIn(CheckOrder(mini.run)), "FS-39");
 }
 
-// The hooks before the end of create, an entry call that is no train step.
-std::string InCreate(const std::vector<int32_t>& hooks) {
+// The hooks before the end of create, an entry call that is no train step, on the first ranks.
+std::string InCreate(const std::vector<int32_t>& hooks, int32_t ranks = 2) {
   MiniRun mini = TwoMicrobatches();
-  std::vector<Event>& events = mini.run.traces[0].events;
-  const auto end = std::find_if(events.begin(), events.end(), [](const Event& event) {
-    return event.kind == EventKind::kCallEnd && event.call == 0;
-  });
-  std::vector<Event> marks;
-  for (const int32_t hook : hooks) marks.push_back(Mark(hook, 0, 0, -1));
-  events.insert(end, marks.begin(), marks.end());
+  for (Trace& trace : mini.run.traces) {
+    if (trace.rank >= ranks) continue;
+    const auto end = std::find_if(trace.events.begin(), trace.events.end(), [](const Event& event) {
+      return event.kind == EventKind::kCallEnd && event.call == 0;
+    });
+    std::vector<Event> marks;
+    for (const int32_t hook : hooks) marks.push_back(Mark(hook, 0, 0, -1));
+    trace.events.insert(end, marks.begin(), marks.end());
+  }
   return FoundIn(CheckOrder(mini.run));
 }
 
@@ -113,6 +115,10 @@ TEST(HooksOutsideAStep, InstallOnceIsRight) { EXPECT_EQ(InCreate({SPF_HOOK_INSTA
 
 TEST(HooksOutsideAStep, InstallTwice) {
   EXPECT_EQ(InCreate({SPF_HOOK_INSTALL_WEIGHTS, SPF_HOOK_INSTALL_WEIGHTS}), "FS-38");
+}
+
+TEST(HooksOutsideAStep, OnOneRankOfTwo) {
+  EXPECT_EQ(InCreate({SPF_HOOK_INSTALL_WEIGHTS}, 1), "FS-38");
 }
 
 TEST(HooksOutsideAStep, StartTwice) {

@@ -22,12 +22,13 @@ enum class Phase { kRest, kForward, kBackward };
 
 class Marks : RankCheck {
  public:
-  Marks(const Analysis& a, int32_t rank, int instance, CheckResult& result, FindingSink& sink)
+  Marks(const Analysis& a, int32_t rank, int instance, const Announced& announced,
+        CheckResult& result, FindingSink& sink)
       : RankCheck(a, rank, result, sink),
         sink_(sink),
         instance_(instance),
         facts_(a.Facts(size_t(instance))),
-        announced_(AnnouncedBy(a, rank, instance)) {}
+        announced_(announced) {}
 
   bool any() const { return !announced_.hooks.empty(); }
 
@@ -210,7 +211,7 @@ class Marks : RankCheck {
   const int instance_;
   const InstanceFacts& facts_;
   const std::vector<int64_t> none_;
-  const Announced announced_;
+  const Announced& announced_;
 };
 
 }  // namespace
@@ -235,12 +236,16 @@ CheckResult CheckMarks(const Analysis& a) {
   FindingSink sink(result);
   bool any = false;
   for (size_t i = 0; i < a.n_instances(); ++i) {
+    const auto instance = static_cast<int>(i);
+    std::vector<Announced> by_rank(static_cast<size_t>(a.ranks()));
     for (int32_t rank = 0; rank < a.ranks(); ++rank) {
       if (!a.Facts(i).InGrid(rank)) continue;
-      Marks marks(a, rank, static_cast<int>(i), result, sink);
+      Announced& announced = At(by_rank, rank) = AnnouncedBy(a, rank, instance);
+      Marks marks(a, rank, instance, announced, result, sink);
       marks.JudgeAll();
       any |= marks.any();
     }
+    JudgeSameStepHooks(a, instance, by_rank, sink);
   }
   if (!any)
     NotAsked(result, all, "the engine announces no hooks: call mark() to have their order judged");

@@ -1,8 +1,10 @@
 #include "conformance/checks/order/step_hooks.h"
 
 #include <algorithm>
+#include <map>
 
 #include "conformance/checks/base/rank_check.h"
+#include "conformance/common/at.h"
 
 namespace shardproof {
 
@@ -130,6 +132,32 @@ class StepHooks : RankCheck {
 void JudgeStepHooks(const Analysis& a, int32_t rank, int instance, const Announced& announced,
                     CheckResult& result, FindingSink& sink) {
   StepHooks(a, rank, instance, announced, result, sink).JudgeAll();
+}
+
+void JudgeSameStepHooks(const Analysis& a, int instance, const std::vector<Announced>& by_rank,
+                        FindingSink& sink) {
+  std::map<std::pair<int32_t, int32_t>, std::pair<int32_t, int64_t>> first;  // call, hook: where
+  for (int32_t rank = 0; rank < Length(by_rank); ++rank) {
+    for (const auto& [index, call] : At(by_rank, rank).calls) {
+      for (const auto& [hook, events] : call.step_hooks) {
+        if (call.ok && !call.train) first.try_emplace({index, hook}, rank, events.front());
+      }
+    }
+  }
+  for (const auto& [place, where] : first) {
+    const auto& [index, hook] = place;
+    for (int32_t rank = 0; rank < Length(by_rank); ++rank) {
+      const Announced& announced = At(by_rank, rank);
+      const auto call = announced.calls.find(index);
+      if (!announced.hooks.contains(hook) || call == announced.calls.end() || !call->second.ok ||
+          call->second.step_hooks.contains(hook))
+        continue;
+      sink.Add(a.AtCall("FS-38", rank, instance, index, rank),
+               "announced, as on rank " + std::to_string(where.first), "not announced",
+               a.Describe(where.first, where.second) + " is missing on rank " +
+                   std::to_string(rank) + ", which announces this hook in other entry calls");
+    }
+  }
 }
 
 }  // namespace shardproof
