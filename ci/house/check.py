@@ -4,6 +4,7 @@
   includes    no circles between folders; reference/ sees only conformance/abi/, conformance/ none of reference/
   formatting  clang-format changes nothing
   shape       functions have at most 60 lines and a complexity of at most 20
+  definitions no two types share a name
   repeats     no six lines stand in two places
   words       no word comes back that was given up because it meant two things
 
@@ -16,6 +17,7 @@ import sys
 
 sys.dont_write_bytecode = True  # the folder of the sources stays as it is
 
+import definitions
 import formatting
 import includes
 import repeats
@@ -26,6 +28,7 @@ import words
 RULES = {
     "includes": includes.problems,
     "formatting": formatting.problems,
+    "definitions": definitions.problems,
     "shape": shape.problems,
     "repeats": repeats.problems,
     "words": words.problems,

@@ -11,6 +11,7 @@ import unittest
 sys.dont_write_bytecode = True
 
 import check
+import definitions
 import formatting
 import includes
 import repeats
@@ -177,6 +178,23 @@ TEST(Suite, Case) {
     def test_braces_that_do_not_match_are_said(self):
         self.write(open_cc="void F() {\n", shut_cc="}\n")
         self.assertEqual(self.keys(shape.problems), ["unreadable open.cc", "unreadable shut.cc"])
+
+
+class DefinitionsTest(HouseTest):
+    def test_two_types_of_one_name_are_found(self):
+        self.write(a__b_h="namespace n {\nstruct S {};\nenum class E : int { kOne };\n}",
+                   c__d_h="namespace n { class S final : public T { }; }", e__f_cc="namespace n { enum class E {}; }")
+        self.assertEqual(self.keys(definitions.problems), ["n::E", "n::S"])
+
+    def test_what_nobody_else_sees_may_share_a_name(self):
+        self.write(a__b_cc="namespace n { namespace {\nstruct S {};\n} }", c__d_cc="namespace n { struct S {}; }",
+                   e__f_h="namespace n { struct T { struct S {}; };\ninline int G() { struct S {}; return 0; } }",
+                   g__h_h="namespace n::m { struct S {}; }\nstruct S;", i__j_c="struct S {};", k__l_c="struct S {};")
+        self.assertEqual(self.keys(definitions.problems), [])
+
+    def test_a_member_type_is_none_of_its_owners_name(self):
+        self.write(a__b_h="namespace n { class S { struct Impl; }; }", c__d_cc="namespace n { struct S::Impl {}; }")
+        self.assertEqual(self.keys(definitions.problems), [])
 
 
 class RepeatsTest(HouseTest):

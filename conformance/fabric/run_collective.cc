@@ -24,8 +24,7 @@ struct Piece {
 };
 
 // Bytes [offset, offset + bytes) of the contribution, cut to what it really sends.
-Piece Cut(const Contribution& from, int32_t peer, int32_t members, uint64_t offset,
-          uint64_t bytes) {
+Piece Cut(const MemberData& from, int32_t peer, int32_t members, uint64_t offset, uint64_t bytes) {
   if (!from.op || !from.send) return {};
   const uint64_t sent = SendBytes(*from.op, peer, members);
   if (offset >= sent) return {};
@@ -37,7 +36,7 @@ void CopyTo(std::byte* to, const Piece& piece) {
 }
 
 // recv = sum over members of their bytes [offset, offset + count elements).
-void Reduce(const std::vector<Contribution>& all, const CommOp& op, uint64_t offset) {
+void Reduce(const std::vector<MemberData>& all, const CommOp& op, uint64_t offset) {
   const auto members = static_cast<int32_t>(all.size());
   const uint64_t width = DtypeBytes(op.dtype), bytes = op.count * width;
   const bool average = op.reduction == SPF_AVG;
@@ -65,7 +64,7 @@ void Reduce(const std::vector<Contribution>& all, const CommOp& op, uint64_t off
 // Pieces of recv_counts elements, one a member, packed in rank order; offset(peer) is where it lies
 // in peer's send.
 template <class Offset>
-void GatherV(const std::vector<Contribution>& all, const CommOp& op, Offset offset) {
+void GatherV(const std::vector<MemberData>& all, const CommOp& op, Offset offset) {
   const auto members = static_cast<int32_t>(all.size());
   const uint64_t width = DtypeBytes(op.dtype);
   std::byte* to = op.recv;
@@ -151,7 +150,7 @@ bool NeedsPeer(const CommOp& op, int32_t me, int32_t peer, int32_t) {
   }
 }
 
-void RunCollective(const std::vector<Contribution>& all, int32_t me) {
+void RunCollective(const std::vector<MemberData>& all, int32_t me) {
   const CommOp& op = *all[static_cast<size_t>(me)].op;
   const auto members = static_cast<int32_t>(all.size());
   const uint64_t width = DtypeBytes(op.dtype), bytes = op.count * width;

@@ -26,7 +26,7 @@ bool NeedsPeer(const CommOp& op, int32_t me, int32_t peer, int32_t members);
 
 // One member's part: its operation and where its send bytes are now (op->send or a copy). op null:
 // not there.
-struct Contribution {
+struct MemberData {
   const CommOp* op = nullptr;
   const std::byte* send = nullptr;
 };
@@ -34,7 +34,7 @@ struct Contribution {
 // Writes me's op->recv. Reductions sum in rank order; average: see collective_math.h. all: one
 // entry a member. Contributions may alias op->recv. Not for SEND and RECV: a message is a copy of
 // min(sent, expected) bytes.
-void RunCollective(const std::vector<Contribution>& all, int32_t me);
+void RunCollective(const std::vector<MemberData>& all, int32_t me);
 
 // Empty, or how two members' operations at one place differ: "all_gather of 8 f32 against
 // all_reduce of 8 f32".

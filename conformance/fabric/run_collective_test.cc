@@ -25,7 +25,7 @@ struct Members {
     }
   }
   const std::vector<float>& Run(int32_t me) {
-    std::vector<Contribution> all;
+    std::vector<MemberData> all;
     for (const CommOp& op : ops) all.push_back({&op, op.send});
     RunCollective(all, me);
     return recv[static_cast<size_t>(me)];
@@ -70,7 +70,7 @@ TEST(RunCollective, InPlaceReduceScatterKeepsOtherSlices) {
 
 TEST(RunCollective, AMemberThatIsNotThereLeavesItsSlice) {
   Members members({Op(SPF_ALL_GATHER, 1), Op(SPF_ALL_GATHER, 1)});
-  std::vector<Contribution> all{{&members.ops[0], members.ops[0].send}, {}};
+  std::vector<MemberData> all{{&members.ops[0], members.ops[0].send}, {}};
   RunCollective(all, 0);
   EXPECT_EQ(members.recv[0], (std::vector<float>{0, -1}));
 }

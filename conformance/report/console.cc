@@ -19,7 +19,8 @@ Console::Console(std::ostream& out, bool terminal, bool verbose, size_t total, S
       total_(total),
       sentence_(std::move(sentence)) {}
 
-std::string FindingText(const Told& told, const CaseReport& report, const Sentence& sentence) {
+std::string FindingText(const ToldFinding& told, const CaseReport& report,
+                        const Sentence& sentence) {
   const ReportedFinding& row = *told.row;
   const Finding& finding = row.finding;
   std::string text = BrokenBy(told) + "  " + sentence(finding.requirement) + "\n";
@@ -124,7 +125,7 @@ void Console::Bar() {
 }
 
 void Console::ShowFindings(const CaseReport& report) {
-  for (const Told& told : TellFindings(report, all_))
+  for (const ToldFinding& told : TellFindings(report, all_))
     out_ << "  " << FindingText(told, report, sentence_);
 }
 

@@ -35,7 +35,8 @@ class Console {
 
 // One finding as a block of lines, for the console and for the files, with what is folded into it.
 // Lines of a text of several are indented.
-std::string FindingText(const Told& told, const CaseReport& report, const Sentence& sentence);
+std::string FindingText(const ToldFinding& told, const CaseReport& report,
+                        const Sentence& sentence);
 // A line for each requirement that warns, with its sentence and the number of cases, and one that
 // says what warnings are; none without warnings.
 std::vector<std::string> WarningLines(const RunReport& report, const Sentence& sentence);

@@ -129,7 +129,7 @@ std::string Junit(const RunReport& report, const Sentence& sentence) {
     text +=
         "  <testcase classname=\"" + XmlText(report.fabric) + "\" name=\"" + XmlText(c.id) + "\">";
     std::string body, warnings;
-    for (const Told& told : TellFindings(c, report.all_findings))
+    for (const ToldFinding& told : TellFindings(c, report.all_findings))
       (Warns(*told.row) ? warnings : body) += FindingText(told, c, sentence);
     if (body.empty()) body = c.status == Status::kPartial ? OpenText(c) : c.reason;
     const JunitKind kind = KindOf(c.status, report);
@@ -169,7 +169,7 @@ std::string SummaryMarkdown(const RunReport& report, const Sentence& sentence) {
     const bool warns = std::any_of(c.findings.begin(), c.findings.end(), Warns);
     if (!warns && c.status != Status::kFail && c.status != Status::kSuiteError) continue;
     text += "\n## " + MarkdownLine(c.id + ": " + StatusName(c.status)) + "\n" + paragraph(c.reason);
-    for (const Told& told : TellFindings(c, report.all_findings))
+    for (const ToldFinding& told : TellFindings(c, report.all_findings))
       text += "\n" + MarkdownBlock(FindingText(told, c, sentence));
     for (const ReportedFinding& row : c.findings) {
       if (row.waived_because.empty()) continue;

@@ -12,7 +12,7 @@ bool SaysTheSame(const Finding& a, const Finding& b) {
          a.step == b.step && a.expected == b.expected && a.seen == b.seen;
 }
 
-void Count(const Finding& finding, Told& told) {
+void Count(const Finding& finding, ToldFinding& told) {
   if (finding.requirement == told.finding().requirement) {
     ++told.more;
   } else if (SaysTheSame(told.finding(), finding) &&
@@ -26,8 +26,8 @@ void Count(const Finding& finding, Told& told) {
 
 }  // namespace
 
-std::vector<Told> TellFindings(const CaseReport& report, bool all) {
-  std::vector<Told> told;
+std::vector<ToldFinding> TellFindings(const CaseReport& report, bool all) {
+  std::vector<ToldFinding> told;
   std::map<int32_t, size_t> by_cause;            // place of a finding -> who tells of it
   std::map<std::string, size_t> by_requirement;  // of those that stand for themselves
   const auto tell = [&](size_t i) {
@@ -56,13 +56,13 @@ std::vector<Told> TellFindings(const CaseReport& report, bool all) {
   return told;
 }
 
-std::string BrokenBy(const Told& told) {
+std::string BrokenBy(const ToldFinding& told) {
   std::string text = told.finding().requirement;
   for (const std::string& id : told.also) text += ", " + id;
   return text;
 }
 
-std::string FoldedLine(const Told& told) {
+std::string FoldedLine(const ToldFinding& told) {
   std::string text;
   if (told.more > 0)
     text = "and " + std::to_string(told.more) + " more of " + told.finding().requirement;

@@ -13,7 +13,7 @@
 
 namespace shardproof {
 
-struct Told {
+struct ToldFinding {
   const ReportedFinding* row = nullptr;
   const Finding& finding() const { return row->finding; }
   std::vector<std::string> also;         // requirements by which the same event is as wrong
@@ -23,11 +23,11 @@ struct Told {
 
 // Findings that nobody waived, causes first, warnings behind all others. all: each is told by
 // itself. An error is never counted with a warning.
-std::vector<Told> TellFindings(const CaseReport& report, bool all);
+std::vector<ToldFinding> TellFindings(const CaseReport& report, bool all);
 
 // "FS-16, EP-22": what the told finding breaks.
-std::string BrokenBy(const Told& told);
+std::string BrokenBy(const ToldFinding& told);
 // One line: "and 7 more of FS-15; 20 findings follow from it: ..."; empty if there are none.
-std::string FoldedLine(const Told& told);
+std::string FoldedLine(const ToldFinding& told);
 
 }  // namespace shardproof

@@ -166,7 +166,7 @@ TEST(Folded, WhatFollowsFromAWaivedFindingIsTold) {
       "w.toml");
   WaiveFindings(report.cases[0], waivers, "2026-01-01");
   EXPECT_EQ(report.cases[0].status, Status::kFail);
-  const std::vector<Told> told = TellFindings(report.cases[0], false);
+  const std::vector<ToldFinding> told = TellFindings(report.cases[0], false);
   ASSERT_EQ(told.size(), 1u);
   EXPECT_EQ(told[0].finding().requirement, "EP-23");
   EXPECT_EQ(FoldedLine(told[0]), "2 findings follow from it: GE-30 (2) (--all shows each)");

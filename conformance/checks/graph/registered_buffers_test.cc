@@ -5,6 +5,8 @@
 namespace shardproof {
 namespace {
 
+using Rank = RegisteringRank;
+
 TEST(Registered, BlocksThatAllRegisterAndUseAlikePass) {
   const CheckResult result = Check([](Rank& r) {
     r.RegisterBoth();

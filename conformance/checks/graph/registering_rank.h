@@ -15,8 +15,8 @@ namespace shardproof {
 inline constexpr int kWorld = 3;
 
 // Three ranks with a communicator and its twin, and two blocks each that can be registered.
-struct Rank {
-  explicit Rank(int me) : trace(me, kWorld), rank(me) {
+struct RegisteringRank {
+  explicit RegisteringRank(int me) : trace(me, kWorld), rank(me) {
     dp = trace.Group("dp_cp", {0, 1, 2});
     twin = trace.Group("dp_cp_ag", {0, 1, 2});
     stream = trace.Stream("comm");
@@ -53,17 +53,17 @@ struct Rank {
   int rank, dp = 0, twin = 0, stream = 0, small = 0, large = 0, plain = 0;
 };
 
-inline std::vector<Trace> TracesOf(const std::function<void(Rank&)>& program) {
+inline std::vector<Trace> TracesOf(const std::function<void(RegisteringRank&)>& program) {
   std::vector<Trace> traces;
   for (int me = 0; me < kWorld; ++me) {
-    Rank rank(me);
+    RegisteringRank rank(me);
     program(rank);
     traces.push_back(rank.trace.Done());
   }
   return traces;
 }
 
-inline CheckResult Check(const std::function<void(Rank&)>& program) {
+inline CheckResult Check(const std::function<void(RegisteringRank&)>& program) {
   return Shown(CheckMatching(TracesOf(program)));
 }
 

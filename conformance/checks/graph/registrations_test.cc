@@ -5,6 +5,8 @@
 namespace shardproof {
 namespace {
 
+using Rank = RegisteringRank;
+
 TEST(Registrations, NobodyRegistersSoNothingIsJudged) {
   const CheckResult result = Check([](Rank& r) { r.AllReduce(r.plain); });
   Expect(result, "");

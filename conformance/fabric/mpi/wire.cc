@@ -111,7 +111,7 @@ void FinishCollective(const CommOp& op, int32_t me, const std::vector<const Wire
   // What a peer sent is what RunCollective needs of it, whatever the peer thought that it was
   // doing: plain bytes.
   std::vector<CommOp> shapes(all.size());
-  std::vector<Contribution> contributions(all.size());
+  std::vector<MemberData> contributions(all.size());
   for (size_t j = 0; j < all.size(); ++j) {
     CommOp& shape = shapes[j];
     if (j == static_cast<size_t>(me)) {

@@ -204,7 +204,7 @@ class Machine {
       std::memcpy(op.recv, Old(sender, from->send), op.count * DtypeBytes(op.dtype));
       return;
     }
-    std::vector<Contribution> contributions;
+    std::vector<MemberData> contributions;
     std::vector<const CommOp*> theirs;
     for (size_t member = 0; member < members.size(); ++member) {
       const CommOp* part = find(member, false);

@@ -6,7 +6,7 @@
 
 namespace shardproof {
 
-Meeting& Sequence::At(int64_t place, size_t parts) {
+OpMeeting& Sequence::At(int64_t place, size_t parts) {
   assert(place >= base);
   while (base + static_cast<int64_t>(meetings.size()) <= place) {
     meetings.emplace_back();
@@ -15,7 +15,7 @@ Meeting& Sequence::At(int64_t place, size_t parts) {
   return meetings[static_cast<size_t>(place - base)];
 }
 
-const Meeting* Sequence::Find(int64_t place) const {
+const OpMeeting* Sequence::Find(int64_t place) const {
   const int64_t index = place - base;
   return index >= 0 && index < static_cast<int64_t>(meetings.size())
              ? &meetings[static_cast<size_t>(index)]
@@ -62,7 +62,7 @@ bool Comm::Needs(const Part& part, size_t index, size_t other, size_t parts) con
 void Comm::Start(KernelId kernel, int32_t me, CommOp op, int64_t place, bool reads_early) {
   const size_t parts = IsMessage(op) ? 2 : members_.size();
   const size_t index = PartIndex(me, op);
-  Meeting& meeting = SequenceOf(me, op).At(place, parts);
+  OpMeeting& meeting = SequenceOf(me, op).At(place, parts);
   Part& part = meeting.parts[index];
   assert(!part.started);
   part.op = std::move(op);
@@ -87,7 +87,7 @@ void Comm::Start(KernelId kernel, int32_t me, CommOp op, int64_t place, bool rea
   }
 }
 
-void Comm::NoteMismatch(const Meeting& meeting, size_t index, int64_t place) {
+void Comm::NoteMismatch(const OpMeeting& meeting, size_t index, int64_t place) {
   const Part& part = meeting.parts[index];
   const auto members = static_cast<int32_t>(members_.size());
   for (size_t other = 0; other < meeting.parts.size(); ++other) {
@@ -118,7 +118,7 @@ void Comm::NoteMismatch(const Meeting& meeting, size_t index, int64_t place) {
 
 void Comm::Keep(int32_t me, const CommOp& shape, int64_t place) {
   Sequence& sequence = SequenceOf(me, shape);
-  Meeting& meeting = sequence.At(place, 0);
+  OpMeeting& meeting = sequence.At(place, 0);
   Part& part = meeting.parts[PartIndex(me, shape)];
   if (part.copied || shape.kind == SPF_RECV) return;
   // Nobody is left to read it.
@@ -130,14 +130,14 @@ void Comm::Keep(int32_t me, const CommOp& shape, int64_t place) {
 
 void Comm::Finish(int32_t me, const CommOp& shape, int64_t place) {
   Sequence& sequence = SequenceOf(me, shape);
-  Meeting& meeting = sequence.At(place, 0);
+  OpMeeting& meeting = sequence.At(place, 0);
   Part& part = meeting.parts[PartIndex(me, shape)];
   if (shape.kind == SPF_RECV) {
     const Part& sender = meeting.parts[0];
     const uint64_t bytes = std::min(SendBytes(sender.op, 0, 2), RecvBytes(part.op, 1, 2));
     if (bytes) std::memmove(part.op.recv, sender.send(), bytes);
   } else if (shape.kind != SPF_SEND) {
-    std::vector<Contribution> all(meeting.parts.size());
+    std::vector<MemberData> all(meeting.parts.size());
     for (size_t i = 0; i < all.size(); ++i) {
       if (meeting.parts[i].started) all[i] = {&meeting.parts[i].op, meeting.parts[i].send()};
     }
@@ -155,11 +155,11 @@ std::vector<int32_t> Comm::WaitsFor(int32_t me, const CommOp& shape, int64_t pla
     const bool sends = shape.kind == SPF_SEND;
     const auto found =
         messages_.find(sends ? std::pair{me, shape.peer} : std::pair{shape.peer, me});
-    const Meeting* meeting = found == messages_.end() ? nullptr : found->second.Find(place);
+    const OpMeeting* meeting = found == messages_.end() ? nullptr : found->second.Find(place);
     if (meeting && !meeting->parts[sends ? 1 : 0].started) ranks.push_back(world_rank(shape.peer));
     return ranks;
   }
-  const Meeting* meeting = collectives_.Find(place);
+  const OpMeeting* meeting = collectives_.Find(place);
   if (!meeting) return ranks;
   const Part& part = meeting->parts[static_cast<size_t>(me)];
   for (size_t other = 0; other < meeting->parts.size(); ++other) {

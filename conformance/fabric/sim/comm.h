@@ -34,22 +34,22 @@ struct Part {
   const std::byte* send() const { return copied ? copy.data() : op.send; }
 };
 
-struct Meeting {
+struct OpMeeting {
   std::vector<Part> parts;  // collective: by member. message: 0 sender, 1 receiver
   int32_t finished = 0;
 };
 
 // Meetings by place; finished ones are dropped from the front.
 struct Sequence {
-  std::deque<Meeting> meetings;
+  std::deque<OpMeeting> meetings;
   int64_t base = 0;
-  Meeting& At(int64_t place, size_t parts);
-  const Meeting* Find(int64_t place) const;  // null: nobody has come, or all have gone
+  OpMeeting& At(int64_t place, size_t parts);
+  const OpMeeting* Find(int64_t place) const;  // null: nobody has come, or all have gone
   void Trim();
 };
 
 // Calls of hosts that return when all members have made theirs.
-struct Rendezvous {
+struct HostMeeting {
   std::vector<std::vector<int32_t>> lists;  // by member, as given
   int32_t arrived = 0;
 };
@@ -75,7 +75,7 @@ class Comm {
 
   // Host calls meet by their place in sequences of their own.
   struct HostCalls {
-    std::map<int64_t, Rendezvous> meetings;
+    std::map<int64_t, HostMeeting> meetings;
     std::map<int32_t, int64_t> issued;  // by member
     // The place of a member's next call.
     int64_t Next(int32_t member) { return issued[member]++; }
@@ -87,7 +87,7 @@ class Comm {
   Sequence& SequenceOf(int32_t me, const CommOp& op);
   size_t PartIndex(int32_t me, const CommOp& op) const;
   bool Needs(const Part& part, size_t index, size_t other, size_t parts) const;
-  void NoteMismatch(const Meeting& meeting, size_t index, int64_t place);
+  void NoteMismatch(const OpMeeting& meeting, size_t index, int64_t place);
 
   std::string key_;
   std::vector<int32_t> members_;

@@ -115,7 +115,7 @@ class SimFabric : public Fabric {
 
  private:
   // Tells the members that this rank has come to its place-th call of the kind, and waits for them.
-  spf_status Meet(const Comm& comm, Rendezvous& all, std::string what);
+  spf_status Meet(const Comm& comm, HostMeeting& all, std::string what);
   spf_status AwaitWorkOn(int32_t group, std::string_view call);
 
   Rank& me() const { return world_->rank(index_); }
@@ -126,7 +126,7 @@ class SimFabric : public Fabric {
   int32_t index_;
 };
 
-spf_status SimFabric::Meet(const Comm& comm, Rendezvous& all, std::string what) {
+spf_status SimFabric::Meet(const Comm& comm, HostMeeting& all, std::string what) {
   ++all.arrived;
   world_->Arrived(all, comm.members());
   HostWait wait;
@@ -151,7 +151,7 @@ spf_status SimFabric::CreateGroup(int32_t parent, const std::vector<int32_t>& wo
   Comm* comm = me().comms[static_cast<size_t>(parent)];
   const auto member = static_cast<size_t>(device().group(parent).me);
   const int64_t call = comm->creates.Next(device().group(parent).me);
-  Rendezvous& all = comm->creates.meetings[call];
+  HostMeeting& all = comm->creates.meetings[call];
   all.lists.resize(comm->members().size());
   all.lists[member] = world_ranks;
   const spf_status status =

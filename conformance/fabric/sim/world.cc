@@ -206,7 +206,7 @@ spf_status World::BlockHost(int32_t index, HostWait wait) {
   return aborted_ ? SPF_ABORTED : SPF_OK;
 }
 
-void World::Arrived(const Rendezvous& all, const std::vector<int32_t>& world_ranks) {
+void World::Arrived(const HostMeeting& all, const std::vector<int32_t>& world_ranks) {
   if (all.arrived < static_cast<int32_t>(world_ranks.size())) return;
   for (const int32_t index : world_ranks) WakeHost(index);
 }

@@ -22,11 +22,11 @@ class World;
 
 // What a blocking call of a host waits for. All given conditions.
 struct HostWait {
-  EntryId entry = -1;               // done
-  bool drained = false;             // nothing pending
-  const Rendezvous* all = nullptr;  // everybody has arrived
-  int32_t members = 0;              // at all
-  std::string what;                 // "stream_sync of comm (stream 1)"
+  EntryId entry = -1;                // done
+  bool drained = false;              // nothing pending
+  const HostMeeting* all = nullptr;  // everybody has arrived
+  int32_t members = 0;               // at all
+  std::string what;                  // "stream_sync of comm (stream 1)"
 };
 
 enum class HostState : uint8_t { kRunnable, kBlocked, kDone };
@@ -61,7 +61,7 @@ class World {
   void Issued(int32_t rank);
   spf_status BlockHost(int32_t rank, HostWait wait);
   // Wakes them if they are complete.
-  void Arrived(const Rendezvous& all, const std::vector<int32_t>& world_ranks);
+  void Arrived(const HostMeeting& all, const std::vector<int32_t>& world_ranks);
   Comm* FindComm(std::string_view key, const std::vector<int32_t>& world_ranks, int32_t rank);
   void Fail(int32_t rank, std::string_view reason);
   void Mismatch(std::string text);

@@ -96,7 +96,7 @@ int ReplayCommand(const Options& options) {
   shown.verbose = true;
   Reporter reporter(shown, ReportFor(options), cases.size(), std::cout, false);
   if (!here) {  // says what is wrong with the address
-    const Probe probe = ProbeEngine(options);
+    const EngineProbe probe = ProbeEngine(options);
     if (const auto row = RowOf(probe, options)) reporter.CaseDone(cases.size(), *row);
     if (!probe.loads) return reporter.Finish();
   }

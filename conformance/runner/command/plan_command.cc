@@ -34,9 +34,9 @@ RunData RunForPlan(const Case& c, const Options& options, const Plugin& plugin, 
 }  // namespace
 
 int PlanCommand(const Options& options) {
-  const Probe probe = ProbeEngine(options);
+  const EngineProbe probe = ProbeEngine(options);
   if (const auto row = RowOf(probe, options)) {
-    for (const Told& told : TellFindings(*row, options.all_findings))
+    for (const ToldFinding& told : TellFindings(*row, options.all_findings))
       std::cout << FindingText(told, *row, Sentences());
   }
   if (!probe.loads) return 1;
@@ -62,7 +62,7 @@ int PlanCommand(const Options& options) {
                         });
   } catch (const EngineDied& died) {
     const CaseReport report = ReportOf(c, VerdictOf(died), options);
-    for (const Told& told : TellFindings(report, options.all_findings))
+    for (const ToldFinding& told : TellFindings(report, options.all_findings))
       std::cout << FindingText(told, report, Sentences());
     return 1;
   }

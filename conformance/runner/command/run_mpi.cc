@@ -24,7 +24,7 @@ namespace shardproof {
 namespace {
 
 // On rank 0: what is wrong with the address; or "loads"; or "breaks", where the probe says how.
-std::string Refusal(const Options& options, Probe* probe) {
+std::string Refusal(const Options& options, EngineProbe* probe) {
   try {
     *probe = ProbeEngine(options);
     return probe->loads ? "loads" : "breaks";
@@ -53,7 +53,7 @@ int RunMpiCommand(const Options& given, int argc, char** argv) {
   const bool reports = world.rank() == 0;
   RunReport report = ReportFor(options);
   const std::vector<Case> cases = SelectCases(options, reports ? &report.facts : nullptr);
-  Probe probe;
+  EngineProbe probe;
   const std::string refusal = world.Broadcast(reports ? Refusal(options, &probe) : "");
   if (refusal != "loads" && refusal != "breaks") throw std::invalid_argument(refusal);
   std::optional<Reporter> reporter;

@@ -120,7 +120,7 @@ int RunSimCommand(const Options& options) {
   const std::vector<Case> cases = SelectCases(options, &report.facts);
   if (options.queues > 0)
     report.facts.push_back("hardware queues a rank: " + std::to_string(options.queues));
-  const Probe probe = ProbeEngine(options);
+  const EngineProbe probe = ProbeEngine(options);
   Reporter reporter(options, std::move(report), cases.size(), std::cout,
                     isatty(STDOUT_FILENO) != 0);
   if (const auto row = RowOf(probe, options)) reporter.CaseDone(cases.size(), *row);

@@ -53,7 +53,7 @@ Finding LeftFinding(const EngineProcessEnd& end, const std::string& address) {
 }
 
 // What it answers; nothing: it did not, and the findings say why.
-std::optional<std::string> AskApart(const Options& options, bool unload, Probe* probe) {
+std::optional<std::string> AskApart(const Options& options, bool unload, EngineProbe* probe) {
   EngineProcessOptions limits;
   limits.stall_seconds = options.stall_seconds;
   limits.limit_seconds = kLimitSeconds;
@@ -73,8 +73,8 @@ std::optional<std::string> AskApart(const Options& options, bool unload, Probe* 
 
 }  // namespace
 
-Probe ProbeEngine(const Options& options) {
-  Probe probe;
+EngineProbe ProbeEngine(const Options& options) {
+  EngineProbe probe;
   const std::optional<std::string> answer = AskApart(options, false, &probe);
   if (!answer) return probe;
   probe.loads = true;
@@ -83,7 +83,7 @@ Probe ProbeEngine(const Options& options) {
   return probe;
 }
 
-std::optional<CaseReport> RowOf(const Probe& probe, const Options& options) {
+std::optional<CaseReport> RowOf(const EngineProbe& probe, const Options& options) {
   if (probe.findings.empty()) return std::nullopt;
   CaseReport row;
   row.id = kEngineRow;

@@ -12,7 +12,7 @@
 
 namespace shardproof {
 
-struct Probe {
+struct EngineProbe {
   bool loads = false;             // cases can be asked
   bool has_plan = false;          // spf_plugin.plan
   std::vector<Finding> findings;  // of loading, asking or unloading it
@@ -21,9 +21,9 @@ struct Probe {
 // Throws std::invalid_argument that says why the address names no engine that this suite can use:
 // no such file, no library, no shardproof_plugin, another version of the interface, a function
 // missing.
-Probe ProbeEngine(const Options& options);
+EngineProbe ProbeEngine(const Options& options);
 
 // What the probe has found, as a row of the report beside its cases.
-std::optional<CaseReport> RowOf(const Probe& probe, const Options& options);
+std::optional<CaseReport> RowOf(const EngineProbe& probe, const Options& options);
 
 }  // namespace shardproof

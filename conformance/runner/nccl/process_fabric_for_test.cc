@@ -196,7 +196,7 @@ class ProcessFabric : public Fabric {
         Meet(group.key + " #" + std::to_string(place), group, Pack(op, group.me, Size(group)));
     if (!all) return;
     std::vector<CommOp> ops(all->size());
-    std::vector<Contribution> contributions(all->size());
+    std::vector<MemberData> contributions(all->size());
     for (size_t i = 0; i < all->size(); ++i) {
       ops[i] = Unpack((*all)[i], &contributions[i].send);
       contributions[i].op = &ops[i];

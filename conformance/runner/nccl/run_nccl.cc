@@ -187,7 +187,7 @@ class NcclRun {
   bool is_job_;  // several processes; else this one starts all ranks
   std::unique_ptr<Store> store_;
   std::optional<ScratchFolder> scratch_;
-  Probe probe_;  // on rank 0
+  EngineProbe probe_;  // on rank 0
   bool loads_ = false;
   std::optional<Plugin> plugin_;  // in rank processes only
   std::vector<Case> cases_;
