@@ -42,7 +42,7 @@ std::string Complaint(const Case& c, const CaseEnd& end) {
   for (int32_t rank = 0; rank < c.world; ++rank) {
     const RankEnd& ended = end.ranks[static_cast<size_t>(rank)];
     if (!ended.returned) return DescribeEnd(ended, rank) + end.hang_report;
-    RankOutput output = Unpack(ended.blob);
+    RankOutput output = Unpack(ended.blob, rank, c);
     run.traces.push_back(std::move(output.trace));
     run.outcomes.push_back(std::move(output.outcome));
   }

@@ -1,12 +1,37 @@
 #include "conformance/host/cpu_executor.h"
 
+#include <cxxabi.h>
+
 #include <cstring>
+#include <exception>
+#include <string>
 
 #include "conformance/common/dtype.h"
+#include "conformance/fabric/in_device_work.h"
 #include "conformance/host/host.h"
 #include "conformance/trace/digest.h"
 
 namespace shardproof {
+
+void CustomKernel::Call(void* stream, void* const* data) const {
+  struct Inside {
+    explicit Inside(std::atomic<std::thread::id>& of) : thread(of) {
+      thread.store(std::this_thread::get_id());
+    }
+    ~Inside() { thread.store(std::thread::id()); }
+    std::atomic<std::thread::id>& thread;
+  };
+  const Inside here(*inside);
+  try {
+    fn(stream, data, arg.data());
+  } catch (const std::exception& error) {
+    throw EngineThrew(std::string("an exception left spf_launch.fn: ") + error.what());
+  } catch (const abi::__forced_unwind&) {  // the thread is being ended: not to be stopped
+    throw;
+  } catch (...) {
+    throw EngineThrew("an exception left spf_launch.fn that is no std::exception");
+  }
+}
 
 void RunOnCopies(const CustomKernel& kernel) {
   std::vector<std::vector<std::byte>> copies;
@@ -23,9 +48,7 @@ void RunOnCopies(const CustomKernel& kernel) {
     }
     data.push_back(copy.data());
   }
-  kernel.inside->store(std::this_thread::get_id());
-  kernel.fn(nullptr, data.data(), kernel.arg.data());
-  kernel.inside->store(std::thread::id());
+  kernel.Call(nullptr, data.data());
   for (size_t i = 0; i < kernel.spans.size(); ++i) {
     if (copies[i].empty() || (kernel.spans[i].access & kWrite) == 0) continue;
     std::memcpy(kernel.spans[i].data, copies[i].data(), copies[i].size());

@@ -24,6 +24,9 @@ struct CustomKernel {
   std::vector<SpanData> spans;
   // Holds the calling thread's id while fn runs: it may not call the host.
   std::shared_ptr<std::atomic<std::thread::id>> inside;
+
+  // Calls fn. Throws EngineThrew for whatever it throws.
+  void Call(void* stream, void* const* data) const;
 };
 
 // stream: id of the fabric's stream that runs the body. Streams of one rank only; calls come from

@@ -6,7 +6,8 @@
 #include <utility>
 
 #include "conformance/common/at.h"
-#include "conformance/runner/rank_main.h"
+#include "conformance/fabric/in_device_work.h"
+#include "conformance/runner/rank_output.h"
 #include "conformance/trace/writer.h"
 
 namespace shardproof {
@@ -62,7 +63,9 @@ RunData DataOf(const Case& c, const CaseEnd& end) {
     RankOutput output;
     output.trace.rank = rank;
     output.trace.world = c.world;
-    if (ended.returned) output = Unpack(ended.blob);
+    if (ended.kind == RankEnd::kReturned && !ended.returned)
+      throw std::runtime_error("rank " + std::to_string(rank) + " has returned without evidence");
+    if (ended.returned) output = Unpack(ended.blob, rank, c);
     if (ended.kind != RankEnd::kReturned) output.outcome = OutcomeOf(ended, loop);
     std::string left = output.changed;
     if (!ended.left.empty()) {

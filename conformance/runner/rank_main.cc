@@ -9,11 +9,10 @@
 
 #include "conformance/checks/base/entry_answer.h"
 #include "conformance/checks/robustness/answers.h"
-#include "conformance/common/frame.h"
+#include "conformance/fabric/in_device_work.h"
 #include "conformance/host/cpu_executor.h"
 #include "conformance/host/host.h"
 #include "conformance/runner/rank_config.h"
-#include "conformance/trace/packed_trace.h"
 #include "conformance/trace/recorder.h"
 
 namespace shardproof {
@@ -300,37 +299,6 @@ RankOutput RunRank(Fabric& fabric, const Case& c, const Models& models, const Pl
     throw std::runtime_error(kInTheSuite + (" on rank " + std::to_string(fabric.rank())) + ": " +
                              error.what());
   }
-}
-
-// A rank that did not come to its end has no trace.
-Frame FieldsOf(const Trace& trace, const EngineOutcome& outcome, const std::string& changed) {
-  return {std::to_string(static_cast<int>(outcome.kind)), outcome.call, outcome.reason,
-          trace.case_id.empty() ? "" : PackTrace(trace), changed};
-}
-
-RankOutput OutputOf(const FrameView& fields, size_t from) {
-  if (fields.size() < from + kFieldsOfARank)
-    throw std::runtime_error("what a rank has put out is not whole");
-  RankOutput output;
-  const int64_t kind = NumberOf(fields[from], 0, static_cast<int64_t>(Kind::kSuiteError));
-  output.outcome = {static_cast<Kind>(kind), std::string(fields[from + 1]),
-                    std::string(fields[from + 2])};
-  if (!fields[from + 3].empty()) output.trace = UnpackTrace(fields[from + 3], "trace of a rank");
-  output.changed = fields[from + 4];
-  return output;
-}
-
-std::string Pack(const RankOutput& output) {
-  return PackFrame(FieldsOf(output.trace, output.outcome, output.changed));
-}
-
-RankOutput Unpack(const std::string& packed) {
-  std::string_view bytes = packed;
-  bool bad = false;
-  const FrameView fields = FrameIn(&bytes, &bad).value_or(FrameView{});
-  if (fields.size() != kFieldsOfARank || !bytes.empty())
-    throw std::runtime_error("what a rank has put out is not whole");
-  return OutputOf(fields, 0);
 }
 
 }  // namespace shardproof

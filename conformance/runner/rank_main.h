@@ -8,15 +8,13 @@
 #include <vector>
 
 #include "conformance/cases/case.h"
-#include "conformance/checks/base/check.h"
-#include "conformance/common/frame.h"
 #include "conformance/fabric/fabric.h"
 #include "conformance/host/executor.h"
 #include "conformance/host/faulty.h"
 #include "conformance/host/progress.h"
 #include "conformance/model/model.h"
-#include "conformance/runner/engine_time.h"
 #include "conformance/runner/plugin.h"
+#include "conformance/runner/rank_output.h"
 #include "conformance/trace/event.h"
 
 namespace shardproof {
@@ -40,30 +38,11 @@ struct RankOptions {
   std::function<std::shared_ptr<Executor>(Fabric&)> executor;
 };
 
-struct RankOutput {
-  Trace trace;
-  EngineOutcome outcome;
-  EngineTime time;  // from create until the device work had run
-  // What the engine has changed of its process and not put back, in words (own_state.h); set by
-  // whoever runs a rank in a process of its own.
-  std::string changed;
-};
-
-// Begins what RunRank throws where the code of the suite threw: no failure of the engine.
-inline constexpr const char* kInTheSuite = "in the suite's code";
-
 // Runs every instance's script on this rank: call by call, round robin over the instances, without
 // any barrier. One that declines the case ends, and the others go on; the outcome is the first that
-// is neither good nor that, else that. Throws std::runtime_error, when no device work of the rank
-// runs any more.
+// is neither good nor that, else that. Throws std::runtime_error, which begins with kInTheSuite,
+// when no device work of the rank runs any more.
 RankOutput RunRank(Fabric& fabric, const Case& c, const Models& models, const Plugin& plugin,
                    const RankOptions& options);
-
-// For transport between processes.
-std::string Pack(const RankOutput& output);
-Frame FieldsOf(const Trace& trace, const EngineOutcome& outcome, const std::string& changed);
-RankOutput Unpack(const std::string& packed);
-RankOutput OutputOf(const FrameView& fields, size_t from);  // the fields from there on
-inline constexpr size_t kFieldsOfARank = 5;
 
 }  // namespace shardproof

@@ -5,6 +5,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "conformance/fabric/in_device_work.h"
+
 namespace shardproof {
 
 namespace {
@@ -103,6 +105,8 @@ RunData RunOnSim(const Case& c, const Models& models, const Plugin& plugin,
       outcome = {EngineOutcome::Kind::kDied, "the run",
                  rank < result.errors.size() ? result.errors[rank] : ""};
     }
+    if (rank < result.threw.size() && !result.threw[rank].empty())
+      outcome = {EngineOutcome::Kind::kDied, "device work", result.threw[rank]};
     if (result.deadlock && !blocked.empty()) {
       outcome.kind = EngineOutcome::Kind::kHung;
       outcome.reason = blocked;

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <stdexcept>
 
+#include "conformance/fabric/in_device_work.h"
 #include "conformance/fabric/mpi/suite_for_test.h"
 
 namespace shardproof::mpi_test {
@@ -154,10 +155,17 @@ std::vector<Misdeed> Misdeeds() {
       {"a throw in a body",
        [](Fabric& f) {
          const int32_t s = f.CreateStream("s", 0);
-         f.Enqueue(s, "thrower", [] { throw std::runtime_error("in a body"); });
+         f.Enqueue(s, "thrower", [] { throw EngineThrew("in a body"); });
          f.SyncStream(s);
        },
-       RankEnd::kException, "in a body"},
+       RankEnd::kException, "in device work: in a body"},
+      {"a throw of the suite in a body",
+       [](Fabric& f) {
+         const int32_t s = f.CreateStream("s", 0);
+         f.Enqueue(s, "thrower", [] { throw std::runtime_error("no memory"); });
+         f.SyncStream(s);
+       },
+       RankEnd::kException, "in the suite's code, in device work: no memory"},
       {"an endless loop", [](Fabric&) { SpinForever(); }, RankEnd::kHung, "in engine code"},
       {"a sleep without end", WorkAndSleepForever, RankEnd::kHung, "without progress"},
       {"an endless body",

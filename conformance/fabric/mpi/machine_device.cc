@@ -5,6 +5,7 @@
 #include <exception>
 #include <utility>
 
+#include "conformance/fabric/in_device_work.h"
 #include "conformance/fabric/mpi/machine.h"
 #include "conformance/fabric/process/process.h"
 #include "conformance/fabric/run_collective.h"
@@ -29,8 +30,10 @@ void Machine::RunDevice() {
       lock.unlock();
       if (!worked) state().device.Sleep(seen);
     }
+  } catch (const EngineThrew& threw) {
+    End(MessageKind::kException, std::string("in device work: ") + threw.what());
   } catch (const std::exception& error) {
-    End(MessageKind::kException, std::string("in device work: ") + error.what());
+    End(MessageKind::kException, kInTheSuite + (", in device work: " + std::string(error.what())));
   }
 }
 

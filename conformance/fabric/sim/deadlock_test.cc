@@ -3,6 +3,7 @@
 
 #include <stdexcept>
 
+#include "conformance/fabric/in_device_work.h"
 #include "conformance/fabric/sim/testing.h"
 
 namespace shardproof {
@@ -278,14 +279,31 @@ TEST(Abort, FailWakesWhoWaits) {
   }
 }
 
-TEST(Abort, DeviceWorkThatThrowsFailsItsRank) {
+TEST(Abort, WhatAnEngineThrowsInDeviceWorkFailsItsRank) {
   const SimResult result = RunSim(2, With(TimingPolicy::kEager), [&](Fabric& f) {
     const int32_t s = f.CreateStream("comm", 0);
-    f.Enqueue(s, "bad", [] { throw std::runtime_error("no such kernel"); });
+    f.Enqueue(s, "bad", [] { throw EngineThrew("no such kernel"); });
     f.Enqueue(s, "never", [] { ADD_FAILURE(); });
     EXPECT_EQ(f.SyncStream(s), SPF_ABORTED);
   });
-  EXPECT_EQ(result.errors[0] + result.errors[1], "device work threw: no such kernel");
+  EXPECT_EQ(result.errors[0] + result.errors[1], "no such kernel");
+  EXPECT_EQ(result.threw[0] + result.threw[1], "no such kernel");
+}
+
+// All else that device work throws is the suite's, and so is this exception: of RunSim.
+TEST(Abort, WhatTheSuiteThrowsInDeviceWorkEndsTheSimulation) {
+  int ended = 0;
+  const auto run = [&] {
+    RunSim(2, With(TimingPolicy::kEager), [&](Fabric& f) {
+      const int32_t s = f.CreateStream("comm", 0);
+      f.Enqueue(s, "bad", [] { throw std::runtime_error("no memory"); });
+      f.Enqueue(s, "never", [] { ADD_FAILURE(); });
+      EXPECT_EQ(f.SyncStream(s), SPF_ABORTED);
+      ++ended;
+    });
+  };
+  EXPECT_THROW(run(), std::runtime_error);
+  EXPECT_EQ(ended, 2) << "each rank comes to its end";
 }
 
 TEST(Abort, RanksMaySwitchWhileTheyHandleExceptions) {

@@ -52,6 +52,7 @@ struct SimResult {
   std::vector<std::string> blocked;
   // By rank: what its main threw before any abort, or its reason for Fail.
   std::vector<std::string> errors;
+  std::vector<std::string> threw;       // by rank: what an engine's function threw in device work
   std::vector<std::string> mismatches;  // operations that met without being alike, at most 64
   std::vector<int32_t> live_blocks;     // by rank: blocks never freed
   uint64_t timing_steps = 0;
@@ -61,8 +62,8 @@ struct SimResult {
 // Runs rank_main once for each of world ranks (1..64) and returns when all are done and all device
 // work has run, or nothing more can happen. Collectives need all members before they complete under
 // kEager and the lazy policies; under kRandom and kPct only the peers whose data the result
-// needs, and a send completes without its receiver. If the simulation itself fails, each rank_main
-// comes to its end, and what went wrong is thrown.
+// needs, and a send completes without its receiver. If the simulation itself fails, or device work
+// throws what is no EngineThrew, each rank_main comes to its end, and what went wrong is thrown.
 SimResult RunSim(int world, const SimOptions& options,
                  const std::function<void(Fabric&)>& rank_main);
 

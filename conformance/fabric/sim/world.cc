@@ -4,6 +4,8 @@
 #include <exception>
 #include <utility>
 
+#include "conformance/fabric/in_device_work.h"
+
 namespace shardproof {
 namespace {
 
@@ -17,6 +19,7 @@ World::World(int world, const SimOptions& options, const std::function<void(Fabr
   result_.timing_hash = 0xCBF29CE484222325u;
   result_.blocked.resize(count);
   result_.errors.resize(count);
+  result_.threw.resize(count);
   enabled(ActionKind::kHost).reserve(count);  // one a rank: Abort needs no memory
   for (int32_t index = 0; index < world; ++index) {
     ranks_.push_back(std::make_unique<Rank>(index, options_));
@@ -120,8 +123,9 @@ void World::RunLocal(int32_t index, EntryId entry) {
   Device& device = rank(index).device;
   try {
     device.Start(entry).body();
-  } catch (const std::exception& exception) {
-    Fail(index, "device work threw: " + std::string(exception.what()));
+  } catch (const EngineThrew& threw) {
+    result_.threw[static_cast<size_t>(index)] = threw.what();
+    Fail(index, threw.what());
   }
   device.Complete(entry);
   Pump(index);

@@ -31,9 +31,7 @@ void DeviceExecutor::Custom(int32_t stream, const CustomKernel& kernel) {
   if (queue.native() == nullptr) return queue.Run([kernel] { RunOnCopies(kernel); });
   std::vector<void*> data;
   for (const SpanData& span : kernel.spans) data.push_back(span.data);
-  kernel.inside->store(std::this_thread::get_id());
-  kernel.fn(queue.native(), data.data(), kernel.arg.data());
-  kernel.inside->store(std::thread::id());
+  kernel.Call(queue.native(), data.data());
   queue.CheckLaunch("CUSTOM");
 }
 

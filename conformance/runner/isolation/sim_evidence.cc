@@ -6,16 +6,6 @@
 #include "conformance/common/frame.h"
 
 namespace shardproof {
-namespace {
-
-void Check(const Trace& trace, int32_t rank, const Case& c) {
-  if (trace.case_id.empty()) return;
-  if (trace.rank == rank && trace.world == c.world && trace.case_id == Id(c)) return;
-  throw std::runtime_error("the evidence of rank " + std::to_string(rank) + " of " + Id(c) +
-                           " is of rank " + std::to_string(trace.rank) + " of " + trace.case_id);
-}
-
-}  // namespace
 
 Frame FieldsOf(const RunData& data) {
   Frame fields{data.deadlock ? "1" : "0", std::to_string(static_cast<int64_t>(data.timing_hash)),
@@ -46,10 +36,8 @@ RunData RunDataOf(const FrameView& fields, const Case& c) {
   data.notes = list(fields[2]);
   data.run.left_behind = list(fields[3]);
   for (int32_t rank = 0; rank < c.world; ++rank) {
-    RankOutput output = OutputOf(fields, kBefore + kFieldsOfARank * static_cast<size_t>(rank));
-    Check(output.trace, rank, c);
-    output.trace.rank = rank;
-    output.trace.world = c.world;
+    const size_t from = kBefore + kFieldsOfARank * static_cast<size_t>(rank);
+    RankOutput output = OutputOf(fields, from, rank, c);
     data.run.traces.push_back(std::move(output.trace));
     data.run.outcomes.push_back(std::move(output.outcome));
   }
