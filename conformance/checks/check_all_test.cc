@@ -5,6 +5,7 @@
 #include "conformance/checks/base/analysis.h"
 #include "conformance/checks/ended_early.h"
 #include "conformance/checks/testing/mini_engine.h"
+#include "conformance/trace/trace_builder.h"
 
 namespace shardproof {
 namespace {
@@ -55,6 +56,31 @@ TEST(CheckAll, TracesOfAnotherCaseAreNotJudgedByIt) {
   const CheckResult result = CheckAll(mini.run);
   EXPECT_NE(WhyNot(result, "FS-01").find("names parameter 4711"), std::string::npos)
       << WhyNot(result, "FS-01");
+}
+
+// "GE-18 GE-11<GE-18": requirements in order, each with what it follows from.
+std::string CausesIn(const CheckResult& result) {
+  std::string text;
+  for (const Finding& finding : result.findings) {
+    text += (text.empty() ? "" : " ") + finding.requirement;
+    if (finding.follows >= 0) text += "<" + result.findings[size_t(finding.follows)].requirement;
+  }
+  return text;
+}
+
+// On another stream than the free it is a race too: one mistake.
+TEST(CheckAll, AUseAfterTheFreeIsOneMistake) {
+  for (const bool freed : {true, false}) {
+    TraceBuilder t(0, 1);
+    const int a = t.Stream("a"), b = t.Stream("b"), block = t.Alloc(a, 64);
+    t.StreamSync(a);
+    if (freed) t.Free(a, block);
+    t.Launch(b, SPF_K_FILL, {Writes(block, 0, 64)});
+    if (!freed) t.Free(a, block);
+    shardproof::Run run;
+    run.traces.push_back(t.Done());
+    EXPECT_EQ(CausesIn(CheckAll(run)), freed ? "GE-18 GE-11<GE-18" : "GE-11");
+  }
 }
 
 // Bad rows of a trace with a case: found or not judged, and no other check stops.

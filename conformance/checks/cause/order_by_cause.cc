@@ -91,7 +91,8 @@ class Sorter {
         return (kind == Kind::kMatching || (kind == Kind::kSynchronisation && IsHang(row))) &&
                !places_.Before(row.place, why.place);
       case Kind::kSynchronisation:  // the work that races is not what it should be, or where
-        return kind == Kind::kStructure && !why.traits.by_bytes && OneOfTwo(*why.finding, row);
+        return ((kind == Kind::kStructure && !why.traits.by_bytes) || IsOnNoBlock(why)) &&
+               OneOfTwo(*why.finding, row);
       case Kind::kLifetime:
         if (IsInstall(why) && IsStale(row)) return true;
         return kind == Kind::kStructure && why.traits.by_bytes && row.traits.by_bytes &&
@@ -107,6 +108,7 @@ class Sorter {
     const std::string& id = row.finding->requirement;
     return id == "LW-10" || id == "LW-11" || id == "FS-23";
   }
+  static bool IsOnNoBlock(const Row& row) { return row.finding->requirement == "GE-18"; }
   static bool IsHang(const Row& row) { return row.finding->requirement == "GE-27"; }
   static bool OneOfTwo(const Finding& why, const Row& row) {
     const Finding& finding = *row.finding;

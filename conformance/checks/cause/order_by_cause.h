@@ -10,9 +10,10 @@
 //   what does not match       that too, with refused calls, crashes and hangs
 //   a race or a missing wait  what is judged by bytes; races on the same blocks or between the same
 //                             streams; hangs
-//   a lifetime, a structure   what is judged by bytes, sums of memory; of a structure also the
-//   races
-//                             of the operation that it names, and parameters that are read later
+//   a lifetime, a structure   what is judged by bytes, sums of memory; of a structure, and of work
+//   on
+//                             bytes of no block, also the races of the operation that it names; of
+//                             a structure, parameters that are read later
 //   all else                  its own kind
 //
 // and what says the same of the same event. One rank's finding follows from another rank's where

@@ -118,6 +118,17 @@ TEST(OrderByCause, RacesOfOneMissingWaitAreOne) {
       << "neither";
 }
 
+// Work on a block that was freed, on another stream than the free: it also races with the free.
+TEST(OrderByCause, ARaceOfWorkOnNoBlockFollowsFromThat) {
+  const World w = TwoRanks();
+  const Finding none = Made("GE-18", 0, w.kernel[3]);
+  EXPECT_EQ(Ordered(w, {Made("GE-11", 0, w.kernel[3], w.kernel[2]), none}), "GE-18 GE-11<GE-18");
+  EXPECT_EQ(Ordered(w, {Made("GE-11", 0, w.kernel[2], w.kernel[0]), none}), "GE-11 GE-18")
+      << "of other work";
+  EXPECT_EQ(Ordered(w, {Made("GE-11", 1, w.kernel[3], w.kernel[2]), none}), "GE-11 GE-18")
+      << "on another rank";
+}
+
 TEST(OrderByCause, KindsComeInOrderAndOneKindInOrderOfTime) {
   const World w = TwoRanks();
   EXPECT_EQ(Ordered(w, {Made("FS-33", 0, w.kernel[0]), Made("FS-38", 0, w.kernel[3]),
