@@ -85,6 +85,12 @@ bool HasPeer(const spf_collective& op) {
   return op.kind == SPF_BROADCAST || op.kind == SPF_SEND || op.kind == SPF_RECV;
 }
 
+// Who is the root is part of what may be wrong.
+std::string SenderName(const spf_collective& op) {
+  if (op.kind != SPF_BROADCAST) return ".send";
+  return ".send (of the broadcast's root: peer " + std::to_string(op.peer) + " is this rank)";
+}
+
 // The event of an operation that has been checked, without its ranges and counts.
 Event RowOf(const spf_collective& op, const CommOp& checked, int32_t local_group) {
   Event row;
@@ -143,7 +149,8 @@ Host::CheckedOp Host::CheckOp(const spf_collective& op, const std::string& what)
   }
   const Extent extent = ExtentOf(out, members, group.rank);
   if (extent.send > 0) {
-    const Resolved send = ResolveElements(op.send, extent.send, op.dtype, kRead, what + ".send");
+    const std::string name = what + SenderName(op);
+    const Resolved send = ResolveElements(op.send, extent.send, op.dtype, kRead, name);
     out.send = send.host;
     checked.ranges.push_back(send.range);
   }

@@ -341,6 +341,12 @@ void AddCollectiveCases(std::vector<RefusalCase>& cases) {
     op.kind = SPF_BROADCAST;
     op.peer = 77;
   });
+  with("root without a buffer", {"ops[0].send", "root", "peer 0 is this rank", "was never set"},
+       [](auto&, auto& op) {
+         op.kind = SPF_BROADCAST;
+         op.peer = 0;
+         op.send = 0;
+       });
   with("dead send buffer", {"ops[0].send", "has been freed"},
        [](auto& s, auto& op) { op.send = s.freed; });
   with("receive past the end", {"ops[0].recv", "one live block"},

@@ -1,5 +1,7 @@
 #include "conformance/oracle/oracle.h"
 
+#include <algorithm>
+#include <functional>
 #include <stdexcept>
 
 #include "conformance/common/at.h"
@@ -74,7 +76,8 @@ class Oracle {
         model_(Undivided(spec_.model), TokensPerStep(spec_)),
         trainer_(model_, probe_, options.bf16_node_grads),
         ep_ranks_(EpRanks(spec_, c.world)),
-        rule_(RuleOf(spec_)) {
+        rule_(RuleOf(spec_)),
+        options_(options) {
     probe_.check_bounds = options.check_bounds;
   }
 
@@ -85,6 +88,8 @@ class Oracle {
       out.letter = call.letter;
       out.step = call.step;
       Play(call, out);
+      if (Length(run.calls) > options_.last_call) break;
+      ++call_;
     }
     if (probe_.quantised > 0) {
       run.saturated_fraction =
@@ -106,6 +111,7 @@ class Oracle {
         break;
       case 'e':
         RunBatch(call.step, false, out);
+        if (options_.evals_count) ++state_.updates;
         break;
       case 's':
         saved_ = state_;
@@ -125,14 +131,33 @@ class Oracle {
     for (int64_t sample = 0; sample < ranks * spec_.microbatches; ++sample) {
       const int32_t ep_rank = At(ep_ranks_, sample % ranks);
       out.losses[sample] = trainer_.RunSample(state_, step, sample, ep_rank, backward);
+      if (backward && options_.keep_samples) SetApart(out);
       for (const auto& [value, rows] : trainer_.expert_rows())
         out.expert_rows[{sample, value}] = rows;
     }
   }
 
+  // Takes the sample's gradient out of the state.
+  void SetApart(OracleCall& out) {
+    const auto divisor = static_cast<float>(GradDivisor(spec_));
+    auto& grads = out.sample_grads.emplace_back();
+    for (OracleParam& param : state_.params) {
+      std::vector<float>& apart = grads[param.name];
+      for (float& value : param.grad) apart.push_back(value / divisor);
+      std::vector<float>& sum = sums_[param.name];
+      sum.resize(param.grad.size());
+      std::transform(sum.begin(), sum.end(), param.grad.begin(), sum.begin(), std::plus<>());
+      std::fill(param.grad.begin(), param.grad.end(), 0.0f);
+    }
+  }
+
   void Train(int64_t step, OracleCall& out) {
     trainer_.ZeroGrads(state_);
+    sums_.clear();
     RunBatch(step, true, out);
+    for (OracleParam& param : state_.params) {
+      if (options_.keep_samples) param.grad = sums_[param.name];
+    }
     const auto divisor = static_cast<float>(GradDivisor(spec_));
     for (OracleParam& param : state_.params) {
       if (param.frozen) continue;
@@ -145,7 +170,8 @@ class Oracle {
     grad_zeros_ += facts.zeros;
     grad_elements_ += facts.elements;
     out.updated = !SkipsStep(rule_, facts.norm);
-    if (out.updated) Update(rule_, facts.norm, state_);
+    const double norm = call_ == options_.clip_call ? options_.clip_norm : facts.norm;
+    if (out.updated) Update(rule_, norm, state_);
     out.weights = WeightsOf(state_);
   }
 
@@ -155,6 +181,9 @@ class Oracle {
   Trainer trainer_;
   const std::vector<int32_t> ep_ranks_;
   const UpdateRule rule_;
+  const OracleOptions options_;
+  int32_t call_ = 0;
+  std::map<std::string, std::vector<float>> sums_;  // of the samples that were set apart
   OracleState state_, saved_;
   double grad_zeros_ = 0, grad_elements_ = 0;
 };

@@ -21,6 +21,8 @@ struct OracleCall {
   std::map<int64_t, float> losses;  // by sample; of t and e
   // Of t: reduced, scaled, before clipping; trainable ones only.
   std::map<std::string, std::vector<float>> grads;
+  // Of t, with keep_samples: what each sample adds to grads, scaled; by sample.
+  std::vector<std::map<std::string, std::vector<float>>> sample_grads;
   // After the call; of c, t (those of before, if it was skipped), l. fp32 main weights.
   std::map<std::string, std::vector<float>> weights;
   // Of t and e, with routed experts: rows that a sample sends to each expert, by the name of the
@@ -44,6 +46,13 @@ struct OracleOptions {
   // the program's backward; samples are summed in fp32. REQUIRES: param_dtype = bf16, no routed
   // experts, whose rows come from several samples.
   bool bf16_node_grads = false;
+  // The last entry call to play.
+  int32_t last_call = INT32_MAX;
+  bool keep_samples = false;
+  // What an engine with a certain mistake would compute, to know it by its results.
+  bool evals_count = false;  // each eval_step counts as an update of the optimizer
+  int32_t clip_call = -1;    // in this entry call gradients are clipped as if their norm were
+  double clip_norm = 0;      // this
 };
 
 OracleRun RunOracle(const Case& c, size_t instance, const OracleOptions& options = {});

@@ -33,14 +33,16 @@ std::vector<Chunk> Updated(int32_t call, const std::vector<Chunk>& before) {
 }
 
 Content AddOnto(int32_t call, const Content& from, const Content& onto, ContributionSets& sets) {
-  if (onto.kind == Kind::kPoison || from.kind == Kind::kPoison) return Plain(Kind::kPoison);
+  if (onto.kind == Kind::kPoison) return Plain(Kind::kPoison);
   if (onto.kind == Kind::kFill) return from;
-  // A gradient of zeros is an update too, and with weight decay it is the parameter itself.
+  // A gradient of zeros is an update too, and with weight decay it is the parameter itself. So is
+  // one that was never written: the values are wrong, but they are the parameter's.
   if (onto.kind == Kind::kParam && (from.kind != Kind::kParam || SameElements(from, onto))) {
     Content updated = onto;
     updated.tag = call;
     return updated;
   }
+  if (from.kind == Kind::kPoison) return from;
   if (from.kind == Kind::kFill) return onto;
   if (onto.kind == Kind::kGrad && from.kind == Kind::kGrad) return SumOf(from, onto, sets);
   if (onto.kind == Kind::kGrad && from.kind == Kind::kParam) return onto;  // weight decay

@@ -56,6 +56,21 @@ TEST(HostRaces, ARaceIsNotHiddenBehindAnAccessThatStartsLater) {
   EXPECT_TRUE(result.findings[0].expected.ends_with(kernel)) << result.findings[0].expected;
 }
 
+// Rank 1 ends before its gather, so nothing behind rank 0's gather ever runs.
+TEST(HostRaces, AnAccessBeforeOlderWorkThatNeverRanIsFound) {
+  for (const bool synchronised : {false, true}) {
+    Rank a(0, 2), b(1, 2);
+    a.trace.Collective(SPF_ALL_GATHER, a.dp, a.comm, 8);
+    const int block = a.trace.Alloc(a.comm, 64, {}, SPF_PINNED);
+    a.trace.Launch(a.comm, SPF_K_FILL, {Writes(block, 0, 64)});
+    if (synchronised) a.trace.StreamSync(a.comm);
+    a.trace.HostAccess({Reads(block, 0, 64)});
+    const std::vector<Trace> traces = {a.trace.Done(TraceEnd::kAborted),
+                                       b.trace.Done(TraceEnd::kAborted)};
+    EXPECT_EQ(Found(CheckRaces(traces)), synchronised ? Ids{} : Ids{"GE-06"}) << synchronised;
+  }
+}
+
 // Thread 1 waits for the request; until thread 0 hears of that, its buffer is in use.
 TEST(HostRaces, ARequestIsOverWhenAnotherThreadHasWaitedForItAndSaidSo) {
   for (const bool said : {false, true}) {

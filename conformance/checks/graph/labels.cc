@@ -114,4 +114,14 @@ std::optional<Odd> FirstLabelsThatDiffer(const Program& program, const Sequence&
   return Labels(program, sequence, microbatches).First();
 }
 
+std::optional<size_t> FirstOfAnotherMicrobatch(const Program& program, const Sequence& messages) {
+  const size_t common = std::min(messages.parts[0].size(), messages.parts[1].size());
+  for (size_t i = 0; i < common; ++i) {
+    const int32_t sent = program.event(program.parts[messages.parts[0][i]]).microbatch;
+    const int32_t received = program.event(program.parts[messages.parts[1][i]]).microbatch;
+    if (sent >= 0 && received >= 0 && sent != received) return i;
+  }
+  return std::nullopt;
+}
+
 }  // namespace shardproof::graph

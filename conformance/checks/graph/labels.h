@@ -24,4 +24,7 @@ struct Odd {
 std::optional<Odd> FirstLabelsThatDiffer(const Program& program, const Sequence& sequence,
                                          bool microbatches);
 
+// The first message that one side labels with one microbatch, and the other side with another.
+std::optional<size_t> FirstOfAnotherMicrobatch(const Program& program, const Sequence& messages);
+
 }  // namespace shardproof::graph

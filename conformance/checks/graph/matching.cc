@@ -59,6 +59,7 @@ class Judge {
   Finding Differs(const Sequence& sequence, const Odd& odd, const char* requirement) const;
   void VisitExchanges(const Sequence& sequence);
   void VisitMessages(const Sequence& sequence);
+  void VisitMicrobatches(const Sequence& sequence);
   void VisitCreates(const Sequence& sequence);
   void VisitLengths(const Sequence& sequence, const char* requirement);
   const Program& program_;
@@ -81,6 +82,7 @@ void Judge::Visit(const Sequence& sequence) {
       result_.judged.insert(kMessagesPair);
       VisitMessages(sequence);
       if (result_.findings.size() == before) VisitLengths(sequence, kMessagesPair);
+      if (result_.findings.size() == before) VisitMicrobatches(sequence);
       break;
     case Sequence::Kind::kCreates:
       result_.judged.insert(kGroupsCreatedAlike);
@@ -183,9 +185,14 @@ Finding Judge::Differs(const Sequence& sequence, const Odd& odd, const char* req
   for (const size_t member : odd.usual) ranks.push_back(sequence.ranks[member]);
   finding.expected = DescribeFully(program_, expected);
   finding.seen = DescribeFully(program_, seen);
-  finding.message = Where(sequence, odd.position) + " differs: rank " + std::to_string(seen.rank) +
-                    " issues " + finding.seen + "; " + DescribeRanks(ranks) +
-                    (ranks.size() == 1 ? " issues " : " issue ") + finding.expected;
+  finding.message = Where(sequence, odd.position);
+  if (const std::string roots = OtherRoots(program_, seen, expected, ranks); !roots.empty()) {
+    finding.message += roots;
+    return finding;
+  }
+  finding.message += " differs: rank " + std::to_string(seen.rank) + " issues " + finding.seen +
+                     "; " + DescribeRanks(ranks) + (ranks.size() == 1 ? " issues " : " issue ") +
+                     finding.expected;
   return finding;
 }
 
@@ -243,6 +250,29 @@ void Judge::VisitMessages(const Sequence& sequence) {
     Add(std::move(finding));
     return;
   }
+}
+
+// One message for another: they do meet, so orders have a meaning.
+void Judge::VisitMicrobatches(const Sequence& sequence) {
+  const std::optional<size_t> at = FirstOfAnotherMicrobatch(program_, sequence);
+  if (!at) return;
+  const Part& sender = At(sequence, 0, *at);
+  const Part& receiver = At(sequence, 1, *at);
+  const auto microbatch = [&](const Part& part) {
+    return "microbatch " + std::to_string(program_.event(part).microbatch);
+  };
+  const bool ok = matching_.ok;
+  Finding finding = FindingAt(kMessagesPair, program_, receiver.rank, receiver.event);
+  finding.expected = DescribeFully(program_, sender);
+  finding.seen = DescribeFully(program_, receiver);
+  finding.message = "message " + Where(sequence, *at) + " from rank " +
+                    std::to_string(sender.rank) + " to rank " + std::to_string(receiver.rank) +
+                    ": what is sent for " + microbatch(sender) + " is received for " +
+                    microbatch(receiver) +
+                    ". Messages between two ranks meet in the order of issue: issue both sides in "
+                    "one order";
+  Add(std::move(finding));
+  matching_.ok = ok;
 }
 
 // Call i of each member: the lists must partition, and members of one list must have given the

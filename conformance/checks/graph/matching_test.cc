@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "conformance/checks/graph/graph_checks.h"
+#include "conformance/checks/program/collective_kinds.h"
 #include "conformance/checks/testing/shown.h"
 #include "conformance/trace/trace_builder.h"
 
@@ -190,6 +191,62 @@ TEST_F(Matching, RootsAndReductionsMustBeEqual) {
       At(rank).Collective(kind, 0, 0, 8, {}, options);
     }
     EXPECT_EQ(Check().findings.size(), 1u);
+  }
+}
+
+TEST_F(Matching, AnotherRootIsNamedWithItsRankAndThatOfTheOthers) {
+  for (const int kind : {int{SPF_BROADCAST}, int{graph::kReduce}}) {
+    builders_.clear();
+    for (int rank = 0; rank < 4; ++rank) {
+      auto& builder = builders_.emplace_back(rank, 4);
+      builder.Group("pair", rank < 2 ? std::vector<int32_t>{0, 1} : std::vector<int32_t>{2, 3});
+      builder.Stream("comm");
+      CollectiveOptions options;
+      options.peer = rank == 3 ? 1 : 0;
+      builder.Collective(kind, 0, 0, 8, {}, options);
+    }
+    const CheckResult result = Check();
+    ASSERT_EQ(result.findings.size(), 1u);
+    EXPECT_EQ(result.findings[0].requirement, "GE-01");
+    EXPECT_NE(
+        result.findings[0].message.find("differs by its root: rank 3 names root 1 (rank 3), rank 2 "
+                                        "names root 0 (rank 2)"),
+        std::string::npos)
+        << result.findings[0].message;
+  }
+}
+
+TEST_F(Matching, OtherCountsBesideAnotherRootAreAnotherOperation) {
+  World(2);
+  for (int rank = 0; rank < 2; ++rank) {
+    CollectiveOptions options;
+    options.peer = rank;
+    At(rank).Collective(SPF_BROADCAST, 0, 0, 8 + rank, {}, options);
+  }
+  const CheckResult result = Check();
+  ASSERT_EQ(result.findings.size(), 1u);
+  EXPECT_NE(result.findings[0].message.find("differs"), std::string::npos);
+  EXPECT_NE(result.findings[0].message.find("root 1 (rank 1)"), std::string::npos);
+}
+
+TEST_F(Matching, AMessageOfOneMicrobatchIsNotReceivedForAnother) {
+  for (const int received : {0, 1, -1}) {  // -1: says nothing
+    builders_.clear();
+    World(2);
+    CollectiveOptions to, from;
+    to.peer = 1;
+    to.label.microbatch = 1;
+    from.peer = 0;
+    from.label.microbatch = received;
+    At(0).Collective(SPF_SEND, 0, 0, 4, {}, to);
+    At(1).Collective(SPF_RECV, 0, 0, 4, {}, from);
+    const CheckResult result = Check();
+    ASSERT_EQ(result.findings.size(), received == 0 ? 1u : 0u) << received;
+    if (received != 0) continue;
+    EXPECT_EQ(result.findings[0].requirement, "GE-09");
+    EXPECT_NE(result.findings[0].message.find("sent for microbatch 1 is received for microbatch 0"),
+              std::string::npos)
+        << result.findings[0].message;
   }
 }
 

@@ -3,6 +3,7 @@
 #include "conformance/abi/shardproof.h"
 #include "conformance/checks/program/collective_kinds.h"
 #include "conformance/checks/program/describe.h"
+#include "conformance/common/at.h"
 #include "conformance/common/dtype.h"
 #include "conformance/trace/digest.h"
 
@@ -13,6 +14,20 @@ namespace {
 constexpr size_t kShiftMax = 8;       // operations
 constexpr size_t kAgreementMax = 16;  // compared
 
+bool HasRoot(const Event& event) {
+  return event.collective == SPF_BROADCAST ||
+         (event.collective >= kReduce && event.collective != kBarrier);
+}
+
+// "root 1 (rank 5)": in the group, and in the world.
+std::string RootText(const Trace& trace, const Event& event) {
+  std::string text = "root " + std::to_string(event.peer);
+  if (event.group < 0 || event.group >= Length(trace.groups)) return text;
+  const std::vector<int32_t>& ranks = At(trace.groups, event.group).world_ranks;
+  if (event.peer < 0 || event.peer >= Length(ranks)) return text;
+  return text + " (rank " + std::to_string(At(ranks, event.peer)) + ")";
+}
+
 std::string Dtype(uint8_t dtype) { return dtype == 0 ? "none" : DtypeName(dtype); }
 
 }  // namespace
@@ -22,8 +37,7 @@ uint64_t HashOn(uint64_t seed, uint64_t value) {
 }
 
 Signature SignatureOf(const Trace& trace, const Event& event, bool labels) {
-  const bool rooted = event.collective == SPF_BROADCAST ||
-                      (event.collective >= kReduce && event.collective != kBarrier);
+  const bool rooted = HasRoot(event);
   const bool reduces = event.collective == SPF_REDUCE_SCATTER ||
                        event.collective == SPF_ALL_REDUCE || event.collective == kReduce;
   Signature signature;
@@ -83,6 +97,19 @@ std::string ShiftHint(const Program& program, const std::vector<uint32_t>& odd,
          (by == 1 ? " operation" : " operations") + " at #" + std::to_string(first);
 }
 
+std::string OtherRoots(const Program& program, const Part& odd, const Part& usual,
+                       const std::vector<int32_t>& ranks) {
+  const Event &one = program.event(odd), &other = program.event(usual);
+  const Trace &mine = program.trace(odd.rank), &theirs = program.trace(usual.rank);
+  if (!HasRoot(one) || one.peer == other.peer) return "";
+  Event alike = one;
+  alike.peer = other.peer;
+  if (!(SignatureOf(mine, alike, false) == SignatureOf(theirs, other, false))) return "";
+  return " differs by its root: rank " + std::to_string(odd.rank) + " names " +
+         RootText(mine, one) + ", " + DescribeRanks(ranks) +
+         (ranks.size() == 1 ? " names " : " name ") + RootText(theirs, other);
+}
+
 std::string DescribeFully(const Program& program, const Part& part) {
   const Event& event = program.event(part);
   const Trace& trace = program.trace(part.rank);
@@ -96,10 +123,7 @@ std::string DescribeFully(const Program& program, const Part& part) {
   } else {
     text += std::to_string(event.count);
   }
-  if (event.collective == SPF_BROADCAST ||
-      (event.collective >= kReduce && event.collective != kBarrier)) {
-    text += ", root " + std::to_string(event.peer);
-  }
+  if (HasRoot(event)) text += ", " + RootText(trace, event);
   if (event.reduction == SPF_AVG) text += ", average";
   return text;
 }

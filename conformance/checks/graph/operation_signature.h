@@ -26,6 +26,11 @@ uint64_t HashOn(uint64_t seed, uint64_t value);
 std::string ShiftHint(const Program& program, const std::vector<uint32_t>& odd,
                       const std::vector<uint32_t>& usual, size_t position);
 
+// " differs by its root: rank 2 names root 1 (rank 1), ranks 0 and 1 name root 0 (rank 0)", if that
+// is all that differs between odd and usual, which is what all of ranks issue; else empty.
+std::string OtherRoots(const Program& program, const Part& odd, const Part& usual,
+                       const std::vector<int32_t>& ranks);
+
 // With dtype, counts and root.
 std::string DescribeFully(const Program& program, const Part& part);
 

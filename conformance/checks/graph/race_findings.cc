@@ -111,6 +111,18 @@ Kind KindOf(const Program& program, const Race& race) {
           b.collective};
 }
 
+// A host that touches memory before older work on it was synchronised with has touched it too
+// early, also if that work never started, since the run was cut.
+std::vector<Race> BeforeWorkThatNeverStarted(const Program& program, MustOrder& order,
+                                             const std::vector<bool>& skip) {
+  std::vector<Race> races = FindRaces(program, order, {});
+  std::erase_if(races, [&](const Race& race) {
+    return !skip[race.first] || skip[race.second] || program.entries[race.first].stream < 0 ||
+           program.entries[race.second].kind != EntryKind::kHostAccess;
+  });
+  return races;
+}
+
 }  // namespace
 
 void ReportRaces(const Program& program, const std::vector<Race>& races, CheckResult& result) {
@@ -131,7 +143,11 @@ void ReportRaces(const Program& program, const std::vector<Race>& races, CheckRe
 
 void JudgeRaces(const Program& program, MustOrder& order, const std::vector<bool>& skip,
                 CheckResult& result) {
-  ReportRaces(program, FindRaces(program, order, skip), result);
+  std::vector<Race> races = FindRaces(program, order, skip);
+  if (!skip.empty()) {
+    for (const Race& race : BeforeWorkThatNeverStarted(program, order, skip)) races.push_back(race);
+  }
+  ReportRaces(program, races, result);
   for (const char* id : {kNoDeviceRace, kNoHostRace, kNoLifetimeRace}) result.judged.insert(id);
 }
 

@@ -4,6 +4,7 @@
 
 #include "conformance/checks/base/published.h"
 #include "conformance/checks/layer_wise/layer_wise.h"
+#include "conformance/common/at.h"
 
 namespace shardproof::layer_wise {
 
@@ -49,10 +50,10 @@ class Gathers : RankCheck {
       const int32_t owner = facts_.Owner(gather.instance, rank_, share.key);
       const std::string what = param.name + "[" + std::to_string(share.element) + "]";
       if (owner >= 0 && share.from != owner) {
-        report_.Add(
-            "LW-10", rank_, gather.event, what + " of its owner, rank " + std::to_string(owner),
-            "that of rank " + std::to_string(share.from),
-            param.name + " is taken from a rank that does not own it, so its values are old");
+        report_.Add("LW-10", rank_, gather.event,
+                    what + " of its owner, rank " + std::to_string(owner),
+                    "that of rank " + std::to_string(share.from),
+                    WrongSource(gather, param, share.from, owner) + ", so its values are old");
         return;
       }
       const bool made_now =
@@ -67,6 +68,15 @@ class Gathers : RankCheck {
           "the gather brings values of " + param.name + " that are not those of the last step");
       return;
     }
+  }
+
+  std::string WrongSource(const Gather& gather, const ParamFacts& param, int32_t from,
+                          int32_t owner) const {
+    const Event& event = At(a_.trace(rank_).events, gather.event);
+    if (event.collective != SPF_BROADCAST)
+      return param.name + " is taken from a rank that does not own it";
+    return "the broadcast's root is " + std::to_string(event.peer) + " (rank " +
+           std::to_string(from) + "), but rank " + std::to_string(owner) + " owns " + param.name;
   }
 
   void Count(const Gather& gather, const Share& share) {

@@ -201,6 +201,16 @@ TEST(LayerWise, AStaleReadNamesModuleAndGather) {
       << stale->message;
 }
 
+TEST(LayerWise, ABroadcastFromAnotherRootNamesItAndTheOwner) {
+  const CheckResult result = Checked(kBroadcast, FAULT(other_root));
+  const auto wrong =
+      std::find_if(result.findings.begin(), result.findings.end(),
+                   [](const Finding& finding) { return finding.requirement == "LW-10"; });
+  ASSERT_NE(wrong, result.findings.end());
+  EXPECT_NE(wrong->message.find("the broadcast's root is "), std::string::npos) << wrong->message;
+  EXPECT_NE(wrong->message.find(" owns "), std::string::npos) << wrong->message;
+}
+
 TEST(LayerWise, OtherFamiliesSpeakForRows) {
   const LayerWiseRun made = RunLayerWise(LayerWiseCase(2));
   CheckResult others;

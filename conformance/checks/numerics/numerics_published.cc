@@ -1,44 +1,17 @@
 // Published parameters and gradients against the oracle.
-#include <cmath>
-#include <limits>
 #include <optional>
 
 #include "conformance/cases/real_text.h"
 #include "conformance/checks/base/published.h"
+#include "conformance/checks/numerics/as_if.h"
 #include "conformance/checks/numerics/numerics.h"
+#include "conformance/checks/numerics/wrong_values.h"
 #include "conformance/common/at.h"
 #include "conformance/oracle/oracle.h"
 
 namespace shardproof {
 
 namespace {
-
-double CastTo(float value, int32_t dtype) {
-  return dtype == SPF_BF16 ? FromBf16(ToBf16(value)) : value;
-}
-
-// The factor by which every element differs from what is expected, if there is one such factor.
-std::optional<double> CommonFactor(const Assembled& seen, const std::vector<float>& expected) {
-  std::optional<double> factor;
-  for (size_t i = 0; i < expected.size(); ++i) {
-    if (seen.from[i] == Assembled::kNobody) continue;
-    if (expected[i] == 0) {
-      if (seen.values[i] != 0) return std::nullopt;
-      continue;
-    }
-    const double ratio = seen.values[i] / double{expected[i]};
-    if (factor && std::abs(*factor - ratio) > 1e-6 * std::abs(ratio)) return std::nullopt;
-    if (!factor) factor = ratio;
-  }
-  return factor;
-}
-
-bool AllNan(const Assembled& seen) {
-  for (const double value : seen.values) {
-    if (!std::isnan(value)) return false;
-  }
-  return !seen.values.empty();
-}
 
 class Judging {
  public:
@@ -53,6 +26,8 @@ class Judging {
         sink_(result) {}
 
   void Run() {
+    mistake_ = FirstMistake(a_, instance_, params_, grads_);
+    if (mistake_ && !mistake_->requirement.empty()) Judge(result_, {mistake_->requirement.c_str()});
     const auto n = static_cast<int32_t>(std::min(oracle_.calls.size(), facts_.calls().size()));
     for (int32_t call = 0; call < n; ++call) {
       const OracleCall& want = At(oracle_.calls, call);
@@ -221,10 +196,14 @@ class Judging {
     if (wrong == 0) return;
     const auto at = static_cast<size_t>(first);
     std::string diagnosis = Diagnose(call, param, seen, expected);
-    const bool scaled = requirement[0] == 'F' && diagnosis.starts_with("every element");
     const bool gradient = std::string_view(what) == "gradient";
-    Add(scaled && gradient ? "FS-17" : requirement, call, seen.from[at],
-        EventOf(call, param, seen.from[at], gradient),
+    if (gradient && diagnosis.starts_with("every element")) requirement = "FS-17";
+    if (mistake_ && mistake_->call == call && mistake_->gradients == gradient &&
+        mistake_->keys.contains(param.key)) {
+      if (!mistake_->requirement.empty()) requirement = mistake_->requirement.c_str();
+      diagnosis = mistake_->what;
+    }
+    Add(requirement, call, seen.from[at], EventOf(call, param, seen.from[at], gradient),
         ValueText(CastTo(expected[at], seen.dtype), seen.dtype),
         ValueText(seen.values[at], seen.dtype),
         std::string(what) + " of " + param.name + " differs in " + std::to_string(wrong) + " of " +
@@ -234,8 +213,7 @@ class Judging {
 
   std::string Diagnose(int32_t call, const ParamFacts& param, const Assembled& seen,
                        const std::vector<float>& expected) const {
-    if (AllNan(seen))
-      return "all of it is NaN, as memory that was never written, freed or discarded";
+    if (const std::string nans = NotNumbers(seen, expected); !nans.empty()) return nans;
     for (int32_t earlier = call - 1; earlier >= 0; --earlier) {
       const auto& weights = At(oracle_.calls, earlier).weights;
       const auto before = weights.find(param.name);
@@ -245,12 +223,9 @@ class Judging {
     }
     const std::optional<double> common = CommonFactor(seen, expected);
     if (common && *common == 0) return "all of it is zero";
-    if (const std::optional<double> factor = common; factor && *factor != 1) {
-      char text[96];
-      std::snprintf(text, sizeof text,
-                    "every element is %.9g times what is expected: check scale and divisor",
-                    *factor);
-      return text;
+    if (common && *common != 1) {
+      return "every element is " + FactorText(*common) +
+             " times what is expected: check scale and divisor";
     }
     return AfterSkipped(call);
   }
@@ -297,6 +272,7 @@ class Judging {
   const InstanceFacts& facts_;
   const OracleRun& oracle_;
   Published params_, grads_;
+  std::optional<Mistake> mistake_;
   CheckResult& result_;
   FindingSink sink_;
 };

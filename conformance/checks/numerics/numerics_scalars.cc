@@ -1,8 +1,10 @@
 // Samples, losses, gradient norms, numbers of zeros.
+#include <cmath>
 #include <map>
 
 #include "conformance/checks/base/published.h"
 #include "conformance/checks/numerics/numerics.h"
+#include "conformance/checks/numerics/wrong_values.h"
 #include "conformance/common/at.h"
 #include "conformance/oracle/oracle.h"
 
@@ -151,8 +153,11 @@ class Scalars {
     if (event.values < 0) return;
     const double seen = At(trace.values, event.values);
     if (SameValue(seen, want)) return;
-    std::string message = "the " + what + " counts something twice, or not at all";
-    if (want != 0) message += ": it is " + std::to_string(seen / want) + " times what is expected";
+    const bool number = std::isfinite(seen);
+    const std::string relation = Relation(seen, want);
+    const std::string message =
+        "the " + what + (number ? " counts something twice, or not at all" : " is no number") +
+        (relation.empty() ? "" : ": " + relation);
     Add("FS-25", rank, call, index, ValueText(want, SPF_F64), ValueText(seen, SPF_F64), message);
   }
 

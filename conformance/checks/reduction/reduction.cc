@@ -7,6 +7,7 @@
 
 #include "conformance/checks/base/carried.h"
 #include "conformance/checks/base/expected_grads.h"
+#include "conformance/checks/reduction/uses.h"
 #include "conformance/common/at.h"
 #include "conformance/common/dtype.h"
 
@@ -14,13 +15,10 @@ namespace shardproof {
 
 namespace {
 
-int32_t DtypeOf(const Choice<KnobDtype>& dtype) {
-  return dtype == KnobDtype::kBf16 ? SPF_BF16 : SPF_F32;
-}
-
 class Ops {
  public:
-  Ops(const Analysis& a, CheckResult& result) : a_(a), result_(result), sink_(result) {
+  Ops(const Analysis& a, CheckResult& result)
+      : a_(a), result_(result), sink_(result), uncleared_(UnclearedSums(a)) {
     for (size_t i = 0; i < a.n_instances(); ++i) expected_.emplace_back(a, static_cast<int>(i));
   }
 
@@ -28,16 +26,15 @@ class Ops {
     firsts_.clear();
     outers_.clear();
     const std::vector<Carried> all = CarriedBy(a_, rank);
+    uses_ = UsesIn(a_, rank, all);
     for (const Carried& carried : all) {
       if (carried.reduction) JudgeOne(rank, carried);
     }
-    JudgeLateAdds(rank);
     JudgeCounts(rank);
-    JudgeAccumulation(rank);
   }
 
  private:
-  using Place = std::tuple<int, int32_t, int32_t>;  // instance, call, key
+  using Place = UsesOf::Place;
 
   const Event& EventAt(int32_t rank, int64_t index) const {
     return At(a_.trace(rank).events, index);
@@ -47,7 +44,7 @@ class Ops {
     const Event& event = EventAt(rank, carried.event);
     const InstanceFacts& facts = a_.Facts(event.instance);
     Judge(result_, {"FS-21", "FS-30", "FS-36"});
-    const int32_t wire = DtypeOf(facts.spec().grad_comm_dtype);
+    const int32_t wire = SpfDtype(facts.spec().grad_comm_dtype);
     if (event.dtype != wire) {
       Add("FS-21", rank, carried.event, facts.spec().grad_comm_dtype.Text(),
           event.dtype == SPF_BF16 ? "bf16" : "another dtype",
@@ -67,8 +64,7 @@ class Ops {
                   const InstanceFacts& facts, const Chunk& chunk) {
     const ParamFacts& param = facts.ByKey(chunk.content.param);
     const std::vector<Contribution>& set = a_.flow().sets().Get(chunk.content.tag);
-    const bool own = std::all_of(set.begin(), set.end(),
-                                 [&](const Contribution& one) { return one.rank == rank; });
+    const bool own = ContributesAlone(set, rank, event.call);
     const std::vector<int32_t>* outer = facts.OuterList(param.expert, rank);
     const bool is_outer = outer != nullptr && *outer == carried.group->world_ranks;
     const int64_t elements = chunk.length / std::max<int64_t>(1, chunk.content.width);
@@ -88,15 +84,33 @@ class Ops {
     for (const auto& [microbatch, seen] : nodes) {
       const std::set<int32_t>& want =
           expected_[event.instance].Nodes(event.call, rank, microbatch, param.key);
-      if (seen == want) continue;
-      Add("FS-36", rank, carried.event,
-          std::to_string(want.size()) + " contributions of microbatch " +
-              std::to_string(microbatch),
-          std::to_string(seen.size()),
-          "the gradient of " + param.name +
-              " is reduced before the last operation has added to it");
+      if (seen != want) JudgeUses(rank, carried.event, param, {place, microbatch}, want, seen);
     }
     firsts_[place].emplace_back(carried.event, elements, nodes.size());
+  }
+
+  // A reduction of other uses of a parameter than all: what it lacks was lost, or goes in another
+  // reduction, or is still to be added.
+  void JudgeUses(int32_t rank, int64_t index, const ParamFacts& param, const UsesOf::Where& where,
+                 const std::set<int32_t>& want, const std::set<int32_t>& seen) {
+    const std::string expected = std::to_string(want.size()) + " contributions of microbatch " +
+                                 std::to_string(where.second);
+    const auto missing = uses_.Missing(where, want, seen, index);
+    if (missing == UsesOf::Fate::kLater) {
+      Add("FS-36", rank, index, expected, std::to_string(seen.size()),
+          "the gradient of " + param.name +
+              " is reduced before the last operation has added to it");
+      return;
+    }
+    Judge(result_, {"FS-12"});
+    Add("FS-12", rank, index, expected + ", summed", std::to_string(seen.size()) + " of them",
+        missing == UsesOf::Fate::kLost
+            ? "the gradient of " + param.name +
+                  " goes into its reduction without all of its uses, although they were computed "
+                  "before: each adds to what the others left"
+            : param.name +
+                  " is used several times, and its gradient is reduced after each use: add up all "
+                  "uses, and reduce the sum once");
   }
 
   void JudgeOuterInput(int32_t rank, const Carried& carried, const Event& event,
@@ -142,6 +156,8 @@ class Ops {
       }
       const int64_t want = (each ? microbatches : 1) * param.numel;
       if (elements == want && (!each || widest <= 1)) continue;
+      // What was added to memory that nobody wrote is no gradient to count; FS-05 says that.
+      if (uncleared_.contains({instance, call, key})) continue;
       if (elements < want && !CallEnded(rank, instance, call)) continue;
       Add("FS-37", rank, std::get<0>(reductions.back()),
           each ? "one reduction per microbatch" : "one reduction per step",
@@ -166,79 +182,12 @@ class Ops {
     outers_[place].emplace_back(begin, end);
   }
 
-  // Nothing adds to a gradient between its reduction and the write that clears it.
-  void JudgeLateAdds(int32_t rank) {
-    std::map<int32_t, std::vector<std::pair<int64_t, int64_t>>> sent;  // by alloc: ranges
-    const Trace& trace = a_.trace(rank);
-    for (size_t i = 0; i < trace.events.size(); ++i) {
-      const Event& event = trace.events[i];
-      const auto index = static_cast<int64_t>(i);
-      if (event.kind == EventKind::kFree) sent.erase(event.alloc);
-      if (event.kind == EventKind::kCollective && IsReduction(event.collective)) {
-        if (const Range* range = SendRange(trace, event)) {
-          sent[range->alloc].emplace_back(range->offset, range->offset + range->length);
-        }
-        continue;
-      }
-      for (uint32_t k = event.ranges.begin; k < event.ranges.end; ++k) {
-        const Range& range = trace.ranges[k];
-        if ((range.access & kWrite) == 0 || !sent.contains(range.alloc)) continue;
-        const auto overlaps = [&](const std::pair<int64_t, int64_t>& one) {
-          return one.first < range.offset + range.length && range.offset < one.second;
-        };
-        auto& ranges = sent[range.alloc];
-        const bool adds = event.kind == EventKind::kCompute && (range.access & kRead) != 0;
-        if (adds && std::any_of(ranges.begin(), ranges.end(), overlaps)) {
-          Add("FS-36", rank, index, "no addition after the gradient was handed to its reduction",
-              "another addition", "a gradient is added to after its reduction was issued");
-        }
-        if (!adds) std::erase_if(ranges, overlaps);
-      }
-    }
-  }
-
   bool CallEnded(int32_t rank, int instance, int32_t call) const {
     const auto& events = a_.trace(rank).events;
     return std::any_of(events.begin(), events.end(), [&](const Event& event) {
       return event.kind == EventKind::kCallEnd && event.instance == instance &&
              event.call == call && event.status == SPF_OK;
     });
-  }
-
-  // Sums over microbatches happen in the main-gradient dtype.
-  void JudgeAccumulation(int32_t rank) {
-    const Trace& trace = a_.trace(rank);
-    for (size_t i = 0; i < trace.events.size(); ++i) {
-      const Event& event = trace.events[i];
-      const auto index = static_cast<int64_t>(i);
-      const bool adds = event.kind == EventKind::kLaunch && event.id == SPF_K_AXPBY;
-      if (!adds && event.kind != EventKind::kCompute) continue;
-      const EventFlow& flow = a_.flow().At(rank, index);
-      const auto main = static_cast<uint8_t>(
-          DtypeBytes(DtypeOf(a_.Facts(event.instance).spec().main_grads_dtype)));
-      for (size_t k = 0; k < flow.after.size(); ++k) {
-        const std::vector<Chunk> grads = Only(flow.after[k], Content::Kind::kGrad);
-        if (grads.empty() || grads[0].content.width == main ||
-            !SpansMicrobatches(flow, k, grads[0]))
-          continue;
-        Judge(result_, {"FS-21"});
-        Add("FS-21", rank, index, a_.Facts(event.instance).spec().main_grads_dtype.Text(),
-            std::to_string(grads[0].content.width) + "-byte elements",
-            "microbatches are accumulated in another dtype than main_grads_dtype");
-        break;
-      }
-    }
-  }
-
-  // This operation put contributions of a second microbatch into the gradient.
-  bool SpansMicrobatches(const EventFlow& flow, size_t range, const Chunk& after) const {
-    const auto microbatches = [&](int32_t set) {
-      std::set<int32_t> seen;
-      for (const Contribution& one : a_.flow().sets().Get(set)) seen.insert(one.microbatch);
-      return seen.size();
-    };
-    const std::vector<Chunk> before = Only(flow.before[range], Content::Kind::kGrad);
-    return !before.empty() && microbatches(after.content.tag) > microbatches(before[0].content.tag);
   }
 
   void Add(const char* requirement, int32_t rank, int64_t event, std::string expected,
@@ -250,7 +199,9 @@ class Ops {
   const Analysis& a_;
   CheckResult& result_;
   FindingSink sink_;
+  const std::set<UnclearedSum> uncleared_;
   std::vector<ExpectedGrads> expected_;
+  UsesOf uses_;  // of one rank
   std::map<Place, std::vector<std::tuple<int64_t, int64_t, size_t>>>
       firsts_;  // event, elements, microbatches
   std::map<Place, std::vector<std::pair<int64_t, int64_t>>> outers_;  // elements reduced so far
@@ -276,7 +227,9 @@ CheckResult CheckReduction(const Analysis& a) {
   }
   result.Merge(CheckGradientContents(a));
   result.Merge(CheckReductionOps(a));
+  result.Merge(CheckSums(a));
   result.Merge(CheckZeros(a));
+  result.Merge(CheckClears(a));
   return result;
 }
 

@@ -64,6 +64,7 @@ class Contents {
         instance_(instance),
         facts_(a.Facts(size_t(instance))),
         expected_(a, instance),
+        uncleared_(UnclearedSums(a)),
         result_(result),
         sink_(result) {}
 
@@ -97,6 +98,11 @@ class Contents {
                   " was summed with other elements: members reduce in different layouts");
           continue;
         case Kind::kPoison:
+          if (uncleared_.contains({instance_, event.call, param.key})) continue;
+          Add("FS-27", rank, index, "the gradient of " + where, a_.ContentText(chunk.content),
+              "nothing was put where the gradient of " + where +
+                  " is published from: it was never written, or was freed or discarded");
+          continue;
         case Kind::kParam:
           Add("FS-27", rank, index, "the gradient of " + where, a_.ContentText(chunk.content),
               "what is published as the gradient of " + where + " is no gradient");
@@ -187,6 +193,7 @@ class Contents {
   const int instance_;
   const InstanceFacts& facts_;
   ExpectedGrads expected_;
+  const std::set<UnclearedSum> uncleared_;  // what is said of them where they are added to
   CheckResult& result_;
   FindingSink sink_;
 };

@@ -122,7 +122,7 @@ std::vector<FaultRow> WorkRows() {
        And(InStep(0), Kernel(SPF_K_AXPBY), Touches(kWrite, SPF_FOR_GRAD)), kDrop},
       {"gradients are not cleared before a step", kZero3, "FS-22", "launch",
        And(InStep(1), Kernel(SPF_K_FILL), Touches(kWrite, SPF_FOR_GRAD_SHARD)), kDrop},
-      {"gradients are added to what was in memory", kZero3, "FS-27", "launch",
+      {"gradients are added to what was in memory", kZero3, "FS-05", "launch",
        And(InStep(0), Kernel(SPF_K_FILL), Touches(kWrite, SPF_FOR_GRAD)), kDrop},
       {"the learning rate is doubled", kZero3, "FS-24", "launch",
        And(InStep(0), Kernel(SPF_K_AXPBY), Touches(kWrite, SPF_FOR_MAIN_PARAM)), kCorrupt},
