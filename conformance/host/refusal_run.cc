@@ -80,6 +80,7 @@ Breaks BreaksOf(const RefusalCase& c) {
       {"dead span", Breaks::kGE18},
       {"publish from a freed block", Breaks::kGE18},
       {"dead send buffer", Breaks::kGE18},
+      {"root without a buffer", Breaks::kGE18},
       {"receive past the end", Breaks::kGE18},
       {"dead group", Breaks::kGE19},
       {"dead stream", Breaks::kGE19},

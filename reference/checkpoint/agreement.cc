@@ -12,9 +12,7 @@ constexpr size_t kLength = sizeof(uint64_t);
 
 std::string LengthOf(const std::string& text) {
   const uint64_t length = text.size();
-  std::string bytes(kLength, '\0');
-  std::memcpy(bytes.data(), &length, kLength);
-  return bytes;
+  return {reinterpret_cast<const char*>(&length), kLength};
 }
 uint64_t ReadLength(const std::string& bytes, size_t at) {
   uint64_t length = 0;

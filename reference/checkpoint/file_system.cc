@@ -1,13 +1,13 @@
 #include "reference/checkpoint/file_system.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 
 namespace reference {
 namespace {
@@ -86,30 +86,25 @@ void PosixFileSystem::FlushFolder(const std::string& folder) {
 }
 
 bool PosixFileSystem::Exists(const std::string& path) {
-  struct stat facts {};
-  if (::stat(path.c_str(), &facts) == 0) return true;
-  if (errno != ENOENT && errno != ENOTDIR) RefuseErrno(path, "look");
-  return false;
+  std::error_code error;
+  const bool there = std::filesystem::exists(path, error);
+  if (error) Refuse(path, "cannot look: " + error.message());
+  return there;
 }
 
 uint64_t PosixFileSystem::Size(const std::string& path) {
-  struct stat facts {};
-  if (::stat(path.c_str(), &facts) != 0) RefuseErrno(path, "find its size");
-  if (!S_ISREG(facts.st_mode)) Refuse(path, "is not a file");
-  return static_cast<uint64_t>(facts.st_size);
+  std::error_code error;
+  const uint64_t bytes = std::filesystem::file_size(path, error);
+  if (error) Refuse(path, "cannot find its size: " + error.message());
+  return bytes;
 }
 
 void PosixFileSystem::Read(const std::string& path, uint64_t offset, uint64_t bytes, char* out) {
-  const Descriptor file(path, O_RDONLY, "open");
-  while (bytes > 0) {
-    const ssize_t got = ::pread(file.get(), out, bytes, static_cast<off_t>(offset));
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) RefuseErrno(path, "read");
-    if (got == 0) Refuse(path, "ends before byte " + std::to_string(offset + bytes));
-    out += got;
-    offset += static_cast<uint64_t>(got);
-    bytes -= static_cast<uint64_t>(got);
-  }
+  std::ifstream file(path, std::ios::binary);
+  if (!file) RefuseErrno(path, "open");
+  file.seekg(static_cast<std::streamoff>(offset)).read(out, static_cast<std::streamsize>(bytes));
+  if (file.eof()) Refuse(path, "ends before byte " + std::to_string(offset + bytes));
+  if (!file) RefuseErrno(path, "read");
 }
 
 std::vector<std::string> PosixFileSystem::List(const std::string& folder) {

@@ -81,9 +81,7 @@ std::string SafetensorsHeader(const std::map<std::string, std::string>& metadata
   std::string text = json.dump();
   text.append((8 - text.size() % 8) % 8, ' ');
   const uint64_t length = text.size();
-  std::string header(sizeof length, '\0');
-  std::memcpy(header.data(), &length, sizeof length);
-  return header + text;
+  return std::string(reinterpret_cast<const char*>(&length), sizeof length) + text;
 }
 
 std::string ReadSafetensorsHeader(FileSystem& files, const std::string& path) {

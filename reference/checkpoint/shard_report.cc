@@ -28,10 +28,8 @@ Index IndexOf(int64_t generation, const SavePlan& plan, const std::vector<ShardR
   for (const SavePart& part : plan) {
     const std::string file = CheckpointFolder::ShardName(generation, part.writer);
     std::map<int32_t, uint32_t> crcs;
-    for (int32_t rank : part.holders) {
-      const auto r = static_cast<size_t>(rank);
-      crcs[rank] = reports[r].crcs.at(next[r]++);
-    }
+    for (int32_t rank : part.holders)
+      crcs[rank] = reports.begin()[rank].crcs.at(next.begin()[rank]++);
     const uint32_t crc = crcs.at(part.writer);
     for (const auto& [rank, other] : crcs) {
       if (other == crc) continue;
@@ -39,7 +37,7 @@ Index IndexOf(int64_t generation, const SavePlan& plan, const std::vector<ShardR
                             " differ between ranks " + std::to_string(part.writer) + " and " +
                             std::to_string(rank) + ", which hold replicas");
     }
-    index.files[file] = reports[static_cast<size_t>(part.writer)].file;
+    index.files[file] = reports.begin()[part.writer].file;
     StoredTensor& tensor = index.tensors[part.slice.tensor];
     tensor.facts = part.slice.facts;
     tensor.slices.push_back({file, KeyOf(part.slice), part.slice.offset, part.slice.count, crc});

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <iterator>
 #include <set>
-#include <string_view>
 
 #include "reference/core/at.h"
+#include "reference/plan/layer_nodes.h"
 
 namespace reference {
 namespace {
@@ -29,21 +29,14 @@ void Add(const PlanFacts& facts, Place place, UnitOrder& order) {
   order.backward.insert(order.backward.begin(), std::move(place));
 }
 
-// The layer that a module is or lies in; -1: none.
-int32_t LayerOf(const spf_model& model, int32_t module) {
-  while (module >= 0 && std::string_view(model.modules[module].type) != "TransformerLayer")
-    module = model.modules[module].parent;
-  return module;
-}
-
 // A layer that is run again comes in forward order, and then its units in reverse: the last one
 // turns around, and the others come twice.
 GatherOrder WithForwardAgain(const spf_model& model, const GatherOrder& backward) {
   GatherOrder order;
   for (auto begin = backward.begin(); begin != backward.end();) {
-    const int32_t layer = LayerOf(model, begin->module);
+    const int32_t layer = AncestorOfType(model, begin->module, "TransformerLayer");
     const auto end = std::find_if(begin + 1, backward.end(), [&](const Place& place) {
-      return layer < 0 || LayerOf(model, place.module) != layer;
+      return layer < 0 || AncestorOfType(model, place.module, "TransformerLayer") != layer;
     });
     std::reverse_copy(begin + 1, end, std::back_inserter(order));
     order.insert(order.end(), begin, end);

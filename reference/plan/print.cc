@@ -21,24 +21,33 @@ std::string GroupName(const PlanFacts& facts, int32_t group) {
   return params.size() == 1 ? first : first + " +" + std::to_string(params.size() - 1);
 }
 
-std::string HookName(spf_hook hook) {
-  static constexpr const char* kNames[] = {"",
-                                           "forward",
-                                           "pre_forward",
-                                           "register_backward",
-                                           "post_forward",
-                                           "root_pre_backward",
-                                           "pre_backward",
-                                           "post_backward",
-                                           "accumulate",
-                                           "root_post_backward",
-                                           "finish_grad_sync",
-                                           "install_weights",
-                                           "start_param_sync",
-                                           "zero_grad",
-                                           "optimizer_step"};
-  return kNames[hook];
-}
+// By spf_hook.
+constexpr const char* kHooks[] = {"",
+                                  "forward",
+                                  "pre_forward",
+                                  "register_backward",
+                                  "post_forward",
+                                  "root_pre_backward",
+                                  "pre_backward",
+                                  "post_backward",
+                                  "accumulate",
+                                  "root_post_backward",
+                                  "finish_grad_sync",
+                                  "install_weights",
+                                  "start_param_sync",
+                                  "zero_grad",
+                                  "optimizer_step"};
+
+// Of steps that need no more than their bucket group, if they have one.
+constexpr std::pair<Do, const char*> kWords[] = {
+    {Do::kZeroGrads, "compute zero     gradients"},
+    {Do::kUpdate, "compute update   norm, clip, optimizer"},
+    {Do::kInstall, "compute install  weights"},
+    {Do::kGather, "gather  gather   "},
+    {Do::kNeed, "compute need     "},
+    {Do::kBegin, "compute begin    "},
+    {Do::kFold, "compute fold     "},
+    {Do::kReduced, "compute reduced  "}};
 
 // Forward, backward, or the half of it that makes weight gradients.
 std::string Direction(const Operation& operation) {
@@ -168,34 +177,20 @@ class Table {
 
 std::string StepText(const PlanFacts& facts, const Step& step) {
   const std::string group = step.group < 0 ? "" : GroupName(facts, step.group);
-  const std::string microbatch = "m" + std::to_string(step.of.microbatch);
+  for (const auto& [what, words] : kWords) {
+    if (what == step.what) return words + group;
+  }
   switch (step.what) {
     case Do::kMark:
-      return "        mark     " + HookName(step.hook) +
+      return std::string("        mark     ") + kHooks[step.hook] +
              (step.module > 0 ? std::string(" ") + facts.model.modules[step.module].name : "");
-    case Do::kZeroGrads:
-      return "compute zero     gradients";
-    case Do::kUpdate:
-      return "compute update   norm, clip, optimizer";
-    case Do::kInstall:
-      return "compute install  weights";
-    case Do::kGather:
-      return "gather  gather   " + group;
-    case Do::kNeed:
-      return "compute need     " + group;
     case Do::kRelease:
       return (facts.config.LayerWise() ? "compute publish  " : "compute release  ") + group;
-    case Do::kBegin:
-      return "compute begin    " + group;
-    case Do::kFold:
-      return "compute fold     " + group;
     case Do::kReduce:
       return "reduce  reduce   " + group + (step.last ? " (last)" : "");
-    case Do::kReduced:
-      return "compute reduced  " + group;
     case Do::kRun:
-      return std::string(step.on_a2a ? "a2a     " : "compute ") + "run      " + microbatch + " " +
-             step.operation.node->name;
+      return std::string(step.on_a2a ? "a2a     " : "compute ") + "run      m" +
+             std::to_string(step.of.microbatch) + " " + step.operation.node->name;
     case Do::kTransfer:
       return "pipeline transfer " + Messages(step);
     default:
