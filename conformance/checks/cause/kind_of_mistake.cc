@@ -23,7 +23,7 @@ constexpr Row kRows[] = {
     {Kind::kLifetime, true,
      "EP-09 EP-10 EP-11 EP-13 EP-14 EP-15 EP-16 EP-17 EP-36 LW-35 LW-10 LW-11 LW-12 LW-18 LW-19 "
      "LW-22 "
-      "FS-02 FS-03 FS-09 FS-13 FS-14 FS-23 FS-39 FS-43 GE-38"},
+     "FS-02 FS-03 FS-09 FS-13 FS-14 FS-23 FS-39 FS-43 GE-38"},
     {Kind::kStructure, false,
      "EP-01 EP-02 EP-03 EP-04 EP-20 EP-29 EP-38 LW-16 LW-21 LW-28 LW-29 LW-32 LW-34 FS-04 "
      "FS-06 FS-07 FS-26 FS-38 PG-07 PG-14 PG-15 PG-17 GE-28"},
