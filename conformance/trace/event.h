@@ -52,8 +52,14 @@ enum class EventKind : uint8_t {
   kNoMemory,         // a mem_alloc that answered SPF_NO_MEMORY; count: bytes
   kGroupRegister,    // group, alloc, count: its bytes; blocks, collective over the group
   kGroupDeregister,  // group, alloc; blocks after the group's work on this rank
-  kCount_            // number of kinds
+  kRelease,  // alloc: the engine gave the block back to a pool, which frees it when it is reused
+  kCount_    // number of kinds
 };
+
+// The engine has no use of the block from here on. A block that has both has a release first.
+constexpr bool GivesBack(EventKind kind) {
+  return kind == EventKind::kFree || kind == EventKind::kRelease;
+}
 
 constexpr uint8_t kRead = 1, kWrite = 2;
 
@@ -61,6 +67,10 @@ constexpr uint8_t kRead = 1, kWrite = 2;
 enum class Breaks : uint8_t { kNothing, kPG14, kGE17, kGE18, kGE19 };
 inline constexpr std::array<std::string_view, 5> kBreakable = {"", "PG-14", "GE-17", "GE-18",
                                                                "GE-19"};
+
+// Reductions that only foreign traces have. A pre-multiplied sum takes each operand times a factor
+// first (text).
+constexpr uint8_t kReduceMax = 2, kReduceMin = 3, kReduceProduct = 4, kReducePremulSum = 5;
 
 // Numbers of allocations, events, streams, groups, requests and calls are at most this, so that
 // tables which are indexed by them stay small. The reader refuses more, and the host makes no more.
@@ -95,7 +105,7 @@ struct Event {
   // spf_collective_kind; 101 reduce, 102 barrier, 103 gather, 104 scatter (foreign traces).
   uint8_t collective = 0;
   uint8_t dtype = 0;      // spf_dtype
-  uint8_t reduction = 0;  // spf_reduction
+  uint8_t reduction = 0;  // spf_reduction; from kReduceMax on: foreign traces, see below
   uint8_t phase = 0;      // spf_phase
   uint8_t result = 0;     // spf_result
   uint8_t status = 0;     // spf_status
@@ -117,6 +127,7 @@ struct Event {
   int32_t microbatch = -1;
   int32_t text = -1;  // index into Trace::strings
   int32_t text2 = -1;
+  int32_t place = -1;   // index into Trace::strings: file:line of the program that did it
   int64_t sample = -1;  // INPUT nodes: sample index
   int64_t offset = 0;
   int64_t count = 0;

@@ -11,10 +11,11 @@
 
 namespace shardproof {
 
-inline constexpr std::array<std::string_view, 36> kEventKeys = {
+inline constexpr std::array<std::string_view, 37> kEventKeys = {
     "i",   "e", "t",  "n",  "c",   "s",  "ev", "g",  "pg",    "a",  "op", "ty",
     "red", "p", "id", "ph", "res", "st", "f",  "rq", "for",   "m",  "mb", "sm",
-    "o",   "k", "d",  "x",  "y",   "r",  "rd", "v",  "ranks", "sc", "rc", "breaks"};
+    "o",   "k", "d",  "x",  "y",   "r",  "rd", "v",  "ranks", "sc", "rc", "breaks",
+    "at"};
 
 consteval uint64_t Bit(std::string_view key) {
   for (size_t i = 0; i < kEventKeys.size(); ++i) {
@@ -45,7 +46,7 @@ inline constexpr auto kRequiredKeys = [] {
   require(Bit("ev"), {kEventCreate, kEventDestroy, kEventSync});
   require(Bit("ev") | Bit("s"), {kRecord, kWait});
   require(Bit("a") | Bit("k"), {kAlloc});
-  require(Bit("a"), {kFree});
+  require(Bit("a"), {kFree, kRelease});
   require(Bit("g") | Bit("op"), {kCollective});
   require(Bit("res") | Bit("s") | Bit("ty"), {kPublish});
   require(Bit("id") | Bit("s") | Bit("ty"), {kInit});

@@ -160,6 +160,24 @@ bool EventReader::ReadEnum(uint64_t key, json::value value) {
   }
 }
 
+bool EventReader::ReadText(uint64_t key, json::value value) {
+  const auto read = [&](uint64_t bit, std::string_view name, int32_t Event::*field) {
+    Once(bit, name);
+    event_.*field = Intern(value.get_string());
+    return true;
+  };
+  switch (key) {
+    case Key("x"):
+      return read(Bit("x"), "x", &Event::text);
+    case Key("y"):
+      return read(Bit("y"), "y", &Event::text2);
+    case Key("at"):
+      return read(Bit("at"), "at", &Event::place);
+    default:
+      return false;
+  }
+}
+
 bool EventReader::ReadOther(uint64_t key, json::value value) {
   switch (key) {
     case Key("i"): {
@@ -181,14 +199,6 @@ bool EventReader::ReadOther(uint64_t key, json::value value) {
     case Key("d"):
       Once(Bit("d"), "d");
       event_.digest = ReadHex(value, "d");
-      return true;
-    case Key("x"):
-      Once(Bit("x"), "x");
-      event_.text = Intern(value.get_string());
-      return true;
-    case Key("y"):
-      Once(Bit("y"), "y");
-      event_.text2 = Intern(value.get_string());
       return true;
     case Key("r"):
       Once(Bit("r"), "r");
@@ -227,8 +237,8 @@ void EventReader::Read(json::object line) {
     const std::string_view name = RawText(field.key());
     const uint64_t key = Key(name);
     json::value& value = field.value();
-    if (ReadId(key, value) || ReadNumber(key, value) || ReadOther(key, value) ||
-        ReadEnum(key, value)) {
+    if (ReadId(key, value) || ReadNumber(key, value) || ReadText(key, value) ||
+        ReadOther(key, value) || ReadEnum(key, value)) {
       continue;
     }
     throw LineError{"unknown key \"" + std::string(name) + "\""};

@@ -32,6 +32,7 @@ class EventReader {
   bool ReadId(uint64_t key, simdjson::ondemand::value value);
   bool ReadNumber(uint64_t key, simdjson::ondemand::value value);
   bool ReadEnum(uint64_t key, simdjson::ondemand::value value);
+  bool ReadText(uint64_t key, simdjson::ondemand::value value);
   bool ReadOther(uint64_t key, simdjson::ondemand::value value);
   void Once(uint64_t bit, std::string_view key);
   int32_t Id(simdjson::ondemand::value value, std::string_view key);

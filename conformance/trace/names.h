@@ -21,7 +21,8 @@ inline constexpr Names<static_cast<size_t>(EventKind::kCount_)> kKinds = {
     "alloc",         "free",          "copy",           "host_access",    "group_begin",
     "group_end",     "collective",    "request_wait",   "compute",        "launch",
     "init",          "publish",       "mark",           "refused",        "explain",
-    "thread_post",   "thread_await",  "no_memory",      "group_register", "group_deregister"};
+    "thread_post",   "thread_await",  "no_memory",      "group_register", "group_deregister",
+    "release"};
 
 inline constexpr Names<8> kDtypes = kDtypeNames;
 inline constexpr Names<9> kCollectives = {
@@ -31,7 +32,7 @@ inline constexpr Names<9> kCollectives = {
 // Only in traces from elsewhere.
 inline constexpr int kFirstForeignCollective = 101;
 inline constexpr Names<4> kForeignCollectives = {"reduce", "barrier", "gather", "scatter"};
-inline constexpr Names<2> kReductions = {"sum", "avg"};
+inline constexpr Names<6> kReductions = {"sum", "avg", "max", "min", "prod", "premul_sum"};
 inline constexpr Names<4> kPhases = {"fwd", "bwd", "dgrad", "wgrad"};
 inline constexpr Names<6> kResults = {"", "param", "grad", "loss", "grad_norm", "zero_count"};
 inline constexpr Names<7> kStatuses = {"ok",        "refused", "unsupported", "rejected",

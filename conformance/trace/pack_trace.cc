@@ -60,6 +60,7 @@ class Packer {
     add(Bit("f"), event.flag);
     add(Bit("x"), event.text >= 0);
     add(Bit("y"), event.text2 >= 0);
+    add(Bit("at"), event.place >= 0);
     add(Bit("d"), event.digest != 0);
     add(Bit("r"), !event.ranges.empty());
     add(Bit("rd"), !event.reads.empty());
@@ -80,6 +81,7 @@ class Packer {
     });
     if (has(Bit("x"))) Number(event.text);
     if (has(Bit("y"))) Number(event.text2);
+    if (has(Bit("at"))) Number(event.place);
     if (has(Bit("d"))) Raw(&event.digest, sizeof event.digest);
     if (has(Bit("r"))) Ranges(event.ranges);
     if (has(Bit("rd"))) Reads(event.reads);

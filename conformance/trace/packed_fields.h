@@ -2,8 +2,9 @@
 //
 //   trace   version, world, rank, case, provides (a bit for each row of kProvides), groups,
 //           streams, strings, number of events, end, reason, events
-//   event   kind, the bits of the keys that it has (event_keys.h), the numbers below, then x, y, d,
-//           r, rd, ranks, sc, rc, v
+//   event   kind, the bits of the keys that it has (event_keys.h), the numbers below, then x, y,
+//   at,
+//           d, r, rd, ranks, sc, rc, v
 //
 // A number is zigzag in groups of seven bits, least first, each but the last with bit 7 set. A text
 // or a list is its size and its items; a digest or a value is 8 bytes as in memory.
@@ -16,7 +17,7 @@
 
 namespace shardproof {
 
-constexpr int64_t kPackedVersion = 1;
+constexpr int64_t kPackedVersion = 2;
 
 // Calls number(bit, field, absent, least, most) for each number of an event: absent is what the
 // field is in an event without that key, least and most what a reader accepts.

@@ -191,6 +191,7 @@ class RandomTrace {
     if (e.kind == EventKind::kRefused) e.breaks = static_cast<uint8_t>(Up(kBreakable.size() - 1));
     e.text = Intern(Text());
     if (Coin()) e.text2 = Intern(Text());
+    if (Coin()) e.place = Intern(Text());
     e.ranges = Ranges();
     e.reads = ReadList();
     e.ranks = Numbers(members(e.parent) - 1, Up(5));

@@ -43,6 +43,7 @@ void ExpectSame(const Event& a, const Event& b) {
   EXPECT_EQ(a.microbatch, b.microbatch);
   EXPECT_EQ(a.text, b.text);
   EXPECT_EQ(a.text2, b.text2);
+  EXPECT_EQ(a.place, b.place);
   EXPECT_EQ(a.sample, b.sample);
   EXPECT_EQ(a.offset, b.offset);
   EXPECT_EQ(a.count, b.count);

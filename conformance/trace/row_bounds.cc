@@ -14,7 +14,8 @@ void CheckBounds(const Trace& trace, size_t index) {
   const auto has_values = [&](int64_t first, int64_t count) {
     return first < 0 || (count >= 0 && first + count <= static_cast<int64_t>(trace.values.size()));
   };
-  bool ok = event.kind < EventKind::kCount_ && text(event.text) && text(event.text2);
+  bool ok =
+      event.kind < EventKind::kCount_ && text(event.text) && text(event.text2) && text(event.place);
   ok = ok && inside(event.ranges, trace.ranges.size()) && inside(event.reads, trace.reads.size());
   for (const Slice slice : {event.ranks, event.send_counts, event.recv_counts})
     ok = ok && inside(slice, trace.numbers.size());

@@ -184,6 +184,10 @@ void TraceBuilder::Free(int stream, int alloc) {
   row.alloc = alloc;
 }
 
+void TraceBuilder::Place(std::string_view place) { Last().place = Intern(place); }
+
+void TraceBuilder::Release(int alloc) { Add(EventKind::kRelease).alloc = alloc; }
+
 void TraceBuilder::NoMemory(int stream, int64_t bytes) {
   Event& row = Add(EventKind::kNoMemory);
   row.stream = stream;
@@ -191,8 +195,12 @@ void TraceBuilder::NoMemory(int stream, int64_t bytes) {
 }
 
 void TraceBuilder::Copy(int stream, const Range& from, const Range& to) {
+  Copy(stream, std::vector<Range>{from, to});
+}
+
+void TraceBuilder::Copy(int stream, const std::vector<Range>& ranges) {
   Add(EventKind::kCopy).stream = stream;
-  SetRanges({from, to});
+  SetRanges(ranges);
 }
 
 void TraceBuilder::HostAccess(const std::vector<Range>& ranges, uint64_t digest) {

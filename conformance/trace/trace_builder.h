@@ -82,9 +82,12 @@ class TraceBuilder {
   void EventSync(int event);
 
   int Alloc(int stream, int64_t bytes, Label label = {}, int place = SPF_DEVICE);
+  void Place(std::string_view place);  // file:line of the last event
   void Free(int stream, int alloc);
+  void Release(int alloc);
   void NoMemory(int stream, int64_t bytes);
   void Copy(int stream, const Range& from, const Range& to);
+  void Copy(int stream, const std::vector<Range>& ranges);  // reads, then writes
   void HostAccess(const std::vector<Range>& ranges, uint64_t digest = 0);
 
   void GroupBegin();

@@ -132,6 +132,7 @@ class Unpacker {
     const int64_t last_text = static_cast<int64_t>(trace_.strings.size()) - 1;
     if (has(Bit("x"))) event.text = Int32("x", 0, last_text);
     if (has(Bit("y"))) event.text2 = Int32("y", 0, last_text);
+    if (has(Bit("at"))) event.place = Int32("at", 0, last_text);
     if (has(Bit("d"))) bytes_.Raw(&event.digest, sizeof event.digest);
     if (has(Bit("r"))) event.ranges = Ranges();
     if (has(Bit("rd"))) event.reads = Reads();

@@ -131,6 +131,10 @@ class Writer : private JsonText {
       Raw(",\"y\":");
       String(trace_.Text(event.text2));
     }
+    if (event.place >= 0) {
+      Raw(",\"at\":");
+      String(trace_.Text(event.place));
+    }
     if (!event.ranges.empty()) {
       Raw(",\"r\":[");
       for (uint32_t i = event.ranges.begin; i < event.ranges.end; ++i) {

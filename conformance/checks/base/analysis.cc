@@ -165,6 +165,8 @@ std::string Analysis::Describe(int32_t rank, int64_t index) const {
       return "mem_alloc of " + std::to_string(event.count) + " bytes";
     case EventKind::kFree:
       return "mem_free of block " + std::to_string(event.alloc);
+    case EventKind::kRelease:
+      return "block " + std::to_string(event.alloc) + " given back";
     case EventKind::kGroupCreate:
       return "group_create " + std::string(trace.Text(event.text));
     case EventKind::kGroupAsk:
@@ -187,7 +189,9 @@ Finding Analysis::At(const char* requirement, int32_t rank, int64_t index) const
   if (event.stream >= 0 && size_t(event.stream) < trace.streams.size()) {
     finding.stream = trace.streams[size_t(event.stream)];
   }
-  finding.operation = Describe(rank, index) + ", in " + CallName(rank, event.instance, event.call);
+  finding.operation = Describe(rank, index);
+  if (event.place >= 0) finding.operation += " at " + std::string(trace.Text(event.place));
+  finding.operation += ", in " + CallName(rank, event.instance, event.call);
   return finding;
 }
 

@@ -11,24 +11,6 @@ namespace shardproof {
 
 using Kind = Content::Kind;
 
-const Range* SendRange(const Trace& trace, const Event& event) {
-  for (uint32_t i = event.ranges.begin; i < event.ranges.end; ++i) {
-    if ((trace.ranges[i].access & kRead) != 0) return &trace.ranges[i];
-  }
-  return nullptr;
-}
-
-const Range* RecvRange(const Trace& trace, const Event& event) {
-  for (uint32_t i = event.ranges.end; i > event.ranges.begin; --i) {
-    if ((trace.ranges[i - 1].access & kWrite) != 0) return &trace.ranges[i - 1];
-  }
-  return nullptr;
-}
-
-size_t RangeIndex(const Trace& trace, const Event& event, const Range* range) {
-  return static_cast<size_t>(range - (trace.ranges.data() + event.ranges.begin));
-}
-
 std::vector<Chunk> Only(const std::vector<Chunk>& chunks, Kind kind) {
   std::vector<Chunk> kept;
   for (const Chunk& chunk : chunks) {
@@ -144,10 +126,20 @@ class Flow::Visitor : public ReplayVisitor {
   }
 
   static void DoCopy(const Trace& trace, const Event& event, EventFlow& flow) {
-    const Range* from = SendRange(trace, event);
-    const Range* to = RecvRange(trace, event);
-    if (from == nullptr || to == nullptr) return Overwrite(trace, event, flow, Kind::kOther);
-    flow.after[RangeIndex(trace, event, to)] = flow.before[RangeIndex(trace, event, from)];
+    const Range* ranges = trace.ranges.data() + event.ranges.begin;
+    std::vector<Chunk> bytes;  // what is read, end to end
+    int64_t read = 0, taken = 0;
+    for (size_t i = 0; i < event.ranges.size(); ++i) {
+      if ((ranges[i].access & kRead) == 0) continue;
+      Append(bytes, Part(flow.before[i], 0, ranges[i].length, read));
+      read += ranges[i].length;
+    }
+    for (size_t i = 0; i < event.ranges.size(); ++i) {
+      if ((ranges[i].access & kWrite) == 0) continue;
+      flow.after[i] = Part(bytes, taken, ranges[i].length, 0);
+      taken += ranges[i].length;
+    }
+    if (taken != read) Overwrite(trace, event, flow, Kind::kOther);
   }
 
   void DoInit(int32_t rank, const Event& event, EventFlow& flow) const {
@@ -253,6 +245,10 @@ class Flow::Visitor : public ReplayVisitor {
     const Event& event = EventOf(members[me]);
     const auto width = static_cast<int64_t>(DtypeBytes(event.dtype));
     std::vector<Chunk> out;
+    const bool selects = event.reduction >= kReduceMax && event.reduction <= kReduceProduct;
+    const bool reduces =
+        event.collective == SPF_REDUCE_SCATTER || event.collective == SPF_ALL_REDUCE;
+    if (selects && reduces) return {{0, length, Plain(Kind::kOther)}};
     switch (event.collective) {
       case SPF_ALL_GATHER:
       case SPF_ALL_GATHER_V: {

@@ -11,6 +11,7 @@
 
 #include "conformance/checks/base/check.h"
 #include "conformance/checks/base/contents.h"
+#include "conformance/checks/base/event_ranges.h"
 #include "conformance/checks/base/facts.h"
 
 namespace shardproof {
@@ -40,16 +41,6 @@ class Flow {
   std::vector<std::vector<EventFlow>> events_;
   ContributionSets sets_;
 };
-
-// Two ranges have bytes in common.
-inline bool Meet(const Range& a, const Range& b) {
-  return a.alloc == b.alloc && a.offset < b.offset + b.length && b.offset < a.offset + a.length;
-}
-
-// The ranges that a collective sends from and receives into; null when it has none.
-const Range* SendRange(const Trace& trace, const Event& event);
-const Range* RecvRange(const Trace& trace, const Event& event);
-size_t RangeIndex(const Trace& trace, const Event& event, const Range* range);
 
 // A range's chunks that are parameter (or gradient) elements.
 std::vector<Chunk> Only(const std::vector<Chunk>& chunks, Content::Kind kind);

@@ -43,6 +43,7 @@ class Walk {
   void Step(int64_t index, const Event& event) {
     switch (event.kind) {
       case EventKind::kFree:
+      case EventKind::kRelease:
         return Close(held_.EraseBlock(event.alloc), index);
       case EventKind::kCollective:
         Erase(index, event);
@@ -120,8 +121,11 @@ class Walk {
   // A copy or cast of gathered bytes is as materialised as they are.
   void Copy(int64_t index, const Event& event) {
     if (event.ranges.size() < 2) return Erase(index, event);
-    const Range from = trace_.ranges[event.ranges.begin],
-                to = trace_.ranges[event.ranges.begin + 1];
+    if (event.ranges.size() == 2)
+      return Copy(index, trace_.ranges[event.ranges.begin], trace_.ranges[event.ranges.begin + 1]);
+    for (const auto& [from, to] : CopiedRuns(trace_, event)) Copy(index, from, to);
+  }
+  void Copy(int64_t index, const Range& from, const Range& to) {
     if ((to.access & kRead) != 0 || (to.access & kWrite) == 0) return;
     const auto copied = held_.Get(from.alloc, from.offset, from.offset + from.length);
     EraseRange(index, to);

@@ -30,6 +30,24 @@ std::string RootText(const Trace& trace, const Event& event) {
 
 std::string Dtype(uint8_t dtype) { return dtype == 0 ? "none" : DtypeName(dtype); }
 
+// After the size; nothing for a sum.
+const char* ReductionWord(uint8_t reduction) {
+  switch (reduction) {
+    case SPF_AVG:
+      return ", average";
+    case kReduceMax:
+      return ", maximum";
+    case kReduceMin:
+      return ", minimum";
+    case kReduceProduct:
+      return ", product";
+    case kReducePremulSum:
+      return ", sum of operands times a factor";
+    default:
+      return "";
+  }
+}
+
 }  // namespace
 
 uint64_t HashOn(uint64_t seed, uint64_t value) {
@@ -123,8 +141,8 @@ std::string DescribeFully(const Program& program, const Part& part) {
   } else {
     text += std::to_string(event.count);
   }
-  if (HasRoot(event)) text += ", " + RootText(trace, event);
-  if (event.reduction == SPF_AVG) text += ", average";
+  if (HasRoot(event) && event.peer >= 0) text += ", " + RootText(trace, event);
+  text += ReductionWord(event.reduction);
   return text;
 }
 

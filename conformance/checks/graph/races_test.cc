@@ -51,6 +51,34 @@ TEST(Races, ReuseThatDoesNotWaitForTheReaderIsFound) {
   EXPECT_EQ(Found(Check(rank)), Ids{"GE-05"});
 }
 
+// A release is no write: a race is with who takes the bytes.
+TEST(Races, AReleaseIsNoneAndTheFreeAfterItIs) {
+  for (const bool taken : {false, true}) {
+    Rank rank(0, 1);
+    const int block = rank.trace.Alloc(rank.comm, 64);
+    rank.Gather(block);
+    rank.Order(rank.comm, rank.compute);
+    rank.Use(block);
+    rank.trace.Release(block);
+    if (taken) rank.trace.Free(rank.comm, block);
+    EXPECT_EQ(Found(Check(rank)), taken ? Ids{"GE-11"} : Ids{});
+  }
+}
+
+TEST(Races, AFindingTellsTheLinesOfTheProgram) {
+  Rank rank(0, 1);
+  const int block = rank.trace.Alloc(rank.comm, 64);
+  rank.Gather(block);
+  rank.trace.Place("model.py:12");
+  rank.Use(block);
+  rank.trace.Place("train.py:37");
+  const CheckResult result = Check(rank);
+  ASSERT_EQ(Found(result), Ids{"GE-05"});
+  const Finding& finding = result.findings[0];
+  EXPECT_NE(finding.operation.find("at train.py:37"), std::string::npos) << finding.operation;
+  EXPECT_NE(finding.message.find("at model.py:12"), std::string::npos) << finding.message;
+}
+
 TEST(Races, FreeOnAnotherStreamThanTheLastReaderIsFound) {
   Rank rank(0, 1);
   const int block = rank.trace.Alloc(rank.comm, 64);

@@ -37,6 +37,7 @@ Registrations::Registrations(const Program& program, const Trace& trace) : trace
         BlockOf(event.alloc) = {event.count, false, {}};
         break;
       case EventKind::kFree:
+      case EventKind::kRelease:
         Free(event);
         break;
       case EventKind::kGroupRegister:

@@ -34,7 +34,7 @@ class Buffers : RankCheck {
       index_ = static_cast<int64_t>(i);
       const Event& event = trace_.events[i];
       if (!facts_.LayerWise(event.instance)) continue;
-      if (event.kind == EventKind::kFree) Free(event);
+      if (GivesBack(event.kind)) Free(event);
       if (event.kind == EventKind::kCompute) FirstGradient(event);
       JudgeOwn(event);
       Touch(event);
@@ -139,15 +139,24 @@ class Buffers : RankCheck {
 
   // A copy of gathered values onto the rank's own weights.
   void JudgeOwn(const Event& event) {
-    const bool copies = event.kind == EventKind::kCopy ||
-                        (event.kind == EventKind::kLaunch && event.id == SPF_K_AXPBY);
-    if (!copies || event.ranges.size() < 2) return;
-    const Range& from = trace_.ranges[event.ranges.begin];
-    const Range& to = trace_.ranges[event.ranges.begin + 1];
+    if (event.kind == EventKind::kCopy) {
+      for (const auto& [from, to] : CopiedRuns(trace_, event)) {
+        if (CopiesOwn(event, from, to)) return;
+      }
+    } else if (event.kind == EventKind::kLaunch && event.id == SPF_K_AXPBY &&
+               event.ranges.size() >= 2) {
+      const Range* ranges = trace_.ranges.data() + event.ranges.begin;
+      CopiesOwn(event, ranges[0], ranges[1]);
+    }
+  }
+  bool CopiesOwn(const Event& event, const Range& from, const Range& to) {
     for (const Arrival& arrival : arrivals_) {
       if (!arrival.own || !Meet(arrival.at, from) || !InHome(arrival.key, to)) continue;
-      if ((to.access & kRead) == 0) return WroteOwn(index_, event.instance, arrival.key);
+      if ((to.access & kRead) != 0) continue;
+      WroteOwn(index_, event.instance, arrival.key);
+      return true;
     }
+    return false;
   }
   void WroteOwn(int64_t event, int32_t instance, int32_t key) {
     const std::string& name = facts_.Of(instance).ByKey(key).name;
@@ -158,7 +167,7 @@ class Buffers : RankCheck {
 
   // Reads first: an operation may read and write.
   void Touch(const Event& event) {
-    if (event.kind == EventKind::kFree || event.kind == EventKind::kAlloc) return;
+    if (GivesBack(event.kind) || event.kind == EventKind::kAlloc) return;
     for (uint32_t k = event.ranges.begin; k < event.ranges.end; ++k) {
       const Range& range = trace_.ranges[k];
       for (Arrival& arrival : arrivals_)

@@ -76,8 +76,7 @@ class Outstanding {
         for (Round& round : chain) std::erase_if(round.to_install, meets);
       }
     };
-    if (event.kind == EventKind::kFree)
-      end([&](const Range& at) { return at.alloc == event.alloc; });
+    if (GivesBack(event.kind)) end([&](const Range& at) { return at.alloc == event.alloc; });
     for (uint32_t k = event.ranges.begin; k < event.ranges.end; ++k) {
       end([&, k](const Range& at) { return Meet(at, trace_.ranges[k]); });
     }

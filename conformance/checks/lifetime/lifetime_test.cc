@@ -171,6 +171,41 @@ TEST(Lifetime, ABlockThatStaysRegisteredIsLeftBehind) {
   EXPECT_EQ(FoundIn(CheckLifetime(run)), "FS-33");
 }
 
+// A rank that gives its blocks back to a pool has none left; the pool need not free them.
+std::string FoundAfterRelease(bool released, bool freed) {
+  TraceBuilder t(0, 1);
+  t.CallBegin("create");
+  const int s = t.Stream("s"), block = t.Alloc(s, 64);
+  t.CallEnd("create");
+  t.CallBegin("destroy");
+  if (released) t.Release(block);
+  if (freed) t.Free(s, block);
+  t.StreamDestroy(s);
+  t.CallEnd("destroy");
+  shardproof::Run run;
+  run.traces.push_back(t.Done());
+  return FoundIn(CheckLifetime(run));
+}
+
+TEST(Lifetime, ABlockThatWasReleasedIsNotLeftBehind) {
+  EXPECT_EQ(FoundAfterRelease(true, false), "");
+  EXPECT_EQ(FoundAfterRelease(true, true), "");
+  EXPECT_EQ(FoundAfterRelease(false, false), "FS-33");
+}
+
+// What a unit gathered is gone when it is released, whenever the pool takes the bytes.
+TEST(Lifetime, AUnitsWindowEndsWithTheRelease) {
+  for (const bool in_time : {true, false}) {
+    MiniRun mini = RunMini(MiniCase(2), {.no_release_forward = !in_time});
+    for (Trace& trace : mini.run.traces) {
+      for (Event& event : trace.events) {
+        if (event.kind == EventKind::kFree) event.kind = EventKind::kRelease;
+      }
+    }
+    EXPECT_EQ(FoundIn(CheckLifetime(mini.run)), in_time ? "" : "FS-03");
+  }
+}
+
 TEST(Lifetime, WithoutMemoryEventsNothingIsJudged) {
   MiniRun mini = RunMini(MiniCase(2));
   mini.run.traces[0].provides.memory = false;

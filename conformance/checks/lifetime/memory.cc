@@ -38,6 +38,7 @@ class Memory : RankCheck {
     int64_t device_bytes = 0, peak = 0;
     int64_t rest = -1;  // at the end of the first train step
     std::set<int32_t> freed;
+    std::set<int32_t> released;  // of these, those that a pool has not reused yet
   };
 
   // A pool keeps memory and marks what is dead. With nccl_ub registered memory stays where it is.
@@ -62,6 +63,7 @@ class Memory : RankCheck {
         peaks_[event.instance] = of.peak;
         break;
       case EventKind::kFree:
+      case EventKind::kRelease:
         Free(event, of);
         break;
       case EventKind::kStreamCreate:
@@ -93,6 +95,7 @@ class Memory : RankCheck {
   void Free(const Event& event, OfInstance& of) {
     const auto block = of.blocks.find(event.alloc);
     if (block == of.blocks.end()) {
+      if (event.kind == EventKind::kFree && of.released.erase(event.alloc) > 0) return;
       Add("FS-33", index_, "each block freed once",
           "block " + std::to_string(event.alloc) + " freed " +
               (of.freed.contains(event.alloc) ? "again" : "without an alloc"),
@@ -101,6 +104,7 @@ class Memory : RankCheck {
     }
     if (block->second.device) of.device_bytes -= block->second.bytes;
     of.freed.insert(event.alloc);
+    if (event.kind == EventKind::kRelease) of.released.insert(event.alloc);
     of.blocks.erase(block);
   }
 

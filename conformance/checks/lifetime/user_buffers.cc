@@ -24,7 +24,7 @@ class Registered {
       const Event& event = trace_.events[i];
       if (event.kind == EventKind::kGroupRegister) with_[event.alloc].insert(Comm(event));
       if (event.kind == EventKind::kGroupDeregister) with_[event.alloc].erase(Comm(event));
-      if (event.kind == EventKind::kFree) with_.erase(event.alloc);
+      if (GivesBack(event.kind)) with_.erase(event.alloc);
       if (carried == all.end() || carried->event != static_cast<int64_t>(i)) continue;
       if (Asked(a_, event)) JudgeOne(*carried, event);
       ++carried;
@@ -149,6 +149,7 @@ void KeptBuffers::See(const Event& event) {
     case EventKind::kGroupDeregister:
       return Reclass(event);
     case EventKind::kFree:
+    case EventKind::kRelease:
       return Drop(event.alloc);
     default:
       break;

@@ -1,4 +1,5 @@
 // Blocks: allocated once, freed once, and in between touched inside their bytes.
+#include <algorithm>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -20,7 +21,7 @@ class Blocks {
   void Run() {
     for (const Event& event : trace_.events) {
       if (event.kind == EventKind::kAlloc) Alloc(event);
-      if (event.kind == EventKind::kFree) Free(event);
+      if (GivesBack(event.kind)) GiveBack(event);
       for (uint32_t i = event.ranges.begin; i < event.ranges.end; ++i)
         Touch(event, trace_.ranges[i]);
       Lengths(event);
@@ -31,7 +32,7 @@ class Blocks {
  private:
   struct Block {
     int64_t bytes = 0, allocated = 0;
-    int64_t freed = -1;  // event
+    int64_t freed = -1, released = -1;  // events
     bool pinned = false;
   };
 
@@ -43,7 +44,7 @@ class Blocks {
   static std::string AtEvent(int64_t event) { return " at event " + std::to_string(event); }
 
   Block BlockOf(const Event& event) const {
-    return {event.count, index_, /*freed=*/-1, event.id == SPF_PINNED};
+    return {event.count, index_, /*freed=*/-1, /*released=*/-1, event.id == SPF_PINNED};
   }
 
   void Alloc(const Event& event) {
@@ -56,20 +57,26 @@ class Blocks {
     at->second = BlockOf(event);
   }
 
-  void Free(const Event& event) {
+  // A pool frees what was released; nothing else comes after a release.
+  void GiveBack(const Event& event) {
     const auto block = blocks_.find(event.alloc);
     if (block == blocks_.end()) {
       Add("a block that was allocated", Name(event.alloc) + ", which no alloc has made",
           "a block is freed that was never allocated");
       return;
     }
-    if (block->second.freed >= 0) {
-      Add("each block freed once",
-          Name(event.alloc) + ", freed" + AtEvent(block->second.freed) + " already",
-          "a block is freed twice");
-      return;
+    Block& of = block->second;
+    const bool frees = event.kind == EventKind::kFree;
+    if (of.freed >= 0) {
+      Add("each block freed once", Name(event.alloc) + ", freed" + AtEvent(of.freed) + " already",
+          frees ? "a block is freed twice" : "a block is released after it was freed");
+    } else if (!frees && of.released >= 0) {
+      Add("each block released once",
+          Name(event.alloc) + ", released" + AtEvent(of.released) + " already",
+          "a block is released twice");
+    } else {
+      (frees ? of.freed : of.released) = index_;
     }
-    block->second.freed = index_;
   }
 
   void Touch(const Event& event, const Range& range) {
@@ -85,7 +92,12 @@ class Blocks {
       Add("access 1 (read), 2 (write) or 3 (both)", Bytes(range) + " with access 0",
           "a range says neither that it is read nor that it is written");
     }
-    if (of.freed >= 0) {
+    if (of.released >= 0) {
+      Add("work issued before the release" + AtEvent(of.released), Bytes(range) + ", after it",
+          "work is issued on a block that was given back to its pool: keep it until its last use "
+          "is "
+          "issued");
+    } else if (of.freed >= 0) {
       Add("work issued before the free" + AtEvent(of.freed), Bytes(range) + ", after it",
           "work is issued on a block that was freed: free it after its last use is issued");
     } else if (range.offset + range.length > of.bytes) {
@@ -114,10 +126,8 @@ class Blocks {
       if ((range.access & kWrite) != 0) written = Capped(written + Capped(range.length));
     }
     if (event.kind == EventKind::kCopy) {
-      const bool fits = event.ranges.size() == 2 && read == written && read > 0 &&
-                        trace_.ranges[event.ranges.begin].access == kRead;
-      if (!fits) {
-        Add("two ranges of one length: the first is read, the second written",
+      if (!SaysWhatWhere(event) || read != written || read == 0) {
+        Add("ranges that are read, then ranges that are written, as many bytes in all",
             std::to_string(event.ranges.size()) + " ranges, " + std::to_string(read) +
                 " bytes read and " + std::to_string(written) + " written",
             "a copy does not say what it copies where");
@@ -128,6 +138,15 @@ class Blocks {
     if (!needed) return;
     Enough("reads", Capped(needed->read), read);
     Enough("writes", Capped(needed->write), written);
+  }
+
+  static constexpr bool Reads(const Range& range) { return range.access == kRead; }
+  // Of a copy: all that is read, then all that is written.
+  bool SaysWhatWhere(const Event& event) const {
+    const auto begin = trace_.ranges.begin() + event.ranges.begin,
+               end = trace_.ranges.begin() + event.ranges.end;
+    const auto written = std::find_if_not(begin, end, Reads);
+    return std::all_of(written, end, [](const Range& range) { return range.access == kWrite; });
   }
 
   // Far beyond all memory, and sums of two fit.

@@ -83,6 +83,39 @@ TEST(Blocks, UsedAfterTheirFreeOnOneStreamAreFound) {
          "a block that was freed");
 }
 
+// A pool frees what was released when it gives the bytes to another block, or never.
+TEST(Blocks, AreReleasedOnceAndThenLeftAlone) {
+  ExpectPasses([](Rank& r) {
+    r.Fill(r.one);
+    r.trace.Release(r.one);
+    r.trace.Free(r.stream, r.one);
+    r.trace.Release(r.two);
+  });
+  Expect(Check([](Rank& r) { r.trace.Release(r.one), r.Fill(r.one); }), "GE-18",
+         "given back to its pool");
+  Expect(Check([](Rank& r) { r.trace.Release(r.one), r.trace.Release(r.one); }), "GE-18",
+         "released twice");
+  Expect(Check([](Rank& r) { r.trace.Free(r.stream, r.one), r.trace.Release(r.one); }), "GE-18",
+         "released after it was freed");
+  Expect(Check([](Rank& r) {
+           r.trace.Release(r.one);
+           r.trace.Free(r.stream, r.one);
+           r.trace.Free(r.stream, r.one);
+         }),
+         "GE-18", "freed twice");
+  Expect(Check([](Rank& r) { r.trace.Release(7); }), "GE-18", "never allocated");
+}
+
+TEST(Blocks, AreCopiedInRuns) {
+  ExpectPasses([](Rank& r) {
+    r.trace.Copy(r.stream, {Reads(r.one, 0, 8), Reads(r.one, 32, 8), Writes(r.two, 0, 16)});
+  });
+  Expect(Check([](Rank& r) {
+           r.trace.Copy(r.stream, {Reads(r.one, 0, 8), Writes(r.two, 0, 16), Reads(r.one, 8, 8)});
+         }),
+         "GE-18", "a copy does not say");
+}
+
 TEST(Blocks, TouchedOutsideAreFound) {
   Expect(Check([](Rank& r) { r.Fill(r.one, 60, 8); }), "GE-18", "bytes [60, 68) of block 0");
   ExpectPasses([](Rank& r) { r.Fill(r.one, 56, 8); });

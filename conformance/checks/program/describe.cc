@@ -133,6 +133,11 @@ std::string HostBody(const Trace& trace, const Event& event) {
   }
 }
 
+// The line of the program, if the trace tells it.
+std::string AtPlace(const Trace& trace, const Event& event) {
+  return event.place < 0 ? "" : " at " + std::string(trace.Text(event.place));
+}
+
 std::string Body(const Trace& trace, const Event& event, const Names& names) {
   switch (event.kind) {
     case EventKind::kCollective:
@@ -153,6 +158,8 @@ std::string Body(const Trace& trace, const Event& event, const Names& names) {
       return "allocation of block " + std::to_string(event.alloc) + Label(trace, event, names);
     case EventKind::kFree:
       return "free of block " + std::to_string(event.alloc);
+    case EventKind::kRelease:
+      return "release of block " + std::to_string(event.alloc);
     case EventKind::kRecord:
       return "record of event " + std::to_string(event.event);
     case EventKind::kWait:
@@ -173,7 +180,7 @@ std::string StreamName(const Trace& trace, int32_t stream) {
 }
 
 std::string Describe(const Trace& trace, const Event& event, const Names& names) {
-  return Body(trace, event, names) + OnStream(trace, event);
+  return Body(trace, event, names) + OnStream(trace, event) + AtPlace(trace, event);
 }
 
 std::string DescribeOperation(const Program& program, uint32_t operation) {
@@ -196,8 +203,9 @@ std::string Describe(const Program& program, const Entry& entry) {
   std::string text =
       DescribeOperation(program, program.operation(program.parts[entry.parts.begin]));
   if (entry.parts.size() > 1) text += " in a group of " + std::to_string(entry.parts.size());
-  if (entry.stream >= 0) text += " (" + StreamName(program.trace(entry.rank), entry.stream) + ")";
-  return text;
+  const Trace& trace = program.trace(entry.rank);
+  if (entry.stream >= 0) text += " (" + StreamName(trace, entry.stream) + ")";
+  return text + AtPlace(trace, program.event(program.parts[entry.parts.begin]));
 }
 
 std::string DescribeRanks(const std::vector<int32_t>& ranks) {

@@ -37,7 +37,7 @@ class Sums {
     for (size_t i = 0; i < trace.events.size(); ++i) {
       const Event& event = trace.events[i];
       const auto index = static_cast<int64_t>(i);
-      if (event.kind == EventKind::kFree) sent.erase(event.alloc);
+      if (GivesBack(event.kind)) sent.erase(event.alloc);
       if (event.kind == EventKind::kCollective && IsReduction(event.collective)) {
         if (const Range* range = SendRange(trace, event)) {
           sent[range->alloc].push_back({range->offset, range->offset + range->length, event.call});

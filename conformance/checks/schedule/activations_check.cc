@@ -99,7 +99,7 @@ class Activations : StepCheck {
 
   void Visit(int64_t index) {
     const Event& event = At(trace_.events, index);
-    if (event.kind == EventKind::kFree) {
+    if (GivesBack(event.kind)) {
       live_.EraseBlock(event.alloc);
       return;
     }

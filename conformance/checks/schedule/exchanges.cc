@@ -68,6 +68,7 @@ class Walk {
   void Visit(int64_t index, const Event& event) {
     switch (event.kind) {
       case EventKind::kFree:
+      case EventKind::kRelease:
         bytes_.EraseBlock(event.alloc);
         return;
       case EventKind::kCompute:
@@ -111,9 +112,7 @@ class Walk {
     }
   }
   void Copy(const Event& event) {
-    const Range* from = SendRange(trace_, event);
-    const Range* to = RecvRange(trace_, event);
-    if (from != nullptr && to != nullptr) Move(*from, *to);
+    for (const auto& [from, to] : CopiedRuns(trace_, event)) Move(from, to);
   }
   // With a cast lengths differ.
   void Move(const Range& from, const Range& to) {

@@ -26,7 +26,7 @@ class Walk {
 
  private:
   void Visit(int64_t index, const Event& event) {
-    if (event.kind == EventKind::kFree) {
+    if (GivesBack(event.kind)) {
       Close(held_.EraseBlock(event.alloc), index);
     } else if (event.kind == EventKind::kCompute) {
       for (uint32_t i = event.ranges.begin; i < event.ranges.end; ++i)
@@ -102,12 +102,12 @@ class Walk {
   }
   // A copy of gathered bytes is as gathered as they are.
   void Copy(const Event& event) {
-    const Range* from = SendRange(trace_, event);
-    const Range* to = RecvRange(trace_, event);
-    if (from == nullptr || to == nullptr) return;
-    const int64_t shift = to->offset - from->offset;
-    for (const auto& piece : held_.Get(from->alloc, from->offset, from->offset + from->length)) {
-      held_.Put(to->alloc, piece.begin + shift, piece.end + shift, piece.value);
+    for (const auto& [from, to] : CopiedRuns(trace_, event)) Copy(from, to);
+  }
+  void Copy(const Range& from, const Range& to) {
+    const int64_t shift = to.offset - from.offset;
+    for (const auto& piece : held_.Get(from.alloc, from.offset, from.offset + from.length)) {
+      held_.Put(to.alloc, piece.begin + shift, piece.end + shift, piece.value);
     }
   }
 
