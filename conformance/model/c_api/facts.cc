@@ -28,6 +28,16 @@ json Traits(const InstanceSpec& spec, const std::map<std::string, std::string>& 
   return traits;
 }
 
+// What a knob is where a case does not set it.
+json Defaults() {
+  const InstanceSpec usual;
+  json defaults = json::object();
+  for (const Knob& knob : KnobTable()) {
+    if (knob.told != Told::kNever && knob.text != nullptr) defaults[knob.name] = knob.text(usual);
+  }
+  return defaults;
+}
+
 json Calls(const std::string& script) {
   json calls = json::array();
   for (const ScriptCall& call : ExpandScript(script))
@@ -99,6 +109,7 @@ std::string CaseFacts(const Case& c) {
   return json{{"id", Id(c)},
               {"world", c.world},
               {"illegal", c.illegal},
+              {"defaults", Defaults()},
               {"instances", std::move(instances)}}
       .dump();
 }

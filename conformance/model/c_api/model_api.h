@@ -34,7 +34,8 @@ typedef struct {
 SHARDPROOF_MODEL_API int32_t shardproof_model_api_version(void);
 
 /* What a case asks, as JSON, or NULL with a sentence that names the token. Freed by
- * shardproof_text_free. Keys: id, world, illegal (why; "": legal), instances. Of each instance:
+ * shardproof_text_free. Keys: id, world, illegal (why; "": legal), defaults (of knobs that engines
+ * can be told), instances. Of each instance:
  * name, script, calls ([letter, step], create first), knobs as engines are told them, traits (what
  * they see in tables and groups instead, where it differs from its default), explicit_groups,
  * first_rank, ranks; of a legal case dp_cp, grad_divisor and groups ([name, [world ranks]]: all
@@ -42,8 +43,9 @@ SHARDPROOF_MODEL_API int32_t shardproof_model_api_version(void);
 SHARDPROOF_MODEL_API char *shardproof_case_facts(const char *case_id, shardproof_error error);
 SHARDPROOF_MODEL_API void shardproof_text_free(char *text);
 
-/* The model of one instance as a world rank sees it. NULL with a sentence: no such id, no such
- * instance or rank, or a case that is illegal. */
+/* The model of one instance as a world rank sees it; of an illegal case, which no step runs, as
+ * rank 0 of a model without parallelism would. NULL with a sentence: no such id, instance or rank.
+ */
 SHARDPROOF_MODEL_API shardproof_model *shardproof_model_open(const char *case_id, int32_t instance,
                                                              int32_t rank, shardproof_error error);
 SHARDPROOF_MODEL_API void shardproof_model_close(shardproof_model *model);
