@@ -15,6 +15,7 @@ void AddVerdict(CLI::App* app, Options* o) {
                 "a broken SHOULD fails its case; without this it is a warning that is counted");
 }
 
+constexpr const char* kRecorded = "trace:DIR, or flight:DIR: dumps of PyTorch's flight recorder";
 constexpr const char* kAll = "tell every finding in full, those too that follow from another one";
 
 void AddSelection(CLI::App* app, Options* o) {
@@ -124,7 +125,7 @@ bool ParseOptions(int argc, char** argv, Options* o, int* exit_code) {
   run->add_flag("--verbose", o->verbose, "one line per case");
 
   CLI::App* check = app.add_subcommand("check", "judge a folder of traces without any engine");
-  check->add_option("address", o->target, "trace:DIR")->required();
+  check->add_option("address", o->target, kRecorded)->required();
   check->add_option("--report", o->report, "folder for report.jsonl, junit.xml and summary.md");
   AddVerdict(check, o);
   check->add_flag("--all", o->all_findings, kAll);

@@ -110,6 +110,26 @@ TEST_F(Matching, AnEarlierShiftThatEqualCountsHideIsShownByItsLabels) {
   EXPECT_NE(message.find("leave out 2 operations at #1"), std::string::npos) << message;
 }
 
+// Of what rank 1 of two does in another order.
+TEST_F(Matching, TwoInTheOtherOrderAreASwap) {
+  World(2);
+  for (const int64_t count : {8, 16, 24, 32}) AllGather(0, count);
+  for (const int64_t count : {8, 24, 16, 32}) AllGather(1, count);
+  const std::string message = Check().findings.at(0).message;
+  EXPECT_NE(message.find("seems to swap operations #1 and #2"), std::string::npos) << message;
+}
+
+TEST_F(Matching, OneOfTurnsThatIsLeftOutIsNoSwap) {
+  World(3);
+  for (int rank = 0; rank < 3; ++rank) {
+    if (rank != 1) AllGather(rank, 8);
+    for (const int64_t count : {16, 8, 16, 8, 16}) AllGather(rank, count);
+  }
+  const std::string message = Check().findings.at(0).message;
+  EXPECT_NE(message.find("rank 1 seems to leave out 1 operation at #0"), std::string::npos)
+      << message;
+}
+
 TEST_F(Matching, AMissingLastOperationIsNamed) {
   World(2);
   AllGather(0, 8), AllGather(0, 8), AllGather(1, 8);

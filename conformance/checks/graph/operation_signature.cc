@@ -48,6 +48,49 @@ const char* ReductionWord(uint8_t reduction) {
   }
 }
 
+// How many operations in a row agree, from the first that differs on, if one list is changed.
+class Shifts {
+ public:
+  using List = std::vector<uint32_t>;
+  // Equal shapes may hide an earlier difference that labels show.
+  Shifts(const Program& program, const List& odd, const List& usual, size_t position)
+      : program_(program), odd_(odd), usual_(usual) {
+    while (first_ < position && Equal(odd, first_, usual, first_)) ++first_;
+  }
+  size_t first() const { return first_; }
+
+  size_t OfMoved(const List& ahead, const List& behind, size_t shift) const {
+    return Agreement(0, ahead, behind, shift);
+  }
+  // The first two have changed places.
+  size_t OfSwapped() const {
+    const bool two = first_ + 1 < odd_.size() && first_ + 1 < usual_.size();
+    if (!two || !Equal(odd_, first_, usual_, first_ + 1) ||
+        !Equal(odd_, first_ + 1, usual_, first_))
+      return 0;
+    return Agreement(2, odd_, usual_, 0);
+  }
+
+ private:
+  bool Equal(const List& a, size_t i, const List& b, size_t j) const {
+    const auto signature = [this](uint32_t at) {
+      const Part& part = program_.parts[at];
+      return SignatureOf(program_.trace(part.rank), program_.event(part), /*labels=*/true);
+    };
+    return signature(a[i]) == signature(b[j]);
+  }
+  size_t Agreement(size_t n, const List& ahead, const List& behind, size_t shift) const {
+    while (n < kAgreementMax && first_ + n < ahead.size() && first_ + shift + n < behind.size() &&
+           Equal(ahead, first_ + n, behind, first_ + shift + n))
+      ++n;
+    return n;
+  }
+
+  const Program& program_;
+  const List &odd_, &usual_;
+  size_t first_ = 0;
+};
+
 }  // namespace
 
 uint64_t HashOn(uint64_t seed, uint64_t value) {
@@ -81,38 +124,27 @@ Signature SignatureOf(const Trace& trace, const Event& event, bool labels) {
 
 std::string ShiftHint(const Program& program, const std::vector<uint32_t>& odd,
                       const std::vector<uint32_t>& usual, size_t position) {
-  const auto signature = [&](const std::vector<uint32_t>& list, size_t at) {
-    const Part& part = program.parts[list[at]];
-    return SignatureOf(program.trace(part.rank), program.event(part), /*labels=*/true);
-  };
-  // Equal shapes may hide an earlier shift that labels show.
-  size_t first = 0;
-  while (first < position && signature(odd, first) == signature(usual, first)) ++first;
-  // How many in a row agree when one list is moved.
-  const auto agreement = [&](const std::vector<uint32_t>& ahead,
-                             const std::vector<uint32_t>& behind, size_t shift) {
-    size_t n = 0;
-    while (n < kAgreementMax && first + n < ahead.size() && first + shift + n < behind.size() &&
-           signature(ahead, first + n) == signature(behind, first + shift + n)) {
-      ++n;
-    }
-    return n;
-  };
+  const Shifts shifts(program, odd, usual, position);
   size_t best = 0, by = 0;
   bool leaves_out = false;
   for (size_t shift = 1; shift <= kShiftMax; ++shift) {
     for (const bool left_out : {true, false}) {
-      const size_t n = left_out ? agreement(odd, usual, shift) : agreement(usual, odd, shift);
+      const size_t n =
+          left_out ? shifts.OfMoved(odd, usual, shift) : shifts.OfMoved(usual, odd, shift);
       if (n <= best) continue;
       best = n;
       by = shift;
       leaves_out = left_out;
     }
   }
-  if (best == 0) return "";
-  return "; rank " + std::to_string(program.parts[odd[0]].rank) + " seems to " +
-         (leaves_out ? "leave out " : "add ") + std::to_string(by) +
-         (by == 1 ? " operation" : " operations") + " at #" + std::to_string(first);
+  const size_t swap = shifts.OfSwapped(), first = shifts.first();
+  if (best == 0 && swap == 0) return "";
+  const std::string hint = "; rank " + std::to_string(program.parts[odd[0]].rank) + " seems to ",
+                    at = "#" + std::to_string(first);
+  if (swap > 0 && swap >= best)
+    return hint + "swap operations " + at + " and #" + std::to_string(first + 1);
+  return hint + (leaves_out ? "leave out " : "add ") + std::to_string(by) +
+         (by == 1 ? " operation" : " operations") + " at " + at;
 }
 
 std::string OtherRoots(const Program& program, const Part& odd, const Part& usual,
