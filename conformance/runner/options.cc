@@ -126,6 +126,8 @@ bool ParseOptions(int argc, char** argv, Options* o, int* exit_code) {
 
   CLI::App* check = app.add_subcommand("check", "judge a folder of traces without any engine");
   check->add_option("address", o->target, kRecorded)->required();
+  check->add_option("--waivers", o->waivers, "TOML file of known failures")
+      ->check(CLI::ExistingFile);
   check->add_option("--report", o->report, "folder for report.jsonl, junit.xml and summary.md");
   AddVerdict(check, o);
   check->add_flag("--all", o->all_findings, kAll);

@@ -257,6 +257,31 @@ Trace ReadTraceFile(const std::filesystem::path& path) {
   return ReadTrace(ReadTraceText(path), path.string());
 }
 
+namespace {
+
+bool HasTraces(const std::filesystem::path& folder) {
+  std::error_code error;
+  const std::filesystem::directory_iterator entries(folder, error);
+  return !error && std::any_of(begin(entries), end(entries), [](const auto& entry) {
+    return RankOfTraceFile(entry.path().filename().string()) >= 0;
+  });
+}
+
+}  // namespace
+
+std::vector<std::filesystem::path> RunsIn(const std::filesystem::path& folder) {
+  std::vector<std::filesystem::path> runs;
+  std::error_code error;
+  if (!HasTraces(folder)) {
+    for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+      if (entry.is_directory(error) && HasTraces(entry.path())) runs.push_back(entry.path());
+    }
+    std::sort(runs.begin(), runs.end());
+  }
+  if (runs.empty()) runs.push_back(folder);
+  return runs;
+}
+
 std::vector<Trace> ReadTraceFolder(const std::filesystem::path& folder) {
   std::vector<Trace> traces;
   for (const std::filesystem::path& path : TraceFiles(folder)) {

@@ -34,6 +34,10 @@ Trace ReadTraceFile(const std::filesystem::path& path);
 // one case.
 std::vector<Trace> ReadTraceFolder(const std::filesystem::path& folder);
 
+// The folders of the runs that a folder holds: itself if a trace lies in it, else those of its
+// folders that traces lie in, by name. Neither: itself, so that reading it says what is missing.
+std::vector<std::filesystem::path> RunsIn(const std::filesystem::path& folder);
+
 // Refuses an event of a folder that was read: throws TraceError, which names file and line.
 [[noreturn]] void RefuseEvent(const std::filesystem::path& folder, int32_t rank, int64_t event,
                               const std::string& what);

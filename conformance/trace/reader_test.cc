@@ -257,6 +257,18 @@ TEST_F(Folder, OtherFilesAreIgnored) {
   EXPECT_EQ(Refusal(), "");
 }
 
+TEST_F(Folder, OfFoldersHoldsTheirRuns) {
+  const auto below = [this](const char* name) { return path_ / name; };
+  for (const char* name : {"b", "a", "empty"}) std::filesystem::create_directories(below(name));
+  for (const char* name : {"b", "a"}) Put(std::string(name) + "/trace.00000.jsonl", 0, 1);
+  EXPECT_EQ(RunsIn(path_), (std::vector<std::filesystem::path>{below("a"), below("b")}));
+  EXPECT_EQ(RunsIn(below("a")), std::vector<std::filesystem::path>{below("a")});
+  EXPECT_EQ(RunsIn(below("empty")), std::vector<std::filesystem::path>{below("empty")});
+  EXPECT_EQ(RunsIn(below("none")), std::vector<std::filesystem::path>{below("none")});
+  Put("trace.00000.jsonl", 0, 1);
+  EXPECT_EQ(RunsIn(path_), std::vector<std::filesystem::path>{path_}) << "its own traces first";
+}
+
 TEST_F(Folder, WithoutTracesIsRefused) { EXPECT_THAT(Refusal(), HasSubstr("no trace in it")); }
 
 TEST_F(Folder, ThatDoesNotExistIsRefused) {

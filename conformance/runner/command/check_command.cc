@@ -1,4 +1,5 @@
 // check: recorded traces are judged, nothing is run.
+#include <filesystem>
 #include <iostream>
 #include <stdexcept>
 #include <string>
@@ -18,45 +19,71 @@ namespace shardproof {
 
 namespace {
 
-struct Recorded {
-  std::vector<Trace> traces;
-  std::vector<std::string> notes;
-  std::string folder;
-  bool dumps = false;  // of flight recorders
+// One run of what was recorded.
+struct RecordedRun {
+  std::string folder, id;  // id: what the traces say they are of
+  JudgedTraces judged;
+  std::vector<std::string> facts;  // for the end of the report
 };
 
-Recorded ReadTarget(const std::string& target) {
-  const size_t colon = target.find(':');
-  const std::string kind = target.substr(0, colon);
-  Recorded recorded;
-  if (colon != std::string::npos) recorded.folder = target.substr(colon + 1);
-  if (kind == "trace") {
-    recorded.traces = ReadTraceFolder(recorded.folder);
-  } else if (kind == "flight") {
-    flight::DumpedRun run = flight::TracesOfDumps(flight::ReadDumps(recorded.folder));
-    recorded.traces = std::move(run.traces);
-    recorded.notes = std::move(run.notes);
-    recorded.dumps = true;
-  } else {
-    throw std::invalid_argument("\"" + target + "\": check takes trace:DIR or flight:DIR");
+RecordedRun JudgeRunIn(const std::filesystem::path& folder) {
+  RecordedRun run;
+  run.folder = folder.string();
+  std::vector<Trace> traces = ReadTraceFolder(folder);
+  run.id = traces.front().case_id;
+  run.judged = JudgeTraces(std::move(traces), run.folder);
+  if (!run.judged.ours) {
+    run.facts.push_back("\"" + run.id +
+                        "\" is no case id of this suite: only what needs no case is asked");
   }
-  return recorded;
+  return run;
 }
 
 // A dump is written while the program runs: how that ends it does not tell.
-JudgedTraces Judged(Recorded recorded) {
-  if (!recorded.dumps) return JudgeTraces(std::move(recorded.traces), recorded.folder);
-  JudgedTraces judged;
-  Run run;
-  run.traces = std::move(recorded.traces);
-  judged.verdict = JudgeForeign(run);
-  return judged;
+RecordedRun JudgeDumpsIn(const std::string& folder) {
+  RecordedRun run;
+  run.folder = folder;
+  flight::DumpedRun dumped = flight::TracesOfDumps(flight::ReadDumps(folder));
+  run.facts = std::move(dumped.notes);
+  run.facts.push_back(
+      "dumps of flight recorders do not tell streams, bytes, roots, reductions and the counts of "
+      "all-to-alls");
+  run.id = dumped.traces.front().case_id;
+  Run traces;
+  traces.traces = std::move(dumped.traces);
+  run.judged.verdict = JudgeForeign(traces);
+  return run;
+}
+
+// All are read before anything is written: a report of traces that cannot be read says too much.
+std::vector<RecordedRun> JudgeTarget(const std::string& target) {
+  const size_t colon = target.find(':');
+  const std::string kind = target.substr(0, colon);
+  const std::string folder = colon == std::string::npos ? "" : target.substr(colon + 1);
+  if (kind == "flight") return {JudgeDumpsIn(folder)};
+  if (kind != "trace")
+    throw std::invalid_argument("\"" + target + "\": check takes trace:DIR or flight:DIR");
+  std::vector<RecordedRun> runs;
+  for (const std::filesystem::path& each : RunsIn(folder)) runs.push_back(JudgeRunIn(each));
+  return runs;
+}
+
+// At this place among the runs; answers what the checks noted.
+std::vector<std::string> Report(RecordedRun run, const std::string& replay, size_t place,
+                                const Options& options, Reporter& reporter) {
+  for (std::string& fact : run.facts) reporter.report().facts.push_back(std::move(fact));
+  CaseReport row = ReportOf(run.judged.c, std::move(run.judged.verdict), options);
+  row.id = run.id;
+  row.replay = replay;
+  std::vector<std::string> notes = row.notes;
+  reporter.CaseDone(place, std::move(row));
+  return notes;
 }
 
 }  // namespace
 
 int CheckCommand(const Options& options) {
-  Recorded recorded = ReadTarget(options.target);
+  std::vector<RecordedRun> runs = JudgeTarget(options.target);
   RunReport report = ReportFor(options);
   report.impl = options.target;
   report.fabric = "recorded";
@@ -64,26 +91,15 @@ int CheckCommand(const Options& options) {
   report.assurance = "reported";
   Options shown = options;
   shown.verbose = true;
-  const bool dumps = recorded.dumps;
-  const std::vector<std::string> notes_of_dumps = recorded.notes;
-  const std::string id = recorded.traces.front().case_id;
-  JudgedTraces judged = Judged(std::move(recorded));
-  Reporter reporter(shown, std::move(report), 1, std::cout, false);
-  for (const std::string& note : notes_of_dumps) reporter.report().facts.push_back(note);
-  if (dumps) {
-    reporter.report().facts.push_back(
-        "dumps of flight recorders do not tell streams, bytes, roots, reductions and the counts of "
-        "all-to-alls");
-  } else if (!judged.ours) {
-    reporter.report().facts.push_back(
-        "\"" + id + "\" is no case id of this suite: only what needs no case is asked");
+  Reporter reporter(shown, std::move(report), runs.size(), std::cout, false);
+  const std::string kind = options.target.substr(0, options.target.find(':') + 1);
+  for (size_t place = 0; place < runs.size(); ++place) {
+    const std::string replay = "shardproof check " + kind + runs[place].folder;
+    const std::vector<std::string> notes =
+        Report(std::move(runs[place]), replay, place, options, reporter);
+    if (runs.size() > 1) continue;
+    for (const std::string& note : notes) std::cout << "note: " << VisibleLine(note) << "\n";
   }
-  CaseReport row = ReportOf(judged.c, std::move(judged.verdict), options);
-  row.id = id;
-  row.replay = "shardproof check " + options.target;
-  const std::vector<std::string> notes = row.notes;
-  reporter.CaseDone(0, std::move(row));
-  for (const std::string& note : notes) std::cout << "note: " << VisibleLine(note) << "\n";
   return reporter.Finish();
 }
 
