@@ -1,0 +1,55 @@
+"""A recorded accelerator for PyTorch, the device type "shardproof".
+
+Device memory is host memory and every operation runs at once, on the CPU, on the thread that issues
+it; so results are right whatever streams say. What streams, events, frees and kernels say about
+order is written as a trace (conformance/trace/FORMAT.md). Importing this module makes the device
+known to torch; nothing is recorded until a trace is opened (shardproof.torch.trace).
+"""
+
+import os
+import pathlib
+
+import torch
+
+from shardproof.torch.device import build, module
+
+NAME = "shardproof"
+
+native = build.load()
+
+
+def _folder(path):
+    return str(pathlib.Path(path).resolve()) + os.sep
+
+
+class _Engine:
+    """Autograd's engine, which tells the recorder where a backward pass begins and ends."""
+
+    def __init__(self, engine):
+        self._engine = engine
+
+    def __getattr__(self, name):
+        return getattr(self._engine, name)
+
+    def run_backward(self, *args, **keys):
+        native.begin_backward()
+        try:
+            return self._engine.run_backward(*args, **keys)
+        finally:
+            native.end_backward()
+
+
+def _install():
+    native.install()
+    torch.utils.rename_privateuse1_backend(NAME)
+    torch._register_device_module(NAME, module.make(native))
+    torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
+    own = pathlib.Path(__file__).resolve().parents[2]
+    native.set_library_folders(
+        _folder(own), _folder(pathlib.Path(torch.__file__).parent), _folder(os.getcwd())
+    )
+    # torch/autograd/graph.py asks for the engine by this name at each call.
+    torch.autograd.Variable._execution_engine = _Engine(torch.autograd.Variable._execution_engine)
+
+
+_install()

@@ -1,0 +1,205 @@
+"""shardproof-torch record: runs a training script, unmodified, on recorded devices, and judges what
+it did.
+
+    shardproof-torch record -n 2 [--cuda-names] train.py ARGS
+
+One process a rank, with RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR and MASTER_PORT
+as torchrun sets them. The traces are judged by `shardproof check`; its exit code is ours.
+"""
+
+import argparse
+import gc
+import os
+import pathlib
+import runpy
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import traceback
+
+USAGE_ERROR = 3  # exit code of the command for wrong input
+PROVIDES = ("groups", "collectives", "sync", "memory", "work", "calls")
+
+
+def parser():
+    p = argparse.ArgumentParser(
+        prog="shardproof-torch record",
+        description="Runs a script on recorded devices and judges what it did.",
+    )
+    p.add_argument(
+        "-n", "--ranks", type=int, default=1, help="processes, each with a device of its own"
+    )
+    p.add_argument(
+        "--cuda-names",
+        action="store_true",
+        help="torch.cuda's names are answered by the recorded device",
+    )
+    p.add_argument(
+        "--trace", metavar="FOLDER", help="keep the traces there (the folder is emptied first)"
+    )
+    p.add_argument(
+        "--shardproof", metavar="PATH", help="the command; else SHARDPROOF, else from PATH"
+    )
+    p.add_argument(
+        "--free",
+        choices=("pool", "order"),
+        default="pool",
+        help="when freed memory comes back: as PyTorch's pool for CUDA, or in stream order",
+    )
+    p.add_argument(
+        "--patience",
+        type=float,
+        default=20.0,
+        metavar="SECONDS",
+        help="a run in which no rank does anything for so long is ended and judged (20)",
+    )
+    p.add_argument("script")
+    p.add_argument("arguments", nargs=argparse.REMAINDER)
+    return p
+
+
+def find_command(given=None):
+    """The path of `shardproof`, or None."""
+    return shutil.which(given or os.environ.get("SHARDPROOF") or "shardproof")
+
+
+def _free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def _environment(rank, world, port):
+    os.environ.update(
+        RANK=str(rank),
+        WORLD_SIZE=str(world),
+        LOCAL_RANK=str(rank),
+        LOCAL_WORLD_SIZE=str(world),
+        GROUP_RANK="0",
+        MASTER_ADDR="127.0.0.1",
+        MASTER_PORT=str(port),
+        GLOO_SOCKET_IFNAME="lo",
+        OMP_NUM_THREADS=os.environ.get("OMP_NUM_THREADS", "1"),
+    )
+
+
+def _exit_code(error):
+    """What Python makes of sys.exit's argument."""
+    if error.code is None:
+        return 0
+    if isinstance(error.code, int):
+        return error.code
+    print(error.code, file=sys.stderr)
+    return 1
+
+
+def _run_script(options):
+    """The script's exit code and what went wrong in words."""
+    sys.argv = [options.script, *options.arguments]
+    sys.path[0] = str(pathlib.Path(options.script).resolve().parent)
+    try:
+        runpy.run_path(options.script, run_name="__main__")
+    except SystemExit as end:
+        code = _exit_code(end)
+        return code, f"the script called sys.exit({end.code!r})" if code else ""
+    except BaseException as error:
+        traceback.print_exc()
+        return 1, f"{type(error).__name__}: {error}"
+    return 0, ""
+
+
+def _rank(options, rank, port):
+    """One rank's whole life; its exit code."""
+    import torch
+    from shardproof.torch import names, trace
+    from shardproof.torch.device import native
+
+    _environment(rank, options.ranks, port)
+    torch.set_num_threads(1)
+    native.set_device_count(options.ranks)
+    native.set_free_rule(options.free)
+    names.install(cuda=options.cuda_names)
+    trace.open_trace(
+        options.folder, rank, options.ranks, f"script {pathlib.Path(options.script).name}", PROVIDES
+    )
+    # A script is one entry call; how it ended is what the call answers.
+    trace.entry_call(0)
+    trace.event("call_begin", x="create")
+    code, why = _run_script(options)
+    trace.event("call_end", x="create", st="failed" if code else "ok")
+    if code:
+        trace.close_trace("died", why)
+        return code
+    trace.entry_call(1)
+    trace.event("call_begin", x="destroy")
+    _tear_down()
+    trace.release_device()
+    trace.event("call_end", x="destroy", st="ok")
+    trace.close_trace()
+    native.wait_for_all()
+    return 0
+
+
+def _tear_down():
+    """What torchrun's process does at its end: groups go, and what nobody holds."""
+    import torch
+    import torch.distributed as dist
+
+    gc.collect()
+    if dist.is_initialized():
+        dist.destroy_process_group()
+    gc.collect()
+    torch.accelerator.synchronize()
+
+
+def _judge(command, folder):
+    return subprocess.run([command, "check", f"trace:{folder}"], check=False).returncode
+
+
+def record(options):
+    """Runs and judges; the exit code."""
+    command = find_command(options.shardproof)
+    if command is None:
+        print(
+            "shardproof-torch: the command shardproof was not found; build it "
+            "(bazel build //conformance:shardproof) "
+            "and give it with --shardproof PATH or in SHARDPROOF",
+            file=sys.stderr,
+        )
+        return USAGE_ERROR
+    if not pathlib.Path(options.script).is_file():
+        print(f"shardproof-torch: there is no script {options.script}", file=sys.stderr)
+        return USAGE_ERROR
+    if options.ranks < 1:
+        print(
+            f"shardproof-torch: {options.ranks} ranks were asked for; there is at least one",
+            file=sys.stderr,
+        )
+        return USAGE_ERROR
+    from shardproof.torch import supervise
+    import shardproof.torch.process_group  # builds the device and imports torch once, for all ranks
+
+    with tempfile.TemporaryDirectory(prefix="shardproof-") as scratch:
+        options.folder = options.trace or scratch
+        shutil.rmtree(options.folder, ignore_errors=True)
+        pathlib.Path(options.folder).mkdir(parents=True)
+        port = _free_port()
+        supervisor = supervise.Supervisor(options.folder, options.ranks, options.patience)
+        outcome = supervisor.run(lambda rank: _rank(options, rank, port))
+        header = {
+            "shardproof_trace": 1,
+            "world": options.ranks,
+            "case": f"script {pathlib.Path(options.script).name}",
+            "provides": list(PROVIDES),
+        }
+        supervise.end_traces(outcome, lambda rank: {**header, "rank": rank})
+        if outcome.why:
+            print(f"shardproof-torch: {outcome.why}", file=sys.stderr)
+            print(outcome.stacks(), file=sys.stderr)
+        return _judge(command, options.folder)
+
+
+def main(arguments):
+    return record(parser().parse_args(arguments))

@@ -1,0 +1,219 @@
+"""Starts one process a rank, notices when they stop going on, and leaves whole traces whatever
+happens.
+
+A run goes on as long as some rank's trace grows. It is stuck when none has grown for `patience`
+seconds: of time in which no rank works either (progress.py), or of the CPU's time of a rank that
+works without doing anything on its device. Where one rank died, the others have `grace` seconds.
+Then every rank that is left writes the Python stack of its threads and is killed, and traces
+without a footer get one (conformance/trace/FORMAT.md): `died` for a rank that ended by itself,
+`aborted` for one that was ended.
+"""
+
+import ctypes
+import dataclasses
+import faulthandler
+import json
+import os
+import pathlib
+import signal
+import sys
+import time
+import traceback
+
+from shardproof.torch.progress import Progress
+
+_POLL = 0.02  # seconds
+_STACK_SIGNAL = signal.SIGUSR2
+_PR_SET_PDEATHSIG = 1
+
+
+@dataclasses.dataclass
+class Rank:
+    """One rank's process, and how it ended."""
+
+    number: int
+    trace: pathlib.Path
+    stacks: pathlib.Path
+    process: int = -1
+    status: int = None  # of waitpid
+    stopped: bool = False  # by the supervisor
+    seen: int = 0  # bytes of the trace
+
+    def grew(self):
+        """Has the trace grown since the last call?"""
+        before = self.seen
+        try:
+            with open(self.trace, "rb") as file:
+                file.seek(self.seen)
+                while block := file.read(1 << 20).rstrip(b"\0"):
+                    self.seen += len(block)
+        except FileNotFoundError:
+            pass
+        return self.seen > before
+
+    def ended_badly(self):
+        return self.status is not None and self.ended_how() != ""
+
+    def ended_how(self):
+        """In words; empty: in order."""
+        if self.stopped:
+            return "stopped by the supervisor"
+        if os.WIFSIGNALED(self.status):
+            return f"killed by {signal.Signals(os.WTERMSIG(self.status)).name}"
+        code = os.waitstatus_to_exitcode(self.status)
+        return f"exited with code {code}" if code else ""
+
+
+@dataclasses.dataclass
+class Outcome:
+    """What became of a run."""
+
+    ranks: list
+    why: str = ""  # empty: every rank ended in order
+
+    def stacks(self):
+        """Text: the Python stacks of the ranks that were stopped."""
+        parts = []
+        for rank in self.ranks:
+            text = rank.stacks.read_text(errors="replace") if rank.stacks.exists() else ""
+            if rank.stopped:
+                parts.append(
+                    f"--- rank {rank.number}\n"
+                    f"{text or 'no Python stack: it did not answer the signal'}"
+                )
+        return "\n".join(parts)
+
+
+def _be_rank(rank, work):
+    """In the child; never returns."""
+    code = 1
+    try:
+        os.setpgid(0, 0)
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        stacks = open(rank.stacks, "w")  # kept open for the handler
+        faulthandler.enable(stacks, all_threads=True)  # a fatal signal writes its stack there
+        faulthandler.register(_STACK_SIGNAL, file=stacks, all_threads=True)
+        code = work(rank.number)
+    except BaseException:
+        traceback.print_exc()
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+
+
+class Supervisor:
+    """Runs work(rank) -> exit code in a forked process a rank."""
+
+    def __init__(self, folder, world, patience=20.0, grace=5.0):
+        folder = pathlib.Path(folder)
+        self.patience, self.grace = patience, grace
+        self.ranks = [
+            Rank(r, folder / f"trace.{r:05d}.jsonl", folder / f"stacks.{r:05d}.txt")
+            for r in range(world)
+        ]
+
+    def run(self, work):
+        for rank in self.ranks:
+            rank.process = os.fork()
+            if rank.process == 0:
+                _be_rank(rank, work)
+        try:
+            why = self._watch()
+        except BaseException:
+            self._kill()
+            raise
+        return Outcome(self.ranks, why)
+
+    def _left(self):
+        return [rank for rank in self.ranks if rank.status is None]
+
+    def _reap(self):
+        for rank in self._left():
+            process, status = os.waitpid(rank.process, os.WNOHANG)
+            if process:
+                rank.status = status
+
+    def _watch(self):
+        progress = Progress([rank.process for rank in self.ranks], time.monotonic())
+        fallen = None  # when the first rank died
+        while self._left():
+            time.sleep(_POLL)
+            self._reap()
+            now = time.monotonic()
+            grew = any([rank.grew() for rank in self.ranks])
+            stuck = progress.seconds_without(grew, now) > self.patience
+            if fallen is None and any(rank.ended_badly() for rank in self.ranks):
+                fallen = now
+            if stuck or fallen is not None and now - fallen > self.grace:
+                self._stop()
+                break
+        return self._verdict()
+
+    def _verdict(self):
+        dead = [rank for rank in self.ranks if not rank.stopped and rank.ended_how()]
+        stopped = [rank for rank in self.ranks if rank.stopped]
+        if dead:
+            return "; ".join(f"rank {rank.number} {rank.ended_how()}" for rank in dead)
+        if stopped:
+            names = ", ".join(str(rank.number) for rank in stopped)
+            return f"no rank went on for {self.patience:g} s; still there: {names}"
+        return ""
+
+    def _stop(self):
+        for rank in self._left():
+            os.kill(rank.process, _STACK_SIGNAL)
+        time.sleep(0.5)  # for the stacks to be written
+        self._reap()
+        self._kill()
+
+    def _kill(self):
+        for rank in self._left():
+            rank.stopped = True
+            try:
+                os.killpg(rank.process, signal.SIGKILL)  # and what it started
+            except ProcessLookupError:
+                os.kill(rank.process, signal.SIGKILL)
+        for rank in self._left():
+            rank.status = os.waitpid(rank.process, 0)[1]
+
+
+def _whole_lines(path):
+    """The trace's whole lines, as bytes; nothing if there is none."""
+    try:
+        data = pathlib.Path(path).read_bytes()
+    except FileNotFoundError:
+        return b""
+    return data[: data.rstrip(b"\0").rfind(b"\n") + 1]
+
+
+def end_trace(path, header, status, reason):
+    """Gives a trace that was cut off its footer; a rank that never began gets a header too. One
+    that has a footer stays.
+    """
+    data = _whole_lines(path) or (json.dumps(header, separators=(",", ":")) + "\n").encode()
+    lines = data.splitlines()
+    if lines[-1].startswith(b'{"end"'):
+        return
+    events = 0
+    for line in reversed(lines):
+        row = json.loads(line)
+        if "e" in row:
+            events = row["i"] + 1
+            break
+    footer = {"end": events, "status": status, "reason": reason}
+    pathlib.Path(path).write_bytes(
+        data + (json.dumps(footer, separators=(",", ":")) + "\n").encode()
+    )
+
+
+def end_traces(outcome, header_of):
+    """Footers for all ranks of a run. header_of(rank): the header of a trace that never began."""
+    for rank in outcome.ranks:
+        status = "aborted" if rank.stopped else "died"
+        reason = (
+            outcome.why
+            if rank.stopped
+            else rank.ended_how() or "exited before the end of its program"
+        )
+        end_trace(rank.trace, header_of(rank.number), status, reason)
