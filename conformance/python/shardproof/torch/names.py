@@ -2,54 +2,69 @@
 recorded device's groups.
 """
 
+import functools
+
 import torch.distributed as dist
 
-from shardproof.torch import process_group  # registers the backend
+from shardproof.torch import process_group  # noqa: F401, registers the backend
+from shardproof.torch import unsupported
 from shardproof.torch.device import NAME
 
-BOTH = f"cpu:gloo,{NAME}:{NAME}"
+# What no backend at all means to torch: one for each kind of device.
+EACH = f"cpu:gloo,{NAME}:{NAME}"
 
 
 def backend_for(name):
-    """What a script's backend is here. Tensors of the CPU go by gloo, those of the device are
+    """The backend here of one that a script names. Tensors of the CPU go by gloo and are not
     recorded.
     """
     if name is None:
-        return BOTH
-    parts = dict(
-        part.split(":") if ":" in part else ("", part) for part in str(name).lower().split(",")
-    )
-    known = {"nccl", "gloo", NAME}
-    for device, backend in parts.items():
-        if backend not in known or device not in ("", "cpu", "cuda", NAME):
-            raise ValueError(f'shardproof: no backend "{name}" here; wanted "nccl", "gloo" or none')
-    if str(name).lower() == NAME:
+        return EACH
+    text = str(name).lower()
+    if text in ("nccl", NAME, f"cuda:nccl"):
         return NAME
-    return BOTH
+    if text in ("gloo", "cpu:gloo,cuda:nccl", EACH):
+        return EACH
+    if text == "cpu:gloo":
+        return text
+    raise ValueError(f'shardproof: no backend "{name}" here; wanted "nccl", "gloo" or none')
 
 
-def _wrap(function, place):
+def _with_backend(function, place):
+    """The function, its argument `backend` (the place-th) translated."""
 
-    def wrapped(*args, **keys):
+    @functools.wraps(function)
+    def call(*args, **keys):
         args = list(args)
         if len(args) > place:
             args[place] = backend_for(args[place])
         else:
             keys["backend"] = backend_for(keys.get("backend"))
-        device = keys.get("device_id")
-        keys.pop("pg_options", None)
-        result = function(*args, **keys)
-        return result
+        keys.pop("pg_options", None)  # of ProcessGroupNCCL: priorities of streams, settings of NCCL
+        return function(*args, **keys)
 
-    wrapped.__name__, wrapped.__doc__ = function.__name__, function.__doc__
-    return wrapped
+    return call
+
+
+def _new_group(function):
+    """new_group without a backend takes that of the default group: nothing is translated then."""
+    translated = _with_backend(function, 2)
+
+    @functools.wraps(function)
+    def call(*args, **keys):
+        named = len(args) > 2 and args[2] is not None or keys.get("backend") is not None
+        keys.pop("pg_options", None)
+        return translated(*args, **keys) if named else function(*args, **keys)
+
+    return call
 
 
 def install(cuda=False):
-    """For this process, until its end."""
-    init, group = dist.init_process_group, dist.new_group
+    """For this process, until its end. cuda: torch.cuda's names too."""
+    init, group = _with_backend(dist.init_process_group, 0), _new_group(dist.new_group)
     for module in (dist, dist.distributed_c10d):
-        module.init_process_group = _wrap(init, 0)
+        module.init_process_group, module.new_group = init, group
+    unsupported.install()
     if cuda:
         from shardproof.torch import cuda_names
 

@@ -39,7 +39,8 @@ class RecordedBackend(torch._C._distributed_c10d.Backend):
         self._id = options.group_id or "world"
         self.comm = f"{self._id}/{','.join(map(str, self.ranks))}"
         self._store = dist.PrefixStore("shardproof", options.store)
-        self._group = Communicator(self._store, self.comm, self._id, self.ranks, self._rank)
+        name = "world" if self._id == "0" else self._id
+        self._group = Communicator(self._store, self.comm, name, self.ranks, self._rank)
         self._exchange = self._group.exchange
         self._pairs = {}
         self._batch = None  # (operation, asynchronous) since start_coalescing
@@ -53,9 +54,10 @@ class RecordedBackend(torch._C._distributed_c10d.Backend):
     def name(self):
         return NAME
 
-    @property
-    def supports_coalescing(self):
-        return True
+    supports_coalescing = True
+    # Without these torch asks the C++ class, which asks here again.
+    supports_splitting = supports_shrinking = supports_reconfigure = supports_window = False
+    supports_abort_hooks = supports_completion_hooks = _supports_time_estimate = False
 
     @property
     def number(self):

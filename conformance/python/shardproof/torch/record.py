@@ -110,20 +110,23 @@ def _run_script(options):
     return 0, ""
 
 
-def _rank(options, rank, port):
+def _case(options):
+    return f"script {pathlib.Path(options.script).name}"
+
+
+def _rank(options, rank, port, folder):
     """One rank's whole life; its exit code."""
     import torch
-    from shardproof.torch import names, trace
-    from shardproof.torch.device import native
+    from shardproof.torch import names, trace, transfers
+    from shardproof.torch.device import native, set_free_rule
 
     _environment(rank, options.ranks, port)
     torch.set_num_threads(1)
     native.set_device_count(options.ranks)
-    native.set_free_rule(options.free)
+    set_free_rule(options.free)
+    transfers.expect_supervisor()
     names.install(cuda=options.cuda_names)
-    trace.open_trace(
-        options.folder, rank, options.ranks, f"script {pathlib.Path(options.script).name}", PROVIDES
-    )
+    trace.open_trace(folder, rank, options.ranks, _case(options), PROVIDES)
     # A script is one entry call; how it ended is what the call answers.
     trace.entry_call(0)
     trace.event("call_begin", x="create")
@@ -154,51 +157,55 @@ def _tear_down():
     torch.accelerator.synchronize()
 
 
-def _judge(command, folder):
-    return subprocess.run([command, "check", f"trace:{folder}"], check=False).returncode
-
-
-def record(options):
-    """Runs and judges; the exit code."""
-    command = find_command(options.shardproof)
-    if command is None:
-        print(
-            "shardproof-torch: the command shardproof was not found; build it "
-            "(bazel build //conformance:shardproof) "
-            "and give it with --shardproof PATH or in SHARDPROOF",
-            file=sys.stderr,
-        )
-        return USAGE_ERROR
+def _check_options(options):
+    """What is wrong with them, in words; empty: nothing."""
     if not pathlib.Path(options.script).is_file():
-        print(f"shardproof-torch: there is no script {options.script}", file=sys.stderr)
-        return USAGE_ERROR
+        return f"there is no script {options.script}"
     if options.ranks < 1:
-        print(
-            f"shardproof-torch: {options.ranks} ranks were asked for; there is at least one",
-            file=sys.stderr,
+        return f"{options.ranks} ranks were asked for; there is at least one"
+    if find_command(options.shardproof) is None:
+        return (
+            "the command shardproof was not found; build it (bazel build //conformance:shardproof) "
+            "and give it with --shardproof PATH or in SHARDPROOF"
         )
-        return USAGE_ERROR
-    from shardproof.torch import supervise
-    import shardproof.torch.process_group  # builds the device and imports torch once, for all ranks
+    return ""
 
+
+def run_ranks(options, folder):
+    """Runs the script; whole traces in the folder, whatever happens. Answers supervise.Outcome."""
+    # One import of torch, and one build of the device, for all ranks.
+    from shardproof.torch import process_group, supervise  # noqa: F401
+
+    shutil.rmtree(folder, ignore_errors=True)
+    pathlib.Path(folder).mkdir(parents=True)
+    port = _free_port()
+    supervisor = supervise.Supervisor(folder, options.ranks, options.patience)
+    outcome = supervisor.run(lambda rank: _rank(options, rank, port, folder))
+    header = {
+        "shardproof_trace": 1,
+        "world": options.ranks,
+        "case": _case(options),
+        "provides": list(PROVIDES),
+    }
+    supervise.end_traces(outcome, lambda rank: {**header, "rank": rank})
+    return outcome
+
+
+def record(options, out=None):
+    """Runs and judges; the exit code."""
+    wrong = _check_options(options)
+    if wrong:
+        print(f"shardproof-torch: {wrong}", file=sys.stderr)
+        return USAGE_ERROR
     with tempfile.TemporaryDirectory(prefix="shardproof-") as scratch:
-        options.folder = options.trace or scratch
-        shutil.rmtree(options.folder, ignore_errors=True)
-        pathlib.Path(options.folder).mkdir(parents=True)
-        port = _free_port()
-        supervisor = supervise.Supervisor(options.folder, options.ranks, options.patience)
-        outcome = supervisor.run(lambda rank: _rank(options, rank, port))
-        header = {
-            "shardproof_trace": 1,
-            "world": options.ranks,
-            "case": f"script {pathlib.Path(options.script).name}",
-            "provides": list(PROVIDES),
-        }
-        supervise.end_traces(outcome, lambda rank: {**header, "rank": rank})
+        folder = options.trace or scratch
+        outcome = run_ranks(options, folder)
         if outcome.why:
-            print(f"shardproof-torch: {outcome.why}", file=sys.stderr)
-            print(outcome.stacks(), file=sys.stderr)
-        return _judge(command, options.folder)
+            print(f"shardproof-torch: {outcome.why}\n{outcome.stacks()}", file=out or sys.stderr)
+        command = [find_command(options.shardproof), "check", f"trace:{folder}"]
+        done = subprocess.run(command, check=False, capture_output=True, text=True)
+        print(done.stdout + done.stderr, end="", file=out or sys.stdout, flush=True)
+        return done.returncode
 
 
 def main(arguments):

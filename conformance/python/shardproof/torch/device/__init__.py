@@ -39,6 +39,20 @@ class _Engine:
             native.end_backward()
 
 
+def set_free_rule(rule):
+    """When freed memory comes back: "pool" (default), at the next allocation on its stream, as
+    PyTorch's pool for CUDA; or
+    "order", as an operation of its stream. FSDP2 has a hook for such devices, which it does not use on CUDA.
+    """
+    native.set_free_rule(rule)
+    if rule == "order":
+        import torch.distributed.fsdp  # defines the hook
+
+        @torch.library.impl("fsdp::record_grad_output_stream", "PrivateUse1")
+        def _(buffer, stream_id, device_index, device_type):
+            native.use_on_stream(buffer, stream_id)
+
+
 def _install():
     native.install()
     torch.utils.rename_privateuse1_backend(NAME)

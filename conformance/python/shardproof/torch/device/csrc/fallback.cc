@@ -83,7 +83,9 @@ class Call {
     ranges_.Add(tensor, access);
     if (access & kRead) inputs_.push_back(tensor);
     if (access & kWrite) outputs_.push_back(tensor);
-    if (argument.is_out() && tensor.numel() == 0) {
+    // Kernels may resize what they are given, which an alias cannot: a result of its own, copied
+    // after.
+    if (argument.is_out() && original_[i].isTensor()) {
       return at::empty({0}, tensor.options().device(c10::kCPU));
     }
     return HostAlias(tensor);
@@ -123,6 +125,14 @@ class Call {
     return out;
   }
 
+  void PutBack(const Tensor& tensor, const Tensor& result, bool own_result) {
+    const bool resized = tensor.sizes() != result.sizes();
+    if (!OnDevice(tensor) || !(resized || own_result)) return;
+    if (resized) at::native::resize_output(tensor, result.sizes());
+    HostAlias(tensor).copy_(result);
+    if (resized) ranges_.Add(tensor, kWrite);
+  }
+
   // A result that is an argument: its original, resized if the operator resized the alias.
   IValue Original(const c10::AliasInfo& alias, const IValue& result) {
     const auto& arguments = op_.schema().arguments();
@@ -130,12 +140,7 @@ class Call {
       const c10::AliasInfo* other = arguments[i].alias_info();
       if (other == nullptr || other->beforeSets() != alias.beforeSets()) continue;
       if (original_[i].isTensor() && result.isTensor()) {
-        const Tensor& tensor = original_[i].toTensor();
-        if (tensor.sizes() != result.toTensor().sizes()) {
-          at::native::resize_output(tensor, result.toTensor().sizes());
-          HostAlias(tensor).copy_(result.toTensor());
-          ranges_.Add(tensor, kWrite);
-        }
+        PutBack(original_[i].toTensor(), result.toTensor(), arguments[i].is_out());
       }
       return original_[i];
     }

@@ -1,0 +1,136 @@
+"""shardproof-torch record: training scripts are clean, each planted mistake is found at its line,
+and a run that hangs, dies or raises is judged, with stacks.
+
+usage: record_test.py [CASE...]; needs torch, and SHARDPROOF.
+"""
+
+import io
+import pathlib
+import sys
+import tempfile
+import time
+import unittest
+
+from shardproof.torch import record
+
+SCRIPTS = pathlib.Path(__file__).parent / "scripts"
+PATIENCE = "4"  # seconds; a run that is stuck is noticed after so long
+
+
+def judge(script, mistake="", *options):
+    """Exit code and report of a script's run on two ranks."""
+    with tempfile.TemporaryDirectory() as folder:
+        given = ["-n", "2", "--trace", folder, "--patience", PATIENCE, *options]
+        arguments = [*given, str(SCRIPTS / script)] + [mistake] * (mistake != "")
+        out = io.StringIO()
+        code = record.record(record.parser().parse_args(arguments), out)
+        return code, out.getvalue()
+
+
+def line_of(script, mistake):
+    """script.py:37, of the line that the script marks."""
+    lines = (SCRIPTS / script).read_text().splitlines()
+    (number,) = (i for i, line in enumerate(lines, 1) if line.endswith(f"# FOUND {mistake}"))
+    return f"{script}:{number}"
+
+
+class Clean(unittest.TestCase):
+
+    def clean(self, script, *options):
+        code, report = judge(script, "", *options)
+        self.assertEqual(code, 0, report)
+        self.assertIn("conformant: 1 pass", report)
+
+    def test_transformer(self):
+        self.clean("transformer_fsdp2.py")
+
+    def test_transformer_in_stream_order(self):
+        self.clean("transformer_fsdp2.py", "--free", "order")
+
+    def test_ddp(self):
+        self.clean("ddp_no_sync.py")
+
+    def test_experts(self):
+        self.clean("moe_all_to_all.py", "--cuda-names")
+
+    def test_pipeline(self):
+        self.clean("pipeline_1f1b.py")
+
+
+class Mistakes(unittest.TestCase):
+
+    def found(self, requirement, script, mistake, *options):
+        code, report = judge(script, mistake, *options)
+        self.assertEqual(code, 1, report)
+        self.assertRegex(report, rf"(?m)^  {requirement} ")
+        self.assertIn(line_of(script, mistake), report)
+
+    def test_batch_of_a_stream_that_nobody_waits_for(self):
+        self.found("GE-05", "transformer_fsdp2.py", "side")
+
+    def test_all_reduce_that_nobody_waits_for(self):
+        self.found("GE-05", "ddp_no_sync.py", "unwaited")
+
+    def test_all_reduce_on_one_rank(self):
+        self.found("GE-01", "ddp_no_sync.py", "one_rank")
+
+    def test_shapes_that_differ(self):
+        self.found("GE-01", "ddp_no_sync.py", "shape")
+
+    def test_all_to_all_that_nobody_waits_for(self):
+        self.found("GE-05", "moe_all_to_all.py", "unwaited", "--cuda-names")
+
+    def test_messages_that_wait_for_each_other(self):
+        self.found("GE-03", "pipeline_1f1b.py", "crossed")
+
+
+class Ends(unittest.TestCase):
+
+    def ended(self, mistake, *texts):
+        begin = time.monotonic()
+        code, report = judge("ddp_no_sync.py", mistake)
+        self.assertEqual(code, 1, report)
+        for text in texts:
+            self.assertIn(text, report)
+        print(f"{mistake}: {time.monotonic() - begin:.1f} s", file=sys.stderr)
+
+    def test_raise(self):
+        self.ended("raise", "rank 1 exited with code 1", "ValueError: a bad batch")
+
+    def test_exit(self):
+        self.ended("exit", "rank 1 exited with code 5", "sys.exit(5)")
+
+    def test_die(self):
+        self.ended("die", "rank 1 killed by SIGSEGV")
+
+    def test_silent(self):
+        self.ended("silent", "exited before the end of its program")
+
+    def test_hang(self):
+        self.ended("hang", "no rank went on", "--- rank 1", "in end_badly")
+
+    def test_spin(self):
+        self.ended("spin", "no rank went on", "--- rank 1", "in end_badly")
+
+    def test_fork(self):
+        code, report = judge("ddp_no_sync.py", "fork")
+        self.assertEqual(code, 0, report)
+
+
+class Usage(unittest.TestCase):
+
+    def test_no_script(self):
+        self.assertEqual(record.main(["-n", "2", "/no/such.py"]), record.USAGE_ERROR)
+
+    def test_no_ranks(self):
+        script = str(SCRIPTS / "pipeline_1f1b.py")
+        self.assertEqual(record.main(["-n", "0", script]), record.USAGE_ERROR)
+
+    def test_no_command(self):
+        script = str(SCRIPTS / "pipeline_1f1b.py")
+        arguments = ["--shardproof", "/no/such/command", script]
+        self.assertEqual(record.main(arguments), record.USAGE_ERROR)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
