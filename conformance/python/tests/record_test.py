@@ -66,7 +66,7 @@ class Mistakes(unittest.TestCase):
         self.assertIn(line_of(script, mistake), report)
 
     def test_batch_of_a_stream_that_nobody_waits_for(self):
-        self.found("GE-05", "transformer_fsdp2.py", "side")
+        self.found("GE-11", "transformer_fsdp2.py", "side")
 
     def test_all_reduce_that_nobody_waits_for(self):
         self.found("GE-05", "ddp_no_sync.py", "unwaited")

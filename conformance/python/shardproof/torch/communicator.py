@@ -25,8 +25,7 @@ class Communicator:
         return self._stream
 
     def issue(self, operations, asynchronous):
-        """Writes the operations (several: one group of calls) and starts their bytes; their work.
-        """
+        """Writes the operations (several: one group of calls) and starts their bytes; their work."""
         current = torch.accelerator.current_stream()
         stream = current
         if asynchronous:
@@ -58,9 +57,12 @@ class Communicator:
         inputs = [t for operation in operations for t in operation.inputs]
         outputs = [t for operation in operations for t in operation.outputs]
         shares = [(o.move, len(o.inputs), len(o.outputs)) for o in operations]
+        meeting = ", ".join(o.what() for o in operations if not o.message)
 
         def move(read, written):
             waits = []
+            if meeting:
+                self.exchange.agree(meeting)
             for start, reads, writes in shares:
                 # Messages of a batch are all begun before one is waited for.
                 waits.append(start(read[:reads], written[:writes]))

@@ -32,6 +32,11 @@ class Operation:
     keys: dict
     message: bool = False
 
+    def what(self):
+        """What its members have in common, in words."""
+        count = f" of {self.keys['k']}" if "k" in self.keys else ""
+        return f"{self.name}{count} {str(self.dtype).rpartition('.')[2]}"
+
     def row(self, group):
         """The keys of its event, without the stream."""
         if self.dtype not in trace.DTYPES and self.dtype not in _AS_BYTES:
@@ -72,8 +77,7 @@ def all_reduce(exchange, tensor, op):
 
 
 def broadcast(exchange, tensor, root, source=None):
-    """The root reads `source` (its tensor, if none) and writes `tensor` only where that is another.
-    """
+    """The root reads `source` (its tensor, if none) and writes `tensor` only where that is another."""
     _dense(tensor)
     mine = root == exchange.rank
     read = tensor if source is None else source
