@@ -138,7 +138,7 @@ def batches(rank):
 
 
 def opposite_orders(rank):
-    """Two communicators on two streams, in one order here and in the other there: legal on a GPU."""
+    """Two communicators on two streams, in opposite orders: legal on a GPU."""
     groups = [dist.new_group(list(range(WORLD))) for _ in range(2)]
     tensors = [_operand(), _operand()]
     order = (0, 1) if rank == 0 else (1, 0)

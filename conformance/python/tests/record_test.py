@@ -117,6 +117,22 @@ class Ends(unittest.TestCase):
         self.assertEqual(code, 0, report)
 
 
+class Unsupported(unittest.TestCase):
+    def refused(self, what, sentence):
+        code, report = judge("unsupported.py", what, "--cuda-names")
+        self.assertEqual(code, 1, report)
+        self.assertIn(sentence, report)
+
+    def test_compile(self):
+        self.refused("compile", "TORCHDYNAMO_DISABLE=1")
+
+    def test_graph(self):
+        self.refused("graph", "CUDA graphs are not supported")
+
+    def test_transformer_engine(self):
+        self.refused("transformer_engine", "TransformerEngine needs CUDA")
+
+
 class Usage(unittest.TestCase):
 
     def test_no_script(self):

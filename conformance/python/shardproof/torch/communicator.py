@@ -25,7 +25,7 @@ class Communicator:
         return self._stream
 
     def issue(self, operations, asynchronous):
-        """Writes the operations (several: one group of calls) and starts their bytes; their work."""
+        """Writes the operations (several: one group of calls), starts their bytes; their work."""
         current = torch.accelerator.current_stream()
         stream = current
         if asynchronous:

@@ -77,7 +77,7 @@ def all_reduce(exchange, tensor, op):
 
 
 def broadcast(exchange, tensor, root, source=None):
-    """The root reads `source` (its tensor, if none) and writes `tensor` only where that is another."""
+    """The root reads `source` (else `tensor`), and writes `tensor` only where that is another."""
     _dense(tensor)
     mine = root == exchange.rank
     read = tensor if source is None else source

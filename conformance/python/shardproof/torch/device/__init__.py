@@ -41,8 +41,8 @@ class _Engine:
 
 def set_free_rule(rule):
     """When freed memory comes back: "pool" (default), at the next allocation on its stream, as
-    PyTorch's pool for CUDA; or
-    "order", as an operation of its stream. FSDP2 has a hook for such devices, which it does not use on CUDA.
+    PyTorch's pool for CUDA; or "order", as an operation of its stream. FSDP2 has a hook for devices
+    of the second kind, which it does not use on CUDA.
     """
     native.set_free_rule(rule)
     if rule == "order":
