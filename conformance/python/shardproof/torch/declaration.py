@@ -1,0 +1,116 @@
+"""How does a training engine in PyTorch say what it implements, and how is it built for a case?
+
+    import shardproof.torch as sp
+
+    @sp.engine(knobs={"strategy": ["optim_grads_params"], "param_dtype": ["fp32", "bf16"], "num_optimizer_instances": int})
+    def build(case, model, device):
+        for unit in model.units():
+            fully_shard(unit, mesh=sp.mesh(case))
+        fully_shard(model, mesh=sp.mesh(case))
+        return model, sp.optimizer(case, model)
+
+A knob that is not declared is not read: cases that set it are unsupported. A value that is not among those declared
+is unsupported too. microbatches and lr are read for every engine.
+"""
+
+import contextlib
+import dataclasses
+import importlib
+import importlib.util
+import pathlib
+
+from shardproof.torch.fixture.case import Unsupported
+
+ALWAYS = {"microbatches": int, "lr": float}
+
+
+@dataclasses.dataclass
+class Training:
+    """What build returns; a pair (model, optimizer) stands for a Training of them."""
+    model: object  # called with a pass, gives the loss
+    optimizer: object
+    # microbatch(index, last) is entered around forward and backward of each: no_sync and the like.
+    microbatch: object = None
+    # shard(parameter, tensor) -> (first element in the logical tensor, the elements that are held here), or None.
+    shard: object = None
+    # The process group over which shards of one parameter lie; None: every rank holds whole parameters.
+    shard_group: object = None
+    save: object = None  # save(folder), load(folder): checkpoints; None: unsupported
+    load: object = None
+    close: object = None  # before the process groups are destroyed
+
+    def around(self, index, last):
+        return self.microbatch(index, last) if self.microbatch else contextlib.nullcontext()
+
+
+@dataclasses.dataclass
+class Engine:
+    build: object
+    knobs: dict  # name -> list of values, or int, float, str: any value of that type
+    name: str
+    marks: object = None  # marks(model) -> a context in which the engine's hooks are announced
+    traits: object = None  # traits(case): raises Unsupported where the model or the groups are beyond the engine
+
+    def refuse(self, case):
+        """Raises Unsupported, before anything is made, if the case asks for what the engine does not declare."""
+        unknown = sorted(set(case.asked["knobs"]) - set(self.knobs))
+        if unknown:
+            raise Unsupported(f"{self.name} does not read {', '.join(unknown)}")
+        for name, allowed in self.knobs.items():
+            value = case.value(name)
+            if not _allowed(value, allowed):
+                raise Unsupported(f"{self.name} does not implement {name} = {value}")
+        if self.traits:
+            self.traits(case)
+
+    def allows(self, name, value):
+        """Is that value declared?"""
+        return name in self.knobs and _allowed(value, self.knobs[name])
+
+    def read_knobs(self, case):
+        for name in self.knobs:
+            case.knob(name)
+
+
+def _allowed(value, allowed):
+    if isinstance(allowed, type):
+        try:
+            allowed(value)
+            return True
+        except ValueError:
+            return False
+    return value in [str(v) for v in allowed]
+
+
+def engine(knobs, marks=None, traits=None):
+    """Decorates build(case, model, device)."""
+    for name, allowed in knobs.items():
+        if not isinstance(allowed, (list, tuple, type)):
+            raise TypeError(f"knobs[{name!r}]: a list of values, or int, float or str")
+
+    def decorate(build):
+        return Engine(build, {**ALWAYS, **knobs}, build.__name__, marks, traits)
+
+    return decorate
+
+
+BUILTIN = ("ddp", "fsdp2")
+
+
+def find(name):
+    """The engine called ddp or fsdp2, or the one that a file.py defines. ValueError says what is wrong with it."""
+    if name in BUILTIN:
+        return importlib.import_module(f"shardproof.torch.engines.{name}").ENGINE
+    path = pathlib.Path(name)
+    if not path.is_file():
+        raise ValueError(f"there is no engine {name}: wanted one of {', '.join(BUILTIN)}, or a file")
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None:
+        raise ValueError(f"{name} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    found = [value for value in vars(module).values() if isinstance(value, Engine)]
+    if len(found) != 1:
+        raise ValueError(f"{name} decorates {len(found)} functions with engine(), wanted one")
+    found[0].name = path.stem
+    return found[0]

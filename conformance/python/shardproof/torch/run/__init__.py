@@ -1,0 +1,6 @@
+"""shardproof-torch run."""
+
+
+def main(arguments):
+    from shardproof.torch.run import command  # torch takes seconds
+    return command.main(arguments)

@@ -1,0 +1,99 @@
+"""shardproof-torch run: an engine on cases of the suite; one verdict, words and exit codes of `shardproof run`."""
+
+import argparse
+import contextlib
+import pathlib
+import sys
+import tempfile
+import time
+import zlib
+
+from shardproof import command, model
+
+# Imported once, in the process that the ranks are forked from.
+_BEFORE_FORKING = ("torch", "torch.distributed", "torch.distributed.fsdp", "torch.distributed.device_mesh",
+                   "torch.distributed.tensor", "torch.utils.checkpoint", "torch._dynamo",
+                   "shardproof.torch.run.training_loop")
+_STRENGTH = {"smoke": 1, "core": 2, "full": 3}
+
+
+def _parser():
+    parser = argparse.ArgumentParser(prog="shardproof-torch run", description="Runs an engine on cases of the suite and "
+                                     "judges it.")
+    parser.add_argument("--engine", required=True, metavar="NAME|FILE.py", help="ddp, fsdp2, or a file that decorates "
+                        "a function with shardproof.torch.engine")
+    parser.add_argument("--profile", choices=list(_STRENGTH), default="core", help="the suite's profile, and each value "
+                        "(smoke), pair (core) or triple (full) of what the engine declares")
+    parser.add_argument("--case", nargs="+", action="extend", default=[], metavar="ID", help="these cases instead")
+    parser.add_argument("--seed", type=int, default=1, help="of the combinations that a profile draws")
+    parser.add_argument("--traces", metavar="DIR", help="keep traces and logs here, a folder a case")
+    parser.add_argument("--report", metavar="DIR", help="report.jsonl, junit.xml and summary.md")
+    parser.add_argument("--waivers", metavar="FILE", help="known failures (conformance/report/waivers.h)")
+    parser.add_argument("--allow-partial", action="store_true", help="exit code 0, not 4, for conformant where judged")
+    parser.add_argument("--shardproof", metavar="PATH", help="the command that judges")
+    parser.add_argument("--verbose", action="store_true", help="a line for each case as it has run")
+    return parser
+
+
+def main(arguments):
+    try:
+        arguments = _parser().parse_args(arguments)
+    except SystemExit as end:  # argparse says 2, which means that the suite failed
+        return command.USAGE if end.code else 0
+    try:
+        judge = command.find(arguments.shardproof)
+        engine, ids = _selected(arguments, judge)
+    except (command.CommandError, model.ModelError, ValueError) as error:
+        print(f"shardproof-torch: {error}", file=sys.stderr)
+        return command.USAGE
+    with _folder(arguments.traces) as folder:
+        _run(engine, ids, folder, arguments.verbose)
+        options = [f"--{name}={value}" for name, value in
+                   (("report", arguments.report), ("waivers", arguments.waivers)) if value]
+        return command.check(judge, folder, options + ["--allow-partial"] * arguments.allow_partial)
+
+
+@contextlib.contextmanager
+def _folder(kept):
+    """Where the cases' folders go: one that stays, or one that goes."""
+    if kept:
+        path = pathlib.Path(kept)
+        path.mkdir(parents=True, exist_ok=True)
+        if any(path.iterdir()):
+            print(f"shardproof-torch: {path} is not empty: its traces are replaced", file=sys.stderr)
+        yield path
+        return
+    with tempfile.TemporaryDirectory(prefix="shardproof.") as path:
+        yield pathlib.Path(path)
+
+
+def _selected(arguments, judge):
+    from shardproof.torch import declaration
+    engine = declaration.find(arguments.engine)
+    if arguments.case:
+        return engine, [model.case_facts(i)["id"] for i in arguments.case]
+    from shardproof.torch.run import combinations
+    own, impossible = combinations.cases(engine, _STRENGTH[arguments.profile], arguments.seed)
+    ids = list(dict.fromkeys(command.list_cases(judge, arguments.profile) + own))
+    print(f"{len(ids)} cases: {len(ids) - len(own)} of the profile {arguments.profile} and {len(own)} that combine what "
+          f"{engine.name} declares ({impossible} combinations have no legal case)", flush=True)
+    return engine, ids
+
+
+def _run(engine, ids, folder, verbose):
+    import importlib
+    for name in _BEFORE_FORKING:
+        importlib.import_module(name)
+    from shardproof.torch.run import server
+    for case_id in ids:
+        began = time.monotonic()
+        why = server.run_case(engine, case_id, _case_folder(folder, case_id))
+        if why:
+            print(f"{case_id}: {why}", flush=True)
+        if verbose:
+            print(f"{case_id}: ran {time.monotonic() - began:.1f} s", flush=True)
+
+
+def _case_folder(folder, case_id):
+    name = case_id if len(case_id) <= 200 else case_id[:180] + "~" + format(zlib.crc32(case_id.encode()), "08x")
+    return pathlib.Path(folder) / name

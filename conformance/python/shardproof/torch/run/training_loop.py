@@ -1,0 +1,195 @@
+"""One rank of a case: the case's script of entry calls on an engine, recorded, with its results published."""
+
+import contextlib
+import gc
+
+import torch
+import torch.distributed as dist
+from torch.distributed.tensor import DTensor
+from torch.distributed.tensor._utils import compute_local_shape_and_global_offset
+
+from shardproof import model as api
+from shardproof.torch.declaration import Training
+from shardproof.torch import names, process_group, trace
+from shardproof.torch.device import NAME, native
+from shardproof.torch.fixture.case import Case, Rejected, Unsupported
+from shardproof.torch.fixture.modules import Fixture
+from shardproof.torch.fixture.nodes import NUMBERS, Pass, digest, hexadecimal
+from shardproof.torch.fixture.optimizers import clip_scale, gradient_norm
+
+PROVIDES = ["groups", "collectives", "sync", "memory", "work", "digests", "results", "calls"]
+# What travels in training; a driver that sends something else says so around it.
+PURPOSES = {"all_gather": "param_full", "reduce_scatter": "grad", "all_reduce": "grad"}
+CALLS = {"c": "create", "d": "destroy", "t": "train_step", "e": "eval_step", "s": "save", "l": "load"}
+
+
+def shard_of(tensor):
+    """(first element in the logical tensor, the elements that this rank holds), or None if it holds none."""
+    if not isinstance(tensor, DTensor):
+        return 0, tensor
+    local = tensor.to_local()
+    if not local.numel():
+        return None
+    _, offsets = compute_local_shape_and_global_offset(tensor.shape, tensor.device_mesh, tensor.placements)
+    first, stride = 0, 1
+    for size, offset in zip(reversed(tensor.shape), reversed(offsets)):
+        first += offset * stride
+        stride *= size
+    return first, local
+
+
+class Rank:
+    """Plays the script of one rank. Exceptions of the engine pass through: the trace then ends as that of a rank that died."""
+
+    def __init__(self, engine, facts, rank, store):
+        self.engine, self.case, self.store = engine, Case(facts, rank), store
+        self.calls = 0
+        self.generation = 0  # of process groups: destroy and create again
+        self.training = self.fixture = None
+        self.step = 0
+
+    def play(self):
+        """Carries out the script; answers when the engine declined the case too."""
+        script = list(self.case.script)
+        if not script or script[-1][0] != "d":
+            script.append(["d", -1])
+        for letter, step in script:
+            if letter in "sl" and getattr(self.training, CALLS[letter]) is None:
+                self._enter("d", -1)  # a trace that goes on to destroy says that the engine has no such call
+                return
+            if not self._enter(letter, step):
+                return
+
+    def _enter(self, letter, step):
+        """One entry call. False: the engine declined, nothing follows."""
+        name = CALLS[letter]
+        trace.entry_call(self.calls)
+        trace.event("call_begin", x=name, id=step if step >= 0 else None)
+        answer = "ok"
+        try:
+            {"c": self._create, "d": self._destroy, "t": self._train, "e": self._evaluate,
+             "s": self._save, "l": self._load}[letter](step)
+        except Unsupported as why:
+            trace.event("explain", x=str(why))
+            answer = "unsupported"
+        except Rejected as why:
+            trace.event("explain", x=str(why))
+            answer = "rejected"
+        trace.event("call_end", x=name, id=step if step >= 0 else None, st=None if answer == "ok" else answer)
+        trace.entry_call(-1)
+        self.calls += 1
+        return answer == "ok"
+
+    # --- create and destroy
+
+    def _create(self, _step):
+        self.engine.read_knobs(self.case)
+        self.engine.refuse(self.case)
+        dist.init_process_group(NAME, rank=self.case.rank, world_size=self.case.world,
+                                store=dist.FileStore(f"{self.store}.{self.generation}", self.case.world))
+        self.generation += 1
+        model = api.Model(self.case.id, 0, self.case.rank)
+        self.fixture = Fixture(model)
+        built = self.engine.build(self.case, self.fixture, torch.device(NAME, 0))
+        self.training = built if isinstance(built, Training) else Training(*built)
+        self.marks = self.engine.marks(self.fixture) if self.engine.marks else None
+        self._publish_all("param")
+
+    def _destroy(self, _step):
+        torch.accelerator.synchronize()
+        if self.training is not None and self.training.close:
+            self.training.close()
+        self.training = self.fixture = None
+        self.case.forget_groups()
+        gc.collect()
+        if dist.is_initialized():
+            dist.destroy_process_group()
+        gc.collect()
+        torch.accelerator.synchronize()
+        trace.release_device()
+
+    # --- steps
+
+    def _sample(self, microbatch):
+        model = self.fixture.model
+        return microbatch * model.data_ranks + model.data_rank
+
+    def _train(self, step):
+        count = self.case.microbatches
+        for index in range(count):
+            with self.training.around(index, index == count - 1):
+                loss = self.training.model(Pass(step, self._sample(index), index))
+                self._publish("loss", index, 0, loss)
+                loss.backward()
+            del loss
+        with torch.no_grad():
+            for param in self.fixture.parameters():
+                if param.grad is not None and count > 1:
+                    _local(param.grad).div_(count)
+        self._publish_all("grad")
+        self._statistics()
+        self.training.optimizer.step()
+        self.training.optimizer.zero_grad(set_to_none=True)
+        self._publish_all("param")
+
+    def _statistics(self):
+        """The gradient's norm, and by how much it is scaled down."""
+        most = float(self.case.value("clip_grad"))
+        if not most and self.case.value("grad_norm") == "0":
+            return
+        norm = gradient_norm(self.fixture.parameters(), self.training.shard_group)
+        self._publish("grad_norm", 0, 0, norm)
+        if most:
+            self.training.optimizer.scale = clip_scale(norm.item(), most)
+
+    def _evaluate(self, step):
+        with torch.no_grad():
+            for index in range(self.case.microbatches):
+                self._publish("loss", index, 0, self.training.model(Pass(step, self._sample(index), index)))
+
+    def _save(self, _step):
+        self.training.save(self.store + ".saved")
+
+    def _load(self, _step):
+        self.training.load(self.store + ".saved")
+        self._publish_all("param")
+
+    # --- results
+
+    def _publish_all(self, result):
+        """Every parameter's value or gradient, as far as this rank holds it."""
+        shard = self.training.shard or (lambda i, tensor: shard_of(tensor))
+        for i, row in enumerate(self.fixture.model.params):
+            param = self.fixture.parameter(i)
+            tensor = param if result == "param" else param.grad
+            if result == "grad" and row[2] & api.FROZEN:
+                continue
+            if tensor is None:  # unused in this step: its gradient is zero
+                tensor = torch.zeros_like(param)
+            held = shard(i, tensor.detach())
+            if held is not None and held[1].numel():
+                self._publish(result, i, *held)
+
+    def _publish(self, result, i, first, tensor):
+        tensor = tensor.detach()
+        host = trace.host_alias(tensor).contiguous()
+        trace.event("publish", res=result, s=trace.current_stream(), id=i, o=first, k=tensor.numel(),
+                        ty=api.DTYPE_NAMES[NUMBERS[tensor.dtype]], d=hexadecimal(digest(host, first)),
+                        v=host.view(-1).tolist(), r=trace.ranges((tensor, api.READ)))
+
+
+def _local(tensor):
+    return tensor.to_local() if isinstance(tensor, DTensor) else tensor
+
+
+def play(engine, facts, rank, folder):
+    """A whole rank, with its trace in folder."""
+    torch.set_num_threads(1)
+    native.set_device_count(facts["world"])
+    names.install()
+    process_group.purposes.update(PURPOSES)
+    provides = PROVIDES + (["marks"] if engine.marks else [])
+    trace.open_trace(folder, rank, facts["world"], facts["id"], provides)
+    Rank(engine, facts, rank, f"{folder}/store").play()
+    trace.close_trace()
+    native.wait_for_all()
