@@ -26,7 +26,7 @@ def torch_device(name):
     """name: of the library that it writes."""
     native.genrule(
         name = name.partition(".")[0],
-        srcs = [_PACKAGE],
+        srcs = ["//conformance/python:device_sources"],
         outs = [name],
         cmd = _BUILD % (TORCH.python or "false", TORCH.version),
         tags = [

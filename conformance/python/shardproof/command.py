@@ -19,7 +19,9 @@ def find(path=None):
         named = pathlib.Path(path or os.environ["SHARDPROOF"])
         if os.access(named, os.X_OK) and named.is_file():
             return named
-        raise CommandError(f"{named} is no program: {'--shardproof' if path else 'SHARDPROOF'} names the command")
+        raise CommandError(
+            f"{named} is no program: {'--shardproof' if path else 'SHARDPROOF'} names the command"
+        )
     here = pathlib.Path(__file__).resolve()
     if len(here.parents) > 3:
         built = here.parents[3] / "bazel-bin/conformance/shardproof"
@@ -28,17 +30,26 @@ def find(path=None):
     found = shutil.which("shardproof")
     if found:
         return pathlib.Path(found)
-    raise CommandError("the command shardproof is not here: build it with `bazel build //conformance:shardproof`, then "
-                       "--shardproof PATH, the variable SHARDPROOF or PATH says where it is")
+    raise CommandError(
+        "the command shardproof is not here: build it with `bazel build //conformance:shardproof`, then "
+        "--shardproof PATH, the variable SHARDPROOF or PATH says where it is"
+    )
 
 
 def check(command, folder, options=()):
     """Judges recorded traces; prints what the command says and answers its exit code."""
-    return subprocess.run([str(command), "check", f"trace:{folder}", *options], check=False).returncode
+    return subprocess.run(
+        [str(command), "check", f"trace:{folder}", *options], check=False
+    ).returncode
 
 
 def list_cases(command, profile):
     """Ids of a profile's cases for sim, illegal ones too."""
-    run = subprocess.run([str(command), "list", "cases", "--profile", profile], stdout=subprocess.PIPE,
-                         stderr=subprocess.DEVNULL, text=True, check=True)
+    run = subprocess.run(
+        [str(command), "list", "cases", "--profile", profile],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        check=True,
+    )
     return [line.split()[0] for line in run.stdout.splitlines() if line.strip()]

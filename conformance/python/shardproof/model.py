@@ -36,18 +36,33 @@ class _Error(ctypes.Structure):
 
 class Buffer(ctypes.Structure):
     """shardproof_buffer."""
-    _fields_ = [("data", ctypes.c_void_p), ("count", ctypes.c_int64), ("dtype", ctypes.c_int32),
-                ("zero", ctypes.c_int32)]
+
+    _fields_ = [
+        ("data", ctypes.c_void_p),
+        ("count", ctypes.c_int64),
+        ("dtype", ctypes.c_int32),
+        ("zero", ctypes.c_int32),
+    ]
 
 
 class NodeCall(ctypes.Structure):
     """shardproof_node_call."""
-    _fields_ = [("size", ctypes.c_uint32), ("node", ctypes.c_int32), ("phase", ctypes.c_int32),
-                ("grad_dtype", ctypes.c_int32), ("step", ctypes.c_int64), ("sample", ctypes.c_int64),
-                ("scale", ctypes.c_double), ("aux_scale", ctypes.c_double),
-                ("param", ctypes.POINTER(Buffer)), ("grad", ctypes.POINTER(Buffer)),
-                ("act", ctypes.POINTER(Buffer)), ("dact", ctypes.POINTER(Buffer)),
-                ("rows", ctypes.POINTER(ctypes.c_int64))]
+
+    _fields_ = [
+        ("size", ctypes.c_uint32),
+        ("node", ctypes.c_int32),
+        ("phase", ctypes.c_int32),
+        ("grad_dtype", ctypes.c_int32),
+        ("step", ctypes.c_int64),
+        ("sample", ctypes.c_int64),
+        ("scale", ctypes.c_double),
+        ("aux_scale", ctypes.c_double),
+        ("param", ctypes.POINTER(Buffer)),
+        ("grad", ctypes.POINTER(Buffer)),
+        ("act", ctypes.POINTER(Buffer)),
+        ("dact", ctypes.POINTER(Buffer)),
+        ("rows", ctypes.POINTER(ctypes.c_int64)),
+    ]
 
 
 def _places():
@@ -66,8 +81,10 @@ def library_path():
     for place in _places():
         if place.is_file():
             return place
-    raise ModelError(f"{LIBRARY} is not here: looked for {', '.join(map(str, _places()))}. Build it with `bazel build "
-                     "//conformance/model/c_api:libshardproof_model.so`, or say where it is in SHARDPROOF_MODEL")
+    raise ModelError(
+        f"{LIBRARY} is not here: looked for {', '.join(map(str, _places()))}. Build it with `bazel build "
+        "//conformance/model/c_api:libshardproof_model.so`, or say where it is in SHARDPROOF_MODEL"
+    )
 
 
 _loaded = {}  # by path: a library of a process is loaded once
@@ -83,21 +100,24 @@ def _library():
 def _declare(lib, path):
     i32, i64, model = ctypes.c_int32, ctypes.c_int64, ctypes.c_void_p
     for name, result, arguments in (
-            ("model_api_version", i32, []),
-            ("case_facts", ctypes.c_void_p, [ctypes.c_char_p, _Error]),
-            ("text_free", None, [ctypes.c_void_p]),
-            ("model_open", model, [ctypes.c_char_p, i32, i32, _Error]),
-            ("model_close", None, [model]),
-            ("model_tables", ctypes.c_char_p, [model]),
-            ("model_program", i32, [model, i64, i64, ctypes.POINTER(i32), i32]),
-            ("model_initial_value", i32, [model, i32, i64, i64, ctypes.c_void_p, _Error]),
-            ("model_compute", i32, [model, ctypes.POINTER(NodeCall), _Error]),
-            ("digest", ctypes.c_uint64, [ctypes.c_void_p, i32, i64, i64, _Error])):
+        ("model_api_version", i32, []),
+        ("case_facts", ctypes.c_void_p, [ctypes.c_char_p, _Error]),
+        ("text_free", None, [ctypes.c_void_p]),
+        ("model_open", model, [ctypes.c_char_p, i32, i32, _Error]),
+        ("model_close", None, [model]),
+        ("model_tables", ctypes.c_char_p, [model]),
+        ("model_program", i32, [model, i64, i64, ctypes.POINTER(i32), i32]),
+        ("model_initial_value", i32, [model, i32, i64, i64, ctypes.c_void_p, _Error]),
+        ("model_compute", i32, [model, ctypes.POINTER(NodeCall), _Error]),
+        ("digest", ctypes.c_uint64, [ctypes.c_void_p, i32, i64, i64, _Error]),
+    ):
         function = getattr(lib, "shardproof_" + name)
         function.restype, function.argtypes = result, arguments
     if lib.shardproof_model_api_version() != VERSION:
-        raise ModelError(f"{path} has version {lib.shardproof_model_api_version()} of its interface, this package knows "
-                         f"{VERSION}: build both from one commit")
+        raise ModelError(
+            f"{path} has version {lib.shardproof_model_api_version()} of its interface, this package knows "
+            f"{VERSION}: build both from one commit"
+        )
     return lib
 
 
@@ -150,12 +170,16 @@ class Model:
         """Ids of the nodes that run for a sample of a step, in forward order."""
         room = len(self.nodes)
         ids = (ctypes.c_int32 * room)()
-        return list(ids[:self._lib.shardproof_model_program(self._handle, step, sample, ids, room)])
+        return list(
+            ids[: self._lib.shardproof_model_program(self._handle, step, sample, ids, room)]
+        )
 
     def initial_value(self, param, address, count, offset=0):
         """Writes elements [offset, offset + count) of a parameter's initial value, fp32, to host memory."""
         text, error = _error()
-        if self._lib.shardproof_model_initial_value(self._handle, param, offset, count, address, error):
+        if self._lib.shardproof_model_initial_value(
+            self._handle, param, offset, count, address, error
+        ):
             raise ModelError(text.value.decode())
 
     def compute(self, call, tables, rows=None):
@@ -173,7 +197,11 @@ class Model:
             kept.append(buffers)
             setattr(call, name, ctypes.cast(buffers, ctypes.POINTER(Buffer)))
         if rows:
-            kept.append((ctypes.c_int64 * len(self.values))(*[rows.get(i, -1) for i in range(len(self.values))]))
+            kept.append(
+                (ctypes.c_int64 * len(self.values))(
+                    *[rows.get(i, -1) for i in range(len(self.values))]
+                )
+            )
             call.rows = ctypes.cast(kept[-1], ctypes.POINTER(ctypes.c_int64))
         call.size = ctypes.sizeof(NodeCall)
         text, error = _error()

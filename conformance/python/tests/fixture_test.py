@@ -1,0 +1,152 @@
+"""The fixture's parts one by one: modules, optimizers, knobs, combinations. One process, no ranks."""
+
+import unittest
+
+import numpy as np
+import torch
+
+from shardproof import model as api
+from shardproof.torch import trace
+from shardproof.torch.declaration import Engine, engine, find
+from shardproof.torch.device import NAME
+from shardproof.torch.fixture.case import Case, Unsupported
+from shardproof.torch.fixture.modules import Fixture
+from shardproof.torch.fixture.nodes import Pass
+from shardproof.torch.fixture.optimizers import ExactAdamW, ExactSGD, clip_scale
+from shardproof.torch.run import combinations, declined
+
+
+def case(case_id, rank=0):
+    return Case(api.case_facts(case_id), rank)
+
+
+def fixture(case_id):
+    return Fixture(api.Model(case_id, 0, 0))
+
+
+class Modules(unittest.TestCase):
+    def test_parameters_have_the_published_names(self):
+        made = fixture("w1.ddp.root.bias")
+        names = [row[0] for row in made.model.params]
+        self.assertEqual(sorted(name for name, _ in made.named_parameters()), sorted(names))
+
+    def test_a_tied_weight_is_one_parameter_of_two_modules(self):
+        made = fixture("w1.ddp.tied")
+        self.assertEqual(len(list(made.parameters())), len(made.model.params))
+        self.assertGreater(
+            len(list(made.named_parameters(remove_duplicate=False))), len(made.model.params)
+        )
+
+    def test_frozen_parameters_want_no_gradient(self):
+        made = fixture("w1.ddp.frozen=layer")
+        self.assertTrue(any(not p.requires_grad for p in made.parameters()))
+
+    def test_a_pass_gives_loss_and_gradients(self):
+        made = fixture("w1.ddp")
+        loss = made(Pass(0, 0, 0))
+        loss.backward()
+        self.assertGreater(trace.host_alias(loss.detach()).item(), 0)
+        for name, param in made.named_parameters():
+            self.assertIsNotNone(param.grad, name)
+
+    def test_recomputation_changes_no_gradient(self):
+        plain, again = fixture("w1.ddp"), fixture("w1.ddp")
+        again.recompute_layers()
+        for made in (plain, again):
+            made(Pass(0, 0, 0)).backward()
+        for a, b in zip(plain.parameters(), again.parameters()):
+            self.assertTrue(torch.equal(a.grad.cpu(), b.grad.cpu()))
+
+    def test_a_scale_that_is_no_power_of_two_is_a_sentence(self):
+        with self.assertRaisesRegex(api.ModelError, "no power of two"):
+            (fixture("w1.ddp")(Pass(0, 0, 0)) / 3).backward()
+
+    def test_a_parameter_of_another_dtype_is_a_sentence(self):
+        made = fixture("w1.ddp").to(torch.bfloat16)
+        with self.assertRaisesRegex(api.ModelError, "elements of bf16, wanted"):
+            made(Pass(0, 0, 0))
+
+
+class Optimizers(unittest.TestCase):
+    """Against numpy, where each operation rounds once."""
+
+    def step(self, kind, steps, **options):
+        random = np.random.default_rng(1)
+        weight = random.standard_normal(1000).astype(np.float32)
+        gradients = [random.standard_normal(1000).astype(np.float32) for _ in range(steps)]
+        param = torch.nn.Parameter(torch.from_numpy(weight.copy()).to(NAME))
+        made = kind([param], lr=0.015625, **options)
+        made.scale = clip_scale(7.0, 0.5)
+        for gradient in gradients:
+            param.grad = torch.from_numpy(gradient).to(NAME)
+            made.step()
+        return weight, gradients, np.float32(made.scale), param.detach().cpu().numpy()
+
+    def test_sgd_is_exact(self):
+        w, gradients, scale, got = self.step(ExactSGD, 3, weight_decay=0.1)
+        for g in gradients:
+            x = g * scale
+            x = x + np.float32(0.1) * w
+            w = w - np.float32(0.015625) * x
+        np.testing.assert_array_equal(w, got)
+
+    def test_adamw_is_exact(self):
+        w, gradients, scale, got = self.step(ExactAdamW, 4, weight_decay=0.1)
+        f = np.float32
+        m, v, p1, p2 = np.zeros_like(w), np.zeros_like(w), f(1), f(1)
+        for g in gradients:
+            x = g * scale
+            p1, p2 = p1 * f(0.5), p2 * f(0.75)
+            m = f(0.5) * m + f(0.5) * x
+            v = f(0.75) * v + f(0.25) * (x * x)
+            u = (m / (f(1) - p1)) / (np.sqrt(v / (f(1) - p2)) + f(0.0078125))
+            w = w - (f(0.015625) * f(0.1)) * w
+            w = w - f(0.015625) * u
+        np.testing.assert_array_equal(w, got)
+
+
+class Declarations(unittest.TestCase):
+    def test_an_undeclared_knob_is_refused(self):
+        mine = engine(knobs={"strategy": ["no_shard"]})(lambda *_: None)
+        self.assertIsInstance(mine, Engine)
+        mine.refuse(case("w2.ddp"))
+        with self.assertRaisesRegex(Unsupported, "does not read recompute"):
+            mine.refuse(case("w2.ddp.recompute"))
+
+    def test_an_undeclared_value_is_refused_defaults_too(self):
+        mine = engine(knobs={"strategy": ["optim_grads_params"], "param_dtype": ["fp32"]})(
+            lambda *_: None
+        )
+        with self.assertRaisesRegex(Unsupported, "strategy = no_shard"):
+            mine.refuse(case("w2.ddp"))
+        with self.assertRaisesRegex(Unsupported, "param_dtype = bf16"):
+            mine.refuse(case("w2.zero3.bf16"))
+
+    def test_two_engines_in_a_world_are_declined(self):
+        shared = case("w4.zero3.name=policy.n2+zero2.name=value.tp2.etp2")
+        self.assertIn("one engine", declined.reason(find("fsdp2"), shared))
+
+
+class Combinations(unittest.TestCase):
+    def test_every_pair_that_a_case_can_have_is_in_some_case(self):
+        mine = engine(knobs={"strategy": ["no_shard"], "recompute": ["0", "1"]})(lambda *_: None)
+        ids, _ = combinations.cases(mine, 2)
+        for pair in (
+            ("recompute", "tied"),
+            ("w3", "recompute"),
+            ("k3", "bias"),
+            ("frozen=norms", "recompute"),
+        ):
+            self.assertTrue(any(set(pair) <= set(i.split(".")) for i in ids), pair)
+        self.assertEqual(ids, combinations.cases(mine, 2)[0])
+        for i in ids:
+            self.assertIsNone(declined.reason(mine, case(i)), i)
+
+    def test_only_what_is_declared_is_asked(self):
+        mine = engine(knobs={"strategy": ["no_shard"]})(lambda *_: None)
+        for i in combinations.cases(mine, 1)[0]:
+            self.assertFalse({"recompute", "zero3", "bf16", "adamw"} & set(i.split(".")), i)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

@@ -66,7 +66,7 @@ class Nodes(unittest.TestCase):
 
     def test_a_wrong_dtype_is_a_sentence(self):
         tables = self.tables()
-        (i, (address, count, _)), = tables[model.PARAM].items()
+        ((i, (address, count, _)),) = tables[model.PARAM].items()
         tables[model.PARAM][i] = (address, count, 4)
         with self.assertRaisesRegex(model.ModelError, "elements of bf16, wanted"):
             self.model.compute(model.NodeCall(node=self.node), tables)
@@ -80,7 +80,7 @@ class Nodes(unittest.TestCase):
 
     def test_digests_are_those_of_the_format(self):
         data = (ctypes.c_uint8 * 8)(*range(8))
-        self.assertEqual(model.digest(ctypes.addressof(data), 1, 8), 0x7fac51eab25dabc1)
+        self.assertEqual(model.digest(ctypes.addressof(data), 1, 8), 0x7FAC51EAB25DABC1)
         with self.assertRaisesRegex(model.ModelError, "no spf_dtype"):
             model.digest(ctypes.addressof(data), 99, 8)
 

@@ -1,0 +1,175 @@
+"""shardproof-torch run, end to end: what engines get that are right, wrong, silent, stuck, or ask for too much.
+
+All runs are in this process, as the command's ranks are forks of it: torch is imported once.
+"""
+
+import contextlib
+import os
+import pathlib
+import sys
+import tempfile
+import textwrap
+import unittest
+
+from shardproof.torch.run import main
+
+# A file of an engine: fully_shard as it is; body stands before it returns.
+ENGINE = """
+import os, time
+import shardproof.torch as sp
+from torch.distributed.fsdp import fully_shard
+
+@sp.engine(knobs={{"strategy": ["optim_grads_params"]}})
+def build(case, model, device):
+    for unit in model.units():
+        fully_shard(unit, mesh=sp.mesh(case))
+    fully_shard(model, mesh=sp.mesh(case))
+    made = sp.optimizer(case, model)
+{body}
+    return model, made
+"""
+# Does nothing of what it was asked: every rank trains by itself.
+SILENT = """
+import shardproof.torch as sp
+
+@sp.engine(knobs={"strategy": ["optim_grads_params"]})
+def build(case, model, device):
+    return model, sp.optimizer(case, model)
+"""
+
+
+@contextlib.contextmanager
+def _standard_streams(path):
+    """What this process and its children print goes to a file."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    kept = [os.dup(1), os.dup(2)]
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    os.dup2(file, 1)
+    os.dup2(file, 2)
+    try:
+        yield
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        for number, fd in enumerate(kept, 1):
+            os.dup2(fd, number)
+            os.close(fd)
+        os.close(file)
+
+
+class Run(unittest.TestCase):
+    def setUp(self):
+        self.scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(self.scratch.cleanup)
+        self.folder = pathlib.Path(self.scratch.name)
+
+    def run_command(self, *arguments):
+        """(exit code, what was printed)."""
+        log = self.folder / "log"
+        with _standard_streams(log):
+            code = main([str(a) for a in arguments])
+        return code, log.read_text()
+
+    def engine(self, body="", text=None):
+        path = self.folder / "mine.py"
+        path.write_text(text or ENGINE.format(body=textwrap.indent(textwrap.dedent(body), "    ")))
+        return path
+
+    def expect(self, code, text, *arguments):
+        got, said = self.run_command(*arguments)
+        self.assertEqual(
+            (got, text in said), (code, True), f"wanted exit code {code} and: {text}\n{said}"
+        )
+        return said
+
+    def test_fsdp2_conforms(self):
+        self.expect(
+            0,
+            "conformant: 2 pass",
+            "--engine",
+            "fsdp2",
+            "--case",
+            "w2.zero3",
+            "w2.zero3.k2.adamw.tied",
+        )
+
+    def test_ddp_conforms_and_declines_what_it_is_not(self):
+        said = self.expect(
+            0,
+            "conformant: 1 pass, 1 unsupported",
+            "--engine",
+            "ddp",
+            "--case",
+            "w2.ddp.k2",
+            "w2.zero3",
+        )
+        self.assertIn("unsupported  w2.zero3", said)
+
+    def test_an_engine_of_ones_own(self):
+        self.expect(0, "conformant: 1 pass", "--engine", self.engine(), "--case", "w2.zero3")
+
+    def test_a_knob_that_is_not_declared_is_unsupported(self):
+        said = self.expect(
+            1, "nothing was judged", "--engine", self.engine(), "--case", "w2.zero3.recompute"
+        )
+        self.assertIn("recompute", said)
+
+    def test_gradients_of_a_wrong_scale_are_found(self):
+        body = "model.set_reduce_scatter_divide_factor(1.0)"
+        self.expect(1, "FS-17", "--engine", self.engine(body), "--case", "w2.zero3")
+
+    def test_an_engine_that_does_nothing_is_found(self):
+        said = self.expect(
+            1, "not conformant: 1 fail", "--engine", self.engine(text=SILENT), "--case", "w2.zero3"
+        )
+        self.assertIn("FS-15", said)
+
+    def test_a_rank_that_raises_is_named(self):
+        body = "if case.rank == 1:\n    raise ValueError('rank 1 has no mood')"
+        said = self.expect(
+            1, "not conformant: 1 fail", "--engine", self.engine(body), "--case", "w2.zero3"
+        )
+        self.assertIn("rank 1 has no mood", said)
+
+    def test_a_rank_that_leaves_is_named(self):
+        body = "if case.rank == 1:\n    os._exit(0)"
+        said = self.expect(
+            1, "not conformant: 1 fail", "--engine", self.engine(body), "--case", "w2.zero3"
+        )
+        self.assertIn("rank 1", said)
+
+    def test_a_rank_that_hangs_is_shown(self):
+        body = "while case.rank == 1:\n    time.sleep(1)"
+        said = self.expect(
+            1,
+            "not conformant: 1 fail",
+            "--engine",
+            self.engine(body),
+            "--case",
+            "w2.zero3",
+            "--patience",
+            "6",
+        )
+        self.assertIn("mine.py", said)
+
+    def test_rejected_is_an_answer(self):
+        body = "raise sp.Rejected('no')"
+        said = self.expect(
+            1, "not conformant: 1 fail", "--engine", self.engine(body), "--case", "w2.zero3"
+        )
+        self.assertIn("rejected", said.lower())
+
+    def test_wrong_input_is_named(self):
+        for text, arguments in (
+            ("there is no engine nobody", ("--engine", "nobody")),
+            ("nonsense", ("--engine", "fsdp2", "--case", "w2.nonsense")),
+            ("wanted one", ("--engine", self.engine(text="x = 1\n"), "--case", "w2.ddp")),
+            ("/nowhere", ("--engine", "ddp", "--case", "w2.ddp", "--shardproof", "/nowhere")),
+            ("--engine", ()),
+        ):
+            self.expect(3, text, *arguments)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)

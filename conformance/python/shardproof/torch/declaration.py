@@ -27,6 +27,7 @@ ALWAYS = {"microbatches": int, "lr": float}
 @dataclasses.dataclass
 class Training:
     """What build returns; a pair (model, optimizer) stands for a Training of them."""
+
     model: object  # called with a pass, gives the loss
     optimizer: object
     # microbatch(index, last) is entered around forward and backward of each: no_sync and the like.
@@ -49,7 +50,9 @@ class Engine:
     knobs: dict  # name -> list of values, or int, float, str: any value of that type
     name: str
     marks: object = None  # marks(model) -> a context in which the engine's hooks are announced
-    traits: object = None  # traits(case): raises Unsupported where the model or the groups are beyond the engine
+    traits: object = (
+        None  # traits(case): raises Unsupported where the model or the groups are beyond the engine
+    )
 
     def refuse(self, case):
         """Raises Unsupported, before anything is made, if the case asks for what the engine does not declare."""
@@ -103,7 +106,9 @@ def find(name):
         return importlib.import_module(f"shardproof.torch.engines.{name}").ENGINE
     path = pathlib.Path(name)
     if not path.is_file():
-        raise ValueError(f"there is no engine {name}: wanted one of {', '.join(BUILTIN)}, or a file")
+        raise ValueError(
+            f"there is no engine {name}: wanted one of {', '.join(BUILTIN)}, or a file"
+        )
     spec = importlib.util.spec_from_file_location(path.stem, path)
     if spec is None:
         raise ValueError(f"{name} is no Python file")

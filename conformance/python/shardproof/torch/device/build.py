@@ -1,7 +1,8 @@
 """Builds the device's extension: once for each version of torch, of Python and of the sources; then
 from a cache.
 
-The cache is SHARDPROOF_CACHE, else $XDG_CACHE_HOME/shardproof, else ~/.cache/shardproof.
+The cache is SHARDPROOF_CACHE, else $XDG_CACHE_HOME/shardproof, else ~/.cache/shardproof. SHARDPROOF_DEVICE names one that
+was built before, by this torch and of these sources: nothing is built then.
 """
 
 import concurrent.futures

@@ -11,12 +11,18 @@ from shardproof.torch.fixture.optimizers import optimizer
 
 
 # Not average_in_collective: DDP divides first and sums. Not bucket_size: its first bucket is 1 MiB whatever the cap.
-@engine(knobs={**COMMON_KNOBS, "strategy": ["no_shard"], "overlap_grad_reduce": ["1", "0"]}, traits=refuse_experts)
+@engine(
+    knobs={**COMMON_KNOBS, "strategy": ["no_shard"], "overlap_grad_reduce": ["1", "0"]},
+    traits=refuse_experts,
+)
 def build(case, model, device):
     if case.value("recompute") == "1":
         model.recompute_layers()
-    wrapped = DistributedDataParallel(model, process_group=mesh(case).get_group("shard"),
-                                      find_unused_parameters="unused" in case.traits)
+    wrapped = DistributedDataParallel(
+        model,
+        process_group=mesh(case).get_group("shard"),
+        find_unused_parameters="unused" in case.traits,
+    )
 
     def microbatch(_index, last):
         return contextlib.nullcontext() if last else wrapped.no_sync()

@@ -18,23 +18,38 @@ _DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 def _precision(case):
     """Parameters as nodes read them, gradients as they travel: fp32 unless the case says otherwise."""
     param, wire = case.value("param_dtype"), case.value("grad_comm_dtype")
-    return MixedPrecisionPolicy(param_dtype=None if param == "fp32" else _DTYPES[param],
-                                reduce_dtype=_DTYPES[wire], cast_forward_inputs=False)
+    return MixedPrecisionPolicy(
+        param_dtype=None if param == "fp32" else _DTYPES[param],
+        reduce_dtype=_DTYPES[wire],
+        cast_forward_inputs=False,
+    )
 
 
 def _traits(case):
     refuse_experts(case)
     if case.value("param_dtype") == "bf16" and case.value("grad_comm_dtype") == "fp32":
-        raise Unsupported("FSDP2 hands gradients to their reduction in param_dtype: fp32 gradients of bf16 parameters "
-                          "do not exist in it")
+        raise Unsupported(
+            "FSDP2 hands gradients to their reduction in param_dtype: fp32 gradients of bf16 parameters "
+            "do not exist in it"
+        )
     if "tied" in case.traits and "Embedding" in case.value("units"):
         raise Unsupported("fully_shard refuses a parameter that two of its units share")
 
 
-@engine(knobs={**COMMON_KNOBS, "strategy": ["optim_grads_params"], "num_optimizer_instances": int,
-               "param_dtype": ["fp32", "bf16"], "grad_comm_dtype": ["fp32", "bf16"],
-               "average_in_collective": ["0", "1"], "overlap_grad_reduce": ["0", "1"],
-               "overlap_param_gather": ["0", "1"], "units": str}, traits=_traits)
+@engine(
+    knobs={
+        **COMMON_KNOBS,
+        "strategy": ["optim_grads_params"],
+        "num_optimizer_instances": int,
+        "param_dtype": ["fp32", "bf16"],
+        "grad_comm_dtype": ["fp32", "bf16"],
+        "average_in_collective": ["0", "1"],
+        "overlap_grad_reduce": ["0", "1"],
+        "overlap_param_gather": ["0", "1"],
+        "units": str,
+    },
+    traits=_traits,
+)
 def build(case, model, device):
     if case.value("recompute") == "1":
         model.recompute_layers()
@@ -52,9 +67,14 @@ def build(case, model, device):
             model.set_requires_all_reduce(last)  # over replicas once a step
         return contextlib.nullcontext()
 
-    return Training(model, made, microbatch=microbatch, shard_group=ranks.get_group("shard"),
-                    save=lambda folder: checkpoint.save(folder, model, made),
-                    load=lambda folder: checkpoint.load(folder, model, made))
+    return Training(
+        model,
+        made,
+        microbatch=microbatch,
+        shard_group=ranks.get_group("shard"),
+        save=lambda folder: checkpoint.save(folder, model, made),
+        load=lambda folder: checkpoint.load(folder, model, made),
+    )
 
 
 ENGINE = build

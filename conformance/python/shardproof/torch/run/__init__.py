@@ -3,4 +3,5 @@
 
 def main(arguments):
     from shardproof.torch.run import command  # torch takes seconds
+
     return command.main(arguments)

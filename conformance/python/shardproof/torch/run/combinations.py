@@ -15,7 +15,12 @@ from shardproof.torch.run import declined
 
 # Knob or trait: pairs of value and token of an id; "" is the token of a default. (conformance/cases/README.md)
 KNOBS = {
-    "strategy": [("no_shard", "ddp"), ("optim", "zero1"), ("optim_grads", "zero2"), ("optim_grads_params", "zero3")],
+    "strategy": [
+        ("no_shard", "ddp"),
+        ("optim", "zero1"),
+        ("optim_grads", "zero2"),
+        ("optim_grads_params", "zero3"),
+    ],
     "num_optimizer_instances": [("1", ""), ("2", "n2")],
     "microbatches": [("1", ""), ("2", "k2"), ("3", "k3")],
     "lr": [("0.015625", ""), ("0.0625", "lr0p0625")],
@@ -25,7 +30,11 @@ KNOBS = {
     "overlap_grad_reduce": [("0", ""), ("1", "ogr")],
     "overlap_param_gather": [("0", ""), ("1", "opg")],
     "calculate_per_token_loss": [("0", ""), ("1", "pertoken")],
-    "units": [("TransformerLayer", ""), ("none", "units=none"), ("TransformerLayer,Embedding", "units=TransformerLayer,Embedding")],
+    "units": [
+        ("TransformerLayer", ""),
+        ("none", "units=none"),
+        ("TransformerLayer,Embedding", "units=TransformerLayer,Embedding"),
+    ],
     "recompute": [("0", ""), ("1", "recompute")],
     "optimizer": [("sgd", ""), ("adamw", "adamw")],
     "weight_decay": [("0", ""), ("0.1", "wd0p1")],
@@ -74,19 +83,28 @@ class _Search:
         self.engine, self.factors = engine, factors(engine)
         self.random = random.Random(seed)
         self.names = list(self.factors)
-        self.open = {frozenset(zip(names, tokens)) for names in itertools.combinations(self.names, strength)
-                     for tokens in itertools.product(*[self.factors[n] for n in names])}
+        self.open = {
+            frozenset(zip(names, tokens))
+            for names in itertools.combinations(self.names, strength)
+            for tokens in itertools.product(*[self.factors[n] for n in names])
+        }
         self.strength = strength
         self.impossible = 0
 
     def _covered(self, row):
-        return [c for c in map(frozenset, itertools.combinations(row.items(), self.strength)) if c in self.open]
+        return [
+            c
+            for c in map(frozenset, itertools.combinations(row.items(), self.strength))
+            if c in self.open
+        ]
 
     def _draw(self, wanted):
         """A row with the wanted combination, as near the defaults as chance has it, that is a case of the engine."""
         plain = self.random.random()
-        row = {name: tokens[0] if self.random.random() < plain else self.random.choice(tokens)
-               for name, tokens in self.factors.items()}
+        row = {
+            name: tokens[0] if self.random.random() < plain else self.random.choice(tokens)
+            for name, tokens in self.factors.items()
+        }
         row.update(wanted)
         facts = case_id(row)
         if facts is None or declined.reason(self.engine, Case(facts, 0)):

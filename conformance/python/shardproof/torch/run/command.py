@@ -11,25 +11,62 @@ import zlib
 from shardproof import command, model
 
 # Imported once, in the process that the ranks are forked from.
-_BEFORE_FORKING = ("torch", "torch.distributed", "torch.distributed.fsdp", "torch.distributed.device_mesh",
-                   "torch.distributed.tensor", "torch.utils.checkpoint", "torch._dynamo",
-                   "shardproof.torch.run.training_loop")
+_BEFORE_FORKING = (
+    "torch",
+    "torch.distributed",
+    "torch.distributed.fsdp",
+    "torch.distributed.device_mesh",
+    "torch.distributed.tensor",
+    "torch.utils.checkpoint",
+    "torch._dynamo",
+    "shardproof.torch.run.training_loop",
+)
 _STRENGTH = {"smoke": 1, "core": 2, "full": 3}
 
 
 def _parser():
-    parser = argparse.ArgumentParser(prog="shardproof-torch run", description="Runs an engine on cases of the suite and "
-                                     "judges it.")
-    parser.add_argument("--engine", required=True, metavar="NAME|FILE.py", help="ddp, fsdp2, or a file that decorates "
-                        "a function with shardproof.torch.engine")
-    parser.add_argument("--profile", choices=list(_STRENGTH), default="core", help="the suite's profile, and each value "
-                        "(smoke), pair (core) or triple (full) of what the engine declares")
-    parser.add_argument("--case", nargs="+", action="extend", default=[], metavar="ID", help="these cases instead")
-    parser.add_argument("--seed", type=int, default=1, help="of the combinations that a profile draws")
-    parser.add_argument("--traces", metavar="DIR", help="keep traces and logs here, a folder a case")
+    parser = argparse.ArgumentParser(
+        prog="shardproof-torch run",
+        description="Runs an engine on cases of the suite and " "judges it.",
+    )
+    parser.add_argument(
+        "--engine",
+        required=True,
+        metavar="NAME|FILE.py",
+        help="ddp, fsdp2, or a file that decorates " "a function with shardproof.torch.engine",
+    )
+    parser.add_argument(
+        "--profile",
+        choices=list(_STRENGTH),
+        default="core",
+        help="the suite's profile, and each value "
+        "(smoke), pair (core) or triple (full) of what the engine declares",
+    )
+    parser.add_argument(
+        "--case", nargs="+", action="extend", default=[], metavar="ID", help="these cases instead"
+    )
+    parser.add_argument(
+        "--seed", type=int, default=1, help="of the combinations that a profile draws"
+    )
+    parser.add_argument(
+        "--traces", metavar="DIR", help="keep traces and logs here, a folder a case"
+    )
     parser.add_argument("--report", metavar="DIR", help="report.jsonl, junit.xml and summary.md")
-    parser.add_argument("--waivers", metavar="FILE", help="known failures (conformance/report/waivers.h)")
-    parser.add_argument("--allow-partial", action="store_true", help="exit code 0, not 4, for conformant where judged")
+    parser.add_argument(
+        "--waivers", metavar="FILE", help="known failures (conformance/report/waivers.h)"
+    )
+    parser.add_argument(
+        "--allow-partial",
+        action="store_true",
+        help="exit code 0, not 4, for conformant where judged",
+    )
+    parser.add_argument(
+        "--patience",
+        type=float,
+        default=20.0,
+        metavar="SECONDS",
+        help="a case in which no rank does " "anything for so long is ended and judged (20)",
+    )
     parser.add_argument("--shardproof", metavar="PATH", help="the command that judges")
     parser.add_argument("--verbose", action="store_true", help="a line for each case as it has run")
     return parser
@@ -47,9 +84,12 @@ def main(arguments):
         print(f"shardproof-torch: {error}", file=sys.stderr)
         return command.USAGE
     with _folder(arguments.traces) as folder:
-        _run(engine, ids, folder, arguments.verbose)
-        options = [f"--{name}={value}" for name, value in
-                   (("report", arguments.report), ("waivers", arguments.waivers)) if value]
+        _run(engine, ids, folder, arguments)
+        options = [
+            f"--{name}={value}"
+            for name, value in (("report", arguments.report), ("waivers", arguments.waivers))
+            if value
+        ]
         return command.check(judge, folder, options + ["--allow-partial"] * arguments.allow_partial)
 
 
@@ -60,7 +100,9 @@ def _folder(kept):
         path = pathlib.Path(kept)
         path.mkdir(parents=True, exist_ok=True)
         if any(path.iterdir()):
-            print(f"shardproof-torch: {path} is not empty: its traces are replaced", file=sys.stderr)
+            print(
+                f"shardproof-torch: {path} is not empty: its traces are replaced", file=sys.stderr
+            )
         yield path
         return
     with tempfile.TemporaryDirectory(prefix="shardproof.") as path:
@@ -69,31 +111,42 @@ def _folder(kept):
 
 def _selected(arguments, judge):
     from shardproof.torch import declaration
+
     engine = declaration.find(arguments.engine)
     if arguments.case:
         return engine, [model.case_facts(i)["id"] for i in arguments.case]
     from shardproof.torch.run import combinations
+
     own, impossible = combinations.cases(engine, _STRENGTH[arguments.profile], arguments.seed)
     ids = list(dict.fromkeys(command.list_cases(judge, arguments.profile) + own))
-    print(f"{len(ids)} cases: {len(ids) - len(own)} of the profile {arguments.profile} and {len(own)} that combine what "
-          f"{engine.name} declares ({impossible} combinations have no legal case)", flush=True)
+    print(
+        f"{len(ids)} cases: {len(ids) - len(own)} of the profile {arguments.profile} and {len(own)} that combine what "
+        f"{engine.name} declares ({impossible} combinations have no legal case)",
+        flush=True,
+    )
     return engine, ids
 
 
-def _run(engine, ids, folder, verbose):
+def _run(engine, ids, folder, arguments):
     import importlib
+
     for name in _BEFORE_FORKING:
         importlib.import_module(name)
     from shardproof.torch.run import server
+
     for case_id in ids:
         began = time.monotonic()
-        why = server.run_case(engine, case_id, _case_folder(folder, case_id))
+        why = server.run_case(engine, case_id, _case_folder(folder, case_id), arguments.patience)
         if why:
             print(f"{case_id}: {why}", flush=True)
-        if verbose:
+        if arguments.verbose:
             print(f"{case_id}: ran {time.monotonic() - began:.1f} s", flush=True)
 
 
 def _case_folder(folder, case_id):
-    name = case_id if len(case_id) <= 200 else case_id[:180] + "~" + format(zlib.crc32(case_id.encode()), "08x")
+    name = (
+        case_id
+        if len(case_id) <= 200
+        else case_id[:180] + "~" + format(zlib.crc32(case_id.encode()), "08x")
+    )
     return pathlib.Path(folder) / name

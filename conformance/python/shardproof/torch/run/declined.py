@@ -3,6 +3,7 @@
 import json
 
 from shardproof.torch.fixture.case import Unsupported
+from shardproof.torch.trace import file_of as trace_file
 
 PROVIDES = ["groups", "collectives", "sync", "memory", "work", "digests", "results", "calls"]
 
@@ -22,23 +23,32 @@ def reason(engine, case):
 
 def header(facts, rank, provides=PROVIDES):
     """The first line of a rank's trace."""
-    return {"shardproof_trace": 1, "rank": rank, "world": facts["world"], "case": facts["id"], "provides": list(provides)}
+    return {
+        "shardproof_trace": 1,
+        "rank": rank,
+        "world": facts["world"],
+        "case": facts["id"],
+        "provides": list(provides),
+    }
 
 
 def write(engine, facts, folder, why):
     """The traces of all ranks."""
     for rank in range(facts["world"]):
         rows = [header(facts, rank)]
-        rows += _events(facts, list(engine.knobs), why)
+        for index, asked in enumerate(facts["instances"]):
+            if not asked["explicit_groups"] or 0 <= rank - asked["first_rank"] < asked["ranks"]:
+                rows += _create(index, asked["knobs"], engine.knobs, why)
         rows.append({"end": len(rows) - 1, "status": "complete"})
-        with open(f"{folder}/trace.{rank:05d}.jsonl", "w", encoding="utf-8") as out:
+        with open(trace_file(folder, rank), "w", encoding="utf-8") as out:
             out.writelines(json.dumps(row) + "\n" for row in rows)
 
 
-def _events(facts, read, why):
-    asked = facts["instances"][0]["knobs"]
-    yield {"e": "call_begin", "x": "create", "c": 0}
+def _create(instance, asked, read, why):
+    """The events of a create that answers at once."""
+    common = {"n": instance, "c": 0}
+    yield {"e": "call_begin", "x": "create", **common}
     for name in read:
-        yield {"e": "knob", "x": name, "f": name in asked, "c": 0}
-    yield {"e": "explain", "x": why, "c": 0}
-    yield {"e": "call_end", "x": "create", "st": "unsupported", "c": 0}
+        yield {"e": "knob", "x": name, "f": name in asked, **common}
+    yield {"e": "explain", "x": why, **common}
+    yield {"e": "call_end", "x": "create", "st": "unsupported", **common}

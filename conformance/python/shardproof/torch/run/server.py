@@ -26,12 +26,16 @@ def run_case(engine, case_id, folder, patience=20.0):
     sys.stdout.flush()
     sys.stderr.flush()
     outcome = supervise.Supervisor(folder, facts["world"], patience).run(
-        lambda rank: _be_rank(engine, facts, rank, folder))
+        lambda rank: _be_rank(engine, facts, rank, folder)
+    )
     supervise.end_traces(outcome, lambda rank: declined.header(facts, rank))
     if not outcome.why:
         return ""
-    said = [f"--- rank {rank}, its log\n{_log(folder, rank).read_text(errors='replace')[-3000:]}"
-            for rank in range(facts["world"]) if _log(folder, rank).exists()]
+    said = [
+        f"--- rank {rank}, its log\n{_log(folder, rank).read_text(errors='replace')[-3000:]}"
+        for rank in range(facts["world"])
+        if _log(folder, rank).exists()
+    ]
     return "\n".join([outcome.why, *said, outcome.stacks()])
 
 
@@ -45,6 +49,11 @@ def _be_rank(engine, facts, rank, folder):
     log = os.open(_log(folder, rank), os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(log, 1)
     os.dup2(log, 2)
-    os.environ.update(RANK=str(rank), WORLD_SIZE=str(facts["world"]), LOCAL_RANK=str(rank), GLOO_SOCKET_IFNAME="lo")
+    os.environ.update(
+        RANK=str(rank),
+        WORLD_SIZE=str(facts["world"]),
+        LOCAL_RANK=str(rank),
+        GLOO_SOCKET_IFNAME="lo",
+    )
     training_loop.play(engine, facts, rank, folder)
     return 0

@@ -20,7 +20,14 @@ from shardproof.torch.fixture.optimizers import clip_scale, gradient_norm
 PROVIDES = ["groups", "collectives", "sync", "memory", "work", "digests", "results", "calls"]
 # What travels in training; a driver that sends something else says so around it.
 PURPOSES = {"all_gather": "param_full", "reduce_scatter": "grad", "all_reduce": "grad"}
-CALLS = {"c": "create", "d": "destroy", "t": "train_step", "e": "eval_step", "s": "save", "l": "load"}
+CALLS = {
+    "c": "create",
+    "d": "destroy",
+    "t": "train_step",
+    "e": "eval_step",
+    "s": "save",
+    "l": "load",
+}
 
 
 def shard_of(tensor):
@@ -30,7 +37,9 @@ def shard_of(tensor):
     local = tensor.to_local()
     if not local.numel():
         return None
-    _, offsets = compute_local_shape_and_global_offset(tensor.shape, tensor.device_mesh, tensor.placements)
+    _, offsets = compute_local_shape_and_global_offset(
+        tensor.shape, tensor.device_mesh, tensor.placements
+    )
     first, stride = 0, 1
     for size, offset in zip(reversed(tensor.shape), reversed(offsets)):
         first += offset * stride
@@ -46,18 +55,19 @@ class Rank:
         self.calls = 0
         self.generation = 0  # of process groups: destroy and create again
         self.training = self.fixture = None
-        self.step = 0
+        self.last = False  # call of the script
 
     def play(self):
         """Carries out the script; answers when the engine declined the case too."""
         script = list(self.case.script)
         if not script or script[-1][0] != "d":
             script.append(["d", -1])
-        for letter, step in script:
-            if letter in "sl" and getattr(self.training, CALLS[letter]) is None:
-                self._enter("d", -1)  # a trace that goes on to destroy says that the engine has no such call
-                return
-            if not self._enter(letter, step):
+        for at, (letter, step) in enumerate(script):
+            self.last = at == len(script) - 1
+            lacks = letter in "sl" and getattr(self.training, CALLS[letter]) is None
+            if lacks:  # a trace that goes on to destroy says that the engine has no such call
+                letter, step, self.last = "d", -1, True
+            if not self._enter(letter, step) or lacks:
                 return
 
     def _enter(self, letter, step):
@@ -67,15 +77,26 @@ class Rank:
         trace.event("call_begin", x=name, id=step if step >= 0 else None)
         answer = "ok"
         try:
-            {"c": self._create, "d": self._destroy, "t": self._train, "e": self._evaluate,
-             "s": self._save, "l": self._load}[letter](step)
+            {
+                "c": self._create,
+                "d": self._destroy,
+                "t": self._train,
+                "e": self._evaluate,
+                "s": self._save,
+                "l": self._load,
+            }[letter](step)
         except Unsupported as why:
             trace.event("explain", x=str(why))
             answer = "unsupported"
         except Rejected as why:
             trace.event("explain", x=str(why))
             answer = "rejected"
-        trace.event("call_end", x=name, id=step if step >= 0 else None, st=None if answer == "ok" else answer)
+        trace.event(
+            "call_end",
+            x=name,
+            id=step if step >= 0 else None,
+            st=None if answer == "ok" else answer,
+        )
         trace.entry_call(-1)
         self.calls += 1
         return answer == "ok"
@@ -85,8 +106,12 @@ class Rank:
     def _create(self, _step):
         self.engine.read_knobs(self.case)
         self.engine.refuse(self.case)
-        dist.init_process_group(NAME, rank=self.case.rank, world_size=self.case.world,
-                                store=dist.FileStore(f"{self.store}.{self.generation}", self.case.world))
+        dist.init_process_group(
+            NAME,
+            rank=self.case.rank,
+            world_size=self.case.world,
+            store=dist.FileStore(f"{self.store}.{self.generation}", self.case.world),
+        )
         self.generation += 1
         model = api.Model(self.case.id, 0, self.case.rank)
         self.fixture = Fixture(model)
@@ -106,7 +131,9 @@ class Rank:
             dist.destroy_process_group()
         gc.collect()
         torch.accelerator.synchronize()
-        trace.release_device()
+        native.drain_pools()
+        if self.last:  # torch keeps its streams for the next engine of the process
+            native.destroy_streams()
 
     # --- steps
 
@@ -145,7 +172,9 @@ class Rank:
     def _evaluate(self, step):
         with torch.no_grad():
             for index in range(self.case.microbatches):
-                self._publish("loss", index, 0, self.training.model(Pass(step, self._sample(index), index)))
+                self._publish(
+                    "loss", index, 0, self.training.model(Pass(step, self._sample(index), index))
+                )
 
     def _save(self, _step):
         self.training.save(self.store + ".saved")
@@ -173,9 +202,18 @@ class Rank:
     def _publish(self, result, i, first, tensor):
         tensor = tensor.detach()
         host = trace.host_alias(tensor).contiguous()
-        trace.event("publish", res=result, s=trace.current_stream(), id=i, o=first, k=tensor.numel(),
-                        ty=api.DTYPE_NAMES[NUMBERS[tensor.dtype]], d=hexadecimal(digest(host, first)),
-                        v=host.view(-1).tolist(), r=trace.ranges((tensor, api.READ)))
+        trace.event(
+            "publish",
+            res=result,
+            s=trace.current_stream(),
+            id=i,
+            o=first,
+            k=tensor.numel(),
+            ty=api.DTYPE_NAMES[NUMBERS[tensor.dtype]],
+            d=hexadecimal(digest(host, first)),
+            v=host.view(-1).tolist(),
+            r=trace.ranges((tensor, api.READ)),
+        )
 
 
 def _local(tensor):
