@@ -12,10 +12,9 @@
 namespace shardproof {
 
 inline constexpr std::array<std::string_view, 37> kEventKeys = {
-    "i",   "e", "t",  "n",  "c",   "s",  "ev", "g",  "pg",    "a",  "op", "ty",
-    "red", "p", "id", "ph", "res", "st", "f",  "rq", "for",   "m",  "mb", "sm",
-    "o",   "k", "d",  "x",  "y",   "r",  "rd", "v",  "ranks", "sc", "rc", "breaks",
-    "at"};
+    "i", "e",  "t",  "n",   "c",  "s", "ev",    "g",   "pg", "a",      "op", "ty", "red",
+    "p", "id", "ph", "res", "st", "f", "rq",    "for", "m",  "mb",     "sm", "o",  "k",
+    "d", "x",  "y",  "r",   "rd", "v", "ranks", "sc",  "rc", "breaks", "at"};
 
 consteval uint64_t Bit(std::string_view key) {
   for (size_t i = 0; i < kEventKeys.size(); ++i) {

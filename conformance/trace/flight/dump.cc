@@ -245,7 +245,10 @@ Dump ReadDump(std::string_view bytes, int32_t rank, ValueTree& tree) {
 
 std::vector<Dump> ReadDumps(const std::filesystem::path& folder) {
   std::map<int32_t, std::filesystem::path> files;
-  for (const auto& file : std::filesystem::directory_iterator(folder)) {
+  std::error_code missing;
+  const std::filesystem::directory_iterator all(folder, missing);
+  if (missing) throw std::invalid_argument(folder.string() + ": " + missing.message());
+  for (const auto& file : all) {
     const std::optional<int32_t> rank = RankOf(file.path());
     if (!rank) continue;
     const auto [at, fresh] = files.emplace(*rank, file.path());
