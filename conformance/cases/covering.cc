@@ -93,24 +93,45 @@ class PartialRow {
   std::vector<bool> all_;  // nothing fixed yet: every tuple agrees
 };
 
+// How many of the fixed factors have another value than the base.
+int Changes(const PartialRow& partial, const CoveringRow& base) {
+  int changes = 0;
+  for (const int factor : partial.fixed())
+    changes += partial.row()[static_cast<size_t>(factor)] != base[static_cast<size_t>(factor)];
+  return changes;
+}
+
+// The values among which a factor's is drawn: those that close the most, or the base's alone.
+std::vector<int> Best(const CombinationTable& table, const CoveringOptions& options,
+                      const PartialRow& partial, int factor) {
+  const std::vector<int> feasible = partial.Feasible(factor);
+  const int usual = options.base.empty() ? -1 : options.base[static_cast<size_t>(factor)];
+  const bool may_be_usual = std::find(feasible.begin(), feasible.end(), usual) != feasible.end();
+  if (may_be_usual && Changes(partial, options.base) >= options.most_changes) return {usual};
+  int64_t best = -1;
+  std::vector<int> ties;
+  for (const int value : feasible) {
+    const int64_t gain = table.Gain(partial.row(), partial.fixed(), factor, value);
+    if (gain > best) ties.clear();
+    best = std::max(best, gain);
+    if (gain == best) ties.push_back(value);
+  }
+  if (std::find(ties.begin(), ties.end(), usual) != ties.end()) return {usual};
+  return ties;
+}
+
 // Fixes the remaining factors in random order, each to the value that closes the most; ties fall at
 // random.
-void Complete(const CombinationTable& table, Random& random, PartialRow& partial) {
+void Complete(const CombinationTable& table, const CoveringOptions& options, Random& random,
+              PartialRow& partial) {
   std::vector<int> rest;
   for (size_t factor = 0; factor < partial.row().size(); ++factor) {
     if (partial.row()[factor] < 0) rest.push_back(static_cast<int>(factor));
   }
   Shuffle(random, rest);
   for (int factor : rest) {
-    int64_t best = -1;
-    std::vector<int> ties;
-    for (int value : partial.Feasible(factor)) {
-      const int64_t gain = table.Gain(partial.row(), partial.fixed(), factor, value);
-      if (gain > best) ties.clear();
-      best = std::max(best, gain);
-      if (gain == best) ties.push_back(value);
-    }
-    partial.Fix(factor, ties[Below(random, ties.size())]);
+    const std::vector<int> values = Best(table, options, partial, factor);
+    partial.Fix(factor, values[Below(random, values.size())]);
   }
 }
 
@@ -129,7 +150,7 @@ std::vector<CoveringRow> CoveringArray(const CoveringProblem& problem,
       const Combination start = table.OpenFrom(random());
       for (size_t i = 0; i < start.factors.size(); ++i)
         partial.Fix(start.factors[i], start.values[i]);
-      Complete(table, random, partial);
+      Complete(table, options, random, partial);
       const int64_t closed = table.Closes(partial.row());
       if (closed <= best_closed) continue;
       best_closed = closed;

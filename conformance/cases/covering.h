@@ -36,6 +36,10 @@ struct CoveringOptions {
   std::vector<int> focus;  // only combinations of these factors are covered; empty: all. Others
                            // take random values
   int candidates = 10;     // rows built for each row kept
+  // Not empty: rows differ from this one in at most `most_changes` factors, but for what the
+  // relations and the combination that a row is built around ask for; ties go to its values.
+  CoveringRow base = {};
+  int most_changes = 0;
 };
 
 // Rows, each allowed by all relations, that cover every possible combination; deterministic in

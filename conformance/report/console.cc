@@ -163,8 +163,7 @@ void Console::Finish(const RunReport& report) {
   for (const std::string& fact : report.facts) out_ << VisibleLine(fact) << "\n";
   for (const std::string& line : RequirementLines(report, 12)) out_ << VisibleLine(line) << "\n";
   for (const std::string& line : WarningLines(report, sentence_)) out_ << VisibleLine(line) << "\n";
-  for (const std::string& problem : report.problems)
-    out_ << "waivers: " << VisibleLine(problem) << "\n";
+  for (const std::string& problem : report.problems) out_ << VisibleLine(problem) << "\n";
   out_ << LastLine(report) << "\n" << std::flush;
 }
 

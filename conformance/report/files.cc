@@ -162,7 +162,7 @@ std::string SummaryMarkdown(const RunReport& report, const Sentence& sentence) {
     text += std::string("| ") + StatusName(status) + " | " + std::to_string(n) + " |\n";
   }
   for (const std::string& fact : report.facts) text += paragraph(fact);
-  for (const std::string& problem : report.problems) text += paragraph("waivers: " + problem);
+  for (const std::string& problem : report.problems) text += paragraph(problem);
   for (const std::string& line : RequirementLines(report, SIZE_MAX)) text += paragraph(line);
   for (const std::string& line : WarningLines(report, sentence)) text += paragraph(line);
   for (const CaseReport& c : report.cases) {

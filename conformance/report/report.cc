@@ -58,7 +58,7 @@ std::string LastLine(const RunReport& report) {
     comma = ", ";
   }
   if (!report.problems.empty()) {
-    text += comma + std::to_string(report.problems.size()) + " waiver problem" +
+    text += comma + std::to_string(report.problems.size()) + " problem" +
             (report.problems.size() == 1 ? "" : "s");
     comma = ", ";
   }

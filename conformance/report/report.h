@@ -55,7 +55,7 @@ struct RunReport {
   std::string assurance = "observed";  // how the evidence came about
   std::vector<CaseReport> cases;
   std::vector<std::string> facts;     // coverage and the like, printed at the end
-  std::vector<std::string> problems;  // of the waiver file: each turns the run red
+  std::vector<std::string> problems;  // of files that the user gave: each turns the run red
   bool allow_partial = false;         // the user excuses what could not be judged
   bool strict = false;                // a broken SHOULD is no warning
   bool all_findings = false;          // those that follow from others are told too

@@ -36,7 +36,7 @@ std::string TooBroad(const Waiver& waiver) {
 }
 
 std::string Name(const Waiver& waiver) {
-  return "line " + std::to_string(waiver.line) + " (" + waiver.requirement + ", case \"" +
+  return "waivers: line " + std::to_string(waiver.line) + " (" + waiver.requirement + ", case \"" +
          waiver.case_glob + "\")";
 }
 

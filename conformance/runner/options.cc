@@ -25,6 +25,10 @@ void AddSelection(CLI::App* app, Options* o) {
       ->capture_default_str();
   app->add_option("--case", o->cases,
                   "judge this case instead of a profile (may be given several times)");
+  app->add_option("--supports", o->supports,
+                  "TOML file of what the engine takes (shardproof probe writes it): core and full "
+                  "combine these values; one that the engine declines turns the run red")
+      ->check(CLI::ExistingFile);
   app->add_option("--fabric", o->fabric,
                   "sim: all ranks in this process. mpi: under mpirun, one process a rank. "
                   "nccl: CUDA and NCCL, ranks started here or given by a launcher")
@@ -87,6 +91,38 @@ CLI::App* AddPlan(CLI::App* app, Options* o) {
   return plan;
 }
 
+CLI::App* AddRun(CLI::App* app, Options* o) {
+  CLI::App* run = app->add_subcommand("run", "judge an engine");
+  AddSelection(run, o);
+  AddEngine(run, o);
+  run->add_option("--waivers", o->waivers, "TOML file of known failures")->check(CLI::ExistingFile);
+  run->add_option("--report", o->report, "folder for report.jsonl, junit.xml and summary.md");
+  AddVerdict(run, o);
+  run->add_option("--jobs", o->jobs, "sim: worker processes (0: one per core)")
+      ->capture_default_str();
+  run->add_option("--timings", o->timings,
+                  "sim: run each case under so many timings, seeds from --seed on; the "
+                  "results must be the same bits")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  run->add_flag("--all", o->all_findings, kAll);
+  run->add_flag("--verbose", o->verbose, "one line per case");
+  return run;
+}
+
+CLI::App* AddProbe(CLI::App* app, Options* o) {
+  CLI::App* probe = app->add_subcommand(
+      "probe", "ask an engine which values of which knobs it takes; prints a file for --supports");
+  probe->add_option("--impl", o->impl, "engine: builtin:reference or lib:PATH[:args]")->required();
+  probe->add_option("--output", o->output, "write it to this file, not to the console");
+  probe
+      ->add_option("--stall-seconds", o->stall_seconds,
+                   "without progress for so long a case counts as taken, and is left to a run")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  return probe;
+}
+
 CLI::App* AddReplay(CLI::App* app, Options* o) {
   CLI::App* replay =
       app->add_subcommand("replay", "run one case again and show its trace, event by event");
@@ -108,22 +144,7 @@ bool ParseOptions(int argc, char** argv, Options* o, int* exit_code) {
       "communication"};
   app.require_subcommand(1);
 
-  CLI::App* run = app.add_subcommand("run", "judge an engine");
-  AddSelection(run, o);
-  AddEngine(run, o);
-  run->add_option("--waivers", o->waivers, "TOML file of known failures")->check(CLI::ExistingFile);
-  run->add_option("--report", o->report, "folder for report.jsonl, junit.xml and summary.md");
-  AddVerdict(run, o);
-  run->add_option("--jobs", o->jobs, "sim: worker processes (0: one per core)")
-      ->capture_default_str();
-  run->add_option("--timings", o->timings,
-                  "sim: run each case under so many timings, seeds from --seed on; the "
-                  "results must be the same bits")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  run->add_flag("--all", o->all_findings, kAll);
-  run->add_flag("--verbose", o->verbose, "one line per case");
-
+  CLI::App* run = AddRun(&app, o);
   CLI::App* check = app.add_subcommand("check", "judge a folder of traces without any engine");
   check->add_option("address", o->target, kRecorded)->required();
   check->add_option("--waivers", o->waivers, "TOML file of known failures")
@@ -141,6 +162,7 @@ bool ParseOptions(int argc, char** argv, Options* o, int* exit_code) {
 
   CLI::App* replay = AddReplay(&app, o);
   CLI::App* plan = AddPlan(&app, o);
+  CLI::App* probe = AddProbe(&app, o);
 
   CLI::App* explain =
       app.add_subcommand("explain", "print a requirement: its sentence, level, source and check");
@@ -157,6 +179,7 @@ bool ParseOptions(int argc, char** argv, Options* o, int* exit_code) {
   o->command = run->parsed()      ? Command::kRun
                : check->parsed()  ? Command::kCheck
                : list->parsed()   ? Command::kList
+               : probe->parsed()  ? Command::kProbe
                : replay->parsed() ? Command::kReplay
                : plan->parsed()   ? Command::kPlan
                                   : Command::kExplain;

@@ -7,20 +7,21 @@
 namespace shardproof {
 
 struct Options {
-  enum class Command { kRun, kCheck, kList, kReplay, kPlan, kExplain, kNone };
+  enum class Command { kRun, kCheck, kList, kProbe, kReplay, kPlan, kExplain, kNone };
   Command command = Command::kNone;
 
   std::string impl = "builtin:reference";
   std::string profile = "core";
   std::vector<std::string> cases;  // ids; not empty: instead of a profile
   std::string fabric = "sim";
-  std::string waivers;  // file, or empty
-  std::string report;   // folder, or empty
-  std::string trace;    // folder to write traces to, or empty
-  uint64_t seed = 1;    // of cases and timings
-  std::string timing;   // empty: chosen by the seed, case by case
-  int queues = 0;       // sim: hardware queues that a rank's streams share; 0: one for each stream
-  int timings = 1;      // sim: how many timings of each case must give the same results
+  std::string supports;  // file of what the engine takes, or empty
+  std::string waivers;   // file, or empty
+  std::string report;    // folder, or empty
+  std::string trace;     // folder to write traces to, or empty
+  uint64_t seed = 1;     // of cases and timings
+  std::string timing;    // empty: chosen by the seed, case by case
+  int queues = 0;        // sim: hardware queues that a rank's streams share; 0: one for each stream
+  int timings = 1;       // sim: how many timings of each case must give the same results
   std::string level = "digests";
   std::string fault;  // empty, or as in host/faulty.h
   double stall_seconds = 5;
@@ -36,6 +37,7 @@ struct Options {
   int rank = 0;             // plan: whose
   int64_t step = 0;         // plan: of which train step
 
+  std::string output;  // probe: file to write, or empty
   std::string target;  // list: cases or requirements; explain: requirement id; check: trace:DIR
 };
 

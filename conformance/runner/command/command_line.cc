@@ -44,6 +44,8 @@ static int Carry(int argc, char** argv, const OtherFabrics& others) {
         return CheckCommand(options);
       case Command::kList:
         return ListCommand(options);
+      case Command::kProbe:
+        return ProbeCommand(options);
       case Command::kReplay:
         return ReplayCommand(options);
       case Command::kPlan:

@@ -18,6 +18,7 @@
 #include "conformance/runner/reporting.h"
 #include "conformance/runner/scratch_folder.h"
 #include "conformance/runner/selection.h"
+#include "conformance/runner/support/fitted_run.h"
 
 namespace shardproof {
 
@@ -35,7 +36,9 @@ int ListCommand(const Options& options) {
     return 0;
   }
   std::vector<std::string> facts;
-  for (const Case& c : SelectCases(options, &facts)) {
+  const bool fitted = IsFitted(options);
+  for (const Case& c :
+       fitted ? FittedRun(options, options.ranks).Cases() : SelectCases(options, &facts)) {
     std::cout << Id(c);
     if (!c.illegal.empty()) std::cout << "  (illegal: " << c.illegal << ")";
     std::cout << "\n";

@@ -20,6 +20,7 @@ struct OtherFabrics {
 int RunCommand(const Options& options, const OtherFabrics& others, int argc, char** argv);
 int CheckCommand(const Options& options);
 int ListCommand(const Options& options);
+int ProbeCommand(const Options& options);
 int ReplayCommand(const Options& options);
 int PlanCommand(const Options& options);
 int ExplainCommand(const Options& options);

@@ -18,15 +18,18 @@
 #include "conformance/runner/reporting.h"
 #include "conformance/runner/scratch_folder.h"
 #include "conformance/runner/selection.h"
+#include "conformance/runner/support/fitted_run.h"
 
 namespace shardproof {
 
 namespace {
 
-// On rank 0: what is wrong with the address; or "loads"; or "breaks", where the probe says how.
-std::string Refusal(const Options& options, EngineProbe* probe) {
+// On rank 0: what is wrong with the address, or the file of what the engine takes; or "loads"; or
+// "breaks", where the probe says how.
+std::string Refusal(const Options& options, EngineProbe* probe, std::optional<FittedRun>* fitted) {
   try {
     *probe = ProbeEngine(options);
+    if (probe->loads && IsFitted(options)) fitted->emplace(options, options.ranks);
     return probe->loads ? "loads" : "breaks";
   } catch (const std::exception& error) {
     return error.what();
@@ -44,6 +47,15 @@ std::string Open(const Options& options, RunReport report, size_t cases,
   return "";
 }
 
+// Where cases depend on the engine, all ranks choose those that rank 0 has found out.
+std::vector<Case> Select(const Options& options, bool reports, MpiWorld& world,
+                         std::optional<FittedRun>* fitted, std::vector<std::string>* facts) {
+  if (!IsFitted(options)) return SelectCases(options, reports ? facts : nullptr);
+  const std::string told = world.Broadcast(reports ? (*fitted)->Told() : "");
+  if (!reports) fitted->emplace(options, options.ranks, told);
+  return (*fitted)->Cases();
+}
+
 }  // namespace
 
 int RunMpiCommand(const Options& given, int argc, char** argv) {
@@ -52,10 +64,13 @@ int RunMpiCommand(const Options& given, int argc, char** argv) {
   options.ranks = world.size();
   const bool reports = world.rank() == 0;
   RunReport report = ReportFor(options);
-  const std::vector<Case> cases = SelectCases(options, reports ? &report.facts : nullptr);
   EngineProbe probe;
-  const std::string refusal = world.Broadcast(reports ? Refusal(options, &probe) : "");
+  std::optional<FittedRun> fitted;
+  const std::string refusal = world.Broadcast(reports ? Refusal(options, &probe, &fitted) : "");
   if (refusal != "loads" && refusal != "breaks") throw std::invalid_argument(refusal);
+  const std::vector<Case> cases = refusal == "loads"
+                                      ? Select(options, reports, world, &fitted, &report.facts)
+                                      : std::vector<Case>();
   std::optional<Reporter> reporter;
   std::string problem;
   if (reports) problem = Open(options, std::move(report), cases.size(), &reporter);
@@ -69,7 +84,7 @@ int RunMpiCommand(const Options& given, int argc, char** argv) {
   if (const auto row = RowOf(probe, options)) reporter->CaseDone(cases.size(), *row);  // on rank 0
   MpiOptions mpi;
   mpi.stall_seconds = options.stall_seconds;
-  for (size_t item = 0; refusal == "loads" && item < cases.size(); ++item) {
+  for (size_t item = 0; item < cases.size(); ++item) {
     const Case& c = cases[item];
     const Models models = MakeModels(c);
     const RankOptions rank =
@@ -83,8 +98,11 @@ int RunMpiCommand(const Options& given, int argc, char** argv) {
     });
     if (!reports) continue;
     // The others go on meanwhile, up to their next collective.
-    reporter->CaseDone(item, ReportOf(c, JudgeEnd(c, end, options), options));
+    CaseReport row = ReportOf(c, JudgeEnd(c, end, options), options);
+    if (fitted) fitted->CaseDone(c, row);
+    reporter->CaseDone(item, std::move(row));
   }
+  if (reports && fitted) fitted->Conclude(&reporter->report());
   const int code = reports ? reporter->Finish() : 0;
   scratch.reset();  // nothing after this may run
   return world.Leave(code);

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <iostream>
+#include <optional>
 #include <set>
 #include <thread>
 #include <utility>
@@ -16,6 +17,7 @@
 #include "conformance/runner/reporting.h"
 #include "conformance/runner/scratch_folder.h"
 #include "conformance/runner/selection.h"
+#include "conformance/runner/support/fitted_run.h"
 #include "conformance/runner/timings.h"
 #include "conformance/runner/verdict_io.h"
 #include "conformance/runner/workers/worker_pool.h"
@@ -117,10 +119,12 @@ std::string RunPart(const Case& c, const SimWork& work, const Options& options,
 
 int RunSimCommand(const Options& options) {
   RunReport report = ReportFor(options);
-  const std::vector<Case> cases = SelectCases(options, &report.facts);
+  const EngineProbe probe = ProbeEngine(options);
+  std::optional<FittedRun> fitted;
+  if (probe.loads && IsFitted(options)) fitted.emplace(options, 0);
+  const std::vector<Case> cases = fitted ? fitted->Cases() : SelectCases(options, &report.facts);
   if (options.queues > 0)
     report.facts.push_back("hardware queues a rank: " + std::to_string(options.queues));
-  const EngineProbe probe = ProbeEngine(options);
   Reporter reporter(options, std::move(report), cases.size(), std::cout,
                     isatty(STDOUT_FILENO) != 0);
   if (const auto row = RowOf(probe, options)) reporter.CaseDone(cases.size(), *row);
@@ -142,13 +146,16 @@ int RunSimCommand(const Options& options) {
       [&](size_t part, const WorkResult& result) {
         const size_t item = work[part].item;
         if (!verdicts.Add(work[part], VerdictOfWorker(result))) return;
-        reporter.CaseDone(item, ReportOf(cases[item], verdicts.Take(item, options), options));
+        CaseReport row = ReportOf(cases[item], verdicts.Take(item, options), options);
+        if (fitted) fitted->CaseDone(cases[item], row);
+        reporter.CaseDone(item, std::move(row));
       });
   if (options.timings > 1) {
     reporter.report().facts.push_back("timings: " + std::to_string(options.timings) +
                                       " of each case, " + std::to_string(verdicts.different()) +
                                       " different in all");
   }
+  if (fitted) fitted->Conclude(&reporter.report());
   return reporter.Finish();
 }
 

@@ -1,0 +1,124 @@
+#include "conformance/cases/support/fitted_profile.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "conformance/cases/combinations.h"
+#include "conformance/common/at.h"
+
+namespace shardproof {
+namespace {
+
+// The space that a case with one instance is of.
+const char* SpaceOf(const Case& c) {
+  const InstanceSpec& spec = c.instances.front();
+  if (spec.strategy == ShardingStrategy::kLayerWise) return "layer_wise";
+  return spec.model.moe.experts > 0 ? "experts" : "strategies";
+}
+
+const CaseFactors* SpaceNamed(const std::vector<CaseFactors>& spaces, const std::string& name) {
+  for (const CaseFactors& space : spaces) {
+    if (space.name == name) return &space;
+  }
+  return nullptr;
+}
+
+int64_t CombinationsOf(const CoveringProblem& problem, int strength) {
+  return CombinationTable(problem, strength, {}).possible();
+}
+
+}  // namespace
+
+CoveringRow PlainestRow(const CaseFactors& space, const ValueMask& mask, int32_t world) {
+  const std::vector<Factor>& factors = space.problem->factors;
+  CoveringRow row(factors.size(), 0);
+  int of_world = 0, value = 0;
+  for (size_t factor = 0; factor < factors.size(); ++factor) {
+    const auto taken = std::find(mask[factor].begin(), mask[factor].end(), true);
+    row[factor] = static_cast<int>(taken - mask[factor].begin());
+    if (factors[factor].name != "world") continue;
+    of_world = static_cast<int>(factor);
+    value = row[factor];
+    for (size_t i = 0; i < mask[factor].size(); ++i) {
+      if (mask[factor][i] && factors[factor].values[i] == std::to_string(world))
+        value = static_cast<int>(i);
+    }
+  }
+  const auto nearest = NearestRow(*space.problem, mask, row, of_world, value);
+  if (nearest) return *nearest;
+  return RandomRow(*Restrict(*space.problem, mask), 1);
+}
+
+std::vector<Case> FittedCases(const std::vector<CaseFactors>& spaces, const Supported& supported,
+                              int strength, int32_t world, uint64_t seed) {
+  std::vector<Case> cases;
+  std::set<std::string> ids;
+  for (const CaseFactors& space : spaces) {
+    const auto values = supported.find(space.name);
+    if (values == supported.end()) continue;
+    const ValueMask mask = MaskOf(space, values->second);
+    const auto some = Restrict(*space.problem, mask);
+    if (!some) continue;
+    CoveringOptions options{strength, seed, {}, 12};
+    options.base = PlainestRow(space, mask, world);
+    options.most_changes = kMostChanges;
+    for (const CoveringRow& row : CoveringArray(*some, options)) {
+      Case c = space.make(row, seed);
+      if (ids.insert(Id(c)).second) cases.push_back(std::move(c));
+    }
+  }
+  return cases;
+}
+
+bool Fits(const std::vector<CaseFactors>& spaces, const Supported& supported, const Case& c) {
+  if (!c.illegal.empty() || c.instances.size() != 1) return true;
+  const CaseFactors* space = SpaceNamed(spaces, SpaceOf(c));
+  const auto values = supported.find(SpaceOf(c));
+  if (space == nullptr || values == supported.end()) return false;
+  const ValueMask mask = MaskOf(*space, values->second);
+  const CoveringRow row = space->row_of(c);
+  for (size_t factor = 0; factor < row.size(); ++factor) {
+    if (row[factor] >= 0 && !At(mask[factor], row[factor])) return false;
+  }
+  return true;
+}
+
+bool IsOfTaken(const std::vector<CaseFactors>& spaces, const Supported& supported, const Case& c) {
+  if (!c.illegal.empty() || c.instances.size() != 1 || !Fits(spaces, supported, c)) return false;
+  const CaseFactors& space = *SpaceNamed(spaces, SpaceOf(c));
+  const CoveringRow row = space.row_of(c);
+  return std::find(row.begin(), row.end(), -1) == row.end() && space.make(row, c.seed) == c;
+}
+
+std::vector<std::string> FittedCoverage(const std::vector<CaseFactors>& spaces,
+                                        const Supported& supported, const std::vector<Case>& judged,
+                                        int strength) {
+  std::vector<std::string> lines;
+  for (const CaseFactors& space : spaces) {
+    const std::string of =
+        std::string(strength == 2 ? "pairs" : "triples") + " of " + space.name + ": ";
+    const std::string all = std::to_string(CombinationsOf(*space.problem, strength));
+    const auto values = supported.find(space.name);
+    const auto some = values == supported.end()
+                          ? std::nullopt
+                          : Restrict(*space.problem, MaskOf(space, values->second));
+    if (!some) {
+      lines.push_back(of + "none of " + all + ": the engine takes no case of them");
+      continue;
+    }
+    std::vector<CoveringRow> rows;
+    for (const Case& c : judged) {
+      if (c.instances.size() == 1 && c.illegal.empty() && SpaceOf(c) == space.name)
+        rows.push_back(space.row_of(c));
+    }
+    const CoverageCount count = CountCoverage(*some, rows, strength);
+    lines.push_back(of + std::to_string(count.covered) + " judged, " +
+                    std::to_string(count.possible) + " possible with what the engine takes, " +
+                    all + " in all");
+    for (const std::string& one : count.missing) lines.back() += "\n  not judged: " + one;
+  }
+  return lines;
+}
+
+}  // namespace shardproof

@@ -1,0 +1,135 @@
+// Engines here are predicates on cases: what is learnt of them, and what they are asked then, is
+// compared with the predicate.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "conformance/cases/support/fitted_profile.h"
+#include "conformance/cases/support/learn.h"
+
+namespace shardproof {
+namespace {
+
+using Engine = bool (*)(const InstanceSpec&);
+
+// ZeRO-1 in full precision, with SGD, on all of a world.
+bool SmallEngine(const InstanceSpec& spec) {
+  return spec.strategy == ShardingStrategy::kOptim && spec.optimizer == Optimizer::kSgd &&
+         spec.param_dtype == KnobDtype::kFp32 && spec.grad_comm_dtype == KnobDtype::kFp32 &&
+         spec.main_grads_dtype == KnobDtype::kFp32 && spec.outer == 1 && spec.tp == 1 &&
+         spec.cp == 1 && spec.pp == 1 && spec.ep == 1 && spec.model.moe.experts == 0 &&
+         !spec.model.experts && !spec.grid && !spec.nccl_ub;
+}
+
+// DDP and FSDP; recomputes with FSDP only.
+bool TwoStrategies(const InstanceSpec& spec) {
+  const bool fsdp = spec.strategy == ShardingStrategy::kOptimGradsParams;
+  return (fsdp || spec.strategy == ShardingStrategy::kNoShard) && (fsdp || !spec.recompute) &&
+         spec.ep == 1 && !spec.model.experts && spec.model.moe.experts == 0;
+}
+
+class SupportTest : public testing::Test {
+ protected:
+  Learnt Learn(Engine engine) {
+    return LearnSupport(spaces_, 4, [engine](const std::vector<Case>& cases) {
+      std::vector<bool> taken;
+      for (const Case& c : cases) taken.push_back(engine(c.instances.front()));
+      return taken;
+    });
+  }
+
+  Spaces kept_;
+  std::vector<CaseFactors> spaces_ = FactorsUpTo(4, kept_);
+};
+
+TEST_F(SupportTest, LearnsTheValuesOfASmallEngine) {
+  const Learnt learnt = Learn(SmallEngine);
+  ASSERT_EQ(learnt.supported.size(), 1u);
+  const SupportedValues& values = learnt.supported.at("strategies");
+  EXPECT_EQ(values.at("strategy"), std::set<std::string>{"optim"});
+  EXPECT_EQ(values.at("optimizer"), std::set<std::string>{"sgd"});
+  EXPECT_EQ(values.at("param_dtype"), std::set<std::string>{"fp32"});
+  EXPECT_EQ(values.at("tp"), std::set<std::string>{"1"});
+  EXPECT_EQ(values.at("recompute").size(), 2u);
+  EXPECT_EQ(values.at("world"), (std::set<std::string>{"1", "2", "3", "4"}));
+  EXPECT_LT(learnt.asked, 600);
+}
+
+TEST_F(SupportTest, AsksAValueWithEachStrategy) {
+  const SupportedValues values = Learn(TwoStrategies).supported.at("strategies");
+  EXPECT_EQ(values.at("strategy"), (std::set<std::string>{"no_shard", "optim_grads_params"}));
+  EXPECT_EQ(values.at("recompute").size(), 2u);
+}
+
+TEST_F(SupportTest, NothingIsLearntOfAnEngineThatDeclines) {
+  EXPECT_TRUE(Learn([](const InstanceSpec&) { return false; }).supported.empty());
+}
+
+TEST_F(SupportTest, AnEngineThatTakesEverythingHasAllValues) {
+  const Learnt learnt = Learn([](const InstanceSpec&) { return true; });
+  ASSERT_EQ(learnt.supported.size(), spaces_.size());
+  for (const CaseFactors& space : spaces_) {
+    const ValueMask mask = MaskOf(space, learnt.supported.at(space.name));
+    const std::optional<CoveringProblem> left = Restrict(*space.problem, mask);
+    ASSERT_TRUE(left);
+    for (size_t i = 0; i < space.problem->relations.size(); ++i)
+      EXPECT_EQ(left->relations[i].tuples, space.problem->relations[i].tuples) << space.name;
+  }
+}
+
+TEST_F(SupportTest, AProfileAsksEveryPairOfWhatTheEngineTakesAndNothingElse) {
+  const Supported supported = Learn(SmallEngine).supported;
+  const std::vector<Case> cases = FittedCases(spaces_, supported, 2, 4, 1);
+  std::vector<size_t> tokens;
+  for (const Case& c : cases) {
+    EXPECT_TRUE(SmallEngine(c.instances.front())) << Id(c);
+    EXPECT_TRUE(Fits(spaces_, supported, c)) << Id(c);
+    const std::string id = Id(c);
+    tokens.push_back(static_cast<size_t>(std::count(id.begin(), id.end(), '.')) + 1);
+  }
+  EXPECT_GE(cases.size(), 100u);
+  std::nth_element(tokens.begin(), tokens.begin() + std::ptrdiff_t(tokens.size() / 2),
+                   tokens.end());
+  EXPECT_LE(tokens[tokens.size() / 2], 8u);
+  const std::vector<std::string> lines = FittedCoverage(spaces_, supported, cases, 2);
+  ASSERT_EQ(lines.size(), spaces_.size());
+  EXPECT_EQ(lines[0].find("not judged"), std::string::npos) << lines[0];
+  EXPECT_NE(lines[1].find("takes no case"), std::string::npos) << lines[1];
+}
+
+TEST_F(SupportTest, CoverageIsOfJudgedCases) {
+  const Supported supported = Learn(SmallEngine).supported;
+  std::vector<Case> cases = FittedCases(spaces_, supported, 2, 4, 1);
+  cases.resize(cases.size() / 2);
+  EXPECT_NE(FittedCoverage(spaces_, supported, cases, 2)[0].find("not judged: "),
+            std::string::npos);
+}
+
+TEST_F(SupportTest, ACaseWithAValueThatIsNotTakenDoesNotFit) {
+  const Supported supported = Learn(SmallEngine).supported;
+  EXPECT_TRUE(Fits(spaces_, supported, ParseId("w4.zero1.k2")));
+  EXPECT_FALSE(Fits(spaces_, supported, ParseId("w4.zero3.k2")));
+  EXPECT_FALSE(Fits(spaces_, supported, ParseId("w4.zero1.adamw")));
+  EXPECT_FALSE(Fits(spaces_, supported, ParseId("w4.lw")));
+  EXPECT_TRUE(Fits(spaces_, supported, ParseId("w4.strategy=zero9")));  // every engine answers it
+  EXPECT_FALSE(IsOfTaken(spaces_, supported, ParseId("w4.strategy=zero9")));
+  EXPECT_TRUE(IsOfTaken(spaces_, supported, ParseId("w4.zero1.k2")));
+  const Case more = ParseId("w4.zero1.lr0p5");  // no space combines lr
+  EXPECT_TRUE(Fits(spaces_, supported, more));
+  EXPECT_FALSE(IsOfTaken(spaces_, supported, more));
+}
+
+TEST_F(SupportTest, AFileMayNameAFewKnobs) {
+  const SupportedValues few{{"strategy", {"optim"}}, {"num_microbatches", {"1"}}};
+  EXPECT_THROW(MaskOf(spaces_[0], few), std::invalid_argument);
+  EXPECT_THROW(MaskOf(spaces_[0], {{"strategy", {"zero9"}}}), std::invalid_argument);
+  const ValueMask mask = MaskOf(spaces_[0], {{"strategy", {"optim"}}});
+  const std::vector<Case> cases =
+      FittedCases(spaces_, {{"strategies", ValuesOf(spaces_[0], mask)}}, 2, 4, 1);
+  for (const Case& c : cases) EXPECT_EQ(Id(c).find("adamw"), std::string::npos) << Id(c);
+  EXPECT_FALSE(cases.empty());
+}
+
+}  // namespace
+}  // namespace shardproof

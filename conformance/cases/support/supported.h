@@ -1,0 +1,56 @@
+// supported.h: which values of which knobs does an engine take, and which cases are left then?
+//
+// An engine that implements one strategy of four, and no experts, is asked every pair of what it
+// does implement: the covering problem of each space (factor_space.h) is restricted to the values
+// that it takes.
+#pragma once
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "conformance/cases/case.h"
+#include "conformance/cases/covering.h"
+#include "conformance/cases/spaces.h"
+
+namespace shardproof {
+
+// Values by factor, as the space shows them. A factor that is not named keeps its first value, the
+// default; worlds and places that are not named are all taken.
+using SupportedValues = std::map<std::string, std::set<std::string>>;
+
+// By name of the space: strategies, experts, layer_wise. Of a space that is not named: nothing.
+using Supported = std::map<std::string, SupportedValues>;
+
+// A space of cases, whichever it is.
+struct CaseFactors {
+  std::string name;  // strategies: space.h; experts: schedule_space.h; layer_wise
+  const CoveringProblem* problem = nullptr;
+  std::function<Case(const CoveringRow&, uint64_t seed)> make;
+  std::function<CoveringRow(const Case&)> row_of;
+};
+
+// All spaces, in worlds of at most `ranks` ranks (0: of any size that the suite knows). They refer
+// to `spaces`, which outlives them.
+std::vector<CaseFactors> FactorsUpTo(int ranks, Spaces& spaces);
+
+// By factor and value: whether the engine takes it. Throws std::invalid_argument that names a
+// factor or a value that the space does not have.
+using ValueMask = std::vector<std::vector<bool>>;
+ValueMask MaskOf(const CaseFactors& space, const SupportedValues& values);
+SupportedValues ValuesOf(const CaseFactors& space, const ValueMask& mask);
+
+// The problem with these values only; indices of factors and values stay. Nothing: no row is left.
+std::optional<CoveringProblem> Restrict(const CoveringProblem& problem, const ValueMask& mask);
+
+// The allowed row that has the value of the factor, the other factors' values taken by the mask,
+// and differs from `row` in as few factors as can be, the first of several. Nothing: there is none.
+// REQUIRES: `row` is whole, and its values are taken.
+std::optional<CoveringRow> NearestRow(const CoveringProblem& problem, const ValueMask& mask,
+                                      const CoveringRow& row, int factor, int value);
+// The mask of everything.
+ValueMask AllValuesOf(const CoveringProblem& problem);
+
+}  // namespace shardproof

@@ -1,0 +1,54 @@
+// fitted_run.h: how is an engine asked what it takes, and nothing that it is known to decline?
+//
+// For a library, core and full are every pair and every triple of what it takes
+// (cases/support/fitted_profile.h), which is found out by asking it, or stands in a file
+// (--supports). A value that stands in the file and is declined turns the run red.
+#pragma once
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "conformance/cases/support/supported.h"
+#include "conformance/report/report.h"
+#include "conformance/runner/options.h"
+
+namespace shardproof {
+
+// Whether its cases depend on the engine.
+bool IsFitted(const Options& options);
+
+class FittedRun {
+ public:
+  // Asks the engine, or reads the file. ranks: of the largest world, 0: any. Throws
+  // std::invalid_argument that says what is wrong with the file.
+  FittedRun(const Options& options, int ranks);
+  // What it takes is known, as Told() says it.
+  FittedRun(const Options& options, int ranks, const std::string& told);
+  FittedRun(const FittedRun&) = delete;  // spaces are referred to
+  FittedRun& operator=(const FittedRun&) = delete;
+
+  // All that another process needs to choose the same cases.
+  std::string Told() const;
+  const Supported& supported() const { return supported_; }
+
+  // Of the options' profile.
+  std::vector<Case> Cases();
+  // One of them has ended.
+  void CaseDone(const Case& c, const CaseReport& report);
+  // At the end: what it takes, coverage of what was judged, and what it declined against the file.
+  void Conclude(RunReport* report) const;
+
+ private:
+  const Options options_;
+  Spaces kept_;
+  const std::vector<CaseFactors> spaces_;
+  Supported supported_;
+  std::string how_;  // "told by FILE", "asked in 312 cases"
+  size_t not_asked_ = 0;
+  std::vector<Case> judged_;
+  int declined_ = 0;  // cases that fit
+  std::string declined_first_;
+};
+
+}  // namespace shardproof

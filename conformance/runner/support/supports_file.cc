@@ -1,0 +1,85 @@
+#include "conformance/runner/support/supports_file.h"
+
+#include <toml++/toml.h>
+
+#include <sstream>
+#include <stdexcept>
+
+namespace shardproof {
+namespace {
+
+constexpr const char* kSpaces[] = {"strategies", "experts", "layer_wise"};
+
+[[noreturn]] void Bad(const std::string& file, const toml::source_region& at,
+                      const std::string& what) {
+  throw std::invalid_argument(file + ":" + std::to_string(at.begin.line) + ": " + what);
+}
+
+std::set<std::string> ValuesIn(const toml::key& knob, const toml::node& node,
+                               const std::string& file) {
+  const toml::array* list = node.as_array();
+  if (list == nullptr || list->empty())
+    Bad(file, node.source(), std::string(knob.str()) + " wants a list of values in quotes");
+  std::set<std::string> values;
+  for (const toml::node& value : *list) {
+    const auto text = value.value_exact<std::string>();
+    if (!text) Bad(file, value.source(), std::string(knob.str()) + ": values stand in quotes");
+    values.insert(*text);
+  }
+  return values;
+}
+
+}  // namespace
+
+Supported ParseSupports(std::string_view text, const std::string& file_name) {
+  toml::table root;
+  try {
+    root = toml::parse(text, file_name);
+  } catch (const toml::parse_error& error) {
+    Bad(file_name, error.source(), std::string(error.description()));
+  }
+  Supported supported;
+  for (const auto& [name, section] : root) {
+    bool known = false;
+    for (const char* space : kSpaces) known = known || name.str() == space;
+    const toml::table* knobs = section.as_table();
+    if (!known || knobs == nullptr)
+      Bad(file_name, name.source(),
+          "wanted [strategies], [experts] or [layer_wise], not " + std::string(name.str()));
+    SupportedValues& values = supported[std::string(name.str())];
+    for (const auto& [knob, list] : *knobs)
+      values[std::string(knob.str())] = ValuesIn(knob, list, file_name);
+  }
+  return supported;
+}
+
+std::string SupportsText(const Supported& supported, const std::string& comment) {
+  std::ostringstream out;
+  out << "# " << comment << "\n";
+  for (const char* space : kSpaces) {
+    const auto found = supported.find(space);
+    if (found == supported.end()) continue;
+    out << "\n[" << space << "]\n";
+    for (const auto& [knob, values] : found->second) {
+      toml::array list;
+      for (const std::string& value : values) list.push_back(value);
+      out << knob << " = " << list << "\n";
+    }
+  }
+  return out.str();
+}
+
+void CheckSupports(const Supported& supported, const std::vector<CaseFactors>& spaces,
+                   const std::string& file_name) {
+  for (const CaseFactors& space : spaces) {
+    const auto found = supported.find(space.name);
+    if (found == supported.end()) continue;
+    try {
+      MaskOf(space, found->second);
+    } catch (const std::invalid_argument& error) {
+      throw std::invalid_argument(file_name + ": " + error.what());
+    }
+  }
+}
+
+}  // namespace shardproof

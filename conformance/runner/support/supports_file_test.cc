@@ -1,0 +1,43 @@
+#include "conformance/runner/support/supports_file.h"
+
+#include <gtest/gtest.h>
+
+#include <stdexcept>
+
+namespace shardproof {
+namespace {
+
+// What is said of a file that is wrong.
+std::string Said(const std::string& text) {
+  try {
+    Spaces kept;
+    CheckSupports(ParseSupports(text, "engine.toml"), FactorsUpTo(2, kept), "engine.toml");
+  } catch (const std::invalid_argument& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(SupportsFileTest, WhatIsWrittenIsRead) {
+  const Supported supported{{"strategies", {{"strategy", {"optim", "no_shard"}}, {"tp", {"1"}}}},
+                            {"layer_wise", {{"world", {"2"}}}}};
+  EXPECT_EQ(ParseSupports(SupportsText(supported, "a comment"), "file"), supported);
+  EXPECT_TRUE(ParseSupports(SupportsText({}, "nothing"), "file").empty());
+}
+
+TEST(SupportsFileTest, SaysWhereAFileIsWrong) {
+  EXPECT_NE(Said("[strategies]\ntp = 1\n").find("engine.toml:2: tp wants a list"),
+            std::string::npos);
+  EXPECT_NE(Said("[strategies]\ntp = [1]\n").find("engine.toml:2: tp: values stand in quotes"),
+            std::string::npos);
+  EXPECT_NE(Said("[dense]\ntp = ['1']\n").find("engine.toml:1: wanted [strategies]"),
+            std::string::npos);
+  EXPECT_NE(Said("[strategies\n").find("engine.toml:1: "), std::string::npos);
+  EXPECT_NE(Said("[strategies]\ntp = ['7']\n").find("engine.toml: strategies: tp has no value"),
+            std::string::npos);
+  EXPECT_NE(Said("[strategies]\ntpp = ['1']\n").find("no knob \"tpp\""), std::string::npos);
+  EXPECT_EQ(Said("[strategies]\nworld = ['1', '64']\n"), "");  // of a larger machine
+}
+
+}  // namespace
+}  // namespace shardproof
