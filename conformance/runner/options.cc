@@ -95,6 +95,10 @@ CLI::App* AddRun(CLI::App* app, Options* o) {
   CLI::App* run = app->add_subcommand("run", "judge an engine");
   AddSelection(run, o);
   AddEngine(run, o);
+  run->add_option("--random", o->random,
+                  "so many random legal cases of what the engine takes, seeds from --seed on, "
+                  "instead of a profile; what fails is shrunk")
+      ->check(CLI::PositiveNumber);
   run->add_option("--waivers", o->waivers, "TOML file of known failures")->check(CLI::ExistingFile);
   run->add_option("--report", o->report, "folder for report.jsonl, junit.xml and summary.md");
   AddVerdict(run, o);

@@ -14,6 +14,7 @@ struct Options {
   std::string profile = "core";
   std::vector<std::string> cases;  // ids; not empty: instead of a profile
   std::string fabric = "sim";
+  int random = 0;        // not 0: so many random cases instead of a profile
   std::string supports;  // file of what the engine takes, or empty
   std::string waivers;   // file, or empty
   std::string report;    // folder, or empty

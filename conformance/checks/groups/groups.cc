@@ -1,8 +1,10 @@
 #include "conformance/checks/groups/groups.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "conformance/checks/base/carried.h"
 #include "conformance/checks/groups/group_structure.h"
@@ -23,8 +25,19 @@ struct Traffic {
     std::set<std::string> reduced_on[2], gathered_on[2];  // by expert
     std::set<std::vector<int32_t>> reduced_over[2];
   };
-  std::map<int, Of> by_instance;
+  std::map<std::pair<int, int>, Of> by_life;  // of an instance
 };
+
+// Which creation of an instance an entry call belongs to. An engine that builds its own groups
+// builds others each time; those that it is given stay.
+int LifeOf(const InstanceFacts& facts, int32_t call) {
+  if (!facts.spec().grid) return 0;
+  const std::vector<ScriptCall>& calls = facts.calls();
+  const size_t end = std::min(calls.size(), static_cast<size_t>(std::max(call, 0)) + 1);
+  return static_cast<int>(
+      std::count_if(calls.begin(), calls.begin() + static_cast<std::ptrdiff_t>(end),
+                    [](const ScriptCall& one) { return one.letter == 'c'; }));
+}
 
 bool IsOwnList(const InstanceFacts& facts, bool expert, int32_t rank,
                const std::vector<int32_t>& members) {
@@ -50,6 +63,11 @@ class Routing {
     return a_.Facts(At(a_.trace(rank).events, carried.event).instance);
   }
 
+  std::pair<int, int> LifeAt(int32_t rank, const Carried& carried) const {
+    const Event& event = At(a_.trace(rank).events, carried.event);
+    return {event.instance, LifeOf(a_.Facts(event.instance), event.call)};
+  }
+
   bool IsOuter(int32_t rank, const Carried& carried, bool expert) const {
     const auto* outer = FactsOf(rank, carried).OuterList(expert, rank);
     return outer != nullptr && outer->size() > 1 && *outer == carried.group->world_ranks;
@@ -57,7 +75,7 @@ class Routing {
 
   void Note(int32_t rank, const Carried& carried, Traffic& traffic) const {
     const InstanceFacts& facts = FactsOf(rank, carried);
-    Traffic::Of& of = traffic.by_instance[At(a_.trace(rank).events, carried.event).instance];
+    Traffic::Of& of = traffic.by_life[LifeAt(rank, carried)];
     for (const Chunk& chunk : carried.grads) {
       const bool expert = facts.ByKey(chunk.content.param).expert;
       of.reduced_on[expert].insert(carried.comm);
@@ -72,8 +90,7 @@ class Routing {
 
   void JudgeOne(int32_t rank, const Carried& carried, const Traffic& traffic) {
     const InstanceFacts& facts = FactsOf(rank, carried);
-    const int instance = At(a_.trace(rank).events, carried.event).instance;
-    const Traffic::Of& of = traffic.by_instance.at(instance);
+    const Traffic::Of& of = traffic.by_life.at(LifeAt(rank, carried));
     std::set<bool> kinds;
     std::map<bool, std::string> example;
     for (const auto* chunks : {&carried.params, &carried.grads}) {

@@ -23,7 +23,7 @@ class Overlaps : RankCheck {
         facts_(a.Facts(instance)),
         instance_(static_cast<int32_t>(instance)) {}
 
-  // In CUDA a lower number is a higher priority.
+  // In CUDA a lower number is a higher priority. Nothing overlaps in an evaluation.
   void JudgePriority() {
     std::map<int32_t, int32_t> priorities;  // by stream
     std::set<int32_t> computes;
@@ -32,6 +32,7 @@ class Overlaps : RankCheck {
       const Event& event = trace_.events[i];
       if (event.instance != instance_ || event.stream < 0) continue;
       if (event.kind == EventKind::kStreamCreate) priorities[event.stream] = event.id;
+      if (facts_.CallAt(event.call).letter != 't') continue;
       if (event.kind == EventKind::kCompute) computes.insert(event.stream);
       const bool rows = event.kind == EventKind::kCollective &&
                         event.collective == SPF_ALL_TO_ALL_V && IsFloating(event.dtype) &&

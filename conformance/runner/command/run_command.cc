@@ -23,6 +23,10 @@ void CheckOptions(const Options& options) {
   if (!options.fault.empty()) ParseFault(options.fault);
   if (!options.timing.empty()) ParseTimingPolicy(options.timing);
   const FabricRow& fabric = FabricNamed(options.fabric);
+  if (options.random > 0 && !options.cases.empty())
+    throw std::invalid_argument("--random draws cases: leave --case out");
+  if (options.random > 0 && options.fabric == "nccl")
+    throw std::invalid_argument("--random is of the fabrics sim and mpi");
   if (!fabric.replays && options.queues > 0)
     throw std::invalid_argument("--queues is of the sim fabric, not of " + options.fabric);
   if (!fabric.replays && options.timings > 1) {

@@ -2,9 +2,11 @@
 
 #include <unistd.h>
 
+#include <functional>
 #include <iostream>
 #include <memory>
 #include <optional>
+#include <sstream>
 #include <utility>
 
 #include "conformance/common/safe_text.h"
@@ -56,6 +58,79 @@ std::vector<Case> Select(const Options& options, bool reports, MpiWorld& world,
   return (*fitted)->Cases();
 }
 
+// Runs cases on all ranks, one after the other; rank 0 judges them.
+class MpiJudge {
+ public:
+  MpiJudge(const Options& options, MpiWorld& world) : options_(options), world_(world) {
+    if (reports()) scratch_.emplace();
+    folder_ = world_.Broadcast(reports() ? scratch_->path() : "");
+  }
+  bool reports() const { return world_.rank() == 0; }
+
+  // done: on rank 0. The others go on meanwhile, up to their next collective.
+  void Judge(const std::vector<Case>& cases,
+             const std::function<void(size_t place, CaseReport report)>& done) {
+    for (size_t place = 0; place < cases.size(); ++place) {
+      const CaseEnd end = Run(cases[place]);
+      if (!reports()) continue;
+      done(place, ReportOf(cases[place], JudgeEnd(cases[place], end, options_), options_));
+    }
+  }
+
+  // On rank 0, while the others Follow().
+  std::vector<CaseReport> Lead(const std::vector<Case>& cases) {
+    std::string ids;
+    for (const Case& c : cases) ids += Id(c) + "\n";
+    world_.Broadcast(ids);
+    std::vector<CaseReport> reports(cases.size());
+    Judge(cases, [&](size_t place, CaseReport report) { reports[place] = std::move(report); });
+    return reports;
+  }
+  // No more cases.
+  void EndLead() { world_.Broadcast(""); }
+  void Follow() {
+    for (std::string ids = world_.Broadcast(""); !ids.empty(); ids = world_.Broadcast("")) {
+      std::vector<Case> cases;
+      std::istringstream lines(ids);
+      for (std::string id; std::getline(lines, id);) cases.push_back(ParseId(id));
+      Judge(cases, nullptr);
+    }
+  }
+
+ private:
+  CaseEnd Run(const Case& c) {
+    const Models models = MakeModels(c);
+    const RankOptions rank =
+        SimOptionsFor(options_, Id(c), folder_ + "/" + std::to_string(runs_++)).rank;
+    MpiOptions mpi;
+    mpi.stall_seconds = options_.stall_seconds;
+    return world_.RunCase(c.world, mpi, [&](Fabric& fabric) {
+      const Plugin plugin(options_.impl);
+      const OwnState before;
+      RankOutput output = RunRank(fabric, c, models, plugin, rank);
+      output.changed = before.ChangedNow();
+      return Pack(output);
+    });
+  }
+
+  const Options& options_;
+  MpiWorld& world_;
+  std::optional<ScratchFolder> scratch_;  // of rank 0
+  std::string folder_;
+  size_t runs_ = 0;
+};
+
+// At the end of a run whose cases depend on the engine, on all ranks.
+void Conclude(size_t cases, FittedRun& fitted, MpiJudge& judge, Reporter* reporter) {
+  if (reporter == nullptr) return judge.Follow();
+  const auto again = [&](const std::vector<Case>& some) { return judge.Lead(some); };
+  size_t place = cases;
+  for (CaseReport& smallest : fitted.ShrinkFailures(again, 4))
+    reporter->CaseDone(++place, std::move(smallest));
+  judge.EndLead();
+  fitted.Conclude(&reporter->report());
+}
+
 }  // namespace
 
 int RunMpiCommand(const Options& given, int argc, char** argv) {
@@ -71,6 +146,7 @@ int RunMpiCommand(const Options& given, int argc, char** argv) {
   const std::vector<Case> cases = refusal == "loads"
                                       ? Select(options, reports, world, &fitted, &report.facts)
                                       : std::vector<Case>();
+  if (reports && fitted && !fitted->Seeds().empty()) std::cout << fitted->Seeds() << std::endl;
   std::optional<Reporter> reporter;
   std::string problem;
   if (reports) problem = Open(options, std::move(report), cases.size(), &reporter);
@@ -78,33 +154,15 @@ int RunMpiCommand(const Options& given, int argc, char** argv) {
     if (reports) std::cerr << "shardproof: " << IndentedText(problem) << "\n";
     return world.Leave(3);
   }
-  std::optional<ScratchFolder> scratch;
-  if (reports) scratch.emplace();
-  const std::string folder = world.Broadcast(reports ? scratch->path() : "");
+  std::optional<MpiJudge> judge(std::in_place, options, world);
   if (const auto row = RowOf(probe, options)) reporter->CaseDone(cases.size(), *row);  // on rank 0
-  MpiOptions mpi;
-  mpi.stall_seconds = options.stall_seconds;
-  for (size_t item = 0; item < cases.size(); ++item) {
-    const Case& c = cases[item];
-    const Models models = MakeModels(c);
-    const RankOptions rank =
-        SimOptionsFor(options, Id(c), folder + "/" + std::to_string(item)).rank;
-    const CaseEnd end = world.RunCase(c.world, mpi, [&](Fabric& fabric) {
-      const Plugin plugin(options.impl);
-      const OwnState before;
-      RankOutput output = RunRank(fabric, c, models, plugin, rank);
-      output.changed = before.ChangedNow();
-      return Pack(output);
-    });
-    if (!reports) continue;
-    // The others go on meanwhile, up to their next collective.
-    CaseReport row = ReportOf(c, JudgeEnd(c, end, options), options);
-    if (fitted) fitted->CaseDone(c, row);
-    reporter->CaseDone(item, std::move(row));
-  }
-  if (reports && fitted) fitted->Conclude(&reporter->report());
+  judge->Judge(cases, [&](size_t place, CaseReport row) {
+    if (fitted) fitted->CaseDone(place, cases[place], row);
+    reporter->CaseDone(place, std::move(row));
+  });
+  if (fitted) Conclude(cases.size(), *fitted, *judge, reports ? &*reporter : nullptr);
   const int code = reports ? reporter->Finish() : 0;
-  scratch.reset();  // nothing after this may run
+  judge.reset();  // nothing after this may run
   return world.Leave(code);
 }
 

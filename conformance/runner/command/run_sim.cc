@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cstddef>
+#include <functional>
 #include <iostream>
 #include <optional>
 #include <set>
@@ -115,6 +116,58 @@ std::string RunPart(const Case& c, const SimWork& work, const Options& options,
   }
 }
 
+// Judges cases in workers.
+class SimJudge {
+ public:
+  explicit SimJudge(const Options& options) : options_(options) {
+    pool_.jobs =
+        options.jobs > 0 ? options.jobs : static_cast<int>(std::thread::hardware_concurrency());
+    pool_.stall_seconds = options.stall_seconds;
+    pool_.limit_seconds = kItemSeconds + kJudgeSeconds;
+  }
+
+  using CaseDone = std::function<void(size_t place, CaseReport report)>;
+  void Judge(const std::vector<Case>& cases, const CaseDone& done) {
+    const ScratchFolder scratch;
+    const std::vector<SimWork> work = WorkFor(cases.size(), options_, pool_.jobs);
+    SimVerdicts verdicts(work, cases.size());
+    RunInWorkers(
+        work.size(), pool_,
+        [&](size_t part, WorkerSide& side) {
+          const std::string folder = scratch.path() + "/" + std::to_string(part);
+          return RunPart(cases[work[part].item], work[part], options_, folder, side);
+        },
+        [&](size_t part, const WorkResult& result) {
+          const size_t item = work[part].item;
+          if (!verdicts.Add(work[part], VerdictOfWorker(result))) return;
+          done(item, ReportOf(cases[item], verdicts.Take(item, options_), options_));
+        });
+    different_ += verdicts.different();
+  }
+  std::vector<CaseReport> Judge(const std::vector<Case>& cases) {
+    std::vector<CaseReport> reports(cases.size());
+    Judge(cases, [&](size_t place, CaseReport report) { reports[place] = std::move(report); });
+    return reports;
+  }
+
+  size_t jobs() const { return static_cast<size_t>(pool_.jobs); }
+  size_t different() const { return different_; }  // timings, of all cases
+
+ private:
+  const Options& options_;
+  PoolOptions pool_;
+  size_t different_ = 0;
+};
+
+// At the end of a run whose cases depend on the engine.
+void Conclude(size_t cases, FittedRun& fitted, SimJudge& judge, Reporter& reporter) {
+  const auto again = [&](const std::vector<Case>& some) { return judge.Judge(some); };
+  size_t place = cases;
+  for (CaseReport& smallest : fitted.ShrinkFailures(again, 4 * judge.jobs()))
+    reporter.CaseDone(++place, std::move(smallest));
+  fitted.Conclude(&reporter.report());
+}
+
 }  // namespace
 
 int RunSimCommand(const Options& options) {
@@ -123,39 +176,24 @@ int RunSimCommand(const Options& options) {
   std::optional<FittedRun> fitted;
   if (probe.loads && IsFitted(options)) fitted.emplace(options, 0);
   const std::vector<Case> cases = fitted ? fitted->Cases() : SelectCases(options, &report.facts);
+  if (fitted && !fitted->Seeds().empty()) std::cout << fitted->Seeds() << "\n" << std::flush;
   if (options.queues > 0)
     report.facts.push_back("hardware queues a rank: " + std::to_string(options.queues));
   Reporter reporter(options, std::move(report), cases.size(), std::cout,
                     isatty(STDOUT_FILENO) != 0);
   if (const auto row = RowOf(probe, options)) reporter.CaseDone(cases.size(), *row);
   if (!probe.loads) return reporter.Finish();
-  const ScratchFolder scratch;
-  PoolOptions pool;
-  pool.jobs =
-      options.jobs > 0 ? options.jobs : static_cast<int>(std::thread::hardware_concurrency());
-  pool.stall_seconds = options.stall_seconds;
-  pool.limit_seconds = kItemSeconds + kJudgeSeconds;
-  const std::vector<SimWork> work = WorkFor(cases.size(), options, pool.jobs);
-  SimVerdicts verdicts(work, cases.size());
-  RunInWorkers(
-      work.size(), pool,
-      [&](size_t part, WorkerSide& side) {
-        const std::string folder = scratch.path() + "/" + std::to_string(part);
-        return RunPart(cases[work[part].item], work[part], options, folder, side);
-      },
-      [&](size_t part, const WorkResult& result) {
-        const size_t item = work[part].item;
-        if (!verdicts.Add(work[part], VerdictOfWorker(result))) return;
-        CaseReport row = ReportOf(cases[item], verdicts.Take(item, options), options);
-        if (fitted) fitted->CaseDone(cases[item], row);
-        reporter.CaseDone(item, std::move(row));
-      });
+  SimJudge judge(options);
+  judge.Judge(cases, [&](size_t place, CaseReport row) {
+    if (fitted) fitted->CaseDone(place, cases[place], row);
+    reporter.CaseDone(place, std::move(row));
+  });
   if (options.timings > 1) {
     reporter.report().facts.push_back("timings: " + std::to_string(options.timings) +
-                                      " of each case, " + std::to_string(verdicts.different()) +
+                                      " of each case, " + std::to_string(judge.different()) +
                                       " different in all");
   }
-  if (fitted) fitted->Conclude(&reporter.report());
+  if (fitted) Conclude(cases.size(), *fitted, judge, reporter);
   return reporter.Finish();
 }
 

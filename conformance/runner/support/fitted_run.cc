@@ -1,8 +1,11 @@
 #include "conformance/runner/support/fitted_run.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <set>
 #include <stdexcept>
+#include <tuple>
 #include <utility>
 
 #include "conformance/cases/profiles.h"
@@ -60,6 +63,7 @@ std::string Untaken(const CaseFactors& space, const Supported& supported) {
 }  // namespace
 
 bool IsFitted(const Options& options) {
+  if (options.random > 0) return true;
   if (!options.cases.empty() || options.profile == "smoke") return false;
   return !options.supports.empty() ||
          (options.impl.starts_with("lib:") && options.fabric != "nccl");
@@ -70,6 +74,11 @@ FittedRun::FittedRun(const Options& options, int ranks)
   if (!options.supports.empty()) {
     supported_ = ReadSupports(options.supports, spaces_);
     how_ = "told by " + options.supports;
+    return;
+  }
+  if (!options.impl.starts_with("lib:")) {
+    supported_ = AllOf(spaces_);
+    how_ = "everything";
     return;
   }
   const Learnt learnt =
@@ -87,7 +96,24 @@ FittedRun::FittedRun(const Options& options, int ranks, const std::string& told)
 
 std::string FittedRun::Told() const { return SupportsText(supported_, how_); }
 
+std::string FittedRun::Seeds() const {
+  if (options_.random == 0) return "";
+  const uint64_t last = options_.seed + static_cast<uint64_t>(options_.random) - 1;
+  return "random cases of seeds " + std::to_string(options_.seed) + " to " + std::to_string(last);
+}
+
+std::vector<Case> FittedRun::RandomCases() {
+  from_ = WhatToDrawFrom(spaces_, supported_, UsualWorld(options_.ranks));
+  std::vector<Case> cases;
+  for (int i = 0; i < options_.random && !from_.empty(); ++i) {
+    drawn_.push_back(Draw(from_, options_.seed + static_cast<uint64_t>(i)));
+    cases.push_back(MakeCase(drawn_.back()));
+  }
+  return cases;
+}
+
 std::vector<Case> FittedRun::Cases() {
+  if (options_.random > 0) return RandomCases();
   std::vector<Case> all =
       Profile(options_.profile, options_.fabric, kept_, options_.seed, options_.ranks);
   std::erase_if(all, [&](const Case& c) { return options_.ranks > 0 && c.world > options_.ranks; });
@@ -105,7 +131,9 @@ std::vector<Case> FittedRun::Cases() {
   return all;
 }
 
-void FittedRun::CaseDone(const Case& c, const CaseReport& report) {
+void FittedRun::CaseDone(size_t place, const Case& c, const CaseReport& report) {
+  if (const std::string cause = CauseOf(report); !cause.empty() && place < drawn_.size())
+    failures_[cause].push_back({place, report.id.size(), report});
   switch (report.status) {
     case Status::kPass:
     case Status::kPartial:
@@ -122,12 +150,32 @@ void FittedRun::CaseDone(const Case& c, const CaseReport& report) {
   }
 }
 
+std::vector<CaseReport> FittedRun::ShrinkFailures(const JudgeCases& judge, size_t batch) {
+  std::vector<CaseReport> smallest;
+  for (const auto& [cause, failures] : failures_) {
+    if (smallest.size() == kMostShrunk) break;
+    const Failure& first =
+        *std::min_element(failures.begin(), failures.end(), [](const Failure& a, const Failure& b) {
+          return std::tie(a.length, a.drawn) < std::tie(b.length, b.drawn);
+        });
+    Shrunk shrunk = ShrinkCase(drawn_[first.drawn], first.report, judge, batch);
+    shrunk_.push_back(cause + ": the first finding of " + std::to_string(failures.size()) +
+                      " random cases; smallest case with it: " + shrunk.report.id + " (from " +
+                      first.report.id + ", " + std::to_string(shrunk.runs) + " runs)");
+    smallest.push_back(std::move(shrunk.report));
+  }
+  return smallest;
+}
+
 void FittedRun::Conclude(RunReport* report) const {
   report->facts.push_back("what the engine takes: " + how_);
+  if (!Seeds().empty()) report->facts.push_back(Seeds());
+  report->facts.insert(report->facts.end(), shrunk_.begin(), shrunk_.end());
   for (const CaseFactors& space : spaces_) {
     const std::string untaken = Untaken(space, supported_);
     if (!untaken.empty()) report->facts.push_back("not taken, of " + untaken);
   }
+  if (options_.random > 0) return;
   if (not_asked_ > 0) {
     report->facts.push_back(std::to_string(not_asked_) + " cases of the profile " +
                             options_.profile +

@@ -1,0 +1,158 @@
+#include "conformance/cases/support/random_cases.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <stdexcept>
+#include <utility>
+
+#include "conformance/cases/support/fitted_profile.h"
+#include "conformance/common/at.h"
+
+namespace shardproof {
+namespace {
+
+constexpr size_t kMostCalls = 6;
+
+// One bit of the seed more or less is another row. (splitmix64's finish)
+uint64_t Mixed(uint64_t seed) {
+  seed = (seed ^ (seed >> 30)) * 0xBF58476D1CE4E5B9u;
+  seed = (seed ^ (seed >> 27)) * 0x94D049BB133111EBu;
+  return seed ^ (seed >> 31);
+}
+
+bool MakesSense(const std::string& script) {
+  try {
+    ExpandScript(script);
+  } catch (const std::invalid_argument&) {
+    return false;  // it loads what was not saved
+  }
+  return script.find_first_of("te") != std::string::npos;
+}
+
+// The letters of the scripts that the engine takes.
+std::string CallsOf(const DrawFrom& from) {
+  std::string calls;
+  const std::vector<Factor>& factors = from.space.problem->factors;
+  for (size_t factor = 0; factor < factors.size(); ++factor) {
+    if (factors[factor].name != "script") continue;
+    for (size_t value = 0; value < factors[factor].values.size(); ++value) {
+      if (from.mask[factor][value]) calls += factors[factor].values[value];
+    }
+  }
+  std::sort(calls.begin(), calls.end());
+  calls.erase(std::unique(calls.begin(), calls.end()), calls.end());
+  return calls;
+}
+
+std::string RandomScript(const std::string& calls, uint64_t seed) {
+  for (uint64_t attempt = 1;; ++attempt) {
+    uint64_t random = Mixed(seed + (attempt << 40));
+    std::string script(1 + random % kMostCalls, 't');
+    for (char& letter : script) {
+      random = Mixed(random + 1);
+      letter = calls[random % calls.size()];
+    }
+    if (MakesSense(script)) return script;
+  }
+}
+
+// Factors in which a row differs from the plainest one.
+std::vector<int> Features(const DrawnCase& drawn) {
+  std::vector<int> features;
+  for (size_t factor = 0; factor < drawn.row.size(); ++factor) {
+    if (drawn.row[factor] != drawn.from->plainest[factor])
+      features.push_back(static_cast<int>(factor));
+  }
+  return features;
+}
+
+// With these features at the values of the plainest row, and what must change with them.
+std::optional<DrawnCase> Without(const DrawnCase& drawn, const std::vector<int>& features) {
+  DrawnCase simpler = drawn;
+  for (const int factor : features) {
+    const auto row = NearestRow(*drawn.from->space.problem, drawn.from->mask, simpler.row, factor,
+                                At(drawn.from->plainest, factor));
+    if (!row) return std::nullopt;
+    simpler.row = *row;
+  }
+  if (Features(simpler).size() >= Features(drawn).size()) return std::nullopt;
+  return simpler;
+}
+
+}  // namespace
+
+std::vector<DrawFrom> WhatToDrawFrom(const std::vector<CaseFactors>& spaces,
+                                     const Supported& supported, int32_t world) {
+  std::vector<DrawFrom> all;
+  for (const CaseFactors& space : spaces) {
+    const auto values = supported.find(space.name);
+    if (values == supported.end()) continue;
+    ValueMask mask = MaskOf(space, values->second);
+    auto taken = Restrict(*space.problem, mask);
+    if (!taken) continue;
+    CoveringRow plainest = PlainestRow(space, mask, world);
+    all.push_back({space, std::move(mask), *std::move(taken), std::move(plainest)});
+  }
+  return all;
+}
+
+Supported AllOf(const std::vector<CaseFactors>& spaces) {
+  Supported all;
+  for (const CaseFactors& space : spaces)
+    all[space.name] = ValuesOf(space, AllValuesOf(*space.problem));
+  return all;
+}
+
+Case MakeCase(const DrawnCase& drawn) {
+  Case c = drawn.from->space.make(drawn.row, drawn.seed);
+  if (drawn.script.empty()) return c;
+  Case with = c;
+  with.instances.front().script = drawn.script;
+  try {
+    Derive(with);
+  } catch (const std::invalid_argument&) {  // it cannot be asked with so many steps
+    return c;
+  }
+  return with.illegal.empty() ? with : c;
+}
+
+DrawnCase Draw(const std::vector<DrawFrom>& from, uint64_t seed) {
+  const DrawFrom& space = from[seed % from.size()];
+  DrawnCase drawn{&space, RandomRow(space.taken, Mixed(seed)), "", seed};
+  if (seed / from.size() % 2 == 1) drawn.script = RandomScript(CallsOf(space), seed);
+  return drawn;
+}
+
+std::vector<DrawnCase> Simpler(const DrawnCase& drawn) {
+  std::vector<DrawnCase> simpler;
+  std::set<std::string> ids{Id(MakeCase(drawn))};
+  const auto add = [&](DrawnCase one) {
+    if (ids.insert(Id(MakeCase(one))).second) simpler.push_back(std::move(one));
+  };
+  const std::vector<int> features = Features(drawn);
+  for (size_t piece = features.size(); piece > 0; piece /= 2) {
+    for (size_t first = 0; first < features.size(); first += piece) {
+      const size_t last = std::min(first + piece, features.size());
+      const auto without = Without(drawn, {features.begin() + std::ptrdiff_t(first),
+                                           features.begin() + std::ptrdiff_t(last)});
+      if (without) add(*without);
+    }
+  }
+  if (!drawn.script.empty()) {
+    DrawnCase usual = drawn;
+    usual.script.clear();
+    add(usual);
+  }
+  for (size_t i = 0; i < drawn.script.size(); ++i) {
+    DrawnCase shorter = drawn;
+    shorter.script.erase(i, 1);
+    if (!shorter.script.empty() && MakesSense(shorter.script)) add(shorter);
+  }
+  DrawnCase plain_data = drawn;
+  plain_data.seed = 1;
+  add(plain_data);
+  return simpler;
+}
+
+}  // namespace shardproof

@@ -1,0 +1,98 @@
+// Engines here are rules that say which cases fail, and why.
+#include "conformance/runner/support/shrink.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace shardproof {
+namespace {
+
+using Cause = std::string (*)(const InstanceSpec&);
+
+CaseReport Report(const Case& c, const std::string& cause) {
+  CaseReport report;
+  report.id = Id(c);
+  report.status = cause.empty() ? Status::kPass : Status::kFail;
+  if (cause.empty()) return report;
+  report.findings.emplace_back();
+  report.findings.back().finding.requirement = cause;
+  return report;
+}
+
+// Wrong with recomputation and tied weights together; otherwise wrong, with bf16.
+std::string TwoBugs(const InstanceSpec& spec) {
+  if (spec.recompute && spec.model.tied) return "FS-05";
+  return spec.param_dtype == KnobDtype::kBf16 ? "FS-15" : "";
+}
+
+std::string LoadsWrong(const InstanceSpec& spec) {
+  return spec.script.find('l') != std::string::npos ? "FS-27" : "";
+}
+
+class ShrinkTest : public testing::Test {
+ protected:
+  // The smallest cases that drawn failures with this cause come to.
+  std::vector<std::string> Smallest(Cause cause, const std::string& wanted) {
+    const JudgeCases judge = [cause](const std::vector<Case>& cases) {
+      std::vector<CaseReport> reports;
+      for (const Case& c : cases) reports.push_back(Report(c, cause(c.instances.front())));
+      return reports;
+    };
+    std::vector<std::string> ids;
+    for (uint64_t seed = 1; seed <= 300; ++seed) {
+      const DrawnCase drawn = Draw(from_, seed);
+      const CaseReport report = judge({MakeCase(drawn)}).front();
+      if (CauseOf(report) != wanted) continue;
+      const Shrunk shrunk = ShrinkCase(drawn, report, judge, 4);
+      EXPECT_EQ(CauseOf(shrunk.report), wanted);
+      EXPECT_EQ(shrunk.report.id, Id(MakeCase(shrunk.drawn)));
+      ids.push_back(shrunk.report.id);
+    }
+    return ids;
+  }
+
+  Spaces kept_;
+  const std::vector<CaseFactors> spaces_ = FactorsUpTo(4, kept_);
+  const std::vector<DrawFrom> from_ = WhatToDrawFrom(spaces_, AllOf(spaces_), 4);
+};
+
+TEST_F(ShrinkTest, NothingIsLeftButWhatItTakes) {
+  const std::vector<std::string> ids = Smallest(TwoBugs, "FS-05");
+  ASSERT_GE(ids.size(), 5u);
+  for (const std::string& id : ids) {
+    EXPECT_NE(id.find(".tied"), std::string::npos) << id;
+    EXPECT_NE(id.find(".recompute"), std::string::npos) << id;
+    EXPECT_LE(std::count(id.begin(), id.end(), '.'), 6) << id;
+  }
+}
+
+TEST_F(ShrinkTest, AnotherCauseIsNotTakenForIt) {
+  for (const std::string& id : Smallest(TwoBugs, "FS-15"))
+    EXPECT_EQ(id.find(".tied.recompute"), std::string::npos) << id;
+}
+
+TEST_F(ShrinkTest, ScriptsLoseTheCallsThatDoNotMatter) {
+  const std::vector<std::string> ids = Smallest(LoadsWrong, "FS-27");
+  ASSERT_GE(ids.size(), 5u);
+  for (const std::string& id : ids) EXPECT_NE(id.find("do="), std::string::npos) << id;
+  EXPECT_TRUE(std::any_of(ids.begin(), ids.end(), [](const std::string& id) {
+    return id.ends_with("do=tsl") || id.find("do=stl") != std::string::npos ||
+           id.find("do=slt") != std::string::npos || id.find("do=sl") != std::string::npos;
+  }));
+}
+
+TEST_F(ShrinkTest, DrawsAreLegalAndOfTheSeedAlone) {
+  int scripts = 0;
+  for (uint64_t seed = 1; seed <= 200; ++seed) {
+    const Case c = MakeCase(Draw(from_, seed));
+    EXPECT_TRUE(c.illegal.empty()) << Id(c);
+    EXPECT_EQ(ParseId(Id(c)), c);
+    EXPECT_EQ(Id(MakeCase(Draw(from_, seed))), Id(c));
+    scripts += !Draw(from_, seed).script.empty();
+  }
+  EXPECT_GT(scripts, 80);
+}
+
+}  // namespace
+}  // namespace shardproof
