@@ -13,7 +13,7 @@
 
 namespace shardproof {
 
-inline constexpr int kMostChanges = 6;  // of knobs, from the base to a case
+inline constexpr int kMostChanges = 5;  // of knobs, from the base to a case
 
 // Legal cases, distinct, in a fixed order. strength: 2 or 3.
 std::vector<Case> FittedCases(const std::vector<CaseFactors>& spaces, const Supported& supported,

@@ -34,9 +34,9 @@ int LifeOf(const InstanceFacts& facts, int32_t call) {
   if (!facts.spec().grid) return 0;
   const std::vector<ScriptCall>& calls = facts.calls();
   const size_t end = std::min(calls.size(), static_cast<size_t>(std::max(call, 0)) + 1);
-  return static_cast<int>(
-      std::count_if(calls.begin(), calls.begin() + static_cast<std::ptrdiff_t>(end),
-                    [](const ScriptCall& one) { return one.letter == 'c'; }));
+  return static_cast<int>(std::count_if(calls.begin(),
+                                        calls.begin() + static_cast<std::ptrdiff_t>(end),
+                                        [](const ScriptCall& one) { return one.letter == 'c'; }));
 }
 
 bool IsOwnList(const InstanceFacts& facts, bool expert, int32_t rank,
