@@ -16,6 +16,7 @@ is unsupported too. microbatches and lr are read for every engine.
 import contextlib
 import dataclasses
 import importlib
+import importlib.metadata
 import importlib.util
 import pathlib
 
@@ -36,6 +37,9 @@ class Training:
     shard: object = None
     # The process group over which shards of one parameter lie; None: every rank holds whole parameters.
     shard_group: object = None
+    # gradient(i) -> (first element, elements held here) of parameter i, or None; where param.grad is not where it is.
+    gradient: object = None
+    averages: bool = False  # the engine itself divides gradients by the number of microbatches
     save: object = None  # save(folder), load(folder): checkpoints; None: unsupported
     load: object = None
     close: object = None  # before the process groups are destroyed
@@ -97,12 +101,34 @@ def engine(knobs, marks=None, traits=None):
     return decorate
 
 
-BUILTIN = ("ddp", "fsdp2")
+BUILTIN = ("ddp", "fsdp2", "deepspeed", "zero_redundancy")
+
+
+# Engines of packages beside torch: what pip installs, in the version that they were judged in.
+PACKAGES = {"deepspeed": ("deepspeed", "0.19.8")}
+
+
+def need(name):
+    """ValueError if the package of that engine is absent, or is another version."""
+    if name not in PACKAGES:
+        return
+    package, wanted = PACKAGES[name]
+    try:
+        found = importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        found = None
+    if found != wanted:
+        raise ValueError(
+            f"engine {name} needs {package} {wanted}, and "
+            + (f"{found} is installed" if found else "it is not installed")
+            + f": pip install {package}=={wanted}"
+        )
 
 
 def find(name):
-    """The engine called ddp or fsdp2, or the one that a file.py defines. ValueError says what is wrong with it."""
+    """The engine of that name, or the one that a file.py defines. ValueError says what is wrong with it."""
     if name in BUILTIN:
+        need(name)
         return importlib.import_module(f"shardproof.torch.engines.{name}").ENGINE
     path = pathlib.Path(name)
     if not path.is_file():

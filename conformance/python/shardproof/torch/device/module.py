@@ -136,7 +136,7 @@ def _streams(module):
         return torch.Stream(
             stream_id=0,
             device_index=_index(device),
-            device_type=torch._C._autograd.DeviceType.PrivateUse1,
+            device_type=torch.accelerator.current_stream().device_type,
         )
 
     module.Stream, module.Event, module.StreamContext = Stream, Event, StreamContext

@@ -149,10 +149,11 @@ class Rank:
                 self._publish("loss", index, 0, loss)
                 loss.backward()
             del loss
-        with torch.no_grad():
-            for param in self.fixture.parameters():
-                if param.grad is not None and count > 1:
-                    _local(param.grad).div_(count)
+        if count > 1 and not self.training.averages:
+            with torch.no_grad():
+                for param in self.fixture.parameters():
+                    if param.grad is not None:
+                        _local(param.grad).div_(count)
         self._publish_all("grad")
         self._statistics()
         self.training.optimizer.step()
@@ -189,13 +190,16 @@ class Rank:
         """Every parameter's value or gradient, as far as this rank holds it."""
         shard = self.training.shard or (lambda i, tensor: shard_of(tensor))
         for i, row in enumerate(self.fixture.model.params):
-            param = self.fixture.parameter(i)
-            tensor = param if result == "param" else param.grad
             if result == "grad" and row[2] & api.FROZEN:
                 continue
-            if tensor is None:  # unused in this step: its gradient is zero
-                tensor = torch.zeros_like(param)
-            held = shard(i, tensor.detach())
+            if result == "grad" and self.training.gradient:
+                held = self.training.gradient(i)
+            else:
+                param = self.fixture.parameter(i)
+                tensor = param if result == "param" else param.grad
+                if tensor is None:  # unused in this step: its gradient is zero
+                    tensor = torch.zeros_like(param)
+                held = shard(i, tensor.detach())
             if held is not None and held[1].numel():
                 self._publish(result, i, *held)
 
