@@ -9,21 +9,22 @@ What is redirected, and why:
 
 The optimizer is the fixture's, given to deepspeed.initialize (zero_allow_untested_optimizer); backward is loss.backward().
 DeepSpeed divides the loss by the number of microbatches, so only powers of two can be compared bit for bit.
-Its own clipping and norm round in another order: clip_grad and grad_norm are not declared.
+Its own clipping and norm round in another order: clip_grad and grad_norm are not declared. overlap_grad_reduce is its
+overlap_comm; overlap_param_gather gives ZeRO-3 a prefetch bucket.
 """
 
 import contextlib
 import logging
 import os
 
-import torch
-
 os.environ.setdefault("DS_BUILD_OPS", "0")
 os.environ.setdefault("DS_ACCELERATOR", "cpu")  # until the recorded one is set, below
 
 import deepspeed  # noqa: E402
 import deepspeed.comm.comm  # noqa: E402
-import deepspeed.runtime.zero.muon.muon_optimizer  # noqa: E402,F401 calls torch.compile, which ranks refuse
+
+# Calls torch.compile when it is imported, which ranks refuse; so before there are ranks.
+import deepspeed.runtime.zero.muon.muon_optimizer  # noqa: E402,F401
 from deepspeed.accelerator import set_accelerator  # noqa: E402
 
 from shardproof.torch.declaration import Training, engine  # noqa: E402
@@ -60,10 +61,11 @@ def configuration(case):
     }
     if stage == 3:
         zero.update(
-            stage3_prefetch_bucket_size=_ELEMENTS,
+            # What is gathered ahead of need.
+            stage3_prefetch_bucket_size=_ELEMENTS * int(case.value("overlap_param_gather")),
             stage3_param_persistence_threshold=0,
             stage3_max_live_parameters=2 * _ELEMENTS,
-            stage3_max_reuse_distance=2 * _ELEMENTS,
+            stage3_max_reuse_distance=0,  # a module's parameters go when it has run
         )
     return {
         "train_micro_batch_size_per_gpu": 1,
