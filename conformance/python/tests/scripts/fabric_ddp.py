@@ -1,11 +1,11 @@
-"""Lightning Fabric, DDP."""
+"""Lightning Fabric with DDP. joined: the device is synchronised after the module is set up."""
+
 import sys
+
 import torch
-from torch import nn
 from lightning_fabric import Fabric
-
-
 from lightning_fabric.accelerators import CUDAAccelerator
+from torch import nn
 
 
 class AnyDevice(CUDAAccelerator):
