@@ -2,8 +2,6 @@
 
 What is redirected, and why:
 - deepspeed.accelerator.set_accelerator: its accelerator is the recorded device (deepspeed_accelerator.py).
-- deepspeed.comm.comm.cdb is forgotten at destroy: a script that destroys and creates makes its process group again, and
-  DeepSpeed keeps its wrapper of the first one.
 - The throughput timer is off ("timers" of DeepSpeed's configuration): from its third step on it synchronises the device
   each step, which would hide what streams forget.
 
@@ -152,7 +150,7 @@ def build(case, model, device):
 
     def close():
         wrapped.destroy()
-        deepspeed.comm.comm.cdb = None
+        deepspeed.comm.destroy_process_group()
 
     shards = _Shards(params, wrapped, case.rank, _STAGES[case.value("strategy")])
     return Training(
@@ -162,6 +160,8 @@ def build(case, model, device):
         shard=shards.value,
         gradient=shards.gradient,
         averages=True,
+        save=wrapped.save_checkpoint,
+        load=wrapped.load_checkpoint,
         close=close,
     )
 
