@@ -46,7 +46,12 @@ class Engines(unittest.TestCase):
             return _failed(report / "report.jsonl")
 
     def test_zero_1_and_2_conform(self):
-        for case in ("w2.zero1", "w2.zero2.k2.adamw.ogr", "w3.zero2.odd.tied.wd0p1"):
+        for case in (
+            "w2.zero1.adamw.do=tslt",
+            "w2.zero1.k2.bf16.wire16",
+            "w2.zero2.k2.adamw.ogr",
+            "w3.zero2.odd.tied.wd0p1",
+        ):
             self.assertEqual(self.found(self.deepspeed, case), set(), case)
 
     def test_zero_3_keeps_itself_alive_and_nothing_else(self):

@@ -11,6 +11,7 @@ import textwrap
 import typing
 
 import torch
+from deepspeed.runtime.engine import DeepSpeedEngine
 from deepspeed.runtime.zero.partitioned_param_coordinator import PartitionedParameterCoordinator
 from deepspeed.runtime.zero.stage3 import DeepSpeedZeroOptimizer_Stage3
 from deepspeed.runtime.zero.stage_1_and_2 import DeepSpeedZeroOptimizer, IPGBucket
@@ -105,6 +106,18 @@ FAULTS = [
         "w2.zero2.k2",
         "FS-15",
         _each_backward_is_the_last,
+    ),
+    Fault(
+        "the last microbatch is accumulated after the reduction, by BF16_Optimizer",
+        "deepspeedai/DeepSpeed#7985",
+        "w2.zero1.k2.bf16.wire16",
+        "FS-15",
+        lambda: edit(
+            DeepSpeedEngine,
+            "_backward_epilogue",
+            "bf16_optimizer = isinstance(self.optimizer, BF16_Optimizer)",
+            "bf16_optimizer = False",
+        ),
     ),
     Fault(
         "updated parameters are written to another rank's partition",

@@ -5,7 +5,8 @@ What is redirected, and why:
 - The throughput timer is off ("timers" of DeepSpeed's configuration): from its third step on it synchronises the device
   each step, which would hide what streams forget.
 
-The optimizer is the fixture's, given to deepspeed.initialize (zero_allow_untested_optimizer); backward is loss.backward().
+With param_dtype = bf16 the main weights are DeepSpeed's fp32 ones; ZeRO-1 then is its BF16_Optimizer unless gradients are
+accumulated in bf16. The optimizer is the fixture's, given to deepspeed.initialize (zero_allow_untested_optimizer); backward is loss.backward().
 DeepSpeed divides the loss by the number of microbatches, so only powers of two can be compared bit for bit.
 Its own clipping and norm round in another order: clip_grad and grad_norm are not declared. overlap_grad_reduce is its
 overlap_comm; overlap_param_gather gives ZeRO-3 a prefetch bucket.
@@ -14,6 +15,8 @@ overlap_comm; overlap_param_gather gives ZeRO-3 a prefetch bucket.
 import contextlib
 import logging
 import os
+
+import torch
 
 os.environ.setdefault("DS_BUILD_OPS", "0")
 os.environ.setdefault("DS_ACCELERATOR", "cpu")  # until the recorded one is set, below
@@ -43,6 +46,10 @@ def _traits(case):
     refuse_experts(case)
     if case.microbatches & (case.microbatches - 1):
         raise Unsupported("DeepSpeed divides the loss by the number of microbatches, which rounds")
+    if case.value("param_dtype") == "bf16" and case.value("grad_comm_dtype") == "fp32":
+        raise Unsupported("DeepSpeed makes gradients of bf16 parameters in bf16")
+    if case.value("main_grads_dtype") == "bf16" and case.value("param_dtype") == "fp32":
+        raise Unsupported("ZeRO-1 and 2 accumulate gradients of fp32 parameters in fp32, whatever grad_accum_dtype says")
     groups = case.asked.get("groups", [])
     if ["dp_cp", list(range(case.world))] not in [list(group) for group in groups]:
         raise Unsupported("the data-parallel ranks are not the world")
@@ -74,6 +81,9 @@ def configuration(case):
         "gradient_clipping": 0.0,
         "steps_per_print": 10**9,
         "timers": {"throughput": {"enabled": False}},
+        "bf16": {"enabled": case.value("param_dtype") == "bf16"},
+        "communication_data_type": case.value("grad_comm_dtype"),
+        "data_types": {"grad_accum_dtype": case.value("main_grads_dtype")},
     }
 
 
@@ -97,10 +107,15 @@ class _Shards:
         self.params, self.wrapped, self.rank, self.stage = params, wrapped, rank, stage
 
     def value(self, i, tensor):
-        if self.stage < 3:
-            return 0, tensor
+        """The main weight: what the optimizer steps."""
         param = self.params[i]
-        return self._held(param, param.ds_tensor.detach())
+        if self.stage == 3:
+            main = deepspeed.utils.safe_get_local_fp32_param if param.requires_grad else _shard
+            return self._held(param, main(param).detach())
+        if tensor.dtype == torch.float32 or not param.requires_grad:
+            return 0, tensor  # whole, after its gather
+        mapping = param._hp_mapping
+        return mapping and (mapping.lp_fragment_address.start, mapping.hp_fragment)
 
     def _held(self, param, flat):
         """Stage 3: equal shards of the flat parameter, the last padded."""
@@ -116,9 +131,15 @@ class _Shards:
         mapping = param._hp_mapping
         if mapping is None:  # it lies wholly in others' partitions
             return None
-        first = mapping.lp_fragment.storage_offset() - param.storage_offset()
-        held = mapping.get_lp_grad_fragment(param._index_in_param_group)
-        return first, held.view(-1)[: mapping.lp_fragment_address.numel]
+        mine = mapping.lp_fragment_address
+        held = mapping.get_lp_grad_fragment(param._index_in_param_group).view(-1)
+        if held.numel() > mine.numel:  # BF16_Optimizer accumulates the whole parameter's
+            held = held.narrow(0, mine.start, mine.numel)
+        return mine.start, held
+
+
+def _shard(param):
+    return param.ds_tensor
 
 
 @engine(
@@ -128,6 +149,9 @@ class _Shards:
         "overlap_param_gather": ["0", "1"],
         "optimizer": ["sgd", "adamw"],
         "weight_decay": float,
+        "param_dtype": ["fp32", "bf16"],
+        "grad_comm_dtype": ["fp32", "bf16"],
+        "main_grads_dtype": ["fp32", "bf16"],
         "recompute": ["0", "1"],
     },
     traits=_traits,
