@@ -1,8 +1,10 @@
-"""DeepSpeed 0.19.8, ZeRO-3 with overlap_comm: nothing orders the all-gather after the optimizer's write of the shards.
+"""DeepSpeed 0.19.8, ZeRO-3 with overlap_comm: nothing orders the all-gather after the optimizer's
+write of the shards.
 
-DeepSpeed's own accelerator for CPUs is given streams and events that only keep a clock (who has waited for whom), and
-CUDA's answers to what decides DeepSpeed's paths. What waits on the host on CUDA waits here: .item(), .cpu(), bool(),
-synchronize(). Then each all-gather is asked whether its stream has waited for the write of the shards that it sends.
+DeepSpeed's own accelerator for CPUs is given streams and events that only keep a clock (who has
+waited for whom), and CUDA's answers to what decides DeepSpeed's paths. What waits on the host on
+CUDA waits here: .item(), .cpu(), bool(), synchronize(). Then each all-gather is asked whether its
+stream has waited for the write of the shards that it sends.
 
 One process, gloo: python deepspeed_zero3_gather_race.py [--cured] [--timer] [--persistent] [--item]
   --cured: the gather's stream waits for the current one first

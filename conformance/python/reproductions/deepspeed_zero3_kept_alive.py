@@ -1,4 +1,5 @@
-"""DeepSpeed 0.19.8, ZeRO-3: engine, optimizer and model stay alive after engine.destroy() and the last reference.
+"""DeepSpeed 0.19.8, ZeRO-3: engine, optimizer and model stay alive after engine.destroy() and the
+last reference.
 
 One process, CPU, gloo: python deepspeed_zero3_kept_alive.py
 """

@@ -1,4 +1,5 @@
-"""DeepSpeed 0.19.8, ZeRO-3: a leaf module (set_z3_leaf_module) whose inputs need no gradient ends backward with an error.
+"""DeepSpeed 0.19.8, ZeRO-3: a leaf module (set_z3_leaf_module) whose inputs need no gradient ends
+backward with an error.
 
 One process, CPU, gloo: python deepspeed_zero3_leaf.py
 """

@@ -1,4 +1,5 @@
-"""DeepSpeed 0.19.8, ZeRO-3: a parameter that a step does not use is stepped with its gradient of an earlier step.
+"""DeepSpeed 0.19.8, ZeRO-3: a parameter that a step does not use is stepped with its gradient of an
+earlier step.
 
 One process, CPU, gloo: python deepspeed_zero3_stale_gradient.py [--cured]
 """

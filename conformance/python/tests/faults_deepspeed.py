@@ -1,7 +1,7 @@
 """Published faults of DeepSpeed, put back into 0.19.8: one function is edited while it runs.
 
-A fault is made in the process of a rank, a fork, so no other run has it. Each says where it was published, the case that
-shows it, and the requirement that finds it there.
+A fault is made in the process of a rank, a fork, so no other run has it. Each says where it was
+published, the case that shows it, and the requirement that finds it there.
 """
 
 import contextlib
@@ -38,8 +38,9 @@ def edit(owner, name, old, new):
     source = source[source.index("def ") :]
     if old not in source:
         raise AssertionError(f"{owner.__name__}.{name} has no {old!r}")
-    # In a class of that name, with which private names are spelt; it inherits what `__class__` is asked for.
-    text = f"class {owner.__name__}({owner.__name__}):\n" + textwrap.indent(source.replace(old, new), "    ")
+    # In a class of that name, which private names are spelt with; `__class__` has what it inherits.
+    text = f"class {owner.__name__}({owner.__name__}):\n"
+    text += textwrap.indent(source.replace(old, new), "    ")
     made = {}
     exec(compile(text, inspect.getsourcefile(function), "exec"), function.__globals__, made)
     setattr(owner, key, torch.no_grad()(vars(made[owner.__name__])[key]))
@@ -54,7 +55,7 @@ def _body(function, file):
 
 
 def gathers_wait_for_the_optimizer():
-    """No fault: the cure of ZeRO-3's unordered all-gather (reproductions/deepspeed_zero3_gather_race.md)."""
+    """No fault: the cure of reproductions/deepspeed_zero3_gather_race.md."""
     edit(
         PartitionedParameterCoordinator,
         "__all_gather_params_",
@@ -91,7 +92,9 @@ FAULTS = [
         "deepspeedai/DeepSpeed#5606",
         "w2.zero2.ogr",
         "GE-05",
-        _stage12("average_tensor", "get_accelerator().current_stream().wait_stream(stream)", "pass"),
+        _stage12(
+            "average_tensor", "get_accelerator().current_stream().wait_stream(stream)", "pass"
+        ),
     ),
     Fault(
         "a reduction does not wait for the stream that filled its bucket",
@@ -126,7 +129,9 @@ FAULTS = [
         "FS-24",
         _stage12(
             "step",
-            "bit16_partitions[partition_id].data.copy_(fp32_partition.data)\n            self.timers",
+            # The second place of that name: the first is offloading's.
+            "bit16_partitions[partition_id].data.copy_(fp32_partition.data)\n"
+            "            self.timers",
             "bit16_partitions[0].data.copy_(fp32_partition.data)\n            self.timers",
         ),
     ),

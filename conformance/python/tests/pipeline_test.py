@@ -1,4 +1,6 @@
-"""Schedules of torch.distributed.pipelining and Lightning Fabric's DDP, as scripts that shardproof-torch record judges."""
+"""Schedules of torch.distributed.pipelining and Lightning Fabric's DDP, as scripts that
+shardproof-torch record judges.
+"""
 
 import importlib.util
 import io

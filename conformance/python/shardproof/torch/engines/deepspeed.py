@@ -1,15 +1,17 @@
 """DeepSpeed 0.19.8, ZeRO stages 1, 2 and 3, as it is.
 
 What is redirected, and why:
-- deepspeed.accelerator.set_accelerator: its accelerator is the recorded device (deepspeed_accelerator.py).
-- The throughput timer is off ("timers" of DeepSpeed's configuration): from its third step on it synchronises the device
-  each step, which would hide what streams forget.
+- deepspeed.accelerator.set_accelerator: its accelerator is the recorded device
+  (deepspeed_accelerator.py).
+- The throughput timer is off ("timers" of DeepSpeed's configuration): from its third step on it
+  synchronises the device each step, which would hide what streams forget.
 
-With param_dtype = bf16 the main weights are DeepSpeed's fp32 ones; ZeRO-1 then is its BF16_Optimizer unless gradients are
-accumulated in bf16. The optimizer is the fixture's, given to deepspeed.initialize (zero_allow_untested_optimizer); backward is loss.backward().
-DeepSpeed divides the loss by the number of microbatches, so only powers of two can be compared bit for bit.
-Its own clipping and norm round in another order: clip_grad and grad_norm are not declared. overlap_grad_reduce is its
-overlap_comm; overlap_param_gather gives ZeRO-3 a prefetch bucket.
+The optimizer is the fixture's, given to deepspeed.initialize (zero_allow_untested_optimizer);
+backward is loss.backward(). DeepSpeed divides the loss by the number of microbatches, so only
+powers of two can be compared bit for bit. Its own clipping and norm round in another order:
+clip_grad and grad_norm are not declared. overlap_grad_reduce is its overlap_comm;
+overlap_param_gather gives ZeRO-3 a prefetch bucket. With param_dtype = bf16 the main weights are
+its fp32 ones; ZeRO-1 then is its BF16_Optimizer, unless gradients are accumulated in bf16.
 """
 
 import contextlib
@@ -39,7 +41,7 @@ set_accelerator(RecordedAccelerator())
 logging.getLogger("DeepSpeed").setLevel(logging.WARNING)
 
 _STAGES = {"optim": 1, "optim_grads": 2, "optim_grads_params": 3}
-_ELEMENTS = 1000  # of a bucket, and gathered ahead: some parameters of the fixture, so that there are several
+_ELEMENTS = 1000  # of a bucket, and gathered ahead: so that the fixture has several
 
 
 def _traits(case):
@@ -49,7 +51,10 @@ def _traits(case):
     if case.value("param_dtype") == "bf16" and case.value("grad_comm_dtype") == "fp32":
         raise Unsupported("DeepSpeed makes gradients of bf16 parameters in bf16")
     if case.value("main_grads_dtype") == "bf16" and case.value("param_dtype") == "fp32":
-        raise Unsupported("ZeRO-1 and 2 accumulate gradients of fp32 parameters in fp32, whatever grad_accum_dtype says")
+        raise Unsupported(
+            "ZeRO-1 and 2 accumulate gradients of fp32 parameters in fp32, whatever "
+            "grad_accum_dtype says"
+        )
     groups = case.asked.get("groups", [])
     if ["dp_cp", list(range(case.world))] not in [list(group) for group in groups]:
         raise Unsupported("the data-parallel ranks are not the world")

@@ -1,7 +1,8 @@
-"""What DeepSpeed asks of a device (deepspeed/accelerator/abstract_accelerator.py, 0.19.8), answered by the recorded one.
+"""What DeepSpeed asks of a device (deepspeed/accelerator/abstract_accelerator.py, 0.19.8), answered
+by the recorded one.
 
-Answers that decide which path DeepSpeed takes are those of its CUDA_Accelerator: work is asynchronous, streams and events
-exist. Operators that DeepSpeed would compile are not offered.
+Answers that decide which path DeepSpeed takes are those of its CUDA_Accelerator: work is
+asynchronous, streams and events exist. Operators that DeepSpeed would compile are not offered.
 """
 
 import contextlib

@@ -1,0 +1,36 @@
+"""Runs an engine on a case in this process's forks, and says which requirements fail."""
+
+import importlib
+import json
+import pathlib
+import subprocess
+import tempfile
+
+from shardproof import command
+from shardproof.torch.run import command as run
+
+
+def found(engine, case):
+    """Requirements with findings, those that follow from others too.
+
+    AssertionError: the run did not end well, or was not judged.
+    """
+    for name in run._BEFORE_FORKING:
+        importlib.import_module(name)
+    from shardproof.torch.run import server
+
+    with tempfile.TemporaryDirectory() as folder:
+        traces, report = pathlib.Path(folder) / "traces", pathlib.Path(folder) / "report"
+        why = server.run_case(engine, case, traces / case)
+        if why:
+            raise AssertionError(f"{case}: {why}")
+        subprocess.run(
+            [command.find(None), "check", f"trace:{traces / case}", f"--report={report}"],
+            capture_output=True,
+            check=False,
+        )
+        rows = [json.loads(line) for line in (report / "report.jsonl").read_text().splitlines()]
+    (judged,) = [row for row in rows if "case" in row]
+    if judged["status"] not in ("pass", "fail"):
+        raise AssertionError(f"{case} was not judged: {judged}")
+    return {finding["requirement"] for finding in judged.get("findings", ())}
