@@ -33,7 +33,8 @@ def _parser():
         "--engine",
         required=True,
         metavar="NAME|FILE.py",
-        help="ddp, fsdp2, or a file that decorates " "a function with shardproof.torch.engine",
+        help="an engine of this package (README.md), or a file that decorates a function with "
+        "shardproof.torch.engine",
     )
     parser.add_argument(
         "--profile",
