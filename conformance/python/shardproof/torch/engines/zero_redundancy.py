@@ -1,8 +1,8 @@
 """torch.distributed.optim.ZeroRedundancyOptimizer with DistributedDataParallel, as they are.
 
 Whole parameters are dealt to ranks, which step their own and broadcast them. The optimizer inside
-is the fixture's. overlap_with_ddp is not driven: by its documentation the first two or three steps then change
-nothing, and it takes functional optimizers of torch, which differ in the last place.
+is the fixture's. overlap_with_ddp is not driven: by its documentation the first two or three steps
+then change nothing, and it takes functional optimizers of torch, which differ in the last place.
 """
 
 import contextlib
