@@ -7,10 +7,11 @@ import unittest
 
 from judged import found
 
-if importlib.util.find_spec("deepspeed") is None:
-    raise unittest.SkipTest("deepspeed is not installed: pip install deepspeed==0.19.8")
 
-
+@unittest.skipIf(
+    importlib.util.find_spec("deepspeed") is None,
+    "deepspeed is not installed: pip install deepspeed==0.19.8",
+)
 class Faults(unittest.TestCase):
     def test_published_faults_are_found(self):
         from faults_deepspeed import FAULTS, engine_with

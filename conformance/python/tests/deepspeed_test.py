@@ -7,10 +7,11 @@ from judged import found
 
 from shardproof.torch import declaration
 
-if importlib.util.find_spec("deepspeed") is None:
-    raise unittest.SkipTest("deepspeed is not installed: pip install deepspeed==0.19.8")
 
-
+@unittest.skipIf(
+    importlib.util.find_spec("deepspeed") is None,
+    "deepspeed is not installed: pip install deepspeed==0.19.8",
+)
 class Engines(unittest.TestCase):
     def deepspeed(self, case):
         return found(declaration.find("deepspeed"), case)
@@ -39,6 +40,12 @@ class Engines(unittest.TestCase):
     def test_zero_3_applies_a_gradient_again(self):
         got = self.deepspeed("w2.zero3.unused=step")
         self.assertTrue({"FS-22", "FS-24"} <= got, got)
+
+    def test_it_does_not_if_they_are_set_to_zero(self):
+        from faults_deepspeed import engine_with, unused_gradients_are_zero
+
+        got = found(engine_with(unused_gradients_are_zero), "w2.zero3.unused=step")
+        self.assertFalse({"FS-22", "FS-24"} & got, got)
 
     def test_zero_redundancy_conforms(self):
         for case in ("w2.zero1", "w3.zero1.k2.adamw.clip0p5.tied"):

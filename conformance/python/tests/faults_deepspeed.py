@@ -65,6 +65,17 @@ def gathers_wait_for_the_optimizer():
     )
 
 
+def unused_gradients_are_zero():
+    """No fault: the cure of reproductions/deepspeed_zero3_stale_gradient.md."""
+    plain = DeepSpeedEngine._take_model_step
+
+    def step(self, lr_kwargs):
+        plain(self, lr_kwargs)
+        self.optimizer.grad_partitions_flat_buffer.zero_()
+
+    DeepSpeedEngine._take_model_step = step
+
+
 def _stage12(name, old, new):
     return lambda: edit(DeepSpeedZeroOptimizer, name, old, new)
 
