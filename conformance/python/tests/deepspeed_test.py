@@ -47,7 +47,9 @@ class Engines(unittest.TestCase):
         got = found(engine_with(unused_gradients_are_zero), "w2.zero3.unused=step")
         self.assertFalse({"FS-22", "FS-24"} & got, got)
 
-    def test_zero_redundancy_conforms(self):
+
+class ZeroRedundancy(unittest.TestCase):
+    def test_it_conforms(self):
         for case in ("w2.zero1", "w3.zero1.k2.adamw.clip0p5.tied"):
             self.assertEqual(found(declaration.find("zero_redundancy"), case), set(), case)
 
