@@ -112,6 +112,13 @@ def _tensors():
 
     torch.Tensor.cuda, torch.nn.Module.cuda = to_device, module_to_device
     torch.Tensor.is_cuda = property(lambda tensor: tensor.device.type == NAME)
+    type_of = torch.Tensor.type
+
+    def named_type(tensor, *args, **keys):  # "torch.cuda.FloatTensor": megatron-core compares it
+        answer = type_of(tensor, *args, **keys)
+        return answer.replace(f"torch.{NAME}.", "torch.cuda.") if isinstance(answer, str) else answer
+
+    torch.Tensor.type = named_type
 
 
 def _autocast():

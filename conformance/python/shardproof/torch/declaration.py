@@ -101,11 +101,24 @@ def engine(knobs, marks=None, traits=None):
     return decorate
 
 
-BUILTIN = ("ddp", "fsdp2", "deepspeed", "zero_redundancy")
+BUILTIN = (
+    "ddp",
+    "fsdp2",
+    "deepspeed",
+    "zero_redundancy",
+    "megatron_fsdp",
+    "megatron_ddp",
+    "megatron_layer_wise",
+)
 
 
 # Engines of packages beside torch: what pip installs, in the version that they were judged in.
-PACKAGES = {"deepspeed": ("deepspeed", "0.19.8")}
+PACKAGES = {
+    "deepspeed": ("deepspeed", "0.19.8"),
+    "megatron_fsdp": ("megatron-fsdp", "0.6.1"),
+    "megatron_ddp": ("megatron-core", "0.16.1"),
+    "megatron_layer_wise": ("megatron-core", "0.16.1"),
+}
 
 
 def need(name):

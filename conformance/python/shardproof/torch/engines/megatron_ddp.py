@@ -1,0 +1,73 @@
+"""megatron-core 0.16.1: DistributedDataParallel, alone or with DistributedOptimizer, as they are.
+
+megatron_core.py lists what is redirected. Strategy no_shard is DistributedDataParallel with a whole optimizer, optim is
+use_distributed_optimizer: gradients are reduced once a step, into shards of their buffers.
+"""
+
+from shardproof.torch.declaration import engine
+from shardproof.torch.engines import megatron_core
+from shardproof.torch.engines.common import refuse_experts
+from shardproof.torch.fixture.case import Unsupported
+
+
+def _traits(case):
+    refuse_experts(case)
+    megatron_core.refuse_unused(case)
+    sharded = case.value("strategy") == "optim"
+    if case.value("overlap_param_gather") == "1":
+        if not sharded or case.value("overlap_grad_reduce") == "0":
+            raise Unsupported(
+                "overlap_param_gather needs the distributed optimizer and overlap_grad_reduce "
+                "(megatron/training/arguments.py: validate_args)"
+            )
+    if int(case.value("num_optimizer_instances")) > 1 and not sharded:
+        raise Unsupported("more than one optimizer instance needs the distributed optimizer")
+
+
+def _owned(model, optimizer):
+    """Which part of a parameter lies in this rank's shard of its bucket."""
+
+    def owned(i, gradient):
+        param = model.parameter(i)
+        for inner in optimizer.chained_optimizers:
+            if param in inner.model_param_gbuf_map:
+                index, dtype, bucket = inner.model_param_gbuf_map[param]
+                held = inner.gbuf_ranges[index][dtype][bucket]["param_map"][param]["param"]
+                return held.start, held.size
+        return None if param.requires_grad else (0, param.numel())
+
+    return owned
+
+
+@engine(
+    knobs={
+        **megatron_core.KNOBS,
+        "strategy": ["no_shard", "optim"],
+        "num_optimizer_instances": int,
+        "overlap_param_gather": ["0", "1"],
+    },
+    traits=_traits,
+)
+def build(case, model, device):
+    sharded = case.value("strategy") == "optim"
+    gathers = case.value("overlap_param_gather") == "1"
+    groups = megatron_core.process_groups(case)
+    wrapped = megatron_core.distributed(
+        case,
+        model,
+        groups,
+        use_distributed_optimizer=sharded,
+        overlap_param_gather=gathers,
+        num_distributed_optimizer_instances=int(case.value("num_optimizer_instances")),
+    )
+    config = megatron_core.optimizer_config(
+        case, use_distributed_optimizer=sharded, overlap_param_gather=gathers
+    )
+    optimizer = megatron_core.megatron_optimizer(case, wrapped, groups, config)
+    whole = lambda i, gradient: (0, model.parameter(i).numel())  # noqa: E731
+    owned = _owned(model, optimizer) if sharded else whole
+    return megatron_core.training(case, model, wrapped, optimizer, owned)
+
+
+ENGINE = build
+ENGINE.name = "megatron_ddp"

@@ -1,0 +1,50 @@
+"""megatron-core 0.16.1: LayerWiseDistributedOptimizer with DistributedDataParallel, as they are.
+
+megatron_core.py lists what is redirected. Gradients are all-reduced; whole parameters are dealt to ranks, which step their
+own and gather them in a list: torch runs a gather of uneven tensors as one broadcast a rank, so the transport that is
+declared is broadcast.
+"""
+
+from megatron.core.optimizer.layer_wise_optimizer import LayerWiseDistributedOptimizer
+
+from shardproof.torch.declaration import engine
+from shardproof.torch.engines import megatron_core
+from shardproof.torch.engines.common import refuse_experts
+
+
+def _traits(case):
+    refuse_experts(case)
+    megatron_core.refuse_unused(case)
+
+
+@engine(
+    knobs={
+        **megatron_core.KNOBS,
+        "optimizer": ["sgd"],  # LW-34 takes AdamW in single operations for SGD
+        "strategy": ["layer_wise"],
+        "layer_wise_layout": ["dealt"],
+        "layer_wise_transport": ["broadcast"],
+        "num_optimizer_instances": ["1"],
+    },
+    traits=_traits,
+)
+def build(case, model, device):
+    groups = megatron_core.process_groups(case)
+    wrapped = megatron_core.distributed(case, model, groups)
+    config = megatron_core.optimizer_config(case)
+    whole = megatron_core.megatron_optimizer(case, wrapped, groups, config)
+    optimizer = LayerWiseDistributedOptimizer(whole.chained_optimizers, config, groups)
+
+    def owned(i, gradient):
+        """Gradients are whole on each rank; a parameter is its owner's to publish, a frozen one everybody's."""
+        param, dealt = model.parameter(i), optimizer.dp_cp_params_list
+        if gradient or dealt is None or not param.requires_grad:
+            return 0, param.numel()
+        mine = dealt[groups.dp_cp.rank()]
+        return (0, param.numel()) if any(param is other for other in mine) else None
+
+    return megatron_core.training(case, model, wrapped, optimizer, owned)
+
+
+ENGINE = build
+ENGINE.name = "megatron_layer_wise"
