@@ -116,7 +116,9 @@ def _tensors():
 
     def named_type(tensor, *args, **keys):  # "torch.cuda.FloatTensor": megatron-core compares it
         answer = type_of(tensor, *args, **keys)
-        return answer.replace(f"torch.{NAME}.", "torch.cuda.") if isinstance(answer, str) else answer
+        if isinstance(answer, str):
+            answer = answer.replace(f"torch.{NAME}.", "torch.cuda.")
+        return answer
 
     torch.Tensor.type = named_type
 

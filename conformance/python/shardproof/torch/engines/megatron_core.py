@@ -1,13 +1,17 @@
-"""What the engines of megatron-core 0.16.1 have in common: DistributedDataParallel, its optimizers, explicit process groups.
+"""What the engines of megatron-core 0.16.1 have in common: DistributedDataParallel, its
+optimizers, explicit process groups.
 
 What is redirected, and why:
-- torch.cuda's names are answered by the recorded device (cuda_names.py): the package names torch.cuda throughout.
-- torch.optim.AdamW is a subclass of itself while an optimizer is built (_clothed): DistributedOptimizer accepts Adam
-  alone, and torch's differs from the suite's in the last place. Its step is the fixture's SGD or AdamW.
+- torch.cuda's names are answered by the recorded device (cuda_names.py): the package names
+  torch.cuda throughout.
+- torch.optim.AdamW is a subclass of itself while an optimizer is built (_clothed):
+  DistributedOptimizer accepts Adam alone, and torch's differs from the suite's in the last place.
+  Its step is the fixture's SGD or AdamW.
 
-Process groups are given (ProcessGroupCollection), so parallel_state is not initialised. Axes that are not data-parallel
-have groups of one rank. The division of gradients by the number of microbatches is the driver's, after finish_grad_sync,
-as Megatron's schedules do it by the loss. Its own clipping and norm are fp32: clip_grad and grad_norm are not declared.
+Process groups are given (ProcessGroupCollection), so parallel_state is not initialised. Axes that
+are not data-parallel have groups of one rank. The division of gradients by the number of
+microbatches is the driver's, after finish_grad_sync, as Megatron's schedules do it by the loss.
+Its own clipping and norm are fp32: clip_grad and grad_norm are not declared.
 """
 
 import contextlib
@@ -44,10 +48,13 @@ KNOBS = {
 }
 
 
-def refuse_unused(case):
-    """_make_backward_post_hook: buckets wait for each parameter's gradient when reductions overlap."""
-    if "unused" in case.traits and case.value("overlap_grad_reduce") == "1":
+def refuse(case):
+    """What distributed_data_parallel.py does not do: __init__, _make_backward_post_hook."""
+    overlaps = case.value("overlap_grad_reduce") == "1"
+    if "unused" in case.traits and overlaps:
         raise Unsupported("a parameter without a gradient is not legal with overlap_grad_reduce")
+    if int(case.value("bucket_size")) and not overlaps:
+        raise Unsupported("bucket_size is read with overlap_grad_reduce alone")
 
 
 def process_groups(case):
@@ -116,7 +123,7 @@ def optimizer_config(case, **options):
 
 
 def megatron_optimizer(case, wrapped, groups, config):
-    """get_megatron_optimizer, with the fixture's step; weight decay for all parameters, biases too."""
+    """get_megatron_optimizer, with the fixture's step; weight decay for biases too."""
     with _adamw_is({"sgd": ExactSGD, "adamw": ExactAdamW}[case.value("optimizer")]):
         return get_megatron_optimizer(
             config,
@@ -143,7 +150,7 @@ class _Optimizer:
 
 
 def training(case, model, wrapped, optimizer, owned):
-    """owned(i, gradient) -> (first element, number) of parameter i that this rank is to publish, or None."""
+    """owned(i, gradient) -> (first element, number) of what is published here, or None."""
 
     @contextlib.contextmanager
     def microbatch(index, last):

@@ -1,7 +1,8 @@
 """megatron-core 0.16.1: DistributedDataParallel, alone or with DistributedOptimizer, as they are.
 
-megatron_core.py lists what is redirected. Strategy no_shard is DistributedDataParallel with a whole optimizer, optim is
-use_distributed_optimizer: gradients are reduced once a step, into shards of their buffers.
+megatron_core.py lists what is redirected. Strategy no_shard is DistributedDataParallel with a
+whole optimizer, optim is use_distributed_optimizer: gradients are reduced once a step, into
+shards of their buffers.
 """
 
 from shardproof.torch.declaration import engine
@@ -12,7 +13,7 @@ from shardproof.torch.fixture.case import Unsupported
 
 def _traits(case):
     refuse_experts(case)
-    megatron_core.refuse_unused(case)
+    megatron_core.refuse(case)
     sharded = case.value("strategy") == "optim"
     if case.value("overlap_param_gather") == "1":
         if not sharded or case.value("overlap_grad_reduce") == "0":

@@ -1,13 +1,16 @@
 """megatron-fsdp 0.6.1 (fully_shard_model and fully_shard_optimizer), as it is.
 
 What is redirected, and why:
-- torch.cuda's names are answered by the recorded device (cuda_names.py): the package names torch.cuda throughout.
-- `megatron` is hidden while the package is imported: with megatron-core 0.16.1 beside it, it would take that package's
-  DistributedDataParallelConfig, which lacks fields that 0.6.1 passes (fully_shard.py, fully_shard_model).
+- torch.cuda's names are answered by the recorded device (cuda_names.py): the package names
+  torch.cuda throughout.
+- `megatron` is hidden while the package is imported: with megatron-core 0.16.1 beside it, it
+  would take that package's DistributedDataParallelConfig, which lacks fields that 0.6.1 passes
+  (fully_shard.py, fully_shard_model).
 
-set_model_auto_sync is on for the last microbatch alone, as its text asks. The mesh has a dimension of tensor-parallel
-size 1, as the package asks. The optimizer is the fixture's, over trainable parameters. The unit is the TransformerLayer:
-others of the fixture have no classes of their own.
+set_model_auto_sync is on for the last microbatch alone, as its text asks. The mesh has a
+dimension of tensor-parallel size 1, as the package asks. The optimizer is the fixture's, over
+trainable parameters. The unit is the TransformerLayer: others of the fixture have no classes of
+their own.
 """
 
 import contextlib
@@ -38,7 +41,6 @@ def _hidden(name):
 
 
 with _hidden("megatron"):
-    import megatron_fsdp
     from megatron_fsdp.fully_shard import fully_shard_model, fully_shard_optimizer
 
 logging.getLogger("megatron_fsdp").setLevel(logging.ERROR)

@@ -1,8 +1,8 @@
 """megatron-core 0.16.1: LayerWiseDistributedOptimizer with DistributedDataParallel, as they are.
 
-megatron_core.py lists what is redirected. Gradients are all-reduced; whole parameters are dealt to ranks, which step their
-own and gather them in a list: torch runs a gather of uneven tensors as one broadcast a rank, so the transport that is
-declared is broadcast.
+megatron_core.py lists what is redirected. Gradients are all-reduced; whole parameters are dealt
+to ranks, which step their own and gather them in a list: torch runs a gather of uneven tensors as
+one broadcast a rank, so the transport that is declared is broadcast.
 """
 
 from megatron.core.optimizer.layer_wise_optimizer import LayerWiseDistributedOptimizer
@@ -14,7 +14,7 @@ from shardproof.torch.engines.common import refuse_experts
 
 def _traits(case):
     refuse_experts(case)
-    megatron_core.refuse_unused(case)
+    megatron_core.refuse(case)
 
 
 @engine(
@@ -36,7 +36,7 @@ def build(case, model, device):
     optimizer = LayerWiseDistributedOptimizer(whole.chained_optimizers, config, groups)
 
     def owned(i, gradient):
-        """Gradients are whole on each rank; a parameter is its owner's to publish, a frozen one everybody's."""
+        """Gradients are whole on each rank; parameters are published by their owners."""
         param, dealt = model.parameter(i), optimizer.dp_cp_params_list
         if gradient or dealt is None or not param.requires_grad:
             return 0, param.numel()
