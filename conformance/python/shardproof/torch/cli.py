@@ -6,6 +6,7 @@ USAGE = """usage: shardproof-torch COMMAND ...
 
   record -n RANKS [--cuda-names] script.py ARGS   judges a script, unmodified, as it runs
   run --engine NAME --profile PROFILE             judges an engine on the suite's cases
+  table REPORT...                                 a table of engines, from reports of run
 
 shardproof-torch COMMAND --help says more. Exit codes are those of `shardproof`.
 """
@@ -24,6 +25,10 @@ def main(arguments=None):
         from shardproof.torch.run import main as run
 
         return run(arguments[1:])
+    if arguments[0] == "table":
+        from shardproof.torch import table
+
+        return table.main(arguments[1:])
     print(f"shardproof-torch: no command {arguments[0]}\n{USAGE}", end="", file=sys.stderr)
     return 3
 

@@ -52,7 +52,9 @@ def _parser():
     parser.add_argument(
         "--traces", metavar="DIR", help="keep traces and logs here, a folder a case"
     )
-    parser.add_argument("--report", metavar="DIR", help="report.jsonl, junit.xml and summary.md")
+    parser.add_argument(
+        "--report", metavar="DIR", help="report.jsonl, junit.xml, summary.md, engine.json"
+    )
     parser.add_argument(
         "--waivers", metavar="FILE", help="known failures (conformance/report/waivers.h)"
     )
@@ -91,7 +93,22 @@ def main(arguments):
             for name, value in (("report", arguments.report), ("waivers", arguments.waivers))
             if value
         ]
-        return command.check(judge, folder, options + ["--allow-partial"] * arguments.allow_partial)
+        code = command.check(judge, folder, options + ["--allow-partial"] * arguments.allow_partial)
+    if arguments.report:
+        _sign(arguments.report, engine)
+    return code
+
+
+def _sign(report, engine):
+    """Whose report it is, for `shardproof-torch table`."""
+    from importlib.metadata import version
+
+    from shardproof.torch import declaration, table
+
+    packages = ["torch"]
+    if engine.name in declaration.PACKAGES:
+        packages.insert(0, declaration.PACKAGES[engine.name][0])
+    table.write_engine(report, engine.name, {name: version(name) for name in packages})
 
 
 @contextlib.contextmanager
