@@ -106,6 +106,15 @@ class Run(unittest.TestCase):
         )
         self.assertIn("unsupported  w2.zero3", said)
 
+    def test_streams_and_pinned_memory_are_the_pools(self):
+        """Nothing is left behind by a second engine; a copy may still read a pinned block."""
+        self.expect(0, "conformant: 1 pass", "--engine", "fsdp2", "--case", "w2.zero3.do=trt")
+        self.expect(0, "conformant: 1 pass", "--engine", "ddp", "--case", "w2.ddp.unused=step")
+
+    def test_what_is_illegal_is_rejected(self):
+        cases = ("w2.zero3.k0", "w2.zero3.clip-1", "w3.zero3.n2", "w2.zero3.n0")
+        self.expect(0, "conformant: 4 pass", "--engine", "fsdp2", "--case", *cases)
+
     def test_an_engine_of_ones_own(self):
         self.expect(0, "conformant: 1 pass", "--engine", self.engine(), "--case", "w2.zero3")
 

@@ -55,18 +55,16 @@ class Rank:
         self.calls = 0
         self.generation = 0  # of process groups: destroy and create again
         self.training = self.fixture = None
-        self.last = False  # call of the script
 
     def play(self):
         """Carries out the script; answers when the engine declined the case too."""
         script = list(self.case.script)
         if not script or script[-1][0] != "d":
             script.append(["d", -1])
-        for at, (letter, step) in enumerate(script):
-            self.last = at == len(script) - 1
+        for letter, step in script:
             lacks = letter in "sl" and getattr(self.training, CALLS[letter]) is None
             if lacks:  # a trace that goes on to destroy says that the engine has no such call
-                letter, step, self.last = "d", -1, True
+                letter, step = "d", -1
             if not self._enter(letter, step) or lacks:
                 return
 
@@ -106,6 +104,7 @@ class Rank:
     def _create(self, _step):
         self.engine.read_knobs(self.case)
         self.engine.refuse(self.case)
+        self.case.reject_what_no_loop_can_do()
         dist.init_process_group(
             NAME,
             rank=self.case.rank,
@@ -132,8 +131,9 @@ class Rank:
         gc.collect()
         torch.accelerator.synchronize()
         native.drain_pools()
-        if self.last:  # torch keeps its streams for the next engine of the process
-            native.destroy_streams()
+        # torch.cuda's streams are of pools that live as long as the process (c10/cuda/CUDAStream.cpp): an engine
+        # cannot give one back, so none is a leak. The next engine's streams are new ones.
+        native.destroy_streams()
 
     # --- steps
 

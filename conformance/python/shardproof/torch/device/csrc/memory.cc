@@ -15,6 +15,8 @@
 namespace shardproof::device {
 namespace {
 
+constexpr int64_t kNoStream = -1;  // of pinned blocks
+
 struct Pools {
   std::map<const char*, Block*> live;                // by address
   std::map<int64_t, std::vector<int64_t>> released;  // blocks that the pool of a stream holds
@@ -29,7 +31,10 @@ Pools& ThePools() {
 }
 
 void WriteFree(int64_t block, int64_t stream) {
-  TheRecorder().Write(Row("free").Number("a", block).Number("s", stream));
+  Row row("free");
+  row.Number("a", block);
+  if (stream != kNoStream) row.Number("s", stream);
+  TheRecorder().Write(row);
 }
 
 void TakeBack(int64_t stream) {
@@ -61,7 +66,15 @@ void FreeAfterAllUsers(const Block& block) {
 void WriteEnd(const Block& block) {
   Pools& pools = ThePools();
   if (block.pinned) {
-    TheRecorder().Write(Row("free").Number("a", block.id));
+    // Its bytes come back when the streams that copy from or to it without waiting are done, which
+    // the allocator asks, so that the host never waits (CachingHostAllocatorImpl, free and
+    // process_events). When that is is not known: at the latest when all is drained.
+    if (block.used_by.empty()) {
+      WriteFree(block.id, kNoStream);
+    } else {
+      TheRecorder().Write(Row("release").Number("a", block.id));
+      pools.released[kNoStream].push_back(block.id);
+    }
     return;
   }
   pools.figures.allocated -= static_cast<int64_t>(block.bytes);
@@ -111,7 +124,7 @@ struct Allocator final : c10::Allocator {
     TORCH_CHECK(block->start != nullptr, "shardproof: no memory for ", bytes, " bytes");
     block->bytes = bytes;
     block->id = pools.next_block++;
-    block->stream = CurrentStream();
+    block->stream = pinned ? kNoStream : CurrentStream();
     block->pinned = pinned;
     std::memset(block->start, 0xff, bytes);
     pools.live[block->start] = block;
@@ -147,6 +160,8 @@ c10::Allocator& DeviceAllocator() { return g_device; }
 c10::Allocator& PinnedAllocator() { return g_pinned; }
 
 void SetFreeRule(FreeRule rule) { ThePools().rule = rule; }
+
+void ForgetFreeStream() { ThePools().free_stream = -1; }
 
 void DrainPools() {
   Hold hold;

@@ -14,9 +14,9 @@ struct Block {
   char* start = nullptr;
   size_t bytes = 0;
   int64_t id = -1;
-  int64_t stream = 0;
+  int64_t stream = 0;  // -1: pinned, of no stream
   bool pinned = false;
-  std::set<int64_t> used_by;  // other streams, by record_stream
+  std::set<int64_t> used_by;  // other streams, by record_stream or copies that do not wait
   int in_flight = 0;          // transfers whose bytes are still to come or to be read (transfers.h)
   bool dropped = false;       // its owner freed it while transfers were in flight
 };
@@ -33,6 +33,8 @@ enum class FreeRule {
 void SetFreeRule(FreeRule rule);
 // At the end: what the pools hold comes back to the device.
 void DrainPools();
+// The stream on which frees wait for other streams is gone (streams.h, DestroyStreams).
+void ForgetFreeStream();
 
 // The block that holds this address, or null. Valid while the recorder is held.
 Block* FindBlock(const void* address);

@@ -82,6 +82,10 @@ Tensor CopyFrom(const Tensor& self, const Tensor& target, bool non_blocking) {
   WriteCopy(from, target);
   const bool with_host = !OnDevice(from) || !OnDevice(target);
   if (with_host && !non_blocking) SyncStream(CurrentStream());
+  // Copy.cu, copy_kernel_cuda: the host's allocator is told which stream uses the pinned block.
+  if (with_host && non_blocking) {
+    UseOnStream((OnDevice(from) ? target : from).const_data_ptr(), CurrentStream());
+  }
   return target;
 }
 

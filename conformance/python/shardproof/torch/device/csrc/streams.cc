@@ -2,6 +2,7 @@
 
 #include <map>
 
+#include "memory.h"
 #include "recorder.h"
 
 namespace shardproof::device {
@@ -9,6 +10,7 @@ namespace {
 
 thread_local int64_t t_stream = kDefaultStream;
 int64_t g_next_stream = kDefaultStream + 1;
+int64_t g_first_alive = kDefaultStream + 1;  // those before it are destroyed
 int64_t g_next_event = 0;
 
 // What each stream still waits for, as far as it is known not to have ended.
@@ -54,8 +56,9 @@ int64_t NewStream(const std::string& name, int priority) {
 
 void DestroyStreams() {
   Hold hold;
-  for (int64_t stream = kDefaultStream + 1; stream < g_next_stream; ++stream) {
-    TheRecorder().Write(Row("stream_destroy").Number("s", stream));
+  ForgetFreeStream();
+  for (; g_first_alive < g_next_stream; ++g_first_alive) {
+    TheRecorder().Write(Row("stream_destroy").Number("s", g_first_alive));
   }
 }
 

@@ -15,7 +15,9 @@ constexpr int64_t kDefaultStream = 0;
 int64_t CurrentStream();
 int64_t ExchangeStream(int64_t stream);  // of the calling thread; the stream before
 int64_t NewStream(const std::string& name, int priority);
-void DestroyStreams();  // all but the default stream, at the end of a run
+// All that there are but the default stream: torch's pools of streams are the process's, so an
+// engine has no way to give one back; the driver says when an engine's are no longer in use.
+void DestroyStreams();
 
 struct Event {
   int64_t id = -1;
