@@ -4,6 +4,7 @@ and a run that hangs, dies or raises is judged, with stacks.
 usage: record_test.py [CASE...]; needs torch, and SHARDPROOF.
 """
 
+import importlib.util
 import io
 import pathlib
 import sys
@@ -14,14 +15,17 @@ import unittest
 from shardproof.torch import record
 
 SCRIPTS = pathlib.Path(__file__).parent / "scripts"
+ACCELERATE = importlib.util.find_spec("accelerate") is not None
+NO_ACCELERATE = "accelerate is not installed: pip install accelerate"
 PATIENCE = "4"  # seconds; a run that is stuck is noticed after so long
 
 
-def judge(script, mistake="", *options):
-    """Exit code and report of a script's run on two ranks."""
+def judge(script, mistake="", *options, ranks=2, culprit=None):
+    """Exit code and report of a script's run."""
     with tempfile.TemporaryDirectory() as folder:
-        given = ["-n", "2", "--trace", folder, "--patience", PATIENCE, *options]
+        given = ["-n", str(ranks), "--trace", folder, "--patience", PATIENCE, *options]
         arguments = [*given, str(SCRIPTS / script)] + [mistake] * (mistake != "")
+        arguments += [] if culprit is None else [str(culprit)]
         out = io.StringIO()
         code = record.record(record.parser().parse_args(arguments), out)
         return code, out.getvalue()
@@ -36,8 +40,8 @@ def line_of(script, mistake):
 
 class Clean(unittest.TestCase):
 
-    def clean(self, script, *options):
-        code, report = judge(script, "", *options)
+    def clean(self, script, *options, **who):
+        code, report = judge(script, "", *options, **who)
         self.assertEqual(code, 0, report)
         self.assertIn("conformant: 1 pass", report)
 
@@ -57,10 +61,18 @@ class Clean(unittest.TestCase):
         self.clean("pipeline_1f1b.py")
 
 
+    def test_tensor_parallel(self):
+        self.clean("fsdp2_tp.py", ranks=4)
+
+    @unittest.skipUnless(ACCELERATE, NO_ACCELERATE)
+    def test_accelerate(self):
+        self.clean("hf_accelerate.py", "--cuda-names")
+
+
 class Mistakes(unittest.TestCase):
 
-    def found(self, requirement, script, mistake, *options):
-        code, report = judge(script, mistake, *options)
+    def found(self, requirement, script, mistake, *options, **who):
+        code, report = judge(script, mistake, *options, **who)
         self.assertEqual(code, 1, report)
         self.assertRegex(report, rf"(?m)^  {requirement} ")
         self.assertIn(line_of(script, mistake), report)
@@ -83,12 +95,19 @@ class Mistakes(unittest.TestCase):
     def test_messages_that_wait_for_each_other(self):
         self.found("GE-03", "pipeline_1f1b.py", "crossed")
 
+    def test_gather_of_tensor_parallel_ranks_that_nobody_waits_for(self):
+        self.found("GE-05", "fsdp2_tp.py", "unwaited", ranks=4)
+
+    @unittest.skipUnless(ACCELERATE, NO_ACCELERATE)
+    def test_batch_of_a_stream_that_accelerate_does_not_know(self):
+        self.found("GE-11", "hf_accelerate.py", "side", "--cuda-names")
+
 
 class Ends(unittest.TestCase):
 
-    def ended(self, mistake, *texts):
+    def ended(self, mistake, *texts, **who):
         begin = time.monotonic()
-        code, report = judge("ddp_no_sync.py", mistake)
+        code, report = judge("ddp_no_sync.py", mistake, **who)
         self.assertEqual(code, 1, report)
         for text in texts:
             self.assertIn(text, report)
@@ -111,6 +130,21 @@ class Ends(unittest.TestCase):
 
     def test_spin(self):
         self.ended("spin", "no rank went on", "--- rank 1", "in end_badly")
+
+    def test_hang_in_native_code(self):
+        self.ended("native", "no rank went on", "--- rank 1", "in end_badly")
+
+    def test_lock(self):
+        self.ended("lock", "no rank went on", "--- rank 1", "in end_badly")
+
+    def test_chatter(self):
+        self.ended("chatter", "no rank went on", "--- rank 1", "in end_badly")
+
+    def test_raise_of_rank_0_of_four(self):
+        self.ended("raise", "rank 0 exited with code 1", "a bad batch", ranks=4, culprit=0)
+
+    def test_hang_of_rank_0_of_four(self):
+        self.ended("hang", "no rank went on", "--- rank 0", "in end_badly", ranks=4, culprit=0)
 
     def test_fork(self):
         code, report = judge("ddp_no_sync.py", "fork")

@@ -89,6 +89,9 @@ def _be_rank(rank, work):
     code = 1
     try:
         os.setpgid(0, 0)
+        for stream in (sys.stdout, sys.stderr):  # what a rank printed outlives its end
+            if hasattr(stream, "reconfigure"):
+                stream.reconfigure(line_buffering=True)
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
         stacks = open(rank.stacks, "w")  # kept open for the handler
         faulthandler.enable(stacks, all_threads=True)  # a fatal signal writes its stack there

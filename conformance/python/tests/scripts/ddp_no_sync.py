@@ -1,9 +1,12 @@
-"""DDP with gradient accumulation (no_sync). Mistakes: unwaited, one_rank, shape. Ends: raise, exit,
-die, hang, spin, fork, silent (the process ends itself, with code 0, before its program does).
+"""DDP with gradient accumulation (no_sync). Mistakes: unwaited, one_rank, shape. Ends, of rank 1 or of the rank that the
+second argument names: raise, exit, die, hang, spin, fork, silent (the process ends itself, with code 0, before its program
+does), native (sleeps in C and keeps the interpreter), lock, chatter (prints without end).
 """
 
+import ctypes
 import os
 import sys
+import threading
 import time
 
 import torch
@@ -12,6 +15,7 @@ import torch.nn as nn
 from torch.nn.parallel import DistributedDataParallel
 
 mistake = sys.argv[1] if len(sys.argv) > 1 else ""
+culprit = int(sys.argv[2]) if len(sys.argv) > 2 else 1
 device = torch.accelerator.current_accelerator()
 dist.init_process_group("nccl")
 rank = dist.get_rank()
@@ -29,8 +33,17 @@ def end_badly():
         os._exit(0)
     if mistake == "hang":
         time.sleep(1000)
+    if mistake == "native":
+        ctypes.PyDLL(None).sleep(1000)
+    if mistake == "lock":
+        held = threading.Lock()
+        held.acquire()
+        held.acquire()
     while mistake == "spin":
         pass
+    while mistake == "chatter":
+        print("still here")
+        time.sleep(0.01)
     if mistake == "fork":
         if os.fork() == 0:
             try:
@@ -64,7 +77,7 @@ def main():
             dist.all_reduce(total)  # FOUND one_rank
         if mistake == "shape":
             dist.all_reduce(torch.zeros(2 + rank, device=device))  # FOUND shape
-        if rank == 1:
+        if rank == culprit:
             end_badly()
         print(f"loss {loss.item():.4f}")
 

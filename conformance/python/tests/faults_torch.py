@@ -1,0 +1,344 @@
+"""Published faults of FSDP2 and DDP, put back into torch 2.15.0: one function is edited while it runs.
+
+A fault is made in the process of a rank, a fork, so no other run has it. Each says where such a fault was published, the
+case that shows it, and the requirement that finds it there.
+"""
+
+import dataclasses
+import inspect
+import textwrap
+import typing
+
+import torch
+import torch.distributed as dist
+from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
+from torch.distributed.fsdp._fully_shard import _fsdp_collectives as collectives
+from torch.distributed.fsdp._fully_shard import _fsdp_param_group as groups
+from torch.distributed.fsdp._fully_shard._fsdp_state import FSDPState
+from torch.nn.parallel import distributed as ddp_module
+from torch.nn.parallel import DistributedDataParallel
+
+from shardproof.torch.declaration import Training, engine
+from shardproof.torch.engines import ddp, fsdp2
+
+Group = groups.FSDPParamGroup
+
+
+def _nothing(*_arguments):
+    pass
+
+
+@dataclasses.dataclass
+class Fault:
+    name: str
+    source: str  # owner/repository#number
+    engine: object
+    case: str
+    finds: str  # requirement
+    make: typing.Callable  # in the rank's process, before the engine is built
+    setup: typing.Callable = _nothing  # setup(case, training): no fault; what the case needs to show it
+    before: typing.Callable = _nothing  # before(): the same, before the engine is built
+
+
+def edit(owner, name, old, new, count=1):
+    """Replaces text in the source of a function or a method; the old text must be there so many times."""
+    function = inspect.unwrap(getattr(owner, name))
+    source = textwrap.dedent(inspect.getsource(function))  # of torch's file: one edit a function
+    decorators, definition = source[: source.index("def ")], source[source.index("def ") :]
+    if definition.count(old) != count:
+        raise AssertionError(f"{name} has {old!r} {definition.count(old)} times, wanted {count}")
+    # Lines keep their numbers, so that findings point into torch's file.
+    first = "\n" * (function.__code__.co_firstlineno + decorators.count("\n") - 1)
+    made = {}
+    text = "from __future__ import annotations;" + first + definition.replace(old, new)
+    exec(compile(text, inspect.getsourcefile(function), "exec"), function.__globals__, made)
+    function = torch.no_grad()(made[name]) if "torch.no_grad" in decorators else made[name]
+    if "staticmethod" in decorators:
+        function = staticmethod(function)
+    setattr(owner, name, function)
+    if owner is collectives and hasattr(groups, name):  # imported there by name
+        setattr(groups, name, function)
+
+
+def _edit(owner, name, old, new="pass"):
+    return lambda: edit(owner, name, old, new)
+
+
+def _unheld_all_reduce_input():
+    edit(collectives, "foreach_reduce", "all_reduce_input = reduce_output", "pass", count=2)
+
+
+# Both streams: the second is ordered after the first anyway.
+_WAITS_FOR_THE_OPTIMIZER = """self._comm_ctx.all_gather_copy_in_stream.wait_stream(current_stream)
+            self._comm_ctx.all_gather_stream.wait_stream(current_stream)"""
+
+
+def _divides_by_all_ranks(case, training):
+    training.model.set_gradient_divide_factor(float(case.world))
+
+
+def _sums_are_divided_again():
+    edit(collectives, "_get_gradient_divide_factors", "reduce_scatter_op, ReduceOp.SUM", "reduce_scatter_op, ReduceOp.AVG")
+
+
+def _with_hook(_case, training):
+    """DDP with the hook of torch that does what DDP does without one."""
+    training.model.register_comm_hook(None, default_hooks.allreduce_hook)
+
+
+def _small_buckets():
+    """The first bucket of DDP holds 1 MiB, which is more than the fixture has."""
+    assign = dist._compute_bucket_assignment_by_size
+    dist._compute_bucket_assignment_by_size = lambda parameters, _limits, *rest: assign(
+        parameters, [512], *rest
+    )
+
+
+def _order_of_buckets_by_rank():
+    assign = dist._compute_bucket_assignment_by_size
+
+    def of_this_rank(*arguments):
+        indices, limits = assign(*arguments)
+        return (indices[::-1], limits[::-1]) if dist.get_rank() else (indices, limits)
+
+    dist._compute_bucket_assignment_by_size = of_this_rank
+
+
+def _hook(text, new):
+    return lambda: edit(default_hooks, "_allreduce_fut", text, new)
+
+
+_REDUCED = """(
+        dist.all_reduce(tensor, group=group_to_use, async_op=True)
+        .get_future()
+        .then(lambda fut: fut.value()[0])
+    )"""
+_FSDP2, _DDP = fsdp2.ENGINE, ddp.ENGINE
+_HSDP = "w4.zero3.n2"
+
+FAULTS = [
+    Fault(
+        "parameters are copied out before their all-gather has ended",
+        "pytorch/pytorch#73314",
+        _FSDP2,
+        "w2.zero3",
+        "GE-05",
+        _edit(
+            collectives,
+            "foreach_all_gather_copy_out",
+            "device_handle.current_stream().wait_event(all_gather_event)",
+        ),
+    ),
+    Fault(
+        "gathers of a step do not wait for the optimizer of the step before",
+        "pytorch/pytorch#66911",
+        _FSDP2,
+        "w2.zero3",
+        "GE-05",
+        _edit(FSDPState, "_root_pre_forward", _WAITS_FOR_THE_OPTIMIZER),
+    ),
+    Fault(
+        "an all-gather does not wait for its copy-in",
+        "pytorch/pytorch#197827",
+        _FSDP2,
+        "w2.zero3",
+        "GE-05",
+        _edit(
+            collectives,
+            "foreach_all_gather",
+            "all_gather_stream.wait_stream(all_gather_copy_in_stream)",
+        ),
+    ),
+    Fault(
+        "the buffer of an all-gather is given back before it is copied out",
+        "pytorch/pytorch#196460",
+        _FSDP2,
+        "w2.zero3",
+        "GE-11",
+        _edit(
+            groups.FSDPCommContext,
+            "release_all_gather_state_for_comm_reuse",
+            "self.wait_all_gather_streams_on_event(all_gather_state.event)",
+        ),
+    ),
+    Fault(
+        "a reduce-scatter does not wait for the gradients",
+        "pytorch/pytorch#64803",
+        _FSDP2,
+        "w2.zero3",
+        "GE-05",
+        _edit(
+            collectives, "foreach_reduce", "    reduce_scatter_stream.wait_stream(current_stream)", "    pass"
+        ),
+    ),
+    Fault(
+        "the input of a reduce-scatter is given back before it has been read",
+        "ROCm/pytorch#3500",
+        _FSDP2,
+        "w2.zero3",
+        "GE-11",
+        _edit(Group, "post_backward", "oldest.allocation_stream.wait_event(oldest.event)"),
+    ),
+    Fault(
+        "the optimizer does not wait for the gradients",
+        "pytorch/pytorch#181218",
+        _FSDP2,
+        _HSDP,
+        "GE-05",
+        _edit(FSDPState, "_end_backward_iteration", "current_stream.wait_event(event)"),
+    ),
+    Fault(
+        "the input of HSDP's all-reduce is given back while it is reduced",
+        "pytorch/pytorch#140044",
+        _FSDP2,
+        _HSDP + ".bf16.wire16",
+        "GE-11",
+        _unheld_all_reduce_input,
+    ),
+    Fault(
+        "the gradients of HSDP's earlier microbatches are left out of the all-reduce",
+        "pytorch/pytorch#126166",
+        _FSDP2,
+        _HSDP + ".k2",
+        "FS-15",
+        _edit(collectives, "foreach_reduce", "reduce_output += partial_reduce_output"),
+    ),
+    Fault(
+        "HSDP's all-reduce is skipped",
+        "pytorch/pytorch#125484",
+        _FSDP2,
+        _HSDP,
+        "FS-15",
+        _edit(collectives, "foreach_reduce", "dist.all_reduce(", "(lambda *_, **__: None)("),
+    ),
+    Fault(
+        "HSDP divides by the replicas once more than it was asked to",
+        "pytorch/pytorch#155903",
+        _FSDP2,
+        _HSDP,
+        "FS-17",
+        _sums_are_divided_again,
+        setup=_divides_by_all_ranks,
+    ),
+    Fault(
+        "the gradient of a microbatch replaces those of the microbatches before",
+        "ServiceNow/Fast-LLM#551",
+        _FSDP2,
+        "w2.zero3.k2",
+        "FS-15",
+        _edit(
+            collectives,
+            "foreach_reduce",
+            "fsdp_param.sharded_param.grad._local_tensor += new_sharded_grad",
+            "fsdp_param.sharded_param.grad._local_tensor.copy_(new_sharded_grad)",
+        ),
+    ),
+    Fault(
+        "the unit whose gradient is next is prefetched last",
+        "pytorch/pytorch#108190",
+        _FSDP2,
+        "w2.zero3",
+        "FS-08",
+        _edit(
+            Group, "_backward_prefetch", "post_forward_order[curr_index - 1]", "post_forward_order[0]"
+        ),
+    ),
+    Fault(
+        "the hook after a unit's backward does not fire",
+        "pytorch/pytorch#116792",
+        _FSDP2,
+        "w2.zero3",
+        "FS-09",
+        _edit(groups.RegisterPostBackwardFunction, "backward", "ctx.param_group.post_backward()"),
+    ),
+    Fault(
+        "a parameter that one rank does not use is left out of its reduce-scatter",
+        "pytorch/pytorch#170667",
+        _FSDP2,
+        "w2.zero3.unused=rank",
+        "GE-01",
+        _edit(
+            Group,
+            "_get_unsharded_grad_to_reduce",
+            "self.reduce_scatter_unused_params and unsharded_param.requires_grad",
+            "False",
+        ),
+    ),
+    Fault(
+        "ranks have their buckets in different orders",
+        "pytorch/pytorch#35137",
+        _DDP,
+        "w2.ddp",
+        "GE-01",
+        _order_of_buckets_by_rank,
+        before=_small_buckets,
+    ),
+    Fault(
+        "DDP stays without synchronisation after no_sync",
+        "pytorch/pytorch#143647",
+        _DDP,
+        "w2.ddp.k2",
+        "FS-15",
+        _edit(
+            DistributedDataParallel,
+            "no_sync",
+            "self.require_backward_grad_sync = old_require_backward_grad_sync",
+        ),
+    ),
+    Fault(
+        "the tensors of an output are not found: all parameters count as unused",
+        "pytorch/pytorch#69031",
+        _DDP,
+        "w2.ddp.unused=step",
+        "FS-15",
+        lambda: setattr(ddp_module, "_find_tensors", lambda _output: []),
+    ),
+    Fault(
+        "the future of a hook is done before the all-reduce",
+        "pytorch/pytorch#42335",
+        _DDP,
+        "w2.ddp",
+        "GE-05",
+        _hook(
+            _REDUCED,
+            "(dist.all_reduce(tensor, group=group_to_use, async_op=True),"
+            " done := torch.futures.Future(), done.set_result(tensor))[1]",
+        ),
+        setup=_with_hook,
+    ),
+    Fault(
+        "what a hook answers is not copied back to the bucket",
+        "pytorch/pytorch#43307",
+        _DDP,
+        "w2.ddp",
+        "FS-15",
+        _hook("dist.all_reduce(tensor,", "dist.all_reduce(torch.zeros_like(tensor),"),
+        setup=_with_hook,
+    ),
+    Fault(
+        "a hook divides by the ranks twice",
+        "pytorch/pytorch#106034",
+        _DDP,
+        "w2.ddp",
+        "FS-17",
+        _hook("tensor.div_(group_to_use.size())", "tensor.div_(group_to_use.size() ** 2)"),
+        setup=_with_hook,
+    ),
+]
+
+
+def engine_with(fault, made):
+    """The fault's engine as it is, with what the fault needs; made: with the fault."""
+    base = fault.engine
+
+    @engine(knobs=base.knobs, traits=base.traits)
+    def build(case, model, device):
+        fault.before()
+        if made:
+            fault.make()
+        training = base.build(case, model, device)
+        fault.setup(case, training)
+        return training if isinstance(training, Training) else Training(*training)
+
+    build.name = base.name
+    return build
