@@ -1,72 +1,35 @@
-"""Published faults of FSDP2 and DDP, put back: each is found, and not without it.
-
-usage: faults_torch_test.py [CASE...]; needs torch, and SHARDPROOF.
+"""Published faults of FSDP2 and DDP, put back at run time (faults_fsdp2.py, faults_ddp.py): each is
+found, and nothing is found without it.
 """
 
-import importlib
-import json
-import pathlib
-import subprocess
-import tempfile
 import unittest
 
-from shardproof import command
-from shardproof.torch.run import command as run
-
-
-def _failed(report):
-    """Requirements with findings, those that follow from others too."""
-    rows = [json.loads(line) for line in report.read_text().splitlines()]
-    return {finding["requirement"] for row in rows for finding in row.get("findings", ())}
+from judged import found
 
 
 class Faults(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        for name in run._BEFORE_FORKING:
-            importlib.import_module(name)
-        cls.judge = command.find(None)
-        cls.clean = {}  # (engine, case, before, setup) -> what is found without the fault
+    def each(self, faults):
+        from faults_fsdp2 import engine_with
 
-    def found(self, fault, made):
-        """Requirements that fail when the fault's engine runs its case."""
-        from faults_torch import engine_with
-        from shardproof.torch.run import server
-
-        with tempfile.TemporaryDirectory() as folder:
-            traces, report = pathlib.Path(folder) / "traces", pathlib.Path(folder) / "report"
-            engine = engine_with(fault, made)
-            why = server.run_case(engine, fault.case, traces / fault.case, patience=6.0)
-            # A fault may stop its run; a fault that could not be made is none.
-            self.assertNotIn("faults_torch.py", why)
-            if not made:
-                self.assertEqual(why, "")
-            subprocess.run(
-                [self.judge, "check", f"trace:{traces / fault.case}", f"--report={report}"],
-                capture_output=True,
-                check=False,
-            )
-            return _failed(report / "report.jsonl")
-
-    def without(self, fault):
-        key = (fault.engine.name, fault.case, fault.before, fault.setup)
-        if key not in self.clean:
-            self.clean[key] = self.found(fault, made=False)
-        return self.clean[key]
-
-    def both(self, engine):
-        from faults_torch import FAULTS
-
-        for fault in (fault for fault in FAULTS if fault.engine.name == engine):
+        clean = set()  # (case, before, setup) that were judged without a fault
+        for fault in faults:
             with self.subTest(f"{fault.source}: {fault.name}"):
-                self.assertEqual(self.without(fault), set())
-                self.assertIn(fault.finds, self.found(fault, made=True))
+                key = (fault.case, fault.before, fault.setup)
+                if key not in clean:
+                    self.assertEqual(found(engine_with(fault, False), fault.case), set())
+                    clean.add(key)
+                got = found(engine_with(fault, True), fault.case, stops="/faults_")
+                self.assertIn(fault.finds, got)
 
     def test_faults_of_fsdp2_are_found(self):
-        self.both("fsdp2")
+        from faults_fsdp2 import FAULTS
+
+        self.each(FAULTS)
 
     def test_faults_of_ddp_are_found(self):
-        self.both("ddp")
+        from faults_ddp import FAULTS
+
+        self.each(FAULTS)
 
 
 if __name__ == "__main__":

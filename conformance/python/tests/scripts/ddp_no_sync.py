@@ -1,6 +1,7 @@
-"""DDP with gradient accumulation (no_sync). Mistakes: unwaited, one_rank, shape. Ends, of rank 1 or of the rank that the
-second argument names: raise, exit, die, hang, spin, fork, silent (the process ends itself, with code 0, before its program
-does), native (sleeps in C and keeps the interpreter), lock, chatter (prints without end).
+"""DDP with gradient accumulation (no_sync). Mistakes: unwaited, one_rank, shape. Ends, of
+rank 1 or of the rank that the second argument names: raise, exit, die, hang, spin, fork, silent
+(the process ends itself, with code 0, before its program does), native (sleeps in C and keeps the
+interpreter), lock, chatter (prints without end).
 """
 
 import ctypes

@@ -1,5 +1,5 @@
-"""FSDP2 with tensor and sequence parallelism on four ranks, two by two. Mistake: unwaited, a gather of the output that
-is read before it has ended.
+"""FSDP2 with tensor and sequence parallelism on four ranks, two by two. Mistake: unwaited, a
+gather that is read before it has ended.
 """
 
 import sys

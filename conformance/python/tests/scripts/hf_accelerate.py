@@ -1,5 +1,5 @@
-"""Hugging Face accelerate with FSDP2, clipping and gradient accumulation, written for CUDA. Mistake: side, the next batch
-is copied on a stream of its own, which nobody waits for.
+"""Hugging Face accelerate with FSDP2, clipping and gradient accumulation, written for CUDA.
+Mistake: side, a batch is copied on a stream of its own, which nobody waits for.
 """
 
 import sys

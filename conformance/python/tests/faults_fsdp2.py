@@ -1,25 +1,23 @@
-"""Published faults of FSDP2 and DDP, put back into torch 2.15.0: one function is edited while it runs.
+"""Published faults of FSDP2, put back into torch 2.15.0: one function is edited at run time.
 
-A fault is made in the process of a rank, a fork, so no other run has it. Each says where such a fault was published, the
-case that shows it, and the requirement that finds it there.
+A fault is made in the process of a rank, a fork, so no other run has it. Each says where such a
+fault, or the rule that it breaks, was published, the case that shows it, and the requirement that
+finds it there.
 """
 
+import contextlib
 import dataclasses
 import inspect
 import textwrap
 import typing
 
 import torch
-import torch.distributed as dist
-from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 from torch.distributed.fsdp._fully_shard import _fsdp_collectives as collectives
 from torch.distributed.fsdp._fully_shard import _fsdp_param_group as groups
 from torch.distributed.fsdp._fully_shard._fsdp_state import FSDPState
-from torch.nn.parallel import distributed as ddp_module
-from torch.nn.parallel import DistributedDataParallel
 
 from shardproof.torch.declaration import Training, engine
-from shardproof.torch.engines import ddp, fsdp2
+from shardproof.torch.engines import fsdp2
 
 Group = groups.FSDPParamGroup
 
@@ -36,12 +34,14 @@ class Fault:
     case: str
     finds: str  # requirement
     make: typing.Callable  # in the rank's process, before the engine is built
-    setup: typing.Callable = _nothing  # setup(case, training): no fault; what the case needs to show it
-    before: typing.Callable = _nothing  # before(): the same, before the engine is built
+    # No fault: what the case needs to show it. setup(case, training), and before(), which is before
+    # the engine is built.
+    setup: typing.Callable = _nothing
+    before: typing.Callable = _nothing
 
 
 def edit(owner, name, old, new, count=1):
-    """Replaces text in the source of a function or a method; the old text must be there so many times."""
+    """Replaces text in the source of a function; the old text must be there so many times."""
     function = inspect.unwrap(getattr(owner, name))
     source = textwrap.dedent(inspect.getsource(function))  # of torch's file: one edit a function
     decorators, definition = source[: source.index("def ")], source[source.index("def ") :]
@@ -55,6 +55,8 @@ def edit(owner, name, old, new, count=1):
     function = torch.no_grad()(made[name]) if "torch.no_grad" in decorators else made[name]
     if "staticmethod" in decorators:
         function = staticmethod(function)
+    if "contextmanager" in decorators:
+        function = contextlib.contextmanager(function)
     setattr(owner, name, function)
     if owner is collectives and hasattr(groups, name):  # imported there by name
         setattr(groups, name, function)
@@ -78,42 +80,11 @@ def _divides_by_all_ranks(case, training):
 
 
 def _sums_are_divided_again():
-    edit(collectives, "_get_gradient_divide_factors", "reduce_scatter_op, ReduceOp.SUM", "reduce_scatter_op, ReduceOp.AVG")
+    old = "reduce_scatter_op, ReduceOp.SUM"
+    edit(collectives, "_get_gradient_divide_factors", old, old.replace("SUM", "AVG"))
 
 
-def _with_hook(_case, training):
-    """DDP with the hook of torch that does what DDP does without one."""
-    training.model.register_comm_hook(None, default_hooks.allreduce_hook)
-
-
-def _small_buckets():
-    """The first bucket of DDP holds 1 MiB, which is more than the fixture has."""
-    assign = dist._compute_bucket_assignment_by_size
-    dist._compute_bucket_assignment_by_size = lambda parameters, _limits, *rest: assign(
-        parameters, [512], *rest
-    )
-
-
-def _order_of_buckets_by_rank():
-    assign = dist._compute_bucket_assignment_by_size
-
-    def of_this_rank(*arguments):
-        indices, limits = assign(*arguments)
-        return (indices[::-1], limits[::-1]) if dist.get_rank() else (indices, limits)
-
-    dist._compute_bucket_assignment_by_size = of_this_rank
-
-
-def _hook(text, new):
-    return lambda: edit(default_hooks, "_allreduce_fut", text, new)
-
-
-_REDUCED = """(
-        dist.all_reduce(tensor, group=group_to_use, async_op=True)
-        .get_future()
-        .then(lambda fut: fut.value()[0])
-    )"""
-_FSDP2, _DDP = fsdp2.ENGINE, ddp.ENGINE
+_FSDP2 = fsdp2.ENGINE
 _HSDP = "w4.zero3.n2"
 
 FAULTS = [
@@ -168,7 +139,10 @@ FAULTS = [
         "w2.zero3",
         "GE-05",
         _edit(
-            collectives, "foreach_reduce", "    reduce_scatter_stream.wait_stream(current_stream)", "    pass"
+            collectives,
+            "foreach_reduce",
+            "    reduce_scatter_stream.wait_stream(current_stream)",
+            "    pass",
         ),
     ),
     Fault(
@@ -240,7 +214,10 @@ FAULTS = [
         "w2.zero3",
         "FS-08",
         _edit(
-            Group, "_backward_prefetch", "post_forward_order[curr_index - 1]", "post_forward_order[0]"
+            Group,
+            "_backward_prefetch",
+            "post_forward_order[curr_index - 1]",
+            "post_forward_order[0]",
         ),
     ),
     Fault(
@@ -248,81 +225,8 @@ FAULTS = [
         "pytorch/pytorch#116792",
         _FSDP2,
         "w2.zero3",
-        "FS-09",
+        "FS-03",
         _edit(groups.RegisterPostBackwardFunction, "backward", "ctx.param_group.post_backward()"),
-    ),
-    Fault(
-        "a parameter that one rank does not use is left out of its reduce-scatter",
-        "pytorch/pytorch#170667",
-        _FSDP2,
-        "w2.zero3.unused=rank",
-        "GE-01",
-        _edit(
-            Group,
-            "_get_unsharded_grad_to_reduce",
-            "self.reduce_scatter_unused_params and unsharded_param.requires_grad",
-            "False",
-        ),
-    ),
-    Fault(
-        "ranks have their buckets in different orders",
-        "pytorch/pytorch#35137",
-        _DDP,
-        "w2.ddp",
-        "GE-01",
-        _order_of_buckets_by_rank,
-        before=_small_buckets,
-    ),
-    Fault(
-        "DDP stays without synchronisation after no_sync",
-        "pytorch/pytorch#143647",
-        _DDP,
-        "w2.ddp.k2",
-        "FS-15",
-        _edit(
-            DistributedDataParallel,
-            "no_sync",
-            "self.require_backward_grad_sync = old_require_backward_grad_sync",
-        ),
-    ),
-    Fault(
-        "the tensors of an output are not found: all parameters count as unused",
-        "pytorch/pytorch#69031",
-        _DDP,
-        "w2.ddp.unused=step",
-        "FS-15",
-        lambda: setattr(ddp_module, "_find_tensors", lambda _output: []),
-    ),
-    Fault(
-        "the future of a hook is done before the all-reduce",
-        "pytorch/pytorch#42335",
-        _DDP,
-        "w2.ddp",
-        "GE-05",
-        _hook(
-            _REDUCED,
-            "(dist.all_reduce(tensor, group=group_to_use, async_op=True),"
-            " done := torch.futures.Future(), done.set_result(tensor))[1]",
-        ),
-        setup=_with_hook,
-    ),
-    Fault(
-        "what a hook answers is not copied back to the bucket",
-        "pytorch/pytorch#43307",
-        _DDP,
-        "w2.ddp",
-        "FS-15",
-        _hook("dist.all_reduce(tensor,", "dist.all_reduce(torch.zeros_like(tensor),"),
-        setup=_with_hook,
-    ),
-    Fault(
-        "a hook divides by the ranks twice",
-        "pytorch/pytorch#106034",
-        _DDP,
-        "w2.ddp",
-        "FS-17",
-        _hook("tensor.div_(group_to_use.size())", "tensor.div_(group_to_use.size() ** 2)"),
-        setup=_with_hook,
     ),
 ]
 
