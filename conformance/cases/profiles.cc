@@ -56,7 +56,7 @@ std::vector<int> CollectiveFactors(const LayerWiseSpace& space) {
 std::vector<Case> Smoke() {
   std::vector<Case> cases;
   for (const char* id :
-       {"w1.ddp", "w2.ddp", "w4.zero1.k2", "w3.zero2.k2.tied", "w4.zero3.twin.adamw",
+       {"w2.ddp", "w4.zero1.k2", "w3.zero2.k2.tied", "w4.zero3.twin.adamw",
         "w8.zero3.n2.twin.k2.recompute", "w8.zero3.n2.hfsdp.bf16",
         "w8.zero3.tp2.pp2.etp2.grid.order=tp-pp-dp.twin", "w4.zero3.ep2.experts",
         "w4.zero3.do=ttsrlt", "w8.zero3.twin=permuted", "w8.zero2.n2.hfsdp",

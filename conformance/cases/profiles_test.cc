@@ -67,7 +67,7 @@ TEST_F(ProfilesTest, CoreHasEnoughCases) {
   EXPECT_LE(*worlds.rbegin(), 8);
 }
 
-TEST_F(ProfilesTest, SmokeIsAHandful) { EXPECT_LE(Profile("smoke", "mpi", *spaces).size(), 19u); }
+TEST_F(ProfilesTest, SmokeIsAHandful) { EXPECT_LE(Profile("smoke", "mpi", *spaces).size(), 18u); }
 
 TEST_F(ProfilesTest, CasesAreDistinctAndReadBack) {
   for (const std::vector<Case>* cases : {core, mpi_core}) {
