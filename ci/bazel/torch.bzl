@@ -41,6 +41,7 @@ def torch_test(name, script, args = [], data = [], size = "medium", tags = []):
     native.sh_test(
         name = name,
         size = size,
+        flaky = True,  # up to three attempts: that ranks are stuck is noticed by time
         srcs = ["//conformance/python:with_torch.sh"],
         args = [
             TORCH.python or "none",
