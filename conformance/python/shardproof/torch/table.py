@@ -17,7 +17,7 @@ import tomllib
 KINDS = {
     "defect": "wrong by what the engine itself promises",
     "waste": "right numbers, and memory, time or bytes that need not be spent",
-    "choice of design": "documented or deliberate; its waiver is in waivers/",
+    "choice of design": "documented or deliberate (waivers/ has those of fsdp2)",
     "artefact": "of this device or host, not of the engine",
 }
 _KEYS = {"engine", "requirement", "message", "kind", "why", "reproduction"}
