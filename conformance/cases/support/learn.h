@@ -14,8 +14,8 @@
 
 namespace shardproof {
 
-// Answers for each case, in order, whether every rank takes it: no entry call answers UNSUPPORTED
-// or REJECTED. An engine that crashes takes the case: it is to be judged.
+// Answers for each case, in order, whether the engine takes it: some rank answers neither
+// UNSUPPORTED nor REJECTED. An engine that crashes takes the case: it is to be judged.
 using TakesCases = std::function<std::vector<bool>(const std::vector<Case>& cases)>;
 
 struct Learnt {

@@ -1,10 +1,10 @@
 #include "conformance/runner/support/ask_engine.h"
 
-#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <stdexcept>
 
+#include "conformance/common/at.h"
 #include "conformance/runner/sim_run.h"
 #include "conformance/runner/workers/engine_process.h"
 
@@ -13,11 +13,15 @@ namespace {
 
 constexpr double kSecondsOfACase = 1;  // and some for the library
 
-bool Declined(const RunData& data) {
+// On all ranks of its grid. Where they differ the case is for a verdict.
+bool Declined(const RunData& data, const Case& c) {
   using Kind = EngineOutcome::Kind;
-  return std::any_of(data.run.outcomes.begin(), data.run.outcomes.end(), [](const auto& outcome) {
-    return outcome.kind == Kind::kUnsupported || outcome.kind == Kind::kRejected;
-  });
+  const InstanceSpec& spec = c.instances.front();
+  for (int32_t rank = spec.offset; rank < spec.offset + spec.span; ++rank) {
+    const Kind kind = At(data.run.outcomes, rank).kind;
+    if (kind != Kind::kUnsupported && kind != Kind::kRejected) return false;
+  }
+  return true;
 }
 
 // In the engine's process: a letter a case.
@@ -33,7 +37,7 @@ std::string Answers(const std::string& address, const std::vector<Case>& cases, 
   std::string answers;
   for (const Case& c : cases) {
     progress.rank.store(-1);
-    answers += Declined(RunOnSim(c, MakeModels(c), plugin, sim)) ? 'd' : 't';
+    answers += Declined(RunOnSim(c, MakeModels(c), plugin, sim), c) ? 'd' : 't';
   }
   return answers;
 }
