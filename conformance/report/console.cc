@@ -1,12 +1,14 @@
 #include "conformance/report/console.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <set>
 #include <string>
 #include <utility>
 
 #include "conformance/common/safe_text.h"
+#include "conformance/report/failures.h"
 
 namespace shardproof {
 
@@ -129,41 +131,104 @@ void Console::ShowFindings(const CaseReport& report) {
     out_ << "  " << FindingText(told, report, sentence_);
 }
 
-void Console::CaseDone(const CaseReport& report) {
-  ++done_;
-  const bool bad = report.status == Status::kFail || report.status == Status::kSuiteError;
-  partial_ += report.status == Status::kPartial || report.status == Status::kNotCheckable ? 1 : 0;
-  failed_ += bad ? 1 : 0;
-  if (bad || verbose_) {
-    if (terminal_) out_ << TerminalCode{"\r\033[K"};
-    out_ << StatusName(report.status) << "  " << VisibleLine(report.id);
-    const std::string why = report.status == Status::kPartial ? OpenText(report) : report.reason;
-    if (!why.empty()) out_ << "  (" << VisibleLine(why) << ")";
+void Console::ShowStatus(const CaseReport& report) {
+  if (terminal_) out_ << TerminalCode{"\r\033[K"};
+  out_ << StatusName(report.status) << "  " << VisibleLine(report.id);
+  const std::string why = report.status == Status::kPartial ? OpenText(report) : report.reason;
+  if (!why.empty()) out_ << "  (" << VisibleLine(why) << ")";
+}
+
+void Console::ShowIfNew(const CaseReport& report) {
+  std::vector<std::string> broken;  // of the case
+  for (const ToldFinding& told : TellFindings(report, false)) {
+    if (!told.row->warning) broken.push_back(told.finding().requirement);
+  }
+  if (broken.empty()) broken.push_back(report.reason);
+  const auto known = [this](const std::string& id) { return broken_.contains(id); };
+  if (std::all_of(broken.begin(), broken.end(), known)) return;
+  broken_.insert(broken.begin(), broken.end());
+  if (in_full_ < kToldInFull) {
+    ++in_full_;
+    ShowStatus(report);
     out_ << "\n";
     ShowFindings(report);
-    out_ << std::flush;  // a run that is killed has told what it did
+  } else if (in_a_line_ < kToldInALine) {
+    ++in_a_line_;
+    ShowStatus(report);
+    for (size_t i = 0; i < broken.size() && report.reason.empty(); ++i)
+      out_ << (i == 0 ? ": " : ", ") << broken[i];
+    out_ << "\n";
   }
-  if (terminal_) {
-    Bar();
-  } else if (!verbose_ && (done_ % 50 == 0 || done_ == total_)) {
-    out_ << done_ << " of " << total_ << " cases judged, " << failed_ << " not passed";
-    if (partial_ > 0) out_ << ", " << partial_ << " in part or not at all";
-    out_ << "\n" << std::flush;
+}
+
+void Console::CaseDone(const CaseReport& report) {
+  Tell(report);
+  Counted(report);
+}
+
+namespace {
+
+bool NotPassed(const CaseReport& report) {
+  return report.status == Status::kFail || report.status == Status::kSuiteError;
+}
+
+}  // namespace
+
+void Console::Tell(const CaseReport& report) {
+  if (verbose_ || (all_ && NotPassed(report))) {
+    ShowStatus(report);
+    out_ << "\n";
+    ShowFindings(report);
+  } else if (NotPassed(report)) {
+    ShowIfNew(report);
   }
+  out_ << std::flush;  // a run that is killed has told what it did
+}
+
+void Console::Counted(const CaseReport& report) {
+  ++done_;
+  partial_ += report.status == Status::kPartial || report.status == Status::kNotCheckable ? 1 : 0;
+  failed_ += NotPassed(report) ? 1 : 0;
+  if (terminal_) return Bar();
+  if (verbose_ || (done_ % std::max<size_t>(50, (total_ + 9) / 10) != 0 && done_ != total_)) return;
+  out_ << done_ << " of " << total_ << " cases judged, " << failed_ << " not passed";
+  if (partial_ > 0) out_ << ", " << partial_ << " in part or not at all";
+  out_ << "\n" << std::flush;
+}
+
+void Console::ShowLines(const std::vector<std::string>& lines, size_t most, const char* what) {
+  for (size_t i = 0; i < lines.size() && (verbose_ || i < most); ++i)
+    out_ << VisibleLine(lines[i]) << "\n";
+  if (!verbose_ && lines.size() > most)
+    out_ << "and " << lines.size() - most << " more " << what << " (--verbose shows all)\n";
+}
+
+void Console::ShowUnsupported(const RunReport& report) {
+  std::map<std::string, int> reasons;
+  for (const CaseReport& c : report.cases) {
+    if (c.status == Status::kUnsupported) ++reasons[c.reason];
+  }
+  std::vector<std::pair<std::string, int>> rows(reasons.begin(), reasons.end());
+  std::stable_sort(rows.begin(), rows.end(),
+                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::vector<std::string> lines;
+  for (const auto& [reason, n] : rows)
+    lines.push_back("unsupported (" + std::to_string(n) + "): " + reason);
+  ShowLines(lines, kReasonsAtEnd, "reasons of unsupported cases");
 }
 
 void Console::Finish(const RunReport& report) {
   if (terminal_) out_ << "\n";
-  std::map<std::string, int> unsupported;
-  for (const CaseReport& c : report.cases) {
-    if (c.status == Status::kUnsupported) ++unsupported[c.reason];
-  }
-  for (const auto& [reason, n] : unsupported)
-    out_ << "unsupported (" << n << "): " << VisibleLine(reason) << "\n";
+  ShowUnsupported(report);
   for (const std::string& fact : report.facts) out_ << VisibleLine(fact) << "\n";
-  for (const std::string& line : RequirementLines(report, 12)) out_ << VisibleLine(line) << "\n";
-  for (const std::string& line : WarningLines(report, sentence_)) out_ << VisibleLine(line) << "\n";
-  for (const std::string& problem : report.problems) out_ << VisibleLine(problem) << "\n";
+  for (const std::string& line : RequirementLines(report, verbose_ ? SIZE_MAX : kReasonsAtEnd))
+    out_ << VisibleLine(line) << "\n";
+  ShowLines(WarningLines(report, sentence_), 2 * kReasonsAtEnd, "lines of warnings");
+  if (report.cases.size() > 1) {
+    for (const std::string& line : FailureLines(report, kFailuresAtEnd))
+      out_ << VisibleLine(line) << "\n";
+  }
+  ShowLines(report.problems, 4 * kReasonsAtEnd, "problems");
   out_ << LastLine(report) << "\n" << std::flush;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstddef>
 #include <ostream>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -12,24 +13,43 @@
 namespace shardproof {
 
 // What it prints is safe (common/safe_text.h), and a text of others never begins a line.
+//
+// A run of an engine that breaks everything fits on a few screens: the first cases that break
+// something new are told as they end, kToldInFull of them in full; the end has all that is broken,
+// each once with its smallest case (failures.h). Nothing is lost: verbose, all and the files of
+// --report have every case.
+inline constexpr size_t kToldInFull = 3, kToldInALine = 10;
+inline constexpr size_t kFailuresAtEnd = 12, kReasonsAtEnd = 5;
+
 class Console {
  public:
-  // terminal: a progress bar that rewrites its line; otherwise plain lines. verbose: a line for
-  // every case. all: findings that follow from others are told one by one.
+  // terminal: a progress bar that rewrites its line; otherwise plain lines. verbose: every case,
+  // what failed in full. all: every case that failed, with findings that follow from others.
   Console(std::ostream& out, bool terminal, bool verbose, size_t total, Sentence sentence,
           bool all = false);
 
   void CaseDone(const CaseReport& report);
+  // The two halves of it: a run whose cases end in any order counts them as they end, and tells of
+  // them in an order of its own.
+  void Tell(const CaseReport& report);
+  void Counted(const CaseReport& report);
   // Facts, problems, and the last line with the verdict.
   void Finish(const RunReport& report);
 
  private:
   void Bar();
+  void ShowStatus(const CaseReport& report);
   void ShowFindings(const CaseReport& report);
+  void ShowIfNew(const CaseReport& report);
+  void ShowUnsupported(const RunReport& report);
+  // Those that make the run red, or that explain it: at most so many.
+  void ShowLines(const std::vector<std::string>& lines, size_t most, const char* what);
   SafeBuffer safe_;
   std::ostream out_{&safe_};
   bool terminal_, verbose_, all_;
   size_t total_, done_ = 0, failed_ = 0, partial_ = 0;
+  size_t in_full_ = 0, in_a_line_ = 0;
+  std::set<std::string> broken_;  // requirements that were told
   Sentence sentence_;
 };
 

@@ -1,7 +1,6 @@
 #include "conformance/report/files.h"
 
 #include <algorithm>
-#include <cstdint>
 #include <nlohmann/json.hpp>
 
 #include "conformance/common/safe_text.h"
@@ -146,38 +145,6 @@ std::string Junit(const RunReport& report, const Sentence& sentence) {
     text += "</testcase>\n";
   }
   return text + "</testsuite>\n";
-}
-
-std::string SummaryMarkdown(const RunReport& report, const Sentence& sentence) {
-  const auto paragraph = [](const std::string& foreign) {
-    const std::string line = MarkdownLine(foreign);
-    return line.empty() ? line : "\n" + line + "\n";
-  };
-  std::string text =
-      "# " + MarkdownLine(LastLine(report)) + "\n" +
-      paragraph(report.impl + " on " + report.fabric + ", profile " + report.profile + ", seed " +
-                std::to_string(report.seed) + ", assurance " + report.assurance) +
-      "\n| status | cases |\n|---|---|\n";
-  for (const auto& [status, n] : Count(report)) {
-    text += std::string("| ") + StatusName(status) + " | " + std::to_string(n) + " |\n";
-  }
-  for (const std::string& fact : report.facts) text += paragraph(fact);
-  for (const std::string& problem : report.problems) text += paragraph(problem);
-  for (const std::string& line : RequirementLines(report, SIZE_MAX)) text += paragraph(line);
-  for (const std::string& line : WarningLines(report, sentence)) text += paragraph(line);
-  for (const CaseReport& c : report.cases) {
-    const bool warns = std::any_of(c.findings.begin(), c.findings.end(), Warns);
-    if (!warns && c.status != Status::kFail && c.status != Status::kSuiteError) continue;
-    text += "\n## " + MarkdownLine(c.id + ": " + StatusName(c.status)) + "\n" + paragraph(c.reason);
-    for (const ToldFinding& told : TellFindings(c, report.all_findings))
-      text += "\n" + MarkdownBlock(FindingText(told, c, sentence));
-    for (const ReportedFinding& row : c.findings) {
-      if (row.waived_because.empty()) continue;
-      text += "\n" + MarkdownBlock(FindingText({&row, {}, 0, {}}, c, sentence)) +
-              paragraph("waived: " + row.waived_because);
-    }
-  }
-  return text;
 }
 
 }  // namespace shardproof

@@ -1,5 +1,6 @@
 // files.h: what stands in the files of a report folder?
 #pragma once
+#include <cstddef>
 #include <string>
 
 #include "conformance/report/report.h"
@@ -14,7 +15,10 @@ std::string FooterLine(const RunReport& report);
 std::string JsonLines(const RunReport& report);  // all of it
 // junit.xml: a test case per case, in a suite named after implementation and fabric.
 std::string Junit(const RunReport& report, const Sentence& sentence);
-// summary.md, for people: counts, failures, what was not checkable.
+// summary.md, for people, in a pull request: counts, what was not checkable, and a section for each
+// requirement that is broken, with its smallest case in full. Longer texts and further cases are in
+// report.jsonl.
+inline constexpr size_t kLargestSummary = 200 * 1000 - 500;  // bytes, whatever the report holds
 std::string SummaryMarkdown(const RunReport& report, const Sentence& sentence);
 
 }  // namespace shardproof

@@ -1,8 +1,8 @@
 // folded.h: what of a case's findings is told, and what only counted?
 //
 // A finding that follows from another one (checks/cause/order_by_cause.h) is counted with it, and
-// so are further ones of its requirement. One that follows from a waived finding is open all the
-// same: the first of these is told.
+// so are further ones of its requirement. Where the cause is not
+// told, the first that follows from it is.
 #pragma once
 #include <cstddef>
 #include <map>

@@ -7,9 +7,13 @@
 #include <fstream>
 #include <iostream>
 #include <random>
+#include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "conformance/report/console.h"
+#include "conformance/report/failures.h"
 #include "conformance/report/report_folder.h"
 
 namespace {
@@ -116,13 +120,18 @@ void WriteOne(const std::string& folder, uint64_t seed) {
   console.Finish(report);
 
   size_t fences = 0, headings = 1;  // the title
+  std::set<std::pair<std::string, std::string>> excused;
   for (const CaseReport& c : report.cases) {
-    const bool warns = std::any_of(c.findings.begin(), c.findings.end(), Warns);
-    const bool told = warns || c.status == Status::kFail || c.status == Status::kSuiteError;
-    if (killed || !told) continue;
-    ++headings;
-    fences += TellFindings(c, report.all_findings).size();
-    for (const ReportedFinding& row : c.findings) fences += row.waived_because.empty() ? 0 : 1;
+    for (const ReportedFinding& row : c.findings) {
+      if (Warns(row) || !row.waived_because.empty())
+        excused.insert({row.finding.requirement, row.waived_because});
+    }
+  }
+  if (!killed) {
+    const std::vector<Failure> failures = FailuresOf(report);
+    headings += failures.size() + excused.size();
+    fences += excused.size();
+    for (const Failure& failure : failures) fences += failure.told.row == nullptr ? 0 : 1;
   }
   if (killed) ++headings;  // the run has not ended
   std::cout << seed << " " << (killed ? 1 : report.cases.size()) << " " << fences << " " << headings

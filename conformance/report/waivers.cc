@@ -108,6 +108,29 @@ std::vector<Waiver> ParseWaivers(std::string_view text, const std::string& file_
   return waivers;
 }
 
+namespace {
+
+// Causes stand before or behind what follows from them; each is followed to the first one.
+void WaiveWhatFollows(CaseReport& report) {
+  for (ReportedFinding& row : report.findings) {
+    const ReportedFinding* cause = &row;
+    for (size_t links = 0; links < report.findings.size() && cause->waived_because.empty() &&
+                           cause->finding.follows >= 0 &&
+                           static_cast<size_t>(cause->finding.follows) < report.findings.size();
+         ++links)
+      cause = &report.findings[static_cast<size_t>(cause->finding.follows)];
+    if (cause != &row && !cause->waived_because.empty())
+      row.waived_because =
+          "it follows from " + cause->finding.requirement + ": " + cause->waived_because;
+  }
+}
+
+bool NotPassed(const CaseReport& c) {
+  return c.status == Status::kFail || c.status == Status::kSuiteError;
+}
+
+}  // namespace
+
 void WaiveFindings(CaseReport& report, const std::vector<Waiver>& waivers,
                    const std::string& today) {
   if (report.id == kEngineRow) return;  // no case ran: nothing is excused by that
@@ -117,6 +140,7 @@ void WaiveFindings(CaseReport& report, const std::vector<Waiver>& waivers,
       if (Matches(waiver, report, row.finding)) row.waived_because = waiver.reason;
     }
   }
+  WaiveWhatFollows(report);
   report.status = StatusAfter(report.status, report);
 }
 
@@ -133,7 +157,7 @@ void ApplyWaivers(RunReport& report, const std::vector<Waiver>& waivers, const s
                                 ": mend or renew it");
       continue;
     }
-    bool used = false, passed = false;
+    bool used = false, passed = false, failed = false;
     for (const CaseReport& c : report.cases) {
       const bool here =
           std::any_of(c.findings.begin(), c.findings.end(),
@@ -141,12 +165,16 @@ void ApplyWaivers(RunReport& report, const std::vector<Waiver>& waivers, const s
       used = used || here;
       const bool judged =
           std::find(c.judged.begin(), c.judged.end(), waiver.requirement) != c.judged.end();
-      passed = passed || (!here && judged && GlobMatches(waiver.case_glob, c.id));
+      const bool meant = !here && GlobMatches(waiver.case_glob, c.id);
+      passed = passed || (meant && judged && !NotPassed(c));
+      failed = failed || (meant && NotPassed(c));
     }
     if (used) continue;
     report.problems.push_back(
-        passed ? Name(waiver) + ": unexpected pass, remove the waiver"
-               : Name(waiver) + " is unused: no case of this run met it, remove or mend it");
+        Name(waiver) +
+        (passed   ? ": unexpected pass, remove the waiver"
+         : failed ? " is unused: cases that it names failed by something else, mend that first"
+                  : " is unused: no case of this run met it, remove or mend it"));
   }
 }
 

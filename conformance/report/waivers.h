@@ -7,8 +7,10 @@
 //   message = "twice"                  # part of the finding's message, may be ""
 //   reason = "tracked as issue 17"
 //   expires = "2027-06-30"             # last day on which it holds
-// The list is strict both ways: a waiver that is expired, that no finding needed, or that would
-// hide everything turns the run red.
+// A waiver of a cause covers the findings of its case that follow from it
+// (checks/cause/order_by_cause.h); what could not be judged for it stays open. The list is strict
+// both ways: a waiver that is expired, that no finding needed, or that would hide everything turns
+// the run red.
 #pragma once
 #include <string>
 #include <string_view>

@@ -147,6 +147,7 @@ bool ParseOptions(int argc, char** argv, Options* o, int* exit_code) {
       "shardproof: conformance of training engines that shard parameters and overlap "
       "communication"};
   app.require_subcommand(1);
+  o->program = argv[0];
 
   CLI::App* run = AddRun(&app, o);
   CLI::App* check = app.add_subcommand("check", "judge a folder of traces without any engine");

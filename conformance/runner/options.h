@@ -9,6 +9,7 @@ namespace shardproof {
 struct Options {
   enum class Command { kRun, kCheck, kList, kProbe, kReplay, kPlan, kExplain, kNone };
   Command command = Command::kNone;
+  std::string program;  // as it was called
 
   std::string impl = "builtin:reference";
   std::string profile = "core";

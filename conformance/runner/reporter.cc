@@ -40,14 +40,16 @@ Reporter::Reporter(const Options& options, RunReport report, size_t total, std::
                    bool terminal)
     : waivers_(WaiversOf(options)),
       report_(std::move(report)),
+      total_(total),
       console_(out, terminal, options.verbose, total, Sentences(), options.all_findings) {
   if (!options.report.empty()) folder_.emplace(options.report, report_, Sentences());
 }
 
 void Reporter::CaseDone(size_t place, CaseReport report) {
   WaiveFindings(report, waivers_, Today());
-  console_.CaseDone(report);
   const CaseReport& row = cases_[place] = std::move(report);
+  TellInOrder(place);
+  console_.Counted(row);
   if (!folder_ || !broken_.empty()) return;
   try {
     folder_->CaseDone(row, [this] {
@@ -60,7 +62,17 @@ void Reporter::CaseDone(size_t place, CaseReport report) {
   }
 }
 
+void Reporter::TellInOrder(size_t place) {
+  if (place >= total_) return console_.Tell(cases_.at(place));
+  for (auto next = cases_.find(told_); next != cases_.end() && next->first == told_;
+       ++next, ++told_)
+    console_.Tell(next->second);
+}
+
 int Reporter::Finish() {
+  for (auto& [place, c] : cases_) {
+    if (place >= told_ && place < total_) console_.Tell(c);  // behind one that never ended
+  }
   for (auto& [place, c] : cases_) report_.cases.push_back(std::move(c));
   cases_.clear();
   ApplyWaivers(report_, waivers_, Today());

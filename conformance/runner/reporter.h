@@ -21,8 +21,10 @@ class Reporter {
   Reporter(const Options& options, RunReport report, size_t total, std::ostream& out,
            bool terminal);
 
-  // A case has ended: its findings are waived, and it is shown and written. place: among the cases
-  // of the whole report. Never throws; what could not be written, Finish says.
+  // A case has ended: its findings are waived, and it is counted and written. place: among the
+  // cases of the whole report. Cases of the first `total` places are told in this order, whichever
+  // ends first, so that two runs tell the same. Never throws; what could not be written, Finish
+  // says.
   void CaseDone(size_t place, CaseReport report);
 
   // Facts are added as they become known. Its cases are those of Finish.
@@ -33,8 +35,11 @@ class Reporter {
   int Finish();
 
  private:
+  void TellInOrder(size_t place);
   std::vector<Waiver> waivers_;
   RunReport report_;
+  const size_t total_;
+  size_t told_ = 0;                     // places below it were told
   std::map<size_t, CaseReport> cases_;  // by place, those that have ended
   std::optional<ReportFolder> folder_;
   std::string broken_;  // what could not be written

@@ -10,7 +10,7 @@
 #include "conformance/report/files.h"
 #include "conformance/report/verdict_rule.h"
 #include "conformance/requirements/registry.h"
-#include "conformance/runner/fabric_row.h"
+#include "conformance/runner/replay_line.h"
 
 namespace shardproof {
 
@@ -41,17 +41,7 @@ CaseReport ReportOf(const Case& c, Verdict verdict, const Options& options) {
   report.notes = std::move(verdict.result.notes);
   report.judged.assign(verdict.result.judged.begin(), verdict.result.judged.end());
   report.status = StatusAfter(verdict.outcome, report);
-  report.replay = "shardproof replay --impl " + options.impl + " --case " + report.id + " --seed " +
-                  std::to_string(options.seed);
-  if (!options.timing.empty()) report.replay += " --timing " + options.timing;
-  if (options.queues > 0) report.replay += " --queues " + std::to_string(options.queues);
-  if (!options.fault.empty()) report.replay += " --fault " + options.fault;
-  if (options.strict) report.replay += " --strict";
-  if (FabricNamed(options.fabric).starts_ranks) {  // replay is of the sim fabric
-    report.replay.replace(0, std::string("shardproof replay").size(), "shardproof run --verbose");
-    report.replay += " --fabric " + options.fabric + " --ranks " + std::to_string(options.ranks) +
-                     " --gemm " + options.gemm;
-  }
+  report.replay = ReplayLine(options, report.id);
   return report;
 }
 

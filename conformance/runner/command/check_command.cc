@@ -9,6 +9,7 @@
 #include "conformance/common/safe_text.h"
 #include "conformance/runner/command/run_command.h"
 #include "conformance/runner/recorded_ends.h"
+#include "conformance/runner/replay_line.h"
 #include "conformance/runner/reporter.h"
 #include "conformance/runner/reporting.h"
 #include "conformance/trace/flight/dump.h"
@@ -92,9 +93,9 @@ int CheckCommand(const Options& options) {
   Options shown = options;
   shown.verbose = true;
   Reporter reporter(shown, std::move(report), runs.size(), std::cout, false);
-  const std::string kind = options.target.substr(0, options.target.find(':') + 1);
+  const std::string kind = options.target.substr(0, options.target.find(':'));
   for (size_t place = 0; place < runs.size(); ++place) {
-    const std::string replay = "shardproof check " + kind + runs[place].folder;
+    const std::string replay = CheckLine(options, kind, runs[place].folder);
     const std::vector<std::string> notes =
         Report(std::move(runs[place]), replay, place, options, reporter);
     if (runs.size() > 1) continue;

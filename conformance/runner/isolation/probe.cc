@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "conformance/runner/plugin.h"
+#include "conformance/runner/replay_line.h"
 #include "conformance/runner/workers/engine_process.h"
 
 namespace shardproof {
@@ -93,7 +94,7 @@ std::optional<CaseReport> RowOf(const EngineProbe& probe, const Options& options
     row.findings.push_back({finding, ""});
     row.judged.push_back(finding.requirement);
   }
-  row.replay = "shardproof run --verbose --impl " + options.impl + " --profile smoke";
+  row.replay = ReplayLineOfProbe(options);
   return row;
 }
 
