@@ -163,9 +163,9 @@ Verdict JudgeWithPartners(Verdict alone, const Run& run, const std::vector<Partn
   return alone;
 }
 
-Verdict JudgeForeign(const Run& run) {
+Verdict JudgeForeign(Run run) {
   Verdict verdict;
-  verdict.result = CheckAll({nullptr, run.traces, run.outcomes, {}});
+  verdict.result = CheckAll({nullptr, std::move(run.traces), std::move(run.outcomes), {}});
   Settle(verdict);
   return verdict;
 }

@@ -47,7 +47,7 @@ Verdict JudgeWithPartners(Verdict alone, const Run& run, const std::vector<Partn
 std::optional<Finding> EndedBadly(const Run& run, const std::string& requirement);
 
 // The verdict on the traces of somebody else's program: only what needs no case is judged.
-Verdict JudgeForeign(const Run& run);
+Verdict JudgeForeign(Run run);
 
 // The verdict on a run of which nothing was recorded.
 Verdict NothingRecorded();

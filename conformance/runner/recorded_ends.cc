@@ -219,7 +219,7 @@ JudgedTraces JudgeTraces(std::vector<Trace> traces, const std::string& folder) {
   Run run;
   run.outcomes = RecordedEnds(traces, judged.ours ? &judged.c : nullptr);
   run.traces = std::move(traces);
-  judged.verdict = judged.ours ? JudgeRun(judged.c, run) : JudgeForeign(run);
+  judged.verdict = judged.ours ? JudgeRun(judged.c, run) : JudgeForeign(std::move(run));
   return judged;
 }
 

@@ -5,7 +5,10 @@
 // accesses come in a sequence that agrees with their order; README.md proves it.
 #pragma once
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <iterator>
+#include <map>
 #include <vector>
 
 #include "conformance/trace/event.h"
@@ -19,6 +22,7 @@ struct Access {
   uint32_t time = 0;  // in its component, when it is over; or kNeverOver
   uint32_t component = 0;
   uint8_t access = 0;  // kRead | kWrite
+  bool operator==(const Access& other) const = default;
 };
 
 class AccessHistory {
@@ -29,41 +33,45 @@ class AccessHistory {
   template <typename Conflict>
   void Visit(int64_t begin, int64_t end, const Access& mine, const uint32_t* clock,
              Conflict&& conflict) {
-    size_t i = Cut(begin);
+    auto piece = Cut(begin);
+    auto first = pieces_.end();  // that begins at `begin`
     int64_t at = begin;
     while (at < end) {
-      if (i == pieces_.size() || pieces_[i].begin > at) {  // bytes that nobody has touched
-        const int64_t stop = i == pieces_.size() ? end : std::min(end, pieces_[i].begin);
-        pieces_.insert(pieces_.begin() + static_cast<std::ptrdiff_t>(i), Piece{at, stop, {mine}});
+      if (piece == pieces_.end() || piece->first > at) {  // bytes that nobody has touched
+        const int64_t stop = piece == pieces_.end() ? end : std::min(end, piece->first);
+        const auto fresh = pieces_.emplace_hint(piece, at, Piece{stop, {mine}});
+        if (at == begin) first = fresh;
         at = stop;
-        ++i;
         continue;
       }
-      if (pieces_[i].end > end) Split(i, end);
-      Touch(pieces_[i], mine, clock, conflict);
-      at = pieces_[i].end;
-      ++i;
+      if (at == begin) first = piece;
+      if (piece->second.end > end) Split(piece, end);
+      Touch(piece, mine, clock, conflict);
+      at = piece->second.end;
+      ++piece;
     }
-    if ((mine.access & kWrite) != 0) Merge(begin, end);
+    if (first != pieces_.end()) Merge(first, end);
   }
 
-  // Gives memory back; forgets nothing that matters.
-  void Shrink() { pieces_.shrink_to_fit(); }
+  size_t pieces() const { return pieces_.size(); }
 
  private:
   struct Piece {
-    int64_t begin = 0, end = 0;
+    int64_t end = 0;
     std::vector<Access> accesses;
   };
+  using Pieces = std::map<int64_t, Piece>;  // by begin; they do not overlap
 
   template <typename Conflict>
-  static void Touch(Piece& piece, const Access& mine, const uint32_t* clock, Conflict& conflict) {
+  static void Touch(Pieces::iterator at, const Access& mine, const uint32_t* clock,
+                    Conflict& conflict) {
+    Piece& piece = at->second;
     const bool writes = (mine.access & kWrite) != 0;
     size_t kept = 0;
     for (Access& other : piece.accesses) {
       bool ordered = clock[other.component] >= other.time || other.entry == mine.entry;
       const bool wrote = (other.access & kWrite) != 0;
-      if (!ordered && (writes || wrote)) ordered = conflict(other, piece.begin, piece.end);
+      if (!ordered && (writes || wrote)) ordered = conflict(other, at->first, piece.end);
       const bool same = other.entry == mine.entry;
       // Nothing follows a write that is never over: what comes later and conflicts races with it.
       const bool last = ordered || (writes && mine.time == kNeverOver);
@@ -76,45 +84,34 @@ class AccessHistory {
   }
 
   // The first piece that ends behind at, after cutting one that begins before it.
-  size_t Cut(int64_t at) {
-    auto found = std::partition_point(pieces_.begin(), pieces_.end(),
-                                      [&](const Piece& piece) { return piece.end <= at; });
-    auto i = static_cast<size_t>(found - pieces_.begin());
-    if (found != pieces_.end() && found->begin < at) {
-      Split(i, at);
-      ++i;
-    }
-    return i;
+  Pieces::iterator Cut(int64_t at) {
+    auto next = pieces_.lower_bound(at);
+    if (next == pieces_.begin()) return next;
+    const auto before = std::prev(next);
+    return before->second.end > at ? Split(before, at) : next;
   }
 
-  void Split(size_t i, int64_t at) {
-    Piece rest = pieces_[i];
-    rest.begin = at;
-    pieces_[i].end = at;
-    pieces_.insert(pieces_.begin() + static_cast<std::ptrdiff_t>(i) + 1, std::move(rest));
+  // The piece that begins at `at`.
+  Pieces::iterator Split(Pieces::iterator piece, int64_t at) {
+    const auto rest = pieces_.emplace_hint(std::next(piece), at, piece->second);
+    piece->second.end = at;
+    return rest;
   }
 
-  // Neighbours inside a range that was just written and that have only this write left become one.
-  void Merge(int64_t begin, int64_t end) {
-    auto first = std::partition_point(pieces_.begin(), pieces_.end(),
-                                      [&](const Piece& piece) { return piece.end <= begin; });
-    auto last = first;
-    while (last != pieces_.end() && last->begin < end) ++last;
-    if (last - first < 2) return;
-    auto kept = first;
-    for (auto at = first + 1; at != last; ++at) {
-      const bool alone =
-          at->accesses.size() == 1 && kept->accesses.size() == 1 && at->begin == kept->end;
-      if (alone) {
-        kept->end = at->end;
-      } else if (++kept != at) {
-        *kept = std::move(*at);
+  // Neighbours of which the same is known become one: a block that was read or written in many
+  // strides is one again after the next access to all of it.
+  void Merge(Pieces::iterator kept, int64_t end) {
+    for (auto next = std::next(kept); next != pieces_.end() && next->first < end;) {
+      if (kept->second.end == next->first && kept->second.accesses == next->second.accesses) {
+        kept->second.end = next->second.end;
+        next = pieces_.erase(next);
+      } else {
+        kept = next++;
       }
     }
-    pieces_.erase(kept + 1, last);
   }
 
-  std::vector<Piece> pieces_;
+  Pieces pieces_;
 };
 
 }  // namespace shardproof::graph

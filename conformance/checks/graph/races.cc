@@ -129,9 +129,6 @@ class RankRaces {
                              return Ordered(other, e, clock, range.alloc, begin, end);
                            });
     });
-    const Event& event = program_.event(entry);
-    if (event.kind == EventKind::kFree)
-      At(blocks_, event.alloc).Shrink();  // numbers are not used again
   }
 
   // The clocks do not order other before e. Do the other ranks?

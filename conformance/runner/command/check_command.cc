@@ -52,7 +52,7 @@ RecordedRun JudgeDumpsIn(const std::string& folder) {
   run.id = dumped.traces.front().case_id;
   Run traces;
   traces.traces = std::move(dumped.traces);
-  run.judged.verdict = JudgeForeign(traces);
+  run.judged.verdict = JudgeForeign(std::move(traces));
   return run;
 }
 
