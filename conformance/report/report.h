@@ -47,6 +47,8 @@ struct CaseReport {
   std::vector<std::string> notes;
   std::vector<std::string> judged;  // requirement ids
   std::string replay;               // command line that runs it again
+  // Of findings, by place: JSON (html/drawing.h).
+  std::map<size_t, std::string> drawings = {};
 };
 
 struct RunReport {

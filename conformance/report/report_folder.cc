@@ -32,8 +32,9 @@ RunReport NotEnded(RunReport report) {
 
 }  // namespace
 
-ReportFolder::ReportFolder(const std::string& folder, const RunReport& header, Sentence sentence)
-    : folder_(folder), sentence_(std::move(sentence)) {
+ReportFolder::ReportFolder(const std::string& folder, const RunReport& header, Sentence sentence,
+                           MoreFiles more)
+    : folder_(folder), sentence_(std::move(sentence)), more_(std::move(more)) {
   try {
     std::error_code error;
     fs::create_directories(folder_, error);
@@ -63,6 +64,8 @@ void ReportFolder::Finish(const RunReport& report) {
 void ReportFolder::WriteForReaders(const RunReport& report) const {
   WriteWhole("junit.xml", Junit(report, sentence_));
   WriteWhole("summary.md", SummaryMarkdown(report, sentence_));
+  if (!more_) return;
+  for (const auto& [name, text] : more_(report, sentence_)) WriteWhole(name, text);
 }
 
 void ReportFolder::WriteWhole(const std::string& name, const std::string& text) const {

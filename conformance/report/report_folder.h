@@ -10,6 +10,8 @@
 #include <fstream>
 #include <functional>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "conformance/report/report.h"
 
@@ -17,11 +19,16 @@ namespace shardproof {
 
 inline constexpr size_t kCasesPerWrite = 50;
 
+// Whole files besides junit.xml and summary.md: names and texts.
+using MoreFiles = std::function<std::vector<std::pair<std::string, std::string>>(const RunReport&,
+                                                                                 const Sentence&)>;
+
 class ReportFolder {
  public:
   // Makes the folder if need be, and replaces what is left of an older run. Throws
   // std::invalid_argument that names what cannot be written.
-  ReportFolder(const std::string& folder, const RunReport& header, Sentence sentence);
+  ReportFolder(const std::string& folder, const RunReport& header, Sentence sentence,
+               MoreFiles more = {});
 
   // Both throw std::runtime_error that names the file that could not be written. so_far: a report
   // of all cases that have ended, this one too; asked for after every kCasesPerWrite cases only.
@@ -34,6 +41,7 @@ class ReportFolder {
   void WriteForReaders(const RunReport& report) const;
   std::filesystem::path folder_;
   Sentence sentence_;
+  MoreFiles more_;
   std::ofstream lines_;  // report.jsonl
   size_t done_ = 0;
 };

@@ -4,15 +4,19 @@
 #include <utility>
 #include <vector>
 
+#include "conformance/checks/base/analysis.h"
 #include "conformance/checks/base/node_grads.h"
 #include "conformance/checks/base/one_row.h"
 #include "conformance/checks/check_all.h"
 #include "conformance/checks/declined.h"
 #include "conformance/checks/metamorphic/metamorphic.h"
+#include "conformance/checks/program/describe.h"
 #include "conformance/checks/robustness/answers.h"
 #include "conformance/checks/robustness/left_behind.h"
 #include "conformance/checks/robustness/robustness.h"
+#include "conformance/common/at.h"
 #include "conformance/oracle/oracle.h"
+#include "conformance/report/html/drawing.h"
 #include "conformance/report/verdict_rule.h"
 #include "conformance/requirements/registry.h"
 
@@ -100,6 +104,35 @@ std::vector<OracleRun> OraclesOf(const Case& c, const Run& run) {
   return oracles;
 }
 
+// How a picture calls an event: of computations and results the case knows the names.
+std::string DrawnName(const Analysis& analysis, const Trace& trace, int64_t index) {
+  const Event& event = At(trace.events, index);
+  switch (event.kind) {
+    case EventKind::kCallBegin:
+      return std::string(trace.Text(event.text)) + " begins";
+    case EventKind::kCallEnd:
+      return std::string(trace.Text(event.text)) + " ends";
+    case EventKind::kMark:
+    case EventKind::kRefused:
+      return analysis.Describe(trace.rank, index);
+    case EventKind::kCompute:
+    case EventKind::kPublish:
+      if (analysis.has_case()) return analysis.Describe(trace.rank, index);
+      break;
+    default:
+      break;
+  }
+  return graph::Describe(trace, event, {});
+}
+
+std::map<size_t, std::string> DrawingsOf(const Run& run, const CheckResult& result) {
+  if (result.findings.empty()) return {};
+  const Analysis analysis(run);
+  return DrawFindings(run.traces, result.findings, [&](int32_t rank, int64_t index) {
+    return DrawnName(analysis, At(run.traces, rank), index);
+  });
+}
+
 }  // namespace
 
 std::set<std::string> WarningsOf(const CheckResult& result) {
@@ -122,6 +155,7 @@ Verdict JudgeRun(const Case& c, const Run& run) {
   verdict.result = declines ? CheckDeclined(evidence) : CheckAll(evidence);
   LeaveToPartners(c, verdict.result);
   Settle(verdict);
+  verdict.drawings = DrawingsOf(evidence, verdict.result);
   if (declines && verdict.outcome != Outcome::kFail) {  // nothing is wrong with what was run
     verdict.outcome = Outcome::kUnsupported;
     verdict.reason = declined;
@@ -160,13 +194,16 @@ Verdict JudgeWithPartners(Verdict alone, const Run& run, const std::vector<Partn
     alone.result.Merge(JudgeLeftBehind(other.run));
   }
   Settle(alone);
+  alone.drawings = DrawingsOf(run, alone.result);
   return alone;
 }
 
 Verdict JudgeForeign(Run run) {
   Verdict verdict;
-  verdict.result = CheckAll({nullptr, std::move(run.traces), std::move(run.outcomes), {}});
+  const Run foreign{nullptr, std::move(run.traces), std::move(run.outcomes), {}};
+  verdict.result = CheckAll(foreign);
   Settle(verdict);
+  verdict.drawings = DrawingsOf(foreign, verdict.result);
   return verdict;
 }
 

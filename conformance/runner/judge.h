@@ -3,6 +3,7 @@
 // Pure functions: nothing is run or written here.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -21,7 +22,8 @@ struct Verdict {
   Outcome outcome = Outcome::kSuiteError;
   std::string reason;  // why unsupported, not checkable, or what failed in the suite
   CheckResult result;
-  std::vector<uint64_t> timings;  // hashes of the timings that it rests on; sim only
+  std::vector<uint64_t> timings;                // hashes of the timings that it rests on; sim only
+  std::map<size_t, std::string> drawings = {};  // of findings, by place (report/html/drawing.h)
 };
 
 // How a partner of the case ran.

@@ -10,6 +10,7 @@
 
 #include "conformance/common/read_file.h"
 #include "conformance/common/safe_text.h"
+#include "conformance/report/html/page.h"
 #include "conformance/report/verdict_rule.h"
 #include "conformance/runner/reporting.h"
 
@@ -42,7 +43,12 @@ Reporter::Reporter(const Options& options, RunReport report, size_t total, std::
       report_(std::move(report)),
       total_(total),
       console_(out, terminal, options.verbose, total, Sentences(), options.all_findings) {
-  if (!options.report.empty()) folder_.emplace(options.report, report_, Sentences());
+  if (!options.report.empty()) {
+    const auto pages = [](const RunReport& all, const Sentence& sentence) {
+      return HtmlPages(all, sentence);
+    };
+    folder_.emplace(options.report, report_, Sentences(), pages);
+  }
 }
 
 void Reporter::CaseDone(size_t place, CaseReport report) {

@@ -40,6 +40,7 @@ CaseReport ReportOf(const Case& c, Verdict verdict, const Options& options) {
   report.not_checkable = std::move(verdict.result.not_checkable);
   report.notes = std::move(verdict.result.notes);
   report.judged.assign(verdict.result.judged.begin(), verdict.result.judged.end());
+  report.drawings = std::move(verdict.drawings);
   report.status = StatusAfter(verdict.outcome, report);
   report.replay = ReplayLine(options, report.id);
   return report;

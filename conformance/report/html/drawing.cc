@@ -1,0 +1,263 @@
+#include "conformance/report/html/drawing.h"
+
+#include <algorithm>
+#include <charconv>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string_view>
+
+#include "conformance/common/at.h"
+#include "conformance/common/safe_text.h"
+#include "conformance/report/html/neighbourhood.h"
+#include "conformance/trace/names.h"
+
+namespace shardproof {
+
+namespace {
+
+using Place = std::pair<int32_t, int64_t>;
+
+// Calls that hold the host are drawn on its lane, whatever stream they name.
+bool OnHost(const Event& event) {
+  return event.stream < 0 || event.kind == EventKind::kStreamSync ||
+         event.kind == EventKind::kStreamCreate || event.kind == EventKind::kStreamDestroy;
+}
+
+class Drawer {
+ public:
+  Drawer(const std::vector<Trace>& traces, const Finding& finding, const EventName& name,
+         const std::vector<std::map<int64_t, Meeting>>& meetings)
+      : traces_(traces), finding_(finding), name_(name), meetings_(meetings) {}
+
+  Drawing Draw() {
+    ChooseFocus();
+    AddThoseWhoMeet();
+    for (const auto& [rank, focus] : focus_) AddRank(rank, focus);
+    Align();
+    Link();
+    return std::move(drawing_);
+  }
+
+ private:
+  using Role = Drawing::Role;
+
+  bool Exists(const Place& place) const {
+    return place.first >= 0 && place.first < Length(traces_) && place.second >= 0 &&
+           static_cast<size_t>(place.second) < At(traces_, place.first).events.size();
+  }
+
+  void Focus(const Place& place, Role role) {
+    if (!Exists(place)) return;
+    if (!focus_.contains(place.first) && focus_.size() == kRanksDrawn) return;
+    focus_[place.first].insert(place.second);
+    roles_.try_emplace(place, role);
+  }
+
+  void ChooseFocus() {
+    Focus({finding_.rank, finding_.event}, Role::kFinding);
+    if (finding_.begins != finding_.event) Focus({finding_.rank, finding_.begins}, Role::kPartner);
+    circle_ = NamedEvents(finding_.seen);
+    if (circle_.size() < 2) circle_.clear();
+    for (const Place& place : circle_) Focus(place, Role::kWaits);
+    if (!focus_.empty()) return;
+    for (const Trace& trace : traces_) {  // how it ended
+      if (finding_.rank >= 0 && trace.rank != finding_.rank) continue;
+      Focus({trace.rank, static_cast<int64_t>(trace.events.size()) - 1}, Role::kNone);
+    }
+  }
+
+  // What meets a focus on other ranks, as far as there is room.
+  void AddThoseWhoMeet() {
+    std::set<Meeting> wanted;
+    for (const auto& [place, role] : roles_) {
+      const auto meeting = At(meetings_, place.first).find(place.second);
+      if (meeting != At(meetings_, place.first).end()) wanted.insert(meeting->second);
+    }
+    if (wanted.empty()) return;
+    for (int32_t rank = 0; rank < Length(meetings_); ++rank) {
+      for (const auto& [event, meeting] : At(meetings_, rank)) {
+        if (!wanted.contains(meeting)) continue;
+        const bool of_finding = Meets(meeting, {finding_.rank, finding_.event});
+        Focus({rank, event}, of_finding ? Role::kPartner : Role::kNone);
+      }
+    }
+  }
+
+  bool Meets(const Meeting& meeting, const Place& place) const {
+    if (!Exists(place)) return false;
+    const auto other = At(meetings_, place.first).find(place.second);
+    return other != At(meetings_, place.first).end() && other->second == meeting;
+  }
+
+  size_t LaneOf(int32_t rank, int32_t stream) {
+    const auto [known, fresh] = lanes_.try_emplace({rank, stream}, drawing_.lanes.size());
+    if (fresh) drawing_.lanes.push_back({rank, StreamText(At(traces_, rank), stream)});
+    return known->second;
+  }
+
+  static std::string StreamText(const Trace& trace, int32_t stream) {
+    if (stream < 0) return "host";
+    const auto index = static_cast<size_t>(stream);
+    const bool named = index < trace.streams.size() && !trace.streams[index].empty();
+    return "stream " + (named ? VisibleLine(trace.streams[index]) : std::to_string(stream));
+  }
+
+  void AddRank(int32_t rank, const std::set<int64_t>& focus) {
+    const Trace& trace = At(traces_, rank);
+    const std::set<int64_t> shown = Around(trace, focus, kDrawnOfARank);
+    std::set<int32_t> streams;
+    for (const int64_t index : shown) {
+      const Event& event = At(trace.events, index);
+      streams.insert(OnHost(event) ? -1 : event.stream);
+    }
+    for (const int32_t stream : streams) LaneOf(rank, stream);
+    for (const int64_t index : shown) {
+      const Event& event = At(trace.events, index);
+      const auto role = roles_.find({rank, index});
+      places_[{rank, index}] = drawing_.nodes.size();
+      drawing_.nodes.push_back({LaneOf(rank, OnHost(event) ? -1 : event.stream), index, 0,
+                                role == roles_.end() ? Role::kNone : role->second,
+                                std::string(At(trace_names::kKinds, static_cast<int>(event.kind))),
+                                VisibleLine(name_(rank, index))});
+    }
+  }
+
+  int32_t RankOf(size_t node) const { return drawing_.lanes[drawing_.nodes[node].lane].rank; }
+
+  const Meeting* MeetingOf(size_t node) const {
+    const auto& mine = At(meetings_, RankOf(node));
+    const auto found = mine.find(drawing_.nodes[node].event);
+    return found == mine.end() ? nullptr : &found->second;
+  }
+
+  // Columns follow the order of issue; those who meet share one, where that makes no circle.
+  void Align() {
+    std::map<Meeting, size_t> together;
+    std::vector<std::pair<size_t, size_t>> ranks;  // node to come, end
+    for (size_t node = 0; node < drawing_.nodes.size(); ++node) {
+      if (const Meeting* meeting = MeetingOf(node)) ++together[*meeting];
+      if (ranks.empty() || RankOf(node) != RankOf(ranks.back().first)) ranks.push_back({node, 0});
+      ranks.back().second = node + 1;
+    }
+    std::vector<int32_t> next(ranks.size(), 0);
+    const auto waiting = [&](size_t r) -> const Meeting* {
+      if (ranks[r].first == ranks[r].second) return nullptr;
+      const Meeting* meeting = MeetingOf(ranks[r].first);
+      return meeting != nullptr && together[*meeting] > 1 ? meeting : nullptr;
+    };
+    const auto place = [&](size_t r, int32_t column) {
+      drawing_.nodes[ranks[r].first++].column = column;
+      next[r] = column + 1;
+    };
+    for (;;) {
+      std::map<Meeting, std::vector<size_t>> here;
+      for (size_t r = 0; r < ranks.size(); ++r) {
+        while (ranks[r].first < ranks[r].second && waiting(r) == nullptr) place(r, next[r]);
+        if (const Meeting* meeting = waiting(r)) here[*meeting].push_back(r);
+      }
+      if (here.empty()) return;
+      const auto whole = std::find_if(here.begin(), here.end(), [&](const auto& row) {
+        return row.second.size() == together[row.first];
+      });
+      if (whole == here.end()) {  // they come in different orders
+        together[here.begin()->first] = 1;
+        continue;
+      }
+      int32_t column = 0;
+      for (const size_t r : whole->second) column = std::max(column, next[r]);
+      for (const size_t r : whole->second) place(r, column);
+    }
+  }
+
+  void Link() {
+    std::map<Meeting, size_t> first;
+    for (size_t node = 0; node < drawing_.nodes.size(); ++node) {
+      const int32_t rank = RankOf(node);
+      const int64_t record = RecordOf(At(traces_, rank), drawing_.nodes[node].event);
+      const auto from = places_.find({rank, record});
+      if (from != places_.end())
+        drawing_.links.push_back({from->second, node, Drawing::LinkKind::kEvent});
+      const Meeting* meeting = MeetingOf(node);
+      if (meeting == nullptr) continue;
+      const auto [other, fresh] = first.try_emplace(*meeting, node);
+      if (!fresh) drawing_.links.push_back({other->second, node, Drawing::LinkKind::kMeets});
+      other->second = node;
+    }
+    if (circle_.empty()) {
+      Link({finding_.rank, finding_.begins}, {finding_.rank, finding_.event},
+           Drawing::LinkKind::kUnordered);
+    }
+    for (size_t i = 0; i < circle_.size(); ++i)
+      Link(circle_[i], circle_[(i + 1) % circle_.size()], Drawing::LinkKind::kCircle);
+  }
+
+  void Link(const Place& from, const Place& to, Drawing::LinkKind kind) {
+    const auto a = places_.find(from), b = places_.find(to);
+    if (a == places_.end() || b == places_.end() || a == b) return;
+    drawing_.links.push_back({a->second, b->second, kind});
+  }
+
+  const std::vector<Trace>& traces_;
+  const Finding& finding_;
+  const EventName& name_;
+  const std::vector<std::map<int64_t, Meeting>>& meetings_;
+  std::map<int32_t, std::set<int64_t>> focus_;  // by rank
+  std::map<Place, Role> roles_;
+  std::vector<Place> circle_;
+  std::map<std::pair<int32_t, int32_t>, size_t> lanes_;
+  std::map<Place, size_t> places_;
+  Drawing drawing_;
+};
+
+std::string JsonOf(const Drawing& drawing) {
+  using nlohmann::json;
+  json lanes = json::array(), nodes = json::array(), links = json::array();
+  for (const Drawing::Lane& lane : drawing.lanes) lanes.push_back({lane.rank, lane.name});
+  for (const Drawing::Node& node : drawing.nodes)
+    nodes.push_back(
+        {node.lane, node.event, node.column, static_cast<int>(node.role), node.kind, node.text});
+  for (const Drawing::Link& link : drawing.links)
+    links.push_back({link.from, link.to, static_cast<int>(link.kind)});
+  return json({{"lanes", lanes}, {"nodes", nodes}, {"links", links}})
+      .dump(-1, ' ', true, json::error_handler_t::replace);
+}
+
+}  // namespace
+
+std::vector<std::pair<int32_t, int64_t>> NamedEvents(const std::string& text) {
+  std::vector<Place> places;
+  constexpr std::string_view kRank = "rank ", kEvent = ", event ";
+  const char* const end = text.data() + text.size();
+  for (size_t at = text.find(kRank); at != std::string::npos; at = text.find(kRank, at + 1)) {
+    Place place;
+    const auto rank = std::from_chars(text.data() + at + kRank.size(), end, place.first);
+    const std::string_view rest(rank.ptr, static_cast<size_t>(end - rank.ptr));
+    if (rank.ec != std::errc() || !rest.starts_with(kEvent)) continue;
+    const auto event = std::from_chars(rank.ptr + kEvent.size(), end, place.second);
+    if (event.ec == std::errc()) places.push_back(place);
+  }
+  return places;
+}
+
+Drawing DrawFinding(const std::vector<Trace>& traces, const Finding& finding,
+                    const EventName& name) {
+  return Drawer(traces, finding, name, MeetingsOf(traces)).Draw();
+}
+
+std::map<size_t, std::string> DrawFindings(const std::vector<Trace>& traces,
+                                           const std::vector<Finding>& findings,
+                                           const EventName& name) {
+  std::map<size_t, std::string> drawn;
+  std::set<std::string> requirements;
+  if (findings.empty()) return drawn;
+  const std::vector<std::map<int64_t, Meeting>> meetings = MeetingsOf(traces);
+  for (size_t i = 0; i < findings.size() && drawn.size() < kDrawnOfACase; ++i) {
+    const Finding& finding = findings[i];
+    if (finding.follows >= 0 || !requirements.insert(finding.requirement).second) continue;
+    const Drawing drawing = Drawer(traces, finding, name, meetings).Draw();
+    if (!drawing.nodes.empty()) drawn[i] = JsonOf(drawing);
+  }
+  return drawn;
+}
+
+}  // namespace shardproof
