@@ -100,7 +100,8 @@ CLI::App* AddRun(CLI::App* app, Options* o) {
                   "instead of a profile; what fails is shrunk")
       ->check(CLI::PositiveNumber);
   run->add_option("--waivers", o->waivers, "TOML file of known failures")->check(CLI::ExistingFile);
-  run->add_option("--report", o->report, "folder for report.html, report.jsonl, junit.xml and summary.md");
+  run->add_option("--report", o->report,
+                  "folder for report.html, report.jsonl, junit.xml and summary.md");
   AddVerdict(run, o);
   run->add_option("--jobs", o->jobs, "sim: worker processes (0: one per core)")
       ->capture_default_str();
@@ -154,7 +155,8 @@ bool ParseOptions(int argc, char** argv, Options* o, int* exit_code) {
   check->add_option("address", o->target, kRecorded)->required();
   check->add_option("--waivers", o->waivers, "TOML file of known failures")
       ->check(CLI::ExistingFile);
-  check->add_option("--report", o->report, "folder for report.html, report.jsonl, junit.xml and summary.md");
+  check->add_option("--report", o->report,
+                    "folder for report.html, report.jsonl, junit.xml and summary.md");
   AddVerdict(check, o);
   check->add_flag("--all", o->all_findings, kAll);
 

@@ -10,6 +10,7 @@
 #include "conformance/common/safe_text.h"
 #include "conformance/report/case_group.h"
 #include "conformance/report/console.h"
+#include "conformance/report/failures.h"
 #include "conformance/report/folded.h"
 #include "conformance/report/html/page_parts.h"
 #include "conformance/report/verdict_rule.h"
@@ -58,15 +59,34 @@ std::string Island(const json& value) {
   return out;
 }
 
+// Drawings that have room, by their texts.
+using Drawn = std::set<const std::string*>;
+
+Drawn ChooseDrawings(const RunReport& report, size_t of_a_requirement) {
+  std::map<std::string, std::vector<std::pair<const CaseReport*, const std::string*>>> of;
+  for (const CaseReport& c : report.cases) {
+    for (const auto& [place, drawing] : c.drawings) {
+      if (place < c.findings.size())
+        of[c.findings[place].finding.requirement].emplace_back(&c, &drawing);
+    }
+  }
+  Drawn drawn;
+  for (auto& [requirement, list] : of) {
+    std::stable_sort(list.begin(), list.end(), [](const auto& a, const auto& b) {
+      return IsSmaller(a.first->id, b.first->id);
+    });
+    for (size_t i = 0; i < list.size() && i < of_a_requirement; ++i) drawn.insert(list[i].second);
+  }
+  return drawn;
+}
+
 class Page {
  public:
-  explicit Page(const PageLimits& limits) : limits_(limits) {}
-
-  bool Full() const { return cases_bytes_ + strings_.bytes() > limits_.bytes; }
+  bool Full(size_t bytes) const { return cases_bytes_ + strings_.bytes() > bytes; }
 
   // page: which has its findings; 0: this one.
   void Add(const CaseReport& c, const std::vector<std::string>& groups, size_t page,
-           std::map<std::string, size_t>& drawn) {
+           const Drawn& drawn) {
     json row = {{"id", VisibleLine(c.id)}, {"status", StatusName(c.status)}};
     const auto group = std::find(groups.begin(), groups.end(), CaseGroup(c.id));
     row["group"] = group - groups.begin();
@@ -99,7 +119,7 @@ class Page {
   }
 
  private:
-  json Told(const CaseReport& c, const ToldFinding& told, std::map<std::string, size_t>& drawn) {
+  json Told(const CaseReport& c, const ToldFinding& told, const Drawn& drawn) {
     const Finding& f = told.finding();
     json row = {{"requirement", f.requirement},
                 {"broken", BrokenBy(told)},
@@ -118,8 +138,7 @@ class Page {
     text("folded", FoldedLine(told));
     if (told.row->warning) row["warning"] = true;
     const auto picture = c.drawings.find(static_cast<size_t>(told.row - c.findings.data()));
-    if (picture == c.drawings.end()) return row;
-    if (++drawn[f.requirement] > limits_.drawings_of_a_requirement) return row;
+    if (picture == c.drawings.end() || !drawn.contains(&picture->second)) return row;
     json drawing = json::parse(picture->second, nullptr, /*allow_exceptions=*/false);
     if (drawing.is_discarded()) return row;
     for (json& node : drawing["nodes"]) node[5] = strings_.Place(node[5].get<std::string>());
@@ -127,7 +146,6 @@ class Page {
     return row;
   }
 
-  const PageLimits& limits_;
   Strings strings_;
   json cases_ = json::array();
   size_t cases_bytes_ = 0;
@@ -202,10 +220,10 @@ std::vector<std::pair<std::string, std::string>> HtmlPages(const RunReport& repo
                                                            const PageLimits& limits) {
   const std::vector<std::string> groups = GroupsOf(report);
   const json head = HeadOf(report, sentence, groups);
-  std::map<std::string, size_t> drawn;
-  std::vector<Page> pages = {Page(limits)};
+  const Drawn drawn = ChooseDrawings(report, limits.drawings_of_a_requirement);
+  std::vector<Page> pages(1);
   for (const CaseReport& c : report.cases) {
-    if (pages.back().Full() && !c.findings.empty()) pages.emplace_back(limits);
+    if (pages.back().Full(limits.bytes) && !c.findings.empty()) pages.emplace_back();
     if (pages.size() > 1)
       pages.front().Add(c, groups, c.findings.empty() ? 0 : pages.size(), drawn);
     if (pages.size() == 1 || !c.findings.empty()) pages.back().Add(c, groups, 0, drawn);

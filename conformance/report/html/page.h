@@ -9,8 +9,8 @@
 namespace shardproof {
 
 struct PageLimits {
-  size_t bytes = 4'500'000;              // of a page's cases
-  size_t drawings_of_a_requirement = 6;  // in the first cases that break it
+  size_t bytes = 4'500'000;               // of a page's cases
+  size_t drawings_of_a_requirement = 12;  // in the smallest cases that break it
 };
 
 // Names and texts: report.html, and what it has no room for in report-2.html and so on, to which it

@@ -3,6 +3,7 @@
 const report = JSON.parse(document.getElementById('data').textContent);
 const text = (at) => at === undefined ? '' : report.strings[at];
 const byId = (id) => document.getElementById(id);
+const FIRST_OF_A_CAUSE = 6;
 const FIRST_CASES = 200;  // shown until "show all"
 const KIND = {
   'pass': 'pass', 'fail': 'fail', 'suite-error': 'fail', 'partial': 'open', 'not-checkable': 'open', 'waived': 'warn'
@@ -145,8 +146,13 @@ function showCauses(cases) {
     add(head, 'span', {className: 'sentence'}, report.sentences[id] || '');
     const fill = () => {
       if (box.childElementCount > 1) return;
-      of.slice(0, 50).forEach((c, i) => showCase(box, c, id, i === 0));
-      if (of.length > 50) add(box, 'p', {className: 'note'}, 'and ' + (of.length - 50) + ' more, in the list of cases');
+      of.slice(0, FIRST_OF_A_CAUSE).forEach((c, i) => showCase(box, c, id, i === 0));
+      if (of.length <= FIRST_OF_A_CAUSE) return;
+      const button = add(box, 'button', {type: 'button', className: 'rest'}, (of.length - FIRST_OF_A_CAUSE) + ' more');
+      button.addEventListener('click', () => {
+        button.remove();
+        of.slice(FIRST_OF_A_CAUSE).forEach((c) => showCase(box, c, id, false));
+      });
     };
     box.addEventListener('toggle', fill);
     if (nth === 0) {

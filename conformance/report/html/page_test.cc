@@ -130,14 +130,14 @@ TEST(Page, WhatHasNoRoomStandsInFurtherPages) {
     EXPECT_LT(text.size(), limits.bytes + 4000 + kBeforeData.size() + kAfterData.size()) << name;
 }
 
-TEST(Page, DrawsTheFirstCasesOfARequirement) {
+TEST(Page, DrawsTheSmallestCasesOfARequirement) {
   PageLimits limits;
   limits.drawings_of_a_requirement = 1;
   const auto pages =
-      HtmlPages(ReportOf({Failing("w2.zero3", ""), Failing("w2.ddp", "")}), SentenceOf, limits);
+      HtmlPages(ReportOf({Failing("w2.ddp.k2", ""), Failing("w2.zero3", "")}), SentenceOf, limits);
   const json data = DataOf(pages[0].second);
-  EXPECT_TRUE(data["cases"][0]["told"][0].contains("drawing"));
-  EXPECT_FALSE(data["cases"][1]["told"][0].contains("drawing"));
+  EXPECT_FALSE(data["cases"][0]["told"][0].contains("drawing"));
+  EXPECT_TRUE(data["cases"][1]["told"][0].contains("drawing"));
 }
 
 TEST(Page, IsTheSameEachTime) {
