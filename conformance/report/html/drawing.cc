@@ -46,7 +46,24 @@ class Drawer {
            static_cast<size_t>(place.second) < At(traces_, place.first).events.size();
   }
 
+  // The end of a group operation is drawn as its collectives.
+  std::vector<Place> Members(const Place& place) const {
+    if (!Exists(place)) return {};
+    const std::vector<Event>& events = At(traces_, place.first).events;
+    std::vector<Place> members;
+    if (At(events, place.second).kind == EventKind::kGroupEnd) {
+      for (int64_t i = place.second; i >= 0 && At(events, i).kind != EventKind::kGroupBegin; --i) {
+        if (At(events, i).kind == EventKind::kCollective) members.push_back({place.first, i});
+      }
+    }
+    return members.empty() ? std::vector<Place>{place} : members;
+  }
+
   void Focus(const Place& place, Role role) {
+    for (const Place& member : Members(place)) FocusOne(member, role);
+  }
+
+  void FocusOne(const Place& place, Role role) {
     if (!Exists(place)) return;
     if (!focus_.contains(place.first) && focus_.size() == kRanksDrawn) return;
     focus_[place.first].insert(place.second);
@@ -84,9 +101,11 @@ class Drawer {
   }
 
   bool Meets(const Meeting& meeting, const Place& place) const {
-    if (!Exists(place)) return false;
-    const auto other = At(meetings_, place.first).find(place.second);
-    return other != At(meetings_, place.first).end() && other->second == meeting;
+    const std::vector<Place> members = Members(place);
+    return std::any_of(members.begin(), members.end(), [&](const Place& member) {
+      const auto other = At(meetings_, member.first).find(member.second);
+      return other != At(meetings_, member.first).end() && other->second == meeting;
+    });
   }
 
   size_t LaneOf(int32_t rank, int32_t stream) {
@@ -192,7 +211,8 @@ class Drawer {
   }
 
   void Link(const Place& from, const Place& to, Drawing::LinkKind kind) {
-    const auto a = places_.find(from), b = places_.find(to);
+    if (!Exists(from) || !Exists(to)) return;
+    const auto a = places_.find(Members(from).front()), b = places_.find(Members(to).front());
     if (a == places_.end() || b == places_.end() || a == b) return;
     drawing_.links.push_back({a->second, b->second, kind});
   }

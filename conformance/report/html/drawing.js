@@ -145,9 +145,10 @@ function drawFinding(drawing, text, caption) {
   drawLanes(root, drawing, area);
   const boxes = drawNodes(root, drawing, area, text);
   drawLinks(root, drawing, boxes);
-  const at = drawing.nodes.findIndex((node) => node[3] === 1);
-  if (at >= 0) requestAnimationFrame(() => {
-    scrolled.scrollLeft = Math.max(0, boxes[at].middle - scrolled.clientWidth / 2);
+  const marked = boxes.filter((_, at) => drawing.nodes[at][3] > 0);
+  if (marked.length) requestAnimationFrame(() => {
+    const left = Math.min(...marked.map((box) => box.x)), right = Math.max(...marked.map((box) => box.x + box.width));
+    scrolled.scrollLeft = Math.max(0, Math.max((left + right - scrolled.clientWidth) / 2, right - scrolled.clientWidth + 20));
   });
   return frame;
 }

@@ -93,6 +93,30 @@ TEST(Drawing, StaysSmall) {
   EXPECT_FALSE(NodeAt(drawing, 1, 150));
 }
 
+TEST(Drawing, ShowsAGroupOperationAsItsCollectives) {
+  TraceBuilder t(0, 2);
+  const int dp = t.Group("dp", {0, 1});
+  const int main = t.Stream("main");
+  t.GroupBegin();
+  t.Collective(SPF_ALL_GATHER, dp, main, 8, {});
+  t.Collective(SPF_ALL_REDUCE, dp, main, 8, {});
+  t.GroupEnd();
+  t.Collective(SPF_BROADCAST, dp, main, 8, {}, {.peer = 0});
+  const std::vector<Trace> traces = {t.Done()};
+  Finding finding;
+  finding.rank = 0;
+  finding.begins = Find(traces[0], SPF_ALL_REDUCE) + 1;
+  finding.event = Find(traces[0], SPF_BROADCAST);
+  const Drawing drawing = DrawFinding(traces, finding, NameOf);
+  for (const uint8_t kind : {SPF_ALL_GATHER, SPF_ALL_REDUCE}) {
+    const Drawing::Node* node = NodeAt(drawing, 0, Find(traces[0], kind));
+    ASSERT_NE(node, nullptr);
+    EXPECT_EQ(node->role, Drawing::Role::kPartner);
+  }
+  EXPECT_EQ(NodeAt(drawing, 0, finding.begins), nullptr);
+  EXPECT_EQ(Links(drawing, Drawing::LinkKind::kUnordered), 1u);
+}
+
 // Two communicators in opposite orders: no columns fit both.
 TEST(Drawing, DrawsACircle) {
   std::vector<Trace> traces;
