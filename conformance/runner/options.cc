@@ -130,13 +130,21 @@ CLI::App* AddProbe(CLI::App* app, Options* o) {
 
 CLI::App* AddReplay(CLI::App* app, Options* o) {
   CLI::App* replay =
-      app->add_subcommand("replay", "run one case again and show its trace, event by event");
+      app->add_subcommand("replay", "run one case again and show what happens where it fails");
   AddSelection(replay, o);
   AddEngine(replay, o);
   AddVerdict(replay, o);
   replay->add_flag("--in-process", o->in_process,
                    "run the engine in this process, for a debugger; if it crashes or leaves, so "
                    "does shardproof");
+  replay->add_option("--around", o->view.around, "show the neighbourhood of this event of --rank")
+      ->check(CLI::NonNegativeNumber);
+  replay->add_option("--rank", o->view.rank, "show events of this rank alone")
+      ->check(CLI::NonNegativeNumber);
+  replay->add_option("--stream", o->view.stream, "show events on the stream of this name alone");
+  replay->add_option("--only", o->view.only, "show nothing but events of these")
+      ->check(CLI::IsMember({"findings", "collectives", "memory"}));
+  replay->add_flag("--whole", o->view.whole, "show all events, not only where it fails");
   replay->add_flag("--all", o->all_findings, kAll);
   return replay;
 }

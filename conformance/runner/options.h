@@ -6,6 +6,15 @@
 
 namespace shardproof {
 
+// What replay shows of the run; without any of it, the neighbourhood of the first finding.
+struct ReplayView {
+  int64_t around = -1;  // neighbourhood of this event of `rank` (0 if -1)
+  int rank = -1;        // of this rank alone
+  std::string stream;   // on this stream alone, by name
+  std::string only;     // empty, findings, collectives or memory
+  bool whole = false;   // all events
+};
+
 struct Options {
   enum class Command { kRun, kCheck, kList, kProbe, kReplay, kPlan, kExplain, kNone };
   Command command = Command::kNone;
@@ -36,6 +45,7 @@ struct Options {
   bool all_findings = false;   // those that follow from others one by one, not only counted
   bool verbose = false;
   bool in_process = false;  // replay: for a debugger
+  ReplayView view;          // replay
   int rank = 0;             // plan: whose
   int64_t step = 0;         // plan: of which train step
 
