@@ -122,7 +122,8 @@ std::string DrawnName(const Analysis& analysis, const Trace& trace, int64_t inde
     default:
       break;
   }
-  return graph::Describe(trace, event, {});
+  const graph::Program* const program = analysis.lowered().program();
+  return graph::Describe(trace, event, program == nullptr ? graph::Names{} : program->names);
 }
 
 std::map<size_t, std::string> DrawingsOf(const Run& run, const CheckResult& result) {

@@ -91,8 +91,9 @@ class Judge {
     Finding finding = FindingAt(id, program_, entry.rank, entry.event);
     finding.operation = Describe(program_, entry);
     finding.expected = "an order of starts and completions that all ranks can follow";
-    finding.seen = ExplainCycle(program_, sorted.graph, profile, cycle);
-    finding.message = before + finding.seen + ". " + after;
+    const Circle circle = ExplainCycle(program_, sorted.graph, profile, cycle);
+    finding.seen = circle.lines;
+    finding.message = before + circle.ranks + ". " + after;
     result_.findings.push_back(std::move(finding));
   }
 

@@ -22,9 +22,15 @@ bool Safe(const Program& program, Profile profile);
 // of the run a meaning.
 bool Sound(const Program& program);
 
-// The cycle as sentences: who waits for whom, until it closes. cycle: nodes of the graph.
-std::string ExplainCycle(const Program& program, const WaitGraph& graph, Profile profile,
-                         const std::vector<uint32_t>& cycle);
+// A cyclic wait in words. Events are named as "rank 2, event 7" at the begin of a line, and then as
+// "(event 5)" of the same rank.
+struct Circle {
+  std::string lines;  // a line for each rank: what waits there, what it is behind, and for whom
+  std::string ranks;  // "rank 2 waits for rank 0, which waits for rank 2"
+};
+// cycle: nodes of the graph.
+Circle ExplainCycle(const Program& program, const WaitGraph& graph, Profile profile,
+                    const std::vector<uint32_t>& cycle);
 
 // A path of the graph as a list of entries, in order of time.
 std::string ExplainPath(const Program& program, const WaitGraph& graph,

@@ -31,7 +31,7 @@ class Drawer {
 
   Drawing Draw() {
     ChooseFocus();
-    AddThoseWhoMeet();
+    if (circle_.empty()) AddThoseWhoMeet();
     for (const auto& [rank, focus] : focus_) AddRank(rank, focus);
     Align();
     Link();
@@ -123,7 +123,9 @@ class Drawer {
 
   void AddRank(int32_t rank, const std::set<int64_t>& focus) {
     const Trace& trace = At(traces_, rank);
-    const std::set<int64_t> shown = Around(trace, focus, kDrawnOfARank);
+    // Of a circle little else, so that it is seen at once.
+    const size_t most = circle_.empty() ? kDrawnOfARank : std::min(kDrawnOfARank, focus.size() + 4);
+    const std::set<int64_t> shown = Around(trace, focus, most);
     std::set<int32_t> streams;
     for (const int64_t index : shown) {
       const Event& event = At(trace.events, index);
@@ -246,15 +248,30 @@ std::string JsonOf(const Drawing& drawing) {
 
 std::vector<std::pair<int32_t, int64_t>> NamedEvents(const std::string& text) {
   std::vector<Place> places;
-  constexpr std::string_view kRank = "rank ", kEvent = ", event ";
-  const char* const end = text.data() + text.size();
-  for (size_t at = text.find(kRank); at != std::string::npos; at = text.find(kRank, at + 1)) {
-    Place place;
-    const auto rank = std::from_chars(text.data() + at + kRank.size(), end, place.first);
-    const std::string_view rest(rank.ptr, static_cast<size_t>(end - rank.ptr));
-    if (rank.ec != std::errc() || !rest.starts_with(kEvent)) continue;
-    const auto event = std::from_chars(rank.ptr + kEvent.size(), end, place.second);
-    if (event.ec == std::errc()) places.push_back(place);
+  constexpr std::string_view kRank = "rank ", kEvent = ", event ", kHere = "(event ";
+  std::string_view rest = text;
+  // Takes a number off the rest.
+  const auto number = [&rest](auto& value) {
+    const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), value);
+    rest.remove_prefix(static_cast<size_t>(end - rest.data()));
+    return error == std::errc();
+  };
+  Place place = {-1, -1};
+  while (!rest.empty()) {
+    int32_t rank = -1;
+    if (rest.starts_with(kRank)) {
+      rest.remove_prefix(kRank.size());
+      if (!number(rank) || !rest.starts_with(kEvent)) continue;
+      rest.remove_prefix(kEvent.size());
+      if (!number(place.second)) continue;
+      place.first = rank;
+      places.push_back(place);
+    } else if (place.first >= 0 && rest.starts_with(kHere)) {
+      rest.remove_prefix(kHere.size());
+      if (number(place.second) && rest.starts_with(")")) places.push_back(place);
+    } else {
+      rest.remove_prefix(1);
+    }
   }
   return places;
 }

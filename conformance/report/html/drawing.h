@@ -65,7 +65,8 @@ std::map<size_t, std::string> DrawFindings(const std::vector<Trace>& traces,
                                            const std::vector<Finding>& findings,
                                            const EventName& name);
 
-// Events that a text names as "rank 3, event 17", in its order.
+// Events that a text names, in its order: as "rank 3, event 17", and behind that as "(event 12)" of
+// the same rank.
 std::vector<std::pair<int32_t, int64_t>> NamedEvents(const std::string& text);
 
 }  // namespace shardproof

@@ -26,6 +26,8 @@ function labelOf(kind, text) {
   if (kind === 'wait' || kind === 'event_sync') return ['wait', (text.match(/event (\d+)/) || [])[1] || ''];
   if (SMALL.has(kind)) return [kind, (text.match(/block (\d+)/) || [])[1] || ''];
   const plain = text.replace(/ \((stream|host)[^)]*\).*$/, '').replace(/^compute /, '');
+  const collective = kind === 'collective' && plain.match(/^(\S+)(?: of (.*))? on (\S+)$/);
+  if (collective) return [collective[1], collective[3] + (collective[2] ? ', ' + collective[2] : '')];
   const at = plain.search(/ (of|on|under|FWD|BWD|DGRAD|WGRAD)\b|, /);
   if (at < 0) return [plain, ''];
   return [plain.slice(0, at), plain.slice(at).replace(/^ (of|on|under) |^, |^ /, '')];
@@ -111,8 +113,8 @@ function drawLinks(root, drawing, boxes) {
     const line = svg(root, 'path', {class: LINK[kind], d: path, 'marker-end': arrow});
     svg(line, 'title', {}, SAYS[kind]);
     if (kind !== 2) continue;
-    const y = flat ? a.y - 21 : (Math.min(a.y, b.y) + 40 + Math.max(a.y, b.y)) / 2 - 7;
-    svg(root, 'text', {class: 'red', x: (a.middle + b.middle) / 2 + 8, y}, 'no order');
+    const y = flat ? a.y - 21 : down ? b.y - 7 : b.y + 53;
+    svg(root, 'text', {class: 'red', x: flat ? (a.middle + b.middle) / 2 + 8 : b.x + 4, y}, 'no order');
   }
 }
 

@@ -167,6 +167,8 @@ TEST(Drawing, NamedEventsAreReadFromTexts) {
   using Places = std::vector<std::pair<int32_t, int64_t>>;
   EXPECT_EQ(NamedEvents("rank 3, event 17 (x); rank 4's; rank 0, event 2"),
             (Places{{3, 17}, {0, 2}}));
+  EXPECT_EQ(NamedEvents("(event 1) rank 2, event 7: x (event 5), wait for event 3 (event x)"),
+            (Places{{2, 7}, {2, 5}}));
   EXPECT_EQ(NamedEvents("rank 3, event; rank , event 2; rank 99999999999999999999, event 1"),
             Places{});
 }

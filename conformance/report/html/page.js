@@ -96,7 +96,8 @@ function showFinding(parent, c, row, cause) {
   line('seen', text(row.seen), 'bad');
   if (row.drawing !== undefined) {
     parent.append(drawFinding(row.drawing, text, row.broken + ' in ' + c.id));
-    add(parent, 'p', {className: 'note'},
+    const circle = row.drawing.links.some((link) => link[2] === 3);
+    add(parent, 'p', {className: 'note'}, circle ? 'Red arrows: who waits for what. ' : '',
         'Red: where it shows. Amber: what it is not ordered with, or what meets it. Green lines join the parts of a ' +
             'collective, arrows lead from a record to its wait. Left to right is the order in which a rank issues. ' +
             'Point at an operation for its full name.');
