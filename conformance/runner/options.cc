@@ -149,6 +149,15 @@ CLI::App* AddReplay(CLI::App* app, Options* o) {
   return replay;
 }
 
+CLI::App* AddTrace(CLI::App* app, Options* o) {
+  CLI::App* trace = app->add_subcommand("trace", "write recorded traces for other tools");
+  trace->require_subcommand(1);
+  CLI::App* written = trace->add_subcommand("export", "one run of all ranks in one file");
+  written->add_option("--perfetto", o->output, "this file, for ui.perfetto.dev")->required();
+  written->add_option("address", o->target, "trace:DIR")->required();
+  return trace;
+}
+
 }  // namespace
 
 bool ParseOptions(int argc, char** argv, Options* o, int* exit_code) {
@@ -183,6 +192,8 @@ bool ParseOptions(int argc, char** argv, Options* o, int* exit_code) {
       app.add_subcommand("explain", "print a requirement: its sentence, level, source and check");
   explain->add_option("requirement", o->target, "for example FS-05")->required();
 
+  CLI::App* trace = AddTrace(&app, o);
+
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -197,6 +208,7 @@ bool ParseOptions(int argc, char** argv, Options* o, int* exit_code) {
                : probe->parsed()  ? Command::kProbe
                : replay->parsed() ? Command::kReplay
                : plan->parsed()   ? Command::kPlan
+               : trace->parsed()  ? Command::kExport
                                   : Command::kExplain;
   return true;
 }

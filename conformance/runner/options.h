@@ -16,7 +16,7 @@ struct ReplayView {
 };
 
 struct Options {
-  enum class Command { kRun, kCheck, kList, kProbe, kReplay, kPlan, kExplain, kNone };
+  enum class Command { kRun, kCheck, kList, kProbe, kReplay, kPlan, kExplain, kExport, kNone };
   Command command = Command::kNone;
   std::string program;  // as it was called
 
@@ -49,7 +49,7 @@ struct Options {
   int rank = 0;             // plan: whose
   int64_t step = 0;         // plan: of which train step
 
-  std::string output;  // probe: file to write, or empty
+  std::string output;  // probe, trace export: file to write, or empty
   std::string target;  // list: cases or requirements; explain: requirement id; check: trace:DIR
 };
 

@@ -151,42 +151,15 @@ class Drawer {
     return found == mine.end() ? nullptr : &found->second;
   }
 
-  // Columns follow the order of issue; those who meet share one, where that makes no circle.
   void Align() {
-    std::map<Meeting, size_t> together;
-    std::vector<std::pair<size_t, size_t>> ranks;  // node to come, end
+    std::vector<std::vector<const Meeting*>> ranks;
     for (size_t node = 0; node < drawing_.nodes.size(); ++node) {
-      if (const Meeting* meeting = MeetingOf(node)) ++together[*meeting];
-      if (ranks.empty() || RankOf(node) != RankOf(ranks.back().first)) ranks.push_back({node, 0});
-      ranks.back().second = node + 1;
+      if (node == 0 || RankOf(node) != RankOf(node - 1)) ranks.emplace_back();
+      ranks.back().push_back(MeetingOf(node));
     }
-    std::vector<int32_t> next(ranks.size(), 0);
-    const auto waiting = [&](size_t r) -> const Meeting* {
-      if (ranks[r].first == ranks[r].second) return nullptr;
-      const Meeting* meeting = MeetingOf(ranks[r].first);
-      return meeting != nullptr && together[*meeting] > 1 ? meeting : nullptr;
-    };
-    const auto place = [&](size_t r, int32_t column) {
-      drawing_.nodes[ranks[r].first++].column = column;
-      next[r] = column + 1;
-    };
-    for (;;) {
-      std::map<Meeting, std::vector<size_t>> here;
-      for (size_t r = 0; r < ranks.size(); ++r) {
-        while (ranks[r].first < ranks[r].second && waiting(r) == nullptr) place(r, next[r]);
-        if (const Meeting* meeting = waiting(r)) here[*meeting].push_back(r);
-      }
-      if (here.empty()) return;
-      const auto whole = std::find_if(here.begin(), here.end(), [&](const auto& row) {
-        return row.second.size() == together[row.first];
-      });
-      if (whole == here.end()) {  // they come in different orders
-        together[here.begin()->first] = 1;
-        continue;
-      }
-      int32_t column = 0;
-      for (const size_t r : whole->second) column = std::max(column, next[r]);
-      for (const size_t r : whole->second) place(r, column);
+    size_t node = 0;
+    for (const std::vector<int32_t>& columns : ColumnsOf(ranks)) {
+      for (const int32_t column : columns) drawing_.nodes[node++].column = column;
     }
   }
 

@@ -77,6 +77,45 @@ std::vector<std::map<int64_t, Meeting>> MeetingsOf(const std::vector<Trace>& tra
   return meetings;
 }
 
+std::vector<std::vector<int32_t>> ColumnsOf(const std::vector<std::vector<const Meeting*>>& ranks) {
+  std::map<Meeting, size_t> together;
+  for (const auto& rank : ranks) {
+    for (const Meeting* meeting : rank) {
+      if (meeting != nullptr) ++together[*meeting];
+    }
+  }
+  std::vector<std::vector<int32_t>> columns(ranks.size());
+  std::vector<int32_t> next(ranks.size(), 0);
+  const auto place = [&](size_t r, int32_t column) {
+    columns[r].push_back(column);
+    next[r] = column + 1;
+  };
+  // What the rank's next event meets, if others are to be waited for.
+  const auto waiting = [&](size_t r) -> const Meeting* {
+    if (columns[r].size() == ranks[r].size()) return nullptr;
+    const Meeting* meeting = ranks[r][columns[r].size()];
+    return meeting != nullptr && together[*meeting] > 1 ? meeting : nullptr;
+  };
+  for (;;) {
+    std::map<Meeting, std::vector<size_t>> here;
+    for (size_t r = 0; r < ranks.size(); ++r) {
+      while (columns[r].size() < ranks[r].size() && waiting(r) == nullptr) place(r, next[r]);
+      if (const Meeting* meeting = waiting(r)) here[*meeting].push_back(r);
+    }
+    if (here.empty()) return columns;
+    const auto whole = std::find_if(here.begin(), here.end(), [&](const auto& row) {
+      return row.second.size() == together[row.first];
+    });
+    if (whole == here.end()) {  // they come in different orders
+      together[here.begin()->first] = 1;
+      continue;
+    }
+    int32_t column = 0;
+    for (const size_t r : whole->second) column = std::max(column, next[r]);
+    for (const size_t r : whole->second) place(r, column);
+  }
+}
+
 int64_t RecordOf(const Trace& trace, int64_t wait) {
   const Event& waiting = At(trace.events, wait);
   if (waiting.kind != EventKind::kWait && waiting.kind != EventKind::kEventSync) return -1;

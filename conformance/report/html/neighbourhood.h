@@ -17,6 +17,10 @@ using Meeting = std::tuple<std::string, int32_t, int32_t, int64_t>;
 // By rank and event. Operations of one meeting are parts of one collective.
 std::vector<std::map<int64_t, Meeting>> MeetingsOf(const std::vector<Trace>& traces);
 
+// By rank and place in its order of issue, whom each event meets (null: nobody): a column for each.
+// Columns of a rank follow its order; those who meet share one, where that makes no circle.
+std::vector<std::vector<int32_t>> ColumnsOf(const std::vector<std::vector<const Meeting*>>& ranks);
+
 // The record that this wait waits for; -1: none.
 int64_t RecordOf(const Trace& trace, int64_t wait);
 

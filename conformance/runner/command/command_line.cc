@@ -52,6 +52,8 @@ static int Carry(int argc, char** argv, const OtherFabrics& others) {
         return PlanCommand(options);
       case Command::kExplain:
         return ExplainCommand(options);
+      case Command::kExport:
+        return ExportCommand(options);
       case Command::kNone:
         break;
     }

@@ -24,5 +24,6 @@ int ProbeCommand(const Options& options);
 int ReplayCommand(const Options& options);
 int PlanCommand(const Options& options);
 int ExplainCommand(const Options& options);
+int ExportCommand(const Options& options);
 
 }  // namespace shardproof
