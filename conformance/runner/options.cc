@@ -1,8 +1,11 @@
 #include "conformance/runner/options.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <iostream>
 
 #include "conformance/cases/fabric_spaces.h"
+#include "conformance/common/nearest.h"
 
 namespace shardproof {
 
@@ -25,6 +28,12 @@ void AddSelection(CLI::App* app, Options* o) {
       ->capture_default_str();
   app->add_option("--case", o->cases,
                   "judge this case instead of a profile (may be given several times)");
+  app->add_option("--select", o->select,
+                  "of the profile, cases whose id matches this glob (* and ?; may be given several "
+                  "times)");
+  app->add_option("--exclude", o->exclude, "of the profile, no case whose id matches this glob");
+  app->add_option("--shard", o->shard,
+                  "I/N: every N-th case of the profile from the I-th on, for N machines");
   app->add_option("--supports", o->supports,
                   "TOML file of what the engine takes (shardproof probe writes it): core and full "
                   "combine these values; one that the engine declines turns the run red")
@@ -95,6 +104,7 @@ CLI::App* AddRun(CLI::App* app, Options* o) {
   CLI::App* run = app->add_subcommand("run", "judge an engine");
   AddSelection(run, o);
   AddEngine(run, o);
+  run->add_flag("--list", o->list, "print the ids of the cases, run nothing");
   run->add_option("--random", o->random,
                   "so many random legal cases of what the engine takes, seeds from --seed on, "
                   "instead of a profile; what fails is shrunk")
@@ -158,6 +168,29 @@ CLI::App* AddTrace(CLI::App* app, Options* o) {
   return trace;
 }
 
+// For the first option that there is none of: the nearest one.
+void Suggest(const CLI::App& app, int argc, char** argv) {
+  std::vector<std::string> names, commands;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    commands.push_back(command->get_name());
+    if (argc < 2 || command->get_name() != argv[1]) continue;
+    for (const CLI::Option* option : command->get_options()) {
+      for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    }
+  }
+  const auto suggest = [](const std::string& written, const std::vector<std::string>& known) {
+    if (std::find(known.begin(), known.end(), written) != known.end()) return false;
+    const std::string nearest = Nearest(written, known);
+    if (!nearest.empty()) std::cerr << written << ": did you mean " << nearest << "?\n";
+    return true;
+  };
+  if (argc > 1 && argv[1][0] != '-') suggest(argv[1], commands);
+  for (int i = 2; i < argc; ++i) {
+    const std::string written = std::string(argv[i]).substr(0, std::string(argv[i]).find('='));
+    if (written.starts_with("--") && suggest(written, names)) return;
+  }
+}
+
 }  // namespace
 
 bool ParseOptions(int argc, char** argv, Options* o, int* exit_code) {
@@ -198,6 +231,7 @@ bool ParseOptions(int argc, char** argv, Options* o, int* exit_code) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     const int code = app.exit(error);
+    if (code != 0) Suggest(app, argc, argv);
     *exit_code = code == 0 ? 0 : 3;
     return false;
   }

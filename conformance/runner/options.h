@@ -22,7 +22,10 @@ struct Options {
 
   std::string impl = "builtin:reference";
   std::string profile = "core";
-  std::vector<std::string> cases;  // ids; not empty: instead of a profile
+  std::vector<std::string> cases;            // ids; not empty: instead of a profile
+  std::vector<std::string> select, exclude;  // globs over ids of the profile's cases
+  std::string shard;                         // "2/4": every fourth case from the second on
+  bool list = false;                         // run: print the ids, run nothing
   std::string fabric = "sim";
   int random = 0;        // not 0: so many random cases instead of a profile
   std::string supports;  // file of what the engine takes, or empty

@@ -1,5 +1,7 @@
 #include "conformance/runner/reporting.h"
 
+#include <algorithm>
+#include <cstdio>
 #include <ctime>
 #include <exception>
 #include <fstream>
@@ -7,6 +9,7 @@
 #include <iterator>
 #include <utility>
 
+#include "conformance/abi/shardproof.h"
 #include "conformance/report/files.h"
 #include "conformance/report/verdict_rule.h"
 #include "conformance/requirements/registry.h"
@@ -44,6 +47,26 @@ CaseReport ReportOf(const Case& c, Verdict verdict, const Options& options) {
   report.status = StatusAfter(verdict.outcome, report);
   report.replay = ReplayLine(options, report.id);
   return report;
+}
+
+std::string HeaderLine(const Options& options) {
+  std::pair<int, int> newest;
+  const Registry registry = Registry::Builtin();
+  for (const Requirement& row : registry.all()) {
+    std::pair<int, int> since;
+    if (std::sscanf(row.since.c_str(), "%4d.%4d", &since.first, &since.second) == 2)
+      newest = std::max(newest, since);
+  }
+  std::string line = "shardproof " + std::to_string(newest.first) + "." +
+                     std::to_string(newest.second) + ", ABI " + std::to_string(SPF_ABI_MAJOR) +
+                     "." + std::to_string(SPF_ABI_MINOR) + ": " + options.impl + " on " +
+                     options.fabric;
+  if (options.ranks > 0) line += " of " + std::to_string(options.ranks) + " ranks";
+  line += options.random > 0       ? ", " + std::to_string(options.random) + " random cases"
+          : !options.cases.empty() ? ", " + std::to_string(options.cases.size()) +
+                                         (options.cases.size() == 1 ? " case" : " cases")
+                                   : ", profile " + options.profile;
+  return line + ", seed " + std::to_string(options.seed);
 }
 
 Sentence Sentences() {

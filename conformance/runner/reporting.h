@@ -17,4 +17,8 @@ CaseReport ReportOf(const Case& c, Verdict verdict, const Options& options);
 
 Sentence Sentences();
 
+// What is judged, and by what: "shardproof 1.3, ABI 1.4: lib:./libddp.so on sim, profile core, seed
+// 1". Known before any case is derived.
+std::string HeaderLine(const Options& options);
+
 }  // namespace shardproof

@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "conformance/cases/profiles.h"
+#include "conformance/runner/chosen.h"
 #include "conformance/trace/writer.h"
 
 namespace shardproof {
@@ -38,7 +39,7 @@ std::vector<Case> SelectCases(const Options& options, std::vector<std::string>* 
   if (!options.cases.empty()) {
     std::vector<Case> cases;
     for (const std::string& id : options.cases) {
-      cases.push_back(ParseId(id));
+      cases.push_back(CaseOfId(id));
       if (TooLarge(cases.back(), options)) {
         throw std::invalid_argument("case " + id + " needs " + std::to_string(cases.back().world) +
                                     " ranks, there are " + std::to_string(options.ranks) +
@@ -51,13 +52,15 @@ std::vector<Case> SelectCases(const Options& options, std::vector<std::string>* 
   Spaces spaces;
   std::vector<Case> cases = Profile(options.profile, options.fabric, spaces, options.seed, ranks);
   const size_t left_out = std::erase_if(cases, [&](const Case& c) { return TooLarge(c, options); });
+  const std::string chosen = KeepChosen(options, &cases);
   if (facts == nullptr) return cases;
+  if (!chosen.empty()) facts->push_back(chosen);
   if (left_out > 0) {
     facts->push_back("cases: " + std::to_string(cases.size()) + " selected, " +
                      std::to_string(left_out) + " not asked because they need more than " +
                      std::to_string(options.ranks) + " ranks");
   }
-  if (options.profile != "smoke") {
+  if (options.profile != "smoke" && chosen.empty()) {
     const std::vector<std::string> coverage =
         CoverageFacts(cases, options.profile, options.fabric, spaces, ranks);
     facts->insert(facts->end(), coverage.begin(), coverage.end());

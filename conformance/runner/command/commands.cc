@@ -1,7 +1,11 @@
 // list, explain.
+#include <cctype>
 #include <iostream>
+#include <string>
+#include <vector>
 
 #include "conformance/cases/knob_text.h"
+#include "conformance/common/nearest.h"
 #include "conformance/common/safe_text.h"
 #include "conformance/requirements/registry.h"
 #include "conformance/runner/command/run_command.h"
@@ -37,10 +41,14 @@ int ListCommand(const Options& options) {
 
 int ExplainCommand(const Options& options) {
   const Registry registry = Registry::Builtin();
-  const Requirement* row = registry.Find(options.target);
+  std::string id = options.target;
+  for (char& c : id) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+  const Requirement* row = registry.Find(id);
   if (row == nullptr) {
+    std::vector<std::string> ids;
+    for (const Requirement& each : registry.all()) ids.push_back(each.id);
     std::cerr << "shardproof: no requirement " << IndentedText(options.target)
-              << "; `shardproof list requirements` lists them\n";
+              << "; `shardproof list requirements` lists them" << DidYouMean(id, ids) << "\n";
     return 3;
   }
   std::cout << row->id << " (" << (row->level == RequirementLevel::kMust ? "MUST" : "SHOULD")

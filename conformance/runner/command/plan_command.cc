@@ -4,6 +4,7 @@
 
 #include "conformance/common/safe_text.h"
 #include "conformance/report/console.h"
+#include "conformance/runner/chosen.h"
 #include "conformance/runner/command/run_command.h"
 #include "conformance/runner/isolation/probe.h"
 #include "conformance/runner/isolation/run_apart.h"
@@ -44,7 +45,7 @@ int PlanCommand(const Options& options) {
     throw std::invalid_argument(options.impl +
                                 " says nothing about its plans: spf_plugin.plan is NULL");
   }
-  Case c = ParseId(options.cases.front());
+  Case c = CaseOfId(options.cases.front());
   const std::string id = Id(c);
   if (options.rank >= c.world) {
     throw std::invalid_argument("--rank " + std::to_string(options.rank) + ": " + Id(c) + " has " +

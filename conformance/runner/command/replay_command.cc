@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "conformance/common/safe_text.h"
+#include "conformance/runner/chosen.h"
 #include "conformance/runner/command/run_command.h"
 #include "conformance/runner/isolation/probe.h"
 #include "conformance/runner/isolation/run_apart.h"
@@ -78,7 +79,7 @@ void ReplayCase(size_t place, const Case& c, const RunCase& run, const Options& 
 int ReplayCommand(const Options& options) {
   if (options.cases.empty()) throw std::invalid_argument("replay needs --case ID");
   std::vector<Case> cases;
-  for (const std::string& id : options.cases) cases.push_back(ParseId(id));
+  for (const std::string& id : options.cases) cases.push_back(CaseOfId(id));
   std::optional<Plugin> here;
   auto* const over = new bool(!options.in_process);  // lives as long as the process
   LeavingIsAFailure(over);

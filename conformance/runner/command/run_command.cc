@@ -1,5 +1,6 @@
 #include "conformance/runner/command/run_command.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <optional>
 #include <stdexcept>
@@ -17,16 +18,28 @@ namespace shardproof {
 
 namespace {
 
+// Which cases are asked is said in one way.
+void CheckChoice(const Options& options) {
+  if (options.random > 0 && !options.cases.empty())
+    throw std::invalid_argument("--random draws cases: leave --case out");
+  const bool chooses =
+      !options.select.empty() || !options.exclude.empty() || !options.shard.empty();
+  if (chooses && (options.random > 0 || !options.cases.empty()))
+    throw std::invalid_argument(
+        "--select, --exclude and --shard choose from a profile: leave --random and --case out");
+  if (options.list && options.random > 0)
+    throw std::invalid_argument("--list lists cases of a profile: leave --random out");
+  if (options.random > 0 && options.fabric == "nccl")
+    throw std::invalid_argument("--random is of the fabrics sim and mpi");
+}
+
 // A run may take an hour: what is wrong with the command is said before it.
 void CheckOptions(const Options& options) {
   if (!options.waivers.empty()) WaiversOf(options);
   if (!options.fault.empty()) ParseFault(options.fault);
   if (!options.timing.empty()) ParseTimingPolicy(options.timing);
   const FabricRow& fabric = FabricNamed(options.fabric);
-  if (options.random > 0 && !options.cases.empty())
-    throw std::invalid_argument("--random draws cases: leave --case out");
-  if (options.random > 0 && options.fabric == "nccl")
-    throw std::invalid_argument("--random is of the fabrics sim and mpi");
+  CheckChoice(options);
   if (!fabric.replays && options.queues > 0)
     throw std::invalid_argument("--queues is of the sim fabric, not of " + options.fabric);
   if (!fabric.replays && options.timings > 1) {
@@ -54,11 +67,29 @@ int RunOnGpus(const Options& options, const OtherFabrics& others, int argc, char
       "give each process RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT");
 }
 
+// How many processes a launcher of MPI programs says that it started; 0: no launcher did.
+int StartedByMpirun() {
+  for (const char* name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
+    if (const char* size = std::getenv(name); size != nullptr) return std::max(1, std::atoi(size));
+  }
+  return std::getenv("PMIX_RANK") != nullptr || std::getenv("PMI_RANK") != nullptr ? 1 : 0;
+}
+
 int RunHere(const Options& options, const OtherFabrics&, int, char**) {
+  if (const int ranks = StartedByMpirun(); ranks > 1) {
+    throw std::invalid_argument("mpirun started " + std::to_string(ranks) +
+                                " processes, and each would run all ranks by itself: say --fabric "
+                                "mpi, or start shardproof without mpirun");
+  }
   return RunSimCommand(options);
 }
 
 int RunUnderMpi(const Options& options, const OtherFabrics& others, int argc, char** argv) {
+  if (others.mpi && StartedByMpirun() == 0) {
+    throw std::invalid_argument(
+        "--fabric mpi has a process for each rank: start it as mpirun -n 8 shardproof run --fabric "
+        "mpi ...");
+  }
   if (others.mpi) return others.mpi(options, argc, argv);
   throw std::invalid_argument("--fabric mpi: this shardproof was built without MPI");
 }
@@ -78,6 +109,11 @@ int RunCommand(const Options& options, const OtherFabrics& others, int argc, cha
     Options check = options;
     check.target = options.impl;
     return CheckCommand(check);
+  }
+  if (options.list) {
+    Options list = options;
+    list.target = "cases";
+    return ListCommand(list);
   }
   for (const FabricRun& row : kRuns) {
     if (options.fabric == row.fabric) return row.run(options, others, argc, argv);

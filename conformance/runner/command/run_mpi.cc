@@ -138,6 +138,7 @@ int RunMpiCommand(const Options& given, int argc, char** argv) {
   Options options = given;
   options.ranks = world.size();
   const bool reports = world.rank() == 0;
+  if (reports) std::cout << VisibleLine(HeaderLine(options)) << std::endl;
   RunReport report = ReportFor(options);
   EngineProbe probe;
   std::optional<FittedRun> fitted;

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "conformance/common/safe_text.h"
 #include "conformance/runner/isolation/probe.h"
 #include "conformance/runner/isolation/run_apart.h"
 #include "conformance/runner/judge_on_sim.h"
@@ -171,6 +172,7 @@ void Conclude(size_t cases, FittedRun& fitted, SimJudge& judge, Reporter& report
 }  // namespace
 
 int RunSimCommand(const Options& options) {
+  std::cout << VisibleLine(HeaderLine(options)) << std::endl;  // what follows takes seconds
   RunReport report = ReportFor(options);
   const EngineProbe probe = ProbeEngine(options);
   std::optional<FittedRun> fitted;

@@ -12,6 +12,7 @@
 #include "conformance/cases/support/fitted_profile.h"
 #include "conformance/cases/support/learn.h"
 #include "conformance/common/read_file.h"
+#include "conformance/runner/chosen.h"
 #include "conformance/runner/support/ask_engine.h"
 #include "conformance/runner/support/supports_file.h"
 
@@ -117,7 +118,10 @@ std::vector<Case> FittedRun::Cases() {
   std::vector<Case> all =
       Profile(options_.profile, options_.fabric, kept_, options_.seed, options_.ranks);
   std::erase_if(all, [&](const Case& c) { return options_.ranks > 0 && c.world > options_.ranks; });
-  if (TakesEverything(spaces_, supported_)) return all;
+  if (TakesEverything(spaces_, supported_)) {
+    chosen_ = KeepChosen(options_, &all);
+    return all;
+  }
   const size_t there_are = all.size();
   std::erase_if(all, [&](const Case& c) { return !Fits(spaces_, supported_, c); });
   not_asked_ = there_are - all.size();
@@ -128,6 +132,7 @@ std::vector<Case> FittedRun::Cases() {
        FittedCases(spaces_, supported_, strength, UsualWorld(options_.ranks), options_.seed)) {
     if (ids.insert(Id(c)).second) all.push_back(std::move(c));
   }
+  chosen_ = KeepChosen(options_, &all);
   return all;
 }
 
@@ -176,6 +181,7 @@ void FittedRun::Conclude(RunReport* report) const {
     if (!untaken.empty()) report->facts.push_back("not taken, of " + untaken);
   }
   if (options_.random > 0) return;
+  if (!chosen_.empty()) report->facts.push_back(chosen_);
   if (not_asked_ > 0) {
     report->facts.push_back(std::to_string(not_asked_) + " cases of the profile " +
                             options_.profile +

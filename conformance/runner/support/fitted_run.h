@@ -58,6 +58,7 @@ class FittedRun {
   Supported supported_;
   std::string how_;  // "told by FILE", "asked in 312 cases"
   size_t not_asked_ = 0;
+  std::string chosen_;  // of the cases, in words
   std::vector<Case> judged_;
   int declined_ = 0;  // cases that fit
   std::string declined_first_;

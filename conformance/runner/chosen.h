@@ -1,0 +1,19 @@
+// chosen.h: which of the cases of a profile did the user choose?
+#pragma once
+#include <string>
+#include <vector>
+
+#include "conformance/cases/case.h"
+#include "conformance/runner/options.h"
+
+namespace shardproof {
+
+// What ParseId says; for an id that is none, with the nearest id that is one.
+Case CaseOfId(const std::string& id);
+
+// Takes from the cases what --select, --exclude and --shard leave out: the same cases wherever it
+// is called. Answers a line that says so; empty: nothing was chosen. Throws std::invalid_argument
+// for a shard that is none, and if nothing is left.
+std::string KeepChosen(const Options& options, std::vector<Case>* cases);
+
+}  // namespace shardproof
