@@ -81,6 +81,7 @@ json NodesOf(const Model& model, ModelRank rank) {
     for (const spf_uses& uses : node.uses) row.push_back(UsesOf(uses));
     row.push_back(node.send_counts);
     row.push_back(node.recv_counts);
+    row.push_back(node.chunk);
     nodes.push_back(std::move(row));
   }
   return nodes;

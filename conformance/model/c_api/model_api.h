@@ -53,8 +53,8 @@ SHARDPROOF_MODEL_API void shardproof_model_close(shardproof_model *model);
 /* Its tables as JSON, alive as long as the model: data_rank, data_ranks (place and number of ranks
  * with different samples), modules [parent, name, type], params [name, module, flags, dtype,
  * [shape], tp_dim], values [name, flags, dtype, max_rows, row_elems, rows_from], nodes [module,
- * kind, name, [uses of FWD], [.. BWD], [.. DGRAD], [.. WGRAD], send_counts, recv_counts], a use
- * being [table, access, id]. Numbers are those of shardproof.h. */
+ * kind, name, [uses of FWD], [.. BWD], [.. DGRAD], [.. WGRAD], send_counts, recv_counts, chunk], a
+ * use being [table, access, id]. Numbers are those of shardproof.h. */
 SHARDPROOF_MODEL_API const char *shardproof_model_tables(const shardproof_model *model);
 
 /* Nodes that run for a sample of a step, in forward order: writes at most room ids, answers how

@@ -18,7 +18,8 @@ READ, WRITE, ADD = 1, 2, 3
 FWD, BWD, DGRAD, WGRAD = range(4)
 COMPUTE, INPUT, EXCHANGE = range(3)
 FROZEN, EXPERT = 1, 2  # flags of a parameter
-DYNAMIC, COUNTS, LOSS = 1, 2, 4  # flags of a value
+DYNAMIC, COUNTS, LOSS, FROM_PREV, TO_NEXT = 1, 2, 4, 8, 16  # flags of a value
+SEND_COUNTS, RECV_COUNTS, CHUNK = 7, 8, 9  # places in a node's row
 # spf_dtype, by the names of FORMAT.md.
 DTYPE_NAMES = {1: "u8", 2: "i32", 3: "i64", 4: "bf16", 5: "f16", 6: "f32", 7: "f64"}
 F32 = 6

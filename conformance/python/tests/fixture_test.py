@@ -1,5 +1,6 @@
 """The fixture's parts one by one: modules, optimizers, knobs, combinations. One process, no ranks."""
 
+import types
 import unittest
 
 import numpy as np
@@ -12,6 +13,7 @@ from shardproof.torch.device import NAME
 from shardproof.torch.fixture.case import Case, Unsupported
 from shardproof.torch.fixture.modules import Fixture
 from shardproof.torch.fixture.nodes import Pass
+from shardproof.torch.fixture.stages import stages
 from shardproof.torch.fixture.optimizers import ExactAdamW, ExactSGD, clip_scale
 from shardproof.torch.run import combinations, declined
 
@@ -49,6 +51,26 @@ class Modules(unittest.TestCase):
         for name, param in made.named_parameters():
             self.assertIsNotNone(param.grad, name)
 
+    def test_routed_experts_give_loss_and_gradients(self):
+        made = fixture("w1.ddp.moe4")
+        made.exchange_group = types.SimpleNamespace(size=lambda: 1)
+        names = [row[0] for row in made.model.params]
+        self.assertEqual(sorted(name for name, _ in made.named_parameters()), sorted(names))
+        self.assertEqual([m.kind for m in made.experts()], ["Experts", "Experts"])
+        made(Pass(0, 0, 0)).backward()
+        for name, param in made.named_parameters():
+            self.assertIsNotNone(param.grad, name)
+
+    def test_stages_share_out_parameters(self):
+        made = fixture("w2.ddp.pp2.k2.layers4.root.vpp2")
+        first, second = stages(made)
+        names = [[name for name, _ in part.named_parameters()] for part in (first, second)]
+        self.assertEqual(sorted(sum(names, [])), sorted(row[0] for row in made.model.params))
+        self.assertIn("embedding.weight", names[0])
+        self.assertTrue(all(name.startswith("layers.2.") for name in names[1]))
+        self.assertEqual([len(side) for side in first.examples()], [0, 1])
+        self.assertEqual([len(side) for side in second.examples()], [1, 1])
+
     def test_recomputation_changes_no_gradient(self):
         plain, again = fixture("w1.ddp"), fixture("w1.ddp")
         again.recompute_layers()
@@ -65,6 +87,13 @@ class Modules(unittest.TestCase):
         made = fixture("w1.ddp").to(torch.bfloat16)
         with self.assertRaisesRegex(api.ModelError, "elements of bf16, wanted"):
             made(Pass(0, 0, 0))
+
+
+class Device(unittest.TestCase):
+    def test_scalars_are_not_concatenated(self):
+        scalar = torch.ones((), device=NAME)
+        with self.assertRaisesRegex(RuntimeError, "zero-dimensional tensor"):
+            torch.cat([scalar, scalar])
 
 
 class Optimizers(unittest.TestCase):

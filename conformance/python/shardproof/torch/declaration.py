@@ -31,6 +31,10 @@ class Training:
 
     model: object  # called with a pass, gives the loss
     optimizer: object
+    # step(passes) -> {microbatch: loss} runs forward and backward of all microbatches, evaluate(passes) forward alone:
+    # an engine with a schedule of its own. Losses are those that this rank has. model is not called then.
+    step: object = None
+    evaluate: object = None
     # microbatch(index, last) is entered around forward and backward of each: no_sync and the like.
     microbatch: object = None
     # shard(parameter, tensor) -> (first element in the logical tensor, the elements that are held here), or None.
@@ -57,6 +61,8 @@ class Engine:
     traits: object = (
         None  # traits(case): raises Unsupported where the model or the groups are beyond the engine
     )
+    # Tokens of ids that profiles combine, by factor (run/combinations.py), instead of the usual ones.
+    factors: dict = dataclasses.field(default_factory=dict)
 
     def refuse(self, case):
         """Raises Unsupported, before anything is made, if the case asks for what the engine does not declare."""
@@ -89,14 +95,14 @@ def _allowed(value, allowed):
     return value in [str(v) for v in allowed]
 
 
-def engine(knobs, marks=None, traits=None):
+def engine(knobs, marks=None, traits=None, factors=None):
     """Decorates build(case, model, device)."""
     for name, allowed in knobs.items():
         if not isinstance(allowed, (list, tuple, type)):
             raise TypeError(f"knobs[{name!r}]: a list of values, or int, float or str")
 
     def decorate(build):
-        return Engine(build, {**ALWAYS, **knobs}, build.__name__, marks, traits)
+        return Engine(build, {**ALWAYS, **knobs}, build.__name__, marks, traits, factors or {})
 
     return decorate
 
@@ -109,6 +115,7 @@ BUILTIN = (
     "megatron_fsdp",
     "megatron_ddp",
     "megatron_layer_wise",
+    "pipelining",
 )
 
 

@@ -8,7 +8,7 @@ from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 
 from shardproof.torch.declaration import Training, engine
 from shardproof.torch.engines import checkpoint
-from shardproof.torch.engines.common import COMMON_KNOBS, refuse_experts
+from shardproof.torch.engines.common import COMMON_KNOBS, EXPERTS, has_experts
 from shardproof.torch.fixture.case import Unsupported, mesh
 from shardproof.torch.fixture.optimizers import optimizer
 
@@ -25,8 +25,16 @@ def _precision(case):
     )
 
 
+def _shard_experts(case, model, options):
+    """As torchtitan does: over the ranks that have the same experts, divided as dense parameters are."""
+    for experts in model.experts():
+        fully_shard(experts, **{**options, "mesh": mesh(case, "expt_dp")})
+        experts.set_gradient_divide_factor(float(len(case.members("dp_cp"))))
+
+
 def _traits(case):
-    refuse_experts(case)
+    if has_experts(case) and case.value("average_in_collective") == "1":
+        raise Unsupported("gradients of experts are multiplied and summed in their collective")
     if case.value("param_dtype") == "bf16" and case.value("grad_comm_dtype") == "fp32":
         raise Unsupported(
             "FSDP2 hands gradients to their reduction in param_dtype: fp32 gradients of bf16 parameters "
@@ -49,12 +57,15 @@ def _traits(case):
         "units": str,
     },
     traits=_traits,
+    factors=EXPERTS,
 )
 def build(case, model, device):
     if case.value("recompute") == "1":
         model.recompute_layers()
     ranks: DeviceMesh = mesh(case)
     options = {"mesh": ranks, "mp_policy": _precision(case)}
+    if has_experts(case):
+        _shard_experts(case, model, options)
     for unit in reversed(model.units(case.value("units").split(","))):  # children before parents
         fully_shard(unit, **options)
     fully_shard(model, **options)

@@ -31,8 +31,10 @@ with warnings.catch_warnings():
     from megatron.core.process_groups_config import ProcessGroupCollection
     from megatron.core.transformer import TransformerConfig
 
+from shardproof import model as api
 from shardproof.torch import cuda_names
 from shardproof.torch.declaration import Training
+from shardproof.torch.engines.common import has_experts
 from shardproof.torch.fixture.case import Unsupported
 from shardproof.torch.fixture.optimizers import ExactAdamW, ExactSGD
 
@@ -65,6 +67,9 @@ def process_groups(case):
     groups.dp = groups.dp_cp = groups.intra_dist_opt = data
     for name in ("tp", "pp", "cp", "ep", "mp", "tp_ep_pp", "expt_dp", "expt_tp", "intra_expt_dp"):
         setattr(groups, name, alone)
+    if has_experts(case):
+        groups.ep = case.group("ep")
+        groups.expt_dp = groups.intra_expt_dp = case.group("expt_dp")
     if int(case.value("num_optimizer_instances")) > 1:
         groups.inter_dist_opt = case.group("inter_dp_cp")
         groups.intra_dp_cp = groups.intra_dist_opt = case.group("intra_dp_cp")
@@ -74,6 +79,8 @@ def process_groups(case):
 def distributed(case, model, groups, **options):
     """The model in Megatron's DistributedDataParallel."""
     cuda_names.install()
+    for i, row in enumerate(model.model.params):  # as MLP and GroupedMLP mark those of experts
+        model.parameter(i).allreduce = not row[2] & api.EXPERT
     if case.value("recompute") == "1":
         model.recompute_layers()
     return DistributedDataParallel(
@@ -161,8 +168,9 @@ def training(case, model, wrapped, optimizer, owned):
             yield
         if last:
             wrapped.finish_grad_sync()
-            for buffer in wrapped.buffers if case.microbatches > 1 else ():
-                buffer.grad_data.div_(case.microbatches)
+            if case.microbatches > 1:
+                for buffer in wrapped.buffers + wrapped.expert_parallel_buffers:
+                    buffer.grad_data.div_(case.microbatches)
 
     hooked = wrapped.use_forward_hook
     if hooked:

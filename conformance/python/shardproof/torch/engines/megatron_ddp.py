@@ -7,13 +7,14 @@ shards of their buffers.
 
 from shardproof.torch.declaration import engine
 from shardproof.torch.engines import megatron_core
-from shardproof.torch.engines.common import refuse_experts
+from shardproof.torch.engines.common import EXPERTS, has_experts
 from shardproof.torch.fixture.case import Unsupported
 
 
 def _traits(case):
-    refuse_experts(case)
     megatron_core.refuse(case)
+    if has_experts(case) and int(case.value("num_optimizer_instances")) > 1:
+        raise Unsupported("experts under several optimizer instances are not driven here")
     sharded = case.value("strategy") == "optim"
     if case.value("overlap_param_gather") == "1":
         if not sharded or case.value("overlap_grad_reduce") == "0":
@@ -48,6 +49,7 @@ def _owned(model, optimizer):
         "overlap_param_gather": ["0", "1"],
     },
     traits=_traits,
+    factors=EXPERTS,
 )
 def build(case, model, device):
     sharded = case.value("strategy") == "optim"

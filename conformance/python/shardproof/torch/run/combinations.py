@@ -69,7 +69,7 @@ def factors(engine):
         tokens = [token for value, token in values if engine.allows(name, value)]
         if tokens:
             found[name] = tokens
-    return found
+    return {**found, **engine.factors}
 
 
 def case_id(row):

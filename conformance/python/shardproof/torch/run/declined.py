@@ -12,8 +12,6 @@ def reason(engine, case):
     """Why the engine does not implement the case, or None."""
     if len(case.facts["instances"]) > 1:
         return "this host runs one engine in a world"
-    if "moe.experts" in case.traits:
-        return "the fixture in torch has no exchanges of experts' rows yet"
     try:
         engine.refuse(case)
     except Unsupported as why:

@@ -19,7 +19,13 @@ from shardproof.torch.fixture.optimizers import clip_scale, gradient_norm
 
 PROVIDES = ["groups", "collectives", "sync", "memory", "work", "digests", "results", "calls"]
 # What travels in training; a driver that sends something else says so around it.
-PURPOSES = {"all_gather": "param_full", "reduce_scatter": "grad", "all_reduce": "grad"}
+PURPOSES = {
+    "all_gather": "param_full",
+    "reduce_scatter": "grad",
+    "all_reduce": "grad",
+    "send": "pipeline",
+    "recv": "pipeline",
+}
 CALLS = {
     "c": "create",
     "d": "destroy",
@@ -114,6 +120,8 @@ class Rank:
         self.generation += 1
         model = api.Model(self.case.id, 0, self.case.rank)
         self.fixture = Fixture(model)
+        if "moe.experts" in self.case.traits:
+            self.fixture.exchange_group = self.case.group("ep")
         built = self.engine.build(self.case, self.fixture, torch.device(NAME, 0))
         self.training = built if isinstance(built, Training) else Training(*built)
         self.marks = self.engine.marks(self.fixture) if self.engine.marks else None
@@ -141,14 +149,27 @@ class Rank:
         model = self.fixture.model
         return microbatch * model.data_ranks + model.data_rank
 
-    def _train(self, step):
-        count = self.case.microbatches
-        for index in range(count):
-            with self.training.around(index, index == count - 1):
-                loss = self.training.model(Pass(step, self._sample(index), index))
-                self._publish("loss", index, 0, loss)
+    def _passes(self, step):
+        return [Pass(step, self._sample(i), i) for i in range(self.case.microbatches)]
+
+    def _publish_losses(self, losses):
+        for index, loss in losses.items():
+            self._publish("loss", index, 0, loss)
+
+    def _forward_backward(self, step):
+        if self.training.step:
+            self._publish_losses(self.training.step(self._passes(step)))
+            return
+        for run in self._passes(step):
+            with self.training.around(run.microbatch, run.microbatch == self.case.microbatches - 1):
+                loss = self.training.model(run)
+                self._publish("loss", run.microbatch, 0, loss)
                 loss.backward()
             del loss
+
+    def _train(self, step):
+        count = self.case.microbatches
+        self._forward_backward(step)
         if count > 1 and not self.training.averages:
             with torch.no_grad():
                 for param in self.fixture.parameters():
@@ -172,10 +193,11 @@ class Rank:
 
     def _evaluate(self, step):
         with torch.no_grad():
-            for index in range(self.case.microbatches):
-                self._publish(
-                    "loss", index, 0, self.training.model(Pass(step, self._sample(index), index))
-                )
+            if self.training.evaluate:
+                self._publish_losses(self.training.evaluate(self._passes(step)))
+                return
+            for run in self._passes(step):
+                self._publish("loss", run.microbatch, 0, self.training.model(run))
 
     def _save(self, _step):
         self.training.save(self.store + ".saved")

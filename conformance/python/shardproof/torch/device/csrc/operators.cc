@@ -163,6 +163,7 @@ void RecordStream(Tensor& self, c10::Stream stream) {
 std::vector<Tensor> NotEmpty(const at::ITensorListRef& tensors) {
   std::vector<Tensor> some;
   for (const Tensor& tensor : tensors) {
+    TORCH_CHECK(tensor.dim() > 0, "zero-dimensional tensor cannot be concatenated");
     if (tensor.dim() != 1 || tensor.numel() != 0) some.push_back(tensor);
   }
   return some;
