@@ -115,6 +115,7 @@ BUILTIN = (
     "megatron_fsdp",
     "megatron_ddp",
     "megatron_layer_wise",
+    "megatron_1f1b",
     "pipelining",
 )
 
@@ -125,6 +126,7 @@ PACKAGES = {
     "megatron_fsdp": ("megatron-fsdp", "0.6.1"),
     "megatron_ddp": ("megatron-core", "0.16.1"),
     "megatron_layer_wise": ("megatron-core", "0.16.1"),
+    "megatron_1f1b": ("megatron-core", "0.16.1"),
 }
 
 

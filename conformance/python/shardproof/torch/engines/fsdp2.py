@@ -33,6 +33,8 @@ def _shard_experts(case, model, options):
 
 
 def _traits(case):
+    if has_experts(case) and case.value("units") == "none":
+        raise Unsupported("experts are units: their gradients travel in another group")
     if has_experts(case) and case.value("average_in_collective") == "1":
         raise Unsupported("gradients of experts are multiplied and summed in their collective")
     if case.value("param_dtype") == "bf16" and case.value("grad_comm_dtype") == "fp32":

@@ -26,8 +26,10 @@ def _traits(case):
         raise Unsupported("more than one optimizer instance needs the distributed optimizer")
 
 
-def _owned(model, optimizer):
-    """Which part of a parameter lies in this rank's shard of its bucket."""
+def owner(model, optimizer, sharded):
+    """Which part of a parameter this rank steps: what lies in its shard of the bucket, or all."""
+    if not sharded:
+        return lambda i, gradient: (0, model.parameter(i).numel())
 
     def owned(i, gradient):
         param = model.parameter(i)
@@ -67,8 +69,7 @@ def build(case, model, device):
         case, use_distributed_optimizer=sharded, overlap_param_gather=gathers
     )
     optimizer = megatron_core.megatron_optimizer(case, wrapped, groups, config)
-    whole = lambda i, gradient: (0, model.parameter(i).numel())  # noqa: E731
-    owned = _owned(model, optimizer) if sharded else whole
+    owned = owner(model, optimizer, sharded)
     return megatron_core.training(case, model, wrapped, optimizer, owned)
 
 
