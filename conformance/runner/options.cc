@@ -203,6 +203,14 @@ bool ParseOptions(int argc, char** argv, Options* o, int* exit_code) {
   CLI::App* run = AddRun(&app, o);
   CLI::App* check = app.add_subcommand("check", "judge a folder of traces without any engine");
   check->add_option("address", o->target, kRecorded)->required();
+  check->add_option("--profile", o->profile, "of --supports: core (pairs) or full (triples)")
+      ->check(CLI::IsMember({"core", "full"}))
+      ->capture_default_str();
+  check
+      ->add_option("--supports", o->supports,
+                   "TOML file of what the engine takes: says how many combinations of its values "
+                   "were judged")
+      ->check(CLI::ExistingFile);
   check->add_option("--waivers", o->waivers, "TOML file of known failures")
       ->check(CLI::ExistingFile);
   check->add_option("--report", o->report,
@@ -211,9 +219,11 @@ bool ParseOptions(int argc, char** argv, Options* o, int* exit_code) {
   check->add_flag("--all", o->all_findings, kAll);
 
   CLI::App* list =
-      app.add_subcommand("list", "list cases, requirements, knobs, or tokens of case ids");
-  list->add_option("what", o->target, "cases, requirements, knobs or tokens")
-      ->check(CLI::IsMember({"cases", "requirements", "knobs", "tokens"}))
+      app.add_subcommand("list", "list cases, requirements, knobs, tokens of case ids, or values");
+  list->add_option("what", o->target,
+                   "cases, requirements, knobs, tokens, or values: those that profiles combine, as "
+                   "a file for --supports")
+      ->check(CLI::IsMember({"cases", "requirements", "knobs", "tokens", "values"}))
       ->default_val("cases");
   AddSelection(list, o);
 

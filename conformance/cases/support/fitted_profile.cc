@@ -30,13 +30,15 @@ int64_t CombinationsOf(const CoveringProblem& problem, int strength) {
 
 }  // namespace
 
-CoveringRow PlainestRow(const CaseFactors& space, const ValueMask& mask, int32_t world) {
-  const std::vector<Factor>& factors = space.problem->factors;
-  CoveringRow row(factors.size(), 0);
+CoveringRow PlainestRow(const CaseFactors& space, const CoveringProblem& problem, const Taken& of,
+                        int32_t world) {
+  const std::vector<Factor>& factors = problem.factors;
+  const ValueMask mask = MaskOf(space, of.values);
+  CoveringRow row = PlainValues(space, of);
   int of_world = 0, value = 0;
   for (size_t factor = 0; factor < factors.size(); ++factor) {
     const auto taken = std::find(mask[factor].begin(), mask[factor].end(), true);
-    row[factor] = static_cast<int>(taken - mask[factor].begin());
+    if (row[factor] < 0) row[factor] = static_cast<int>(taken - mask[factor].begin());
     if (factors[factor].name != "world") continue;
     of_world = static_cast<int>(factor);
     value = row[factor];
@@ -45,9 +47,9 @@ CoveringRow PlainestRow(const CaseFactors& space, const ValueMask& mask, int32_t
         value = static_cast<int>(i);
     }
   }
-  const auto nearest = NearestRow(*space.problem, mask, row, of_world, value);
+  const auto nearest = NearestRow(problem, mask, row, of_world, value);
   if (nearest) return *nearest;
-  return RandomRow(*Restrict(*space.problem, mask), 1);
+  return RandomRow(problem, 1);
 }
 
 std::vector<Case> FittedCases(const std::vector<CaseFactors>& spaces, const Supported& supported,
@@ -55,13 +57,12 @@ std::vector<Case> FittedCases(const std::vector<CaseFactors>& spaces, const Supp
   std::vector<Case> cases;
   std::set<std::string> ids;
   for (const CaseFactors& space : spaces) {
-    const auto values = supported.find(space.name);
-    if (values == supported.end()) continue;
-    const ValueMask mask = MaskOf(space, values->second);
-    const auto some = Restrict(*space.problem, mask);
+    const auto taken = supported.find(space.name);
+    if (taken == supported.end()) continue;
+    const auto some = TakenOf(space, taken->second);
     if (!some) continue;
     CoveringOptions options{strength, seed, {}, 12};
-    options.base = PlainestRow(space, mask, world);
+    options.base = PlainestRow(space, *some, taken->second, world);
     options.most_changes = kMostChanges;
     for (const CoveringRow& row : CoveringArray(*some, options)) {
       Case c = space.make(row, seed);
@@ -74,14 +75,14 @@ std::vector<Case> FittedCases(const std::vector<CaseFactors>& spaces, const Supp
 bool Fits(const std::vector<CaseFactors>& spaces, const Supported& supported, const Case& c) {
   if (!c.illegal.empty() || c.instances.size() != 1) return true;
   const CaseFactors* space = SpaceNamed(spaces, SpaceOf(c));
-  const auto values = supported.find(SpaceOf(c));
-  if (space == nullptr || values == supported.end()) return false;
-  const ValueMask mask = MaskOf(*space, values->second);
+  const auto taken = supported.find(SpaceOf(c));
+  if (space == nullptr || taken == supported.end()) return false;
+  const ValueMask mask = MaskOf(*space, taken->second.values);
   const CoveringRow row = space->row_of(c);
   for (size_t factor = 0; factor < row.size(); ++factor) {
     if (row[factor] >= 0 && !At(mask[factor], row[factor])) return false;
   }
-  return true;
+  return !HasExcluded(*space, taken->second, row);
 }
 
 bool IsOfTaken(const std::vector<CaseFactors>& spaces, const Supported& supported, const Case& c) {
@@ -99,10 +100,8 @@ std::vector<std::string> FittedCoverage(const std::vector<CaseFactors>& spaces,
     const std::string of =
         std::string(strength == 2 ? "pairs" : "triples") + " of " + space.name + ": ";
     const std::string all = std::to_string(CombinationsOf(*space.problem, strength));
-    const auto values = supported.find(space.name);
-    const auto some = values == supported.end()
-                          ? std::nullopt
-                          : Restrict(*space.problem, MaskOf(space, values->second));
+    const auto taken = supported.find(space.name);
+    const auto some = taken == supported.end() ? std::nullopt : TakenOf(space, taken->second);
     if (!some) {
       lines.push_back(of + "none of " + all + ": the engine takes no case of them");
       continue;
@@ -116,7 +115,7 @@ std::vector<std::string> FittedCoverage(const std::vector<CaseFactors>& spaces,
     lines.push_back(of + std::to_string(count.covered) + " judged, " +
                     std::to_string(count.possible) + " possible with what the engine takes, " +
                     all + " in all");
-    for (const std::string& one : count.missing) lines.back() += "\n  not judged: " + one;
+    for (const std::string& one : count.missing) lines.back() += "; not judged: " + one;
   }
   return lines;
 }

@@ -19,9 +19,10 @@ inline constexpr int kMostChanges = 5;  // of knobs, from the base to a case
 std::vector<Case> FittedCases(const std::vector<CaseFactors>& spaces, const Supported& supported,
                               int strength, int32_t world, uint64_t seed);
 
-// The plainest row of a space among the values that are taken: in a world of that size if there is
-// one. REQUIRES: Restrict() leaves a row.
-CoveringRow PlainestRow(const CaseFactors& space, const ValueMask& mask, int32_t world);
+// The plainest row among the values that are taken: in a world of that size if there is one.
+// problem: what is taken of the space, with a row.
+CoveringRow PlainestRow(const CaseFactors& space, const CoveringProblem& problem,
+                        const Taken& taken, int32_t world);
 
 // Whether a case has no value of a space that the engine does not take. Cases with several engines,
 // and illegal ones, are answered by every engine: true.

@@ -146,7 +146,7 @@ Learnt LearnSupport(const std::vector<CaseFactors>& spaces, int32_t world,
   for (const CaseFactors& space : spaces) {
     Learner learner(space, takes);
     if (learner.Learn(world)) {
-      learnt.supported[space.name] = ValuesOf(space, learner.mask());
+      learnt.supported[space.name] = {ValuesOf(space, learner.mask())};
       learnt.bases[space.name] = learner.base();
     }
     learnt.asked += learner.asked();

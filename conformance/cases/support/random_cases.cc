@@ -71,7 +71,7 @@ std::vector<int> Features(const DrawnCase& drawn) {
 std::optional<DrawnCase> Without(const DrawnCase& drawn, const std::vector<int>& features) {
   DrawnCase simpler = drawn;
   for (const int factor : features) {
-    const auto row = NearestRow(*drawn.from->space.problem, drawn.from->mask, simpler.row, factor,
+    const auto row = NearestRow(drawn.from->taken, drawn.from->mask, simpler.row, factor,
                                 At(drawn.from->plainest, factor));
     if (!row) return std::nullopt;
     simpler.row = *row;
@@ -88,10 +88,10 @@ std::vector<DrawFrom> WhatToDrawFrom(const std::vector<CaseFactors>& spaces,
   for (const CaseFactors& space : spaces) {
     const auto values = supported.find(space.name);
     if (values == supported.end()) continue;
-    ValueMask mask = MaskOf(space, values->second);
-    auto taken = Restrict(*space.problem, mask);
+    ValueMask mask = MaskOf(space, values->second.values);
+    auto taken = TakenOf(space, values->second);
     if (!taken) continue;
-    CoveringRow plainest = PlainestRow(space, mask, world);
+    CoveringRow plainest = PlainestRow(space, *taken, values->second, world);
     all.push_back({space, std::move(mask), *std::move(taken), std::move(plainest)});
   }
   return all;
@@ -100,7 +100,7 @@ std::vector<DrawFrom> WhatToDrawFrom(const std::vector<CaseFactors>& spaces,
 Supported AllOf(const std::vector<CaseFactors>& spaces) {
   Supported all;
   for (const CaseFactors& space : spaces)
-    all[space.name] = ValuesOf(space, AllValuesOf(*space.problem));
+    all[space.name] = {ValuesOf(space, AllValuesOf(*space.problem))};
   return all;
 }
 

@@ -7,6 +7,7 @@
 
 #include "conformance/cases/support/fitted_profile.h"
 #include "conformance/cases/support/learn.h"
+#include "conformance/cases/support/random_cases.h"
 
 namespace shardproof {
 namespace {
@@ -46,7 +47,7 @@ class SupportTest : public testing::Test {
 TEST_F(SupportTest, LearnsTheValuesOfASmallEngine) {
   const Learnt learnt = Learn(SmallEngine);
   ASSERT_EQ(learnt.supported.size(), 1u);
-  const SupportedValues& values = learnt.supported.at("strategies");
+  const SupportedValues& values = learnt.supported.at("strategies").values;
   EXPECT_EQ(values.at("strategy"), std::set<std::string>{"optim"});
   EXPECT_EQ(values.at("optimizer"), std::set<std::string>{"sgd"});
   EXPECT_EQ(values.at("param_dtype"), std::set<std::string>{"fp32"});
@@ -57,7 +58,7 @@ TEST_F(SupportTest, LearnsTheValuesOfASmallEngine) {
 }
 
 TEST_F(SupportTest, AsksAValueWithEachStrategy) {
-  const SupportedValues values = Learn(TwoStrategies).supported.at("strategies");
+  const SupportedValues values = Learn(TwoStrategies).supported.at("strategies").values;
   EXPECT_EQ(values.at("strategy"), (std::set<std::string>{"no_shard", "optim_grads_params"}));
   EXPECT_EQ(values.at("recompute").size(), 2u);
 }
@@ -70,7 +71,7 @@ TEST_F(SupportTest, AnEngineThatTakesEverythingHasAllValues) {
   const Learnt learnt = Learn([](const InstanceSpec&) { return true; });
   ASSERT_EQ(learnt.supported.size(), spaces_.size());
   for (const CaseFactors& space : spaces_) {
-    const ValueMask mask = MaskOf(space, learnt.supported.at(space.name));
+    const ValueMask mask = MaskOf(space, learnt.supported.at(space.name).values);
     const std::optional<CoveringProblem> left = Restrict(*space.problem, mask);
     ASSERT_TRUE(left);
     for (size_t i = 0; i < space.problem->relations.size(); ++i)
@@ -126,9 +127,51 @@ TEST_F(SupportTest, AFileMayNameAFewKnobs) {
   EXPECT_THROW(MaskOf(spaces_[0], {{"strategy", {"zero9"}}}), std::invalid_argument);
   const ValueMask mask = MaskOf(spaces_[0], {{"strategy", {"optim"}}});
   const std::vector<Case> cases =
-      FittedCases(spaces_, {{"strategies", ValuesOf(spaces_[0], mask)}}, 2, 4, 1);
+      FittedCases(spaces_, {{"strategies", {ValuesOf(spaces_[0], mask)}}}, 2, 4, 1);
   for (const Case& c : cases) EXPECT_EQ(Id(c).find("adamw"), std::string::npos) << Id(c);
   EXPECT_FALSE(cases.empty());
+}
+
+// DDP and FSDP; FSDP neither recomputes nor clips a layer that is used twice.
+TEST_F(SupportTest, ValuesThatAreNotTakenTogetherAreInNoCase) {
+  Taken taken{{{"strategy", {"no_shard", "optim_grads_params"}},
+               {"recompute", {"0", "1"}},
+               {"reused", {"0", "1"}},
+               {"clip_grad", {"0", "0.5", "1048576"}}},
+              {{{"strategy", {"optim_grads_params"}}, {"recompute", {"1"}}},
+               {{"reused", {"1"}}, {"clip_grad", {"0.5", "1048576"}}}}};
+  const Supported supported{{"strategies", taken}};
+  const std::vector<Case> cases = FittedCases(spaces_, supported, 2, 4, 1);
+  bool clips = false, reuses = false;
+  for (const Case& c : cases) {
+    const InstanceSpec& spec = c.instances.front();
+    EXPECT_FALSE(spec.strategy != ShardingStrategy::kNoShard && spec.recompute) << Id(c);
+    EXPECT_FALSE(spec.clip_grad > 0 && spec.model.reused) << Id(c);
+    clips = clips || spec.clip_grad > 0;
+    reuses = reuses || spec.model.reused;
+  }
+  EXPECT_TRUE(clips && reuses);
+  EXPECT_EQ(FittedCoverage(spaces_, supported, cases, 2)[0].find("not judged"), std::string::npos);
+  EXPECT_TRUE(Fits(spaces_, supported, ParseId("w4.ddp.recompute")));
+  EXPECT_FALSE(Fits(spaces_, supported, ParseId("w4.zero3.recompute")));
+  EXPECT_FALSE(Fits(spaces_, supported, ParseId("w4.ddp.clip0p5.reused")));
+  for (const DrawFrom& from : WhatToDrawFrom(spaces_, supported, 4)) {
+    for (uint64_t seed = 1; seed <= 50; ++seed)
+      EXPECT_TRUE(Fits(spaces_, supported, MakeCase(Draw({from}, seed)))) << seed;
+  }
+  const auto sharded = [](const std::vector<Case>& some) {
+    return std::count_if(some.begin(), some.end(), [](const Case& c) {
+      return c.instances.front().strategy == ShardingStrategy::kOptimGradsParams;
+    });
+  };
+  taken.plain = {{"strategy", "optim_grads_params"}};
+  const std::vector<Case> others = FittedCases(spaces_, {{"strategies", taken}}, 2, 4, 1);
+  EXPECT_LT(2 * sharded(cases), static_cast<int64_t>(cases.size()));
+  EXPECT_GT(2 * sharded(others), static_cast<int64_t>(others.size()));
+  taken.without.push_back({{"strategy", {"no_shard", "optim_grads_params"}}});
+  EXPECT_FALSE(TakenOf(spaces_[0], taken));
+  taken.without = {{{"recompute", {"2"}}}};
+  EXPECT_THROW(TakenOf(spaces_[0], taken), std::invalid_argument);
 }
 
 }  // namespace

@@ -42,6 +42,69 @@ size_t IndexOfFactor(const CaseFactors& space, const std::string& name) {
   return static_cast<size_t>(found - factors.begin());
 }
 
+// A combination of values that is excluded: by factor, those of which a row has one.
+using Excluded = std::map<int, std::set<int>>;
+
+Excluded ExcludedIn(const CaseFactors& space, const SupportedValues& values) {
+  Excluded excluded;
+  for (const auto& [name, some] : values) {
+    const size_t factor = IndexOfFactor(space, name);
+    const std::vector<std::string>& known = space.problem->factors[factor].values;
+    std::set<int>& indices = excluded[static_cast<int>(factor)];
+    for (const std::string& value : some) {
+      const auto found = std::find(known.begin(), known.end(), value);
+      if (found == known.end()) {
+        throw std::invalid_argument(space.name + ": without: " + name + " has no value \"" + value +
+                                    "\": use " + Listed(known));
+      }
+      indices.insert(static_cast<int>(found - known.begin()));
+    }
+  }
+  return excluded;
+}
+
+bool Has(const CoveringRow& row, const Excluded& excluded) {
+  return std::all_of(excluded.begin(), excluded.end(),
+                     [&](const auto& one) { return one.second.contains(At(row, one.first)); });
+}
+
+// One relation over the factors of both.
+Relation Product(const Relation& a, const Relation& b) {
+  Relation both{a.factors, {}};
+  both.factors.insert(both.factors.end(), b.factors.begin(), b.factors.end());
+  for (const std::vector<uint8_t>& of_a : a.tuples) {
+    for (const std::vector<uint8_t>& of_b : b.tuples) {
+      both.tuples.push_back(of_a);
+      both.tuples.back().insert(both.tuples.back().end(), of_b.begin(), of_b.end());
+    }
+  }
+  return both;
+}
+
+// The relations that have factors of the combination become one, without its tuples. REQUIRES: each
+// factor has a relation. False: no tuple is left.
+bool Exclude(const Excluded& excluded, CoveringProblem* problem) {
+  Relation joined{{}, {{}}};
+  std::vector<Relation> others;
+  for (Relation& relation : problem->relations) {
+    const bool of_it = std::any_of(relation.factors.begin(), relation.factors.end(),
+                                   [&](const int factor) { return excluded.contains(factor); });
+    if (of_it) {
+      joined = Product(joined, relation);
+    } else {
+      others.push_back(std::move(relation));
+    }
+  }
+  CoveringRow row(problem->factors.size(), -1);
+  std::erase_if(joined.tuples, [&](const std::vector<uint8_t>& tuple) {
+    for (size_t i = 0; i < tuple.size(); ++i) At(row, joined.factors[i]) = tuple[i];
+    return Has(row, excluded);
+  });
+  others.push_back(std::move(joined));
+  problem->relations = std::move(others);
+  return !problem->relations.back().tuples.empty();
+}
+
 bool Takes(const Relation& relation, const std::vector<uint8_t>& tuple, const ValueMask& mask) {
   for (size_t i = 0; i < tuple.size(); ++i) {
     if (!At(mask, relation.factors[i])[tuple[i]]) return false;
@@ -120,6 +183,38 @@ std::optional<CoveringProblem> Restrict(const CoveringProblem& problem, const Va
     left.relations.push_back(std::move(some));
   }
   return left;
+}
+
+std::optional<CoveringProblem> TakenOf(const CaseFactors& space, const Taken& taken) {
+  std::optional<CoveringProblem> left = Restrict(*space.problem, MaskOf(space, taken.values));
+  for (const SupportedValues& values : taken.without) {
+    const Excluded excluded = ExcludedIn(space, values);
+    if (left && !Exclude(excluded, &*left)) left.reset();
+  }
+  return left;
+}
+
+CoveringRow PlainValues(const CaseFactors& space, const Taken& taken) {
+  const ValueMask mask = MaskOf(space, taken.values);
+  CoveringRow row(mask.size(), -1);
+  for (const auto& [name, value] : taken.plain) {
+    const size_t factor = IndexOfFactor(space, name);
+    const std::vector<std::string>& known = space.problem->factors[factor].values;
+    const auto found = std::find(known.begin(), known.end(), value);
+    const auto index = static_cast<size_t>(found - known.begin());
+    if (found == known.end() || !mask[factor][index]) {
+      throw std::invalid_argument(space.name + ": plain: " + name + " = \"" + value +
+                                  "\" is not among the values that are taken");
+    }
+    row[factor] = static_cast<int>(index);
+  }
+  return row;
+}
+
+bool HasExcluded(const CaseFactors& space, const Taken& taken, const CoveringRow& row) {
+  return std::any_of(
+      taken.without.begin(), taken.without.end(),
+      [&](const SupportedValues& values) { return Has(row, ExcludedIn(space, values)); });
 }
 
 std::optional<CoveringRow> NearestRow(const CoveringProblem& problem, const ValueMask& mask,

@@ -21,8 +21,19 @@ namespace shardproof {
 // default; worlds and places that are not named are all taken.
 using SupportedValues = std::map<std::string, std::set<std::string>>;
 
+// What an engine takes of one space.
+struct Taken {
+  SupportedValues values;
+  // Values that it takes, but not together: no case has one of each factor's that is named here.
+  std::vector<SupportedValues> without = {};
+  // Of factors the value that cases have unless a combination asks for another one: one that is
+  // taken. Not named: the first that is taken.
+  std::map<std::string, std::string> plain = {};
+  bool operator==(const Taken&) const = default;
+};
+
 // By name of the space: strategies, experts, layer_wise. Of a space that is not named: nothing.
-using Supported = std::map<std::string, SupportedValues>;
+using Supported = std::map<std::string, Taken>;
 
 // A space of cases, whichever it is.
 struct CaseFactors {
@@ -44,6 +55,12 @@ SupportedValues ValuesOf(const CaseFactors& space, const ValueMask& mask);
 
 // The problem with these values only; indices of factors and values stay. Nothing: no row is left.
 std::optional<CoveringProblem> Restrict(const CoveringProblem& problem, const ValueMask& mask);
+// What the engine takes of the space. Throws as MaskOf().
+std::optional<CoveringProblem> TakenOf(const CaseFactors& space, const Taken& taken);
+// The values of `plain`, -1 elsewhere. Throws std::invalid_argument that names one not taken.
+CoveringRow PlainValues(const CaseFactors& space, const Taken& taken);
+// Whether a row has values that are not taken together; a value that is not known is none of them.
+bool HasExcluded(const CaseFactors& space, const Taken& taken, const CoveringRow& row);
 
 // The allowed row that has the value of the factor, the other factors' values taken by the mask,
 // and differs from `row` in as few factors as can be, the first of several. Nothing: there is none.

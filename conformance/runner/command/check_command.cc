@@ -1,6 +1,7 @@
 // check: recorded traces are judged, nothing is run.
 #include <filesystem>
 #include <iostream>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "conformance/runner/replay_line.h"
 #include "conformance/runner/reporter.h"
 #include "conformance/runner/reporting.h"
+#include "conformance/runner/support/fitted_run.h"
 #include "conformance/trace/flight/dump.h"
 #include "conformance/trace/flight/traces_of_dumps.h"
 #include "conformance/trace/reader.h"
@@ -71,11 +73,12 @@ std::vector<RecordedRun> JudgeTarget(const std::string& target) {
 
 // At this place among the runs; answers what the checks noted.
 std::vector<std::string> Report(RecordedRun run, const std::string& replay, size_t place,
-                                const Options& options, Reporter& reporter) {
+                                const Options& options, FittedRun* fitted, Reporter& reporter) {
   for (std::string& fact : run.facts) reporter.report().facts.push_back(std::move(fact));
   CaseReport row = ReportOf(run.judged.c, std::move(run.judged.verdict), options);
   row.id = run.id;
   row.replay = replay;
+  if (fitted != nullptr && run.judged.ours) fitted->CaseDone(place, run.judged.c, row);
   std::vector<std::string> notes = row.notes;
   reporter.CaseDone(place, std::move(row));
   return notes;
@@ -84,6 +87,8 @@ std::vector<std::string> Report(RecordedRun run, const std::string& replay, size
 }  // namespace
 
 int CheckCommand(const Options& options) {
+  std::optional<FittedRun> fitted;
+  if (!options.supports.empty()) fitted.emplace(options, 0);
   std::vector<RecordedRun> runs = JudgeTarget(options.target);
   RunReport report = ReportFor(options);
   report.impl = options.target;
@@ -96,11 +101,12 @@ int CheckCommand(const Options& options) {
   const std::string kind = options.target.substr(0, options.target.find(':'));
   for (size_t place = 0; place < runs.size(); ++place) {
     const std::string replay = CheckLine(options, kind, runs[place].folder);
-    const std::vector<std::string> notes =
-        Report(std::move(runs[place]), replay, place, options, reporter);
+    const std::vector<std::string> notes = Report(std::move(runs[place]), replay, place, options,
+                                                  fitted ? &*fitted : nullptr, reporter);
     if (runs.size() > 1) continue;
     for (const std::string& note : notes) std::cout << "note: " << VisibleLine(note) << "\n";
   }
+  if (fitted) fitted->Conclude(&reporter.report());
   return reporter.Finish();
 }
 

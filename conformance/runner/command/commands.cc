@@ -11,6 +11,7 @@
 #include "conformance/runner/command/run_command.h"
 #include "conformance/runner/selection.h"
 #include "conformance/runner/support/fitted_run.h"
+#include "conformance/runner/support/supports_file.h"
 
 namespace shardproof {
 
@@ -25,6 +26,11 @@ int ListCommand(const Options& options) {
   }
   if (options.target == "knobs" || options.target == "tokens") {
     std::cout << (options.target == "knobs" ? KnobLines() : TokenLines());
+    return 0;
+  }
+  if (options.target == "values") {
+    Spaces kept;
+    std::cout << SupportsText(AllOf(FactorsUpTo(options.ranks, kept)), "an engine takes all of it");
     return 0;
   }
   std::vector<std::string> facts;

@@ -38,7 +38,8 @@ Supported ReadSupports(const std::string& path, const std::vector<CaseFactors>& 
 bool TakesEverything(const std::vector<CaseFactors>& spaces, const Supported& supported) {
   for (const CaseFactors& space : spaces) {
     const auto values = supported.find(space.name);
-    if (values == supported.end() || MaskOf(space, values->second) != AllValuesOf(*space.problem))
+    if (values == supported.end() || !values->second.without.empty() ||
+        MaskOf(space, values->second.values) != AllValuesOf(*space.problem))
       return false;
   }
   return true;
@@ -48,7 +49,7 @@ bool TakesEverything(const std::vector<CaseFactors>& spaces, const Supported& su
 std::string Untaken(const CaseFactors& space, const Supported& supported) {
   const auto values = supported.find(space.name);
   if (values == supported.end()) return space.name + ": everything";
-  const ValueMask mask = MaskOf(space, values->second);
+  const ValueMask mask = MaskOf(space, values->second.values);
   std::string text;
   for (size_t factor = 0; factor < mask.size(); ++factor) {
     std::string some;
@@ -57,6 +58,15 @@ std::string Untaken(const CaseFactors& space, const Supported& supported) {
     }
     if (!some.empty())
       text += (text.empty() ? "" : ", ") + space.problem->factors[factor].name + some;
+  }
+  for (const SupportedValues& together : values->second.without) {
+    text += text.empty() ? "" : ", ";
+    const char* join = "";
+    for (const auto& [name, some] : together) {
+      text += join + name;
+      for (const std::string& value : some) text += " " + value;
+      join = " with ";
+    }
   }
   return text.empty() ? "" : space.name + ": " + text;
 }
@@ -194,7 +204,7 @@ void FittedRun::Conclude(RunReport* report) const {
   const std::string declined =
       "unsupported, though the engine takes each of its values: " + std::to_string(declined_) +
       (declined_ == 1 ? " case, " : " cases, the first ") + declined_first_;
-  if (options_.supports.empty()) {
+  if (options_.supports.empty() || options_.command == Options::Command::kCheck) {
     report->facts.push_back(declined);
   } else {
     report->problems.push_back(options_.supports + ": " + declined);

@@ -4,11 +4,14 @@
 
 #include <sstream>
 #include <stdexcept>
+#include <utility>
 
 namespace shardproof {
 namespace {
 
 constexpr const char* kSpaces[] = {"strategies", "experts", "layer_wise"};
+constexpr const char* kWithout = "without";
+constexpr const char* kPlain = "plain";
 
 [[noreturn]] void Bad(const std::string& file, const toml::source_region& at,
                       const std::string& what) {
@@ -29,6 +32,40 @@ std::set<std::string> ValuesIn(const toml::key& knob, const toml::node& node,
   return values;
 }
 
+std::vector<SupportedValues> WithoutIn(const toml::node& node, const std::string& file) {
+  const toml::array* list = node.as_array();
+  if (list == nullptr) Bad(file, node.source(), "without wants a list of tables");
+  std::vector<SupportedValues> without;
+  for (const toml::node& row : *list) {
+    const toml::table* knobs = row.as_table();
+    if (knobs == nullptr || knobs->empty())
+      Bad(file, row.source(), "without: each is a table of knobs and lists of values");
+    without.emplace_back();
+    for (const auto& [knob, values] : *knobs)
+      without.back()[std::string(knob.str())] = ValuesIn(knob, values, file);
+  }
+  return without;
+}
+
+std::map<std::string, std::string> PlainIn(const toml::node& node, const std::string& file) {
+  const toml::table* knobs = node.as_table();
+  if (knobs == nullptr) Bad(file, node.source(), "plain wants a table of knobs and values");
+  std::map<std::string, std::string> plain;
+  for (const auto& [knob, value] : *knobs) {
+    const auto text = value.value_exact<std::string>();
+    if (!text)
+      Bad(file, value.source(), "plain: " + std::string(knob.str()) + " wants a value in quotes");
+    plain[std::string(knob.str())] = *text;
+  }
+  return plain;
+}
+
+toml::array ListOf(const std::set<std::string>& values) {
+  toml::array list;
+  for (const std::string& value : values) list.push_back(value);
+  return list;
+}
+
 }  // namespace
 
 Supported ParseSupports(std::string_view text, const std::string& file_name) {
@@ -46,9 +83,16 @@ Supported ParseSupports(std::string_view text, const std::string& file_name) {
     if (!known || knobs == nullptr)
       Bad(file_name, name.source(),
           "wanted [strategies], [experts] or [layer_wise], not " + std::string(name.str()));
-    SupportedValues& values = supported[std::string(name.str())];
-    for (const auto& [knob, list] : *knobs)
-      values[std::string(knob.str())] = ValuesIn(knob, list, file_name);
+    Taken& taken = supported[std::string(name.str())];
+    for (const auto& [knob, list] : *knobs) {
+      if (knob.str() == kWithout) {
+        taken.without = WithoutIn(list, file_name);
+      } else if (knob.str() == kPlain) {
+        taken.plain = PlainIn(list, file_name);
+      } else {
+        taken.values[std::string(knob.str())] = ValuesIn(knob, list, file_name);
+      }
+    }
   }
   return supported;
 }
@@ -60,11 +104,20 @@ std::string SupportsText(const Supported& supported, const std::string& comment)
     const auto found = supported.find(space);
     if (found == supported.end()) continue;
     out << "\n[" << space << "]\n";
-    for (const auto& [knob, values] : found->second) {
-      toml::array list;
-      for (const std::string& value : values) list.push_back(value);
-      out << knob << " = " << list << "\n";
+    for (const auto& [knob, values] : found->second.values)
+      out << knob << " = " << ListOf(values) << "\n";
+    toml::array without;
+    for (const SupportedValues& one : found->second.without) {
+      toml::table row;
+      for (const auto& [knob, values] : one) row.insert(knob, ListOf(values));
+      row.is_inline(true);
+      without.push_back(std::move(row));
     }
+    if (!without.empty()) out << kWithout << " = " << without << "\n";
+    toml::table plain;
+    for (const auto& [knob, value] : found->second.plain) plain.insert(knob, value);
+    plain.is_inline(true);
+    if (!plain.empty()) out << kPlain << " = " << plain << "\n";
   }
   return out.str();
 }
@@ -75,7 +128,8 @@ void CheckSupports(const Supported& supported, const std::vector<CaseFactors>& s
     const auto found = supported.find(space.name);
     if (found == supported.end()) continue;
     try {
-      MaskOf(space, found->second);
+      TakenOf(space, found->second);
+      PlainValues(space, found->second);
     } catch (const std::invalid_argument& error) {
       throw std::invalid_argument(file_name + ": " + error.what());
     }

@@ -4,6 +4,9 @@
 //   strategy = ["optim"]          # values as `shardproof list knobs` has them
 //   world = ["1", "2", "4"]
 //
+//   without = [{ param_dtype = ["bf16"], grad_comm_dtype = ["fp32"] }]    # not together
+//   plain = { strategy = "optim" }    # of cases that do not ask for another value; else the first
+//
 // A knob that is not named keeps its default; of a section that is missing nothing is taken.
 #pragma once
 #include <string>

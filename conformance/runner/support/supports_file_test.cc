@@ -19,8 +19,12 @@ std::string Said(const std::string& text) {
 }
 
 TEST(SupportsFileTest, WhatIsWrittenIsRead) {
-  const Supported supported{{"strategies", {{"strategy", {"optim", "no_shard"}}, {"tp", {"1"}}}},
-                            {"layer_wise", {{"world", {"2"}}}}};
+  const Supported supported{
+      {"strategies",
+       {{{"strategy", {"optim", "no_shard"}}, {"tp", {"1"}}},
+        {{{"tied", {"1"}}, {"units", {"none"}}}, {{"recompute", {"1"}}, {"reused", {"1"}}}},
+        {{"strategy", "no_shard"}}}},
+      {"layer_wise", {{{"world", {"2"}}}}}};
   EXPECT_EQ(ParseSupports(SupportsText(supported, "a comment"), "file"), supported);
   EXPECT_TRUE(ParseSupports(SupportsText({}, "nothing"), "file").empty());
 }
@@ -36,6 +40,19 @@ TEST(SupportsFileTest, SaysWhereAFileIsWrong) {
   EXPECT_NE(Said("[strategies]\ntp = ['7']\n").find("engine.toml: strategies: tp has no value"),
             std::string::npos);
   EXPECT_NE(Said("[strategies]\ntpp = ['1']\n").find("no knob \"tpp\""), std::string::npos);
+  EXPECT_NE(
+      Said("[strategies]\nwithout = ['tp']\n").find("engine.toml:2: without: each is a table"),
+      std::string::npos);
+  EXPECT_NE(Said("[strategies]\nwithout = 1\n").find("engine.toml:2: without wants a list"),
+            std::string::npos);
+  EXPECT_NE(Said("[strategies]\nwithout = [{tp = ['7']}]\n").find("without: tp has no value"),
+            std::string::npos);
+  EXPECT_NE(Said("[strategies]\nplain = ['tp']\n").find("engine.toml:2: plain wants a table"),
+            std::string::npos);
+  EXPECT_NE(Said("[strategies]\nplain = {tp = 2}\n").find("plain: tp wants a value in quotes"),
+            std::string::npos);
+  EXPECT_NE(Said("[strategies]\nplain = {tp = '2'}\n").find("plain: tp = \"2\" is not among"),
+            std::string::npos);
   EXPECT_EQ(Said("[strategies]\nworld = ['1', '64']\n"), "");  // of a larger machine
 }
 
