@@ -125,6 +125,26 @@ CLI::App* AddRun(CLI::App* app, Options* o) {
   return run;
 }
 
+CLI::App* AddCheck(CLI::App* app, Options* o) {
+  CLI::App* check = app->add_subcommand("check", "judge a folder of traces without any engine");
+  check->add_option("address", o->target, kRecorded)->required();
+  check->add_option("--profile", o->profile, "of --supports: core (pairs) or full (triples)")
+      ->check(CLI::IsMember({"core", "full"}))
+      ->capture_default_str();
+  check
+      ->add_option("--supports", o->supports,
+                   "TOML file of what the engine takes: says how many combinations of its values "
+                   "were judged")
+      ->check(CLI::ExistingFile);
+  check->add_option("--waivers", o->waivers, "TOML file of known failures")
+      ->check(CLI::ExistingFile);
+  check->add_option("--report", o->report,
+                    "folder for report.html, report.jsonl, junit.xml and summary.md");
+  AddVerdict(check, o);
+  check->add_flag("--all", o->all_findings, kAll);
+  return check;
+}
+
 CLI::App* AddProbe(CLI::App* app, Options* o) {
   CLI::App* probe = app->add_subcommand(
       "probe", "ask an engine which values of which knobs it takes; prints a file for --supports");
@@ -201,23 +221,7 @@ bool ParseOptions(int argc, char** argv, Options* o, int* exit_code) {
   o->program = argv[0];
 
   CLI::App* run = AddRun(&app, o);
-  CLI::App* check = app.add_subcommand("check", "judge a folder of traces without any engine");
-  check->add_option("address", o->target, kRecorded)->required();
-  check->add_option("--profile", o->profile, "of --supports: core (pairs) or full (triples)")
-      ->check(CLI::IsMember({"core", "full"}))
-      ->capture_default_str();
-  check
-      ->add_option("--supports", o->supports,
-                   "TOML file of what the engine takes: says how many combinations of its values "
-                   "were judged")
-      ->check(CLI::ExistingFile);
-  check->add_option("--waivers", o->waivers, "TOML file of known failures")
-      ->check(CLI::ExistingFile);
-  check->add_option("--report", o->report,
-                    "folder for report.html, report.jsonl, junit.xml and summary.md");
-  AddVerdict(check, o);
-  check->add_flag("--all", o->all_findings, kAll);
-
+  CLI::App* check = AddCheck(&app, o);
   CLI::App* list =
       app.add_subcommand("list", "list cases, requirements, knobs, tokens of case ids, or values");
   list->add_option("what", o->target,
