@@ -36,8 +36,7 @@ void AddSelection(CLI::App* app, Options* o) {
                   "I/N: every N-th case of the profile from the I-th on, for N machines");
   app->add_option("--supports", o->supports,
                   "TOML file of what the engine takes (shardproof probe writes it): core and full "
-                  "combine these values; one that the engine declines turns the run red")
-      ->check(CLI::ExistingFile);
+                  "combine these values; one that the engine declines turns the run red");
   app->add_option("--fabric", o->fabric,
                   "sim: all ranks in this process. mpi: under mpirun, one process a rank. "
                   "nccl: CUDA and NCCL, ranks started here or given by a launcher")
@@ -109,7 +108,7 @@ CLI::App* AddRun(CLI::App* app, Options* o) {
                   "so many random legal cases of what the engine takes, seeds from --seed on, "
                   "instead of a profile; what fails is shrunk")
       ->check(CLI::PositiveNumber);
-  run->add_option("--waivers", o->waivers, "TOML file of known failures")->check(CLI::ExistingFile);
+  run->add_option("--waivers", o->waivers, "TOML file of known failures");
   run->add_option("--report", o->report,
                   "folder for report.html, report.jsonl, junit.xml and summary.md");
   AddVerdict(run, o);

@@ -10,13 +10,6 @@
 namespace shardproof {
 namespace {
 
-// The space that a case with one instance is of.
-const char* SpaceOf(const Case& c) {
-  const InstanceSpec& spec = c.instances.front();
-  if (spec.strategy == ShardingStrategy::kLayerWise) return "layer_wise";
-  return spec.model.moe.experts > 0 ? "experts" : "strategies";
-}
-
 const CaseFactors* SpaceNamed(const std::vector<CaseFactors>& spaces, const std::string& name) {
   for (const CaseFactors& space : spaces) {
     if (space.name == name) return &space;
@@ -29,6 +22,12 @@ int64_t CombinationsOf(const CoveringProblem& problem, int strength) {
 }
 
 }  // namespace
+
+const char* SpaceOf(const Case& c) {
+  const InstanceSpec& spec = c.instances.front();
+  if (spec.strategy == ShardingStrategy::kLayerWise) return "layer_wise";
+  return spec.model.moe.experts > 0 ? "experts" : "strategies";
+}
 
 CoveringRow PlainestRow(const CaseFactors& space, const CoveringProblem& problem, const Taken& of,
                         int32_t world) {
@@ -103,7 +102,7 @@ std::vector<std::string> FittedCoverage(const std::vector<CaseFactors>& spaces,
     const auto taken = supported.find(space.name);
     const auto some = taken == supported.end() ? std::nullopt : TakenOf(space, taken->second);
     if (!some) {
-      lines.push_back(of + "none of " + all + ": the engine takes no case of them");
+      lines.push_back(of + "none of " + all + ": no case of them is taken here");
       continue;
     }
     std::vector<CoveringRow> rows;

@@ -24,6 +24,9 @@ std::vector<Case> FittedCases(const std::vector<CaseFactors>& spaces, const Supp
 CoveringRow PlainestRow(const CaseFactors& space, const CoveringProblem& problem,
                         const Taken& taken, int32_t world);
 
+// The space that a case with one instance is of.
+const char* SpaceOf(const Case& c);
+
 // Whether a case has no value of a space that the engine does not take. Cases with several engines,
 // and illegal ones, are answered by every engine: true.
 bool Fits(const std::vector<CaseFactors>& spaces, const Supported& supported, const Case& c);

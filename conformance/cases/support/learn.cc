@@ -1,6 +1,7 @@
 #include "conformance/cases/support/learn.h"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -10,14 +11,19 @@ namespace shardproof {
 namespace {
 
 struct FactorValue {
-  int factor = 0, value = 0;
+  int factor = -1, value = 0;
+};
+// factor -1: the whole row is asked.
+struct Question {
+  CoveringRow row;
+  FactorValue about = {};
 };
 
 // One space, asked in rounds: all cases of a round are asked together.
 class Learner {
  public:
-  Learner(const CaseFactors& space, const TakesCases& takes)
-      : space_(space), takes_(takes), problem_(*space.problem), everything_(AllValuesOf(problem_)) {
+  Learner(const CaseFactors& space, const AskCases& ask)
+      : space_(space), ask_(ask), problem_(*space.problem), everything_(AllValuesOf(problem_)) {
     for (const Factor& factor : problem_.factors) {
       mask_.emplace_back(factor.values.size(), false);
       attempts_.emplace_back(factor.values.size(), 0);
@@ -26,7 +32,7 @@ class Learner {
 
   int asked() const { return asked_; }
   const ValueMask& mask() const { return mask_; }
-  const CoveringRow& base() const { return bases_.front(); }
+  const std::vector<CoveringRow>& rows() const { return rows_; }
 
   // False: the engine takes none of the cases of this space that were tried.
   bool Learn(int32_t world) {
@@ -34,6 +40,8 @@ class Learner {
     if (bases_.empty()) return false;
     while (AskOpen(mask_) || AskOpen(everything_)) {
     }
+    Ask(PairsOfOpen());
+    AskDeclinedAlone();
     return true;
   }
 
@@ -78,76 +86,135 @@ class Learner {
       if (one.factor != strategy || one.value == 0) continue;
       if (auto row = Nearest(defaults, one)) first.push_back(*std::move(row));
     }
-    AddBases(first);
+    AddBases(first, {TakeAnswer::kTakes, TakeAnswer::kEnds});
     if (!bases_.empty()) return;
     for (const CoveringRow& from : first) {
       for (const FactorValue& one : AllValues()) {
         if (auto row = Nearest(from, one)) then.push_back(*std::move(row));
       }
     }
-    AddBases(then);
+    AddBases(then, {TakeAnswer::kTakes});
   }
 
-  void AddBases(const std::vector<CoveringRow>& rows) {
-    const std::vector<bool> taken = Ask(rows);
-    for (size_t i = 0; i < rows.size(); ++i) {
-      if (taken[i]) bases_.push_back(rows[i]);
+  // kinds: where none gives the first answer, those that give the second.
+  void AddBases(const std::vector<CoveringRow>& rows, const std::vector<TakeAnswer>& kinds) {
+    std::vector<Question> questions;
+    for (const CoveringRow& row : rows) questions.push_back({row});
+    const std::vector<TakeAnswer> answers = Ask(questions);
+    for (size_t kind = 0; kind < kinds.size() && bases_.empty(); ++kind) {
+      for (size_t i = 0; i < rows.size(); ++i) {
+        if (answers[i] != kinds[kind]) continue;
+        bases_.push_back(rows[i]);
+        Note(rows[i]);
+      }
     }
   }
 
-  // Also notes what they show.
-  std::vector<bool> Ask(const std::vector<CoveringRow>& rows) {
+  // It takes all values of the row.
+  void Note(const CoveringRow& row) {
+    bool fresh = false;
+    for (size_t factor = 0; factor < row.size(); ++factor) {
+      std::vector<bool>::reference known = mask_[factor][Index(row[factor])];
+      fresh = fresh || !known;
+      known = true;
+    }
+    if (fresh) rows_.push_back(row);
+  }
+
+  // Also notes what they show. One that ends the engine shows that about its value alone.
+  std::vector<TakeAnswer> Ask(const std::vector<Question>& questions) {
     std::vector<Case> cases;
-    for (const CoveringRow& row : rows) {
-      cases.push_back(space_.make(row, 1));
+    for (const Question& question : questions) {
+      cases.push_back(space_.make(question.row, 1));
       std::string& script = cases.back().instances.front().script;
       if (script == InstanceSpec().script) script.clear();  // create answers for it
     }
+    if (cases.empty()) return {};
     asked_ += static_cast<int>(cases.size());
-    std::vector<bool> taken = takes_(cases);
-    for (size_t i = 0; i < rows.size(); ++i) {
-      for (size_t factor = 0; taken[i] && factor < rows[i].size(); ++factor)
-        mask_[factor][Index(rows[i][factor])] = true;
+    const std::vector<TakeAnswer> answers = ask_(cases);
+    for (size_t i = 0; i < questions.size(); ++i) {
+      const auto& [row, about] = questions[i];
+      if (answers[i] == TakeAnswer::kTakes) Note(row);
+      if (answers[i] != TakeAnswer::kEnds || about.factor < 0) continue;
+      std::vector<bool>::reference known = At(mask_, about.factor)[Index(about.value)];
+      if (!known) rows_.push_back(row);
+      known = true;
     }
-    return taken;
+    return answers;
+  }
+
+  bool IsOpen(const FactorValue& one) const { return !At(mask_, one.factor)[Index(one.value)]; }
+
+  // Where a case takes place, and how ranks are laid out, is not taken together with a feature.
+  static bool IsPlace(const std::string& name) {
+    static constexpr const char* kPlaces[] = {"world", "place", "order", "strategy", "script",
+                                              "tp",    "cp",    "ep",    "pp",       "etp"};
+    return std::find(std::begin(kPlaces), std::end(kPlaces), name) != std::end(kPlaces);
+  }
+
+  // Values that are declined alone, two at a time.
+  std::vector<Question> PairsOfOpen() const {
+    std::vector<FactorValue> open;
+    for (const FactorValue& one : AllValues()) {
+      if (IsOpen(one) && !IsPlace(At(problem_.factors, one.factor).name)) open.push_back(one);
+    }
+    std::vector<Question> questions;
+    for (const FactorValue& one : open) {
+      const auto with_one = Nearest(bases_.front(), one);
+      for (const FactorValue& other : open) {
+        if (!with_one || other.factor <= one.factor) continue;
+        const auto both = Nearest(*with_one, other);
+        if (both && At(*both, one.factor) == one.value) questions.push_back({*both});
+      }
+    }
+    return questions;
+  }
+
+  // What an engine declines because of what it was asked before, in the same process, it takes in a
+  // new one.
+  void AskDeclinedAlone() {
+    for (const FactorValue& one : AllValues()) {
+      if (!IsOpen(one)) continue;
+      if (auto row = Nearest(bases_.front(), one)) Ask({{*std::move(row), one}});
+    }
   }
 
   // Each value that is not known to be taken, from the base that is next for it, the others being
   // of `among`. False: none could be asked.
   bool AskOpen(const ValueMask& among) {
-    std::vector<CoveringRow> rows;
+    std::vector<Question> questions;
     for (const FactorValue& one : AllValues()) {
       size_t& attempts = At(attempts_, one.factor)[Index(one.value)];
-      if (At(mask_, one.factor)[Index(one.value)] || attempts == bases_.size()) continue;
+      if (!IsOpen(one) || attempts == bases_.size()) continue;
       auto row = NearestRow(problem_, among, bases_[attempts], one.factor, one.value);
       if (!row) continue;
       ++attempts;
-      rows.push_back(*std::move(row));
+      questions.push_back({*std::move(row), one});
     }
-    if (!rows.empty()) Ask(rows);
-    return !rows.empty();
+    Ask(questions);
+    return !questions.empty();
   }
 
   const CaseFactors& space_;
-  const TakesCases& takes_;
+  const AskCases& ask_;
   const CoveringProblem& problem_;
   const ValueMask everything_;
   ValueMask mask_;                             // what it takes
   std::vector<std::vector<size_t>> attempts_;  // by factor and value: bases it was asked from
   std::vector<CoveringRow> bases_;
+  std::vector<CoveringRow> rows_;  // in which a value was taken first
   int asked_ = 0;
 };
 
 }  // namespace
 
-Learnt LearnSupport(const std::vector<CaseFactors>& spaces, int32_t world,
-                    const TakesCases& takes) {
+Learnt LearnSupport(const std::vector<CaseFactors>& spaces, int32_t world, const AskCases& ask) {
   Learnt learnt;
   for (const CaseFactors& space : spaces) {
-    Learner learner(space, takes);
+    Learner learner(space, ask);
     if (learner.Learn(world)) {
       learnt.supported[space.name] = {ValuesOf(space, learner.mask())};
-      learnt.bases[space.name] = learner.base();
+      learnt.rows[space.name] = learner.rows();
     }
     learnt.asked += learner.asked();
   }

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include <climits>
+#include <cstdlib>
 #include <iostream>
 #include <stdexcept>
 #include <utility>
@@ -129,6 +130,13 @@ int MpiWorld::Leave(int code_of_rank0) {
   AwaitPolitely(&request);
   std::cout.flush();
   mpi::LeaveWithoutFinalise(code);
+}
+
+void MpiWorld::Abort(int code) {
+  std::cout.flush();
+  EndDescendants();
+  MPI_Abort(MPI_COMM_WORLD, code);
+  std::_Exit(code);
 }
 
 }  // namespace shardproof

@@ -39,6 +39,9 @@ class MpiWorld {
   // known to hang (leave.h) the process ends here with it, without destructors. Collective.
   int Leave(int code_of_rank0);
 
+  // The end of the job where this process alone can not go on: the others wait for it.
+  [[noreturn]] void Abort(int code);
+
  private:
   struct State;
   std::unique_ptr<State> state_;

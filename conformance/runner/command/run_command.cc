@@ -13,6 +13,7 @@
 #include "conformance/runner/nccl/run_nccl.h"
 #include "conformance/runner/reporter.h"
 #include "conformance/runner/sim_run.h"
+#include "conformance/runner/support/fitted_run.h"
 
 namespace shardproof {
 
@@ -35,7 +36,11 @@ void CheckChoice(const Options& options) {
 
 // A run may take an hour: what is wrong with the command is said before it.
 void CheckOptions(const Options& options) {
-  if (!options.waivers.empty()) WaiversOf(options);
+  if (!options.waivers.empty() && options.fabric != "mpi") WaiversOf(options);  // mpi: on rank 0
+  if (!options.supports.empty() && !IsFitted(options))
+    throw std::invalid_argument(
+        "--supports says what the profiles core and full combine, and what --random draws from, on "
+        "sim and mpi: leave it out here");
   if (!options.fault.empty()) ParseFault(options.fault);
   if (!options.timing.empty()) ParseTimingPolicy(options.timing);
   const FabricRow& fabric = FabricNamed(options.fabric);

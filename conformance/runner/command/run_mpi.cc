@@ -27,11 +27,15 @@ namespace shardproof {
 namespace {
 
 // On rank 0: what is wrong with the address, or the file of what the engine takes; or "loads"; or
-// "breaks", where the probe says how.
+// "breaks", where the probe says how. What the other ranks will do with it is tried.
 std::string Refusal(const Options& options, EngineProbe* probe, std::optional<FittedRun>* fitted) {
   try {
     *probe = ProbeEngine(options);
-    if (probe->loads && IsFitted(options)) fitted->emplace(options, options.ranks);
+    if (probe->loads && IsFitted(options)) {
+      if (WillAsk(options)) std::cout << kAsking << std::flush;
+      fitted->emplace(options, options.ranks);
+      FittedRun(options, options.ranks, (*fitted)->Told()).Cases();
+    }
     return probe->loads ? "loads" : "breaks";
   } catch (const std::exception& error) {
     return error.what();
@@ -125,25 +129,22 @@ void Conclude(size_t cases, FittedRun& fitted, MpiJudge& judge, Reporter* report
   if (reporter == nullptr) return judge.Follow();
   const auto again = [&](const std::vector<Case>& some) { return judge.Lead(some); };
   size_t place = cases;
-  for (CaseReport& smallest : fitted.ShrinkFailures(again, 4))
-    reporter->CaseDone(++place, std::move(smallest));
+  for (CaseReport& further : fitted.AskOn(again, 4))
+    reporter->CaseDone(++place, std::move(further));
   judge.EndLead();
   fitted.Conclude(&reporter->report());
 }
 
 }  // namespace
 
-int RunMpiCommand(const Options& given, int argc, char** argv) {
-  MpiWorld world(&argc, &argv);
-  Options options = given;
-  options.ranks = world.size();
+namespace {
+
+// From the engine's address to the report's last line; rank 0's exit code.
+int RunInWorld(const Options& options, MpiWorld& world, const std::string& refusal,
+               const EngineProbe& probe, std::optional<FittedRun>& fitted) {
   const bool reports = world.rank() == 0;
   if (reports) std::cout << VisibleLine(HeaderLine(options)) << std::endl;
   RunReport report = ReportFor(options);
-  EngineProbe probe;
-  std::optional<FittedRun> fitted;
-  const std::string refusal = world.Broadcast(reports ? Refusal(options, &probe, &fitted) : "");
-  if (refusal != "loads" && refusal != "breaks") throw std::invalid_argument(refusal);
   const std::vector<Case> cases = refusal == "loads"
                                       ? Select(options, reports, world, &fitted, &report.facts)
                                       : std::vector<Case>();
@@ -153,17 +154,37 @@ int RunMpiCommand(const Options& given, int argc, char** argv) {
   if (reports) problem = Open(options, std::move(report), cases.size(), &reporter);
   if (problem = world.Broadcast(problem); !problem.empty()) {  // all ranks leave together
     if (reports) std::cerr << "shardproof: " << IndentedText(problem) << "\n";
-    return world.Leave(3);
+    return 3;
   }
-  std::optional<MpiJudge> judge(std::in_place, options, world);
+  MpiJudge judge(options, world);
   if (const auto row = RowOf(probe, options)) reporter->CaseDone(cases.size(), *row);  // on rank 0
-  judge->Judge(cases, [&](size_t place, CaseReport row) {
+  judge.Judge(cases, [&](size_t place, CaseReport row) {
     if (fitted) fitted->CaseDone(place, cases[place], row);
     reporter->CaseDone(place, std::move(row));
   });
-  if (fitted) Conclude(cases.size(), *fitted, *judge, reports ? &*reporter : nullptr);
-  const int code = reports ? reporter->Finish() : 0;
-  judge.reset();  // nothing after this may run
+  if (fitted) Conclude(cases.size(), *fitted, judge, reports ? &*reporter : nullptr);
+  return reports ? reporter->Finish() : 0;
+}
+
+}  // namespace
+
+int RunMpiCommand(const Options& given, int argc, char** argv) {
+  MpiWorld world(&argc, &argv);
+  Options options = given;
+  options.ranks = world.size();
+  EngineProbe probe;
+  std::optional<FittedRun> fitted;
+  const bool asks = world.rank() == 0;
+  const std::string refusal = world.Broadcast(asks ? Refusal(options, &probe, &fitted) : "");
+  if (refusal != "loads" && refusal != "breaks") throw std::invalid_argument(refusal);
+  int code = 2;
+  try {
+    code = RunInWorld(options, world, refusal, probe, fitted);
+  } catch (const std::exception& error) {  // the other ranks wait for this one
+    std::cerr << "shardproof: rank " << world.rank()
+              << ": the suite failed: " << IndentedText(error.what()) << std::endl;
+    world.Abort(2);
+  }
   return world.Leave(code);
 }
 

@@ -164,8 +164,8 @@ class SimJudge {
 void Conclude(size_t cases, FittedRun& fitted, SimJudge& judge, Reporter& reporter) {
   const auto again = [&](const std::vector<Case>& some) { return judge.Judge(some); };
   size_t place = cases;
-  for (CaseReport& smallest : fitted.ShrinkFailures(again, 4 * judge.jobs()))
-    reporter.CaseDone(++place, std::move(smallest));
+  for (CaseReport& further : fitted.AskOn(again, 4 * judge.jobs()))
+    reporter.CaseDone(++place, std::move(further));
   fitted.Conclude(&reporter.report());
 }
 
@@ -176,7 +176,10 @@ int RunSimCommand(const Options& options) {
   RunReport report = ReportFor(options);
   const EngineProbe probe = ProbeEngine(options);
   std::optional<FittedRun> fitted;
-  if (probe.loads && IsFitted(options)) fitted.emplace(options, 0);
+  if (probe.loads && IsFitted(options)) {
+    if (WillAsk(options)) std::cout << kAsking << std::flush;
+    fitted.emplace(options, 0);
+  }
   const std::vector<Case> cases = fitted ? fitted->Cases() : SelectCases(options, &report.facts);
   if (fitted && !fitted->Seeds().empty()) std::cout << fitted->Seeds() << "\n" << std::flush;
   if (options.queues > 0)

@@ -1,17 +1,35 @@
 // ask_engine.h: does an engine take these cases?
 #pragma once
+#include <cstddef>
 #include <string>
 #include <vector>
 
 #include "conformance/cases/case.h"
+#include "conformance/cases/support/learn.h"
 
 namespace shardproof {
 
-// Runs each case on sim, many in one process of their own; for each, in order: not all ranks
-// of its grid answer UNSUPPORTED or REJECTED. An engine that ends its process, or hangs, takes the
-// case: what it does there is for a verdict to say. Throws std::runtime_error for what fails in the
-// suite.
-std::vector<bool> AskEngine(const std::string& address, double stall_seconds,
-                            const std::vector<Case>& cases);
+// After so many ends of its process nothing more is asked: each may have cost a stall.
+inline constexpr size_t kMostEnds = 3;
+
+class EngineAsker {
+ public:
+  // stall_seconds: a case without progress for so long hangs.
+  EngineAsker(std::string address, double stall_seconds);
+
+  // Runs each case on sim, many in one process of their own. After an end the next case is asked in
+  // another process. Once it was given up, all is declined. Throws std::runtime_error for what
+  // fails in the suite.
+  std::vector<TakeAnswer> Ask(const std::vector<Case>& cases);
+
+  // Cases that ended it.
+  const std::vector<std::string>& ends() const { return ends_; }
+  bool gave_up() const { return ends_.size() >= kMostEnds; }
+
+ private:
+  std::string address_;
+  double stall_seconds_;
+  std::vector<std::string> ends_;
+};
 
 }  // namespace shardproof

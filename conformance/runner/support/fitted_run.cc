@@ -11,6 +11,7 @@
 #include "conformance/cases/profiles.h"
 #include "conformance/cases/support/fitted_profile.h"
 #include "conformance/cases/support/learn.h"
+#include "conformance/common/at.h"
 #include "conformance/common/read_file.h"
 #include "conformance/runner/chosen.h"
 #include "conformance/runner/support/ask_engine.h"
@@ -35,6 +36,7 @@ Supported ReadSupports(const std::string& path, const std::vector<CaseFactors>& 
   return supported;
 }
 
+// Then the suite's own profile is as good, where it is of all ranks.
 bool TakesEverything(const std::vector<CaseFactors>& spaces, const Supported& supported) {
   for (const CaseFactors& space : spaces) {
     const auto values = supported.find(space.name);
@@ -71,13 +73,28 @@ std::string Untaken(const CaseFactors& space, const Supported& supported) {
   return text.empty() ? "" : space.name + ": " + text;
 }
 
+// At most so many cases at the end of a run for what is still open.
+constexpr size_t kMostAskedOn = 300;
+
+bool HasValue(const DrawnCase& drawn, const std::string& factor, const std::string& value) {
+  const std::vector<Factor>& factors = drawn.from->space.problem->factors;
+  for (size_t i = 0; i < factors.size(); ++i) {
+    if (factors[i].name == factor) return At(factors[i].values, drawn.row[i]) == value;
+  }
+  return false;
+}
+
 }  // namespace
 
 bool IsFitted(const Options& options) {
+  if (options.fabric == "nccl") return false;
   if (options.random > 0) return true;
   if (!options.cases.empty() || options.profile == "smoke") return false;
-  return !options.supports.empty() ||
-         (options.impl.starts_with("lib:") && options.fabric != "nccl");
+  return !options.supports.empty() || options.impl.starts_with("lib:");
+}
+
+bool WillAsk(const Options& options) {
+  return IsFitted(options) && options.supports.empty() && options.impl.starts_with("lib:");
 }
 
 FittedRun::FittedRun(const Options& options, int ranks)
@@ -92,12 +109,15 @@ FittedRun::FittedRun(const Options& options, int ranks)
     how_ = "everything";
     return;
   }
-  const Learnt learnt =
-      LearnSupport(spaces_, UsualWorld(ranks), [&](const std::vector<Case>& cases) {
-        return AskEngine(options.impl, options.stall_seconds, cases);
-      });
+  EngineAsker asker(options.impl, options.stall_seconds);
+  const Learnt learnt = LearnSupport(
+      spaces_, UsualWorld(ranks), [&](const std::vector<Case>& cases) { return asker.Ask(cases); });
   supported_ = learnt.supported;
+  taken_ = learnt.rows;
   how_ = "asked in " + std::to_string(learnt.asked) + " cases";
+  for (size_t i = 0; i < asker.ends().size(); ++i)
+    how_ += (i == 0 ? "; its process ended, or hung, in " : ", ") + asker.ends()[i];
+  if (asker.gave_up()) how_ += "; after that nothing was asked: it may take more";
 }
 
 FittedRun::FittedRun(const Options& options, int ranks, const std::string& told)
@@ -128,7 +148,8 @@ std::vector<Case> FittedRun::Cases() {
   std::vector<Case> all =
       Profile(options_.profile, options_.fabric, kept_, options_.seed, options_.ranks);
   std::erase_if(all, [&](const Case& c) { return options_.ranks > 0 && c.world > options_.ranks; });
-  if (TakesEverything(spaces_, supported_)) {
+  const bool all_ranks = options_.ranks == 0 || options_.ranks >= 8;
+  if (all_ranks && TakesEverything(spaces_, supported_)) {
     chosen_ = KeepChosen(options_, &all);
     return all;
   }
@@ -137,9 +158,8 @@ std::vector<Case> FittedRun::Cases() {
   not_asked_ = there_are - all.size();
   std::set<std::string> ids;
   for (const Case& c : all) ids.insert(Id(c));
-  const int strength = options_.profile == "full" ? 3 : 2;
   for (Case& c :
-       FittedCases(spaces_, supported_, strength, UsualWorld(options_.ranks), options_.seed)) {
+       FittedCases(spaces_, supported_, strength(), UsualWorld(options_.ranks), options_.seed)) {
     if (ids.insert(Id(c)).second) all.push_back(std::move(c));
   }
   chosen_ = KeepChosen(options_, &all);
@@ -149,6 +169,10 @@ std::vector<Case> FittedRun::Cases() {
 void FittedRun::CaseDone(size_t place, const Case& c, const CaseReport& report) {
   if (const std::string cause = CauseOf(report); !cause.empty() && place < drawn_.size())
     failures_[cause].push_back({place, report.id.size(), report});
+  Note(c, report);
+}
+
+void FittedRun::Note(const Case& c, const CaseReport& report) {
   switch (report.status) {
     case Status::kPass:
     case Status::kPartial:
@@ -158,17 +182,73 @@ void FittedRun::CaseDone(size_t place, const Case& c, const CaseReport& report) 
       return;
     case Status::kUnsupported:
       if (!IsOfTaken(spaces_, supported_, c)) return;
-      if (declined_++ == 0) declined_first_ = report.id + ": " + report.reason;
+      if (declined_.empty()) declined_first_ = report.id + ": " + report.reason;
+      declined_[Id(c)] = report.reason;
       return;
     default:
       return;
   }
 }
 
-std::vector<CaseReport> FittedRun::ShrinkFailures(const JudgeCases& judge, size_t batch) {
-  std::vector<CaseReport> smallest;
+void FittedRun::AskOpenValues(const JudgeCases& judge, std::vector<CaseReport>* reports) {
+  std::vector<OpenValue> open =
+      OpenValues(spaces_, supported_, taken_, judged_, UsualWorld(options_.ranks), options_.seed);
+  if (options_.random > 0) {  // few draws have not met every value
+    std::erase_if(open, [&](const OpenValue& one) {
+      return std::none_of(drawn_.begin(), drawn_.end(), [&](const DrawnCase& drawn) {
+        return drawn.from->space.name == one.space && HasValue(drawn, one.factor, one.value);
+      });
+    });
+  }
+  std::map<std::string, Case> cases;  // by id
+  for (const OpenValue& one : open) cases.emplace(Id(one.with_it), one.with_it);
+  std::erase_if(cases, [&](const auto& one) { return declined_.contains(one.first); });
+  std::vector<Case> to_ask;
+  for (const auto& [id, c] : cases) to_ask.push_back(c);
+  for (CaseReport& report : judge(to_ask)) {
+    Note(cases.at(report.id), report);
+    reports->push_back(std::move(report));
+  }
+  for (const OpenValue& one : open) {
+    const auto declined = declined_.find(Id(one.with_it));
+    if (declined == declined_.end()) continue;
+    lost_.push_back(one.space + ", " + one.factor + " " + one.value + ": " +
+                    (options_.supports.empty() ? "the engine took it when it was asked, but"
+                                               : "the file names it, but the engine") +
+                    " declined each case with it, the plainest, " + declined->first + ", too (" +
+                    declined->second + ")");
+  }
+}
+
+void FittedRun::AskOpenCombinations(const JudgeCases& judge, std::vector<CaseReport>* reports) {
+  if (declined_.empty()) return;  // what is open then cannot be reached
+  std::vector<Case> cases =
+      OpenCombinations(spaces_, supported_, taken_, judged_, strength(), UsualWorld(options_.ranks),
+                       options_.seed, kMostAskedOn);
+  std::erase_if(cases, [&](const Case& c) { return declined_.contains(Id(c)); });
+  std::vector<CaseReport> some = judge(cases);
+  for (size_t i = 0; i < some.size(); ++i) {
+    Note(cases[i], some[i]);
+    if (some[i].status != Status::kUnsupported) reports->push_back(std::move(some[i]));
+  }
+}
+
+std::vector<CaseReport> FittedRun::AskOn(const JudgeCases& judge, size_t batch) {
+  std::vector<CaseReport> reports;
+  if (chosen_.empty()) {  // else other cases have what is open here
+    AskOpenValues(judge, &reports);
+    if (options_.random == 0) AskOpenCombinations(judge, &reports);
+  }
+  added_ = reports.size();
+  ShrinkFailures(judge, batch, &reports);
+  return reports;
+}
+
+void FittedRun::ShrinkFailures(const JudgeCases& judge, size_t batch,
+                               std::vector<CaseReport>* reports) {
+  size_t shrunk_causes = 0;
   for (const auto& [cause, failures] : failures_) {
-    if (smallest.size() == kMostShrunk) break;
+    if (shrunk_causes++ == kMostShrunk) break;
     const Failure& first =
         *std::min_element(failures.begin(), failures.end(), [](const Failure& a, const Failure& b) {
           return std::tie(a.length, a.drawn) < std::tie(b.length, b.drawn);
@@ -177,9 +257,11 @@ std::vector<CaseReport> FittedRun::ShrinkFailures(const JudgeCases& judge, size_
     shrunk_.push_back(cause + ": the first finding of " + std::to_string(failures.size()) +
                       " random cases; smallest case with it: " + shrunk.report.id + " (from " +
                       first.report.id + ", " + std::to_string(shrunk.runs) + " runs)");
-    smallest.push_back(std::move(shrunk.report));
+    reports->push_back(std::move(shrunk.report));
   }
-  return smallest;
+  if (failures_.size() > kMostShrunk)
+    shrunk_.push_back("of " + std::to_string(failures_.size()) + " kinds of failures " +
+                      std::to_string(kMostShrunk) + " were shrunk");
 }
 
 void FittedRun::Conclude(RunReport* report) const {
@@ -188,8 +270,10 @@ void FittedRun::Conclude(RunReport* report) const {
   report->facts.insert(report->facts.end(), shrunk_.begin(), shrunk_.end());
   for (const CaseFactors& space : spaces_) {
     const std::string untaken = Untaken(space, supported_);
-    if (!untaken.empty()) report->facts.push_back("not taken, of " + untaken);
+    if (!untaken.empty()) report->facts.push_back("not taken here, of " + untaken);
   }
+  for (const std::string& lost : lost_)
+    report->problems.push_back((options_.supports.empty() ? "" : options_.supports + ": ") + lost);
   if (options_.random > 0) return;
   if (!chosen_.empty()) report->facts.push_back(chosen_);
   if (not_asked_ > 0) {
@@ -197,18 +281,16 @@ void FittedRun::Conclude(RunReport* report) const {
                             options_.profile +
                             " were not asked: they have values that it does not take");
   }
-  const int strength = options_.profile == "full" ? 3 : 2;
-  for (std::string& line : FittedCoverage(spaces_, supported_, judged_, strength))
+  for (std::string& line : FittedCoverage(spaces_, supported_, judged_, strength()))
     report->facts.push_back(std::move(line));
-  if (declined_ == 0) return;
-  const std::string declined =
-      "unsupported, though the engine takes each of its values: " + std::to_string(declined_) +
-      (declined_ == 1 ? " case, " : " cases, the first ") + declined_first_;
-  if (options_.supports.empty() || options_.command == Options::Command::kCheck) {
-    report->facts.push_back(declined);
-  } else {
-    report->problems.push_back(options_.supports + ": " + declined);
-  }
+  if (added_ > 0)
+    report->facts.push_back(std::to_string(added_) +
+                            " plain cases were added for what the engine declined in others");
+  if (!declined_.empty())
+    report->facts.push_back("unsupported, though the engine takes each of its values: " +
+                            std::to_string(declined_.size()) +
+                            (declined_.size() == 1 ? " case, " : " cases, the first ") +
+                            declined_first_);
 }
 
 }  // namespace shardproof

@@ -2,8 +2,11 @@
 //
 // For a library, core and full are every pair and every triple of what it takes
 // (cases/support/fitted_profile.h), which is found out by asking it, or stands in a file
-// (--supports). A value that stands in the file and is declined turns the run red. Random cases
-// (--random) are drawn from what it takes; what fails is shrunk.
+// (--supports). Random cases (--random) are drawn from what it takes; what fails is shrunk.
+//
+// What no case has judged in the end, since the engine declined each with it, is asked again in the
+// plainest case: a value that is declined there too, though the file names it or the engine has
+// taken it before, turns the run red. Combinations that it declines are told.
 #pragma once
 #include <cstddef>
 #include <map>
@@ -11,6 +14,7 @@
 #include <vector>
 
 #include "conformance/cases/support/random_cases.h"
+#include "conformance/cases/support/still_open.h"
 #include "conformance/cases/support/supported.h"
 #include "conformance/report/report.h"
 #include "conformance/runner/options.h"
@@ -20,6 +24,10 @@ namespace shardproof {
 
 // Whether its cases depend on the engine.
 bool IsFitted(const Options& options);
+
+// Whether it is found out by asking the engine, which takes some seconds.
+bool WillAsk(const Options& options);
+inline constexpr const char* kAsking = "asking the engine which values of which knobs it takes\n";
 
 inline constexpr size_t kMostShrunk = 5;
 
@@ -43,14 +51,20 @@ class FittedRun {
   std::vector<Case> Cases();
   // The case at this place among them has ended.
   void CaseDone(size_t place, const Case& c, const CaseReport& report);
-  // Of random cases: for each cause of a failure, at most kMostShrunk, the smallest case with it.
-  // batch: how many cases are judged at once.
-  std::vector<CaseReport> ShrinkFailures(const JudgeCases& judge, size_t batch);
+  // When all have ended. Reports of further cases: what is still open, and of random cases for each
+  // cause of a failure, at most kMostShrunk, the smallest case with it. batch: how many cases are
+  // judged at once.
+  std::vector<CaseReport> AskOn(const JudgeCases& judge, size_t batch);
   // At the end: what it takes, coverage of what was judged, and what it declined against the file.
   void Conclude(RunReport* report) const;
 
  private:
   std::vector<Case> RandomCases();
+  int strength() const { return options_.profile == "full" ? 3 : 2; }
+  void Note(const Case& c, const CaseReport& report);
+  void AskOpenValues(const JudgeCases& judge, std::vector<CaseReport>* reports);
+  void AskOpenCombinations(const JudgeCases& judge, std::vector<CaseReport>* reports);
+  void ShrinkFailures(const JudgeCases& judge, size_t batch, std::vector<CaseReport>* reports);
 
   const Options options_;
   Spaces kept_;
@@ -59,10 +73,13 @@ class FittedRun {
   std::string how_;  // "told by FILE", "asked in 312 cases"
   size_t not_asked_ = 0;
   std::string chosen_;  // of the cases, in words
+  TakenRows taken_;     // of an engine that was asked
   std::vector<Case> judged_;
-  int declined_ = 0;  // cases that fit
+  std::map<std::string, std::string> declined_;  // cases that fit: id, and why
   std::string declined_first_;
-  std::vector<DrawFrom> from_;  // of random cases
+  std::vector<std::string> lost_;  // values that it took, or that the file names, and declined
+  size_t added_ = 0;               // cases that were asked at the end, and judged
+  std::vector<DrawFrom> from_;     // of random cases
   std::vector<DrawnCase> drawn_;
   struct Failure {
     size_t drawn = 0;

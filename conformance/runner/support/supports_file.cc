@@ -6,6 +6,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include "conformance/common/safe_text.h"
+
 namespace shardproof {
 namespace {
 
@@ -99,13 +101,12 @@ Supported ParseSupports(std::string_view text, const std::string& file_name) {
 
 std::string SupportsText(const Supported& supported, const std::string& comment) {
   std::ostringstream out;
-  out << "# " << comment << "\n";
+  out << "# " << VisibleLine(comment) << "\n";
   for (const char* space : kSpaces) {
     const auto found = supported.find(space);
     if (found == supported.end()) continue;
-    out << "\n[" << space << "]\n";
-    for (const auto& [knob, values] : found->second.values)
-      out << knob << " = " << ListOf(values) << "\n";
+    toml::table section;  // names with dots are quoted
+    for (const auto& [knob, values] : found->second.values) section.insert(knob, ListOf(values));
     toml::array without;
     for (const SupportedValues& one : found->second.without) {
       toml::table row;
@@ -113,11 +114,12 @@ std::string SupportsText(const Supported& supported, const std::string& comment)
       row.is_inline(true);
       without.push_back(std::move(row));
     }
-    if (!without.empty()) out << kWithout << " = " << without << "\n";
+    if (!without.empty()) section.insert(kWithout, std::move(without));
     toml::table plain;
     for (const auto& [knob, value] : found->second.plain) plain.insert(knob, value);
     plain.is_inline(true);
-    if (!plain.empty()) out << kPlain << " = " << plain << "\n";
+    if (!plain.empty()) section.insert(kPlain, std::move(plain));
+    out << "\n[" << space << "]\n" << section << "\n";
   }
   return out.str();
 }

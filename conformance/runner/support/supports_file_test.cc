@@ -4,6 +4,8 @@
 
 #include <stdexcept>
 
+#include "conformance/cases/support/random_cases.h"
+
 namespace shardproof {
 namespace {
 
@@ -27,6 +29,16 @@ TEST(SupportsFileTest, WhatIsWrittenIsRead) {
       {"layer_wise", {{{"world", {"2"}}}}}};
   EXPECT_EQ(ParseSupports(SupportsText(supported, "a comment"), "file"), supported);
   EXPECT_TRUE(ParseSupports(SupportsText({}, "nothing"), "file").empty());
+}
+
+TEST(SupportsFileTest, EveryValueOfEverySpaceIsReadBack) {
+  Spaces kept;
+  const std::vector<CaseFactors> spaces = FactorsUpTo(0, kept);
+  const Supported supported = AllOf(spaces);
+  EXPECT_TRUE(supported.contains("experts"));
+  const std::string text = SupportsText(supported, "of two\nlines, and \xff");
+  EXPECT_EQ(ParseSupports(text, "file"), supported) << text;
+  CheckSupports(supported, spaces, "file");
 }
 
 TEST(SupportsFileTest, SaysWhereAFileIsWrong) {

@@ -1,0 +1,89 @@
+// What is said of an engine that declines in the run what it takes, or is said to take?
+#include "conformance/runner/support/fitted_run.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <functional>
+
+#include "conformance/runner/scratch_folder.h"
+
+namespace shardproof {
+namespace {
+
+using Takes = std::function<bool(const InstanceSpec& spec)>;
+
+class FittedRunTest : public testing::Test {
+ protected:
+  // A core run of an engine that a file tells of, and that takes what `takes` says.
+  RunReport Run(const std::string& supports, const Takes& takes) {
+    Options options;
+    options.impl = "lib:engine.so";
+    options.supports = scratch_.path() + "/engine.toml";
+    std::ofstream(options.supports) << supports;
+    FittedRun run(options, 4);
+    const auto report_of = [&](const Case& c) {
+      CaseReport report;
+      report.id = Id(c);
+      const bool taken = !c.illegal.empty() || takes(c.instances.front());
+      report.status = taken ? Status::kPass : Status::kUnsupported;
+      report.reason = taken ? "" : "not that";
+      return report;
+    };
+    const std::vector<Case> cases = run.Cases();
+    for (size_t i = 0; i < cases.size(); ++i) run.CaseDone(i, cases[i], report_of(cases[i]));
+    asked_on_ = 0;
+    run.AskOn(
+        [&](const std::vector<Case>& some) {
+          asked_on_ += some.size();
+          std::vector<CaseReport> reports;
+          for (const Case& c : some) reports.push_back(report_of(c));
+          return reports;
+        },
+        4);
+    RunReport report;
+    run.Conclude(&report);
+    return report;
+  }
+
+  const std::string file_ =
+      "[strategies]\nmicrobatches = ['1', '2']\nrecompute = ['0', '1']\ntied = ['0', '1']\n";
+  size_t asked_on_ = 0;
+
+ private:
+  const ScratchFolder scratch_;
+};
+
+TEST_F(FittedRunTest, AllIsTaken) {
+  const RunReport report = Run(file_, [](const InstanceSpec&) { return true; });
+  EXPECT_TRUE(report.problems.empty()) << report.problems.front();
+  EXPECT_EQ(asked_on_, 0u);
+}
+
+TEST_F(FittedRunTest, AValueThatIsDeclinedEverywhereIsAProblem) {
+  const RunReport report =
+      Run(file_, [](const InstanceSpec& spec) { return spec.microbatches == 1; });
+  ASSERT_EQ(report.problems.size(), 1u);
+  EXPECT_NE(report.problems[0].find("engine.toml: strategies, microbatches 2: the file names it"),
+            std::string::npos)
+      << report.problems[0];
+  EXPECT_NE(report.problems[0].find("(not that)"), std::string::npos);
+}
+
+TEST_F(FittedRunTest, APairThatIsDeclinedIsTold) {
+  const RunReport report = Run(
+      file_, [](const InstanceSpec& spec) { return spec.microbatches == 1 || !spec.recompute; });
+  EXPECT_TRUE(report.problems.empty()) << report.problems.front();
+  std::string facts;
+  for (const std::string& fact : report.facts) facts += fact + "\n";
+  EXPECT_NE(facts.find("; not judged: microbatches=2 recompute=1"), std::string::npos) << facts;
+  EXPECT_EQ(facts.find("not judged: microbatches=2 tied"), std::string::npos);
+}
+
+TEST_F(FittedRunTest, EverythingIsDeclined) {
+  const RunReport report = Run(file_, [](const InstanceSpec&) { return false; });
+  EXPECT_GE(report.problems.size(), 6u);
+}
+
+}  // namespace
+}  // namespace shardproof
