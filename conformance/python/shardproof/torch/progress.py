@@ -1,55 +1,59 @@
-"""For how long has a run not gone on? Waiting and working without an event count each for
-themselves, so that a machine that is busy with other things is no hang.
+"""For how long has a run not gone on? Time in which a rank waits for a CPU does not count, so that
+a machine that is busy with other things is no hang. All other time does, asleep or at work: a rank
+that works a little without end is no progress.
 """
 
-import os
 import pathlib
 
-_SAMPLE = 1.0  # seconds between looks at the processes' times
-_AT_WORK = 0.02  # share of one CPU from which on a rank works
-_TICK = os.sysconf("SC_CLK_TCK")
+_SAMPLE = 1.0  # seconds between looks at the processes
+_LEAST = 0.05  # share of the time that counts at least: every run that is stuck ends
 
 
-def _times_of_groups():
-    """CPU seconds of the running processes of each process group."""
-    seconds = {}
+def waits_of_groups(groups):
+    """Seconds that each thread of these process groups has waited for a CPU, by thread."""
+    waits = {}
     for entry in pathlib.Path("/proc").iterdir():
         if not entry.name.isdigit():
             continue
         try:
-            # man 5 proc: after the name in brackets state, ppid, pgrp, ... utime is field 14, stime
-            # 15.
-            fields = (entry / "stat").read_text().rpartition(")")[2].split()
+            # man 5 proc: after the name in brackets state, ppid, pgrp.
+            if int((entry / "stat").read_text().rpartition(")")[2].split()[2]) not in groups:
+                continue
+            for thread in (entry / "task").iterdir():
+                # Nanoseconds on a CPU, nanoseconds waiting for one. Absent: a kernel without it.
+                waits[thread.name] = int((thread / "schedstat").read_text().split()[1]) / 1e9
         except OSError:
             continue  # it ended
-        group = int(fields[2])
-        seconds[group] = seconds.get(group, 0) + (int(fields[11]) + int(fields[12])) / _TICK
-    return seconds
+    return waits
 
 
 class Progress:
-    """Of ranks that are each a process group of their own, by the number of their first process."""
+    """Of ranks that are each a process group of their own, by the number of their first process.
+    `waits`: as waits_of_groups.
+    """
 
-    def __init__(self, groups, now):
-        self._groups = groups
-        self._sampled = self._last = now  # last: when a trace grew or a rank worked
-        self._before = _times_of_groups()
-        self._worked = dict.fromkeys(groups, 0.0)  # CPU seconds since a trace grew
+    def __init__(self, groups, now, waits=waits_of_groups):
+        self._groups, self._waits = frozenset(groups), waits
+        self._sampled = self._grown = now
+        self._before = waits(self._groups)
+        self._without = 0.0
 
     def seconds_without(self, grew, now):
-        """Seconds without progress, given whether a trace grew since the last call."""
+        """Seconds without progress at the last look, given whether a trace grew since the last
+        call.
+        """
         if grew:
-            self._last = now
-            self._worked = dict.fromkeys(self._groups, 0.0)
+            self._grown, self._without = now, 0.0
         if now - self._sampled >= _SAMPLE:
             self._sample(now)
-        return max(now - self._last, *self._worked.values())
+        return self._without
 
     def _sample(self, now):
-        times = _times_of_groups()
-        for group in self._groups:
-            spent = max(0.0, times.get(group, 0) - self._before.get(group, 0))
-            self._worked[group] += spent
-            if spent >= _AT_WORK * (now - self._sampled):
-                self._last = now
-        self._before, self._sampled = times, now
+        waits = self._waits(self._groups)
+        # The longest wait of one thread, not the sum: two ranks that wait in turns are not one that
+        # never ran.
+        waited = max((waits[t] - self._before.get(t, 0.0) for t in waits), default=0.0)
+        time = now - self._sampled
+        counted = max(time - waited, _LEAST * time)
+        self._without += min(counted, now - self._grown)
+        self._before, self._sampled = waits, now

@@ -2,8 +2,7 @@
 happens.
 
 A run goes on as long as some rank's trace grows. It is stuck when none has grown for `patience`
-seconds: of time in which no rank works either (progress.py), or of the CPU's time of a rank that
-works without doing anything on its device. Where one rank died, the others have `grace` seconds.
+seconds, without the time in which a rank waited for a CPU (progress.py). Where one rank died, the others have `grace` seconds.
 Then every rank that is left writes the Python stack of its threads and is killed, and traces
 without a footer get one (conformance/trace/FORMAT.md): `died` for a rank that ended by itself,
 `aborted` for one that was ended.
@@ -23,6 +22,7 @@ import traceback
 from shardproof.torch.progress import Progress
 
 _POLL = 0.02  # seconds
+_STACK_ROUNDS = 50  # looks at stacks that are not written yet
 _STACK_SIGNAL = signal.SIGUSR2
 _PR_SET_PDEATHSIG = 1
 
@@ -166,7 +166,13 @@ class Supervisor:
     def _stop(self):
         for rank in self._left():
             os.kill(rank.process, _STACK_SIGNAL)
-        time.sleep(0.5)  # for the stacks to be written
+        before = None
+        for _ in range(_STACK_ROUNDS):  # until all have written their stacks, and write no more
+            time.sleep(0.1)
+            sizes = [rank.stacks.stat().st_size for rank in self._left() if rank.stacks.exists()]
+            if len(sizes) == len(self._left()) and all(sizes) and sizes == before:
+                break
+            before = sizes
         self._reap()
         self._kill()
 

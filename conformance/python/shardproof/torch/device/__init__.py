@@ -58,7 +58,8 @@ def _install():
     torch.utils.rename_privateuse1_backend(NAME)
     torch._register_device_module(NAME, module.make(native))
     torch.utils.generate_methods_for_privateuse1_backend(for_storage=True)
-    own = pathlib.Path(__file__).resolve().parents[2]
+    # As it is imported: among links (Bazel's) the code's file names are those of the links.
+    own = pathlib.Path(__file__).absolute().parents[2]
     native.set_library_folders(
         _folder(own), _folder(pathlib.Path(torch.__file__).parent), _folder(os.getcwd())
     )
