@@ -9,6 +9,7 @@ torch_test: a Python script of tests, with the command, the model library and th
 load("@torch//:defs.bzl", "TORCH")
 
 NEEDS_TORCH = [] if TORCH.python else ["@platforms//:incompatible"]
+TORCH_PYTHON = TORCH.python or "none"
 
 _PACKAGE = "//conformance/python:package"
 
@@ -44,7 +45,7 @@ def torch_test(name, script, args = [], data = [], size = "medium", tags = []):
         flaky = True,  # up to three attempts: that ranks are stuck is noticed by time
         srcs = ["//conformance/python:with_torch.sh"],
         args = [
-            TORCH.python or "none",
+            TORCH_PYTHON,
             "$(location //conformance:shardproof)",
             "$(location //conformance/model/c_api:libshardproof_model.so)",
             "$(location //conformance/python:shardproof_device.so)",
