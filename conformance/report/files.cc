@@ -1,6 +1,7 @@
 #include "conformance/report/files.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <nlohmann/json.hpp>
 
 #include "conformance/common/safe_text.h"
@@ -114,16 +115,20 @@ std::string JsonLines(const RunReport& report) {
 }
 
 std::string Junit(const RunReport& report, const Sentence& sentence) {
-  const auto count = [&report](JunitKind kind) {
+  // A problem of a file that the user gave turns the run red without a case: it is a failure too.
+  const auto problems = static_cast<std::ptrdiff_t>(report.problems.size());
+  const auto count = [&](JunitKind kind) {
     return std::to_string(
         std::count_if(report.cases.begin(), report.cases.end(),
-                      [&](const CaseReport& c) { return KindOf(c.status, report) == kind; }));
+                      [&](const CaseReport& c) { return KindOf(c.status, report) == kind; }) +
+        (kind == JunitKind::kFailure ? problems : 0));
   };
   std::string text = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuite name=\"shardproof " +
                      XmlText(report.impl + " on " + report.fabric) + "\" tests=\"" +
-                     std::to_string(report.cases.size()) + "\" failures=\"" +
-                     count(JunitKind::kFailure) + "\" errors=\"" + count(JunitKind::kError) +
-                     "\" skipped=\"" + count(JunitKind::kSkipped) + "\">\n";
+                     std::to_string(report.cases.size() + report.problems.size()) +
+                     "\" failures=\"" + count(JunitKind::kFailure) + "\" errors=\"" +
+                     count(JunitKind::kError) + "\" skipped=\"" + count(JunitKind::kSkipped) +
+                     "\">\n";
   for (const CaseReport& c : report.cases) {
     text +=
         "  <testcase classname=\"" + XmlText(report.fabric) + "\" name=\"" + XmlText(c.id) + "\">";
@@ -144,6 +149,10 @@ std::string Junit(const RunReport& report, const Sentence& sentence) {
     if (!warnings.empty()) text += "<system-out>" + XmlText(warnings) + "</system-out>";
     text += "</testcase>\n";
   }
+  for (size_t i = 0; i < report.problems.size(); ++i)
+    text += "  <testcase classname=\"" + XmlText(report.fabric) + "\" name=\"problem " +
+            std::to_string(i + 1) + "\"><failure type=\"problem\" message=\"" +
+            XmlText(report.problems[i]) + "\"/></testcase>\n";
   return text + "</testsuite>\n";
 }
 

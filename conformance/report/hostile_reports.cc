@@ -134,8 +134,8 @@ void WriteOne(const std::string& folder, uint64_t seed) {
     for (const Failure& failure : failures) fences += failure.told.row == nullptr ? 0 : 1;
   }
   if (killed) ++headings;  // the run has not ended
-  std::cout << seed << " " << (killed ? 1 : report.cases.size()) << " " << fences << " " << headings
-            << " " << (killed ? "killed" : "ended") << "\n";
+  std::cout << seed << " " << (killed ? 1 : report.cases.size()) + report.problems.size() << " "
+            << fences << " " << headings << " " << (killed ? "killed" : "ended") << "\n";
 }
 
 }  // namespace

@@ -177,6 +177,17 @@ TEST(Junit, EveryStatusHasItsElement) {
   EXPECT_NE(text.find("failures=\"1\" errors=\"1\" skipped=\"1\""), std::string::npos);
   EXPECT_NE(text.find("<failure type=\"not-checkable\" message=\"\">"), std::string::npos);
 }
+TEST(Junit, AProblemOfAFileIsAFailure) {
+  RunReport report = Report({Passing("a")});
+  report.problems.push_back("waivers: line 3 <x> is unused");
+  const std::string text = Junit(report, SentenceOf);
+  EXPECT_NE(text.find("tests=\"2\" failures=\"1\" errors=\"0\" skipped=\"0\""), std::string::npos)
+      << text;
+  EXPECT_NE(
+      text.find("<failure type=\"problem\" message=\"waivers: line 3 &lt;x&gt; is unused\"/>"),
+      std::string::npos)
+      << text;
+}
 TEST(Summary, ListsFailuresAndWhatWasNotCheckable) {
   RunReport report = Report({Failing("b")});
   report.cases[0].not_checkable.push_back({"FS-09", "no marks"});
