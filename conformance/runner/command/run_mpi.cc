@@ -140,15 +140,10 @@ void Conclude(size_t cases, FittedRun& fitted, MpiJudge& judge, Reporter* report
 
 namespace {
 
-// From the engine's address to the report's last line; rank 0's exit code.
-int RunInWorld(const Options& options, MpiWorld& world, const std::string& refusal,
-               const EngineProbe& probe, std::optional<FittedRun>& fitted) {
+// From the cases to the report's last line; rank 0's exit code.
+int RunInWorld(const Options& options, MpiWorld& world, const std::vector<Case>& cases,
+               RunReport report, const EngineProbe& probe, std::optional<FittedRun>& fitted) {
   const bool reports = world.rank() == 0;
-  if (reports) std::cout << VisibleLine(HeaderLine(options)) << std::endl;
-  RunReport report = ReportFor(options);
-  const std::vector<Case> cases = refusal == "loads"
-                                      ? Select(options, reports, world, &fitted, &report.facts)
-                                      : std::vector<Case>();
   if (reports && fitted && !fitted->Seeds().empty()) std::cout << fitted->Seeds() << std::endl;
   std::optional<Reporter> reporter;
   std::string problem;
@@ -178,9 +173,13 @@ int RunMpiCommand(const Options& given, int argc, char** argv) {
   const bool asks = world.rank() == 0;
   const std::string refusal = world.Broadcast(asks ? Refusal(options, &probe, &fitted) : "");
   if (refusal != "loads" && refusal != "breaks") throw std::invalid_argument(refusal);
+  if (asks) std::cout << VisibleLine(HeaderLine(options)) << std::endl;
+  RunReport report = ReportFor(options);
+  std::vector<Case> cases;  // what is wrong with them is thrown on all ranks
+  if (refusal == "loads") cases = Select(options, asks, world, &fitted, &report.facts);
   int code = 2;
   try {
-    code = RunInWorld(options, world, refusal, probe, fitted);
+    code = RunInWorld(options, world, cases, std::move(report), probe, fitted);
   } catch (const std::exception& error) {  // the other ranks wait for this one
     std::cerr << "shardproof: rank " << world.rank()
               << ": the suite failed: " << IndentedText(error.what()) << std::endl;
