@@ -4,6 +4,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import tomllib
 
 # What `shardproof` ends with (README.md, "What a verdict means").
 CONFORMANT, NOT_CONFORMANT, SUITE_FAILED, USAGE, WHERE_JUDGED = range(5)
@@ -43,13 +44,25 @@ def check(command, folder, options=()):
     ).returncode
 
 
-def list_cases(command, profile):
-    """Ids of a profile's cases for sim, illegal ones too."""
+def _list(command, what, options):
     run = subprocess.run(
-        [str(command), "list", "cases", "--profile", profile],
+        [str(command), "list", what, *options],
         stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
         text=True,
-        check=True,
+        check=False,
     )
-    return [line.split()[0] for line in run.stdout.splitlines() if line.strip()]
+    if run.returncode:
+        raise CommandError(f"{command} list {what}: {run.stderr.strip() or run.returncode}")
+    return run.stdout
+
+
+def list_cases(command, profile, *options):
+    """Ids of a profile's cases for sim, illegal ones too."""
+    lines = _list(command, "cases", ["--profile", profile, *options]).splitlines()
+    return [line.split()[0] for line in lines if line.strip()]
+
+
+def list_values(command):
+    """What profiles combine: {space: {knob: values}}."""
+    return tomllib.loads(_list(command, "values", []))

@@ -88,14 +88,15 @@ def library_path():
     )
 
 
-_loaded = {}  # by path: a library of a process is loaded once
+_loaded = {}  # by SHARDPROOF_MODEL: a library of a process is looked for once
 
 
 def _library():
-    path = library_path()
-    if path not in _loaded:
-        _loaded[path] = _declare(ctypes.CDLL(str(path)), path)
-    return _loaded[path]
+    named = os.environ.get("SHARDPROOF_MODEL")
+    if named not in _loaded:
+        path = library_path()
+        _loaded[named] = _declare(ctypes.CDLL(str(path)), path)
+    return _loaded[named]
 
 
 def _declare(lib, path):

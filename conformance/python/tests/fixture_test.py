@@ -1,11 +1,15 @@
-"""The fixture's parts one by one: modules, optimizers, knobs, combinations. One process, no ranks."""
+"""The fixture's parts one by one: modules, optimizers, knobs, declarations. One process, no ranks."""
 
+import pathlib
+import tempfile
+import tomllib
 import types
 import unittest
 
 import numpy as np
 import torch
 
+from shardproof import command
 from shardproof import model as api
 from shardproof.torch import trace
 from shardproof.torch.declaration import Engine, engine, find
@@ -15,7 +19,7 @@ from shardproof.torch.fixture.modules import Fixture
 from shardproof.torch.fixture.nodes import Pass
 from shardproof.torch.fixture.stages import stages
 from shardproof.torch.fixture.optimizers import ExactAdamW, ExactSGD, clip_scale
-from shardproof.torch.run import combinations, declined
+from shardproof.torch.run import declined, support
 
 
 def case(case_id, rank=0):
@@ -156,25 +160,123 @@ class Declarations(unittest.TestCase):
         self.assertIn("one engine", declined.reason(find("fsdp2"), shared))
 
 
-class Combinations(unittest.TestCase):
-    def test_every_pair_that_a_case_can_have_is_in_some_case(self):
-        mine = engine(knobs={"strategy": ["no_shard"], "recompute": ["0", "1"]})(lambda *_: None)
-        ids, _ = combinations.cases(mine, 2)
-        for pair in (
-            ("recompute", "tied"),
-            ("w3", "recompute"),
-            ("k3", "bias"),
-            ("frozen=norms", "recompute"),
-        ):
-            self.assertTrue(any(set(pair) <= set(i.split(".")) for i in ids), pair)
-        self.assertEqual(ids, combinations.cases(mine, 2)[0])
-        for i in ids:
-            self.assertIsNone(declined.reason(mine, case(i)), i)
+KNOWN = {  # as `shardproof list values` has it
+    "strategies": {
+        "world": ["1", "16", "2", "8"],
+        "place": ["from1", "whole"],
+        "strategy": ["no_shard", "optim", "optim_grads_params"],
+        "tp": ["1", "2"],
+        "recompute": ["0", "1"],
+        "optimizer": ["adamw", "sgd"],
+        "weight_decay": ["0", "0.0625"],
+        "tied": ["0", "1"],
+        "experts": ["0", "1"],
+    },
+    "experts": {"strategy": ["no_shard"], "moe.experts": ["8"]},
+    "layer_wise": {
+        "world": ["2"],
+        "recompute": ["layers", "norm,core_attn", "nothing"],
+        "experts": ["moe4", "none", "one each"],
+    },
+}
 
-    def test_only_what_is_declared_is_asked(self):
-        mine = engine(knobs={"strategy": ["no_shard"]})(lambda *_: None)
-        for i in combinations.cases(mine, 1)[0]:
-            self.assertFalse({"recompute", "zero3", "bf16", "adamw"} & set(i.split(".")), i)
+
+class Supports(unittest.TestCase):
+    """What an engine declares, as a file for --supports."""
+
+    def of(self, **options):
+        mine = engine(**options)(lambda *_: None)
+        return mine, support.supports(mine, KNOWN)
+
+    def test_what_is_not_declared_keeps_its_default(self):
+        _, found = self.of(knobs={"strategy": ["no_shard"], "weight_decay": float})
+        self.assertEqual(list(found), ["strategies"])
+        taken = found["strategies"]
+        self.assertEqual(taken["strategy"], ["no_shard"])
+        self.assertEqual(taken["weight_decay"], ["0", "0.0625"])
+        self.assertEqual(taken["world"], ["1", "2", "8"])
+        self.assertEqual(taken["experts"], ["0"])
+        self.assertEqual((taken["tied"], taken["tp"]), (["0", "1"], ["1", "2"]))
+        self.assertFalse({"recompute", "optimizer"} & set(taken))
+
+    def test_knobs_that_are_set_together(self):
+        knobs = {"strategy": ["layer_wise"], "recompute": ["0", "1"]}
+        _, found = self.of(knobs=knobs)
+        self.assertEqual(list(found), ["layer_wise"])
+        self.assertEqual(found["layer_wise"]["recompute"], ["layers", "nothing"])
+        self.assertEqual(found["layer_wise"]["experts"], ["none"])
+
+    def test_what_is_not_taken_together(self):
+        why = "no head and embedding in one unit"
+        row = {"tied": ["1"], "strategy": ["optim_grads_params"]}
+        mine, found = self.of(
+            knobs={"strategy": ["optim_grads_params", "no_shard"]}, without=[(row, why)]
+        )
+        self.assertEqual(found["strategies"]["without"], [row])
+        self.assertEqual(found["strategies"]["plain"], {"strategy": "optim_grads_params"})
+        with self.assertRaisesRegex(Unsupported, why):
+            mine.refuse(case("w2.zero3.tied"))
+        mine.refuse(case("w2.zero3"))
+        mine.refuse(case("w2.ddp.tied"))
+        told = tomllib.loads(support.text(mine, found))
+        self.assertEqual(told["strategies"], found["strategies"])
+
+    def test_traits_that_are_not_taken(self):
+        mine, _ = self.of(
+            knobs={"strategy": ["no_shard"]}, takes={"unused": ["none", "step"]}
+        )
+        mine.refuse(case("w2.ddp.unused=step"))
+        with self.assertRaisesRegex(Unsupported, "unused = rank"):
+            mine.refuse(case("w2.ddp.unused=rank"))
+
+    def test_routed_experts_are_taken_where_they_are_named(self):
+        mine, _ = self.of(knobs={"strategy": ["no_shard"]})
+        with self.assertRaisesRegex(Unsupported, "moe.experts = 4"):
+            mine.refuse(case("w2.ddp.ep2.moe4"))
+        mine, found = self.of(
+            knobs={"strategy": ["no_shard"]}, takes={"moe.experts": ["0", "4", "8"]}
+        )
+        self.assertEqual(found["experts"]["moe.experts"], ["8"])
+        mine.refuse(case("w2.ddp.ep2.moe4"))
+        mine.refuse(case("w2.ddp"))
+
+    def test_a_space_that_leaves_a_knob_at_what_the_engine_refuses(self):
+        chunks = {"strategy": ["no_shard"], "virtual_pipeline_model_parallel_size": ["2"]}
+        _, found = self.of(knobs=chunks)
+        self.assertEqual(found, {})
+        chunks["virtual_pipeline_model_parallel_size"] = ["1", "2"]
+        _, found = self.of(knobs=chunks)
+        self.assertEqual(list(found), ["strategies"])
+
+    def test_cases_of_an_engine_that_no_space_has(self):
+        own = "w2.ddp.pp2.k2.layers4.vpp2"
+        options = {"strategy": ["no_shard"], "virtual_pipeline_model_parallel_size": ["2"]}
+        mine = engine(knobs=options, cases=[own])(lambda *_: None)
+        without = engine(knobs=options)(lambda *_: None)
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "supports.toml"
+            found = support.Selection(mine, command.find(), "core", file)
+            self.assertIn(own, found.ids)
+            self.assertIsNone(found.file)
+            with self.assertRaisesRegex(ValueError, "no strategy that the suite has"):
+                support.Selection(without, command.find(), "core", file)
+
+    def test_cases_of_a_profile(self):
+        """What shardproof selects is what the engine takes; each of its pairs is asked."""
+        mine = engine(knobs={"strategy": ["no_shard"], "recompute": ["0", "1"]})(lambda *_: None)
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "supports.toml"
+            core = support.Selection(mine, command.find(), "core", file, ranks=4)
+            smoke = support.Selection(mine, command.find(), "smoke", file, ranks=4)
+        for i in core.ids + smoke.ids:
+            self.assertIsNone(declined.reason(mine, case(i)), i)
+            self.assertLessEqual(int(i[1 : i.index(".")]), 4)
+        for pair in (("recompute", "tied"), ("w3", "recompute"), ("k3", "bias")):
+            self.assertTrue(any(set(pair) <= set(i.split(".")) for i in core.ids), pair)
+        self.assertLess(len(smoke.ids), len(core.ids))
+        tokens = {token for i in smoke.ids for token in i.split(".")}
+        self.assertLessEqual({"w1", "w4", "recompute", "k3", "frozen=norms"}, tokens)
+        self.assertIn("this host runs one engine in a world", core.left_out)
 
 
 if __name__ == "__main__":

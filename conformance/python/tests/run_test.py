@@ -6,11 +6,13 @@ All runs are in this process, as the command's ranks are forks of it: torch is i
 import contextlib
 import os
 import pathlib
+import subprocess
 import sys
 import tempfile
 import textwrap
 import unittest
 
+from shardproof import command
 from shardproof.torch.run import main
 
 # A file of an engine: fully_shard as it is; body stands before it returns.
@@ -93,6 +95,47 @@ class Run(unittest.TestCase):
             "w2.zero3",
             "w2.zero3.k2.adamw.tied",
         )
+
+    def test_fsdp2_shards_less(self):
+        """Of ZeRO-1 and 2; a divisor of its own; units that are gathered ahead by name."""
+        self.expect(
+            0,
+            "conformant: 4 pass",
+            "--engine",
+            "fsdp2",
+            "--case",
+            "w2.zero1.k2",
+            "w2.zero2.k2",
+            "w3.zero3.k2.pertoken",
+            "w2.zero3.opg.layers3",
+        )
+
+    def test_a_rank_without_elements_saves_and_loads(self):
+        self.expect(0, "conformant: 1 pass", "--engine", "fsdp2", "--case", "w5.zero3.do=ttsrlt")
+
+    def test_how_much_of_a_declaration_was_judged(self):
+        """The coverage that `run --profile core` ends with; what was declined is told."""
+        traces, file = self.folder / "traces", self.folder / "supports.toml"
+        declines = "if case.value('recompute') == '1':\n    raise sp.Unsupported('not today')"
+        text = ENGINE.format(body=textwrap.indent(declines, "    ")).replace(
+            'params"]', 'params"], "recompute": ["0", "1"]'
+        )
+        cases = ("--case", "w2.zero3", "w2.zero3.recompute", "--traces", traces)
+        self.expect(0, "1 pass, 1 unsupported", "--engine", self.engine(text=text), *cases)
+        file.write_text(
+            "[strategies]\nstrategy = ['optim_grads_params']\nrecompute = ['0', '1']\n"
+            "world = ['2']\nplace = ['whole']\n"
+        )
+        judge = [str(command.find()), "check", f"trace:{traces}", f"--supports={file}"]
+        said = subprocess.run(judge, capture_output=True, text=True, check=False)
+        self.assertEqual(said.returncode, 0, said.stdout + said.stderr)
+        self.assertIn("pairs of strategies: ", said.stdout)
+        self.assertIn("; not judged: world=2 recompute=1; ", said.stdout)
+        self.assertIn("takes each of its values: 1 case, w2.zero3.recompute", said.stdout)
+        file.write_text("[strategies]\nstrategy = ['zero9']\n")
+        said = subprocess.run(judge, capture_output=True, text=True, check=False)
+        self.assertEqual(said.returncode, 3)
+        self.assertIn("zero9", said.stderr)
 
     def test_ddp_conforms_and_declines_what_it_is_not(self):
         said = self.expect(

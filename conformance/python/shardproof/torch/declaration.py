@@ -23,6 +23,7 @@ import pathlib
 from shardproof.torch.fixture.case import Unsupported
 
 ALWAYS = {"microbatches": int, "lr": float}
+TAKES = {"experts": ["0"], "moe.experts": ["0"]}  # unless an engine says more
 
 
 @dataclasses.dataclass
@@ -61,8 +62,12 @@ class Engine:
     traits: object = (
         None  # traits(case): raises Unsupported where the model or the groups are beyond the engine
     )
-    # Tokens of ids that profiles combine, by factor (run/combinations.py), instead of the usual ones.
-    factors: dict = dataclasses.field(default_factory=dict)
+    # Of traits and axes (`shardproof list values`) those values that it takes; not named: all.
+    takes: dict = dataclasses.field(default_factory=lambda: dict(TAKES))
+    # Pairs: values that it does not take together, by knob, trait or axis; why.
+    without: list = dataclasses.field(default_factory=list)
+    # Ids that profiles run besides: combinations of knobs that no space of the suite has.
+    cases: list = dataclasses.field(default_factory=list)
 
     def refuse(self, case):
         """Raises Unsupported, before anything is made, if the case asks for what the engine does not declare."""
@@ -70,9 +75,15 @@ class Engine:
         if unknown:
             raise Unsupported(f"{self.name} does not read {', '.join(unknown)}")
         for name, allowed in self.knobs.items():
-            value = case.value(name)
-            if not _allowed(value, allowed):
+            value = case.value(name)  # None: a knob without a default that is not set
+            if value is not None and not _allowed(value, allowed):
                 raise Unsupported(f"{self.name} does not implement {name} = {value}")
+        for name, allowed in self.takes.items():
+            if case.traits.get(name, allowed[0]) not in allowed:
+                raise Unsupported(f"{self.name} takes no case with {name} = {case.traits[name]}")
+        for combination, why in self.without:
+            if all(_asked(case, name) in values for name, values in combination.items()):
+                raise Unsupported(why)
         if self.traits:
             self.traits(case)
 
@@ -82,7 +93,13 @@ class Engine:
 
     def read_knobs(self, case):
         for name in self.knobs:
-            case.knob(name)
+            if case.value(name) is not None:
+                case.knob(name)
+
+
+def _asked(case, name):
+    """The value of a knob, a trait or an axis; None: a trait's default."""
+    return case.traits.get(name, case.value(name))
 
 
 def _allowed(value, allowed):
@@ -95,14 +112,24 @@ def _allowed(value, allowed):
     return value in [str(v) for v in allowed]
 
 
-def engine(knobs, marks=None, traits=None, factors=None):
+def engine(knobs, marks=None, traits=None, takes=None, without=(), cases=()):
     """Decorates build(case, model, device)."""
+    takes = {**TAKES, **(takes or {})}
     for name, allowed in knobs.items():
         if not isinstance(allowed, (list, tuple, type)):
             raise TypeError(f"knobs[{name!r}]: a list of values, or int, float or str")
 
     def decorate(build):
-        return Engine(build, {**ALWAYS, **knobs}, build.__name__, marks, traits, factors or {})
+        return Engine(
+            build,
+            {**ALWAYS, **knobs},
+            build.__name__,
+            marks,
+            traits,
+            takes,
+            list(without),
+            list(cases),
+        )
 
     return decorate
 

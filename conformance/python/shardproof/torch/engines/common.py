@@ -11,13 +11,17 @@ COMMON_KNOBS = {
     "recompute": ["0", "1"],
 }
 
-# Tokens that profiles combine for engines with experts (run/combinations.py).
-EXPERTS = {"experts": ["", "ep2.moe4", "moe4", "ep2.experts"]}
+# Numbers of routed experts in a layer that cases ask for.
+ROUTED = ["4", "8", "16"]
 
 
 def has_experts(case):
     """Are there parameters that are reduced over expt_dp instead of dp_cp?"""
     return "experts" in case.traits or "moe.experts" in case.traits
+
+
+# Scripts of an engine without checkpoints.
+NO_SAVES = {"script": ["ttt", "tettt", "etrte", "tetet", "etrttet"]}
 
 
 def refuse_experts(case):

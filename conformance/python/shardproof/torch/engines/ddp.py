@@ -5,6 +5,7 @@ import contextlib
 from torch.nn.parallel import DistributedDataParallel
 
 from shardproof.torch.declaration import Training, engine
+from shardproof.torch.engines import checkpoint
 from shardproof.torch.engines.common import COMMON_KNOBS, refuse_experts
 from shardproof.torch.fixture.case import mesh
 from shardproof.torch.fixture.optimizers import optimizer
@@ -27,7 +28,14 @@ def build(case, model, device):
     def microbatch(_index, last):
         return contextlib.nullcontext() if last else wrapped.no_sync()
 
-    return Training(wrapped, optimizer(case, model), microbatch=microbatch)
+    made = optimizer(case, model)
+    return Training(
+        wrapped,
+        made,
+        microbatch=microbatch,
+        save=lambda folder: checkpoint.save(folder, wrapped, made),
+        load=lambda folder: checkpoint.load(folder, wrapped, made),
+    )
 
 
 ENGINE = build

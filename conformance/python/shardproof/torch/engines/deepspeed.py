@@ -48,13 +48,6 @@ def _traits(case):
     refuse_experts(case)
     if case.microbatches & (case.microbatches - 1):
         raise Unsupported("DeepSpeed divides the loss by the number of microbatches, which rounds")
-    if case.value("param_dtype") == "bf16" and case.value("grad_comm_dtype") == "fp32":
-        raise Unsupported("DeepSpeed makes gradients of bf16 parameters in bf16")
-    if case.value("main_grads_dtype") == "bf16" and case.value("param_dtype") == "fp32":
-        raise Unsupported(
-            "ZeRO-1 and 2 accumulate gradients of fp32 parameters in fp32, whatever "
-            "grad_accum_dtype says"
-        )
     groups = case.asked.get("groups", [])
     if ["dp_cp", list(range(case.world))] not in [list(group) for group in groups]:
         raise Unsupported("the data-parallel ranks are not the world")
@@ -160,6 +153,19 @@ def _shard(param):
         "recompute": ["0", "1"],
     },
     traits=_traits,
+    takes={"tp": ["1"], "pp": ["1"]},  # the data-parallel ranks are the world
+    without=[
+        ({"microbatches": ["3"]}, "DeepSpeed divides the loss by their number, which rounds"),
+        (
+            {"param_dtype": ["bf16"], "grad_comm_dtype": ["fp32"]},
+            "DeepSpeed makes gradients of bf16 parameters in bf16",
+        ),
+        (
+            {"main_grads_dtype": ["bf16"], "param_dtype": ["fp32"]},
+            "ZeRO-1 and 2 accumulate gradients of fp32 parameters in fp32, whatever "
+            "grad_accum_dtype says",
+        ),
+    ],
 )
 def build(case, model, device):
     if case.value("recompute") == "1":

@@ -20,7 +20,7 @@ from megatron.core.pipeline_parallel import schedules, utils
 
 from shardproof.torch.declaration import engine
 from shardproof.torch.engines import megatron_core, megatron_ddp
-from shardproof.torch.engines.common import has_experts
+from shardproof.torch.engines.common import NO_SAVES, ROUTED, has_experts
 from shardproof.torch.engines.megatron_1f1b_plan import ChunkPlan
 from shardproof.torch.fixture.case import Unsupported
 
@@ -86,14 +86,8 @@ def _configure(case, wrapped):
         "ep_overlap_early_attn_memory_release": ["0", "1"],
     },
     traits=_traits,
-    factors={
-        "world": ["w2", "w4"],
-        "axes": ["ep2", "ep4"],
-        "experts": ["moe4.1f1b", "moe8.shared.1f1b", "moe4.cap125.pad.1f1b"],
-        "microbatches": ["k2", "k3", ""],
-        "layers": ["", "layers3", "layers3.moelayers=odd"],
-        "ep_overlap_early_attn_memory_release": ["", "er"],
-    },
+    takes={**NO_SAVES, "moe.experts": ROUTED, "ep": ["2", "4", "8"], "mtp": ["0"]},
+    without=megatron_core.WITHOUT,
 )
 def build(case, model, device):
     sharded = case.value("strategy") == "optim"

@@ -50,12 +50,22 @@ KNOBS = {
 }
 
 
+# What distributed_data_parallel.py does not do: __init__, _make_backward_post_hook.
+WITHOUT = [
+    (
+        {"unused": ["step", "rank"], "overlap_grad_reduce": ["1"]},
+        "a parameter without a gradient is not legal with overlap_grad_reduce",
+    ),
+    (
+        {"bucket_size": ["300", "1", "1000"], "overlap_grad_reduce": ["0"]},
+        "bucket_size is read with overlap_grad_reduce alone",
+    ),
+]
+
+
 def refuse(case):
-    """What distributed_data_parallel.py does not do: __init__, _make_backward_post_hook."""
-    overlaps = case.value("overlap_grad_reduce") == "1"
-    if "unused" in case.traits and overlaps:
-        raise Unsupported("a parameter without a gradient is not legal with overlap_grad_reduce")
-    if int(case.value("bucket_size")) and not overlaps:
+    """Sizes of buckets that WITHOUT does not list."""
+    if int(case.value("bucket_size")) and case.value("overlap_grad_reduce") == "0":
         raise Unsupported("bucket_size is read with overlap_grad_reduce alone")
 
 

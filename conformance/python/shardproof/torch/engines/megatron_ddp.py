@@ -7,23 +7,25 @@ shards of their buffers.
 
 from shardproof.torch.declaration import engine
 from shardproof.torch.engines import megatron_core
-from shardproof.torch.engines.common import EXPERTS, has_experts
+from shardproof.torch.engines.common import NO_SAVES, ROUTED, has_experts
 from shardproof.torch.fixture.case import Unsupported
+
+
+_GATHERS = (
+    "overlap_param_gather needs the distributed optimizer and overlap_grad_reduce "
+    "(megatron/training/arguments.py: validate_args)"
+)
+_INSTANCES = "more than one optimizer instance needs the distributed optimizer"
+_EXPERTS = "experts under several optimizer instances are not driven here"
 
 
 def _traits(case):
     megatron_core.refuse(case)
-    if has_experts(case) and int(case.value("num_optimizer_instances")) > 1:
-        raise Unsupported("experts under several optimizer instances are not driven here")
-    sharded = case.value("strategy") == "optim"
-    if case.value("overlap_param_gather") == "1":
-        if not sharded or case.value("overlap_grad_reduce") == "0":
-            raise Unsupported(
-                "overlap_param_gather needs the distributed optimizer and overlap_grad_reduce "
-                "(megatron/training/arguments.py: validate_args)"
-            )
-    if int(case.value("num_optimizer_instances")) > 1 and not sharded:
-        raise Unsupported("more than one optimizer instance needs the distributed optimizer")
+    if int(case.value("num_optimizer_instances")) > 1:
+        if has_experts(case):
+            raise Unsupported(_EXPERTS)
+        if case.value("strategy") == "no_shard":
+            raise Unsupported(_INSTANCES)
 
 
 def owner(model, optimizer, sharded):
@@ -51,7 +53,15 @@ def owner(model, optimizer, sharded):
         "overlap_param_gather": ["0", "1"],
     },
     traits=_traits,
-    factors=EXPERTS,
+    takes={**NO_SAVES, "experts": ["0", "1"], "moe.experts": ["0", *ROUTED]},
+    without=[
+        *megatron_core.WITHOUT,
+        ({"overlap_param_gather": ["1"], "strategy": ["no_shard"]}, _GATHERS),
+        ({"overlap_param_gather": ["1"], "overlap_grad_reduce": ["0"]}, _GATHERS),
+        ({"num_optimizer_instances": ["2", "4"], "strategy": ["no_shard"]}, _INSTANCES),
+        ({"num_optimizer_instances": ["2", "4"], "experts": ["1"]}, _EXPERTS),
+        ({"num_optimizer_instances": ["2", "4"], "moe.experts": ROUTED}, _EXPERTS),
+    ],
 )
 def build(case, model, device):
     sharded = case.value("strategy") == "optim"

@@ -22,7 +22,7 @@ from torch.distributed.device_mesh import DeviceMesh
 from shardproof.torch import cuda_names
 from shardproof.torch.declaration import Training, engine
 from shardproof.torch.device import NAME
-from shardproof.torch.engines.common import COMMON_KNOBS, refuse_experts
+from shardproof.torch.engines.common import COMMON_KNOBS, NO_SAVES, refuse_experts
 from shardproof.torch.fixture.case import mesh
 from shardproof.torch.fixture.modules import TransformerLayer
 from shardproof.torch.fixture.optimizers import optimizer
@@ -67,6 +67,7 @@ def _mesh(case):
         "overlap_param_gather": ["0", "1"],
     },
     traits=refuse_experts,
+    takes=NO_SAVES,
 )
 def build(case, model, device):
     cuda_names.install()

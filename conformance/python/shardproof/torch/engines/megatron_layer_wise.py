@@ -9,7 +9,7 @@ from megatron.core.optimizer.layer_wise_optimizer import LayerWiseDistributedOpt
 
 from shardproof.torch.declaration import engine
 from shardproof.torch.engines import megatron_core
-from shardproof.torch.engines.common import refuse_experts
+from shardproof.torch.engines.common import NO_SAVES, refuse_experts
 from shardproof.torch.fixture.case import Unsupported
 
 
@@ -38,6 +38,8 @@ def _deals_evenly(model, ranks):
         "num_optimizer_instances": ["1"],
     },
     traits=_traits,
+    takes=NO_SAVES,
+    without=megatron_core.WITHOUT,
 )
 def build(case, model, device):
     if _deals_evenly(model, len(case.members("dp_cp"))):

@@ -32,6 +32,35 @@ def _stages(case, model, device, data):
         )
 
 
+# Profiles of the suite draw no pipelines with model chunks.
+CASES = """
+w8.ddp.pp2.k2.ogr.recompute.adamw.clip0p5.layers8.bias.root.frozen=layer.vpp2
+w8.ddp.pp4.k8.lr0p0625.norm.do=tett.layers12.frozen=norms.vpp3
+w4.ddp.pp2.k4.wd0p1.layers8.bias.frozen=embedding.vpp4
+w2.ddp.pp2.k4.adamw.clip0p5.layers8.bias.odd.root.frozen=embedding.vpp2
+w4.ddp.pp2.k4.layers4.vpp2
+w4.ddp.pp2.k8.ogr.layers8.vpp2
+w2.ddp.pp2.k8.layers8.root.vpp4
+w4.ddp.pp4.k4.layers8.bias.vpp2
+w2.ddp.pp2.k2.ogr.wd0p1.layers8.vpp2
+w4.ddp.pp2.k2.recompute.layers8.vpp4
+w2.ddp.pp2.k4.norm.layers12.bias.vpp3
+w8.ddp.pp4.k4.clip0p5.layers8.odd.vpp2
+w4.ddp.pp4.k4.recompute.wd0p1.layers12.vpp3
+w8.ddp.pp2.k8.norm.do=tett.layers8.bias.vpp4
+w4.ddp.pp4.k8.adamw.clip0p5.norm.layers8.root.vpp2
+w4.ddp.pp2.k2.layers8.odd.root.frozen=embedding.vpp2
+w4.ddp.pp2.k2.lr0p0625.layers12.root.frozen=embedding.vpp3
+w4.ddp.pp2.k4.ogr.lr0p0625.layers12.root.frozen=norms.vpp3
+w2.ddp.pp2.k4.adamw.wd0p1.do=tett.layers8.frozen=norms.vpp4
+w8.ddp.pp2.k4.ogr.lr0p0625.norm.layers8.root.frozen=layer.vpp4
+w8.ddp.pp2.k8.lr0p0625.wd0p1.layers8.bias.odd.frozen=layer.vpp2
+w8.ddp.pp4.k8.recompute.clip0p5.norm.do=tett.layers8.frozen=embedding.vpp2
+w2.ddp.pp2.k2.ogr.recompute.lr0p0625.clip0p5.layers12.root.frozen=norms.vpp3
+w2.ddp.pp2.k8.adamw.lr0p0625.clip0p5.norm.layers12.bias.odd.frozen=layer.vpp3
+""".split()
+
+
 @engine(
     knobs={
         **COMMON_KNOBS,
@@ -40,13 +69,7 @@ def _stages(case, model, device, data):
         "virtual_pipeline_model_parallel_size": ["2", "3", "4"],
     },
     traits=refuse_experts,
-    factors={
-        "world": ["w4", "w2", "w8"],
-        "axes": ["pp2", "pp4"],
-        "microbatches": ["k4", "k8", "k2"],
-        "virtual_pipeline_model_parallel_size": ["layers8.vpp2", "layers8.vpp4", "layers12.vpp3"],
-        "layers": [""],
-    },
+    cases=CASES,
 )
 def build(case, model, device):
     if case.value("recompute") == "1":

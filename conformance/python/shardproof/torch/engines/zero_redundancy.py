@@ -11,7 +11,7 @@ from torch.distributed.optim import ZeroRedundancyOptimizer
 from torch.nn.parallel import DistributedDataParallel
 
 from shardproof.torch.declaration import Training, engine
-from shardproof.torch.engines.common import COMMON_KNOBS, refuse_experts
+from shardproof.torch.engines.common import COMMON_KNOBS, NO_SAVES, refuse_experts
 from shardproof.torch.fixture.case import mesh
 from shardproof.torch.fixture.optimizers import ExactAdamW, ExactSGD
 
@@ -38,6 +38,7 @@ class _Optimizer:
 @engine(
     knobs={**COMMON_KNOBS, "strategy": ["optim"], "overlap_grad_reduce": ["1", "0"]},
     traits=refuse_experts,
+    takes=NO_SAVES,
 )
 def build(case, model, device):
     if case.value("recompute") == "1":

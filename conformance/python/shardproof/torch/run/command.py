@@ -2,13 +2,16 @@
 
 import argparse
 import contextlib
+import gc
 import pathlib
+import shutil
 import sys
 import tempfile
 import time
 import zlib
 
 from shardproof import command, model
+from shardproof.torch.run import support
 
 # Imported once, in the process that the ranks are forked from.
 _BEFORE_FORKING = (
@@ -21,7 +24,7 @@ _BEFORE_FORKING = (
     "torch._dynamo",
     "shardproof.torch.run.training_loop",
 )
-_STRENGTH = {"smoke": 1, "core": 2, "full": 3}
+_PROFILES = ("smoke", "core", "full")
 
 
 def _parser():
@@ -38,10 +41,10 @@ def _parser():
     )
     parser.add_argument(
         "--profile",
-        choices=list(_STRENGTH),
+        choices=_PROFILES,
         default="core",
-        help="the suite's profile, and each value "
-        "(smoke), pair (core) or triple (full) of what the engine declares",
+        help="each value (smoke), pair (core) or triple (full) of what the engine declares, and the "
+        "suite's cases for single situations",
     )
     parser.add_argument(
         "--case", nargs="+", action="extend", default=[], metavar="ID", help="these cases instead"
@@ -50,10 +53,17 @@ def _parser():
         "--seed", type=int, default=1, help="of the combinations that a profile draws"
     )
     parser.add_argument(
+        "--ranks",
+        type=int,
+        default=support.MOST_RANKS,
+        metavar="N",
+        help=f"a profile has worlds of at most N ranks ({support.MOST_RANKS})",
+    )
+    parser.add_argument(
         "--traces", metavar="DIR", help="keep traces and logs here, a folder a case"
     )
     parser.add_argument(
-        "--report", metavar="DIR", help="report.jsonl, junit.xml, summary.md, engine.json"
+        "--report", metavar="DIR", help="report.jsonl, junit.xml, summary.md, engine.json; of a profile supports.toml"
     )
     parser.add_argument(
         "--waivers", metavar="FILE", help="known failures (conformance/report/waivers.h)"
@@ -82,20 +92,31 @@ def main(arguments):
         return command.USAGE if end.code else 0
     try:
         judge = command.find(arguments.shardproof)
-        engine, ids = _selected(arguments, judge)
+        from shardproof.torch import declaration
+
+        engine = declaration.find(arguments.engine)
+        with tempfile.TemporaryDirectory(prefix="shardproof.") as scratch:
+            supports = pathlib.Path(scratch) / "supports.toml"
+            return _judge(engine, judge, _selected(arguments, engine, judge, supports), arguments)
     except (command.CommandError, model.ModelError, ValueError) as error:
         print(f"shardproof-torch: {error}", file=sys.stderr)
         return command.USAGE
+
+
+def _judge(engine, judge, selected, arguments):
+    """Runs the cases; the exit code of the verdict."""
+    ids, supports = selected
     with _folder(arguments.traces) as folder:
         _run(engine, ids, folder, arguments)
-        options = [
-            f"--{name}={value}"
-            for name, value in (("report", arguments.report), ("waivers", arguments.waivers))
-            if value
-        ]
+        given = {"report": arguments.report, "waivers": arguments.waivers, "supports": supports}
+        if supports:
+            given["profile"] = arguments.profile
+        options = [f"--{name}={value}" for name, value in given.items() if value]
         code = command.check(judge, folder, options + ["--allow-partial"] * arguments.allow_partial)
     if arguments.report:
         _sign(arguments.report, engine)
+        if supports:
+            shutil.copy(supports, arguments.report)
     return code
 
 
@@ -127,22 +148,18 @@ def _folder(kept):
         yield pathlib.Path(path)
 
 
-def _selected(arguments, judge):
-    from shardproof.torch import declaration
-
-    engine = declaration.find(arguments.engine)
+def _selected(arguments, engine, judge, supports):
+    """Ids, and the file of what the engine declares if combinations of it are to be counted."""
     if arguments.case:
-        return engine, [model.case_facts(i)["id"] for i in arguments.case]
-    from shardproof.torch.run import combinations
-
-    own, impossible = combinations.cases(engine, _STRENGTH[arguments.profile], arguments.seed)
-    ids = list(dict.fromkeys(command.list_cases(judge, arguments.profile) + own))
-    print(
-        f"{len(ids)} cases: {len(ids) - len(own)} of the profile {arguments.profile} and {len(own)} that combine what "
-        f"{engine.name} declares ({impossible} combinations have no legal case)",
-        flush=True,
+        return [model.case_facts(i)["id"] for i in arguments.case], None
+    found = support.Selection(
+        engine, judge, arguments.profile, supports, arguments.seed, arguments.ranks
     )
-    return engine, ids
+    print(f"{len(found.ids)} cases of the profile {arguments.profile} for {engine.name}")
+    for why, count in found.left_out.most_common():
+        print(f"not asked: {count} cases: {why}")
+    sys.stdout.flush()
+    return found.ids, found.file
 
 
 def _run(engine, ids, folder, arguments):
@@ -152,13 +169,23 @@ def _run(engine, ids, folder, arguments):
         importlib.import_module(name)
     from shardproof.torch.run import server
 
-    for case_id in ids:
-        began = time.monotonic()
-        why = server.run_case(engine, case_id, _case_folder(folder, case_id), arguments.patience)
-        if why:
-            print(f"{case_id}: {why}", flush=True)
-        if arguments.verbose:
-            print(f"{case_id}: ran {time.monotonic() - began:.1f} s", flush=True)
+    # What is imported stays: else each rank walks over all of it, and copies its pages.
+    gc.collect()
+    gc.freeze()
+    try:
+        for case_id in ids:
+            _run_case(server, engine, case_id, folder, arguments)
+    finally:
+        gc.unfreeze()
+
+
+def _run_case(server, engine, case_id, folder, arguments):
+    began = time.monotonic()
+    why = server.run_case(engine, case_id, _case_folder(folder, case_id), arguments.patience)
+    if why:
+        print(f"{case_id}: {why}", flush=True)
+    if arguments.verbose:
+        print(f"{case_id}: ran {time.monotonic() - began:.1f} s", flush=True)
 
 
 def _case_folder(folder, case_id):
