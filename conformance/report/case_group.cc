@@ -45,11 +45,12 @@ std::string CaseGroup(std::string_view id) {
       std::find(kStrategies.begin(), kStrategies.end(), tokens[1]) != kStrategies.end();
   if (!ours) return "recorded";
   std::string group(tokens[1]);
-  for (const auto& [token, feature] : kFeatures) {
+  for (const auto& row : kFeatures) {  // no bindings: clang 14 captures none
+    const std::string_view token = row.first;
     const bool has = std::any_of(tokens.begin() + 2, tokens.end(), [&](std::string_view t) {
       return t.starts_with(token) && Digits(t.substr(token.size()));
     });
-    if (has) group += " + " + std::string(feature);
+    if (has) group += " + " + std::string(row.second);
   }
   return group;
 }
