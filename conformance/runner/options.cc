@@ -139,6 +139,9 @@ CLI::App* AddCheck(CLI::App* app, Options* o) {
       ->check(CLI::ExistingFile);
   check->add_option("--report", o->report,
                     "folder for report.html, report.jsonl, junit.xml and summary.md");
+  check->add_option("--recorded-by", o->recorded_by,
+                    "command that records a case again: it is shown with the case's ID behind it, "
+                    "for traces that do not stay");
   AddVerdict(check, o);
   check->add_flag("--all", o->all_findings, kAll);
   return check;

@@ -81,4 +81,8 @@ std::string CheckLine(const Options& options, const std::string& kind, const std
   return Program(options) + " check " + ShellWord(kind + ":" + FromTheRoot(folder));
 }
 
+std::string RecordAgainLine(const Options& options, const std::string& case_id) {
+  return options.recorded_by + " " + ShellWord(case_id);
+}
+
 }  // namespace shardproof

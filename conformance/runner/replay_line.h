@@ -19,5 +19,7 @@ std::string ReplayLine(const Options& options, const std::string& case_id);
 std::string ReplayLineOfProbe(const Options& options);
 // Of recorded traces, or dumps. kind: trace or flight.
 std::string CheckLine(const Options& options, const std::string& kind, const std::string& folder);
+// Of a case whose traces do not stay: by Options::recorded_by.
+std::string RecordAgainLine(const Options& options, const std::string& case_id);
 
 }  // namespace shardproof

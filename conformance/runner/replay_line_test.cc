@@ -71,5 +71,11 @@ TEST(CheckLine, NamesTheFolderFromTheRoot) {
             "shardproof check 'trace:/tmp/c d'");
 }
 
+TEST(RecordAgainLine, IsTheCommandThatWasGivenAndTheCase) {
+  Options options = Of("", "sim");
+  options.recorded_by = "mine --case";
+  EXPECT_EQ(RecordAgainLine(options, "w2.zero3.do=te"), "mine --case w2.zero3.do=te");
+}
+
 }  // namespace
 }  // namespace shardproof

@@ -2,6 +2,8 @@
 
 import pathlib
 import tempfile
+import threading
+import time
 import tomllib
 import types
 import unittest
@@ -13,7 +15,7 @@ from shardproof import command
 from shardproof import model as api
 from shardproof.torch import trace
 from shardproof.torch.declaration import Engine, engine, find
-from shardproof.torch.device import NAME
+from shardproof.torch.device import NAME, wait_for_backward
 from shardproof.torch.fixture.case import Case, Unsupported
 from shardproof.torch.fixture.modules import Fixture
 from shardproof.torch.fixture.nodes import Pass
@@ -28,6 +30,31 @@ def case(case_id, rank=0):
 
 def fixture(case_id):
     return Fixture(api.Model(case_id, 0, 0))
+
+
+class Backward(unittest.TestCase):
+    def test_a_pass_before_is_through(self):
+        began, ended = threading.Event(), threading.Event()
+
+        class Slow(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                return x.clone()
+
+            @staticmethod
+            def backward(ctx, grad):
+                began.set()
+                time.sleep(0.1)
+                ended.set()
+                return grad
+
+        root = Slow.apply(torch.ones(1, device=NAME, requires_grad=True))
+        other = threading.Thread(target=root.backward, args=[torch.ones(1, device=NAME)])
+        other.start()
+        began.wait()
+        wait_for_backward()
+        self.assertTrue(ended.is_set())
+        other.join()
 
 
 class Modules(unittest.TestCase):

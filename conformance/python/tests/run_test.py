@@ -169,7 +169,9 @@ class Run(unittest.TestCase):
 
     def test_gradients_of_a_wrong_scale_are_found(self):
         body = "model.set_reduce_scatter_divide_factor(1.0)"
-        self.expect(1, "FS-17", "--engine", self.engine(body), "--case", "w2.zero3")
+        said = self.expect(1, "FS-17", "--engine", self.engine(body), "--case", "w2.zero3")
+        again = f"shardproof-torch run --engine {self.folder}/mine.py --case w2.zero3\n"
+        self.assertIn(again, said)
 
     def test_an_engine_that_does_nothing_is_found(self):
         said = self.expect(

@@ -100,7 +100,9 @@ int CheckCommand(const Options& options) {
   Reporter reporter(shown, std::move(report), runs.size(), std::cout, false);
   const std::string kind = options.target.substr(0, options.target.find(':'));
   for (size_t place = 0; place < runs.size(); ++place) {
-    const std::string replay = CheckLine(options, kind, runs[place].folder);
+    const std::string replay = options.recorded_by.empty()
+                                   ? CheckLine(options, kind, runs[place].folder)
+                                   : RecordAgainLine(options, runs[place].id);
     const std::vector<std::string> notes = Report(std::move(runs[place]), replay, place, options,
                                                   fitted ? &*fitted : nullptr, reporter);
     if (runs.size() > 1) continue;

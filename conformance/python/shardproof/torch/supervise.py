@@ -21,8 +21,9 @@ import traceback
 
 from shardproof.torch.progress import Progress
 
-_POLL = 0.02  # seconds
+POLL = 0.02  # seconds
 _STACK_ROUNDS = 50  # looks at stacks that are not written yet
+_BLOCK = 1 << 14  # bytes: a trace's file is longer than what is written, and what follows is zeros
 _STACK_SIGNAL = signal.SIGUSR2
 _PR_SET_PDEATHSIG = 1
 
@@ -45,7 +46,7 @@ class Rank:
         try:
             with open(self.trace, "rb") as file:
                 file.seek(self.seen)
-                while block := file.read(1 << 20).rstrip(b"\0"):
+                while block := file.read(_BLOCK).rstrip(b"\0"):
                     self.seen += len(block)
         except FileNotFoundError:
             pass
@@ -115,18 +116,27 @@ class Supervisor:
             Rank(r, folder / f"trace.{r:05d}.jsonl", folder / f"stacks.{r:05d}.txt")
             for r in range(world)
         ]
+        self._progress = None
+        self._fallen = None  # when the first rank died
 
     def run(self, work):
+        """Starts the ranks and waits for the outcome."""
+        self.start(work)
+        try:
+            while not (outcome := self.look()):
+                time.sleep(POLL)
+        except BaseException:
+            self.kill()
+            raise
+        return outcome
+
+    def start(self, work):
+        """Forks the ranks. Who starts them looks every POLL seconds until there is an outcome, or kills them."""
         for rank in self.ranks:
             rank.process = os.fork()
             if rank.process == 0:
                 _be_rank(rank, work)
-        try:
-            why = self._watch()
-        except BaseException:
-            self._kill()
-            raise
-        return Outcome(self.ranks, why)
+        self._progress = Progress([rank.process for rank in self.ranks], time.monotonic())
 
     def _left(self):
         return [rank for rank in self.ranks if rank.status is None]
@@ -137,21 +147,17 @@ class Supervisor:
             if process:
                 rank.status = status
 
-    def _watch(self):
-        progress = Progress([rank.process for rank in self.ranks], time.monotonic())
-        fallen = None  # when the first rank died
-        while self._left():
-            time.sleep(_POLL)
-            self._reap()
-            now = time.monotonic()
-            grew = any([rank.grew() for rank in self.ranks])
-            stuck = progress.seconds_without(grew, now) > self.patience
-            if fallen is None and any(rank.ended_badly() for rank in self.ranks):
-                fallen = now
-            if stuck or fallen is not None and now - fallen > self.grace:
-                self._stop()
-                break
-        return self._verdict()
+    def look(self):
+        """The outcome; None while ranks go on."""
+        self._reap()
+        now = time.monotonic()
+        grew = any([rank.grew() for rank in self.ranks])
+        stuck = self._progress.seconds_without(grew, now) > self.patience
+        if self._fallen is None and any(rank.ended_badly() for rank in self.ranks):
+            self._fallen = now
+        if stuck or self._fallen is not None and now - self._fallen > self.grace:
+            self._stop()
+        return None if self._left() else Outcome(self.ranks, self._verdict())
 
     def _verdict(self):
         dead = [rank for rank in self.ranks if not rank.stopped and rank.ended_how()]
@@ -174,9 +180,10 @@ class Supervisor:
                 break
             before = sizes
         self._reap()
-        self._kill()
+        self.kill()
 
-    def _kill(self):
+    def kill(self):
+        """Ends the ranks that are left, with what they started."""
         for rank in self._left():
             rank.stopped = True
             try:

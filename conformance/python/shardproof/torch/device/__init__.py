@@ -39,6 +39,28 @@ class _Engine:
             native.end_backward()
 
 
+class _Nothing(torch.autograd.Function):
+    """A pass without a kernel and without memory."""
+
+    @staticmethod
+    def forward(ctx, tensor):
+        return tensor.view_as(tensor)
+
+    @staticmethod
+    def backward(ctx, grad):
+        return None
+
+
+def wait_for_backward():
+    """Returns when autograd's thread of this device has let go of the last backward pass.
+
+    backward() returns when the pass is through; the thread gives up the graph, the final callbacks and what those hold
+    (FSDP2's hold the model) only then. It takes one pass after the other: when this one is through, it has.
+    """
+    root = _Nothing.apply(torch.empty(0, device=NAME, requires_grad=True))
+    torch.autograd.backward([root], [torch.empty(0, device=NAME)])
+
+
 def set_free_rule(rule):
     """When freed memory comes back: "pool" (default), at the next allocation on its stream, as
     PyTorch's pool for CUDA; or "order", as an operation of its stream. FSDP2 has a hook for devices

@@ -3,7 +3,9 @@
 import argparse
 import contextlib
 import gc
+import os
 import pathlib
+import shlex
 import shutil
 import sys
 import tempfile
@@ -25,6 +27,12 @@ _BEFORE_FORKING = (
     "shardproof.torch.run.training_loop",
 )
 _PROFILES = ("smoke", "core", "full")
+
+
+def _count(text):
+    if not text.isdecimal() or not int(text):
+        raise argparse.ArgumentTypeError(f"{text!r}: a whole number of at least 1")
+    return int(text)
 
 
 def _parser():
@@ -80,6 +88,13 @@ def _parser():
         metavar="SECONDS",
         help="a case in which no rank does " "anything for so long is ended and judged (20)",
     )
+    parser.add_argument(
+        "--jobs",
+        type=_count,
+        default=len(os.sched_getaffinity(0)),
+        metavar="N",
+        help="cases that run at a time (one for each CPU)",
+    )
     parser.add_argument("--shardproof", metavar="PATH", help="the command that judges")
     parser.add_argument("--verbose", action="store_true", help="a line for each case as it has run")
     return parser
@@ -109,6 +124,8 @@ def _judge(engine, judge, selected, arguments):
     with _folder(arguments.traces) as folder:
         _run(engine, ids, folder, arguments)
         given = {"report": arguments.report, "waivers": arguments.waivers, "supports": supports}
+        if not arguments.traces:  # the traces go: a command that checks them would find none
+            given["recorded-by"] = _again(arguments)
         if supports:
             given["profile"] = arguments.profile
         options = [f"--{name}={value}" for name, value in given.items() if value]
@@ -118,6 +135,15 @@ def _judge(engine, judge, selected, arguments):
         if supports:
             shutil.copy(supports, arguments.report)
     return code
+
+
+def _again(arguments):
+    """The command that records and judges one case again, but for its ID."""
+    file = pathlib.Path(arguments.engine)
+    words = ["shardproof-torch", "run", "--engine", str(file.resolve()) if file.is_file() else arguments.engine]
+    if arguments.shardproof:
+        words += ["--shardproof", str(pathlib.Path(arguments.shardproof).resolve())]
+    return shlex.join([*words, "--case"])
 
 
 def _sign(report, engine):
@@ -172,20 +198,16 @@ def _run(engine, ids, folder, arguments):
     # What is imported stays: else each rank walks over all of it, and copies its pages.
     gc.collect()
     gc.freeze()
+    cases = [(case_id, _case_folder(folder, case_id)) for case_id in ids]
+    began = time.monotonic()
     try:
-        for case_id in ids:
-            _run_case(server, engine, case_id, folder, arguments)
+        for case_id, why in server.run_cases(engine, cases, arguments.jobs, arguments.patience):
+            if why:
+                print(f"{case_id}: {why}", flush=True)
+            if arguments.verbose:
+                print(f"{case_id}: ran, at {time.monotonic() - began:.1f} s", flush=True)
     finally:
         gc.unfreeze()
-
-
-def _run_case(server, engine, case_id, folder, arguments):
-    began = time.monotonic()
-    why = server.run_case(engine, case_id, _case_folder(folder, case_id), arguments.patience)
-    if why:
-        print(f"{case_id}: {why}", flush=True)
-    if arguments.verbose:
-        print(f"{case_id}: ran {time.monotonic() - began:.1f} s", flush=True)
 
 
 def _case_folder(folder, case_id):

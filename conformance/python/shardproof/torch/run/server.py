@@ -1,9 +1,10 @@
-"""One case after another: torch is imported once, every rank of a case is a fork of this process."""
+"""Cases, some at a time: torch is imported once, every rank of a case is a fork of this process."""
 
 import os
 import pathlib
 import shutil
 import sys
+import time
 
 from shardproof import model
 from shardproof.torch import supervise
@@ -11,32 +12,73 @@ from shardproof.torch.fixture.case import Case
 from shardproof.torch.run import declined, training_loop
 
 
-def run_case(engine, case_id, folder, patience=20.0):
-    """Runs one case into a folder of its own; answers what went wrong, "" if nothing did. ModelError: no such case.
+class RunningCase:
+    """A case whose ranks play it, in a folder of its own. ModelError: no such case.
 
     patience: seconds after which a run in which no rank does anything is ended.
     """
-    facts = model.case_facts(case_id)
-    shutil.rmtree(folder, ignore_errors=True)
-    pathlib.Path(folder).mkdir(parents=True)
-    why = declined.reason(engine, Case(facts, 0))
-    if why:
-        declined.write(engine, facts, folder, why)
-        return ""
-    sys.stdout.flush()
-    sys.stderr.flush()
-    outcome = supervise.Supervisor(folder, facts["world"], patience).run(
-        lambda rank: _be_rank(engine, facts, rank, folder)
-    )
-    supervise.end_traces(outcome, lambda rank: declined.header(facts, rank))
-    if not outcome.why:
-        return ""
-    said = [
-        f"--- rank {rank}, its log\n{_log(folder, rank).read_text(errors='replace')[-3000:]}"
-        for rank in range(facts["world"])
-        if _log(folder, rank).exists()
-    ]
-    return "\n".join([outcome.why, *said, outcome.stacks()])
+
+    def __init__(self, engine, case_id, folder, patience):
+        self.id, self._folder = case_id, folder
+        self._facts = model.case_facts(case_id)
+        self._supervisor = None  # of ranks, if the engine takes the case
+        shutil.rmtree(folder, ignore_errors=True)
+        pathlib.Path(folder).mkdir(parents=True)
+        why = declined.reason(engine, Case(self._facts, 0))
+        if why:
+            declined.write(engine, self._facts, folder, why)
+            return
+        sys.stdout.flush()
+        sys.stderr.flush()
+        self._supervisor = supervise.Supervisor(folder, self._facts["world"], patience)
+        self._supervisor.start(lambda rank: _be_rank(engine, self._facts, rank, folder))
+
+    def look(self):
+        """What went wrong, "" if nothing did; None while it goes on."""
+        outcome = self._supervisor and self._supervisor.look()
+        if self._supervisor and not outcome:
+            return None
+        return self._conclude(outcome) if outcome else ""
+
+    def kill(self):
+        """Ends its ranks."""
+        if self._supervisor:
+            self._supervisor.kill()
+
+    def _conclude(self, outcome):
+        supervise.end_traces(outcome, lambda rank: declined.header(self._facts, rank))
+        if not outcome.why:
+            return ""
+        said = [
+            f"--- rank {rank}, its log\n{_log(self._folder, rank).read_text(errors='replace')[-3000:]}"
+            for rank in range(self._facts["world"])
+            if _log(self._folder, rank).exists()
+        ]
+        return "\n".join([outcome.why, *said, outcome.stacks()])
+
+
+def run_case(engine, case_id, folder, patience=20.0):
+    """Runs one case; what went wrong, "" if nothing did."""
+    ((_, why),) = run_cases(engine, [(case_id, folder)], 1, patience)
+    return why
+
+
+def run_cases(engine, cases, jobs, patience=20.0):
+    """Runs (id, folder) after (id, folder), `jobs` of them at a time; yields (id, what went wrong) as they end."""
+    waiting, running = list(reversed(cases)), []
+    try:
+        while waiting or running:
+            while waiting and len(running) < jobs:
+                case_id, folder = waiting.pop()
+                running.append(RunningCase(engine, case_id, folder, patience))
+            ended = [(case, why) for case in running if (why := case.look()) is not None]
+            running = [case for case in running if case not in [c for c, _ in ended]]
+            yield from ((case.id, why) for case, why in ended)
+            if not ended:
+                time.sleep(supervise.POLL)
+    finally:
+        for case in running:
+            case.kill()
 
 
 def _log(folder, rank):

@@ -11,7 +11,7 @@ from torch.distributed.tensor._utils import compute_local_shape_and_global_offse
 from shardproof import model as api
 from shardproof.torch.declaration import Training
 from shardproof.torch import names, process_group, trace
-from shardproof.torch.device import NAME, native
+from shardproof.torch.device import NAME, native, wait_for_backward
 from shardproof.torch.fixture.case import Case, Rejected, Unsupported
 from shardproof.torch.fixture.modules import Fixture
 from shardproof.torch.fixture.nodes import NUMBERS, Pass, digest, hexadecimal
@@ -133,6 +133,7 @@ class Rank:
             self.training.close()
         self.training = self.fixture = None
         self.case.forget_groups()
+        wait_for_backward()
         gc.collect()
         if dist.is_initialized():
             dist.destroy_process_group()
