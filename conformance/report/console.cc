@@ -85,8 +85,11 @@ std::vector<std::string> RequirementLines(const RunReport& report, size_t most) 
   std::vector<std::string> lines = {"requirements: " + std::to_string(counts.judged) + " judged, " +
                                     std::to_string(counts.missing) + " not judged in some case, " +
                                     std::to_string(counts.not_asked) + " not asked"};
-  for (const auto kind : {NotCheckable::Kind::kMissing, NotCheckable::Kind::kNotAsked}) {
-    const std::string name = kind == NotCheckable::Kind::kMissing ? "not judged (" : "not asked (";
+  using Kind = NotCheckable::Kind;
+  const std::pair<Kind, std::string> kinds[] = {{Kind::kMissing, "not judged ("},
+                                                {Kind::kBounded, "judged within a bound ("},
+                                                {Kind::kNotAsked, "not asked ("}};
+  for (const auto& [kind, name] : kinds) {
     Reasons reasons;
     for (const CaseReport& c : report.cases) Collect(c, kind, reasons);
     size_t told = 0;

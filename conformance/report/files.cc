@@ -42,8 +42,8 @@ json CaseJson(const CaseReport& c) {
   if (!c.reason.empty()) out["reason"] = c.reason;
   for (const ReportedFinding& row : c.findings) out["findings"].push_back(FindingJson(c, row));
   for (const NotCheckable& row : c.not_checkable) {
-    const bool missing = row.kind == NotCheckable::Kind::kMissing;
-    out[missing ? "not_checkable" : "not_asked"].push_back(
+    static constexpr const char* kKeys[] = {"not_checkable", "bounded", "not_asked"};
+    out[kKeys[static_cast<size_t>(row.kind)]].push_back(
         {{"requirement", row.requirement}, {"why", row.why}});
   }
   if (!c.notes.empty()) out["notes"] = c.notes;
@@ -61,6 +61,7 @@ JunitKind KindOf(Status status, const RunReport& report) {
   switch (status) {
     case Status::kPass:
     case Status::kWaived:
+    case Status::kBounded:
       return JunitKind::kPassed;
     case Status::kFail:
       return JunitKind::kFailure;
@@ -95,17 +96,18 @@ std::string FooterLine(const RunReport& report) {
   const RequirementCounts requirements = CountRequirements(report);
   json counts = json::object();
   for (const auto& [status, n] : Count(report)) counts[StatusName(status)] = n;
-  return Line({{"end", report.cases.size()},
-               {"conformant", verdict == RunVerdict::kConformant},
-               {"verdict", VerdictName(verdict)},
-               {"counts", counts},
-               {"requirements",
-                {{"judged", requirements.judged},
-                 {"not_checkable", requirements.missing},
-                 {"not_asked", requirements.not_asked}}},
-               {"warnings", CountWarnings(report)},
-               {"facts", report.facts},
-               {"problems", report.problems}});
+  return Line(
+      {{"end", report.cases.size()},
+       {"conformant", verdict == RunVerdict::kConformant || verdict == RunVerdict::kWithinBounds},
+       {"verdict", VerdictName(verdict)},
+       {"counts", counts},
+       {"requirements",
+        {{"judged", requirements.judged},
+         {"not_checkable", requirements.missing},
+         {"not_asked", requirements.not_asked}}},
+       {"warnings", CountWarnings(report)},
+       {"facts", report.facts},
+       {"problems", report.problems}});
 }
 
 std::string JsonLines(const RunReport& report) {

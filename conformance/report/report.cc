@@ -8,9 +8,9 @@
 namespace shardproof {
 
 const char* StatusName(Status status) {
-  static constexpr const char* kNames[] = {"pass",          "partial",     "fail",
-                                           "waived",        "unsupported", "disabled",
-                                           "not-checkable", "suite-error"};
+  static constexpr const char* kNames[] = {"pass",     "partial",       "fail",
+                                           "waived",   "bounded",       "unsupported",
+                                           "disabled", "not-checkable", "suite-error"};
   return kNames[static_cast<size_t>(status)];
 }
 
@@ -28,7 +28,8 @@ RequirementCounts CountRequirements(const RunReport& report) {
   for (const CaseReport& c : report.cases) {
     judged.insert(c.judged.begin(), c.judged.end());
     for (const NotCheckable& row : c.not_checkable) {
-      (row.kind == NotCheckable::Kind::kMissing ? missing : not_asked).insert(row.requirement);
+      if (row.kind == NotCheckable::Kind::kMissing) missing.insert(row.requirement);
+      if (row.kind == NotCheckable::Kind::kNotAsked) not_asked.insert(row.requirement);
     }
   }
   for (const std::string& id : missing) not_asked.erase(id);

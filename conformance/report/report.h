@@ -17,6 +17,7 @@ enum class Status : uint8_t {
   kPartial,
   kFail,
   kWaived,
+  kBounded,
   kUnsupported,
   kDisabled,
   kNotCheckable,
@@ -67,9 +68,9 @@ struct RunReport {
 using Sentence = std::function<std::string(std::string_view id)>;
 
 std::map<Status, int> Count(const RunReport& report);
-// How many requirements were judged in some case; how many were open in some case for want of
-// evidence; how many were open in none, but not asked in some. One that is judged in one case may
-// be open or not asked in another.
+// How many requirements were judged in some case, within a bound too; how many were open in some
+// case for want of evidence; how many were open in none, but not asked in some. One that is judged
+// in one case may be open or not asked in another.
 struct RequirementCounts {
   size_t judged = 0, missing = 0, not_asked = 0;
 };

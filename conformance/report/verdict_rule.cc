@@ -12,36 +12,47 @@ struct Weighed {
   bool waived = false;  // a finding that somebody did
   bool judged = false;
   bool missing = false;
+  bool bounded = false;
 };
 
 Status StatusOf(const Weighed& found) {
   if (found.open) return Status::kFail;
   if (!found.judged && !found.waived) return Status::kNotCheckable;
   if (found.missing) return Status::kPartial;
-  return found.waived ? Status::kWaived : Status::kPass;
+  if (found.waived) return Status::kWaived;
+  return found.bounded ? Status::kBounded : Status::kPass;
 }
 
-bool AnyMissing(const std::vector<NotCheckable>& rows) {
-  return std::any_of(rows.begin(), rows.end(), [](const NotCheckable& row) {
-    return row.kind == NotCheckable::Kind::kMissing;
-  });
+bool Any(NotCheckable::Kind kind, const std::vector<NotCheckable>& rows) {
+  return std::any_of(rows.begin(), rows.end(),
+                     [&](const NotCheckable& row) { return row.kind == kind; });
+}
+
+Weighed RowsOf(const std::vector<NotCheckable>& rows, bool judged) {
+  Weighed found;
+  found.judged = judged;
+  found.missing = Any(NotCheckable::Kind::kMissing, rows);
+  found.bounded = Any(NotCheckable::Kind::kBounded, rows);
+  return found;
 }
 
 bool Judged(Status status) {
-  return status == Status::kPass || status == Status::kPartial || status == Status::kWaived;
+  return status == Status::kPass || status == Status::kPartial || status == Status::kWaived ||
+         status == Status::kBounded;
 }
 
 }  // namespace
 
 Status StatusOf(const CheckResult& result, const std::set<std::string>& warnings) {
-  const bool open =
+  Weighed found = RowsOf(result.not_checkable, !result.judged.empty());
+  found.open =
       std::any_of(result.findings.begin(), result.findings.end(),
                   [&](const Finding& finding) { return !warnings.contains(finding.requirement); });
-  return StatusOf(Weighed{open, false, !result.judged.empty(), AnyMissing(result.not_checkable)});
+  return StatusOf(found);
 }
 
 Status StatusOf(const CaseReport& report) {
-  Weighed found{false, false, !report.judged.empty(), AnyMissing(report.not_checkable)};
+  Weighed found = RowsOf(report.not_checkable, !report.judged.empty());
   for (const ReportedFinding& row : report.findings) {
     found.open = found.open || IsOpen(row);
     found.waived = found.waived || !row.waived_because.empty();
@@ -73,18 +84,22 @@ Decision Decide(const RunReport& report) {
   if (legal && !trained)
     return {RunVerdict::kNotConformant, "no legal case was judged, only refusals of illegal ones"};
   const bool partial = counts.contains(Status::kPartial) || counts.contains(Status::kNotCheckable);
-  return {partial ? RunVerdict::kWhereJudged : RunVerdict::kConformant, ""};
+  if (partial) return {RunVerdict::kWhereJudged, ""};
+  const bool bounded = counts.contains(Status::kBounded);
+  return {bounded ? RunVerdict::kWithinBounds : RunVerdict::kConformant, ""};
 }
 
 const char* VerdictName(RunVerdict verdict) {
-  static constexpr const char* kNames[] = {"conformant", "conformant where judged",
-                                           "not conformant", "suite failed"};
+  static constexpr const char* kNames[] = {"conformant", "conformant within bounds",
+                                           "conformant where judged", "not conformant",
+                                           "suite failed"};
   return kNames[static_cast<size_t>(verdict)];
 }
 
 int ExitCode(const RunReport& report) {
   switch (Decide(report).verdict) {
     case RunVerdict::kConformant:
+    case RunVerdict::kWithinBounds:
       return 0;
     case RunVerdict::kWhereJudged:
       return report.allow_partial ? 0 : 4;

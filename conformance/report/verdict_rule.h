@@ -8,6 +8,8 @@
 //   partial        else, if evidence for some requirement is missing, or a waived finding kept it
 //                  from being judged: a waiver excuses its finding, not what was not looked at;
 //   waived         else, if a finding is waived;
+//   bounded        else, if the engine's optimizer rounds by itself, and says so: parameters were
+//                  judged within a bound, all else as for pass;
 //   pass           else.
 // What is not asked (NotCheckable::Kind::kNotAsked) changes nothing. Other statuses (unsupported,
 // suite-error) come from the runner.
@@ -20,6 +22,7 @@
 //   not conformant            if a case failed, the waiver file has a problem, nothing was judged,
 //                             or none of the legal cases that were selected was;
 //   conformant where judged   if a case is partial or not-checkable;
+//   conformant within bounds  if a case is bounded;
 //   conformant                else.
 #pragma once
 #include <set>
@@ -37,7 +40,13 @@ Status StatusOf(const CaseReport& report);
 // declined the case has failed it only if a finding is open; a suite that failed has no verdict.
 Status StatusAfter(Status before, const CaseReport& report);
 
-enum class RunVerdict : uint8_t { kConformant, kWhereJudged, kNotConformant, kSuiteFailed };
+enum class RunVerdict : uint8_t {
+  kConformant,
+  kWithinBounds,
+  kWhereJudged,
+  kNotConformant,
+  kSuiteFailed
+};
 struct Decision {
   RunVerdict verdict = RunVerdict::kNotConformant;
   std::string why;  // of kNotConformant, where the counts of statuses do not say it; else empty
@@ -45,8 +54,8 @@ struct Decision {
 Decision Decide(const RunReport& report);
 const char* VerdictName(RunVerdict verdict);
 
-// 0 conformant, or where judged if the user allows that; 1 not conformant; 2 the suite failed; 4
-// conformant where judged. (3 is an error of usage or input.)
+// 0 conformant, within bounds too, or where judged if the user allows that; 1 not conformant; 2 the
+// suite failed; 4 conformant where judged. (3 is an error of usage or input.)
 int ExitCode(const RunReport& report);
 
 }  // namespace shardproof

@@ -52,6 +52,13 @@ TEST(RuleOfACase, WhatIsNotAskedChangesNothing) {
   EXPECT_EQ(CaseWith(false, false, {{"FS-04", "no marks", Kind::kNotAsked}}).status,
             Status::kNotCheckable);
 }
+TEST(RuleOfACase, WhatIsJudgedWithinABoundIsSaidAndHidesNothing) {
+  const NotCheckable bounded = {"FS-24", "rounds its own way", Kind::kBounded};
+  EXPECT_EQ(CaseWith(false, true, {bounded}).status, Status::kBounded);
+  EXPECT_EQ(CaseWith(false, false, {bounded}).status, Status::kNotCheckable);
+  EXPECT_EQ(CaseWith(false, true, {bounded, {"FS-15", "no results"}}).status, Status::kPartial);
+  EXPECT_EQ(CaseWith(true, true, {bounded}).status, Status::kFail);
+}
 TEST(RuleOfACase, AFindingIsAFailureWhateverElseIsSaid) {
   EXPECT_EQ(CaseWith(true, false, {}).status, Status::kFail);
   EXPECT_EQ(CaseWith(true, true, {{"FS-15", "no results"}}).status, Status::kFail);
@@ -124,8 +131,16 @@ struct RunRow {
 TEST(RuleOfARun, EachVerdictHasItsExitCodeAndItsLine) {
   CaseReport failed = CaseWith(true, true, {}), broken = Passing();
   broken.status = Status::kSuiteError;
+  const CaseReport bounded = CaseWith(false, true, {{"FS-24", "rounds", Kind::kBounded}});
   const std::vector<RunRow> rows = {
       {"all pass", {Passing(), Passing()}, 0, 0, "conformant: 2 pass"},
+      {"one bounded", {Passing(), bounded}, 0, 0, "conformant within bounds: 1 pass, 1 bounded"},
+      {"bounded alone", {bounded}, 0, 0, "conformant within bounds: 1 bounded"},
+      {"bounded and partial",
+       {Partial(), bounded},
+       4,
+       0,
+       "conformant where judged: 1 partial, 1 bounded"},
       {"one partial", {Passing(), Partial()}, 4, 0, "conformant where judged: 1 pass, 1 partial"},
       {"one empty", {Passing(), Empty()}, 4, 0, "conformant where judged: 1 pass, 1 not-checkable"},
       {"one failed", {Partial(), failed}, 1, 1, "not conformant: 1 partial, 1 fail"},

@@ -52,7 +52,7 @@ struct Options {
   int rank = 0;             // plan: whose
   int64_t step = 0;         // plan: of which train step
 
-  std::string output;  // probe, trace export: file to write, or empty
+  std::string output;       // probe, trace export: file to write, or empty
   std::string recorded_by;  // check: a command that records the case again whose ID follows it
   std::string target;  // list: cases or requirements; explain: requirement id; check: trace:DIR
 };

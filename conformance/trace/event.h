@@ -168,6 +168,9 @@ struct Trace {
   std::string case_id;
   Provides provides;
   TraceEnd end = TraceEnd::kComplete;
+  // The optimizer rounds as it likes: what a train step publishes is within a bound, and what
+  // follows is computed from exact parameters (FORMAT.md, "updates").
+  bool bounded_updates = false;
   std::string end_reason;            // when not complete: what ended it, in words
   std::vector<GroupInfo> groups;     // by local id
   std::vector<std::string> streams;  // names, by stream id

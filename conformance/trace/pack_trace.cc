@@ -33,7 +33,7 @@ class Packer {
     int64_t provides = 0;
     for (size_t i = 0; i < trace_names::kProvides.size(); ++i)
       provides |= int64_t{trace_.provides.*trace_names::kProvides[i].field} << i;
-    Number(provides);
+    Number(provides | int64_t{trace_.bounded_updates} << trace_names::kProvides.size());
     Size(trace_.groups.size());
     for (const GroupInfo& group : trace_.groups) {
       Text(group.comm);

@@ -27,6 +27,7 @@ class RandomTrace {
       trace_.provides.*field = Coin();
     }
     trace_.end = static_cast<TraceEnd>(Up(2));
+    trace_.bounded_updates = Coin();
     trace_.end_reason = Coin() ? Text() : "";
     for (uint64_t i = Up(3) + 1; i > 0; --i) AddGroup();
     for (uint64_t i = Up(3) + 1; i > 0; --i) trace_.streams.push_back(Text());

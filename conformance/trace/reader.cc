@@ -110,6 +110,8 @@ class TraceReader {
         trace_.case_id = std::string(std::string_view(value.get_string()));
       } else if (name == "provides") {
         for (json::value item : value.get_array()) ReadProvides(item.get_string());
+      } else if (name == "updates") {
+        ReadUpdates(value.get_string());
       } else {
         throw LineError{"unknown key \"" + std::string(name) + "\" in the header"};
       }
@@ -120,6 +122,12 @@ class TraceReader {
     trace_.rank = static_cast<int32_t>(rank);
     trace_.world = static_cast<int32_t>(world);
     has_header_ = true;
+  }
+
+  void ReadUpdates(std::string_view how) {
+    if (how != "bounded")
+      throw LineError{"\"updates\" may be \"bounded\", and is \"" + std::string(how) + "\""};
+    trace_.bounded_updates = true;
   }
 
   void ReadProvides(std::string_view name) {

@@ -63,6 +63,16 @@ TEST(Reader, DefaultsStandForKeysThatAreLeftOut) {
   EXPECT_EQ(trace.end, TraceEnd::kComplete);
 }
 
+TEST(Reader, UpdatesAreExactUnlessTheHeaderSaysBounded) {
+  const auto header = [](const std::string& updates) {
+    return "{\"shardproof_trace\":1,\"rank\":0,\"world\":1" + updates + "}\n";
+  };
+  EXPECT_FALSE(ReadTrace(header("") + Footer(0), "file").bounded_updates);
+  EXPECT_TRUE(ReadTrace(header(",\"updates\":\"bounded\"") + Footer(0), "file").bounded_updates);
+  EXPECT_THAT(RefusalOf(header(",\"updates\":\"exact\"") + Footer(0)).what,
+              HasSubstr("\"updates\" may be \"bounded\", and is \"exact\""));
+}
+
 TEST(Reader, EmptyLinesAndSpacesAreAllowed) {
   ExpectAccepted(" { \"e\" : \"record\" , \"ev\" : 4 , \"s\" : 0 } \r");
   EXPECT_EQ(RefusalOf(kHeader + "\n\n" + Footer(0)).what, "");

@@ -62,6 +62,7 @@ void ExpectSame(const Trace& a, const Trace& b) {
   EXPECT_EQ(a.case_id, b.case_id);
   EXPECT_EQ(a.end, b.end);
   EXPECT_EQ(a.end_reason, b.end_reason);
+  EXPECT_EQ(a.bounded_updates, b.bounded_updates);
   for (bool Provides::*field : {&Provides::groups, &Provides::collectives, &Provides::sync,
                                 &Provides::memory, &Provides::work, &Provides::digests,
                                 &Provides::results, &Provides::marks, &Provides::calls}) {

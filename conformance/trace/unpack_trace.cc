@@ -92,7 +92,8 @@ class Unpacker {
     trace_.rank = Int32("rank", 0, trace_.world - 1);
     trace_.case_id = bytes_.Text("case");
     constexpr size_t kBits = trace_names::kProvides.size();
-    const int64_t provides = bytes_.Number("provides", 0, (1 << kBits) - 1);
+    const int64_t provides = bytes_.Number("provides", 0, (2 << kBits) - 1);
+    trace_.bounded_updates = (provides >> kBits & 1) != 0;
     for (size_t i = 0; i < kBits; ++i)
       trace_.provides.*trace_names::kProvides[i].field = (provides >> i & 1) != 0;
     for (size_t n = bytes_.Size("groups", 4); n > 0; --n) {

@@ -39,7 +39,7 @@ class Writer : private JsonText {
       first = false;
       String(field.name);
     }
-    Raw("]}\n");
+    Raw(trace_.bounded_updates ? "],\"updates\":\"bounded\"}\n" : "]}\n");
     for (size_t i = 0; i < trace_.groups.size(); ++i) Group(i);
     for (size_t i = 0; i < trace_.streams.size(); ++i) {
       Int("{\"stream\":", static_cast<int64_t>(i));

@@ -1,5 +1,6 @@
 #include "conformance/checks/base/analysis.h"
 
+#include <algorithm>
 #include <stdexcept>
 #include <utility>
 
@@ -101,6 +102,11 @@ void Analysis::BuildFacts() {
 const Flow& Analysis::flow() const {
   if (flow_ == nullptr) flow_ = std::make_unique<const Flow>(run_, instances_);
   return *flow_;
+}
+
+bool Analysis::bounded_updates() const {
+  return std::any_of(run_.traces.begin(), run_.traces.end(),
+                     [](const Trace& trace) { return trace.bounded_updates; });
 }
 
 bool Analysis::legal() const { return run_.spec == nullptr || run_.spec->illegal.empty(); }

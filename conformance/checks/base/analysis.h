@@ -32,6 +32,8 @@ class Analysis {
   bool has_case() const { return why_.empty(); }
   const std::string& why() const { return why_; }
   bool legal() const;  // a case that engines are expected to run
+  // Some rank's optimizer rounds its own way (Trace::bounded_updates).
+  bool bounded_updates() const;
   // Every rank ran the whole script: what is missing is missing for good.
   bool ended_well() const { return ended_well_; }
 

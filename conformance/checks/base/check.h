@@ -36,10 +36,12 @@ struct Finding {
   int32_t follows = -1;
 };
 
-// A requirement that nothing was said about. One that does not apply to the case has no such row.
+// A requirement that nothing, or less than usual, was said about. One that does not apply to the
+// case has no such row.
 struct NotCheckable {
   enum class Kind : uint8_t {
     kMissing,  // evidence that the run could have given is missing: the verdict is partial
+    kBounded,  // judged, but within a bound where others are judged bit for bit
     kNotAsked  // optional evidence that the engine never gives, or what this kind of run cannot
                // show
   };

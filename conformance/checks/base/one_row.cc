@@ -29,6 +29,9 @@ void KeepOneRowEach(CheckResult& result) {
     result.judged.erase(row.requirement);
     Keep(result, row, told);
   }
+  for (const NotCheckable& row : rows) {
+    if (row.kind == Kind::kBounded) Keep(result, row, told);
+  }
   told.insert(result.judged.begin(), result.judged.end());
   for (const NotCheckable& row : rows) {
     if (row.kind == Kind::kNotAsked) Keep(result, row, told);

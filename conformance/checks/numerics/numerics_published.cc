@@ -1,10 +1,15 @@
 // Published parameters and gradients against the oracle.
+#include <cmath>
+#include <map>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "conformance/cases/real_text.h"
 #include "conformance/checks/base/published.h"
 #include "conformance/checks/numerics/as_if.h"
 #include "conformance/checks/numerics/numerics.h"
+#include "conformance/checks/numerics/update_bound.h"
 #include "conformance/checks/numerics/wrong_values.h"
 #include "conformance/common/at.h"
 #include "conformance/oracle/oracle.h"
@@ -26,7 +31,7 @@ class Judging {
         sink_(result) {}
 
   void Run() {
-    mistake_ = FirstMistake(a_, instance_, params_, grads_);
+    if (!a_.bounded_updates()) mistake_ = FirstMistake(a_, instance_, params_, grads_);
     if (mistake_ && !mistake_->requirement.empty()) Judge(result_, {mistake_->requirement.c_str()});
     const auto n = static_cast<int32_t>(std::min(oracle_.calls.size(), facts_.calls().size()));
     for (int32_t call = 0; call < n; ++call) {
@@ -47,6 +52,8 @@ class Judging {
     if (want.letter == 't' && SkippedByMistake(call, want)) return;
     const char* equal = want.letter == 'l' ? "FS-23" : "FS-24";
     Judge(result_, {equal, "FS-20", "FS-28", "GE-33"});
+    bounded_ = want.letter == 't' && a_.bounded_updates();
+    if (bounded_) TellBound();
     const bool complete = CallCompleted(a_, instance_, call);
     for (int32_t key = 0; key < facts_.n_keys(); ++key) {
       const ParamFacts& param = facts_.ByKey(key);
@@ -60,6 +67,32 @@ class Judging {
       if (params_.has_values())
         JudgeValues(equal, call, param, *seen, expected->second, "published value");
     }
+    bounded_ = false;
+  }
+
+  void TellBound() {
+    ++updates_;
+    if (updates_ > 1) return;
+    result_.not_checkable.push_back(
+        {"FS-24",
+         "the trace says that its optimizer rounds its own way: parameters after a train step are "
+         "judged within a bound, gradients bit for bit",
+         NotCheckable::Kind::kBounded});
+  }
+
+  bool Same(double seen, const std::vector<float>* before, const std::vector<float>& expected,
+            size_t i, int32_t dtype) const {
+    if (SameValue(seen, CastTo(expected[i], dtype))) return true;
+    if (before == nullptr || dtype != SPF_F32) return false;
+    const double most = UpdateBound((*before)[i], expected[i], facts_.spec().lr, updates_);
+    return std::fabs(seen - expected[i]) <= most;  // false for NaN
+  }
+
+  // Of the last entry call before that has some: create has.
+  const std::map<std::string, std::vector<float>>& WeightsBefore(int32_t call) const {
+    int32_t last = call - 1;
+    while (At(oracle_.calls, last).weights.empty()) --last;
+    return At(oracle_.calls, last).weights;
   }
 
   // The optimizer was to leave everything alone.
@@ -98,9 +131,7 @@ class Judging {
   }
 
   bool AllAsBefore(int32_t call, const OracleCall& want) const {
-    int32_t last = call - 1;
-    while (At(oracle_.calls, last).weights.empty()) --last;  // create has some
-    const auto& weights = At(oracle_.calls, last).weights;
+    const auto& weights = WeightsBefore(call);
     for (int32_t key = 0; key < facts_.n_keys(); ++key) {
       const Assembled* seen = params_.Find(call, key);
       const auto before = weights.find(facts_.ByKey(key).name);
@@ -185,11 +216,13 @@ class Judging {
 
   void JudgeValues(const char* requirement, int32_t call, const ParamFacts& param,
                    const Assembled& seen, const std::vector<float>& expected, const char* what) {
+    const std::vector<float>* before =
+        bounded_ ? &WeightsBefore(call).at(param.name) : nullptr;  // judged within a bound
     int64_t first = -1, wrong = 0, compared = 0;
     for (size_t i = 0; i < expected.size() && i < seen.values.size(); ++i) {
       if (seen.from[i] == Assembled::kNobody) continue;
       ++compared;
-      if (SameValue(seen.values[i], CastTo(expected[i], seen.dtype))) continue;
+      if (Same(seen.values[i], before, expected, i, seen.dtype)) continue;
       if (first < 0) first = static_cast<int64_t>(i);
       ++wrong;
     }
@@ -273,6 +306,9 @@ class Judging {
   const OracleRun& oracle_;
   Published params_, grads_;
   std::optional<Mistake> mistake_;
+  bool bounded_ =
+      false;         // the call that is judged updates, with an optimizer that rounds its own way
+  int updates_ = 0;  // with such an optimizer
   CheckResult& result_;
   FindingSink sink_;
 };

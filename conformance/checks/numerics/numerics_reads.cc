@@ -59,7 +59,8 @@ class Reads {
 
  private:
   // Value of a parameter after an entry call: as published if all of it was, else as the oracle
-  // says. Null: unchanged.
+  // says; the oracle's too where the recorder sets it so after the publish (bounded updates). Null:
+  // unchanged.
   const std::vector<float>* ValueAfter(int32_t call, const ParamFacts& param) {
     const auto [at, added] = values_.try_emplace({call, param.key});
     if (!added) return at->second.empty() ? nullptr : &at->second;
@@ -69,6 +70,7 @@ class Reads {
     const auto weights = want.weights.find(param.name);
     if (!changes || weights == want.weights.end()) return nullptr;
     at->second = weights->second;
+    if (want.letter == 't' && a_.bounded_updates()) return &at->second;
     const Assembled* seen = published_.Find(call, param.key);
     if (seen != nullptr && published_.has_values() && seen->Complete() && seen->dtype == SPF_F32) {
       std::transform(seen->values.begin(), seen->values.end(), at->second.begin(),

@@ -30,6 +30,26 @@ def build(case, model, device):
 {body}
     return model, made
 """
+# torch.optim.AdamW, with a factor on its learning rate.
+TORCHS_OPTIMIZER = """
+import shardproof.torch as sp
+from shardproof.torch.engines import checkpoint, ddp, fsdp2
+
+@sp.engine(
+    knobs={{"strategy": ["no_shard", "optim_grads_params"], "optimizer": ["adamw"], "weight_decay": float}},
+    bounded_updates={declared},
+)
+def build(case, model, device):
+    whole = case.value("strategy") == "no_shard"
+    made = (ddp if whole else fsdp2).ENGINE.build(case, model, device)
+    made = made if isinstance(made, sp.Training) else sp.Training(*made)
+    made.optimizer = sp.torch_optimizer(case, model)
+    for group in made.optimizer.param_groups:
+        group["lr"] *= {lr}
+    made.save = lambda folder: checkpoint.save(folder, made.model, made.optimizer)
+    made.load = lambda folder: checkpoint.load(folder, made.model, made.optimizer)
+    return made
+"""
 # Does nothing of what it was asked: every rank trains by itself.
 SILENT = """
 import shardproof.torch as sp
@@ -172,6 +192,18 @@ class Run(unittest.TestCase):
         said = self.expect(1, "FS-17", "--engine", self.engine(body), "--case", "w2.zero3")
         again = f"shardproof-torch run --engine {self.folder}/mine.py --case w2.zero3\n"
         self.assertIn(again, said)
+
+    def test_torchs_own_optimizer_is_judged_within_a_bound(self):
+        def torchs(lr, declared):
+            text = textwrap.dedent(TORCHS_OPTIMIZER).format(lr=lr, declared=declared)
+            return "--engine", self.engine(text=text)
+
+        cases = "--case", "w2.zero3.adamw.do=ttsrlt.wd0p0625", "w2.ddp.adamw.k2"
+        said = self.expect(0, "conformant within bounds: 2 bounded", *torchs(1, True), *cases)
+        self.assertIn("judged within a bound (2 cases): FS-24", said)
+        self.expect(1, "FS-24", *torchs(1, False), *cases)
+        # A learning rate that is wrong by a 16,000th part is no rounding.
+        self.expect(1, "FS-24", *torchs(1 + 2**-14, True), *cases)
 
     def test_an_engine_that_does_nothing_is_found(self):
         said = self.expect(

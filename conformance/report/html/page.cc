@@ -187,14 +187,15 @@ std::vector<std::string> GroupsOf(const RunReport& report) {
 json HeadOf(const RunReport& report, const Sentence& sentence,
             const std::vector<std::string>& groups) {
   const RunVerdict verdict = Decide(report).verdict;
-  json data = {{"title", VisibleLine(LastLine(report))},
-               {"what", VisibleLine(report.impl + " on " + report.fabric + ", profile " +
-                                    report.profile + ", seed " + std::to_string(report.seed) +
-                                    ", assurance " + report.assurance)},
-               {"kind", verdict == RunVerdict::kConformant    ? "pass"
-                        : verdict == RunVerdict::kWhereJudged ? "open"
-                                                              : "fail"},
-               {"groups", groups}};
+  json data = {
+      {"title", VisibleLine(LastLine(report))},
+      {"what",
+       VisibleLine(report.impl + " on " + report.fabric + ", profile " + report.profile +
+                   ", seed " + std::to_string(report.seed) + ", assurance " + report.assurance)},
+      {"kind", verdict == RunVerdict::kConformant || verdict == RunVerdict::kWithinBounds ? "pass"
+               : verdict == RunVerdict::kWhereJudged                                      ? "open"
+                                                                                          : "fail"},
+      {"groups", groups}};
   data["counts"] = json::array();
   for (const auto& [status, n] : Count(report)) data["counts"].push_back({StatusName(status), n});
   data["matrix"] = json::array();

@@ -6,7 +6,7 @@ const byId = (id) => document.getElementById(id);
 const FIRST_OF_A_CAUSE = 6;
 const FIRST_CASES = 200;  // shown until "show all"
 const KIND = {
-  'pass': 'pass', 'fail': 'fail', 'suite-error': 'fail', 'partial': 'open', 'not-checkable': 'open', 'waived': 'warn'
+  'pass': 'pass', 'fail': 'fail', 'suite-error': 'fail', 'partial': 'open', 'not-checkable': 'open', 'waived': 'warn', 'bounded': 'warn'
 };
 
 function add(parent, name, properties, ...children) {

@@ -178,6 +178,7 @@ void FittedRun::Note(const Case& c, const CaseReport& report) {
     case Status::kPartial:
     case Status::kFail:
     case Status::kWaived:
+    case Status::kBounded:
       judged_.push_back(c);
       return;
     case Status::kUnsupported:

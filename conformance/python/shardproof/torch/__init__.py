@@ -13,6 +13,7 @@ _HOMES = {
     "Unsupported": "shardproof.torch.fixture.case",
     "mesh": "shardproof.torch.fixture.case",
     "optimizer": "shardproof.torch.fixture.optimizers",
+    "torch_optimizer": "shardproof.torch.fixture.optimizers",
 }
 __all__ = sorted(_HOMES)
 

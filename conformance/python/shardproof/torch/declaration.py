@@ -68,6 +68,9 @@ class Engine:
     without: list = dataclasses.field(default_factory=list)
     # Ids that profiles run besides: combinations of knobs that no space of the suite has.
     cases: list = dataclasses.field(default_factory=list)
+    # Its optimizer works on param.grad of the model's parameters and rounds its own way, as torch.optim's do: what a
+    # step makes of parameters is judged within a bound, all else bit for bit (fixture/anchor.py).
+    bounded_updates: bool = False
 
     def refuse(self, case):
         """Raises Unsupported, before anything is made, if the case asks for what the engine does not declare."""
@@ -112,7 +115,9 @@ def _allowed(value, allowed):
     return value in [str(v) for v in allowed]
 
 
-def engine(knobs, marks=None, traits=None, takes=None, without=(), cases=()):
+def engine(
+    knobs, marks=None, traits=None, takes=None, without=(), cases=(), bounded_updates=False
+):
     """Decorates build(case, model, device)."""
     takes = {**TAKES, **(takes or {})}
     for name, allowed in knobs.items():
@@ -129,6 +134,7 @@ def engine(knobs, marks=None, traits=None, takes=None, without=(), cases=()):
             takes,
             list(without),
             list(cases),
+            bounded_updates,
         )
 
     return decorate

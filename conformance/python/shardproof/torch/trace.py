@@ -34,9 +34,9 @@ def file_of(folder, rank):
     return pathlib.Path(folder) / f"trace.{rank:05d}.jsonl"
 
 
-def open_trace(folder, rank, world, case, provides=ALL_EVIDENCE):
+def open_trace(folder, rank, world, case, provides=ALL_EVIDENCE, bounded_updates=False):
     """Opens this process's trace: from here on all that the device does is an event. `case`: any
-    text, or a case's id.
+    text, or a case's id. bounded_updates: the optimizer rounds its own way (FORMAT.md, "updates").
     """
     os.makedirs(folder, exist_ok=True)
     header = {
@@ -46,6 +46,8 @@ def open_trace(folder, rank, world, case, provides=ALL_EVIDENCE):
         "case": case,
         "provides": list(provides),
     }
+    if bounded_updates:
+        header["updates"] = "bounded"
     native.open(str(file_of(folder, rank)), _text(header))
     line({"stream": 0, "name": "compute"})
     _groups.clear()

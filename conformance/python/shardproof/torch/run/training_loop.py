@@ -12,6 +12,7 @@ from shardproof import model as api
 from shardproof.torch.declaration import Training
 from shardproof.torch import names, process_group, trace
 from shardproof.torch.device import NAME, native, wait_for_backward
+from shardproof.torch.fixture.anchor import Anchor
 from shardproof.torch.fixture.case import Case, Rejected, Unsupported
 from shardproof.torch.fixture.modules import Fixture
 from shardproof.torch.fixture.nodes import NUMBERS, Pass, digest, hexadecimal
@@ -61,6 +62,7 @@ class Rank:
         self.calls = 0
         self.generation = 0  # of process groups: destroy and create again
         self.training = self.fixture = None
+        self.anchor = self.anchored = None  # of bounded updates; as it was when the engine saved
 
     def play(self):
         """Carries out the script; answers when the engine declined the case too."""
@@ -124,6 +126,8 @@ class Rank:
             self.fixture.exchange_group = self.case.group("ep")
         built = self.engine.build(self.case, self.fixture, torch.device(NAME, 0))
         self.training = built if isinstance(built, Training) else Training(*built)
+        if self.engine.bounded_updates:
+            self.anchor = Anchor(self.case, self.training.optimizer)
         self.marks = self.engine.marks(self.fixture) if self.engine.marks else None
         self._publish_all("param")
 
@@ -131,7 +135,7 @@ class Rank:
         torch.accelerator.synchronize()
         if self.training is not None and self.training.close:
             self.training.close()
-        self.training = self.fixture = None
+        self.training = self.fixture = self.anchor = None
         self.case.forget_groups()
         wait_for_backward()
         gc.collect()
@@ -177,20 +181,25 @@ class Rank:
                     if param.grad is not None:
                         _local(param.grad).div_(count)
         self._publish_all("grad")
-        self._statistics()
+        scale = self._statistics()
+        if self.anchor:
+            self.anchor.before_step(scale)
+        else:
+            self.training.optimizer.scale = scale
         self.training.optimizer.step()
         self.training.optimizer.zero_grad(set_to_none=True)
         self._publish_all("param")
+        if self.anchor:
+            self.anchor.after_step()
 
     def _statistics(self):
-        """The gradient's norm, and by how much it is scaled down."""
+        """Publishes the gradient's norm; by how much it is scaled down."""
         most = float(self.case.value("clip_grad"))
         if not most and self.case.value("grad_norm") == "0":
-            return
+            return 1.0
         norm = gradient_norm(self.fixture.parameters(), self.training.shard_group)
         self._publish("grad_norm", 0, 0, norm)
-        if most:
-            self.training.optimizer.scale = clip_scale(norm.item(), most)
+        return clip_scale(norm.item(), most) if most else 1.0
 
     def _evaluate(self, step):
         with torch.no_grad():
@@ -202,9 +211,12 @@ class Rank:
 
     def _save(self, _step):
         self.training.save(self.store + ".saved")
+        self.anchored = self.anchor and self.anchor.saved()
 
     def _load(self, _step):
         self.training.load(self.store + ".saved")
+        if self.anchor:
+            self.anchor.load(self.anchored)
         self._publish_all("param")
 
     # --- results
@@ -254,7 +266,9 @@ def play(engine, facts, rank, folder):
     names.install()
     process_group.purposes.update(PURPOSES)
     provides = PROVIDES + (["marks"] if engine.marks else [])
-    trace.open_trace(folder, rank, facts["world"], facts["id"], provides)
+    trace.open_trace(
+        folder, rank, facts["world"], facts["id"], provides, engine.bounded_updates
+    )
     Rank(engine, facts, rank, f"{folder}/store").play()
     trace.close_trace()
     native.wait_for_all()
