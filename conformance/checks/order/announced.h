@@ -1,6 +1,8 @@
 // announced.h: which hooks did an engine announce, and what did it compute around them?
 #pragma once
+#include <algorithm>
 #include <cstdint>
+#include <initializer_list>
 #include <map>
 #include <set>
 #include <vector>
@@ -32,6 +34,9 @@ struct EntryCall {
 struct Announced {
   std::map<int32_t, EntryCall> calls;  // by entry call
   std::set<int32_t> hooks;             // spf_hook, announced at all
+  bool Any(std::initializer_list<int32_t> of) const {
+    return std::any_of(of.begin(), of.end(), [&](int32_t hook) { return hooks.contains(hook); });
+  }
 };
 
 Announced AnnouncedBy(const Analysis& a, int32_t rank, int instance);

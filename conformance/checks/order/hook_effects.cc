@@ -54,7 +54,7 @@ class Effects : RankCheck {
         const int64_t first = After(own->second, begin);
         const bool closed = ends != microbatch.of_unit.end() && ends->second.contains(unit);
         const int64_t end = closed ? After(ends->second.at(unit), begin) : -1;
-        if (first >= 0 && end > first) JudgeLate(unit, first, end, name);
+        if (first >= 0 && end > first) JudgeLate(unit, first, end, name, hook->second);
       }
     }
   }
@@ -63,9 +63,21 @@ class Effects : RankCheck {
     const auto at = std::upper_bound(events.begin(), events.end(), begin);
     return at == events.end() ? -1 : *at;
   }
-  void JudgeLate(int32_t unit, int64_t first, int64_t end, const char* name) {
+  // A module inside the unit that is gathered by itself, as FSDP2 does with experts, announces
+  // that.
+  bool IsInner(int32_t unit, int64_t first, int64_t gather,
+               const std::map<int32_t, Events>& of_module) const {
+    return std::any_of(of_module.begin(), of_module.end(), [&](const auto& announced) {
+      const auto& [module, marks] = announced;
+      const int64_t mark = After(marks, first);
+      return module != unit && facts_.UnitOfModule(module) == unit && mark >= 0 && mark < gather;
+    });
+  }
+  void JudgeLate(int32_t unit, int64_t first, int64_t end, const char* name,
+                 const std::map<int32_t, Events>& of_module) {
     for (const Window& window : found_.windows) {
       if (window.instance != instance_ || window.unit != unit) continue;
+      if (IsInner(unit, first, window.gather, of_module)) continue;
       const int64_t read = window.NextRead(window.gather);
       if (window.gather < first || window.gather > end || read < 0 || read > end) continue;
       Add("FS-39", window.gather,
@@ -106,7 +118,9 @@ class Effects : RankCheck {
 void JudgeHookEffects(const Analysis& a, int32_t rank, int instance, const Announced& announced,
                       CheckResult& result, FindingSink& sink) {
   if (!a.has_flow()) return NeedsCase(a, result, {"FS-39"});
-  Judge(result, {"FS-39"});
+  const std::initializer_list<int32_t> hooks = {SPF_HOOK_PRE_FORWARD, SPF_HOOK_POST_FORWARD,
+                                                SPF_HOOK_PRE_BACKWARD, SPF_HOOK_POST_BACKWARD};
+  if (announced.Any(hooks)) Judge(result, {"FS-39"});
   const InstanceFacts& facts = a.Facts(size_t(instance));
   if (!ShardsParams(facts.spec()) || facts.Interleaves()) return;
   Effects effects(a, rank, instance, result, sink);

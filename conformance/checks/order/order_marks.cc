@@ -94,7 +94,10 @@ class Marks : RankCheck {
 
   void JudgeBackward(int32_t m, const Microbatch& microbatch) {
     if (microbatch.any_backward.empty()) return;
-    Judge(result_, {"FS-04"});
+    if (announced_.Any({SPF_HOOK_FORWARD, SPF_HOOK_REGISTER_BACKWARD, SPF_HOOK_ROOT_PRE_BACKWARD,
+                        SPF_HOOK_PRE_BACKWARD, SPF_HOOK_POST_BACKWARD, SPF_HOOK_ACCUMULATE,
+                        SPF_HOOK_ROOT_POST_BACKWARD}))
+      Judge(result_, {"FS-04"});
     const int64_t first = microbatch.any_backward.front(), last = microbatch.any_backward.back();
     JudgeOnce(m, microbatch, SPF_HOOK_ROOT_PRE_BACKWARD, "ROOT_PRE_BACKWARD", first, true);
     JudgeOnce(m, microbatch, SPF_HOOK_ROOT_POST_BACKWARD, "ROOT_POST_BACKWARD", last, false);
@@ -161,33 +164,16 @@ class Marks : RankCheck {
   // Rest, forward, rest, backward, rest: judged for units whose both hooks of a phase are
   // announced; by microbatch where two of them interleave.
   void JudgePhases(const EntryCall& call) {
-    Judge(result_, {"FS-06"});
     std::map<std::pair<int32_t, int32_t>, Phase> phases;  // (unit, microbatch)
     const bool forward = Announces(SPF_HOOK_PRE_FORWARD) && Announces(SPF_HOOK_POST_FORWARD);
     const bool backward = Announces(SPF_HOOK_PRE_BACKWARD) && Announces(SPF_HOOK_POST_BACKWARD);
+    if (forward || backward) Judge(result_, {"FS-06"});
     for (const int64_t index : call.marks) {
       const Event& event = EventAt(index);
       const bool is_unit = facts_.UnitOfModule(event.module) == event.module;
       if (!is_unit) continue;
-      Phase& phase = phases[{event.module, facts_.Interleaves() ? event.microbatch : -1}];
-      switch (event.id) {
-        case SPF_HOOK_PRE_FORWARD:
-          if (forward && phase != Phase::kBackward)
-            Move(index, phase, Phase::kRest, Phase::kForward);
-          break;
-        case SPF_HOOK_POST_FORWARD:
-          if (forward && phase != Phase::kBackward)
-            Move(index, phase, Phase::kForward, Phase::kRest);
-          break;
-        case SPF_HOOK_PRE_BACKWARD:
-          if (backward) Move(index, phase, Phase::kRest, Phase::kBackward);
-          break;
-        case SPF_HOOK_POST_BACKWARD:
-          if (backward) Move(index, phase, Phase::kBackward, Phase::kRest);
-          break;
-        default:
-          break;
-      }
+      Follow(index, forward, backward,
+             phases[{event.module, facts_.Interleaves() ? event.microbatch : -1}]);
     }
     for (const auto& [place, phase] : phases) {
       if (phase == Phase::kRest) continue;
@@ -196,6 +182,20 @@ class Marks : RankCheck {
           phase == Phase::kForward ? "in forward" : "in backward",
           "unit " + facts_.ModuleName(unit) + " is not at rest when the entry call ends");
     }
+  }
+
+  // forward, backward: both hooks of that phase are announced.
+  void Follow(int64_t index, bool forward, bool backward, Phase& phase) {
+    const int32_t hook = EventAt(index).id;
+    const bool in_backward = phase == Phase::kBackward;  // a forward that is run again there
+    if (hook == SPF_HOOK_PRE_FORWARD && forward && !in_backward)
+      Move(index, phase, Phase::kRest, Phase::kForward);
+    if (hook == SPF_HOOK_POST_FORWARD && forward && !in_backward)
+      Move(index, phase, Phase::kForward, Phase::kRest);
+    if (hook == SPF_HOOK_PRE_BACKWARD && backward)
+      Move(index, phase, Phase::kRest, Phase::kBackward);
+    if (hook == SPF_HOOK_POST_BACKWARD && backward)
+      Move(index, phase, Phase::kBackward, Phase::kRest);
   }
 
   void Move(int64_t index, Phase& phase, Phase from, Phase to) {
@@ -247,8 +247,10 @@ CheckResult CheckMarks(const Analysis& a) {
     }
     JudgeSameStepHooks(a, instance, by_rank, sink);
   }
-  if (!any)
-    NotAsked(result, all, "the engine announces no hooks: call mark() to have their order judged");
+  // Of those that were judged the row goes (KeepOneRowEach).
+  NotAsked(result, all,
+           any ? "the engine announces none of the hooks that it speaks of"
+               : "the engine announces no hooks: call mark() to have their order judged");
   return result;
 }
 

@@ -162,6 +162,53 @@ TEST(Order, AParameterGatheredAfterItsUnitHasBegun) {
   }
 }
 
+// Before each gather the hook of the module that computes next: it is gathered by itself.
+void AnnounceInner(Trace& trace, const InstanceFacts& facts, int32_t hook) {
+  std::vector<Event> with;
+  for (size_t i = 0; i < trace.events.size(); ++i) {
+    const auto next =
+        std::find_if(trace.events.begin() + static_cast<std::ptrdiff_t>(i), trace.events.end(),
+                     [](const Event& event) { return event.kind == EventKind::kCompute; });
+    if (trace.events[i].collective == SPF_ALL_GATHER && next != trace.events.end()) {
+      Event mark = *next;
+      mark.module = facts.Node(next->id, trace.rank).module;
+      mark.kind = EventKind::kMark;
+      mark.id = hook;
+      if (facts.UnitOfModule(mark.module) != mark.module) with.push_back(mark);
+    }
+    with.push_back(trace.events[i]);
+  }
+  trace.events = std::move(with);
+}
+
+TEST(Order, AModuleInsideAUnitThatIsGatheredByItselfIsNotLate) {
+  for (const int phase : {SPF_FWD, SPF_BWD}) {
+    MiniRun mini = RunMini(MiniCase(2));
+    const InstanceFacts facts(mini.spec->instances[0], 2);
+    for (Trace& trace : mini.run.traces) {
+      ASSERT_TRUE(GatherLate(trace, facts, phase)) << phase;
+      AnnounceInner(trace, facts, phase == SPF_FWD ? SPF_HOOK_PRE_FORWARD : SPF_HOOK_PRE_BACKWARD);
+    }
+    for (const Finding& finding : CheckOrder(mini.run).findings)
+      EXPECT_EQ(finding.message.find("come only while it computes"), std::string::npos)
+          << finding.message;
+  }
+}
+
+// Of each requirement: without the hooks that it speaks of it is not judged, whatever else is
+// announced.
+TEST(Order, WhatNoAnnouncedHookSpeaksOfIsNotJudged) {
+  MiniRun mini = RunMini(MiniCase(2));
+  for (Trace& trace : mini.run.traces)
+    std::erase_if(trace.events, [](const Event& event) {
+      return event.kind == EventKind::kMark && event.id != SPF_HOOK_FORWARD;
+    });
+  const CheckResult root = CheckOrder(mini.run);
+  EXPECT_EQ(FoundIn(root), "");
+  EXPECT_TRUE(root.judged.contains("FS-04"));
+  for (const char* id : {"FS-06", "FS-38", "FS-39"}) EXPECT_FALSE(root.judged.contains(id)) << id;
+}
+
 TEST(Order, UnitsGatheredInTheWrongDirection) {
   MiniFaults faults;
   faults.gather_reversed = true;

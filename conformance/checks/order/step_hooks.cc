@@ -40,7 +40,9 @@ class StepHooks : RankCheck {
   }
 
   void JudgeStep(const EntryCall& call, bool skipped) {
-    Judge(result_, {"FS-38"});
+    if (announced_.Any({SPF_HOOK_FINISH_GRAD_SYNC, SPF_HOOK_INSTALL_WEIGHTS,
+                        SPF_HOOK_START_PARAM_SYNC, SPF_HOOK_ZERO_GRAD, SPF_HOOK_OPTIMIZER_STEP}))
+      Judge(result_, {"FS-38"});
     const auto once = [&](int32_t hook, const char* name) -> int64_t {
       if (!announced_.hooks.contains(hook)) return -1;
       const auto at = call.step_hooks.find(hook);

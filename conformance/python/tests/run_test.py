@@ -30,6 +30,24 @@ def build(case, model, device):
 {body}
     return model, made
 """
+# Announces its own hook by a label of the profiler.
+MARKED = """
+import shardproof.torch as sp
+from torch.distributed.fsdp import fully_shard
+from torch.profiler import record_function
+
+@sp.engine(knobs={{"strategy": ["optim_grads_params"]}}, marks={{"mine::ready": "PRE_FORWARD"}})
+def build(case, model, device):
+    def announce(*_arguments):
+        with record_function("mine::ready (layers.0)"):
+            pass
+
+    for unit in model.units():
+        fully_shard(unit, mesh=sp.mesh(case))
+    fully_shard(model, mesh=sp.mesh(case))
+    model.units()[0].{register}(announce)
+    return model, sp.optimizer(case, model)
+"""
 # torch.optim.AdamW, with a factor on its learning rate.
 TORCHS_OPTIMIZER = """
 import shardproof.torch as sp
@@ -204,6 +222,17 @@ class Run(unittest.TestCase):
         self.expect(1, "FS-24", *torchs(1, False), *cases)
         # A learning rate that is wrong by a 16,000th part is no rounding.
         self.expect(1, "FS-24", *torchs(1 + 2**-14, True), *cases)
+
+    def test_hooks_that_labels_announce_are_judged(self):
+        case = "--case", "w2.zero3.layers1"
+        good = self.engine(text=MARKED.format(register="register_forward_pre_hook"))
+        said = self.expect(0, "conformant: 1 pass", "--engine", good, *case)
+        self.assertIn("FS-04, FS-06, FS-38: the engine announces none of the hooks", said)
+        self.assertNotIn("FS-39", said)
+        late = self.engine(text=MARKED.format(register="register_forward_hook"))
+        self.expect(1, "computes in microbatch 0 before its pre-forward hook", "--engine", late, *case)
+        fsdp2 = self.expect(0, "conformant: 1 pass", "--engine", "fsdp2", *case)
+        self.assertNotIn("FS-04", fsdp2)
 
     def test_an_engine_that_does_nothing_is_found(self):
         said = self.expect(

@@ -23,6 +23,23 @@ import pathlib
 from shardproof.torch.fixture.case import Unsupported
 
 ALWAYS = {"microbatches": int, "lr": float}
+# spf_hook of conformance/abi/shardproof.h, from 1 on.
+HOOKS = (
+    "FORWARD",
+    "PRE_FORWARD",
+    "REGISTER_BACKWARD",
+    "POST_FORWARD",
+    "ROOT_PRE_BACKWARD",
+    "PRE_BACKWARD",
+    "POST_BACKWARD",
+    "ACCUMULATE",
+    "ROOT_POST_BACKWARD",
+    "FINISH_GRAD_SYNC",
+    "INSTALL_WEIGHTS",
+    "START_PARAM_SYNC",
+    "ZERO_GRAD",
+    "OPTIMIZER_STEP",
+)
 TAKES = {"experts": ["0"], "moe.experts": ["0"]}  # unless an engine says more
 
 
@@ -58,7 +75,7 @@ class Engine:
     build: object
     knobs: dict  # name -> list of values, or int, float, str: any value of that type
     name: str
-    marks: object = None  # marks(model) -> a context in which the engine's hooks are announced
+    marks: dict = None  # labels of torch.profiler.record_function -> hook (run/marks.py)
     traits: object = (
         None  # traits(case): raises Unsupported where the model or the groups are beyond the engine
     )
@@ -123,6 +140,9 @@ def engine(
     for name, allowed in knobs.items():
         if not isinstance(allowed, (list, tuple, type)):
             raise TypeError(f"knobs[{name!r}]: a list of values, or int, float or str")
+    for label, hook in (marks or {}).items():
+        if hook not in HOOKS:
+            raise TypeError(f"marks[{label!r}]: {hook!r} is no hook: {', '.join(HOOKS)}")
 
     def decorate(build):
         return Engine(

@@ -14,6 +14,7 @@ from shardproof.torch.fixture.optimizers import optimizer
 # Not average_in_collective: DDP divides first and sums. Not bucket_size: its first bucket is 1 MiB whatever the cap.
 @engine(
     knobs={**COMMON_KNOBS, "strategy": ["no_shard"], "overlap_grad_reduce": ["1", "0"]},
+    marks={"DistributedDataParallel.forward": "FORWARD"},
     traits=refuse_experts,
 )
 def build(case, model, device):

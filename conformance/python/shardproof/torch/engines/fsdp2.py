@@ -117,6 +117,14 @@ class _Microbatches:
         "prefetch_limit_bytes": ["-1", "1048576"],
         "units": str,
     },
+    marks={  # _fsdp_param_group.py, _fsdp_state.py
+        "FSDP::root_pre_forward": "FORWARD",
+        "FSDP::pre_forward": "PRE_FORWARD",
+        "FSDP::post_forward": "POST_FORWARD",
+        "FSDP::pre_backward": "PRE_BACKWARD",
+        "FSDP::post_backward_reshard": "POST_BACKWARD",
+        "FSDP::root_post_backward_callback": "ROOT_POST_BACKWARD",
+    },
     takes={
         "unused": ["none", "step"],
         "experts": ["0", "1"],

@@ -11,6 +11,7 @@ from torch.distributed.tensor._utils import compute_local_shape_and_global_offse
 from shardproof import model as api
 from shardproof.torch.declaration import Training
 from shardproof.torch import names, process_group, trace
+from shardproof.torch.run.marks import Marks
 from shardproof.torch.device import NAME, native, wait_for_backward
 from shardproof.torch.fixture.anchor import Anchor
 from shardproof.torch.fixture.case import Case, Rejected, Unsupported
@@ -57,8 +58,9 @@ def shard_of(tensor):
 class Rank:
     """Plays the script of one rank. Exceptions of the engine pass through: the trace then ends as that of a rank that died."""
 
-    def __init__(self, engine, facts, rank, store):
+    def __init__(self, engine, facts, rank, store, marks):
         self.engine, self.case, self.store = engine, Case(facts, rank), store
+        self.marks = marks
         self.calls = 0
         self.generation = 0  # of process groups: destroy and create again
         self.training = self.fixture = None
@@ -128,7 +130,7 @@ class Rank:
         self.training = built if isinstance(built, Training) else Training(*built)
         if self.engine.bounded_updates:
             self.anchor = Anchor(self.case, self.training.optimizer)
-        self.marks = self.engine.marks(self.fixture) if self.engine.marks else None
+        self.marks.follow(self.fixture)
         self._publish_all("param")
 
     def _destroy(self, _step):
@@ -136,6 +138,7 @@ class Rank:
         if self.training is not None and self.training.close:
             self.training.close()
         self.training = self.fixture = self.anchor = None
+        self.marks.follow(None)
         self.case.forget_groups()
         wait_for_backward()
         gc.collect()
@@ -157,6 +160,13 @@ class Rank:
     def _passes(self, step):
         return [Pass(step, self._sample(i), i) for i in range(self.case.microbatches)]
 
+    def _marked(self, passes):
+        """One after the other: hooks that are announced meanwhile are of that microbatch."""
+        for run in passes:
+            self.marks.microbatch = run.microbatch
+            yield run
+        self.marks.microbatch = None
+
     def _publish_losses(self, losses):
         for index, loss in losses.items():
             self._publish("loss", index, 0, loss)
@@ -165,7 +175,7 @@ class Rank:
         if self.training.step:
             self._publish_losses(self.training.step(self._passes(step)))
             return
-        for run in self._passes(step):
+        for run in self._marked(self._passes(step)):
             with self.training.around(run.microbatch, run.microbatch == self.case.microbatches - 1):
                 loss = self.training.model(run)
                 self._publish("loss", run.microbatch, 0, loss)
@@ -206,7 +216,7 @@ class Rank:
             if self.training.evaluate:
                 self._publish_losses(self.training.evaluate(self._passes(step)))
                 return
-            for run in self._passes(step):
+            for run in self._marked(self._passes(step)):
                 self._publish("loss", run.microbatch, 0, self.training.model(run))
 
     def _save(self, _step):
@@ -269,6 +279,8 @@ def play(engine, facts, rank, folder):
     trace.open_trace(
         folder, rank, facts["world"], facts["id"], provides, engine.bounded_updates
     )
-    Rank(engine, facts, rank, f"{folder}/store").play()
+    marks = Marks(engine.marks or {})
+    marks.install()
+    Rank(engine, facts, rank, f"{folder}/store", marks).play()
     trace.close_trace()
     native.wait_for_all()
