@@ -105,7 +105,8 @@ Verdict UnpackVerdict(const std::string& packed) {
     NotCheckable& row = verdict.result.not_checkable.emplace_back();
     row.requirement = in.Text();
     row.why = in.Text();
-    row.kind = static_cast<NotCheckable::Kind>(in.Number(0, 1));
+    row.kind = static_cast<NotCheckable::Kind>(
+        in.Number(0, static_cast<int64_t>(NotCheckable::Kind::kNotAsked)));
   }
   for (int64_t n = in.Count(); n > 0; --n) verdict.result.notes.push_back(in.Text());
   for (int64_t n = in.Count(); n > 0; --n)

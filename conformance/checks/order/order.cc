@@ -8,6 +8,7 @@
 
 #include "conformance/checks/base/carried.h"
 #include "conformance/checks/base/windows.h"
+#include "conformance/checks/order/lost_prefetch.h"
 #include "conformance/common/at.h"
 
 namespace shardproof {
@@ -26,6 +27,7 @@ class Gathers {
   void JudgeAll() {
     JudgeOrder();
     JudgeCounts();
+    JudgeLostPrefetch(a_, rank_, found_, result_, sink_);
   }
 
  private:
@@ -269,7 +271,7 @@ void JudgeGuard(const Analysis& a, int32_t rank, CheckResult& result, FindingSin
 CheckResult CheckGatherOrder(const Analysis& a) {
   CheckResult result;
   if (!a.has_flow()) {
-    NeedsCase(a, result, {"FS-07", "FS-08", "FS-35", "FS-44"});
+    NeedsCase(a, result, {"FS-07", "FS-08", "FS-35", "FS-44", "FS-45"});
     return result;
   }
   FindingSink sink(result);

@@ -209,6 +209,30 @@ TEST(Order, WhatNoAnnouncedHookSpeaksOfIsNotJudged) {
   for (const char* id : {"FS-06", "FS-38", "FS-39"}) EXPECT_FALSE(root.judged.contains(id)) << id;
 }
 
+// The next unit is gathered ahead in this entry call, and in no other.
+CheckResult WithPrefetchIn(int32_t call) {
+  MiniFaults ahead;
+  ahead.prefetch = 1;
+  ahead.prefetch_call = call;
+  return CheckOrder(RunMini(MiniCase(2), ahead).run);
+}
+
+TEST(Order, APrefetchThatTheSecondStepHasLost) {
+  const CheckResult result = WithPrefetchIn(1);
+  ASSERT_EQ(FoundIn(result), "FS-45");
+  EXPECT_NE(result.findings[0].message.find("train_step 0 has it, train_step 1 has not"),
+            std::string::npos)
+      << result.findings[0].message;
+}
+
+TEST(Order, APrefetchThatBeginsWithTheSecondStepIsNotLost) {
+  const CheckResult result = WithPrefetchIn(2);
+  EXPECT_EQ(FoundIn(result), "");
+  EXPECT_TRUE(result.judged.contains("FS-45"));
+}
+
+TEST(Order, APrefetchInEveryStep) { EXPECT_EQ(FoundIn(WithPrefetchIn(-1)), ""); }
+
 TEST(Order, UnitsGatheredInTheWrongDirection) {
   MiniFaults faults;
   faults.gather_reversed = true;

@@ -26,6 +26,7 @@ struct MiniFaults {
   bool no_release_at_end = false;   // non-unit parameters and the last unit are never freed
   bool release_early = false;       // a unit is released before its last node computes
   int32_t prefetch = 0;             // units gathered ahead in forward
+  int32_t prefetch_call = -1;       // only in this entry call; -1: in all
   bool gather_reversed = false;     // all units gathered up front, last first
   bool recompute_prefetch =
       false;  // in backward the next forward unit is gathered too, and released unread

@@ -175,7 +175,8 @@ class Engine : private MiniRank {
   void Enter(int32_t unit, int32_t m, bool forward) {
     Mark(forward ? SPF_HOOK_PRE_FORWARD : SPF_HOOK_PRE_BACKWARD, unit, m);
     GatherUnit(unit);
-    for (int32_t ahead = 1; forward && ahead <= f_.prefetch; ++ahead) {
+    const bool prefetches = forward && (f_.prefetch_call < 0 || f_.prefetch_call == call_);
+    for (int32_t ahead = 1; prefetches && ahead <= f_.prefetch; ++ahead) {
       if (const int32_t next = UnitAfter(unit, ahead); next >= 0) GatherUnit(next);
     }
     if (!forward && f_.recompute_prefetch && UnitAfter(unit, 1) >= 0) {
