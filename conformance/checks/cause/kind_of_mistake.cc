@@ -31,7 +31,7 @@ constexpr Row kRows[] = {
      "EP-18 EP-21 LW-01 LW-02 LW-03 LW-05 LW-06 LW-07 LW-08 LW-13 LW-14 FS-37 FS-05 EP-23 LW-27 "
      "FS-08 FS-10 FS-11 FS-12 FS-19 FS-21 FS-22 FS-29 FS-30 FS-34 FS-35 PG-09 PG-10 PG-11 "
      "PG-18"},
-    {Kind::kHiding, false, "EP-33 LW-38 GE-12 GE-13 GE-14 FS-44"},
+    {Kind::kHiding, false, "EP-33 LW-38 GE-12 GE-13 GE-14 FS-44 FS-45"},
     {Kind::kTotals, false, "LW-04 EP-08 FS-31 FS-32 FS-33 GE-37"},
     // Routers choose other rows once weights are wrong: EP-27 and EP-28 speak first if they come
     // first.
