@@ -92,5 +92,35 @@ TEST(LayerWiseEvidence, WithoutSynchronisationNothingIsInFlight) {
   for (const char* id : {"LW-17", "LW-24", "LW-38"}) EXPECT_FALSE(result.judged.contains(id)) << id;
 }
 
+// AdamW of single operations: moments go into the weights, in two launches for each parameter.
+// kept: so many launches of the kernel stay.
+std::string FoundInParts(int kept) {
+  LayerWiseRun made = RunLayerWise(
+      LayerWiseCase(2, [](InstanceSpec& spec) { spec.optimizer = Optimizer::kAdamw; }));
+  for (Trace& trace : made.run.traces) {
+    std::vector<Event> events;
+    int seen = 0;
+    for (Event event : trace.events) {
+      if (event.kind == EventKind::kLaunch && event.id == SPF_K_ADAMW && seen++ >= kept) {
+        event.id = SPF_K_AXPBY;
+        Range* ranges = &trace.ranges[event.ranges.begin];
+        std::swap(ranges[0], ranges[1]);  // a moment, and the weights
+        ranges[0].access = kRead;
+        event.ranges.end = event.ranges.begin + 2;
+        events.push_back(event);
+      }
+      events.push_back(event);
+    }
+    trace.events = std::move(events);
+  }
+  return FoundIn(CheckLayerWise(made.run));
+}
+
+TEST(LayerWiseEvidence, AdamwMayBeMadeOfSingleOperations) { EXPECT_EQ(FoundInParts(0), ""); }
+
+TEST(LayerWiseEvidence, WhereItIsOneKernelOtherOperationsAreNot) {
+  EXPECT_EQ(FoundInParts(1), "LW-34");
+}
+
 }  // namespace
 }  // namespace shardproof

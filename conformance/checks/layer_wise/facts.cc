@@ -337,12 +337,16 @@ void Facts::AddUpdates(const Trace& trace, int64_t index, RankFacts& of) {
   const EventFlow& flow = a_.flow().At(trace.rank, index);
   if (!flow.ran || (event.id != SPF_K_ADAMW && event.id != SPF_K_AXPBY && event.id != SPF_K_CUSTOM))
     return;
+  const bool of_gradient =
+      std::any_of(flow.before.begin(), flow.before.end(),
+                  [](const auto& chunks) { return !Only(chunks, Kind::kGrad).empty(); });
   for (size_t k = 0; k < flow.after.size(); ++k) {
     const Range& range = trace.ranges[event.ranges.begin + k];
     if (range.access != (kRead | kWrite) || Only(flow.before[k], Kind::kParam).empty()) continue;
     for (const Chunk& chunk : Only(flow.after[k], Kind::kParam)) {
       of.updates.push_back({index, event.instance, event.call, chunk.content.param,
-                            chunk.length / std::max<int64_t>(1, chunk.content.width), event.id});
+                            chunk.length / std::max<int64_t>(1, chunk.content.width), event.id,
+                            of_gradient});
     }
   }
 }

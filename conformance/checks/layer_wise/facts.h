@@ -52,7 +52,8 @@ struct Update {
   int64_t event = -1;
   int32_t instance = 0, call = -1, key = -1;
   int64_t elements = 0;
-  int32_t kernel = -1;  // spf_kernel
+  int32_t kernel = -1;       // spf_kernel
+  bool of_gradient = false;  // a gradient goes into it, not only what was computed from one
 };
 
 struct RankFacts {

@@ -109,6 +109,7 @@ class Ownership {
   void JudgeSteps(int32_t rank) {
     std::map<std::pair<int32_t, int32_t>, std::pair<int64_t, int64_t>>
         stepped;  // (call, key) -> elements, last event
+    std::set<std::pair<int32_t, int32_t>> in_parts;
     for (const Update& update : facts_.At(rank).updates) {
       if (update.instance != instance_) continue;
       report_.Judged({"LW-04", "LW-34"});
@@ -117,6 +118,10 @@ class Ownership {
       last = update.event;
       const ParamFacts& param = of_.ByKey(update.key);
       const int32_t want = KernelOf(param);
+      if (IsPartOfAdamw(rank, update, want)) {
+        in_parts.insert({update.call, update.key});
+        continue;
+      }
       if (update.kernel == SPF_K_CUSTOM || want < 0 || update.kernel == want) continue;
       report_.Add(
           "LW-34", rank, update.event,
@@ -133,12 +138,22 @@ class Ownership {
                     "stepped by its owner, rank " + std::to_string(owner), "stepped here too",
                     param.name +
                         " is stepped by a rank that does not own it: state is kept more than once");
-      } else if (sum.first > param.numel ||
+      } else if ((sum.first > param.numel && !in_parts.contains(place)) ||
                  (sum.first < param.numel && CallCompleted(a_, instance_, call))) {
         report_.Add("LW-34", rank, sum.second, std::to_string(param.numel) + " elements stepped",
                     std::to_string(sum.first), param.name + " is stepped other than once, whole");
       }
     }
+  }
+
+  // AdamW of single operations, as torch.optim's without foreach and fused: weight decay, and what
+  // was computed from moments. Numbers tell whether they add up to one step (FS-24). Of a rank that
+  // has a kernel for AdamW nothing is.
+  bool IsPartOfAdamw(int32_t rank, const Update& update, int32_t want) const {
+    const std::vector<Update>& all = facts_.At(rank).updates;
+    return want == SPF_K_ADAMW && update.kernel == SPF_K_AXPBY && !update.of_gradient &&
+           std::none_of(all.begin(), all.end(),
+                        [](const Update& other) { return other.kernel == SPF_K_ADAMW; });
   }
 
   // The kernel that changes the weights; -1: any.

@@ -31,7 +31,7 @@ def _deals_evenly(model, ranks):
 @engine(
     knobs={
         **megatron_core.KNOBS,
-        "optimizer": ["sgd"],  # LW-34 takes AdamW in single operations for SGD
+        "optimizer": ["sgd", "adamw"],
         "strategy": ["layer_wise"],
         "layer_wise_layout": ["dealt"],
         "layer_wise_transport": ["broadcast"],
