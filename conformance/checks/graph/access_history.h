@@ -39,7 +39,8 @@ class AccessHistory {
     while (at < end) {
       if (piece == pieces_.end() || piece->first > at) {  // bytes that nobody has touched
         const int64_t stop = piece == pieces_.end() ? end : std::min(end, piece->first);
-        const auto fresh = pieces_.emplace_hint(piece, at, Piece{stop, {mine}});
+        const auto fresh = pieces_.emplace_hint(piece, at, Piece{stop, {}});
+        Append(fresh->second, mine);
         if (at == begin) first = fresh;
         at = stop;
         continue;
@@ -54,18 +55,68 @@ class AccessHistory {
   }
 
   size_t pieces() const { return pieces_.size(); }
+  int64_t compared() const { return compared_; }  // pairs of accesses, so far
 
  private:
   struct Piece {
     int64_t end = 0;
     std::vector<Access> accesses;
+    // Of accesses: writes up to here, from here on only reads of one component, or nothing is said
+    // (kUnknown). The least time of those reads.
+    size_t leading_writes = 0;
+    uint32_t least_time = kNeverOver;
   };
+  static constexpr size_t kUnknown = SIZE_MAX;
   using Pieces = std::map<int64_t, Piece>;  // by begin; they do not overlap
 
+  static void Append(Piece& piece, const Access& mine) {
+    piece.accesses.push_back(mine);
+    Note(piece, piece.accesses.size() - 1);
+  }
+
+  // What is known of the first `before` accesses becomes what is known of one more.
+  static void Note(Piece& piece, size_t before) {
+    const Access& mine = piece.accesses[before];
+    const bool wrote = (mine.access & kWrite) != 0;
+    if (piece.leading_writes == kUnknown) return;
+    const bool reads = before > piece.leading_writes;
+    if (wrote) {
+      piece.leading_writes = reads ? kUnknown : before + 1;
+    } else if (reads && piece.accesses[before - 1].component != mine.component) {
+      piece.leading_writes = kUnknown;
+    } else {
+      piece.least_time = std::min(piece.least_time, mine.time);
+    }
+  }
+
+  // A read among reads that are not over forgets none of them: only the writes are looked at. Many
+  // open requests may read one block.
   template <typename Conflict>
-  static void Touch(Pieces::iterator at, const Access& mine, const uint32_t* clock,
-                    Conflict& conflict) {
+  bool ReadAmongOpenReads(Pieces::iterator at, const Access& mine, const uint32_t* clock,
+                          Conflict& conflict) {
     Piece& piece = at->second;
+    if ((mine.access & kWrite) != 0 || piece.leading_writes == kUnknown) return false;
+    const Access& last = piece.accesses.back();
+    if (piece.accesses.size() == piece.leading_writes || last.component != mine.component ||
+        last.entry == mine.entry || clock[mine.component] >= piece.least_time)
+      return false;
+    for (size_t i = 0; i < piece.leading_writes; ++i) {
+      const Access& other = piece.accesses[i];
+      ++compared_;
+      if (clock[other.component] < other.time && other.entry != mine.entry)
+        conflict(other, at->first, piece.end);
+    }
+    // A conflict that is ordered after all may move the clock: then the writes are asked again.
+    if (clock[mine.component] >= piece.least_time) return false;
+    Append(piece, mine);
+    return true;
+  }
+
+  template <typename Conflict>
+  void Touch(Pieces::iterator at, const Access& mine, const uint32_t* clock, Conflict& conflict) {
+    if (ReadAmongOpenReads(at, mine, clock, conflict)) return;
+    Piece& piece = at->second;
+    compared_ += static_cast<int64_t>(piece.accesses.size());
     const bool writes = (mine.access & kWrite) != 0;
     size_t kept = 0;
     for (Access& other : piece.accesses) {
@@ -81,6 +132,9 @@ class AccessHistory {
     }
     piece.accesses.resize(kept);
     piece.accesses.push_back(mine);
+    piece.leading_writes = 0;
+    piece.least_time = kNeverOver;
+    for (size_t i = 0; i <= kept; ++i) Note(piece, i);
   }
 
   // The first piece that ends behind at, after cutting one that begins before it.
@@ -112,6 +166,7 @@ class AccessHistory {
   }
 
   Pieces pieces_;
+  int64_t compared_ = 0;
 };
 
 }  // namespace shardproof::graph

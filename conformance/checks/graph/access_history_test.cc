@@ -7,6 +7,7 @@
 #include <random>
 #include <set>
 #include <utility>
+#include <vector>
 
 namespace shardproof::graph {
 namespace {
@@ -97,6 +98,64 @@ TEST(AccessHistory, SlicesInReverseOrderAreNotMoved) {
                   [&](const Access&, int64_t, int64_t) { return ++conflicts == 0; });
   }
   EXPECT_EQ(conflicts, 299'999u);  // neighbours share a byte
+}
+
+// Many requests read one block before the first of them is over.
+TEST(AccessHistory, OpenReadsOfOneBlockAreNotComparedWithEachOther) {
+  constexpr uint32_t kReads = 10000;
+  AccessHistory history;
+  Clock clock{};
+  size_t conflicts = 0;
+  const auto conflict = [&](const Access&, int64_t, int64_t) {
+    ++conflicts;
+    return false;
+  };
+  history.Visit(0, kBytes, {0, 1, 0, kWrite}, clock.data(), conflict);
+  clock[0] = 1;
+  for (uint32_t entry = 1; entry <= kReads; ++entry)
+    history.Visit(0, kBytes, {entry, kReads + entry, 0, kRead}, clock.data(), conflict);
+  EXPECT_EQ(conflicts, 0U);
+  EXPECT_LE(history.compared(), 2 * kReads);
+  history.Visit(0, kBytes, {kReads + 1, kReads + 2, 1, kWrite}, clock.data(), conflict);
+  EXPECT_EQ(conflicts, kReads);
+}
+
+// The same accesses as comparing each with each: what is kept and in which order it is told.
+TEST(AccessHistory, OpenReadsLeaveOutNothing) {
+  std::mt19937 random(1);
+  size_t told = 0;
+  for (int run = 0; run < 2000; ++run) {
+    AccessHistory history;
+    std::vector<Access> kept;
+    Clock clock{};
+    for (uint32_t entry = 0; entry < 40; ++entry) {
+      const auto component = static_cast<uint32_t>(random() % 8 == 0 ? random() % kComponents : 0);
+      Access mine = Of(entry, component, random() % 8 == 0 ? kWrite : kRead);
+      const bool never = random() % 8 == 0;
+      mine.time = never ? kNeverOver : entry + 1 + static_cast<uint32_t>(random() % 12);
+      if (random() % 4 == 0) clock[random() % kComponents] = entry;
+      std::vector<uint32_t> seen, expected;
+      history.Visit(0, kBytes, mine, clock.data(), [&](const Access& other, int64_t, int64_t) {
+        seen.push_back(other.entry);
+        return other.entry % 5 == 0;
+      });
+      const bool writes = mine.access == kWrite;
+      std::erase_if(kept, [&](const Access& other) {
+        const bool wrote = other.access == kWrite;
+        bool ordered = clock[other.component] >= other.time;
+        if (!ordered && (writes || wrote)) {
+          expected.push_back(other.entry);
+          ordered = other.entry % 5 == 0;
+        }
+        return (ordered || (writes && never)) &&
+               (writes || (!wrote && other.component == component));
+      });
+      kept.push_back(mine);
+      ASSERT_EQ(seen, expected) << "run " << run << ", entry " << entry;
+      told += seen.size();
+    }
+  }
+  EXPECT_GT(told, 10000U);
 }
 
 }  // namespace
