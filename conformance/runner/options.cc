@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <iostream>
 
+#include "conformance/abi/shardproof.h"
 #include "conformance/cases/fabric_spaces.h"
 #include "conformance/common/nearest.h"
+#include "conformance/common/version.h"
 
 namespace shardproof {
 
@@ -220,6 +222,9 @@ bool ParseOptions(int argc, char** argv, Options* o, int* exit_code) {
       "shardproof: conformance of training engines that shard parameters and overlap "
       "communication"};
   app.require_subcommand(1);
+  app.set_version_flag("--version", "shardproof " + std::string(Version()) + ", ABI " +
+                                        std::to_string(SPF_ABI_MAJOR) + "." +
+                                        std::to_string(SPF_ABI_MINOR));
   o->program = argv[0];
 
   CLI::App* run = AddRun(&app, o);
