@@ -16,6 +16,11 @@ for file in "$@"; do
   case $inside in
     conformance/shardproof_sim) install -m 755 "$file" "$root/bin/shardproof" ;;
     conformance/shardproof_mpi) install -m 755 "$file" "$root/bin/" ;;
+    conformance/defs.bzl) install -D -m 644 "$file" "$root/$inside" ;;
+    conformance/conformance_test.sh) install -D -m 755 "$file" "$root/$inside" ;;
+    */bazel/root.BUILD) install -m 644 "$file" "$root/BUILD.bazel" ;;
+    */bazel/conformance.BUILD) install -D -m 644 "$file" "$root/conformance/BUILD.bazel" ;;
+    */bazel/abi.BUILD) install -D -m 644 "$file" "$root/conformance/abi/BUILD.bazel" ;;
     *.h | *.hpp) install -D -m 644 "$file" "$root/include/$inside" ;;
     */shardproof-config.cmake) install -m 644 "$file" "$root/lib/cmake/shardproof/" ;;
     */shardproof.pc.in) sed "s/@VERSION@/$version/" "$file" >"$root/lib/pkgconfig/shardproof.pc" ;;
@@ -25,6 +30,7 @@ for file in "$@"; do
   esac
 done
 
+echo 'workspace(name = "shardproof")' >"$root/WORKSPACE"
 cat >"$root/lib/cmake/shardproof/shardproof-config-version.cmake" <<CMAKE
 # A newer minor version serves those who ask for an older one.
 set(PACKAGE_VERSION $version)
