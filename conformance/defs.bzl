@@ -21,6 +21,8 @@ def shardproof_conformance_test(
       arguments: more for `shardproof run`
       **kwargs: of sh_test, say size or tags
     """
+    if shards < 1:
+        fail("shardproof_conformance_test %s: shards is a number from 1: %s" % (name, shards))
     files = {"--supports": supports, "--waivers": waivers}
     given = [(option, file) for option, file in files.items() if file]
     program = Label("//conformance:shardproof")

@@ -45,6 +45,21 @@ sed -e "/#include \"ddp.c\"/{r $examples/ddp.c" -e 'd}' "$examples/wrong_wait.c"
 (judge wrong wrong_wait) && fail "wrong_wait.c is judged green: $(cat wrong/log)"
 grep -q '^\(.*: \)\?not conformant' wrong/log || fail "wrong_wait.c has no verdict: $(cat wrong/log)"
 
+# What the package does not understand it refuses.
+mkdir refused
+while IFS=: read -r arguments words; do
+  [[ $heading == *CMake ]] || break
+  block cmake | sed -e '/add_library\|link_libraries/d' -e "s/shardproof_add_conformance_test.*/shardproof_add_conformance_test($arguments)/" \
+    >refused/CMakeLists.txt
+  cmake -S refused -B refused/build -DCMAKE_PREFIX_PATH="$SHARDPROOF" >log 2>&1 && fail "CMake takes $arguments"
+  tr -s ' \n' ' ' <log | grep -qF "shardproof_add_conformance_test: $words" || fail "CMake does not say what is wrong with $arguments"
+done <<'REFUSED'
+NAME x ENGINE x.so SHARDS 0:SHARDS is a number from 1: 0
+NAME x ENGINE x.so SHARD 2:not understood: SHARD;2
+NAME x ENGINE x.so SUPPORTS:not understood: SUPPORTS
+NAME x:NAME and ENGINE are needed
+REFUSED
+
 # What the programs need of the machine is glibc and libstdc++, and for --fabric mpi MPICH; the rest lies in lib/.
 foreign=$(ldd "$SHARDPROOF/bin/shardproof" | grep -vE "linux-vdso|ld-linux|lib(c|m|stdc\+\+|gcc_s)\.so|=> $SHARDPROOF/bin/\.\./lib/")
 [[ -z $foreign ]] || fail "bin/shardproof needs of the machine: $foreign"
