@@ -62,7 +62,7 @@ std::vector<Case> FittedCases(const std::vector<CaseFactors>& spaces, const Supp
     if (!some) continue;
     CoveringOptions options{strength, seed, {}, 12};
     options.base = PlainestRow(space, *some, taken->second, world);
-    options.most_changes = kMostChanges;
+    options.most_changes = taken->second.changes;
     for (const CoveringRow& row : CoveringArray(*some, options)) {
       Case c = space.make(row, seed);
       if (ids.insert(Id(c)).second) cases.push_back(std::move(c));

@@ -13,8 +13,6 @@
 
 namespace shardproof {
 
-inline constexpr int kMostChanges = 5;  // of knobs, from the base to a case
-
 // Legal cases, distinct, in a fixed order. strength: 2 or 3.
 std::vector<Case> FittedCases(const std::vector<CaseFactors>& spaces, const Supported& supported,
                               int strength, int32_t world, uint64_t seed);

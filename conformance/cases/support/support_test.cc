@@ -256,6 +256,11 @@ TEST_F(SupportTest, ValuesThatAreNotTakenTogetherAreInNoCase) {
   const std::vector<Case> others = FittedCases(spaces_, {{"strategies", taken}}, 2, 4, 1);
   EXPECT_LT(2 * sharded(cases), static_cast<int64_t>(cases.size()));
   EXPECT_GT(2 * sharded(others), static_cast<int64_t>(others.size()));
+  taken.changes = 2;
+  const std::vector<Case> more = FittedCases(spaces_, {{"strategies", taken}}, 2, 4, 1);
+  EXPECT_GT(more.size(), others.size());
+  EXPECT_EQ(FittedCoverage(spaces_, {{"strategies", taken}}, more, 2)[0].find("not judged"),
+            std::string::npos);
   taken.without.push_back({{"strategy", {"no_shard", "optim_grads_params"}}});
   EXPECT_FALSE(TakenOf(spaces_[0], taken));
   taken.without = {{{"recompute", {"2"}}}};

@@ -21,6 +21,8 @@ namespace shardproof {
 // default; worlds and places that are not named are all taken.
 using SupportedValues = std::map<std::string, std::set<std::string>>;
 
+inline constexpr int kMostChanges = 5;  // of knobs, from the plainest case to another one
+
 // What an engine takes of one space.
 struct Taken {
   SupportedValues values;
@@ -29,6 +31,9 @@ struct Taken {
   // Of factors the value that cases have unless a combination asks for another one: one that is
   // taken. Not named: the first that is taken.
   std::map<std::string, std::string> plain = {};
+  // Most factors in which a case differs from the plainest one. More: fewer cases for the same
+  // pairs, but a mistake of one knob hides behind another one's.
+  int changes = kMostChanges;
   bool operator==(const Taken&) const = default;
 };
 

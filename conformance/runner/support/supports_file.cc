@@ -14,6 +14,7 @@ namespace {
 constexpr const char* kSpaces[] = {"strategies", "experts", "layer_wise"};
 constexpr const char* kWithout = "without";
 constexpr const char* kPlain = "plain";
+constexpr const char* kChanges = "changes";
 
 [[noreturn]] void Bad(const std::string& file, const toml::source_region& at,
                       const std::string& what) {
@@ -62,6 +63,13 @@ std::map<std::string, std::string> PlainIn(const toml::node& node, const std::st
   return plain;
 }
 
+int ChangesIn(const toml::node& node, const std::string& file) {
+  const auto count = node.value_exact<int64_t>();
+  if (!count || *count < 2 || *count > 64)
+    Bad(file, node.source(), "changes wants a number of knobs, 2 to 64");
+  return static_cast<int>(*count);
+}
+
 toml::array ListOf(const std::set<std::string>& values) {
   toml::array list;
   for (const std::string& value : values) list.push_back(value);
@@ -91,6 +99,8 @@ Supported ParseSupports(std::string_view text, const std::string& file_name) {
         taken.without = WithoutIn(list, file_name);
       } else if (knob.str() == kPlain) {
         taken.plain = PlainIn(list, file_name);
+      } else if (knob.str() == kChanges) {
+        taken.changes = ChangesIn(list, file_name);
       } else {
         taken.values[std::string(knob.str())] = ValuesIn(knob, list, file_name);
       }
@@ -119,6 +129,7 @@ std::string SupportsText(const Supported& supported, const std::string& comment)
     for (const auto& [knob, value] : found->second.plain) plain.insert(knob, value);
     plain.is_inline(true);
     if (!plain.empty()) section.insert(kPlain, std::move(plain));
+    if (found->second.changes != kMostChanges) section.insert(kChanges, found->second.changes);
     out << "\n[" << space << "]\n" << section << "\n";
   }
   return out.str();

@@ -6,6 +6,7 @@
 //
 //   without = [{ param_dtype = ["bf16"], grad_comm_dtype = ["fp32"] }]    # not together
 //   plain = { strategy = "optim" }    # of cases that do not ask for another value; else the first
+//   changes = 5                       # most knobs in which a case differs from the plainest one
 //
 // A knob that is not named keeps its default; of a section that is missing nothing is taken.
 #pragma once

@@ -25,7 +25,8 @@ TEST(SupportsFileTest, WhatIsWrittenIsRead) {
       {"strategies",
        {{{"strategy", {"optim", "no_shard"}}, {"tp", {"1"}}},
         {{{"tied", {"1"}}, {"units", {"none"}}}, {{"recompute", {"1"}}, {"reused", {"1"}}}},
-        {{"strategy", "no_shard"}}}},
+        {{"strategy", "no_shard"}},
+        8}},
       {"layer_wise", {{{"world", {"2"}}}}}};
   EXPECT_EQ(ParseSupports(SupportsText(supported, "a comment"), "file"), supported);
   EXPECT_TRUE(ParseSupports(SupportsText({}, "nothing"), "file").empty());
@@ -65,6 +66,12 @@ TEST(SupportsFileTest, SaysWhereAFileIsWrong) {
             std::string::npos);
   EXPECT_NE(Said("[strategies]\nplain = {tp = '2'}\n").find("plain: tp = \"2\" is not among"),
             std::string::npos);
+  for (const char* count : {"'8'", "1", "65", "2.0"}) {
+    EXPECT_NE(Said(std::string("[strategies]\nchanges = ") + count + "\n")
+                  .find("engine.toml:2: changes wants a number of knobs, 2 to 64"),
+              std::string::npos)
+        << count;
+  }
   EXPECT_EQ(Said("[strategies]\nworld = ['1', '64']\n"), "");  // of a larger machine
 }
 

@@ -6,7 +6,7 @@ import torch
 
 from shardproof.torch import trace
 from shardproof.torch.device import NAME, native
-from shardproof.torch.exchange import Exchange, gloo_group
+from shardproof.torch.exchange import Exchange, board
 from shardproof.torch.transfers import Mover, Transfer
 from shardproof.torch.work import Done, StreamWork, future_on
 
@@ -14,8 +14,9 @@ from shardproof.torch.work import Done, StreamWork, future_on
 class Communicator:
     def __init__(self, store, comm, name, ranks, rank):
         self.name, self.ranks, self.rank, self.comm = name, ranks, rank, comm
-        self.exchange = Exchange(gloo_group(store, rank, len(ranks)), rank, len(ranks))
-        self.mover = Mover(comm)
+        self._board = board(store, rank, len(ranks))
+        self.exchange = Exchange(self._board, rank, len(ranks))
+        self.mover = Mover(comm, self._board.leave)
         self.number = trace.new_group(comm, name, ranks)
         self._stream = None
 
@@ -61,8 +62,7 @@ class Communicator:
 
         def move(read, written):
             waits = []
-            if meeting:
-                self.exchange.agree(meeting)
+            self.exchange.what = meeting
             for start, reads, writes in shares:
                 # Messages of a batch are all begun before one is waited for.
                 waits.append(start(read[:reads], written[:writes]))

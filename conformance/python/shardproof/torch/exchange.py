@@ -1,88 +1,90 @@
-"""The bytes of each collective, over a gloo group of the same ranks. Reductions add in the order of
-ranks, in the tensors' own type, so that every rank has the same bits.
+"""The bytes of each collective, over a board that the ranks share (device/csrc/board.h). Reductions
+add in the order of ranks, in the tensors' own type, so that every rank has the same bits.
 """
-
-import datetime
-import zlib
 
 import torch
 import torch.distributed as dist
 
-_TAG = 77  # of messages; gloo keeps those of one tag between two ranks in order
-# A rank that is alone waits for its supervisor (supervise.py), not for gloo.
-_TIMEOUT = datetime.timedelta(days=1)
+from shardproof.torch.device import native
 
 
-def gloo_group(store, rank, size):
-    """A gloo group over the loopback device: all ranks are processes of this machine."""
-    options = dist.ProcessGroupGloo._Options()
-    options._devices = [dist.ProcessGroupGloo.create_device(hostname="127.0.0.1")]
-    options._timeout = _TIMEOUT
-    return dist.ProcessGroupGloo(store, rank, size, options)
-
-
-def _bytes(tensor):
-    return (
-        tensor.contiguous().view(-1).view(torch.uint8)
-        if tensor.numel()
-        else torch.empty(0, dtype=torch.uint8)
-    )
+def board(store, rank, size):
+    """The board of a communicator's ranks, which all come here; the store is theirs alone."""
+    if rank == 0:
+        made = native.Board(size)
+        store.set("board", made.path())
+    else:
+        made = native.Board(store.get("board").decode(), rank, size)
+    made.wait_for_all()
+    return made
 
 
 class Exchange:
     """Moves bytes between the ranks of one group. All tensors are the CPU's."""
 
-    def __init__(self, group, rank, size):
-        self._group, self.rank, self.size = group, rank, size
+    def __init__(self, board, rank, size):
+        self._board, self.rank, self.size = board, rank, size
+        self._messages = []  # that nobody has waited for
+        self.what = ""  # the operation in words, which all ranks must have the same
+
+    def _collective(self, parts, read):
+        """Posts the parts; what read() answers, once all ranks have posted."""
+        try:
+            self._board.post(self.what, [part.contiguous() for part in parts])
+            return read()
+        finally:
+            self._board.end()
 
     def all_gather(self, mine):
         """Every rank's tensor, all of one shape and type."""
-        flat = _bytes(mine)
-        if not flat.numel():
-            return [mine] * self.size
-        all_of_them = torch.empty(self.size * flat.numel(), dtype=torch.uint8)
-        self._group._allgather_base(all_of_them, flat).wait()
-        return [part.view(mine.dtype).view(mine.shape) for part in all_of_them.chunk(self.size)]
+
+        def read():
+            all_of_them = torch.empty((self.size, *mine.shape), dtype=mine.dtype)
+            parts = list(all_of_them.unbind())
+            for rank, part in enumerate(parts):
+                self._board.read(rank, 0, part)
+            return parts
+
+        return self._collective([mine], read)
 
     def all_to_all(self, parts, counts, dtype):
         """parts[i] goes to rank i; what comes from each, counts[i] elements of dtype."""
-        work = []
-        for rank, part in enumerate(parts):
-            if rank != self.rank and part.numel():
-                work.append(self._group.send([_bytes(part)], rank, _TAG))
-        got = [torch.empty(count, dtype=dtype) for count in counts]
-        for rank, part in enumerate(got):
-            if rank == self.rank:
-                part.copy_(parts[rank].reshape(-1))
-            elif part.numel():
-                work.append(self._group.recv([_bytes(part)], rank, _TAG))
-        for one in work:
-            one.wait()
-        return got
+
+        def read():
+            got = [torch.empty(count, dtype=dtype) for count in counts]
+            for rank, part in enumerate(got):
+                self._board.read(rank, self.rank, part)
+            return got
+
+        return self._collective(parts, read)
 
     def broadcast(self, tensor, root):
         """The root's tensor, into this one (contiguous)."""
-        if tensor.numel():
-            options = dist.BroadcastOptions()
-            options.rootRank = root
-            self._group.broadcast([_bytes(tensor)], options).wait()
 
-    def send(self, tensor, peer):
-        return self._group.send([_bytes(tensor)], peer, _TAG)
+        def read():
+            if root != self.rank:
+                self._board.read(root, 0, tensor)
 
-    def receive(self, tensor, peer):
-        return self._group.recv([_bytes(tensor)], peer, _TAG)
-
-    def agree(self, text):
-        """Raises unless all ranks come with the same text: gloo ends a process that gets other
-        bytes than it expects.
-        """
-        mine = torch.tensor([zlib.crc32(text.encode())])
-        if len({int(other) for other in self.all_gather(mine)}) > 1:
-            raise RuntimeError(f"the ranks issue different operations; this one: {text}")
+        self._collective([tensor] if root == self.rank else [], read)
 
     def barrier(self):
-        self._group.barrier().wait()
+        self._collective([], lambda: None)
+
+    def send(self, tensor, peer):
+        return self._message(True, peer, tensor.contiguous())
+
+    def receive(self, tensor, peer):
+        return self._message(False, peer, tensor)
+
+    def _message(self, *message):
+        self._messages.append(message)
+        return self
+
+    def wait(self):
+        """All messages that were begun are through."""
+        messages, self._messages = self._messages, []
+        if messages:
+            self._board.exchange(messages)
 
 
 # name in the trace -> what two operands become

@@ -1,5 +1,5 @@
 """The backend "shardproof" of torch.distributed: it records what ProcessGroupNCCL would do, and
-moves the bytes by gloo.
+moves the bytes through memory that the ranks share.
 
 The stream rules are those of torch/csrc/distributed/c10d/ProcessGroupNCCL.cpp (torch 2.15),
 functions in brackets:

@@ -64,8 +64,11 @@ def release_device():
     native.destroy_streams()
 
 
-def _text(row):
-    return json.dumps(row, separators=(",", ":"))
+class Text(str):
+    """Of a key of an event: as it stands in the trace."""
+
+
+_text = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 
 
 def line(row):
@@ -75,11 +78,13 @@ def line(row):
 
 def event(kind, **keys):
     """An event. `for_` stands for the key "for"; keys that are None are left out."""
-    row = {"e": kind}
-    row.update(
-        ("for" if key == "for_" else key, value) for key, value in keys.items() if value is not None
-    )
-    native.event(_text(row)[1:-1])
+    row, written = {"e": kind}, ""
+    for key, value in keys.items():
+        if isinstance(value, Text):
+            written += f',"{key}":{value}'
+        elif value is not None:
+            row["for" if key == "for_" else key] = value
+    native.event(_text(row)[1:-1] + written)
 
 
 def new_group(comm, name, ranks):
@@ -91,9 +96,21 @@ def new_group(comm, name, ranks):
 
 def ranges(*pairs):
     """Key `r`, of pairs (tensor, access)."""
-    return json.loads(
-        "[" + native.ranges([(tensor.detach(), access) for tensor, access in pairs]) + "]"
-    )
+    return Text("[" + native.ranges(_plain(pairs)) + "]")
+
+
+def ranges_each(*pairs):
+    """The same with one entry a pair, of contiguous tensors; what has no elements has no block."""
+    return Text("[" + native.ranges_each(_plain(pairs)) + "]")
+
+
+def _plain(pairs):
+    return [(tensor.detach(), access) for tensor, access in pairs]
+
+
+def values(tensor):
+    """Key `v`, of a tensor of the CPU."""
+    return Text(native.values_text(tensor))
 
 
 @contextlib.contextmanager

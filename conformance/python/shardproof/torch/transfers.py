@@ -35,10 +35,6 @@ def expect_supervisor():
     _supervised = True
 
 
-def _is_lost_rank(error):
-    return "gloo" in str(error)  # gloo's own words: connection closed by peer
-
-
 @dataclasses.dataclass
 class Transfer:
     """Bytes that move. move(inputs, outputs): inputs are flat copies, outputs aliases of the
@@ -64,8 +60,9 @@ class Transfer:
 class Mover:
     """One communicator's transfers, in order."""
 
-    def __init__(self, name):
-        self._queue = queue.SimpleQueue()
+    def __init__(self, name, leave):
+        """leave(): after the last transfer."""
+        self._queue, self._leave = queue.SimpleQueue(), leave
         self._thread = threading.Thread(target=self._work, name=f"shardproof {name}", daemon=True)
         self._thread.start()
 
@@ -83,11 +80,12 @@ class Mover:
         while True:
             transfer = self._queue.get()
             if transfer is None:
+                self._leave()
                 return
             try:
                 _carry_out(transfer)
             except Exception as error:
-                if _supervised and _is_lost_rank(error):
+                if _supervised and isinstance(error, native.Gone):
                     return
                 transfer.error = f"shardproof: the bytes of {transfer.what} never came: {error}"
             _end(transfer)

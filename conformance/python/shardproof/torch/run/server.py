@@ -96,6 +96,7 @@ def _be_rank(engine, facts, rank, folder):
         WORLD_SIZE=str(facts["world"]),
         LOCAL_RANK=str(rank),
         GLOO_SOCKET_IFNAME="lo",
+        TORCH_FR_BUFFER_SIZE="0",  # torch's flight recorder takes stacks of what is in the trace
     )
     training_loop.play(engine, facts, rank, folder)
     return 0

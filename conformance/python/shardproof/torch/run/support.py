@@ -14,6 +14,9 @@ from shardproof.torch.fixture.case import Case
 from shardproof.torch.run import declined
 
 MOST_RANKS = 8
+# Knobs in which a case differs from the plainest one: more than the suite's own 5, because a case of PyTorch takes a
+# second, not a hundredth. Fewer cases have the same pairs.
+_CHANGES = 8
 # Axes: with explicit groups an engine sees them in groups alone.
 _AXES = ("tp", "cp", "pp", "ep", "order")
 # Factors that set several knobs at once: what an engine must declare for a value.
@@ -43,7 +46,9 @@ def _taken(engine, factor, value, knobs, ranks):
     if factor == "place":
         return value == "whole"
     if factor in engine.takes:
-        return _EXPERTS.get(value, value) in engine.takes[factor]
+        if factor == "experts":
+            value = _EXPERTS.get(value, value)
+        return value in engine.takes[factor]
     if value in _SEVERAL.get(factor, ()):
         wanted = _SEVERAL[factor][value]
         return all(name in engine.knobs and engine.allows(name, v) for name, v in wanted.items())
@@ -65,11 +70,16 @@ def _has_space(engine, space, factors, defaults):
     return space != "layer_wise" or engine.allows("strategy", "layer_wise")
 
 
-def _known(combination, factors):
-    """Of a combination what the space has; nothing if it has none of some factor's values."""
+def _known(combination, factors, defaults):
+    """Of a combination what the space has, nothing if no case of the space has it. What the space leaves alone has
+    its default.
+    """
+    if any(name not in factors and defaults.get(name) not in values for name, values in combination.items()):
+        return {}
     row = {
-        name: [v for v in values if v in factors.get(name, ())]
+        name: [v for v in values if v in factors[name]]
         for name, values in combination.items()
+        if name in factors
     }
     return row if all(row.values()) else {}
 
@@ -94,11 +104,13 @@ def supports(engine, known, ranks=MOST_RANKS):
                 continue  # not named: its default
             taken[factor] = [v for v in values if _taken(engine, factor, v, knobs, ranks)]
         if all(taken.values()):
-            rows = [_known(combination, factors) for combination, _ in engine.without]
+            fixed = knobs | {"strategy": space} if space == "layer_wise" else knobs
+            rows = [_known(combination, factors, fixed) for combination, _ in engine.without]
             taken["without"] = [row for row in rows if row]
             # The first value that is declared is the usual one.
             plain = {f: str(engine.knobs[f][0]) for f in taken if _lists(engine.knobs.get(f))}
             taken["plain"] = {f: value for f, value in plain.items() if value in taken[f]}
+            taken["changes"] = _CHANGES
             found[space] = taken
     return found
 

@@ -260,7 +260,7 @@ class Rank:
             k=tensor.numel(),
             ty=api.DTYPE_NAMES[NUMBERS[tensor.dtype]],
             d=hexadecimal(digest(host, first)),
-            v=host.view(-1).tolist(),
+            v=trace.values(host),
             r=trace.ranges((tensor, api.READ)),
         )
 

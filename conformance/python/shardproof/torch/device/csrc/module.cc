@@ -2,6 +2,7 @@
 #include <torch/csrc/utils/pybind.h>
 
 #include "alias.h"
+#include "board.h"
 #include "device.h"
 #include "generator.h"
 #include "location.h"
@@ -10,6 +11,7 @@
 #include "recorder.h"
 #include "streams.h"
 #include "transfers.h"
+#include "values.h"
 
 namespace shardproof::device {
 namespace {
@@ -84,6 +86,17 @@ void BindMemory(pybind11::module_& m) {
     for (const auto& [tensor, access] : tensors) ranges.Add(tensor, access);
     return ranges.Text();
   });
+  // One entry for each tensor, contiguous ones; of one without elements a block -1.
+  m.def("ranges_each", [](const std::vector<std::pair<Tensor, int>>& tensors) {
+    std::string text;
+    for (const auto& [tensor, access] : tensors) {
+      if (!text.empty()) text += ',';
+      text += tensor.numel() > 0 ? RangeText(Covered(tensor).front(), access)
+                                 : "[-1," + std::to_string(access) + ",0,0]";
+    }
+    return text;
+  });
+  m.def("values_text", &ValuesText);
   m.def("host_alias", &HostAlias);
   m.def("raw_host_alias", &RawHostAlias);
   m.def("use_on_stream", [](const Tensor& tensor, int64_t stream) {
@@ -108,6 +121,30 @@ void BindMemory(pybind11::module_& m) {
   m.def("stop_waits", &StopWaits);
 }
 
+void BindBoard(pybind11::module_& m) {
+  using Words = std::tuple<bool, int, Tensor>;
+  const auto released = pybind11::call_guard<pybind11::gil_scoped_release>();
+  pybind11::register_exception<Gone>(m, "Gone", PyExc_RuntimeError);
+  pybind11::class_<Board>(m, "Board")
+      .def(pybind11::init<int>())
+      .def(pybind11::init<const std::string&, int, int>())
+      .def("path", &Board::path)
+      .def("wait_for_all", &Board::WaitForAll, released)
+      .def("leave", &Board::Leave)
+      .def("post", &Board::Post, released)
+      .def("read", &Board::Read, released)
+      .def("end", &Board::End)
+      // Of (is it sent, peer, tensor).
+      .def(
+          "exchange",
+          [](Board& board, const std::vector<Words>& words) {
+            std::vector<Message> messages;
+            for (const auto& [send, peer, tensor] : words) messages.push_back({send, peer, tensor});
+            board.Exchange(messages);
+          },
+          released);
+}
+
 }  // namespace
 }  // namespace shardproof::device
 
@@ -116,4 +153,5 @@ PYBIND11_MODULE(shardproof_device, m) {
   shardproof::device::BindDevice(m);
   shardproof::device::BindRandom(m);
   shardproof::device::BindMemory(m);
+  shardproof::device::BindBoard(m);
 }
