@@ -99,6 +99,10 @@ struct InstanceSpec {
   // Entry calls in order: t train_step, e eval_step, s save, l load (the latest folder), r destroy
   // and create again. Steps count the t's. No barrier stands between calls.
   std::string script = "ttt";
+  // Derived, of a leg after the first (Case::before): train steps before the checkpoint that the
+  // legs before it leave, -1: there is none; and how often they saved.
+  int64_t resumed = -1;
+  int32_t saves_before = 0;
 
   bool operator==(const InstanceSpec&) const = default;
 };
@@ -115,12 +119,22 @@ struct Case {
   int32_t world = 8;
   uint64_t seed = 1;
   std::vector<InstanceSpec> instances{InstanceSpec{}};
+  // Not empty: the case has several legs, each a run with engines of its own, maybe of another
+  // world size, strategy or grid. These run before it, in this order; a leg after the first loads
+  // what the one before it saved last. Each has nothing before it here (LegsOf() says it in full).
+  std::vector<Case> before = {};
   // Not empty: the combination is illegal for this reason and every rank must answer SPF_REJECTED
   // from create, before any collective. Computed by Derive, not part of the id.
   std::string illegal;
 
   bool operator==(const Case&) const = default;
 };
+
+// The legs of a case, the last of them the case itself: legs[i] as it is asked, with those before
+// it.
+std::vector<Case> LegsOf(const Case& c);
+// How many ranks its largest leg has.
+int32_t MostRanks(const Case& c);
 
 // Fills what follows from other fields (model.ep, model.pp, model.chunks, model.d_odd,
 // model.bf16_params, model.narrow, model.seed, span, illegal). Throws std::invalid_argument, naming
@@ -155,12 +169,16 @@ int32_t IndexIn(const GroupFamily& family, int32_t world_rank, const std::vector
 std::map<std::string, std::string> Knobs(const InstanceSpec& spec, int32_t world = 0);
 
 // The script as entry calls, create first. Steps count train steps; load restores the count that
-// was saved, create sets it to 0. eval's step is the number of train steps so far.
+// was saved, create sets it to 0. eval's step is the number of train steps so far. saved: the count
+// in a checkpoint that is there before the first call; -1: there is none.
 struct ScriptCall {
   char letter = 'c';  // c t e s l ; r becomes two calls: d (destroy) and c
   int64_t step = -1;
 };
-std::vector<ScriptCall> ExpandScript(const std::string& script);
+std::vector<ScriptCall> ExpandScript(const std::string& script, int64_t saved = -1);
+inline std::vector<ScriptCall> ExpandScript(const InstanceSpec& spec) {
+  return ExpandScript(spec.script, spec.resumed);
+}
 
 // Divisor of the summed gradient: dp_cp * microbatches, or with per_token_loss the number of tokens
 // of the step.

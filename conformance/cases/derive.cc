@@ -8,6 +8,7 @@
 #include "conformance/cases/bounds.h"
 #include "conformance/cases/grid.h"
 #include "conformance/cases/illegal.h"
+#include "conformance/cases/legs.h"
 
 namespace shardproof {
 namespace {
@@ -61,7 +62,7 @@ void CheckPlace(const InstanceSpec& spec, int32_t world) {
   if (!std::isfinite(spec.lr + spec.weight_decay + spec.clip_grad + spec.skip_norm))
     CannotAsk(spec, "lr, wd, clip and skip are finite");
   if (spec.model.sequence < 1) CannotAsk(spec, "sequence = " + std::to_string(spec.model.sequence));
-  ExpandScript(spec.script);
+  ExpandScript(spec);
   // Explicit groups have members, not axes: a grid that does not exist yields none.
   if (!spec.grid) {
     if (const std::string problem = GridProblem(spec); !problem.empty()) CannotAsk(spec, problem);
@@ -167,9 +168,7 @@ void DeriveInstance(InstanceSpec& spec, Case& c, size_t index) {
   spec.model.seed = c.seed + 1000003 * index;
 }
 
-}  // namespace
-
-void Derive(Case& c) {
+void DeriveLeg(Case& c) {
   if (c.world < 1 || c.world > kMaxWorld) {
     throw std::invalid_argument("world = " + std::to_string(c.world) + ": 1 to " +
                                 std::to_string(kMaxWorld) + " ranks");
@@ -186,6 +185,21 @@ void Derive(Case& c) {
       throw std::invalid_argument("two instances are named " + c.instances[index].name);
     }
   }
+}
+
+}  // namespace
+
+void Derive(Case& c) {
+  const Case* last = nullptr;
+  for (Case& leg : c.before) {
+    GoOnFrom(last, &leg);
+    DeriveLeg(leg);
+    last = &leg;
+  }
+  GoOnFrom(last, &c);
+  DeriveLeg(c);
+  if (const std::string problem = LegsProblem(c); !problem.empty())
+    throw std::invalid_argument(problem);
 }
 
 }  // namespace shardproof

@@ -1,5 +1,7 @@
 // case.h's Id and ParseId. The grammar is in README.md, the vocabulary is the knob table.
 #include <stdexcept>
+#include <string_view>
+#include <utility>
 
 #include "conformance/cases/case.h"
 #include "conformance/cases/knob_row.h"
@@ -35,9 +37,10 @@ bool Reads(const Knob& knob, const std::string& token, InstanceSpec& spec) {
   return knob.read != nullptr && knob.read(token, spec);
 }
 
-}  // namespace
+// Between the legs of a case.
+constexpr std::string_view kThen = ".then.";
 
-std::string Id(const Case& c) {
+std::string IdOfLeg(const Case& c) {
   std::string id = "w" + std::to_string(c.world);
   if (c.seed != Case{}.seed) id += ".s" + std::to_string(c.seed);
   bool first = true;
@@ -55,7 +58,7 @@ std::string Id(const Case& c) {
   return id;
 }
 
-Case ParseId(const std::string& id) {
+Case ParseLeg(const std::string& id) {
   const std::vector<Knob>& table = KnobTable();
   Case c;
   c.instances.clear();
@@ -73,6 +76,26 @@ Case ParseId(const std::string& id) {
     if (!seen[0]) BadToken(id, part, "names no strategy; use ddp, zero1, zero2, zero3 or lw");
     c.instances.push_back(std::move(spec));
   }
+  return c;
+}
+
+}  // namespace
+
+std::string Id(const Case& c) {
+  std::string id;
+  for (const Case& leg : c.before) id += IdOfLeg(leg) + std::string(kThen);
+  return id + IdOfLeg(c);
+}
+
+Case ParseId(const std::string& id) {
+  std::vector<Case> legs;
+  size_t begin = 0;
+  for (size_t end = id.find(kThen); end != std::string::npos; end = id.find(kThen, begin)) {
+    legs.push_back(ParseLeg(id.substr(begin, end - begin)));
+    begin = end + kThen.size();
+  }
+  Case c = ParseLeg(id.substr(begin));
+  c.before = std::move(legs);
   Derive(c);
   return c;
 }

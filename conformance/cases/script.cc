@@ -5,9 +5,9 @@
 
 namespace shardproof {
 
-std::vector<ScriptCall> ExpandScript(const std::string& script) {
+std::vector<ScriptCall> ExpandScript(const std::string& script, int64_t saved) {
   std::vector<ScriptCall> calls{{'c', -1}};
-  int64_t step = 0, saved = -1;
+  int64_t step = 0;
   for (char letter : script) {
     switch (letter) {
       case 't':

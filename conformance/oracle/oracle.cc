@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <stdexcept>
+#include <utility>
 
 #include "conformance/common/at.h"
 #include "conformance/oracle/trainer.h"
@@ -71,19 +72,21 @@ std::map<std::string, std::vector<float>> WeightsOf(const OracleState& state) {
 
 class Oracle {
  public:
-  Oracle(const Case& c, size_t instance, const OracleOptions& options)
+  // saved: what the leg before it left.
+  Oracle(const Case& c, size_t instance, const OracleOptions& options, OracleState saved)
       : spec_(c.instances.at(instance)),
         model_(Undivided(spec_.model), TokensPerStep(spec_)),
         trainer_(model_, probe_, options.bf16_node_grads),
         ep_ranks_(EpRanks(spec_, c.world)),
         rule_(RuleOf(spec_)),
-        options_(options) {
+        options_(options),
+        saved_(std::move(saved)) {
     probe_.check_bounds = options.check_bounds;
   }
 
   OracleRun Run() {
     OracleRun run;
-    for (const ScriptCall& call : ExpandScript(spec_.script)) {
+    for (const ScriptCall& call : ExpandScript(spec_)) {
       OracleCall& out = run.calls.emplace_back();
       out.letter = call.letter;
       out.step = call.step;
@@ -98,6 +101,9 @@ class Oracle {
     if (grad_elements_ > 0) run.zero_grad_fraction = grad_zeros_ / grad_elements_;
     return run;
   }
+
+  // What its last save, or a leg before it, left.
+  OracleState TakeSaved() { return std::move(saved_); }
 
  private:
   void Play(const ScriptCall& call, OracleCall& out) {
@@ -192,7 +198,16 @@ class Oracle {
 
 OracleRun RunOracle(const Case& c, size_t instance, const OracleOptions& options) {
   if (!c.illegal.empty()) throw std::invalid_argument("no engine runs this case: " + c.illegal);
-  return Oracle(c, instance, options).Run();
+  OracleOptions of_leg;  // what else is asked is asked of the last leg
+  of_leg.check_bounds = options.check_bounds;
+  of_leg.bf16_node_grads = options.bf16_node_grads;
+  OracleState saved;
+  for (const Case& leg : c.before) {
+    Oracle oracle(leg, instance, of_leg, std::move(saved));
+    oracle.Run();
+    saved = oracle.TakeSaved();
+  }
+  return Oracle(c, instance, options, std::move(saved)).Run();
 }
 
 }  // namespace shardproof

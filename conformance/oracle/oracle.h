@@ -55,6 +55,7 @@ struct OracleOptions {
   double clip_norm = 0;      // this
 };
 
+// Of a case with several legs: of the last one.
 OracleRun RunOracle(const Case& c, size_t instance, const OracleOptions& options = {});
 
 }  // namespace shardproof

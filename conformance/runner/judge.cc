@@ -166,6 +166,18 @@ Verdict JudgeRun(const Case& c, const Run& run) {
   return verdict;
 }
 
+bool IsGood(const Verdict& verdict) {
+  return verdict.outcome == Outcome::kPass || verdict.outcome == Outcome::kPartial;
+}
+
+void NameLeg(size_t leg, const Case& c, Verdict* verdict) {
+  Case alone = c;
+  alone.before.clear();
+  const std::string name = "leg " + std::to_string(leg + 1) + ", " + Id(alone);
+  for (Finding& finding : verdict->result.findings) finding.message += "; in " + name;
+  if (!verdict->reason.empty()) verdict->reason = name + ": " + verdict->reason;
+}
+
 std::optional<Finding> EndedBadly(const Run& run, const std::string& requirement) {
   for (size_t rank = 0; rank < run.outcomes.size(); ++rank) {
     const EngineOutcome& outcome = run.outcomes[rank];

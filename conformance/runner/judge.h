@@ -45,6 +45,11 @@ Verdict JudgeRun(const Case& c, const Run& run);
 // the case.
 Verdict JudgeWithPartners(Verdict alone, const Run& run, const std::vector<PartnerRun>& partners);
 
+// A pass, or what of it was judged.
+bool IsGood(const Verdict& verdict);
+// Says of a verdict on one leg of a case which it is: the first is 0.
+void NameLeg(size_t leg, const Case& c, Verdict* verdict);
+
 // Of a run that must agree with one that ended well: the first rank that did not end well, if any.
 std::optional<Finding> EndedBadly(const Run& run, const std::string& requirement);
 

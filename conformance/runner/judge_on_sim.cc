@@ -20,7 +20,10 @@ Run RunPartner(const Partner& partner, const RunCase& run, const SimRunOptions& 
     other.policy =
         options.policy == TimingPolicy::kRandom ? TimingPolicy::kPct : TimingPolicy::kRandom;
   }
-  return run(partner.spec, other).run;
+  const std::vector<Case> legs = LegsOf(partner.spec);
+  Run made = RunLegs(legs, run, other).run;
+  made.spec = &partner.spec;
+  return made;
 }
 
 Verdict WithPartners(Verdict alone, const Run& first, const RunCase& run,
@@ -43,23 +46,38 @@ void LeavePartnersOpen(const Case& c, CheckResult& result) {
   }
 }
 
+// The legs before it have run.
+Verdict JudgeLeg(const Case& c, const RunCase& run, const SimRunOptions& options, bool last,
+                 const SawRun& saw) {
+  const RunData data = run(c, options);
+  if (!options.trace_folder.empty()) WriteTraceFolder(data.run.traces, options.trace_folder);
+  if (saw) saw(c, data.run);
+  if (options.rank.level == RecordLevel::kOff) return NothingRecorded();
+  Verdict verdict = JudgeRun(c, data.run);
+  const bool good = IsGood(verdict);
+  if (good && last && options.rank.level >= RecordLevel::kDigests) {
+    verdict = WithPartners(std::move(verdict), data.run, run, options);
+  } else if (!good) {
+    LeavePartnersOpen(c, verdict.result);
+  }
+  verdict.result.notes.insert(verdict.result.notes.end(), data.notes.begin(), data.notes.end());
+  verdict.timings.push_back(data.timing_hash);
+  return verdict;
+}
+
 }  // namespace
 
-Verdict JudgeOnSim(const Case& c, const RunCase& run, const SimRunOptions& options) {
+Verdict JudgeOnSim(const Case& c, const RunCase& run, const SimRunOptions& options,
+                   const SawRun& saw) {
   Verdict verdict;
   try {
-    const RunData data = run(c, options);
-    if (!options.trace_folder.empty()) WriteTraceFolder(data.run.traces, options.trace_folder);
-    if (options.rank.level == RecordLevel::kOff) return NothingRecorded();
-    verdict = JudgeRun(c, data.run);
-    const bool good = verdict.outcome == Outcome::kPass || verdict.outcome == Outcome::kPartial;
-    if (good && options.rank.level >= RecordLevel::kDigests) {
-      verdict = WithPartners(std::move(verdict), data.run, run, options);
-    } else if (!good) {
-      LeavePartnersOpen(c, verdict.result);
+    const std::vector<Case> legs = LegsOf(c);
+    for (size_t leg = 0; leg < legs.size(); ++leg) {
+      verdict = JudgeLeg(legs[leg], run, options, leg + 1 == legs.size(), saw);
+      if (IsGood(verdict)) continue;
+      if (legs.size() > 1) NameLeg(leg, legs[leg], &verdict);
+      break;
     }
-    verdict.result.notes.insert(verdict.result.notes.end(), data.notes.begin(), data.notes.end());
-    verdict.timings.push_back(data.timing_hash);
   } catch (const std::exception& error) {
     verdict = {};
     verdict.reason = error.what();

@@ -25,8 +25,9 @@ constexpr const char* kAll = "tell every finding in full, those too that follow 
 
 void AddSelection(CLI::App* app, Options* o) {
   app->add_option("--profile", o->profile,
-                  "smoke, core (every pair of knob values) or full (every triple)")
-      ->check(CLI::IsMember({"smoke", "core", "full"}))
+                  "smoke, core (every pair of knob values), full (every triple) or reshard (saved "
+                  "under one configuration, loaded under another)")
+      ->check(CLI::IsMember({"smoke", "core", "full", "reshard"}))
       ->capture_default_str();
   app->add_option("--case", o->cases,
                   "judge this case instead of a profile (may be given several times)");

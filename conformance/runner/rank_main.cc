@@ -30,7 +30,8 @@ class EngineRun {
       : fabric_(fabric),
         plugin_(plugin.table()),
         legal_(c.illegal.empty()),
-        script_(ExpandScript(c.instances[instance].script)),
+        script_(ExpandScript(c.instances[instance])),
+        saves_(c.instances[instance].saves_before),
         folder_(options.folder + "/" + std::to_string(instance)),
         on_call_(options.on_call),
         on_created_(options.on_created),
@@ -187,6 +188,7 @@ class EngineRun {
   const spf_plugin& plugin_;
   bool legal_;
   std::vector<ScriptCall> script_;
+  int saves_;  // the number of the latest checkpoint
   std::string folder_;
   std::function<void(std::string_view call, int64_t step, bool begins)> on_call_;
   std::function<void(int32_t rank, spf_engine*)> on_created_;
@@ -195,7 +197,6 @@ class EngineRun {
   spf_host* table_ = nullptr;
   spf_engine* engine_ = nullptr;
   size_t next_ = 0;
-  int saves_ = 0;
   bool died_ = false;
   std::string what_, reason_;
   EngineOutcome outcome_;

@@ -92,7 +92,7 @@ std::optional<EngineOutcome> FirstFailure(const std::vector<RecordedCall>& calls
 
 // The calls of the case's script, one by one.
 EngineOutcome FollowScript(const std::vector<RecordedCall>& calls, const InstanceSpec& spec) {
-  std::vector<ScriptCall> script = ExpandScript(spec.script);
+  std::vector<ScriptCall> script = ExpandScript(spec);
   if (script.empty() || script.back().letter != 'd') script.push_back({'d', -1});
   std::string before;
   for (size_t i = 0; i < script.size(); ++i) {

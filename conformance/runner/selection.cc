@@ -30,7 +30,7 @@ TimingPolicy TimingPolicyFor(const Options& options, const std::string& id) {
 }
 
 bool TooLarge(const Case& c, const Options& options) {
-  return options.ranks > 0 && c.world > options.ranks;
+  return options.ranks > 0 && MostRanks(c) > options.ranks;
 }
 
 }  // namespace
@@ -40,14 +40,18 @@ std::vector<Case> SelectCases(const Options& options, std::vector<std::string>* 
     std::vector<Case> cases;
     for (const std::string& id : options.cases) {
       cases.push_back(CaseOfId(id));
+      if (options.fabric == "nccl" && !cases.back().before.empty())
+        throw std::invalid_argument("case " + id + " has several legs: sim and mpi run such cases");
       if (TooLarge(cases.back(), options)) {
-        throw std::invalid_argument("case " + id + " needs " + std::to_string(cases.back().world) +
-                                    " ranks, there are " + std::to_string(options.ranks) +
-                                    ": start as many");
+        throw std::invalid_argument("case " + id + " needs " +
+                                    std::to_string(MostRanks(cases.back())) + " ranks, there are " +
+                                    std::to_string(options.ranks) + ": start as many");
       }
     }
     return cases;
   }
+  if (options.profile == "reshard")
+    throw std::invalid_argument("--profile reshard is of the fabrics sim and mpi");
   const int ranks = options.ranks > 0 ? options.ranks : kDefaultRanks;
   Spaces spaces;
   std::vector<Case> cases = Profile(options.profile, options.fabric, spaces, options.seed, ranks);

@@ -61,12 +61,24 @@ RunCase RunHere(const Plugin& plugin) {
   };
 }
 
+RunData RunLegs(const std::vector<Case>& legs, const RunCase& run, const SimRunOptions& options) {
+  RunData data;
+  for (const Case& leg : legs) {
+    data = run(leg, options);
+    if (std::any_of(data.run.outcomes.begin(), data.run.outcomes.end(),
+                    [](const auto& outcome) { return outcome.kind != EngineOutcome::Kind::kOk; }))
+      break;
+  }
+  return data;
+}
+
 RunData RunOnSim(const Case& c, const Models& models, const Plugin& plugin,
                  const SimRunOptions& options) {
   RunData data;
-  // A run finds no checkpoint of a run before it: what an engine does may depend on what is in the
-  // folder.
-  for (size_t i = 0; i < c.instances.size() && !options.rank.folder.empty(); ++i)
+  // A run finds no checkpoint but of the legs before it: what an engine does may depend on what is
+  // in the folder.
+  const bool begins = c.before.empty() && !options.rank.folder.empty();
+  for (size_t i = 0; i < c.instances.size() && begins; ++i)
     std::filesystem::remove_all(options.rank.folder + "/" + std::to_string(i));
   const auto world = static_cast<size_t>(c.world);
   data.run.spec = &c;

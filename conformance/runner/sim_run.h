@@ -29,6 +29,7 @@ struct RunData {
 };
 
 // Throws std::runtime_error: something failed in the suite, on some rank.
+// Of a case with legs before it, that leg alone: what they saved is in options.rank.folder.
 RunData RunOnSim(const Case& c, const Models& models, const Plugin& plugin,
                  const SimRunOptions& options);
 
@@ -36,6 +37,10 @@ RunData RunOnSim(const Case& c, const Models& models, const Plugin& plugin,
 // is no std::exception passes through those who judge.
 using RunCase = std::function<RunData(const Case& c, const SimRunOptions& options)>;
 RunCase RunHere(const Plugin& plugin);  // which outlives it
+
+// The legs of a case (LegsOf()), one after the other in one folder, up to the first that does not
+// end well: that leg's run. legs outlives it.
+RunData RunLegs(const std::vector<Case>& legs, const RunCase& run, const SimRunOptions& options);
 
 // Words for the command line: eager, lazy-comm, lazy-compute, random, pct.
 const char* TimingPolicyName(TimingPolicy policy);

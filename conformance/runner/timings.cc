@@ -13,10 +13,11 @@ namespace shardproof {
 
 namespace {
 
-CheckResult CompareRuns(const Case& c, const Run& first, Run& other) {
+CheckResult CompareRuns(const Run& first, Run& other) {
   CheckResult result = JudgeLeftBehind(other);
   if (const auto ended = EndedBadly(other, "GE-32")) {
-    result.findings = JudgeRun(c, other).result.findings;  // who is to blame, and for what
+    // Who is to blame, and for what.
+    result.findings = JudgeRun(*other.spec, other).result.findings;
     if (result.findings.empty()) result.findings.push_back(*ended);
     return result;
   }
@@ -45,15 +46,16 @@ Verdict CompareTimings(const Case& c, const RunCase& run, const SimRunOptions& o
   try {
     SimRunOptions one = options;
     one.trace_folder.clear();
-    const RunData first = run(c, one);
+    const std::vector<Case> legs = LegsOf(c);
+    const RunData first = RunLegs(legs, run, one);
     if (EndedBadly(first.run, "GE-32")) return verdict;  // judged where the case itself is
     for (int i = 0; i < range.count && verdict.result.findings.empty(); ++i) {
       one.seed = range.first_seed + static_cast<uint64_t>(i);
       if (mixed) one.policy = one.seed % 2 == 0 ? TimingPolicy::kPct : TimingPolicy::kRandom;
       one.rank.folder = options.rank.folder + "/" + std::to_string(one.seed);
-      RunData data = run(c, one);
+      RunData data = RunLegs(legs, run, one);
       verdict.timings.push_back(data.timing_hash);
-      verdict.result.Merge(CompareRuns(c, first.run, data.run));
+      verdict.result.Merge(CompareRuns(first.run, data.run));
       for (Finding& finding : verdict.result.findings) {
         finding.message += std::string("; under --timing ") + TimingPolicyName(one.policy) +
                            " --seed " + std::to_string(one.seed);

@@ -38,7 +38,7 @@ InstanceFacts::InstanceFacts(const InstanceSpec& spec, int32_t world)
     : spec_(&spec),
       model_(std::make_unique<Model>(spec.model, TokensPerStep(spec))),
       families_(GroupFamilies(spec, world)),
-      calls_(ExpandScript(spec.script)),
+      calls_(ExpandScript(spec)),
       data_rank_(size_t(world), -1),
       place_(size_t(world)) {
   const bool experts = spec.model.experts || spec.model.moe.experts > 0;

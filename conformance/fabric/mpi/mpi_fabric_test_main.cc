@@ -1,4 +1,7 @@
 // Run under mpirun with several sizes: see BUILD. "bench" as argument: only the measurements.
+#include <time.h>
+
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 
@@ -25,6 +28,31 @@ void FewerRanks(Suite& suite) {
   const std::string text =
       suite.world->Broadcast(suite.world->rank() == 0 ? std::string(100000, 'x') : "no");
   suite.Expect(text == std::string(100000, 'x'), "broadcast");
+}
+
+// The last rank is the first member: it is sent what others send to one of them.
+std::string LastRankFirst(Fabric& f) {
+  std::vector<int32_t> ranks = Everybody(f);
+  std::reverse(ranks.begin(), ranks.end());
+  int32_t group = -1;
+  std::string key;
+  const int32_t stream = f.CreateStream("s", 0), world = f.OpenGroup("backwards", ranks);
+  if (f.CreateGroup(world, ranks, &group, &key) != SPF_OK) return "create failed";
+  const std::string wrong = TryCollective(f, stream, group, f.world() - 1 - f.rank(), f.world(),
+                                          {SPF_ALL_GATHER, SPF_F32, 7});
+  return wrong.empty() ? "ok" : wrong;
+}
+
+// Rank 0 ends cases alone; then the others send to the last rank, which has not heard of these yet.
+void OneRankComesLate(Suite& suite) {
+  if (suite.world->size() < 3) return;
+  for (int i = 0; i < 3; ++i) {
+    const timespec nap{0, 200'000'000};
+    if (suite.world->rank() == suite.world->size() - 1) nanosleep(&nap, nullptr);
+    for (int alone = 0; alone < 8; ++alone)
+      suite.ExpectOk(suite.Run(1, HealthyMain), "a case of one rank");
+    suite.ExpectOk(suite.Run(suite.world->size(), LastRankFirst), "all, and one of them late");
+  }
 }
 
 void ManyCases(Suite& suite, int cases) {
@@ -75,6 +103,7 @@ int Run(int argc, char** argv) {
     CheckEndings(suite);
     Blobs(suite);
     FewerRanks(suite);
+    OneRankComesLate(suite);
     ManyCases(suite, 200);
   }
   if (world.rank() == 0)

@@ -35,8 +35,15 @@ void DataPost::Begin(uint64_t epoch) {
   epoch_ = epoch;
   std::fill(sent_.begin(), sent_.end(), 0);
   std::fill(received_.begin(), received_.end(), 0);
-  for (Early& early : early_) due_.push_back(std::move(early));
-  early_.clear();
+  // Of cases between, in which the sender had no part, this rank may not have heard yet.
+  for (auto early = early_.begin(); early != early_.end();) {
+    if (early->tag != Tag(epoch)) {
+      ++early;
+      continue;
+    }
+    due_.push_back(std::move(*early));
+    early = early_.erase(early);
+  }
 }
 
 void DataPost::Send(int32_t to, std::byte* data, uint64_t bytes) {
@@ -101,11 +108,12 @@ bool DataPost::Probe(const Room& room) {
   Transfer transfer;
   transfer.bytes = BytesOf(held_status_);
   transfer.peer = held_status_.MPI_SOURCE;
-  // A case ends only when all its messages have been received: any other tag is the next case's.
+  // A case ends only when all its messages have been received: any other tag is a later case's.
   transfer.early = held_status_.MPI_TAG != Tag(epoch_);
   if (transfer.early) {
     Early& early = early_.emplace_back();
     early.source = transfer.peer;
+    early.tag = held_status_.MPI_TAG;
     early.bytes = transfer.bytes;
     early.data = std::make_unique<std::byte[]>(std::max<uint64_t>(1, transfer.bytes));
     transfer.data = early.data.get();

@@ -47,10 +47,11 @@ class DataPost {
     std::byte* data = nullptr;
     uint64_t bytes = 0;
     int32_t peer = -1;
-    bool early = false;  // of the next case
+    bool early = false;  // of a later case
   };
   struct Early {
     int32_t source = -1;
+    int tag = -1;  // of its case
     std::unique_ptr<std::byte[]> data;
     uint64_t bytes = 0;
     bool complete = false;
@@ -63,8 +64,8 @@ class DataPost {
   uint64_t epoch_ = 0;
   std::vector<uint64_t> sent_, received_;
   std::list<Transfer> sending_, receiving_;
-  std::list<Early> early_;               // for the next case
-  std::deque<Early> due_;                // of this case, arrived during the last one
+  std::list<Early> early_;               // for later cases
+  std::deque<Early> due_;                // of this case, arrived before it
   MPI_Message held_ = MPI_MESSAGE_NULL;  // matched, but there was no room
   MPI_Status held_status_{};
 };

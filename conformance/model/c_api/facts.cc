@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 
 #include "conformance/cases/knob.h"
 
@@ -38,9 +39,9 @@ json Defaults() {
   return defaults;
 }
 
-json Calls(const std::string& script) {
+json Calls(const InstanceSpec& spec) {
   json calls = json::array();
-  for (const ScriptCall& call : ExpandScript(script))
+  for (const ScriptCall& call : ExpandScript(spec))
     calls.push_back({std::string(1, call.letter), call.step});
   return calls;
 }
@@ -49,7 +50,7 @@ json InstanceFacts(const Case& c, const InstanceSpec& spec) {
   const std::map<std::string, std::string> told = Knobs(spec);
   json facts = {{"name", spec.name},
                 {"script", spec.script},
-                {"calls", Calls(spec.script)},
+                {"calls", Calls(spec)},
                 {"knobs", told},
                 {"traits", Traits(spec, told)},
                 {"explicit_groups", !spec.grid},
@@ -105,6 +106,9 @@ RankPlace PlaceOf(const InstanceSpec& spec, int32_t world, int32_t rank) {
 }
 
 std::string CaseFacts(const Case& c) {
+  if (!c.before.empty())
+    throw std::invalid_argument("case " + Id(c) +
+                                " has several legs (.then.), which shardproof run plays");
   json instances = json::array();
   for (const InstanceSpec& spec : c.instances) instances.push_back(InstanceFacts(c, spec));
   return json{{"id", Id(c)},

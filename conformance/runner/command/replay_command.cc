@@ -34,32 +34,24 @@ void LeavingIsAFailure(bool* over) {
       over);
 }
 
-// The first of the case's runs is shown; those of its partners are not.
-RunCase KeepingTheFirst(const RunCase& run, Run* kept) {
-  return [run, kept, first = true](const Case& c, const SimRunOptions& options) mutable {
-    RunData data = run(c, options);
-    if (first) {
-      kept->traces = data.run.traces;
-      kept->outcomes = data.run.outcomes;
-    }
-    first = false;
-    return data;
-  };
-}
-
 // Runs the case, shows where it fails, reports.
 void ReplayCase(size_t place, const Case& c, const RunCase& run, const Options& options,
                 Reporter& reporter) {
   const ScratchFolder scratch;
   Verdict verdict;
-  Run shown;
+  Case leg = c;
+  Run shown;  // those of partners are not
   try {
-    verdict =
-        JudgeOnSim(c, KeepingTheFirst(run, &shown), SimOptionsFor(options, Id(c), scratch.path()));
+    verdict = JudgeOnSim(c, run, SimOptionsFor(options, Id(c), scratch.path()),
+                         [&](const Case& of, const Run& seen) {
+                           leg = of;
+                           shown.traces = seen.traces;
+                           shown.outcomes = seen.outcomes;
+                         });
   } catch (const EngineDied& died) {
     verdict = VerdictOf(died);
   }
-  shown.spec = &c;
+  shown.spec = &leg;
   const std::vector<std::string> notes = verdict.result.notes;
   CaseReport report = ReportOf(c, std::move(verdict), options);
   if (!shown.traces.empty()) {

@@ -75,9 +75,8 @@ class MpiJudge {
   void Judge(const std::vector<Case>& cases,
              const std::function<void(size_t place, CaseReport report)>& done) {
     for (size_t place = 0; place < cases.size(); ++place) {
-      const CaseEnd end = Run(cases[place]);
-      if (!reports()) continue;
-      done(place, ReportOf(cases[place], JudgeEnd(cases[place], end, options_), options_));
+      Verdict verdict = RunLegs(cases[place]);
+      if (reports()) done(place, ReportOf(cases[place], std::move(verdict), options_));
     }
   }
 
@@ -103,10 +102,23 @@ class MpiJudge {
   }
 
  private:
-  CaseEnd Run(const Case& c) {
+  // All legs run, since only rank 0 knows how one is judged: the first that does not pass decides.
+  Verdict RunLegs(const Case& c) {
+    const std::string folder = folder_ + "/" + std::to_string(runs_++);
+    const std::vector<Case> legs = LegsOf(c);
+    Verdict verdict;
+    for (size_t leg = 0; leg < legs.size(); ++leg) {
+      const CaseEnd end = Run(legs[leg], folder);
+      if (!reports() || (leg > 0 && !IsGood(verdict))) continue;
+      verdict = JudgeEnd(legs[leg], end, options_);
+      if (legs.size() > 1 && !IsGood(verdict)) NameLeg(leg, legs[leg], &verdict);
+    }
+    return verdict;
+  }
+
+  CaseEnd Run(const Case& c, const std::string& folder) {
     const Models models = MakeModels(c);
-    const RankOptions rank =
-        SimOptionsFor(options_, Id(c), folder_ + "/" + std::to_string(runs_++)).rank;
+    const RankOptions rank = SimOptionsFor(options_, Id(c), folder).rank;
     MpiOptions mpi;
     mpi.stall_seconds = options_.stall_seconds;
     return world_.RunCase(c.world, mpi, [&](Fabric& fabric) {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "conformance/common/at.h"
+#include "conformance/runner/scratch_folder.h"
 #include "conformance/runner/sim_run.h"
 #include "conformance/runner/workers/engine_process.h"
 
@@ -47,7 +48,7 @@ class SharedBytes {
 
 // In the engine's process.
 void AskFrom(size_t first, const std::string& address, const std::vector<Case>& cases,
-             SharedBytes& answers, WorkerSide& side) {
+             const std::string& folder, SharedBytes& answers, WorkerSide& side) {
   Progress& progress = *side.progress;
   const Plugin plugin(address, [&](const char* step) {
     progress.rank.store(kNoRank);
@@ -55,6 +56,7 @@ void AskFrom(size_t first, const std::string& address, const std::vector<Case>& 
   });
   SimRunOptions sim;
   sim.rank.level = RecordLevel::kOff;
+  sim.rank.folder = folder;
   sim.rank.progress = &progress;
   for (size_t i = first; i < cases.size(); ++i) {
     progress.rank.store(-1);
@@ -72,13 +74,14 @@ std::vector<TakeAnswer> EngineAsker::Ask(const std::vector<Case>& cases) {
   std::vector<TakeAnswer> said(cases.size(), TakeAnswer::kDeclines);
   if (cases.empty()) return said;
   SharedBytes answers(cases.size());
+  const ScratchFolder scratch;  // of checkpoints, which scripts may save
   size_t first = 0;
   while (first < cases.size() && !gave_up()) {
     EngineProcessOptions limits;
     limits.stall_seconds = stall_seconds_;
     limits.limit_seconds = 60 + kSecondsOfACase * static_cast<double>(cases.size() - first);
     const EngineProcessEnd end = RunInEngineProcess(limits, [&](WorkerSide& side) {
-      AskFrom(first, address_, cases, answers, side);
+      AskFrom(first, address_, cases, scratch.path(), answers, side);
       return Frame();
     });
     if (!end.error.empty()) throw std::runtime_error(address_ + ": " + end.error);

@@ -11,6 +11,7 @@
 #include "conformance/cases/profiles.h"
 #include "conformance/cases/support/fitted_profile.h"
 #include "conformance/cases/support/learn.h"
+#include "conformance/cases/support/reshard.h"
 #include "conformance/common/at.h"
 #include "conformance/common/read_file.h"
 #include "conformance/runner/chosen.h"
@@ -86,9 +87,13 @@ bool HasValue(const DrawnCase& drawn, const std::string& factor, const std::stri
 
 }  // namespace
 
+bool IsReshard(const Options& options) {
+  return options.cases.empty() && options.random == 0 && options.profile == "reshard";
+}
+
 bool IsFitted(const Options& options) {
   if (options.fabric == "nccl") return false;
-  if (options.random > 0) return true;
+  if (options.random > 0 || IsReshard(options)) return true;
   if (!options.cases.empty() || options.profile == "smoke") return false;
   return !options.supports.empty() || options.impl.starts_with("lib:");
 }
@@ -145,6 +150,12 @@ std::vector<Case> FittedRun::RandomCases() {
 
 std::vector<Case> FittedRun::Cases() {
   if (options_.random > 0) return RandomCases();
+  if (IsReshard(options_)) {
+    asked_ = ReshardCases(spaces_, supported_, UsualWorld(options_.ranks), options_.seed);
+    std::vector<Case> chosen = asked_;
+    chosen_ = KeepChosen(options_, &chosen);
+    return chosen;
+  }
   std::vector<Case> all =
       Profile(options_.profile, options_.fabric, kept_, options_.seed, options_.ranks);
   std::erase_if(all, [&](const Case& c) { return options_.ranks > 0 && c.world > options_.ranks; });
@@ -236,6 +247,7 @@ void FittedRun::AskOpenCombinations(const JudgeCases& judge, std::vector<CaseRep
 
 std::vector<CaseReport> FittedRun::AskOn(const JudgeCases& judge, size_t batch) {
   std::vector<CaseReport> reports;
+  if (IsReshard(options_)) return reports;
   if (chosen_.empty()) {  // else other cases have what is open here
     AskOpenValues(judge, &reports);
     if (options_.random == 0) AskOpenCombinations(judge, &reports);
@@ -282,7 +294,9 @@ void FittedRun::Conclude(RunReport* report) const {
                             options_.profile +
                             " were not asked: they have values that it does not take");
   }
-  for (std::string& line : FittedCoverage(spaces_, supported_, judged_, strength()))
+  for (std::string& line : IsReshard(options_)
+                               ? ReshardCoverage(spaces_, asked_, judged_)
+                               : FittedCoverage(spaces_, supported_, judged_, strength()))
     report->facts.push_back(std::move(line));
   if (added_ > 0)
     report->facts.push_back(std::to_string(added_) +

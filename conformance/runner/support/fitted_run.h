@@ -22,6 +22,9 @@
 
 namespace shardproof {
 
+// Whether the cases are those that save under one configuration and load under another.
+bool IsReshard(const Options& options);
+
 // Whether its cases depend on the engine.
 bool IsFitted(const Options& options);
 
@@ -72,8 +75,9 @@ class FittedRun {
   Supported supported_;
   std::string how_;  // "told by FILE", "asked in 312 cases"
   size_t not_asked_ = 0;
-  std::string chosen_;  // of the cases, in words
-  TakenRows taken_;     // of an engine that was asked
+  std::string chosen_;       // of the cases, in words
+  TakenRows taken_;          // of an engine that was asked
+  std::vector<Case> asked_;  // of the profile reshard
   std::vector<Case> judged_;
   std::map<std::string, std::string> declined_;  // cases that fit: id, and why
   std::string declined_first_;

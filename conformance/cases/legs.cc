@@ -1,0 +1,93 @@
+#include "conformance/cases/legs.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace shardproof {
+namespace {
+
+constexpr size_t kMostLegs = 8;
+
+// The model apart from how it is cut. Experts without routing are one for each ep rank.
+ModelConfig Whole(ModelConfig model) {
+  if (!model.experts) model.ep = 1;
+  model.pp = model.chunks = 1;
+  return model;
+}
+
+// What is wrong with a leg by itself.
+std::string LegProblem(const Case& leg, bool first, bool last) {
+  if (leg.instances.size() != 1) return "a leg has one engine";
+  if (!leg.illegal.empty()) return "a leg is legal: " + leg.illegal;
+  const std::string& script = leg.instances.front().script;
+  const size_t save = script.find('s'), load = script.find('l');
+  if (!last && save == std::string::npos)
+    return "do=" + script + " saves nothing: the next leg has nothing to load";
+  if (!first && (load == std::string::npos || load > save))
+    return "do=" + script + " does not load what the leg before it saved";
+  return "";
+}
+
+// Why a leg cannot go on from what the first one saved.
+std::string ChangeProblem(const Case& first, const Case& leg) {
+  const InstanceSpec &a = first.instances.front(), &b = leg.instances.front();
+  if (leg.seed != first.seed) return "another seed of the data";
+  if (b.optimizer.Text() != a.optimizer.Text())
+    return "optimizer " + b.optimizer.Text() + ", the first leg has " + a.optimizer.Text();
+  if (TokensPerStep(b) != TokensPerStep(a))
+    return "a step has " + std::to_string(TokensPerStep(b)) + " tokens, in the first leg " +
+           std::to_string(TokensPerStep(a)) + ": choose k and seq";
+  if (!(Whole(b.model) == Whole(a.model))) return "another model than the first leg's";
+  return "";
+}
+
+}  // namespace
+
+void GoOnFrom(const Case* before, Case* leg) {
+  for (InstanceSpec& spec : leg->instances) {
+    spec.resumed = -1;
+    spec.saves_before = 0;
+    if (before == nullptr || before->instances.empty()) continue;
+    const InstanceSpec& from = before->instances.front();
+    spec.saves_before = from.saves_before + static_cast<int32_t>(std::count(
+                                                from.script.begin(), from.script.end(), 's'));
+    if (spec.saves_before == 0) continue;
+    // The count that an evaluation after one more load would have.
+    spec.resumed = ExpandScript(from.script + "le", from.resumed).back().step;
+  }
+}
+
+std::string LegsProblem(const Case& c) {
+  if (c.before.empty()) return "";
+  if (c.before.size() >= kMostLegs)
+    return "a case has at most " + std::to_string(kMostLegs) + " legs";
+  for (size_t i = 0; i <= c.before.size(); ++i) {
+    const bool last = i == c.before.size();
+    const Case& leg = last ? c : c.before[i];
+    std::string problem = LegProblem(leg, i == 0, last);
+    if (problem.empty() && i > 0) problem = ChangeProblem(c.before.front(), leg);
+    if (problem.empty()) continue;
+    Case alone = leg;
+    alone.before.clear();
+    return "leg " + std::to_string(i + 1) + ", " + Id(alone) + ": " + problem;
+  }
+  return "";
+}
+
+int32_t MostRanks(const Case& c) {
+  int32_t most = c.world;
+  for (const Case& leg : c.before) most = std::max(most, leg.world);
+  return most;
+}
+
+std::vector<Case> LegsOf(const Case& c) {
+  std::vector<Case> legs;
+  for (size_t i = 0; i < c.before.size(); ++i) {
+    legs.push_back(c.before[i]);
+    legs.back().before.assign(c.before.begin(), c.before.begin() + static_cast<ptrdiff_t>(i));
+  }
+  legs.push_back(c);
+  return legs;
+}
+
+}  // namespace shardproof
