@@ -1,9 +1,12 @@
 #!/bin/sh
-# Writes the TOML files that are named on the command line as a C++ source: BuiltinRequirementFiles() (registry.h).
+# embed.sh HEADER FUNCTION FILE...: writes the TOML files as a C++ source: FUNCTION(), which HEADER declares.
 set -eu
-echo '#include "conformance/requirements/registry.h"'
+header=$1
+function=$2
+shift 2
+echo "#include \"$header\""
 echo 'namespace shardproof {'
-echo 'std::vector<std::pair<std::string, std::string>> BuiltinRequirementFiles() {'
+echo "std::vector<std::pair<std::string, std::string>> $function() {"
 echo '  return {'
 for file in "$@"; do
   printf '      {"%s", R"TOML(' "$(basename "$file")"

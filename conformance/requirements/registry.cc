@@ -1,32 +1,20 @@
 #include "conformance/requirements/registry.h"
 
-#include <toml++/toml.h>
-
 #include <algorithm>
+#include <cctype>
 #include <sstream>
-#include <stdexcept>
+
+#include "conformance/requirements/toml_rows.h"
 
 namespace shardproof {
 
 namespace {
-
-[[noreturn]] void Refuse(const std::string& file, const toml::node& at, const std::string& what) {
-  throw std::invalid_argument(file + ", line " + std::to_string(at.source().begin.line) + ": " +
-                              what);
-}
 
 bool IsId(const std::string& id) {
   const bool prefix = id.starts_with("PG-") || id.starts_with("FS-") || id.starts_with("GE-") ||
                       id.starts_with("EP-") || id.starts_with("LW-") || id.starts_with("KN-");
   return prefix && id.size() == 5 && std::isdigit(static_cast<unsigned char>(id[3])) &&
          std::isdigit(static_cast<unsigned char>(id[4]));
-}
-
-std::string Field(const std::string& file, const toml::table& row, const char* name) {
-  const auto value = row[name].value<std::string>();
-  if (!value || value->empty())
-    Refuse(file, row, std::string("field ") + name + " is missing or no text");
-  return *value;
 }
 
 std::vector<std::string> SplitList(const std::string& text) {
@@ -40,14 +28,22 @@ std::vector<std::string> SplitList(const std::string& text) {
   return parts;
 }
 
+// A text of `explain`, which has room for so many letters. Empty if it is not there.
+constexpr size_t kExplanationMost = 400;
+
+std::string Explanation(const std::string& file, const toml::table& row, const std::string& id,
+                        const char* name) {
+  const std::string text = OptionalField(file, row, name);
+  if (!text.empty() && text.back() != '.')
+    Refuse(file, row, id + ": " + name + " ends with a full stop");
+  if (text.size() > kExplanationMost)
+    Refuse(file, row,
+           id + ": " + name + " has " + std::to_string(text.size()) + " letters, at most " +
+               std::to_string(kExplanationMost) + " are read");
+  return text;
+}
+
 Requirement ParseRow(const std::string& file, const toml::table& row) {
-  static constexpr const char* kFields[] = {"id", "level", "text", "since", "source", "check"};
-  for (const auto& [key, value] : row) {
-    const std::string name(key.str());
-    const bool known = std::any_of(std::begin(kFields), std::end(kFields),
-                                   [&](const char* f) { return name == f; });
-    if (!known) Refuse(file, row, "unknown field " + name);
-  }
   Requirement requirement;
   requirement.id = Field(file, row, "id");
   if (!IsId(requirement.id))
@@ -60,6 +56,10 @@ Requirement ParseRow(const std::string& file, const toml::table& row) {
   requirement.text = Field(file, row, "text");
   if (requirement.text.back() != '.')
     Refuse(file, row, requirement.id + ": text is one sentence and ends with a stop");
+  requirement.why = Explanation(file, row, requirement.id, "why");
+  requirement.bug = Explanation(file, row, requirement.id, "bug");
+  requirement.reason = Explanation(file, row, requirement.id, "reason");
+  requirement.fix = Explanation(file, row, requirement.id, "fix");
   requirement.since = Field(file, row, "since");
   requirement.source = Field(file, row, "source");
   requirement.checks = SplitList(Field(file, row, "check"));
@@ -67,30 +67,16 @@ Requirement ParseRow(const std::string& file, const toml::table& row) {
 }
 
 void ParseFile(const std::string& file, const std::string& text, std::vector<Requirement>& all) {
-  toml::table document;
-  try {
-    document = toml::parse(text, file);
-  } catch (const toml::parse_error& error) {
-    throw std::invalid_argument(file + ", line " + std::to_string(error.source().begin.line) +
-                                ": " + std::string(error.description()));
-  }
-  for (const auto& [key, value] : document) {
-    if (key.str() != "requirement" || !value.is_array_of_tables()) {
-      Refuse(file, value,
-             "unknown entry " + std::string(key.str()) +
-                 ": a registry file holds [[requirement]] only");
-    }
-  }
-  const toml::array* rows = document["requirement"].as_array();
-  if (rows == nullptr) return;
-  for (const toml::node& row : *rows) {
-    Requirement requirement = ParseRow(file, *row.as_table());
-    const bool twice = std::any_of(all.begin(), all.end(), [&](const Requirement& other) {
-      return other.id == requirement.id;
-    });
-    if (twice) Refuse(file, row, "id " + requirement.id + " is taken: ids are unique");
-    all.push_back(std::move(requirement));
-  }
+  ForEachRow(file, text, "requirement",
+             {"id", "level", "text", "why", "bug", "reason", "fix", "since", "source", "check"},
+             [&](const toml::table& row) {
+               Requirement requirement = ParseRow(file, row);
+               const bool twice = std::any_of(
+                   all.begin(), all.end(),
+                   [&](const Requirement& other) { return other.id == requirement.id; });
+               if (twice) Refuse(file, row, "id " + requirement.id + " is taken: ids are unique");
+               all.push_back(std::move(requirement));
+             });
 }
 
 }  // namespace

@@ -19,6 +19,10 @@ struct Requirement {
   std::string id;
   RequirementLevel level = RequirementLevel::kMust;
   std::string text;    // one sentence
+  std::string why;     // what goes wrong in training when it is broken
+  std::string bug;     // a published one: owner/repo#number or @commit, and what it was; or
+  std::string reason;  // where the rule comes from, if no published bug is known
+  std::string fix;     // what to change in an engine
   std::string since;   // version of the suite that first had it
   std::string source;  // invariants of README.md; where it was found (README.md: the form)
   std::vector<std::string> checks;  // families that judge it
@@ -28,7 +32,7 @@ class Registry {
  public:
   // Rows of several files, given as (file name, TOML text). Throws std::invalid_argument, naming
   // file, line and field, for a syntax error, an unknown or missing field, a malformed or duplicate
-  // id, or a text that is no sentence.
+  // id, or a text that is no sentence or too long.
   static Registry Parse(const std::vector<std::pair<std::string, std::string>>& files);
   // The rows that are compiled in.
   static Registry Builtin();

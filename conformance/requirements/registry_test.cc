@@ -67,6 +67,32 @@ TEST(Registry, ASyntaxErrorNamesTheLine) {
   EXPECT_TRUE(ErrorOf("[[requirement]\n").starts_with("a.toml, line 1: "));
 }
 
+TEST(Registry, AnExplanationEndsWithAStopAndIsNotTooLong) {
+  EXPECT_EQ(ErrorOf(Row("PG-01", "why = \"It hangs\"\n")),
+            "a.toml, line 1: PG-01: why ends with a full stop");
+  EXPECT_EQ(ErrorOf(Row("PG-01", "fix = \"" + std::string(400, 'a') + ".\"\n")),
+            "a.toml, line 1: PG-01: fix has 401 letters, at most 400 are read");
+}
+
+// Families whose rows are explained, each one.
+bool IsExplained(const std::string& id) {
+  return id.starts_with("PG") || id.starts_with("GE") || id.starts_with("KN") ||
+         id.starts_with("FS");
+}
+
+TEST(Registry, EveryRowSaysWhyAndHowToMendIt) {
+  // An issue, a pull request or a commit, and what was wrong.
+  const std::regex bug("[\\w-]+/[\\w.-]+(#\\d+|@[0-9a-f]{10})( \\(review\\))?: \\S.*");
+  const Registry registry = Registry::Builtin();
+  for (const Requirement& row : registry.all()) {
+    if (!IsExplained(row.id)) continue;
+    EXPECT_FALSE(row.why.empty()) << row.id;
+    EXPECT_FALSE(row.fix.empty()) << row.id;
+    EXPECT_NE(row.bug.empty(), row.reason.empty()) << row.id << ": a bug, or a reason";
+    EXPECT_TRUE(row.bug.empty() || std::regex_match(row.bug, bug)) << row.id << ": " << row.bug;
+  }
+}
+
 TEST(Registry, TheBuiltinRowsLoad) {
   const Registry registry = Registry::Builtin();
   EXPECT_GT(registry.all().size(), 70u);

@@ -243,8 +243,9 @@ bool ParseOptions(int argc, char** argv, Options* o, int* exit_code) {
   CLI::App* plan = AddPlan(&app, o);
   CLI::App* probe = AddProbe(&app, o);
 
-  CLI::App* explain =
-      app.add_subcommand("explain", "print a requirement: its sentence, level, source and check");
+  CLI::App* explain = app.add_subcommand(
+      "explain",
+      "print a requirement: its sentence, why, a published bug, how to mend it, an example");
   explain->add_option("requirement", o->target, "for example FS-05")->required();
 
   CLI::App* trace = AddTrace(&app, o);

@@ -14,7 +14,7 @@ cell names something:
 | keeping trace | one that keeps it: it was judged, and nothing was found |
 | fault | a fault of `fixtures/faults` that it catches: the fault's own test proves it, from the command line |
 
-A cell names one witness of perhaps many. Traces are written by the tests themselves, or by small engines with one
+A cell names one witness of perhaps many; `shardproof explain ID` shows what a finding looks like. Traces are written by the tests themselves, or by small engines with one
 departure (`conformance/checks/testing`). Three kinds of requirement have their own form of trace:
 
 - **two runs that must agree** (`metamorphic/`): a pair of traces. That the pair is asked for at all is the fault's to show;

@@ -7,7 +7,7 @@
 #include "conformance/cases/knob_text.h"
 #include "conformance/common/nearest.h"
 #include "conformance/common/safe_text.h"
-#include "conformance/requirements/registry.h"
+#include "conformance/requirements/explain.h"
 #include "conformance/runner/command/run_command.h"
 #include "conformance/runner/selection.h"
 #include "conformance/runner/support/fitted_run.h"
@@ -57,11 +57,8 @@ int ExplainCommand(const Options& options) {
               << "; `shardproof list requirements` lists them" << DidYouMean(id, ids) << "\n";
     return 3;
   }
-  std::cout << row->id << " (" << (row->level == RequirementLevel::kMust ? "MUST" : "SHOULD")
-            << ", since " << row->since << ")\n  " << row->text << "\n  source: " << row->source
-            << "\n  judged by:";
-  for (const std::string& check : row->checks) std::cout << " " << check;
-  std::cout << "\n";
+  const Examples examples = Examples::Builtin();
+  std::cout << ExplainText(*row, Glossary::Builtin(), examples.Find(id));
   return 0;
 }
 
