@@ -191,15 +191,14 @@ void DeriveLeg(Case& c) {
 
 void Derive(Case& c) {
   const Case* last = nullptr;
-  for (Case& leg : c.before) {
+  for (size_t i = 0; i <= c.before.size(); ++i) {
+    Case& leg = i < c.before.size() ? c.before[i] : c;
     GoOnFrom(last, &leg);
     DeriveLeg(leg);
+    if (const std::string problem = LegProblem(c, i); !problem.empty())
+      throw std::invalid_argument(problem);
     last = &leg;
   }
-  GoOnFrom(last, &c);
-  DeriveLeg(c);
-  if (const std::string problem = LegsProblem(c); !problem.empty())
-    throw std::invalid_argument(problem);
 }
 
 }  // namespace shardproof

@@ -16,7 +16,7 @@ ModelConfig Whole(ModelConfig model) {
 }
 
 // What is wrong with a leg by itself.
-std::string LegProblem(const Case& leg, bool first, bool last) {
+std::string ProblemOfOne(const Case& leg, bool first, bool last) {
   if (leg.instances.size() != 1) return "a leg has one engine";
   if (!leg.illegal.empty()) return "a leg is legal: " + leg.illegal;
   const std::string& script = leg.instances.front().script;
@@ -57,21 +57,18 @@ void GoOnFrom(const Case* before, Case* leg) {
   }
 }
 
-std::string LegsProblem(const Case& c) {
+std::string LegProblem(const Case& c, size_t i) {
   if (c.before.empty()) return "";
   if (c.before.size() >= kMostLegs)
     return "a case has at most " + std::to_string(kMostLegs) + " legs";
-  for (size_t i = 0; i <= c.before.size(); ++i) {
-    const bool last = i == c.before.size();
-    const Case& leg = last ? c : c.before[i];
-    std::string problem = LegProblem(leg, i == 0, last);
-    if (problem.empty() && i > 0) problem = ChangeProblem(c.before.front(), leg);
-    if (problem.empty()) continue;
-    Case alone = leg;
-    alone.before.clear();
-    return "leg " + std::to_string(i + 1) + ", " + Id(alone) + ": " + problem;
-  }
-  return "";
+  const bool last = i == c.before.size();
+  const Case& leg = last ? c : c.before[i];
+  std::string problem = ProblemOfOne(leg, i == 0, last);
+  if (problem.empty() && i > 0) problem = ChangeProblem(c.before.front(), leg);
+  if (problem.empty()) return "";
+  Case alone = leg;
+  alone.before.clear();
+  return "leg " + std::to_string(i + 1) + ", " + Id(alone) + ": " + problem;
 }
 
 int32_t MostRanks(const Case& c) {

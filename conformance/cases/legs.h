@@ -13,7 +13,8 @@ namespace shardproof {
 // REQUIRES: that leg is derived.
 void GoOnFrom(const Case* before, Case* leg);
 
-// Why the legs cannot be asked one after the other; empty: they can. REQUIRES: each is derived.
-std::string LegsProblem(const Case& c);
+// Why leg i, from 0 on, cannot be asked after those before it; empty: it can, or there is one leg
+// only. REQUIRES: they are derived.
+std::string LegProblem(const Case& c, size_t i);
 
 }  // namespace shardproof

@@ -57,6 +57,7 @@ TEST(LegsTest, OneLegHasNothingBefore) {
 TEST(LegsTest, WhatCannotGoOnIsNamed) {
   for (const auto& [id, what] : std::vector<std::pair<std::string, std::string>>{
            {"w2.zero3.do=t.then.w2.zero3.do=t", "leg 1, w2.zero3.do=t: do=t saves nothing"},
+           {"w2.zero3.do=t.then.w2.zero3.do=lt", "leg 1, w2.zero3.do=t: do=t saves nothing"},
            {"w2.zero3.do=s.then.w2.zero3.do=tt", "leg 2, w2.zero3.do=tt: do=tt does not load"},
            {"w2.zero3.do=s.then.w2.zero3.do=sl", "does not load what the leg before it saved"},
            {"w2.zero3.do=s.then.w2.s2.zero3.do=l", "another seed"},

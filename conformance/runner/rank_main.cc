@@ -32,6 +32,7 @@ class EngineRun {
         legal_(c.illegal.empty()),
         script_(ExpandScript(c.instances[instance])),
         saves_(c.instances[instance].saves_before),
+        another_leg_(!c.before.empty()),
         folder_(options.folder + "/" + std::to_string(instance)),
         on_call_(options.on_call),
         on_created_(options.on_created),
@@ -160,7 +161,7 @@ class EngineRun {
     if (on_call_) on_call_(what, step, false);
     if (died_) return Kind::kDied;
     const EntryAnswer answer =
-        AnswerOf(what, status, {host_.refusals() > 0, host_.answered_aborted()});
+        AnswerOf(what, status, {host_.refusals() > 0, host_.answered_aborted(), another_leg_});
     if (!answer.why.empty()) reason_ = answer.why;
     return answer.kind;
   }
@@ -188,7 +189,8 @@ class EngineRun {
   const spf_plugin& plugin_;
   bool legal_;
   std::vector<ScriptCall> script_;
-  int saves_;  // the number of the latest checkpoint
+  int saves_;         // the number of the latest checkpoint
+  bool another_leg_;  // saved before this one began
   std::string folder_;
   std::function<void(std::string_view call, int64_t step, bool begins)> on_call_;
   std::function<void(int32_t rank, spf_engine*)> on_created_;

@@ -111,7 +111,9 @@ EngineOutcome FollowScript(const std::vector<RecordedCall>& calls, const Instanc
               "the case's script goes on to " + due.Text() + ", the trace to " + calls[i].Text()};
     }
     before = calls[i].Text();
-    if (const auto failure = FirstFailure({calls[i]})) return *failure;
+    RecordedCall made = calls[i];
+    made.before.another_leg = spec.resumed >= 0;
+    if (const auto failure = FirstFailure({made})) return *failure;
   }
   return {};
 }

@@ -22,6 +22,7 @@ EntryAnswer AnswerOf(std::string_view call, int status, HostAnswers before) {
     case SPF_OK:
       return {};
     case SPF_UNSUPPORTED:
+      if (call == "load" && before.another_leg) return {Kind::kUnsupported, ""};
       return FromCreateOnly(call, "SPF_UNSUPPORTED", Kind::kUnsupported);
     case SPF_REJECTED:
       return FromCreateOnly(call, "SPF_REJECTED", Kind::kRejected);

@@ -1,6 +1,7 @@
 // entry_answer.h: how has a rank's engine ended, given what an entry call answered?
 //
-// SPF_OK goes on. Only create may answer SPF_REJECTED or SPF_UNSUPPORTED (shardproof.h).
+// SPF_OK goes on. Only create may answer SPF_REJECTED or SPF_UNSUPPORTED (shardproof.h); load may
+// answer SPF_UNSUPPORTED to a checkpoint that another leg of the case saved.
 // SPF_REFUSED and SPF_ABORTED hand on what the host answered before: without such an answer they
 // are a failure of the engine, since nothing else stands behind them. So is every other number.
 #pragma once
@@ -15,6 +16,7 @@ namespace shardproof {
 struct HostAnswers {
   bool refused = false;
   bool aborted = false;
+  bool another_leg = false;  // not the host's: the case is a leg that goes on from another one
 };
 
 struct EntryAnswer {

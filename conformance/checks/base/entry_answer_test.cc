@@ -25,8 +25,15 @@ TEST(EntryAnswer, OnlyCreateDeclines) {
   }
 }
 
+TEST(EntryAnswer, LoadDeclinesWhatAnotherLegSaved) {
+  const HostAnswers leg{false, false, true};
+  EXPECT_EQ(AnswerOf("load", SPF_UNSUPPORTED, leg).kind, Kind::kUnsupported);
+  EXPECT_EQ(AnswerOf("load", SPF_REJECTED, leg).kind, Kind::kFailed);
+  EXPECT_EQ(AnswerOf("save", SPF_UNSUPPORTED, leg).kind, Kind::kFailed);
+}
+
 TEST(EntryAnswer, OnlyTheHostRefusesAndAborts) {
-  const HostAnswers refused{true, false}, aborted{false, true};
+  const HostAnswers refused{true, false, false}, aborted{false, true, false};
   for (const char* call : kCalls) {
     EXPECT_EQ(AnswerOf(call, SPF_REFUSED, refused).kind, Kind::kRefused);
     EXPECT_EQ(AnswerOf(call, SPF_ABORTED, aborted).kind, Kind::kAborted);
@@ -39,7 +46,7 @@ TEST(EntryAnswer, OnlyTheHostRefusesAndAborts) {
 }
 
 TEST(EntryAnswer, ANumberThatIsNoStatusIsAFailure) {
-  const HostAnswers all{true, true};
+  const HostAnswers all{true, true, false};
   for (const int status : {7, 99, -1, 256, 1 << 30}) {
     const EntryAnswer answer = AnswerOf("train_step", status, all);
     EXPECT_EQ(answer.kind, Kind::kFailed);
