@@ -18,6 +18,7 @@ class Fault:
     case: str
     finds: str  # requirement
     make: typing.Callable  # in the rank's process, before the engine is built
+    first_step: int = None  # what is found in earlier steps is the engine's own
     side_stream: bool = False  # the program trains on a stream of its own, which it joins
 
 

@@ -116,6 +116,7 @@ FSDP = [
         "w2.zero3.recompute",
         "FS-09",
         _fsdp("_register_fsdp_hooks", "fsdp_forward_prefetch = False", "pass"),
+        first_step=1,
     ),
 ]
 

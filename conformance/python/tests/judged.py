@@ -10,11 +10,12 @@ from shardproof import command
 from shardproof.torch.run import command as run
 
 
-def found(engine, case, stops=None):
+def found(engine, case, stops=None, first_step=None):
     """Requirements with findings, those that follow from others too.
 
     stops: a fault's file; the run need not end well, unless that file raised. Where ranks issue
     different operations a rank may be told so in any line, those of the fault too.
+    first_step: only findings of this step and later ones.
     AssertionError: the run did not end well, or was not judged.
     """
     for name in run._BEFORE_FORKING:
@@ -36,4 +37,8 @@ def found(engine, case, stops=None):
     (judged,) = [row for row in rows if "case" in row]
     if judged["status"] not in ("pass", "fail"):
         raise AssertionError(f"{case} was not judged: {judged}")
-    return {finding["requirement"] for finding in judged.get("findings", ())}
+    return {
+        finding["requirement"]
+        for finding in judged.get("findings", ())
+        if first_step is None or finding.get("step", -1) >= first_step
+    }

@@ -1,9 +1,13 @@
 #!/usr/bin/env python3
-"""usage: model_test.py LIBSHARDPROOF_MODEL: shardproof.model without torch: facts, tables, digests, refusals."""
+"""usage: model_test.py LIBSHARDPROOF_MODEL SHARDPROOF_H: shardproof.model without torch: facts, tables, digests,
+refusals; what the package repeats of the interface for engines.
+"""
 
+import ast
 import ctypes
 import os
 import pathlib
+import re
 import sys
 import unittest
 
@@ -85,6 +89,23 @@ class Nodes(unittest.TestCase):
             model.digest(ctypes.addressof(data), 99, 8)
 
 
+class Interface(unittest.TestCase):
+    def test_hooks_are_those_of_the_interface(self):
+        header = HEADER.read_text()
+        (body,) = re.findall(r"typedef enum \{([^}]*)\} spf_hook;", header)
+        named = re.findall(r"SPF_HOOK_(\w+)(?: = (\d+))?", body)
+        self.assertEqual(named[0][1], "1")
+        self.assertEqual({value for _, value in named[1:]}, {""})  # from there on in order
+        source = (pathlib.Path(model.__file__).parent / "torch/declaration.py").read_text()
+        (hooks,) = [
+            ast.literal_eval(statement.value)
+            for statement in ast.parse(source).body
+            if isinstance(statement, ast.Assign) and statement.targets[0].id == "HOOKS"
+        ]
+        self.assertEqual(list(hooks), [name for name, _ in named])
+
+
 if __name__ == "__main__":
+    HEADER = pathlib.Path(sys.argv.pop(2))
     os.environ["SHARDPROOF_MODEL"] = str(pathlib.Path(sys.argv.pop(1)).absolute())
     unittest.main()

@@ -36,16 +36,19 @@ import shardproof.torch as sp
 from torch.distributed.fsdp import fully_shard
 from torch.profiler import record_function
 
-@sp.engine(knobs={{"strategy": ["optim_grads_params"]}}, marks={{"mine::ready": "PRE_FORWARD"}})
+@sp.engine(knobs={{"strategy": ["optim_grads_params"]}}, marks={{"{declared}": "PRE_FORWARD"}})
 def build(case, model, device):
-    def announce(*_arguments):
-        with record_function("mine::ready (layers.0)"):
+    names = {{module: name for name, module in model.named_modules()}}
+
+    def announce(unit, *_arguments):
+        with record_function(f"mine::ready ({{names[unit]}})"):
             pass
 
     for unit in model.units():
         fully_shard(unit, mesh=sp.mesh(case))
     fully_shard(model, mesh=sp.mesh(case))
-    model.units()[0].{register}(announce)
+    for unit in model.units():
+        unit.{register}(announce)
     return model, sp.optimizer(case, model)
 """
 # torch.optim.AdamW, with a factor on its learning rate.
@@ -225,14 +228,23 @@ class Run(unittest.TestCase):
 
     def test_hooks_that_labels_announce_are_judged(self):
         case = "--case", "w2.zero3.layers1"
-        good = self.engine(text=MARKED.format(register="register_forward_pre_hook"))
+        early = {"declared": "mine::ready", "register": "register_forward_pre_hook"}
+        good = self.engine(text=MARKED.format(**early))
         said = self.expect(0, "conformant: 1 pass", "--engine", good, *case)
         self.assertIn("FS-04, FS-06, FS-38: the engine announces none of the hooks", said)
         self.assertNotIn("FS-39", said)
-        late = self.engine(text=MARKED.format(register="register_forward_hook"))
+        late = self.engine(text=MARKED.format(**early | {"register": "register_forward_hook"}))
         self.expect(1, "computes in microbatch 0 before its pre-forward hook", "--engine", late, *case)
         fsdp2 = self.expect(0, "conformant: 1 pass", "--engine", "fsdp2", *case)
         self.assertNotIn("FS-04", fsdp2)
+
+    def test_a_label_that_never_comes_turns_a_profile_red(self):
+        profile = "--profile", "smoke", "--ranks", "2", "--allow-partial"
+        for declared, code, said in (("mine::ready", 0, "conformant: 3 pass"), ("mine::raedy", 1, "'mine::raedy'")):
+            file = self.engine(
+                text=MARKED.format(declared=declared, register="register_forward_pre_hook")
+            )
+            self.expect(code, said, "--engine", file, *profile)
 
     def test_an_engine_that_does_nothing_is_found(self):
         said = self.expect(
@@ -252,7 +264,8 @@ class Run(unittest.TestCase):
         said = self.expect(
             1, "not conformant: 1 fail", "--engine", self.engine(body), "--case", "w2.zero3"
         )
-        self.assertIn("rank 1", said)
+        self.assertIn("rank 1 exited before the end of its program", said)
+        self.assertNotIn("rank 0 exited", said)
 
     def test_a_rank_that_hangs_is_shown(self):
         body = "while case.rank == 1:\n    time.sleep(1)"

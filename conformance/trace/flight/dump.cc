@@ -3,12 +3,16 @@
 #include <simdjson.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <exception>
 #include <map>
 #include <optional>
 #include <stdexcept>
+#include <thread>
+#include <utility>
 
 #include "conformance/abi/shardproof.h"
 #include "conformance/common/read_file.h"
@@ -228,6 +232,45 @@ std::optional<int32_t> RankOf(const std::filesystem::path& path) {
   return static_cast<int32_t>(rank);
 }
 
+using RankAndFile = std::pair<int32_t, std::filesystem::path>;
+
+Dump ReadOne(const RankAndFile& of, ValueTree& tree) {
+  const std::string name = of.second.string();
+  try {
+    const std::optional<std::string> bytes = ReadFile(of.second);
+    if (!bytes) throw std::invalid_argument(name + ": " + std::strerror(errno));
+    return ReadDump(*bytes, of.first, tree);
+  } catch (const FormatError& error) {
+    throw std::invalid_argument(name + ": " + error.what());
+  }
+}
+
+// A thread for each CPU; of several files that are wrong the first one is named.
+std::vector<Dump> ReadAll(const std::vector<RankAndFile>& files) {
+  std::vector<Dump> dumps(files.size());
+  std::vector<std::exception_ptr> errors(files.size());
+  std::atomic<size_t> next = 0;
+  const auto work = [&] {
+    ValueTree tree;
+    for (size_t i = next++; i < files.size(); i = next++) {
+      try {
+        dumps[i] = ReadOne(files[i], tree);
+      } catch (...) {
+        errors[i] = std::current_exception();
+      }
+    }
+  };
+  const size_t most = std::max(1U, std::thread::hardware_concurrency());
+  std::vector<std::thread> others(std::min(most, files.size()) - 1);
+  for (std::thread& thread : others) thread = std::thread(work);
+  work();
+  for (std::thread& thread : others) thread.join();
+  for (const std::exception_ptr& error : errors) {
+    if (error) std::rethrow_exception(error);
+  }
+  return dumps;
+}
+
 }  // namespace
 
 Dump ReadDump(std::string_view bytes, int32_t rank, ValueTree& tree) {
@@ -261,18 +304,7 @@ std::vector<Dump> ReadDumps(const std::filesystem::path& folder) {
     throw std::invalid_argument(folder.string() +
                                 " holds no dump of a flight recorder: files whose names end with _ "
                                 "and the rank, as nccl_trace_rank_0");
-  std::vector<Dump> dumps;
-  ValueTree tree;
-  for (const auto& [rank, path] : files) {
-    try {
-      const std::optional<std::string> bytes = ReadFile(path);
-      if (!bytes) throw std::invalid_argument(path.string() + ": " + std::strerror(errno));
-      dumps.push_back(ReadDump(*bytes, rank, tree));
-    } catch (const FormatError& error) {
-      throw std::invalid_argument(path.string() + ": " + error.what());
-    }
-  }
-  return dumps;
+  return ReadAll({files.begin(), files.end()});
 }
 
 }  // namespace shardproof::flight

@@ -119,6 +119,7 @@ class Merge {
     }
     trace.strings = dump.places;
     trace.end_reason = "that is what was issued until the dump";
+    trace.events.reserve(dump.entries.size() + 1);
     int64_t left_out = 0;
     for (const Entry& entry : dump.entries) {
       const Group& group = groups_.at(At(dump.groups, entry.group).name);

@@ -149,7 +149,9 @@ def _tear_down():
     """What torchrun's process does at its end: groups go, and what nobody holds."""
     import torch
     import torch.distributed as dist
+    from shardproof.torch.device import wait_for_backward
 
+    wait_for_backward()
     gc.collect()
     if dist.is_initialized():
         dist.destroy_process_group()

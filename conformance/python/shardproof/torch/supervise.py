@@ -38,6 +38,7 @@ class Rank:
     process: int = -1
     status: int = None  # of waitpid
     stopped: bool = False  # by the supervisor
+    early: bool = False  # it ended in order, but its trace did not
     seen: int = 0  # bytes of the trace
 
     def grew(self):
@@ -62,7 +63,9 @@ class Rank:
         if os.WIFSIGNALED(self.status):
             return f"killed by {signal.Signals(os.WTERMSIG(self.status)).name}"
         code = os.waitstatus_to_exitcode(self.status)
-        return f"exited with code {code}" if code else ""
+        if code:
+            return f"exited with code {code}"
+        return "exited before the end of its program" if self.early else ""
 
 
 @dataclasses.dataclass
@@ -145,7 +148,7 @@ class Supervisor:
         for rank in self._left():
             process, status = os.waitpid(rank.process, os.WNOHANG)
             if process:
-                rank.status = status
+                rank.status, rank.early = status, not _has_footer(rank.trace)
 
     def look(self):
         """The outcome; None while ranks go on."""
@@ -203,16 +206,20 @@ def _whole_lines(path):
     return data[: data.rstrip(b"\0").rfind(b"\n") + 1]
 
 
+def _has_footer(path):
+    lines = _whole_lines(path).splitlines()
+    return bool(lines) and lines[-1].startswith(b'{"end"')
+
+
 def end_trace(path, header, status, reason):
     """Gives a trace that was cut off its footer; a rank that never began gets a header too. One
     that has a footer stays.
     """
-    data = _whole_lines(path) or (json.dumps(header, separators=(",", ":")) + "\n").encode()
-    lines = data.splitlines()
-    if lines[-1].startswith(b'{"end"'):
+    if _has_footer(path):
         return
+    data = _whole_lines(path) or (json.dumps(header, separators=(",", ":")) + "\n").encode()
     events = 0
-    for line in reversed(lines):
+    for line in reversed(data.splitlines()):
         row = json.loads(line)
         if "e" in row:
             events = row["i"] + 1
@@ -227,9 +234,5 @@ def end_traces(outcome, header_of):
     """Footers for all ranks of a run. header_of(rank): the header of a trace that never began."""
     for rank in outcome.ranks:
         status = "aborted" if rank.stopped else "died"
-        reason = (
-            outcome.why
-            if rank.stopped
-            else rank.ended_how() or "exited before the end of its program"
-        )
+        reason = outcome.why if rank.stopped else rank.ended_how()
         end_trace(rank.trace, header_of(rank.number), status, reason)

@@ -8,6 +8,7 @@ known to torch; nothing is recorded until a trace is opened (shardproof.torch.tr
 
 import os
 import pathlib
+import sysconfig
 
 import torch
 
@@ -83,7 +84,10 @@ def _install():
     # As it is imported: among links (Bazel's) the code's file names are those of the links.
     own = pathlib.Path(__file__).absolute().parents[2]
     native.set_library_folders(
-        _folder(own), _folder(pathlib.Path(torch.__file__).parent), _folder(os.getcwd())
+        _folder(own),
+        _folder(pathlib.Path(torch.__file__).parent),
+        _folder(sysconfig.get_path("stdlib")),
+        _folder(os.getcwd()),
     )
     # torch/autograd/graph.py asks for the engine by this name at each call.
     torch.autograd.Variable._execution_engine = _Engine(torch.autograd.Variable._execution_engine)

@@ -17,6 +17,7 @@ import contextlib
 import logging
 import sys
 
+import torch
 from torch.distributed.device_mesh import DeviceMesh
 
 from shardproof.torch import cuda_names
@@ -46,15 +47,22 @@ with _hidden("megatron"):
 logging.getLogger("megatron_fsdp").setLevel(logging.ERROR)
 
 
-def _mesh(case):
-    """The data-parallel mesh with a last dimension of one rank."""
-    ranks = mesh(case)
-    return DeviceMesh(
+def _mesh(case, names):
+    """This rank's data-parallel mesh, with dimensions of these names, and a last one of one rank.
+
+    It is cut out of a mesh of the whole world: the groups of a mesh are made by all ranks together.
+    """
+    groups = [ranks for name, ranks in case.asked["groups"] if name == "dp_cp"]
+    inner = [ranks for name, ranks in case.asked["groups"] if name == "intra_dp_cp"]
+    if len(names) > 1:
+        groups = [[i for i in inner if set(i) <= set(group)] for group in groups]
+    whole = DeviceMesh(
         NAME,
-        ranks.mesh.unsqueeze(-1),
-        mesh_dim_names=(*ranks.mesh_dim_names, "tp"),
+        torch.tensor(groups).unsqueeze(-1),
+        mesh_dim_names=("group", *names, "tp"),
         _init_backend=True,
     )
+    return whole[(*names, "tp")]
 
 
 @engine(
@@ -79,7 +87,7 @@ def build(case, model, device):
         options = {"dp_outer_dim": "replicate", "hybrid_fsdp_group": case.group("dp_cp")}
     wrapped = fully_shard_model(
         model,
-        device_mesh=_mesh(case),
+        device_mesh=_mesh(case, ranks.mesh_dim_names),
         dp_shard_dim="shard",
         tp_dim="tp",
         fsdp_unit_modules=[TransformerLayer],

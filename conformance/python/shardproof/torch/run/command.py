@@ -130,11 +130,26 @@ def _judge(engine, judge, selected, arguments):
             given["profile"] = arguments.profile
         options = [f"--{name}={value}" for name, value in given.items() if value]
         code = command.check(judge, folder, options + ["--allow-partial"] * arguments.allow_partial)
+        if not arguments.case and _lacks_labels(engine, [_case_folder(folder, i) for i in ids]):
+            code = command.NOT_CONFORMANT if code != command.SUITE_FAILED else code
     if arguments.report:
         _sign(arguments.report, engine)
         if supports:
             shutil.copy(supports, arguments.report)
     return code
+
+
+def _lacks_labels(engine, folders):
+    """Says which labels of the engine's marks came in no case."""
+    from shardproof.torch.run import marks
+
+    lost = marks.that_never_came(engine.marks or {}, folders)
+    for label in lost:
+        print(
+            f"not conformant: {engine.name} declares the label {label!r} for {engine.marks[label]}, and no case gave the "
+            "profiler such a label"
+        )
+    return bool(lost)
 
 
 def _again(arguments):

@@ -2,12 +2,15 @@
 
 An engine declares marks={"FSDP::pre_forward": "PRE_FORWARD"}: a label up to its first blank, and the hook of
 conformance/abi/shardproof.h (spf_hook) that it stands for. What follows in brackets is the module's name, the root
-without. A hook whose label does not come is not judged.
+without. A hook whose label does not come is not judged. A label that
+comes in no case of a profile is none of the engine's: that turns the run red (that_never_came).
 
 FSDP2 gives two labels where the hook is none: a layer that is run again in backward begins as a root of its own, and at
 the end of a pass each unit is asked to reshard, also one whose backward did not run. Neither is announced.
 """
 
+import json
+import pathlib
 import re
 
 import torch
@@ -27,6 +30,7 @@ class Marks:
 
     def __init__(self, labels):
         self._labels = {label: HOOKS.index(hook) + 1 for label, hook in labels.items()}
+        self._came = set()
         self._modules = {}
         self._in_backward = set()
         self.microbatch = None
@@ -46,8 +50,15 @@ class Marks:
 
         record_function.__enter__ = begin
 
+    def tell(self, folder, rank):
+        """Writes which labels came, for that_never_came()."""
+        if self._labels:
+            (pathlib.Path(folder) / f"labels.{rank:05d}").write_text(json.dumps(sorted(self._came)))
+
     def _begins(self, label):
         name, module = _LABEL.match(label).groups() if _LABEL.match(label) else (label, None)
+        if name in self._labels:
+            self._came.add(name)
         index = self._modules.get(module or "")
         if name in self._labels and index is not None and self._is_hook(self._labels[name], index):
             trace.event("mark", id=self._labels[name], m=index, mb=self.microbatch)
@@ -62,3 +73,10 @@ class Marks:
             self._in_backward.discard(module)
             return ran
         return True
+
+
+def that_never_came(labels, folders):
+    """Of these labels those that no rank saw in the cases of these folders; none if no rank told."""
+    told = [file for folder in folders for file in pathlib.Path(folder).glob("labels.*")]
+    came = {label for file in told for label in json.loads(file.read_text())}
+    return sorted(set(labels) - came) if told else []

@@ -10,7 +10,7 @@ from torch.distributed.tensor._utils import compute_local_shape_and_global_offse
 
 from shardproof import model as api
 from shardproof.torch.declaration import Training
-from shardproof.torch import names, process_group, trace
+from shardproof.torch import names, process_group, trace, transfers
 from shardproof.torch.run.marks import Marks
 from shardproof.torch.device import NAME, native, wait_for_backward
 from shardproof.torch.fixture.anchor import Anchor
@@ -273,6 +273,7 @@ def play(engine, facts, rank, folder):
     """A whole rank, with its trace in folder."""
     torch.set_num_threads(1)
     native.set_device_count(facts["world"])
+    transfers.expect_supervisor()
     names.install()
     process_group.purposes.update(PURPOSES)
     provides = PROVIDES + (["marks"] if engine.marks else [])
@@ -282,5 +283,6 @@ def play(engine, facts, rank, folder):
     marks = Marks(engine.marks or {})
     marks.install()
     Rank(engine, facts, rank, f"{folder}/store", marks).play()
+    marks.tell(folder, rank)
     trace.close_trace()
     native.wait_for_all()

@@ -13,6 +13,7 @@ namespace {
 // Never freed: frames may be looked at while the process ends.
 struct Files {
   std::vector<std::string> libraries;
+  std::string python;
   std::string current;
   std::unordered_map<PyCodeObject*, std::string>
       names;  // empty: of a library; the key is kept alive
@@ -42,6 +43,7 @@ std::string NameOf(PyCodeObject* code) {
   if (const auto at = text.find(packages); at != std::string_view::npos) {
     return std::string(text.substr(at + packages.size()));
   }
+  if (Begins(text, files.python)) return "";
   if (Begins(text, files.current)) return std::string(text.substr(files.current.size()));
   return std::string(text);
 }
@@ -56,9 +58,10 @@ const std::string& CachedName(PyCodeObject* code) {
 
 }  // namespace
 
-void SetLibraryFolders(const std::string& own, const std::string& torch,
+void SetLibraryFolders(const std::string& own, const std::string& torch, const std::string& python,
                        const std::string& current) {
   TheFiles().libraries = {own, torch};
+  TheFiles().python = python;
   TheFiles().current = current;
 }
 
