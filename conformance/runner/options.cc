@@ -193,6 +193,16 @@ CLI::App* AddTrace(CLI::App* app, Options* o) {
   return trace;
 }
 
+CLI::App* AddDiff(CLI::App* app, Options* o) {
+  CLI::App* diff = app->add_subcommand(
+      "diff",
+      "what has become of an engine between two reports; exit code 1 if something is worse");
+  diff->add_option("EARLIER", o->target, "folder of --report, or its report.jsonl")->required();
+  diff->add_option("LATER", o->later, "the same of the later run")->required();
+  diff->add_flag("--markdown", o->markdown, "for a comment on a pull request");
+  return diff;
+}
+
 // For the first option that there is none of: the nearest one.
 void Suggest(const CLI::App& app, int argc, char** argv) {
   std::vector<std::string> names, commands;
@@ -249,6 +259,7 @@ bool ParseOptions(int argc, char** argv, Options* o, int* exit_code) {
   explain->add_option("requirement", o->target, "for example FS-05")->required();
 
   CLI::App* trace = AddTrace(&app, o);
+  CLI::App* diff = AddDiff(&app, o);
 
   try {
     app.parse(argc, argv);
@@ -266,6 +277,7 @@ bool ParseOptions(int argc, char** argv, Options* o, int* exit_code) {
                : replay->parsed() ? Command::kReplay
                : plan->parsed()   ? Command::kPlan
                : trace->parsed()  ? Command::kExport
+               : diff->parsed()   ? Command::kDiff
                                   : Command::kExplain;
   return true;
 }

@@ -16,7 +16,18 @@ struct ReplayView {
 };
 
 struct Options {
-  enum class Command { kRun, kCheck, kList, kProbe, kReplay, kPlan, kExplain, kExport, kNone };
+  enum class Command {
+    kRun,
+    kCheck,
+    kList,
+    kProbe,
+    kReplay,
+    kPlan,
+    kExplain,
+    kExport,
+    kDiff,
+    kNone
+  };
   Command command = Command::kNone;
   std::string program;  // as it was called
 
@@ -54,6 +65,8 @@ struct Options {
 
   std::string output;       // probe, trace export: file to write, or empty
   std::string recorded_by;  // check: a command that records the case again whose ID follows it
+  std::string later;        // diff: the report that is compared with `target`
+  bool markdown = false;    // diff: for a comment on a pull request
   std::string target;  // list: cases or requirements; explain: requirement id; check: trace:DIR
 };
 

@@ -54,6 +54,8 @@ static int Carry(int argc, char** argv, const OtherFabrics& others) {
         return ExplainCommand(options);
       case Command::kExport:
         return ExportCommand(options);
+      case Command::kDiff:
+        return DiffCommand(options);
       case Command::kNone:
         break;
     }

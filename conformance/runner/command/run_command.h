@@ -25,5 +25,6 @@ int ReplayCommand(const Options& options);
 int PlanCommand(const Options& options);
 int ExplainCommand(const Options& options);
 int ExportCommand(const Options& options);
+int DiffCommand(const Options& options);
 
 }  // namespace shardproof

@@ -1,0 +1,33 @@
+// report_file.h: what does the report of an earlier run say?
+//
+// Reads report.jsonl (files.h). A run that was killed has no footer there: that is an error, since
+// the cases that are missing were neither passed nor failed.
+#pragma once
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace shardproof {
+
+// Of a requirement in one case. kFollows: its findings all follow from others.
+enum class Judgement { kHolds, kFollows, kWaived, kBroken };
+
+struct ReadCase {
+  std::string status;
+  std::map<std::string, Judgement> requirements;  // those that were judged or have a finding
+  std::map<std::string, std::string> messages;    // of kBroken: of its first finding
+  std::string replay;
+};
+
+struct ReadReport {
+  std::string file;  // where it was read
+  std::string impl, fabric, profile, verdict;
+  std::map<std::string, ReadCase> cases;  // by id
+  std::vector<std::string> problems;
+};
+
+// A report.jsonl, or a folder that has one. Throws std::invalid_argument that names file and line.
+ReadReport ReadReportFile(const std::filesystem::path& path);
+
+}  // namespace shardproof
