@@ -13,7 +13,7 @@ namespace shardproof {
 struct Example {
   std::string id;
   std::string fault;   // of fixtures/faults: the reference with one bug in it
-  std::string source;  // where that bug was published, or "mutant"
+  std::string source;  // where that bug was published; words without a place if it was not
   std::string case_id;
   std::string text;  // the finding, without its sentence and without the command that replays it
   std::string none;  // or why there is no example

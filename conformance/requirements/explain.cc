@@ -42,8 +42,11 @@ std::string Joined(const std::vector<std::string>& parts) {
 
 std::string ExampleText(const Example& example) {
   if (!example.none.empty()) return Labelled("example", "none: " + example.none);
-  std::string out = Labelled("example", "what `run` prints of the fault " + example.fault + " (" +
-                                            example.source + "), case " + example.case_id + ":");
+  const bool published = example.source.find('/') != std::string::npos;
+  const std::string of = published ? "the bug of " + example.source : "a bug that nobody published";
+  std::string out =
+      Labelled("example", "what `run` prints of an engine with " + of + ", fault " + example.fault +
+                              " of the fault bank, case " + example.case_id + ":");
   std::istringstream in(example.text);
   for (std::string line; std::getline(in, line);) out += std::string(4, ' ') + line + "\n";
   return out;
