@@ -222,10 +222,6 @@ class Pickle {
     }
   }
 
-  struct Remembered {
-    Value value;
-    bool known = false;
-  };
   std::string_view bytes_;
   ValueTree& tree_;
   size_t read_ = 0, at_ = 0;
@@ -233,11 +229,14 @@ class Pickle {
   Value made_;
   std::vector<Value> stack_;
   std::vector<size_t> marks_;
-  std::vector<Remembered> memo_;
+  std::vector<ValueTree::Remembered>& memo_ = tree_.remembered();
 };
 
 }  // namespace
 
-Value ReadPickle(std::string_view bytes, ValueTree& tree) { return Pickle(bytes, tree).Read(); }
+Value ReadPickle(std::string_view bytes, ValueTree& tree) {
+  tree.ExpectFrom(bytes.size());
+  return Pickle(bytes, tree).Read();
+}
 
 }  // namespace shardproof::flight

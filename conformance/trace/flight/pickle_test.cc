@@ -80,6 +80,22 @@ TEST(Pickle, ListsGrowInBatches) {
             "[[1] 2 [3] [4]]");
 }
 
+// Two lists that grow in turn: each moves behind the other, into room of its own.
+TEST(Pickle, ListsThatGrowInTurnStayApart) {
+  ValueTree tree;
+  const Value first = tree.New(Value::Type::kList), second = tree.New(Value::Type::kList);
+  std::string ones, twos;
+  for (int i = 0; i < 40; ++i) {
+    const Value values[] = {ValueTree::Int(i), ValueTree::Int(100 + i)};
+    tree.Append(first, {values, 1});
+    tree.Append(second, {values, 2});
+    ones += (i == 0 ? "" : " ") + std::to_string(i);
+    twos += (i == 0 ? "" : " ") + std::to_string(i) + " " + std::to_string(100 + i);
+  }
+  EXPECT_EQ(Shown(tree, first), "[" + ones + "]");
+  EXPECT_EQ(Shown(tree, second), "[" + twos + "]");
+}
+
 TEST(Pickle, NothingIsRun) {
   EXPECT_THAT(Read("\x80\x02"
                    "cos\nsystem\n."sv),

@@ -1,5 +1,7 @@
 #include "conformance/trace/flight/value_tree.h"
 
+#include <algorithm>
+
 namespace shardproof::flight {
 
 namespace {
@@ -21,13 +23,19 @@ const char* Word(Value::Type type) {
 
 void ValueTree::Append(const Value& container, std::span<const Value> items) {
   Slice& slice = slices_[container.container];
-  if (slice.begin + slice.count != values_.size()) {  // others came behind it: move to the end
-    const size_t begin = values_.size();
-    for (size_t i = 0; i < slice.count; ++i) values_.push_back(values_[slice.begin + i]);
+  const size_t count = slice.count + items.size();
+  if (count > slice.room) {
+    const bool last = slice.begin + slice.room == values_.size();
+    // Others came behind it: it moves to the end, and not again for each batch that it grows by.
+    const size_t begin = last ? slice.begin : values_.size();
+    const size_t room = last || slice.count == 0 ? count : 2 * count;
+    values_.resize(begin + room);
+    if (!last) std::copy_n(values_.data() + slice.begin, slice.count, values_.data() + begin);
     slice.begin = begin;
+    slice.room = room;
   }
-  values_.insert(values_.end(), items.begin(), items.end());
-  slice.count += items.size();
+  std::copy(items.begin(), items.end(), values_.data() + slice.begin + slice.count);
+  slice.count = count;
 }
 
 const Value* ValueTree::Find(const Value& table, std::string_view key) const {

@@ -3,6 +3,7 @@
 // Values are 16 bytes in one array; texts stay in the bytes of the file, which must outlive the
 // tree.
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -60,6 +61,14 @@ class ValueTree {
   void Clear() {
     values_.clear();
     slices_.clear();
+    remembered_.clear();
+  }
+  // Room for what a file of so many bytes is likely to hold: lists do not move as they grow, and
+  // memory is what is written.
+  void ExpectFrom(size_t bytes) {
+    constexpr size_t kMost = size_t{1} << 25;
+    values_.reserve(std::min(kMost, bytes / 2));
+    remembered_.reserve(std::min(kMost, bytes / 8));
   }
   // REQUIRES: a container of this tree. A table's items are key, value, key, value ...
   void Append(const Value& container, std::span<const Value> items);
@@ -74,11 +83,19 @@ class ValueTree {
   int64_t IntAt(const Value& table, std::string_view key) const;
   std::span<const Value> ListAt(const Value& table, std::string_view key) const;
 
+  // Values that a file gives numbers.
+  struct Remembered {
+    Value value;
+    bool known = false;
+  };
+  std::vector<Remembered>& remembered() { return remembered_; }
+
   static std::string_view TextOf(const Value& value) { return {value.text, value.size}; }
 
  private:
   struct Slice {
     size_t begin = 0, count = 0;
+    size_t room = 0;  // values from begin on that are its own
   };
   static Value Number(Value::Type type, int64_t number) {
     Value value;
@@ -90,6 +107,7 @@ class ValueTree {
 
   std::vector<Value> values_;
   std::vector<Slice> slices_;
+  std::vector<Remembered> remembered_;
 };
 
 }  // namespace shardproof::flight
