@@ -107,6 +107,14 @@ void JudgeRefusingCreate(const Analysis& a, size_t rank, size_t instance, Findin
   sink.Add(std::move(finding));
 }
 
+// Where one of two ranks declined: load may, of what another leg saved.
+const char* DecliningCall(const EngineOutcome& one, const EngineOutcome& other) {
+  const auto in_load = [](const EngineOutcome& outcome) {
+    return outcome.kind == EngineOutcome::Kind::kUnsupported && outcome.call == "load";
+  };
+  return in_load(one) || in_load(other) ? "load" : "create";
+}
+
 // A rank that rejects or declines what another one accepts.
 void JudgeSameAnswer(const Run& run, size_t instance, FindingSink& sink) {
   int32_t first = -1;
@@ -122,7 +130,7 @@ void JudgeSameAnswer(const Run& run, size_t instance, FindingSink& sink) {
     Finding finding;
     finding.requirement = "GE-24";
     finding.rank = static_cast<int32_t>(rank);
-    finding.operation = "create";
+    finding.operation = DecliningCall(run.outcomes[static_cast<size_t>(first)], run.outcomes[rank]);
     if (InstancesOf(run) > 1) finding.operation += " of engine " + std::to_string(instance);
     finding.expected = std::string(AnswerName(said)) + ", as on rank " + std::to_string(first);
     finding.seen = AnswerName(answer);
