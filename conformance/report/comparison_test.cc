@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "conformance/report/files.h"
+#include "conformance/report/report_shards.h"
 #include "conformance/report/reports_for_test.h"
 
 namespace shardproof {
@@ -92,6 +93,56 @@ TEST(Comparison, AWaiverIsToldAndNotWorse) {
   EXPECT_TRUE(Worse(later, earlier));
 }
 
+// A crash shows what a run that ends says nothing of.
+TEST(Comparison, WhatOnlyAFailureShowsIsNotLost) {
+  CaseReport crashed = Failing("w2.zero3"), passed = Passing("w2.zero3");
+  crashed.findings[0].finding.requirement = "GE-26";
+  crashed.judged = {"FS-05", "GE-07", "GE-26"};
+  EXPECT_FALSE(Worse(Report({crashed}), Report({passed})));
+  EXPECT_NE(Said(Report({crashed}), Report({passed})).find("fixed  GE-26  1 case: w2.zero3"),
+            std::string::npos);
+  passed.not_checkable = {{"GE-26", "why", NotCheckable::Kind::kNotAsked}};
+  EXPECT_TRUE(Worse(Report({crashed}), Report({passed})));
+  // Of a case that passed before it is a loss.
+  CaseReport before = Passing("w2.zero3");
+  before.judged = {"FS-05", "GE-07"};
+  EXPECT_TRUE(Worse(Report({before}), Report({Passing("w2.zero3")})));
+}
+
+TEST(Comparison, WithinABoundIsLessThanBitForBit) {
+  const RunReport exact = Report({Passing("w2.zero3")});
+  RunReport bounded = exact;
+  bounded.cases[0].status = Status::kBounded;
+  bounded.cases[0].not_checkable = {{"FS-05", "why", NotCheckable::Kind::kBounded}};
+  EXPECT_TRUE(Worse(exact, bounded));
+  EXPECT_FALSE(Worse(bounded, exact));
+  EXPECT_FALSE(Worse(bounded, bounded));
+  EXPECT_NE(Said(Report({Failing("w2.zero3")}), bounded).find("fixed  FS-05"), std::string::npos);
+}
+
+// The core profile has other cases when an engine takes more.
+TEST(Comparison, AGoneCaseWhosePairsOthersJudgeIsNotWorse) {
+  const RunReport before =
+      Report({Passing("w2.zero3.k2"), Passing("w4.zero3"), Passing("w2.ddp.k2")});
+  const RunReport kept =
+      Report({Passing("w2.zero3.k2.lw"), Passing("w4.zero3"), Passing("w2.ddp.k2")});
+  EXPECT_FALSE(Worse(before, kept)) << Said(before, kept);
+  EXPECT_NE(Said(before, kept).find("gone, judged in others  1 case: w2.zero3.k2"),
+            std::string::npos);
+  EXPECT_TRUE(Worse(before, Report({Passing("w4.zero3"), Passing("w2.ddp.k2")})));
+}
+
+TEST(Comparison, AnEngineThatLoadsAgainIsFixed) {
+  EXPECT_FALSE(Worse(Report({Failing(kEngineRow)}), Report({Passing("w2.ddp")})));
+  EXPECT_TRUE(Worse(Report({Passing("w2.ddp")}), Report({Failing(kEngineRow)})));
+}
+
+TEST(Comparison, NothingJudgedInBothIsNoComparison) {
+  const RunReport none = Report({Unsupported("w2.ddp")});
+  EXPECT_THROW(Worse(none, none), std::invalid_argument);
+  EXPECT_TRUE(Worse(Report({Passing("w2.ddp")}), none));
+}
+
 TEST(Comparison, CasesThatCameOrWent) {
   const RunReport one = Report({Passing("w2.ddp")});
   EXPECT_TRUE(Worse(Report({Passing("w2.ddp"), Passing("w4.ddp")}), one));
@@ -140,6 +191,65 @@ void ExpectRefused(const std::string& text, const std::string& why) {
     FAIL() << text;
   } catch (const std::invalid_argument& error) {
     EXPECT_NE(std::string(error.what()).find(why), std::string::npos) << error.what();
+  }
+}
+
+// Folders of --report below one.
+class ShardFolders : public testing::Test {
+ protected:
+  void Write(const std::string& shard, const CaseReport& c) {
+    RunReport report = Report({c});
+    report.shard = shard;
+    const std::filesystem::path folder = folder_ / std::to_string(++written_);
+    std::filesystem::create_directories(folder);
+    std::ofstream(folder / "report.jsonl") << JsonLines(report);
+  }
+  void ExpectRefusal(const std::string& why) {
+    try {
+      ReadReports(folder_);
+      FAIL() << why;
+    } catch (const std::invalid_argument& error) {
+      EXPECT_NE(std::string(error.what()).find(why), std::string::npos) << error.what();
+    }
+  }
+  std::filesystem::path folder_ = std::filesystem::path(testing::TempDir()) /
+                                  testing::UnitTest::GetInstance()->current_test_info()->name();
+  int written_ = 0;
+};
+
+TEST_F(ShardFolders, AreOneReport) {
+  Write("2/2", Passing("w2.ddp"));
+  Write("1/2", Unsupported("w4.lw"));  // alone it is not conformant: nothing was judged
+  const ReadReport read = ReadReports(folder_);
+  EXPECT_EQ(read.cases.size(), 2U);
+  EXPECT_EQ(read.verdict, "conformant");
+}
+
+TEST_F(ShardFolders, ARedOneMakesTheRunRed) {
+  Write("2/2", Failing("w2.ddp"));
+  Write("1/2", Passing("w4.ddp"));
+  EXPECT_EQ(ReadReports(folder_).verdict, "not conformant");
+}
+
+TEST_F(ShardFolders, WhereNothingWasJudgedInAnyAreRed) {
+  Write("2/2", Unsupported("w2.lw"));
+  Write("1/2", Unsupported("w4.lw"));
+  EXPECT_EQ(ReadReports(folder_).verdict, "not conformant");
+}
+
+TEST_F(ShardFolders, OneThatIsMissingOrThereTwiceIsRefused) {
+  Write("1/3", Passing("w1.ddp"));
+  Write("3/3", Passing("w2.ddp"));
+  ExpectRefusal("the report of shard 2/3 is missing");
+  Write("1/3", Passing("w4.ddp"));
+  ExpectRefusal("shard 1/3 is there twice");
+}
+
+TEST_F(ShardFolders, WhatIsNoShardIsRefused) {
+  for (const char* shard : {"", "1/", "1/x", "1/999999"}) {
+    Write(shard, Passing("w8.ddp"));
+    ExpectRefusal("are no shards of one run");
+    std::filesystem::remove_all(folder_);
   }
 }
 

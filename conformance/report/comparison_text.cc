@@ -27,6 +27,10 @@ std::string OtherRuns(const ReadReport& earlier, const ReadReport& later) {
   differ("engine", earlier.impl, later.impl);
   differ("fabric", earlier.fabric, later.fabric);
   differ("profile", earlier.profile, later.profile);
+  const auto shard = [](const ReadReport& report) {
+    return report.shard.empty() ? "none" : report.shard;
+  };
+  differ("shard", shard(earlier), shard(later));
   return text;
 }
 
@@ -102,6 +106,9 @@ std::string ComparisonText(const ReadReport& earlier, const ReadReport& later,
   }
   if (!comparison.gone.empty())
     text += "gone  " + Counted(comparison.gone.size(), "case") + ": " + Ids(comparison.gone) + "\n";
+  if (!comparison.covered.empty())
+    text += "gone, judged in others  " + Counted(comparison.covered.size(), "case") + ": " +
+            Ids(comparison.covered) + "\n";
   if (!comparison.fresh.empty())
     text +=
         "new  " + Counted(comparison.fresh.size(), "case") + ": " + Ids(comparison.fresh) + "\n";
@@ -134,6 +141,9 @@ std::string ComparisonMarkdown(const ReadReport& earlier, const ReadReport& late
   if (!comparison.gone.empty())
     text += "\nGone: " + Counted(comparison.gone.size(), "case") + ", say " +
             MarkdownLine(comparison.gone.front()) + "\n";
+  if (!comparison.covered.empty())
+    text += "\nGone, but each pair of their parts is judged in others: " +
+            Counted(comparison.covered.size(), "case") + "\n";
   if (!comparison.fresh.empty())
     text += "\nNew: " + Counted(comparison.fresh.size(), "case") + ", say " +
             MarkdownLine(comparison.fresh.front()) + "\n";

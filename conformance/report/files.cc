@@ -80,13 +80,11 @@ JunitKind KindOf(Status status, const RunReport& report) {
 }  // namespace
 
 std::string HeaderLine(const RunReport& report) {
-  return Line({{"shardproof_report", 1},
-               {"impl", report.impl},
-               {"fabric", report.fabric},
-               {"profile", report.profile},
-               {"seed", report.seed},
-               {"strict", report.strict},
-               {"assurance", report.assurance}});
+  json header = {{"shardproof_report", 1},       {"impl", report.impl}, {"fabric", report.fabric},
+                 {"profile", report.profile},    {"seed", report.seed}, {"strict", report.strict},
+                 {"assurance", report.assurance}};
+  if (!report.shard.empty()) header["shard"] = report.shard;
+  return Line(header);
 }
 
 std::string CaseLine(const CaseReport& report) { return Line(CaseJson(report)); }

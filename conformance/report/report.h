@@ -54,6 +54,7 @@ struct CaseReport {
 
 struct RunReport {
   std::string impl, fabric, profile;
+  std::string shard;  // "2/4": of --shard, or empty
   uint64_t seed = 1;
   std::string assurance = "observed";  // how the evidence came about
   std::vector<CaseReport> cases;

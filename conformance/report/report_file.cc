@@ -47,6 +47,7 @@ class Reader {
       report_.impl = row.at("impl");
       report_.fabric = row.at("fabric");
       report_.profile = row.at("profile");
+      report_.shard = row.value("shard", "");
     } else if (row.contains("end")) {
       ended_ = true;
       if (row.at("end") != report_.cases.size())
@@ -64,6 +65,11 @@ class Reader {
     c.status = row.at("status");
     c.replay = row.at("replay");
     for (const std::string id : row.at("judged")) c.requirements[id] = Judgement::kHolds;
+    for (const json& each : row.value("bounded", json::array()))
+      c.requirements[each.at("requirement")] = Judgement::kWithinBound;
+    for (const char* key : {"not_checkable", "not_asked"}) {
+      for (const json& each : row.value(key, json::array())) c.open.insert(each.at("requirement"));
+    }
     // The suite itself failed: whatever was to be judged there was not.
     if (c.status == StatusName(Status::kSuiteError)) {
       c.requirements[c.status] = Judgement::kBroken;

@@ -5,24 +5,28 @@
 #pragma once
 #include <filesystem>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
 namespace shardproof {
 
-// Of a requirement in one case. kFollows: its findings all follow from others.
-enum class Judgement { kHolds, kFollows, kWaived, kBroken };
+// Of a requirement in one case. kWithinBound: it holds, where others are judged bit for bit.
+// kFollows: its findings all follow from others.
+enum class Judgement { kWithinBound, kHolds, kFollows, kWaived, kBroken };
 
 struct ReadCase {
   std::string status;
   std::map<std::string, Judgement> requirements;  // those that were judged or have a finding
   std::map<std::string, std::string> messages;    // of kBroken: of its first finding
+  std::set<std::string> open;                     // that were not judged, or not asked
   std::string replay;
 };
 
 struct ReadReport {
   std::string file;  // where it was read
   std::string impl, fabric, profile, verdict;
+  std::string shard;                      // "2/4": of --shard, or empty
   std::map<std::string, ReadCase> cases;  // by id
   std::vector<std::string> problems;
 };

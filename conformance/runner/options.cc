@@ -197,7 +197,9 @@ CLI::App* AddDiff(CLI::App* app, Options* o) {
   CLI::App* diff = app->add_subcommand(
       "diff",
       "what has become of an engine between two reports; exit code 1 if something is worse");
-  diff->add_option("EARLIER", o->target, "folder of --report, or its report.jsonl")->required();
+  diff->add_option("EARLIER", o->target,
+                   "folder of --report, its report.jsonl, or a folder of the folders of all shards")
+      ->required();
   diff->add_option("LATER", o->later, "the same of the later run")->required();
   diff->add_flag("--markdown", o->markdown, "for a comment on a pull request");
   return diff;

@@ -22,6 +22,7 @@ RunReport ReportFor(const Options& options) {
   report.impl = options.impl;
   report.fabric = options.fabric;
   report.profile = options.profile;
+  report.shard = options.shard;
   report.seed = options.seed;
   report.allow_partial = options.allow_partial;
   report.strict = options.strict;

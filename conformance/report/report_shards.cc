@@ -1,0 +1,107 @@
+#include "conformance/report/report_shards.h"
+
+#include <algorithm>
+#include <set>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "conformance/report/verdict_rule.h"
+
+namespace shardproof {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::vector<ReadReport> ReportsBelow(const fs::path& folder) {
+  std::vector<fs::path> files;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    if (entry.is_directory()) files.push_back(entry.path());
+  }
+  std::sort(files.begin(), files.end());
+  std::vector<ReadReport> shards;
+  for (const fs::path& each : files) shards.push_back(ReadReportFile(each));
+  if (shards.empty())
+    throw std::invalid_argument(folder.string() +
+                                ": there is no report.jsonl in it, and no folder of a shard");
+  return shards;
+}
+
+// "4", of "2/4"; empty if it is no shard.
+std::string ShardsOf(const ReadReport& shard) {
+  const size_t slash = shard.shard.find('/');
+  const std::string of = slash == std::string::npos ? "" : shard.shard.substr(slash + 1);
+  constexpr size_t kMostDigits = 5;
+  return of.size() > kMostDigits || of.find_first_not_of("0123456789") != std::string::npos ? ""
+                                                                                            : of;
+}
+
+void RequireAllOfOneRun(const std::vector<ReadReport>& shards, const std::string& folder) {
+  std::set<std::string> there;
+  for (const ReadReport& each : shards) {
+    if (ShardsOf(each).empty() || ShardsOf(each) != ShardsOf(shards[0]) ||
+        each.fabric != shards[0].fabric || each.profile != shards[0].profile)
+      throw std::invalid_argument(each.file + " and " + shards[0].file +
+                                  " are no shards of one run: " + folder + " holds both");
+    if (!there.insert(each.shard).second)
+      throw std::invalid_argument(folder + ": shard " + each.shard + " is there twice");
+  }
+  const size_t shards_of_run = std::stoul(ShardsOf(shards[0]));
+  for (size_t i = 1; i <= shards_of_run; ++i) {
+    const std::string shard = std::to_string(i) + "/" + ShardsOf(shards[0]);
+    if (!there.contains(shard))
+      throw std::invalid_argument(folder + ": the report of shard " + shard + " is missing");
+  }
+}
+
+bool IsRedShard(const ReadReport& shard) {
+  const auto broken = [](const auto& one) { return one.second == Judgement::kBroken; };
+  return !shard.problems.empty() ||
+         std::any_of(shard.cases.begin(), shard.cases.end(), [&](const auto& row) {
+           const auto& of = row.second.requirements;
+           return std::any_of(of.begin(), of.end(), broken);
+         });
+}
+
+// One that this suite does not know is as bad as can be.
+int BadnessOf(const std::string& verdict) {
+  int badness = 0;
+  while (badness <= static_cast<int>(RunVerdict::kSuiteFailed) &&
+         verdict != VerdictName(static_cast<RunVerdict>(badness)))
+    ++badness;
+  return badness;
+}
+
+std::string WorstVerdict(const std::vector<ReadReport>& shards) {
+  const std::string red = VerdictName(RunVerdict::kNotConformant);
+  std::string worst;
+  for (const ReadReport& shard : shards) {
+    if (shard.verdict == red && !IsRedShard(shard)) continue;
+    if (worst.empty() || BadnessOf(shard.verdict) > BadnessOf(worst)) worst = shard.verdict;
+  }
+  return worst.empty() ? red : worst;
+}
+
+}  // namespace
+
+ReadReport ReadReports(const fs::path& path) {
+  if (!fs::is_directory(path) || fs::exists(path / "report.jsonl")) return ReadReportFile(path);
+  std::vector<ReadReport> shards = ReportsBelow(path);
+  RequireAllOfOneRun(shards, path.string());
+  const std::string verdict = WorstVerdict(shards);
+  ReadReport all = std::move(shards[0]);
+  all.file = path.string();
+  all.shard.clear();
+  all.verdict = verdict;
+  for (size_t i = 1; i < shards.size(); ++i) {
+    for (auto& [id, c] : shards[i].cases) {
+      if (!all.cases.emplace(id, std::move(c)).second && id != kEngineRow)
+        throw std::invalid_argument(path.string() + ": case " + id + " is in two shards");
+    }
+    all.problems.insert(all.problems.end(), shards[i].problems.begin(), shards[i].problems.end());
+  }
+  return all;
+}
+
+}  // namespace shardproof
