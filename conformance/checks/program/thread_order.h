@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "conformance/checks/program/shared_clock.h"
+
 namespace shardproof::graph {
 
 class ThreadOrder {
@@ -24,7 +26,8 @@ class ThreadOrder {
     Grow(thread);
     bool unordered = false;
     const auto follow = [&](const Use& last) {
-      unordered = unordered || (last.thread != thread && clocks_[thread][last.thread] < last.time);
+      unordered =
+          unordered || (last.thread != thread && clocks_[thread].Of(last.thread) < last.time);
     };
     if (resource == Resource::kStream && id == kAllStreams) {
       for (const auto& [used, last] : last_) {
@@ -34,23 +37,19 @@ class ThreadOrder {
     if (resource == Resource::kStream) follow(last_[{resource, kAllStreams}]);
     Use& last = last_[{resource, id}];
     follow(last);
-    last = {thread, ++clocks_[thread][thread]};
+    last = {thread, Tick(thread)};
     return unordered;
   }
 
   void Post(int32_t id, uint16_t thread) {
     Grow(thread);
-    ++clocks_[thread][thread];
+    Tick(thread);
     posts_[id] = clocks_[thread];
   }
 
   void Await(int32_t id, uint16_t thread) {
     Grow(thread);
-    const std::vector<uint32_t>& from = posts_[id];
-    for (size_t i = 0; i < from.size(); ++i) {
-      if (clocks_[thread].size() <= i) clocks_[thread].resize(i + 1, 0);
-      if (clocks_[thread][i] < from[i]) clocks_[thread][i] = from[i];
-    }
+    clocks_[thread].Join(posts_[id]);
   }
 
   static std::string Name(Resource resource, int32_t id) {
@@ -73,11 +72,15 @@ class ThreadOrder {
   };
   void Grow(uint16_t thread) {
     if (clocks_.size() <= thread) clocks_.resize(size_t{thread} + 1);
-    for (auto& clock : clocks_) clock.resize(clocks_.size(), 0);
   }
-  std::vector<std::vector<uint32_t>> clocks_;
+  uint32_t Tick(uint16_t thread) {
+    const uint32_t time = clocks_[thread].Of(thread) + 1;
+    clocks_[thread].Set(thread, time);
+    return time;
+  }
+  std::vector<SharedClock> clocks_;
   std::map<std::pair<Resource, int32_t>, Use> last_;
-  std::map<int32_t, std::vector<uint32_t>> posts_;
+  std::map<int32_t, SharedClock> posts_;
 };
 
 }  // namespace shardproof::graph
