@@ -167,6 +167,7 @@ class Sorter {
 }  // namespace
 
 void OrderByCause(const graph::Lowered& lowered, CheckResult& result) {
+  if (result.findings.empty()) return;  // else the graph is searched for nothing
   result.findings = Sorter(lowered, result.findings).Run();
 }
 

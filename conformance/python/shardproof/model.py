@@ -25,6 +25,7 @@ DTYPE_NAMES = {1: "u8", 2: "i32", 3: "i64", 4: "bf16", 5: "f16", 6: "f32", 7: "f
 F32 = 6
 
 _ROOM = 1000  # bytes of a sentence
+_Text = ctypes.c_char * _ROOM
 
 
 class ModelError(ValueError):
@@ -124,8 +125,8 @@ def _declare(lib, path):
 
 
 def _error():
-    text = ctypes.create_string_buffer(_ROOM)
-    return text, _Error(ctypes.cast(text, ctypes.c_char_p), _ROOM)
+    text = _Text()
+    return text, _Error(ctypes.addressof(text), _ROOM)
 
 
 def case_facts(case_id):
@@ -190,21 +191,16 @@ class Model:
         tables: for param, grad, act and dact a dictionary {id: (address, elements, dtype)}; rows: {value: rows}.
         ModelError says which buffer does not fit.
         """
-        kept = []
         for name, table in zip(("param", "grad", "act", "dact"), tables):
             length = len(self.params) if name in ("param", "grad") else len(self.values)
             buffers = (Buffer * max(1, length))()
             for i, (data, count, dtype) in table.items():
-                buffers[i] = Buffer(data, count, dtype, 0)
-            kept.append(buffers)
-            setattr(call, name, ctypes.cast(buffers, ctypes.POINTER(Buffer)))
+                buffers[i] = (data, count, dtype, 0)
+            setattr(call, name, buffers)
         if rows:
-            kept.append(
-                (ctypes.c_int64 * len(self.values))(
-                    *[rows.get(i, -1) for i in range(len(self.values))]
-                )
+            call.rows = (ctypes.c_int64 * len(self.values))(
+                *[rows.get(i, -1) for i in range(len(self.values))]
             )
-            call.rows = ctypes.cast(kept[-1], ctypes.POINTER(ctypes.c_int64))
         call.size = ctypes.sizeof(NodeCall)
         text, error = _error()
         if self._lib.shardproof_model_compute(self._handle, ctypes.byref(call), error):

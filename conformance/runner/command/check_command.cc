@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "conformance/common/in_parallel.h"
 #include "conformance/common/safe_text.h"
 #include "conformance/runner/command/run_command.h"
 #include "conformance/runner/recorded_ends.h"
@@ -66,8 +67,9 @@ std::vector<RecordedRun> JudgeTarget(const std::string& target) {
   if (kind == "flight") return {JudgeDumpsIn(folder)};
   if (kind != "trace")
     throw std::invalid_argument("\"" + target + "\": check takes trace:DIR or flight:DIR");
-  std::vector<RecordedRun> runs;
-  for (const std::filesystem::path& each : RunsIn(folder)) runs.push_back(JudgeRunIn(each));
+  const std::vector<std::filesystem::path> folders = RunsIn(folder);
+  std::vector<RecordedRun> runs(folders.size());
+  InParallel(folders.size(), [&] { return [&](size_t i) { runs[i] = JudgeRunIn(folders[i]); }; });
   return runs;
 }
 

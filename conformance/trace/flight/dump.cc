@@ -3,18 +3,16 @@
 #include <simdjson.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
-#include <exception>
 #include <map>
 #include <optional>
 #include <stdexcept>
-#include <thread>
 #include <utility>
 
 #include "conformance/abi/shardproof.h"
+#include "conformance/common/in_parallel.h"
 #include "conformance/common/read_file.h"
 #include "conformance/trace/flight/json_tree.h"
 #include "conformance/trace/flight/pickle.h"
@@ -245,29 +243,11 @@ Dump ReadOne(const RankAndFile& of, ValueTree& tree) {
   }
 }
 
-// A thread for each CPU; of several files that are wrong the first one is named.
 std::vector<Dump> ReadAll(const std::vector<RankAndFile>& files) {
   std::vector<Dump> dumps(files.size());
-  std::vector<std::exception_ptr> errors(files.size());
-  std::atomic<size_t> next = 0;
-  const auto work = [&] {
-    ValueTree tree;
-    for (size_t i = next++; i < files.size(); i = next++) {
-      try {
-        dumps[i] = ReadOne(files[i], tree);
-      } catch (...) {
-        errors[i] = std::current_exception();
-      }
-    }
-  };
-  const size_t most = std::max(1U, std::thread::hardware_concurrency());
-  std::vector<std::thread> others(std::min(most, files.size()) - 1);
-  for (std::thread& thread : others) thread = std::thread(work);
-  work();
-  for (std::thread& thread : others) thread.join();
-  for (const std::exception_ptr& error : errors) {
-    if (error) std::rethrow_exception(error);
-  }
+  InParallel(files.size(), [&] {
+    return [&, tree = ValueTree()](size_t i) mutable { dumps[i] = ReadOne(files[i], tree); };
+  });
   return dumps;
 }
 

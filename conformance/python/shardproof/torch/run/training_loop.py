@@ -38,21 +38,26 @@ CALLS = {
 }
 
 
-def shard_of(tensor):
-    """(first element in the logical tensor, the elements that this rank holds), or None if it holds none."""
+def shard_of(tensor, known=None):
+    """(first element in the logical tensor, the elements that this rank holds), or None if it holds none.
+
+    known: where a shard of that shape begins, by mesh and placements; asked of torch once.
+    """
     if not isinstance(tensor, DTensor):
         return 0, tensor
     local = tensor.to_local()
     if not local.numel():
         return None
-    _, offsets = compute_local_shape_and_global_offset(
-        tensor.shape, tensor.device_mesh, tensor.placements
-    )
-    first, stride = 0, 1
-    for size, offset in zip(reversed(tensor.shape), reversed(offsets)):
-        first += offset * stride
-        stride *= size
-    return first, local
+    known = {} if known is None else known
+    kind = tensor.shape, tensor.device_mesh, tensor.placements
+    if kind not in known:
+        _, offsets = compute_local_shape_and_global_offset(*kind)
+        first, stride = 0, 1
+        for size, offset in zip(reversed(tensor.shape), reversed(offsets)):
+            first += offset * stride
+            stride *= size
+        known[kind] = first
+    return known[kind], local
 
 
 class Rank:
@@ -64,6 +69,7 @@ class Rank:
         self.calls = 0
         self.generation = 0  # of process groups: destroy and create again
         self.training = self.fixture = None
+        self.shards = {}  # shard_of()'s
         self.anchor = self.anchored = None  # of bounded updates; as it was when the engine saved
 
     def play(self):
@@ -138,6 +144,7 @@ class Rank:
         if self.training is not None and self.training.close:
             self.training.close()
         self.training = self.fixture = self.anchor = None
+        self.shards = {}
         self.marks.follow(None)
         self.case.forget_groups()
         wait_for_backward()
@@ -233,7 +240,7 @@ class Rank:
 
     def _publish_all(self, result):
         """Every parameter's value or gradient, as far as this rank holds it."""
-        shard = self.training.shard or (lambda i, tensor: shard_of(tensor))
+        shard = self.training.shard or (lambda i, tensor: shard_of(tensor, self.shards))
         for i, row in enumerate(self.fixture.model.params):
             if result == "grad" and row[2] & api.FROZEN:
                 continue
