@@ -22,8 +22,10 @@ import traceback
 from shardproof.torch.progress import Progress
 
 POLL = 0.02  # seconds
+_GROWTH = 0.25  # seconds between looks at how long the traces are
 _STACK_ROUNDS = 50  # looks at stacks that are not written yet
 _BLOCK = 1 << 14  # bytes: a trace's file is longer than what is written, and what follows is zeros
+_TAIL = 1 << 14  # bytes of a trace in which its last line is sought first
 _STACK_SIGNAL = signal.SIGUSR2
 _PR_SET_PDEATHSIG = 1
 
@@ -120,6 +122,8 @@ class Supervisor:
             for r in range(world)
         ]
         self._progress = None
+        self._looked = -_GROWTH  # when traces were looked at
+        self._stuck = False
         self._fallen = None  # when the first rank died
 
     def run(self, work):
@@ -154,11 +158,13 @@ class Supervisor:
         """The outcome; None while ranks go on."""
         self._reap()
         now = time.monotonic()
-        grew = any([rank.grew() for rank in self.ranks])
-        stuck = self._progress.seconds_without(grew, now) > self.patience
+        if now - self._looked >= _GROWTH:
+            self._looked = now
+            grew = any([rank.grew() for rank in self.ranks])
+            self._stuck = self._progress.seconds_without(grew, now) > self.patience
         if self._fallen is None and any(rank.ended_badly() for rank in self.ranks):
             self._fallen = now
-        if stuck or self._fallen is not None and now - self._fallen > self.grace:
+        if self._stuck or self._fallen is not None and now - self._fallen > self.grace:
             self._stop()
         return None if self._left() else Outcome(self.ranks, self._verdict())
 
@@ -206,9 +212,22 @@ def _whole_lines(path):
     return data[: data.rstrip(b"\0").rfind(b"\n") + 1]
 
 
+def _last_line(path):
+    """The trace's last whole line, as bytes; empty if there is none."""
+    try:
+        with open(path, "rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(size - _TAIL, 0))
+            lines = file.read().rsplit(b"\n", 2)
+    except FileNotFoundError:
+        return b""
+    if len(lines) == 3 and not lines[2]:  # the file ends where its text does
+        return lines[1]
+    return (_whole_lines(path).splitlines() or [b""])[-1]
+
+
 def _has_footer(path):
-    lines = _whole_lines(path).splitlines()
-    return bool(lines) and lines[-1].startswith(b'{"end"')
+    return _last_line(path).startswith(b'{"end"')
 
 
 def end_trace(path, header, status, reason):

@@ -3,6 +3,7 @@
 import argparse
 import contextlib
 import gc
+import importlib
 import os
 import pathlib
 import shlex
@@ -11,6 +12,7 @@ import sys
 import tempfile
 import time
 import zlib
+from concurrent.futures import ThreadPoolExecutor
 
 from shardproof import command, model
 from shardproof.torch.run import support
@@ -112,7 +114,11 @@ def main(arguments):
         engine = declaration.find(arguments.engine)
         with tempfile.TemporaryDirectory(prefix="shardproof.") as scratch:
             supports = pathlib.Path(scratch) / "supports.toml"
-            return _judge(engine, judge, _selected(arguments, engine, judge, supports), arguments)
+            with ThreadPoolExecutor(1) as beside:  # both take seconds
+                imported = beside.submit(_import_before_forking)
+                selected = _selected(arguments, engine, judge, supports)
+            imported.result()
+            return _judge(engine, judge, selected, arguments)
     except (command.CommandError, model.ModelError, ValueError) as error:
         print(f"shardproof-torch: {error}", file=sys.stderr)
         return command.USAGE
@@ -203,11 +209,12 @@ def _selected(arguments, engine, judge, supports):
     return found.ids, found.file
 
 
-def _run(engine, ids, folder, arguments):
-    import importlib
-
+def _import_before_forking():
     for name in _BEFORE_FORKING:
         importlib.import_module(name)
+
+
+def _run(engine, ids, folder, arguments):
     from shardproof.torch.run import server
 
     # What is imported stays: else each rank walks over all of it, and copies its pages.
