@@ -4,6 +4,7 @@ import argparse
 import contextlib
 import gc
 import importlib
+import linecache
 import os
 import pathlib
 import shlex
@@ -212,6 +213,10 @@ def _selected(arguments, engine, judge, supports):
 def _import_before_forking():
     for name in _BEFORE_FORKING:
         importlib.import_module(name)
+    # DTensor takes stacks with their lines of source (torch/_subclasses/fake_tensor.py): else each rank reads them.
+    for name, module in list(sys.modules.items()):
+        if name.startswith(("torch.", "shardproof.")) and getattr(module, "__file__", None):
+            linecache.getlines(module.__file__)
 
 
 def _run(engine, ids, folder, arguments):
