@@ -220,11 +220,12 @@ def _import_before_forking():
 
 
 def _run(engine, ids, folder, arguments):
-    from shardproof.torch.run import server
+    from shardproof.torch.run import large_pages, server
 
     # What is imported stays: else each rank walks over all of it, and copies its pages.
     gc.collect()
     gc.freeze()
+    large_pages.collapse()
     cases = [(case_id, _case_folder(folder, case_id)) for case_id in ids]
     began = time.monotonic()
     try:

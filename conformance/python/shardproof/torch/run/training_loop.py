@@ -238,6 +238,7 @@ class Rank:
 
     # --- results
 
+    @torch.no_grad()
     def _publish_all(self, result):
         """Every parameter's value or gradient, as far as this rank holds it."""
         shard = self.training.shard or (lambda i, tensor: shard_of(tensor, self.shards))
@@ -251,7 +252,7 @@ class Rank:
                 tensor = param if result == "param" else param.grad
                 if tensor is None:  # unused in this step: its gradient is zero
                     tensor = torch.zeros_like(param)
-                held = shard(i, tensor.detach())
+                held = shard(i, tensor)
             if held is not None and held[1].numel():
                 self._publish(result, i, *held)
 
