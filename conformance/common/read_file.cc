@@ -8,13 +8,12 @@
 
 namespace shardproof {
 
-std::optional<std::string> ReadFile(const std::filesystem::path& path) {
+bool ReadFileInto(const std::filesystem::path& path, std::string& text) {
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) return std::nullopt;
+  if (file < 0) return false;
   struct stat facts {};
   const size_t expected =
       fstat(file, &facts) == 0 && S_ISREG(facts.st_mode) ? static_cast<size_t>(facts.st_size) : 0;
-  std::string text;
   ssize_t got = 1;
   for (size_t used = 0; got != 0;) {
     text.resize(used < expected ? expected + 1 : used + 65'536);
@@ -26,7 +25,12 @@ std::optional<std::string> ReadFile(const std::filesystem::path& path) {
   const int error = errno;
   close(file);
   errno = error;
-  if (got < 0) return std::nullopt;
+  return got == 0;
+}
+
+std::optional<std::string> ReadFile(const std::filesystem::path& path) {
+  std::string text;
+  if (!ReadFileInto(path, text)) return std::nullopt;
   return text;
 }
 

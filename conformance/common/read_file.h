@@ -11,4 +11,7 @@ namespace shardproof {
 // as a std::istreambuf_iterator does. Sizes are not believed: those of /proc are 0.
 std::optional<std::string> ReadFile(const std::filesystem::path& path);
 
+// The same into a text whose memory is used again; false, and errno says why.
+bool ReadFileInto(const std::filesystem::path& path, std::string& text);
+
 }  // namespace shardproof

@@ -30,6 +30,18 @@ TEST(ReadFile, GivesAllBytes) {
   }
 }
 
+TEST(ReadFile, UsesMemoryAgain) {
+  Write(InTestFolder("long"), std::string(100'000, 'a'));
+  Write(InTestFolder("short"), "bc");
+  std::string text;
+  ASSERT_TRUE(ReadFileInto(InTestFolder("long"), text));
+  const char* memory = text.data();
+  ASSERT_TRUE(ReadFileInto(InTestFolder("short"), text));
+  EXPECT_EQ(text, "bc");
+  EXPECT_EQ(text.data(), memory);
+  EXPECT_FALSE(ReadFileInto(InTestFolder("none"), text));
+}
+
 TEST(ReadFile, ReadsFilesThatDoNotTellTheirSize) {
   EXPECT_THAT(ReadFile("/proc/self/stat"), Optional(HasSubstr(std::to_string(getpid()))));
 }

@@ -232,12 +232,18 @@ std::optional<int32_t> RankOf(const std::filesystem::path& path) {
 
 using RankAndFile = std::pair<int32_t, std::filesystem::path>;
 
-Dump ReadOne(const RankAndFile& of, ValueTree& tree) {
+// Memory that is used again for the next file.
+struct Room {
+  std::string bytes;
+  ValueTree tree;
+};
+
+Dump ReadOne(const RankAndFile& of, Room& room) {
   const std::string name = of.second.string();
   try {
-    const std::optional<std::string> bytes = ReadFile(of.second);
-    if (!bytes) throw std::invalid_argument(name + ": " + std::strerror(errno));
-    return ReadDump(*bytes, of.first, tree);
+    if (!ReadFileInto(of.second, room.bytes))
+      throw std::invalid_argument(name + ": " + std::strerror(errno));
+    return ReadDump(room.bytes, of.first, room.tree);
   } catch (const FormatError& error) {
     throw std::invalid_argument(name + ": " + error.what());
   }
@@ -246,7 +252,7 @@ Dump ReadOne(const RankAndFile& of, ValueTree& tree) {
 std::vector<Dump> ReadAll(const std::vector<RankAndFile>& files) {
   std::vector<Dump> dumps(files.size());
   InParallel(files.size(), [&] {
-    return [&, tree = ValueTree()](size_t i) mutable { dumps[i] = ReadOne(files[i], tree); };
+    return [&, room = Room()](size_t i) mutable { dumps[i] = ReadOne(files[i], room); };
   });
   return dumps;
 }

@@ -65,11 +65,7 @@ class ValueTree {
   }
   // Room for what a file of so many bytes is likely to hold: lists do not move as they grow, and
   // memory is what is written.
-  void ExpectFrom(size_t bytes) {
-    constexpr size_t kMost = size_t{1} << 25;
-    values_.reserve(std::min(kMost, bytes / 2));
-    remembered_.reserve(std::min(kMost, bytes / 8));
-  }
+  void ExpectFrom(size_t bytes);
   // REQUIRES: a container of this tree. A table's items are key, value, key, value ...
   void Append(const Value& container, std::span<const Value> items);
   std::span<const Value> Items(const Value& container) const {
@@ -103,6 +99,7 @@ class ValueTree {
     value.number = number;
     return value;
   }
+  void Move(Slice& slice, size_t room);
   const Value& At(const Value& table, std::string_view key, Value::Type type) const;
 
   std::vector<Value> values_;
