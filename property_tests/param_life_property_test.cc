@@ -186,7 +186,7 @@ TEST(ParamLifePropertyTest, RacesAreIllegalSteps) {
         const std::vector<Trace> traces{rank.Done()};
         const graph::Program program = graph::Lower(traces);
         graph::MustOrder order(program);
-        const size_t found = graph::FindRaces(program, order, {}).size();
+        const size_t found = graph::FindRaces(program, order, {}).races.size();
         const size_t all = graph::FindAllRaces(program, order).size();
         ++(life.illegal == 0 ? legal : illegal);
         RC_LOG() << found << " races found of " << all << ", illegal steps: " << life.illegal

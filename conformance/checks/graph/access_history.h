@@ -30,8 +30,8 @@ class AccessHistory {
   // [begin, end) is accessed by mine, before which clock[c] accesses of each component c are over.
   // conflict(other, b, e) is called for each earlier access that clock does not order and that
   // conflicts; it answers whether it is ordered after all.
-  template <typename Conflict>
-  void Visit(int64_t begin, int64_t end, const Access& mine, const uint32_t* clock,
+  template <typename Clock, typename Conflict>
+  void Visit(int64_t begin, int64_t end, const Access& mine, const Clock& clock,
              Conflict&& conflict) {
     auto piece = Cut(begin);
     auto first = pieces_.end();  // that begins at `begin`
@@ -91,8 +91,8 @@ class AccessHistory {
 
   // A read among reads that are not over forgets none of them: only the writes are looked at. Many
   // open requests may read one block.
-  template <typename Conflict>
-  bool ReadAmongOpenReads(Pieces::iterator at, const Access& mine, const uint32_t* clock,
+  template <typename Clock, typename Conflict>
+  bool ReadAmongOpenReads(Pieces::iterator at, const Access& mine, const Clock& clock,
                           Conflict& conflict) {
     Piece& piece = at->second;
     if ((mine.access & kWrite) != 0 || piece.leading_writes == kUnknown) return false;
@@ -112,8 +112,8 @@ class AccessHistory {
     return true;
   }
 
-  template <typename Conflict>
-  void Touch(Pieces::iterator at, const Access& mine, const uint32_t* clock, Conflict& conflict) {
+  template <typename Clock, typename Conflict>
+  void Touch(Pieces::iterator at, const Access& mine, const Clock& clock, Conflict& conflict) {
     if (ReadAmongOpenReads(at, mine, clock, conflict)) return;
     Piece& piece = at->second;
     compared_ += static_cast<int64_t>(piece.accesses.size());

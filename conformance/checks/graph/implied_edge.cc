@@ -51,14 +51,14 @@ class Judge {
       : program_(program), without_(without), sync_(sync), before_(program), after_(without) {}
 
   void Run(EdgeVerdict& verdict) {
-    const std::vector<Race> races = FindRaces(without_, after_, {});
-    if (!races.empty() && !FindRaces(program_, before_, {}).empty()) {
+    const RacesFound found = FindRaces(without_, after_, {});
+    if (!found.races.empty() && !FindRaces(program_, before_, {}).races.empty()) {
       verdict.proof = "the run has races with it, too";
       return;
     }
-    if (!races.empty()) {
+    if (!found.races.empty()) {
       CheckResult result;
-      ReportRaces(without_, races, result);
+      ReportRaces(without_, found, result);
       verdict.findings = std::move(result.findings);
       verdict.kind = EdgeVerdict::Kind::kNeeded;
       verdict.proof = "without it: " + verdict.findings[0].message;

@@ -12,17 +12,21 @@ namespace shardproof::graph {
 
 namespace {
 
-constexpr size_t kFindingsMax = 20;
+constexpr int64_t kFindingsMax = 20;  // of a requirement
 
-bool Lifetime(const Program& program, uint32_t entry) {
-  const EventKind kind = program.event(program.entries[entry]).kind;
-  return kind == EventKind::kAlloc || kind == EventKind::kFree;
+const char* Requirement(RaceKind kind) {
+  switch (kind) {
+    case RaceKind::kLifetime:
+      return kNoLifetimeRace;
+    case RaceKind::kHost:
+      return kNoHostRace;
+    default:
+      return kNoDeviceRace;
+  }
 }
 
 const char* Requirement(const Program& program, const Race& race) {
-  if (Lifetime(program, race.first) || Lifetime(program, race.second)) return kNoLifetimeRace;
-  const auto host = [&](uint32_t e) { return program.entries[e].kind == EntryKind::kHostAccess; };
-  return host(race.first) || host(race.second) ? kNoHostRace : kNoDeviceRace;
+  return Requirement(KindOfRace(program, race.first, race.second));
 }
 
 std::string Verb(const Program& program, uint32_t e, const Race& race) {
@@ -115,7 +119,7 @@ Kind KindOf(const Program& program, const Race& race) {
 // early, also if that work never started, since the run was cut.
 std::vector<Race> BeforeWorkThatNeverStarted(const Program& program, MustOrder& order,
                                              const std::vector<bool>& skip) {
-  std::vector<Race> races = FindRaces(program, order, {});
+  std::vector<Race> races = FindRaces(program, order, {}).races;
   std::erase_if(races, [&](const Race& race) {
     return !skip[race.first] || skip[race.second] || program.entries[race.first].stream < 0 ||
            program.entries[race.second].kind != EntryKind::kHostAccess;
@@ -125,29 +129,40 @@ std::vector<Race> BeforeWorkThatNeverStarted(const Program& program, MustOrder& 
 
 }  // namespace
 
-void ReportRaces(const Program& program, const std::vector<Race>& races, CheckResult& result) {
+void ReportRaces(const Program& program, const RacesFound& found, CheckResult& result) {
   std::map<Kind, std::pair<size_t, int64_t>> kinds;  // first of the kind, how many
-  for (size_t i = 0; i < races.size(); ++i)
-    ++kinds.try_emplace(KindOf(program, races[i]), i, 0).first->second.second;
+  for (size_t i = 0; i < found.races.size(); ++i)
+    ++kinds.try_emplace(KindOf(program, found.races[i]), i, 0).first->second.second;
   std::vector<std::pair<size_t, int64_t>> firsts;
   for (const auto& [kind, first] : kinds) firsts.push_back(first);
   std::sort(firsts.begin(), firsts.end());
-  for (size_t i = 0; i < firsts.size() && i < kFindingsMax; ++i) {
-    Report(program, races[firsts[i].first], firsts[i].second, result);
+  std::map<std::string, int64_t> reported;
+  for (const auto& [first, similar] : firsts) {
+    const Race& race = found.races[first];
+    if (++reported[Requirement(program, race)] <= kFindingsMax)
+      Report(program, race, similar, result);
   }
-  if (firsts.size() > kFindingsMax) {
-    result.notes.push_back("races: " + std::to_string(firsts.size() - kFindingsMax) +
-                           " more kinds of racing pairs");
+  for (const auto& [requirement, count] : reported) {
+    if (count > kFindingsMax)
+      result.notes.push_back("races: " + std::to_string(count - kFindingsMax) +
+                             " more kinds of racing pairs (" + requirement + ")");
+  }
+  for (size_t kind = 0; kind < kRaceKinds; ++kind) {
+    if (found.left_out[kind] > 0)
+      result.notes.push_back("races: accesses met " + std::to_string(found.left_out[kind]) +
+                             " more times (" + Requirement(static_cast<RaceKind>(kind)) +
+                             "), which was only counted");
   }
 }
 
 void JudgeRaces(const Program& program, MustOrder& order, const std::vector<bool>& skip,
                 CheckResult& result) {
-  std::vector<Race> races = FindRaces(program, order, skip);
+  RacesFound found = FindRaces(program, order, skip);
   if (!skip.empty()) {
-    for (const Race& race : BeforeWorkThatNeverStarted(program, order, skip)) races.push_back(race);
+    for (const Race& race : BeforeWorkThatNeverStarted(program, order, skip))
+      found.races.push_back(race);
   }
-  ReportRaces(program, races, result);
+  ReportRaces(program, found, result);
   for (const char* id : {kNoDeviceRace, kNoHostRace, kNoLifetimeRace}) result.judged.insert(id);
 }
 

@@ -128,7 +128,9 @@ void JudgeRank(const Program& program, MustOrder& order, const Pairs& all, const
 
 void JudgeProgram(const Program& program, Counts& counts) {
   MustOrder order(program);
-  const std::vector<Race> all = FindAllRaces(program, order), found = FindRaces(program, order, {});
+  const std::vector<Race> all = FindAllRaces(program, order);
+  const std::vector<Race> found = FindRaces(program, order, {}).races;
+  ASSERT_EQ(FindRaces(program, order, {}, {.rows = 0}).races, found) << "by clocks that are trees";
   for (int32_t rank = 0; rank < Length(program.first_entry) - 1; ++rank) {
     JudgeRank(program, order, PairsOf(program, all, rank), PairsOf(program, found, rank));
     if (testing::Test::HasFatalFailure()) return;

@@ -1,12 +1,15 @@
 #include "conformance/checks/graph/races.h"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 #include <tuple>
+#include <type_traits>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "conformance/checks/graph/access_history.h"
+#include "conformance/checks/graph/race_clocks.h"
 #include "conformance/common/at.h"
 
 namespace shardproof::graph {
@@ -36,73 +39,94 @@ void VisitRanges(const Program& program, const Entry& entry, Visit&& visit) {
   }
 }
 
+struct Components {
+  size_t streams = 0, threads = 0;
+  size_t count() const { return streams + threads; }
+};
+
+Components ComponentsOf(const Program& program, size_t rank) {
+  Components found;
+  for (uint32_t e = program.first_entry[rank]; e < program.first_entry[rank + 1]; ++e) {
+    const Entry& entry = program.entries[e];
+    found.streams = std::max(found.streams, static_cast<size_t>(entry.stream + 1));
+    found.threads = std::max(found.threads, size_t{entry.thread} + 1);
+  }
+  return found;
+}
+
 // One rank: clocks over its own edges, one component per stream and host thread. An entry's own
 // time is its number, so times grow along each component.
+template <typename Clocks>
 class RankRaces {
  public:
-  RankRaces(const Program& program, MustOrder& order, const std::vector<bool>& skip, size_t rank)
+  RankRaces(const Program& program, MustOrder& order, const std::vector<bool>& skip, size_t rank,
+            const Components& components, int64_t most)
       : program_(program),
         order_(order),
         skip_(skip),
         first_(program.first_entry[rank]),
-        last_(program.first_entry[rank + 1]) {
-    int32_t streams = 0, threads = 0;
-    for (uint32_t e = first_; e < last_; ++e) {
-      streams = std::max(streams, program.entries[e].stream + 1);
-      threads = std::max(threads, program.entries[e].thread + 1);
-    }
-    streams_ = static_cast<size_t>(streams);
-    width_ = streams_ + static_cast<size_t>(threads);
-  }
+        last_(program.first_entry[rank + 1]),
+        components_(components),
+        most_(most),
+        clocks_({}, 0) {}
 
   // In issue order; if that turns out to be the wrong way round for a pair, in an order that suits
   // all pairs. README.md proves that this misses nothing.
-  std::vector<Race> Find() {
+  RacesFound Find() {
     std::vector<uint32_t> sequence(last_ - first_);
     std::iota(sequence.begin(), sequence.end(), first_);
     Visit(sequence);
-    if (!backwards_) return std::move(races_);
+    if (!backwards_) return std::move(found_);
     std::stable_sort(sequence.begin(), sequence.end(), [&](uint32_t a, uint32_t b) {
       return order_.StartPlace(a) < order_.StartPlace(b);
     });
     Visit(sequence);
-    std::sort(races_.begin(), races_.end(), [](const Race& a, const Race& b) {
+    std::sort(found_.races.begin(), found_.races.end(), [](const Race& a, const Race& b) {
       return std::tie(a.second, a.first) < std::tie(b.second, b.first);
     });
-    return std::move(races_);
+    return std::move(found_);
   }
 
  private:
   // Prerequisites come first in the sequence. Stops when a pair is the wrong way round.
   void Visit(const std::vector<uint32_t>& sequence) {
-    clocks_.assign(size_t{last_ - first_} * width_, 0);
+    clocks_ = Clocks(Uses(), components_.count());
     blocks_.clear();
     reported_.clear();
-    races_.clear();
+    found_ = {};
+    told_ = {};
     backwards_ = false;
     for (const uint32_t e : sequence) {
       const Entry& entry = program_.entries[e];
-      uint32_t* clock = ClockOf(e);
-      for (uint32_t i = entry.prerequisites.begin; i < entry.prerequisites.end; ++i) {
-        const Prerequisite& needed = program_.prerequisites[i];
-        if (needed.edge() != EdgeKind::kCommunicator || order_.communicator_order())
-          Join(clock, needed.entry());
-      }
+      VisitPrerequisites(e, [&](uint32_t needed) { clocks_.Join(e - first_, needed - first_); });
+      auto clock = clocks_.Of(e - first_);
       if (skip_.empty() || !skip_[e]) VisitAccesses(e, entry, clock);
       if (backwards_) return;
-      // From here on the row is the clock at completion.
+      // From here on it is the clock at completion.
       if (entry.kind != EntryKind::kHostRequest) {
         const Access done = Completion(e, entry);
-        clock[done.component] = done.time;
+        clock.Raise(done.component, done.time);
       }
+      clocks_.Done(e - first_);
     }
   }
 
-  uint32_t* ClockOf(uint32_t e) { return &clocks_[size_t{e - first_} * width_]; }
+  template <typename Needed>
+  void VisitPrerequisites(uint32_t e, Needed&& visit) const {
+    const Slice& all = program_.entries[e].prerequisites;
+    for (uint32_t i = all.begin; i < all.end; ++i) {
+      const Prerequisite& needed = program_.prerequisites[i];
+      if (needed.edge() != EdgeKind::kCommunicator || order_.communicator_order())
+        visit(needed.entry());
+    }
+  }
 
-  void Join(uint32_t* clock, uint32_t e) {
-    const uint32_t* other = ClockOf(e);
-    for (size_t c = 0; c < width_; ++c) clock[c] = std::max(clock[c], other[c]);
+  // How many entries need each one.
+  std::vector<uint32_t> Uses() const {
+    std::vector<uint32_t> uses(last_ - first_);
+    for (uint32_t e = first_; e < last_; ++e)
+      VisitPrerequisites(e, [&](uint32_t needed) { ++uses[needed - first_]; });
+    return uses;
   }
 
   // When it is over: in its component, the number of its entry. A non-blocking operation is over
@@ -113,11 +137,12 @@ class RankRaces {
     if (over == kNone) return {e, kNeverOver, 0, 0};
     const Entry& last = program_.entries[over];
     const size_t component =
-        last.stream >= 0 ? static_cast<size_t>(last.stream) : streams_ + last.thread;
+        last.stream >= 0 ? static_cast<size_t>(last.stream) : components_.streams + last.thread;
     return {e, over - first_ + 1, static_cast<uint32_t>(component), 0};
   }
 
-  void VisitAccesses(uint32_t e, const Entry& entry, uint32_t* clock) {
+  template <typename Clock>
+  void VisitAccesses(uint32_t e, const Entry& entry, Clock& clock) {
     const Access access = Completion(e, entry);
     VisitRanges(program_, entry, [&](const Range& range) {
       const auto block = static_cast<size_t>(range.alloc);
@@ -132,12 +157,13 @@ class RankRaces {
   }
 
   // The clocks do not order other before e. Do the other ranks?
-  bool Ordered(const Access& other, uint32_t e, uint32_t* clock, int32_t alloc, int64_t begin,
+  template <typename Clock>
+  bool Ordered(const Access& other, uint32_t e, Clock& clock, int32_t alloc, int64_t begin,
                int64_t end) {
     if (order_.Precedes(other.entry, e)) {
       // And all that its component did before. The end of a request is in no component.
       if (program_.entries[other.entry].kind != EntryKind::kHostRequest)
-        clock[other.component] = std::max(clock[other.component], other.time);
+        clock.Raise(other.component, other.time);
       return true;
     }
     if (order_.Precedes(e, other.entry)) {
@@ -145,8 +171,16 @@ class RankRaces {
       return true;
     }
     const auto [first, second] = std::minmax(other.entry, e);
-    if (reported_.insert(uint64_t{first} << 32 | second).second)
-      races_.push_back({first, second, alloc, begin, end - begin});
+    const uint64_t pair = uint64_t{first} << 32 | second;
+    if (reported_.count(pair) > 0) return false;
+    const auto kind = static_cast<size_t>(KindOfRace(program_, first, second));
+    if (told_[kind] == most_) {
+      ++found_.left_out[kind];
+      return true;  // as if: else each access is compared with all before it
+    }
+    ++told_[kind];
+    reported_.insert(pair);
+    found_.races.push_back({first, second, alloc, begin, end - begin});
     return false;
   }
 
@@ -154,24 +188,47 @@ class RankRaces {
   MustOrder& order_;
   const std::vector<bool>& skip_;
   uint32_t first_, last_;
-  size_t streams_ = 0, width_ = 0;
-  std::vector<uint32_t> clocks_;
+  const Components components_;
+  const int64_t most_;
+  Clocks clocks_;
   std::vector<AccessHistory> blocks_;
   std::unordered_set<uint64_t> reported_;
-  std::vector<Race> races_;
+  RacesFound found_;
+  std::array<int64_t, kRaceKinds> told_{};
   bool backwards_ = false;  // some entry must be over before one that was visited earlier starts
 };
 
 }  // namespace
 
-std::vector<Race> FindRaces(const Program& program, MustOrder& order,
-                            const std::vector<bool>& skip) {
-  std::vector<Race> races;
+RaceKind KindOfRace(const Program& program, uint32_t first, uint32_t second) {
+  const auto either = [&](auto&& is) {
+    return is(program.entries[first]) || is(program.entries[second]);
+  };
+  if (either([&](const Entry& entry) {
+        const EventKind kind = program.event(entry).kind;
+        return kind == EventKind::kAlloc || kind == EventKind::kFree;
+      }))
+    return RaceKind::kLifetime;
+  return either([](const Entry& entry) { return entry.kind == EntryKind::kHostAccess; })
+             ? RaceKind::kHost
+             : RaceKind::kDevice;
+}
+
+RacesFound FindRaces(const Program& program, MustOrder& order, const std::vector<bool>& skip,
+                     const RaceLimits& limits) {
+  RacesFound found;
   for (size_t rank = 0; rank + 1 < program.first_entry.size(); ++rank) {
-    const std::vector<Race> found = RankRaces(program, order, skip, rank).Find();
-    races.insert(races.end(), found.begin(), found.end());
+    const Components components = ComponentsOf(program, rank);
+    const auto find = [&]<typename Clocks>(std::type_identity<Clocks>) {
+      return RankRaces<Clocks>(program, order, skip, rank, components, limits.told).Find();
+    };
+    const RacesFound here = components.count() > limits.rows
+                                ? find(std::type_identity<TreeClocks>{})
+                                : find(std::type_identity<RowClocks>{});
+    found.races.insert(found.races.end(), here.races.begin(), here.races.end());
+    for (size_t kind = 0; kind < kRaceKinds; ++kind) found.left_out[kind] += here.left_out[kind];
   }
-  return races;
+  return found;
 }
 
 std::vector<Range> RangesOf(const Program& program, const Entry& entry) {

@@ -2,8 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <random>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "conformance/checks/graph/deadlock.h"
 #include "conformance/checks/graph/gathering_rank.h"
@@ -287,7 +291,7 @@ TEST(Races, TheLinearSearchMissesNoBlockAndInventsNone) {
       all.insert({program.entries[race.first].rank, race.alloc});
       pairs.insert({race.first, race.second});
     }
-    for (const graph::Race& race : graph::FindRaces(program, order, {})) {
+    for (const graph::Race& race : graph::FindRaces(program, order, {}).races) {
       fast.insert({program.entries[race.first].rank, race.alloc});
       EXPECT_TRUE(pairs.contains({race.first, race.second}));
     }
@@ -296,6 +300,46 @@ TEST(Races, TheLinearSearchMissesNoBlockAndInventsNone) {
   }
   EXPECT_GT(racy, 500);
   EXPECT_GT(clean, 10);
+}
+
+// 40 streams that write one block, 780 pairs of GE-05; and one pair of GE-06.
+Rank ManyStreamsAndTheHost() {
+  Rank rank(0, 1);
+  const int block = rank.trace.Alloc(rank.comm, 64), other = rank.trace.Alloc(rank.comm, 64);
+  rank.trace.DeviceSync();
+  for (int i = 0; i < 40; ++i)
+    rank.trace.Launch(rank.trace.Stream("s" + std::to_string(i)), SPF_K_AXPBY,
+                      {Writes(block, 0, 64)});
+  rank.Gather(other);
+  rank.trace.HostAccess({Reads(other, 0, 64)});
+  return rank;
+}
+
+TEST(Races, BeyondALimitPairsAreOnlyCounted) {
+  const std::vector<Trace> traces = {ManyStreamsAndTheHost().trace.Done()};
+  const graph::Program program = graph::Lower(traces);
+  graph::MustOrder order(program);
+  const graph::RacesFound all = graph::FindRaces(program, order, {});
+  EXPECT_EQ(all.races.size(), 780 + 1);
+  EXPECT_EQ(all.left_out, (std::array<int64_t, 3>{}));
+  const graph::RacesFound few = graph::FindRaces(program, order, {}, {.told = 10});
+  EXPECT_EQ(few.races.size(), 10 + 1);
+  EXPECT_GT(few.left_out[static_cast<size_t>(graph::RaceKind::kDevice)], 0);
+  EXPECT_EQ(few.left_out[static_cast<size_t>(graph::RaceKind::kHost)], 0);
+
+  CheckResult result;
+  graph::ReportRaces(program, few, result);
+  EXPECT_TRUE(std::any_of(result.notes.begin(), result.notes.end(), [](const std::string& note) {
+    return note.find("(GE-05), which was only counted") != std::string::npos;
+  }));
+}
+
+// Each pair of streams is a kind of its own.
+TEST(Races, FindingsAreLimitedForEachRequirement) {
+  Rank rank = ManyStreamsAndTheHost();
+  const Ids found = Found(Check(rank));
+  EXPECT_EQ(std::count(found.begin(), found.end(), "GE-05"), 20);
+  EXPECT_EQ(std::count(found.begin(), found.end(), "GE-06"), 1);
 }
 
 }  // namespace

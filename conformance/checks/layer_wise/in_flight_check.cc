@@ -167,7 +167,7 @@ class Races {
     if (!program->unordered_threads.empty())
       return report_.Cannot({"LW-17"}, program->unordered_threads);
     report_.Judged({"LW-17"});
-    for (const graph::Race& race : graph::FindRaces(*program, a_.lowered().must(), {}))
+    for (const graph::Race& race : graph::FindRaces(*program, a_.lowered().must(), {}).races)
       JudgeRace(*program, race);
   }
 

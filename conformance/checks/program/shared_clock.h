@@ -1,4 +1,4 @@
-// shared_clock.h: how many uses of each host thread precede a moment, where threads are many?
+// shared_clock.h: what of each stream and host thread precedes a moment, where they are many?
 //
 // A vector clock in a tree whose parts are shared by all clocks that have them in common: a copy
 // costs one pointer, setting an entry and joining two clocks cost what they differ in. With 60,000
@@ -12,83 +12,85 @@
 
 namespace shardproof::graph {
 
+constexpr int kClockBits = 4;  // of a component's number, by level
+
+// Of the tree: 16 parts, or at the bottom 16 times.
+template <int kLevel>
+struct ClockNode {
+  std::array<std::shared_ptr<ClockNode<kLevel - 1>>, size_t{1} << kClockBits> parts;
+};
+template <>
+struct ClockNode<0> {
+  std::array<uint32_t, size_t{1} << kClockBits> times{};
+};
+
+// For numbers of components below 16 to the power of kLevels.
+template <int kLevels>
 class SharedClock {
  public:
-  // 0 where nothing is known of the thread.
-  uint32_t Of(uint16_t thread) const { return Get(root_.get(), thread); }
-  void Set(uint16_t thread, uint32_t time) { Put(root_, thread, time); }
-  // The later time of each thread.
+  // 0 where nothing is known of the component.
+  uint32_t Of(uint32_t component) const { return Get(root_.get(), component); }
+  void Set(uint32_t component, uint32_t time) { Put(root_, component, time); }
+  // The later time of each component.
   void Join(const SharedClock& other) { Merge(root_, other.root_); }
+  bool Empty() const { return root_ == nullptr; }
 
  private:
-  static constexpr int kBits = 4;  // of a thread's number, by level
-  static constexpr size_t kWidth = size_t{1} << kBits;
-
   template <int kLevel>
-  struct Node {
-    std::array<std::shared_ptr<Node<kLevel - 1>>, kWidth> parts;
-  };
+  using Part = std::shared_ptr<ClockNode<kLevel>>;
 
-  static size_t Place(uint16_t thread, int level) {
-    return (thread >> (level * kBits)) & (kWidth - 1);
+  static size_t Place(uint32_t component, int level) {
+    return (component >> (level * kClockBits)) & ((uint32_t{1} << kClockBits) - 1);
   }
 
   template <int kLevel>
-  static uint32_t Get(const Node<kLevel>* node, uint16_t thread) {
+  static uint32_t Get(const ClockNode<kLevel>* node, uint32_t component) {
     if (node == nullptr) return 0;
     if constexpr (kLevel == 0) {
-      return node->times[Place(thread, 0)];
+      return node->times[Place(component, 0)];
     } else {
-      return Get(node->parts[Place(thread, kLevel)].get(), thread);
+      return Get(node->parts[Place(component, kLevel)].get(), component);
     }
   }
 
   // Ours alone, to be changed.
   template <int kLevel>
-  static Node<kLevel>& Own(std::shared_ptr<Node<kLevel>>& node) {
+  static ClockNode<kLevel>& Own(Part<kLevel>& node) {
     if (node == nullptr) {
-      node = std::make_shared<Node<kLevel>>();
+      node = std::make_shared<ClockNode<kLevel>>();
     } else if (node.use_count() > 1) {
-      node = std::make_shared<Node<kLevel>>(*node);
+      node = std::make_shared<ClockNode<kLevel>>(*node);
     }
     return *node;
   }
 
   template <int kLevel>
-  static void Put(std::shared_ptr<Node<kLevel>>& node, uint16_t thread, uint32_t time) {
-    Node<kLevel>& own = Own(node);
+  static void Put(Part<kLevel>& node, uint32_t component, uint32_t time) {
+    ClockNode<kLevel>& own = Own(node);
     if constexpr (kLevel == 0) {
-      own.times[Place(thread, 0)] = time;
+      own.times[Place(component, 0)] = time;
     } else {
-      Put(own.parts[Place(thread, kLevel)], thread, time);
+      Put(own.parts[Place(component, kLevel)], component, time);
     }
   }
 
   template <int kLevel>
-  static void Merge(std::shared_ptr<Node<kLevel>>& node,
-                    const std::shared_ptr<Node<kLevel>>& other) {
+  static void Merge(Part<kLevel>& node, const Part<kLevel>& other) {
     if (other == nullptr || node == other) return;
     if (node == nullptr) {
       node = other;
       return;
     }
-    Node<kLevel>& own = Own(node);
-    for (size_t i = 0; i < kWidth; ++i) {
-      if constexpr (kLevel == 0) {
+    ClockNode<kLevel>& own = Own(node);
+    if constexpr (kLevel == 0) {
+      for (size_t i = 0; i < own.times.size(); ++i)
         own.times[i] = std::max(own.times[i], other->times[i]);
-      } else {
-        Merge(own.parts[i], other->parts[i]);
-      }
+    } else {
+      for (size_t i = 0; i < own.parts.size(); ++i) Merge(own.parts[i], other->parts[i]);
     }
   }
 
-  static constexpr int kTop = 16 / kBits - 1;
-  std::shared_ptr<Node<kTop>> root_;
-};
-
-template <>
-struct SharedClock::Node<0> {
-  std::array<uint32_t, kWidth> times{};
+  Part<kLevels - 1> root_;
 };
 
 }  // namespace shardproof::graph

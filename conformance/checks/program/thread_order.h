@@ -78,9 +78,9 @@ class ThreadOrder {
     clocks_[thread].Set(thread, time);
     return time;
   }
-  std::vector<SharedClock> clocks_;
+  std::vector<SharedClock<4>> clocks_;
   std::map<std::pair<Resource, int32_t>, Use> last_;
-  std::map<int32_t, SharedClock> posts_;
+  std::map<int32_t, SharedClock<4>> posts_;
 };
 
 }  // namespace shardproof::graph
