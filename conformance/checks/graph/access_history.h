@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <iterator>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "conformance/trace/event.h"
@@ -23,6 +24,40 @@ struct Access {
   uint32_t component = 0;
   uint8_t access = 0;  // kRead | kWrite
   bool operator==(const Access& other) const = default;
+};
+
+// Of reads: the least time of each component's. Mostly they are of one component.
+class ReadTimes {
+ public:
+  void Clear() {
+    any_ = false;
+    others_.clear();
+  }
+  void Add(uint32_t component, uint32_t time) {
+    if (!any_) component_ = component, least_ = time, any_ = true;
+    if (component == component_) {
+      least_ = std::min(least_, time);
+      return;
+    }
+    const auto at = std::lower_bound(others_.begin(), others_.end(), std::pair(component, 0U));
+    if (at != others_.end() && at->first == component) {
+      at->second = std::min(at->second, time);
+    } else {
+      others_.insert(at, {component, time});
+    }
+  }
+  // kNeverOver: none.
+  uint32_t Least(uint32_t component) const {
+    if (!any_) return kNeverOver;
+    if (component == component_) return least_;
+    const auto at = std::lower_bound(others_.begin(), others_.end(), std::pair(component, 0U));
+    return at != others_.end() && at->first == component ? at->second : kNeverOver;
+  }
+
+ private:
+  std::vector<std::pair<uint32_t, uint32_t>> others_;  // in the order of components
+  uint32_t component_ = 0, least_ = kNeverOver;
+  bool any_ = false;
 };
 
 class AccessHistory {
@@ -61,10 +96,9 @@ class AccessHistory {
   struct Piece {
     int64_t end = 0;
     std::vector<Access> accesses;
-    // Of accesses: writes up to here, from here on only reads of one component, or nothing is said
-    // (kUnknown). The least time of those reads.
+    // Of accesses: writes up to here and from here on only reads, or nothing is said (kUnknown).
     size_t leading_writes = 0;
-    uint32_t least_time = kNeverOver;
+    ReadTimes reads{};
   };
   static constexpr size_t kUnknown = SIZE_MAX;
   using Pieces = std::map<int64_t, Piece>;  // by begin; they do not overlap
@@ -79,27 +113,22 @@ class AccessHistory {
     const Access& mine = piece.accesses[before];
     const bool wrote = (mine.access & kWrite) != 0;
     if (piece.leading_writes == kUnknown) return;
-    const bool reads = before > piece.leading_writes;
     if (wrote) {
-      piece.leading_writes = reads ? kUnknown : before + 1;
-    } else if (reads && piece.accesses[before - 1].component != mine.component) {
-      piece.leading_writes = kUnknown;
+      piece.leading_writes = before > piece.leading_writes ? kUnknown : before + 1;
     } else {
-      piece.least_time = std::min(piece.least_time, mine.time);
+      piece.reads.Add(mine.component, mine.time);
     }
   }
 
-  // A read among reads that are not over forgets none of them: only the writes are looked at. Many
-  // open requests may read one block.
+  // A read forgets no read of another component, and none that is not over: only the writes are
+  // looked at. Many open requests, or many host threads, may read one block.
   template <typename Clock, typename Conflict>
   bool ReadAmongOpenReads(Pieces::iterator at, const Access& mine, const Clock& clock,
                           Conflict& conflict) {
     Piece& piece = at->second;
     if ((mine.access & kWrite) != 0 || piece.leading_writes == kUnknown) return false;
-    const Access& last = piece.accesses.back();
-    if (piece.accesses.size() == piece.leading_writes || last.component != mine.component ||
-        last.entry == mine.entry || clock[mine.component] >= piece.least_time)
-      return false;
+    const auto forgets = [&] { return clock[mine.component] >= piece.reads.Least(mine.component); };
+    if (piece.accesses.back().entry == mine.entry || forgets()) return false;
     for (size_t i = 0; i < piece.leading_writes; ++i) {
       const Access& other = piece.accesses[i];
       ++compared_;
@@ -107,7 +136,7 @@ class AccessHistory {
         conflict(other, at->first, piece.end);
     }
     // A conflict that is ordered after all may move the clock: then the writes are asked again.
-    if (clock[mine.component] >= piece.least_time) return false;
+    if (forgets()) return false;
     Append(piece, mine);
     return true;
   }
@@ -133,7 +162,7 @@ class AccessHistory {
     piece.accesses.resize(kept);
     piece.accesses.push_back(mine);
     piece.leading_writes = 0;
-    piece.least_time = kNeverOver;
+    piece.reads.Clear();
     for (size_t i = 0; i <= kept; ++i) Note(piece, i);
   }
 

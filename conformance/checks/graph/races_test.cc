@@ -342,5 +342,22 @@ TEST(Races, FindingsAreLimitedForEachRequirement) {
   EXPECT_EQ(std::count(found.begin(), found.end(), "GE-06"), 1);
 }
 
+// Rows of times would hold 10,000,000,000 of them.
+TEST(Races, AnEventThatManyStreamsWaitForCostsWhatItIs) {
+  for (const bool waits : {true, false}) {
+    Rank rank(0, 1);
+    const int block = rank.trace.Alloc(rank.comm, 64), event = rank.trace.EventCreate();
+    rank.Gather(block);
+    rank.trace.Record(event, rank.comm);
+    int last = 0;
+    for (int i = 0; i < 100'000; ++i) {
+      last = rank.trace.Stream("s");
+      rank.trace.Wait(event, last);
+    }
+    rank.trace.Launch(waits ? last : rank.compute, SPF_K_AXPBY, {Reads(block, 0, 64)});
+    EXPECT_EQ(Found(Check(rank)), waits ? Ids{} : Ids{"GE-05"});
+  }
+}
+
 }  // namespace
 }  // namespace shardproof
