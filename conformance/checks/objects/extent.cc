@@ -61,6 +61,14 @@ Extent Elements(const Trace& trace, const Event& event, int64_t n, int64_t me) {
   }
 }
 
+// Its index; their number if it is none of them. In a group of the whole world it is where it
+// should be: with thousands of ranks a search for each collective is what a check takes.
+int64_t PlaceAmong(const std::vector<int32_t>& ranks, int32_t rank) {
+  const auto expected = static_cast<size_t>(rank);
+  if (expected < ranks.size() && ranks[expected] == rank) return rank;
+  return std::find(ranks.begin(), ranks.end(), rank) - ranks.begin();
+}
+
 }  // namespace
 
 std::optional<Extent> ExtentOf(const Trace& trace, const Event& event) {
@@ -74,9 +82,9 @@ std::optional<Extent> ExtentOf(const Trace& trace, const Event& event) {
       break;
     case EventKind::kCollective: {
       const std::vector<int32_t>& ranks = At(trace.groups, event.group).world_ranks;
-      const auto me = std::find(ranks.begin(), ranks.end(), trace.rank);
-      if (me == ranks.end()) return std::nullopt;
-      elements = Elements(trace, event, Length(ranks), me - ranks.begin());
+      const int64_t me = PlaceAmong(ranks, trace.rank);
+      if (me == Length(ranks)) return std::nullopt;
+      elements = Elements(trace, event, Length(ranks), me);
       break;
     }
     default:
