@@ -159,6 +159,20 @@ const Profiles& ProfilesOf(const FabricSpaces& fabric) {
 
 }  // namespace
 
+std::vector<Case> SmokeOfFewRanks(int32_t ranks) {
+  if (ranks < 1 || ranks > 3) return {};
+  const std::string world = "w" + std::to_string(ranks) + ".";
+  CaseList list;
+  for (const char* rest :
+       {"ddp", "zero1.k2", "zero2.k2.tied", "zero3.twin.adamw", "zero3.k2.recompute",
+        "zero3.do=ttsrlt", "lw.lr0p0625.bcast", "lw.ogr.opg.adamw.lr0p0625.do=tetslett.aligned"})
+    list.Add(ParseId(world + rest));
+  if (ranks != 2) return list.Take();
+  for (const char* id : {"w2.zero3.ep2.k2.moe4", "w2.zero3.ep2.k2.moe4.1f1b.dw"})
+    list.Add(ParseId(id));
+  return list.Take();
+}
+
 std::vector<int32_t> SpaceWorlds(const std::string& fabric) {
   return SpacesOfFabric(fabric).worlds;
 }

@@ -17,6 +17,10 @@ namespace shardproof {
 std::vector<Case> Profile(const std::string& name, const std::string& fabric, Spaces& spaces,
                           uint64_t seed = 1, int32_t ranks = 2);
 
+// What smoke has beside its own cases where there are so few ranks: its features in worlds of one,
+// two and three ranks. With four ranks and more: nothing.
+std::vector<Case> SmokeOfFewRanks(int32_t ranks);
+
 // Cases that engines must refuse: those of each rule of illegal.h, in the rules' order. Data
 // seed 1.
 std::vector<Case> IllegalCases();

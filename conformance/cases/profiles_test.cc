@@ -69,6 +69,20 @@ TEST_F(ProfilesTest, CoreHasEnoughCases) {
 
 TEST_F(ProfilesTest, SmokeIsAHandful) { EXPECT_LE(Profile("smoke", "mpi", *spaces).size(), 18u); }
 
+TEST_F(ProfilesTest, SmokeOfFewRanksHasItsFeatures) {
+  for (const int32_t ranks : {1, 2, 3}) {
+    const std::vector<Case> few = SmokeOfFewRanks(ranks);
+    EXPECT_GE(few.size(), 8u);
+    std::set<std::string> ids;
+    for (const Case& c : few) {
+      EXPECT_EQ(c.world, ranks) << Id(c);
+      EXPECT_EQ(c.illegal, "") << Id(c);
+      EXPECT_TRUE(ids.insert(Id(c)).second) << Id(c);
+    }
+  }
+  EXPECT_TRUE(SmokeOfFewRanks(4).empty());
+}
+
 TEST_F(ProfilesTest, CasesAreDistinctAndReadBack) {
   for (const std::vector<Case>* cases : {core, mpi_core}) {
     std::set<std::string> ids;

@@ -1,7 +1,10 @@
 #include "conformance/runner/selection.h"
 
 #include <iterator>
+#include <set>
 #include <stdexcept>
+#include <string>
+#include <vector>
 
 #include "conformance/cases/profiles.h"
 #include "conformance/runner/chosen.h"
@@ -33,6 +36,14 @@ bool TooLarge(const Case& c, const Options& options) {
   return options.ranks > 0 && MostRanks(c) > options.ranks;
 }
 
+void AddDistinct(const std::vector<Case>& more, std::vector<Case>* cases) {
+  std::set<std::string> ids;
+  for (const Case& c : *cases) ids.insert(Id(c));
+  for (const Case& c : more) {
+    if (ids.insert(Id(c)).second) cases->push_back(c);
+  }
+}
+
 }  // namespace
 
 std::vector<Case> SelectCases(const Options& options, std::vector<std::string>* facts) {
@@ -56,6 +67,7 @@ std::vector<Case> SelectCases(const Options& options, std::vector<std::string>* 
   Spaces spaces;
   std::vector<Case> cases = Profile(options.profile, options.fabric, spaces, options.seed, ranks);
   const size_t left_out = std::erase_if(cases, [&](const Case& c) { return TooLarge(c, options); });
+  if (options.profile == "smoke") AddDistinct(SmokeOfFewRanks(options.ranks), &cases);
   const std::string chosen = KeepChosen(options, &cases);
   if (facts == nullptr) return cases;
   if (!chosen.empty()) facts->push_back(chosen);
