@@ -123,6 +123,9 @@ struct Case {
   // world size, strategy or grid. These run before it, in this order; a leg after the first loads
   // what the one before it saved last. Each has nothing before it here (LegsOf() says it in full).
   std::vector<Case> before = {};
+  // Of a leg: its last entry call is a save that is cut short, again and again, after another
+  // number of operations on files each time. What is left is loaded by the next leg, the last one.
+  bool killed = false;
   // Not empty: the combination is illegal for this reason and every rank must answer SPF_REJECTED
   // from create, before any collective. Computed by Derive, not part of the id.
   std::string illegal;

@@ -39,6 +39,8 @@ bool Reads(const Knob& knob, const std::string& token, InstanceSpec& spec) {
 
 // Between the legs of a case.
 constexpr std::string_view kThen = ".then.";
+// At the end of a leg.
+constexpr const char* kKilled = ".killed";
 
 std::string IdOfLeg(const Case& c) {
   std::string id = "w" + std::to_string(c.world);
@@ -55,12 +57,14 @@ std::string IdOfLeg(const Case& c) {
     id += (first ? "." : "+") + tokens;
     first = false;
   }
-  return id;
+  return c.killed ? id + kKilled : id;
 }
 
-Case ParseLeg(const std::string& id) {
+Case ParseLeg(std::string id) {
   const std::vector<Knob>& table = KnobTable();
   Case c;
+  c.killed = id.ends_with(kKilled);
+  if (c.killed) id.resize(id.size() - std::string_view(kKilled).size());
   c.instances.clear();
   for (const std::string& part : Split(id, '+')) {
     InstanceSpec spec;

@@ -23,6 +23,10 @@ std::string ProblemOfOne(const Case& leg, bool first, bool last) {
   const size_t save = script.find('s'), load = script.find('l');
   if (!last && save == std::string::npos)
     return "do=" + script + " saves nothing: the next leg has nothing to load";
+  if (leg.killed && (!first || last))
+    return "killed is the first of two legs: the other one loads what is left";
+  if (leg.killed && script.back() != 's')
+    return "do=" + script + " does not end with the save that is to be killed";
   if (!first && (load == std::string::npos || load > save))
     return "do=" + script + " does not load what the leg before it saved";
   return "";
@@ -58,7 +62,9 @@ void GoOnFrom(const Case* before, Case* leg) {
 }
 
 std::string LegProblem(const Case& c, size_t i) {
-  if (c.before.empty()) return "";
+  if (c.before.empty() && !c.killed) return "";
+  if (!c.before.empty() && c.before.front().killed && c.before.size() > 1)
+    return "after a leg whose save is killed one more leg can follow";
   if (c.before.size() >= kMostLegs)
     return "a case has at most " + std::to_string(kMostLegs) + " legs";
   const bool last = i == c.before.size();
@@ -81,6 +87,7 @@ std::vector<Case> LegsOf(const Case& c) {
   std::vector<Case> legs;
   for (size_t i = 0; i < c.before.size(); ++i) {
     legs.push_back(c.before[i]);
+    legs.back().killed = false;  // run by itself, it is not
     legs.back().before.assign(c.before.begin(), c.before.begin() + static_cast<ptrdiff_t>(i));
   }
   legs.push_back(c);

@@ -54,6 +54,16 @@ TEST(LegsTest, OneLegHasNothingBefore) {
   EXPECT_EQ(LegsOf(c), std::vector<Case>{c});
 }
 
+TEST(LegsTest, AKilledLegIsPartOfTheId) {
+  const std::string id = "w2.zero3.do=tsts.killed.then.w2.zero3.do=lt";
+  const Case c = ParseId(id);
+  EXPECT_EQ(Id(c), id);
+  EXPECT_TRUE(c.before.front().killed);
+  EXPECT_FALSE(c.killed);
+  EXPECT_EQ(Id(LegsOf(c).front()), "w2.zero3.do=tsts") << "run by itself, it is not killed";
+  EXPECT_NE(c, ParseId("w2.zero3.do=tsts.then.w2.zero3.do=lt"));
+}
+
 TEST(LegsTest, WhatCannotGoOnIsNamed) {
   for (const auto& [id, what] : std::vector<std::pair<std::string, std::string>>{
            {"w2.zero3.do=t.then.w2.zero3.do=t", "leg 1, w2.zero3.do=t: do=t saves nothing"},
@@ -66,6 +76,11 @@ TEST(LegsTest, WhatCannotGoOnIsNamed) {
            {"w2.zero3.do=s.then.w2.zero3.tied.do=l", "another model"},
            {"w2.zero3.do=s.then.w2.zero3.hfsdp.do=l", "leg 2, w2.zero3.hfsdp.do=l: a leg is legal"},
            {"w2.zero3.do=s.then.w2.zero3.name=a.at0.span1+zero3.name=b.at1.do=l", "one engine"},
+           {"w2.zero3.do=ts.killed", "killed is the first of two legs"},
+           {"w2.zero3.do=s.then.w2.zero3.do=ls.killed", "killed is the first of two legs"},
+           {"w2.zero3.do=st.killed.then.w2.zero3.do=l", "does not end with the save"},
+           {"w2.zero3.do=s.killed.then.w2.zero3.do=ls.then.w2.zero3.do=l", "one more leg"},
+           {"w2.zero3.killed.do=s.then.w2.zero3.do=l", "token 'killed' is not known"},
            {"w2.zero3.do=s.then.", "token '' is not known"}}) {
     EXPECT_NE(ErrorOf(id).find(what), std::string::npos) << id << ": " << ErrorOf(id);
   }

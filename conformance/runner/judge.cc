@@ -12,6 +12,7 @@
 #include "conformance/checks/metamorphic/metamorphic.h"
 #include "conformance/checks/program/describe.h"
 #include "conformance/checks/robustness/answers.h"
+#include "conformance/checks/robustness/cut_save.h"
 #include "conformance/checks/robustness/left_behind.h"
 #include "conformance/checks/robustness/robustness.h"
 #include "conformance/common/at.h"
@@ -46,6 +47,10 @@ void Settle(Verdict& verdict) {
 
 // What another run of the case would show.
 void LeaveToPartners(const Case& c, CheckResult& result) {
+  if (!c.before.empty() && c.before.front().killed) {
+    result.not_checkable.push_back(
+        {kCutSave, "only run --fabric sim cuts saves short", NotCheckable::Kind::kNotAsked});
+  }
   for (const Partner& partner : PartnersToRun(c)) {
     if (result.judged.contains(partner.requirement)) continue;
     result.not_checkable.push_back({partner.requirement,
@@ -208,6 +213,14 @@ Verdict JudgeWithPartners(Verdict alone, const Run& run, const std::vector<Partn
   }
   Settle(alone);
   alone.drawings = DrawingsOf(run, alone.result);
+  return alone;
+}
+
+Verdict JudgeWithFurther(Verdict alone, const std::string& requirement, CheckResult further) {
+  std::erase_if(alone.result.not_checkable,
+                [&](const NotCheckable& row) { return row.requirement == requirement; });
+  alone.result.Merge(std::move(further));
+  Settle(alone);
   return alone;
 }
 

@@ -45,6 +45,10 @@ Verdict JudgeRun(const Case& c, const Run& run);
 // the case.
 Verdict JudgeWithPartners(Verdict alone, const Run& run, const std::vector<PartnerRun>& partners);
 
+// The verdict when a requirement has been judged in further runs: in its place stands what they
+// say. REQUIRES: alone is good.
+Verdict JudgeWithFurther(Verdict alone, const std::string& requirement, CheckResult further);
+
 // A pass, or what of it was judged.
 bool IsGood(const Verdict& verdict);
 // Says of a verdict on one leg of a case which it is: the first is 0.

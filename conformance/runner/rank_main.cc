@@ -1,6 +1,7 @@
 #include "conformance/runner/rank_main.h"
 
 #include <cxxabi.h>
+#include <signal.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -34,6 +35,8 @@ class EngineRun {
         saves_(c.instances[instance].saves_before),
         another_leg_(!c.before.empty()),
         folder_(options.folder + "/" + std::to_string(instance)),
+        progress_(options.progress),
+        end_after_saves_(options.end_after_saves),
         on_call_(options.on_call),
         on_created_(options.on_created),
         host_(ConfigFor(c, instance, fabric, model, plugin, options, executor), fabric, recorder) {
@@ -86,7 +89,10 @@ class EngineRun {
         if (plugin_.save == nullptr) return Missing("save");
         const std::string folder = folder_ + "/" + std::to_string(++saves_);
         std::filesystem::create_directories(folder);
-        return Enter("save", -1, [&] { return plugin_.save(engine_, folder.c_str()); });
+        SaveBegins();
+        const Kind kind = Enter("save", -1, [&] { return plugin_.save(engine_, folder.c_str()); });
+        if (kind == Kind::kOk) SaveReturned();
+        return kind;
       }
       default: {
         if (plugin_.load == nullptr) return Missing("load");
@@ -94,6 +100,13 @@ class EngineRun {
         return Enter("load", -1, [&] { return plugin_.load(engine_, folder.c_str()); });
       }
     }
+  }
+
+  void SaveBegins() {
+    if (progress_ != nullptr && progress_->saves < saves_) progress_->saves = saves_;
+  }
+  void SaveReturned() {
+    if (progress_ != nullptr && ++progress_->saved == end_after_saves_) raise(SIGKILL);
   }
 
   Kind Create() {
@@ -192,6 +205,8 @@ class EngineRun {
   int saves_;         // the number of the latest checkpoint
   bool another_leg_;  // saved before this one began
   std::string folder_;
+  Progress* progress_;
+  int32_t end_after_saves_;
   std::function<void(std::string_view call, int64_t step, bool begins)> on_call_;
   std::function<void(int32_t rank, spf_engine*)> on_created_;
   Host host_;

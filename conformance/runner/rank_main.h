@@ -30,6 +30,9 @@ struct RankOptions {
   bool start_together =
       false;  // all ranks meet before the first call, so that engine times compare
   Progress* progress = nullptr;  // may be null
+  // REQUIRES: progress. The process ends by SIGKILL when so many saves have returned, of all ranks
+  // that share progress; 0: it does not.
+  int32_t end_after_saves = 0;
   // Before and after each entry call into an engine, outside of what is recorded; may be null.
   std::function<void(std::string_view call, int64_t step, bool begins)> on_call;
   // After a create that succeeded, before any other call; may be null.

@@ -53,6 +53,9 @@ std::vector<Case> SelectCases(const Options& options, std::vector<std::string>* 
       cases.push_back(CaseOfId(id));
       if (options.fabric == "nccl" && !cases.back().before.empty())
         throw std::invalid_argument("case " + id + " has several legs: sim and mpi run such cases");
+      if (options.fabric != "sim" && !cases.back().before.empty() &&
+          cases.back().before.front().killed)
+        throw std::invalid_argument("case " + id + ": --fabric sim alone kills saves");
       if (TooLarge(cases.back(), options)) {
         throw std::invalid_argument("case " + id + " needs " +
                                     std::to_string(MostRanks(cases.back())) + " ranks, there are " +
@@ -63,6 +66,8 @@ std::vector<Case> SelectCases(const Options& options, std::vector<std::string>* 
   }
   if (options.profile == "reshard")
     throw std::invalid_argument("--profile reshard is of the fabrics sim and mpi");
+  if (options.profile == "crash")
+    throw std::invalid_argument("--profile crash is of the fabric sim");
   const int ranks = options.ranks > 0 ? options.ranks : kDefaultRanks;
   Spaces spaces;
   std::vector<Case> cases = Profile(options.profile, options.fabric, spaces, options.seed, ranks);

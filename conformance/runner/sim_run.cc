@@ -57,6 +57,8 @@ TimingPolicy ParseTimingPolicy(const std::string& name) {
 
 RunCase RunHere(const Plugin& plugin) {
   return [&plugin](const Case& c, const SimRunOptions& options) {
+    if (options.on_file_operation || options.rank.end_after_saves > 0)
+      throw std::runtime_error("a run can be cut in a process of its own only");
     return RunOnSim(c, MakeModels(c), plugin, options);
   };
 }

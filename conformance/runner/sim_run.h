@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "conformance/fabric/process/file_operations.h"
 #include "conformance/fabric/sim/sim.h"
 #include "conformance/runner/rank_main.h"
 
@@ -18,12 +19,16 @@ struct SimRunOptions {
   int queues = 0;            // hardware queues that a rank's streams share; 0: one for each stream
   std::string trace_folder;  // empty: traces are not written
   std::function<void(std::function<bool(uint64_t address, std::string* text)> describe)> on_start;
+  // Null: nobody looks. Else the run is made in a process of its own, and may be cut there: as of
+  // workers/engine_process.h, in the process that watches.
+  std::function<bool(const FileOperation& operation, int32_t saves)> on_file_operation;
 };
 
 // A run with what it refers to. Not copyable: Run points into it.
 struct RunData {
   Run run;
   bool deadlock = false;
+  bool cut = false;  // its process was ended on purpose: nothing else is known of it
   std::vector<std::string> notes;
   uint64_t timing_hash = 0;
 };

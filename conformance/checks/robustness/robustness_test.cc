@@ -4,6 +4,7 @@
 
 #include "conformance/checks/base/analysis.h"
 #include "conformance/checks/robustness/answers.h"
+#include "conformance/checks/robustness/cut_save.h"
 #include "conformance/checks/robustness/left_behind.h"
 #include "conformance/checks/testing/mini_engine.h"
 #include "conformance/requirements/registry.h"
@@ -60,6 +61,69 @@ TEST(Robustness, WhatStaysBehindIsNamed) {
   EXPECT_EQ(JudgeLeftBehind(answered.run).findings.at(0).rank, -1);
   answered.run.left_behind.clear();
   EXPECT_TRUE(JudgeLeftBehind(answered.run).judged.empty());
+}
+
+// A run whose ranks load what a cut save left; each answers so.
+struct CutSaveLoaded {
+  explicit CutSaveLoaded(const std::vector<Kind>& answers) {
+    for (size_t i = 0; i < answers.size(); ++i) {
+      const auto rank = static_cast<int32_t>(i);
+      TraceBuilder t(rank, static_cast<int32_t>(answers.size()));
+      t.CallBegin("create");
+      t.CallEnd("create", -1, SPF_OK);
+      t.CallBegin("load");
+      if (answers[i] != Kind::kDied)
+        t.CallEnd("load", -1, answers[i] == Kind::kOk ? SPF_OK : SPF_FAILED);
+      run.traces.push_back(t.Done());
+      const bool ok = answers[i] == Kind::kOk;
+      run.outcomes.push_back({answers[i], ok ? "" : "load", ok ? "" : "no index"});
+    }
+  }
+  std::string Problem(bool complete = false) const {
+    const CheckResult result = JudgeCutSave(run, "before a rename", complete);
+    return FoundIn(result) == "" ? "" : FoundIn(result) + ": " + result.findings.at(0).message;
+  }
+  shardproof::Run run;
+};
+
+TEST(Robustness, ACutSaveIsTakenOrRefusedByAll) {
+  const CutSaveLoaded taken({Kind::kOk, Kind::kOk}), refused({Kind::kFailed, Kind::kAborted});
+  EXPECT_EQ(AnswerToCutSave(taken.run), LoadAnswer::kTaken);
+  EXPECT_EQ(AnswerToCutSave(refused.run), LoadAnswer::kRefused);
+  EXPECT_EQ(taken.Problem() + refused.Problem() + taken.Problem(true), "");
+}
+
+TEST(Robustness, ACutSaveThatOneRankTakes) {
+  const CutSaveLoaded split({Kind::kOk, Kind::kFailed});
+  EXPECT_EQ(AnswerToCutSave(split.run), LoadAnswer::kNeither);
+  EXPECT_NE(split.Problem().find("GE-39: one rank refuses"), std::string::npos);
+  EXPECT_EQ(JudgeCutSave(split.run, "", false).findings.at(0).rank, 0);
+}
+
+TEST(Robustness, ACutSaveThatEndsItsLoader) {
+  for (const Kind end : {Kind::kDied, Kind::kHung}) {
+    EXPECT_NE(CutSaveLoaded({Kind::kFailed, end}).Problem().find("neither loaded nor refused"),
+              std::string::npos);
+  }
+}
+
+TEST(Robustness, ACompleteSaveThatIsRefused) {
+  const CutSaveLoaded refused({Kind::kFailed, Kind::kFailed});
+  EXPECT_NE(refused.Problem(true).find("not complete"), std::string::npos);
+  CutSaveLoaded silent({Kind::kFailed, Kind::kFailed});
+  for (EngineOutcome& outcome : silent.run.outcomes) outcome.reason = "";
+  EXPECT_NE(silent.Problem().find("without a word"), std::string::npos);
+  CutSaveLoaded ended_by_others({Kind::kAborted, Kind::kAborted});
+  EXPECT_NE(ended_by_others.Problem(), "") << "nobody said why";
+}
+
+TEST(Robustness, WhatLoadsFromACutSaveIsJudged) {
+  Finding found;
+  found.requirement = "FS-23";
+  found.message = "published value differs";
+  const Finding wrong = LoadedWrong(found, "before a rename", false);
+  EXPECT_EQ(wrong.requirement, "GE-39");
+  EXPECT_NE(wrong.message.find("FS-23: published value differs"), std::string::npos);
 }
 
 TEST(Robustness, AWrongTwinThatIsAccepted) {

@@ -9,6 +9,7 @@
 #include "conformance/common/safe_text.h"
 #include "conformance/runner/chosen.h"
 #include "conformance/runner/command/run_command.h"
+#include "conformance/runner/isolation/cut_saves.h"
 #include "conformance/runner/isolation/probe.h"
 #include "conformance/runner/isolation/run_apart.h"
 #include "conformance/runner/judge_on_sim.h"
@@ -42,12 +43,13 @@ void ReplayCase(size_t place, const Case& c, const RunCase& run, const Options& 
   Case leg = c;
   Run shown;  // those of partners are not
   try {
-    verdict = JudgeOnSim(c, run, SimOptionsFor(options, Id(c), scratch.path()),
-                         [&](const Case& of, const Run& seen) {
-                           leg = of;
-                           shown.traces = seen.traces;
-                           shown.outcomes = seen.outcomes;
-                         });
+    const SimRunOptions sim = SimOptionsFor(options, Id(c), scratch.path());
+    verdict = JudgeOnSim(c, run, sim, [&](const Case& of, const Run& seen) {
+      leg = of;
+      shown.traces = seen.traces;
+      shown.outcomes = seen.outcomes;
+    });
+    verdict = JudgeCutSaves(std::move(verdict), c, run, sim);
   } catch (const EngineDied& died) {
     verdict = VerdictOf(died);
   }

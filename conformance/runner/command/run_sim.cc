@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "conformance/common/safe_text.h"
+#include "conformance/runner/isolation/cut_saves.h"
 #include "conformance/runner/isolation/probe.h"
 #include "conformance/runner/isolation/run_apart.h"
 #include "conformance/runner/judge_on_sim.h"
@@ -110,7 +111,7 @@ std::string RunPart(const Case& c, const SimWork& work, const Options& options,
   const SimRunOptions sim = SimOptionsFor(options, Id(c), folder);
   try {
     return PackVerdict(work.index == 0
-                           ? JudgeOnSim(c, run, sim)
+                           ? JudgeCutSaves(JudgeOnSim(c, run, sim), c, run, sim)
                            : CompareTimings(c, run, sim, work.range, options.timing.empty()));
   } catch (const EngineDied& died) {
     return PackVerdict(VerdictOf(died));

@@ -59,8 +59,17 @@ Verdict VerdictOf(const EngineDied& died) {
 
 RunData RunApartWith(const std::string& address, const EngineProcessOptions& options, const Case& c,
                      const SimRunOptions& sim, const RunInside& run) {
+  EngineProcessOptions watched = options;
+  watched.on_file_operation = sim.on_file_operation;
   EngineProcessEnd end = RunInEngineProcess(
-      options, [&](WorkerSide& side) { return Evidence(address, sim, run, side); });
+      watched, [&](WorkerSide& side) { return Evidence(address, sim, run, side); });
+  const int32_t ends_after = sim.rank.end_after_saves;
+  if (end.cut || (!end.answered && ends_after > 0 && end.saved == ends_after)) {
+    RunData data;
+    data.run.spec = &c;
+    data.cut = true;
+    return data;
+  }
   if (!end.error.empty()) {
     throw std::runtime_error("in the process of the engine, in the suite's code: " + end.error);
   }

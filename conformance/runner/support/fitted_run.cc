@@ -10,6 +10,7 @@
 
 #include "conformance/cases/profiles.h"
 #include "conformance/cases/support/fitted_profile.h"
+#include "conformance/cases/support/killed_saves.h"
 #include "conformance/cases/support/learn.h"
 #include "conformance/cases/support/reshard.h"
 #include "conformance/common/at.h"
@@ -87,13 +88,15 @@ bool HasValue(const DrawnCase& drawn, const std::string& factor, const std::stri
 
 }  // namespace
 
-bool IsReshard(const Options& options) {
-  return options.cases.empty() && options.random == 0 && options.profile == "reshard";
+bool HasLegs(const Options& options) {
+  return options.cases.empty() && options.random == 0 &&
+         (options.profile == "reshard" || options.profile == "crash");
 }
 
 bool IsFitted(const Options& options) {
-  if (options.fabric == "nccl") return false;
-  if (options.random > 0 || IsReshard(options)) return true;
+  if (options.fabric == "nccl" || (options.profile == "crash" && options.fabric != "sim"))
+    return false;
+  if (options.random > 0 || HasLegs(options)) return true;
   if (!options.cases.empty() || options.profile == "smoke") return false;
   return !options.supports.empty() || options.impl.starts_with("lib:");
 }
@@ -148,10 +151,21 @@ std::vector<Case> FittedRun::RandomCases() {
   return cases;
 }
 
+std::vector<Case> FittedRun::CasesWithLegs() const {
+  const auto& make = options_.profile == "crash" ? KilledSaves : ReshardCases;
+  return make(spaces_, supported_, UsualWorld(options_.ranks), options_.seed);
+}
+
+std::vector<std::string> FittedRun::Coverage() const {
+  if (!HasLegs(options_)) return FittedCoverage(spaces_, supported_, judged_, strength());
+  const auto& coverage = options_.profile == "crash" ? KilledSavesCoverage : ReshardCoverage;
+  return coverage(spaces_, asked_, judged_);
+}
+
 std::vector<Case> FittedRun::Cases() {
   if (options_.random > 0) return RandomCases();
-  if (IsReshard(options_)) {
-    asked_ = ReshardCases(spaces_, supported_, UsualWorld(options_.ranks), options_.seed);
+  if (HasLegs(options_)) {
+    asked_ = CasesWithLegs();
     std::vector<Case> chosen = asked_;
     chosen_ = KeepChosen(options_, &chosen);
     return chosen;
@@ -247,7 +261,7 @@ void FittedRun::AskOpenCombinations(const JudgeCases& judge, std::vector<CaseRep
 
 std::vector<CaseReport> FittedRun::AskOn(const JudgeCases& judge, size_t batch) {
   std::vector<CaseReport> reports;
-  if (IsReshard(options_)) return reports;
+  if (HasLegs(options_)) return reports;
   if (chosen_.empty()) {  // else other cases have what is open here
     AskOpenValues(judge, &reports);
     if (options_.random == 0) AskOpenCombinations(judge, &reports);
@@ -294,10 +308,7 @@ void FittedRun::Conclude(RunReport* report) const {
                             options_.profile +
                             " were not asked: they have values that it does not take");
   }
-  for (std::string& line : IsReshard(options_)
-                               ? ReshardCoverage(spaces_, asked_, judged_)
-                               : FittedCoverage(spaces_, supported_, judged_, strength()))
-    report->facts.push_back(std::move(line));
+  for (std::string& line : Coverage()) report->facts.push_back(std::move(line));
   if (added_ > 0)
     report->facts.push_back(std::to_string(added_) +
                             " plain cases were added for what the engine declined in others");

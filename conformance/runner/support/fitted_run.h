@@ -22,8 +22,9 @@
 
 namespace shardproof {
 
-// Whether the cases are those that save under one configuration and load under another.
-bool IsReshard(const Options& options);
+// Whether the cases have several legs: those that save under one configuration and load under
+// another, or those whose saves are killed.
+bool HasLegs(const Options& options);
 
 // Whether its cases depend on the engine.
 bool IsFitted(const Options& options);
@@ -63,6 +64,8 @@ class FittedRun {
 
  private:
   std::vector<Case> RandomCases();
+  std::vector<Case> CasesWithLegs() const;
+  std::vector<std::string> Coverage() const;
   int strength() const { return options_.profile == "full" ? 3 : 2; }
   void Note(const Case& c, const CaseReport& report);
   void AskOpenValues(const JudgeCases& judge, std::vector<CaseReport>* reports);
@@ -77,7 +80,7 @@ class FittedRun {
   size_t not_asked_ = 0;
   std::string chosen_;       // of the cases, in words
   TakenRows taken_;          // of an engine that was asked
-  std::vector<Case> asked_;  // of the profile reshard
+  std::vector<Case> asked_;  // with several legs
   std::vector<Case> judged_;
   std::map<std::string, std::string> declined_;  // cases that fit: id, and why
   std::string declined_first_;

@@ -9,6 +9,7 @@
 #include <exception>
 #include <new>
 #include <stdexcept>
+#include <vector>
 
 #include "conformance/fabric/process/process.h"
 
@@ -64,11 +65,14 @@ class SharedEvidence {
   Head* head_;
 };
 
-[[noreturn]] void Work(SharedEvidence& shared, const std::function<Frame(WorkerSide& side)>& work) {
+// told_to: who is told of operations on files; -1: nobody.
+[[noreturn]] void Work(SharedEvidence& shared, int told_to,
+                       const std::function<Frame(WorkerSide& side)>& work) {
   WorkerSide side{&shared->watched.progress, &shared->watched.waits, {}};
   LeaveLastWordsIn(side);
   std::string error;
   try {
+    if (told_to >= 0) FileOperations::TellFrom(told_to);
     const Frame evidence = work(side);
     if (BytesOf(evidence) <= kMostBytes) {
       shared.Put(Head::kEvidence, evidence);
@@ -89,22 +93,41 @@ void Locate(const Progress& progress, EngineProcessEnd* end) {
   const int32_t rank = progress.rank.load();
   const std::string call = TextOf(progress.call), last = TextOf(progress.last);
   end->foreign = !call.empty();
+  end->saved = progress.saved.load();
   end->rank = rank >= 0 && rank < kNoRank ? rank : -1;
   end->where = rank < 0         ? "outside of entry calls"
                : rank < kNoRank ? call + ", after " + last
                                 : call;
 }
 
-// Waits for the end, or ends it. Why it had to be ended, or "".
-std::string Watch(Keeper& keeper, ProgressWatch& watch, const Progress& progress,
-                  const EngineProcessOptions& options) {
+// Answers false: the process has been ended before an operation on a file.
+bool ServeFiles(FileOperations* files, Keeper& keeper, const Progress& progress,
+                const EngineProcessOptions& options) {
+  if (files == nullptr) return true;
+  const bool goes_on = files->Serve([&](const FileOperation& operation) {
+    return options.on_file_operation(operation, progress.saves.load());
+  });
+  if (!goes_on) keeper.Kill();
+  return goes_on;
+}
+
+struct WatchEnd {
+  std::string why;  // it had to be ended
+  bool cut = false;
+};
+
+// Waits for the end, or ends it.
+WatchEnd Watch(Keeper& keeper, ProgressWatch& watch, const Progress& progress,
+               FileOperations* files, const EngineProcessOptions& options) {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point began = Clock::now();
   while (!keeper.Ended()) {
-    pollfd over{keeper.file(), POLLIN, 0};
-    poll(&over, 1, 100);
+    pollfd over[] = {{keeper.file(), POLLIN, 0},
+                     {files == nullptr ? -1 : files->file(), POLLIN, 0}};
+    poll(over, 2, 100);
     if (options.waiting) options.waiting();
-    if (over.revents != 0) continue;
+    if (!ServeFiles(files, keeper, progress, options)) return {"", true};
+    if (over[0].revents != 0 || over[1].revents != 0) continue;
     const bool loads = progress.rank.load() == kNoRank;
     std::string why;
     if (std::chrono::duration<double>(Clock::now() - began).count() > options.limit_seconds) {
@@ -116,9 +139,9 @@ std::string Watch(Keeper& keeper, ProgressWatch& watch, const Progress& progress
       continue;
     }
     keeper.Kill();
-    return why;
+    return {why, false};
   }
-  return "";
+  return {};
 }
 
 }  // namespace
@@ -128,17 +151,26 @@ EngineProcessEnd RunInEngineProcess(const EngineProcessOptions& options,
   const auto memory = std::make_shared<SharedEvidence>();
   SharedEvidence& shared = *memory;
   const Progress& progress = shared->watched.progress;
+  std::optional<FileOperations> files;
+  if (options.on_file_operation) files.emplace();
+  const int told_to = files ? files->file_of_process() : -1;
   Keeper keeper;
-  keeper.Start([&] { Work(shared, work); });
+  keeper.Start([&] { Work(shared, told_to, work); },
+               files ? std::vector<int>{told_to} : std::vector<int>{});
+  if (files) files->Started();
   ProgressWatch watch(shared->watched);
   watch.Begin(keeper.pid());
   EngineProcessEnd end;
-  const std::string why = Watch(keeper, watch, progress, options);
+  const WatchEnd watched = Watch(keeper, watch, progress, files ? &*files : nullptr, options);
+  if (watched.cut) {
+    end.cut = true;
+    return end;
+  }
   Locate(progress, &end);
-  if (!why.empty()) {
+  if (!watched.why.empty()) {
     end.hung = true;
     const std::string note = TextOf(progress.note);
-    end.death = why + (note.empty() ? "" : ": " + note);
+    end.death = watched.why + (note.empty() ? "" : ": " + note);
     return end;
   }
   const KeptEnd& kept = keeper.end();

@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 
+#include "conformance/fabric/process/file_operations.h"
 #include "conformance/runner/workers/worker.h"
 
 namespace shardproof {
@@ -23,6 +24,9 @@ struct EngineProcessOptions {
   double stall_seconds = 5;       // as of ProgressWatch
   double limit_seconds = 600;     // of one run, whatever the progress
   std::function<void()> waiting;  // called again and again; may be null
+  // Of each operation on a file that the process is about to make, and how many saves it has begun
+  // by then: whether it is made. If not, the process is ended before it. Null: nobody looks.
+  std::function<bool(const FileOperation& operation, int32_t saves)> on_file_operation;
 };
 
 // How it ended.
@@ -31,9 +35,11 @@ struct EngineProcessEnd {
   FrameView evidence;     // lies in memory
   std::shared_ptr<const void> memory = nullptr;
   std::string error;     // what the work threw; empty: it did not
+  bool cut = false;      // on_file_operation ended it; what follows is empty
   bool hung = false;     // otherwise it left, or was ended by a signal
   bool foreign = false;  // foreign code had been entered: the end is the engine's
   std::string death;     // "ended by SIGSEGV (Segmentation fault): address 0x8"
+  int32_t saved = 0;     // calls of save that had returned
   int rank = -1;         // whose engine code ran; -1: none, or of the whole process
   std::string where;     // "train_step 1, after communicate", "loading the library"
   std::string left;      // "a process (sleep)"; empty: it has left nothing behind
