@@ -112,6 +112,9 @@ class Routing {
     }
   }
 
+  static bool IsReducingName(const std::string& name) {
+    return !IsTwinName(name) && (kDenseNames.contains(name) || kExpertNames.contains(name));
+  }
   static bool IsTwinName(const std::string& name) { return name.ends_with("_ag"); }
 
   void JudgeKind(int32_t rank, const Carried& carried, const InstanceFacts& facts, bool expert,
@@ -134,8 +137,10 @@ class Routing {
     const std::set<std::string>& reduced_on = of.reduced_on[expert];
     const bool outer_sharded = facts.spec().outer_strategy == OuterStrategy::kOptim;
     // Only where outer ranks share out a shard do they gather its slices.
-    if (reduced_on.empty() || (outer_sharded && IsOuter(rank, carried, expert))) return;
-    const bool shared = reduced_on.contains(carried.comm);
+    if (outer_sharded && IsOuter(rank, carried, expert)) return;
+    // Who only evaluates reduces nothing: then names say which communicator would.
+    const bool shared = reduced_on.empty() ? IsReducingName(carried.group->name)
+                                           : reduced_on.contains(carried.comm);
     if (facts.Twin() && shared && !outer_sharded) {
       Report("PG-09", rank, carried, "the all-gather twin of " + carried.group->name,
              carried.group->name,

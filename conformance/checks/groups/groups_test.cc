@@ -53,6 +53,20 @@ TEST(Groups, AGoodRunThatBuildsItsOwnGridHasNoFinding) {
   EXPECT_TRUE(result.judged.contains("PG-13"));
 }
 
+// Who only evaluates reduces nothing.
+void Evaluates(InstanceSpec& spec) { spec.script = "ee"; }
+void EvaluatesWithTwin(InstanceSpec& spec) {
+  Twin(spec);
+  Evaluates(spec);
+}
+
+TEST(Groups, AGatherOfAnEvaluationOnTheReducingGroupAlthoughATwinIsGiven) {
+  MiniFaults faults;
+  EXPECT_EQ(FoundIn(CheckGroups(RunMini(MiniCase(4, EvaluatesWithTwin), faults).run)), "");
+  faults.gather_on_reducer = true;
+  EXPECT_EQ(FoundIn(CheckGroups(RunMini(MiniCase(4, EvaluatesWithTwin), faults).run)), "PG-09");
+}
+
 TEST(Groups, AGatherOnTheReducingGroupAlthoughATwinIsGiven) {
   MiniFaults faults;
   faults.gather_on_reducer = true;
@@ -190,6 +204,18 @@ std::vector<int32_t> MembersOf(const Trace& trace, const std::string& name) {
     if (group.name == name) return group.world_ranks;
   }
   return {};
+}
+
+TEST(Groups, AGatherOfAnEvaluationOverOtherRanks) {
+  MiniRun mini = RunMini(MiniCase(4, Evaluates));
+  const CheckResult good = CheckGroups(mini.run);
+  EXPECT_EQ(FoundIn(good), "");
+  EXPECT_TRUE(good.judged.contains("PG-09") && good.judged.contains("PG-18"));
+  EditGroups(mini, "dp_cp", [](GroupInfo& group, const Trace&) {
+    std::reverse(group.world_ranks.begin(), group.world_ranks.end());
+  });
+  const std::string found = FoundIn(CheckGroups(mini.run));
+  EXPECT_NE(found.find("PG-18"), std::string::npos) << found;
 }
 
 TEST(Groups, AnExpertGridOfFewerRanks) {

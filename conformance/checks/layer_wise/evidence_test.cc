@@ -57,6 +57,16 @@ TEST(LayerWiseEvidence, RowsWithoutEvidenceAreNotJudged) {
   ExpectOpen(Checked(kIntoGrads, FAULT(clear_unnamed)), {"LW-22"});
 }
 
+// With overlapped gathers the next train step installs; an evaluation's gathers are not judged as
+// one's.
+TEST(LayerWiseEvidence, OneStepBeforeAnEvaluationInstallsNothingInAStep) {
+  const Edit once = [](InstanceSpec& spec) { spec.script = "te"; };
+  const CheckResult result = Checked(kOverlap + once);
+  EXPECT_EQ(FoundIn(result), "") << First(result);
+  for (const NotCheckable& open : result.not_checkable)
+    EXPECT_EQ(open.kind, NotCheckable::Kind::kNotAsked) << open.requirement << ": " << open.why;
+}
+
 TEST(LayerWiseEvidence, EvaluationsThatGatherHideNothing) {
   const Edit between = [](InstanceSpec& spec) { spec.script = "tetet"; };
   ExpectOpen(Checked(kOverlap + between, FAULT(sync_eval)), {"LW-38"});

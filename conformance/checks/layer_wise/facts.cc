@@ -1,6 +1,7 @@
 #include "conformance/checks/layer_wise/facts.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "conformance/checks/base/carried.h"
 #include "conformance/common/dtype.h"
@@ -15,11 +16,11 @@ bool StepsUpdate(const InstanceSpec& of) {
   return of.skip_norm <= 0 && of.script.find('t') != std::string::npos;
 }
 
-// Does an engine train or evaluate again after a train step?
-bool RunsAfterAStep(const std::string& script) {
+// Does an engine come to one of these calls after a train step?
+bool CallsAfterAStep(const std::string& script, const char* calls) {
   bool stepped = false;
   for (const char letter : script) {
-    if (stepped && (letter == 't' || letter == 'e')) return true;
+    if (stepped && std::strchr(calls, letter) != nullptr) return true;
     stepped = letter != 'r' && (stepped || letter == 't');
   }
   return false;
@@ -78,12 +79,13 @@ bool Facts::Updates() const {
   return false;
 }
 
-bool Facts::Gathers() const {
+bool Facts::Gathers(bool in_train_step) const {
   for (size_t i = 0; i < a_.n_instances(); ++i) {
     const auto instance = static_cast<int32_t>(i);
     const InstanceSpec& of = spec(instance);
     if (!LayerWise(instance) || !StepsUpdate(of)) continue;
-    if (!of.overlap_param_gather || RunsAfterAStep(of.script)) return true;
+    if (!of.overlap_param_gather || CallsAfterAStep(of.script, in_train_step ? "t" : "te"))
+      return true;
   }
   return false;
 }

@@ -89,8 +89,8 @@ class Facts {
   // Some layer-wise instance has a step that must update: then updates and gathers are to be seen.
   bool Updates() const;
   // Some layer-wise instance must gather what it has updated: at once, or with overlapped gathers
-  // in a later step of the same engine.
-  bool Gathers() const;
+  // in a later train step of the same engine, or evaluation. in_train_step: those do not count.
+  bool Gathers(bool in_train_step = false) const;
   // Elements that each rank of the list published of the parameter in the call.
   const std::map<int32_t, int64_t>& Publishers(int32_t instance, int32_t rank, int32_t key,
                                                int32_t call) const;
