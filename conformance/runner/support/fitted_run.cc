@@ -13,6 +13,7 @@
 #include "conformance/cases/support/killed_saves.h"
 #include "conformance/cases/support/learn.h"
 #include "conformance/cases/support/reshard.h"
+#include "conformance/cases/support/would_add.h"
 #include "conformance/common/at.h"
 #include "conformance/common/read_file.h"
 #include "conformance/runner/chosen.h"
@@ -178,9 +179,10 @@ std::vector<Case> FittedRun::Cases() {
     chosen_ = KeepChosen(options_, &all);
     return all;
   }
-  const size_t there_are = all.size();
-  std::erase_if(all, [&](const Case& c) { return !Fits(spaces_, supported_, c); });
-  not_asked_ = there_are - all.size();
+  const auto fits = [&](const Case& c) { return Fits(spaces_, supported_, c); };
+  const auto first_left_out = std::stable_partition(all.begin(), all.end(), fits);
+  left_out_.assign(first_left_out, all.end());
+  all.erase(first_left_out, all.end());
   std::set<std::string> ids;
   for (const Case& c : all) ids.insert(Id(c));
   for (Case& c :
@@ -303,12 +305,18 @@ void FittedRun::Conclude(RunReport* report) const {
     report->problems.push_back((options_.supports.empty() ? "" : options_.supports + ": ") + lost);
   if (options_.random > 0) return;
   if (!chosen_.empty()) report->facts.push_back(chosen_);
-  if (not_asked_ > 0) {
-    report->facts.push_back(std::to_string(not_asked_) + " cases of the profile " +
+  if (!left_out_.empty()) {
+    report->facts.push_back(std::to_string(left_out_.size()) + " cases of the profile " +
                             options_.profile +
                             " were not asked: they have values that it does not take");
   }
   for (std::string& line : Coverage()) report->facts.push_back(std::move(line));
+  if (!HasLegs(options_) && chosen_.empty()) {
+    for (std::string& line :
+         WouldAddLines(WhatValuesWouldAdd(spaces_, supported_, left_out_, strength(),
+                                          UsualWorld(options_.ranks), options_.seed)))
+      report->facts.push_back(std::move(line));
+  }
   if (added_ > 0)
     report->facts.push_back(std::to_string(added_) +
                             " plain cases were added for what the engine declined in others");

@@ -76,11 +76,11 @@ class FittedRun {
   Spaces kept_;
   const std::vector<CaseFactors> spaces_;
   Supported supported_;
-  std::string how_;  // "told by FILE", "asked in 312 cases"
-  size_t not_asked_ = 0;
-  std::string chosen_;       // of the cases, in words
-  TakenRows taken_;          // of an engine that was asked
-  std::vector<Case> asked_;  // with several legs
+  std::string how_;             // "told by FILE", "asked in 312 cases"
+  std::vector<Case> left_out_;  // of the profile's list: they have what it does not take
+  std::string chosen_;          // of the cases, in words
+  TakenRows taken_;             // of an engine that was asked
+  std::vector<Case> asked_;     // with several legs
   std::vector<Case> judged_;
   std::map<std::string, std::string> declined_;  // cases that fit: id, and why
   std::string declined_first_;
