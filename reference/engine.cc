@@ -17,7 +17,8 @@ void Engine::Configure() {
   for (const std::string& warning : Warnings(c_.config)) c_.host.Explain(warning);
   const spf_model& model = c_.host.model();
   GroupDemand demand;
-  demand.twins = c_.config.twins;
+  demand.dense_twins = c_.config.dense_twins;
+  demand.expert_twins = c_.config.expert_twins;
   demand.optimizer_instances = c_.config.optimizer_instances;
   for (int32_t v = 0; v < model.n_values; ++v)
     demand.pipeline |= (model.values[v].flags & (SPF_VALUE_FROM_PREV | SPF_VALUE_TO_NEXT)) != 0;
@@ -61,10 +62,8 @@ void Engine::ConfigureGroups(const GroupDemand& demand) {
   GridSizes& grid = c_.config.grid;
   if (grid.span == 0) grid.span = world_size - grid.offset;
   std::vector<GroupFamily> families = FamiliesOf(grid, world_size);
-  if (demand.twins) {
-    families.push_back(TwinOf(families, false));
-    if (demand.experts) families.push_back(TwinOf(families, true));
-  }
+  if (demand.dense_twins) families.push_back(TwinOf(families, false));
+  if (demand.expert_twins && demand.experts) families.push_back(TwinOf(families, true));
   const GroupCollection collection = CreateGroups(c_.host, families, created_groups_);
   const int32_t me = c_.host.RankIn(world);
   idle_ = me < grid.offset || me >= grid.offset + grid.span;

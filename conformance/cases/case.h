@@ -107,6 +107,19 @@ struct InstanceSpec {
   bool operator==(const InstanceSpec&) const = default;
 };
 
+// Whether parameters of the kind have an all-gather twin, and whether it is wrong.
+inline bool HasTwin(const InstanceSpec& spec, bool expert) {
+  return spec.twin != GatherTwin::kNone &&
+         spec.twin != (expert ? GatherTwin::kDenseOnly : GatherTwin::kExpertsOnly);
+}
+inline bool HasWrongTwin(const InstanceSpec& spec) {
+  return spec.twin != GatherTwin::kNone && spec.twin != GatherTwin::kGiven &&
+         spec.twin != GatherTwin::kDenseOnly && spec.twin != GatherTwin::kExpertsOnly;
+}
+inline bool HasExperts(const InstanceSpec& spec) {
+  return spec.model.experts || spec.model.moe.experts > 0;
+}
+
 // What the strategy shards besides optimizer state.
 inline bool ShardsParams(const InstanceSpec& spec) {
   return spec.strategy == ShardingStrategy::kOptimGradsParams;

@@ -71,7 +71,11 @@ void CheckPlace(const InstanceSpec& spec, int32_t world) {
 
 // A wrong twin must be wrong for every rank: each has to refuse it by itself.
 void CheckWrongTwin(const InstanceSpec& spec, int32_t world) {
-  if (spec.twin == GatherTwin::kNone || spec.twin == GatherTwin::kGiven) return;
+  if (spec.twin == GatherTwin::kDenseOnly || spec.twin == GatherTwin::kExpertsOnly) {
+    if (!HasExperts(spec))
+      CannotAsk(spec, "twin = " + spec.twin.Text() + ": there are no parameters of experts");
+  }
+  if (!HasWrongTwin(spec)) return;
   if (spec.grid)
     CannotAsk(spec, "twin = " + spec.twin.Text() +
                         ": an engine that builds its groups is handed no twin");

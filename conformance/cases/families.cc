@@ -56,9 +56,11 @@ std::vector<GroupFamily> GroupFamilies(const InstanceSpec& given, int32_t world)
                          const std::vector<RankList>& again) {
     return TwinLists(how, Reducing(full, spec.outer), full, Reducing(again, spec.outer));
   };
-  families.push_back(
-      {"dp_cp_ag", twins(spec.twin, dp_cp, DenseGrid(forgetful).Groups({"dp", "cp"}))});
-  if (!spec.model.experts && spec.model.moe.experts == 0) return families;
+  if (HasTwin(spec, false)) {
+    families.push_back(
+        {"dp_cp_ag", twins(spec.twin, dp_cp, DenseGrid(forgetful).Groups({"dp", "cp"}))});
+  }
+  if (!HasExperts(spec) || !HasTwin(spec, true)) return families;
   if (spec.twin == GatherTwin::kExpertDense) {
     families.push_back({"expt_dp_ag", Reducing(dp_cp, spec.outer)});
     return families;

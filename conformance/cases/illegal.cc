@@ -88,7 +88,7 @@ std::string OuterNeedsInstances(const InstanceSpec& spec, int32_t) {
 
 // Derive refuses to ask for wrong twins that some rank cannot tell from right ones.
 std::string Twin(const InstanceSpec& spec, int32_t) {
-  if (spec.twin == GatherTwin::kNone || spec.twin == GatherTwin::kGiven) return "";
+  if (!HasWrongTwin(spec)) return "";
   return WrongTwin(spec) + " (" + spec.twin.Text() +
          ") has not the same ordered members as the group that reduces the same buffers";
 }

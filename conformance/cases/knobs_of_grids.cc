@@ -4,6 +4,25 @@
 
 namespace shardproof::rows {
 
+std::string SaysTwin(const InstanceSpec& spec, int32_t) {
+  return spec.twin == GatherTwin::kNone ? "" : "1";
+}
+
+// No token: twin=dense and twin=experts say it.
+Knob TwinsOf() {
+  Knob knob;
+  knob.name = "all_gather_group_of";
+  knob.values = "all, dense, experts";
+  knob.meaning =
+      "with create_all_gather_group = 1: the parameters that have a twin; the others are gathered "
+      "on the communicator that reduces them";
+  knob.text = [](const InstanceSpec& spec) -> std::string {
+    if (spec.twin == GatherTwin::kDenseOnly) return "dense";
+    return spec.twin == GatherTwin::kExpertsOnly ? "experts" : "all";
+  };
+  return knob;
+}
+
 std::vector<Knob> StrategyKnobs() {
   return {
       Word(&InstanceSpec::strategy, "strategy",
@@ -48,11 +67,11 @@ std::vector<Knob> StrategyKnobs() {
                 "twins: parameter gathers run on `dp_cp_ag` / `expt_dp_ag`, a second communicator "
                 "with the same ordered members as the group that reduces the same buffer"})
           .In(Space::kDense, {GatherTwin::kNone, GatherTwin::kGiven})
-          .In(Space::kSchedule, {GatherTwin::kNone, GatherTwin::kGiven})
+          .In(Space::kSchedule, {GatherTwin::kNone, GatherTwin::kGiven, GatherTwin::kDenseOnly,
+                                 GatherTwin::kExpertsOnly})
           .In(Space::kLayerWise, {GatherTwin::kNone, GatherTwin::kGiven})
-          .Says([](const InstanceSpec& spec, int32_t) {
-            return spec.twin == GatherTwin::kNone ? "" : "1";
-          }),
+          .Says(SaysTwin),
+      TwinsOf(),
       Flag(&InstanceSpec::grid, "grid",
            {.name = "groups",
             .values = "explicit, grid",

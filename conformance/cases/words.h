@@ -33,12 +33,16 @@ enum class GatherTwin {
   kShort,
   // The dense one is right, that of the experts is not.
   kExpertPermuted,
-  kExpertDense
+  kExpertDense,
+  // Right, but of one kind of parameter only: the others are gathered where they are reduced.
+  kDenseOnly,
+  kExpertsOnly
 };
 template <>
 struct WordsOf<GatherTwin> {
-  static constexpr WordList<8> kWords{"none",      "given", "permuted",        "default_order",
-                                      "full_span", "short", "expert_permuted", "expert_dense"};
+  static constexpr WordList<10> kWords{"none",      "given",  "permuted",        "default_order",
+                                       "full_span", "short",  "expert_permuted", "expert_dense",
+                                       "dense",     "experts"};
 };
 
 enum class KnobDtype { kFp32, kBf16 };

@@ -105,7 +105,7 @@ std::vector<Partner> PartnersOf(const Case& c) {
   timing.sequences = true;
   timing.why = "under another timing";
   partners.push_back(std::move(timing));
-  if (c.instances.front().twin == GatherTwin::kGiven) {
+  if (c.instances.front().twin != GatherTwin::kNone) {
     Add(partners, c, "PG-08", true, "without twins",
         [](InstanceSpec& spec) { spec.twin = GatherTwin::kNone; });
   }

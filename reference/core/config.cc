@@ -29,7 +29,11 @@ void ReadSharding(const Knobs& knobs, Config& c) {
                    {"layer_wise", ShardingStrategy::kLayerWise}});
   c.outer_shards = knobs.OneOf<bool>("outer_strategy", {{"no_shard", false}, {"optim", true}});
   c.optimizer_instances = knobs.Size("num_optimizer_instances");
-  c.twins = knobs.Flag("create_all_gather_group");
+  const bool twins = knobs.Flag("create_all_gather_group");
+  const int of =
+      knobs.OneOf<int>("all_gather_group_of", {{"all", 0}, {"dense", 1}, {"experts", 2}});
+  c.dense_twins = twins && of != 2;
+  c.expert_twins = twins && of != 1;
 }
 
 void ReadLayerWise(const Knobs& knobs, Config& c) {

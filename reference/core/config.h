@@ -39,7 +39,8 @@ struct Config {
   ShardingStrategy strategy = ShardingStrategy::kNoShard;
   bool outer_shards = false;        // outer_strategy = optim: outer ranks subdivide the shard
   int32_t optimizer_instances = 1;  // outer data-parallel size
-  bool twins = false;               // create_all_gather_group
+  bool dense_twins = false;         // create_all_gather_group, all_gather_group_of
+  bool expert_twins = false;
 
   bool own_groups = false;  // groups = grid
   GridSizes grid;           // only with own_groups; span 0: the whole world

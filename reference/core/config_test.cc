@@ -8,7 +8,7 @@ TEST(Config, DefaultsAreThoseOfTheKnobTable) {
   EXPECT_EQ(config.strategy, ShardingStrategy::kNoShard);
   EXPECT_EQ(config.unit_types, (std::vector<std::string>{"TransformerLayer"}));
   EXPECT_FALSE(config.prefetch_limit_bytes);
-  EXPECT_FALSE(config.twins);
+  EXPECT_FALSE(config.dense_twins || config.expert_twins);
   EXPECT_EQ(config.adam_beta2, 0.75);
   EXPECT_EQ(config.microbatches, 2);
 }

@@ -23,7 +23,7 @@ void VerifyHybrid(const Communicator& full, const Communicator& inner, const Com
 }
 
 DataParallelGroups Pick(const GroupCollection& collection, const std::string& name,
-                        const GroupDemand& demand) {
+                        const GroupDemand& demand, bool twin) {
   DataParallelGroups groups;
   const Communicator& full = collection.Require(name);
   groups.total = full.size();
@@ -34,7 +34,7 @@ DataParallelGroups Pick(const GroupCollection& collection, const std::string& na
     VerifyHybrid(full, groups.reduce, groups.outer, demand.optimizer_instances);
   }
   groups.gather = groups.reduce;
-  if (demand.twins) {
+  if (twin) {
     groups.gather = collection.Require(name + "_ag");
     RequireMembers(groups.gather, groups.reduce.members,
                    "those of " + groups.reduce.name + ", which reduces the same buffers");
@@ -84,9 +84,9 @@ const Communicator& GroupCollection::Require(const std::string& name) const {
 EngineGroups PickGroups(const GroupCollection& collection, const GroupDemand& demand) {
   EngineGroups groups;
   groups.dp_cp = collection.Require("dp_cp");
-  groups.dense = Pick(collection, "dp_cp", demand);
+  groups.dense = Pick(collection, "dp_cp", demand, demand.dense_twins);
   if (demand.experts) {
-    groups.expert = Pick(collection, "expt_dp", demand);
+    groups.expert = Pick(collection, "expt_dp", demand, demand.expert_twins);
     groups.ep = collection.Require("ep");
   }
   if (demand.pipeline) groups.pp = collection.Require("pp");
@@ -98,18 +98,17 @@ EngineGroups PickGroups(const GroupCollection& collection, const GroupDemand& de
 }
 
 GroupCollection AskForGroups(spf::Host& host, const GroupDemand& demand) {
-  std::vector<std::string> families{"dp_cp"};
-  if (demand.experts) families.push_back("expt_dp");
   GroupCollection collection;
   auto ask = [&](const std::string& name) {
     collection.Set(Describe(host, name, host.Group(name.c_str())));
   };
-  for (const std::string& name : families) {
+  auto ask_family = [&](const std::string& name, bool twin) {
     ask(name);
     if (demand.optimizer_instances > 1) ask("intra_" + name), ask("inter_" + name);
-    if (demand.twins) ask(name + "_ag");
-  }
-  if (demand.experts) ask("ep");
+    if (twin) ask(name + "_ag");
+  };
+  ask_family("dp_cp", demand.dense_twins);
+  if (demand.experts) ask_family("expt_dp", demand.expert_twins), ask("ep");
   if (demand.pipeline) ask("pp");
   if (demand.split_params) {
     ask("tp");

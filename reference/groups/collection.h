@@ -48,7 +48,7 @@ class GroupCollection {
 // What one kind of parameter (dense, or expert) communicates over.
 struct DataParallelGroups {
   Communicator reduce;  // shards and reduces gradients: the inner group under HSDP
-  Communicator gather;  // gathers parameters: the twin where there is one, else the same as reduce
+  Communicator gather;  // gathers parameters: the kind's twin if there is one, else as reduce
   Communicator outer;   // HSDP: reduces the shards, and with outer_strategy optim gathers them
   int32_t total = 1;    // data-parallel size with outer ranks, all of dp_cp or expt_dp
 };
@@ -56,7 +56,7 @@ struct DataParallelGroups {
 // What an engine needs to know before it picks.
 struct GroupDemand {
   bool experts = false;
-  bool twins = false;
+  bool dense_twins = false, expert_twins = false;
   int32_t optimizer_instances = 1;
   bool pipeline = false;
   bool split_params = false;  // over tensor-parallel ranks

@@ -66,7 +66,8 @@ TEST(GroupCollection, LookupBeforeCreationIsAnError) {
 }
 
 TEST(PickGroups, WithoutTwinsGathersRunOnTheReducingGroup) {
-  const EngineGroups groups = PickGroups(CollectionOf(EightRanks(1), 8, 3, true), {true, false, 1});
+  const EngineGroups groups =
+      PickGroups(CollectionOf(EightRanks(1), 8, 3, true), {true, false, false, 1});
   EXPECT_EQ(groups.dense.gather.name, "dp_cp")
       << "a twin that was provided but not asked for is not used";
   EXPECT_EQ(groups.expert->gather.name, "expt_dp");
@@ -78,7 +79,7 @@ TEST(PickGroups, WithoutTwinsGathersRunOnTheReducingGroup) {
 TEST(PickGroups, RanksOfOtherShardsWhereParametersAreSplit) {
   GridSizes sizes = EightRanks(1);
   sizes.tp = 2, sizes.etp = 2, sizes.ep = 1;
-  GroupDemand demand{true, false, 1};
+  GroupDemand demand{true, false, false, 1};
   EXPECT_FALSE(PickGroups(CollectionOf(sizes, 8, 3, false), demand).tp) << "not asked for";
   demand.split_params = true;
   const EngineGroups groups = PickGroups(CollectionOf(sizes, 8, 3, false), demand);
@@ -92,8 +93,17 @@ TEST(PickGroups, RanksOfOtherShardsWhereParametersAreSplit) {
             std::string::npos);
 }
 
+TEST(PickGroups, TwinsOfOneKindOnly) {
+  const GroupCollection collection = CollectionOf(EightRanks(1), 8, 3, true);
+  const EngineGroups dense = PickGroups(collection, {true, true, false, 1});
+  EXPECT_EQ(dense.dense.gather.name + " " + dense.expert->gather.name, "dp_cp_ag expt_dp");
+  const EngineGroups experts = PickGroups(collection, {true, false, true, 1});
+  EXPECT_EQ(experts.dense.gather.name + " " + experts.expert->gather.name, "dp_cp expt_dp_ag");
+}
+
 TEST(PickGroups, TwinsOfTheInnerGroupsUnderHsdp) {
-  const EngineGroups groups = PickGroups(CollectionOf(EightRanks(2), 8, 5, true), {true, true, 2});
+  const EngineGroups groups =
+      PickGroups(CollectionOf(EightRanks(2), 8, 5, true), {true, true, true, 2});
   EXPECT_EQ(groups.dense.reduce.name, "intra_dp_cp");
   EXPECT_EQ(groups.dense.gather.name, "dp_cp_ag");
   EXPECT_EQ(groups.dense.gather.members, (RankList{4, 5, 6, 7}));
@@ -105,9 +115,9 @@ TEST(PickGroups, TwinsOfTheInnerGroupsUnderHsdp) {
 TEST(PickGroups, DenseModelNeedsNoExpertGroups) {
   GroupCollection collection;
   collection.Set({"dp_cp", reinterpret_cast<spf_group>(uintptr_t{1}), 0, {0, 1}});
-  EXPECT_FALSE(PickGroups(collection, {false, false, 1}).expert);
+  EXPECT_FALSE(PickGroups(collection, {false, false, false, 1}).expert);
   EXPECT_NE(MessageOf([&] {
-              PickGroups(collection, {true, false, 1});
+              PickGroups(collection, {true, false, false, 1});
             }).find("expt_dp"),
             std::string::npos);
 }
@@ -118,7 +128,7 @@ TEST_P(WrongTwin, IsRefusedWithExpectedAndGivenMembers) {
   for (int32_t rank = 0; rank < 8; ++rank) {
     const GroupCollection collection =
         CollectionOf(EightRanks(2), 8, rank, true, {"dp_cp_ag", {GetParam()}});
-    const std::string message = MessageOf([&] { PickGroups(collection, {true, true, 2}); });
+    const std::string message = MessageOf([&] { PickGroups(collection, {true, true, true, 2}); });
     const std::string expected = Listed(collection.Get("intra_dp_cp").members);
     EXPECT_NE(message.find("dp_cp_ag must have the members " + expected), std::string::npos)
         << message;
@@ -135,7 +145,7 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(PickGroups, TwinThatWasAskedForButNotProvidedIsRefused) {
   EXPECT_NE(MessageOf([] {
-              PickGroups(CollectionOf(EightRanks(1), 8, 0, false), {false, true, 1});
+              PickGroups(CollectionOf(EightRanks(1), 8, 0, false), {false, true, true, 1});
             }).find("dp_cp_ag"),
             std::string::npos);
 }
@@ -144,7 +154,7 @@ TEST(PickGroups, WrongInnerGroupIsRefused) {
   const GroupCollection collection =
       CollectionOf(EightRanks(2), 8, 0, false, {"intra_dp_cp", {{0, 2, 4, 6}}});
   EXPECT_NE(MessageOf([&] {
-              PickGroups(collection, {false, false, 2});
+              PickGroups(collection, {false, false, false, 2});
             }).find("intra_dp_cp"),
             std::string::npos);
 }
@@ -152,7 +162,7 @@ TEST(PickGroups, WrongInnerGroupIsRefused) {
 TEST(PickGroups, HybridNeedsInnerAndOuterGroups) {
   GroupCollection collection = CollectionOf(EightRanks(1), 8, 0, false);
   EXPECT_NE(MessageOf([&] {
-              PickGroups(collection, {false, false, 2});
+              PickGroups(collection, {false, false, false, 2});
             }).find("intra_dp_cp"),
             std::string::npos);
 }

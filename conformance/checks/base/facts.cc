@@ -184,6 +184,8 @@ const std::vector<int32_t>* InstanceFacts::OuterList(bool expert, int32_t world_
   return spec_->outer <= 1 ? nullptr : List(expert ? "inter_expt_dp" : "inter_dp_cp", world_rank);
 }
 
-bool InstanceFacts::Twin() const { return spec_->twin == GatherTwin::kGiven; }
+bool InstanceFacts::Twin(bool expert) const {
+  return HasTwin(*spec_, expert) && !HasWrongTwin(*spec_);
+}
 
 }  // namespace shardproof

@@ -79,7 +79,8 @@ class InstanceFacts {
   const std::vector<int32_t>* OuterList(bool expert,
                                         int32_t world_rank) const;  // null without outer
   const std::vector<int32_t>* FullList(bool expert, int32_t world_rank) const;
-  bool Twin() const;  // a right twin is part of the case
+  // A right twin is part of the case, for parameters of the kind.
+  bool Twin(bool expert) const;
 
  private:
   void FindUnits();

@@ -215,15 +215,16 @@ class Structure {
   }
 
   void JudgeTwins() {
-    const bool asked = facts_.spec().twin != GatherTwin::kNone;
     Judge(result_, {"PG-07"});
     for (const auto& [name, held] : seen_) {
       if (!name.ends_with("_ag")) continue;
       const bool expert = name.starts_with("expt");
       for (const auto& [rank, group] : held) {
-        if (!asked && group.created) {
+        if (!HasTwin(facts_.spec(), expert) && group.created) {
           Report("PG-07", rank, group.event, "no twin", name,
-                 "the case asks for no all-gather twin, but one is created");
+                 std::string("the case asks for no all-gather twin") +
+                     (HasTwin(facts_.spec(), !expert) ? " of these parameters" : "") +
+                     ", but one is created");
         }
         Judge(result_, {"PG-06"});
         const std::string base = name.substr(0, name.size() - 3);
@@ -236,7 +237,7 @@ class Structure {
                  "the twin is the reducing group itself: create a second communicator");
         }
         const List* want = facts_.InnerList(expert, rank);
-        if (facts_.Twin() && want != nullptr && *want != group.members &&
+        if (facts_.Twin(expert) && want != nullptr && *want != group.members &&
             !facts_.List(name, rank)) {
           Report(
               "PG-06", rank, group.event, ListText(*want), ListText(group.members),

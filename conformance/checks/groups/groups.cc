@@ -141,7 +141,7 @@ class Routing {
     // Who only evaluates reduces nothing: then names say which communicator would.
     const bool shared = reduced_on.empty() ? IsReducingName(carried.group->name)
                                            : reduced_on.contains(carried.comm);
-    if (facts.Twin() && shared && !outer_sharded) {
+    if (facts.Twin(expert) && shared && !outer_sharded) {
       Report("PG-09", rank, carried, "the all-gather twin of " + carried.group->name,
              carried.group->name,
              "a twin is given, but " + name + " is gathered on " + carried.group->name +
@@ -150,7 +150,7 @@ class Routing {
     // Unused parameters reduce zeros, which leave no trace: judge only where the same members are
     // known to reduce.
     const bool known = of.reduced_over[expert].contains(carried.group->world_ranks);
-    if (!facts.Twin() && !shared && known) {
+    if (!facts.Twin(expert) && !shared && known) {
       Report(
           "PG-09", rank, carried, "the communicator that reduces " + name,
           carried.group->name + " (" + carried.comm + ")",
@@ -158,7 +158,7 @@ class Routing {
     }
     const auto* want = facts.InnerList(expert, rank);
     if (!known && (want == nullptr || *want != carried.group->world_ranks)) {
-      Report(facts.Twin() ? "PG-06" : "PG-18", rank, carried,
+      Report(facts.Twin(expert) ? "PG-06" : "PG-18", rank, carried,
              want == nullptr ? "" : ListText(*want), ListText(carried.group->world_ranks),
              name +
                  " is gathered over other ranks, or in another order, than its gradient is reduced "

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <tuple>
+
 #include "conformance/checks/base/analysis.h"
 #include "conformance/checks/testing/mini_engine.h"
 
@@ -287,6 +289,35 @@ TEST(ExpertTwin, ReductionsOfExpertsOnTheTwin) {
   const std::string found =
       FoundIn(CheckGroups(Moved(SPF_REDUCE_SCATTER, "expt_dp", "expt_dp_ag").run));
   EXPECT_NE(found.find("PG-10"), std::string::npos) << found;
+}
+
+// One kind has a twin, the other one is gathered where it is reduced.
+TEST(ExpertTwin, OneKindOnly) {
+  for (const auto& [twin, own, other] :
+       {std::tuple{GatherTwin::kDenseOnly, "dp_cp", "expt_dp"},
+        std::tuple{GatherTwin::kExpertsOnly, "expt_dp", "dp_cp"}}) {
+    const auto edit = [twin = twin](InstanceSpec& spec) {
+      Experts(spec);
+      spec.twin = twin;
+    };
+    EXPECT_EQ(FoundIn(CheckGroups(RunMini(MiniCase(4, edit)).run)), "") << own;
+    MiniFaults faults;
+    faults.gather_on_reducer = true;
+    EXPECT_EQ(FoundIn(CheckGroups(RunMini(MiniCase(4, edit), faults).run)), "PG-09") << own;
+    const auto with_grid = [edit](InstanceSpec& spec) {
+      edit(spec);
+      spec.grid = true;
+    };
+    MiniRun mini = RunMini(MiniCase(4, with_grid));
+    EXPECT_EQ(FoundIn(CheckGroups(mini.run)), "") << own;
+    Trace& trace = mini.run.traces[0];
+    for (Event& event : trace.events) {
+      if (event.kind != EventKind::kGroupCreate || trace.Text(event.text) != "cp") continue;
+      trace.strings.push_back(std::string(other) + "_ag");
+      event.text = static_cast<int32_t>(trace.strings.size()) - 1;
+    }
+    EXPECT_NE(FoundIn(CheckGroups(mini.run)).find("PG-07"), std::string::npos) << other;
+  }
 }
 
 TEST(ExpertTwin, OtherMembersOrAnotherOrder) {

@@ -62,9 +62,8 @@ bool Refused(const Trace& trace) {
 }
 
 bool WrongTwin(const Case& spec) {
-  return std::any_of(spec.instances.begin(), spec.instances.end(), [](const InstanceSpec& one) {
-    return one.twin != GatherTwin::kNone && one.twin != GatherTwin::kGiven;
-  });
+  return std::any_of(spec.instances.begin(), spec.instances.end(),
+                     [](const InstanceSpec& one) { return HasWrongTwin(one); });
 }
 
 void JudgeIllegal(const Analysis& a, CheckResult& result, FindingSink& sink) {

@@ -20,7 +20,7 @@ int MiniRank::GroupOf(int32_t id, bool gather) {
   const bool expert = P(id).expert;
   std::string name = expert ? "expt_dp" : "dp_cp";
   if (spec_.outer > 1) name = "intra_" + name;
-  const bool twin = facts_.Twin() && (gather ? !f_.gather_on_reducer : f_.reduce_on_twin);
+  const bool twin = facts_.Twin(expert) && (gather ? !f_.gather_on_reducer : f_.reduce_on_twin);
   return Named(twin ? (expert ? "expt_dp_ag" : "dp_cp_ag") : name);
 }
 
