@@ -13,11 +13,12 @@
 namespace shardproof {
 
 Console::Console(std::ostream& out, bool terminal, bool verbose, size_t total, Sentence sentence,
-                 bool all)
+                 bool all, bool quiet)
     : safe_(out.rdbuf()),
       terminal_(terminal),
       verbose_(verbose),
       all_(all),
+      quiet_(quiet),
       total_(total),
       sentence_(std::move(sentence)) {}
 
@@ -178,6 +179,7 @@ bool NotPassed(const CaseReport& report) {
 }  // namespace
 
 void Console::Tell(const CaseReport& report) {
+  if (quiet_) return;
   if (verbose_ || (all_ && NotPassed(report))) {
     ShowStatus(report);
     out_ << "\n";
@@ -192,6 +194,7 @@ void Console::Counted(const CaseReport& report) {
   ++done_;
   partial_ += report.status == Status::kPartial || report.status == Status::kNotCheckable ? 1 : 0;
   failed_ += NotPassed(report) ? 1 : 0;
+  if (quiet_) return;
   if (terminal_) return Bar();
   if (verbose_ || (done_ % std::max<size_t>(50, (total_ + 9) / 10) != 0 && done_ != total_)) return;
   out_ << done_ << " of " << total_ << " cases judged, " << failed_ << " not passed";
@@ -220,13 +223,17 @@ void Console::ShowUnsupported(const RunReport& report) {
   ShowLines(lines, kReasonsAtEnd, "reasons of unsupported cases");
 }
 
-void Console::Finish(const RunReport& report) {
+void Console::ShowWhatWasAsked(const RunReport& report) {
   if (terminal_) out_ << "\n";
   ShowUnsupported(report);
   for (const std::string& fact : report.facts) out_ << VisibleLine(fact) << "\n";
   for (const std::string& line : RequirementLines(report, verbose_ ? SIZE_MAX : kReasonsAtEnd))
     out_ << VisibleLine(line) << "\n";
   ShowLines(WarningLines(report, sentence_), 2 * kReasonsAtEnd, "lines of warnings");
+}
+
+void Console::Finish(const RunReport& report) {
+  if (!quiet_) ShowWhatWasAsked(report);
   if (report.cases.size() > 1) {
     for (const std::string& line : FailureLines(report, kFailuresAtEnd))
       out_ << VisibleLine(line) << "\n";

@@ -24,9 +24,10 @@ inline constexpr size_t kFailuresAtEnd = 12, kReasonsAtEnd = 5;
 class Console {
  public:
   // terminal: a progress bar that rewrites its line; otherwise plain lines. verbose: every case,
-  // what failed in full. all: every case that failed, with findings that follow from others.
+  // what failed in full. all: every case that failed, with findings that follow from others. quiet:
+  // nothing before the end, and there what failed, problems and the verdict.
   Console(std::ostream& out, bool terminal, bool verbose, size_t total, Sentence sentence,
-          bool all = false);
+          bool all = false, bool quiet = false);
 
   void CaseDone(const CaseReport& report);
   // The two halves of it: a run whose cases end in any order counts them as they end, and tells of
@@ -42,11 +43,12 @@ class Console {
   void ShowFindings(const CaseReport& report);
   void ShowIfNew(const CaseReport& report);
   void ShowUnsupported(const RunReport& report);
+  void ShowWhatWasAsked(const RunReport& report);
   // Those that make the run red, or that explain it: at most so many.
   void ShowLines(const std::vector<std::string>& lines, size_t most, const char* what);
   SafeBuffer safe_;
   std::ostream out_{&safe_};
-  bool terminal_, verbose_, all_;
+  bool terminal_, verbose_, all_, quiet_;
   size_t total_, done_ = 0, failed_ = 0, partial_ = 0;
   size_t in_full_ = 0, in_a_line_ = 0;
   std::set<std::string> broken_;  // requirements that were told

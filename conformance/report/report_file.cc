@@ -48,6 +48,7 @@ class Reader {
       report_.fabric = row.at("fabric");
       report_.profile = row.at("profile");
       report_.shard = row.value("shard", "");
+      report_.seed = row.value("seed", uint64_t{1});
     } else if (row.contains("end")) {
       ended_ = true;
       if (row.at("end") != report_.cases.size())

@@ -3,6 +3,7 @@
 // Reads report.jsonl (files.h). A run that was killed has no footer there: that is an error, since
 // the cases that are missing were neither passed nor failed.
 #pragma once
+#include <cstdint>
 #include <filesystem>
 #include <map>
 #include <set>
@@ -26,7 +27,8 @@ struct ReadCase {
 struct ReadReport {
   std::string file;  // where it was read
   std::string impl, fabric, profile, verdict;
-  std::string shard;                      // "2/4": of --shard, or empty
+  std::string shard;  // "2/4": of --shard, or empty
+  uint64_t seed = 1;
   std::map<std::string, ReadCase> cases;  // by id
   std::vector<std::string> problems;
 };

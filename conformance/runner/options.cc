@@ -108,6 +108,12 @@ CLI::App* AddRun(CLI::App* app, Options* o) {
   AddSelection(run, o);
   AddEngine(run, o);
   run->add_flag("--list", o->list, "print the ids of the cases, run nothing");
+  run->add_option("--last-failed", o->last_failed,
+                  "report of an earlier run (its --report folder): only the cases that failed "
+                  "there, under its seed");
+  run->add_option("--max-fail", o->max_fail,
+                  "sim and mpi: no further case when so many have failed")
+      ->check(CLI::PositiveNumber);
   run->add_option("--random", o->random,
                   "so many random legal cases of what the engine takes, seeds from --seed on, "
                   "instead of a profile; what fails is shrunk")
@@ -124,7 +130,8 @@ CLI::App* AddRun(CLI::App* app, Options* o) {
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   run->add_flag("--all", o->all_findings, kAll);
-  run->add_flag("--verbose", o->verbose, "one line per case");
+  CLI::Option* const verbose = run->add_flag("--verbose", o->verbose, "one line per case");
+  run->add_flag("--quiet", o->quiet, "what failed, at the end, and the verdict")->excludes(verbose);
   return run;
 }
 

@@ -37,6 +37,8 @@ struct Options {
   std::vector<std::string> select, exclude;  // globs over ids of the profile's cases
   std::string shard;                         // "2/4": every fourth case from the second on
   bool list = false;                         // run: print the ids, run nothing
+  std::string last_failed;                   // report whose failed cases are asked, or empty
+  int max_fail = 0;                          // not 0: no further case when so many have failed
   std::string fabric = "sim";
   int random = 0;        // not 0: so many random cases instead of a profile
   std::string supports;  // file of what the engine takes, or empty
@@ -57,7 +59,7 @@ struct Options {
   bool allow_partial = false;  // what was not judged for want of evidence leaves the exit code 0
   bool strict = false;         // a broken SHOULD fails its case, as a MUST does
   bool all_findings = false;   // those that follow from others one by one, not only counted
-  bool verbose = false;
+  bool verbose = false, quiet = false;
   bool in_process = false;  // replay: for a debugger
   ReplayView view;          // replay
   int rank = 0;             // plan: whose

@@ -42,7 +42,9 @@ Reporter::Reporter(const Options& options, RunReport report, size_t total, std::
     : waivers_(WaiversOf(options)),
       report_(std::move(report)),
       total_(total),
-      console_(out, terminal, options.verbose, total, Sentences(), options.all_findings) {
+      console_(out, terminal, options.verbose, total, Sentences(), options.all_findings,
+               options.quiet),
+      max_fail_(options.max_fail) {
   if (!options.report.empty()) {
     const auto pages = [](const RunReport& all, const Sentence& sentence) {
       return HtmlPages(all, sentence);
@@ -54,6 +56,7 @@ Reporter::Reporter(const Options& options, RunReport report, size_t total, std::
 void Reporter::CaseDone(size_t place, CaseReport report) {
   WaiveFindings(report, waivers_, Today());
   const CaseReport& row = cases_[place] = std::move(report);
+  failed_ += row.status == Status::kFail || row.status == Status::kSuiteError ? 1 : 0;
   TellInOrder(place);
   console_.Counted(row);
   if (!folder_ || !broken_.empty()) return;
@@ -75,7 +78,14 @@ void Reporter::TellInOrder(size_t place) {
     console_.Tell(next->second);
 }
 
+bool Reporter::Enough() const { return max_fail_ > 0 && failed_ >= static_cast<size_t>(max_fail_); }
+
 int Reporter::Finish() {
+  if (Enough() && cases_.size() < total_) {
+    report_.problems.push_back("--max-fail " + std::to_string(max_fail_) + ": of " +
+                               std::to_string(total_) + " cases " + std::to_string(cases_.size()) +
+                               " were run");
+  }
   for (auto& [place, c] : cases_) {
     if (place >= told_ && place < total_) console_.Tell(c);  // behind one that never ended
   }

@@ -27,6 +27,9 @@ class Reporter {
   // says.
   void CaseDone(size_t place, CaseReport report);
 
+  // So many cases have failed that no further one is to be run (--max-fail).
+  bool Enough() const;
+
   // Facts are added as they become known. Its cases are those of Finish.
   RunReport& report() { return report_; }
 
@@ -44,6 +47,8 @@ class Reporter {
   std::optional<ReportFolder> folder_;
   std::string broken_;  // what could not be written
   Console console_;
+  const int max_fail_;
+  size_t failed_ = 0;  // cases
 };
 
 // The file that the options name. Throws std::invalid_argument that says what is wrong with it.

@@ -10,6 +10,7 @@
 #include "conformance/host/faulty.h"
 #include "conformance/runner/command/run_sim.h"
 #include "conformance/runner/fabric_row.h"
+#include "conformance/runner/last_failed.h"
 #include "conformance/runner/nccl/run_nccl.h"
 #include "conformance/runner/reporter.h"
 #include "conformance/runner/sim_run.h"
@@ -45,6 +46,8 @@ void CheckOptions(const Options& options) {
   if (!options.timing.empty()) ParseTimingPolicy(options.timing);
   const FabricRow& fabric = FabricNamed(options.fabric);
   CheckChoice(options);
+  if (options.max_fail > 0 && options.fabric == "nccl")
+    throw std::invalid_argument("--max-fail is of the fabrics sim and mpi");
   if (!fabric.replays && options.queues > 0)
     throw std::invalid_argument("--queues is of the sim fabric, not of " + options.fabric);
   if (!fabric.replays && options.timings > 1) {
@@ -108,7 +111,8 @@ constexpr FabricRun kRuns[] = {{"sim", RunHere}, {"mpi", RunUnderMpi}, {"nccl", 
 
 }  // namespace
 
-int RunCommand(const Options& options, const OtherFabrics& others, int argc, char** argv) {
+int RunCommand(const Options& given, const OtherFabrics& others, int argc, char** argv) {
+  const Options options = WithLastFailed(given);
   CheckOptions(options);
   if (options.impl.starts_with("trace:")) {
     Options check = options;

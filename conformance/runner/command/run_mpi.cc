@@ -32,7 +32,7 @@ std::string Refusal(const Options& options, EngineProbe* probe, std::optional<Fi
   try {
     *probe = ProbeEngine(options);
     if (probe->loads && IsFitted(options)) {
-      if (WillAsk(options)) std::cout << kAsking << std::flush;
+      if (WillAsk(options) && !options.quiet) std::cout << kAsking << std::flush;
       fitted->emplace(options, options.ranks);
       FittedRun(options, options.ranks, (*fitted)->Told()).Cases();
     }
@@ -72,11 +72,16 @@ class MpiJudge {
   bool reports() const { return world_.rank() == 0; }
 
   // done: on rank 0. The others go on meanwhile, up to their next collective.
+  // enough, on rank 0: whether no further case is to be run; asked with --max-fail only.
   void Judge(const std::vector<Case>& cases,
-             const std::function<void(size_t place, CaseReport report)>& done) {
+             const std::function<void(size_t place, CaseReport report)>& done,
+             const std::function<bool()>& enough = nullptr) {
     for (size_t place = 0; place < cases.size(); ++place) {
       Verdict verdict = RunLegs(cases[place]);
       if (reports()) done(place, ReportOf(cases[place], std::move(verdict), options_));
+      if (options_.max_fail == 0) continue;
+      const bool over = reports() && enough && enough();
+      if (world_.Broadcast(over ? "over" : "on") == "over") return;
     }
   }
 
@@ -142,8 +147,9 @@ void Conclude(size_t cases, FittedRun& fitted, MpiJudge& judge, Reporter* report
   if (reporter == nullptr) return judge.Follow();
   const auto again = [&](const std::vector<Case>& some) { return judge.Lead(some); };
   size_t place = cases;
-  for (CaseReport& further : fitted.AskOn(again, 4))
-    reporter->CaseDone(++place, std::move(further));
+  std::vector<CaseReport> more;
+  if (!reporter->Enough()) more = fitted.AskOn(again, 4);
+  for (CaseReport& further : more) reporter->CaseDone(++place, std::move(further));
   judge.EndLead();
   fitted.Conclude(&reporter->report());
 }
@@ -166,10 +172,11 @@ int RunInWorld(const Options& options, MpiWorld& world, const std::vector<Case>&
   }
   MpiJudge judge(options, world);
   if (const auto row = RowOf(probe, options)) reporter->CaseDone(cases.size(), *row);  // on rank 0
-  judge.Judge(cases, [&](size_t place, CaseReport row) {
+  const auto done = [&](size_t place, CaseReport row) {
     if (fitted) fitted->CaseDone(place, cases[place], row);
     reporter->CaseDone(place, std::move(row));
-  });
+  };
+  judge.Judge(cases, done, [&] { return reporter->Enough(); });
   if (fitted) Conclude(cases.size(), *fitted, judge, reports ? &*reporter : nullptr);
   return reports ? reporter->Finish() : 0;
 }
@@ -185,7 +192,7 @@ int RunMpiCommand(const Options& given, int argc, char** argv) {
   const bool asks = world.rank() == 0;
   const std::string refusal = world.Broadcast(asks ? Refusal(options, &probe, &fitted) : "");
   if (refusal != "loads" && refusal != "breaks") throw std::invalid_argument(refusal);
-  if (asks) std::cout << VisibleLine(HeaderLine(options)) << std::endl;
+  if (asks && !options.quiet) std::cout << VisibleLine(HeaderLine(options)) << std::endl;
   RunReport report = ReportFor(options);
   std::vector<Case> cases;  // what is wrong with them is thrown on all ranks
   if (refusal == "loads") cases = Select(options, asks, world, &fitted, &report.facts);

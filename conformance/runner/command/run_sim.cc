@@ -129,7 +129,9 @@ class SimJudge {
   }
 
   using CaseDone = std::function<void(size_t place, CaseReport report)>;
-  void Judge(const std::vector<Case>& cases, const CaseDone& done) {
+  void Judge(const std::vector<Case>& cases, const CaseDone& done,
+             std::function<bool()> enough = nullptr) {
+    pool_.enough = std::move(enough);
     const ScratchFolder scratch;
     const std::vector<SimWork> work = WorkFor(cases.size(), options_, pool_.jobs);
     SimVerdicts verdicts(work, cases.size());
@@ -173,12 +175,13 @@ void Conclude(size_t cases, FittedRun& fitted, SimJudge& judge, Reporter& report
 }  // namespace
 
 int RunSimCommand(const Options& options) {
-  std::cout << VisibleLine(HeaderLine(options)) << std::endl;  // what follows takes seconds
+  if (!options.quiet)
+    std::cout << VisibleLine(HeaderLine(options)) << std::endl;  // what follows takes seconds
   RunReport report = ReportFor(options);
   const EngineProbe probe = ProbeEngine(options);
   std::optional<FittedRun> fitted;
   if (probe.loads && IsFitted(options)) {
-    if (WillAsk(options)) std::cout << kAsking << std::flush;
+    if (WillAsk(options) && !options.quiet) std::cout << kAsking << std::flush;
     fitted.emplace(options, 0);
   }
   const std::vector<Case> cases = fitted ? fitted->Cases() : SelectCases(options, &report.facts);
@@ -190,16 +193,17 @@ int RunSimCommand(const Options& options) {
   if (const auto row = RowOf(probe, options)) reporter.CaseDone(cases.size(), *row);
   if (!probe.loads) return reporter.Finish();
   SimJudge judge(options);
-  judge.Judge(cases, [&](size_t place, CaseReport row) {
+  const auto done = [&](size_t place, CaseReport row) {
     if (fitted) fitted->CaseDone(place, cases[place], row);
     reporter.CaseDone(place, std::move(row));
-  });
+  };
+  judge.Judge(cases, done, [&] { return reporter.Enough(); });
   if (options.timings > 1) {
     reporter.report().facts.push_back("timings: " + std::to_string(options.timings) +
                                       " of each case, " + std::to_string(judge.different()) +
                                       " different in all");
   }
-  if (fitted) Conclude(cases.size(), *fitted, judge, reporter);
+  if (fitted && !reporter.Enough()) Conclude(cases.size(), *fitted, judge, reporter);
   return reporter.Finish();
 }
 

@@ -33,10 +33,10 @@ class Pool {
 
   void Run() {
     size_t next = 0, finished = 0;
-    while (finished < items_) {
+    while (finished < next || (next < items_ && !Enough())) {
       std::vector<pollfd> polls;
       for (size_t i = 0; i < workers_.size(); ++i) {
-        if (!tasks_[i].busy && next < items_) Give(i, next++);
+        if (!tasks_[i].busy && next < items_ && !Enough()) Give(i, next++);
         polls.push_back({tasks_[i].busy ? workers_[i]->socket() : -1, POLLIN, 0});
       }
       poll(polls.data(), polls.size(), 100);
@@ -47,6 +47,8 @@ class Pool {
   }
 
  private:
+  bool Enough() const { return options_.enough && options_.enough(); }
+
   // What a worker does now.
   struct Task {
     bool busy = false;

@@ -23,6 +23,8 @@ struct PoolOptions {
   // A worker that is stuck for so long (progress_watch.h) is killed: it loops.
   double stall_seconds = 5;
   double limit_seconds = 600;  // of one item, whatever the progress
+  // Whether no further item is to be begun; null: all are.
+  std::function<bool()> enough = nullptr;
 };
 
 // Calls work(i) for i in [0, items) in forked workers and done(i, result) here, in order of

@@ -49,6 +49,20 @@ TEST(WorkerPool, EveryItemIsDoneOnce) {
   EXPECT_EQ(results.size(), 6u);
   for (const auto& [item, result] : results) EXPECT_TRUE(result.done) << item;
 }
+TEST(WorkerPool, NoFurtherItemIsBegunWhenItIsEnough) {
+  for (const size_t jobs : {1, 2}) {
+    size_t done = 0;
+    PoolOptions options;
+    options.jobs = static_cast<int>(jobs);
+    options.stall_seconds = 60;
+    options.enough = [&] { return done >= 2; };
+    RunInWorkers(
+        6, options, [](size_t, WorkerSide&) { return std::string("done"); },
+        [&](size_t, const WorkResult& result) { done += result.done ? 1 : 0; });
+    EXPECT_GE(done, 2u);
+    EXPECT_LE(done, 1 + jobs);
+  }
+}
 TEST(WorkerPool, SegmentationFaultEndsOneItem) {
   ExpectOnlyTwoDied(RunWith([] { raise(SIGSEGV); }), "ended by SIGSEGV (Segmentation fault)");
 }
