@@ -201,6 +201,19 @@ CLI::App* AddTrace(CLI::App* app, Options* o) {
   return trace;
 }
 
+CLI::App* AddShrink(CLI::App* app, Options* o) {
+  CLI::App* shrink = app->add_subcommand(
+      "shrink", "find the smallest case that fails as a given one does, on --fabric sim");
+  shrink->add_option("--case", o->cases, "the case that fails")->required()->expected(1);
+  shrink->add_option("--seed", o->seed, "seed of timings")->capture_default_str();
+  AddEngine(shrink, o);
+  shrink->add_flag("--strict", o->strict, "a broken SHOULD fails its case");
+  shrink->add_option("--jobs", o->jobs, "worker processes (0: one per core)")
+      ->capture_default_str();
+  shrink->add_flag("--all", o->all_findings, kAll);
+  return shrink;
+}
+
 CLI::App* AddDiff(CLI::App* app, Options* o) {
   CLI::App* diff = app->add_subcommand(
       "diff",
@@ -270,6 +283,7 @@ bool ParseOptions(int argc, char** argv, Options* o, int* exit_code) {
 
   CLI::App* trace = AddTrace(&app, o);
   CLI::App* diff = AddDiff(&app, o);
+  CLI::App* shrink = AddShrink(&app, o);
 
   try {
     app.parse(argc, argv);
@@ -288,6 +302,7 @@ bool ParseOptions(int argc, char** argv, Options* o, int* exit_code) {
                : plan->parsed()   ? Command::kPlan
                : trace->parsed()  ? Command::kExport
                : diff->parsed()   ? Command::kDiff
+               : shrink->parsed() ? Command::kShrink
                                   : Command::kExplain;
   return true;
 }

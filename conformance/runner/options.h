@@ -22,6 +22,7 @@ struct Options {
     kList,
     kProbe,
     kReplay,
+    kShrink,
     kPlan,
     kExplain,
     kExport,

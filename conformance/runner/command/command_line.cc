@@ -48,6 +48,8 @@ static int Carry(int argc, char** argv, const OtherFabrics& others) {
         return ProbeCommand(options);
       case Command::kReplay:
         return ReplayCommand(options);
+      case Command::kShrink:
+        return ShrinkCommand(options);
       case Command::kPlan:
         return PlanCommand(options);
       case Command::kExplain:

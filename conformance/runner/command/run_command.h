@@ -26,5 +26,6 @@ int PlanCommand(const Options& options);
 int ExplainCommand(const Options& options);
 int ExportCommand(const Options& options);
 int DiffCommand(const Options& options);
+int ShrinkCommand(const Options& options);
 
 }  // namespace shardproof

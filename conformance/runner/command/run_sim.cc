@@ -3,168 +3,25 @@
 #include <unistd.h>
 
 #include <cstddef>
-#include <functional>
 #include <iostream>
 #include <optional>
-#include <set>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "conformance/common/safe_text.h"
-#include "conformance/runner/isolation/cut_saves.h"
+#include "conformance/runner/command/sim_cases.h"
 #include "conformance/runner/isolation/probe.h"
-#include "conformance/runner/isolation/run_apart.h"
-#include "conformance/runner/judge_on_sim.h"
 #include "conformance/runner/reporter.h"
 #include "conformance/runner/reporting.h"
-#include "conformance/runner/scratch_folder.h"
 #include "conformance/runner/selection.h"
 #include "conformance/runner/support/fitted_run.h"
-#include "conformance/runner/timings.h"
-#include "conformance/runner/verdict_io.h"
-#include "conformance/runner/workers/worker_pool.h"
 
 namespace shardproof {
 
 namespace {
 
-constexpr double kItemSeconds = 600;   // of engines, in one item of a worker
-constexpr double kJudgeSeconds = 300;  // of the suite beside them
-
-Verdict SuiteError(const std::string& reason) {
-  Verdict verdict;
-  verdict.outcome = Outcome::kSuiteError;
-  verdict.reason = reason;
-  return verdict;
-}
-
-// A worker runs no engine code, so its end is the suite's failure.
-Verdict VerdictOfWorker(const WorkResult& result) {
-  if (result.done) {
-    try {
-      return UnpackVerdict(result.blob);
-    } catch (const std::exception& error) {
-      return SuiteError("the process that judged the case: " + std::string(error.what()));
-    }
-  }
-  return SuiteError("the process that judged the case: " + result.death);
-}
-
-// What workers do for one case: the first item judges it, each other one compares a range of
-// timings with it.
-struct SimWork {
-  size_t item = 0;   // of the case
-  size_t index = 0;  // of the case
-  TimingRange range;
-};
-
-std::vector<SimWork> WorkFor(size_t cases, const Options& options, int jobs) {
-  std::vector<SimWork> work;
-  for (size_t c = 0; c < cases; ++c) {
-    work.push_back({c, 0, {}});
-    for (const TimingRange& range : SplitTimings(options.seed, options.timings, jobs)) {
-      work.push_back({c, work.back().index + 1, range});
-    }
-  }
-  return work;
-}
-
-// Gathers the parts of each case; says when the last one has come.
-class SimVerdicts {
- public:
-  SimVerdicts(const std::vector<SimWork>& work, size_t cases) : parts_(cases) {
-    for (const SimWork& part : work) parts_[part.item].resize(part.index + 1);
-    for (const auto& parts : parts_) missing_.push_back(parts.size());
-  }
-  bool Add(const SimWork& work, Verdict verdict) {
-    parts_[work.item][work.index] = std::move(verdict);
-    return --missing_[work.item] == 0;
-  }
-  Verdict Take(size_t item, const Options& options) {
-    std::vector<Verdict>& parts = parts_[item];
-    for (size_t i = 1; i < parts.size(); ++i) MergeTimings(parts[i], &parts[0]);
-    if (options.timings > 1) {
-      NoteTimings(options.timings, options.timing.empty() ? "random and pct" : options.timing,
-                  &parts[0]);
-      different_ += std::set<uint64_t>(parts[0].timings.begin(), parts[0].timings.end()).size();
-    }
-    return std::move(parts[0]);
-  }
-
-  size_t different() const { return different_; }  // timings, of all cases taken
-
- private:
-  size_t different_ = 0;
-  std::vector<std::vector<Verdict>> parts_;
-  std::vector<size_t> missing_;
-};
-
-// In a worker. Engine code runs in processes below it; what comes of them is judged here.
-std::string RunPart(const Case& c, const SimWork& work, const Options& options,
-                    const std::string& folder, WorkerSide& side) {
-  EngineProcessOptions limits;
-  limits.stall_seconds = options.stall_seconds;
-  limits.limit_seconds = kItemSeconds;
-  limits.waiting = [&side] { side.waits->fetch_add(1); };  // who waits for an engine is not stuck
-  const RunCase run = RunApart(options.impl, limits);
-  const SimRunOptions sim = SimOptionsFor(options, Id(c), folder);
-  try {
-    return PackVerdict(work.index == 0
-                           ? JudgeCutSaves(JudgeOnSim(c, run, sim), c, run, sim)
-                           : CompareTimings(c, run, sim, work.range, options.timing.empty()));
-  } catch (const EngineDied& died) {
-    return PackVerdict(VerdictOf(died));
-  }
-}
-
-// Judges cases in workers.
-class SimJudge {
- public:
-  explicit SimJudge(const Options& options) : options_(options) {
-    pool_.jobs =
-        options.jobs > 0 ? options.jobs : static_cast<int>(std::thread::hardware_concurrency());
-    pool_.stall_seconds = options.stall_seconds;
-    pool_.limit_seconds = kItemSeconds + kJudgeSeconds;
-  }
-
-  using CaseDone = std::function<void(size_t place, CaseReport report)>;
-  void Judge(const std::vector<Case>& cases, const CaseDone& done,
-             std::function<bool()> enough = nullptr) {
-    pool_.enough = std::move(enough);
-    const ScratchFolder scratch;
-    const std::vector<SimWork> work = WorkFor(cases.size(), options_, pool_.jobs);
-    SimVerdicts verdicts(work, cases.size());
-    RunInWorkers(
-        work.size(), pool_,
-        [&](size_t part, WorkerSide& side) {
-          const std::string folder = scratch.path() + "/" + std::to_string(part);
-          return RunPart(cases[work[part].item], work[part], options_, folder, side);
-        },
-        [&](size_t part, const WorkResult& result) {
-          const size_t item = work[part].item;
-          if (!verdicts.Add(work[part], VerdictOfWorker(result))) return;
-          done(item, ReportOf(cases[item], verdicts.Take(item, options_), options_));
-        });
-    different_ += verdicts.different();
-  }
-  std::vector<CaseReport> Judge(const std::vector<Case>& cases) {
-    std::vector<CaseReport> reports(cases.size());
-    Judge(cases, [&](size_t place, CaseReport report) { reports[place] = std::move(report); });
-    return reports;
-  }
-
-  size_t jobs() const { return static_cast<size_t>(pool_.jobs); }
-  size_t different() const { return different_; }  // timings, of all cases
-
- private:
-  const Options& options_;
-  PoolOptions pool_;
-  size_t different_ = 0;
-};
-
 // At the end of a run whose cases depend on the engine.
-void Conclude(size_t cases, FittedRun& fitted, SimJudge& judge, Reporter& reporter) {
+void Conclude(size_t cases, FittedRun& fitted, SimCases& judge, Reporter& reporter) {
   const auto again = [&](const std::vector<Case>& some) { return judge.Judge(some); };
   size_t place = cases;
   for (CaseReport& further : fitted.AskOn(again, 4 * judge.jobs()))
@@ -192,7 +49,7 @@ int RunSimCommand(const Options& options) {
                     isatty(STDOUT_FILENO) != 0);
   if (const auto row = RowOf(probe, options)) reporter.CaseDone(cases.size(), *row);
   if (!probe.loads) return reporter.Finish();
-  SimJudge judge(options);
+  SimCases judge(options);
   const auto done = [&](size_t place, CaseReport row) {
     if (fitted) fitted->CaseDone(place, cases[place], row);
     reporter.CaseDone(place, std::move(row));
