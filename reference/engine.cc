@@ -20,6 +20,7 @@ void Engine::Configure() {
   demand.dense_twins = c_.config.dense_twins;
   demand.expert_twins = c_.config.expert_twins;
   demand.optimizer_instances = c_.config.optimizer_instances;
+  demand.reshard_after_forward = c_.config.reshard_after_forward;
   for (int32_t v = 0; v < model.n_values; ++v)
     demand.pipeline |= (model.values[v].flags & (SPF_VALUE_FROM_PREV | SPF_VALUE_TO_NEXT)) != 0;
   for (const spf_param& param : ParamsOf(model)) {
@@ -64,6 +65,8 @@ void Engine::ConfigureGroups(const GroupDemand& demand) {
   std::vector<GroupFamily> families = FamiliesOf(grid, world_size);
   if (demand.dense_twins) families.push_back(TwinOf(families, false));
   if (demand.expert_twins && demand.experts) families.push_back(TwinOf(families, true));
+  if (demand.reshard_after_forward > 1)
+    families.push_back(ReshardOf(families, demand.reshard_after_forward));
   const GroupCollection collection = CreateGroups(c_.host, families, created_groups_);
   const int32_t me = c_.host.RankIn(world);
   idle_ = me < grid.offset || me >= grid.offset + grid.span;

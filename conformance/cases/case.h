@@ -48,6 +48,9 @@ struct InstanceSpec {
   int32_t offset = 0;
   int32_t span = 0;   // 0: all ranks of the world from offset on
   int32_t outer = 1;  // num_optimizer_instances: outer data-parallel size of HSDP
+  // What a unit's parameters become after its forward: shards (1), nothing else until its backward
+  // has ended (0), or shards of so many ranks (FSDP2's reshard_after_forward).
+  int32_t reshard_after_forward = 1;
   bool grid =
       false;  // the engine builds its groups itself from "world" (else: explicit collection)
   Choice<GatherTwin> twin;
@@ -120,6 +123,9 @@ inline bool HasExperts(const InstanceSpec& spec) {
   return spec.model.experts || spec.model.moe.experts > 0;
 }
 
+// Dense parameters are shared out over fewer ranks between a unit's forward and its backward.
+inline bool ReshardsToFewer(const InstanceSpec& spec) { return spec.reshard_after_forward > 1; }
+
 // What the strategy shards besides optimizer state.
 inline bool ShardsParams(const InstanceSpec& spec) {
   return spec.strategy == ShardingStrategy::kOptimGradsParams;
@@ -168,7 +174,7 @@ int32_t DpCpSize(const InstanceSpec& spec);  // dp * cp
 // Named groups of this instance: every list of every family, in canonical order of creation.
 // Families: dp_cp, dp, cp, tp, pp, ep, expt_dp, expt_tp; with outer > 1 also intra_dp_cp,
 // inter_dp_cp, intra_expt_dp, inter_expt_dp; with a twin also dp_cp_ag and (experts) expt_dp_ag, as
-// spec.twin says (right or wrong).
+// spec.twin says (right or wrong); with reshard_after_forward > 1 dp_cp_reshard.
 struct GroupFamily {
   std::string name;
   std::vector<std::vector<int32_t>> lists;

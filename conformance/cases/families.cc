@@ -27,6 +27,14 @@ int32_t DpCpSize(const InstanceSpec& spec) {
   return std::max(1, spec.span / std::max(1, spec.tp * spec.pp));
 }
 
+std::string ReshardProblem(const InstanceSpec& spec) {
+  const int32_t ranks = DpCpSize(spec) / std::max(1, spec.outer);
+  const int32_t n = spec.reshard_after_forward;
+  if (n == 0 || n == 1 || (n > 1 && n < ranks && ranks % n == 0)) return "";
+  return "reshard_after_forward = " + std::to_string(n) + " must divide the " +
+         std::to_string(ranks) + " ranks that shard dense parameters, and be less";
+}
+
 std::vector<GroupFamily> GroupFamilies(const InstanceSpec& given, int32_t world) {
   InstanceSpec spec = given;
   if (spec.span == 0) spec.span = world - spec.offset;
@@ -49,6 +57,11 @@ std::vector<GroupFamily> GroupFamilies(const InstanceSpec& given, int32_t world)
     families.push_back({"inter_dp_cp", OuterLists(dp_cp, spec.outer)});
     families.push_back({"intra_expt_dp", InnerChunks(expt_dp, spec.outer)});
     families.push_back({"inter_expt_dp", OuterLists(expt_dp, spec.outer)});
+  }
+  if (ReshardsToFewer(spec) && ReshardProblem(spec).empty()) {
+    const auto n = static_cast<int32_t>(Reducing(dp_cp, spec.outer).front().size());
+    families.push_back({"dp_cp_reshard",
+                        InnerChunks(Reducing(dp_cp, spec.outer), n / spec.reshard_after_forward)});
   }
   if (spec.twin == GatherTwin::kNone) return families;
   const InstanceSpec forgetful = WithDefaultOrder(spec);

@@ -51,6 +51,9 @@ std::vector<RankList> TwinLists(const Choice<GatherTwin>& twin,
                                 const std::vector<RankList>& reducing,
                                 const std::vector<RankList>& full,
                                 const std::vector<RankList>& again);
+// Why dense parameters cannot be shared out over so many ranks between forward and backward; empty:
+// they can. REQUIRES: GridProblem(spec).empty().
+std::string ReshardProblem(const InstanceSpec& spec);
 // The twin that is wrong in a case with a wrong one: "dp_cp_ag" or "expt_dp_ag".
 std::string WrongTwin(const InstanceSpec& spec);
 

@@ -86,6 +86,14 @@ std::string OuterNeedsInstances(const InstanceSpec& spec, int32_t) {
          "shard over";
 }
 
+std::string ReshardNeedsShards(const InstanceSpec& spec, int32_t) {
+  if (spec.reshard_after_forward == 1 || ShardsParams(spec)) return "";
+  return "reshard_after_forward = " + std::to_string(spec.reshard_after_forward) +
+         " with strategy = " + spec.strategy.Text() + ": it needs optim_grads_params";
+}
+
+std::string ReshardDivides(const InstanceSpec& spec, int32_t) { return ReshardProblem(spec); }
+
 // Derive refuses to ask for wrong twins that some rank cannot tell from right ones.
 std::string Twin(const InstanceSpec& spec, int32_t) {
   if (!HasWrongTwin(spec)) return "";
@@ -143,6 +151,13 @@ std::vector<IllegalRule> GroupRules() {
       {"outer-optim-needs-instances",
        OuterNeedsInstances,
        {"w8.zero3.hfsdp", "w4.zero3.hfsdp.grid"}},
+      {"reshard-needs-shards",
+       ReshardNeedsShards,
+       {"w8.zero2.reshard0", "w4.ddp.reshard2", "w4.zero1.reshard0.grid"}},
+      {"reshard-divides",
+       ReshardDivides,
+       {"w8.zero3.reshard3", "w4.zero3.reshard4", "w8.zero3.n4.reshard2.grid",
+        "w2.zero3.reshard-1"}},
       {"twin",
        Twin,
        {"w8.zero3.twin=permuted", "w2.zero1.twin=permuted", "w8.zero3.twin=short",

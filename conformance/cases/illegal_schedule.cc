@@ -83,6 +83,12 @@ std::string OverlapOfRecomputedMoe(const InstanceSpec& spec, int32_t) {
          " = 1: moe cannot be recomputed";
 }
 
+std::string OverlapOfReshard(const InstanceSpec& spec, int32_t) {
+  if (!spec.overlap_moe || spec.reshard_after_forward == 1) return "";
+  return "reshard_after_forward = " + std::to_string(spec.reshard_after_forward) + " with " +
+         kOverlap + " = 1: a layer's parameters go after its last forward node";
+}
+
 std::string OverlapUnits(const InstanceSpec& spec, int32_t) {
   if (!spec.overlap_moe || !ShardsParams(spec) || spec.units == InstanceSpec{}.units) return "";
   return "units = " + (spec.units.empty() ? std::string("none") : spec.units) + " with " +
@@ -125,6 +131,9 @@ std::vector<IllegalRule> IllegalScheduleRules() {
       {"overlap-of-recompute",
        OverlapOfRecompute,
        {"w4.zero3.ep2.k2.recompute.moe4.1f1b", "w4.ddp.ep2.k2.recompute.moe4.1f1b"}},
+      {"overlap-of-reshard",
+       OverlapOfReshard,
+       {"w4.zero3.reshard0.ep2.k2.moe4.1f1b", "w8.zero3.reshard2.ep2.k2.moe4.1f1b"}},
       {"overlap-of-recomputed-moe",
        OverlapOfRecomputedMoe,
        {"w4.zero3.ep2.k2.moe4.1f1b.recompute=moe", "w4.zero2.ep2.k2.moe4.1f1b.recompute=norm,moe"}},

@@ -23,6 +23,22 @@ Knob TwinsOf() {
   return knob;
 }
 
+Knob AfterForward() {
+  return Number(
+             &InstanceSpec::reshard_after_forward, "reshard",
+             {.name = "reshard_after_forward",
+              .values = "1, 0, n",
+              .meaning =
+                  "of a unit's parameters, with strategy = optim_grads_params, in train_step. 1: "
+                  "after its forward they are released. 0: they stay gathered until its backward "
+                  "has ended. n from 2: after its forward each rank keeps one n-th of what is "
+                  "dense, and backward gathers it over `dp_cp_reshard` only: runs of n "
+                  "consecutive ranks of the group that reduces it; experts are released as with "
+                  "1. n divides that group and is less. Refused under the overlap, and with any "
+                  "other strategy. (PyTorch FSDP2's reshard_after_forward)"})
+      .In(Space::kDense, {1, 0, 2});
+}
+
 std::vector<Knob> StrategyKnobs() {
   return {
       Word(&InstanceSpec::strategy, "strategy",
@@ -72,6 +88,7 @@ std::vector<Knob> StrategyKnobs() {
           .In(Space::kLayerWise, {GatherTwin::kNone, GatherTwin::kGiven})
           .Says(SaysTwin),
       TwinsOf(),
+      AfterForward(),
       Flag(&InstanceSpec::grid, "grid",
            {.name = "groups",
             .values = "explicit, grid",

@@ -26,6 +26,14 @@ bool Divides(const InstanceSpec& spec, const Case& c, size_t place) {
   return DpCpSize(spec) % spec.outer == 0 && DpCpSize(spec) / spec.ep % spec.outer == 0;
 }
 
+// The value of reshard_after_forward is legal and means something: there are shards to go back to,
+// over more ranks.
+bool Reshards(const InstanceSpec& spec, uint8_t strategy, uint8_t reshard) {
+  const int32_t ranks = DpCpSize(spec) / spec.outer;
+  if (reshard == 0) return true;
+  return strategy == 3 && (reshard == 1 ? ranks > 1 : ranks > 2 && ranks % 2 == 0);
+}
+
 // Legal, and exact whatever the dtypes and the model are.
 bool Askable(const Case& c) {
   InstanceSpec hardest = c.instances.front();
@@ -40,7 +48,8 @@ CaseSpace::CaseSpace(const std::vector<int32_t>& worlds) : FactorSpace(Space::kD
   AddWorld(worlds);
   AddSetter("place", {std::begin(kPlaces), std::end(kPlaces)}, SetPlace);
   AddKnobs({"tp", "cp", "pp", "ep", "experts", "order", "num_optimizer_instances", "microbatches",
-            "strategy", "outer_strategy", "groups", "create_all_gather_group"});
+            "strategy", "outer_strategy", "groups", "create_all_gather_group",
+            "reshard_after_forward"});
   AddOtherKnobs();
   RelateGrid();
   Relate({"average_in_collective", "calculate_per_token_loss"}, [](const Case& c) {
@@ -54,7 +63,7 @@ void CaseSpace::RelateGrid() {
       "world",       "place", "tp", "cp", "pp", "ep", "experts", "order", "num_optimizer_instances",
       "microbatches"};
   std::vector<std::string> factors = grid;
-  factors.insert(factors.end(), {"strategy", "outer_strategy"});
+  factors.insert(factors.end(), {"strategy", "outer_strategy", "reshard_after_forward"});
   std::vector<std::vector<uint8_t>> tuples;
   ForEachTuple(grid, [&](const std::vector<uint8_t>& tuple, const Case& c) {
     const InstanceSpec& spec = c.instances.front();
@@ -62,8 +71,11 @@ void CaseSpace::RelateGrid() {
     for (uint8_t strategy = 0; strategy < 4; ++strategy) {
       for (uint8_t outer_strategy = 0; outer_strategy < 2; ++outer_strategy) {
         if (outer_strategy == 1 && (strategy != 3 || spec.outer == 1)) continue;
-        tuples.push_back(tuple);
-        tuples.back().insert(tuples.back().end(), {strategy, outer_strategy});
+        for (uint8_t reshard = 0; reshard < 3; ++reshard) {
+          if (!Reshards(spec, strategy, reshard)) continue;
+          tuples.push_back(tuple);
+          tuples.back().insert(tuples.back().end(), {strategy, outer_strategy, reshard});
+        }
       }
     }
   });

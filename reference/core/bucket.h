@@ -38,6 +38,9 @@ struct Bucket {
 
   // plan.dtype, full: while the unit is gathered, if model weights are sharded.
   spf_addr gathered = 0;
+  // plan.dtype, 1 / part.size() of it: between the unit's forward and backward, if
+  // reshard_after_forward says so.
+  spf_addr part = 0;
   // fp32, full: this rank's gradient of the running backward, if it is not main_grad.
   spf_addr local_grad = 0;
 
@@ -52,6 +55,9 @@ struct Bucket {
     return Count(elements) * spf::SizeOf(dtype);
   }
   uint64_t FullBytes() const { return Bytes(size(), plan.dtype); }
+
+  int64_t part_size() const { return layout.size / groups.part.size(); }
+  uint64_t PartBytes() const { return Bytes(part_size(), plan.dtype); }
 
   // Full weights as nodes read them; 0 while they are not there.
   spf_addr Full() const { return full_weights ? model : gathered; }

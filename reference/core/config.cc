@@ -34,6 +34,7 @@ void ReadSharding(const Knobs& knobs, Config& c) {
       knobs.OneOf<int>("all_gather_group_of", {{"all", 0}, {"dense", 1}, {"experts", 2}});
   c.dense_twins = twins && of != 2;
   c.expert_twins = twins && of != 1;
+  c.reshard_after_forward = knobs.Integer32("reshard_after_forward", 0).value_or(1);
 }
 
 void ReadLayerWise(const Knobs& knobs, Config& c) {

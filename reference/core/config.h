@@ -42,6 +42,10 @@ struct Config {
   bool dense_twins = false;         // create_all_gather_group, all_gather_group_of
   bool expert_twins = false;
 
+  // What a unit's parameters become after its forward: shards again (1), nothing else until its
+  // backward has ended (0), or shards of so many ranks, which backward gathers from.
+  int32_t reshard_after_forward = 1;
+
   bool own_groups = false;  // groups = grid
   GridSizes grid;           // only with own_groups; span 0: the whole world
 

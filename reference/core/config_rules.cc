@@ -24,6 +24,9 @@ void CheckSchedule(const Knobs& knobs, const Config& c) {
            with_overlap + "the shared expert belongs to the nodes before the dispatch");
   if (c.nccl_ub)
     Reject("nccl_ub", "1", with_overlap + "registered memory is kept, as double buffers are");
+  if (c.reshard_after_forward != 1)
+    Reject("reshard_after_forward", std::to_string(c.reshard_after_forward),
+           with_overlap + "a layer's parameters go after its last forward node");
   if (c.double_buffer && c.Shards())
     Reject("fsdp_double_buffer", "1",
            with_overlap + "units of two microbatches are gathered and released in turns");
@@ -98,6 +101,10 @@ void CheckCombinations(const Knobs& knobs, const Config& c) {
   if (c.outer_shards && c.optimizer_instances == 1) {
     Reject("outer_strategy", "optim",
            "there is no outer group to shard over with num_optimizer_instances = 1");
+  }
+  if (c.reshard_after_forward != 1 && !c.ShardsParams()) {
+    Reject("reshard_after_forward", std::to_string(c.reshard_after_forward),
+           "needs strategy = optim_grads_params: else there are no shards to go back to");
   }
   if (c.average_in_collective && c.per_token_loss) {
     Reject("average_in_collective", "1",

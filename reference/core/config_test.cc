@@ -92,6 +92,9 @@ TEST(ConfigRefusals, AverageOfAPerTokenLoss) {
   ExpectRejected(
       {{"average_in_collective", "1"}, {"calculate_per_token_loss", "1"}, {"tokens_per_step", "8"}},
       "average_in_collective", "calculate_per_token_loss");
+  ExpectRejected({{"reshard_after_forward", "0"}, {"strategy", "optim_grads"}},
+                 "reshard_after_forward", "0");
+  ExpectRejected({{"reshard_after_forward", "-1"}}, "reshard_after_forward", "-1");
   ExpectRejected({{"calculate_per_token_loss", "1"}}, "calculate_per_token_loss",
                  "tokens_per_step");
 }
@@ -132,6 +135,7 @@ TEST(ConfigSchedule, WhatTakesALayerAsOnePieceIsRejected) {
   ExpectRejected(Overlapped("moe_shared_expert_overlap", "1"), "moe_shared_expert_overlap", "1");
   ExpectRejected(Overlapped("fsdp_double_buffer", "1"), "fsdp_double_buffer", "1");
   ExpectRejected(Overlapped("nccl_ub", "1"), "nccl_ub", "1");
+  ExpectRejected(Overlapped("reshard_after_forward", "2"), "reshard_after_forward", "2");
   ExpectRejected(Overlapped("cuda_graph_impl", "per_layer"), "cuda_graph_impl", "per_layer");
   ExpectRejected(Overlapped("units", "MoE"), "units", "MoE");
   Texts full = Overlapped("cuda_graph_impl", "per_layer");

@@ -35,11 +35,12 @@ class Knobs {
     return value;
   }
 
-  int32_t Size(const char* name) const {
-    const int64_t value = Integer(name, 1).value_or(1);
-    if (value > INT32_MAX) Reject(name, std::to_string(value), "too large");
-    return static_cast<int32_t>(value);
+  std::optional<int32_t> Integer32(const char* name, int64_t least) const {
+    const std::optional<int64_t> value = Integer(name, least);
+    if (value > INT32_MAX) Reject(name, std::to_string(*value), "too large");
+    return value;
   }
+  int32_t Size(const char* name) const { return Integer32(name, 1).value_or(1); }
 
   bool Flag(const char* name, bool otherwise = false) const {
     const int64_t value = Integer(name, 0).value_or(otherwise ? 1 : 0);

@@ -22,6 +22,15 @@ void VerifyHybrid(const Communicator& full, const Communicator& inner, const Com
                  "this rank's position in every chunk of " + full.name);
 }
 
+// Runs of the group over which dense parameters are sharded.
+Communicator PickPart(const GroupCollection& collection, const Communicator& reduce, int32_t n) {
+  const RankLists runs = SplitForBackward({reduce.members}, n, reduce.name);
+  const Communicator& part = collection.Require("dp_cp_reshard");
+  const int32_t me = reduce.members[static_cast<size_t>(reduce.rank)];
+  RequireMembers(part, ListOf(runs, me), "this rank's run of " + reduce.name);
+  return part;
+}
+
 DataParallelGroups Pick(const GroupCollection& collection, const std::string& name,
                         const GroupDemand& demand, bool twin) {
   DataParallelGroups groups;
@@ -58,7 +67,7 @@ std::string Listed(const RankList& ranks) {
 const std::vector<std::string>& GroupCollection::Names() {
   static const std::vector<std::string> names = SplitAxes(
       "dp_cp-dp-cp-tp-pp-ep-expt_dp-expt_tp-intra_dp_cp-inter_dp_cp-intra_expt_dp-inter_expt_dp-"
-      "dp_cp_ag-expt_dp_ag");
+      "dp_cp_ag-expt_dp_ag-dp_cp_reshard");
   return names;
 }
 
@@ -85,6 +94,8 @@ EngineGroups PickGroups(const GroupCollection& collection, const GroupDemand& de
   EngineGroups groups;
   groups.dp_cp = collection.Require("dp_cp");
   groups.dense = Pick(collection, "dp_cp", demand, demand.dense_twins);
+  if (demand.reshard_after_forward > 1)
+    groups.dense.part = PickPart(collection, groups.dense.reduce, demand.reshard_after_forward);
   if (demand.experts) {
     groups.expert = Pick(collection, "expt_dp", demand, demand.expert_twins);
     groups.ep = collection.Require("ep");
@@ -108,6 +119,7 @@ GroupCollection AskForGroups(spf::Host& host, const GroupDemand& demand) {
     if (twin) ask(name + "_ag");
   };
   ask_family("dp_cp", demand.dense_twins);
+  if (demand.reshard_after_forward > 1) ask("dp_cp_reshard");
   if (demand.experts) ask_family("expt_dp", demand.expert_twins), ask("ep");
   if (demand.pipeline) ask("pp");
   if (demand.split_params) {

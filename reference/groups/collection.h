@@ -49,6 +49,7 @@ class GroupCollection {
 struct DataParallelGroups {
   Communicator reduce;  // shards and reduces gradients: the inner group under HSDP
   Communicator gather;  // gathers parameters: the kind's twin if there is one, else as reduce
+  Communicator part;    // dense, reshard_after_forward > 1: gathers them again for backward
   Communicator outer;   // HSDP: reduces the shards, and with outer_strategy optim gathers them
   int32_t total = 1;    // data-parallel size with outer ranks, all of dp_cp or expt_dp
 };
@@ -58,6 +59,7 @@ struct GroupDemand {
   bool experts = false;
   bool dense_twins = false, expert_twins = false;
   int32_t optimizer_instances = 1;
+  int32_t reshard_after_forward = 1;
   bool pipeline = false;
   bool split_params = false;  // over tensor-parallel ranks
 };
@@ -78,7 +80,8 @@ struct EngineGroups {
 Communicator Describe(const spf::Host& host, const std::string& name, spf_group group);
 
 // Picks and verifies: twins have the very members, in the very order, of the group that reduces the
-// same buffer; inner and outer groups split the full one. Throws GroupError.
+// same buffer; inner and outer groups split the full one, and dp_cp_reshard splits the inner one.
+// Throws GroupError.
 EngineGroups PickGroups(const GroupCollection& collection, const GroupDemand& demand);
 
 // The collection that the caller provides by name. Asks only for what the demand needs: twins are

@@ -150,6 +150,28 @@ TEST(PickGroups, TwinThatWasAskedForButNotProvidedIsRefused) {
             std::string::npos);
 }
 
+GroupDemand ReshardDemand(int32_t n) {
+  GroupDemand demand;
+  demand.optimizer_instances = 2;
+  demand.reshard_after_forward = n;
+  return demand;
+}
+
+EngineGroups PickWithParts(const RankList& given, int32_t n) {
+  GroupCollection collection = CollectionOf(EightRanks(2), 8, 5, false);
+  collection.Set({"dp_cp_reshard", reinterpret_cast<spf_group>(uintptr_t{1}), 1, given});
+  return PickGroups(collection, ReshardDemand(n));
+}
+
+TEST(PickGroups, RanksThatShareOutPartsAreNeighboursInTheInnerGroup) {
+  EXPECT_EQ(PickWithParts({4, 5}, 2).dense.part.members, (RankList{4, 5}));
+  for (const RankList& wrong : {RankList{1, 5}, RankList{5, 6}, RankList{4, 5, 6, 7}}) {
+    EXPECT_NE(MessageOf([&] { PickWithParts(wrong, 2); }).find("must have the members [4, 5]"),
+              std::string::npos);
+  }
+  for (const int32_t n : {3, 4, 8}) EXPECT_THROW(PickWithParts({4, 5}, n), GridError) << n;
+}
+
 TEST(PickGroups, WrongInnerGroupIsRefused) {
   const GroupCollection collection =
       CollectionOf(EightRanks(2), 8, 0, false, {"intra_dp_cp", {{0, 2, 4, 6}}});

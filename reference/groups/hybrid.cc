@@ -22,4 +22,18 @@ HybridSplit SplitHybrid(const RankLists& lists, int32_t n, const std::string& wh
   return split;
 }
 
+RankLists SplitForBackward(const RankLists& lists, int32_t n, const std::string& what) {
+  RankLists parts;
+  for (const RankList& list : lists) {
+    const auto size = static_cast<int32_t>(list.size());
+    if (n >= size || size % n != 0) {
+      throw GridError("reshard_after_forward = " + std::to_string(n) + " must divide the " +
+                      std::to_string(size) + " ranks of " + what + ", and be less");
+    }
+    RankLists runs = SplitHybrid({list}, size / n, what).inner;
+    parts.insert(parts.end(), runs.begin(), runs.end());
+  }
+  return parts;
+}
+
 }  // namespace reference

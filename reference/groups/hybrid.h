@@ -16,6 +16,10 @@ struct HybridSplit {
 // Throws GridError when n does not divide a list. what names the lists in the message.
 HybridSplit SplitHybrid(const RankLists& lists, int32_t n, const std::string& what);
 
+// Each list in runs of n ranks: who shares out the parameters between a unit's forward and its
+// backward (reshard_after_forward). Throws GridError when n does not divide a list, or is not less.
+RankLists SplitForBackward(const RankLists& lists, int32_t n, const std::string& what);
+
 // Where both inner and outer ranks shard (outer_strategy optim), the owner of logical shard inner *
 // outer_size + outer: the inner shard is cut into outer_size slices, and the outer rank owns its
 // slice of it.

@@ -56,12 +56,25 @@ const GroupFamily& FamilyNamed(const std::vector<GroupFamily>& families, const s
   throw GridError("there is no group family " + name);
 }
 
-GroupFamily TwinOf(const std::vector<GroupFamily>& families, bool expert) {
-  const std::string reduces = expert ? "expt_dp" : "dp_cp";
+namespace {
+
+const GroupFamily& ReducingOf(const std::vector<GroupFamily>& families, const std::string& name) {
   for (const GroupFamily& family : families) {
-    if (family.name == "intra_" + reduces) return {reduces + "_ag", family.lists};
+    if (family.name == "intra_" + name) return family;
   }
-  return {reduces + "_ag", FamilyNamed(families, reduces).lists};
+  return FamilyNamed(families, name);
+}
+
+}  // namespace
+
+GroupFamily TwinOf(const std::vector<GroupFamily>& families, bool expert) {
+  const std::string name = expert ? "expt_dp" : "dp_cp";
+  return {name + "_ag", ReducingOf(families, name).lists};
+}
+
+GroupFamily ReshardOf(const std::vector<GroupFamily>& families, int32_t n) {
+  const GroupFamily& reducing = ReducingOf(families, "dp_cp");
+  return {"dp_cp_reshard", SplitForBackward(reducing.lists, n, reducing.name)};
 }
 
 }  // namespace reference

@@ -31,6 +31,10 @@ std::vector<GroupFamily> FamiliesOf(const GridSizes& sizes, int32_t world);
 // there are several instances.
 GroupFamily TwinOf(const std::vector<GroupFamily>& families, bool expert);
 
+// Ranks that share out dense parameters between forward and backward: runs of n of those that
+// reduce them.
+GroupFamily ReshardOf(const std::vector<GroupFamily>& families, int32_t n);
+
 const GroupFamily& FamilyNamed(const std::vector<GroupFamily>& families, const std::string& name);
 
 }  // namespace reference

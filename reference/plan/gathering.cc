@@ -80,6 +80,7 @@ void Gathering::Gather(int32_t group) {
   Group& state = At(groups_, group);
   Step& step = plan_.emplace_back(Do::kGather, group);
   step.first = std::exchange(state.first, false);
+  step.parts = state.parts;
   state.state = State::kInFlight;
 }
 
@@ -107,6 +108,22 @@ void Gathering::Release(Group& group) {
 void Gathering::Release(int32_t unit) {
   if (!facts_.config.ShardsParams()) return;
   for (int32_t g : At(facts_.buckets.unit_groups, unit)) Release(At(groups_, g));
+}
+
+void Gathering::ReleaseAfterForward(int32_t unit) {
+  const int32_t ranks = facts_.config.reshard_after_forward;
+  if (ranks == 0) return;
+  if (ranks == 1) return Release(unit);
+  for (int32_t g : At(facts_.buckets.unit_groups, unit)) {
+    Group& group = At(groups_, g);
+    if (At(facts_.buckets.groups, g).expert || group.state == State::kAbsent) {
+      Release(group);
+      continue;
+    }
+    Need(g);
+    plan_.emplace_back(Do::kReshard, g);
+    group = {.parts = true};
+  }
 }
 
 void Gathering::ReleaseLazily(int32_t unit) {

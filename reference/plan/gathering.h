@@ -25,6 +25,9 @@ class Gathering {
   void Need(const Operation& operation);
   // Reshard: a unit's parameters go. Nothing where they are not sharded.
   void Release(int32_t unit);
+  // A unit's forward has ended, and backward will come: goes, stays, or is kept in parts, as
+  // reshard_after_forward says.
+  void ReleaseAfterForward(int32_t unit);
   // Lazy reshard: a unit that may be needed soon is only marked. What is still marked goes just
   // before the next gather.
   void ReleaseLazily(int32_t unit);
@@ -38,6 +41,7 @@ class Gathering {
     bool ahead = false;   // gathered, and not needed so far
     bool marked = false;  // released lazily
     bool first = false;   // not gathered since weights were installed
+    bool parts = false;   // kept in parts
   };
   void GatherAhead(const GatherOrder& order, int32_t from);
   bool WithinLimit(uint64_t bytes) const;

@@ -8,7 +8,7 @@ namespace reference {
 namespace {
 
 // Units 0, 1, 2 of 100 bytes, a bucket group each, in this order. "G0 N0 R0": gather, need,
-// release.
+// release; "K0 P0": a part is kept, and gathered from.
 class GatheringTest : public testing::Test {
  protected:
   GatheringTest() {
@@ -17,6 +17,7 @@ class GatheringTest : public testing::Test {
     for (int32_t unit = 0; unit < 3; ++unit) {
       buckets_.unit_modules.push_back(unit);
       buckets_.unit_groups.push_back({unit});
+      buckets_.groups.push_back({unit, false, {unit}});
       order_.push_back({unit, unit, {unit}});
       facts_.groups.push_back({100, true, true});
     }
@@ -24,10 +25,27 @@ class GatheringTest : public testing::Test {
   std::string Written() const {
     std::string text;
     for (const Step& step : plan_) {
-      const char letter = step.what == Do::kGather ? 'G' : step.what == Do::kNeed ? 'N' : 'R';
-      text += (text.empty() ? "" : " ") + std::string(1, letter) + std::to_string(step.group);
+      text += (text.empty() ? "" : " ") + std::string(1, LetterOf(step));
+      text += std::to_string(step.group);
     }
     return text;
+  }
+  static char LetterOf(const Step& step) {
+    if (step.what == Do::kGather) return step.parts ? 'P' : 'G';
+    if (step.what == Do::kReshard) return 'K';
+    return step.what == Do::kNeed ? 'N' : 'R';
+  }
+  // One unit's forward, its backward, and the next microbatch's forward.
+  std::string ThereAndBack(int32_t reshard_after_forward) {
+    config_.prefetch_limit_bytes = 0;
+    config_.reshard_after_forward = reshard_after_forward;
+    Gathering gathering(facts_, plan_);
+    gathering.Acquire(order_, 0);
+    gathering.ReleaseAfterForward(0);
+    gathering.Acquire(order_, 0);
+    gathering.Release(0);
+    gathering.Acquire(order_, 0);
+    return Written();
   }
 
   spf_model model_{};
@@ -109,6 +127,21 @@ TEST_F(GatheringTest, OnlyTheFirstGatherSinceAnInstallIsMarked) {
   }
   EXPECT_TRUE(plan_[0].first);
   EXPECT_FALSE(plan_[3].first);
+}
+
+TEST_F(GatheringTest, AfterForwardAUnitGoes) {
+  EXPECT_EQ(ThereAndBack(1), "G0 N0 R0 G0 N0 R0 G0 N0");
+}
+
+TEST_F(GatheringTest, AfterForwardAUnitStays) { EXPECT_EQ(ThereAndBack(0), "G0 N0 R0 G0 N0"); }
+
+TEST_F(GatheringTest, AfterForwardAUnitIsKeptInParts) {
+  EXPECT_EQ(ThereAndBack(4), "G0 N0 K0 P0 N0 R0 G0 N0");
+}
+
+TEST_F(GatheringTest, ExpertsAreNotKeptInParts) {
+  buckets_.groups[0].expert = true;
+  EXPECT_EQ(ThereAndBack(4), "G0 N0 R0 G0 N0 R0 G0 N0");
 }
 
 TEST_F(GatheringTest, WithoutShardedParametersAGatherIsMadeOnceSinceTheInstall) {

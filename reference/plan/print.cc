@@ -45,6 +45,7 @@ constexpr std::pair<Do, const char*> kWords[] = {
     {Do::kInstall, "compute install  weights"},
     {Do::kGather, "gather  gather   "},
     {Do::kNeed, "compute need     "},
+    {Do::kReshard, "compute reshard  "},
     {Do::kBegin, "compute begin    "},
     {Do::kFold, "compute fold     "},
     {Do::kReduced, "compute reduced  "}};
@@ -106,6 +107,8 @@ class Table {
                    : After("release " + GroupName(facts_, step.group));
       case Do::kReduce:
         return After("reduce " + GroupName(facts_, step.group) + (step.last ? " (last)" : ""));
+      case Do::kReshard:
+        return After("keep a part of " + GroupName(facts_, step.group));
       case Do::kRun:
         return Run(step);
       case Do::kZeroGrads:

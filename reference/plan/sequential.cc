@@ -106,7 +106,11 @@ void Forward(PlanWriter& write, const UnitOrder& units, const Pass& pass) {
     Run(write, pass, window);
     if (unit == kNoUnit) continue;
     write.Mark(SPF_HOOK_POST_FORWARD, write.facts.ModuleOf(unit), m);  // H3: reshard
-    write.gathering.Release(unit);
+    if (training && At(write.facts.buckets.unit_in_backward, unit)) {
+      write.gathering.ReleaseAfterForward(unit);
+    } else {
+      write.gathering.Release(unit);
+    }
   }
 }
 

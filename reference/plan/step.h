@@ -24,6 +24,8 @@ enum class Do {
   kRelease,  // frees where it arrived, behind what compute has been given. Layer-wise: copies the
              // values into the model weights before
 
+  kReshard,  // after a unit's forward: keeps this rank's part for backward, and frees the rest
+
   // Gradients of a bucket group.
   kBegin,    // storage for this rank's gradient, zeroed
   kFold,     // adds it to the main gradient, where the two differ in dtype
@@ -49,6 +51,7 @@ struct Step {
   Do what = Do::kMark;
   int32_t group = -1;                    // of parameters or gradients: bucket group
   bool first = false;                    // gather: the first since weights were installed
+  bool parts = false;                    // gather: from the parts that kReshard has kept
   bool last = false;                     // reduce: the step's gradient is complete with it
   spf_hook hook{};                       // mark
   int32_t module = -1;                   // mark

@@ -36,11 +36,13 @@ void Executor::Take(const Step& step) {
     case Do::kInstall:
       return store_.Install();
     case Do::kGather:
-      return gathers_->Launch(step.group, step.first);
+      return Gather(step);
     case Do::kNeed:
       return gathers_->Wait(step.group);
     case Do::kRelease:
       return gathers_->Release(step.group);
+    case Do::kReshard:
+      return gathers_->Reshard(step.group);
     case Do::kBegin:
       return reductions_.Begin(step.group);
     case Do::kFold:
@@ -64,6 +66,11 @@ void Executor::Take(const Step& step) {
     case Do::kTransfer:
       return links_->Transfer(step.messages, microbatches_);
   }
+}
+
+void Executor::Gather(const Step& step) {
+  if (step.parts) return gathers_->LaunchParts(step.group);
+  gathers_->Launch(step.group, step.first);
 }
 
 void Executor::Open(const Step& step) {

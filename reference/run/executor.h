@@ -27,6 +27,7 @@ class Executor {
 
  private:
   void Take(const Step& step);
+  void Gather(const Step& step);
   void Open(const Step& step);
   void Close(ChunkPass of);
   void RunOperation(const Step& step);

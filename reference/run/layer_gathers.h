@@ -15,6 +15,7 @@
 //                               buffer is allocated, gradients are reduced and used
 //   compute waits for gather    before values are copied out of the buffer
 #pragma once
+#include <stdexcept>
 #include <vector>
 
 #include "reference/core/context.h"
@@ -27,9 +28,11 @@ class LayerGathers : public Gathers {
   explicit LayerGathers(Context& context);
 
   void Launch(int32_t group, bool first) override;
+  void LaunchParts(int32_t) override { throw std::logic_error("whole parameters have no parts"); }
   void Wait(int32_t group) override;
   // Copies others' values into the model weights before; own ones are there.
   void Release(int32_t group) override;
+  void Reshard(int32_t) override { throw std::logic_error("whole parameters have no parts"); }
   void Destroy() override;
 
  private:

@@ -11,12 +11,7 @@ UnitGathers::UnitGathers(Context& context) : c_(context) {
 
 void UnitGathers::Launch(int32_t group, bool first) {
   const BucketGroup& buckets = c_.GroupOf(group);
-  for (int32_t id : buckets.buckets) {
-    Bucket& b = c_.bucket(id);
-    if (b.full_weights) continue;
-    b.gathered = c_.buffers.Take(c_.streams.compute, b.FullBytes(), {&b.groups.gather},
-                                 spf::For(SPF_FOR_PARAM_FULL, b.module));
-  }
+  Allocate(buckets);
   if (c_.config.outer_shards && first) {
     LaunchOuter(buckets);
     c_.host.After(c_.streams.gather, c_.streams.outer_gather);
@@ -31,6 +26,31 @@ void UnitGathers::Launch(int32_t group, bool first) {
   }
   batch.Issue();
   c_.host.Record(At(done_, group), c_.streams.gather);
+}
+
+void UnitGathers::LaunchParts(int32_t group) {
+  const BucketGroup& buckets = c_.GroupOf(group);
+  Allocate(buckets);
+  c_.host.After(c_.streams.gather, c_.streams.compute);
+  CollectiveBatch batch(c_.host, c_.bucket(buckets.buckets[0]).groups.part, c_.streams.gather);
+  for (int32_t id : buckets.buckets) {
+    const Bucket& b = c_.bucket(id);
+    batch.AllGather(b.plan.dtype, b.part, b.Full(), b.part_size(),
+                    spf::For(SPF_FOR_PARAM_FULL, b.module));
+  }
+  batch.Issue();
+  c_.host.Record(At(done_, group), c_.streams.gather);
+}
+
+void UnitGathers::Allocate(const BucketGroup& group) {
+  for (int32_t id : group.buckets) {
+    Bucket& b = c_.bucket(id);
+    if (b.full_weights) continue;
+    CollectiveBuffers::Users users{&b.groups.gather};
+    if (b.groups.part && group.unit != kNoUnit) users.push_back(&b.groups.part);
+    b.gathered = c_.buffers.Take(c_.streams.compute, b.FullBytes(), users,
+                                 spf::For(SPF_FOR_PARAM_FULL, b.module));
+  }
 }
 
 // Each outer rank has installed its slice of the inner shard: collect the others' slices, in place.
@@ -48,8 +68,24 @@ void UnitGathers::LaunchOuter(const BucketGroup& group) {
 void UnitGathers::Wait(int32_t group) { c_.host.Wait(c_.streams.compute, At(done_, group)); }
 
 void UnitGathers::Release(int32_t group) {
-  for (int32_t id : c_.GroupOf(group).buckets)
+  for (int32_t id : c_.GroupOf(group).buckets) {
     c_.buffers.Give(c_.streams.compute, c_.bucket(id).gathered);
+    c_.buffers.Give(c_.streams.compute, c_.bucket(id).part);
+  }
+}
+
+// A layer that runs twice is gathered from its parts in between, and leaves new ones.
+void UnitGathers::Reshard(int32_t group) {
+  for (int32_t id : c_.GroupOf(group).buckets) {
+    Bucket& b = c_.bucket(id);
+    const spf_addr part = c_.buffers.Take(c_.streams.compute, b.PartBytes(), {&b.groups.part},
+                                          spf::For(SPF_FOR_PARAM_SHARD, b.module));
+    c_.host.Copy(c_.streams.compute, part, b.gathered + Count(b.groups.part.rank) * b.PartBytes(),
+                 b.PartBytes());
+    c_.buffers.Give(c_.streams.compute, b.gathered);
+    c_.buffers.Give(c_.streams.compute, b.part);
+    b.part = part;
+  }
 }
 
 void UnitGathers::Destroy() {

@@ -184,6 +184,10 @@ const std::vector<int32_t>* InstanceFacts::OuterList(bool expert, int32_t world_
   return spec_->outer <= 1 ? nullptr : List(expert ? "inter_expt_dp" : "inter_dp_cp", world_rank);
 }
 
+const std::vector<int32_t>* InstanceFacts::PartList(bool expert, int32_t world_rank) const {
+  return expert || !ReshardsToFewer(*spec_) ? nullptr : List("dp_cp_reshard", world_rank);
+}
+
 bool InstanceFacts::Twin(bool expert) const {
   return HasTwin(*spec_, expert) && !HasWrongTwin(*spec_);
 }

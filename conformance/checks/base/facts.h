@@ -79,6 +79,9 @@ class InstanceFacts {
   const std::vector<int32_t>* OuterList(bool expert,
                                         int32_t world_rank) const;  // null without outer
   const std::vector<int32_t>* FullList(bool expert, int32_t world_rank) const;
+  // Over which dense parameters are gathered again for backward; null without
+  // reshard_after_forward > 1.
+  const std::vector<int32_t>* PartList(bool expert, int32_t world_rank) const;
   // A right twin is part of the case, for parameters of the kind.
   bool Twin(bool expert) const;
 

@@ -6,11 +6,20 @@
 #include "conformance/checks/base/byte_map.h"
 #include "conformance/checks/base/carried.h"
 #include "conformance/common/at.h"
+#include "conformance/common/dtype.h"
 
 namespace shardproof {
 
 int64_t Window::NextRead(int64_t event) const {
   const auto at = std::upper_bound(reads.begin(), reads.end(), event);
+  return at == reads.end() ? -1 : *at;
+}
+
+int64_t Window::FirstInBackward(const Trace& trace) const {
+  const auto at = std::find_if(reads.begin(), reads.end(), [&](int64_t read) {
+    const Event& event = At(trace.events, read);
+    return event.phase != SPF_FWD || event.flag;
+  });
   return at == reads.end() ? -1 : *at;
 }
 
@@ -81,10 +90,29 @@ class Walk {
   }
   // Windows that lost bytes.
   void Close(const std::set<size_t>& windows, int64_t index) {
-    for (const size_t window : windows) {
-      if (held_.Bytes(window) == 0 && out_.windows[window].release < 0)
-        out_.windows[window].release = index;
+    for (const size_t w : windows) {
+      Window& window = out_.windows[w];
+      if (window.release < 0 && held_.Bytes(w) <= MayKeep(window)) window.release = index;
     }
+  }
+
+  // Bytes of a unit that has been read in forward, and has its backward still to come. Shards may
+  // be padded by one row each, of as many ranks as there are with outer ones that shard, too.
+  int64_t MayKeep(const Window& window) const {
+    const InstanceFacts& facts = a_.Facts(size_t(window.instance));
+    const bool trains = facts.CallAt(window.call).letter == 't';
+    if (!ReshardsToFewer(facts.spec()) || !trains || window.unit < 0 || window.reads.empty() ||
+        window.FirstInBackward(trace_) >= 0)
+      return 0;
+    const std::vector<int32_t>* shards = facts.FullList(false, rank_);
+    int64_t bytes = 0;
+    for (int32_t id = 0; id < facts.n_params(rank_); ++id) {
+      const ParamFacts& param = facts.Param(rank_, id);
+      if (param.unit != window.unit || param.expert) continue;
+      const int64_t padding = param.row * (shards == nullptr ? 1 : Length(*shards));
+      bytes += (param.numel + padding) * static_cast<int64_t>(DtypeBytes(param.dtype));
+    }
+    return bytes / facts.spec().reshard_after_forward;
   }
 
   void Gather(int64_t index, const Event& event, const std::vector<Chunk>& params) {

@@ -1,7 +1,8 @@
 // windows.h: from when to when were a unit's full parameters materialised on a rank?
 //
 // A window opens when a gather brings a unit's elements and closes when the last of those bytes is
-// freed, discarded or overwritten. Times are places in the host's issue order, in which memory is
+// freed, discarded or overwritten; with reshard_after_forward = n, after the unit's forward, when
+// no more than an n-th is left. Times are places in the host's issue order, in which memory is
 // counted.
 #pragma once
 #include <cstdint>
@@ -23,6 +24,8 @@ struct Window {
   bool OpenAt(int64_t event) const { return gather < event && (release < 0 || event < release); }
   // The first read after the event, or -1.
   int64_t NextRead(int64_t event) const;
+  // The first read in backward, forward that is run again included, or -1.
+  int64_t FirstInBackward(const Trace& trace) const;
 };
 
 // A compute event that reads parameters.

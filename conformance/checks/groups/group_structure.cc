@@ -129,7 +129,8 @@ class Structure {
       if (facts_.InGrid(rank)) in_grid.push_back(rank);
     }
     const bool known = !Axes(name).empty() || !ExpertAxes(name).empty() || name.ends_with("_ag") ||
-                       name.starts_with("intra_") || name.starts_with("inter_");
+                       name.ends_with("_reshard") || name.starts_with("intra_") ||
+                       name.starts_with("inter_");
     const auto has = [&](int32_t rank) { return held.contains(rank); };
     if (!known || in_grid.empty() || !std::all_of(in_grid.begin(), in_grid.end(), has)) return;
     Judge(result_, {"PG-01"});

@@ -14,8 +14,8 @@ namespace shardproof {
 
 namespace {
 
-const std::set<std::string_view> kDenseNames{"dp_cp", "dp", "intra_dp_cp", "inter_dp_cp",
-                                             "dp_cp_ag"};
+const std::set<std::string_view> kDenseNames{"dp_cp",       "dp",       "intra_dp_cp",
+                                             "inter_dp_cp", "dp_cp_ag", "dp_cp_reshard"};
 const std::set<std::string_view> kExpertNames{"expt_dp", "intra_expt_dp", "inter_expt_dp",
                                               "expt_dp_ag"};
 
@@ -39,10 +39,18 @@ int LifeOf(const InstanceFacts& facts, int32_t call) {
                                         [](const ScriptCall& one) { return one.letter == 'c'; }));
 }
 
+// Ranks that share out dense parameters between a unit's forward and its backward.
+bool IsPart(const InstanceFacts& facts, bool expert, int32_t rank,
+            const std::vector<int32_t>& members) {
+  const std::vector<int32_t>* part = facts.PartList(expert, rank);
+  return part != nullptr && *part == members;
+}
+
 bool IsOwnList(const InstanceFacts& facts, bool expert, int32_t rank,
                const std::vector<int32_t>& members) {
   const std::vector<int32_t>* lists[] = {
-      facts.InnerList(expert, rank), facts.OuterList(expert, rank), facts.FullList(expert, rank)};
+      facts.InnerList(expert, rank), facts.OuterList(expert, rank), facts.FullList(expert, rank),
+      facts.PartList(expert, rank)};
   return std::any_of(std::begin(lists), std::end(lists),
                      [&](const auto* list) { return list && *list == members; });
 }
@@ -138,6 +146,7 @@ class Routing {
     const bool outer_sharded = facts.spec().outer_strategy == OuterStrategy::kOptim;
     // Only where outer ranks share out a shard do they gather its slices.
     if (outer_sharded && IsOuter(rank, carried, expert)) return;
+    if (IsPart(facts, expert, rank, carried.group->world_ranks)) return;  // KN-11
     // Who only evaluates reduces nothing: then names say which communicator would.
     const bool shared = reduced_on.empty() ? IsReducingName(carried.group->name)
                                            : reduced_on.contains(carried.comm);

@@ -6,6 +6,7 @@ CheckResult CheckKnobs(const Analysis& a) {
   CheckResult result;
   if (!a.legal()) return result;
   result.Merge(CheckTravels(a));
+  result.Merge(CheckReshard(a));
   result.Merge(CheckRecompute(a));
   result.Merge(CheckLossScale(a));
   result.Merge(CheckOverlapKnobs(a));

@@ -3,7 +3,7 @@
 // Of knobs whose promise no other family judges (abi/KNOBS.md says what each promises). What a knob
 // changes may be invisible in results: a run whose numbers are right shows nothing of a recompute
 // that never was. The evidence is what the promise says, not how the reference keeps it. Judges
-// KN-01 to KN-09.
+// KN-01 to KN-11.
 #pragma once
 #include "conformance/checks/base/analysis.h"
 
@@ -13,6 +13,8 @@ CheckResult CheckKnobs(const Analysis& a);
 
 // Its parts. Over which ranks, averaged, and how many elements at once: gathers and reductions.
 CheckResult CheckTravels(const Analysis& a);
+// Units between their forward and their backward.
+CheckResult CheckReshard(const Analysis& a);
 // Activations that are computed again.
 CheckResult CheckRecompute(const Analysis& a);
 // What backward begins with.

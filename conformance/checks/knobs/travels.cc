@@ -74,6 +74,7 @@ class Travels : RankCheck {
     Judge(result_, {"KN-01"});
     const bool across = carried.reduction || ShardsOuter(facts.spec());
     if (SameRanks(inner, *carried.group) || (across && SameRanks(outer, *carried.group))) return;
+    if (carried.gather && SameRanks(facts.PartList(expert, rank_), *carried.group)) return;
     Add("KN-01", carried.event,
         "ranks " + ListText(*inner) + " of one instance" +
             (across ? ", or ranks " + ListText(*outer) + " across instances" : std::string()),

@@ -101,7 +101,8 @@ class UnitWindows {
       if (window.instance != use.instance || !OneAtATime(window) || !window.OpenAt(use.event))
         continue;
       if (std::find(use.units.begin(), use.units.end(), window.unit) != use.units.end()) continue;
-      if (window.reads.empty() || window.reads.front() > use.event) continue;
+      const int64_t first = FirstBefore(window);
+      if (first < 0 || first > use.event) continue;
       if (!reported_.insert(window.gather).second) continue;
       Finding finding = a_.At("FS-03", rank_, use.event);
       finding.expected = UnitName(window) + " released after its window";
@@ -111,6 +112,16 @@ class UnitWindows {
           UnitName(window) + " was used and is still materialised while another unit computes";
       sink_.Add(std::move(finding));
     }
+  }
+
+  // The first read of those that go before another unit computes: with reshard_after_forward = 0
+  // all of a unit's backward.
+  int64_t FirstBefore(const Window& window) const {
+    const InstanceFacts& facts = a_.Facts(size_t(window.instance));
+    const bool keeps =
+        facts.spec().reshard_after_forward == 0 && facts.CallAt(window.call).letter == 't';
+    if (keeps) return window.FirstInBackward(a_.trace(rank_));
+    return window.reads.empty() ? -1 : window.reads.front();
   }
 
   bool Limited(const Window& window) const {

@@ -33,7 +33,8 @@ class Effects : RankCheck {
       if (event.id == SPF_HOOK_POST_BACKWARD) in_backward.erase(event.module);
       const bool released =
           event.id == SPF_HOOK_POST_BACKWARD ||
-          (event.id == SPF_HOOK_POST_FORWARD && !in_backward.contains(event.module));
+          (event.id == SPF_HOOK_POST_FORWARD && !in_backward.contains(event.module) &&
+           facts_.spec().reshard_after_forward != 0);
       if (released) JudgeRelease(mark, event);
     }
   }

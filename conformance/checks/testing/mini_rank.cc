@@ -92,14 +92,36 @@ void MiniRank::Gather(int32_t id) {
   if (b.full >= 0) return;
   const int64_t n = Members(id);
   b.full = t_.Alloc(s_, n * b.shard * 4);
+  if (b.part >= 0) {
+    t_.Collective(SPF_ALL_GATHER, Named("dp_cp_reshard"), s_, PartOf(id),
+                  {Reads(b.part, 0, PartOf(id) * 4), Writes(b.full, 0, n * b.shard * 4)});
+    return;
+  }
   t_.Collective(SPF_ALL_GATHER, GroupOf(id, true), s_, b.shard,
                 {Reads(b.param, 0, b.shard * 4), Writes(b.full, 0, n * b.shard * 4)});
 }
 
 void MiniRank::ReleaseParam(int32_t id) {
   Bucket& b = At(buckets_, id);
-  if (b.full >= 0) t_.Free(s_, b.full);
-  b.full = -1;
+  for (int* block : {&b.full, &b.part}) {
+    if (*block >= 0) t_.Free(s_, *block);
+    *block = -1;
+  }
+}
+
+void MiniRank::ReleaseAfterForward(int32_t unit) {
+  ForUnit(unit, [&](int32_t id) {
+    Bucket& b = At(buckets_, id);
+    if (spec_.reshard_after_forward == 0) return;
+    if (!ReshardsToFewer(spec_) || P(id).expert || b.full < 0) return ReleaseParam(id);
+    const int64_t bytes = PartOf(id) * 4;
+    const int64_t begin = Index(id) % spec_.reshard_after_forward * bytes;
+    const int full = b.full;
+    b.part = t_.Alloc(s_, bytes);
+    t_.Copy(s_, Reads(full, begin, bytes), Writes(b.part, 0, bytes));
+    t_.Free(s_, full);
+    b.full = -1;
+  });
 }
 
 void MiniRank::AllocGrads(int32_t unit) {

@@ -20,7 +20,7 @@ class MiniRank {
 
   struct Bucket {
     int64_t shard = 0;  // elements
-    int param = -1, main = -1, grad = -1, full = -1, full_grad = -1;
+    int param = -1, main = -1, grad = -1, full = -1, full_grad = -1, part = -1;
   };
   const ParamFacts& P(int32_t id) const { return facts_.Param(rank_, id); }
   int64_t Members(int32_t id) const {
@@ -56,6 +56,8 @@ class MiniRank {
   }
   void Gather(int32_t id);
   void ReleaseParam(int32_t id);
+  // As reshard_after_forward says.
+  void ReleaseAfterForward(int32_t unit);
   void GatherUnit(int32_t unit) {
     ForUnit(unit, [&](int32_t id) { Gather(id); });
   }
@@ -79,6 +81,10 @@ class MiniRank {
   std::vector<Bucket> buckets_;
 
  private:
+  // Elements of a full buffer that are this rank's part.
+  int64_t PartOf(int32_t id) const {
+    return Members(id) * At(buckets_, id).shard / spec_.reshard_after_forward;
+  }
   int Created(int& group, const std::string& name, const std::vector<int32_t>& list);
 };
 

@@ -80,6 +80,7 @@ class Engine : private MiniRank {
 
   void Train(int64_t step, bool train) {
     const char* name = train ? "train_step" : "eval_step";
+    trains_ = train;
     t_.CallBegin(name, static_cast<int>(step));
     if (train) Mark(SPF_HOOK_ZERO_GRAD, 0, -1);
     for (int32_t id = 0; id < facts_.n_params(rank_); ++id) {
@@ -187,7 +188,7 @@ class Engine : private MiniRank {
   }
   void Leave(int32_t unit, int32_t m, bool forward) {
     if (forward) {
-      if (!f_.no_release_forward) ReleaseUnit(unit);
+      if (!f_.no_release_forward) trains_ ? ReleaseAfterForward(unit) : ReleaseUnit(unit);
       return Mark(SPF_HOOK_POST_FORWARD, unit, m);
     }
     ReleaseUnit(unit);
@@ -257,6 +258,7 @@ class Engine : private MiniRank {
   }
 
   std::vector<int> drifted_;
+  bool trains_ = false;  // the entry call
 };
 
 }  // namespace
