@@ -25,14 +25,12 @@ reference::GridSizes SizesOf(const InstanceSpec& spec) {
 }
 
 void ExpectSameLists(const InstanceSpec& spec, int32_t world) {
-  const auto theirs = reference::FamiliesOf(SizesOf(spec), world);
-  for (const GroupFamily& family : GroupFamilies(spec, world)) {
-    const bool expert = family.name == "expt_dp_ag";
-    const auto lists = expert || family.name == "dp_cp_ag"
-                           ? reference::TwinOf(theirs, expert).lists
-                           : reference::FamilyNamed(theirs, family.name).lists;
-    RC_ASSERT(lists == family.lists);
-  }
+  auto theirs = reference::FamiliesOf(SizesOf(spec), world);
+  for (const bool expert : {false, true}) theirs.push_back(reference::TwinOf(theirs, expert));
+  if (spec.reshard_after_forward > 1)
+    theirs.push_back(reference::ReshardOf(theirs, spec.reshard_after_forward));
+  for (const GroupFamily& family : GroupFamilies(spec, world))
+    RC_ASSERT(reference::FamilyNamed(theirs, family.name).lists == family.lists);
 }
 
 TEST(GroupsPropertyTest, LegalCasesHaveTheSameLists) {

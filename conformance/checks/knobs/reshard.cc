@@ -1,6 +1,8 @@
 // What becomes of a unit between its forward and its backward where reshard_after_forward is not 1.
 #include <algorithm>
 #include <map>
+#include <set>
+#include <vector>
 
 #include "conformance/checks/base/carried.h"
 #include "conformance/checks/base/rank_check.h"
@@ -19,21 +21,26 @@ bool Asks(const InstanceSpec& spec) {
 class Reshard : RankCheck {
  public:
   Reshard(const Analysis& a, int32_t rank, CheckResult& result, FindingSink& sink)
-      : RankCheck(a, rank, result, sink), found_(FindWindows(a, rank)) {}
+      : RankCheck(a, rank, result, sink), found_(FindWindows(a, rank)) {
+    for (const Carried& carried : CarriedBy(a, rank)) {
+      if (carried.gather) gathers_.push_back(carried);
+    }
+  }
 
   void Run() {
-    std::map<std::pair<int32_t, int32_t>, const Window*> before;  // by instance and unit
+    std::map<std::pair<int32_t, int32_t>, std::vector<const Window*>> before;  // instance, unit
     for (const Window& window : found_.windows) {
       const InstanceFacts& facts = a_.Facts(size_t(window.instance));
       if (window.unit < 0 || window.reads.empty() || !Asks(facts.spec())) continue;
       if (facts.CallAt(window.call).letter != 't') continue;
-      const Window*& last = before[{window.instance, window.unit}];
+      std::vector<const Window*>& earlier = before[{window.instance, window.unit}];
       if (facts.spec().reshard_after_forward == 0) {
-        JudgeKept(window, last, facts);
-      } else if (last != nullptr && GoesOn(*last, window)) {
+        JudgeKept(window, earlier, facts);
+      } else if (std::any_of(earlier.begin(), earlier.end(),
+                             [&](const Window* one) { return GoesOn(*one, window); })) {
         parts_.push_back(&window);
       }
-      last = &window;
+      earlier.push_back(&window);
     }
     JudgeParts();
   }
@@ -52,28 +59,53 @@ class Reshard : RankCheck {
            Microbatch(before) == Microbatch(window);
   }
 
-  void JudgeKept(const Window& window, const Window* before, const InstanceFacts& facts) {
+  // Keys of the unit's parameters that the gathers of a window bring.
+  std::set<int32_t> KeysOf(const Window& window) const {
+    std::set<int32_t> keys;
+    for (const Carried& carried : gathers_) {
+      if (!IsOf(carried, window)) continue;
+      for (const Chunk& chunk : carried.params) keys.insert(chunk.content.param);
+    }
+    return keys;
+  }
+  bool IsOf(const Carried& carried, const Window& window) const {
+    const Event& event = At(trace_.events, carried.event);
+    if (event.instance != window.instance) return false;
+    if (carried.event < window.gather || carried.event > window.last_gather) return false;
+    const InstanceFacts& facts = a_.Facts(event.instance);
+    return std::any_of(carried.params.begin(), carried.params.end(), [&](const Chunk& chunk) {
+      return facts.ByKey(chunk.content.param).unit == window.unit;
+    });
+  }
+  bool Again(const Window& before, const Window& window) const {
+    const std::set<int32_t> first = KeysOf(before), now = KeysOf(window);
+    return std::any_of(now.begin(), now.end(), [&](int32_t key) { return first.contains(key); });
+  }
+
+  // A unit may be gathered in pieces, its experts apart: each has a window.
+  void JudgeKept(const Window& window, const std::vector<const Window*>& earlier,
+                 const InstanceFacts& facts) {
     if (InForward(window) && window.FirstInBackward(trace_) >= 0) Judge(result_, {"KN-10"});
-    if (before == nullptr || !GoesOn(*before, window)) return;
-    Judge(result_, {"KN-10"});
-    Add("KN-10", window.gather,
-        "unit " + facts.ModuleName(window.unit) + " as forward has gathered it, at event " +
-            std::to_string(before->gather),
-        "released at event " + std::to_string(before->release) + ", and gathered again",
-        "reshard_after_forward = 0, but unit " + facts.ModuleName(window.unit) +
-            " is given back between its forward and its backward");
+    for (const Window* before : earlier) {
+      if (!GoesOn(*before, window) || !Again(*before, window)) continue;
+      Judge(result_, {"KN-10"});
+      Add("KN-10", window.gather,
+          "unit " + facts.ModuleName(window.unit) + " as forward has gathered it, at event " +
+              std::to_string(before->gather),
+          "gathered again",
+          "reshard_after_forward = 0, but unit " + facts.ModuleName(window.unit) +
+              " is given back between its forward and its backward");
+      return;
+    }
   }
 
   // Only where backward begins with the gather: a layer that runs twice may be gathered in between
   // from the parts or from all.
   void JudgeParts() {
-    for (const Carried& carried : CarriedBy(a_, rank_)) {
-      if (!carried.gather) continue;
-      const Event& event = At(trace_.events, carried.event);
-      const InstanceFacts& facts = a_.Facts(event.instance);
+    for (const Carried& carried : gathers_) {
+      const InstanceFacts& facts = a_.Facts(At(trace_.events, carried.event).instance);
       for (const Window* window : parts_) {
-        if (window->instance != event.instance || InForward(*window)) continue;
-        if (carried.event < window->gather || carried.event > window->last_gather) continue;
+        if (InForward(*window) || !IsOf(carried, *window)) continue;
         const auto dense = [&](const Chunk& chunk) {
           const ParamFacts& param = facts.ByKey(chunk.content.param);
           return param.unit == window->unit && !param.expert;
@@ -97,6 +129,7 @@ class Reshard : RankCheck {
   }
 
   const RankWindows found_;
+  std::vector<Carried> gathers_;
   std::vector<const Window*> parts_;  // gathered again after a forward that has ended
 };
 

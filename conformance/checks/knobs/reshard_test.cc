@@ -42,6 +42,18 @@ TEST(Reshard, PartsAreGatheredOverTheRanksThatShareThemOut) {
   }
 }
 
+// As FSDP2 does with experts, which are sharded apart from the unit that they are in.
+TEST(Reshard, AUnitMayBeGatheredInPieces) {
+  MiniFaults pieces;
+  pieces.in_pieces = true;
+  const CheckResult kept = CheckKnobs(RunMini(Asked(4, 0), pieces).run);
+  EXPECT_EQ(FoundIn(kept), "");
+  EXPECT_TRUE(kept.judged.contains("KN-10"));
+  const CheckResult parts = CheckKnobs(RunMini(Asked(4, 2), pieces).run);
+  EXPECT_EQ(FoundIn(parts), "");
+  EXPECT_TRUE(parts.judged.contains("KN-11"));
+}
+
 TEST(Reshard, AnEngineThatReleasesWhatIsToStayIsFound) {
   EXPECT_EQ(FoundIn(CheckKnobs(DoesWhereAsked(1, 0).run)), "KN-10");
   EXPECT_EQ(FoundIn(CheckKnobs(DoesWhereAsked(2, 0).run)), "KN-10");

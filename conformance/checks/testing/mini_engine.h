@@ -49,7 +49,8 @@ struct MiniFaults {
   bool reduce_frozen = false;  // zeros are reduced for frozen parameters too
   bool skip_unused = false;    // a unit that a backward leaves out is not reduced either
   bool padded_shards = false;  // no fault: a bucket's first shard holds all of it, others padding
-  bool swap_halves = false;    // the shards of an odd microbatch are gathered into swapped halves
+  bool in_pieces = false;    // no fault: in forward a unit's last parameter is gathered at its node
+  bool swap_halves = false;  // the shards of an odd microbatch are gathered into swapped halves
 };
 
 // Traces, outcomes and oracle of one run; the case and oracle live as long as this.

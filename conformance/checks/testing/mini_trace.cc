@@ -140,6 +140,7 @@ class Engine : private MiniRank {
   }
   // Faults at the last node of a unit; true: the node is left out.
   bool DepartAtLast(int32_t unit, int32_t m, bool forward) {
+    GatherUnit(unit);  // in pieces: the last one
     if (forward && f_.release_early) ReleaseParam(FirstParam(unit));
     if (!forward && f_.reduce_before_last) ReduceUnit(unit, m, true);
     return forward && f_.release_early;
@@ -163,6 +164,13 @@ class Engine : private MiniRank {
     }
     return 0;
   }
+  int32_t LastParam(int32_t unit) const {
+    int32_t last = 0;
+    for (int32_t id = 0; id < facts_.n_params(rank_); ++id) {
+      if (P(id).unit == unit) last = id;
+    }
+    return last;
+  }
   bool LastOfUnit(const spf_program& program, int32_t i, bool forward, int32_t unit) const {
     if (unit < 0) return false;
     for (int32_t k = i + 1; k < program.n_nodes; ++k) {
@@ -175,7 +183,9 @@ class Engine : private MiniRank {
 
   void Enter(int32_t unit, int32_t m, bool forward) {
     Mark(forward ? SPF_HOOK_PRE_FORWARD : SPF_HOOK_PRE_BACKWARD, unit, m);
-    GatherUnit(unit);
+    ForUnit(unit, [&](int32_t id) {
+      if (!f_.in_pieces || !forward || id != LastParam(unit)) Gather(id);
+    });
     const bool prefetches = forward && (f_.prefetch_call < 0 || f_.prefetch_call == call_);
     for (int32_t ahead = 1; prefetches && ahead <= f_.prefetch; ++ahead) {
       if (const int32_t next = UnitAfter(unit, ahead); next >= 0) GatherUnit(next);

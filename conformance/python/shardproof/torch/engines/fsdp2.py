@@ -5,6 +5,7 @@
 | strategy = optim_grads_params | its default: parameters are resharded after forward, but the root's |
 | strategy = optim_grads | reshard_after_forward=False; set_reshard_after_backward(False) until the last microbatch |
 | strategy = optim | the same, and set_requires_gradient_sync(False) until the last microbatch |
+| reshard_after_forward | of units: False, True or a number of ranks; the root's stay |
 | num_optimizer_instances | a mesh of two dimensions; set_requires_all_reduce(False) until the last microbatch |
 | param_dtype, grad_comm_dtype | param_dtype, reduce_dtype of MixedPrecisionPolicy |
 | overlap_param_gather | set_modules_to_forward_prefetch and _backward_prefetch: one unit ahead |
@@ -44,10 +45,18 @@ def _precision(case):
     )
 
 
+def _after_forward(case):
+    """Of units: 1 and 0 are a bool, more is a number of ranks, which experts do not have."""
+    ranks = int(case.value("reshard_after_forward"))
+    return {"reshard_after_forward": ranks if ranks > 1 else ranks == 1}
+
+
 def _shard_experts(case, model, options):
     """As torchtitan does: over the ranks that have the same experts, divided as dense parameters are."""
+    stays = case.value("reshard_after_forward") == "0"
+    options = {"reshard_after_forward": not stays, **options, "mesh": mesh(case, "expt_dp")}
     for experts in model.experts():
-        fully_shard(experts, **{**options, "mesh": mesh(case, "expt_dp")})
+        fully_shard(experts, **options)
         experts.set_gradient_divide_factor(float(len(case.members("dp_cp"))))
 
 
@@ -106,6 +115,7 @@ class _Microbatches:
     knobs={
         **COMMON_KNOBS,
         "strategy": ["optim_grads_params", "optim_grads", "optim"],
+        "reshard_after_forward": int,
         "num_optimizer_instances": int,
         "param_dtype": ["fp32", "bf16"],
         "grad_comm_dtype": ["fp32", "bf16"],
@@ -161,7 +171,7 @@ def build(case, model, device):
         _shard_experts(case, model, options)
     units = model.units(case.value("units").split(","))
     for unit in reversed(units):  # children before parents
-        fully_shard(unit, **options)
+        fully_shard(unit, **{**_after_forward(case), **options})
     ahead = _ahead(case, units)
     fully_shard(model, **options)
     if ahead:
