@@ -4,6 +4,7 @@ A guide is Markdown with fenced blocks, which are done in their order in one fol
 
     c              pieces of mine.c: one that is there already is replaced, a new one goes above `create`
     sh             commands; `sh status=N` where the last one ends with N. A command that fails otherwise ends the guide
+    sh needs=X     is left out, with its text, where the program X is not installed
     sh not-run     commands that no test runs: each stands in NOT_RUN.md, with the reason
     text           lines that the last commands print, in this order; a line `...` stands for lines that are left out, `...` within a
                    line for any text
@@ -13,6 +14,7 @@ Blanks at the ends of lines, and the folder in which the guide is done, are left
 """
 
 import re
+import shutil
 import subprocess
 
 
@@ -26,9 +28,18 @@ class Block:
     def text(self):
         return "\n".join(self.lines) + "\n"
 
+    def word(self, name, default):
+        """The value of name=value behind the kind."""
+        return next((word.partition("=")[2] for word in self.words if word.startswith(name + "=")), default)
+
     @property
     def status(self):
-        return next((int(word[7:]) for word in self.words if word.startswith("status=")), 0)
+        return int(self.word("status", 0))
+
+    @property
+    def runs(self):
+        """May a test run these commands here?"""
+        return "not-run" not in self.words and shutil.which(self.word("needs", "sh")) is not None
 
 
 def fenced_blocks(text):
@@ -86,20 +97,23 @@ def missing_line(expected, printed):
 
 def done(page, folder, environment):
     """Does a guide in a folder; answers (number of blocks of commands, what differs: None or a text)."""
-    source, printed, commands = "", None, 0
+    source, printed, commands, left_out = "", None, 0, False
     for block in fenced_blocks(page):
         where = f"line {block.line}: "
         if block.kind == "c":
             source = with_pieces(source, block.text)
             (folder / "mine.c").write_text(source)
-        elif block.kind == "sh" and "not-run" not in block.words:
+        elif block.kind == "sh":
+            left_out = not block.runs
+            if left_out:
+                continue
             commands += 1
             ran = subprocess.run(["bash", "-e"], input=block.text, cwd=folder, env=environment, text=True, timeout=600,
                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
             printed = ran.stdout.replace(f"{folder}/", "")
             if ran.returncode != block.status:
                 return commands, f"{where}exit code {ran.returncode}, not {block.status}:\n{block.text}{printed[-4000:]}"
-        elif block.kind == "text":
+        elif block.kind == "text" and not left_out:
             if printed is None:
                 return commands, f"{where}no commands are above this text"
             line = missing_line(block.lines, printed)
