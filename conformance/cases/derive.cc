@@ -146,8 +146,8 @@ void DeriveInstance(InstanceSpec& spec, Case& c, size_t index) {
   CheckWords(spec);
   CheckPlace(spec, c.world);
   CheckWrongTwin(spec, c.world);
-  for (const std::string& problem :
-       {MoeProblem(spec), PipelineProblem(spec), ScheduleProblem(spec), MuonProblem(spec)}) {
+  for (const std::string& problem : {MoeProblem(spec), PipelineProblem(spec), ScheduleProblem(spec),
+                                     MuonProblem(spec), NanLossProblem(spec)}) {
     if (!problem.empty()) CannotAsk(spec, problem);
   }
   const std::string illegal = IllegalText(spec, c.world);
@@ -182,6 +182,10 @@ void DeriveLeg(Case& c) {
                                 " instances, not " + std::to_string(c.instances.size()));
   }
   c.illegal.clear();
+  for (const InstanceSpec& spec : c.instances) {
+    if (MustFail(spec) && c.instances.size() > 1)
+      CannotAsk(spec, "nanloss with nan ends the run: it must be the only instance");
+  }
   std::set<std::string> names;
   for (size_t index = 0; index < c.instances.size(); ++index) {
     DeriveInstance(c.instances[index], c, index);

@@ -68,6 +68,11 @@ std::vector<Knob> ModelOptionKnobs() {
            {.name = "quantised",
             .meaning = "the model is quantised; raw: it is not",
             .told = Told::kNever}),
+      Flag(&ModelConfig::nan_loss, "nanloss",
+           {.name = "nan_loss",
+            .meaning = "sample 1 of step 1 has a label that is no token: its loss and its gradient "
+                       "are NaN",
+            .told = Told::kNever}),
   };
 }
 

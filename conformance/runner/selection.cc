@@ -57,6 +57,8 @@ std::vector<Case> SelectCases(const Options& options, std::vector<std::string>* 
       if (options.fabric != "sim" && !cases.back().before.empty() &&
           cases.back().before.front().killed)
         throw std::invalid_argument("case " + id + ": --fabric sim alone kills saves");
+      if (options.fabric != "sim" && cases.back().starved)
+        throw std::invalid_argument("case " + id + ": --fabric sim alone takes memory away");
       if (TooLarge(cases.back(), options)) {
         throw std::invalid_argument("case " + id + " needs " +
                                     std::to_string(MostRanks(cases.back())) + " ranks, there are " +
@@ -70,8 +72,8 @@ std::vector<Case> SelectCases(const Options& options, std::vector<std::string>* 
   }
   if (options.profile == "reshard")
     throw std::invalid_argument("--profile reshard is of the fabrics sim and mpi");
-  if (options.profile == "crash")
-    throw std::invalid_argument("--profile crash is of the fabric sim");
+  if (options.profile == "crash" || options.profile == "oom")
+    throw std::invalid_argument("--profile " + options.profile + " is of the fabric sim");
   const int ranks = options.ranks > 0 ? options.ranks : kDefaultRanks;
   Spaces spaces;
   std::vector<Case> cases = Profile(options.profile, options.fabric, spaces, options.seed, ranks);
