@@ -16,9 +16,7 @@ int64_t Assembled::FirstMissing() const {
   return at == from.end() ? -1 : at - from.begin();
 }
 
-bool SameValue(double a, double b) {
-  return a == b || (std::isnan(a) && std::isnan(b));
-}
+bool SameValue(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
 
 std::string ValueText(double value, int32_t dtype) {
   char text[64];

@@ -88,7 +88,8 @@ CheckResult JudgeStarved(const Run& run, int32_t rank, const std::string& moment
     const EngineOutcome& outcome = At(run.outcomes, each);
     const std::string problem = Problem(outcome.kind);
     if (problem.empty()) continue;
-    result.findings.push_back(Wrong(each, moment, Words(outcome), problem));
+    const std::string who = each == rank ? "" : "rank " + std::to_string(each) + ": ";
+    result.findings.push_back(Wrong(rank, moment, who + Words(outcome), problem));
     return result;
   }
   const EngineOutcome& own = At(run.outcomes, rank);
