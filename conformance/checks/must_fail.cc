@@ -165,11 +165,21 @@ class Guard {
   bool unknown_ = false;
 };
 
-// What the end that was asked for brings about.
-void TakeOutTheEnd(const std::set<int32_t>& failed, CheckResult& result) {
+// The run as if the rank had been ended by others: then nothing follows from its failure.
+Run AsIfAborted(Run run, const std::set<int32_t>& failed) {
+  for (const int32_t rank : failed) At(run.outcomes, rank).kind = Kind::kAborted;
+  return run;
+}
+
+// What the end that was asked for brings about: it ended the other ranks, too.
+void TakeOutTheEnd(const Run& as_if_aborted, CheckResult& result) {
+  const bool another_end = std::any_of(
+      as_if_aborted.outcomes.begin(), as_if_aborted.outcomes.end(),
+      [](const EngineOutcome& one) { return one.kind != Kind::kOk && one.kind != Kind::kAborted; });
   std::erase_if(result.findings, [&](const Finding& finding) {
-    return finding.requirement == "GE-26" || failed.contains(finding.ended);
+    return finding.ended >= 0 || (finding.requirement == "GE-26" && !another_end);
   });
+  for (Finding& finding : result.findings) finding.follows = -1;  // places have changed
   for (NotCheckable& row : result.not_checkable) {
     if (row.kind != NotCheckable::Kind::kMissing || row.requirement == kGuard) continue;
     row = {row.requirement, "the case asks for a step that fails, and for nothing else",
@@ -201,10 +211,11 @@ CheckResult CheckMustFail(const Run& run) {
       CannotJudge(guarded, {kGuard}, guard.analysis().why());
     }
   }
-  CheckResult result = CheckAll(run);
+  const Run as_if_aborted = AsIfAborted(run, failed);
+  CheckResult result = CheckAll(as_if_aborted);
   std::erase_if(result.not_checkable,
                 [](const NotCheckable& row) { return row.requirement == kGuard; });
-  if (!failed.empty()) TakeOutTheEnd(failed, result);
+  if (!failed.empty()) TakeOutTheEnd(as_if_aborted, result);
   result.Merge(std::move(guarded));
   return result;
 }

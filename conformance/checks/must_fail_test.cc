@@ -98,6 +98,14 @@ TEST(MustFail, AnotherStepFails) {
   EXPECT_NE(Guarded(mini.run).find("nobody stops"), std::string::npos);
 }
 
+TEST(MustFail, ARankThatDiesBesideIsNoPartOfIt) {
+  MiniRun mini = Stopped(0);
+  mini.run.outcomes[0] = {Kind::kDied, "train_step 1", "ended by SIGSEGV"};
+  const CheckResult result = CheckMustFail(mini.run);
+  EXPECT_TRUE(std::any_of(result.findings.begin(), result.findings.end(),
+                          [](const Finding& finding) { return finding.requirement == "GE-26"; }));
+}
+
 TEST(MustFail, ItFailsWithoutAWord) {
   MiniRun mini = Stopped(0);
   mini.run.outcomes[1].reason = "";
