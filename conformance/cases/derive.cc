@@ -45,8 +45,10 @@ void CheckWords(const InstanceSpec& spec) {
     if (std::count(knob.words.begin(), knob.words.end(), word) == 0)
       CheckText(spec, knob.name.c_str(), word);
   }
-  if (!std::set<std::string>{"", "embedding", "layer", "norms"}.count(spec.model.frozen)) {
-    CannotAsk(spec, "frozen = " + spec.model.frozen + ": use embedding, layer or norms");
+  if (!std::set<std::string>{"", "embedding", "layer", "middle", "last", "norms"}.count(
+          spec.model.frozen)) {
+    CannotAsk(spec,
+              "frozen = " + spec.model.frozen + ": use embedding, layer, middle, last or norms");
   }
   if (!std::set<std::string>{"", "step", "rank"}.count(spec.model.unused)) {
     CannotAsk(spec, "unused = " + spec.model.unused + ": use step or rank");
