@@ -168,6 +168,22 @@ std::string ScheduleProblem(const InstanceSpec& spec) {
   return "";
 }
 
+std::string NanLossProblem(const InstanceSpec& spec) {
+  if (!spec.model.nan_loss) return "";
+  const std::vector<ScriptCall> calls = ExpandScript(spec);
+  const bool trained = std::any_of(calls.begin(), calls.end(), [](const ScriptCall& call) {
+    return call.letter == 't' && call.step == 1;
+  });
+  if (!trained) return Says("do", spec.script, "has no train step 1, in which nanloss is seen");
+  if (DpCpSize(spec) * spec.microbatches < 2)
+    return "nanloss: a step has one sample, and it is the second one that is not a number";
+  if (spec.skip_norm <= 0 && !spec.check_for_nan)
+    return "nanloss without skip and without nan: the weights would be NaN from then on";
+  if (spec.check_for_nan && !spec.model.unused.empty())
+    return "nanloss with unused = " + spec.model.unused + ": some gradients are numbers";
+  return "";
+}
+
 std::string TokensProblem(const InstanceSpec& spec, int32_t world) {
   if (spec.model.moe.experts == 0) return "";
   const std::vector<GroupFamily> families = GroupFamilies(spec, world);

@@ -21,6 +21,9 @@ std::string PipelineProblem(const InstanceSpec& spec);
 // Loss scale, recomputed modules and what else shapes a schedule.
 std::string ScheduleProblem(const InstanceSpec& spec);
 
+// A loss that is not a number, in a step that nobody trains or that nothing keeps from the weights.
+std::string NanLossProblem(const InstanceSpec& spec);
+
 // Muon's options without Muon, or numbers that are none (muon.cc).
 std::string MuonProblem(const InstanceSpec& spec);
 

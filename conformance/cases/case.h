@@ -126,6 +126,9 @@ inline bool HasExperts(const InstanceSpec& spec) {
 // Dense parameters are shared out over fewer ranks between a unit's forward and its backward.
 inline bool ReshardsToFewer(const InstanceSpec& spec) { return spec.reshard_after_forward > 1; }
 
+// A train step of it has to fail: gradients are NaN, and check_for_nan_in_grad is set.
+inline bool MustFail(const InstanceSpec& spec) { return spec.check_for_nan && spec.model.nan_loss; }
+
 // What the strategy shards besides optimizer state.
 inline bool ShardsParams(const InstanceSpec& spec) {
   return spec.strategy == ShardingStrategy::kOptimGradsParams;
@@ -145,6 +148,9 @@ struct Case {
   // Of a leg: its last entry call is a save that is cut short, again and again, after another
   // number of operations on files each time. What is left is loaded by the next leg, the last one.
   bool killed = false;
+  // The case is run again and again, and another allocation of device memory on another rank is
+  // answered SPF_NO_MEMORY each time.
+  bool starved = false;
   // Not empty: the combination is illegal for this reason and every rank must answer SPF_REJECTED
   // from create, before any collective. Computed by Derive, not part of the id.
   std::string illegal;

@@ -45,8 +45,10 @@ void CheckWords(const InstanceSpec& spec) {
     if (std::count(knob.words.begin(), knob.words.end(), word) == 0)
       CheckText(spec, knob.name.c_str(), word);
   }
-  if (!std::set<std::string>{"", "embedding", "layer", "norms"}.count(spec.model.frozen)) {
-    CannotAsk(spec, "frozen = " + spec.model.frozen + ": use embedding, layer or norms");
+  if (!std::set<std::string>{"", "embedding", "layer", "middle", "last", "norms"}.count(
+          spec.model.frozen)) {
+    CannotAsk(spec,
+              "frozen = " + spec.model.frozen + ": use embedding, layer, middle, last or norms");
   }
   if (!std::set<std::string>{"", "step", "rank"}.count(spec.model.unused)) {
     CannotAsk(spec, "unused = " + spec.model.unused + ": use step or rank");
@@ -146,8 +148,8 @@ void DeriveInstance(InstanceSpec& spec, Case& c, size_t index) {
   CheckWords(spec);
   CheckPlace(spec, c.world);
   CheckWrongTwin(spec, c.world);
-  for (const std::string& problem :
-       {MoeProblem(spec), PipelineProblem(spec), ScheduleProblem(spec), MuonProblem(spec)}) {
+  for (const std::string& problem : {MoeProblem(spec), PipelineProblem(spec), ScheduleProblem(spec),
+                                     MuonProblem(spec), NanLossProblem(spec)}) {
     if (!problem.empty()) CannotAsk(spec, problem);
   }
   const std::string illegal = IllegalText(spec, c.world);
@@ -182,6 +184,10 @@ void DeriveLeg(Case& c) {
                                 " instances, not " + std::to_string(c.instances.size()));
   }
   c.illegal.clear();
+  for (const InstanceSpec& spec : c.instances) {
+    if (MustFail(spec) && c.instances.size() > 1)
+      CannotAsk(spec, "nanloss with nan ends the run: it must be the only instance");
+  }
   std::set<std::string> names;
   for (size_t index = 0; index < c.instances.size(); ++index) {
     DeriveInstance(c.instances[index], c, index);

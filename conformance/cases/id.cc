@@ -40,7 +40,7 @@ bool Reads(const Knob& knob, const std::string& token, InstanceSpec& spec) {
 // Between the legs of a case.
 constexpr std::string_view kThen = ".then.";
 // At the end of a leg.
-constexpr const char* kKilled = ".killed";
+constexpr std::string_view kKilled = ".killed", kStarved = ".starved";
 
 std::string IdOfLeg(const Case& c) {
   std::string id = "w" + std::to_string(c.world);
@@ -57,14 +57,23 @@ std::string IdOfLeg(const Case& c) {
     id += (first ? "." : "+") + tokens;
     first = false;
   }
-  return c.killed ? id + kKilled : id;
+  if (c.killed) id += kKilled;
+  if (c.starved) id += kStarved;
+  return id;
+}
+
+// Whether the id ends so; then without it.
+bool TakeEnd(std::string_view end, std::string* id) {
+  if (!id->ends_with(end)) return false;
+  id->resize(id->size() - end.size());
+  return true;
 }
 
 Case ParseLeg(std::string id) {
   const std::vector<Knob>& table = KnobTable();
   Case c;
-  c.killed = id.ends_with(kKilled);
-  if (c.killed) id.resize(id.size() - std::string_view(kKilled).size());
+  c.starved = TakeEnd(kStarved, &id);
+  c.killed = TakeEnd(kKilled, &id);
   c.instances.clear();
   for (const std::string& part : Split(id, '+')) {
     InstanceSpec spec;

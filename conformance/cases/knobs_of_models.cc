@@ -43,16 +43,18 @@ std::vector<Knob> ModelOptionKnobs() {
            {.name = "root_param",
             .meaning = "the root module has a parameter of its own",
             .told = Told::kNever})
-          .In({Space::kDense, Space::kLayerWise}),
+          .In({Space::kDense, Space::kSchedule, Space::kLayerWise}),
       Flag(&ModelConfig::reused, "reused",
            {.name = "reused", .meaning = "a layer runs twice", .told = Told::kNever})
           .In({Space::kDense, Space::kLayerWise}),
       Text(&ModelConfig::frozen, "frozen",
            {.name = "frozen",
-            .meaning = "what is not trained: embedding, layer, norms",
+            .meaning = "what is not trained: embedding, layer (the first), middle, last (layers), "
+                       "norms",
             .told = Told::kNever})
-          .In(Space::kDense, {"", "embedding", "layer", "norms"})
-          .In(Space::kLayerWise, {"", "embedding", "layer", "norms"}),
+          .In(Space::kDense, {"", "embedding", "layer", "norms", "middle", "last"})
+          .In(Space::kSchedule, {"", "embedding", "layer", "norms", "last"})
+          .In(Space::kLayerWise, {"", "embedding", "layer", "norms", "last"}),
       Text(&ModelConfig::unused, "unused",
            {.name = "unused",
             .meaning = "a module that is left out: in a step, on a rank",
@@ -67,6 +69,11 @@ std::vector<Knob> ModelOptionKnobs() {
       Flag(&ModelConfig::quantised, "raw",
            {.name = "quantised",
             .meaning = "the model is quantised; raw: it is not",
+            .told = Told::kNever}),
+      Flag(&ModelConfig::nan_loss, "nanloss",
+           {.name = "nan_loss",
+            .meaning = "sample 1 of step 1 has a label that is no token: its loss and its gradient "
+                       "are NaN",
             .told = Told::kNever}),
   };
 }

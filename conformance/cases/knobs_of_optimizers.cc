@@ -39,7 +39,7 @@ std::vector<Knob> WatchKnobs() {
            {.name = "grad_norm",
             .meaning = "at least one rank publishes GRAD_NORM every step (implied by clip_grad and "
                        "grad_norm_skip_threshold)"})
-          .In({Space::kDense, Space::kLayerWise}),
+          .In({Space::kDense, Space::kSchedule, Space::kLayerWise}),
       Flag(&InstanceSpec::zero_count, "zeros",
            {.name = "log_num_zeros_in_grad",
             .meaning = "at least one rank publishes ZERO_COUNT every step: logical elements of the "

@@ -45,6 +45,17 @@ std::string ChangeProblem(const Case& first, const Case& leg) {
   return "";
 }
 
+std::string StarvedProblem(const Case& c) {
+  const bool starved = c.starved || std::any_of(c.before.begin(), c.before.end(),
+                                                [](const Case& leg) { return leg.starved; });
+  if (!starved) return "";
+  if (!c.before.empty() || c.killed || c.instances.size() > 1)
+    return "starved is a case of one leg and one engine";
+  if (!c.illegal.empty()) return "starved is a case that engines run: " + c.illegal;
+  if (MustFail(c.instances.front())) return "starved with nan and nanloss: the run ends anyway";
+  return "";
+}
+
 }  // namespace
 
 void GoOnFrom(const Case* before, Case* leg) {
@@ -62,6 +73,7 @@ void GoOnFrom(const Case* before, Case* leg) {
 }
 
 std::string LegProblem(const Case& c, size_t i) {
+  if (const std::string problem = StarvedProblem(c); !problem.empty()) return problem;
   if (c.before.empty() && !c.killed) return "";
   if (!c.before.empty() && c.before.front().killed && c.before.size() > 1)
     return "after a leg whose save is killed one more leg can follow";

@@ -197,7 +197,7 @@ std::vector<Case> Profile(const std::string& name, const std::string& fabric, Sp
   if (name == "smoke") return Smoke();
   if (name == "core") return ProfilesOf(row).core(seed, spaces);
   if (name == "full") return ProfilesOf(row).full(seed, spaces);
-  throw std::invalid_argument("profile " + name + ": use smoke, core, full, reshard or crash");
+  throw std::invalid_argument("profile " + name + ": use smoke, core, full, reshard, crash or oom");
 }
 
 }  // namespace shardproof

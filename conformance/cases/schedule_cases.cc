@@ -86,6 +86,10 @@ std::vector<Case> RoutingCases() {
       "w4.zero1.ep2.k2.moe4.1f1b.dw",
       "w4.ddp.ep2.k2.moe4.zloss.aux.ls3",
       "w4.zero3.ep2.k2.adamw.zeros.skip11p5.do=ttttt.moe4.1f1b",
+      // more experts than tokens; what is left over is in several buckets; evaluation anywhere
+      "w2.zero3.ep2.k2.seq2.moe16.top1.1f1b",
+      "w4.zero3.ep2.k2.bs64.units=none.bias.root.moe4.1f1b",
+      "w4.zero3.ep2.k3.do=ettetste.moe4.1f1b.dw.er",
   });
 }
 
@@ -108,6 +112,14 @@ std::vector<Case> PipelineCases() {
       "w8.ddp.ep2.pp2.k6.layers4.seq2.moe4.vpp2.1f1b.dw",
       "w4.ddp.pp2.k4.ogr.units=none.layers4.vpp2",  // one bucket of several chunks
       "w4.ddp.ep2.pp2.k4.ogr.units=none.layers4.moe4.vpp2.1f1b",
+      // norms over stages, steps that are left out, a stage without experts, one without gradients
+      "w4.ddp.pp2.k4.norm.zeros.layers4.vpp2",
+      "w4.ddp.ep2.pp2.k4.adamw.clip0p5.skip12.do=tttt.layers4.moe4.vpp2.1f1b",
+      "w4.ddp.ep2.pp2.k4.norm.zeros.layers4.moe4.moelayers=first.vpp2.1f1b.dw",
+      "w4.ddp.pp2.k4.skip1000.do=tttt.layers4.nanloss.vpp2",
+      "w4.ddp.pp2.k4.nan.layers4.nanloss.vpp2",
+      "w4.ddp.ep2.pp2.k4.layers4.frozen=layer.moe4.vpp2.1f1b",
+      "w4.ddp.pp2.k4.do=etet.layers4.vpp2",
   });
 }
 

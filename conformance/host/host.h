@@ -44,8 +44,10 @@ struct HostConfig {
   int32_t data_ranks = 1;  // size of dp_cp
   int32_t data_rank = 0;   // index in dp_cp; -1 outside the grid
   int32_t microbatches = 1;
-  std::vector<NamedGroup> groups;      // those that this rank is a member of, "world" included
-  uint64_t device_memory_bytes = 0;    // 0: kMostBytes
+  std::vector<NamedGroup> groups;    // those that this rank is a member of, "world" included
+  uint64_t device_memory_bytes = 0;  // 0: kMostBytes
+  // This allocation of device memory, counted from 0, is answered SPF_NO_MEMORY; -1: none is.
+  int64_t no_memory_at = -1;
   Progress* progress = nullptr;        // may be null; outlives the host
   std::shared_ptr<Executor> executor;  // of this rank; null: a CpuExecutor
 };
@@ -201,6 +203,7 @@ class Host {
   Table table_{};
   MemoryMap memory_;
   size_t blocks_made_ = 0;
+  int64_t device_allocations_ = 0;  // asked for
   std::deque<StreamHandle> streams_;
   std::deque<EventHandle> events_;
   std::deque<GroupHandle> groups_;

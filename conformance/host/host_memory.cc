@@ -33,14 +33,17 @@ spf_status Host::Alloc(spf_stream stream, uint64_t bytes, spf_place place, spf_l
                              ? kMostBytes
                              : std::min(config_.device_memory_bytes, kMostBytes);
   const uint64_t live = pinned ? memory_.pinned_bytes() : memory_.device_bytes();
-  if (live + bytes > limit) {
+  const bool starved = !pinned && device_allocations_++ == config_.no_memory_at;
+  if (starved || live + bytes > limit) {
     Event& row = Add(EventKind::kNoMemory);
     row.count = static_cast<int64_t>(bytes);
     row.purpose = label.purpose;
     last_error_ = "mem_alloc: " + std::to_string(bytes) + " bytes (" + PurposeName(label.purpose) +
-                  ") on top of " + std::to_string(live) + " exceed the case's " +
-                  (pinned ? "pinned" : "device") + " memory of " + std::to_string(limit) + " (" +
-                  Where() + ")";
+                  ") on top of " + std::to_string(live) +
+                  (starved ? ": the case has no device memory for this allocation"
+                           : " exceed the case's " + std::string(pinned ? "pinned" : "device") +
+                                 " memory of " + std::to_string(limit)) +
+                  " (" + Where() + ")";
     return SPF_NO_MEMORY;
   }
   const bool registrable = place == SPF_REGISTRABLE;

@@ -36,6 +36,8 @@ void FillSample(const DataShape& shape, int64_t step, int64_t sample, int32_t* t
   const uint64_t pair = (of_step % pairs + static_cast<uint64_t>(sample) % pairs * stride) % pairs;
   tokens[0] = static_cast<int32_t>(pair / vocab);
   labels[0] = static_cast<int32_t>(pair % vocab);
+  // The last one: backward of attention carries it to all tokens.
+  if (shape.nan_loss && step == 1 && sample == 1) labels[shape.sequence - 1] = -1;
 }
 
 }  // namespace shardproof

@@ -12,6 +12,7 @@ uint64_t HashText(std::string_view text);
 struct DataShape {
   int32_t vocab = 0, sequence = 0;
   uint64_t seed = 0;
+  bool nan_loss = false;  // of ModelConfig
 };
 
 // A pure function of (seed, step, sample). The pair (tokens[0], labels[0]) differs between any two

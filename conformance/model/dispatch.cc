@@ -93,7 +93,8 @@ void Dispatch::Input() {
   auto out = [&](int32_t value) {
     return value < 0 ? unused.data() : static_cast<int32_t*>(args_.act[value]);
   };
-  FillSample({static_cast<int32_t>(d_.vocab), static_cast<int32_t>(d_.sequence), config_.seed},
+  FillSample({static_cast<int32_t>(d_.vocab), static_cast<int32_t>(d_.sequence), config_.seed,
+              config_.nan_loss},
              args_.step, args_.sample, out(spec_.out[0]), out(spec_.out[1]));
 }
 

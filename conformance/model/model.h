@@ -63,9 +63,11 @@ struct ModelConfig {
   bool odd_sizes = false;
   bool root_param = false;  // a parameter owned by the root module itself (position embedding)
   bool reused = false;      // the last layer's module runs twice in the program
-  std::string frozen;       // "", "embedding", "layer" (all of layer 0), "norms"
+  std::string frozen;       // "", "embedding", "layer" (all of layer 0), "middle", "last", "norms"
   // "", "step" (a layer is absent from odd steps), "rank" (absent on odd samples).
   std::string unused;
+  // Sample 1 of step 1 has a label that is no token: its loss is not a number, nor is its gradient.
+  bool nan_loss = false;
   // > 1: layers have an expert MLP that is flagged SPF_PARAM_EXPERT, one expert per ep rank.
   int32_t ep = 1;
   bool experts = false;  // the dense kind: no dispatch

@@ -116,8 +116,9 @@ TEST(ModelTest, OnlyValuesWithSeveralReadersAreAddedTo) {
 }
 
 TEST(ModelTest, FrozenParametersHaveNoGradient) {
-  for (const char* frozen : {"embedding", "layer", "norms"}) {
+  for (const char* frozen : {"embedding", "layer", "middle", "last", "norms"}) {
     ModelConfig config;
+    config.layers = 3;
     config.frozen = frozen;
     const Model model(config, 32);
     for (int32_t n = 0; n < model.node_count(); ++n) {
@@ -126,6 +127,21 @@ TEST(ModelTest, FrozenParametersHaveNoGradient) {
         if (uses.use[u].table != SPF_IN_GRAD) continue;
         EXPECT_EQ(model.Tables(0).params[uses.use[u].id].flags & SPF_PARAM_FROZEN, 0u);
       }
+    }
+  }
+}
+
+TEST(ModelTest, AFrozenLayerIsTheOneThatIsNamed) {
+  for (const auto& [frozen, layer] :
+       {std::pair{"layer", "layers.0."}, {"middle", "layers.1."}, {"last", "layers.2."}}) {
+    ModelConfig config;
+    config.layers = 3;
+    config.frozen = frozen;
+    const Model model(config, 32);
+    const spf_model& tables = model.Tables(0);
+    for (int32_t id = 0; id < tables.n_params; ++id) {
+      const std::string name = tables.params[id].name;
+      EXPECT_EQ((tables.params[id].flags & SPF_PARAM_FROZEN) != 0, name.starts_with(layer)) << name;
     }
   }
 }

@@ -106,7 +106,7 @@ void RequireValid(const ModelConfig& config, int64_t max_tokens) {
     throw std::invalid_argument("model width = " + std::to_string(config.width) +
                                 " is no multiple of heads = " + std::to_string(config.heads));
   }
-  RequireWord("frozen", config.frozen, {"", "embedding", "layer", "norms"});
+  RequireWord("frozen", config.frozen, {"", "embedding", "layer", "middle", "last", "norms"});
   RequireWord("unused", config.unused, {"", "step", "rank"});
   if (config.moe.experts != 0) RequireMoe(config);
   Require(!config.mtp || config.moe.experts > 0,

@@ -115,7 +115,10 @@ class TableBuilder {
 
   bool Frozen(const std::string& name, bool norm) const {
     return (c_.frozen == "embedding" && Under(name, "embedding")) ||
-           (c_.frozen == "layer" && Under(name, LayerName(0))) || (c_.frozen == "norms" && norm);
+           (c_.frozen == "layer" && Under(name, LayerName(0))) ||
+           (c_.frozen == "middle" && Under(name, LayerName(c_.layers / 2))) ||
+           (c_.frozen == "last" && Under(name, LayerName(c_.layers - 1))) ||
+           (c_.frozen == "norms" && norm);
   }
 
   void Param(int32_t module, const std::string& name, const std::vector<int64_t>& shape,

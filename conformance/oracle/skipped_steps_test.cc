@@ -33,8 +33,8 @@ TEST(SkippedStepsTest, ThresholdsAreBetweenNorms) {
       ExpectBoth(c);
     }
   }
-  EXPECT_EQ(seen, 9);
-  EXPECT_EQ(layer_wise, 3);
+  EXPECT_EQ(seen, 18);
+  EXPECT_EQ(layer_wise, 4);
 }
 
 TEST(SkippedStepsTest, ANormThatIsNoNumberIsAboveEveryThreshold) {

@@ -10,11 +10,13 @@
 #include "conformance/checks/check_all.h"
 #include "conformance/checks/declined.h"
 #include "conformance/checks/metamorphic/metamorphic.h"
+#include "conformance/checks/must_fail.h"
 #include "conformance/checks/program/describe.h"
 #include "conformance/checks/robustness/answers.h"
 #include "conformance/checks/robustness/cut_save.h"
 #include "conformance/checks/robustness/left_behind.h"
 #include "conformance/checks/robustness/robustness.h"
+#include "conformance/checks/robustness/starved.h"
 #include "conformance/common/at.h"
 #include "conformance/oracle/oracle.h"
 #include "conformance/report/html/drawing.h"
@@ -50,6 +52,10 @@ void LeaveToPartners(const Case& c, CheckResult& result) {
   if (!c.before.empty() && c.before.front().killed) {
     result.not_checkable.push_back(
         {kCutSave, "only run --fabric sim cuts saves short", NotCheckable::Kind::kNotAsked});
+  }
+  if (c.starved) {
+    result.not_checkable.push_back({kStarved, "only run --fabric sim runs the case without memory",
+                                    NotCheckable::Kind::kNotAsked});
   }
   for (const Partner& partner : PartnersToRun(c)) {
     if (result.judged.contains(partner.requirement)) continue;
@@ -109,6 +115,10 @@ std::vector<OracleRun> OraclesOf(const Case& c, const Run& run) {
   return oracles;
 }
 
+bool FailureIsAsked(const Case& c) {
+  return c.illegal.empty() && c.instances.size() == 1 && MustFail(c.instances.front());
+}
+
 // How a picture calls an event: of computations and results the case knows the names.
 std::string DrawnName(const Analysis& analysis, const Trace& trace, int64_t index) {
   const Event& event = At(trace.events, index);
@@ -158,7 +168,11 @@ Verdict JudgeRun(const Case& c, const Run& run) {
   std::vector<OracleRun> oracles;
   if (!declines || Published(run)) oracles = OraclesOf(c, run);
   for (const OracleRun& oracle : oracles) evidence.oracles.push_back(&oracle);
-  verdict.result = declines ? CheckDeclined(evidence) : CheckAll(evidence);
+  if (declines) {
+    verdict.result = CheckDeclined(evidence);
+  } else {
+    verdict.result = FailureIsAsked(c) ? CheckMustFail(evidence) : CheckAll(evidence);
+  }
   LeaveToPartners(c, verdict.result);
   Settle(verdict);
   verdict.drawings = DrawingsOf(evidence, verdict.result);

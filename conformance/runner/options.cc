@@ -26,9 +26,9 @@ constexpr const char* kAll = "tell every finding in full, those too that follow 
 void AddSelection(CLI::App* app, Options* o) {
   app->add_option("--profile", o->profile,
                   "smoke, core (every pair of knob values), full (every triple), reshard (saved "
-                  "under one configuration, loaded under another) or crash (killed while it saves; "
-                  "sim)")
-      ->check(CLI::IsMember({"smoke", "core", "full", "reshard", "crash"}))
+                  "under one configuration, loaded under another), crash (killed while it saves; "
+                  "sim) or oom (allocations without device memory; sim)")
+      ->check(CLI::IsMember({"smoke", "core", "full", "reshard", "crash", "oom"}))
       ->capture_default_str();
   app->add_option("--case", o->cases,
                   "judge this case instead of a profile (may be given several times)");

@@ -97,7 +97,8 @@ void AddLayerWise(std::vector<Partner>& partners, const Case& c) {
 
 std::vector<Partner> PartnersOf(const Case& c) {
   std::vector<Partner> partners;
-  if (!c.illegal.empty() || c.instances.size() != 1) return partners;
+  if (!c.illegal.empty() || c.instances.size() != 1 || MustFail(c.instances.front()))
+    return partners;
   Partner timing;
   timing.spec = c;
   timing.new_timing = true;

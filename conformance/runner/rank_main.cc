@@ -69,6 +69,7 @@ class EngineRun {
     HostConfig config = HostConfigOf(c, instance, fabric.rank(), model);
     if (!plugin.args().empty()) config.knobs["plugin_args"] = plugin.args();
     config.progress = options.progress;
+    if (options.no_memory.rank == fabric.rank()) config.no_memory_at = options.no_memory.allocation;
     config.executor = executor;
     return config;
   }

@@ -23,10 +23,17 @@ namespace shardproof {
 using Models = std::vector<std::unique_ptr<const Model>>;
 Models MakeModels(const Case& c);
 
+// An allocation of device memory that is answered SPF_NO_MEMORY, counted from 0; rank -1: none is.
+struct NoMemoryAt {
+  int32_t rank = -1;
+  int64_t allocation = -1;
+};
+
 struct RankOptions {
   RecordLevel level = RecordLevel::kDigests;
   std::string folder;  // exists; checkpoints go below it
   std::optional<Fault> fault;
+  NoMemoryAt no_memory;  // of a case with one engine
   bool start_together =
       false;  // all ranks meet before the first call, so that engine times compare
   Progress* progress = nullptr;  // may be null

@@ -45,6 +45,22 @@ void AddDistinct(const std::vector<Case>& more, std::vector<Case>* cases) {
   }
 }
 
+// The fabric can run the case, and there are enough ranks.
+void RequireRunnable(const Case& c, const std::string& id, const Options& options) {
+  const bool killed = !c.before.empty() && c.before.front().killed;
+  if (options.fabric == "nccl" && !c.before.empty())
+    throw std::invalid_argument("case " + id + " has several legs: sim and mpi run such cases");
+  if (options.fabric != "sim" && killed)
+    throw std::invalid_argument("case " + id + ": --fabric sim alone kills saves");
+  if (options.fabric != "sim" && c.starved)
+    throw std::invalid_argument("case " + id + ": --fabric sim alone takes memory away");
+  if (TooLarge(c, options)) {
+    throw std::invalid_argument("case " + id + " needs " + std::to_string(MostRanks(c)) +
+                                " ranks, there are " + std::to_string(options.ranks) +
+                                ": start as many");
+  }
+}
+
 }  // namespace
 
 std::vector<Case> SelectCases(const Options& options, std::vector<std::string>* facts) {
@@ -52,16 +68,7 @@ std::vector<Case> SelectCases(const Options& options, std::vector<std::string>* 
     std::vector<Case> cases;
     for (const std::string& id : options.cases) {
       cases.push_back(CaseOfId(id));
-      if (options.fabric == "nccl" && !cases.back().before.empty())
-        throw std::invalid_argument("case " + id + " has several legs: sim and mpi run such cases");
-      if (options.fabric != "sim" && !cases.back().before.empty() &&
-          cases.back().before.front().killed)
-        throw std::invalid_argument("case " + id + ": --fabric sim alone kills saves");
-      if (TooLarge(cases.back(), options)) {
-        throw std::invalid_argument("case " + id + " needs " +
-                                    std::to_string(MostRanks(cases.back())) + " ranks, there are " +
-                                    std::to_string(options.ranks) + ": start as many");
-      }
+      RequireRunnable(cases.back(), id, options);
       // A report has one row for each case, however often and in which words it was asked.
       const auto same = [&](const Case& c) { return Id(c) == Id(cases.back()); };
       if (std::any_of(cases.begin(), cases.end() - 1, same)) cases.pop_back();
@@ -70,8 +77,8 @@ std::vector<Case> SelectCases(const Options& options, std::vector<std::string>* 
   }
   if (options.profile == "reshard")
     throw std::invalid_argument("--profile reshard is of the fabrics sim and mpi");
-  if (options.profile == "crash")
-    throw std::invalid_argument("--profile crash is of the fabric sim");
+  if (options.profile == "crash" || options.profile == "oom")
+    throw std::invalid_argument("--profile " + options.profile + " is of the fabric sim");
   const int ranks = options.ranks > 0 ? options.ranks : kDefaultRanks;
   Spaces spaces;
   std::vector<Case> cases = Profile(options.profile, options.fabric, spaces, options.seed, ranks);

@@ -16,9 +16,7 @@ int64_t Assembled::FirstMissing() const {
   return at == from.end() ? -1 : at - from.begin();
 }
 
-bool SameValue(double a, double b, bool both_nan) {
-  return a == b || (both_nan && std::isnan(a) && std::isnan(b));
-}
+bool SameValue(double a, double b) { return a == b || (std::isnan(a) && std::isnan(b)); }
 
 std::string ValueText(double value, int32_t dtype) {
   char text[64];
@@ -62,7 +60,7 @@ Published::Published(const Analysis& a, int instance, uint8_t result) {
           tensor.values[element] = value;
           tensor.known[element] = known;
         } else if (known && tensor.known[element] && tensor.conflict.element < 0 &&
-                   !SameValue(tensor.values[element], value, true)) {
+                   !SameValue(tensor.values[element], value)) {
           tensor.conflict = {event.offset + k,        rank,  tensor.from[element],
                              static_cast<int64_t>(i), value, tensor.values[element]};
         }

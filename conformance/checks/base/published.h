@@ -46,8 +46,9 @@ class Published {
 // Every rank of the instance's grid came back from the entry call with SPF_OK.
 bool CallCompleted(const Analysis& a, int instance, int32_t call);
 
-// True if both are the same number: -0 equals +0, and a NaN equals a NaN only if both_nan is set.
-bool SameValue(double a, double b, bool both_nan = false);
+// True if both are the same number: -0 equals +0. A NaN equals a NaN: the oracle has one where a
+// case asks for a loss that is not a number (ModelConfig::nan_loss), and nowhere else.
+bool SameValue(double a, double b);
 
 // value as text with its bits: "0.5 (0x3f000000)".
 std::string ValueText(double value, int32_t dtype);

@@ -9,7 +9,7 @@ namespace shardproof::layer_wise {
 namespace {
 
 bool Equal(const Assembled& x, const Assembled& y) {
-  const auto same = [](double a, double b) { return SameValue(a, b, true); };
+  const auto same = [](double a, double b) { return SameValue(a, b); };
   return x.Complete() && y.Complete() && x.conflict.element < 0 && y.conflict.element < 0 &&
          std::equal(x.values.begin(), x.values.end(), y.values.begin(), y.values.end(), same);
 }

@@ -88,8 +88,7 @@ class Comparison {
       if (x == nullptr || y == nullptr || x->values.size() != y->values.size()) continue;
       result_.judged.insert(requirement_);
       for (size_t e = 0; e < x->values.size(); ++e) {
-        if (x->from[e] < 0 || y->from[e] < 0 || SameValue(x->values[e], y->values[e], true))
-          continue;
+        if (x->from[e] < 0 || y->from[e] < 0 || SameValue(x->values[e], y->values[e])) continue;
         Add(x->from[e], a_.StepOf(x->from[e], instance, call_a),
             facts.ByKey(key).name + "[" + std::to_string(e) + "]",
             ValueText(x->values[e], x->dtype), ValueText(y->values[e], y->dtype));
@@ -104,7 +103,7 @@ class Comparison {
       const auto other = y.find(what);
       if (other == y.end()) continue;
       result_.judged.insert(requirement_);
-      if (SameValue(value.value, other->second.value, true)) continue;
+      if (SameValue(value.value, other->second.value)) continue;
       const std::string name = what.first == SPF_RESULT_LOSS
                                    ? "loss of sample " + std::to_string(what.second)
                                : what.first == SPF_RESULT_GRAD_NORM ? "gradient norm"

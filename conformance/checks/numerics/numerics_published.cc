@@ -142,9 +142,11 @@ class Judging {
 
   std::string NormText(const OracleCall& want) const {
     const double threshold = facts_.spec().skip_norm;
-    return "the gradient norm " + RealText(want.grad_norm) + " is " +
-           (want.grad_norm > threshold ? "" : "not ") +
-           "above grad_norm_skip_threshold = " + RealText(threshold) + ":";
+    const bool number = !std::isnan(want.grad_norm);
+    return "the gradient norm " + (number ? RealText(want.grad_norm) : std::string("NaN")) +
+           (number && want.grad_norm <= threshold ? " is not above" : " is above") +
+           " grad_norm_skip_threshold = " + RealText(threshold) +
+           (number ? ":" : ", as everything that is no number is:");
   }
 
   // What may be wrong after a skipped step, where the values themselves say nothing.

@@ -100,6 +100,16 @@ TEST(SkippedStep, ASkipThatShouldHaveBeenAnUpdate) {
   EXPECT_EQ(result.findings[0].seen, "none published");
 }
 
+TEST(SkippedStep, ANormThatIsNoNumberIsAboveEveryThreshold) {
+  MiniRun mini = RunWithThreshold(3);
+  mini.oracles[0]->calls[1].grad_norm = std::numeric_limits<double>::quiet_NaN();
+  ExpectSkip(mini);
+  const CheckResult result = CheckPublished(mini.run);
+  ASSERT_EQ(FoundIn(result), "GE-34");
+  EXPECT_NE(result.findings[0].message.find("the gradient norm NaN is above"), std::string::npos)
+      << result.findings[0].message;
+}
+
 TEST(SkippedStep, StateThatMovedInASkippedStepIsHintedAt) {
   MiniRun mini = RunWithThreshold(1);
   ExpectSkip(mini);

@@ -6,6 +6,7 @@
 #include "conformance/checks/robustness/answers.h"
 #include "conformance/checks/robustness/cut_save.h"
 #include "conformance/checks/robustness/left_behind.h"
+#include "conformance/checks/robustness/starved.h"
 #include "conformance/checks/testing/mini_engine.h"
 #include "conformance/requirements/registry.h"
 
@@ -123,6 +124,65 @@ TEST(Robustness, WhatLoadsFromACutSaveIsJudged) {
   found.message = "published value differs";
   const Finding wrong = LoadedWrong(found, "before a rename", false);
   EXPECT_EQ(wrong.requirement, "GE-39");
+  EXPECT_NE(wrong.message.find("FS-23: published value differs"), std::string::npos);
+}
+
+// Rank 1 had no memory for an allocation in train_step 0; each rank ends so.
+struct WithoutMemory {
+  explicit WithoutMemory(const std::vector<Kind>& ends, int32_t answer = SPF_FAILED) {
+    for (size_t i = 0; i < ends.size(); ++i) {
+      TraceBuilder t(static_cast<int32_t>(i), static_cast<int32_t>(ends.size()));
+      t.CallBegin("train_step", 0);
+      if (ends[i] != Kind::kDied)
+        t.CallEnd("train_step", 0, ends[i] == Kind::kOk ? int32_t{SPF_OK} : answer);
+      run.traces.push_back(t.Done());
+      run.outcomes.push_back({ends[i], ends[i] == Kind::kOk ? "" : "train_step 0", ""});
+    }
+    Event refused;
+    refused.kind = EventKind::kNoMemory;
+    run.traces[1].events.insert(run.traces[1].events.begin() + 1, refused);
+  }
+  std::string Problem() const {
+    const CheckResult result = JudgeStarved(run, 1, "8 bytes");
+    EXPECT_TRUE(result.judged.contains("GE-40"));
+    return FoundIn(result) == "" ? "" : FoundIn(result) + ": " + result.findings.at(0).message;
+  }
+  shardproof::Run run;
+};
+
+TEST(Robustness, ARankWithoutMemoryEndsTheRunOrGoesOn) {
+  const WithoutMemory ended({Kind::kAborted, Kind::kFailed}, SPF_NO_MEMORY);
+  EXPECT_EQ(ended.Problem(), "");
+  EXPECT_EQ(EndOfStarved(ended.run, 1), StarvedEnd::kEnded);
+  EXPECT_TRUE(WasStarved(ended.run, 1));
+  EXPECT_FALSE(WasStarved(ended.run, 0));
+  const WithoutMemory went_on({Kind::kOk, Kind::kOk});
+  EXPECT_EQ(went_on.Problem(), "");
+  EXPECT_EQ(EndOfStarved(went_on.run, 1), StarvedEnd::kWentOn);
+  WithoutMemory speaks({Kind::kAborted, Kind::kFailed});
+  EXPECT_NE(speaks.Problem().find("GE-40: a rank without memory fails without a word"),
+            std::string::npos);
+  speaks.run.outcomes[1].reason = "no room for the gradients of layer 1";
+  EXPECT_EQ(speaks.Problem(), "");
+}
+
+TEST(Robustness, ARankWithoutMemoryThatBringsOthersDown) {
+  for (const auto& [ends, words] : std::vector<std::pair<std::vector<Kind>, std::string>>{
+           {{Kind::kAborted, Kind::kDied}, "takes a process with it"},
+           {{Kind::kHung, Kind::kOk}, "leaves others waiting"},
+           {{Kind::kAborted, Kind::kRefused}, "is not looked at"},
+           {{Kind::kAborted, Kind::kRejected}, "no property of the configuration"},
+           {{Kind::kFailed, Kind::kOk}, "answers nothing"}}) {
+    EXPECT_NE(WithoutMemory(ends).Problem().find(words), std::string::npos) << words;
+  }
+}
+
+TEST(Robustness, WhatGoesOnWithoutMemoryIsJudged) {
+  Finding found;
+  found.requirement = "FS-23";
+  found.message = "published value differs";
+  const Finding wrong = WentOnWrong(found, "8 bytes");
+  EXPECT_EQ(wrong.requirement, "GE-40");
   EXPECT_NE(wrong.message.find("FS-23: published value differs"), std::string::npos);
 }
 

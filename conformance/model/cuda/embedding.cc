@@ -78,7 +78,8 @@ void WeightGrad(const NodeContext& c, const float* dh) {
 void InputForward(const NodeContext& c) {
   const auto n = static_cast<size_t>(c.d.sequence);
   std::vector<int32_t> tokens(n), labels(n);
-  FillSample({static_cast<int32_t>(c.d.vocab), static_cast<int32_t>(c.d.sequence), c.config.seed},
+  FillSample({static_cast<int32_t>(c.d.vocab), static_cast<int32_t>(c.d.sequence), c.config.seed,
+              c.config.nan_loss},
              c.args.step, c.args.sample, tokens.data(), labels.data());
   const std::vector<int32_t>* values[] = {&tokens, &labels};
   for (size_t i = 0; i < 2; ++i) {

@@ -12,6 +12,7 @@
 #include "conformance/runner/isolation/cut_saves.h"
 #include "conformance/runner/isolation/probe.h"
 #include "conformance/runner/isolation/run_apart.h"
+#include "conformance/runner/isolation/starved_runs.h"
 #include "conformance/runner/judge_on_sim.h"
 #include "conformance/runner/replay/view.h"
 #include "conformance/runner/reporter.h"
@@ -50,6 +51,7 @@ void ReplayCase(size_t place, const Case& c, const RunCase& run, const Options& 
       shown.outcomes = seen.outcomes;
     });
     verdict = JudgeCutSaves(std::move(verdict), c, run, sim);
+    verdict = JudgeStarvedRuns(std::move(verdict), c, run, sim);
   } catch (const EngineDied& died) {
     verdict = VerdictOf(died);
   }

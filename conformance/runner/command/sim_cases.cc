@@ -9,6 +9,7 @@
 
 #include "conformance/runner/isolation/cut_saves.h"
 #include "conformance/runner/isolation/run_apart.h"
+#include "conformance/runner/isolation/starved_runs.h"
 #include "conformance/runner/judge_on_sim.h"
 #include "conformance/runner/reporting.h"
 #include "conformance/runner/scratch_folder.h"
@@ -101,9 +102,10 @@ std::string RunPart(const Case& c, const SimWork& work, const Options& options,
   const RunCase run = RunApart(options.impl, limits);
   const SimRunOptions sim = SimOptionsFor(options, Id(c), folder);
   try {
-    return PackVerdict(work.index == 0
-                           ? JudgeCutSaves(JudgeOnSim(c, run, sim), c, run, sim)
-                           : CompareTimings(c, run, sim, work.range, options.timing.empty()));
+    if (work.index > 0)
+      return PackVerdict(CompareTimings(c, run, sim, work.range, options.timing.empty()));
+    Verdict verdict = JudgeCutSaves(JudgeOnSim(c, run, sim), c, run, sim);
+    return PackVerdict(JudgeStarvedRuns(std::move(verdict), c, run, sim));
   } catch (const EngineDied& died) {
     return PackVerdict(VerdictOf(died));
   }

@@ -13,6 +13,7 @@
 #include "conformance/cases/support/killed_saves.h"
 #include "conformance/cases/support/learn.h"
 #include "conformance/cases/support/reshard.h"
+#include "conformance/cases/support/starved_cases.h"
 #include "conformance/cases/support/would_add.h"
 #include "conformance/common/at.h"
 #include "conformance/common/read_file.h"
@@ -89,15 +90,15 @@ bool HasValue(const DrawnCase& drawn, const std::string& factor, const std::stri
 
 }  // namespace
 
-bool HasLegs(const Options& options) {
+bool HasOwnList(const Options& options) {
   return options.cases.empty() && options.random == 0 &&
-         (options.profile == "reshard" || options.profile == "crash");
+         (options.profile == "reshard" || options.profile == "crash" || options.profile == "oom");
 }
 
 bool IsFitted(const Options& options) {
-  if (options.fabric == "nccl" || (options.profile == "crash" && options.fabric != "sim"))
-    return false;
-  if (options.random > 0 || HasLegs(options)) return true;
+  const bool of_sim = options.profile == "crash" || options.profile == "oom";
+  if (options.fabric == "nccl" || (of_sim && options.fabric != "sim")) return false;
+  if (options.random > 0 || HasOwnList(options)) return true;
   if (!options.cases.empty() || options.profile == "smoke") return false;
   return !options.supports.empty() || options.impl.starts_with("lib:");
 }
@@ -152,21 +153,25 @@ std::vector<Case> FittedRun::RandomCases() {
   return cases;
 }
 
-std::vector<Case> FittedRun::CasesWithLegs() const {
-  const auto& make = options_.profile == "crash" ? KilledSaves : ReshardCases;
+std::vector<Case> FittedRun::OwnList() const {
+  const auto& make = options_.profile == "crash" ? KilledSaves
+                     : options_.profile == "oom" ? StarvedCases
+                                                 : ReshardCases;
   return make(spaces_, supported_, UsualWorld(options_.ranks), options_.seed);
 }
 
 std::vector<std::string> FittedRun::Coverage() const {
-  if (!HasLegs(options_)) return FittedCoverage(spaces_, supported_, judged_, strength());
-  const auto& coverage = options_.profile == "crash" ? KilledSavesCoverage : ReshardCoverage;
+  if (!HasOwnList(options_)) return FittedCoverage(spaces_, supported_, judged_, strength());
+  const auto& coverage = options_.profile == "crash" ? KilledSavesCoverage
+                         : options_.profile == "oom" ? StarvedCoverage
+                                                     : ReshardCoverage;
   return coverage(spaces_, asked_, judged_);
 }
 
 std::vector<Case> FittedRun::Cases() {
   if (options_.random > 0) return RandomCases();
-  if (HasLegs(options_)) {
-    asked_ = CasesWithLegs();
+  if (HasOwnList(options_)) {
+    asked_ = OwnList();
     std::vector<Case> chosen = asked_;
     chosen_ = KeepChosen(options_, &chosen);
     return chosen;
@@ -263,7 +268,7 @@ void FittedRun::AskOpenCombinations(const JudgeCases& judge, std::vector<CaseRep
 
 std::vector<CaseReport> FittedRun::AskOn(const JudgeCases& judge, size_t batch) {
   std::vector<CaseReport> reports;
-  if (HasLegs(options_)) return reports;
+  if (HasOwnList(options_)) return reports;
   if (chosen_.empty()) {  // else other cases have what is open here
     AskOpenValues(judge, &reports);
     if (options_.random == 0) AskOpenCombinations(judge, &reports);
@@ -311,7 +316,7 @@ void FittedRun::Conclude(RunReport* report) const {
                             " were not asked: they have values that it does not take");
   }
   for (std::string& line : Coverage()) report->facts.push_back(std::move(line));
-  if (!HasLegs(options_) && chosen_.empty()) {
+  if (!HasOwnList(options_) && chosen_.empty()) {
     for (std::string& line :
          WouldAddLines(WhatValuesWouldAdd(spaces_, supported_, left_out_, strength(),
                                           UsualWorld(options_.ranks), options_.seed)))

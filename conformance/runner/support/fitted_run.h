@@ -22,9 +22,9 @@
 
 namespace shardproof {
 
-// Whether the cases have several legs: those that save under one configuration and load under
-// another, or those whose saves are killed.
-bool HasLegs(const Options& options);
+// Whether the profile has a list of its own, and covers no pairs: cases that save under one
+// configuration and load under another, whose saves are killed, or that have no memory.
+bool HasOwnList(const Options& options);
 
 // Whether its cases depend on the engine.
 bool IsFitted(const Options& options);
@@ -64,7 +64,7 @@ class FittedRun {
 
  private:
   std::vector<Case> RandomCases();
-  std::vector<Case> CasesWithLegs() const;
+  std::vector<Case> OwnList() const;
   std::vector<std::string> Coverage() const;
   int strength() const { return options_.profile == "full" ? 3 : 2; }
   void Note(const Case& c, const CaseReport& report);
