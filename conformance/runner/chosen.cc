@@ -65,10 +65,8 @@ std::string Joined(const char* option, const std::vector<std::string>& globs) {
   return text;
 }
 
-// Every `of`-th case, from number `number` on.
-struct Shard {
-  size_t number = 1, of = 1;
-};
+}  // namespace
+
 Shard ParseShard(const std::string& text) {
   Shard shard;
   if (text.empty()) return shard;
@@ -79,8 +77,6 @@ Shard ParseShard(const std::string& text) {
     throw std::invalid_argument("--shard " + text + ": it takes I/N, from 1/N to N/N");
   return shard;
 }
-
-}  // namespace
 
 Case CaseOfId(const std::string& id) {
   try {
@@ -105,7 +101,7 @@ std::string KeepChosen(const Options& options, std::vector<Case>* cases) {
   if (cases->empty()) throw std::invalid_argument("no case is left:" + why);
   if (shard.of > 1) {
     size_t place = 0;
-    std::erase_if(*cases, [&](const Case&) { return place++ % shard.of + 1 != shard.number; });
+    std::erase_if(*cases, [&](const Case&) { return !shard.Has(place++); });
     why += " --shard " + options.shard;
     if (cases->empty()) throw std::invalid_argument("no case is left:" + why);
   }

@@ -1,5 +1,6 @@
 // chosen.h: which of the cases of a profile did the user choose?
 #pragma once
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -10,6 +11,14 @@ namespace shardproof {
 
 // What ParseId says; for an id that is none, with the nearest id that is one.
 Case CaseOfId(const std::string& id);
+
+// Every `of`-th of a list, from number `number` on.
+struct Shard {
+  size_t number = 1, of = 1;
+  bool Has(size_t place) const { return place % of + 1 == number; }  // from 0 on
+};
+// "2/4"; empty: all. Throws std::invalid_argument for what is none.
+Shard ParseShard(const std::string& text);
 
 // Takes from the cases what --select, --exclude and --shard leave out: the same cases wherever it
 // is called. Answers a line that says so; empty: nothing was chosen. Throws std::invalid_argument

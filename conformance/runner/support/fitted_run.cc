@@ -223,9 +223,28 @@ void FittedRun::Note(const Case& c, const CaseReport& report) {
   }
 }
 
+std::vector<OpenValue> FittedRun::ValuesToAsk() const {
+  const auto open = [&](const std::vector<Case>& judged) {
+    return OpenValues(spaces_, supported_, taken_, judged, UsualWorld(options_.ranks),
+                      options_.seed);
+  };
+  std::vector<OpenValue> values = open(judged_);
+  if (chosen_.empty()) return values;
+  // Each shard answers for every n-th value of all, whatever cases it has.
+  const Shard shard = ParseShard(options_.shard);
+  std::set<std::tuple<std::string, std::string, std::string>> mine;
+  size_t place = 0;
+  for (const OpenValue& one : open({})) {
+    if (shard.Has(place++)) mine.insert({one.space, one.factor, one.value});
+  }
+  std::erase_if(values, [&](const OpenValue& one) {
+    return !mine.contains({one.space, one.factor, one.value});
+  });
+  return values;
+}
+
 void FittedRun::AskOpenValues(const JudgeCases& judge, std::vector<CaseReport>* reports) {
-  std::vector<OpenValue> open =
-      OpenValues(spaces_, supported_, taken_, judged_, UsualWorld(options_.ranks), options_.seed);
+  std::vector<OpenValue> open = ValuesToAsk();
   if (options_.random > 0) {  // few draws have not met every value
     std::erase_if(open, [&](const OpenValue& one) {
       return std::none_of(drawn_.begin(), drawn_.end(), [&](const DrawnCase& drawn) {
@@ -269,10 +288,10 @@ void FittedRun::AskOpenCombinations(const JudgeCases& judge, std::vector<CaseRep
 std::vector<CaseReport> FittedRun::AskOn(const JudgeCases& judge, size_t batch) {
   std::vector<CaseReport> reports;
   if (HasOwnList(options_)) return reports;
-  if (chosen_.empty()) {  // else other cases have what is open here
-    AskOpenValues(judge, &reports);
-    if (options_.random == 0) AskOpenCombinations(judge, &reports);
-  }
+  const bool in_shards = options_.select.empty() && options_.exclude.empty();
+  if (chosen_.empty() || (in_shards && !options_.supports.empty())) AskOpenValues(judge, &reports);
+  // What is open in a part of the cases others have.
+  if (chosen_.empty() && options_.random == 0) AskOpenCombinations(judge, &reports);
   added_ = reports.size();
   ShrinkFailures(judge, batch, &reports);
   return reports;

@@ -68,6 +68,8 @@ class FittedRun {
   std::vector<std::string> Coverage() const;
   int strength() const { return options_.profile == "full" ? 3 : 2; }
   void Note(const Case& c, const CaseReport& report);
+  // Values that no case has judged, and that it is this run's part to ask.
+  std::vector<OpenValue> ValuesToAsk() const;
   void AskOpenValues(const JudgeCases& judge, std::vector<CaseReport>* reports);
   void AskOpenCombinations(const JudgeCases& judge, std::vector<CaseReport>* reports);
   void ShrinkFailures(const JudgeCases& judge, size_t batch, std::vector<CaseReport>* reports);
