@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# usage: guides_test.sh ARCHIVE WAIVERS.md GATE.md (in the runfiles)
+# usage: guides_test.sh ARCHIVE WAIVERS.md GATE.md HOSTS.md (in the runfiles)
 # Do the commands of these guides do what the guides say, with an engine that is wrong and one that is right?
 set -uo pipefail
-archive=$PWD/$1 waivers=$PWD/$2 gate=$PWD/$3
+archive=$PWD/$1 waivers=$PWD/$2 gate=$PWD/$3 hosts=$PWD/$4
 . ci/outside/guide.sh
 here=$(mktemp -d)
 trap 'rm -rf "$here"' EXIT
@@ -83,4 +83,16 @@ for name in template["variables"]:
     assert name in text, name
 assert set(template) - {"include", "variables"} <= set(known)
 PYTHON
+# The one of Slurm is done by ci/slurm.
+block "$hosts" "With a host file" sh >commands
+(($(wc -l <commands) == 1)) || fail "no command below \"With a host file\""
+if command -v mpirun >/dev/null; then
+  echo "localhost:4" >hosts
+  engine ddp
+  timeout 300 bash -e commands >log 2>&1 || fail "HOSTS.md with ddp.c"
+  grep -q '^conformant: .*pass' log || fail "HOSTS.md with ddp.c: no verdict"
+  engine wrong_wait
+  timeout 300 bash -e commands >log 2>&1
+  [[ $? == 1 ]] && grep -q '^not conformant: .*fail' log || fail "HOSTS.md with wrong_wait.c"
+fi
 echo "ok: guides"
