@@ -79,6 +79,7 @@ class MpiJudge {
     apart_ = world_.Broadcast(apart);
   }
   bool reports() const { return world_.rank() == 0; }
+  bool LeftSavesOut() const { return left_saves_out_; }
   // Why cases that save are not judged; empty: they are.
   std::string WhyNoSaves() const {
     return apart_.empty()
@@ -133,7 +134,8 @@ class MpiJudge {
     });
   }
   // An engine may read what another rank wrote, so no rank is blamed for what it does not find.
-  Verdict NotShared() const {
+  Verdict NotShared() {
+    left_saves_out_ = true;
     Verdict verdict;
     verdict.outcome = Outcome::kNotCheckable;
     verdict.reason = WhyNoSaves();
@@ -172,6 +174,7 @@ class MpiJudge {
   MpiWorld& world_;
   std::optional<ScratchFolder> scratch_;  // of rank 0
   std::string folder_;
+  bool left_saves_out_ = false;
   std::string apart_;  // a host that does not see the folder; empty: all do
   size_t runs_ = 0;
 };
@@ -205,8 +208,6 @@ int RunInWorld(const Options& options, MpiWorld& world, const std::vector<Case>&
     return 3;
   }
   MpiJudge judge(options, world);
-  if (reports && !judge.WhyNoSaves().empty())
-    reporter->report().facts.push_back(judge.WhyNoSaves());
   if (const auto row = RowOf(probe, options)) reporter->CaseDone(cases.size(), *row);  // on rank 0
   const auto done = [&](size_t place, CaseReport row) {
     if (fitted) fitted->CaseDone(place, cases[place], row);
@@ -214,6 +215,7 @@ int RunInWorld(const Options& options, MpiWorld& world, const std::vector<Case>&
   };
   judge.Judge(cases, done, [&] { return reporter->Enough(); });
   if (fitted) Conclude(cases.size(), *fitted, judge, reports ? &*reporter : nullptr);
+  if (reports && judge.LeftSavesOut()) reporter->report().facts.push_back(judge.WhyNoSaves());
   return reports ? reporter->Finish() : 0;
 }
 
