@@ -34,8 +34,9 @@ one_file "$examples" wrong_wait >../wrong_wait.c
 for engine in "$examples/ddp.c" ../wrong_wait.c; do
   cc -std=c11 -shared -fPIC -I "$SHARDPROOF/include/conformance/abi" -o "engines/lib$(basename "$engine" .c).so" "$engine" || fail "cc"
 done
-# As the loader finds them: those that the archive does not have.
-ldd "$SHARDPROOF/bin/shardproof" engines/*.so | sed -n 's/.*=> //; s/^[[:blank:]]*\(\/[^ ]*\) (0x.*/\1/p' | grep -v "^$here/root/" | sort -u | while read -r library; do
+# As the loader finds them: glibc and libstdc++, what else there is must be in the archive.
+ldd "$SHARDPROOF/bin/shardproof" engines/*.so | sed -n 's/.*=> //; s/^[[:blank:]]*\(\/[^ ]*\) (0x.*/\1/p' |
+  grep -E '/(lib(c|m|stdc\+\+|gcc_s)\.so|ld-linux)[^/]*$' | sort -u | while read -r library; do
   mkdir -p ".$(dirname "$library")" && cp -L "$library" ".$library" || exit 1
 done || fail "the libraries are not copied"
 rm -f "$SHARDPROOF/bin/shardproof_mpi"
