@@ -95,4 +95,16 @@ if command -v mpirun >/dev/null; then
   timeout 300 bash -e commands >log 2>&1
   [[ $? == 1 ]] && grep -q '^not conformant: .*fail' log || fail "HOSTS.md with wrong_wait.c"
 fi
+# USE.md, "Versions": an engine of interface 1.0, whose table ends before `plan`, and one of another major version.
+if (($(grep -c 'size = sizeof plugin' "$SHARDPROOF/share/shardproof/conformance/examples/ddp.c") != 1)); then fail "ddp.c sets size otherwise"; fi
+engine ddp
+# old SED_COMMAND: the verdict's exit code, of an engine whose table is another one.
+old() {
+  sed "s|#include \"shardproof_util.h\"|&\n#include <stddef.h>|; $1" engine.c >old.c
+  cc -std=c11 -shared -fPIC -I "$SHARDPROOF/include/conformance/abi" -o libold.so old.c || fail "cc"
+  shardproof run --impl lib:./libold.so --case w2.ddp >log 2>&1
+}
+old 's|size = sizeof plugin|size = offsetof(spf_plugin, plan)|' || fail "an engine of interface 1.0 is not taken"
+old 's|abi_major = SPF_ABI_MAJOR|abi_major = SPF_ABI_MAJOR + 1|'
+[[ $? == 3 ]] && grep -q 'built for interface version 2, this suite speaks 1' log || fail "an engine of another major version is taken"
 echo "ok: guides"
