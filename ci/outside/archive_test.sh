@@ -9,6 +9,7 @@ shift 3
 for tool in "$@"; do
   command -v "$tool" >/dev/null || { echo "skipped: $tool is not installed (ci/setup installs it)" && exit 0; }
 done
+. ci/outside/guide.sh
 here=$(mktemp -d)
 trap 'rm -rf "$here"' EXIT
 cd "$here" || exit 1
@@ -20,19 +21,11 @@ fail() {
   exit 1
 }
 
-# block KIND: the lines of ```KIND below the heading.
-block() {
-  awk -v heading="## $heading" -v kind="\`\`\`$1" '
-    /^## / { below = $0 == heading }
-    /^```/ { inside = below && $0 == kind; next }
-    inside' "$guide"
-}
-
 # judge FOLDER ENGINE: does what the guide says with this engine.
 judge() {
   mkdir -p "$1" && cd "$1" || exit 1
-  block cmake >CMakeLists.txt
-  block sh >commands
+  block "$guide" "$heading" cmake >CMakeLists.txt
+  block "$guide" "$heading" sh >commands
   [[ $2 == ddp ]] || sed -i "s|^cp .*|cp ../$2.c ddp.c|" commands
   (($(wc -l <commands) >= 4)) || fail "no commands below \"$heading\""
   SHARDPROOF=$SHARDPROOF timeout 600 bash -e commands >log 2>&1 </dev/null
@@ -40,7 +33,7 @@ judge() {
 
 SHARDPROOF=$(ls -d "$here"/shardproof-*)
 examples=$SHARDPROOF/share/shardproof/conformance/examples
-sed -e "/#include \"ddp.c\"/{r $examples/ddp.c" -e 'd}' "$examples/wrong_wait.c" >wrong_wait.c  # one file, as ddp.c is
+one_file "$examples" wrong_wait >wrong_wait.c
 (judge right ddp) || fail "ddp.c is not judged green: $(cat right/log)"
 (judge wrong wrong_wait) && fail "wrong_wait.c is judged green: $(cat wrong/log)"
 grep -q '^\(.*: \)\?not conformant' wrong/log || fail "wrong_wait.c has no verdict: $(cat wrong/log)"
@@ -49,7 +42,7 @@ grep -q '^\(.*: \)\?not conformant' wrong/log || fail "wrong_wait.c has no verdi
 mkdir refused
 while IFS=: read -r arguments words; do
   [[ $heading == *CMake ]] || break
-  block cmake | sed -e '/add_library\|link_libraries/d' -e "s/shardproof_add_conformance_test.*/shardproof_add_conformance_test($arguments)/" \
+  block "$guide" "$heading" cmake | sed -e '/add_library\|link_libraries/d' -e "s/shardproof_add_conformance_test.*/shardproof_add_conformance_test($arguments)/" \
     >refused/CMakeLists.txt
   cmake -S refused -B refused/build -DCMAKE_PREFIX_PATH="$SHARDPROOF" >log 2>&1 && fail "CMake takes $arguments"
   tr -s ' \n' ' ' <log | grep -qF "shardproof_add_conformance_test: $words" || fail "CMake does not say what is wrong with $arguments"

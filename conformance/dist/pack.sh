@@ -26,6 +26,8 @@ for file in "$@"; do
     */shardproof.pc.in) sed "s/@VERSION@/$version/" "$file" >"$root/lib/pkgconfig/shardproof.pc" ;;
     */VERSION) ;;
     LICENSE) install -m 644 "$file" "$root/" ;;
+    ci/gate/*.*) install -D -m 644 "$file" "$root/share/shardproof/$inside" ;;
+    ci/gate/*) install -D -m 755 "$file" "$root/share/shardproof/$inside" ;;
     *) install -D -m 644 "$file" "$root/share/shardproof/$inside" ;;
   esac
 done

@@ -62,6 +62,7 @@ struct RunReport {
   std::vector<std::string> problems;  // of files that the user gave: each turns the run red
   bool allow_partial = false;         // the user excuses what could not be judged
   bool strict = false;                // a broken SHOULD is no warning
+  bool whole = true;                  // all cases of the profile, or of the traces, were asked
   bool all_findings = false;          // those that follow from others are told too
 };
 

@@ -89,7 +89,9 @@ class Reader {
                                                             : Judgement::kBroken;
     Judgement& of = c->requirements.emplace(id, as).first->second;
     of = std::max(of, as);
-    if (as == Judgement::kBroken) c->messages.emplace(id, finding.at("message"));
+    if (as != Judgement::kBroken) return;
+    c->messages.emplace(id, finding.at("message"));
+    c->causes.emplace_back(id, finding.at("message"));
   }
 
   ReadReport report_;

@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace shardproof {
@@ -21,6 +22,9 @@ struct ReadCase {
   std::map<std::string, Judgement> requirements;  // those that were judged or have a finding
   std::map<std::string, std::string> messages;    // of kBroken: of its first finding
   std::set<std::string> open;                     // that were not judged, or not asked
+  // Requirement and message of each finding that follows from no other, is not waived and no
+  // warning.
+  std::vector<std::pair<std::string, std::string>> causes;
   std::string replay;
 };
 

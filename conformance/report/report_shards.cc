@@ -64,21 +64,12 @@ bool IsRedShard(const ReadReport& shard) {
          });
 }
 
-// One that this suite does not know is as bad as can be.
-int BadnessOf(const std::string& verdict) {
-  int badness = 0;
-  while (badness <= static_cast<int>(RunVerdict::kSuiteFailed) &&
-         verdict != VerdictName(static_cast<RunVerdict>(badness)))
-    ++badness;
-  return badness;
-}
-
 std::string WorstVerdict(const std::vector<ReadReport>& shards) {
   const std::string red = VerdictName(RunVerdict::kNotConformant);
   std::string worst;
   for (const ReadReport& shard : shards) {
     if (shard.verdict == red && !IsRedShard(shard)) continue;
-    if (worst.empty() || BadnessOf(shard.verdict) > BadnessOf(worst)) worst = shard.verdict;
+    if (worst.empty() || VerdictNamed(shard.verdict) > VerdictNamed(worst)) worst = shard.verdict;
   }
   return worst.empty() ? red : worst;
 }

@@ -96,19 +96,30 @@ const char* VerdictName(RunVerdict verdict) {
   return kNames[static_cast<size_t>(verdict)];
 }
 
-int ExitCode(const RunReport& report) {
-  switch (Decide(report).verdict) {
+RunVerdict VerdictNamed(const std::string& name) {
+  for (int i = 0; i < static_cast<int>(RunVerdict::kSuiteFailed); ++i) {
+    if (name == VerdictName(static_cast<RunVerdict>(i))) return static_cast<RunVerdict>(i);
+  }
+  return RunVerdict::kSuiteFailed;
+}
+
+int ExitCode(RunVerdict verdict, bool allow_partial) {
+  switch (verdict) {
     case RunVerdict::kConformant:
     case RunVerdict::kWithinBounds:
       return 0;
     case RunVerdict::kWhereJudged:
-      return report.allow_partial ? 0 : 4;
+      return allow_partial ? 0 : 4;
     case RunVerdict::kNotConformant:
       return 1;
     case RunVerdict::kSuiteFailed:
       break;
   }
   return 2;
+}
+
+int ExitCode(const RunReport& report) {
+  return ExitCode(Decide(report).verdict, report.allow_partial);
 }
 
 }  // namespace shardproof

@@ -53,9 +53,12 @@ struct Decision {
 };
 Decision Decide(const RunReport& report);
 const char* VerdictName(RunVerdict verdict);
+// Of a report; a name that this suite does not know is kSuiteFailed, as bad as can be.
+RunVerdict VerdictNamed(const std::string& name);
 
 // 0 conformant, within bounds too, or where judged if the user allows that; 1 not conformant; 2 the
 // suite failed; 4 conformant where judged. (3 is an error of usage or input.)
+int ExitCode(RunVerdict verdict, bool allow_partial);
 int ExitCode(const RunReport& report);
 
 }  // namespace shardproof

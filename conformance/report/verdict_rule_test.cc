@@ -109,7 +109,7 @@ TEST(RuleOfACase, ABrokenShouldIsAWarningUnlessStrict) {
 TEST(RuleOfACase, AWarningCanBeWaived) {
   RunReport report = Report({Warned()});
   EXPECT_EQ(LastLine(report), "conformant: 1 pass, 1 case with warnings");
-  ApplyWaivers(report, {{"GE-12", "w2.*", "", "issue 17", "2027-01-01", 1}}, "2026-11-21");
+  ApplyWaivers(report, {{{"GE-12", "w2.*", "", "issue 17", "2027-01-01", 1}}}, "2026-11-21");
   EXPECT_EQ(LastLine(report), "conformant: 1 waived");
   EXPECT_TRUE(CountWarnings(report).empty());
 }
@@ -191,7 +191,7 @@ TEST(RuleOfARun, WaiversLeadToTheSameRule) {
   CaseReport c = CaseWith(true, true, {{"GE-03", "operations do not match (GE-01)"}});
   c.findings[0].finding.requirement = "GE-01";
   RunReport report = Report({c});
-  ApplyWaivers(report, {{"GE-01", "w2.*", "", "issue 17", "2027-01-01", 1}}, "2026-11-21");
+  ApplyWaivers(report, {{{"GE-01", "w2.*", "", "issue 17", "2027-01-01", 1}}}, "2026-11-21");
   EXPECT_EQ(LastLine(report), "conformant where judged: 1 partial");
 }
 

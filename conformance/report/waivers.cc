@@ -3,8 +3,10 @@
 #include <toml++/toml.h>
 
 #include <algorithm>
+#include <optional>
 #include <stdexcept>
 
+#include "conformance/common/nearest.h"
 #include "conformance/report/verdict_rule.h"
 
 namespace shardproof {
@@ -30,8 +32,8 @@ std::string TooBroad(const Waiver& waiver) {
   if (waiver.requirement.find_first_of("*?") != std::string::npos)
     return "its requirement must be one exact id";
   const bool any_case = waiver.case_glob.find_first_not_of("*?") == std::string::npos;
-  if (any_case && waiver.message.empty())
-    return "it matches every case and every message: narrow case or message";
+  if (any_case && waiver.message.empty() && waiver.seen.empty())
+    return "it matches every case and every message: narrow case, message or seen";
   return "";
 }
 
@@ -42,7 +44,8 @@ std::string Name(const Waiver& waiver) {
 
 bool Matches(const Waiver& waiver, const CaseReport& c, const Finding& finding) {
   return waiver.requirement == finding.requirement && GlobMatches(waiver.case_glob, c.id) &&
-         finding.message.find(waiver.message) != std::string::npos;
+         finding.message.find(waiver.message) != std::string::npos &&
+         finding.seen.find(waiver.seen) != std::string::npos;
 }
 
 }  // namespace
@@ -66,46 +69,65 @@ bool GlobMatches(std::string_view glob, std::string_view text) {
   return g == glob.size();
 }
 
-std::vector<Waiver> ParseWaivers(std::string_view text, const std::string& file_name) {
+namespace {
+
+Waiver WaiverOf(const toml::table& row, const std::string& file, int line) {
+  Waiver waiver;
+  waiver.line = line;
+  struct Field {
+    std::string_view name;
+    std::string* value;
+    bool needed;
+  };
+  const Field fields[] = {
+      {"requirement", &waiver.requirement, true}, {"case", &waiver.case_glob, true},
+      {"message", &waiver.message, false},        {"seen", &waiver.seen, false},
+      {"reason", &waiver.reason, true},           {"expires", &waiver.expires, true}};
+  std::vector<std::string> names;
+  for (const Field& field : fields) {
+    names.emplace_back(field.name);
+    const toml::node* node = row.get(field.name);
+    if (node == nullptr && !field.needed) continue;
+    const auto text = node == nullptr ? std::nullopt : node->value<std::string>();
+    if (!text) Bad(file, line, "\"" + names.back() + "\" is missing or no string");
+    *field.value = *text;
+  }
+  for (const auto& [key, value] : row) {
+    const std::string name(key.str());
+    if (std::find(names.begin(), names.end(), name) == names.end())
+      Bad(file, line, "a waiver has no field \"" + name + "\"" + DidYouMean(name, names));
+  }
+  if (waiver.reason.empty()) Bad(file, line, "a waiver needs a reason");
+  if (!IsDate(waiver.expires)) Bad(file, line, "expires must be a date like \"2027-06-30\"");
+  return waiver;
+}
+
+}  // namespace
+
+WaiverFile ParseWaivers(std::string_view text, const std::string& file_name) {
   toml::table root;
   try {
     root = toml::parse(text, file_name);
   } catch (const toml::parse_error& error) {
     Bad(file_name, static_cast<int>(error.source().begin.line), std::string(error.description()));
   }
-  std::vector<Waiver> waivers;
+  WaiverFile file;
   for (const auto& [key, value] : root) {
+    const int at = static_cast<int>(value.source().begin.line);
     const toml::array* rows = value.as_array();
-    if (key.str() != "waiver" || rows == nullptr) {
-      Bad(file_name, static_cast<int>(value.source().begin.line),
-          "only [[waiver]] tables are known here");
+    if (key.str() == "strict" && value.is_boolean()) {
+      file.strict = *value.value<bool>();
+      continue;
     }
+    if (key.str() != "waiver" || rows == nullptr)
+      Bad(file_name, at, "only [[waiver]] tables and strict = true or false are known here");
     for (const toml::node& node : *rows) {
       const int line = static_cast<int>(node.source().begin.line);
-      const toml::table* row = node.as_table();
-      if (row == nullptr) Bad(file_name, line, "a waiver is a table");
-      Waiver waiver;
-      waiver.line = line;
-      const std::pair<const char*, std::string*> fields[] = {{"requirement", &waiver.requirement},
-                                                             {"case", &waiver.case_glob},
-                                                             {"message", &waiver.message},
-                                                             {"reason", &waiver.reason},
-                                                             {"expires", &waiver.expires}};
-      for (const auto& [name, field] : fields) {
-        const auto text_value = (*row)[name].value<std::string>();
-        if (!text_value)
-          Bad(file_name, line, std::string("\"") + name + "\" is missing or no string");
-        *field = *text_value;
-      }
-      if (row->size() != std::size(fields))
-        Bad(file_name, line, "a waiver has five fields, see waivers.h");
-      if (waiver.reason.empty()) Bad(file_name, line, "a waiver needs a reason");
-      if (!IsDate(waiver.expires))
-        Bad(file_name, line, "expires must be a date like \"2027-06-30\"");
-      waivers.push_back(std::move(waiver));
+      if (node.as_table() == nullptr) Bad(file_name, line, "a waiver is a table");
+      file.waivers.push_back(WaiverOf(*node.as_table(), file_name, line));
     }
   }
-  return waivers;
+  return file;
 }
 
 namespace {
@@ -144,37 +166,61 @@ void WaiveFindings(CaseReport& report, const std::vector<Waiver>& waivers,
   report.status = StatusAfter(report.status, report);
 }
 
-void ApplyWaivers(RunReport& report, const std::vector<Waiver>& waivers, const std::string& today) {
-  for (CaseReport& c : report.cases) WaiveFindings(c, waivers, today);
-  for (const Waiver& waiver : waivers) {
+namespace {
+
+bool IsUsed(const Waiver& waiver, const RunReport& report) {
+  return std::any_of(report.cases.begin(), report.cases.end(), [&](const CaseReport& c) {
+    return c.id != kEngineRow &&
+           std::any_of(c.findings.begin(), c.findings.end(),
+                       [&](const ReportedFinding& row) { return Matches(waiver, c, row.finding); });
+  });
+}
+
+// What is to be said of a waiver that no finding needed. Only what ran can tell: other cases of its
+// glob may be in another profile or shard.
+void TellUnused(const Waiver& waiver, bool strict, RunReport* report) {
+  size_t named = 0, passed = 0, failed = 0;
+  for (const CaseReport& c : report->cases) {
+    if (c.id == kEngineRow || !GlobMatches(waiver.case_glob, c.id)) continue;
+    ++named;
+    const bool judged =
+        std::find(c.judged.begin(), c.judged.end(), waiver.requirement) != c.judged.end();
+    failed += NotPassed(c) ? 1 : 0;
+    passed += judged && !NotPassed(c) ? 1 : 0;
+  }
+  const bool whole = strict && report->whole;
+  const bool one_case = waiver.case_glob.find_first_of("*?") == std::string::npos;
+  if (failed > 0) {  // the run is red without this
+    report->facts.push_back(Name(waiver) +
+                            " was not needed: cases that it names failed by something else");
+  } else if (passed > 0 && (one_case || whole)) {
+    report->problems.push_back(Name(waiver) + ": unexpected pass, remove the waiver");
+  } else if (whole) {
+    report->problems.push_back(
+        Name(waiver) + " is unused: " +
+        (named == 0 ? "no case of this run has such an id" : "no case that it names was judged") +
+        ", remove or mend it");
+  } else if (passed > 0) {
+    report->facts.push_back(Name(waiver) + " was not needed by the " + std::to_string(passed) +
+                            (passed == 1 ? " case" : " cases") +
+                            " that it names and that were judged here");
+  }
+}
+
+}  // namespace
+
+void ApplyWaivers(RunReport& report, const WaiverFile& file, const std::string& today) {
+  for (CaseReport& c : report.cases) WaiveFindings(c, file.waivers, today);
+  for (const Waiver& waiver : file.waivers) {
     const std::string broad = TooBroad(waiver);
     if (!broad.empty()) {
       report.problems.push_back(Name(waiver) + " is over-broad: " + broad);
-      continue;
-    }
-    if (waiver.expires < today) {
+    } else if (waiver.expires < today) {
       report.problems.push_back(Name(waiver) + " expired on " + waiver.expires +
                                 ": mend or renew it");
-      continue;
+    } else if (!IsUsed(waiver, report)) {
+      TellUnused(waiver, file.strict, &report);
     }
-    bool used = false, passed = false, failed = false;
-    for (const CaseReport& c : report.cases) {
-      const bool here =
-          std::any_of(c.findings.begin(), c.findings.end(),
-                      [&](const ReportedFinding& row) { return Matches(waiver, c, row.finding); });
-      used = used || here;
-      const bool judged =
-          std::find(c.judged.begin(), c.judged.end(), waiver.requirement) != c.judged.end();
-      const bool meant = !here && GlobMatches(waiver.case_glob, c.id);
-      passed = passed || (meant && judged && !NotPassed(c));
-      failed = failed || (meant && NotPassed(c));
-    }
-    if (used) continue;
-    report.problems.push_back(
-        Name(waiver) +
-        (passed   ? ": unexpected pass, remove the waiver"
-         : failed ? " is unused: cases that it names failed by something else, mend that first"
-                  : " is unused: no case of this run met it, remove or mend it"));
   }
 }
 

@@ -8,6 +8,7 @@
 #include "conformance/cases/fabric_spaces.h"
 #include "conformance/common/nearest.h"
 #include "conformance/common/version.h"
+#include "conformance/runner/report_options.h"
 
 namespace shardproof {
 
@@ -284,6 +285,7 @@ bool ParseOptions(int argc, char** argv, Options* o, int* exit_code) {
   CLI::App* trace = AddTrace(&app, o);
   CLI::App* diff = AddDiff(&app, o);
   CLI::App* shrink = AddShrink(&app, o);
+  AddReportCommands(&app, o);
 
   try {
     app.parse(argc, argv);
@@ -294,16 +296,17 @@ bool ParseOptions(int argc, char** argv, Options* o, int* exit_code) {
     return false;
   }
   using Command = Options::Command;
-  o->command = run->parsed()      ? Command::kRun
-               : check->parsed()  ? Command::kCheck
-               : list->parsed()   ? Command::kList
-               : probe->parsed()  ? Command::kProbe
-               : replay->parsed() ? Command::kReplay
-               : plan->parsed()   ? Command::kPlan
-               : trace->parsed()  ? Command::kExport
-               : diff->parsed()   ? Command::kDiff
-               : shrink->parsed() ? Command::kShrink
-                                  : Command::kExplain;
+  o->command = run->parsed()       ? Command::kRun
+               : check->parsed()   ? Command::kCheck
+               : list->parsed()    ? Command::kList
+               : probe->parsed()   ? Command::kProbe
+               : replay->parsed()  ? Command::kReplay
+               : plan->parsed()    ? Command::kPlan
+               : trace->parsed()   ? Command::kExport
+               : diff->parsed()    ? Command::kDiff
+               : shrink->parsed()  ? Command::kShrink
+               : explain->parsed() ? Command::kExplain
+                                   : o->command;
   return true;
 }
 

@@ -27,6 +27,9 @@ struct Options {
     kExplain,
     kExport,
     kDiff,
+    kVerdict,
+    kBadge,
+    kWaive,
     kNone
   };
   Command command = Command::kNone;
@@ -66,7 +69,7 @@ struct Options {
   int rank = 0;             // plan: whose
   int64_t step = 0;         // plan: of which train step
 
-  std::string output;       // probe, trace export: file to write, or empty
+  std::string output;       // probe, trace export, badge, waive: file to write, or empty
   std::string recorded_by;  // check: a command that records the case again whose ID follows it
   std::string later;        // diff: the report that is compared with `target`
   bool markdown = false;    // diff: for a comment on a pull request

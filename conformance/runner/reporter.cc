@@ -10,6 +10,7 @@
 
 #include "conformance/common/read_file.h"
 #include "conformance/common/safe_text.h"
+#include "conformance/report/badge.h"
 #include "conformance/report/html/page.h"
 #include "conformance/report/verdict_rule.h"
 #include "conformance/runner/reporting.h"
@@ -28,7 +29,7 @@ std::string Today() {
 
 }  // namespace
 
-std::vector<Waiver> WaiversOf(const Options& options) {
+WaiverFile WaiversOf(const Options& options) {
   if (options.waivers.empty()) return {};
   const std::optional<std::string> text = ReadFile(options.waivers);
   if (!text)
@@ -47,14 +48,16 @@ Reporter::Reporter(const Options& options, RunReport report, size_t total, std::
       max_fail_(options.max_fail) {
   if (!options.report.empty()) {
     const auto pages = [](const RunReport& all, const Sentence& sentence) {
-      return HtmlPages(all, sentence);
+      auto files = HtmlPages(all, sentence);
+      files.emplace_back("badge.svg", Badge(all));
+      return files;
     };
     folder_.emplace(options.report, report_, Sentences(), pages);
   }
 }
 
 void Reporter::CaseDone(size_t place, CaseReport report) {
-  WaiveFindings(report, waivers_, Today());
+  WaiveFindings(report, waivers_.waivers, Today());
   const CaseReport& row = cases_[place] = std::move(report);
   failed_ += row.status == Status::kFail || row.status == Status::kSuiteError ? 1 : 0;
   TellInOrder(place);

@@ -39,7 +39,7 @@ class Reporter {
 
  private:
   void TellInOrder(size_t place);
-  std::vector<Waiver> waivers_;
+  WaiverFile waivers_;
   RunReport report_;
   const size_t total_;
   size_t told_ = 0;                     // places below it were told
@@ -52,6 +52,6 @@ class Reporter {
 };
 
 // The file that the options name. Throws std::invalid_argument that says what is wrong with it.
-std::vector<Waiver> WaiversOf(const Options& options);
+WaiverFile WaiversOf(const Options& options);
 
 }  // namespace shardproof

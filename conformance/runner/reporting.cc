@@ -27,6 +27,8 @@ RunReport ReportFor(const Options& options) {
   report.allow_partial = options.allow_partial;
   report.strict = options.strict;
   report.all_findings = options.all_findings;
+  report.whole = options.cases.empty() && options.select.empty() && options.exclude.empty() &&
+                 options.shard.empty() && options.random == 0 && options.max_fail == 0;
   return report;
 }
 

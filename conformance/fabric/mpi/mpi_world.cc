@@ -10,6 +10,7 @@
 #include <iostream>
 #include <stdexcept>
 #include <utility>
+#include <vector>
 
 #include "conformance/fabric/mpi/leave.h"
 #include "conformance/fabric/mpi/post_office.h"
@@ -117,6 +118,26 @@ std::string MpiWorld::Broadcast(std::string from_rank0) {
              &request);
   AwaitPolitely(&request);
   return from_rank0;
+}
+
+std::vector<std::string> MpiWorld::Gather(const std::string& text) {
+  constexpr size_t kMost = 1 << 20;  // so that those of all ranks fit into an int
+  if (text.size() > kMost) throw std::invalid_argument("a text too long to gather");
+  const int bytes = static_cast<int>(text.size());
+  std::vector<int> sizes(static_cast<size_t>(size())), places(sizes.size());
+  MPI_Request request = MPI_REQUEST_NULL;
+  MPI_Igather(&bytes, 1, MPI_INT, sizes.data(), 1, MPI_INT, 0, state_->broadcast_comm, &request);
+  AwaitPolitely(&request);
+  int all = 0;
+  for (size_t r = 0; r < sizes.size(); ++r) places[r] = std::exchange(all, all + sizes[r]);
+  std::string received(static_cast<size_t>(all), '\0');
+  MPI_Igatherv(text.data(), bytes, MPI_BYTE, received.data(), sizes.data(), places.data(), MPI_BYTE,
+               0, state_->broadcast_comm, &request);
+  AwaitPolitely(&request);
+  std::vector<std::string> texts;
+  for (size_t r = 0; rank() == 0 && r < sizes.size(); ++r)
+    texts.push_back(received.substr(static_cast<size_t>(places[r]), static_cast<size_t>(sizes[r])));
+  return texts;
 }
 
 int MpiWorld::Leave(int code_of_rank0) {

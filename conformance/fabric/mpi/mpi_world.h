@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "conformance/fabric/fabric.h"
 #include "conformance/fabric/mpi/case_end.h"
@@ -34,6 +35,9 @@ class MpiWorld {
 
   // Rank 0's text, on all processes. Collective.
   std::string Broadcast(std::string from_rank0);
+
+  // The texts of all processes, by rank, on rank 0; nothing on the others. Collective.
+  std::vector<std::string> Gather(const std::string& text);
 
   // The end: rank 0's code, on all processes, for the program to return. Where MPI_Finalize is
   // known to hang (leave.h) the process ends here with it, without destructors. Collective.

@@ -4,6 +4,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import sys
 import tomllib
 
 # What `shardproof` ends with (README.md, "What a verdict means").
@@ -14,22 +15,36 @@ class CommandError(RuntimeError):
     """There is no such command."""
 
 
+SUITE = pathlib.Path(__file__).resolve().parent / "suite"
+
+
+def prefix():
+    """The folder of the suite: bin, include, lib and share as the archive has them (only where the wheel is installed)."""
+    if SUITE.is_dir():
+        return SUITE
+    raise CommandError(f"{SUITE} is not here: a wheel has it (`bazel build //:wheel`), a checkout has not")
+
+
 def find(path=None):
-    """The command: the path that is given, SHARDPROOF, bazel-bin of the repository around this file, PATH."""
+    """The command: the path that is given, SHARDPROOF, the wheel's, bazel-bin of the repository around this file, PATH."""
     if path or os.environ.get("SHARDPROOF"):
         named = pathlib.Path(path or os.environ["SHARDPROOF"])
+        if (named / "bin/shardproof").is_file():  # an unpacked archive
+            named = named / "bin/shardproof"
         if os.access(named, os.X_OK) and named.is_file():
             return named
         raise CommandError(
             f"{named} is no program: {'--shardproof' if path else 'SHARDPROOF'} names the command"
         )
+    if (SUITE / "bin/shardproof").is_file():
+        return SUITE / "bin/shardproof"
     here = pathlib.Path(__file__).resolve()
     if len(here.parents) > 3:
         built = here.parents[3] / "bazel-bin/conformance/shardproof"
         if built.is_file():
             return built
     found = shutil.which("shardproof")
-    if found:
+    if found and pathlib.Path(found).read_bytes()[:2] != b"#!":  # not the script that asks here
         return pathlib.Path(found)
     raise CommandError(
         "the command shardproof is not here: build it with `bazel build //conformance:shardproof`, then "
@@ -66,3 +81,18 @@ def list_cases(command, profile, *options):
 def list_values(command):
     """What profiles combine: {space: {knob: values}}."""
     return tomllib.loads(_list(command, "values", []))
+
+
+def main(arguments=None):
+    """The command `shardproof` of the package: becomes the program."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    try:
+        if arguments == ["--prefix"]:
+            print(prefix())
+            return 0
+        own = SUITE / "bin/shardproof"
+        program = str(own if own.is_file() else find())
+    except CommandError as error:
+        print(f"shardproof: {error}", file=sys.stderr)
+        return 3
+    os.execv(program, [program, *arguments])

@@ -25,6 +25,41 @@ bool Speaks() {
   return true;
 }
 
+int CarryOut(const Options& options, int argc, char** argv, const OtherFabrics& others) {
+  using Command = Options::Command;
+  switch (options.command) {
+    case Command::kRun:
+      return RunCommand(options, others, argc, argv);
+    case Command::kCheck:
+      return CheckCommand(options);
+    case Command::kList:
+      return ListCommand(options);
+    case Command::kProbe:
+      return ProbeCommand(options);
+    case Command::kReplay:
+      return ReplayCommand(options);
+    case Command::kShrink:
+      return ShrinkCommand(options);
+    case Command::kPlan:
+      return PlanCommand(options);
+    case Command::kExplain:
+      return ExplainCommand(options);
+    case Command::kExport:
+      return ExportCommand(options);
+    case Command::kDiff:
+      return DiffCommand(options);
+    case Command::kVerdict:
+      return VerdictCommand(options);
+    case Command::kBadge:
+      return BadgeCommand(options);
+    case Command::kWaive:
+      return WaiveCommand(options);
+    case Command::kNone:
+      break;
+  }
+  return 3;
+}
+
 }  // namespace
 
 static int Carry(int argc, char** argv, const OtherFabrics& others) {
@@ -35,32 +70,8 @@ static int Carry(int argc, char** argv, const OtherFabrics& others) {
   if (!Speaks()) std::cerr.setstate(std::ios::failbit);  // the parser's messages too
   if (!ParseOptions(argc, argv, &options, &code)) return code;
   std::cerr.clear();
-  using Command = Options::Command;
   try {
-    switch (options.command) {
-      case Command::kRun:
-        return RunCommand(options, others, argc, argv);
-      case Command::kCheck:
-        return CheckCommand(options);
-      case Command::kList:
-        return ListCommand(options);
-      case Command::kProbe:
-        return ProbeCommand(options);
-      case Command::kReplay:
-        return ReplayCommand(options);
-      case Command::kShrink:
-        return ShrinkCommand(options);
-      case Command::kPlan:
-        return PlanCommand(options);
-      case Command::kExplain:
-        return ExplainCommand(options);
-      case Command::kExport:
-        return ExportCommand(options);
-      case Command::kDiff:
-        return DiffCommand(options);
-      case Command::kNone:
-        break;
-    }
+    return CarryOut(options, argc, argv, others);
   } catch (const std::invalid_argument& error) {
     if (Speaks()) std::cerr << "shardproof: " << IndentedText(error.what()) << "\n";
     return 3;

@@ -27,5 +27,8 @@ int ExplainCommand(const Options& options);
 int ExportCommand(const Options& options);
 int DiffCommand(const Options& options);
 int ShrinkCommand(const Options& options);
+int VerdictCommand(const Options& options);
+int BadgeCommand(const Options& options);
+int WaiveCommand(const Options& options);
 
 }  // namespace shardproof

@@ -2,6 +2,8 @@
 
 #include <unistd.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <functional>
 #include <iostream>
 #include <memory>
@@ -13,6 +15,7 @@
 #include "conformance/fabric/mpi/mpi_world.h"
 #include "conformance/fabric/nccl/rendezvous/meet_over_mpi.h"
 #include "conformance/fabric/process/own_state.h"
+#include "conformance/runner/host_facts.h"
 #include "conformance/runner/isolation/probe.h"
 #include "conformance/runner/nccl/run_nccl.h"
 #include "conformance/runner/rank_ends.h"
@@ -68,8 +71,22 @@ class MpiJudge {
   MpiJudge(const Options& options, MpiWorld& world) : options_(options), world_(world) {
     if (reports()) scratch_.emplace();
     folder_ = world_.Broadcast(reports() ? scratch_->path() : "");
+    const bool here = std::filesystem::is_directory(folder_);
+    std::string apart;
+    for (const std::string& host : world_.Gather(here ? "" : FactsHere("").host)) {
+      if (apart.empty()) apart = host;
+    }
+    apart_ = world_.Broadcast(apart);
   }
   bool reports() const { return world_.rank() == 0; }
+  bool LeftSavesOut() const { return left_saves_out_; }
+  // Why cases that save are not judged; empty: they are.
+  std::string WhyNoSaves() const {
+    return apart_.empty()
+               ? ""
+               : "cases that save are not judged: host " + apart_ + " does not see the folder " +
+                     folder_ + " of rank 0; TMPDIR names one that all hosts share";
+  }
 
   // done: on rank 0. The others go on meanwhile, up to their next collective.
   // enough, on rank 0: whether no further case is to be run; asked with --max-fail only.
@@ -77,7 +94,8 @@ class MpiJudge {
              const std::function<void(size_t place, CaseReport report)>& done,
              const std::function<bool()>& enough = nullptr) {
     for (size_t place = 0; place < cases.size(); ++place) {
-      Verdict verdict = RunLegs(cases[place]);
+      Verdict verdict =
+          apart_.empty() || !Saves(cases[place]) ? RunLegs(cases[place]) : NotShared();
       if (reports()) done(place, ReportOf(cases[place], std::move(verdict), options_));
       if (options_.max_fail == 0) continue;
       const bool over = reports() && enough && enough();
@@ -107,6 +125,23 @@ class MpiJudge {
   }
 
  private:
+  static bool Saves(const Case& c) {
+    const std::vector<Case> legs = LegsOf(c);
+    return std::any_of(legs.begin(), legs.end(), [](const Case& leg) {
+      return std::any_of(leg.instances.begin(), leg.instances.end(), [](const InstanceSpec& spec) {
+        return spec.script.find_first_of("sl") != std::string::npos;
+      });
+    });
+  }
+  // An engine may read what another rank wrote, so no rank is blamed for what it does not find.
+  Verdict NotShared() {
+    left_saves_out_ = true;
+    Verdict verdict;
+    verdict.outcome = Outcome::kNotCheckable;
+    verdict.reason = WhyNoSaves();
+    return verdict;
+  }
+
   // All legs run, since only rank 0 knows how one is judged: the first that does not pass decides.
   Verdict RunLegs(const Case& c) {
     const std::string folder = folder_ + "/" + std::to_string(runs_++);
@@ -139,6 +174,8 @@ class MpiJudge {
   MpiWorld& world_;
   std::optional<ScratchFolder> scratch_;  // of rank 0
   std::string folder_;
+  bool left_saves_out_ = false;
+  std::string apart_;  // a host that does not see the folder; empty: all do
   size_t runs_ = 0;
 };
 
@@ -178,7 +215,24 @@ int RunInWorld(const Options& options, MpiWorld& world, const std::vector<Case>&
   };
   judge.Judge(cases, done, [&] { return reporter->Enough(); });
   if (fitted) Conclude(cases.size(), *fitted, judge, reports ? &*reporter : nullptr);
+  if (reports && judge.LeftSavesOut()) reporter->report().facts.push_back(judge.WhyNoSaves());
   return reports ? reporter->Finish() : 0;
+}
+
+// On all ranks: HostsLine. Throws std::invalid_argument, on all, where hosts disagree.
+std::string CompareHosts(const Options& options, MpiWorld& world) {
+  const std::vector<std::string> by_rank = world.Gather(PackFacts(FactsHere(options.impl)));
+  std::string problem, line;
+  if (world.rank() == 0) {
+    try {
+      problem = HostsDisagree(by_rank, options.impl);
+      line = HostsLine(by_rank);
+    } catch (const std::runtime_error& error) {
+      problem = error.what();
+    }
+  }
+  if (problem = world.Broadcast(problem); !problem.empty()) throw std::invalid_argument(problem);
+  return world.Broadcast(line);
 }
 
 }  // namespace
@@ -187,6 +241,7 @@ int RunMpiCommand(const Options& given, int argc, char** argv) {
   MpiWorld world(&argc, &argv);
   Options options = given;
   options.ranks = world.size();
+  const std::string hosts = CompareHosts(options, world);
   EngineProbe probe;
   std::optional<FittedRun> fitted;
   const bool asks = world.rank() == 0;
@@ -194,6 +249,7 @@ int RunMpiCommand(const Options& given, int argc, char** argv) {
   if (refusal != "loads" && refusal != "breaks") throw std::invalid_argument(refusal);
   if (asks && !options.quiet) std::cout << VisibleLine(HeaderLine(options)) << std::endl;
   RunReport report = ReportFor(options);
+  if (!hosts.empty()) report.facts.push_back(hosts);
   std::vector<Case> cases;  // what is wrong with them is thrown on all ranks
   if (refusal == "loads") cases = Select(options, asks, world, &fitted, &report.facts);
   int code = 2;
@@ -211,6 +267,7 @@ int RunNcclUnderMpi(const Options& options, const NcclKit& kit, int argc, char**
   MpiWorld world(&argc, &argv);
   int code = 2;
   try {
+    CompareHosts(options, world);
     code = RunNcclCommand(options, kit, MeetOverMpi(world));
   } catch (const std::invalid_argument& error) {  // the same on all ranks, which leave together
     if (world.rank() == 0) std::cerr << "shardproof: " << IndentedText(error.what()) << "\n";

@@ -1,5 +1,6 @@
 """The command shardproof-torch."""
 
+import importlib.util
 import sys
 
 USAGE = """usage: shardproof-torch COMMAND ...
@@ -17,6 +18,9 @@ def main(arguments=None):
     if not arguments or arguments[0] in ("-h", "--help"):
         print(USAGE, end="")
         return 0 if arguments else 3
+    if arguments[0] != "table" and importlib.util.find_spec("torch") is None:
+        print("shardproof-torch: torch is not installed here: pip install 'shardproof[torch]'", file=sys.stderr)
+        return 3
     if arguments[0] == "record":
         from shardproof.torch import record
 

@@ -77,7 +77,7 @@ def _parser():
         "--report", metavar="DIR", help="report.jsonl, junit.xml, summary.md, engine.json; of a profile supports.toml"
     )
     parser.add_argument(
-        "--waivers", metavar="FILE", help="known failures (conformance/report/waivers.h)"
+        "--waivers", metavar="FILE", help="known failures (conformance/docs/WAIVERS.md)"
     )
     parser.add_argument(
         "--allow-partial",
