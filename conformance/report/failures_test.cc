@@ -23,7 +23,7 @@ CaseReport FailingBy(const std::string& id, const std::string& requirement) {
 }
 TEST(Console, ABrokenEngineFitsOnAFewScreens) {
   std::ostringstream out;
-  Console console(out, false, false, 1500, SentenceOf);
+  Console console(out, {}, false, 1500, SentenceOf);
   RunReport report = Report({});
   for (int i = 0; i < 1500; ++i) {
     report.cases.push_back(
@@ -55,7 +55,7 @@ TEST(Console, ABrokenEngineFitsOnAFewScreens) {
 TEST(Console, VerboseAndAllTellEveryCase) {
   for (const bool all : {false, true}) {
     std::ostringstream out;
-    Console console(out, false, !all, 60, SentenceOf, all);
+    Console console(out, {}, !all, 60, SentenceOf, all);
     for (int i = 0; i < 60; ++i) console.CaseDone(Failing("w" + std::to_string(i)));
     for (int i = 0; i < 60; ++i)
       EXPECT_NE(out.str().find("fail  w" + std::to_string(i) + "\n"), std::string::npos) << i;
@@ -63,7 +63,7 @@ TEST(Console, VerboseAndAllTellEveryCase) {
 }
 TEST(Console, ASuiteErrorIsToldOnceByItsReason) {
   std::ostringstream out;
-  Console console(out, false, false, 9, SentenceOf);
+  Console console(out, {}, false, 9, SentenceOf);
   RunReport report = Report({Passing("a"), Passing("b"), Passing("c.d")});
   for (CaseReport& c : report.cases) {
     c.status = Status::kSuiteError;

@@ -75,12 +75,13 @@ int BadnessOf(const std::string& verdict) {
 
 std::string WorstVerdict(const std::vector<ReadReport>& shards) {
   const std::string red = VerdictName(RunVerdict::kNotConformant);
+  const std::string nothing = VerdictName(RunVerdict::kNothingHere);
   std::string worst;
   for (const ReadReport& shard : shards) {
     if (shard.verdict == red && !IsRedShard(shard)) continue;
     if (worst.empty() || BadnessOf(shard.verdict) > BadnessOf(worst)) worst = shard.verdict;
   }
-  return worst.empty() ? red : worst;
+  return worst.empty() || worst == nothing ? red : worst;
 }
 
 }  // namespace

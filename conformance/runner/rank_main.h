@@ -27,6 +27,10 @@ struct RankOptions {
   RecordLevel level = RecordLevel::kDigests;
   std::string folder;  // exists; checkpoints go below it
   std::optional<Fault> fault;
+  // For a debugger: stop is called on this rank when this event is about to be recorded.
+  int32_t stop_rank = -1;
+  int64_t stop_event = -1;
+  std::function<void()> stop;
   bool start_together =
       false;  // all ranks meet before the first call, so that engine times compare
   Progress* progress = nullptr;  // may be null

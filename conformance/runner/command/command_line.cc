@@ -50,6 +50,8 @@ static int Carry(int argc, char** argv, const OtherFabrics& others) {
         return ReplayCommand(options);
       case Command::kShrink:
         return ShrinkCommand(options);
+      case Command::kEdges:
+        return EdgesCommand(options);
       case Command::kPlan:
         return PlanCommand(options);
       case Command::kExplain:

@@ -27,5 +27,6 @@ int ExplainCommand(const Options& options);
 int ExportCommand(const Options& options);
 int DiffCommand(const Options& options);
 int ShrinkCommand(const Options& options);
+int EdgesCommand(const Options& options);
 
 }  // namespace shardproof

@@ -17,10 +17,10 @@ Frame Evidence(const std::string& address, SimRunOptions sim, const RunInside& r
                WorkerSide& side) {
   Progress& progress = *side.progress;
   const Plugin plugin(address, [&](const char* step) {
-    progress.rank.store(kNoRank);
+    progress.Enter(kNoRank);
     Progress::Set(progress.call, sizeof progress.call, step);
   });
-  progress.rank.store(-1);
+  progress.Enter(-1);
   sim.rank.progress = &progress;
   sim.on_start = [&side](std::function<bool(uint64_t, std::string*)> describe) {
     side.describe = std::move(describe);
@@ -33,6 +33,13 @@ Frame Evidence(const std::string& address, SimRunOptions sim, const RunInside& r
 }
 
 }  // namespace
+
+std::string StackText(const EngineProcessEnd& end) {
+  std::string text;
+  for (const std::string& line : end.stack)
+    text += (text.empty() ? "\nit was in " : "\n  of ") + line;
+  return text;
+}
 
 Verdict VerdictOf(const EngineDied& died) {
   const EngineProcessEnd& end = died.end;
@@ -52,8 +59,10 @@ Verdict VerdictOf(const EngineDied& died) {
   const std::string who = end.rank < 0 ? "the engine" : "rank " + std::to_string(end.rank);
   finding.message = who + (end.hung ? " makes no progress" : "'s engine ended its process");
   if (!end.hung && end.rank < 0) finding.message = "the engine ended its process";
+  finding.message += StackText(end);
   verdict.result.findings.push_back(finding);
   verdict.result.judged.insert(finding.requirement);
+  verdict.printed = end.printed;
   return verdict;
 }
 
@@ -75,6 +84,7 @@ RunData RunApartWith(const std::string& address, const EngineProcessOptions& opt
   }
   if (!end.answered) throw EngineDied{std::move(end)};
   RunData data = RunDataOf(end.evidence, c);
+  data.printed = std::move(end.printed);
   if (data.run.left_behind.size() != 1)
     throw std::runtime_error("the evidence of " + Id(c) + " is not of one process");
   if (!end.left.empty()) {
