@@ -29,6 +29,7 @@ TEST(Console, ABrokenEngineFitsOnAFewScreens) {
     report.cases.push_back(
         FailingBy("w" + std::to_string(i) + ".zero3.x", "R-" + std::to_string(i % 40)));
     report.cases.back().not_checkable.push_back({"FS-09", "why " + std::to_string(i)});
+    report.cases.back().shrink = "shardproof shrink --case w" + std::to_string(i);
     console.CaseDone(report.cases.back());
     CaseReport unsupported = Passing("u" + std::to_string(i));
     unsupported.status = Status::kUnsupported;
@@ -37,14 +38,16 @@ TEST(Console, ABrokenEngineFitsOnAFewScreens) {
     report.problems.push_back("problem " + std::to_string(i));
   }
   report.cases.push_back(Failing("w2.ddp"));
+  report.cases.back().shrink = "shardproof shrink --case w2.ddp";
   console.CaseDone(report.cases.back());
   console.Finish(report);
   const std::string text = out.str();
-  EXPECT_LE(std::count(text.begin(), text.end(), '\n'), 160) << text;
+  EXPECT_LE(std::count(text.begin(), text.end(), '\n'), 120) << text;
   EXPECT_NE(text.find("  FS-05  1501 cases  w2.ddp\n"
                       "      rank 3, step 1, reduce_scatter of grad on dp_cp: expected one "
                       "reduction, seen two\n"
-                      "      shardproof replay --case w2.ddp\n"),
+                      "      shardproof replay --case w2.ddp\n"
+                      "      shardproof shrink --case w2.ddp\n"),
             std::string::npos)
       << text;
   EXPECT_NE(text.find("R-39 (37 cases)"), std::string::npos) << text;

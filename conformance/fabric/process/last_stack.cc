@@ -165,6 +165,12 @@ std::vector<std::string> LinesOf(const LastStack& stack, size_t most) {
   return lines;
 }
 
+std::string StackText(const std::vector<std::string>& lines) {
+  std::string text;
+  for (const std::string& line : lines) text += (text.empty() ? "\nit was in " : "\n  of ") + line;
+  return text;
+}
+
 int StackSignal() { return SIGRTMIN + 9; }
 
 void LeaveStackWhenAsked(LastStack& stack) {

@@ -4,6 +4,7 @@
 // reads them when it is gone, and looks names up in the files of its libraries.
 #pragma once
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -25,9 +26,15 @@ struct LastStack {
   void Take(int skip) noexcept;
 };
 
+inline constexpr size_t kStackLines = 12;  // that are told
+
 // A line a frame, "forward(float*) (libengine.so)" or, without a name, "libengine.so+0x1139"; up to
 // the code of this program, whose own frames are told only if there are no others. At most so many.
 std::vector<std::string> LinesOf(const LastStack& stack, size_t most);
+
+// The same for the end of a message: "\nit was in forward (libengine.so)\n  of train_step (...)";
+// empty if nothing is known.
+std::string StackText(const std::vector<std::string>& lines);
 
 // Of a module's own symbols: the function that has this offset; empty: none, or the file is none.
 std::string FunctionAt(const std::string& module, uint64_t offset);

@@ -4,7 +4,6 @@
 #include <stdexcept>
 #include <utility>
 
-#include "conformance/runner/isolation/run_apart.h"
 #include "conformance/runner/plugin.h"
 #include "conformance/runner/replay_line.h"
 #include "conformance/runner/workers/engine_process.h"
@@ -52,7 +51,7 @@ Finding FindingOf(const EngineProcessEnd& end, const std::string& address) {
                      : end.where == "unloading the library"
                          ? "the library's destructors, and at what it gives to atexit"
                          : "the library's constructors") +
-                    StackText(end);
+                    StackText(end.stack);
   return finding;
 }
 

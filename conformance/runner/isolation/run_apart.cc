@@ -34,13 +34,6 @@ Frame Evidence(const std::string& address, SimRunOptions sim, const RunInside& r
 
 }  // namespace
 
-std::string StackText(const EngineProcessEnd& end) {
-  std::string text;
-  for (const std::string& line : end.stack)
-    text += (text.empty() ? "\nit was in " : "\n  of ") + line;
-  return text;
-}
-
 Verdict VerdictOf(const EngineDied& died) {
   const EngineProcessEnd& end = died.end;
   Verdict verdict;
@@ -59,7 +52,7 @@ Verdict VerdictOf(const EngineDied& died) {
   const std::string who = end.rank < 0 ? "the engine" : "rank " + std::to_string(end.rank);
   finding.message = who + (end.hung ? " makes no progress" : "'s engine ended its process");
   if (!end.hung && end.rank < 0) finding.message = "the engine ended its process";
-  finding.message += StackText(end);
+  finding.message += StackText(end.stack);
   verdict.result.findings.push_back(finding);
   verdict.result.judged.insert(finding.requirement);
   verdict.printed = end.printed;

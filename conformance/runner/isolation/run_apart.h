@@ -15,10 +15,6 @@ struct EngineDied {
   EngineProcessEnd end;
 };
 
-// Lines for the end of a message: "\nit was in forward (libengine.so)\n  of train_step (...)";
-// empty if nothing is known.
-std::string StackText(const EngineProcessEnd& end);
-
 // What it is, as a finding GE-26 or GE-27; a failure of the suite, if no engine had been entered.
 Verdict VerdictOf(const EngineDied& died);
 

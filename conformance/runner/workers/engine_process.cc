@@ -22,9 +22,6 @@ namespace {
 // Address space; pages cost nothing until they are written.
 constexpr uint64_t kMostBytes = uint64_t{1} << 30;
 
-constexpr size_t kMostPrinted = 16'000;  // bytes of a rank that are kept
-constexpr size_t kStackLines = 12;
-
 // A library may have much to do when it is loaded.
 constexpr double kStallsOfALibrary = 6;
 
@@ -76,7 +73,8 @@ class SharedEvidence {
                        const std::function<Frame(WorkerSide& side)>& work) {
   WatchedState& watched = shared->watched;
   WorkerSide side{&watched.progress, &watched.waits, &watched.stack, {}};
-  printed.TakeOutput(watched.progress);
+  printed.TakeOutput();
+  watched.progress.prints.store(true);
   LeaveLastWordsIn(side);
   std::string error;
   try {
@@ -213,7 +211,7 @@ EngineProcessEnd RunInEngineProcess(const EngineProcessOptions& options,
   const WatchEnd watched =
       Watch(keeper, watch, shared->watched, files ? &*files : nullptr, options);
   EngineProcessEnd end;
-  end.printed = printed.Read(shared->watched.progress, kMostPrinted);
+  end.printed = PrintedByRank(printed, shared->watched.progress);
   if (watched.cut) {
     end.cut = true;
     return end;
