@@ -233,7 +233,7 @@ void Console::ShowFailures(const RunReport& report) {
 void Console::Finish(const RunReport& report) {
   if (!quiet_) ShowWhatWasAsked(report);
   if (report.cases.size() > 1) ShowFailures(report);
-  ShowLines(report.problems, 4 * kReasonsAtEnd, "problems");
+  ShowLines(report.problems, 3 * kReasonsAtEnd, "problems");
   const int code = ExitCode(report);
   screen_.Line(LastLine(report), code == 0   ? Paint::kGood
                                  : code == 4 ? Paint::kWarning

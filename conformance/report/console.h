@@ -21,7 +21,7 @@ namespace shardproof {
 // something new are told as they end, kToldInFull of them in full; the end has all that is broken,
 // each once with its smallest case (failures.h). Nothing is lost: verbose, all and the files of
 // --report have every case.
-inline constexpr size_t kToldInFull = 3, kToldInALine = 6;
+inline constexpr size_t kToldInFull = 2, kToldInALine = 6;
 inline constexpr size_t kFailuresAtEnd = 8, kReasonsAtEnd = 5;
 inline constexpr size_t kNotesOfACase = 10, kPrintedLines = 8;
 // Without a line for so long, one says that the run goes on.
