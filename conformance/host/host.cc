@@ -56,7 +56,7 @@ void Host::Beat(const char* call) {
   const std::string_view name = call;
   const bool asks = name.ends_with("_sync") || name == "group_info" || name == "host_access";
   if (!asks) progress->beats.fetch_add(1, std::memory_order_relaxed);
-  progress->rank.store(fabric_.rank(), std::memory_order_relaxed);
+  progress->Enter(fabric_.rank());
   Progress::Set(progress->last, sizeof progress->last, call);
 }
 

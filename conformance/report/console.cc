@@ -9,13 +9,16 @@
 
 #include "conformance/common/safe_text.h"
 #include "conformance/report/failures.h"
+#include "conformance/report/verdict_rule.h"
 
 namespace shardproof {
 
-Console::Console(std::ostream& out, bool terminal, bool verbose, size_t total, Sentence sentence,
-                 bool all, bool quiet)
+Console::Console(std::ostream& out, const Display& display, bool verbose, size_t total,
+                 Sentence sentence, bool all, bool quiet, RunClock clock)
     : safe_(out.rdbuf()),
-      terminal_(terminal),
+      screen_(out_, display),
+      clock_(std::move(clock)),
+      pace_(total),
       verbose_(verbose),
       all_(all),
       quiet_(quiet),
@@ -48,96 +51,81 @@ std::string FindingText(const ToldFinding& told, const CaseReport& report,
   return text;
 }
 
-namespace {
-
-// Requirements by why nothing was said about them, and in how many cases.
-struct Reason {
-  std::set<std::string> requirements, cases;
-};
-using Reasons = std::map<std::string, Reason>;
-
-void Collect(const CaseReport& report, NotCheckable::Kind kind, Reasons& reasons) {
-  for (const NotCheckable& row : report.not_checkable) {
-    if (row.kind != kind) continue;
-    reasons[row.why].requirements.insert(row.requirement);
-    reasons[row.why].cases.insert(report.id);
-  }
-}
-
-std::string Joined(const std::set<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
-  return text;
-}
-
-}  // namespace
-
-std::string OpenText(const CaseReport& report) {
-  Reasons reasons;
-  Collect(report, NotCheckable::Kind::kMissing, reasons);
-  std::string text;
-  for (const auto& [why, reason] : reasons)
-    text += (text.empty() ? "" : "; ") + Joined(reason.requirements) + ": " + why;
-  return text;
-}
-
-std::vector<std::string> RequirementLines(const RunReport& report, size_t most) {
-  const RequirementCounts counts = CountRequirements(report);
-  std::vector<std::string> lines = {"requirements: " + std::to_string(counts.judged) + " judged, " +
-                                    std::to_string(counts.missing) + " not judged in some case, " +
-                                    std::to_string(counts.not_asked) + " not asked"};
-  using Kind = NotCheckable::Kind;
-  const std::pair<Kind, std::string> kinds[] = {{Kind::kMissing, "not judged ("},
-                                                {Kind::kBounded, "judged within a bound ("},
-                                                {Kind::kNotAsked, "not asked ("}};
-  for (const auto& [kind, name] : kinds) {
-    Reasons reasons;
-    for (const CaseReport& c : report.cases) Collect(c, kind, reasons);
-    size_t told = 0;
-    for (const auto& [why, reason] : reasons) {
-      if (told++ == most) {
-        lines.push_back("and for " + std::to_string(reasons.size() - most) +
-                        " more reasons (--report DIR lists all)");
-        break;
-      }
-      lines.push_back(name + std::to_string(reason.cases.size()) +
-                      (reason.cases.size() == 1 ? " case): " : " cases): ") +
-                      Joined(reason.requirements) + ": " + why);
-    }
-  }
-  return lines;
-}
-
-std::vector<std::string> WarningLines(const RunReport& report, const Sentence& sentence) {
-  std::vector<std::string> lines;
-  for (const auto& [id, cases] : CountWarnings(report))
-    lines.push_back("warning (" + std::to_string(cases) + (cases == 1 ? " case): " : " cases): ") +
-                    id + "  " + sentence(id));
-  if (!lines.empty()) {
-    lines.push_back(
-        "warnings are of a SHOULD: --verbose and --report DIR show them, --strict "
-        "makes them failures");
-  }
-  return lines;
-}
+std::string Console::Times() const { return clock_ ? ", " + PaceText(pace_, Now()) : ""; }
 
 void Console::Bar() {
   constexpr size_t kWidth = 40;
   const size_t full = total_ == 0 ? kWidth : std::min(kWidth, done_ * kWidth / total_);
-  out_ << TerminalCode{"\r"} << "[" << std::string(full, '=') << std::string(kWidth - full, ' ')
-       << "] " << done_ << "/" << total_;
-  if (failed_ > 0) out_ << ", " << failed_ << " not passed";
-  out_ << std::flush;
+  screen_.BeginAgain();
+  out_ << "[" << std::string(full, '=') << std::string(kWidth - full, ' ') << "] " << done_ << "/"
+       << total_;
+  if (failed_ > 0) screen_.Put(", " + std::to_string(failed_) + " not passed", Paint::kBad);
+  out_ << Times() << std::flush;
+  shown_ = Now();
+}
+
+void Console::CountLine() {
+  out_ << done_ << " of " << total_ << " cases judged, " << failed_ << " not passed";
+  if (partial_ > 0) out_ << ", " << partial_ << " in part or not at all";
+  out_ << Times() << "\n" << std::flush;
+  shown_ = Now();
+}
+
+void Console::Tick() {
+  if (quiet_ || !clock_) return;
+  const bool bar = screen_.display().rewrites;
+  if (Now() - shown_ < (bar ? 1 : kSilentSeconds)) return;
+  if (bar) {
+    Bar();
+  } else {
+    CountLine();
+  }
 }
 
 void Console::ShowFindings(const CaseReport& report) {
   for (const ToldFinding& told : TellFindings(report, all_))
-    out_ << "  " << FindingText(told, report, sentence_);
+    screen_.Finding(FindingText(told, report, sentence_));
 }
 
+void Console::ShowNotes(const CaseReport& report) {
+  const size_t shown = all_ ? report.notes.size() : kNotesOfACase;
+  for (size_t i = 0; i < report.notes.size() && i < shown; ++i)
+    screen_.Line("note: " + VisibleLine(report.notes[i]));
+  if (report.notes.size() > shown)
+    out_ << "and " << report.notes.size() - shown << " more notes (--all)\n";
+}
+
+namespace {
+
+bool NotPassed(const CaseReport& report) {
+  return report.status == Status::kFail || report.status == Status::kSuiteError;
+}
+
+Paint PaintOf(Status status) {
+  switch (status) {
+    case Status::kPass:
+    case Status::kBounded:
+      return Paint::kGood;
+    case Status::kFail:
+    case Status::kSuiteError:
+      return Paint::kBad;
+    case Status::kUnsupported:
+    case Status::kDisabled:
+      return Paint::kSoft;
+    case Status::kPartial:
+    case Status::kWaived:
+    case Status::kNotCheckable:
+      break;
+  }
+  return Paint::kWarning;
+}
+
+}  // namespace
+
 void Console::ShowStatus(const CaseReport& report) {
-  if (terminal_) out_ << TerminalCode{"\r\033[K"};
-  out_ << StatusName(report.status) << "  " << VisibleLine(report.id);
+  screen_.BeginAgain();
+  screen_.Put(StatusName(report.status), PaintOf(report.status));
+  out_ << "  " << VisibleLine(report.id);
   const std::string why = report.status == Status::kPartial ? OpenText(report) : report.reason;
   if (!why.empty()) out_ << "  (" << VisibleLine(why) << ")";
 }
@@ -153,9 +141,7 @@ void Console::ShowIfNew(const CaseReport& report) {
   broken_.insert(broken.begin(), broken.end());
   if (in_full_ < kToldInFull) {
     ++in_full_;
-    ShowStatus(report);
-    out_ << "\n";
-    ShowFindings(report);
+    ShowInFull(report);
   } else if (in_a_line_ < kToldInALine) {
     ++in_a_line_;
     ShowStatus(report);
@@ -165,25 +151,25 @@ void Console::ShowIfNew(const CaseReport& report) {
   }
 }
 
+void Console::ShowInFull(const CaseReport& report) {
+  ShowStatus(report);
+  out_ << "\n";
+  ShowFindings(report);
+  if (!NotPassed(report) && !verbose_) return;
+  for (const std::string& line : PrintedLines(report, kPrintedLines))
+    screen_.Line("    " + line, Paint::kSoft);
+}
+
 void Console::CaseDone(const CaseReport& report) {
   Tell(report);
   Counted(report);
 }
 
-namespace {
-
-bool NotPassed(const CaseReport& report) {
-  return report.status == Status::kFail || report.status == Status::kSuiteError;
-}
-
-}  // namespace
-
 void Console::Tell(const CaseReport& report) {
   if (quiet_) return;
   if (verbose_ || (all_ && NotPassed(report))) {
-    ShowStatus(report);
-    out_ << "\n";
-    ShowFindings(report);
+    ShowInFull(report);
+    if (verbose_) ShowNotes(report);
   } else if (NotPassed(report)) {
     ShowIfNew(report);
   }
@@ -194,17 +180,16 @@ void Console::Counted(const CaseReport& report) {
   ++done_;
   partial_ += report.status == Status::kPartial || report.status == Status::kNotCheckable ? 1 : 0;
   failed_ += NotPassed(report) ? 1 : 0;
+  if (clock_) pace_.Ended(Now());
   if (quiet_) return;
-  if (terminal_) return Bar();
+  if (screen_.display().rewrites) return Bar();
   if (verbose_ || (done_ % std::max<size_t>(50, (total_ + 9) / 10) != 0 && done_ != total_)) return;
-  out_ << done_ << " of " << total_ << " cases judged, " << failed_ << " not passed";
-  if (partial_ > 0) out_ << ", " << partial_ << " in part or not at all";
-  out_ << "\n" << std::flush;
+  CountLine();
 }
 
 void Console::ShowLines(const std::vector<std::string>& lines, size_t most, const char* what) {
   for (size_t i = 0; i < lines.size() && (verbose_ || i < most); ++i)
-    out_ << VisibleLine(lines[i]) << "\n";
+    screen_.Line(VisibleLine(lines[i]));
   if (!verbose_ && lines.size() > most)
     out_ << "and " << lines.size() - most << " more " << what << " (--verbose shows all)\n";
 }
@@ -224,22 +209,36 @@ void Console::ShowUnsupported(const RunReport& report) {
 }
 
 void Console::ShowWhatWasAsked(const RunReport& report) {
-  if (terminal_) out_ << "\n";
+  if (screen_.display().rewrites) out_ << "\n";
   ShowUnsupported(report);
-  for (const std::string& fact : report.facts) out_ << VisibleLine(fact) << "\n";
+  for (const std::string& fact : report.facts) screen_.Line(VisibleLine(fact));
   for (const std::string& line : RequirementLines(report, verbose_ ? SIZE_MAX : kReasonsAtEnd))
-    out_ << VisibleLine(line) << "\n";
+    screen_.Line(VisibleLine(line));
   ShowLines(WarningLines(report, sentence_), 2 * kReasonsAtEnd, "lines of warnings");
+}
+
+void Console::ShowFailures(const RunReport& report) {
+  for (const FailureLine& line : FailureLines(report, kFailuresAtEnd)) {
+    const std::string text = VisibleLine(line.text);
+    if (line.kind == FailureLine::Kind::kCommand) {
+      screen_.Command(text);
+    } else if (line.kind == FailureLine::Kind::kName) {
+      screen_.Put(text + "\n", Paint::kBad);
+    } else {
+      screen_.Line(text);
+    }
+  }
 }
 
 void Console::Finish(const RunReport& report) {
   if (!quiet_) ShowWhatWasAsked(report);
-  if (report.cases.size() > 1) {
-    for (const std::string& line : FailureLines(report, kFailuresAtEnd))
-      out_ << VisibleLine(line) << "\n";
-  }
-  ShowLines(report.problems, 4 * kReasonsAtEnd, "problems");
-  out_ << LastLine(report) << "\n" << std::flush;
+  if (report.cases.size() > 1) ShowFailures(report);
+  ShowLines(report.problems, 3 * kReasonsAtEnd, "problems");
+  const int code = ExitCode(report);
+  screen_.Line(LastLine(report), code == 0   ? Paint::kGood
+                                 : code == 4 ? Paint::kWarning
+                                             : Paint::kBad);
+  out_ << std::flush;
 }
 
 }  // namespace shardproof

@@ -82,13 +82,19 @@ std::string InOneLine(const Failure& failure) {
   return Clipped(text, kLongestLine);
 }
 
-std::vector<std::string> FailureLines(const RunReport& report, size_t most) {
+std::vector<FailureLine> FailureLines(const RunReport& report, size_t most) {
+  using Kind = FailureLine::Kind;
   const std::vector<Failure> failures = FailuresOf(report);
   if (failures.empty()) return {};
   const auto failed = std::count_if(report.cases.begin(), report.cases.end(), Failed);
-  std::vector<std::string> lines = {Cases(static_cast<size_t>(failed)) +
-                                    " not passed, by what they break first; with each the case " +
-                                    "that has the fewest features, and the command that shows it:"};
+  const bool shrinks = std::any_of(failures.begin(), failures.end(), [](const Failure& failure) {
+    return !failure.smallest->shrink.empty();
+  });
+  std::vector<FailureLine> lines = {
+      {Kind::kText, Cases(static_cast<size_t>(failed)) +
+                        " not passed, by what they break first; with each the case that has the " +
+                        "fewest features, the command that shows it" +
+                        (shrinks ? ", and the one that looks for a smaller case:" : ":")}};
   std::string rest;
   for (size_t i = 0; i < failures.size(); ++i) {
     const Failure& failure = failures[i];
@@ -98,12 +104,14 @@ std::vector<std::string> FailureLines(const RunReport& report, size_t most) {
       rest += (rest.empty() ? "" : ", ") + name + " (" + Cases(failure.cases.size()) + ")";
       continue;
     }
-    lines.push_back("  " + name + "  " + Cases(failure.cases.size()) + "  " + failure.smallest->id);
+    lines.push_back({Kind::kName, "  " + name + "  " + Cases(failure.cases.size()) + "  " +
+                                      failure.smallest->id});
     const std::string what = InOneLine(failure);
-    if (!what.empty()) lines.push_back("      " + what);
-    if (!failure.smallest->replay.empty()) lines.push_back("      " + failure.smallest->replay);
+    if (!what.empty()) lines.push_back({Kind::kText, "      " + what});
+    for (const std::string& command : {failure.smallest->replay, failure.smallest->shrink})
+      if (!command.empty()) lines.push_back({Kind::kCommand, "      " + command});
   }
-  if (!rest.empty()) lines.push_back("  and " + rest + " (--report DIR has all)");
+  if (!rest.empty()) lines.push_back({Kind::kText, "  and " + rest + " (--report DIR has all)"});
   return lines;
 }
 

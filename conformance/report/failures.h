@@ -30,7 +30,13 @@ bool IsSmaller(const std::string& a, const std::string& b);
 std::string InOneLine(const Failure& failure);
 
 // For the end of a run: the failures, each with its smallest case, a line that says what is wrong
-// there, and the command that shows it; at most so many. None if no case failed.
-std::vector<std::string> FailureLines(const RunReport& report, size_t most);
+// there, the command that shows it, and the one that makes the case smaller; at most so many. None
+// if no case failed.
+struct FailureLine {
+  enum class Kind { kText, kName, kCommand };
+  Kind kind = Kind::kText;
+  std::string text;
+};
+std::vector<FailureLine> FailureLines(const RunReport& report, size_t most);
 
 }  // namespace shardproof

@@ -23,12 +23,13 @@ CaseReport FailingBy(const std::string& id, const std::string& requirement) {
 }
 TEST(Console, ABrokenEngineFitsOnAFewScreens) {
   std::ostringstream out;
-  Console console(out, false, false, 1500, SentenceOf);
+  Console console(out, {}, false, 1500, SentenceOf);
   RunReport report = Report({});
   for (int i = 0; i < 1500; ++i) {
     report.cases.push_back(
         FailingBy("w" + std::to_string(i) + ".zero3.x", "R-" + std::to_string(i % 40)));
     report.cases.back().not_checkable.push_back({"FS-09", "why " + std::to_string(i)});
+    report.cases.back().shrink = "shardproof shrink --case w" + std::to_string(i);
     console.CaseDone(report.cases.back());
     CaseReport unsupported = Passing("u" + std::to_string(i));
     unsupported.status = Status::kUnsupported;
@@ -37,25 +38,27 @@ TEST(Console, ABrokenEngineFitsOnAFewScreens) {
     report.problems.push_back("problem " + std::to_string(i));
   }
   report.cases.push_back(Failing("w2.ddp"));
+  report.cases.back().shrink = "shardproof shrink --case w2.ddp";
   console.CaseDone(report.cases.back());
   console.Finish(report);
   const std::string text = out.str();
-  EXPECT_LE(std::count(text.begin(), text.end(), '\n'), 160) << text;
+  EXPECT_LE(std::count(text.begin(), text.end(), '\n'), 120) << text;
   EXPECT_NE(text.find("  FS-05  1501 cases  w2.ddp\n"
                       "      rank 3, step 1, reduce_scatter of grad on dp_cp: expected one "
                       "reduction, seen two\n"
-                      "      shardproof replay --case w2.ddp\n"),
+                      "      shardproof replay --case w2.ddp\n"
+                      "      shardproof shrink --case w2.ddp\n"),
             std::string::npos)
       << text;
   EXPECT_NE(text.find("R-39 (37 cases)"), std::string::npos) << text;
-  EXPECT_NE(text.find("and 1480 more problems"), std::string::npos) << text;
+  EXPECT_NE(text.find("and 1485 more problems"), std::string::npos) << text;
   EXPECT_NE(text.find("and 1495 more reasons of unsupported cases"), std::string::npos) << text;
   EXPECT_LE(SummaryMarkdown(report, SentenceOf).size(), 200u * 1000);
 }
 TEST(Console, VerboseAndAllTellEveryCase) {
   for (const bool all : {false, true}) {
     std::ostringstream out;
-    Console console(out, false, !all, 60, SentenceOf, all);
+    Console console(out, {}, !all, 60, SentenceOf, all);
     for (int i = 0; i < 60; ++i) console.CaseDone(Failing("w" + std::to_string(i)));
     for (int i = 0; i < 60; ++i)
       EXPECT_NE(out.str().find("fail  w" + std::to_string(i) + "\n"), std::string::npos) << i;
@@ -63,7 +66,7 @@ TEST(Console, VerboseAndAllTellEveryCase) {
 }
 TEST(Console, ASuiteErrorIsToldOnceByItsReason) {
   std::ostringstream out;
-  Console console(out, false, false, 9, SentenceOf);
+  Console console(out, {}, false, 9, SentenceOf);
   RunReport report = Report({Passing("a"), Passing("b"), Passing("c.d")});
   for (CaseReport& c : report.cases) {
     c.status = Status::kSuiteError;

@@ -87,6 +87,9 @@ CaseReport AnyCase(Draw& draw) {
     c.judged.push_back(draw.Text());
   }
   c.replay = draw.Text();
+  c.shrink = draw.Text();
+  for (uint64_t n = draw.Below(3); n > 0; --n)
+    c.printed[static_cast<int32_t>(draw.Below(3)) - 1] = draw.Text();
   return c;
 }
 
@@ -94,6 +97,8 @@ RunReport AnyReport(Draw& draw) {
   RunReport report;
   for (std::string* text : {&report.impl, &report.fabric, &report.profile, &report.assurance})
     *text = draw.Text();
+  report.engine = draw.Text();
+  if (draw.Below(4) == 0) report.cut_short = draw.Text();
   report.all_findings = draw.Below(2) == 0;
   for (uint64_t n = draw.Below(4); n > 0; --n) report.cases.push_back(AnyCase(draw));
   for (uint64_t n = draw.Below(3); n > 0; --n) {
@@ -115,7 +120,7 @@ void WriteOne(const std::string& folder, uint64_t seed) {
   if (!killed) files.Finish(report);
 
   std::ofstream out(folder + "/console.txt", std::ios::binary);
-  Console console(out, false, true, report.cases.size(), sentence, report.all_findings);
+  Console console(out, {}, true, report.cases.size(), sentence, report.all_findings);
   for (const CaseReport& c : report.cases) console.CaseDone(c);
   console.Finish(report);
 

@@ -48,22 +48,33 @@ struct CaseReport {
   std::vector<std::string> notes;
   std::vector<std::string> judged;  // requirement ids
   std::string replay;               // command line that runs it again
+  std::string shrink = {};          // one that makes it smaller, or empty
+  double seconds = -1;              // that it took; -1: not known
+  // What the engine printed, by rank; -1: while no rank's code ran.
+  std::map<int32_t, std::string> printed = {};
   // Of findings, by place: JSON (html/drawing.h).
   std::map<size_t, std::string> drawings = {};
 };
 
 struct RunReport {
   std::string impl, fabric, profile;
-  std::string shard;  // "2/4": of --shard, or empty
+  std::string shard;   // "2/4": of --shard, or empty
+  std::string engine;  // "my engine 2.1", as it calls itself, or empty
+  std::string began;   // "2026-11-25T02:10:00Z", or empty
   uint64_t seed = 1;
   std::string assurance = "observed";  // how the evidence came about
   std::vector<CaseReport> cases;
   std::vector<std::string> facts;     // coverage and the like, printed at the end
   std::vector<std::string> problems;  // of files that the user gave: each turns the run red
-  bool allow_partial = false;         // the user excuses what could not be judged
-  bool strict = false;                // a broken SHOULD is no warning
-  bool whole = true;                  // all cases of the profile, or of the traces, were asked
-  bool all_findings = false;          // those that follow from others are told too
+  // Why cases that belong to the run were not judged (--time-budget), or empty.
+  std::string cut_short = {};
+  // Of a shard in which the engine takes no legal case: one of another shard that it takes, or
+  // empty.
+  std::string taken_elsewhere = {};
+  bool allow_partial = false;  // the user excuses what could not be judged
+  bool strict = false;         // a broken SHOULD is no warning
+  bool whole = true;           // all cases of the profile, or of the traces, were asked
+  bool all_findings = false;   // those that follow from others are told too
 };
 
 // The sentence of a requirement.

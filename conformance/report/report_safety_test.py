@@ -38,9 +38,12 @@ def read(path):
 
 
 def check_junit(text, cases):
-    suite = xml.fromstring(text)
-    expect(suite.tag == "testsuite" and len(suite) == cases == int(suite.get("tests")), "junit.xml has other test cases")
-    expect(all(child.tag in ("failure", "error", "skipped", "system-out") for case in suite for child in case), "junit.xml has other tags")
+    root = xml.fromstring(text)
+    found = [case for suite in root for case in suite if case.tag == "testcase"]
+    expect(root.tag == "testsuites" and len(found) == cases == int(root.get("tests")), "junit.xml has other test cases")
+    expect(all(int(suite.get("tests")) == sum(case.tag == "testcase" for case in suite) for suite in root), "a suite counts others")
+    expect(all(suite[0].tag == "properties" for suite in root), "a suite has no properties")
+    expect(all(child.tag in ("failure", "error", "skipped", "system-out") for case in found for child in case), "junit.xml has other tags")
 
 
 def check_lines(text, ended):

@@ -66,12 +66,13 @@ bool IsRedShard(const ReadReport& shard) {
 
 std::string WorstVerdict(const std::vector<ReadReport>& shards) {
   const std::string red = VerdictName(RunVerdict::kNotConformant);
+  const std::string nothing = VerdictName(RunVerdict::kNothingHere);
   std::string worst;
   for (const ReadReport& shard : shards) {
     if (shard.verdict == red && !IsRedShard(shard)) continue;
     if (worst.empty() || VerdictNamed(shard.verdict) > VerdictNamed(worst)) worst = shard.verdict;
   }
-  return worst.empty() ? red : worst;
+  return worst.empty() || worst == nothing ? red : worst;
 }
 
 }  // namespace

@@ -35,7 +35,7 @@ TEST(Report, NothingJudgedIsNotConformant) {
 
 TEST(Console, FindingNamesEverythingAPersonNeeds) {
   std::ostringstream out;
-  Console console(out, false, false, 1, SentenceOf);
+  Console console(out, {}, false, 1, SentenceOf);
   const RunReport report = Report({Failing("w8.zero3")});
   console.CaseDone(report.cases[0]);
   console.Finish(report);
@@ -56,16 +56,17 @@ TEST(Console, FindingNamesEverythingAPersonNeeds) {
 }
 TEST(Console, TerminalShowsABar) {
   std::ostringstream out;
-  Console console(out, true, false, 2, SentenceOf);
+  Console console(out, {true, false, 0}, false, 2, SentenceOf);
   console.CaseDone(Passing("a"));
-  EXPECT_NE(out.str().find("\r[====================                    ] 1/2"), std::string::npos);
+  EXPECT_NE(out.str().find("\r\033[K[====================                    ] 1/2"),
+            std::string::npos);
 }
 
 TEST(Console, TheBarFitsARowThatIsNoCase) {
   std::ostringstream out;
-  Console console(out, true, false, 1, SentenceOf);
+  Console console(out, {true, false, 0}, false, 1, SentenceOf);
   for (const char* id : {kEngineRow, "a"}) console.CaseDone(Passing(id));
-  EXPECT_NE(out.str().find("\r[" + std::string(40, '=') + "] 2/1"), std::string::npos);
+  EXPECT_NE(out.str().find("\r\033[K[" + std::string(40, '=') + "] 2/1"), std::string::npos);
 }
 
 // The case's finding, one more of its requirement, one that says the same of the same event, and
@@ -93,7 +94,7 @@ TEST(Folded, WhatFollowsIsOneLineWithACount) {
       "    and 1 more of FS-05; 2 findings follow from it: GE-30 (2) (--all shows each)\n";
   const RunReport report = Report({Folded()});
   std::ostringstream out;
-  Console(out, false, false, 1, SentenceOf).CaseDone(report.cases[0]);
+  Console(out, {}, false, 1, SentenceOf).CaseDone(report.cases[0]);
   for (const std::string& text : {out.str(), SummaryMarkdown(report, SentenceOf)}) {
     EXPECT_NE(text.find("FS-05, EP-23  sentence of FS-05\n"), std::string::npos) << text;
     EXPECT_NE(text.find(line), std::string::npos) << text;
@@ -105,7 +106,7 @@ TEST(Folded, AllUnfolds) {
   RunReport report = Report({Folded()});
   report.all_findings = true;
   std::ostringstream out;
-  Console(out, false, false, 1, SentenceOf, true).CaseDone(report.cases[0]);
+  Console(out, {}, false, 1, SentenceOf, true).CaseDone(report.cases[0]);
   for (const std::string& text : {out.str(), Junit(report, SentenceOf)}) {
     EXPECT_EQ(Times("seen       two", text), 5u) << text;
     EXPECT_EQ(Times("--all", text), 0u) << text;
@@ -153,6 +154,31 @@ TEST(Junit, EscapesAndCounts) {
   EXPECT_NE(text.find("lib:&lt;x&gt;"), std::string::npos);
   EXPECT_NE(text.find("tests=\"2\" failures=\"1\" errors=\"0\" skipped=\"0\""), std::string::npos);
   EXPECT_NE(text.find("name=\"b&lt;&amp;&gt;\"><failure"), std::string::npos);
+}
+TEST(Junit, HasASuiteForEachGroupWithTimesPropertiesAndWhatIsBeside) {
+  RunReport report = Report({Passing("w2.zero3"), Failing("w2.ddp"), Passing("w4.zero3.k2")});
+  report.began = "2026-11-25T02:10:00Z";
+  report.engine = "mine 2.1";
+  report.cases[0].seconds = 0.25;
+  report.cases[2].seconds = 1.5;
+  report.cases[0].notes = {"k* is 2"};
+  report.cases[1].printed[1] = "loss nan\n";
+  const std::string text = Junit(report, SentenceOf);
+  for (const char* part :
+       {"<testsuites name=\"shardproof lib:&lt;x&gt; on sim\" tests=\"3\" failures=\"1\" "
+        "errors=\"0\" "
+        "skipped=\"0\" time=\"1.750\" timestamp=\"2026-11-25T02:10:00\">",
+        "<testsuite name=\"ddp\" tests=\"1\" failures=\"1\" errors=\"0\" skipped=\"0\" timestamp=",
+        "<testsuite name=\"zero3\" tests=\"2\" failures=\"0\" errors=\"0\" skipped=\"0\" "
+        "time=\"1.750\"",
+        "<property name=\"engine\" value=\"mine 2.1\"/>",
+        "<property name=\"verdict\" value=\"not conformant\"/>",
+        "<testcase classname=\"shardproof.zero3\" name=\"w2.zero3\" "
+        "time=\"0.250\"><system-out>note: "
+        "k* is 2&#10;</system-out></testcase>",
+        "</failure><system-out>rank 1 printed:&#10;  loss nan&#10;</system-out>"}) {
+    EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+  }
 }
 TEST(Junit, BytesThatXmlForbidsAreReplaced) {
   RunReport report = Report({Failing("b")});

@@ -58,6 +58,24 @@ std::string Section(const RunReport& report, const Failure& failure, const Sente
   return others.empty() ? text : text + "\nThe same in\n\n" + others;
 }
 
+// Notes of the smallest case with some, and how many more there are.
+std::vector<std::string> Notes(const RunReport& report) {
+  constexpr size_t kShown = 3;
+  const CaseReport* smallest = nullptr;
+  size_t cases = 0;
+  for (const CaseReport& c : report.cases) {
+    if (c.notes.empty()) continue;
+    ++cases;
+    if (smallest == nullptr || IsSmaller(c.id, smallest->id)) smallest = &c;
+  }
+  if (smallest == nullptr) return {};
+  std::vector<std::string> lines = {Cases(cases) + " with notes (report.jsonl has all); of " +
+                                    smallest->id + ":"};
+  for (size_t i = 0; i < smallest->notes.size() && i < kShown; ++i)
+    lines.push_back(smallest->notes[i]);
+  return lines;
+}
+
 // What is waived or only warns: each requirement once, with its first case.
 std::vector<std::string> Excused(const RunReport& report, const Sentence& sentence) {
   struct Row {
@@ -105,13 +123,15 @@ std::string SummaryMarkdown(const RunReport& report, const Sentence& sentence) {
   const std::vector<Failure> failures = FailuresOf(report);
   std::vector<std::string> parts = {
       "# " + MarkdownLine(LastLine(report)) + "\n",
-      Paragraph(report.impl + " on " + report.fabric + ", profile " + report.profile + ", seed " +
+      Paragraph((report.engine.empty() ? "" : report.engine + ", ") + report.impl + " on " +
+                report.fabric + ", profile " + report.profile + ", seed " +
                 std::to_string(report.seed) + ", assurance " + report.assurance),
       Tables(report, failures)};
   AddParagraphs(report.facts, parts);
   AddParagraphs(report.problems, parts);
   AddParagraphs(RequirementLines(report, kParagraphs), parts);
   AddParagraphs(WarningLines(report, sentence), parts);
+  AddParagraphs(Notes(report), parts);
   for (const Failure& failure : failures) parts.push_back(Section(report, failure, sentence));
   for (std::string& section : Excused(report, sentence)) parts.push_back(std::move(section));
   std::string text;

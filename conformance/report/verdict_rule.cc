@@ -73,26 +73,34 @@ Decision Decide(const RunReport& report) {
   if (counts.contains(Status::kSuiteError)) return {RunVerdict::kSuiteFailed, ""};
   if (counts.contains(Status::kFail) || !report.problems.empty())
     return {RunVerdict::kNotConformant, ""};
-  if (report.cases.empty()) return {RunVerdict::kNotConformant, "there was no case to judge"};
+  const bool elsewhere = !report.shard.empty() && !report.taken_elsewhere.empty();
   const auto judged = [](const CaseReport& c) { return Judged(c.status); };
-  if (std::none_of(report.cases.begin(), report.cases.end(), judged))
-    return {RunVerdict::kNotConformant, "nothing was judged"};
+  const bool none = std::none_of(report.cases.begin(), report.cases.end(), judged);
+  if (none && elsewhere)
+    return {RunVerdict::kNothingHere,
+            "the engine takes none of this shard, and " + report.taken_elsewhere + " of another"};
+  if (report.cases.empty()) return {RunVerdict::kNotConformant, "there was no case to judge"};
+  if (none) return {RunVerdict::kNotConformant, "nothing was judged"};
   const bool legal = std::any_of(report.cases.begin(), report.cases.end(),
                                  [](const CaseReport& c) { return c.legal; });
   const bool trained = std::any_of(report.cases.begin(), report.cases.end(),
                                    [&](const CaseReport& c) { return c.legal && judged(c); });
-  if (legal && !trained)
+  if (legal && !trained && !elsewhere)
     return {RunVerdict::kNotConformant, "no legal case was judged, only refusals of illegal ones"};
   const bool partial = counts.contains(Status::kPartial) || counts.contains(Status::kNotCheckable);
-  if (partial) return {RunVerdict::kWhereJudged, ""};
+  if (partial || !report.cut_short.empty()) return {RunVerdict::kWhereJudged, report.cut_short};
   const bool bounded = counts.contains(Status::kBounded);
   return {bounded ? RunVerdict::kWithinBounds : RunVerdict::kConformant, ""};
 }
 
+bool IsTaken(const CaseReport& report) {
+  return report.legal && (Judged(report.status) || report.status == Status::kFail);
+}
+
 const char* VerdictName(RunVerdict verdict) {
-  static constexpr const char* kNames[] = {"conformant", "conformant within bounds",
-                                           "conformant where judged", "not conformant",
-                                           "suite failed"};
+  static constexpr const char* kNames[] = {"nothing to judge",         "conformant",
+                                           "conformant within bounds", "conformant where judged",
+                                           "not conformant",           "suite failed"};
   return kNames[static_cast<size_t>(verdict)];
 }
 
@@ -105,6 +113,7 @@ RunVerdict VerdictNamed(const std::string& name) {
 
 int ExitCode(RunVerdict verdict, bool allow_partial) {
   switch (verdict) {
+    case RunVerdict::kNothingHere:
     case RunVerdict::kConformant:
     case RunVerdict::kWithinBounds:
       return 0;

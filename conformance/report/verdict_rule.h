@@ -21,9 +21,12 @@
 //   failed                    if the suite failed in some case;
 //   not conformant            if a case failed, the waiver file has a problem, nothing was judged,
 //                             or none of the legal cases that were selected was;
-//   conformant where judged   if a case is partial or not-checkable;
+//   conformant where judged   if a case is partial or not-checkable, or cases were left out for
+//                             want of time (--time-budget);
 //   conformant within bounds  if a case is bounded;
 //   conformant                else.
+// A shard in which the engine takes no case has nothing to judge, and is not red, if the engine
+// takes some case of another shard: that is tried.
 #pragma once
 #include <set>
 #include <string>
@@ -41,6 +44,7 @@ Status StatusOf(const CaseReport& report);
 Status StatusAfter(Status before, const CaseReport& report);
 
 enum class RunVerdict : uint8_t {
+  kNothingHere,  // of a shard
   kConformant,
   kWithinBounds,
   kWhereJudged,
@@ -49,15 +53,18 @@ enum class RunVerdict : uint8_t {
 };
 struct Decision {
   RunVerdict verdict = RunVerdict::kNotConformant;
-  std::string why;  // of kNotConformant, where the counts of statuses do not say it; else empty
+  std::string why;  // where the counts of statuses do not say it; else empty
 };
 Decision Decide(const RunReport& report);
+// Whether the engine took a legal case, well or badly.
+bool IsTaken(const CaseReport& report);
 const char* VerdictName(RunVerdict verdict);
 // Of a report; a name that this suite does not know is kSuiteFailed, as bad as can be.
 RunVerdict VerdictNamed(const std::string& name);
 
-// 0 conformant, within bounds too, or where judged if the user allows that; 1 not conformant; 2 the
-// suite failed; 4 conformant where judged. (3 is an error of usage or input.)
+// 0 conformant, within bounds too, nothing to judge in a shard, or where judged if the user allows
+// that; 1 not conformant; 2 the suite failed; 4 conformant where judged. (3 is an error of usage or
+// input.)
 int ExitCode(RunVerdict verdict, bool allow_partial);
 int ExitCode(const RunReport& report);
 

@@ -257,7 +257,7 @@ TEST(Formats, AWarningIsCountedInEachAndFailsNone) {
 TEST(Console, TellsOfWarningsOnceWithoutVerboseAndEachWithIt) {
   for (const bool verbose : {false, true}) {
     std::ostringstream out;
-    Console console(out, false, verbose, 1,
+    Console console(out, {}, verbose, 1,
                     [](std::string_view) { return std::string("gathers can go on"); });
     const RunReport report = Report({Warned()});
     console.CaseDone(report.cases[0]);
@@ -274,7 +274,7 @@ TEST(Console, TellsOfWarningsOnceWithoutVerboseAndEachWithIt) {
 
 TEST(Console, SaysWhatWasJudgedAndWhatNot) {
   std::ostringstream out;
-  Console console(out, false, true, 1, [](std::string_view) { return std::string(); });
+  Console console(out, {}, true, 1, [](std::string_view) { return std::string(); });
   const RunReport report = Report({Partial()});
   console.CaseDone(report.cases[0]);
   console.Finish(report);
@@ -283,6 +283,55 @@ TEST(Console, SaysWhatWasJudgedAndWhatNot) {
             "requirements: 1 judged, 1 not judged in some case, 0 not asked\n"
             "not judged (1 case): FS-15: no results\n"
             "conformant where judged: 1 partial\n");
+}
+
+CaseReport Row(Status status, bool legal = true) {
+  CaseReport c;
+  c.id = "w2.zero3";
+  c.status = status;
+  c.legal = legal;
+  return c;
+}
+RunReport OfShard(std::vector<CaseReport> cases) {
+  RunReport report;
+  report.shard = "2/4";
+  report.taken_elsewhere = "w2.ddp";
+  report.cases = std::move(cases);
+  return report;
+}
+
+TEST(Shard, WithoutACaseThatTheEngineTakesIsNotRedIfItTakesOneElsewhere) {
+  for (RunReport report : {OfShard({}), OfShard({Row(Status::kUnsupported)})}) {
+    EXPECT_EQ(Decide(report).verdict, RunVerdict::kNothingHere);
+    EXPECT_EQ(ExitCode(report), 0);
+    EXPECT_NE(LastLine(report).find("w2.ddp of another"), std::string::npos);
+    report.taken_elsewhere.clear();  // it declines everything
+    EXPECT_EQ(ExitCode(report), 1);
+    report.taken_elsewhere = "w2.ddp";
+    report.shard.clear();
+    EXPECT_EQ(ExitCode(report), 1);
+  }
+}
+TEST(Shard, IsAsRedAsWhatItHas) {
+  EXPECT_EQ(ExitCode(OfShard({Row(Status::kUnsupported), Row(Status::kFail)})), 1);
+  EXPECT_EQ(ExitCode(OfShard({Row(Status::kSuiteError)})), 2);
+  EXPECT_EQ(ExitCode(OfShard({Row(Status::kPass, false), Row(Status::kUnsupported)})), 0);
+  RunReport nowhere = OfShard({Row(Status::kPass, false), Row(Status::kUnsupported)});
+  nowhere.taken_elsewhere.clear();
+  EXPECT_EQ(ExitCode(nowhere), 1);
+}
+TEST(TimeBudget, WhatWasNotRunIsNotConformant) {
+  RunReport report;
+  report.cases = {Row(Status::kPass)};
+  EXPECT_EQ(ExitCode(report), 0);
+  report.cut_short = "--time-budget: of 9 cases 1 was run";
+  EXPECT_EQ(LastLine(report),
+            "conformant where judged: 1 pass, --time-budget: of 9 cases 1 was run");
+  EXPECT_EQ(ExitCode(report), 4);
+  report.cases.push_back(Row(Status::kFail));
+  EXPECT_EQ(ExitCode(report), 1);
+  report.cases = {};
+  EXPECT_EQ(ExitCode(report), 1);
 }
 
 }  // namespace

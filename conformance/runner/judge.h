@@ -23,6 +23,7 @@ struct Verdict {
   std::string reason;  // why unsupported, not checkable, or what failed in the suite
   CheckResult result;
   std::vector<uint64_t> timings;                // hashes of the timings that it rests on; sim only
+  std::map<int32_t, std::string> printed = {};  // by the engine, by rank
   std::map<size_t, std::string> drawings = {};  // of findings, by place (report/html/drawing.h)
 };
 

@@ -54,6 +54,7 @@ Verdict JudgeLeg(const Case& c, const RunCase& run, const SimRunOptions& options
   if (saw) saw(c, data.run);
   if (options.rank.level == RecordLevel::kOff) return NothingRecorded();
   Verdict verdict = JudgeRun(c, data.run);
+  verdict.printed = data.printed;
   const bool good = IsGood(verdict);
   if (good && last && options.rank.level >= RecordLevel::kDigests) {
     verdict = WithPartners(std::move(verdict), data.run, run, options);

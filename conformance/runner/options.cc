@@ -3,90 +3,19 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
+#include <map>
 
 #include "conformance/abi/shardproof.h"
-#include "conformance/cases/fabric_spaces.h"
 #include "conformance/common/nearest.h"
 #include "conformance/common/version.h"
+#include "conformance/runner/option_groups.h"
 #include "conformance/runner/report_options.h"
 
 namespace shardproof {
 
 namespace {
 
-void AddVerdict(CLI::App* app, Options* o) {
-  app->add_flag("--allow-partial", o->allow_partial,
-                "exit code 0, not 4, if all is well where evidence was there to judge it");
-  app->add_flag("--strict", o->strict,
-                "a broken SHOULD fails its case; without this it is a warning that is counted");
-}
-
 constexpr const char* kRecorded = "trace:DIR, or flight:DIR: dumps of PyTorch's flight recorder";
-constexpr const char* kAll = "tell every finding in full, those too that follow from another one";
-
-void AddSelection(CLI::App* app, Options* o) {
-  app->add_option("--profile", o->profile,
-                  "smoke, core (every pair of knob values), full (every triple), reshard (saved "
-                  "under one configuration, loaded under another), crash (killed while it saves; "
-                  "sim) or oom (allocations without device memory; sim)")
-      ->check(CLI::IsMember({"smoke", "core", "full", "reshard", "crash", "oom"}))
-      ->capture_default_str();
-  app->add_option("--case", o->cases,
-                  "judge this case instead of a profile (may be given several times)");
-  app->add_option("--select", o->select,
-                  "of the profile, cases whose id matches this glob (* and ?; may be given several "
-                  "times)");
-  app->add_option("--exclude", o->exclude, "of the profile, no case whose id matches this glob");
-  app->add_option("--shard", o->shard,
-                  "I/N: every N-th case of the profile from the I-th on, for N machines");
-  app->add_option("--supports", o->supports,
-                  "TOML file of what the engine takes (shardproof probe writes it): core and full "
-                  "combine these values; one that the engine declines turns the run red");
-  app->add_option("--fabric", o->fabric,
-                  "sim: all ranks in this process. mpi: under mpirun, one process a rank. "
-                  "nccl: CUDA and NCCL, ranks started here or given by a launcher")
-      ->check(CLI::IsMember(FabricNames()))
-      ->capture_default_str();
-  app->add_option("--ranks", o->ranks,
-                  "nccl: processes to start here, on the GPUs of this machine (default: 2)")
-      ->check(CLI::Range(1, 64));
-  app->add_option("--seed", o->seed, "seed of cases and timings")->capture_default_str();
-}
-
-void AddEngine(CLI::App* app, Options* o) {
-  app->add_option("--impl", o->impl,
-                  "engine: builtin:reference or lib:PATH[:args]; trace:DIR judges recorded traces")
-      ->capture_default_str();
-  app->add_option("--timing", o->timing,
-                  "sim: eager, lazy-comm, lazy-compute, random or pct (else: by the seed)");
-  app->add_option("--queues", o->queues,
-                  "sim: hardware queues that the streams of a rank share, each served strictly in "
-                  "the order of issue (0: one for each stream)")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
-  app->add_option("--level", o->level,
-                  "what is recorded: off (nothing can be judged), order, digests or bytes")
-      ->check(CLI::IsMember({"off", "order", "digests", "bytes"}))
-      ->capture_default_str();
-  app->add_option(
-      "--fault", o->fault,
-      "plant one wrong service call, for example event_wait:3:drop@1, or a knob that the "
-      "engine reads and ignores: knob:recompute:ignore");
-  app->add_option("--trace", o->trace, "write the traces of every case below this folder");
-  app->add_option("--stall-seconds", o->stall_seconds,
-                  "without progress for so long a run counts as hung (not exact "
-                  "deadlocks on sim, which are seen at once)")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  app->add_option("--case-seconds", o->case_seconds,
-                  "nccl: a case that has not ended after so long is ended")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  app->add_option("--gemm", o->gemm,
-                  "nccl: units that compute products, fp32, tf32 or bf16; all give the same bits")
-      ->check(CLI::IsMember({"fp32", "tf32", "bf16"}))
-      ->capture_default_str();
-}
 
 CLI::App* AddPlan(CLI::App* app, Options* o) {
   CLI::App* plan =
@@ -115,6 +44,14 @@ CLI::App* AddRun(CLI::App* app, Options* o) {
   run->add_option("--max-fail", o->max_fail,
                   "sim and mpi: no further case when so many have failed")
       ->check(CLI::PositiveNumber);
+  run->add_option(
+         "--time-budget", o->time_budget,
+         "sim and mpi: no further case after so long (90s, 10m, 2h): what was judged counts, "
+         "and the verdict is conformant where judged at best")
+      ->transform(
+          CLI::AsNumberWithUnit(std::map<std::string, double>{{"s", 1}, {"m", 60}, {"h", 3600}},
+                                CLI::AsNumberWithUnit::CASE_INSENSITIVE, "TIME"))
+      ->check(CLI::PositiveNumber);
   run->add_option("--random", o->random,
                   "so many random legal cases of what the engine takes, seeds from --seed on, "
                   "instead of a profile; what fails is shrunk")
@@ -130,8 +67,9 @@ CLI::App* AddRun(CLI::App* app, Options* o) {
                   "results must be the same bits")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  run->add_flag("--all", o->all_findings, kAll);
-  CLI::Option* const verbose = run->add_flag("--verbose", o->verbose, "one line per case");
+  AddDisplay(run, o);
+  CLI::Option* const verbose =
+      run->add_flag("--verbose", o->verbose, "one line per case, and its notes");
   run->add_flag("--quiet", o->quiet, "what failed, at the end, and the verdict")->excludes(verbose);
   return run;
 }
@@ -155,7 +93,7 @@ CLI::App* AddCheck(CLI::App* app, Options* o) {
                     "command that records a case again: it is shown with the case's ID behind it, "
                     "for traces that do not stay");
   AddVerdict(check, o);
-  check->add_flag("--all", o->all_findings, kAll);
+  AddDisplay(check, o);
   return check;
 }
 
@@ -188,8 +126,11 @@ CLI::App* AddReplay(CLI::App* app, Options* o) {
   replay->add_option("--stream", o->view.stream, "show events on the stream of this name alone");
   replay->add_option("--only", o->view.only, "show nothing but events of these")
       ->check(CLI::IsMember({"findings", "collectives", "memory"}));
+  replay->add_flag("--step", o->view.step,
+                   "stop in a debugger where the event of --around and --rank, or of the first "
+                   "finding, is issued; without a debugger: print the command that starts one");
   replay->add_flag("--whole", o->view.whole, "show all events, not only where it fails");
-  replay->add_flag("--all", o->all_findings, kAll);
+  AddDisplay(replay, o);
   return replay;
 }
 
@@ -211,8 +152,25 @@ CLI::App* AddShrink(CLI::App* app, Options* o) {
   shrink->add_flag("--strict", o->strict, "a broken SHOULD fails its case");
   shrink->add_option("--jobs", o->jobs, "worker processes (0: one per core)")
       ->capture_default_str();
-  shrink->add_flag("--all", o->all_findings, kAll);
+  AddDisplay(shrink, o);
   return shrink;
+}
+
+CLI::App* AddEdges(CLI::App* app, Options* o) {
+  CLI::App* edges = app->add_subcommand(
+      "edges",
+      "which synchronisations of one rank does the engine need? Each is left out in a run of its "
+      "own "
+      "on --fabric sim: needed (what breaks), implied (by which others), not covered");
+  edges->add_option("--case", o->cases, "of this case")->required()->expected(1);
+  edges->add_option("--rank", o->rank, "of this rank")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  edges->add_option("--seed", o->seed, "seed of timings")->capture_default_str();
+  AddEngine(edges, o);
+  edges->add_option("--jobs", o->jobs, "worker processes (0: one per core)")->capture_default_str();
+  AddDisplay(edges, o);
+  return edges;
 }
 
 CLI::App* AddDiff(CLI::App* app, Options* o) {
@@ -285,6 +243,7 @@ bool ParseOptions(int argc, char** argv, Options* o, int* exit_code) {
   CLI::App* trace = AddTrace(&app, o);
   CLI::App* diff = AddDiff(&app, o);
   CLI::App* shrink = AddShrink(&app, o);
+  CLI::App* edges = AddEdges(&app, o);
   AddReportCommands(&app, o);
 
   try {
@@ -305,6 +264,7 @@ bool ParseOptions(int argc, char** argv, Options* o, int* exit_code) {
                : trace->parsed()   ? Command::kExport
                : diff->parsed()    ? Command::kDiff
                : shrink->parsed()  ? Command::kShrink
+               : edges->parsed()   ? Command::kEdges
                : explain->parsed() ? Command::kExplain
                                    : o->command;
   return true;

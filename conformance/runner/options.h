@@ -13,6 +13,7 @@ struct ReplayView {
   std::string stream;   // on this stream alone, by name
   std::string only;     // empty, findings, collectives or memory
   bool whole = false;   // all events
+  bool step = false;    // stop in a debugger at the event
 };
 
 struct Options {
@@ -23,6 +24,7 @@ struct Options {
     kProbe,
     kReplay,
     kShrink,
+    kEdges,
     kPlan,
     kExplain,
     kExport,
@@ -43,6 +45,7 @@ struct Options {
   bool list = false;                         // run: print the ids, run nothing
   std::string last_failed;                   // report whose failed cases are asked, or empty
   int max_fail = 0;                          // not 0: no further case when so many have failed
+  double time_budget = 0;                    // not 0: no further case after so many seconds
   std::string fabric = "sim";
   int random = 0;        // not 0: so many random cases instead of a profile
   std::string supports;  // file of what the engine takes, or empty
@@ -64,9 +67,10 @@ struct Options {
   bool strict = false;         // a broken SHOULD fails its case, as a MUST does
   bool all_findings = false;   // those that follow from others one by one, not only counted
   bool verbose = false, quiet = false;
+  std::string color = "auto";
   bool in_process = false;  // replay: for a debugger
   ReplayView view;          // replay
-  int rank = 0;             // plan: whose
+  int rank = 0;             // plan, edges: whose
   int64_t step = 0;         // plan: of which train step
 
   std::string output;       // probe, trace export, badge, waive: file to write, or empty

@@ -72,6 +72,7 @@ RunData DataOf(const Case& c, const CaseEnd& end) {
       left += (left.empty() ? "" : "; ") + ended.left + " still ran when its process had ended";
     }
     data.run.left_behind.push_back(std::move(left));
+    if (!ended.printed.empty()) data.printed[rank] = ended.printed;
     data.run.traces.push_back(std::move(output.trace));
     data.run.outcomes.push_back(std::move(output.outcome));
   }
@@ -85,6 +86,7 @@ Verdict JudgeEnd(const Case& c, const CaseEnd& end, const Options& options) {
     if (!options.trace.empty())
       WriteTraceFolder(data.run.traces, options.trace + "/" + TraceFolderName(Id(c)));
     Verdict verdict = JudgeRun(c, data.run);
+    verdict.printed = std::move(data.printed);
     verdict.result.notes.insert(verdict.result.notes.end(), data.notes.begin(), data.notes.end());
     return verdict;
   } catch (const std::exception& error) {

@@ -265,6 +265,8 @@ void Meet(Fabric& fabric, int32_t world, const char* where) {
 RankOutput Play(Fabric& fabric, const Case& c, const Models& models, const Plugin& plugin,
                 const RankOptions& options) {
   Recorder recorder(fabric.rank(), c.world, Id(c), options.level);
+  if (options.stop && options.stop_rank == fabric.rank())
+    recorder.StopAt(options.stop_event, options.stop);
   if (options.start_together) Meet(fabric, c.world, "start");
   const EngineClock clock;
   const std::shared_ptr<Executor> executor =

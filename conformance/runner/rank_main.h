@@ -34,6 +34,10 @@ struct RankOptions {
   std::string folder;  // exists; checkpoints go below it
   std::optional<Fault> fault;
   NoMemoryAt no_memory;  // of a case with one engine
+  // For a debugger: stop is called on this rank when this event is about to be recorded.
+  int32_t stop_rank = -1;
+  int64_t stop_event = -1;
+  std::function<void()> stop;
   bool start_together =
       false;  // all ranks meet before the first call, so that engine times compare
   Progress* progress = nullptr;  // may be null

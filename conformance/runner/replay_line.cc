@@ -1,5 +1,6 @@
 #include "conformance/runner/replay_line.h"
 
+#include <algorithm>
 #include <cctype>
 #include <cstddef>
 #include <filesystem>
@@ -42,6 +43,17 @@ std::string Launcher(const Options& options) {
   return options.fabric == "mpi" ? "mpirun -n " + std::to_string(options.ranks) + " " : "";
 }
 
+// What makes a run of the case this one, but for the fabric.
+std::string SameRun(const Options& options, const std::string& case_id) {
+  std::string line = " --impl " + Address(options.impl) + " --case " + ShellWord(case_id) +
+                     " --seed " + std::to_string(options.seed);
+  if (!options.timing.empty()) line += " --timing " + options.timing;
+  if (options.queues > 0) line += " --queues " + std::to_string(options.queues);
+  if (!options.fault.empty()) line += " --fault " + ShellWord(options.fault);
+  if (options.strict) line += " --strict";
+  return line;
+}
+
 }  // namespace
 
 std::string ShellWord(std::string_view text) {
@@ -63,14 +75,20 @@ std::string ShellWord(std::string_view text) {
 
 std::string ReplayLine(const Options& options, const std::string& case_id) {
   const bool replays = FabricNamed(options.fabric).replays;
-  std::string line = Launcher(options) + Program(options) +
-                     (replays ? " replay" : " run --verbose") + " --impl " + Address(options.impl) +
-                     " --case " + ShellWord(case_id) + " --seed " + std::to_string(options.seed);
-  if (!options.timing.empty()) line += " --timing " + options.timing;
-  if (options.queues > 0) line += " --queues " + std::to_string(options.queues);
-  if (!options.fault.empty()) line += " --fault " + ShellWord(options.fault);
-  if (options.strict) line += " --strict";
+  const std::string line = Launcher(options) + Program(options) +
+                           (replays ? " replay" : " run --verbose") + SameRun(options, case_id);
   return replays ? line : line + FabricOptions(options);
+}
+
+std::string ShrinkLine(const Options& options, const std::string& case_id) {
+  if (!FabricNamed(options.fabric).replays) return "";
+  return Program(options) + " shrink" + SameRun(options, case_id);
+}
+
+std::string StepLine(const Options& options, const std::string& case_id) {
+  return Program(options) + " replay --step" + SameRun(options, case_id) + " --around " +
+         std::to_string(options.view.around) + " --rank " +
+         std::to_string(std::max(options.view.rank, 0));
 }
 
 std::string ReplayLineOfProbe(const Options& options) {

@@ -15,6 +15,11 @@ std::string ShellWord(std::string_view text);
 
 // Begins with the program, or with mpirun.
 std::string ReplayLine(const Options& options, const std::string& case_id);
+// Which command looks for a smaller case that fails as this one does; empty where there is none: on
+// mpi and nccl.
+std::string ShrinkLine(const Options& options, const std::string& case_id);
+// Which command stops at the event of options.view in a debugger.
+std::string StepLine(const Options& options, const std::string& case_id);
 // Of what was found before any case.
 std::string ReplayLineOfProbe(const Options& options);
 // Of recorded traces, or dumps. kind: trace or flight.

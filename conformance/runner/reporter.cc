@@ -1,9 +1,11 @@
 #include "conformance/runner/reporter.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <ctime>
 #include <iostream>
+#include <iterator>
 #include <optional>
 #include <stdexcept>
 #include <utility>
@@ -43,12 +45,14 @@ Reporter::Reporter(const Options& options, RunReport report, size_t total, std::
     : waivers_(WaiversOf(options)),
       report_(std::move(report)),
       total_(total),
-      console_(out, terminal, options.verbose, total, Sentences(), options.all_findings,
-               options.quiet),
-      max_fail_(options.max_fail) {
+      began_(std::chrono::steady_clock::now()),
+      console_(out, DisplayOf(options.color, terminal), options.verbose, total, Sentences(),
+               options.all_findings, options.quiet, [this] { return Elapsed(); }),
+      max_fail_(options.max_fail),
+      time_budget_(options.time_budget) {
   if (!options.report.empty()) {
     const auto pages = [](const RunReport& all, const Sentence& sentence) {
-      auto files = HtmlPages(all, sentence);
+      auto files = HtmlPages(all, sentence, LessonsOfRequirements());
       files.emplace_back("badge.svg", Badge(all));
       return files;
     };
@@ -81,14 +85,38 @@ void Reporter::TellInOrder(size_t place) {
     console_.Tell(next->second);
 }
 
-bool Reporter::Enough() const { return max_fail_ > 0 && failed_ >= static_cast<size_t>(max_fail_); }
+double Reporter::Elapsed() const {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - began_).count();
+}
+
+bool Reporter::Enough() {
+  if (max_fail_ > 0 && failed_ >= static_cast<size_t>(max_fail_)) return true;
+  const bool over = time_budget_ > 0 && Elapsed() >= time_budget_;
+  out_of_time_ = out_of_time_ || (over && !cases_.empty());
+  return out_of_time_;
+}
+
+bool Reporter::NothingTaken() const {
+  return std::all_of(cases_.begin(), cases_.end(), [](const auto& one) {
+    const CaseReport& c = one.second;
+    return c.status == Status::kUnsupported || (!c.legal && c.status == Status::kPass);
+  });
+}
+
+void Reporter::TellWhatWasLeftOut() {
+  const auto ran = static_cast<size_t>(std::distance(cases_.begin(), cases_.lower_bound(total_)));
+  const std::string counts = "of " + std::to_string(total_) + " cases " + std::to_string(ran) +
+                             (ran == 1 ? " was" : " were") + " run";
+  if (max_fail_ > 0 && failed_ >= static_cast<size_t>(max_fail_)) {
+    if (ran < total_)
+      report_.problems.push_back("--max-fail " + std::to_string(max_fail_) + ": " + counts);
+  } else if (out_of_time_ && ran < total_) {
+    report_.cut_short = "--time-budget: " + counts;
+  }
+}
 
 int Reporter::Finish() {
-  if (Enough() && cases_.size() < total_) {
-    report_.problems.push_back("--max-fail " + std::to_string(max_fail_) + ": of " +
-                               std::to_string(total_) + " cases " + std::to_string(cases_.size()) +
-                               " were run");
-  }
+  TellWhatWasLeftOut();
   for (auto& [place, c] : cases_) {
     if (place >= told_ && place < total_) console_.Tell(c);  // behind one that never ended
   }

@@ -1,5 +1,6 @@
 // reporter.h: how does a run's report grow, and who gets to see it?
 #pragma once
+#include <chrono>
 #include <map>
 #include <optional>
 #include <ostream>
@@ -27,8 +28,13 @@ class Reporter {
   // says.
   void CaseDone(size_t place, CaseReport report);
 
-  // So many cases have failed that no further one is to be run (--max-fail).
-  bool Enough() const;
+  // So many cases have failed that no further one is to be run (--max-fail), or the time is over
+  // (--time-budget). Of cases that are not run then, Finish tells.
+  bool Enough();
+  // Called again and again while cases run.
+  void Tick() { console_.Tick(); }
+  // Whether all that the engine has done so far is to decline, or to refuse what is illegal.
+  bool NothingTaken() const;
 
   // Facts are added as they become known. Its cases are those of Finish.
   RunReport& report() { return report_; }
@@ -39,6 +45,8 @@ class Reporter {
 
  private:
   void TellInOrder(size_t place);
+  double Elapsed() const;
+  void TellWhatWasLeftOut();
   WaiverFile waivers_;
   RunReport report_;
   const size_t total_;
@@ -46,8 +54,11 @@ class Reporter {
   std::map<size_t, CaseReport> cases_;  // by place, those that have ended
   std::optional<ReportFolder> folder_;
   std::string broken_;  // what could not be written
+  const std::chrono::steady_clock::time_point began_;
   Console console_;
   const int max_fail_;
+  const double time_budget_;
+  bool out_of_time_ = false;
   size_t failed_ = 0;  // cases
 };
 

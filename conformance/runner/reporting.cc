@@ -1,15 +1,11 @@
 #include "conformance/runner/reporting.h"
 
-#include <algorithm>
-#include <cstdio>
 #include <ctime>
-#include <exception>
-#include <fstream>
-#include <iostream>
-#include <iterator>
 #include <utility>
 
 #include "conformance/abi/shardproof.h"
+#include "conformance/cases/support/simpler_cases.h"
+#include "conformance/common/version.h"
 #include "conformance/report/files.h"
 #include "conformance/report/verdict_rule.h"
 #include "conformance/requirements/registry.h"
@@ -17,12 +13,25 @@
 
 namespace shardproof {
 
+namespace {
+
+std::string Now() {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  char text[32];
+  return {text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc)};
+}
+
+}  // namespace
+
 RunReport ReportFor(const Options& options) {
   RunReport report;
   report.impl = options.impl;
   report.fabric = options.fabric;
   report.profile = options.profile;
   report.shard = options.shard;
+  report.began = Now();
   report.seed = options.seed;
   report.allow_partial = options.allow_partial;
   report.strict = options.strict;
@@ -49,27 +58,30 @@ CaseReport ReportOf(const Case& c, Verdict verdict, const Options& options) {
   report.drawings = std::move(verdict.drawings);
   report.status = StatusAfter(verdict.outcome, report);
   report.replay = ReplayLine(options, report.id);
+  if (report.status == Status::kFail && !SimplerCases(c).empty())
+    report.shrink = ShrinkLine(options, report.id);
+  report.printed = std::move(verdict.printed);
   return report;
 }
 
 std::string HeaderLine(const Options& options) {
-  std::pair<int, int> newest;
-  const Registry registry = Registry::Builtin();
-  for (const Requirement& row : registry.all()) {
-    std::pair<int, int> since;
-    if (std::sscanf(row.since.c_str(), "%4d.%4d", &since.first, &since.second) == 2)
-      newest = std::max(newest, since);
-  }
-  std::string line = "shardproof " + std::to_string(newest.first) + "." +
-                     std::to_string(newest.second) + ", ABI " + std::to_string(SPF_ABI_MAJOR) +
-                     "." + std::to_string(SPF_ABI_MINOR) + ": " + options.impl + " on " +
-                     options.fabric;
+  std::string line = "shardproof " + std::string(Version()) + ", ABI " +
+                     std::to_string(SPF_ABI_MAJOR) + "." + std::to_string(SPF_ABI_MINOR) + ": " +
+                     options.impl + " on " + options.fabric;
   if (options.ranks > 0) line += " of " + std::to_string(options.ranks) + " ranks";
   line += options.random > 0       ? ", " + std::to_string(options.random) + " random cases"
           : !options.cases.empty() ? ", " + std::to_string(options.cases.size()) +
                                          (options.cases.size() == 1 ? " case" : " cases")
                                    : ", profile " + options.profile;
   return line + ", seed " + std::to_string(options.seed);
+}
+
+Lessons LessonsOfRequirements() {
+  return [registry = Registry::Builtin()](std::string_view id) {
+    const Requirement* row = registry.Find(id);
+    if (row == nullptr) return Lesson{};
+    return Lesson{row->why, row->bug.empty() ? row->reason : row->bug, row->fix};
+  };
 }
 
 Sentence Sentences() {

@@ -107,7 +107,7 @@ RunData RunOnSim(const Case& c, const Models& models, const Plugin& plugin,
     finished[rank] = true;
   });
   if (options.rank.progress != nullptr)
-    options.rank.progress->rank.store(-1);  // no engine code from here on
+    options.rank.progress->Enter(-1);  // no engine code from here on
   if (!broken.empty()) throw std::runtime_error(broken);
   data.deadlock = result.deadlock;
   data.timing_hash = result.timing_hash;

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,7 @@ struct RunData {
   bool deadlock = false;
   bool cut = false;  // its process was ended on purpose: nothing else is known of it
   std::vector<std::string> notes;
+  std::map<int32_t, std::string> printed;  // by the engine, by rank (workers/engine_process.h)
   uint64_t timing_hash = 0;
 };
 

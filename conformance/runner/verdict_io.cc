@@ -73,6 +73,11 @@ std::string PackVerdict(const Verdict& verdict) {
   for (const std::string& note : verdict.result.notes) out.Put(note);
   out.Put(static_cast<int64_t>(verdict.timings.size()));
   for (const uint64_t hash : verdict.timings) out.Put(static_cast<int64_t>(hash));
+  out.Put(static_cast<int64_t>(verdict.printed.size()));
+  for (const auto& [rank, text] : verdict.printed) {
+    out.Put(rank);
+    out.Put(text);
+  }
   out.Put(static_cast<int64_t>(verdict.drawings.size()));
   for (const auto& [place, drawing] : verdict.drawings) {
     out.Put(static_cast<int64_t>(place));
@@ -111,6 +116,10 @@ Verdict UnpackVerdict(const std::string& packed) {
   for (int64_t n = in.Count(); n > 0; --n) verdict.result.notes.push_back(in.Text());
   for (int64_t n = in.Count(); n > 0; --n)
     verdict.timings.push_back(static_cast<uint64_t>(in.Number()));
+  for (int64_t n = in.Count(); n > 0; --n) {
+    const auto rank = static_cast<int32_t>(in.Number(INT32_MIN, INT32_MAX));
+    verdict.printed[rank] = in.Text();
+  }
   for (int64_t n = in.Count(); n > 0; --n) {
     const auto place =
         static_cast<size_t>(in.Number(0, static_cast<int64_t>(verdict.result.findings.size()) - 1));

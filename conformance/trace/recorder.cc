@@ -36,6 +36,7 @@ Slice Extend(const std::deque<T>& pool, Slice slice, size_t added) {
 
 Event& Recorder::Add(EventKind kind, int instance) {
   if (!off()) {
+    if (events_ == stop_at_) stop_();
     if (events_ > 0) Seal();
     ++events_;
   }

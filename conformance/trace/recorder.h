@@ -7,10 +7,12 @@
 // answers is what the reader makes of what the writer writes.
 #pragma once
 #include <deque>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "conformance/trace/event.h"
@@ -31,6 +33,12 @@ class Recorder {
   RecordLevel level() const { return level_; }
   bool digests() const { return level_ >= RecordLevel::kDigests; }
   bool bytes() const { return level_ >= RecordLevel::kBytes; }
+
+  // stop is called when this event is about to be added.
+  void StopAt(int64_t event, std::function<void()> stop) {
+    stop_at_ = event;
+    stop_ = std::move(stop);
+  }
 
   // Appends an event and returns it; the reference holds until the next Add. At kOff it is dropped.
   Event& Add(EventKind kind, int instance);
@@ -63,6 +71,8 @@ class Recorder {
   std::vector<Event> Unseal() const;
   bool off() const { return level_ == RecordLevel::kOff; }
 
+  int64_t stop_at_ = -1;
+  std::function<void()> stop_;
   RecordLevel level_;
   Trace trace_;  // all that is not below
   int64_t events_ = 0;

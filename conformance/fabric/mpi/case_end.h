@@ -27,7 +27,8 @@ struct RankEnd {
   std::string detail;     // names the rank's state, what it waited for, or the cause
   bool returned = false;  // blob is what rank_main returned; possible for kHung and kAborted too
   std::string blob;
-  std::string left = {};  // processes that it has left behind: "a process (sleep)"
+  std::string printed = {};  // to standard output and error
+  std::string left = {};     // processes that it has left behind: "a process (sleep)"
 };
 const char* ToText(RankEnd::Kind kind);
 

@@ -199,7 +199,7 @@ void RunChild(const MachineConfig& config, SharedMemory& shared,
               const std::function<std::string(Fabric&)>& rank_main) {
   Machine machine(config, shared);
   LeaveLastWords(shared->state.last_words, sizeof shared->state.last_words, DescribeArenaAddress,
-                 &machine.arena());
+                 &machine.arena(), &shared->state.stack);
   std::thread device([&machine] { machine.RunDevice(); });
   MpiFabric fabric(&machine);
   std::string result;
@@ -215,6 +215,7 @@ void RunChild(const MachineConfig& config, SharedMemory& shared,
     kind = MessageKind::kException;
     error = "an exception that is no std::exception";
   }
+  std::fflush(nullptr);  // what the engine has printed
   try {
     machine.End(kind, kind == MessageKind::kReturned ? result : error);
   } catch (const std::exception& thrown) {  // the result does not fit

@@ -8,6 +8,7 @@
 #include <cstdint>
 
 #include "conformance/fabric/mpi/channel.h"
+#include "conformance/fabric/process/last_stack.h"
 
 namespace shardproof::mpi {
 
@@ -39,6 +40,7 @@ struct ChildState {
   char call_about[128] = {};               // its object: "comm (stream 2)"
   char body[128] = {};                     // the local entry that runs now, or empty
   char last_words[512] = {};
+  LastStack stack;
 };
 
 struct Shared {

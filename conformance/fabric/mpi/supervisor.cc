@@ -52,7 +52,9 @@ void Supervisor::StartChild(const std::function<std::string(Fabric&)>& rank_main
   machine.world = config_.world;
   machine.epoch = config_.epoch;
   machine.arena_bytes = config_.options.arena_bytes;
-  keeper_.Start([&] {
+  printed_.emplace();
+  const auto body = [&] {
+    printed_->TakeOutput();
     try {
       RunChild(machine, *shared_, rank_main);
     } catch (const std::exception& error) {  // before the machine was there
@@ -60,7 +62,8 @@ void Supervisor::StartChild(const std::function<std::string(Fabric&)>& rank_main
                     error.what());
     }
     _exit(1);
-  });
+  };
+  keeper_.Start(body, {printed_->file()});
   alive_ = true;
 }
 
@@ -225,6 +228,7 @@ void Supervisor::EndRank() {
     end.kind = hang ? RankEnd::kHung : RankEnd::kAborted;
   }
   if (end.kind == RankEnd::kHung || end.kind == RankEnd::kAborted) TellWhatItWaitedFor();
+  if (printed_) end.printed = ClippedPrint(printed_->All());
   report_.sent = data_->sent();
   reported_ = true;
   Tell(0, ControlKind::kResult, {}, PackReport(report_));
@@ -237,7 +241,7 @@ void Supervisor::EndByItself() {
   report_.end.kind = crashed ? RankEnd::kSignal : RankEnd::kExit;
   report_.end.detail = (crashed ? "ended by " : "the process left before the run was over, with ") +
                        process.text + (words.empty() ? "" : ": " + words) + "; it was " +
-                       StateText();
+                       StateText() + StackText(LinesOf((*shared_)->state.stack, kStackLines));
 }
 
 // pending_: the ranks that it waited for, then a line for each operation.

@@ -15,6 +15,7 @@
 #include "conformance/fabric/mpi/post_office.h"
 #include "conformance/fabric/mpi/shared.h"
 #include "conformance/fabric/process/keeper.h"
+#include "conformance/fabric/process/printed_file.h"
 #include "conformance/fabric/process/process_time.h"
 
 namespace shardproof::mpi {
@@ -72,7 +73,8 @@ class Supervisor {
   ChannelReceiver from_child_;
   std::optional<Coordinator> coordinator_;  // rank 0
 
-  Keeper keeper_;  // of the child
+  Keeper keeper_;                       // of the child
+  std::optional<PrintedFile> printed_;  // by the child
   bool alive_ = false, posted_result_ = false, reported_ = false, killed_ = false, failed_ = false;
   int wait_status_ = 0;
   RankReport report_;

@@ -19,6 +19,7 @@ struct LastWords {
   size_t size = 0;
   DescribeAddress describe = nullptr;
   const void* context = nullptr;
+  LastStack* stack = nullptr;
 };
 
 // A signal handler has no other way to find its data. Written once, in a forked child, before its
@@ -39,6 +40,7 @@ void OnCrash(int signal, siginfo_t* info, void*) {
   }
   if (last_words.note[0] == '\0')
     std::snprintf(last_words.note, last_words.size, "%s", text.data());
+  if (last_words.stack != nullptr) last_words.stack->Take(3);
   // SA_RESETHAND has restored the default action: raising again ends the process with this signal.
   raise(signal);
 }
@@ -69,8 +71,10 @@ ProcessEnd DescribeWaitStatus(int status) {
   return end;
 }
 
-void LeaveLastWords(char* note, size_t size, DescribeAddress describe, const void* context) {
-  last_words = {note, size, describe, context};
+void LeaveLastWords(char* note, size_t size, DescribeAddress describe, const void* context,
+                    LastStack* stack) {
+  last_words = {note, size, describe, context, stack};
+  if (stack != nullptr) LeaveStackWhenAsked(*stack);
   struct sigaction action {};
   action.sa_sigaction = OnCrash;
   action.sa_flags = static_cast<int>(SA_SIGINFO | SA_ONSTACK | SA_RESETHAND | SA_NODEFER);

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string>
 
+#include "conformance/fabric/process/last_stack.h"
+
 namespace shardproof {
 
 struct ProcessEnd {
@@ -23,8 +25,9 @@ using DescribeAddress = bool (*)(const void* context, uint64_t address, char* te
 // For a forked child, whose last words its parent wants to read. Crashes (SEGV, BUS, FPE, ILL,
 // ABRT) write a line into note, which lies in memory shared with the parent, before they end the
 // process as usual. exit() ends the process at once, without the parent's exit handlers, and leaves
-// a line too. describe may be null.
-void LeaveLastWords(char* note, size_t size, DescribeAddress describe, const void* context);
+// a line too. describe and stack may be null.
+void LeaveLastWords(char* note, size_t size, DescribeAddress describe, const void* context,
+                    LastStack* stack = nullptr);
 
 // Gives the calling thread a stack of its own for signal handlers, so that a stack overflow is
 // reported too.

@@ -83,6 +83,27 @@ class BrowserTest(unittest.TestCase):
         self.assertGreater(document.count("path", class_="meets"), 0)
         self.assertGreater(document.count("td"), 100)
 
+    def test_it_says_why_and_how_to_mend_it(self):
+        causes = self.page().text["causes"]
+        self.assertIn("how to mend it", causes)
+        self.assertIn("shardproof shrink", causes)
+
+    def test_nothing_is_told_by_the_pointer_alone(self):
+        """What a title of the mouse says stands in the page too: cells of the matrix, operations of a drawing."""
+        document = self.page()
+        self.assertEqual(document.count("span", class_="cell"), document.count("span", class_="said") + 5)  # the legend
+        self.assertIn("the drawing in words", document.text["causes"])
+        self.assertRegex(document.text["causes"], r"event \d+: .*, where it shows; not ordered with event \d+ of rank \d")
+
+    def test_the_keyboard_reaches_everything(self):
+        for tag, attributes in self.page().tags:
+            if attributes.get("class") == "scroll" or attributes.get("role") == "region":
+                self.assertEqual(attributes.get("tabindex"), "0", attributes)
+            if tag == "a":
+                self.assertTrue(attributes.get("href"))
+            self.assertFalse(tag in ("div", "span", "tr", "td") and "onclick" in attributes)
+            self.assertFalse(attributes.get("tabindex", "0") not in ("0", "-1"), attributes)
+
     def test_the_fragment_filters(self):
         for fragment, shown in (("#filter=GE-05", 1), ("#filter=ge", 1), ("#filter=LW-01", 0), ("#status=unsupported", 17),
                                 ("#group=ddp", 1), ("#q=axpby", 1), ("#q=no+such+text", 0), ("#status=fail&group=zero3", 0)):

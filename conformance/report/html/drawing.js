@@ -126,6 +126,21 @@ function describe(drawing, text) {
       .join('; ');
 }
 
+// The drawing as lines of text: every operation, rank by rank, with what it is linked to.
+function inWords(drawing, text) {
+  const says = ['', ', where it shows', ', which has part in it', ', in the circle'];
+  const called = (at) => 'event ' + drawing.nodes[at][1] + ' of rank ' + drawing.lanes[drawing.nodes[at][0]][0];
+  const linked = drawing.nodes.map(() => []);
+  for (const [from, to, kind] of drawing.links) {
+    linked[from].push(['before ', 'with ', 'not ordered with ', 'waits for '][kind] + called(to));
+    if (kind === 2) linked[to].push('not ordered with ' + called(from));
+  }
+  return drawing.nodes.map(([lane, event, , role, , name], at) => {
+    const [rank, stream] = drawing.lanes[lane];
+    return `rank ${rank}, ${stream}, event ${event}: ${text(name)}${says[role]}` + linked[at].map((link) => '; ' + link).join('');
+  });
+}
+
 // text: reads a name of the drawing. Answers a region that scrolls to the finding.
 function drawFinding(drawing, text, caption) {
   const frame = document.createElement('div');

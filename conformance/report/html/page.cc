@@ -21,6 +21,8 @@ namespace {
 
 using nlohmann::json;
 
+constexpr size_t kMostNotes = 20, kMostPrintedLines = 40;  // of a case
+
 // Texts of a page, each once.
 class Strings {
  public:
@@ -103,11 +105,13 @@ class Page {
       if (finding.waived_because.empty() || page != 0) continue;
       row["told"].push_back(Told(c, {&finding, {}, 0, {}}, drawn));
     }
+    AddAside(c, row);
     row["breaks"] = breaks;
     row["roots"] = roots;
     if (page != 0) row["page"] = page;
     if (!row["told"].empty() || c.status == Status::kSuiteError)
       row["replay"] = strings_.Place(c.replay);
+    if (row.contains("replay") && !c.shrink.empty()) row["shrink"] = strings_.Place(c.shrink);
     cases_bytes_ += row.dump(-1, ' ', true, json::error_handler_t::replace).size();
     cases_.push_back(std::move(row));
   }
@@ -119,6 +123,14 @@ class Page {
   }
 
  private:
+  // Notes, and what the engine printed.
+  void AddAside(const CaseReport& c, json& row) {
+    for (size_t i = 0; i < c.notes.size() && i < kMostNotes; ++i)
+      row["notes"].push_back(strings_.Place(c.notes[i]));
+    for (const std::string& line : PrintedLines(c, kMostPrintedLines))
+      row["printed"].push_back(strings_.Place(line));
+  }
+
   json Told(const CaseReport& c, const ToldFinding& told, const Drawn& drawn) {
     const Finding& f = told.finding();
     json row = {{"requirement", f.requirement},
@@ -184,18 +196,39 @@ std::vector<std::string> GroupsOf(const RunReport& report) {
   return {groups.begin(), groups.end()};
 }
 
-json HeadOf(const RunReport& report, const Sentence& sentence,
+// Of the requirements that some finding names.
+json LessonsOf(const RunReport& report, const Lessons& lessons) {
+  json all = json::object();
+  for (const CaseReport& c : report.cases) {
+    for (const ReportedFinding& row : c.findings) {
+      const std::string& id = row.finding.requirement;
+      if (!lessons || all.contains(VisibleLine(id))) continue;
+      const Lesson lesson = lessons(id);
+      json& one = all[VisibleLine(id)] = json::object();
+      const std::pair<const char*, const std::string&> texts[] = {
+          {"why", lesson.why}, {"bug", lesson.bug}, {"fix", lesson.fix}};
+      for (const auto& [name, text] : texts) {
+        if (!text.empty()) one[name] = VisibleLine(text);
+      }
+    }
+  }
+  return all;
+}
+
+json HeadOf(const RunReport& report, const Sentence& sentence, const Lessons& lessons,
             const std::vector<std::string>& groups) {
   const RunVerdict verdict = Decide(report).verdict;
   json data = {
       {"title", VisibleLine(LastLine(report))},
-      {"what",
-       VisibleLine(report.impl + " on " + report.fabric + ", profile " + report.profile +
-                   ", seed " + std::to_string(report.seed) + ", assurance " + report.assurance)},
+      {"what", VisibleLine((report.engine.empty() ? "" : report.engine + ", ") + report.impl +
+                           " on " + report.fabric + ", profile " + report.profile + ", seed " +
+                           std::to_string(report.seed) + ", assurance " + report.assurance)},
       {"kind", verdict == RunVerdict::kConformant || verdict == RunVerdict::kWithinBounds ? "pass"
-               : verdict == RunVerdict::kWhereJudged                                      ? "open"
-                                                                                          : "fail"},
-      {"groups", groups}};
+               : verdict == RunVerdict::kWhereJudged || verdict == RunVerdict::kNothingHere
+                   ? "open"
+                   : "fail"},
+      {"groups", groups},
+      {"lessons", LessonsOf(report, lessons)}};
   data["counts"] = json::array();
   for (const auto& [status, n] : Count(report)) data["counts"].push_back({StatusName(status), n});
   data["matrix"] = json::array();
@@ -218,9 +251,10 @@ json HeadOf(const RunReport& report, const Sentence& sentence,
 
 std::vector<std::pair<std::string, std::string>> HtmlPages(const RunReport& report,
                                                            const Sentence& sentence,
+                                                           const Lessons& lessons,
                                                            const PageLimits& limits) {
   const std::vector<std::string> groups = GroupsOf(report);
-  const json head = HeadOf(report, sentence, groups);
+  const json head = HeadOf(report, sentence, lessons, groups);
   const Drawn drawn = ChooseDrawings(report, limits.drawings_of_a_requirement);
   std::vector<Page> pages(1);
   for (const CaseReport& c : report.cases) {

@@ -1,6 +1,8 @@
 // page.h: what stands in report.html?
 #pragma once
+#include <functional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -13,10 +15,18 @@ struct PageLimits {
   size_t drawings_of_a_requirement = 12;  // in the smallest cases that break it
 };
 
-// Names and texts: report.html, and what it has no room for in report-2.html and so on, to which it
-// leads. Each is one file that needs no other and no network.
+// What a reader of a broken requirement needs: what goes wrong in training, a published bug or
+// where the rule comes from, and what to change. Each may be empty.
+struct Lesson {
+  std::string why, bug, fix;
+};
+using Lessons = std::function<Lesson(std::string_view id)>;
+
+// lessons: null, if there are none. Names and texts: report.html, and what it has no room for in
+// report-2.html and so on, to which it leads. Each is one file that needs no other and no network.
 std::vector<std::pair<std::string, std::string>> HtmlPages(const RunReport& report,
                                                            const Sentence& sentence,
+                                                           const Lessons& lessons = nullptr,
                                                            const PageLimits& limits = {});
 
 }  // namespace shardproof

@@ -59,9 +59,9 @@ function matches(c) {
 
 // ---- one finding
 
-function showReplay(parent, line) {
+function showReplay(parent, line, what) {
   const row = add(parent, 'div', {className: 'replay'}, add(null, 'code', {}, line));
-  const button = add(row, 'button', {type: 'button'}, 'copy');
+  const button = add(row, 'button', {type: 'button', title: 'copy the ' + what}, 'copy');
   button.addEventListener('click', () => {
     const range = document.createRange();
     range.selectNodeContents(row.firstChild);
@@ -70,6 +70,25 @@ function showReplay(parent, line) {
     document.execCommand('copy');
     button.textContent = 'copied';
   });
+}
+
+// What one needs who meets the requirement for the first time.
+function showLesson(parent, id) {
+  const lesson = report.lessons[id];
+  if (!lesson) return;
+  const list = add(parent, 'dl', {className: 'lesson'});
+  for (const [key, name] of [['why', 'why'], ['bug', 'known from'], ['fix', 'how to mend it']]) {
+    if (!lesson[key]) continue;
+    add(list, 'dt', {}, name);
+    add(list, 'dd', {}, lesson[key]);
+  }
+}
+
+function showFolded(parent, name, lines) {
+  if (!lines) return;
+  const box = add(parent, 'details', {className: 'aside'});
+  add(box, 'summary', {}, name);
+  add(box, 'pre', {}, lines.map(text).join('\n'));
 }
 
 // cause: under which it is shown, whose sentence has been said.
@@ -101,6 +120,8 @@ function showFinding(parent, c, row, cause) {
         'Red: where it shows. Amber: what it is not ordered with, or what meets it. Green lines join the parts of a ' +
             'collective, arrows lead from a record to its wait. Left to right is the order in which a rank issues. ' +
             'Point at an operation for its full name.');
+    const list = add(add(parent, 'details', {className: 'aside'}, add(null, 'summary', {}, 'the drawing in words')), 'ul');
+    for (const line of inWords(row.drawing, text)) add(list, 'li', {}, line);
   }
   if (row.folded) add(parent, 'p', {className: 'folded'}, text(row.folded));
 }
@@ -118,7 +139,10 @@ function showCase(parent, c, requirement, open) {
     if (c.reason !== undefined) add(box, 'p', {}, text(c.reason));
     const rows = c.told.filter((row) => !requirement || row.requirement === requirement);
     for (const row of rows.length ? rows : c.told) showFinding(box, c, row, requirement);
-    showReplay(box, text(c.replay));
+    showReplay(box, text(c.replay), 'command that runs the case again');
+    if (c.shrink !== undefined) showReplay(box, text(c.shrink), 'command that looks for a smaller case');
+    showFolded(box, 'what the engine printed', c.printed);
+    showFolded(box, 'notes', c.notes);
   };
   box.addEventListener('toggle', fill);
   if (open) {
@@ -147,6 +171,7 @@ function showCauses(cases) {
     add(head, 'span', {className: 'sentence'}, report.sentences[id] || '');
     const fill = () => {
       if (box.childElementCount > 1) return;
+      showLesson(box, id);
       of.slice(0, FIRST_OF_A_CAUSE).forEach((c, i) => showCase(box, c, id, i === 0));
       if (of.length <= FIRST_OF_A_CAUSE) return;
       const button = add(box, 'button', {type: 'button', className: 'rest'}, (of.length - FIRST_OF_A_CAUSE) + ' more');
@@ -178,7 +203,8 @@ function showMatrix() {
     for (const [judged, failed, excused, open] of cells.filter((_, at) => used[at])) {
       const [kind, n, word] = failed ? ['fail', failed, 'failed'] : excused ? ['warn', excused, 'warned or waived'] :
           open ? ['open', open, 'not judged'] : judged ? ['pass', judged, 'judged'] : ['', '·', 'not asked'];
-      add(add(row, 'td'), 'span', {className: 'cell ' + kind, title: id + ': ' + plural(n, 'case') + ' ' + word}, String(n));
+      const cell = add(row, 'td', {}, add(null, 'span', {className: 'cell ' + kind, title: id + ': ' + plural(n, 'case') + ' ' + word}, String(n)));
+      add(cell, 'span', {className: 'said'}, ' ' + word);
     }
   }
 }
@@ -195,7 +221,8 @@ function showCases(cases) {
     add(row, 'td', {}, tag(c.status));
     add(row, 'td', {className: 'id'}, c.id);
     add(row, 'td', {}, c.breaks.join(', '));
-    add(row, 'td', {}, text(c.reason));
+    const why = add(row, 'td', {}, text(c.reason));
+    showFolded(why, plural((c.notes || []).length, 'note'), c.notes);
   }
   byId('more').hidden = all || cases.length <= FIRST_CASES;
 }
@@ -229,6 +256,8 @@ readFragment();
 showMatrix();
 show();
 addEventListener('hashchange', () => { if (location.hash !== '#failures') { readFragment(); show(); } });
+// Who follows a link of the matrix goes on reading at what it leads to.
+byId('matrix').addEventListener('click', (event) => { if (event.target.tagName === 'A') byId('failures').focus(); });
 for (const field of FIELDS) byId(field).addEventListener('input', () => { writeFragment(); show(); });
 byId('filters').addEventListener('submit', (event) => event.preventDefault());
 byId('clear').addEventListener('click', () => { location.hash = ''; });

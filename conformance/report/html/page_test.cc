@@ -48,6 +48,31 @@ std::string Only(const RunReport& report) {
   return pages[0].second;
 }
 
+TEST(Page, SaysOfWhatIsBrokenWhyAndHowToMendIt) {
+  RunReport report = ReportOf({Failing("w2.zero3", "they race")});
+  report.engine = "mine 2.1";
+  report.cases[0].shrink = "shardproof shrink --case w2.zero3";
+  report.cases[0].notes = {"k* is 2"};
+  report.cases[0].printed[1] = "step 1\nloss nan\n";
+  const auto lessons = [](std::string_view id) {
+    return Lesson{"why of " + std::string(id), "", "fix of " + std::string(id)};
+  };
+  const json data = DataOf(HtmlPages(report, SentenceOf, lessons)[0].second);
+  EXPECT_EQ(data["lessons"],
+            json::parse(R"({"GE-05":{"why":"why of GE-05","fix":"fix of GE-05"}})"));
+  EXPECT_NE(data["what"].get<std::string>().find("mine 2.1"), std::string::npos);
+  const json& row = data["cases"][0];
+  const auto texts = [&](const char* name) {
+    std::string all;
+    for (const json& place : row[name])
+      all += data["strings"][place.get<size_t>()].get<std::string>() + "|";
+    return all;
+  };
+  EXPECT_EQ(texts("notes"), "k* is 2|");
+  EXPECT_EQ(texts("printed"), "rank 1 printed:|  step 1|  loss nan|");
+  EXPECT_EQ(data["strings"][row["shrink"].get<size_t>()], "shardproof shrink --case w2.zero3");
+}
+
 TEST(Page, HasCasesFindingsAndTheirDrawings) {
   const json data = DataOf(Only(ReportOf({Failing("w2.zero3.k2", "they race")})));
   const json& row = data["cases"][0];
@@ -109,7 +134,7 @@ TEST(Page, WhatHasNoRoomStandsInFurtherPages) {
         Failing("w2.zero3.k" + std::to_string(i), std::string(1000, 'a') + std::to_string(i)));
   PageLimits limits;
   limits.bytes = 20'000;
-  const auto pages = HtmlPages(ReportOf(cases), SentenceOf, limits);
+  const auto pages = HtmlPages(ReportOf(cases), SentenceOf, nullptr, limits);
   ASSERT_GT(pages.size(), 2u);
   EXPECT_EQ(pages[1].first, "report-2.html");
   const json first = DataOf(pages[0].second);
@@ -133,8 +158,8 @@ TEST(Page, WhatHasNoRoomStandsInFurtherPages) {
 TEST(Page, DrawsTheSmallestCasesOfARequirement) {
   PageLimits limits;
   limits.drawings_of_a_requirement = 1;
-  const auto pages =
-      HtmlPages(ReportOf({Failing("w2.ddp.k2", ""), Failing("w2.zero3", "")}), SentenceOf, limits);
+  const auto pages = HtmlPages(ReportOf({Failing("w2.ddp.k2", ""), Failing("w2.zero3", "")}),
+                               SentenceOf, nullptr, limits);
   const json data = DataOf(pages[0].second);
   EXPECT_FALSE(data["cases"][0]["told"][0].contains("drawing"));
   EXPECT_TRUE(data["cases"][1]["told"][0].contains("drawing"));

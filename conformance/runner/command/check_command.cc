@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "conformance/common/in_parallel.h"
-#include "conformance/common/safe_text.h"
 #include "conformance/runner/command/run_command.h"
 #include "conformance/runner/recorded_ends.h"
 #include "conformance/runner/replay_line.h"
@@ -73,17 +72,16 @@ std::vector<RecordedRun> JudgeTarget(const std::string& target) {
   return runs;
 }
 
-// At this place among the runs; answers what the checks noted.
-std::vector<std::string> Report(RecordedRun run, const std::string& replay, size_t place,
-                                const Options& options, FittedRun* fitted, Reporter& reporter) {
+// At this place among the runs.
+void Report(RecordedRun run, const std::string& replay, size_t place, const Options& options,
+            FittedRun* fitted, Reporter& reporter) {
   for (std::string& fact : run.facts) reporter.report().facts.push_back(std::move(fact));
   CaseReport row = ReportOf(run.judged.c, std::move(run.judged.verdict), options);
   row.id = run.id;
   row.replay = replay;
+  row.shrink.clear();
   if (fitted != nullptr && run.judged.ours) fitted->CaseDone(place, run.judged.c, row);
-  std::vector<std::string> notes = row.notes;
   reporter.CaseDone(place, std::move(row));
-  return notes;
 }
 
 }  // namespace
@@ -105,10 +103,7 @@ int CheckCommand(const Options& options) {
     const std::string replay = options.recorded_by.empty()
                                    ? CheckLine(options, kind, runs[place].folder)
                                    : RecordAgainLine(options, runs[place].id);
-    const std::vector<std::string> notes = Report(std::move(runs[place]), replay, place, options,
-                                                  fitted ? &*fitted : nullptr, reporter);
-    if (runs.size() > 1) continue;
-    for (const std::string& note : notes) std::cout << "note: " << VisibleLine(note) << "\n";
+    Report(std::move(runs[place]), replay, place, options, fitted ? &*fitted : nullptr, reporter);
   }
   if (fitted) fitted->Conclude(&reporter.report());
   return reporter.Finish();

@@ -40,6 +40,8 @@ int CarryOut(const Options& options, int argc, char** argv, const OtherFabrics& 
       return ReplayCommand(options);
     case Command::kShrink:
       return ShrinkCommand(options);
+    case Command::kEdges:
+      return EdgesCommand(options);
     case Command::kPlan:
       return PlanCommand(options);
     case Command::kExplain:

@@ -30,5 +30,6 @@ int ShrinkCommand(const Options& options);
 int VerdictCommand(const Options& options);
 int BadgeCommand(const Options& options);
 int WaiveCommand(const Options& options);
+int EdgesCommand(const Options& options);
 
 }  // namespace shardproof

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <functional>
 #include <iostream>
@@ -15,6 +16,7 @@
 #include "conformance/fabric/mpi/mpi_world.h"
 #include "conformance/fabric/nccl/rendezvous/meet_over_mpi.h"
 #include "conformance/fabric/process/own_state.h"
+#include "conformance/report/verdict_rule.h"
 #include "conformance/runner/host_facts.h"
 #include "conformance/runner/isolation/probe.h"
 #include "conformance/runner/nccl/run_nccl.h"
@@ -89,15 +91,21 @@ class MpiJudge {
   }
 
   // done: on rank 0. The others go on meanwhile, up to their next collective.
-  // enough, on rank 0: whether no further case is to be run; asked with --max-fail only.
+  // enough, on rank 0: whether no further case is to be run; asked where options end a run early.
   void Judge(const std::vector<Case>& cases,
              const std::function<void(size_t place, CaseReport report)>& done,
              const std::function<bool()>& enough = nullptr) {
     for (size_t place = 0; place < cases.size(); ++place) {
+      const auto began = std::chrono::steady_clock::now();
       Verdict verdict =
           apart_.empty() || !Saves(cases[place]) ? RunLegs(cases[place]) : NotShared();
-      if (reports()) done(place, ReportOf(cases[place], std::move(verdict), options_));
-      if (options_.max_fail == 0) continue;
+      if (reports()) {
+        CaseReport row = ReportOf(cases[place], std::move(verdict), options_);
+        row.seconds =
+            std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+        done(place, std::move(row));
+      }
+      if (options_.max_fail == 0 && options_.time_budget == 0) continue;
       const bool over = reports() && enough && enough();
       if (world_.Broadcast(over ? "over" : "on") == "over") return;
     }
@@ -179,16 +187,34 @@ class MpiJudge {
   size_t runs_ = 0;
 };
 
-// At the end of a run whose cases depend on the engine, on all ranks.
-void Conclude(size_t cases, FittedRun& fitted, MpiJudge& judge, Reporter* reporter) {
+// Of a shard in which the engine takes no legal case: whether it takes one of another shard.
+void LookElsewhere(const Options& options, const FittedRun* fitted, MpiJudge& judge,
+                   Reporter& reporter) {
+  for (const Case& c : CasesOfAllShards(options, fitted, options.ranks)) {
+    if (reporter.Enough()) return;
+    const CaseReport report = judge.Lead({c}).front();
+    if (!IsTaken(report)) continue;
+    reporter.report().taken_elsewhere = report.id;
+    return;
+  }
+}
+
+// At the end of a run whose further cases depend on the engine, on all ranks. reporter: null but on
+// rank 0.
+void Conclude(const Options& options, size_t cases, FittedRun* fitted, MpiJudge& judge,
+              Reporter* reporter) {
   if (reporter == nullptr) return judge.Follow();
   const auto again = [&](const std::vector<Case>& some) { return judge.Lead(some); };
   size_t place = cases;
   std::vector<CaseReport> more;
-  if (!reporter->Enough()) more = fitted.AskOn(again, 4);
+  const bool enough = reporter->Enough();
+  if (fitted != nullptr && enough) reporter->report().cut_short = kNotAskedOn;
+  if (fitted != nullptr && !enough) more = fitted->AskOn(again, 4);
   for (CaseReport& further : more) reporter->CaseDone(++place, std::move(further));
+  if (!options.shard.empty() && reporter->NothingTaken())
+    LookElsewhere(options, fitted, judge, *reporter);
   judge.EndLead();
-  fitted.Conclude(&reporter->report());
+  if (fitted != nullptr) fitted->Conclude(&reporter->report());
 }
 
 }  // namespace
@@ -214,7 +240,9 @@ int RunInWorld(const Options& options, MpiWorld& world, const std::vector<Case>&
     reporter->CaseDone(place, std::move(row));
   };
   judge.Judge(cases, done, [&] { return reporter->Enough(); });
-  if (fitted) Conclude(cases.size(), *fitted, judge, reports ? &*reporter : nullptr);
+  if (fitted || !options.shard.empty())
+    Conclude(options, cases.size(), fitted ? &*fitted : nullptr, judge,
+             reports ? &*reporter : nullptr);
   if (reports && judge.LeftSavesOut()) reporter->report().facts.push_back(judge.WhyNoSaves());
   return reports ? reporter->Finish() : 0;
 }
@@ -250,6 +278,9 @@ int RunMpiCommand(const Options& given, int argc, char** argv) {
   if (asks && !options.quiet) std::cout << VisibleLine(HeaderLine(options)) << std::endl;
   RunReport report = ReportFor(options);
   if (!hosts.empty()) report.facts.push_back(hosts);
+  report.engine = probe.name;
+  if (asks && !options.quiet && !probe.name.empty())
+    std::cout << "engine: " << VisibleLine(probe.name) << std::endl;
   std::vector<Case> cases;  // what is wrong with them is thrown on all ranks
   if (refusal == "loads") cases = Select(options, asks, world, &fitted, &report.facts);
   int code = 2;

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <iostream>
 #include <optional>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "conformance/common/safe_text.h"
+#include "conformance/report/verdict_rule.h"
 #include "conformance/runner/command/sim_cases.h"
 #include "conformance/runner/isolation/probe.h"
 #include "conformance/runner/reporter.h"
@@ -20,12 +22,34 @@ namespace shardproof {
 
 namespace {
 
+// Of a shard in which the engine takes no legal case: whether it takes one of another shard. Each
+// is asked, up to the first.
+void LookElsewhere(const Options& options, const FittedRun* fitted, SimCases& judge,
+                   Reporter& reporter) {
+  const std::vector<Case> all = CasesOfAllShards(options, fitted, 0);
+  const auto batch = static_cast<size_t>(2 * judge.jobs());
+  for (size_t first = 0; first < all.size() && !reporter.Enough(); first += batch) {
+    const std::vector<Case> some(
+        all.begin() + static_cast<ptrdiff_t>(first),
+        all.begin() + static_cast<ptrdiff_t>(std::min(first + batch, all.size())));
+    for (const CaseReport& c : judge.Judge(some)) {
+      if (!IsTaken(c)) continue;
+      reporter.report().taken_elsewhere = c.id;
+      return;
+    }
+  }
+}
+
 // At the end of a run whose cases depend on the engine.
 void Conclude(size_t cases, FittedRun& fitted, SimCases& judge, Reporter& reporter) {
   const auto again = [&](const std::vector<Case>& some) { return judge.Judge(some); };
   size_t place = cases;
-  for (CaseReport& further : fitted.AskOn(again, 4 * judge.jobs()))
-    reporter.CaseDone(++place, std::move(further));
+  if (reporter.Enough()) {
+    reporter.report().cut_short = kNotAskedOn;
+  } else {
+    for (CaseReport& further : fitted.AskOn(again, 4 * judge.jobs()))
+      reporter.CaseDone(++place, std::move(further));
+  }
   fitted.Conclude(&reporter.report());
 }
 
@@ -36,6 +60,9 @@ int RunSimCommand(const Options& options) {
     std::cout << VisibleLine(HeaderLine(options)) << std::endl;  // what follows takes seconds
   RunReport report = ReportFor(options);
   const EngineProbe probe = ProbeEngine(options);
+  report.engine = probe.name;
+  if (!options.quiet && !probe.name.empty())
+    std::cout << "engine: " << VisibleLine(probe.name) << std::endl;
   std::optional<FittedRun> fitted;
   if (probe.loads && IsFitted(options)) {
     if (WillAsk(options) && !options.quiet) std::cout << kAsking << std::flush;
@@ -54,13 +81,18 @@ int RunSimCommand(const Options& options) {
     if (fitted) fitted->CaseDone(place, cases[place], row);
     reporter.CaseDone(place, std::move(row));
   };
-  judge.Judge(cases, done, [&] { return reporter.Enough(); });
+  judge.Judge(cases, done, [&] {
+    reporter.Tick();
+    return reporter.Enough();
+  });
   if (options.timings > 1) {
     reporter.report().facts.push_back("timings: " + std::to_string(options.timings) +
                                       " of each case, " + std::to_string(judge.different()) +
                                       " different in all");
   }
-  if (fitted && !reporter.Enough()) Conclude(cases.size(), *fitted, judge, reporter);
+  if (fitted) Conclude(cases.size(), *fitted, judge, reporter);
+  if (!options.shard.empty() && reporter.NothingTaken())
+    LookElsewhere(options, fitted ? &*fitted : nullptr, judge, reporter);
   return reporter.Finish();
 }
 

@@ -126,6 +126,7 @@ void SimCases::Judge(const std::vector<Case>& cases, const CaseDone& done,
   const ScratchFolder scratch;
   const std::vector<SimWork> work = WorkFor(cases.size(), options_, pool_.jobs);
   SimVerdicts verdicts(work, cases.size());
+  std::vector<double> seconds(cases.size(), 0);
   RunInWorkers(
       work.size(), pool_,
       [&](size_t part, WorkerSide& side) {
@@ -134,8 +135,11 @@ void SimCases::Judge(const std::vector<Case>& cases, const CaseDone& done,
       },
       [&](size_t part, const WorkResult& result) {
         const size_t item = work[part].item;
+        seconds[item] += result.seconds;
         if (!verdicts.Add(work[part], VerdictOfWorker(result))) return;
-        done(item, ReportOf(cases[item], verdicts.Take(item, options_), options_));
+        CaseReport row = ReportOf(cases[item], verdicts.Take(item, options_), options_);
+        row.seconds = seconds[item];
+        done(item, std::move(row));
       });
   different_ += verdicts.different();
 }

@@ -1,5 +1,6 @@
 #include "conformance/runner/isolation/probe.h"
 
+#include <cstring>
 #include <stdexcept>
 #include <utility>
 
@@ -12,19 +13,29 @@ namespace {
 
 constexpr double kLimitSeconds = 120;  // for a library that is large, on a slow disk
 
+std::string NameOf(const spf_plugin& table) {
+  constexpr size_t kLongest = 100;  // of text that need not end
+  const auto text = [](const char* words) {
+    return words == nullptr ? std::string() : std::string(words, strnlen(words, kLongest));
+  };
+  const std::string name = text(table.name), version = text(table.version);
+  return name.empty() || version.empty() ? name : name + " " + version;
+}
+
 // In a process of its own. The address is wrong: its words, behind an x.
 Frame Ask(const std::string& address, bool unload, WorkerSide& side) {
   const auto on_step = [&](const char* step) {
-    side.progress->rank.store(kNoRank);
+    side.progress->Enter(kNoRank);
     Progress::Set(side.progress->call, sizeof side.progress->call, step);
   };
   try {
     Plugin plugin(address, on_step);
     const bool has_plan = plugin.plan() != nullptr;
+    const std::string name = NameOf(plugin.table());
     if (unload) plugin.Unload(on_step);
-    return {has_plan ? "plan" : ""};
+    return {has_plan ? "plan" : "", name};
   } catch (const std::invalid_argument& error) {
-    return {"x" + std::string(error.what())};
+    return {"x" + std::string(error.what()), ""};
   }
 }
 
@@ -39,7 +50,8 @@ Finding FindingOf(const EngineProcessEnd& end, const std::string& address) {
                     (end.where == "shardproof_plugin" ? "that function"
                      : end.where == "unloading the library"
                          ? "the library's destructors, and at what it gives to atexit"
-                         : "the library's constructors");
+                         : "the library's constructors") +
+                    StackText(end.stack);
   return finding;
 }
 
@@ -53,8 +65,9 @@ Finding LeftFinding(const EngineProcessEnd& end, const std::string& address) {
   return finding;
 }
 
-// What it answers; nothing: it did not, and the findings say why.
-std::optional<std::string> AskApart(const Options& options, bool unload, EngineProbe* probe) {
+// What it answers, and how the engine calls itself; nothing: it did not, and the findings say why.
+std::optional<std::vector<std::string>> AskApart(const Options& options, bool unload,
+                                                 EngineProbe* probe) {
   EngineProcessOptions limits;
   limits.stall_seconds = options.stall_seconds;
   limits.limit_seconds = kLimitSeconds;
@@ -63,12 +76,13 @@ std::optional<std::string> AskApart(const Options& options, bool unload, EngineP
   if (!end.error.empty()) throw std::runtime_error(options.impl + ": " + end.error);
   if (!end.answered) {
     probe->findings.push_back(FindingOf(end, options.impl));
+    probe->printed = end.printed;
     return std::nullopt;
   }
   if (!end.left.empty() && !unload) probe->findings.push_back(LeftFinding(end, options.impl));
-  if (end.evidence.size() != 1) throw std::runtime_error(options.impl + ": no answer of a probe");
-  const std::string answer(end.evidence.front());
-  if (answer.starts_with("x")) throw std::invalid_argument(answer.substr(1));
+  if (end.evidence.size() != 2) throw std::runtime_error(options.impl + ": no answer of a probe");
+  std::vector<std::string> answer(end.evidence.begin(), end.evidence.end());
+  if (answer[0].starts_with("x")) throw std::invalid_argument(answer[0].substr(1));
   return answer;
 }
 
@@ -76,10 +90,11 @@ std::optional<std::string> AskApart(const Options& options, bool unload, EngineP
 
 EngineProbe ProbeEngine(const Options& options) {
   EngineProbe probe;
-  const std::optional<std::string> answer = AskApart(options, false, &probe);
+  const std::optional<std::vector<std::string>> answer = AskApart(options, false, &probe);
   if (!answer) return probe;
   probe.loads = true;
-  probe.has_plan = *answer == "plan";
+  probe.has_plan = answer->at(0) == "plan";
+  probe.name = answer->at(1);
   if (options.impl.starts_with("lib:")) AskApart(options, true, &probe);
   return probe;
 }
@@ -94,6 +109,7 @@ std::optional<CaseReport> RowOf(const EngineProbe& probe, const Options& options
     row.findings.push_back({finding, ""});
     row.judged.push_back(finding.requirement);
   }
+  row.printed = probe.printed;
   row.replay = ReplayLineOfProbe(options);
   return row;
 }

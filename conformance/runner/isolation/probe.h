@@ -3,6 +3,7 @@
 // Found out in processes of their own, before any case runs: foreign code of constructors,
 // destructors and shardproof_plugin never runs here.
 #pragma once
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,9 +14,11 @@
 namespace shardproof {
 
 struct EngineProbe {
-  bool loads = false;             // cases can be asked
-  bool has_plan = false;          // spf_plugin.plan
-  std::vector<Finding> findings;  // of loading, asking or unloading it
+  bool loads = false;                           // cases can be asked
+  bool has_plan = false;                        // spf_plugin.plan
+  std::string name;                             // "my engine 2.1", as it calls itself, or empty
+  std::vector<Finding> findings;                // of loading, asking or unloading it
+  std::map<int32_t, std::string> printed = {};  // where there is a finding
 };
 
 // Throws std::invalid_argument that says why the address names no engine that this suite can use:

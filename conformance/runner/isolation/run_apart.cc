@@ -17,10 +17,10 @@ Frame Evidence(const std::string& address, SimRunOptions sim, const RunInside& r
                WorkerSide& side) {
   Progress& progress = *side.progress;
   const Plugin plugin(address, [&](const char* step) {
-    progress.rank.store(kNoRank);
+    progress.Enter(kNoRank);
     Progress::Set(progress.call, sizeof progress.call, step);
   });
-  progress.rank.store(-1);
+  progress.Enter(-1);
   sim.rank.progress = &progress;
   sim.on_start = [&side](std::function<bool(uint64_t, std::string*)> describe) {
     side.describe = std::move(describe);
@@ -52,8 +52,10 @@ Verdict VerdictOf(const EngineDied& died) {
   const std::string who = end.rank < 0 ? "the engine" : "rank " + std::to_string(end.rank);
   finding.message = who + (end.hung ? " makes no progress" : "'s engine ended its process");
   if (!end.hung && end.rank < 0) finding.message = "the engine ended its process";
+  finding.message += StackText(end.stack);
   verdict.result.findings.push_back(finding);
   verdict.result.judged.insert(finding.requirement);
+  verdict.printed = end.printed;
   return verdict;
 }
 
@@ -75,6 +77,7 @@ RunData RunApartWith(const std::string& address, const EngineProcessOptions& opt
   }
   if (!end.answered) throw EngineDied{std::move(end)};
   RunData data = RunDataOf(end.evidence, c);
+  data.printed = std::move(end.printed);
   if (data.run.left_behind.size() != 1)
     throw std::runtime_error("the evidence of " + Id(c) + " is not of one process");
   if (!end.left.empty()) {

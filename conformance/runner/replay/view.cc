@@ -233,6 +233,13 @@ size_t AllEvents(const Run& run) {
 
 }  // namespace
 
+std::pair<int32_t, int64_t> FirstPlace(const Run& run, const CaseReport& report) {
+  const std::vector<ToldFinding> told = TellFindings(report, false);
+  if (told.empty()) return {-1, -1};
+  const EventAt at = PlaceOf(run, told.front().finding());
+  return {at.rank, at.event};
+}
+
 void CheckView(const Run& run, const ReplayView& view) {
   if (view.rank >= Length(run.traces)) {
     throw std::invalid_argument("--rank " + std::to_string(view.rank) + ": the run has " +

@@ -2,8 +2,10 @@
 //
 // Pure functions of a run and what was found in it.
 #pragma once
+#include <cstdint>
 #include <ostream>
 #include <string>
+#include <utility>
 
 #include "conformance/checks/base/check.h"
 #include "conformance/report/report.h"
@@ -14,6 +16,9 @@ namespace shardproof {
 // What of a run is wanted; of all ranks unless options.rank says one. Throws std::invalid_argument
 // that names what the run does not have: a rank, an event, a stream.
 void CheckView(const Run& run, const ReplayView& view);
+
+// Rank and event of the first finding that is told; event -1: there is none, or it names no event.
+std::pair<int32_t, int64_t> FirstPlace(const Run& run, const CaseReport& report);
 
 // The neighbourhood of the first finding that is told: the event that fails (">"), those that have
 // part in it ("*": the other side of a race, the same operation on other ranks, the last accesses

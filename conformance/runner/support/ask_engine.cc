@@ -51,7 +51,7 @@ void AskFrom(size_t first, const std::string& address, const std::vector<Case>& 
              const std::string& folder, SharedBytes& answers, WorkerSide& side) {
   Progress& progress = *side.progress;
   const Plugin plugin(address, [&](const char* step) {
-    progress.rank.store(kNoRank);
+    progress.Enter(kNoRank);
     Progress::Set(progress.call, sizeof progress.call, step);
   });
   SimRunOptions sim;
@@ -59,7 +59,7 @@ void AskFrom(size_t first, const std::string& address, const std::vector<Case>& 
   sim.rank.folder = folder;
   sim.rank.progress = &progress;
   for (size_t i = first; i < cases.size(); ++i) {
-    progress.rank.store(-1);
+    progress.Enter(-1);
     const RunData data = RunOnSim(cases[i], MakeModels(cases[i]), plugin, sim);
     answers[i] = Declined(data, cases[i]) ? kDeclined : kTaken;
   }

@@ -18,6 +18,7 @@
 #include "conformance/common/at.h"
 #include "conformance/common/read_file.h"
 #include "conformance/runner/chosen.h"
+#include "conformance/runner/selection.h"
 #include "conformance/runner/support/ask_engine.h"
 #include "conformance/runner/support/supports_file.h"
 
@@ -349,6 +350,13 @@ void FittedRun::Conclude(RunReport* report) const {
                             std::to_string(declined_.size()) +
                             (declined_.size() == 1 ? " case, " : " cases, the first ") +
                             declined_first_);
+}
+
+std::vector<Case> CasesOfAllShards(const Options& options, const FittedRun* fitted, int ranks) {
+  Options all = options;
+  all.shard.clear();
+  if (fitted == nullptr) return SelectCases(all, nullptr);
+  return FittedRun(all, ranks, fitted->Told()).Cases();
 }
 
 }  // namespace shardproof

@@ -33,6 +33,10 @@ bool IsFitted(const Options& options);
 bool WillAsk(const Options& options);
 inline constexpr const char* kAsking = "asking the engine which values of which knobs it takes\n";
 
+// RunReport::cut_short of a run that ended before AskOn.
+inline constexpr const char* kNotAskedOn =
+    "what was still open when the time was over was not asked";
+
 inline constexpr size_t kMostShrunk = 5;
 
 class FittedRun {
@@ -98,5 +102,8 @@ class FittedRun {
   std::map<std::string, std::vector<Failure>> failures_;  // by cause
   std::vector<std::string> shrunk_;                       // what is said of it
 };
+
+// The cases of all shards. fitted: of this shard, where the cases depend on the engine; else null.
+std::vector<Case> CasesOfAllShards(const Options& options, const FittedRun* fitted, int ranks);
 
 }  // namespace shardproof

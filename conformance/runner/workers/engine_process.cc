@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <csignal>
+#include <cstdio>
 #include <cstring>
 #include <exception>
 #include <new>
@@ -12,6 +14,7 @@
 #include <vector>
 
 #include "conformance/fabric/process/process.h"
+#include "conformance/runner/workers/printed.h"
 
 namespace shardproof {
 namespace {
@@ -66,14 +69,18 @@ class SharedEvidence {
 };
 
 // told_to: who is told of operations on files; -1: nobody.
-[[noreturn]] void Work(SharedEvidence& shared, int told_to,
+[[noreturn]] void Work(SharedEvidence& shared, int told_to, const PrintedFile& printed,
                        const std::function<Frame(WorkerSide& side)>& work) {
-  WorkerSide side{&shared->watched.progress, &shared->watched.waits, {}};
+  WatchedState& watched = shared->watched;
+  WorkerSide side{&watched.progress, &watched.waits, &watched.stack, {}};
+  printed.TakeOutput();
+  watched.progress.prints.store(true);
   LeaveLastWordsIn(side);
   std::string error;
   try {
     if (told_to >= 0) FileOperations::TellFrom(told_to);
     const Frame evidence = work(side);
+    std::fflush(nullptr);  // what foreign code has printed
     if (BytesOf(evidence) <= kMostBytes) {
       shared.Put(Head::kEvidence, evidence);
       _exit(0);
@@ -111,16 +118,24 @@ bool ServeFiles(FileOperations* files, Keeper& keeper, const Progress& progress,
   return goes_on;
 }
 
+// Of one that is stuck: asks it, and waits for the answer; none from one that blocks signals.
+void AskForStack(const Keeper& keeper, const LastStack& stack) {
+  constexpr int kTries = 100;
+  kill(keeper.pid(), StackSignal());
+  for (int i = 0; i < kTries && stack.frames.load() == 0; ++i) poll(nullptr, 0, 10);
+}
+
 struct WatchEnd {
   std::string why;  // it had to be ended
   bool cut = false;
 };
 
 // Waits for the end, or ends it.
-WatchEnd Watch(Keeper& keeper, ProgressWatch& watch, const Progress& progress,
+WatchEnd Watch(Keeper& keeper, ProgressWatch& watch, const WatchedState& state,
                FileOperations* files, const EngineProcessOptions& options) {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point began = Clock::now();
+  const Progress& progress = state.progress;
   while (!keeper.Ended()) {
     pollfd over[] = {{keeper.file(), POLLIN, 0},
                      {files == nullptr ? -1 : files->file(), POLLIN, 0}};
@@ -138,10 +153,42 @@ WatchEnd Watch(Keeper& keeper, ProgressWatch& watch, const Progress& progress,
     } else {
       continue;
     }
+    AskForStack(keeper, state.stack);
     keeper.Kill();
     return {why, false};
   }
   return {};
+}
+
+// How it ended that was not cut.
+void Settle(const WatchEnd& watched, const Keeper& keeper,
+            const std::shared_ptr<SharedEvidence>& memory, EngineProcessEnd* end) {
+  SharedEvidence& shared = *memory;
+  const Progress& progress = shared->watched.progress;
+  Locate(progress, end);
+  if (!watched.why.empty()) {
+    end->hung = true;
+    const std::string note = TextOf(progress.note);
+    end->death = watched.why + (note.empty() ? "" : ": " + note);
+    end->stack = LinesOf(shared->watched.stack, kStackLines);
+    return;
+  }
+  const KeptEnd& kept = keeper.end();
+  const uint32_t answer = shared->answer;
+  std::optional<FrameView> fields = shared.Get();
+  if (!kept.known || kept.status != 0 || answer == Head::kNothing) {
+    end->death = DeathText(kept, progress);
+    end->stack = LinesOf(shared->watched.stack, kStackLines);
+  } else if (!fields || fields->empty() || answer > Head::kError) {
+    end->death = "what the process has left as its evidence is not whole";
+  } else if (answer == Head::kError) {
+    end->error = std::string(fields->front());
+  } else {
+    end->answered = true;
+    end->evidence = std::move(*fields);
+    end->memory = memory;
+    if (kept.left > 0) end->left = LeftText(kept);
+  }
 }
 
 }  // namespace
@@ -150,44 +197,26 @@ EngineProcessEnd RunInEngineProcess(const EngineProcessOptions& options,
                                     const std::function<Frame(WorkerSide& side)>& work) {
   const auto memory = std::make_shared<SharedEvidence>();
   SharedEvidence& shared = *memory;
-  const Progress& progress = shared->watched.progress;
+  const PrintedFile printed;
   std::optional<FileOperations> files;
   if (options.on_file_operation) files.emplace();
   const int told_to = files ? files->file_of_process() : -1;
+  std::vector<int> open_files = {printed.file()};
+  if (files) open_files.push_back(told_to);
   Keeper keeper;
-  keeper.Start([&] { Work(shared, told_to, work); },
-               files ? std::vector<int>{told_to} : std::vector<int>{});
+  keeper.Start([&] { Work(shared, told_to, printed, work); }, open_files);
   if (files) files->Started();
   ProgressWatch watch(shared->watched);
   watch.Begin(keeper.pid());
+  const WatchEnd watched =
+      Watch(keeper, watch, shared->watched, files ? &*files : nullptr, options);
   EngineProcessEnd end;
-  const WatchEnd watched = Watch(keeper, watch, progress, files ? &*files : nullptr, options);
+  end.printed = PrintedByRank(printed, shared->watched.progress);
   if (watched.cut) {
     end.cut = true;
     return end;
   }
-  Locate(progress, &end);
-  if (!watched.why.empty()) {
-    end.hung = true;
-    const std::string note = TextOf(progress.note);
-    end.death = watched.why + (note.empty() ? "" : ": " + note);
-    return end;
-  }
-  const KeptEnd& kept = keeper.end();
-  const uint32_t answer = shared->answer;
-  std::optional<FrameView> fields = shared.Get();
-  if (!kept.known || kept.status != 0 || answer == Head::kNothing) {
-    end.death = DeathText(kept, progress);
-  } else if (!fields || fields->empty() || answer > Head::kError) {
-    end.death = "what the process has left as its evidence is not whole";
-  } else if (answer == Head::kError) {
-    end.error = std::string(fields->front());
-  } else {
-    end.answered = true;
-    end.evidence = std::move(*fields);
-    end.memory = memory;
-    if (kept.left > 0) end.left = LeftText(kept);
-  }
+  Settle(watched, keeper, memory, &end);
   return end;
 }
 

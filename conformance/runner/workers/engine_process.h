@@ -8,9 +8,11 @@
 #pragma once
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "conformance/fabric/process/file_operations.h"
 #include "conformance/runner/workers/worker.h"
@@ -34,15 +36,18 @@ struct EngineProcessEnd {
   bool answered = false;  // evidence is what the work returned; the rest says nothing
   FrameView evidence;     // lies in memory
   std::shared_ptr<const void> memory = nullptr;
-  std::string error;     // what the work threw; empty: it did not
-  bool cut = false;      // on_file_operation ended it; what follows is empty
-  bool hung = false;     // otherwise it left, or was ended by a signal
-  bool foreign = false;  // foreign code had been entered: the end is the engine's
-  std::string death;     // "ended by SIGSEGV (Segmentation fault): address 0x8"
-  int32_t saved = 0;     // calls of save that had returned
-  int rank = -1;         // whose engine code ran; -1: none, or of the whole process
-  std::string where;     // "train_step 1, after communicate", "loading the library"
-  std::string left;      // "a process (sleep)"; empty: it has left nothing behind
+  std::string error;                    // what the work threw; empty: it did not
+  bool cut = false;                     // on_file_operation ended it; what follows is empty
+  bool hung = false;                    // otherwise it left, or was ended by a signal
+  bool foreign = false;                 // foreign code had been entered: the end is the engine's
+  std::string death;                    // "ended by SIGSEGV (Segmentation fault): address 0x8"
+  int32_t saved = 0;                    // calls of save that had returned
+  int rank = -1;                        // whose engine code ran; -1: none, or of the whole process
+  std::string where;                    // "train_step 1, after communicate", "loading the library"
+  std::vector<std::string> stack = {};  // where it was then, the innermost function first
+  // What it printed, by rank; -1: while no rank's code ran. Of a run that was cut too.
+  std::map<int32_t, std::string> printed = {};
+  std::string left;  // "a process (sleep)"; empty: it has left nothing behind
 };
 
 // Runs work in a process of its own and waits for its end. Throws std::runtime_error if there can

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 
+#include "conformance/fabric/process/last_stack.h"
 #include "conformance/fabric/process/process_time.h"
 #include "conformance/host/progress.h"
 
@@ -18,6 +19,7 @@ namespace shardproof {
 struct WatchedState {
   Progress progress;
   std::atomic<uint64_t> waits{0};  // grows while the host waits inside the fabric
+  LastStack stack;
 };
 
 // Of a text of Progress, which need not end with a zero.

@@ -25,7 +25,7 @@ bool Describe(const void* context, uint64_t address, char* text, size_t size) {
 }  // namespace
 
 void LeaveLastWordsIn(WorkerSide& side) {
-  LeaveLastWords(side.progress->note, sizeof side.progress->note, Describe, &side);
+  LeaveLastWords(side.progress->note, sizeof side.progress->note, Describe, &side, side.stack);
 }
 
 std::string DeathText(const KeptEnd& end, const Progress& progress, bool* crashed) {
@@ -67,7 +67,7 @@ void Worker::Start(const AnswerQuestion& answer) {
 
 void Worker::Serve(int socket, const AnswerQuestion& answer) {
   Progress& progress = shared_->progress;
-  WorkerSide side{&progress, &shared_->waits, {}};
+  WorkerSide side{&progress, &shared_->waits, &shared_->stack, {}};
   LeaveLastWordsIn(side);
   try {
     while (const std::optional<Frame> question = ReceiveFrame(socket)) {

@@ -24,6 +24,7 @@ struct WorkerSide {
   Progress* progress = nullptr;  // of the engine; shared with the one that watches
   // To grow while the host waits inside the fabric: then the engine does not hang. Shared too.
   std::atomic<uint64_t>* waits = nullptr;
+  LastStack* stack = nullptr;  // where it was when it crashed, or was asked; may be null
   // What may an address be that a crash has hit? Reset it when what it refers to goes.
   std::function<bool(uint64_t address, std::string* text)> describe;
 };

@@ -40,6 +40,7 @@ class Pool {
         polls.push_back({tasks_[i].busy ? workers_[i]->socket() : -1, POLLIN, 0});
       }
       poll(polls.data(), polls.size(), 100);
+      Enough();  // who is asked may want to do something meanwhile
       for (size_t i = 0; i < workers_.size(); ++i) {
         if (tasks_[i].busy && Ended(i)) ++finished;
       }
@@ -47,7 +48,7 @@ class Pool {
   }
 
  private:
-  bool Enough() const { return options_.enough && options_.enough(); }
+  bool Enough() { return options_.enough && options_.enough(); }
 
   // What a worker does now.
   struct Task {
@@ -82,6 +83,7 @@ class Pool {
       worker.Kill();
     }
     tasks_[i].busy = false;
+    result.seconds = std::chrono::duration<double>(Clock::now() - tasks_[i].began).count();
     done_(tasks_[i].item, result);
     return true;
   }

@@ -13,9 +13,10 @@ namespace shardproof {
 
 struct WorkResult {
   bool done = false;
-  std::string blob;   // what work returned, if done
-  std::string death;  // else: "ended by SIGSEGV (Segmentation fault): address 0x8", "no progress
-                      // for 5 s: ..."
+  std::string blob;    // what work returned, if done
+  double seconds = 0;  // that it took
+  std::string death;   // else: "ended by SIGSEGV (Segmentation fault): address 0x8", "no progress
+                       // for 5 s: ..."
 };
 
 struct PoolOptions {
@@ -23,7 +24,7 @@ struct PoolOptions {
   // A worker that is stuck for so long (progress_watch.h) is killed: it loops.
   double stall_seconds = 5;
   double limit_seconds = 600;  // of one item, whatever the progress
-  // Whether no further item is to be begun; null: all are.
+  // Whether no further item is to be begun; null: all are. Asked again and again while items run.
   std::function<bool()> enough = nullptr;
 };
 

@@ -1,0 +1,89 @@
+#include "conformance/runner/option_groups.h"
+
+#include <CLI/CLI.hpp>
+
+#include "conformance/cases/fabric_spaces.h"
+
+namespace shardproof {
+
+void AddVerdict(CLI::App* app, Options* o) {
+  app->add_flag("--allow-partial", o->allow_partial,
+                "exit code 0, not 4, if all is well where evidence was there to judge it");
+  app->add_flag("--strict", o->strict,
+                "a broken SHOULD fails its case; without this it is a warning that is counted");
+}
+
+void AddSelection(CLI::App* app, Options* o) {
+  app->add_option("--profile", o->profile,
+                  "smoke, core (every pair of knob values), full (every triple), reshard (saved "
+                  "under one configuration, loaded under another), crash (killed while it saves; "
+                  "sim) or oom (allocations without device memory; sim)")
+      ->check(CLI::IsMember({"smoke", "core", "full", "reshard", "crash", "oom"}))
+      ->capture_default_str();
+  app->add_option("--case", o->cases,
+                  "judge this case instead of a profile (may be given several times)");
+  app->add_option("--select", o->select,
+                  "of the profile, cases whose id matches this glob (* and ?; may be given several "
+                  "times)");
+  app->add_option("--exclude", o->exclude, "of the profile, no case whose id matches this glob");
+  app->add_option("--shard", o->shard,
+                  "I/N: every N-th case of the profile from the I-th on, for N machines");
+  app->add_option("--supports", o->supports,
+                  "TOML file of what the engine takes (shardproof probe writes it): core and full "
+                  "combine these values; one that the engine declines turns the run red");
+  app->add_option("--fabric", o->fabric,
+                  "sim: all ranks in this process. mpi: under mpirun, one process a rank. "
+                  "nccl: CUDA and NCCL, ranks started here or given by a launcher")
+      ->check(CLI::IsMember(FabricNames()))
+      ->capture_default_str();
+  app->add_option("--ranks", o->ranks,
+                  "nccl: processes to start here, on the GPUs of this machine (default: 2)")
+      ->check(CLI::Range(1, 64));
+  app->add_option("--seed", o->seed, "seed of cases and timings")->capture_default_str();
+}
+
+void AddEngine(CLI::App* app, Options* o) {
+  app->add_option("--impl", o->impl,
+                  "engine: builtin:reference or lib:PATH[:args]; trace:DIR judges recorded traces")
+      ->capture_default_str();
+  app->add_option("--timing", o->timing,
+                  "sim: eager, lazy-comm, lazy-compute, random or pct (else: by the seed)");
+  app->add_option("--queues", o->queues,
+                  "sim: hardware queues that the streams of a rank share, each served strictly in "
+                  "the order of issue (0: one for each stream)")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app->add_option("--level", o->level,
+                  "what is recorded: off (nothing can be judged), order, digests or bytes")
+      ->check(CLI::IsMember({"off", "order", "digests", "bytes"}))
+      ->capture_default_str();
+  app->add_option(
+      "--fault", o->fault,
+      "plant one wrong service call, for example event_wait:3:drop@1, or a knob that the "
+      "engine reads and ignores: knob:recompute:ignore");
+  app->add_option("--trace", o->trace, "write the traces of every case below this folder");
+  app->add_option("--stall-seconds", o->stall_seconds,
+                  "without progress for so long a run counts as hung (not exact "
+                  "deadlocks on sim, which are seen at once)")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app->add_option("--case-seconds", o->case_seconds,
+                  "nccl: a case that has not ended after so long is ended")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  app->add_option("--gemm", o->gemm,
+                  "nccl: units that compute products, fp32, tf32 or bf16; all give the same bits")
+      ->check(CLI::IsMember({"fp32", "tf32", "bf16"}))
+      ->capture_default_str();
+}
+
+void AddDisplay(CLI::App* app, Options* o) {
+  app->add_option("--color", o->color,
+                  "colours: auto (on a terminal without NO_COLOR), always, never")
+      ->check(CLI::IsMember({"auto", "always", "never"}))
+      ->capture_default_str();
+  app->add_flag("--all", o->all_findings,
+                "tell every finding in full, those too that follow from another one");
+}
+
+}  // namespace shardproof
