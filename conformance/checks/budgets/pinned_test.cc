@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "conformance/checks/budgets/budgets.h"
 #include "conformance/checks/testing/mini_engine.h"
 

@@ -6,6 +6,7 @@
 // step.
 #include <map>
 #include <set>
+#include <string>
 #include <vector>
 
 #include "conformance/checks/base/byte_map.h"
@@ -24,9 +25,11 @@ struct Operation {
   int32_t rank = -1;  // of its first member
   int64_t event = -1;
   int32_t instance = 0, call = -1;
-  bool judged = false;        // of a step, received bytes that no other requirement follows
-  bool read = false;          // by anything but a copy or a collective
-  bool kept = false;          // bytes of it outlived steps
+  bool judged = false;           // of a step, received bytes that no other requirement follows
+  bool read = false;             // by anything but a copy or a collective
+  bool kept = false;             // bytes of it outlived steps
+  bool gathers_padding = false;  // brings nothing but constants, and bytes that nobody wrote
+  std::string comm;
   std::set<size_t> fed_into;  // operations that sent bytes of it
 };
 
@@ -66,6 +69,8 @@ class Readers : public ReplayVisitor {
     operation.event = first.event;
     operation.instance = event.instance;
     operation.call = event.call;
+    operation.comm = At(a_.trace(first.rank).groups, event.group).comm;
+    operation.gathers_padding = GathersPadding(members);
     operation.judged = received && !followed && members.size() > 1 && InStep(event);
     const size_t id = operations_.size();
     operations_.push_back(std::move(operation));
@@ -89,7 +94,9 @@ class Readers : public ReplayVisitor {
         if (needed[to]) needed[i] = true;
         if (open[to] && other.instance == one.instance && other.call == one.call) open[i] = true;
       }
-      if (one.judged && !needed[i] && !open[i]) useless.push_back(one);
+      if (!one.judged || needed[i] || open[i]) continue;
+      // Where shards of parameters travel, one may be padding alone.
+      if (!one.gathers_padding || !gathering_.contains(one.comm)) useless.push_back(one);
     }
     return useless;
   }
@@ -120,6 +127,27 @@ class Readers : public ReplayVisitor {
     }
     const Range* recv = RecvRange(trace, event);
     return recv != nullptr && any(flow.after[RangeIndex(trace, event, recv)], Kind::kParam);
+  }
+
+  // Notes, too, where parameters are gathered.
+  bool GathersPadding(const std::vector<Member>& members) {
+    for (const Member& member : members) {
+      const Trace& trace = a_.trace(member.rank);
+      const Event& event = At(trace.events, member.event);
+      const bool gathers = event.collective == SPF_ALL_GATHER ||
+                           event.collective == SPF_ALL_GATHER_V ||
+                           event.collective == SPF_BROADCAST;
+      const Range* recv = RecvRange(trace, event);
+      if (!gathers) return false;
+      if (recv == nullptr) continue;
+      for (const Chunk& chunk :
+           a_.flow().At(member.rank, member.event).after[RangeIndex(trace, event, recv)]) {
+        if (chunk.content.kind == Kind::kParam)
+          gathering_.insert(At(trace.groups, event.group).comm);
+        if (chunk.content.kind != Kind::kFill && chunk.content.kind != Kind::kPoison) return false;
+      }
+    }
+    return true;
   }
 
   void Add(std::set<size_t>& to, int32_t rank, const Range& range) const {
@@ -171,6 +199,7 @@ class Readers : public ReplayVisitor {
 
   const Analysis& a_;
   std::vector<ByteMap<size_t>> held_;  // by rank: which operation brought the bytes
+  std::set<std::string> gathering_;    // communicators that bring parameters
   std::vector<Operation> operations_;  // in an order in which they could have run
 };
 

@@ -37,6 +37,7 @@ class Wire : RankCheck {
   void Run() {
     for (const Carried& carried : carried_) {
       const Event& event = At(trace_.events, carried.event);
+      NoteElements(carried, event);
       if (!EqualParts(event)) continue;
       auto& shown = alignment_[{event.instance, carried.gather}];
       shown = std::gcd(shown, event.count);
@@ -52,6 +53,27 @@ class Wire : RankCheck {
   }
 
  private:
+  void NoteElements(const Carried& carried, const Event& event) {
+    for (const Chunk& chunk : carried.gather ? carried.params : carried.grads) {
+      const Content& content = chunk.content;
+      moved_[{event.instance, carried.gather}].Put(content.param, content.element,
+                                                   content.element + chunk.length / content.width,
+                                                   content.param);
+    }
+  }
+  // A parameter of the unit that never travels whole has lost its values, or its gradient: what is
+  // sent in its place is no padding.
+  bool AllTravel(const Event& event, bool gather, const InstanceFacts& facts,
+                 const ParamFacts& like) {
+    const ByteMap<int32_t>& moved = moved_[{event.instance, gather}];
+    for (int32_t id = 0; id < facts.n_params(rank_); ++id) {
+      const ParamFacts& param = facts.Param(rank_, id);
+      const bool beside = param.unit == like.unit && param.expert == like.expert && !param.frozen;
+      if (beside && moved.Bytes(param.key) < param.numel) return false;
+    }
+    return true;
+  }
+
   // Zeros that stand for an unused parameter, or for an expert without tokens, look like padding.
   static bool Named(const InstanceSpec& spec) {
     return spec.model.unused.empty() && spec.model.moe.experts == 0;
@@ -117,6 +139,7 @@ class Wire : RankCheck {
       pieces.push_back({length, param.row * width_[key], width_[key]});
       bytes += length;
       expert = param.expert;
+      if (!AllTravel(event, carried.gather, facts, param)) return;
     }
     Judge(result_, {"BU-04"});
     const std::vector<int32_t>* all = facts.FullList(expert, rank_);
@@ -136,7 +159,8 @@ class Wire : RankCheck {
 
   const std::vector<Carried> carried_;
   std::map<std::pair<int32_t, bool>, int64_t> alignment_;  // instance, gather: elements of shards
-  std::map<int32_t, int64_t> width_;                       // by parameter, of what travelled last
+  std::map<std::pair<int32_t, bool>, ByteMap<int32_t>> moved_;  // too: elements, by parameter
+  std::map<int32_t, int64_t> width_;  // by parameter, of what travelled last
 };
 
 }  // namespace

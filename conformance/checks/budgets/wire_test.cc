@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "conformance/checks/budgets/budgets.h"
 #include "conformance/checks/budgets/padding.h"
 #include "conformance/checks/testing/mini_engine.h"
@@ -34,16 +36,46 @@ TEST(Wire, ZerosOfAnUnusedParameterAreNoPadding) {
   EXPECT_EQ(FoundIn(CheckWire(RunMini(MiniCase(2, unused), faults).run)), "BU-04");
 }
 
+// After the first gather the second rank takes the first one's shard for its own, so that backward
+// gathers that twice.
 TEST(Wire, ElementsThatComeTwice) {
   MiniRun mini = RunMini(MiniCase(2));
-  // In one gather the second rank sends the first one's shard: a broadcast would do.
-  for (Trace& trace : mini.run.traces) {
-    for (Event& event : trace.events) {
-      if (event.kind != EventKind::kInit || event.offset == 0) continue;
-      event.offset = 0;
-    }
-  }
+  Trace& trace = mini.run.traces[1];
+  const auto sends = [&](const Event& event) { return trace.ranges[event.ranges.begin]; };
+  const auto gathers = [](const Event& event) { return event.collective == SPF_ALL_GATHER; };
+  const auto gather =
+      std::find_if(trace.events.begin(), trace.events.end(), [&](const Event& event) {
+        return gathers(event) && sends(event).length > 1024 &&
+               std::count_if(trace.events.begin(), trace.events.end(), [&](const Event& again) {
+                 return gathers(again) && again.call == event.call &&
+                        sends(again).alloc == sends(event).alloc;
+               }) == 2;
+      });
+  ASSERT_NE(gather, trace.events.end());
+  Event copy = *gather;
+  copy.kind = EventKind::kCopy;
+  copy.collective = 0;
+  copy.group = -1;
+  Range to = trace.ranges[gather->ranges.begin], from = trace.ranges[gather->ranges.begin + 1];
+  from.length = to.length;
+  from.access = kRead;
+  to.access = kWrite;
+  copy.ranges.begin = static_cast<uint32_t>(trace.ranges.size());
+  trace.ranges.insert(trace.ranges.end(), {from, to});
+  copy.ranges.end = static_cast<uint32_t>(trace.ranges.size());
+  trace.events.insert(gather + 1, copy);
   EXPECT_EQ(FoundIn(CheckWire(mini.run)), "BU-04");
+}
+
+// Shards that were never installed are lost values, and no padding.
+TEST(Wire, WhatIsMissingIsNoPadding) {
+  MiniRun mini = RunMini(MiniCase(2));
+  for (Trace& trace : mini.run.traces) {
+    std::erase_if(trace.events, [](const Event& event) {
+      return event.kind == EventKind::kInit && event.id % 2 == 0;
+    });
+  }
+  EXPECT_EQ(FoundIn(CheckWire(mini.run)), "");
 }
 
 TEST(Wire, AllReducesWhereEachRankKeepsAShard) {
