@@ -25,10 +25,10 @@ struct Operation {
   int32_t rank = -1;  // of its first member
   int64_t event = -1;
   int32_t instance = 0, call = -1;
-  bool judged = false;           // of a step, received bytes that no other requirement follows
-  bool read = false;             // by anything but a copy or a collective
-  bool kept = false;             // bytes of it outlived steps
-  bool gathers_padding = false;  // brings nothing but constants, and bytes that nobody wrote
+  bool judged = false;   // of a step, received bytes that no other requirement follows
+  bool read = false;     // by anything but a copy or a collective
+  bool kept = false;     // bytes of it outlived steps
+  bool gathers = false;  // each member the same, or one to all
   std::string comm;
   std::set<size_t> fed_into;  // operations that sent bytes of it
 };
@@ -62,6 +62,7 @@ class Readers : public ReplayVisitor {
       const Range* recv = RecvRange(trace, event);
       received |= recv != nullptr && recv->length > 0;
       followed |= Followed(member, event, trace);
+      NoteGather(member, event, trace);
     }
     const Member& first = members.front();
     const Event& event = At(a_.trace(first.rank).events, first.event);
@@ -70,7 +71,7 @@ class Readers : public ReplayVisitor {
     operation.instance = event.instance;
     operation.call = event.call;
     operation.comm = At(a_.trace(first.rank).groups, event.group).comm;
-    operation.gathers_padding = GathersPadding(members);
+    operation.gathers = IsGather(event);
     operation.judged = received && !followed && members.size() > 1 && InStep(event);
     const size_t id = operations_.size();
     operations_.push_back(std::move(operation));
@@ -95,8 +96,9 @@ class Readers : public ReplayVisitor {
         if (open[to] && other.instance == one.instance && other.call == one.call) open[i] = true;
       }
       if (!one.judged || needed[i] || open[i]) continue;
-      // Where shards of parameters travel, one may be padding alone.
-      if (!one.gathers_padding || !gathering_.contains(one.comm)) useless.push_back(one);
+      // Where parameters are gathered a gather may bring some that were loaded and have no name
+      // yet, or a shard of padding alone.
+      if (!one.gathers || !gathering_.contains(one.comm)) useless.push_back(one);
     }
     return useless;
   }
@@ -129,25 +131,16 @@ class Readers : public ReplayVisitor {
     return recv != nullptr && any(flow.after[RangeIndex(trace, event, recv)], Kind::kParam);
   }
 
-  // Notes, too, where parameters are gathered.
-  bool GathersPadding(const std::vector<Member>& members) {
-    for (const Member& member : members) {
-      const Trace& trace = a_.trace(member.rank);
-      const Event& event = At(trace.events, member.event);
-      const bool gathers = event.collective == SPF_ALL_GATHER ||
-                           event.collective == SPF_ALL_GATHER_V ||
-                           event.collective == SPF_BROADCAST;
-      const Range* recv = RecvRange(trace, event);
-      if (!gathers) return false;
-      if (recv == nullptr) continue;
-      for (const Chunk& chunk :
-           a_.flow().At(member.rank, member.event).after[RangeIndex(trace, event, recv)]) {
-        if (chunk.content.kind == Kind::kParam)
-          gathering_.insert(At(trace.groups, event.group).comm);
-        if (chunk.content.kind != Kind::kFill && chunk.content.kind != Kind::kPoison) return false;
-      }
-    }
-    return true;
+  static bool IsGather(const Event& event) {
+    return event.collective == SPF_ALL_GATHER || event.collective == SPF_ALL_GATHER_V ||
+           event.collective == SPF_BROADCAST;
+  }
+  void NoteGather(const Member& member, const Event& event, const Trace& trace) {
+    const Range* recv = RecvRange(trace, event);
+    if (recv == nullptr || !IsGather(event)) return;
+    const EventFlow& flow = a_.flow().At(member.rank, member.event);
+    if (flow.ran && !Only(flow.after[RangeIndex(trace, event, recv)], Kind::kParam).empty())
+      gathering_.insert(At(trace.groups, event.group).comm);
   }
 
   void Add(std::set<size_t>& to, int32_t rank, const Range& range) const {

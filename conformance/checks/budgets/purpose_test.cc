@@ -38,6 +38,21 @@ TEST(Purpose, ABarrierInPlaceInEachStep) {
   EXPECT_EQ(FoundIn(Checked(MiniFlag::kInPlace, "t")), "");
 }
 
+// It may bring loaded values that have no name yet (FS-35, FS-44).
+TEST(Purpose, AGatherWhereParametersAreGatheredIsLeftToOthers) {
+  MiniFaults faults;
+  faults.flag = MiniFlag::kIgnored;
+  MiniRun mini = RunMini(MiniCase(2), faults);
+  for (Trace& trace : mini.run.traces) {
+    for (Event& event : trace.events) {
+      if (event.collective != SPF_ALL_REDUCE) continue;
+      event.collective = SPF_ALL_GATHER;
+      event.count = 1;
+    }
+  }
+  EXPECT_EQ(FoundIn(CheckPurpose(mini.run)), "");
+}
+
 TEST(Purpose, ParametersAndGradientsAreOtherRequirements) {
   EXPECT_TRUE(CheckPurpose(RunMini(MiniCase(2)).run).judged.empty());
   EXPECT_EQ(FoundIn(CheckPurpose(RunLayerWise(LayerWiseCase(2)).run)), "");
