@@ -1,6 +1,7 @@
 #include "conformance/checks/check_all.h"
 
 #include "conformance/checks/base/analysis.h"
+#include "conformance/checks/budgets/budgets.h"
 #include "conformance/checks/cause/order_by_cause.h"
 #include "conformance/checks/completeness.h"
 #include "conformance/checks/ended_early.h"
@@ -35,6 +36,7 @@ CheckResult CheckAll(const Run& run) {
   result.Merge(CheckSchedule(analysis));
   result.Merge(CheckLayerWise(analysis));
   result.Merge(CheckKnobs(analysis));
+  result.Merge(CheckBudgets(analysis));
   result.Merge(CiteForSchedule(analysis, result));
   result.Merge(CiteForLayerWise(analysis, result));
   JudgeEarlyEnd(analysis, result);

@@ -25,14 +25,16 @@ constexpr Row kRows[] = {
      "LW-22 "
      "FS-02 FS-03 FS-09 FS-13 FS-14 FS-23 FS-39 FS-43 GE-38"},
     {Kind::kStructure, false,
-     "EP-01 EP-02 EP-03 EP-04 EP-20 EP-29 EP-38 LW-16 LW-21 LW-28 LW-29 LW-32 LW-34 FS-04 "
+     "BU-01 BU-05 EP-01 EP-02 EP-03 EP-04 EP-20 EP-29 EP-38 LW-16 LW-21 LW-28 LW-29 LW-32 LW-34 "
+     "FS-04 "
      "FS-06 FS-07 FS-26 FS-38 PG-07 PG-14 PG-15 PG-17 GE-28"},
     {Kind::kStructure, true,
      "EP-18 EP-21 LW-01 LW-02 LW-03 LW-05 LW-06 LW-07 LW-08 LW-13 LW-14 FS-37 FS-05 EP-23 LW-27 "
      "FS-08 FS-10 FS-11 FS-12 FS-19 FS-21 FS-22 FS-29 FS-30 FS-34 FS-35 PG-09 PG-10 PG-11 "
      "PG-18"},
-    {Kind::kHiding, false, "EP-33 LW-38 GE-12 GE-13 GE-14 FS-44 FS-45"},
-    {Kind::kTotals, false, "LW-04 EP-08 FS-31 FS-32 FS-33 GE-37 GE-39 GE-40"},
+    {Kind::kHiding, false, "EP-33 LW-38 GE-12 GE-13 GE-14 FS-44 FS-45 BU-07"},
+    {Kind::kTotals, false,
+     "LW-04 EP-08 FS-31 FS-32 FS-33 GE-37 GE-39 GE-40 BU-02 BU-03 BU-04 BU-06"},
     // Routers choose other rows once weights are wrong: EP-27 and EP-28 speak first if they come
     // first.
     {Kind::kNumbers, true,

@@ -20,6 +20,10 @@
 
 namespace shardproof {
 
+// A flag that is all-reduced in each step, in a block of the step's own or, kInPlace, of the
+// engine's.
+enum class MiniFlag : uint8_t { kNone, kReadOnHost, kIgnored, kCopiedAndIgnored, kInPlace };
+
 struct MiniFaults {
   int32_t rank = -1;                // which rank departs; -1: all
   bool no_release_forward = false;  // units stay gathered after forward
@@ -50,6 +54,12 @@ struct MiniFaults {
   bool skip_unused = false;    // a unit that a backward leaves out is not reduced either
   bool padded_shards = false;  // no fault: a bucket's first shard holds all of it, others padding
   bool in_pieces = false;    // no fault: in forward a unit's last parameter is gathered at its node
+  bool late_reduce = false;  // units are reduced when backward is over
+  bool late_free = false;    // and what they sent is freed then
+  bool all_reduce = false;   // instead of reduce-scatters
+  bool pinned_drift = false;  // one pinned block more each step
+  bool host_waits = false;    // for each operation
+  MiniFlag flag = MiniFlag::kNone;
   bool swap_halves = false;  // the shards of an odd microbatch are gathered into swapped halves
 };
 

@@ -56,6 +56,7 @@ void MiniRank::CreateBuckets() {
 }
 
 void MiniRank::FreeBuckets() {
+  if (flag_ >= 0) t_.Free(s_, flag_);
   for (Bucket& b : buckets_) {
     for (const int block : {b.param, b.main, b.grad, b.full}) {
       if (block >= 0) t_.Free(s_, block);
@@ -135,6 +136,7 @@ void MiniRank::AllocGrads(int32_t unit) {
 
 void MiniRank::Reduce(int32_t id) {
   Bucket& b = At(buckets_, id);
+  if (f_.all_reduce) return AllReduce(id);
   const int out = t_.Alloc(s_, b.shard * 4);
   CollectiveOptions options;
   if (f_.bf16_wire) options.dtype = SPF_BF16;
@@ -145,6 +147,36 @@ void MiniRank::Reduce(int32_t id) {
     t_.Launch(s_, SPF_K_AXPBY, {Reads(out, 0, b.shard * 4), Updates(b.grad, 0, b.shard * 4)});
   }
   t_.Free(s_, out);
+}
+
+void MiniRank::AllReduce(int32_t id) {
+  Bucket& b = At(buckets_, id);
+  const int64_t count = Members(id) * b.shard;
+  t_.Collective(SPF_ALL_REDUCE, GroupOf(id, false), s_, count,
+                {Updates(b.full_grad, 0, count * 4)});
+  t_.Launch(
+      s_, SPF_K_AXPBY,
+      {Reads(b.full_grad, Index(id) * b.shard * 4, b.shard * 4), Updates(b.grad, 0, b.shard * 4)});
+}
+
+void MiniRank::ReduceFlag() {
+  if (f_.flag == MiniFlag::kNone) return;
+  const bool keeps = f_.flag == MiniFlag::kInPlace;
+  const int flag = keeps && flag_ >= 0 ? flag_ : t_.Alloc(s_, 8);
+  if (flag != flag_) t_.Launch(s_, SPF_K_FILL, {Writes(flag, 0, 8)});
+  t_.Collective(SPF_ALL_REDUCE, GroupOf(0, false), s_, 2, {Updates(flag, 0, 8)});
+  if (keeps) {
+    flag_ = flag;
+    return;
+  }
+  if (f_.flag != MiniFlag::kIgnored) {
+    const int pinned = t_.Alloc(s_, 8, {}, SPF_PINNED);
+    t_.Copy(s_, Reads(flag, 0, 8), Writes(pinned, 0, 8));
+    t_.StreamSync(s_);
+    if (f_.flag == MiniFlag::kReadOnHost) t_.HostAccess({Reads(pinned, 0, 8)});
+    t_.Free(s_, pinned);
+  }
+  t_.Free(s_, flag);
 }
 
 void MiniRank::Outer() {

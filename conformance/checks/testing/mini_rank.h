@@ -67,6 +67,7 @@ class MiniRank {
   void AllocGrads(int32_t unit);
   void Reduce(int32_t id);
   void Outer();
+  void ReduceFlag();
 
   const Case& c_;
   const InstanceFacts& facts_;
@@ -77,10 +78,12 @@ class MiniRank {
   std::map<std::string, int> groups_;
   std::vector<int> extra_groups_;
   int s_ = -1, acts_ = -1, world_ = -1;
+  int flag_ = -1;  // block, of MiniFlag::kInPlace
   int32_t call_ = -1, version_ = 0;
   std::vector<Bucket> buckets_;
 
  private:
+  void AllReduce(int32_t id);
   // Elements of a full buffer that are this rank's part.
   int64_t PartOf(int32_t id) const {
     return Members(id) * At(buckets_, id).shard / spec_.reshard_after_forward;

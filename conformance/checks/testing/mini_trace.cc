@@ -70,6 +70,7 @@ class Engine : private MiniRank {
     t_.Compute(s_, node.id, phase, m, ranges, reads);
     if (node.kind == SPF_NODE_INPUT)
       t_.Last().sample = int64_t{m} * DpCpSize(spec_) + facts_.DataRank(rank_);
+    if (f_.host_waits) t_.StreamSync(s_);
   }
   uint64_t DigestOf(int32_t id) const {
     const int32_t version = P(id).frozen ? 0 : version_;
@@ -94,6 +95,7 @@ class Engine : private MiniRank {
     if (!f_.no_release_at_end) ReleaseUnit(-1);
     if (train) FinishStep();
     if (f_.drift) drifted_.push_back(t_.Alloc(s_, 64));
+    if (f_.pinned_drift && train) drifted_.push_back(t_.Alloc(s_, 64, {}, SPF_PINNED));
     t_.CallEnd(name, static_cast<int>(step));
   }
 
@@ -112,7 +114,11 @@ class Engine : private MiniRank {
     if (f_.root_pre_backward_twice) Mark(SPF_HOOK_ROOT_PRE_BACKWARD, 0, m);
     AllocGrads(-1);
     Pass(program, m, false);
+    for (const int32_t unit : late_) ReduceUnit(unit, m);
     ReduceUnit(-1, m);
+    for (const int block : sent_) t_.Free(s_, block);
+    late_.clear();
+    sent_.clear();
     if (f_.outer_each_microbatch) Outer();
     Mark(SPF_HOOK_ROOT_POST_BACKWARD, 0, m);
   }
@@ -203,6 +209,7 @@ class Engine : private MiniRank {
     }
     ReleaseUnit(unit);
     Mark(SPF_HOOK_POST_BACKWARD, unit, m);
+    if (f_.late_reduce) return late_.push_back(unit);
     ReduceUnit(unit, m);
   }
 
@@ -218,12 +225,17 @@ class Engine : private MiniRank {
       }
       if (!skip && !(f_.reduce_before_last && !keep && unit >= 0)) Reduce(id);
       if (keep) return;
-      t_.Free(s_, b.full_grad);
+      if (f_.late_free) {
+        sent_.push_back(b.full_grad);
+      } else {
+        t_.Free(s_, b.full_grad);
+      }
       b.full_grad = -1;
     });
   }
   void FinishStep() {
     if (!f_.skip_outer && !f_.outer_each_microbatch) Outer();
+    ReduceFlag();
     Mark(SPF_HOOK_FINISH_GRAD_SYNC, 0, -1);
     for (int32_t id = 0; id < facts_.n_params(rank_); ++id) {
       if (!P(id).frozen) Publish(SPF_RESULT_GRAD, id, At(buckets_, id).grad, MiniGrad);
@@ -267,8 +279,9 @@ class Engine : private MiniRank {
     t_.CallEnd("destroy");
   }
 
-  std::vector<int> drifted_;
-  bool trains_ = false;  // the entry call
+  std::vector<int> drifted_, sent_;  // blocks
+  std::vector<int32_t> late_;        // units
+  bool trains_ = false;              // the entry call
 };
 
 }  // namespace
