@@ -50,6 +50,7 @@ struct MiniFaults {
   bool skip_unused = false;    // a unit that a backward leaves out is not reduced either
   bool padded_shards = false;  // no fault: a bucket's first shard holds all of it, others padding
   bool in_pieces = false;    // no fault: in forward a unit's last parameter is gathered at its node
+  int32_t buffers = 2;       // with fsdp_double_buffer, of units that are alike, in turn
   bool swap_halves = false;  // the shards of an odd microbatch are gathered into swapped halves
 };
 

@@ -218,7 +218,7 @@ class Engine : private MiniRank {
       }
       if (!skip && !(f_.reduce_before_last && !keep && unit >= 0)) Reduce(id);
       if (keep) return;
-      t_.Free(s_, b.full_grad);
+      Give(id, true, b.full_grad);
       b.full_grad = -1;
     });
   }
