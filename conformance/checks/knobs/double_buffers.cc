@@ -1,7 +1,7 @@
 // Where the parameters and gradients of units that are alike lie with fsdp_double_buffer.
 #include <algorithm>
 #include <array>
-#include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,11 +22,11 @@ bool Asks(const InstanceSpec& spec) { return spec.double_buffer && ShardsGrads(s
 enum Kind { kArrived, kRead, kAdded, kSent, kKinds };
 
 const char* Requirement(int kind) { return kind <= kRead ? "KN-12" : "KN-13"; }
-const char* Does(int kind) {
-  constexpr std::array<const char*, kKinds> kDo = {
-      "gathers bring their parameters to", "nodes read their parameters in",
-      "nodes add to their gradients in", "reductions send their gradients from"};
-  return At(kDo, kind);
+const char* What(int kind) {
+  constexpr std::array<const char*, kKinds> kWhat = {
+      "to which gathers bring parameters", "in which nodes read parameters",
+      "in which nodes add to gradients", "from which reductions send gradients"};
+  return At(kWhat, kind);
 }
 
 // The buffers of one rank and instance, from create to destroy.
@@ -105,13 +105,13 @@ class DoubleBuffers : RankCheck {
     seen.Put(alloc, offset, offset + length, kind);
     At(width_, kind) = std::max(At(width_, kind), width);
     const int64_t most = 2 * UnitBytes(kind), bytes = seen.Bytes(kind);
-    if (bytes <= most || At(told_, kind)) return;
-    At(told_, kind) = true;
+    if (bytes <= most || !told_.insert(Requirement(kind)).second) return;
     Add(Requirement(kind), index_,
         "at most " + std::to_string(most) + " bytes since create: two buffers of a unit",
         std::to_string(bytes) + " bytes",
-        std::string("fsdp_double_buffer = 1, but what ") + Does(kind) + " is more than two of " +
-            std::to_string(units_.size()) + " units that are alike: memory of each is its own");
+        std::string("fsdp_double_buffer = 1, but the bytes ") + What(kind) + " of " +
+            std::to_string(units_.size()) +
+            " units that are alike are more than two units have: let all take two buffers in turn");
   }
 
   // With one row of padding for each parameter.
@@ -132,15 +132,14 @@ class DoubleBuffers : RankCheck {
       if (seen.Get(event.alloc, 0, INT64_MAX).empty()) continue;
       if (ends) {
         seen.EraseBlock(event.alloc);
-        At(told_, kind) = false;
+        told_.clear();
         continue;
       }
-      if (At(told_, kind)) continue;
-      At(told_, kind) = true;
+      if (!told_.insert(Requirement(kind)).second) continue;
       Add(Requirement(kind), index_, "kept until destroy",
           "freed in " + a_.CallName(rank_, instance_, event.call),
-          std::string("fsdp_double_buffer = 1, but a block that ") + Does(kind) +
-              " is freed: it is made again for the next unit");
+          std::string("fsdp_double_buffer = 1, but a block with bytes ") + What(kind) +
+              " is freed: keep it for the next unit, and mark it with SPF_K_DISCARD");
     }
   }
 
@@ -150,7 +149,7 @@ class DoubleBuffers : RankCheck {
   int64_t index_ = 0;
   std::array<ByteMap<int>, kKinds> seen_;  // bytes that were used so since create
   std::array<int64_t, kKinds> width_{};    // of an element
-  std::array<bool, kKinds> told_{};        // since create
+  std::set<std::string> told_;             // since create: requirements
 };
 
 }  // namespace
