@@ -64,8 +64,10 @@ UnitShape ShapeOf(const ModelPlan& plan, int32_t unit) {
 void FindAlike(ModelPlan& plan) {
   std::vector<UnitShape> shapes;
   for (int32_t u = 0; u < plan.units(); ++u) shapes.push_back(ShapeOf(plan, u));
-  const auto most = std::ranges::max_element(
-      shapes, {}, [&](const UnitShape& shape) { return std::ranges::count(shapes, shape); });
+  const auto alike = [&](const UnitShape& shape) {
+    return shape.empty() ? 0 : std::ranges::count(shapes, shape);
+  };
+  const auto most = std::ranges::max_element(shapes, {}, alike);
   for (const UnitShape& shape : shapes) plan.unit_alike.push_back(shape == *most);
 }
 

@@ -67,6 +67,10 @@ TEST_F(UnitsTest, TheLargestSetOfUnitsThatAreAlikeSharesDoubleBuffers) {
       << "two of each: the first";
   AddParam("layers.1.bias", 4, 1, 0);
   EXPECT_EQ(Plan({"TransformerLayer"}).unit_alike, (std::vector<bool>{true, false}));
+  AddModule(0, "Empty"), AddModule(0, "Empty");
+  EXPECT_EQ(Plan({"TransformerLayer", "Empty"}).unit_alike,
+            (std::vector<bool>{true, false, false, false}))
+      << "units without parameters are not alike";
   EXPECT_TRUE(Plan({}).unit_alike.empty());
 }
 

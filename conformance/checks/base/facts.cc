@@ -135,7 +135,7 @@ std::vector<int32_t> InstanceFacts::UnitsAlike(int32_t world_rank) const {
       const ParamFacts& param = Param(world_rank, id);
       if (param.unit == unit) shape.emplace_back(param.numel, param.row, param.dtype, param.expert);
     }
-    by_shape[shape].push_back(unit);
+    if (!shape.empty()) by_shape[shape].push_back(unit);
   }
   for (const auto& [shape, units] : by_shape) {
     const bool first = units.size() == alike.size() && units.front() < alike.front();

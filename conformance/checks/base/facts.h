@@ -63,7 +63,7 @@ class InstanceFacts {
   bool Interleaves() const { return spec_->overlap_moe; }
   const std::vector<int32_t>& units() const { return units_; }
   // The units that share buffers with fsdp_double_buffer: the largest set of units with the same
-  // list of parameters, by size, row, dtype and kind; of several such sets the first.
+  // list of parameters, not empty, by size, row, dtype and kind; of several such sets the first.
   std::vector<int32_t> UnitsAlike(int32_t world_rank) const;
   // In some microbatch of this entry call the unit is not in the rank's program, or not in its
   // backward.
