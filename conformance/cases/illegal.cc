@@ -94,6 +94,12 @@ std::string ReshardNeedsShards(const InstanceSpec& spec, int32_t) {
 
 std::string ReshardDivides(const InstanceSpec& spec, int32_t) { return ReshardProblem(spec); }
 
+std::string DoubleBufferOfKept(const InstanceSpec& spec, int32_t) {
+  if (!spec.double_buffer || spec.reshard_after_forward != 0) return "";
+  return "fsdp_double_buffer = 1 with reshard_after_forward = 0: units that stay gathered need "
+         "more than two buffers";
+}
+
 // Derive refuses to ask for wrong twins that some rank cannot tell from right ones.
 std::string Twin(const InstanceSpec& spec, int32_t) {
   if (!HasWrongTwin(spec)) return "";
@@ -158,6 +164,9 @@ std::vector<IllegalRule> GroupRules() {
        ReshardDivides,
        {"w8.zero3.reshard3", "w4.zero3.reshard4", "w8.zero3.n4.reshard2.grid",
         "w2.zero3.reshard-1"}},
+      {"double-buffer-of-kept-units",
+       DoubleBufferOfKept,
+       {"w4.zero3.reshard0.doublebuffer", "w8.zero3.n2.reshard0.grid.ub.doublebuffer"}},
       {"twin",
        Twin,
        {"w8.zero3.twin=permuted", "w2.zero1.twin=permuted", "w8.zero3.twin=short",

@@ -80,10 +80,11 @@ TEST(IllegalTest, RulesOfSchedulesEndWhereTheySay) {
        {"w8.zero3.ep2.moe8.1f1b.dw.er", "w8.zero2.ep2.moe8.1f1b.units=none", "w8.zero3.hp",
         "w8.zero3.ep2.moe8.recompute", "w8.zero3.ep2.moe8.sharedoverlap", "w8.zero3.doublebuffer",
         "w8.zero3.ep2.ub.moe8", "w8.ddp.pp2.k2.ub.layers4.vpp2",
-        "w8.ddp.ep2.moe8.1f1b.doublebuffer", "w8.zero3.ep2.moe8.1f1b.graph=full_iteration",
-        "w8.ddp.ep2.moe8.1f1b.graph=per_layer", "w8.zero3.ep2.moe8.recompute=moe",
-        "w8.zero3.ep2.moe8.1f1b.recompute=norm,core_attn", "w8.zero3.pp2",
-        "w8.ddp.pp2.ep2.k2.layers4.moe8.vpp2.1f1b", "w8.ddp.pp2.k2.layers4.vpp2"}) {
+        "w8.ddp.ep2.moe8.1f1b.doublebuffer", "w8.zero1.doublebuffer",
+        "w8.zero3.units=none.doublebuffer", "w8.zero3.reshard2.doublebuffer",
+        "w8.zero3.ep2.moe8.1f1b.graph=full_iteration", "w8.ddp.ep2.moe8.1f1b.graph=per_layer",
+        "w8.zero3.ep2.moe8.recompute=moe", "w8.zero3.ep2.moe8.1f1b.recompute=norm,core_attn",
+        "w8.zero3.pp2", "w8.ddp.pp2.ep2.k2.layers4.moe8.vpp2.1f1b", "w8.ddp.pp2.k2.layers4.vpp2"}) {
     EXPECT_EQ(ParseId(legal).illegal, "") << legal;
   }
 }

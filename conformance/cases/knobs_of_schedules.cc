@@ -82,11 +82,15 @@ std::vector<Knob> ScheduleOptionKnobs() {
       Flag(&InstanceSpec::shared_expert_overlap, "sharedoverlap",
            {.name = "moe_shared_expert_overlap",
             .meaning = "another feature that the overlap excludes: set only to be refused"}),
-      Flag(
-          &InstanceSpec::double_buffer, "doublebuffer",
-          {.name = "fsdp_double_buffer",
-           .meaning =
-               "another feature that the overlap excludes, with sharding: set only to be refused"}),
+      Flag(&InstanceSpec::double_buffer, "doublebuffer",
+           {.name = "fsdp_double_buffer",
+            .meaning =
+                "with optim_grads_params and optim_grads, of units that are alike: gathered "
+                "parameters, the gradients that nodes add to and the gradients that are sent have "
+                "two buffers each, made once and used in turn (below). With any other strategy and "
+                "with units = none it means nothing. Refused under the overlap with sharding, and "
+                "with reshard_after_forward = 0. (Megatron-FSDP's fsdp_double_buffer)"})
+          .In({Space::kDense}),
       Word(&InstanceSpec::cuda_graph, "graph", {},
            {.name = "cuda_graph_impl",
             .values = "none, full_iteration, per_layer",

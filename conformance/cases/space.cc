@@ -34,6 +34,11 @@ bool Reshards(const InstanceSpec& spec, uint8_t strategy, uint8_t reshard) {
   return strategy == 3 && (reshard == 1 ? ranks > 1 : ranks > 2 && ranks % 2 == 0);
 }
 
+// Double buffers mean something, and what they are for is given back after forward.
+bool DoubleBuffers(uint8_t strategy, uint8_t reshard, uint8_t double_buffer) {
+  return double_buffer == 0 || (strategy >= 2 && reshard != 1);
+}
+
 // Legal, and exact whatever the dtypes and the model are.
 bool Askable(const Case& c) {
   InstanceSpec hardest = c.instances.front();
@@ -49,7 +54,7 @@ CaseSpace::CaseSpace(const std::vector<int32_t>& worlds) : FactorSpace(Space::kD
   AddSetter("place", {std::begin(kPlaces), std::end(kPlaces)}, SetPlace);
   AddKnobs({"tp", "cp", "pp", "ep", "experts", "order", "num_optimizer_instances", "microbatches",
             "strategy", "outer_strategy", "groups", "create_all_gather_group",
-            "reshard_after_forward"});
+            "reshard_after_forward", "fsdp_double_buffer"});
   AddOtherKnobs();
   RelateGrid();
   Relate({"average_in_collective", "calculate_per_token_loss"}, [](const Case& c) {
@@ -63,7 +68,8 @@ void CaseSpace::RelateGrid() {
       "world",       "place", "tp", "cp", "pp", "ep", "experts", "order", "num_optimizer_instances",
       "microbatches"};
   std::vector<std::string> factors = grid;
-  factors.insert(factors.end(), {"strategy", "outer_strategy", "reshard_after_forward"});
+  factors.insert(factors.end(),
+                 {"strategy", "outer_strategy", "reshard_after_forward", "fsdp_double_buffer"});
   std::vector<std::vector<uint8_t>> tuples;
   ForEachTuple(grid, [&](const std::vector<uint8_t>& tuple, const Case& c) {
     const InstanceSpec& spec = c.instances.front();
@@ -73,8 +79,11 @@ void CaseSpace::RelateGrid() {
         if (outer_strategy == 1 && (strategy != 3 || spec.outer == 1)) continue;
         for (uint8_t reshard = 0; reshard < 3; ++reshard) {
           if (!Reshards(spec, strategy, reshard)) continue;
-          tuples.push_back(tuple);
-          tuples.back().insert(tuples.back().end(), {strategy, outer_strategy, reshard});
+          for (uint8_t buffers = 0; buffers < 2; ++buffers) {
+            if (!DoubleBuffers(strategy, reshard, buffers)) continue;
+            tuples.push_back(tuple);
+            tuples.back().insert(tuples.back().end(), {strategy, outer_strategy, reshard, buffers});
+          }
         }
       }
     }

@@ -12,6 +12,8 @@
 // what one rank owns, of any size, and an inner shard what a reduction leaves on a rank: all of a
 // bucket of dealt parameters.
 #pragma once
+#include <optional>
+
 #include "conformance/abi/spf.hpp"
 #include "reference/core/layout.h"
 #include "reference/core/units.h"
@@ -24,6 +26,8 @@ struct Bucket {
   BucketLayout layout;
   DataParallelGroups groups;
   int32_t module = 0;  // for labels: the unit's module, or the root
+  // Which of its unit's buckets it is, if the unit shares double buffers with others.
+  std::optional<int32_t> double_buffer;
   int32_t inner_rank = 0, inner_size = 1;
   int32_t shard = 0;               // which of layout.shards this rank owns
   bool full_weights = true;        // model weights are kept whole

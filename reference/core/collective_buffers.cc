@@ -1,6 +1,7 @@
 #include "reference/core/collective_buffers.h"
 
 #include <algorithm>
+#include <stdexcept>
 #include <utility>
 
 namespace reference {
@@ -19,19 +20,25 @@ std::vector<spf_group> GroupsOf(const CollectiveBuffers::Users& users) {
 }  // namespace
 
 spf_addr CollectiveBuffers::Take(spf_stream stream, uint64_t bytes, const Users& users,
-                                 spf_label label) {
-  const std::vector<spf_group> groups = GroupsOf(users);
-  if (!config_.nccl_ub || groups.empty() || bytes == 0) return host_.Alloc(stream, bytes, label);
+                                 spf_label label, std::optional<int32_t> double_buffer) {
+  const std::vector<spf_group> groups =
+      config_.nccl_ub ? GroupsOf(users) : std::vector<spf_group>{};
+  if ((!double_buffer && groups.empty()) || bytes == 0) return host_.Alloc(stream, bytes, label);
+  int32_t alike = 0;
   for (Block& block : blocks_) {
-    if (block.taken || block.stream != stream || block.bytes != bytes ||
-        block.purpose != label.purpose || block.groups != groups)
+    if (block.stream != stream || block.bytes != bytes || block.purpose != label.purpose ||
+        block.double_buffer != double_buffer || block.groups != groups)
       continue;
+    ++alike;
+    if (block.taken) continue;
     block.taken = true;
     return block.address;
   }
+  if (double_buffer && alike == 2) throw std::logic_error("a third unit asks for double buffers");
   label.module1 = 0;
+  const spf_place place = groups.empty() ? SPF_DEVICE : SPF_REGISTRABLE;
   Block& block = blocks_.emplace_back();
-  block = {host_.Alloc(stream, bytes, label, SPF_REGISTRABLE), stream, bytes, label.purpose};
+  block = {host_.Alloc(stream, bytes, label, place), stream, bytes, label.purpose, double_buffer};
   for (spf_group group : groups) {
     host_.Register(group, block.address);
     block.groups.push_back(group);

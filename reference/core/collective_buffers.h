@@ -9,9 +9,15 @@
 //   given     its contents are dead (SPF_K_DISCARD), it stays registered
 //   Destroy   deregistered and freed, in the order in which they were registered
 //
-// Without nccl_ub a block is allocated when it is taken and freed when it is given back.
+// With fsdp_double_buffer the blocks of units that are alike are kept too, registered or not: two
+// for each bucket of such a unit, taken by all of them in turn (Megatron-FSDP's
+// FixedPoolAllocator). What compute reads of a block precedes the mark, and the mark what is
+// enqueued for the next taker: both are on the block's stream.
+//
+// Otherwise a block is allocated when it is taken and freed when it is given back.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "conformance/abi/spf.hpp"
@@ -28,9 +34,10 @@ class CollectiveBuffers {
 
   CollectiveBuffers(spf::Host& host, const Config& config) : host_(host), config_(config) {}
 
-  // The contents are poison. A block that is registered has no module in its label: it serves
-  // several.
-  spf_addr Take(spf_stream stream, uint64_t bytes, const Users& users, spf_label label);
+  // The contents are poison. A block that is kept has no module in its label: it serves several.
+  // double_buffer: Bucket::double_buffer. REQUIRES: of its blocks at most one is taken.
+  spf_addr Take(spf_stream stream, uint64_t bytes, const Users& users, spf_label label,
+                std::optional<int32_t> double_buffer = {});
   // After what the stream has been given so far. Sets the address to 0; 0 is nothing.
   // REQUIRES: the stream on which it was taken.
   void Give(spf_stream stream, spf_addr& address);
@@ -46,13 +53,14 @@ class CollectiveBuffers {
     spf_stream stream = nullptr;
     uint64_t bytes = 0;
     int32_t purpose = 0;
+    std::optional<int32_t> double_buffer{};
     std::vector<spf_group> groups{};
     bool taken = true;
   };
 
   spf::Host& host_;
   const Config& config_;
-  std::vector<Block> blocks_;  // all that are registered, in that order
+  std::vector<Block> blocks_;  // all that are kept, in the order in which they were made
 };
 
 }  // namespace reference

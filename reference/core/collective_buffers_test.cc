@@ -72,6 +72,9 @@ class CollectiveBuffersTest : public testing::Test {
                 spf_purpose purpose = SPF_FOR_GRAD) {
     return buffers_.Take(StreamNumber(stream), bytes, users, spf::For(purpose, 3));
   }
+  spf_addr TakeOfTwo(int32_t double_buffer) {
+    return buffers_.Take(StreamNumber(1), 64, {&inner_}, spf::For(SPF_FOR_GRAD, 3), double_buffer);
+  }
   void Give(spf_addr block, uintptr_t stream = 1) { buffers_.Give(StreamNumber(stream), block); }
   // What the host was asked for since the last time.
   std::vector<std::string> Said() { return std::exchange(raw_.said, {}); }
@@ -129,6 +132,28 @@ TEST_F(CollectiveBuffersTest, GroupsThatSendNothingDoNotRegister) {
 TEST_F(CollectiveBuffersTest, AGroupThatGathersAndReducesRegistersOnce) {
   Take({&inner_, &inner_});
   EXPECT_EQ(Said(), (Lines{"alloc 64 registrable s1", "register a with g1"}));
+}
+
+TEST_F(CollectiveBuffersTest, DoubleBuffersAreKeptWithoutBeingRegistered) {
+  config_.nccl_ub = false;
+  const spf_addr first = TakeOfTwo(0), second = TakeOfTwo(0);
+  EXPECT_THROW(TakeOfTwo(0), std::logic_error);
+  EXPECT_EQ(Said(), (Lines{"alloc 64 s1", "alloc 64 s1"}));
+  Give(second);
+  EXPECT_EQ(TakeOfTwo(0), second);
+  Give(first), Give(second);
+  EXPECT_EQ(TakeOfTwo(0), first);
+  EXPECT_NE(TakeOfTwo(1), second) << "of another bucket of the unit";
+  Give(first);
+  Said();
+  buffers_.Destroy();
+  EXPECT_EQ(Said(), (Lines{"free a s1", "free b s1", "free c s1"}));
+}
+
+TEST_F(CollectiveBuffersTest, DoubleBuffersAreRegisteredWithNcclUb) {
+  Give(TakeOfTwo(0));
+  EXPECT_EQ(Said(), (Lines{"alloc 64 registrable s1", "register a with g1", "discard 64 of a s1"}));
+  EXPECT_NE(Take({&inner_}), TakeOfTwo(0)) << "what is no unit's has other blocks";
 }
 
 TEST_F(CollectiveBuffersTest, DestroyGoesInTheOrderOfRegistration) {

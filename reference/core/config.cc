@@ -81,6 +81,7 @@ void ReadCommunication(const Knobs& knobs, Config& c) {
   c.grad_comm_dtype = knobs.Dtype("grad_comm_dtype");
   c.main_grads_dtype = knobs.Dtype("main_grads_dtype");
   c.nccl_ub = knobs.Flag("nccl_ub");
+  c.double_buffer = knobs.Flag("fsdp_double_buffer");
   c.recompute = knobs.Flag("recompute");
 }
 
@@ -91,7 +92,6 @@ void ReadSchedule(const Knobs& knobs, Config& c) {
   c.high_priority_a2a = knobs.Flag("high_priority_a2a_comm_stream");
   c.chunks = knobs.Size("virtual_pipeline_model_parallel_size");
   c.shared_expert_overlap = knobs.Flag("moe_shared_expert_overlap");
-  c.double_buffer = knobs.Flag("fsdp_double_buffer");
   c.cuda_graphs =
       knobs.OneOf<CudaGraphs>("cuda_graph_impl", {{"none", CudaGraphs::kNone},
                                                   {"full_iteration", CudaGraphs::kFullIteration},

@@ -65,6 +65,7 @@ struct Config {
   int64_t tokens_per_step = 0;
   spf_dtype param_dtype = SPF_F32, grad_comm_dtype = SPF_F32, main_grads_dtype = SPF_F32;
   bool nccl_ub = false;                     // gathers and reductions in registered memory
+  bool double_buffer = false;               // two buffers for all units that are alike
   bool recompute = false;                   // whole layers
   std::set<std::string> recompute_modules;  // of norm, core_attn, moe
 
@@ -74,7 +75,7 @@ struct Config {
   bool early_attn_release = false;  // ep_overlap_early_attn_memory_release
   bool high_priority_a2a = false;   // of the stream of the all-to-alls; nothing without overlap_moe
   int32_t chunks = 1;               // virtual_pipeline_model_parallel_size: per pipeline rank
-  bool shared_expert_overlap = false, double_buffer = false;
+  bool shared_expert_overlap = false;
   CudaGraphs cuda_graphs = CudaGraphs::kNone;
 
   OptimizerKind optimizer = OptimizerKind::kSgd;
@@ -94,6 +95,8 @@ struct Config {
   bool GathersAtInstall() const { return LayerWise() && !overlap_param_gather; }
   // A backward adds to an fp32 gradient of its own, not to the main gradient.
   bool HasLocalGrad() const { return ShardsGrads() || main_grads_dtype != SPF_F32; }
+  // What double buffers are for: gradients, and with sharded parameters these, live for a time.
+  bool HasDoubleBuffers() const { return double_buffer && ShardsGrads(); }
   // Main gradients kept whole have another dtype than the wire.
   bool CastsFullGrads() const { return !ShardsGrads() && main_grads_dtype != grad_comm_dtype; }
 };

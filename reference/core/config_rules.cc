@@ -106,6 +106,11 @@ void CheckCombinations(const Knobs& knobs, const Config& c) {
     Reject("reshard_after_forward", std::to_string(c.reshard_after_forward),
            "needs strategy = optim_grads_params: else there are no shards to go back to");
   }
+  if (c.double_buffer && c.reshard_after_forward == 0) {
+    Reject("fsdp_double_buffer", "1",
+           "is illegal with reshard_after_forward = 0: units that stay gathered need more than two "
+           "buffers");
+  }
   if (c.average_in_collective && c.per_token_loss) {
     Reject("average_in_collective", "1",
            "cannot be combined with calculate_per_token_loss = 1, whose divisor is not the number "
@@ -163,7 +168,6 @@ void CheckAxes(const Config& c, int32_t ep, int32_t pp) {
 void CheckImplemented(const Config& c) {
   if (c.shared_expert_overlap)
     throw Unsupported("moe_shared_expert_overlap = 1 is not implemented");
-  if (c.double_buffer) throw Unsupported("fsdp_double_buffer = 1 is not implemented");
   if (c.cuda_graphs != CudaGraphs::kNone) throw Unsupported("cuda_graph_impl is not implemented");
   if (c.optimizer == OptimizerKind::kMuon && c.Shards() && !c.LayerWise()) {
     throw Unsupported(

@@ -167,9 +167,8 @@ TEST(ConfigSchedule, AxesDecideToo) {
 }
 
 TEST(ConfigSchedule, WhatIsNotImplemented) {
-  for (const auto& [knob, value] : {std::pair{"moe_shared_expert_overlap", "1"},
-                                    {"fsdp_double_buffer", "1"},
-                                    {"cuda_graph_impl", "full_iteration"}}) {
+  for (const auto& [knob, value] :
+       {std::pair{"moe_shared_expert_overlap", "1"}, {"cuda_graph_impl", "full_iteration"}}) {
     EXPECT_THROW(CheckImplemented(Read({{knob, value}})), Unsupported) << knob;
   }
 }

@@ -5,11 +5,14 @@ namespace reference {
 std::vector<Bucket> MakeBuckets(const Config& config, const EngineGroups& groups,
                                 const ModelPlan& plan) {
   std::vector<Bucket> buckets;
+  std::vector<int32_t> of_unit(plan.unit_modules.size());  // buckets so far
   for (const BucketPlan& planned : plan.buckets) {
     Bucket& bucket = buckets.emplace_back();
     bucket.plan = planned;
     bucket.groups = planned.expert ? *groups.expert : groups.dense;
     bucket.module = planned.unit == kNoUnit ? 0 : At(plan.unit_modules, planned.unit);
+    if (config.HasDoubleBuffers() && planned.unit != kNoUnit && At(plan.unit_alike, planned.unit))
+      bucket.double_buffer = At(of_unit, planned.unit)++;
     bucket.full_weights = !config.ShardsParams();
     bucket.full_grads = !config.ShardsGrads();
     bucket.grad_dtype = config.main_grads_dtype;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <tuple>
 
 namespace reference {
 namespace {
@@ -42,6 +43,32 @@ void GroupBuckets(ModelPlan& plan) {
     At(plan.groups, *found).buckets.push_back(b);
     plan.bucket_group.push_back(*found);
   }
+}
+
+// What buffers must be for a unit: of each bucket the dtype, whose ranks share it, and its rows.
+using UnitShape = std::vector<std::tuple<spf_dtype, bool, std::vector<int64_t>>>;
+
+UnitShape ShapeOf(const ModelPlan& plan, int32_t unit) {
+  UnitShape shape;
+  for (const BucketPlan& bucket : plan.buckets) {
+    if (bucket.unit != unit) continue;
+    auto& [dtype, expert, sizes] = shape.emplace_back(bucket.dtype, bucket.expert, 0);
+    for (const ParamShape& param : bucket.params) {
+      sizes.push_back(param.numel);
+      sizes.push_back(param.row);
+    }
+  }
+  return shape;
+}
+
+void FindAlike(ModelPlan& plan) {
+  std::vector<UnitShape> shapes;
+  for (int32_t u = 0; u < plan.units(); ++u) shapes.push_back(ShapeOf(plan, u));
+  const auto alike = [&](const UnitShape& shape) {
+    return shape.empty() ? 0 : std::ranges::count(shapes, shape);
+  };
+  const auto most = std::ranges::max_element(shapes, {}, alike);
+  for (const UnitShape& shape : shapes) plan.unit_alike.push_back(shape == *most);
 }
 
 // Modules are numbered in forward order. The root's own parameters may be used anywhere, so with
@@ -165,6 +192,7 @@ ModelPlan PlanModel(const spf_model& model, const std::vector<std::string>& unit
     plan.param_bucket.push_back(static_cast<int32_t>(found - plan.buckets.begin()));
   }
   GroupBuckets(plan);
+  FindAlike(plan);
   FindBackward(model, plan);
   for (const spf_program* program : programs) FindReentries(model, *program, plan);
   return plan;

@@ -65,6 +65,9 @@ struct ModelPlan {
   // nothing upstream of it gets a gradient. Decided by flags, so that ranks whose program leaves
   // the unit out decide alike.
   std::vector<bool> unit_in_backward;
+  // By unit: one of those that share double buffers, the largest number of units whose buckets are
+  // alike (Megatron-FSDP's FixedPoolAllocator). Of several such sets the first.
+  std::vector<bool> unit_alike;
   std::vector<int32_t> root_groups;   // those outside units
   std::vector<int32_t> bucket_group;  // by bucket
   std::vector<Reentry> reentries;

@@ -57,6 +57,23 @@ TEST_F(UnitsTest, BucketsInOrderOfFirstAppearance) {
   EXPECT_EQ(plan.groups[1].buckets, (std::vector<int32_t>{1, 2})) << "one group operation per unit";
 }
 
+TEST_F(UnitsTest, TheLargestSetOfUnitsThatAreAlikeSharesDoubleBuffers) {
+  EXPECT_EQ(Plan({"TransformerLayer"}).unit_alike, (std::vector<bool>{true, false}))
+      << "one of each: the first";
+  AddParam("layers.1.mlp.down", 5, 16, 24);
+  EXPECT_EQ(Plan({"TransformerLayer"}).unit_alike, (std::vector<bool>{true, true}));
+  EXPECT_EQ(Plan({"Embedding", "TransformerLayer", "Head"}).unit_alike,
+            (std::vector<bool>{true, false, false, true}))
+      << "two of each: the first";
+  AddParam("layers.1.bias", 4, 1, 0);
+  EXPECT_EQ(Plan({"TransformerLayer"}).unit_alike, (std::vector<bool>{true, false}));
+  AddModule(0, "Empty"), AddModule(0, "Empty");
+  EXPECT_EQ(Plan({"TransformerLayer", "Empty"}).unit_alike,
+            (std::vector<bool>{true, false, false, false}))
+      << "units without parameters are not alike";
+  EXPECT_TRUE(Plan({}).unit_alike.empty());
+}
+
 TEST_F(UnitsTest, OutermostModuleOfTheTypesIsTheUnit) {
   EXPECT_EQ(Plan({"Mlp", "TransformerLayer"}).unit_modules, (std::vector<int32_t>{2, 4}));
 }

@@ -31,6 +31,10 @@ struct PlanFacts {
   }
   int32_t UnitOf(const Operation& operation) const { return UnitOf(operation.node->module); }
   int32_t ModuleOf(int32_t unit) const { return At(buckets.unit_modules, unit); }
+  // Its parameters and gradients live in one of two buffers, as those of the units like it do.
+  bool HasDoubleBuffer(int32_t unit) const {
+    return config.HasDoubleBuffers() && unit != kNoUnit && At(buckets.unit_alike, unit);
+  }
   bool IsLast(int32_t microbatch) const { return microbatch == config.microbatches - 1; }
 };
 

@@ -1,6 +1,7 @@
 #include "reference/plan/gathering.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "reference/core/at.h"
@@ -56,7 +57,7 @@ void Gathering::GatherAhead(const GatherOrder& order, int32_t from) {
       bytes += At(facts_.groups, g).bytes;
     }
     if (wanted.empty()) continue;
-    if (!WithinLimit(bytes)) return;
+    if (!WithinLimit(bytes) || !FindsBuffer(next->unit)) return;
     for (int32_t g : wanted) {
       if (At(groups_, g).state == State::kAbsent) Gather(g);
       At(groups_, g).marked = false;  // marked and wanted again: it stays
@@ -71,6 +72,17 @@ bool Gathering::WithinLimit(uint64_t bytes) const {
     ahead += group.ahead ? At(facts_.groups, IdOf(group)).bytes : 0;
   if (!facts_.config.prefetch_limit_bytes) return ahead == 0;  // the next place, whatever its size
   return ahead + bytes <= Count(*facts_.config.prefetch_limit_bytes);
+}
+
+bool Gathering::FindsBuffer(int32_t unit) const {
+  if (!facts_.HasDoubleBuffer(unit)) return true;
+  std::set<int32_t> others;
+  for (const Group& group : groups_) {
+    const int32_t other = At(facts_.buckets.groups, IdOf(group)).unit;
+    if (group.state != State::kAbsent && other != unit && facts_.HasDoubleBuffer(other))
+      others.insert(other);
+  }
+  return others.size() < 2;
 }
 
 void Gathering::Gather(int32_t group) {

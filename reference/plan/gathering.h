@@ -2,7 +2,8 @@
 //
 // Writes kGather, kNeed and kRelease. While one unit computes, the next ones are gathered as far as
 // the prefetch limit allows, in bytes; without a limit one unit ahead, or one bucket group under
-// the 1F1B schedule (FS-09).
+// the 1F1B schedule (FS-09). With double buffers no third unit of those that share them, whatever
+// the limit.
 #pragma once
 #include "reference/plan/gather_order.h"
 #include "reference/plan/step.h"
@@ -45,6 +46,7 @@ class Gathering {
   };
   void GatherAhead(const GatherOrder& order, int32_t from);
   bool WithinLimit(uint64_t bytes) const;
+  bool FindsBuffer(int32_t unit) const;
   void Gather(int32_t group);
   void Need(int32_t group);
   void Release(Group& group);

@@ -20,6 +20,7 @@ class GatheringTest : public testing::Test {
       buckets_.groups.push_back({unit, false, {unit}});
       order_.push_back({unit, unit, {unit}});
       facts_.groups.push_back({100, true, true});
+      buckets_.unit_alike.push_back(true);
     }
   }
   std::string Written() const {
@@ -127,6 +128,28 @@ TEST_F(GatheringTest, OnlyTheFirstGatherSinceAnInstallIsMarked) {
   }
   EXPECT_TRUE(plan_[0].first);
   EXPECT_FALSE(plan_[3].first);
+}
+
+TEST_F(GatheringTest, WithDoubleBuffersAThirdUnitWaitsForOne) {
+  config_.prefetch_limit_bytes = 1000;
+  config_.double_buffer = true;
+  Gathering gathering(facts_, plan_);
+  gathering.Prefetch(order_);
+  EXPECT_EQ(Written(), "G0 G1");
+  gathering.Acquire(order_, 0);
+  EXPECT_EQ(Written(), "G0 G1 N0");
+  gathering.Release(0);
+  gathering.Acquire(order_, 1);
+  EXPECT_EQ(Written(), "G0 G1 N0 R0 G2 N1");
+}
+
+TEST_F(GatheringTest, UnitsWithoutDoubleBuffersAreNotCounted) {
+  config_.prefetch_limit_bytes = 1000;
+  config_.double_buffer = true;
+  buckets_.unit_alike[0] = false;
+  Gathering gathering(facts_, plan_);
+  gathering.Prefetch(order_);
+  EXPECT_EQ(Written(), "G0 G1 G2");
 }
 
 TEST_F(GatheringTest, AfterForwardAUnitGoes) {

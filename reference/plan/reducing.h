@@ -4,9 +4,12 @@
 //   optim_grads(_params)   reduced shards   every one
 //   all other strategies   locally          last
 //
-// Writes kBegin, kFold, kReduce and kReduced. At most two units of unreduced gradients exist.
+// Writes kBegin, kFold, kReduce and kReduced. While one unit's gradients are reduced the next one's
+// are made; a unit that begins may find an unfinished one (a layer that runs twice), and then waits
+// for what is being reduced where units share double buffers.
 #pragma once
 #include <deque>
+#include <set>
 
 #include "reference/plan/facts.h"
 #include "reference/plan/step.h"
@@ -35,6 +38,8 @@ class Reducing {
   };
   void Reduce(int32_t group, bool last);
   void AwaitBefore(int64_t turn);
+  void AwaitBuffer(int32_t unit);
+  std::set<int32_t> UnitsWithBuffer() const;
 
   const PlanFacts& facts_;
   Plan& plan_;

@@ -47,6 +47,23 @@ TEST_F(ReducingTest, OneReductionIsUnderWayWhileTheNextGradientIsMade) {
   EXPECT_EQ(Written(), "B0 R0! B1 R1! W0 B2 R2! W1 W2");
 }
 
+// Unit 0 is begun, and its layer runs again: it has a buffer until the end.
+TEST_F(ReducingTest, WithDoubleBuffersAnUnfinishedUnitLeavesOne) {
+  for (const bool double_buffer : {false, true}) {
+    config_.strategy = ShardingStrategy::kOptimGrads;
+    config_.double_buffer = double_buffer;
+    buckets_.unit_alike = {true, true, true};
+    buckets_.groups = {{0, false, {0}}, {1, false, {1}}, {2, false, {2}}};
+    plan_.clear();
+    Reducing reducing(facts_, plan_);
+    reducing.Begin({0});
+    reducing.Begin({1});
+    reducing.HandOver({1}, true);
+    reducing.Begin({2});
+    EXPECT_EQ(Written(), double_buffer ? "B0 B1 R1! W1 B2" : "B0 B1 R1! B2");
+  }
+}
+
 TEST_F(ReducingTest, ShardedGradientsAreReducedInEveryMicrobatch) {
   config_.strategy = ShardingStrategy::kOptimGrads;
   facts_.groups.resize(1);

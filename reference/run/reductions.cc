@@ -36,8 +36,9 @@ void Reductions::ZeroGrad() {
 void Reductions::Begin(int32_t group) {
   for (Bucket* b : Trainable(group)) {
     if (c_.config.HasLocalGrad()) {
-      b->local_grad = c_.buffers.Take(c_.streams.compute, b->Bytes(b->size(), SPF_F32),
-                                      SendersOfLocalGrad(*b), spf::For(SPF_FOR_GRAD, b->module));
+      b->local_grad =
+          c_.buffers.Take(c_.streams.compute, b->Bytes(b->size(), SPF_F32), SendersOfLocalGrad(*b),
+                          spf::For(SPF_FOR_GRAD, b->module), b->double_buffer);
       c_.host.Fill(c_.streams.compute, b->local_grad, Count(b->size()), SPF_F32, 0);
     }
     const spf_addr base = c_.config.HasLocalGrad() ? b->local_grad : b->main_grad;
@@ -84,8 +85,9 @@ Reductions::Contribution Reductions::Contribute(Bucket& b) {
     b.local_grad = 0;
     return {&b, source, local};
   }
-  const spf_addr cast = c_.buffers.Take(c_.streams.compute, b.Bytes(b.size(), wire),
-                                        {&b.groups.reduce}, spf::For(SPF_FOR_GRAD, b.module));
+  const spf_addr cast =
+      c_.buffers.Take(c_.streams.compute, b.Bytes(b.size(), wire), {&b.groups.reduce},
+                      spf::For(SPF_FOR_GRAD, b.module), b.double_buffer);
   c_.host.Axpby(c_.streams.compute, scale, source, dtype, 0, cast, wire, n);
   c_.buffers.Give(c_.streams.compute, b.local_grad);
   return {&b, cast, true};

@@ -49,7 +49,7 @@ void UnitGathers::Allocate(const BucketGroup& group) {
     CollectiveBuffers::Users users{&b.groups.gather};
     if (b.groups.part && group.unit != kNoUnit) users.push_back(&b.groups.part);
     b.gathered = c_.buffers.Take(c_.streams.compute, b.FullBytes(), users,
-                                 spf::For(SPF_FOR_PARAM_FULL, b.module));
+                                 spf::For(SPF_FOR_PARAM_FULL, b.module), b.double_buffer);
   }
 }
 

@@ -1,6 +1,7 @@
 #include "conformance/checks/base/facts.h"
 
 #include <algorithm>
+#include <tuple>
 
 #include "conformance/common/at.h"
 
@@ -122,6 +123,25 @@ bool InstanceFacts::UnitMayBeAbsent(int32_t world_rank, int32_t call, int32_t un
     if (!runs) return true;
   }
   return false;
+}
+
+std::vector<int32_t> InstanceFacts::UnitsAlike(int32_t world_rank) const {
+  using Shape = std::vector<std::tuple<int64_t, int64_t, int32_t, bool>>;
+  std::map<Shape, std::vector<int32_t>> by_shape;
+  std::vector<int32_t> alike;
+  for (const int32_t unit : units_) {
+    Shape shape;
+    for (int32_t id = 0; id < n_params(world_rank); ++id) {
+      const ParamFacts& param = Param(world_rank, id);
+      if (param.unit == unit) shape.emplace_back(param.numel, param.row, param.dtype, param.expert);
+    }
+    if (!shape.empty()) by_shape[shape].push_back(unit);
+  }
+  for (const auto& [shape, units] : by_shape) {
+    const bool first = units.size() == alike.size() && units.front() < alike.front();
+    if (units.size() > alike.size() || first) alike = units;
+  }
+  return alike;
 }
 
 // With pipeline stages module ids differ between ranks; nothing is sharded then, and there are no

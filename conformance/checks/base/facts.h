@@ -62,6 +62,9 @@ class InstanceFacts {
   // time do not hold; the schedule's own do.
   bool Interleaves() const { return spec_->overlap_moe; }
   const std::vector<int32_t>& units() const { return units_; }
+  // The units that share buffers with fsdp_double_buffer: the largest set of units with the same
+  // list of parameters, not empty, by size, row, dtype and kind; of several such sets the first.
+  std::vector<int32_t> UnitsAlike(int32_t world_rank) const;
   // In some microbatch of this entry call the unit is not in the rank's program, or not in its
   // backward.
   bool UnitMayBeAbsent(int32_t world_rank, int32_t call, int32_t unit) const;

@@ -7,6 +7,7 @@ CheckResult CheckKnobs(const Analysis& a) {
   if (!a.legal()) return result;
   result.Merge(CheckTravels(a));
   result.Merge(CheckReshard(a));
+  result.Merge(CheckDoubleBuffers(a));
   result.Merge(CheckRecompute(a));
   result.Merge(CheckLossScale(a));
   result.Merge(CheckOverlapKnobs(a));

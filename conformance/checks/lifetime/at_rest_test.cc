@@ -94,6 +94,23 @@ TEST(AtRest, MoreThanIsNeededAtOnceIsNot) {
   EXPECT_EQ(FoundWithPool(3, Pool::kDiscarded), "FS-31");
 }
 
+// One unit at a time, each into the block that has been idle longest.
+std::string FoundWithDoubleBuffers(int32_t buffers, bool asked) {
+  MiniFaults faults;
+  faults.buffers = buffers;
+  MiniRun mini =
+      RunMini(MiniCase(kWorld, [](InstanceSpec& spec) { spec.double_buffer = true; }), faults);
+  mini.spec->instances[0].double_buffer = asked;
+  return FoundIn(CheckMemory(mini.run));
+}
+
+TEST(AtRest, DoubleBuffersAreTwoOfEachThatIsInUse) {
+  EXPECT_EQ(FoundWithDoubleBuffers(1, true), "");
+  EXPECT_EQ(FoundWithDoubleBuffers(2, true), "");
+  EXPECT_EQ(FoundWithDoubleBuffers(3, true), "FS-31");
+  EXPECT_EQ(FoundWithDoubleBuffers(2, false), "FS-31") << "without the knob: one more";
+}
+
 TEST(AtRest, WhatIsInUseOrWasNeverUsedIsNot) {
   EXPECT_EQ(FoundWithPool(1, Pool::kInUse), "FS-31");
   EXPECT_EQ(FoundWithPool(2, Pool::kNeverUsed), "FS-31");

@@ -43,10 +43,11 @@ class Memory : RankCheck {
 
   // A pool keeps memory and marks what is dead. With nccl_ub registered memory stays where it is.
   void Keep(const Event& event) {
-    pools_.try_emplace(event.instance, trace_, SPF_DEVICE).first->second.See(event);
-    const bool asked = a_.has_case() && event.instance < a_.n_instances() &&
-                       a_.Facts(event.instance).spec().nccl_ub;
-    if (asked) kept_.try_emplace(event.instance, trace_).first->second.See(event);
+    const bool has_spec = a_.has_case() && event.instance < a_.n_instances();
+    const bool twice = has_spec && a_.Facts(event.instance).spec().double_buffer;
+    pools_.try_emplace(event.instance, trace_, SPF_DEVICE, twice).first->second.See(event);
+    if (!has_spec || !a_.Facts(event.instance).spec().nccl_ub) return;
+    kept_.try_emplace(event.instance, trace_, SPF_REGISTRABLE, twice).first->second.See(event);
   }
   static int64_t Spared(const std::map<int32_t, KeptBuffers>& of, int32_t instance) {
     const auto at = of.find(instance);

@@ -172,9 +172,10 @@ int64_t KeptBuffers::SparedBytes() const {
     const auto& [size, purpose, groups] = kind;
     if (place_ == SPF_REGISTRABLE && groups.empty()) continue;
     const int64_t held = held_.at(kind), used = used_.Bytes(kind);
-    const auto blocks = static_cast<int64_t>(most_busy_.at(kind)) + 1;
+    const auto busy = static_cast<int64_t>(most_busy_.at(kind));
+    const int64_t blocks = busy + (twice_ ? busy : 1);
     bytes += place_ == SPF_REGISTRABLE
-                 ? std::min(held, peak) - used
+                 ? std::min(held, twice_ ? 2 * peak : peak) - used
                  : std::max<int64_t>(0, std::min(touched_.Bytes(kind), blocks * size) - used);
   }
   return bytes;

@@ -23,8 +23,9 @@ CheckResult CheckUserBuffers(const Analysis& a);
 // end. What goes beyond that, or was never used, is not spared.
 class KeptBuffers {
  public:
-  explicit KeptBuffers(const Trace& trace, spf_place place = SPF_REGISTRABLE)
-      : trace_(trace), place_(place) {}
+  // twice: with fsdp_double_buffer there are two for each that is in use at once.
+  explicit KeptBuffers(const Trace& trace, spf_place place = SPF_REGISTRABLE, bool twice = false)
+      : trace_(trace), place_(place), twice_(twice) {}
   // Events of the instance, in the host's order.
   void See(const Event& event);
   // Bytes that lie idle and may.
@@ -41,6 +42,7 @@ class KeptBuffers {
 
   const Trace& trace_;
   const spf_place place_;
+  const bool twice_;
   std::map<int32_t, Class> blocks_;  // of the place, by id
   std::map<Class, int64_t> held_, peak_;
   ByteMap<Class> used_, touched_;            // now; ever, or discarded

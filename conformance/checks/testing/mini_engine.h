@@ -60,6 +60,7 @@ struct MiniFaults {
   bool pinned_drift = false;  // one pinned block more each step
   bool host_waits = false;    // for each operation
   MiniFlag flag = MiniFlag::kNone;
+  int32_t buffers = 2;       // with fsdp_double_buffer, of units that are alike, in turn
   bool swap_halves = false;  // the shards of an odd microbatch are gathered into swapped halves
 };
 

@@ -55,8 +55,43 @@ void MiniRank::CreateBuckets() {
   }
 }
 
+MiniRank::Pool* MiniRank::PoolOf(int32_t id, bool grad) {
+  const std::vector<int32_t> alike = facts_.UnitsAlike(rank_);
+  if (!spec_.double_buffer || std::count(alike.begin(), alike.end(), P(id).unit) == 0)
+    return nullptr;
+  int32_t first = id;
+  while (first > 0 && P(first - 1).unit == P(id).unit) --first;
+  return &pools_[{id - first, grad}];
+}
+
+int MiniRank::Take(int32_t id, bool grad) {
+  const int64_t bytes = Members(id) * At(buckets_, id).shard * 4;
+  Pool* pool = PoolOf(id, grad);
+  if (pool == nullptr) return t_.Alloc(s_, bytes);
+  if (Length(pool->blocks) < f_.buffers) {
+    pool->blocks.push_back(t_.Alloc(s_, bytes));
+    return pool->blocks.back();
+  }
+  const int block = pool->idle.front();
+  pool->idle.erase(pool->idle.begin());
+  return block;
+}
+
+void MiniRank::Give(int32_t id, bool grad, int block) {
+  Pool* pool = PoolOf(id, grad);
+  if (pool == nullptr) return t_.Free(s_, block);
+  t_.Launch(s_, SPF_K_DISCARD, {Writes(block, 0, Members(id) * At(buckets_, id).shard * 4)});
+  pool->idle.push_back(block);
+}
+
 void MiniRank::FreeBuckets() {
   if (flag_ >= 0) t_.Free(s_, flag_);
+  for (int32_t id = 0; id < Length(buckets_); ++id) {
+    if (PoolOf(id, false) != nullptr) At(buckets_, id).full = -1;
+  }
+  for (const auto& [place, pool] : pools_) {
+    for (const int block : pool.blocks) t_.Free(s_, block);
+  }
   for (Bucket& b : buckets_) {
     for (const int block : {b.param, b.main, b.grad, b.full}) {
       if (block >= 0) t_.Free(s_, block);
@@ -92,7 +127,7 @@ void MiniRank::Gather(int32_t id) {
   Bucket& b = At(buckets_, id);
   if (b.full >= 0) return;
   const int64_t n = Members(id);
-  b.full = t_.Alloc(s_, n * b.shard * 4);
+  b.full = Take(id, false);
   if (b.part >= 0) {
     t_.Collective(SPF_ALL_GATHER, Named("dp_cp_reshard"), s_, PartOf(id),
                   {Reads(b.part, 0, PartOf(id) * 4), Writes(b.full, 0, n * b.shard * 4)});
@@ -104,10 +139,9 @@ void MiniRank::Gather(int32_t id) {
 
 void MiniRank::ReleaseParam(int32_t id) {
   Bucket& b = At(buckets_, id);
-  for (int* block : {&b.full, &b.part}) {
-    if (*block >= 0) t_.Free(s_, *block);
-    *block = -1;
-  }
+  if (b.full >= 0) Give(id, false, b.full);
+  if (b.part >= 0) t_.Free(s_, b.part);
+  b.full = b.part = -1;
 }
 
 void MiniRank::ReleaseAfterForward(int32_t unit) {
@@ -120,7 +154,7 @@ void MiniRank::ReleaseAfterForward(int32_t unit) {
     const int full = b.full;
     b.part = t_.Alloc(s_, bytes);
     t_.Copy(s_, Reads(full, begin, bytes), Writes(b.part, 0, bytes));
-    t_.Free(s_, full);
+    Give(id, false, full);
     b.full = -1;
   });
 }
@@ -129,7 +163,7 @@ void MiniRank::AllocGrads(int32_t unit) {
   ForUnit(unit, [&](int32_t id) {
     Bucket& b = At(buckets_, id);
     if (P(id).frozen && !f_.reduce_frozen) return;
-    b.full_grad = t_.Alloc(s_, Members(id) * b.shard * 4);
+    b.full_grad = Take(id, true);
     t_.Launch(s_, SPF_K_FILL, {Writes(b.full_grad, 0, Members(id) * b.shard * 4)});
   });
 }

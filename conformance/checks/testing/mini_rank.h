@@ -36,6 +36,10 @@ class MiniRank {
   int64_t Count(int32_t id) const {
     return std::min(P(id).numel, Begin(id) + At(buckets_, id).shard) - Begin(id);
   }
+  // A block of a unit's parameter or gradient: with fsdp_double_buffer one of those that the
+  // parameters in the same place of units that are alike take in turn.
+  int Take(int32_t id, bool grad);
+  void Give(int32_t id, bool grad, int block);
   int GroupOf(int32_t id, bool gather);
   int Named(const std::string& name);
   void CreateBuckets();
@@ -84,11 +88,16 @@ class MiniRank {
 
  private:
   void AllReduce(int32_t id);
+  struct Pool {
+    std::vector<int> blocks, idle;  // in order of age
+  };
+  Pool* PoolOf(int32_t id, bool grad);
   // Elements of a full buffer that are this rank's part.
   int64_t PartOf(int32_t id) const {
     return Members(id) * At(buckets_, id).shard / spec_.reshard_after_forward;
   }
   int Created(int& group, const std::string& name, const std::vector<int32_t>& list);
+  std::map<std::pair<int32_t, bool>, Pool> pools_;  // by place in the unit; of gradients
 };
 
 }  // namespace shardproof

@@ -228,7 +228,7 @@ class Engine : private MiniRank {
       if (f_.late_free) {
         sent_.push_back(b.full_grad);
       } else {
-        t_.Free(s_, b.full_grad);
+        Give(id, true, b.full_grad);
       }
       b.full_grad = -1;
     });
