@@ -17,6 +17,7 @@
 #include "conformance/checks/reduction/reduction.h"
 #include "conformance/checks/robustness/robustness.h"
 #include "conformance/checks/schedule/schedule.h"
+#include "conformance/checks/tensor_parallel/tensor_parallel.h"
 
 namespace shardproof {
 
@@ -34,6 +35,7 @@ CheckResult CheckAll(const Run& run) {
   result.Merge(CheckNumerics(analysis));
   result.Merge(CheckSchedule(analysis));
   result.Merge(CheckLayerWise(analysis));
+  result.Merge(CheckTensorParallel(analysis));
   result.Merge(CheckKnobs(analysis));
   result.Merge(CiteForSchedule(analysis, result));
   result.Merge(CiteForLayerWise(analysis, result));

@@ -49,7 +49,13 @@ struct MiniFaults {
   bool reduce_frozen = false;  // zeros are reduced for frozen parameters too
   bool skip_unused = false;    // a unit that a backward leaves out is not reduced either
   bool padded_shards = false;  // no fault: a bucket's first shard holds all of it, others padding
-  bool in_pieces = false;    // no fault: in forward a unit's last parameter is gathered at its node
+  bool in_pieces = false;  // no fault: in forward a unit's last parameter is gathered at its node
+  // How often values, and gradients of values, are summed over tp where the tables say so, over
+  // which group, and whether they are averaged; gradients of parameters are summed over it, too;
+  // gradients are published one too large.
+  int32_t tp_sums_forward = 1, tp_sums_backward = 1;
+  const char* tp_group = "tp";
+  bool tp_average = false, reduce_over_tp = false, grads_off_by_one = false;
   bool swap_halves = false;  // the shards of an odd microbatch are gathered into swapped halves
 };
 
