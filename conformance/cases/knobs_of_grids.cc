@@ -118,7 +118,7 @@ Knob TensorParallel() {
                    "the model has nodes of kind SPF_NODE_ALL_REDUCE. Everything else is the same "
                    "on all ranks of `tp`, and so are its gradients: they are not summed over "
                    "`tp`. 0: ranks of `tp` hold the same whole model"})
-      .In({Space::kDense});
+      .In({Space::kDense, Space::kSchedule});
 }
 
 std::vector<Knob> AxisKnobs() {
