@@ -1,7 +1,11 @@
 // Gradients of parameters stay those of one tp rank, and agree where all of them hold the
 // parameter.
+#include <algorithm>
 #include <map>
+#include <set>
+#include <tuple>
 
+#include "conformance/checks/base/carried.h"
 #include "conformance/checks/base/published.h"
 #include "conformance/checks/tensor_parallel/tensor_parallel.h"
 #include "conformance/common/at.h"
@@ -19,6 +23,7 @@ class Gradients {
 
   void Run() {
     for (int32_t rank = 0; rank < a_.ranks(); ++rank) {
+      if (a_.has_flow()) JudgeReductions(rank);
       const Trace& trace = a_.trace(rank);
       for (size_t i = 0; i < trace.events.size(); ++i) {
         const Event& event = trace.events[i];
@@ -33,6 +38,32 @@ class Gradients {
   }
 
  private:
+  // Reductions of gradients, at their places.
+  void JudgeReductions(int32_t rank) {
+    for (const Carried& carried : CarriedBy(a_, rank)) {
+      const Event& event = At(a_.trace(rank).events, carried.event);
+      const InstanceFacts& facts = a_.Facts(event.instance);
+      if (!carried.reduction || !IsSplit(facts)) continue;
+      const ParamFacts& param = facts.ByKey(carried.grads.front().content.param);
+      const int32_t mine = facts.Place(rank).tp;
+      const bool over_tp =
+          std::any_of(carried.group->world_ranks.begin(), carried.group->world_ranks.end(),
+                      [&](int32_t other) { return facts.Place(other).tp != mine; });
+      if (param.expert) continue;
+      Judge(result_, {"TP-04"});
+      if (!over_tp) continue;
+      sink_.Add(a_.At("TP-04", rank, carried.event),
+                "gradients of " + param.name + " stay at place " + std::to_string(mine) + " of tp",
+                "summed over " + ListText(carried.group->world_ranks), Why(param));
+      told_.insert(rank);
+    }
+  }
+  static std::string Why(const ParamFacts& param) {
+    return "the gradient of " + param.name + " is summed over tp: " +
+           (IsWhole(param) ? "each rank of tp has all of it already"
+                           : "other ranks' shards are other elements");
+  }
+
   // Experts hold the tokens of all ranks of ep, whose tp place need not be this rank's.
   void JudgeOrigin(int32_t rank, int64_t index, const InstanceFacts& facts) {
     const Event& event = At(a_.trace(rank).events, index);
@@ -44,14 +75,12 @@ class Gradients {
       if (chunk.content.kind != Content::Kind::kGrad) continue;
       Judge(result_, {"TP-04"});
       for (const Contribution& one : a_.flow().sets().Get(chunk.content.tag)) {
-        if (facts.Place(one.rank).tp == mine) continue;
+        if (facts.Place(one.rank).tp == mine || told_.contains(rank)) continue;
         sink_.Add(a_.At("TP-04", rank, index),
                   "contributions of ranks at place " + std::to_string(mine) + " of tp only",
                   "one of rank " + std::to_string(one.rank) + ", at place " +
                       std::to_string(facts.Place(one.rank).tp),
-                  "the gradient of " + param.name + " was summed over tp: " +
-                      (IsWhole(param) ? "each rank of tp has all of it already"
-                                      : "other ranks' shards are other elements"));
+                  Why(param));
         return;
       }
     }
@@ -88,6 +117,7 @@ class Gradients {
   const Analysis& a_;
   CheckResult& result_;
   FindingSink& sink_;
+  std::set<int32_t> told_;  // ranks whose reductions go over tp
   std::map<std::tuple<int32_t, int32_t, int32_t>, std::map<int64_t, Seen>>
       first_;  // instance, call, key -> element
 };
