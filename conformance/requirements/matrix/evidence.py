@@ -13,7 +13,7 @@ _ID = r"(?:PG|FS|GE|EP|LW|TP|KN)-\d\d"
 _CHECKS = pathlib.Path("conformance/checks")
 # They name rows and judge none.
 _LISTS = {"asked.cc", "requirement_ids.h"}
-_FILES = ("groups", "fsdp", "ep", "lw", "knobs", "graph", "general")
+_FILES = ("groups", "fsdp", "ep", "lw", "tp", "knobs", "graph", "general")
 
 
 def requirements(folder):
