@@ -63,6 +63,7 @@ HostConfig ConfigOf(const Case& c, const Model& model, int32_t rank) {
   if (spec.model.experts || spec.model.moe.experts > 0)
     config.model_rank.ep = PlaceIn(families, "ep", rank).index;
   if (spec.model.pp > 1) config.model_rank.pp = PlaceIn(families, "pp", rank).index;
+  if (spec.model.tp > 1) config.model_rank.tp = PlaceIn(families, "tp", rank).index;
   config.groups = GroupsOf(c, rank);
   return config;
 }

@@ -24,7 +24,7 @@ void Engine::Configure() {
   for (int32_t v = 0; v < model.n_values; ++v)
     demand.pipeline |= (model.values[v].flags & (SPF_VALUE_FROM_PREV | SPF_VALUE_TO_NEXT)) != 0;
   for (const spf_param& param : ParamsOf(model)) {
-    if (param.tp_dim >= 0) throw Unsupported(std::string(param.name) + " is split over tp");
+    demand.split_params |= param.tp_dim >= 0;
     demand.experts |= IsExpert(param);
   }
   ConfigureGroups(demand);

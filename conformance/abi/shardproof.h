@@ -32,7 +32,7 @@ extern "C" {
 #endif
 
 #define SPF_ABI_MAJOR 1u /* changes when something that exists changes: refused on mismatch */
-#define SPF_ABI_MINOR 2u /* changes when something is appended; test with SPF_HAS */
+#define SPF_ABI_MINOR 3u /* changes when something is appended; test with SPF_HAS */
 #define SPF_HAS(host, member) \
   ((host)->size >= offsetof(spf_host, member) + sizeof((host)->member) && (host)->member != 0)
 
@@ -102,8 +102,11 @@ enum {
   SPF_PARAM_FROZEN = 1,
   SPF_PARAM_EXPERT = 2 /* reduced and gathered over expt_dp, not dp_cp */
 };
-/* One logical parameter held by this rank. A tied weight is one parameter that several nodes use.
- * The name is unique in the whole world; two ranks that hold the same name hold the same tensor. */
+/* One logical parameter held by this rank, or this rank's shard of one. A tied weight is one
+ * parameter that several nodes use. The name is unique in the whole world: two ranks that hold the
+ * same name hold the same tensor, whole where tp_dim is -1. Else each holds a shard of it: equal
+ * pieces of dimension tp_dim, in the order of the ranks of "tp". Shape, numel, and the offsets of
+ * init and publish are those of what is held. */
 typedef struct {
   const char *name;
   int32_t module; /* the module that owns it */
@@ -111,7 +114,7 @@ typedef struct {
   spf_dtype dtype; /* in which nodes read it */
   int32_t n_dim;
   int64_t shape[4], numel;
-  int32_t tp_dim; /* dimension split over the group "tp", or -1; shape is the local one */
+  int32_t tp_dim; /* dimension split over the group "tp", or -1 */
 } spf_param;
 
 enum {
@@ -152,11 +155,14 @@ typedef struct {
 typedef enum { SPF_FWD = 0, SPF_BWD = 1, SPF_DGRAD = 2, SPF_WGRAD = 3 } spf_phase;
 /* An EXCHANGE is not computed: the engine moves the value read into the value written, all_to_all_v
  * over "ep"; send_counts and recv_counts name the COUNTS values that govern it, or -1 for equal
- * pieces. */
+ * pieces. An ALL_REDUCE is not computed either: its phase has one use, of access ADD, and the
+ * engine sums that value (forward) or gradient (backward: BWD or DGRAD) over "tp", between its
+ * writer and its readers. */
 typedef enum {
   SPF_NODE_COMPUTE = 0,
   SPF_NODE_INPUT, /* writes the microbatch's tokens and labels; needs spf_compute.sample */
-  SPF_NODE_EXCHANGE
+  SPF_NODE_EXCHANGE,
+  SPF_NODE_ALL_REDUCE /* since 1.3; only with tensor_parallel = 1 */
 } spf_node_kind;
 /* One invocation in the forward program. A module used twice is two nodes; one that does not run in
  * this microbatch is not in the program. uses[phase] is complete: the engine may derive all
@@ -294,7 +300,7 @@ typedef enum {
 } spf_place;
 
 /* Results. id: parameter, or microbatch for LOSS, else 0. offset and count in elements of the
- * logical tensor. */
+ * logical tensor, or of this rank's shard of it (spf_param.tp_dim). */
 typedef enum {
   SPF_RESULT_PARAM = 1, /* authoritative value after create, load and every step that changed it */
   SPF_RESULT_GRAD,      /* reduced and scaled gradient of this step, before clipping */

@@ -6,6 +6,7 @@
 
 #include "conformance/cases/grid.h"
 #include "conformance/cases/real_text.h"
+#include "conformance/model/network.h"
 
 namespace shardproof {
 namespace {
@@ -141,6 +142,22 @@ std::string PipelineProblem(const InstanceSpec& spec) {
                                   {spec.model.experts, "experts"},
                                   {!spec.model.unused.empty(), "unused"}}) {
     if (set) return Says("vpp", spec.chunks, std::string("a model in stages is not ") + name);
+  }
+  return "";
+}
+
+std::string TensorParallelProblem(const InstanceSpec& spec) {
+  if (!spec.tensor_parallel || spec.tp < 1) return "";
+  if (spec.optimizer == Optimizer::kMuon)
+    return "split with muon: what it does with shards depends on muon_tp_mode, which no case asks";
+  ModelConfig model = spec.model;
+  model.tensor_parallel = true;
+  const Dims dims = DimsOf(model);
+  for (const auto& [name, size] : {std::pair{"heads", dims.heads}, {"ffn", dims.ffn}}) {
+    if (size % spec.tp != 0)
+      return Says("tp", spec.tp,
+                  "does not divide " + std::string(name) + " = " + std::to_string(size) +
+                      ", which split cuts");
   }
   return "";
 }

@@ -16,6 +16,8 @@ namespace shardproof {
 std::string SizeProblem(const InstanceSpec& spec);
 // The model's mixture of experts. A router's tables depend on ep, so it is checked here too.
 std::string MoeProblem(const InstanceSpec& spec);
+// Heads and ffn that the ranks of tp share.
+std::string TensorParallelProblem(const InstanceSpec& spec);
 // Model chunks and pipeline ranks.
 std::string PipelineProblem(const InstanceSpec& spec);
 // Loss scale, recomputed modules and what else shapes a schedule.

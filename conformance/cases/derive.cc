@@ -148,8 +148,9 @@ void DeriveInstance(InstanceSpec& spec, Case& c, size_t index) {
   CheckWords(spec);
   CheckPlace(spec, c.world);
   CheckWrongTwin(spec, c.world);
-  for (const std::string& problem : {MoeProblem(spec), PipelineProblem(spec), ScheduleProblem(spec),
-                                     MuonProblem(spec), NanLossProblem(spec)}) {
+  for (const std::string& problem :
+       {MoeProblem(spec), PipelineProblem(spec), ScheduleProblem(spec), MuonProblem(spec),
+        NanLossProblem(spec), TensorParallelProblem(spec)}) {
     if (!problem.empty()) CannotAsk(spec, problem);
   }
   const std::string illegal = IllegalText(spec, c.world);
@@ -168,6 +169,9 @@ void DeriveInstance(InstanceSpec& spec, Case& c, size_t index) {
   spec.model.ep = spec.model.experts || spec.model.moe.experts > 0 ? spec.ep : 1;
   spec.model.pp = spec.chunks > 1 ? spec.pp : 1;  // else pipeline ranks hold the same model
   spec.model.chunks = spec.chunks;
+  spec.model.tensor_parallel = spec.tensor_parallel;
+  // Else ranks of tp hold the same model.
+  spec.model.tp = spec.tensor_parallel && illegal.empty() ? spec.tp : 1;
   spec.model.bf16_params = spec.param_dtype == KnobDtype::kBf16;
   spec.model.narrow = NeedsNarrow(spec);
   spec.model.d_odd = illegal.empty() ? OddDivisor(spec) : 1;

@@ -109,6 +109,18 @@ auto Axis(Size InstanceSpec::*size, const char* name) {
                  .told = Told::kWithGrid});
 }
 
+Knob TensorParallel() {
+  return Flag(&InstanceSpec::tensor_parallel, "split",
+              {.name = "tensor_parallel",
+               .meaning =
+                   "attention and dense MLPs are split over the group `tp`: each of its ranks "
+                   "holds a shard of qkv and fc1 (by output) and of proj and fc2 (by input), and "
+                   "the model has nodes of kind SPF_NODE_ALL_REDUCE. Everything else is the same "
+                   "on all ranks of `tp`, and so are its gradients: they are not summed over "
+                   "`tp`. 0: ranks of `tp` hold the same whole model"})
+      .In({Space::kDense, Space::kSchedule});
+}
+
 std::vector<Knob> AxisKnobs() {
   return {
       Axis(&InstanceSpec::tp, "tp")
@@ -122,6 +134,7 @@ std::vector<Knob> AxisKnobs() {
       Axis(&InstanceSpec::ep, "ep").In(Space::kDense, {1, 2, 4}).In(Space::kLayerWise, {1, 2, 4}),
       Axis(&InstanceSpec::pp, "pp").In(Space::kDense, {1, 2}).In(Space::kLayerWise, {1, 2}),
       Axis(&InstanceSpec::etp, "etp"),
+      TensorParallel(),
   };
 }
 

@@ -30,6 +30,9 @@ std::vector<Case> NamedLayerWiseCases() {
       "w4.lw.ogr.opg.bs300.adamw.lr0p0625.zeros.skip15p605.do=tetttt",
       "w4.lw.ogr.opg.bs300.muon.lr0p0625.skip15p65.do=tetttt.gradbuf",
       "w8.lw.ep2.k2.ogr.adamw.lr0p0625.zeros.skip9.do=ttsttltt.moe4.aligned",
+      // layers that are split over tp: owners of shards, norms over them, a checkpoint
+      "w4.lw.tp2.etp2.split.k2.ogr.opg.bs300.adamw.lr0p0625.norm.zeros.do=tetslett",
+      "w8.lw.twin.tp2.ep2.etp2.split.k2.ogr.lr0p0625.clip0p5.bias.moe4.shared.padded",
   });
 }
 

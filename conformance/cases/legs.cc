@@ -11,7 +11,7 @@ constexpr size_t kMostLegs = 8;
 // The model apart from how it is cut. Experts without routing are one for each ep rank.
 ModelConfig Whole(ModelConfig model) {
   if (!model.experts) model.ep = 1;
-  model.pp = model.chunks = 1;
+  model.pp = model.chunks = model.tp = 1;
   return model;
 }
 

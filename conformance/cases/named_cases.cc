@@ -137,10 +137,24 @@ std::vector<Case> NanCases() {
   });
 }
 
+// Layers that are split over tp: ranks of tp alone, four of them, one of them, sizes that nobody
+// divides, clipping, checkpoints under another tp.
+std::vector<Case> SplitCases() {
+  return FromIds({
+      "w2.ddp.tp2.etp2.split",
+      "w2.ddp.split",
+      "w8.zero3.twin.tp4.etp4.split.k2.bias.odd",
+      "w8.zero1.tp2.etp2.split.ogr.adamw.clip0p5.zeros.do=tett",
+      "w8.zero3.n2.hfsdp.tp2.etp2.split.clip0p5.tied.root",
+      "w4.zero3.tp2.etp2.split.k2.adamw.do=tts.then.w2.zero1.split.k2.adamw.do=ltt",
+      "w4.zero3.tp2.etp2.split.do=ts.odd.then.w4.zero1.tp4.etp4.split.k2.do=lt.odd",
+  });
+}
+
 }  // namespace
 
 std::vector<Case> NamedCases() {
-  return Joined({GridCases(), SizeCases(), OptionCases(), NanCases()});
+  return Joined({GridCases(), SizeCases(), OptionCases(), NanCases(), SplitCases()});
 }
 
 }  // namespace shardproof

@@ -76,8 +76,8 @@ int64_t BytesOfUnits(const InstanceSpec& spec, int64_t units) {
 ScheduleSpace::ScheduleSpace(const std::vector<int32_t>& worlds, const std::vector<int32_t>& eps)
     : FactorSpace(Space::kSchedule) {
   AddRanks(worlds, eps);
-  AddKnobs({"tp", "cp", "num_optimizer_instances", "strategy", "outer_strategy", "skew",
-            "overlap_moe_expert_parallel_comm", "delay_wgrad_compute",
+  AddKnobs({"tp", "cp", "tensor_parallel", "num_optimizer_instances", "strategy", "outer_strategy",
+            "skew", "overlap_moe_expert_parallel_comm", "delay_wgrad_compute",
             "ep_overlap_early_attn_memory_release", "units"});
   AddSetter("recompute", {"nothing", "layers", "norm", "core_attn", "norm,core_attn"},
             SetRecompute);
@@ -114,13 +114,14 @@ void ScheduleSpace::RelateGridAndSchedule() {
   // rules about schedules.
   Case last;
   bool last_askable = false;
-  Relate({"world", "ep", "tp", "cp", "num_optimizer_instances", "strategy", "outer_strategy",
-          "skew", "overlap_moe_expert_parallel_comm", "delay_wgrad_compute",
+  Relate({"world", "ep", "tp", "cp", "tensor_parallel", "num_optimizer_instances", "strategy",
+          "outer_strategy", "skew", "overlap_moe_expert_parallel_comm", "delay_wgrad_compute",
           "ep_overlap_early_attn_memory_release", "units", "recompute"},
          [&](const Case& c) {
            const InstanceSpec& spec = c.instances.front();
            if (spec.span % (spec.tp * spec.cp) != 0 || spec.span % (spec.tp * spec.ep) != 0)
              return false;
+           if (spec.tensor_parallel && spec.tp == 1) return false;  // nothing to split over
            if (!ScheduleIsLegal(spec, c.world)) return false;
            Case grid = WithoutSchedule(c);
            grid.instances.front().model.moe.experts = 8;

@@ -20,6 +20,7 @@ void SetPlace(Case& c, size_t value) {
 // Divisibility, cheaply, before anything is built.
 bool Divides(const InstanceSpec& spec, const Case& c, size_t place) {
   if (spec.span < 1 || (place == 4 && c.world % 2 != 0)) return false;
+  if (spec.tensor_parallel && spec.tp == 1) return false;  // nothing to split over
   if (spec.span % (spec.tp * spec.cp * spec.pp) != 0 ||
       spec.span % (spec.tp * spec.ep * spec.pp) != 0)
     return false;
@@ -53,7 +54,7 @@ CaseSpace::CaseSpace(const std::vector<int32_t>& worlds) : FactorSpace(Space::kD
   AddWorld(worlds);
   AddSetter("place", {std::begin(kPlaces), std::end(kPlaces)}, SetPlace);
   AddKnobs({"tp", "cp", "pp", "ep", "experts", "order", "num_optimizer_instances", "microbatches",
-            "strategy", "outer_strategy", "groups", "create_all_gather_group",
+            "tensor_parallel", "strategy", "outer_strategy", "groups", "create_all_gather_group",
             "reshard_after_forward", "fsdp_double_buffer"});
   AddOtherKnobs();
   RelateGrid();
@@ -64,9 +65,17 @@ CaseSpace::CaseSpace(const std::vector<int32_t>& worlds) : FactorSpace(Space::kD
 }
 
 void CaseSpace::RelateGrid() {
-  const std::vector<std::string> grid{
-      "world",       "place", "tp", "cp", "pp", "ep", "experts", "order", "num_optimizer_instances",
-      "microbatches"};
+  const std::vector<std::string> grid{"world",
+                                      "place",
+                                      "tp",
+                                      "cp",
+                                      "pp",
+                                      "ep",
+                                      "experts",
+                                      "order",
+                                      "num_optimizer_instances",
+                                      "microbatches",
+                                      "tensor_parallel"};
   std::vector<std::string> factors = grid;
   factors.insert(factors.end(),
                  {"strategy", "outer_strategy", "reshard_after_forward", "fsdp_double_buffer"});

@@ -18,6 +18,7 @@
 #include "conformance/checks/reduction/reduction.h"
 #include "conformance/checks/robustness/robustness.h"
 #include "conformance/checks/schedule/schedule.h"
+#include "conformance/checks/tensor_parallel/tensor_parallel.h"
 
 namespace shardproof {
 
@@ -35,6 +36,7 @@ CheckResult CheckAll(const Run& run) {
   result.Merge(CheckNumerics(analysis));
   result.Merge(CheckSchedule(analysis));
   result.Merge(CheckLayerWise(analysis));
+  result.Merge(CheckTensorParallel(analysis));
   result.Merge(CheckKnobs(analysis));
   result.Merge(CheckBudgets(analysis));
   result.Merge(CiteForSchedule(analysis, result));

@@ -38,7 +38,7 @@ struct HostConfig {
   int instance = 0;
   std::map<std::string, std::string> knobs;
   const Model* model = nullptr;  // outlives the host
-  ModelRank model_rank;          // whose experts, which pipeline stages
+  ModelRank model_rank;          // whose experts, which pipeline stages, which shards
   // Of microbatches whose loss is another pipeline rank's: their scale is not seen here.
   double loss_scale = 1;
   int32_t data_ranks = 1;  // size of dp_cp

@@ -258,6 +258,8 @@ const spf_node& Host::ComputedNode(const spf_compute& compute) {
                    ": run the nodes of program(step, microbatch)");
   RefuseUnless(node.kind != SPF_NODE_EXCHANGE,
                std::string(node.name) + " is an EXCHANGE node: move its value with communicate");
+  RefuseUnless(node.kind != SPF_NODE_ALL_REDUCE,
+               std::string(node.name) + " is an ALL_REDUCE node: sum its value with communicate");
   RefuseUnless(node.uses[compute.phase].n > 0,
                Title(compute, node) + " does nothing: skip phases without uses");
   return node;

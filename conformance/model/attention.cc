@@ -75,11 +75,11 @@ struct Head {
 }  // namespace
 
 void AttentionForward(const Numerics& n, const AttentionShape& s, const float* qkv, float* out) {
-  const int64_t inner = s.heads * s.head_dim, stride = 3 * inner;
+  const int64_t inner = s.inner(), stride = 3 * inner, part = s.part_step();
   std::vector<float> p(static_cast<size_t>(s.tokens * s.tokens));
   for (int64_t h = 0; h < s.heads; ++h) {
-    const float* q = qkv + h * s.head_dim;
-    const Head head{n, s.tokens, s.head_dim, stride, q, q + inner, q + 2 * inner};
+    const float* q = qkv + h * s.head_step();
+    const Head head{n, s.tokens, s.head_dim, stride, q, q + part, q + 2 * part};
     head.Probabilities(p.data());
     for (int64_t i = 0; i < s.tokens; ++i) {
       for (int64_t d = 0; d < s.head_dim; ++d) {
@@ -94,25 +94,26 @@ void AttentionForward(const Numerics& n, const AttentionShape& s, const float* q
 
 void AttentionDgrad(const Numerics& n, const AttentionShape& s, const float* qkv, const float* dout,
                     float* dqkv) {
-  const int64_t inner = s.heads * s.head_dim, stride = 3 * inner, t = s.tokens;
+  const int64_t inner = s.inner(), stride = 3 * inner, part = s.part_step(), t = s.tokens;
   const int32_t ds_e = n.Scaled(grids::kDScore).e, dout_e = n.Scaled(grids::kDAttention).e;
   std::vector<float> p(static_cast<size_t>(t * t)), ds(p.size());
   for (int64_t h = 0; h < s.heads; ++h) {
-    const int64_t at = h * s.head_dim;
-    const Head head{n, t, s.head_dim, stride, qkv + at, qkv + inner + at, qkv + 2 * inner + at};
+    const int64_t at = h * s.head_dim, first = h * s.head_step();
+    const float* q = qkv + first;
+    const Head head{n, t, s.head_dim, stride, q, q + part, q + 2 * part};
     head.Probabilities(p.data());
     head.ScoreGradients(p.data(), dout + at, inner, ds.data());
     for (int64_t i = 0; i < t; ++i) {
       for (int64_t d = 0; d < s.head_dim; ++d) {
-        float* out = dqkv + i * stride + at + d;
+        float* out = dqkv + i * stride + first + d;
         // A key and a value at i are seen by the queries from i on: column i of ds and p.
         const int64_t below = i * t + i;
         out[0] = kScale * Dot(n, "attention dq", ds.data() + i * t, 1, ds_e, head.k + d, stride,
                               grids::kActivation.e, i + 1);
-        out[inner] = kScale * Dot(n, "attention dk", ds.data() + below, t, ds_e,
-                                  head.q + i * stride + d, stride, grids::kActivation.e, t - i);
-        out[2 * inner] = Dot(n, "attention dv", p.data() + below, t, grids::kProbability.e,
-                             dout + i * inner + at + d, inner, dout_e, t - i);
+        out[part] = kScale * Dot(n, "attention dk", ds.data() + below, t, ds_e,
+                                 head.q + i * stride + d, stride, grids::kActivation.e, t - i);
+        out[2 * part] = Dot(n, "attention dv", p.data() + below, t, grids::kProbability.e,
+                            dout + i * inner + at + d, inner, dout_e, t - i);
       }
     }
   }

@@ -51,9 +51,17 @@ GradTarget Dispatch::Target(int32_t param) const {
 std::vector<float> Dispatch::OutGrad() const {
   const float* dy = Grad(spec_.out[0]);
   std::vector<float> grad(dy, dy + d_.sequence * Width(spec_.out[0]));
-  if (spec_.op == Op::kLinearResidual || spec_.op == Op::kConcatLinear || spec_.many_readers)
+  if (FromStream(spec_) || spec_.many_readers)
     n_.RoundGrad(OutGradGrid(), grad.data(), static_cast<int64_t>(grad.size()));
   return grad;
+}
+
+AttentionShape Dispatch::Heads() const {
+  return {d_.sequence, spec_.split ? d_.local_heads() : d_.heads, d_.head_dim, spec_.split};
+}
+
+SwigluShape Dispatch::Gates() const {
+  return {d_.sequence, spec_.split ? d_.local_ffn() : d_.ffn, spec_.split};
 }
 
 void Dispatch::Run() {
@@ -76,9 +84,21 @@ void Dispatch::ForwardLinear() {
     const float* h = In(spec_.in[1]);
     for (int64_t i = 0; i < count; ++i) y[i] = h[i] + y[i];
     n_.Round(grids::kResidual, y, count);
-  } else if (!spec_.head) {  // logits are exact sums; nothing multiplies them
+  } else if (!spec_.head && spec_.op != Op::kRowLinear) {
+    // Logits are exact sums that nothing multiplies; of others the grid follows the sum over tp.
     n_.Round(concat ? grids::kResidual : grids::kActivation, y, count);
   }
+}
+
+void Dispatch::ForwardResidualAdd() {
+  const std::vector<float> bias = Param(spec_.bias());
+  const float *sum = In(spec_.in[0]), *h = In(spec_.in[1]);
+  float* y = Out(spec_.out[0]);
+  for (int64_t i = 0; i < d_.sequence * d_.width; ++i) {
+    const float x = bias.empty() ? sum[i] : sum[i] + bias[static_cast<size_t>(i % d_.width)];
+    y[i] = h[i] + x;
+  }
+  n_.Round(grids::kResidual, y, d_.sequence * d_.width);
 }
 
 std::vector<int32_t> Dispatch::Labels() const {
@@ -118,12 +138,15 @@ void Dispatch::Forward() {
     case Op::kLinear:
     case Op::kLinearResidual:
     case Op::kConcatLinear:
+    case Op::kColumnLinear:
+    case Op::kRowLinear:
       return ForwardLinear();
+    case Op::kResidualAdd:
+      return ForwardResidualAdd();
     case Op::kAttention:
-      return AttentionForward(n_, {d_.sequence, d_.heads, d_.head_dim}, In(spec_.in[0]),
-                              Out(spec_.out[0]));
+      return AttentionForward(n_, Heads(), In(spec_.in[0]), Out(spec_.out[0]));
     case Op::kSwiglu:
-      return SwigluForward(n_, d_.sequence, d_.ffn, In(spec_.in[0]), Out(spec_.out[0]));
+      return SwigluForward(n_, Gates(), In(spec_.in[0]), Out(spec_.out[0]));
     case Op::kLoss:
     case Op::kNextLoss:
       *Out(spec_.out[0]) = LossForward(n_, d_.sequence, d_.vocab, In(spec_.in[0]), Labels().data());
@@ -138,11 +161,23 @@ void Dispatch::DgradLinear() {
     const LinearShape shape{d_.sequence, Width(spec_.in[0]), Width(spec_.out[0])};
     std::vector<float> own(spec_.add_in[0] ? static_cast<size_t>(shape.tokens * shape.in) : 0);
     float* dx = Grad(spec_.in[0]);
-    LinearDgrad(n_, shape, OutGrad().data(), OutGradGrid(), Param(spec_.weight()).data(),
-                InGradGrid(), spec_.add_in[0] ? own.data() : dx);
+    float* sum = spec_.add_in[0] ? own.data() : dx;
+    LinearDgradSum(n_, shape, OutGrad().data(), OutGradGrid(), Param(spec_.weight()).data(), sum);
+    if (spec_.op != Op::kColumnLinear) n_.RoundGrad(InGradGrid(), sum, shape.tokens * shape.in);
     for (size_t i = 0; i < own.size(); ++i) dx[i] = dx[i] + own[i];
   }
-  if (!spec_.grad_in[1]) return;
+  if (spec_.grad_in[1]) DgradStream();
+}
+
+void Dispatch::DgradResidualAdd() {
+  if (spec_.grad_in[0]) {
+    const std::vector<float> dy = OutGrad();
+    std::copy(dy.begin(), dy.end(), Grad(spec_.in[0]));
+  }
+  if (spec_.grad_in[1]) DgradStream();
+}
+
+void Dispatch::DgradStream() {
   const int64_t count = d_.sequence * d_.width;
   const float* dy = Grad(spec_.out[0]);
   std::vector<float> rounded(dy, dy + count);
@@ -165,15 +200,17 @@ void Dispatch::Dgrad() {
                        Grad(spec_.in[0]));
     case Op::kLinear:
     case Op::kLinearResidual:
+    case Op::kColumnLinear:
+    case Op::kRowLinear:
       return DgradLinear();
+    case Op::kResidualAdd:
+      return DgradResidualAdd();
     case Op::kConcatLinear:
       return ConcatDgrad();
     case Op::kAttention:
-      return AttentionDgrad(n_, {d_.sequence, d_.heads, d_.head_dim}, In(spec_.in[0]),
-                            Grad(spec_.out[0]), Grad(spec_.in[0]));
+      return AttentionDgrad(n_, Heads(), In(spec_.in[0]), Grad(spec_.out[0]), Grad(spec_.in[0]));
     case Op::kSwiglu:
-      return SwigluDgrad(n_, d_.sequence, d_.ffn, In(spec_.in[0]), Grad(spec_.out[0]),
-                         Grad(spec_.in[0]));
+      return SwigluDgrad(n_, Gates(), In(spec_.in[0]), Grad(spec_.out[0]), Grad(spec_.in[0]));
     case Op::kLoss:
     case Op::kNextLoss:
       return LossDgrad(n_, d_.sequence, d_.vocab, In(spec_.in[0]), Labels().data(),
@@ -220,6 +257,9 @@ void Dispatch::Wgrad() {
     case Op::kLinear:
     case Op::kLinearResidual:
     case Op::kConcatLinear:
+    case Op::kColumnLinear:
+    case Op::kRowLinear:
+    case Op::kResidualAdd:  // a bias
       return WgradLinear();
     default:
       return MoeWgrad();

@@ -1,10 +1,12 @@
 // dispatch.h: how does a node reach its kernel? Loads parameters, calls, writes values.
 #pragma once
+#include "conformance/model/attention.h"
 #include "conformance/model/moe_kernels.h"
 #include "conformance/model/moe_rules.h"
 #include "conformance/model/network.h"
 #include "conformance/model/node_grids.h"
 #include "conformance/model/numerics.h"
+#include "conformance/model/swiglu.h"
 
 namespace shardproof {
 
@@ -20,9 +22,14 @@ class Dispatch {
   void Input();
   void ForwardLinear();
   void DgradLinear();
+  void ForwardResidualAdd();
+  void DgradResidualAdd();
+  void DgradStream();  // of what a node adds to the residual stream: in[1]
   void WgradLinear();
 
   std::vector<int32_t> Labels() const;  // of a loss
+  AttentionShape Heads() const;
+  SwigluShape Gates() const;
 
   // Experts and multi-token prediction (moe_dispatch.cc).
   void MoeForward();

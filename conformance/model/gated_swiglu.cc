@@ -9,7 +9,7 @@ namespace shardproof {
 
 void GatedSwigluForward(const Numerics& n, int64_t rows, int64_t ffn, const float* x,
                         const float* row_probs, float* y) {
-  SwigluForward(n, rows, ffn, x, y);
+  SwigluForward(n, {rows, ffn}, x, y);
   for (int64_t i = 0; i < rows * ffn; ++i) y[i] = y[i] * row_probs[i / ffn];
   n.Round(grids::kActivation, y, rows * ffn);
 }
@@ -17,7 +17,7 @@ void GatedSwigluForward(const Numerics& n, int64_t rows, int64_t ffn, const floa
 void GatedSwigluDgrad(const Numerics& n, int64_t rows, int64_t ffn, const float* x,
                       const float* row_probs, const float* dy, float* dx, float* drow_probs) {
   std::vector<float> a(static_cast<size_t>(rows * ffn)), da(a.size());
-  SwigluForward(n, rows, ffn, x, a.data());
+  SwigluForward(n, {rows, ffn}, x, a.data());
   if (n.checks()) {
     n.probe->CheckOnGrid("gated swiglu: dy", dy, rows * ffn, n.Scaled(grids::kDExpertAct));
     n.probe->CheckOnGrid("gated swiglu: probabilities", row_probs, rows, grids::kProbability);
@@ -40,7 +40,7 @@ void GatedSwigluDgrad(const Numerics& n, int64_t rows, int64_t ffn, const float*
   }
   n.RoundGrad(grids::kDRowProbability, drow_probs, rows);
   static_assert(grids::kDExpertFc1.e == grids::kDFc1.e && grids::kDExpertFc1.q == grids::kDFc1.q);
-  SwigluDgrad(n, rows, ffn, x, da.data(), dx);
+  SwigluDgrad(n, {rows, ffn}, x, da.data(), dx);
 }
 
 }  // namespace shardproof

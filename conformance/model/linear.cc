@@ -42,8 +42,8 @@ void LinearForward(const Numerics& n, const LinearShape& s, const float* x, cons
                   largest_bias);
 }
 
-void LinearDgrad(const Numerics& n, const LinearShape& s, const float* dy, Grid dy_grid,
-                 const float* w, Grid dx_grid, float* dx) {
+void LinearDgradSum(const Numerics& n, const LinearShape& s, const float* dy, Grid dy_grid,
+                    const float* w, float* dx) {
   const Map dym(dy, s.tokens, s.out), wm(w, s.out, s.in);
   Eigen::Map<Matrix<float>>(dx, s.tokens, s.in).noalias() = dym * wm;
   if (n.checks()) {
@@ -51,6 +51,11 @@ void LinearDgrad(const Numerics& n, const LinearShape& s, const float* dy, Grid 
     n.probe->CheckOnGrid("linear dgrad: dy", dy, dym.size(), grid);
     CheckTotals(n, "linear dgrad", Magnitudes(dym, grid.e) * Magnitudes(wm, grids::kWeight.e));
   }
+}
+
+void LinearDgrad(const Numerics& n, const LinearShape& s, const float* dy, Grid dy_grid,
+                 const float* w, Grid dx_grid, float* dx) {
+  LinearDgradSum(n, s, dy, dy_grid, w, dx);
   n.RoundGrad(dx_grid, dx, s.tokens * s.in);
 }
 

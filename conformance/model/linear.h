@@ -13,7 +13,9 @@ struct LinearShape {
 // grid.
 void LinearForward(const Numerics& n, const LinearShape& s, const float* x, const float* w,
                    const float* bias, float* y);
-// dx (tokens, in) = dy w, on the grid dx_grid.
+// dx (tokens, in) = dy w, the exact sum, not yet on a grid; and on the grid dx_grid.
+void LinearDgradSum(const Numerics& n, const LinearShape& s, const float* dy, Grid dy_grid,
+                    const float* w, float* dx);
 void LinearDgrad(const Numerics& n, const LinearShape& s, const float* dy, Grid dy_grid,
                  const float* w, Grid dx_grid, float* dx);
 // weight += dy^T x; the products of one token are exact, so tokens may be summed in any groups.

@@ -11,16 +11,22 @@
 
 namespace shardproof {
 
+std::string ShardName(const std::string& param, int32_t tp_rank, int32_t tp) {
+  return param + " [tp " + std::to_string(tp_rank) + " of " + std::to_string(tp) + "]";
+}
+
 struct Model::Impl {
   ModelConfig config;
-  std::vector<std::unique_ptr<const Network>> networks;  // by pp rank, then ep rank
+  std::vector<std::unique_ptr<const Network>> networks;  // by pp rank, then ep, then tp rank
 
   const Network& network(ModelRank rank) const {
-    if (rank.ep < 0 || rank.ep >= config.ep || rank.pp < 0 || rank.pp >= config.pp) {
-      throw std::out_of_range("the model has no rank with ep " + std::to_string(rank.ep) +
-                              " and pp " + std::to_string(rank.pp));
+    const bool known = rank.ep >= 0 && rank.ep < config.ep && rank.pp >= 0 && rank.pp < config.pp &&
+                       rank.tp >= 0 && rank.tp < config.tp;
+    if (!known) {
+      throw std::out_of_range("the model has no rank with ep " + std::to_string(rank.ep) + ", pp " +
+                              std::to_string(rank.pp) + " and tp " + std::to_string(rank.tp));
     }
-    return *networks[static_cast<size_t>(rank.pp * config.ep + rank.ep)];
+    return *networks[static_cast<size_t>((rank.pp * config.ep + rank.ep) * config.tp + rank.tp)];
   }
 };
 
@@ -29,7 +35,8 @@ Model::Model(const ModelConfig& config, int64_t max_tokens) : impl_(std::make_un
   impl_->config = config;
   for (int32_t pp = 0; pp < config.pp; ++pp) {
     for (int32_t ep = 0; ep < config.ep; ++ep) {
-      impl_->networks.push_back(std::make_unique<const Network>(config, ModelRank(ep, pp)));
+      for (int32_t tp = 0; tp < config.tp; ++tp)
+        impl_->networks.push_back(std::make_unique<const Network>(config, ModelRank(ep, pp, tp)));
     }
   }
   for (const auto& network : impl_->networks) RequireExactSums(config, *network, max_tokens);
@@ -67,9 +74,11 @@ void Model::InitialValue(int32_t param, ModelRank rank, int64_t offset, int64_t 
   const Network& network = impl_->network(rank);
   const ParamInfo& info = network.info(param);
   const Grid grid = info.norm ? grids::kNormWeight : grids::kWeight;
-  const uint64_t hash = Mix(impl_->config.seed + HashText(network.tables().params[param].name));
+  const spf_param& row = network.tables().params[param];
+  const uint64_t hash = Mix(impl_->config.seed + HashText(row.name));
   for (int64_t i = 0; i < count; ++i) {
-    const uint64_t bits = Mix(hash + static_cast<uint64_t>(offset + i)) >> 40;  // 24 bits
+    const int64_t element = ElementOfWhole(row, impl_->config.tp, rank.tp, offset + i);
+    const uint64_t bits = Mix(hash + static_cast<uint64_t>(element)) >> 40;  // 24 bits
     const float uniform = static_cast<float>(bits) * PowerOfTwo(-23) - 1.0f;
     out[i] = Quantise(info.center + info.spread * uniform, grid);
   }

@@ -43,11 +43,13 @@ struct MoeConfig {
   bool operator==(const MoeConfig&) const = default;
 };
 
-// Which rank's part of the model: experts by ep rank, pipeline stages by pp rank.
+// Which rank's part of the model: experts by ep rank, pipeline stages by pp rank, shards by tp
+// rank.
 struct ModelRank {
   // NOLINTNEXTLINE: an ep rank alone is the usual case.
-  ModelRank(int32_t ep_rank = 0, int32_t pp_rank = 0) : ep(ep_rank), pp(pp_rank) {}
-  int32_t ep, pp;
+  ModelRank(int32_t ep_rank = 0, int32_t pp_rank = 0, int32_t tp_rank = 0)
+      : ep(ep_rank), pp(pp_rank), tp(tp_rank) {}
+  int32_t ep, pp, tp;
   auto operator<=>(const ModelRank&) const = default;
 };
 
@@ -76,6 +78,12 @@ struct ModelConfig {
   // Pipeline ranks, model chunks per rank; layers divide into pp * chunks stages, stage v = chunk *
   // pp + pp rank. Needs untied weights.
   int32_t pp = 1, chunks = 1;
+  // Attention and dense MLPs are split over tp ranks: linear layers by column, then by row, whose
+  // outputs are summed over them; everything else is the same on all. The rows of qkv then lie head
+  // by head and those of fc1 in pairs of gate and up, so that each rank's are next to each other,
+  // also with tp = 1.
+  bool tensor_parallel = false;
+  int32_t tp = 1;
   bool bf16_params = false;  // nodes read bf16 parameters
   bool narrow = false;       // ternary operands of weight gradients: exact on a bf16 wire
   // Weight gradients are multiplied by this odd integer (odd part of the divisor).
@@ -107,6 +115,9 @@ struct NodeArgs {
   Probe* probe = nullptr;  // of a sequential run: counts clamped values, checks that sums are exact
 };
 
+// What the shard of a parameter is called where all ranks' are told apart: "NAME [tp 1 of 2]".
+std::string ShardName(const std::string& param, int32_t tp_rank, int32_t tp);
+
 class Model {
  public:
   // Throws std::invalid_argument with the offending field and value when the config is out of range
@@ -119,7 +130,8 @@ class Model {
 
   const ModelConfig& config() const;
   // The tables as this rank sees them: expert parameters differ by name; with pp > 1 modules,
-  // parameters, values and nodes are those of its stages, so ids differ between pp ranks.
+  // parameters, values and nodes are those of its stages, so ids differ between pp ranks; with tp >
+  // 1 shapes are those of its shards.
   const spf_model& Tables(ModelRank rank) const;
   // Nodes that run for this sample of this step. Node ids are indices into one list shared by all
   // programs of a rank.
@@ -131,10 +143,11 @@ class Model {
   const Network& Graph(ModelRank rank) const;
 
   // Runs one phase of one node on host memory. Reads and writes exactly what uses[phase] lists.
-  // EXCHANGE nodes are not computed: std::logic_error.
+  // EXCHANGE and ALL_REDUCE nodes are not computed: std::logic_error.
   void Compute(const NodeArgs& args, ModelRank rank) const;
 
-  // Initial value of elements [offset, offset + count) of a parameter, fp32 on the weight grid.
+  // Initial value of elements [offset, offset + count) of a parameter, or of the rank's shard of
+  // it, fp32 on the weight grid.
   void InitialValue(int32_t param, ModelRank rank, int64_t offset, int64_t count, float* out) const;
 
  private:

@@ -101,6 +101,7 @@ TEST(ModelTest, OnlyValuesWithSeveralReadersAreAddedTo) {
       std::map<int32_t, std::vector<int32_t>> writers;
       for (int32_t i = 0; i < program.n_nodes; ++i) {
         const spf_uses& uses = program.nodes[i].uses[SPF_DGRAD];
+        if (program.nodes[i].kind == SPF_NODE_ALL_REDUCE) continue;  // no reader
         for (int32_t u = 0; u < uses.n; ++u) {
           if (uses.use[u].table == SPF_IN_DACT && uses.use[u].access != SPF_READ) {
             writers[uses.use[u].id].push_back(uses.use[u].access);

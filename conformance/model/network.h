@@ -16,7 +16,10 @@ namespace shardproof {
 // Sizes after odd_sizes has been applied.
 struct Dims {
   int64_t layers = 0, vocab = 0, width = 0, heads = 0, head_dim = 0, ffn = 0, sequence = 0;
+  int64_t tp = 1;  // ranks that share heads, and ffn of dense MLPs
   int64_t inner() const { return heads * head_dim; }
+  int64_t local_heads() const { return heads / tp; }
+  int64_t local_ffn() const { return ffn / tp; }
 };
 Dims DimsOf(const ModelConfig& config);
 
@@ -26,6 +29,10 @@ struct ParamInfo {
   bool norm = false;  // on the grid of norm weights
 };
 
+// Where element `at` of a shard is in the tensor that it is a shard of; at itself if param is
+// whole. tp: ranks, rank: this one.
+int64_t ElementOfWhole(const spf_param& param, int64_t tp, int64_t rank, int64_t at);
+
 // in and out: what the values of a node are. Where nothing is said: in {x}, out {y}, weight and
 // bias as usual.
 enum class Op {
@@ -34,6 +41,10 @@ enum class Op {
   kNorm,
   kLinear,
   kLinearResidual,  // in {x, residual stream}
+  kColumnLinear,    // split by output: its input's gradient is a summand over tp, on no grid yet
+  kRowLinear,       // split by input: its output is a summand over tp, on no grid yet; no bias
+  kResidualAdd,     // in {sum of a kRowLinear, residual stream}; adds the bias that that one lacks
+  kAllReduce,       // not computed: the engine sums in[0], or in backward its gradient, over tp
   kConcatLinear,    // in {left, right}: of their concatenation, onto the residual stream
   kAttention,
   kSwiglu,
@@ -56,12 +67,14 @@ struct NodeSpec {
   int32_t module = 0, layer = -1, chunk = 0;
   std::array<int32_t, 4> in{-1, -1, -1, -1}, out{-1, -1, -1, -1};
   std::vector<int32_t> weights, biases;  // parameters
-  bool head = false;  // belongs to the head: its gradients lie on the head's grids
+  bool head = false;      // belongs to the head: its gradients lie on the head's grids
+  bool split = false;     // its heads or its part of ffn are those of one tp rank
+  bool backward = false;  // kAllReduce: sums gradients, else values
   int32_t send_counts = -1, recv_counts = -1;  // kExchange: as in spf_node
   // Filled when the program is complete:
   std::array<bool, 4> grad_in{};  // DGRAD writes the gradient of that input
   std::array<bool, 4> add_in{};   // ... by adding: it has other readers
-  bool many_readers = false;      // out[0]'s gradient is a sum: requantise it before use
+  bool many_readers = false;  // out[0]'s gradient is a sum, of readers or over tp: requantise it
   bool grad_weight = false, grad_bias = false;  // WGRAD adds to them
   bool operator==(const NodeSpec&) const = default;
 
@@ -124,6 +137,7 @@ class Network {
 // that ModelConfig.unused leaves out.
 bool HasExpert(const ModelConfig& config, int64_t layer);
 bool HasMoe(const ModelConfig& config, int64_t layer);
+bool SplitsMlp(const ModelConfig& config, int64_t layer);  // over tp
 int64_t AbsentLayer(const ModelConfig& config);
 std::string LayerName(int64_t layer);
 

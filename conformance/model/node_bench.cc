@@ -84,6 +84,7 @@ void CountRows(const spf_model& tables, const spf_node& node, Blocks& blocks) {
 void NodeBench::Run(Blocks& blocks, const spf_node& node, spf_phase phase, double scale,
                     int32_t grad_dtype, int64_t step, int64_t sample) const {
   if (node.uses[phase].n == 0) return;
+  if (node.kind == SPF_NODE_ALL_REDUCE) return;
   if (node.kind == SPF_NODE_EXCHANGE) {
     const spf_uses& uses = node.uses[phase];
     const auto a = static_cast<size_t>(uses.use[0].id), b = static_cast<size_t>(uses.use[1].id);
@@ -163,7 +164,10 @@ std::vector<ModelConfig> VariedConfigs() {
   padded.moe.pad = padded.bf16_params = padded.tied = padded.mtp = true;
   padded.frozen = "layer";
   padded.moe.score = "presoftmax";
-  return {ModelConfig{}, all, experts, embedding, layer, routed, dropped, padded};
+  ModelConfig split = all;
+  split.tensor_parallel = true;
+  split.tp = 2;
+  return {ModelConfig{}, all, experts, embedding, layer, routed, dropped, padded, split};
 }
 
 }  // namespace shardproof

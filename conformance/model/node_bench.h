@@ -34,7 +34,7 @@ class NodeBench {
   }
   // Initial parameters, everything else zero.
   Blocks Start() const;
-  // EXCHANGE nodes move what ep = 1 moves: nothing leaves the rank.
+  // EXCHANGE and ALL_REDUCE nodes do what they do with ep = 1 and tp = 1: nothing leaves the rank.
   void Run(Blocks& blocks, const spf_node& node, spf_phase phase, double scale = 1,
            int32_t grad_dtype = SPF_F32, int64_t step = 0, int64_t sample = 0) const;
   // Forward and backward of a sample; split: DGRAD of all nodes, then WGRAD of all nodes.

@@ -18,8 +18,13 @@ int32_t ExponentOfScale(double scale) {
   return exponent - 1;
 }
 
+bool FromStream(const NodeSpec& spec) {
+  return spec.op == Op::kLinearResidual || spec.op == Op::kConcatLinear ||
+         spec.op == Op::kResidualAdd;
+}
+
 Grid OutGradGridOf(const Network& network, const NodeSpec& spec) {
-  if (spec.op == Op::kLinearResidual || spec.op == Op::kConcatLinear) return grids::kDBranch;
+  if (FromStream(spec) || spec.op == Op::kRowLinear) return grids::kDBranch;
   if (spec.head) return spec.op == Op::kNorm ? grids::kDHeadIn : grids::kDLogits;
   if (spec.op == Op::kNorm) return spec.many_readers ? grids::kDMoeNormOut : grids::kDNormOut;
   const std::string_view module = network.tables().modules[spec.module].name;
@@ -31,7 +36,8 @@ Grid InGradGridOf(const Network& network, const NodeSpec& spec) {
   if (spec.head) return grids::kDHeadIn;
   const std::string_view module = network.tables().modules[spec.module].name;
   if (module.ends_with(".fc2")) return grids::kDMlp;
-  return spec.op == Op::kLinearResidual ? grids::kDAttention : grids::kDNormOut;
+  const bool proj = spec.op == Op::kLinearResidual || spec.op == Op::kRowLinear;
+  return proj ? grids::kDAttention : grids::kDNormOut;
 }
 
 }  // namespace shardproof

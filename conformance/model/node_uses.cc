@@ -1,6 +1,7 @@
 // network.h: what does each phase of a node touch, and which gradients are wanted at all?
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "conformance/model/network.h"
 
@@ -26,6 +27,10 @@ bool HasGradient(const spf_value* values, int32_t value) {
 
 Uses ForwardUses(const NodeSpec& s) {
   Uses uses;
+  if (s.op == Op::kAllReduce) {
+    if (!s.backward) Use(uses, SPF_IN_ACT, SPF_ADD, s.in[0]);
+    return uses;
+  }
   UseAll(uses, SPF_IN_PARAM, SPF_READ, s.weights);
   UseAll(uses, SPF_IN_PARAM, SPF_READ, s.biases);
   UseAll(uses, SPF_IN_ACT, SPF_READ, s.in);
@@ -69,6 +74,10 @@ void OutputGradients(const NodeSpec& s, const spf_value* values, Uses& uses) {
 Uses DgradUses(const NodeSpec& s, const spf_value* values) {
   Uses uses;
   if (!s.any_grad_in()) return uses;
+  if (s.op == Op::kAllReduce) {
+    Use(uses, SPF_IN_DACT, SPF_ADD, s.in[0]);
+    return uses;
+  }
   if (s.grad_in[0] && !IsLoss(s)) UseAll(uses, SPF_IN_PARAM, SPF_READ, s.weights);
   if (s.op == Op::kRouter) UseAll(uses, SPF_IN_PARAM, SPF_READ, s.biases);
   InputsOfDgrad(s, uses);
@@ -126,6 +135,28 @@ std::vector<spf_use> UsesOf(const NodeSpec& spec, spf_phase phase, const spf_val
   }
 }
 
+namespace {
+
+// Neither reads nor writes a value of its own.
+bool SumsInPlace(NodeSpec& spec, const std::vector<bool>& wanted) {
+  if (spec.op != Op::kAllReduce) return false;
+  spec.grad_in[0] = spec.backward && wanted[static_cast<size_t>(spec.in[0])];
+  return true;
+}
+
+// What norms give to layers that are split by output gets a gradient that is summed over tp.
+void MarkSumsOverTp(std::vector<NodeSpec>& program) {
+  std::set<int32_t> summed;
+  for (const NodeSpec& spec : program) {
+    if (spec.op == Op::kAllReduce && spec.backward) summed.insert(spec.in[0]);
+  }
+  for (NodeSpec& spec : program) {
+    if (spec.op == Op::kNorm && summed.contains(spec.out[0])) spec.many_readers = true;
+  }
+}
+
+}  // namespace
+
 // A value needs a gradient if a trainable parameter lies upstream; it is added to if several nodes
 // write it.
 int32_t DecideGradients(std::vector<NodeSpec>& program, const spf_model& tables) {
@@ -140,7 +171,7 @@ int32_t DecideGradients(std::vector<NodeSpec>& program, const spf_model& tables)
   for (size_t id = 0; id < n_values; ++id)
     wanted[id] = (tables.values[id].flags & SPF_VALUE_FROM_PREV) != 0;
   for (NodeSpec& spec : program) {
-    if (spec.op == Op::kInput) continue;
+    if (spec.op == Op::kInput || SumsInPlace(spec, wanted)) continue;
     spec.grad_weight = std::any_of(spec.weights.begin(), spec.weights.end(), trainable);
     spec.grad_bias = std::any_of(spec.biases.begin(), spec.biases.end(), trainable);
     for (size_t i = 0; i < spec.in.size(); ++i) {
@@ -161,6 +192,7 @@ int32_t DecideGradients(std::vector<NodeSpec>& program, const spf_model& tables)
       spec.add_in[i] = spec.grad_in[i] && writers[static_cast<size_t>(spec.in[i])] > 1;
     if (spec.op == Op::kNorm) spec.many_readers = writers[static_cast<size_t>(spec.out[0])] > 1;
   }
+  MarkSumsOverTp(program);
   return most_uses;
 }
 

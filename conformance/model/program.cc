@@ -61,7 +61,7 @@ std::string ProgramBuilder::StreamName(int64_t layer) const {
   const std::string name = LayerName(layer);
   if (HasMoe(c_, layer)) return name + ".moe.unpermute";
   if (HasExpert(c_, layer)) return name + ".experts." + std::to_string(n_.rank().ep) + ".fc2";
-  return name + ".mlp.fc2";
+  return name + (SplitsMlp(c_, layer) ? ".mlp.fc2.residual" : ".mlp.fc2");
 }
 
 void ProgramBuilder::SetLayer(size_t first, int64_t layer) {
@@ -75,7 +75,9 @@ int32_t ProgramBuilder::DecoderLayer(int64_t layer, int32_t h, const std::string
   const int32_t x = Norm(name + ".mlp_norm", h, suffix);
   const std::string mlp =
       name + (HasExpert(c_, layer) ? ".experts." + std::to_string(n_.rank().ep) : ".mlp");
-  h = HasMoe(c_, layer) ? Moe(name + ".moe", x, h, suffix) : Mlp(mlp, x, h, suffix);
+  h = HasMoe(c_, layer)      ? Moe(name + ".moe", x, h, suffix)
+      : SplitsMlp(c_, layer) ? SplitMlp(mlp, x, h, suffix)
+                             : Mlp(mlp, x, h, suffix);
   SetLayer(first, layer);
   return h;
 }
@@ -83,10 +85,24 @@ int32_t ProgramBuilder::DecoderLayer(int64_t layer, int32_t h, const std::string
 int32_t ProgramBuilder::Attention(const std::string& name, int32_t h, const std::string& suffix) {
   const std::string attention = name + ".attention";
   int32_t x = Norm(name + ".attn_norm", h, suffix);
-  x = Linear(attention + ".qkv", x, 3 * d_.inner(), suffix);
+  const int64_t inner = d_.local_heads() * d_.head_dim;
+  const bool split = c_.tensor_parallel;
+  x = split ? ColumnLinear(attention + ".qkv", x, 3 * inner, suffix)
+            : Linear(attention + ".qkv", x, 3 * inner, suffix);
   const std::string core = attention + ".core" + suffix;
-  x = Add(Op::kAttention, core, attention, x, Value(core, d_.inner())).out[0];
-  return LinearResidual(attention + ".proj", x, h, suffix);
+  x = Add(Op::kAttention, core, attention, x, Value(core, inner)).out[0];
+  program_.back().split = split;
+  return split ? RowLinear(attention + ".proj", x, h, suffix)
+               : LinearResidual(attention + ".proj", x, h, suffix);
+}
+
+int32_t ProgramBuilder::SplitMlp(const std::string& mlp, int32_t x, int32_t h,
+                                 const std::string& suffix) {
+  x = ColumnLinear(mlp + ".fc1", x, 2 * d_.local_ffn(), suffix);
+  const std::string swiglu = mlp + ".swiglu" + suffix;
+  x = Add(Op::kSwiglu, swiglu, mlp, x, Value(swiglu, d_.local_ffn())).out[0];
+  program_.back().split = true;
+  return RowLinear(mlp + ".fc2", x, h, suffix);
 }
 
 int32_t ProgramBuilder::Mlp(const std::string& mlp, int32_t x, int32_t h,
@@ -151,6 +167,33 @@ int32_t ProgramBuilder::LinearResidual(const std::string& module, int32_t x, int
   return out;
 }
 
+int32_t ProgramBuilder::ColumnLinear(const std::string& module, int32_t x, int64_t out,
+                                     const std::string& suffix) {
+  AllReduce(module + ".copy" + suffix, module, x, true);
+  x = Linear(module, x, out, suffix);
+  program_.back().op = Op::kColumnLinear;
+  return x;
+}
+
+// The bias belongs to what adds up, once, behind the sum.
+int32_t ProgramBuilder::RowLinear(const std::string& module, int32_t x, int32_t h,
+                                  const std::string& suffix) {
+  const int32_t sum = Linear(module, x, d_.width, suffix);
+  program_.back().op = Op::kRowLinear;
+  program_.back().biases.clear();
+  AllReduce(module + ".reduce" + suffix, module, sum, false);
+  const std::string residual = module + ".residual" + suffix;
+  NodeSpec& add = Add(Op::kResidualAdd, residual, module, sum, Value(residual, d_.width));
+  add.in[1] = h;
+  add.biases = {n_.FindParam(module + ".bias")};
+  return add.out[0];
+}
+
+void ProgramBuilder::AllReduce(const std::string& name, const std::string& module, int32_t value,
+                               bool backward) {
+  Add(Op::kAllReduce, name, module, value, -1).backward = backward;
+}
+
 int32_t ProgramBuilder::AddValue(const std::string& name, spf_value value) {
   for (size_t i = 0; i < n_.values_.size(); ++i) {
     if (name == n_.values_[i].name) return static_cast<int32_t>(i);
@@ -185,9 +228,10 @@ void ProgramBuilder::Register(const NodeSpec& spec, bool absent) {
     spf_node node{};
     node.id = static_cast<int32_t>(id);
     node.module = spec.module;
-    node.kind = spec.op == Op::kInput      ? SPF_NODE_INPUT
-                : spec.op == Op::kExchange ? SPF_NODE_EXCHANGE
-                                           : SPF_NODE_COMPUTE;
+    node.kind = spec.op == Op::kInput       ? SPF_NODE_INPUT
+                : spec.op == Op::kExchange  ? SPF_NODE_EXCHANGE
+                : spec.op == Op::kAllReduce ? SPF_NODE_ALL_REDUCE
+                                            : SPF_NODE_COMPUTE;
     node.layer = spec.layer;
     node.chunk = spec.chunk;
     node.name = n_.Keep(spec.name);

@@ -23,6 +23,7 @@ class ProgramBuilder {
   int32_t DecoderLayer(int64_t layer, int32_t h, const std::string& suffix);
   int32_t Attention(const std::string& name, int32_t h, const std::string& suffix);
   int32_t Mlp(const std::string& mlp, int32_t x, int32_t h, const std::string& suffix);
+  int32_t SplitMlp(const std::string& mlp, int32_t x, int32_t h, const std::string& suffix);
   void Head(int32_t h, int32_t labels);
   void SetLayer(size_t first, int64_t layer);
   std::string StreamName(int64_t layer) const;  // the value that leaves a layer
@@ -36,6 +37,12 @@ class ProgramBuilder {
   int32_t Linear(const std::string& module, int32_t x, int64_t out, const std::string& suffix);
   int32_t LinearResidual(const std::string& module, int32_t x, int32_t h,
                          const std::string& suffix);
+  // Split over tp: by output, of so many columns here; by input, with the sum over tp and the way
+  // back to the residual stream.
+  int32_t ColumnLinear(const std::string& module, int32_t x, int64_t out,
+                       const std::string& suffix);
+  int32_t RowLinear(const std::string& module, int32_t x, int32_t h, const std::string& suffix);
+  void AllReduce(const std::string& name, const std::string& module, int32_t value, bool backward);
 
   int32_t AddValue(const std::string& name, spf_value value);
   int32_t Value(const std::string& name, int64_t width);

@@ -75,6 +75,16 @@ void RequireMoe(const ModelConfig& config) {
           "unused = rank: the absent layer has an exchange, which all ranks of ep take part in");
 }
 
+void RequireTensorParallel(const ModelConfig& config) {
+  RequireRange("tp", config.tp, 1, 1024);
+  Require(config.tp == 1 || config.tensor_parallel,
+          "tp = " + std::to_string(config.tp) + " without tensor_parallel: nothing is split");
+  if (!config.tensor_parallel) return;
+  const Dims dims = DimsOf(config);
+  RequireDivides("tp", config.tp, "heads", dims.heads);
+  RequireDivides("tp", config.tp, "ffn", dims.ffn);
+}
+
 void RequirePipeline(const ModelConfig& config) {
   RequireRange("pp", config.pp, 1, 1024);
   RequireRange("chunks", config.chunks, 1, 1024);
@@ -112,6 +122,7 @@ void RequireValid(const ModelConfig& config, int64_t max_tokens) {
   Require(!config.mtp || config.moe.experts > 0,
           "mtp without moe.experts: its layer is a MoE layer");
   RequirePipeline(config);
+  RequireTensorParallel(config);
 }
 
 }  // namespace shardproof

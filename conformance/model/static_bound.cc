@@ -50,6 +50,7 @@ void RequireForward(const Dims& d, bool biases) {
   Require("norm: sum of squares over width", d.width, kResidual, kResidual);
   Require("linear forward over width", d.width, kActivation, kWeight, bias);
   Require("linear forward over ffn", d.ffn, kActivation, kWeight, bias);
+  Require("linear forward over the heads", d.inner(), kActivation, kWeight, bias);
   Require("attention scores over the head's size", d.head_dim, kActivation, kActivation);
   Require("attention softmax over sequence", d.sequence, kNumerator, {0, 1});
   Require("attention output over sequence", d.sequence, kProbability, kActivation);

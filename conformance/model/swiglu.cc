@@ -4,27 +4,31 @@
 
 namespace shardproof {
 
-void SwigluForward(const Numerics& n, int64_t rows, int64_t width, const float* u, float* a) {
-  for (int64_t r = 0; r < rows; ++r) {
-    const float *gate = u + r * 2 * width, *up = gate + width;
-    for (int64_t i = 0; i < width; ++i) a[r * width + i] = gate[i] / (1.0f + Exp(-gate[i])) * up[i];
-  }
-  n.Round(grids::kActivation, a, rows * width);
-}
-
-void SwigluDgrad(const Numerics& n, int64_t rows, int64_t width, const float* u, const float* da,
-                 float* du) {
-  for (int64_t r = 0; r < rows; ++r) {
-    const float *gate = u + r * 2 * width, *up = gate + width, *d = da + r * width;
-    float *dgate = du + r * 2 * width, *dup = dgate + width;
-    for (int64_t i = 0; i < width; ++i) {
-      const float sigmoid = 1.0f / (1.0f + Exp(-gate[i]));
-      const float silu = gate[i] * sigmoid;
-      dgate[i] = d[i] * up[i] * (sigmoid + silu * (1.0f - sigmoid));
-      dup[i] = d[i] * silu;
+void SwigluForward(const Numerics& n, const SwigluShape& s, const float* u, float* a) {
+  for (int64_t r = 0; r < s.rows; ++r) {
+    const float *gate = u + r * 2 * s.width, *up = gate + s.up();
+    for (int64_t i = 0; i < s.width; ++i) {
+      const float g = gate[i * s.step()];
+      a[r * s.width + i] = g / (1.0f + Exp(-g)) * up[i * s.step()];
     }
   }
-  n.RoundGrad(grids::kDFc1, du, rows * 2 * width);
+  n.Round(grids::kActivation, a, s.rows * s.width);
+}
+
+void SwigluDgrad(const Numerics& n, const SwigluShape& s, const float* u, const float* da,
+                 float* du) {
+  for (int64_t r = 0; r < s.rows; ++r) {
+    const float *gate = u + r * 2 * s.width, *up = gate + s.up(), *d = da + r * s.width;
+    float *dgate = du + r * 2 * s.width, *dup = dgate + s.up();
+    for (int64_t i = 0; i < s.width; ++i) {
+      const int64_t at = i * s.step();
+      const float sigmoid = 1.0f / (1.0f + Exp(-gate[at]));
+      const float silu = gate[at] * sigmoid;
+      dgate[at] = d[i] * up[at] * (sigmoid + silu * (1.0f - sigmoid));
+      dup[at] = d[i] * silu;
+    }
+  }
+  n.RoundGrad(grids::kDFc1, du, s.rows * 2 * s.width);
 }
 
 }  // namespace shardproof

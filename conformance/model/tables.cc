@@ -9,6 +9,8 @@
 namespace shardproof {
 namespace {
 
+constexpr int32_t kOddHeads = 4;  // of odd_sizes with tensor_parallel
+
 int64_t NextPrime(int64_t n) {
   for (++n;; ++n) {
     bool prime = n > 6;  // worlds of 2, 3, 5 and their multiples must not divide it
@@ -27,14 +29,24 @@ bool Under(std::string_view name, std::string_view prefix) {
 Dims DimsOf(const ModelConfig& config) {
   Dims dims{config.layers, config.vocab,   config.width, config.heads, 0,
             config.ffn,    config.sequence};
-  if (config.odd_sizes) {
-    dims.vocab = NextPrime(dims.vocab);
-    dims.width = NextPrime(dims.width);
-    dims.ffn = NextPrime(dims.ffn);
-    dims.heads = 1;
-  }
-  dims.head_dim = dims.width / dims.heads;
+  dims.tp = config.tp;
+  dims.head_dim = config.width / config.heads;
+  if (!config.odd_sizes) return dims;
+  dims.vocab = NextPrime(dims.vocab);
+  dims.width = NextPrime(dims.width);
+  // Tensor-parallel ranks divide heads and ffn all the same; nobody divides what each of them has.
+  dims.heads = config.tensor_parallel ? kOddHeads : 1;
+  dims.head_dim = config.tensor_parallel ? NextPrime(config.width / kOddHeads) : dims.width;
+  dims.ffn =
+      config.tensor_parallel ? kOddHeads * NextPrime(dims.ffn / kOddHeads) : NextPrime(dims.ffn);
   return dims;
+}
+
+int64_t ElementOfWhole(const spf_param& param, int64_t tp, int64_t rank, int64_t at) {
+  if (param.tp_dim < 0) return at;
+  int64_t run = 1;  // elements of the shard that are next to each other in the whole
+  for (int32_t i = param.tp_dim; i < param.n_dim; ++i) run *= param.shape[i];
+  return at / run * run * tp + rank * run + at % run;
 }
 
 bool HasExpert(const ModelConfig& config, int64_t layer) {
@@ -48,6 +60,10 @@ bool HasMoe(const ModelConfig& config, int64_t layer) {
   if (which == "even") return layer % 2 == 0;
   if (which == "last") return layer == config.layers - 1;
   return which == "first" ? layer == 0 : true;
+}
+
+bool SplitsMlp(const ModelConfig& config, int64_t layer) {
+  return config.tensor_parallel && !HasExpert(config, layer) && !HasMoe(config, layer);
 }
 
 std::string LayerName(int64_t layer) { return "layers." + std::to_string(layer); }
@@ -121,8 +137,9 @@ class TableBuilder {
            (c_.frozen == "norms" && norm);
   }
 
+  // shape: of the whole; split: the dimension that is split over tp, or -1.
   void Param(int32_t module, const std::string& name, const std::vector<int64_t>& shape,
-             ParamInfo info, uint32_t flags = 0) {
+             ParamInfo info, uint32_t flags = 0, int32_t split = -1) {
     spf_param param{};
     param.name = n_.Keep(name);
     param.module = module;
@@ -132,10 +149,10 @@ class TableBuilder {
     param.n_dim = static_cast<int32_t>(shape.size());
     param.numel = 1;
     for (size_t i = 0; i < shape.size(); ++i) {
-      param.shape[i] = shape[i];
-      param.numel *= shape[i];
+      param.shape[i] = static_cast<int32_t>(i) == split ? shape[i] / d_.tp : shape[i];
+      param.numel *= param.shape[i];
     }
-    param.tp_dim = -1;
+    param.tp_dim = split;
     n_.params_.push_back(param);
     n_.infos_.push_back(info);
   }
@@ -145,14 +162,16 @@ class TableBuilder {
     Param(module, name + ".weight", {d_.width}, {1, 0.25f, true});
   }
 
+  // split: 0 by output, 1 by input, whose bias is whole, -1 not.
   void Linear(int32_t parent, const std::string& name, int64_t in, int64_t out, uint32_t flags = 0,
-              bool weight = true) {
+              bool weight = true, int32_t split = -1) {
     const int32_t module = Module(parent, name, "Linear");
     // Keeps the variance of its input.
     const float spread = std::sqrt(3.0f / static_cast<float>(in));
     if (weight)
-      Param(module, name + ".weight", {out, in}, {0, spread < 0.99f ? spread : 0.99f}, flags);
-    if (c_.biases) Param(module, name + ".bias", {out}, {0, 0.25f}, flags);
+      Param(module, name + ".weight", {out, in}, {0, spread < 0.99f ? spread : 0.99f}, flags,
+            split);
+    if (c_.biases) Param(module, name + ".bias", {out}, {0, 0.25f}, flags, split == 0 ? 0 : -1);
   }
 
   void Layer(int64_t layer) {
@@ -161,7 +180,8 @@ class TableBuilder {
     if (HasMoe(c_, layer)) return Moe(module, name + ".moe");
     const bool expert = HasExpert(c_, layer);
     const std::string mlp = name + (expert ? ".experts." + std::to_string(n_.rank().ep) : ".mlp");
-    Mlp(module, mlp, expert ? "Expert" : "MLP", expert ? SPF_PARAM_EXPERT : 0);
+    Mlp(module, mlp, expert ? "Expert" : "MLP", expert ? SPF_PARAM_EXPERT : 0,
+        SplitsMlp(c_, layer));
   }
 
   // A layer up to its MLP.
@@ -169,16 +189,18 @@ class TableBuilder {
     const int32_t module = Module(parent, name, "TransformerLayer");
     Norm(module, name + ".attn_norm");
     const int32_t attention = Module(module, name + ".attention", "Attention");
-    Linear(attention, name + ".attention.qkv", d_.width, 3 * d_.inner());
-    Linear(attention, name + ".attention.proj", d_.inner(), d_.width);
+    const bool split = c_.tensor_parallel;
+    Linear(attention, name + ".attention.qkv", d_.width, 3 * d_.inner(), 0, true, split ? 0 : -1);
+    Linear(attention, name + ".attention.proj", d_.inner(), d_.width, 0, true, split ? 1 : -1);
     Norm(module, name + ".mlp_norm");
     return module;
   }
 
-  void Mlp(int32_t parent, const std::string& name, const char* type, uint32_t flags) {
+  void Mlp(int32_t parent, const std::string& name, const char* type, uint32_t flags,
+           bool split = false) {
     const int32_t module = Module(parent, name, type);
-    Linear(module, name + ".fc1", d_.width, 2 * d_.ffn, flags);
-    Linear(module, name + ".fc2", d_.ffn, d_.width, flags);
+    Linear(module, name + ".fc1", d_.width, 2 * d_.ffn, flags, true, split ? 0 : -1);
+    Linear(module, name + ".fc2", d_.ffn, d_.width, flags, true, split ? 1 : -1);
   }
 
   void Moe(int32_t parent, const std::string& name) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "conformance/common/at.h"
+#include "conformance/oracle/shards.h"
 #include "conformance/oracle/trainer.h"
 #include "conformance/oracle/update.h"
 
@@ -32,11 +33,12 @@ std::vector<int32_t> EpRanks(const InstanceSpec& spec, int32_t world) {
   return ep_ranks;
 }
 
-// One process: no pipeline, and all routed experts together. (Experts without dispatch differ by ep
-// rank; they stay.)
+// One process: no pipeline, no shards, and all routed experts together. (Experts without dispatch
+// differ by ep rank; they stay.)
 ModelConfig Undivided(ModelConfig config) {
   if (config.moe.experts > 0) config.ep = 1;
   config.pp = config.chunks = 1;
+  config.tp = 1;
   return config;
 }
 
@@ -91,6 +93,7 @@ class Oracle {
       out.letter = call.letter;
       out.step = call.step;
       Play(call, out);
+      if (spec_.model.tp > 1) CutIntoShards(model_.Tables({}), spec_.model.tp, out);
       if (Length(run.calls) > options_.last_call) break;
       ++call_;
     }

@@ -14,7 +14,7 @@
 namespace shardproof {
 
 // What one entry call of the script should have produced. Parameters by their world-unique name
-// (experts of all ep ranks included).
+// (experts of all ep ranks included); those that are split over tp by shards (ShardName).
 struct OracleCall {
   char letter = 'c';                // as ScriptCall
   int64_t step = -1;                // of t and e

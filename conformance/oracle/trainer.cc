@@ -74,6 +74,7 @@ void Trainer::ZeroGrads(OracleState& state) const {
 
 void Trainer::RunNode(const spf_node& node, spf_phase phase, NodeArgs args, int32_t ep_rank) {
   if (node.uses[phase].n == 0) return;
+  if (node.kind == SPF_NODE_ALL_REDUCE) return;  // of one summand: nothing is split here
   if (node.kind == SPF_NODE_EXCHANGE) {
     Exchange(node, phase);
   } else {

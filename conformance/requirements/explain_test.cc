@@ -96,6 +96,7 @@ constexpr std::array kNamesOfTheField = {
     "all_reduce",
     "all_to_all",
     "all_to_all_single",
+    "allreduce_dgrad",
     "backward_dw",
     "batch_isend_irecv",
     "combined_forward_backward_step",
@@ -103,6 +104,7 @@ constexpr std::array kNamesOfTheField = {
     "fsdp_unit_modules",
     "get_process_group_ranks",
     "get_rank",
+    "grad_input",
     "input_split_sizes",
     "is_completed",
     "is_grad_enabled",
@@ -111,6 +113,7 @@ constexpr std::array kNamesOfTheField = {
     "new_group",
     "no_sync",
     "output_split_sizes",
+    "param_is_not_tensor_parallel_duplicate",
     "queue_callback",
     "record_event",
     "record_stream",
@@ -121,6 +124,7 @@ constexpr std::array kNamesOfTheField = {
     "requires_grad",
     "save_for_backward",
     "set_loss_scale",
+    "tp_group",
     "wait_event",
 };
 

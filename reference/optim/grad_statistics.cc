@@ -28,18 +28,35 @@ GradFacts GradStatistics::Measure() {
     AddOver(c_.groups.pp, kDense);
     AddOver(c_.groups.pp, kExpert);
   }
+  if (c_.groups.tp) AddShards();
   const std::vector<double> sums = sums_.Read(c_.host, c_.streams.compute);
-  const auto total = [&](Sum sum) { return sums[2 * kDense + sum] + sums[2 * kExpert + sum]; };
+  const auto total = [&](Sum sum) {
+    return sums[2 * kDense + sum] + sums[2 * kExpert + sum] + sums[2 * kSplit + sum];
+  };
   return {std::sqrt(total(kSquares)), total(kZeros)};
+}
+
+// Each rank of tp has the squares of its own shards.
+void GradStatistics::AddShards() {
+  if (c_.config.Shards()) AddOver(c_.groups.dense.reduce, kSplit);
+  if (c_.config.outer_shards) AddOver(c_.groups.dense.outer, kSplit);
+  AddOver(c_.groups.tp, kSplit);
+  if (c_.groups.pp) AddOver(c_.groups.pp, kSplit);
+}
+
+bool GradStatistics::IsSplit(int32_t param) const {
+  const spf_param& row = c_.host.model().params[param];
+  return !IsExpert(row) && row.tp_dim >= 0;
 }
 
 void GradStatistics::AddMine(const Bucket& b) {
   const Kind kind = b.plan.expert ? kExpert : kDense;
   for (const BucketSlice& s : b.MySlices()) {
+    const Kind of = IsSplit(s.param) ? kSplit : kind;
     const spf_span mine{b.ShardOfGrad() + b.Bytes(s.range_offset, b.grad_dtype),
                         static_cast<uint64_t>(s.count), b.grad_dtype, SPF_READ};
     const auto add = [&](spf_kernel kernel, Sum sum) {
-      c_.host.Launch(c_.streams.compute, kernel, {mine, {At(kind, sum), 1, SPF_F64, SPF_ADD}});
+      c_.host.Launch(c_.streams.compute, kernel, {mine, {At(of, sum), 1, SPF_F64, SPF_ADD}});
     };
     if (c_.config.grad_norm) add(SPF_K_SUM_SQUARES, kSquares);
     if (c_.config.zero_count) add(SPF_K_COUNT_ZERO, kZeros);

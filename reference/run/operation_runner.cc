@@ -1,5 +1,7 @@
 #include "reference/run/operation_runner.h"
 
+#include "reference/core/collectives.h"
+
 namespace reference {
 
 OperationRunner::OperationRunner(Context& context, Reductions& reductions)
@@ -14,6 +16,8 @@ void OperationRunner::Run(const Operation& operation, int32_t microbatch, Activa
   activations.Before(operation, stream);
   if (operation.node->kind == SPF_NODE_EXCHANGE) {
     Exchange(c_.host, c_.groups.ep, operation, microbatch, stream, activations);
+  } else if (operation.node->kind == SPF_NODE_ALL_REDUCE) {
+    SumOverTp(operation, microbatch, activations, stream);
   } else {
     Compute(operation, microbatch, activations, stream);
   }
@@ -55,6 +59,20 @@ void OperationRunner::Compute(const Operation& operation, int32_t microbatch,
   compute.dact = activations.dact();
   compute.rows = activations.rows();
   c_.host.Compute(stream, compute);
+}
+
+void OperationRunner::SumOverTp(const Operation& operation, int32_t microbatch,
+                                const Activations& activations, spf_stream stream) {
+  for (const spf_use& use : UsesOf(operation)) {
+    const spf_value& value = c_.host.model().values[use.id];
+    const bool gradient = use.table == SPF_IN_DACT;
+    const spf_purpose purpose = gradient ? SPF_FOR_ACTIVATION_GRAD : SPF_FOR_ACTIVATION;
+    CollectiveBatch(c_.host, c_.groups.tp, stream)
+        .AllReduce(value.dtype, SPF_SUM, activations.AddressOf({gradient, use.id}),
+                   value.max_rows * value.row_elems,
+                   spf::For(purpose, operation.node->module, microbatch))
+        .Issue();
+  }
 }
 
 void OperationRunner::PublishLoss(const Operation& operation, int32_t microbatch,

@@ -1,7 +1,8 @@
 // operation_runner.h: how is one operation of a program issued?
 //
 // Looks up what the node's table names (parameters, their gradients, values), allocates what it
-// writes, and enqueues it: compute through the host's model, an EXCHANGE node as an all-to-all.
+// writes, and enqueues it: compute through the host's model, an EXCHANGE node as an all-to-all, an
+// ALL_REDUCE node as a sum over tp in place.
 // Every schedule issues its operations here; a schedule only decides on order and streams.
 #pragma once
 #include "reference/moe/exchange.h"
@@ -22,6 +23,10 @@ class OperationRunner {
   void LookUpParams(const Operation& operation);
   void Compute(const Operation& operation, int32_t microbatch, Activations& activations,
                spf_stream stream);
+  // What the ranks of tp have computed are summands: of a value (after a layer that is split by
+  // input), or of a value's gradient (before one that is split by output).
+  void SumOverTp(const Operation& operation, int32_t microbatch, const Activations& activations,
+                 spf_stream stream);
   void PublishLoss(const Operation& operation, int32_t microbatch, const Activations& activations,
                    spf_stream stream);
 

@@ -50,13 +50,16 @@ InstanceFacts::InstanceFacts(const InstanceSpec& spec, int32_t world)
       if (family.name == "dp_cp") At(data_rank_, rank) = index;
       if (family.name == "ep" && experts) At(place_, rank).ep = index;
       if (family.name == "pp" && spec.model.pp > 1) At(place_, rank).pp = index;
+      if (family.name == "tp" && spec.model.tp > 1) At(place_, rank).tp = index;
     }
   }
   FindUnits();
   // Every part of the model, whether or not a rank of this world holds it: keys do not depend on
   // the world.
   for (int32_t pp = 0; pp < spec.model.pp; ++pp) {
-    for (int32_t ep = 0; ep < spec.model.ep; ++ep) AddParams({ep, pp});
+    for (int32_t ep = 0; ep < spec.model.ep; ++ep) {
+      for (int32_t tp = 0; tp < spec.model.tp; ++tp) AddParams({ep, pp, tp});
+    }
   }
 }
 
@@ -66,7 +69,10 @@ void InstanceFacts::AddParams(ModelRank place) {
   for (int32_t id = 0; id < tables.n_params; ++id) {
     const spf_param& param = tables.params[id];
     ParamFacts facts;
-    facts.name = param.name;
+    facts.tensor = param.name;
+    facts.name = param.tp_dim < 0 || spec_->model.tp == 1
+                     ? facts.tensor
+                     : ShardName(param.name, place.tp, spec_->model.tp);
     facts.expert = (param.flags & SPF_PARAM_EXPERT) != 0;
     facts.frozen = (param.flags & SPF_PARAM_FROZEN) != 0;
     facts.matrix = IsMatrix(tables, param);

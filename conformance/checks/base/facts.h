@@ -17,10 +17,11 @@
 
 namespace shardproof {
 
-// One parameter as one rank sees it. key is unique in the instance: ranks that hold the same tensor
-// agree on it.
+// One parameter as one rank sees it. key is unique in the instance: ranks that hold the same
+// tensor, or the same shard of it, agree on it.
 struct ParamFacts {
-  std::string name;
+  std::string name;    // of a shard too: "layers.0.mlp.fc1.weight [tp 1 of 2]"
+  std::string tensor;  // as the model's tables name it
   int32_t key = -1;
   int64_t numel = 0;
   int64_t row = 1;  // elements of one row of dimension 0

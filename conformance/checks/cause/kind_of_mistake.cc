@@ -29,7 +29,8 @@ constexpr Row kRows[] = {
      "FS-04 "
      "FS-06 FS-07 FS-26 FS-38 PG-07 PG-14 PG-15 PG-17 GE-28"},
     {Kind::kStructure, true,
-     "EP-18 EP-21 LW-01 LW-02 LW-03 LW-05 LW-06 LW-07 LW-08 LW-13 LW-14 FS-37 FS-05 EP-23 LW-27 "
+     "TP-03 TP-01 TP-02 TP-04 EP-18 EP-21 LW-01 LW-02 LW-03 LW-05 LW-06 LW-07 LW-08 LW-13 LW-14 "
+     "FS-37 FS-05 EP-23 LW-27 "
      "FS-08 FS-10 FS-11 FS-12 FS-19 FS-21 FS-22 FS-29 FS-30 FS-34 FS-35 PG-09 PG-10 PG-11 "
      "PG-18"},
     {Kind::kHiding, false, "EP-33 LW-38 GE-12 GE-13 GE-14 FS-44 FS-45 BU-07"},
@@ -38,7 +39,8 @@ constexpr Row kRows[] = {
     // Routers choose other rows once weights are wrong: EP-27 and EP-28 speak first if they come
     // first.
     {Kind::kNumbers, true,
-     "EP-27 EP-28 FS-17 EP-32 FS-15 FS-16 FS-18 FS-20 FS-24 FS-25 EP-22 EP-30 EP-31 LW-09 LW-20 "
+     "TP-06 EP-27 EP-28 FS-17 EP-32 FS-15 FS-16 FS-18 FS-20 TP-05 FS-24 FS-25 EP-22 EP-30 EP-31 "
+     "LW-09 LW-20 "
      "LW-26 LW-30 "
      "LW-31 LW-33 LW-36 FS-01 FS-27 FS-28 FS-40 FS-41 GE-29 GE-30 GE-31 GE-32 GE-33 GE-34 "
      "PG-08 PG-12"},

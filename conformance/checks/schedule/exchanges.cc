@@ -4,7 +4,7 @@
 #include <numeric>
 #include <set>
 
-#include "conformance/checks/base/byte_map.h"
+#include "conformance/checks/base/range_map.h"
 #include "conformance/common/at.h"
 #include "conformance/common/dtype.h"
 
@@ -88,17 +88,7 @@ class Walk {
     }
   }
 
-  void Put(const Range& range, const Holds& holds) {
-    bytes_.Put(range.alloc, range.offset, range.offset + range.length, holds);
-  }
-  void Erase(const Range& range) {
-    bytes_.Erase(range.alloc, range.offset, range.offset + range.length);
-  }
-  void Overwrite(const Event& event) {
-    for (uint32_t i = event.ranges.begin; i < event.ranges.end; ++i) {
-      if ((trace_.ranges[i].access & kWrite) != 0) Erase(trace_.ranges[i]);
-    }
-  }
+  void Overwrite(const Event& event) { bytes_.Overwrite(trace_, event); }
 
   void Compute(const Event& event) {
     Overwrite(event);
@@ -108,7 +98,8 @@ class Walk {
       const spf_use& use = uses.use[i];
       const bool value = use.table == SPF_IN_ACT || use.table == SPF_IN_DACT;
       const Range& range = trace_.ranges[event.ranges.begin + size_t(i)];
-      if (value && (use.access & SPF_WRITE) != 0) Put(range, {use.table, use.id, event.microbatch});
+      if (value && (use.access & SPF_WRITE) != 0)
+        bytes_.Put(range, {use.table, use.id, event.microbatch});
     }
   }
   void Copy(const Event& event) {
@@ -116,8 +107,8 @@ class Walk {
   }
   // With a cast lengths differ.
   void Move(const Range& from, const Range& to) {
-    const auto pieces = bytes_.Get(from.alloc, from.offset, from.offset + from.length);
-    Erase(to);
+    const auto pieces = bytes_.Get(from);
+    bytes_.Erase(to);
     const auto scaled = [&](int64_t byte) {
       return to.offset + (byte - from.offset) * to.length / from.length;
     };
@@ -131,16 +122,15 @@ class Walk {
     const Range* ranges = trace_.ranges.data() + event.ranges.begin;
     if (event.id == SPF_K_AXPBY && event.ranges.size() >= 2) {
       const Range &x = ranges[0], &y = ranges[1];
-      const bool adds =
-          (y.access & kRead) != 0 && bytes_.Get(y.alloc, y.offset, y.offset + y.length).size() > 0;
+      const bool adds = (y.access & kRead) != 0 && bytes_.Get(y).size() > 0;
       if (!adds) return Move(x, y);
       const Holds one = Sole(event.instance, {x});
-      if (!one.known() || one != Sole(event.instance, {y})) Erase(y);
+      if (!one.known() || one != Sole(event.instance, {y})) bytes_.Erase(y);
     } else if (event.id == SPF_K_CUSTOM) {
       const Holds source = Sole(event.instance, {ranges, ranges + event.ranges.size()});
       Overwrite(event);
       for (uint32_t i = 0; source.known() && i < event.ranges.size(); ++i) {
-        if ((ranges[i].access & kWrite) != 0) Put(ranges[i], source);
+        if ((ranges[i].access & kWrite) != 0) bytes_.Put(ranges[i], source);
       }
     } else {
       Overwrite(event);
@@ -151,7 +141,7 @@ class Walk {
     std::set<Holds> activations, counts;
     for (const Range& range : ranges) {
       if ((range.access & kRead) == 0) continue;
-      for (const auto& piece : bytes_.Get(range.alloc, range.offset, range.offset + range.length)) {
+      for (const auto& piece : bytes_.Get(range)) {
         const auto known = exchanged_[instance].find({piece.value.table, piece.value.value});
         if (known != exchanged_[instance].end())
           (known->second ? activations : counts).insert(piece.value);
@@ -194,7 +184,8 @@ class Walk {
         exchange.node = node.id;
         exchange.microbatch = sent.microbatch;
         exchange.backward = phase == SPF_BWD;
-        if (recv != nullptr && to != nullptr) Put(*recv, {to->table, to->id, sent.microbatch});
+        if (recv != nullptr && to != nullptr)
+          bytes_.Put(*recv, {to->table, to->id, sent.microbatch});
       }
     }
     out_.push_back(std::move(exchange));
@@ -203,7 +194,7 @@ class Walk {
   const Analysis& a_;
   const int32_t rank_;
   const Trace& trace_;
-  ByteMap<Holds> bytes_;
+  RangeMap<Holds> bytes_;
   std::vector<std::map<std::pair<int32_t, int32_t>, bool>>
       exchanged_;  // by instance: (table, value) -> activations
   std::map<std::string, int64_t> positions_;

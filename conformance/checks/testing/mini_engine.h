@@ -60,7 +60,13 @@ struct MiniFaults {
   bool pinned_drift = false;  // one pinned block more each step
   bool host_waits = false;    // for each operation
   MiniFlag flag = MiniFlag::kNone;
-  int32_t buffers = 2;       // with fsdp_double_buffer, of units that are alike, in turn
+  int32_t buffers = 2;  // with fsdp_double_buffer, of units that are alike, in turn
+  // How often values, and gradients of values, are summed over tp where the tables say so, over
+  // which group, and whether they are averaged; gradients of parameters are summed over it, too;
+  // gradients are published one too large.
+  int32_t tp_sums_forward = 1, tp_sums_backward = 1;
+  const char* tp_group = "tp";
+  bool tp_average = false, reduce_over_tp = false, grads_off_by_one = false;
   bool swap_halves = false;  // the shards of an odd microbatch are gathered into swapped halves
 };
 

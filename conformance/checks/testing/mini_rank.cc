@@ -174,6 +174,9 @@ void MiniRank::Reduce(int32_t id) {
   const int out = t_.Alloc(s_, b.shard * 4);
   CollectiveOptions options;
   if (f_.bf16_wire) options.dtype = SPF_BF16;
+  if (f_.reduce_over_tp)
+    t_.Collective(SPF_ALL_REDUCE, Named("tp"), s_, Members(id) * b.shard,
+                  {Updates(b.full_grad, 0, Members(id) * b.shard * 4)});
   t_.Collective(SPF_REDUCE_SCATTER, GroupOf(id, false), s_, b.shard,
                 {Reads(b.full_grad, 0, Members(id) * b.shard * 4), Writes(out, 0, b.shard * 4)},
                 options);

@@ -50,8 +50,18 @@ class Engine : private MiniRank {
     return at < units.end() && at >= units.begin() ? *at : -1;
   }
 
+  void SumOverTp(const spf_use& use, bool forward) {
+    CollectiveOptions options;
+    options.reduction = f_.tp_average ? SPF_AVG : SPF_SUM;
+    const int32_t times = forward ? f_.tp_sums_forward : f_.tp_sums_backward;
+    for (int32_t i = 0; i < times; ++i)
+      t_.Collective(SPF_ALL_REDUCE, Named(f_.tp_group), s_, 16,
+                    {Updates(acts_, (use.id % 64) * 64, 64)}, options);
+  }
+
   void Compute(const spf_node& node, int phase, int32_t m) {
     const spf_uses& uses = node.uses[phase];
+    if (node.kind == SPF_NODE_ALL_REDUCE) return SumOverTp(uses.use[0], phase == SPF_FWD);
     std::vector<Range> ranges;
     std::vector<ParamRead> reads;
     for (int32_t i = 0; i < uses.n; ++i) {
@@ -238,7 +248,7 @@ class Engine : private MiniRank {
     ReduceFlag();
     Mark(SPF_HOOK_FINISH_GRAD_SYNC, 0, -1);
     for (int32_t id = 0; id < facts_.n_params(rank_); ++id) {
-      if (!P(id).frozen) Publish(SPF_RESULT_GRAD, id, At(buckets_, id).grad, MiniGrad);
+      if (!P(id).frozen) Publish(SPF_RESULT_GRAD, id, At(buckets_, id).grad, Grad());
     }
     if (spec_.grad_norm)
       t_.Publish(s_, SPF_RESULT_GRAD_NORM, 0, 0, 1, SPF_F64, 1, Reads(acts_, 0, 8), {2.0});
@@ -256,6 +266,13 @@ class Engine : private MiniRank {
       t_.Copy(s_, Reads(b.main, 0, b.shard * 4), Writes(b.param, 0, b.shard * 4));
     }
     PublishParams(true);
+  }
+
+  using Value = float (*)(int32_t, int32_t, int64_t);
+  Value Grad() const {
+    if (!f_.grads_off_by_one) return MiniGrad;
+    return
+        [](int32_t call, int32_t key, int64_t element) { return MiniGrad(call, key, element) + 1; };
   }
 
   // Files are no part of a trace; what is loaded has no name before it is published.

@@ -101,6 +101,7 @@ RankPlace PlaceOf(const InstanceSpec& spec, int32_t world, int32_t rank) {
     if (family.name == "ep" && (spec.model.experts || spec.model.moe.experts > 0))
       place.model.ep = index;
     if (family.name == "pp" && spec.model.pp > 1) place.model.pp = index;
+    if (family.name == "tp" && spec.model.tp > 1) place.model.tp = index;
   }
   return place;
 }

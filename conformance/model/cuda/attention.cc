@@ -20,16 +20,23 @@ struct Operand {
   Layout layout;
 };
 
-// qkv [tokens, 3 inner]: queries, keys, values, each by head. The output [tokens, inner]: by head.
+// qkv [tokens, 3 inner]: queries, keys, values, each by head; or by head, each of these. The output
+// [tokens, inner]: by head.
 struct Shape {
   int64_t tokens, heads, dim, inner;
-  Layout qkv() const { return {3 * inner, dim}; }
+  bool by_head;
+  Layout qkv() const { return {3 * inner, by_head ? 3 * dim : dim}; }
+  int64_t part() const { return by_head ? dim : inner; }  // from queries to keys
+
   Layout output() const { return {inner, dim}; }
   Layout square() const { return {tokens, tokens * tokens}; }
   int64_t square_elems() const { return heads * tokens * tokens; }
 };
 
-Shape ShapeOf(const NodeContext& c) { return {c.d.sequence, c.d.heads, c.d.head_dim, c.d.inner()}; }
+Shape ShapeOf(const NodeContext& c) {
+  const int64_t heads = c.spec.split ? c.d.local_heads() : c.d.heads;
+  return {c.d.sequence, heads, c.d.head_dim, heads * c.d.head_dim, c.spec.split};
+}
 
 // A product for each head, with `tokens` rows; n, k and what is transposed are left to set.
 Gemm ByHead(const Shape& s, Operand a, Operand b, float* c, Layout layout) {
@@ -73,7 +80,7 @@ void Probabilities(const NodeContext& c, const float* qkv, float* p) {
   const int64_t tokens = s.tokens;
   const Rules rules = c.rules;
   const Grid numerator = grids::kNumerator, probability = grids::kProbability;
-  MultiplyRows(c.queue, s, {qkv, s.qkv()}, {qkv + s.inner, s.qkv()}, p);
+  MultiplyRows(c.queue, s, {qkv, s.qkv()}, {qkv + s.part(), s.qkv()}, p);
   // exp of minus infinity is below every grid, and nothing beside the 1 of the largest score.
   ForEach(c.queue, "attention_scores", s.square_elems(), [=] SHARDPROOF_KERNEL(int64_t i) {
     const bool seen = i % tokens <= i / tokens % tokens;
@@ -99,7 +106,7 @@ void ScoreGradients(const NodeContext& c, const float* qkv, const float* p, cons
   const Rules rules = c.rules;
   const Grid dprobability = rules.Scaled(grids::kDProbability),
              dscore = rules.Scaled(grids::kDScore);
-  MultiplyRows(c.queue, s, {dout, s.output()}, {qkv + 2 * s.inner, s.qkv()}, ds);
+  MultiplyRows(c.queue, s, {dout, s.output()}, {qkv + 2 * s.part(), s.qkv()}, ds);
   Round(c.queue, rules, dprobability, ds, s.square_elems());
   const Scratch<float> of_dot(c.queue, s.heads * tokens);
   float* dot = of_dot.get();
@@ -124,7 +131,7 @@ void AttentionForward(const NodeContext& c) {
   float* out = c.Out(c.spec.out[0]);
   const Scratch<float> p(c.queue, s.square_elems());
   Probabilities(c, qkv, p.get());
-  MultiplySquare(c.queue, s, p.get(), false, {qkv + 2 * s.inner, s.qkv()}, out, s.output());
+  MultiplySquare(c.queue, s, p.get(), false, {qkv + 2 * s.part(), s.qkv()}, out, s.output());
   Round(c.queue, c.rules, grids::kActivation, out, s.tokens * s.inner);
 }
 
@@ -135,17 +142,18 @@ void AttentionDgrad(const NodeContext& c) {
   const Scratch<float> p(c.queue, s.square_elems()), ds(c.queue, s.square_elems());
   Probabilities(c, qkv, p.get());
   ScoreGradients(c, qkv, p.get(), dout, ds.get());
-  const float *q = qkv, *k = qkv + s.inner;
-  float *dq = dqkv, *dk = dqkv + s.inner, *dv = dqkv + 2 * s.inner;
+  const float *q = qkv, *k = qkv + s.part();
+  float *dq = dqkv, *dk = dqkv + s.part(), *dv = dqkv + 2 * s.part();
   // A key and a value at i are seen by the queries from i on: columns of ds and p.
   MultiplySquare(c.queue, s, ds.get(), false, {k, s.qkv()}, dq, s.qkv());
   MultiplySquare(c.queue, s, ds.get(), true, {q, s.qkv()}, dk, s.qkv());
   MultiplySquare(c.queue, s, p.get(), true, {dout, s.output()}, dv, s.qkv());
   const Rules rules = c.rules;
   const Grid grid = rules.Scaled(grids::kDQkv);
-  const int64_t inner = s.inner;
-  ForEach(c.queue, "attention_dgrad", s.tokens * 3 * inner, [=] SHARDPROOF_KERNEL(int64_t i) {
-    const bool value = i % (3 * inner) >= 2 * inner;
+  // Of each run of queries, keys and values (of a head, or of all) the last third.
+  const int64_t run = s.part();
+  ForEach(c.queue, "attention_dgrad", s.tokens * 3 * s.inner, [=] SHARDPROOF_KERNEL(int64_t i) {
+    const bool value = i % (3 * run) >= 2 * run;
     dqkv[i] = rules.Rounded(grid, value ? dqkv[i] : kScale * dqkv[i]);
   });
 }

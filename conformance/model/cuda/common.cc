@@ -42,8 +42,7 @@ Param::Param(const NodeContext& c, int32_t id) {
 }
 
 OutGrad::OutGrad(const NodeContext& c) : data_(c.Grad(c.spec.out[0])) {
-  const bool stream = c.spec.op == Op::kLinearResidual || c.spec.op == Op::kConcatLinear;
-  if (!c.rules.quantised || !(stream || c.spec.many_readers)) return;
+  if (!c.rules.quantised || !(FromStream(c.spec) || c.spec.many_readers)) return;
   const int64_t n = c.d.sequence * c.Width(c.spec.out[0]);
   copy_.emplace(c.queue, n);
   Round(c.queue, c.rules, c.rules.Scaled(c.OutGradGrid()), data_, copy_->get(), n);

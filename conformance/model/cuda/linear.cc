@@ -45,7 +45,8 @@ void FinishForward(const NodeContext& c, const float* bias, float* y) {
   const bool residual = c.spec.op == Op::kLinearResidual;
   const bool stream = residual || IsConcat(c);
   Rules rules = c.rules;
-  if (c.spec.head && !residual) rules.quantised = false;
+  // Of a summand over tensor-parallel ranks the grid follows the sum.
+  if ((c.spec.head && !residual) || c.spec.op == Op::kRowLinear) rules.quantised = false;
   if (bias == nullptr && !residual && !rules.quantised) return;
   const Grid grid = stream ? grids::kResidual : grids::kActivation;
   const int64_t out = OutWidth(c);
@@ -74,7 +75,8 @@ void MultiplyByWeight(const NodeContext& c, float* dx) {
 
 void InputDgrad(const NodeContext& c) {
   const int64_t n = c.d.sequence * InWidth(c);
-  const Rules rules = c.rules;
+  Rules rules = c.rules;
+  if (c.spec.op == Op::kColumnLinear) rules.quantised = false;
   const Grid grid = rules.Scaled(c.InGradGrid());
   float* dx = c.Grad(c.spec.in[0]);
   if (!c.spec.add_in[0]) {
@@ -169,6 +171,27 @@ void LinearForward(const NodeContext& c) {
 
 void LinearDgrad(const NodeContext& c) {
   if (c.spec.grad_in[0]) InputDgrad(c);
+  if (c.spec.grad_in[1]) ResidualDgrad(c);
+}
+
+void ResidualAddForward(const NodeContext& c) {
+  const Param bias_param(c, c.spec.bias());
+  const Rules rules = c.rules;
+  const Grid grid = grids::kResidual;
+  const int64_t width = c.d.width;
+  const float *bias = bias_param.get(), *sum = c.In(c.spec.in[0]), *h = c.In(c.spec.in[1]);
+  float* y = c.Out(c.spec.out[0]);
+  ForEach(c.queue, "residual_add", c.d.sequence * width, [=] SHARDPROOF_KERNEL(int64_t i) {
+    const float x = bias != nullptr ? sum[i] + bias[i % width] : sum[i];
+    y[i] = rules.Rounded(grid, h[i] + x);
+  });
+}
+
+void ResidualAddDgrad(const NodeContext& c) {
+  const int64_t n = c.d.sequence * c.d.width;
+  const Grid grid = c.rules.Scaled(c.OutGradGrid());
+  if (c.spec.grad_in[0])
+    Round(c.queue, c.rules, grid, c.Grad(c.spec.out[0]), c.Grad(c.spec.in[0]), n);
   if (c.spec.grad_in[1]) ResidualDgrad(c);
 }
 

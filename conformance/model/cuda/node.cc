@@ -27,7 +27,11 @@ void Forward(const NodeContext& c) {
     case Op::kLinear:
     case Op::kLinearResidual:
     case Op::kConcatLinear:
+    case Op::kColumnLinear:
+    case Op::kRowLinear:
       return LinearForward(c);
+    case Op::kResidualAdd:
+      return ResidualAddForward(c);
     case Op::kAttention:
       return AttentionForward(c);
     case Op::kSwiglu:
@@ -52,7 +56,11 @@ void Dgrad(const NodeContext& c) {
       return GainDgrad(c);
     case Op::kLinear:
     case Op::kLinearResidual:
+    case Op::kColumnLinear:
+    case Op::kRowLinear:
       return LinearDgrad(c);
+    case Op::kResidualAdd:
+      return ResidualAddDgrad(c);
     case Op::kConcatLinear:
       return ConcatDgrad(c);
     case Op::kAttention:
@@ -76,6 +84,9 @@ void Wgrad(const NodeContext& c) {
       return NormWgrad(c);
     case Op::kGain:
       return GainWgrad(c);
+    case Op::kResidualAdd:  // a bias
+    case Op::kColumnLinear:
+    case Op::kRowLinear:
     case Op::kLinear:
     case Op::kLinearResidual:
     case Op::kConcatLinear:

@@ -9,11 +9,11 @@ import subprocess
 import tempfile
 import tomllib
 
-_ID = r"(?:PG|FS|GE|EP|LW|KN|BU)-\d\d"
+_ID = r"(?:PG|FS|GE|EP|LW|TP|KN|BU)-\d\d"
 _CHECKS = pathlib.Path("conformance/checks")
 # They name rows and judge none.
 _LISTS = {"asked.cc", "requirement_ids.h"}
-_FILES = ("groups", "fsdp", "ep", "lw", "knobs", "budgets", "graph", "general")
+_FILES = ("groups", "fsdp", "ep", "lw", "tp", "knobs", "budgets", "graph", "general")
 
 
 def requirements(folder):

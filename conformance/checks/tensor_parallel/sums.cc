@@ -1,0 +1,231 @@
+// What is computed in summands over tp is summed over tp, once, before it is read.
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+
+#include "conformance/checks/base/event_ranges.h"
+#include "conformance/checks/base/range_map.h"
+#include "conformance/checks/base/rank_check.h"
+#include "conformance/checks/tensor_parallel/tensor_parallel.h"
+#include "conformance/common/at.h"
+
+namespace shardproof {
+
+namespace {
+
+// A value of a microbatch, or its gradient (table), as a node has written it: how often it has been
+// summed over tp since.
+struct Holds {
+  int32_t instance = 0, table = 0, value = -1, microbatch = -1, sums = 0;
+  auto operator<=>(const Holds&) const = default;
+
+  bool SameValue(const Holds& other) const {
+    return std::tie(instance, table, value, microbatch) ==
+           std::tie(other.instance, other.table, other.value, other.microbatch);
+  }
+};
+
+// One rank: follows summands through memory in issue order.
+class Walk : RankCheck {
+ public:
+  Walk(const Analysis& a, int32_t rank, CheckResult& result, FindingSink& sink)
+      : RankCheck(a, rank, result, sink) {
+    for (size_t i = 0; i < a.n_instances(); ++i) FindSummands(i);
+  }
+
+  void Run() {
+    for (size_t i = 0; i < trace_.events.size(); ++i)
+      Visit(static_cast<int64_t>(i), trace_.events[i]);
+  }
+
+ private:
+  using Piece = RangeMap<Holds>::Piece;
+
+  // Which tables' values the tables of the model say to sum, and after which node they are named.
+  void FindSummands(size_t instance) {
+    const InstanceFacts& facts = a_.Facts(instance);
+    auto& summands = summands_.emplace_back();
+    const std::vector<int32_t>* tp = facts.List("tp", rank_);
+    tp_.push_back(tp == nullptr ? std::vector<int32_t>() : *tp);
+    if (!IsSplit(facts) || tp == nullptr) return;
+    const auto add = [&](const spf_node& node, const spf_uses& uses) {
+      for (int32_t i = 0; i < uses.n; ++i)
+        summands[{uses.use[i].table, uses.use[i].id}] = node.name;
+    };
+    for (int32_t n = 0; n < facts.node_count(rank_); ++n) {
+      const spf_node& node = facts.Node(n, rank_);
+      if (node.kind != SPF_NODE_ALL_REDUCE) continue;
+      add(node, node.uses[SPF_FWD]);
+      add(node, node.uses[SPF_BWD]);
+    }
+  }
+
+  const std::string* SummandOf(const Holds& holds) const {
+    const auto& summands = At(summands_, holds.instance);
+    const auto known = summands.find({holds.table, holds.value});
+    return known == summands.end() ? nullptr : &known->second;
+  }
+  static const char* IdOf(const Holds& holds) {
+    return holds.table == SPF_IN_ACT ? "TP-01" : "TP-02";
+  }
+
+  void Visit(int64_t index, const Event& event) {
+    switch (event.kind) {
+      case EventKind::kCollective:
+        return Communicate(index, event);
+      case EventKind::kCompute:
+        return Compute(index, event);
+      case EventKind::kLaunch:
+        return Launch(event);
+      case EventKind::kCopy:
+        for (const auto& [from, to] : CopiedRuns(trace_, event)) Move(from, to);
+        break;
+      case EventKind::kRelease:
+      case EventKind::kFree:
+        bytes_.EraseBlock(event.alloc);
+        break;
+      default:
+        Overwrite(event);
+    }
+  }
+
+  void Overwrite(const Event& event) { bytes_.Overwrite(trace_, event); }
+  // Bytes of one length.
+  void Move(const Range& from, const Range& to) { PutPieces(bytes_.Get(from), from.offset, to); }
+  void PutPieces(const std::vector<Piece>& pieces, int64_t from, const Range& to) {
+    bytes_.Erase(to);
+    for (const Piece& piece : pieces)
+      bytes_.Put(to.alloc, to.offset + piece.begin - from, to.offset + piece.end - from,
+                 piece.value);
+  }
+
+  void Compute(int64_t index, const Event& event) {
+    const InstanceFacts& facts = a_.Facts(event.instance);
+    if (event.id < 0 || event.id >= facts.node_count(rank_)) return Overwrite(event);
+    const spf_uses& uses = facts.Node(event.id, rank_).uses[event.phase];
+    if (static_cast<uint32_t>(uses.n) != event.ranges.size()) return Overwrite(event);
+    for (int32_t i = 0; i < uses.n; ++i) {
+      const spf_use& use = uses.use[i];
+      if (use.access != SPF_READ) continue;
+      JudgeRead(index, At(trace_.ranges, event.ranges.begin + size_t(i)),
+                {event.instance, use.table, use.id, event.microbatch, 0});
+    }
+    Overwrite(event);
+    for (int32_t i = 0; i < uses.n; ++i) {
+      const spf_use& use = uses.use[i];
+      const bool value = use.table == SPF_IN_ACT || use.table == SPF_IN_DACT;
+      const Range& range = At(trace_.ranges, event.ranges.begin + size_t(i));
+      if (value && (use.access & SPF_WRITE) != 0)
+        bytes_.Put(range, {event.instance, use.table, use.id, event.microbatch, 0});
+    }
+  }
+
+  // Bytes that no node has written as this value came by a way that is not followed: results tell.
+  void JudgeRead(int64_t index, const Range& range, const Holds& read) {
+    const std::string* summand = SummandOf(read);
+    if (summand == nullptr || range.length == 0) return;
+    int64_t known = 0;
+    int32_t least = INT32_MAX, most = 0;
+    for (const Piece& piece : bytes_.Get(range)) {
+      if (!piece.value.SameValue(read)) continue;
+      known += piece.end - piece.begin;
+      least = std::min(least, piece.value.sums);
+      most = std::max(most, piece.value.sums);
+    }
+    if (known < range.length) return;
+    Judge(result_, {IdOf(read), "TP-03"});
+    if (least == 1 && most == 1) return;
+    const bool missing = least == 0;
+    const char* what = read.table == SPF_IN_ACT ? "the output" : "the gradient of the input";
+    Add(IdOf(read), index, *summand + ": one sum over the ranks " + ListText(TpOf(read)),
+        missing ? "the summand of this rank" : std::to_string(most) + " sums",
+        std::string(what) + " of a layer that is split over tp is read " +
+            (missing ? "before it is summed over tp" : "after it was summed over tp again"));
+  }
+  const std::vector<int32_t>& TpOf(const Holds& holds) const { return At(tp_, holds.instance); }
+
+  // Of one value, all of the range.
+  const Holds* Sole(const std::vector<Piece>& pieces, const Range& range) const {
+    int64_t bytes = 0;
+    for (const Piece& piece : pieces) {
+      bytes += piece.end - piece.begin;
+      if (piece.value != pieces.front().value) return nullptr;
+    }
+    return bytes == range.length && bytes > 0 ? &pieces.front().value : nullptr;
+  }
+
+  void Communicate(int64_t index, const Event& event) {
+    const Range* send = SendRange(trace_, event);
+    const Range* recv = RecvRange(trace_, event);
+    if (send == nullptr || recv == nullptr || event.group < 0) return Overwrite(event);
+    const std::vector<int32_t>& ranks = At(trace_.groups, event.group).world_ranks;
+    std::vector<Piece> pieces = bytes_.Get(*send);
+    const bool sums = event.collective == SPF_ALL_REDUCE || event.collective == SPF_REDUCE_SCATTER;
+    if (sums && ranks.size() > 1) {
+      for (Piece& piece : pieces) JudgeSum(index, event, ranks, piece.value);
+    }
+    if (event.collective == SPF_ALL_REDUCE || ranks.size() == 1)
+      return PutPieces(pieces, send->offset, *recv);
+    const Holds* sole = Sole(pieces, *send);
+    // The parts of a sum that its ranks share out come together again.
+    const bool parts = event.collective == SPF_REDUCE_SCATTER ||
+                       (event.collective == SPF_ALL_GATHER && sole != nullptr && sole->sums > 0);
+    if (!parts || sole == nullptr) return Overwrite(event);
+    const Holds holds = *sole;
+    bytes_.Put(*recv, holds);
+  }
+
+  void JudgeSum(int64_t index, const Event& event, const std::vector<int32_t>& ranks,
+                Holds& holds) {
+    const std::string* summand = SummandOf(holds);
+    if (summand == nullptr || !told_.insert({index, holds}).second) {
+      if (summand != nullptr) ++holds.sums;
+      return;
+    }
+    ++holds.sums;
+    Judge(result_, {"TP-03"});
+    std::vector<int32_t> sorted = ranks;
+    std::sort(sorted.begin(), sorted.end());
+    if (sorted != TpOf(holds)) {
+      Add("TP-03", index, *summand + ": over the ranks " + ListText(TpOf(holds)),
+          "over " + ListText(ranks),
+          "the group is not the one of the ranks that hold the other shards");
+    } else if (event.reduction != SPF_SUM) {
+      Add(IdOf(holds), index, *summand + ": the sum over tp", "no sum (average or another)",
+          "what the ranks of tp have computed are summands, not values to be averaged");
+    }
+  }
+
+  void Launch(const Event& event) {
+    const Range* ranges = trace_.ranges.data() + event.ranges.begin;
+    const bool moves = event.id == SPF_K_AXPBY && event.ranges.size() == 2 &&
+                       (ranges[1].access & kRead) == 0 && ranges[0].length == ranges[1].length;
+    moves ? Move(ranges[0], ranges[1]) : Overwrite(event);
+  }
+
+  RangeMap<Holds> bytes_;
+  // By instance: (table, value) -> the node that sums it; the ranks of tp, ascending.
+  std::vector<std::map<std::pair<int32_t, int32_t>, std::string>> summands_;
+  std::vector<std::vector<int32_t>> tp_;
+  std::set<std::pair<int64_t, Holds>> told_;
+};
+
+}  // namespace
+
+CheckResult CheckTpSums(const Analysis& a) {
+  CheckResult result;
+  for (const Trace& trace : a.traces()) {
+    const Provides& provides = trace.provides;
+    if (provides.memory && provides.work && provides.collectives) continue;
+    CannotJudge(
+        result, {"TP-01", "TP-02", "TP-03"},
+        "rank " + std::to_string(trace.rank) + "'s trace lacks memory ranges, work or collectives");
+    return result;
+  }
+  FindingSink sink(result);
+  for (int32_t rank = 0; rank < a.ranks(); ++rank) Walk(a, rank, result, sink).Run();
+  return result;
+}
+
+}  // namespace shardproof

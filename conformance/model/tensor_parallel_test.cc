@@ -1,0 +1,205 @@
+// A model whose layers are split over tp computes the bits of the whole one, and the whole one
+// those of a model that knows nothing of tp, but for the order of rows.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <stdexcept>
+#include <string>
+
+#include "conformance/model/network.h"
+#include "conformance/model/node_bench.h"
+
+namespace shardproof {
+namespace {
+
+ModelConfig Split(int32_t tp, const ModelConfig& from = {}) {
+  ModelConfig config = from;
+  config.tensor_parallel = true;
+  config.tp = tp;
+  return config;
+}
+
+// The ranks of one group tp, node by node.
+class Ranks {
+ public:
+  explicit Ranks(const ModelConfig& config) {
+    for (int32_t tp = 0; tp < config.tp; ++tp) {
+      benches_.push_back(std::make_unique<NodeBench>(config, 32, ModelRank(0, 0, tp)));
+      blocks_.push_back(benches_.back()->Start());
+    }
+  }
+
+  void RunSample() {
+    const int32_t n = bench(0).program().n_nodes;
+    for (int32_t i = 0; i < n; ++i) Run(i, SPF_FWD);
+    for (int32_t i = n; i-- > 0;) Run(i, SPF_BWD);
+  }
+
+  const NodeBench& bench(size_t rank) const { return *benches_[rank]; }
+  Blocks& blocks(size_t rank) { return blocks_[rank]; }
+  size_t size() const { return benches_.size(); }
+
+ private:
+  void Run(int32_t i, spf_phase phase) {
+    const spf_node& node = bench(0).program().nodes[i];
+    for (size_t rank = 0; rank < size(); ++rank)
+      bench(rank).Run(blocks_[rank], bench(rank).program().nodes[i], phase);
+    if (node.kind == SPF_NODE_ALL_REDUCE && node.uses[phase].n > 0) Sum(node.uses[phase].use[0]);
+  }
+  void Sum(const spf_use& use) {
+    const size_t count = blocks_[0].Table(use.table)[static_cast<size_t>(use.id)].size() / 4;
+    for (size_t k = 0; k < count; ++k) {
+      float sum = 0;
+      for (size_t rank = size(); rank-- > 0;) sum += blocks_[rank].Floats(use.table, use.id)[k];
+      for (Blocks& blocks : blocks_) blocks.Floats(use.table, use.id)[k] = sum;
+    }
+  }
+
+  std::vector<std::unique_ptr<NodeBench>> benches_;
+  std::vector<Blocks> blocks_;
+};
+
+int32_t FindParam(const spf_model& tables, const std::string& name) {
+  for (int32_t id = 0; id < tables.n_params; ++id) {
+    if (name == tables.params[id].name) return id;
+  }
+  throw std::logic_error("no parameter " + name);
+}
+
+// How many elements of gradients, and of losses, differ.
+int64_t Differences(Ranks& ranks, const NodeBench& whole, Blocks& of_whole) {
+  int64_t different = 0;
+  for (size_t rank = 0; rank < ranks.size(); ++rank) {
+    const spf_model& tables = ranks.bench(rank).tables();
+    for (int32_t id = 0; id < tables.n_params; ++id) {
+      const spf_param& param = tables.params[id];
+      const float* mine = ranks.blocks(rank).Floats(SPF_IN_GRAD, id);
+      const float* all = of_whole.Floats(SPF_IN_GRAD, FindParam(whole.tables(), param.name));
+      for (int64_t i = 0; i < param.numel; ++i) {
+        const int64_t at = ElementOfWhole(param, static_cast<int64_t>(ranks.size()),
+                                          static_cast<int64_t>(rank), i);
+        different += mine[i] == all[at] ? 0 : 1;
+      }
+    }
+    for (int32_t id = 0; id < tables.n_values; ++id) {
+      if ((tables.values[id].flags & SPF_VALUE_LOSS) == 0) continue;
+      different +=
+          *ranks.blocks(rank).Floats(SPF_IN_ACT, id) == *of_whole.Floats(SPF_IN_ACT, id) ? 0 : 1;
+    }
+  }
+  return different;
+}
+
+void ExpectEqual(const ModelConfig& from, int32_t tp, const std::string& what) {
+  const NodeBench whole(Split(1, from));
+  Blocks blocks = whole.Start();
+  whole.RunSample(blocks, 0, 0);
+  Ranks ranks(Split(tp, from));
+  ranks.RunSample();
+  EXPECT_EQ(Differences(ranks, whole, blocks), 0) << what << ", tp " << tp;
+}
+
+TEST(TensorParallel, ShardsComputeTheBitsOfTheWhole) {
+  ModelConfig plain;
+  ExpectEqual(plain, 2, "plain");
+  ModelConfig all;
+  all.biases = all.root_param = all.reused = all.tied = true;
+  all.sequence = 4;
+  ExpectEqual(all, 2, "all");
+  all.odd_sizes = true;
+  all.tied = false;
+  ExpectEqual(all, 2, "odd sizes");
+  ExpectEqual(all, 4, "odd sizes");
+  ModelConfig narrow;
+  narrow.narrow = narrow.biases = true;
+  narrow.heads = 4;
+  ExpectEqual(narrow, 4, "narrow");
+  ModelConfig routed;
+  routed.moe.experts = 4;
+  routed.moe.layers = "odd";
+  routed.moe.shared = routed.mtp = true;
+  ExpectEqual(routed, 2, "routed");
+}
+
+TEST(TensorParallel, ASumThatIsLeftOutShows) {
+  const NodeBench whole(Split(1));
+  Blocks blocks = whole.Start();
+  whole.RunSample(blocks, 0, 0);
+  Ranks ranks(Split(2));
+  ranks.bench(0).RunSample(ranks.blocks(0), 0, 0);  // nothing leaves a rank here
+  ranks.bench(1).RunSample(ranks.blocks(1), 0, 0);
+  EXPECT_GT(Differences(ranks, whole, blocks), 1000);
+}
+
+// Where row r of a model that knows nothing of tp is in one that does.
+int64_t RowWithTp(const std::string& name, const Dims& d, int64_t r) {
+  if (name.find(".qkv") != std::string::npos) {
+    const int64_t part = r / d.inner(), head = r % d.inner() / d.head_dim;
+    return (head * 3 + part) * d.head_dim + r % d.head_dim;
+  }
+  const bool pairs = name.find(".mlp.fc1") != std::string::npos;
+  return pairs ? r % d.ffn * 2 + r / d.ffn : r;
+}
+
+TEST(TensorParallel, OnlyTheOrderOfRowsDiffersFromAModelWithoutIt) {
+  ModelConfig config;
+  config.biases = true;
+  const NodeBench plain(config), split(Split(1, config));
+  const Dims dims = DimsOf(config);
+  Blocks of_plain = plain.Start(), of_split = split.Start();
+  const auto for_each = [&](const auto& visit) {
+    for (int32_t id = 0; id < plain.tables().n_params; ++id) {
+      const spf_param& param = plain.tables().params[id];
+      const int64_t cols = param.n_dim == 2 ? param.shape[1] : 1;
+      const int32_t other = FindParam(split.tables(), param.name);
+      for (int64_t i = 0; i < param.numel; ++i)
+        visit(id, i, other, RowWithTp(param.name, dims, i / cols) * cols + i % cols);
+    }
+  };
+  for_each([&](int32_t id, int64_t at, int32_t other, int64_t there) {
+    of_plain.Floats(SPF_IN_PARAM, id)[at] = of_split.Floats(SPF_IN_PARAM, other)[there];
+  });
+  plain.RunSample(of_plain, 0, 0);
+  split.RunSample(of_split, 0, 0);
+  int64_t different = 0, compared = 0, moved = 0;
+  for_each([&](int32_t id, int64_t at, int32_t other, int64_t there) {
+    ++compared;
+    moved += at == there ? 0 : 1;
+    different +=
+        of_plain.Floats(SPF_IN_GRAD, id)[at] == of_split.Floats(SPF_IN_GRAD, other)[there] ? 0 : 1;
+  });
+  EXPECT_EQ(different, 0);
+  EXPECT_GT(moved, 1000);
+  EXPECT_GT(compared, 5000);
+}
+
+TEST(TensorParallel, TablesSayWhatIsSplit) {
+  const NodeBench bench(Split(2), 32, ModelRank(0, 0, 1));
+  const spf_model& tables = bench.tables();
+  const auto text = [&](const std::string& name) {
+    const spf_param& param = tables.params[FindParam(tables, name)];
+    std::string shape;
+    for (int32_t i = 0; i < param.n_dim; ++i)
+      shape += (i > 0 ? " x " : "") + std::to_string(param.shape[i]);
+    return shape + ", tp_dim " + std::to_string(param.tp_dim);
+  };
+  EXPECT_EQ(text("layers.0.attention.qkv.weight"), "24 x 16, tp_dim 0");
+  EXPECT_EQ(text("layers.0.attention.proj.weight"), "16 x 8, tp_dim 1");
+  EXPECT_EQ(text("layers.0.mlp.fc1.weight"), "24 x 16, tp_dim 0");
+  EXPECT_EQ(text("layers.0.mlp.fc2.weight"), "16 x 12, tp_dim 1");
+  EXPECT_EQ(text("layers.0.mlp_norm.weight"), "16, tp_dim -1");
+  EXPECT_EQ(text("head.weight"), "32 x 16, tp_dim -1");
+}
+
+TEST(TensorParallel, ASizeThatTpDoesNotDivideIsRefused) {
+  EXPECT_THROW(Model(Split(4), 32), std::invalid_argument);  // two heads
+  ModelConfig whole;
+  whole.tp = 2;
+  EXPECT_THROW(Model(whole, 32), std::invalid_argument);  // nothing is split
+  ModelConfig ffn;
+  ffn.ffn = 25;
+  EXPECT_THROW(Model(Split(2, ffn), 32), std::invalid_argument);
+}
+
+}  // namespace
+}  // namespace shardproof
