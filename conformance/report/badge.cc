@@ -21,6 +21,8 @@ const char* Colour(RunVerdict verdict) {
     case RunVerdict::kConformant:
     case RunVerdict::kWithinBounds:
       return "#1a7f37";
+    case RunVerdict::kNothingHere:
+      return "#57606a";
     case RunVerdict::kWhereJudged:
       return "#8a5a00";
     case RunVerdict::kNotConformant:
@@ -31,6 +33,7 @@ const char* Colour(RunVerdict verdict) {
 }
 
 std::string Words(RunVerdict verdict, const StatusCounts& counts) {
+  if (verdict == RunVerdict::kNothingHere) return VerdictName(verdict);
   const int failed = Of(counts, Status::kFail) + Of(counts, Status::kSuiteError);
   const int open = Of(counts, Status::kPartial) + Of(counts, Status::kNotCheckable);
   const int waived = Of(counts, Status::kWaived);

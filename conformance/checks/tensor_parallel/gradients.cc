@@ -98,7 +98,7 @@ class Gradients {
       const auto [at, added] = known.try_emplace(event.offset + i, Seen{rank, value});
       if (added || facts.Place(at->second.rank).tp == facts.Place(rank).tp) continue;
       Judge(result_, {"TP-05"});
-      if (SameValue(at->second.value, value, true)) continue;
+      if (SameValue(at->second.value, value)) continue;
       sink_.Add(a_.At("TP-05", rank, index),
                 ValueText(at->second.value, event.dtype) + ", as on rank " +
                     std::to_string(at->second.rank),
