@@ -211,7 +211,7 @@ void Console::ShowUnsupported(const RunReport& report) {
 void Console::ShowWhatWasAsked(const RunReport& report) {
   if (screen_.display().rewrites) out_ << "\n";
   ShowUnsupported(report);
-  for (const std::string& fact : report.facts) screen_.Line(VisibleLine(fact));
+  for (const std::string& fact : report.facts) screen_.Line(IndentedText(fact, 2));
   for (const std::string& line : RequirementLines(report, verbose_ ? SIZE_MAX : kReasonsAtEnd))
     screen_.Line(VisibleLine(line));
   ShowLines(WarningLines(report, sentence_), 2 * kReasonsAtEnd, "lines of warnings");
