@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "conformance/checks/base/byte_map.h"
+#include "conformance/checks/base/carried.h"
 #include "conformance/checks/base/rank_check.h"
 #include "conformance/checks/base/replay.h"
 #include "conformance/checks/budgets/budgets.h"
@@ -72,7 +73,8 @@ class Readers : public ReplayVisitor {
     operation.call = event.call;
     operation.comm = At(a_.trace(first.rank).groups, event.group).comm;
     operation.gathers = IsGather(event);
-    operation.judged = received && !followed && members.size() > 1 && InStep(event);
+    operation.judged =
+        received && !followed && members.size() > 1 && InStep(event) && !AddsIntegers(event);
     const size_t id = operations_.size();
     operations_.push_back(std::move(operation));
     for (const size_t from : sent) operations_[from].fed_into.insert(id);
@@ -134,6 +136,12 @@ class Readers : public ReplayVisitor {
   static bool IsGather(const Event& event) {
     return event.collective == SPF_ALL_GATHER || event.collective == SPF_ALL_GATHER_V ||
            event.collective == SPF_BROADCAST;
+  }
+  // Flags and bit maps, which are looked at only where something depends on them: torch's
+  // DistributedDataParallel sums which parameters were used, and reads it if a rank left some out.
+  static bool AddsIntegers(const Event& event) {
+    return IsReduction(event.collective) &&
+           (event.dtype == SPF_U8 || event.dtype == SPF_I32 || event.dtype == SPF_I64);
   }
   void NoteGather(const Member& member, const Event& event, const Trace& trace) {
     const Range* recv = RecvRange(trace, event);

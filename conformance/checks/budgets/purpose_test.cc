@@ -27,6 +27,18 @@ TEST(Purpose, AFlagThatNobodyReads) {
   EXPECT_EQ(result.findings.size(), 3u) << "one for each step, of all ranks together";
 }
 
+TEST(Purpose, SumsOfIntegersAreLookedAtIfNeeded) {
+  MiniFaults faults;
+  faults.flag = MiniFlag::kIgnored;
+  MiniRun mini = RunMini(MiniCase(2), faults);
+  for (Trace& trace : mini.run.traces) {
+    for (Event& event : trace.events) {
+      if (event.collective == SPF_ALL_REDUCE) event.dtype = SPF_I64;
+    }
+  }
+  EXPECT_EQ(FoundIn(CheckPurpose(mini.run)), "");
+}
+
 TEST(Purpose, ACopyAloneIsNoReader) {
   EXPECT_EQ(FoundIn(Checked(MiniFlag::kCopiedAndIgnored)), "BU-06");
 }
