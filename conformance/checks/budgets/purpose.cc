@@ -26,11 +26,9 @@ struct Operation {
   int32_t rank = -1;  // of its first member
   int64_t event = -1;
   int32_t instance = 0, call = -1;
-  bool judged = false;   // of a step, received bytes that no other requirement follows
-  bool read = false;     // by anything but a copy or a collective
-  bool kept = false;     // bytes of it outlived steps
-  bool gathers = false;  // each member the same, or one to all
-  std::string comm;
+  bool judged = false;        // of a step, received bytes that no other requirement follows
+  bool read = false;          // by anything but a copy or a collective
+  bool kept = false;          // bytes of it outlived steps
   std::set<size_t> fed_into;  // operations that sent bytes of it
 };
 
@@ -63,7 +61,6 @@ class Readers : public ReplayVisitor {
       const Range* recv = RecvRange(trace, event);
       received |= recv != nullptr && recv->length > 0;
       followed |= Followed(member, event, trace);
-      NoteGather(member, event, trace);
     }
     const Member& first = members.front();
     const Event& event = At(a_.trace(first.rank).events, first.event);
@@ -71,10 +68,8 @@ class Readers : public ReplayVisitor {
     operation.event = first.event;
     operation.instance = event.instance;
     operation.call = event.call;
-    operation.comm = At(a_.trace(first.rank).groups, event.group).comm;
-    operation.gathers = IsGather(event);
-    operation.judged =
-        received && !followed && members.size() > 1 && InStep(event) && !AddsIntegers(event);
+    operation.judged = received && !followed && members.size() > 1 && InStep(event) &&
+                       !IsGather(event) && !AddsIntegers(event);
     const size_t id = operations_.size();
     operations_.push_back(std::move(operation));
     for (const size_t from : sent) operations_[from].fed_into.insert(id);
@@ -97,10 +92,7 @@ class Readers : public ReplayVisitor {
         if (needed[to]) needed[i] = true;
         if (open[to] && other.instance == one.instance && other.call == one.call) open[i] = true;
       }
-      if (!one.judged || needed[i] || open[i]) continue;
-      // Where parameters are gathered a gather may bring some that were loaded and have no name
-      // yet, or a shard of padding alone.
-      if (!one.gathers || !gathering_.contains(one.comm)) useless.push_back(one);
+      if (one.judged && !needed[i] && !open[i]) useless.push_back(one);
     }
     return useless;
   }
@@ -133,6 +125,8 @@ class Readers : public ReplayVisitor {
     return recv != nullptr && any(flow.after[RangeIndex(trace, event, recv)], Kind::kParam);
   }
 
+  // Each member the same, or one to all: it may bring parameters that were loaded and have no name
+  // yet, or a shard of padding alone.
   static bool IsGather(const Event& event) {
     return event.collective == SPF_ALL_GATHER || event.collective == SPF_ALL_GATHER_V ||
            event.collective == SPF_BROADCAST;
@@ -142,13 +136,6 @@ class Readers : public ReplayVisitor {
   static bool AddsIntegers(const Event& event) {
     return IsReduction(event.collective) &&
            (event.dtype == SPF_U8 || event.dtype == SPF_I32 || event.dtype == SPF_I64);
-  }
-  void NoteGather(const Member& member, const Event& event, const Trace& trace) {
-    const Range* recv = RecvRange(trace, event);
-    if (recv == nullptr || !IsGather(event)) return;
-    const EventFlow& flow = a_.flow().At(member.rank, member.event);
-    if (flow.ran && !Only(flow.after[RangeIndex(trace, event, recv)], Kind::kParam).empty())
-      gathering_.insert(At(trace.groups, event.group).comm);
   }
 
   void Add(std::set<size_t>& to, int32_t rank, const Range& range) const {
@@ -200,7 +187,6 @@ class Readers : public ReplayVisitor {
 
   const Analysis& a_;
   std::vector<ByteMap<size_t>> held_;  // by rank: which operation brought the bytes
-  std::set<std::string> gathering_;    // communicators that bring parameters
   std::vector<Operation> operations_;  // in an order in which they could have run
 };
 

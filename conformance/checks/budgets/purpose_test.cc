@@ -51,7 +51,7 @@ TEST(Purpose, ABarrierInPlaceInEachStep) {
 }
 
 // It may bring loaded values that have no name yet (FS-35, FS-44).
-TEST(Purpose, AGatherWhereParametersAreGatheredIsLeftToOthers) {
+TEST(Purpose, AGatherIsLeftToOthers) {
   MiniFaults faults;
   faults.flag = MiniFlag::kIgnored;
   MiniRun mini = RunMini(MiniCase(2), faults);

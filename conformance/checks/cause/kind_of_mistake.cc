@@ -34,8 +34,8 @@ constexpr Row kRows[] = {
      "FS-08 FS-10 FS-11 FS-12 FS-19 FS-21 FS-22 FS-29 FS-30 FS-34 FS-35 PG-09 PG-10 PG-11 "
      "PG-18"},
     {Kind::kHiding, false, "EP-33 LW-38 GE-12 GE-13 GE-14 FS-44 FS-45 BU-07"},
-    {Kind::kTotals, false,
-     "LW-04 EP-08 FS-31 FS-32 FS-33 GE-37 GE-39 GE-40 BU-02 BU-03 BU-04 BU-06"},
+    {Kind::kTotals, false, "LW-04 EP-08 FS-31 FS-32 FS-33 GE-37 GE-39 GE-40 BU-02 BU-03 BU-04"},
+    {Kind::kTotals, true, "BU-06"},
     // Routers choose other rows once weights are wrong: EP-27 and EP-28 speak first if they come
     // first.
     {Kind::kNumbers, true,
