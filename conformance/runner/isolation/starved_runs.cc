@@ -77,6 +77,7 @@ class StarvedRuns {
       ++went_on_;
       JudgeWhatWentOn(data.run, moment);
     } catch (const EngineDied& died) {
+      if (!died.end.foreign) throw;  // the suite's failure, not the engine's
       ++runs_;
       for (const Finding& finding : VerdictOf(died).result.findings)
         return Add(WentOnWrong(finding, moment.text));
