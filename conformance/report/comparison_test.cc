@@ -197,9 +197,11 @@ void ExpectRefused(const std::string& text, const std::string& why) {
 // Folders of --report below one.
 class ShardFolders : public testing::Test {
  protected:
-  void Write(const std::string& shard, const CaseReport& c) {
+  void Write(const std::string& shard, const CaseReport& c,
+             const std::string& taken_elsewhere = "") {
     RunReport report = Report({c});
     report.shard = shard;
+    report.taken_elsewhere = taken_elsewhere;
     const std::filesystem::path folder = folder_ / std::to_string(++written_);
     std::filesystem::create_directories(folder);
     std::ofstream(folder / "report.jsonl") << JsonLines(report);
@@ -219,10 +221,18 @@ class ShardFolders : public testing::Test {
 
 TEST_F(ShardFolders, AreOneReport) {
   Write("2/2", Passing("w2.ddp"));
-  Write("1/2", Unsupported("w4.lw"));  // alone it is not conformant: nothing was judged
+  Write("1/2", Unsupported("w4.lw"), "w2.ddp");  // alone there is nothing to judge
   const ReadReport read = ReadReports(folder_);
   EXPECT_EQ(read.cases.size(), 2U);
   EXPECT_EQ(read.verdict, "conformant");
+}
+
+// Its engine took a case of its own, or nobody tried another shard's: what it was to show is
+// missing.
+TEST_F(ShardFolders, OneInWhichNothingWasJudgedMakesTheRunRed) {
+  Write("2/2", Passing("w2.ddp"));
+  Write("1/2", Unsupported("w4.ddp"));
+  EXPECT_EQ(ReadReports(folder_).verdict, "not conformant");
 }
 
 TEST_F(ShardFolders, ARedOneMakesTheRunRed) {

@@ -55,21 +55,13 @@ void RequireAllOfOneRun(const std::vector<ReadReport>& shards, const std::string
   }
 }
 
-bool IsRedShard(const ReadReport& shard) {
-  const auto broken = [](const auto& one) { return one.second == Judgement::kBroken; };
-  return !shard.problems.empty() ||
-         std::any_of(shard.cases.begin(), shard.cases.end(), [&](const auto& row) {
-           const auto& of = row.second.requirements;
-           return std::any_of(of.begin(), of.end(), broken);
-         });
-}
-
+// A shard that has no case which the engine takes has a verdict of its own, as good as none: one
+// that is red counts, also if that is because nothing was judged.
 std::string WorstVerdict(const std::vector<ReadReport>& shards) {
   const std::string red = VerdictName(RunVerdict::kNotConformant);
   const std::string nothing = VerdictName(RunVerdict::kNothingHere);
   std::string worst;
   for (const ReadReport& shard : shards) {
-    if (shard.verdict == red && !IsRedShard(shard)) continue;
     if (worst.empty() || VerdictNamed(shard.verdict) > VerdictNamed(worst)) worst = shard.verdict;
   }
   return worst.empty() || worst == nothing ? red : worst;
