@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "conformance/common/dtype.h"
 #include "conformance/fabric/collective_math.h"
 
 namespace shardproof {
@@ -77,8 +78,8 @@ void GatherV(const std::vector<MemberData>& all, const CommOp& op, Offset offset
 
 std::string Shape(const CommOp& op, int32_t me, int32_t members) {
   std::string text(CollectiveName(op.kind));
-  text += ", dtype " + std::to_string(op.dtype) + ", sends " +
-          std::to_string(SendBytes(op, me, members)) + " bytes";
+  text += ", " + DtypeName(op.dtype) + ", sends " + std::to_string(SendBytes(op, me, members)) +
+          " bytes";
   text += ", receives " + std::to_string(RecvBytes(op, me, members)) + " bytes";
   if (op.kind == SPF_BROADCAST) text += ", root " + std::to_string(op.peer);
   if (op.reduction == SPF_AVG) text += ", avg";

@@ -27,6 +27,7 @@ class Sums {
   struct Sent {
     int64_t begin = 0, end = 0;
     int32_t call = -1;
+    int64_t event = -1;  // the reduction
   };
 
   // Nothing adds to a gradient between its reduction and the write that clears it. What is added to
@@ -40,7 +41,8 @@ class Sums {
       if (GivesBack(event.kind)) sent.erase(event.alloc);
       if (event.kind == EventKind::kCollective && IsReduction(event.collective)) {
         if (const Range* range = SendRange(trace, event)) {
-          sent[range->alloc].push_back({range->offset, range->offset + range->length, event.call});
+          sent[range->alloc].push_back(
+              {range->offset, range->offset + range->length, event.call, index});
         }
         continue;
       }
@@ -55,8 +57,11 @@ class Sums {
         };
         auto& ranges = sent[range.alloc];
         const bool adds = event.kind == EventKind::kCompute && (range.access & kRead) != 0;
-        if (adds && std::any_of(ranges.begin(), ranges.end(), in_this_call)) {
-          sink_.Add(a_.At("FS-36", rank, index),
+        const auto before = std::find_if(ranges.begin(), ranges.end(), in_this_call);
+        if (adds && before != ranges.end()) {
+          Finding finding = a_.At("FS-36", rank, index);
+          finding.begins = before->event;
+          sink_.Add(std::move(finding),
                     "no addition after the gradient was handed to its reduction",
                     "another addition", "a gradient is added to after its reduction was issued");
         }

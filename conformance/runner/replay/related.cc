@@ -1,7 +1,9 @@
 #include "conformance/runner/replay/related.h"
 
 #include <algorithm>
+#include <map>
 
+#include "conformance/abi/shardproof.h"
 #include "conformance/checks/program/describe.h"
 #include "conformance/common/at.h"
 
@@ -46,8 +48,8 @@ int64_t Find(const Trace& trace, EventKind kind, int32_t stream, int32_t device_
 }
 
 // What lacks between work of one stream and later work of another one.
-std::string BetweenStreams(const Trace& trace, int64_t first, int64_t second) {
-  const int32_t from = At(trace.events, first).stream, to = At(trace.events, second).stream;
+std::string BetweenStreams(const Trace& trace, int64_t first, int32_t from, int64_t second,
+                           int32_t to) {
   const std::string waiting = graph::StreamName(trace, to);
   const int64_t record = Find(trace, EventKind::kRecord, from, -1, first + 1, second);
   if (record < 0) {
@@ -69,10 +71,11 @@ std::string BetweenStreams(const Trace& trace, int64_t first, int64_t second) {
 std::vector<EventAt> OnOtherRanks(const Analysis& run, EventAt at) {
   const graph::Program* program = run.lowered().program();
   if (program == nullptr) return {};
+  std::vector<EventAt> others;
   for (const graph::Part& part : program->parts) {
-    if (part.rank != at.rank || static_cast<int64_t>(part.event) != at.event) continue;
+    const bool in_group = program->entries[part.entry].event == at.event;
+    if (part.rank != at.rank || (part.event != at.event && !in_group)) continue;
     const graph::Sequence& sequence = At(program->sequences, part.sequence);
-    std::vector<EventAt> others;
     for (size_t member = 0; member < sequence.ranks.size(); ++member) {
       if (sequence.ranks[member] == at.rank) continue;
       const std::vector<uint32_t>& parts = sequence.parts[member];
@@ -80,10 +83,9 @@ std::vector<EventAt> OnOtherRanks(const Analysis& run, EventAt at) {
       others.push_back({sequence.ranks[member],
                         issued ? int64_t{program->parts[parts[part.position]].event} : -1});
     }
-    std::sort(others.begin(), others.end());
-    return others;
   }
-  return {};
+  std::sort(others.begin(), others.end());
+  return others;
 }
 
 std::vector<EventAt> LastAccesses(const Analysis& run, EventAt at, size_t most) {
@@ -107,6 +109,24 @@ std::vector<EventAt> NextAccesses(const Analysis& run, EventAt at, size_t most) 
   return found;
 }
 
+std::vector<EventAt> HeldAt(const Analysis& run, EventAt at, size_t most) {
+  const Trace& trace = run.trace(at.rank);
+  if (At(trace.events, at.event).kind != EventKind::kCallEnd) return {};
+  std::map<int32_t, int64_t> live;  // by block: the event that allocated it
+  for (int64_t i = 0; i < at.event; ++i) {
+    const Event& event = At(trace.events, i);
+    if (event.kind == EventKind::kAlloc && event.id != SPF_PINNED) live[event.alloc] = i;
+    if (GivesBack(event.kind)) live.erase(event.alloc);
+  }
+  std::vector<EventAt> held;
+  for (const auto& [block, event] : live) held.push_back({at.rank, event});
+  std::stable_sort(held.begin(), held.end(), [&](const EventAt& a, const EventAt& b) {
+    return At(trace.events, a.event).count > At(trace.events, b.event).count;
+  });
+  if (held.size() > most) held.resize(most);
+  return held;
+}
+
 std::string MissingOrder(const Analysis& run, int32_t rank, int64_t first, int64_t second) {
   if (run.lowered().program() == nullptr) return "";
   const uint32_t a = run.lowered().EntryAt(rank, first), b = run.lowered().EntryAt(rank, second);
@@ -115,14 +135,17 @@ std::string MissingOrder(const Analysis& run, int32_t rank, int64_t first, int64
       !order.Unordered(a, b))
     return "";
   const Trace& trace = run.trace(rank);
-  const auto name = [&](int64_t event) {
-    return Number(event) + " (" + graph::StreamName(trace, At(trace.events, event).stream) + ")";
+  // The end of a group operation has no stream of its own: its collectives have.
+  const int32_t from = run.lowered().program()->entries[a].stream;
+  const int32_t to = run.lowered().program()->entries[b].stream;
+  const auto name = [&](int64_t event, int32_t stream) {
+    return Number(event) + " (" + graph::StreamName(trace, stream) + ")";
   };
-  const int32_t from = At(trace.events, first).stream, to = At(trace.events, second).stream;
-  return "rank " + std::to_string(rank) + ": " + name(first) + " before " + name(second) + "; " +
+  return "rank " + std::to_string(rank) + ": " + name(first, from) + " before " + name(second, to) +
+         "; " +
          (to < 0     ? "the host does not wait for the former"
           : from < 0 ? "the latter is issued before the host is done"
-                     : BetweenStreams(trace, first, second));
+                     : BetweenStreams(trace, first, from, second, to));
 }
 
 }  // namespace shardproof

@@ -90,6 +90,34 @@ TEST(OnOtherRanks, SaysWhoNeverIssuesIt) {
   EXPECT_EQ(OnOtherRanks(analysis, {0, at.reduce}), expected);
 }
 
+// Two all_reduces in one group operation; rank 1 frees what the second one reads too early.
+TEST(Grouped, TheEndOfAGroupStandsForItsCollectives) {
+  shardproof::Run run;
+  int64_t second = 0, end = 0, freed = 0;
+  for (int rank = 0; rank < 2; ++rank) {
+    TraceBuilder t(rank, 2);
+    const int dp = t.Group("dp_cp", {0, 1});
+    const int compute = t.Stream("compute"), comm = t.Stream("comm");
+    const int grads = t.Alloc(comm, 64, {SPF_FOR_GRAD, -1, -1});
+    t.GroupBegin();
+    t.Collective(SPF_ALL_REDUCE, dp, comm, 8, {Updates(grads, 0, 32)});
+    second = t.size();
+    t.Collective(SPF_ALL_REDUCE, dp, comm, 8, {Updates(grads, 32, 32)});
+    end = t.size();
+    t.GroupEnd();
+    freed = t.size();
+    t.Free(compute, grads);
+    run.traces.push_back(t.Done());
+  }
+  EXPECT_EQ(Missing(run, end, freed),
+            "rank 0: #" + std::to_string(end) + " (stream comm) before #" + std::to_string(freed) +
+                " (stream compute); no event is recorded on stream comm between them for stream "
+                "compute to wait for");
+  const Analysis analysis(run);
+  EXPECT_EQ(OnOtherRanks(analysis, {0, end}), (std::vector<EventAt>{{1, second - 1}, {1, second}}));
+  EXPECT_EQ(OnOtherRanks(analysis, {0, second}), (std::vector<EventAt>{{1, second}}));
+}
+
 TEST(LastAccesses, AreThoseThatChangeTheBytes) {
   const auto run = RunOf(true, true);
   const Analysis analysis(run);
@@ -173,6 +201,32 @@ TEST(CheckView, NamesWhatTheRunDoesNotHave) {
   EXPECT_NO_THROW(CheckView(run, view));
   view.rank = 2;
   EXPECT_THROW(CheckView(run, view), std::invalid_argument);
+}
+
+// At the end of a call: what is still allocated on the device, the largest first.
+TEST(Held, AreTheLargestBlocksThatNobodyGaveBack) {
+  TraceBuilder t(0, 1);
+  t.CallBegin("train_step", 0);
+  const int compute = t.Stream("compute");
+  const int64_t small = t.size();
+  t.Alloc(compute, 16);
+  const int64_t large = t.size();
+  t.Alloc(compute, 64);
+  const int freed = t.Alloc(compute, 128);
+  t.Free(compute, freed);
+  t.CallEnd("train_step", 0);
+  const int64_t end = t.size() - 1;
+  shardproof::Run run;
+  run.traces.push_back(t.Done());
+  const Analysis analysis(run);
+  const auto events = [&](EventAt at, size_t most) {
+    std::vector<int64_t> found;
+    for (const EventAt& block : HeldAt(analysis, at, most)) found.push_back(block.event);
+    return found;
+  };
+  EXPECT_EQ(events({0, end}, 4), (std::vector<int64_t>{large, small}));
+  EXPECT_EQ(events({0, end}, 1), (std::vector<int64_t>{large}));
+  EXPECT_TRUE(events({0, large}, 4).empty()) << "no end of a call";
 }
 
 }  // namespace

@@ -21,6 +21,7 @@ namespace {
 constexpr size_t kRangesShown = 2;     // of one event
 constexpr size_t kOtherRanks = 4;      // of one operation
 constexpr size_t kAccesses = 3;        // before the event
+constexpr size_t kHeld = 6;            // blocks, of device memory at the end of a call
 constexpr size_t kReasonLength = 160;  // of a rank that ended early
 
 bool IsCollective(const Event& event) {
@@ -86,7 +87,7 @@ class Shower {
     if (!trace.events.empty())
       out_ << " behind #" << trace.events.size() - 1 << " "
            << VisibleLine(lines_.Text(rank, Length(trace.events) - 1, 1));
-    out_ << ": " << VisibleLine(why) << "\n";
+    out_ << (why.empty() ? "" : ": ") << VisibleLine(why) << "\n";
   }
   const EventLines& lines() const { return lines_; }
 
@@ -161,11 +162,13 @@ void ShowCentre(const Analysis& run, const Centre& centre, const ReplayView& vie
   const std::vector<EventAt> others = OnOtherRanks(run, centre.at);
   const std::vector<EventAt> accesses = LastAccesses(run, centre.at, kAccesses);
   const std::vector<EventAt> next = NextAccesses(run, centre.at, kAccesses);
+  const std::vector<EventAt> held = HeldAt(run, centre.at, kHeld);
   shower.Mark(centre.at, '>');
   if (centre.begins >= 0) shower.Mark({centre.at.rank, centre.begins}, '*');
   for (const EventAt& other : others) shower.Mark(other, '*');
   for (const EventAt& access : accesses) shower.Mark(access, '*');
   for (const EventAt& access : next) shower.Mark(access, '*');
+  for (const EventAt& block : held) shower.Mark(block, '*');
   const bool wide = view.around >= 0;
   std::vector<int64_t> centres = {centre.at.event};
   if (centre.begins >= 0) centres.push_back(centre.begins);
@@ -176,6 +179,7 @@ void ShowCentre(const Analysis& run, const Centre& centre, const ReplayView& vie
     ShowAccesses("what it touches was last written, allocated or freed by:\n", accesses, shower,
                  out);
   ShowAccesses("what it allocates is next written or freed by:\n", next, shower, out);
+  ShowAccesses("the largest blocks of device memory that are held then:\n", held, shower, out);
 }
 
 std::string Where(const EventAt& at) {
