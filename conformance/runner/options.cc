@@ -110,6 +110,18 @@ CLI::App* AddProbe(CLI::App* app, Options* o) {
   return probe;
 }
 
+// Which events are shown.
+void AddView(CLI::App* command, Options* o) {
+  command->add_option("--around", o->view.around, "show the neighbourhood of this event of --rank")
+      ->check(CLI::NonNegativeNumber);
+  command->add_option("--rank", o->view.rank, "show events of this rank alone")
+      ->check(CLI::NonNegativeNumber);
+  command->add_option("--stream", o->view.stream, "show events on the stream of this name alone");
+  command->add_option("--only", o->view.only, "show nothing but events of these")
+      ->check(CLI::IsMember({"findings", "collectives", "memory"}));
+  command->add_flag("--whole", o->view.whole, "show all events, not only where it fails");
+}
+
 CLI::App* AddReplay(CLI::App* app, Options* o) {
   CLI::App* replay =
       app->add_subcommand("replay", "run one case again and show what happens where it fails");
@@ -119,19 +131,21 @@ CLI::App* AddReplay(CLI::App* app, Options* o) {
   replay->add_flag("--in-process", o->in_process,
                    "run the engine in this process, for a debugger; if it crashes or leaves, so "
                    "does shardproof");
-  replay->add_option("--around", o->view.around, "show the neighbourhood of this event of --rank")
-      ->check(CLI::NonNegativeNumber);
-  replay->add_option("--rank", o->view.rank, "show events of this rank alone")
-      ->check(CLI::NonNegativeNumber);
-  replay->add_option("--stream", o->view.stream, "show events on the stream of this name alone");
-  replay->add_option("--only", o->view.only, "show nothing but events of these")
-      ->check(CLI::IsMember({"findings", "collectives", "memory"}));
+  AddView(replay, o);
   replay->add_flag("--step", o->view.step,
                    "stop in a debugger where the event of --around and --rank, or of the first "
                    "finding, is issued; without a debugger: print the command that starts one");
-  replay->add_flag("--whole", o->view.whole, "show all events, not only where it fails");
   AddDisplay(replay, o);
   return replay;
+}
+
+CLI::App* AddShow(CLI::App* app, Options* o) {
+  CLI::App* show = app->add_subcommand("show", "show what happens where a recorded run fails");
+  show->add_option("address", o->target, kRecorded)->required();
+  AddView(show, o);
+  AddVerdict(show, o);
+  AddDisplay(show, o);
+  return show;
 }
 
 CLI::App* AddTrace(CLI::App* app, Options* o) {
@@ -232,6 +246,7 @@ bool ParseOptions(int argc, char** argv, Options* o, int* exit_code) {
   AddSelection(list, o);
 
   CLI::App* replay = AddReplay(&app, o);
+  CLI::App* show = AddShow(&app, o);
   CLI::App* plan = AddPlan(&app, o);
   CLI::App* probe = AddProbe(&app, o);
 
@@ -260,6 +275,7 @@ bool ParseOptions(int argc, char** argv, Options* o, int* exit_code) {
                : list->parsed()    ? Command::kList
                : probe->parsed()   ? Command::kProbe
                : replay->parsed()  ? Command::kReplay
+               : show->parsed()    ? Command::kShow
                : plan->parsed()    ? Command::kPlan
                : trace->parsed()   ? Command::kExport
                : diff->parsed()    ? Command::kDiff

@@ -6,7 +6,7 @@
 
 namespace shardproof {
 
-// What replay shows of the run; without any of it, the neighbourhood of the first finding.
+// What replay and show tell of a run; without any of it, the neighbourhood of the first finding.
 struct ReplayView {
   int64_t around = -1;  // neighbourhood of this event of `rank` (0 if -1)
   int rank = -1;        // of this rank alone
@@ -23,6 +23,7 @@ struct Options {
     kList,
     kProbe,
     kReplay,
+    kShow,
     kShrink,
     kEdges,
     kPlan,
@@ -69,7 +70,7 @@ struct Options {
   bool verbose = false, quiet = false;
   std::string color = "auto";
   bool in_process = false;  // replay: for a debugger
-  ReplayView view;          // replay
+  ReplayView view;          // replay, show
   int rank = 0;             // plan, edges: whose
   int64_t step = 0;         // plan: of which train step
 
@@ -77,7 +78,8 @@ struct Options {
   std::string recorded_by;  // check: a command that records the case again whose ID follows it
   std::string later;        // diff: the report that is compared with `target`
   bool markdown = false;    // diff: for a comment on a pull request
-  std::string target;  // list: cases or requirements; explain: requirement id; check: trace:DIR
+  std::string target;       // list: cases or requirements; explain: requirement id; check,
+                            // show: trace:DIR
 };
 
 inline constexpr int kDefaultRanks = 2;  // of nccl: as many as share one GPU without further care

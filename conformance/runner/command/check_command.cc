@@ -1,4 +1,4 @@
-// check: recorded traces are judged, nothing is run.
+// check, show: recorded traces are judged, nothing is run.
 #include <filesystem>
 #include <iostream>
 #include <optional>
@@ -10,6 +10,7 @@
 #include "conformance/common/in_parallel.h"
 #include "conformance/runner/command/run_command.h"
 #include "conformance/runner/recorded_ends.h"
+#include "conformance/runner/replay/view.h"
 #include "conformance/runner/replay_line.h"
 #include "conformance/runner/reporter.h"
 #include "conformance/runner/reporting.h"
@@ -26,14 +27,16 @@ namespace {
 struct RecordedRun {
   std::string folder, id;  // id: what the traces say they are of
   JudgedTraces judged;
+  std::vector<Trace> traces;       // of show alone
   std::vector<std::string> facts;  // for the end of the report
 };
 
-RecordedRun JudgeRunIn(const std::filesystem::path& folder) {
+RecordedRun JudgeRunIn(const std::filesystem::path& folder, bool keep) {
   RecordedRun run;
   run.folder = folder.string();
   std::vector<Trace> traces = ReadTraceFolder(folder);
   run.id = traces.front().case_id;
+  if (keep) run.traces = traces;
   run.judged = JudgeTraces(std::move(traces), run.folder);
   if (!run.judged.ours) {
     run.facts.push_back("\"" + run.id +
@@ -43,7 +46,7 @@ RecordedRun JudgeRunIn(const std::filesystem::path& folder) {
 }
 
 // A dump is written while the program runs: how that ends it does not tell.
-RecordedRun JudgeDumpsIn(const std::string& folder) {
+RecordedRun JudgeDumpsIn(const std::string& folder, bool keep) {
   RecordedRun run;
   run.folder = folder;
   flight::DumpedRun dumped = flight::TracesOfDumps(flight::ReadDumps(folder));
@@ -52,6 +55,7 @@ RecordedRun JudgeDumpsIn(const std::string& folder) {
       "dumps of flight recorders do not tell streams, bytes, roots, reductions and the counts of "
       "all-to-alls");
   run.id = dumped.traces.front().case_id;
+  if (keep) run.traces = dumped.traces;
   Run traces;
   traces.traces = std::move(dumped.traces);
   run.judged.verdict = JudgeForeign(std::move(traces));
@@ -59,29 +63,48 @@ RecordedRun JudgeDumpsIn(const std::string& folder) {
 }
 
 // All are read before anything is written: a report of traces that cannot be read says too much.
-std::vector<RecordedRun> JudgeTarget(const std::string& target) {
+std::vector<RecordedRun> JudgeTarget(const std::string& target, bool keep) {
   const size_t colon = target.find(':');
   const std::string kind = target.substr(0, colon);
   const std::string folder = colon == std::string::npos ? "" : target.substr(colon + 1);
-  if (kind == "flight") return {JudgeDumpsIn(folder)};
+  if (kind == "flight") return {JudgeDumpsIn(folder, keep)};
   if (kind != "trace")
-    throw std::invalid_argument("\"" + target + "\": check takes trace:DIR or flight:DIR");
+    throw std::invalid_argument("\"" + target + "\": traces are trace:DIR or flight:DIR");
   const std::vector<std::filesystem::path> folders = RunsIn(folder);
   std::vector<RecordedRun> runs(folders.size());
-  InParallel(folders.size(), [&] { return [&](size_t i) { runs[i] = JudgeRunIn(folders[i]); }; });
+  InParallel(folders.size(),
+             [&] { return [&](size_t i) { runs[i] = JudgeRunIn(folders[i], keep); }; });
   return runs;
 }
 
-// At this place among the runs.
-void Report(RecordedRun run, const std::string& replay, size_t place, const Options& options,
-            FittedRun* fitted, Reporter& reporter) {
-  for (std::string& fact : run.facts) reporter.report().facts.push_back(std::move(fact));
-  CaseReport row = ReportOf(run.judged.c, std::move(run.judged.verdict), options);
-  row.id = run.id;
+RunReport ReportOfRecorded(const Options& options) {
+  RunReport report = ReportFor(options);
+  report.impl = options.target;
+  report.fabric = "recorded";
+  report.profile = "-";
+  report.assurance = "reported";
+  return report;
+}
+
+CaseReport RowOfRecorded(RecordedRun* run, const std::string& replay, const Options& options) {
+  CaseReport row = ReportOf(run->judged.c, std::move(run->judged.verdict), options);
+  row.id = run->id;
   row.replay = replay;
   row.shrink.clear();
-  if (fitted != nullptr && run.judged.ours) fitted->CaseDone(place, run.judged.c, row);
-  reporter.CaseDone(place, std::move(row));
+  return row;
+}
+
+std::string LineOf(const Options& options, const RecordedRun& run) {
+  if (!options.recorded_by.empty()) return RecordAgainLine(options, run.id);
+  return CheckLine(options, options.target.substr(0, options.target.find(':')), run.folder);
+}
+
+void Show(RecordedRun* run, const CaseReport& row, const ReplayView& view) {
+  Run shown;
+  shown.traces = std::move(run->traces);
+  if (run->judged.ours) shown.spec = &run->judged.c;
+  CheckView(shown, view);
+  ShowRun(shown, row, view, std::cout);
 }
 
 }  // namespace
@@ -89,23 +112,33 @@ void Report(RecordedRun run, const std::string& replay, size_t place, const Opti
 int CheckCommand(const Options& options) {
   std::optional<FittedRun> fitted;
   if (!options.supports.empty()) fitted.emplace(options, 0);
-  std::vector<RecordedRun> runs = JudgeTarget(options.target);
-  RunReport report = ReportFor(options);
-  report.impl = options.target;
-  report.fabric = "recorded";
-  report.profile = "-";
-  report.assurance = "reported";
+  std::vector<RecordedRun> runs = JudgeTarget(options.target, false);
   Options shown = options;
   shown.verbose = true;
-  Reporter reporter(shown, std::move(report), runs.size(), std::cout, false);
-  const std::string kind = options.target.substr(0, options.target.find(':'));
+  Reporter reporter(shown, ReportOfRecorded(options), runs.size(), std::cout, false);
   for (size_t place = 0; place < runs.size(); ++place) {
-    const std::string replay = options.recorded_by.empty()
-                                   ? CheckLine(options, kind, runs[place].folder)
-                                   : RecordAgainLine(options, runs[place].id);
-    Report(std::move(runs[place]), replay, place, options, fitted ? &*fitted : nullptr, reporter);
+    RecordedRun& run = runs[place];
+    for (std::string& fact : run.facts) reporter.report().facts.push_back(std::move(fact));
+    CaseReport row = RowOfRecorded(&run, LineOf(options, run), options);
+    if (fitted && run.judged.ours) fitted->CaseDone(place, run.judged.c, row);
+    reporter.CaseDone(place, std::move(row));
   }
   if (fitted) fitted->Conclude(&reporter.report());
+  return reporter.Finish();
+}
+
+int ShowCommand(const Options& options) {
+  std::vector<RecordedRun> runs = JudgeTarget(options.target, true);
+  Options shown = options;
+  shown.verbose = true;
+  Reporter reporter(shown, ReportOfRecorded(options), runs.size(), std::cout, false);
+  for (size_t place = 0; place < runs.size(); ++place) {
+    RecordedRun& run = runs[place];
+    for (std::string& fact : run.facts) reporter.report().facts.push_back(std::move(fact));
+    CaseReport row = RowOfRecorded(&run, LineOf(options, run), options);
+    Show(&run, row, options.view);
+    reporter.CaseDone(place, std::move(row));
+  }
   return reporter.Finish();
 }
 

@@ -38,6 +38,8 @@ int CarryOut(const Options& options, int argc, char** argv, const OtherFabrics& 
       return ProbeCommand(options);
     case Command::kReplay:
       return ReplayCommand(options);
+    case Command::kShow:
+      return ShowCommand(options);
     case Command::kShrink:
       return ShrinkCommand(options);
     case Command::kEdges:

@@ -22,6 +22,7 @@ int CheckCommand(const Options& options);
 int ListCommand(const Options& options);
 int ProbeCommand(const Options& options);
 int ReplayCommand(const Options& options);
+int ShowCommand(const Options& options);
 int PlanCommand(const Options& options);
 int ExplainCommand(const Options& options);
 int ExportCommand(const Options& options);
