@@ -26,6 +26,19 @@ std::string TomlText(const std::string& text) {
   return out + "\"";
 }
 
+// As a glob: what acts on a terminal, or ends a line, becomes "?".
+std::string OnOneLine(const std::string& id) {
+  std::string glob;
+  for (size_t at = 0; at < id.size();) {
+    const std::string_view rest = std::string_view(id).substr(at);
+    const size_t bytes = std::max(Utf8Length(rest), size_t{1});
+    const bool shown = Utf8Length(rest) > 0 && !IsHazard(rest.substr(0, bytes));
+    glob += shown ? std::string(rest.substr(0, bytes)) : std::string(bytes, '?');
+    at += bytes;
+  }
+  return glob;
+}
+
 // The id, or what all of them begin and end with: whole parts where there are some.
 std::string GlobOf(const std::vector<std::string>& ids) {
   const auto common = [&](auto begin) {
@@ -57,8 +70,11 @@ std::string WithoutNumbers(const std::string& message) {
   return text;
 }
 
+constexpr size_t kMostCompared = 500;  // characters of a message: the work grows with their square
+
 // The longest text that both have.
-std::string Common(const std::string& a, const std::string& b) {
+std::string Common(const std::string& whole_a, const std::string& whole_b) {
+  const std::string a = whole_a.substr(0, kMostCompared), b = whole_b.substr(0, kMostCompared);
   std::vector<size_t> above(b.size() + 1), here(b.size() + 1);
   size_t best = 0, end = 0;
   for (size_t i = 1; i <= a.size(); ++i, std::swap(above, here)) {
@@ -104,7 +120,8 @@ std::string WaiverDraft(const ReadReport& report, const std::string& expires) {
   for (const auto& [key, cause] : CausesOf(report)) {
     text += "\n[[waiver]]  # " + std::to_string(cause.ids.size()) +
             (cause.ids.size() == 1 ? " case" : " cases") +
-            "\nrequirement = " + TomlText(key.first) + "\ncase = " + TomlText(GlobOf(cause.ids)) +
+            "\nrequirement = " + TomlText(key.first) +
+            "\ncase = " + TomlText(OnOneLine(GlobOf(cause.ids))) +
             "\nmessage = " + TomlText(cause.message) + "\nreason = \"\"\nexpires = \"" + expires +
             "\"\n";
   }

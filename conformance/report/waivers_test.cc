@@ -214,5 +214,46 @@ TEST(WaiverDraft, OfAGreenReportHasNone) {
   EXPECT_TRUE(ParseWaivers(WaiverDraft(report, "2027-02-23"), "w.toml").waivers.empty());
 }
 
+// Messages of engines may be long: the work is bounded.
+TEST(WaiverDraft, OfLongMessagesTakesNoLongTime) {
+  ReadReport report = Read();
+  report.cases.clear();
+  const std::string same(200, 'x');
+  for (int i = 0; i < 40; ++i) {
+    ReadCase& c = report.cases["w2.ddp.k" + std::to_string(i)];
+    c.causes.emplace_back("FS-05", same + std::string(200000, '0'));
+  }
+  const std::string draft = WaiverDraft(report, "2027-02-23");
+  EXPECT_NE(draft.find("case = \"w2.ddp.*\"\nmessage = \"" + same), std::string::npos)
+      << draft.substr(0, 2000);
+}
+TEST(WaiverDraft, AnIdOfTwoLinesIsAGlobOfOne) {
+  ReadReport report = Read();
+  report.cases.clear();
+  report.cases["w2.our\nown"].causes.emplace_back("FS-05", "twice");
+  EXPECT_NE(WaiverDraft(report, "2027-02-23").find("case = \"w2.our?own\""), std::string::npos)
+      << WaiverDraft(report, "2027-02-23");
+}
+TEST(Waivers, AGlobOfEveryCaseIsTooBroad) {
+  for (const char* glob : {"w*", "w?.*", "*.*", "w*.*"}) {
+    RunReport report = Report({Failing("w8.zero3")});
+    ApplyWaivers(report, {{Known(glob, "")}}, "2026-11-21");
+    EXPECT_EQ(report.cases[0].status, Status::kFail) << glob;
+    EXPECT_NE(Told(report.problems).find("it matches every case"), std::string::npos) << glob;
+  }
+}
+TEST(Waivers, ExpireOnADayOfTheCalendar) {
+  const auto parse = [](const std::string& day) {
+    return ParseWaivers(
+        "[[waiver]]\nrequirement = \"FS-05\"\ncase = \"w8.*\"\nreason = \"17\"\n"
+        "expires = \"" +
+            day + "\"\n",
+        "w.toml");
+  };
+  EXPECT_EQ(parse("2028-02-29").waivers.size(), 1u);
+  for (const char* day : {"2026-13-01", "2026-00-10", "2026-06-31", "2027-02-29", "2026-1-1"})
+    EXPECT_THROW(parse(day), std::invalid_argument) << day;
+}
+
 }  // namespace
 }  // namespace shardproof

@@ -51,7 +51,13 @@ CLI::App* AddRun(CLI::App* app, Options* o) {
       ->transform(
           CLI::AsNumberWithUnit(std::map<std::string, double>{{"s", 1}, {"m", 60}, {"h", 3600}},
                                 CLI::AsNumberWithUnit::CASE_INSENSITIVE, "TIME"))
-      ->check(CLI::PositiveNumber);
+      ->check(
+          [](const std::string& seconds) {
+            return std::strtod(seconds.c_str(), nullptr) > 0
+                       ? ""
+                       : "no case begins within no time: give more than 0, for example 10m";
+          },
+          "more than 0");
   run->add_option("--random", o->random,
                   "so many random legal cases of what the engine takes, seeds from --seed on, "
                   "instead of a profile; what fails is shrunk")
@@ -95,6 +101,18 @@ CLI::App* AddCheck(CLI::App* app, Options* o) {
   AddVerdict(check, o);
   AddDisplay(check, o);
   return check;
+}
+
+CLI::App* AddList(CLI::App* app, Options* o) {
+  CLI::App* list =
+      app->add_subcommand("list", "list cases, requirements, knobs, tokens of case ids, or values");
+  list->add_option("what", o->target,
+                   "cases, requirements, knobs, tokens, or values: those that profiles combine, as "
+                   "a file for --supports")
+      ->check(CLI::IsMember({"cases", "requirements", "knobs", "tokens", "values"}))
+      ->default_val("cases");
+  AddSelection(list, o);
+  return list;
 }
 
 CLI::App* AddProbe(CLI::App* app, Options* o) {
@@ -236,15 +254,7 @@ bool ParseOptions(int argc, char** argv, Options* o, int* exit_code) {
 
   CLI::App* run = AddRun(&app, o);
   CLI::App* check = AddCheck(&app, o);
-  CLI::App* list =
-      app.add_subcommand("list", "list cases, requirements, knobs, tokens of case ids, or values");
-  list->add_option("what", o->target,
-                   "cases, requirements, knobs, tokens, or values: those that profiles combine, as "
-                   "a file for --supports")
-      ->check(CLI::IsMember({"cases", "requirements", "knobs", "tokens", "values"}))
-      ->default_val("cases");
-  AddSelection(list, o);
-
+  CLI::App* list = AddList(&app, o);
   CLI::App* replay = AddReplay(&app, o);
   CLI::App* show = AddShow(&app, o);
   CLI::App* plan = AddPlan(&app, o);

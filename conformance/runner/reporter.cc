@@ -111,6 +111,7 @@ void Reporter::TellWhatWasLeftOut() {
     if (ran < total_)
       report_.problems.push_back("--max-fail " + std::to_string(max_fail_) + ": " + counts);
   } else if (out_of_time_ && ran < total_) {
+    report_.whole = false;
     report_.cut_short = "--time-budget: " + counts;
   }
 }

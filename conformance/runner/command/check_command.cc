@@ -107,12 +107,11 @@ void Show(RecordedRun* run, const CaseReport& row, const ReplayView& view) {
   ShowRun(shown, row, view, std::cout);
 }
 
-}  // namespace
-
-int CheckCommand(const Options& options) {
+// view: what of each run is shown; null: nothing.
+int JudgeRecorded(const Options& options, const ReplayView* view) {
   std::optional<FittedRun> fitted;
   if (!options.supports.empty()) fitted.emplace(options, 0);
-  std::vector<RecordedRun> runs = JudgeTarget(options.target, false);
+  std::vector<RecordedRun> runs = JudgeTarget(options.target, view != nullptr);
   Options shown = options;
   shown.verbose = true;
   Reporter reporter(shown, ReportOfRecorded(options), runs.size(), std::cout, false);
@@ -120,6 +119,7 @@ int CheckCommand(const Options& options) {
     RecordedRun& run = runs[place];
     for (std::string& fact : run.facts) reporter.report().facts.push_back(std::move(fact));
     CaseReport row = RowOfRecorded(&run, LineOf(options, run), options);
+    if (view != nullptr) Show(&run, row, *view);
     if (fitted && run.judged.ours) fitted->CaseDone(place, run.judged.c, row);
     reporter.CaseDone(place, std::move(row));
   }
@@ -127,19 +127,10 @@ int CheckCommand(const Options& options) {
   return reporter.Finish();
 }
 
-int ShowCommand(const Options& options) {
-  std::vector<RecordedRun> runs = JudgeTarget(options.target, true);
-  Options shown = options;
-  shown.verbose = true;
-  Reporter reporter(shown, ReportOfRecorded(options), runs.size(), std::cout, false);
-  for (size_t place = 0; place < runs.size(); ++place) {
-    RecordedRun& run = runs[place];
-    for (std::string& fact : run.facts) reporter.report().facts.push_back(std::move(fact));
-    CaseReport row = RowOfRecorded(&run, LineOf(options, run), options);
-    Show(&run, row, options.view);
-    reporter.CaseDone(place, std::move(row));
-  }
-  return reporter.Finish();
-}
+}  // namespace
+
+int CheckCommand(const Options& options) { return JudgeRecorded(options, nullptr); }
+
+int ShowCommand(const Options& options) { return JudgeRecorded(options, &options.view); }
 
 }  // namespace shardproof

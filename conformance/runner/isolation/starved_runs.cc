@@ -36,8 +36,9 @@ class StarvedRuns {
     const int64_t all = Length(moments_), some = std::min(all, kMostStarved);
     for (int64_t i = 0; i < some; ++i)
       Starve(At(moments_, i * (all - 1) / std::max(some - 1, int64_t{1})));
-    if (runs_ == 0 && result_.findings.empty())
-      return Open("no run came to the allocation that was to be answered SPF_NO_MEMORY");
+    if (runs_ < some && result_.findings.empty())
+      return Open(std::to_string(some - runs_) + " of " + std::to_string(some) +
+                  " runs did not come to the allocation that was to be answered SPF_NO_MEMORY");
     Conclude(all);
     return std::move(result_);
   }

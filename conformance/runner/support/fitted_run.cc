@@ -215,12 +215,25 @@ void FittedRun::Note(const Case& c, const CaseReport& report) {
       judged_.push_back(c);
       return;
     case Status::kUnsupported:
+      if (HasOwnList(options_)) NoteValues(c);
       if (!IsOfTaken(spaces_, supported_, c)) return;
       if (declined_.empty()) declined_first_ = report.id + ": " + report.reason;
       declined_[Id(c)] = report.reason;
       return;
     default:
       return;
+  }
+}
+
+void FittedRun::NoteValues(const Case& c) {
+  for (const CaseFactors& space : spaces_) {
+    if (space.name != SpaceOf(c)) continue;
+    const CoveringRow row = space.row_of(c);
+    const std::vector<Factor>& factors = space.problem->factors;
+    for (size_t i = 0; i < factors.size() && i < row.size(); ++i) {
+      if (row[i] >= 0)
+        declined_values_.insert({space.name, factors[i].name, At(factors[i].values, row[i])});
+    }
   }
 }
 
@@ -265,11 +278,35 @@ void FittedRun::AskOpenValues(const JudgeCases& judge, std::vector<CaseReport>* 
   for (const OpenValue& one : open) {
     const auto declined = declined_.find(Id(one.with_it));
     if (declined == declined_.end()) continue;
-    lost_.push_back(one.space + ", " + one.factor + " " + one.value + ": " +
-                    (options_.supports.empty() ? "the engine took it when it was asked, but"
-                                               : "the file names it, but the engine") +
-                    " declined each case with it, the plainest, " + declined->first + ", too (" +
-                    declined->second + ")");
+    Lose(one, declined->second);
+  }
+}
+
+void FittedRun::Lose(const OpenValue& one, const std::string& why) {
+  lost_.push_back(one.space + ", " + one.factor + " " + one.value + ": " +
+                  (options_.supports.empty() ? "the engine took it when it was asked, but"
+                                             : "the file names it, but the engine") +
+                  " declined each case with it, the plainest, " + Id(one.with_it) + ", too (" +
+                  why + ")");
+}
+
+// The plain cases do not count: they are not what the profile is about.
+void FittedRun::AskDeclinedValues(const JudgeCases& judge) {
+  std::vector<OpenValue> open = ValuesToAsk();
+  std::erase_if(open, [&](const OpenValue& one) {
+    return !declined_values_.contains({one.space, one.factor, one.value});
+  });
+  std::map<std::string, Case> cases;  // by id
+  for (const OpenValue& one : open) cases.emplace(Id(one.with_it), one.with_it);
+  std::vector<Case> to_ask;
+  for (const auto& [id, c] : cases) to_ask.push_back(c);
+  std::map<std::string, std::string> declined;
+  for (const CaseReport& report : judge(to_ask)) {
+    if (report.status == Status::kUnsupported) declined[report.id] = report.reason;
+  }
+  for (const OpenValue& one : open) {
+    const auto found = declined.find(Id(one.with_it));
+    if (found != declined.end()) Lose(one, found->second);
   }
 }
 
@@ -288,7 +325,10 @@ void FittedRun::AskOpenCombinations(const JudgeCases& judge, std::vector<CaseRep
 
 std::vector<CaseReport> FittedRun::AskOn(const JudgeCases& judge, size_t batch) {
   std::vector<CaseReport> reports;
-  if (HasOwnList(options_)) return reports;
+  if (HasOwnList(options_)) {
+    if (!options_.supports.empty()) AskDeclinedValues(judge);
+    return reports;
+  }
   const bool in_shards = options_.select.empty() && options_.exclude.empty();
   if (chosen_.empty() || (in_shards && !options_.supports.empty())) AskOpenValues(judge, &reports);
   // What is open in a part of the cases others have.

@@ -10,7 +10,9 @@
 #pragma once
 #include <cstddef>
 #include <map>
+#include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "conformance/cases/support/random_cases.h"
@@ -72,6 +74,9 @@ class FittedRun {
   std::vector<std::string> Coverage() const;
   int strength() const { return options_.profile == "full" ? 3 : 2; }
   void Note(const Case& c, const CaseReport& report);
+  void NoteValues(const Case& c);  // that it is declined with
+  void Lose(const OpenValue& one, const std::string& why);
+  void AskDeclinedValues(const JudgeCases& judge);
   // Values that no case has judged, and that it is this run's part to ask.
   std::vector<OpenValue> ValuesToAsk() const;
   void AskOpenValues(const JudgeCases& judge, std::vector<CaseReport>* reports);
@@ -90,6 +95,8 @@ class FittedRun {
   std::vector<Case> judged_;
   std::map<std::string, std::string> declined_;  // cases that fit: id, and why
   std::string declined_first_;
+  std::set<std::tuple<std::string, std::string, std::string>>
+      declined_values_;            // of profiles with lists of their own: space, factor, value
   std::vector<std::string> lost_;  // values that it took, or that the file names, and declined
   size_t added_ = 0;               // cases that were asked at the end, and judged
   std::vector<DrawFrom> from_;     // of random cases
