@@ -19,7 +19,7 @@ std::vector<int64_t> NumbersOf(const Trace& trace, const Slice& slice) {
 }
 
 // Takes the names out of a trace and says whether the list of each created group follows from them.
-std::string WithoutNames(Trace trace, const std::vector<Comm>& comms, const Place& place,
+std::string WithoutNames(Trace trace, const std::vector<Comm>& comms, const Names& place,
                          const std::vector<int32_t>& first_of, const EngineOutcome& outcome) {
   for (Event& event : trace.events) {
     event.sample = std::min<int64_t>(event.sample, 0);
@@ -61,7 +61,7 @@ const Comm& CompactWorld::CommOf(int32_t rank, int32_t local_group) const {
 
 Trace CompactWorld::Expand(int32_t rank) const {
   const Shape& shape = ShapeOf(rank);
-  const Place& place = At(ranks, rank);
+  const Names& place = At(ranks, rank);
   Trace trace = shape.trace;
   const int32_t first = std::exchange(trace.rank, rank);
   for (size_t g = 0; g < trace.groups.size(); ++g) {
@@ -96,7 +96,7 @@ int32_t CompactWorldBuilder::CommId(const GroupInfo& group) {
 }
 
 void CompactWorldBuilder::Add(Trace trace, EngineOutcome outcome) {
-  Place place;
+  Names place;
   std::vector<int32_t> first_of;
   for (const GroupInfo& group : trace.groups) {
     place.comms.push_back(CommId(group));

@@ -27,7 +27,7 @@ struct Shape {
   std::vector<int32_t> first_of;
 };
 
-struct Place {
+struct Names {
   int32_t shape = -1;
   std::vector<int32_t> comms;    // by local group
   std::vector<int64_t> samples;  // of the events that have one, in their order
@@ -36,7 +36,7 @@ struct Place {
 struct CompactWorld {
   std::vector<Comm> comms;
   std::vector<Shape> shapes;
-  std::vector<Place> ranks;
+  std::vector<Names> ranks;
 
   int32_t world() const { return static_cast<int32_t>(ranks.size()); }
   const Shape& ShapeOf(int32_t rank) const;

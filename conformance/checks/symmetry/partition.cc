@@ -102,7 +102,7 @@ Partition Refine(const CompactWorld& world) {
     now.comms = comms.size();
     std::vector<int32_t> next;
     for (int32_t rank = 0; rank < world.world(); ++rank) {
-      const Place& place = At(world.ranks, rank);
+      const Names& place = At(world.ranks, rank);
       Key key{At(now.of_rank, rank)};
       for (const int32_t comm : place.comms) key.push_back(At(now.of_comm, comm));
       for (const Peer& peer : At(peers, place.shape)) {
@@ -135,7 +135,7 @@ std::string Breaks(const CompactWorld& world, const Partition& partition) {
     const int32_t like = At(first, At(partition.of_rank, rank));
     const std::string pair =
         "ranks " + std::to_string(like) + " and " + std::to_string(rank) + " have one colour, but ";
-    const Place &a = At(world.ranks, like), &b = At(world.ranks, rank);
+    const Names &a = At(world.ranks, like), &b = At(world.ranks, rank);
     if (a.shape != b.shape) return pair + "their traces differ in more than names";
     for (size_t g = 0; g < b.comms.size(); ++g) {
       if (At(partition.of_comm, a.comms[g]) != At(partition.of_comm, b.comms[g]))

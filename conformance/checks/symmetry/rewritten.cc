@@ -63,7 +63,6 @@ class Rewriting {
       event.count = 1;
       event.peer = -1;
       event.send_counts = event.recv_counts = Slice{};
-      event.ranges = Slice{};
       return;
     }
     // A root who is not here is the same one for all who are.

@@ -114,7 +114,7 @@ class Finder {
     members_.resize(world_.comms.size());
     for (size_t id = 0; id < world_.comms.size(); ++id) by_key_[world_.comms[id].key].push_back(id);
     for (int32_t rank = 0; rank < world_.world(); ++rank) {
-      const Place& place = At(world_.ranks, rank);
+      const Names& place = At(world_.ranks, rank);
       for (size_t g = 0; g < place.comms.size(); ++g) {
         if (world_.ShapeOf(rank).first_of[g] == static_cast<int32_t>(g))
           At(members_, place.comms[g]).push_back({rank, &At(issued_, place.shape)[g]});

@@ -156,4 +156,13 @@ CheckResult CheckManyRanks(const CompactWorld& world, const Limits& limits) {
   return Check(world, limits).Run();
 }
 
+CheckResult RacesForCertain(const CompactWorld& world) {
+  const Partition partition = Refine(world);
+  CheckResult none;
+  if (!Breaks(world, partition).empty()) return none;
+  const Quotient quotient = QuotientOf(world, partition);
+  if (!quotient.why.empty()) return none;
+  return CheckRaces(graph::Lowered(quotient.traces));
+}
+
 }  // namespace shardproof::symmetry

@@ -17,4 +17,9 @@ struct Limits {
 // traces of all ranks, from one rank of each colour. README.md says how, and why that is enough.
 CheckResult CheckManyRanks(const CompactWorld& world, const Limits& limits = {});
 
+// GE-05, GE-06, GE-11. A finding is a race: what no path orders among the colours none orders among
+// the ranks. That nothing is found says nothing: a path may lead from one rank to another of its
+// colour. (What each shape orders alone, races_test of the graph judges: CheckRaces of Alone().)
+CheckResult RacesForCertain(const CompactWorld& world);
+
 }  // namespace shardproof::symmetry

@@ -12,6 +12,8 @@
 #include "conformance/runner/isolation/run_apart.h"
 #include "conformance/runner/isolation/starved_runs.h"
 #include "conformance/runner/judge_on_sim.h"
+#include "conformance/runner/many/judge_many.h"
+#include "conformance/runner/many/world_evidence.h"
 #include "conformance/runner/reporting.h"
 #include "conformance/runner/scratch_folder.h"
 #include "conformance/runner/selection.h"
@@ -94,11 +96,28 @@ class SimVerdicts {
   std::vector<size_t> missing_;
 };
 
+// Of more ranks than whose traces are kept.
+Verdict RunManyRanks(const Case& c, const Options& options, const SimRunOptions& sim,
+                     const EngineProcessOptions& limits) {
+  EngineProcessEnd end =
+      FrameFromApart(options.impl, limits, sim, [&](const Plugin& plugin, const auto& inside) {
+        return RunManyDry(c, MakeModels(c), plugin, inside);
+      });
+  const std::string changed(end.evidence.back());
+  end.evidence.pop_back();
+  const symmetry::CompactWorld world = ManyRanksOf(end.evidence, c);
+  end.memory.reset();
+  Verdict verdict = JudgeManyRanks(c, world, changed);
+  verdict.printed = std::move(end.printed);
+  return verdict;
+}
+
 // In a worker, of the dry fabric: one run, and no other to compare with.
 std::string RunDryPart(const Case& c, const Options& options, const std::string& folder,
                        const EngineProcessOptions& limits) {
   const SimRunOptions sim = SimOptionsFor(options, Id(c), folder);
   try {
+    if (c.world > kMostRanksAtOnce) return PackVerdict(RunManyRanks(c, options, sim, limits));
     const RunData data =
         RunApartWith(options.impl, limits, c, sim, [&](const Plugin& plugin, const auto& inside) {
           return RunDry(c, MakeModels(c), plugin, inside);
