@@ -98,7 +98,9 @@ void DryFabric::Move(const CommOp& op, const Group& group) const {
   if (one_sided || group.me < 0) return;
   const uint64_t sent = SendBytes(op, group.me, members),
                  received = RecvBytes(op, group.me, members);
-  if (std::max(sent * static_cast<uint64_t>(members), received) > options_.most_bytes_moved) return;
+  const bool sums = op.kind == SPF_ALL_REDUCE || op.kind == SPF_REDUCE_SCATTER;
+  const uint64_t work = sums ? sent * static_cast<uint64_t>(members) : std::max(sent, received);
+  if (work > options_.most_bytes_moved) return;
   std::vector<std::byte> mine;
   if (sent > 0) mine.assign(op.send, op.send + sent);
   RunCollective(std::vector<MemberData>(group.members.size(), {&op, mine.data()}), group.me);
