@@ -26,9 +26,9 @@ struct NewGroup {
 // One rank's trace with other groups.
 class Rewriting {
  public:
-  // one_kind: all collectives become all-reduces of one element.
-  Rewriting(Trace trace, std::vector<NewGroup> groups, bool one_kind)
-      : trace_(std::move(trace)), groups_(std::move(groups)), one_kind_(one_kind) {}
+  // one_of_each: members of one colour are one.
+  Rewriting(Trace trace, std::vector<NewGroup> groups, bool one_of_each)
+      : trace_(std::move(trace)), groups_(std::move(groups)), one_of_each_(one_of_each) {}
 
   Trace Run() {
     for (size_t g = 0; g < groups_.size(); ++g) {
@@ -56,12 +56,9 @@ class Rewriting {
       event.peer = peer;
       return;
     }
-    if (one_kind_) {
-      event.collective = SPF_ALL_REDUCE;
-      event.dtype = SPF_F32;
-      event.reduction = SPF_SUM;
-      event.count = 1;
-      event.peer = -1;
+    if (one_of_each_) {
+      // Counts and roots were compared; here they would be of members who are not here.
+      if (event.peer >= 0) event.peer = 0;
       event.send_counts = event.recv_counts = Slice{};
       return;
     }
@@ -94,7 +91,8 @@ class Rewriting {
     if (event.ranks.empty() || event.parent < 0) return;
     const NewGroup& parent = Of(event.parent);
     std::vector<int64_t> list;
-    if (one_kind_ && event.group >= 0) {  // members of one colour are one: the list is who is left
+    if (one_of_each_ &&
+        event.group >= 0) {  // members of one colour are one: the list is who is left
       for (const int32_t member : Of(event.group).members) {
         const auto at = std::find(parent.members.begin(), parent.members.end(), member);
         if (at != parent.members.end()) list.push_back(at - parent.members.begin());
@@ -117,7 +115,7 @@ class Rewriting {
 
   Trace trace_;
   const std::vector<NewGroup> groups_;
-  const bool one_kind_;
+  const bool one_of_each_;
 };
 
 // A world in which nobody does anything.

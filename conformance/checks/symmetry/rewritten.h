@@ -20,8 +20,8 @@ struct Quotient {
   std::vector<Trace> traces;
   std::string why;  // not empty: the partition has no such world, and traces are empty
 };
-// A rank for each colour, a communicator for each colour. Operations of a communicator are all of
-// one kind: that they match is not asked of it.
+// A rank for each colour, a communicator for each colour. Without counts of members and roots: that
+// operations match is not asked of it.
 Quotient QuotientOf(const CompactWorld& world, const Partition& partition);
 
 // What one rank of a shape does, alone: its communicators have no other member.

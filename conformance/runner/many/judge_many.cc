@@ -65,9 +65,8 @@ class ManyRanks {
     for (const std::string& id : kOfAllRanks) alone.judged.erase(id);
     alone.notes.clear();
     const int32_t rank = first_[shape];
-    const bool races = std::any_of(alone.findings.begin(), alone.findings.end(), [](const auto& f) {
-      return kRaces.contains(f.requirement);
-    });
+    const bool races = std::any_of(alone.findings.begin(), alone.findings.end(),
+                                   [](const auto& f) { return kRaces.contains(f.requirement); });
     if (races) racing_.push_back(rank);
     std::erase_if(alone.findings, [](const Finding& f) { return kRaces.contains(f.requirement); });
     if (!alone.findings.empty() && told_++ >= kMostTold) alone.findings.resize(1);
@@ -176,10 +175,9 @@ Verdict JudgeManyRanks(const Case& c, const CompactWorld& world, const std::stri
   verdict.result.Merge(JudgeLeftBehind(process));
   KeepOneRowEach(verdict.result);
   verdict.outcome = StatusOf(verdict.result, WarningsOf(verdict.result));
-  const bool declines =
-      std::all_of(world.shapes.begin(), world.shapes.end(), [](const symmetry::Shape& shape) {
-        return shape.outcome.kind == Kind::kUnsupported;
-      });
+  const bool declines = std::all_of(
+      world.shapes.begin(), world.shapes.end(),
+      [](const symmetry::Shape& shape) { return shape.outcome.kind == Kind::kUnsupported; });
   if (declines && verdict.outcome != Status::kFail) {
     verdict.outcome = Status::kUnsupported;
     verdict.reason = world.shapes.front().outcome.reason;

@@ -142,8 +142,8 @@ CompactWorld ManyRanksOf(const FrameView& fields, const Case& c) {
   for (int64_t i = 0; i < shapes; ++i) {
     const int32_t rank = At(first, i);
     if (rank < 0) throw std::runtime_error("shape " + std::to_string(i) + " is of no rank");
-    RankOutput output = OutputOf(
-        fields, kFieldsBefore + 1 + kFieldsOfARank * static_cast<size_t>(i), rank, c);
+    RankOutput output =
+        OutputOf(fields, kFieldsBefore + 1 + kFieldsOfARank * static_cast<size_t>(i), rank, c);
     const Names& place = At(world.ranks, rank);
     std::vector<int32_t> first_of;
     for (const int32_t comm : place.comms) {

@@ -14,8 +14,8 @@ namespace shardproof {
 Frame RunManyDry(const Case& c, const Models& models, const Plugin& plugin,
                  const SimRunOptions& options);
 
-// What that gave. It comes from a process that ran foreign code: throws std::runtime_error unless it
-// is a world of the case's ranks, each of which is a member of each of its groups.
+// What that gave. It comes from a process that ran foreign code: throws std::runtime_error unless
+// it is a world of the case's ranks, each of which is a member of each of its groups.
 symmetry::CompactWorld ManyRanksOf(const FrameView& fields, const Case& c);
 
 }  // namespace shardproof
