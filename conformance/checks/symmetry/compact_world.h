@@ -58,6 +58,13 @@ class CompactWorldBuilder {
   std::map<std::string, int32_t> shape_ids_;              // by what is equal for all its ranks
 };
 
+// By local group: the first one that is the same communicator.
+std::vector<int32_t> FirstOf(const Names& names);
+
+// What in a world that was read from somewhere fits no traces, in words: a rank that is no member
+// of a group of its own, names that its shape has no place for; empty: nothing.
+std::string Contradiction(const CompactWorld& world);
+
 // The members of a created group as ranks of its parent, if that is what the event says; empty: it
 // says something else.
 std::vector<int64_t> ListOfMembers(const Comm& parent, const Comm& made);

@@ -55,7 +55,7 @@ int64_t IndexIn(const std::vector<int32_t>& members, int32_t rank) {
   return std::find(members.begin(), members.end(), rank) - members.begin();
 }
 
-// Where messages go, members are told apart by their place.
+// Where messages go, members are told apart by their names.
 Key FirstKey(const CompactWorld& world, int32_t rank, const std::vector<Peer>& peers) {
   Key key{At(world.ranks, rank).shape};
   for (const Peer& peer : peers)
@@ -102,10 +102,10 @@ Partition Refine(const CompactWorld& world) {
     now.comms = comms.size();
     std::vector<int32_t> next;
     for (int32_t rank = 0; rank < world.world(); ++rank) {
-      const Names& place = At(world.ranks, rank);
+      const Names& names = At(world.ranks, rank);
       Key key{At(now.of_rank, rank)};
-      for (const int32_t comm : place.comms) key.push_back(At(now.of_comm, comm));
-      for (const Peer& peer : At(peers, place.shape)) {
+      for (const int32_t comm : names.comms) key.push_back(At(now.of_comm, comm));
+      for (const Peer& peer : At(peers, names.shape)) {
         const int32_t other = RankOf(world, rank, peer);
         key.push_back(other < 0 ? -1 : At(now.of_rank, other));
       }

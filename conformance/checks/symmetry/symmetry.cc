@@ -27,22 +27,6 @@ void CannotTell(CheckResult& result, const Ids& ids, const std::string& why) {
   for (const char* id : ids) result.not_checkable.push_back({id, why});
 }
 
-// Words about the quotient name the sizes of its groups, which nobody has.
-void LeaveSizesOut(CheckResult& result) {
-  const auto without = [](std::string& text) {
-    static const char kSize[] = " in a group of ";
-    for (size_t at = text.find(kSize); at != std::string::npos; at = text.find(kSize, at)) {
-      const size_t end = text.find_first_not_of("0123456789", at + sizeof kSize - 1);
-      text.erase(at, end == std::string::npos ? end : end - at);
-    }
-  };
-  for (Finding& finding : result.findings) {
-    for (std::string* text :
-         {&finding.operation, &finding.expected, &finding.seen, &finding.message})
-      without(*text);
-  }
-}
-
 class Check {
  public:
   Check(const CompactWorld& world, const Limits& limits) : world_(world), limits_(limits) {}
@@ -93,7 +77,6 @@ class Check {
         CheckResult found = CheckDeadlock(lowered);
         found.judged.merge(matched.judged);
         JudgeWhatTheQuotientHides(found);
-        LeaveSizesOut(found);
         result_.Merge(std::move(found));
         Note(partition);
         return;
@@ -179,9 +162,7 @@ CheckResult RacesForCertain(const CompactWorld& world) {
   if (!Breaks(world, partition).empty()) return none;
   const Quotient quotient = QuotientOf(world, partition);
   if (!quotient.why.empty()) return none;
-  CheckResult result = CheckRaces(graph::Lowered(quotient.traces));
-  LeaveSizesOut(result);
-  return result;
+  return CheckRaces(graph::Lowered(quotient.traces));
 }
 
 }  // namespace shardproof::symmetry

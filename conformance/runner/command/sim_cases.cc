@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "conformance/checks/symmetry/world_folder.h"
 #include "conformance/runner/dry_run.h"
 #include "conformance/runner/isolation/cut_saves.h"
 #include "conformance/runner/isolation/run_apart.h"
@@ -107,6 +108,7 @@ Verdict RunManyRanks(const Case& c, const Options& options, const SimRunOptions&
   end.evidence.pop_back();
   const symmetry::CompactWorld world = ManyRanksOf(end.evidence, c);
   end.memory.reset();
+  if (!sim.trace_folder.empty()) symmetry::WriteWorldFolder(world, sim.trace_folder);
   Verdict verdict = JudgeManyRanks(c, world, changed);
   verdict.printed = std::move(end.printed);
   return verdict;

@@ -167,11 +167,13 @@ class ManyRanks {
 
 }  // namespace
 
-Verdict JudgeManyRanks(const Case& c, const CompactWorld& world, const std::string& left_behind) {
+Verdict JudgeManyRanks(const Case& c, const CompactWorld& world,
+                       const std::optional<std::string>& left_behind) {
   using Kind = EngineOutcome::Kind;
   Verdict verdict;
   verdict.result = ManyRanks(c, world).Run();
-  Run process{&c, {}, {}, {}, {left_behind}};
+  Run process{&c, {}, {}, {}, {}};
+  if (left_behind) process.left_behind.push_back(*left_behind);
   verdict.result.Merge(JudgeLeftBehind(process));
   KeepOneRowEach(verdict.result);
   verdict.outcome = StatusOf(verdict.result, WarningsOf(verdict.result));

@@ -67,10 +67,10 @@ Frame FieldsOf(const CompactWorld& world) {
   std::vector<int64_t> comms, ranks;
   Frame fields{std::to_string(world.shapes.size()), "", ""};
   for (const Comm& comm : world.comms) Put(comm.members, &comms);
-  for (const Names& place : world.ranks) {
-    ranks.push_back(place.shape);
-    Put(place.comms, &ranks);
-    Put(place.samples, &ranks);
+  for (const Names& names : world.ranks) {
+    ranks.push_back(names.shape);
+    Put(names.comms, &ranks);
+    Put(names.samples, &ranks);
   }
   fields[1] = Packed(comms);
   fields[2] = Packed(ranks);
@@ -82,21 +82,6 @@ Frame FieldsOf(const CompactWorld& world) {
       fields.push_back(std::move(field));
   }
   return fields;
-}
-
-void RequireMember(const CompactWorld& world, int32_t rank) {
-  const Names& place = At(world.ranks, rank);
-  const symmetry::Shape& shape = At(world.shapes, place.shape);
-  bool good = place.comms.size() == shape.trace.groups.size();
-  for (size_t g = 0; good && g < place.comms.size(); ++g) {
-    const std::vector<int32_t>& members = At(world.comms, place.comms[g]).members;
-    good = std::find(members.begin(), members.end(), rank) != members.end() &&
-           members.size() == shape.trace.groups[g].world_ranks.size();
-  }
-  const auto samples = std::count_if(shape.trace.events.begin(), shape.trace.events.end(),
-                                     [](const Event& event) { return event.sample >= 0; });
-  if (!good || static_cast<int64_t>(place.samples.size()) != samples)
-    throw std::runtime_error("the names of rank " + std::to_string(rank) + " fit no shape");
 }
 
 }  // namespace
@@ -130,12 +115,12 @@ CompactWorld ManyRanksOf(const FrameView& fields, const Case& c) {
   const auto last_comm = static_cast<int64_t>(world.comms.size()) - 1;
   std::vector<int32_t> first(static_cast<size_t>(shapes), -1);
   for (int32_t rank = 0; rank < c.world; ++rank) {
-    Names& place = world.ranks.emplace_back();
-    place.shape = static_cast<int32_t>(ranks.Number(0, shapes - 1));
+    Names& names = world.ranks.emplace_back();
+    names.shape = static_cast<int32_t>(ranks.Number(0, shapes - 1));
     const std::vector<int64_t> of_rank = ranks.List(0, last_comm);
-    place.comms.assign(of_rank.begin(), of_rank.end());
-    place.samples = ranks.List(INT64_MIN, INT64_MAX);
-    if (At(first, place.shape) < 0) At(first, place.shape) = rank;
+    names.comms.assign(of_rank.begin(), of_rank.end());
+    names.samples = ranks.List(INT64_MIN, INT64_MAX);
+    if (At(first, names.shape) < 0) At(first, names.shape) = rank;
   }
   if (!comms.done() || !ranks.done())
     throw std::runtime_error("the evidence of " + Id(c) + " says more than its ranks");
@@ -144,16 +129,12 @@ CompactWorld ManyRanksOf(const FrameView& fields, const Case& c) {
     if (rank < 0) throw std::runtime_error("shape " + std::to_string(i) + " is of no rank");
     RankOutput output =
         OutputOf(fields, kFieldsBefore + 1 + kFieldsOfARank * static_cast<size_t>(i), rank, c);
-    const Names& place = At(world.ranks, rank);
-    std::vector<int32_t> first_of;
-    for (const int32_t comm : place.comms) {
-      const auto at = std::find(place.comms.begin(), place.comms.end(), comm);
-      first_of.push_back(static_cast<int32_t>(at - place.comms.begin()));
-    }
+    std::vector<int32_t> first_of = symmetry::FirstOf(At(world.ranks, rank));
     world.shapes.push_back(
         {std::move(output.trace), std::move(output.outcome), std::move(first_of)});
   }
-  for (int32_t rank = 0; rank < c.world; ++rank) RequireMember(world, rank);
+  if (const std::string why = symmetry::Contradiction(world); !why.empty())
+    throw std::runtime_error(why);
   return world;
 }
 
