@@ -15,9 +15,7 @@ int64_t Uses(const ModelConfig& model) {
 
 bool HasNumbers(const InstanceSpec& spec) { return spec.span <= kMostRanksWithNumbers; }
 
-int64_t TokensToSum(const InstanceSpec& spec) {
-  return HasNumbers(spec) ? TokensPerStep(spec) : 1;
-}
+int64_t TokensToSum(const InstanceSpec& spec) { return HasNumbers(spec) ? TokensPerStep(spec) : 1; }
 
 int32_t OddDivisor(const InstanceSpec& spec) {
   int64_t divisor = GradDivisor(spec);

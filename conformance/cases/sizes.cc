@@ -65,8 +65,8 @@ std::string WorkProblem(const InstanceSpec& spec) {
            " elements: at most " + std::to_string(kMostElements);
   // Without numbers no oracle trains: each rank has its own tokens.
   const int32_t ranks = spec.span > kMostRanksWithNumbers ? 1 : std::max(1, spec.span);
-  const double tokens = 1.0 * ranks * std::max(1, spec.microbatches) *
-                        std::max(1, spec.model.sequence);
+  const double tokens =
+      1.0 * ranks * std::max(1, spec.microbatches) * std::max(1, spec.model.sequence);
   const double work = elements * tokens * static_cast<double>(spec.script.size());
   if (work <= kMostWork) return "";
   return std::to_string(spec.script.size()) + " entry calls of " +

@@ -1,9 +1,9 @@
 // dry_executor.h: what does device work do where no bytes are kept?
 //
 // The host of an engine reads few numbers: how many rows an exchange brings, norms and flags. Rows
-// come from a rule: a rank's tokens choose all experts equally often, the first ones once more where
-// that does not divide. Kernels that the engine brings are called, and named kernels and copies run
-// if they touch few bytes. Everything else does nothing: a norm is that of zeros.
+// come from a rule: a rank's tokens choose all experts equally often, the first ones once more
+// where that does not divide. Kernels that the engine brings are called, and named kernels and
+// copies run if they touch few bytes. Everything else does nothing: a norm is that of zeros.
 #pragma once
 #include <cstdint>
 #include <vector>

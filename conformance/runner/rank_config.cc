@@ -71,7 +71,8 @@ HostConfig HostConfigOf(const Case& c, size_t instance, int32_t rank, const Mode
     config.data_ranks = data.index < 0 ? DpCpSize(spec) : data.size;
     const bool experts = spec.model.experts || spec.model.moe.experts > 0;
     config.model_rank.ep = experts ? std::max(0, PlaceIn(families, instance, "ep", rank).index) : 0;
-    if (spec.model.tp > 1) config.model_rank.tp = std::max(0, PlaceIn(families, instance, "tp", rank).index);
+    if (spec.model.tp > 1)
+      config.model_rank.tp = std::max(0, PlaceIn(families, instance, "tp", rank).index);
     if (spec.model.pp > 1) {  // else the ranks of "pp" are replicas
       config.model_rank.pp = std::max(0, PlaceIn(families, instance, "pp", rank).index);
       config.loss_scale = std::ldexp(1.0, spec.loss_scale_log2);

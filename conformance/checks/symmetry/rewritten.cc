@@ -197,6 +197,17 @@ Quotient QuotientOf(const CompactWorld& world, const Partition& partition) {
   return quotient;
 }
 
+Trace AsFirstRank(const Shape& shape) {
+  Trace trace = shape.trace;
+  const int32_t rank = std::exchange(trace.rank, 0);
+  for (GroupInfo& group : trace.groups) {
+    for (int32_t& member : group.world_ranks) {
+      member = member == rank ? 0 : member == 0 ? rank : member;
+    }
+  }
+  return trace;
+}
+
 Trace Alone(const Shape& shape) {
   Trace trace = shape.trace;
   trace.rank = 0;

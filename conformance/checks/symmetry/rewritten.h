@@ -24,7 +24,11 @@ struct Quotient {
 // operations match is not asked of it.
 Quotient QuotientOf(const CompactWorld& world, const Partition& partition);
 
-// What one rank of a shape does, alone: its communicators have no other member.
+// What one rank of a shape does, alone: its communicators have no other member, so that all order
+// is its own.
 Trace Alone(const Shape& shape);
+// The same with groups as they are, as rank 0: what looks at one rank's calls finds all their
+// sizes.
+Trace AsFirstRank(const Shape& shape);
 
 }  // namespace shardproof::symmetry

@@ -1,12 +1,13 @@
 #include "conformance/checks/symmetry/symmetry.h"
 
-#include <numeric>
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "conformance/abi/shardproof.h"
 #include "conformance/checks/graph/graph_checks.h"
+#include "conformance/checks/graph/kstar.h"
 #include "conformance/checks/graph/requirement_ids.h"
 #include "conformance/checks/symmetry/partition.h"
 #include "conformance/checks/symmetry/rewritten.h"
@@ -77,8 +78,9 @@ class Check {
         CheckResult found = CheckDeadlock(lowered);
         found.judged.merge(matched.judged);
         JudgeWhatTheQuotientHides(found);
+        const bool found_cycle = !found.findings.empty();
         result_.Merge(std::move(found));
-        Note(partition);
+        Note(partition, *lowered.program(), found_cycle);
         return;
       }
     }
@@ -107,10 +109,16 @@ class Check {
     }
   }
 
-  void Note(const Partition& partition) {
+  void Note(const Partition& partition, const graph::Program& program, bool found_cycle) {
     std::erase_if(result_.notes, [](const std::string& note) {
       return note.find("k*") != std::string::npos;  // of the ranks that stand for others alone
     });
+    if (!found_cycle) {
+      int32_t most = 0;  // from the edges of one rank: as in the world
+      for (const graph::Slots& slots : graph::CountSlots(program, 0))
+        most = std::max(most, slots.local);
+      result_.notes.push_back("deadlock: k* at most " + std::to_string(most));
+    }
     result_.notes.push_back(
         "symmetry: " + std::to_string(world_.world()) + " ranks of " +
         std::to_string(world_.shapes.size()) + " shapes; " + std::to_string(partition.ranks) +

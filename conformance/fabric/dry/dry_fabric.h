@@ -1,9 +1,9 @@
 // dry_fabric.h: what does one rank of an engine do when it has no partner?
 //
-// A rank runs alone. What it enqueues runs at once, in the order of issue; what it would wait for has
-// happened. A collective completes as if every member had brought what this rank brings, as far as
-// its bytes are few enough to matter to the host (row counts, flags); larger ones move nothing. So a
-// trace of such a run says what the rank issued, and no number in it means anything.
+// A rank runs alone. What it enqueues runs at once, in the order of issue; what it would wait for
+// has happened. A collective completes as if every member had brought what this rank brings, as far
+// as its bytes are few enough to matter to the host (row counts, flags); larger ones move nothing.
+// So a trace of such a run says what the rank issued, and no number in it means anything.
 #pragma once
 #include <cstdint>
 #include <memory>

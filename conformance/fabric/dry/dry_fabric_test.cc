@@ -51,8 +51,7 @@ class DryFabricTest : public testing::Test {
 
 TEST_F(DryFabricTest, EveryMemberBringsWhatThisRankBrings) {
   const Block mine = Filled({7, 8, 9}), gathered = Room(9), swapped = Room(3), sum = Room(3);
-  fabric_.Communicate({Op(SPF_ALL_GATHER, group_, mine, gathered, 3),
-                       Swap(group_, mine, swapped),
+  fabric_.Communicate({Op(SPF_ALL_GATHER, group_, mine, gathered, 3), Swap(group_, mine, swapped),
                        Op(SPF_ALL_REDUCE, group_, mine, sum, 3)});
   EXPECT_EQ(Read(gathered), (std::vector<int64_t>{7, 8, 9, 7, 8, 9, 7, 8, 9}));
   EXPECT_EQ(Read(swapped), (std::vector<int64_t>{8, 8, 8})) << "each sends its second piece here";

@@ -9,6 +9,7 @@
 #include "conformance/checks/base/facts.h"
 #include "conformance/checks/base/one_row.h"
 #include "conformance/checks/check_all.h"
+#include "conformance/checks/graph/graph_checks.h"
 #include "conformance/checks/robustness/left_behind.h"
 #include "conformance/checks/symmetry/rewritten.h"
 #include "conformance/checks/symmetry/symmetry.h"
@@ -54,15 +55,21 @@ class ManyRanks {
     return CheckAll({nullptr, {trace}, {outcome}, {}, {}});
   }
 
-  // The rank alone, in a world of one; in words, if something is found, in the world that it is of.
+  static void LeaveOut(const std::set<std::string>& ids, CheckResult& result) {
+    std::erase_if(result.findings, [&](const Finding& f) { return ids.contains(f.requirement); });
+    std::erase_if(result.not_checkable,
+                  [&](const NotCheckable& row) { return ids.contains(row.requirement); });
+    for (const std::string& id : ids) result.judged.erase(id);
+  }
+
+  // Races among what the rank orders by itself; all else that one rank's calls show.
   void JudgeShape(size_t shape) {
     const symmetry::Shape& of = world_.shapes[shape];
-    CheckResult alone = Of(symmetry::Alone(of), of.outcome);
-    std::erase_if(alone.findings,
-                  [](const Finding& f) { return kOfAllRanks.contains(f.requirement); });
-    std::erase_if(alone.not_checkable,
-                  [](const NotCheckable& row) { return kOfAllRanks.contains(row.requirement); });
-    for (const std::string& id : kOfAllRanks) alone.judged.erase(id);
+    CheckResult alone = Of(symmetry::AsFirstRank(of), of.outcome);
+    LeaveOut(kOfAllRanks, alone);
+    LeaveOut(kRaces, alone);
+    const std::vector<Trace> traces{symmetry::Alone(of)};
+    alone.Merge(CheckRaces(graph::Lowered(traces)));
     alone.notes.clear();
     const int32_t rank = first_[shape];
     const bool races = std::any_of(alone.findings.begin(), alone.findings.end(),
