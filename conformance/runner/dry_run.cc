@@ -9,10 +9,16 @@
 #include "conformance/runner/rank_config.h"
 
 namespace shardproof {
+namespace {
+constexpr int32_t kMostRanksOfIllegal = 512;  // many/judge_many.h judges legal cases
+}
 
 std::string NotForDry(const Case& c) {
   if (!c.before.empty() || c.killed) return "a leg goes on from what all ranks of another saved";
   if (c.starved) return "without memory a run is repeated and its numbers compared";
+  if (!c.illegal.empty() && c.world > kMostRanksOfIllegal)
+    return "what every rank must refuse is asked of at most " +
+           std::to_string(kMostRanksOfIllegal) + " ranks";
   for (const InstanceSpec& spec : c.instances) {
     if (spec.script.find_first_of("sl") != std::string::npos)
       return "a checkpoint is written by all ranks together";

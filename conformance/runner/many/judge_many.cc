@@ -1,6 +1,7 @@
 #include "conformance/runner/many/judge_many.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <utility>
 #include <vector>
@@ -11,6 +12,7 @@
 #include "conformance/checks/check_all.h"
 #include "conformance/checks/graph/graph_checks.h"
 #include "conformance/checks/robustness/left_behind.h"
+#include "conformance/checks/robustness/robustness.h"
 #include "conformance/checks/symmetry/rewritten.h"
 #include "conformance/checks/symmetry/symmetry.h"
 #include "conformance/common/at.h"
@@ -26,6 +28,12 @@ constexpr size_t kMostTold = 8;  // shapes whose findings are told
 
 const std::set<std::string> kOfAllRanks = {"GE-01", "GE-02", "GE-03", "GE-04", "GE-08",
                                            "GE-09", "GE-10", "GE-15", "GE-16", "GE-17"};
+// What one rank cannot show.
+const std::set<std::string> kOfSeveralRanks = {"GE-24"};
+// What every engine shows that trains on several ranks.
+const std::set<std::string> kAlwaysShown = {"GE-01", "GE-03", "GE-04", "GE-05", "GE-06",
+                                            "GE-11", "GE-18", "GE-21", "GE-23", "GE-24",
+                                            "GE-25", "GE-26", "GE-27", "FS-33", "PG-02"};
 const std::set<std::string> kRaces = {"GE-05", "GE-06", "GE-11"};
 
 class ManyRanks {
@@ -44,7 +52,10 @@ class ManyRanks {
     result_ = symmetry::CheckManyRanks(world_);
     for (size_t shape = 0; shape < world_.shapes.size(); ++shape) JudgeShape(shape);
     JudgeRaces();
+    JudgeAnswers();
     JudgeMembers();
+    if (result_.findings.empty()) RequireGoodEnds();
+    RequireShown();
     LeaveTheRest();
     KeepOneRowEach(result_);
     return std::move(result_);
@@ -68,6 +79,7 @@ class ManyRanks {
     CheckResult alone = Of(symmetry::AsFirstRank(of), of.outcome);
     LeaveOut(kOfAllRanks, alone);
     LeaveOut(kRaces, alone);
+    LeaveOut(kOfSeveralRanks, alone);
     const std::vector<Trace> traces{symmetry::Alone(of)};
     alone.Merge(CheckRaces(graph::Lowered(traces)));
     alone.notes.clear();
@@ -104,6 +116,67 @@ class ManyRanks {
                      " orders some accesses only through other ranks, if at all; that is judged in "
                      "worlds whose traces are all at hand"});
       }
+    }
+  }
+
+  // Each entry call of an instance is answered alike on all ranks.
+  void JudgeAnswers() {
+    struct Answer {
+      int32_t first = -1, ranks = 0;
+      int64_t event = -1;
+    };
+    std::map<std::pair<int32_t, int32_t>, std::map<int32_t, Answer>> answers;  // by status
+    for (size_t shape = 0; shape < world_.shapes.size(); ++shape) {
+      const std::vector<Event>& events = world_.shapes[shape].trace.events;
+      for (size_t i = 0; i < events.size(); ++i) {
+        if (events[i].kind != EventKind::kCallEnd) continue;
+        Answer& answer = answers[{events[i].instance, events[i].call}][events[i].status];
+        answer.ranks += count_[shape];
+        if (answer.first < 0) answer = {first_[shape], answer.ranks, static_cast<int64_t>(i)};
+      }
+    }
+    for (const auto& [call, by_status] : answers) {
+      result_.judged.insert("GE-24");
+      if (by_status.size() < 2) continue;
+      const auto fewer = [](const auto& a, const auto& b) {
+        return a.second.ranks < b.second.ranks;
+      };
+      const auto odd = std::min_element(by_status.begin(), by_status.end(), fewer);
+      const auto most = std::max_element(by_status.begin(), by_status.end(), fewer);
+      Finding finding;
+      finding.requirement = "GE-24";
+      finding.rank = odd->second.first;
+      finding.event = odd->second.event;
+      finding.operation = "entry call " + std::to_string(call.second);
+      finding.expected = "status " + std::to_string(most->first) + ", as on " +
+                         std::to_string(most->second.ranks) + " ranks";
+      finding.seen = "status " + std::to_string(odd->first) + " on " +
+                     std::to_string(odd->second.ranks) + " ranks";
+      finding.message = "ranks answer one entry call differently";
+      return result_.findings.push_back(std::move(finding));
+    }
+  }
+
+  // An end that no check has a finding for is not passed over.
+  void RequireGoodEnds() {
+    for (size_t shape = 0; shape < world_.shapes.size(); ++shape) {
+      const EngineOutcome& outcome = world_.shapes[shape].outcome;
+      if (outcome.kind == EngineOutcome::Kind::kOk) continue;
+      for (const char* id : {"GE-23", "GE-26"}) {
+        result_.not_checkable.push_back(
+            {id, "rank " + std::to_string(first_[shape]) + " ended in " + outcome.call + ": " +
+                     OutcomeName(outcome.kind) + ": " + outcome.reason});
+      }
+    }
+  }
+
+  // An engine that does nothing breaks nothing.
+  void RequireShown() {
+    std::set<std::string> told = result_.judged;
+    for (const NotCheckable& row : result_.not_checkable) told.insert(row.requirement);
+    for (const Finding& finding : result_.findings) told.insert(finding.requirement);
+    for (const std::string& id : kAlwaysShown) {
+      if (!told.contains(id)) result_.not_checkable.push_back({id, "nothing in the run shows it"});
     }
   }
 
@@ -178,21 +251,20 @@ Verdict JudgeManyRanks(const Case& c, const CompactWorld& world,
                        const std::optional<std::string>& left_behind) {
   using Kind = EngineOutcome::Kind;
   Verdict verdict;
+  const bool declines = std::all_of(
+      world.shapes.begin(), world.shapes.end(),
+      [](const symmetry::Shape& shape) { return shape.outcome.kind == Kind::kUnsupported; });
+  if (declines) {  // what an engine does before it says so is judged in small worlds
+    verdict.outcome = Status::kUnsupported;
+    verdict.reason = world.shapes.front().outcome.reason;
+    return verdict;
+  }
   verdict.result = ManyRanks(c, world).Run();
   Run process{&c, {}, {}, {}, {}};
   if (left_behind) process.left_behind.push_back(*left_behind);
   verdict.result.Merge(JudgeLeftBehind(process));
   KeepOneRowEach(verdict.result);
   verdict.outcome = StatusOf(verdict.result, WarningsOf(verdict.result));
-  const bool declines = std::all_of(
-      world.shapes.begin(), world.shapes.end(),
-      [](const symmetry::Shape& shape) { return shape.outcome.kind == Kind::kUnsupported; });
-  if (declines && verdict.outcome != Status::kFail) {
-    verdict.outcome = Status::kUnsupported;
-    verdict.reason = world.shapes.front().outcome.reason;
-    verdict.result.judged.clear();
-    verdict.result.not_checkable.clear();
-  }
   return verdict;
 }
 
