@@ -102,7 +102,7 @@ TEST(SymmetryTest, SaysWhatTheGraphOfAllRanksSays) {
   EXPECT_LT(broken, worlds * 9 / 10);
   EXPECT_GT(hang, worlds / 50);
   EXPECT_GT(fewer, worlds / 2);
-  EXPECT_LT(whole, worlds / 4);
+  EXPECT_LE(whole, worlds / 1000) << "who differs is found without it";
 }
 
 TEST(SymmetryTest, NothingIsLost) {

@@ -80,6 +80,9 @@ class ManyRanks {
     LeaveOut(kOfAllRanks, alone);
     LeaveOut(kRaces, alone);
     LeaveOut(kOfSeveralRanks, alone);
+    std::erase_if(alone.not_checkable, [](const NotCheckable& row) {
+      return row.kind == NotCheckable::Kind::kNotAsked;  // of a trace without a case; see below
+    });
     const std::vector<Trace> traces{symmetry::Alone(of)};
     alone.Merge(CheckRaces(graph::Lowered(traces)));
     alone.notes.clear();

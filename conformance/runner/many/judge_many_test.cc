@@ -83,6 +83,23 @@ TEST_F(JudgeManyTest, AnEngineThatDoesNothingHasShownNothing) {
   EXPECT_THAT(verdict.result.judged, Not(Contains("GE-03")));
 }
 
+TEST_F(JudgeManyTest, AnEngineThatAnswersAndIssuesNothingHasShownNothing) {
+  RunData data = Dry(case_);
+  for (Trace& trace : data.run.traces) {
+    std::erase_if(trace.events, [](const Event& event) {
+      return event.kind != EventKind::kCallBegin && event.kind != EventKind::kCallEnd;
+    });
+    trace.groups.clear();
+  }
+  const Verdict verdict = JudgeManyRanks(case_, Compacted(data), "");
+  EXPECT_EQ(verdict.outcome, Outcome::kPartial);
+  std::set<std::string> missing;
+  for (const NotCheckable& row : verdict.result.not_checkable) {
+    if (row.kind == NotCheckable::Kind::kMissing) missing.insert(row.requirement);
+  }
+  for (const char* id : {"GE-01", "GE-03", "GE-04", "PG-02"}) EXPECT_THAT(missing, Contains(id));
+}
+
 TEST_F(JudgeManyTest, AnEndThatNoCheckKnowsIsNotPassedOver) {
   RunData data = Dry(case_);
   data.run.outcomes[3].kind = EngineOutcome::Kind::kRejected;
@@ -184,9 +201,11 @@ TEST_F(WorldFolderTest, WhatIsWrongIsRefusedWithItsLine) {
   };
   EXPECT_THAT(ErrorOf(""), HasSubstr("names.jsonl"));
   EXPECT_THAT(ErrorOf("nonsense\n"), HasSubstr("no JSON object"));
-  EXPECT_THAT(changed("\"shardproof_names\":1", "\"shardproof_names\":2"), HasSubstr("not in 0..1"));
+  EXPECT_THAT(changed("\"shardproof_names\":1", "\"shardproof_names\":2"),
+              HasSubstr("not in 0..1"));
   EXPECT_THAT(changed("\"world\":16", "\"world\":17"), Not(IsEmpty()));
   EXPECT_THAT(changed("\"ranks\":[[0,", "\"ranks\":[[900,"), HasSubstr("not in 0..15"));
+  EXPECT_THAT(changed("\"comms\":[", "\"comms\":[0,"), HasSubstr("do not fit"));
   EXPECT_THAT(changed("\"rank\":3", "\"rank\":4"), HasSubstr("in order"));
   EXPECT_THAT(changed("\"like\":0,\"rank\":1", "\"like\":1,\"rank\":1"), Not(IsEmpty()));
   EXPECT_THAT(ErrorOf(good.substr(0, good.size() / 2)), Not(IsEmpty()));
