@@ -93,15 +93,14 @@ const GroupFamily* Find(const std::vector<GroupFamily>& families, const std::str
 }
 
 // Samples (indices in dp_cp) that the ranks of this expt_dp list hold together with their ep lists.
-std::multiset<int32_t> SamplesOf(const RankList& list, const GroupFamily& ep,
-                                 const GroupFamily& dp_cp) {
-  std::multiset<int32_t> samples;
+std::vector<int32_t> SamplesOf(const RankList& list, const FamilyIndex& ep,
+                               const FamilyIndex& dp_cp) {
+  std::vector<int32_t> samples;
   for (int32_t rank : list) {
-    const RankList* peers = nullptr;
-    IndexIn(ep, rank, &peers);
-    if (peers == nullptr) continue;
-    for (int32_t peer : *peers) samples.insert(IndexIn(dp_cp, peer, nullptr));
+    if (ep.List(rank) == nullptr) continue;
+    for (int32_t peer : *ep.List(rank)) samples.push_back(dp_cp.Index(peer));
   }
+  std::sort(samples.begin(), samples.end());
   return samples;
 }
 
@@ -207,10 +206,11 @@ std::string TokensProblem(const InstanceSpec& spec, int32_t world) {
   const GroupFamily *dp_cp = Find(families, "dp_cp"), *ep = Find(families, "ep"),
                     *expt_dp = Find(families, "expt_dp");
   if (dp_cp == nullptr || ep == nullptr || expt_dp == nullptr) return "there is no grid";
-  std::multiset<int32_t> all;
-  for (int32_t index = 0; index < DpCpSize(spec); ++index) all.insert(index);
+  std::vector<int32_t> all;
+  for (int32_t index = 0; index < DpCpSize(spec); ++index) all.push_back(index);
+  const FamilyIndex ep_of(*ep), dp_cp_of(*dp_cp);
   for (const RankList& list : expt_dp->lists) {
-    if (SamplesOf(list, *ep, *dp_cp) == all) continue;
+    if (SamplesOf(list, ep_of, dp_cp_of) == all) continue;
     return "an expt_dp group and its ep groups do not hold each sample once; is etp = tp?";
   }
   return "";

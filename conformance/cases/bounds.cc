@@ -13,6 +13,10 @@ int64_t Uses(const ModelConfig& model) {
 
 }  // namespace
 
+bool HasNumbers(const InstanceSpec& spec) { return spec.span <= kMostRanksWithNumbers; }
+
+int64_t TokensToSum(const InstanceSpec& spec) { return HasNumbers(spec) ? TokensPerStep(spec) : 1; }
+
 int32_t OddDivisor(const InstanceSpec& spec) {
   int64_t divisor = GradDivisor(spec);
   while (divisor % 2 == 0) divisor /= 2;
@@ -24,6 +28,7 @@ bool NeedsNarrow(const InstanceSpec& spec) {
 }
 
 std::string BoundProblem(const InstanceSpec& spec) {
+  if (!HasNumbers(spec)) return "";
   const int64_t odd = OddDivisor(spec);
   // k * R * fl(1/R) == k for every exact k only for some odd R: 7, 13 and 15 fail, and larger ones
   // are not needed.

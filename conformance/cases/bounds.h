@@ -11,6 +11,13 @@
 
 namespace shardproof {
 
+// Of the largest world whose results the oracle computes. Larger ones run on the dry fabric, which
+// keeps no numbers.
+inline constexpr int32_t kMostRanksWithNumbers = 64;
+bool HasNumbers(const InstanceSpec& spec);
+// Tokens of a step for the exactness of the model's sums; 1 where no numbers are compared.
+int64_t TokensToSum(const InstanceSpec& spec);
+
 // Odd part of GradDivisor.
 int32_t OddDivisor(const InstanceSpec& spec);
 // Whether gradients travel or are accumulated in bf16, so that the narrow profile is needed.

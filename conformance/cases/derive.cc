@@ -13,7 +13,7 @@
 namespace shardproof {
 namespace {
 
-constexpr int32_t kMaxWorld = 64;
+constexpr int32_t kMaxWorld = 16384;
 constexpr size_t kMaxInstances = 16;
 
 [[noreturn]] void CannotAsk(const InstanceSpec& spec, const std::string& why) {
@@ -174,7 +174,7 @@ void DeriveInstance(InstanceSpec& spec, Case& c, size_t index) {
   spec.model.tp = spec.tensor_parallel && illegal.empty() ? spec.tp : 1;
   spec.model.bf16_params = spec.param_dtype == KnobDtype::kBf16;
   spec.model.narrow = NeedsNarrow(spec);
-  spec.model.d_odd = illegal.empty() ? OddDivisor(spec) : 1;
+  spec.model.d_odd = illegal.empty() && HasNumbers(spec) ? OddDivisor(spec) : 1;
   spec.model.seed = c.seed + 1000003 * index;
 }
 

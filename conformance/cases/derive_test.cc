@@ -40,6 +40,19 @@ TEST(DeriveTest, InexactDivisorsAreRefused) {
   EXPECT_EQ(ErrorOf("w3.zero3.k3"), "");
 }
 
+// No numbers are compared there: neither tokens nor divisors have a bound.
+TEST(DeriveTest, WorldsUpTo16384RanksCanBeAsked) {
+  for (const char* id : {"w65.zero3", "w16384.zero3.n16.twin.tp8.etp8.k2", "w16384.lw.twin.muon",
+                         "w16384.zero3.n16.twin.tp8.etp8.ep64.moe64.k2.1f1b"}) {
+    EXPECT_EQ(ErrorOf(id), "");
+    EXPECT_TRUE(ParseId(id).illegal.empty());
+    EXPECT_EQ(Id(ParseId(Id(ParseId(id)))), Id(ParseId(id)));
+  }
+  ExpectError("w16385.zero3", "1 to 16384 ranks");
+  EXPECT_FALSE(HasNumbers(ParseId("w65.zero3").instances[0]));
+  EXPECT_TRUE(HasNumbers(ParseId("w64.zero3").instances[0]));
+}
+
 TEST(DeriveTest, TooManyTokensAreRefused) {
   EXPECT_EQ(ErrorOf("w16.zero3.k8"), "");                      // 1024 tokens
   ExpectError("w16.zero3.k8.seq16", "2048 tokens in a step");  // bound 1040

@@ -20,10 +20,12 @@ std::vector<FabricSpaces> Rows() {
                    .schedule_worlds = {8},
                    .schedule_eps = {2, 4},
                    .layer_wise_worlds = {8}};
+  FabricSpaces dry = sim;
+  dry.name = "dry";
   FabricSpaces nccl = sim;
   nccl.name = "nccl";
   nccl.few_ranks_of = sim.name;
-  return {sim, mpi, nccl};
+  return {sim, dry, mpi, nccl};
 }
 
 }  // namespace

@@ -90,6 +90,33 @@ std::string WrongTwin(const InstanceSpec& spec) {
   return experts ? "expt_dp_ag" : "dp_cp_ag";
 }
 
+FamilyIndex::FamilyIndex(const GroupFamily& family) : family_(family) {
+  for (size_t list = 0; list < family.lists.size(); ++list) {
+    const RankList& ranks = family.lists[list];
+    for (size_t index = 0; index < ranks.size(); ++index) {
+      const auto rank = static_cast<size_t>(ranks[index]);
+      if (seats_.size() <= rank) seats_.resize(rank + 1);
+      if (seats_[rank].list >= 0) continue;  // as IndexIn: the first list that has it
+      seats_[rank] = {static_cast<int32_t>(list), static_cast<int32_t>(index)};
+    }
+  }
+}
+
+const FamilyIndex::Seat* FamilyIndex::SeatOf(int32_t world_rank) const {
+  const auto rank = static_cast<size_t>(world_rank);
+  return rank < seats_.size() && seats_[rank].list >= 0 ? &seats_[rank] : nullptr;
+}
+
+int32_t FamilyIndex::Index(int32_t world_rank) const {
+  const Seat* seat = SeatOf(world_rank);
+  return seat == nullptr ? -1 : seat->index;
+}
+
+const RankList* FamilyIndex::List(int32_t world_rank) const {
+  const Seat* seat = SeatOf(world_rank);
+  return seat == nullptr ? nullptr : &family_.lists[static_cast<size_t>(seat->list)];
+}
+
 int32_t IndexIn(const GroupFamily& family, int32_t world_rank, const std::vector<int32_t>** list) {
   if (list != nullptr) *list = nullptr;
   for (const RankList& candidate : family.lists) {

@@ -57,4 +57,21 @@ std::string ReshardProblem(const InstanceSpec& spec);
 // The twin that is wrong in a case with a wrong one: "dp_cp_ag" or "expt_dp_ag".
 std::string WrongTwin(const InstanceSpec& spec);
 
+// A family by world rank, for whoever asks often. The family outlives it.
+class FamilyIndex {
+ public:
+  explicit FamilyIndex(const GroupFamily& family);
+  // -1, null: the rank is in none of its lists.
+  int32_t Index(int32_t world_rank) const;
+  const RankList* List(int32_t world_rank) const;
+
+ private:
+  struct Seat {
+    int32_t list = -1, index = -1;
+  };
+  const Seat* SeatOf(int32_t world_rank) const;
+  const GroupFamily& family_;
+  std::vector<Seat> seats_;  // by world rank
+};
+
 }  // namespace shardproof

@@ -142,5 +142,17 @@ TEST(GridTest, ClosedFormEqualsEnumerationForAnyOrder) {
   }
 }
 
+TEST(FamilyIndexTest, FindsWhatIndexInFinds) {
+  const Case c = ParseId("w12.at2.zero3.tp2.etp2.ep1");
+  for (const GroupFamily& family : GroupFamilies(c.instances[0], c.world)) {
+    const FamilyIndex index(family);
+    for (int32_t rank = 0; rank < c.world + 3; ++rank) {
+      const RankList* list = nullptr;
+      EXPECT_EQ(index.Index(rank), IndexIn(family, rank, &list)) << family.name << " " << rank;
+      EXPECT_EQ(index.List(rank), list);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace shardproof

@@ -151,7 +151,8 @@ struct Profiles {
   const char* fabric;
   ProfileMaker core, full;
 };
-constexpr Profiles kProfiles[] = {{"sim", SimCore, SimFull}, {"mpi", MpiCore, MpiFull}};
+constexpr Profiles kProfiles[] = {
+    {"sim", SimCore, SimFull}, {"dry", SimCore, SimFull}, {"mpi", MpiCore, MpiFull}};
 
 const Profiles& ProfilesOf(const FabricSpaces& fabric) {
   for (const Profiles& row : kProfiles) {

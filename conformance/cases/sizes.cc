@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "conformance/cases/askable.h"
+#include "conformance/cases/bounds.h"
 
 namespace shardproof {
 namespace {
@@ -23,8 +24,8 @@ std::string RangeProblem(const InstanceSpec& spec) {
       {"ep", {spec.ep, 1024}},
       {"pp", {spec.pp, 1024}},
       {"etp", {spec.etp, 1024}},
-      {"rank_offset", {spec.offset, 1024}},
-      {"rank_span", {spec.span, 1024}},
+      {"rank_offset", {spec.offset, 16384}},
+      {"rank_span", {spec.span, 16384}},
       {"num_optimizer_instances", {spec.outer, 1024}},
       {"microbatches", {spec.microbatches, 4096}},
       {"model chunks", {spec.chunks, 1024}},
@@ -62,8 +63,10 @@ std::string WorkProblem(const InstanceSpec& spec) {
   if (elements > kMostElements)
     return "a model of about " + std::to_string(static_cast<int64_t>(elements)) +
            " elements: at most " + std::to_string(kMostElements);
-  const double tokens = 1.0 * std::max(1, spec.span) * std::max(1, spec.microbatches) *
-                        std::max(1, spec.model.sequence);
+  // Without numbers no oracle trains: each rank has its own tokens.
+  const int32_t ranks = spec.span > kMostRanksWithNumbers ? 1 : std::max(1, spec.span);
+  const double tokens =
+      1.0 * ranks * std::max(1, spec.microbatches) * std::max(1, spec.model.sequence);
   const double work = elements * tokens * static_cast<double>(spec.script.size());
   if (work <= kMostWork) return "";
   return std::to_string(spec.script.size()) + " entry calls of " +

@@ -9,7 +9,7 @@ allowed() {  # of a folder: the folders that it may include
     program) echo "" ;;
     base) echo "program" ;;
     testing) echo "program base" ;;
-    layer_wise) echo "program base testing graph" ;;
+    layer_wise | symmetry) echo "program base testing graph" ;;
     *) echo "program base testing" ;;
   esac
 }

@@ -8,6 +8,7 @@ namespace {
 
 constexpr FabricRow kFabrics[] = {
     {"sim", true, false, ""},
+    {"dry", false, false, ": its world is the case's"},
     {"mpi", false, false, ": mpirun -n says how many"},
     {"nccl", false, true, ""},
 };

@@ -39,7 +39,9 @@ std::set<std::string> WarningsOf(const CheckResult& result);
 // Expected results from the oracle, then every check. run.spec and run.oracles are not read. What
 // only partners can show is not asked. A case that the engine declines is judged as far as it was
 // run, and is unsupported only if nothing was found.
-Verdict JudgeRun(const Case& c, const Run& run);
+// kNotKept: what compares numbers is not asked, and no oracle trains (fabric/dry).
+enum class Numbers : uint8_t { kKept, kNotKept };
+Verdict JudgeRun(const Case& c, const Run& run, Numbers numbers = Numbers::kKept);
 
 // The verdict when the runs of partners count too: each must agree with the case's run.
 // REQUIRES: alone is the verdict on run, a pass or partial, with warnings or without; run.spec is

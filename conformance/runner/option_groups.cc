@@ -32,7 +32,8 @@ void AddSelection(CLI::App* app, Options* o) {
                   "TOML file of what the engine takes (shardproof probe writes it): core and full "
                   "combine these values; one that the engine declines turns the run red");
   app->add_option("--fabric", o->fabric,
-                  "sim: all ranks in this process. mpi: under mpirun, one process a rank. "
+                  "sim: all ranks in this process. dry: each rank alone, up to 16384 of them, no "
+                  "numbers. mpi: under mpirun, one process a rank. "
                   "nccl: CUDA and NCCL, ranks started here or given by a launcher")
       ->check(CLI::IsMember(FabricNames()))
       ->capture_default_str();

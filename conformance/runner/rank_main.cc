@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "conformance/cases/bounds.h"
 #include "conformance/checks/base/entry_answer.h"
 #include "conformance/checks/robustness/answers.h"
 #include "conformance/fabric/in_device_work.h"
@@ -66,7 +67,7 @@ class EngineRun {
   static HostConfig ConfigFor(const Case& c, size_t instance, const Fabric& fabric,
                               const Model& model, const Plugin& plugin, const RankOptions& options,
                               const std::shared_ptr<Executor>& executor) {
-    HostConfig config = HostConfigOf(c, instance, fabric.rank(), model);
+    HostConfig config = HostConfigOf(c, instance, fabric.rank(), model, *options.families);
     if (!plugin.args().empty()) config.knobs["plugin_args"] = plugin.args();
     config.progress = options.progress;
     if (options.no_memory.rank == fabric.rank()) config.no_memory_at = options.no_memory.allocation;
@@ -307,7 +308,7 @@ Models MakeModels(const Case& c) {
   Models models;
   for (const InstanceSpec& spec : c.instances) {
     models.push_back(
-        std::make_unique<const Model>(spec.model, c.illegal.empty() ? TokensPerStep(spec) : 1));
+        std::make_unique<const Model>(spec.model, c.illegal.empty() ? TokensToSum(spec) : 1));
   }
   return models;
 }
@@ -315,7 +316,11 @@ Models MakeModels(const Case& c) {
 RankOutput RunRank(Fabric& fabric, const Case& c, const Models& models, const Plugin& plugin,
                    const RankOptions& options) {
   try {
-    return Play(fabric, c, models, plugin, options);
+    if (options.families != nullptr) return Play(fabric, c, models, plugin, options);
+    const CaseFamilies families(c);
+    RankOptions with = options;
+    with.families = &families;
+    return Play(fabric, c, models, plugin, with);
   } catch (const std::exception& error) {
     throw std::runtime_error(kInTheSuite + (" on rank " + std::to_string(fabric.rank())) + ": " +
                              error.what());

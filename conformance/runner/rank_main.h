@@ -29,6 +29,8 @@ struct NoMemoryAt {
   int64_t allocation = -1;
 };
 
+class CaseFamilies;  // rank_config.h
+
 struct RankOptions {
   RecordLevel level = RecordLevel::kDigests;
   std::string folder;  // exists; checkpoints go below it
@@ -48,6 +50,8 @@ struct RankOptions {
   std::function<void(std::string_view call, int64_t step, bool begins)> on_call;
   // After a create that succeeded, before any other call; may be null.
   std::function<void(int32_t rank, spf_engine*)> on_created;
+  // Of the case, where many ranks are run; null: made for this one. Outlives the run.
+  const CaseFamilies* families = nullptr;
   // Who does a rank's device work, one for all instances of the rank; null: the CPU.
   std::function<std::shared_ptr<Executor>(Fabric&)> executor;
 };

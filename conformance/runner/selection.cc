@@ -7,8 +7,10 @@
 #include <string>
 #include <vector>
 
+#include "conformance/cases/bounds.h"
 #include "conformance/cases/profiles.h"
 #include "conformance/runner/chosen.h"
+#include "conformance/runner/dry_run.h"
 #include "conformance/trace/writer.h"
 
 namespace shardproof {
@@ -48,6 +50,12 @@ void AddDistinct(const std::vector<Case>& more, std::vector<Case>* cases) {
 // The fabric can run the case, and there are enough ranks.
 void RequireRunnable(const Case& c, const std::string& id, const Options& options) {
   const bool killed = !c.before.empty() && c.before.front().killed;
+  if (options.fabric != "dry" && MostRanks(c) > kMostRanksWithNumbers)
+    throw std::invalid_argument("case " + id + ": --fabric " + options.fabric + " runs at most " +
+                                std::to_string(kMostRanksWithNumbers) +
+                                " ranks; --fabric dry runs more");
+  if (const std::string why = NotForDry(c); options.fabric == "dry" && !why.empty())
+    throw std::invalid_argument("case " + id + ": --fabric dry runs each rank alone, and " + why);
   if (options.fabric == "nccl" && !c.before.empty())
     throw std::invalid_argument("case " + id + " has several legs: sim and mpi run such cases");
   if (options.fabric != "sim" && killed)
@@ -84,9 +92,16 @@ std::vector<Case> SelectCases(const Options& options, std::vector<std::string>* 
   std::vector<Case> cases = Profile(options.profile, options.fabric, spaces, options.seed, ranks);
   const size_t left_out = std::erase_if(cases, [&](const Case& c) { return TooLarge(c, options); });
   if (options.profile == "smoke") AddDistinct(SmokeOfFewRanks(options.ranks), &cases);
+  const size_t not_dry = std::erase_if(
+      cases, [&](const Case& c) { return options.fabric == "dry" && !NotForDry(c).empty(); });
   const std::string chosen = KeepChosen(options, &cases);
   if (facts == nullptr) return cases;
   if (!chosen.empty()) facts->push_back(chosen);
+  if (not_dry > 0) {
+    facts->push_back("cases: " + std::to_string(not_dry) +
+                     " not asked because they save, load or fail by a number, which ranks that run "
+                     "alone cannot show");
+  }
   if (left_out > 0) {
     facts->push_back("cases: " + std::to_string(cases.size()) + " selected, " +
                      std::to_string(left_out) + " not asked because they need more than " +

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "conformance/cases/bounds.h"
 #include "conformance/common/at.h"
 
 namespace shardproof {
@@ -37,7 +38,7 @@ std::string ListText(const std::vector<int32_t>& ranks) {
 
 InstanceFacts::InstanceFacts(const InstanceSpec& spec, int32_t world)
     : spec_(&spec),
-      model_(std::make_unique<Model>(spec.model, TokensPerStep(spec))),
+      model_(std::make_unique<Model>(spec.model, TokensToSum(spec))),
       families_(GroupFamilies(spec, world)),
       calls_(ExpandScript(spec)),
       data_rank_(size_t(world), -1),

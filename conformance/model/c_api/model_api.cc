@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "conformance/cases/bounds.h"
 #include "conformance/cases/case.h"
 #include "conformance/common/at.h"
 #include "conformance/common/dtype.h"
@@ -215,7 +216,7 @@ shardproof_model* shardproof_model_open(const char* case_id, int32_t instance, i
     const bool legal = c.illegal.empty();  // else no step runs, and no rank has a place
     auto opened = std::make_unique<shardproof_model>();
     opened->model =
-        std::make_unique<const Model>(spec.model, legal ? shardproof::TokensPerStep(spec) : 1);
+        std::make_unique<const Model>(spec.model, legal ? shardproof::TokensToSum(spec) : 1);
     if (legal) opened->place = shardproof::c_api::PlaceOf(spec, c.world, rank);
     opened->tables = shardproof::c_api::ModelTables(*opened->model, opened->place);
     return opened.release();

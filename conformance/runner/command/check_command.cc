@@ -7,8 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include "conformance/checks/symmetry/world_folder.h"
 #include "conformance/common/in_parallel.h"
 #include "conformance/runner/command/run_command.h"
+#include "conformance/runner/many/judge_many.h"
 #include "conformance/runner/recorded_ends.h"
 #include "conformance/runner/replay/view.h"
 #include "conformance/runner/replay_line.h"
@@ -31,7 +33,30 @@ struct RecordedRun {
   std::vector<std::string> facts;  // for the end of the report
 };
 
+// Of many ranks, those that are alike stored once.
+RecordedRun JudgeWorldIn(const std::filesystem::path& folder) {
+  RecordedRun run;
+  run.folder = folder.string();
+  symmetry::CompactWorld world = symmetry::ReadWorldFolder(folder);
+  run.id = world.shapes.front().trace.case_id;
+  run.judged.c = ParseId(run.id);
+  run.judged.ours = true;
+  std::vector<Trace> traces;
+  for (const symmetry::Shape& shape : world.shapes) traces.push_back(shape.trace);
+  const std::vector<EngineOutcome> ends = RecordedEnds(traces, &run.judged.c);
+  for (size_t i = 0; i < ends.size(); ++i) world.shapes[i].outcome = ends[i];
+  run.judged.verdict = JudgeManyRanks(run.judged.c, world, std::nullopt);
+  return run;
+}
+
 RecordedRun JudgeRunIn(const std::filesystem::path& folder, bool keep) {
+  if (symmetry::IsWorldFolder(folder)) {
+    if (keep)
+      throw std::invalid_argument(folder.string() +
+                                  " holds one trace for all ranks that are alike: check judges it, "
+                                  "show takes a trace for each rank");
+    return JudgeWorldIn(folder);
+  }
   RecordedRun run;
   run.folder = folder.string();
   std::vector<Trace> traces = ReadTraceFolder(folder);

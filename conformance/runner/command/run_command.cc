@@ -107,7 +107,8 @@ struct FabricRun {
   std::string_view fabric;
   int (*run)(const Options& options, const OtherFabrics& others, int argc, char** argv);
 };
-constexpr FabricRun kRuns[] = {{"sim", RunHere}, {"mpi", RunUnderMpi}, {"nccl", RunOnGpus}};
+constexpr FabricRun kRuns[] = {
+    {"sim", RunHere}, {"dry", RunHere}, {"mpi", RunUnderMpi}, {"nccl", RunOnGpus}};
 
 }  // namespace
 

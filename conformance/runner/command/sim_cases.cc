@@ -7,15 +7,20 @@
 #include <thread>
 #include <utility>
 
+#include "conformance/checks/symmetry/world_folder.h"
+#include "conformance/runner/dry_run.h"
 #include "conformance/runner/isolation/cut_saves.h"
 #include "conformance/runner/isolation/run_apart.h"
 #include "conformance/runner/isolation/starved_runs.h"
 #include "conformance/runner/judge_on_sim.h"
+#include "conformance/runner/many/judge_many.h"
+#include "conformance/runner/many/world_evidence.h"
 #include "conformance/runner/reporting.h"
 #include "conformance/runner/scratch_folder.h"
 #include "conformance/runner/selection.h"
 #include "conformance/runner/timings.h"
 #include "conformance/runner/verdict_io.h"
+#include "conformance/trace/writer.h"
 
 namespace shardproof {
 
@@ -92,6 +97,44 @@ class SimVerdicts {
   std::vector<size_t> missing_;
 };
 
+// Of more ranks than whose traces are kept.
+Verdict RunManyRanks(const Case& c, const Options& options, const SimRunOptions& sim,
+                     const EngineProcessOptions& limits) {
+  EngineProcessEnd end =
+      FrameFromApart(options.impl, limits, sim, [&](const Plugin& plugin, const auto& inside) {
+        return RunManyDry(c, MakeModels(c), plugin, inside);
+      });
+  const std::string changed(end.evidence.back());
+  end.evidence.pop_back();
+  const symmetry::CompactWorld world = ManyRanksOf(end.evidence, c);
+  end.memory.reset();
+  if (!sim.trace_folder.empty()) symmetry::WriteWorldFolder(world, sim.trace_folder);
+  Verdict verdict = JudgeManyRanks(c, world, changed);
+  verdict.printed = std::move(end.printed);
+  return verdict;
+}
+
+// In a worker, of the dry fabric: one run, and no other to compare with.
+std::string RunDryPart(const Case& c, const Options& options, const std::string& folder,
+                       const EngineProcessOptions& limits) {
+  const SimRunOptions sim = SimOptionsFor(options, Id(c), folder);
+  try {
+    if (c.world > kMostRanksAtOnce) return PackVerdict(RunManyRanks(c, options, sim, limits));
+    const RunData data =
+        RunApartWith(options.impl, limits, c, sim, [&](const Plugin& plugin, const auto& inside) {
+          return RunDry(c, MakeModels(c), plugin, inside);
+        });
+    if (!sim.trace_folder.empty()) WriteTraceFolder(data.run.traces, sim.trace_folder);
+    Verdict verdict = JudgeRun(c, data.run, Numbers::kNotKept);
+    verdict.printed = data.printed;
+    return PackVerdict(verdict);
+  } catch (const EngineDied& died) {
+    return PackVerdict(VerdictOf(died));
+  } catch (const std::exception& error) {
+    return PackVerdict(SuiteError(error.what()));
+  }
+}
+
 // In a worker. Engine code runs in processes below it; what comes of them is judged here.
 std::string RunPart(const Case& c, const SimWork& work, const Options& options,
                     const std::string& folder, WorkerSide& side) {
@@ -99,6 +142,7 @@ std::string RunPart(const Case& c, const SimWork& work, const Options& options,
   limits.stall_seconds = options.stall_seconds;
   limits.limit_seconds = kItemSeconds;
   limits.waiting = [&side] { side.waits->fetch_add(1); };  // who waits for an engine is not stuck
+  if (options.fabric == "dry") return RunDryPart(c, options, folder, limits);
   const RunCase run = RunApart(options.impl, limits);
   const SimRunOptions sim = SimOptionsFor(options, Id(c), folder);
   try {

@@ -13,7 +13,7 @@ namespace shardproof {
 namespace {
 
 // In the engine's process.
-Frame Evidence(const std::string& address, SimRunOptions sim, const RunInside& run,
+Frame Evidence(const std::string& address, SimRunOptions sim, const FrameInside& work,
                WorkerSide& side) {
   Progress& progress = *side.progress;
   const Plugin plugin(address, [&](const char* step) {
@@ -26,10 +26,17 @@ Frame Evidence(const std::string& address, SimRunOptions sim, const RunInside& r
     side.describe = std::move(describe);
   };
   const OwnState before;
-  RunData data = run(plugin, sim);
+  Frame fields = work(plugin, sim);
   side.describe = nullptr;  // what it refers to is gone
-  data.run.left_behind = {before.ChangedNow()};
-  return FieldsOf(data);
+  fields.push_back(before.ChangedNow());
+  return fields;
+}
+
+void RequireAnswer(EngineProcessEnd& end) {
+  if (!end.error.empty()) {
+    throw std::runtime_error("in the process of the engine, in the suite's code: " + end.error);
+  }
+  if (!end.answered) throw EngineDied{std::move(end)};
 }
 
 }  // namespace
@@ -63,8 +70,11 @@ RunData RunApartWith(const std::string& address, const EngineProcessOptions& opt
                      const SimRunOptions& sim, const RunInside& run) {
   EngineProcessOptions watched = options;
   watched.on_file_operation = sim.on_file_operation;
+  const FrameInside work = [&](const Plugin& plugin, const SimRunOptions& inside) {
+    return FieldsOf(run(plugin, inside));
+  };
   EngineProcessEnd end = RunInEngineProcess(
-      watched, [&](WorkerSide& side) { return Evidence(address, sim, run, side); });
+      watched, [&](WorkerSide& side) { return Evidence(address, sim, work, side); });
   const int32_t ends_after = sim.rank.end_after_saves;
   if (end.cut || (!end.answered && ends_after > 0 && end.saved == ends_after)) {
     RunData data;
@@ -72,20 +82,28 @@ RunData RunApartWith(const std::string& address, const EngineProcessOptions& opt
     data.cut = true;
     return data;
   }
-  if (!end.error.empty()) {
-    throw std::runtime_error("in the process of the engine, in the suite's code: " + end.error);
-  }
-  if (!end.answered) throw EngineDied{std::move(end)};
+  RequireAnswer(end);
+  if (end.evidence.empty()) throw std::runtime_error("the evidence of " + Id(c) + " is empty");
+  const std::string changed(end.evidence.back());
+  end.evidence.pop_back();
   RunData data = RunDataOf(end.evidence, c);
+  data.run.left_behind = {changed};
   data.printed = std::move(end.printed);
-  if (data.run.left_behind.size() != 1)
-    throw std::runtime_error("the evidence of " + Id(c) + " is not of one process");
   if (!end.left.empty()) {
     std::string& left = data.run.left_behind.at(0);
     left +=
         (left.empty() ? "" : "; ") + end.left + " still ran when the engine's process had ended";
   }
   return data;
+}
+
+EngineProcessEnd FrameFromApart(const std::string& address, const EngineProcessOptions& options,
+                                const SimRunOptions& sim, const FrameInside& work) {
+  EngineProcessEnd end = RunInEngineProcess(
+      options, [&](WorkerSide& side) { return Evidence(address, sim, work, side); });
+  RequireAnswer(end);
+  if (end.evidence.empty()) throw std::runtime_error("the evidence of a run is empty");
+  return end;
 }
 
 RunCase RunApart(const std::string& address, const EngineProcessOptions& options) {

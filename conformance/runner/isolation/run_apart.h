@@ -28,4 +28,10 @@ using RunInside = std::function<RunData(const Plugin& plugin, const SimRunOption
 RunData RunApartWith(const std::string& address, const EngineProcessOptions& options, const Case& c,
                      const SimRunOptions& sim, const RunInside& run);
 
+// The same for what is no RunData: what work returns, then what it has left behind in words, as the
+// last field. What it says lies in the answer's memory. sim may not be cut.
+using FrameInside = std::function<Frame(const Plugin& plugin, const SimRunOptions& options)>;
+EngineProcessEnd FrameFromApart(const std::string& address, const EngineProcessOptions& options,
+                                const SimRunOptions& sim, const FrameInside& work);
+
 }  // namespace shardproof

@@ -98,7 +98,8 @@ bool HasOwnList(const Options& options) {
 
 bool IsFitted(const Options& options) {
   const bool of_sim = options.profile == "crash" || options.profile == "oom";
-  if (options.fabric == "nccl" || (of_sim && options.fabric != "sim")) return false;
+  if (options.fabric == "nccl" || options.fabric == "dry" || (of_sim && options.fabric != "sim"))
+    return false;
   if (options.random > 0 || HasOwnList(options)) return true;
   if (!options.cases.empty() || options.profile == "smoke") return false;
   return !options.supports.empty() || options.impl.starts_with("lib:");
