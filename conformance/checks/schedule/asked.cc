@@ -14,6 +14,10 @@ bool Overlaps(const InstanceSpec& spec) {
   return spec.overlap_moe && spec.pp == 1 && spec.chunks == 1 && !spec.model.reused;
 }
 
+bool OverlapsInPipeline(const InstanceSpec& spec) {
+  return spec.overlap_moe && spec.pp > 1 && spec.chunks > 1 && !spec.model.reused;
+}
+
 namespace {
 
 // What the entry calls of an instance have in them.
@@ -87,6 +91,10 @@ void AskForOrder(const InstanceSpec& spec, const Contents& has, Rows& rows) {
   rows.Ask(combined && whole && spec.model.layers > 0, {"EP-02", "EP-03", "EP-04"});
   rows.Ask(steps && whole && !spec.delay_wgrad, {"EP-38"});
   rows.Ask(!spec.overlap_moe && has.trains && whole && !spec.recompute, {"EP-38"});
+  const bool pipelined = OverlapsInPipeline(spec) && has.trains;
+  rows.Ask(pipelined, {"EP-01", "EP-05"});
+  rows.Ask(pipelined && spec.model.layers > 0, {"EP-02"});
+  rows.Ask(pipelined && !spec.delay_wgrad, {"EP-38"});
   rows.Ask(has.moves, {"EP-25", "EP-26", "EP-28", "EP-29"});
   rows.Ask(has.moves && has.trains, {"EP-27"});
 }

@@ -15,6 +15,9 @@ bool Asks(const InstanceSpec& spec);
 // The schedule is asked for, and this version can say what it looks like.
 bool Overlaps(const InstanceSpec& spec);
 
+// An interleaved pipeline with the overlap: the order of its train steps is judged, too.
+bool OverlapsInPipeline(const InstanceSpec& spec);
+
 // The rows that CheckSchedule judges on its own.
 std::set<std::string> RowsAskedFor(const InstanceFacts& facts, int32_t world);
 

@@ -157,8 +157,9 @@ class Exchanges {
   // In forward: as many rows come back as were sent away; tokens and probabilities travel together.
   void JudgeConservation(const Step& step) {
     const InstanceSpec& spec = facts_.spec(size_t(step.instance));
-    for (int32_t m = 0; m < spec.microbatches; ++m) {
-      const Nodes& nodes = *step.nodes[size_t(m)];
+    for (size_t pass = 0; pass < step.nodes.size(); ++pass) {
+      const Nodes& nodes = *step.nodes[pass];
+      const int32_t m = static_cast<int32_t>(pass) / spec.chunks;
       for (const int32_t layer : nodes.layers()) {
         const auto* ep = facts_.a().Facts(size_t(step.instance)).List("ep", step.rank);
         if (!nodes.IsMoe(layer) || ep == nullptr || ep->size() < 2) continue;

@@ -20,6 +20,26 @@ std::vector<Pair> PairsOf(const std::vector<int32_t>& forward,
   return pairs;
 }
 
+std::vector<Sides> InterleavedSteps(int32_t ranks, int32_t rank, int32_t chunks,
+                                    int32_t microbatches) {
+  std::vector<int32_t> forward, backward;
+  for (int32_t first = 0; first < microbatches; first += ranks) {
+    for (int32_t c = 0; c < chunks; ++c) {
+      for (int32_t m = first; m < std::min(first + ranks, microbatches); ++m) {
+        forward.push_back(m * chunks + c);
+        backward.push_back(m * chunks + chunks - 1 - c);
+      }
+    }
+  }
+  const int32_t until_first_gradient = 2 * (ranks - rank - 1) + (chunks - 1) * ranks;
+  const size_t warmup = std::min(forward.size(), static_cast<size_t>(until_first_gradient) + 1);
+  std::vector<Sides> steps;
+  for (size_t k = 0; k < warmup; ++k) steps.push_back({forward[k], -1});
+  for (size_t k = 0; k < backward.size(); ++k)
+    steps.push_back({k + warmup < forward.size() ? forward[k + warmup] : -1, backward[k]});
+  return steps;
+}
+
 namespace {
 
 class Order {
@@ -27,6 +47,8 @@ class Order {
   explicit Order(const Plan& plan) : plan_(plan) {}
 
   std::vector<Key> Run() {
+    for (const Sides& sides : plan_.steps) Combined(sides.forward, sides.backward);
+    if (!plan_.steps.empty()) return std::move(out_);
     const auto n = static_cast<int32_t>(plan_.layers.size());
     for (int32_t k = 0; k <= n; ++k) {
       if (!plan_.train || !plan_.overlap) {

@@ -12,16 +12,29 @@
 
 namespace shardproof::schedule {
 
+// The passes that a combined step takes forward and backward; -1: it has no such side.
+struct Sides {
+  int32_t forward = -1, backward = -1;
+};
+// Of a rank of an interleaved pipeline (Megatron-LM,
+// forward_backward_pipelining_with_interleaving). A pass is a microbatch in one chunk: microbatch *
+// chunks + chunk. Forward takes `ranks` microbatches through chunk 0, then through chunk 1, and so
+// on, then the next ones; backward does so from the last chunk on. Its warm-up has one pass more
+// than without the overlap.
+std::vector<Sides> InterleavedSteps(int32_t ranks, int32_t rank, int32_t chunks,
+                                    int32_t microbatches);
+
 struct Plan {
   bool overlap = true;  // false: one microbatch after the other
   bool train = true;
   bool early_release = false;
-  std::vector<std::vector<int32_t>> layers;  // by microbatch, in forward order
-  std::function<bool(const Key&)> has;       // false: this node does nothing
+  std::vector<std::vector<int32_t>> layers;  // by pass, in forward order
+  std::vector<Sides> steps;             // empty: a pass is a microbatch, and k stands beside k - 1
+  std::function<bool(const Key&)> has;  // false: this node does nothing
 };
 
-// The step's schedule nodes in issue order. Combined step k is the forward of microbatch k beside
-// the backward of k - 1.
+// The step's schedule nodes in issue order. Without `steps` combined step k is the forward of
+// microbatch k beside the backward of k - 1. Key::microbatch is the pass.
 std::vector<Key> ExpectedOrder(const Plan& plan);
 
 // The layers of backward that stand beside each layer of forward: pairs (i, n - 1 - i).

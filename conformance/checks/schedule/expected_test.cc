@@ -136,5 +136,42 @@ TEST(Expected, UnequalSidesHaveTails) {
   EXPECT_EQ(pairs[2].forward, 2);
 }
 
+// "6|1": pass 6 forward beside pass 1 backward; with 2 chunks pass 6 is microbatch 3 in chunk 0.
+std::string StepsOf(int32_t rank, int32_t chunks, int32_t microbatches) {
+  std::string text;
+  for (const Sides& sides : InterleavedSteps(2, rank, chunks, microbatches)) {
+    const auto side = [](int32_t pass) { return pass < 0 ? "" : std::to_string(pass); };
+    text += (text.empty() ? "" : " ") + side(sides.forward) + "|" + side(sides.backward);
+  }
+  return text;
+}
+
+TEST(Interleaved, WarmUpIsOnePassLongerThanTheFirstGradientTakes) {
+  EXPECT_EQ(StepsOf(0, 2, 4), "0| 2| 1| 3| 4| 6|1 5|3 7|0 |2 |5 |7 |4 |6");
+  EXPECT_EQ(StepsOf(1, 2, 4), "0| 2| 1| 3|1 4|3 6|0 5|2 7|5 |7 |4 |6");
+}
+
+TEST(Interleaved, FewMicrobatchesAllGoForwardFirst) {
+  EXPECT_EQ(StepsOf(0, 2, 2), "0| 2| 1| 3| |1 |3 |0 |2");
+  EXPECT_EQ(StepsOf(1, 3, 2), "0| 3| 1| 4| 2| 5|2 |5 |1 |4 |0 |3");
+}
+
+// Layers of the two passes take turns, and early release moves the attention's backward here, too.
+TEST(Interleaved, OrderOfACombinedStep) {
+  for (const bool early : {false, true}) {
+    Plan plan = PlanOf({.layers = 1, .microbatches = 2, .early = early});
+    plan.layers = {{0}, {1}};  // pass 0: chunk 0; pass 1: chunk 1
+    plan.steps = {{1, 0}};
+    plan.has = [](const Key& key) { return key.layer >= 0 && key.side != Side::kWeights; };
+    std::string text;
+    for (const Key& key : ExpectedOrder(plan)) text += Text(key) + "; ";
+    EXPECT_EQ(text, std::string("mtp.b0[L0]; comb.b0[L0]; pd.f1[L1]; mlp.b0[L0]; disp.f1[L1]; "
+                                "disp.b0[L0]; ") +
+                        (early ? "pd.b0[L0]; mlp.f1[L1]; comb.f1[L1]; "
+                               : "mlp.f1[L1]; comb.f1[L1]; pd.b0[L0]; ") +
+                        "mtp.f1[L1]; ");
+  }
+}
+
 }  // namespace
 }  // namespace shardproof::schedule

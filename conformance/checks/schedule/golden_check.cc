@@ -25,6 +25,7 @@ class Golden : StepCheck {
     for (const Token& token : step.tokens) {
       if (!alone || token.key.node != ScheduleNode::kDispatch) tokens_.push_back(token);
     }
+    if (spec_.chunks > 1) plan_.steps = PipelineSteps();
     plan_.has = [this, alone](const Key& key) {
       if (alone && key.node == ScheduleNode::kDispatch) return false;
       const Nodes& nodes = *At(step_.nodes, key.microbatch);
@@ -50,9 +51,8 @@ class Golden : StepCheck {
                   "schedule nodes of a step are missing or doubled (EP-01)");
       return;
     }
-    Judge(result_, {"EP-02", "EP-03", "EP-04"});
-    JudgePhases();
-    JudgePairs();
+    Judge(result_, {"EP-02"});
+    if (spec_.chunks == 1) JudgePhasesAndPairs();
     if (!Claims()) return JudgeCover();
     JudgeOrder(
         "EP-02",
@@ -60,6 +60,21 @@ class Golden : StepCheck {
   }
 
  private:
+  std::vector<Sides> PipelineSteps() const {
+    const std::vector<int32_t>& pp = *facts_.a().Facts(size_t(step_.instance)).List("pp", rank_);
+    const auto place = std::find(pp.begin(), pp.end(), rank_) - pp.begin();
+    return InterleavedSteps(static_cast<int32_t>(pp.size()), static_cast<int32_t>(place),
+                            spec_.chunks, spec_.microbatches);
+  }
+
+  // With the chunk, where there are several.
+  std::string Text(Key key) const {
+    if (spec_.chunks == 1) return schedule::Text(key);
+    const int32_t chunk = key.microbatch % spec_.chunks;
+    key.microbatch /= spec_.chunks;
+    return schedule::Text(key) + " of chunk " + std::to_string(chunk);
+  }
+
   bool Has(const Nodes& nodes, const Key& key) const {
     return nodes.Has(key.node, key.side, key.layer, spec_.delay_wgrad);
   }
@@ -158,6 +173,12 @@ class Golden : StepCheck {
       if (key.microbatch != key_at(from).microbatch && !Exchanges(key)) return true;
     }
     return false;
+  }
+
+  void JudgePhasesAndPairs() {
+    Judge(result_, {"EP-03", "EP-04"});
+    JudgePhases();
+    JudgePairs();
   }
 
   void JudgePhases() {
@@ -270,7 +291,7 @@ class Golden : StepCheck {
       return;
     }
   }
-  static std::string Around(const std::vector<Key>& keys, size_t i) {
+  std::string Around(const std::vector<Key>& keys, size_t i) const {
     return i == 0 ? " (first)" : " (after " + Text(keys[i - 1]) + ")";
   }
 
@@ -286,8 +307,8 @@ CheckResult CheckGolden(const Facts& facts) {
   FindingSink sink(result);
   for (const Step& step : facts.steps()) {
     const InstanceSpec& spec = facts.spec(size_t(step.instance));
-    const bool pipelined = spec.pp > 1 || spec.chunks > 1;
-    if (step.end < 0 || pipelined || spec.model.reused) continue;
+    const bool whole = spec.pp == 1 && spec.chunks == 1 && !spec.model.reused;
+    if (step.end < 0 || !(whole || (step.train && OverlapsInPipeline(spec)))) continue;
     Golden(facts, step, result, sink).Run();
   }
   return result;

@@ -1,6 +1,7 @@
 #include "conformance/checks/schedule/tokens.h"
 
 #include <algorithm>
+#include <functional>
 #include <set>
 #include <tuple>
 
@@ -104,10 +105,12 @@ namespace {
 // Appends an event to the token that it continues, or opens a new one.
 class Builder {
  public:
-  Builder(Step& step, bool delay) : step_(step), delay_(delay) {}
+  Builder(Step& step, bool delay, std::function<int32_t(int32_t, int32_t)> pass_of)
+      : step_(step), delay_(delay), pass_of_(std::move(pass_of)) {}
 
   void Compute(int64_t index, const Event& event) {
-    const Place* place = PlaceOf(event.id, event.microbatch);
+    const int32_t pass = pass_of_(event.id, event.microbatch);
+    const Place* place = PlaceOf(event.id, pass);
     if (place == nullptr) return;
     const ScheduleNode schedule_node =
         !step_.combined && place->node == ScheduleNode::kLoss ? ScheduleNode::kPost : place->node;
@@ -115,30 +118,31 @@ class Builder {
     const bool may_delay =
         place->node == ScheduleNode::kPreDispatch || place->node == ScheduleNode::kMlp;
     if (event.phase == SPF_WGRAD && may_delay) {
-      const Nodes& nodes = *At(step_.nodes, event.microbatch);
+      const Nodes& nodes = *At(step_.nodes, pass);
       // What is not put off belongs to the token at hand, whichever that is.
       const bool stays = !delay_ || !nodes.Deferrable(event.id);
-      const Key back{place->node, Side::kBackward, place->layer, event.microbatch};
-      const Key weights{place->node, Side::kWeights, place->layer, event.microbatch};
+      const Key back{place->node, Side::kBackward, place->layer, pass};
+      const Key weights{place->node, Side::kWeights, place->layer, pass};
       const bool open = !step_.tokens.empty() && (Last() == back || Last() == weights);
       if (stays && open) return Add(index, Last());
       side = delay_ && stays ? Side::kBackward : Side::kWeights;
     }
-    Add(index, {schedule_node, side, place->layer, event.microbatch});
+    Add(index, {schedule_node, side, place->layer, pass});
   }
 
   void Exchanged(const Exchange& exchange) {
     if (exchange.node < 0 || exchange.again) return;
-    const Place* place = PlaceOf(exchange.node, exchange.microbatch);
+    const int32_t pass = pass_of_(exchange.node, exchange.microbatch);
+    const Place* place = PlaceOf(exchange.node, pass);
     if (place == nullptr) return;
-    Add(exchange.event, {place->node, exchange.backward ? Side::kBackward : Side::kForward,
-                         place->layer, exchange.microbatch});
+    Add(exchange.event,
+        {place->node, exchange.backward ? Side::kBackward : Side::kForward, place->layer, pass});
   }
 
  private:
-  const Place* PlaceOf(int32_t node, int32_t microbatch) const {
-    if (microbatch < 0 || size_t(microbatch) >= step_.nodes.size()) return nullptr;
-    return At(step_.nodes, microbatch)->Find(node);
+  const Place* PlaceOf(int32_t node, int32_t pass) const {
+    if (pass < 0 || size_t(pass) >= step_.nodes.size()) return nullptr;
+    return At(step_.nodes, pass)->Find(node);
   }
   Key Last() const { return step_.tokens.back().key; }
   void Add(int64_t index, const Key& key) {
@@ -148,9 +152,20 @@ class Builder {
   }
   Step& step_;
   const bool delay_;
+  const std::function<int32_t(int32_t, int32_t)> pass_of_;  // of (node, microbatch); -1: none
 };
 
 }  // namespace
+
+// Its nodes of one chunk: they stand side by side.
+static spf_program OfChunk(const spf_program& program, int32_t chunk) {
+  spf_program part = program;
+  const spf_node* end = program.nodes + program.n_nodes;
+  const auto here = [&](const spf_node& node) { return node.chunk == chunk; };
+  part.nodes = std::find_if(program.nodes, end, here);
+  part.n_nodes = static_cast<int32_t>(std::find_if_not(part.nodes, end, here) - part.nodes);
+  return part;
+}
 
 Step Facts::Collect(int32_t rank, int64_t begin) const {
   const Trace& trace = a_.trace(rank);
@@ -163,13 +178,19 @@ Step Facts::Collect(int32_t rank, int64_t begin) const {
   step.train = facts.CallAt(open.call).letter == 't';
   step.combined = step.train && facts.spec().overlap_moe;
   step.begin = begin;
+  const int32_t chunks = facts.spec().chunks;
   for (int32_t m = 0; m < facts.spec().microbatches; ++m) {
-    step.nodes.push_back(std::make_unique<Nodes>(Tables(rank, open.instance),
-                                                 Program(rank, open.instance, open.call, m)));
+    const spf_program& program = Program(rank, open.instance, open.call, m);
+    for (int32_t c = 0; c < chunks; ++c) step.programs.push_back(OfChunk(program, c));
   }
+  for (const spf_program& program : step.programs)
+    step.nodes.push_back(std::make_unique<Nodes>(Tables(rank, open.instance), program));
   std::map<int64_t, const Exchange*> exchanges;
   for (const Exchange& exchange : At(exchanges_, rank)) exchanges[exchange.event] = &exchange;
-  Builder builder(step, facts.spec().delay_wgrad);
+  Builder builder(step, facts.spec().delay_wgrad, [&](int32_t node, int32_t microbatch) {
+    const bool known = microbatch >= 0 && node >= 0 && node < facts.node_count(rank);
+    return known ? microbatch * chunks + facts.Node(node, rank).chunk : -1;
+  });
   for (auto i = static_cast<size_t>(begin) + 1; i < trace.events.size(); ++i) {
     const Event& event = trace.events[i];
     if (event.instance != open.instance || event.call != open.call) continue;

@@ -27,8 +27,11 @@ struct Step {
   bool train = true;
   bool combined = true;  // two microbatches at a time. Else losses count as part of what follows
                          // the layers: with more than one of them they alternate with heads
-  int64_t begin = -1, end = -1;               // events of the call; end: -1 if it did not end well
-  std::vector<std::unique_ptr<Nodes>> nodes;  // by microbatch
+  int64_t begin = -1, end = -1;  // events of the call; end: -1 if it did not end well
+  // By pass: a microbatch, or in an interleaved pipeline a microbatch in one chunk, microbatch *
+  // chunks + chunk. Key::microbatch of a token is the pass.
+  std::vector<std::unique_ptr<Nodes>> nodes;
+  std::vector<spf_program> programs;  // of the passes
   std::vector<Token> tokens;
   // The first token of this key; null: none.
   const Token* Find(const Key& key) const;
