@@ -85,6 +85,10 @@ CLI::App* AddCheck(CLI::App* app, Options* o) {
                    "TOML file of what the engine takes: says how many combinations of its values "
                    "were judged")
       ->check(CLI::ExistingFile);
+  check->add_option("--limit-memory", o->most_mib, "MiB of address space; 0: no limit")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 40));
+  check->add_option("--limit-seconds", o->most_seconds, "of processor time; 0: no limit")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 40));
   check->add_option("--waivers", o->waivers, "TOML file of known failures")
       ->check(CLI::ExistingFile);
   check->add_option("--report", o->report,
@@ -140,6 +144,11 @@ CLI::App* AddTrace(CLI::App* app, Options* o) {
   CLI::App* written = trace->add_subcommand("export", "one run of all ranks in one file");
   written->add_option("--perfetto", o->output, "this file, for ui.perfetto.dev")->required();
   written->add_option("address", o->target, "trace:DIR")->required();
+  CLI::App* converted = trace->add_subcommand(
+      "convert", "one run packed: check reads it several times faster than text");
+  converted->add_option("--to", o->output, "this folder, in which no trace lies")->required();
+  converted->add_flag("--text", o->as_text, "as text again");
+  converted->add_option("address", o->target, "trace:DIR")->required();
   return trace;
 }
 
@@ -255,13 +264,14 @@ bool ParseOptions(int argc, char** argv, Options* o, int* exit_code) {
     return false;
   }
   using Command = Options::Command;
-  o->command = run->parsed()       ? Command::kRun
-               : check->parsed()   ? Command::kCheck
-               : list->parsed()    ? Command::kList
-               : probe->parsed()   ? Command::kProbe
-               : replay->parsed()  ? Command::kReplay
-               : plan->parsed()    ? Command::kPlan
-               : trace->parsed()   ? Command::kExport
+  o->command = run->parsed()      ? Command::kRun
+               : check->parsed()  ? Command::kCheck
+               : list->parsed()   ? Command::kList
+               : probe->parsed()  ? Command::kProbe
+               : replay->parsed() ? Command::kReplay
+               : plan->parsed()   ? Command::kPlan
+               : trace->parsed()
+                   ? (trace->got_subcommand("convert") ? Command::kConvert : Command::kExport)
                : diff->parsed()    ? Command::kDiff
                : shrink->parsed()  ? Command::kShrink
                : edges->parsed()   ? Command::kEdges

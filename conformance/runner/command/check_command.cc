@@ -1,6 +1,7 @@
 // check: recorded traces are judged, nothing is run.
 #include <filesystem>
 #include <iostream>
+#include <new>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "conformance/common/in_parallel.h"
+#include "conformance/runner/command/check_limits.h"
 #include "conformance/runner/command/run_command.h"
 #include "conformance/runner/recorded_ends.h"
 #include "conformance/runner/replay_line.h"
@@ -72,6 +74,17 @@ std::vector<RecordedRun> JudgeTarget(const std::string& target) {
   return runs;
 }
 
+std::vector<RecordedRun> JudgeWithinLimits(const Options& options) {
+  LimitCheck(options.most_mib, options.most_seconds);
+  try {
+    return JudgeTarget(options.target);
+  } catch (const std::bad_alloc&) {
+    throw std::invalid_argument("\"" + options.target + "\" needs more memory than " +
+                                (options.most_mib > 0 ? "--limit-memory allows" : "there is") +
+                                "; nothing is judged");
+  }
+}
+
 // At this place among the runs.
 void Report(RecordedRun run, const std::string& replay, size_t place, const Options& options,
             FittedRun* fitted, Reporter& reporter) {
@@ -89,7 +102,7 @@ void Report(RecordedRun run, const std::string& replay, size_t place, const Opti
 int CheckCommand(const Options& options) {
   std::optional<FittedRun> fitted;
   if (!options.supports.empty()) fitted.emplace(options, 0);
-  std::vector<RecordedRun> runs = JudgeTarget(options.target);
+  std::vector<RecordedRun> runs = JudgeWithinLimits(options);
   RunReport report = ReportFor(options);
   report.impl = options.target;
   report.fabric = "recorded";

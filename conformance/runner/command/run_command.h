@@ -25,6 +25,7 @@ int ReplayCommand(const Options& options);
 int PlanCommand(const Options& options);
 int ExplainCommand(const Options& options);
 int ExportCommand(const Options& options);
+int ConvertCommand(const Options& options);
 int DiffCommand(const Options& options);
 int ShrinkCommand(const Options& options);
 int VerdictCommand(const Options& options);
