@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <iostream>
 #include <map>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "conformance/abi/shardproof.h"
 #include "conformance/common/nearest.h"
@@ -17,7 +20,7 @@ namespace {
 
 constexpr const char* kRecorded = "trace:DIR, or flight:DIR: dumps of PyTorch's flight recorder";
 
-CLI::App* AddPlan(CLI::App* app, Options* o) {
+void AddPlan(CLI::App* app, Options* o) {
   CLI::App* plan =
       app->add_subcommand("plan", "print what one rank of an engine will issue in a train step");
   plan->add_option("--case", o->cases, "of this case")->required()->expected(1);
@@ -30,10 +33,9 @@ CLI::App* AddPlan(CLI::App* app, Options* o) {
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   plan->add_flag("--verbose", o->verbose, "every single step, one a line");
-  return plan;
 }
 
-CLI::App* AddRun(CLI::App* app, Options* o) {
+void AddRun(CLI::App* app, Options* o) {
   CLI::App* run = app->add_subcommand("run", "judge an engine");
   AddSelection(run, o);
   AddEngine(run, o);
@@ -77,10 +79,9 @@ CLI::App* AddRun(CLI::App* app, Options* o) {
   CLI::Option* const verbose =
       run->add_flag("--verbose", o->verbose, "one line per case, and its notes");
   run->add_flag("--quiet", o->quiet, "what failed, at the end, and the verdict")->excludes(verbose);
-  return run;
 }
 
-CLI::App* AddCheck(CLI::App* app, Options* o) {
+void AddCheck(CLI::App* app, Options* o) {
   CLI::App* check = app->add_subcommand("check", "judge a folder of traces without any engine");
   check->add_option("address", o->target, kRecorded)->required();
   check->add_option("--profile", o->profile, "of --supports: core (pairs) or full (triples)")
@@ -91,6 +92,10 @@ CLI::App* AddCheck(CLI::App* app, Options* o) {
                    "TOML file of what the engine takes: says how many combinations of its values "
                    "were judged")
       ->check(CLI::ExistingFile);
+  check->add_option("--limit-memory", o->most_mib, "MiB of address space; 0: no limit")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 40));
+  check->add_option("--limit-seconds", o->most_seconds, "of processor time; 0: no limit")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 40));
   check->add_option("--waivers", o->waivers, "TOML file of known failures")
       ->check(CLI::ExistingFile);
   check->add_option("--report", o->report,
@@ -100,10 +105,9 @@ CLI::App* AddCheck(CLI::App* app, Options* o) {
                     "for traces that do not stay");
   AddVerdict(check, o);
   AddDisplay(check, o);
-  return check;
 }
 
-CLI::App* AddList(CLI::App* app, Options* o) {
+void AddList(CLI::App* app, Options* o) {
   CLI::App* list =
       app->add_subcommand("list", "list cases, requirements, knobs, tokens of case ids, or values");
   list->add_option("what", o->target,
@@ -112,10 +116,9 @@ CLI::App* AddList(CLI::App* app, Options* o) {
       ->check(CLI::IsMember({"cases", "requirements", "knobs", "tokens", "values"}))
       ->default_val("cases");
   AddSelection(list, o);
-  return list;
 }
 
-CLI::App* AddProbe(CLI::App* app, Options* o) {
+void AddProbe(CLI::App* app, Options* o) {
   CLI::App* probe = app->add_subcommand(
       "probe", "ask an engine which values of which knobs it takes; prints a file for --supports");
   probe->add_option("--impl", o->impl, "engine: builtin:reference or lib:PATH[:args]")->required();
@@ -125,7 +128,6 @@ CLI::App* AddProbe(CLI::App* app, Options* o) {
                    "without progress for so long a case counts as taken, and is left to a run")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
-  return probe;
 }
 
 // Which events are shown.
@@ -140,7 +142,7 @@ void AddView(CLI::App* command, Options* o) {
   command->add_flag("--whole", o->view.whole, "show all events, not only where it fails");
 }
 
-CLI::App* AddReplay(CLI::App* app, Options* o) {
+void AddReplay(CLI::App* app, Options* o) {
   CLI::App* replay =
       app->add_subcommand("replay", "run one case again and show what happens where it fails");
   AddSelection(replay, o);
@@ -154,28 +156,30 @@ CLI::App* AddReplay(CLI::App* app, Options* o) {
                    "stop in a debugger where the event of --around and --rank, or of the first "
                    "finding, is issued; without a debugger: print the command that starts one");
   AddDisplay(replay, o);
-  return replay;
 }
 
-CLI::App* AddShow(CLI::App* app, Options* o) {
+void AddShow(CLI::App* app, Options* o) {
   CLI::App* show = app->add_subcommand("show", "show what happens where a recorded run fails");
   show->add_option("address", o->target, kRecorded)->required();
   AddView(show, o);
   AddVerdict(show, o);
   AddDisplay(show, o);
-  return show;
 }
 
-CLI::App* AddTrace(CLI::App* app, Options* o) {
+void AddTrace(CLI::App* app, Options* o) {
   CLI::App* trace = app->add_subcommand("trace", "write recorded traces for other tools");
   trace->require_subcommand(1);
   CLI::App* written = trace->add_subcommand("export", "one run of all ranks in one file");
   written->add_option("--perfetto", o->output, "this file, for ui.perfetto.dev")->required();
   written->add_option("address", o->target, "trace:DIR")->required();
-  return trace;
+  CLI::App* converted = trace->add_subcommand(
+      "convert", "one run packed: check reads it several times faster than text");
+  converted->add_option("--to", o->output, "this folder, in which no trace lies")->required();
+  converted->add_flag("--text", o->as_text, "as text again");
+  converted->add_option("address", o->target, "trace:DIR")->required();
 }
 
-CLI::App* AddShrink(CLI::App* app, Options* o) {
+void AddShrink(CLI::App* app, Options* o) {
   CLI::App* shrink = app->add_subcommand(
       "shrink", "find the smallest case that fails as a given one does, on --fabric sim");
   shrink->add_option("--case", o->cases, "the case that fails")->required()->expected(1);
@@ -185,10 +189,9 @@ CLI::App* AddShrink(CLI::App* app, Options* o) {
   shrink->add_option("--jobs", o->jobs, "worker processes (0: one per core)")
       ->capture_default_str();
   AddDisplay(shrink, o);
-  return shrink;
 }
 
-CLI::App* AddEdges(CLI::App* app, Options* o) {
+void AddEdges(CLI::App* app, Options* o) {
   CLI::App* edges = app->add_subcommand(
       "edges",
       "which synchronisations of one rank does the engine need? Each is left out in a run of its "
@@ -202,10 +205,9 @@ CLI::App* AddEdges(CLI::App* app, Options* o) {
   AddEngine(edges, o);
   edges->add_option("--jobs", o->jobs, "worker processes (0: one per core)")->capture_default_str();
   AddDisplay(edges, o);
-  return edges;
 }
 
-CLI::App* AddDiff(CLI::App* app, Options* o) {
+void AddDiff(CLI::App* app, Options* o) {
   CLI::App* diff = app->add_subcommand(
       "diff",
       "what has become of an engine between two reports; exit code 1 if something is worse");
@@ -214,7 +216,21 @@ CLI::App* AddDiff(CLI::App* app, Options* o) {
       ->required();
   diff->add_option("LATER", o->later, "the same of the later run")->required();
   diff->add_flag("--markdown", o->markdown, "for a comment on a pull request");
-  return diff;
+}
+
+// By what was parsed; the commands about reports have set theirs.
+void SetCommand(const CLI::App& app, Options* o) {
+  using Command = Options::Command;
+  static constexpr std::pair<const char*, Command> kCommands[] = {
+      {"run", Command::kRun},       {"check", Command::kCheck},   {"list", Command::kList},
+      {"probe", Command::kProbe},   {"replay", Command::kReplay}, {"show", Command::kShow},
+      {"plan", Command::kPlan},     {"trace", Command::kExport},  {"diff", Command::kDiff},
+      {"shrink", Command::kShrink}, {"edges", Command::kEdges},   {"explain", Command::kExplain}};
+  for (const auto& [name, command] : kCommands) {
+    if (app.got_subcommand(name)) o->command = command;
+  }
+  if (o->command == Command::kExport && app.get_subcommand("trace")->got_subcommand("convert"))
+    o->command = Command::kConvert;
 }
 
 // For the first option that there is none of: the nearest one.
@@ -252,23 +268,22 @@ bool ParseOptions(int argc, char** argv, Options* o, int* exit_code) {
                                         std::to_string(SPF_ABI_MINOR));
   o->program = argv[0];
 
-  CLI::App* run = AddRun(&app, o);
-  CLI::App* check = AddCheck(&app, o);
-  CLI::App* list = AddList(&app, o);
-  CLI::App* replay = AddReplay(&app, o);
-  CLI::App* show = AddShow(&app, o);
-  CLI::App* plan = AddPlan(&app, o);
-  CLI::App* probe = AddProbe(&app, o);
-
-  CLI::App* explain = app.add_subcommand(
-      "explain",
-      "print a requirement: its sentence, why, a published bug, how to mend it, an example");
-  explain->add_option("requirement", o->target, "for example FS-05")->required();
-
-  CLI::App* trace = AddTrace(&app, o);
-  CLI::App* diff = AddDiff(&app, o);
-  CLI::App* shrink = AddShrink(&app, o);
-  CLI::App* edges = AddEdges(&app, o);
+  AddRun(&app, o);
+  AddCheck(&app, o);
+  AddList(&app, o);
+  AddReplay(&app, o);
+  AddShow(&app, o);
+  AddPlan(&app, o);
+  AddProbe(&app, o);
+  app.add_subcommand(
+         "explain",
+         "print a requirement: its sentence, why, a published bug, how to mend it, an example")
+      ->add_option("requirement", o->target, "for example FS-05")
+      ->required();
+  AddTrace(&app, o);
+  AddDiff(&app, o);
+  AddShrink(&app, o);
+  AddEdges(&app, o);
   AddReportCommands(&app, o);
 
   try {
@@ -279,20 +294,7 @@ bool ParseOptions(int argc, char** argv, Options* o, int* exit_code) {
     *exit_code = code == 0 ? 0 : 3;
     return false;
   }
-  using Command = Options::Command;
-  o->command = run->parsed()       ? Command::kRun
-               : check->parsed()   ? Command::kCheck
-               : list->parsed()    ? Command::kList
-               : probe->parsed()   ? Command::kProbe
-               : replay->parsed()  ? Command::kReplay
-               : show->parsed()    ? Command::kShow
-               : plan->parsed()    ? Command::kPlan
-               : trace->parsed()   ? Command::kExport
-               : diff->parsed()    ? Command::kDiff
-               : shrink->parsed()  ? Command::kShrink
-               : edges->parsed()   ? Command::kEdges
-               : explain->parsed() ? Command::kExplain
-                                   : o->command;
+  SetCommand(app, o);
   return true;
 }
 

@@ -29,6 +29,7 @@ struct Options {
     kPlan,
     kExplain,
     kExport,
+    kConvert,
     kDiff,
     kVerdict,
     kBadge,
@@ -74,7 +75,10 @@ struct Options {
   int rank = 0;             // plan, edges: whose
   int64_t step = 0;         // plan: of which train step
 
-  std::string output;       // probe, trace export, badge, waive: file to write, or empty
+  std::string output;    // probe, trace export, badge, waive: file to write, or empty
+                         // trace convert: the folder
+  bool as_text = false;  // trace convert: not packed
+  int64_t most_mib = 0, most_seconds = 0;  // check: of memory and processor time; 0: no limit
   std::string recorded_by;  // check: a command that records the case again whose ID follows it
   std::string later;        // diff: the report that is compared with `target`
   bool markdown = false;    // diff: for a comment on a pull request

@@ -147,4 +147,6 @@ class Packer {
 
 std::string PackTrace(const Trace& trace) { return Packer(trace).Pack(); }
 
+std::string PackTraceFile(const Trace& trace) { return FirstLineOfPackedFile() + PackTrace(trace); }
+
 }  // namespace shardproof

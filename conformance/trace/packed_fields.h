@@ -9,15 +9,40 @@
 // A number is zigzag in groups of seven bits, least first, each but the last with bit 7 set. A text
 // or a list is its size and its items; a digest or a value is 8 bytes as in memory.
 #pragma once
+#include <array>
 #include <cstdint>
+#include <string>
+#include <string_view>
 
 #include "conformance/trace/event.h"
 #include "conformance/trace/event_keys.h"
 #include "conformance/trace/limits.h"
+#include "conformance/trace/names.h"
 
 namespace shardproof {
 
 constexpr int64_t kPackedVersion = 2;
+
+// The first line of a file. It tells all lists of names and keys whose places packed numbers are:
+// where one of them changed, the file is refused.
+inline std::string FirstLineOfPackedFile() {
+  uint64_t sum = 14695981039346656037u + static_cast<uint64_t>(kPackedVersion);  // FNV-1a
+  const auto add = [&sum](const auto& names) {
+    for (const std::string_view name : names) {
+      for (const char c : name) sum = (sum ^ static_cast<unsigned char>(c)) * 1099511628211u;
+      sum = (sum ^ 0xFF) * 1099511628211u;
+    }
+    sum = (sum ^ 0xFE) * 1099511628211u;
+  };
+  add(kEventKeys), add(kBreakable);
+  add(trace_names::kKinds), add(trace_names::kDtypes), add(trace_names::kCollectives);
+  add(trace_names::kForeignCollectives), add(trace_names::kReductions), add(trace_names::kPhases);
+  add(trace_names::kResults), add(trace_names::kStatuses), add(trace_names::kPurposes);
+  add(trace_names::kEnds);
+  for (const trace_names::ProvidesField& field : trace_names::kProvides)
+    add(std::array<std::string_view, 1>{field.name});
+  return "shardproof packed trace " + std::to_string(sum) + "\n";
+}
 
 // Calls number(bit, field, absent, least, most) for each number of an event: absent is what the
 // field is in an event without that key, least and most what a reader accepts.

@@ -108,6 +108,29 @@ TEST(PackedTrace, ARefusalNamesTheEvent) {
   }
 }
 
+std::string Refusal(std::string_view bytes) {
+  try {
+    UnpackTraceFile(bytes, "file");
+  } catch (const TraceError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(PackedTrace, AFileOfAnotherVersionIsRefused) {
+  const Trace trace = RandomTrace(1).Make();
+  std::string file = PackTraceFile(trace);
+  EXPECT_EQ(TraceToText(UnpackTraceFile(file, "file")), TraceToText(trace));
+  const std::string told =
+      "file: no packed trace, or one of another version of the suite: pack the text anew "
+      "(shardproof trace convert)";
+  EXPECT_EQ(Refusal(PackTrace(trace)), told);
+  EXPECT_EQ(Refusal(""), told);
+  char& digit = file[file.find('\n') - 1];
+  digit = digit == '0' ? '1' : '0';
+  EXPECT_EQ(Refusal(file), told);
+}
+
 TEST(PackedTrace, AnIndexOutsideTheTablesIsNotPacked) {
   TraceBuilder t(0, 1);
   t.Explain("x");

@@ -5,7 +5,6 @@
 
 #include "conformance/trace/event_reader.h"
 #include "conformance/trace/names.h"
-#include "conformance/trace/trace_file.h"
 #include "conformance/trace/trace_lines.h"
 
 namespace shardproof {
@@ -223,31 +222,6 @@ class TraceReader {
   std::string padded_;
 };
 
-// Paths by rank; a rank without a file is refused.
-std::vector<std::filesystem::path> TraceFiles(const std::filesystem::path& folder) {
-  std::error_code error;
-  std::vector<std::pair<int, std::filesystem::path>> found;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
-    const int rank = RankOfTraceFile(entry.path().filename().string());
-    if (rank >= 0) found.emplace_back(rank, entry.path());
-  }
-  if (error) throw TraceError(folder.string(), 0, "cannot be read: " + error.message());
-  if (found.empty())
-    throw TraceError(folder.string(), 0, "there is no trace in it (trace.00000.jsonl and so on)");
-  std::sort(found.begin(), found.end());
-  std::vector<std::filesystem::path> paths;
-  for (auto& [rank, path] : found) {
-    const auto due = static_cast<int>(paths.size());
-    if (rank > due)
-      throw TraceError(folder.string(), 0,
-                       "the trace of rank " + std::to_string(due) + " is missing");
-    if (rank < due)
-      throw TraceError(folder.string(), 0, "two files for rank " + std::to_string(rank));
-    paths.push_back(std::move(path));
-  }
-  return paths;
-}
-
 }  // namespace
 
 Trace ReadTrace(std::string_view text, std::string_view source_name) {
@@ -259,67 +233,6 @@ Trace ReadTrace(std::string_view text, std::string_view source_name) {
   } catch (const simdjson::simdjson_error& error) {
     throw TraceError(source_name, reader.line_number(), InWords(error.error()));
   }
-}
-
-Trace ReadTraceFile(const std::filesystem::path& path) {
-  return ReadTrace(ReadTraceText(path), path.string());
-}
-
-namespace {
-
-bool HasTraces(const std::filesystem::path& folder) {
-  std::error_code error;
-  const std::filesystem::directory_iterator entries(folder, error);
-  return !error && std::any_of(begin(entries), end(entries), [](const auto& entry) {
-    return RankOfTraceFile(entry.path().filename().string()) >= 0;
-  });
-}
-
-}  // namespace
-
-std::vector<std::filesystem::path> RunsIn(const std::filesystem::path& folder) {
-  std::vector<std::filesystem::path> runs;
-  std::error_code error;
-  if (!HasTraces(folder)) {
-    for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
-      if (entry.is_directory(error) && HasTraces(entry.path())) runs.push_back(entry.path());
-    }
-    std::sort(runs.begin(), runs.end());
-  }
-  if (runs.empty()) runs.push_back(folder);
-  return runs;
-}
-
-std::vector<Trace> ReadTraceFolder(const std::filesystem::path& folder) {
-  std::vector<Trace> traces;
-  for (const std::filesystem::path& path : TraceFiles(folder)) {
-    const auto rank = static_cast<int32_t>(traces.size());
-    Trace trace = ReadTraceFile(path);
-    const auto refuse = [&](const std::string& what) { throw TraceError(path.string(), 1, what); };
-    if (trace.rank != rank) {
-      refuse("the header says rank " + std::to_string(trace.rank) + ", the file's name rank " +
-             std::to_string(rank));
-    }
-    if (rank > 0 && trace.case_id != traces[0].case_id) {
-      refuse("case \"" + trace.case_id + "\", but rank 0's is \"" + traces[0].case_id +
-             "\": the folder is mixed");
-    }
-    if (rank > 0 && trace.world != traces[0].world) {
-      refuse("world of " + std::to_string(trace.world) + ", but rank 0's has " +
-             std::to_string(traces[0].world) + ": the folder is mixed");
-    }
-    traces.push_back(std::move(trace));
-  }
-  const int world = traces[0].world;
-  const auto files = static_cast<int>(traces.size());
-  if (files < world)
-    throw TraceError(folder.string(), 0,
-                     "the trace of rank " + std::to_string(files) + " of " + std::to_string(world) +
-                         " is missing");
-  if (files > world)
-    throw TraceError(folder.string(), 0,
-                     "more traces than the world of " + std::to_string(world) + " has ranks");
-  return traces;
 }
 
 }  // namespace shardproof

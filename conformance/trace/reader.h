@@ -27,11 +27,12 @@ class TraceError : public std::runtime_error {
 
 // source_name appears in messages only. Throws TraceError.
 Trace ReadTrace(std::string_view text, std::string_view source_name);
+// As text, or packed (packed_trace.h).
 Trace ReadTraceFile(const std::filesystem::path& path);
 
-// All ranks of one run, by rank: trace.00000.jsonl and so on, the only files in the folder that are
-// looked at. Throws TraceError unless there is one file for each rank of the world and all are of
-// one case.
+// All ranks of one run, by rank: trace.00000.jsonl or trace.00000.packed and so on, the only files
+// in the folder that are looked at. Throws TraceError unless there is one file for each rank of the
+// world and all are of one case.
 std::vector<Trace> ReadTraceFolder(const std::filesystem::path& folder);
 
 // The folders of the runs that a folder holds: itself if a trace lies in it, else those of its

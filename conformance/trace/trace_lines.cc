@@ -49,7 +49,10 @@ void RefuseEvent(const std::filesystem::path& folder, int32_t rank, int64_t even
                  const std::string& what) {
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
-    if (RankOfTraceFile(entry.path().filename().string()) != rank) continue;
+    const std::string name = entry.path().filename().string();
+    if (RankOfTraceFile(name) != rank) continue;
+    if (IsPackedFile(name))
+      throw TraceError(entry.path().string(), 0, "event " + std::to_string(event) + ": " + what);
     throw TraceError(entry.path().string(), LineOfEvent(ReadTraceText(entry.path()), event), what);
   }
   throw TraceError(folder.string(), 0, what);

@@ -215,4 +215,14 @@ Trace UnpackTrace(std::string_view bytes, std::string_view source_name) {
   }
 }
 
+Trace UnpackTraceFile(std::string_view bytes, std::string_view source_name) {
+  const std::string first = FirstLineOfPackedFile();
+  if (!bytes.starts_with(first)) {
+    throw TraceError(source_name, 0,
+                     "no packed trace, or one of another version of the suite: pack the text anew "
+                     "(shardproof trace convert)");
+  }
+  return UnpackTrace(bytes.substr(first.size()), source_name);
+}
+
 }  // namespace shardproof

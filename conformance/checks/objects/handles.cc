@@ -2,6 +2,7 @@
 #include <functional>
 #include <map>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -151,7 +152,7 @@ class Handles {
   const Trace& trace_;
   FindingSink& sink_;
   int64_t index_ = 0;
-  std::map<int32_t, Life> streams_, events_, groups_;
+  std::unordered_map<int32_t, Life> streams_, events_, groups_;
   std::map<std::string, int64_t> destroyed_;  // communicators, and the event
   std::map<int32_t, int64_t> open_;           // requests, and the event that started them
 };

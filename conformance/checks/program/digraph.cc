@@ -217,22 +217,4 @@ std::vector<uint32_t> FindPath(const Digraph& graph, const TopologicalOrder& ord
   return {};
 }
 
-bool Reachability::Reaches(uint32_t from, uint32_t to) {
-  const uint32_t limit = order_.position[to];
-  if (order_.position[from] >= limit) return false;
-  ++round_;
-  stack_.assign(1, from);
-  while (!stack_.empty()) {
-    const uint32_t v = stack_.back();
-    stack_.pop_back();
-    for (const uint32_t* next = graph_.begin(v); next != graph_.end(v); ++next) {
-      if (*next == to) return true;
-      if (order_.position[*next] >= limit || seen_[*next] == round_) continue;
-      seen_[*next] = round_;
-      stack_.push_back(*next);
-    }
-  }
-  return false;
-}
-
 }  // namespace shardproof::graph

@@ -49,20 +49,4 @@ std::vector<uint32_t> ShortCycle(const Digraph& graph, const TopologicalOrder& o
 std::vector<uint32_t> FindPath(const Digraph& graph, const TopologicalOrder& order, uint32_t from,
                                uint32_t to);
 
-// Answers many questions "is there a path" without allocating for each.
-class Reachability {
- public:
-  Reachability(const Digraph& graph, const TopologicalOrder& order)
-      : graph_(graph), order_(order), seen_(graph.nodes(), 0) {}
-  // A path of at least one edge.
-  bool Reaches(uint32_t from, uint32_t to);
-
- private:
-  const Digraph& graph_;
-  const TopologicalOrder& order_;
-  std::vector<uint32_t> seen_;
-  std::vector<uint32_t> stack_;
-  uint32_t round_ = 0;
-};
-
 }  // namespace shardproof::graph

@@ -4,6 +4,8 @@
 
 #include <random>
 
+#include "conformance/checks/program/reachability.h"
+
 namespace shardproof::graph {
 namespace {
 
@@ -65,6 +67,7 @@ TEST(Digraph, ALongCycleNeedsNoRecursion) {
 
 TEST(Digraph, PathsAndReachabilityAgreeOnRandomGraphs) {
   std::mt19937 random(7);
+  int cut = 0, apart = 0;
   for (int round = 0; round < 50; ++round) {
     std::vector<Digraph::Edge> edges;
     const uint32_t n = 30;
@@ -84,9 +87,15 @@ TEST(Digraph, PathsAndReachabilityAgreeOnRandomGraphs) {
       }
     }
     Reachability reachability(graph, order);
+    const ReachLabels labels(graph, order);
     for (uint32_t a = 0; a < n; ++a) {
       for (uint32_t b = 0; b < n; ++b) {
         ASSERT_EQ(reachability.Reaches(a, b), reach[a][b]);
+        if (reach[a][b]) {
+          ASSERT_TRUE(labels.MayReach(a, b));
+        } else if (a != b) {
+          cut += labels.MayReach(a, b) ? 0 : 1, apart += 1;
+        }
         if (a == b) continue;
         const auto path = FindPath(graph, order, a, b);
         ASSERT_EQ(!path.empty(), reach[a][b]);
@@ -97,6 +106,24 @@ TEST(Digraph, PathsAndReachabilityAgreeOnRandomGraphs) {
       }
     }
   }
+  EXPECT_GT(cut, apart * 9 / 10);  // labels leave little to search
+}
+
+// Chains from one node, as streams are: whether one reaches far into another needs no long search.
+TEST(Digraph, NodesOfDifferentChainsAreToldApartWithoutASearch) {
+  std::vector<Digraph::Edge> edges;
+  const uint32_t n = 100'000, chains = 4;
+  for (uint32_t v = 1; v < n; ++v) edges.emplace_back(v <= chains ? 0 : v - chains, v);
+  const Digraph graph(n, edges);
+  const TopologicalOrder order = Sort(graph, {});
+  Reachability reachability(graph, order);
+  for (uint32_t i = 0; i < 1000; ++i) {
+    const uint32_t near = 1 + i, far = n - 1 - 7 * i;
+    ASSERT_EQ(reachability.Reaches(near, far), (far - near) % chains == 0);
+    ASSERT_FALSE(reachability.Reaches(far, near));
+  }
+  // The quarter of them that is on one chain is walked along; of the others hardly any.
+  EXPECT_LT(reachability.passed(), int64_t{250 + 20} * n / chains);
 }
 
 }  // namespace

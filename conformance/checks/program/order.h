@@ -10,6 +10,7 @@
 
 #include "conformance/checks/program/digraph.h"
 #include "conformance/checks/program/program.h"
+#include "conformance/checks/program/reachability.h"
 #include "conformance/checks/program/wait_graph.h"
 
 namespace shardproof::graph {

@@ -1,6 +1,7 @@
 // check, show: recorded traces are judged, nothing is run.
 #include <filesystem>
 #include <iostream>
+#include <new>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -9,6 +10,7 @@
 
 #include "conformance/checks/symmetry/world_folder.h"
 #include "conformance/common/in_parallel.h"
+#include "conformance/runner/command/check_limits.h"
 #include "conformance/runner/command/run_command.h"
 #include "conformance/runner/many/judge_many.h"
 #include "conformance/runner/recorded_ends.h"
@@ -102,6 +104,17 @@ std::vector<RecordedRun> JudgeTarget(const std::string& target, bool keep) {
   return runs;
 }
 
+std::vector<RecordedRun> JudgeWithinLimits(const Options& options, bool keep) {
+  LimitCheck(options.most_mib, options.most_seconds);
+  try {
+    return JudgeTarget(options.target, keep);
+  } catch (const std::bad_alloc&) {
+    throw std::invalid_argument("\"" + options.target + "\" needs more memory than " +
+                                (options.most_mib > 0 ? "--limit-memory allows" : "there is") +
+                                "; nothing is judged");
+  }
+}
+
 RunReport ReportOfRecorded(const Options& options) {
   RunReport report = ReportFor(options);
   report.impl = options.target;
@@ -136,7 +149,7 @@ void Show(RecordedRun* run, const CaseReport& row, const ReplayView& view) {
 int JudgeRecorded(const Options& options, const ReplayView* view) {
   std::optional<FittedRun> fitted;
   if (!options.supports.empty()) fitted.emplace(options, 0);
-  std::vector<RecordedRun> runs = JudgeTarget(options.target, view != nullptr);
+  std::vector<RecordedRun> runs = JudgeWithinLimits(options, view != nullptr);
   Options shown = options;
   shown.verbose = true;
   Reporter reporter(shown, ReportOfRecorded(options), runs.size(), std::cout, false);

@@ -50,6 +50,8 @@ int CarryOut(const Options& options, int argc, char** argv, const OtherFabrics& 
       return ExplainCommand(options);
     case Command::kExport:
       return ExportCommand(options);
+    case Command::kConvert:
+      return ConvertCommand(options);
     case Command::kDiff:
       return DiffCommand(options);
     case Command::kVerdict:

@@ -26,6 +26,7 @@ int ShowCommand(const Options& options);
 int PlanCommand(const Options& options);
 int ExplainCommand(const Options& options);
 int ExportCommand(const Options& options);
+int ConvertCommand(const Options& options);
 int DiffCommand(const Options& options);
 int ShrinkCommand(const Options& options);
 int VerdictCommand(const Options& options);

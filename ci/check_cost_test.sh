@@ -1,0 +1,9 @@
+#!/usr/bin/env bash
+# Does check grow with the events of a trace, and no faster? Counted instructions: nothing here depends on time.
+# check_cost_test.sh CHECK_COST SHARDPROOF
+set -euo pipefail
+command -v valgrind >/dev/null || {
+  echo "valgrind is missing: ci/setup installs it" >&2
+  exit 1
+}
+SHARDPROOF=$PWD/$2 SIZES=4000,16000 "$1" --exponents plain reverse_slices open_requests hostile
