@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 #include <string_view>
+#include <tuple>
 
 #include "conformance/checks/base/carried.h"
 #include "conformance/checks/base/rank_check.h"
@@ -40,10 +41,36 @@ bool PointToPoint(const Event& event) {
   return event.collective == SPF_SEND || event.collective == SPF_RECV;
 }
 
+// Who has published weights of which kind, in which entry call: in large worlds some ranks hold
+// padding only.
+class Published {
+ public:
+  explicit Published(const Analysis& a) {
+    for (int32_t rank = 0; rank < a.ranks(); ++rank) {
+      for (const Event& event : a.trace(rank).events) {
+        if (event.kind != EventKind::kPublish || event.result != SPF_RESULT_PARAM) continue;
+        const InstanceFacts& facts = a.Facts(event.instance);
+        if (event.count > 0 && event.id >= 0 && event.id < facts.n_params(rank))
+          seen_.insert({rank, event.instance, event.call, facts.Param(rank, event.id).expert});
+      }
+    }
+  }
+  bool ByOneOf(const std::vector<int32_t>& ranks, int32_t instance, int32_t call,
+               bool expert) const {
+    return std::any_of(ranks.begin(), ranks.end(), [&](int32_t rank) {
+      return seen_.contains({rank, instance, call, expert});
+    });
+  }
+
+ private:
+  std::set<std::tuple<int32_t, int32_t, int32_t, bool>> seen_;  // rank, instance, call, expert
+};
+
 class Travels : RankCheck {
  public:
-  Travels(const Analysis& a, int32_t rank, CheckResult& result, FindingSink& sink)
-      : RankCheck(a, rank, result, sink) {}
+  Travels(const Analysis& a, int32_t rank, const Published& published, CheckResult& result,
+          FindingSink& sink)
+      : RankCheck(a, rank, result, sink), published_(published) {}
 
   void Run() {
     for (const Carried& carried : CarriedBy(a_, rank_)) {
@@ -144,12 +171,13 @@ class Travels : RankCheck {
   static bool Steps(std::string_view call) { return call == "train_step" || call == "eval_step"; }
 
   void JudgeCrossing(const InstanceFacts& facts, const Event& call, int32_t updated, bool expert) {
+    const std::vector<int32_t>& outer = *facts.OuterList(expert, rank_);
+    if (!published_.ByOneOf(outer, call.instance, updated, expert)) return;
     Judge(result_, {"KN-02"});
     for (int32_t c = updated; c <= call.call; ++c) {
       if (crossings_.contains({call.instance, c, expert})) return;
     }
-    Add("KN-02", &call - trace_.events.data(),
-        "parameters gathered from ranks " + ListText(*facts.OuterList(expert, rank_)),
+    Add("KN-02", &call - trace_.events.data(), "parameters gathered from ranks " + ListText(outer),
         "no gather from another instance since " + a_.CallName(rank_, call.instance, updated) +
             " stepped the weights",
         std::string("outer_strategy = optim, but the outer ranks step the same ") +
@@ -221,7 +249,8 @@ class Travels : RankCheck {
   struct Gathered {
     int64_t elements = 0, last = -1;
   };
-  std::set<std::tuple<int32_t, int32_t, bool>> crossings_;              // instance, call, expert
+  std::set<std::tuple<int32_t, int32_t, bool>> crossings_;  // instance, call, expert
+  const Published& published_;
   std::map<std::tuple<int32_t, int32_t, int32_t>, Gathered> gathered_;  // instance, call, key
 };
 
@@ -247,7 +276,8 @@ CheckResult CheckTravels(const Analysis& a) {
   }
   if (!asked || !a.has_flow()) return result;
   FindingSink sink(result);
-  for (int32_t rank = 0; rank < a.ranks(); ++rank) Travels(a, rank, result, sink).Run();
+  const Published published(a);
+  for (int32_t rank = 0; rank < a.ranks(); ++rank) Travels(a, rank, published, result, sink).Run();
   return result;
 }
 

@@ -82,6 +82,22 @@ TEST(OuterStrategy, ReplicasAreFound) {
   EXPECT_EQ(FoundIn(CheckKnobs(late.run)), "KN-02");
 }
 
+// More ranks than elements: what holds padding alone has nothing to fetch, but whoever has a
+// partner that steps something has.
+TEST(OuterStrategy, WhoHoldsPaddingAloneFetchesNothing) {
+  for (const int32_t silent : {1, 4}) {  // ranks that publish no parameter
+    MiniRun mini = RunMini(MiniCase(4, ShardedOuter));
+    for (int32_t rank = 0; rank < silent; ++rank) {
+      for (Event& event : At(mini.run.traces, rank).events) {
+        if (event.kind == EventKind::kPublish && event.result == SPF_RESULT_PARAM) event.count = 0;
+      }
+    }
+    const CheckResult result = CheckKnobs(mini.run);
+    EXPECT_EQ(result.judged.contains("KN-02"), silent < 4) << silent;
+    EXPECT_EQ(FoundIn(result), silent < 4 ? "KN-02" : "") << silent;
+  }
+}
+
 TEST(OuterStrategy, AcrossInstancesNothingIsGatheredWithoutIt) {
   MiniRun mini = GathersAcross(1);
   mini.spec->instances[0].outer_strategy = OuterStrategy::kNoShard;
