@@ -105,7 +105,11 @@ void FindReentries(const spf_model& model, const spf_program& program, ModelPlan
       int32_t next = i;
       while (next < program.n_nodes && (module_at(next) == here || module_at(next) < 0)) ++next;
       const int32_t before = next < program.n_nodes ? module_at(next) : model.n_modules;
-      const Reentry reentry{unit, before};
+      const auto has_backward = [&](const spf_node& node) {
+        return At(plan.module_unit, node.module) == unit && node.uses[SPF_BWD].n > 0;
+      };
+      const Reentry reentry{unit, before,
+                            std::any_of(program.nodes + i, program.nodes + next, has_backward)};
       if (last == furthest && before > furthest && std::ranges::count(plan.reentries, reentry) == 0)
         plan.reentries.push_back(reentry);
     }

@@ -51,6 +51,8 @@ struct BucketGroup {
 struct Reentry {
   int32_t unit = kNoUnit;
   int32_t before = 0;
+  bool in_backward =
+      true;  // these nodes have one: not where the unit is frozen and reads no output
   bool operator==(const Reentry&) const = default;
 };
 

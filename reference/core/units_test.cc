@@ -125,15 +125,21 @@ TEST_F(UnitsTest, BucketsOutsideUnitsAreCutAtTheirSize) {
 
 // Modules 1 (embedding), 2, 4 (layers) and 6 (head), in the order in which their nodes run.
 TEST_F(UnitsTest, AUnitThatComesAgainHasASecondPlace) {
-  const auto reentries = [this](const std::vector<int32_t>& modules) {
+  spf_use use{};
+  use.table = SPF_IN_GRAD;
+  const auto reentries = [&](const std::vector<int32_t>& modules, bool backward = true) {
     std::vector<spf_node> nodes(modules.size());
-    for (size_t i = 0; i < modules.size(); ++i) nodes[i].module = modules[i];
+    for (size_t i = 0; i < modules.size(); ++i) {
+      nodes[i].module = modules[i];
+      if (backward) nodes[i].uses[SPF_BWD] = {1, &use};
+    }
     const spf_program program{sizeof(spf_program), static_cast<int32_t>(nodes.size()),
                               nodes.data()};
     return Plan({"Embedding", "TransformerLayer"}, 0, {&program, &program}).reentries;
   };
   EXPECT_EQ(reentries({1, 2, 1, 4, 6}), (std::vector<Reentry>{{0, 4}})) << "before layer 1, once";
   EXPECT_EQ(reentries({1, 2, 4, 1, 6}), (std::vector<Reentry>{{0, 6}}));
+  EXPECT_EQ(reentries({1, 2, 4, 1, 6}, false), (std::vector<Reentry>{{0, 6, false}}));
   EXPECT_TRUE(reentries({1, 2, 4, 6}).empty());
   EXPECT_TRUE(reentries({1, 2, 4, 2, 4, 6}).empty()) << "layer 1 was there already";
 }

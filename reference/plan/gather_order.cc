@@ -22,9 +22,9 @@ std::vector<int32_t> GroupsAt(const PlanFacts& facts, const Place& place) {
   return {groups.begin(), groups.end()};
 }
 
-void Add(const PlanFacts& facts, Place place, UnitOrder& order) {
+void Add(const PlanFacts& facts, Place place, bool in_backward, UnitOrder& order) {
   order.forward.push_back(place);
-  if (place.unit == kNoUnit) return;
+  if (place.unit == kNoUnit || !in_backward) return;
   if (!At(facts.buckets.unit_in_backward, place.unit)) place.groups.clear();
   order.backward.insert(order.backward.begin(), std::move(place));
 }
@@ -53,7 +53,8 @@ UnitOrder OrderUnits(const PlanFacts& facts) {
   for (int32_t m = 0; m <= model.n_modules; ++m) {
     for (const Reentry& again : facts.buckets.reentries) {
       if (again.before != m) continue;
-      Add(facts, At(order.forward, At(order.place_of, facts.ModuleOf(again.unit))), order);
+      Add(facts, At(order.forward, At(order.place_of, facts.ModuleOf(again.unit))),
+          again.in_backward, order);
     }
     if (m == model.n_modules) break;
     Place place{m, facts.UnitOf(m), {}};
@@ -63,7 +64,7 @@ UnitOrder OrderUnits(const PlanFacts& facts) {
       order.place_of.push_back(At(order.place_of, model.modules[m].parent));
     } else if (place.unit != kNoUnit || !place.groups.empty()) {
       order.place_of.push_back(Length(order.forward));
-      Add(facts, std::move(place), order);
+      Add(facts, std::move(place), true, order);
     } else {
       order.place_of.push_back(-1);
     }
