@@ -123,7 +123,7 @@ std::vector<Knob> MuonKnobs() {
       Derived({.name = "muon_tp_mode",
                .values = "duplicated, distributed, blockwise",
                .meaning = "a matrix whose rows or columns are split over tensor-parallel ranks "
-                          "(below). No case sets it: the fixture model has no such parameter"}),
+                          "(below). No case sets it: cases with tensor_parallel ask for no Muon"}),
   };
 }
 

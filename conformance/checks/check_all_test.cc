@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "conformance/checks/base/analysis.h"
+#include "conformance/checks/completeness.h"
 #include "conformance/checks/ended_early.h"
 #include "conformance/checks/testing/mini_engine.h"
 #include "conformance/trace/trace_builder.h"
@@ -182,6 +183,16 @@ TEST(CheckAll, NothingIsBothJudgedAndNotCheckable) {
   const CheckResult result = CheckAll(mini.run);
   for (const NotCheckable& one : result.not_checkable)
     EXPECT_FALSE(result.judged.contains(one.requirement));
+}
+
+// One step shows no growth of what is pinned: a run with one need not judge it.
+TEST(ShownByEveryRun, HasPinnedMemoryWhereAStepIsRepeated) {
+  const auto shown = [](const std::string& script) {
+    const MiniRun mini = RunMini(MiniCase(2, [&](InstanceSpec& spec) { spec.script = script; }));
+    return ShownByEveryRun(Analysis(mini.run)).contains("BU-03");
+  };
+  for (const char* script : {"t", "te", "e"}) EXPECT_FALSE(shown(script)) << script;
+  for (const char* script : {"tt", "tee"}) EXPECT_TRUE(shown(script)) << script;
 }
 
 }  // namespace

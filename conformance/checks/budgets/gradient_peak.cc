@@ -23,6 +23,8 @@ constexpr size_t kMostUnreduced = 1, kMostHeld = 2;
 // Instance, entry call, microbatch, unit.
 using OfUnit = std::tuple<int32_t, int32_t, int32_t, int32_t>;
 
+using OfParam = std::pair<OfUnit, int32_t>;  // key
+
 bool Asks(const InstanceFacts& facts) {
   const InstanceSpec& spec = facts.spec();
   return ShardsGrads(spec) && !facts.Interleaves() && facts.units().size() > 1 &&
@@ -34,12 +36,14 @@ class GradientPeak : RankCheck {
   GradientPeak(const Analysis& a, int32_t rank, CheckResult& result, FindingSink& sink)
       : RankCheck(a, rank, result, sink) {
     for (const Carried& carried : CarriedBy(a, rank)) {
-      for (const Chunk& chunk : carried.grads)
-        reduced_[carried.event].insert(Facts(carried.event).ByKey(chunk.content.param).unit);
+      for (const Chunk& chunk : carried.grads) reduced_[carried.event].push_back(chunk);
     }
     for (size_t i = 0; i < trace_.events.size(); ++i) {
-      for (const auto& [unit, range] : Adds(trace_.events[i]))
+      for (const auto& [of, range] : Adds(trace_.events[i])) {
+        const auto& [unit, param] = of;
         complete_[unit] = static_cast<int64_t>(i);
+        last_add_[unit][param] = static_cast<int64_t>(i);
+      }
     }
   }
 
@@ -49,13 +53,9 @@ class GradientPeak : RankCheck {
   }
 
  private:
-  const InstanceFacts& Facts(int64_t event) const {
-    return a_.Facts(At(trace_.events, event).instance);
-  }
-
   // Gradients of units, sharded over several ranks, that the event adds to.
-  std::vector<std::pair<OfUnit, Range>> Adds(const Event& event) const {
-    std::vector<std::pair<OfUnit, Range>> adds;
+  std::vector<std::pair<OfParam, Range>> Adds(const Event& event) const {
+    std::vector<std::pair<OfParam, Range>> adds;
     if (event.kind != EventKind::kCompute || !Asks(a_.Facts(event.instance))) return adds;
     const InstanceFacts& facts = a_.Facts(event.instance);
     if (event.id < 0 || event.id >= facts.node_count(rank_)) return adds;
@@ -66,8 +66,8 @@ class GradientPeak : RankCheck {
       const ParamFacts& param = facts.Param(rank_, uses.use[i].id);
       const std::vector<int32_t>* ranks = facts.InnerList(param.expert, rank_);
       if (param.unit < 0 || param.frozen || ranks == nullptr || ranks->size() < 2) continue;
-      adds.emplace_back(OfUnit{event.instance, event.call, event.microbatch, param.unit},
-                        trace_.ranges[event.ranges.begin + size_t(i)]);
+      const OfUnit unit{event.instance, event.call, event.microbatch, param.unit};
+      adds.emplace_back(OfParam{unit, param.key}, trace_.ranges[event.ranges.begin + size_t(i)]);
     }
     return adds;
   }
@@ -81,6 +81,7 @@ class GradientPeak : RankCheck {
       case EventKind::kCallEnd:
         held_ = {};
         handed_.clear();
+        sent_.clear();
         return;
       case EventKind::kCollective:
         return Collective(index, event);
@@ -111,13 +112,35 @@ class GradientPeak : RankCheck {
   void Collective(int64_t index, const Event& event) {
     if (const Range* recv = RecvRange(trace_, event))
       held_.Erase(recv->alloc, recv->offset, End(*recv));
-    const auto units = reduced_.find(index);
-    if (units == reduced_.end()) return;
-    for (const auto& [unit, last] : complete_) {
-      if (std::get<0>(unit) == event.instance && std::get<1>(unit) == event.call && last < index &&
-          units->second.contains(std::get<3>(unit)))
-        handed_.insert(unit);
+    const auto sent = reduced_.find(index);
+    if (sent == reduced_.end()) return;
+    for (const auto& [unit, params] : last_add_) {
+      if (std::get<0>(unit) == event.instance && std::get<1>(unit) == event.call)
+        Send(index, unit, params, sent->second);
     }
+  }
+
+  // A unit is handed to reductions with the last element of its last parameter.
+  void Send(int64_t index, const OfUnit& unit, const std::map<int32_t, int64_t>& params,
+            const std::vector<Chunk>& chunks) {
+    bool some = false;
+    for (const Chunk& chunk : chunks) {
+      const auto param = params.find(chunk.content.param);
+      if (param == params.end() || param->second >= index) continue;
+      some = true;
+      const int64_t width = std::max<int64_t>(1, chunk.content.width);
+      sent_[{unit, param->first}].Put(0, chunk.content.element,
+                                      chunk.content.element + chunk.length / width, true);
+    }
+    if (!some) return;
+    const InstanceFacts& facts = a_.Facts(std::get<0>(unit));
+    for (const auto& [key, last] : params) {
+      int64_t elements = 0;
+      for (const auto& piece : sent_[{unit, key}].Get(0, 0, facts.ByKey(key).numel))
+        elements += piece.end - piece.begin;
+      if (elements < facts.ByKey(key).numel) return;
+    }
+    handed_.insert(unit);
   }
 
   // A copy or cast of a gradient is as whole as the gradient.
@@ -136,8 +159,8 @@ class GradientPeak : RankCheck {
     const auto adds = Adds(event);
     if (adds.empty()) return;
     Judge(result_, {"BU-01", "BU-02"});
-    for (const auto& [unit, range] : adds) held_.Put(range.alloc, range.offset, End(range), unit);
-    const OfUnit own = adds.front().first;
+    for (const auto& [of, range] : adds) held_.Put(range.alloc, range.offset, End(range), of.first);
+    const OfUnit own = adds.front().first.first;
     std::set<int32_t> unreduced, held;  // units
     for (const auto& [unit, bytes] : held_.bytes()) {
       const auto last = complete_.find(unit);
@@ -169,9 +192,11 @@ class GradientPeak : RankCheck {
     return names;
   }
 
-  std::map<int64_t, std::set<int32_t>> reduced_;  // by reduction: units of what it carries
-  std::map<OfUnit, int64_t> complete_;            // the last event that adds
-  std::set<OfUnit> handed_;                       // in this call, to a reduction
+  std::map<int64_t, std::vector<Chunk>> reduced_;          // by reduction: what it carries
+  std::map<OfUnit, int64_t> complete_;                     // the last event that adds
+  std::map<OfUnit, std::map<int32_t, int64_t>> last_add_;  // the same, by key
+  std::map<OfParam, ByteMap<bool>> sent_;                  // in this call: elements, in one block
+  std::set<OfUnit> handed_;                                // in this call, to a reduction
   ByteMap<OfUnit> held_;
   std::set<std::tuple<int32_t, int32_t, int>> told_;  // once in a call
 };

@@ -39,6 +39,18 @@ TEST(GradientPeak, UnitsThatWaitForTheEndOfBackward) {
   EXPECT_EQ(FoundIn(Checked(Late(true, false), 3, ShardingStrategy::kOptimGrads)), "BU-01");
 }
 
+TEST(GradientPeak, AUnitIsReducedWithItsLastParameter) {
+  for (const int32_t rank : {-1, 1}) {
+    MiniFaults faults;
+    faults.late_rest = true;
+    faults.rank = rank;
+    const CheckResult result = Checked(faults, 3);
+    EXPECT_EQ(FoundIn(result), "BU-01") << rank;
+    ASSERT_FALSE(result.findings.empty());
+    EXPECT_EQ(result.findings[0].rank, std::max(rank, 0));
+  }
+}
+
 // A bucket may reach into the next unit.
 TEST(GradientPeak, OneUnitMayWait) { EXPECT_EQ(FoundIn(Checked(Late(true, true), 2)), ""); }
 

@@ -1,6 +1,7 @@
-// Pinned memory over train steps (BU-03).
+// Pinned memory over train and eval steps (BU-03).
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "conformance/checks/base/rank_check.h"
 #include "conformance/checks/budgets/budgets.h"
@@ -23,7 +24,8 @@ class Pinned : RankCheck {
   struct OfInstance {
     std::map<int32_t, int64_t> blocks;
     int64_t bytes = 0, before = 0;
-    int64_t most = -1;  // that a train step may leave; -1: none has ended
+    int64_t most = -1;            // that a step may leave; -1: none has ended
+    std::set<std::string> kinds;  // of calls that have ended: a first one may make what it keeps
   };
 
   void Step(int64_t index, const Event& event) {
@@ -49,17 +51,19 @@ class Pinned : RankCheck {
       of = OfInstance{};
       return;
     }
-    if (!call.starts_with("train_step")) {
-      // A first save or load may make what it keeps.
+    const std::string kind = call.substr(0, call.find(' '));
+    const bool steps = kind == "train_step" || kind == "eval_step";
+    if (of.kinds.insert(kind).second || !steps) {
       if (of.most >= 0) of.most += std::max<int64_t>(0, of.bytes - of.before);
+      if (of.most < 0 && steps) of.most = of.bytes;
       return;
     }
     Judge(result_, {"BU-03"});
-    if (of.most < 0) of.most = of.bytes;
     if (of.bytes <= of.most) return;
-    Add("BU-03", index, "at most " + std::to_string(of.most) + " bytes, as after the first step",
+    Add("BU-03", index, "at most " + std::to_string(of.most) + " bytes, as after the first " + kind,
         std::to_string(of.bytes) + " bytes",
-        "pinned memory grows from step to step: a host buffer is made in each step and kept");
+        "pinned memory grows from step to step: a host buffer is made in each " + kind +
+            " and kept");
     of.most = of.bytes;
   }
 

@@ -27,6 +27,37 @@ TEST(Pinned, ABlockMoreInEachStep) {
   EXPECT_EQ(result.findings[0].seen, "128 bytes");
 }
 
+MiniRun Scripted(const std::string& script, const MiniFaults& faults = {}) {
+  return RunMini(MiniCase(2, [&](InstanceSpec& spec) { spec.script = script; }), faults);
+}
+
+TEST(Pinned, ABlockMoreInEachEvaluation) {
+  MiniFaults faults;
+  faults.pinned_eval_drift = true;
+  faults.rank = 1;
+  for (const char* script : {"tee", "ete", "etete"}) {
+    const CheckResult result = CheckPinned(Scripted(script, faults).run);
+    EXPECT_EQ(FoundIn(result), "BU-03") << script;
+    ASSERT_FALSE(result.findings.empty());
+    EXPECT_EQ(result.findings[0].rank, 1);
+  }
+  EXPECT_EQ(FoundIn(CheckPinned(Scripted("te", faults).run)), "") << "it may make what it keeps";
+}
+
+// One step shows no growth.
+TEST(Pinned, OneStepOfAKindJudgesNothing) {
+  for (const char* script : {"t", "te", "e"}) {
+    MiniFaults faults;
+    faults.pinned_drift = true;
+    const MiniRun mini = Scripted(script, faults);
+    EXPECT_TRUE(CheckPinned(mini.run).judged.empty()) << script;
+  }
+  for (const char* script : {"tt", "tee"}) {
+    const MiniRun mini = Scripted(script);
+    EXPECT_TRUE(CheckPinned(mini.run).judged.contains("BU-03")) << script;
+  }
+}
+
 TEST(Pinned, DeviceMemoryIsAnotherRequirements) {
   MiniFaults faults;
   faults.drift = true;

@@ -54,11 +54,13 @@ struct MiniFaults {
   bool skip_unused = false;    // a unit that a backward leaves out is not reduced either
   bool padded_shards = false;  // no fault: a bucket's first shard holds all of it, others padding
   bool in_pieces = false;    // no fault: in forward a unit's last parameter is gathered at its node
+  bool late_rest = false;    // of a unit only the first parameter is reduced in its backward
   bool late_reduce = false;  // units are reduced when backward is over
   bool late_free = false;    // and what they sent is freed then
   bool all_reduce = false;   // instead of reduce-scatters
-  bool pinned_drift = false;  // one pinned block more each step
-  bool host_waits = false;    // for each operation
+  bool pinned_drift = false;       // one pinned block more each train step
+  bool pinned_eval_drift = false;  // one in each evaluation
+  bool host_waits = false;         // for each operation
   MiniFlag flag = MiniFlag::kNone;
   int32_t buffers = 2;  // with fsdp_double_buffer, of units that are alike, in turn
   // How often values, and gradients of values, are summed over tp where the tables say so, over

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "conformance/checks/testing/mini_rank.h"
 #include "conformance/common/at.h"
@@ -105,7 +106,8 @@ class Engine : private MiniRank {
     if (!f_.no_release_at_end) ReleaseUnit(-1);
     if (train) FinishStep();
     if (f_.drift) drifted_.push_back(t_.Alloc(s_, 64));
-    if (f_.pinned_drift && train) drifted_.push_back(t_.Alloc(s_, 64, {}, SPF_PINNED));
+    if (train ? f_.pinned_drift : f_.pinned_eval_drift)
+      drifted_.push_back(t_.Alloc(s_, 64, {}, SPF_PINNED));
     t_.CallEnd(name, static_cast<int>(step));
   }
 
@@ -219,6 +221,13 @@ class Engine : private MiniRank {
     }
     ReleaseUnit(unit);
     Mark(SPF_HOOK_POST_BACKWARD, unit, m);
+    if (f_.late_rest) {
+      late_.push_back(unit);
+      first_only_ = true;
+      ReduceUnit(unit, m);
+      first_only_ = false;
+      return;
+    }
     if (f_.late_reduce) return late_.push_back(unit);
     ReduceUnit(unit, m);
   }
@@ -226,9 +235,10 @@ class Engine : private MiniRank {
   void ReduceUnit(int32_t unit, int32_t m, bool keep = false) {
     const bool skip = f_.skip_reduce_last && m == spec_.microbatches - 1;
     Mark(SPF_HOOK_ACCUMULATE, std::max(unit, 0), m);
+    bool another = false;
     ForUnit(unit, [&](int32_t id) {
       Bucket& b = At(buckets_, id);
-      if (b.full_grad < 0) return;
+      if (b.full_grad < 0 || std::exchange(another, first_only_)) return;
       if (!f_.no_nan_guard && spec_.check_for_nan) {
         t_.Launch(s_, SPF_K_COUNT_NONFINITE,
                   {Reads(b.full_grad, 0, P(id).numel * 4), Updates(acts_, 0, 8)});
@@ -298,6 +308,7 @@ class Engine : private MiniRank {
 
   std::vector<int> drifted_, sent_;  // blocks
   std::vector<int32_t> late_;        // units
+  bool first_only_ = false;          // ReduceUnit
   bool trains_ = false;              // the entry call
 };
 
