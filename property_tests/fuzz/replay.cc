@@ -1,7 +1,9 @@
 // replay.cc: do the kept inputs still get an answer, where libFuzzer is not?
 //
 // Arguments: folders or files. Each file is given to the target once. The exit code is 0, unless
-// the target ends the process; 1 where there is no input at all.
+// the target ends the process; 1 where there is no input at all, or one filled the memory.
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <filesystem>
@@ -16,6 +18,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size);
 namespace {
 
 namespace fs = std::filesystem;
+
+constexpr int64_t kMostMiB = 512;  // as ci/fuzz bounds one allocation
+
+int64_t PeakMiB() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_maxrss / 1024;
+}
 
 std::vector<fs::path> InputsIn(const fs::path& path) {
   std::vector<fs::path> inputs;
@@ -46,6 +56,10 @@ int main(int argc, char** argv) {
       const std::vector<uint8_t> exact(bytes.begin(), bytes.end());
       LLVMFuzzerTestOneInput(exact.data(), exact.size());
       ++inputs;
+      if (PeakMiB() > kMostMiB) {
+        std::cerr << path.string() << " took the process to " << PeakMiB() << " MiB\n";
+        return 1;
+      }
     }
   }
   std::cout << inputs << " inputs\n";

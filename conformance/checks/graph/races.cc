@@ -91,6 +91,7 @@ class RankRaces {
   // Prerequisites come first in the sequence. Stops when a pair is the wrong way round.
   void Visit(const std::vector<uint32_t>& sequence) {
     clocks_ = Clocks(Uses(), components_.count());
+    block_of_.clear();
     blocks_.clear();
     reported_.clear();
     found_ = {};
@@ -145,15 +146,26 @@ class RankRaces {
   void VisitAccesses(uint32_t e, const Entry& entry, Clock& clock) {
     const Access access = Completion(e, entry);
     VisitRanges(program_, entry, [&](const Range& range) {
-      const auto block = static_cast<size_t>(range.alloc);
-      if (blocks_.size() <= block) blocks_.resize(block + 1);
       Access mine = access;
       mine.access = range.access;
-      blocks_[block].Visit(range.offset, range.offset + range.length, mine, clock,
-                           [&](const Access& other, int64_t begin, int64_t end) {
-                             return Ordered(other, e, clock, range.alloc, begin, end);
-                           });
+      BlockOf(range.alloc)
+          .Visit(range.offset, range.offset + range.length, mine, clock,
+                 [&](const Access& other, int64_t begin, int64_t end) {
+                   return Ordered(other, e, clock, range.alloc, begin, end);
+                 });
     });
+  }
+
+  // A trace may name few blocks by large numbers.
+  AccessHistory& BlockOf(int32_t alloc) {
+    const auto number = static_cast<size_t>(alloc);
+    if (block_of_.size() <= number) block_of_.resize(number + 1, kNone);
+    uint32_t& block = block_of_[number];
+    if (block == kNone) {
+      block = static_cast<uint32_t>(blocks_.size());
+      blocks_.emplace_back();
+    }
+    return blocks_[block];
   }
 
   // The clocks do not order other before e. Do the other ranks?
@@ -191,6 +203,7 @@ class RankRaces {
   const Components components_;
   const int64_t most_;
   Clocks clocks_;
+  std::vector<uint32_t> block_of_;  // by allocation: its place in blocks_, or kNone
   std::vector<AccessHistory> blocks_;
   std::unordered_set<uint64_t> reported_;
   RacesFound found_;

@@ -34,7 +34,7 @@ Registrations::Registrations(const Program& program, const Trace& trace) : trace
   for (const Event& event : trace.events) {
     switch (event.kind) {
       case EventKind::kAlloc:
-        BlockOf(event.alloc) = {event.count, false, {}};
+        blocks_[event.alloc] = {event.count, false, {}};
         break;
       case EventKind::kFree:
       case EventKind::kRelease:
@@ -56,12 +56,6 @@ Registrations::Registrations(const Program& program, const Trace& trace) : trace
   }
 }
 
-Registrations::Block& Registrations::BlockOf(int32_t alloc) {
-  const auto index = static_cast<size_t>(alloc);
-  if (blocks_.size() <= index) blocks_.resize(index + 1);
-  return blocks_[index];
-}
-
 const std::string& Registrations::Name(int32_t group) const {
   return At(trace_.groups, group).name;
 }
@@ -72,7 +66,7 @@ void Registrations::Add(std::string expected, std::string seen) {
 
 void Registrations::Register(const Event& event) {
   if (event.alloc < 0) return Add("a block", "a registration without one");
-  Block& block = BlockOf(event.alloc);
+  Block& block = blocks_[event.alloc];
   const std::string name = "block " + std::to_string(event.alloc);
   if (block.bytes < 0) {
     Add("a live block",
@@ -98,13 +92,13 @@ bool Registrations::End(Block& block, int32_t group, int32_t alloc) {
 }
 
 void Registrations::Deregister(const Event& event) {
-  if (event.alloc >= 0 && End(BlockOf(event.alloc), event.group, event.alloc)) return;
+  if (event.alloc >= 0 && End(blocks_[event.alloc], event.group, event.alloc)) return;
   Add("a block that is registered with " + Name(event.group),
       "block " + std::to_string(event.alloc) + ", which is not");
 }
 
 void Registrations::Free(const Event& event) {
-  Block& block = BlockOf(event.alloc);
+  Block& block = blocks_[event.alloc];
   while (!block.groups.empty()) {
     const int32_t group = block.groups.front();
     Add("block " + std::to_string(event.alloc) + " deregistered from " + Name(group) +
@@ -120,7 +114,7 @@ void Registrations::Destroy(const Event& event) {
   const auto last = intervals_.lower_bound(Key(event.group + 1, 0));
   for (auto at = intervals_.lower_bound(Key(event.group, 0)); at != last; ++at) {
     const auto alloc = static_cast<int32_t>(at->first & 0xffffffffu);
-    if (!End(BlockOf(alloc), event.group, alloc)) continue;
+    if (!End(blocks_[alloc], event.group, alloc)) continue;
     Add("block " + std::to_string(alloc) + " deregistered from " + Name(event.group) +
             " before the group is destroyed",
         "a registration that is still there");

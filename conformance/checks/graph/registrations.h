@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "conformance/checks/base/check.h"
@@ -49,7 +50,6 @@ class Registrations {
   bool End(Block& block, int32_t group, int32_t alloc);
   // The last registration with the local group that began before the event, or null.
   const Interval* LastBefore(int32_t group, int32_t alloc, int64_t event) const;
-  Block& BlockOf(int32_t alloc);
   const std::string& Name(int32_t group) const;
   void Add(std::string expected, std::string seen);
 
@@ -60,7 +60,7 @@ class Registrations {
   const Trace& trace_;
   int64_t event_ = 0;
   std::vector<std::vector<int32_t>> groups_of_;          // by communicator: local groups
-  std::vector<Block> blocks_;                            // by allocation
+  std::unordered_map<int32_t, Block> blocks_;            // by allocation
   std::map<uint64_t, std::vector<Interval>> intervals_;  // by Key, in order
   std::vector<Misuse> misuses_;
 };
