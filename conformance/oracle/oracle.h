@@ -37,6 +37,8 @@ struct OracleRun {
   std::vector<OracleCall> calls;  // by entry call index, as ExpandScript lists them (create is 0)
   // Which part of the data had an effect at all, for deciding whether a planted fault can show.
   double saturated_fraction = 0, zero_grad_fraction = 0;
+  // Only names and sizes are known, as of runs on a fabric that computes nothing: values are zero.
+  bool names_only = false;
 };
 
 struct OracleOptions {

@@ -11,6 +11,7 @@
 #include "conformance/checks/declined.h"
 #include "conformance/checks/metamorphic/metamorphic.h"
 #include "conformance/checks/must_fail.h"
+#include "conformance/checks/numerics/results_due.h"
 #include "conformance/checks/program/describe.h"
 #include "conformance/checks/robustness/answers.h"
 #include "conformance/checks/robustness/cut_save.h"
@@ -104,8 +105,10 @@ CheckResult CompareWithPartner(const Run& run, const PartnerRun& other) {
 
 // Nodes may add to gradients in the parameters' dtype. With routed experts the sums then depend on
 // which samples a rank's rows come from: no oracle has them.
-std::vector<OracleRun> OraclesOf(const Case& c, const Run& run) {
+std::vector<OracleRun> OraclesOf(const Case& c, const Run& run, Numbers numbers) {
   std::vector<OracleRun> oracles;
+  if (numbers == Numbers::kNotKept)
+    return c.illegal.empty() ? ResultsDue(Analysis(run)) : std::vector<OracleRun>();
   for (size_t i = 0; c.illegal.empty() && i < c.instances.size(); ++i) {
     OracleOptions options;
     options.bf16_node_grads = NodesAddInBf16(c, i, run.traces);
@@ -185,7 +188,7 @@ Verdict JudgeRun(const Case& c, const Run& run, Numbers numbers) {
   Run evidence{&c, run.traces, run.outcomes, {}, run.left_behind};
   const bool declines = Declines(evidence, &declined);
   std::vector<OracleRun> oracles;
-  if (numbers == Numbers::kKept && (!declines || Published(run))) oracles = OraclesOf(c, run);
+  if (!declines || Published(run)) oracles = OraclesOf(c, evidence, numbers);
   for (const OracleRun& oracle : oracles) evidence.oracles.push_back(&oracle);
   if (declines) {
     verdict.result = CheckDeclined(evidence);

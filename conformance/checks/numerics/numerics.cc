@@ -2,12 +2,21 @@
 
 #include <algorithm>
 
+#include "conformance/oracle/oracle.h"
+
 namespace shardproof {
 
 namespace {
 
-// A publish without values says that something was published, not what. Empty: there is none.
+bool NamesOnly(const Analysis& a) {
+  return std::any_of(a.run().oracles.begin(), a.run().oracles.end(),
+                     [](const OracleRun* oracle) { return oracle->names_only; });
+}
+
+// A publish without values says that something was published, not what; an oracle of names says
+// what is due, not its values. Empty: both have values.
 std::string WithoutValues(const Analysis& a) {
+  if (NamesOnly(a)) return "no numbers are computed: only whether results are there is judged";
   for (const Trace& trace : a.traces()) {
     for (const Event& event : trace.events) {
       if (event.kind != EventKind::kPublish || event.count == 0 || event.values >= 0) continue;
@@ -47,30 +56,39 @@ bool Applies(const Analysis& a, const std::string& requirement) {
   return requirement != "GE-34" && requirement != "FS-16";
 }
 
+// Of results: whether they are there, and what they are.
+constexpr std::initializer_list<const char*> kAll = {"FS-01", "FS-15", "FS-16", "FS-17", "FS-20",
+                                                     "FS-23", "FS-24", "FS-25", "FS-28", "FS-34",
+                                                     "GE-29", "GE-30", "GE-31", "GE-33", "GE-34"};
+constexpr std::initializer_list<const char*> kOfValues = {"FS-01", "FS-15", "FS-16", "FS-17",
+                                                          "FS-20", "FS-23", "FS-24", "FS-25",
+                                                          "GE-30", "GE-33", "GE-34"};
+
 CheckResult Judged(const Analysis& a) {
   CheckResult result;
-  const std::initializer_list<const char*> all = {"FS-01", "FS-15", "FS-16", "FS-17", "FS-20",
-                                                  "FS-23", "FS-24", "FS-25", "FS-28", "FS-34",
-                                                  "GE-29", "GE-30", "GE-31", "GE-33", "GE-34"};
   if (!a.has_case()) {
-    NeedsCase(a, result, all);
+    NeedsCase(a, result, kAll);
     return result;
   }
   for (const Trace& trace : a.traces()) {
     if (trace.provides.results && trace.provides.calls) continue;
     CannotJudge(
-        result, all,
+        result, kAll,
         "rank " + std::to_string(trace.rank) + "'s trace has no results: record digests or bytes");
     return result;
   }
   if (a.run().oracles.size() != a.n_instances()) {
-    CannotJudge(result, all, "the run comes without an oracle");
+    CannotJudge(result, kAll, "the run comes without an oracle");
     return result;
   }
   result.Merge(CheckPublished(a));
-  result.Merge(CheckReads(a));
   result.Merge(CheckScalars(a));
-  if (const std::string why = WithoutValues(a); !why.empty()) CannotJudge(result, all, why);
+  const std::string no_values = WithoutValues(a);
+  if (!NamesOnly(a)) result.Merge(CheckReads(a));
+  if (!no_values.empty()) {
+    for (const char* id : kOfValues) result.judged.erase(id);
+    CannotJudge(result, kOfValues, no_values);
+  }
   if (const std::string why = WithoutReads(a); !why.empty())
     CannotJudge(result, {"FS-01", "FS-23"}, why);
   return result;

@@ -44,19 +44,27 @@ class Gradients {
       const Event& event = At(a_.trace(rank).events, carried.event);
       const InstanceFacts& facts = a_.Facts(event.instance);
       if (!carried.reduction || !IsSplit(facts)) continue;
-      const ParamFacts& param = facts.ByKey(carried.grads.front().content.param);
+      const ParamFacts* param = FirstDense(facts, carried);
       const int32_t mine = facts.Place(rank).tp;
       const bool over_tp =
           std::any_of(carried.group->world_ranks.begin(), carried.group->world_ranks.end(),
                       [&](int32_t other) { return facts.Place(other).tp != mine; });
-      if (param.expert) continue;
+      if (param == nullptr) continue;
       Judge(result_, {"TP-04"});
       if (!over_tp) continue;
       sink_.Add(a_.At("TP-04", rank, carried.event),
-                "gradients of " + param.name + " stay at place " + std::to_string(mine) + " of tp",
-                "summed over " + ListText(carried.group->world_ranks), Why(param));
+                "gradients of " + param->name + " stay at place " + std::to_string(mine) + " of tp",
+                "summed over " + ListText(carried.group->world_ranks), Why(*param));
       told_.insert(rank);
     }
+  }
+  // A bucket may hold experts and others. Null: experts alone.
+  static const ParamFacts* FirstDense(const InstanceFacts& facts, const Carried& carried) {
+    for (const auto& grad : carried.grads) {
+      const ParamFacts& param = facts.ByKey(grad.content.param);
+      if (!param.expert) return &param;
+    }
+    return nullptr;
   }
   static std::string Why(const ParamFacts& param) {
     return "the gradient of " + param.name + " is summed over tp: " +

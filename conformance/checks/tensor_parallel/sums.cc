@@ -121,7 +121,7 @@ class Walk : RankCheck {
     }
   }
 
-  // Bytes that no node has written as this value came by a way that is not followed: results tell.
+  // Bytes that no node has written as this value came by a way that is not followed.
   void JudgeRead(int64_t index, const Range& range, const Holds& read) {
     const std::string* summand = SummandOf(read);
     if (summand == nullptr || range.length == 0) return;
@@ -133,7 +133,11 @@ class Walk : RankCheck {
       least = std::min(least, piece.value.sums);
       most = std::max(most, piece.value.sums);
     }
-    if (known < range.length) return;
+    if (known < range.length) {
+      CannotJudge(result_, {IdOf(read)},
+                  *summand + " is read from bytes that are not followed to what was computed");
+      return;
+    }
     Judge(result_, {IdOf(read), "TP-03"});
     if (least == 1 && most == 1) return;
     const bool missing = least == 0;

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "conformance/checks/testing/mini_engine.h"
@@ -56,6 +57,23 @@ TEST(TensorParallel, AGradientThatIsReadUnsummedOrSummedTwiceIsFound) {
     EXPECT_EQ(result.findings.at(0).rank, 0);
     EXPECT_EQ(result.findings.at(0).step, 0);
   }
+}
+
+// Instead of a sum a kernel of the engine's own writes the value, once: of that read nothing is
+// known.
+TEST(TensorParallel, ValuesThatCannotBeFollowedAreNotJudged) {
+  MiniRun mini = RunMini(Split());
+  Trace& trace = mini.run.traces[1];
+  const auto sum = std::find_if(trace.events.begin(), trace.events.end(), [&](const Event& event) {
+    return event.kind == EventKind::kCollective && event.collective == SPF_ALL_REDUCE &&
+           trace.groups[size_t(event.group)].name.starts_with("tp");
+  });
+  ASSERT_NE(sum, trace.events.end());
+  sum->kind = EventKind::kLaunch;
+  sum->id = SPF_K_CUSTOM;
+  const CheckResult result = Judged(mini);
+  EXPECT_EQ(FoundIn(result), "");
+  EXPECT_TRUE(NotCheckableIn(result).contains("TP-01"));
 }
 
 TEST(TensorParallel, AnAverageIsNoSum) {
