@@ -56,6 +56,16 @@ TEST(CasesPropertyTest, LayerWiseCasesReadBackAndAreLegal) {
   }));
 }
 
+TEST(CasesPropertyTest, PipelinesReadBackAndAreLegal) {
+  const auto space = std::make_shared<const PipelineSpace>(std::vector<int32_t>{2, 4, 8});
+  EXPECT_TRUE(CheckProperty("pipelines read back and are legal", [&] {
+    const GeneratedCase generated = *GenCase(space);
+    RC_ASSERT(generated.spec.illegal.empty());
+    RC_ASSERT(ParseId(Id(generated.spec)) == generated.spec);
+    RC_ASSERT(space->RowOf(generated.spec) == generated.row);
+  }));
+}
+
 // Whoever a sample starts on, each of its tokens finds every expert once among the ranks that sum
 // that expert's gradient.
 TEST(CasesPropertyTest, ExpertsMeetEachSampleOnce) {

@@ -168,6 +168,10 @@ rc::Gen<GeneratedCase> GenCase(std::shared_ptr<const LayerWiseSpace> space) {
   return CasesOf(std::move(space));
 }
 
+rc::Gen<GeneratedCase> GenCase(std::shared_ptr<const PipelineSpace> space) {
+  return CasesOf(std::move(space));
+}
+
 rc::Gen<std::string> GenScript(int calls) {
   const auto life = rc::state::gen::commands(
       EngineLife{}, rc::state::gen::execOneOfWithArgs<Train, Train, Eval, Save, Load, Again>());

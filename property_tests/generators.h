@@ -6,6 +6,7 @@
 #include <string>
 
 #include "conformance/cases/layer_wise_space.h"
+#include "conformance/cases/pipeline_space.h"
 #include "conformance/cases/schedule_space.h"
 #include "conformance/cases/space.h"
 
@@ -24,6 +25,7 @@ std::ostream& operator<<(std::ostream& out, const GeneratedCase& generated);
 rc::Gen<GeneratedCase> GenCase(std::shared_ptr<const CaseSpace> space);
 rc::Gen<GeneratedCase> GenCase(std::shared_ptr<const ScheduleSpace> space);
 rc::Gen<GeneratedCase> GenCase(std::shared_ptr<const LayerWiseSpace> space);
+rc::Gen<GeneratedCase> GenCase(std::shared_ptr<const PipelineSpace> space);
 
 // Scripts of at most this many entry calls, in any order that makes sense: what is loaded was
 // saved.

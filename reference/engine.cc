@@ -64,7 +64,8 @@ void Engine::ConfigureGroups(const GroupDemand& demand) {
   if (grid.span == 0) grid.span = world_size - grid.offset;
   std::vector<GroupFamily> families = FamiliesOf(grid, world_size);
   if (demand.dense_twins) families.push_back(TwinOf(families, false));
-  if (demand.expert_twins && demand.experts) families.push_back(TwinOf(families, true));
+  // All ranks create the same groups: one whose stage has no experts cannot know that others have.
+  if (demand.expert_twins) families.push_back(TwinOf(families, true));
   if (demand.reshard_after_forward > 1)
     families.push_back(ReshardOf(families, demand.reshard_after_forward));
   const GroupCollection collection = CreateGroups(c_.host, families, created_groups_);

@@ -135,6 +135,13 @@ std::string PipelineProblem(const InstanceSpec& spec) {
                 "not divisible by pp * vpp = " + std::to_string(stages) + " stages");
   if (spec.microbatches % spec.pp != 0)
     return Says("k", spec.microbatches, "not divisible by pp = " + std::to_string(spec.pp));
+  // One bucket would be of several chunks; parts would be kept for several microbatches.
+  if (ShardsGrads(spec) && spec.units.empty())
+    return Says("vpp", spec.chunks, "units = none with strategy = " + spec.strategy.Text());
+  if (ReshardsToFewer(spec)) {
+    return Says("vpp", spec.chunks,
+                "reshard_after_forward = " + std::to_string(spec.reshard_after_forward));
+  }
   for (const auto& [set, name] : {std::pair{spec.model.tied, "tied"},
                                   {spec.model.mtp, "mtp"},
                                   {spec.model.reused, "reused"},
@@ -162,6 +169,8 @@ std::string TensorParallelProblem(const InstanceSpec& spec) {
 }
 
 std::string ScheduleProblem(const InstanceSpec& spec) {
+  if (spec.fine_grained_gather != 0 && spec.fine_grained_gather != 1)
+    return Says("fine", spec.fine_grained_gather, "0 or 1");
   if (std::abs(spec.loss_scale_log2) > 24) return Says("ls", spec.loss_scale_log2, "-24 to 24");
   if (spec.wrong_loss_scale != 0) {
     const std::string text = RealText(spec.wrong_loss_scale);

@@ -83,7 +83,8 @@ struct InstanceSpec {
   bool delay_wgrad = false;    // weight gradients apart from input gradients
   bool early_release = false;  // backward of attention before the other microbatch's experts
   bool high_priority = false;  // of the stream of the all-to-alls
-  int32_t loss_scale_log2 = 0;  // the engine scales the loss by 2^this and takes it out again
+  int32_t fine_grained_gather = 1;  // 1: a unit is gathered module by module; 0: as a whole
+  int32_t loss_scale_log2 = 0;      // the engine scales the loss by 2^this and takes it out again
   double wrong_loss_scale = 0;  // not 0: asked instead of the above, and no power of two (illegal)
   int32_t chunks = 1;           // model chunks per pipeline rank (interleaved schedule)
   std::string recompute_modules;  // "", or of norm, core_attn (legal with overlap_moe); moe

@@ -5,12 +5,14 @@
 namespace shardproof {
 namespace {
 
-enum class Part { kStrategies, kExperts, kLayerWise };
+enum class Part { kStrategies, kExperts, kLayerWise, kPipelines };
 
 // The space that counts the case.
 Part PartOf(const Case& c) {
   const InstanceSpec& spec = c.instances.front();
-  if (spec.strategy == ShardingStrategy::kLayerWise) return Part::kLayerWise;
+  const bool layer_wise = spec.strategy == ShardingStrategy::kLayerWise;
+  if (spec.chunks > 1 || (layer_wise && spec.overlap_moe)) return Part::kPipelines;
+  if (layer_wise) return Part::kLayerWise;
   return spec.model.moe.experts > 0 ? Part::kExperts : Part::kStrategies;
 }
 
@@ -62,6 +64,13 @@ CoverageReport LayerWiseCoverageIn(const LayerWiseSpace& space, const std::vecto
   return report;
 }
 
+CoverageReport PipelineCoverageIn(const PipelineSpace& space, const std::vector<Case>& cases,
+                                  int t) {
+  CoverageReport report = CoverageOf(cases, t, space, Part::kPipelines);
+  report.of = "values of pipelines and of layer-wise schedules (" + Listed(space, "world") + ")";
+  return report;
+}
+
 }  // namespace
 
 CoverageReport Coverage(const std::vector<Case>& cases, int t, const std::vector<int32_t>& worlds,
@@ -79,6 +88,11 @@ CoverageReport LayerWiseCoverage(const std::vector<Case>& cases, int t, const st
   return LayerWiseCoverageIn(LayerWiseSpaceOf(fabric, spaces), cases, t);
 }
 
+CoverageReport PipelineCoverage(const std::vector<Case>& cases, int t, const std::string& fabric,
+                                Spaces& spaces) {
+  return PipelineCoverageIn(PipelineSpaceOf(fabric, spaces), cases, t);
+}
+
 std::vector<std::string> CoverageFacts(const std::vector<Case>& cases, const std::string& profile,
                                        const std::string& fabric, Spaces& spaces, int32_t ranks) {
   const int t = profile == "full" ? 3 : 2;
@@ -86,7 +100,8 @@ std::vector<std::string> CoverageFacts(const std::vector<Case>& cases, const std
   if (row.few_ranks_of.empty()) {
     return {Coverage(cases, t, SpaceWorlds(fabric), spaces).Text(),
             ScheduleCoverage(cases, t, fabric, spaces).Text(),
-            LayerWiseCoverage(cases, t, fabric, spaces).Text()};
+            LayerWiseCoverage(cases, t, fabric, spaces).Text(),
+            PipelineCoverage(cases, t, fabric, spaces).Text()};
   }
   CoverageReport first = Coverage(cases, t, UpTo(ranks, row.worlds), spaces);
   first.of += " (worlds of at most " + std::to_string(ranks) + ")";
@@ -98,6 +113,9 @@ std::vector<std::string> CoverageFacts(const std::vector<Case>& cases, const std
   }
   const std::vector<int32_t> with_layer_wise = UpTo(ranks, row.layer_wise_worlds);
   facts.push_back(LayerWiseCoverageIn(spaces.LayerWise(with_layer_wise), cases, t).Text());
+  const std::vector<int32_t> with_pipelines = UpTo(ranks, row.pipeline_worlds);
+  if (!with_pipelines.empty())
+    facts.push_back(PipelineCoverageIn(spaces.Pipeline(with_pipelines), cases, t).Text());
   return facts;
 }
 

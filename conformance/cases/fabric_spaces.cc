@@ -13,13 +13,15 @@ std::vector<FabricSpaces> Rows() {
                    .worlds = {1, 2, 3, 4, 5, 6, 8, 16},
                    .schedule_worlds = {4, 8, 2},
                    .schedule_eps = ScheduleSpace::AllEps(),
-                   .layer_wise_worlds = {8, 4, 3, 2, 5, 6, 1}};
+                   .layer_wise_worlds = {8, 4, 3, 2, 5, 6, 1},
+                   .pipeline_worlds = {8, 4, 2}};
   FabricSpaces mpi{.name = "mpi",
                    .few_ranks_of = "",
                    .worlds = {1, 2, 3, 4, 5, 6, 8},
                    .schedule_worlds = {8},
                    .schedule_eps = {2, 4},
-                   .layer_wise_worlds = {8}};
+                   .layer_wise_worlds = {8},
+                   .pipeline_worlds = {8}};
   FabricSpaces dry = sim;
   dry.name = "dry";
   FabricSpaces nccl = sim;

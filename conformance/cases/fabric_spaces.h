@@ -13,10 +13,11 @@ struct FabricSpaces {
   // Not empty: its cases are those of another fabric, in worlds of as many ranks as the command is
   // given and fewer; not all pairs need be covered.
   std::string few_ranks_of;
-  // Worlds of space.h, of schedule_space.h (and its sizes of ep), and of layer_wise_space.h.
+  // Worlds of space.h, of schedule_space.h (and its sizes of ep), of layer_wise_space.h and of
+  // pipeline_space.h.
   std::vector<int32_t> worlds;
   std::vector<int32_t> schedule_worlds, schedule_eps;
-  std::vector<int32_t> layer_wise_worlds;
+  std::vector<int32_t> layer_wise_worlds, pipeline_worlds;
 };
 
 const std::vector<FabricSpaces>& AllFabricSpaces();

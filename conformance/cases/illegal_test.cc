@@ -76,23 +76,46 @@ TEST(IllegalTest, EachCaseOfAScheduleBreaksOneRuleAndIsLegalWithoutOneToken) {
 }
 
 TEST(IllegalTest, RulesOfSchedulesEndWhereTheySay) {
-  for (const char* legal :
-       {"w8.zero3.ep2.moe8.1f1b.dw.er", "w8.zero2.ep2.moe8.1f1b.units=none", "w8.zero3.hp",
-        "w8.zero3.ep2.moe8.recompute", "w8.zero3.ep2.moe8.sharedoverlap", "w8.zero3.doublebuffer",
-        "w8.zero3.ep2.ub.moe8", "w8.ddp.pp2.k2.ub.layers4.vpp2",
-        "w8.ddp.ep2.moe8.1f1b.doublebuffer", "w8.zero1.doublebuffer",
-        "w8.zero3.units=none.doublebuffer", "w8.zero3.reshard2.doublebuffer",
-        "w8.zero3.ep2.moe8.1f1b.graph=full_iteration", "w8.ddp.ep2.moe8.1f1b.graph=per_layer",
-        "w8.zero3.ep2.moe8.recompute=moe", "w8.zero3.ep2.moe8.1f1b.recompute=norm,core_attn",
-        "w8.zero3.pp2", "w8.ddp.pp2.ep2.k2.layers4.moe8.vpp2.1f1b", "w8.ddp.pp2.k2.layers4.vpp2"}) {
+  for (const char* legal : {"w8.zero3.ep2.moe8.1f1b.dw.er",
+                            "w8.zero2.ep2.moe8.1f1b.units=none",
+                            "w8.zero3.hp",
+                            "w8.zero3.ep2.moe8.recompute",
+                            "w8.zero3.ep2.moe8.sharedoverlap",
+                            "w8.zero3.doublebuffer",
+                            "w8.zero3.ep2.ub.moe8",
+                            "w8.ddp.pp2.k2.ub.layers4.vpp2",
+                            "w8.ddp.ep2.moe8.1f1b.doublebuffer",
+                            "w8.zero1.doublebuffer",
+                            "w8.zero3.units=none.doublebuffer",
+                            "w8.zero3.reshard2.doublebuffer",
+                            "w8.zero3.ep2.moe8.1f1b.graph=full_iteration",
+                            "w8.ddp.ep2.moe8.1f1b.graph=per_layer",
+                            "w8.zero3.ep2.moe8.recompute=moe",
+                            "w8.zero3.ep2.moe8.1f1b.recompute=norm,core_attn",
+                            "w8.zero3.pp2",
+                            "w8.ddp.pp2.ep2.k2.layers4.moe8.vpp2.1f1b",
+                            "w8.ddp.pp2.k2.layers4.vpp2",
+                            "w8.zero3.pp2.k2.layers4.vpp2",
+                            "w8.zero2.ep2.pp2.k2.layers4.moe4.vpp2",
+                            "w8.zero1.pp2.ep2.k2.layers4.moe8.vpp2.1f1b",
+                            "w8.lw.pp2.ep2.k2.layers4.moe8.vpp2.1f1b"}) {
     EXPECT_EQ(ParseId(legal).illegal, "") << legal;
   }
 }
 
+// Legal, and not what the suite can judge.
+TEST(IllegalTest, StagesThatAreNotAsked) {
+  for (const char* id :
+       {"w8.zero3.pp2.k2.layers4.vpp2.units=none", "w8.zero2.pp2.k2.layers4.vpp2.units=none",
+        "w8.zero3.reshard2.pp2.k2.layers4.vpp2"})
+    EXPECT_THROW(ParseId(id), std::invalid_argument) << id;
+}
+
 TEST(IllegalTest, TextOfASchedule) {
-  EXPECT_EQ(ParseId("w8.zero3.pp2.k2.layers4.vpp2").illegal,
-            "strategy = optim_grads_params with pp = 2 and virtual_pipeline_model_parallel_size = "
-            "2: an interleaved pipeline needs no_shard");
+  EXPECT_EQ(ParseId("w8.zero3.ep2.pp2.k2.layers4.moe4.vpp2.1f1b").illegal,
+            "strategy = optim_grads_params with overlap_moe_expert_parallel_comm = 1, pp = 2 and "
+            "virtual_pipeline_model_parallel_size = 2: an interleaved pipeline needs whole "
+            "gradients then");
   EXPECT_EQ(ParseId("w8.zero3.moe8.1f1b").illegal,
             "overlap_moe_expert_parallel_comm = 1 with ep = 1: there is nobody to exchange tokens "
             "with");

@@ -18,8 +18,8 @@
 namespace shardproof {
 
 // The covering problems whose cases may combine values of a knob: space.h, schedule_space.h,
-// layer_wise_space.h.
-enum class Space { kDense, kSchedule, kLayerWise };
+// layer_wise_space.h, pipeline_space.h.
+enum class Space { kDense, kSchedule, kLayerWise, kPipeline };
 
 // When an engine reads a value.
 enum class Told {

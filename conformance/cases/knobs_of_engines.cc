@@ -13,7 +13,8 @@ std::vector<Knob> StepKnobs() {
               .told = Told::kAlways})
           .In(Space::kDense, {1, 2, 3})
           .In(Space::kSchedule, {2, 1, 3, 5})
-          .In(Space::kLayerWise, {1, 2, 4}),
+          .In(Space::kLayerWise, {1, 2, 4})
+          .In(Space::kPipeline, {4, 2, 3}),
       Flag(
           &InstanceSpec::overlap_grad_reduce, "ogr",
           {.name = "overlap_grad_reduce",
@@ -38,7 +39,7 @@ std::vector<Knob> StepKnobs() {
            {.name = "calculate_per_token_loss",
             .meaning = "the gradient is divided by the tokens of the step instead of by dp_cp * "
                        "microbatches"})
-          .In({Space::kDense, Space::kSchedule, Space::kLayerWise}),
+          .In({Space::kDense, Space::kSchedule, Space::kLayerWise, Space::kPipeline}),
       Derived({.name = "tokens_per_step",
                .values = "integer",
                .meaning = "set with calculate_per_token_loss: tokens of one train_step over all "
@@ -54,7 +55,7 @@ std::vector<Knob> DtypeKnobs() {
       Word(&InstanceSpec::param_dtype, "param", {{KnobDtype::kBf16, "bf16"}},
            {.name = "param_dtype",
             .meaning = "dtype in which nodes read parameters; main weights are fp32"})
-          .In({Space::kDense, Space::kSchedule, Space::kLayerWise}),
+          .In({Space::kDense, Space::kSchedule, Space::kLayerWise, Space::kPipeline}),
       Word(&InstanceSpec::grad_comm_dtype, "wire", {{KnobDtype::kBf16, "wire16"}},
            {.name = "grad_comm_dtype", .meaning = "dtype of gradients on the wire"})
           .In({Space::kDense, Space::kLayerWise}),
@@ -75,13 +76,15 @@ std::vector<Knob> MemoryKnobs() {
                          "most: without one of its parameters it has fewer elements than this"})
           .In(Space::kDense, {0, 300})
           // one bucket; one parameter each; several of each
-          .In(Space::kLayerWise, {0, 1, 1000}),
+          .In(Space::kLayerWise, {0, 1, 1000})
+          .In(Space::kPipeline, {0, 1, 1000}),
       Number(&InstanceSpec::prefetch_limit_bytes, "pf",
              {.name = "prefetch_limit_bytes",
               .values = "one unit ahead; bytes",
               .meaning = "upper bound of bytes gathered ahead of need; 0: nothing is gathered "
                          "ahead. layer_wise: means nothing. Under the 1F1B schedule the default is "
-                         "one bucket group ahead (a unit's dense parameters, or its experts)"})
+                         "one bucket group ahead (a unit's dense parameters, or its experts; with "
+                         "fine_grained_param_gather = 0 a unit)"})
           .In(Space::kDense, {-1, 0, 3000, 1 << 20}),
       Text(&InstanceSpec::units, "units",
            {.name = "units",
@@ -90,7 +93,8 @@ std::vector<Knob> MemoryKnobs() {
                 "comma-separated module types that are FSDP units; \"none\" for no units: sharded "
                 "parameters then stay gathered from a microbatch's forward to its backward"})
           .In(Space::kDense, {"TransformerLayer", "", "TransformerLayer,Embedding"})
-          .In(Space::kSchedule, {"TransformerLayer", "", "TransformerLayer,Embedding"}),
+          .In(Space::kSchedule, {"TransformerLayer", "", "TransformerLayer,Embedding"})
+          .In(Space::kPipeline, {"TransformerLayer", ""}),
       Flag(
           &InstanceSpec::recompute, "recompute",
           {.name = "recompute",

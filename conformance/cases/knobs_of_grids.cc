@@ -31,12 +31,25 @@ Knob AfterForward() {
               .meaning =
                   "of a unit's parameters, with strategy = optim_grads_params, in train_step. 1: "
                   "after its forward they are released. 0: they stay gathered until its backward "
-                  "has ended. n from 2: after its forward each rank keeps one n-th of what is "
+                  "has ended, in a pipeline while a microbatch is between the two, and no longer. "
+                  "n from 2: after "
+                  "its forward each rank keeps one n-th of what is "
                   "dense, and backward gathers it over `dp_cp_reshard` only: runs of n "
                   "consecutive ranks of the group that reduces it; experts are released as with "
                   "1. n divides that group and is less. Refused under the overlap, and with any "
                   "other strategy. (PyTorch FSDP2's reshard_after_forward)"})
       .In(Space::kDense, {1, 0, 2});
+}
+
+Knob Groups() {
+  return Flag(&InstanceSpec::grid, "grid",
+              {.name = "groups",
+               .values = "explicit, grid",
+               .meaning = "explicit: `group(name)` answers; grid: only \"world\" is given and the "
+                          "engine builds its groups with group_create from the knobs that are set "
+                          "with it only"})
+      .In({Space::kDense, Space::kSchedule, Space::kLayerWise, Space::kPipeline})
+      .Says([](const InstanceSpec& spec, int32_t) { return spec.grid ? "grid" : ""; });
 }
 
 std::vector<Knob> StrategyKnobs() {
@@ -86,17 +99,11 @@ std::vector<Knob> StrategyKnobs() {
           .In(Space::kSchedule, {GatherTwin::kNone, GatherTwin::kGiven, GatherTwin::kDenseOnly,
                                  GatherTwin::kExpertsOnly})
           .In(Space::kLayerWise, {GatherTwin::kNone, GatherTwin::kGiven})
+          .In(Space::kPipeline, {GatherTwin::kNone, GatherTwin::kGiven})
           .Says(SaysTwin),
       TwinsOf(),
       AfterForward(),
-      Flag(&InstanceSpec::grid, "grid",
-           {.name = "groups",
-            .values = "explicit, grid",
-            .meaning = "explicit: `group(name)` answers; grid: only \"world\" is given and the "
-                       "engine builds its groups with group_create from the knobs that are set "
-                       "with it only"})
-          .In({Space::kDense, Space::kSchedule, Space::kLayerWise})
-          .Says([](const InstanceSpec& spec, int32_t) { return spec.grid ? "grid" : ""; }),
+      Groups(),
   };
 }
 
@@ -131,7 +138,10 @@ std::vector<Knob> AxisKnobs() {
           .In(Space::kDense, {1, 2})
           .In(Space::kSchedule, {1, 2})
           .In(Space::kLayerWise, {1, 2}),
-      Axis(&InstanceSpec::ep, "ep").In(Space::kDense, {1, 2, 4}).In(Space::kLayerWise, {1, 2, 4}),
+      Axis(&InstanceSpec::ep, "ep")
+          .In(Space::kDense, {1, 2, 4})
+          .In(Space::kLayerWise, {1, 2, 4})
+          .In(Space::kPipeline, {1, 2, 4}),
       Axis(&InstanceSpec::pp, "pp").In(Space::kDense, {1, 2}).In(Space::kLayerWise, {1, 2}),
       Axis(&InstanceSpec::etp, "etp"),
       TensorParallel(),

@@ -33,7 +33,7 @@ std::vector<Knob> ModelOptionKnobs() {
           .In({Space::kDense, Space::kLayerWise}),
       Flag(&ModelConfig::biases, "bias",
            {.name = "biases", .meaning = "linear modules have biases", .told = Told::kNever})
-          .In({Space::kDense, Space::kSchedule, Space::kLayerWise}),
+          .In({Space::kDense, Space::kSchedule, Space::kLayerWise, Space::kPipeline}),
       Flag(&ModelConfig::odd_sizes, "odd",
            {.name = "odd_sizes",
             .meaning = "sizes that no number of ranks divides",
@@ -43,7 +43,7 @@ std::vector<Knob> ModelOptionKnobs() {
            {.name = "root_param",
             .meaning = "the root module has a parameter of its own",
             .told = Told::kNever})
-          .In({Space::kDense, Space::kSchedule, Space::kLayerWise}),
+          .In({Space::kDense, Space::kSchedule, Space::kLayerWise, Space::kPipeline}),
       Flag(&ModelConfig::reused, "reused",
            {.name = "reused", .meaning = "a layer runs twice", .told = Told::kNever})
           .In({Space::kDense, Space::kLayerWise}),
@@ -54,7 +54,8 @@ std::vector<Knob> ModelOptionKnobs() {
             .told = Told::kNever})
           .In(Space::kDense, {"", "embedding", "layer", "norms", "middle", "last"})
           .In(Space::kSchedule, {"", "embedding", "layer", "norms", "last"})
-          .In(Space::kLayerWise, {"", "embedding", "layer", "norms", "last"}),
+          .In(Space::kLayerWise, {"", "embedding", "layer", "norms", "last"})
+          .In(Space::kPipeline, {"", "embedding", "middle", "norms"}),
       Text(&ModelConfig::unused, "unused",
            {.name = "unused",
             .meaning = "a module that is left out: in a step, on a rank",

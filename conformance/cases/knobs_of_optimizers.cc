@@ -29,7 +29,8 @@ std::vector<Knob> OptimizerKnobs() {
             .values = "0 (off), real",
             .meaning = "maximal global 2-norm; scale = min(1, clip_grad / (norm + 1e-6))"})
           .In(Space::kDense, {0.0, 0.5, 1048576.0})
-          .In(Space::kLayerWise, {0.0, 0.5, 1048576.0}),
+          .In(Space::kLayerWise, {0.0, 0.5, 1048576.0})
+          .In(Space::kPipeline, {0.0, 0.5}),
   };
 }
 
@@ -39,24 +40,25 @@ std::vector<Knob> WatchKnobs() {
            {.name = "grad_norm",
             .meaning = "at least one rank publishes GRAD_NORM every step (implied by clip_grad and "
                        "grad_norm_skip_threshold)"})
-          .In({Space::kDense, Space::kSchedule, Space::kLayerWise}),
+          .In({Space::kDense, Space::kSchedule, Space::kLayerWise, Space::kPipeline}),
       Flag(&InstanceSpec::zero_count, "zeros",
            {.name = "log_num_zeros_in_grad",
             .meaning = "at least one rank publishes ZERO_COUNT every step: logical elements of the "
                        "gradient, before clipping, that are zero"})
-          .In({Space::kLayerWise}),
+          .In({Space::kLayerWise, Space::kPipeline}),
       Real(&InstanceSpec::skip_norm, "skip",
            {.name = "grad_norm_skip_threshold",
             .values = "0 (off), real",
             .meaning =
                 "a step whose global norm is above it, or no number, changes no weight, no "
                 "optimizer state and no step count of adamw, on any rank, and publishes no PARAM"})
-          .In(Space::kLayerWise, {0.0, 1048576.0}),
+          .In(Space::kLayerWise, {0.0, 1048576.0})
+          .In(Space::kPipeline, {0.0, 1048576.0}),
       Flag(&InstanceSpec::check_for_nan, "nan",
            {.name = "check_for_nan_in_grad",
             .meaning = "a step whose gradients are not finite is an error on the rank that has "
                        "them, before anything is sent"})
-          .In({Space::kDense, Space::kLayerWise}),
+          .In({Space::kDense, Space::kLayerWise, Space::kPipeline}),
       Number(&InstanceSpec::device_memory_bytes, "mem",
              {.name = "device_memory_bytes",
               .values = "0 (no limit), bytes",
@@ -70,7 +72,8 @@ std::vector<Knob> WatchKnobs() {
           .In(Space::kSchedule, {"ttt", "tetet", "ttsrlt"})
           // At least three steps, and between them what values that are still to be gathered may
           // meet: the model is evaluated, saved, loaded into, created again.
-          .In(Space::kLayerWise, {"tettt", "ttsttltt", "ttsrlett", "etrttet"}),
+          .In(Space::kLayerWise, {"tettt", "ttsttltt", "ttsrlett", "etrttet"})
+          .In(Space::kPipeline, {"tet", "ttslt", "tsrlet", "etrtt"}),
   };
 }
 

@@ -16,6 +16,19 @@ std::string LossScale(const InstanceSpec& spec, int32_t) {
 
 }  // namespace
 
+Knob FineGrained() {
+  return Number(
+             &InstanceSpec::fine_grained_gather, "fine",
+             {.name = "fine_grained_param_gather",
+              .values = "1, 0",
+              .meaning =
+                  "under the overlap, with sharded parameters. 1: of a unit dense parameters and "
+                  "experts are gathered each when one of its operations needs them. 0: all of a "
+                  "unit is gathered before its first operation. Without the overlap it means "
+                  "nothing. (Megatron-FSDP's enable_fine_grained_param_gather)"})
+      .In(Space::kSchedule, {1, 0});
+}
+
 std::vector<Knob> ScheduleKnobs() {
   return {
       Number(&InstanceSpec::chunks, "vpp",
@@ -23,8 +36,9 @@ std::vector<Knob> ScheduleKnobs() {
               .values = "1, n",
               .meaning =
                   "model chunks per rank of the group `pp` (interleaved schedule): stage v = chunk "
-                  "* pp + pp rank. 1: ranks of `pp` hold the same whole model. More are refused "
-                  "with any other strategy than no_shard; microbatches are a multiple of pp"}),
+                  "* pp + pp rank. 1: ranks of `pp` hold the same whole model. With more, "
+                  "microbatches are a multiple of pp, and the overlap is refused with optim_grads "
+                  "and optim_grads_params"}),
       Flag(&InstanceSpec::overlap_moe, "1f1b",
            {.name = "overlap_moe_expert_parallel_comm",
             .meaning =
@@ -51,7 +65,8 @@ std::vector<Knob> ScheduleKnobs() {
             .meaning =
                 "streams of all-to-alls of activations have a higher priority (a lower number, as "
                 "in CUDA) than those of compute; without the overlap it means nothing"})
-          .In({Space::kSchedule}),
+          .In({Space::kSchedule, Space::kPipeline}),
+      FineGrained(),
   };
 }
 
@@ -66,6 +81,7 @@ std::vector<Knob> ScheduleOptionKnobs() {
                "it out of gradients again before anything is published, clipped or applied"})
           .In(Space::kSchedule, {0, 3})
           .In(Space::kLayerWise, {0, 3})
+          .In(Space::kPipeline, {0, 3})
           .Says(LossScale),
       Real(&InstanceSpec::wrong_loss_scale, "badscale",
            {.name = "wrong_loss_scale",

@@ -84,6 +84,7 @@ std::vector<Case> SimCore(uint64_t seed, Spaces& spaces) {
   list.AddArray(ScheduleSpaceOf("sim", spaces), {2, seed, {}, 12}, seed);
   list.Add(NamedLayerWiseCases());
   list.AddArray(LayerWiseSpaceOf("sim", spaces), {2, seed, {}, 12}, seed);
+  list.AddArray(PipelineSpaceOf("sim", spaces), {2, seed, {}, 12}, seed);
   return list.Take();
 }
 
@@ -93,6 +94,7 @@ std::vector<Case> SimFull(uint64_t seed, Spaces& spaces) {
   list.AddArray(spaces.Dense(SpaceWorlds("sim")), {3, seed + 1, {}, 4}, seed);
   list.AddArray(ScheduleSpaceOf("sim", spaces), {3, seed + 1, {}, 4}, seed);
   list.AddArray(LayerWiseSpaceOf("sim", spaces), {3, seed + 1, {}, 4}, seed);
+  list.AddArray(PipelineSpaceOf("sim", spaces), {3, seed + 1, {}, 4}, seed);
   return list.Take();
 }
 
@@ -123,6 +125,7 @@ std::vector<Case> MpiCore(uint64_t seed, Spaces& spaces) {
   }
   list.AddUpTo(8, PipelineCases());
   list.AddArray(LayerWiseSpaceOf("mpi", spaces), {2, seed, {}, 12}, seed);
+  list.AddArray(PipelineSpaceOf("mpi", spaces), {2, seed, {}, 12}, seed);
   const LayerWiseSpace& few = spaces.LayerWise({3, 5});
   list.AddArray(few, {2, seed + 1, CollectiveFactors(few), 12}, seed);
   for (const char* id : {"w8.lw.opg", "w8.lw.n2", "w4.ddp.aligned"}) list.Add(ParseId(id));
@@ -141,6 +144,7 @@ std::vector<Case> MpiFull(uint64_t seed, Spaces& spaces) {
   list.AddArray(spaces.Schedule({8}), {2, seed, {}, 12}, seed);  // ep of one rank and of all, too
   list.AddUpTo(8, NamedLayerWiseCases());
   list.AddArray(LayerWiseSpaceOf("mpi", spaces), {3, seed + 1, {}, 4}, seed);
+  list.AddArray(PipelineSpaceOf("mpi", spaces), {3, seed + 1, {}, 4}, seed);
   return list.Take();
 }
 
@@ -188,6 +192,10 @@ const ScheduleSpace& ScheduleSpaceOf(const std::string& fabric, Spaces& spaces) 
 
 const LayerWiseSpace& LayerWiseSpaceOf(const std::string& fabric, Spaces& spaces) {
   return spaces.LayerWise(SpacesOfFabric(fabric).layer_wise_worlds);
+}
+
+const PipelineSpace& PipelineSpaceOf(const std::string& fabric, Spaces& spaces) {
+  return spaces.Pipeline(SpacesOfFabric(fabric).pipeline_worlds);
 }
 
 std::vector<Case> Profile(const std::string& name, const std::string& fabric, Spaces& spaces,

@@ -32,7 +32,8 @@ std::vector<Case> NamedCases();
 
 // The same of mixtures of experts and their schedules: both schedules in one table.
 std::vector<Case> NamedScheduleCases();
-// Interleaved pipelines, with and without the overlap; nothing is sharded in them.
+// Interleaved pipelines of replicas, with and without the overlap; pipeline_space.h combines the
+// rest.
 std::vector<Case> PipelineCases();
 
 // Layer-wise engines: sizes of groups, buckets and models that a covering array meets only by
@@ -62,6 +63,11 @@ const ScheduleSpace& ScheduleSpaceOf(const std::string& fabric, Spaces& spaces);
 CoverageReport LayerWiseCoverage(const std::vector<Case>& cases, int t, const std::string& fabric,
                                  Spaces& spaces);
 const LayerWiseSpace& LayerWiseSpaceOf(const std::string& fabric, Spaces& spaces);
+// The same of pipeline_space.h, by interleaved pipelines and by layer-wise cases under the 1F1B
+// schedule; on mpi of eight ranks.
+CoverageReport PipelineCoverage(const std::vector<Case>& cases, int t, const std::string& fabric,
+                                Spaces& spaces);
+const PipelineSpace& PipelineSpaceOf(const std::string& fabric, Spaces& spaces);
 // What the report says of a core or full profile, one text for each space. On nccl of the worlds
 // with at most `ranks` ranks, not all of whose pairs need be covered.
 std::vector<std::string> CoverageFacts(const std::vector<Case>& cases, const std::string& profile,

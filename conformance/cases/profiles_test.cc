@@ -109,10 +109,10 @@ TEST_F(ProfilesTest, CoverageOnNcclIsOfTheWorldsThatFit) {
   const std::vector<Case> one = Profile("core", "nccl", *spaces, 1, 1),
                           two = Profile("core", "nccl", *spaces, 1, 2);
   const std::vector<std::string> of_one = CoverageFacts(one, "core", "nccl", *spaces, 1);
-  ASSERT_EQ(of_one.size(), 2u) << "schedules need two ranks";
+  ASSERT_EQ(of_one.size(), 2u) << "schedules and pipelines need two ranks";
   EXPECT_NE(of_one[0].find("(worlds of at most 1): "), std::string::npos) << of_one[0];
   const std::vector<std::string> of_two = CoverageFacts(two, "core", "nccl", *spaces, 2);
-  ASSERT_EQ(of_two.size(), 3u);
+  ASSERT_EQ(of_two.size(), 4u);
   EXPECT_NE(of_two[0].find("not covered: "), std::string::npos) << "what is missing is said";
   EXPECT_NE(of_two[1].find("(world 2, ep "), std::string::npos) << of_two[1];
 }
@@ -163,7 +163,7 @@ TEST_F(ProfilesTest, MpiCoreHasBothSchedulesForTwoAndFourExpertRanks) {
   std::set<std::pair<int32_t, bool>> seen;
   for (const Case& c : *mpi_core) {
     const InstanceSpec& spec = c.instances[0];
-    if (c.world != 8 || spec.strategy == ShardingStrategy::kLayerWise) continue;
+    if (c.world != 8 || spec.strategy == ShardingStrategy::kLayerWise || spec.chunks > 1) continue;
     if (spec.model.moe.experts > 0) seen.insert({spec.ep, spec.overlap_moe});
   }
   EXPECT_EQ(seen.size(), 4u);
@@ -203,6 +203,19 @@ TEST_F(ProfilesTest, MissingPairsOfLayerWiseEnginesAreSeen) {
   EXPECT_NE(report.Text().find("layer_wise_transport=padded"), std::string::npos);
 }
 
+TEST_F(ProfilesTest, CoreCoversEveryPairOfPipelines) {
+  ExpectComplete(PipelineCoverage(*core, 2, "sim", *spaces), 2500);
+  ExpectComplete(PipelineCoverage(*mpi_core, 2, "mpi", *spaces), 2500);
+  ExpectComplete(PipelineCoverage(*full, 3, "sim", *spaces), 20000);
+  std::vector<Case> fewer;
+  for (const Case& c : *core) {
+    if (c.instances[0].strategy != ShardingStrategy::kLayerWise) fewer.push_back(c);
+  }
+  const CoverageReport report = PipelineCoverage(fewer, 2, "sim", *spaces);
+  EXPECT_LT(report.count.covered, report.count.possible);
+  EXPECT_NE(report.Text().find("engine=layer_wise"), std::string::npos) << report.Text();
+}
+
 // How values travel: each legal combination of when, how and into what, in both odd worlds of mpi.
 TEST_F(ProfilesTest, LayerWiseEnginesRunInOddWorldsAndAreRefused) {
   std::set<int32_t> worlds;
@@ -220,9 +233,11 @@ TEST_F(ProfilesTest, LayerWiseEnginesRunInOddWorldsAndAreRefused) {
 TEST_F(ProfilesTest, EachCaseIsCountedOnce) {
   const CoverageReport a = Coverage(*core, 2, SpaceWorlds("sim"), *spaces),
                        b = ScheduleCoverage(*core, 2, "sim", *spaces),
-                       c = LayerWiseCoverage(*core, 2, "sim", *spaces);
-  EXPECT_EQ(static_cast<size_t>(a.cases + b.cases + c.cases), core->size());
+                       c = LayerWiseCoverage(*core, 2, "sim", *spaces),
+                       d = PipelineCoverage(*core, 2, "sim", *spaces);
+  EXPECT_EQ(static_cast<size_t>(a.cases + b.cases + c.cases + d.cases), core->size());
   EXPECT_LE(c.legal, 80);
+  EXPECT_LE(d.legal, 120);
 }
 
 TEST_F(ProfilesTest, UnknownNamesAreRefused) {
@@ -240,6 +255,11 @@ TEST_F(ProfilesTest, RowsAndCasesConvertBothWays) {
 
 TEST_F(ProfilesTest, RowsOfSchedulesAndCasesConvertBothWays) {
   const ScheduleSpace& space = spaces->Schedule({2, 4, 8});
+  for (uint64_t seed = 0; seed < 300; ++seed) ExpectRowIsACase(space, seed);
+}
+
+TEST_F(ProfilesTest, RowsOfPipelinesAndCasesConvertBothWays) {
+  const PipelineSpace& space = spaces->Pipeline({2, 4, 8});
   for (uint64_t seed = 0; seed < 300; ++seed) ExpectRowIsACase(space, seed);
 }
 

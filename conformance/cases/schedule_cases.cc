@@ -86,6 +86,10 @@ std::vector<Case> RoutingCases() {
       "w4.zero1.ep2.k2.moe4.1f1b.dw",
       "w4.ddp.ep2.k2.moe4.zloss.aux.ls3",
       "w4.zero3.ep2.k2.adamw.zeros.skip11p5.do=ttttt.moe4.1f1b",
+      // units that are gathered as a whole, and module by module
+      "w4.zero3.ep2.k2.moe4.1f1b.fine0",
+      "w4.zero3.ep2.k2.pf0.moe4.1f1b.dw.fine0",
+      "w4.zero3.ep2.k2.pf0.moe4.1f1b",
       // more experts than tokens; what is left over is in several buckets; evaluation anywhere
       "w2.zero3.ep2.k2.seq2.moe16.top1.1f1b",
       "w4.zero3.ep2.k2.bs64.units=none.bias.root.moe4.1f1b",

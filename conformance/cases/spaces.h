@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "conformance/cases/layer_wise_space.h"
+#include "conformance/cases/pipeline_space.h"
 #include "conformance/cases/schedule_space.h"
 #include "conformance/cases/space.h"
 
@@ -22,6 +23,7 @@ class Spaces {
     return In(schedule_, worlds, eps);
   }
   const LayerWiseSpace& LayerWise(const Ranks& worlds) { return In(layer_wise_, worlds); }
+  const PipelineSpace& Pipeline(const Ranks& worlds) { return In(pipeline_, worlds); }
 
  private:
   template <typename Space, typename... Key>
@@ -35,6 +37,7 @@ class Spaces {
   std::map<std::tuple<Ranks>, CaseSpace> dense_;
   std::map<std::tuple<Ranks, Ranks>, ScheduleSpace> schedule_;
   std::map<std::tuple<Ranks>, LayerWiseSpace> layer_wise_;
+  std::map<std::tuple<Ranks>, PipelineSpace> pipeline_;
 };
 
 }  // namespace shardproof

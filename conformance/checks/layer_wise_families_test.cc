@@ -44,7 +44,7 @@ TEST(LayerWiseFamilies, GoodRunsPassThem) {
 
 TEST(LayerWiseFamilies, UnitsMeanNothing) {
   const LayerWiseRun made = Made();
-  EXPECT_TRUE(InstanceFacts(made.spec->instances[0], 4).units().empty());
+  EXPECT_TRUE(InstanceFacts(made.spec->instances[0], 4).units(0).empty());
 }
 
 TEST(LayerWiseFamilies, StateOfWhatOthersOwnIsTooMuchMemory) {

@@ -91,6 +91,7 @@ void ReadSchedule(const Knobs& knobs, Config& c) {
   c.delay_wgrad = knobs.Flag("delay_wgrad_compute");
   c.early_attn_release = knobs.Flag("ep_overlap_early_attn_memory_release");
   c.high_priority_a2a = knobs.Flag("high_priority_a2a_comm_stream");
+  c.fine_grained_gather = knobs.OneOf<int>("fine_grained_param_gather", {{"1", 1}, {"0", 0}}) == 1;
   c.chunks = knobs.Size("virtual_pipeline_model_parallel_size");
   c.shared_expert_overlap = knobs.Flag("moe_shared_expert_overlap");
   c.cuda_graphs =

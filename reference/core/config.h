@@ -74,6 +74,7 @@ struct Config {
   bool delay_wgrad = false;         // weight gradients after input gradients
   bool early_attn_release = false;  // ep_overlap_early_attn_memory_release
   bool high_priority_a2a = false;   // of the stream of the all-to-alls; nothing without overlap_moe
+  bool fine_grained_gather = true;  // under it: of a unit each bucket group when it is needed
   int32_t chunks = 1;               // virtual_pipeline_model_parallel_size: per pipeline rank
   bool shared_expert_overlap = false;
   CudaGraphs cuda_graphs = CudaGraphs::kNone;
@@ -91,6 +92,8 @@ struct Config {
   bool Shards() const { return strategy != ShardingStrategy::kNoShard; }
   bool ShardsGrads() const { return strategy == ShardingStrategy::kOptimGrads || ShardsParams(); }
   bool ShardsParams() const { return strategy == ShardingStrategy::kOptimGradsParams; }
+  // Bucket groups of a unit are gathered each when it is needed, not all with the unit.
+  bool GathersByModule() const { return overlap_moe && fine_grained_gather; }
   // An install gathers the new weights at once, and not when they are needed.
   bool GathersAtInstall() const { return LayerWise() && !overlap_param_gather; }
   // A backward adds to an fp32 gradient of its own, not to the main gradient.

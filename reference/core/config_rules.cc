@@ -131,6 +131,18 @@ void CheckCombinations(const Knobs& knobs, const Config& c) {
   }
 }
 
+void CheckOverlapIn(const Config& c, int32_t ep, int32_t pp) {
+  if (ep == 1)
+    Reject(kOverlap, "1", "there are no all-to-alls to hide: the group ep has one member");
+  if (pp == 1) return;
+  const std::string with = "with pp = " + std::to_string(pp) + " it needs ";
+  if (c.chunks == 1)
+    Reject(kOverlap, "1", with + "virtual_pipeline_model_parallel_size > 1, not 1");
+  if (c.ShardsGrads())
+    Reject(kOverlap, "1",
+           with + "whole gradients: strategy = no_shard, optim or layer_wise (Megatron-FSDP)");
+}
+
 }  // namespace
 
 void CheckRules(const Knobs& knobs, const Config& c) {
@@ -141,27 +153,23 @@ void CheckRules(const Knobs& knobs, const Config& c) {
 }
 
 void CheckAxes(const Config& c, int32_t ep, int32_t pp) {
-  if (c.overlap_moe && ep == 1)
-    Reject(kOverlap, "1", "there are no all-to-alls to hide: the group ep has one member");
-  const std::string stages = std::to_string(pp);
-  if (c.overlap_moe && pp > 1 && c.chunks == 1) {
-    Reject(kOverlap, "1",
-           "with pp = " + stages + " it needs virtual_pipeline_model_parallel_size > 1, not 1");
-  }
-  if (c.chunks > 1 && pp > 1 && c.Shards()) {
-    Reject("virtual_pipeline_model_parallel_size", std::to_string(c.chunks),
-           "interleaved stages (pp = " + stages + ") need strategy = no_shard");
-  }
-  if (c.chunks > 1 && pp == 1)
+  if (c.overlap_moe) CheckOverlapIn(c, ep, pp);
+  if (c.chunks == 1) return;
+  if (pp == 1)
     Reject("virtual_pipeline_model_parallel_size", std::to_string(c.chunks),
            "there is no pipeline");
-  if (c.chunks > 1 && c.microbatches % pp != 0) {
+  if (c.microbatches % pp != 0) {
     Reject("microbatches", std::to_string(c.microbatches),
-           "interleaved stages need a multiple of pp = " + stages);
+           "interleaved stages need a multiple of pp = " + std::to_string(pp));
   }
-  if (c.chunks > 1 && (c.recompute || c.recompute_modules.contains("moe"))) {
+  if (c.recompute || c.recompute_modules.contains("moe")) {
     throw Unsupported(
         "recompute = 1 and recompute_modules = moe are not implemented for interleaved stages");
+  }
+  if (c.ShardsGrads() && (c.unit_types.empty() || c.reshard_after_forward > 1)) {
+    throw Unsupported(
+        "units = none and reshard_after_forward = n are not implemented for interleaved stages "
+        "with sharded gradients");
   }
 }
 
@@ -174,8 +182,6 @@ void CheckImplemented(const Config& c) {
         "optimizer = muon is implemented with strategy = no_shard and layer_wise only: it "
         "orthogonalises whole matrices, and shards hold rows of them");
   }
-  if (c.LayerWise() && c.overlap_moe)
-    throw Unsupported(std::string(kOverlap) + " = 1 is not implemented with strategy = layer_wise");
 }
 
 std::vector<std::string> Warnings(const Config& c) {

@@ -156,14 +156,28 @@ TEST(ConfigSchedule, AxesDecideToo) {
   EXPECT_THROW(CheckAxes(Read(kOverlapped), 2, 2), Rejected) << "one chunk";
   Texts interleaved = Overlapped("virtual_pipeline_model_parallel_size", "2");
   EXPECT_THROW(CheckAxes(Read(interleaved), 2, 2), Rejected) << "with sharded parameters";
-  interleaved["strategy"] = "no_shard";
-  EXPECT_NO_THROW(CheckAxes(Read(interleaved), 2, 2));
+  for (const char* whole : {"layer_wise", "optim", "no_shard"}) {
+    interleaved["strategy"] = whole;
+    EXPECT_NO_THROW(CheckAxes(Read(interleaved), 2, 2)) << whole;
+  }
   EXPECT_THROW(CheckAxes(Read(interleaved), 2, 1), Rejected) << "chunks without a pipeline";
   interleaved["microbatches"] = "3";
   EXPECT_THROW(CheckAxes(Read(interleaved), 2, 2), Rejected) << "no multiple of pp";
   EXPECT_THROW(
       CheckAxes(Read({{"virtual_pipeline_model_parallel_size", "2"}, {"recompute", "1"}}), 1, 2),
       Unsupported);
+}
+
+TEST(ConfigSchedule, StagesWithShardsTakeUnitsInTurn) {
+  Texts stages{{"virtual_pipeline_model_parallel_size", "2"},
+               {"strategy", "optim_grads_params"},
+               {"microbatches", "2"}};
+  EXPECT_NO_THROW(CheckAxes(Read(stages), 1, 2));
+  for (const auto& [knob, value] : {std::pair{"units", "none"}, {"reshard_after_forward", "2"}}) {
+    Texts with = stages;
+    with[knob] = value;
+    EXPECT_THROW(CheckAxes(Read(with), 1, 2), Unsupported) << knob;
+  }
 }
 
 TEST(ConfigSchedule, WhatIsNotImplemented) {

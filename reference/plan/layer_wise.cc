@@ -3,59 +3,10 @@
 #include <algorithm>
 
 #include "reference/core/at.h"
+#include "reference/plan/gather_chain.h"
 
 namespace reference {
 namespace {
-
-//   launched ------ waited ------ next one launched ------ published
-//
-// At most two buckets are between launch and publication: one that is being published and one
-// that travels. Each bucket is gathered once per step, so every step has a chain of its own.
-class GatherChain {
- public:
-  // stale: else nothing is gathered, because values are the same everywhere.
-  GatherChain(PlanWriter& write, bool stale) : write_(write), order_(InForwardOrder(write.facts)) {
-    if (!stale) launched_ = published_ = Length(order_);
-  }
-
-  // Before an operation reads parameters of a bucket, it and those before it are published.
-  void Need(const Operation& operation) {
-    for (int32_t g : GroupsOf(write_.facts, operation, SPF_IN_PARAM)) {
-      const auto place = std::ranges::find(order_, g);
-      while (place != order_.end() && published_ <= place - order_.begin()) PublishNext();
-    }
-  }
-  void PublishAll() {
-    while (published_ < Length(order_)) PublishNext();
-  }
-
- private:
-  // Frozen parameters are everywhere already.
-  static std::vector<int32_t> InForwardOrder(const PlanFacts& facts) {
-    std::vector<int32_t> order;
-    for (int32_t g = Length(facts.groups); g-- > 0;) {
-      if (At(facts.groups, g).trainable) order.push_back(g);
-    }
-    return order;
-  }
-
-  // The next one starts before this one's values are copied, so that the copies hide it too.
-  void PublishNext() {
-    if (launched_ == published_) Add(Do::kGather, launched_++);
-    Add(Do::kNeed, published_);
-    if (launched_ < Length(order_)) Add(Do::kGather, launched_++);
-    if (!write_.facts.config.aligned_layout) Add(Do::kRelease, published_);  // else in place
-    ++published_;
-  }
-  void Add(Do what, int32_t place) {
-    const int32_t group = At(order_, place);
-    if (At(write_.facts.groups, group).travels) write_.Add(what).group = group;
-  }
-
-  PlanWriter& write_;
-  const std::vector<int32_t> order_;      // bucket groups
-  int32_t launched_ = 0, published_ = 0;  // so far; launched_ - published_ is 0 or 1
-};
 
 void Forward(PlanWriter& write, GatherChain& chain, const Pass& pass) {
   write.Mark(SPF_HOOK_FORWARD, 0, pass.id.microbatch);

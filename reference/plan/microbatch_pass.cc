@@ -10,6 +10,14 @@ bool Contains(const std::vector<ValueRef>& values, const ValueRef& value) {
   return std::ranges::count(values, value) > 0;
 }
 
+// Where bucket groups are gathered: under the overlap each when it is needed, since nodes of two
+// microbatches come in turn (fine_grained_param_gather); else with all of its unit.
+Place PlaceOf(const PlanFacts& facts, int32_t group) {
+  const int32_t unit = At(facts.buckets.groups, group).unit;
+  if (facts.config.GathersByModule() || unit == kNoUnit) return {-1, kNoUnit, {group}};
+  return {facts.ModuleOf(unit), unit, At(facts.buckets.unit_groups, unit)};
+}
+
 // Units of the node's operations, each once, that are no layers of the program.
 std::set<int32_t> OtherUnits(const PlanFacts& facts, const ScheduleNodes& nodes,
                              const PlannedNode& node) {
@@ -51,6 +59,11 @@ void FindOtherChunks(const PlanFacts& facts, const spf_program& program, Microba
 
 }  // namespace
 
+int32_t PlaceWith(const GatherOrder& order, int32_t group) {
+  const auto with = [&](const Place& place) { return std::ranges::count(place.groups, group) > 0; };
+  return static_cast<int32_t>(std::ranges::find_if(order, with) - order.begin());
+}
+
 MicrobatchPass::MicrobatchPass(const PlanFacts& facts, ChunkPass of, bool forward_only)
     : Pass{of, {}, {}, 0},
       eval(forward_only),
@@ -67,8 +80,7 @@ MicrobatchPass::MicrobatchPass(const PlanFacts& facts, ChunkPass of, bool forwar
     for (const Operation& operation : node.operations) {
       GatherOrder& places = needs[node.backward()];
       for (int32_t g : GroupsOf(facts, operation, SPF_IN_PARAM)) {
-        const auto same = [g](const Place& place) { return place.groups.front() == g; };
-        if (std::none_of(places.begin(), places.end(), same)) places.push_back({-1, kNoUnit, {g}});
+        if (PlaceWith(places, g) == Length(places)) places.push_back(PlaceOf(facts, g));
       }
     }
     const size_t begin = operations.size();

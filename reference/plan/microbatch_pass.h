@@ -23,7 +23,7 @@ struct MicrobatchPass : Pass {
   const bool eval;
   ScheduleNodes nodes;
   std::vector<PassNode> order;          // forward, then backward
-  GatherOrder needs[2];                 // bucket groups by first need: forward, backward
+  GatherOrder needs[2];                 // places by first need: forward, backward
   std::vector<bool> in_other_chunks;    // by bucket group: other chunks add to its gradient
   std::vector<bool> in_earlier_chunks;  // which come later in backward
 
@@ -32,5 +32,8 @@ struct MicrobatchPass : Pass {
   // sends it.
   std::vector<ValueRef> Crossing(const PlanFacts& facts, bool gradients, bool leaving) const;
 };
+
+// Where the bucket group is gathered; behind the last place if nowhere.
+int32_t PlaceWith(const GatherOrder& order, int32_t group);
 
 }  // namespace reference

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "reference/core/at.h"
+#include "reference/plan/gather_chain.h"
 #include "reference/plan/microbatch_pass.h"
 
 namespace reference {
@@ -27,12 +28,20 @@ class OneFOneB {
       : write_(write),
         facts_(write.facts),
         units_(OrderUnits(facts_)),
-        backward_to_come_(facts_.buckets.unit_modules.size()) {
-    write_.gathering.Start(units_.forward);  // H11
+        backward_to_come_(facts_.buckets.unit_modules.size()),
+        between_(facts_.buckets.unit_modules.size()),
+        chain_(write, facts_.config.LayerWise() && facts_.stale),
+        complete_(facts_.groups.size()) {
+    for (int32_t g = 0; g < Length(complete_); ++g)
+      At(complete_, g) = !At(facts_.groups, g).trainable;
   }
+
+  // What a rank's program leaves out is needed by others' collectives.
+  void Publish() { chain_.PublishAll(); }
 
   // Never more than two microbatches at once.
   void WithoutPipeline() {
+    Start(units_.forward);
     const int32_t microbatches = facts_.config.microbatches;
     for (const auto& [f, b] : StepsWithoutPipelining(microbatches)) {
       if (b && *b > 0) Close({*b - 1, 0});
@@ -56,6 +65,7 @@ class OneFOneB {
         transfer.messages.push_back({m, InFlightOf(m.pass).Crossing(facts_, m.backward, m.send)});
     };
     transfer_after(-1);
+    Start(InFlightOf(*steps.front().forward).needs[false]);  // other chunks come later
     for (int32_t s = 0; s < Length(steps); ++s) {
       const auto& [f, b] = At(steps, s);
       InFlight* forward = f ? &InFlightOf(*f) : nullptr;
@@ -68,6 +78,9 @@ class OneFOneB {
   }
 
  private:
+  void Start(const GatherOrder& order) {  // H11
+    if (!facts_.config.LayerWise()) write_.gathering.Start(order);
+  }
   InFlight& InFlightOf(ChunkPass id) { return in_flight_.at({id.microbatch, id.chunk}); }
   void Open(ChunkPass id, bool eval) {
     write_.Open(id, true);
@@ -134,14 +147,21 @@ class OneFOneB {
   }
 
   void Acquire(const Operation& operation, const GatherOrder& order) {
-    for (int32_t g : GroupsOf(facts_, operation, SPF_IN_PARAM)) {
-      const auto here = [&](const Place& place) { return place.groups.front() == g; };
-      const auto place = std::find_if(order.begin(), order.end(), here);
-      write_.gathering.Acquire(order, static_cast<int32_t>(place - order.begin()));
+    if (facts_.config.LayerWise()) return chain_.Need(operation);
+    std::vector<int32_t> groups = GroupsOf(facts_, operation, SPF_IN_PARAM);
+    // A unit that comes as a whole comes when it is entered, be it by an exchange.
+    const int32_t unit = facts_.UnitOf(operation);
+    if (!facts_.config.GathersByModule() && unit != kNoUnit)
+      groups.insert(groups.end(), At(facts_.buckets.unit_groups, unit).begin(),
+                    At(facts_.buckets.unit_groups, unit).end());
+    for (int32_t g : groups) {
+      const int32_t place = PlaceWith(order, g);
+      if (place < Length(order)) write_.gathering.Acquire(order, place);
     }
   }
 
   void EnterForward(InFlight& m, const Operation& operation) {
+    if (facts_.config.LayerWise()) return;  // there are no units whose parameters come
     const int32_t place = At(units_.place_of, operation.node->module);
     if (place < 0) return;
     const Place& here = At(units_.forward, place);
@@ -176,6 +196,8 @@ class OneFOneB {
 
   void Release(InFlight& m, int32_t unit, bool after_backward) {
     const int32_t module = facts_.ModuleOf(unit);
+    const bool backward_comes = !m.eval && At(facts_.buckets.unit_in_backward, unit);
+    At(between_, unit) += after_backward ? -1 : backward_comes;
     if (after_backward) {
       if (m.returning.erase(unit) > 0) Mark(m, SPF_HOOK_POST_BACKWARD, module);  // H6
       At(backward_to_come_, unit) = false;
@@ -183,6 +205,8 @@ class OneFOneB {
       Mark(m, SPF_HOOK_POST_FORWARD, module);  // H3
       m.entered.erase(module);
     }
+    const bool stays = facts_.config.reshard_after_forward == 0 && At(between_, unit) > 0;
+    if (stays) return;
     if (At(backward_to_come_, unit)) {
       write_.gathering.ReleaseLazily(unit);
     } else {
@@ -198,7 +222,16 @@ class OneFOneB {
       Mark(m, SPF_HOOK_ACCUMULATE, facts_.ModuleOf(unit));  // H7
     // Backward goes through the chunks from the last to the first: only the first is the end.
     const bool last = !At(m.in_earlier_chunks, group);
-    write_.reducing.HandOver({group}, last && facts_.IsLast(m.id.microbatch));
+    HandOver(group, last && facts_.IsLast(m.id.microbatch));
+  }
+
+  // Whole parameters are dealt in buckets that know no units: they are reduced in their order,
+  // which is that of the other ranks, whatever a rank's program completes first.
+  void HandOver(int32_t group, bool last) {
+    if (!facts_.config.LayerWise() || !last) return write_.reducing.HandOver({group}, last);
+    At(complete_, group) = true;
+    for (; reduced_ < Length(complete_) && At(complete_, reduced_); ++reduced_)
+      write_.reducing.HandOver({reduced_}, true);
   }
 
   // In a pipeline a microbatch comes by once per chunk: forward from the first on, backward from
@@ -206,6 +239,7 @@ class OneFOneB {
   void RootPreBackward(const InFlight& m) {  // H4
     if (m.id.chunk == facts_.config.chunks - 1) Mark(m, SPF_HOOK_ROOT_PRE_BACKWARD, 0);
     std::fill(backward_to_come_.begin(), backward_to_come_.end(), true);
+    if (facts_.config.LayerWise()) return chain_.PublishAll();  // see layer_wise.h
     write_.gathering.Prefetch(m.needs[true]);
   }
 
@@ -217,7 +251,7 @@ class OneFOneB {
       write_.reducing.Begin({g});
       HandOver(m, g);
     }
-    write_.reducing.Drain();
+    if (m.id.chunk == 0) write_.reducing.Drain();
     std::fill(backward_to_come_.begin(), backward_to_come_.end(), false);
   }
 
@@ -230,6 +264,11 @@ class OneFOneB {
   const UnitOrder units_;
   std::map<std::pair<int32_t, int32_t>, InFlight> in_flight_;
   std::vector<bool> backward_to_come_;  // by unit: in the combined step that is being planned
+  std::vector<int32_t> between_;        // by unit: microbatches between its forward and backward
+  // Layer-wise.
+  GatherChain chain_;
+  std::vector<bool> complete_;  // by bucket: the step's last gradient was added, or none will be
+  int32_t reduced_ = 0;         // buckets
 };
 
 }  // namespace
@@ -247,7 +286,9 @@ void PlanOneFOneBTraining(PlanWriter& write) {
 
 void PlanPipelineEval(PlanWriter& write) {
   write.Mark(SPF_HOOK_START_PARAM_SYNC, 0, 0);
-  OneFOneB(write).Interleaved(true);
+  OneFOneB schedule(write);
+  schedule.Interleaved(true);
+  schedule.Publish();
   write.gathering.ReleaseAll();
 }
 

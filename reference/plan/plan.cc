@@ -19,10 +19,10 @@ void Install(PlanWriter& write) {
 
 Plan PlanTrainStep(const PlanFacts& facts) {
   PlanWriter write(facts);
-  if (facts.config.LayerWise()) {
-    PlanLayerWiseTraining(write);
-  } else if (facts.config.overlap_moe || facts.pipeline_ranks > 1) {
+  if (facts.config.overlap_moe || facts.pipeline_ranks > 1) {
     PlanOneFOneBTraining(write);
+  } else if (facts.config.LayerWise()) {
+    PlanLayerWiseTraining(write);
   } else {
     PlanSequentialTraining(write);
   }
@@ -32,10 +32,10 @@ Plan PlanTrainStep(const PlanFacts& facts) {
 
 Plan PlanEvalStep(const PlanFacts& facts) {
   PlanWriter write(facts);
-  if (facts.config.LayerWise()) {
-    PlanLayerWiseEval(write);
-  } else if (facts.pipeline_ranks > 1) {
+  if (facts.pipeline_ranks > 1) {
     PlanPipelineEval(write);
+  } else if (facts.config.LayerWise()) {
+    PlanLayerWiseEval(write);
   } else {
     PlanSequentialEval(write);
   }

@@ -123,6 +123,8 @@ std::vector<CaseFactors> FactorsUpTo(int ranks, Spaces& spaces) {
     all.push_back(FactorsOf("experts", spaces.Schedule(worlds, row.schedule_eps)));
   if (const auto worlds = UpTo(ranks, row.layer_wise_worlds); !worlds.empty())
     all.push_back(FactorsOf("layer_wise", spaces.LayerWise(worlds)));
+  if (const auto worlds = UpTo(ranks, row.pipeline_worlds); !worlds.empty())
+    all.push_back(FactorsOf("pipelines", spaces.Pipeline(worlds)));
   return all;
 }
 

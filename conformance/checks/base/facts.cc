@@ -54,7 +54,7 @@ InstanceFacts::InstanceFacts(const InstanceSpec& spec, int32_t world)
       if (family.name == "tp" && spec.model.tp > 1) At(place_, rank).tp = index;
     }
   }
-  FindUnits();
+  for (int32_t pp = 0; pp < spec.model.pp; ++pp) units_.push_back(UnitsOf(pp));
   // Every part of the model, whether or not a rank of this world holds it: keys do not depend on
   // the world.
   for (int32_t pp = 0; pp < spec.model.pp; ++pp) {
@@ -81,7 +81,7 @@ void InstanceFacts::AddParams(ModelRank place) {
     facts.row = param.n_dim > 0 && param.shape[0] > 0 ? param.numel / param.shape[0] : 1;
     facts.dtype = param.dtype;
     facts.module = param.module;
-    facts.unit = UnitOfModule(param.module);
+    facts.unit = UnitIn(At(units_, place.pp), param.module);
     row.push_back(std::move(facts));
   }
   FindShared(place);
@@ -110,7 +110,7 @@ void InstanceFacts::FindShared(ModelRank place) {
       for (int32_t i = 0; i < uses.n; ++i) {
         if (uses.use[i].table != SPF_IN_PARAM && uses.use[i].table != SPF_IN_GRAD) continue;
         ParamFacts& param = At(params_[place], uses.use[i].id);
-        if (param.unit != UnitOfModule(node.module)) param.unit = -1;
+        if (param.unit != UnitIn(At(units_, place.pp), node.module)) param.unit = -1;
       }
     }
   }
@@ -125,7 +125,7 @@ bool InstanceFacts::UnitMayBeAbsent(int32_t world_rank, int32_t call, int32_t un
     const int phase = At(calls_, call).letter == 't' ? SPF_BWD : SPF_FWD;
     const bool runs =
         std::any_of(program.nodes, program.nodes + program.n_nodes, [&](const spf_node& node) {
-          return UnitOfModule(node.module) == unit && node.uses[phase].n > 0;
+          return UnitOfModule(node.module, world_rank) == unit && node.uses[phase].n > 0;
         });
     if (!runs) return true;
   }
@@ -136,7 +136,7 @@ std::vector<int32_t> InstanceFacts::UnitsAlike(int32_t world_rank) const {
   using Shape = std::vector<std::tuple<int64_t, int64_t, int32_t, bool>>;
   std::map<Shape, std::vector<int32_t>> by_shape;
   std::vector<int32_t> alike;
-  for (const int32_t unit : units_) {
+  for (const int32_t unit : units(world_rank)) {
     Shape shape;
     for (int32_t id = 0; id < n_params(world_rank); ++id) {
       const ParamFacts& param = Param(world_rank, id);
@@ -151,24 +151,29 @@ std::vector<int32_t> InstanceFacts::UnitsAlike(int32_t world_rank) const {
   return alike;
 }
 
-// With pipeline stages module ids differ between ranks; nothing is sharded then, and there are no
-// units. Layer-wise engines have buckets instead.
-void InstanceFacts::FindUnits() {
-  if (spec_->model.pp > 1 || spec_->strategy == ShardingStrategy::kLayerWise) return;
-  const spf_model& tables = model_->Tables(0);
+// Layer-wise engines have buckets instead.
+InstanceFacts::Units InstanceFacts::UnitsOf(int32_t pp) const {
+  Units found;
+  if (spec_->strategy == ShardingStrategy::kLayerWise) return found;
+  const spf_model& tables = model_->Tables({0, pp, 0});
   const std::vector<std::string> types = Split(spec_->units);
-  unit_of_module_.assign(size_t(tables.n_modules), -1);
+  found.of_module.assign(size_t(tables.n_modules), -1);
   for (int32_t id = 0; id < tables.n_modules; ++id) {
     const spf_module& module = tables.modules[id];
-    const int32_t above = module.parent < 0 ? -1 : At(unit_of_module_, module.parent);
+    const int32_t above = module.parent < 0 ? -1 : At(found.of_module, module.parent);
     const bool match = std::find(types.begin(), types.end(), module.type) != types.end();
-    At(unit_of_module_, id) = above >= 0 ? above : match ? id : -1;
-    if (above < 0 && match) units_.push_back(id);
+    At(found.of_module, id) = above >= 0 ? above : match ? id : -1;
+    if (above < 0 && match) found.units.push_back(id);
   }
+  return found;
 }
 
-int32_t InstanceFacts::UnitOfModule(int32_t module) const {
-  return size_t(module) < unit_of_module_.size() ? At(unit_of_module_, module) : -1;
+int32_t InstanceFacts::UnitIn(const Units& units, int32_t module) {
+  return size_t(module) < units.of_module.size() ? At(units.of_module, module) : -1;
+}
+
+int32_t InstanceFacts::UnitOfModule(int32_t module, int32_t world_rank) const {
+  return UnitIn(At(units_, Place(world_rank).pp), module);
 }
 
 int32_t InstanceFacts::n_params(int32_t world_rank) const {

@@ -57,12 +57,15 @@ class InstanceFacts {
   // By local parameter id, as this world rank sees it; and by key.
   const ParamFacts& Param(int32_t world_rank, int32_t local) const;
   const ParamFacts& ByKey(int32_t key) const;
-  // The unit that a module is in, or -1.
-  int32_t UnitOfModule(int32_t module) const;
+  // The unit that a module of the rank is in, or -1.
+  int32_t UnitOfModule(int32_t module, int32_t world_rank) const;
   // Forward of one microbatch and backward of another interleave (1F1B): rules about one unit at a
   // time do not hold; the schedule's own do.
   bool Interleaves() const { return spec_->overlap_moe; }
-  const std::vector<int32_t>& units() const { return units_; }
+  // Of the rank: module ids differ between stages of a pipeline.
+  const std::vector<int32_t>& units(int32_t world_rank) const {
+    return At(units_, Place(world_rank).pp).units;
+  }
   // The units that share buffers with fsdp_double_buffer: the largest set of units with the same
   // list of parameters, not empty, by size, row, dtype and kind; of several such sets the first.
   std::vector<int32_t> UnitsAlike(int32_t world_rank) const;
@@ -73,7 +76,7 @@ class InstanceFacts {
     return model_->Node(id, Place(world_rank));
   }
   int32_t node_count(int32_t world_rank) const { return model_->node_count(Place(world_rank)); }
-  std::string ModuleName(int32_t module, int32_t world_rank = 0) const;
+  std::string ModuleName(int32_t module, int32_t world_rank) const;
 
   // The list of the named family that the rank is in; null if there is none.
   const std::vector<int32_t>* List(std::string_view family, int32_t world_rank) const;
@@ -90,7 +93,11 @@ class InstanceFacts {
   bool Twin(bool expert) const;
 
  private:
-  void FindUnits();
+  struct Units {
+    std::vector<int32_t> units, of_module;
+  };
+  Units UnitsOf(int32_t pp) const;
+  static int32_t UnitIn(const Units& units, int32_t module);
   void FindShared(ModelRank place);
   const InstanceSpec* spec_;
   std::unique_ptr<Model> model_;
@@ -98,9 +105,9 @@ class InstanceFacts {
   std::vector<ScriptCall> calls_;
   void AddParams(ModelRank place);
   static bool IsMatrix(const spf_model& tables, const spf_param& param);
-  std::vector<int32_t> data_rank_;  // by world rank
-  std::vector<ModelRank> place_;    // by world rank
-  std::vector<int32_t> units_, unit_of_module_;
+  std::vector<int32_t> data_rank_;                       // by world rank
+  std::vector<ModelRank> place_;                         // by world rank
+  std::vector<Units> units_;                             // by place in the pipeline
   std::map<ModelRank, std::vector<ParamFacts>> params_;  // by local id
   std::vector<ParamFacts> by_key_;                       // as the first rank that holds it sees it
 };

@@ -1,6 +1,7 @@
 #include "conformance/checks/base/windows.h"
 
 #include <algorithm>
+#include <set>
 #include <unordered_map>
 
 #include "conformance/checks/base/byte_map.h"
@@ -21,6 +22,17 @@ int64_t Window::FirstInBackward(const Trace& trace) const {
     return event.phase != SPF_FWD || event.flag;
   });
   return at == reads.end() ? -1 : *at;
+}
+
+bool Window::BetweenPasses(const Trace& trace, int64_t event) const {
+  std::set<int32_t> forward;
+  for (const int64_t read : reads) {
+    const Event& at = At(trace.events, read);
+    const bool backward = at.phase != SPF_FWD || at.flag;
+    if (read < event && !backward) forward.insert(at.microbatch);
+    if (read > event && backward && forward.contains(at.microbatch)) return true;
+  }
+  return false;
 }
 
 namespace {
@@ -173,7 +185,7 @@ class Walk {
     if (static_cast<uint32_t>(uses.n) != event.ranges.size()) return;
     ParamUse use{index, event.instance, {}};
     // Backward of a node need not read the parameters that were gathered for it.
-    const int32_t own = facts.UnitOfModule(facts.Node(event.id, rank_).module);
+    const int32_t own = facts.UnitOfModule(facts.Node(event.id, rank_).module, rank_);
     for (Window& window : out_.windows) {
       if (own >= 0 && window.unit == own && window.instance == event.instance &&
           window.release < 0) {

@@ -26,6 +26,9 @@ struct Window {
   int64_t NextRead(int64_t event) const;
   // The first read in backward, forward that is run again included, or -1.
   int64_t FirstInBackward(const Trace& trace) const;
+  // Some microbatch has read it in forward before the event and reads it in backward behind it: in
+  // a pipeline several microbatches are under way.
+  bool BetweenPasses(const Trace& trace, int64_t event) const;
 };
 
 // A compute event that reads parameters.

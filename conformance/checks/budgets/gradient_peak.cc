@@ -25,9 +25,9 @@ using OfUnit = std::tuple<int32_t, int32_t, int32_t, int32_t>;
 
 using OfParam = std::pair<OfUnit, int32_t>;  // key
 
-bool Asks(const InstanceFacts& facts) {
+bool Asks(const InstanceFacts& facts, int32_t rank) {
   const InstanceSpec& spec = facts.spec();
-  return ShardsGrads(spec) && !facts.Interleaves() && facts.units().size() > 1 &&
+  return ShardsGrads(spec) && !facts.Interleaves() && facts.units(rank).size() > 1 &&
          DpCpSize(spec) > 1;
 }
 
@@ -56,7 +56,7 @@ class GradientPeak : RankCheck {
   // Gradients of units, sharded over several ranks, that the event adds to.
   std::vector<std::pair<OfParam, Range>> Adds(const Event& event) const {
     std::vector<std::pair<OfParam, Range>> adds;
-    if (event.kind != EventKind::kCompute || !Asks(a_.Facts(event.instance))) return adds;
+    if (event.kind != EventKind::kCompute || !Asks(a_.Facts(event.instance), rank_)) return adds;
     const InstanceFacts& facts = a_.Facts(event.instance);
     if (event.id < 0 || event.id >= facts.node_count(rank_)) return adds;
     const spf_uses& uses = facts.Node(event.id, rank_).uses[event.phase];
@@ -206,7 +206,7 @@ class GradientPeak : RankCheck {
 CheckResult CheckGradientPeak(const Analysis& a) {
   CheckResult result;
   bool asked = false;
-  for (size_t i = 0; i < a.n_instances(); ++i) asked |= Asks(a.Facts(i));
+  for (size_t i = 0; i < a.n_instances(); ++i) asked |= Asks(a.Facts(i), a.Facts(i).spec().offset);
   if (!asked) return result;
   if (!a.has_flow()) {
     CannotJudge(result, {"BU-01", "BU-02"}, a.flow_why());

@@ -52,7 +52,7 @@ class HostWaits : RankCheck {
     for (int32_t n = 0; n < facts.node_count(rank_); ++n)
       exchanges += facts.Node(n, rank_).kind == SPF_NODE_EXCHANGE;
     int64_t each = 1 + 2 * exchanges;  // in a microbatch: its loss, splits of its all-to-alls
-    if (ShardsParams(spec)) each += 2 * Length(facts.units());
+    if (ShardsParams(spec)) each += 2 * Length(facts.units(rank_));
     if (spec.check_for_nan) each += facts.n_params(rank_);
     return kScalars + spec.microbatches * each;
   }

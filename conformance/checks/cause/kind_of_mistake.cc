@@ -17,8 +17,10 @@ constexpr Row kRows[] = {
      "EP-26 GE-01 EP-35 LW-15 EP-25 GE-02 GE-08 GE-09 GE-15 GE-16 PG-01 PG-02 PG-03 "
      "PG-04 PG-05 PG-06 PG-13"},
     {Kind::kSynchronisation, true, "FS-36 FS-42"},
+    // What does not overlap at all needs no stream of its own: KN-08 says why EP-05 is broken.
     {Kind::kSynchronisation, false,
-     "EP-05 EP-06 EP-12 EP-19 EP-24 LW-17 LW-23 GE-03 GE-04 GE-10 EP-34 GE-05 GE-06 GE-11 GE-07"},
+     "KN-08 EP-05 EP-06 EP-12 EP-19 EP-24 LW-17 LW-23 GE-03 GE-04 GE-10 EP-34 GE-05 GE-06 GE-11 "
+     "GE-07"},
     {Kind::kLifetime, false, "EP-07 LW-24 LW-25 GE-17 GE-18 GE-19"},
     {Kind::kLifetime, true,
      "EP-09 EP-10 EP-11 EP-13 EP-14 EP-15 EP-16 EP-17 EP-36 LW-35 LW-10 LW-11 LW-12 LW-18 LW-19 "

@@ -150,7 +150,7 @@ class Routing {
     // Who only evaluates reduces nothing: then names say which communicator would.
     const bool shared = reduced_on.empty() ? IsReducingName(carried.group->name)
                                            : reduced_on.contains(carried.comm);
-    if (facts.Twin(expert) && shared && !outer_sharded) {
+    if (facts.Twin(expert) && shared) {
       Report("PG-09", rank, carried, "the all-gather twin of " + carried.group->name,
              carried.group->name,
              "a twin is given, but " + name + " is gathered on " + carried.group->name +

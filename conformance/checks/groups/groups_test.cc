@@ -75,6 +75,19 @@ TEST(Groups, AGatherOnTheReducingGroupAlthoughATwinIsGiven) {
   EXPECT_EQ(FoundIn(CheckGroups(RunMini(MiniCase(4, Twin), faults).run)), "PG-09");
 }
 
+// Outer ranks fill up the shard on a group of their own; units are gathered on the inner twin.
+TEST(Groups, WithOuterShardsATwinIsAskedForToo) {
+  const auto hybrid = [](InstanceSpec& spec) {
+    Twin(spec);
+    spec.outer = 2;
+    spec.outer_strategy = OuterStrategy::kOptim;
+  };
+  MiniFaults faults;
+  EXPECT_EQ(FoundIn(CheckGroups(RunMini(MiniCase(8, hybrid), faults).run)), "");
+  faults.gather_on_reducer = true;
+  EXPECT_EQ(FoundIn(CheckGroups(RunMini(MiniCase(8, hybrid), faults).run)), "PG-09");
+}
+
 TEST(Groups, AReductionOnTheTwin) {
   MiniFaults faults;
   faults.reduce_on_twin = true;

@@ -52,6 +52,20 @@ class Reshard : RankCheck {
   bool InForward(const Window& window) const {
     return window.FirstInBackward(trace_) != window.reads.front();
   }
+  // A microbatch has read the one before in forward, and reads this one in backward.
+  bool CutOff(const Window& before, const Window& window) const {
+    if (before.call != window.call) return false;
+    std::set<int32_t> forward;
+    for (const int64_t read : before.reads) {
+      const Event& event = At(trace_.events, read);
+      if (event.phase == SPF_FWD && !event.flag) forward.insert(event.microbatch);
+      if (event.phase != SPF_FWD) forward.erase(event.microbatch);
+    }
+    return std::any_of(window.reads.begin(), window.reads.end(), [&](int64_t read) {
+      const Event& event = At(trace_.events, read);
+      return event.phase != SPF_FWD && forward.contains(event.microbatch);
+    });
+  }
   // The one before was of the forward of a microbatch whose forward or backward goes on here.
   bool GoesOn(const Window& before, const Window& window) const {
     const int64_t backward = before.FirstInBackward(trace_);
@@ -87,13 +101,14 @@ class Reshard : RankCheck {
                  const InstanceFacts& facts) {
     if (InForward(window) && window.FirstInBackward(trace_) >= 0) Judge(result_, {"KN-10"});
     for (const Window* before : earlier) {
-      if (!GoesOn(*before, window) || !Again(*before, window)) continue;
+      const bool cut = facts.spec().chunks > 1 ? CutOff(*before, window) : GoesOn(*before, window);
+      if (!cut || !Again(*before, window)) continue;
       Judge(result_, {"KN-10"});
       Add("KN-10", window.gather,
-          "unit " + facts.ModuleName(window.unit) + " as forward has gathered it, at event " +
-              std::to_string(before->gather),
+          "unit " + facts.ModuleName(window.unit, rank_) +
+              " as forward has gathered it, at event " + std::to_string(before->gather),
           "gathered again",
-          "reshard_after_forward = 0, but unit " + facts.ModuleName(window.unit) +
+          "reshard_after_forward = 0, but unit " + facts.ModuleName(window.unit, rank_) +
               " is given back between its forward and its backward");
       return;
     }

@@ -89,7 +89,7 @@ class UnitWindows {
   }
   std::string UnitName(const Window& window) const {
     if (window.unit < 0) return "what is outside units";
-    return "unit " + a_.Facts(size_t(window.instance)).ModuleName(window.unit);
+    return "unit " + a_.Facts(size_t(window.instance)).ModuleName(window.unit, rank_);
   }
 
   // While a unit computes, no other unit that was used since its gather may still be there.
@@ -102,7 +102,7 @@ class UnitWindows {
         continue;
       if (std::find(use.units.begin(), use.units.end(), window.unit) != use.units.end()) continue;
       const int64_t first = FirstBefore(window);
-      if (first < 0 || first > use.event) continue;
+      if (first < 0 || first > use.event || KeptFor(window, use.event)) continue;
       if (!reported_.insert(window.gather).second) continue;
       Finding finding = a_.At("FS-03", rank_, use.event);
       finding.begins = window.gather;
@@ -123,6 +123,13 @@ class UnitWindows {
         facts.spec().reshard_after_forward == 0 && facts.CallAt(window.call).letter == 't';
     if (keeps) return window.FirstInBackward(a_.trace(rank_));
     return window.reads.empty() ? -1 : window.reads.front();
+  }
+
+  // With reshard_after_forward = 0 in a pipeline another microbatch's backward is still to come.
+  bool KeptFor(const Window& window, int64_t event) const {
+    const InstanceSpec& spec = a_.Facts(size_t(window.instance)).spec();
+    return spec.chunks > 1 && spec.reshard_after_forward == 0 &&
+           window.BetweenPasses(a_.trace(rank_), event);
   }
 
   bool Limited(const Window& window) const {

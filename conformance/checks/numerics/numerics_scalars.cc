@@ -141,7 +141,7 @@ class Scalars {
     }
     if (asked) Judge(result_, {"FS-25"});
     if (!asked || published || !complete) return;
-    Add("FS-25", -1, call, -1, ValueText(want, SPF_F64), "none",
+    Add("FS-25", -1, call, -1, oracle_.names_only ? "a number" : ValueText(want, SPF_F64), "none",
         "the case asks for the " + what + ", but no rank publishes it");
   }
 

@@ -9,8 +9,8 @@ namespace shardproof {
 
 // By instance: the entry calls of its script, each with the names and sizes of what it publishes
 // (names_only). CheckNumerics judges with it that results are whole (FS-28, FS-34, GE-29, GE-31),
-// and nothing else. A step that may be skipped for its gradient norm owes no parameters. REQUIRES:
-// the run has a case, which is legal.
+// and nothing else. Every train step updates: norms that an engine reads on such a fabric are those
+// of zeros, above no threshold. REQUIRES: the run has a case, which is legal.
 std::vector<OracleRun> ResultsDue(const Analysis& a);
 
 }  // namespace shardproof

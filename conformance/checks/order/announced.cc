@@ -29,7 +29,7 @@ void AddCompute(int64_t index, const Event& event, const InstanceFacts& facts, i
                 EntryCall& call) {
   if (event.id < 0 || event.id >= facts.node_count(rank)) return;
   Microbatch& microbatch = call.microbatches[event.microbatch];
-  const int32_t unit = facts.UnitOfModule(facts.Node(event.id, rank).module);
+  const int32_t unit = facts.UnitOfModule(facts.Node(event.id, rank).module, rank);
   (event.phase == SPF_FWD ? microbatch.any_forward : microbatch.any_backward).push_back(index);
   const spf_model& model = facts.model().Tables(facts.Place(rank));
   for (int32_t module = facts.Node(event.id, rank).module; event.phase == SPF_FWD && module >= 0;

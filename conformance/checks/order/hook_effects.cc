@@ -71,7 +71,8 @@ class Effects : RankCheck {
     return std::any_of(of_module.begin(), of_module.end(), [&](const auto& announced) {
       const auto& [module, marks] = announced;
       const int64_t mark = After(marks, first);
-      return module != unit && facts_.UnitOfModule(module) == unit && mark >= 0 && mark < gather;
+      return module != unit && facts_.UnitOfModule(module, rank_) == unit && mark >= 0 &&
+             mark < gather;
     });
   }
   void JudgeLate(int32_t unit, int64_t first, int64_t end, const char* name,
@@ -82,10 +83,10 @@ class Effects : RankCheck {
       const int64_t read = window.NextRead(window.gather);
       if (window.gather < first || window.gather > end || read < 0 || read > end) continue;
       Add("FS-39", window.gather,
-          "all parameters of unit " + facts_.ModuleName(unit) +
+          "all parameters of unit " + facts_.ModuleName(unit, rank_) +
               " gathered before its first operation, at event " + std::to_string(first),
           std::to_string(window.bytes) + " bytes gathered afterwards",
-          "unit " + facts_.ModuleName(unit) + " announced its " + name +
+          "unit " + facts_.ModuleName(unit, rank_) + " announced its " + name +
               ", but some of its parameters come only while it computes");
       return;
     }
@@ -99,14 +100,20 @@ class Effects : RankCheck {
         continue;
       const int64_t read = window.NextRead(mark);
       const bool was_used = !window.reads.empty() && window.reads.front() < mark;
-      if (read < 0 || !was_used) continue;
+      if (read < 0 || !was_used || KeptFor(window, mark)) continue;
       Add("FS-39", read,
-          "a new gather of unit " + facts_.ModuleName(window.unit) + " after its release",
+          "a new gather of unit " + facts_.ModuleName(window.unit, rank_) + " after its release",
           "bytes gathered before",
-          "unit " + facts_.ModuleName(window.unit) +
+          "unit " + facts_.ModuleName(window.unit, rank_) +
               " announced its release, but its old bytes are read again");
       return;
     }
+  }
+
+  // In a pipeline a unit that is to stay waits for the backward of another microbatch.
+  bool KeptFor(const Window& window, int64_t mark) const {
+    return facts_.spec().chunks > 1 && facts_.spec().reshard_after_forward == 0 &&
+           window.BetweenPasses(trace_, mark);
   }
 
   const int instance_;

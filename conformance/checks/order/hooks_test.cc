@@ -56,7 +56,7 @@ class Outside {
  private:
   bool Is(const Event& event) const {
     return event.kind == EventKind::kCompute && event.phase == SPF_FWD &&
-           facts_.UnitOfModule(facts_.Node(event.id, 0).module) < 0;
+           facts_.UnitOfModule(facts_.Node(event.id, 0).module, 0) < 0;
   }
   const InstanceFacts facts_;
   MiniRun& mini_;
@@ -172,7 +172,7 @@ TEST(HooksOfAStep, NothingIsHandedOverOnceAllIsDrained) {
 TEST(HooksOfAUnit, PostForwardComesAfterItsForward) {
   MiniRun mini = TwoMicrobatches();
   const InstanceFacts facts(mini.spec->instances[0], 2);
-  const int32_t unit = facts.units().front();
+  const int32_t unit = facts.units(0).front();
   std::vector<Event>& events = mini.run.traces[0].events;
   const auto post = std::find_if(events.begin(), events.end(), [&](const Event& event) {
     return event.kind == EventKind::kMark && event.id == SPF_HOOK_POST_FORWARD &&

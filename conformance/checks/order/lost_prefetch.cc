@@ -80,7 +80,7 @@ class LostPrefetch : RankCheck {
   }
 
   void Tell(int32_t call, int32_t unit, int64_t event) {
-    const std::string name = facts_.ModuleName(unit);
+    const std::string name = facts_.ModuleName(unit, rank_);
     Add("FS-45", event, "unit " + name + " gathered ahead, as in " + CallText(call - 1),
         "gathered where it is needed",
         "the prefetch of unit " + name + " is lost: " + CallText(call - 1) + " has it, " +

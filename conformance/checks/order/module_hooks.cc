@@ -34,7 +34,7 @@ class ModuleHooks : RankCheck {
         const auto hook = microbatch.of_unit.find(SPF_HOOK_PRE_FORWARD);
         if (hook == microbatch.of_unit.end() || m < 0) continue;
         for (const auto& [module, marks] : hook->second) {
-          if (facts_.UnitOfModule(module) != module) modules.insert(module);
+          if (facts_.UnitOfModule(module, rank_) != module) modules.insert(module);
         }
       }
     }

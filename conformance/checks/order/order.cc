@@ -51,8 +51,8 @@ class Gathers {
       if (comparable && window.reads.front() < before->reads.front()) {
         Finding finding = a_.At("FS-08", rank_, before->gather);
         finding.expected =
-            "unit " + facts.ModuleName(window.unit) + " gathered first: it is needed first";
-        finding.seen = "unit " + facts.ModuleName(before->unit);
+            "unit " + facts.ModuleName(window.unit, rank_) + " gathered first: it is needed first";
+        finding.seen = "unit " + facts.ModuleName(before->unit, rank_);
         finding.message = "units are gathered in another order than they are needed";
         sink_.Add(std::move(finding));
       }
@@ -69,8 +69,8 @@ class Gathers {
     const bool early = DroppedAndWanted(window);
     Finding finding = a_.At(again ? "FS-07" : early ? "FS-08" : "FS-44", rank_, window.gather);
     finding.expected = "a gather that is read before it is released";
-    finding.seen = "unit " + facts.ModuleName(window.unit) + " gathered and never read";
-    finding.message = "unit " + facts.ModuleName(window.unit) +
+    finding.seen = "unit " + facts.ModuleName(window.unit, rank_) + " gathered and never read";
+    finding.message = "unit " + facts.ModuleName(window.unit, rank_) +
                       (again   ? " is gathered for nothing by a forward that is run again"
                        : early ? " is gathered before it is its turn, dropped, and gathered again"
                                : " is gathered for nothing: prefetched in the wrong direction, or "
@@ -112,7 +112,7 @@ class Gathers {
       const bool computes = at->kind == EventKind::kCompute && at->instance == window.instance &&
                             at->id >= 0 && at->id < facts.node_count(rank_);
       const int32_t unit =
-          computes ? facts.UnitOfModule(facts.Node(at->id, rank_).module) : int32_t{-1};
+          computes ? facts.UnitOfModule(facts.Node(at->id, rank_).module, rank_) : int32_t{-1};
       if (unit < 0) continue;
       return (at->phase != SPF_FWD || at->flag) && unit < window.unit;
     }
@@ -129,11 +129,11 @@ class Gathers {
 
   // How often a unit is entered in one forward of a microbatch: more than once if its module is
   // reused.
-  static int64_t Entries(const InstanceFacts& facts, const spf_program& program, int32_t unit) {
+  int64_t Entries(const InstanceFacts& facts, const spf_program& program, int32_t unit) const {
     int64_t entries = 0;
     int32_t last = -1;
     for (int32_t i = 0; i < program.n_nodes; ++i) {
-      const int32_t in = facts.UnitOfModule(program.nodes[i].module);
+      const int32_t in = facts.UnitOfModule(program.nodes[i].module, rank_);
       entries += in == unit && last != unit;
       last = in;
     }

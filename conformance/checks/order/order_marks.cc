@@ -73,10 +73,10 @@ class Marks : RankCheck {
       const std::vector<int64_t>& pre = HookOf(microbatch, SPF_HOOK_PRE_FORWARD, unit);
       if (pre.empty() || pre.front() > computes.front()) {
         Add("FS-39", computes.front(),
-            "PRE_FORWARD of unit " + facts_.ModuleName(unit) + " before it",
+            "PRE_FORWARD of unit " + facts_.ModuleName(unit, rank_) + " before it",
             pre.empty() ? "no PRE_FORWARD" : "PRE_FORWARD later",
-            "unit " + facts_.ModuleName(unit) + " computes in microbatch " + std::to_string(m) +
-                " before its pre-forward hook");
+            "unit " + facts_.ModuleName(unit, rank_) + " computes in microbatch " +
+                std::to_string(m) + " before its pre-forward hook");
       }
     }
   }
@@ -88,8 +88,10 @@ class Marks : RankCheck {
     const auto last = std::find_if(computes.rbegin(), computes.rend(),
                                    [&](int64_t index) { return !EventAt(index).flag; });
     if (post.empty() || last == computes.rend() || post.back() > *last) return;
-    Add("FS-06", *last, "POST_FORWARD of unit " + facts_.ModuleName(unit) + " after it", "earlier",
-        "unit " + facts_.ModuleName(unit) + " computes in forward after its post-forward hook");
+    Add("FS-06", *last, "POST_FORWARD of unit " + facts_.ModuleName(unit, rank_) + " after it",
+        "earlier",
+        "unit " + facts_.ModuleName(unit, rank_) +
+            " computes in forward after its post-forward hook");
   }
 
   void JudgeBackward(int32_t m, const Microbatch& microbatch) {
@@ -102,7 +104,7 @@ class Marks : RankCheck {
     JudgeOnce(m, microbatch, SPF_HOOK_ROOT_PRE_BACKWARD, "ROOT_PRE_BACKWARD", first, true);
     JudgeOnce(m, microbatch, SPF_HOOK_ROOT_POST_BACKWARD, "ROOT_POST_BACKWARD", last, false);
     for (const auto& [unit, computes] : microbatch.backward) {
-      const std::string name = facts_.ModuleName(unit);
+      const std::string name = facts_.ModuleName(unit, rank_);
       const std::vector<int64_t>& pre = HookOf(microbatch, SPF_HOOK_PRE_BACKWARD, unit);
       const std::vector<int64_t>& post = HookOf(microbatch, SPF_HOOK_POST_BACKWARD, unit);
       if (Announces(SPF_HOOK_PRE_BACKWARD) && (pre.empty() || pre.front() > computes.front())) {
@@ -138,7 +140,7 @@ class Marks : RankCheck {
         std::string(name) + " once, " + (before ? "before" : "after") +
             " the unit's backward operations",
         events.size() == 1 ? "in the wrong place" : std::to_string(events.size()) + " times",
-        std::string(name) + " of unit " + facts_.ModuleName(unit) +
+        std::string(name) + " of unit " + facts_.ModuleName(unit, rank_) +
             " must be announced once per backward");
   }
 
@@ -170,7 +172,7 @@ class Marks : RankCheck {
     if (forward || backward) Judge(result_, {"FS-06"});
     for (const int64_t index : call.marks) {
       const Event& event = EventAt(index);
-      const bool is_unit = facts_.UnitOfModule(event.module) == event.module;
+      const bool is_unit = facts_.UnitOfModule(event.module, rank_) == event.module;
       if (!is_unit) continue;
       Follow(index, forward, backward,
              phases[{event.module, facts_.Interleaves() ? event.microbatch : -1}]);
@@ -178,9 +180,9 @@ class Marks : RankCheck {
     for (const auto& [place, phase] : phases) {
       if (phase == Phase::kRest) continue;
       const int32_t unit = place.first;
-      Add("FS-06", call.end, "unit " + facts_.ModuleName(unit) + " at rest",
+      Add("FS-06", call.end, "unit " + facts_.ModuleName(unit, rank_) + " at rest",
           phase == Phase::kForward ? "in forward" : "in backward",
-          "unit " + facts_.ModuleName(unit) + " is not at rest when the entry call ends");
+          "unit " + facts_.ModuleName(unit, rank_) + " is not at rest when the entry call ends");
     }
   }
 

@@ -135,7 +135,8 @@ bool GatherLate(Trace& trace, const InstanceFacts& facts, int phase) {
     int32_t first = -1;  // the unit of the first operation behind the gather
     for (size_t i = gather + 1; i < events.size(); ++i) {
       if (events[i].kind != EventKind::kCompute) continue;
-      const int32_t unit = facts.UnitOfModule(facts.Node(events[i].id, trace.rank).module);
+      const int32_t unit =
+          facts.UnitOfModule(facts.Node(events[i].id, trace.rank).module, trace.rank);
       if (events[i].phase != phase || unit < 0 || (first >= 0 && unit != first)) break;
       if (reads(events[i], block)) {
         if (first < 0) break;  // it is needed at once
@@ -174,7 +175,7 @@ void AnnounceInner(Trace& trace, const InstanceFacts& facts, int32_t hook) {
       mark.module = facts.Node(next->id, trace.rank).module;
       mark.kind = EventKind::kMark;
       mark.id = hook;
-      if (facts.UnitOfModule(mark.module) != mark.module) with.push_back(mark);
+      if (facts.UnitOfModule(mark.module, 0) != mark.module) with.push_back(mark);
     }
     with.push_back(trace.events[i]);
   }

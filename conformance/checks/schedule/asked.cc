@@ -103,7 +103,7 @@ void AskForOrder(const InstanceSpec& spec, const Contents& has, Rows& rows) {
 void AskForSharding(const InstanceFacts& facts, const Contents& has, Rows& rows) {
   const InstanceSpec& spec = facts.spec();
   const bool sharded = ShardsParams(spec), replicated = spec.strategy == ShardingStrategy::kNoShard;
-  const bool released = sharded && has.trains && has.gathers && !facts.units().empty();
+  const bool released = sharded && has.trains && has.gathers && !facts.units(spec.offset).empty();
   rows.Ask(true, {"EP-07", "EP-08"});
   rows.Ask(has.evaluates, {"EP-36"});
   rows.Ask(has.moves, {"EP-06"});

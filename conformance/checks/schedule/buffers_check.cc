@@ -48,13 +48,13 @@ class Buffers : RankCheck {
       if (At(trace_.events, resident.release).kind == EventKind::kRelease) continue;
       Judge(result_, {"EP-10", "EP-12"});
       JudgeOrder("EP-10", resident.last_gather, resident.release,
-                 Text(a_, resident) + " are released while their gather is in flight");
+                 Text(a_, rank_, resident) + " are released while their gather is in flight");
       std::map<int32_t, int64_t> last;  // by stream
       for (const int64_t read : resident.reads) last[At(trace_.events, read).stream] = read;
       for (const auto& [stream, read] : last) {
-        JudgeOrder(
-            "EP-12", read, resident.release,
-            "memory of " + Text(a_, resident) + " is given back before a stream has read it");
+        JudgeOrder("EP-12", read, resident.release,
+                   "memory of " + Text(a_, rank_, resident) +
+                       " is given back before a stream has read it");
       }
     }
   }

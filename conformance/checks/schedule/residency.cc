@@ -129,10 +129,10 @@ bool Resident::HasSomeOf(const Elements& other) const {
 
 std::vector<Resident> FindResidents(const Analysis& a, int32_t rank) { return Walk(a, rank).Run(); }
 
-std::string Text(const Analysis& a, const Resident& resident) {
+std::string Text(const Analysis& a, int32_t rank, const Resident& resident) {
   if (resident.unit < 0) return "the parameters outside units";
   return (resident.expert ? "experts of " : "dense parameters of ") +
-         a.Facts(size_t(resident.instance)).ModuleName(resident.unit);
+         a.Facts(size_t(resident.instance)).ModuleName(resident.unit, rank);
 }
 
 }  // namespace shardproof::schedule

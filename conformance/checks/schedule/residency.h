@@ -34,6 +34,7 @@ struct Resident {
 
 // In order of gather. REQUIRES: a.has_flow().
 std::vector<Resident> FindResidents(const Analysis& a, int32_t rank);
-std::string Text(const Analysis& a, const Resident& resident);  // "experts of layers.1"
+std::string Text(const Analysis& a, int32_t rank,
+                 const Resident& resident);  // "experts of layers.1"
 
 }  // namespace shardproof::schedule

@@ -139,8 +139,8 @@ class Units : RankCheck {
   void JudgeEnd(const Step& step, const Resident& resident) {
     if (resident.release >= 0 && resident.release < step.end) return;
     Add(step.train ? "EP-10" : "EP-36", resident.gather,
-        Text(a_, resident) + " released within the call", "still there at its end",
-        step.train ? Text(a_, resident) + " stay gathered after the step"
+        Text(a_, rank_, resident) + " released within the call", "still there at its end",
+        step.train ? Text(a_, rank_, resident) + " stay gathered after the step"
                    : "an eval_step leaves gathered parameters behind for the next step");
   }
 
@@ -151,7 +151,7 @@ class Units : RankCheck {
     if (resident.reads.empty()) {
       Add("EP-10", resident.gather, "gathered for a schedule node that reads them",
           "released without a reader",
-          Text(a_, resident) + " are gathered when nobody needs them any more");
+          Text(a_, rank_, resident) + " are gathered when nobody needs them any more");
       return;
     }
     Judge(result_, {"EP-11"});
@@ -168,7 +168,7 @@ class Units : RankCheck {
       if (end == nullptr || end->last() < resident.release) continue;
       Add(middle ? "EP-13" : "EP-11", resident.release, "released after " + Text(end->key),
           "before it",
-          Text(a_, resident) + " are released while " +
+          Text(a_, rank_, resident) + " are released while " +
               (middle    ? "the other microbatch is in the same layer"
                : forward ? "forward"
                          : "backward") +
@@ -221,7 +221,7 @@ class Units : RankCheck {
       const Token* end = EndOf(step, key);
       if (end == nullptr || resident.release < end->last()) continue;
       Add("EP-10", resident.release, "released before " + Text(end->key), "after it",
-          Text(a_, resident) + " stay gathered while the side that runs alone goes on");
+          Text(a_, rank_, resident) + " stay gathered while the side that runs alone goes on");
       return;
     }
   }
@@ -248,7 +248,8 @@ class Units : RankCheck {
         Add("EP-10", resident.release,
             "released by the end of the combined step, or with its next gather",
             "still there in " + Text(token.key),
-            Text(a_, resident) + " are still gathered when the next combined step is under way");
+            Text(a_, rank_, resident) +
+                " are still gathered when the next combined step is under way");
         return;
       }
     }
@@ -268,7 +269,8 @@ class Units : RankCheck {
       if (units.size() <= bound) continue;
       std::string seen;
       for (const int32_t unit : units) {
-        seen += (seen.empty() ? "" : ", ") + a_.Facts(size_t(step.instance)).ModuleName(unit);
+        seen +=
+            (seen.empty() ? "" : ", ") + a_.Facts(size_t(step.instance)).ModuleName(unit, rank_);
       }
       Add("EP-17", at.gather, "at most " + std::to_string(bound) + " units gathered at a time",
           seen, "more units are gathered at a time than the schedule needs");

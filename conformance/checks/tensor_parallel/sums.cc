@@ -134,7 +134,7 @@ class Walk : RankCheck {
       most = std::max(most, piece.value.sums);
     }
     if (known < range.length) {
-      CannotJudge(result_, {IdOf(read)},
+      CannotJudge(result_, {IdOf(read), "TP-03"},
                   *summand + " is read from bytes that are not followed to what was computed");
       return;
     }

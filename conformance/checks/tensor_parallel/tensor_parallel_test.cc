@@ -74,6 +74,7 @@ TEST(TensorParallel, ValuesThatCannotBeFollowedAreNotJudged) {
   const CheckResult result = Judged(mini);
   EXPECT_EQ(FoundIn(result), "");
   EXPECT_TRUE(NotCheckableIn(result).contains("TP-01"));
+  EXPECT_TRUE(NotCheckableIn(result).contains("TP-03"));
 }
 
 TEST(TensorParallel, AnAverageIsNoSum) {

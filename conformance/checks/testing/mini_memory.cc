@@ -150,6 +150,12 @@ void MiniMemory::Prepare(const std::vector<const spf_node*>& nodes, Side side) {
                     : side == Side::kBackward ? SPF_BWD
                                               : SPF_WGRAD;
   for (const spf_node* node : nodes) {
+    const int32_t unit = facts_.UnitOfModule(node->module, rank_);
+    if (f_.whole_units && unit >= 0) {
+      marked_.erase(unit);
+      Gather(unit, false);
+      Gather(unit, true);
+    }
     for (int32_t u = 0; u < node->uses[phase].n; ++u) {
       const spf_use& use = node->uses[phase].use[u];
       if (use.table != SPF_IN_PARAM) continue;
@@ -223,14 +229,14 @@ void MiniMemory::EndStep() {
       if (value.alloc >= 0) t.Free(compute, value.alloc);
     }
   }
-  if (train_ && f_.gather_unread) Gather(facts_.units().front(), false);
+  if (train_ && f_.gather_unread) Gather(facts_.units(rank_).front(), false);
   if (!f_.stale) {
     Release(-1);
-    for (const int32_t unit : facts_.units()) {
+    for (const int32_t unit : facts_.units(rank_)) {
       if (!f_.forget_release) Release(unit);
     }
   }
-  if (!train_ && f_.eval_keeps) Gather(facts_.units().front(), false);
+  if (!train_ && f_.eval_keeps) Gather(facts_.units(rank_).front(), false);
   if (train_ && !f_.early_optimizer) Optimizer();
   t.CallEnd(train_ ? "train_step" : "eval_step", static_cast<int>(step_));
 }

@@ -43,7 +43,7 @@ class Engine {
       nodes_.push_back(std::make_unique<Nodes>(m_.tables(), m_.Program(m)));
     }
     if (f_.gather_all) {
-      for (const int32_t unit : facts_.units()) m_.Gather(unit, false), m_.Gather(unit, true);
+      for (const int32_t unit : facts_.units(rank_)) m_.Gather(unit, false), m_.Gather(unit, true);
     }
     const int32_t n = spec_.microbatches;
     for (int32_t k = 0; k <= n; ++k) {
@@ -119,7 +119,7 @@ class Engine {
 
   bool Apart() const { return spec_.delay_wgrad || f_.weights_apart; }
   int32_t UnitOf(int32_t layer, int32_t m) const {
-    return facts_.UnitOfModule(At(nodes_, m)->Of(ScheduleNode::kMlp, layer).front()->module);
+    return facts_.UnitOfModule(At(nodes_, m)->Of(ScheduleNode::kMlp, layer).front()->module, rank_);
   }
   bool IsKept(int32_t layer, int32_t m) const {
     return f_.keep_top_layer && layer == At(nodes_, m)->layers().back();

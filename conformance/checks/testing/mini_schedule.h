@@ -40,6 +40,7 @@ struct ScheduleFaults {
   bool forget_release = false, eager_release = false, release_on_gather_stream = false;
   bool release_late = false;  // at the end of the next combined step
   bool chunks = false;  // no fault: a parameter comes in pieces, each rank broadcasts its shard
+  bool whole_units = false;  // no fault where asked for: a unit comes with its first node
   bool regather_outside = false, stale = false, early_optimizer = false, gather_all = false;
   bool eval_keeps = false, keep_top_layer = false, gather_unread = false;
   // gradients

@@ -46,7 +46,7 @@ class Engine : private MiniRank {
   }
 
   int32_t UnitAfter(int32_t unit, int32_t steps) const {
-    const auto& units = facts_.units();
+    const auto& units = facts_.units(rank_);
     const auto at = std::find(units.begin(), units.end(), unit) + steps;
     return at < units.end() && at >= units.begin() ? *at : -1;
   }
@@ -116,7 +116,7 @@ class Engine : private MiniRank {
     const spf_program& program = facts_.model().Program(step, sample, facts_.Place(rank_));
     Mark(SPF_HOOK_FORWARD, 0, m);
     if (f_.gather_reversed) {
-      for (size_t u = facts_.units().size(); u-- > 0;) GatherUnit(facts_.units()[u]);
+      for (size_t u = facts_.units(rank_).size(); u-- > 0;) GatherUnit(facts_.units(rank_)[u]);
     }
     Pass(program, m, true);
     t_.Publish(s_, SPF_RESULT_LOSS, m, 0, 1, SPF_F32, 1, Reads(acts_, 0, 4),
@@ -143,7 +143,7 @@ class Engine : private MiniRank {
       const spf_node& node = program.nodes[forward ? i : program.n_nodes - 1 - i];
       const int phase = forward ? SPF_FWD : SPF_BWD;
       if (node.kind == SPF_NODE_EXCHANGE || node.uses[phase].n == 0) continue;
-      const int32_t unit = facts_.UnitOfModule(node.module);
+      const int32_t unit = facts_.UnitOfModule(node.module, rank_);
       if (unit != in) {
         if (in >= 0) Leave(in, m, forward);
         if (unit >= 0) PassBy(unit, m, forward, entered);
@@ -166,7 +166,7 @@ class Engine : private MiniRank {
   // Units before this one that this rank's program leaves out: others gather and reduce them, so it
   // takes part.
   void PassBy(int32_t unit, int32_t m, bool forward, std::set<int32_t>& entered) {
-    std::vector<int32_t> order = facts_.units();
+    std::vector<int32_t> order = facts_.units(rank_);
     if (!forward) std::reverse(order.begin(), order.end());
     for (const int32_t other : order) {
       if (other == unit) break;
@@ -193,7 +193,8 @@ class Engine : private MiniRank {
     if (unit < 0) return false;
     for (int32_t k = i + 1; k < program.n_nodes; ++k) {
       const spf_node& node = program.nodes[forward ? k : program.n_nodes - 1 - k];
-      if (facts_.UnitOfModule(node.module) == unit && node.uses[forward ? SPF_FWD : SPF_BWD].n > 0)
+      if (facts_.UnitOfModule(node.module, rank_) == unit &&
+          node.uses[forward ? SPF_FWD : SPF_BWD].n > 0)
         return false;
     }
     return true;

@@ -11,7 +11,7 @@
 namespace shardproof {
 namespace {
 
-constexpr const char* kSpaces[] = {"strategies", "experts", "layer_wise"};
+constexpr const char* kSpaces[] = {"strategies", "experts", "layer_wise", "pipelines"};
 constexpr const char* kWithout = "without";
 constexpr const char* kPlain = "plain";
 constexpr const char* kChanges = "changes";
@@ -92,7 +92,8 @@ Supported ParseSupports(std::string_view text, const std::string& file_name) {
     const toml::table* knobs = section.as_table();
     if (!known || knobs == nullptr)
       Bad(file_name, name.source(),
-          "wanted [strategies], [experts] or [layer_wise], not " + std::string(name.str()));
+          "wanted [strategies], [experts], [layer_wise] or [pipelines], not " +
+              std::string(name.str()));
     Taken& taken = supported[std::string(name.str())];
     for (const auto& [knob, list] : *knobs) {
       if (knob.str() == kWithout) {

@@ -1,6 +1,7 @@
 // supports_file.h: how is it written down which values of which knobs an engine takes?
 //
-//   [strategies]                  # cases without a mixture of experts; also: experts, layer_wise
+//   [strategies]                  # cases without a mixture of experts; also: experts, layer_wise,
+//                                 # pipelines
 //   strategy = ["optim"]          # values as `shardproof list knobs` has them
 //   world = ["1", "2", "4"]
 //
