@@ -90,6 +90,7 @@ std::vector<Case> RoutingCases() {
       "w4.zero3.ep2.k2.moe4.1f1b.fine0",
       "w4.zero3.ep2.k2.pf0.moe4.1f1b.dw.fine0",
       "w4.zero3.ep2.k2.pf0.moe4.1f1b",
+      "w4.zero3.ep2.k2.layers3.moe4.1f1b.er.fine0",
       // more experts than tokens; what is left over is in several buckets; evaluation anywhere
       "w2.zero3.ep2.k2.seq2.moe16.top1.1f1b",
       "w4.zero3.ep2.k2.bs64.units=none.bias.root.moe4.1f1b",

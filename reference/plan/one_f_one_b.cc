@@ -206,12 +206,19 @@ class OneFOneB {
       m.entered.erase(module);
     }
     const bool stays = facts_.config.reshard_after_forward == 0 && At(between_, unit) > 0;
-    if (stays) return;
+    // A whole unit goes when the forward of another microbatch that is in it has ended, too.
+    const bool shared = !facts_.config.GathersByModule() && after_backward && IsEntered(module);
+    if (stays || shared) return;
     if (At(backward_to_come_, unit)) {
       write_.gathering.ReleaseLazily(unit);
     } else {
       write_.gathering.Release(unit);
     }
+  }
+
+  bool IsEntered(int32_t module) const {
+    return std::ranges::any_of(
+        in_flight_, [&](const auto& other) { return other.second.entered.contains(module); });
   }
 
   void HandOver(InFlight& m, int32_t group) {

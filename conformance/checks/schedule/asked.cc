@@ -110,7 +110,9 @@ void AskForSharding(const InstanceFacts& facts, const Contents& has, Rows& rows)
   rows.Ask(has.moves && has.trains && spec.microbatches > 1 && !spec.check_for_nan, {"EP-33"});
   rows.Ask(!replicated, {"EP-09", "EP-14", "EP-15", "EP-16"});
   rows.Ask(sharded && has.trains, {"EP-10", "EP-17"});
-  rows.Ask(!replicated && has.gathers, {"EP-10", "EP-12"});
+  // A layer-wise step need not gather: LW rows say when it must.
+  const bool layer_wise = spec.strategy == ShardingStrategy::kLayerWise;
+  rows.Ask(!replicated && !layer_wise && has.gathers, {"EP-10", "EP-12"});
   rows.Ask(released, {"EP-11"});
   rows.Ask(released && has.meets, {"EP-13"});
   rows.Ask(has.trains, {"EP-18", "EP-19", "EP-20", "EP-21"});
