@@ -10,6 +10,14 @@ bool IsReduction(uint8_t collective) {
          collective == kForeignReduce;
 }
 
+bool IsOuter(const Analysis& a, int32_t rank, const Carried& carried) {
+  const InstanceFacts& facts = a.Facts(At(a.trace(rank).events, carried.event).instance);
+  const std::vector<Chunk>& chunks = carried.gather ? carried.params : carried.grads;
+  const bool expert = facts.ByKey(chunks.front().content.param).expert;
+  const std::vector<int32_t>* outer = facts.OuterList(expert, rank);
+  return outer != nullptr && *outer == carried.group->world_ranks;
+}
+
 std::vector<Carried> CarriedBy(const Analysis& a, int32_t rank) {
   std::vector<Carried> all;
   const Trace& trace = a.trace(rank);

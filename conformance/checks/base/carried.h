@@ -25,4 +25,8 @@ std::vector<Carried> CarriedBy(const Analysis& a, int32_t rank);
 
 bool IsReduction(uint8_t collective);
 
+// It runs between ranks with the same place in each optimizer instance. With outer sharding such a
+// gather fills up a shard, and not the full parameters.
+bool IsOuter(const Analysis& a, int32_t rank, const Carried& carried);
+
 }  // namespace shardproof

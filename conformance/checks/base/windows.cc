@@ -24,6 +24,10 @@ int64_t Window::FirstInBackward(const Trace& trace) const {
   return at == reads.end() ? -1 : *at;
 }
 
+bool Window::KeptInPipeline(const InstanceSpec& spec, const Trace& trace, int64_t event) const {
+  return spec.chunks > 1 && spec.reshard_after_forward == 0 && BetweenPasses(trace, event);
+}
+
 bool Window::BetweenPasses(const Trace& trace, int64_t event) const {
   std::set<int32_t> forward;
   for (const int64_t read : reads) {
@@ -41,7 +45,7 @@ class Walk {
  public:
   Walk(const Analysis& a, int32_t rank) : a_(a), rank_(rank), trace_(a.trace(rank)) {
     for (const Carried& carried : CarriedBy(a, rank)) {
-      if (carried.gather && !IsOuterGather(carried))
+      if (carried.gather && !IsOuter(a_, rank_, carried))
         gathers_.emplace(carried.event, carried.params);
     }
   }
@@ -53,14 +57,6 @@ class Walk {
   }
 
  private:
-  // With outer sharding the outer group fills up the shard, not the full parameters.
-  bool IsOuterGather(const Carried& carried) const {
-    const InstanceFacts& facts = a_.Facts(At(trace_.events, carried.event).instance);
-    const bool expert = facts.ByKey(carried.params.front().content.param).expert;
-    const std::vector<int32_t>* outer = facts.OuterList(expert, rank_);
-    return outer != nullptr && *outer == carried.group->world_ranks;
-  }
-
   void Step(int64_t index, const Event& event) {
     switch (event.kind) {
       case EventKind::kFree:

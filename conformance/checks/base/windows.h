@@ -29,6 +29,8 @@ struct Window {
   // Some microbatch has read it in forward before the event and reads it in backward behind it: in
   // a pipeline several microbatches are under way.
   bool BetweenPasses(const Trace& trace, int64_t event) const;
+  // So that with reshard_after_forward = 0 it has to stay.
+  bool KeptInPipeline(const InstanceSpec& spec, const Trace& trace, int64_t event) const;
 };
 
 // A compute event that reads parameters.

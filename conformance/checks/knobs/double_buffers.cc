@@ -55,18 +55,10 @@ class DoubleBuffers : RankCheck {
   void Step(const Event& event, const Carried* carried) {
     if (GivesBack(event.kind)) return GiveBack(event);
     if (event.kind == EventKind::kCompute) return Use(event);
-    if (carried == nullptr || IsOuter(*carried)) return;
+    if (carried == nullptr || IsOuter(a_, rank_, *carried)) return;
     if (carried->gather && ShardsParams(facts_.spec()))
       Travel(kArrived, *RecvRange(trace_, event), carried->params);
     if (carried->reduction) Travel(kSent, *SendRange(trace_, event), carried->grads);
-  }
-
-  // Outer groups fill up, or reduce, what a rank keeps.
-  bool IsOuter(const Carried& carried) const {
-    const std::vector<Chunk>& chunks = carried.gather ? carried.params : carried.grads;
-    const bool expert = facts_.ByKey(chunks.front().content.param).expert;
-    const std::vector<int32_t>* outer = facts_.OuterList(expert, rank_);
-    return outer != nullptr && *outer == carried.group->world_ranks;
   }
 
   // The parameter is one of a unit that is like others, and of several ranks: else what is kept of

@@ -36,7 +36,7 @@ class FineGrained : RankCheck {
         instance_(static_cast<int32_t>(instance)) {
     for (const Carried& carried : CarriedBy(a, rank)) {
       if (!carried.gather || At(trace_.events, carried.event).instance != instance_) continue;
-      if (IsOuter(carried)) continue;
+      if (IsOuter(a, rank, carried)) continue;
       for (const Chunk& chunk : carried.params) gathers_[chunk.content.param].insert(carried.event);
     }
   }
@@ -61,13 +61,6 @@ class FineGrained : RankCheck {
   }
 
  private:
-  // With outer sharding the outer group fills up the shard, not the full parameters.
-  bool IsOuter(const Carried& carried) const {
-    const bool expert = facts_.ByKey(carried.params.front().content.param).expert;
-    const std::vector<int32_t>* outer = facts_.OuterList(expert, rank_);
-    return outer != nullptr && *outer == carried.group->world_ranks;
-  }
-
   void Read(const ParamFacts& param, const Pass& pass, int64_t begin, int64_t index) {
     if (param.unit != pass.unit) return;
     const auto known = gathers_.find(param.key);

@@ -102,7 +102,9 @@ class UnitWindows {
         continue;
       if (std::find(use.units.begin(), use.units.end(), window.unit) != use.units.end()) continue;
       const int64_t first = FirstBefore(window);
-      if (first < 0 || first > use.event || KeptFor(window, use.event)) continue;
+      if (first < 0 || first > use.event) continue;
+      const InstanceSpec& spec = a_.Facts(size_t(window.instance)).spec();
+      if (window.KeptInPipeline(spec, a_.trace(rank_), use.event)) continue;
       if (!reported_.insert(window.gather).second) continue;
       Finding finding = a_.At("FS-03", rank_, use.event);
       finding.begins = window.gather;
@@ -123,13 +125,6 @@ class UnitWindows {
         facts.spec().reshard_after_forward == 0 && facts.CallAt(window.call).letter == 't';
     if (keeps) return window.FirstInBackward(a_.trace(rank_));
     return window.reads.empty() ? -1 : window.reads.front();
-  }
-
-  // With reshard_after_forward = 0 in a pipeline another microbatch's backward is still to come.
-  bool KeptFor(const Window& window, int64_t event) const {
-    const InstanceSpec& spec = a_.Facts(size_t(window.instance)).spec();
-    return spec.chunks > 1 && spec.reshard_after_forward == 0 &&
-           window.BetweenPasses(a_.trace(rank_), event);
   }
 
   bool Limited(const Window& window) const {

@@ -100,7 +100,7 @@ class Effects : RankCheck {
         continue;
       const int64_t read = window.NextRead(mark);
       const bool was_used = !window.reads.empty() && window.reads.front() < mark;
-      if (read < 0 || !was_used || KeptFor(window, mark)) continue;
+      if (read < 0 || !was_used || window.KeptInPipeline(facts_.spec(), trace_, mark)) continue;
       Add("FS-39", read,
           "a new gather of unit " + facts_.ModuleName(window.unit, rank_) + " after its release",
           "bytes gathered before",
@@ -108,12 +108,6 @@ class Effects : RankCheck {
               " announced its release, but its old bytes are read again");
       return;
     }
-  }
-
-  // In a pipeline a unit that is to stay waits for the backward of another microbatch.
-  bool KeptFor(const Window& window, int64_t mark) const {
-    return facts_.spec().chunks > 1 && facts_.spec().reshard_after_forward == 0 &&
-           window.BetweenPasses(trace_, mark);
   }
 
   const int instance_;
