@@ -1,9 +1,9 @@
 // gathering.h: when does a plan gather parameters, and when do they go?
 //
 // Writes kGather, kNeed and kRelease. While one unit computes, the next ones are gathered as far as
-// the prefetch limit allows, in bytes; without a limit one unit ahead, or one bucket group under
-// the 1F1B schedule (FS-09). With double buffers no third unit of those that share them, whatever
-// the limit.
+// the prefetch limit allows, in bytes; without a limit one unit ahead, or one bucket group where
+// units are gathered module by module (FS-09). With double buffers no third unit of those that
+// share them, whatever the limit.
 #pragma once
 #include "reference/plan/gather_order.h"
 #include "reference/plan/step.h"
