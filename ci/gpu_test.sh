@@ -14,7 +14,9 @@ start() {
   rm -rf "${work:?}"/{bin,lib} && mkdir -p "$work/bin" "$work/lib/compiler"
   program gpu_facts 'echo "device: a device"'
   program shardproof_gpu 'echo "conformant: $*"'
-  program gpu_step_time_main 'echo "what one rank needs 12 ms"; echo "recording 1 %"'
+  program gpu_step_time_main 'echo "what one rank needs 12 ms"; echo "recording 1 % $*"'
+  program gpu_bandwidth_main 'echo "all_gather 3 GB/s"'
+  program nccl_tests 'echo "of $1: 4 GB/s"'
   local test
   for test in cuda_gpu_test cuda_gemm_test cuda_comms_test cuda_kernels_test; do
     program "$test" 'echo "[  PASSED  ] 3 tests."'
@@ -40,7 +42,14 @@ start && run 100
 expect 0 'device test cuda_gpu_test passed .* 3 passed'
 expect 0 'conformance, nccl, 4 ranks passed .* conformant: run --fabric nccl --ranks 4 --profile core'
 expect 0 'what one rank needs 12 ms'
-expect 0 'step times, 2 ranks passed .* recording 1 %'
+expect 0 'step times, 2 ranks passed .* recording 1 % --rounds 2$'
+expect 0 'step times, 2 ranks, fp32 passed .* recording 1 % --rounds 2 --gemm fp32 --tokens 4096$'
+expect 0 'bus bandwidth, 2 ranks passed .* all_gather 3 GB/s'
+grep -q 'nccl-tests' "$work/out" && echo "FAILED: NCCL's own tests, which are not there" && ((++failures))
+start && SHARDPROOF_NCCL_TESTS=/a/folder SHARDPROOF_GPU_ROUNDS=5 run 100
+expect 0 'nccl-tests, 2 ranks passed .* of /a/folder: 4 GB/s'
+expect 0 'step times, 2 ranks passed .* recording 1 % --rounds 5$'
+start && run 100
 expect 0 'compute-sanitizer memcheck: cuda_kernels_test passed .* ERROR SUMMARY: 0 errors'
 expect 0 'compute-sanitizer racecheck: cuda_kernels_test passed'
 expect 0 'compute-sanitizer synccheck: cuda_kernels_test passed'

@@ -45,16 +45,15 @@ struct HostConfig {
   int32_t data_rank = 0;   // index in dp_cp; -1 outside the grid
   int32_t microbatches = 1;
   std::vector<NamedGroup> groups;    // those that this rank is a member of, "world" included
-  uint64_t device_memory_bytes = 0;  // 0: kMostBytes
+  uint64_t device_memory_bytes = 0;  // 0: most_bytes
+  // Of live memory of one engine on a rank, device and pinned memory each: more is answered
+  // SPF_NO_MEMORY, on every fabric at the same call.
+  uint64_t most_bytes = uint64_t{1} << 28;
   // This allocation of device memory, counted from 0, is answered SPF_NO_MEMORY; -1: none is.
   int64_t no_memory_at = -1;
   Progress* progress = nullptr;        // may be null; outlives the host
   std::shared_ptr<Executor> executor;  // of this rank; null: a CpuExecutor
 };
-
-// Of live memory of one engine on a rank, device and pinned memory each: more is answered
-// SPF_NO_MEMORY, on every fabric at the same call.
-constexpr uint64_t kMostBytes = uint64_t{1} << 28;
 
 class Host {
  public:

@@ -30,8 +30,8 @@ spf_status Host::Alloc(spf_stream stream, uint64_t bytes, spf_place place, spf_l
   RefuseTooMany(blocks_made_, "blocks");
   const bool pinned = place == SPF_PINNED;
   const uint64_t limit = pinned || config_.device_memory_bytes == 0
-                             ? kMostBytes
-                             : std::min(config_.device_memory_bytes, kMostBytes);
+                             ? config_.most_bytes
+                             : std::min(config_.device_memory_bytes, config_.most_bytes);
   const uint64_t live = pinned ? memory_.pinned_bytes() : memory_.device_bytes();
   const bool starved = !pinned && device_allocations_++ == config_.no_memory_at;
   if (starved || live + bytes > limit) {

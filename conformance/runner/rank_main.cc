@@ -71,6 +71,7 @@ class EngineRun {
     if (!plugin.args().empty()) config.knobs["plugin_args"] = plugin.args();
     config.progress = options.progress;
     if (options.no_memory.rank == fabric.rank()) config.no_memory_at = options.no_memory.allocation;
+    if (options.most_bytes) config.most_bytes = *options.most_bytes;
     config.executor = executor;
     return config;
   }

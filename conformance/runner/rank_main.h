@@ -35,7 +35,8 @@ struct RankOptions {
   RecordLevel level = RecordLevel::kDigests;
   std::string folder;  // exists; checkpoints go below it
   std::optional<Fault> fault;
-  NoMemoryAt no_memory;  // of a case with one engine
+  NoMemoryAt no_memory;                // of a case with one engine
+  std::optional<uint64_t> most_bytes;  // of an engine's memory on a rank; none: HostConfig's
   // For a debugger: stop is called on this rank when this event is about to be recorded.
   int32_t stop_rank = -1;
   int64_t stop_event = -1;

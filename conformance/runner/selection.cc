@@ -1,6 +1,7 @@
 #include "conformance/runner/selection.h"
 
 #include <algorithm>
+#include <bit>
 #include <iterator>
 #include <set>
 #include <stdexcept>
@@ -8,6 +9,7 @@
 #include <vector>
 
 #include "conformance/cases/bounds.h"
+#include "conformance/cases/legs.h"
 #include "conformance/cases/profiles.h"
 #include "conformance/runner/chosen.h"
 #include "conformance/runner/dry_run.h"
@@ -47,6 +49,20 @@ void AddDistinct(const std::vector<Case>& more, std::vector<Case>* cases) {
   }
 }
 
+// Why a right engine may have other gradients with NCCL (fabric/nccl/plan.h); empty: it may not.
+std::string NotForNccl(const Case& c) {
+  for (const Case& leg : LegsOf(c)) {
+    for (const InstanceSpec& spec : leg.instances) {
+      const auto ranks = static_cast<uint32_t>(std::max(1, DpCpSize(spec)));
+      if (c.illegal.empty() && spec.average_in_collective && !std::has_single_bit(ranks))
+        return "it averages over " + std::to_string(ranks) + " ranks";
+    }
+  }
+  return "";
+}
+constexpr char kAveragesOfNccl[] =
+    "NCCL averages to the bit only over a number of ranks that is a power of two";
+
 // The fabric can run the case, and there are enough ranks.
 void RequireRunnable(const Case& c, const std::string& id, const Options& options) {
   const bool killed = !c.before.empty() && c.before.front().killed;
@@ -56,8 +72,9 @@ void RequireRunnable(const Case& c, const std::string& id, const Options& option
                                 " ranks; --fabric dry runs more");
   if (const std::string why = NotForDry(c); options.fabric == "dry" && !why.empty())
     throw std::invalid_argument("case " + id + ": --fabric dry runs each rank alone, and " + why);
-  if (options.fabric == "nccl" && !c.before.empty())
-    throw std::invalid_argument("case " + id + " has several legs: sim and mpi run such cases");
+  if (const std::string why = NotForNccl(c); options.fabric == "nccl" && !why.empty())
+    throw std::invalid_argument("case " + id + ": " + why + ", and " + kAveragesOfNccl +
+                                ": sim and mpi run such cases");
   if (options.fabric != "sim" && killed)
     throw std::invalid_argument("case " + id + ": --fabric sim alone kills saves");
   if (options.fabric != "sim" && c.starved)
@@ -94,6 +111,8 @@ std::vector<Case> SelectCases(const Options& options, std::vector<std::string>* 
   if (options.profile == "smoke") AddDistinct(SmokeOfFewRanks(options.ranks), &cases);
   const size_t not_dry = std::erase_if(
       cases, [&](const Case& c) { return options.fabric == "dry" && !NotForDry(c).empty(); });
+  const size_t not_nccl = std::erase_if(
+      cases, [&](const Case& c) { return options.fabric == "nccl" && !NotForNccl(c).empty(); });
   const std::string chosen = KeepChosen(options, &cases);
   if (facts == nullptr) return cases;
   if (!chosen.empty()) facts->push_back(chosen);
@@ -102,6 +121,9 @@ std::vector<Case> SelectCases(const Options& options, std::vector<std::string>* 
                      " not asked because they save, load or fail by a number, which ranks that run "
                      "alone cannot show");
   }
+  if (not_nccl > 0)
+    facts->push_back("cases: " + std::to_string(not_nccl) + " not asked because " +
+                     kAveragesOfNccl);
   if (left_out > 0) {
     facts->push_back("cases: " + std::to_string(cases.size()) + " selected, " +
                      std::to_string(left_out) + " not asked because they need more than " +

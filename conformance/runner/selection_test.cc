@@ -48,5 +48,37 @@ TEST(Selection, ACaseThatIsAskedForAndNeedsMoreRanksIsAnError) {
   EXPECT_EQ(SelectCases(options, nullptr).size(), 2u) << "sim has any number of ranks";
 }
 
+// Seen on an H200: bf16 contributions of 3 ranks that cancel left the rounding error of 1/3.
+TEST(Selection, NcclIsNotAskedForAveragesItDoesNotPromise) {
+  Options options;
+  options.fabric = "nccl";
+  options.ranks = 4;
+  const auto error_of = [&](const char* id) -> std::string {
+    options.cases = {id};
+    try {
+      SelectCases(options, nullptr);
+    } catch (const std::invalid_argument& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_THAT(error_of("w3.ddp.avg.wire16"),
+              HasSubstr("case w3.ddp.avg.wire16: it averages over 3 ranks"));
+  EXPECT_THAT(error_of("w2.zero3.k3.avg.do=ts.then.w3.zero1.k2.avg.do=lt"),
+              HasSubstr("over 3 ranks"));
+  EXPECT_EQ(error_of("w3.ddp.wire16"), "") << "sums are exact";
+  EXPECT_EQ(error_of("w4.ddp.avg.wire16"), "") << "so is 1/4";
+
+  options.cases.clear();
+  options.profile = "core";
+  std::vector<std::string> facts;
+  const std::vector<Case> asked = SelectCases(options, &facts);
+  for (const Case& c : asked)
+    for (const InstanceSpec& spec : c.instances)
+      EXPECT_FALSE(spec.average_in_collective && c.illegal.empty() && DpCpSize(spec) % 3 == 0)
+          << Id(c);
+  EXPECT_THAT(facts, ::testing::Contains(HasSubstr("not asked because NCCL averages to the bit")));
+}
+
 }  // namespace
 }  // namespace shardproof

@@ -46,8 +46,6 @@ void CheckOptions(const Options& options) {
   if (!options.timing.empty()) ParseTimingPolicy(options.timing);
   const FabricRow& fabric = FabricNamed(options.fabric);
   CheckChoice(options);
-  if (options.max_fail > 0 && options.fabric == "nccl")
-    throw std::invalid_argument("--max-fail is of the fabrics sim and mpi");
   if (!fabric.replays && options.queues > 0)
     throw std::invalid_argument("--queues is of the sim fabric, not of " + options.fabric);
   if (!fabric.replays && options.timings > 1) {

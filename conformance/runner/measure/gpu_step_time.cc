@@ -1,13 +1,9 @@
 #include "conformance/runner/measure/gpu_step_time.h"
 
-#include <algorithm>
-#include <sstream>
-#include <stdexcept>
 #include <utility>
 
-#include "conformance/fabric/nccl/rendezvous/case_table.h"
 #include "conformance/runner/measure/tape.h"
-#include "conformance/runner/nccl/rank_processes.h"
+#include "conformance/runner/measure/timed_ranks.h"
 #include "conformance/runner/rank_main.h"
 #include "conformance/runner/scratch_folder.h"
 
@@ -18,30 +14,6 @@ struct Item {
   Case spec;
   RecordLevel level = RecordLevel::kOff;
 };
-
-// Bare kernels are of a tape: nothing else is taken from the last step.
-std::string Packed(const VariantTimes& times) {
-  std::ostringstream text;
-  text.precision(17);
-  for (const std::vector<double>* list : {&times.steps, &times.bare}) {
-    text << list->size();
-    for (const double ms : *list) text << ' ' << ms;
-    text << '\n';
-  }
-  return text.str();
-}
-
-VariantTimes Unpacked(const std::string& packed) {
-  std::istringstream text(packed);
-  VariantTimes times;
-  for (std::vector<double>* list : {&times.steps, &times.bare}) {
-    size_t n = 0;
-    text >> n;
-    list->resize(n);
-    for (double& ms : *list) text >> ms;
-  }
-  return times;
-}
 
 // One rank's measurement of one item.
 class Measurement {
@@ -112,75 +84,6 @@ class Measurement {
   VariantTimes times_;
 };
 
-class StepTimeWork : public RankWork {
- public:
-  StepTimeWork(const StepTimeOptions& options, const std::vector<Item>& items, const Plugin& plugin,
-               const RankSide& side, std::unique_ptr<RankMachine> machine,
-               std::unique_ptr<Store> store, const std::string& folder)
-      : options_(options),
-        items_(items),
-        plugin_(plugin),
-        side_(side),
-        machine_(std::move(machine)),
-        store_(std::move(store)),
-        folder_(folder) {}
-  std::vector<std::string> Facts() override { return machine_->Facts(); }
-
-  RankAnswer Run(size_t number) override {
-    const Item& item = items_[number % items_.size()];
-    CaseTable meeting(*store_, "item " + std::to_string(number), side_.rank, item.spec.world);
-    std::unique_ptr<CaseMachine> machine = machine_->Begin(
-        meeting, {options_.case_seconds, [this] { side_.waits->fetch_add(1); }, /*poison=*/false});
-    const Models models = MakeModels(item.spec);
-    RankOptions rank;
-    rank.folder = folder_;
-    rank.progress = side_.progress;
-    RankAnswer answer;
-    std::string why;
-    {
-      Measurement measurement(*machine, meeting, options_);
-      const RankOutput output = measurement.Run(item, models, plugin_, rank);
-      side_.progress->rank.store(-1);
-      answer.end.blob = Packed(measurement.times());
-      if (output.outcome.kind != EngineOutcome::Kind::kOk)
-        why = output.outcome.call + ": " + output.outcome.reason;
-    }
-    const MachineEnd end = machine->End();
-    if (end.cause != MachineEnd::Cause::kNone) why += " " + end.reason + "\n" + end.pending;
-    answer.end.returned = why.empty();
-    if (!why.empty()) answer.end = {RankEnd::kException, why, false, ""};
-    answer.reusable = end.reusable && why.empty();
-    if (!answer.reusable) static_cast<void>(machine.release());  // goes with the process
-    return answer;
-  }
-
- private:
-  const StepTimeOptions& options_;
-  const std::vector<Item>& items_;
-  const Plugin& plugin_;
-  RankSide side_;
-  std::unique_ptr<RankMachine> machine_;
-  std::unique_ptr<Store> store_;
-  std::string folder_;
-};
-
-// A step is over when the slowest rank's is.
-VariantTimes Slowest(const std::vector<RankAnswer>& answers) {
-  VariantTimes slowest;
-  for (size_t rank = 0; rank < answers.size(); ++rank) {
-    const RankEnd& end = answers[rank].end;
-    if (end.kind != RankEnd::kReturned)
-      throw std::runtime_error("rank " + std::to_string(rank) + ": " + end.detail);
-    const VariantTimes times = Unpacked(end.blob);
-    if (rank == 0) slowest = times;
-    for (size_t i = 0; i < times.steps.size(); ++i)
-      slowest.steps[i] = std::max(slowest.steps[i], times.steps[i]);
-    for (size_t i = 0; i < times.bare.size(); ++i)
-      slowest.bare[i] = std::max(slowest.bare[i], times.bare[i]);
-  }
-  return slowest;
-}
-
 }  // namespace
 
 Case StepTimeCase(const StepTimeOptions& options, int ranks, bool overlap) {
@@ -193,7 +96,7 @@ Case StepTimeCase(const StepTimeOptions& options, int ranks, bool overlap) {
     spec.model.width = 1536;
     spec.model.heads = 16;
     spec.model.ffn = 6144;
-    spec.model.sequence = 1024;
+    spec.model.sequence = options.tokens;
   }
   spec.script = std::string(static_cast<size_t>(options.warmup + options.steps + 1), 't');
   return c;
@@ -217,31 +120,32 @@ std::vector<StepTimeRound> RunStepTimes(const StepTimeOptions& options, const Nc
   VariantTimes StepTimeRound::*const places[] = {&StepTimeRound::alone,
                                                  &StepTimeRound::alone_recorded,
                                                  &StepTimeRound::apart, &StepTimeRound::overlapped};
-  const std::unique_ptr<Store> store = Store::Local();
-  RankProcessOptions launch;
-  launch.ranks = options.ranks;
-  launch.stall_seconds = launch.case_seconds = options.case_seconds;
-  RankProcesses processes(launch, [&](const RankSide& side) -> std::unique_ptr<RankWork> {
-    RankMachineOptions machine;
-    machine.rank = machine.local_rank = side.rank;
-    machine.local_ranks = options.ranks;
-    machine.gemm = options.gemm;
-    return std::make_unique<StepTimeWork>(options, items, plugin, side, kit.open(machine),
-                                          store->ForChild(), scratch.path());
-  });
+  const auto ranks_of = [&](size_t number) { return items[number % items.size()].spec.world; };
+  TimedRanks ranks({options.ranks, options.gemm, options.case_seconds, ranks_of}, kit,
+                   [&](CaseMachine& machine, Rendezvous& meeting, const RankSide& side,
+                       size_t number) -> RankTimes {
+                     const Item& item = items[number % items.size()];
+                     RankOptions rank;
+                     rank.folder = scratch.path();
+                     rank.most_bytes = uint64_t{1} << 40;  // what the device has
+                     rank.progress = side.progress;
+                     Measurement measurement(machine, meeting, options);
+                     const EngineOutcome outcome =
+                         measurement.Run(item, MakeModels(item.spec), plugin, rank).outcome;
+                     side.progress->rank.store(-1);
+                     const bool well = outcome.kind == EngineOutcome::Kind::kOk;
+                     return {{measurement.times().steps, measurement.times().bare},
+                             well ? "" : outcome.call + ": " + outcome.reason};
+                   });
   std::vector<StepTimeRound> rounds(static_cast<size_t>(options.rounds));
   size_t number = 0;
   for (StepTimeRound& round : rounds) {
     for (size_t i = 0; i < items.size(); ++i, ++number) {
-      const int world = items[i].spec.world;
-      CaseTable meeting(*store, "item " + std::to_string(number), 0, world);
-      processes.Prepare(world);
-      round.*places[i] = Slowest(processes.Run(number, world,
-                                               {[&](const std::string& why) { meeting.Abort(why); },
-                                                [&] { return meeting.Aborted(); }}));
+      TimeLists times = ranks.Run(number);
+      round.*places[i] = {std::move(times[0]), std::move(times[1])};
     }
   }
-  *facts = processes.facts();
+  *facts = ranks.facts();
   return rounds;
 }
 

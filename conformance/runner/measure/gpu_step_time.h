@@ -20,6 +20,7 @@ struct StepTimeOptions {
   std::string gemm = "tf32";
   int rounds = 2, steps = 3,
       warmup = 1;     // steps that count, and those before them; then one is replayed `steps` times
+  int tokens = 1024;  // of a rank and step
   bool tiny = false;  // a model for tests of the program
   double case_seconds = 300;
 };
@@ -32,7 +33,7 @@ struct VariantTimes {
 };
 
 // A transformer of 516 million parameters (or a tiny one), sharded over `ranks` (ZeRO-3), AdamW,
-// bf16 parameters and wires, no quantisers, 1024 tokens a rank and step. overlap: reductions and
+// bf16 parameters and wires, no quantisers. overlap: reductions and
 // gathers beside compute, one unit gathered ahead; else none.
 Case StepTimeCase(const StepTimeOptions& options, int ranks, bool overlap);
 int64_t ParameterCount(const Case& c);
@@ -41,14 +42,6 @@ struct StepTimeRound {
   VariantTimes alone, alone_recorded;  // 1 rank; recording off, and at level order
   VariantTimes apart, overlapped;      // all ranks, recording off; without and with overlap
 };
-
-double Median(std::vector<double> values);  // REQUIRES: not empty
-
-struct Spread {
-  double median = 0, least = 0, most = 0;
-};
-// Of one figure of each round.
-Spread SpreadOf(const std::vector<double>& of_rounds);
 
 // The figures as a table, one line each: name, median, least and most.
 std::string StepTimeTable(const StepTimeOptions& options, const std::vector<StepTimeRound>& rounds);

@@ -1,8 +1,8 @@
 // The arithmetic of gpu_step_time.h.
-#include <algorithm>
 #include <cstdio>
 
 #include "conformance/runner/measure/gpu_step_time.h"
+#include "conformance/runner/measure/spread.h"
 
 namespace shardproof {
 namespace {
@@ -26,17 +26,6 @@ double Bare(const VariantTimes& times) { return Median(times.bare); }
 double Percent(double more, double than) { return 100 * (more / than - 1); }
 
 }  // namespace
-
-double Median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const size_t n = values.size();
-  return n % 2 == 1 ? values[n / 2] : (values[n / 2 - 1] + values[n / 2]) / 2;
-}
-
-Spread SpreadOf(const std::vector<double>& of_rounds) {
-  const auto [least, most] = std::minmax_element(of_rounds.begin(), of_rounds.end());
-  return {Median(of_rounds), *least, *most};
-}
 
 std::string StepTimeTable(const StepTimeOptions& options,
                           const std::vector<StepTimeRound>& rounds) {

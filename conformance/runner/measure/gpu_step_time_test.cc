@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "conformance/host/cpu_executor.h"
+#include "conformance/runner/measure/spread.h"
 #include "conformance/runner/measure/tape.h"
 #include "conformance/runner/nccl/process_fabric_for_test.h"
 

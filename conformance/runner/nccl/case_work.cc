@@ -42,18 +42,18 @@ size_t OthersBelowTheKeeper() {
 
 class NcclWork : public RankWork {
  public:
-  NcclWork(const NcclCases& cases, const RankSide& side, std::unique_ptr<RankMachine> machine,
+  NcclWork(const NcclLegs& legs, const RankSide& side, std::unique_ptr<RankMachine> machine,
            std::unique_ptr<Store> store)
-      : cases_(cases), side_(side), machine_(std::move(machine)), store_(std::move(store)) {}
+      : legs_(legs), side_(side), machine_(std::move(machine)), store_(std::move(store)) {}
   std::vector<std::string> Facts() override { return machine_->Facts(); }
 
   RankAnswer Run(size_t item) override {
-    const Case& c = cases_.cases[item];
+    const Case& c = legs_.legs[item].spec;
     CaseTable meeting(*store_, MeetingOf(item), side_.rank, c.world);
     std::unique_ptr<CaseMachine> machine;
     RankAnswer answer;
     try {
-      machine = machine_->Begin(meeting, {kStallsOfAHang * cases_.options.stall_seconds,
+      machine = machine_->Begin(meeting, {kStallsOfAHang * legs_.options.stall_seconds,
                                           [this] { side_.waits->fetch_add(1); }});
       answer = RunOn(*machine, c, item);
     } catch (const std::exception& error) {
@@ -69,12 +69,13 @@ class NcclWork : public RankWork {
  private:
   RankAnswer RunOn(CaseMachine& machine, const Case& c, size_t item) {
     const Models models = MakeModels(c);
-    RankOptions rank =
-        SimOptionsFor(cases_.options, Id(c), cases_.folder + "/" + std::to_string(item)).rank;
+    RankOptions rank = SimOptionsFor(legs_.options, Id(c),
+                                     legs_.folder + "/" + std::to_string(legs_.legs[item].of))
+                           .rank;
     rank.progress = side_.progress;
     rank.executor = [&](Fabric&) { return machine.MakeExecutor(); };
     const OwnState before;
-    RankOutput output = RunRank(machine.fabric(), c, models, cases_.plugin, rank);
+    RankOutput output = RunRank(machine.fabric(), c, models, legs_.plugin, rank);
     side_.progress->rank.store(-1);  // no engine code from here on
     output.changed = before.ChangedNow();
     const size_t left = OthersBelowTheKeeper();
@@ -87,7 +88,7 @@ class NcclWork : public RankWork {
     return answer;
   }
 
-  const NcclCases cases_;
+  const NcclLegs legs_;
   RankSide side_;
   std::unique_ptr<RankMachine> machine_;
   std::unique_ptr<Store> store_;
@@ -105,12 +106,12 @@ bool MachineBroke(const RankAnswer& answer) {
 
 }  // namespace
 
-std::string MeetingOf(size_t item) { return "case " + std::to_string(item); }
+std::string MeetingOf(size_t leg) { return "leg " + std::to_string(leg); }
 
-std::unique_ptr<RankWork> MakeNcclWork(const NcclCases& cases, const RankSide& side,
+std::unique_ptr<RankWork> MakeNcclWork(const NcclLegs& legs, const RankSide& side,
                                        std::unique_ptr<RankMachine> machine,
                                        std::unique_ptr<Store> store) {
-  return std::make_unique<NcclWork>(cases, side, std::move(machine), std::move(store));
+  return std::make_unique<NcclWork>(legs, side, std::move(machine), std::move(store));
 }
 
 RankAnswer AnswerWith(const RankOutput& output, const MachineEnd& end) {

@@ -15,19 +15,25 @@
 
 namespace shardproof {
 
-// What all cases of a run share; outlives the work.
-struct NcclCases {
+// One leg of a case (cases/legs.h): what rank processes run at a time.
+struct NcclLeg {
+  Case spec;
+  size_t of = 0;  // the place of its case; the legs of a case share a folder of checkpoints
+};
+
+// What all legs of a run share; outlives the work.
+struct NcclLegs {
   const Options& options;
-  const std::vector<Case>& cases;
+  const std::vector<NcclLeg>& legs;
   const Plugin& plugin;
   std::string folder;  // for checkpoints, reached by all ranks
 };
 
-// The name of a case's rendezvous.
-std::string MeetingOf(size_t item);
+// The name of a leg's rendezvous.
+std::string MeetingOf(size_t leg);
 
-// Runs cases on a machine. REQUIRES: neither is null.
-std::unique_ptr<RankWork> MakeNcclWork(const NcclCases& cases, const RankSide& side,
+// Runs legs on a machine; an item is the place of one. REQUIRES: neither is null.
+std::unique_ptr<RankWork> MakeNcclWork(const NcclLegs& legs, const RankSide& side,
                                        std::unique_ptr<RankMachine> machine,
                                        std::unique_ptr<Store> store);
 

@@ -36,6 +36,8 @@ class NcclRun {
     loads_ = answer == kLoads;
     if (reports()) scratch_.emplace();
     cases_ = SelectCases(options_, &facts_);
+    for (size_t place = 0; place < cases_.size(); ++place)
+      for (Case& leg : LegsOf(cases_[place])) legs_.push_back({std::move(leg), place});
     folder_ = FromRankZero("folder", reports() ? scratch_->path() : "");
     RankProcessOptions ranks;
     ranks.first_rank = store_->rank();
@@ -52,10 +54,13 @@ class NcclRun {
     if (problem = FromRankZero("report", problem); !problem.empty())
       throw std::invalid_argument(problem);
     if (const auto row = RowOf(probe_, options_)) reporter->CaseDone(cases_.size(), *row);
-    for (size_t item = 0; loads_ && item < cases_.size(); ++item) {
-      Verdict verdict = RunOne(item);
-      if (!reports()) continue;
-      reporter->CaseDone(item, ReportOf(cases_[item], std::move(verdict), options_));
+    for (size_t place = 0, leg = 0; loads_ && place < cases_.size(); ++place) {
+      Verdict verdict = RunLegs(place, &leg);
+      if (reports())
+        reporter->CaseDone(place, ReportOf(cases_[place], std::move(verdict), options_));
+      if (options_.max_fail == 0 && options_.time_budget == 0) continue;
+      const bool over = reports() && reporter->Enough();
+      if (FromRankZero("over " + std::to_string(place), over ? "over" : "on") == "over") break;
     }
     int code = 0;
     if (reports()) {
@@ -117,7 +122,7 @@ class NcclRun {
     machine.local_ranks = place.ranks;
     machine.gemm = options_.gemm;
     plugin_.emplace(options_.impl);
-    return MakeNcclWork({options_, cases_, *plugin_, folder_}, side, kit_.open(machine),
+    return MakeNcclWork({options_, legs_, *plugin_, folder_}, side, kit_.open(machine),
                         store_->ForChild());
   }
 
@@ -145,17 +150,32 @@ class NcclRun {
     throw std::invalid_argument("cases cannot run on this machine: " + why);
   }
 
-  Verdict RunOne(size_t item) {
-    const Case& c = cases_[item];
+  // All legs of a case run, since only rank 0 knows how one is judged: the first that does not pass
+  // decides. leg: the place of its first, then of the next case's.
+  Verdict RunLegs(size_t place, size_t* leg) {
+    Verdict verdict;
+    for (size_t nth = 0; *leg < legs_.size() && legs_[*leg].of == place; ++nth, ++*leg) {
+      const std::optional<CaseEnd> end = RunOne(*leg);
+      if (!end || (nth > 0 && !IsGood(verdict))) continue;
+      const Case& spec = legs_[*leg].spec;
+      verdict = JudgeEnd(spec, *end, options_);
+      if (!cases_[place].before.empty() && !IsGood(verdict)) NameLeg(nth, spec, &verdict);
+    }
+    return verdict;
+  }
+
+  // How a leg ended, where it is known: on rank 0.
+  std::optional<CaseEnd> RunOne(size_t item) {
+    const Case& c = legs_[item].spec;
     Prepare(item, c.world);
     ran_ = true;
     CaseTable meeting(*store_, MeetingOf(item), store_->rank(), c.world);
     std::vector<RankAnswer> answers = processes_->Run(
         item, c.world,
         {[&](const std::string& why) { meeting.Abort(why); }, [&] { return meeting.Aborted(); }});
-    if (is_job_ && !Gather(c, meeting, &answers)) return {};
+    if (is_job_ && !Gather(c, meeting, &answers)) return std::nullopt;
     store_->Forget(MeetingOf(item) + "/");
-    return JudgeEnd(c, EndOf(std::move(answers)), options_);
+    return EndOf(std::move(answers));
   }
 
   // All ranks' answers on rank 0; false elsewhere.
@@ -191,6 +211,7 @@ class NcclRun {
   bool loads_ = false;
   std::optional<Plugin> plugin_;  // in rank processes only
   std::vector<Case> cases_;
+  std::vector<NcclLeg> legs_;  // of all cases, in their order
   std::vector<std::string> facts_;
   std::string folder_;
   std::optional<RankProcesses> processes_;

@@ -50,6 +50,15 @@ Options Of(const std::vector<std::string>& cases, double stall_seconds = 60) {
   return options;
 }
 
+const std::vector<std::string> kThree = {"w2.ddp", "w2.zero3.k2", "w2.zero1"};
+
+// Rank 1 does this inside of its second case.
+ProcessHooks Bad(const std::function<void()>& what) {
+  return {nullptr, [what](int rank, int nth_case) {
+            if (rank == 1 && nth_case == 1) what();
+          }};
+}
+
 std::string Status(const Reported& reported, const std::string& id) {
   return reported.cases.count(id) == 0 ? "not there"
                                        : reported.cases.at(id)["status"].get<std::string>();
@@ -75,6 +84,34 @@ TEST(RunNccl, FourRanks) {
   Options options = Of({"w4.zero1.k2", "w3.zero2.k2.tied"});
   options.ranks = 4;
   EXPECT_EQ(RunWith(options).code, 0);
+}
+
+TEST(RunNccl, ALaterLegLoadsWhatTheOneBeforeItSaved) {
+  const std::string id = "w2.zero3.k2.adamw.do=tts.then.w1.zero1.k4.adamw.do=ltt";
+  const Reported reported = RunWith(Of({id, "w2.ddp"}));
+  EXPECT_EQ(reported.code, 0) << reported.output;
+  EXPECT_EQ(Status(reported, id), "pass") << reported.output;
+  EXPECT_EQ(Status(reported, "w2.ddp"), "pass");
+  EXPECT_EQ(reported.cases.size(), 2u);
+}
+
+TEST(RunNccl, TheLegThatFailsIsNamedAndDecides) {
+  const std::string id = "w2.zero3.k2.do=ts.then.w2.zero1.k2.do=lt";
+  Options options = Of({id}, 1);
+  options.fault = "communicate:1:drop@1";  // in each leg
+  const Reported reported = RunWith(options);
+  EXPECT_EQ(Status(reported, id), "fail") << reported.output;
+  EXPECT_THAT(reported.output, HasSubstr("leg 1"));
+  EXPECT_THAT(reported.output, ::testing::Not(HasSubstr("leg 2")));
+}
+
+TEST(RunNccl, MaxFailEndsTheRun) {
+  Options options = Of(kThree, 1);
+  options.max_fail = 1;
+  const Reported reported = RunWith(options, Bad([] { std::exit(0); }));
+  EXPECT_EQ(reported.code, 1) << reported.output;
+  EXPECT_EQ(Status(reported, kThree[1]), "fail") << reported.output;
+  EXPECT_EQ(Status(reported, kThree[2]), "not there") << reported.output;
 }
 
 TEST(RunNccl, ACaseOfMoreRanksIsAnErrorOfUsage) {
@@ -127,15 +164,6 @@ TEST(RunNccl, TheCoreProfilePassesAndTellsWhatItCovers) {
 }
 
 // ---- engines that do not come back
-
-const std::vector<std::string> kThree = {"w2.ddp", "w2.zero3.k2", "w2.zero1"};
-
-// Rank 1 does this inside of its second case.
-ProcessHooks Bad(const std::function<void()>& what) {
-  return {nullptr, [what](int rank, int nth_case) {
-            if (rank == 1 && nth_case == 1) what();
-          }};
-}
 
 void ExpectOneFinding(const Reported& reported, const std::string& requirement,
                       const std::string& seen) {
