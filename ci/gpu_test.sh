@@ -100,6 +100,28 @@ expect 1 'device test cuda_kernels_test FAILED +no time was left for it'
 start && program compute-sanitizer 'echo "========= ERROR SUMMARY: 4 errors"; exit 86' && run 100
 expect 1 'compute-sanitizer memcheck: cuda_kernels_test FAILED .* ERROR SUMMARY: 4 errors'
 
+# ci/nccl_tests: the environment of ranks that share a device, the median of its rounds, and what failed.
+nccl_tests() { PATH=$work/fake:$PATH "$(dirname "$gpu")/nccl_tests" /a/folder "$@" >"$work/out" 2>&1 && status=0 || status=$?; }
+fake() { mkdir -p "$work/fake" && printf '#!/usr/bin/env bash\n%s\n' "$2" >"$work/fake/$1" && chmod +x "$work/fake/$1"; }
+unset CUDA_VISIBLE_DEVICES
+fake nvidia-smi 'echo "GPU 0: a device"'
+fake mpirun 'echo "$2 ranks, $NCCL_SOCKET_IFNAME, at most $NCCL_MAX_CTAS: $*"
+for bus in 3 9 4; do echo "67108864 16777216 float none -1 80 7 $bus N/A"; done'
+nccl_tests
+expect 0 '2 ranks, lo, at most 4: .*/a/folder/reduce_scatter_perf -b 1M'
+expect 0 '^all_gather 4 GB/s, reduce_scatter 4 GB/s$'
+nccl_tests 4
+expect 0 '4 ranks, lo, at most 2:'
+fake mpirun 'echo "no such device"; exit 5'
+nccl_tests
+expect 1 'no such device'
+fake mpirun 'echo "67108864 16777216 float none -1 80 7 3 N/A"'
+nccl_tests
+expect 1 'all_gather_perf printed no three rounds'
+fake nvidia-smi 'exit 9'
+nccl_tests
+expect 2 'shows no GPU'
+
 "$gpu" run "$work/none" >"$work/out" 2>&1
 status=$?
 expect 2 'cannot be unpacked'

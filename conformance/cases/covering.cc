@@ -19,23 +19,49 @@ void Shuffle(Random& random, std::vector<int>& items) {
   for (size_t i = items.size(); i > 1; --i) std::swap(items[i - 1], items[Below(random, i)]);
 }
 
+// Tuples of a relation, in their order.
+using Tuples = std::vector<const std::vector<uint8_t>*>;
+
+// For each factor and value the tuples of the factor's relation that have it; none without one.
+class TupleIndex {
+ public:
+  explicit TupleIndex(const CoveringProblem& problem) : places_(problem.factors.size()) {
+    for (size_t r = 0; r < problem.relations.size(); ++r) {
+      const Relation& relation = problem.relations[r];
+      for (size_t column = 0; column < relation.factors.size(); ++column) {
+        const auto factor = static_cast<size_t>(relation.factors[column]);
+        Place& place = places_[factor];
+        place.relation = static_cast<int>(r);
+        place.column = column;
+        place.with.resize(problem.factors[factor].values.size());
+        for (const std::vector<uint8_t>& tuple : relation.tuples)
+          place.with[tuple[column]].push_back(&tuple);
+      }
+    }
+  }
+
+  struct Place {
+    int relation = -1;
+    size_t column = 0;
+    std::vector<Tuples> with;  // by value
+  };
+  const Place& Of(int factor) const { return places_[static_cast<size_t>(factor)]; }
+
+ private:
+  std::vector<Place> places_;
+};
+
 // A row under construction: the values fixed so far, and the tuples of each relation that agree
 // with them.
 class PartialRow {
  public:
-  explicit PartialRow(const CoveringProblem& problem)
+  // Both outlive it.
+  PartialRow(const CoveringProblem& problem, const TupleIndex& index)
       : problem_(&problem),
+        index_(&index),
         row_(problem.factors.size(), -1),
-        place_(problem.factors.size()),
         agreeing_(problem.relations.size()),
-        all_(problem.relations.size(), true) {
-    for (size_t r = 0; r < problem.relations.size(); ++r) {
-      const std::vector<int>& factors = problem.relations[r].factors;
-      for (size_t column = 0; column < factors.size(); ++column) {
-        place_[static_cast<size_t>(factors[column])] = {static_cast<int>(r), column};
-      }
-    }
-  }
+        all_(problem.relations.size(), true) {}
 
   const CoveringRow& row() const { return row_; }
   const std::vector<int>& fixed() const { return fixed_; }
@@ -43,11 +69,14 @@ class PartialRow {
   // Values of the factor that some allowed row has together with what is fixed.
   std::vector<int> Feasible(int factor) const {
     const size_t size = problem_->factors[static_cast<size_t>(factor)].values.size();
-    const Place& place = place_[static_cast<size_t>(factor)];
+    const TupleIndex::Place& place = index_->Of(factor);
     std::vector<bool> seen(size, place.relation < 0);
-    if (place.relation >= 0) {
-      ForEachAgreeing(place.relation,
-                      [&](const std::vector<uint8_t>& tuple) { seen[tuple[place.column]] = true; });
+    const auto relation = static_cast<size_t>(place.relation);
+    if (place.relation >= 0 && all_[relation]) {
+      for (size_t value = 0; value < size; ++value) seen[value] = !place.with[value].empty();
+    } else if (place.relation >= 0) {
+      for (const std::vector<uint8_t>* tuple : agreeing_[relation])
+        seen[(*tuple)[place.column]] = true;
     }
     std::vector<int> values;
     for (size_t value = 0; value < size; ++value) {
@@ -59,38 +88,25 @@ class PartialRow {
   void Fix(int factor, int value) {
     row_[static_cast<size_t>(factor)] = value;
     fixed_.push_back(factor);
-    const Place& place = place_[static_cast<size_t>(factor)];
+    const TupleIndex::Place& place = index_->Of(factor);
     if (place.relation < 0) return;
-    std::vector<const std::vector<uint8_t>*> left;
-    ForEachAgreeing(place.relation, [&](const std::vector<uint8_t>& tuple) {
-      if (tuple[place.column] == value) left.push_back(&tuple);
-    });
-    agreeing_[static_cast<size_t>(place.relation)] = std::move(left);
-    all_[static_cast<size_t>(place.relation)] = false;
-  }
-
- private:
-  struct Place {
-    int relation = -1;
-    size_t column = 0;
-  };
-
-  template <typename Visit>
-  void ForEachAgreeing(int relation, Visit visit) const {
-    const auto r = static_cast<size_t>(relation);
-    if (all_[r]) {
-      for (const std::vector<uint8_t>& tuple : problem_->relations[r].tuples) visit(tuple);
+    const auto relation = static_cast<size_t>(place.relation);
+    Tuples& left = agreeing_[relation];
+    if (all_[relation]) {
+      left = place.with[static_cast<size_t>(value)];
+      all_[relation] = false;
     } else {
-      for (const std::vector<uint8_t>* tuple : agreeing_[r]) visit(*tuple);
+      std::erase_if(left, [&](const auto* tuple) { return (*tuple)[place.column] != value; });
     }
   }
 
+ private:
   const CoveringProblem* problem_;
+  const TupleIndex* index_;
   CoveringRow row_;
   std::vector<int> fixed_;
-  std::vector<Place> place_;
-  std::vector<std::vector<const std::vector<uint8_t>*>> agreeing_;
-  std::vector<bool> all_;  // nothing fixed yet: every tuple agrees
+  std::vector<Tuples> agreeing_;  // by relation, where something of it is fixed
+  std::vector<bool> all_;         // nothing fixed yet: every tuple agrees
 };
 
 // How many of the fixed factors have another value than the base.
@@ -140,13 +156,14 @@ void Complete(const CombinationTable& table, const CoveringOptions& options, Ran
 std::vector<CoveringRow> CoveringArray(const CoveringProblem& problem,
                                        const CoveringOptions& options) {
   CombinationTable table(problem, options.strength, options.focus);
+  const TupleIndex index(problem);
   Random random(options.seed);
   std::vector<CoveringRow> rows;
   while (table.open() > 0) {
     CoveringRow best;
     int64_t best_closed = -1;
     for (int candidate = 0; candidate < options.candidates; ++candidate) {
-      PartialRow partial(problem);
+      PartialRow partial(problem, index);
       const Combination start = table.OpenFrom(random());
       for (size_t i = 0; i < start.factors.size(); ++i)
         partial.Fix(start.factors[i], start.values[i]);
@@ -185,27 +202,32 @@ CoverageCount CountCoverage(const CoveringProblem& problem, const std::vector<Co
 
 CoveringRow RandomRow(const CoveringProblem& problem, uint64_t seed) {
   Random random(seed);
-  PartialRow partial(problem);
+  CoveringRow row(problem.factors.size(), -1);
   for (const Relation& relation : problem.relations) {
     const std::vector<uint8_t>& tuple = relation.tuples[Below(random, relation.tuples.size())];
-    for (size_t i = 0; i < tuple.size(); ++i) partial.Fix(relation.factors[i], tuple[i]);
+    for (size_t i = 0; i < tuple.size(); ++i)
+      row[static_cast<size_t>(relation.factors[i])] = tuple[i];
   }
-  for (size_t factor = 0; factor < problem.factors.size(); ++factor) {
-    if (partial.row()[factor] >= 0) continue;
-    partial.Fix(static_cast<int>(factor),
-                static_cast<int>(Below(random, problem.factors[factor].values.size())));
+  for (size_t factor = 0; factor < row.size(); ++factor) {
+    if (row[factor] < 0)
+      row[factor] = static_cast<int>(Below(random, problem.factors[factor].values.size()));
   }
-  return partial.row();
+  return row;
 }
 
 bool Allowed(const CoveringProblem& problem, const CoveringRow& row) {
-  PartialRow partial(problem);
   for (size_t factor = 0; factor < row.size(); ++factor) {
-    const std::vector<int> feasible = partial.Feasible(static_cast<int>(factor));
-    if (std::find(feasible.begin(), feasible.end(), row[factor]) == feasible.end()) return false;
-    partial.Fix(static_cast<int>(factor), row[factor]);
+    const size_t values = problem.factors[factor].values.size();
+    if (row[factor] < 0 || static_cast<size_t>(row[factor]) >= values) return false;
   }
-  return true;
+  return std::all_of(
+      problem.relations.begin(), problem.relations.end(), [&](const Relation& relation) {
+        return std::any_of(relation.tuples.begin(), relation.tuples.end(), [&](const auto& tuple) {
+          for (size_t i = 0; i < tuple.size(); ++i)
+            if (row[static_cast<size_t>(relation.factors[i])] != tuple[i]) return false;
+          return true;
+        });
+      });
 }
 
 }  // namespace shardproof

@@ -11,8 +11,7 @@
 namespace shardproof {
 namespace {
 
-bool ScheduleIsLegal(const InstanceSpec& spec, int32_t world) {
-  const std::vector<IllegalRule> rules = IllegalScheduleRules();
+bool IsLegal(const std::vector<IllegalRule>& rules, const InstanceSpec& spec, int32_t world) {
   return std::all_of(rules.begin(), rules.end(),
                      [&](const IllegalRule& rule) { return rule.broken(spec, world).empty(); });
 }
@@ -112,6 +111,7 @@ void ScheduleSpace::AddRanks(const std::vector<int32_t>& worlds, const std::vect
 void ScheduleSpace::RelateGridAndSchedule() {
   // Tuples of one grid follow each other: each grid is derived once, its schedules only meet the
   // rules about schedules.
+  const std::vector<IllegalRule> rules = IllegalScheduleRules();
   Case last;
   bool last_askable = false;
   Relate({"world", "ep", "tp", "cp", "tensor_parallel", "num_optimizer_instances", "strategy",
@@ -122,7 +122,7 @@ void ScheduleSpace::RelateGridAndSchedule() {
            if (spec.span % (spec.tp * spec.cp) != 0 || spec.span % (spec.tp * spec.ep) != 0)
              return false;
            if (spec.tensor_parallel && spec.tp == 1) return false;  // nothing to split over
-           if (!ScheduleIsLegal(spec, c.world)) return false;
+           if (!IsLegal(rules, spec, c.world)) return false;
            Case grid = WithoutSchedule(c);
            grid.instances.front().model.moe.experts = 8;
            if (grid == last) return last_askable;

@@ -97,10 +97,10 @@ void PublishLoss(benchmark::State& state) {
 }
 
 // 0 off, 1 order, 2 digests. A fixed number of events keeps the trace in memory.
-BENCHMARK(EventRecord)->DenseRange(0, 2)->Iterations(200000);
-BENCHMARK(LaunchFill)->DenseRange(0, 2)->Iterations(200000);
-BENCHMARK(AllReduce)->DenseRange(0, 2)->Iterations(200000);
-BENCHMARK(PublishLoss)->DenseRange(0, 2)->Iterations(200000);
+BENCHMARK(EventRecord)->DenseRange(0, 2)->Iterations(20000);
+BENCHMARK(LaunchFill)->DenseRange(0, 2)->Iterations(20000);
+BENCHMARK(AllReduce)->DenseRange(0, 2)->Iterations(20000);
+BENCHMARK(PublishLoss)->DenseRange(0, 2)->Iterations(20000);
 
 }  // namespace
 }  // namespace shardproof

@@ -46,6 +46,15 @@ TEST_F(JudgeTest, TheSameRunHasTheSameVerdictAgain) {
   EXPECT_EQ(first.result.judged.count("FS-15"), 1u) << "with the oracle's values";
 }
 
+TEST_F(JudgeTest, TheLimitOfMemoryIsARunsOwn) {
+  SimRunOptions options;
+  options.rank.most_bytes = 64;  // step times on a GPU need more than a case has, not less
+  const RunData run = RunOnSim(case_, MakeModels(case_), plugin_, options);
+  EXPECT_NE(run.run.outcomes[0].kind, EngineOutcome::Kind::kOk);
+  EXPECT_THAT(run.run.outcomes[0].reason, HasSubstr("exceed the case's device memory of 64"));
+  EXPECT_EQ(run_.outcomes[0].kind, EngineOutcome::Kind::kOk);
+}
+
 TEST_F(JudgeTest, APartnerThatAgreesLeavesAPass) {
   const Partner partner = AnotherTiming();
   const Verdict verdict = JudgeWithPartners(JudgeRun(case_, run_), run_, {{&partner, run_}});

@@ -43,13 +43,11 @@ void AddRun(CLI::App* app, Options* o) {
   run->add_option("--last-failed", o->last_failed,
                   "report of an earlier run (its --report folder): only the cases that failed "
                   "there, under its seed");
-  run->add_option("--max-fail", o->max_fail,
-                  "sim and mpi: no further case when so many have failed")
+  run->add_option("--max-fail", o->max_fail, "no further case when so many have failed")
       ->check(CLI::PositiveNumber);
-  run->add_option(
-         "--time-budget", o->time_budget,
-         "sim and mpi: no further case after so long (90s, 10m, 2h): what was judged counts, "
-         "and the verdict is conformant where judged at best")
+  run->add_option("--time-budget", o->time_budget,
+                  "no further case after so long (90s, 10m, 2h): what was judged counts, "
+                  "and the verdict is conformant where judged at best")
       ->transform(
           CLI::AsNumberWithUnit(std::map<std::string, double>{{"s", 1}, {"m", 60}, {"h", 3600}},
                                 CLI::AsNumberWithUnit::CASE_INSENSITIVE, "TIME"))

@@ -18,8 +18,8 @@
 // products and, on the model's grid, sums are exact: the same bits. For other n they need not be:
 // the products are off the grid, so that the order of summation shows, and NCCL's compiler may fuse
 // a product with its sum (src/device/reduce_kernel.h has plain * and __hmul, which may be
-// contracted; seen on an H200 with bf16 and n = 3). Such cases are not asked (runner/selection.cc).
-// Hosts refuse averages of integers.
+// contracted; on an H200 bf16 sums of 3 ranks were off by what that would leave). Such cases are
+// not asked (runner/selection.cc). Hosts refuse averages of integers.
 #pragma once
 #include <cstdint>
 #include <functional>

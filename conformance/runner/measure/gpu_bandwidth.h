@@ -1,10 +1,10 @@
 // gpu_bandwidth.h: which bus bandwidth do collectives have that go through the nccl fabric?
 //
-// To be read beside NCCL's own tests (github NVIDIA/nccl-tests), whose terms these are
-// (doc/PERFORMANCE.md): the size of a collective is that of its larger side, bytes of float; the
-// bus bandwidth is size / time * (n - 1) / n for n ranks. Times are between time stamps in the
-// stream, of several collectives in a row, after some that do not count; of the ranks the slowest
-// counts.
+// To be read beside NCCL's own tests (github NVIDIA/nccl-tests, doc/PERFORMANCE.md): the size of a
+// collective is that of its larger side, bytes of float; the bus bandwidth is size / time * (n - 1)
+// / n for n ranks. The clocks differ: here it is the device's, between time stamps in the stream
+// around several collectives in a row, and the slowest rank counts; there it is the host's, with
+// launches, and the mean of the ranks.
 #pragma once
 #include <cstdint>
 #include <string>
@@ -19,7 +19,7 @@ struct BandwidthOptions {
   std::vector<uint64_t> sizes = {uint64_t{1} << 20, uint64_t{8} << 20, uint64_t{64} << 20};
   int rounds = 3;                // a figure is the median of rounds
   int in_a_row = 5, warmup = 2;  // collectives of a round, and those before them
-  double case_seconds = 120;
+  double case_seconds = 30;
 };
 
 struct BandwidthRow {

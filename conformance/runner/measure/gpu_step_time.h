@@ -22,7 +22,7 @@ struct StepTimeOptions {
       warmup = 1;     // steps that count, and those before them; then one is replayed `steps` times
   int tokens = 1024;  // of a rank and step
   bool tiny = false;  // a model for tests of the program
-  double case_seconds = 300;
+  double case_seconds = 80;
 };
 
 // One variant of one round, in milliseconds.

@@ -58,8 +58,7 @@ class NcclRun {
       Verdict verdict = RunLegs(place, &leg);
       if (reports())
         reporter->CaseDone(place, ReportOf(cases_[place], std::move(verdict), options_));
-      if (options_.max_fail == 0 && options_.time_budget == 0) continue;
-      const bool over = reports() && reporter->Enough();
+      const bool over = reports() && reporter->Enough();  // as rank 0's options say
       if (FromRankZero("over " + std::to_string(place), over ? "over" : "on") == "over") break;
     }
     int code = 0;
@@ -150,13 +149,15 @@ class NcclRun {
     throw std::invalid_argument("cases cannot run on this machine: " + why);
   }
 
-  // All legs of a case run, since only rank 0 knows how one is judged: the first that does not pass
-  // decides. leg: the place of its first, then of the next case's.
+  // The first leg that does not pass decides. In a job the others run all the same, since only
+  // rank 0 knows how one is judged. leg: the place of its first, then of the next case's.
   Verdict RunLegs(size_t place, size_t* leg) {
     Verdict verdict;
     for (size_t nth = 0; *leg < legs_.size() && legs_[*leg].of == place; ++nth, ++*leg) {
+      const bool decided = nth > 0 && reports() && !IsGood(verdict);
+      if (decided && !is_job_) continue;
       const std::optional<CaseEnd> end = RunOne(*leg);
-      if (!end || (nth > 0 && !IsGood(verdict))) continue;
+      if (!end || decided) continue;
       const Case& spec = legs_[*leg].spec;
       verdict = JudgeEnd(spec, *end, options_);
       if (!cases_[place].before.empty() && !IsGood(verdict)) NameLeg(nth, spec, &verdict);

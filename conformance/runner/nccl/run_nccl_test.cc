@@ -114,6 +114,14 @@ TEST(RunNccl, MaxFailEndsTheRun) {
   EXPECT_EQ(Status(reported, kThree[2]), "not there") << reported.output;
 }
 
+TEST(RunNccl, ATimeBudgetThatIsOverLeavesCasesOut) {
+  Options options = Of(kThree);
+  options.time_budget = 1e-9;
+  const Reported reported = RunWith(options);
+  EXPECT_EQ(reported.code, 4) << reported.output;
+  EXPECT_EQ(reported.cases.size(), 1u) << "asked after each case";
+}
+
 TEST(RunNccl, ACaseOfMoreRanksIsAnErrorOfUsage) {
   try {
     RunWith(Of({"w2.ddp", "w4.zero1.k2"}));
@@ -253,7 +261,8 @@ TEST(RunNccl, AProgramWithoutCuda) {
 
 // Each rank of the job as a process; answers the exit codes.
 std::vector<int> RunJob(int size, const std::string& report, const ProcessHooks& hooks = {},
-                        const std::string& impl_of_rank_1 = "builtin:reference") {
+                        const std::string& impl_of_rank_1 = "builtin:reference",
+                        int max_fail_of_rank_0 = 0) {
   const int port = FreePort();
   std::vector<pid_t> processes;
   for (int rank = 0; rank < size; ++rank) {
@@ -261,6 +270,7 @@ std::vector<int> RunJob(int size, const std::string& report, const ProcessHooks&
       Options options = Of(kThree);
       options.fabric = "nccl";
       options.report = report;
+      if (rank == 0) options.max_fail = max_fail_of_rank_0;
       if (rank == 1) options.impl = impl_of_rank_1;
       if (std::freopen("/dev/null", "w", stdout) == nullptr) return 98;
       return RunNcclCommand(options, ProcessKitForTest(hooks),
@@ -296,6 +306,16 @@ TEST(RunNcclInAJob, ACrashElsewhereEndsOneCase) {
   EXPECT_EQ(statuses[kThree[0]], "pass");
   EXPECT_EQ(statuses[kThree[1]], "fail");
   EXPECT_EQ(statuses[kThree[2]], "pass");
+}
+
+// Rank 0 says it, and the others follow, whatever their own options are.
+TEST(RunNcclInAJob, MaxFailEndsTheRunOnAllRanks) {
+  const TestFolder folder;
+  EXPECT_EQ(RunJob(2, folder.path(), Bad([] { raise(SIGSEGV); }), "builtin:reference", 1),
+            (std::vector<int>{1, 1}));
+  auto statuses = StatusesIn(folder.path());
+  EXPECT_EQ(statuses[kThree[1]], "fail");
+  EXPECT_EQ(statuses.count(kThree[2]), 0u);
 }
 
 // The fourth field of /proc/PID/stat, of a process whose name has no blanks.
