@@ -8,6 +8,7 @@
 
 #include "conformance/common/at.h"
 #include "conformance/common/safe_text.h"
+#include "conformance/report/html/memory_curve.h"
 #include "conformance/report/html/neighbourhood.h"
 #include "conformance/trace/names.h"
 
@@ -177,7 +178,8 @@ class Drawer {
       if (!fresh) drawing_.links.push_back({other->second, node, Drawing::LinkKind::kMeets});
       other->second = node;
     }
-    if (circle_.empty()) {
+    // Where memory is held too long, it begins with what holds it.
+    if (circle_.empty() && !BoundsMemory(finding_.requirement)) {
       Link({finding_.rank, finding_.begins}, {finding_.rank, finding_.event},
            Drawing::LinkKind::kUnordered);
     }
@@ -204,8 +206,20 @@ class Drawer {
   Drawing drawing_;
 };
 
-std::string JsonOf(const Drawing& drawing) {
-  using nlohmann::json;
+using nlohmann::json;
+
+json JsonOf(const MemoryCurve& curve) {
+  json purposes = json::array();
+  for (const MemoryCurve::Purpose& purpose : curve.purposes)
+    purposes.push_back({purpose.name, purpose.bytes});
+  return {{"rank", curve.rank},
+          {"events", curve.events},
+          {"finding", curve.finding},
+          {"peak", {curve.peak, curve.peak_bytes}},
+          {"purposes", purposes}};
+}
+
+json JsonOf(const Drawing& drawing) {
   json lanes = json::array(), nodes = json::array(), links = json::array();
   for (const Drawing::Lane& lane : drawing.lanes) lanes.push_back({lane.rank, lane.name});
   for (const Drawing::Node& node : drawing.nodes)
@@ -213,8 +227,7 @@ std::string JsonOf(const Drawing& drawing) {
         {node.lane, node.event, node.column, static_cast<int>(node.role), node.kind, node.text});
   for (const Drawing::Link& link : drawing.links)
     links.push_back({link.from, link.to, static_cast<int>(link.kind)});
-  return json({{"lanes", lanes}, {"nodes", nodes}, {"links", links}})
-      .dump(-1, ' ', true, json::error_handler_t::replace);
+  return {{"lanes", lanes}, {"nodes", nodes}, {"links", links}};
 }
 
 }  // namespace
@@ -265,7 +278,14 @@ std::map<size_t, std::string> DrawFindings(const std::vector<Trace>& traces,
     const Finding& finding = findings[i];
     if (finding.follows >= 0 || !requirements.insert(finding.requirement).second) continue;
     const Drawing drawing = Drawer(traces, finding, name, meetings).Draw();
-    if (!drawing.nodes.empty()) drawn[i] = JsonOf(drawing);
+    if (drawing.nodes.empty()) continue;
+    json picture = JsonOf(drawing);
+    if (BoundsMemory(finding.requirement) && finding.rank >= 0 && finding.rank < Length(traces) &&
+        At(traces, finding.rank).provides.memory) {
+      const MemoryCurve curve = MemoryOf(At(traces, finding.rank), finding.event);
+      if (!curve.purposes.empty()) picture["memory"] = JsonOf(curve);
+    }
+    drawn[i] = picture.dump(-1, ' ', true, json::error_handler_t::replace);
   }
   return drawn;
 }

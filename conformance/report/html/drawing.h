@@ -2,6 +2,7 @@
 //
 // The neighbourhood of the finding: lanes for each rank and stream, the operations around the event
 // that it names, around what it is not ordered with and around those that meet it on other ranks.
+// Beside it, for what bounds memory, how much its rank holds (memory_curve.h).
 #pragma once
 #include <cstdint>
 #include <functional>

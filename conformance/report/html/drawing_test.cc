@@ -73,6 +73,21 @@ TEST(Drawing, ShowsThePairThatNothingOrdersAndWhoMeetsIt) {
   EXPECT_EQ(Links(drawing, Drawing::LinkKind::kEvent), 0u);
 }
 
+TEST(Drawing, MemoryIsDrawnWhereItIsBounded) {
+  const std::vector<Trace> traces = {Gathering(0, false), Gathering(1, false)};
+  Finding race, held;
+  race.rank = held.rank = 1;
+  race.begins = held.begins = Find(traces[1], SPF_ALL_GATHER);
+  race.event = held.event = Find(traces[1], SPF_ALL_REDUCE);
+  race.requirement = "GE-05";
+  held.requirement = "FS-03";
+  const auto drawn = DrawFindings(traces, {race, held}, NameOf);
+  ASSERT_EQ(drawn.size(), 2u);
+  EXPECT_EQ(drawn.at(0).find("\"memory\""), std::string::npos);
+  EXPECT_NE(drawn.at(1).find("\"peak\":[3,96]"), std::string::npos) << drawn.at(1);
+  EXPECT_EQ(Links(DrawFinding(traces, held, NameOf), Drawing::LinkKind::kUnordered), 0u);
+}
+
 TEST(Drawing, JoinsARecordToItsWait) {
   const std::vector<Trace> traces = {Gathering(0, true), Gathering(1, true)};
   Finding finding;

@@ -122,6 +122,10 @@ function showFinding(parent, c, row, cause) {
             'Point at an operation for its full name.');
     const list = add(add(parent, 'details', {className: 'aside'}, add(null, 'summary', {}, 'the drawing in words')), 'ul');
     for (const line of inWords(row.drawing, text)) add(list, 'li', {}, line);
+    if (row.drawing.memory) {
+      parent.append(drawMemory(row.drawing.memory));
+      add(parent, 'p', {className: 'note'}, memoryInWords(row.drawing.memory));
+    }
   }
   if (row.folded) add(parent, 'p', {className: 'folded'}, text(row.folded));
 }
