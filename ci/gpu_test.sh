@@ -115,7 +115,7 @@ expect 0 '4 ranks, lo, at most 2:'
 fake mpirun 'echo "no such device"; exit 5'
 nccl_tests
 expect 1 'no such device'
-fake mpirun 'echo "67108864 16777216 float none -1 80 7 3 N/A"'
+fake mpirun 'for bus in 3 4; do echo "67108864 16777216 float none -1 80 7 $bus N/A"; done'
 nccl_tests
 expect 1 'all_gather_perf printed no three rounds'
 fake nvidia-smi 'exit 9'

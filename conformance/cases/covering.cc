@@ -216,6 +216,7 @@ CoveringRow RandomRow(const CoveringProblem& problem, uint64_t seed) {
 }
 
 bool Allowed(const CoveringProblem& problem, const CoveringRow& row) {
+  if (row.size() != problem.factors.size()) return false;
   for (size_t factor = 0; factor < row.size(); ++factor) {
     const size_t values = problem.factors[factor].values.size();
     if (row[factor] < 0 || static_cast<size_t>(row[factor]) >= values) return false;

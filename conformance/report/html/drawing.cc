@@ -212,10 +212,9 @@ json JsonOf(const MemoryCurve& curve) {
   json purposes = json::array();
   for (const MemoryCurve::Purpose& purpose : curve.purposes)
     purposes.push_back({purpose.name, purpose.bytes});
-  return {{"rank", curve.rank},
-          {"events", curve.events},
-          {"finding", curve.finding},
-          {"peak", {curve.peak, curve.peak_bytes}},
+  return {{"rank", curve.rank},       {"events", curve.events},
+          {"finding", curve.finding}, {"peak", {curve.peak, curve.peak_bytes}},
+          {"at_peak", curve.at_peak}, {"at_finding", curve.at_finding},
           {"purposes", purposes}};
 }
 

@@ -38,8 +38,9 @@ CaseReport HostileCase() {
     if (*at != '\x1b') name += *at;
   }
   c.drawings[0] = R"({"lanes":[[0,")" + name + R"("]],"nodes":[[0,1,0,1,")" + name + "\",\"" +
-                  name + R"("]],"links":[[0,0,2]],"memory":{"rank":0,"events":2,"finding":1,)" +
-                  R"("peak":[1,2048],"purposes":[[")" + name + R"(",[0,2048]]]}})";
+                  name + R"("]],"links":[[0,0,2]],"memory":{"rank":0,"events":2,"finding":-1,)" +
+                  R"("peak":[1,2048],"at_peak":[2048],"at_finding":[],"purposes":[[")" + name +
+                  R"(",[0,2048]]]}})";
   c.not_checkable = {{kHostile, kHostile}};
   return c;
 }

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <map>
-#include <numeric>
-#include <utility>
 
 #include "conformance/trace/names.h"
 
@@ -14,8 +12,12 @@ namespace {
 constexpr size_t kPurposes = trace_names::kPurposes.size();
 using Amounts = std::array<int64_t, kPurposes>;
 
+constexpr int64_t kMost = int64_t{1} << 62;
+
 int64_t Sum(const Amounts& amounts) {
-  return std::accumulate(amounts.begin(), amounts.end(), int64_t{0});
+  int64_t sum = 0;
+  for (const int64_t amount : amounts) sum = std::min(kMost, sum + std::min(kMost - sum, amount));
+  return sum;
 }
 
 // What is held after each event.
@@ -24,8 +26,10 @@ class Held {
   void Step(const Event& event) {
     if (event.kind == EventKind::kAlloc && event.id != SPF_PINNED) {
       const auto purpose = static_cast<size_t>(event.purpose);
-      const Block block = {purpose < kPurposes ? purpose : 0, std::max<int64_t>(0, event.count)};
-      if (blocks_.emplace(event.alloc, block).second) now_[block.purpose] += block.bytes;
+      Block block = {purpose < kPurposes ? purpose : 0, std::max<int64_t>(0, event.count)};
+      int64_t& now = now_[block.purpose];
+      block.bytes = std::min(block.bytes, kMost - now);
+      if (blocks_.emplace(event.alloc, block).second) now += block.bytes;
     } else if (GivesBack(event.kind)) {
       const auto block = blocks_.find(event.alloc);
       if (block == blocks_.end()) return;
@@ -47,10 +51,10 @@ class Held {
 }  // namespace
 
 bool BoundsMemory(std::string_view requirement) {
-  static constexpr std::array<std::string_view, 10> kOthers = {
-      "EP-08", "EP-17", "FS-03", "FS-09", "FS-13", "FS-31", "FS-32", "FS-33", "GE-40", "KN-13"};
-  return requirement.starts_with("BU-") ||
-         std::find(kOthers.begin(), kOthers.end(), requirement) != kOthers.end();
+  static constexpr std::array<std::string_view, 11> kThem = {"BU-01", "BU-02", "EP-08", "EP-17",
+                                                             "FS-03", "FS-09", "FS-13", "FS-31",
+                                                             "FS-32", "FS-33", "KN-13"};
+  return std::find(kThem.begin(), kThem.end(), requirement) != kThem.end();
 }
 
 MemoryCurve MemoryOf(const Trace& trace, int64_t finding) {
@@ -61,32 +65,33 @@ MemoryCurve MemoryOf(const Trace& trace, int64_t finding) {
   const size_t events = trace.events.size(), columns = std::min(events, kMemoryColumns);
   std::vector<Amounts> most(columns);
   Held held;
-  Amounts peaks{};
+  Amounts peaks{}, at_peak{}, at_finding{};
   for (size_t i = 0; i < events; ++i) {
     const bool first = i == 0 || i * columns / events != (i - 1) * columns / events;
     held.Step(trace.events[i]);
+    const Amounts& now = held.now();
     Amounts& column = most[i * columns / events];
-    const int64_t bytes = Sum(held.now());
-    if (first || bytes > Sum(column)) column = held.now();
-    if (bytes > curve.peak_bytes) {
-      curve.peak_bytes = bytes;
-      curve.peak = static_cast<int64_t>(i);
-    }
+    const int64_t bytes = Sum(now);
+    if (first || bytes > Sum(column)) column = now;
+    for (size_t p = 0; p < kPurposes; ++p) peaks[p] = std::max(peaks[p], now[p]);
+    if (static_cast<int64_t>(i) == finding) at_finding = now;
+    if (bytes <= curve.peak_bytes) continue;
+    curve.peak_bytes = bytes;
+    curve.peak = static_cast<int64_t>(i);
+    at_peak = now;
   }
-  for (const Amounts& column : most)
-    for (size_t p = 0; p < kPurposes; ++p) peaks[p] = std::max(peaks[p], column[p]);
-  for (size_t p = 0; p < kPurposes; ++p) {
-    if (peaks[p] == 0) continue;
-    MemoryCurve::Purpose& purpose = curve.purposes.emplace_back(
-        MemoryCurve::Purpose{std::string(trace_names::kPurposes[p]), {}});
+  std::vector<size_t> order;
+  for (size_t p = 0; p < kPurposes; ++p)
+    if (peaks[p] > 0) order.push_back(p);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](size_t a, size_t b) { return peaks[a] > peaks[b]; });
+  for (const size_t p : order) {
+    MemoryCurve::Purpose& purpose = curve.purposes.emplace_back();
+    purpose.name = trace_names::kPurposes[p];
     for (const Amounts& column : most) purpose.bytes.push_back(column[p]);
+    curve.at_peak.push_back(at_peak[p]);
+    if (finding >= 0 && finding < curve.events) curve.at_finding.push_back(at_finding[p]);
   }
-  std::stable_sort(curve.purposes.begin(), curve.purposes.end(), [](const auto& a, const auto& b) {
-    const auto peak = [](const MemoryCurve::Purpose& purpose) {
-      return *std::max_element(purpose.bytes.begin(), purpose.bytes.end());
-    };
-    return peak(a) > peak(b);
-  });
   return curve;
 }
 

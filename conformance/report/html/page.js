@@ -115,9 +115,10 @@ function showFinding(parent, c, row, cause) {
   line('seen', text(row.seen), 'bad');
   if (row.drawing !== undefined) {
     parent.append(drawFinding(row.drawing, text, row.broken + ' in ' + c.id));
-    const circle = row.drawing.links.some((link) => link[2] === 3);
+    const circle = row.drawing.links.some((link) => link[2] === 3), unordered = row.drawing.links.some((link) => link[2] === 2);
     add(parent, 'p', {className: 'note'}, circle ? 'Red arrows: who waits for what. ' : '',
-        'Red: where it shows. Amber: what it is not ordered with, or what meets it. Green lines join the parts of a ' +
+        'Red: where it shows. Amber: ' + (unordered ? 'what it is not ordered with, or what meets it' : 'what has part in it') +
+            '. Green lines join the parts of a ' +
             'collective, arrows lead from a record to its wait. Left to right is the order in which a rank issues. ' +
             'Point at an operation for its full name.');
     const list = add(add(parent, 'details', {className: 'aside'}, add(null, 'summary', {}, 'the drawing in words')), 'ul');

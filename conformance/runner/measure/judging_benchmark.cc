@@ -3,6 +3,7 @@
 #include <benchmark/benchmark.h>
 
 #include <filesystem>
+#include <stdexcept>
 
 #include "conformance/cases/profiles.h"
 #include "conformance/checks/base/analysis.h"
@@ -26,6 +27,9 @@ struct Scene {
       : spec(ParseId(kCases[state.range(0)])), models(MakeModels(spec)) {
     options.rank.folder = scratch.path();
     data = Run();
+    for (const EngineOutcome& outcome : data.run.outcomes)
+      if (outcome.kind != EngineOutcome::Kind::kOk)
+        throw std::runtime_error(outcome.call + ": " + outcome.reason);
   }
   RunData Run() { return RunOnSim(spec, models, plugin, options); }
 
@@ -53,7 +57,9 @@ void Judge(benchmark::State& state) {
   const Scene scene(state);
   for (auto unused : state) {
     const Verdict verdict = JudgeRun(scene.spec, scene.data.run);
-    if (!IsGood(verdict)) state.SkipWithError("the reference does not pass");
+    if (IsGood(verdict)) continue;
+    state.SkipWithError("the reference does not pass");
+    break;
   }
   state.SetItemsProcessed(state.iterations() * EventsOf(scene.data));
 }
