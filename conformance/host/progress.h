@@ -12,13 +12,14 @@ namespace shardproof {
 // Lies in shared memory. Plain stores: the watcher reads it when the writer has died or does not
 // move.
 struct Progress {
-  std::atomic<uint64_t> beats{0};  // grows with every host call that issues something
-  std::atomic<int32_t> rank{-1};   // whose code runs now; -1: the suite's own
-  std::atomic<int32_t> saves{0};   // the most that a rank has begun
-  std::atomic<int32_t> saved{0};   // that have returned, of all ranks together
-  char call[64] = {};              // the entry call, "train_step 2"
-  char last[32] = {};              // the host call that returned last
-  char note[512] = {};             // written by a signal handler
+  // Grows with every host call that issues something, and with device work that this process does.
+  std::atomic<uint64_t> beats{0};
+  std::atomic<int32_t> rank{-1};  // whose code runs now; -1: the suite's own
+  std::atomic<int32_t> saves{0};  // the most that a rank has begun
+  std::atomic<int32_t> saved{0};  // that have returned, of all ranks together
+  char call[64] = {};             // the entry call, "train_step 2"
+  char last[32] = {};             // the host call that returned last
+  char note[512] = {};            // written by a signal handler
   // What was printed, if standard output is a file whose place tells (runner/workers/printed.h):
   // while whose code ran, and where that ends.
   static constexpr uint32_t kStretches = 512;

@@ -96,6 +96,8 @@ RunData RunOnSim(const Case& c, const Models& models, const Plugin& plugin,
   sim.drift = options.drift;
   sim.queues = options.queues;
   sim.on_start = options.on_start;
+  if (Progress* progress = options.rank.progress; progress != nullptr)
+    sim.on_device_step = [progress] { progress->beats.fetch_add(1, std::memory_order_relaxed); };
   sim.stack_bytes = std::max<uint32_t>(plugin.table().stack_bytes, 512u << 10);
   std::vector<bool> finished(world, false);
   SimResult result;

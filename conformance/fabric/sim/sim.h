@@ -43,6 +43,9 @@ struct SimOptions {
   // Called once before the ranks start. For a SIGSEGV handler: what may an address be? Valid until
   // RunSim returns.
   std::function<void(std::function<bool(uint64_t address, std::string* text)> describe)> on_start;
+  // Called after each step of device work; for who watches whether the run goes on: a host that
+  // waits does nothing meanwhile. May be null.
+  std::function<void()> on_device_step;
 };
 
 struct SimResult {

@@ -264,6 +264,22 @@ TEST(Timing, SixtyFourRanksTrain) {
   }
 }
 
+// A host that waits for much device work does nothing meanwhile: who watches it sees the work.
+TEST(Timing, DeviceWorkIsTold) {
+  SimOptions options = With(TimingPolicy::kLazyCompute);
+  int told = 0;
+  std::vector<int> seen;
+  options.on_device_step = [&] { ++told; };
+  RunSim(1, options, [&](Fabric& f) {
+    const int32_t stream = f.CreateStream("a", 0);
+    for (int i = 0; i < 5; ++i) f.Enqueue(stream, "work", [&] { seen.push_back(told); });
+    EXPECT_EQ(told, 0) << "hosts are not device work";
+    f.SyncStream(stream);
+  });
+  EXPECT_EQ(seen, (std::vector<int>{0, 1, 2, 3, 4}));
+  EXPECT_EQ(told, 5);
+}
+
 TEST(Timing, AddressesAreExplained) {
   SimOptions options = With(TimingPolicy::kEager);
   std::function<bool(uint64_t, std::string*)> describe;

@@ -100,12 +100,16 @@ void World::Step() {
     case ActionKind::kHost:
       return RunHost(action.rank);
     case ActionKind::kLocal:
-      return RunLocal(action.rank, action.entry);
+      RunLocal(action.rank, action.entry);
+      break;
     case ActionKind::kStart:
-      return StartKernel(action.rank, action.entry);
+      StartKernel(action.rank, action.entry);
+      break;
     case ActionKind::kFinish:
-      return FinishKernel(action.rank, action.entry);
+      FinishKernel(action.rank, action.entry);
+      break;
   }
+  if (options_.on_device_step) options_.on_device_step();
 }
 
 void World::RunHost(int32_t index) {
