@@ -55,6 +55,17 @@ TEST_F(JudgeTest, TheLimitOfMemoryIsARunsOwn) {
   EXPECT_EQ(run_.outcomes[0].kind, EngineOutcome::Kind::kOk);
 }
 
+// Who watches the run sees the simulated devices work, also while no host calls anything.
+TEST_F(JudgeTest, DeviceWorkIsProgress) {
+  Progress progress;
+  SimRunOptions options;
+  options.rank.progress = &progress;
+  const RunData data = RunOnSim(case_, MakeModels(case_), plugin_, options);
+  size_t events = 0;  // at least one of each host call that counts
+  for (const Trace& trace : data.run.traces) events += trace.events.size();
+  EXPECT_GT(progress.beats.load(), events);
+}
+
 TEST_F(JudgeTest, APartnerThatAgreesLeavesAPass) {
   const Partner partner = AnotherTiming();
   const Verdict verdict = JudgeWithPartners(JudgeRun(case_, run_), run_, {{&partner, run_}});
