@@ -1,9 +1,7 @@
 #include "conformance/fabric/mpi/mpi_world.h"
 
 #include <mpi.h>
-#include <sched.h>
 #include <sys/prctl.h>
-#include <time.h>
 
 #include <climits>
 #include <cstdlib>
@@ -13,6 +11,7 @@
 #include <vector>
 
 #include "conformance/fabric/mpi/leave.h"
+#include "conformance/fabric/mpi/polite_wait.h"
 #include "conformance/fabric/mpi/post_office.h"
 #include "conformance/fabric/mpi/shared.h"
 #include "conformance/fabric/mpi/supervisor.h"
@@ -42,13 +41,8 @@ int SizeOfJob() {
 
 // With more processes than cores, waiting inside MPI starves the one that is waited for.
 void AwaitPolitely(MPI_Request* request) {
-  const timespec nap{0, 50'000};
-  int done = 0;
-  for (int round = 0; !done; ++round) {
-    MPI_Test(request, &done, MPI_STATUS_IGNORE);
-    if (!done && round < 20) sched_yield();
-    if (!done && round >= 20) nanosleep(&nap, nullptr);
-  }
+  mpi::PoliteWait wait;
+  for (int done = 0; !done; wait.Rest()) MPI_Test(request, &done, MPI_STATUS_IGNORE);
 }
 
 }  // namespace

@@ -1,8 +1,6 @@
 #include "conformance/fabric/mpi/supervisor.h"
 
-#include <sched.h>
 #include <signal.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -31,7 +29,13 @@ CaseEnd Supervisor::Run(const std::function<std::string(Fabric&)>& rank_main) {
   now_ = began_ = progressed_ = Clock::now();
   data_->Begin(config_.epoch);
   if (takes_part()) StartChild(rank_main);
-  while (!Drained()) Rest(Turn());
+  while (!Drained()) {
+    if (Turn()) {
+      wait_ = PoliteWait();
+    } else {
+      wait_.Rest();
+    }
+  }
   CaseEnd end;
   end.hang = end_->numbers[0] != 0;
   end.hang_report = end_->text;
@@ -259,19 +263,6 @@ void Supervisor::TellWhatItWaitedFor() {
   end.detail += lines;
   for (char* at = pending_.data(); *at != '\n';)
     report_.waits.push_back(static_cast<int32_t>(std::strtol(at, &at, 10)));
-}
-
-void Supervisor::Rest(bool worked) {
-  idle_rounds_ = worked ? 0 : idle_rounds_ + 1;
-  if (idle_rounds_ == 0) return;
-  if (idle_rounds_ < 20) {
-    sched_yield();
-    return;
-  }
-  const long microseconds =
-      level_ == Level::kRunning && takes_part() && idle_rounds_ < 2000 ? 30 : 500;
-  const timespec nap{0, microseconds * 1000};
-  nanosleep(&nap, nullptr);
 }
 
 }  // namespace shardproof::mpi

@@ -12,6 +12,7 @@
 #include "conformance/fabric/fabric.h"
 #include "conformance/fabric/mpi/case_end.h"
 #include "conformance/fabric/mpi/coordinator.h"
+#include "conformance/fabric/mpi/polite_wait.h"
 #include "conformance/fabric/mpi/post_office.h"
 #include "conformance/fabric/mpi/shared.h"
 #include "conformance/fabric/process/keeper.h"
@@ -52,7 +53,6 @@ class Supervisor {
   void KillChild();
   void Decide();  // rank 0
   void SendEnds();
-  void Rest(bool worked);
 
   bool takes_part() const { return config_.rank < config_.world; }
   bool Quiet() const;
@@ -91,7 +91,7 @@ class Supervisor {
 
   std::optional<ControlMessage> end_;
   bool ends_sent_ = false;
-  int idle_rounds_ = 0;
+  PoliteWait wait_;  // for anything that happens
 };
 
 }  // namespace shardproof::mpi

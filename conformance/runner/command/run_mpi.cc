@@ -32,14 +32,13 @@ namespace shardproof {
 namespace {
 
 // On rank 0: what is wrong with the address, or the file of what the engine takes; or "loads"; or
-// "breaks", where the probe says how. What the other ranks will do with it is tried.
+// "breaks", where the probe says how.
 std::string Refusal(const Options& options, EngineProbe* probe, std::optional<FittedRun>* fitted) {
   try {
     *probe = ProbeEngine(options);
     if (probe->loads && IsFitted(options)) {
       if (WillAsk(options) && !options.quiet) std::cout << kAsking << std::flush;
       fitted->emplace(options, options.ranks);
-      FittedRun(options, options.ranks, (*fitted)->Told()).Cases();
     }
     return probe->loads ? "loads" : "breaks";
   } catch (const std::exception& error) {
@@ -58,13 +57,33 @@ std::string Open(const Options& options, RunReport report, size_t cases,
   return "";
 }
 
-// Where cases depend on the engine, all ranks choose those that rank 0 has found out.
-std::vector<Case> Select(const Options& options, bool reports, MpiWorld& world,
-                         std::optional<FittedRun>* fitted, std::vector<std::string>* facts) {
-  if (!IsFitted(options)) return SelectCases(options, reports ? facts : nullptr);
-  const std::string told = world.Broadcast(reports ? (*fitted)->Told() : "");
-  if (!reports) fitted->emplace(options, options.ranks, told);
-  return (*fitted)->Cases();
+std::string IdsOf(const std::vector<Case>& cases) {
+  std::string ids;
+  for (const Case& c : cases) ids += Id(c) + "\n";
+  return ids;
+}
+
+std::vector<Case> CasesOf(const std::string& ids) {
+  std::vector<Case> cases;
+  std::istringstream lines(ids);
+  for (std::string id; std::getline(lines, id);) cases.push_back(ParseId(id));
+  return cases;
+}
+
+// Rank 0 chooses, which takes a second of its processor; the others are told. What is wrong with
+// the cases is thrown on all.
+std::vector<Case> Select(const Options& options, bool reports, MpiWorld& world, FittedRun* fitted,
+                         std::vector<std::string>* facts) {
+  std::vector<Case> cases;
+  std::string problem;
+  try {
+    if (reports) cases = fitted != nullptr ? fitted->Cases() : SelectCases(options, facts);
+  } catch (const std::exception& error) {
+    problem = error.what();
+  }
+  if (problem = world.Broadcast(problem); !problem.empty()) throw std::invalid_argument(problem);
+  const std::string ids = world.Broadcast(IdsOf(cases));
+  return reports ? cases : CasesOf(ids);
 }
 
 // Runs cases on all ranks, one after the other; rank 0 judges them.
@@ -114,9 +133,7 @@ class MpiJudge {
   // On rank 0, while the others Follow().
   std::vector<CaseReport> Lead(const std::vector<Case>& cases) {
     if (cases.empty()) return {};  // nothing is said: an empty text is the end
-    std::string ids;
-    for (const Case& c : cases) ids += Id(c) + "\n";
-    world_.Broadcast(ids);
+    world_.Broadcast(IdsOf(cases));
     std::vector<CaseReport> reports(cases.size());
     Judge(cases, [&](size_t place, CaseReport report) { reports[place] = std::move(report); });
     return reports;
@@ -124,12 +141,8 @@ class MpiJudge {
   // No more cases.
   void EndLead() { world_.Broadcast(""); }
   void Follow() {
-    for (std::string ids = world_.Broadcast(""); !ids.empty(); ids = world_.Broadcast("")) {
-      std::vector<Case> cases;
-      std::istringstream lines(ids);
-      for (std::string id; std::getline(lines, id);) cases.push_back(ParseId(id));
-      Judge(cases, nullptr);
-    }
+    for (std::string ids = world_.Broadcast(""); !ids.empty(); ids = world_.Broadcast(""))
+      Judge(CasesOf(ids), nullptr);
   }
 
  private:
@@ -221,11 +234,12 @@ void Conclude(const Options& options, size_t cases, FittedRun* fitted, MpiJudge&
 
 namespace {
 
-// From the cases to the report's last line; rank 0's exit code.
+// From the cases to the report's last line; rank 0's exit code. fitted: null but on rank 0 of a run
+// whose cases depend on the engine.
 int RunInWorld(const Options& options, MpiWorld& world, const std::vector<Case>& cases,
-               RunReport report, const EngineProbe& probe, std::optional<FittedRun>& fitted) {
+               RunReport report, const EngineProbe& probe, FittedRun* fitted) {
   const bool reports = world.rank() == 0;
-  if (reports && fitted && !fitted->Seeds().empty()) std::cout << fitted->Seeds() << std::endl;
+  if (fitted && !fitted->Seeds().empty()) std::cout << fitted->Seeds() << std::endl;
   std::optional<Reporter> reporter;
   std::string problem;
   if (reports) problem = Open(options, std::move(report), cases.size(), &reporter);
@@ -240,9 +254,8 @@ int RunInWorld(const Options& options, MpiWorld& world, const std::vector<Case>&
     reporter->CaseDone(place, std::move(row));
   };
   judge.Judge(cases, done, [&] { return reporter->Enough(); });
-  if (fitted || !options.shard.empty())
-    Conclude(options, cases.size(), fitted ? &*fitted : nullptr, judge,
-             reports ? &*reporter : nullptr);
+  if (IsFitted(options) || !options.shard.empty())
+    Conclude(options, cases.size(), fitted, judge, reports ? &*reporter : nullptr);
   if (reports && judge.LeftSavesOut()) reporter->report().facts.push_back(judge.WhyNoSaves());
   return reports ? reporter->Finish() : 0;
 }
@@ -281,11 +294,12 @@ int RunMpiCommand(const Options& given, int argc, char** argv) {
   report.engine = probe.name;
   if (asks && !options.quiet && !probe.name.empty())
     std::cout << "engine: " << VisibleLine(probe.name) << std::endl;
-  std::vector<Case> cases;  // what is wrong with them is thrown on all ranks
-  if (refusal == "loads") cases = Select(options, asks, world, &fitted, &report.facts);
+  FittedRun* const fits = fitted ? &*fitted : nullptr;
+  std::vector<Case> cases;
+  if (refusal == "loads") cases = Select(options, asks, world, fits, &report.facts);
   int code = 2;
   try {
-    code = RunInWorld(options, world, cases, std::move(report), probe, fitted);
+    code = RunInWorld(options, world, cases, std::move(report), probe, fits);
   } catch (const std::exception& error) {  // the other ranks wait for this one
     std::cerr << "shardproof: rank " << world.rank()
               << ": the suite failed: " << IndentedText(error.what()) << std::endl;
