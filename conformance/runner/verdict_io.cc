@@ -129,4 +129,17 @@ Verdict UnpackVerdict(const std::string& packed) {
   return verdict;
 }
 
+Verdict VerdictOfWorker(const WorkResult& result) {
+  std::string problem = result.death;
+  try {
+    if (result.done) return UnpackVerdict(result.blob);
+  } catch (const std::exception& error) {
+    problem = error.what();
+  }
+  Verdict verdict;
+  verdict.outcome = Outcome::kSuiteError;
+  verdict.reason = "the process that judged the case: " + problem;
+  return verdict;
+}
+
 }  // namespace shardproof

@@ -1,6 +1,7 @@
 // case_end.h: how did a case under mpirun end, on each rank?
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -11,6 +12,7 @@ struct MpiOptions {
   double limit_seconds = 600;  // of a whole case, whatever the progress
   uint64_t arena_bytes = uint64_t{1}
                          << 30;  // address space a rank; pages cost nothing until they are written
+  std::function<void()> waiting = nullptr;  // called again and again while the case runs
 };
 
 // How one rank of a case ended.

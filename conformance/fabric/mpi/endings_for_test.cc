@@ -194,6 +194,8 @@ void MisdeedsAreFindings(Suite& suite) {
                    misdeed.name, seen);
       suite.Expect(end.hang == (misdeed.kind == RankEnd::kHung), misdeed.name + ": a hang or not",
                    end.hang_report);
+      suite.Expect(misdeed.kind != RankEnd::kHung || Has(culprit.detail, "\nit was in "),
+                   misdeed.name + ": the function is told", seen);
       for (int rank = 0; rank < n - 1; ++rank) {
         const RankEnd& other = end.ranks[static_cast<size_t>(rank)];
         suite.Expect(other.kind == (end.hang ? RankEnd::kHung : RankEnd::kAborted) &&

@@ -30,6 +30,7 @@ CaseEnd Supervisor::Run(const std::function<std::string(Fabric&)>& rank_main) {
   data_->Begin(config_.epoch);
   if (takes_part()) StartChild(rank_main);
   while (!Drained()) {
+    if (config_.options.waiting) config_.options.waiting();
     if (Turn()) {
       wait_ = PoliteWait();
     } else {
@@ -188,6 +189,7 @@ void Supervisor::On(const ControlMessage& message) {
       if (!takes_part() || reported_) return;
       since_abort_.emplace(keeper_.pid());
       state_at_abort_ = (was_stalled_ ? "without progress, " : "") + StateText();
+      if (was_stalled_ && alive_) AskForStack();
       (*shared_)->state.abort.store(1);
       (*shared_)->state.device.Raise();
       (*shared_)->state.host.Raise();
@@ -199,6 +201,16 @@ void Supervisor::On(const ControlMessage& message) {
       if (coordinator_) coordinator_->On(message);
       return;
   }
+}
+
+// Of the thread that runs for nothing: the device's, if that is in work of the engine. None answers
+// that blocks signals.
+void Supervisor::AskForStack() {
+  const ChildState& state = (*shared_)->state;
+  const pid_t thread = state.body[0] != '\0' ? state.device_thread.load() : keeper_.pid();
+  tgkill(keeper_.pid(), thread, StackSignal());
+  constexpr int kTries = 50;
+  for (int i = 0; i < kTries && state.stack.frames.load() == 0; ++i) usleep(10'000);
 }
 
 void Supervisor::Reap() {
@@ -232,6 +244,7 @@ void Supervisor::EndRank() {
     end.kind = hang ? RankEnd::kHung : RankEnd::kAborted;
   }
   if (end.kind == RankEnd::kHung || end.kind == RankEnd::kAborted) TellWhatItWaitedFor();
+  if (was_stalled_) end.detail += StackText(LinesOf((*shared_)->state.stack, kStackLines));
   if (printed_) end.printed = ClippedPrint(printed_->All());
   report_.sent = data_->sent();
   reported_ = true;

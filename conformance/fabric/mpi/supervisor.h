@@ -43,6 +43,7 @@ class Supervisor {
   void DropInbox();
   bool TakeControl();
   void On(const ControlMessage& message);
+  void AskForStack();
   void Reap();
   void EndRank();
   void EndByItself();

@@ -2,28 +2,21 @@
 
 #include <unistd.h>
 
-#include <algorithm>
-#include <chrono>
-#include <filesystem>
 #include <functional>
 #include <iostream>
-#include <memory>
 #include <optional>
-#include <sstream>
 #include <utility>
 
 #include "conformance/common/safe_text.h"
 #include "conformance/fabric/mpi/mpi_world.h"
 #include "conformance/fabric/nccl/rendezvous/meet_over_mpi.h"
-#include "conformance/fabric/process/own_state.h"
 #include "conformance/report/verdict_rule.h"
+#include "conformance/runner/command/mpi_judge.h"
 #include "conformance/runner/host_facts.h"
 #include "conformance/runner/isolation/probe.h"
 #include "conformance/runner/nccl/run_nccl.h"
-#include "conformance/runner/rank_ends.h"
 #include "conformance/runner/reporter.h"
 #include "conformance/runner/reporting.h"
-#include "conformance/runner/scratch_folder.h"
 #include "conformance/runner/selection.h"
 #include "conformance/runner/support/fitted_run.h"
 
@@ -57,19 +50,6 @@ std::string Open(const Options& options, RunReport report, size_t cases,
   return "";
 }
 
-std::string IdsOf(const std::vector<Case>& cases) {
-  std::string ids;
-  for (const Case& c : cases) ids += Id(c) + "\n";
-  return ids;
-}
-
-std::vector<Case> CasesOf(const std::string& ids) {
-  std::vector<Case> cases;
-  std::istringstream lines(ids);
-  for (std::string id; std::getline(lines, id);) cases.push_back(ParseId(id));
-  return cases;
-}
-
 // Rank 0 chooses, which takes a second of its processor; the others are told. What is wrong with
 // the cases is thrown on all.
 std::vector<Case> Select(const Options& options, bool reports, MpiWorld& world, FittedRun* fitted,
@@ -85,120 +65,6 @@ std::vector<Case> Select(const Options& options, bool reports, MpiWorld& world, 
   const std::string ids = world.Broadcast(IdsOf(cases));
   return reports ? cases : CasesOf(ids);
 }
-
-// Runs cases on all ranks, one after the other; rank 0 judges them.
-class MpiJudge {
- public:
-  MpiJudge(const Options& options, MpiWorld& world) : options_(options), world_(world) {
-    if (reports()) scratch_.emplace();
-    folder_ = world_.Broadcast(reports() ? scratch_->path() : "");
-    const bool here = std::filesystem::is_directory(folder_);
-    std::string apart;
-    for (const std::string& host : world_.Gather(here ? "" : FactsHere("").host)) {
-      if (apart.empty()) apart = host;
-    }
-    apart_ = world_.Broadcast(apart);
-  }
-  bool reports() const { return world_.rank() == 0; }
-  bool LeftSavesOut() const { return left_saves_out_; }
-  // Why cases that save are not judged; empty: they are.
-  std::string WhyNoSaves() const {
-    return apart_.empty()
-               ? ""
-               : "cases that save are not judged: host " + apart_ + " does not see the folder " +
-                     folder_ + " of rank 0; TMPDIR names one that all hosts share";
-  }
-
-  // done: on rank 0. The others go on meanwhile, up to their next collective.
-  // enough, on rank 0: whether no further case is to be run; asked where options end a run early.
-  void Judge(const std::vector<Case>& cases,
-             const std::function<void(size_t place, CaseReport report)>& done,
-             const std::function<bool()>& enough = nullptr) {
-    for (size_t place = 0; place < cases.size(); ++place) {
-      const auto began = std::chrono::steady_clock::now();
-      Verdict verdict =
-          apart_.empty() || !Saves(cases[place]) ? RunLegs(cases[place]) : NotShared();
-      if (reports()) {
-        CaseReport row = ReportOf(cases[place], std::move(verdict), options_);
-        row.seconds =
-            std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
-        done(place, std::move(row));
-      }
-      if (options_.max_fail == 0 && options_.time_budget == 0) continue;
-      const bool over = reports() && enough && enough();
-      if (world_.Broadcast(over ? "over" : "on") == "over") return;
-    }
-  }
-
-  // On rank 0, while the others Follow().
-  std::vector<CaseReport> Lead(const std::vector<Case>& cases) {
-    if (cases.empty()) return {};  // nothing is said: an empty text is the end
-    world_.Broadcast(IdsOf(cases));
-    std::vector<CaseReport> reports(cases.size());
-    Judge(cases, [&](size_t place, CaseReport report) { reports[place] = std::move(report); });
-    return reports;
-  }
-  // No more cases.
-  void EndLead() { world_.Broadcast(""); }
-  void Follow() {
-    for (std::string ids = world_.Broadcast(""); !ids.empty(); ids = world_.Broadcast(""))
-      Judge(CasesOf(ids), nullptr);
-  }
-
- private:
-  static bool Saves(const Case& c) {
-    const std::vector<Case> legs = LegsOf(c);
-    return std::any_of(legs.begin(), legs.end(), [](const Case& leg) {
-      return std::any_of(leg.instances.begin(), leg.instances.end(), [](const InstanceSpec& spec) {
-        return spec.script.find_first_of("sl") != std::string::npos;
-      });
-    });
-  }
-  // An engine may read what another rank wrote, so no rank is blamed for what it does not find.
-  Verdict NotShared() {
-    left_saves_out_ = true;
-    Verdict verdict;
-    verdict.outcome = Outcome::kNotCheckable;
-    verdict.reason = WhyNoSaves();
-    return verdict;
-  }
-
-  // All legs run, since only rank 0 knows how one is judged: the first that does not pass decides.
-  Verdict RunLegs(const Case& c) {
-    const std::string folder = folder_ + "/" + std::to_string(runs_++);
-    const std::vector<Case> legs = LegsOf(c);
-    Verdict verdict;
-    for (size_t leg = 0; leg < legs.size(); ++leg) {
-      const CaseEnd end = Run(legs[leg], folder);
-      if (!reports() || (leg > 0 && !IsGood(verdict))) continue;
-      verdict = JudgeEnd(legs[leg], end, options_);
-      if (legs.size() > 1 && !IsGood(verdict)) NameLeg(leg, legs[leg], &verdict);
-    }
-    return verdict;
-  }
-
-  CaseEnd Run(const Case& c, const std::string& folder) {
-    const Models models = MakeModels(c);
-    const RankOptions rank = SimOptionsFor(options_, Id(c), folder).rank;
-    MpiOptions mpi;
-    mpi.stall_seconds = options_.stall_seconds;
-    return world_.RunCase(c.world, mpi, [&](Fabric& fabric) {
-      const Plugin plugin(options_.impl);
-      const OwnState before;
-      RankOutput output = RunRank(fabric, c, models, plugin, rank);
-      output.changed = before.ChangedNow();
-      return Pack(output);
-    });
-  }
-
-  const Options& options_;
-  MpiWorld& world_;
-  std::optional<ScratchFolder> scratch_;  // of rank 0
-  std::string folder_;
-  bool left_saves_out_ = false;
-  std::string apart_;  // a host that does not see the folder; empty: all do
-  size_t runs_ = 0;
-};
 
 // Of a shard in which the engine takes no legal case: whether it takes one of another shard.
 void LookElsewhere(const Options& options, const FittedRun* fitted, MpiJudge& judge,
@@ -229,10 +95,6 @@ void Conclude(const Options& options, size_t cases, FittedRun* fitted, MpiJudge&
   judge.EndLead();
   if (fitted != nullptr) fitted->Conclude(&reporter->report());
 }
-
-}  // namespace
-
-namespace {
 
 // From the cases to the report's last line; rank 0's exit code. fitted: null but on rank 0 of a run
 // whose cases depend on the engine.

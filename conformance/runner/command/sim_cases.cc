@@ -36,18 +36,6 @@ Verdict SuiteError(const std::string& reason) {
   return verdict;
 }
 
-// A worker runs no engine code, so its end is the suite's failure.
-Verdict VerdictOfWorker(const WorkResult& result) {
-  if (result.done) {
-    try {
-      return UnpackVerdict(result.blob);
-    } catch (const std::exception& error) {
-      return SuiteError("the process that judged the case: " + std::string(error.what()));
-    }
-  }
-  return SuiteError("the process that judged the case: " + result.death);
-}
-
 // What workers do for one case: the first item judges it, each other one compares a range of
 // timings with it.
 struct SimWork {

@@ -77,6 +77,15 @@ class Worker {
   bool crashed_ = false;
 };
 
+// What has come of a piece of work that a worker did.
+struct WorkResult {
+  bool done = false;
+  std::string blob;    // what work returned, if done
+  double seconds = 0;  // that it took
+  std::string death;   // else: "ended by SIGSEGV (Segmentation fault): address 0x8", "no progress
+                       // for 5 s: ..."
+};
+
 // How a process ended that should have answered: "ended by SIGSEGV ...", with its last words.
 // crashed, if any: whether by a signal.
 std::string DeathText(const KeptEnd& end, const Progress& progress, bool* crashed = nullptr);

@@ -11,14 +11,6 @@
 
 namespace shardproof {
 
-struct WorkResult {
-  bool done = false;
-  std::string blob;    // what work returned, if done
-  double seconds = 0;  // that it took
-  std::string death;   // else: "ended by SIGSEGV (Segmentation fault): address 0x8", "no progress
-                       // for 5 s: ..."
-};
-
 struct PoolOptions {
   int jobs = 1;
   // A worker that is stuck for so long (progress_watch.h) is killed: it loops.
