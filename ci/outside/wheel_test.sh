@@ -44,7 +44,7 @@ grep -q "^w.* $cause " said || fail "no cause among what the readers tell: $(<sa
 # The program is the archive's; torch is not there, and what needs it says so.
 version=$("$bin/shardproof" --version)
 name=$(basename "$wheel")
-[[ $version == "shardproof $(cut -d - -f 2 <<<"$name"), ABI "* ]] || fail "--version says $version, the wheel is $name"
+[[ $version =~ ^"shardproof $(cut -d - -f 2 <<<"$name")"(\ \(.*\))?", ABI " ]] || fail "--version says $version, the wheel is $name"
 [[ $("$bin/pip" show shardproof) == *"Requires: "$'\n'* ]] || fail "the wheel needs other packages: $("$bin/pip" show shardproof)"
 "$bin/pip" install "$wheel[torch]" >log 2>&1 && fail "[torch] asks for nothing"
 grep -q 'torch' log || fail "[torch] does not ask for torch"

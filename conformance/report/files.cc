@@ -68,6 +68,7 @@ std::string HeaderLine(const RunReport& report) {
   const auto text = [&header](const char* name, const std::string& value) {
     if (!value.empty()) header[name] = value;
   };
+  text("commit", Commit());
   text("shard", report.shard);
   text("engine", report.engine);
   text("began", report.began);

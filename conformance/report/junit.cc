@@ -77,7 +77,7 @@ std::string WhenText(const RunReport& report) {
 // Many readers look at those of a suite alone, so each has them.
 std::string Properties(const RunReport& report) {
   const std::pair<const char*, std::string> rows[] = {
-      {"shardproof", Version()},
+      {"shardproof", VersionText()},
       {"impl", report.impl},
       {"engine", report.engine},
       {"fabric", report.fabric},

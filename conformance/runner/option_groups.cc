@@ -44,18 +44,22 @@ void AddSelection(CLI::App* app, Options* o) {
 }
 
 void AddEngine(CLI::App* app, Options* o) {
-  app->add_option("--impl", o->impl,
-                  "engine: builtin:reference or lib:PATH[:args]; trace:DIR judges recorded traces")
+  app->add_option(
+         "--impl", o->impl,
+         "engine: builtin:reference or lib:PATH[:args]; run also takes trace:DIR, as check does")
       ->capture_default_str();
   app->add_option("--timing", o->timing,
-                  "sim: eager, lazy-comm, lazy-compute, random or pct (else: by the seed)");
+                  "sim: what runs first: eager (all as soon as it can), lazy-comm (communication "
+                  "last), lazy-compute (compute last), random, pct (random priorities); default: "
+                  "one of these, by seed and case");
   app->add_option("--queues", o->queues,
                   "sim: hardware queues that the streams of a rank share, each served strictly in "
                   "the order of issue (0: one for each stream)")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   app->add_option("--level", o->level,
-                  "what is recorded: off (nothing can be judged), order, digests or bytes")
+                  "what is recorded: off (nothing can be judged), order (no numbers), digests (of "
+                  "values read; published values) or bytes (also the values read)")
       ->check(CLI::IsMember({"off", "order", "digests", "bytes"}))
       ->capture_default_str();
   app->add_option(
@@ -63,9 +67,9 @@ void AddEngine(CLI::App* app, Options* o) {
       "plant one wrong service call, for example event_wait:3:drop@1, or a knob that the "
       "engine reads and ignores: knob:recompute:ignore");
   app->add_option("--trace", o->trace, "write the traces of every case below this folder");
-  app->add_option("--stall-seconds", o->stall_seconds,
-                  "without progress for so long a run counts as hung (not exact "
-                  "deadlocks on sim, which are seen at once)")
+  app->add_option(
+         "--stall-seconds", o->stall_seconds,
+         "a run without progress for this long counts as hung (sim sees deadlocks at once)")
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   app->add_option("--case-seconds", o->case_seconds,

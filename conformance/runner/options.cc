@@ -43,11 +43,12 @@ void AddRun(CLI::App* app, Options* o) {
   run->add_option("--last-failed", o->last_failed,
                   "report of an earlier run (its --report folder): only the cases that failed "
                   "there, under its seed");
-  run->add_option("--max-fail", o->max_fail, "no further case when so many have failed")
+  run->add_option("--max-fail", o->max_fail, "start no case after this many have failed")
       ->check(CLI::PositiveNumber);
-  run->add_option("--time-budget", o->time_budget,
-                  "no further case after so long (90s, 10m, 2h): what was judged counts, "
-                  "and the verdict is conformant where judged at best")
+  run->add_option(
+         "--time-budget", o->time_budget,
+         "begin no case after this long (90s, 10m, 2h); if that leaves one out, the verdict "
+         "is conformant where judged at best")
       ->transform(
           CLI::AsNumberWithUnit(std::map<std::string, double>{{"s", 1}, {"m", 60}, {"h", 3600}},
                                 CLI::AsNumberWithUnit::CASE_INSENSITIVE, "TIME"))
@@ -76,13 +77,17 @@ void AddRun(CLI::App* app, Options* o) {
   AddDisplay(run, o);
   CLI::Option* const verbose =
       run->add_flag("--verbose", o->verbose, "one line per case, and its notes");
-  run->add_flag("--quiet", o->quiet, "what failed, at the end, and the verdict")->excludes(verbose);
+  run->add_flag("--quiet", o->quiet, "print only what failed, and the verdict, at the end")
+      ->excludes(verbose);
 }
 
 void AddCheck(CLI::App* app, Options* o) {
-  CLI::App* check = app->add_subcommand("check", "judge a folder of traces without any engine");
+  CLI::App* check = app->add_subcommand(
+      "check", "judge recorded traces, or dumps of PyTorch's flight recorder; runs no engine");
   check->add_option("address", o->target, kRecorded)->required();
-  check->add_option("--profile", o->profile, "of --supports: core (pairs) or full (triples)")
+  check
+      ->add_option("--profile", o->profile,
+                   "with --supports: count pairs (core) or triples (full) of values")
       ->check(CLI::IsMember({"core", "full"}))
       ->capture_default_str();
   check
@@ -90,17 +95,21 @@ void AddCheck(CLI::App* app, Options* o) {
                    "TOML file of what the engine takes: says how many combinations of its values "
                    "were judged")
       ->check(CLI::ExistingFile);
-  check->add_option("--limit-memory", o->most_mib, "MiB of address space; 0: no limit")
+  check
+      ->add_option("--limit-memory", o->most_mib,
+                   "exit with code 3 above this many MiB of address space; 0: no limit")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 40));
-  check->add_option("--limit-seconds", o->most_seconds, "of processor time; 0: no limit")
+  check
+      ->add_option("--limit-seconds", o->most_seconds,
+                   "exit with code 3 after this many seconds of processor time; 0: no limit")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 40));
   check->add_option("--waivers", o->waivers, "TOML file of known failures")
       ->check(CLI::ExistingFile);
   check->add_option("--report", o->report,
                     "folder for report.html, report.jsonl, junit.xml and summary.md");
   check->add_option("--recorded-by", o->recorded_by,
-                    "command that records a case again: it is shown with the case's ID behind it, "
-                    "for traces that do not stay");
+                    "command that records a case again; findings show it, followed by the case id, "
+                    "instead of a check command");
   AddVerdict(check, o);
   AddDisplay(check, o);
 }
@@ -130,19 +139,21 @@ void AddProbe(CLI::App* app, Options* o) {
 
 // Which events are shown.
 void AddView(CLI::App* command, Options* o) {
-  command->add_option("--around", o->view.around, "show the neighbourhood of this event of --rank")
+  command->add_option("--around", o->view.around, "show the events around this one, of --rank")
       ->check(CLI::NonNegativeNumber);
-  command->add_option("--rank", o->view.rank, "show events of this rank alone")
+  command
+      ->add_option("--rank", o->view.rank,
+                   "the rank of --around; with --whole: events of this rank alone")
       ->check(CLI::NonNegativeNumber);
   command->add_option("--stream", o->view.stream, "show events on the stream of this name alone");
-  command->add_option("--only", o->view.only, "show nothing but events of these")
+  command->add_option("--only", o->view.only, "show only events of these kinds")
       ->check(CLI::IsMember({"findings", "collectives", "memory"}));
   command->add_flag("--whole", o->view.whole, "show all events, not only where it fails");
 }
 
 void AddReplay(CLI::App* app, Options* o) {
   CLI::App* replay =
-      app->add_subcommand("replay", "run one case again and show what happens where it fails");
+      app->add_subcommand("replay", "run the case of --case again on sim and show where it fails");
   AddSelection(replay, o);
   AddEngine(replay, o);
   AddVerdict(replay, o);
@@ -165,15 +176,17 @@ void AddShow(CLI::App* app, Options* o) {
 }
 
 void AddTrace(CLI::App* app, Options* o) {
-  CLI::App* trace = app->add_subcommand("trace", "write recorded traces for other tools");
+  CLI::App* trace = app->add_subcommand(
+      "trace", "convert recorded traces: for Perfetto, or to and from the packed form");
   trace->require_subcommand(1);
-  CLI::App* written = trace->add_subcommand("export", "one run of all ranks in one file");
-  written->add_option("--perfetto", o->output, "this file, for ui.perfetto.dev")->required();
+  CLI::App* written =
+      trace->add_subcommand("export", "write one run, all ranks, as one file for Perfetto");
+  written->add_option("--perfetto", o->output, "output file, for ui.perfetto.dev")->required();
   written->add_option("address", o->target, "trace:DIR")->required();
   CLI::App* converted = trace->add_subcommand(
-      "convert", "one run packed: check reads it several times faster than text");
-  converted->add_option("--to", o->output, "this folder, in which no trace lies")->required();
-  converted->add_flag("--text", o->as_text, "as text again");
+      "convert", "write one run in packed form, which check reads several times faster than text");
+  converted->add_option("--to", o->output, "output folder; must hold no trace yet")->required();
+  converted->add_flag("--text", o->as_text, "write text (JSON Lines) instead of packed");
   converted->add_option("address", o->target, "trace:DIR")->required();
 }
 
@@ -207,13 +220,12 @@ void AddEdges(CLI::App* app, Options* o) {
 
 void AddDiff(CLI::App* app, Options* o) {
   CLI::App* diff = app->add_subcommand(
-      "diff",
-      "what has become of an engine between two reports; exit code 1 if something is worse");
+      "diff", "compare two reports of an engine; exit code 1 if something is worse");
   diff->add_option("EARLIER", o->target,
                    "folder of --report, its report.jsonl, or a folder of the folders of all shards")
       ->required();
   diff->add_option("LATER", o->later, "the same of the later run")->required();
-  diff->add_flag("--markdown", o->markdown, "for a comment on a pull request");
+  diff->add_flag("--markdown", o->markdown, "print Markdown, for a comment on a pull request");
 }
 
 // By what was parsed; the commands about reports have set theirs.
@@ -261,7 +273,7 @@ bool ParseOptions(int argc, char** argv, Options* o, int* exit_code) {
       "shardproof: conformance of training engines that shard parameters and overlap "
       "communication"};
   app.require_subcommand(1);
-  app.set_version_flag("--version", "shardproof " + std::string(Version()) + ", ABI " +
+  app.set_version_flag("--version", "shardproof " + VersionText() + ", ABI " +
                                         std::to_string(SPF_ABI_MAJOR) + "." +
                                         std::to_string(SPF_ABI_MINOR));
   o->program = argv[0];

@@ -17,13 +17,13 @@ CLI::App* AddOne(CLI::App* app, Options* o, const char* name, const char* what,
 }  // namespace
 
 void AddReportCommands(CLI::App* app, Options* o) {
-  AddOne(app, o, "verdict", "what a report says in one line, and its exit code",
+  AddOne(app, o, "verdict", "print a report's verdict in one line and exit with its code",
          Options::Command::kVerdict)
       ->add_flag("--allow-partial", o->allow_partial,
                  "exit code 0, not 4, if all is well where evidence was there to judge it");
-  AddOne(app, o, "badge", "an SVG of verdict and counts", Options::Command::kBadge)
+  AddOne(app, o, "badge", "print an SVG badge with verdict and counts", Options::Command::kBadge)
       ->add_option("--output", o->output, "write it to this file, not to the console");
-  AddOne(app, o, "waive", "a draft of --waivers for what failed; you write the reasons",
+  AddOne(app, o, "waive", "draft a --waivers file for what failed; you write the reasons",
          Options::Command::kWaive)
       ->add_option("--output", o->output, "write it to this file, not to the console");
 }

@@ -65,9 +65,9 @@ CaseReport ReportOf(const Case& c, Verdict verdict, const Options& options) {
 }
 
 std::string HeaderLine(const Options& options) {
-  std::string line = "shardproof " + std::string(Version()) + ", ABI " +
-                     std::to_string(SPF_ABI_MAJOR) + "." + std::to_string(SPF_ABI_MINOR) + ": " +
-                     options.impl + " on " + options.fabric;
+  std::string line = "shardproof " + VersionText() + ", ABI " + std::to_string(SPF_ABI_MAJOR) +
+                     "." + std::to_string(SPF_ABI_MINOR) + ": " + options.impl + " on " +
+                     options.fabric;
   if (options.ranks > 0) line += " of " + std::to_string(options.ranks) + " ranks";
   line += options.random > 0       ? ", " + std::to_string(options.random) + " random cases"
           : !options.cases.empty() ? ", " + std::to_string(options.cases.size()) +

@@ -6,6 +6,7 @@
 
 #include "conformance/checks/base/of_the_case.h"
 #include "conformance/common/at.h"
+#include "conformance/trace/names.h"
 
 namespace shardproof {
 
@@ -180,7 +181,7 @@ std::string Analysis::Describe(int32_t rank, int64_t index) const {
     case EventKind::kRefused:
       return std::string(trace.Text(event.text));
     default:
-      return "event " + std::to_string(index);
+      return std::string(trace_names::kKinds[static_cast<size_t>(event.kind)]);
   }
 }
 

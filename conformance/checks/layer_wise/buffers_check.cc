@@ -160,9 +160,9 @@ class Buffers : RankCheck {
   }
   void WroteOwn(int64_t event, int32_t instance, int32_t key) {
     const std::string& name = facts_.Of(instance).ByKey(key).name;
-    report_.Add("LW-12", rank_, event, "only other ranks' parameters are written",
-                "the rank's own " + name,
-                "a gather writes the model weights of " + name + ", which this rank owns");
+    report_.Add(
+        "LW-12", rank_, event, "only other ranks' parameters are written", "the rank's own " + name,
+        "gathered values overwrite the model weights of " + name + ", which this rank owns");
   }
 
   // Reads first: an operation may read and write.

@@ -90,7 +90,7 @@ class Gathers : RankCheck {
                            : "gathered before " + Call(gather.instance, gather.epoch) + " returns",
                   "gathered in " + Call(gather.instance, gather.call),
                   std::string("with overlap_param_gather ") + (overlaps ? "on" : "off") +
-                      " a gather has another place");
+                      " this gather is in the wrong entry call");
     }
     sum.elements += share.elements;
     if (sum.elements > numel && sum.last >= 0 && gather.epoch >= 0) {

@@ -141,7 +141,8 @@ class Ownership {
       } else if ((sum.first > param.numel && !in_parts.contains(place)) ||
                  (sum.first < param.numel && CallCompleted(a_, instance_, call))) {
         report_.Add("LW-34", rank, sum.second, std::to_string(param.numel) + " elements stepped",
-                    std::to_string(sum.first), param.name + " is stepped other than once, whole");
+                    std::to_string(sum.first),
+                    param.name + " is not stepped exactly once as a whole");
       }
     }
   }

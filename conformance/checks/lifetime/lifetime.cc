@@ -108,7 +108,7 @@ class UnitWindows {
       if (!reported_.insert(window.gather).second) continue;
       Finding finding = a_.At("FS-03", rank_, use.event);
       finding.begins = window.gather;
-      finding.expected = UnitName(window) + " released after its window";
+      finding.expected = UnitName(window) + " released before another unit computes";
       finding.seen = std::to_string(window.bytes) + " bytes of it, gathered at event " +
                      std::to_string(window.gather);
       finding.message =

@@ -100,7 +100,7 @@ class Memory : RankCheck {
       Add("FS-33", index_, "each block freed once",
           "block " + std::to_string(event.alloc) + " freed " +
               (of.freed.contains(event.alloc) ? "again" : "without an alloc"),
-          "a block is freed that is not live");
+          "a block is freed twice, or was never allocated");
       return;
     }
     if (block->second.device) of.device_bytes -= block->second.bytes;

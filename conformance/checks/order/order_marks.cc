@@ -180,9 +180,9 @@ class Marks : RankCheck {
     for (const auto& [place, phase] : phases) {
       if (phase == Phase::kRest) continue;
       const int32_t unit = place.first;
-      Add("FS-06", call.end, "unit " + facts_.ModuleName(unit, rank_) + " at rest",
+      Add("FS-06", call.end, "unit " + facts_.ModuleName(unit, rank_) + " idle",
           phase == Phase::kForward ? "in forward" : "in backward",
-          "unit " + facts_.ModuleName(unit, rank_) + " is not at rest when the entry call ends");
+          "unit " + facts_.ModuleName(unit, rank_) + " is not idle when the entry call ends");
     }
   }
 
@@ -201,10 +201,11 @@ class Marks : RankCheck {
   }
 
   void Move(int64_t index, Phase& phase, Phase from, Phase to) {
-    static constexpr const char* kNames[] = {"at rest", "in forward", "in backward"};
+    static constexpr const char* kNames[] = {"idle", "in forward", "in backward"};
     if (phase != from) {
       Add("FS-06", index, std::string("the unit ") + kNames[static_cast<size_t>(from)],
-          kNames[static_cast<size_t>(phase)], "a hook comes in a phase in which it is illegal");
+          kNames[static_cast<size_t>(phase)],
+          "this hook is not allowed in the unit's current phase");
     }
     phase = to;
   }

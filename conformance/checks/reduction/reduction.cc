@@ -107,7 +107,7 @@ class Ops {
         missing == UsesOf::Fate::kLost
             ? "the gradient of " + param.name +
                   " goes into its reduction without all of its uses, although they were computed "
-                  "before: each adds to what the others left"
+                  "before: let each use add to what the others left"
             : param.name +
                   " is used several times, and its gradient is reduced after each use: add up all "
                   "uses, and reduce the sum once");

@@ -141,7 +141,7 @@ class Exchanges {
         : theirs == nullptr
             ? "backward has other splits than forward of the same microbatch"
             : "backward has the splits of microbatch " + std::to_string(theirs->microbatch) +
-                  ": the numbers of its own forward were overwritten");
+                  ": the split sizes of its own forward were overwritten");
   }
   const Exchange* OtherMicrobatch(const Exchange& exchange) const {
     for (const auto& [place, other] : of_node_) {

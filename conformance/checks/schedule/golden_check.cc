@@ -243,7 +243,7 @@ class Golden : StepCheck {
                 std::to_string(pair.forward) + ", microbatches " + std::to_string(b) + " and " +
                 std::to_string(f),
             seen.empty() ? "nothing beside it" : seen,
-            "layers of the two microbatches are paired in another way");
+            "layers of the two microbatches are paired otherwise than the schedule asks");
       }
     }
   }

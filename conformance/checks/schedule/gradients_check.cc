@@ -80,7 +80,7 @@ class Gradients : StepCheck {
       if (early >= 0) {
         Add("EP-19", early, what + " complete",
             "its memory is sent before its last part is computed",
-            what + " is reduced before all of it, delayed parts too, is there");
+            what + " is reduced before it is complete, delayed weight gradients included");
       }
       const auto at = sent_.find({param.key, m});
       if (at == sent_.end()) {
@@ -92,7 +92,7 @@ class Gradients : StepCheck {
       if (!std::includes(sent.nodes.begin(), sent.nodes.end(), nodes.begin(), nodes.end())) {
         Add("EP-19", sent.last, std::to_string(nodes.size()) + " contributions of this rank",
             std::to_string(sent.nodes.size()),
-            what + " is reduced before all of it, delayed parts too, is there");
+            what + " is reduced before it is complete, delayed weight gradients included");
       }
       if (EachMicrobatch()) JudgeFlushed(what, m, sent);
     }
@@ -157,7 +157,7 @@ class Gradients : StepCheck {
                        " elements, microbatches";
     for (const int32_t k : sent.together) seen += " " + std::to_string(k);
     Add("EP-18", sent.last, std::string(often) + " with " + spec_.strategy.Text(), seen,
-        what + " is reduced more often, or with others");
+        what + " is reduced more often than that, or with other microbatches");
   }
 
   // Nothing is left for the next combined step.

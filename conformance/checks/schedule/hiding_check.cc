@@ -107,8 +107,7 @@ class Hiding : StepCheck {
         if (!ordering_.Precedes(rank_, one, sent)) continue;
         Add("EP-06", sent, Text(dispatch->key) + " free of " + Text(weights->key),
             "ordered: " + ordering_.Path(rank_, one, sent),
-            "delayed weight gradients got into the chain of their microbatch: the dispatch waits "
-            "for them");
+            "the dispatch's backward waits for weight gradients that delay_wgrad_compute puts off");
         return;
       }
     }

@@ -42,7 +42,7 @@ class Routing {
       if (m == exchange.microbatch || Chosen(exchange, m) != seen) continue;
       return Add("EP-27", exchange, *want, seen,
                  "the rows of microbatch " + std::to_string(exchange.microbatch) +
-                     " are sent by the numbers of microbatch " + std::to_string(m));
+                     " are sent with the split sizes of microbatch " + std::to_string(m));
     }
     Add("EP-28", exchange, *want, seen,
         "other numbers of rows are sent than the router chose for this microbatch");

@@ -13,6 +13,7 @@ from shardproof.torch.engines import pipelining
 from shardproof.torch.fixture.case import Case, Unsupported
 
 CASE = "w2.ddp.pp2.k4.layers4.vpp2"
+SHARDED = "w4.zero1.pp2.k4.layers4.vpp2"
 
 
 class Pipelines(unittest.TestCase):
@@ -29,6 +30,8 @@ class Pipelines(unittest.TestCase):
             CASE,
             "w4.ddp.pp2.k4.ogr.adamw.clip0p5.do=tet.layers4.bias.root.vpp2",
             "w2.ddp.pp2.k2.recompute.norm.layers6.frozen=layer.vpp3",
+            SHARDED,
+            "w4.zero1.pp2.k4.recompute.norm.layers8.vpp4",
         ):
             self.assertEqual(found(self.engine, case), set(), case)
 
@@ -57,6 +60,30 @@ class Pipelines(unittest.TestCase):
         )
         self.assertIn("FS-15", got)
 
+    def test_shards_that_are_not_reduced(self):
+        start = PipelineStage.start_gradient_reduction
+
+        def without(self):
+            with mock.patch.object(type(self.submod), "set_requires_gradient_sync"):
+                start(self)
+
+        got = self.found_with(PipelineStage, "start_gradient_reduction", without, SHARDED)
+        self.assertIn("FS-05", got)
+
+    def test_shards_that_are_not_divided(self):
+        got = self.found_with(PipelineStage, "scale_grads", lambda self, factor: None, SHARDED)
+        self.assertIn("FS-17", got)
+
+    def test_a_stage_that_is_gathered_again(self):
+        # torch's default of max_active_stages is 3.
+        def schedule(*args, max_active_stages, **options):
+            return schedules.ScheduleInterleaved1F1B(*args, **options)
+
+        got = self.found_with(
+            pipelining, "ScheduleInterleaved1F1B", schedule, "w4.zero1.pp2.k4.layers8.vpp4"
+        )
+        self.assertIn("FS-35", got)
+
     def test_losses_that_nobody_has(self):
         silent = lambda training: lambda passes: training(passes) and {}  # noqa: E731
         made = self.engine.build
@@ -73,6 +100,7 @@ class Pipelines(unittest.TestCase):
         for case_id, why in (
             ("w4.ddp.pp2", "virtual_pipeline_model_parallel_size = 1"),
             ("w4.ddp.ep2.pp2.k4.layers4.moe4.vpp2", "experts"),
+            ("w4.zero1.pp2.k4.layers4.root.vpp2", "the root owns"),
         ):
             with self.assertRaisesRegex(Unsupported, why):
                 self.engine.refuse(Case(api.case_facts(case_id), 0))

@@ -1,9 +1,16 @@
-"""torch.distributed.pipelining: Interleaved1F1B over stages that are replicated by DistributedDataParallel, as they are.
+"""torch.distributed.pipelining: Interleaved1F1B over stages of DistributedDataParallel or fully_shard, as they are.
+
+| knob | of a stage |
+|---|---|
+| strategy = no_shard | DistributedDataParallel |
+| strategy = optim | fully_shard: a stage keeps its parameters from its first microbatch to its last and reduces after it |
 
 A rank's model chunks are its stages. Shapes of messages are given (input_args, output_args): inferring them runs the
 model once more. Microbatches are given already split (arg_mbs, kwarg_mbs, target_mbs).
 """
 
+from torch import distributed as dist
+from torch.distributed.fsdp import fully_shard
 from torch.distributed.pipelining import PipelineStage, ScheduleInterleaved1F1B
 from torch.nn.parallel import DistributedDataParallel
 
@@ -14,7 +21,19 @@ from shardproof.torch.fixture.optimizers import optimizer
 from shardproof.torch.fixture.stages import stages
 
 
-def _stages(case, model, device, data):
+def _parallel(case, part, model):
+    """The stage as its data-parallel ranks have it. Parameters stay after forward, as a pipeline's users set it."""
+    ranks = mesh(case)
+    if case.value("strategy") == "optim":
+        options = {"mesh": ranks, "reshard_after_forward": False}
+        for layer in [m for m in part.modules() if m in model.units()]:
+            fully_shard(layer, **options)
+        return fully_shard(part, **options)
+    data = ranks.get_group("shard")
+    return DistributedDataParallel(part, process_group=data) if data.size() > 1 else part
+
+
+def _stages(case, model, device):
     """This rank's stages of the pipeline: stage v is chunk v // ranks of rank v % ranks."""
     pipeline = case.group("pp")
     ranks, place = pipeline.size(), pipeline.rank()
@@ -22,7 +41,7 @@ def _stages(case, model, device, data):
     for part in made:
         received, sent = part.examples()
         yield PipelineStage(
-            DistributedDataParallel(part, process_group=data) if data.size() > 1 else part,
+            _parallel(case, part, model),
             part.chunk * ranks + place,
             len(made) * ranks,
             device,
@@ -55,6 +74,14 @@ w4.ddp.pp2.k4.ogr.lr0p0625.layers12.root.frozen=norms.vpp3
 w2.ddp.pp2.k4.adamw.wd0p1.do=tett.layers8.frozen=norms.vpp4
 w8.ddp.pp2.k4.ogr.lr0p0625.norm.layers8.root.frozen=layer.vpp4
 w8.ddp.pp2.k8.lr0p0625.wd0p1.layers8.bias.odd.frozen=layer.vpp2
+w4.zero1.pp2.k4.layers4.vpp2
+w4.zero1.pp2.k4.ogr.layers12.vpp3
+w4.zero1.pp2.k4.wd0p1.layers8.bias.frozen=embedding.vpp4
+w8.zero1.pp4.k4.adamw.layers8.vpp2
+w4.zero1.pp2.k4.recompute.norm.layers4.odd.vpp2
+w8.zero1.pp4.k8.lr0p0625.norm.do=tett.layers12.frozen=norms.vpp3
+w8.zero1.pp2.k2.ogr.recompute.adamw.clip0p5.layers8.bias.frozen=layer.vpp2
+w8.zero1.pp2.k8.ogr.lr0p0625.wd0p1.layers8.bias.odd.frozen=layer.vpp2
 w8.ddp.pp4.k8.recompute.clip0p5.norm.do=tett.layers8.frozen=embedding.vpp2
 w2.ddp.pp2.k2.ogr.recompute.lr0p0625.clip0p5.layers12.root.frozen=norms.vpp3
 w2.ddp.pp2.k8.adamw.lr0p0625.clip0p5.norm.layers12.bias.odd.frozen=layer.vpp3
@@ -64,20 +91,30 @@ w2.ddp.pp2.k8.adamw.lr0p0625.clip0p5.norm.layers12.bias.odd.frozen=layer.vpp3
 @engine(
     knobs={
         **COMMON_KNOBS,
-        "strategy": ["no_shard"],
+        "strategy": ["no_shard", "optim"],
         "overlap_grad_reduce": ["1", "0"],
         "virtual_pipeline_model_parallel_size": ["2", "3", "4"],
     },
     traits=refuse_experts,
+    without=[
+        (
+            {"strategy": ["optim"], "root_param": ["1"]},
+            "the fixture keeps what the root owns, and fully_shard puts its shard into the stage",
+        ),
+    ],
     cases=CASES,
 )
 def build(case, model, device):
     if case.value("recompute") == "1":
         model.recompute_layers()
-    parts = list(_stages(case, model, device, mesh(case).get_group("shard")))
+    parts = list(_stages(case, model, device))
     last = any(part.is_last for part in parts)
     schedule = ScheduleInterleaved1F1B(
-        parts, case.microbatches, loss_fn=lambda loss, _target: loss.view(()), scale_grads=True
+        parts,
+        case.microbatches,
+        loss_fn=lambda loss, _target: loss.view(()),
+        scale_grads=True,
+        max_active_stages=len(parts),  # none is gathered again
     )
 
     def given(passes):
@@ -99,7 +136,8 @@ def build(case, model, device):
             lambda **how: schedule.step(**how, return_outputs=False), passes
         ),
         evaluate=lambda passes: losses(schedule.eval, passes),
-        shard_group=case.group("pp"),  # each of its ranks has other parameters
+        # Each of its ranks has other parameters.
+        shard_group=case.group("pp") if case.value("strategy") == "no_shard" else dist.group.WORLD,
         averages=True,
     )
 
