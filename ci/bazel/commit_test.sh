@@ -24,7 +24,11 @@ git_here add file
 git_here commit --quiet --message one
 commit=$(git_here rev-parse --short=12 HEAD)
 [ ${#commit} = 12 ]
-says "$folder/ours" "BUILD_SCM_REVISION $commit"
+says "$folder/ours" "BUILD_SCM_REVISION shardproof:$commit"
+touch -d 2001-01-01 "$folder/ours/file" # the same contents
+says "$folder/ours" "BUILD_SCM_REVISION shardproof:$commit"
+git_here worktree add --quiet "$folder/beside" >/dev/null
+says "$folder/beside" "BUILD_SCM_REVISION shardproof:$commit"
 says "$folder/ours/below" "" # a copy of the suite inside of somebody's repository
 echo 2 >"$folder/ours/file"
-says "$folder/ours" "BUILD_SCM_REVISION $commit+changes"
+says "$folder/ours" "BUILD_SCM_REVISION shardproof:$commit+changes"

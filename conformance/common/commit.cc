@@ -5,8 +5,9 @@ extern "C" __attribute__((weak)) const char kShardproofCommit[];
 namespace shardproof {
 
 std::string Commit() {
-  const std::string commit = kShardproofCommit != nullptr ? kShardproofCommit : "";
-  return commit == "0" || commit == "redacted" ? "" : commit;  // Bazel's words for nothing
+  const std::string stamp = kShardproofCommit != nullptr ? kShardproofCommit : "";
+  const std::string ours = "shardproof:";  // another workspace stamps its own commit
+  return stamp.starts_with(ours) ? stamp.substr(ours.size()) : "";
 }
 
 std::string VersionText() {

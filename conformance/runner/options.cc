@@ -60,8 +60,9 @@ void AddRun(CLI::App* app, Options* o) {
           },
           "more than 0");
   run->add_option("--random", o->random,
-                  "so many random legal cases of what the engine takes, seeds from --seed on, "
-                  "instead of a profile; what fails is shrunk")
+                  "this many random legal cases of what the engine takes, seeds from --seed on, "
+                  "instead of a profile; what fails is shrunk. Without --max-fail drawing stops "
+                  "after 10 failures")
       ->check(CLI::PositiveNumber);
   run->add_option("--waivers", o->waivers, "TOML file of known failures");
   run->add_option("--report", o->report,
@@ -305,6 +306,7 @@ bool ParseOptions(int argc, char** argv, Options* o, int* exit_code) {
     return false;
   }
   SetCommand(app, o);
+  if (o->random > 0 && o->max_fail == 0) o->max_fail = kMostRandomFailures;
   return true;
 }
 

@@ -16,6 +16,8 @@ struct ReplayView {
   bool step = false;    // stop in a debugger at the event
 };
 
+inline constexpr int kMostRandomFailures = 10;
+
 struct Options {
   enum class Command {
     kRun,
@@ -46,7 +48,8 @@ struct Options {
   std::string shard;                         // "2/4": every fourth case from the second on
   bool list = false;                         // run: print the ids, run nothing
   std::string last_failed;                   // report whose failed cases are asked, or empty
-  int max_fail = 0;                          // not 0: no further case when so many have failed
+  int max_fail = 0;                          // not 0: no further case when so many have failed;
+                                             // of --random kMostRandomFailures, unless given
   double time_budget = 0;                    // not 0: no further case after so many seconds
   std::string fabric = "sim";
   int random = 0;        // not 0: so many random cases instead of a profile

@@ -90,10 +90,9 @@ double Reporter::Elapsed() const {
 }
 
 bool Reporter::Enough() {
-  if (max_fail_ > 0 && failed_ >= static_cast<size_t>(max_fail_)) return true;
   const bool over = time_budget_ > 0 && Elapsed() >= time_budget_;
   out_of_time_ = out_of_time_ || (over && !cases_.empty());
-  return out_of_time_;
+  return out_of_time_ || (max_fail_ > 0 && failed_ >= static_cast<size_t>(max_fail_));
 }
 
 bool Reporter::NothingTaken() const {

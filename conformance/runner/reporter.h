@@ -31,6 +31,7 @@ class Reporter {
   // So many cases have failed that no further one is to be run (--max-fail), or the time is over
   // (--time-budget). Of cases that are not run then, Finish tells.
   bool Enough();
+  bool OutOfTime() const { return out_of_time_; }  // as Enough() last found it
   // Called again and again while cases run.
   void Tick() { console_.Tick(); }
   // Whether all that the engine has done so far is to decline, or to refuse what is illegal.

@@ -181,7 +181,8 @@ std::string Analysis::Describe(int32_t rank, int64_t index) const {
     case EventKind::kRefused:
       return std::string(trace.Text(event.text));
     default:
-      return std::string(trace_names::kKinds[static_cast<size_t>(event.kind)]);
+      return std::string(trace_names::kKinds[static_cast<size_t>(event.kind)]) + " (event " +
+             std::to_string(index) + ")";
   }
 }
 

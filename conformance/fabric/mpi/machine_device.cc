@@ -1,6 +1,4 @@
 // The device thread of a rank's machine.
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -16,7 +14,6 @@ namespace shardproof::mpi {
 
 void Machine::RunDevice() {
   UseSignalStack();
-  state().device_thread.store(gettid());
   try {
     while (true) {
       const uint32_t seen = state().device.Now();

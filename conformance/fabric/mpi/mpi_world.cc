@@ -42,7 +42,8 @@ int SizeOfJob() {
 // With more processes than cores, waiting inside MPI starves the one that is waited for.
 void AwaitPolitely(MPI_Request* request) {
   mpi::PoliteWait wait;
-  for (int done = 0; !done; wait.Rest()) MPI_Test(request, &done, MPI_STATUS_IGNORE);
+  int done = 0;
+  while (MPI_Test(request, &done, MPI_STATUS_IGNORE), !done) wait.Rest();
 }
 
 }  // namespace

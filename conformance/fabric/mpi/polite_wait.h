@@ -1,7 +1,8 @@
 // polite_wait.h: how does a process wait for what it must poll, with more processes than cores?
 //
-// It yields a few times and then sleeps, the longer the longer nothing has come: what comes is
-// noticed late by a quarter of the wait, and those that have work get the cores.
+// It yields a few times and then sleeps, the longer the longer nothing has come, and those that
+// have work get the cores. What comes is noticed late by a quarter of the wait: 30 us at least, 500
+// us at most.
 #pragma once
 #include <algorithm>
 #include <chrono>

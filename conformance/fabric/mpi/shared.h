@@ -41,7 +41,6 @@ struct ChildState {
   char body[128] = {};                     // the local entry that runs now, or empty
   char last_words[512] = {};
   LastStack stack;
-  std::atomic<int32_t> device_thread{0};  // for the kernel; 0: not begun
 };
 
 struct Shared {

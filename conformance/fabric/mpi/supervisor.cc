@@ -189,7 +189,6 @@ void Supervisor::On(const ControlMessage& message) {
       if (!takes_part() || reported_) return;
       since_abort_.emplace(keeper_.pid());
       state_at_abort_ = (was_stalled_ ? "without progress, " : "") + StateText();
-      if (was_stalled_ && alive_) AskForStack();
       (*shared_)->state.abort.store(1);
       (*shared_)->state.device.Raise();
       (*shared_)->state.host.Raise();
@@ -201,16 +200,6 @@ void Supervisor::On(const ControlMessage& message) {
       if (coordinator_) coordinator_->On(message);
       return;
   }
-}
-
-// Of the thread that runs for nothing: the device's, if that is in work of the engine. None answers
-// that blocks signals.
-void Supervisor::AskForStack() {
-  const ChildState& state = (*shared_)->state;
-  const pid_t thread = state.body[0] != '\0' ? state.device_thread.load() : keeper_.pid();
-  tgkill(keeper_.pid(), thread, StackSignal());
-  constexpr int kTries = 50;
-  for (int i = 0; i < kTries && state.stack.frames.load() == 0; ++i) usleep(10'000);
 }
 
 void Supervisor::Reap() {
@@ -244,7 +233,8 @@ void Supervisor::EndRank() {
     end.kind = hang ? RankEnd::kHung : RankEnd::kAborted;
   }
   if (end.kind == RankEnd::kHung || end.kind == RankEnd::kAborted) TellWhatItWaitedFor();
-  if (was_stalled_) end.detail += StackText(LinesOf((*shared_)->state.stack, kStackLines));
+  if (killed_ && was_stalled_)
+    end.detail += StackText(LinesOf((*shared_)->state.stack, kStackLines));
   if (printed_) end.printed = ClippedPrint(printed_->All());
   report_.sent = data_->sent();
   reported_ = true;

@@ -43,7 +43,6 @@ class Supervisor {
   void DropInbox();
   bool TakeControl();
   void On(const ControlMessage& message);
-  void AskForStack();
   void Reap();
   void EndRank();
   void EndByItself();
@@ -51,6 +50,7 @@ class Supervisor {
   void Watch();
   bool Stuck();       // it runs, or sleeps, without progress
   bool TimeToKill();  // after an abort
+  void AskForStack();
   void KillChild();
   void Decide();  // rank 0
   void SendEnds();

@@ -1,5 +1,6 @@
 // How a supervisor judges its child's progress, and how a case ends.
 #include <signal.h>
+#include <unistd.h>
 
 #include <numeric>
 
@@ -91,7 +92,17 @@ bool Supervisor::TimeToKill() {
   return free >= patience || (free >= grace && Since(progressed_) >= grace);
 }
 
+// Of one that is about to be ended, since a signal wakes what sleeps. None answers that blocks
+// signals.
+void Supervisor::AskForStack() {
+  constexpr int kTries = 500;
+  kill(keeper_.pid(), StackSignal());
+  const LastStack& stack = (*shared_)->state.stack;
+  for (int i = 0; i < kTries && stack.frames.load() == 0; ++i) usleep(1000);
+}
+
 void Supervisor::KillChild() {
+  if (was_stalled_) AskForStack();
   keeper_.Kill();
   killed_ = true;
   ChildEnded();

@@ -101,6 +101,7 @@ class Pipelines(unittest.TestCase):
             ("w4.ddp.pp2", "virtual_pipeline_model_parallel_size = 1"),
             ("w4.ddp.ep2.pp2.k4.layers4.moe4.vpp2", "experts"),
             ("w4.zero1.pp2.k4.layers4.root.vpp2", "the root owns"),
+            ("w8.zero1.tp2.pp2.k4.norm.layers4.vpp2", "ranks of tp"),
         ):
             with self.assertRaisesRegex(Unsupported, why):
                 self.engine.refuse(Case(api.case_facts(case_id), 0))

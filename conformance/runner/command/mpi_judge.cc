@@ -16,7 +16,7 @@
 namespace shardproof {
 namespace {
 
-constexpr double kJudgeSeconds = 300;  // for one case
+constexpr double kJudgeSeconds = 1800;  // for one case, on cores that its ranks use too
 
 bool Saves(const Case& c) {
   const std::vector<Case> legs = LegsOf(c);

@@ -50,20 +50,25 @@ std::string Open(const Options& options, RunReport report, size_t cases,
   return "";
 }
 
-// Rank 0 chooses, which takes a second of its processor; the others are told. What is wrong with
-// the cases is thrown on all.
-std::vector<Case> Select(const Options& options, bool reports, MpiWorld& world, FittedRun* fitted,
-                         std::vector<std::string>* facts) {
+struct CasesOrProblem {
   std::vector<Case> cases;
-  std::string problem;
+  std::string problem;  // with what the command line asks for; the same on all ranks
+};
+
+// Rank 0 chooses, which takes a second of its processor; the others are told.
+CasesOrProblem Select(const Options& options, bool reports, MpiWorld& world, FittedRun* fitted,
+                      std::vector<std::string>* facts) {
+  CasesOrProblem chosen;
   try {
-    if (reports) cases = fitted != nullptr ? fitted->Cases() : SelectCases(options, facts);
-  } catch (const std::exception& error) {
-    problem = error.what();
+    if (reports) chosen.cases = fitted != nullptr ? fitted->Cases() : SelectCases(options, facts);
+  } catch (const std::invalid_argument& error) {
+    chosen.problem = error.what();
   }
-  if (problem = world.Broadcast(problem); !problem.empty()) throw std::invalid_argument(problem);
-  const std::string ids = world.Broadcast(IdsOf(cases));
-  return reports ? cases : CasesOf(ids);
+  chosen.problem = world.Broadcast(chosen.problem);
+  if (!chosen.problem.empty()) return chosen;
+  const std::string ids = world.Broadcast(IdsOf(chosen.cases));
+  if (!reports) chosen.cases = CasesOf(ids);
+  return chosen;
 }
 
 // Of a shard in which the engine takes no legal case: whether it takes one of another shard.
@@ -86,9 +91,13 @@ void Conclude(const Options& options, size_t cases, FittedRun* fitted, MpiJudge&
   const auto again = [&](const std::vector<Case>& some) { return judge.Lead(some); };
   size_t place = cases;
   std::vector<CaseReport> more;
-  const bool enough = reporter->Enough();
-  if (fitted != nullptr && enough) reporter->report().cut_short = kNotAskedOn;
-  if (fitted != nullptr && !enough) more = fitted->AskOn(again, 4);
+  if (fitted != nullptr) {
+    if (AsksOn(options, reporter->Enough(), reporter->OutOfTime())) {
+      more = fitted->AskOn(again, 4);
+    } else {
+      reporter->report().cut_short = kNotAskedOn;
+    }
+  }
   for (CaseReport& further : more) reporter->CaseDone(++place, std::move(further));
   if (!options.shard.empty() && reporter->NothingTaken())
     LookElsewhere(options, fitted, judge, *reporter);
@@ -157,11 +166,16 @@ int RunMpiCommand(const Options& given, int argc, char** argv) {
   if (asks && !options.quiet && !probe.name.empty())
     std::cout << "engine: " << VisibleLine(probe.name) << std::endl;
   FittedRun* const fits = fitted ? &*fitted : nullptr;
-  std::vector<Case> cases;
-  if (refusal == "loads") cases = Select(options, asks, world, fits, &report.facts);
   int code = 2;
   try {
-    code = RunInWorld(options, world, cases, std::move(report), probe, fits);
+    const CasesOrProblem chosen =
+        refusal == "loads" ? Select(options, asks, world, fits, &report.facts) : CasesOrProblem{};
+    if (chosen.problem.empty()) {
+      code = RunInWorld(options, world, chosen.cases, std::move(report), probe, fits);
+    } else {
+      if (asks) std::cerr << "shardproof: " << IndentedText(chosen.problem) << "\n";
+      code = 3;
+    }
   } catch (const std::exception& error) {  // the other ranks wait for this one
     std::cerr << "shardproof: rank " << world.rank()
               << ": the suite failed: " << IndentedText(error.what()) << std::endl;

@@ -40,15 +40,36 @@ void LookElsewhere(const Options& options, const FittedRun* fitted, SimCases& ju
   }
 }
 
+// Of random cases a batch runs whole, unless the time is over: which cases run does not depend on
+// which worker is first.
+void JudgeInBatches(const Options& options, const std::vector<Case>& cases, SimCases& judge,
+                    const std::function<void(size_t place, CaseReport report)>& done,
+                    Reporter& reporter) {
+  constexpr size_t kRandomBatch = 20;
+  const bool random = options.random > 0;
+  const size_t batch = random ? kRandomBatch : cases.size();
+  const auto enough = [&] {
+    reporter.Tick();
+    return reporter.Enough() && (!random || reporter.OutOfTime());
+  };
+  for (size_t first = 0; first < cases.size() && !reporter.Enough(); first += batch) {
+    const auto end = cases.begin() + std::ptrdiff_t(std::min(first + batch, cases.size()));
+    const std::vector<Case> some(cases.begin() + std::ptrdiff_t(first), end);
+    judge.Judge(
+        some, [&](size_t place, CaseReport row) { done(first + place, std::move(row)); }, enough);
+  }
+}
+
 // At the end of a run whose cases depend on the engine.
-void Conclude(size_t cases, FittedRun& fitted, SimCases& judge, Reporter& reporter) {
+void Conclude(const Options& options, size_t cases, FittedRun& fitted, SimCases& judge,
+              Reporter& reporter) {
   const auto again = [&](const std::vector<Case>& some) { return judge.Judge(some); };
   size_t place = cases;
-  if (reporter.Enough()) {
-    reporter.report().cut_short = kNotAskedOn;
-  } else {
+  if (AsksOn(options, reporter.Enough(), reporter.OutOfTime())) {
     for (CaseReport& further : fitted.AskOn(again, 4 * judge.jobs()))
       reporter.CaseDone(++place, std::move(further));
+  } else {
+    reporter.report().cut_short = kNotAskedOn;
   }
   fitted.Conclude(&reporter.report());
 }
@@ -81,16 +102,13 @@ int RunSimCommand(const Options& options) {
     if (fitted) fitted->CaseDone(place, cases[place], row);
     reporter.CaseDone(place, std::move(row));
   };
-  judge.Judge(cases, done, [&] {
-    reporter.Tick();
-    return reporter.Enough();
-  });
+  JudgeInBatches(options, cases, judge, done, reporter);
   if (options.timings > 1) {
     reporter.report().facts.push_back("timings: " + std::to_string(options.timings) +
                                       " of each case, " + std::to_string(judge.different()) +
                                       " different in all");
   }
-  if (fitted) Conclude(cases.size(), *fitted, judge, reporter);
+  if (fitted) Conclude(options, cases.size(), *fitted, judge, reporter);
   if (!options.shard.empty() && reporter.NothingTaken())
     LookElsewhere(options, fitted ? &*fitted : nullptr, judge, reporter);
   return reporter.Finish();

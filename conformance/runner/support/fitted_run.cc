@@ -96,6 +96,10 @@ bool HasOwnList(const Options& options) {
          (options.profile == "reshard" || options.profile == "crash" || options.profile == "oom");
 }
 
+bool AsksOn(const Options& options, bool enough, bool out_of_time) {
+  return !enough || (options.random > 0 && !out_of_time);
+}
+
 bool IsFitted(const Options& options) {
   const bool of_sim = options.profile == "crash" || options.profile == "oom";
   if (options.fabric == "nccl" || options.fabric == "dry" || (of_sim && options.fabric != "sim"))

@@ -39,6 +39,10 @@ inline constexpr const char* kAsking = "asking the engine which values of which 
 inline constexpr const char* kNotAskedOn =
     "what was still open when the time was over was not asked";
 
+// Whether a run goes on with AskOn. Random cases that failed are shrunk when enough have failed,
+// too, but not when the time is over.
+bool AsksOn(const Options& options, bool enough, bool out_of_time);
+
 inline constexpr size_t kMostShrunk = 5;
 
 class FittedRun {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <stdexcept>
 
@@ -47,6 +48,20 @@ TEST(WorkBeside, BothGoOnAtOnce) {
   words->word[1] = 1;
   while (!beside.Ended()) usleep(1000);
   EXPECT_EQ(beside.Await(kLong).blob, "both");
+}
+
+// Reports tell it.
+TEST(WorkBeside, TheTimeIsTheWorksOwnThoughNobodyLooks) {
+  using Clock = std::chrono::steady_clock;
+  WorkBeside beside;
+  const Clock::time_point began = Clock::now();
+  beside.Begin([] { return std::string("done"); });
+  while (!beside.Ended()) usleep(1000);
+  const std::chrono::duration<double> took = Clock::now() - began;
+  usleep(static_cast<useconds_t>(1e6 * took.count()) + 100'000);
+  const WorkResult result = beside.Await(kLong);
+  EXPECT_GE(result.seconds, 0);
+  EXPECT_LE(result.seconds, took.count());
 }
 
 TEST(WorkBeside, OneAfterTheOther) {

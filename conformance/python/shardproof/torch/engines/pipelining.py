@@ -3,7 +3,7 @@
 | knob | of a stage |
 |---|---|
 | strategy = no_shard | DistributedDataParallel |
-| strategy = optim | fully_shard: a stage keeps its parameters from its first microbatch to its last and reduces after it |
+| strategy = optim | fully_shard: a stage keeps its parameters from its first microbatch to its last (max_active_stages) and reduces after it |
 
 A rank's model chunks are its stages. Shapes of messages are given (input_args, output_args): inferring them runs the
 model once more. Microbatches are given already split (arg_mbs, kwarg_mbs, target_mbs).
@@ -51,7 +51,7 @@ def _stages(case, model, device):
         )
 
 
-# Profiles of the suite draw no pipelines with model chunks.
+# Profiles of the suite draw few pipelines with model chunks that this engine takes.
 CASES = """
 w8.ddp.pp2.k2.ogr.recompute.adamw.clip0p5.layers8.bias.root.frozen=layer.vpp2
 w8.ddp.pp4.k8.lr0p0625.norm.do=tett.layers12.frozen=norms.vpp3
@@ -100,6 +100,10 @@ w2.ddp.pp2.k8.adamw.lr0p0625.clip0p5.norm.layers12.bias.odd.frozen=layer.vpp3
         (
             {"strategy": ["optim"], "root_param": ["1"]},
             "the fixture keeps what the root owns, and fully_shard puts its shard into the stage",
+        ),
+        (
+            {"strategy": ["optim"], "tp": ["2", "4", "8"]},
+            "the norm is summed over the world, and ranks of tp have the same shards",
         ),
     ],
     cases=CASES,
