@@ -1,19 +1,21 @@
 #!/usr/bin/env bash
-# Does ci/gpu see what fails, hangs and is skipped, and does it say what it could not run?   gpu_test.sh ci/gpu
+# Does ci/gpu see what fails, hangs and is skipped, and does it say what it could not run?   gpu_test.sh ci/gpu BANK.PY
 # What it packs are scripts here: a GPU is not needed.
 # shellcheck disable=SC2016  # expanded by the scripts
 set -uo pipefail
-gpu=$1
+gpu=$1 bank=$2
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 failures=0
 
 program() { printf '#!/usr/bin/env bash\n%s\n' "$2" >"$work/bin/$1" && chmod +x "$work/bin/$1"; }
-# All is well, unless a program is replaced.
+# All is well, unless a program is replaced. Engines that are wrong are found.
+wrong='case "$*" in
+*wrong_wait*) echo "  GE-05  a"; exit 1;; *wrong_scale*) echo "  FS-17  b"; exit 1;; *early_free*) echo "  GE-11  c"; exit 1;; esac; '
 start() {
-  rm -rf "${work:?}"/{bin,lib} && mkdir -p "$work/bin" "$work/lib/compiler"
+  rm -rf "${work:?}"/{bin,lib,engines,faults} && mkdir -p "$work"/{bin,engines,faults} "$work/lib/compiler"
   program gpu_facts 'echo "device: a device"'
-  program shardproof_gpu 'echo "conformant: $*"'
+  program shardproof_gpu "$wrong"'echo "conformant: $*"'
   program gpu_step_time_main 'echo "what one rank needs 12 ms"; echo "recording 1 % $*"'
   program gpu_bandwidth_main 'echo "all_gather 3 GB/s"'
   program nccl_tests 'echo "of $1: 4 GB/s"'
@@ -25,7 +27,7 @@ start() {
   program compute-sanitizer 'while [[ $1 != */bin/* ]]; do shift; done; "$@"; echo "========= ERROR SUMMARY: 0 errors"'
 }
 run() { # SECONDS
-  tar -C "$work" -czf "$work/packed.tar.gz" bin lib
+  tar -C "$work" -czf "$work/packed.tar.gz" bin lib engines faults
   PATH=$work/bin:$PATH SHARDPROOF_GPU_SECONDS=$1 "$gpu" run "$work/packed.tar.gz" >"$work/out" 2>&1
   status=$?
 }
@@ -41,7 +43,10 @@ expect() { # STATUS TEXT: TEXT is a part of one line, in which spaces stand for 
 start && run 100
 expect 0 'device test cuda_gpu_test passed .* 3 passed'
 expect 0 'conformance, nccl, 4 ranks passed .* conformant: run --fabric nccl --ranks 4 --profile core'
+expect 0 'conformance, nccl, 2 ranks, libzero1.so passed .* conformant: run --fabric nccl --ranks 2 --profile core --impl lib:/.*/engines/libzer'
+expect 0 'wrong engine, nccl, 4 ranks, libwrong_wait.so passed .* GE-05  a'
 expect 0 'what one rank needs 12 ms'
+grep -q 'faults' "$work/out" && echo "FAILED: faults, which were not packed" && ((++failures))
 expect 0 'step times, 2 ranks passed .* recording 1 % --rounds 2$'
 expect 0 'step times, 2 ranks, fp32 passed .* recording 1 % --rounds 2 --gemm fp32 --tokens 4096$'
 expect 0 'bus bandwidth, 2 ranks passed .* all_gather 3 GB/s'
@@ -59,7 +64,7 @@ grep -q 'take turns: no nvidia-cuda-mps-control' "$work/out" || command -v nvidi
 
 # Several ranks under MPS, everything else without; the server is told to end.
 mps='[[ $1 == -d ]] || { cat; echo; } >>"$CUDA_MPS_PIPE_DIRECTORY/../../mps_heard"; [[ -d $CUDA_MPS_PIPE_DIRECTORY ]]'
-start && program nvidia-cuda-mps-control "$mps" && program shardproof_gpu 'echo "under ${CUDA_MPS_PIPE_DIRECTORY##*/}"' &&
+start && program nvidia-cuda-mps-control "$mps" && program shardproof_gpu "$wrong"'echo "under ${CUDA_MPS_PIPE_DIRECTORY##*/}"' &&
   program cuda_gpu_test 'echo "[  PASSED  ] 3 tests.${CUDA_MPS_PIPE_DIRECTORY}"; [[ -z $CUDA_MPS_PIPE_DIRECTORY ]]'
 TMPDIR=$work run 100
 expect 0 'ranks on one device run at the same time, under MPS'
@@ -80,6 +85,27 @@ expect 0 'compute-sanitizer memcheck: cuda_comms_test not run +no GPU'
 start && program cuda_gpu_test 'exit 1' && SHARDPROOF_GPU_PARTS='4 ranks' run 100
 expect 0 'conformance, nccl, 4 ranks, smoke passed .* conformant: .* --profile smoke --verbose'
 grep -q 'cuda_gpu_test\|sanitizer' "$work/out" && echo "FAILED: parts that were not asked for" && ((++failures))
+
+# An engine that is wrong: passes for what it is, is found for something else, ends by a signal.
+for ended in 'exit 0' 'echo "  GE-01  d"; exit 1' 'echo "  GE-05  a"; exit 134'; do
+  start && program shardproof_gpu "case \"\$*\" in *wrong_wait*) $ended;; esac; $wrong" && SHARDPROOF_GPU_PARTS='wrong engine' run 100
+  expect 1 'wrong engine, nccl, 4 ranks, libwrong_wait.so FAILED'
+  expect 1 'wrong engine, nccl, 4 ranks, libwrong_scale.so passed .* FS-17  b'
+done
+
+# The faults that were packed, each of which is found, under another requirement, or not.
+start && cp "$bank" "$work/faults/" && printf 'FAULTS = {"a": [("one", "f.cc", "w2.ddp", "GE-05"), ("wide", "f.cc", "w8.ddp", "GE-05")]}\n' >"$work/faults/faults.bzl" &&
+  touch "$work"/faults/lib{one,wide}.so
+expect_of_faults() { # EXIT_CODE FINDINGS STATUS COUNT
+  program shardproof_gpu "while ((\$#)); do [[ \$1 != --report ]] || folder=\$2; shift; done
+echo '{\"status\": \"a\", \"findings\": $2}' >\"\$folder/report.jsonl\"; exit $1"
+  SHARDPROOF_GPU_PARTS=faults run 100
+  expect "$3" "faults of fixtures/faults .* 1 of 1 faults asked on nccl: $4"
+}
+expect_of_faults 1 '[{"requirement": "GE-05"}]' 0 '1 found$'
+expect_of_faults 1 '[{"requirement": "GE-11"}]' 1 '1 found otherwise'
+expect_of_faults 0 '[]' 1 '1 missed'
+expect_of_faults 3 '[]' 1 '1 not asked'
 
 start && program cuda_gemm_test 'echo "[  PASSED  ] 2 tests."; echo "[  FAILED  ] 1 test, listed below:"; exit 1'
 run 100

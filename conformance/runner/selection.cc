@@ -60,8 +60,6 @@ std::string NotForNccl(const Case& c) {
   }
   return "";
 }
-constexpr char kAveragesOfNccl[] =
-    "NCCL averages to the bit only over a number of ranks that is a power of two";
 
 // The fabric can run the case, and there are enough ranks.
 void RequireRunnable(const Case& c, const std::string& id, const Options& options) {
@@ -72,9 +70,8 @@ void RequireRunnable(const Case& c, const std::string& id, const Options& option
                                 " ranks; --fabric dry runs more");
   if (const std::string why = NotForDry(c); options.fabric == "dry" && !why.empty())
     throw std::invalid_argument("case " + id + ": --fabric dry runs each rank alone, and " + why);
-  if (const std::string why = NotForNccl(c); options.fabric == "nccl" && !why.empty())
-    throw std::invalid_argument("case " + id + ": " + why + ", and " + kAveragesOfNccl +
-                                ": sim and mpi run such cases");
+  if (const std::string why = NotForFabric(c, options); !why.empty())
+    throw std::invalid_argument("case " + id + ": " + why + ": sim and mpi run such cases");
   if (options.fabric != "sim" && killed)
     throw std::invalid_argument("case " + id + ": --fabric sim alone kills saves");
   if (options.fabric != "sim" && c.starved)
@@ -87,6 +84,11 @@ void RequireRunnable(const Case& c, const std::string& id, const Options& option
 }
 
 }  // namespace
+
+std::string NotForFabric(const Case& c, const Options& options) {
+  const std::string why = options.fabric == "nccl" ? NotForNccl(c) : "";
+  return why.empty() ? "" : why + ", and " + kAveragesOfNccl;
+}
 
 std::vector<Case> SelectCases(const Options& options, std::vector<std::string>* facts) {
   if (!options.cases.empty()) {
@@ -101,7 +103,7 @@ std::vector<Case> SelectCases(const Options& options, std::vector<std::string>* 
     return cases;
   }
   if (options.profile == "reshard")
-    throw std::invalid_argument("--profile reshard is of the fabrics sim and mpi");
+    throw std::invalid_argument("--profile reshard is of the fabrics sim, mpi and nccl");
   if (options.profile == "crash" || options.profile == "oom")
     throw std::invalid_argument("--profile " + options.profile + " is of the fabric sim");
   const int ranks = options.ranks > 0 ? options.ranks : kDefaultRanks;
@@ -111,8 +113,8 @@ std::vector<Case> SelectCases(const Options& options, std::vector<std::string>* 
   if (options.profile == "smoke") AddDistinct(SmokeOfFewRanks(options.ranks), &cases);
   const size_t not_dry = std::erase_if(
       cases, [&](const Case& c) { return options.fabric == "dry" && !NotForDry(c).empty(); });
-  const size_t not_nccl = std::erase_if(
-      cases, [&](const Case& c) { return options.fabric == "nccl" && !NotForNccl(c).empty(); });
+  const size_t not_nccl =
+      std::erase_if(cases, [&](const Case& c) { return !NotForFabric(c, options).empty(); });
   const std::string chosen = KeepChosen(options, &cases);
   if (facts == nullptr) return cases;
   if (!chosen.empty()) facts->push_back(chosen);

@@ -83,6 +83,14 @@ class BrowserTest(unittest.TestCase):
         self.assertGreater(document.count("path", class_="meets"), 0)
         self.assertGreater(document.count("td"), 100)
 
+    def test_what_failed_can_be_read_before_the_matrix_is_made(self):
+        """The matrix is most of a long report, and the rest has a bound: so opening takes no longer the more was asked."""
+        document = self.page()
+        cells = document.count("span", class_="said")
+        self.assertEqual(document.root.get("data-matrix"), "shown")
+        self.assertGreater(cells, 50)
+        self.assertLess(int(document.root["data-elements"]), len(document.tags) - 3 * cells)
+
     def test_it_says_why_and_how_to_mend_it(self):
         causes = self.page().text["causes"]
         self.assertIn("how to mend it", causes)

@@ -5,6 +5,7 @@ const text = (at) => at === undefined ? '' : report.strings[at];
 const byId = (id) => document.getElementById(id);
 const FIRST_OF_A_CAUSE = 6;
 const FIRST_CASES = 200;  // shown until "show all"
+const ROWS_AT_ONCE = 10;  // of the matrix
 const KIND = {
   'pass': 'pass', 'fail': 'fail', 'suite-error': 'fail', 'partial': 'open', 'not-checkable': 'open', 'waived': 'warn', 'bounded': 'warn'
 };
@@ -195,23 +196,34 @@ function showCauses(cases) {
 
 // ---- matrix and cases
 
+function matrixRow(body, id, cells) {
+  const row = add(body, 'tr', {title: report.sentences[id] || ''});
+  add(row, 'th', {scope: 'row'}, add(null, 'a', {href: '#requirement=' + encodeURIComponent(id)}, id));
+  for (const [judged, failed, excused, open] of cells) {
+    const [kind, n, word] = failed ? ['fail', failed, 'failed'] : excused ? ['warn', excused, 'warned or waived'] :
+        open ? ['open', open, 'not judged'] : judged ? ['pass', judged, 'judged'] : ['', '·', 'not asked'];
+    const cell = add(row, 'td', {}, add(null, 'span', {className: 'cell ' + kind, title: id + ': ' + plural(n, 'case') + ' ' + word}, String(n)));
+    add(cell, 'span', {className: 'said'}, ' ' + word);
+  }
+}
+
+// The matrix of a long run has 10,000 cells: three times the work of the rest of the page. It is made once what failed can be
+// read, in pieces between which the page answers, and put in its place as a whole.
 function showMatrix() {
   const table = byId('matrix');
   const head = add(add(table, 'thead'), 'tr');
   add(head, 'th', {scope: 'col'}, 'requirement');
   const used = report.groups.map((_, at) => report.matrix.some(([, cells]) => cells[at].some((n) => n > 0)));
   report.groups.forEach((group, at) => { if (used[at]) add(head, 'th', {scope: 'col'}, group); });
-  const body = add(table, 'tbody');
-  for (const [id, cells] of report.matrix) {
-    const row = add(body, 'tr', {title: report.sentences[id] || ''});
-    add(row, 'th', {scope: 'row'}, add(null, 'a', {href: '#requirement=' + encodeURIComponent(id)}, id));
-    for (const [judged, failed, excused, open] of cells.filter((_, at) => used[at])) {
-      const [kind, n, word] = failed ? ['fail', failed, 'failed'] : excused ? ['warn', excused, 'warned or waived'] :
-          open ? ['open', open, 'not judged'] : judged ? ['pass', judged, 'judged'] : ['', '·', 'not asked'];
-      const cell = add(row, 'td', {}, add(null, 'span', {className: 'cell ' + kind, title: id + ': ' + plural(n, 'case') + ' ' + word}, String(n)));
-      add(cell, 'span', {className: 'said'}, ' ' + word);
-    }
-  }
+  const body = document.createElement('tbody');
+  const rest = report.matrix.map(([id, cells]) => [id, cells.filter((_, at) => used[at])]);
+  const more = () => {
+    for (const [id, cells] of rest.splice(0, ROWS_AT_ONCE)) matrixRow(body, id, cells);
+    if (rest.length) return setTimeout(more);
+    table.append(body);
+    document.documentElement.dataset.matrix = 'shown';
+  };
+  more();
 }
 
 let all = false;
@@ -258,7 +270,6 @@ function fillHead() {
 
 fillHead();
 readFragment();
-showMatrix();
 show();
 addEventListener('hashchange', () => { if (location.hash !== '#failures') { readFragment(); show(); } });
 // Who follows a link of the matrix goes on reading at what it leads to.
@@ -278,3 +289,5 @@ setTheme(wished ? wished === 'dark' : matchMedia('(prefers-color-scheme: dark)')
 byId('theme').addEventListener('click', () => setTheme(document.documentElement.dataset.theme !== 'dark'));
 
 document.documentElement.dataset.ready = String(report.cases.length);
+document.documentElement.dataset.elements = String(document.getElementsByTagName('*').length);  // what there is to lay out before it can be read
+addEventListener('load', () => setTimeout(showMatrix));

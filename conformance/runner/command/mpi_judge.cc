@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
-#include <sstream>
 #include <utility>
 
 #include "conformance/fabric/process/own_state.h"
@@ -42,19 +41,6 @@ Verdict JudgeLegs(const std::vector<Case>& legs, const std::vector<CaseEnd>& end
 
 }  // namespace
 
-std::string IdsOf(const std::vector<Case>& cases) {
-  std::string ids;
-  for (const Case& c : cases) ids += Id(c) + "\n";
-  return ids;
-}
-
-std::vector<Case> CasesOf(const std::string& ids) {
-  std::vector<Case> cases;
-  std::istringstream lines(ids);
-  for (std::string id; std::getline(lines, id);) cases.push_back(ParseId(id));
-  return cases;
-}
-
 MpiJudge::MpiJudge(const Options& options, MpiWorld& world) : options_(options), world_(world) {
   if (reports()) scratch_.emplace();
   folder_ = world_.Broadcast(reports() ? scratch_->path() : "");
@@ -71,6 +57,11 @@ std::string MpiJudge::WhyNoSaves() const {
              ? ""
              : "cases that save are not judged: host " + apart_ + " does not see the folder " +
                    folder_ + " of rank 0; TMPDIR names one that all hosts share";
+}
+
+std::vector<std::string> MpiJudge::Facts() const {
+  if (left_saves_out_) return {WhyNoSaves()};
+  return {};
 }
 
 void MpiJudge::Judge(const std::vector<Case>& cases, const Done& done,
@@ -116,21 +107,6 @@ void MpiJudge::Settle(const Done& done) {
   CaseReport row = ReportOf(*pending.spec, std::move(pending.verdict), options_);
   row.seconds = pending.ran;
   done(pending.place, std::move(row));
-}
-
-std::vector<CaseReport> MpiJudge::Lead(const std::vector<Case>& cases) {
-  if (cases.empty()) return {};  // nothing is said: an empty text is the end
-  world_.Broadcast(IdsOf(cases));
-  std::vector<CaseReport> reports(cases.size());
-  Judge(cases, [&](size_t place, CaseReport report) { reports[place] = std::move(report); });
-  return reports;
-}
-
-void MpiJudge::EndLead() { world_.Broadcast(""); }
-
-void MpiJudge::Follow() {
-  for (std::string ids = world_.Broadcast(""); !ids.empty(); ids = world_.Broadcast(""))
-    Judge(CasesOf(ids), nullptr);
 }
 
 // An engine may read what another rank wrote, so no rank is blamed for what it does not find.

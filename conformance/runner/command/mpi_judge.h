@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "conformance/fabric/mpi/mpi_world.h"
-#include "conformance/report/report.h"
+#include "conformance/runner/job/job_judge.h"
 #include "conformance/runner/judge.h"
 #include "conformance/runner/options.h"
 #include "conformance/runner/scratch_folder.h"
@@ -17,32 +17,17 @@
 
 namespace shardproof {
 
-// One line a case. CasesOf throws std::invalid_argument for what is no id.
-std::string IdsOf(const std::vector<Case>& cases);
-std::vector<Case> CasesOf(const std::string& ids);
-
-class MpiJudge {
+class MpiJudge : public JobJudge {
  public:
   // On all ranks.
   MpiJudge(const Options& options, MpiWorld& world);
-  bool reports() const { return world_.rank() == 0; }
-  bool LeftSavesOut() const { return left_saves_out_; }
-  // Why cases that save are not judged; empty: they are.
-  std::string WhyNoSaves() const;
-
-  using Done = std::function<void(size_t place, CaseReport report)>;
-  // done: on rank 0, in the order of the cases, as soon as a verdict is there. The others go on
-  // meanwhile, up to their next collective.
-  // enough, on rank 0: whether no further case is to be run; asked where options end a run early,
-  // which then waits for each verdict.
+  bool reports() const override { return world_.rank() == 0; }
+  std::string Broadcast(const std::string& text) override { return world_.Broadcast(text); }
+  // done: as soon as a verdict is there. The others go on meanwhile, up to their next collective.
+  // enough: asked where options end a run early, which then waits for each verdict.
   void Judge(const std::vector<Case>& cases, const Done& done,
-             const std::function<bool()>& enough = nullptr);
-
-  // On rank 0, while the others Follow().
-  std::vector<CaseReport> Lead(const std::vector<Case>& cases);
-  // No more cases.
-  void EndLead();
-  void Follow();
+             const std::function<bool()>& enough) override;
+  std::vector<std::string> Facts() const override;
 
  private:
   // The case that ran last, until its verdict is there.
@@ -55,6 +40,8 @@ class MpiJudge {
 
   void RunOne(const Case& c, size_t place, const Done& done);
   CaseEnd RunLeg(const Case& c, const std::string& folder, const Done& done);
+  // Why cases that save are not judged; empty: they are.
+  std::string WhyNoSaves() const;
   Verdict NotShared();
   void Settle(const Done& done);  // done with what is pending
 

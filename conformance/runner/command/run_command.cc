@@ -31,8 +31,6 @@ void CheckChoice(const Options& options) {
         "--select, --exclude and --shard choose from a profile: leave --random and --case out");
   if (options.list && options.random > 0)
     throw std::invalid_argument("--list lists cases of a profile: leave --random out");
-  if (options.random > 0 && options.fabric == "nccl")
-    throw std::invalid_argument("--random is of the fabrics sim and mpi");
 }
 
 // A run may take an hour: what is wrong with the command is said before it.
@@ -41,7 +39,7 @@ void CheckOptions(const Options& options) {
   if (!options.supports.empty() && !IsFitted(options))
     throw std::invalid_argument(
         "--supports says what the profiles core and full combine, and what --random draws from, on "
-        "sim and mpi: leave it out here");
+        "sim, mpi and nccl: leave it out here");
   if (!options.fault.empty()) ParseFault(options.fault);
   if (!options.timing.empty()) ParseTimingPolicy(options.timing);
   const FabricRow& fabric = FabricNamed(options.fabric);

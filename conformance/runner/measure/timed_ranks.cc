@@ -49,7 +49,8 @@ class TimedWork : public RankWork {
         store_(std::move(store)) {}
   std::vector<std::string> Facts() override { return machine_->Facts(); }
 
-  RankAnswer Run(size_t number) override {
+  RankAnswer Run(const std::string& item) override {
+    const size_t number = std::stoull(item);
     CaseTable meeting(*store_, NameOf(number), side_.rank, RanksOf(options_, number));
     std::unique_ptr<CaseMachine> machine = machine_->Begin(
         meeting, {options_.seconds, [this] { side_.waits->fetch_add(1); }, /*poison=*/false});
@@ -101,7 +102,7 @@ TimeLists TimedRanks::Run(size_t number) {
   CaseTable meeting(*store_, NameOf(number), 0, world);
   processes_.Prepare(world);
   const std::vector<RankAnswer> answers = processes_.Run(
-      number, world,
+      std::to_string(number), world,
       {[&](const std::string& why) { meeting.Abort(why); }, [&] { return meeting.Aborted(); }});
   TimeLists slowest;
   for (size_t rank = 0; rank < answers.size(); ++rank) {

@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <exception>
 #include <set>
+#include <sstream>
+#include <stdexcept>
 #include <utility>
 
+#include "conformance/cases/legs.h"
 #include "conformance/fabric/nccl/rendezvous/case_table.h"
 #include "conformance/fabric/process/descendants.h"
 #include "conformance/fabric/process/own_state.h"
@@ -42,20 +45,21 @@ size_t OthersBelowTheKeeper() {
 
 class NcclWork : public RankWork {
  public:
-  NcclWork(const NcclLegs& legs, const RankSide& side, std::unique_ptr<RankMachine> machine,
+  NcclWork(const NcclJob& job, const RankSide& side, std::unique_ptr<RankMachine> machine,
            std::unique_ptr<Store> store)
-      : legs_(legs), side_(side), machine_(std::move(machine)), store_(std::move(store)) {}
+      : job_(job), side_(side), machine_(std::move(machine)), store_(std::move(store)) {}
   std::vector<std::string> Facts() override { return machine_->Facts(); }
 
-  RankAnswer Run(size_t item) override {
-    const Case& c = legs_.legs[item].spec;
-    CaseTable meeting(*store_, MeetingOf(item), side_.rank, c.world);
+  RankAnswer Run(const std::string& text) override {
+    const NcclItem item = ItemOf(text);
+    const Case c = LegsOf(ParseId(item.id)).at(item.leg);
+    CaseTable meeting(*store_, item.Meeting(), side_.rank, c.world);
     std::unique_ptr<CaseMachine> machine;
     RankAnswer answer;
     try {
-      machine = machine_->Begin(meeting, {kStallsOfAHang * legs_.options.stall_seconds,
+      machine = machine_->Begin(meeting, {kStallsOfAHang * job_.options.stall_seconds,
                                           [this] { side_.waits->fetch_add(1); }});
-      answer = RunOn(*machine, c, item);
+      answer = RunOn(*machine, c, item.run);
     } catch (const std::exception& error) {
       answer.end = {RankEnd::kException, std::string("an exception: ") + error.what(), false, ""};
       answer.reusable = false;
@@ -67,15 +71,14 @@ class NcclWork : public RankWork {
   }
 
  private:
-  RankAnswer RunOn(CaseMachine& machine, const Case& c, size_t item) {
+  RankAnswer RunOn(CaseMachine& machine, const Case& c, size_t run) {
     const Models models = MakeModels(c);
-    RankOptions rank = SimOptionsFor(legs_.options, Id(c),
-                                     legs_.folder + "/" + std::to_string(legs_.legs[item].of))
-                           .rank;
+    RankOptions rank =
+        SimOptionsFor(job_.options, Id(c), job_.folder + "/" + std::to_string(run)).rank;
     rank.progress = side_.progress;
     rank.executor = [&](Fabric&) { return machine.MakeExecutor(); };
     const OwnState before;
-    RankOutput output = RunRank(machine.fabric(), c, models, legs_.plugin, rank);
+    RankOutput output = RunRank(machine.fabric(), c, models, job_.plugin, rank);
     side_.progress->rank.store(-1);  // no engine code from here on
     output.changed = before.ChangedNow();
     const size_t left = OthersBelowTheKeeper();
@@ -88,7 +91,7 @@ class NcclWork : public RankWork {
     return answer;
   }
 
-  const NcclLegs legs_;
+  const NcclJob job_;
   RankSide side_;
   std::unique_ptr<RankMachine> machine_;
   std::unique_ptr<Store> store_;
@@ -106,12 +109,25 @@ bool MachineBroke(const RankAnswer& answer) {
 
 }  // namespace
 
-std::string MeetingOf(size_t leg) { return "leg " + std::to_string(leg); }
+std::string NcclItem::Meeting() const {
+  return "run " + std::to_string(run) + " leg " + std::to_string(leg);
+}
 
-std::unique_ptr<RankWork> MakeNcclWork(const NcclLegs& legs, const RankSide& side,
+std::string TextOf(const NcclItem& item) {
+  return std::to_string(item.run) + " " + std::to_string(item.leg) + " " + item.id;
+}
+
+NcclItem ItemOf(const std::string& text) {
+  std::istringstream in(text);
+  NcclItem item;
+  if (!(in >> item.run >> item.leg >> item.id)) throw std::invalid_argument("no item: " + text);
+  return item;
+}
+
+std::unique_ptr<RankWork> MakeNcclWork(const NcclJob& job, const RankSide& side,
                                        std::unique_ptr<RankMachine> machine,
                                        std::unique_ptr<Store> store) {
-  return std::make_unique<NcclWork>(legs, side, std::move(machine), std::move(store));
+  return std::make_unique<NcclWork>(job, side, std::move(machine), std::move(store));
 }
 
 RankAnswer AnswerWith(const RankOutput& output, const MachineEnd& end) {

@@ -15,25 +15,27 @@
 
 namespace shardproof {
 
-// One leg of a case (cases/legs.h): what rank processes run at a time.
-struct NcclLeg {
-  Case spec;
-  size_t of = 0;  // the place of its case; the legs of a case share a folder of checkpoints
-};
+// One leg of a case (cases/legs.h), as rank processes run one at a time.
+struct NcclItem {
+  size_t run = 0;  // of the job's runs of cases; those of one case share a folder of checkpoints
+  size_t leg = 0;
+  std::string id;  // of the case
 
-// What all legs of a run share; outlives the work.
-struct NcclLegs {
+  std::string Meeting() const;  // the name of its rendezvous
+};
+std::string TextOf(const NcclItem& item);
+// Throws std::invalid_argument for what TextOf does not give.
+NcclItem ItemOf(const std::string& text);
+
+// What all items of a job share; outlives the work.
+struct NcclJob {
   const Options& options;
-  const std::vector<NcclLeg>& legs;
   const Plugin& plugin;
   std::string folder;  // for checkpoints, reached by all ranks
 };
 
-// The name of a leg's rendezvous.
-std::string MeetingOf(size_t leg);
-
-// Runs legs on a machine; an item is the place of one. REQUIRES: neither is null.
-std::unique_ptr<RankWork> MakeNcclWork(const NcclLegs& legs, const RankSide& side,
+// Runs items, as TextOf says them, on a machine. REQUIRES: neither is null.
+std::unique_ptr<RankWork> MakeNcclWork(const NcclJob& job, const RankSide& side,
                                        std::unique_ptr<RankMachine> machine,
                                        std::unique_ptr<Store> store);
 

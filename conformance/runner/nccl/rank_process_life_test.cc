@@ -14,7 +14,7 @@ using ::testing::IsEmpty;
 TEST(RankProcessLife, ACaseOfFewerRanksLeavesTheOthersAlone) {
   RankProcesses processes(Patient(), [&](const RankSide& side) {
     class Alone : public RankWork {
-      RankAnswer Run(size_t) override {
+      RankAnswer Run(const std::string&) override {
         return {{RankEnd::kReturned, "", true, "alone"}, false, true, {"a mismatch"}};
       }
     };
@@ -23,7 +23,7 @@ TEST(RankProcessLife, ACaseOfFewerRanksLeavesTheOthersAlone) {
   });
   processes.Prepare(1);
   EXPECT_EQ(processes.pid(1), -1);
-  const auto answers = processes.Run(0, 1, {});
+  const auto answers = processes.Run("0", 1, {});
   ASSERT_EQ(answers.size(), 1u);
   EXPECT_EQ(answers[0].end.blob, "alone");
   EXPECT_THAT(answers[0].mismatches, ::testing::ElementsAre("a mismatch"));
@@ -88,7 +88,7 @@ TEST(RankProcessLife, TheyDieWithTheOneThatWatchesThem) {
     processes.Prepare(kRanks);
     std::ofstream(folder.path() + "/draft") << processes.pid(0) << " " << processes.pid(1);
     std::filesystem::rename(folder.path() + "/draft", folder.path() + "/pids");
-    processes.Run(kBad, kRanks, {});
+    processes.Run(std::to_string(kBad), kRanks, {});
     return 0;
   });
   pid_t zero = 0, one = 0;

@@ -23,7 +23,7 @@ double Since(Clock::time_point then) {
 AnswerQuestion RankAnswers(int rank, const MakeRankWork& make) {
   return [rank, make, work = std::shared_ptr<RankWork>()](const Frame& question,
                                                           WorkerSide& side) mutable -> Frame {
-    if (work) return FieldsOf(work->Run(std::stoull(question.at(0))));
+    if (work) return FieldsOf(work->Run(question.at(0)));
     work = make({rank, side.progress, side.waits});
     return work->Facts();
   };
@@ -55,7 +55,7 @@ class RankProcesses::State {
   }
 
   void Prepare(int world);
-  std::vector<RankAnswer> Run(size_t item, int world, const CaseHooks& hooks);
+  std::vector<RankAnswer> Run(const std::string& item, int world, const CaseHooks& hooks);
   Worker& Of(int rank) const {
     return *processes_.at(static_cast<size_t>(rank - options_.first_rank));
   }
@@ -135,10 +135,11 @@ void RankProcesses::State::Prepare(int world) {
   }
 }
 
-std::vector<RankAnswer> RankProcesses::State::Run(size_t item, int world, const CaseHooks& hooks) {
+std::vector<RankAnswer> RankProcesses::State::Run(const std::string& item, int world,
+                                                  const CaseHooks& hooks) {
   const auto members = static_cast<size_t>(Members(world));
   Running run(hooks, members);
-  for (size_t i = 0; i < members; ++i) processes_[i]->Ask({std::to_string(item)});
+  for (size_t i = 0; i < members; ++i) processes_[i]->Ask({item});
   while (std::find(run.ended.begin(), run.ended.end(), false) != run.ended.end()) {
     const std::vector<bool> speaks = Poll(static_cast<int>(members), run.ended);
     for (size_t i = 0; i < members; ++i) {
@@ -229,7 +230,8 @@ RankProcesses::RankProcesses(const RankProcessOptions& options, MakeRankWork mak
     : state_(std::make_unique<State>(options, std::move(make))) {}
 RankProcesses::~RankProcesses() = default;
 void RankProcesses::Prepare(int world) { state_->Prepare(world); }
-std::vector<RankAnswer> RankProcesses::Run(size_t item, int world, const CaseHooks& hooks) {
+std::vector<RankAnswer> RankProcesses::Run(const std::string& item, int world,
+                                           const CaseHooks& hooks) {
   return state_->Run(item, world, hooks);
 }
 const std::vector<std::string>& RankProcesses::facts() const { return state_->facts; }

@@ -32,7 +32,7 @@ class RankWork {
  public:
   virtual ~RankWork() = default;
   virtual std::vector<std::string> Facts() { return {}; }  // about the machine, for the report
-  virtual RankAnswer Run(size_t item) = 0;
+  virtual RankAnswer Run(const std::string& item) = 0;
 };
 // Called in a fresh rank process. What it throws means that there can be no run at all.
 using MakeRankWork = std::function<std::unique_ptr<RankWork>(const RankSide& side)>;
@@ -61,9 +61,9 @@ class RankProcesses {
   // Until the first `world` ranks of the job have a process here that is ready. Throws
   // std::runtime_error with the rank and what it said, if it did not come so far.
   void Prepare(int world);
-  // Runs the item on those ranks. Answers how each rank ended, in order of rank. REQUIRES:
-  // Prepare(world).
-  std::vector<RankAnswer> Run(size_t item, int world, const CaseHooks& hooks);
+  // Runs the item, which says to the work what is to be done, on those ranks. Answers how each rank
+  // ended, in order of rank. REQUIRES: Prepare(world).
+  std::vector<RankAnswer> Run(const std::string& item, int world, const CaseHooks& hooks);
 
   const std::vector<std::string>& facts() const;  // of the first process that was ready
   int started() const;                            // processes so far

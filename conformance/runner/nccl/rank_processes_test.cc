@@ -25,7 +25,8 @@ Outcome RunWith(const std::function<void(const RankSide&)>& bad,
     CaseTable r(*store, "case " + std::to_string(item), 0, kRanks);
     processes.Prepare(world);
     outcome.items.push_back(processes.Run(
-        item, world, {[&](const std::string& why) { r.Abort(why); }, [&] { return r.Aborted(); }}));
+        std::to_string(item), world,
+        {[&](const std::string& why) { r.Abort(why); }, [&] { return r.Aborted(); }}));
   }
   outcome.started = processes.started();
   return outcome;
@@ -142,7 +143,8 @@ TEST(RankProcesses, WhoDoesNotHeedTheEndIsKilled) {
     return std::make_unique<Standin>(side, *store, [](const RankSide&) { raise(SIGKILL); });
   });
   processes.Prepare(kRanks);
-  const auto answers = processes.Run(kBad, kRanks, {});  // nobody tells rank 0, which waits
+  const auto answers =
+      processes.Run(std::to_string(kBad), kRanks, {});  // nobody tells rank 0, which waits
   EXPECT_EQ(answers[0].end.kind, RankEnd::kAborted);
   EXPECT_THAT(answers[0].end.detail,
               HasSubstr("ended because of the death of rank 1 (ended by SIGKILL (Killed)); it was "
@@ -159,7 +161,7 @@ TEST(RankProcesses, AnEndFromElsewhereReachesAll) {
   });
   processes.Prepare(kRanks);
   r.Abort("the death of rank 1 over there");
-  const auto answers = processes.Run(0, kRanks, {nullptr, [&] { return r.Aborted(); }});
+  const auto answers = processes.Run("0", kRanks, {nullptr, [&] { return r.Aborted(); }});
   ASSERT_EQ(answers.size(), 1u);
   EXPECT_EQ(answers[0].end.kind, RankEnd::kAborted);
   EXPECT_EQ(answers[0].end.detail, "told: the death of rank 1 over there");

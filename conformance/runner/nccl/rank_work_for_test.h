@@ -30,18 +30,19 @@ class Standin : public RankWork {
   std::vector<std::string> Facts() override {
     return {"made for rank " + std::to_string(side_.rank)};
   }
-  RankAnswer Run(size_t item) override {
+  RankAnswer Run(const std::string& item) override {
     side_.progress->rank.store(side_.rank);
     Progress::Set(side_.progress->call, sizeof side_.progress->call, "train_step 0");
     Progress::Set(side_.progress->last, sizeof side_.progress->last, "communicate");
     side_.progress->beats.fetch_add(1);
-    if (item == kBad && side_.rank == 1) bad_(side_);
-    CaseTable r(*store_, "case " + std::to_string(item), side_.rank, kRanks);
-    const auto all = AllGather(r, "numbers", Everybody(kRanks),
-                               std::to_string(item * 10) + std::to_string(side_.rank), [&] {
-                                 side_.waits->fetch_add(1);
-                                 return false;
-                               });
+    if (item == std::to_string(kBad) && side_.rank == 1) bad_(side_);
+    CaseTable r(*store_, "case " + item, side_.rank, kRanks);
+    const auto all =
+        AllGather(r, "numbers", Everybody(kRanks),
+                  std::to_string(std::stoi(item) * 10) + std::to_string(side_.rank), [&] {
+                    side_.waits->fetch_add(1);
+                    return false;
+                  });
     RankAnswer answer;
     if (!all) {
       answer.end = {RankEnd::kAborted, "told: " + r.Aborted().value_or("?"), false, ""};

@@ -13,8 +13,8 @@
 namespace shardproof {
 
 // job: this process's end of a job; null: ranks are started here. Answers the exit code; in a job,
-// rank 0's on all. Throws std::invalid_argument where cases cannot run on this machine. No device
-// may have been used in this process.
+// rank 0's on all. Throws JobRefused (job/job_run.h) where cases cannot run on this machine. No
+// device may have been used in this process.
 int RunNcclCommand(const Options& options, const NcclKit& kit, std::unique_ptr<Store> job);
 
 }  // namespace shardproof

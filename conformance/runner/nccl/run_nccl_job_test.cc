@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <fstream>
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
@@ -19,9 +20,9 @@ namespace {
 using nlohmann::json;
 
 // Each rank of the job as a process; answers the exit codes.
+using Change = std::function<void(int rank, Options& options)>;
 std::vector<int> RunJob(int size, const std::string& report, const ProcessHooks& hooks = {},
-                        const std::string& impl_of_rank_1 = "builtin:reference",
-                        int max_fail_of_rank_0 = 0) {
+                        const Change& change = nullptr) {
   const int port = FreePort();
   std::vector<pid_t> processes;
   for (int rank = 0; rank < size; ++rank) {
@@ -31,8 +32,7 @@ std::vector<int> RunJob(int size, const std::string& report, const ProcessHooks&
       options.stall_seconds = 60;
       options.fabric = "nccl";
       options.report = report;
-      if (rank == 0) options.max_fail = max_fail_of_rank_0;
-      if (rank == 1) options.impl = impl_of_rank_1;
+      if (change) change(rank, options);
       if (std::freopen("/dev/null", "w", stdout) == nullptr) return 98;
       return RunNcclCommand(options, ProcessKitForTest(hooks),
                             Store::Meet({{"localhost"}, port, "job", rank, size}));
@@ -72,11 +72,29 @@ TEST(RunNcclInAJob, ACrashElsewhereEndsOneCase) {
 // Rank 0 says it, and the others follow, whatever their own options are.
 TEST(RunNcclInAJob, MaxFailEndsTheRunOnAllRanks) {
   const TestFolder folder;
-  EXPECT_EQ(RunJob(2, folder.path(), Bad([] { raise(SIGSEGV); }), "builtin:reference", 1),
+  const auto one_on_rank_0 = [](int rank, Options& options) {
+    if (rank == 0) options.max_fail = 1;
+  };
+  EXPECT_EQ(RunJob(2, folder.path(), Bad([] { raise(SIGSEGV); }), one_on_rank_0),
             (std::vector<int>{1, 1}));
   auto statuses = StatusesIn(folder.path());
   EXPECT_EQ(statuses[kThree[1]], "fail");
   EXPECT_EQ(statuses.count(kThree[2]), 0u);
+}
+
+// Rank 0 alone asks the engine, draws, and looks for the smallest case that fails; the others
+// follow.
+TEST(RunNcclInAJob, RandomCasesAreDrawnAndShrunkByRankZero) {
+  const TestFolder folder;
+  const auto random = [](int, Options& options) {
+    options.cases.clear();
+    options.impl = "lib:conformance/examples/libwrong_scale.so";
+    options.random = 4;
+  };
+  EXPECT_EQ(RunJob(2, folder.path(), {}, random), (std::vector<int>{1, 1}));
+  auto statuses = StatusesIn(folder.path());
+  EXPECT_GE(statuses.size(), 4u);
+  EXPECT_EQ(statuses["w2.ddp"], "fail") << "the smallest that there is";
 }
 
 // The fourth field of /proc/PID/stat, of a process whose name has no blanks.
@@ -111,7 +129,10 @@ TEST(RunNcclInAJob, TheDeathOfAWatchingProcessEndsTheJob) {
 
 TEST(RunNcclInAJob, AnEngineThatOneHostLacksEndsAll) {
   const TestFolder folder;
-  EXPECT_EQ(RunJob(2, folder.path(), {}, "lib:/not/there.so"), (std::vector<int>{99, 99}));
+  const auto lacking = [](int rank, Options& options) {
+    if (rank == 1) options.impl = "lib:/not/there.so";
+  };
+  EXPECT_EQ(RunJob(2, folder.path(), {}, lacking), (std::vector<int>{99, 99}));
 }
 
 TEST(RunNcclInAJob, ADeviceThatIsNotThereEndsAll) {

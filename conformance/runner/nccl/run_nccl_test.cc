@@ -163,6 +163,69 @@ TEST(RunNccl, TheCoreProfilePassesAndTellsWhatItCovers) {
   EXPECT_THAT(reported.output, HasSubstr("values of layer-wise engines (world 2 1): "));
 }
 
+// ---- cases that depend on the engine
+
+size_t CountOf(const Reported& reported, const std::string& status) {
+  size_t count = 0;
+  for (const auto& [id, row] : reported.cases) count += row["status"] == status ? 1 : 0;
+  return count;
+}
+
+TEST(RunNccl, AnEngineThatDoesPartOfTheJobIsAskedEveryPairOfThat) {
+  Options options;
+  options.stall_seconds = 60;
+  options.impl = "lib:conformance/examples/libddp.so";
+  const Reported reported = RunWith(options);
+  EXPECT_EQ(reported.code, 0) << reported.output;
+  EXPECT_GE(CountOf(reported, "pass"), 40u) << reported.output;
+  EXPECT_THAT(reported.output, HasSubstr("what the engine takes: asked in "));
+  EXPECT_THAT(reported.output,
+              ::testing::ContainsRegex("pairs of strategies: [0-9]+ judged, [0-9]+ possible"));
+}
+
+TEST(RunNccl, RandomCases) {
+  Options options;
+  options.stall_seconds = 60;
+  options.random = 12;
+  const Reported reported = RunWith(options);
+  EXPECT_EQ(reported.code, 0) << reported.output;
+  EXPECT_GE(CountOf(reported, "pass"), 12u) << reported.output;
+  EXPECT_THAT(reported.output, HasSubstr("random cases of seeds 1 to 12"));
+}
+
+// The smallest case with the same finding is looked for.
+TEST(RunNccl, ARandomCaseThatFailsIsShrunk) {
+  Options options;
+  options.stall_seconds = 60;
+  options.random = 3;
+  options.fault = "publish:1:drop@0";
+  const Reported reported = RunWith(options);
+  EXPECT_EQ(reported.code, 1) << reported.output;
+  EXPECT_THAT(reported.output, HasSubstr("smallest case with it: "));
+}
+
+TEST(RunNccl, WhatNcclDoesNotAverageToTheBitIsNotAsked) {
+  Options options;
+  options.stall_seconds = 60;
+  options.ranks = 3;
+  options.random = 30;
+  const Reported reported = RunWith(options);
+  EXPECT_EQ(reported.code, 0) << reported.output;
+  EXPECT_GE(CountOf(reported, "pass"), 20u) << reported.output;
+  EXPECT_THAT(reported.output,
+              ::testing::ContainsRegex("cases: [0-9]+ not asked because NCCL averages"));
+}
+
+TEST(RunNccl, CheckpointsThatAnotherConfigurationLoads) {
+  Options options;
+  options.stall_seconds = 60;
+  options.profile = "reshard";
+  options.shard = "1/8";
+  const Reported reported = RunWith(options);
+  EXPECT_EQ(reported.code, 0) << reported.output;
+  EXPECT_GE(CountOf(reported, "pass"), 5u) << reported.output;
+}
+
 // ---- engines that do not come back
 
 void ExpectOneFinding(const Reported& reported, const std::string& requirement,

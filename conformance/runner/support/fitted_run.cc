@@ -25,9 +25,6 @@
 namespace shardproof {
 namespace {
 
-// The size of worlds that cases have unless a combination asks for another one.
-int32_t UsualWorld(int ranks) { return ranks == 0 ? 4 : ranks; }
-
 Supported ReadSupports(const std::string& path, const std::vector<CaseFactors>& spaces) {
   const std::optional<std::string> text = ReadFile(path);
   if (!text) {
@@ -78,17 +75,6 @@ std::string Untaken(const CaseFactors& space, const Supported& supported) {
   return text.empty() ? "" : space.name + ": " + text;
 }
 
-// At most so many cases at the end of a run for what is still open.
-constexpr size_t kMostAskedOn = 300;
-
-bool HasValue(const DrawnCase& drawn, const std::string& factor, const std::string& value) {
-  const std::vector<Factor>& factors = drawn.from->space.problem->factors;
-  for (size_t i = 0; i < factors.size(); ++i) {
-    if (factors[i].name == factor) return At(factors[i].values, drawn.row[i]) == value;
-  }
-  return false;
-}
-
 }  // namespace
 
 bool HasOwnList(const Options& options) {
@@ -102,8 +88,7 @@ bool AsksOn(const Options& options, bool enough, bool out_of_time) {
 
 bool IsFitted(const Options& options) {
   const bool of_sim = options.profile == "crash" || options.profile == "oom";
-  if (options.fabric == "nccl" || options.fabric == "dry" || (of_sim && options.fabric != "sim"))
-    return false;
+  if (options.fabric == "dry" || (of_sim && options.fabric != "sim")) return false;
   if (options.random > 0 || HasOwnList(options)) return true;
   if (!options.cases.empty() || options.profile == "smoke") return false;
   return !options.supports.empty() || options.impl.starts_with("lib:");
@@ -141,6 +126,8 @@ FittedRun::FittedRun(const Options& options, int ranks, const std::string& told)
       spaces_(FactorsUpTo(ranks, kept_)),
       supported_(ParseSupports(told, "what the engine takes")) {}
 
+int32_t FittedRun::UsualWorld(int ranks) { return ranks == 0 ? 4 : ranks; }
+
 std::string FittedRun::Told() const { return SupportsText(supported_, how_); }
 
 std::string FittedRun::Seeds() const {
@@ -149,12 +136,23 @@ std::string FittedRun::Seeds() const {
   return "random cases of seeds " + std::to_string(options_.seed) + " to " + std::to_string(last);
 }
 
+void FittedRun::KeepRunnable(std::vector<Case>* cases) {
+  not_for_fabric_ +=
+      std::erase_if(*cases, [&](const Case& c) { return !NotForFabric(c, options_).empty(); });
+}
+
 std::vector<Case> FittedRun::RandomCases() {
   from_ = WhatToDrawFrom(spaces_, supported_, UsualWorld(options_.ranks));
   std::vector<Case> cases;
   for (int i = 0; i < options_.random && !from_.empty(); ++i) {
-    drawn_.push_back(Draw(from_, options_.seed + static_cast<uint64_t>(i)));
-    cases.push_back(MakeCase(drawn_.back()));
+    DrawnCase drawn = Draw(from_, options_.seed + static_cast<uint64_t>(i));
+    Case c = MakeCase(drawn);
+    if (!NotForFabric(c, options_).empty()) {
+      ++not_for_fabric_;
+      continue;
+    }
+    drawn_.push_back(std::move(drawn));
+    cases.push_back(std::move(c));
   }
   return cases;
 }
@@ -178,13 +176,16 @@ std::vector<Case> FittedRun::Cases() {
   if (options_.random > 0) return RandomCases();
   if (HasOwnList(options_)) {
     asked_ = OwnList();
+    KeepRunnable(&asked_);
     std::vector<Case> chosen = asked_;
     chosen_ = KeepChosen(options_, &chosen);
     return chosen;
   }
   std::vector<Case> all =
       Profile(options_.profile, options_.fabric, kept_, options_.seed, options_.ranks);
-  std::erase_if(all, [&](const Case& c) { return options_.ranks > 0 && c.world > options_.ranks; });
+  std::erase_if(all,
+                [&](const Case& c) { return options_.ranks > 0 && MostRanks(c) > options_.ranks; });
+  KeepRunnable(&all);
   const bool all_ranks = options_.ranks == 0 || options_.ranks >= 8;
   if (all_ranks && TakesEverything(spaces_, supported_)) {
     chosen_ = KeepChosen(options_, &all);
@@ -196,8 +197,10 @@ std::vector<Case> FittedRun::Cases() {
   all.erase(first_left_out, all.end());
   std::set<std::string> ids;
   for (const Case& c : all) ids.insert(Id(c));
-  for (Case& c :
-       FittedCases(spaces_, supported_, strength(), UsualWorld(options_.ranks), options_.seed)) {
+  std::vector<Case> further =
+      FittedCases(spaces_, supported_, strength(), UsualWorld(options_.ranks), options_.seed);
+  KeepRunnable(&further);
+  for (Case& c : further) {
     if (ids.insert(Id(c)).second) all.push_back(std::move(c));
   }
   chosen_ = KeepChosen(options_, &all);
@@ -242,127 +245,6 @@ void FittedRun::NoteValues(const Case& c) {
   }
 }
 
-std::vector<OpenValue> FittedRun::ValuesToAsk() const {
-  const auto open = [&](const std::vector<Case>& judged) {
-    return OpenValues(spaces_, supported_, taken_, judged, UsualWorld(options_.ranks),
-                      options_.seed);
-  };
-  std::vector<OpenValue> values = open(judged_);
-  if (chosen_.empty()) return values;
-  // Each shard answers for every n-th value of all, whatever cases it has.
-  const Shard shard = ParseShard(options_.shard);
-  std::set<std::tuple<std::string, std::string, std::string>> mine;
-  size_t place = 0;
-  for (const OpenValue& one : open({})) {
-    if (shard.Has(place++)) mine.insert({one.space, one.factor, one.value});
-  }
-  std::erase_if(values, [&](const OpenValue& one) {
-    return !mine.contains({one.space, one.factor, one.value});
-  });
-  return values;
-}
-
-void FittedRun::AskOpenValues(const JudgeCases& judge, std::vector<CaseReport>* reports) {
-  std::vector<OpenValue> open = ValuesToAsk();
-  if (options_.random > 0) {  // few draws have not met every value
-    std::erase_if(open, [&](const OpenValue& one) {
-      return std::none_of(drawn_.begin(), drawn_.end(), [&](const DrawnCase& drawn) {
-        return drawn.from->space.name == one.space && HasValue(drawn, one.factor, one.value);
-      });
-    });
-  }
-  std::map<std::string, Case> cases;  // by id
-  for (const OpenValue& one : open) cases.emplace(Id(one.with_it), one.with_it);
-  std::erase_if(cases, [&](const auto& one) { return declined_.contains(one.first); });
-  std::vector<Case> to_ask;
-  for (const auto& [id, c] : cases) to_ask.push_back(c);
-  for (CaseReport& report : judge(to_ask)) {
-    Note(cases.at(report.id), report);
-    reports->push_back(std::move(report));
-  }
-  for (const OpenValue& one : open) {
-    const auto declined = declined_.find(Id(one.with_it));
-    if (declined == declined_.end()) continue;
-    Lose(one, declined->second);
-  }
-}
-
-void FittedRun::Lose(const OpenValue& one, const std::string& why) {
-  lost_.push_back(one.space + ", " + one.factor + " " + one.value + ": " +
-                  (options_.supports.empty() ? "the engine took it when it was asked, but"
-                                             : "the file names it, but the engine") +
-                  " declined each case with it, the plainest, " + Id(one.with_it) + ", too (" +
-                  why + ")");
-}
-
-// The plain cases do not count: they are not what the profile is about.
-void FittedRun::AskDeclinedValues(const JudgeCases& judge) {
-  std::vector<OpenValue> open = ValuesToAsk();
-  std::erase_if(open, [&](const OpenValue& one) {
-    return !declined_values_.contains({one.space, one.factor, one.value});
-  });
-  std::map<std::string, Case> cases;  // by id
-  for (const OpenValue& one : open) cases.emplace(Id(one.with_it), one.with_it);
-  std::vector<Case> to_ask;
-  for (const auto& [id, c] : cases) to_ask.push_back(c);
-  std::map<std::string, std::string> declined;
-  for (const CaseReport& report : judge(to_ask)) {
-    if (report.status == Status::kUnsupported) declined[report.id] = report.reason;
-  }
-  for (const OpenValue& one : open) {
-    const auto found = declined.find(Id(one.with_it));
-    if (found != declined.end()) Lose(one, found->second);
-  }
-}
-
-void FittedRun::AskOpenCombinations(const JudgeCases& judge, std::vector<CaseReport>* reports) {
-  if (declined_.empty()) return;  // what is open then cannot be reached
-  std::vector<Case> cases =
-      OpenCombinations(spaces_, supported_, taken_, judged_, strength(), UsualWorld(options_.ranks),
-                       options_.seed, kMostAskedOn);
-  std::erase_if(cases, [&](const Case& c) { return declined_.contains(Id(c)); });
-  std::vector<CaseReport> some = judge(cases);
-  for (size_t i = 0; i < some.size(); ++i) {
-    Note(cases[i], some[i]);
-    if (some[i].status != Status::kUnsupported) reports->push_back(std::move(some[i]));
-  }
-}
-
-std::vector<CaseReport> FittedRun::AskOn(const JudgeCases& judge, size_t batch) {
-  std::vector<CaseReport> reports;
-  if (HasOwnList(options_)) {
-    if (!options_.supports.empty()) AskDeclinedValues(judge);
-    return reports;
-  }
-  const bool in_shards = options_.select.empty() && options_.exclude.empty();
-  if (chosen_.empty() || (in_shards && !options_.supports.empty())) AskOpenValues(judge, &reports);
-  // What is open in a part of the cases others have.
-  if (chosen_.empty() && options_.random == 0) AskOpenCombinations(judge, &reports);
-  added_ = reports.size();
-  ShrinkFailures(judge, batch, &reports);
-  return reports;
-}
-
-void FittedRun::ShrinkFailures(const JudgeCases& judge, size_t batch,
-                               std::vector<CaseReport>* reports) {
-  size_t shrunk_causes = 0;
-  for (const auto& [cause, failures] : failures_) {
-    if (shrunk_causes++ == kMostShrunk) break;
-    const Failure& first =
-        *std::min_element(failures.begin(), failures.end(), [](const Failure& a, const Failure& b) {
-          return std::tie(a.length, a.drawn) < std::tie(b.length, b.drawn);
-        });
-    Shrunk shrunk = ShrinkCase(drawn_[first.drawn], first.report, judge, batch);
-    shrunk_.push_back(cause + ": the first finding of " + std::to_string(failures.size()) +
-                      " random cases; smallest case with it: " + shrunk.report.id + " (from " +
-                      first.report.id + ", " + std::to_string(shrunk.runs) + " runs)");
-    reports->push_back(std::move(shrunk.report));
-  }
-  if (failures_.size() > kMostShrunk)
-    shrunk_.push_back("of " + std::to_string(failures_.size()) + " kinds of failures " +
-                      std::to_string(kMostShrunk) + " were shrunk");
-}
-
 void FittedRun::Conclude(RunReport* report) const {
   report->facts.push_back("what the engine takes: " + how_);
   if (!Seeds().empty()) report->facts.push_back(Seeds());
@@ -373,6 +255,9 @@ void FittedRun::Conclude(RunReport* report) const {
   }
   for (const std::string& lost : lost_)
     report->problems.push_back((options_.supports.empty() ? "" : options_.supports + ": ") + lost);
+  if (not_for_fabric_ > 0)
+    report->facts.push_back("cases: " + std::to_string(not_for_fabric_) + " not asked because " +
+                            kAveragesOfNccl);
   if (options_.random > 0) return;
   if (!chosen_.empty()) report->facts.push_back(chosen_);
   if (!left_out_.empty()) {

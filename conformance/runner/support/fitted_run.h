@@ -73,6 +73,10 @@ class FittedRun {
   void Conclude(RunReport* report) const;
 
  private:
+  // The size of worlds that cases have unless a combination asks for another one.
+  static int32_t UsualWorld(int ranks);
+  // Leaves out what the fabric cannot run.
+  void KeepRunnable(std::vector<Case>* cases);
   std::vector<Case> RandomCases();
   std::vector<Case> OwnList() const;
   std::vector<std::string> Coverage() const;
@@ -112,6 +116,7 @@ class FittedRun {
   };
   std::map<std::string, std::vector<Failure>> failures_;  // by cause
   std::vector<std::string> shrunk_;                       // what is said of it
+  size_t not_for_fabric_ = 0;  // cases that the fabric cannot run (runner/selection.h)
 };
 
 // The cases of all shards. fitted: of this shard, where the cases depend on the engine; else null.

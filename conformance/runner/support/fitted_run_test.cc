@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "conformance/runner/scratch_folder.h"
+#include "conformance/runner/selection.h"
 
 namespace shardproof {
 namespace {
@@ -58,6 +59,31 @@ TEST_F(FittedRunTest, AllIsTaken) {
   const RunReport report = Run(file_, [](const InstanceSpec&) { return true; });
   EXPECT_TRUE(report.problems.empty()) << report.problems.front();
   EXPECT_EQ(asked_on_, 0u);
+}
+
+// A leg that saves may need more ranks than the one that loads.
+TEST_F(FittedRunTest, NoLegNeedsMoreRanksThanThereAre) {
+  for (const char* fabric : {"mpi", "nccl"}) {
+    Options options;
+    options.fabric = fabric;
+    options.ranks = 2;
+    const std::vector<Case> cases = FittedRun(options, 2).Cases();
+    EXPECT_GE(cases.size(), 50u);
+    for (const Case& c : cases) EXPECT_LE(MostRanks(c), 2) << Id(c);
+  }
+}
+
+TEST_F(FittedRunTest, WhatTheFabricCannotRunIsLeftOutAndCounted) {
+  Options options;
+  options.fabric = "nccl";
+  options.ranks = 3;
+  FittedRun run(options, 3);
+  for (const Case& c : run.Cases()) EXPECT_EQ(NotForFabric(c, options), "") << Id(c);
+  RunReport report;
+  run.Conclude(&report);
+  std::string facts;
+  for (const std::string& fact : report.facts) facts += fact + "\n";
+  EXPECT_NE(facts.find(" not asked because NCCL averages"), std::string::npos) << facts;
 }
 
 TEST_F(FittedRunTest, AValueThatIsDeclinedEverywhereIsAProblem) {
