@@ -93,19 +93,30 @@ for ended in 'exit 0' 'echo "  GE-01  d"; exit 1' 'echo "  GE-05  a"; exit 134';
   expect 1 'wrong engine, nccl, 4 ranks, libwrong_scale.so passed .* FS-17  b'
 done
 
-# The faults that were packed, each of which is found, under another requirement, or not.
-start && cp "$bank" "$work/faults/" && printf 'FAULTS = {"a": [("one", "f.cc", "w2.ddp", "GE-05"), ("wide", "f.cc", "w8.ddp", "GE-05")]}\n' >"$work/faults/faults.bzl" &&
-  touch "$work"/faults/lib{one,wide}.so
-expect_of_faults() { # EXIT_CODE FINDINGS STATUS COUNT
-  program shardproof_gpu "while ((\$#)); do [[ \$1 != --report ]] || folder=\$2; shift; done
-echo '{\"status\": \"a\", \"findings\": $2}' >\"\$folder/report.jsonl\"; exit $1"
-  SHARDPROOF_GPU_PARTS=faults run 100
-  expect "$3" "faults of fixtures/faults .* 1 of 1 faults asked on nccl: $4"
+# The faults that were packed, in their cases: what is found, found otherwise, missed, not judged; the first of two is always found.
+start && cp "$bank" "$work/faults/" && cat >"$work/faults/faults.bzl" <<'END'
+FAULTS = {"a": [
+    ("good", "f.cc", "w2.ddp", "GE-05"), ("one", "f.cc", "w2.ddp", "GE-05"), ("wide", "f.cc", "w2.ddp.then.w8.ddp", "GE-05"),
+    ("starved", "f.cc", "w2.ddp.starved", "GE-05"), ("not_packed", "f.cc", "w2.ddp", "GE-05")]}
+END
+touch "$work"/faults/lib{good,one,wide,starved}.so
+expect_of_faults() { # EXIT_CODE ROW STATUS COUNT: of the second one, as the report has it
+  program shardproof_gpu "while ((\$#)); do
+  [[ \$1 != --report ]] || folder=\$2; [[ \$1 != --impl ]] || library=\$2; shift; done
+if [[ \$library == *good* ]]; then echo '{\"case\": \"w2.ddp\", \"findings\": [{\"requirement\": \"GE-05\"}]}'; else echo '$2'; fi >\"\$folder/report.jsonl\"
+[[ \$library == *good* ]] && exit 1; exit $1"
+  SHARDPROOF_GPU_PARTS=faults run 200
+  expect "$3" "faults of fixtures/faults .* 2 of 2 faults asked on nccl: $4"
 }
-expect_of_faults 1 '[{"requirement": "GE-05"}]' 0 '1 found$'
-expect_of_faults 1 '[{"requirement": "GE-11"}]' 1 '1 found otherwise'
-expect_of_faults 0 '[]' 1 '1 missed'
-expect_of_faults 3 '[]' 1 '1 not asked'
+expect_of_faults 1 '{"case": "w2.ddp", "findings": [{"requirement": "GE-05"}]}' 0 '2 found$'
+expect_of_faults 1 '{"case": "w2.ddp", "findings": [{"requirement": "GE-11"}]}' 0 '1 found, 1 found otherwise'
+expect_of_faults 0 '{"case": "w2.ddp", "status": "pass"}' 1 '1 found, 1 missed'
+expect_of_faults 4 '{"case": "w2.ddp", "status": "not-checkable"}' 1 '1 found, 1 missed'
+expect_of_faults 1 '{"case": "w2.ddp", "status": "unsupported"}' 1 '1 found, 1 missed'
+expect_of_faults 3 '' 1 '1 failed, 1 found'
+expect_of_faults 134 '' 1 '1 failed, 1 found'
+SHARDPROOF_GPU_PARTS=faults run 50
+expect 0 'faults of fixtures/faults not run .* no time'
 
 start && program cuda_gemm_test 'echo "[  PASSED  ] 2 tests."; echo "[  FAILED  ] 1 test, listed below:"; exit 1'
 run 100

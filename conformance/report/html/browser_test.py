@@ -57,12 +57,21 @@ class BrowserTest(unittest.TestCase):
         assert run.returncode == 1, run.returncode
         subprocess.run([HOSTILE, str(cls.folder / "hostile")], check=True)
 
-    def browse(self, page, fragment=""):
-        """The document after its script, and what the console says."""
+    def start(self, *arguments):
         profile = tempfile.mkdtemp(dir=self.folder)
         command = [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--enable-logging=stderr",
-                   "--user-data-dir=" + profile, "--virtual-time-budget=5000", "--dump-dom", f"file://{page}{fragment}"]
-        done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "HOME": profile}, check=True)
+                   "--user-data-dir=" + profile, *arguments]
+        return subprocess.run(command, capture_output=True, text=True, env={**os.environ, "HOME": profile}, check=True)
+
+    def pages(self, page):
+        """How many it has on paper, printed as soon as it is loaded."""
+        paper = self.folder / "paper.pdf"
+        self.start(f"--print-to-pdf={paper}", f"file://{page}")
+        return len(re.findall(rb"/Type /Page\n", paper.read_bytes()))
+
+    def browse(self, page, fragment=""):
+        """The document after its script, and what the console says."""
+        done = self.start("--virtual-time-budget=5000", "--dump-dom", f"file://{page}{fragment}")
         console = [line for line in done.stderr.splitlines() if "CONSOLE" in line]
         return Document(done.stdout), console
 
@@ -90,6 +99,12 @@ class BrowserTest(unittest.TestCase):
         self.assertEqual(document.root.get("data-matrix"), "shown")
         self.assertGreater(cells, 50)
         self.assertLess(int(document.root["data-elements"]), len(document.tags) - 3 * cells)
+
+    def test_the_matrix_is_on_paper_too(self):
+        text = (self.folder / "run/report.html").read_text()
+        late = self.folder / "late.html"  # without the listener; and without the policy, which knows the script by its hash
+        late.write_text(re.sub(r"<meta http-equiv[^>]*>", "", text).replace("'beforeprint'", "'never'"))
+        self.assertGreater(self.pages(self.folder / "run/report.html"), self.pages(late))
 
     def test_it_says_why_and_how_to_mend_it(self):
         causes = self.page().text["causes"]

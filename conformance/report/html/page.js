@@ -217,13 +217,18 @@ function showMatrix() {
   report.groups.forEach((group, at) => { if (used[at]) add(head, 'th', {scope: 'col'}, group); });
   const body = document.createElement('tbody');
   const rest = report.matrix.map(([id, cells]) => [id, cells.filter((_, at) => used[at])]);
-  const more = () => {
-    for (const [id, cells] of rest.splice(0, ROWS_AT_ONCE)) matrixRow(body, id, cells);
-    if (rest.length) return setTimeout(more);
+  const more = (rows) => {
+    for (const [id, cells] of rest.splice(0, rows)) matrixRow(body, id, cells);
+    if (rest.length || body.parentNode) return;
     table.append(body);
     document.documentElement.dataset.matrix = 'shown';
   };
-  more();
+  const goOn = () => {
+    more(ROWS_AT_ONCE);
+    if (rest.length) setTimeout(goOn);
+  };
+  goOn();
+  addEventListener('beforeprint', () => more(rest.length));
 }
 
 let all = false;
@@ -290,4 +295,4 @@ byId('theme').addEventListener('click', () => setTheme(document.documentElement.
 
 document.documentElement.dataset.ready = String(report.cases.length);
 document.documentElement.dataset.elements = String(document.getElementsByTagName('*').length);  // what there is to lay out before it can be read
-addEventListener('load', () => setTimeout(showMatrix));
+addEventListener('load', showMatrix);

@@ -15,7 +15,9 @@
 
 namespace shardproof {
 
-int ListCommand(const Options& options) {
+int ListCommand(const Options& given) {
+  Options options = given;  // as the run has them
+  if (options.fabric == "nccl" && options.ranks == 0) options.ranks = kDefaultRanks;
   if (options.target == "requirements") {
     const Registry registry = Registry::Builtin();
     for (const Requirement& row : registry.all()) {

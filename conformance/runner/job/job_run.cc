@@ -29,15 +29,18 @@ struct Chosen {
 // On rank 0: what is wrong with the address, or the file of what the engine takes; or kLoads; or
 // kBreaks, where the probe says how.
 std::string AskEngine(const Options& options, Chosen* here) {
+  if (!options.quiet) std::cout << VisibleLine(HeaderLine(options)) << std::endl;
   try {
     here->probe = ProbeEngine(options);
+    if (!options.quiet && !here->probe.name.empty())
+      std::cout << "engine: " << VisibleLine(here->probe.name) << std::endl;
     if (!here->probe.loads) return kBreaks;
     if (IsFitted(options)) {
       if (WillAsk(options) && !options.quiet) std::cout << kAsking << std::flush;
       here->fitted.emplace(options, options.ranks);
     }
     return kLoads;
-  } catch (const std::exception& error) {
+  } catch (const std::invalid_argument& error) {  // what else is thrown, the suite has failed
     return error.what();
   }
 }
@@ -103,13 +106,6 @@ void Conclude(const Options& options, size_t cases, JobJudge& judge, Chosen& her
   if (here.fitted) here.fitted->Conclude(&reporter.report());
 }
 
-// Before anything runs, on rank 0.
-void Greet(const Options& options, const EngineProbe& probe) {
-  if (options.quiet) return;
-  std::cout << VisibleLine(HeaderLine(options)) << std::endl;
-  if (!probe.name.empty()) std::cout << "engine: " << VisibleLine(probe.name) << std::endl;
-}
-
 }  // namespace
 
 int RunInJob(const Options& options, JobJudge& judge, const std::vector<std::string>& facts) {
@@ -117,7 +113,6 @@ int RunInJob(const Options& options, JobJudge& judge, const std::vector<std::str
   const bool reports = judge.reports();
   const std::string answer = judge.Broadcast(reports ? AskEngine(options, &here) : "");
   if (answer != kLoads && answer != kBreaks) throw JobRefused(answer);
-  if (reports) Greet(options, here.probe);
   RunReport report = ReportFor(options);
   report.facts.insert(report.facts.end(), facts.begin(), facts.end());
   report.engine = here.probe.name;

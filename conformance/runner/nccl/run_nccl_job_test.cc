@@ -97,6 +97,28 @@ TEST(RunNcclInAJob, RandomCasesAreDrawnAndShrunkByRankZero) {
   EXPECT_EQ(statuses["w2.ddp"], "fail") << "the smallest that there is";
 }
 
+// In a shard of an engine that takes nothing there, all look for a case of another shard.
+TEST(RunNcclInAJob, AShardWithoutACaseThatTheEngineTakes) {
+  const TestFolder folder;
+  const auto shard = [](int, Options& options) {
+    options.cases.clear();
+    options.profile = "smoke";
+    options.impl = "lib:conformance/examples/libddp.so";
+    options.shard = "4/9";
+  };
+  EXPECT_EQ(RunJob(2, folder.path(), {}, shard), (std::vector<int>{0, 0}));
+  for (const auto& [id, status] : StatusesIn(folder.path())) EXPECT_EQ(status, "unsupported") << id;
+}
+
+TEST(RunNcclInAJob, WhatCannotBeAskedIsRefusedByAll) {
+  const TestFolder folder;
+  const auto nothing = [](int rank, Options& options) {
+    options.cases.clear();
+    if (rank == 0) options.select = {"no such case"};
+  };
+  EXPECT_EQ(RunJob(3, folder.path(), {}, nothing), (std::vector<int>{99, 99, 99}));
+}
+
 // The fourth field of /proc/PID/stat, of a process whose name has no blanks.
 pid_t ParentOf(pid_t process) {
   std::ifstream stat("/proc/" + std::to_string(process) + "/stat");

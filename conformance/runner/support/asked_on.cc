@@ -49,14 +49,18 @@ bool HasValue(const DrawnCase& drawn, const std::string& factor, const std::stri
 
 }  // namespace
 
-std::vector<OpenValue> FittedRun::ValuesToAsk() const {
+std::vector<OpenValue> FittedRun::ValuesToAsk() {
   const auto open = [&](const std::vector<Case>& judged) {
     return OpenValues(spaces_, supported_, taken_, judged, UsualWorld(options_.ranks),
                       options_.seed);
   };
   std::vector<OpenValue> values = open(judged_);
-  std::erase_if(values,
-                [&](const OpenValue& one) { return !NotForFabric(one.with_it, options_).empty(); });
+  std::erase_if(values, [&](const OpenValue& one) {
+    const std::string why = NotForFabric(one.with_it, options_);
+    if (!why.empty())
+      not_askable_.push_back(one.space + ", " + one.factor + " " + one.value + ": " + why);
+    return !why.empty();
+  });
   if (chosen_.empty()) return values;
   // Each shard answers for every n-th value of all, whatever cases it has.
   const Shard shard = ParseShard(options_.shard);
@@ -165,7 +169,7 @@ void FittedRun::ShrinkFailures(const JudgeCases& judge, size_t batch,
         *std::min_element(failures.begin(), failures.end(), [](const Failure& a, const Failure& b) {
           return std::tie(a.length, a.drawn) < std::tie(b.length, b.drawn);
         });
-    Shrunk shrunk = ShrinkCase(drawn_[first.drawn], first.report, runnable, batch);
+    Shrunk shrunk = ShrinkDrawn(drawn_[first.drawn], first.report, runnable, batch);
     shrunk_.push_back(cause + ": the first finding of " + std::to_string(failures.size()) +
                       " random cases; smallest case with it: " + shrunk.report.id + " (from " +
                       first.report.id + ", " + std::to_string(shrunk.runs) + " runs)");

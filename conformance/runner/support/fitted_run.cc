@@ -176,19 +176,19 @@ std::vector<Case> FittedRun::Cases() {
   if (options_.random > 0) return RandomCases();
   if (HasOwnList(options_)) {
     asked_ = OwnList();
-    KeepRunnable(&asked_);
     std::vector<Case> chosen = asked_;
     chosen_ = KeepChosen(options_, &chosen);
+    KeepRunnable(&chosen);
     return chosen;
   }
   std::vector<Case> all =
       Profile(options_.profile, options_.fabric, kept_, options_.seed, options_.ranks);
   std::erase_if(all,
                 [&](const Case& c) { return options_.ranks > 0 && MostRanks(c) > options_.ranks; });
-  KeepRunnable(&all);
   const bool all_ranks = options_.ranks == 0 || options_.ranks >= 8;
   if (all_ranks && TakesEverything(spaces_, supported_)) {
     chosen_ = KeepChosen(options_, &all);
+    KeepRunnable(&all);
     return all;
   }
   const auto fits = [&](const Case& c) { return Fits(spaces_, supported_, c); };
@@ -197,13 +197,12 @@ std::vector<Case> FittedRun::Cases() {
   all.erase(first_left_out, all.end());
   std::set<std::string> ids;
   for (const Case& c : all) ids.insert(Id(c));
-  std::vector<Case> further =
-      FittedCases(spaces_, supported_, strength(), UsualWorld(options_.ranks), options_.seed);
-  KeepRunnable(&further);
-  for (Case& c : further) {
+  for (Case& c :
+       FittedCases(spaces_, supported_, strength(), UsualWorld(options_.ranks), options_.seed)) {
     if (ids.insert(Id(c)).second) all.push_back(std::move(c));
   }
   chosen_ = KeepChosen(options_, &all);
+  KeepRunnable(&all);
   return all;
 }
 
@@ -253,6 +252,8 @@ void FittedRun::Conclude(RunReport* report) const {
     const std::string untaken = Untaken(space, supported_);
     if (!untaken.empty()) report->facts.push_back("not taken here, of " + untaken);
   }
+  for (const std::string& one : not_askable_)
+    report->facts.push_back("could not be asked here: " + one);
   for (const std::string& lost : lost_)
     report->problems.push_back((options_.supports.empty() ? "" : options_.supports + ": ") + lost);
   if (not_for_fabric_ > 0)

@@ -86,7 +86,7 @@ class FittedRun {
   void Lose(const OpenValue& one, const std::string& why);
   void AskDeclinedValues(const JudgeCases& judge);
   // Values that no case has judged, and that it is this run's part to ask.
-  std::vector<OpenValue> ValuesToAsk() const;
+  std::vector<OpenValue> ValuesToAsk();
   void AskOpenValues(const JudgeCases& judge, std::vector<CaseReport>* reports);
   void AskOpenCombinations(const JudgeCases& judge, std::vector<CaseReport>* reports);
   void ShrinkFailures(const JudgeCases& judge, size_t batch, std::vector<CaseReport>* reports);
@@ -106,8 +106,9 @@ class FittedRun {
   std::set<std::tuple<std::string, std::string, std::string>>
       declined_values_;            // of profiles with lists of their own: space, factor, value
   std::vector<std::string> lost_;  // values that it took, or that the file names, and declined
-  size_t added_ = 0;               // cases that were asked at the end, and judged
-  std::vector<DrawFrom> from_;     // of random cases
+  std::vector<std::string> not_askable_;  // values whose plainest case the fabric cannot run
+  size_t added_ = 0;                      // cases that were asked at the end, and judged
+  std::vector<DrawFrom> from_;            // of random cases
   std::vector<DrawnCase> drawn_;
   struct Failure {
     size_t drawn = 0;

@@ -2,29 +2,31 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 #include <utility>
+
+#include "conformance/cases/support/simpler_cases.h"
 
 namespace shardproof {
 namespace {
 
-// The first of the cases with that cause takes the place of what has been found so far.
-bool Step(const std::vector<DrawnCase>& simpler, const JudgeCases& judge, size_t batch,
-          Shrunk* found) {
+// The place of the first of these cases with that cause, whose report takes the place of what has
+// been found so far.
+std::optional<size_t> Step(const std::vector<Case>& simpler, const JudgeCases& judge, size_t batch,
+                           Shrunk* found) {
   const std::string cause = CauseOf(found->report);
   for (size_t first = 0; first < simpler.size(); first += batch) {
-    std::vector<Case> cases;
-    for (size_t i = first; i < std::min(first + batch, simpler.size()); ++i)
-      cases.push_back(MakeCase(simpler[i]));
-    std::vector<CaseReport> reports = judge(cases);
-    found->runs += static_cast<int>(cases.size());
+    const size_t last = std::min(first + batch, simpler.size());
+    std::vector<CaseReport> reports = judge({simpler.begin() + static_cast<ptrdiff_t>(first),
+                                             simpler.begin() + static_cast<ptrdiff_t>(last)});
+    found->runs += static_cast<int>(last - first);
     for (size_t i = 0; i < reports.size(); ++i) {
       if (CauseOf(reports[i]) != cause) continue;
-      found->drawn = simpler[first + i];
       found->report = std::move(reports[i]);
-      return true;
+      return first + i;
     }
   }
-  return false;
+  return std::nullopt;
 }
 
 }  // namespace
@@ -34,12 +36,33 @@ std::string CauseOf(const CaseReport& report) {
   return report.findings.front().finding.requirement;
 }
 
-Shrunk ShrinkCase(const DrawnCase& drawn, const CaseReport& report, const JudgeCases& judge,
-                  size_t batch) {
-  Shrunk found{drawn, report, 0};
-  while (Step(Simpler(found.drawn), judge, batch, &found)) {
+Shrunk ShrinkCase(const Case& c, const CaseReport& report, const JudgeCases& judge, size_t batch,
+                  const std::function<void(const CaseReport& smaller)>& on_step) {
+  Shrunk found{report, 0};
+  std::vector<Case> simpler = SimplerCases(c);
+  while (const auto place = Step(simpler, judge, batch, &found)) {
+    if (on_step) on_step(found.report);
+    const Case smaller = simpler[*place];
+    simpler = SimplerCases(smaller);
   }
   return found;
+}
+
+Shrunk ShrinkDrawn(const DrawnCase& drawn, const CaseReport& report, const JudgeCases& judge,
+                   size_t batch) {
+  Shrunk found{report, 0};
+  DrawnCase smallest = drawn;
+  for (bool goes_on = true; goes_on;) {
+    const std::vector<DrawnCase> simpler = Simpler(smallest);
+    std::vector<Case> cases;
+    for (const DrawnCase& one : simpler) cases.push_back(MakeCase(one));
+    const auto place = Step(cases, judge, batch, &found);
+    goes_on = place.has_value();
+    if (goes_on) smallest = simpler[*place];
+  }
+  Shrunk further = ShrinkCase(MakeCase(smallest), found.report, judge, batch);
+  further.runs += found.runs;
+  return further;
 }
 
 }  // namespace shardproof

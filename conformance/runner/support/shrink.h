@@ -16,13 +16,20 @@ using JudgeCases = std::function<std::vector<CaseReport>(const std::vector<Case>
 std::string CauseOf(const CaseReport& report);
 
 struct Shrunk {
-  DrawnCase drawn;
-  CaseReport report;  // of it
+  CaseReport report;  // of the smallest one, with its id
   int runs = 0;       // of cases
 };
-// Goes from a case that fails to a simpler one with the same cause, as long as there is one.
-// Deterministic in what `judge` answers. `report`: of `drawn`. Cases at once: `batch`.
-Shrunk ShrinkCase(const DrawnCase& drawn, const CaseReport& report, const JudgeCases& judge,
-                  size_t batch);
+
+// Both go from a case that fails to a simpler one with the same cause, as long as there is one, and
+// are deterministic in what `judge` answers. `report`: of the case. Cases at once: `batch`.
+
+// By tokens of its id, letters of its scripts, and ranks (cases/support/simpler_cases.h). on_step:
+// hears of each simpler one; null: nobody does.
+Shrunk ShrinkCase(const Case& c, const CaseReport& report, const JudgeCases& judge, size_t batch,
+                  const std::function<void(const CaseReport& smaller)>& on_step = nullptr);
+
+// By pieces of what was drawn first, which leaves out much at a time; then by tokens.
+Shrunk ShrinkDrawn(const DrawnCase& drawn, const CaseReport& report, const JudgeCases& judge,
+                   size_t batch);
 
 }  // namespace shardproof
