@@ -1,6 +1,7 @@
 #include "conformance/checks/graph/deadlock.h"
 
 #include <algorithm>
+#include <set>
 
 #include "conformance/checks/graph/finding_at.h"
 #include "conformance/checks/graph/priorities.h"
@@ -165,6 +166,37 @@ class Judge {
            "Issue the collective that blocks the host earlier, or the device work later");
   }
 
+  // Said, not judged: only such a library makes it a hang.
+  void NoteConnections() {
+    const bool messages =
+        std::any_of(program_.sequences.begin(), program_.sequences.end(),
+                    [](const Sequence& one) { return one.kind == Sequence::Kind::kMessages; });
+    if (!messages) return;
+    const Sorted sorted = SortedGraph(program_, Profile::kConnects, false);
+    if (sorted.order.complete()) return;
+    const std::vector<uint32_t> cycle = ShortCycle(sorted.graph.graph, sorted.order);
+    const Slice& meetings = sorted.graph.connections;
+    std::string launches, waits;
+    std::set<int32_t> named;  // ranks, each by the first wait
+    for (const uint32_t node : cycle) {
+      const int64_t what = sorted.graph.what[node];
+      if (what < 0) {
+        if (node >= meetings.begin && node < meetings.end)
+          launches += (launches.empty() ? "" : ", ") +
+                      DescribeOperation(program_, static_cast<uint32_t>(~what));
+        continue;
+      }
+      const Entry& entry = At(program_.entries, what);
+      if (entry.on_device() || !named.insert(entry.rank).second) continue;
+      waits += (waits.empty() ? "" : ", ") + ("rank " + std::to_string(entry.rank)) + " in " +
+               Describe(program_, entry) + " (event " + std::to_string(entry.event) + ")";
+    }
+    result_.notes.push_back(
+        "deadlock: it hangs where the first message between two ranks is a meeting of their hosts, "
+        "as with NCCL: launch of " +
+        launches + "; a host waits meanwhile: " + waits);
+  }
+
   void Notes(const std::string& profiles, bool in_order) {
     const std::vector<Slots> slots = CountSlots(program_);
     int32_t spin = 0, resident = 0;
@@ -179,6 +211,7 @@ class Judge {
                        (exact ? "" : "at most ") + std::to_string(resident) + ")";
     if (!in_order) text += "; no number of slots is enough when kernels start in issue order";
     result_.notes.push_back(text);
+    NoteConnections();
   }
 
   const Program& program_;

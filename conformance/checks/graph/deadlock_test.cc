@@ -125,6 +125,44 @@ TEST(Deadlock, ThreadsThatHandOverAreCheckable) {
   EXPECT_TRUE(result.not_checkable.empty());
 }
 
+// ---- the first message between two ranks, where it is a meeting of their hosts
+
+void Message(Rank& rank, int kind, int peer) {
+  CollectiveOptions to;
+  to.peer = peer;
+  rank.trace.Collective(kind, rank.dp, rank.reduce, 8, {}, to);
+}
+
+// Rank 0 sends, and receives for the first time, in one launch; rank 1 answers when its host has
+// what was sent. before: messages that have connected the two.
+CheckResult SendAndReceiveInOneLaunch(bool before, bool host_waits) {
+  Rank a(0), b(1);
+  if (before) Message(b, SPF_SEND, 0), Message(a, SPF_RECV, 1);
+  a.trace.GroupBegin(), Message(a, SPF_SEND, 1), Message(a, SPF_RECV, 1), a.trace.GroupEnd();
+  Message(b, SPF_RECV, 0);
+  if (host_waits) b.trace.StreamSync(b.reduce);
+  b.trace.Record(b.trace.EventCreate(), b.reduce);
+  Message(b, SPF_SEND, 0);
+  return Check(a, b);
+}
+
+TEST(Deadlock, AFirstMessageThatWaitsForWhatItsLaunchSendsIsNoted) {
+  const CheckResult result = SendAndReceiveInOneLaunch(false, true);
+  EXPECT_TRUE(result.findings.empty());
+  ASSERT_EQ(result.notes.size(), 2u);
+  EXPECT_NE(result.notes[0].find("E0, E1, E2s: safe"), std::string::npos) << result.notes[0];
+  EXPECT_EQ(
+      result.notes[1],
+      "deadlock: it hangs where the first message between two ranks is a meeting of their "
+      "hosts, as with NCCL: launch of message of rank 1 to rank 0 on dp_cp (#0); a host waits "
+      "meanwhile: rank 1 in host sync of its stream (stream reduce) (event 3)");
+}
+
+TEST(Deadlock, AFirstMessageThatNobodyWaitsForIsNotNoted) {
+  EXPECT_EQ(SendAndReceiveInOneLaunch(true, true).notes.size(), 1u) << "they are connected";
+  EXPECT_EQ(SendAndReceiveInOneLaunch(false, false).notes.size(), 1u) << "no host waits";
+}
+
 TEST(Deadlock, DestroyingAGroupWaitsForItsWorkOnAllRanks) {
   Rank a(0), b(1);
   a.AllGather(), a.trace.GroupDestroy(a.twin), a.ReduceScatter();

@@ -1,6 +1,8 @@
 #include "conformance/checks/program/wait_graph.h"
 
 #include <algorithm>
+#include <map>
+#include <utility>
 
 #include "conformance/abi/shardproof.h"
 #include "conformance/checks/program/collective_kinds.h"
@@ -65,7 +67,11 @@ class Builder {
     AddNodes();
     for (uint32_t e = 0; e < program_.entries.size(); ++e) AddPrerequisites(e);
     for (const Sequence& sequence : program_.sequences) AddOperations(sequence);
-    for (size_t rank = 0; rank + 1 < program_.first_entry.size(); ++rank) AddProfile(rank);
+    if (options_.profile == Profile::kConnects) {
+      AddConnections();
+    } else {
+      for (size_t rank = 0; rank + 1 < program_.first_entry.size(); ++rank) AddProfile(rank);
+    }
     result_.graph = Digraph(static_cast<uint32_t>(result_.what.size()), edges_);
     return std::move(result_);
   }
@@ -204,6 +210,55 @@ class Builder {
         if (from != entry) Edge(result_.start[from], complete);
       }
     }
+  }
+
+  // The first messages of all pairs: the entry that launches one, and the node at which both hosts
+  // have come to it. In order of entries.
+  std::vector<std::pair<uint32_t, uint32_t>> Connections() {
+    std::vector<std::pair<uint32_t, uint32_t>> connections;
+    const auto first = static_cast<uint32_t>(result_.what.size());
+    for (const Sequence& sequence : program_.sequences) {
+      const bool met = sequence.kind == Sequence::Kind::kMessages &&
+                       std::none_of(sequence.parts.begin(), sequence.parts.end(),
+                                    [](const auto& parts) { return parts.empty(); });
+      if (!met) continue;
+      const uint32_t node = Node(~static_cast<int64_t>(sequence.first_operation));
+      for (const std::vector<uint32_t>& parts : sequence.parts)
+        connections.emplace_back(program_.parts[parts.front()].entry, node);
+    }
+    result_.connections = {first, static_cast<uint32_t>(result_.what.size())};
+    std::sort(connections.begin(), connections.end());
+    return connections;
+  }
+
+  // Where a host thread stands: what it has waited for, and which connections it has made since.
+  struct Host {
+    uint32_t wait = kUnplaced;  // an entry
+    uint32_t made = kUnplaced;  // a node
+  };
+
+  // What a thread issues comes after the connections that it has made since it last waited; what it
+  // issues after a wait comes after that anyway.
+  void AddConnections() {
+    const std::vector<std::pair<uint32_t, uint32_t>> connections = Connections();
+    std::map<std::pair<int32_t, uint16_t>, Host> hosts;  // by rank and thread
+    auto next = connections.begin();
+    for (uint32_t e = 0; e < program_.entries.size(); ++e) {
+      const Entry& entry = program_.entries[e];
+      Host& host = hosts[{entry.rank, entry.thread}];
+      if (next != connections.end() && next->first == e) {
+        const uint32_t made = Node(~int64_t{program_.operation(program_.parts[entry.parts.begin])});
+        for (; next != connections.end() && next->first == e; ++next) {
+          if (host.wait != kUnplaced) Edge(result_.complete[host.wait], next->second);
+          if (host.made != kUnplaced) Edge(host.made, next->second);
+          Edge(next->second, made);
+        }
+        host.made = made;
+      }
+      if (host.made != kUnplaced) Edge(host.made, result_.start[e]);
+      if (!entry.on_device() && entry.kind != EntryKind::kHostRequest) host = {e, kUnplaced};
+    }
+    if (!result_.never.empty()) result_.never.resize(result_.what.size(), false);
   }
 
   void AddProfile(size_t rank) {

@@ -14,11 +14,14 @@ namespace shardproof::graph {
 
 // Assumptions about the machine, by what they add on each device.
 enum class Profile : uint8_t {
-  kE0,    // nothing: streams, events, host and communicator order only
-  kE1,    // communicator kernels start in issue order
-  kE2,    // one hardware queue for all entries
-  kE2s,   // communicator kernels run one after the other in issue order
-  kEager  // E0, where an operation waits only for the members whose data it needs
+  kE0,        // nothing: streams, events, host and communicator order only
+  kE1,        // communicator kernels start in issue order
+  kE2,        // one hardware queue for all entries
+  kE2s,       // communicator kernels run one after the other in issue order
+  kConnects,  // E0, where the first message from one rank to another is a meeting of their hosts:
+              // who launches it goes on when the other one has come to launch its own, as with NCCL
+              // (ncclTransportP2pSetup, src/group.cc of 2.28)
+  kEager      // E0, where an operation waits only for the members whose data it needs
 };
 
 struct GraphOptions {
@@ -42,6 +45,7 @@ struct WaitGraph {
   std::vector<bool> never;  // by node; empty: none
   // By node: entry, or operations' nodes as ~operation.
   std::vector<int64_t> what;
+  Slice connections;  // kConnects: nodes at which two hosts meet
 };
 
 WaitGraph BuildGraph(const Program& program, const GraphOptions& options);
