@@ -129,6 +129,15 @@ expect 1 'device test cuda_comms_test FAILED .* 1 passed, 2 skipped'
 start && program shardproof_gpu 'echo "not conformant: 1 finding"; exit 1' && run 100
 expect 1 'conformance, nccl, 1 ranks FAILED .* not conformant: 1 finding'
 
+# TERM ends it with its part.
+start && program cuda_gpu_test 'echo $$ >"$GPU_TEST_PID"; exec sleep 1000'
+tar -C "$work" -czf "$work/packed.tar.gz" bin lib engines faults
+GPU_TEST_PID=$work/pid SHARDPROOF_GPU_PARTS=cuda_gpu_test "$gpu" run "$work/packed.tar.gz" >"$work/out" 2>&1 &
+until [[ -s $work/pid ]]; do sleep 0.1; done
+kill -TERM $! && wait $! && status=0 || status=$?
+((status == 130)) || { echo "FAILED: status $status after TERM" && ((++failures)); }
+! kill -0 "$(cat "$work/pid")" 2>/dev/null || { echo "FAILED: a part outlives ci/gpu" && ((++failures)); }
+
 # Neither TERM nor a child of its own keeps a part alive.
 start && program cuda_gpu_test 'trap "" TERM; sleep 1000 & wait; wait' && run 3
 expect 1 'device test cuda_gpu_test TIMEOUT .* killed after'

@@ -1,11 +1,12 @@
 #include "conformance/checks/graph/deadlock.h"
 
 #include <algorithm>
-#include <set>
+#include <map>
 
 #include "conformance/checks/graph/finding_at.h"
 #include "conformance/checks/graph/priorities.h"
 #include "conformance/checks/graph/requirement_ids.h"
+#include "conformance/checks/program/connections.h"
 #include "conformance/checks/program/describe.h"
 #include "conformance/common/at.h"
 
@@ -67,9 +68,12 @@ class Judge {
       const std::string overtake = PrioritiesThatDiffer(program_);
       Notes(overtake.empty() ? "E0, E1, E2s: safe" : "E0, E2s: safe; E1: " + NotClaimed(overtake),
             true);
+      NoteConnections();
       return verdict_;
     }
-    if (JudgeE0() && serial) JudgeSerial();
+    if (!JudgeE0()) return verdict_;
+    if (serial) JudgeSerial();
+    NoteConnections();
     return verdict_;
   }
 
@@ -168,33 +172,44 @@ class Judge {
 
   // Said, not judged: only such a library makes it a hang.
   void NoteConnections() {
-    const bool messages =
-        std::any_of(program_.sequences.begin(), program_.sequences.end(),
-                    [](const Sequence& one) { return one.kind == Sequence::Kind::kMessages; });
-    if (!messages) return;
+    if (ConnectionsOf(program_).empty()) return;
     const Sorted sorted = SortedGraph(program_, Profile::kConnects, false);
     if (sorted.order.complete()) return;
-    const std::vector<uint32_t> cycle = ShortCycle(sorted.graph.graph, sorted.order);
     const Slice& meetings = sorted.graph.connections;
-    std::string launches, waits;
-    std::set<int32_t> named;  // ranks, each by the first wait
-    for (const uint32_t node : cycle) {
+    std::vector<std::string> launches;
+    std::map<int32_t, std::string> waits;  // by rank, the first one
+    for (const uint32_t node : ShortCycle(sorted.graph.graph, sorted.order)) {
       const int64_t what = sorted.graph.what[node];
       if (what < 0) {
         if (node >= meetings.begin && node < meetings.end)
-          launches += (launches.empty() ? "" : ", ") +
-                      DescribeOperation(program_, static_cast<uint32_t>(~what));
+          launches.push_back(DescribeOperation(program_, static_cast<uint32_t>(~what)));
         continue;
       }
       const Entry& entry = At(program_.entries, what);
-      if (entry.on_device() || !named.insert(entry.rank).second) continue;
-      waits += (waits.empty() ? "" : ", ") + ("rank " + std::to_string(entry.rank)) + " in " +
-               Describe(program_, entry) + " (event " + std::to_string(entry.event) + ")";
+      if (entry.kind == EntryKind::kHostSync || entry.kind == EntryKind::kHostCollective)
+        waits.emplace(entry.rank, "rank " + std::to_string(entry.rank) + " in " +
+                                      Describe(program_, entry) + " (event " +
+                                      std::to_string(entry.event) + ")");
     }
-    result_.notes.push_back(
-        "deadlock: it hangs where the first message between two ranks is a meeting of their hosts, "
-        "as with NCCL: launch of " +
-        launches + "; a host waits meanwhile: " + waits);
+    result_.notes.push_back(NoteOf(launches, waits));
+  }
+
+  static std::string NoteOf(const std::vector<std::string>& launches,
+                            const std::map<int32_t, std::string>& waits) {
+    constexpr size_t kMostNamed = 4;
+    std::string text =
+        "deadlock: it hangs, or fails, where the first message between two ranks is a meeting of "
+        "their hosts, as with NCCL: launch of ";
+    for (size_t i = 0; i < std::min(launches.size(), kMostNamed); ++i)
+      text += (i == 0 ? "" : ", ") + launches[i];
+    if (launches.size() > kMostNamed)
+      text += " and " + std::to_string(launches.size() - kMostNamed) + " more";
+    const char* join = "; a host waits meanwhile: ";
+    for (const auto& [rank, wait] : waits) {
+      text += join + wait;
+      join = ", ";
+    }
+    return text;
   }
 
   void Notes(const std::string& profiles, bool in_order) {
@@ -211,7 +226,6 @@ class Judge {
                        (exact ? "" : "at most ") + std::to_string(resident) + ")";
     if (!in_order) text += "; no number of slots is enough when kernels start in issue order";
     result_.notes.push_back(text);
-    NoteConnections();
   }
 
   const Program& program_;

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "conformance/checks/graph/graph_checks.h"
 #include "conformance/checks/testing/shown.h"
 #include "conformance/trace/trace_builder.h"
@@ -127,40 +129,100 @@ TEST(Deadlock, ThreadsThatHandOverAreCheckable) {
 
 // ---- the first message between two ranks, where it is a meeting of their hosts
 
-void Message(Rank& rank, int kind, int peer) {
-  CollectiveOptions to;
-  to.peer = peer;
-  rank.trace.Collective(kind, rank.dp, rank.reduce, 8, {}, to);
+// Ranks of a pipeline. A row is a launch: who is sent to, as a positive number, and who is received
+// from, as a negative one, by rank + 1; 0: the host waits for the stream.
+using Launches = std::vector<std::vector<int>>;
+
+CheckResult CheckMessages(const std::vector<Launches>& ranks) {
+  std::vector<Trace> traces;
+  for (size_t rank = 0; rank < ranks.size(); ++rank) {
+    TraceBuilder trace(static_cast<int>(rank), static_cast<int>(ranks.size()));
+    std::vector<int32_t> all;
+    for (size_t one = 0; one < ranks.size(); ++one) all.push_back(static_cast<int32_t>(one));
+    const int pp = trace.Group("pp", all), stream = trace.Stream("messages");
+    for (const std::vector<int>& launch : ranks[rank]) {
+      if (launch == std::vector{0}) {
+        trace.StreamSync(stream);
+        trace.Record(trace.EventCreate(), stream);  // between the wait and the next launch
+        continue;
+      }
+      trace.GroupBegin();
+      for (const int peer : launch) {
+        CollectiveOptions with;
+        with.peer = std::abs(peer) - 1;
+        trace.Collective(peer > 0 ? SPF_SEND : SPF_RECV, pp, stream, 8, {}, with);
+      }
+      trace.GroupEnd();
+    }
+    traces.push_back(trace.Done());
+  }
+  return Shown(CheckDeadlock(traces));
 }
 
-// Rank 0 sends, and receives for the first time, in one launch; rank 1 answers when its host has
-// what was sent. before: messages that have connected the two.
-CheckResult SendAndReceiveInOneLaunch(bool before, bool host_waits) {
-  Rank a(0), b(1);
-  if (before) Message(b, SPF_SEND, 0), Message(a, SPF_RECV, 1);
-  a.trace.GroupBegin(), Message(a, SPF_SEND, 1), Message(a, SPF_RECV, 1), a.trace.GroupEnd();
-  Message(b, SPF_RECV, 0);
-  if (host_waits) b.trace.StreamSync(b.reduce);
-  b.trace.Record(b.trace.EventCreate(), b.reduce);
-  Message(b, SPF_SEND, 0);
-  return Check(a, b);
+bool NotesAMeeting(const std::vector<Launches>& ranks) {
+  const CheckResult result = CheckMessages(ranks);
+  EXPECT_TRUE(result.findings.empty());
+  EXPECT_GE(result.notes.size(), 1u);
+  return result.notes.size() == 2;
 }
 
 TEST(Deadlock, AFirstMessageThatWaitsForWhatItsLaunchSendsIsNoted) {
-  const CheckResult result = SendAndReceiveInOneLaunch(false, true);
+  // Rank 0 sends to rank 1, and receives from it, in one launch; rank 1 answers when it has that.
+  const CheckResult result = CheckMessages({{{2, -2}}, {{-1}, {0}, {1}}, {}});
   EXPECT_TRUE(result.findings.empty());
   ASSERT_EQ(result.notes.size(), 2u);
   EXPECT_NE(result.notes[0].find("E0, E1, E2s: safe"), std::string::npos) << result.notes[0];
   EXPECT_EQ(
       result.notes[1],
-      "deadlock: it hangs where the first message between two ranks is a meeting of their "
-      "hosts, as with NCCL: launch of message of rank 1 to rank 0 on dp_cp (#0); a host waits "
-      "meanwhile: rank 1 in host sync of its stream (stream reduce) (event 3)");
+      "deadlock: it hangs, or fails, where the first message between two ranks is a meeting of "
+      "their hosts, as with NCCL: launch of message of rank 1 to rank 0 on pp (#0); a host "
+      "waits meanwhile: rank 1 in host sync of its stream (stream messages) (event 4)");
 }
 
-TEST(Deadlock, AFirstMessageThatNobodyWaitsForIsNotNoted) {
-  EXPECT_EQ(SendAndReceiveInOneLaunch(true, true).notes.size(), 1u) << "they are connected";
-  EXPECT_EQ(SendAndReceiveInOneLaunch(false, false).notes.size(), 1u) << "no host waits";
+TEST(Deadlock, RanksThatAreConnectedMeetNoMore) {
+  EXPECT_FALSE(NotesAMeeting({{{2}, {-2}, {2, -2}}, {{-1}, {1}, {-1}, {0}, {1}}, {}}));
+}
+
+TEST(Deadlock, LaunchesThatConnectTheSameMeet) {
+  EXPECT_FALSE(NotesAMeeting({{{2}, {-2}}, {{-1}, {0}, {1}}, {}}));
+  EXPECT_FALSE(NotesAMeeting({{{2, -2}}, {{-1, 1}}, {}}));
+  EXPECT_FALSE(NotesAMeeting({{{2, -2}}, {{-1, 1}}}));
+}
+
+// A launch ends when those that it connects have made all their connections.
+TEST(Deadlock, ALaunchWaitsForTheConnectionsOfThoseThatItConnects) {
+  EXPECT_TRUE(NotesAMeeting({{{2, -2}}, {{-1}, {1}}, {}})) << "no host waits";
+  // Rank 2 has something of rank 0 before it receives from rank 1, which rank 1 has in the launch
+  // that receives from rank 0.
+  EXPECT_TRUE(NotesAMeeting({{{2}, {3}}, {{-1, 3}}, {{-1}, {0}, {-2}}}));
+  EXPECT_FALSE(NotesAMeeting({{{2}, {3}}, {{-1}, {3}}, {{-1}, {0}, {-2}}}));
+}
+
+// Of two ranks that are opposite each other both directions are one message.
+TEST(Deadlock, OppositeRanksConnectBothDirectionsAlike) {
+  EXPECT_TRUE(NotesAMeeting({{{2, -2}}, {{-1}, {1}}}));
+  EXPECT_FALSE(NotesAMeeting({{{2}, {-2}}, {{-1}, {1}}}));
+  EXPECT_TRUE(NotesAMeeting({{{3, -3}}, {}, {{-1}, {1}}, {}}));
+}
+
+// Messages of hosts connect nothing.
+TEST(Deadlock, RequestsOfHostsMeetNobody) {
+  std::vector<Trace> traces;
+  for (int rank = 0; rank < 2; ++rank) {
+    TraceBuilder trace(rank, 2);
+    const int pp = trace.Group("pp", {0, 1});
+    for (const int kind : {SPF_RECV, SPF_SEND}) {
+      CollectiveOptions with;
+      with.peer = 1 - rank;
+      with.request = kind == SPF_RECV ? 0 : 1;
+      trace.Collective(kind, pp, -1, 8, {}, with);
+    }
+    for (const int request : {0, 1}) trace.RequestWait(request);
+    traces.push_back(trace.Done());
+  }
+  const CheckResult result = Shown(CheckDeadlock(traces));
+  EXPECT_TRUE(result.findings.empty());
+  EXPECT_EQ(result.notes.size(), 1u);
 }
 
 TEST(Deadlock, DestroyingAGroupWaitsForItsWorkOnAllRanks) {

@@ -6,6 +6,7 @@
 
 #include "conformance/abi/shardproof.h"
 #include "conformance/checks/program/collective_kinds.h"
+#include "conformance/checks/program/connections.h"
 
 namespace shardproof::graph {
 
@@ -212,48 +213,71 @@ class Builder {
     }
   }
 
-  // The first messages of all pairs: the entry that launches one, and the node at which both hosts
-  // have come to it. In order of entries.
-  std::vector<std::pair<uint32_t, uint32_t>> Connections() {
-    std::vector<std::pair<uint32_t, uint32_t>> connections;
-    const auto first = static_cast<uint32_t>(result_.what.size());
-    for (const Sequence& sequence : program_.sequences) {
-      const bool met = sequence.kind == Sequence::Kind::kMessages &&
-                       std::none_of(sequence.parts.begin(), sequence.parts.end(),
-                                    [](const auto& parts) { return parts.empty(); });
-      if (!met) continue;
-      const uint32_t node = Node(~static_cast<int64_t>(sequence.first_operation));
-      for (const std::vector<uint32_t>& parts : sequence.parts)
-        connections.emplace_back(program_.parts[parts.front()].entry, node);
-    }
-    result_.connections = {first, static_cast<uint32_t>(result_.what.size())};
-    std::sort(connections.begin(), connections.end());
-    return connections;
-  }
-
   // Where a host thread stands: what it has waited for, and which connections it has made since.
   struct Host {
     uint32_t wait = kUnplaced;  // an entry
     uint32_t made = kUnplaced;  // a node
   };
 
+  // A launch that connects: its meetings by distance, and those whom it meets.
+  struct Launch {
+    std::vector<std::pair<int32_t, uint32_t>> meetings;  // distance, node
+    std::vector<uint32_t> others;                        // entries
+    uint32_t exchanged = kUnplaced, made = kUnplaced;    // nodes
+  };
+
+  std::map<uint32_t, Launch> Launches() {  // by entry
+    std::map<uint32_t, Launch> launches;
+    const std::vector<Connection> connections = ConnectionsOf(program_);
+    const auto first = static_cast<uint32_t>(result_.what.size());
+    std::vector<uint32_t> nodes;
+    for (const Connection& one : connections) {
+      nodes.push_back(nodes.size() == one.with ? Node(~int64_t{one.operation}) : nodes[one.with]);
+      for (const auto& [mine, other] :
+           {std::pair(one.sender, one.receiver), std::pair(one.receiver, one.sender)}) {
+        launches[mine].meetings.emplace_back(one.distance, nodes.back());
+        launches[mine].others.push_back(other);
+      }
+    }
+    result_.connections = {first, static_cast<uint32_t>(result_.what.size())};
+    for (auto& [entry, launch] : launches) {
+      const auto what =
+          ~int64_t{program_.operation(program_.parts[program_.entries[entry].parts.begin])};
+      launch.exchanged = Node(what);
+      launch.made = Node(what);
+      std::sort(launch.meetings.begin(), launch.meetings.end());
+    }
+    return launches;
+  }
+
+  // Behind what the host has waited for and connected before.
+  void Connect(const Launch& launch, const std::map<uint32_t, Launch>& launches, const Host& host) {
+    for (const auto& [distance, node] : launch.meetings) {
+      if (host.wait != kUnplaced) Edge(result_.complete[host.wait], node);
+      if (host.made != kUnplaced) Edge(host.made, node);
+      Edge(node, launch.exchanged);
+      for (const auto& [further, later] : launch.meetings) {
+        if (further > distance && later != node) {
+          Edge(node, later);
+          break;
+        }
+      }
+    }
+    Edge(launch.exchanged, launch.made);
+    for (const uint32_t other : launch.others) Edge(launches.at(other).exchanged, launch.made);
+  }
+
   // What a thread issues comes after the connections that it has made since it last waited; what it
   // issues after a wait comes after that anyway.
   void AddConnections() {
-    const std::vector<std::pair<uint32_t, uint32_t>> connections = Connections();
+    const std::map<uint32_t, Launch> launches = Launches();
     std::map<std::pair<int32_t, uint16_t>, Host> hosts;  // by rank and thread
-    auto next = connections.begin();
-    for (uint32_t e = 0; e < program_.entries.size(); ++e) {
+    for (uint32_t e = 0; e < program_.entries.size() && !launches.empty(); ++e) {
       const Entry& entry = program_.entries[e];
       Host& host = hosts[{entry.rank, entry.thread}];
-      if (next != connections.end() && next->first == e) {
-        const uint32_t made = Node(~int64_t{program_.operation(program_.parts[entry.parts.begin])});
-        for (; next != connections.end() && next->first == e; ++next) {
-          if (host.wait != kUnplaced) Edge(result_.complete[host.wait], next->second);
-          if (host.made != kUnplaced) Edge(host.made, next->second);
-          Edge(next->second, made);
-        }
-        host.made = made;
+      if (const auto launch = launches.find(e); launch != launches.end()) {
+        Connect(launch->second, launches, host);
+        host.made = launch->second.made;
       }
       if (host.made != kUnplaced) Edge(host.made, result_.start[e]);
       if (!entry.on_device() && entry.kind != EntryKind::kHostRequest) host = {e, kUnplaced};

@@ -18,9 +18,8 @@ enum class Profile : uint8_t {
   kE1,        // communicator kernels start in issue order
   kE2,        // one hardware queue for all entries
   kE2s,       // communicator kernels run one after the other in issue order
-  kConnects,  // E0, where the first message from one rank to another is a meeting of their hosts:
-              // who launches it goes on when the other one has come to launch its own, as with NCCL
-              // (ncclTransportP2pSetup, src/group.cc of 2.28)
+  kConnects,  // E0, where the first message from one rank to another is a meeting of their hosts
+              // (connections.h)
   kEager      // E0, where an operation waits only for the members whose data it needs
 };
 

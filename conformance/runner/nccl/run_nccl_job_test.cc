@@ -10,6 +10,7 @@
 #include <stdexcept>
 
 #include "conformance/fabric/nccl/rendezvous/testing.h"
+#include "conformance/runner/job/job_run.h"
 #include "conformance/runner/nccl/process_fabric_for_test.h"
 #include "conformance/runner/nccl/run_nccl.h"
 #include "conformance/runner/nccl/three_cases_for_test.h"
@@ -34,8 +35,12 @@ std::vector<int> RunJob(int size, const std::string& report, const ProcessHooks&
       options.report = report;
       if (change) change(rank, options);
       if (std::freopen("/dev/null", "w", stdout) == nullptr) return 98;
-      return RunNcclCommand(options, ProcessKitForTest(hooks),
-                            Store::Meet({{"localhost"}, port, "job", rank, size}));
+      try {
+        return RunNcclCommand(options, ProcessKitForTest(hooks),
+                              Store::Meet({{"localhost"}, port, "job", rank, size}));
+      } catch (const JobRefused&) {  // what else is thrown: 99
+        return 3;
+      }
     }));
   }
   std::vector<int> codes;
@@ -107,7 +112,9 @@ TEST(RunNcclInAJob, AShardWithoutACaseThatTheEngineTakes) {
     options.shard = "4/9";
   };
   EXPECT_EQ(RunJob(2, folder.path(), {}, shard), (std::vector<int>{0, 0}));
-  for (const auto& [id, status] : StatusesIn(folder.path())) EXPECT_EQ(status, "unsupported") << id;
+  const auto statuses = StatusesIn(folder.path());
+  EXPECT_EQ(statuses.size(), 1u);
+  for (const auto& [id, status] : statuses) EXPECT_EQ(status, "unsupported") << id;
 }
 
 TEST(RunNcclInAJob, WhatCannotBeAskedIsRefusedByAll) {
@@ -116,7 +123,7 @@ TEST(RunNcclInAJob, WhatCannotBeAskedIsRefusedByAll) {
     options.cases.clear();
     if (rank == 0) options.select = {"no such case"};
   };
-  EXPECT_EQ(RunJob(3, folder.path(), {}, nothing), (std::vector<int>{99, 99, 99}));
+  EXPECT_EQ(RunJob(3, folder.path(), {}, nothing), (std::vector<int>{3, 3, 3}));
 }
 
 // The fourth field of /proc/PID/stat, of a process whose name has no blanks.
@@ -154,7 +161,7 @@ TEST(RunNcclInAJob, AnEngineThatOneHostLacksEndsAll) {
   const auto lacking = [](int rank, Options& options) {
     if (rank == 1) options.impl = "lib:/not/there.so";
   };
-  EXPECT_EQ(RunJob(2, folder.path(), {}, lacking), (std::vector<int>{99, 99}));
+  EXPECT_EQ(RunJob(2, folder.path(), {}, lacking), (std::vector<int>{3, 3}));
 }
 
 TEST(RunNcclInAJob, ADeviceThatIsNotThereEndsAll) {
@@ -163,7 +170,7 @@ TEST(RunNcclInAJob, ADeviceThatIsNotThereEndsAll) {
                                 if (options.rank == 1) throw std::runtime_error("no CUDA device");
                               },
                               nullptr};
-  EXPECT_EQ(RunJob(2, folder.path(), hooks), (std::vector<int>{99, 99}));
+  EXPECT_EQ(RunJob(2, folder.path(), hooks), (std::vector<int>{3, 3}));
 }
 
 }  // namespace

@@ -49,18 +49,12 @@ bool HasValue(const DrawnCase& drawn, const std::string& factor, const std::stri
 
 }  // namespace
 
-std::vector<OpenValue> FittedRun::ValuesToAsk() {
+std::vector<OpenValue> FittedRun::ValuesToAsk() const {
   const auto open = [&](const std::vector<Case>& judged) {
     return OpenValues(spaces_, supported_, taken_, judged, UsualWorld(options_.ranks),
                       options_.seed);
   };
   std::vector<OpenValue> values = open(judged_);
-  std::erase_if(values, [&](const OpenValue& one) {
-    const std::string why = NotForFabric(one.with_it, options_);
-    if (!why.empty())
-      not_askable_.push_back(one.space + ", " + one.factor + " " + one.value + ": " + why);
-    return !why.empty();
-  });
   if (chosen_.empty()) return values;
   // Each shard answers for every n-th value of all, whatever cases it has.
   const Shard shard = ParseShard(options_.shard);
@@ -75,6 +69,17 @@ std::vector<OpenValue> FittedRun::ValuesToAsk() {
   return values;
 }
 
+void FittedRun::LeaveOutUnaskable(std::vector<OpenValue>* values) {
+  std::erase_if(*values, [&](const OpenValue& one) {
+    const std::string why = NotForFabric(one.with_it, options_);
+    if (!why.empty())
+      not_askable_.push_back(one.space + ", " + one.factor + " " + one.value +
+                             ": no case that was judged has it, and of its plainest one, " +
+                             Id(one.with_it) + ", " + why);
+    return !why.empty();
+  });
+}
+
 void FittedRun::AskOpenValues(const JudgeCases& judge, std::vector<CaseReport>* reports) {
   std::vector<OpenValue> open = ValuesToAsk();
   if (options_.random > 0) {  // few draws have not met every value
@@ -84,6 +89,7 @@ void FittedRun::AskOpenValues(const JudgeCases& judge, std::vector<CaseReport>* 
       });
     });
   }
+  LeaveOutUnaskable(&open);
   std::map<std::string, Case> cases;  // by id
   for (const OpenValue& one : open) cases.emplace(Id(one.with_it), one.with_it);
   std::erase_if(cases, [&](const auto& one) { return declined_.contains(one.first); });
@@ -114,6 +120,7 @@ void FittedRun::AskDeclinedValues(const JudgeCases& judge) {
   std::erase_if(open, [&](const OpenValue& one) {
     return !declined_values_.contains({one.space, one.factor, one.value});
   });
+  LeaveOutUnaskable(&open);
   std::map<std::string, Case> cases;  // by id
   for (const OpenValue& one : open) cases.emplace(Id(one.with_it), one.with_it);
   std::vector<Case> to_ask;
@@ -134,7 +141,7 @@ void FittedRun::AskOpenCombinations(const JudgeCases& judge, std::vector<CaseRep
       OpenCombinations(spaces_, supported_, taken_, judged_, strength(), UsualWorld(options_.ranks),
                        options_.seed, kMostAskedOn);
   std::erase_if(cases, [&](const Case& c) { return declined_.contains(Id(c)); });
-  KeepRunnable(&cases);
+  std::erase_if(cases, [&](const Case& c) { return !NotForFabric(c, options_).empty(); });
   std::vector<CaseReport> some = judge(cases);
   for (size_t i = 0; i < some.size(); ++i) {
     Note(cases[i], some[i]);

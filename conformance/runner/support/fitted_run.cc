@@ -137,8 +137,11 @@ std::string FittedRun::Seeds() const {
 }
 
 void FittedRun::KeepRunnable(std::vector<Case>* cases) {
+  const bool some = !cases->empty();
   not_for_fabric_ +=
       std::erase_if(*cases, [&](const Case& c) { return !NotForFabric(c, options_).empty(); });
+  if (some && cases->empty())
+    throw std::invalid_argument(std::string("no case is left: ") + kAveragesOfNccl);
 }
 
 std::vector<Case> FittedRun::RandomCases() {
@@ -252,8 +255,7 @@ void FittedRun::Conclude(RunReport* report) const {
     const std::string untaken = Untaken(space, supported_);
     if (!untaken.empty()) report->facts.push_back("not taken here, of " + untaken);
   }
-  for (const std::string& one : not_askable_)
-    report->facts.push_back("could not be asked here: " + one);
+  for (const std::string& one : not_askable_) report->facts.push_back("not asked: " + one);
   for (const std::string& lost : lost_)
     report->problems.push_back((options_.supports.empty() ? "" : options_.supports + ": ") + lost);
   if (not_for_fabric_ > 0)

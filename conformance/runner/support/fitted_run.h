@@ -86,7 +86,8 @@ class FittedRun {
   void Lose(const OpenValue& one, const std::string& why);
   void AskDeclinedValues(const JudgeCases& judge);
   // Values that no case has judged, and that it is this run's part to ask.
-  std::vector<OpenValue> ValuesToAsk();
+  std::vector<OpenValue> ValuesToAsk() const;
+  void LeaveOutUnaskable(std::vector<OpenValue>* values);
   void AskOpenValues(const JudgeCases& judge, std::vector<CaseReport>* reports);
   void AskOpenCombinations(const JudgeCases& judge, std::vector<CaseReport>* reports);
   void ShrinkFailures(const JudgeCases& judge, size_t batch, std::vector<CaseReport>* reports);
