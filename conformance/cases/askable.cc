@@ -154,8 +154,6 @@ std::string PipelineProblem(const InstanceSpec& spec) {
 
 std::string TensorParallelProblem(const InstanceSpec& spec) {
   if (!spec.tensor_parallel || spec.tp < 1) return "";
-  if (spec.optimizer == Optimizer::kMuon)
-    return "split with muon: what it does with shards depends on muon_tp_mode, which no case asks";
   ModelConfig model = spec.model;
   model.tensor_parallel = true;
   const Dims dims = DimsOf(model);

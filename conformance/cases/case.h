@@ -26,6 +26,7 @@ struct MuonSpec {
   bool split_qkv = true;
   Choice<MuonPrecision> precision = {};
   double eps = 0.0078125;
+  Choice<MuonTpMode> tp_mode = {};
   bool operator==(const MuonSpec&) const = default;
 };
 

@@ -100,7 +100,14 @@ void FactorSpace::ForEachTuple(const std::vector<std::string>& names, const Visi
 void FactorSpace::AddRelation(const std::vector<std::string>& factors,
                               std::vector<std::vector<uint8_t>> tuples) {
   Relation relation;
-  for (const std::string& name : factors) relation.factors.push_back(FactorIndex(name));
+  for (const std::string& name : factors) {
+    const int factor = FactorIndex(name);
+    for (const Relation& other : problem_.relations) {
+      if (std::count(other.factors.begin(), other.factors.end(), factor) > 0)
+        throw std::logic_error("two relations of factor " + name);
+    }
+    relation.factors.push_back(factor);
+  }
   relation.tuples = std::move(tuples);
   problem_.relations.push_back(std::move(relation));
 }

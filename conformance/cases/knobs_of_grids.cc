@@ -125,7 +125,7 @@ Knob TensorParallel() {
                    "the model has nodes of kind SPF_NODE_ALL_REDUCE. Everything else is the same "
                    "on all ranks of `tp`, and so are its gradients: they are not summed over "
                    "`tp`. 0: ranks of `tp` hold the same whole model"})
-      .In({Space::kDense, Space::kSchedule});
+      .In({Space::kDense, Space::kSchedule, Space::kLayerWise});
 }
 
 std::vector<Knob> AxisKnobs() {

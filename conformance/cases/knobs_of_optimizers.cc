@@ -1,6 +1,7 @@
 // knob_rows.h's rows about optimizers: the update and what is published of it.
 #include "conformance/cases/knob_row.h"
 #include "conformance/cases/knob_rows.h"
+#include "conformance/model/network.h"
 
 namespace shardproof::rows {
 
@@ -77,6 +78,34 @@ std::vector<Knob> WatchKnobs() {
   };
 }
 
+namespace {
+
+Knob MuonOfShards() {
+  return Word(&MuonSpec::tp_mode, "tpmode", {},
+              {.name = "muon_tp_mode",
+               .meaning = "a matrix whose rows or columns are split over tensor-parallel ranks "
+                          "(below). distributed is asked of two ranks: more add up in an order of "
+                          "their own",
+               .only = For::kMuon})
+      .In({Space::kLayerWise});
+}
+
+Knob Heads() {
+  return Derived(
+      {.name = "num_attention_heads",
+       .values = "integer",
+       .meaning = "set with optimizer = muon and tensor_parallel: heads of attention, over "
+                  "all ranks of `tp`. Rows of Q, K and V are as many groups, each a third "
+                  "Q, K and V; where it is not set, one group"},
+      [](const InstanceSpec& spec, int32_t) {
+        return spec.optimizer == Optimizer::kMuon && spec.tensor_parallel
+                   ? std::to_string(DimsOf(spec.model).heads)
+                   : "";
+      });
+}
+
+}  // namespace
+
 std::vector<Knob> MuonKnobs() {
   return {
       Real(&MuonSpec::momentum, "mom",
@@ -123,10 +152,8 @@ std::vector<Knob> MuonKnobs() {
             .values = "0.0078125, real",
             .meaning = "added to the norm, so that a gradient of a wrong scale is seen",
             .only = For::kMuon}),
-      Derived({.name = "muon_tp_mode",
-               .values = "duplicated, distributed, blockwise",
-               .meaning = "a matrix whose rows or columns are split over tensor-parallel ranks "
-                          "(below). No case sets it: cases with tensor_parallel ask for no Muon"}),
+      MuonOfShards(),
+      Heads(),
   };
 }
 

@@ -33,6 +33,12 @@ std::vector<Case> NamedLayerWiseCases() {
       // layers that are split over tp: owners of shards, norms over them, a checkpoint
       "w4.lw.tp2.etp2.split.k2.ogr.opg.bs300.adamw.lr0p0625.norm.zeros.do=tetslett",
       "w8.lw.twin.tp2.ep2.etp2.split.k2.ogr.lr0p0625.clip0p5.bias.moe4.shared.padded",
+      // Muon on shards of owners: gathered over tp, added up, each by itself; experts are whole
+      "w4.lw.tp2.etp2.split.ogr.opg.bs300.muon.lr0p0625.heads4.do=tetslett",
+      "w8.lw.twin.tp2.ep2.etp2.split.k2.ogr.muon.lr0p0625.bias.moe4.shared.mtp.nesterov.padded",
+      "w4.lw.tp2.etp2.split.ogr.opg.muon.lr0p0625.heads4.tpmode=distributed.aligned",
+      "w4.lw.tp2.etp2.split.k2.bs300.muon.lr0p0625.prec=medium.tpmode=distributed.bcast",
+      "w8.lw.tp4.etp4.split.ogr.muon.lr0p0625.heads4.tpmode=blockwise",
   });
 }
 

@@ -1,6 +1,8 @@
 #include "conformance/cases/layer_wise_space.h"
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 #include "conformance/cases/bounds.h"
 #include "conformance/cases/illegal.h"
@@ -41,7 +43,9 @@ const MuonSpec kMuon[] = {
 void SetOptimizer(Case& c, size_t value) {
   InstanceSpec& spec = c.instances.front();
   spec.optimizer = static_cast<Optimizer>(std::min<size_t>(value, 2));
+  const Choice<MuonTpMode> mode = spec.muon.tp_mode;  // a factor of its own
   spec.muon = value < 2 ? MuonSpec{} : kMuon[value - 2];
+  spec.muon.tp_mode = mode;
 }
 
 // What is computed again in backward: nothing, whole layers, parts of them.
@@ -49,6 +53,28 @@ void SetRecompute(Case& c, size_t value) {
   InstanceSpec& spec = c.instances.front();
   spec.recompute = value == 1;
   spec.recompute_modules = value == 2 ? "norm,core_attn" : "";
+}
+
+// Divisibility, and what shapes of the model go together, cheaply, before anything is built.
+bool Divides(const InstanceSpec& spec) {
+  const ModelConfig& model = spec.model;
+  const bool routed = model.moe.experts > 0;
+  if (spec.tensor_parallel && spec.tp == 1) return false;  // nothing to split over
+  if (routed && (model.odd_sizes || model.reused || !model.unused.empty())) return false;
+  return spec.span >= 1 && spec.span % (spec.tp * spec.cp * spec.pp) == 0 &&
+         spec.span % (spec.tp * spec.ep * spec.pp) == 0;
+}
+
+// Modes of Muon mean something where matrices are split, over as many ranks as all of them take.
+void AddOptimizers(const std::vector<uint8_t>& tuple, const InstanceSpec& grid,
+                   std::vector<std::vector<uint8_t>>& tuples) {
+  for (uint8_t optimizer = 0; optimizer < 2 + std::size(kMuon); ++optimizer) {
+    const bool modes = optimizer >= 2 && grid.tensor_parallel && grid.tp == 2;
+    for (uint8_t mode = 0; mode < (modes ? 3 : 1); ++mode) {
+      tuples.push_back(tuple);
+      tuples.back().insert(tuples.back().end(), {optimizer, mode});
+    }
+  }
 }
 
 // Exact whatever the dtypes and the model are. REQUIRES: divisible.
@@ -64,7 +90,7 @@ LayerWiseSpace::LayerWiseSpace(const std::vector<int32_t>& worlds)
     : FactorSpace(Space::kLayerWise) {
   AddWorld(worlds);
   AddSetter("place", {"whole", "from1"}, SetPlace);
-  AddKnobs({"tp", "cp", "pp", "ep", "order"});
+  AddKnobs({"tp", "cp", "pp", "ep", "order", "tensor_parallel"});
   AddSetter("experts", {"none", "one each", "moe4"}, SetExperts);
   AddKnobs({"groups", "create_all_gather_group", "microbatches", "layer_wise_layout",
             "layer_wise_transport", "layer_wise_buffer", "overlap_grad_reduce",
@@ -84,27 +110,27 @@ LayerWiseSpace::LayerWiseSpace(const std::vector<int32_t>& worlds)
 }
 
 void LayerWiseSpace::RelateGridAndModel() {
+  std::vector<std::string> factors{
+      "world",   "place",           "tp",           "cp",        "pp",     "ep",    "order",
+      "experts", "tensor_parallel", "microbatches", "odd_sizes", "reused", "unused"};
   // Tuples of one grid follow each other: it is derived once.
   InstanceSpec last;
   bool last_legal = false;
-  Relate({"world", "place", "tp", "cp", "pp", "ep", "order", "microbatches", "experts", "odd_sizes",
-          "reused", "unused"},
-         [&](const Case& c) {
-           const InstanceSpec& spec = c.instances.front();
-           const ModelConfig& model = spec.model;
-           const bool routed = model.moe.experts > 0;
-           if (routed && (model.odd_sizes || model.reused || !model.unused.empty())) return false;
-           if (spec.span < 1 || spec.span % (spec.tp * spec.cp * spec.pp) != 0 ||
-               spec.span % (spec.tp * spec.ep * spec.pp) != 0)
-             return false;
-           Case grid = c;
-           InstanceSpec& of = grid.instances.front();
-           of.model.odd_sizes = of.model.reused = false;
-           of.model.unused.clear();
-           if (of == last) return last_legal;
-           last = of;
-           return last_legal = Exact(of) && LegalForOneToken(grid);
-         });
+  std::vector<std::vector<uint8_t>> tuples;
+  ForEachTuple(factors, [&](const std::vector<uint8_t>& tuple, const Case& c) {
+    if (!Divides(c.instances.front())) return;
+    Case grid = c;
+    InstanceSpec& of = grid.instances.front();
+    of.model.odd_sizes = of.model.reused = false;
+    of.model.unused.clear();
+    if (of != last) {
+      last = of;
+      last_legal = Exact(of) && LegalForOneToken(grid);
+    }
+    if (last_legal) AddOptimizers(tuple, of, tuples);
+  });
+  factors.insert(factors.end(), {"optimizer", "muon_tp_mode"});
+  AddRelation(factors, std::move(tuples));
 }
 
 void LayerWiseSpace::RelateGathers() {

@@ -50,6 +50,7 @@ std::vector<IllegalRule> IllegalMuonRules() {
       WordRule("muon-coefficient-word", "muon_coefficient_type", {"w2.ddp.muon.coef=newton"}),
       WordRule("muon-scale-word", "muon_scale_mode", {"w3.ddp.muon.scale=rms"}),
       WordRule("muon-precision-word", "muon_fp32_matmul_prec", {"w2.ddp.muon.prec=low"}),
+      WordRule("muon-tp-mode-word", "muon_tp_mode", {"w2.ddp.tp2.etp2.split.muon.tpmode=gathered"}),
       {"muon-momentum", Momentum, {"w2.ddp.muon.mom1"}},
       {"muon-steps", Steps, {"w4.ddp.muon.ns0"}},
       {"muon-part-of-quintic",
@@ -58,6 +59,18 @@ std::vector<IllegalRule> IllegalMuonRules() {
       {"muon-part-of-cubic", PartOfCubic, {"w4.ddp.muon.coef=cubic5.ns4"}},
       {"muon-aol", Aol, {"w4.ddp.muon.coef=aol", "w3.zero3.muon.coef=aol.ns4"}},
   };
+}
+
+std::string MuonTpProblem(const InstanceSpec& spec) {
+  const Choice<MuonTpMode>& mode = spec.muon.tp_mode;
+  if (mode == MuonTpMode::kDuplicated || !mode.known()) return "";
+  const std::string says = "tpmode = " + mode.Text() + ": ";
+  if (!spec.tensor_parallel || spec.tp == 1)
+    return says + "needs split and tp, else no matrix is split";
+  if (mode == MuonTpMode::kDistributed && spec.tp > 2)
+    return says + "of tp = " + std::to_string(spec.tp) +
+           " ranks sums depend on the order of ranks, and 2 are asked";
+  return "";
 }
 
 std::string MuonProblem(const InstanceSpec& spec) {
@@ -69,7 +82,7 @@ std::string MuonProblem(const InstanceSpec& spec) {
   if (muon.extra_scale < 0 || muon.eps < 0)
     return "extra = " + RealText(muon.extra_scale) + ", nseps = " + RealText(muon.eps) +
            ": neither is negative";
-  return "";
+  return MuonTpProblem(spec);
 }
 
 }  // namespace shardproof

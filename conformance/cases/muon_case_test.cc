@@ -63,5 +63,22 @@ TEST(MuonCaseTest, OptionsWithoutMuonCannotBeAsked) {
   EXPECT_THROW(ParseId("w2.ddp.muon.extra-1"), std::invalid_argument);
 }
 
+TEST(MuonCaseTest, ModesOfShardsNeedShards) {
+  const auto knobs =
+      Knobs(ParseId("w2.ddp.tp2.etp2.split.muon.heads4.tpmode=blockwise").instances[0], 2);
+  EXPECT_EQ(knobs.at("muon_tp_mode"), "blockwise");
+  EXPECT_EQ(knobs.at("num_attention_heads"), "4");
+  EXPECT_EQ(Knobs(ParseId("w2.ddp.split.muon").instances[0], 2).at("num_attention_heads"), "2")
+      << "rows lie by head on one rank, too";
+  EXPECT_EQ(Knobs(ParseId("w2.ddp.muon").instances[0], 2).count("num_attention_heads"), 0u);
+  EXPECT_EQ(Knobs(ParseId("w2.ddp.split").instances[0], 2).count("num_attention_heads"), 0u);
+  for (const char* id : {"w2.ddp.muon.tpmode=blockwise", "w2.ddp.split.muon.tpmode=distributed",
+                         "w2.ddp.tp2.etp2.split.tpmode=blockwise",
+                         "w4.ddp.tp4.etp4.split.muon.heads4.tpmode=distributed"})
+    EXPECT_THROW(ParseId(id), std::invalid_argument) << id;
+  EXPECT_NO_THROW(ParseId("w4.ddp.tp4.etp4.split.muon.heads4.tpmode=blockwise"));
+  EXPECT_NE(ParseId("w2.ddp.tp2.etp2.split.muon.tpmode=gathered").illegal, "");
+}
+
 }  // namespace
 }  // namespace shardproof

@@ -147,6 +147,15 @@ std::vector<Case> SplitCases() {
       "w8.zero1.tp2.etp2.split.ogr.adamw.clip0p5.zeros.do=tett",
       "w8.zero3.n2.hfsdp.tp2.etp2.split.clip0p5.tied.root",
       "w4.zero3.tp2.etp2.split.k2.adamw.do=tts.then.w2.zero1.split.k2.adamw.do=ltt",
+      // Muon where every data-parallel rank has all shards: heads on one rank, on several
+      "w2.ddp.split.muon.heads4",
+      "w2.ddp.tp2.etp2.split.muon.heads4.do=tett",
+      "w4.ddp.tp4.etp4.split.k2.muon.heads4.wholeqkv.scale=shape_scaling",
+      "w4.ddp.tp2.etp2.split.ogr.muon.coef=simple.tpmode=distributed",
+      "w2.ddp.tp2.etp2.split.k2.muon.heads4.coef=cubic5.scale=unit_rms_norm.tpmode=distributed",
+      "w4.ddp.tp2.etp2.split.ep2.muon.moe4.prec=medium.tpmode=distributed",
+      "w4.ddp.tp4.etp4.split.muon.heads4.scale=unit_rms_norm.tpmode=blockwise",
+      "w2.ddp.tp2.etp2.split.k2.muon.do=tts.heads4.then.w2.ddp.split.muon.do=ltt.heads4",
       "w4.zero3.tp2.etp2.split.do=ts.odd.then.w4.zero1.tp4.etp4.split.k2.do=lt.odd",
   });
 }

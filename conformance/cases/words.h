@@ -83,6 +83,13 @@ struct WordsOf<MuonPrecision> {
   static constexpr WordList<2> kWords{"highest", "medium"};
 };
 
+// What ranks of tp do with their shards of a matrix.
+enum class MuonTpMode { kDuplicated, kDistributed, kBlockwise };
+template <>
+struct WordsOf<MuonTpMode> {
+  static constexpr WordList<3> kWords{"duplicated", "distributed", "blockwise"};
+};
+
 enum class LayerWiseLayout { kDealt, kAligned };
 template <>
 struct WordsOf<LayerWiseLayout> {

@@ -258,5 +258,91 @@ TEST(MuonUpdateTest, QueriesKeysAndValuesAreThreeMatrices) {
   EXPECT_EQ(together_momentum, momentum);
 }
 
+// --- shards of tensor-parallel ranks
+
+// Rows, or columns, from first on.
+std::vector<float> Part(const std::vector<float>& whole, int64_t cols, int32_t dim, int64_t first,
+                        int64_t count) {
+  std::vector<float> part;
+  for (int64_t i = 0; i < static_cast<int64_t>(whole.size()); ++i) {
+    const int64_t at = dim == 0 ? i / cols : i % cols;
+    if (at >= first && at < first + count) part.push_back(whole[static_cast<size_t>(i)]);
+  }
+  return part;
+}
+
+TEST(MuonUpdateTest, GroupsOfRowsOfQueriesKeysAndValuesAreTakenTogether) {
+  MuonRule rule;
+  rule.lr = 0.5;
+  // Two groups of three rows, Q K V Q K V, and the same rows sorted, Q Q K K V V.
+  const std::vector<float> grad = Random(6, 5, 7);
+  std::vector<float> sorted;
+  for (const int64_t row : {0, 3, 1, 4, 2, 5})
+    sorted.insert(sorted.end(), grad.begin() + 5 * row, grad.begin() + 5 * (row + 1));
+  std::vector<float> momentum(30), weight(30), sorted_momentum(30), sorted_weight(30);
+  UpdateMuon(rule, 1, {5, 6, 2}, grad, momentum, weight);
+  UpdateMuon(rule, 1, {5, 6, 1}, sorted, sorted_momentum, sorted_weight);
+  int64_t i = 0;
+  for (const int64_t row : {0, 3, 1, 4, 2, 5})
+    EXPECT_EQ(Part(weight, 5, 0, row, 1), Part(sorted_weight, 5, 0, i++, 1)) << row;
+  EXPECT_THROW(UpdateMuon(rule, 1, {5, 6, 4}, grad, momentum, weight), std::invalid_argument);
+}
+
+TEST(MuonUpdateTest, BlockwiseStepsEachShardAsAMatrix) {
+  for (const int32_t dim : {0, 1}) {
+    MuonRule rule, alone;
+    rule.lr = alone.lr = 0.5;
+    rule.tp = 2;
+    rule.tp_mode = "blockwise";
+    rule.scale_mode = alone.scale_mode = "unit_rms_norm";  // another one for a shard
+    const std::vector<float> grad = Random(6, 8, 9);
+    std::vector<float> momentum(48), weight(48);
+    UpdateMuon(rule, 1, {8, 6, 0, dim}, grad, momentum, weight);
+    const int64_t rows = dim == 0 ? 3 : 6, cols = dim == 1 ? 4 : 8;
+    for (int64_t rank = 0; rank < 2; ++rank) {
+      const int64_t count = dim == 0 ? rows : cols, first = rank * count;
+      std::vector<float> own_momentum(24), own(24);
+      UpdateMuon(alone, 1, {cols, rows}, Part(grad, 8, dim, first, count), own_momentum, own);
+      EXPECT_EQ(Part(weight, 8, dim, first, count), own) << dim << " " << rank;
+    }
+    rule.tp_mode = "duplicated";
+    std::vector<float> whole_momentum(48), whole(48);
+    UpdateMuon(rule, 1, {8, 6, 0, dim}, grad, whole_momentum, whole);
+    EXPECT_NE(whole, weight);
+    rule.tp = 5;
+    rule.tp_mode = "blockwise";
+    EXPECT_THROW(UpdateMuon(rule, 1, {8, 6, 0, dim}, grad, momentum, weight),
+                 std::invalid_argument);
+  }
+}
+
+// Where Gram matrices are added up, results are near those of the whole matrix, and not their bits.
+TEST(MuonUpdateTest, ShardsThatAddUpGiveNearlyWhatTheWholeMatrixGives) {
+  for (const auto& [rows, cols] : {std::pair<int64_t, int64_t>{24, 48}, {48, 24}, {32, 48}}) {
+    const std::vector<float> u = Random(rows, cols, 5);
+    const MuonRule rule;
+    const std::vector<float> whole = NewtonSchulz(rule, rows, cols, u);
+    for (const int32_t dim : {0, 1}) {
+      const int64_t mine = (dim == 0 ? rows : cols) / 2;
+      const auto results =
+          NewtonSchulzOfShards(rule, dim == 0 ? mine : rows, dim == 1 ? mine : cols, dim,
+                               {Part(u, cols, dim, 0, mine), Part(u, cols, dim, mine, mine)});
+      ASSERT_EQ(results.size(), 2u);
+      double difference = 0, norm = 0;
+      for (int64_t rank = 0; rank < 2; ++rank) {
+        const std::vector<float> want = Part(whole, cols, dim, rank * mine, mine);
+        for (size_t i = 0; i < want.size(); ++i) {
+          const double a = double{results[static_cast<size_t>(rank)][i]}, b = double{want[i]};
+          difference += (a - b) * (a - b);
+          norm += b * b;
+        }
+      }
+      EXPECT_LE(std::sqrt(difference / norm), 64 * std::pow(2.0, -24))
+          << rows << " " << cols << " " << dim;
+      EXPECT_GT(difference, 0) << "sums of two halves";
+    }
+  }
+}
+
 }  // namespace
 }  // namespace shardproof

@@ -57,7 +57,9 @@ UpdateRule RuleOf(const InstanceSpec& spec) {
                          muon.extra_scale,
                          muon.split_qkv,
                          muon.precision == MuonPrecision::kMedium,
-                         muon.eps};
+                         muon.eps,
+                         spec.model.tp,
+                         muon.tp_mode.Text()};
   }
   rule.lr = static_cast<float>(spec.lr);
   rule.weight_decay = static_cast<float>(spec.weight_decay);

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "conformance/common/at.h"
+#include "conformance/model/network.h"
 
 namespace shardproof {
 namespace {
@@ -48,6 +49,9 @@ Trainer::Trainer(const Model& model, Probe& probe, bool bf16_node_grads)
 
 OracleState Trainer::InitialState() const {
   OracleState state;
+  // Where layers can be split over tp, rows of Q, K and V lie by head.
+  const ModelConfig& config = model_.config();
+  const int64_t qkv_groups = config.tensor_parallel ? DimsOf(config).heads : 1;
   for (int32_t ep = 0; ep < model_.config().ep; ++ep) {
     const spf_model& tables = model_.Tables(ep);
     for (int32_t id = 0; id < tables.n_params; ++id) {
@@ -56,7 +60,7 @@ OracleState Trainer::InitialState() const {
       OracleParam& mine = state.params.emplace_back();
       mine.name = param.name;
       mine.frozen = (param.flags & SPF_PARAM_FROZEN) != 0;
-      mine.shape = MuonShapeOf(tables, id);
+      mine.shape = MuonShapeOf(tables, id, qkv_groups);
       mine.weight.resize(static_cast<size_t>(param.numel));
       model_.InitialValue(id, ep, 0, param.numel, mine.weight.data());
       mine.grad.resize(mine.weight.size());

@@ -59,12 +59,4 @@ std::vector<MatrixPiece> SplitFused(int64_t rows, int64_t groups,
   return pieces;
 }
 
-std::vector<MatrixPiece> PiecesOf(const spf_model& model, int32_t id, bool split_qkv) {
-  const spf_param& param = model.params[id];
-  const std::string_view module = model.modules[param.module].name;
-  const int64_t rows = param.shape[0];
-  if (!split_qkv || !module.ends_with("attention.qkv")) return {{{0, rows}}};
-  return SplitFused(rows, 1, {rows / 3, rows / 3, rows / 3});
-}
-
 }  // namespace reference

@@ -29,6 +29,7 @@ struct MuonOptions {
   MuonScale scale = MuonScale::kSpectral;
   double extra_scale = 1;
   bool split_qkv = true;
+  int64_t heads = 0;            // over all ranks of tp: groups of rows of Q, K and V; 0: one group
   bool bf16_iteration = false;  // X, A and B are rounded to bf16 after each product
   double eps = 0.0078125;       // added to the norm; visible, so that a wrong scale is seen
   MuonTpMode tp_mode = MuonTpMode::kDuplicated;
@@ -61,9 +62,5 @@ int64_t RowsOf(const MatrixPiece& piece);
 // groups are not all of the rows: treated as one matrix it would be another update.
 std::vector<MatrixPiece> SplitFused(int64_t rows, int64_t groups,
                                     const std::vector<int64_t>& rows_of_parts);
-
-// What of a parameter is orthogonalised together: Q, K and V, a third of the rows each, for the
-// weight of a module named "...attention.qkv" with split_qkv; else everything.
-std::vector<MatrixPiece> PiecesOf(const spf_model& model, int32_t param, bool split_qkv);
 
 }  // namespace reference

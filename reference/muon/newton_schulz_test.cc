@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "reference/muon/muon.h"
+#include "reference/muon/tensor_parallel.h"
 
 namespace reference {
 namespace {
@@ -104,6 +105,7 @@ class RoutingTest : public testing::Test {
   }
   static spf_param Matrix(int32_t module, int64_t rows, uint32_t flags = 0) {
     spf_param param{};
+    param.name = "weight";
     param.module = module;
     param.n_dim = 2;
     param.shape[0] = rows;
@@ -134,11 +136,11 @@ TEST_F(RoutingTest, OnlyTrainableMatricesInsideLayers) {
 }
 
 TEST_F(RoutingTest, QueriesKeysAndValuesAreThreeMatrices) {
-  EXPECT_EQ(PiecesOf(tables_, 2, true), (std::vector<MatrixPiece>{{{0, 4}}, {{4, 4}}, {{8, 4}}}));
-  EXPECT_EQ(PiecesOf(tables_, 2, false), (std::vector<MatrixPiece>{{{0, 12}}}));
-  EXPECT_EQ(PiecesOf(tables_, 4, true).size(), 1u);
+  EXPECT_EQ(PiecesOf(tables_, 2, {}), (std::vector<MatrixPiece>{{{0, 4}}, {{4, 4}}, {{8, 4}}}));
+  EXPECT_EQ(PiecesOf(tables_, 2, {.split_qkv = false}), (std::vector<MatrixPiece>{{{0, 12}}}));
+  EXPECT_EQ(PiecesOf(tables_, 4, {}).size(), 1u);
   params_[2] = Matrix(4, 13);
-  EXPECT_THROW(PiecesOf(tables_, 2, true), std::invalid_argument);
+  EXPECT_THROW(PiecesOf(tables_, 2, {}), std::invalid_argument);
 }
 
 }  // namespace

@@ -37,14 +37,16 @@ std::vector<MatrixPiece> PiecesOfShard(const std::string& name, int64_t rows, in
   }
 }
 
-std::vector<MatrixPiece> PiecesOfShard(const spf_model& model, int32_t id, bool split_qkv,
-                                       const TpSplit& split) {
+std::vector<MatrixPiece> PiecesOf(const spf_model& model, int32_t id, const MuonOptions& options,
+                                  const TpSplit& split) {
   const spf_param& param = model.params[id];
   const std::string_view module = model.modules[param.module].name;
   const int64_t rows = param.shape[0];
-  if (!split_qkv || !module.ends_with("attention.qkv")) return {{{0, rows}}};
-  const int64_t groups = split.dim == 0 ? split.ranks : 1;
-  return PiecesOfShard(param.name, rows, groups, {rows / 3, rows / 3, rows / 3}, split);
+  if (!options.split_qkv || !module.ends_with("attention.qkv")) return {{{0, rows}}};
+  const int64_t holders = split.dim == 0 ? split.ranks : 1;
+  const int64_t groups = options.heads > 0 ? options.heads : holders;
+  const int64_t third = rows * holders / groups / 3;
+  return PiecesOfShard(param.name, rows, groups, {third, third, third}, split);
 }
 
 std::vector<BlockMove> PutTogether(const TpSplit& split, int64_t rows, int64_t cols) {

@@ -53,10 +53,11 @@ std::vector<MatrixPiece> PiecesOfShard(const std::string& name, int64_t rows, in
                                        const std::vector<int64_t>& rows_of_parts,
                                        const TpSplit& split);
 
-// The same for a parameter of the tables: Q, K and V for the weight of "...attention.qkv", whose
-// ranks hold a third of their rows for each of them, that is a group per rank.
-std::vector<MatrixPiece> PiecesOfShard(const spf_model& model, int32_t param, bool split_qkv,
-                                       const TpSplit& split);
+// What of a parameter of the tables is orthogonalised together: Q, K and V, a third of the rows of
+// each head, for the weight of a module named "...attention.qkv" with split_qkv; else everything.
+// Without a number of heads, what each rank holds is one group.
+std::vector<MatrixPiece> PiecesOf(const spf_model& model, int32_t param, const MuonOptions& options,
+                                  const TpSplit& split = {});
 
 // ------------------------------------------------------------------ where elements go
 

@@ -120,7 +120,7 @@ TEST(PiecesOfShards, AGroupThatIsCutIsRefusedByName) {
   EXPECT_NE(wrong.find("layers.0.attention.qkv.weight: 7 rows"), std::string::npos) << wrong;
 }
 
-TEST(PiecesOfShards, OfATableQkvIsAThirdOfTheRowsOfEachRank) {
+TEST(PiecesOfShards, OfATableQkvIsAThirdOfTheRowsOfEachHeadOrRank) {
   const spf_module modules[] = {{-1, "model", "Model"}, {0, "layers.0.attention.qkv", "Linear"}};
   spf_param params[2]{};
   params[0].name = "layers.0.attention.qkv.weight", params[1].name = "other";
@@ -128,14 +128,19 @@ TEST(PiecesOfShards, OfATableQkvIsAThirdOfTheRowsOfEachRank) {
   spf_model model{};
   model.n_modules = 2, model.modules = modules, model.n_params = 2, model.params = params;
   const std::vector<MatrixPiece> thirds{{{0, 2}}, {{2, 2}}, {{4, 2}}}, whole{{{0, 6}}};
+  const std::vector<MatrixPiece> of_heads{{{0, 1}, {3, 1}}, {{1, 1}, {4, 1}}, {{2, 1}, {5, 1}}};
+  EXPECT_EQ(PiecesOf(model, 0, {.heads = 2}), of_heads);
+  EXPECT_EQ(PiecesOf(model, 0, {.heads = 8}, kRows), of_heads) << "two of eight heads";
+  EXPECT_EQ(PiecesOf(model, 0, {.heads = 4}, kRows), thirds);
+  EXPECT_THROW(PiecesOf(model, 0, {.heads = 2}, kRows), std::invalid_argument);
   for (const TpSplit& split : {kRows, kCols}) {
-    EXPECT_EQ(PiecesOfShard(model, 0, true, split), thirds);
-    EXPECT_EQ(PiecesOfShard(model, 0, false, split), whole);
-    EXPECT_EQ(PiecesOfShard(model, 1, true, split), whole);
+    EXPECT_EQ(PiecesOf(model, 0, {}, split), thirds);
+    EXPECT_EQ(PiecesOf(model, 0, {.split_qkv = false}, split), whole);
+    EXPECT_EQ(PiecesOf(model, 1, {}, split), whole);
   }
   params[0].shape[0] = 8;
   try {
-    PiecesOfShard(model, 0, true, kRows);
+    PiecesOf(model, 0, {}, kRows);
     ADD_FAILURE() << "8 rows are no Q, K and V";
   } catch (const std::invalid_argument& error) {
     EXPECT_EQ(std::string(error.what()).find("layers.0.attention.qkv.weight: "), 0u);

@@ -12,7 +12,7 @@ void StepMatrix(Context& c, const Bucket& b, const BucketSlice& matrix, spf_addr
   const uint64_t offset = b.Bytes(matrix.range_offset, SPF_F32);
   if (SplitOf(c, matrix.param).splits())
     return StepShard(c, matrix.param, b.module, u + offset, b.main + offset);
-  for (const MatrixPiece& piece : PiecesOf(c.host.model(), matrix.param, options.split_qkv)) {
+  for (const MatrixPiece& piece : PiecesOf(c.host.model(), matrix.param, options)) {
     const int64_t rows = RowsOf(piece);
     const NewtonSchulzPlan plan =
         PlanNewtonSchulz(rows, cols, StepsOf(options.coefficients, options.steps), options.eps,

@@ -73,7 +73,7 @@ void StepShard(Context& c, int32_t param, int32_t module, spf_addr u, spf_addr w
   const Communicator& ranks = TpRanksOf(c, param);
   const TpSplit split = SplitOf(c, param);
   const int64_t cols = c.host.model().params[param].shape[1];
-  for (const MatrixPiece& piece : PiecesOfShard(c.host.model(), param, options.split_qkv, split)) {
+  for (const MatrixPiece& piece : PiecesOf(c.host.model(), param, options, split)) {
     const ShardPlan plan = PlanShard(options.tp_mode, split, RowsOf(piece), cols,
                                      StepsOf(options.coefficients, options.steps), options.eps,
                                      options.bf16_iteration ? SPF_BF16 : SPF_F32);

@@ -29,8 +29,9 @@ struct Holds {
 // One rank: follows summands through memory in issue order.
 class Walk : RankCheck {
  public:
-  Walk(const Analysis& a, int32_t rank, CheckResult& result, FindingSink& sink)
-      : RankCheck(a, rank, result, sink) {
+  Walk(const Analysis& a, int32_t rank, CheckResult& result, FindingSink& sink,
+       std::vector<int64_t>& over_tp)
+      : RankCheck(a, rank, result, sink), over_tp_(over_tp) {
     for (size_t i = 0; i < a.n_instances(); ++i) FindSummands(i);
   }
 
@@ -162,6 +163,8 @@ class Walk : RankCheck {
   void Communicate(int64_t index, const Event& event) {
     const Range* send = SendRange(trace_, event);
     const Range* recv = RecvRange(trace_, event);
+    if (recv != nullptr && IsOverTp(event) && (send == nullptr || bytes_.Get(*send).empty()))
+      over_tp_.push_back(index);
     if (send == nullptr || recv == nullptr || event.group < 0) return Overwrite(event);
     const std::vector<int32_t>& ranks = At(trace_.groups, event.group).world_ranks;
     std::vector<Piece> pieces = bytes_.Get(*send);
@@ -178,6 +181,13 @@ class Walk : RankCheck {
     if (!parts || sole == nullptr) return Overwrite(event);
     const Holds holds = *sole;
     bytes_.Put(*recv, holds);
+  }
+
+  bool IsOverTp(const Event& event) const {
+    if (event.group < 0 || event.instance >= tp_.size()) return false;
+    std::vector<int32_t> ranks = At(trace_.groups, event.group).world_ranks;
+    std::sort(ranks.begin(), ranks.end());
+    return ranks.size() > 1 && ranks == At(tp_, event.instance);
   }
 
   void JudgeSum(int64_t index, const Event& event, const std::vector<int32_t>& ranks,
@@ -213,11 +223,12 @@ class Walk : RankCheck {
   std::vector<std::map<std::pair<int32_t, int32_t>, std::string>> summands_;
   std::vector<std::vector<int32_t>> tp_;
   std::set<std::pair<int64_t, Holds>> told_;
+  std::vector<int64_t>& over_tp_;
 };
 
 }  // namespace
 
-CheckResult CheckTpSums(const Analysis& a) {
+CheckResult CheckTpSums(const Analysis& a, OverTp& over_tp) {
   CheckResult result;
   for (const Trace& trace : a.traces()) {
     const Provides& provides = trace.provides;
@@ -228,7 +239,9 @@ CheckResult CheckTpSums(const Analysis& a) {
     return result;
   }
   FindingSink sink(result);
-  for (int32_t rank = 0; rank < a.ranks(); ++rank) Walk(a, rank, result, sink).Run();
+  over_tp.resize(size_t(a.ranks()));
+  for (int32_t rank = 0; rank < a.ranks(); ++rank)
+    Walk(a, rank, result, sink, At(over_tp, rank)).Run();
   return result;
 }
 

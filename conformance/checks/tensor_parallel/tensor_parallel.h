@@ -1,12 +1,14 @@
 // tensor_parallel.h: does an engine sum over tp what its ranks hold parts of, and nothing else?
 //
-// Judges TP-01 to TP-06, in cases with tensor_parallel and a tp of more than one rank. What
+// Judges TP-01 to TP-07, in cases with tensor_parallel and a tp of more than one rank. What
 // collectives sum is followed by bytes (sums.cc), whose gradients are in a sum by contributions
 // (gradients.cc), norms and numbers of zeros by what the oracle's gradients make of usual mistakes
-// (statistics.cc).
+// (statistics.cc), what Muon exchanges by how much of it arrives (muon_exchange.cc).
 #pragma once
+#include <cstdint>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "conformance/checks/base/analysis.h"
 
@@ -14,10 +16,14 @@ namespace shardproof {
 
 CheckResult CheckTensorParallel(const Analysis& a);
 
-// Its parts.
-CheckResult CheckTpSums(const Analysis& a);        // TP-01 to TP-03
-CheckResult CheckTpGradients(const Analysis& a);   // TP-04, TP-05
-CheckResult CheckTpStatistics(const Analysis& a);  // TP-06
+// By rank: its collectives over tp that bring something and carry nothing that a node has computed.
+using OverTp = std::vector<std::vector<int64_t>>;
+
+// Its parts. over_tp is filled in, where a rank's trace allows it.
+CheckResult CheckTpSums(const Analysis& a, OverTp& over_tp);        // TP-01 to TP-03
+CheckResult CheckTpGradients(const Analysis& a);                    // TP-04, TP-05
+CheckResult CheckTpStatistics(const Analysis& a);                   // TP-06
+CheckResult CheckTpMuon(const Analysis& a, const OverTp& over_tp);  // TP-07
 
 // What each run of such a case shows.
 std::set<std::string> ShownWithTensorParallel(const InstanceFacts& facts);

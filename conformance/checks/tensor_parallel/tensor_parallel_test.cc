@@ -161,11 +161,79 @@ TEST(TensorParallel, ANormThatIsWrongInAnotherWayIsNotAMatterOfTp) {
   EXPECT_EQ(FoundFor([](const Sums& s) { return 3 * s.whole[0]; }), "not judged");
 }
 
+Case Orthogonalised(MuonTpMode mode) {
+  return Split([mode](InstanceSpec& spec) {
+    spec.strategy = ShardingStrategy::kNoShard;
+    spec.optimizer = Optimizer::kMuon;
+    spec.muon.tp_mode = mode;
+  });
+}
+
+// So many elements that no node has computed arrive at the rank over tp in its first train step.
+void Exchange(MiniRun& mini, size_t rank, int64_t elements) {
+  Trace& trace = mini.run.traces[rank];
+  const auto group = std::find_if(trace.groups.begin(), trace.groups.end(),
+                                  [](const GroupInfo& one) { return one.name.starts_with("tp"); });
+  const auto end = std::find_if(trace.events.begin(), trace.events.end(), [](const Event& event) {
+    return event.kind == EventKind::kCallEnd && event.call == 1;
+  });
+  ASSERT_TRUE(group != trace.groups.end() && end != trace.events.end());
+  Event gather = *end;
+  gather.kind = EventKind::kCollective;
+  gather.collective = SPF_ALL_GATHER;
+  gather.dtype = SPF_F32;
+  gather.group = static_cast<int32_t>(group - trace.groups.begin());
+  gather.count = elements / 2;
+  const auto first = static_cast<uint32_t>(trace.ranges.size());
+  gather.ranges = {first, first + 2};
+  trace.ranges.push_back({1000000, kRead, 0, 2 * elements});
+  trace.ranges.push_back({1000000, kWrite, 2 * elements, 4 * elements});
+  trace.events.insert(end, gather);
+}
+
+// Of two layers: qkv 24 x 16, proj 16 x 8, fc1 24 x 16 and fc2 16 x 12 on each rank.
+constexpr int64_t kShards = 2 * (24 * 16 + 16 * 8 + 24 * 16 + 16 * 12);
+
+// Ranks of which TP-07 is said, if these elements arrive there.
+std::string FoundWith(MuonTpMode mode, const std::vector<int64_t>& elements) {
+  MiniRun mini = RunMini(Orthogonalised(mode));
+  for (size_t rank = 0; rank < elements.size(); ++rank) {
+    if (elements[rank] > 0) Exchange(mini, rank, elements[rank]);
+  }
+  const CheckResult result = Judged(mini);
+  std::string found = result.judged.contains("TP-07") ? "" : "not judged ";
+  for (const Finding& finding : result.findings) {
+    if (finding.requirement == "TP-07") found += std::to_string(finding.rank);
+  }
+  return found;
+}
+
+TEST(TensorParallel, MuonThatExchangesWhatItsModeNeedsIsGood) {
+  EXPECT_EQ(FoundWith(MuonTpMode::kDuplicated, std::vector<int64_t>(4, 2 * kShards)), "");
+  EXPECT_EQ(FoundWith(MuonTpMode::kBlockwise, {}), "");
+  // Five steps; 16 x 16 for Q, K, V, proj, fc1 and fc2 of both layers.
+  EXPECT_EQ(FoundWith(MuonTpMode::kDistributed, std::vector<int64_t>(4, 2 * 5 * 6 * 256)), "");
+}
+
+TEST(TensorParallel, MuonThatExchangesNothingIsFound) {
+  EXPECT_EQ(FoundWith(MuonTpMode::kDuplicated, {}), "0123");
+  EXPECT_EQ(FoundWith(MuonTpMode::kDistributed, {}), "0123");
+  EXPECT_EQ(FoundWith(MuonTpMode::kDuplicated, {2 * kShards, 2 * kShards, 2 * kShards, 0}), "3");
+}
+
+TEST(TensorParallel, MuonThatExchangesTooMuchIsFound) {
+  EXPECT_EQ(
+      FoundWith(MuonTpMode::kDuplicated, {2 * kShards, 2 * kShards + 2, 2 * kShards, 2 * kShards}),
+      "1");
+  EXPECT_EQ(FoundWith(MuonTpMode::kDistributed, {0, 0, 0, 2 * 5 * 6 * 256 + 2}), "0123");
+  EXPECT_EQ(FoundWith(MuonTpMode::kBlockwise, {0, 0, 2, 0}), "2");
+}
+
 TEST(TensorParallel, WithoutMemoryTheSumsAreNotJudged) {
-  MiniRun mini = RunMini(Split());
+  MiniRun mini = RunMini(Orthogonalised(MuonTpMode::kBlockwise));
   for (Trace& trace : mini.run.traces) trace.provides.memory = false;
   const CheckResult result = Judged(mini);
-  for (const char* id : {"TP-01", "TP-02", "TP-03", "TP-04"}) {
+  for (const char* id : {"TP-01", "TP-02", "TP-03", "TP-04", "TP-07"}) {
     EXPECT_FALSE(result.judged.contains(id)) << id;
     EXPECT_TRUE(NotCheckableIn(result).contains(id)) << id;
   }
