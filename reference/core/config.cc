@@ -146,7 +146,6 @@ void ReadMuon(const Knobs& knobs, MuonOptions& muon) {
                                                  {"shape_scaling", MuonScale::kShapeScaling}});
   muon.extra_scale = knobs.Real("muon_extra_scale_factor", muon.extra_scale);
   muon.split_qkv = knobs.Flag("muon_split_qkv", true);
-  muon.heads = knobs.Integer("num_attention_heads", 1).value_or(0);
   muon.bf16_iteration =
       knobs.OneOf<bool>("muon_fp32_matmul_prec", {{"highest", false}, {"medium", true}});
   muon.eps = knobs.Real("muon_eps", muon.eps);
@@ -169,6 +168,8 @@ Config ReadConfig(const KnobReader& read) {
   ReadSchedule(knobs, config);
   ReadOptimizer(knobs, config);
   ReadMuon(knobs, config.muon);
+  if (config.optimizer == OptimizerKind::kMuon)
+    config.muon.heads = knobs.Integer("num_attention_heads", 1).value_or(0);
   knobs.Text("plugin_args");  // this engine has none of its own
   CheckRules(knobs, config);
   return config;

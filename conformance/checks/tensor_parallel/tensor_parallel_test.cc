@@ -205,6 +205,7 @@ std::string FoundWith(MuonTpMode mode, const std::vector<int64_t>& elements) {
   for (const Finding& finding : result.findings) {
     if (finding.requirement == "TP-07") found += std::to_string(finding.rank);
   }
+  EXPECT_EQ(FoundIn(result).find("TP-07") != std::string::npos, !found.empty());
   return found;
 }
 
