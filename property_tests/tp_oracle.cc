@@ -87,7 +87,7 @@ Stepped StepWhole(const MuonRule& rule, const TpMatrix& matrix, int32_t ranks) {
   const std::vector<int64_t> rows = LogicalRows(matrix, rule.split_qkv, ranks);
   Stepped out{Gathered(matrix.weight, rows, matrix.cols), std::vector<float>(matrix.weight.size())};
   for (const std::vector<float>& grad : matrix.grads) {
-    UpdateMuon(rule, 1, {matrix.cols, matrix.rows, matrix.fused_qkv},
+    UpdateMuon(rule, 1, {matrix.cols, matrix.rows, matrix.fused_qkv ? 1 : 0},
                Gathered(grad, rows, matrix.cols), out.momentum, out.weight);
   }
   return {Scattered(out.weight, rows, matrix.cols), Scattered(out.momentum, rows, matrix.cols)};

@@ -141,7 +141,8 @@ std::vector<Knob> MuonKnobs() {
       Flag(&MuonSpec::split_qkv, "wholeqkv",
            {.name = "muon_split_qkv",
             .meaning = "the weight of a module named `...attention.qkv`: a third of the rows each "
-                       "is Q, K and V, orthogonalised and scaled by itself",
+                       "(of each head, with num_attention_heads) is Q, K and V, orthogonalised "
+                       "and scaled by itself",
             .only = For::kMuon}),
       Word(&MuonSpec::precision, "prec", {},
            {.name = "muon_fp32_matmul_prec",

@@ -309,10 +309,54 @@ TEST(MuonUpdateTest, BlockwiseStepsEachShardAsAMatrix) {
     std::vector<float> whole_momentum(48), whole(48);
     UpdateMuon(rule, 1, {8, 6, 0, dim}, grad, whole_momentum, whole);
     EXPECT_NE(whole, weight);
+    std::vector<float> one_momentum(48), one(48);
+    UpdateMuon(alone, 1, {8, 6}, grad, one_momentum, one);
+    EXPECT_EQ(whole, one);
     rule.tp = 5;
     rule.tp_mode = "blockwise";
     EXPECT_THROW(UpdateMuon(rule, 1, {8, 6, 0, dim}, grad, momentum, weight),
                  std::invalid_argument);
+  }
+}
+
+// Scale, decay and heads are those of the whole matrix; each shard is moved by its own result.
+TEST(MuonUpdateTest, DistributedMovesEachShardByItsPartOfTheMatrix) {
+  for (const int32_t dim : {0, 1}) {
+    MuonRule rule;
+    rule.lr = 0.5;
+    rule.weight_decay = 0.25;
+    rule.scale_mode = "unit_rms_norm";
+    rule.tp = 2;
+    rule.tp_mode = "distributed";
+    rule.bf16 = dim == 1;
+    const std::vector<float> grad = Random(12, 8, 3), before = Random(12, 8, 4);
+    std::vector<float> momentum(96), weight = before;
+    // Two heads of six rows, Q Q K K V V each.
+    UpdateMuon(rule, 1, {8, 12, 2, dim}, grad, momentum, weight);
+    for (int64_t part = 0; part < 3; ++part) {
+      std::vector<float> u, w;
+      for (const int64_t row : {2 * part, 2 * part + 1, 6 + 2 * part, 7 + 2 * part}) {
+        for (int64_t col = 0; col < 8; ++col) {
+          u.push_back(momentum[static_cast<size_t>(row * 8 + col)]);
+          w.push_back(weight[static_cast<size_t>(row * 8 + col)]);
+        }
+      }
+      const int64_t rows = dim == 0 ? 2 : 4, cols = dim == 0 ? 8 : 4;
+      const auto shard = [&](const std::vector<float>& of, int64_t rank) {
+        return Part(of, 8, dim, rank * (dim == 0 ? rows : cols), dim == 0 ? rows : cols);
+      };
+      const auto o = NewtonSchulzOfShards(rule, rows, cols, dim, {shard(u, 0), shard(u, 1)});
+      std::vector<float> w_before;
+      for (const int64_t row : {2 * part, 2 * part + 1, 6 + 2 * part, 7 + 2 * part})
+        for (int64_t col = 0; col < 8; ++col)
+          w_before.push_back(before[static_cast<size_t>(row * 8 + col)]);
+      const auto scale = static_cast<float>(-(0.5 * std::sqrt(4.0 / 8.0)));
+      for (int64_t rank = 0; rank < 2; ++rank) {
+        const std::vector<float> now = shard(w, rank), then = shard(w_before, rank);
+        for (size_t i = 0; i < now.size(); ++i)
+          EXPECT_EQ(now[i], scale * o[static_cast<size_t>(rank)][i] + 0.875f * then[i]);
+      }
+    }
   }
 }
 

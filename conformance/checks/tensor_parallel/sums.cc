@@ -163,7 +163,7 @@ class Walk : RankCheck {
   void Communicate(int64_t index, const Event& event) {
     const Range* send = SendRange(trace_, event);
     const Range* recv = RecvRange(trace_, event);
-    if (recv != nullptr && IsOverTp(event) && (send == nullptr || bytes_.Get(*send).empty()))
+    if (recv != nullptr && CrossesTp(event) && (send == nullptr || bytes_.Get(*send).empty()))
       over_tp_.push_back(index);
     if (send == nullptr || recv == nullptr || event.group < 0) return Overwrite(event);
     const std::vector<int32_t>& ranks = At(trace_.groups, event.group).world_ranks;
@@ -183,11 +183,16 @@ class Walk : RankCheck {
     bytes_.Put(*recv, holds);
   }
 
-  bool IsOverTp(const Event& event) const {
-    if (event.group < 0 || event.instance >= tp_.size()) return false;
-    std::vector<int32_t> ranks = At(trace_.groups, event.group).world_ranks;
-    std::sort(ranks.begin(), ranks.end());
-    return ranks.size() > 1 && ranks == At(tp_, event.instance);
+  // Between ranks that hold different shards, in whatever group.
+  bool CrossesTp(const Event& event) const {
+    if (event.group < 0 || event.instance >= a_.n_instances()) return false;
+    const InstanceFacts& facts = a_.Facts(event.instance);
+    if (!IsSplit(facts) || !facts.InGrid(rank_)) return false;
+    const int32_t mine = facts.Place(rank_).tp;
+    const std::vector<int32_t>& ranks = At(trace_.groups, event.group).world_ranks;
+    return std::any_of(ranks.begin(), ranks.end(), [&](int32_t rank) {
+      return facts.InGrid(rank) && facts.Place(rank).tp != mine;
+    });
   }
 
   void JudgeSum(int64_t index, const Event& event, const std::vector<int32_t>& ranks,

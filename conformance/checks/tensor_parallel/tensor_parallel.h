@@ -16,7 +16,8 @@ namespace shardproof {
 
 CheckResult CheckTensorParallel(const Analysis& a);
 
-// By rank: its collectives over tp that bring something and carry nothing that a node has computed.
+// By rank: its communication with ranks of other shards that brings something, and carries nothing
+// that is known to be what a node has computed.
 using OverTp = std::vector<std::vector<int64_t>>;
 
 // Its parts. over_tp is filled in, where a rank's trace allows it.

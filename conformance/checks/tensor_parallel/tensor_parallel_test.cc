@@ -161,44 +161,49 @@ TEST(TensorParallel, ANormThatIsWrongInAnotherWayIsNotAMatterOfTp) {
   EXPECT_EQ(FoundFor([](const Sums& s) { return 3 * s.whole[0]; }), "not judged");
 }
 
-Case Orthogonalised(MuonTpMode mode) {
-  return Split([mode](InstanceSpec& spec) {
-    spec.strategy = ShardingStrategy::kNoShard;
+Case Orthogonalised(MuonTpMode mode, ShardingStrategy strategy = ShardingStrategy::kNoShard) {
+  return Split([=](InstanceSpec& spec) {
+    spec.strategy = strategy;
     spec.optimizer = Optimizer::kMuon;
     spec.muon.tp_mode = mode;
+    if (strategy == ShardingStrategy::kLayerWise) spec.lr = 0.0625;
   });
 }
 
-// So many elements that no node has computed arrive at the rank over tp in its first train step.
-void Exchange(MiniRun& mini, size_t rank, int64_t elements) {
-  Trace& trace = mini.run.traces[rank];
-  const auto group = std::find_if(trace.groups.begin(), trace.groups.end(),
-                                  [](const GroupInfo& one) { return one.name.starts_with("tp"); });
-  const auto end = std::find_if(trace.events.begin(), trace.events.end(), [](const Event& event) {
-    return event.kind == EventKind::kCallEnd && event.call == 1;
+// Bytes that no node has computed arrive at the rank from a group, behind the last node of train
+// step 1 or before its first.
+struct Arrives {
+  int64_t bytes = 0;
+  const char* group = "tp";
+  bool behind = true;
+};
+void Exchange(Trace& trace, const Arrives& what) {
+  const auto group =
+      std::find_if(trace.groups.begin(), trace.groups.end(),
+                   [&](const GroupInfo& one) { return one.name.starts_with(what.group); });
+  auto at = std::find_if(trace.events.begin(), trace.events.end(), [&](const Event& event) {
+    return event.kind == (what.behind ? EventKind::kCallEnd : EventKind::kCallBegin) &&
+           event.call == 1;
   });
-  ASSERT_TRUE(group != trace.groups.end() && end != trace.events.end());
-  Event gather = *end;
+  ASSERT_TRUE(group != trace.groups.end() && at != trace.events.end());
+  Event gather = *at;
   gather.kind = EventKind::kCollective;
   gather.collective = SPF_ALL_GATHER;
-  gather.dtype = SPF_F32;
+  gather.dtype = SPF_U8;
   gather.group = static_cast<int32_t>(group - trace.groups.begin());
-  gather.count = elements / 2;
+  gather.count = what.bytes / 2;
   const auto first = static_cast<uint32_t>(trace.ranges.size());
   gather.ranges = {first, first + 2};
-  trace.ranges.push_back({1000000, kRead, 0, 2 * elements});
-  trace.ranges.push_back({1000000, kWrite, 2 * elements, 4 * elements});
-  trace.events.insert(end, gather);
+  trace.ranges.push_back({1000000, kRead, 0, what.bytes / 2});
+  trace.ranges.push_back({1000000, kWrite, what.bytes / 2, what.bytes});
+  trace.events.insert(what.behind ? at : at + 1, gather);
 }
 
-// Of two layers: qkv 24 x 16, proj 16 x 8, fc1 24 x 16 and fc2 16 x 12 on each rank.
-constexpr int64_t kShards = 2 * (24 * 16 + 16 * 8 + 24 * 16 + 16 * 12);
-
-// Ranks of which TP-07 is said, if these elements arrive there.
-std::string FoundWith(MuonTpMode mode, const std::vector<int64_t>& elements) {
-  MiniRun mini = RunMini(Orthogonalised(mode));
-  for (size_t rank = 0; rank < elements.size(); ++rank) {
-    if (elements[rank] > 0) Exchange(mini, rank, elements[rank]);
+// Ranks of which TP-07 is said, if this arrives by rank. Ranks 0 and 2, and 1 and 3, hold the same.
+std::string FoundWith(const Case& c, const std::vector<Arrives>& by_rank) {
+  MiniRun mini = RunMini(c);
+  for (size_t rank = 0; rank < by_rank.size(); ++rank) {
+    if (by_rank[rank].bytes > 0) Exchange(mini.run.traces[rank], by_rank[rank]);
   }
   const CheckResult result = Judged(mini);
   std::string found = result.judged.contains("TP-07") ? "" : "not judged ";
@@ -209,25 +214,50 @@ std::string FoundWith(MuonTpMode mode, const std::vector<int64_t>& elements) {
   return found;
 }
 
+// Of two layers: qkv 24 x 16, proj 16 x 8, fc1 24 x 16 and fc2 16 x 12 on each rank, gathered; and
+// 16 x 16 in each of five steps for Q, K, V, proj, fc1 and fc2.
+constexpr int64_t kGathered = 4 * 2 * 2 * (24 * 16 + 16 * 8 + 24 * 16 + 16 * 12),
+                  kSummed = 4 * 2 * 5 * 6 * 256;
+
 TEST(TensorParallel, MuonThatExchangesWhatItsModeNeedsIsGood) {
-  EXPECT_EQ(FoundWith(MuonTpMode::kDuplicated, std::vector<int64_t>(4, 2 * kShards)), "");
-  EXPECT_EQ(FoundWith(MuonTpMode::kBlockwise, {}), "");
-  // Five steps; 16 x 16 for Q, K, V, proj, fc1 and fc2 of both layers.
-  EXPECT_EQ(FoundWith(MuonTpMode::kDistributed, std::vector<int64_t>(4, 2 * 5 * 6 * 256)), "");
+  const Case gathers = Orthogonalised(MuonTpMode::kDuplicated),
+             sums = Orthogonalised(MuonTpMode::kDistributed),
+             blocks = Orthogonalised(MuonTpMode::kBlockwise);
+  EXPECT_EQ(FoundWith(gathers, {{kGathered}, {kGathered}, {kGathered}, {kGathered}}), "");
+  EXPECT_EQ(FoundWith(sums, {{kSummed}, {kSummed}, {kSummed}, {kSummed}}), "");
+  EXPECT_EQ(FoundWith(blocks, {}), "");
+  // By one of the ranks that hold the same, sent back; in parts; over the world; in backward.
+  EXPECT_EQ(FoundWith(gathers, {{2 * kGathered}, {2 * kGathered}}), "");
+  EXPECT_EQ(FoundWith(sums, {{2 * kSummed}, {2 * kSummed}, {2 * kSummed}, {2 * kSummed}}), "");
+  EXPECT_EQ(FoundWith(gathers, {{kGathered, "world"}, {kGathered, "world"}}), "");
+  EXPECT_EQ(FoundWith(gathers, {{kGathered, "tp", false}, {kGathered, "tp", false}}), "");
+  // Norms, and one for each parameter; what goes over tp before the optimizer steps.
+  EXPECT_EQ(FoundWith(blocks, {{64}, {120}, {64}, {120}}), "");
+  EXPECT_EQ(FoundWith(blocks, {{4096, "tp", false}, {4096, "tp", false}}), "");
 }
 
 TEST(TensorParallel, MuonThatExchangesNothingIsFound) {
-  EXPECT_EQ(FoundWith(MuonTpMode::kDuplicated, {}), "0123");
-  EXPECT_EQ(FoundWith(MuonTpMode::kDistributed, {}), "0123");
-  EXPECT_EQ(FoundWith(MuonTpMode::kDuplicated, {2 * kShards, 2 * kShards, 2 * kShards, 0}), "3");
+  for (const MuonTpMode mode : {MuonTpMode::kDuplicated, MuonTpMode::kDistributed}) {
+    EXPECT_EQ(FoundWith(Orthogonalised(mode), {}), "01");
+    EXPECT_EQ(FoundWith(Orthogonalised(mode), {{64}, {64}, {64}, {64}}), "01") << "numbers";
+  }
+  const Case gathers = Orthogonalised(MuonTpMode::kDuplicated);
+  EXPECT_EQ(FoundWith(gathers, {{kGathered}, {}, {}, {}}), "1");
+  EXPECT_EQ(FoundWith(gathers, {{kGathered, "dp_cp"}, {kGathered, "dp_cp"}}), "01");
+  Case skips = gathers;
+  skips.instances[0].skip_norm = 1000;
+  EXPECT_EQ(FoundWith(skips, {}), "") << "no step has to change anything";
 }
 
 TEST(TensorParallel, MuonThatExchangesTooMuchIsFound) {
-  EXPECT_EQ(
-      FoundWith(MuonTpMode::kDuplicated, {2 * kShards, 2 * kShards + 2, 2 * kShards, 2 * kShards}),
-      "1");
-  EXPECT_EQ(FoundWith(MuonTpMode::kDistributed, {0, 0, 0, 2 * 5 * 6 * 256 + 2}), "0123");
-  EXPECT_EQ(FoundWith(MuonTpMode::kBlockwise, {0, 0, 2, 0}), "2");
+  const Case gathers = Orthogonalised(MuonTpMode::kDuplicated);
+  EXPECT_EQ(FoundWith(gathers, {{0}, {4 * kGathered + 4}, {0}, {0}}), "01");
+  EXPECT_EQ(FoundWith(gathers, {{2 * kGathered}, {kGathered}, {2 * kGathered + 4}, {}}), "2");
+  EXPECT_EQ(FoundWith(Orthogonalised(MuonTpMode::kBlockwise), {{}, {}, {4096}, {}}), "2");
+  // Of what is dealt each matrix is one rank's.
+  const Case deals = Orthogonalised(MuonTpMode::kDuplicated, ShardingStrategy::kLayerWise);
+  EXPECT_EQ(FoundWith(deals, {{kGathered}, {kGathered / 2}, {kGathered}, {kGathered / 2}}), "");
+  EXPECT_EQ(FoundWith(deals, {{kGathered}, {kGathered}, {kGathered + 4}, {}}), "2");
 }
 
 TEST(TensorParallel, WithoutMemoryTheSumsAreNotJudged) {

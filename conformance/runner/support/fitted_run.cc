@@ -133,7 +133,8 @@ std::string FittedRun::Told() const { return SupportsText(supported_, how_); }
 std::string FittedRun::Seeds() const {
   if (options_.random == 0) return "";
   const uint64_t last = options_.seed + static_cast<uint64_t>(options_.random) - 1;
-  return "random cases of seeds " + std::to_string(options_.seed) + " to " + std::to_string(last);
+  return "random cases of seeds " + std::to_string(options_.seed) + " to " + std::to_string(last) +
+         ", and combinations that must be refused";
 }
 
 void FittedRun::KeepRunnable(std::vector<Case>* cases) {
@@ -157,7 +158,23 @@ std::vector<Case> FittedRun::RandomCases() {
     drawn_.push_back(std::move(drawn));
     cases.push_back(std::move(c));
   }
+  for (Case& c : RefusedCases()) cases.push_back(std::move(c));
   return cases;
+}
+
+// As many as random cases, if there are so many; which ones come first is the seed's.
+std::vector<Case> FittedRun::RefusedCases() const {
+  std::vector<Case> refused = IllegalCases();
+  std::erase_if(refused, [&](const Case& c) {
+    return (options_.ranks > 0 && MostRanks(c) > options_.ranks) ||
+           !NotForFabric(c, options_).empty();
+  });
+  if (refused.empty()) return refused;
+  std::rotate(refused.begin(),
+              refused.begin() + static_cast<std::ptrdiff_t>(options_.seed % refused.size()),
+              refused.end());
+  refused.resize(std::min(refused.size(), static_cast<size_t>(options_.random)));
+  return refused;
 }
 
 std::vector<Case> FittedRun::OwnList() const {

@@ -61,7 +61,7 @@ class FittedRun {
   std::string Seeds() const;
   const Supported& supported() const { return supported_; }
 
-  // Of the options' profile, or random ones.
+  // Of the options' profile, or random ones and some that must be refused.
   std::vector<Case> Cases();
   // The case at this place among them has ended.
   void CaseDone(size_t place, const Case& c, const CaseReport& report);
@@ -78,6 +78,7 @@ class FittedRun {
   // Leaves out what the fabric cannot run.
   void KeepRunnable(std::vector<Case>* cases);
   std::vector<Case> RandomCases();
+  std::vector<Case> RefusedCases() const;  // that a random run asks behind them
   std::vector<Case> OwnList() const;
   std::vector<std::string> Coverage() const;
   int strength() const { return options_.profile == "full" ? 3 : 2; }
