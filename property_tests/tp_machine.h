@@ -1,10 +1,10 @@
 // tp_machine.h: what does the reference's Muon make of matrices whose shards lie on tensor-parallel
 // ranks?
 //
-// Cases have the shapes of one model, and sums over two ranks. This stands in for
-// them: the simulated machine with a host that records and refuses, tables of nothing but matrices
-// (split by rows, by columns, or not at all), and the reference's own configuration, groups,
-// buckets and optimizer, which are given shards and gradients instead of computing them.
+// Cases have the shapes of one model, and sums over two ranks. Here is more: the simulated machine
+// with a host that records and refuses, tables of nothing but matrices (split by rows, by columns,
+// or not at all), and the reference's own configuration, groups, buckets and optimizer, which are
+// given shards and gradients instead of computing them.
 #pragma once
 #include <cstdint>
 #include <map>

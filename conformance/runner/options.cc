@@ -61,8 +61,8 @@ void AddRun(CLI::App* app, Options* o) {
           "more than 0");
   run->add_option("--random", o->random,
                   "this many random legal cases of what the engine takes, seeds from --seed on, "
-                  "instead of a profile; what fails is shrunk. Without --max-fail drawing stops "
-                  "after 10 failures")
+                  "instead of a profile, and as many combinations that it must refuse; legal cases "
+                  "that fail are shrunk. Without --max-fail drawing stops after 10 failures")
       ->check(CLI::PositiveNumber);
   run->add_option("--waivers", o->waivers, "TOML file of known failures");
   run->add_option("--report", o->report,

@@ -4,8 +4,9 @@
 // How shards meet is the engine's affair: in which group, by which calls, in which dtype, on which
 // data-parallel rank, and whether in one piece. So that nothing is exchanged is said only where
 // nothing but single numbers goes between ranks of other shards, in the whole step and on all ranks
-// that could share the work. That too much is, only of collectives over tp behind the step's last
-// node, and if it is more than twice what gathering or adding up each matrix brings.
+// that could share the work. That too much is, only of what goes over tp behind the step's last
+// node, holds nothing that a node has computed, and is more than twice what gathering or adding up
+// each matrix brings.
 #include <algorithm>
 #include <string_view>
 
@@ -46,9 +47,10 @@ int64_t ArrivingAt(const InstanceFacts& facts, int32_t rank) {
 
 // What a rank's exchange of one call amounts to, in bytes.
 struct Exchanged {
-  int64_t between = 0;  // ranks of other shards
-  int64_t behind = 0;   // the last node, over tp
-  int64_t last = -1;    // the last event of that
+  int64_t between = 0;    // ranks of other shards
+  int64_t behind = 0;     // the last node, over tp
+  int64_t last = -1;      // the last event of that
+  int64_t call_end = -1;  // of a call that went well
 };
 
 class Exchange {
@@ -70,7 +72,7 @@ class Exchange {
         if (!facts_.InGrid(rank)) continue;
         const std::vector<int32_t>* list = facts_.FullList(false, rank);
         const std::vector<int32_t> sharers = list != nullptr ? *list : std::vector<int32_t>{rank};
-        if (*std::min_element(sharers.begin(), sharers.end()) == rank) Judge(sharers, call);
+        if (*std::min_element(sharers.begin(), sharers.end()) == rank) JudgeCall(sharers, call);
       }
     }
   }
@@ -78,74 +80,79 @@ class Exchange {
  private:
   Exchanged Of(int32_t rank, int32_t call) const {
     const Trace& trace = a_.trace(rank);
+    Exchanged sum;
     int64_t last_node = -1;
     for (size_t i = 0; i < trace.events.size(); ++i) {
       const Event& event = trace.events[i];
-      if (event.kind == EventKind::kCompute && event.instance == instance_ && event.call == call)
-        last_node = static_cast<int64_t>(i);
+      if (event.instance != instance_ || event.call != call) continue;
+      const auto index = static_cast<int64_t>(i);
+      if (event.kind == EventKind::kCompute) last_node = index;
+      if (event.kind == EventKind::kCallEnd && event.status == SPF_OK) sum.call_end = index;
     }
     const std::vector<int32_t>* tp = facts_.List("tp", rank);
-    const int64_t numbers = kNumbers + 8 * facts_.n_params(rank);
-    Exchanged sum;
-    for (const int64_t index : At(over_tp_, rank)) {
-      const Event& event = At(trace.events, index);
+    // One number for each parameter from each rank, and one more.
+    const int64_t numbers = kNumbers + 16 * facts_.spec().model.tp * facts_.n_params(rank);
+    for (const Crossing& crossing : At(over_tp_, rank)) {
+      const Event& event = At(trace.events, crossing.event);
       if (event.instance != instance_ || event.call != call) continue;
       const int64_t bytes = RecvRange(trace, event)->length;
       if (bytes > kNumbers) sum.between += bytes;
       std::vector<int32_t> ranks = At(trace.groups, event.group).world_ranks;
       std::sort(ranks.begin(), ranks.end());
-      if (bytes <= numbers || index < last_node || tp == nullptr || ranks != *tp) continue;
+      if (!crossing.plain || bytes <= numbers || crossing.event < last_node || tp == nullptr ||
+          ranks != *tp)
+        continue;
       sum.behind += bytes;
-      sum.last = index;
+      sum.last = crossing.event;
     }
     return sum;
   }
 
   // The ranks that hold the same shards: each steps all of them, or they share them out.
-  void Judge(const std::vector<int32_t>& ranks, int32_t call) {
-    shardproof::Judge(result_, {"TP-07"});
-    const bool dealt = facts_.spec().strategy == ShardingStrategy::kLayerWise;
-    const int64_t needs = ArrivingAt(facts_, ranks.front()) * (dealt ? 1 : Length(ranks));
-    Exchanged all, busiest;
+  void JudgeCall(const std::vector<int32_t>& ranks, int32_t call) {
+    Exchanged all, busiest, first;
     int32_t busiest_rank = ranks.front();
     for (const int32_t rank : ranks) {
       const Exchanged one = Of(rank, call);
+      if (one.call_end < 0) return;  // what it would have received is not known
+      if (rank == ranks.front()) first = one;
       all.between += one.between;
       all.behind += one.behind;
       if (one.behind <= busiest.behind) continue;
       busiest = one;
       busiest_rank = rank;
     }
+    const bool dealt = facts_.spec().strategy == ShardingStrategy::kLayerWise;
+    const int64_t needs = ArrivingAt(facts_, ranks.front()) * (dealt ? 1 : Length(ranks));
     const std::string on =
-        ranks.size() == 1 ? "" : ", on the ranks " + ListText(ranks) + " together";
+        ranks.size() == 1 ? "" : " on the ranks " + ListText(ranks) + " together";
+    Judge(result_, {"TP-07"});
     if (all.behind > 2 * needs) {
-      sink_.Add(a_.At("TP-07", busiest_rank, busiest.last),
-                Mode() + (needs == 0 ? "nothing of a step of the optimizer goes over tp"
-                                     : "about " + std::to_string(needs) +
-                                           " bytes of a step arrive over tp" + on),
-                std::to_string(all.behind) + " bytes" + on,
-                "matrices that every rank of tp holds whole go over tp, or split ones more often "
-                "than the mode asks");
+      sink_.Add(a_.At("TP-07", busiest_rank, busiest.last), Mode() + Most(2 * needs) + on,
+                std::to_string(all.behind) + " bytes",
+                needs == 0 ? "each rank steps what it holds as if it were the matrix: shards do "
+                             "not meet in this mode"
+                           : "matrices that every rank of tp holds whole go over tp, or split ones "
+                             "more than twice");
     } else if (all.between == 0 && needs > 0 && MustStep()) {
-      AddNothing(ranks, call, on);
+      sink_.Add(a_.At("TP-07", ranks.front(), first.call_end), Mode() + Least() + on,
+                "nothing but single numbers",
+                "each rank orthogonalises its shard as if it were the matrix, or exchanges it with "
+                "ranks that hold the same one");
     }
   }
 
-  void AddNothing(const std::vector<int32_t>& ranks, int32_t call, const std::string& on) {
-    const Trace& trace = a_.trace(ranks.front());
-    for (size_t i = 0; i < trace.events.size(); ++i) {
-      const Event& event = trace.events[i];
-      if (event.kind != EventKind::kCallEnd || event.instance != instance_ || event.call != call ||
-          event.status != SPF_OK)
-        continue;
-      const bool sums = facts_.spec().muon.tp_mode == MuonTpMode::kDistributed;
-      sink_.Add(a_.At("TP-07", ranks.front(), static_cast<int64_t>(i)),
-                Mode() + (sums ? "Gram matrices of the shards are summed over tp"
-                               : "shards of the other ranks of tp arrive"),
-                "nothing" + on, "each rank orthogonalises its shard as if it were the matrix");
-    }
+  static std::string Most(int64_t bytes) {
+    return bytes == 0 ? "nothing arrives over tp behind the last node of a step"
+                      : "at most " + std::to_string(bytes) +
+                            " bytes (twice what the split matrices take) arrive over tp behind "
+                            "the last node of a step";
   }
-
+  std::string Least() const {
+    return facts_.spec().muon.tp_mode == MuonTpMode::kDistributed
+               ? "Gram matrices of the shards are summed over tp"
+               : "shards of the other ranks of tp arrive";
+  }
   // Every train step must change the weights.
   bool MustStep() const { return facts_.spec().skip_norm <= 0 && !MustFail(facts_.spec()); }
   std::string Mode() const { return "muon_tp_mode = " + facts_.spec().muon.tp_mode.Text() + ": "; }

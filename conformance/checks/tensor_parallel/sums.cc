@@ -30,7 +30,7 @@ struct Holds {
 class Walk : RankCheck {
  public:
   Walk(const Analysis& a, int32_t rank, CheckResult& result, FindingSink& sink,
-       std::vector<int64_t>& over_tp)
+       std::vector<Crossing>& over_tp)
       : RankCheck(a, rank, result, sink), over_tp_(over_tp) {
     for (size_t i = 0; i < a.n_instances(); ++i) FindSummands(i);
   }
@@ -163,8 +163,7 @@ class Walk : RankCheck {
   void Communicate(int64_t index, const Event& event) {
     const Range* send = SendRange(trace_, event);
     const Range* recv = RecvRange(trace_, event);
-    if (recv != nullptr && CrossesTp(event) && (send == nullptr || bytes_.Get(*send).empty()))
-      over_tp_.push_back(index);
+    if (recv != nullptr && CrossesTp(event)) NoteCrossing(index, send);
     if (send == nullptr || recv == nullptr || event.group < 0) return Overwrite(event);
     const std::vector<int32_t>& ranks = At(trace_.groups, event.group).world_ranks;
     std::vector<Piece> pieces = bytes_.Get(*send);
@@ -181,6 +180,14 @@ class Walk : RankCheck {
     if (!parts || sole == nullptr) return Overwrite(event);
     const Holds holds = *sole;
     bytes_.Put(*recv, holds);
+  }
+
+  void NoteCrossing(int64_t index, const Range* send) {
+    int64_t known = 0;
+    if (send != nullptr) {
+      for (const Piece& piece : bytes_.Get(*send)) known += piece.end - piece.begin;
+    }
+    if (known == 0 || known < send->length) over_tp_.push_back({index, known == 0});
   }
 
   // Between ranks that hold different shards, in whatever group.
@@ -228,7 +235,7 @@ class Walk : RankCheck {
   std::vector<std::map<std::pair<int32_t, int32_t>, std::string>> summands_;
   std::vector<std::vector<int32_t>> tp_;
   std::set<std::pair<int64_t, Holds>> told_;
-  std::vector<int64_t>& over_tp_;
+  std::vector<Crossing>& over_tp_;
 };
 
 }  // namespace

@@ -16,9 +16,13 @@ namespace shardproof {
 
 CheckResult CheckTensorParallel(const Analysis& a);
 
-// By rank: its communication with ranks of other shards that brings something, and carries nothing
-// that is known to be what a node has computed.
-using OverTp = std::vector<std::vector<int64_t>>;
+// Communication of a rank with ranks of other shards that brings something, and does not carry only
+// what is known to be values of nodes. plain: it carries none of them.
+struct Crossing {
+  int64_t event = -1;
+  bool plain = true;
+};
+using OverTp = std::vector<std::vector<Crossing>>;  // by rank
 
 // Its parts. over_tp is filled in, where a rank's trace allows it.
 CheckResult CheckTpSums(const Analysis& a, OverTp& over_tp);        // TP-01 to TP-03

@@ -232,8 +232,23 @@ TEST(TensorParallel, MuonThatExchangesWhatItsModeNeedsIsGood) {
   EXPECT_EQ(FoundWith(gathers, {{kGathered, "world"}, {kGathered, "world"}}), "");
   EXPECT_EQ(FoundWith(gathers, {{kGathered, "tp", false}, {kGathered, "tp", false}}), "");
   // Norms, and one for each parameter; what goes over tp before the optimizer steps.
-  EXPECT_EQ(FoundWith(blocks, {{64}, {120}, {64}, {120}}), "");
+  EXPECT_EQ(FoundWith(blocks, {{64}, {240}, {64}, {240}}), "");
   EXPECT_EQ(FoundWith(blocks, {{4096, "tp", false}, {4096, "tp", false}}), "");
+}
+
+// Whether a step went well, and what arrived, is looked up on every rank that could share the work.
+TEST(TensorParallel, MuonIsNotJudgedInAStepThatFails) {
+  for (const size_t rank : {0u, 2u}) {
+    MiniRun mini = RunMini(Orthogonalised(MuonTpMode::kDuplicated));
+    for (const size_t failed : {rank, rank + 1}) {
+      for (Event& event : mini.run.traces[failed].events) {
+        if (event.kind == EventKind::kCallEnd && event.call == 1) event.status = SPF_FAILED;
+      }
+    }
+    const CheckResult result = Judged(mini);
+    EXPECT_FALSE(result.judged.contains("TP-07")) << rank;
+    EXPECT_EQ(FoundIn(result).find("TP-07"), std::string::npos) << rank;
+  }
 }
 
 TEST(TensorParallel, MuonThatExchangesNothingIsFound) {

@@ -158,6 +158,7 @@ std::vector<Case> FittedRun::RandomCases() {
     drawn_.push_back(std::move(drawn));
     cases.push_back(std::move(c));
   }
+  if (drawn_.empty()) return cases;  // an engine that takes nothing proves nothing by refusing
   for (Case& c : RefusedCases()) cases.push_back(std::move(c));
   return cases;
 }
@@ -165,10 +166,8 @@ std::vector<Case> FittedRun::RandomCases() {
 // As many as random cases, if there are so many; which ones come first is the seed's.
 std::vector<Case> FittedRun::RefusedCases() const {
   std::vector<Case> refused = IllegalCases();
-  std::erase_if(refused, [&](const Case& c) {
-    return (options_.ranks > 0 && MostRanks(c) > options_.ranks) ||
-           !NotForFabric(c, options_).empty();
-  });
+  std::erase_if(refused,
+                [&](const Case& c) { return options_.ranks > 0 && MostRanks(c) > options_.ranks; });
   if (refused.empty()) return refused;
   std::rotate(refused.begin(),
               refused.begin() + static_cast<std::ptrdiff_t>(options_.seed % refused.size()),

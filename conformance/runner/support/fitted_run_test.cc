@@ -86,6 +86,36 @@ TEST_F(FittedRunTest, WhatTheFabricCannotRunIsLeftOutAndCounted) {
   EXPECT_NE(facts.find(" not asked because NCCL averages"), std::string::npos) << facts;
 }
 
+// Legal ones first, then as many that must be refused; of other seeds, others.
+TEST_F(FittedRunTest, RandomCasesAreFollowedByRefusals) {
+  Options options;
+  options.random = 20;
+  const auto refused = [&](uint64_t seed, int ranks) {
+    options.seed = seed;
+    options.ranks = ranks;
+    std::vector<std::string> ids;
+    const std::vector<Case> cases = FittedRun(options, ranks).Cases();
+    for (size_t i = 0; i < cases.size(); ++i) {
+      EXPECT_EQ(cases[i].illegal.empty(), i < 20) << i;
+      if (!cases[i].illegal.empty()) ids.push_back(Id(cases[i]));
+      EXPECT_LE(MostRanks(cases[i]), ranks > 0 ? ranks : 64) << Id(cases[i]);
+    }
+    return ids;
+  };
+  const std::vector<std::string> of_one = refused(1, 0);
+  EXPECT_EQ(of_one.size(), 20u);
+  EXPECT_NE(of_one, refused(2, 0));
+  EXPECT_GE(refused(1, 2).size(), 5u);
+}
+
+TEST_F(FittedRunTest, NothingIsRefusedWhereNothingCanBeDrawn) {
+  Options options;
+  options.random = 5;
+  // Four instances of one rank: there is no such grid.
+  FittedRun run(options, 0, "[strategies]\nworld = ['1']\nnum_optimizer_instances = ['4']\n");
+  EXPECT_TRUE(run.Cases().empty());
+}
+
 TEST_F(FittedRunTest, AValueThatIsDeclinedEverywhereIsAProblem) {
   const RunReport report =
       Run(file_, [](const InstanceSpec& spec) { return spec.microbatches == 1; });
