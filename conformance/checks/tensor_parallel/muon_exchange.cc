@@ -90,7 +90,7 @@ class Exchange {
       if (event.kind == EventKind::kCallEnd && event.status == SPF_OK) sum.call_end = index;
     }
     const std::vector<int32_t>* tp = facts_.List("tp", rank);
-    // One number for each parameter from each rank, and one more.
+    // Two numbers in fp64 for each parameter from each rank, and some for all of them.
     const int64_t numbers = kNumbers + 16 * facts_.spec().model.tp * facts_.n_params(rank);
     for (const Crossing& crossing : At(over_tp_, rank)) {
       const Event& event = At(trace.events, crossing.event);
