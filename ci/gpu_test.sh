@@ -11,7 +11,7 @@ failures=0
 program() { printf '#!/usr/bin/env bash\n%s\n' "$2" >"$work/bin/$1" && chmod +x "$work/bin/$1"; }
 # All is well, unless a program is replaced. Engines that are wrong are found.
 wrong='case "$*" in
-*wrong_wait*) echo "  GE-05  a"; exit 1;; *wrong_scale*) echo "  FS-17  b"; exit 1;; *early_free*) echo "  GE-11  c"; exit 1;; esac; '
+*idle*) echo "  FS-28  i"; exit 1;; *wrong_wait*) echo "  GE-05  a"; exit 1;; *wrong_scale*) echo "  FS-17  b"; exit 1;; *early_free*) echo "  GE-11  c"; exit 1;; esac; '
 start() {
   rm -rf "${work:?}"/{bin,lib,engines,faults} && mkdir -p "$work"/{bin,engines,faults} "$work/lib/compiler"
   program gpu_facts 'echo "device: a device"'
@@ -45,6 +45,7 @@ expect 0 'device test cuda_gpu_test passed .* 3 passed'
 expect 0 'conformance, nccl, 4 ranks passed .* conformant: run --fabric nccl --ranks 4 --profile core'
 expect 0 'conformance, nccl, 2 ranks, libzero1.so passed .* conformant: run --fabric nccl --ranks 2 --profile core --impl lib:/.*/engines/libzer'
 expect 0 'wrong engine, nccl, 4 ranks, libwrong_wait.so passed .* GE-05  a'
+expect 0 'wrong engine, nccl, 4 ranks, libanswers.so:train_step/0/all/idle passed .* FS-28  i'
 expect 0 'what one rank needs 12 ms'
 grep -q 'faults' "$work/out" && echo "FAILED: faults, which were not packed" && ((++failures))
 expect 0 'step times, 2 ranks passed .* recording 1 % --rounds 2$'
@@ -111,6 +112,8 @@ if [[ \$library == *good* ]]; then echo '{\"case\": \"w2.ddp\", \"findings\": [{
 expect_of_faults 1 '{"case": "w2.ddp", "findings": [{"requirement": "GE-05"}]}' 0 '2 found$'
 expect_of_faults 1 '{"case": "w2.ddp", "findings": [{"requirement": "GE-11"}]}' 0 '1 found, 1 found otherwise'
 expect_of_faults 0 '{"case": "w2.ddp", "status": "pass"}' 1 '1 found, 1 missed'
+expect_of_faults 0 '{"case": "w2.ddp", "status": "pass", "not_asked": [{"requirement": "GE-05"}]}' 0 '1 found, 1 not asked'
+expect_of_faults 0 '{"case": "w2.ddp", "status": "pass", "not_asked": [{"requirement": "GE-32"}]}' 1 '1 found, 1 missed'
 expect_of_faults 4 '{"case": "w2.ddp", "status": "not-checkable"}' 1 '1 found, 1 missed'
 expect_of_faults 1 '{"case": "w2.ddp", "status": "unsupported"}' 1 '1 found, 1 missed'
 expect_of_faults 3 '' 1 '1 failed, 1 found'

@@ -5,6 +5,8 @@
 #include <optional>
 #include <utility>
 
+#include "conformance/abi/shardproof.h"
+
 namespace shardproof {
 
 int32_t Communicators::Add(std::string_view key, const std::vector<int32_t>& world_ranks) {
@@ -40,8 +42,32 @@ int32_t Communicators::Open(int32_t index, const GiveUp& give_up) {
     if (!id) return -1;
   }
   group.comm = gpu_.BeginComm({*id, group.key, group.members, group.me});
-  group.ready = gpu_.AwaitComm(group.comm, give_up);
+  group.ready = gpu_.AwaitComm(group.comm, give_up) && Connect(group, give_up);
   return group.ready ? group.comm : -1;
+}
+
+// One byte from each to each; what they hold is of no interest.
+bool Communicators::Connect(const Group& group, const GiveUp& give_up) {
+  const auto ranks = static_cast<int32_t>(group.members.size());
+  if (ranks == 1 || ranks > connect_up_to_) return true;
+  const int32_t stream = gpu_.CreateStream("connecting " + group.key, 0);
+  const GpuMemory memory = gpu_.Alloc(stream, 1 + static_cast<uint64_t>(ranks));
+  std::vector<GpuCall> calls;
+  for (int32_t peer = 0; peer < ranks; ++peer) {
+    if (peer == group.me) continue;
+    GpuCall call{.dtype = SPF_U8, .stream = stream, .count = 1, .peer = peer};
+    call.kind = GpuCall::Kind::kSend;
+    call.send = memory.data + ranks;
+    calls.push_back(call);
+    call.kind = GpuCall::Kind::kRecv;
+    call.recv = memory.data + peer;
+    calls.push_back(call);
+  }
+  gpu_.Launch(group.comm, calls);
+  const bool launched = gpu_.AwaitComm(group.comm, give_up);
+  gpu_.Free(stream, memory.data);
+  gpu_.DestroyStream(stream);
+  return launched;
 }
 
 bool Communicators::Close(int32_t group, const GiveUp& give_up) {

@@ -7,6 +7,10 @@
 // never uses the group, waits here although its operations alone would go on. NCCL asks programs
 // for one order of operations on all ranks anyway (usage/groups.rst, usage/communicators.rst), and
 // the watchdog ends such a wait.
+//
+// The first message between two ranks is such a meeting as well (ncclTransportP2pSetup,
+// src/transport.cc), at a time when one host may wait for what the other one has not launched. So
+// all members send each other a byte while they meet anyway, and later launches wait for nobody.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -21,7 +25,10 @@ namespace shardproof {
 
 class Communicators {
  public:
-  Communicators(Gpu& gpu, Rendezvous& rendezvous) : gpu_(gpu), rendezvous_(rendezvous) {}
+  // connect_up_to: ranks of a communicator whose members are connected when it is made. Larger ones
+  // take each pair's buffers only when a message needs them.
+  Communicators(Gpu& gpu, Rendezvous& rendezvous, int32_t connect_up_to)
+      : gpu_(gpu), rendezvous_(rendezvous), connect_up_to_(connect_up_to) {}
 
   // Local. Ids count from 0.
   int32_t Add(std::string_view key, const std::vector<int32_t>& world_ranks);
@@ -56,11 +63,13 @@ class Communicators {
     int32_t comm = -1;
     bool ready = false, live = true;
   };
+  bool Connect(const Group& group, const GiveUp& give_up);
   bool CloseThese(const std::vector<int32_t>& groups, const GiveUp& give_up);
   const Group& At(int32_t group) const { return groups_[static_cast<size_t>(group)]; }
 
   Gpu& gpu_;
   Rendezvous& rendezvous_;
+  int32_t connect_up_to_;
   std::vector<Group> groups_;
   std::map<std::string, int32_t, std::less<>> times_;  // a key has been added
 };

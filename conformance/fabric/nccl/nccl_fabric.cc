@@ -33,7 +33,7 @@ NcclFabric::NcclFabric(Gpu& gpu, PinnedPool& pinned, Rendezvous& rendezvous, Ncc
       rendezvous_(rendezvous),
       options_(std::move(options)),
       ledger_(rendezvous.rank(), gpu),
-      communicators_(gpu, rendezvous),
+      communicators_(gpu, rendezvous, options.connect_up_to),
       watchdog_({options_.now_us ? options_.now_us : SteadyMicroseconds,
                  [this] { return rendezvous_.Aborted(); },
                  [this]() -> std::optional<std::string> {

@@ -38,6 +38,9 @@ struct NcclOptions {
   // Make communicators in OpenGroup and CreateGroup: for programs that come to their first uses in
   // different orders. Then ranks must open the groups that they share in one order.
   bool communicators_at_open = false;
+  // Communicators of at most so many ranks connect all their members when they are made
+  // (communicators.h).
+  int32_t connect_up_to = 64;
   // Device memory is poisoned, which costs its bandwidth twice for each block. Off for performance
   // runs only: what is read from fresh or freed memory is then not told by its value.
   bool poison = true;

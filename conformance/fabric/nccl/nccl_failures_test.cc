@@ -127,6 +127,43 @@ TEST(Failures, AMeetingThatAMemberMissesIsEnded) {
   EXPECT_EQ(run.ends[1].reason, "");
 }
 
+// Rank 0 sends and receives in one launch; rank 1 answers when its host has seen what it got. So
+// fails a pipeline whose stages connect at their first message (NCCL 2.28.9 on an H100).
+TEST(Failures, TheFirstAnswerMeetsForEverUnlessMembersAreConnectedBefore) {
+  const auto main = [](BodiesOnDevice& f) {
+    Program p(f);
+    const int32_t a = f.CreateStream("a", 0), b = f.CreateStream("b", 0);
+    const Block x = p.Floats(a, 1), y = p.Floats(b, 1);
+    if (f.rank() == 0) {
+      p.Fill(a, x, 7);
+      f.Communicate(
+          {p.Op(SPF_SEND, p.world, a, x, x, 1, 1), p.Op(SPF_RECV, p.world, b, y, y, 1, 1)});
+    } else if (f.rank() == 1) {
+      f.Communicate({p.Op(SPF_RECV, p.world, a, x, x, 1, 0)});
+      if (f.SyncStream(a) != SPF_OK) return;
+      f.Communicate({p.Op(SPF_SEND, p.world, a, x, x, 1, 0)});
+    } else {
+      p.AllReduce(p.world, a, x);  // comes to the communicator, and to no message
+      return;
+    }
+    std::vector<float> answer;
+    p.Read(b, y, &answer);
+    p.AllReduce(p.world, a, x);
+    if (f.Drain() != SPF_OK || f.rank() == 1) return;
+    EXPECT_EQ(answer, std::vector<float>{7});
+  };
+  for (const TimingPolicy policy : kTimingPolicies) {
+    StandinOptions options = Under(policy);
+    const StandinRun connected = RunStandin(3, options, main);
+    EXPECT_FALSE(connected.ended()) << connected.Text();
+    options.connect_up_to = 2;
+    const StandinRun late = RunStandin(3, options, main);
+    ExpectAllEnded(late);
+    EXPECT_TRUE(Has(late.ends[0].reason + late.ends[1].reason, "nothing has completed for 30 s"))
+        << late.Text();
+  }
+}
+
 // What communicators.h warns of: operations on two streams that would go on in any order, issued in
 // opposite order.
 TEST(Failures, OppositeFirstUsesMeetForEverUnlessCommunicatorsAreMadeAtOpen) {

@@ -1,4 +1,8 @@
 // The communicators of the stand-in: groups of the simulator.
+#include <array>
+#include <set>
+#include <utility>
+
 #include "conformance/common/at.h"
 #include "conformance/fabric/nccl/standin_gpu.h"
 
@@ -25,15 +29,41 @@ StandinGpu::Comm& StandinGpu::CommOf(int32_t comm, const char* call) {
   return At(comms_, comm);
 }
 
-// All members meet in a host call of the simulator that makes nothing.
-bool StandinGpu::AwaitComm(int32_t index, const GiveUp& give_up) {
-  Comm& comm = CommOf(index, "ncclCommGetAsyncError");
-  if (comm.state != Comm::State::kBegun) return true;
-  if (give_up && give_up()) return false;
+// In a host call of the simulator that makes nothing.
+bool StandinGpu::MeetAll(int32_t sim_group) {
   int32_t nothing = -1;
   std::string no_key;
-  if (sim_.CreateGroup(comm.sim_group, {}, &nothing, &no_key) != SPF_OK) return !PassTime(give_up);
-  CommOf(index, "ncclCommGetAsyncError").state = Comm::State::kReady;
+  return sim_.CreateGroup(sim_group, {}, &nothing, &no_key) == SPF_OK;
+}
+
+bool StandinGpu::Connect(Comm& comm, int32_t from, int32_t to) {
+  if (!comm.connected.insert({from, to}).second) return true;
+  const std::vector<int32_t> both{At(comm.spec.world_ranks, from), At(comm.spec.world_ranks, to)};
+  const std::string name = "connection on " + comm.spec.id + " " + comm.spec.name + " from " +
+                           std::to_string(from) + " to " + std::to_string(to);
+  return MeetAll(sim_.OpenGroup(name, both));
+}
+
+bool StandinGpu::AwaitComm(int32_t index, const GiveUp& give_up) {
+  Comm& comm = CommOf(index, "ncclCommGetAsyncError");
+  if (comm.state == Comm::State::kBegun) {
+    if (give_up && give_up()) return false;
+    if (!MeetAll(comm.sim_group)) return !PassTime(give_up);
+    comm.state = Comm::State::kReady;
+  }
+  if (comm.launched.empty()) return true;
+  std::set<std::array<int32_t, 3>> connections;  // by distance, so that no ring of hosts waits
+  for (const CommOp& op : comm.launched) {
+    if (op.kind != SPF_SEND && op.kind != SPF_RECV) continue;
+    const auto [from, to] =
+        op.kind == SPF_SEND ? std::pair(comm.spec.me, op.peer) : std::pair(op.peer, comm.spec.me);
+    const auto ranks = static_cast<int32_t>(comm.spec.world_ranks.size());
+    if (from != to && op.count > 0) connections.insert({(to - from + ranks) % ranks, from, to});
+  }
+  for (const auto& [distance, from, to] : connections) {
+    if (!Connect(comm, from, to)) return !PassTime(give_up);
+  }
+  sim_.Communicate(std::exchange(comm.launched, {}));
   return true;
 }
 
@@ -64,8 +94,8 @@ void StandinGpu::AbortComms(const std::vector<int32_t>& comms) {
 }
 
 void StandinGpu::Launch(int32_t index, const std::vector<GpuCall>& calls) {
-  const Comm& comm = CommOf(index, "ncclGroupEnd");
-  Need(comm.state == Comm::State::kReady, "ncclGroupEnd",
+  Comm& comm = CommOf(index, "ncclGroupEnd");
+  Need(comm.state == Comm::State::kReady && comm.launched.empty(), "ncclGroupEnd",
        "ncclInvalidUsage: " + comm.spec.name + " is not ready");
   static constexpr int32_t kKinds[] = {SPF_ALL_GATHER, SPF_ALL_REDUCE, SPF_REDUCE_SCATTER,
                                        SPF_BROADCAST,  SPF_SEND,       SPF_RECV};
@@ -90,7 +120,7 @@ void StandinGpu::Launch(int32_t index, const std::vector<GpuCall>& calls) {
   // src/enqueue.cc of 2.28.9: "Trying to send to self without a matching recv".
   Need(self_sends == self_receives, "ncclGroupEnd",
        "ncclInvalidUsage: a message of a rank to itself lacks its other side in the group");
-  sim_.Communicate(std::move(ops));
+  comm.launched = std::move(ops);
 }
 
 int64_t StandinGpu::Register(int32_t comm, std::byte* data, uint64_t bytes) {

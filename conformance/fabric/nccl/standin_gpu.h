@@ -6,14 +6,18 @@
 // begins to run, and whoever waits gives up by it.
 //
 // NCCL's own rules are kept where the simulator has them: a communicator exists when all members
-// have come, a call that is not matched waits, kernels of a communicator run in issue order. What
-// CUDA leaves open is open here: nothing orders streams but events.
+// have come, the first message from one rank to another is issued when both hosts have come to it
+// (ncclTransportP2pSetup, src/transport.cc), a call that is not matched waits, kernels of a
+// communicator run in issue order. What CUDA leaves open is open here: nothing orders streams but
+// events.
 #pragma once
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "conformance/fabric/fabric.h"
@@ -88,7 +92,13 @@ class StandinGpu : public Gpu {
     CommSpec spec;
     int32_t sim_group = -1;
     enum class State { kBegun, kReady, kFinalized, kGone } state = State::kBegun;
+    std::vector<CommOp> launched;                     // and not issued yet
+    std::set<std::pair<int32_t, int32_t>> connected;  // from one member, to another
   };
+  // The hosts of from and to meet, where nobody has sent from the one to the other before. false:
+  // the other one does not come.
+  bool Connect(Comm& comm, int32_t from, int32_t to);
+  bool MeetAll(int32_t sim_group);
   void Need(bool holds, const char* call, const std::string& status) const;  // throws GpuError
   static void Complete(Completion* record);
   bool PassTime(const GiveUp& give_up);  // true: it gave up

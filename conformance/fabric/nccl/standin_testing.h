@@ -32,6 +32,7 @@ struct StandinOptions {
   SimOptions sim;
   double stall_seconds = 30;
   bool communicators_at_open = false, poison = true;
+  int32_t connect_up_to = NcclOptions{}.connect_up_to;
   // Puts something before the Gpu of a rank; null: nothing.
   std::function<std::unique_ptr<Gpu>(Gpu& inner, int32_t rank)> before;
 };
@@ -78,6 +79,7 @@ inline StandinRun RunStandin(int world, const StandinOptions& options,
       nccl.now_us = [&clock] { return clock.now_us; };
       nccl.communicators_at_open = options.communicators_at_open;
       nccl.poison = options.poison;
+      nccl.connect_up_to = options.connect_up_to;
       NcclFabric fabric(used, pinned, rendezvous, nccl);
       BodiesOnDevice device(fabric);
       rank_main(device);
