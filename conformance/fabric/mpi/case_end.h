@@ -3,15 +3,23 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace shardproof {
+
+// How long a piece of device work lasts from its begin, in microseconds: called behind its body, in
+// the rank's child, on the device thread, with its name and the time that the body took. Meanwhile
+// other work goes on, as beside a kernel of a device. Four times stall_seconds without any other
+// progress are a rank that is stuck.
+using LastsUs = std::function<double(std::string_view what, double took_us)>;
 
 struct MpiOptions {
   double stall_seconds = 5;    // of running without any progress: then a rank counts as stuck
   double limit_seconds = 600;  // of a whole case, whatever the progress
   uint64_t arena_bytes = uint64_t{1}
                          << 30;  // address space a rank; pages cost nothing until they are written
+  LastsUs lasts_us = nullptr;    // null: as long as the bodies take
   std::function<void()> waiting = nullptr;  // called again and again while the case runs
 };
 

@@ -5,6 +5,7 @@
 // carries. All methods lock.
 #pragma once
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -16,6 +17,7 @@
 
 #include "conformance/fabric/arena.h"
 #include "conformance/fabric/device.h"
+#include "conformance/fabric/mpi/case_end.h"
 #include "conformance/fabric/mpi/meetings.h"
 #include "conformance/fabric/mpi/shared.h"
 
@@ -25,6 +27,7 @@ struct MachineConfig {
   int32_t rank = 0, world = 1;
   uint64_t epoch = 0;  // case number; the same on all ranks
   uint64_t arena_bytes = 0;
+  LastsUs lasts_us = nullptr;
 };
 
 // A collective host call: group_create, group_destroy, group_register.
@@ -83,6 +86,8 @@ class Machine {
   bool TakeMessages();
   bool StartReady();
   bool RunBody(Lock& lock);
+  bool FinishLasting();
+  void Rest(uint32_t seen);
   bool FinishMeetings(Lock& lock);
   void StartKernel(Entry& entry);
   void StartOp(const Entry& entry, int32_t index);
@@ -111,7 +116,8 @@ class Machine {
   Meetings meetings_;
   std::vector<Group> groups_;
   std::map<std::string, int, std::less<>> opened_;
-  std::deque<EntryId> bodies_;            // ready local entries
+  std::deque<EntryId> bodies_;                                             // ready local entries
+  std::multimap<std::chrono::steady_clock::time_point, EntryId> lasting_;  // until when
   std::deque<MeetingPlace> complete_;     // meetings of entries that can be finished
   std::map<EntryId, int32_t> remaining_;  // running kernels: operations not finished
   const MeetingPlace* host_meeting_ = nullptr;

@@ -1,5 +1,6 @@
 // The device thread of a rank's machine.
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <exception>
@@ -11,6 +12,12 @@
 #include "conformance/fabric/run_collective.h"
 
 namespace shardproof::mpi {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Microseconds = std::chrono::duration<double, std::micro>;
+
+}  // namespace
 
 void Machine::RunDevice() {
   UseSignalStack();
@@ -23,12 +30,13 @@ void Machine::RunDevice() {
       if (aborted()) {
         NoticeAbort();
       } else {
+        worked |= FinishLasting();
         worked |= StartReady();
         worked |= FinishMeetings(lock);
         worked |= RunBody(lock);
       }
       lock.unlock();
-      if (!worked) state().device.Sleep(seen);
+      if (!worked) Rest(seen);
     }
   } catch (const EngineThrew& threw) {
     End(MessageKind::kException, std::string("in device work: ") + threw.what());
@@ -96,12 +104,40 @@ bool Machine::RunBody(Lock& lock) {
   Entry& entry = device_.Start(id);
   std::snprintf(state().body, sizeof state().body, "%s", entry.what.c_str());
   const Body body = std::move(entry.body);
+  const std::string what = config_.lasts_us ? entry.what : "";
+  const auto began = Clock::now();
+  double lasts = 0, took = 0;
   lock.unlock();
   if (body) body();
+  if (config_.lasts_us) {
+    took = Microseconds(Clock::now() - began).count();
+    lasts = config_.lasts_us(what, took);
+  }
   lock.lock();
   state().body[0] = '\0';
-  Complete(id);
+  if (lasts > took) {
+    lasting_.emplace(began + std::chrono::duration_cast<Clock::duration>(Microseconds(lasts)), id);
+  } else {
+    Complete(id);
+  }
   return true;
+}
+
+bool Machine::FinishLasting() {
+  bool any = false;
+  while (!lasting_.empty() && lasting_.begin()->first <= Clock::now()) {
+    any = true;
+    const EntryId id = lasting_.begin()->second;
+    lasting_.erase(lasting_.begin());
+    Complete(id);
+  }
+  return any;
+}
+
+// A rank on which work lasts is not blocked. After an abort nothing completes any more.
+void Machine::Rest(uint32_t seen) {
+  if (lasting_.empty() || aborted()) return state().device.Sleep(seen);
+  state().device.Nap(seen, lasting_.begin()->first - Clock::now());
 }
 
 void Machine::StartKernel(Entry& entry) {

@@ -55,6 +55,62 @@ void OneRankComesLate(Suite& suite) {
   }
 }
 
+constexpr double kLongUs = 2e6;
+
+MpiOptions WithLongWork(const Suite& suite) {
+  MpiOptions options = suite.options;
+  options.lasts_us = [](std::string_view what, double took_us) {
+    return what == "long" ? kLongUs : took_us;
+  };
+  return options;
+}
+
+// Work that lasts ends no earlier, holds back what is behind it on its stream and nothing else, and
+// is no deadlock, though every thread of every rank sleeps meanwhile.
+void WorkThatLasts(Suite& suite) {
+  const auto main = [](Fabric& f) -> std::string {
+    using Clock = std::chrono::steady_clock;
+    const int32_t world = f.OpenGroup("world", Everybody(f)), a = f.CreateStream("a", 0),
+                  b = f.CreateStream("b", 0);
+    const Block x = f.Alloc(b, 64, false);
+    std::string log;
+    const auto began = Clock::now();
+    const auto since = [began] {
+      return std::chrono::duration<double, std::micro>(Clock::now() - began).count();
+    };
+    double beside_us = 0;
+    f.Enqueue(a, "long", [&] { log += "L"; });
+    f.Enqueue(a, "behind", [&] { log += "A"; });
+    for (int i = 0; i < 3; ++i) {
+      f.Communicate({Simple(SPF_ALL_REDUCE, world, b, x, "sum")});
+      f.Enqueue(b, "beside", [&] {
+        log += "B";
+        beside_us = since();
+      });
+    }
+    if (f.SyncStream(a) != SPF_OK || f.SyncStream(b) != SPF_OK) return "aborted";
+    if (since() < kLongUs) return "it ended after " + std::to_string(since()) + " us";
+    if (beside_us >= kLongUs) return "ok";  // a busy machine: the order says nothing
+    return log == "LBBBA" ? "ok" : log;
+  };
+  suite.ExpectOk(suite.world->RunCase(suite.world->size(), WithLongWork(suite), main),
+                 "work that lasts");
+}
+
+// A case that is ended meanwhile does not wait for it.
+void EndedWhileWorkLasts(Suite& suite) {
+  const CaseEnd end =
+      suite.world->RunCase(suite.world->size(), WithLongWork(suite), [](Fabric& f) -> std::string {
+        const int32_t a = f.CreateStream("a", 0);
+        f.Enqueue(a, "long", [] {});
+        if (f.rank() == 0) f.Fail("enough");
+        return f.SyncStream(a) == SPF_ABORTED ? "aborted" : "not aborted";
+      });
+  if (suite.world->rank() != 0) return;
+  for (const RankEnd& rank : end.ranks)
+    suite.Expect(rank.blob == "aborted", "ended while work lasts", rank.blob + rank.detail);
+}
+
 void ManyCases(Suite& suite, int cases) {
   const auto began = std::chrono::steady_clock::now();
   for (int i = 0; i < cases; ++i) suite.ExpectHealthy();
@@ -104,6 +160,8 @@ int Run(int argc, char** argv) {
     Blobs(suite);
     FewerRanks(suite);
     OneRankComesLate(suite);
+    WorkThatLasts(suite);
+    EndedWhileWorkLasts(suite);
     ManyCases(suite, 200);
   }
   if (world.rank() == 0)

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <climits>
 #include <cstring>
+#include <ctime>
 #include <new>
 #include <stdexcept>
 #include <string>
@@ -16,22 +17,32 @@ namespace shardproof::mpi {
 namespace {
 
 // Not FUTEX_PRIVATE_FLAG: sleeper and waker are different processes.
-long Futex(std::atomic<uint32_t>* word, int operation, uint32_t value) {
+long Futex(std::atomic<uint32_t>* word, int operation, uint32_t value,
+           const timespec* longest = nullptr) {
   static_assert(sizeof(*word) == 4 && std::atomic<uint32_t>::is_always_lock_free);
-  return syscall(SYS_futex, word, operation, value, nullptr, nullptr, 0);
+  return syscall(SYS_futex, word, operation, value, longest, nullptr, 0);
 }
 
 }  // namespace
 
 void SharedSignal::Raise() {
   count_.fetch_add(1);
-  if (asleep_.load() != 0) Futex(&count_, FUTEX_WAKE, INT_MAX);
+  if (asleep_.load() != 0 || napping_.load() != 0) Futex(&count_, FUTEX_WAKE, INT_MAX);
 }
 
 void SharedSignal::Sleep(uint32_t seen) {
   asleep_.store(uint64_t{seen} + 1);
   while (count_.load() == seen) Futex(&count_, FUTEX_WAIT, seen);
   asleep_.store(0);
+}
+
+void SharedSignal::Nap(uint32_t seen, std::chrono::nanoseconds longest) {
+  constexpr int64_t kSecond = 1'000'000'000;
+  if (longest.count() <= 0) return;
+  const timespec time{longest.count() / kSecond, longest.count() % kSecond};
+  napping_.store(1);
+  Futex(&count_, FUTEX_WAIT, seen, &time);
+  napping_.store(0);
 }
 
 SharedMemory::SharedMemory(uint64_t heap_bytes)

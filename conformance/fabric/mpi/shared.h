@@ -4,6 +4,7 @@
 // address.
 #pragma once
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 
@@ -19,6 +20,8 @@ class SharedSignal {
   void Raise();  // wakes whoever sleeps
   // Sleeps until Now() is not seen. Says to others that it does so.
   void Sleep(uint32_t seen);
+  // The same for at most so long. Whoever naps does not count as asleep.
+  void Nap(uint32_t seen, std::chrono::nanoseconds longest);
   // Somebody sleeps, and nothing was raised since it looked for work. Exact: never true while work
   // is on the way.
   bool Asleep() const { return asleep_.load() == uint64_t{count_.load()} + 1; }
@@ -26,6 +29,7 @@ class SharedSignal {
  private:
   std::atomic<uint32_t> count_{0};
   std::atomic<uint64_t> asleep_{0};  // seen + 1, or 0
+  std::atomic<uint32_t> napping_{0};
 };
 
 struct ChildState {

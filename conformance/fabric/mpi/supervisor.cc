@@ -57,6 +57,7 @@ void Supervisor::StartChild(const std::function<std::string(Fabric&)>& rank_main
   machine.world = config_.world;
   machine.epoch = config_.epoch;
   machine.arena_bytes = config_.options.arena_bytes;
+  machine.lasts_us = config_.options.lasts_us;
   printed_.emplace();
   const auto body = [&] {
     printed_->TakeOutput();

@@ -50,24 +50,31 @@ int32_t Communicators::Open(int32_t index, const GiveUp& give_up) {
 bool Communicators::Connect(const Group& group, const GiveUp& give_up) {
   const auto ranks = static_cast<int32_t>(group.members.size());
   if (ranks == 1 || ranks > connect_up_to_) return true;
-  const int32_t stream = gpu_.CreateStream("connecting " + group.key, 0);
-  const GpuMemory memory = gpu_.Alloc(stream, 1 + static_cast<uint64_t>(ranks));
+  Connection& connection = connecting_.emplace_back();
+  connection.stream = gpu_.CreateStream("connecting " + group.key, 0);
+  std::byte* memory = gpu_.Alloc(connection.stream, 1 + static_cast<uint64_t>(ranks)).data;
+  connection.memory = memory;
   std::vector<GpuCall> calls;
   for (int32_t peer = 0; peer < ranks; ++peer) {
     if (peer == group.me) continue;
-    GpuCall call{.dtype = SPF_U8, .stream = stream, .count = 1, .peer = peer};
+    GpuCall call{.dtype = SPF_U8, .stream = connection.stream, .count = 1, .peer = peer};
     call.kind = GpuCall::Kind::kSend;
-    call.send = memory.data + ranks;
+    call.send = memory + ranks;
     calls.push_back(call);
     call.kind = GpuCall::Kind::kRecv;
-    call.recv = memory.data + peer;
+    call.recv = memory + peer;
     calls.push_back(call);
   }
   gpu_.Launch(group.comm, calls);
-  const bool launched = gpu_.AwaitComm(group.comm, give_up);
-  gpu_.Free(stream, memory.data);
-  gpu_.DestroyStream(stream);
-  return launched;
+  if (!gpu_.AwaitComm(group.comm, give_up)) return false;  // NCCL may be launching it still
+  GiveBack(connection);
+  connecting_.pop_back();
+  return true;
+}
+
+void Communicators::GiveBack(const Connection& connection) {
+  if (connection.memory != nullptr) gpu_.Free(connection.stream, connection.memory);
+  if (connection.stream >= 0) gpu_.DestroyStream(connection.stream);
 }
 
 bool Communicators::Close(int32_t group, const GiveUp& give_up) {
@@ -113,9 +120,9 @@ void Communicators::AbortAll() {
     group.ready = false;
     if (comm >= 0) all.push_back(comm);
   }
-  if (all.empty()) return;
   try {
-    gpu_.AbortComms(all);
+    if (!all.empty()) gpu_.AbortComms(all);
+    for (const Connection& connection : std::exchange(connecting_, {})) GiveBack(connection);
   } catch (const GpuError&) {
   }
 }

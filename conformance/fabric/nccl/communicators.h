@@ -10,7 +10,7 @@
 //
 // The first message between two ranks is such a meeting as well (ncclTransportP2pSetup,
 // src/transport.cc), at a time when one host may wait for what the other one has not launched. So
-// all members send each other a byte while they meet anyway, and later launches wait for nobody.
+// all members send each other a byte while they meet anyway, and later messages wait for no host.
 #pragma once
 #include <cstdint>
 #include <map>
@@ -63,7 +63,13 @@ class Communicators {
     int32_t comm = -1;
     bool ready = false, live = true;
   };
+  // What a connection uses until it is launched.
+  struct Connection {
+    int32_t stream = -1;
+    std::byte* memory = nullptr;
+  };
   bool Connect(const Group& group, const GiveUp& give_up);
+  void GiveBack(const Connection& connection);
   bool CloseThese(const std::vector<int32_t>& groups, const GiveUp& give_up);
   const Group& At(int32_t group) const { return groups_[static_cast<size_t>(group)]; }
 
@@ -71,6 +77,7 @@ class Communicators {
   Rendezvous& rendezvous_;
   int32_t connect_up_to_;
   std::vector<Group> groups_;
+  std::vector<Connection> connecting_;
   std::map<std::string, int32_t, std::less<>> times_;  // a key has been added
 };
 

@@ -1,0 +1,43 @@
+// overlap_table.h: how are measured steps told, as ratios to what no order of the same work can
+// beat?
+//
+// The bound of a step: its compute, its optimizer and what stands at the ends of its communication
+// (StepCosts), or all of its communication, whichever is longer. It is of the operations that this
+// engine issues: in fewer and larger ones less can hide.
+#pragma once
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "conformance/runner/measure/link/link_costs.h"
+#include "conformance/runner/measure/spread.h"
+
+namespace shardproof {
+
+// One engine at one ratio of communication to compute, in one round; microseconds.
+struct OverlapTimes {
+  StepCosts costs;
+  double baseline = 0, with = 0;  // a step, measured: without and with overlap
+  double predicted = 0;           // a step with overlap, from its trace
+};
+
+// Of the rounds.
+struct OverlapRow {
+  std::string engine;
+  Spread to_compute;             // communication / compute
+  Spread baseline, with;         // measured / bound
+  std::optional<Spread> hidden;  // percent of what could hide; nothing: nothing could
+  Spread prediction;             // predicted / measured, with overlap
+};
+
+double BoundOf(const StepCosts& costs);
+// REQUIRES: a round.
+OverlapRow RowOf(const std::string& engine, const std::vector<OverlapTimes>& rounds);
+
+// A line each: medians, with the least and the most.
+std::string OverlapHeader();
+std::string OverlapLine(const OverlapRow& row);
+// A drawing: both steps over the bound.
+std::string OverlapDrawing(const std::vector<OverlapRow>& rows);
+
+}  // namespace shardproof
