@@ -66,7 +66,8 @@ MpiOptions WithLongWork(const Suite& suite) {
 }
 
 // Work that lasts ends no earlier, holds back what is behind it on its stream and nothing else, and
-// is no deadlock, though every thread of every rank sleeps meanwhile.
+// is no deadlock, though every thread of every rank sleeps meanwhile. A busy machine may be late
+// with what is beside it, but not each time.
 void WorkThatLasts(Suite& suite) {
   const auto main = [](Fabric& f) -> std::string {
     using Clock = std::chrono::steady_clock;
@@ -90,17 +91,25 @@ void WorkThatLasts(Suite& suite) {
     }
     if (f.SyncStream(a) != SPF_OK || f.SyncStream(b) != SPF_OK) return "aborted";
     if (since() < kLongUs) return "it ended after " + std::to_string(since()) + " us";
-    if (beside_us >= kLongUs) return "ok";  // a busy machine: the order says nothing
+    if (beside_us >= kLongUs) return "late";
     return log == "LBBBA" ? "ok" : log;
   };
-  suite.ExpectOk(suite.world->RunCase(suite.world->size(), WithLongWork(suite), main),
-                 "work that lasts");
+  CaseEnd end;
+  for (int attempt = 0; attempt < 5; ++attempt) {
+    end = suite.world->RunCase(suite.world->size(), WithLongWork(suite), main);
+    const bool late = std::any_of(end.ranks.begin(), end.ranks.end(),
+                                  [](const RankEnd& rank) { return rank.blob == "late"; });
+    if (suite.world->Broadcast(late ? "late" : "") != "late") break;
+  }
+  suite.ExpectOk(end, "work that lasts");
 }
 
-// A case that is ended meanwhile does not wait for it.
+// A case that is ended meanwhile does not wait for work that would last for hours.
 void EndedWhileWorkLasts(Suite& suite) {
+  MpiOptions options = suite.options;
+  options.lasts_us = [](std::string_view, double) { return 1e10; };
   const CaseEnd end =
-      suite.world->RunCase(suite.world->size(), WithLongWork(suite), [](Fabric& f) -> std::string {
+      suite.world->RunCase(suite.world->size(), options, [](Fabric& f) -> std::string {
         const int32_t a = f.CreateStream("a", 0);
         f.Enqueue(a, "long", [] {});
         if (f.rank() == 0) f.Fail("enough");

@@ -166,7 +166,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=3)
-    parser.add_argument("--ratio", type=float, action="append")
+    parser.add_argument("--ratio", type=float, nargs="+", action="extend")
     parser.add_argument("--engine", default="")
     parser.add_argument("--tiny", action="store_true")
     parser.add_argument("--svg")

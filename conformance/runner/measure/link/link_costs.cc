@@ -160,6 +160,17 @@ double NodeTimes::Of(const Event& compute) const {
   return Of(std::string(model_.Node(compute.id, rank_).name) + " " + kPhases[compute.phase]);
 }
 
+double WorkTally::Lasts(const NodeTimes& times, std::string_view what, double took_us) {
+  const double stated = times.Of(what);
+  if (counting_ && stated > 0) {
+    ++nodes_;
+    late_ += took_us > stated;
+  } else if (counting_ && !what.starts_with("alloc of") && !what.starts_with("free of")) {
+    other_us_ += took_us;
+  }
+  return std::max(stated, took_us);
+}
+
 StepCosts CostsOf(const Trace& trace, const NodeTimes& nodes, const LinkCost& link) {
   const std::vector<Slice> steps = TrainSteps(trace);
   StepCosts costs;

@@ -42,13 +42,29 @@ class NodeTimes {
   std::map<std::string, double, std::less<>> by_work_;
 };
 
+// What device work took, told as it ends (MpiOptions::lasts_us); for one rank.
+class WorkTally {
+ public:
+  void Count(bool on) { counting_ = on; }
+  // How long it lasts. What has no stated time takes its own: the optimizer, casts, nodes without a
+  // matrix. Poison of fresh and freed memory is left out.
+  double Lasts(const NodeTimes& times, std::string_view what, double took_us);
+  int64_t nodes() const { return nodes_; }  // with a stated time
+  int64_t late() const { return late_; }    // of them: took longer
+  double other_us() const { return other_us_; }
+
+ private:
+  bool counting_ = false;
+  int64_t nodes_ = 0, late_ = 0;
+  double other_us_ = 0;
+};
+
 // Of one rank, a step on average, of the operations that its engine has issued.
 struct StepCosts {
   double compute = 0;        // nodes; with us_per_element = 1: elements
   double communication = 0;  // all operations, one after another
-  // Work of no node, in its own time: the optimizer, between the last reduction and the gathers
-  // that follow, and casts. CostsOf does not know it.
-  double optimizer = 0;
+  // Work without a stated time (WorkTally), most of it the optimizer's. CostsOf does not know it.
+  double other = 0;
   // Of the communication what stands at an end: the first gather and the last reduction; of tokens,
   // the exchanges of the first microbatch's forward and of the last one's backward.
   double ends = 0;

@@ -87,6 +87,23 @@ TEST(LinkCosts, ABackwardLastsTwiceAsLongAsAForward) {
   EXPECT_EQ(delayed.Costs(1, kNoLink).compute, whole.Costs(1, kNoLink).compute);
 }
 
+TEST(LinkCosts, WorkWithoutAStatedTimeIsCountedApart) {
+  const Scene scene("w2.zero3");
+  const NodeTimes times = scene.Times(1);
+  const double forward = times.Of("layers.0.attention.qkv FWD");
+  WorkTally tally;
+  EXPECT_EQ(tally.Lasts(times, "ADAM", 7), 7);  // not yet
+  tally.Count(true);
+  EXPECT_EQ(tally.Lasts(times, "layers.0.attention.qkv FWD", forward / 2), forward);
+  EXPECT_EQ(tally.Lasts(times, "layers.0.attention.qkv FWD", forward + 1), forward + 1);
+  EXPECT_EQ(tally.Lasts(times, "ADAM", 5), 5);
+  EXPECT_EQ(tally.Lasts(times, "loss FWD", 3), 3);
+  EXPECT_EQ(tally.Lasts(times, "alloc of block 7", 100), 100);
+  EXPECT_EQ(tally.nodes(), 2);
+  EXPECT_EQ(tally.late(), 1);
+  EXPECT_EQ(tally.other_us(), 8);
+}
+
 // ZeRO-3 gathers each unit twice but for the last one, which stays for backward, and reduces it.
 TEST(LinkCosts, EachOperationIsCountedAndTheEndsAreTwoOfThem) {
   const Scene scene("w2.zero3.ogr.opg.layers4");

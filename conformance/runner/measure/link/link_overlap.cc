@@ -86,24 +86,6 @@ LinkCost TimeLink(MpiWorld& world, bool tiny) {
 
 // ---- one run
 
-// Of a rank, in its child.
-struct Tally {
-  bool counting = false;
-  int64_t nodes = 0, late = 0;
-  double other_us = 0;  // work that takes its own time: what the optimizer does, and casts
-
-  double Lasts(const NodeTimes& times, std::string_view what, double took_us) {
-    const double stated = times.Of(what);
-    if (counting && stated > 0) {
-      ++nodes;
-      late += took_us > stated;
-    } else if (counting && !what.starts_with("alloc of") && !what.starts_with("free of")) {
-      other_us += took_us;
-    }
-    return std::max(stated, took_us);
-  }
-};
-
 struct MeasuredRun {
   double step_us = 0;   // of the slowest rank
   double other_us = 0;  // a step; of the rank that has most
@@ -114,7 +96,7 @@ struct MeasuredRun {
 // Of the train steps behind the first one, from everybody's begin to the end of this rank's work.
 class StepClock {
  public:
-  StepClock(Fabric& fabric, Tally& tally, int steps)
+  StepClock(Fabric& fabric, WorkTally& tally, int steps)
       : fabric_(fabric), tally_(tally), steps_(steps) {
     all_ = fabric_.OpenGroup("clock", Everybody(fabric_));
   }
@@ -125,19 +107,19 @@ class StepClock {
       int32_t none = -1;
       std::string key;
       fabric_.CreateGroup(all_, {}, &none, &key);  // all meet, and nothing is made
-      tally_.counting = true;
+      tally_.Count(true);
       begin_ = Clock::now();
     }
     if (begins || step != steps_) return;
     fabric_.Drain();
     step_us_ = MicrosecondsSince(begin_) / steps_;
-    tally_.counting = false;
+    tally_.Count(false);
   }
   double step_us() const { return step_us_; }
 
  private:
   Fabric& fabric_;
-  Tally& tally_;
+  WorkTally& tally_;
   int steps_;
   int32_t all_ = -1;
   Clock::time_point begin_;
@@ -148,7 +130,7 @@ ModelRank PlaceOf(const Case& c, int32_t rank) { return ModelRank(rank % c.insta
 
 MeasuredRun Run(MpiWorld& world, const Case& c, double us_per_element, int steps) {
   const Models models = MakeModels(c);
-  const auto tally = std::make_shared<Tally>();
+  const auto tally = std::make_shared<WorkTally>();
   const auto times =
       std::make_shared<NodeTimes>(*models.front(), PlaceOf(c, world.rank()), us_per_element);
   MpiOptions mpi;
@@ -167,8 +149,8 @@ MeasuredRun Run(MpiWorld& world, const Case& c, double us_per_element, int steps
     const RankOutput output = RunRank(fabric, c, models, plugin, options);
     if (output.outcome.kind != EngineOutcome::Kind::kOk)
       throw std::runtime_error(output.outcome.reason);
-    return PackFrame({Precise(clock.step_us()), Precise(tally->other_us / steps),
-                      std::to_string(tally->nodes), std::to_string(tally->late), Pack(output)});
+    return PackFrame({Precise(clock.step_us()), Precise(tally->other_us() / steps),
+                      std::to_string(tally->nodes()), std::to_string(tally->late()), Pack(output)});
   });
   MeasuredRun run;
   for (size_t rank = 0; world.rank() == 0 && rank < end.ranks.size(); ++rank) {
@@ -197,6 +179,8 @@ std::vector<NodeTimes> TimesOfAll(const Case& c, const Models& models, double us
 // Rank 0's number, on all ranks.
 double Shared(MpiWorld& world, double value) { return std::stod(world.Broadcast(Precise(value))); }
 
+constexpr double kAtOnce = 1e-9;  // not 0: then they would not be known as nodes
+
 class EngineLab {
  public:
   EngineLab(MpiWorld& world, const OverlapEngine& engine, const LinkCost& link, int steps)
@@ -205,12 +189,12 @@ class EngineLab {
         models_(MakeModels(engine.with)),
         link_(link),
         steps_(steps) {
-    // Without kernels that last: what there is to hide, and behind how much.
-    const MeasuredRun run = Run(world_, engine_.with, 0, steps_);
+    // Kernels that end at once: what there is to hide, behind how much, and what else takes time.
+    const MeasuredRun run = Run(world_, engine_.with, kAtOnce, steps_);
     if (world_.rank() != 0) return;
     const NodeTimes elements(*models_.front(), PlaceOf(engine_.with, 0), 1);
     unit_ = CostsOf(run.traces.front(), elements, link_);
-    unit_.optimizer = run.other_us;
+    unit_.other = run.other_us;
   }
 
   OverlapTimes Measure(double ratio) {
@@ -222,12 +206,12 @@ class EngineLab {
     OverlapTimes times;
     if (world_.rank() != 0) return times;
     times.costs = CostsOf(with.traces.front(), nodes.front(), link_);
-    times.costs.optimizer = unit_.optimizer;
+    times.costs.other = unit_.other;
     times.baseline = baseline.step_us;
     times.with = with.step_us;
     times.predicted =
         PredictedStep(with.traces, nodes, link_,
-                      unit_.optimizer / static_cast<double>(std::max<int64_t>(1, unit_.launches)));
+                      unit_.other / static_cast<double>(std::max<int64_t>(1, unit_.launches)));
     for (const MeasuredRun* run : {&baseline, &with}) Require(*run, nodes);
     return times;
   }

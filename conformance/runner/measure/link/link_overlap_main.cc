@@ -17,9 +17,8 @@ OverlapListener Printer(const OverlapOptions& options) {
   listener.on_link = [options](const LinkCost& link) {
     std::printf(
         "the link: %.0f us an operation, %.1f MB/s\n"
-        "medians of %d rounds of %d steps (least to most); the bound: compute, optimizer and the "
-        "ends "
-        "of communication, or all of communication, whichever is longer\n%s",
+        "medians of %d rounds of %d steps (least to most); the bound: compute, other work and the "
+        "ends of communication, or all of communication, whichever is longer\n%s",
         link.latency_us, 1 / link.us_per_byte, options.rounds, options.steps,
         OverlapHeader().c_str());
     std::fflush(stdout);

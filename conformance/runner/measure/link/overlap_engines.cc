@@ -30,7 +30,8 @@ std::vector<OverlapEngine> OverlapEngines(int ranks, const OverlapOptions& optio
   // hide behind as the next.
   const Sizes dense = options.tiny ? Sizes{2, 32, 16, 2, 24, 8} : Sizes{8, 1248, 96, 2, 288, 4};
   const Sizes experts = options.tiny ? Sizes{2, 32, 16, 2, 8, 8} : Sizes{4, 32, 32, 2, 16, 128};
-  const std::string moe = "zero3.ep2.k8.moe8.top4.sigmoid";
+  // Over all ranks, so that tokens go over the link.
+  const std::string moe = "zero3.ep" + std::to_string(ranks) + ".k8.moe8.top4.sigmoid";
   const auto engine = [&](const std::string& name, const std::string& baseline,
                           const std::string& with, const Sizes& sizes) {
     return OverlapEngine{name, Sized(ranks, baseline, sizes, options.steps),

@@ -20,9 +20,7 @@ Spread Over(const std::vector<OverlapTimes>& rounds, Figure figure) {
   return SpreadOf(of_rounds);
 }
 
-double SumOf(const StepCosts& costs) {
-  return costs.compute + costs.communication + costs.optimizer;
-}
+double SumOf(const StepCosts& costs) { return costs.compute + costs.communication + costs.other; }
 
 double Hidden(const OverlapTimes& times) {
   const double sum = SumOf(times.costs);
@@ -71,7 +69,7 @@ std::string Mark(const Axis& axis, const Spread& spread, double y, const char* c
 }  // namespace
 
 double BoundOf(const StepCosts& costs) {
-  return std::max(costs.compute + costs.optimizer + costs.ends, costs.communication);
+  return std::max(costs.compute + costs.other + costs.ends, costs.communication);
 }
 
 OverlapRow RowOf(const std::string& engine, const std::vector<OverlapTimes>& rounds) {

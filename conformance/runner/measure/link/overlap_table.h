@@ -1,9 +1,9 @@
-// overlap_table.h: how are measured steps told, as ratios to what no order of the same work can
-// beat?
+// overlap_table.h: how are measured steps told, as ratios to a step that hides all that it can?
 //
-// The bound of a step: its compute, its optimizer and what stands at the ends of its communication
-// (StepCosts), or all of its communication, whichever is longer. It is of the operations that this
-// engine issues: in fewer and larger ones less can hide.
+// The bound of a step: its compute, its other work and what stands at the ends of its communication
+// (StepCosts), or all of its communication, whichever is longer. It is of the operations that the
+// engine with overlap issues, and an estimate: operations that share the link may take less than
+// one after another, and some of what stands at the ends may hide.
 #pragma once
 #include <optional>
 #include <string>
