@@ -14,10 +14,9 @@ namespace {
 
 constexpr const char* kPhases[] = {"FWD", "BWD", "DGRAD", "WGRAD"};
 
-// Members on each host, and the own index.
+// Members on each host.
 struct Sides {
   int64_t here = 0, there = 0;
-  size_t me = 0;
   std::vector<bool> across;  // by member: on the other host
 };
 
@@ -26,7 +25,6 @@ Sides SidesOf(const Trace& trace, const Event& event) {
   const auto far = [&](int32_t rank) { return rank >= trace.world / 2; };
   Sides sides;
   for (size_t i = 0; i < members.size(); ++i) {
-    if (members[i] == trace.rank) sides.me = i;
     sides.across.push_back(far(members[i]) != far(trace.rank));
     ++(sides.across.back() ? sides.there : sides.here);
   }

@@ -247,16 +247,8 @@ class EngineLab {
 
 }  // namespace
 
-OverlapReport MeasureOverlap(MpiWorld& world, const OverlapOptions& options,
-                             const OverlapListener& listener) {
-  std::vector<OverlapEngine> engines = OverlapEngines(world.size(), options);
-  std::string names;
-  for (const OverlapEngine& engine : engines) names += "\n  " + engine.name;
-  std::erase_if(engines, [&](const OverlapEngine& engine) {
-    return engine.name.find(options.engine) == std::string::npos;
-  });
-  if (engines.empty())
-    throw std::invalid_argument("--engine " + options.engine + " is in no name of" + names);
+OverlapReport MeasureOverlap(MpiWorld& world, const std::vector<OverlapEngine>& engines,
+                             const OverlapOptions& options, const OverlapListener& listener) {
   OverlapReport report;
   report.link = TimeLink(world, options.tiny);
   if (world.rank() == 0) listener.on_link(report.link);

@@ -27,6 +27,7 @@ struct OverlapEngine {
 // The reference: FSDP with a twin and without, the 1F1B overlap of expert exchanges, layer-wise
 // Adam and Muon. The baseline of FSDP, whose reductions always run beside backward, gathers no unit
 // ahead; that of 1F1B is the sequential schedule.
+// Throws std::invalid_argument that lists the names if options.engine is in none.
 std::vector<OverlapEngine> OverlapEngines(int ranks, const OverlapOptions& options);
 
 struct OverlapReport {
@@ -42,9 +43,9 @@ struct OverlapListener {
   std::function<void(const OverlapRow& row)> on_row;  // as it ends
 };
 
-// Collective; the report is rank 0's. Throws std::invalid_argument that lists the engines if none
-// is asked for, and std::runtime_error with the case and what a rank said.
-OverlapReport MeasureOverlap(MpiWorld& world, const OverlapOptions& options,
-                             const OverlapListener& listener);
+// Collective; the report is rank 0's. Throws std::exception, on some ranks or on all, with the case
+// and what a rank said: the job cannot go on.
+OverlapReport MeasureOverlap(MpiWorld& world, const std::vector<OverlapEngine>& engines,
+                             const OverlapOptions& options, const OverlapListener& listener);
 
 }  // namespace shardproof

@@ -61,12 +61,16 @@ int Main(MpiWorld& world, int argc, char** argv) {
       std::cerr << "link_overlap: an even number of ranks, half on each host\n";
     return 3;
   }
+  std::vector<OverlapEngine> engines;
   try {
-    const OverlapReport report = MeasureOverlap(world, options, Printer(options));
-    if (world.rank() == 0) Conclude(report, svg);
-  } catch (const std::invalid_argument& error) {
+    engines = OverlapEngines(world.size(), options);
+  } catch (const std::invalid_argument& error) {  // on all ranks
     if (world.rank() == 0) std::cerr << "link_overlap: " << error.what() << "\n";
     return 3;
+  }
+  try {
+    const OverlapReport report = MeasureOverlap(world, engines, options, Printer(options));
+    if (world.rank() == 0) Conclude(report, svg);
   } catch (const std::exception& error) {
     std::cerr << "link_overlap: " << error.what() << "\n";
     std::cerr.flush();

@@ -1,4 +1,6 @@
 // Which engines, of which sizes, are measured on a link?
+#include <stdexcept>
+
 #include "conformance/runner/measure/link/link_overlap.h"
 
 namespace shardproof {
@@ -37,11 +39,21 @@ std::vector<OverlapEngine> OverlapEngines(int ranks, const OverlapOptions& optio
     return OverlapEngine{name, Sized(ranks, baseline, sizes, options.steps),
                          Sized(ranks, with, sizes, options.steps)};
   };
-  return {engine("FSDP", "zero3.pf0.adamw", "zero3.ogr.opg.adamw", dense),
-          engine("FSDP with a twin", "zero3.twin.pf0.adamw", "zero3.twin.ogr.opg.adamw", dense),
-          engine("1F1B, tokens of experts", moe, moe + ".1f1b.dw", experts),
-          engine("layer-wise Adam", "lw.bs100000.adamw", "lw.bs100000.ogr.opg.adamw", dense),
-          engine("layer-wise Muon", "lw.bs100000.muon", "lw.bs100000.ogr.opg.muon", dense)};
+  const std::vector<OverlapEngine> all = {
+      engine("FSDP", "zero3.pf0.adamw", "zero3.ogr.opg.adamw", dense),
+      engine("FSDP with a twin", "zero3.twin.pf0.adamw", "zero3.twin.ogr.opg.adamw", dense),
+      engine("1F1B, tokens of experts", moe, moe + ".1f1b.dw", experts),
+      engine("layer-wise Adam", "lw.bs100000.adamw", "lw.bs100000.ogr.opg.adamw", dense),
+      engine("layer-wise Muon", "lw.bs100000.muon", "lw.bs100000.ogr.opg.muon", dense)};
+  std::vector<OverlapEngine> chosen;
+  std::string names;
+  for (const OverlapEngine& one : all) {
+    names += "\n  " + one.name;
+    if (one.name.find(options.engine) != std::string::npos) chosen.push_back(one);
+  }
+  if (chosen.empty())
+    throw std::invalid_argument("--engine " + options.engine + " is in no name of" + names);
+  return chosen;
 }
 
 }  // namespace shardproof
