@@ -22,12 +22,10 @@
 
 namespace shardproof {
 
-CheckResult CheckAll(const Run& run) {
-  const Analysis analysis(run);
-  CheckResult result = CheckRobustness(analysis);
+CheckResult CheckFamilies(const Analysis& analysis, CheckResult result) {
   result.Merge(CheckGraph(analysis.lowered()));
   result.Merge(CheckObjects(analysis));
-  if (analysis.has_case()) result.Merge(CheckOverlap(*run.spec, analysis.lowered()));
+  if (analysis.has_case()) result.Merge(CheckOverlap(*analysis.run().spec, analysis.lowered()));
   result.Merge(CheckGroups(analysis));
   result.Merge(CheckReduction(analysis));
   result.Merge(CheckLifetime(analysis));
@@ -41,6 +39,12 @@ CheckResult CheckAll(const Run& run) {
   result.Merge(CheckBudgets(analysis));
   result.Merge(CiteForSchedule(analysis, result));
   result.Merge(CiteForLayerWise(analysis, result));
+  return result;
+}
+
+CheckResult CheckAll(const Run& run) {
+  const Analysis analysis(run);
+  CheckResult result = CheckFamilies(analysis, CheckRobustness(analysis));
   JudgeEarlyEnd(analysis, result);
   SettleWhatIsOpen(analysis, result);
   OrderByCause(analysis.lowered(), result);

@@ -1,5 +1,6 @@
 // check_all.h: what can be said about one run, by all checks?
 #pragma once
+#include "conformance/checks/base/analysis.h"
 #include "conformance/checks/base/check.h"
 
 namespace shardproof {
@@ -8,5 +9,8 @@ namespace shardproof {
 // not asked. Findings of the deadlock and race families are left out when operations do not
 // match: positions mean nothing then.
 CheckResult CheckAll(const Run& run);
+
+// Of these the families that look at events; how ranks ended has been said, or is not known.
+CheckResult CheckFamilies(const Analysis& analysis, CheckResult so_far = {});
 
 }  // namespace shardproof

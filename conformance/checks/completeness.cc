@@ -93,21 +93,25 @@ std::set<std::string> ShownByEveryRun(const Analysis& a) {
 }
 
 void SettleWhatIsOpen(const Analysis& a, CheckResult& result) {
+  SettleWhatIsOpen(Shows{AnyEvent(a), AnyRange(a), ShownByEveryRun(a)}, result);
+}
+
+void SettleWhatIsOpen(const Shows& shows, CheckResult& result) {
   std::vector<NotCheckable>& rows = result.not_checkable;
-  if (!AnyRange(a)) {
+  if (!shows.any_range) {
     for (const char* id : {"GE-05", "GE-06", "GE-11"}) {
       if (result.judged.contains(id))
         rows.push_back({id, "no event names the bytes that it touches (key r)"});
     }
   }
-  if (!AnyEvent(a)) {
+  if (!shows.any_event) {
     for (const std::string& id : result.judged) rows.push_back({id, "the traces have no events"});
     result.judged.clear();
   }
   KeepOneRowEach(result);
   std::set<std::string> told = result.judged;
   for (const NotCheckable& row : rows) told.insert(row.requirement);
-  for (const std::string& id : ShownByEveryRun(a))
+  for (const std::string& id : shows.due)
     if (told.insert(id).second) rows.push_back({id, "nothing in the run shows it"});
 }
 

@@ -14,11 +14,18 @@ namespace shardproof {
 // may judge more where there is more to see.
 std::set<std::string> ShownByEveryRun(const Analysis& a);
 
+// What a run has at all.
+struct Shows {
+  bool any_event = false, any_range = false;
+  std::set<std::string> due;  // ShownByEveryRun
+};
+
 // Leaves one row for each requirement. A requirement
 // - that ShownByEveryRun has and that nobody spoke of becomes missing;
 // - with missing evidence is not judged, unless there is a finding.
 // A run without any event has judged nothing but its findings; one without any byte range, no
 // races.
 void SettleWhatIsOpen(const Analysis& a, CheckResult& result);
+void SettleWhatIsOpen(const Shows& shows, CheckResult& result);
 
 }  // namespace shardproof

@@ -262,11 +262,16 @@ Verdict JudgeWithFurther(Verdict alone, const std::string& requirement, CheckRes
 }
 
 Verdict JudgeForeign(Run run) {
-  Verdict verdict;
   const Run foreign{nullptr, std::move(run.traces), std::move(run.outcomes), {}};
-  verdict.result = CheckAll(foreign);
-  Settle(verdict);
+  Verdict verdict = VerdictOn(CheckAll(foreign));
   verdict.drawings = DrawingsOf(foreign, verdict.result);
+  return verdict;
+}
+
+Verdict VerdictOn(CheckResult result) {
+  Verdict verdict;
+  verdict.result = std::move(result);
+  Settle(verdict);
   return verdict;
 }
 

@@ -63,6 +63,9 @@ std::optional<Finding> EndedBadly(const Run& run, const std::string& requirement
 // The verdict on the traces of somebody else's program: only what needs no case is judged.
 Verdict JudgeForeign(Run run);
 
+// The same, where the checks have spoken and found nothing to draw.
+Verdict VerdictOn(CheckResult result);
+
 // The verdict on a run of which nothing was recorded.
 Verdict NothingRecorded();
 

@@ -97,6 +97,13 @@ void AddCheck(CLI::App* app, Options* o) {
                    "were judged")
       ->check(CLI::ExistingFile);
   check
+      ->add_option(
+          "--part-events", o->part_events,
+          "judge long runs in parts of this many events or more, read one after the other; "
+          "0: whole")
+      ->check(CLI::Range(int64_t{0}, int64_t{1} << 40))
+      ->capture_default_str();
+  check
       ->add_option("--limit-memory", o->most_mib,
                    "exit with code 3 above this many MiB of address space; 0: no limit")
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 40));

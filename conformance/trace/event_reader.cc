@@ -182,7 +182,7 @@ bool EventReader::ReadOther(uint64_t key, json::value value) {
   switch (key) {
     case Key("i"): {
       Once(Bit("i"), "i");
-      const auto due = static_cast<int64_t>(trace_.events.size());
+      const int64_t due = gate_.events();
       const int64_t number = value.get_int64();
       if (number == due) return true;
       throw LineError{"event " + std::to_string(number) + " where event " + std::to_string(due) +

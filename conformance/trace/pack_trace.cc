@@ -10,22 +10,17 @@ namespace {
 
 class Packer {
  public:
-  explicit Packer(const Trace& trace) : trace_(trace) {
-    constexpr size_t kBytesOfARow = 40;
-    out_.reserve(kBytesOfARow * trace.events.size() + sizeof(double) * trace.values.size());
-  }
+  // Appends to out.
+  Packer(const Trace& trace, std::string& out) : trace_(trace), out_(out) {}
 
-  std::string Pack() {
-    Header();
+  void Rows() {
     for (size_t i = 0; i < trace_.events.size(); ++i) {
       CheckBounds(trace_, i);
       Row(trace_.events[i]);
     }
-    return std::move(out_);
   }
 
- private:
-  void Header() {
+  void Header(size_t events) {
     Number(kPackedVersion);
     Number(trace_.world);
     Number(trace_.rank);
@@ -46,11 +41,12 @@ class Packer {
     for (const std::string& name : trace_.streams) Text(name);
     Size(trace_.strings.size());
     for (const std::string& text : trace_.strings) Text(text);
-    Size(trace_.events.size());
+    Size(events);
     Number(static_cast<int64_t>(trace_.end));
     Text(trace_.end_reason);
   }
 
+ private:
   static uint64_t KeysOf(const Event& event) {
     uint64_t keys = 0;
     const auto add = [&](uint64_t bit, bool has) { keys |= has ? bit : 0; };
@@ -140,13 +136,37 @@ class Packer {
   void Raw(const void* bytes, size_t size) { out_.append(static_cast<const char*>(bytes), size); }
 
   const Trace& trace_;
-  std::string out_;
+  std::string& out_;
 };
 
 }  // namespace
 
-std::string PackTrace(const Trace& trace) { return Packer(trace).Pack(); }
+std::string PackTrace(const Trace& trace) {
+  constexpr size_t kBytesOfARow = 40;
+  std::string packed;
+  packed.reserve(kBytesOfARow * trace.events.size() + sizeof(double) * trace.values.size());
+  Packer packer(trace, packed);
+  packer.Header(trace.events.size());
+  packer.Rows();
+  return packed;
+}
 
 std::string PackTraceFile(const Trace& trace) { return FirstLineOfPackedFile() + PackTrace(trace); }
+
+PackedFile PackRows(TraceCursor& rows) {
+  constexpr size_t kAtOnce = 1 << 16;
+  PackedFile file;
+  for (bool more = true; more;) {
+    more = rows.Next();
+    const size_t events = rows.trace().events.size();
+    if (more && events < kAtOnce) continue;
+    Packer(rows.trace(), file.rows).Rows();
+    file.events += static_cast<int64_t>(events);
+    if (more) rows.Take();
+  }
+  file.header = FirstLineOfPackedFile();
+  Packer(rows.trace(), file.header).Header(static_cast<size_t>(file.events));
+  return file;
+}
 
 }  // namespace shardproof

@@ -7,6 +7,7 @@
 // process that ran foreign code, or from anywhere, so it goes through the same gate as text
 // (row_gate.h): what the reader of text refuses is refused here, with the event's number.
 #pragma once
+#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <string_view>
@@ -14,6 +15,7 @@
 
 #include "conformance/trace/event.h"
 #include "conformance/trace/reader.h"
+#include "conformance/trace/trace_cursor.h"
 
 namespace shardproof {
 
@@ -25,5 +27,13 @@ Trace UnpackTrace(std::string_view bytes, std::string_view source_name);
 // The same as a file, trace.NNNNN.packed.
 std::string PackTraceFile(const Trace& trace);
 Trace UnpackTraceFile(std::string_view bytes, std::string_view source_name);
+
+// The file in two pieces, one behind the other, of rows that are read as they are packed: it takes
+// the memory of its bytes.
+struct PackedFile {
+  std::string header, rows;
+  int64_t events = 0;
+};
+PackedFile PackRows(TraceCursor& rows);
 
 }  // namespace shardproof

@@ -1,10 +1,13 @@
 #include "conformance/trace/reader.h"
 
 #include <algorithm>
+#include <memory>
 #include <optional>
+#include <utility>
 
 #include "conformance/trace/event_reader.h"
 #include "conformance/trace/names.h"
+#include "conformance/trace/open_trace.h"
 #include "conformance/trace/trace_lines.h"
 
 namespace shardproof {
@@ -24,20 +27,52 @@ std::string InWords(simdjson::error_code code) {
   }
 }
 
-class TraceReader {
+class TextCursor : public TraceCursor {
  public:
-  explicit TraceReader(std::string_view text)
-      : rest_(text), gate_(trace_), events_(trace_, gate_) {}
+  TextCursor(std::string_view text, std::string source_name, std::unique_ptr<MappedFile> file)
+      : file_(std::move(file)),
+        source_name_(std::move(source_name)),
+        rest_(text),
+        gate_(trace_),
+        events_(trace_, gate_) {}
 
-  int64_t line_number() const { return line_number_; }
+  void Begin() override {
+    Guarded([&] {
+      while (!has_header_ && !rest_.empty()) ReadNextLine();
+      return has_header_ || Advance();
+    });
+  }
+  bool Next() override {
+    return Guarded([&] { return Advance(); });
+  }
 
-  Trace Read() {
-    ReserveEvents();
+  // For as many rows as the text has, about.
+  void ReserveEvents() {
+    constexpr size_t kSampleBytes = 1 << 16;
+    const std::string_view sample = rest_.substr(0, kSampleBytes);
+    const auto lines = static_cast<size_t>(std::count(sample.begin(), sample.end(), '\n'));
+    if (!sample.empty()) trace_.events.reserve(lines * (rest_.size() / sample.size() + 1));
+  }
+
+ private:
+  template <typename Read>
+  bool Guarded(Read&& read) {
+    try {
+      return read();
+    } catch (const LineError& error) {
+      throw TraceError(source_name_, line_number_, error.what);
+    } catch (const simdjson::simdjson_error& error) {
+      throw TraceError(source_name_, line_number_, InWords(error.error()));
+    }
+  }
+
+  bool Advance() {
+    const int64_t before = gate_.events();
     while (!rest_.empty()) {
-      const size_t end = std::min(rest_.find('\n'), rest_.size());
-      ++line_number_;
-      ReadLine(rest_.substr(0, end), rest_.size() - end);
-      rest_.remove_prefix(std::min(end + 1, rest_.size()));
+      ReadNextLine();
+      if (gate_.events() == before) continue;
+      if (file_ != nullptr) file_->Done(file_->bytes().size() - rest_.size());
+      return true;
     }
     ++line_number_;
     if (!has_header_)
@@ -46,15 +81,14 @@ class TraceReader {
       throw LineError{
           "the trace ends without a footer {\"end\":..}: it was cut off, or who wrote it died"};
     }
-    return std::move(trace_);
+    return false;
   }
 
- private:
-  void ReserveEvents() {
-    constexpr size_t kSampleBytes = 1 << 16;
-    const std::string_view sample = rest_.substr(0, kSampleBytes);
-    const auto lines = static_cast<size_t>(std::count(sample.begin(), sample.end(), '\n'));
-    if (!sample.empty()) trace_.events.reserve(lines * (rest_.size() / sample.size() + 1));
+  void ReadNextLine() {
+    const size_t end = std::min(rest_.find('\n'), rest_.size());
+    ++line_number_;
+    ReadLine(rest_.substr(0, end), rest_.size() - end);
+    rest_.remove_prefix(std::min(end + 1, rest_.size()));
   }
 
   // after: bytes that follow the line in the text, and may be looked at by the parser.
@@ -191,7 +225,7 @@ class TraceReader {
       json::value value = field.value();
       if (name == "end") {
         const int64_t count = value.get_int64();
-        const auto seen = static_cast<int64_t>(trace_.events.size());
+        const int64_t seen = gate_.events();
         if (count != seen) {
           throw LineError{"the footer counts " + std::to_string(count) + " events, but " +
                           std::to_string(seen) +
@@ -212,10 +246,11 @@ class TraceReader {
     has_footer_ = true;
   }
 
+  const std::unique_ptr<MappedFile> file_;  // of the text; null: somebody else holds it
+  const std::string source_name_;
   std::string_view rest_;
   int64_t line_number_ = 0;
   bool has_header_ = false, has_footer_ = false;
-  Trace trace_;
   RowGate gate_;
   EventReader events_;
   json::parser parser_;
@@ -225,14 +260,16 @@ class TraceReader {
 }  // namespace
 
 Trace ReadTrace(std::string_view text, std::string_view source_name) {
-  TraceReader reader(text);
-  try {
-    return reader.Read();
-  } catch (const LineError& error) {
-    throw TraceError(source_name, reader.line_number(), error.what);
-  } catch (const simdjson::simdjson_error& error) {
-    throw TraceError(source_name, reader.line_number(), InWords(error.error()));
+  TextCursor cursor(text, std::string(source_name), nullptr);
+  cursor.ReserveEvents();
+  while (cursor.Next()) {
   }
+  return std::move(cursor.trace());
+}
+
+std::unique_ptr<TraceCursor> OpenText(std::unique_ptr<MappedFile> file, std::string source_name) {
+  const std::string_view text = file->bytes();
+  return std::make_unique<TextCursor>(text, std::move(source_name), std::move(file));
 }
 
 }  // namespace shardproof

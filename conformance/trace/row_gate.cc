@@ -77,6 +77,7 @@ void RowGate::Add(const Event& event, uint64_t seen, int64_t values) {
   const std::string broken = rules_.See(event);
   if (!broken.empty()) throw LineError{broken};
   trace_.events.push_back(event);
+  ++events_;
 }
 
 void RowGate::End(TraceEnd end) const {

@@ -19,12 +19,15 @@ class RowGate {
   void Add(const Event& event, uint64_t seen, int64_t values);
   // After the last event. Throws LineError if a trace with this end cannot stop here.
   void End(TraceEnd end) const;
+  // Events that were added; the trace may have given some of them away.
+  int64_t events() const { return events_; }
 
  private:
   void CheckIndices(const Event& event, int64_t values);
 
   Trace& trace_;
   RowRules rules_;
+  int64_t events_ = 0;
 };
 
 }  // namespace shardproof

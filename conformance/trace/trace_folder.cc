@@ -1,10 +1,12 @@
 // Which traces lie in a folder, as text or packed?
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <utility>
 
 #include "conformance/trace/packed_trace.h"
 #include "conformance/trace/reader.h"
+#include "conformance/trace/trace_cursor.h"
 #include "conformance/trace/trace_file.h"
 #include "conformance/trace/trace_lines.h"
 
@@ -69,36 +71,58 @@ std::vector<std::filesystem::path> RunsIn(const std::filesystem::path& folder) {
   return runs;
 }
 
+namespace {
+
+// A file that is not of the run that the others are of. first: rank 0's.
+void RefuseStranger(const std::filesystem::path& path, const Trace& trace, size_t rank,
+                    const Trace& first) {
+  const auto refuse = [&](const std::string& what) { throw TraceError(path.string(), 1, what); };
+  if (static_cast<size_t>(trace.rank) != rank) {
+    refuse("the header says rank " + std::to_string(trace.rank) + ", the file's name rank " +
+           std::to_string(rank));
+  }
+  if (trace.case_id != first.case_id) {
+    refuse("case \"" + trace.case_id + "\", but rank 0's is \"" + first.case_id +
+           "\": the folder is mixed");
+  }
+  if (trace.world != first.world) {
+    refuse("world of " + std::to_string(trace.world) + ", but rank 0's has " +
+           std::to_string(first.world) + ": the folder is mixed");
+  }
+}
+
+void RefuseOtherWorld(const std::filesystem::path& folder, const Trace& first, size_t ranks) {
+  const auto world = static_cast<size_t>(first.world);
+  if (ranks < world)
+    throw TraceError(folder.string(), 0,
+                     "the trace of rank " + std::to_string(ranks) + " of " + std::to_string(world) +
+                         " is missing");
+  if (ranks > world)
+    throw TraceError(folder.string(), 0,
+                     "more traces than the world of " + std::to_string(world) + " has ranks");
+}
+
+}  // namespace
+
 std::vector<Trace> ReadTraceFolder(const std::filesystem::path& folder) {
   std::vector<Trace> traces;
   for (const std::filesystem::path& path : TraceFiles(folder)) {
-    const auto rank = static_cast<int32_t>(traces.size());
-    Trace trace = ReadTraceFile(path);
-    const auto refuse = [&](const std::string& what) { throw TraceError(path.string(), 1, what); };
-    if (trace.rank != rank) {
-      refuse("the header says rank " + std::to_string(trace.rank) + ", the file's name rank " +
-             std::to_string(rank));
-    }
-    if (rank > 0 && trace.case_id != traces[0].case_id) {
-      refuse("case \"" + trace.case_id + "\", but rank 0's is \"" + traces[0].case_id +
-             "\": the folder is mixed");
-    }
-    if (rank > 0 && trace.world != traces[0].world) {
-      refuse("world of " + std::to_string(trace.world) + ", but rank 0's has " +
-             std::to_string(traces[0].world) + ": the folder is mixed");
-    }
-    traces.push_back(std::move(trace));
+    traces.push_back(ReadTraceFile(path));
+    RefuseStranger(path, traces.back(), traces.size() - 1, traces.front());
   }
-  const int world = traces[0].world;
-  const auto files = static_cast<int>(traces.size());
-  if (files < world)
-    throw TraceError(folder.string(), 0,
-                     "the trace of rank " + std::to_string(files) + " of " + std::to_string(world) +
-                         " is missing");
-  if (files > world)
-    throw TraceError(folder.string(), 0,
-                     "more traces than the world of " + std::to_string(world) + " has ranks");
+  RefuseOtherWorld(folder, traces.front(), traces.size());
   return traces;
+}
+
+std::vector<std::unique_ptr<TraceCursor>> OpenTraceFolder(const std::filesystem::path& folder) {
+  std::vector<std::unique_ptr<TraceCursor>> cursors;
+  for (const std::filesystem::path& path : TraceFiles(folder)) {
+    cursors.push_back(OpenTrace(path));
+    cursors.back()->Begin();
+    RefuseStranger(path, cursors.back()->trace(), cursors.size() - 1, cursors.front()->trace());
+  }
+  RefuseOtherWorld(folder, cursors.front()->trace(), cursors.size());
+  return cursors;
 }
 
 }  // namespace shardproof

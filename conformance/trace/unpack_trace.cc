@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <type_traits>
 #include <utility>
 
 #include "conformance/trace/json_fields.h"
 #include "conformance/trace/names.h"
+#include "conformance/trace/open_trace.h"
 #include "conformance/trace/packed_fields.h"
 #include "conformance/trace/packed_trace.h"
 #include "conformance/trace/row_gate.h"
@@ -17,8 +19,8 @@ namespace {
 // "e" is always there, "i" is its place.
 constexpr uint64_t kKeys = ((uint64_t{1} << kEventKeys.size()) - 1) & ~(Bit("i") | Bit("e"));
 
-// A few bytes make an event in memory; who reads has no room for all that a hostile engine can put
-// down.
+// A few bytes make an event in memory; who reads all of them has no room for all that a hostile
+// engine can put down.
 constexpr size_t kMostEvents = kMaxId;
 
 // Takes numbers, texts and lists off the front of bytes. Throws LineError.
@@ -27,6 +29,7 @@ class Bytes {
   explicit Bytes(std::string_view bytes) : rest_(bytes) {}
 
   bool empty() const { return rest_.empty(); }
+  size_t size() const { return rest_.size(); }
 
   int64_t Number(const char* what, int64_t least, int64_t most) {
     uint64_t zigzag = 0;
@@ -63,25 +66,62 @@ class Bytes {
   std::string_view rest_;
 };
 
-class Unpacker {
+class Unpacker : public TraceCursor {
  public:
-  explicit Unpacker(std::string_view bytes) : bytes_(bytes), gate_(trace_) {}
+  Unpacker(std::string_view bytes, std::string source_name, std::unique_ptr<MappedFile> file)
+      : file_(std::move(file)),
+        source_name_(std::move(source_name)),
+        bytes_(bytes),
+        gate_(trace_) {}
 
-  std::string Where() const {
-    return in_events_ ? "event " + std::to_string(trace_.events.size()) + ": " : "";
+  void Begin() override {
+    Guarded([&] {
+      ReadHeader();
+      return true;
+    });
+  }
+  bool Next() override {
+    return Guarded([&] { return Advance(); });
   }
 
+  // All that there is.
   Trace Unpack() {
-    const size_t events = Header();
-    trace_.events.reserve(events);
-    in_events_ = true;
-    for (size_t i = 0; i < events; ++i) Row();
-    if (!bytes_.empty()) throw LineError{"bytes after the last event"};
-    gate_.End(trace_.end);
+    reserve_ = true;
+    while (Next()) {
+    }
     return std::move(trace_);
   }
 
  private:
+  template <typename Read>
+  bool Guarded(Read&& read) {
+    try {
+      return read();
+    } catch (const LineError& error) {
+      const std::string where = in_events_ ? "event " + std::to_string(gate_.events()) + ": " : "";
+      throw TraceError(source_name_, 0, where + error.what);
+    }
+  }
+
+  void ReadHeader() {
+    if (in_events_) return;
+    events_ = Header();
+    if (reserve_) trace_.events.reserve(events_);
+    in_events_ = true;
+  }
+
+  bool Advance() {
+    ReadHeader();
+    if (static_cast<size_t>(gate_.events()) < events_) {
+      Row();
+      if (file_ != nullptr) file_->Done(file_->bytes().size() - bytes_.size());
+      return true;
+    }
+    if (!bytes_.empty()) throw LineError{"bytes after the last event"};
+    gate_.End(trace_.end);
+    return false;
+  }
+
   int32_t Int32(const char* what, int64_t least, int64_t most) {
     return static_cast<int32_t>(bytes_.Number(what, least, most));
   }
@@ -110,8 +150,9 @@ class Unpacker {
     trace_.strings.resize(bytes_.Size("strings", 1));
     for (std::string& text : trace_.strings) text = bytes_.Text("text");
     constexpr size_t kBytesOfARow = 2;
-    const size_t events = std::min(bytes_.Size("events", kBytesOfARow), kMostEvents + 1);
-    if (events > kMostEvents) ThrowOutside("events", kMostEvents + 1, 0, kMostEvents);
+    const size_t events = bytes_.Size("events", kBytesOfARow);
+    if (events > kMostEvents && file_ == nullptr)
+      ThrowOutside("events", static_cast<int64_t>(events), 0, kMostEvents);
     trace_.end = static_cast<TraceEnd>(bytes_.Number("status", 0, trace_names::kEnds.size() - 1));
     trace_.end_reason = bytes_.Text("reason");
     return events;
@@ -198,31 +239,38 @@ class Unpacker {
     return static_cast<int64_t>(n);
   }
 
+  const std::unique_ptr<MappedFile> file_;  // of the bytes; null: somebody else holds them
+  const std::string source_name_;
   Bytes bytes_;
-  bool in_events_ = false;
-  Trace trace_;
+  bool in_events_ = false, reserve_ = false;
+  size_t events_ = 0;
   RowGate gate_;
 };
 
-}  // namespace
-
-Trace UnpackTrace(std::string_view bytes, std::string_view source_name) {
-  Unpacker unpacker(bytes);
-  try {
-    return unpacker.Unpack();
-  } catch (const LineError& error) {
-    throw TraceError(source_name, 0, unpacker.Where() + error.what);
-  }
-}
-
-Trace UnpackTraceFile(std::string_view bytes, std::string_view source_name) {
+// Behind the line that says which version wrote it.
+std::string_view PackedBytes(std::string_view file, std::string_view source_name) {
   const std::string first = FirstLineOfPackedFile();
-  if (!bytes.starts_with(first)) {
+  if (!file.starts_with(first)) {
     throw TraceError(source_name, 0,
                      "no packed trace, or one of another version of the suite: pack the text anew "
                      "(shardproof trace convert)");
   }
-  return UnpackTrace(bytes.substr(first.size()), source_name);
+  return file.substr(first.size());
+}
+
+}  // namespace
+
+Trace UnpackTrace(std::string_view bytes, std::string_view source_name) {
+  return Unpacker(bytes, std::string(source_name), nullptr).Unpack();
+}
+
+Trace UnpackTraceFile(std::string_view bytes, std::string_view source_name) {
+  return UnpackTrace(PackedBytes(bytes, source_name), source_name);
+}
+
+std::unique_ptr<TraceCursor> OpenPacked(std::unique_ptr<MappedFile> file, std::string source_name) {
+  const std::string_view bytes = PackedBytes(file->bytes(), source_name);
+  return std::make_unique<Unpacker>(bytes, std::move(source_name), std::move(file));
 }
 
 }  // namespace shardproof

@@ -16,6 +16,7 @@ void CheckResult::Merge(CheckResult other) {
   append(not_checkable, other.not_checkable);
   append(notes, other.notes);
   judged.insert(other.judged.begin(), other.judged.end());
+  if (other.slots) slots = std::move(other.slots);
 }
 
 }  // namespace shardproof

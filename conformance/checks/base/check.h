@@ -6,6 +6,7 @@
 #pragma once
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -50,12 +51,21 @@ struct NotCheckable {
   Kind kind = Kind::kMissing;
 };
 
+// What communicator kernels need of a device so that no timing hangs.
+struct KernelSlots {
+  std::string profiles;  // of which machines it is shown: "E0, E1, E2s: safe"
+  int32_t spin = 0,
+          resident = 0;  // k*: kernels that wait for peers together; that are there together
+  bool exact = true;     // false: at most so many
+};
+
 struct CheckResult {
   std::vector<Finding> findings;
   std::set<std::string>
       judged;  // requirement ids for which there was evidence, with or without findings
   std::vector<NotCheckable> not_checkable;
-  std::vector<std::string> notes;  // figures worth printing: k*, peaks, proofs
+  std::vector<std::string> notes;    // figures worth printing: k*, peaks, proofs
+  std::optional<KernelSlots> slots;  // what the note of the deadlock check says, if it is safe
 
   void Merge(CheckResult other);
 };

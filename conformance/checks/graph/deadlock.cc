@@ -213,19 +213,17 @@ class Judge {
   }
 
   void Notes(const std::string& profiles, bool in_order) {
-    const std::vector<Slots> slots = CountSlots(program_);
-    int32_t spin = 0, resident = 0;
-    bool exact = true;
-    for (const Slots& one : slots) {
-      spin = std::max(spin, one.spin);
-      resident = std::max(resident, one.resident);
-      exact = exact && one.exact;
+    KernelSlots most;
+    most.profiles = profiles;
+    for (const Slots& one : CountSlots(program_)) {
+      most.spin = std::max(most.spin, one.spin);
+      most.resident = std::max(most.resident, one.resident);
+      most.exact = most.exact && one.exact;
     }
-    std::string text = "deadlock: " + profiles + "; E3: " + (spin <= 1 ? "safe" : "not shown") +
-                       "; k* " + (exact ? "" : "at most ") + std::to_string(spin) + " (resident " +
-                       (exact ? "" : "at most ") + std::to_string(resident) + ")";
+    std::string text = DeadlockNote(most);
     if (!in_order) text += "; no number of slots is enough when kernels start in issue order";
     result_.notes.push_back(text);
+    if (result_.findings.empty()) result_.slots = std::move(most);
   }
 
   const Program& program_;
@@ -235,6 +233,14 @@ class Judge {
 };
 
 }  // namespace
+
+std::string DeadlockNote(const KernelSlots& slots) {
+  const auto number = [&](int32_t of) {
+    return (slots.exact ? "" : "at most ") + std::to_string(of);
+  };
+  return "deadlock: " + slots.profiles + "; E3: " + (slots.spin <= 1 ? "safe" : "not shown") +
+         "; k* " + number(slots.spin) + " (resident " + number(slots.resident) + ")";
+}
 
 bool Sound(const Program& program) {
   CheckResult matched;

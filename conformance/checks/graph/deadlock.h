@@ -41,6 +41,9 @@ struct DeadlockVerdict {
   std::vector<bool> never_started;  // by entry, if the run was cut: it did not start in this run
 };
 
+// The note on a program that no timing of these machines hangs.
+std::string DeadlockNote(const KernelSlots& slots);
+
 // GE-03, GE-04, GE-10; notes: E1, E2, E3, k*, slots. The program must match (or be cut).
 DeadlockVerdict JudgeDeadlock(const Program& program, const Matching& matching,
                               CheckResult& result);

@@ -162,6 +162,7 @@ class Checker {
     result_.judged.merge(other.judged);
     for (auto& one : other.not_checkable) result_.not_checkable.push_back(std::move(one));
     for (auto& note : other.notes) result_.notes.push_back(std::move(note));
+    if (other.slots) result_.slots = std::move(other.slots);
   }
 
   const Lowered& run_;

@@ -14,6 +14,7 @@
 #include "conformance/runner/command/run_command.h"
 #include "conformance/runner/many/judge_many.h"
 #include "conformance/runner/recorded_ends.h"
+#include "conformance/runner/recorded_parts.h"
 #include "conformance/runner/replay/view.h"
 #include "conformance/runner/replay_line.h"
 #include "conformance/runner/reporter.h"
@@ -51,7 +52,8 @@ RecordedRun JudgeWorldIn(const std::filesystem::path& folder) {
   return run;
 }
 
-RecordedRun JudgeRunIn(const std::filesystem::path& folder, bool keep) {
+// keep: the traces are shown; they are judged whole then.
+RecordedRun JudgeRunIn(const std::filesystem::path& folder, int64_t part_events, bool keep) {
   if (symmetry::IsWorldFolder(folder)) {
     if (keep)
       throw std::invalid_argument(folder.string() +
@@ -61,10 +63,18 @@ RecordedRun JudgeRunIn(const std::filesystem::path& folder, bool keep) {
   }
   RecordedRun run;
   run.folder = folder.string();
-  std::vector<Trace> traces = ReadTraceFolder(folder);
-  run.id = traces.front().case_id;
-  if (keep) run.traces = traces;
-  run.judged = JudgeTraces(std::move(traces), run.folder);
+  if (keep) {
+    run.traces = ReadTraceFolder(folder);
+    run.id = run.traces.front().case_id;
+    run.judged = JudgeTraces(run.traces, run.folder);
+  } else {
+    JudgedFolder judged = JudgeFolder(folder, part_events);
+    run.id = std::move(judged.case_id);
+    run.judged = std::move(judged.judged);
+    if (judged.parts > 1)
+      run.facts.push_back("judged in " + std::to_string(judged.parts) + " parts");
+    if (!judged.whole.empty()) run.facts.push_back("not judged in parts: " + judged.whole);
+  }
   if (!run.judged.ours) {
     run.facts.push_back("\"" + run.id +
                         "\" is no case id of this suite: only what needs no case is asked");
@@ -90,7 +100,8 @@ RecordedRun JudgeDumpsIn(const std::string& folder, bool keep) {
 }
 
 // All are read before anything is written: a report of traces that cannot be read says too much.
-std::vector<RecordedRun> JudgeTarget(const std::string& target, bool keep) {
+std::vector<RecordedRun> JudgeTarget(const Options& options, bool keep) {
+  const std::string& target = options.target;
   const size_t colon = target.find(':');
   const std::string kind = target.substr(0, colon);
   const std::string folder = colon == std::string::npos ? "" : target.substr(colon + 1);
@@ -99,15 +110,16 @@ std::vector<RecordedRun> JudgeTarget(const std::string& target, bool keep) {
     throw std::invalid_argument("\"" + target + "\": traces are trace:DIR or flight:DIR");
   const std::vector<std::filesystem::path> folders = RunsIn(folder);
   std::vector<RecordedRun> runs(folders.size());
-  InParallel(folders.size(),
-             [&] { return [&](size_t i) { runs[i] = JudgeRunIn(folders[i], keep); }; });
+  InParallel(folders.size(), [&] {
+    return [&](size_t i) { runs[i] = JudgeRunIn(folders[i], options.part_events, keep); };
+  });
   return runs;
 }
 
 std::vector<RecordedRun> JudgeWithinLimits(const Options& options, bool keep) {
   LimitCheck(options.most_mib, options.most_seconds);
   try {
-    return JudgeTarget(options.target, keep);
+    return JudgeTarget(options, keep);
   } catch (const std::bad_alloc&) {
     throw std::invalid_argument("\"" + options.target + "\" needs more memory than " +
                                 (options.most_mib > 0 ? "--limit-memory allows" : "there is") +

@@ -49,6 +49,37 @@ refused 3 'trace convert takes trace:DIR' "$shardproof" trace convert --to other
 cp text/trace.00000.jsonl packed/
 refused 3 'two files for rank 0' "$shardproof" check trace:packed
 
+# A long run is judged in parts, and what is said of it is what is said of the whole.
+mkdir long
+for rank in 0 1; do
+  awk -v rank=$rank 'BEGIN {
+    print "{\"shardproof_trace\":1,\"rank\":" rank ",\"world\":2,\"case\":\"x\",\"provides\":[\"groups\",\"collectives\",\"sync\",\"memory\",\"work\"]}"
+    print "{\"group\":0,\"comm\":\"a\",\"name\":\"a\",\"ranks\":[0,1]}"
+    print "{\"stream\":0,\"name\":\"s\"}"
+    print "{\"e\":\"alloc\",\"s\":0,\"a\":0,\"k\":64}"
+    n = 1
+    for (step = 0; step < 2000; ++step) {
+      print "{\"e\":\"collective\",\"op\":\"all_reduce\",\"ty\":\"f32\",\"g\":0,\"s\":0,\"k\":8,\"r\":[[0,1,0,32],[0,2,0,32]]}"
+      print "{\"e\":\"launch\",\"s\":0,\"r\":[[0,3,0,64]]}"
+      print "{\"e\":\"stream_sync\",\"s\":0}"
+      n += 3
+    }
+    print "{\"end\":" n ",\"status\":\"complete\"}"
+  }' >long/trace.0000$rank.jsonl
+done
+"$shardproof" trace convert --to long_packed trace:long >said
+for form in long long_packed; do
+  "$shardproof" check --all --part-events 500 trace:$form >parts.said && fail "no calls, and judged all"
+  "$shardproof" check --all --part-events 0 trace:$form >whole.said && fail "no calls, and judged all"
+  grep -q 'judged in 2[0-9] parts' parts.said || fail "not in parts: $(cat parts.said)"
+  diff <(same parts.said | grep -v 'judged in [0-9]* parts') <(same whole.said) || fail "$form: parts say something else"
+done
+# One operation of rank 1 late in the run is another one: found, and by its place in the file.
+sed -i '5000s/.*/{"e":"collective","op":"barrier","g":0,"s":0}/' long/trace.00001.jsonl
+"$shardproof" check --part-events 500 trace:long >parts.said && fail "a run that hangs is conformant"
+grep -q 'not judged in parts: a part has a finding (GE-01)' parts.said || fail "it said: $(cat parts.said)"
+grep -q 'rank 1, event 4996' parts.said || fail "the place is not named: $(cat parts.said)"
+
 # 3,000,000 streams that race take several seconds and more than 400 MiB.
 mkdir large
 awk 'BEGIN {
