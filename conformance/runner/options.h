@@ -81,7 +81,7 @@ struct Options {
   std::string output;            // probe, trace export, badge, waive: file to write, or empty
                                  // trace convert: the folder
   bool as_text = false;          // trace convert: not packed
-  int64_t part_events = 50'000;  // check: least events of a part of a long run; 0: judged whole
+  int64_t part_events = 20'000;  // check: least events of a part of a long run; 0: judged whole
   int64_t most_mib = 0, most_seconds = 0;  // check: of memory and processor time; 0: no limit
   std::string recorded_by;  // check: a command that records the case again whose ID follows it
   std::string later;        // diff: the report that is compared with `target`

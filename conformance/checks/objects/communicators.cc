@@ -35,7 +35,7 @@ struct Groups {
     for (const GroupInfo& group : trace.groups) ++lines[group.comm];
     for (const Event& event : trace.events) {
       if (event.kind != EventKind::kGroupCreate) used.insert(event.group);
-      used.insert(event.parent);
+      if (event.parent >= 0) used.insert(event.parent);
     }
     complete = trace.end == TraceEnd::kComplete;
   }

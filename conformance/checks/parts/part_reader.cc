@@ -29,11 +29,12 @@ bool PartReader::Read(Rank& rank) {
     return false;
   }
   ++rank.rows;
-  const Trace& trace = rank.cursor->trace();
-  const Event& event = trace.events.back();
+  Trace& trace = rank.cursor->trace();
+  Event& event = trace.events.back();
   rank.ledger->See(event);
   rank.rest.See(event);
   progress_.See(trace, event);
+  if (parts_ > 0) rank.names.Rename(trace, event);
   if (!rank.ledger->whole().empty()) Whole(rank.ledger->whole());
   if (rank.rest.broken())
     Whole("rank " + std::to_string(trace.rank) + ": host thread " + std::to_string(event.thread) +
@@ -102,7 +103,10 @@ std::vector<Trace> PartReader::Cut() {
     part.back().end = TraceEnd::kComplete;
     rank.ledger->Cut();
     rank.rest.Cut();
-    rank.ledger->Begin(rank.cursor->trace(), rank.rest.thread());
+    rank.names.Cut();
+    Trace& next = rank.cursor->trace();
+    rank.ledger->Begin(next, rank.rest.thread());
+    for (Event& event : next.events) rank.names.Rename(next, event);
   }
   progress_.Cut();
   return part;

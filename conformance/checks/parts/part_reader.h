@@ -10,12 +10,13 @@
 #include "conformance/checks/parts/ledger.h"
 #include "conformance/checks/parts/progress.h"
 #include "conformance/checks/parts/rest.h"
+#include "conformance/checks/parts/small_numbers.h"
 #include "conformance/trace/trace_cursor.h"
 
 namespace shardproof::parts {
 
 struct PartSize {
-  int64_t least = 50'000;  // events of a part, of all ranks together
+  int64_t least = 20'000;  // events of a part, of all ranks together
   int64_t carried = 8;     // times what a rank's part repeats: tables, and rows for what lives
 };
 
@@ -24,8 +25,8 @@ class PartReader {
   // ranks: by rank, all of one world.
   PartReader(std::vector<std::unique_ptr<TraceCursor>> ranks, const PartSize& size);
 
-  // The traces of the next part, by rank; empty: there is none, or whole() says why not. Throws
-  // TraceError.
+  // The traces of the next part, by rank; empty: there is none, or whole() says why not. From the
+  // second part on blocks, events, requests and hand-overs have other numbers. Throws TraceError.
   std::vector<Trace> Next();
   // Empty: what was read can be judged in parts. Else why the run must be judged whole.
   const std::string& whole() const { return whole_; }
@@ -41,6 +42,7 @@ class PartReader {
     std::unique_ptr<TraceCursor> cursor;
     std::unique_ptr<Ledger> ledger;
     RestWatch rest;
+    SmallNames names;
     int64_t rows = 0;  // since the cut
     bool ended = false;
   };

@@ -1,5 +1,6 @@
 #include "conformance/runner/command/check_limits.h"
 
+#include <malloc.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -39,6 +40,9 @@ void Limit(decltype(RLIMIT_AS) what, int64_t most, const char* option) {
 }  // namespace
 
 void LimitCheck(int64_t most_mib, int64_t most_seconds) {
+  // Part after part needs as much memory again: it is kept, not given back and faulted in anew.
+  mallopt(M_MMAP_THRESHOLD, 32 << 20);
+  mallopt(M_TRIM_THRESHOLD, 256 << 20);
   if (most_mib > 0) Limit(RLIMIT_AS, most_mib << 20, "--limit-memory");
   if (most_seconds > 0) {
     std::signal(SIGXCPU, OutOfTime);
