@@ -1,9 +1,10 @@
 // check_all.h: what can be said about one run, by all checks?
 #pragma once
-#include "conformance/checks/base/analysis.h"
 #include "conformance/checks/base/check.h"
 
 namespace shardproof {
+
+class Analysis;  // conformance/checks/base/analysis.h
 
 // All families. Foreign traces (run.spec == nullptr) get the case-free checks; the others are
 // not asked. Findings of the deadlock and race families are left out when operations do not

@@ -26,6 +26,7 @@
 #include "conformance/checks/check_all.h"
 #include "conformance/checks/graph/graph_checks.h"
 #include "conformance/checks/parts/part_reader.h"
+#include "conformance/checks/program/collective_kinds.h"
 #include "conformance/checks/testing/listed_rows.h"
 #include "conformance/checks/testing/racing_programs.h"
 #include "conformance/checks/testing/replicate.h"
@@ -427,6 +428,32 @@ TEST(InPartsTest, GroupsThatComeAndGoTakeTheWholeRun) {
             }),
             "");
   EXPECT_NE(whole([](Parted& run, int, auto&&) { run.t_.Refused("spf_launch", "no stream"); }), "");
+}
+
+// Kernels of streams with two priorities may overtake: that is said of each part.
+TEST(InPartsTest, PrioritiesOfStreamsAreKnownInEachPart) {
+  std::vector<Trace> run;
+  for (int rank = 0; rank < 2; ++rank) {
+    TraceBuilder t(rank, 2, "a program");
+    t.provides().calls = false;
+    const int dp = t.Group("dp", {0, 1}), twin = t.Group("dp_ag", {0, 1});
+    const int one = t.Stream("one", 0), other = t.Stream("other", -1);
+    t.DeviceSync();
+    for (int step = 0; step < 3; ++step) {
+      t.Collective(graph::kBarrier, dp, one, 0);
+      t.DeviceSync();
+    }
+    t.Collective(graph::kBarrier, dp, one, 0);
+    t.Collective(graph::kBarrier, twin, other, 0);
+    t.DeviceSync();
+    run.push_back(t.Done());
+  }
+  InParts got;
+  ExpectAlike(run, 1, &got);
+  EXPECT_EQ(got.whole, "");
+  EXPECT_GT(got.parts, 2);
+  EXPECT_NE(CheckAll(shardproof::Run{nullptr, run, {}, {}}).notes.at(0).find("not claimed"),
+            std::string::npos);
 }
 
 // A script is one entry call.

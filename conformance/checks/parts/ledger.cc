@@ -120,24 +120,34 @@ void Ledger::Kinds(const Event& event) {
 }
 
 void Ledger::See(const Event& event) {
+  // One that has the communicator of an earlier one would have been seen at that one's creation.
+  if (cut_ && trace_.groups.size() != groups_at_cut_)
+    Whole("a group is defined in the middle of the run");
   if (event.kind == EventKind::kStreamCreate || event.kind == EventKind::kEventCreate) {
     const bool stream = event.kind == EventKind::kStreamCreate;
     Create(stream ? streams_ : events_, stream ? event.stream : event.event,
            stream ? "stream " : "event object ");
+    if (stream) made_streams_[event.stream] = event;
     ++handles_;
     return;
   }
   Kinds(event);
   Use(streams_, event.stream, "stream ");
   Use(events_, event.event, "event object ");
-  if (event.kind == EventKind::kStreamDestroy) Destroy(streams_, event.stream);
+  if (event.kind == EventKind::kStreamDestroy) {
+    Destroy(streams_, event.stream);
+    made_streams_.erase(event.stream);
+  }
   if (event.kind == EventKind::kEventDestroy) {
     Destroy(events_, event.event);
     recorded_.erase(event.event);
   }
 }
 
-void Ledger::Cut() { cut_ = true; }
+void Ledger::Cut() {
+  cut_ = true;
+  groups_at_cut_ = trace_.groups.size();
+}
 
 void Ledger::Begin(Trace& part, uint16_t thread) const {
   const auto sorted = [](const auto& map) {
@@ -151,6 +161,7 @@ void Ledger::Begin(Trace& part, uint16_t thread) const {
     event.ranges = {};
     part.events.push_back(event);
   };
+  for (const auto& [stream, made] : made_streams_) add(made);
   const std::vector<int32_t> blocks = sorted(blocks_);
   for (const int32_t id : blocks) add(blocks_.at(id).made);
   for (const int32_t id : sorted(recorded_)) add(recorded_.at(id));

@@ -24,11 +24,12 @@ class Ledger {
   bool may_cut() const { return may_cut_; }
   void Cut();
 
-  // The rows that a part begins with, issued by one thread and over: blocks that live, events that
-  // were recorded and live. What else a row may refer to needs no creation in a trace.
+  // The rows that a part begins with, issued by one thread and over: streams, for their priorities,
+  // blocks that live, events that were recorded and live. What else a row may refer to needs no
+  // creation in a trace.
   void Begin(Trace& part, uint16_t thread) const;
   // How many rows those are.
-  size_t live() const { return blocks_.size() + recorded_.size(); }
+  size_t live() const { return made_streams_.size() + blocks_.size() + recorded_.size(); }
 
   // The rows that tell how the rank ended.
   const std::vector<Event>& calls() const { return calls_; }
@@ -54,9 +55,11 @@ class Ledger {
   const Trace& trace_;
   std::string whole_;
   bool cut_ = false, may_cut_ = true;
+  size_t groups_at_cut_ = 0;                      // in the trace's table, at the first cut
   std::vector<State> streams_, events_, allocs_;  // by id
   int64_t handles_ = 0;                           // streams and events that a row made, and live
   std::set<int32_t> groups_;                      // that a row made, and live
+  std::map<int32_t, Event> made_streams_;         // by a row, and live
   std::unordered_map<int32_t, Block> blocks_;     // that live
   std::unordered_map<int32_t, Event> recorded_;   // the last record of each event that lives
   std::vector<uint8_t> uses_;                     // by group: bits as above

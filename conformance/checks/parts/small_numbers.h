@@ -17,7 +17,7 @@ class SmallNumbers {
   void Rename(int32_t& id) {
     if (id < 0) return;
     const auto index = static_cast<size_t>(id);
-    if (index >= names_.size()) names_.resize(index + index / 2 + 1, {0, 0});
+    if (index >= names_.size()) names_.resize(index + 1 + names_.size() / 2, {0, 0});
     auto& [part, name] = names_[index];
     if (part != part_) part = part_, name = next_++;
     id = name;

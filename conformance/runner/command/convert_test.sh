@@ -74,6 +74,12 @@ for form in long long_packed; do
   grep -q 'judged in 2[0-9] parts' parts.said || fail "not in parts: $(cat parts.said)"
   diff <(same parts.said | grep -v 'judged in [0-9]* parts') <(same whole.said) || fail "$form: parts say something else"
 done
+# A group that the text defines late may be one that was there.
+cp -r long late
+sed -i '5000i {"group":1,"comm":"b","name":"b","ranks":[0]}' late/trace.00000.jsonl
+"$shardproof" check --part-events 500 trace:late >parts.said && fail "no calls, and judged all"
+grep -q 'not judged in parts: rank 0: a group is defined' parts.said || fail "it said: $(cat parts.said)"
+
 # One operation of rank 1 late in the run is another one: found, and by its place in the file.
 sed -i '5000s/.*/{"e":"collective","op":"barrier","g":0,"s":0}/' long/trace.00001.jsonl
 "$shardproof" check --part-events 500 trace:long >parts.said && fail "a run that hangs is conformant"
