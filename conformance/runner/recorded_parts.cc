@@ -5,6 +5,7 @@
 #include <future>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <utility>
 #include <vector>
 
@@ -42,20 +43,27 @@ class InParts {
     }
     for (; !part.empty() && verdict_.whole().empty(); part = reader_.Next()) {
       Collect();
-      judging_ = std::async(std::launch::async, CheckPart, std::move(part));
+      // Deferred where there is no room for another thread.
+      judging_ = std::async(std::launch::async | std::launch::deferred, CheckPart, std::move(part));
     }
     Collect();
-    to->whole = reader_.whole().empty() ? verdict_.whole() : reader_.whole();
-    if (!to->whole.empty()) return false;
-    to->parts = reader_.parts();
-    std::vector<Trace> ends = reader_.Ends();
-    std::vector<EngineOutcome> outcomes = RecordedEnds(ends, nullptr);
-    to->judged.verdict =
-        VerdictOn(std::move(verdict_).Conclude(std::move(ends), std::move(outcomes)));
-    return true;
+    const std::string& whole = reader_.whole().empty() ? verdict_.whole() : reader_.whole();
+    if (whole.empty() && Conclude(to)) return true;
+    if (reader_.parts() > 0) to->whole = whole.empty() ? "an entry call did not end well" : whole;
+    return false;
   }
 
  private:
+  bool Conclude(JudgedFolder* to) {
+    std::vector<Trace> ends = reader_.Ends();
+    std::vector<EngineOutcome> outcomes = RecordedEnds(ends, nullptr);
+    CheckResult result = std::move(verdict_).Conclude(std::move(ends), std::move(outcomes));
+    if (!result.findings.empty()) return false;
+    to->parts = reader_.parts();
+    to->judged.verdict = VerdictOn(std::move(result));
+    return true;
+  }
+
   void Collect() {
     if (judging_.valid()) verdict_.Add(judging_.get());
   }
@@ -76,9 +84,15 @@ JudgedFolder JudgeFolder(const std::filesystem::path& folder, int64_t part_event
         InParts(std::move(cursors), part_events).Judge(folder.string(), &judged))
       return judged;
   }
-  std::vector<Trace> traces = ReadTraceFolder(folder);
-  judged.case_id = traces.front().case_id;
-  judged.judged = JudgeTraces(std::move(traces), folder.string());
+  try {
+    std::vector<Trace> traces = ReadTraceFolder(folder);
+    judged.case_id = traces.front().case_id;
+    judged.judged = JudgeTraces(std::move(traces), folder.string());
+  } catch (const TraceError& error) {  // a packed trace of too many events
+    if (judged.whole.empty()) throw;
+    throw std::invalid_argument(std::string(error.what()) +
+                                "; judged in parts it was not: " + judged.whole);
+  }
   return judged;
 }
 

@@ -12,7 +12,7 @@ struct JudgedFolder {
   JudgedTraces judged;
   std::string case_id;  // that the traces name
   int64_t parts = 1;
-  std::string whole;  // why a run of more than one part was judged whole; else empty
+  std::string whole;  // why a run of which a part had been read was judged whole; else empty
 };
 
 // The verdict on the traces of a folder. Runs of programs that are no case of this suite are judged

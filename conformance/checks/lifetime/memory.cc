@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <string_view>
 
 #include "conformance/checks/base/rank_check.h"
 #include "conformance/checks/lifetime/at_rest.h"
@@ -110,14 +111,14 @@ class Memory : RankCheck {
   }
 
   void CallEnd(const Event& event, OfInstance& of) {
-    const std::string call = a_.CallName(rank_, event.instance, event.call);
-    if (call.starts_with("destroy")) {
+    const std::string_view name = trace_.Text(event.text);
+    if (name == "destroy") {
       Leftovers(of);
       of = OfInstance{};
       return;
     }
-    if (!call.starts_with("train_step")) return;
-    if (a_.has_case()) AtRest(event, of, call);
+    if (name != "train_step") return;
+    if (a_.has_case()) AtRest(event, of, a_.CallName(rank_, event.instance, event.call));
     Judge(result_, {"FS-32"});
     const int64_t bytes = of.device_bytes - Spared(pools_, event.instance);
     if (of.rest < 0) of.rest = bytes;

@@ -120,9 +120,9 @@ void Ledger::Kinds(const Event& event) {
 }
 
 void Ledger::See(const Event& event) {
+  if (event.instance != 0) Whole("it has several engine instances");
   // One that has the communicator of an earlier one would have been seen at that one's creation.
-  if (cut_ && trace_.groups.size() != groups_at_cut_)
-    Whole("a group is defined in the middle of the run");
+  SeeTables();
   if (event.kind == EventKind::kStreamCreate || event.kind == EventKind::kEventCreate) {
     const bool stream = event.kind == EventKind::kStreamCreate;
     Create(stream ? streams_ : events_, stream ? event.stream : event.event,
@@ -144,6 +144,11 @@ void Ledger::See(const Event& event) {
   }
 }
 
+void Ledger::SeeTables() {
+  if (cut_ && trace_.groups.size() != groups_at_cut_)
+    Whole("a group is defined in the middle of the run");
+}
+
 void Ledger::Cut() {
   cut_ = true;
   groups_at_cut_ = trace_.groups.size();
@@ -158,7 +163,8 @@ void Ledger::Begin(Trace& part, uint16_t thread) const {
   };
   const auto add = [&](Event event) {
     event.thread = thread;
-    event.ranges = {};
+    event.ranges = event.reads = event.ranks = event.send_counts = event.recv_counts = {};
+    event.values = -1;
     part.events.push_back(event);
   };
   for (const auto& [stream, made] : made_streams_) add(made);

@@ -18,6 +18,8 @@ class Ledger {
   explicit Ledger(const Trace& trace) : trace_(trace) {}
 
   void See(const Event& event);
+  // Groups that came with no row behind them.
+  void SeeTables();
   // Empty: nothing so far needs the whole run. Else what does, in words.
   const std::string& whole() const { return whole_; }
   // A part may end behind the last row, as far as objects go.

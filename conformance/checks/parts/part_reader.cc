@@ -36,9 +36,8 @@ bool PartReader::Read(Rank& rank) {
   progress_.See(trace, event);
   if (parts_ > 0) rank.names.Rename(trace, event);
   if (!rank.ledger->whole().empty()) Whole(rank.ledger->whole());
-  if (rank.rest.broken())
-    Whole("rank " + std::to_string(trace.rank) + ": host thread " + std::to_string(event.thread) +
-          " goes on while another one has waited for everything");
+  if (!rank.rest.broken().empty())
+    Whole("rank " + std::to_string(trace.rank) + ": " + rank.rest.broken());
   if (progress_.disputed()) Whole("ranks do not agree on the members of a communicator");
   return whole_.empty();
 }
@@ -84,7 +83,9 @@ void PartReader::ReadToEnd() {
 void PartReader::WholeAtTheEnd() {
   if (parts_ == 0) return;
   std::map<std::string, int> uses;
-  for (const Rank& rank : ranks_) {
+  for (Rank& rank : ranks_) {
+    rank.ledger->SeeTables();
+    if (!rank.ledger->whole().empty()) Whole(rank.ledger->whole());
     if (rank.cursor->trace().end != TraceEnd::kComplete) Whole("the run was ended early");
     for (const auto& [comm, how] : rank.ledger->UsesOfCommunicators()) uses[comm] |= how;
   }

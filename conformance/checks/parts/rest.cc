@@ -152,12 +152,22 @@ void RestWatch::Wait(const Event& event, Thread& thread) {
   }
 }
 
+void RestWatch::GiveUp() {
+  gave_up_ = true;
+  if (cut_) broken_ = "it has more than 64 streams and host threads";
+  clocks_.clear();
+  recorded_.clear();
+  posted_.clear();
+}
+
 void RestWatch::See(const Event& event) {
+  if (gave_up_) return;
   ++row_;
   thread_ = event.thread;
   sync_ = false;
   ThreadOf(event.thread);
   if (event.stream >= 0) Component(streams_, event.stream);  // before anything refers to a clock
+  if (clocks_.size() > kMostComponents) return GiveUp();
   Thread& thread = ThreadOf(event.thread);
   Raise(ClockOf(thread.component), thread.component, row_);
   last_[static_cast<size_t>(thread.component)] = row_;
@@ -187,11 +197,13 @@ void RestWatch::See(const Event& event) {
     default:
       if (IsWork(event.kind)) Work(event, thread);
   }
-  if (cut_ && !thread.behind_cut) broken_ = true;
+  if (cut_ && !thread.behind_cut && broken_.empty())
+    broken_ = "host thread " + std::to_string(event.thread) +
+              " goes on while another one has waited for everything";
 }
 
 bool RestWatch::AtRest() const {
-  if (!sync_ || open_requests_ != 0 || broken_) return false;
+  if (!sync_ || open_requests_ != 0 || gave_up_ || !broken_.empty()) return false;
   for (const Thread& thread : threads_) {
     if (thread.open_groups > 0) return false;
   }

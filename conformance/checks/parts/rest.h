@@ -1,6 +1,7 @@
 // rest.h: is everything that a rank has done over here, and does all that follows come after it?
 #pragma once
 #include <cstdint>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -20,14 +21,16 @@ class RestWatch {
   bool AtRest() const;
   // A part begins behind the last row. REQUIRES: AtRest().
   void Cut();
-  // A thread has gone on that nothing orders behind the last cut: it was none.
-  bool broken() const { return broken_; }
+  // Not empty: the last cut was none, as far as is known. A thread has gone on that nothing orders
+  // behind it, or there are more streams and threads than are followed.
+  const std::string& broken() const { return broken_; }
   // Of the last row.
   uint16_t thread() const { return thread_; }
 
  private:
   // By component, one for each stream and host thread: its last row that is over. 0: none.
   using Clock = std::vector<uint32_t>;
+  static constexpr size_t kMostComponents = 64;  // with more it gives up
   struct Thread {
     int32_t component = -1;
     int32_t open_groups = 0;
@@ -42,6 +45,7 @@ class RestWatch {
   // At its component: what precedes, and is, the last work there.
   Clock& ClockOf(int32_t component) { return clocks_[static_cast<size_t>(component)]; }
 
+  void GiveUp();
   void OnStream(int32_t stream, const Clock& host);
   void Wait(const Event& event, Thread& thread);
   void HandOver(const Event& event, Thread& thread);
@@ -59,7 +63,8 @@ class RestWatch {
   uint32_t row_ = 0;  // since the cut, from 1
   uint16_t thread_ = 0;
   bool sync_ = false;  // the last row is one that a host waits in
-  bool cut_ = false, broken_ = false;
+  bool cut_ = false, gave_up_ = false;
+  std::string broken_;
 };
 
 }  // namespace shardproof::parts

@@ -77,8 +77,12 @@ done
 # A group that the text defines late may be one that was there.
 cp -r long late
 sed -i '5000i {"group":1,"comm":"b","name":"b","ranks":[0]}' late/trace.00000.jsonl
-"$shardproof" check --part-events 500 trace:late >parts.said && fail "no calls, and judged all"
-grep -q 'not judged in parts: rank 0: a group is defined' parts.said || fail "it said: $(cat parts.said)"
+cp -r long last
+sed -i '$i {"group":1,"comm":"b","name":"b","ranks":[0]}' last/trace.00000.jsonl
+for form in late last; do
+  "$shardproof" check --part-events 500 trace:$form >parts.said && fail "no calls, and judged all"
+  grep -q 'not judged in parts: rank 0: a group is defined' parts.said || fail "$form said: $(cat parts.said)"
+done
 
 # One operation of rank 1 late in the run is another one: found, and by its place in the file.
 sed -i '5000s/.*/{"e":"collective","op":"barrier","g":0,"s":0}/' long/trace.00001.jsonl
