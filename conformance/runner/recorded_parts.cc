@@ -1,10 +1,8 @@
 #include "conformance/runner/recorded_parts.h"
 
-#include <algorithm>
 #include <exception>
 #include <future>
 #include <memory>
-#include <optional>
 #include <stdexcept>
 #include <utility>
 #include <vector>
@@ -91,7 +89,7 @@ JudgedFolder JudgeFolder(const std::filesystem::path& folder, int64_t part_event
   } catch (const TraceError& error) {  // a packed trace of too many events
     if (judged.whole.empty()) throw;
     throw std::invalid_argument(std::string(error.what()) +
-                                "; judged in parts it was not: " + judged.whole);
+                                "; nor is it judged in parts: " + judged.whole);
   }
   return judged;
 }

@@ -117,6 +117,7 @@ std::vector<RecordedRun> JudgeTarget(const Options& options, bool keep) {
 }
 
 std::vector<RecordedRun> JudgeWithinLimits(const Options& options, bool keep) {
+  KeepFreedMemory();
   LimitCheck(options.most_mib, options.most_seconds);
   try {
     return JudgeTarget(options, keep);

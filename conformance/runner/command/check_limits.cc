@@ -39,10 +39,12 @@ void Limit(decltype(RLIMIT_AS) what, int64_t most, const char* option) {
 
 }  // namespace
 
-void LimitCheck(int64_t most_mib, int64_t most_seconds) {
-  // Part after part needs as much memory again: it is kept, not given back and faulted in anew.
+void KeepFreedMemory() {
   mallopt(M_MMAP_THRESHOLD, 32 << 20);
   mallopt(M_TRIM_THRESHOLD, 256 << 20);
+}
+
+void LimitCheck(int64_t most_mib, int64_t most_seconds) {
   if (most_mib > 0) Limit(RLIMIT_AS, most_mib << 20, "--limit-memory");
   if (most_seconds > 0) {
     std::signal(SIGXCPU, OutOfTime);

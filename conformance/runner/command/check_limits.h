@@ -9,4 +9,8 @@ namespace shardproof {
 // Throws std::invalid_argument if the system refuses. Limits stay until the process ends.
 void LimitCheck(int64_t most_mib, int64_t most_seconds);
 
+// What was freed stays with the process: part after part of a run needs as much again, and pages
+// that go back to the system are faulted in anew.
+void KeepFreedMemory();
+
 }  // namespace shardproof
