@@ -180,6 +180,31 @@ TEST(InPartsCasesTest, WhatLivesIsKnownInTheNextPart) {
   EXPECT_EQ(run.Whole(), "");
 }
 
+// As PyTorch's process groups: an event is recorded behind each operation, and few are waited for.
+TEST(InPartsCasesTest, RecordsAndFreesThatNobodyWaitsForLeaveTheRankAtRest) {
+  Parted run;
+  const int third = run.t_.Stream("third");
+  const int old = run.t_.Alloc(run.stream_, 64), last = run.t_.EventCreate();
+  run.t_.Record(last, run.stream_);
+  run.t_.Wait(last, third);
+  run.t_.Free(third, old);
+  for (int step = 0; step < 4; ++step) {
+    run.Write(run.side_, run.block_);
+    const int waited = run.t_.EventCreate(), other = run.t_.EventCreate();
+    run.t_.Record(waited, run.side_);
+    run.t_.Record(other, run.side_);
+    run.t_.Wait(waited, run.stream_);
+    run.Write(run.stream_, run.block_);
+    run.t_.StreamSync(run.stream_);
+    run.t_.Wait(other, run.stream_);
+  }
+  InParts got;
+  const std::vector<Trace> rows = {run.t_.Done()};
+  ExpectAlike(rows, 1, &got);
+  EXPECT_EQ(got.whole, "");
+  EXPECT_GT(got.parts, 4);
+}
+
 TEST(InPartsCasesTest, WhatTwoPartsShowTogetherTakesTheWholeRun) {
   const auto whole = [](auto&& change) {
     Parted run;

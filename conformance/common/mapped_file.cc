@@ -14,7 +14,7 @@ MappedFile::MappedFile(const std::filesystem::path& path) {
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   struct stat facts {};
   int error = file < 0 || fstat(file, &facts) != 0 ? errno : 0;
-  if (error == 0 && !S_ISREG(facts.st_mode)) error = EINVAL;
+  if (error == 0 && !S_ISREG(facts.st_mode)) error = S_ISDIR(facts.st_mode) ? EISDIR : EINVAL;
   if (error == 0 && facts.st_size > 0) {
     size_ = static_cast<size_t>(facts.st_size);
     begin_ = mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file, 0);

@@ -67,7 +67,7 @@ void RestWatch::OnStream(int32_t stream, const Clock& host) {
   const int32_t component = Component(streams_, stream);
   Join(ClockOf(component), host);
   Raise(ClockOf(component), component, row_);
-  last_[static_cast<size_t>(component)] = row_;
+  if (!passes_) last_[static_cast<size_t>(component)] = row_;
 }
 
 void RestWatch::HandOver(const Event& event, Thread& thread) {
@@ -165,6 +165,8 @@ void RestWatch::See(const Event& event) {
   ++row_;
   thread_ = event.thread;
   sync_ = false;
+  passes_ = event.kind == EventKind::kRecord || event.kind == EventKind::kWait ||
+            event.kind == EventKind::kFree;
   ThreadOf(event.thread);
   if (event.stream >= 0) Component(streams_, event.stream);  // before anything refers to a clock
   if (clocks_.size() > kMostComponents) return GiveUp();

@@ -63,6 +63,9 @@ class RestWatch {
   uint32_t row_ = 0;  // since the cut, from 1
   uint16_t thread_ = 0;
   bool sync_ = false;  // the last row is one that a host waits in
+  // Nobody need wait for it: a record or a wait only hands on what is behind it, and what comes
+  // after a free may not touch its block anyway.
+  bool passes_ = false;
   bool cut_ = false, gave_up_ = false;
   std::string broken_;
 };
