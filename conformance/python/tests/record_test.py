@@ -7,6 +7,8 @@ usage: record_test.py [CASE...]; needs torch, and SHARDPROOF.
 import importlib.util
 import io
 import pathlib
+import re
+import subprocess
 import sys
 import tempfile
 import time
@@ -101,6 +103,35 @@ class Mistakes(unittest.TestCase):
     @unittest.skipUnless(ACCELERATE, NO_ACCELERATE)
     def test_batch_of_a_stream_that_accelerate_does_not_know(self):
         self.found("GE-11", "hf_accelerate.py", "side", "--cuda-names")
+
+
+class ManySteps(unittest.TestCase):
+    """A long run is judged in parts, from one read of the loss to another one."""
+
+    def check(self, folder, events):
+        command = [record.find_command(), "check", "--all", "--part-events", str(events)]
+        done = subprocess.run([*command, f"trace:{folder}"], capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        lines = done.stdout.splitlines()
+        parts = [line for line in lines if re.fullmatch(r"judged in \d+ parts", line)]
+        return parts, [line for line in lines if line not in parts]
+
+    def in_parts(self, kind):
+        with tempfile.TemporaryDirectory() as folder:
+            given = ["-n", "2", "--trace", folder, str(SCRIPTS / "many_steps.py"), kind]
+            out = io.StringIO()
+            code = record.record(record.parser().parse_args(given), out)
+            self.assertEqual(code, 0, out.getvalue())
+            parts, said = self.check(folder, 500)
+            self.assertEqual(len(parts), 1, said)
+            self.assertGreater(int(parts[0].split()[2]), 8)
+            self.assertEqual(self.check(folder, 0), ([], said))
+
+    def test_ddp(self):
+        self.in_parts("ddp")
+
+    def test_fsdp2(self):
+        self.in_parts("fsdp2")
 
 
 class Ends(unittest.TestCase):
