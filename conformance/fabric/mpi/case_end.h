@@ -9,9 +9,9 @@
 namespace shardproof {
 
 // How long a piece of device work lasts from its begin, in microseconds: called behind its body, in
-// the rank's child, on the device thread, with its name and the time that the body took. Meanwhile
-// other work goes on, as beside a kernel of a device. Four times stall_seconds without any other
-// progress are a rank that is stuck.
+// the rank's child, on the thread of bodies, with its name and the time that the body took.
+// Meanwhile other work goes on, as beside a kernel of a device, and communication does while a body
+// runs, too. Four times stall_seconds without any other progress are a rank that is stuck.
 using LastsUs = std::function<double(std::string_view what, double took_us)>;
 
 struct MpiOptions {

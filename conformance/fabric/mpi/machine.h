@@ -1,16 +1,19 @@
 // machine.h: how does one rank's device run in a child process that must not call MPI?
 //
-// Shared by the child's two threads. The host thread issues entries and blocks; the device thread
+// Shared by the child's threads. The host thread issues entries and blocks; the device thread
 // starts them, runs local bodies, and meets the other ranks by messages that the supervisor
-// carries. All methods lock.
+// carries. Where work may last (MachineConfig::lasts_us), bodies run on a third one, the compute
+// thread: messages do not wait for them. All methods lock.
 #pragma once
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -64,11 +67,12 @@ class Machine {
 
   void Fail(std::string_view reason);
   void Mismatch(const std::string& text);
-  // The last message of the child, then the process ends. Callable from both threads.
+  // The last message of the child, then the process ends. Callable from all threads.
   [[noreturn]] void End(MessageKind kind, std::string_view payload);
 
-  // The device thread. Ends the process if a body throws.
+  // The device thread, and the compute thread. They end the process if a body throws.
   void RunDevice();
+  void RunCompute();  // REQUIRES: MachineConfig::lasts_us
 
  private:
   struct Group {
@@ -82,19 +86,22 @@ class Machine {
   void Note(const char* call);
   spf_status Block(Lock& lock, const char* call, const std::string& about,
                    const std::function<bool()>& done);
-  // Of the device thread; with the lock held unless a Lock is passed.
+  // Of the device thread, RunBody of the compute thread where there is one; with the lock held
+  // unless a Lock is passed.
   bool TakeMessages();
   bool StartReady();
   bool RunBody(Lock& lock);
   bool FinishLasting();
-  void Rest(uint32_t seen);
+  // How long to rest at most: what runs is no rank that is blocked. Nothing: nothing runs.
+  std::optional<std::chrono::nanoseconds> LongestRest() const;
   bool FinishMeetings(Lock& lock);
   void StartKernel(Entry& entry);
   void StartOp(const Entry& entry, int32_t index);
   void Complete(EntryId entry);
   void CheckAlike(const Group& group, const DeviceGroup& members, const CommOp& op,
                   const Meeting& meeting, int64_t at);
-  // Of both; with the lock held.
+  void UntilThrown(const std::function<void()>& work);
+  // Of all; with the lock held.
   MeetingPlace PlaceFor(const CommOp& op, int64_t position) const;
   WireHeader Header(MessageKind kind, int32_t group, int64_t position) const;
   void Send(const WireHeader& header, const CommOp* op, const std::byte* payload,
@@ -109,6 +116,7 @@ class Machine {
   MachineConfig config_;
   SharedMemory& shared_;
   std::mutex mutex_;
+  std::condition_variable body_ready_;  // of the compute thread
   Device device_;
   Arena arena_;
   ChannelSender out_;
@@ -116,7 +124,8 @@ class Machine {
   Meetings meetings_;
   std::vector<Group> groups_;
   std::map<std::string, int, std::less<>> opened_;
-  std::deque<EntryId> bodies_;                                             // ready local entries
+  std::deque<EntryId> bodies_;  // ready local entries
+  bool body_runs_ = false;
   std::multimap<std::chrono::steady_clock::time_point, EntryId> lasting_;  // until when
   std::deque<MeetingPlace> complete_;     // meetings of entries that can be finished
   std::map<EntryId, int32_t> remaining_;  // running kernels: operations not finished

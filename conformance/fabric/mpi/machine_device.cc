@@ -20,24 +20,44 @@ using Microseconds = std::chrono::duration<double, std::micro>;
 }  // namespace
 
 void Machine::RunDevice() {
+  UntilThrown([this] {
+    const uint32_t seen = state().device.Now();
+    Lock lock(mutex_);
+    out_.Flush();
+    bool worked = TakeMessages();
+    if (aborted()) {
+      NoticeAbort();
+    } else {
+      worked |= FinishLasting();
+      worked |= StartReady();
+      worked |= FinishMeetings(lock);
+      if (!config_.lasts_us) worked |= RunBody(lock);
+    }
+    if (worked) return;
+    if (config_.lasts_us && !bodies_.empty()) body_ready_.notify_one();
+    const auto longest = LongestRest();
+    lock.unlock();
+    if (longest) {
+      state().device.Nap(seen, *longest);
+    } else {
+      state().device.Sleep(seen);
+    }
+  });
+}
+
+void Machine::RunCompute() {
+  UntilThrown([this] {
+    Lock lock(mutex_);
+    body_ready_.wait(lock, [this] { return !bodies_.empty(); });
+    RunBody(lock);
+    state().device.Raise();
+  });
+}
+
+void Machine::UntilThrown(const std::function<void()>& work) {
   UseSignalStack();
   try {
-    while (true) {
-      const uint32_t seen = state().device.Now();
-      Lock lock(mutex_);
-      out_.Flush();
-      bool worked = TakeMessages();
-      if (aborted()) {
-        NoticeAbort();
-      } else {
-        worked |= FinishLasting();
-        worked |= StartReady();
-        worked |= FinishMeetings(lock);
-        worked |= RunBody(lock);
-      }
-      lock.unlock();
-      if (!worked) Rest(seen);
-    }
+    while (true) work();
   } catch (const EngineThrew& threw) {
     End(MessageKind::kException, std::string("in device work: ") + threw.what());
   } catch (const std::exception& error) {
@@ -102,6 +122,7 @@ bool Machine::RunBody(Lock& lock) {
   const EntryId id = bodies_.front();
   bodies_.pop_front();
   Entry& entry = device_.Start(id);
+  body_runs_ = true;
   std::snprintf(state().body, sizeof state().body, "%s", entry.what.c_str());
   const Body body = std::move(entry.body);
   const std::string what = config_.lasts_us ? entry.what : "";
@@ -114,6 +135,7 @@ bool Machine::RunBody(Lock& lock) {
     lasts = config_.lasts_us(what, took);
   }
   lock.lock();
+  body_runs_ = false;
   state().body[0] = '\0';
   if (lasts > took) {
     lasting_.emplace(began + std::chrono::duration_cast<Clock::duration>(Microseconds(lasts)), id);
@@ -134,10 +156,11 @@ bool Machine::FinishLasting() {
   return any;
 }
 
-// A rank on which work lasts is not blocked. After an abort nothing completes any more.
-void Machine::Rest(uint32_t seen) {
-  if (lasting_.empty() || aborted()) return state().device.Sleep(seen);
-  state().device.Nap(seen, lasting_.begin()->first - Clock::now());
+std::optional<std::chrono::nanoseconds> Machine::LongestRest() const {
+  if (aborted()) return std::nullopt;  // nothing completes any more
+  if (!lasting_.empty()) return lasting_.begin()->first - Clock::now();
+  if (body_runs_ || !bodies_.empty()) return std::chrono::hours(1);  // its end raises the signal
+  return std::nullopt;
 }
 
 void Machine::StartKernel(Entry& entry) {

@@ -2,8 +2,10 @@
 #include <time.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdio>
+#include <thread>
 
 #include "conformance/fabric/mpi/suite_for_test.h"
 
@@ -104,6 +106,32 @@ void WorkThatLasts(Suite& suite) {
   suite.ExpectOk(end, "work that lasts");
 }
 
+// Where work may last, communication goes on while a body runs: this one ends no earlier. Nor is a
+// body a deadlock while nothing else happens.
+void CommunicationBesideABody(Suite& suite) {
+  const CaseEnd end =
+      suite.world->RunCase(suite.world->size(), WithLongWork(suite), [](Fabric& f) -> std::string {
+        const int32_t world = f.OpenGroup("world", Everybody(f)), a = f.CreateStream("a", 0),
+                      b = f.CreateStream("b", 0);
+        const Block x = f.Alloc(b, sizeof(float), false);
+        auto* sum = reinterpret_cast<float*>(x.host);
+        const auto whole = static_cast<float>(f.world());
+        std::atomic_ref<float> seen(*sum);
+        f.Enqueue(b, "one", [&] { seen = 1; });
+        if (f.SyncStream(b) != SPF_OK) return "aborted";
+        f.Enqueue(a, "waits for what is beside it", [&] {
+          while (seen != whole) std::this_thread::yield();
+          const timespec nap{0, 500'000'000};
+          nanosleep(&nap, nullptr);
+        });
+        CommOp op = Simple(SPF_ALL_REDUCE, world, b, x, "sum");
+        op.count = 1;
+        f.Communicate({op});
+        return f.SyncStream(a) == SPF_OK ? "ok" : "aborted";
+      });
+  suite.ExpectOk(end, "communication beside a body");
+}
+
 // A case that is ended meanwhile does not wait for work that would last for hours.
 void EndedWhileWorkLasts(Suite& suite) {
   MpiOptions options = suite.options;
@@ -170,6 +198,7 @@ int Run(int argc, char** argv) {
     FewerRanks(suite);
     OneRankComesLate(suite);
     WorkThatLasts(suite);
+    CommunicationBesideABody(suite);
     EndedWhileWorkLasts(suite);
     ManyCases(suite, 200);
   }
