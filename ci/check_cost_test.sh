@@ -6,4 +6,4 @@ command -v valgrind >/dev/null || {
   echo "valgrind is missing: ci/setup installs it" >&2
   exit 1
 }
-SHARDPROOF=$PWD/$2 SIZES=4000,16000 "$1" --exponents plain reverse_slices open_requests hostile
+SHARDPROOF=$PWD/$2 SIZES=4000,16000 "$1" --exponents plain reverse_slices open_requests host_threads hostile

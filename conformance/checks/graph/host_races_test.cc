@@ -138,6 +138,38 @@ TEST(HostRaces, TwoThreadsThatShareMemoryWithoutAHandOverAreFound) {
   }
 }
 
+// Each reads three times; the writer hears of all threads but one.
+TEST(HostRaces, OfManyThreadsThatReadAgainTheOneThatSaysNothingIsFound) {
+  for (const int threads : {30, 100}) {  // by clocks that are rows, and trees
+    for (const int silent : {1, 3, threads / 2, threads, 0}) {
+      Rank rank(0, 1);
+      const int block = rank.trace.Alloc(rank.comm, 64, {}, SPF_PINNED);
+      rank.trace.ThreadPost(0);
+      for (int t = 1; t <= threads; ++t) rank.trace.Thread(t).ThreadAwait(0);
+      std::string last;
+      for (int read = 0; read < 3; ++read) {
+        for (int t = 1; t <= threads; ++t) {
+          rank.trace.Thread(t).HostAccess({Reads(block, 0, 64)});
+          if (t == silent) last = "(event " + std::to_string(rank.trace.size() - 1) + ")";
+        }
+      }
+      for (int t = 1; t <= threads; ++t) {
+        if (t != silent) rank.trace.Thread(t).ThreadPost(t);
+      }
+      rank.trace.Thread(0);
+      for (int t = 1; t <= threads; ++t) {
+        if (t != silent) rank.trace.ThreadAwait(t);
+      }
+      rank.trace.HostAccess({Writes(block, 0, 64)});
+      const CheckResult result = Check(rank);
+      ASSERT_EQ(Found(result), silent == 0 ? Ids{} : Ids{"GE-06"}) << silent;
+      if (silent == 0) continue;
+      EXPECT_EQ(result.findings[0].message.find("more such"), std::string::npos);
+      EXPECT_TRUE(result.findings[0].expected.ends_with(last)) << result.findings[0].expected;
+    }
+  }
+}
+
 // What the two threads of a rank do; the trace shows them in this order, which hand-overs hold or
 // nothing does.
 CheckResult InTwoThreads(bool handed, const std::function<void(Rank&)>& first,
