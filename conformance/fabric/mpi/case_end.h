@@ -9,10 +9,13 @@
 namespace shardproof {
 
 // How long a piece of device work lasts from its begin, in microseconds: called behind its body, in
-// the rank's child, on the thread of bodies, with its name and the time that the body took.
-// Meanwhile other work goes on, as beside a kernel of a device, and communication does while a body
-// runs, too. Four times stall_seconds without any other progress are a rank that is stuck.
+// the rank's child, one call at a time, with its name and the time that the body took. Meanwhile
+// other work goes on, as beside a kernel of a device. Four times stall_seconds without any other
+// progress are a rank that is stuck.
 using LastsUs = std::function<double(std::string_view what, double took_us)>;
+// Whether the body of such work computes on a thread of its own: communication, and what is on
+// other streams, then goes on meanwhile. Called in the child.
+using RunsApart = std::function<bool(std::string_view what)>;
 
 struct MpiOptions {
   double stall_seconds = 5;    // of running without any progress: then a rank counts as stuck
@@ -20,6 +23,7 @@ struct MpiOptions {
   uint64_t arena_bytes = uint64_t{1}
                          << 30;  // address space a rank; pages cost nothing until they are written
   LastsUs lasts_us = nullptr;    // null: as long as the bodies take
+  RunsApart apart = nullptr;     // null: none; bodies run between messages
   std::function<void()> waiting = nullptr;  // called again and again while the case runs
 };
 

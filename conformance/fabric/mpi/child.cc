@@ -201,7 +201,7 @@ void RunChild(const MachineConfig& config, SharedMemory& shared,
   LeaveLastWords(shared->state.last_words, sizeof shared->state.last_words, DescribeArenaAddress,
                  &machine.arena(), &shared->state.stack);
   std::thread device([&machine] { machine.RunDevice(); }), compute;
-  if (config.lasts_us) compute = std::thread([&machine] { machine.RunCompute(); });
+  if (config.apart) compute = std::thread([&machine] { machine.RunCompute(); });
   MpiFabric fabric(&machine);
   std::string result;
   std::string error;

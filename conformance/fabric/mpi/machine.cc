@@ -198,6 +198,7 @@ void Machine::NoticeAbort() {
   Tell(MessageKind::kPending, PendingText());
   device_.Abandon();
   bodies_.clear();
+  apart_.clear();
   complete_.clear();
   state().host.Raise();
 }

@@ -2,8 +2,8 @@
 //
 // Shared by the child's threads. The host thread issues entries and blocks; the device thread
 // starts them, runs local bodies, and meets the other ranks by messages that the supervisor
-// carries. Where work may last (MachineConfig::lasts_us), bodies run on a third one, the compute
-// thread: messages do not wait for them. All methods lock.
+// carries. Bodies that are to (MachineConfig::apart) run on a third one, the compute thread:
+// messages do not wait for them. All methods lock.
 #pragma once
 #include <atomic>
 #include <chrono>
@@ -31,6 +31,7 @@ struct MachineConfig {
   uint64_t epoch = 0;  // case number; the same on all ranks
   uint64_t arena_bytes = 0;
   LastsUs lasts_us = nullptr;
+  RunsApart apart = nullptr;
 };
 
 // A collective host call: group_create, group_destroy, group_register.
@@ -72,7 +73,7 @@ class Machine {
 
   // The device thread, and the compute thread. They end the process if a body throws.
   void RunDevice();
-  void RunCompute();  // REQUIRES: MachineConfig::lasts_us
+  void RunCompute();  // REQUIRES: MachineConfig::apart
 
  private:
   struct Group {
@@ -86,11 +87,11 @@ class Machine {
   void Note(const char* call);
   spf_status Block(Lock& lock, const char* call, const std::string& about,
                    const std::function<bool()>& done);
-  // Of the device thread, RunBody of the compute thread where there is one; with the lock held
-  // unless a Lock is passed.
+  // Of the device thread, RunBody of the compute thread, too; with the lock held unless a Lock is
+  // passed.
   bool TakeMessages();
   bool StartReady();
-  bool RunBody(Lock& lock);
+  bool RunBody(Lock& lock, std::deque<EntryId>& from);
   bool FinishLasting();
   // How long to rest at most: what runs is no rank that is blocked. Nothing: nothing runs.
   std::optional<std::chrono::nanoseconds> LongestRest() const;
@@ -124,8 +125,8 @@ class Machine {
   Meetings meetings_;
   std::vector<Group> groups_;
   std::map<std::string, int, std::less<>> opened_;
-  std::deque<EntryId> bodies_;  // ready local entries
-  bool body_runs_ = false;
+  std::deque<EntryId> bodies_, apart_;  // ready local entries: of the device, the compute thread
+  bool computes_ = false;               // the compute thread runs one
   std::multimap<std::chrono::steady_clock::time_point, EntryId> lasting_;  // until when
   std::deque<MeetingPlace> complete_;     // meetings of entries that can be finished
   std::map<EntryId, int32_t> remaining_;  // running kernels: operations not finished

@@ -31,10 +31,9 @@ void Machine::RunDevice() {
       worked |= FinishLasting();
       worked |= StartReady();
       worked |= FinishMeetings(lock);
-      if (!config_.lasts_us) worked |= RunBody(lock);
+      worked |= RunBody(lock, bodies_);
     }
     if (worked) return;
-    if (config_.lasts_us && !bodies_.empty()) body_ready_.notify_one();
     const auto longest = LongestRest();
     lock.unlock();
     if (longest) {
@@ -48,8 +47,10 @@ void Machine::RunDevice() {
 void Machine::RunCompute() {
   UntilThrown([this] {
     Lock lock(mutex_);
-    body_ready_.wait(lock, [this] { return !bodies_.empty(); });
-    RunBody(lock);
+    body_ready_.wait(lock, [this] { return !apart_.empty(); });
+    computes_ = true;
+    RunBody(lock, apart_);
+    computes_ = false;
     state().device.Raise();
   });
 }
@@ -97,7 +98,9 @@ bool Machine::StartReady() {
     for (const EntryId id : ready) {
       const EntryKind kind = device_.entry(id).kind;
       if (kind == EntryKind::kLocal) {
-        bodies_.push_back(id);
+        const bool apart = config_.apart && config_.apart(device_.entry(id).what);
+        (apart ? apart_ : bodies_).push_back(id);
+        if (apart) body_ready_.notify_one();
         continue;
       }
       Entry& entry = device_.Start(id);
@@ -117,12 +120,11 @@ void Machine::Complete(EntryId entry) {
   state().host.Raise();
 }
 
-bool Machine::RunBody(Lock& lock) {
-  if (bodies_.empty()) return false;
-  const EntryId id = bodies_.front();
-  bodies_.pop_front();
+bool Machine::RunBody(Lock& lock, std::deque<EntryId>& from) {
+  if (from.empty()) return false;
+  const EntryId id = from.front();
+  from.pop_front();
   Entry& entry = device_.Start(id);
-  body_runs_ = true;
   std::snprintf(state().body, sizeof state().body, "%s", entry.what.c_str());
   const Body body = std::move(entry.body);
   const std::string what = config_.lasts_us ? entry.what : "";
@@ -130,12 +132,9 @@ bool Machine::RunBody(Lock& lock) {
   double lasts = 0, took = 0;
   lock.unlock();
   if (body) body();
-  if (config_.lasts_us) {
-    took = Microseconds(Clock::now() - began).count();
-    lasts = config_.lasts_us(what, took);
-  }
+  if (config_.lasts_us) took = Microseconds(Clock::now() - began).count();
   lock.lock();
-  body_runs_ = false;
+  if (config_.lasts_us) lasts = config_.lasts_us(what, took);
   state().body[0] = '\0';
   if (lasts > took) {
     lasting_.emplace(began + std::chrono::duration_cast<Clock::duration>(Microseconds(lasts)), id);
@@ -159,7 +158,7 @@ bool Machine::FinishLasting() {
 std::optional<std::chrono::nanoseconds> Machine::LongestRest() const {
   if (aborted()) return std::nullopt;  // nothing completes any more
   if (!lasting_.empty()) return lasting_.begin()->first - Clock::now();
-  if (body_runs_ || !bodies_.empty()) return std::chrono::hours(1);  // its end raises the signal
+  if (computes_ || !apart_.empty()) return std::chrono::hours(1);  // its end raises the signal
   return std::nullopt;
 }
 

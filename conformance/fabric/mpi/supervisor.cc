@@ -58,6 +58,7 @@ void Supervisor::StartChild(const std::function<std::string(Fabric&)>& rank_main
   machine.epoch = config_.epoch;
   machine.arena_bytes = config_.options.arena_bytes;
   machine.lasts_us = config_.options.lasts_us;
+  machine.apart = config_.options.apart;
   printed_.emplace();
   const auto body = [&] {
     printed_->TakeOutput();
