@@ -32,7 +32,7 @@ extern "C" {
 #endif
 
 #define SPF_ABI_MAJOR 1u /* changes when something that exists changes: refused on mismatch */
-#define SPF_ABI_MINOR 3u /* changes when something is appended; test with SPF_HAS */
+#define SPF_ABI_MINOR 4u /* changes when something is appended; test with SPF_HAS */
 #define SPF_HAS(host, member) \
   ((host)->size >= offsetof(spf_host, member) + sizeof((host)->member) && (host)->member != 0)
 
@@ -100,7 +100,10 @@ typedef struct {
 
 enum {
   SPF_PARAM_FROZEN = 1,
-  SPF_PARAM_EXPERT = 2 /* reduced and gathered over expt_dp, not dp_cp */
+  SPF_PARAM_EXPERT = 2, /* reduced and gathered over expt_dp, not dp_cp */
+  /* since 1.4; only with sequence_parallel = 1: what nodes add to its gradient is that of this
+   * rank's part of the sequence. The engine sums it over "tp" before it is used. */
+  SPF_PARAM_SEQUENCE_PARALLEL = 4
 };
 /* One logical parameter held by this rank, or this rank's shard of one. A tied weight is one
  * parameter that several nodes use. The name is unique in the whole world: two ranks that hold the
@@ -157,12 +160,19 @@ typedef enum { SPF_FWD = 0, SPF_BWD = 1, SPF_DGRAD = 2, SPF_WGRAD = 3 } spf_phas
  * over "ep"; send_counts and recv_counts name the COUNTS values that govern it, or -1 for equal
  * pieces. An ALL_REDUCE is not computed either: its phase has one use, of access ADD, and the
  * engine sums that value (forward) or gradient (backward: BWD or DGRAD) over "tp", between its
- * writer and its readers. */
+ * writer and its readers.
+ * With sequence_parallel some values have max_rows = sequence / tp: the rows of this rank's part of
+ * the sequence, in the order of the ranks of "tp". ALL_GATHER and REDUCE_SCATTER nodes are not
+ * computed. A phase has one use READ and one WRITE, and the engine moves the one into the other
+ * over "tp" (with one rank: copies it); FWD, values: as the node is called; BWD or DGRAD, their
+ * gradients: the other way round. A phase without uses, as WGRAD always, needs nothing. */
 typedef enum {
   SPF_NODE_COMPUTE = 0,
   SPF_NODE_INPUT, /* writes the microbatch's tokens and labels; needs spf_compute.sample */
   SPF_NODE_EXCHANGE,
-  SPF_NODE_ALL_REDUCE /* since 1.3; only with tensor_parallel = 1 */
+  SPF_NODE_ALL_REDUCE,    /* since 1.3; only with tensor_parallel = 1 */
+  SPF_NODE_ALL_GATHER,    /* since 1.4; only with sequence_parallel = 1 */
+  SPF_NODE_REDUCE_SCATTER /* since 1.4; only with sequence_parallel = 1 */
 } spf_node_kind;
 /* One invocation in the forward program. A module used twice is two nodes; one that does not run in
  * this microbatch is not in the program. uses[phase] is complete: the engine may derive all

@@ -153,6 +153,8 @@ std::string PipelineProblem(const InstanceSpec& spec) {
 }
 
 std::string TensorParallelProblem(const InstanceSpec& spec) {
+  if (spec.sequence_parallel && !spec.tensor_parallel)
+    return "sp without split: no layer is split over tp, so that there is nothing to gather for";
   if (!spec.tensor_parallel || spec.tp < 1) return "";
   ModelConfig model = spec.model;
   model.tensor_parallel = true;
@@ -163,6 +165,13 @@ std::string TensorParallelProblem(const InstanceSpec& spec) {
                   "does not divide " + std::string(name) + " = " + std::to_string(size) +
                       ", which split cuts");
   }
+  if (!spec.sequence_parallel) return "";
+  if (model.sequence % spec.tp != 0)
+    return Says("tp", spec.tp,
+                "does not divide the sequence of " + std::to_string(model.sequence) +
+                    " tokens, which sp cuts");
+  if (model.experts || model.moe.experts > 0)
+    return "sp with experts: a dispatch of parts of the sequence cannot be asked";
   return "";
 }
 

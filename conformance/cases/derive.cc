@@ -170,6 +170,7 @@ void DeriveInstance(InstanceSpec& spec, Case& c, size_t index) {
   spec.model.pp = spec.chunks > 1 ? spec.pp : 1;  // else pipeline ranks hold the same model
   spec.model.chunks = spec.chunks;
   spec.model.tensor_parallel = spec.tensor_parallel;
+  spec.model.sequence_parallel = spec.sequence_parallel && illegal.empty();
   // Else ranks of tp hold the same model.
   spec.model.tp = spec.tensor_parallel && illegal.empty() ? spec.tp : 1;
   spec.model.bf16_params = spec.param_dtype == KnobDtype::kBf16;

@@ -9,7 +9,7 @@ namespace shardproof {
 bool LegalForOneToken(Case c) {
   InstanceSpec& spec = c.instances.front();
   spec.etp = spec.tp;
-  spec.model.sequence = 1;
+  spec.model.sequence = spec.sequence_parallel ? spec.tp : 1;
   try {
     Derive(c);
   } catch (const std::invalid_argument&) {

@@ -59,8 +59,8 @@ class FactorSpace {
   std::vector<Setter> setters_;
 };
 
-// Whether the instance is legal with one token a sample, etp being tp, whatever its other factors
-// are.
+// Whether the instance is legal with one token a sample on each rank, etp being tp, whatever its
+// other factors are.
 bool LegalForOneToken(Case c);
 
 }  // namespace shardproof

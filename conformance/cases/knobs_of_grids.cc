@@ -123,9 +123,22 @@ Knob TensorParallel() {
                    "attention and dense MLPs are split over the group `tp`: each of its ranks "
                    "holds a shard of qkv and fc1 (by output) and of proj and fc2 (by input), and "
                    "the model has nodes of kind SPF_NODE_ALL_REDUCE. Everything else is the same "
-                   "on all ranks of `tp`, and so are its gradients: they are not summed over "
-                   "`tp`. 0: ranks of `tp` hold the same whole model"})
+                   "on all ranks of `tp` (but see sequence_parallel), and so are its gradients: "
+                   "they are not summed over `tp`. 0: ranks of `tp` hold the same whole model"})
       .In({Space::kDense, Space::kSchedule, Space::kLayerWise});
+}
+
+Knob SequenceParallel() {
+  return Flag(&InstanceSpec::sequence_parallel, "sp",
+              {.name = "sequence_parallel",
+               .meaning =
+                   "with tensor_parallel: each rank of `tp` holds its part of the sequence between "
+                   "the split layers. The model has nodes of kind SPF_NODE_ALL_GATHER before them "
+                   "and SPF_NODE_REDUCE_SCATTER behind them in place of SPF_NODE_ALL_REDUCE. "
+                   "Gradients of parameters flagged SPF_PARAM_SEQUENCE_PARALLEL (norms, biases "
+                   "behind the sums) are summed over `tp` before they are used; embedding and head "
+                   "have whole gradients on each rank. (Megatron-LM's sequence_parallel)"})
+      .In({Space::kDense, Space::kLayerWise});
 }
 
 std::vector<Knob> AxisKnobs() {
@@ -145,6 +158,7 @@ std::vector<Knob> AxisKnobs() {
       Axis(&InstanceSpec::pp, "pp").In(Space::kDense, {1, 2}).In(Space::kLayerWise, {1, 2}),
       Axis(&InstanceSpec::etp, "etp"),
       TensorParallel(),
+      SequenceParallel(),
   };
 }
 

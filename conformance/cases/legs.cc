@@ -12,6 +12,7 @@ constexpr size_t kMostLegs = 8;
 ModelConfig Whole(ModelConfig model) {
   if (!model.experts) model.ep = 1;
   model.pp = model.chunks = model.tp = 1;
+  model.sequence_parallel = false;
   return model;
 }
 

@@ -160,10 +160,36 @@ std::vector<Case> SplitCases() {
   });
 }
 
+// The same where ranks of tp hold parts of the sequence: all of their gradients are summed over tp
+// once, whatever shards, clips, counts, stages or another engine comes after.
+std::vector<Case> SequenceCases() {
+  return FromIds({
+      "w2.ddp.tp2.etp2.split.sp",
+      "w2.ddp.split.sp",
+      "w8.zero3.twin.tp4.etp4.split.sp.k2.bias.odd",
+      "w4.zero2.tp2.etp2.split.sp.k3.bias.recompute.unused=rank",
+      "w8.zero1.tp2.etp2.split.sp.ogr.adamw.clip0p5.zeros.do=tett",
+      "w8.zero3.n2.hfsdp.tp2.etp2.split.sp.clip0p5.tied.root",
+      "w4.zero1.tp2.etp2.split.sp.acc16.wire16.bias",
+      "w8.zero2.tp2.pp2.etp2.split.sp.k2.vpp2.layers4.bias.root",
+      "w4.lw.tp2.etp2.split.sp.ogr.opg.muon.bias",
+      "w2.ddp.tp2.etp2.split.sp.muon.heads4.tpmode=blockwise",
+      "w2.ddp.tp2.etp2.split.sp.muon.layers4.bias.tpmode=distributed",
+      "w4.zero3.tp2.etp2.split.sp.k2.adamw.do=tts.then.w2.zero1.split.k2.adamw.do=ltt",
+      "w4.zero3.tp2.etp2.split.sp.frozen=norms.bias",
+  });
+}
+
+// Programs of ranks differ, and so does what is used last: buckets have one order all the same.
+std::vector<Case> OrderCases() {
+  return FromIds({"w4.zero1.odd.unused=rank", "w8.zero3.odd.unused=rank"});
+}
+
 }  // namespace
 
 std::vector<Case> NamedCases() {
-  return Joined({GridCases(), SizeCases(), OptionCases(), NanCases(), SplitCases()});
+  return Joined({GridCases(), SizeCases(), OptionCases(), NanCases(), SplitCases(), SequenceCases(),
+                 OrderCases()});
 }
 
 }  // namespace shardproof

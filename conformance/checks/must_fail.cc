@@ -122,7 +122,9 @@ class Guard {
   void JudgeSent(int32_t rank) {
     JudgeWaiting(rank);
     const InstanceFacts& facts = analysis_.Facts(0);
-    for (const Carried& carried : CarriedBy(analysis_, rank)) {
+    std::vector<Carried> all = CarriedBy(analysis_, rank);
+    for (Carried& carried : PartSumsBy(analysis_, rank)) all.push_back(std::move(carried));
+    for (const Carried& carried : all) {
       const Event& event = At(analysis_.trace(rank).events, carried.event);
       if (!carried.reduction || analysis_.StepOf(rank, 0, event.call) != 1) continue;
       for (const Chunk& chunk : carried.grads) {

@@ -49,8 +49,10 @@ GradTarget Dispatch::Target(int32_t param) const {
 }
 
 std::vector<float> Dispatch::OutGrad() const {
-  const float* dy = Grad(spec_.out[0]);
-  std::vector<float> grad(dy, dy + d_.sequence * Width(spec_.out[0]));
+  const int64_t width = Width(spec_.out[0]);
+  const float* dy = Grad(spec_.grad_out());
+  if (spec_.grad_from >= 0) dy += network_.FirstTokenOf(spec_) * width;
+  std::vector<float> grad(dy, dy + Tokens() * width);
   if (FromStream(spec_) || spec_.many_readers)
     n_.RoundGrad(OutGradGrid(), grad.data(), static_cast<int64_t>(grad.size()));
   return grad;
@@ -94,11 +96,12 @@ void Dispatch::ForwardResidualAdd() {
   const std::vector<float> bias = Param(spec_.bias());
   const float *sum = In(spec_.in[0]), *h = In(spec_.in[1]);
   float* y = Out(spec_.out[0]);
-  for (int64_t i = 0; i < d_.sequence * d_.width; ++i) {
+  const int64_t count = Tokens() * d_.width;
+  for (int64_t i = 0; i < count; ++i) {
     const float x = bias.empty() ? sum[i] : sum[i] + bias[static_cast<size_t>(i % d_.width)];
     y[i] = h[i] + x;
   }
-  n_.Round(grids::kResidual, y, d_.sequence * d_.width);
+  n_.Round(grids::kResidual, y, count);
 }
 
 std::vector<int32_t> Dispatch::Labels() const {
@@ -121,14 +124,16 @@ void Dispatch::Input() {
 void Dispatch::Forward() {
   const bool row_wise = spec_.op == Op::kEmbed || spec_.op == Op::kNorm || spec_.op == Op::kGain;
   const std::vector<float> weight = row_wise ? Param(spec_.weight()) : std::vector<float>();
-  const RowShape rows{d_.sequence, d_.width};
+  const RowShape rows{Tokens(), d_.width};
   switch (spec_.op) {
     case Op::kInput:
       return Input();
     case Op::kEmbed: {
       const std::vector<float> position = Param(spec_.bias());
-      EmbeddingForward(n_, {d_.sequence, d_.vocab, d_.width}, Integers(spec_.in[0]), weight.data(),
-                       position.empty() ? nullptr : position.data(), Out(spec_.out[0]));
+      const int64_t first = network_.FirstTokenOf(spec_);
+      EmbeddingForward(
+          n_, {Tokens(), d_.vocab, d_.width}, Integers(spec_.in[0]) + first, weight.data(),
+          position.empty() ? nullptr : position.data() + first * d_.width, Out(spec_.out[0]));
       return;
     }
     case Op::kNorm:
@@ -178,7 +183,7 @@ void Dispatch::DgradResidualAdd() {
 }
 
 void Dispatch::DgradStream() {
-  const int64_t count = d_.sequence * d_.width;
+  const int64_t count = Tokens() * d_.width;
   const float* dy = Grad(spec_.out[0]);
   std::vector<float> rounded(dy, dy + count);
   n_.RoundGrad(grids::kDResidual, rounded.data(), count);
@@ -190,7 +195,7 @@ void Dispatch::DgradStream() {
 
 void Dispatch::Dgrad() {
   if (!spec_.any_grad_in()) return;
-  const RowShape rows{d_.sequence, d_.width};
+  const RowShape rows{Tokens(), d_.width};
   switch (spec_.op) {
     case Op::kNorm:
       return NormDgrad(n_, rows, In(spec_.in[0]), Param(spec_.weight()).data(), OutGrad().data(),
@@ -225,7 +230,7 @@ void Dispatch::Dgrad() {
 
 void Dispatch::WgradLinear() {
   const bool concat = spec_.op == Op::kConcatLinear;
-  const LinearShape shape{d_.sequence, concat ? 2 * d_.width : Width(spec_.in[0]),
+  const LinearShape shape{Tokens(), concat ? 2 * d_.width : Width(spec_.in[0]),
                           Width(spec_.out[0])};
   const std::vector<float> dy = OutGrad();
   const std::vector<float> both = concat ? Concatenated() : std::vector<float>();
@@ -238,15 +243,15 @@ void Dispatch::WgradLinear() {
 
 void Dispatch::Wgrad() {
   if (!spec_.grad_weight && !spec_.grad_bias) return;
-  const RowShape rows{d_.sequence, d_.width};
+  const RowShape rows{Tokens(), d_.width};
   switch (spec_.op) {
     case Op::kEmbed: {
       const EmbeddingShape shape{d_.sequence, d_.vocab, d_.width};
       if (spec_.grad_weight) {
-        EmbeddingWgrad(n_, shape, Integers(spec_.in[0]), Grad(spec_.out[0]),
+        EmbeddingWgrad(n_, shape, Integers(spec_.in[0]), Grad(spec_.grad_out()),
                        Target(spec_.weight()));
       }
-      if (spec_.grad_bias) PositionWgrad(n_, shape, Grad(spec_.out[0]), Target(spec_.bias()));
+      if (spec_.grad_bias) PositionWgrad(n_, shape, Grad(spec_.grad_out()), Target(spec_.bias()));
       return;
     }
     case Op::kNorm:

@@ -58,6 +58,7 @@ class Dispatch {
   float* Grad(int32_t value) const { return static_cast<float*>(args_.dact[value]); }
   GradTarget Target(int32_t param) const;
   int64_t Width(int32_t value) const { return network_.tables().values[value].row_elems; }
+  int64_t Tokens() const { return network_.TokensOf(spec_); }
   // The gradient of a node's output as operand; of the residual stream, and where several readers
   // added to it, it is requantised.
   Grid OutGradGrid() const { return OutGradGridOf(network_, spec_); }

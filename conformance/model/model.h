@@ -83,6 +83,9 @@ struct ModelConfig {
   // by head and those of fc1 in pairs of gate and up, so that each rank's are next to each other,
   // also with tp = 1.
   bool tensor_parallel = false;
+  // Between the split layers each tp rank holds its part of the sequence: what these layers read is
+  // gathered, what they compute is reduce-scattered.
+  bool sequence_parallel = false;
   int32_t tp = 1;
   bool bf16_params = false;  // nodes read bf16 parameters
   bool narrow = false;       // ternary operands of weight gradients: exact on a bf16 wire
@@ -143,7 +146,7 @@ class Model {
   const Network& Graph(ModelRank rank) const;
 
   // Runs one phase of one node on host memory. Reads and writes exactly what uses[phase] lists.
-  // EXCHANGE and ALL_REDUCE nodes are not computed: std::logic_error.
+  // Only COMPUTE and INPUT nodes are computed; others: std::logic_error.
   void Compute(const NodeArgs& args, ModelRank rank) const;
 
   // Initial value of elements [offset, offset + count) of a parameter, or of the rank's shard of

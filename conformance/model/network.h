@@ -20,6 +20,7 @@ struct Dims {
   int64_t inner() const { return heads * head_dim; }
   int64_t local_heads() const { return heads / tp; }
   int64_t local_ffn() const { return ffn / tp; }
+  int64_t local_sequence() const { return sequence / tp; }
 };
 Dims DimsOf(const ModelConfig& config);
 
@@ -45,6 +46,8 @@ enum class Op {
   kRowLinear,       // split by input: its output is a summand over tp, on no grid yet; no bias
   kResidualAdd,     // in {sum of a kRowLinear, residual stream}; adds the bias that that one lacks
   kAllReduce,       // not computed: the engine sums in[0], or in backward its gradient, over tp
+  kAllGather,       // not computed: out is in of all tp ranks; its gradient is reduce-scattered
+  kReduceScatter,   // not computed: out is the own rows of the sum of in; its gradient is gathered
   kConcatLinear,    // in {left, right}: of their concatenation, onto the residual stream
   kAttention,
   kSwiglu,
@@ -67,9 +70,13 @@ struct NodeSpec {
   int32_t module = 0, layer = -1, chunk = 0;
   std::array<int32_t, 4> in{-1, -1, -1, -1}, out{-1, -1, -1, -1};
   std::vector<int32_t> weights, biases;  // parameters
-  bool head = false;      // belongs to the head: its gradients lie on the head's grids
-  bool split = false;     // its heads or its part of ffn are those of one tp rank
-  bool backward = false;  // kAllReduce: sums gradients, else values
+  bool head = false;   // belongs to the head: its gradients lie on the head's grids
+  bool split = false;  // its heads or its part of ffn are those of one tp rank
+  bool backward =
+      false;  // kAllReduce: sums gradients, else values; kReduceScatter: of gradients alone
+  bool forward = false;    // kAllGather: of values alone
+  bool part = false;       // its tokens are those of this tp rank's part of the sequence
+  int32_t grad_from = -1;  // whose gradient it reads instead of out[0]'s: of the whole sequence
   int32_t send_counts = -1, recv_counts = -1;  // kExchange: as in spf_node
   // Filled when the program is complete:
   std::array<bool, 4> grad_in{};  // DGRAD writes the gradient of that input
@@ -80,6 +87,7 @@ struct NodeSpec {
 
   int32_t weight() const { return weights.empty() ? -1 : weights[0]; }
   int32_t bias() const { return biases.empty() ? -1 : biases[0]; }
+  int32_t grad_out() const { return grad_from < 0 ? out[0] : grad_from; }
   bool any_grad_in() const { return grad_in != std::array<bool, 4>{}; }
 };
 
@@ -106,6 +114,9 @@ class Network {
   const spf_node& node(int32_t id) const { return nodes_[static_cast<size_t>(id)]; }
   const NodeSpec& spec(int32_t id) const { return specs_[static_cast<size_t>(id)]; }
   const ParamInfo& info(int32_t param) const { return infos_[static_cast<size_t>(param)]; }
+  // How many tokens a node computes, and which is the first of them in the sequence.
+  int64_t TokensOf(const NodeSpec& spec) const;
+  int64_t FirstTokenOf(const NodeSpec& spec) const;
   // In how many nodes of the longest program a parameter is used.
   int32_t most_uses() const { return most_uses_; }
 

@@ -81,18 +81,24 @@ void CountRows(const spf_model& tables, const spf_node& node, Blocks& blocks) {
   }
 }
 
+// As if all ranks held what this one holds. Exchanges are of equal sizes here; of a sequence what
+// is read is a part of what is written, or the other way round.
+void NodeBench::Move(Blocks& blocks, const spf_uses& uses, spf_phase phase) const {
+  std::vector<Block>& table = phase == SPF_FWD ? blocks.act : blocks.dact;
+  const Block& from = table[static_cast<size_t>(uses.use[0].id)];
+  Block& to = table[static_cast<size_t>(uses.use[1].id)];
+  const size_t part = std::min(LiveBytes(blocks, uses.use[0].id), to.size());
+  const size_t times = tables().values[uses.use[1].id].rows_from < 0 ? to.size() / part : 1;
+  const size_t first = from.size() > to.size() ? static_cast<size_t>(rank_.tp) * part : 0;
+  for (size_t i = 0; i < times; ++i) std::memcpy(to.data() + i * part, from.data() + first, part);
+}
+
 void NodeBench::Run(Blocks& blocks, const spf_node& node, spf_phase phase, double scale,
                     int32_t grad_dtype, int64_t step, int64_t sample) const {
   if (node.uses[phase].n == 0) return;
   if (node.kind == SPF_NODE_ALL_REDUCE) return;
-  if (node.kind == SPF_NODE_EXCHANGE) {
-    const spf_uses& uses = node.uses[phase];
-    const auto a = static_cast<size_t>(uses.use[0].id), b = static_cast<size_t>(uses.use[1].id);
-    std::vector<Block>& table = phase == SPF_FWD ? blocks.act : blocks.dact;
-    const size_t bytes = LiveBytes(blocks, uses.use[0].id);
-    std::memcpy(table[b].data(), table[a].data(), bytes);
-    return;
-  }
+  if (node.kind != SPF_NODE_COMPUTE && node.kind != SPF_NODE_INPUT)
+    return Move(blocks, node.uses[phase], phase);
   std::vector<const void*> param(blocks.param.size());
   std::vector<void*> grad(blocks.grad.size()), act(blocks.act.size()), dact(blocks.dact.size());
   for (size_t i = 0; i < param.size(); ++i) param[i] = blocks.param[i].data();
@@ -167,7 +173,10 @@ std::vector<ModelConfig> VariedConfigs() {
   ModelConfig split = all;
   split.tensor_parallel = true;
   split.tp = 2;
-  return {ModelConfig{}, all, experts, embedding, layer, routed, dropped, padded, split};
+  ModelConfig parts = split;
+  parts.sequence_parallel = true;
+  parts.tp = 1;
+  return {ModelConfig{}, all, experts, embedding, layer, routed, dropped, padded, split, parts};
 }
 
 }  // namespace shardproof

@@ -34,7 +34,7 @@ class NodeBench {
   }
   // Initial parameters, everything else zero.
   Blocks Start() const;
-  // EXCHANGE and ALL_REDUCE nodes do what they do with ep = 1 and tp = 1: nothing leaves the rank.
+  // What is not computed does what it does with ep = 1 and tp = 1: nothing leaves the rank.
   void Run(Blocks& blocks, const spf_node& node, spf_phase phase, double scale = 1,
            int32_t grad_dtype = SPF_F32, int64_t step = 0, int64_t sample = 0) const;
   // Forward and backward of a sample; split: DGRAD of all nodes, then WGRAD of all nodes.
@@ -49,6 +49,8 @@ class NodeBench {
   virtual void Compute(const NodeArgs& args) const { model_.Compute(args, rank_); }
 
  private:
+  void Move(Blocks& blocks, const spf_uses& uses, spf_phase phase) const;
+
   Model model_;
   ModelRank rank_;
 };

@@ -109,13 +109,7 @@ void CheckTouches(const NodeBench& bench, const Blocks& state, const spf_node& n
   }
 }
 
-class NodeTouchTest : public testing::TestWithParam<size_t> {
- protected:
-  ModelConfig Config() const { return VariedConfigs()[GetParam()]; }
-};
-
-TEST_P(NodeTouchTest, EveryPhaseTouchesExactlyWhatItDeclares) {
-  const NodeBench bench(Config());
+void CheckPrograms(const NodeBench& bench) {
   for (int64_t step = 0; step < 2; ++step) {
     Blocks state = bench.Start();
     bench.RunSample(state, step, step);
@@ -126,6 +120,22 @@ TEST_P(NodeTouchTest, EveryPhaseTouchesExactlyWhatItDeclares) {
       }
     }
   }
+}
+
+class NodeTouchTest : public testing::TestWithParam<size_t> {
+ protected:
+  ModelConfig Config() const { return VariedConfigs()[GetParam()]; }
+};
+
+TEST_P(NodeTouchTest, EveryPhaseTouchesExactlyWhatItDeclares) {
+  CheckPrograms(NodeBench(Config()));
+}
+
+TEST(SequenceParallel, EveryPhaseTouchesExactlyWhatItDeclares) {
+  ModelConfig config = VariedConfigs().back();
+  ASSERT_TRUE(config.sequence_parallel);
+  config.tp = 2;
+  CheckPrograms(NodeBench(config, 32, ModelRank(0, 0, 1)));
 }
 
 INSTANTIATE_TEST_SUITE_P(Configs, NodeTouchTest, testing::Range<size_t>(0, VariedConfigs().size()));

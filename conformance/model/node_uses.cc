@@ -31,6 +31,7 @@ Uses ForwardUses(const NodeSpec& s) {
     if (!s.backward) Use(uses, SPF_IN_ACT, SPF_ADD, s.in[0]);
     return uses;
   }
+  if (s.backward) return uses;
   UseAll(uses, SPF_IN_PARAM, SPF_READ, s.weights);
   UseAll(uses, SPF_IN_PARAM, SPF_READ, s.biases);
   UseAll(uses, SPF_IN_ACT, SPF_READ, s.in);
@@ -66,6 +67,7 @@ void InputsOfDgrad(const NodeSpec& s, Uses& uses) {
 
 void OutputGradients(const NodeSpec& s, const spf_value* values, Uses& uses) {
   if (IsLoss(s)) return;
+  if (s.grad_from >= 0) return Use(uses, SPF_IN_DACT, SPF_READ, s.grad_from);
   for (int32_t value : s.out) {
     if (HasGradient(values, value)) Use(uses, SPF_IN_DACT, SPF_READ, value);
   }
@@ -148,11 +150,25 @@ bool SumsInPlace(NodeSpec& spec, const std::vector<bool>& wanted) {
 void MarkSumsOverTp(std::vector<NodeSpec>& program) {
   std::set<int32_t> summed;
   for (const NodeSpec& spec : program) {
-    if (spec.op == Op::kAllReduce && spec.backward) summed.insert(spec.in[0]);
+    const bool sums = spec.op == Op::kAllReduce ? spec.backward : spec.op == Op::kAllGather;
+    if (sums) summed.insert(spec.in[0]);
   }
   for (NodeSpec& spec : program) {
-    if (spec.op == Op::kNorm && summed.contains(spec.out[0])) spec.many_readers = true;
+    if (spec.op == Op::kNorm && spec.grad_from < 0 && summed.contains(spec.out[0]))
+      spec.many_readers = true;
   }
+}
+
+// Whether something trainable is upstream; forward alone, no gradient leads there.
+bool DecideInputs(NodeSpec& spec, const std::vector<bool>& wanted, std::vector<int32_t>& writers) {
+  bool any = false;
+  for (size_t i = 0; i < spec.in.size(); ++i) {
+    const bool flows = spec.in[i] >= 0 && wanted[static_cast<size_t>(spec.in[i])];
+    any |= flows;
+    spec.grad_in[i] = flows && !spec.forward;
+    if (spec.grad_in[i]) ++writers[static_cast<size_t>(spec.in[i])];
+  }
+  return any;
 }
 
 }  // namespace
@@ -174,15 +190,13 @@ int32_t DecideGradients(std::vector<NodeSpec>& program, const spf_model& tables)
     if (spec.op == Op::kInput || SumsInPlace(spec, wanted)) continue;
     spec.grad_weight = std::any_of(spec.weights.begin(), spec.weights.end(), trainable);
     spec.grad_bias = std::any_of(spec.biases.begin(), spec.biases.end(), trainable);
-    for (size_t i = 0; i < spec.in.size(); ++i) {
-      spec.grad_in[i] = spec.in[i] >= 0 && wanted[static_cast<size_t>(spec.in[i])];
-      if (spec.grad_in[i]) ++writers[static_cast<size_t>(spec.in[i])];
-    }
-    const bool any = spec.grad_weight || spec.grad_bias || spec.any_grad_in();
+    const bool below = DecideInputs(spec, wanted, writers);
+    const bool any = spec.grad_weight || spec.grad_bias || below;
     for (int32_t value : spec.out) {
       if (HasGradient(tables.values, value) && !IsLoss(spec))
         wanted[static_cast<size_t>(value)] = any;
     }
+    if (spec.grad_from >= 0) wanted[static_cast<size_t>(spec.grad_from)] = any;
     for (int32_t param : spec.weights) {
       if (param >= 0) most_uses = std::max(most_uses, ++uses[param]);
     }

@@ -46,15 +46,21 @@ int32_t ProgramBuilder::Begin(const Stage& stage) {
     program_.push_back(input);
   }
   if (!stage.first) {
-    const int32_t h = Value(StreamName(stage.begin - 1), d_.width);
+    const int32_t h = StreamValue(StreamName(stage.begin - 1));
     n_.values_[static_cast<size_t>(h)].flags |= SPF_VALUE_FROM_PREV;
     return h;
   }
   NodeSpec& embed =
-      Add(Op::kEmbed, "embedding", "embedding", Integers("tokens"), Value("embedding", d_.width));
+      Add(Op::kEmbed, "embedding", "embedding", Integers("tokens"), StreamValue("embedding"));
   embed.weights = {n_.FindParam("embedding.weight")};
   embed.biases = {n_.FindParam("position")};
-  return embed.out[0];
+  embed.part = c_.sequence_parallel;
+  const int32_t h = embed.out[0];
+  if (!c_.sequence_parallel) return h;
+  // Forward it takes its part of the tokens. All ranks have the whole gradient of its weight.
+  const int32_t whole = embed.grad_from = Value("embedding.whole", d_.width);
+  Add(Op::kReduceScatter, "embedding.scatter", "embedding", whole, h).backward = true;
+  return h;
 }
 
 std::string ProgramBuilder::StreamName(int64_t layer) const {
@@ -117,6 +123,13 @@ int32_t ProgramBuilder::Mlp(const std::string& mlp, int32_t x, int32_t h,
 void ProgramBuilder::Head(int32_t h, int32_t labels) {
   int32_t x = Norm("final_norm", h, "");
   program_.back().head = true;
+  if (c_.sequence_parallel) {
+    // All ranks compute the whole head, and have the whole gradient of its input.
+    const size_t norm = program_.size() - 1;
+    x = AllGather("head.gather", "head", x);
+    program_.back().forward = true;
+    program_[norm].grad_from = x;
+  }
   if (c_.odd_sizes) {
     NodeSpec& gain = Add(Op::kGain, "gain", "gain", x, Value("gain", d_.width));
     gain.weights = {n_.FindParam("gain.weight")};
@@ -147,7 +160,8 @@ void ProgramBuilder::Weights(NodeSpec& spec, const std::string& module) {
 }
 
 int32_t ProgramBuilder::Norm(const std::string& module, int32_t h, const std::string& suffix) {
-  NodeSpec& spec = Add(Op::kNorm, module + suffix, module, h, Value(module + suffix, d_.width));
+  NodeSpec& spec = Add(Op::kNorm, module + suffix, module, h, StreamValue(module + suffix));
+  spec.part = c_.sequence_parallel;
   spec.weights = {n_.FindParam(module + ".weight")};
   return spec.out[0];
 }
@@ -169,7 +183,11 @@ int32_t ProgramBuilder::LinearResidual(const std::string& module, int32_t x, int
 
 int32_t ProgramBuilder::ColumnLinear(const std::string& module, int32_t x, int64_t out,
                                      const std::string& suffix) {
-  AllReduce(module + ".copy" + suffix, module, x, true);
+  if (c_.sequence_parallel) {
+    x = AllGather(module + ".gather" + suffix, module, x);
+  } else {
+    AllReduce(module + ".copy" + suffix, module, x, true);
+  }
   x = Linear(module, x, out, suffix);
   program_.back().op = Op::kColumnLinear;
   return x;
@@ -178,12 +196,17 @@ int32_t ProgramBuilder::ColumnLinear(const std::string& module, int32_t x, int64
 // The bias belongs to what adds up, once, behind the sum.
 int32_t ProgramBuilder::RowLinear(const std::string& module, int32_t x, int32_t h,
                                   const std::string& suffix) {
-  const int32_t sum = Linear(module, x, d_.width, suffix);
+  int32_t sum = Linear(module, x, d_.width, suffix);
   program_.back().op = Op::kRowLinear;
   program_.back().biases.clear();
-  AllReduce(module + ".reduce" + suffix, module, sum, false);
+  if (c_.sequence_parallel) {
+    sum = ReduceScatter(module + ".scatter" + suffix, module, sum);
+  } else {
+    AllReduce(module + ".reduce" + suffix, module, sum, false);
+  }
   const std::string residual = module + ".residual" + suffix;
-  NodeSpec& add = Add(Op::kResidualAdd, residual, module, sum, Value(residual, d_.width));
+  NodeSpec& add = Add(Op::kResidualAdd, residual, module, sum, StreamValue(residual));
+  add.part = c_.sequence_parallel;
   add.in[1] = h;
   add.biases = {n_.FindParam(module + ".bias")};
   return add.out[0];
@@ -192,6 +215,15 @@ int32_t ProgramBuilder::RowLinear(const std::string& module, int32_t x, int32_t 
 void ProgramBuilder::AllReduce(const std::string& name, const std::string& module, int32_t value,
                                bool backward) {
   Add(Op::kAllReduce, name, module, value, -1).backward = backward;
+}
+
+int32_t ProgramBuilder::AllGather(const std::string& name, const std::string& module, int32_t x) {
+  return Add(Op::kAllGather, name, module, x, Value(name, d_.width)).out[0];
+}
+
+int32_t ProgramBuilder::ReduceScatter(const std::string& name, const std::string& module,
+                                      int32_t sum) {
+  return Add(Op::kReduceScatter, name, module, sum, StreamValue(name)).out[0];
 }
 
 int32_t ProgramBuilder::AddValue(const std::string& name, spf_value value) {
@@ -205,6 +237,11 @@ int32_t ProgramBuilder::AddValue(const std::string& name, spf_value value) {
 
 int32_t ProgramBuilder::Value(const std::string& name, int64_t width) {
   return AddValue(name, {nullptr, 0, SPF_F32, d_.sequence, width, -1});
+}
+
+int32_t ProgramBuilder::StreamValue(const std::string& name) {
+  const int64_t tokens = c_.sequence_parallel ? d_.local_sequence() : d_.sequence;
+  return AddValue(name, {nullptr, 0, SPF_F32, tokens, d_.width, -1});
 }
 
 int32_t ProgramBuilder::Integers(const std::string& name) {
@@ -228,10 +265,12 @@ void ProgramBuilder::Register(const NodeSpec& spec, bool absent) {
     spf_node node{};
     node.id = static_cast<int32_t>(id);
     node.module = spec.module;
-    node.kind = spec.op == Op::kInput       ? SPF_NODE_INPUT
-                : spec.op == Op::kExchange  ? SPF_NODE_EXCHANGE
-                : spec.op == Op::kAllReduce ? SPF_NODE_ALL_REDUCE
-                                            : SPF_NODE_COMPUTE;
+    node.kind = spec.op == Op::kInput           ? SPF_NODE_INPUT
+                : spec.op == Op::kExchange      ? SPF_NODE_EXCHANGE
+                : spec.op == Op::kAllReduce     ? SPF_NODE_ALL_REDUCE
+                : spec.op == Op::kAllGather     ? SPF_NODE_ALL_GATHER
+                : spec.op == Op::kReduceScatter ? SPF_NODE_REDUCE_SCATTER
+                                                : SPF_NODE_COMPUTE;
     node.layer = spec.layer;
     node.chunk = spec.chunk;
     node.name = n_.Keep(spec.name);

@@ -43,9 +43,13 @@ class ProgramBuilder {
                        const std::string& suffix);
   int32_t RowLinear(const std::string& module, int32_t x, int32_t h, const std::string& suffix);
   void AllReduce(const std::string& name, const std::string& module, int32_t value, bool backward);
+  // Between this rank's part of the sequence and the whole of it.
+  int32_t AllGather(const std::string& name, const std::string& module, int32_t x);
+  int32_t ReduceScatter(const std::string& name, const std::string& module, int32_t sum);
 
   int32_t AddValue(const std::string& name, spf_value value);
   int32_t Value(const std::string& name, int64_t width);
+  int32_t StreamValue(const std::string& name);  // of the residual stream, or its norm
   int32_t Integers(const std::string& name);
   int32_t Loss(const std::string& name, uint32_t flags);
 

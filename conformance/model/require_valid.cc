@@ -79,10 +79,16 @@ void RequireTensorParallel(const ModelConfig& config) {
   RequireRange("tp", config.tp, 1, 1024);
   Require(config.tp == 1 || config.tensor_parallel,
           "tp = " + std::to_string(config.tp) + " without tensor_parallel: nothing is split");
+  Require(!config.sequence_parallel || config.tensor_parallel,
+          "sequence_parallel without tensor_parallel: nothing is split");
   if (!config.tensor_parallel) return;
   const Dims dims = DimsOf(config);
   RequireDivides("tp", config.tp, "heads", dims.heads);
   RequireDivides("tp", config.tp, "ffn", dims.ffn);
+  if (!config.sequence_parallel) return;
+  RequireDivides("tp", config.tp, "sequence", dims.sequence);
+  Require(!config.experts && config.moe.experts == 0,
+          "sequence_parallel with experts: they read the whole sequence here");
 }
 
 void RequirePipeline(const ModelConfig& config) {

@@ -159,7 +159,7 @@ class TableBuilder {
 
   void Norm(int32_t parent, const std::string& name) {
     const int32_t module = Module(parent, name, "RMSNorm");
-    Param(module, name + ".weight", {d_.width}, {1, 0.25f, true});
+    Param(module, name + ".weight", {d_.width}, {1, 0.25f, true}, OfParts());
   }
 
   // split: 0 by output, 1 by input, whose bias is whole, -1 not.
@@ -171,7 +171,14 @@ class TableBuilder {
     if (weight)
       Param(module, name + ".weight", {out, in}, {0, spread < 0.99f ? spread : 0.99f}, flags,
             split);
-    if (c_.biases) Param(module, name + ".bias", {out}, {0, 0.25f}, flags, split == 0 ? 0 : -1);
+    // The bias of a layer that is split by input is added to this rank's part of the sequence.
+    if (c_.biases)
+      Param(module, name + ".bias", {out}, {0, 0.25f}, split == 1 ? flags | OfParts() : flags,
+            split == 0 ? 0 : -1);
+  }
+
+  uint32_t OfParts() const {
+    return c_.sequence_parallel ? static_cast<uint32_t>(SPF_PARAM_SEQUENCE_PARALLEL) : 0u;
   }
 
   void Layer(int64_t layer) {
@@ -236,6 +243,14 @@ class TableBuilder {
   const ModelConfig& c_;
   const Dims& d_;
 };
+
+int64_t Network::TokensOf(const NodeSpec& spec) const {
+  return spec.part ? dims_.local_sequence() : dims_.sequence;
+}
+
+int64_t Network::FirstTokenOf(const NodeSpec& spec) const {
+  return spec.part ? rank_.tp * dims_.local_sequence() : 0;
+}
 
 void BuildTables(Network& network) { TableBuilder(network).Build(); }
 

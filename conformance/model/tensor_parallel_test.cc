@@ -33,6 +33,11 @@ class Ranks {
     const int32_t n = bench(0).program().n_nodes;
     for (int32_t i = 0; i < n; ++i) Run(i, SPF_FWD);
     for (int32_t i = n; i-- > 0;) Run(i, SPF_BWD);
+    const spf_model& tables = bench(0).tables();
+    for (int32_t id = 0; id < tables.n_params; ++id) {
+      if ((tables.params[id].flags & SPF_PARAM_SEQUENCE_PARALLEL) != 0)
+        Sum({SPF_IN_GRAD, SPF_ADD, 0, id});
+    }
   }
 
   const NodeBench& bench(size_t rank) const { return *benches_[rank]; }
@@ -44,10 +49,36 @@ class Ranks {
     const spf_node& node = bench(0).program().nodes[i];
     for (size_t rank = 0; rank < size(); ++rank)
       bench(rank).Run(blocks_[rank], bench(rank).program().nodes[i], phase);
-    if (node.kind == SPF_NODE_ALL_REDUCE && node.uses[phase].n > 0) Sum(node.uses[phase].use[0]);
+    const spf_uses& uses = node.uses[phase];
+    if (uses.n == 0) return;
+    if (node.kind == SPF_NODE_ALL_REDUCE) Sum(uses.use[0]);
+    if (node.kind != SPF_NODE_ALL_GATHER && node.kind != SPF_NODE_REDUCE_SCATTER) return;
+    if ((node.kind == SPF_NODE_ALL_GATHER) == (phase == SPF_FWD)) {
+      Gather(uses.use[0], uses.use[1]);
+    } else {
+      Sum(uses.use[0]);
+      Scatter(uses.use[0], uses.use[1]);
+    }
+  }
+  size_t CountOf(const spf_use& use) {
+    return blocks_[0].Table(use.table)[static_cast<size_t>(use.id)].size() / 4;
+  }
+  void Gather(const spf_use& part, const spf_use& whole) {
+    const size_t count = CountOf(part);
+    for (Blocks& to : blocks_) {
+      for (size_t rank = 0; rank < size(); ++rank)
+        std::copy_n(blocks_[rank].Floats(part.table, part.id), count,
+                    to.Floats(whole.table, whole.id) + rank * count);
+    }
+  }
+  void Scatter(const spf_use& sum, const spf_use& part) {
+    const size_t count = CountOf(part);
+    for (size_t rank = 0; rank < size(); ++rank)
+      std::copy_n(blocks_[rank].Floats(sum.table, sum.id) + rank * count, count,
+                  blocks_[rank].Floats(part.table, part.id));
   }
   void Sum(const spf_use& use) {
-    const size_t count = blocks_[0].Table(use.table)[static_cast<size_t>(use.id)].size() / 4;
+    const size_t count = CountOf(use);
     for (size_t k = 0; k < count; ++k) {
       float sum = 0;
       for (size_t rank = size(); rank-- > 0;) sum += blocks_[rank].Floats(use.table, use.id)[k];
@@ -64,6 +95,13 @@ int32_t FindParam(const spf_model& tables, const std::string& name) {
     if (name == tables.params[id].name) return id;
   }
   throw std::logic_error("no parameter " + name);
+}
+
+int32_t FindValue(const spf_model& tables, const std::string& name) {
+  for (int32_t id = 0; id < tables.n_values; ++id) {
+    if (name == tables.values[id].name) return id;
+  }
+  throw std::logic_error("no value " + name);
 }
 
 // How many elements of gradients, and of losses, differ.
@@ -83,8 +121,9 @@ int64_t Differences(Ranks& ranks, const NodeBench& whole, Blocks& of_whole) {
     }
     for (int32_t id = 0; id < tables.n_values; ++id) {
       if ((tables.values[id].flags & SPF_VALUE_LOSS) == 0) continue;
+      const int32_t same = FindValue(whole.tables(), tables.values[id].name);
       different +=
-          *ranks.blocks(rank).Floats(SPF_IN_ACT, id) == *of_whole.Floats(SPF_IN_ACT, id) ? 0 : 1;
+          *ranks.blocks(rank).Floats(SPF_IN_ACT, id) == *of_whole.Floats(SPF_IN_ACT, same) ? 0 : 1;
     }
   }
   return different;
@@ -119,6 +158,43 @@ TEST(TensorParallel, ShardsComputeTheBitsOfTheWhole) {
   routed.moe.layers = "odd";
   routed.moe.shared = routed.mtp = true;
   ExpectEqual(routed, 2, "routed");
+}
+
+// With and without parts of the sequence, whole and split: four programs, one result.
+void ExpectPartsEqual(ModelConfig config, int32_t tp, const std::string& what) {
+  const NodeBench whole(Split(1, config));
+  Blocks blocks = whole.Start();
+  whole.RunSample(blocks, 0, 0);
+  config.sequence_parallel = true;
+  for (const int32_t ranks : {1, tp}) {
+    Ranks parts(Split(ranks, config));
+    parts.RunSample();
+    EXPECT_EQ(Differences(parts, whole, blocks), 0) << what << ", tp " << ranks;
+  }
+}
+
+TEST(TensorParallel, PartsOfTheSequenceComputeTheBitsOfTheWhole) {
+  ModelConfig plain;
+  ExpectPartsEqual(plain, 2, "plain");
+  ModelConfig all;
+  all.biases = all.root_param = all.reused = all.tied = true;
+  all.sequence = 4;
+  ExpectPartsEqual(all, 2, "all");
+  all.odd_sizes = true;
+  all.tied = false;
+  ExpectPartsEqual(all, 4, "odd sizes");
+  ModelConfig narrow;
+  narrow.narrow = narrow.biases = narrow.root_param = true;
+  narrow.heads = 4;
+  ExpectPartsEqual(narrow, 4, "narrow");
+  ModelConfig frozen;
+  frozen.frozen = "embedding";
+  frozen.biases = true;
+  ExpectPartsEqual(frozen, 2, "frozen embedding");
+  frozen.frozen = "norms";
+  ExpectPartsEqual(frozen, 2, "frozen norms");
+  frozen.frozen = "layer";
+  ExpectPartsEqual(frozen, 2, "frozen layer");
 }
 
 TEST(TensorParallel, ASumThatIsLeftOutShows) {
@@ -199,6 +275,14 @@ TEST(TensorParallel, ASizeThatTpDoesNotDivideIsRefused) {
   ModelConfig ffn;
   ffn.ffn = 25;
   EXPECT_THROW(Model(Split(2, ffn), 32), std::invalid_argument);
+  ModelConfig parts;
+  parts.sequence_parallel = true;
+  EXPECT_THROW(Model(parts, 32), std::invalid_argument);  // nothing is split
+  parts.sequence = 7;
+  EXPECT_THROW(Model(Split(2, parts), 32), std::invalid_argument);
+  parts.sequence = 8;
+  parts.moe.experts = 4;
+  EXPECT_THROW(Model(Split(2, parts), 32), std::invalid_argument);
 }
 
 }  // namespace

@@ -79,8 +79,8 @@ void Trainer::ZeroGrads(OracleState& state) const {
 void Trainer::RunNode(const spf_node& node, spf_phase phase, NodeArgs args, int32_t ep_rank) {
   if (node.uses[phase].n == 0) return;
   if (node.kind == SPF_NODE_ALL_REDUCE) return;  // of one summand: nothing is split here
-  if (node.kind == SPF_NODE_EXCHANGE) {
-    Exchange(node, phase);
+  if (node.kind != SPF_NODE_COMPUTE && node.kind != SPF_NODE_INPUT) {
+    Move(node, phase);
   } else {
     args.node = node.id;
     args.phase = phase;
@@ -89,8 +89,8 @@ void Trainer::RunNode(const spf_node& node, spf_phase phase, NodeArgs args, int3
   if (phase == SPF_FWD) CountRows(node, ep_rank);
 }
 
-// All experts are here: what would be sent to them stays where it is.
-void Trainer::Exchange(const spf_node& node, spf_phase phase) {
+// All experts are here, and the whole sequence: what would be sent stays where it is.
+void Trainer::Move(const spf_node& node, spf_phase phase) {
   auto& table = phase == SPF_FWD ? act_ : dact_;
   const auto from = static_cast<size_t>(IdOf(node.uses[phase], SPF_READ));
   const auto to = static_cast<size_t>(IdOf(node.uses[phase], SPF_WRITE));

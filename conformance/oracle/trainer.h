@@ -41,7 +41,7 @@ class Trainer {
 
  private:
   void RunNode(const spf_node& node, spf_phase phase, NodeArgs args, int32_t ep_rank);
-  void Exchange(const spf_node& node, spf_phase phase);
+  void Move(const spf_node& node, spf_phase phase);
   void CountRows(const spf_node& node, int32_t ep_rank);
 
   const Model& model_;

@@ -47,7 +47,8 @@ void ReadLayerWise(const Knobs& knobs, Config& c) {
 }
 
 void ReadGrid(const Knobs& knobs, Config& c) {
-  knobs.Flag("tensor_parallel");  // the model's tables say what is split
+  // The model's tables say what is split.
+  if (knobs.Flag("tensor_parallel")) knobs.Flag("sequence_parallel");
   c.own_groups = knobs.OneOf<bool>("groups", {{"explicit", false}, {"grid", true}});
   c.grid.tp = knobs.Size("tp");
   c.grid.cp = knobs.Size("cp");

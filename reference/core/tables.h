@@ -18,6 +18,10 @@ inline std::span<const spf_use> UsesOf(const spf_node& node, spf_phase phase) {
 }
 
 inline bool IsExpert(const spf_param& param) { return (param.flags & SPF_PARAM_EXPERT) != 0; }
+// Its gradient is that of this rank's part of the sequence, until it is summed over tp.
+inline bool IsSequenceParallel(const spf_param& param) {
+  return (param.flags & SPF_PARAM_SEQUENCE_PARALLEL) != 0;
+}
 inline bool IsTrainable(const spf_param& param) { return (param.flags & SPF_PARAM_FROZEN) == 0; }
 // Whether the node writes a value there, or adds to it: not to its gradient.
 inline bool WritesValue(const spf_use& use) {

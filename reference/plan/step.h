@@ -15,7 +15,7 @@ namespace reference {
 enum class Do {
   kMark,       // announces a hook, H0 to H12
   kZeroGrads,  // H12: clears what accumulates
-  kUpdate,     // norm, clip, optimizer; leaves the step out if the norm is too large
+  kUpdate,     // sum over tp, norm, clip, optimizer; leaves the step out if the norm is too large
   kInstall,    // H10: main weights become model weights
 
   // Parameters of a bucket group.

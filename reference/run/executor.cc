@@ -92,6 +92,7 @@ void Executor::Close(ChunkPass of) {
 }
 
 void Executor::Update() {
+  reductions_.SumOverTp();
   store_.PublishGrads();
   const GradFacts grads = statistics_.Measure();
   statistics_.Publish(grads);

@@ -2,6 +2,7 @@
 
 #include "reference/core/at.h"
 #include "reference/core/collectives.h"
+#include "reference/core/tables.h"
 
 namespace reference {
 
@@ -184,6 +185,20 @@ void Reductions::WaitForOldest() {
   spf::Check(c_.host.DestroyEvent(oldest.done));
   for (spf_addr block : oldest.blocks) c_.buffers.Give(c_.streams.compute, block);
   in_flight_.pop_front();
+}
+
+void Reductions::SumOverTp() {
+  CollectiveBatch batch(c_.host, c_.groups.tp, c_.streams.compute);
+  for (const Bucket& b : c_.buckets) {
+    if (!b.plan.trainable) continue;
+    for (const BucketSlice& s : b.MySlices()) {
+      if (!IsSequenceParallel(c_.host.model().params[s.param])) continue;
+      batch.AllReduce(b.grad_dtype, SPF_SUM,
+                      b.ShardOfGrad() + b.Bytes(s.range_offset, b.grad_dtype), s.count,
+                      spf::For(SPF_FOR_GRAD, b.module));
+    }
+  }
+  batch.Issue();
 }
 
 void Reductions::Destroy() {

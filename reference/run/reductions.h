@@ -35,6 +35,9 @@ class Reductions {
   void Reduce(int32_t group, bool last);
   // Compute waits for the oldest reduction under way, and frees what it sent.
   void WaitForOldest();
+  // Adds up what nodes have made of other parts of the sequence (sequence_parallel): once per step,
+  // behind all reductions.
+  void SumOverTp();
   // Address of a parameter's gradient while its bucket group's backward runs.
   spf_addr GradOf(int32_t param) const { return At(grad_, param); }
   void Destroy();

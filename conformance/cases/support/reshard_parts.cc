@@ -47,10 +47,11 @@ bool Follows(const std::string& factor) { return factor == "order" || factor == 
 
 bool IsTrained(const std::string& factor) {
   static constexpr std::array kNames = {
-      "optimizer", "param_dtype",  "main_grads_dtype", "tied",    "biases",
-      "odd_sizes", "frozen",       "root_param",       "experts", "moe.experts",
-      "shared",    "layers",       "reused",           "unused",  "moe.layers",
-      "mtp",       "weight_decay", "tensor_parallel"};
+      "optimizer",    "param_dtype",     "main_grads_dtype", "tied",
+      "biases",       "odd_sizes",       "frozen",           "root_param",
+      "experts",      "moe.experts",     "shared",           "layers",
+      "reused",       "unused",          "moe.layers",       "mtp",
+      "weight_decay", "tensor_parallel", "sequence_parallel"};
   return std::find(kNames.begin(), kNames.end(), factor) != kNames.end();
 }
 

@@ -1,8 +1,19 @@
 #include "conformance/checks/base/carried.h"
 
+#include <algorithm>
+#include <iterator>
+
 #include "conformance/common/at.h"
 
 namespace shardproof {
+bool SumsParts(const Analysis& a, int32_t rank, const Event& event,
+               const std::vector<Chunk>& grads) {
+  if (event.instance >= a.n_instances()) return false;
+  const InstanceFacts& facts = a.Facts(event.instance);
+  std::vector<const ParamFacts*> params;
+  for (const Chunk& chunk : grads) params.push_back(&facts.ByKey(chunk.content.param));
+  return facts.SumsParts(At(a.trace(rank).groups, event.group).world_ranks, rank, params);
+}
 
 bool IsReduction(uint8_t collective) {
   constexpr uint8_t kForeignReduce = 101;
@@ -18,7 +29,25 @@ bool IsOuter(const Analysis& a, int32_t rank, const Carried& carried) {
   return outer != nullptr && *outer == carried.group->world_ranks;
 }
 
-std::vector<Carried> CarriedBy(const Analysis& a, int32_t rank) {
+std::vector<Contribution> OfPlace(const InstanceFacts& facts, int32_t tp,
+                                  const std::vector<Contribution>& set) {
+  std::vector<Contribution> of;
+  std::copy_if(set.begin(), set.end(), std::back_inserter(of),
+               [&](const Contribution& one) { return facts.Place(one.rank).tp == tp; });
+  return of;
+}
+
+const std::vector<Contribution>& OfThisPart(const InstanceFacts& facts, const ParamFacts& param,
+                                            int32_t rank, const std::vector<Contribution>& set,
+                                            std::vector<Contribution>& room) {
+  if (!param.part) return set;
+  room = OfPlace(facts, facts.Place(rank).tp, set);
+  return room;
+}
+
+namespace {
+
+std::vector<Carried> CarriedIn(const Analysis& a, int32_t rank, bool part_sums) {
   std::vector<Carried> all;
   const Trace& trace = a.trace(rank);
   for (size_t i = 0; i < trace.events.size(); ++i) {
@@ -43,9 +72,20 @@ std::vector<Carried> CarriedBy(const Analysis& a, int32_t rank) {
         carried.params = Only(flow.after[RangeIndex(trace, event, recv)], Content::Kind::kParam);
       carried.gather = !carried.params.empty();
     }
+    if (part_sums != (carried.reduction && SumsParts(a, rank, event, carried.grads))) continue;
     if (carried.gather || carried.reduction) all.push_back(std::move(carried));
   }
   return all;
+}
+
+}  // namespace
+
+std::vector<Carried> CarriedBy(const Analysis& a, int32_t rank) {
+  return CarriedIn(a, rank, false);
+}
+
+std::vector<Carried> PartSumsBy(const Analysis& a, int32_t rank) {
+  return CarriedIn(a, rank, true);
 }
 
 }  // namespace shardproof

@@ -20,10 +20,27 @@ struct Carried {
 };
 
 // The collectives of a rank that carried parameters or gradients over groups of more than one rank,
-// in issue order. REQUIRES: a.has_flow().
+// in issue order, without the sums over tp that sequence parallelism asks for (TP-09).
+// REQUIRES: a.has_flow().
 std::vector<Carried> CarriedBy(const Analysis& a, int32_t rank);
+// Those sums. REQUIRES: a.has_flow().
+std::vector<Carried> PartSumsBy(const Analysis& a, int32_t rank);
+
+// Contributions of ranks at this place of tp.
+std::vector<Contribution> OfPlace(const InstanceFacts& facts, int32_t tp,
+                                  const std::vector<Contribution>& set);
+// What the rank's data-parallel reductions are about: `set`, without what other ranks of tp have
+// added to it of their parts of the sequence. room: where it lies, if it is not all.
+const std::vector<Contribution>& OfThisPart(const InstanceFacts& facts, const ParamFacts& param,
+                                            int32_t rank, const std::vector<Contribution>& set,
+                                            std::vector<Contribution>& room);
 
 bool IsReduction(uint8_t collective);
+
+// A sum over tp that sequence parallelism asks for: of gradients of parts of the sequence alone.
+// REQUIRES: a reduction over a group.
+bool SumsParts(const Analysis& a, int32_t rank, const Event& event,
+               const std::vector<Chunk>& grads);
 
 // It runs between ranks with the same place in each optimizer instance. With outer sharding such a
 // gather fills up a shard, and not the full parameters.

@@ -64,6 +64,16 @@ InstanceFacts::InstanceFacts(const InstanceSpec& spec, int32_t world)
   }
 }
 
+bool InstanceFacts::SumsParts(const std::vector<int32_t>& ranks, int32_t world_rank,
+                              const std::vector<const ParamFacts*>& params) const {
+  const std::vector<int32_t>* tp = List("tp", world_rank);
+  if (tp == nullptr || params.empty()) return false;
+  std::vector<int32_t> sorted = ranks;
+  std::sort(sorted.begin(), sorted.end());
+  return sorted == *tp && std::all_of(params.begin(), params.end(),
+                                      [](const ParamFacts* param) { return param->part; });
+}
+
 void InstanceFacts::AddParams(ModelRank place) {
   const spf_model& tables = model_->Tables(place);
   std::vector<ParamFacts>& row = params_[place];
@@ -75,6 +85,7 @@ void InstanceFacts::AddParams(ModelRank place) {
                      ? facts.tensor
                      : ShardName(param.name, place.tp, spec_->model.tp);
     facts.expert = (param.flags & SPF_PARAM_EXPERT) != 0;
+    facts.part = (param.flags & SPF_PARAM_SEQUENCE_PARALLEL) != 0 && spec_->model.tp > 1;
     facts.frozen = (param.flags & SPF_PARAM_FROZEN) != 0;
     facts.matrix = IsMatrix(tables, param);
     facts.numel = param.numel;

@@ -26,6 +26,7 @@ struct ParamFacts {
   int64_t numel = 0;
   int64_t row = 1;  // elements of one row of dimension 0
   bool expert = false, frozen = false;
+  bool part = false;    // gradients are those of parts of the sequence, until summed over tp
   bool matrix = false;  // of a layer: optimizer = muon orthogonalises it (abi/KNOBS.md)
   int32_t dtype = 0;    // in which nodes read it
   int32_t module = 0;
@@ -86,6 +87,9 @@ class InstanceFacts {
   const std::vector<int32_t>* OuterList(bool expert,
                                         int32_t world_rank) const;  // null without outer
   const std::vector<int32_t>* FullList(bool expert, int32_t world_rank) const;
+  // A sum over all ranks of tp, and no others, of gradients of parts of the sequence alone.
+  bool SumsParts(const std::vector<int32_t>& ranks, int32_t world_rank,
+                 const std::vector<const ParamFacts*>& params) const;
   // Over which dense parameters are gathered again for backward; null without
   // reshard_after_forward > 1.
   const std::vector<int32_t>* PartList(bool expert, int32_t world_rank) const;

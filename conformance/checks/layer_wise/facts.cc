@@ -265,6 +265,7 @@ void Facts::AddReduction(const Trace& trace, int64_t index, RankFacts& of) {
       a_.flow().At(trace.rank, index).before[RangeIndex(trace, event, send)];
   Reduction reduction{index, event.instance, event.call, &trace.groups[size_t(event.group)], {}};
   reduction.grads = Only(sent, Kind::kGrad);
+  if (SumsParts(a_, trace.rank, event, reduction.grads)) return;
   if (!reduction.grads.empty()) of.reductions.push_back(std::move(reduction));
 }
 

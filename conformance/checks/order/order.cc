@@ -226,6 +226,8 @@ void JudgeGuard(const Analysis& a, int32_t rank, CheckResult& result, FindingSin
   for (Carried& carried : CarriedBy(a, rank)) {
     if (carried.reduction) reductions.emplace(carried.event, std::move(carried));
   }
+  for (Carried& carried : PartSumsBy(a, rank))
+    reductions.emplace(carried.event, std::move(carried));
   const Trace& trace = a.trace(rank);
   std::set<int32_t> looked_at;  // keys whose current gradient was examined
   for (size_t i = 0; i < trace.events.size(); ++i) {
@@ -250,7 +252,10 @@ void JudgeGuard(const Analysis& a, int32_t rank, CheckResult& result, FindingSin
     const auto reduction = reductions.find(index);
     if (reduction == reductions.end()) continue;
     for (const Chunk& chunk : reduction->second.grads) {
-      const auto& set = a.flow().sets().Get(chunk.content.tag);
+      std::vector<Contribution> room;
+      const InstanceFacts& facts = a.Facts(event.instance);
+      const auto& set = OfThisPart(facts, facts.ByKey(chunk.content.param), rank,
+                                   a.flow().sets().Get(chunk.content.tag), room);
       const bool own = std::all_of(set.begin(), set.end(),
                                    [&](const Contribution& one) { return one.rank == rank; });
       if (!own || looked_at.contains(chunk.content.param)) continue;

@@ -63,7 +63,9 @@ class Ops {
   void JudgeChunk(int32_t rank, const Carried& carried, const Event& event,
                   const InstanceFacts& facts, const Chunk& chunk) {
     const ParamFacts& param = facts.ByKey(chunk.content.param);
-    const std::vector<Contribution>& set = a_.flow().sets().Get(chunk.content.tag);
+    std::vector<Contribution> room;
+    const std::vector<Contribution>& set =
+        OfThisPart(facts, param, rank, a_.flow().sets().Get(chunk.content.tag), room);
     const bool own = ContributesAlone(set, rank, event.call);
     const std::vector<int32_t>* outer = facts.OuterList(param.expert, rank);
     const bool is_outer = outer != nullptr && *outer == carried.group->world_ranks;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <set>
 
+#include "conformance/checks/base/carried.h"
 #include "conformance/checks/base/expected_grads.h"
 #include "conformance/checks/reduction/reduction.h"
 #include "conformance/common/dtype.h"
@@ -138,7 +139,9 @@ class Contents {
     const std::vector<int32_t>* ranks = facts_.FullList(param.expert, rank);
     if (ranks == nullptr) return;
     const std::vector<Contribution> expected = expected_.Whole(event.call, param.key, *ranks);
-    const Difference d = Compare(expected, a_.flow().sets().Get(set), event.call);
+    std::vector<Contribution> room;
+    const Difference d = Compare(
+        expected, OfThisPart(facts_, param, rank, a_.flow().sets().Get(set), room), event.call);
     if (d.Empty()) return;
     const std::string all = std::to_string(expected.size()) + " contributions, each once";
     if (!d.old.empty()) {

@@ -84,7 +84,10 @@ class Zeros {
     of.elements += sent.elements;
     of.last = sent.event;
     for (const Chunk& chunk : Only(*sent.chunks, Kind::kGrad)) {
-      const auto& set = a_.flow().sets().Get(chunk.content.tag);
+      std::vector<Contribution> room;
+      const InstanceFacts& facts = FactsOf(sent);
+      const auto& set = OfThisPart(facts, facts.ByKey(chunk.content.param), sent.rank,
+                                   a_.flow().sets().Get(chunk.content.tag), room);
       const bool own = std::all_of(set.begin(), set.end(),
                                    [&](const Contribution& one) { return one.rank == sent.rank; });
       if (own)

@@ -1,11 +1,12 @@
-// Gradients of parameters stay those of one tp rank, and agree where all of them hold the
-// parameter.
+// Gradients of parameters stay those of one tp rank, but for those of parts of the sequence, and
+// agree where all of them hold the parameter.
 #include <algorithm>
 #include <map>
 #include <set>
 #include <tuple>
 
 #include "conformance/checks/base/carried.h"
+#include "conformance/checks/base/expected_grads.h"
 #include "conformance/checks/base/published.h"
 #include "conformance/checks/tensor_parallel/tensor_parallel.h"
 #include "conformance/common/at.h"
@@ -19,7 +20,9 @@ bool IsWhole(const ParamFacts& param) { return param.name == param.tensor; }
 class Gradients {
  public:
   Gradients(const Analysis& a, CheckResult& result, FindingSink& sink)
-      : a_(a), result_(result), sink_(sink) {}
+      : a_(a), result_(result), sink_(sink) {
+    for (size_t i = 0; i < a.n_instances(); ++i) expected_.emplace_back(a, static_cast<int>(i));
+  }
 
   void Run() {
     for (int32_t rank = 0; rank < a_.ranks(); ++rank) {
@@ -58,11 +61,11 @@ class Gradients {
       told_.insert(rank);
     }
   }
-  // A bucket may hold experts and others. Null: experts alone.
+  // A bucket may hold experts and others. Null: experts alone, or parts of the sequence.
   static const ParamFacts* FirstDense(const InstanceFacts& facts, const Carried& carried) {
     for (const auto& grad : carried.grads) {
       const ParamFacts& param = facts.ByKey(grad.content.param);
-      if (!param.expert) return &param;
+      if (!param.expert && !param.part) return &param;
     }
     return nullptr;
   }
@@ -78,6 +81,7 @@ class Gradients {
     const ParamFacts& param = facts.Param(rank, event.id);
     const EventFlow& flow = a_.flow().At(rank, index);
     if (!flow.ran || flow.before.empty() || param.expert) return;
+    if (param.part) return JudgeParts(rank, index, facts, param);
     const int32_t mine = facts.Place(rank).tp;
     for (const Chunk& chunk : flow.before[0]) {
       if (chunk.content.kind != Content::Kind::kGrad) continue;
@@ -92,6 +96,36 @@ class Gradients {
         return;
       }
     }
+  }
+
+  // The gradient of a parameter to which each rank of tp adds that of its part of the sequence.
+  void JudgeParts(int32_t rank, int64_t index, const InstanceFacts& facts,
+                  const ParamFacts& param) {
+    const Event& event = At(a_.trace(rank).events, index);
+    const std::vector<int32_t>* tp = facts.List("tp", rank);
+    if (tp == nullptr) return;
+    for (const Chunk& chunk : a_.flow().At(rank, index).before[0]) {
+      if (chunk.content.kind != Content::Kind::kGrad) continue;
+      Judge(result_, {"TP-09"});
+      const std::vector<Contribution>& seen = a_.flow().sets().Get(chunk.content.tag);
+      for (const int32_t other : *tp) {
+        const std::vector<int32_t>* ranks = facts.FullList(false, other);
+        if (other == rank || ranks == nullptr) continue;
+        const auto want = expected_[event.instance].Whole(event.call, param.key, *ranks);
+        if (OfPlace(facts, facts.Place(other).tp, seen) != want)
+          return TellParts(rank, index, param, other, seen);
+      }
+    }
+  }
+  void TellParts(int32_t rank, int64_t index, const ParamFacts& param, int32_t other,
+                 const std::vector<Contribution>& seen) {
+    const bool some = std::any_of(seen.begin(), seen.end(),
+                                  [&](const Contribution& one) { return one.rank == other; });
+    sink_.Add(a_.At("TP-09", rank, index),
+              "each contribution of rank " + std::to_string(other) + " once",
+              some ? "not these, each of them once" : "none of them",
+              "the gradient of " + param.name +
+                  " is that of a part of the sequence: those of all ranks of tp belong into it");
   }
 
   // The first values of an element, and those of a rank at another place of tp.
@@ -125,7 +159,8 @@ class Gradients {
   const Analysis& a_;
   CheckResult& result_;
   FindingSink& sink_;
-  std::set<int32_t> told_;  // ranks whose reductions go over tp
+  std::vector<ExpectedGrads> expected_;  // by instance
+  std::set<int32_t> told_;               // ranks whose reductions go over tp
   std::map<std::tuple<int32_t, int32_t, int32_t>, std::map<int64_t, Seen>>
       first_;  // instance, call, key -> element
 };
@@ -134,7 +169,10 @@ class Gradients {
 
 CheckResult CheckTpGradients(const Analysis& a) {
   CheckResult result;
-  if (!a.has_flow()) CannotJudge(result, {"TP-04"}, a.flow_why());
+  if (!a.has_flow()) {
+    CannotJudge(result, {"TP-04"}, a.flow_why());
+    if (HasParts(a)) CannotJudge(result, {"TP-09"}, a.flow_why());
+  }
   FindingSink sink(result);
   Gradients(a, result, sink).Run();
   return result;

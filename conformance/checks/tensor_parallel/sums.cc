@@ -1,9 +1,11 @@
-// What is computed in summands over tp is summed over tp, once, before it is read.
+// What is computed in summands over tp is summed over tp, once, before it is read; parts of the
+// sequence are gathered.
 #include <algorithm>
 #include <map>
 #include <set>
 #include <tuple>
 
+#include "conformance/checks/base/carried.h"
 #include "conformance/checks/base/event_ranges.h"
 #include "conformance/checks/base/range_map.h"
 #include "conformance/checks/base/rank_check.h"
@@ -15,14 +17,16 @@ namespace shardproof {
 namespace {
 
 // A value of a microbatch, or its gradient (table), as a node has written it: how often it has been
-// summed over tp since.
+// summed or gathered over tp since.
 struct Holds {
-  int32_t instance = 0, table = 0, value = -1, microbatch = -1, sums = 0;
+  int32_t instance = 0, table = 0, value = -1, call = -1, microbatch = -1, sums = 0;
   auto operator<=>(const Holds&) const = default;
 
+  bool SameName(const Holds& other) const {
+    return std::tie(instance, table, value) == std::tie(other.instance, other.table, other.value);
+  }
   bool SameValue(const Holds& other) const {
-    return std::tie(instance, table, value, microbatch) ==
-           std::tie(other.instance, other.table, other.value, other.microbatch);
+    return SameName(other) && call == other.call && microbatch == other.microbatch;
   }
 };
 
@@ -43,35 +47,56 @@ class Walk : RankCheck {
  private:
   using Piece = RangeMap<Holds>::Piece;
 
-  // Which tables' values the tables of the model say to sum, and after which node they are named.
+  // A value, or its gradient, that is read behind a collective over tp.
+  struct Met {
+    std::string node;    // of the tables, that names it
+    int32_t value = -1;  // what goes into the collective
+    bool gathered = false;
+  };
+  using Values = std::map<std::pair<int32_t, int32_t>, Met>;  // by table and value
+
+  // What the tables of the model say to sum and to gather.
   void FindSummands(size_t instance) {
     const InstanceFacts& facts = a_.Facts(instance);
-    auto& summands = summands_.emplace_back();
+    Values &sent = sent_.emplace_back(), &read = read_.emplace_back();
     const std::vector<int32_t>* tp = facts.List("tp", rank_);
     tp_.push_back(tp == nullptr ? std::vector<int32_t>() : *tp);
     if (!IsSplit(facts) || tp == nullptr) return;
-    const auto add = [&](const spf_node& node, const spf_uses& uses) {
-      for (int32_t i = 0; i < uses.n; ++i)
-        summands[{uses.use[i].table, uses.use[i].id}] = node.name;
-    };
     for (int32_t n = 0; n < facts.node_count(rank_); ++n) {
       const spf_node& node = facts.Node(n, rank_);
-      if (node.kind != SPF_NODE_ALL_REDUCE) continue;
-      add(node, node.uses[SPF_FWD]);
-      add(node, node.uses[SPF_BWD]);
+      if (!MeetsOverTp(node)) continue;
+      for (const spf_phase phase : {SPF_FWD, SPF_BWD}) {
+        const spf_uses& uses = node.uses[phase];
+        if (uses.n == 0) continue;
+        const spf_use &from = uses.use[0], &to = uses.use[uses.n - 1];  // one: in place
+        const bool gathered =
+            node.kind == (phase == SPF_FWD ? SPF_NODE_ALL_GATHER : SPF_NODE_REDUCE_SCATTER);
+        sent[{from.table, from.id}] = read[{to.table, to.id}] = {node.name, from.id, gathered};
+      }
     }
   }
 
-  const std::string* SummandOf(const Holds& holds) const {
-    const auto& summands = At(summands_, holds.instance);
-    const auto known = summands.find({holds.table, holds.value});
-    return known == summands.end() ? nullptr : &known->second;
+  static const Met* Find(const std::vector<Values>& values, const Holds& holds) {
+    const auto known = At(values, holds.instance).find({holds.table, holds.value});
+    return known == At(values, holds.instance).end() ? nullptr : &known->second;
   }
-  static const char* IdOf(const Holds& holds) {
+  static const char* IdOf(const Holds& holds, const Met& met) {
+    if (met.gathered) return "TP-08";
     return holds.table == SPF_IN_ACT ? "TP-01" : "TP-02";
   }
 
   void Visit(int64_t index, const Event& event) {
+    Follow(index, event);
+    if (event.kind == EventKind::kAlloc) {
+      fresh_.Put(event.alloc, 0, event.count, true);
+    } else if (GivesBack(event.kind)) {
+      fresh_.EraseBlock(event.alloc);
+    } else {
+      fresh_.Overwrite(trace_, event);
+    }
+  }
+
+  void Follow(int64_t index, const Event& event) {
     switch (event.kind) {
       case EventKind::kCollective:
         return Communicate(index, event);
@@ -110,7 +135,7 @@ class Walk : RankCheck {
       const spf_use& use = uses.use[i];
       if (use.access != SPF_READ) continue;
       JudgeRead(index, At(trace_.ranges, event.ranges.begin + size_t(i)),
-                {event.instance, use.table, use.id, event.microbatch, 0});
+                {event.instance, use.table, use.id, event.call, event.microbatch, 0});
     }
     Overwrite(event);
     for (int32_t i = 0; i < uses.n; ++i) {
@@ -118,35 +143,69 @@ class Walk : RankCheck {
       const bool value = use.table == SPF_IN_ACT || use.table == SPF_IN_DACT;
       const Range& range = At(trace_.ranges, event.ranges.begin + size_t(i));
       if (value && (use.access & SPF_WRITE) != 0)
-        bytes_.Put(range, {event.instance, use.table, use.id, event.microbatch, 0});
+        bytes_.Put(range, {event.instance, use.table, use.id, event.call, event.microbatch, 0});
     }
+  }
+
+  // How many bytes of a range hold a value, how often it met over tp, and how many hold what
+  // another microbatch or call has left there of it.
+  struct Held {
+    int64_t known = 0, stale = 0;
+    int32_t least = INT32_MAX, most = 0;
+  };
+  Held HeldIn(const Range& range, const Holds& value) const {
+    Held held;
+    for (const Piece& piece : bytes_.Get(range)) {
+      if (!piece.value.SameName(value)) continue;
+      const bool same = piece.value.SameValue(value);
+      (same ? held.known : held.stale) += piece.end - piece.begin;
+      if (!same) continue;
+      held.least = std::min(held.least, piece.value.sums);
+      held.most = std::max(held.most, piece.value.sums);
+    }
+    return held;
   }
 
   // Bytes that no node has written as this value came by a way that is not followed.
   void JudgeRead(int64_t index, const Range& range, const Holds& read) {
-    const std::string* summand = SummandOf(read);
-    if (summand == nullptr || range.length == 0) return;
-    int64_t known = 0;
-    int32_t least = INT32_MAX, most = 0;
-    for (const Piece& piece : bytes_.Get(range)) {
-      if (!piece.value.SameValue(read)) continue;
-      known += piece.end - piece.begin;
-      least = std::min(least, piece.value.sums);
-      most = std::max(most, piece.value.sums);
-    }
-    if (known < range.length) {
-      CannotJudge(result_, {IdOf(read), "TP-03"},
-                  *summand + " is read from bytes that are not followed to what was computed");
+    const Met* met = Find(read_, read);
+    if (met == nullptr || range.length == 0) return;
+    Holds sent = read;
+    sent.value = met->value;
+    const Held held = HeldIn(range, sent);
+    const bool whole = held.known == range.length;
+    if (!whole && held.stale == 0 && held.known + Fresh(range) < range.length) {
+      CannotJudge(result_, {IdOf(read, *met), "TP-03"},
+                  met->node + " is read from bytes that are not followed to what was computed");
       return;
     }
-    Judge(result_, {IdOf(read), "TP-03"});
-    if (least == 1 && most == 1) return;
-    const bool missing = least == 0;
-    const char* what = read.table == SPF_IN_ACT ? "the output" : "the gradient of the input";
-    Add(IdOf(read), index, *summand + ": one sum over the ranks " + ListText(TpOf(read)),
-        missing ? "the summand of this rank" : std::to_string(most) + " sums",
-        std::string(what) + " of a layer that is split over tp is read " +
+    Judge(result_, {IdOf(read, *met), "TP-03"});
+    if (!whole || held.least != 1 || held.most != 1) TellRead(index, read, *met, held, whole);
+  }
+
+  void TellRead(int64_t index, const Holds& read, const Met& met, const Held& held, bool whole) {
+    const bool value = read.table == SPF_IN_ACT, missing = !whole || held.least == 0;
+    const char* own = held.stale > 0 ? "what another microbatch or step has left there"
+                      : !whole       ? "memory that nothing has written"
+                      : met.gathered ? "the part of this rank"
+                                     : "the summand of this rank";
+    const std::string ranks = ListText(TpOf(read));
+    if (met.gathered) {
+      Add("TP-08", index, met.node + ": the parts of the ranks " + ranks, own,
+          std::string(value ? "a value" : "a gradient") +
+              " of parts of the sequence is read without those of the other ranks of tp");
+      return;
+    }
+    Add(IdOf(read, met), index, met.node + ": one sum over the ranks " + ranks,
+        missing ? own : std::to_string(held.most) + " sums",
+        std::string(value ? "the output" : "the gradient of the input") +
+            " of a layer that is split over tp is read " +
             (missing ? "before it is summed over tp" : "after it was summed over tp again"));
+  }
+  int64_t Fresh(const Range& range) const {
+    int64_t bytes = 0;
+    for (const auto& piece : fresh_.Get(range)) bytes += piece.end - piece.begin;
+    return bytes;
   }
   const std::vector<int32_t>& TpOf(const Holds& holds) const { return At(tp_, holds.instance); }
 
@@ -163,13 +222,14 @@ class Walk : RankCheck {
   void Communicate(int64_t index, const Event& event) {
     const Range* send = SendRange(trace_, event);
     const Range* recv = RecvRange(trace_, event);
-    if (recv != nullptr && CrossesTp(event)) NoteCrossing(index, send);
+    if (recv != nullptr && CrossesTp(event)) NoteCrossing(index, event, send);
     if (send == nullptr || recv == nullptr || event.group < 0) return Overwrite(event);
     const std::vector<int32_t>& ranks = At(trace_.groups, event.group).world_ranks;
     std::vector<Piece> pieces = bytes_.Get(*send);
     const bool sums = event.collective == SPF_ALL_REDUCE || event.collective == SPF_REDUCE_SCATTER;
-    if (sums && ranks.size() > 1) {
-      for (Piece& piece : pieces) JudgeSum(index, event, ranks, piece.value);
+    const bool gathers = event.collective == SPF_ALL_GATHER;
+    if ((sums || gathers) && ranks.size() > 1) {
+      for (Piece& piece : pieces) JudgeMeeting(index, event, ranks, piece.value);
     }
     if (event.collective == SPF_ALL_REDUCE || ranks.size() == 1)
       return PutPieces(pieces, send->offset, *recv);
@@ -182,9 +242,15 @@ class Walk : RankCheck {
     bytes_.Put(*recv, holds);
   }
 
-  void NoteCrossing(int64_t index, const Range* send) {
+  void NoteCrossing(int64_t index, const Event& event, const Range* send) {
     int64_t known = 0;
     if (send != nullptr) {
+      if (a_.has_flow() && IsReduction(event.collective)) {
+        const EventFlow& flow = a_.flow().At(rank_, index);
+        const size_t sent = RangeIndex(trace_, event, send);
+        if (flow.ran && SumsParts(a_, rank_, event, Only(flow.before[sent], Content::Kind::kGrad)))
+          return;
+      }
       for (const Piece& piece : bytes_.Get(*send)) known += piece.end - piece.begin;
     }
     if (known == 0 || known < send->length) over_tp_.push_back({index, known == 0});
@@ -202,23 +268,23 @@ class Walk : RankCheck {
     });
   }
 
-  void JudgeSum(int64_t index, const Event& event, const std::vector<int32_t>& ranks,
-                Holds& holds) {
-    const std::string* summand = SummandOf(holds);
-    if (summand == nullptr || !told_.insert({index, holds}).second) {
-      if (summand != nullptr) ++holds.sums;
-      return;
-    }
-    ++holds.sums;
+  // A sum of summands, or a gather of parts.
+  void JudgeMeeting(int64_t index, const Event& event, const std::vector<int32_t>& ranks,
+                    Holds& holds) {
+    const Met* met = Find(sent_, holds);
+    if (met == nullptr || met->gathered != (event.collective == SPF_ALL_GATHER)) return;
+    const bool first = told_.insert({index, holds}).second;
+    holds.sums = met->gathered ? 1 : holds.sums + 1;  // gathered again: the same parts
+    if (!first) return;
     Judge(result_, {"TP-03"});
     std::vector<int32_t> sorted = ranks;
     std::sort(sorted.begin(), sorted.end());
     if (sorted != TpOf(holds)) {
-      Add("TP-03", index, *summand + ": over the ranks " + ListText(TpOf(holds)),
+      Add("TP-03", index, met->node + ": over the ranks " + ListText(TpOf(holds)),
           "over " + ListText(ranks),
           "the group is not the one of the ranks that hold the other shards");
-    } else if (event.reduction != SPF_SUM) {
-      Add(IdOf(holds), index, *summand + ": the sum over tp", "no sum (average or another)",
+    } else if (!met->gathered && event.reduction != SPF_SUM) {
+      Add(IdOf(holds, *met), index, met->node + ": the sum over tp", "no sum (average or another)",
           "what the ranks of tp have computed are summands, not values to be averaged");
     }
   }
@@ -231,9 +297,10 @@ class Walk : RankCheck {
   }
 
   RangeMap<Holds> bytes_;
-  // By instance: (table, value) -> the node that sums it; the ranks of tp, ascending.
-  std::vector<std::map<std::pair<int32_t, int32_t>, std::string>> summands_;
-  std::vector<std::vector<int32_t>> tp_;
+  RangeMap<bool> fresh_;  // what nothing has written since it was allocated
+  // By instance. sent_: what goes into a collective, read_: what nodes read behind it.
+  std::vector<Values> sent_, read_;
+  std::vector<std::vector<int32_t>> tp_;  // ranks, ascending
   std::set<std::pair<int64_t, Holds>> told_;
   std::vector<Crossing>& over_tp_;
 };
@@ -245,9 +312,10 @@ CheckResult CheckTpSums(const Analysis& a, OverTp& over_tp) {
   for (const Trace& trace : a.traces()) {
     const Provides& provides = trace.provides;
     if (provides.memory && provides.work && provides.collectives) continue;
-    CannotJudge(
-        result, {"TP-01", "TP-02", "TP-03"},
-        "rank " + std::to_string(trace.rank) + "'s trace lacks memory ranges, work or collectives");
+    const std::string why =
+        "rank " + std::to_string(trace.rank) + "'s trace lacks memory ranges, work or collectives";
+    CannotJudge(result, {"TP-01", "TP-02", "TP-03"}, why);
+    if (HasParts(a)) CannotJudge(result, {"TP-08"}, why);
     return result;
   }
   FindingSink sink(result);

@@ -63,10 +63,15 @@ struct MiniFaults {
   bool host_waits = false;         // for each operation
   MiniFlag flag = MiniFlag::kNone;
   int32_t buffers = 2;  // with fsdp_double_buffer, of units that are alike, in turn
-  // How often values, and gradients of values, are summed over tp where the tables say so, over
-  // which group, and whether they are averaged; gradients of parameters are summed over it, too;
+  // How often values, and gradients of values, are summed over tp where the tables say so, how
+  // often parts of the sequence are gathered, and gradients of parts summed; over which group
+  // values are, and whether they are averaged; gradients of parameters are summed over it, too;
   // gradients are published one too large.
-  int32_t tp_sums_forward = 1, tp_sums_backward = 1;
+  int32_t tp_sums_forward = 1, tp_sums_backward = 1, tp_gathers = 1, tp_parts = 1;
+  bool tp_stale = false;  // in the first step alone values meet
+  // No fault: all_reduce and a copy in place of reduce-scatters; gradients of parts are summed
+  // before their data-parallel reductions.
+  bool tp_whole_sums = false, tp_parts_first = false;
   const char* tp_group = "tp";
   bool tp_average = false, reduce_over_tp = false, grads_off_by_one = false;
   bool swap_halves = false;  // the shards of an odd microbatch are gathered into swapped halves

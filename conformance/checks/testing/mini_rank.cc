@@ -177,6 +177,9 @@ void MiniRank::Reduce(int32_t id) {
   if (f_.reduce_over_tp)
     t_.Collective(SPF_ALL_REDUCE, Named("tp"), s_, Members(id) * b.shard,
                   {Updates(b.full_grad, 0, Members(id) * b.shard * 4)});
+  if (f_.tp_parts_first && P(id).part)
+    t_.Collective(SPF_ALL_REDUCE, Named("tp"), s_, Members(id) * b.shard,
+                  {Updates(b.full_grad, 0, Members(id) * b.shard * 4)});
   t_.Collective(SPF_REDUCE_SCATTER, GroupOf(id, false), s_, b.shard,
                 {Reads(b.full_grad, 0, Members(id) * b.shard * 4), Writes(out, 0, b.shard * 4)},
                 options);
@@ -214,6 +217,43 @@ void MiniRank::ReduceFlag() {
     t_.Free(s_, pinned);
   }
   t_.Free(s_, flag);
+}
+
+void MiniRank::MeetOverTp(const spf_node& node, int phase) {
+  const spf_uses& uses = node.uses[phase];
+  CollectiveOptions options;
+  options.reduction = f_.tp_average ? SPF_AVG : SPF_SUM;
+  const int group = Named(f_.tp_group);
+  const auto from = (uses.use[0].id % 64) * 64, to = (uses.use[uses.n - 1].id % 64) * 64;
+  const bool gathers =
+      node.kind == (phase == SPF_FWD ? SPF_NODE_ALL_GATHER : SPF_NODE_REDUCE_SCATTER);
+  const int32_t times = gathers            ? f_.tp_gathers
+                        : phase == SPF_FWD ? f_.tp_sums_forward
+                                           : f_.tp_sums_backward;
+  const bool in_place = uses.n == 1;
+  if (f_.tp_stale && call_ > 1) return;
+  if (f_.tp_whole_sums && !gathers) {
+    t_.Collective(SPF_ALL_REDUCE, group, s_, 16, {Updates(acts_, from, 64)}, options);
+    return t_.Copy(s_, Reads(acts_, from, 64), Writes(acts_, to, 64));
+  }
+  if (times == 0 && !in_place) return t_.Copy(s_, Reads(acts_, from, 64), Writes(acts_, to, 64));
+  for (int32_t i = 0; i < times; ++i) {
+    if (in_place || (i > 0 && !gathers)) {
+      t_.Collective(SPF_ALL_REDUCE, group, s_, 16, {Updates(acts_, to, 64)}, options);
+    } else {
+      t_.Collective(gathers ? SPF_ALL_GATHER : SPF_REDUCE_SCATTER, group, s_, 16,
+                    {Reads(acts_, from, 64), Writes(acts_, to, 64)}, options);
+    }
+  }
+}
+
+void MiniRank::SumParts() {
+  for (int32_t id = 0; id < facts_.n_params(rank_); ++id) {
+    const Bucket& b = At(buckets_, id);
+    const int32_t times = f_.tp_parts_first ? 0 : f_.tp_parts;
+    for (int32_t i = 0; P(id).part && b.grad >= 0 && i < times; ++i)
+      t_.Collective(SPF_ALL_REDUCE, Named("tp"), s_, b.shard, {Updates(b.grad, 0, b.shard * 4)});
+  }
 }
 
 void MiniRank::Outer() {

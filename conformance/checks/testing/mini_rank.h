@@ -72,6 +72,10 @@ class MiniRank {
   void Reduce(int32_t id);
   void Outer();
   void ReduceFlag();
+  // What a node of the tables says to do over tp: in place, or from a part of the sequence to all
+  // of it, or back.
+  void MeetOverTp(const spf_node& node, int phase);
+  void SumParts();  // of gradients
 
   const Case& c_;
   const InstanceFacts& facts_;

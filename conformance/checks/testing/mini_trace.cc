@@ -51,18 +51,10 @@ class Engine : private MiniRank {
     return at < units.end() && at >= units.begin() ? *at : -1;
   }
 
-  void SumOverTp(const spf_use& use, bool forward) {
-    CollectiveOptions options;
-    options.reduction = f_.tp_average ? SPF_AVG : SPF_SUM;
-    const int32_t times = forward ? f_.tp_sums_forward : f_.tp_sums_backward;
-    for (int32_t i = 0; i < times; ++i)
-      t_.Collective(SPF_ALL_REDUCE, Named(f_.tp_group), s_, 16,
-                    {Updates(acts_, (use.id % 64) * 64, 64)}, options);
-  }
-
   void Compute(const spf_node& node, int phase, int32_t m) {
     const spf_uses& uses = node.uses[phase];
-    if (node.kind == SPF_NODE_ALL_REDUCE) return SumOverTp(uses.use[0], phase == SPF_FWD);
+    if (node.kind != SPF_NODE_COMPUTE && node.kind != SPF_NODE_INPUT)
+      return MeetOverTp(node, phase);
     std::vector<Range> ranges;
     std::vector<ParamRead> reads;
     for (int32_t i = 0; i < uses.n; ++i) {
@@ -257,6 +249,7 @@ class Engine : private MiniRank {
   void FinishStep() {
     if (!f_.skip_outer && !f_.outer_each_microbatch) Outer();
     ReduceFlag();
+    SumParts();
     Mark(SPF_HOOK_FINISH_GRAD_SYNC, 0, -1);
     for (int32_t id = 0; id < facts_.n_params(rank_); ++id) {
       if (!P(id).frozen) Publish(SPF_RESULT_GRAD, id, At(buckets_, id).grad, Grad());

@@ -93,6 +93,8 @@ class CallTables {
     title_ = std::string(node.name) + " " + kPhases[call.phase];
     Require(node.kind != SPF_NODE_EXCHANGE,
             title_ + ": an EXCHANGE node is not computed, the engine moves its value");
+    Require(node.kind == SPF_NODE_COMPUTE || node.kind == SPF_NODE_INPUT,
+            title_ + " is not computed: the engine sums or moves its value over tp");
     Require(node.uses[call.phase].n > 0, title_ + " does nothing: skip phases without uses");
     Require(call.grad_dtype == 0 || call.grad_dtype == SPF_F32 || call.grad_dtype == SPF_BF16,
             title_ + ": grad_dtype " + std::to_string(call.grad_dtype) + " is not F32 or BF16");

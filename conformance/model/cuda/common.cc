@@ -41,9 +41,10 @@ Param::Param(const NodeContext& c, int32_t id) {
   WidenParam(c, id, copy_->get());
 }
 
-OutGrad::OutGrad(const NodeContext& c) : data_(c.Grad(c.spec.out[0])) {
+OutGrad::OutGrad(const NodeContext& c) : data_(c.Grad(c.spec.grad_out())) {
+  if (c.spec.grad_from >= 0) data_ += c.FirstToken() * c.Width(c.spec.out[0]);
   if (!c.rules.quantised || !(FromStream(c.spec) || c.spec.many_readers)) return;
-  const int64_t n = c.d.sequence * c.Width(c.spec.out[0]);
+  const int64_t n = c.Tokens() * c.Width(c.spec.out[0]);
   copy_.emplace(c.queue, n);
   Round(c.queue, c.rules, c.rules.Scaled(c.OutGradGrid()), data_, copy_->get(), n);
   data_ = copy_->get();

@@ -63,6 +63,8 @@ struct NodeContext {
   GradTarget Target(int32_t param) const { return {args.grad[param], args.grad_dtype}; }
   int64_t Width(int32_t value) const { return network.tables().values[value].row_elems; }
   int64_t Numel(int32_t param) const { return network.tables().params[param].numel; }
+  int64_t Tokens() const { return network.TokensOf(spec); }
+  int64_t FirstToken() const { return network.FirstTokenOf(spec); }
   Grid OutGradGrid() const { return OutGradGridOf(network, spec); }
   Grid InGradGrid() const { return InGradGridOf(network, spec); }
 };
@@ -92,7 +94,7 @@ class Param {
   const float* data_ = nullptr;
 };
 
-// The gradient of the node's output [sequence, width] as operand; that of the residual stream, and
+// The gradient of the node's output [tokens, width] as operand; that of the residual stream, and
 // where several readers added to it, is requantised.
 class OutGrad {
  public:

@@ -15,7 +15,7 @@ constexpr bool Known(int32_t token, int64_t vocab) { return token >= 0 && token 
 void TakeStreamGrad(const NodeContext& c, float* to) {
   const Rules rules = c.rules;
   const Grid grid = rules.Scaled(grids::kDEmbedding);
-  const float* dh = c.Grad(c.spec.out[0]);
+  const float* dh = c.Grad(c.spec.grad_out());
   ForEach(c.queue, "embedding_operand", c.d.sequence * c.d.width, [=] SHARDPROOF_KERNEL(int64_t i) {
     to[i] = rules.Operand(rules.Rounded(grid, dh[i]), grid);
   });
@@ -95,9 +95,10 @@ void EmbeddingForward(const NodeContext& c) {
   const Grid grid = grids::kResidual;
   const int64_t width = c.d.width, vocab = c.d.vocab;
   const float *weight = embedding.get(), *position = positions.get();
-  const int32_t* tokens = c.Integers(c.spec.in[0]);
+  if (position != nullptr) position += c.FirstToken() * width;
+  const int32_t* tokens = c.Integers(c.spec.in[0]) + c.FirstToken();
   float* h = c.Out(c.spec.out[0]);
-  ForEach(c.queue, "embedding_forward", c.d.sequence * width, [=] SHARDPROOF_KERNEL(int64_t i) {
+  ForEach(c.queue, "embedding_forward", c.Tokens() * width, [=] SHARDPROOF_KERNEL(int64_t i) {
     const int32_t token = tokens[i / width];
     const float value = Known(token, vocab) ? weight[token * width + i % width]
                                             : std::numeric_limits<float>::quiet_NaN();

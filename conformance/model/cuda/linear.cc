@@ -96,7 +96,7 @@ void ResidualDgrad(const NodeContext& c) {
   const bool add = c.spec.add_in[1];
   const float* dy = c.Grad(c.spec.out[0]);
   float* dh = c.Grad(c.spec.in[1]);
-  ForEach(c.queue, "residual_dgrad", c.d.sequence * c.d.width, [=] SHARDPROOF_KERNEL(int64_t i) {
+  ForEach(c.queue, "residual_dgrad", c.Tokens() * c.d.width, [=] SHARDPROOF_KERNEL(int64_t i) {
     const float value = rules.Rounded(grid, dy[i]);
     dh[i] = add ? dh[i] + value : value;
   });
@@ -144,7 +144,7 @@ void BiasGrad(const NodeContext& c, const float* dy) {
   const Grid grid = rules.Scaled(c.OutGradGrid());
   const Scratch<float> sums(c.queue, out);
   ColumnSums(
-      c.queue, "bias_grad", c.d.sequence, out,
+      c.queue, "bias_grad", c.Tokens(), out,
       [=] SHARDPROOF_KERNEL(int64_t row, int64_t i) {
         return rules.Operand(dy[row * out + i], grid);
       },
@@ -181,14 +181,14 @@ void ResidualAddForward(const NodeContext& c) {
   const int64_t width = c.d.width;
   const float *bias = bias_param.get(), *sum = c.In(c.spec.in[0]), *h = c.In(c.spec.in[1]);
   float* y = c.Out(c.spec.out[0]);
-  ForEach(c.queue, "residual_add", c.d.sequence * width, [=] SHARDPROOF_KERNEL(int64_t i) {
+  ForEach(c.queue, "residual_add", c.Tokens() * width, [=] SHARDPROOF_KERNEL(int64_t i) {
     const float x = bias != nullptr ? sum[i] + bias[i % width] : sum[i];
     y[i] = rules.Rounded(grid, h[i] + x);
   });
 }
 
 void ResidualAddDgrad(const NodeContext& c) {
-  const int64_t n = c.d.sequence * c.d.width;
+  const int64_t n = c.Tokens() * c.d.width;
   const Grid grid = c.rules.Scaled(c.OutGradGrid());
   if (c.spec.grad_in[0])
     Round(c.queue, c.rules, grid, c.Grad(c.spec.out[0]), c.Grad(c.spec.in[0]), n);

@@ -51,13 +51,20 @@ std::vector<ModelConfig> Configs() {
   wide.sequence = 35;
   wide.biases = wide.odd_sizes = true;
   configs.push_back(wide);
+  ModelConfig parts;  // rows that do not begin at the first token
+  parts.tensor_parallel = parts.sequence_parallel = true;
+  parts.tp = 4;
+  parts.biases = parts.root_param = parts.odd_sizes = true;
+  configs.push_back(parts);
   return configs;
 }
 
 std::vector<ModelRank> RanksOf(const ModelConfig& config) {
   std::vector<ModelRank> ranks;
   for (int32_t pp = 0; pp < config.pp; ++pp) {
-    for (int32_t ep = 0; ep < config.ep; ++ep) ranks.emplace_back(ep, pp);
+    for (int32_t ep = 0; ep < config.ep; ++ep) {
+      for (int32_t tp = 0; tp < config.tp; ++tp) ranks.emplace_back(ep, pp, tp);
+    }
   }
   return ranks;
 }

@@ -14,12 +14,12 @@ constexpr float kGainUnit = 0.0625f;
 void RootMeanSquares(const NodeContext& c, const float* h, float* rms) {
   const int64_t width = c.d.width;
   RowSums(
-      c.queue, "norm_squares", c.d.sequence, width,
+      c.queue, "norm_squares", c.Tokens(), width,
       [=] SHARDPROOF_KERNEL(int64_t row, int64_t i) {
         return h[row * width + i] * h[row * width + i];
       },
       rms);
-  ForEach(c.queue, "norm_rms", c.d.sequence, [=] SHARDPROOF_KERNEL(int64_t row) {
+  ForEach(c.queue, "norm_rms", c.Tokens(), [=] SHARDPROOF_KERNEL(int64_t row) {
     rms[row] = std::sqrt(rms[row] / static_cast<float>(width) + kEpsilon);
   });
 }
@@ -28,14 +28,14 @@ void RootMeanSquares(const NodeContext& c, const float* h, float* rms) {
 
 void NormForward(const NodeContext& c) {
   const Param param(c, c.spec.weight());
-  const Scratch<float> scratch(c.queue, c.d.sequence);
+  const Scratch<float> scratch(c.queue, c.Tokens());
   const Rules rules = c.rules;
   const Grid grid = grids::kActivation;
   const int64_t width = c.d.width;
   const float *h = c.In(c.spec.in[0]), *weight = param.get();
   float *y = c.Out(c.spec.out[0]), *rms = scratch.get();
   RootMeanSquares(c, h, rms);
-  ForEach(c.queue, "norm_forward", c.d.sequence * width, [=] SHARDPROOF_KERNEL(int64_t i) {
+  ForEach(c.queue, "norm_forward", c.Tokens() * width, [=] SHARDPROOF_KERNEL(int64_t i) {
     const float x = rules.Rounded(grid, h[i] / rms[i / width]);
     y[i] = rules.Rounded(grid, x * weight[i % width]);
   });
@@ -44,8 +44,8 @@ void NormForward(const NodeContext& c) {
 void NormDgrad(const NodeContext& c) {
   const Param param(c, c.spec.weight());
   const OutGrad out_grad(c);
-  const int64_t width = c.d.width, n = c.d.sequence * width;
-  const Scratch<float> of_rms(c.queue, c.d.sequence), of_dot(c.queue, c.d.sequence);
+  const int64_t width = c.d.width, n = c.Tokens() * width;
+  const Scratch<float> of_rms(c.queue, c.Tokens()), of_dot(c.queue, c.Tokens());
   const Scratch<float> of_x(c.queue, n), of_dx(c.queue, n);
   const Rules rules = c.rules;
   const Grid activation = grids::kActivation;
@@ -59,7 +59,7 @@ void NormDgrad(const NodeContext& c) {
     dx[i] = rules.Rounded(normalised, dy[i] * weight[i % width]);
   });
   RowSums(
-      c.queue, "norm_dot", c.d.sequence, width,
+      c.queue, "norm_dot", c.Tokens(), width,
       [=] SHARDPROOF_KERNEL(int64_t row, int64_t i) {
         return x[row * width + i] * dx[row * width + i];
       },
@@ -76,14 +76,14 @@ void NormDgrad(const NodeContext& c) {
 void NormWgrad(const NodeContext& c) {
   const OutGrad out_grad(c);
   const int64_t width = c.d.width;
-  const Scratch<float> of_rms(c.queue, c.d.sequence), of_sums(c.queue, width);
+  const Scratch<float> of_rms(c.queue, c.Tokens()), of_sums(c.queue, width);
   const Rules rules = c.rules;
   const Grid activation = grids::kActivation, grid = rules.Scaled(c.OutGradGrid());
   const float *h = c.In(c.spec.in[0]), *dy = out_grad.get();
   float *rms = of_rms.get(), *sums = of_sums.get();
   RootMeanSquares(c, h, rms);
   ColumnSums(
-      c.queue, "norm_wgrad", c.d.sequence, width,
+      c.queue, "norm_wgrad", c.Tokens(), width,
       [=] SHARDPROOF_KERNEL(int64_t row, int64_t i) {
         const float x = rules.Rounded(activation, h[row * width + i] / rms[row]);
         return rules.Operand(x, activation) * rules.Operand(dy[row * width + i], grid);
@@ -99,7 +99,7 @@ void MultiplyByGain(const NodeContext& c, const float* from, Grid grid, float* t
   const Param param(c, c.spec.weight());
   const Rules rules = c.rules;
   const float* gain = param.get();
-  ForEach(c.queue, "gain", c.d.sequence * c.d.width, [=] SHARDPROOF_KERNEL(int64_t i) {
+  ForEach(c.queue, "gain", c.Tokens() * c.d.width, [=] SHARDPROOF_KERNEL(int64_t i) {
     const float factor = 1.0f + kGainUnit * gain[0];
     to[i] = rules.Rounded(grid, from[i] * factor);
   });
@@ -116,7 +116,7 @@ void GainDgrad(const NodeContext& c) {
 }
 
 void GainWgrad(const NodeContext& c) {
-  const int64_t rows = c.d.sequence, width = c.d.width;
+  const int64_t rows = c.Tokens(), width = c.d.width;
   const Scratch<float> of_dots(c.queue, rows), of_sum(c.queue, 1);
   const Rules rules = c.rules;
   const Grid grid = rules.Scaled(grids::kDGain);

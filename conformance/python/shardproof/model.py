@@ -16,8 +16,8 @@ VERSION = 1
 PARAM, GRAD, ACT, DACT = range(4)
 READ, WRITE, ADD = 1, 2, 3
 FWD, BWD, DGRAD, WGRAD = range(4)
-COMPUTE, INPUT, EXCHANGE, ALL_REDUCE = range(4)
-FROZEN, EXPERT = 1, 2  # flags of a parameter
+COMPUTE, INPUT, EXCHANGE, ALL_REDUCE, ALL_GATHER, REDUCE_SCATTER = range(6)
+FROZEN, EXPERT, SEQUENCE_PARALLEL = 1, 2, 4  # flags of a parameter
 DYNAMIC, COUNTS, LOSS, FROM_PREV, TO_NEXT = 1, 2, 4, 8, 16  # flags of a value
 SEND_COUNTS, RECV_COUNTS, CHUNK = 7, 8, 9  # places in a node's row
 # spf_dtype, by the names of FORMAT.md.
