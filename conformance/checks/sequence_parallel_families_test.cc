@@ -1,6 +1,7 @@
-// What the family of reductions makes of gradients of parts of the sequence.
+// What other families make of gradients of parts of the sequence.
 #include <gtest/gtest.h>
 
+#include "conformance/checks/order/order.h"
 #include "conformance/checks/reduction/reduction.h"
 #include "conformance/checks/testing/mini_engine.h"
 
@@ -45,6 +46,18 @@ TEST(SequenceParallelFamilies, AReductionOfSummedPartsIsJudged) {
   faults.tp_parts_first = faults.add_reduced_twice = true;
   EXPECT_NE(FoundIn(CheckReduction(RunMini(Parts(2), faults).run)).find("FS-05"),
             std::string::npos);
+}
+
+// With check_for_nan_in_grad a gradient is examined before it leaves the rank, over tp too.
+TEST(SequenceParallelFamilies, PartsAreExaminedBeforeTheyAreSummed) {
+  Case c = Parts(1);
+  c.instances[0].check_for_nan = true;
+  Derive(c);
+  MiniFaults first, unlooked;
+  first.tp_parts_first = true;
+  unlooked.tp_parts_unlooked = true;
+  EXPECT_EQ(FoundIn(CheckNanGuard(RunMini(c, first).run)), "");
+  EXPECT_EQ(FoundIn(CheckNanGuard(RunMini(c, unlooked).run)), "FS-26");
 }
 
 }  // namespace

@@ -121,6 +121,19 @@ TEST(SequenceParallel, WhatIsSummedOnOneRankAloneIsNotJudged) {
   EXPECT_FALSE(result.judged.contains("TP-09"));
 }
 
+// Sums of such gradients are no exchange of Muon's shards.
+TEST(SequenceParallel, SumsOfPartsAreNoExchangeOfMuon) {
+  Case c = Parts();
+  InstanceSpec& spec = c.instances[0];
+  spec.strategy = ShardingStrategy::kNoShard;
+  spec.optimizer = Optimizer::kMuon;
+  spec.muon.tp_mode = MuonTpMode::kDuplicated;
+  spec.model.layers = 1;
+  spec.model.width = 64;  // half of the gradient of a norm is more than single numbers
+  Derive(c);
+  EXPECT_EQ(FoundIn(CheckTensorParallel(RunMini(c).run)), "TP-07");
+}
+
 // Other gradients are whole on each rank of tp.
 TEST(SequenceParallel, GradientsOfTheWholeSequenceThatAreSummedOverTpAreFound) {
   MiniFaults faults;

@@ -68,7 +68,8 @@ struct MiniFaults {
   // values are, and whether they are averaged; gradients of parameters are summed over it, too;
   // gradients are published one too large.
   int32_t tp_sums_forward = 1, tp_sums_backward = 1, tp_gathers = 1, tp_parts = 1;
-  bool tp_stale = false;  // in the first step alone values meet
+  bool tp_stale = false;           // in the first step alone values meet
+  bool tp_parts_unlooked = false;  // gradients of parts are summed before they are examined
   // No fault: all_reduce and a copy in place of reduce-scatters; gradients of parts are summed
   // before their data-parallel reductions.
   bool tp_whole_sums = false, tp_parts_first = false;

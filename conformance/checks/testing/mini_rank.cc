@@ -177,9 +177,7 @@ void MiniRank::Reduce(int32_t id) {
   if (f_.reduce_over_tp)
     t_.Collective(SPF_ALL_REDUCE, Named("tp"), s_, Members(id) * b.shard,
                   {Updates(b.full_grad, 0, Members(id) * b.shard * 4)});
-  if (f_.tp_parts_first && P(id).part)
-    t_.Collective(SPF_ALL_REDUCE, Named("tp"), s_, Members(id) * b.shard,
-                  {Updates(b.full_grad, 0, Members(id) * b.shard * 4)});
+  if (f_.tp_parts_first) SumPart(id);
   t_.Collective(SPF_REDUCE_SCATTER, GroupOf(id, false), s_, b.shard,
                 {Reads(b.full_grad, 0, Members(id) * b.shard * 4), Writes(out, 0, b.shard * 4)},
                 options);
@@ -250,10 +248,17 @@ void MiniRank::MeetOverTp(const spf_node& node, int phase) {
 void MiniRank::SumParts() {
   for (int32_t id = 0; id < facts_.n_params(rank_); ++id) {
     const Bucket& b = At(buckets_, id);
-    const int32_t times = f_.tp_parts_first ? 0 : f_.tp_parts;
+    const int32_t times = f_.tp_parts_first || f_.tp_parts_unlooked ? 0 : f_.tp_parts;
     for (int32_t i = 0; P(id).part && b.grad >= 0 && i < times; ++i)
       t_.Collective(SPF_ALL_REDUCE, Named("tp"), s_, b.shard, {Updates(b.grad, 0, b.shard * 4)});
   }
+}
+
+void MiniRank::SumPart(int32_t id) {
+  const Bucket& b = At(buckets_, id);
+  if (!P(id).part) return;
+  t_.Collective(SPF_ALL_REDUCE, Named("tp"), s_, Members(id) * b.shard,
+                {Updates(b.full_grad, 0, Members(id) * b.shard * 4)});
 }
 
 void MiniRank::Outer() {

@@ -75,7 +75,8 @@ class MiniRank {
   // What a node of the tables says to do over tp: in place, or from a part of the sequence to all
   // of it, or back.
   void MeetOverTp(const spf_node& node, int phase);
-  void SumParts();  // of gradients
+  void SumParts();           // of gradients, reduced
+  void SumPart(int32_t id);  // of one gradient, before it is reduced
 
   const Case& c_;
   const InstanceFacts& facts_;

@@ -232,6 +232,7 @@ class Engine : private MiniRank {
     ForUnit(unit, [&](int32_t id) {
       Bucket& b = At(buckets_, id);
       if (b.full_grad < 0 || std::exchange(another, first_only_)) return;
+      if (f_.tp_parts_unlooked) SumPart(id);
       if (!f_.no_nan_guard && spec_.check_for_nan) {
         t_.Launch(s_, SPF_K_COUNT_NONFINITE,
                   {Reads(b.full_grad, 0, P(id).numel * 4), Updates(acts_, 0, 8)});
