@@ -64,6 +64,7 @@ HostConfig ConfigOf(const Case& c, const Model& model, int32_t rank) {
     config.model_rank.ep = PlaceIn(families, "ep", rank).index;
   if (spec.model.pp > 1) config.model_rank.pp = PlaceIn(families, "pp", rank).index;
   if (spec.model.tp > 1) config.model_rank.tp = PlaceIn(families, "tp", rank).index;
+  if (spec.model.cp > 1) config.model_rank.cp = PlaceIn(families, "cp", rank).index;
   config.groups = GroupsOf(c, rank);
   return config;
 }

@@ -21,6 +21,7 @@ void Engine::Configure() {
   demand.expert_twins = c_.config.expert_twins;
   demand.optimizer_instances = c_.config.optimizer_instances;
   demand.reshard_after_forward = c_.config.reshard_after_forward;
+  demand.split_samples = c_.config.context_parallel;
   for (int32_t v = 0; v < model.n_values; ++v)
     demand.pipeline |= (model.values[v].flags & (SPF_VALUE_FROM_PREV | SPF_VALUE_TO_NEXT)) != 0;
   for (const spf_param& param : ParamsOf(model)) {

@@ -32,7 +32,7 @@ extern "C" {
 #endif
 
 #define SPF_ABI_MAJOR 1u /* changes when something that exists changes: refused on mismatch */
-#define SPF_ABI_MINOR 4u /* changes when something is appended; test with SPF_HAS */
+#define SPF_ABI_MINOR 5u /* changes when something is appended; test with SPF_HAS */
 #define SPF_HAS(host, member) \
   ((host)->size >= offsetof(spf_host, member) + sizeof((host)->member) && (host)->member != 0)
 
@@ -165,14 +165,17 @@ typedef enum { SPF_FWD = 0, SPF_BWD = 1, SPF_DGRAD = 2, SPF_WGRAD = 3 } spf_phas
  * the sequence, in the order of the ranks of "tp". ALL_GATHER and REDUCE_SCATTER nodes are not
  * computed. A phase has one use READ and one WRITE, and the engine moves the one into the other
  * over "tp" (with one rank: copies it); FWD, values: as the node is called; BWD or DGRAD, their
- * gradients: the other way round. A phase without uses, as WGRAD always, needs nothing. */
+ * gradients: the other way round. A phase without uses, as WGRAD always, needs nothing.
+ * ALL_GATHER_CP is the same over "cp": forward it gathers keys and values of the whole sequence in
+ * the order of its ranks, backward it reduce-scatters (a sum) their gradients. */
 typedef enum {
   SPF_NODE_COMPUTE = 0,
   SPF_NODE_INPUT, /* writes the microbatch's tokens and labels; needs spf_compute.sample */
   SPF_NODE_EXCHANGE,
-  SPF_NODE_ALL_REDUCE,    /* since 1.3; only with tensor_parallel = 1 */
-  SPF_NODE_ALL_GATHER,    /* since 1.4; only with sequence_parallel = 1 */
-  SPF_NODE_REDUCE_SCATTER /* since 1.4; only with sequence_parallel = 1 */
+  SPF_NODE_ALL_REDUCE,     /* since 1.3; only with tensor_parallel = 1 */
+  SPF_NODE_ALL_GATHER,     /* since 1.4; only with sequence_parallel = 1 */
+  SPF_NODE_REDUCE_SCATTER, /* since 1.4; only with sequence_parallel = 1 */
+  SPF_NODE_ALL_GATHER_CP   /* since 1.5; only with context_parallel = 1 */
 } spf_node_kind;
 /* One invocation in the forward program. A module used twice is two nodes; one that does not run in
  * this microbatch is not in the program. uses[phase] is complete: the engine may derive all

@@ -175,6 +175,13 @@ std::string TensorParallelProblem(const InstanceSpec& spec) {
   return "";
 }
 
+std::string ContextParallelProblem(const InstanceSpec& spec) {
+  if (!spec.context_parallel) return "";
+  if (HasExperts(spec))
+    return "ctx with experts: samples that are parts of a sequence are not routed here";
+  return "";
+}
+
 std::string ScheduleProblem(const InstanceSpec& spec) {
   if (spec.fine_grained_gather != 0 && spec.fine_grained_gather != 1)
     return Says("fine", spec.fine_grained_gather, "0 or 1");

@@ -141,6 +141,22 @@ void CheckExperts(const InstanceSpec& spec, int32_t world) {
   }
 }
 
+void DeriveModel(InstanceSpec& spec, bool legal) {
+  spec.model.ep = spec.model.experts || spec.model.moe.experts > 0 ? spec.ep : 1;
+  spec.model.pp = spec.chunks > 1 ? spec.pp : 1;  // else pipeline ranks hold the same model
+  spec.model.chunks = spec.chunks;
+  spec.model.tensor_parallel = spec.tensor_parallel;
+  spec.model.sequence_parallel = spec.sequence_parallel && legal;
+  // Else ranks of tp hold the same model.
+  spec.model.tp = spec.tensor_parallel && legal ? spec.tp : 1;
+  spec.model.context_parallel = spec.context_parallel && legal;
+  spec.model.cp = spec.model.context_parallel ? spec.cp : 1;  // else samples of cp ranks are whole
+  spec.model.samples_together = spec.model.context_parallel ? DpCpSize(spec) : 1;
+  spec.model.bf16_params = spec.param_dtype == KnobDtype::kBf16;
+  spec.model.narrow = NeedsNarrow(spec);
+  spec.model.d_odd = legal && HasNumbers(spec) ? OddDivisor(spec) : 1;
+}
+
 void DeriveInstance(InstanceSpec& spec, Case& c, size_t index) {
   if (const std::string problem = SizeProblem(spec); !problem.empty()) CannotAsk(spec, problem);
   if (spec.span == 0) spec.span = c.world - spec.offset;
@@ -150,7 +166,7 @@ void DeriveInstance(InstanceSpec& spec, Case& c, size_t index) {
   CheckWrongTwin(spec, c.world);
   for (const std::string& problem :
        {MoeProblem(spec), PipelineProblem(spec), ScheduleProblem(spec), MuonProblem(spec),
-        NanLossProblem(spec), TensorParallelProblem(spec)}) {
+        NanLossProblem(spec), TensorParallelProblem(spec), ContextParallelProblem(spec)}) {
     if (!problem.empty()) CannotAsk(spec, problem);
   }
   const std::string illegal = IllegalText(spec, c.world);
@@ -166,16 +182,7 @@ void DeriveInstance(InstanceSpec& spec, Case& c, size_t index) {
       CannotAsk(spec, illegal + "; an illegal combination is asked of the whole world");
     c.illegal = illegal;
   }
-  spec.model.ep = spec.model.experts || spec.model.moe.experts > 0 ? spec.ep : 1;
-  spec.model.pp = spec.chunks > 1 ? spec.pp : 1;  // else pipeline ranks hold the same model
-  spec.model.chunks = spec.chunks;
-  spec.model.tensor_parallel = spec.tensor_parallel;
-  spec.model.sequence_parallel = spec.sequence_parallel && illegal.empty();
-  // Else ranks of tp hold the same model.
-  spec.model.tp = spec.tensor_parallel && illegal.empty() ? spec.tp : 1;
-  spec.model.bf16_params = spec.param_dtype == KnobDtype::kBf16;
-  spec.model.narrow = NeedsNarrow(spec);
-  spec.model.d_odd = illegal.empty() && HasNumbers(spec) ? OddDivisor(spec) : 1;
+  DeriveModel(spec, illegal.empty());
   spec.model.seed = c.seed + 1000003 * index;
 }
 

@@ -141,6 +141,21 @@ Knob SequenceParallel() {
       .In({Space::kDense, Space::kLayerWise});
 }
 
+Knob ContextParallel() {
+  return Flag(&InstanceSpec::context_parallel, "ctx",
+              {.name = "context_parallel",
+               .meaning =
+                   "the samples of the ranks of `cp` are the parts, in their order, of one "
+                   "sequence. "
+                   "The model has nodes of kind SPF_NODE_ALL_GATHER_CP, by which attention gets "
+                   "keys "
+                   "and values of all of it, and gives back their gradients. All else is as with "
+                   "samples of their own: each rank has the gradient of its tokens, summed over "
+                   "`dp_cp`. 0: `cp` is a factor of `dp_cp` alone. (Megatron-LM's context_parallel_"
+                   "size with cp_comm_type = all_gather; its parts are not contiguous, these are)"})
+      .In({Space::kDense, Space::kLayerWise});
+}
+
 std::vector<Knob> AxisKnobs() {
   return {
       Axis(&InstanceSpec::tp, "tp")
@@ -159,6 +174,7 @@ std::vector<Knob> AxisKnobs() {
       Axis(&InstanceSpec::etp, "etp"),
       TensorParallel(),
       SequenceParallel(),
+      ContextParallel(),
   };
 }
 

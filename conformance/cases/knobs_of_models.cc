@@ -20,7 +20,9 @@ std::vector<Knob> ModelKnobs() {
       Number(&ModelConfig::ffn, "ffn",
              {.name = "ffn", .meaning = "width inside an MLP", .told = Told::kNever}),
       Number(&ModelConfig::sequence, "seq",
-             {.name = "sequence", .meaning = "tokens of a sample", .told = Told::kNever}),
+             {.name = "sequence",
+              .meaning = "tokens of a sample (with context_parallel: of a rank's part)",
+              .told = Told::kNever}),
   };
 }
 
@@ -58,7 +60,9 @@ std::vector<Knob> ModelOptionKnobs() {
           .In(Space::kPipeline, {"", "embedding", "middle", "norms"}),
       Text(&ModelConfig::unused, "unused",
            {.name = "unused",
-            .meaning = "a module that is left out: in a step, on a rank",
+            .meaning =
+                "a module that is left out: in a step, on a rank (with context_parallel: in a "
+                "microbatch)",
             .told = Told::kNever})
           .In(Space::kDense, {"", "step", "rank"})
           .In(Space::kLayerWise, {"", "step", "rank"}),

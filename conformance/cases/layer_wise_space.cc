@@ -61,6 +61,7 @@ bool Divides(const InstanceSpec& spec) {
   const bool routed = model.moe.experts > 0;
   if (spec.tensor_parallel && spec.tp == 1) return false;  // nothing to split over
   if (spec.sequence_parallel && (!spec.tensor_parallel || model.experts || routed)) return false;
+  if (spec.context_parallel && (spec.cp == 1 || model.experts || routed)) return false;
   if (routed && (model.odd_sizes || model.reused || !model.unused.empty())) return false;
   return spec.span >= 1 && spec.span % (spec.tp * spec.cp * spec.pp) == 0 &&
          spec.span % (spec.tp * spec.ep * spec.pp) == 0;
@@ -91,7 +92,8 @@ LayerWiseSpace::LayerWiseSpace(const std::vector<int32_t>& worlds)
     : FactorSpace(Space::kLayerWise) {
   AddWorld(worlds);
   AddSetter("place", {"whole", "from1"}, SetPlace);
-  AddKnobs({"tp", "cp", "pp", "ep", "order", "tensor_parallel", "sequence_parallel"});
+  AddKnobs({"tp", "cp", "pp", "ep", "order", "tensor_parallel", "sequence_parallel",
+            "context_parallel"});
   AddSetter("experts", {"none", "one each", "moe4"}, SetExperts);
   AddKnobs({"groups", "create_all_gather_group", "microbatches", "layer_wise_layout",
             "layer_wise_transport", "layer_wise_buffer", "overlap_grad_reduce",
@@ -112,8 +114,8 @@ LayerWiseSpace::LayerWiseSpace(const std::vector<int32_t>& worlds)
 
 void LayerWiseSpace::RelateGridAndModel() {
   std::vector<std::string> factors{"world", "place", "tp", "cp", "pp", "ep", "order", "experts"};
-  factors.insert(factors.end(), {"tensor_parallel", "sequence_parallel", "microbatches",
-                                 "odd_sizes", "reused", "unused"});
+  factors.insert(factors.end(), {"tensor_parallel", "sequence_parallel", "context_parallel",
+                                 "microbatches", "odd_sizes", "reused", "unused"});
   // Tuples of one grid follow each other: it is derived once.
   InstanceSpec last;
   bool last_legal = false;

@@ -13,6 +13,10 @@ ModelConfig Whole(ModelConfig model) {
   if (!model.experts) model.ep = 1;
   model.pp = model.chunks = model.tp = 1;
   model.sequence_parallel = false;
+  model.sequence *= model.cp;  // parts of one
+  model.cp = 1;
+  model.context_parallel = false;
+  model.samples_together = 1;
   return model;
 }
 

@@ -180,6 +180,30 @@ std::vector<Case> SequenceCases() {
   });
 }
 
+// Samples that are parts of one sequence: with one rank of cp, with an order in which dp_cp lists
+// parts side by side or apart, beside split layers, in stages, and across checkpoints, after which
+// other ranks have other parts.
+std::vector<Case> ContextCases() {
+  return FromIds({
+      "w2.ddp.cp2.ctx",
+      "w2.ddp.ctx.root",
+      "w8.zero3.twin.cp4.ctx.k2.bias.odd.root",
+      "w4.zero2.cp2.ctx.order=dp-cp-ep-tp-pp.k3.bias.recompute.unused=step",
+      "w4.zero2.cp2.ctx.recompute=norm,core_attn.k2",
+      "w8.zero1.cp2.ctx.ogr.adamw.clip0p5.zeros.do=tett",
+      "w8.zero3.n2.hfsdp.cp2.ctx.clip0p5.tied.root",
+      "w4.zero1.cp2.ctx.acc16.wire16.bias",
+      "w4.zero1.cp2.ctx.pertoken.k2.ls3",
+      "w8.zero2.tp2.cp2.etp2.split.sp.ctx.k2.bias.root",
+      "w8.zero2.cp2.pp2.ctx.k2.vpp2.layers4.bias.root",
+      "w8.lw.tp2.cp2.etp2.split.ctx.ogr.opg.muon.bias",
+      "w4.zero3.cp2.ctx.frozen=embedding.bias",
+      "w4.zero3.cp2.ctx.frozen=layer.layers3",
+      "w4.zero3.cp2.ctx.root.seq4.k2.adamw.do=tts.then.w2.zero1.root.seq8.k2.adamw.do=ltt",
+      "w4.zero3.cp2.ctx.k2.nan.nanloss",
+  });
+}
+
 // Programs of ranks differ, and so does what is used last: buckets have one order all the same.
 std::vector<Case> OrderCases() {
   return FromIds({"w4.zero1.odd.unused=rank", "w8.zero3.odd.unused=rank"});
@@ -189,7 +213,7 @@ std::vector<Case> OrderCases() {
 
 std::vector<Case> NamedCases() {
   return Joined({GridCases(), SizeCases(), OptionCases(), NanCases(), SplitCases(), SequenceCases(),
-                 OrderCases()});
+                 ContextCases(), OrderCases()});
 }
 
 }  // namespace shardproof

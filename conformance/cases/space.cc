@@ -22,6 +22,7 @@ bool Divides(const InstanceSpec& spec, const Case& c, size_t place) {
   if (spec.span < 1 || (place == 4 && c.world % 2 != 0)) return false;
   if (spec.tensor_parallel && spec.tp == 1) return false;  // nothing to split over
   if (spec.sequence_parallel && (!spec.tensor_parallel || spec.model.experts)) return false;
+  if (spec.context_parallel && (spec.cp == 1 || spec.model.experts)) return false;
   if (spec.span % (spec.tp * spec.cp * spec.pp) != 0 ||
       spec.span % (spec.tp * spec.ep * spec.pp) != 0)
     return false;
@@ -55,8 +56,9 @@ CaseSpace::CaseSpace(const std::vector<int32_t>& worlds) : FactorSpace(Space::kD
   AddWorld(worlds);
   AddSetter("place", {std::begin(kPlaces), std::end(kPlaces)}, SetPlace);
   AddKnobs({"tp", "cp", "pp", "ep", "experts", "order", "num_optimizer_instances", "microbatches",
-            "tensor_parallel", "sequence_parallel", "strategy", "outer_strategy", "groups",
-            "create_all_gather_group", "reshard_after_forward", "fsdp_double_buffer"});
+            "tensor_parallel", "sequence_parallel", "context_parallel", "strategy",
+            "outer_strategy", "groups", "create_all_gather_group", "reshard_after_forward",
+            "fsdp_double_buffer"});
   AddOtherKnobs();
   RelateGrid();
   Relate({"average_in_collective", "calculate_per_token_loss"}, [](const Case& c) {
@@ -77,7 +79,8 @@ void CaseSpace::RelateGrid() {
                                       "num_optimizer_instances",
                                       "microbatches",
                                       "tensor_parallel",
-                                      "sequence_parallel"};
+                                      "sequence_parallel",
+                                      "context_parallel"};
   std::vector<std::string> factors = grid;
   factors.insert(factors.end(),
                  {"strategy", "outer_strategy", "reshard_after_forward", "fsdp_double_buffer"});

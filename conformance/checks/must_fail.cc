@@ -23,9 +23,10 @@ constexpr const char* kCall = "train_step 1";
 constexpr int64_t kSample = 1;
 constexpr int64_t kMostFlags = 8;  // what ranks tell each other of NaN has no more elements
 
-// Ranks that compute with the sample, and those whose experts see its tokens as well.
+// Ranks that compute with the sample, and those whose experts see its tokens as well or that have
+// other parts of its sequence.
 struct Holders {
-  std::set<int32_t> own, experts;
+  std::set<int32_t> own, others;
 };
 
 Holders HoldersOf(const Case& c) {
@@ -38,13 +39,13 @@ Holders HoldersOf(const Case& c) {
       if (IndexIn(family, rank, nullptr) == kSample % DpCpSize(spec)) holders.own.insert(rank);
     }
   }
-  if (spec.model.moe.experts == 0) return holders;
+  const char* shared = spec.model.moe.experts > 0 ? "ep" : spec.model.cp > 1 ? "cp" : "";
   for (const GroupFamily& family : families) {
-    if (family.name != "ep") continue;
+    if (family.name != shared) continue;
     for (const int32_t rank : holders.own) {
       const std::vector<int32_t>* list = nullptr;
       IndexIn(family, rank, &list);
-      if (list != nullptr) holders.experts.insert(list->begin(), list->end());
+      if (list != nullptr) holders.others.insert(list->begin(), list->end());
     }
   }
   return holders;
@@ -80,7 +81,7 @@ class Guard {
         Add(rank, "the step fails without a word: call explain first");
     }
     const bool here = std::any_of(failed.begin(), failed.end(), [&](int32_t rank) {
-      return holders_.own.contains(rank) || holders_.experts.contains(rank);
+      return holders_.own.contains(rank) || holders_.others.contains(rank);
     });
     if (!here) {
       Add(*failed.begin(),

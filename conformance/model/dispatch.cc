@@ -59,7 +59,17 @@ std::vector<float> Dispatch::OutGrad() const {
 }
 
 AttentionShape Dispatch::Heads() const {
-  return {d_.sequence, spec_.split ? d_.local_heads() : d_.heads, d_.head_dim, spec_.split};
+  const bool apart = spec_.op == Op::kAttention && spec_.in[1] >= 0;
+  return {d_.sequence,
+          spec_.split ? d_.local_heads() : d_.heads,
+          d_.head_dim,
+          spec_.split,
+          apart ? d_.whole_sequence() : 0,
+          apart ? network_.first_position() : 0};
+}
+
+EmbeddingShape Dispatch::Embedding(int64_t tokens, int64_t first) const {
+  return {tokens, d_.vocab, d_.width, d_.whole_sequence(), network_.first_position() + first};
 }
 
 SwigluShape Dispatch::Gates() const {
@@ -131,9 +141,8 @@ void Dispatch::Forward() {
     case Op::kEmbed: {
       const std::vector<float> position = Param(spec_.bias());
       const int64_t first = network_.FirstTokenOf(spec_);
-      EmbeddingForward(
-          n_, {Tokens(), d_.vocab, d_.width}, Integers(spec_.in[0]) + first, weight.data(),
-          position.empty() ? nullptr : position.data() + first * d_.width, Out(spec_.out[0]));
+      EmbeddingForward(n_, Embedding(Tokens(), first), Integers(spec_.in[0]) + first, weight.data(),
+                       position.empty() ? nullptr : position.data(), Out(spec_.out[0]));
       return;
     }
     case Op::kNorm:
@@ -149,7 +158,10 @@ void Dispatch::Forward() {
     case Op::kResidualAdd:
       return ForwardResidualAdd();
     case Op::kAttention:
-      return AttentionForward(n_, Heads(), In(spec_.in[0]), Out(spec_.out[0]));
+      return AttentionForward(n_, Heads(), In(spec_.in[0]), InOrNull(spec_.in[1]),
+                              Out(spec_.out[0]));
+    case Op::kKeysValues:
+      return TakeKeysValues(Heads(), In(spec_.in[0]), Out(spec_.out[0]));
     case Op::kSwiglu:
       return SwigluForward(n_, Gates(), In(spec_.in[0]), Out(spec_.out[0]));
     case Op::kLoss:
@@ -213,7 +225,10 @@ void Dispatch::Dgrad() {
     case Op::kConcatLinear:
       return ConcatDgrad();
     case Op::kAttention:
-      return AttentionDgrad(n_, Heads(), In(spec_.in[0]), Grad(spec_.out[0]), Grad(spec_.in[0]));
+      return AttentionDgrad(n_, Heads(), In(spec_.in[0]), InOrNull(spec_.in[1]), Grad(spec_.out[0]),
+                            Grad(spec_.in[0]), spec_.in[1] < 0 ? nullptr : Grad(spec_.in[1]));
+    case Op::kKeysValues:
+      return AddKeysValuesGrad(n_, Heads(), Grad(spec_.out[0]), Grad(spec_.in[0]));
     case Op::kSwiglu:
       return SwigluDgrad(n_, Gates(), In(spec_.in[0]), Grad(spec_.out[0]), Grad(spec_.in[0]));
     case Op::kLoss:
@@ -246,7 +261,7 @@ void Dispatch::Wgrad() {
   const RowShape rows{Tokens(), d_.width};
   switch (spec_.op) {
     case Op::kEmbed: {
-      const EmbeddingShape shape{d_.sequence, d_.vocab, d_.width};
+      const EmbeddingShape shape = Embedding(d_.sequence, 0);
       if (spec_.grad_weight) {
         EmbeddingWgrad(n_, shape, Integers(spec_.in[0]), Grad(spec_.grad_out()),
                        Target(spec_.weight()));

@@ -1,6 +1,7 @@
 // dispatch.h: how does a node reach its kernel? Loads parameters, calls, writes values.
 #pragma once
 #include "conformance/model/attention.h"
+#include "conformance/model/embedding.h"
 #include "conformance/model/moe_kernels.h"
 #include "conformance/model/moe_rules.h"
 #include "conformance/model/network.h"
@@ -29,6 +30,7 @@ class Dispatch {
 
   std::vector<int32_t> Labels() const;  // of a loss
   AttentionShape Heads() const;
+  EmbeddingShape Embedding(int64_t tokens, int64_t first) const;
   SwigluShape Gates() const;
 
   // Experts and multi-token prediction (moe_dispatch.cc).
@@ -51,6 +53,7 @@ class Dispatch {
 
   std::vector<float> Param(int32_t id) const;  // widened to fp32, on the grid on which nodes use it
   const float* In(int32_t value) const { return static_cast<const float*>(args_.act[value]); }
+  const float* InOrNull(int32_t value) const { return value < 0 ? nullptr : In(value); }
   float* Out(int32_t value) const { return static_cast<float*>(args_.act[value]); }
   const int32_t* Integers(int32_t value) const {
     return static_cast<const int32_t*>(args_.act[value]);

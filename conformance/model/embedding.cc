@@ -45,7 +45,8 @@ void EmbeddingForward(const Numerics& n, const EmbeddingShape& s, const int32_t*
     for (int64_t i = 0; i < s.width; ++i) {
       const float value = Known(s, tokens[t]) ? weight[tokens[t] * s.width + i]
                                               : std::numeric_limits<float>::quiet_NaN();
-      h[t * s.width + i] = position == nullptr ? value : value + position[t * s.width + i];
+      h[t * s.width + i] =
+          position == nullptr ? value : value + position[(s.first + t) * s.width + i];
     }
   }
   n.Round(grids::kResidual, h, s.tokens * s.width);
@@ -61,7 +62,7 @@ void EmbeddingWgrad(const Numerics& n, const EmbeddingShape& s, const int32_t* t
 void PositionWgrad(const Numerics& n, const EmbeddingShape& s, const float* dh,
                    const GradTarget& position) {
   AddRows(
-      n, s, s.tokens, dh, [](int64_t t) { return t; }, position);
+      n, s, s.positions, dh, [&](int64_t t) { return s.first + t; }, position);
 }
 
 }  // namespace shardproof

@@ -17,16 +17,18 @@ std::string ShardName(const std::string& param, int32_t tp_rank, int32_t tp) {
 
 struct Model::Impl {
   ModelConfig config;
-  std::vector<std::unique_ptr<const Network>> networks;  // by pp rank, then ep, then tp rank
+  std::vector<std::unique_ptr<const Network>> networks;  // by pp rank, then ep, tp, cp
 
   const Network& network(ModelRank rank) const {
     const bool known = rank.ep >= 0 && rank.ep < config.ep && rank.pp >= 0 && rank.pp < config.pp &&
-                       rank.tp >= 0 && rank.tp < config.tp;
+                       rank.tp >= 0 && rank.tp < config.tp && rank.cp >= 0 && rank.cp < config.cp;
     if (!known) {
       throw std::out_of_range("the model has no rank with ep " + std::to_string(rank.ep) + ", pp " +
-                              std::to_string(rank.pp) + " and tp " + std::to_string(rank.tp));
+                              std::to_string(rank.pp) + ", tp " + std::to_string(rank.tp) +
+                              " and cp " + std::to_string(rank.cp));
     }
-    return *networks[static_cast<size_t>((rank.pp * config.ep + rank.ep) * config.tp + rank.tp)];
+    const int32_t part = (rank.pp * config.ep + rank.ep) * config.tp + rank.tp;
+    return *networks[static_cast<size_t>(part * config.cp + rank.cp)];
   }
 };
 
@@ -35,8 +37,10 @@ Model::Model(const ModelConfig& config, int64_t max_tokens) : impl_(std::make_un
   impl_->config = config;
   for (int32_t pp = 0; pp < config.pp; ++pp) {
     for (int32_t ep = 0; ep < config.ep; ++ep) {
-      for (int32_t tp = 0; tp < config.tp; ++tp)
-        impl_->networks.push_back(std::make_unique<const Network>(config, ModelRank(ep, pp, tp)));
+      for (int32_t part = 0; part < config.tp * config.cp; ++part) {
+        const ModelRank rank(ep, pp, part / config.cp, part % config.cp);
+        impl_->networks.push_back(std::make_unique<const Network>(config, rank));
+      }
     }
   }
   for (const auto& network : impl_->networks) RequireExactSums(config, *network, max_tokens);
@@ -50,7 +54,8 @@ const spf_model& Model::Tables(ModelRank rank) const { return impl_->network(ran
 
 const spf_program& Model::Program(int64_t step, int64_t sample, ModelRank rank) const {
   const std::string& unused = impl_->config.unused;
-  const bool absent = (unused == "step" && step % 2 != 0) || (unused == "rank" && sample % 2 != 0);
+  const int64_t turn = sample / impl_->config.samples_together;
+  const bool absent = (unused == "step" && step % 2 != 0) || (unused == "rank" && turn % 2 != 0);
   return impl_->network(rank).program(absent);
 }
 

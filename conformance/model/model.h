@@ -44,12 +44,12 @@ struct MoeConfig {
 };
 
 // Which rank's part of the model: experts by ep rank, pipeline stages by pp rank, shards by tp
-// rank.
+// rank, tokens of a sequence by cp rank.
 struct ModelRank {
   // NOLINTNEXTLINE: an ep rank alone is the usual case.
-  ModelRank(int32_t ep_rank = 0, int32_t pp_rank = 0, int32_t tp_rank = 0)
-      : ep(ep_rank), pp(pp_rank), tp(tp_rank) {}
-  int32_t ep, pp, tp;
+  ModelRank(int32_t ep_rank = 0, int32_t pp_rank = 0, int32_t tp_rank = 0, int32_t cp_rank = 0)
+      : ep(ep_rank), pp(pp_rank), tp(tp_rank), cp(cp_rank) {}
+  int32_t ep, pp, tp, cp;
   auto operator<=>(const ModelRank&) const = default;
 };
 
@@ -66,8 +66,10 @@ struct ModelConfig {
   bool root_param = false;  // a parameter owned by the root module itself (position embedding)
   bool reused = false;      // the last layer's module runs twice in the program
   std::string frozen;       // "", "embedding", "layer" (all of layer 0), "middle", "last", "norms"
-  // "", "step" (a layer is absent from odd steps), "rank" (absent on odd samples).
+  // "", "step" (a layer is absent from odd steps), "rank" (absent on odd samples; where samples of
+  // several ranks are computed together, samples_together of them count as one).
   std::string unused;
+  int32_t samples_together = 1;
   // Sample 1 of step 1 has a label that is no token: its loss is not a number, nor is its gradient.
   bool nan_loss = false;
   // > 1: layers have an expert MLP that is flagged SPF_PARAM_EXPERT, one expert per ep rank.
@@ -87,6 +89,10 @@ struct ModelConfig {
   // gathered, what they compute is reduce-scattered.
   bool sequence_parallel = false;
   int32_t tp = 1;
+  // The samples of cp ranks are parts of one sequence, in their order: attention reads keys and
+  // values of all of it, which are gathered. `sequence` is what each has.
+  bool context_parallel = false;
+  int32_t cp = 1;
   bool bf16_params = false;  // nodes read bf16 parameters
   bool narrow = false;       // ternary operands of weight gradients: exact on a bf16 wire
   // Weight gradients are multiplied by this odd integer (odd part of the divisor).

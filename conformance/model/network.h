@@ -17,10 +17,12 @@ namespace shardproof {
 struct Dims {
   int64_t layers = 0, vocab = 0, width = 0, heads = 0, head_dim = 0, ffn = 0, sequence = 0;
   int64_t tp = 1;  // ranks that share heads, and ffn of dense MLPs
+  int64_t cp = 1;  // ranks that have parts, of `sequence` tokens, of one sequence
   int64_t inner() const { return heads * head_dim; }
   int64_t local_heads() const { return heads / tp; }
   int64_t local_ffn() const { return ffn / tp; }
   int64_t local_sequence() const { return sequence / tp; }
+  int64_t whole_sequence() const { return sequence * cp; }
 };
 Dims DimsOf(const ModelConfig& config);
 
@@ -46,10 +48,11 @@ enum class Op {
   kRowLinear,       // split by input: its output is a summand over tp, on no grid yet; no bias
   kResidualAdd,     // in {sum of a kRowLinear, residual stream}; adds the bias that that one lacks
   kAllReduce,       // not computed: the engine sums in[0], or in backward its gradient, over tp
-  kAllGather,       // not computed: out is in of all tp ranks; its gradient is reduce-scattered
-  kReduceScatter,   // not computed: out is the own rows of the sum of in; its gradient is gathered
-  kConcatLinear,    // in {left, right}: of their concatenation, onto the residual stream
-  kAttention,
+  kAllGather,  // not computed: out is in of all tp or cp ranks; its gradient is reduce-scattered
+  kReduceScatter,  // not computed: out is the own rows of the sum of in; its gradient is gathered
+  kConcatLinear,   // in {left, right}: of their concatenation, onto the residual stream
+  kAttention,      // in {qkv, keys and values of the whole sequence, or -1}
+  kKeysValues,     // out: the keys and values of in, which is a kLinear's qkv
   kSwiglu,
   kGain,
   kLoss,           // in {logits, labels}
@@ -75,6 +78,7 @@ struct NodeSpec {
   bool backward =
       false;  // kAllReduce: sums gradients, else values; kReduceScatter: of gradients alone
   bool forward = false;    // kAllGather: of values alone
+  bool over_cp = false;    // kAllGather: over cp, else over tp
   bool part = false;       // its tokens are those of this tp rank's part of the sequence
   int32_t grad_from = -1;  // whose gradient it reads instead of out[0]'s: of the whole sequence
   int32_t send_counts = -1, recv_counts = -1;  // kExchange: as in spf_node
@@ -114,9 +118,11 @@ class Network {
   const spf_node& node(int32_t id) const { return nodes_[static_cast<size_t>(id)]; }
   const NodeSpec& spec(int32_t id) const { return specs_[static_cast<size_t>(id)]; }
   const ParamInfo& info(int32_t param) const { return infos_[static_cast<size_t>(param)]; }
-  // How many tokens a node computes, and which is the first of them in the sequence.
+  // How many tokens a node computes, and which is the first of them among the rank's.
   int64_t TokensOf(const NodeSpec& spec) const;
   int64_t FirstTokenOf(const NodeSpec& spec) const;
+  // Where the rank's tokens begin in the sequence.
+  int64_t first_position() const { return rank_.cp * dims_.sequence; }
   // In how many nodes of the longest program a parameter is used.
   int32_t most_uses() const { return most_uses_; }
 

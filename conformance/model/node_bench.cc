@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <numeric>
+#include <stdexcept>
 
 namespace shardproof {
 
@@ -64,6 +65,20 @@ size_t NodeBench::LiveBytes(const Blocks& blocks, int32_t value) const {
   return ElementBytes(v) * static_cast<size_t>(rows * v.row_elems);
 }
 
+int32_t FindParam(const spf_model& tables, const std::string& name) {
+  for (int32_t id = 0; id < tables.n_params; ++id) {
+    if (name == tables.params[id].name) return id;
+  }
+  throw std::logic_error("no parameter " + name);
+}
+
+int32_t FindValue(const spf_model& tables, const std::string& name) {
+  for (int32_t id = 0; id < tables.n_values; ++id) {
+    if (name == tables.values[id].name) return id;
+  }
+  throw std::logic_error("no value " + name);
+}
+
 void CountRows(const spf_model& tables, const spf_node& node, Blocks& blocks) {
   const spf_uses& uses = node.uses[SPF_FWD];
   for (int32_t i = 0; i < uses.n; ++i) {
@@ -83,13 +98,15 @@ void CountRows(const spf_model& tables, const spf_node& node, Blocks& blocks) {
 
 // As if all ranks held what this one holds. Exchanges are of equal sizes here; of a sequence what
 // is read is a part of what is written, or the other way round.
-void NodeBench::Move(Blocks& blocks, const spf_uses& uses, spf_phase phase) const {
+void NodeBench::Move(Blocks& blocks, const spf_node& node, spf_phase phase) const {
+  const spf_uses& uses = node.uses[phase];
   std::vector<Block>& table = phase == SPF_FWD ? blocks.act : blocks.dact;
   const Block& from = table[static_cast<size_t>(uses.use[0].id)];
   Block& to = table[static_cast<size_t>(uses.use[1].id)];
   const size_t part = std::min(LiveBytes(blocks, uses.use[0].id), to.size());
   const size_t times = tables().values[uses.use[1].id].rows_from < 0 ? to.size() / part : 1;
-  const size_t first = from.size() > to.size() ? static_cast<size_t>(rank_.tp) * part : 0;
+  const int32_t rank = node.kind == SPF_NODE_ALL_GATHER_CP ? rank_.cp : rank_.tp;
+  const size_t first = from.size() > to.size() ? static_cast<size_t>(rank) * part : 0;
   for (size_t i = 0; i < times; ++i) std::memcpy(to.data() + i * part, from.data() + first, part);
 }
 
@@ -98,7 +115,7 @@ void NodeBench::Run(Blocks& blocks, const spf_node& node, spf_phase phase, doubl
   if (node.uses[phase].n == 0) return;
   if (node.kind == SPF_NODE_ALL_REDUCE) return;
   if (node.kind != SPF_NODE_COMPUTE && node.kind != SPF_NODE_INPUT)
-    return Move(blocks, node.uses[phase], phase);
+    return Move(blocks, node, phase);
   std::vector<const void*> param(blocks.param.size());
   std::vector<void*> grad(blocks.grad.size()), act(blocks.act.size()), dact(blocks.dact.size());
   for (size_t i = 0; i < param.size(); ++i) param[i] = blocks.param[i].data();
@@ -170,13 +187,17 @@ std::vector<ModelConfig> VariedConfigs() {
   padded.moe.pad = padded.bf16_params = padded.tied = padded.mtp = true;
   padded.frozen = "layer";
   padded.moe.score = "presoftmax";
+  ModelConfig context = all;
+  context.tied = false;
+  context.context_parallel = true;
   ModelConfig split = all;
   split.tensor_parallel = true;
   split.tp = 2;
   ModelConfig parts = split;
   parts.sequence_parallel = true;
   parts.tp = 1;
-  return {ModelConfig{}, all, experts, embedding, layer, routed, dropped, padded, split, parts};
+  return {ModelConfig{}, all,    experts, embedding, layer, routed,
+          dropped,       padded, context, split,     parts};
 }
 
 }  // namespace shardproof

@@ -2,6 +2,7 @@
 // it.
 #pragma once
 #include <cstddef>
+#include <string>
 #include <vector>
 
 #include "conformance/model/model.h"
@@ -34,7 +35,7 @@ class NodeBench {
   }
   // Initial parameters, everything else zero.
   Blocks Start() const;
-  // What is not computed does what it does with ep = 1 and tp = 1: nothing leaves the rank.
+  // What is not computed does what it does with one rank of ep, tp and cp: nothing leaves the rank.
   void Run(Blocks& blocks, const spf_node& node, spf_phase phase, double scale = 1,
            int32_t grad_dtype = SPF_F32, int64_t step = 0, int64_t sample = 0) const;
   // Forward and backward of a sample; split: DGRAD of all nodes, then WGRAD of all nodes.
@@ -49,11 +50,15 @@ class NodeBench {
   virtual void Compute(const NodeArgs& args) const { model_.Compute(args, rank_); }
 
  private:
-  void Move(Blocks& blocks, const spf_uses& uses, spf_phase phase) const;
+  void Move(Blocks& blocks, const spf_node& node, spf_phase phase) const;
 
   Model model_;
   ModelRank rank_;
 };
+
+// By name; throws std::logic_error if there is none.
+int32_t FindParam(const spf_model& tables, const std::string& name);
+int32_t FindValue(const spf_model& tables, const std::string& name);
 
 // By value id: the rows of dynamic values that this node's counts govern are set, if it wrote some.
 void CountRows(const spf_model& tables, const spf_node& node, Blocks& blocks);

@@ -138,6 +138,17 @@ TEST(SequenceParallel, EveryPhaseTouchesExactlyWhatItDeclares) {
   CheckPrograms(NodeBench(config, 32, ModelRank(0, 0, 1)));
 }
 
+TEST(ContextParallel, EveryPhaseTouchesExactlyWhatItDeclares) {
+  ModelConfig config;
+  config.context_parallel = config.root_param = config.biases = true;
+  config.sequence = 4;
+  config.cp = 2;
+  CheckPrograms(NodeBench(config, 32, ModelRank(0, 0, 0, 1)));
+  config.tensor_parallel = config.sequence_parallel = true;
+  config.tp = 2;
+  CheckPrograms(NodeBench(config, 32, ModelRank(0, 0, 1, 1)));
+}
+
 INSTANTIATE_TEST_SUITE_P(Configs, NodeTouchTest, testing::Range<size_t>(0, VariedConfigs().size()));
 
 }  // namespace

@@ -44,9 +44,9 @@ void InputsOfDgrad(const NodeSpec& s, Uses& uses) {
   auto read = [&](int32_t value) { Use(uses, SPF_IN_ACT, SPF_READ, value); };
   switch (s.op) {
     case Op::kNorm:
-    case Op::kAttention:
     case Op::kSwiglu:
       return read(s.in[0]);
+    case Op::kAttention:
     case Op::kLoss:
     case Op::kNextLoss:
     case Op::kGatedSwiglu:
@@ -150,7 +150,8 @@ bool SumsInPlace(NodeSpec& spec, const std::vector<bool>& wanted) {
 void MarkSumsOverTp(std::vector<NodeSpec>& program) {
   std::set<int32_t> summed;
   for (const NodeSpec& spec : program) {
-    const bool sums = spec.op == Op::kAllReduce ? spec.backward : spec.op == Op::kAllGather;
+    const bool sums =
+        spec.op == Op::kAllReduce ? spec.backward : spec.op == Op::kAllGather && !spec.over_cp;
     if (sums) summed.insert(spec.in[0]);
   }
   for (NodeSpec& spec : program) {

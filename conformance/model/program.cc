@@ -95,11 +95,26 @@ int32_t ProgramBuilder::Attention(const std::string& name, int32_t h, const std:
   const bool split = c_.tensor_parallel;
   x = split ? ColumnLinear(attention + ".qkv", x, 3 * inner, suffix)
             : Linear(attention + ".qkv", x, 3 * inner, suffix);
+  const int32_t keys_values = c_.context_parallel ? GatherKeysValues(attention, x, suffix) : -1;
   const std::string core = attention + ".core" + suffix;
   x = Add(Op::kAttention, core, attention, x, Value(core, inner)).out[0];
+  program_.back().in[1] = keys_values;
   program_.back().split = split;
   return split ? RowLinear(attention + ".proj", x, h, suffix)
                : LinearResidual(attention + ".proj", x, h, suffix);
+}
+
+int32_t ProgramBuilder::GatherKeysValues(const std::string& attention, int32_t qkv,
+                                         const std::string& suffix) {
+  const int64_t width = 2 * d_.local_heads() * d_.head_dim;
+  const std::string own = attention + ".keys_values" + suffix;
+  NodeSpec& take = Add(Op::kKeysValues, own, attention, qkv, Value(own, width));
+  take.split = c_.tensor_parallel;
+  const int32_t part = take.out[0];
+  const std::string all = attention + ".keys_values.gather" + suffix;
+  const int32_t whole = AddValue(all, {nullptr, 0, SPF_F32, d_.whole_sequence(), width, -1});
+  Add(Op::kAllGather, all, attention, part, whole).over_cp = true;
+  return whole;
 }
 
 int32_t ProgramBuilder::SplitMlp(const std::string& mlp, int32_t x, int32_t h,
@@ -268,6 +283,7 @@ void ProgramBuilder::Register(const NodeSpec& spec, bool absent) {
     node.kind = spec.op == Op::kInput           ? SPF_NODE_INPUT
                 : spec.op == Op::kExchange      ? SPF_NODE_EXCHANGE
                 : spec.op == Op::kAllReduce     ? SPF_NODE_ALL_REDUCE
+                : spec.over_cp                  ? SPF_NODE_ALL_GATHER_CP
                 : spec.op == Op::kAllGather     ? SPF_NODE_ALL_GATHER
                 : spec.op == Op::kReduceScatter ? SPF_NODE_REDUCE_SCATTER
                                                 : SPF_NODE_COMPUTE;

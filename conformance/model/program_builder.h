@@ -22,6 +22,8 @@ class ProgramBuilder {
   int32_t Begin(const Stage& stage);  // the residual stream that enters the stage's layers
   int32_t DecoderLayer(int64_t layer, int32_t h, const std::string& suffix);
   int32_t Attention(const std::string& name, int32_t h, const std::string& suffix);
+  // Context parallelism: keys and values of the whole sequence, of this rank's qkv.
+  int32_t GatherKeysValues(const std::string& attention, int32_t qkv, const std::string& suffix);
   int32_t Mlp(const std::string& mlp, int32_t x, int32_t h, const std::string& suffix);
   int32_t SplitMlp(const std::string& mlp, int32_t x, int32_t h, const std::string& suffix);
   void Head(int32_t h, int32_t labels);

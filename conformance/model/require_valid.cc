@@ -91,6 +91,17 @@ void RequireTensorParallel(const ModelConfig& config) {
           "sequence_parallel with experts: they read the whole sequence here");
 }
 
+void RequireContextParallel(const ModelConfig& config) {
+  RequireRange("cp", config.cp, 1, 1024);
+  Require(config.cp == 1 || config.context_parallel,
+          "cp = " + std::to_string(config.cp) + " without context_parallel: samples are whole");
+  if (!config.context_parallel) return;
+  Require(!config.experts && config.moe.experts == 0,
+          "context_parallel with experts: they read whole samples here");
+  Require(config.unused != "rank" || config.samples_together % config.cp == 0,
+          "context_parallel with unused = rank: all ranks of cp gather keys and values");
+}
+
 void RequirePipeline(const ModelConfig& config) {
   RequireRange("pp", config.pp, 1, 1024);
   RequireRange("chunks", config.chunks, 1, 1024);
@@ -112,6 +123,7 @@ void RequireValid(const ModelConfig& config, int64_t max_tokens) {
   RequireRange("width", config.width, 1, 1 << 16);
   RequireRange("heads", config.heads, 1, config.width);
   RequireRange("ffn", config.ffn, 1, 1 << 18);
+  RequireRange("samples_together", config.samples_together, 1, 1 << 16);
   RequireRange("sequence", config.sequence, 1, 1 << 16);
   RequireRange("ep", config.ep, 1, 1024);
   RequireRange("d_odd", config.d_odd, 1, 1 << 20);
@@ -129,6 +141,7 @@ void RequireValid(const ModelConfig& config, int64_t max_tokens) {
           "mtp without moe.experts: its layer is a MoE layer");
   RequirePipeline(config);
   RequireTensorParallel(config);
+  RequireContextParallel(config);
 }
 
 }  // namespace shardproof

@@ -52,8 +52,8 @@ void RequireForward(const Dims& d, bool biases) {
   Require("linear forward over ffn", d.ffn, kActivation, kWeight, bias);
   Require("linear forward over the heads", d.inner(), kActivation, kWeight, bias);
   Require("attention scores over the head's size", d.head_dim, kActivation, kActivation);
-  Require("attention softmax over sequence", d.sequence, kNumerator, {0, 1});
-  Require("attention output over sequence", d.sequence, kProbability, kActivation);
+  Require("attention softmax over sequence", d.whole_sequence(), kNumerator, {0, 1});
+  Require("attention output over sequence", d.whole_sequence(), kProbability, kActivation);
   Require("loss softmax over vocab", d.vocab, kNumerator, {0, 1});
   Require("loss over sequence", d.sequence, kTokenLoss, {0, 1});
 }
@@ -64,7 +64,7 @@ void RequireDgrad(const Dims& d) {
   Require("linear dgrad over 3 * width", 3 * d.inner(), kDQkv, kWeight);
   Require("linear dgrad over 2 * ffn", 2 * d.ffn, kDFc1, kWeight);
   Require("norm dgrad over width", d.width, kActivation, kDNormalised);
-  Require("attention dgrad over sequence", d.sequence, kProbability, kDProbability);
+  Require("attention dgrad over sequence", d.whole_sequence(), kProbability, kDProbability);
 }
 
 void RequireWgrad(const ModelConfig& config, const Network& network, int64_t max_tokens) {

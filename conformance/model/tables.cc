@@ -30,6 +30,7 @@ Dims DimsOf(const ModelConfig& config) {
   Dims dims{config.layers, config.vocab,   config.width, config.heads, 0,
             config.ffn,    config.sequence};
   dims.tp = config.tp;
+  dims.cp = config.cp;
   dims.head_dim = config.width / config.heads;
   if (!config.odd_sizes) return dims;
   dims.vocab = NextPrime(dims.vocab);
@@ -109,7 +110,7 @@ class TableBuilder {
 
  private:
   void First() {
-    if (c_.root_param) Param(0, "position", {d_.sequence, d_.width}, {0, 0.5f});
+    if (c_.root_param) Param(0, "position", {d_.whole_sequence(), d_.width}, {0, 0.5f});
     const int32_t embedding = Module(0, "embedding", "Embedding");
     Param(embedding, "embedding.weight", {d_.vocab, d_.width}, {0, c_.tied ? 0.5f : 0.99f});
   }

@@ -90,20 +90,6 @@ class Ranks {
   std::vector<Blocks> blocks_;
 };
 
-int32_t FindParam(const spf_model& tables, const std::string& name) {
-  for (int32_t id = 0; id < tables.n_params; ++id) {
-    if (name == tables.params[id].name) return id;
-  }
-  throw std::logic_error("no parameter " + name);
-}
-
-int32_t FindValue(const spf_model& tables, const std::string& name) {
-  for (int32_t id = 0; id < tables.n_values; ++id) {
-    if (name == tables.values[id].name) return id;
-  }
-  throw std::logic_error("no value " + name);
-}
-
 // How many elements of gradients, and of losses, differ.
 int64_t Differences(Ranks& ranks, const NodeBench& whole, Blocks& of_whole) {
   int64_t different = 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <functional>
+#include <set>
 #include <stdexcept>
 #include <utility>
 
@@ -33,12 +34,40 @@ std::vector<int32_t> EpRanks(const InstanceSpec& spec, int32_t world) {
   return ep_ranks;
 }
 
-// One process: no pipeline, no shards, and all routed experts together. (Experts without dispatch
-// differ by ep rank; they stay.)
+// Samples that are computed together, by index in dp_cp: each by itself, or the parts of a sequence
+// on the ranks of a group cp, in their order.
+std::vector<std::vector<int64_t>> SequencesOf(const InstanceSpec& spec, int32_t world) {
+  std::vector<std::vector<int64_t>> sequences;
+  if (!spec.model.context_parallel) {
+    for (int64_t sample = 0; sample < DpCpSize(spec); ++sample) sequences.push_back({sample});
+    return sequences;
+  }
+  const std::vector<GroupFamily> families = GroupFamilies(spec, world);
+  const auto named = [&](const char* name) {
+    return std::find_if(families.begin(), families.end(),
+                        [&](const GroupFamily& family) { return family.name == name; });
+  };
+  const auto data = named("dp_cp"), parts = named("cp");
+  if (data == families.end() || parts == families.end())
+    throw std::logic_error("the grid has no groups dp_cp and cp");
+  std::set<int64_t> seen;  // groups that differ in tp or pp only have the same samples
+  for (const std::vector<int32_t>& list : parts->lists) {
+    std::vector<int64_t> sequence;
+    for (const int32_t rank : list) sequence.push_back(IndexIn(*data, rank, nullptr));
+    if (seen.insert(sequence.front()).second) sequences.push_back(std::move(sequence));
+  }
+  return sequences;
+}
+
+// One process: no pipeline, no shards, whole sequences, and all routed experts together. (Experts
+// without dispatch differ by ep rank; they stay.)
 ModelConfig Undivided(ModelConfig config) {
   if (config.moe.experts > 0) config.ep = 1;
   config.pp = config.chunks = 1;
   config.tp = 1;
+  config.sequence *= config.cp;
+  config.cp = 1;
+  config.context_parallel = false;
   return config;
 }
 
@@ -82,6 +111,7 @@ class Oracle {
         model_(Undivided(spec_.model), TokensPerStep(spec_)),
         trainer_(model_, probe_, options.bf16_node_grads),
         ep_ranks_(EpRanks(spec_, c.world)),
+        sequences_(SequencesOf(spec_, c.world)),
         rule_(RuleOf(spec_)),
         options_(options),
         saved_(std::move(saved)) {
@@ -139,12 +169,17 @@ class Oracle {
   // All samples of the step's global batch: sample = microbatch * dp_cp + rank in dp_cp.
   void RunBatch(int64_t step, bool backward, OracleCall& out) {
     const auto ranks = static_cast<int64_t>(ep_ranks_.size());
-    for (int64_t sample = 0; sample < ranks * spec_.microbatches; ++sample) {
-      const int32_t ep_rank = At(ep_ranks_, sample % ranks);
-      out.losses[sample] = trainer_.RunSample(state_, step, sample, ep_rank, backward);
-      if (backward && options_.keep_samples) SetApart(out);
-      for (const auto& [value, rows] : trainer_.expert_rows())
-        out.expert_rows[{sample, value}] = rows;
+    for (int64_t first = 0; first < ranks * spec_.microbatches; first += ranks) {
+      for (const std::vector<int64_t>& sequence : sequences_) {
+        std::vector<int64_t> samples;
+        for (const int64_t index : sequence) samples.push_back(first + index);
+        const int32_t ep_rank = At(ep_ranks_, sequence.front());
+        const auto losses = trainer_.RunSequence(state_, step, samples, ep_rank, backward);
+        for (size_t i = 0; i < samples.size(); ++i) out.losses[samples[i]] = losses[i];
+        if (backward && options_.keep_samples) SetApart(out);
+        for (const auto& [value, rows] : trainer_.expert_rows())
+          out.expert_rows[{samples.front(), value}] = rows;
+      }
     }
   }
 
@@ -191,6 +226,7 @@ class Oracle {
   Probe probe_;
   Trainer trainer_;
   const std::vector<int32_t> ep_ranks_;
+  const std::vector<std::vector<int64_t>> sequences_;
   const UpdateRule rule_;
   const OracleOptions options_;
   int32_t call_ = 0;

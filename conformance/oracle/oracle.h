@@ -21,7 +21,8 @@ struct OracleCall {
   std::map<int64_t, float> losses;  // by sample; of t and e
   // Of t: reduced, scaled, before clipping; trainable ones only.
   std::map<std::string, std::vector<float>> grads;
-  // Of t, with keep_samples: what each sample adds to grads, scaled; by sample.
+  // Of t, with keep_samples: what each sample adds to grads, scaled; by sample. (With
+  // context_parallel what each sequence adds.)
   std::vector<std::map<std::string, std::vector<float>>> sample_grads;
   // After the call; of c, t (those of before, if it was skipped), l. fp32 main weights.
   std::map<std::string, std::vector<float>> weights;

@@ -6,6 +6,8 @@
 #include <string_view>
 
 #include "conformance/common/at.h"
+#include "conformance/model/data.h"
+#include "conformance/model/loss.h"
 #include "conformance/model/network.h"
 
 namespace shardproof {
@@ -119,8 +121,52 @@ void Trainer::CountRows(const spf_node& node, int32_t ep_rank) {
   }
 }
 
-float Trainer::RunSample(OracleState& state, int64_t step, int64_t sample, int32_t ep_rank,
-                         bool backward) {
+void Trainer::FillParts(const spf_node& input, int64_t step, const std::vector<int64_t>& samples) {
+  const ModelConfig& config = model_.config();
+  const Dims dims = DimsOf(config);
+  const auto tokens = static_cast<size_t>(dims.sequence) / samples.size();
+  const DataShape shape{static_cast<int32_t>(dims.vocab), static_cast<int32_t>(tokens), config.seed,
+                        config.nan_loss};
+  const spf_uses& uses = input.uses[SPF_FWD];  // tokens, then labels
+  auto* to = reinterpret_cast<int32_t*>(At(act_, uses.use[0].id).data());
+  auto* labels = reinterpret_cast<int32_t*>(At(act_, uses.use[1].id).data());
+  for (size_t i = 0; i < samples.size(); ++i)
+    FillSample(shape, step, samples[i], to + i * tokens, labels + i * tokens);
+}
+
+// Of several parts: the same kernel on the rows of each.
+std::vector<float> Trainer::LossesOf(const spf_program& program, size_t parts,
+                                     int32_t ep_rank) const {
+  const spf_model& tables = model_.Tables(ep_rank);
+  std::vector<float> losses;
+  for (int32_t n = 0; n < program.n_nodes; ++n) {
+    const spf_uses& uses = program.nodes[n].uses[SPF_FWD];  // logits, labels, loss
+    const spf_use* last = uses.n == 0 ? nullptr : uses.use + uses.n - 1;
+    if (last == nullptr || last->table != SPF_IN_ACT) continue;
+    if ((tables.values[last->id].flags & SPF_VALUE_LOSS) == 0) continue;
+    if (parts == 1) {
+      losses.push_back(0);
+      std::memcpy(&losses.back(), At(act_, last->id).data(), sizeof(float));
+      continue;
+    }
+    const Dims dims = DimsOf(model_.config());
+    const int64_t tokens = dims.sequence / static_cast<int64_t>(parts);
+    const auto* logits = reinterpret_cast<const float*>(At(act_, uses.use[0].id).data());
+    const auto* labels = reinterpret_cast<const int32_t*>(At(act_, uses.use[1].id).data());
+    Numerics numerics;
+    numerics.quantised = model_.config().quantised;
+    for (size_t i = 0; i < parts; ++i) {
+      const auto first = static_cast<int64_t>(i) * tokens;
+      losses.push_back(
+          LossForward(numerics, tokens, dims.vocab, logits + first * dims.vocab, labels + first));
+    }
+  }
+  return losses;
+}
+
+std::vector<float> Trainer::RunSequence(OracleState& state, int64_t step,
+                                        const std::vector<int64_t>& samples, int32_t ep_rank,
+                                        bool backward) {
   expert_rows_.clear();
   const std::vector<size_t>& slots = At(slot_, ep_rank);
   const bool bf16 = model_.config().bf16_params;
@@ -148,7 +194,7 @@ float Trainer::RunSample(OracleState& state, int64_t step, int64_t sample, int32
   }
   NodeArgs args;
   args.step = step;
-  args.sample = sample;
+  args.sample = samples.front();
   args.param = param.data();
   args.grad = grad.data();
   args.grad_dtype = apart ? SPF_BF16 : SPF_F32;
@@ -156,18 +202,16 @@ float Trainer::RunSample(OracleState& state, int64_t step, int64_t sample, int32
   args.dact = dact.data();
   args.rows = rows_.data();
   args.probe = &probe_;
-  const spf_program& program = model_.Program(step, sample, ep_rank);
-  for (int32_t i = 0; i < program.n_nodes; ++i) RunNode(program.nodes[i], SPF_FWD, args, ep_rank);
+  const spf_program& program = model_.Program(step, samples.front(), ep_rank);
+  for (int32_t i = 0; i < program.n_nodes; ++i) {
+    RunNode(program.nodes[i], SPF_FWD, args, ep_rank);
+    if (program.nodes[i].kind == SPF_NODE_INPUT && samples.size() > 1)
+      FillParts(program.nodes[i], step, samples);
+  }
   for (int32_t i = program.n_nodes; backward && i-- > 0;)
     RunNode(program.nodes[i], SPF_BWD, args, ep_rank);
   for (size_t id = 0; id < added.size(); ++id) AddTo(state.params[slots[id]].grad, added[id]);
-  const spf_model& tables = model_.Tables(ep_rank);
-  float loss = 0;
-  for (int32_t id = 0; id < tables.n_values; ++id) {
-    if ((tables.values[id].flags & SPF_VALUE_LOSS) != 0)
-      std::memcpy(&loss, At(act, id), sizeof loss);
-  }
-  return loss;
+  return LossesOf(program, samples.size(), ep_rank);
 }
 
 }  // namespace shardproof

@@ -33,9 +33,15 @@ class Trainer {
 
   OracleState InitialState() const;
   void ZeroGrads(OracleState& state) const;
-  // Forward of one sample: the sum of its token losses. With backward: adds its gradient to
-  // state's.
-  float RunSample(OracleState& state, int64_t step, int64_t sample, int32_t ep_rank, bool backward);
+  // Forward of one sample, or of several that are the parts of one sequence: of each the sum of its
+  // token losses. With backward: adds their gradient to state's.
+  std::vector<float> RunSequence(OracleState& state, int64_t step,
+                                 const std::vector<int64_t>& samples, int32_t ep_rank,
+                                 bool backward);
+  float RunSample(OracleState& state, int64_t step, int64_t sample, int32_t ep_rank,
+                  bool backward) {
+    return RunSequence(state, step, {sample}, ep_rank, backward).front();
+  }
   // Rows that the last sample sent to each expert, by the name of the value that counts them.
   const std::map<std::string, std::vector<int64_t>>& expert_rows() const { return expert_rows_; }
 
@@ -43,6 +49,9 @@ class Trainer {
   void RunNode(const spf_node& node, spf_phase phase, NodeArgs args, int32_t ep_rank);
   void Move(const spf_node& node, spf_phase phase);
   void CountRows(const spf_node& node, int32_t ep_rank);
+  // Tokens and labels of the parts, in place of those that the INPUT node has written.
+  void FillParts(const spf_node& input, int64_t step, const std::vector<int64_t>& samples);
+  std::vector<float> LossesOf(const spf_program& program, size_t parts, int32_t ep_rank) const;
 
   const Model& model_;
   Probe& probe_;

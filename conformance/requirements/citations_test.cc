@@ -19,7 +19,7 @@ struct Citations {
 
 Citations ReadSources() {
   Citations found;
-  const std::regex id("(PG|FS|GE|EP|LW|TP|KN|BU)-[0-9][0-9]");
+  const std::regex id("(PG|FS|GE|EP|LW|TP|CP|KN|BU)-[0-9][0-9]");
   for (const auto& entry : std::filesystem::recursive_directory_iterator("conformance/checks")) {
     const std::string path = entry.path().string();
     if (!path.ends_with(".cc") && !path.ends_with(".h")) continue;

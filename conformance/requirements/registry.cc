@@ -13,7 +13,7 @@ namespace {
 bool IsId(const std::string& id) {
   const bool prefix = id.starts_with("PG-") || id.starts_with("FS-") || id.starts_with("GE-") ||
                       id.starts_with("EP-") || id.starts_with("LW-") || id.starts_with("KN-") ||
-                      id.starts_with("TP-") || id.starts_with("BU-");
+                      id.starts_with("TP-") || id.starts_with("CP-") || id.starts_with("BU-");
   return prefix && id.size() == 5 && std::isdigit(static_cast<unsigned char>(id[3])) &&
          std::isdigit(static_cast<unsigned char>(id[4]));
 }
@@ -50,7 +50,7 @@ Requirement ParseRow(const std::string& file, const toml::table& row) {
   if (!IsId(requirement.id))
     Refuse(file, row,
            "id " + requirement.id +
-               " is not PG-nn, FS-nn, GE-nn, EP-nn, LW-nn, TP-nn, KN-nn or BU-nn");
+               " is not PG-nn, FS-nn, GE-nn, EP-nn, LW-nn, TP-nn, CP-nn, KN-nn or BU-nn");
   const std::string level = Field(file, row, "level");
   if (level != "MUST" && level != "SHOULD")
     Refuse(file, row, "level " + level + ": use MUST or SHOULD");

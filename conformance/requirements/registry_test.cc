@@ -96,7 +96,7 @@ TEST(Registry, TheBuiltinRowsLoad) {
 TEST(Registry, EveryRowOfAFamilyWithInvariantsNamesItsOwn) {
   const Registry registry = Registry::Builtin();
   for (const Requirement& row : registry.all()) {
-    static const std::set<std::string> kOthers = {"GE", "EP", "TP", "KN", "BU"};
+    static const std::set<std::string> kOthers = {"GE", "EP", "TP", "CP", "KN", "BU"};
     if (kOthers.contains(row.id.substr(0, 2))) continue;
     EXPECT_NE(row.source.find("invariant"), std::string::npos) << row.id << ": " << row.source;
   }

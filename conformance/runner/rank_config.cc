@@ -73,6 +73,8 @@ HostConfig HostConfigOf(const Case& c, size_t instance, int32_t rank, const Mode
     config.model_rank.ep = experts ? std::max(0, PlaceIn(families, instance, "ep", rank).index) : 0;
     if (spec.model.tp > 1)
       config.model_rank.tp = std::max(0, PlaceIn(families, instance, "tp", rank).index);
+    if (spec.model.cp > 1)
+      config.model_rank.cp = std::max(0, PlaceIn(families, instance, "cp", rank).index);
     if (spec.model.pp > 1) {  // else the ranks of "pp" are replicas
       config.model_rank.pp = std::max(0, PlaceIn(families, instance, "pp", rank).index);
       config.loss_scale = std::ldexp(1.0, spec.loss_scale_log2);

@@ -49,6 +49,7 @@ void ReadLayerWise(const Knobs& knobs, Config& c) {
 void ReadGrid(const Knobs& knobs, Config& c) {
   // The model's tables say what is split.
   if (knobs.Flag("tensor_parallel")) knobs.Flag("sequence_parallel");
+  c.context_parallel = knobs.Flag("context_parallel");
   c.own_groups = knobs.OneOf<bool>("groups", {{"explicit", false}, {"grid", true}});
   c.grid.tp = knobs.Size("tp");
   c.grid.cp = knobs.Size("cp");

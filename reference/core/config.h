@@ -46,8 +46,9 @@ struct Config {
   // backward has ended (0), or shards of so many ranks, which backward gathers from.
   int32_t reshard_after_forward = 1;
 
-  bool own_groups = false;  // groups = grid
-  GridSizes grid;           // only with own_groups; span 0: the whole world
+  bool context_parallel = false;  // the samples of the ranks of cp are parts of one sequence
+  bool own_groups = false;        // groups = grid
+  GridSizes grid;                 // only with own_groups; span 0: the whole world
 
   std::vector<std::string> unit_types{"TransformerLayer"};
   // Layer-wise, and nothing without it.

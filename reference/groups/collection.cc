@@ -105,6 +105,7 @@ EngineGroups PickGroups(const GroupCollection& collection, const GroupDemand& de
     groups.tp = collection.Require("tp");
     if (demand.experts) groups.expert_tp = collection.Require("expt_tp");
   }
+  if (demand.split_samples) groups.cp = collection.Require("cp");
   return groups;
 }
 
@@ -126,6 +127,7 @@ GroupCollection AskForGroups(spf::Host& host, const GroupDemand& demand) {
     ask("tp");
     if (demand.experts) ask("expt_tp");
   }
+  if (demand.split_samples) ask("cp");
   return collection;
 }
 

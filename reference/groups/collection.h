@@ -61,7 +61,8 @@ struct GroupDemand {
   int32_t optimizer_instances = 1;
   int32_t reshard_after_forward = 1;
   bool pipeline = false;
-  bool split_params = false;  // over tensor-parallel ranks
+  bool split_params = false;   // over tensor-parallel ranks
+  bool split_samples = false;  // over context-parallel ranks
 };
 
 struct EngineGroups {
@@ -72,6 +73,7 @@ struct EngineGroups {
   Communicator pp;                           // in a pipeline: ranks that hold different stages
   // With split parameters: ranks that hold the other shards, of dense ones and of experts.
   Communicator tp, expert_tp;
+  Communicator cp;  // with split samples: ranks that have the other parts of the sequence
   // Groups whose product is every rank of this engine: one of all, or one per axis.
   std::vector<Communicator> all;
 };

@@ -20,7 +20,9 @@ void OperationRunner::Run(const Operation& operation, int32_t microbatch, Activa
     SumOverTp(operation, microbatch, activations, stream);
   } else if (operation.node->kind == SPF_NODE_ALL_GATHER ||
              operation.node->kind == SPF_NODE_REDUCE_SCATTER) {
-    MoveOverTp(operation, microbatch, activations, stream);
+    MoveParts(c_.groups.tp, operation, microbatch, activations, stream);
+  } else if (operation.node->kind == SPF_NODE_ALL_GATHER_CP) {
+    MoveParts(c_.groups.cp, operation, microbatch, activations, stream);
   } else {
     Compute(operation, microbatch, activations, stream);
   }
@@ -78,22 +80,22 @@ void OperationRunner::SumOverTp(const Operation& operation, int32_t microbatch,
   }
 }
 
-void OperationRunner::MoveOverTp(const Operation& operation, int32_t microbatch,
-                                 const Activations& activations, spf_stream stream) {
+void OperationRunner::MoveParts(const Communicator& group, const Operation& operation,
+                                int32_t microbatch, const Activations& activations,
+                                spf_stream stream) {
   ValueRef from, to;
   for (const spf_use& use : UsesOf(operation))
     (use.access == SPF_READ ? from : to) = {use.table == SPF_IN_DACT, use.id};
   const bool gathers =
-      (operation.node->kind == SPF_NODE_ALL_GATHER) == (operation.phase == SPF_FWD);
+      (operation.node->kind != SPF_NODE_REDUCE_SCATTER) == (operation.phase == SPF_FWD);
   const spf_value& part = c_.host.model().values[gathers ? from.value : to.value];
   const auto count = Count(part.max_rows * part.row_elems);
   const spf_addr send = activations.AddressOf(from), recv = activations.AddressOf(to);
-  if (c_.groups.tp.size() == 1)
-    return c_.host.Copy(stream, recv, send, count * spf::SizeOf(part.dtype));
+  if (group.size() == 1) return c_.host.Copy(stream, recv, send, count * spf::SizeOf(part.dtype));
   const spf_purpose purpose = from.gradient ? SPF_FOR_ACTIVATION_GRAD : SPF_FOR_ACTIVATION;
   c_.host.Communicate({spf::Host::Collective(
-      gathers ? SPF_ALL_GATHER : SPF_REDUCE_SCATTER, c_.groups.tp.handle, stream, part.dtype, send,
-      recv, count, spf::For(purpose, operation.node->module, microbatch))});
+      gathers ? SPF_ALL_GATHER : SPF_REDUCE_SCATTER, group.handle, stream, part.dtype, send, recv,
+      count, spf::For(purpose, operation.node->module, microbatch))});
 }
 
 void OperationRunner::PublishLoss(const Operation& operation, int32_t microbatch,

@@ -3,7 +3,7 @@
 // Looks up what the node's table names (parameters, their gradients, values), allocates what it
 // writes, and enqueues it: compute through the host's model, an EXCHANGE node as an all-to-all, an
 // ALL_REDUCE node as a sum over tp in place, ALL_GATHER and REDUCE_SCATTER nodes as what they are
-// called, backward as each other.
+// called, over tp or cp, backward as each other.
 // Every schedule issues its operations here; a schedule only decides on order and streams.
 #pragma once
 #include "reference/moe/exchange.h"
@@ -28,10 +28,11 @@ class OperationRunner {
   // input), or of a value's gradient (before one that is split by output).
   void SumOverTp(const Operation& operation, int32_t microbatch, const Activations& activations,
                  spf_stream stream);
-  // Between this rank's part of the sequence and the whole: a layer that is split reads the whole
-  // of a value, and leaves its part of a sum; backward the other way round.
-  void MoveOverTp(const Operation& operation, int32_t microbatch, const Activations& activations,
-                  spf_stream stream);
+  // Between this rank's part of the sequence and the whole. Over tp a layer that is split reads the
+  // whole of a value, and leaves its part of a sum; over cp attention reads keys and values of the
+  // whole. Backward the other way round.
+  void MoveParts(const Communicator& group, const Operation& operation, int32_t microbatch,
+                 const Activations& activations, spf_stream stream);
   void PublishLoss(const Operation& operation, int32_t microbatch, const Activations& activations,
                    spf_stream stream);
 

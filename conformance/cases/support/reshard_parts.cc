@@ -46,12 +46,26 @@ bool MayChangeBetweenLegs(const std::string& factor) {
 bool Follows(const std::string& factor) { return factor == "order" || factor == "microbatches"; }
 
 bool IsTrained(const std::string& factor) {
-  static constexpr std::array kNames = {
-      "optimizer",    "param_dtype",     "main_grads_dtype", "tied",
-      "biases",       "odd_sizes",       "frozen",           "root_param",
-      "experts",      "moe.experts",     "shared",           "layers",
-      "reused",       "unused",          "moe.layers",       "mtp",
-      "weight_decay", "tensor_parallel", "sequence_parallel"};
+  static constexpr std::array kNames = {"optimizer",
+                                        "param_dtype",
+                                        "main_grads_dtype",
+                                        "tied",
+                                        "biases",
+                                        "odd_sizes",
+                                        "frozen",
+                                        "root_param",
+                                        "experts",
+                                        "moe.experts",
+                                        "shared",
+                                        "layers",
+                                        "reused",
+                                        "unused",
+                                        "moe.layers",
+                                        "mtp",
+                                        "weight_decay",
+                                        "tensor_parallel",
+                                        "sequence_parallel",
+                                        "context_parallel"};
   return std::find(kNames.begin(), kNames.end(), factor) != kNames.end();
 }
 

@@ -52,6 +52,7 @@ InstanceFacts::InstanceFacts(const InstanceSpec& spec, int32_t world)
       if (family.name == "ep" && experts) At(place_, rank).ep = index;
       if (family.name == "pp" && spec.model.pp > 1) At(place_, rank).pp = index;
       if (family.name == "tp" && spec.model.tp > 1) At(place_, rank).tp = index;
+      if (family.name == "cp" && spec.model.cp > 1) At(place_, rank).cp = index;
     }
   }
   for (int32_t pp = 0; pp < spec.model.pp; ++pp) units_.push_back(UnitsOf(pp));
@@ -59,7 +60,9 @@ InstanceFacts::InstanceFacts(const InstanceSpec& spec, int32_t world)
   // the world.
   for (int32_t pp = 0; pp < spec.model.pp; ++pp) {
     for (int32_t ep = 0; ep < spec.model.ep; ++ep) {
-      for (int32_t tp = 0; tp < spec.model.tp; ++tp) AddParams({ep, pp, tp});
+      for (int32_t tp = 0; tp < spec.model.tp; ++tp) {
+        for (int32_t cp = 0; cp < spec.model.cp; ++cp) AddParams({ep, pp, tp, cp});
+      }
     }
   }
 }

@@ -75,8 +75,10 @@ class AsIf {
     return RunOracle(*a_.run().spec, static_cast<size_t>(instance_), options);
   }
 
-  // Rows of routed experts come from samples of other ranks: what a rank adds up is no sample.
+  // Rows of routed experts come from samples of other ranks, and samples that are parts of one
+  // sequence are not computed one by one: what a rank adds up is no sample.
   bool BySample(int32_t key) const {
+    if (spec().model.context_parallel) return false;
     return !facts_.ByKey(key).expert || spec().model.moe.experts == 0;
   }
 

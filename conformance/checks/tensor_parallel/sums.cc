@@ -1,5 +1,5 @@
-// What is computed in summands over tp is summed over tp, once, before it is read; parts of the
-// sequence are gathered.
+// What is computed in summands over tp or cp is summed over it, once, before it is read; parts of
+// the sequence are gathered.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -9,6 +9,7 @@
 #include "conformance/checks/base/event_ranges.h"
 #include "conformance/checks/base/range_map.h"
 #include "conformance/checks/base/rank_check.h"
+#include "conformance/checks/tensor_parallel/meetings.h"
 #include "conformance/checks/tensor_parallel/tensor_parallel.h"
 #include "conformance/common/at.h"
 
@@ -17,7 +18,7 @@ namespace shardproof {
 namespace {
 
 // A value of a microbatch, or its gradient (table), as a node has written it: how often it has been
-// summed or gathered over tp since.
+// summed or gathered since.
 struct Holds {
   int32_t instance = 0, table = 0, value = -1, call = -1, microbatch = -1, sums = 0;
   auto operator<=>(const Holds&) const = default;
@@ -36,7 +37,7 @@ class Walk : RankCheck {
   Walk(const Analysis& a, int32_t rank, CheckResult& result, FindingSink& sink,
        std::vector<Crossing>& over_tp)
       : RankCheck(a, rank, result, sink), over_tp_(over_tp) {
-    for (size_t i = 0; i < a.n_instances(); ++i) FindSummands(i);
+    for (size_t i = 0; i < a.n_instances(); ++i) FindMeetings(a.Facts(i));
   }
 
   void Run() {
@@ -47,32 +48,14 @@ class Walk : RankCheck {
  private:
   using Piece = RangeMap<Holds>::Piece;
 
-  // A value, or its gradient, that is read behind a collective over tp.
-  struct Met {
-    std::string node;    // of the tables, that names it
-    int32_t value = -1;  // what goes into the collective
-    bool gathered = false;
-  };
-  using Values = std::map<std::pair<int32_t, int32_t>, Met>;  // by table and value
-
   // What the tables of the model say to sum and to gather.
-  void FindSummands(size_t instance) {
-    const InstanceFacts& facts = a_.Facts(instance);
-    Values &sent = sent_.emplace_back(), &read = read_.emplace_back();
-    const std::vector<int32_t>* tp = facts.List("tp", rank_);
-    tp_.push_back(tp == nullptr ? std::vector<int32_t>() : *tp);
-    if (!IsSplit(facts) || tp == nullptr) return;
-    for (int32_t n = 0; n < facts.node_count(rank_); ++n) {
-      const spf_node& node = facts.Node(n, rank_);
-      if (!MeetsOverTp(node)) continue;
-      for (const spf_phase phase : {SPF_FWD, SPF_BWD}) {
-        const spf_uses& uses = node.uses[phase];
-        if (uses.n == 0) continue;
-        const spf_use &from = uses.use[0], &to = uses.use[uses.n - 1];  // one: in place
-        const bool gathered =
-            node.kind == (phase == SPF_FWD ? SPF_NODE_ALL_GATHER : SPF_NODE_REDUCE_SCATTER);
-        sent[{from.table, from.id}] = read[{to.table, to.id}] = {node.name, from.id, gathered};
-      }
+  void FindMeetings(const InstanceFacts& facts) {
+    Meetings meetings = MeetingsOf(facts, rank_);
+    sent_.push_back(std::move(meetings.sent));
+    read_.push_back(std::move(meetings.read));
+    for (const Axis axis : {Axis::kTp, Axis::kCp}) {
+      const std::vector<int32_t>* list = facts.List(NameOf(axis), rank_);
+      lists_[axis].push_back(list == nullptr ? std::vector<int32_t>() : *list);
     }
   }
 
@@ -81,8 +64,7 @@ class Walk : RankCheck {
     return known == At(values, holds.instance).end() ? nullptr : &known->second;
   }
   static const char* IdOf(const Holds& holds, const Met& met) {
-    if (met.gathered) return "TP-08";
-    return holds.table == SPF_IN_ACT ? "TP-01" : "TP-02";
+    return MeetingId(met, holds.table == SPF_IN_DACT);
   }
 
   void Visit(int64_t index, const Event& event) {
@@ -175,11 +157,11 @@ class Walk : RankCheck {
     const Held held = HeldIn(range, sent);
     const bool whole = held.known == range.length;
     if (!whole && held.stale == 0 && held.known + Fresh(range) < range.length) {
-      CannotJudge(result_, {IdOf(read, *met), "TP-03"},
+      CannotJudge(result_, {IdOf(read, *met), GroupId(*met)},
                   met->node + " is read from bytes that are not followed to what was computed");
       return;
     }
-    Judge(result_, {IdOf(read, *met), "TP-03"});
+    Judge(result_, {IdOf(read, *met), GroupId(*met)});
     if (!whole || held.least != 1 || held.most != 1) TellRead(index, read, *met, held, whole);
   }
 
@@ -189,25 +171,30 @@ class Walk : RankCheck {
                       : !whole       ? "memory that nothing has written"
                       : met.gathered ? "the part of this rank"
                                      : "the summand of this rank";
-    const std::string ranks = ListText(TpOf(read));
+    const std::string ranks = ListText(RanksOf(read, met)), axis = NameOf(met.axis);
     if (met.gathered) {
-      Add("TP-08", index, met.node + ": the parts of the ranks " + ranks, own,
+      Add(IdOf(read, met), index, met.node + ": the parts of the ranks " + ranks, own,
           std::string(value ? "a value" : "a gradient") +
-              " of parts of the sequence is read without those of the other ranks of tp");
+              " of parts of the sequence is read without those of the other ranks of " + axis);
       return;
     }
+    const char* what = met.axis == Axis::kCp ? "the gradient of keys and values that ranks share"
+                       : value               ? "the output of a layer that is split over tp"
+                               : "the gradient of the input of a layer that is split over tp";
     Add(IdOf(read, met), index, met.node + ": one sum over the ranks " + ranks,
         missing ? own : std::to_string(held.most) + " sums",
-        std::string(value ? "the output" : "the gradient of the input") +
-            " of a layer that is split over tp is read " +
-            (missing ? "before it is summed over tp" : "after it was summed over tp again"));
+        std::string(what) + " is read " +
+            (missing ? "before it is summed over " + axis
+                     : "after it was summed over " + axis + " again"));
   }
   int64_t Fresh(const Range& range) const {
     int64_t bytes = 0;
     for (const auto& piece : fresh_.Get(range)) bytes += piece.end - piece.begin;
     return bytes;
   }
-  const std::vector<int32_t>& TpOf(const Holds& holds) const { return At(tp_, holds.instance); }
+  const std::vector<int32_t>& RanksOf(const Holds& holds, const Met& met) const {
+    return At(lists_.at(met.axis), holds.instance);
+  }
 
   // Of one value, all of the range.
   const Holds* Sole(const std::vector<Piece>& pieces, const Range& range) const {
@@ -276,16 +263,20 @@ class Walk : RankCheck {
     const bool first = told_.insert({index, holds}).second;
     holds.sums = met->gathered ? 1 : holds.sums + 1;  // gathered again: the same parts
     if (!first) return;
-    Judge(result_, {"TP-03"});
-    std::vector<int32_t> sorted = ranks;
+    Judge(result_, {GroupId(*met)});
+    std::vector<int32_t> sorted = ranks, wanted = RanksOf(holds, *met);
     std::sort(sorted.begin(), sorted.end());
-    if (sorted != TpOf(holds)) {
-      Add("TP-03", index, met->node + ": over the ranks " + ListText(TpOf(holds)),
+    std::sort(wanted.begin(), wanted.end());
+    const std::string axis = NameOf(met->axis);
+    if (sorted != wanted) {
+      Add(GroupId(*met), index, met->node + ": over the ranks " + ListText(wanted),
           "over " + ListText(ranks),
-          "the group is not the one of the ranks that hold the other shards");
+          "the group is not the one of the ranks that hold the other " +
+              std::string(met->axis == Axis::kTp ? "shards" : "parts of the sequence"));
     } else if (!met->gathered && event.reduction != SPF_SUM) {
-      Add(IdOf(holds, *met), index, met->node + ": the sum over tp", "no sum (average or another)",
-          "what the ranks of tp have computed are summands, not values to be averaged");
+      Add(IdOf(holds, *met), index, met->node + ": the sum over " + axis,
+          "no sum (average or another)",
+          "what the ranks of " + axis + " have computed are summands, not values to be averaged");
     }
   }
 
@@ -300,7 +291,7 @@ class Walk : RankCheck {
   RangeMap<bool> fresh_;  // what nothing has written since it was allocated
   // By instance. sent_: what goes into a collective, read_: what nodes read behind it.
   std::vector<Values> sent_, read_;
-  std::vector<std::vector<int32_t>> tp_;  // ranks, ascending
+  std::map<Axis, std::vector<std::vector<int32_t>>> lists_;  // by axis and instance: ranks
   std::set<std::pair<int64_t, Holds>> told_;
   std::vector<Crossing>& over_tp_;
 };
@@ -314,8 +305,10 @@ CheckResult CheckTpSums(const Analysis& a, OverTp& over_tp) {
     if (provides.memory && provides.work && provides.collectives) continue;
     const std::string why =
         "rank " + std::to_string(trace.rank) + "'s trace lacks memory ranges, work or collectives";
-    CannotJudge(result, {"TP-01", "TP-02", "TP-03"}, why);
-    if (HasParts(a)) CannotJudge(result, {"TP-08"}, why);
+    for (size_t i = 0; i < a.n_instances(); ++i) {
+      const std::set<std::string> ids = ShownBySums(a.Facts(i));
+      for (const std::string& id : ids) CannotJudge(result, {id.c_str()}, why);
+    }
     return result;
   }
   FindingSink sink(result);

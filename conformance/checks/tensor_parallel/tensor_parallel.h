@@ -1,9 +1,10 @@
 // tensor_parallel.h: does an engine sum over tp what its ranks hold parts of, and nothing else?
 //
-// Judges TP-01 to TP-09, in cases with tensor_parallel and a tp of more than one rank. What
-// collectives sum is followed by bytes (sums.cc), whose gradients are in a sum by contributions
-// (gradients.cc), norms and numbers of zeros by what the oracle's gradients make of usual mistakes
-// (statistics.cc), what Muon exchanges by how much of it arrives (muon_exchange.cc).
+// Judges TP-01 to TP-09, in cases with tensor_parallel and a tp of more than one rank, and CP-01 to
+// CP-03, in cases with context_parallel and a cp of more than one rank. What collectives sum is
+// followed by bytes (sums.cc), whose gradients are in a sum by contributions (gradients.cc), norms
+// and numbers of zeros by what the oracle's gradients make of usual mistakes (statistics.cc), what
+// Muon exchanges by how much of it arrives (muon_exchange.cc).
 #pragma once
 #include <cstdint>
 #include <set>
@@ -25,7 +26,7 @@ struct Crossing {
 using OverTp = std::vector<std::vector<Crossing>>;  // by rank
 
 // Its parts. over_tp is filled in, where a rank's trace allows it.
-CheckResult CheckTpSums(const Analysis& a, OverTp& over_tp);        // TP-01 to TP-03, TP-08
+CheckResult CheckTpSums(const Analysis& a, OverTp& over_tp);        // TP-01 to -03, TP-08, CP-*
 CheckResult CheckTpGradients(const Analysis& a);                    // TP-04, TP-05, TP-09
 CheckResult CheckTpStatistics(const Analysis& a);                   // TP-06
 CheckResult CheckTpMuon(const Analysis& a, const OverTp& over_tp);  // TP-07
@@ -33,6 +34,8 @@ CheckResult CheckTpMuon(const Analysis& a, const OverTp& over_tp);  // TP-07
 // Ranks of tp hold parts of the sequence, in some instance.
 bool HasParts(const Analysis& a);
 
+// What the following of values says of such a case: whatever it trains.
+std::set<std::string> ShownBySums(const InstanceFacts& facts);
 // What each run of such a case shows.
 std::set<std::string> ShownWithTensorParallel(const InstanceFacts& facts);
 
@@ -41,6 +44,12 @@ inline bool MeetsOverTp(const spf_node& node) {
   return node.kind == SPF_NODE_ALL_REDUCE || node.kind == SPF_NODE_ALL_GATHER ||
          node.kind == SPF_NODE_REDUCE_SCATTER;
 }
+
+// The node stands for a collective over cp.
+inline bool MeetsOverCp(const spf_node& node) { return node.kind == SPF_NODE_ALL_GATHER_CP; }
+
+// Ranks have parts of one sequence.
+inline bool SharesSequences(const InstanceFacts& facts) { return facts.spec().model.cp > 1; }
 
 // The model of the case is split over ranks.
 inline bool IsSplit(const InstanceFacts& facts) { return facts.spec().model.tp > 1; }

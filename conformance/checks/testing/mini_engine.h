@@ -74,6 +74,7 @@ struct MiniFaults {
   // before their data-parallel reductions.
   bool tp_whole_sums = false, tp_parts_first = false;
   const char* tp_group = "tp";
+  const char* cp_group = "cp";
   bool tp_average = false, reduce_over_tp = false, grads_off_by_one = false;
   bool swap_halves = false;  // the shards of an odd microbatch are gathered into swapped halves
 };

@@ -221,10 +221,11 @@ void MiniRank::MeetOverTp(const spf_node& node, int phase) {
   const spf_uses& uses = node.uses[phase];
   CollectiveOptions options;
   options.reduction = f_.tp_average ? SPF_AVG : SPF_SUM;
-  const int group = Named(f_.tp_group);
+  const bool over_cp = node.kind == SPF_NODE_ALL_GATHER_CP;
+  const int group = Named(over_cp ? f_.cp_group : f_.tp_group);
   const auto from = (uses.use[0].id % 64) * 64, to = (uses.use[uses.n - 1].id % 64) * 64;
-  const bool gathers =
-      node.kind == (phase == SPF_FWD ? SPF_NODE_ALL_GATHER : SPF_NODE_REDUCE_SCATTER);
+  const bool gathers = node.kind != SPF_NODE_ALL_REDUCE &&
+                       (node.kind == SPF_NODE_REDUCE_SCATTER) == (phase != SPF_FWD);
   const int32_t times = gathers            ? f_.tp_gathers
                         : phase == SPF_FWD ? f_.tp_sums_forward
                                            : f_.tp_sums_backward;

@@ -102,6 +102,7 @@ RankPlace PlaceOf(const InstanceSpec& spec, int32_t world, int32_t rank) {
       place.model.ep = index;
     if (family.name == "pp" && spec.model.pp > 1) place.model.pp = index;
     if (family.name == "tp" && spec.model.tp > 1) place.model.tp = index;
+    if (family.name == "cp" && spec.model.cp > 1) place.model.cp = index;
   }
   return place;
 }

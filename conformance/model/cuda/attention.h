@@ -7,5 +7,7 @@ namespace shardproof::device {
 // Temporary memory: one (forward) or two (backward) matrices [heads, sequence, sequence].
 void AttentionForward(const NodeContext& c);
 void AttentionDgrad(const NodeContext& c);
+void TakeKeysValues(const NodeContext& c);
+void KeysValuesDgrad(const NodeContext& c);
 
 }  // namespace shardproof::device

@@ -43,6 +43,10 @@ struct Rules {
 struct GradTarget {
   void* data = nullptr;
   int32_t dtype = SPF_F32;
+  GradTarget From(int64_t element) const {
+    const int64_t size = dtype == SPF_BF16 ? 2 : 4;
+    return {static_cast<std::byte*>(data) + element * size, dtype};
+  }
 };
 
 // One compute call. Valid as long as RunNode's arguments are.

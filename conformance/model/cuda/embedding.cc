@@ -95,7 +95,7 @@ void EmbeddingForward(const NodeContext& c) {
   const Grid grid = grids::kResidual;
   const int64_t width = c.d.width, vocab = c.d.vocab;
   const float *weight = embedding.get(), *position = positions.get();
-  if (position != nullptr) position += c.FirstToken() * width;
+  if (position != nullptr) position += (c.network.first_position() + c.FirstToken()) * width;
   const int32_t* tokens = c.Integers(c.spec.in[0]) + c.FirstToken();
   float* h = c.Out(c.spec.out[0]);
   ForEach(c.queue, "embedding_forward", c.Tokens() * width, [=] SHARDPROOF_KERNEL(int64_t i) {
@@ -111,7 +111,9 @@ void EmbeddingWgrad(const NodeContext& c) {
   const Scratch<float> dh(c.queue, n);
   TakeStreamGrad(c, dh.get());
   if (c.spec.grad_weight) WeightGrad(c, dh.get());
-  if (c.spec.grad_bias) AddGrad(c.queue, c.rules, c.Target(c.spec.bias()), dh.get(), n);
+  if (!c.spec.grad_bias) return;
+  const GradTarget rows = c.Target(c.spec.bias()).From(c.network.first_position() * c.d.width);
+  AddGrad(c.queue, c.rules, rows, dh.get(), n);
 }
 
 }  // namespace shardproof::device

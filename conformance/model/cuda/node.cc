@@ -34,6 +34,8 @@ void Forward(const NodeContext& c) {
       return ResidualAddForward(c);
     case Op::kAttention:
       return AttentionForward(c);
+    case Op::kKeysValues:
+      return TakeKeysValues(c);
     case Op::kSwiglu:
       return SwigluForward(c);
     case Op::kLoss:
@@ -65,6 +67,8 @@ void Dgrad(const NodeContext& c) {
       return ConcatDgrad(c);
     case Op::kAttention:
       return AttentionDgrad(c);
+    case Op::kKeysValues:
+      return KeysValuesDgrad(c);
     case Op::kSwiglu:
       return SwigluDgrad(c);
     case Op::kLoss:

@@ -56,6 +56,14 @@ std::vector<ModelConfig> Configs() {
   parts.tp = 4;
   parts.biases = parts.root_param = parts.odd_sizes = true;
   configs.push_back(parts);
+  ModelConfig context;  // keys and values of more tokens than the rank has, of whole heads and not
+  context.context_parallel = context.root_param = context.odd_sizes = true;
+  context.cp = 3;
+  context.sequence = 6;
+  configs.push_back(context);
+  context.tensor_parallel = context.sequence_parallel = context.bf16_params = true;
+  context.tp = 2;
+  configs.push_back(context);
   return configs;
 }
 
@@ -63,7 +71,9 @@ std::vector<ModelRank> RanksOf(const ModelConfig& config) {
   std::vector<ModelRank> ranks;
   for (int32_t pp = 0; pp < config.pp; ++pp) {
     for (int32_t ep = 0; ep < config.ep; ++ep) {
-      for (int32_t tp = 0; tp < config.tp; ++tp) ranks.emplace_back(ep, pp, tp);
+      for (int32_t tp = 0; tp < config.tp; ++tp) {
+        for (int32_t cp = 0; cp < config.cp; ++cp) ranks.emplace_back(ep, pp, tp, cp);
+      }
     }
   }
   return ranks;

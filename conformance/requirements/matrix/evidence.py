@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 import tomllib
 
-_ID = r"(?:PG|FS|GE|EP|LW|TP|KN|BU)-\d\d"
+_ID = r"(?:PG|FS|GE|EP|LW|TP|CP|KN|BU)-\d\d"
 _CHECKS = pathlib.Path("conformance/checks")
 # They name rows and judge none.
 _LISTS = {"asked.cc", "requirement_ids.h"}

@@ -236,6 +236,7 @@ class ManyRanks {
       return area == "LW"   ? spec.strategy == ShardingStrategy::kLayerWise
              : area == "EP" ? HasExperts(spec)
              : area == "TP" ? spec.tensor_parallel
+             : area == "CP" ? spec.context_parallel
                             : true;
     });
   }
