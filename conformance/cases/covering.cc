@@ -19,23 +19,29 @@ void Shuffle(Random& random, std::vector<int>& items) {
   for (size_t i = items.size(); i > 1; --i) std::swap(items[i - 1], items[Below(random, i)]);
 }
 
-// Tuples of a relation, in their order.
-using Tuples = std::vector<const std::vector<uint8_t>*>;
+// Tuples of a relation, in their order: where the values of each begin.
+using Tuples = std::vector<const uint8_t*>;
 
 // For each factor and value the tuples of the factor's relation that have it; none without one.
 class TupleIndex {
  public:
-  explicit TupleIndex(const CoveringProblem& problem) : places_(problem.factors.size()) {
+  explicit TupleIndex(const CoveringProblem& problem)
+      : values_(problem.relations.size()), places_(problem.factors.size()) {
     for (size_t r = 0; r < problem.relations.size(); ++r) {
       const Relation& relation = problem.relations[r];
-      for (size_t column = 0; column < relation.factors.size(); ++column) {
+      const size_t width = relation.factors.size();
+      std::vector<uint8_t>& values = values_[r];
+      values.reserve(relation.tuples.size() * width);
+      for (const std::vector<uint8_t>& tuple : relation.tuples)
+        values.insert(values.end(), tuple.begin(), tuple.end());
+      for (size_t column = 0; column < width; ++column) {
         const auto factor = static_cast<size_t>(relation.factors[column]);
         Place& place = places_[factor];
         place.relation = static_cast<int>(r);
         place.column = column;
         place.with.resize(problem.factors[factor].values.size());
-        for (const std::vector<uint8_t>& tuple : relation.tuples)
-          place.with[tuple[column]].push_back(&tuple);
+        for (size_t at = 0; at < values.size(); at += width)
+          place.with[values[at + column]].push_back(&values[at]);
       }
     }
   }
@@ -48,6 +54,7 @@ class TupleIndex {
   const Place& Of(int factor) const { return places_[static_cast<size_t>(factor)]; }
 
  private:
+  std::vector<std::vector<uint8_t>> values_;  // by relation, tuple after tuple
   std::vector<Place> places_;
 };
 
@@ -75,8 +82,7 @@ class PartialRow {
     if (place.relation >= 0 && all_[relation]) {
       for (size_t value = 0; value < size; ++value) seen[value] = !place.with[value].empty();
     } else if (place.relation >= 0) {
-      for (const std::vector<uint8_t>* tuple : agreeing_[relation])
-        seen[(*tuple)[place.column]] = true;
+      for (const uint8_t* tuple : agreeing_[relation]) seen[tuple[place.column]] = true;
     }
     std::vector<int> values;
     for (size_t value = 0; value < size; ++value) {
@@ -96,7 +102,7 @@ class PartialRow {
       left = place.with[static_cast<size_t>(value)];
       all_[relation] = false;
     } else {
-      std::erase_if(left, [&](const auto* tuple) { return (*tuple)[place.column] != value; });
+      std::erase_if(left, [&](const uint8_t* tuple) { return tuple[place.column] != value; });
     }
   }
 

@@ -55,8 +55,9 @@ int32_t Length(const InstanceSpec& spec, int32_t world, const std::string& famil
 }
 
 std::string OuterCuts(const InstanceSpec& spec, int32_t world, const std::string& family) {
+  if (spec.outer <= 1) return "";
   const int32_t length = Length(spec, world, family);
-  if (spec.outer < 1 || length % spec.outer == 0) return "";
+  if (length % spec.outer == 0) return "";
   return "num_optimizer_instances = " + std::to_string(spec.outer) + " does not divide the " +
          std::to_string(length) + " ranks of " + family;
 }

@@ -1,38 +1,65 @@
 #include "conformance/cases/profiles.h"
 
+#include <future>
 #include <set>
 #include <stdexcept>
+#include <utility>
 
 #include "conformance/cases/fabric_spaces.h"
 
 namespace shardproof {
 namespace {
 
-// Collects cases that are not there yet.
+// Collects cases that are not there yet. Each array is made by a thread of its own.
 class CaseList {
  public:
-  void Add(const Case& c) {
-    if (ids_.insert(Id(c)).second) cases_.push_back(c);
-  }
+  void Add(const Case& c) { Add(std::vector{c}); }
   void Add(const std::vector<Case>& cases) {
-    for (const Case& c : cases) Add(c);
+    std::promise<std::vector<Case>> known;
+    known.set_value(cases);
+    parts_.push_back(known.get_future());
   }
-  void AddUpTo(int32_t world, const std::vector<Case>& cases) {
-    for (const Case& c : cases) {
-      if (c.world <= world) Add(c);
-    }
+  void AddUpTo(int32_t world, std::vector<Case> cases) {
+    std::erase_if(cases, [&](const Case& c) { return c.world > world; });
+    Add(cases);
   }
+  // The space outlives the list.
   template <typename Space>
   void AddArray(const Space& space, const CoveringOptions& options, uint64_t data_seed) {
-    for (const CoveringRow& row : CoveringArray(space.problem(), options))
-      Add(space.Make(row, data_seed));
+    parts_.push_back(std::async(std::launch::async, [&space, options, data_seed] {
+      std::vector<Case> cases;
+      for (const CoveringRow& row : CoveringArray(space.problem(), options))
+        cases.push_back(space.Make(row, data_seed));
+      return cases;
+    }));
   }
-  std::vector<Case> Take() { return std::move(cases_); }
+  std::vector<Case> Take() {
+    std::set<std::string> ids;
+    std::vector<Case> cases;
+    for (std::future<std::vector<Case>>& part : parts_) {
+      for (Case& c : part.get()) {
+        if (ids.insert(Id(c)).second) cases.push_back(std::move(c));
+      }
+    }
+    return cases;
+  }
 
  private:
-  std::set<std::string> ids_;
-  std::vector<Case> cases_;
+  std::vector<std::future<std::vector<Case>>> parts_;
 };
+
+// Derives the spaces of the fabric's core profile in two threads, before they are asked for: one
+// for the dense spaces, which take as long as all others. Spaces keeps each kind apart.
+void DeriveSpaces(const std::string& fabric, const std::vector<std::vector<int32_t>>& dense,
+                  Spaces& spaces) {
+  std::future<void> others = std::async(std::launch::async, [&] {
+    ScheduleSpaceOf(fabric, spaces);
+    LayerWiseSpaceOf(fabric, spaces);
+    PipelineSpaceOf(fabric, spaces);
+  });
+  for (const std::vector<int32_t>& worlds : dense) spaces.Dense(worlds);
+  others.get();
+}
 
 std::vector<int> Indices(const FactorSpace& space, const std::vector<std::string>& names) {
   std::vector<int> factors;
@@ -70,6 +97,7 @@ std::vector<Case> Smoke() {
 }
 
 std::vector<Case> SimCore(uint64_t seed, Spaces& spaces) {
+  DeriveSpaces("sim", {SpaceWorlds("sim")}, spaces);
   const auto& space = spaces.Dense(SpaceWorlds("sim"));
   CaseList list;
   list.Add(Smoke());
@@ -99,6 +127,7 @@ std::vector<Case> SimFull(uint64_t seed, Spaces& spaces) {
 }
 
 std::vector<Case> MpiCore(uint64_t seed, Spaces& spaces) {
+  DeriveSpaces("mpi", {{8}, {3, 5, 6}}, spaces);
   CaseList list;
   list.Add(Smoke());
   list.AddArray(spaces.Dense({8}), {2, seed, {}, 12}, seed);

@@ -124,7 +124,7 @@ class Guard {
     JudgeWaiting(rank);
     const InstanceFacts& facts = analysis_.Facts(0);
     std::vector<Carried> all = CarriedBy(analysis_, rank);
-    for (Carried& carried : PartSumsBy(analysis_, rank)) all.push_back(std::move(carried));
+    for (const Carried& carried : PartSumsBy(analysis_, rank)) all.push_back(carried);
     for (const Carried& carried : all) {
       const Event& event = At(analysis_.trace(rank).events, carried.event);
       if (!carried.reduction || analysis_.StepOf(rank, 0, event.call) != 1) continue;

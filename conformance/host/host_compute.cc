@@ -89,39 +89,39 @@ bool Host::InProgram(int32_t node, int32_t microbatch) {
 void Host::CheckPhase(const spf_compute& compute, const spf_node& node) const {
   const auto at = phases_.find({compute.node, compute.microbatch});
   const uint8_t done = at == phases_.end() ? 0 : at->second;
-  const std::string title = Title(compute, node);
+  const auto title = [&] { return Title(compute, node); };
   if (compute.phase == SPF_FWD) {
     const bool again = (done & kForwardDone) != 0,
                recompute = (compute.flags & SPF_COMPUTE_RECOMPUTE) != 0;
     RefuseUnless(
         !again || recompute,
-        title +
+        title() +
             " ran before in this call: pass SPF_COMPUTE_RECOMPUTE to run it again for backward");
     RefuseUnless(again || !recompute,
-                 title + " is flagged RECOMPUTE, but its forward has not run in this call");
+                 title() + " is flagged RECOMPUTE, but its forward has not run in this call");
     return;
   }
   RefuseUnless((done & kForwardDone) != 0,
-               title + " before its forward: run FWD first in this call");
+               title() + " before its forward: run FWD first in this call");
   const bool dgrad = compute.phase != SPF_WGRAD, wgrad = compute.phase != SPF_DGRAD;
   RefuseUnless(!(dgrad && (done & kDgradDone)),
-               title + ": its DGRAD ran before in this call: run each half once");
+               title() + ": its DGRAD ran before in this call: run each half once");
   RefuseUnless(!(wgrad && (done & kWgradDone)),
-               title + ": its WGRAD ran before in this call: run each half once");
+               title() + ": its WGRAD ran before in this call: run each half once");
 }
 
 // Rows of a value in this call: fixed by the tables, or passed by the engine.
 int64_t Host::RowsOf(const spf_compute& compute, int32_t id) const {
   const spf_value& value = model_.Tables(config_.model_rank).values[id];
   if ((value.flags & SPF_VALUE_DYNAMIC) == 0) return value.max_rows;
-  const std::string entry = "rows[" + std::to_string(id) + "] (" + value.name + ")";
+  const auto entry = [&] { return "rows[" + std::to_string(id) + "] (" + value.name + ")"; };
   RefuseUnless(compute.rows != nullptr,
-               std::string("table rows is NULL, the node uses ") + entry +
+               "table rows is NULL, the node uses " + entry() +
                    ": a dynamic value's number of rows is the sum of the counts it follows");
   const int64_t rows = compute.rows[id];
   RefuseUnless(
       rows >= 0 && rows <= value.max_rows,
-      entry + " is " + std::to_string(rows) + ", allowed 0.." + std::to_string(value.max_rows));
+      entry() + " is " + std::to_string(rows) + ", allowed 0.." + std::to_string(value.max_rows));
   return rows;
 }
 
@@ -129,12 +129,13 @@ Resolved Host::ResolveUse(const spf_compute& compute, const spf_use& use, Comput
   const spf_model& tables = model_.Tables(config_.model_rank);
   const bool of_param = use.table == SPF_IN_PARAM || use.table == SPF_IN_GRAD;
   const char* name = of_param ? tables.params[use.id].name : tables.values[use.id].name;
-  const std::string what =
-      std::string(TableName(use.table)) + "[" + std::to_string(use.id) + "] (" + name + ")";
+  const auto what = [&] {
+    return std::string(TableName(use.table)) + "[" + std::to_string(use.id) + "] (" + name + ")";
+  };
   const spf_addr* const tables_by_kind[] = {compute.param, compute.grad, compute.act, compute.dact};
   const spf_addr* table = tables_by_kind[use.table];
   RefuseUnless(table != nullptr,
-               std::string("table ") + TableName(use.table) + " is NULL, the node uses " + what);
+               std::string("table ") + TableName(use.table) + " is NULL, the node uses " + what());
   uint64_t elements = 0;
   int32_t dtype = 0;
   if (of_param) {
@@ -149,7 +150,12 @@ Resolved Host::ResolveUse(const spf_compute& compute, const spf_use& use, Comput
     elements = static_cast<uint64_t>(rows * value.row_elems);
     dtype = static_cast<int32_t>(value.dtype);
   }
-  if (elements > 0) return ResolveElements(table[use.id], elements, dtype, use.access, what);
+  if (elements > 0) {
+    const uint64_t bytes = elements * DtypeBytes(dtype);
+    const std::optional<Resolved> at = memory_.Find(table[use.id], bytes, use.access);
+    const bool right = at.has_value() && table[use.id] % DtypeBytes(dtype) == 0;
+    return right ? *at : ResolveElements(table[use.id], elements, dtype, use.access, what());
+  }
   Resolved nothing;  // its address is not looked at: mem_alloc answers 0 for no bytes
   nothing.range.access = use.access;
   nothing.host = plan.nothing.get();

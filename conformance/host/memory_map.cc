@@ -58,8 +58,22 @@ void MemoryMap::Remove(uint64_t address) {
   live_.erase(at);
 }
 
+std::optional<Resolved> MemoryMap::Find(uint64_t address, uint64_t bytes, uint8_t access) const {
+  const Entry* entry = Find(address);
+  if (entry == nullptr) return std::nullopt;
+  const uint64_t offset = address - entry->block.address;
+  if (bytes > entry->block.bytes - offset) return std::nullopt;
+  Resolved resolved;
+  resolved.range = {entry->block.id, access, static_cast<int64_t>(offset),
+                    static_cast<int64_t>(bytes)};
+  resolved.host = entry->block.host + offset;
+  resolved.pinned = entry->block.pinned;
+  return resolved;
+}
+
 Resolved MemoryMap::Resolve(uint64_t address, uint64_t bytes, uint8_t access,
                             const std::string& what) const {
+  if (const std::optional<Resolved> found = Find(address, bytes, access)) return *found;
   if (address == 0)
     throw Refusal(what + " is 0: the table entry or address was never set", Breaks::kGE18);
   const Entry* entry = Find(address);
@@ -76,19 +90,10 @@ Resolved MemoryMap::Resolve(uint64_t address, uint64_t bytes, uint8_t access,
                       "plus an offset",
                   Breaks::kGE18);
   }
-  const uint64_t offset = address - entry->block.address;
-  if (bytes > entry->block.bytes - offset) {
-    throw Refusal(what + " needs " + std::to_string(bytes) + " bytes at offset " +
-                      std::to_string(offset) + " of " + Describe(*entry) +
-                      ": the range must lie inside one live block",
-                  Breaks::kGE18);
-  }
-  Resolved resolved;
-  resolved.range = {entry->block.id, access, static_cast<int64_t>(offset),
-                    static_cast<int64_t>(bytes)};
-  resolved.host = entry->block.host + offset;
-  resolved.pinned = entry->block.pinned;
-  return resolved;
+  throw Refusal(what + " needs " + std::to_string(bytes) + " bytes at offset " +
+                    std::to_string(address - entry->block.address) + " of " + Describe(*entry) +
+                    ": the range must lie inside one live block",
+                Breaks::kGE18);
 }
 
 }  // namespace shardproof

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <optional>
 #include <string>
 
 #include "conformance/abi/shardproof.h"
@@ -33,7 +34,9 @@ class MemoryMap {
     return live_.at(address).place;
   }                               // REQUIRES: a live block starts there
   void Remove(uint64_t address);  // REQUIRES: the same
-  // what names the argument in messages, for example "ops[1].send".
+  // Nothing: the bytes do not lie in one live block.
+  std::optional<Resolved> Find(uint64_t address, uint64_t bytes, uint8_t access) const;
+  // The same, refused in words. what names the argument there, for example "ops[1].send".
   Resolved Resolve(uint64_t address, uint64_t bytes, uint8_t access, const std::string& what) const;
 
   uint64_t device_bytes() const { return device_bytes_; }

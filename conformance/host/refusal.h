@@ -20,9 +20,10 @@ class Refusal : public std::runtime_error {
   Breaks breaks_;
 };
 
-inline void RefuseUnless(bool condition, const std::string& text,
-                         Breaks breaks = Breaks::kNothing) {
-  if (!condition) throw Refusal(text, breaks);
-}
+// RefuseUnless(condition, text) and RefuseUnless(condition, text, breaks). A macro, so that the
+// text is made for a call that is wrong only: of several texts a call, and a million right calls,
+// nearly all would be thrown away.
+#define RefuseUnless(condition, ...) \
+  ((condition) ? static_cast<void>(0) : throw ::shardproof::Refusal(__VA_ARGS__))
 
 }  // namespace shardproof

@@ -59,7 +59,10 @@ graph::Names Analysis::NamesOfTheCase() const {
 Analysis::Analysis(const Run& run) : run_(run), lowered_(run.traces, NamesOfTheCase()) {
   for (const Trace& trace : run.traces) {
     auto& by_instance = calls_.emplace_back();
+    auto& came_back = came_back_.emplace_back();
     for (const Event& event : trace.events) {
+      if (event.kind == EventKind::kCallEnd && event.status == SPF_OK)
+        came_back.emplace(event.instance, event.call);
       if (event.kind != EventKind::kCallBegin || event.call < 0) continue;
       if (size_t(event.call) >= trace.events.size()) continue;  // not so many calls began
       if (by_instance.size() <= event.instance) by_instance.resize(event.instance + size_t{1});
@@ -123,6 +126,10 @@ std::string Analysis::CallName(int32_t rank, int instance, int32_t call) const {
   }
   const CallText& text = by_instance[size_t(instance)][size_t(call)];
   return text.text + (text.step >= 0 ? " " + std::to_string(text.step) : "");
+}
+
+bool Analysis::CameBack(int32_t rank, int instance, int32_t call) const {
+  return came_back_[size_t(rank)].contains({instance, call});
 }
 
 int32_t Analysis::StepOf(int32_t rank, int instance, int32_t call) const {

@@ -5,8 +5,11 @@
 // it is built from a Run alone, checks are pure functions of a Run.
 #pragma once
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "conformance/checks/base/check.h"
@@ -15,6 +18,8 @@
 #include "conformance/checks/program/lowered.h"
 
 namespace shardproof {
+
+struct CarriedOfRank;  // carried.h
 
 // Not for several threads at once.
 class Analysis {
@@ -55,6 +60,8 @@ class Analysis {
                        int64_t event) const;  // "compute layers.1.attn BWD, microbatch 0"
   std::string CallName(int32_t rank, int instance, int32_t call) const;  // "train_step 2"
   int32_t StepOf(int32_t rank, int instance, int32_t call) const;
+  bool CameBack(int32_t rank, int instance, int32_t call) const;  // with SPF_OK
+  const CarriedOfRank& CarriedOf(int32_t rank) const;             // REQUIRES: has_flow()
   std::string ContentText(const Content& content) const;
 
  private:
@@ -71,8 +78,10 @@ class Analysis {
   bool ended_well_ = true;
   std::vector<std::unique_ptr<InstanceFacts>> instances_;
   mutable std::unique_ptr<const Flow> flow_;
+  mutable std::map<int32_t, std::shared_ptr<const CarriedOfRank>> carried_;  // by rank
   const graph::Lowered lowered_;
-  std::vector<std::vector<std::vector<CallText>>> calls_;  // by rank, instance, call
+  std::vector<std::vector<std::vector<CallText>>> calls_;     // by rank, instance, call
+  std::vector<std::set<std::pair<int, int32_t>>> came_back_;  // by rank: (instance, call)
 };
 
 // Appends requirements as judged.

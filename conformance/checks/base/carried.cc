@@ -47,8 +47,8 @@ const std::vector<Contribution>& OfThisPart(const InstanceFacts& facts, const Pa
 
 namespace {
 
-std::vector<Carried> CarriedIn(const Analysis& a, int32_t rank, bool part_sums) {
-  std::vector<Carried> all;
+CarriedOfRank CarriedIn(const Analysis& a, int32_t rank) {
+  CarriedOfRank of;
   const Trace& trace = a.trace(rank);
   for (size_t i = 0; i < trace.events.size(); ++i) {
     const Event& event = trace.events[i];
@@ -72,20 +72,29 @@ std::vector<Carried> CarriedIn(const Analysis& a, int32_t rank, bool part_sums) 
         carried.params = Only(flow.after[RangeIndex(trace, event, recv)], Content::Kind::kParam);
       carried.gather = !carried.params.empty();
     }
-    if (part_sums != (carried.reduction && SumsParts(a, rank, event, carried.grads))) continue;
-    if (carried.gather || carried.reduction) all.push_back(std::move(carried));
+    if (carried.reduction && SumsParts(a, rank, event, carried.grads)) {
+      of.part_sums.push_back(std::move(carried));
+    } else if (carried.gather || carried.reduction) {
+      of.all.push_back(std::move(carried));
+    }
   }
-  return all;
+  return of;
 }
 
 }  // namespace
 
-std::vector<Carried> CarriedBy(const Analysis& a, int32_t rank) {
-  return CarriedIn(a, rank, false);
+const CarriedOfRank& Analysis::CarriedOf(int32_t rank) const {
+  auto& known = carried_[rank];
+  if (known == nullptr) known = std::make_shared<const CarriedOfRank>(CarriedIn(*this, rank));
+  return *known;
 }
 
-std::vector<Carried> PartSumsBy(const Analysis& a, int32_t rank) {
-  return CarriedIn(a, rank, true);
+const std::vector<Carried>& CarriedBy(const Analysis& a, int32_t rank) {
+  return a.CarriedOf(rank).all;
+}
+
+const std::vector<Carried>& PartSumsBy(const Analysis& a, int32_t rank) {
+  return a.CarriedOf(rank).part_sums;
 }
 
 }  // namespace shardproof

@@ -19,12 +19,16 @@ struct Carried {
   std::vector<Chunk> grads;   // sent gradient elements
 };
 
+struct CarriedOfRank {
+  std::vector<Carried> all, part_sums;  // of CarriedBy and of PartSumsBy
+};
+
 // The collectives of a rank that carried parameters or gradients over groups of more than one rank,
 // in issue order, without the sums over tp that sequence parallelism asks for (TP-09).
 // REQUIRES: a.has_flow().
-std::vector<Carried> CarriedBy(const Analysis& a, int32_t rank);
+const std::vector<Carried>& CarriedBy(const Analysis& a, int32_t rank);
 // Those sums. REQUIRES: a.has_flow().
-std::vector<Carried> PartSumsBy(const Analysis& a, int32_t rank);
+const std::vector<Carried>& PartSumsBy(const Analysis& a, int32_t rank);
 
 // Contributions of ranks at this place of tp.
 std::vector<Contribution> OfPlace(const InstanceFacts& facts, int32_t tp,

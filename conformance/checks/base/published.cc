@@ -84,12 +84,7 @@ bool CallCompleted(const Analysis& a, int instance, int32_t call) {
     if (!facts.InGrid(rank)) continue;
     // A run that was cut goes on to destroy: that is not the call of the script.
     if (!a.CallName(rank, instance, call).starts_with(letter)) return false;
-    const auto& events = a.trace(rank).events;
-    const bool ended = std::any_of(events.rbegin(), events.rend(), [&](const Event& event) {
-      return event.kind == EventKind::kCallEnd && event.instance == instance &&
-             event.call == call && event.status == SPF_OK;
-    });
-    if (!ended) return false;
+    if (!a.CameBack(rank, instance, call)) return false;
   }
   return true;
 }

@@ -157,7 +157,7 @@ class Wire : RankCheck {
         "a collective moves bytes that nobody needs: each step pays for them on the wire");
   }
 
-  const std::vector<Carried> carried_;
+  const std::vector<Carried>& carried_;
   std::map<std::pair<int32_t, bool>, int64_t> alignment_;  // instance, gather: elements of shards
   std::map<std::pair<int32_t, bool>, ByteMap<int32_t>> moved_;  // too: elements, by parameter
   std::map<int32_t, int64_t> width_;  // by parameter, of what travelled last

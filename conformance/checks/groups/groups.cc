@@ -60,7 +60,7 @@ class Routing {
   Routing(const Analysis& a, CheckResult& result) : a_(a), sink_(result) {}
 
   void Judge(int32_t rank) {
-    const std::vector<Carried> all = CarriedBy(a_, rank);
+    const std::vector<Carried>& all = CarriedBy(a_, rank);
     Traffic traffic;
     for (const Carried& carried : all) Note(rank, carried, traffic);
     for (const Carried& carried : all) JudgeOne(rank, carried, traffic);

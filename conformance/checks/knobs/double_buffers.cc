@@ -40,7 +40,7 @@ class DoubleBuffers : RankCheck {
         units_(facts_.UnitsAlike(rank)) {}
 
   void Run() {
-    const std::vector<Carried> all = CarriedBy(a_, rank_);
+    const std::vector<Carried>& all = CarriedBy(a_, rank_);
     auto carried = all.begin();
     for (size_t i = 0; i < trace_.events.size(); ++i) {
       const Event& event = trace_.events[i];

@@ -18,7 +18,7 @@ class Registered {
       : a_(a), rank_(rank), trace_(a.trace(rank)), result_(result), sink_(sink) {}
 
   void Run() {
-    const std::vector<Carried> all = CarriedBy(a_, rank_);
+    const std::vector<Carried>& all = CarriedBy(a_, rank_);
     auto carried = all.begin();
     for (size_t i = 0; i < trace_.events.size(); ++i) {
       const Event& event = trace_.events[i];

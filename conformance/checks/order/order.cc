@@ -222,12 +222,11 @@ class Gathers {
 // With check_for_nan_in_grad: COUNT_NONFINITE (or a kernel of the engine's own) reads a gradient
 // before it is sent.
 void JudgeGuard(const Analysis& a, int32_t rank, CheckResult& result, FindingSink& sink) {
-  std::map<int64_t, Carried> reductions;
-  for (Carried& carried : CarriedBy(a, rank)) {
-    if (carried.reduction) reductions.emplace(carried.event, std::move(carried));
+  std::map<int64_t, const Carried*> reductions;  // by event
+  for (const Carried& carried : CarriedBy(a, rank)) {
+    if (carried.reduction) reductions.emplace(carried.event, &carried);
   }
-  for (Carried& carried : PartSumsBy(a, rank))
-    reductions.emplace(carried.event, std::move(carried));
+  for (const Carried& carried : PartSumsBy(a, rank)) reductions.emplace(carried.event, &carried);
   const Trace& trace = a.trace(rank);
   std::set<int32_t> looked_at;  // keys whose current gradient was examined
   for (size_t i = 0; i < trace.events.size(); ++i) {
@@ -251,7 +250,7 @@ void JudgeGuard(const Analysis& a, int32_t rank, CheckResult& result, FindingSin
     }
     const auto reduction = reductions.find(index);
     if (reduction == reductions.end()) continue;
-    for (const Chunk& chunk : reduction->second.grads) {
+    for (const Chunk& chunk : reduction->second->grads) {
       std::vector<Contribution> room;
       const InstanceFacts& facts = a.Facts(event.instance);
       const auto& set = OfThisPart(facts, facts.ByKey(chunk.content.param), rank,

@@ -25,7 +25,7 @@ class Ops {
   void JudgeRank(int32_t rank) {
     firsts_.clear();
     outers_.clear();
-    const std::vector<Carried> all = CarriedBy(a_, rank);
+    const std::vector<Carried>& all = CarriedBy(a_, rank);
     uses_ = UsesIn(a_, rank, all);
     for (const Carried& carried : all) {
       if (carried.reduction) JudgeOne(rank, carried);

@@ -229,7 +229,7 @@ CheckResult CheckGradients(const Facts& facts) {
   }
   FindingSink sink(result);
   for (int32_t rank = 0; rank < facts.a().ranks(); ++rank) {
-    const std::vector<Carried> carried = CarriedBy(facts.a(), rank);
+    const std::vector<Carried>& carried = CarriedBy(facts.a(), rank);
     for (const Step& step : facts.steps()) {
       if (step.rank != rank || !step.train || step.end < 0 ||
           !facts.Overlaps(size_t(step.instance)))

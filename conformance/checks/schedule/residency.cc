@@ -13,8 +13,8 @@ namespace {
 class Walk {
  public:
   Walk(const Analysis& a, int32_t rank) : a_(a), rank_(rank), trace_(a.trace(rank)) {
-    for (Carried& carried : CarriedBy(a, rank)) {
-      if (carried.gather) gathers_.emplace(carried.event, std::move(carried));
+    for (const Carried& carried : CarriedBy(a, rank)) {
+      if (carried.gather) gathers_.emplace(carried.event, &carried);
     }
   }
 
@@ -38,7 +38,7 @@ class Walk {
       }
       if (event.kind == EventKind::kCopy) Copy(event);
       const auto gather = gathers_.find(index);
-      if (gather != gathers_.end()) Gather(index, event, gather->second);
+      if (gather != gathers_.end()) Gather(index, event, *gather->second);
     }
   }
 
@@ -114,8 +114,8 @@ class Walk {
   const Analysis& a_;
   const int32_t rank_;
   const Trace& trace_;
-  std::unordered_map<int64_t, Carried> gathers_;
-  ByteMap<size_t> held_;  // by interval
+  std::unordered_map<int64_t, const Carried*> gathers_;  // by event
+  ByteMap<size_t> held_;                                 // by interval
   std::vector<Resident> out_;
 };
 
