@@ -18,6 +18,8 @@ std::string SizeProblem(const InstanceSpec& spec);
 std::string MoeProblem(const InstanceSpec& spec);
 // Heads and ffn that the ranks of tp share.
 std::string TensorParallelProblem(const InstanceSpec& spec);
+// Chunks of the loss, which share a sample's tokens.
+std::string LossChunksProblem(const InstanceSpec& spec);
 // Model chunks and pipeline ranks.
 std::string PipelineProblem(const InstanceSpec& spec);
 // Loss scale, recomputed modules and what else shapes a schedule.

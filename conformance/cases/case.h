@@ -60,14 +60,15 @@ struct InstanceSpec {
       false;  // the engine builds its groups itself from "world" (else: explicit collection)
   Choice<GatherTwin> twin;
 
-  // --- model (its ep, pp, chunks, tp, tensor_parallel, sequence_parallel, d_odd, bf16_params,
-  // narrow and seed are derived from the rest: see Derive)
+  // --- model (its ep, pp, chunks, tp, tensor_parallel, sequence_parallel, loss_chunks, d_odd,
+  // bf16_params, narrow and seed are derived from the rest: see Derive)
   ModelConfig model;
 
   // --- engine
   Choice<ShardingStrategy> strategy;
   Choice<OuterStrategy> outer_strategy;
   int32_t microbatches = 1;
+  int32_t loss_chunks = 1;  // head and loss run for one n-th of the tokens at a time
   bool overlap_grad_reduce = false, overlap_param_gather = false;
   bool average_in_collective = false;
   bool per_token_loss = false;
@@ -171,10 +172,10 @@ std::vector<Case> LegsOf(const Case& c);
 int32_t MostRanks(const Case& c);
 
 // Fills what follows from other fields (model.ep, model.pp, model.chunks, model.tp,
-// model.tensor_parallel, model.sequence_parallel, model.d_odd, model.bf16_params, model.narrow,
-// model.seed, span, illegal). Throws std::invalid_argument, naming field and value, for what no
-// engine could be asked (a span larger than the world, an exactness bound that does not hold, a
-// script with unknown letters).
+// model.tensor_parallel, model.sequence_parallel, model.loss_chunks, model.d_odd,
+// model.bf16_params, model.narrow, model.seed, span, illegal). Throws std::invalid_argument, naming
+// field and value, for what no engine could be asked (a span larger than the world, an exactness
+// bound that does not hold, a script with unknown letters).
 void Derive(Case& c);
 
 std::string Id(const Case& c);

@@ -150,7 +150,7 @@ void DeriveInstance(InstanceSpec& spec, Case& c, size_t index) {
   CheckWrongTwin(spec, c.world);
   for (const std::string& problem :
        {MoeProblem(spec), PipelineProblem(spec), ScheduleProblem(spec), MuonProblem(spec),
-        NanLossProblem(spec), TensorParallelProblem(spec)}) {
+        NanLossProblem(spec), TensorParallelProblem(spec), LossChunksProblem(spec)}) {
     if (!problem.empty()) CannotAsk(spec, problem);
   }
   const std::string illegal = IllegalText(spec, c.world);
@@ -171,6 +171,7 @@ void DeriveInstance(InstanceSpec& spec, Case& c, size_t index) {
   spec.model.chunks = spec.chunks;
   spec.model.tensor_parallel = spec.tensor_parallel;
   spec.model.sequence_parallel = spec.sequence_parallel && illegal.empty();
+  spec.model.loss_chunks = illegal.empty() ? spec.loss_chunks : 1;
   // Else ranks of tp hold the same model.
   spec.model.tp = spec.tensor_parallel && illegal.empty() ? spec.tp : 1;
   spec.model.bf16_params = spec.param_dtype == KnobDtype::kBf16;

@@ -13,6 +13,7 @@ ModelConfig Whole(ModelConfig model) {
   if (!model.experts) model.ep = 1;
   model.pp = model.chunks = model.tp = 1;
   model.sequence_parallel = false;
+  model.loss_chunks = 1;
   return model;
 }
 

@@ -49,6 +49,7 @@ class NodeBench {
   virtual void Compute(const NodeArgs& args) const { model_.Compute(args, rank_); }
 
  private:
+  void ClearLoss(Blocks& blocks) const;
   void Move(Blocks& blocks, const spf_uses& uses, spf_phase phase) const;
 
   Model model_;

@@ -91,6 +91,12 @@ void RequireTensorParallel(const ModelConfig& config) {
           "sequence_parallel with experts: they read the whole sequence here");
 }
 
+void RequireLossChunks(const ModelConfig& config) {
+  RequireDivides("loss_chunks", config.loss_chunks, "sequence", config.sequence);
+  Require(config.loss_chunks == 1 || !config.mtp,
+          "loss_chunks with mtp: the second loss has a head of its own, which is in one piece");
+}
+
 void RequirePipeline(const ModelConfig& config) {
   RequireRange("pp", config.pp, 1, 1024);
   RequireRange("chunks", config.chunks, 1, 1024);
@@ -129,6 +135,7 @@ void RequireValid(const ModelConfig& config, int64_t max_tokens) {
           "mtp without moe.experts: its layer is a MoE layer");
   RequirePipeline(config);
   RequireTensorParallel(config);
+  RequireLossChunks(config);
 }
 
 }  // namespace shardproof

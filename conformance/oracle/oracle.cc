@@ -38,7 +38,7 @@ std::vector<int32_t> EpRanks(const InstanceSpec& spec, int32_t world) {
 ModelConfig Undivided(ModelConfig config) {
   if (config.moe.experts > 0) config.ep = 1;
   config.pp = config.chunks = 1;
-  config.tp = 1;
+  config.tp = config.loss_chunks = 1;
   return config;
 }
 

@@ -56,6 +56,13 @@ std::vector<ModelConfig> Configs() {
   parts.tp = 4;
   parts.biases = parts.root_param = parts.odd_sizes = true;
   configs.push_back(parts);
+  ModelConfig chunks;  // the head's rows do not begin at the first one; the loss is added to
+  chunks.loss_chunks = 4;
+  chunks.biases = chunks.odd_sizes = true;
+  configs.push_back(chunks);
+  chunks.odd_sizes = false;
+  chunks.tied = chunks.narrow = true;
+  configs.push_back(chunks);
   return configs;
 }
 
