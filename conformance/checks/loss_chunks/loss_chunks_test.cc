@@ -3,11 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "conformance/checks/testing/mini_engine.h"
 #include "conformance/checks/testing/written_run.h"
 #include "conformance/common/at.h"
+#include "conformance/model/network.h"
 
 namespace shardproof {
 namespace {
@@ -72,6 +74,9 @@ class Writer {
       backward(i);
     for (int32_t i = first; train && f_.head_backward_late && i < p.n_nodes; i += 2)
       Run(p.nodes[i], SPF_WGRAD, blocks[size_t(i - first) / 2]);
+    const auto left = std::min(blocks.size(), static_cast<size_t>(std::max(f_.gives_back, 0)));
+    for (size_t i = blocks.size() - left; i < blocks.size() && !f_.in_one_block; ++i)
+      t_.Free(s_, blocks[i]);
   }
 
   // Logits, then their gradient; all else lies elsewhere.
