@@ -25,7 +25,7 @@ std::vector<Knob> StepKnobs() {
                   "what the head reads and to that of its weight; the rest of the backward runs "
                   "once. The head's gradients are reduced after the last chunk. (ChunkedCELoss of "
                   "torchtitan.) Refused under the overlap"})
-          .In(Space::kDense, {1, 2, 4})
+          .In(Space::kDense, {1, 4})
           .In(Space::kLayerWise, {1, 2}),
       Flag(
           &InstanceSpec::overlap_grad_reduce, "ogr",
