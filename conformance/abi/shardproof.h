@@ -123,7 +123,9 @@ typedef struct {
 enum {
   SPF_VALUE_DYNAMIC = 1, /* its number of rows depends on data: the engine passes it in rows[] */
   SPF_VALUE_COUNTS = 2,  /* I64 row counts per member of the group "ep" */
-  SPF_VALUE_LOSS = 4,    /* F32 scalar: the sum of this microbatch's token losses */
+  /* F32 scalar: the sum of this microbatch's token losses. With loss_chunks > 1 (since 1.5) the
+   * losses of all chunks add to it: zero it before the first, publish it after the last. */
+  SPF_VALUE_LOSS = 4,
   SPF_VALUE_FROM_PREV = 8,
   SPF_VALUE_TO_NEXT = 16 /* pipeline boundary */
 };
@@ -194,7 +196,12 @@ typedef struct {
   const spf_param *params;
   const spf_value *values;
 } spf_model;
-/* Nodes in forward order for one (step, microbatch) on this rank; backward is the reverse. */
+/* Nodes in forward order for one (step, microbatch) on this rank; backward is the reverse.
+ * With loss_chunks = n > 1 (since 1.5) a program with a head ends in n pairs of nodes, the head and
+ * the loss of one n-th of the rows of what the head reads. In training each pair runs forward, then
+ * backward (the loss, then the head), before the next pair; all that is before them runs backward
+ * once, after the last. So their backward does not follow the reverse. Each head adds to the
+ * gradient of what it reads, and to that of its weight. */
 typedef struct {
   uint32_t size;
   int32_t n_nodes;

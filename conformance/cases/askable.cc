@@ -182,6 +182,19 @@ std::string ContextParallelProblem(const InstanceSpec& spec) {
   return "";
 }
 
+std::string LossChunksProblem(const InstanceSpec& spec) {
+  if (spec.loss_chunks <= 1) return "";
+  if (spec.model.sequence % spec.loss_chunks != 0)
+    return Says("loss", spec.loss_chunks,
+                "does not divide the sequence of " + std::to_string(spec.model.sequence) +
+                    " tokens: chunks are equal");
+  if (spec.chunks > 1)
+    return Says("loss", spec.loss_chunks, "with vpp: the loss of a stage is one node");
+  if (spec.model.mtp)
+    return Says("loss", spec.loss_chunks, "with mtp: its second loss has a head of its own");
+  return "";
+}
+
 std::string ScheduleProblem(const InstanceSpec& spec) {
   if (spec.fine_grained_gather != 0 && spec.fine_grained_gather != 1)
     return Says("fine", spec.fine_grained_gather, "0 or 1");

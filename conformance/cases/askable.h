@@ -19,6 +19,8 @@ std::string MoeProblem(const InstanceSpec& spec);
 // Heads and ffn that the ranks of tp share.
 std::string TensorParallelProblem(const InstanceSpec& spec);
 std::string ContextParallelProblem(const InstanceSpec& spec);
+// Chunks of the loss, which share a sample's tokens.
+std::string LossChunksProblem(const InstanceSpec& spec);
 // Model chunks and pipeline ranks.
 std::string PipelineProblem(const InstanceSpec& spec);
 // Loss scale, recomputed modules and what else shapes a schedule.

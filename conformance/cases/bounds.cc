@@ -49,6 +49,7 @@ int32_t LongestSequence(InstanceSpec spec) {
   for (int32_t tokens : {8, 4, 2, 1}) {
     spec.model.sequence = tokens;
     if (spec.sequence_parallel && tokens % spec.tp != 0) continue;
+    if (spec.loss_chunks > 1 && tokens % spec.loss_chunks != 0) continue;
     if (BoundProblem(spec).empty()) return tokens;
   }
   return 0;

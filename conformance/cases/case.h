@@ -63,13 +63,14 @@ struct InstanceSpec {
   Choice<GatherTwin> twin;
 
   // --- model (its ep, pp, chunks, tp, cp, tensor_parallel, sequence_parallel, context_parallel,
-  // d_odd, bf16_params, narrow and seed are derived from the rest: see Derive)
+  // loss_chunks, d_odd, bf16_params, narrow and seed are derived from the rest: see Derive)
   ModelConfig model;
 
   // --- engine
   Choice<ShardingStrategy> strategy;
   Choice<OuterStrategy> outer_strategy;
   int32_t microbatches = 1;
+  int32_t loss_chunks = 1;  // head and loss run for one n-th of the tokens at a time
   bool overlap_grad_reduce = false, overlap_param_gather = false;
   bool average_in_collective = false;
   bool per_token_loss = false;
@@ -173,7 +174,8 @@ std::vector<Case> LegsOf(const Case& c);
 int32_t MostRanks(const Case& c);
 
 // Fills what follows from other fields (model.ep, model.pp, model.chunks, model.tp, model.cp,
-// model.tensor_parallel, model.sequence_parallel, model.context_parallel, model.d_odd,
+// model.tensor_parallel, model.sequence_parallel, model.context_parallel, model.loss_chunks,
+// model.d_odd,
 // model.bf16_params, model.narrow, model.seed, span, illegal). Throws std::invalid_argument, naming
 // field and value, for what no engine could be asked (a span larger than the world, an exactness
 // bound that does not hold, a script with unknown letters).

@@ -152,6 +152,7 @@ void DeriveModel(InstanceSpec& spec, bool legal) {
   spec.model.context_parallel = spec.context_parallel && legal;
   spec.model.cp = spec.model.context_parallel ? spec.cp : 1;  // else samples of cp ranks are whole
   spec.model.samples_together = spec.model.context_parallel ? DpCpSize(spec) : 1;
+  spec.model.loss_chunks = legal ? spec.loss_chunks : 1;
   spec.model.bf16_params = spec.param_dtype == KnobDtype::kBf16;
   spec.model.narrow = NeedsNarrow(spec);
   spec.model.d_odd = legal && HasNumbers(spec) ? OddDivisor(spec) : 1;
@@ -166,7 +167,8 @@ void DeriveInstance(InstanceSpec& spec, Case& c, size_t index) {
   CheckWrongTwin(spec, c.world);
   for (const std::string& problem :
        {MoeProblem(spec), PipelineProblem(spec), ScheduleProblem(spec), MuonProblem(spec),
-        NanLossProblem(spec), TensorParallelProblem(spec), ContextParallelProblem(spec)}) {
+        NanLossProblem(spec), TensorParallelProblem(spec), ContextParallelProblem(spec),
+        LossChunksProblem(spec)}) {
     if (!problem.empty()) CannotAsk(spec, problem);
   }
   const std::string illegal = IllegalText(spec, c.world);

@@ -68,6 +68,19 @@ TEST(DeriveTest, LongestSequenceKeepsTheBound) {
   EXPECT_EQ(LongestSequence(spec), 1);
 }
 
+TEST(DeriveTest, ChunksOfTheLossShareTheTokens) {
+  EXPECT_EQ(ParseId("w4.zero3.loss4").instances[0].model.loss_chunks, 4);
+  EXPECT_EQ(ParseId("w4.zero3.loss4").instances[0].model.sequence, 8);
+  ExpectError("w2.ddp.loss3", "does not divide the sequence of 8 tokens");
+  ExpectError("w2.ddp.loss16", "does not divide the sequence of 8 tokens");
+  ExpectError("w4.zero3.ep2.moe4.mtp.loss2", "a head of its own");
+  ExpectError("w4.ddp.pp2.k2.vpp2.layers4.loss2", "one node");
+  // An engine refuses it, so that its model is that of a loss in one piece.
+  EXPECT_EQ(ParseId("w8.zero3.loss0").instances[0].model.loss_chunks, 1);
+  // A leg may have other chunks than the one before: the model is the same.
+  EXPECT_EQ(ErrorOf("w2.ddp.loss2.do=ts.then.w2.ddp.loss4.do=lt"), "");
+}
+
 TEST(DeriveTest, RanksOutsideTheWorldCannotBeAsked) {
   ExpectError("w4.zero3.span6", "not in a world of 4");
   ExpectError("w4.zero3.at4", "not in a world of 4");

@@ -10,6 +10,7 @@ bool LegalForOneToken(Case c) {
   InstanceSpec& spec = c.instances.front();
   spec.etp = spec.tp;
   spec.model.sequence = spec.sequence_parallel ? spec.tp : 1;
+  spec.loss_chunks = 1;
   try {
     Derive(c);
   } catch (const std::invalid_argument&) {

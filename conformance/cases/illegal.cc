@@ -15,6 +15,11 @@ std::string Microbatches(const InstanceSpec& spec, int32_t) {
   return "microbatches = " + std::to_string(spec.microbatches) + ": a step has at least one";
 }
 
+std::string LossChunks(const InstanceSpec& spec, int32_t) {
+  if (spec.loss_chunks >= 1) return "";
+  return "loss_chunks = " + std::to_string(spec.loss_chunks) + ": a loss has at least one";
+}
+
 std::string BucketSize(const InstanceSpec& spec, int32_t) {
   if (spec.bucket_size >= 0) return "";
   return "bucket_size = " + std::to_string(spec.bucket_size) +
@@ -124,6 +129,7 @@ std::vector<IllegalRule> WordRules() {
 std::vector<IllegalRule> NumberRules() {
   return {
       {"microbatches", Microbatches, {"w8.zero3.k0", "w5.ddp.k-1"}},
+      {"loss-chunks", LossChunks, {"w8.zero3.loss0", "w3.lw.loss-2"}},
       {"bucket-size", BucketSize, {"w8.zero3.bs-1"}},
       {"prefetch-limit", PrefetchLimit, {"w8.zero3.pf-2"}},
       {"clip-grad", ClipGrad, {"w8.ddp.clip-1"}},

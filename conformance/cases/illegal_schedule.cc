@@ -92,6 +92,12 @@ std::string OverlapOfReshard(const InstanceSpec& spec, int32_t) {
          kOverlap + " = 1: a layer's parameters go after its last forward node";
 }
 
+std::string OverlapOfLossChunks(const InstanceSpec& spec, int32_t) {
+  if (!spec.overlap_moe || spec.loss_chunks <= 1) return "";
+  return "loss_chunks = " + std::to_string(spec.loss_chunks) + " with " + kOverlap +
+         " = 1: the loss is one node between two microbatches";
+}
+
 std::string OverlapUnits(const InstanceSpec& spec, int32_t) {
   if (!spec.overlap_moe || !ShardsParams(spec) || spec.units == InstanceSpec{}.units) return "";
   return "units = " + (spec.units.empty() ? std::string("none") : spec.units) + " with " +
@@ -140,6 +146,9 @@ std::vector<IllegalRule> IllegalScheduleRules() {
       {"overlap-of-recomputed-moe",
        OverlapOfRecomputedMoe,
        {"w4.zero3.ep2.k2.moe4.1f1b.recompute=moe", "w4.zero2.ep2.k2.moe4.1f1b.recompute=norm,moe"}},
+      {"overlap-of-loss-chunks",
+       OverlapOfLossChunks,
+       {"w4.zero3.ep2.k2.loss2.moe4.1f1b", "w4.ddp.ep2.k2.loss4.moe4.1f1b.dw"}},
       {"overlap-units",
        OverlapUnits,
        {"w4.zero3.ep2.k2.units=none.moe4.1f1b",

@@ -15,6 +15,18 @@ std::vector<Knob> StepKnobs() {
           .In(Space::kSchedule, {2, 1, 3, 5})
           .In(Space::kLayerWise, {1, 2, 4})
           .In(Space::kPipeline, {4, 2, 3}),
+      Number(&InstanceSpec::loss_chunks, "loss",
+             {.name = "loss_chunks",
+              .values = "1, n",
+              .meaning =
+                  "head and loss run for one n-th of the tokens of a microbatch at a time, forward "
+                  "and backward before the next: logits of one chunk alone are in memory. The "
+                  "program ends in n pairs of nodes, which add to one loss, to the gradient of "
+                  "what the head reads and to that of its weight; the rest of the backward runs "
+                  "once. The head's gradients are reduced after the last chunk. (ChunkedCELoss of "
+                  "torchtitan.) Refused under the overlap"})
+          .In(Space::kDense, {1, 4})
+          .In(Space::kLayerWise, {1, 2}),
       Flag(
           &InstanceSpec::overlap_grad_reduce, "ogr",
           {.name = "overlap_grad_reduce",

@@ -95,7 +95,7 @@ LayerWiseSpace::LayerWiseSpace(const std::vector<int32_t>& worlds)
   AddKnobs({"tp", "cp", "pp", "ep", "order", "tensor_parallel", "sequence_parallel",
             "context_parallel"});
   AddSetter("experts", {"none", "one each", "moe4"}, SetExperts);
-  AddKnobs({"groups", "create_all_gather_group", "microbatches", "layer_wise_layout",
+  AddKnobs({"groups", "create_all_gather_group", "microbatches", "loss_chunks", "layer_wise_layout",
             "layer_wise_transport", "layer_wise_buffer", "overlap_grad_reduce",
             "overlap_param_gather", "param_dtype", "main_grads_dtype", "bucket_size",
             "grad_comm_dtype", "average_in_collective", "calculate_per_token_loss", "loss_scale"});
@@ -115,7 +115,7 @@ LayerWiseSpace::LayerWiseSpace(const std::vector<int32_t>& worlds)
 void LayerWiseSpace::RelateGridAndModel() {
   std::vector<std::string> factors{"world", "place", "tp", "cp", "pp", "ep", "order", "experts"};
   factors.insert(factors.end(), {"tensor_parallel", "sequence_parallel", "context_parallel",
-                                 "microbatches", "odd_sizes", "reused", "unused"});
+                                 "microbatches", "loss_chunks", "odd_sizes", "reused", "unused"});
   // Tuples of one grid follow each other: it is derived once.
   InstanceSpec last;
   bool last_legal = false;
@@ -125,12 +125,14 @@ void LayerWiseSpace::RelateGridAndModel() {
     Case grid = c;
     InstanceSpec& of = grid.instances.front();
     of.model.odd_sizes = of.model.reused = false;
+    const bool exact = Exact(of);
+    of.loss_chunks = 1;
     of.model.unused.clear();
     if (of != last) {
       last = of;
-      last_legal = Exact(of) && LegalForOneToken(grid);
+      last_legal = LegalForOneToken(grid);
     }
-    if (last_legal) AddOptimizers(tuple, of, tuples);
+    if (exact && last_legal) AddOptimizers(tuple, of, tuples);
   });
   factors.insert(factors.end(), {"optimizer", "muon_tp_mode"});
   AddRelation(factors, std::move(tuples));

@@ -17,6 +17,7 @@ ModelConfig Whole(ModelConfig model) {
   model.cp = 1;
   model.context_parallel = false;
   model.samples_together = 1;
+  model.loss_chunks = 1;
   return model;
 }
 

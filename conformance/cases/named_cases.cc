@@ -204,6 +204,30 @@ std::vector<Case> ContextCases() {
   });
 }
 
+// A loss in chunks: with what reads and adds to the head's weight elsewhere, shards it, casts, sums
+// or looks at its gradients, evaluates and goes on with another number of chunks.
+std::vector<Case> LossCases() {
+  return FromIds({
+      "w1.ddp.loss8",
+      "w2.ddp.loss2",
+      "w4.zero3.twin.k2.loss4.tied.bias.odd",
+      "w8.zero3.n2.hfsdp.k2.loss2.clip0p5.zeros.root",
+      "w4.zero2.loss2.units=none.recompute.unused=rank",
+      "w4.zero1.k3.loss4.ogr.adamw.do=tett.pertoken",
+      "w4.zero3.loss2.acc16.wire16.bias",
+      "w3.zero3.loss8.units=TransformerLayer,Embedding",
+      "w4.zero3.reshard0.loss4.frozen=embedding.tied",
+      "w4.zero3.doublebuffer.ub.k2.loss4",
+      "w4.zero3.tp2.etp2.split.sp.k2.loss2.bias.odd",
+      "w4.zero1.k2.loss4.avg.ls10",
+      "w2.zero3.k2.loss4.nan.nanloss",
+      "w4.lw.k2.loss4.ogr.opg.muon",
+      "w4.zero3.ep2.experts.loss2",
+      "w4.zero3.ep2.k2.loss2.moe4",
+      "w4.zero3.k2.loss4.adamw.do=tts.then.w2.zero1.k4.adamw.do=ltt",
+  });
+}
+
 // Programs of ranks differ, and so does what is used last: buckets have one order all the same.
 std::vector<Case> OrderCases() {
   return FromIds({"w4.zero1.odd.unused=rank", "w8.zero3.odd.unused=rank"});
@@ -213,7 +237,7 @@ std::vector<Case> OrderCases() {
 
 std::vector<Case> NamedCases() {
   return Joined({GridCases(), SizeCases(), OptionCases(), NanCases(), SplitCases(), SequenceCases(),
-                 ContextCases(), OrderCases()});
+                 ContextCases(), LossCases(), OrderCases()});
 }
 
 }  // namespace shardproof

@@ -42,13 +42,30 @@ bool DoubleBuffers(uint8_t strategy, uint8_t reshard, uint8_t double_buffer) {
   return double_buffer == 0 || (strategy >= 2 && reshard != 1);
 }
 
-// Legal, and exact whatever the dtypes and the model are.
-bool Askable(const Case& c) {
-  InstanceSpec hardest = c.instances.front();
+// Exact whatever the dtypes and the model are, with tokens enough for the chunks of the loss.
+bool Exact(InstanceSpec hardest) {
   hardest.model.tied = true;
   hardest.grad_comm_dtype = KnobDtype::kBf16;
-  return LongestSequence(hardest) > 0 && LegalForOneToken(c);
+  return LongestSequence(hardest) > 0;
 }
+
+// Legal with one token. Tuples of one grid follow each other, so that it is derived once.
+class Legal {
+ public:
+  bool operator()(Case c) {
+    InstanceSpec& spec = c.instances.front();
+    spec.loss_chunks = 1;
+    if (c.world != world_ || spec != last_) legal_ = LegalForOneToken(c);
+    world_ = c.world;
+    last_ = spec;
+    return legal_;
+  }
+
+ private:
+  int32_t world_ = 0;
+  InstanceSpec last_;
+  bool legal_ = false;
+};
 
 }  // namespace
 
@@ -56,7 +73,7 @@ CaseSpace::CaseSpace(const std::vector<int32_t>& worlds) : FactorSpace(Space::kD
   AddWorld(worlds);
   AddSetter("place", {std::begin(kPlaces), std::end(kPlaces)}, SetPlace);
   AddKnobs({"tp", "cp", "pp", "ep", "experts", "order", "num_optimizer_instances", "microbatches",
-            "tensor_parallel", "sequence_parallel", "context_parallel", "strategy",
+            "tensor_parallel", "sequence_parallel", "context_parallel", "loss_chunks", "strategy",
             "outer_strategy", "groups", "create_all_gather_group", "reshard_after_forward",
             "fsdp_double_buffer"});
   AddOtherKnobs();
@@ -80,14 +97,16 @@ void CaseSpace::RelateGrid() {
                                       "microbatches",
                                       "tensor_parallel",
                                       "sequence_parallel",
-                                      "context_parallel"};
+                                      "context_parallel",
+                                      "loss_chunks"};
   std::vector<std::string> factors = grid;
   factors.insert(factors.end(),
                  {"strategy", "outer_strategy", "reshard_after_forward", "fsdp_double_buffer"});
   std::vector<std::vector<uint8_t>> tuples;
+  Legal legal;
   ForEachTuple(grid, [&](const std::vector<uint8_t>& tuple, const Case& c) {
     const InstanceSpec& spec = c.instances.front();
-    if (!Divides(spec, c, tuple[1]) || !Askable(c)) return;
+    if (!Divides(spec, c, tuple[1]) || !Exact(spec) || !legal(c)) return;
     for (uint8_t strategy = 0; strategy < 4; ++strategy) {
       for (uint8_t outer_strategy = 0; outer_strategy < 2; ++outer_strategy) {
         if (outer_strategy == 1 && (strategy != 3 || spec.outer == 1)) continue;

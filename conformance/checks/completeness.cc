@@ -4,6 +4,7 @@
 #include <initializer_list>
 
 #include "conformance/checks/base/one_row.h"
+#include "conformance/checks/loss_chunks/loss_chunks.h"
 #include "conformance/checks/tensor_parallel/tensor_parallel.h"
 
 namespace shardproof {
@@ -85,7 +86,10 @@ std::set<std::string> ShownByEveryRun(const Analysis& a) {
     if (DpCpSize(spec) > 1) Add(ids, kReducing);
     if (spec.strategy == ShardingStrategy::kLayerWise) Add(ids, kLayerWise);
   }
-  for (size_t i = 0; i < a.n_instances(); ++i) ids.merge(ShownWithTensorParallel(a.Facts(i)));
+  for (size_t i = 0; i < a.n_instances(); ++i) {
+    ids.merge(ShownWithTensorParallel(a.Facts(i)));
+    ids.merge(ShownWithLossChunks(a.Facts(i)));
+  }
   if (!trains) return ids;
   Add(ids, kProgram);
   Add(ids, kTraining);

@@ -84,12 +84,12 @@ void Dispatch::Run() {
 
 void Dispatch::ForwardLinear() {
   const bool concat = spec_.op == Op::kConcatLinear;
-  const LinearShape shape{d_.sequence, concat ? 2 * d_.width : Width(spec_.in[0]),
+  const LinearShape shape{Tokens(), concat ? 2 * d_.width : Width(spec_.in[0]),
                           Width(spec_.out[0])};
   const std::vector<float> weight = Param(spec_.weight()), bias = Param(spec_.bias());
   const std::vector<float> both = concat ? Concatenated() : std::vector<float>();
   float* y = Out(spec_.out[0]);
-  LinearForward(n_, shape, concat ? both.data() : In(spec_.in[0]), weight.data(),
+  LinearForward(n_, shape, concat ? both.data() : In(spec_.in[0]) + Begin(), weight.data(),
                 bias.empty() ? nullptr : bias.data(), y);
   const int64_t count = shape.tokens * shape.out;
   if (spec_.op == Op::kLinearResidual) {
@@ -118,7 +118,14 @@ std::vector<int32_t> Dispatch::Labels() const {
   const int32_t* labels = Integers(spec_.in[1]);
   std::vector<int32_t> own(labels, labels + d_.sequence);
   if (spec_.op == Op::kNextLoss) std::rotate(own.begin(), own.begin() + 1, own.end());
+  own.erase(own.begin(), own.begin() + network_.FirstRowOf(spec_));
   return own;
+}
+
+void Dispatch::ForwardLoss() {
+  float* loss = Out(spec_.out[0]);
+  const float own = LossForward(n_, Tokens(), d_.vocab, In(spec_.in[0]), Labels().data());
+  *loss = spec_.AddsToLoss() ? *loss + own : own;
 }
 
 void Dispatch::Input() {
@@ -166,8 +173,7 @@ void Dispatch::Forward() {
       return SwigluForward(n_, Gates(), In(spec_.in[0]), Out(spec_.out[0]));
     case Op::kLoss:
     case Op::kNextLoss:
-      *Out(spec_.out[0]) = LossForward(n_, d_.sequence, d_.vocab, In(spec_.in[0]), Labels().data());
-      return;
+      return ForwardLoss();
     default:
       return MoeForward();
   }
@@ -175,9 +181,9 @@ void Dispatch::Forward() {
 
 void Dispatch::DgradLinear() {
   if (spec_.grad_in[0]) {
-    const LinearShape shape{d_.sequence, Width(spec_.in[0]), Width(spec_.out[0])};
+    const LinearShape shape{Tokens(), Width(spec_.in[0]), Width(spec_.out[0])};
     std::vector<float> own(spec_.add_in[0] ? static_cast<size_t>(shape.tokens * shape.in) : 0);
-    float* dx = Grad(spec_.in[0]);
+    float* dx = Grad(spec_.in[0]) + Begin();
     float* sum = spec_.add_in[0] ? own.data() : dx;
     LinearDgradSum(n_, shape, OutGrad().data(), OutGradGrid(), Param(spec_.weight()).data(), sum);
     if (spec_.op != Op::kColumnLinear) n_.RoundGrad(InGradGrid(), sum, shape.tokens * shape.in);
@@ -233,8 +239,7 @@ void Dispatch::Dgrad() {
       return SwigluDgrad(n_, Gates(), In(spec_.in[0]), Grad(spec_.out[0]), Grad(spec_.in[0]));
     case Op::kLoss:
     case Op::kNextLoss:
-      return LossDgrad(n_, d_.sequence, d_.vocab, In(spec_.in[0]), Labels().data(),
-                       Grad(spec_.in[0]));
+      return LossDgrad(n_, Tokens(), d_.vocab, In(spec_.in[0]), Labels().data(), Grad(spec_.in[0]));
     case Op::kInput:
     case Op::kEmbed:
       return;
@@ -250,8 +255,8 @@ void Dispatch::WgradLinear() {
   const std::vector<float> dy = OutGrad();
   const std::vector<float> both = concat ? Concatenated() : std::vector<float>();
   if (spec_.grad_weight) {
-    LinearWgrad(n_, shape, concat ? both.data() : In(spec_.in[0]), dy.data(), OutGradGrid(),
-                Target(spec_.weight()));
+    LinearWgrad(n_, shape, concat ? both.data() : In(spec_.in[0]) + Begin(), dy.data(),
+                OutGradGrid(), Target(spec_.weight()));
   }
   if (spec_.grad_bias) LinearBiasGrad(n_, shape, dy.data(), OutGradGrid(), Target(spec_.bias()));
 }

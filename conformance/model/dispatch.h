@@ -22,6 +22,7 @@ class Dispatch {
   void Wgrad();
   void Input();
   void ForwardLinear();
+  void ForwardLoss();
   void DgradLinear();
   void ForwardResidualAdd();
   void DgradResidualAdd();
@@ -62,6 +63,8 @@ class Dispatch {
   GradTarget Target(int32_t param) const;
   int64_t Width(int32_t value) const { return network_.tables().values[value].row_elems; }
   int64_t Tokens() const { return network_.TokensOf(spec_); }
+  // Where what it reads and what it gives back begin in the value in[0].
+  int64_t Begin() const { return network_.FirstRowOf(spec_) * Width(spec_.in[0]); }
   // The gradient of a node's output as operand; of the residual stream, and where several readers
   // added to it, it is requantised.
   Grid OutGradGrid() const { return OutGradGridOf(network_, spec_); }

@@ -93,6 +93,9 @@ struct ModelConfig {
   // values of all of it, which are gathered. `sequence` is what each has.
   bool context_parallel = false;
   int32_t cp = 1;
+  // The head and the loss are so many nodes each, of equal parts of the tokens, and the loss is a
+  // value that they add to.
+  int32_t loss_chunks = 1;
   bool bf16_params = false;  // nodes read bf16 parameters
   bool narrow = false;       // ternary operands of weight gradients: exact on a bf16 wire
   // Weight gradients are multiplied by this odd integer (odd part of the divisor).

@@ -77,9 +77,10 @@ struct NodeSpec {
   bool split = false;  // its heads or its part of ffn are those of one tp rank
   bool backward =
       false;  // kAllReduce: sums gradients, else values; kReduceScatter: of gradients alone
-  bool forward = false;    // kAllGather: of values alone
-  bool over_cp = false;    // kAllGather: over cp, else over tp
-  bool part = false;       // its tokens are those of this tp rank's part of the sequence
+  bool forward = false;  // kAllGather: of values alone
+  bool over_cp = false;  // kAllGather: over cp, else over tp
+  bool part = false;     // its tokens are those of this tp rank's part of the sequence
+  int32_t loss_chunk = 0, loss_chunks = 1;  // head, loss: which part of the tokens they compute
   int32_t grad_from = -1;  // whose gradient it reads instead of out[0]'s: of the whole sequence
   int32_t send_counts = -1, recv_counts = -1;  // kExchange: as in spf_node
   // Filled when the program is complete:
@@ -92,6 +93,7 @@ struct NodeSpec {
   int32_t weight() const { return weights.empty() ? -1 : weights[0]; }
   int32_t bias() const { return biases.empty() ? -1 : biases[0]; }
   int32_t grad_out() const { return grad_from < 0 ? out[0] : grad_from; }
+  bool AddsToLoss() const { return op == Op::kLoss && loss_chunks > 1; }
   bool any_grad_in() const { return grad_in != std::array<bool, 4>{}; }
 };
 
@@ -123,6 +125,8 @@ class Network {
   int64_t FirstTokenOf(const NodeSpec& spec) const;
   // Where the rank's tokens begin in the sequence.
   int64_t first_position() const { return rank_.cp * dims_.sequence; }
+  // The first row that it takes of the values it reads; of a loss in chunks not always 0.
+  int64_t FirstRowOf(const NodeSpec& spec) const;
   // In how many nodes of the longest program a parameter is used.
   int32_t most_uses() const { return most_uses_; }
 

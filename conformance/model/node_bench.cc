@@ -138,9 +138,17 @@ void NodeBench::Run(Blocks& blocks, const spf_node& node, spf_phase phase, doubl
   if (phase == SPF_FWD) CountRows(tables(), node, blocks);
 }
 
+// A loss in chunks is added to.
+void NodeBench::ClearLoss(Blocks& blocks) const {
+  for (int32_t id = 0; id < tables().n_values; ++id) {
+    if ((tables().values[id].flags & SPF_VALUE_LOSS) != 0) *blocks.Floats(SPF_IN_ACT, id) = 0;
+  }
+}
+
 void NodeBench::RunSample(Blocks& blocks, int64_t step, int64_t sample, bool split, double scale,
                           int32_t grad_dtype) const {
   for (Block& block : blocks.dact) std::fill(block.begin(), block.end(), std::byte{0});
+  ClearLoss(blocks);
   const spf_program& p = program(step, sample);
   auto run = [&](int32_t i, spf_phase phase) {
     Run(blocks, p.nodes[i], phase, scale, grad_dtype, step, sample);
@@ -196,8 +204,10 @@ std::vector<ModelConfig> VariedConfigs() {
   ModelConfig parts = split;
   parts.sequence_parallel = true;
   parts.tp = 1;
-  return {ModelConfig{}, all,    experts, embedding, layer, routed,
-          dropped,       padded, context, split,     parts};
+  ModelConfig chunks = all;
+  chunks.loss_chunks = 2;
+  return {ModelConfig{}, all,    experts, embedding, layer,  routed,
+          dropped,       padded, context, split,     chunks, parts};
 }
 
 }  // namespace shardproof

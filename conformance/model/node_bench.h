@@ -50,6 +50,7 @@ class NodeBench {
   virtual void Compute(const NodeArgs& args) const { model_.Compute(args, rank_); }
 
  private:
+  void ClearLoss(Blocks& blocks) const;
   void Move(Blocks& blocks, const spf_node& node, spf_phase phase) const;
 
   Model model_;

@@ -40,7 +40,7 @@ double Score(const NodeBench& bench, Blocks blocks, const spf_node& node) {
   for (int32_t u = 0; u < uses.n; ++u) {
     const int32_t out = uses.use[u].id;
     const spf_value& value = bench.tables().values[out];
-    if (uses.use[u].access != SPF_WRITE || value.dtype != SPF_F32) continue;
+    if ((uses.use[u].access & SPF_WRITE) == 0 || value.dtype != SPF_F32) continue;
     const float *y = blocks.Floats(SPF_IN_ACT, out),
                 *dy = blocks.Floats(SPF_IN_DACT, GradientOf(node, out));
     const bool loss = value.max_rows * value.row_elems == 1;

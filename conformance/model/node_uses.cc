@@ -35,7 +35,7 @@ Uses ForwardUses(const NodeSpec& s) {
   UseAll(uses, SPF_IN_PARAM, SPF_READ, s.weights);
   UseAll(uses, SPF_IN_PARAM, SPF_READ, s.biases);
   UseAll(uses, SPF_IN_ACT, SPF_READ, s.in);
-  UseAll(uses, SPF_IN_ACT, SPF_WRITE, s.out);
+  UseAll(uses, SPF_IN_ACT, s.AddsToLoss() ? SPF_ADD : SPF_WRITE, s.out);
   return uses;
 }
 
@@ -199,7 +199,8 @@ int32_t DecideGradients(std::vector<NodeSpec>& program, const spf_model& tables)
     }
     if (spec.grad_from >= 0) wanted[static_cast<size_t>(spec.grad_from)] = any;
     for (int32_t param : spec.weights) {
-      if (param >= 0) most_uses = std::max(most_uses, ++uses[param]);
+      // The chunks of a loss share the tokens.
+      if (param >= 0 && spec.loss_chunk == 0) most_uses = std::max(most_uses, ++uses[param]);
     }
   }
   for (NodeSpec& spec : program) {

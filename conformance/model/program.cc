@@ -150,11 +150,24 @@ void ProgramBuilder::Head(int32_t h, int32_t labels) {
     gain.weights = {n_.FindParam("gain.weight")};
     x = gain.out[0];
   }
-  x = Linear("head", x, d_.vocab, "");
-  program_.back().head = true;
+  for (int32_t chunk = 0; chunk < c_.loss_chunks; ++chunk) HeadAndLoss(x, labels, chunk);
+}
+
+void ProgramBuilder::HeadAndLoss(int32_t x, int32_t labels, int32_t chunk) {
+  const std::string suffix = c_.loss_chunks > 1 ? "." + std::to_string(chunk) : "";
+  const std::string head = "head" + suffix;
+  const spf_value logits{nullptr, 0, SPF_F32, d_.sequence / c_.loss_chunks, d_.vocab, -1};
+  const size_t first = program_.size();
+  Add(Op::kLinear, head, "head", x, AddValue(head, logits)).head = true;
+  Weights(program_.back(), "head");
   if (c_.tied) program_.back().weights = {n_.FindParam("embedding.weight")};
-  NodeSpec& loss = Add(Op::kLoss, "loss", "model", x, Loss("loss", SPF_VALUE_LOSS));
+  NodeSpec& loss = Add(Op::kLoss, "loss" + suffix, "model", program_.back().out[0],
+                       Loss("loss", SPF_VALUE_LOSS));
   loss.in[1] = labels;
+  for (size_t i = first; i < program_.size(); ++i) {
+    program_[i].loss_chunk = chunk;
+    program_[i].loss_chunks = c_.loss_chunks;
+  }
 }
 
 NodeSpec& ProgramBuilder::Add(Op op, const std::string& name, const std::string& module, int32_t in,

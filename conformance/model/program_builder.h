@@ -27,6 +27,7 @@ class ProgramBuilder {
   int32_t Mlp(const std::string& mlp, int32_t x, int32_t h, const std::string& suffix);
   int32_t SplitMlp(const std::string& mlp, int32_t x, int32_t h, const std::string& suffix);
   void Head(int32_t h, int32_t labels);
+  void HeadAndLoss(int32_t x, int32_t labels, int32_t chunk);  // of one chunk of the loss
   void SetLayer(size_t first, int64_t layer);
   std::string StreamName(int64_t layer) const;  // the value that leaves a layer
   void Register(const NodeSpec& spec, bool absent);

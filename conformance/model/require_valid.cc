@@ -102,6 +102,12 @@ void RequireContextParallel(const ModelConfig& config) {
           "context_parallel with unused = rank: all ranks of cp gather keys and values");
 }
 
+void RequireLossChunks(const ModelConfig& config) {
+  RequireDivides("loss_chunks", config.loss_chunks, "sequence", config.sequence);
+  Require(config.loss_chunks == 1 || !config.mtp,
+          "loss_chunks with mtp: the second loss has a head of its own, which is in one piece");
+}
+
 void RequirePipeline(const ModelConfig& config) {
   RequireRange("pp", config.pp, 1, 1024);
   RequireRange("chunks", config.chunks, 1, 1024);
@@ -142,6 +148,7 @@ void RequireValid(const ModelConfig& config, int64_t max_tokens) {
   RequirePipeline(config);
   RequireTensorParallel(config);
   RequireContextParallel(config);
+  RequireLossChunks(config);
 }
 
 }  // namespace shardproof

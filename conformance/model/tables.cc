@@ -246,8 +246,10 @@ class TableBuilder {
 };
 
 int64_t Network::TokensOf(const NodeSpec& spec) const {
-  return spec.part ? dims_.local_sequence() : dims_.sequence;
+  return (spec.part ? dims_.local_sequence() : dims_.sequence) / spec.loss_chunks;
 }
+
+int64_t Network::FirstRowOf(const NodeSpec& spec) const { return spec.loss_chunk * TokensOf(spec); }
 
 int64_t Network::FirstTokenOf(const NodeSpec& spec) const {
   return spec.part ? rank_.tp * dims_.local_sequence() : 0;

@@ -64,7 +64,7 @@ std::vector<std::vector<int64_t>> SequencesOf(const InstanceSpec& spec, int32_t 
 ModelConfig Undivided(ModelConfig config) {
   if (config.moe.experts > 0) config.ep = 1;
   config.pp = config.chunks = 1;
-  config.tp = 1;
+  config.tp = config.loss_chunks = 1;
   config.sequence *= config.cp;
   config.cp = 1;
   config.context_parallel = false;

@@ -163,6 +163,7 @@ Config ReadConfig(const KnobReader& read) {
   Config config;
   if (!knobs.Text("microbatches")) throw Rejected("microbatches is not set: it is a contract knob");
   config.microbatches = knobs.Size("microbatches");
+  config.loss_chunks = knobs.Size("loss_chunks");
   ReadSharding(knobs, config);
   ReadLayerWise(knobs, config);
   ReadGrid(knobs, config);

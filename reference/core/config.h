@@ -35,6 +35,7 @@ enum class CudaGraphs { kNone, kFullIteration, kPerLayer };
 
 struct Config {
   int32_t microbatches = 1;
+  int32_t loss_chunks = 1;  // of a microbatch: the model's tables say which nodes they are
 
   ShardingStrategy strategy = ShardingStrategy::kNoShard;
   bool outer_shards = false;        // outer_strategy = optim: outer ranks subdivide the shard

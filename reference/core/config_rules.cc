@@ -15,6 +15,9 @@ void CheckSchedule(const Knobs& knobs, const Config& c) {
     }
     return;
   }
+  if (c.loss_chunks > 1)
+    Reject("loss_chunks", std::to_string(c.loss_chunks),
+           with_overlap + "the loss is one node between two microbatches");
   if (c.recompute) Reject("recompute", "1", with_overlap + "whole layers would run again");
   if (c.recompute_modules.contains("moe"))
     Reject("recompute_modules", knobs.Text("recompute_modules").value(),

@@ -67,6 +67,7 @@ TEST(ConfigRefusals, UnknownWords) {
 TEST(ConfigRefusals, MalformedNumbers) {
   ExpectRejected({{"microbatches", "two"}}, "microbatches", "two");
   ExpectRejected({{"microbatches", "0"}}, "microbatches", "0");
+  ExpectRejected({{"loss_chunks", "0"}}, "loss_chunks", "0");
   ExpectRejected({{"bucket_size", "-1"}}, "bucket_size", "-1");
   ExpectRejected({{"prefetch_limit_bytes", "-5"}}, "prefetch_limit_bytes", "-5");
   ExpectRejected({{"lr", "fast"}}, "lr", "fast");
@@ -129,6 +130,7 @@ TEST(ConfigSchedule, LegalCombination) {
 }
 
 TEST(ConfigSchedule, WhatTakesALayerAsOnePieceIsRejected) {
+  ExpectRejected(Overlapped("loss_chunks", "2"), "loss_chunks", "2");
   ExpectRejected(Overlapped("recompute", "1"), "recompute", "1");
   ExpectRejected(Overlapped("recompute_modules", "norm,moe"), "recompute_modules", "norm,moe");
   ExpectRejected(Overlapped("recompute_modules", "mlp"), "recompute_modules", "mlp");

@@ -28,4 +28,13 @@ inline bool WritesValue(const spf_use& use) {
   return use.table == SPF_IN_ACT && use.access != SPF_READ;
 }
 
+// A loss in chunks (loss_chunks): its value is the sum of what several nodes add.
+inline bool AddsToValue(const spf_node& node) {
+  if (node.kind != SPF_NODE_COMPUTE) return false;
+  for (const spf_use& use : UsesOf(node, SPF_FWD)) {
+    if (WritesValue(use) && use.access == SPF_ADD) return true;
+  }
+  return false;
+}
+
 }  // namespace reference

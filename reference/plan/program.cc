@@ -6,6 +6,13 @@
 namespace reference {
 namespace {
 
+// Where the chunks of the loss begin, each a head and a loss; the end of the program if the loss is
+// in one piece.
+int32_t LossChunksBegin(const spf_program& program) {
+  const auto losses = std::ranges::count_if(NodesOf(program), AddsToValue);
+  return program.n_nodes - 2 * static_cast<int32_t>(losses);
+}
+
 bool HasBackward(const spf_node& node) { return node.uses[SPF_BWD].n > 0; }
 
 // The values that an operation touches, each once; true if the operation only writes it.
@@ -88,11 +95,19 @@ void OperationList::Add(const spf_node& node, spf_phase phase, bool recompute) {
 
 std::vector<Operation> TrainOperations(const spf_program& program, const Recompute& recompute) {
   OperationList list(program, recompute.on_demand);
-  for (const spf_node& node : NodesOf(program)) list.Add(node, SPF_FWD);
+  const int32_t chunks = LossChunksBegin(program);
+  for (int32_t i = 0; i < chunks; ++i) list.Add(program.nodes[i], SPF_FWD);
+  for (int32_t i = chunks; i < program.n_nodes; i += 2) {
+    const spf_node &head = program.nodes[i], &loss = program.nodes[i + 1];
+    list.Add(head, SPF_FWD);
+    list.Add(loss, SPF_FWD);
+    list.Add(loss, SPF_BWD);
+    list.Add(head, SPF_BWD);
+  }
   auto segment = [&](int32_t i) {
     return recompute.segment_of.empty() ? -1 : At(recompute.segment_of, program.nodes[i].module);
   };
-  for (int32_t end = program.n_nodes; end > 0;) {
+  for (int32_t end = chunks; end > 0;) {
     // Nodes [begin, end) are one segment, or one node outside segments.
     int32_t begin = end - 1;
     while (segment(end - 1) >= 0 && begin > 0 && segment(begin - 1) == segment(end - 1)) --begin;

@@ -49,7 +49,9 @@ class OperationList {
   std::vector<const spf_node*> dropped_;  // by value: the node that makes it again, or NULL
 };
 
-// Forward, then backward in reverse; nodes that have nothing to do in backward are left out.
+// Forward, then backward in reverse; nodes that have nothing to do in backward are left out. A loss
+// in chunks stands between the two: each chunk forward, then backward, so that logits of one chunk
+// alone exist.
 std::vector<Operation> TrainOperations(const spf_program& program, const Recompute& recompute);
 
 // What dies after each operation.

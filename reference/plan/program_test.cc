@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 namespace reference {
 namespace {
 
@@ -125,6 +127,41 @@ TEST(Segments, AreOutermostModulesOfTheType) {
   spf_model model{};
   model.n_modules = 4, model.modules = modules.data();
   EXPECT_EQ(SegmentsOfType(model, "TransformerLayer"), (std::vector<int32_t>{-1, 1, 1, -1}));
+}
+
+// norm -> x; of each chunk head: x -> y, loss: y -> l. Both add to the gradient of x, and to l.
+TEST(LossChunks, EachIsForwardAndBackwardBeforeTheNext) {
+  enum Value { kX, kY0, kY1, kLoss };
+  const auto act = [](int32_t id, uint8_t access) { return spf_use{SPF_IN_ACT, access, 0, id}; };
+  const auto dact = [](int32_t id, uint8_t access) { return spf_use{SPF_IN_DACT, access, 0, id}; };
+  std::vector<std::vector<spf_use>> forward{{act(kX, SPF_WRITE)}}, backward{{dact(kX, SPF_READ)}};
+  for (const int32_t y : {kY0, kY1}) {
+    forward.push_back({act(kX, SPF_READ), act(y, SPF_WRITE)});
+    backward.push_back({act(kX, SPF_READ), dact(y, SPF_READ), dact(kX, SPF_ADD)});
+    forward.push_back({act(y, SPF_READ), act(kLoss, SPF_ADD)});
+    backward.push_back({act(y, SPF_READ), dact(y, SPF_WRITE)});
+  }
+  std::vector<spf_node> nodes(5);
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    nodes[i].id = static_cast<int32_t>(i);
+    nodes[i].uses[SPF_FWD] = {static_cast<int32_t>(forward[i].size()), forward[i].data()};
+    nodes[i].uses[SPF_BWD] = {static_cast<int32_t>(backward[i].size()), backward[i].data()};
+  }
+  const spf_program program{sizeof(spf_program), 5, nodes.data()};
+  std::string order;
+  const auto operations = TrainOperations(program, {});
+  for (const Operation& o : operations)
+    order += (o.phase == SPF_FWD ? "f" : "b") + std::to_string(o.node->id) + " ";
+  EXPECT_EQ(order, "f0 f1 f2 b2 b1 f3 f4 b4 b3 b0 ");
+  // The loss is complete where it dies; logits die with their chunk, what the head reads does not.
+  const DeathList deaths = Deaths(operations, 4);
+  const auto dies = [&](size_t i, ValueRef value) {
+    return std::ranges::count(deaths[i], value) > 0;
+  };
+  EXPECT_TRUE(dies(6, {false, kLoss}) && !dies(2, {false, kLoss}));
+  EXPECT_TRUE(dies(3, {false, kY0}) && dies(4, {true, kY0}));
+  EXPECT_TRUE(dies(8, {false, kX}) && dies(9, {true, kX}));
+  EXPECT_EQ(EvalOperations(program).size(), 5u);
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "reference/plan/writer.h"
 
+#include <algorithm>
+
 #include "reference/core/at.h"
 
 namespace reference {
@@ -40,10 +42,12 @@ Pass PlanWriter::Open(int32_t microbatch, bool training) {
   const Config& config = facts.config;
   const spf_program& program = *At(facts.programs, microbatch);
   Pass pass{{microbatch, 0}, EvalOperations(program), {}, 0};
-  pass.backward = pass.operations.size();
   if (training)
     pass.operations = TrainOperations(
         program, PlanRecompute(facts.model, config.recompute, config.recompute_modules));
+  const auto is_backward = [](const Operation& o) { return o.phase != SPF_FWD || o.recompute; };
+  pass.backward = static_cast<size_t>(std::ranges::find_if(pass.operations, is_backward) -
+                                      pass.operations.begin());
   pass.deaths = Deaths(pass.operations, facts.model.n_values);
   Open(pass.id);
   return pass;

@@ -11,7 +11,7 @@ struct Pass {
   ChunkPass id;
   std::vector<Operation> operations;
   DeathList deaths;     // by operation
-  size_t backward = 0;  // where it begins
+  size_t backward = 0;  // where it begins; a loss in chunks goes on in it with its second chunk
 };
 
 // What the three ways to train share.

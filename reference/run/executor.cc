@@ -82,6 +82,7 @@ void Executor::Open(const Step& step) {
 void Executor::RunOperation(const Step& step) {
   Activations& values = microbatches_.At(step.of).values;
   runner_.Run(step.operation, step.of.microbatch, values, StreamOf(step));
+  runner_.PublishLoss(step.dead, step.of.microbatch, values, StreamOf(step));
   values.Free(step.dead, StreamOf(step));
 }
 

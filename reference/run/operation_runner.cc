@@ -27,8 +27,6 @@ void OperationRunner::Run(const Operation& operation, int32_t microbatch, Activa
     Compute(operation, microbatch, activations, stream);
   }
   activations.After(operation, stream);
-  if (operation.phase == SPF_FWD && !operation.recompute)
-    PublishLoss(operation, microbatch, activations, stream);
 }
 
 void OperationRunner::LookUpParams(const Operation& operation) {
@@ -98,12 +96,13 @@ void OperationRunner::MoveParts(const Communicator& group, const Operation& oper
       count, spf::For(purpose, operation.node->module, microbatch))});
 }
 
-void OperationRunner::PublishLoss(const Operation& operation, int32_t microbatch,
+void OperationRunner::PublishLoss(const std::vector<ValueRef>& dead, int32_t microbatch,
                                   const Activations& activations, spf_stream stream) {
-  for (const spf_use& use : UsesOf(operation)) {
-    if (!WritesValue(use)) continue;
-    if ((c_.host.model().values[use.id].flags & SPF_VALUE_LOSS) == 0) continue;
-    c_.host.Publish(stream, SPF_RESULT_LOSS, microbatch, 0, 1, SPF_F32, activations.act()[use.id]);
+  for (const ValueRef& value : dead) {
+    if (value.gradient) continue;
+    if ((c_.host.model().values[value.value].flags & SPF_VALUE_LOSS) == 0) continue;
+    c_.host.Publish(stream, SPF_RESULT_LOSS, microbatch, 0, 1, SPF_F32,
+                    activations.AddressOf(value));
   }
 }
 

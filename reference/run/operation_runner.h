@@ -15,10 +15,13 @@ class OperationRunner {
  public:
   OperationRunner(Context& context, Reductions& reductions);
 
-  // Issues the operation on the stream; publishes LOSS. Gathered parameters are there for the
-  // compute stream only, so a node that reads some runs there.
+  // Issues the operation on the stream. Gathered parameters are there for the compute stream only,
+  // so a node that reads some runs there.
   void Run(const Operation& operation, int32_t microbatch, Activations& activations,
            spf_stream stream);
+  // Publishes LOSS if it is among what dies on the stream: nothing adds to it any more.
+  void PublishLoss(const std::vector<ValueRef>& dead, int32_t microbatch,
+                   const Activations& activations, spf_stream stream);
 
  private:
   void LookUpParams(const Operation& operation);
@@ -33,8 +36,6 @@ class OperationRunner {
   // whole. Backward the other way round.
   void MoveParts(const Communicator& group, const Operation& operation, int32_t microbatch,
                  const Activations& activations, spf_stream stream);
-  void PublishLoss(const Operation& operation, int32_t microbatch, const Activations& activations,
-                   spf_stream stream);
 
   Context& c_;
   Reductions& reductions_;

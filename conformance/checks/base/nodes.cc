@@ -35,6 +35,7 @@ Nodes::Nodes(const spf_model& model, const spf_program& program)
     }
   }
   for (const auto& [layer, nodes] : by_layer) PlaceLayer(nodes);
+  FindLossChunks();
 }
 
 bool Nodes::MovesActivations(const spf_model& model, const spf_node& node) {
@@ -63,6 +64,19 @@ bool Nodes::Originates(const spf_node& node) const {
     (uses.use[i].access == SPF_READ ? reads : writes) = true;
   }
   return writes && !reads;
+}
+
+// Each is a head, then a loss that adds to the value of all.
+void Nodes::FindLossChunks() {
+  for (int32_t i = 1; i < program_.n_nodes; ++i) {
+    const spf_uses& uses = program_.nodes[i].uses[SPF_FWD];
+    for (int32_t u = 0; u < uses.n; ++u) {
+      const spf_use& use = uses.use[u];
+      const bool adds = use.table == SPF_IN_ACT && use.access == SPF_ADD;
+      if (adds && (model_.values[use.id].flags & SPF_VALUE_LOSS) != 0)
+        in_loss_chunks_.insert({program_.nodes[i - 1].id, program_.nodes[i].id});
+    }
+  }
 }
 
 // Schedule nodes follow each other: a float exchange opens the dispatch, compute after it the

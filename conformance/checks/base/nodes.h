@@ -56,6 +56,8 @@ class Nodes {
   bool Has(ScheduleNode schedule_node, Side side, int32_t layer, bool delay) const;
   // Its weight gradient may be put off: matrix products, but not norms, routers and embeddings.
   bool Deferrable(int32_t node) const { return deferrable_.count(node) != 0; }
+  // Of a chunk of the loss (loss_chunks), whose heads and losses run forward and backward in turns.
+  bool InLossChunk(int32_t node) const { return in_loss_chunks_.count(node) != 0; }
   // The model's nodes of a schedule node, in forward order.
   std::vector<const spf_node*> Of(ScheduleNode schedule_node, int32_t layer) const;
   // Exchange nodes that move activations, not counts.
@@ -65,12 +67,13 @@ class Nodes {
   void PlaceLayer(const std::vector<const spf_node*>& nodes);
   bool Under(int32_t module, const char* type) const;
   bool Originates(const spf_node& node) const;
+  void FindLossChunks();
 
   const spf_model& model_;
   const spf_program& program_;
   std::map<int32_t, Place> places_;
   std::vector<int32_t> layers_;
-  std::set<int32_t> moe_, deferrable_;
+  std::set<int32_t> moe_, deferrable_, in_loss_chunks_;
 };
 
 }  // namespace shardproof::schedule

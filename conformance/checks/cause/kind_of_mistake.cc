@@ -29,6 +29,7 @@ constexpr Row kRows[] = {
     {Kind::kStructure, false,
      "BU-01 BU-05 EP-01 EP-02 EP-03 EP-04 EP-20 EP-29 EP-38 LW-16 LW-21 LW-28 LW-29 LW-32 LW-34 "
      "FS-04 "
+     "FS-46 "
      "FS-06 FS-07 FS-26 FS-38 PG-07 PG-14 PG-15 PG-17 GE-28"},
     {Kind::kStructure, true,
      "CP-03 CP-01 CP-02 TP-03 TP-01 TP-02 TP-08 TP-04 TP-09 TP-07 EP-18 EP-21 LW-01 LW-02 LW-03 "
@@ -39,7 +40,8 @@ constexpr Row kRows[] = {
      "FS-08 FS-10 FS-11 FS-12 FS-19 FS-21 FS-22 FS-29 FS-30 FS-34 FS-35 PG-09 PG-10 PG-11 "
      "PG-18"},
     {Kind::kHiding, false, "EP-33 LW-38 GE-12 GE-13 GE-14 FS-44 FS-45 BU-07"},
-    {Kind::kTotals, false, "LW-04 EP-08 FS-31 FS-32 FS-33 GE-37 GE-39 GE-40 BU-02 BU-03 BU-04"},
+    {Kind::kTotals, false,
+     "LW-04 EP-08 FS-47 FS-31 FS-32 FS-33 GE-37 GE-39 GE-40 BU-02 BU-03 BU-04"},
     {Kind::kTotals, true, "BU-06"},
     // Routers choose other rows once weights are wrong: EP-27 and EP-28 speak first if they come
     // first.

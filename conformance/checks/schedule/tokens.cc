@@ -111,7 +111,7 @@ class Builder {
   void Compute(int64_t index, const Event& event) {
     const int32_t pass = pass_of_(event.id, event.microbatch);
     const Place* place = PlaceOf(event.id, pass);
-    if (place == nullptr) return;
+    if (place == nullptr || At(step_.nodes, pass)->InLossChunk(event.id)) return;  // FS-46 judges
     const ScheduleNode schedule_node =
         !step_.combined && place->node == ScheduleNode::kLoss ? ScheduleNode::kPost : place->node;
     Side side = event.phase == SPF_FWD ? Side::kForward : Side::kBackward;

@@ -68,6 +68,7 @@ struct NodeContext {
   int64_t Width(int32_t value) const { return network.tables().values[value].row_elems; }
   int64_t Numel(int32_t param) const { return network.tables().params[param].numel; }
   int64_t Tokens() const { return network.TokensOf(spec); }
+  int64_t FirstRow() const { return network.FirstRowOf(spec); }
   int64_t FirstToken() const { return network.FirstTokenOf(spec); }
   Grid OutGradGrid() const { return OutGradGridOf(network, spec); }
   Grid InGradGrid() const { return InGradGridOf(network, spec); }

@@ -21,12 +21,13 @@ void Concatenate(const NodeContext& c, float* both) {
   });
 }
 
-// The input [sequence, in]: a value as it is, or two of them side by side in temporary memory.
+// The input [tokens, in]: a value as it is, from the first row that the node takes, or two of them
+// side by side in temporary memory.
 class Input {
  public:
   explicit Input(const NodeContext& c) {
     if (!IsConcat(c)) {
-      data_ = c.In(c.spec.in[0]);
+      data_ = c.In(c.spec.in[0]) + c.FirstRow() * InWidth(c);
       return;
     }
     both_.emplace(c.queue, c.d.sequence * InWidth(c));
@@ -51,7 +52,7 @@ void FinishForward(const NodeContext& c, const float* bias, float* y) {
   const Grid grid = stream ? grids::kResidual : grids::kActivation;
   const int64_t out = OutWidth(c);
   const float* h = residual ? c.In(c.spec.in[1]) : nullptr;
-  ForEach(c.queue, "linear_forward", c.d.sequence * out, [=] SHARDPROOF_KERNEL(int64_t i) {
+  ForEach(c.queue, "linear_forward", c.Tokens() * out, [=] SHARDPROOF_KERNEL(int64_t i) {
     float value = y[i];
     if (bias != nullptr) value = value + bias[i % out];
     if (h != nullptr) value = h[i] + value;
@@ -59,12 +60,12 @@ void FinishForward(const NodeContext& c, const float* bias, float* y) {
   });
 }
 
-// dx [sequence, in] = dy w, exact sums.
+// dx [tokens, in] = dy w, exact sums.
 void MultiplyByWeight(const NodeContext& c, float* dx) {
   const OutGrad dy(c);
   const Param weight(c, c.spec.weight());
   Gemm gemm;
-  gemm.m = c.d.sequence;
+  gemm.m = c.Tokens();
   gemm.n = InWidth(c);
   gemm.k = OutWidth(c);
   gemm.a = dy.get();
@@ -74,11 +75,11 @@ void MultiplyByWeight(const NodeContext& c, float* dx) {
 }
 
 void InputDgrad(const NodeContext& c) {
-  const int64_t n = c.d.sequence * InWidth(c);
+  const int64_t n = c.Tokens() * InWidth(c);
   Rules rules = c.rules;
   if (c.spec.op == Op::kColumnLinear) rules.quantised = false;
   const Grid grid = rules.Scaled(c.InGradGrid());
-  float* dx = c.Grad(c.spec.in[0]);
+  float* dx = c.Grad(c.spec.in[0]) + c.FirstRow() * InWidth(c);
   if (!c.spec.add_in[0]) {
     MultiplyByWeight(c, dx);
     return Round(c.queue, rules, grid, dx, n);
@@ -114,7 +115,7 @@ void TakeSide(const NodeContext& c, const float* dboth, int64_t side) {
 }
 
 void WeightGrad(const NodeContext& c, const float* dy) {
-  const int64_t tokens = c.d.sequence, in = InWidth(c), out = OutWidth(c);
+  const int64_t tokens = c.Tokens(), in = InWidth(c), out = OutWidth(c);
   const Rules& rules = c.rules;
   const GradTarget target = c.Target(c.spec.weight());
   const Input input(c);
@@ -158,7 +159,7 @@ void LinearForward(const NodeContext& c) {
   const Param weight(c, c.spec.weight()), bias(c, c.spec.bias());
   const Input input(c);
   Gemm gemm;
-  gemm.m = c.d.sequence;
+  gemm.m = c.Tokens();
   gemm.n = OutWidth(c);
   gemm.k = InWidth(c);
   gemm.a = input.get();

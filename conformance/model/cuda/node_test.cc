@@ -64,6 +64,13 @@ std::vector<ModelConfig> Configs() {
   context.tensor_parallel = context.sequence_parallel = context.bf16_params = true;
   context.tp = 2;
   configs.push_back(context);
+  ModelConfig chunks;  // the head's rows do not begin at the first one; the loss is added to
+  chunks.loss_chunks = 4;
+  chunks.biases = chunks.odd_sizes = true;
+  configs.push_back(chunks);
+  chunks.odd_sizes = false;
+  chunks.tied = chunks.narrow = true;
+  configs.push_back(chunks);
   return configs;
 }
 
