@@ -69,6 +69,7 @@ struct InstanceSpec {
   Choice<OuterStrategy> outer_strategy;
   int32_t microbatches = 1;
   bool overlap_grad_reduce = false, overlap_param_gather = false;
+  Choice<CommSchedule> schedule;  // who owns the order of collectives
   bool average_in_collective = false;
   bool per_token_loss = false;
   Choice<KnobDtype> param_dtype;
@@ -169,6 +170,9 @@ struct Case {
 std::vector<Case> LegsOf(const Case& c);
 // How many ranks its largest leg has.
 int32_t MostRanks(const Case& c);
+// Hardware queues that all streams of a device share: 1 with schedule = one_queue; 0: each stream
+// has its own. Instances agree on it (Derive).
+int32_t QueuesOf(const Case& c);
 
 // Fills what follows from other fields (model.ep, model.pp, model.chunks, model.tp,
 // model.tensor_parallel, model.sequence_parallel, model.d_odd, model.bf16_params, model.narrow,

@@ -58,7 +58,11 @@ Expected Expect(const InstanceSpec& spec, int32_t world) {
   // same communicator, and the next unit's compute follows the gather: nothing is left to hide.
   const bool separate = spec.twin == GatherTwin::kGiven || spec.prefetch_limit_bytes < 0;
   expected.aligned = expected.buckets && spec.layer_wise.layout == LayerWiseLayout::kAligned;
-  expected.reductions = full ? separate : spec.overlap_grad_reduce;
+  // Where collectives take turns compute waits, in its next sum over tp, for the reduction that was
+  // issued before: maybe there is nothing between them to hide under.
+  const bool awaited =
+      spec.schedule == CommSchedule::kOneCommunicator && spec.tensor_parallel && spec.tp > 1;
+  expected.reductions = !awaited && (full ? separate : spec.overlap_grad_reduce);
   expected.twin = full && spec.twin == GatherTwin::kGiven;
   return expected;
 }
