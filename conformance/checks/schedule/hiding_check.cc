@@ -18,10 +18,11 @@ class Hiding : StepCheck {
          FindingSink& sink)
       : StepCheck(facts, step, result, sink), ordering_(ordering) {}
 
-  // Some all-to-alls must hide and not each of them: collectives take turns, and those of sharded
-  // gradients wait for compute, so an all-to-all behind one of them does, too.
+  // Some all-to-alls must hide and not each of them: collectives take turns, and gathers and
+  // reductions between them wait for compute, so an all-to-all behind one of these does, too.
   static bool SomeHide(const InstanceSpec& spec) {
-    return spec.schedule == CommSchedule::kOneCommunicator && ShardsGrads(spec);
+    return spec.schedule == CommSchedule::kOneCommunicator &&
+           (ShardsGrads(spec) || spec.overlap_grad_reduce || spec.overlap_param_gather);
   }
 
   void Run() {
