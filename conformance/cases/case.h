@@ -72,6 +72,7 @@ struct InstanceSpec {
   int32_t microbatches = 1;
   int32_t loss_chunks = 1;  // head and loss run for one n-th of the tokens at a time
   bool overlap_grad_reduce = false, overlap_param_gather = false;
+  Choice<CommSchedule> schedule;  // who owns the order of collectives
   bool average_in_collective = false;
   bool per_token_loss = false;
   Choice<KnobDtype> param_dtype;
@@ -172,6 +173,9 @@ struct Case {
 std::vector<Case> LegsOf(const Case& c);
 // How many ranks its largest leg has.
 int32_t MostRanks(const Case& c);
+// Hardware queues that all streams of a device share: 1 with schedule = one_queue; 0: each stream
+// has its own. Instances agree on it (Derive).
+int32_t QueuesOf(const Case& c);
 
 // Fills what follows from other fields (model.ep, model.pp, model.chunks, model.tp, model.cp,
 // model.tensor_parallel, model.sequence_parallel, model.context_parallel, model.loss_chunks,

@@ -202,6 +202,12 @@ void DeriveLeg(Case& c) {
     if (MustFail(spec) && c.instances.size() > 1)
       CannotAsk(spec, "nanloss with nan ends the run: it must be the only instance");
   }
+  for (const InstanceSpec& spec : c.instances) {
+    if (spec.schedule == CommSchedule::kOneQueue || QueuesOf(c) == 0) continue;
+    CannotAsk(spec, "schedule = " + spec.schedule.Text() +
+                        " beside an engine with one_queue: streams of all engines share the one "
+                        "queue of a device");
+  }
   std::set<std::string> names;
   for (size_t index = 0; index < c.instances.size(); ++index) {
     DeriveInstance(c.instances[index], c, index);

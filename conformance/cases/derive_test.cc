@@ -40,6 +40,16 @@ TEST(DeriveTest, InexactDivisorsAreRefused) {
   EXPECT_EQ(ErrorOf("w3.zero3.k3"), "");
 }
 
+// Queues are of a device, whose streams belong to all engines.
+TEST(DeriveTest, EnginesAgreeOnTheQueuesOfADevice) {
+  EXPECT_EQ(QueuesOf(ParseId("w4.zero3.onequeue")), 1);
+  EXPECT_EQ(QueuesOf(ParseId("w4.zero3.onecomm")), 0);
+  EXPECT_EQ(QueuesOf(ParseId("w4.zero3.name=a.onequeue+ddp.name=b.onequeue")), 1);
+  ExpectError("w4.zero3.name=a.onequeue+ddp.name=b", "share the one queue");
+  ExpectError("w4.zero3.name=a+ddp.name=b.onecomm+ddp.name=c.onequeue", "share the one queue");
+  EXPECT_EQ(ErrorOf("w4.zero3.name=a.onecomm+ddp.name=b"), "");
+}
+
 // No numbers are compared there: neither tokens nor divisors have a bound.
 TEST(DeriveTest, WorldsUpTo16384RanksCanBeAsked) {
   for (const char* id : {"w65.zero3", "w16384.zero3.n16.twin.tp8.etp8.k2", "w16384.lw.twin.muon",

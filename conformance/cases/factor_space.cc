@@ -4,7 +4,15 @@
 #include <stdexcept>
 #include <utility>
 
+#include "conformance/cases/illegal.h"
+
 namespace shardproof {
+
+bool CommScheduleGoes(const Case& c) {
+  InstanceSpec spec = c.instances.front();
+  spec.overlap_moe = true;  // without it a priority means nothing
+  return CommScheduleProblem(spec).empty();
+}
 
 bool LegalForOneToken(Case c) {
   InstanceSpec& spec = c.instances.front();

@@ -62,5 +62,8 @@ class FactorSpace {
 // Whether the instance is legal with one token a sample on each rank, etp being tp, whatever its
 // other factors are.
 bool LegalForOneToken(Case c);
+// Whether the instance's owner of the order of collectives (knob schedule) leaves room for its
+// other factors, under the overlap or not.
+bool CommScheduleGoes(const Case& c);
 
 }  // namespace shardproof

@@ -25,6 +25,9 @@ struct IllegalRule {
 const std::vector<IllegalRule>& IllegalRules();
 // The last of them: pipelines, and schedules that hide all-to-alls (illegal_schedule.cc).
 std::vector<IllegalRule> IllegalScheduleRules();
+// What of an instance contradicts its owner of the order of collectives (knob schedule); empty:
+// nothing (illegal_schedule.cc).
+std::string CommScheduleProblem(const InstanceSpec& spec);
 // Part of them: Muon's words, numbers, and combinations that do not orthogonalise (muon.cc).
 std::vector<IllegalRule> IllegalMuonRules();
 // Part of them: layer-wise engines (layer_wise.cc).

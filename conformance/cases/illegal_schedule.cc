@@ -104,7 +104,27 @@ std::string OverlapUnits(const InstanceSpec& spec, int32_t) {
          kOverlap + " = 1 and strategy = optim_grads_params: units are TransformerLayer";
 }
 
+// A twin is there for a gather that overtakes a reduction (GE-14).
+std::string TwinInTurn(const InstanceSpec& spec, int32_t) {
+  if (spec.schedule != CommSchedule::kOneCommunicator || spec.twin == GatherTwin::kNone) return "";
+  return "schedule = one_communicator with create_all_gather_group = 1: a second communicator is "
+         "for gathers that are in flight beside reductions";
+}
+
+// A device starts kernels of streams with a higher priority first, out of the order of issue.
+std::string PriorityInOneQueue(const InstanceSpec& spec, int32_t) {
+  if (spec.schedule != CommSchedule::kOneQueue || !spec.high_priority || !spec.overlap_moe)
+    return "";
+  return "high_priority_a2a_comm_stream = 1 with schedule = one_queue: nothing overtakes in one "
+         "queue";
+}
+
 }  // namespace
+
+std::string CommScheduleProblem(const InstanceSpec& spec) {
+  const std::string twin = TwinInTurn(spec, 0);
+  return twin.empty() ? PriorityInOneQueue(spec, 0) : twin;
+}
 
 std::vector<IllegalRule> IllegalScheduleRules() {
   return {
@@ -154,6 +174,13 @@ std::vector<IllegalRule> IllegalScheduleRules() {
        {"w4.zero3.ep2.k2.units=none.moe4.1f1b",
         "w4.zero3.ep2.k2.units=TransformerLayer,Embedding.moe4.1f1b",
         "w4.zero3.ep2.k2.units=Embedding.moe4.1f1b.dw"}},
+      WordRule("schedule-word", "schedule", {"w4.zero3.schedule=one_stream", "w2.ddp.schedule=0"}),
+      {"twin-in-turn",
+       TwinInTurn,
+       {"w4.zero3.twin.onecomm", "w8.zero1.twin.grid.ep2.onecomm.experts", "w4.lw.twin.onecomm"}},
+      {"priority-in-one-queue",
+       PriorityInOneQueue,
+       {"w4.zero3.ep2.k2.onequeue.moe4.1f1b.hp", "w4.lw.ep2.k2.onequeue.moe4.1f1b.hp"}},
   };
 }
 

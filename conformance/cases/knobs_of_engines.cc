@@ -4,6 +4,28 @@
 
 namespace shardproof::rows {
 
+namespace {
+
+Knob Schedule() {
+  return Word(&InstanceSpec::schedule, "schedule",
+              {{CommSchedule::kOneCommunicator, "onecomm"}, {CommSchedule::kOneQueue, "onequeue"}},
+              {.name = "schedule",
+               .meaning =
+                   "who owns the order of collectives. communicators: each communicator its own; "
+                   "kernels of several may wait for their peers at once. one_communicator: the "
+                   "engine; it chains collectives and messages of all groups by streams and "
+                   "events, so that of any two of a device one is over before the other can start "
+                   "(NCCL's rule for communicators that are used in turn). one_queue: the host; "
+                   "all streams of a device share one hardware queue "
+                   "(CUDA_DEVICE_MAX_CONNECTIONS=1), what is issued first starts first, and no "
+                   "timing may hang; on sim the case runs so. Refused: one_communicator with "
+                   "create_all_gather_group = 1, one_queue with high_priority_a2a_comm_stream = 1 "
+                   "under the overlap"})
+      .In({Space::kDense, Space::kSchedule, Space::kLayerWise, Space::kPipeline});
+}
+
+}  // namespace
+
 std::vector<Knob> StepKnobs() {
   return {
       Number(&InstanceSpec::microbatches, "k",
@@ -42,6 +64,7 @@ std::vector<Knob> StepKnobs() {
                 "without it, parameters are gathered before train_step (and load) return; with it, "
                 "bucket by bucket during the next call's forward, none before that call"})
           .In({Space::kDense, Space::kLayerWise}),
+      Schedule(),
       Flag(&InstanceSpec::average_in_collective, "avg",
            {.name = "average_in_collective",
             .meaning =

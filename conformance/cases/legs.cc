@@ -101,6 +101,13 @@ int32_t MostRanks(const Case& c) {
   return most;
 }
 
+int32_t QueuesOf(const Case& c) {
+  const bool one = std::any_of(c.instances.begin(), c.instances.end(), [](const auto& spec) {
+    return spec.schedule == CommSchedule::kOneQueue;
+  });
+  return one ? 1 : 0;
+}
+
 std::vector<Case> LegsOf(const Case& c) {
   std::vector<Case> legs;
   for (size_t i = 0; i < c.before.size(); ++i) {

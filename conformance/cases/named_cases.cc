@@ -233,11 +233,34 @@ std::vector<Case> OrderCases() {
   return FromIds({"w4.zero1.odd.unused=rank", "w8.zero3.odd.unused=rank"});
 }
 
+// Who owns the order of collectives, where few cases have all who communicate: norms, all-to-alls,
+// messages of stages, outer groups, parts of units, checkpoints, registered memory, two engines.
+std::vector<Case> CommScheduleCases() {
+  return FromIds({
+      "w4.zero3.ep2.k2.onecomm.do=tetsrlt.moe4",
+      "w8.zero3.n2.hfsdp.ep2.onecomm.clip0p5.experts",
+      "w8.zero3.reshard2.k2.onecomm",
+      "w8.zero1.tp2.etp2.split.sp.ogr.onecomm.adamw.clip0p5.zeros",
+      "w8.zero2.tp2.pp2.etp2.split.sp.k2.onecomm.layers4.bias.root.vpp2",
+      "w8.ddp.ep2.pp4.k4.onecomm.layers8.moe4.vpp2.1f1b",
+      "w4.zero2.ep2.k2.onecomm.moe4.1f1b.dw.er",
+      "w4.zero3.ep2.k8.onecomm.layers8.moe4.1f1b",
+      "w8.lw.ep2.k2.ogr.opg.onecomm.bs300.muon.lr0p0625.moe4.shared.mtp",
+      "w4.lw.tp2.etp2.split.ogr.opg.onecomm.muon.lr0p0625.heads4.tpmode=distributed.aligned",
+      "w8.zero3.n2.grid.onecomm.ub",
+      "w4.zero3.name=policy.onecomm+zero3.name=value.onecomm",
+      "w4.zero3.name=policy.onequeue+zero3.name=value.twin.onequeue",
+      "w8.zero3.twin.ep4.k3.onequeue.layers3.moe8.1f1b.dw",
+      "w8.zero3.n2.hfsdp.onequeue.ub",
+      "w4.zero3.k2.onecomm.adamw.do=tts.then.w2.zero1.k4.onequeue.adamw.do=ltt",
+  });
+}
+
 }  // namespace
 
 std::vector<Case> NamedCases() {
   return Joined({GridCases(), SizeCases(), OptionCases(), NanCases(), SplitCases(), SequenceCases(),
-                 ContextCases(), LossCases(), OrderCases()});
+                 ContextCases(), LossCases(), OrderCases(), CommScheduleCases()});
 }
 
 }  // namespace shardproof

@@ -157,17 +157,19 @@ PipelineSpace::PipelineSpace(const std::vector<int32_t>& worlds) : FactorSpace(S
   AddSetter("experts", {"none", "all layers", "odd layers", "first layer"}, SetExperts);
   AddSetter("engine", Names(Engines()), SetEngine);
   AddKnobs({"microbatches", "units"});
-  AddSetter("schedule", {"none", "1f1b", "1f1b dw", "1f1b er", "1f1b dw er"}, SetSchedule);
+  AddSetter("1f1b", {"none", "1f1b", "1f1b dw", "1f1b er", "1f1b dw er"}, SetSchedule);
   AddSetter("recompute", {"nothing", "norm,core_attn"}, SetRecompute);
   AddOtherKnobs();
   RelateStages();
+  Relate({"create_all_gather_group", "schedule", "high_priority_a2a_comm_stream"},
+         CommScheduleGoes);
 }
 
 void PipelineSpace::RelateStages() {
   // Tuples of one grid follow each other: it is derived once.
   Case last;
   bool last_legal = false;
-  Relate({"world", "stages", "ep", "experts", "engine", "microbatches", "units", "schedule"},
+  Relate({"world", "stages", "ep", "experts", "engine", "microbatches", "units", "1f1b"},
          [&](const Case& c) {
            if (!MakesSense(c)) return false;
            Case grid = c;

@@ -93,6 +93,8 @@ ScheduleSpace::ScheduleSpace(const std::vector<int32_t>& worlds, const std::vect
   RelateGridAndSchedule();
   RelateLayers();
   RelateChoices();
+  Relate({"create_all_gather_group", "schedule", "high_priority_a2a_comm_stream"},
+         CommScheduleGoes);
 }
 
 void ScheduleSpace::AddRanks(const std::vector<int32_t>& worlds, const std::vector<int32_t>& eps) {

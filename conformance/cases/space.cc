@@ -78,6 +78,7 @@ CaseSpace::CaseSpace(const std::vector<int32_t>& worlds) : FactorSpace(Space::kD
             "fsdp_double_buffer"});
   AddOtherKnobs();
   RelateGrid();
+  Relate({"create_all_gather_group", "schedule"}, CommScheduleGoes);
   Relate({"average_in_collective", "calculate_per_token_loss"}, [](const Case& c) {
     const InstanceSpec& spec = c.instances.front();
     return !spec.average_in_collective || !spec.per_token_loss;

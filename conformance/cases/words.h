@@ -45,6 +45,14 @@ struct WordsOf<GatherTwin> {
                                        "dense",     "experts"};
 };
 
+// Who owns the order of collectives: nobody but each communicator of its own; the engine, which has
+// one in flight at a time; the one hardware queue that all streams of a device share.
+enum class CommSchedule { kCommunicators, kOneCommunicator, kOneQueue };
+template <>
+struct WordsOf<CommSchedule> {
+  static constexpr WordList<3> kWords{"communicators", "one_communicator", "one_queue"};
+};
+
 enum class KnobDtype { kFp32, kBf16 };
 template <>
 struct WordsOf<KnobDtype> {

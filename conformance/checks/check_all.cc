@@ -5,6 +5,7 @@
 #include "conformance/checks/cause/order_by_cause.h"
 #include "conformance/checks/completeness.h"
 #include "conformance/checks/ended_early.h"
+#include "conformance/checks/graph/comm_schedule.h"
 #include "conformance/checks/graph/graph_checks.h"
 #include "conformance/checks/graph/overlap_check.h"
 #include "conformance/checks/groups/groups.h"
@@ -27,6 +28,8 @@ CheckResult CheckFamilies(const Analysis& analysis, CheckResult result) {
   result.Merge(CheckGraph(analysis.lowered()));
   result.Merge(CheckObjects(analysis));
   if (analysis.has_case()) result.Merge(CheckOverlap(*analysis.run().spec, analysis.lowered()));
+  if (analysis.has_case())
+    result.Merge(CheckCommSchedule(*analysis.run().spec, analysis.lowered()));
   result.Merge(CheckGroups(analysis));
   result.Merge(CheckReduction(analysis));
   result.Merge(CheckLifetime(analysis));

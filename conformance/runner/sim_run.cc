@@ -94,7 +94,7 @@ RunData RunOnSim(const Case& c, const Models& models, const Plugin& plugin,
   sim.seed = options.seed;
   sim.policy = options.policy;
   sim.drift = options.drift;
-  sim.queues = options.queues;
+  sim.queues = options.queues > 0 ? options.queues : QueuesOf(c);
   sim.on_start = options.on_start;
   if (Progress* progress = options.rank.progress; progress != nullptr)
     sim.on_device_step = [progress] { progress->beats.fetch_add(1, std::memory_order_relaxed); };

@@ -9,7 +9,7 @@ namespace reference {
 
 class Agreement {
  public:
-  Agreement(spf::Host& host, spf_stream stream, const std::vector<Communicator>& axes)
+  Agreement(Host& host, spf_stream stream, const std::vector<Communicator>& axes)
       : host_(host), stream_(stream), axes_(axes) {}
 
   // This rank's place among the ranks of the engine, the first axis fastest.
@@ -21,7 +21,7 @@ class Agreement {
   // All members' bytes (each n), in rank order.
   std::string GatherBytes(const Communicator& axis, const std::string& mine);
 
-  spf::Host& host_;
+  Host& host_;
   spf_stream stream_;
   const std::vector<Communicator>& axes_;
 };

@@ -37,7 +37,7 @@ struct HeldPiece {
 
 class CheckpointStore {
  public:
-  CheckpointStore(spf::Host& host, spf_stream stream, const std::vector<Communicator>& axes,
+  CheckpointStore(Host& host, spf_stream stream, const std::vector<Communicator>& axes,
                   FileSystem& files)
       : host_(host), stream_(stream), axes_(axes), files_(files) {}
 
@@ -55,7 +55,7 @@ class CheckpointStore {
   // One round. Returns what the ranks' work answered, by place.
   std::vector<std::string> Round(Agreement& agreement, const std::function<std::string()>& work);
 
-  spf::Host& host_;
+  Host& host_;
   spf_stream stream_;
   const std::vector<Communicator>& axes_;
   FileSystem& files_;

@@ -1,6 +1,6 @@
 // collectives.h: how is one operation put together? A group of one rank needs none (FS-43).
 #pragma once
-#include "conformance/abi/spf.hpp"
+#include "reference/core/host.h"
 #include "reference/groups/collection.h"
 
 namespace reference {
@@ -9,7 +9,7 @@ namespace reference {
 // allows it. Calls can be chained.
 class CollectiveBatch {
  public:
-  CollectiveBatch(spf::Host& host, const Communicator& on, spf_stream stream)
+  CollectiveBatch(Host& host, const Communicator& on, spf_stream stream)
       : host_(host), on_(on), stream_(stream) {}
 
   // Everybody's count elements -> all of them at recv, in rank order. send may be this rank's place
@@ -44,7 +44,7 @@ class CollectiveBatch {
     return *this;
   }
 
-  spf::Host& host_;
+  Host& host_;
   const Communicator& on_;
   spf_stream stream_;
   std::vector<spf_collective> ops_;

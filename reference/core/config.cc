@@ -31,7 +31,8 @@ void ReadSharding(const Knobs& knobs, Config& c) {
   c.optimizer_instances = knobs.Size("num_optimizer_instances");
   const bool twins = knobs.Flag("create_all_gather_group");
   const int of =
-      knobs.OneOf<int>("all_gather_group_of", {{"all", 0}, {"dense", 1}, {"experts", 2}});
+      twins ? knobs.OneOf<int>("all_gather_group_of", {{"all", 0}, {"dense", 1}, {"experts", 2}})
+            : 0;
   c.dense_twins = twins && of != 2;
   c.expert_twins = twins && of != 1;
   c.reshard_after_forward = knobs.Integer32("reshard_after_forward", 0).value_or(1);
@@ -76,6 +77,10 @@ void ReadCommunication(const Knobs& knobs, Config& c) {
   // all at once.
   c.overlap_grad_reduce = knobs.Flag("overlap_grad_reduce") || c.ShardsGrads();
   c.overlap_param_gather = knobs.Flag("overlap_param_gather") || c.ShardsParams();
+  c.schedule =
+      knobs.OneOf<CommSchedule>("schedule", {{"communicators", CommSchedule::kCommunicators},
+                                             {"one_communicator", CommSchedule::kOneCommunicator},
+                                             {"one_queue", CommSchedule::kOneQueue}});
   c.average_in_collective = knobs.Flag("average_in_collective");
   c.per_token_loss = knobs.Flag("calculate_per_token_loss");
   c.loss_scale = knobs.PowerOfTwo("loss_scale", 1);

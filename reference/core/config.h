@@ -30,6 +30,8 @@ struct Unsupported : std::runtime_error {
 enum class ShardingStrategy { kNoShard, kOptim, kOptimGrads, kOptimGradsParams, kLayerWise };
 // Layer-wise: how owners' values travel.
 enum class Transport { kAllGatherV, kBroadcast, kPadded };
+// Who owns the order of collectives: each communicator its own, the engine, or one hardware queue.
+enum class CommSchedule { kCommunicators, kOneCommunicator, kOneQueue };
 enum class OptimizerKind { kSgd, kAdamW, kMuon };
 enum class CudaGraphs { kNone, kFullIteration, kPerLayer };
 
@@ -60,6 +62,7 @@ struct Config {
   int64_t bucket_size = 0;                      // elements, of buckets outside units; 0: not cut
   std::optional<int64_t> prefetch_limit_bytes;  // not set: one unit ahead
   bool overlap_grad_reduce = false, overlap_param_gather = false;
+  CommSchedule schedule = CommSchedule::kCommunicators;
 
   bool average_in_collective = false;
   bool per_token_loss = false;

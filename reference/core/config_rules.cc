@@ -95,6 +95,19 @@ void CheckLayerWise(const Knobs& knobs, const Config& c) {
            "members use registered memory at one offset");
 }
 
+// Who owns the order of collectives, and what is there to break it.
+void CheckOrder(const Config& c) {
+  if (c.schedule == CommSchedule::kOneCommunicator && (c.dense_twins || c.expert_twins)) {
+    Reject("schedule", "one_communicator",
+           "is illegal with create_all_gather_group = 1: a twin is there for gathers that are in "
+           "flight beside reductions");
+  }
+  if (c.schedule == CommSchedule::kOneQueue && c.overlap_moe && c.high_priority_a2a) {
+    Reject("schedule", "one_queue",
+           "is illegal with high_priority_a2a_comm_stream = 1: nothing overtakes in one queue");
+  }
+}
+
 void CheckCombinations(const Knobs& knobs, const Config& c) {
   if (c.outer_shards && !c.ShardsParams()) {
     Reject(
@@ -150,6 +163,7 @@ void CheckOverlapIn(const Config& c, int32_t ep, int32_t pp) {
 
 void CheckRules(const Knobs& knobs, const Config& c) {
   CheckCombinations(knobs, c);
+  CheckOrder(c);
   CheckLayerWise(knobs, c);
   CheckSchedule(knobs, c);
   CheckMuon(knobs, c);

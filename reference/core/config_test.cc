@@ -26,6 +26,30 @@ TEST(Config, WhatDependsOnTheNormImpliesIt) {
   EXPECT_FALSE(Read({{"log_num_zeros_in_grad", "1"}}).grad_norm);
 }
 
+TEST(Config, OneCollectiveAtATimeLeavesTwinsNothing) {
+  EXPECT_EQ(Read({}).schedule, CommSchedule::kCommunicators);
+  EXPECT_EQ(Read({{"schedule", "one_communicator"}}).schedule, CommSchedule::kOneCommunicator);
+  for (const char* of : {"all", "dense", "experts"}) {
+    ExpectRejected({{"schedule", "one_communicator"},
+                    {"create_all_gather_group", "1"},
+                    {"all_gather_group_of", of}},
+                   "schedule", "one_communicator");
+  }
+  EXPECT_EQ(Read({{"schedule", "one_queue"}, {"create_all_gather_group", "1"}}).schedule,
+            CommSchedule::kOneQueue);
+  ExpectRejected({{"schedule", "one_stream"}}, "schedule", "one_stream");
+}
+
+TEST(Config, OneQueueHasNoPriorities) {
+  const Texts high{{"schedule", "one_queue"}, {"high_priority_a2a_comm_stream", "1"}};
+  EXPECT_EQ(Read(high).schedule, CommSchedule::kOneQueue);  // nothing has the priority
+  Texts overlap = high;
+  overlap["overlap_moe_expert_parallel_comm"] = "1";
+  ExpectRejected(overlap, "schedule", "one_queue");
+  overlap["schedule"] = "one_communicator";
+  EXPECT_EQ(Read(overlap).schedule, CommSchedule::kOneCommunicator);
+}
+
 TEST(Config, NoUnits) { EXPECT_TRUE(Read({{"units", "none"}}).unit_types.empty()); }
 
 TEST(Config, SeveralUnitTypes) {

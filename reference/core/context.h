@@ -5,10 +5,10 @@
 #pragma once
 #include <memory>
 
-#include "conformance/abi/spf.hpp"
 #include "reference/core/bucket.h"
 #include "reference/core/collective_buffers.h"
 #include "reference/core/config.h"
+#include "reference/core/host.h"
 #include "reference/groups/collection.h"
 
 namespace reference {
@@ -27,7 +27,7 @@ struct Streams {
 struct Context {
   explicit Context(spf_host* raw) : host(raw) {}
 
-  spf::Host host;
+  Host host;
   Config config;
   EngineGroups groups;
   ModelPlan plan;

@@ -58,8 +58,8 @@ Splits SplitEqually(int64_t elements, int32_t ranks) {
   return {pieces, pieces};
 }
 
-void Exchange(spf::Host& host, const Communicator& ep, const Operation& operation,
-              int32_t microbatch, spf_stream stream, Activations& activations) {
+void Exchange(Host& host, const Communicator& ep, const Operation& operation, int32_t microbatch,
+              spf_stream stream, Activations& activations) {
   const Ends ends = EndsOf(operation, activations);
   const spf_value& value = host.model().values[ends.value];
   const Splits splits = SplitsOf(operation, value, ep.size(), activations.counts());

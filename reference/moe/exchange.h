@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "reference/core/activations.h"
+#include "reference/core/host.h"
 #include "reference/groups/collection.h"
 
 namespace reference {
@@ -30,7 +31,7 @@ Splits SplitEqually(int64_t elements, int32_t ranks);
 
 // Issues the operation of an EXCHANGE node on this stream. What it writes is allocated before
 // (Activations::Before). Blocks the host until the counts that it needs have been copied.
-void Exchange(spf::Host& host, const Communicator& ep, const Operation& operation,
-              int32_t microbatch, spf_stream stream, Activations& activations);
+void Exchange(Host& host, const Communicator& ep, const Operation& operation, int32_t microbatch,
+              spf_stream stream, Activations& activations);
 
 }  // namespace reference

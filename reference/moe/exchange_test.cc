@@ -57,7 +57,7 @@ class ExchangeTest : public testing::Test {
   }
 
   HostForTest host_;
-  spf::Host spf_{&host_};
+  Host spf_{&host_};
   spf_stream compute_ = reinterpret_cast<spf_stream>(uintptr_t{1});
   spf_stream a2a_ = reinterpret_cast<spf_stream>(uintptr_t{2});
   std::vector<spf_value> values_;

@@ -18,6 +18,7 @@ Executor::Executor(Context& context, ParamStore& store, Reductions& reductions,
   } else {
     gathers_ = std::make_unique<UnitGathers>(context);
   }
+  if (c_.config.schedule == CommSchedule::kOneCommunicator) c_.host.KeepOneInFlight();
   if (c_.groups.pp.size() > 1) links_ = std::make_unique<PipelineLinks>(context);
 }
 
@@ -106,6 +107,7 @@ void Executor::Update() {
 void Executor::Destroy() {
   gathers_->Destroy();
   if (links_) links_->Destroy();
+  c_.host.EndChain();
 }
 
 }  // namespace reference

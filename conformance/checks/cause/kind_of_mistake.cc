@@ -19,8 +19,8 @@ constexpr Row kRows[] = {
     {Kind::kSynchronisation, true, "FS-36 FS-42"},
     // What does not overlap at all needs no stream of its own: KN-08 says why EP-05 is broken.
     {Kind::kSynchronisation, false,
-     "KN-08 EP-05 EP-06 EP-12 EP-19 EP-24 LW-17 LW-23 GE-03 GE-04 GE-10 EP-34 GE-05 GE-06 GE-11 "
-     "GE-07"},
+     "KN-08 EP-05 EP-06 EP-12 EP-19 EP-24 LW-17 LW-23 GE-03 GE-04 GE-10 GE-42 EP-34 GE-05 GE-06 "
+     "GE-11 GE-07 GE-41"},
     {Kind::kLifetime, false, "EP-07 LW-24 LW-25 GE-17 GE-18 GE-19"},
     {Kind::kLifetime, true,
      "EP-09 EP-10 EP-11 EP-13 EP-14 EP-15 EP-16 EP-17 EP-36 LW-35 LW-10 LW-11 LW-12 LW-18 LW-19 "

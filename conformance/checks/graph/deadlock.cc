@@ -45,6 +45,20 @@ const Entry& EntryToBlame(const Program& program, const WaitGraph& graph,
   return program.entries[program.parts[program.PartsOf(operation)[0]].entry];
 }
 
+// A circle of waits as a finding: before and after are what is said around who waits for whom.
+Finding HangFinding(const char* id, const Program& program, const Sorted& sorted, Profile profile,
+                    const std::vector<uint32_t>& cycle, const std::string& before,
+                    const std::string& after) {
+  const Entry& entry = EntryToBlame(program, sorted.graph, cycle);
+  Finding finding = FindingAt(id, program, entry.rank, entry.event);
+  finding.operation = Describe(program, entry);
+  finding.expected = "an order of starts and completions that all ranks can follow";
+  const Circle circle = ExplainCycle(program, sorted.graph, profile, cycle);
+  finding.seen = circle.lines;
+  finding.message = before + circle.ranks + ". " + after;
+  return finding;
+}
+
 class Judge {
  public:
   Judge(const Program& program, const Matching& matching, CheckResult& result)
@@ -92,14 +106,7 @@ class Judge {
   void Report(const char* id, const Sorted& sorted, Profile profile,
               const std::vector<uint32_t>& cycle, const std::string& before,
               const std::string& after) {
-    const Entry& entry = EntryToBlame(program_, sorted.graph, cycle);
-    Finding finding = FindingAt(id, program_, entry.rank, entry.event);
-    finding.operation = Describe(program_, entry);
-    finding.expected = "an order of starts and completions that all ranks can follow";
-    const Circle circle = ExplainCycle(program_, sorted.graph, profile, cycle);
-    finding.seen = circle.lines;
-    finding.message = before + circle.ranks + ". " + after;
-    result_.findings.push_back(std::move(finding));
+    result_.findings.push_back(HangFinding(id, program_, sorted, profile, cycle, before, after));
   }
 
   bool JudgeE0() {
@@ -233,6 +240,16 @@ class Judge {
 };
 
 }  // namespace
+
+std::optional<Finding> HangOn(const Program& program, Profile profile, bool cut,
+                              const char* requirement, const std::string& before,
+                              const std::string& after) {
+  const Sorted sorted = SortedGraph(program, profile, cut);
+  if (sorted.order.complete()) return std::nullopt;
+  const std::vector<uint32_t> cycle = ShortCycle(sorted.graph.graph, sorted.order);
+  if (cycle.empty()) return std::nullopt;  // the run was ended: nobody is to blame here
+  return HangFinding(requirement, program, sorted, profile, cycle, before, after);
+}
 
 std::string DeadlockNote(const KernelSlots& slots) {
   const auto number = [&](int32_t of) {

@@ -4,6 +4,7 @@
 // anything ran. If the graph of what must precede what has no cycle, no timing hangs; if it has
 // one, every run that reaches it hangs.
 #pragma once
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,13 @@ namespace shardproof::graph {
 
 // Does no timing hang on a machine of this profile?
 bool Safe(const Program& program, Profile profile);
+
+// The same as a finding of the requirement: a cyclic wait; none: there is no cycle. before and
+// after are what its message says around "rank 2 waits for rank 0, ...". cut: the run was ended, so
+// that ranks would have issued what is missing of them behind what holds their hosts.
+std::optional<Finding> HangOn(const Program& program, Profile profile, bool cut,
+                              const char* requirement, const std::string& before,
+                              const std::string& after);
 
 // Do the operations match, and does no timing hang with slots enough (E0)? Only then has the order
 // of the run a meaning.

@@ -43,6 +43,14 @@ std::vector<std::vector<int32_t>> OuterLists(const InstanceSpec& spec, int32_t w
   return lists;
 }
 
+// Compute waits for the next sum over tp, all-to-all or message of a stage, and that for the
+// reduction that was issued before it: maybe there is nothing between the two to hide under.
+bool TakesTurns(const InstanceSpec& spec) {
+  const bool exchanges = spec.model.moe.experts > 0 && spec.ep > 1;
+  return spec.schedule == CommSchedule::kOneCommunicator &&
+         ((spec.tensor_parallel && spec.tp > 1) || exchanges || spec.chunks > 1);
+}
+
 Expected Expect(const InstanceSpec& spec, int32_t world) {
   const bool full = ShardsParams(spec);
   Expected expected;
@@ -58,7 +66,7 @@ Expected Expect(const InstanceSpec& spec, int32_t world) {
   // same communicator, and the next unit's compute follows the gather: nothing is left to hide.
   const bool separate = spec.twin == GatherTwin::kGiven || spec.prefetch_limit_bytes < 0;
   expected.aligned = expected.buckets && spec.layer_wise.layout == LayerWiseLayout::kAligned;
-  expected.reductions = full ? separate : spec.overlap_grad_reduce;
+  expected.reductions = !TakesTurns(spec) && (full ? separate : spec.overlap_grad_reduce);
   expected.twin = full && spec.twin == GatherTwin::kGiven;
   return expected;
 }

@@ -76,6 +76,20 @@ TEST(Overlap, GathersThatWaitForTheComputeBeforeThemCannotHide) {
             Ids{"GE-12"});
 }
 
+// Where collectives take turns, compute waits for reductions by way of its next sum over tp.
+TEST(Overlap, ReductionsThatTakeTurnsWithSumsOverTpNeedNotHide) {
+  const Shape awaited{.compute_waits_for_reduction = true, .twin = false};
+  Case c = FullySharded();
+  c.instances[0].twin = GatherTwin::kNone;
+  c.instances[0].schedule = CommSchedule::kOneCommunicator;
+  EXPECT_TRUE(Found(CheckOverlap(c, Step(awaited))).contains("GE-13"));
+  c.instances[0].tensor_parallel = true;
+  c.instances[0].tp = 2;
+  const CheckResult result = CheckOverlap(c, Step(awaited));
+  EXPECT_FALSE(Found(result).contains("GE-13"));
+  EXPECT_FALSE(result.judged.contains("GE-13"));
+}
+
 TEST(Overlap, ReductionsThatComputeWaitsForCannotHide) {
   EXPECT_TRUE(Found(CheckOverlap(FullySharded(), Step({.compute_waits_for_reduction = true})))
                   .contains("GE-13"));

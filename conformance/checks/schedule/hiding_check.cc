@@ -18,16 +18,33 @@ class Hiding : StepCheck {
          FindingSink& sink)
       : StepCheck(facts, step, result, sink), ordering_(ordering) {}
 
+  // Some all-to-alls must hide and not each of them: collectives take turns, and gathers and
+  // reductions between them wait for compute, so an all-to-all behind one of these does, too.
+  static bool SomeHide(const InstanceSpec& spec) {
+    return spec.schedule == CommSchedule::kOneCommunicator &&
+           (ShardsGrads(spec) || spec.overlap_grad_reduce || spec.overlap_param_gather);
+  }
+
   void Run() {
-    // To look at gradients before they are sent the host waits for compute: then nothing of this
-    // can be asked.
-    if (step_.train && !spec_.check_for_nan) JudgePairs();
+    every_one_ = !SomeHide(spec_);
+    JudgeAllPairs();
     JudgeCauses();
+  }
+  // Each pair of the step that cannot hide is a finding.
+  void FindAllPairs() {
+    every_one_ = true;
+    JudgeAllPairs();
   }
 
   size_t hidden = 0, pairs = 0;
 
  private:
+  void JudgeAllPairs() {
+    // To look at gradients before they are sent the host waits for compute: then nothing of this
+    // can be asked.
+    if (step_.train && !spec_.check_for_nan) JudgePairs();
+  }
+
   std::vector<int64_t> EventsOf(const Token& token, EventKind kind) const {
     std::vector<int64_t> events;
     for (const int64_t index : token.events) {
@@ -63,7 +80,7 @@ class Hiding : StepCheck {
         }
       }
     }
-    for (size_t k = 0; spec_.delay_wgrad && k < step_.nodes.size(); ++k) {
+    for (size_t k = 0; spec_.delay_wgrad && !SomeHide(spec_) && k < step_.nodes.size(); ++k) {
       for (const int32_t layer : step_.nodes[k]->layers())
         JudgeWeights(static_cast<int32_t>(k), layer);
     }
@@ -85,6 +102,7 @@ class Hiding : StepCheck {
         ++hidden;
         continue;
       }
+      if (!every_one_) continue;
       const int64_t other = beside.front();
       const bool before = ordering_.Precedes(rank_, one, other);
       Add("EP-33", one, Text(moves) + " beside " + Text(computes),
@@ -153,6 +171,7 @@ class Hiding : StepCheck {
   }
 
   const Ordering& ordering_;
+  bool every_one_ = true;
 };
 
 }  // namespace
@@ -165,12 +184,19 @@ CheckResult CheckHiding(const Facts& facts, const Ordering& ordering) {
   }
   FindingSink sink(result);
   size_t hidden = 0, pairs = 0;
+  std::map<int32_t, size_t> hidden_of;  // by instance
   for (const Step& step : facts.steps()) {
     if (!facts.Overlaps(size_t(step.instance)) || step.end < 0) continue;
     Hiding hiding(facts, step, ordering, result, sink);
     hiding.Run();
     hidden += hiding.hidden;
     pairs += hiding.pairs;
+    hidden_of[step.instance] += hiding.hidden;
+  }
+  for (const Step& step : facts.steps()) {
+    const bool some = Hiding::SomeHide(facts.spec(size_t(step.instance)));
+    if (!facts.Overlaps(size_t(step.instance)) || step.end < 0 || !some) continue;
+    if (hidden_of[step.instance] == 0) Hiding(facts, step, ordering, result, sink).FindAllPairs();
   }
   if (pairs > 0) {
     result.notes.push_back("schedule: " + std::to_string(hidden) + " of " + std::to_string(pairs) +

@@ -162,6 +162,26 @@ TEST(Schedule, SequentialWithoutOverlap) {
   EXPECT_EQ(FoundIn(result), "") << First(result);
 }
 TEST(Schedule, NothingHides) { EXPECT_TRUE(Finds("EP-33", {.serial = true})); }
+// All-to-alls then wait for gathers and reductions, and these for compute: some still hide, which
+// is enough where collectives are to take turns.
+TEST(Schedule, WhereCollectivesTakeTurnsSomeAllToAllsHide) {
+  const auto in_turn = [](InstanceSpec& spec) {
+    spec.schedule = CommSchedule::kOneCommunicator;
+    spec.delay_wgrad = true;
+  };
+  EXPECT_TRUE(Finds("EP-33", {.in_turn = true}, Delay));
+  const CheckResult result = Checked({.in_turn = true}, in_turn);
+  EXPECT_EQ(FoundIn(result), "") << First(result);
+  EXPECT_TRUE(result.judged.contains("EP-33"));
+  EXPECT_TRUE(Finds("EP-33", {.serial = true, .each_waits = true, .in_turn = true}, in_turn));
+}
+// Replicas have no other collective between: each all-to-all has to hide.
+TEST(Schedule, WhereNothingElseTakesTurnsEachAllToAllHides) {
+  EXPECT_TRUE(Finds("EP-33", {.second_waits = true}, [](InstanceSpec& spec) {
+    spec.schedule = CommSchedule::kOneCommunicator;
+    spec.strategy = ShardingStrategy::kOptim;
+  }));
+}
 TEST(Schedule, OneOfTwoAllToAllsCannotHide) {
   EXPECT_TRUE(Finds("EP-33", {.second_waits = true}));
   EXPECT_TRUE(Finds("EP-06", {.second_waits = true}, Delay));

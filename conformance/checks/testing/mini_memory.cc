@@ -71,6 +71,14 @@ void MiniMemory::Order(int from, int to) {
   t.Record(event, from);
   t.Wait(event, to);
 }
+void MiniMemory::Turn(int stream) {
+  if (f_.in_turn && turn_ >= 0) t.Wait(turn_, stream);
+}
+void MiniMemory::Taken(int stream) {
+  if (!f_.in_turn) return;
+  if (turn_ < 0) turn_ = t.EventCreate();
+  t.Record(turn_, stream);
+}
 void MiniMemory::WaitChain(int32_t m, int stream) { t.Wait(At(chain_, m), stream); }
 void MiniMemory::RecordChain(int32_t m, int stream) { t.Record(At(chain_, m), stream); }
 void MiniMemory::Root(int hook, int32_t m) {
@@ -111,8 +119,10 @@ void MiniMemory::GatherParam(int32_t id) {
   if (f_.chunks) {
     GatherChunks(id, group);
   } else {
+    Turn(gather);
     t.Collective(SPF_ALL_GATHER, group, gather, b.shard,
                  {Reads(b.param, 0, b.shard * 4), Writes(b.full, 0, n * b.shard * 4)});
+    Taken(gather);
   }
   Order(gather, compute);
 }
@@ -202,8 +212,10 @@ void MiniMemory::ReduceParam(int32_t id) {
   if (!f_.reduce_unordered) Order(compute, reduce);
   const int out = t.Alloc(reduce, b.shard * 4);
   for (int i = 0; i < (f_.reduce_twice ? 2 : 1); ++i) {
+    Turn(reduce);
     t.Collective(SPF_REDUCE_SCATTER, groups_.at(P(id).expert ? "expt_dp" : "dp_cp"), reduce,
                  b.shard, {Reads(b.full_grad, 0, bytes), Writes(out, 0, b.shard * 4)});
+    Taken(reduce);
     t.Launch(reduce, SPF_K_AXPBY, {Reads(out, 0, b.shard * 4), Updates(b.grad, 0, b.shard * 4)});
   }
   t.Free(reduce, out);

@@ -74,6 +74,9 @@ class MiniMemory {
   void Used(int table, int32_t value, int32_t m, int stream);
   void CountUsers(int32_t m);
   void Order(int from, int to);
+  // A collective that comes next on the stream waits for the one before it, and has been issued.
+  void Turn(int stream);
+  void Taken(int stream);
   CollectiveOptions OptionsOf(const spf_node& node, bool backward, int32_t m) const;
   // An all-to-all between values, or between buffers of the engine's own.
   void Move(std::vector<Range> ranges, int stream, const CollectiveOptions& options);
@@ -90,6 +93,7 @@ class MiniMemory {
   std::map<std::tuple<int, int32_t, int32_t>, Value> values_;  // (table, value, microbatch)
   std::map<int32_t, int32_t> layer_of_counts_;                 // COUNTS value -> layer
   std::vector<std::pair<int32_t, int32_t>> reductions_late_;
+  int turn_ = -1;    // event behind the last collective, where they take turns
   int packed_ = -1;  // buffer that was sent last
   int64_t step_ = 0;
   bool train_ = true;

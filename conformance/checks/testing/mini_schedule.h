@@ -31,6 +31,7 @@ struct ScheduleFaults {
   bool weights_in_chain = false;  // weight gradients wait for and record the microbatch's event
   bool no_wait_before_dispatch = false;  // all-to-alls do not wait for compute
   bool serial = false;                   // compute waits for each all-to-all at once
+  bool each_waits = false;               // each all-to-all waits for all compute so far
   bool second_waits = false;   // the second all-to-all of a dispatch waits for all compute so far
   bool weights_apart = false;  // as with the delay knob
   bool forward_first = false;  // no fault without marks: a combined step begins with its forward
@@ -60,6 +61,9 @@ struct ScheduleFaults {
   int pack = -1;            // no fault: rows are packed and unpacked by launches of this kernel
   bool pack_mixed = false;  // ... that also read what was packed before
   bool send_freed = false;  // what is sent has been freed
+  // No fault: collectives are in flight one at a time; where that is asked for, all-to-alls are
+  // beside others.
+  bool in_turn = false, a2a_out_of_turn = false;
 };
 
 using ScheduleRun = WrittenRun;

@@ -151,7 +151,9 @@ void MiniMemory::Move(std::vector<Range> ranges, int stream, const CollectiveOpt
     }
     range = {buffer, range.access, 0, bytes};
   }
+  if (!f_.a2a_out_of_turn) Turn(stream);
   t.Collective(SPF_ALL_TO_ALL_V, groups_.at("ep"), stream, 0, ranges, options);
+  if (!f_.a2a_out_of_turn) Taken(stream);
   for (size_t i = 0; f_.pack >= 0 && i < ranges.size(); ++i) {
     const bool sent = ranges[i].access == kRead;
     if (!sent) t.Launch(stream, f_.pack, {Reads(ranges[i].alloc, 0, ranges[i].length), values[i]});
@@ -192,6 +194,7 @@ void MiniMemory::Exchange(const spf_node& node, bool backward, int32_t m, int st
   const std::string name = node.name;
   const bool dispatch = name.find(".dispatch") != std::string::npos;
   const bool probabilities = name.find(".dispatch_probs") != std::string::npos;
+  if (f_.each_waits) Order(compute, stream);
   if (f_.second_waits && dispatch && probabilities != backward) Order(compute, stream);
   if (!(f_.skip_empty_exchange && ranges.size() < 2))
     Move(ranges, stream, OptionsOf(node, backward, m));
