@@ -42,7 +42,8 @@ std::vector<Knob> StepKnobs() {
               .values = "1, n",
               .meaning =
                   "head and loss run for one n-th of the tokens of a microbatch at a time, forward "
-                  "and backward before the next: logits of one chunk alone are in memory. The "
+                  "and backward before the next, so that logits of one chunk are in memory, and at "
+                  "most those of one more. The "
                   "program ends in n pairs of nodes, which add to one loss, to the gradient of "
                   "what the head reads and to that of its weight; the rest of the backward runs "
                   "once. The head's gradients are reduced after the last chunk. (ChunkedCELoss of "

@@ -24,7 +24,7 @@ constexpr int64_t kSample = 1;
 constexpr int64_t kMostFlags = 8;  // what ranks tell each other of NaN has no more elements
 
 // Ranks that compute with the sample, and those whose experts see its tokens as well or that have
-// other parts of its sequence.
+// parts of its sequence before it, whose keys it reads.
 struct Holders {
   std::set<int32_t> own, others;
 };
@@ -45,7 +45,10 @@ Holders HoldersOf(const Case& c) {
     for (const int32_t rank : holders.own) {
       const std::vector<int32_t>* list = nullptr;
       IndexIn(family, rank, &list);
-      if (list != nullptr) holders.others.insert(list->begin(), list->end());
+      if (list == nullptr) continue;
+      const bool parts = spec.model.cp > 1;
+      const auto end = parts ? std::find(list->begin(), list->end(), rank) : list->end();
+      holders.others.insert(list->begin(), end);
     }
   }
   return holders;

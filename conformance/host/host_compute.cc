@@ -268,7 +268,9 @@ const spf_node& Host::ComputedNode(const spf_compute& compute) {
                std::string(node.name) + " is an ALL_REDUCE node: sum its value with communicate");
   RefuseUnless(node.kind == SPF_NODE_COMPUTE || node.kind == SPF_NODE_INPUT,
                std::string(node.name) + " is " +
-                   (node.kind == SPF_NODE_ALL_GATHER ? "an ALL_GATHER" : "a REDUCE_SCATTER") +
+                   (node.kind == SPF_NODE_ALL_GATHER      ? "an ALL_GATHER"
+                    : node.kind == SPF_NODE_ALL_GATHER_CP ? "an ALL_GATHER_CP"
+                                                          : "a REDUCE_SCATTER") +
                    " node: move its value with communicate");
   RefuseUnless(node.uses[compute.phase].n > 0,
                Title(compute, node) + " does nothing: skip phases without uses");

@@ -54,7 +54,8 @@ const spf_model& Model::Tables(ModelRank rank) const { return impl_->network(ran
 
 const spf_program& Model::Program(int64_t step, int64_t sample, ModelRank rank) const {
   const std::string& unused = impl_->config.unused;
-  const int64_t turn = sample / impl_->config.samples_together;
+  const int64_t together = impl_->config.samples_together;
+  const int64_t turn = together == 1 ? sample : sample / together + step;
   const bool absent = (unused == "step" && step % 2 != 0) || (unused == "rank" && turn % 2 != 0);
   return impl_->network(rank).program(absent);
 }

@@ -67,7 +67,8 @@ struct ModelConfig {
   bool reused = false;      // the last layer's module runs twice in the program
   std::string frozen;       // "", "embedding", "layer" (all of layer 0), "middle", "last", "norms"
   // "", "step" (a layer is absent from odd steps), "rank" (absent on odd samples; where samples of
-  // several ranks are computed together, samples_together of them count as one).
+  // several ranks are computed together, in every second microbatch, from step to step another one:
+  // samples_together is then how many samples a microbatch has over all ranks).
   std::string unused;
   int32_t samples_together = 1;
   // Sample 1 of step 1 has a label that is no token: its loss is not a number, nor is its gradient.

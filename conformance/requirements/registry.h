@@ -3,8 +3,8 @@
 //
 // The rows live in *.toml beside this file and are compiled in, so that the command needs no files.
 // Ids are stable: PG-nn process groups, FS-nn FSDP, EP-nn expert parallelism, LW-nn layer-wise
-// optimizers, TP-nn tensor parallelism, KN-nn promises of knobs, BU-nn budgets of a step, GE-nn
-// general ones.
+// optimizers, TP-nn tensor parallelism, CP-nn context parallelism, KN-nn promises of knobs, BU-nn
+// budgets of a step, GE-nn general ones.
 #pragma once
 #include <set>
 #include <string>

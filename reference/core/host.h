@@ -15,7 +15,8 @@ class Host : public spf::Host {
  public:
   using spf::Host::Host;
 
-  // From now on one collective is in flight at a time.
+  // From now on one collective is in flight at a time, of those that are issued through this class
+  // and not through an spf::Host&.
   void KeepOneInFlight() { chained_ = true; }
   // One group operation. REQUIRES: all of ops are on one stream.
   void Communicate(const std::vector<spf_collective>& ops);

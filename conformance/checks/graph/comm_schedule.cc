@@ -57,7 +57,7 @@ class Judge {
     } else if (matching.cut) {
       CannotTell(kNoCycleAsked, instance, "the run was ended early");
     } else if (!AnyKernel(static_cast<int32_t>(instance))) {
-      CannotTell(kNoCycleAsked, instance, NothingSeen());
+      CannotTell(kNoCycleAsked, instance, "no rank issued a collective with other ranks");
     } else {
       result_.judged.insert(kNoCycleAsked);
       result_.notes.emplace_back("schedule: no timing hangs in one hardware queue");

@@ -43,12 +43,14 @@ std::vector<std::vector<int32_t>> OuterLists(const InstanceSpec& spec, int32_t w
   return lists;
 }
 
-// Compute waits for the next sum over tp, all-to-all or message of a stage, and that for the
-// reduction that was issued before it: maybe there is nothing between the two to hide under.
+// Compute waits for the next sum over tp, gather over cp, all-to-all or message of a stage, and
+// that for the reduction that was issued before it: maybe there is nothing between the two to hide
+// under.
 bool TakesTurns(const InstanceSpec& spec) {
   const bool exchanges = spec.model.moe.experts > 0 && spec.ep > 1;
   return spec.schedule == CommSchedule::kOneCommunicator &&
-         ((spec.tensor_parallel && spec.tp > 1) || exchanges || spec.chunks > 1);
+         ((spec.tensor_parallel && spec.tp > 1) || (spec.context_parallel && spec.cp > 1) ||
+          exchanges || spec.chunks > 1);
 }
 
 Expected Expect(const InstanceSpec& spec, int32_t world) {

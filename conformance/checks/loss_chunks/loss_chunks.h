@@ -2,8 +2,8 @@
 //
 // Judges FS-46 (a chunk's forward and backward come before the next chunk's forward) and FS-47
 // (logits of the chunks before are gone by then), in cases with loss_chunks > 1, from what the host
-// issues and what lies in which bytes. That gradients are reduced after the last chunk is FS-05's
-// to say, that no chunk is missing FS-15's and FS-16's.
+// issues and what lies in which bytes. That gradients are reduced after the last chunk, and
+// once, is for FS-05, FS-12 and FS-37 to say, that no chunk is missing for FS-15 and FS-16.
 #pragma once
 #include <set>
 #include <string>

@@ -78,7 +78,7 @@ class AsIf {
   // Rows of routed experts come from samples of other ranks, and samples that are parts of one
   // sequence are not computed one by one: what a rank adds up is no sample.
   bool BySample(int32_t key) const {
-    if (spec().model.context_parallel) return false;
+    if (spec().model.cp > 1) return false;
     return !facts_.ByKey(key).expert || spec().model.moe.experts == 0;
   }
 

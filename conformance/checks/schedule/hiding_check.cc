@@ -184,19 +184,19 @@ CheckResult CheckHiding(const Facts& facts, const Ordering& ordering) {
   }
   FindingSink sink(result);
   size_t hidden = 0, pairs = 0;
-  std::map<int32_t, size_t> hidden_of;  // by instance
+  std::map<const Step*, size_t> hidden_of;  // each of a rank and a call
   for (const Step& step : facts.steps()) {
     if (!facts.Overlaps(size_t(step.instance)) || step.end < 0) continue;
     Hiding hiding(facts, step, ordering, result, sink);
     hiding.Run();
     hidden += hiding.hidden;
     pairs += hiding.pairs;
-    hidden_of[step.instance] += hiding.hidden;
+    hidden_of[&step] = hiding.hidden;
   }
   for (const Step& step : facts.steps()) {
     const bool some = Hiding::SomeHide(facts.spec(size_t(step.instance)));
     if (!facts.Overlaps(size_t(step.instance)) || step.end < 0 || !some) continue;
-    if (hidden_of[step.instance] == 0) Hiding(facts, step, ordering, result, sink).FindAllPairs();
+    if (hidden_of[&step] == 0) Hiding(facts, step, ordering, result, sink).FindAllPairs();
   }
   if (pairs > 0) {
     result.notes.push_back("schedule: " + std::to_string(hidden) + " of " + std::to_string(pairs) +

@@ -4,7 +4,8 @@
 
 namespace shardproof::device {
 
-// Temporary memory: one (forward) or two (backward) matrices [heads, sequence, sequence].
+// Temporary memory: one (forward) or two (backward) matrices [heads, tokens, keys seen];
+// backward of a part of the sequence one more [tokens, 3 inner].
 void AttentionForward(const NodeContext& c);
 void AttentionDgrad(const NodeContext& c);
 void TakeKeysValues(const NodeContext& c);
