@@ -20,13 +20,6 @@ int32_t IdOf(const spf_uses& uses, spf_access access) {
   throw std::logic_error("an exchange without a value to read or to write");
 }
 
-int32_t FindValue(const spf_model& tables, const std::string& name) {
-  for (int32_t id = 0; id < tables.n_values; ++id) {
-    if (name == tables.values[id].name) return id;
-  }
-  throw std::logic_error("a neighbour stage does not know " + name);
-}
-
 int64_t RowBytes(const spf_value& value) {
   return value.row_elems * (value.dtype == SPF_I64 ? 8 : 4);
 }
