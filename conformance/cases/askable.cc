@@ -92,13 +92,17 @@ const GroupFamily* Find(const std::vector<GroupFamily>& families, const std::str
   return at == families.end() ? nullptr : &*at;
 }
 
-// Samples (indices in dp_cp) that the ranks of this expt_dp list hold together with their ep lists.
+// Samples (indices in dp_cp), or with sp their parts (dp_cp index * tp + tp index), that the ranks
+// of this expt_dp list hold together with their ep lists.
 std::vector<int32_t> SamplesOf(const RankList& list, const FamilyIndex& ep,
-                               const FamilyIndex& dp_cp) {
+                               const FamilyIndex& dp_cp, const FamilyIndex* tp, int32_t parts) {
   std::vector<int32_t> samples;
   for (int32_t rank : list) {
     if (ep.List(rank) == nullptr) continue;
-    for (int32_t peer : *ep.List(rank)) samples.push_back(dp_cp.Index(peer));
+    for (int32_t peer : *ep.List(rank)) {
+      const int32_t part = tp == nullptr ? 0 : tp->Index(peer);
+      samples.push_back(dp_cp.Index(peer) * parts + part);
+    }
   }
   std::sort(samples.begin(), samples.end());
   return samples;
@@ -170,15 +174,17 @@ std::string TensorParallelProblem(const InstanceSpec& spec) {
     return Says("tp", spec.tp,
                 "does not divide the sequence of " + std::to_string(model.sequence) +
                     " tokens, which sp cuts");
-  if (model.experts || model.moe.experts > 0)
-    return "sp with experts: a dispatch of parts of the sequence cannot be asked";
+  if (model.experts) return "sp with experts: those without routing read the whole sequence";
+  if (model.mtp) return "sp with mtp: its layer reads the whole sequence";
+  if (model.moe.experts > 0 && spec.etp != 1)
+    return Says("etp", spec.etp, "with sp and moe: experts are whole, so etp is 1");
   return "";
 }
 
 std::string ContextParallelProblem(const InstanceSpec& spec) {
   if (!spec.context_parallel) return "";
-  if (HasExperts(spec))
-    return "ctx with experts: samples that are parts of a sequence are not routed here";
+  if (spec.model.experts) return "ctx with experts: those without routing read whole samples";
+  if (spec.model.mtp) return "ctx with mtp: the token after the next is in another part";
   return "";
 }
 
@@ -240,14 +246,17 @@ std::string TokensProblem(const InstanceSpec& spec, int32_t world) {
   if (spec.model.moe.experts == 0) return "";
   const std::vector<GroupFamily> families = GroupFamilies(spec, world);
   const GroupFamily *dp_cp = Find(families, "dp_cp"), *ep = Find(families, "ep"),
-                    *expt_dp = Find(families, "expt_dp");
-  if (dp_cp == nullptr || ep == nullptr || expt_dp == nullptr) return "there is no grid";
+                    *expt_dp = Find(families, "expt_dp"), *tp = Find(families, "tp");
+  if (dp_cp == nullptr || ep == nullptr || expt_dp == nullptr || tp == nullptr)
+    return "there is no grid";
+  const int32_t parts = spec.sequence_parallel ? spec.tp : 1;
   std::vector<int32_t> all;
-  for (int32_t index = 0; index < DpCpSize(spec); ++index) all.push_back(index);
-  const FamilyIndex ep_of(*ep), dp_cp_of(*dp_cp);
+  for (int32_t index = 0; index < DpCpSize(spec) * parts; ++index) all.push_back(index);
+  const FamilyIndex ep_of(*ep), dp_cp_of(*dp_cp), tp_of(*tp);
   for (const RankList& list : expt_dp->lists) {
-    if (SamplesOf(list, ep_of, dp_cp_of) == all) continue;
-    return "an expt_dp group and its ep groups do not hold each sample once; is etp = tp?";
+    if (SamplesOf(list, ep_of, dp_cp_of, parts > 1 ? &tp_of : nullptr, parts) == all) continue;
+    return "an expt_dp group and its ep groups do not hold each sample once; is etp = " +
+           std::string(parts > 1 ? "1?" : "tp?");
   }
   return "";
 }

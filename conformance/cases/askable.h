@@ -34,7 +34,7 @@ std::string MuonProblem(const InstanceSpec& spec);
 
 // Each sample must reach every expert exactly once: an expert's gradient is summed over the ranks
 // of its expt_dp list, and each of those has the tokens of its ep list. Replicas (tp, pp) hold the
-// same samples. REQUIRES: there is a grid.
+// same samples; with sp ranks of tp have a part of each. REQUIRES: there is a grid.
 std::string TokensProblem(const InstanceSpec& spec, int32_t world);
 
 }  // namespace shardproof

@@ -173,6 +173,11 @@ TEST(DeriveTest, EachSampleReachesEveryExpertOnce) {
   EXPECT_EQ(ErrorOf("w8.zero3.cp2.ep8.moe8"), "");
   EXPECT_EQ(ErrorOf("w8.zero3.ep2.pp2.moe8"), "");
   ExpectError("w8.zero3.tp2.ep2.moe8", "is etp = tp?");
+  ExpectError("w8.zero3.tp2.ep2.etp2.split.sp.moe8", "etp = 2: with sp and moe");
+  ExpectError("w8.zero3.tp2.ep2.etp2.split.sp.experts", "sp with experts: those without routing");
+  ExpectError("w8.zero3.tp2.ep2.split.sp.moe8.mtp", "sp with mtp");
+  ExpectError("w8.zero3.cp2.ep2.ctx.experts", "ctx with experts: those without routing");
+  ExpectError("w8.zero3.cp2.ep2.ctx.moe8.mtp", "ctx with mtp");
 }
 
 TEST(DeriveTest, StagesThatDoNotExistCannotBeAsked) {

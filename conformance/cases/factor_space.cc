@@ -14,9 +14,13 @@ bool CommScheduleGoes(const Case& c) {
   return CommScheduleProblem(spec).empty();
 }
 
+int32_t EtpOf(const InstanceSpec& spec) {
+  return spec.sequence_parallel && spec.model.moe.experts > 0 ? 1 : spec.tp;
+}
+
 bool LegalForOneToken(Case c) {
   InstanceSpec& spec = c.instances.front();
-  spec.etp = spec.tp;
+  spec.etp = EtpOf(spec);
   spec.model.sequence = spec.sequence_parallel ? spec.tp : 1;
   spec.loss_chunks = 1;
   try {

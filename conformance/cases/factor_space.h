@@ -59,8 +59,10 @@ class FactorSpace {
   std::vector<Setter> setters_;
 };
 
-// Whether the instance is legal with one token a sample on each rank, etp being tp, whatever its
-// other factors are.
+// What etp is, which is no factor: 1 where ranks of tp route parts of the sequence, else tp.
+int32_t EtpOf(const InstanceSpec& spec);
+// Whether the instance is legal with one token a sample on each rank, whatever its other factors
+// are.
 bool LegalForOneToken(Case c);
 // Whether the instance's owner of the order of collectives (knob schedule) leaves room for its
 // other factors, under the overlap or not.

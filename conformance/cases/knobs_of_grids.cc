@@ -136,8 +136,11 @@ Knob SequenceParallel() {
                    "the split layers. The model has nodes of kind SPF_NODE_ALL_GATHER before them "
                    "and SPF_NODE_REDUCE_SCATTER behind them in place of SPF_NODE_ALL_REDUCE. "
                    "Gradients of parameters flagged SPF_PARAM_SEQUENCE_PARALLEL (norms, biases "
-                   "behind the sums) are summed over `tp` before they are used; embedding and head "
-                   "have whole gradients on each rank. (Megatron-LM's sequence_parallel)"})
+                   "behind the sums, routers, shared experts) are summed over `tp` before they are "
+                   "used; embedding and head have whole gradients on each rank. A rank routes the "
+                   "tokens of its part to experts that are whole: with routed experts etp is 1, so "
+                   "that groups of experts have ranks of `tp` in them. (Megatron-LM's "
+                   "sequence_parallel)"})
       .In({Space::kDense, Space::kLayerWise});
 }
 

@@ -60,11 +60,11 @@ bool Divides(const InstanceSpec& spec) {
   const ModelConfig& model = spec.model;
   const bool routed = model.moe.experts > 0;
   if (spec.tensor_parallel && spec.tp == 1) return false;  // nothing to split over
-  if (spec.sequence_parallel && (!spec.tensor_parallel || model.experts || routed)) return false;
-  if (spec.context_parallel && (spec.cp == 1 || model.experts || routed)) return false;
+  if (spec.sequence_parallel && (!spec.tensor_parallel || model.experts)) return false;
+  if (spec.context_parallel && (spec.cp == 1 || model.experts)) return false;
   if (routed && (model.odd_sizes || model.reused || !model.unused.empty())) return false;
   return spec.span >= 1 && spec.span % (spec.tp * spec.cp * spec.pp) == 0 &&
-         spec.span % (spec.tp * spec.ep * spec.pp) == 0;
+         spec.span % (EtpOf(spec) * spec.ep * spec.pp) == 0;
 }
 
 // Modes of Muon mean something where matrices are split, over as many ranks as all of them take.
@@ -158,7 +158,7 @@ Case LayerWiseSpace::Make(const CoveringRow& row, uint64_t seed) const {
   SetAll(c, row);
   InstanceSpec& spec = c.instances.front();
   spec.strategy = ShardingStrategy::kLayerWise;
-  spec.etp = spec.tp;
+  spec.etp = EtpOf(spec);
   spec.lr = 0.0625;
   spec.model.sequence = LongestSequence(spec);
   Derive(c);

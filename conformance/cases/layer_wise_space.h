@@ -17,7 +17,7 @@ class LayerWiseSpace : public FactorSpace {
   // Worlds that cases may have.
   explicit LayerWiseSpace(const std::vector<int32_t>& worlds);
 
-  // The derived case of a row that is allowed. Not a factor: etp (equals tp), the sequence length
+  // The derived case of a row that is allowed. Not a factor: etp (EtpOf), the sequence length
   // (as long as the exactness bound permits, at most 8), and lr, which is 2^-4 so that one stale
   // step shows.
   Case Make(const CoveringRow& row, uint64_t seed) const;

@@ -11,6 +11,10 @@ constexpr size_t kMostLegs = 8;
 // The model apart from how it is cut. Experts without routing are one for each ep rank.
 ModelConfig Whole(ModelConfig model) {
   if (!model.experts) model.ep = 1;
+  const MoeConfig& moe = model.moe;
+  // A capacity and auxiliary losses are those of a part.
+  if (moe.capacity_percent > 0 || moe.aux_loss || moe.z_loss)
+    model.moe.parts = (model.sequence_parallel ? model.tp : 1) * model.cp;
   model.pp = model.chunks = model.tp = 1;
   model.sequence_parallel = false;
   model.sequence *= model.cp;  // parts of one

@@ -180,6 +180,28 @@ std::vector<Case> SequenceCases() {
   });
 }
 
+// Experts of ranks that hold parts of a sequence, of tp and of cp: each rank routes its own, etp is
+// 1 and tp is not. Groups of experts have ranks of tp in them; norms, checkpoints, Muon and other
+// engines take experts from all of them, and routers and shared experts from each.
+std::vector<Case> RoutedPartsCases() {
+  return FromIds({
+      "w2.ddp.tp2.ep2.split.sp.moe4",
+      "w2.ddp.tp2.split.sp.moe4",
+      "w4.zero3.grid.tp2.ep2.split.sp.k2.moe4.shared.bias",
+      "w4.zero3.tp2.ep4.split.sp.moe8.zloss.aux.cap75",
+      "w8.zero1.tp4.ep8.split.sp.k2.ogr.adamw.heads4.moe8.cap150.pad",
+      "w8.zero3.n2.hfsdp.tp2.ep2.split.sp.moe4.clip0p5.zeros",
+      "w8.zero3.twin.tp2.cp2.ep4.split.sp.ctx.k2.norm.zeros.moe8.shared",
+      "w4.lw.tp2.ep2.split.sp.ogr.opg.muon.moe4",
+      "w4.zero2.tp2.ep4.split.sp.moe8.score=sigmoid.recompute",
+      "w4.zero3.tp2.ep2.split.sp.k2.adamw.moe4.do=tts.then.w2.zero1.ep2.split.k2.adamw.moe4.do=ltt",
+      "w4.zero1.tp2.etp2.split.adamw.moe4.do=tts.then.w4.zero3.tp2.ep4.split.sp.adamw.moe4.do=ltt",
+      "w4.zero3.cp2.ep2.ctx.k2.moe4.cap75.aux",
+      "w4.zero1.cp4.ep4.ctx.moe4.cap125.pad.shared",
+      "w4.ddp.tp2.ep4.split.sp.moe4.nan.nanloss",
+  });
+}
+
 // Samples that are parts of one sequence: with one rank of cp, with an order in which dp_cp lists
 // parts side by side or apart, beside split layers, in stages, and across checkpoints, after which
 // other ranks have other parts.
@@ -260,7 +282,8 @@ std::vector<Case> CommScheduleCases() {
 
 std::vector<Case> NamedCases() {
   return Joined({GridCases(), SizeCases(), OptionCases(), NanCases(), SplitCases(), SequenceCases(),
-                 ContextCases(), LossCases(), OrderCases(), CommScheduleCases()});
+                 RoutedPartsCases(), ContextCases(), LossCases(), OrderCases(),
+                 CommScheduleCases()});
 }
 
 }  // namespace shardproof

@@ -155,7 +155,7 @@ Case ScheduleSpace::Make(const CoveringRow& row, uint64_t seed) const {
   c.seed = seed;
   SetAll(c, others);
   InstanceSpec& spec = c.instances.front();
-  spec.etp = spec.tp;
+  spec.etp = EtpOf(spec);
   spec.model.sequence = LongestSequence(spec);
   Derive(c);
   Set(c, prefetch, row[static_cast<size_t>(prefetch)]);

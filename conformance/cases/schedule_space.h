@@ -17,7 +17,7 @@ class ScheduleSpace : public FactorSpace {
                          const std::vector<int32_t>& eps = AllEps());
   static std::vector<int32_t> AllEps() { return {1, 2, 4, 8}; }
 
-  // The derived case of a row that is allowed. Not a factor: etp (equals tp) and the sequence
+  // The derived case of a row that is allowed. Not a factor: etp (EtpOf) and the sequence
   // length (as long as the exactness bound permits, at most 8).
   Case Make(const CoveringRow& row, uint64_t seed) const;
 

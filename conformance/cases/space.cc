@@ -130,7 +130,7 @@ Case CaseSpace::Make(const CoveringRow& row, uint64_t seed) const {
   c.seed = seed;
   SetAll(c, row);
   InstanceSpec& spec = c.instances.front();
-  spec.etp = spec.tp;
+  spec.etp = EtpOf(spec);
   spec.model.sequence = LongestSequence(spec);
   Derive(c);
   return c;

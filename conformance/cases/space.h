@@ -16,7 +16,7 @@ class CaseSpace : public FactorSpace {
   // Worlds that cases may have.
   explicit CaseSpace(const std::vector<int32_t>& worlds);
 
-  // The derived case of a row that is allowed. Not a factor: etp (equals tp) and the sequence
+  // The derived case of a row that is allowed. Not a factor: etp (EtpOf) and the sequence
   // length (as long as the exactness bound permits, at most 8).
   Case Make(const CoveringRow& row, uint64_t seed) const;
 

@@ -272,18 +272,24 @@ std::string Device::WhyQueued(EntryId id) const {
   return text;
 }
 
-std::vector<EntryId> Device::Predecessors(EntryId id) const {
-  std::vector<EntryId> before, unstarted{id};
-  for (size_t i = 0; i < unstarted.size(); ++i) {
-    const Entry& entry = At(unstarted[i]);
+std::set<EntryId> Device::NeededBy(std::vector<EntryId> next) const {
+  std::set<EntryId> needed, start(next.begin(), next.end());
+  std::vector<EntryId> before;
+  const auto must_start = [&](EntryId id) {
+    if (start.insert(id).second) next.push_back(id);
+  };
+  while (!next.empty()) {
+    const Entry& entry = At(next.back());
+    next.pop_back();
+    before.clear();
     AddPredecessors(entry, &before);
+    needed.insert(before.begin(), before.end());
+    for (const EntryId id : before) must_start(id);
     for (const EntryId ahead : entry.behind) {
-      const bool waits = !Done(ahead) && At(ahead).state != EntryState::kRunning;
-      const bool known = std::find(unstarted.begin(), unstarted.end(), ahead) != unstarted.end();
-      if (waits && !known) unstarted.push_back(ahead);
+      if (!Done(ahead) && At(ahead).state != EntryState::kRunning) must_start(ahead);
     }
   }
-  return before;
+  return needed;
 }
 
 void Device::AddPredecessors(const Entry& entry, std::vector<EntryId>* before) const {

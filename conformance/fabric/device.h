@@ -17,6 +17,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -114,10 +115,10 @@ class Device {
   // Why a queued entry cannot start: "behind X on stream Y", "its event's record Z is not done",
   // ...
   std::string WhyQueued(EntryId id) const;
-  // The entries whose completion id waits for directly: before it on its streams, its record, its
-  // communicator's previous. With hardware queues also those of everything that must start before
-  // it.
-  std::vector<EntryId> Predecessors(EntryId id) const;
+  // The entries that must complete before those of `next` can start: before them on their streams,
+  // their records, their communicators' previous, and what these wait for. With hardware queues
+  // also those of everything that must start before one of them. Each entry is looked at once.
+  std::set<EntryId> NeededBy(std::vector<EntryId> next) const;
   // The first entry not done of each stream that has one, in stream order, without repetition.
   std::vector<EntryId> Fronts() const;
 

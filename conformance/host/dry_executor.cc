@@ -16,11 +16,10 @@ void Put(const NodeArgs& args, int32_t value, const std::vector<int64_t>& counts
 }
 
 // How many rows go to each expert and to each rank.
-void Route(const Network& network, const ModelConfig& config, const NodeSpec& spec,
-           const NodeArgs& args) {
+void Route(const ModelConfig& config, const NodeSpec& spec, const NodeArgs& args) {
   const MoeSizes sizes = MoeSizesOf(config);
   const std::vector<int64_t> of_experts =
-      EvenRows(network.dims().sequence, sizes.top_k, sizes.experts, sizes.capacity);
+      EvenRows(sizes.tokens, sizes.top_k, sizes.experts, sizes.capacity);
   std::vector<int64_t> of_ranks(static_cast<size_t>(sizes.experts / sizes.local), 0);
   for (size_t i = 0; i < of_experts.size(); ++i)
     of_ranks[i / static_cast<size_t>(sizes.local)] += of_experts[i];
@@ -45,7 +44,7 @@ void DryExecutor::Compute(int32_t stream, const Model& model, const NodeArgs& ar
   if (args.phase != SPF_FWD) return;
   const Network& network = model.Graph(rank);
   const NodeSpec& spec = network.spec(args.node);
-  if (spec.op == Op::kRouter) Route(network, model.config(), spec, args);
+  if (spec.op == Op::kRouter) Route(model.config(), spec, args);
   if (spec.op == Op::kSplits) CpuExecutor::Compute(stream, model, args, rank);  // sums of counts
 }
 

@@ -73,7 +73,7 @@ EmbeddingShape Dispatch::Embedding(int64_t tokens, int64_t first) const {
 }
 
 SwigluShape Dispatch::Gates() const {
-  return {d_.sequence, spec_.split ? d_.local_ffn() : d_.ffn, spec_.split};
+  return {Tokens(), spec_.split ? d_.local_ffn() : d_.ffn, spec_.split};
 }
 
 void Dispatch::Run() {

@@ -19,9 +19,9 @@ namespace shardproof {
 struct Probe;   // conformance/model/probe.h
 class Network;  // conformance/model/network.h
 
-// Mixture-of-experts layers with token dispatch over the group "ep". Routing of a sample depends on
-// that sample alone (capacity and both auxiliary losses included), so it is the same for every ep
-// size.
+// Mixture-of-experts layers with token dispatch over the group "ep". Routing of what a rank has of
+// a sample depends on that alone (capacity and both auxiliary losses included), so it is the same
+// for every ep size.
 struct MoeConfig {
   // E, over all ep ranks; 0: no such layers. ep divides it: contiguous E/ep experts a rank.
   int32_t experts = 0;
@@ -40,6 +40,9 @@ struct MoeConfig {
   // "", one: everybody chooses experts 0..k-1; empty: nobody the last expert; rank: nobody the
   // second half, so with any ep > 1 the last rank has no rows.
   std::string skew = "";
+  // Of a model in one piece: equal parts of a sample that are routed each by itself, as ranks that
+  // hold one each route them (sequence_parallel, context_parallel).
+  int32_t parts = 1;
   bool operator==(const MoeConfig&) const = default;
 };
 
@@ -87,7 +90,8 @@ struct ModelConfig {
   // also with tp = 1.
   bool tensor_parallel = false;
   // Between the split layers each tp rank holds its part of the sequence: what these layers read is
-  // gathered, what they compute is reduce-scattered.
+  // gathered, what they compute is reduce-scattered. Routers and experts have the tokens of the
+  // part.
   bool sequence_parallel = false;
   int32_t tp = 1;
   // The samples of cp ranks are parts of one sequence, in their order: attention reads keys and

@@ -59,7 +59,8 @@ void Dispatch::SumPerRank(const int64_t* expert_counts, int64_t* rank_counts) co
 ExpertRows Dispatch::Received() const {
   const MoeSizes sizes = MoeSizesOf(config_);
   const int64_t* counts = spec_.in[1] < 0 ? nullptr : Counts(spec_.in[1]);
-  return {config_.ep, sizes.local, counts, counts == nullptr ? sizes.capacity : 0};
+  return {config_.ep, sizes.local, counts,
+          counts == nullptr ? sizes.capacity * config_.moe.parts : 0};
 }
 
 void Dispatch::GroupedFwd() {

@@ -1,6 +1,6 @@
 // moe_kernels.h: what do a router, a dispatcher and a group of experts compute?
 //
-// One sample of T tokens, E experts, k choices a token. Rows are in expert-major order: all rows of
+// T tokens of one sample, E experts, k choices a token. Rows are in expert-major order: all rows of
 // expert 0 in token order, then expert 1, and so on; E/ep experts live on each ep rank, so the rows
 // for one rank are contiguous. Received rows are source-rank major, then local expert. Whatever
 // leaves a kernel to be summed or sent is on an 8-bit grid, so the grouping of tokens changes
@@ -26,17 +26,22 @@ struct RouterRule {
   Score score = Score::kSoftmax;
   int32_t groups = 1, top_groups = 1;
   bool z_loss = false, aux_loss = false;
-  // Rows per expert, at most tokens count; 0: dropless. Choices beyond it are dropped, the latest
-  // tokens' first.
+  // Equal parts of the tokens, each with a capacity and auxiliary losses of its own.
+  int64_t parts = 1;
+  // Rows per expert and part, at most its tokens count; 0: dropless. Choices beyond it are dropped,
+  // the latest tokens' first.
   int64_t capacity = 0;
-  bool pad = false;  // every expert has exactly capacity rows, the rest of them zero
+  bool pad = false;  // every expert has exactly capacity rows a part, the rest of them zero
   // Added to what the choice is made by, by expert (skewed routing); may be empty. Multiples of
   // 2^-7 up to 1024, so that sums over a group stay exact.
   std::vector<float> selection;
-  int64_t rows_per_expert() const { return capacity < tokens ? capacity : tokens; }
+  int64_t part_tokens() const { return tokens / parts; }
+  int64_t rows_per_expert() const {  // with a capacity
+    return parts * (capacity < part_tokens() ? capacity : part_tokens());
+  }
 };
 
-// Rows per expert and sample: ceil(tokens * k / experts * percent / 100), at most tokens. 0 if
+// Rows per expert: ceil(tokens * k / experts * percent / 100), at most tokens. 0 if
 // percent is.
 int64_t ExpertCapacity(int64_t tokens, int64_t top_k, int64_t experts, int64_t percent);
 // Throws std::invalid_argument naming the first field that is out of range or does not divide.

@@ -6,6 +6,7 @@ namespace shardproof {
 int32_t ProgramBuilder::Moe(const std::string& moe, int32_t x, int32_t h,
                             const std::string& suffix) {
   const MoeSizes sizes = MoeSizesOf(c_);
+  part_ = c_.sequence_parallel;
   const int32_t shared = c_.moe.shared ? SharedExpert(moe, x, suffix) : -1;
   Routed routed = Router(moe, x, suffix);
   const Rows permuted = Permute(moe, x, routed, suffix);
@@ -26,6 +27,7 @@ int32_t ProgramBuilder::Moe(const std::string& moe, int32_t x, int32_t h,
   const std::string out = moe + ".unpermute" + suffix;
   NodeSpec& unpermute = Add(Op::kUnpermute, out, combine, combined, Value(out, d_.width));
   unpermute.in = {combined, routed.index, shared, h};
+  part_ = false;
   return unpermute.out[0];
 }
 
@@ -39,7 +41,8 @@ ProgramBuilder::Routed ProgramBuilder::Router(const std::string& moe, int32_t x,
   const int64_t k = c_.moe.top_k;
   Routed routed;
   routed.probs = Value(moe + ".probs" + suffix, k);
-  routed.index = AddValue(moe + ".index" + suffix, {nullptr, 0, SPF_I32, d_.sequence, k, -1});
+  routed.index =
+      AddValue(moe + ".index" + suffix, {nullptr, 0, SPF_I32, MoeSizesOf(c_).tokens, k, -1});
   if (!c_.moe.pad) {  // nobody needs to know how many rows are no padding
     routed.expert_counts =
         AddValue(moe + ".expert_counts" + suffix, {nullptr, 0, SPF_I64, c_.moe.experts, 1, -1});

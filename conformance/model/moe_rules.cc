@@ -27,7 +27,9 @@ RouterRule RouterRuleOf(const ModelConfig& config) {
   const MoeConfig& moe = config.moe;
   const Dims dims = DimsOf(config);
   RouterRule rule;
-  rule.tokens = dims.sequence;
+  const MoeSizes sizes = MoeSizesOf(config);
+  rule.tokens = sizes.tokens;
+  rule.parts = moe.parts;
   rule.width = dims.width;
   rule.experts = moe.experts;
   rule.top_k = moe.top_k;
@@ -38,7 +40,7 @@ RouterRule RouterRuleOf(const ModelConfig& config) {
   rule.top_groups = moe.top_groups;
   rule.z_loss = moe.z_loss;
   rule.aux_loss = moe.aux_loss;
-  rule.capacity = MoeSizesOf(config).capacity;
+  rule.capacity = sizes.capacity;
   rule.pad = moe.pad;
   rule.selection = Selection(moe);
   return rule;

@@ -172,8 +172,9 @@ std::vector<spf_use> UsesOf(const NodeSpec& spec, spf_phase phase, const spf_val
 // Sizes of routed experts (tables.cc).
 struct MoeSizes {
   int64_t experts = 0, local = 0, top_k = 0;
-  int64_t capacity = 0;  // rows per expert and sample; 0: dropless
-  int64_t sent = 0;      // rows that a sample has at most, after permutation
+  int64_t tokens = 0;    // that a rank routes
+  int64_t capacity = 0;  // rows per expert and part of a sample; 0: dropless
+  int64_t sent = 0;      // rows that they have at most, after permutation
   int64_t received = 0;  // rows that a rank receives at most
 };
 MoeSizes MoeSizesOf(const ModelConfig& config);

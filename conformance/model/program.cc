@@ -177,6 +177,7 @@ NodeSpec& ProgramBuilder::Add(Op op, const std::string& name, const std::string&
   spec.name = name;
   spec.module = n_.FindModule(module);
   spec.chunk = chunk_;
+  spec.part = part_;
   spec.in[0] = in;
   spec.out[0] = out;
   return spec;
@@ -264,7 +265,8 @@ int32_t ProgramBuilder::AddValue(const std::string& name, spf_value value) {
 }
 
 int32_t ProgramBuilder::Value(const std::string& name, int64_t width) {
-  return AddValue(name, {nullptr, 0, SPF_F32, d_.sequence, width, -1});
+  const int64_t tokens = part_ ? d_.local_sequence() : d_.sequence;
+  return AddValue(name, {nullptr, 0, SPF_F32, tokens, width, -1});
 }
 
 int32_t ProgramBuilder::StreamValue(const std::string& name) {

@@ -85,6 +85,7 @@ class ProgramBuilder {
   const ModelConfig& c_;
   const Dims& d_;
   int32_t chunk_ = 0;
+  bool part_ = false;  // what is added has the tokens of this rank's part of the sequence
   std::vector<NodeSpec> program_;
 };
 

@@ -67,6 +67,8 @@ void RequireMoe(const ModelConfig& config) {
           "moe.top_k = " + std::to_string(moe.top_k) +
               " over moe.top_groups = " + std::to_string(moe.top_groups) + ": a group has only " +
               std::to_string(moe.experts / moe.groups) + " experts");
+  RequireRange("moe.parts", moe.parts, 1, 1 << 16);
+  RequireDivides("moe.parts", moe.parts, "sequence", config.sequence);
   RequireRange("moe.capacity_percent", moe.capacity_percent, 0, 100 * moe.experts);
   Require(!moe.pad || moe.capacity_percent > 0,
           "moe.pad without moe.capacity_percent: there is nothing to pad to");
@@ -87,8 +89,10 @@ void RequireTensorParallel(const ModelConfig& config) {
   RequireDivides("tp", config.tp, "ffn", dims.ffn);
   if (!config.sequence_parallel) return;
   RequireDivides("tp", config.tp, "sequence", dims.sequence);
-  Require(!config.experts && config.moe.experts == 0,
-          "sequence_parallel with experts: they read the whole sequence here");
+  Require(!config.experts,
+          "sequence_parallel with experts: those without routing read the whole sequence");
+  Require(!config.mtp,
+          "sequence_parallel with mtp: its layer reads the tokens of the whole sequence");
 }
 
 void RequireContextParallel(const ModelConfig& config) {
@@ -96,8 +100,9 @@ void RequireContextParallel(const ModelConfig& config) {
   Require(config.cp == 1 || config.context_parallel,
           "cp = " + std::to_string(config.cp) + " without context_parallel: samples are whole");
   if (!config.context_parallel) return;
-  Require(!config.experts && config.moe.experts == 0,
-          "context_parallel with experts: they read whole samples here");
+  Require(!config.experts,
+          "context_parallel with experts: those without routing read whole samples");
+  Require(!config.mtp, "context_parallel with mtp: the token after the next is in another part");
   Require(config.unused != "rank" || config.samples_together % config.cp == 0,
           "context_parallel with unused = rank: all ranks of cp gather keys and values");
 }

@@ -53,13 +53,18 @@ std::vector<bool> AllowedExperts(const RouterRule& rule, const float* keys) {
 // Drops what exceeds the capacity, by token position, and counts each expert's rows.
 void ApplyCapacity(const RouterRule& rule, float* probs, int32_t* index, int64_t* counts) {
   std::fill(counts, counts + rule.experts, 0);
-  for (int64_t i = 0; i < rule.tokens * rule.top_k; ++i) {
-    int64_t& count = counts[index[i]];
-    if (rule.capacity > 0 && count >= rule.rows_per_expert()) {
+  const int64_t most = rule.rows_per_expert() / rule.parts,
+                choices = rule.part_tokens() * rule.top_k;
+  std::vector<int64_t> of_part(static_cast<size_t>(rule.experts));
+  for (int64_t i = 0; i < rule.parts * choices; ++i) {
+    if (i % choices == 0) std::fill(of_part.begin(), of_part.end(), 0);
+    int64_t& count = of_part[static_cast<size_t>(index[i])];
+    if (rule.capacity > 0 && count >= most) {
       index[i] = -1;
       probs[i] = 0;
     } else {
       ++count;
+      ++counts[index[i]];
     }
   }
   if (rule.pad) std::fill(counts, counts + rule.experts, rule.rows_per_expert());
@@ -74,6 +79,9 @@ int64_t ExpertCapacity(int64_t tokens, int64_t top_k, int64_t experts, int64_t p
 
 void RequireValid(const RouterRule& rule) {
   Require(rule.tokens > 0 && rule.width > 0, "tokens and width must be positive");
+  Require(rule.parts > 0 && rule.tokens % rule.parts == 0,
+          "parts is " + std::to_string(rule.parts) + ", must divide the " +
+              std::to_string(rule.tokens) + " tokens");
   Require(
       rule.top_k >= 1 && rule.top_k <= rule.experts,
       "top_k is " + std::to_string(rule.top_k) + ", must be 1.." + std::to_string(rule.experts));

@@ -88,6 +88,52 @@ TEST(RouterCapacityTest, LaterTokensAreDroppedFirst) {
   EXPECT_EQ(ExpertCapacity(8, 2, 8, 0), 0);
 }
 
+// Two halves of the tokens, each with its own capacity and auxiliary losses, as two routers.
+TEST(RouterPartsTest, PartsAreRoutedEachByItself) {
+  for (Score score : {Score::kSoftmax, Score::kPreSoftmax, Score::kSigmoid}) {
+    RouterRule rule = SmallRule(score, 2);
+    rule.capacity = 2;
+    rule.aux_loss = rule.z_loss = true;
+    rule.parts = 2;
+    const RouterCase c(rule);
+    const Routed both = Route({}, rule, c.x, c.weight, c.bias);
+    const RouterGrads grads = RouterBackward({}, rule, c, both.index, c.dprobs, 1);
+    RouterRule half = rule;
+    half.parts = 1;
+    half.tokens = rule.tokens / 2;
+    Routed joined;
+    RouterGrads sum;
+    joined.counts.resize(both.counts.size());
+    sum.dweight.resize(grads.dweight.size());
+    for (const size_t part : {0, 1}) {
+      const auto cut = [&](const Floats& all) {
+        const auto n = static_cast<std::ptrdiff_t>(all.size() / 2), at = n * (part == 0 ? 0 : 1);
+        return Floats(all.begin() + at, all.begin() + at + n);
+      };
+      RouterCase mine(half);
+      mine.x = cut(c.x), mine.dprobs = cut(c.dprobs), mine.weight = c.weight, mine.bias = c.bias;
+      const Routed r = Route({}, half, mine.x, c.weight, c.bias);
+      joined.probs.insert(joined.probs.end(), r.probs.begin(), r.probs.end());
+      joined.index.insert(joined.index.end(), r.index.begin(), r.index.end());
+      for (size_t e = 0; e < r.counts.size(); ++e) joined.counts[e] += r.counts[e];
+      const RouterGrads g = RouterBackward({}, half, mine, r.index, mine.dprobs, 1);
+      sum.dx.insert(sum.dx.end(), g.dx.begin(), g.dx.end());
+      for (size_t i = 0; i < g.dweight.size(); ++i) sum.dweight[i] += g.dweight[i];
+    }
+    EXPECT_EQ(both.probs, joined.probs);
+    EXPECT_EQ(both.index, joined.index);
+    EXPECT_EQ(both.counts, joined.counts);
+    EXPECT_EQ(grads.dx, sum.dx);
+    EXPECT_EQ(grads.dweight, sum.dweight);
+    rule.parts = 1;  // and not as one
+    EXPECT_NE(RouterBackward({}, rule, c, both.index, c.dprobs, 1).dweight, grads.dweight);
+    rule.pad = true;
+    rule.parts = 2;
+    EXPECT_EQ(Route({}, rule, c.x, c.weight, c.bias).counts, std::vector<int64_t>(8, 4));
+    EXPECT_EQ(rule.rows_per_expert(), 4);
+  }
+}
+
 // A dropped choice still normalises the others; its own gradient is none.
 TEST(RouterCapacityTest, DroppedChoicesGetNoGradient) {
   RouterRule rule = SmallRule(Score::kSoftmax, 2);
@@ -136,6 +182,9 @@ TEST(RouterRuleTest, BadFieldsAreNamed) {
   RouterRule bad = good;
   bad.top_k = 9;
   EXPECT_NE(message(bad).find("top_k is 9"), std::string::npos);
+  bad = good;
+  bad.parts = 3;
+  EXPECT_NE(message(bad).find("parts is 3"), std::string::npos);
   bad = good;
   bad.groups = 3;
   EXPECT_NE(message(bad).find("groups is 3"), std::string::npos);

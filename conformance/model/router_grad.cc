@@ -12,7 +12,7 @@ namespace {
 struct Recomputed {
   std::vector<float> logits;    // [T, E]
   std::vector<int32_t> chosen;  // [T, k], before the capacity
-  std::vector<float> counts;    // [E] tokens that chose each expert, before the capacity
+  std::vector<float> counts;    // [parts, E] tokens that chose each expert, before the capacity
 };
 
 Recomputed Recompute(const Numerics& n, const RouterRule& rule, const float* x, const float* weight,
@@ -20,8 +20,11 @@ Recomputed Recompute(const Numerics& n, const RouterRule& rule, const float* x, 
   Recomputed r;
   r.logits = RouterLogits(n, rule, x, weight);
   r.chosen = ChooseExperts(rule, SelectionKeys(n, rule, r.logits, bias));
-  r.counts.resize(static_cast<size_t>(rule.experts));
-  for (int32_t e : r.chosen) r.counts[static_cast<size_t>(e)] += 1.0f;
+  r.counts.resize(static_cast<size_t>(rule.parts * rule.experts));
+  const auto choices = static_cast<size_t>(rule.part_tokens() * rule.top_k);
+  const auto experts = static_cast<size_t>(rule.experts);
+  for (size_t i = 0; i < r.chosen.size(); ++i)
+    r.counts[i / choices * experts + static_cast<size_t>(r.chosen[i])] += 1.0f;
   return r;
 }
 
@@ -88,7 +91,7 @@ void AddBalance(const Numerics& n, const RouterRule& rule, const float* logits,
   }
   const float dot = Dot(n, "router dgrad: load balancing", p, counts, grids::kProbability.e);
   const float factor = aux_scale * kBalanceCoefficient * static_cast<float>(rule.experts) /
-                       static_cast<float>(rule.top_k * rule.tokens * rule.tokens);
+                       static_cast<float>(rule.top_k * rule.part_tokens() * rule.part_tokens());
   for (size_t i = 0; i < experts; ++i) {
     float d = p[i] * (counts[i] - dot);
     if (rule.score == Score::kSigmoid)
@@ -103,7 +106,7 @@ void AddZ(const Numerics& n, const RouterRule& rule, const float* logits, float 
   std::vector<float> p(static_cast<size_t>(rule.experts));
   const SoftmaxRow row = Softmax(n, rule.experts, logits, p.data());
   const float logsumexp = Log(row.sum) + row.top;
-  const float factor = aux_scale * kZCoefficient * 2.0f / static_cast<float>(rule.tokens);
+  const float factor = aux_scale * kZCoefficient * 2.0f / static_cast<float>(rule.part_tokens());
   for (size_t i = 0; i < p.size(); ++i) out[i] = out[i] + p[i] * logsumexp * factor;
 }
 
@@ -116,7 +119,10 @@ std::vector<float> RouterLogitsGrad(const Numerics& n, const RouterRule& rule, c
   const Recomputed r = Recompute(n, rule, x, weight, bias);
   const auto k = static_cast<size_t>(rule.top_k), experts = static_cast<size_t>(rule.experts);
   std::vector<float> grad(r.logits.size());
+  std::vector<float> counts;  // of the part that the token is in
   for (size_t t = 0; t < static_cast<size_t>(rule.tokens); ++t) {
+    const auto of_part = static_cast<int64_t>(t) / rule.part_tokens() * rule.experts;
+    counts.assign(r.counts.begin() + of_part, r.counts.begin() + of_part + rule.experts);
     const float* logits = &r.logits[t * experts];
     float* out = &grad[t * experts];
     std::vector<int32_t> chosen(index + t * k, index + (t + 1) * k);
@@ -128,7 +134,7 @@ std::vector<float> RouterLogitsGrad(const Numerics& n, const RouterRule& rule, c
     }
     AddTask(n, rule, logits, chosen, dchosen, out);
     const auto scale = static_cast<float>(aux_scale);
-    if (rule.aux_loss) AddBalance(n, rule, logits, r.counts, scale, out);
+    if (rule.aux_loss) AddBalance(n, rule, logits, counts, scale, out);
     if (rule.z_loss) AddZ(n, rule, logits, scale, out);
     for (size_t e = 0; e < experts && bias != nullptr; ++e) out[e] = out[e] + (bias[e] - bias[e]);
   }

@@ -76,17 +76,20 @@ MoeSizes MoeSizesOf(const ModelConfig& config) {
   sizes.experts = moe.experts;
   sizes.local = moe.experts / config.ep;
   sizes.top_k = moe.top_k;
-  const int64_t tokens = config.sequence, choices = tokens * moe.top_k;
-  sizes.capacity = ExpertCapacity(tokens, moe.top_k, moe.experts, moe.capacity_percent);
+  const int64_t tokens = config.sequence_parallel ? config.sequence / config.tp : config.sequence;
+  const int64_t choices = tokens * moe.top_k;
+  sizes.tokens = tokens;
+  sizes.capacity = ExpertCapacity(tokens / moe.parts, moe.top_k, moe.experts, moe.capacity_percent);
   sizes.sent = choices;
   // A token's choices are different experts.
   sizes.received = config.ep * tokens * std::min<int64_t>(moe.top_k, sizes.local);
   if (sizes.capacity == 0) return sizes;
+  const int64_t most = moe.experts * sizes.capacity * moe.parts;
   if (moe.pad) {
-    sizes.sent = sizes.received = moe.experts * sizes.capacity;
+    sizes.sent = sizes.received = most;
   } else {
-    sizes.sent = std::min(sizes.sent, moe.experts * sizes.capacity);
-    sizes.received = std::min(sizes.received, moe.experts * sizes.capacity);
+    sizes.sent = std::min(sizes.sent, most);
+    sizes.received = std::min(sizes.received, most);
   }
   return sizes;
 }
@@ -217,10 +220,10 @@ class TableBuilder {
     const int32_t router = Module(module, name + ".router", "Router");
     const float spread = std::sqrt(3.0f / static_cast<float>(d_.width));
     Param(router, name + ".router.weight", {sizes.experts, d_.width},
-          {0, spread < 0.99f ? spread : 0.99f});
+          {0, spread < 0.99f ? spread : 0.99f}, OfParts());
     if (c_.moe.score == "sigmoid")
       Param(router, name + ".router.expert_bias", {sizes.experts}, {0, 0.25f}, SPF_PARAM_FROZEN);
-    if (c_.moe.shared) Mlp(module, name + ".shared", "SharedExpert", 0);
+    if (c_.moe.shared) Mlp(module, name + ".shared", "SharedExpert", OfParts());
     Module(module, name + ".dispatch", "Dispatcher");
     const int32_t experts = Module(module, name + ".experts", "Experts");
     for (int64_t i = 0; i < sizes.local; ++i) {

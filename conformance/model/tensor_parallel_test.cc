@@ -22,7 +22,7 @@ ModelConfig Split(int32_t tp, const ModelConfig& from = {}) {
 // The ranks of one group tp, node by node.
 class Ranks {
  public:
-  explicit Ranks(const ModelConfig& config) {
+  explicit Ranks(const ModelConfig& config) : in_parts_(config.sequence_parallel) {
     for (int32_t tp = 0; tp < config.tp; ++tp) {
       benches_.push_back(std::make_unique<NodeBench>(config, 32, ModelRank(0, 0, tp)));
       blocks_.push_back(benches_.back()->Start());
@@ -35,8 +35,10 @@ class Ranks {
     for (int32_t i = n; i-- > 0;) Run(i, SPF_BWD);
     const spf_model& tables = bench(0).tables();
     for (int32_t id = 0; id < tables.n_params; ++id) {
-      if ((tables.params[id].flags & SPF_PARAM_SEQUENCE_PARALLEL) != 0)
-        Sum({SPF_IN_GRAD, SPF_ADD, 0, id});
+      const uint32_t flags = tables.params[id].flags;
+      // Experts, which here are on all ranks, have the tokens of this rank's part.
+      const bool expert = in_parts_ && (flags & SPF_PARAM_EXPERT) != 0;
+      if ((flags & SPF_PARAM_SEQUENCE_PARALLEL) != 0 || expert) Sum({SPF_IN_GRAD, SPF_ADD, 0, id});
     }
   }
 
@@ -86,6 +88,7 @@ class Ranks {
     }
   }
 
+  const bool in_parts_;
   std::vector<std::unique_ptr<NodeBench>> benches_;
   std::vector<Blocks> blocks_;
 };
@@ -148,11 +151,13 @@ TEST(TensorParallel, ShardsComputeTheBitsOfTheWhole) {
 
 // With and without parts of the sequence, whole and split: four programs, one result.
 void ExpectPartsEqual(ModelConfig config, int32_t tp, const std::string& what) {
+  config.moe.parts = tp;
   const NodeBench whole(Split(1, config));
   Blocks blocks = whole.Start();
   whole.RunSample(blocks, 0, 0);
   config.sequence_parallel = true;
   for (const int32_t ranks : {1, tp}) {
+    config.moe.parts = tp / ranks;
     Ranks parts(Split(ranks, config));
     parts.RunSample();
     EXPECT_EQ(Differences(parts, whole, blocks), 0) << what << ", tp " << ranks;
@@ -181,6 +186,53 @@ TEST(TensorParallel, PartsOfTheSequenceComputeTheBitsOfTheWhole) {
   ExpectPartsEqual(frozen, 2, "frozen norms");
   frozen.frozen = "layer";
   ExpectPartsEqual(frozen, 2, "frozen layer");
+}
+
+TEST(TensorParallel, PartsAreRoutedAsTheWholeRoutesThem) {
+  ModelConfig dropless;
+  dropless.moe.experts = 4;
+  dropless.moe.shared = dropless.biases = true;
+  ExpectPartsEqual(dropless, 2, "dropless");
+  ModelConfig drops;
+  drops.heads = 4;
+  drops.moe.experts = 4;
+  drops.moe.layers = "odd";
+  drops.moe.capacity_percent = 75;
+  drops.moe.aux_loss = drops.moe.z_loss = true;
+  ExpectPartsEqual(drops, 4, "drops");
+  ModelConfig padded = drops;
+  padded.moe.pad = padded.moe.shared = true;
+  padded.moe.score = "sigmoid";
+  ExpectPartsEqual(padded, 2, "padded");
+  // The whole with one capacity for all is another model.
+  const NodeBench whole(Split(1, drops));
+  Blocks blocks = whole.Start();
+  whole.RunSample(blocks, 0, 0);
+  drops.sequence_parallel = true;
+  Ranks parts(Split(2, drops));
+  parts.RunSample();
+  EXPECT_GT(Differences(parts, whole, blocks), 0);
+}
+
+TEST(TensorParallel, ValuesOfRoutedPartsHaveTheRowsOfThePart) {
+  ModelConfig config;
+  config.sequence_parallel = true;
+  config.moe.experts = 4;
+  config.moe.shared = true;
+  const NodeBench bench(Split(2, config), 32, ModelRank(0, 0, 1));
+  const spf_model& tables = bench.tables();
+  const auto rows = [&](const std::string& name) {
+    return tables.values[FindValue(tables, "layers.0.moe." + name)].max_rows;
+  };
+  for (const char* name : {"probs", "index", "shared.fc1", "shared.fc2", "unpermute"})
+    EXPECT_EQ(rows(name), 4) << name;
+  EXPECT_EQ(rows("permuted"), 8);  // two choices of each token
+  const auto flags = [&](const std::string& name) {
+    return tables.params[FindParam(tables, "layers.0.moe." + name + ".weight")].flags;
+  };
+  EXPECT_EQ(flags("router"), uint32_t{SPF_PARAM_SEQUENCE_PARALLEL});
+  EXPECT_EQ(flags("shared.fc1"), uint32_t{SPF_PARAM_SEQUENCE_PARALLEL});
+  EXPECT_EQ(flags("experts.0.fc1"), uint32_t{SPF_PARAM_EXPERT});
 }
 
 TEST(TensorParallel, ASumThatIsLeftOutShows) {
@@ -268,6 +320,8 @@ TEST(TensorParallel, ASizeThatTpDoesNotDivideIsRefused) {
   EXPECT_THROW(Model(Split(2, parts), 32), std::invalid_argument);
   parts.sequence = 8;
   parts.moe.experts = 4;
+  EXPECT_NO_THROW(Model(Split(2, parts), 32));
+  parts.mtp = true;  // its layer reads the whole sequence
   EXPECT_THROW(Model(Split(2, parts), 32), std::invalid_argument);
 }
 

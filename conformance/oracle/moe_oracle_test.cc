@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "conformance/oracle/oracle.h"
 #include "conformance/oracle/trainer.h"
@@ -19,6 +20,37 @@ TEST(MoeOracleTest, HowManyRanksShareTheExpertsIsNotSeen) {
   ExpectEqualTraining(one, RunId("w2.zero2.k4.ep2.moe8.shared.aux.zloss"));
   ExpectEqualTraining(RunId("w4.ddp.ep2.moe4.skew=rank.cap75"),
                       RunId("w4.ddp.ep4.moe4.skew=rank.cap75"));
+}
+
+// Each tp or cp rank routes its part: without a capacity the choice of a token is its own.
+TEST(MoeOracleTest, RoutedPartsAreTheWholeIfNothingIsDropped) {
+  const OracleRun whole = RunId("w4.ddp.tp2.etp2.split.moe4.shared");
+  ExpectEqualTraining(whole, RunId("w4.ddp.tp2.ep2.split.sp.moe4.shared"));
+  ExpectEqualTraining(whole, RunId("w4.ddp.tp2.ep4.split.sp.moe4.shared"));
+  const OracleRun drops = RunId("w4.ddp.tp2.ep2.split.sp.moe4.cap75.aux");
+  ExpectEqualTraining(drops, RunId("w4.ddp.tp2.ep4.split.sp.moe4.cap75.aux"));
+  const OracleRun as_one = RunId("w4.ddp.tp2.etp2.split.moe4.cap75.aux");
+  EXPECT_NE(drops.calls.back().weights, as_one.calls.back().weights);
+}
+
+// Rows of both tp ranks one after the other, of cp ranks by sample.
+TEST(MoeOracleTest, RowsOfEachPartAreCounted) {
+  const std::string value = "layers.0.moe.expert_counts";
+  const auto rows_of = [&](const char* id, int64_t sample) {
+    return RunId(id).calls[1].expert_rows.at({sample, value});
+  };
+  const std::vector<int64_t> parts = rows_of("w4.ddp.tp2.ep2.split.sp.moe4.do=t", 1);
+  const std::vector<int64_t> whole = rows_of("w4.ddp.tp2.etp2.split.moe4.do=t", 1);
+  ASSERT_EQ(parts.size(), 2 * whole.size());
+  for (size_t e = 0; e < whole.size(); ++e) EXPECT_EQ(parts[e] + parts[e + 4], whole[e]);
+  for (const size_t part : {0, 1}) {
+    const auto first = parts.begin() + (part == 0 ? 0 : 4);
+    EXPECT_EQ(std::accumulate(first, first + 4, int64_t{0}), 8);  // two choices of four tokens
+  }
+  for (const int64_t sample : {0, 1}) {
+    const std::vector<int64_t> rows = rows_of("w2.ddp.cp2.ctx.moe4.do=t", sample);
+    EXPECT_EQ(std::accumulate(rows.begin(), rows.end(), int64_t{0}), 16);
+  }
 }
 
 TEST(MoeOracleTest, EveryExpertOfEveryRankIsThere) {

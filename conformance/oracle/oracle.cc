@@ -63,6 +63,7 @@ std::vector<std::vector<int64_t>> SequencesOf(const InstanceSpec& spec, int32_t 
 // without dispatch differ by ep rank; they stay.)
 ModelConfig Undivided(ModelConfig config) {
   if (config.moe.experts > 0) config.ep = 1;
+  config.moe.parts = (config.sequence_parallel ? config.tp : 1) * config.cp;
   config.pp = config.chunks = 1;
   config.tp = config.loss_chunks = 1;
   config.sequence *= config.cp;
@@ -177,8 +178,13 @@ class Oracle {
         const auto losses = trainer_.RunSequence(state_, step, samples, ep_rank, backward);
         for (size_t i = 0; i < samples.size(); ++i) out.losses[samples[i]] = losses[i];
         if (backward && options_.keep_samples) SetApart(out);
-        for (const auto& [value, rows] : trainer_.expert_rows())
-          out.expert_rows[{samples.front(), value}] = rows;
+        for (const auto& [value, rows] : trainer_.expert_rows()) {
+          const int64_t each = Length(rows) / Length(samples);  // those of a sample's parts
+          for (int64_t i = 0; i < Length(samples); ++i) {
+            out.expert_rows[{At(samples, i), value}] = {rows.begin() + i * each,
+                                                        rows.begin() + (i + 1) * each};
+          }
+        }
       }
     }
   }

@@ -26,8 +26,9 @@ struct OracleCall {
   std::vector<std::map<std::string, std::vector<float>>> sample_grads;
   // After the call; of c, t (those of before, if it was skipped), l. fp32 main weights.
   std::map<std::string, std::vector<float>> weights;
-  // Of t and e, with routed experts: rows that a sample sends to each expert, by the name of the
-  // value that says so in the model ("layers.0.moe.expert_counts").
+  // Of t and e, with routed experts: rows that a sample sends to each expert, with
+  // sequence_parallel those of each tp rank's part, [tp, E], by the name of the value that says so
+  // in the model ("layers.0.moe.expert_counts").
   std::map<std::pair<int64_t, std::string>, std::vector<int64_t>> expert_rows;
   double grad_norm = 0;
   double zero_count = 0;

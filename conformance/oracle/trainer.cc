@@ -100,6 +100,26 @@ void Trainer::Move(const spf_node& node, spf_phase phase) {
   std::memcpy(table[to].data(), table[from].data(), bytes);
 }
 
+// Of what a router has chosen; each: of all parts together.
+std::vector<int64_t> Trainer::RowsOfParts(const spf_uses& router,
+                                          const std::vector<int64_t>& each) const {
+  const auto parts = static_cast<size_t>(model_.config().moe.parts);
+  if (parts == 1) return each;
+  std::vector<int64_t> rows(parts * each.size());
+  for (int32_t i = 0; i < router.n; ++i) {
+    const spf_use& use = router.use[i];
+    if (use.table != SPF_IN_ACT || use.access != SPF_WRITE) continue;
+    if (model_.Tables(0).values[use.id].dtype != SPF_I32) continue;
+    std::vector<int32_t> index(At(act_, use.id).size() / sizeof(int32_t));
+    std::memcpy(index.data(), At(act_, use.id).data(), At(act_, use.id).size());
+    for (size_t choice = 0; choice < index.size(); ++choice) {
+      const size_t part = choice * parts / index.size();
+      if (index[choice] >= 0) ++At(rows, part * each.size() + static_cast<size_t>(index[choice]));
+    }
+  }
+  return rows;
+}
+
 // A node that writes counts says how many rows other values have, and how many go to each expert.
 void Trainer::CountRows(const spf_node& node, int32_t ep_rank) {
   const spf_model& tables = model_.Tables(ep_rank);
@@ -113,7 +133,7 @@ void Trainer::CountRows(const spf_node& node, int32_t ep_rank) {
     if ((value.flags & SPF_VALUE_COUNTS) == 0 && !of_experts) continue;
     std::vector<int64_t> each(static_cast<size_t>(value.max_rows));
     std::memcpy(each.data(), At(act_, counts).data(), each.size() * 8);
-    if (of_experts) expert_rows_[value.name] = each;
+    if (of_experts) expert_rows_[value.name] = RowsOfParts(uses, each);
     for (int32_t id = 0; id < tables.n_values; ++id) {
       if (tables.values[id].rows_from == counts)
         At(rows_, id) = std::accumulate(each.begin(), each.end(), int64_t{0});

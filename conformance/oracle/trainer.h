@@ -42,13 +42,15 @@ class Trainer {
                   bool backward) {
     return RunSequence(state, step, {sample}, ep_rank, backward).front();
   }
-  // Rows that the last sample sent to each expert, by the name of the value that counts them.
+  // Rows that each part (MoeConfig::parts) of the last sample sent to each expert, [parts, E], by
+  // the name of the value that counts them.
   const std::map<std::string, std::vector<int64_t>>& expert_rows() const { return expert_rows_; }
 
  private:
   void RunNode(const spf_node& node, spf_phase phase, NodeArgs args, int32_t ep_rank);
   void Move(const spf_node& node, spf_phase phase);
   void CountRows(const spf_node& node, int32_t ep_rank);
+  std::vector<int64_t> RowsOfParts(const spf_uses& router, const std::vector<int64_t>& each) const;
   // Tokens and labels of the parts, in place of those that the INPUT node has written.
   void FillParts(const spf_node& input, int64_t step, const std::vector<int64_t>& samples);
   std::vector<float> LossesOf(const spf_program& program, size_t parts, int32_t ep_rank) const;

@@ -8,6 +8,7 @@
 
 #include "conformance/checks/schedule/schedule.h"
 #include "conformance/common/dtype.h"
+#include "conformance/model/network.h"
 
 namespace shardproof::schedule {
 
@@ -206,7 +207,7 @@ class Exchanges {
   void JudgeAmount(const Step& step, const Exchange& dispatch) {
     const InstanceSpec& spec = facts_.spec(size_t(step.instance));
     if (spec.model.moe.capacity_percent > 0) return;
-    const int64_t rows = int64_t{spec.model.sequence} * spec.model.moe.top_k;
+    const int64_t rows = MoeSizesOf(spec.model).tokens * spec.model.moe.top_k;
     if (Sum(Rows(dispatch, true)) == rows) return;
     Add("EP-28", dispatch,
         std::to_string(rows) + " rows leave the rank: each token to " +

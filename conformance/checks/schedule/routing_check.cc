@@ -67,9 +67,13 @@ class Routing {
     const auto rows = known.find({sample, value});
     const auto members = static_cast<int64_t>(exchange.send.size());
     if (rows == known.end() || members == 0) return std::nullopt;
-    const auto each = static_cast<int64_t>(rows->second.size()) / members;
+    const bool in_parts = of.spec().model.sequence_parallel;
+    const int64_t experts = Length(rows->second) / (in_parts ? of.spec().model.tp : 1);
+    const int64_t each = experts / members;
+    const int64_t part = in_parts ? of.Place(exchange.rank).tp : 0;
     Rows chosen;
-    for (auto expert = rows->second.begin(); Length(chosen) < members; expert += each)
+    for (auto expert = rows->second.begin() + part * experts; Length(chosen) < members;
+         expert += each)
       chosen.push_back(std::accumulate(expert, expert + each, int64_t{0}));
     return chosen;
   }

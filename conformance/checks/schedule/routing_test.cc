@@ -40,20 +40,31 @@ OracleRun OracleOf(const Analysis& a, int64_t shift) {
       }
       const int64_t sample =
           int64_t{exchange.microbatch} * DpCpSize(facts.spec()) + facts.DataRank(exchange.rank);
-      oracle.calls[size_t(exchange.call)].expert_rows[{(sample + shift) % samples, value}] = rows;
+      std::vector<int64_t>& known =
+          oracle.calls[size_t(exchange.call)].expert_rows[{(sample + shift) % samples, value}];
+      // Of parts of the sequence those of all ranks of tp one after the other.
+      const int64_t tp = facts.spec().model.sequence_parallel ? facts.spec().model.tp : 1;
+      known.resize(rows.size() * static_cast<size_t>(tp));
+      std::copy(rows.begin(), rows.end(),
+                known.begin() + facts.Place(exchange.rank).tp * static_cast<int64_t>(rows.size()));
     }
   }
   return oracle;
 }
 
-std::string Found(const std::function<void(OracleRun&)>& edit, bool of_other_microbatch = false) {
-  ScheduleRun made = RunSchedule(ScheduleCase(4, 2));
+std::string FoundOf(const Case& c, const std::function<void(OracleRun&)>& edit,
+                    bool of_other_microbatch = false) {
+  ScheduleRun made = RunSchedule(c);
   const Analysis without(made.run);
   OracleRun oracle = OracleOf(without, of_other_microbatch ? 4 : 0);
   edit(oracle);
   made.run.oracles = {&oracle};
   const Analysis a(made.run);
   return FoundIn(CheckSchedule(a));
+}
+
+std::string Found(const std::function<void(OracleRun&)>& edit, bool of_other_microbatch = false) {
+  return FoundOf(ScheduleCase(4, 2), edit, of_other_microbatch);
 }
 
 TEST(Routing, RowsThatTheRouterChose) {
@@ -66,6 +77,24 @@ TEST(Routing, OtherNumbersThanTheRouterChose) {
               for (auto& [place, rows] : oracle.calls[1].expert_rows) rows[0] += 1000;
             }),
             "EP-28");
+}
+
+// Each rank of tp against what the router chose for its part of the sequence.
+TEST(Routing, RowsOfAPartOfTheSequence) {
+  const Case c = ScheduleCase(4, 4, [](InstanceSpec& spec) {
+    spec.tp = 2;
+    spec.tensor_parallel = spec.sequence_parallel = true;
+    spec.overlap_moe = false;
+  });
+  const std::string as_chosen = FoundOf(c, [](OracleRun&) {});
+  EXPECT_EQ(as_chosen.find("EP-28"), std::string::npos) << as_chosen;
+  for (const bool second : {false, true}) {
+    const std::string found = FoundOf(c, [&](OracleRun& oracle) {
+      for (auto& [place, rows] : oracle.calls[1].expert_rows)
+        rows[second ? rows.size() / 2 : 0] += 1000;
+    });
+    EXPECT_NE(found.find("EP-28"), std::string::npos) << "second part: " << second;
+  }
 }
 
 TEST(Routing, TheNumbersOfAnotherMicrobatch) {

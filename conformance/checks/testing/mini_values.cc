@@ -6,6 +6,7 @@
 #include "conformance/checks/testing/mini_memory.h"
 #include "conformance/common/at.h"
 #include "conformance/common/dtype.h"
+#include "conformance/model/network.h"
 
 namespace shardproof {
 
@@ -41,7 +42,7 @@ void MiniMemory::CountUsers(int32_t m) {
 
 int64_t MiniMemory::RowsTo(int64_t sample, int32_t layer, int32_t member) const {
   const auto n = static_cast<int64_t>(facts_.List("ep", rank_)->size());
-  const int64_t total = int64_t{spec_.model.sequence} * spec_.model.moe.top_k;
+  const int64_t total = MoeSizesOf(spec_.model).tokens * spec_.model.moe.top_k;
   const int64_t open = spec_.model.moe.skew == "rank" ? std::max<int64_t>(1, n / 2) : n;
   if (member >= open) return 0;
   const auto share = [&](int64_t r) { return 1 + (sample + 2 * int64_t{layer} + r) % 3; };

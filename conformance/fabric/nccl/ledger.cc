@@ -95,14 +95,8 @@ bool Ledger::Look() {
 
 // With it all that must have completed before it. Issue order is an order in which they can.
 void Ledger::Complete(EntryId entry) {
-  std::set<EntryId> all{entry};
-  for (std::vector<EntryId> next{entry}; !next.empty();) {
-    const EntryId id = next.back();
-    next.pop_back();
-    for (const EntryId before : device_.Predecessors(id)) {
-      if (all.insert(before).second) next.push_back(before);
-    }
-  }
+  std::set<EntryId> all = device_.NeededBy({entry});
+  all.insert(entry);
   for (const EntryId id : all) {
     device_.Start(id);
     device_.Complete(id);

@@ -285,14 +285,8 @@ void World::FindNeeded(Rank* rank) {
   std::vector<EntryId> next;
   if (rank->wait.drained) next = rank->device.Fronts();
   if (!rank->device.Done(rank->wait.entry)) next.push_back(rank->wait.entry);
+  rank->needed = rank->device.NeededBy(next);
   rank->needed.insert(next.begin(), next.end());
-  while (!next.empty()) {
-    const EntryId id = next.back();
-    next.pop_back();
-    for (const EntryId before : rank->device.Predecessors(id)) {
-      if (rank->needed.insert(before).second) next.push_back(before);
-    }
-  }
 }
 
 bool World::Stuck() {

@@ -25,7 +25,7 @@ void SwigluForward(const NodeContext& c) {
   const Gates gates = GatesOf(c);
   const float* u = c.In(c.spec.in[0]);
   float* a = c.Out(c.spec.out[0]);
-  ForEach(c.queue, "swiglu_forward", c.d.sequence * gates.width, [=] SHARDPROOF_KERNEL(int64_t i) {
+  ForEach(c.queue, "swiglu_forward", c.Tokens() * gates.width, [=] SHARDPROOF_KERNEL(int64_t i) {
     const float* gate = u + gates.At(i);
     a[i] = rules.Rounded(grid, SwigluOf(gate[0], gate[gates.up()]));
   });
@@ -37,7 +37,7 @@ void SwigluDgrad(const NodeContext& c) {
   const Gates gates = GatesOf(c);
   const float *u = c.In(c.spec.in[0]), *da = c.Grad(c.spec.out[0]);
   float* du = c.Grad(c.spec.in[0]);
-  ForEach(c.queue, "swiglu_dgrad", c.d.sequence * gates.width, [=] SHARDPROOF_KERNEL(int64_t i) {
+  ForEach(c.queue, "swiglu_dgrad", c.Tokens() * gates.width, [=] SHARDPROOF_KERNEL(int64_t i) {
     const int64_t at = gates.At(i), up = at + gates.up();
     const SwigluGrad grad = SwigluGradOf(u[at], u[up], da[i]);
     du[at] = rules.Rounded(grid, grad.gate);
