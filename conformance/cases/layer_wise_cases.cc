@@ -39,6 +39,8 @@ std::vector<Case> NamedLayerWiseCases() {
       "w4.lw.tp2.etp2.split.ogr.opg.muon.lr0p0625.heads4.tpmode=distributed.aligned",
       "w4.lw.tp2.etp2.split.k2.bs300.muon.lr0p0625.prec=medium.tpmode=distributed.bcast",
       "w8.lw.tp4.etp4.split.ogr.muon.lr0p0625.heads4.tpmode=blockwise",
+      // a momentum of other microbatches than the step's: no sum over microbatches
+      "w2.lw.ctx.k2.acc16.muon.unused=rank",
   });
 }
 

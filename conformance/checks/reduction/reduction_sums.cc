@@ -84,7 +84,7 @@ class Sums {
       for (size_t k = 0; k < flow.after.size(); ++k) {
         const std::vector<Chunk> grads = Only(flow.after[k], Content::Kind::kGrad);
         if (grads.empty() || grads[0].content.width == main ||
-            !SpansMicrobatches(flow, k, grads[0]))
+            !SpansMicrobatches(flow, k, grads[0], event.call))
           continue;
         Judge(result_, {"FS-21"});
         sink_.Add(a_.At("FS-21", rank, index),
@@ -96,15 +96,20 @@ class Sums {
     }
   }
 
-  // This operation put contributions of a second microbatch into the gradient.
-  bool SpansMicrobatches(const EventFlow& flow, size_t range, const Chunk& after) const {
+  // This operation put contributions of a second microbatch of the call into its gradient. A momentum
+  // has those of earlier calls, and not always of the same microbatches.
+  bool SpansMicrobatches(const EventFlow& flow, size_t range, const Chunk& after,
+                         int32_t call) const {
     const auto microbatches = [&](int32_t set) {
       std::set<int32_t> seen;
-      for (const Contribution& one : a_.flow().sets().Get(set)) seen.insert(one.microbatch);
+      for (const Contribution& one : a_.flow().sets().Get(set)) {
+        if (one.call == call) seen.insert(one.microbatch);
+      }
       return seen.size();
     };
     const std::vector<Chunk> before = Only(flow.before[range], Content::Kind::kGrad);
-    return !before.empty() && microbatches(after.content.tag) > microbatches(before[0].content.tag);
+    const size_t had = before.empty() ? 0 : microbatches(before[0].content.tag);
+    return had > 0 && microbatches(after.content.tag) > had;
   }
 
   const Analysis& a_;
