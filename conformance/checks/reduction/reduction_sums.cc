@@ -96,8 +96,8 @@ class Sums {
     }
   }
 
-  // This operation put contributions of a second microbatch of the call into its gradient. A momentum
-  // has those of earlier calls, and not always of the same microbatches.
+  // This operation put contributions of a second microbatch of the call into its gradient. A
+  // momentum has those of earlier calls, and not always of the same microbatches.
   bool SpansMicrobatches(const EventFlow& flow, size_t range, const Chunk& after,
                          int32_t call) const {
     const auto microbatches = [&](int32_t set) {
