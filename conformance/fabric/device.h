@@ -114,10 +114,10 @@ class Device {
   // Why a queued entry cannot start: "behind X on stream Y", "its event's record Z is not done",
   // ...
   std::string WhyQueued(EntryId id) const;
-  // The entries whose completion id waits for directly: before it on its streams, its record, its
-  // communicator's previous. With hardware queues also those of everything that must start before
-  // it.
-  std::vector<EntryId> Predecessors(EntryId id) const;
+  // What must have completed before ids have, with them, in issue order: before them on their
+  // streams, their records, their communicators' kernels before. With hardware queues also what
+  // must have completed so that everything issued before them into their queues has started.
+  std::vector<EntryId> CompletesFirst(const std::vector<EntryId>& ids) const;
   // The first entry not done of each stream that has one, in stream order, without repetition.
   std::vector<EntryId> Fronts() const;
 
@@ -141,7 +141,6 @@ class Device {
   void EnterQueues(Entry* entry);
   // The entry before it in a hardware queue that has not started; -1: none.
   EntryId HeldBy(const Entry& entry) const;
-  void AddPredecessors(const Entry& entry, std::vector<EntryId>* before) const;
   void NumberOps(Entry* entry);
   void PopDone();
 

@@ -149,7 +149,8 @@ TEST_F(DeviceTest, SaysWhyAnEntryCannotStart) {
   EXPECT_EQ(device.WhyQueued(wait),
             "behind work on comm (stream 1), its record on compute (stream 0) is not complete");
   EXPECT_EQ(device.Fronts(), (std::vector<EntryId>{0, 2}));
-  EXPECT_EQ(device.Predecessors(wait), (std::vector<EntryId>{2, 1}));
+  EXPECT_EQ(device.CompletesFirst({wait, -1}), (std::vector<EntryId>{0, 1, 2, wait}));
+  EXPECT_EQ(device.CompletesFirst({2, 1}), (std::vector<EntryId>{0, 1, 2}));
 }
 
 // One hardware queue: the second stream's work waits until the first stream's has started, no
@@ -165,7 +166,7 @@ TEST_F(DeviceTest, OneHardwareQueueStartsEntriesInTheOrderOfIssue) {
   EXPECT_TRUE(ready(first) && !ready(behind) && !ready(other));
   EXPECT_EQ(one.WhyQueued(other), "the hardware queue serves behind on compute (stream 0) first");
   // Completes before behind starts.
-  EXPECT_EQ(one.Predecessors(other), (std::vector<EntryId>{first}));
+  EXPECT_EQ(one.CompletesFirst({other}), (std::vector<EntryId>{first, other}));
   one.Start(first);
   EXPECT_FALSE(ready(other));  // behind still waits for its stream
   one.Complete(first);

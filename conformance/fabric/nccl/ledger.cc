@@ -1,7 +1,6 @@
 #include "conformance/fabric/nccl/ledger.h"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include "conformance/common/at.h"
@@ -95,15 +94,7 @@ bool Ledger::Look() {
 
 // With it all that must have completed before it. Issue order is an order in which they can.
 void Ledger::Complete(EntryId entry) {
-  std::set<EntryId> all{entry};
-  for (std::vector<EntryId> next{entry}; !next.empty();) {
-    const EntryId id = next.back();
-    next.pop_back();
-    for (const EntryId before : device_.Predecessors(id)) {
-      if (all.insert(before).second) next.push_back(before);
-    }
-  }
-  for (const EntryId id : all) {
+  for (const EntryId id : device_.CompletesFirst({entry})) {
     device_.Start(id);
     device_.Complete(id);
   }
