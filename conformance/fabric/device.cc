@@ -272,34 +272,39 @@ std::string Device::WhyQueued(EntryId id) const {
   return text;
 }
 
-std::set<EntryId> Device::NeededBy(std::vector<EntryId> next) const {
-  std::set<EntryId> needed, start(next.begin(), next.end());
-  std::vector<EntryId> before;
-  const auto must_start = [&](EntryId id) {
-    if (start.insert(id).second) next.push_back(id);
+std::vector<EntryId> Device::CompletesFirst(const std::vector<EntryId>& ids) const {
+  std::vector<bool> starts(entries_.size()), completes(entries_.size());  // by place in entries_
+  std::vector<EntryId> next;
+  const auto start = [&](EntryId id) {
+    const auto place = static_cast<size_t>(id - base_);
+    if (!starts[place]) next.push_back(id);
+    starts[place] = true;
   };
+  const auto complete = [&](EntryId id) {
+    if (Done(id)) return;
+    completes[static_cast<size_t>(id - base_)] = true;
+    start(id);
+  };
+  for (const EntryId id : ids) complete(id);
   while (!next.empty()) {
     const Entry& entry = At(next.back());
     next.pop_back();
-    before.clear();
-    AddPredecessors(entry, &before);
-    needed.insert(before.begin(), before.end());
-    for (const EntryId id : before) must_start(id);
+    for (const int32_t index : entry.streams) {
+      const auto& queue = Get(streams_, index).queue;  // ids ascend
+      const auto mine = std::lower_bound(queue.begin(), queue.end(), entry.id);
+      if (mine != queue.begin()) complete(*(mine - 1));
+    }
+    complete(entry.captured);
+    complete(entry.previous);
     for (const EntryId ahead : entry.behind) {
-      if (!Done(ahead) && At(ahead).state != EntryState::kRunning) must_start(ahead);
+      if (!Done(ahead) && At(ahead).state != EntryState::kRunning) start(ahead);
     }
   }
-  return needed;
-}
-
-void Device::AddPredecessors(const Entry& entry, std::vector<EntryId>* before) const {
-  for (const int32_t index : entry.streams) {
-    const auto& queue = Get(streams_, index).queue;  // ids ascend
-    const auto mine = std::lower_bound(queue.begin(), queue.end(), entry.id);
-    if (mine != queue.begin()) before->push_back(*(mine - 1));
+  std::vector<EntryId> first;
+  for (size_t place = 0; place < completes.size(); ++place) {
+    if (completes[place]) first.push_back(base_ + static_cast<EntryId>(place));
   }
-  if (!Done(entry.captured)) before->push_back(entry.captured);
-  if (!Done(entry.previous)) before->push_back(entry.previous);
+  return first;
 }
 
 std::vector<EntryId> Device::Fronts() const {

@@ -17,7 +17,6 @@
 #include <cstdint>
 #include <deque>
 #include <map>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -115,10 +114,10 @@ class Device {
   // Why a queued entry cannot start: "behind X on stream Y", "its event's record Z is not done",
   // ...
   std::string WhyQueued(EntryId id) const;
-  // The entries that must complete before those of `next` can start: before them on their streams,
-  // their records, their communicators' previous, and what these wait for. With hardware queues
-  // also those of everything that must start before one of them. Each entry is looked at once.
-  std::set<EntryId> NeededBy(std::vector<EntryId> next) const;
+  // What must have completed before ids have, with them, in issue order: before them on their
+  // streams, their records, their communicators' kernels before. With hardware queues also what
+  // must have completed so that everything issued before them into their queues has started.
+  std::vector<EntryId> CompletesFirst(const std::vector<EntryId>& ids) const;
   // The first entry not done of each stream that has one, in stream order, without repetition.
   std::vector<EntryId> Fronts() const;
 
@@ -142,7 +141,6 @@ class Device {
   void EnterQueues(Entry* entry);
   // The entry before it in a hardware queue that has not started; -1: none.
   EntryId HeldBy(const Entry& entry) const;
-  void AddPredecessors(const Entry& entry, std::vector<EntryId>* before) const;
   void NumberOps(Entry* entry);
   void PopDone();
 

@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <set>
-
 namespace shardproof {
 namespace {
 
@@ -151,7 +149,8 @@ TEST_F(DeviceTest, SaysWhyAnEntryCannotStart) {
   EXPECT_EQ(device.WhyQueued(wait),
             "behind work on comm (stream 1), its record on compute (stream 0) is not complete");
   EXPECT_EQ(device.Fronts(), (std::vector<EntryId>{0, 2}));
-  EXPECT_EQ(device.NeededBy({wait}), (std::set<EntryId>{0, 1, 2}));
+  EXPECT_EQ(device.CompletesFirst({wait, -1}), (std::vector<EntryId>{0, 1, 2, wait}));
+  EXPECT_EQ(device.CompletesFirst({2, 1}), (std::vector<EntryId>{0, 1, 2}));
 }
 
 // Long runs on one queue: not each entry through all before it.
@@ -162,7 +161,7 @@ TEST_F(DeviceTest, WhatALongQueueNeedsIsFoundInOnePass) {
   EntryId last = -1;
   for (int32_t i = 0; i < kEntries; ++i) last = one.AddLocal(i % 2, "work", [] {});
   // The one before it must start, and need not complete.
-  EXPECT_EQ(one.NeededBy({last}).size(), size_t{kEntries - 2});
+  EXPECT_EQ(one.CompletesFirst({last}).size(), size_t{kEntries - 1});
 }
 
 // One hardware queue: the second stream's work waits until the first stream's has started, no
@@ -178,7 +177,7 @@ TEST_F(DeviceTest, OneHardwareQueueStartsEntriesInTheOrderOfIssue) {
   EXPECT_TRUE(ready(first) && !ready(behind) && !ready(other));
   EXPECT_EQ(one.WhyQueued(other), "the hardware queue serves behind on compute (stream 0) first");
   // Completes before behind starts.
-  EXPECT_EQ(one.NeededBy({other}), (std::set<EntryId>{first}));
+  EXPECT_EQ(one.CompletesFirst({other}), (std::vector<EntryId>{first, other}));
   one.Start(first);
   EXPECT_FALSE(ready(other));  // behind still waits for its stream
   one.Complete(first);

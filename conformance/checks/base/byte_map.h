@@ -11,7 +11,7 @@
 
 namespace shardproof {
 
-template <class T>  // T: ordered
+template <class T>  // T: ordered, and ==
 class ByteMap {
  public:
   struct Piece {
@@ -20,26 +20,15 @@ class ByteMap {
   };
 
   void Put(int32_t alloc, int64_t begin, int64_t end, const T& value) {
-    if (begin >= end) return;
-    Erase(alloc, begin, end);
+    if (begin >= end || Holds(alloc, begin, end, value)) return;
+    Remove(alloc, begin, end, [](const T&) {});
     blocks_[alloc][begin] = {begin, end, value};
     bytes_[value] += end - begin;
   }
   // The bytes belong to nothing. Which values lost some of theirs.
   std::set<T> Erase(int32_t alloc, int64_t begin, int64_t end) {
     std::set<T> lost;
-    const auto block = blocks_.find(alloc);
-    if (block == blocks_.end()) return lost;
-    auto& pieces = block->second;
-    for (auto at = FirstIn(pieces, begin); at != pieces.end() && at->first < end;) {
-      const Piece piece = at->second;
-      at = pieces.erase(at);
-      Forget(piece.value, std::min(end, piece.end) - std::max(begin, piece.begin));
-      lost.insert(piece.value);
-      if (piece.begin < begin) pieces[piece.begin] = {piece.begin, begin, piece.value};
-      if (end < piece.end) pieces[end] = {end, piece.end, piece.value};
-    }
-    if (pieces.empty()) blocks_.erase(block);
+    Remove(alloc, begin, end, [&](const T& value) { lost.insert(value); });
     return lost;
   }
   std::set<T> EraseBlock(int32_t alloc) { return Erase(alloc, 0, INT64_MAX); }
@@ -64,6 +53,29 @@ class ByteMap {
   const std::map<T, int64_t>& bytes() const { return bytes_; }
 
  private:
+  // It is one piece, as Put would make it.
+  bool Holds(int32_t alloc, int64_t begin, int64_t end, const T& value) const {
+    const auto block = blocks_.find(alloc);
+    if (block == blocks_.end()) return false;
+    const auto at = block->second.find(begin);
+    return at != block->second.end() && at->second.end == end && at->second.value == value;
+  }
+  // lost(value) for each piece that loses bytes.
+  template <class Lost>
+  void Remove(int32_t alloc, int64_t begin, int64_t end, const Lost& lost) {
+    const auto block = blocks_.find(alloc);
+    if (block == blocks_.end()) return;
+    auto& pieces = block->second;
+    for (auto at = FirstIn(pieces, begin); at != pieces.end() && at->first < end;) {
+      const Piece piece = at->second;
+      at = pieces.erase(at);
+      Forget(piece.value, std::min(end, piece.end) - std::max(begin, piece.begin));
+      lost(piece.value);
+      if (piece.begin < begin) pieces[piece.begin] = {piece.begin, begin, piece.value};
+      if (end < piece.end) pieces[end] = {end, piece.end, piece.value};
+    }
+    if (pieces.empty()) blocks_.erase(block);
+  }
   // The first piece that ends behind begin.
   template <class Pieces>
   static auto FirstIn(Pieces& pieces, int64_t begin) {

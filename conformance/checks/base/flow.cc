@@ -4,7 +4,6 @@
 #include <unordered_map>
 
 #include "conformance/checks/base/content_math.h"
-#include "conformance/checks/base/replay.h"
 #include "conformance/common/dtype.h"
 
 namespace shardproof {
@@ -302,10 +301,11 @@ Flow::Flow(const Run& run, const std::vector<std::unique_ptr<InstanceFacts>>& in
       return;
     }
   }
+  order_ = ReplayOrder(run.traces);
   Visitor visitor(run, instances, *this);
-  const ReplayResult result = Replay(run.traces, visitor);
-  complete_ = result.complete;
-  why_ = result.why;
+  order_.Visit(visitor);
+  complete_ = order_.result().complete;
+  why_ = order_.result().why;
 }
 
 }  // namespace shardproof

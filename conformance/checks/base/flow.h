@@ -13,6 +13,7 @@
 #include "conformance/checks/base/contents.h"
 #include "conformance/checks/base/event_ranges.h"
 #include "conformance/checks/base/facts.h"
+#include "conformance/checks/base/replay.h"
 
 namespace shardproof {
 
@@ -33,6 +34,7 @@ class Flow {
     return events_[size_t(rank)][size_t(event)];
   }
   const ContributionSets& sets() const { return sets_; }
+  const ReplayOrder& order() const { return order_; }  // REQUIRES: complete()
 
  private:
   class Visitor;
@@ -40,6 +42,7 @@ class Flow {
   std::string why_;
   std::vector<std::vector<EventFlow>> events_;
   ContributionSets sets_;
+  ReplayOrder order_;
 };
 
 // A range's chunks that are parameter (or gradient) elements.

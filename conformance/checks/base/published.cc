@@ -33,6 +33,37 @@ std::string ValueText(double value, int32_t dtype) {
   return text;
 }
 
+namespace {
+
+// Puts what event i published into tensor. REQUIRES: it fits.
+void Add(const Trace& trace, int64_t i, int32_t rank, Assembled& tensor) {
+  const Event& event = At(trace.events, i);
+  const bool known = event.values >= 0;
+  const double* given = known ? trace.values.data() + event.values : nullptr;
+  double* const values = tensor.values.data() + event.offset;
+  int32_t* const from = tensor.from.data() + event.offset;
+  uint8_t* const was_known = tensor.known.data() + event.offset;
+  const auto of_nobody = [](int32_t other) { return other == Assembled::kNobody; };
+  if (std::all_of(from, from + event.count, of_nobody)) {
+    std::fill_n(from, event.count, rank);
+    std::fill_n(was_known, event.count, uint8_t{known});
+    if (known) std::copy_n(given, event.count, values);
+    return;
+  }
+  for (int64_t k = 0; k < event.count; ++k) {
+    if (from[k] == Assembled::kNobody) {
+      from[k] = rank;
+      values[k] = known ? given[k] : 0;
+      was_known[k] = known;
+    } else if (known && was_known[k] != 0 && tensor.conflict.element < 0 &&
+               !SameValue(values[k], given[k])) {
+      tensor.conflict = {event.offset + k, rank, from[k], i, given[k], values[k]};
+    }
+  }
+}
+
+}  // namespace
+
 Published::Published(const Analysis& a, int instance, uint8_t result) {
   const InstanceFacts& facts = a.Facts(size_t(instance));
   for (int32_t rank = 0; rank < a.ranks(); ++rank) {
@@ -50,21 +81,8 @@ Published::Published(const Analysis& a, int instance, uint8_t result) {
         tensor.known.assign(size_t(param.numel), false);
         tensor.dtype = event.dtype;
       }
-      const bool known = event.values >= 0;
-      if (!known) has_values_ = false;
-      for (int64_t k = 0; k < event.count; ++k) {
-        const auto element = size_t(event.offset + k);
-        const double value = known ? At(trace.values, event.values + k) : 0;
-        if (tensor.from[element] == Assembled::kNobody) {
-          tensor.from[element] = rank;
-          tensor.values[element] = value;
-          tensor.known[element] = known;
-        } else if (known && tensor.known[element] && tensor.conflict.element < 0 &&
-                   !SameValue(tensor.values[element], value)) {
-          tensor.conflict = {event.offset + k,        rank,  tensor.from[element],
-                             static_cast<int64_t>(i), value, tensor.values[element]};
-        }
-      }
+      if (event.values < 0) has_values_ = false;
+      Add(trace, static_cast<int64_t>(i), rank, tensor);
     }
   }
 }

@@ -14,7 +14,7 @@ struct Assembled {
   std::vector<double> values;
   std::vector<int32_t> from;  // rank that published the element, or kNobody
   // Whether the element's value was recorded: not at level order, nor if the work never ran.
-  std::vector<bool> known;
+  std::vector<uint8_t> known;
   int32_t dtype = 0;
   // The first element that a second rank published with other bits.
   struct Conflict {

@@ -4,6 +4,8 @@
 #include <deque>
 #include <map>
 #include <set>
+#include <span>
+#include <string_view>
 #include <tuple>
 #include <unordered_map>
 
@@ -13,21 +15,25 @@ namespace shardproof {
 
 namespace {
 
+// Part of one of a rank's lists: [begin, end).
+struct Part {
+  size_t begin = 0, end = 0;
+};
+
 // A stream entry: one event, or all collectives of one group operation.
 struct Entry {
-  std::vector<int64_t> ops;      // event indices
-  std::vector<int64_t> places;   // of each op: its place on the communicator, by issue order
-  std::vector<int32_t> streams;  // which it occupies
-  std::vector<int64_t>
-      waits_for;    // entries of this rank: a record, earlier kernels of the communicator
+  Part ops;         // event indices, and each one's place on its communicator, by issue order
+  Part streams;     // which it occupies
+  Part before;      // entries of this rank: a record, earlier kernels of the communicator
   size_t left = 0;  // collectives not matched yet
   bool arrived = false, done = false;
 };
 
 bool IsPointToPoint(uint8_t kind) { return kind == SPF_SEND || kind == SPF_RECV; }
 
-// A matched operation: communicator, sender and receiver (-1, -1 for a collective), position.
-using Key = std::tuple<std::string, int32_t, int32_t, int64_t>;
+// A matched operation: number of its communicator, sender and receiver (-1, -1 for a collective),
+// position.
+using Key = std::tuple<size_t, int32_t, int32_t, int64_t>;
 
 struct Joint {
   std::vector<ReplayVisitor::Member> members;
@@ -43,6 +49,11 @@ class Machine {
   Machine(const std::vector<Trace>& traces, ReplayVisitor& visitor)
       : traces_(traces), visitor_(visitor) {
     ranks_.resize(traces.size());
+    std::map<std::string_view, size_t> numbers;
+    for (size_t r = 0; r < traces.size(); ++r) {
+      for (const GroupInfo& group : traces[r].groups)
+        ranks_[r].comms.push_back(numbers.try_emplace(group.comm, numbers.size()).first->second);
+    }
   }
 
   ReplayResult Run() {
@@ -56,9 +67,13 @@ class Machine {
 
  private:
   struct Rank {
-    size_t next = 0;  // event to be issued
-    std::deque<Entry> entries;
+    size_t next = 0;            // event to be issued
+    std::vector<size_t> comms;  // by group: number of its communicator
+    std::vector<Entry> entries;
+    std::vector<int64_t> ops, places, before;          // of entries
+    std::vector<std::deque<int64_t>*> queues;          // of entries: in streams
     std::map<int32_t, std::deque<int64_t>> streams;    // heads are the oldest unfinished entries
+    std::vector<int64_t> heads;                        // scratch of RunHeads
     std::unordered_map<int32_t, int64_t> last_record;  // by event
     std::set<int32_t> pinned;                          // blocks
     std::unordered_map<int32_t, int64_t> requests, last_kernel;  // by request; by group
@@ -99,21 +114,21 @@ class Machine {
         EnqueueGroup(r);
         return true;
       case EventKind::kCollective:
-        Enqueue(r, {index});
+        Enqueue(r, {&index, 1});
         break;
       case EventKind::kRecord:
-        rank.last_record[event.event] = Enqueue(r, {index});
+        rank.last_record[event.event] = Enqueue(r, {&index, 1});
         break;
       case EventKind::kWait: {
         const auto record = rank.last_record.find(event.event);
         const int64_t captured = record == rank.last_record.end() ? -1 : record->second;
-        const int64_t entry = Enqueue(r, {index});
-        if (captured >= 0) rank.entries[size_t(entry)].waits_for.push_back(captured);
+        const int64_t entry = Enqueue(r, {&index, 1});
+        if (captured >= 0) WaitFor(rank, entry, captured);
         break;
       }
       default:
         if (OnStream(rank, event)) {
-          Enqueue(r, {index});
+          Enqueue(r, {&index, 1});
         } else {
           visitor_.OnLocal(r, index);
         }
@@ -157,53 +172,66 @@ class Machine {
   void EnqueueGroup(int32_t r) {
     Rank& rank = ranks_[size_t(r)];
     const Trace& trace = traces_[size_t(r)];
-    std::vector<int64_t> ops;
+    group_.clear();
     size_t at = rank.next + 1;
     for (; at < trace.events.size() && trace.events[at].kind != EventKind::kGroupEnd; ++at) {
-      if (trace.events[at].kind == EventKind::kCollective) ops.push_back(static_cast<int64_t>(at));
+      if (trace.events[at].kind == EventKind::kCollective)
+        group_.push_back(static_cast<int64_t>(at));
     }
     rank.next = at < trace.events.size() ? at + 1 : at;
-    if (!ops.empty()) Enqueue(r, ops);
+    if (!group_.empty()) Enqueue(r, group_);
   }
 
-  int64_t Enqueue(int32_t r, const std::vector<int64_t>& ops) {
+  // REQUIRES: entry is the rank's last.
+  static void WaitFor(Rank& rank, int64_t entry, int64_t earlier) {
+    rank.before.push_back(earlier);
+    rank.entries[size_t(entry)].before.end = rank.before.size();
+  }
+
+  int64_t Enqueue(int32_t r, std::span<const int64_t> ops) {
     Rank& rank = ranks_[size_t(r)];
     const auto id = static_cast<int64_t>(rank.entries.size());
     Entry& entry = rank.entries.emplace_back();
-    entry.ops = ops;
+    entry.ops.begin = rank.ops.size();
+    entry.streams = {rank.queues.size(), rank.queues.size()};
+    entry.before = {rank.before.size(), rank.before.size()};
     for (const int64_t op : ops) {
       const Event& event = At(r, op);
+      int64_t place = 0;
       if (event.kind == EventKind::kCollective) {
         ++entry.left;
         const Pair pair = PairOf(r, event);
         // Kernels of one communicator run in issue order, whatever their streams.
         const auto [last, first] = rank.last_kernel.try_emplace(event.group, id);
-        if (!first && last->second != id && event.request < 0)
-          entry.waits_for.push_back(last->second);
+        if (!first && last->second != id && event.request < 0) WaitFor(rank, id, last->second);
         last->second = id;
-        entry.places.push_back(rank.positions[{event.group, pair.sender, pair.receiver}]++);
+        place = rank.positions[{event.group, pair.sender, pair.receiver}]++;
       }
+      rank.ops.push_back(op);
+      rank.places.push_back(place);
       int32_t stream = event.stream;
       if (stream < 0 && event.request >= 0) {
         rank.requests[event.request] = id;
         stream = -2 - event.request;  // a queue of its own
       }
-      if (std::find(entry.streams.begin(), entry.streams.end(), stream) == entry.streams.end()) {
-        entry.streams.push_back(stream);
-        rank.streams[stream].push_back(id);
-      }
+      auto& queue = rank.streams[stream];
+      if (!queue.empty() && queue.back() == id) continue;
+      queue.push_back(id);
+      rank.queues.push_back(&queue);
     }
+    entry.ops.end = rank.ops.size();
+    entry.streams.end = rank.queues.size();
     return id;
   }
 
   bool RunHeads(int32_t r) {
     Rank& rank = ranks_[size_t(r)];
-    std::vector<int64_t> heads;
+    rank.heads.clear();
     for (const auto& [stream, queue] : rank.streams) {
-      if (!queue.empty()) heads.push_back(queue.front());
+      if (!queue.empty()) rank.heads.push_back(queue.front());
     }
     bool moved = false;
-    for (const int64_t head : heads) moved |= TryRun(r, head);
+    for (const int64_t head : rank.heads) moved |= TryRun(r, head);
     return moved;
   }
 
@@ -211,20 +239,20 @@ class Machine {
     Rank& rank = ranks_[size_t(r)];
     Entry& entry = rank.entries[size_t(id)];
     if (entry.done || entry.arrived) return false;
-    for (const int32_t stream : entry.streams) {
-      if (rank.streams[stream].front() != id) return false;
+    for (size_t i = entry.streams.begin; i < entry.streams.end; ++i) {
+      if (rank.queues[i]->front() != id) return false;
     }
-    for (const int64_t earlier : entry.waits_for) {
-      if (!rank.entries[size_t(earlier)].done) return false;
+    for (size_t i = entry.before.begin; i < entry.before.end; ++i) {
+      if (!rank.entries[size_t(rank.before[i])].done) return false;
     }
     if (entry.left == 0) {
-      for (const int64_t op : entry.ops) visitor_.OnLocal(r, op);
+      for (size_t i = entry.ops.begin; i < entry.ops.end; ++i) visitor_.OnLocal(r, rank.ops[i]);
       Finish(r, id);
       return true;
     }
     entry.arrived = true;
-    const std::vector<int64_t> ops = entry.ops, places = entry.places;
-    for (size_t i = 0; i < ops.size(); ++i) Arrive(r, id, ops[i], places[i]);
+    for (size_t i = entry.ops.begin; i < entry.ops.end; ++i)
+      Arrive(r, id, rank.ops[i], rank.places[i]);
     return true;
   }
 
@@ -249,8 +277,9 @@ class Machine {
   void Arrive(int32_t r, int64_t entry, int64_t op, int64_t position) {
     const Event& event = At(r, op);
     const GroupInfo& group = traces_[size_t(r)].groups[size_t(event.group)];
+    const size_t comm = ranks_[size_t(r)].comms[size_t(event.group)];
     const auto [me, sender, receiver] = PairOf(r, event);
-    Joint& joint = joints_[Key{group.comm, sender, receiver, position}];
+    Joint& joint = joints_[Key{comm, sender, receiver, position}];
     if (joint.members.empty()) {
       joint.needed = sender >= 0 ? 2 : group.world_ranks.size();
       joint.members.resize(joint.needed, {-1, -1});
@@ -262,7 +291,7 @@ class Machine {
     if (joint.entries.size() < joint.needed) return;
     visitor_.OnCollective(joint.members);
     const auto entries = joint.entries;
-    joints_.erase(Key{group.comm, sender, receiver, position});
+    joints_.erase(Key{comm, sender, receiver, position});
     for (const auto& [rank, id] : entries) {
       if (--ranks_[size_t(rank)].entries[size_t(id)].left == 0) Finish(rank, id);
     }
@@ -272,7 +301,7 @@ class Machine {
     Rank& rank = ranks_[size_t(r)];
     Entry& entry = rank.entries[size_t(id)];
     entry.done = true;
-    for (const int32_t stream : entry.streams) rank.streams[stream].pop_front();
+    for (size_t i = entry.streams.begin; i < entry.streams.end; ++i) rank.queues[i]->pop_front();
   }
 
   ReplayResult Verdict() const {
@@ -280,7 +309,7 @@ class Machine {
       const Rank& rank = ranks_[r];
       for (const auto& [stream, queue] : rank.streams) {
         if (queue.empty()) continue;
-        const int64_t event = rank.entries[size_t(queue.front())].ops.front();
+        const int64_t event = rank.ops[rank.entries[size_t(queue.front())].ops.begin];
         return {false, "rank " + std::to_string(traces_[r].rank) + ", event " +
                            std::to_string(event) +
                            " never gets to run when the traces are executed"};
@@ -296,6 +325,7 @@ class Machine {
   const std::vector<Trace>& traces_;
   ReplayVisitor& visitor_;
   std::vector<Rank> ranks_;
+  std::vector<int64_t> group_;  // scratch of EnqueueGroup
   std::map<Key, Joint> joints_;
 };
 
@@ -303,6 +333,42 @@ class Machine {
 
 ReplayResult Replay(const std::vector<Trace>& traces, ReplayVisitor& visitor) {
   return Machine(traces, visitor).Run();
+}
+
+class ReplayOrder::Keeper : public ReplayVisitor {
+ public:
+  explicit Keeper(ReplayOrder& order) : order_(order) {}
+  void OnLocal(int32_t rank, int64_t event) override {
+    order_.members_.push_back({rank, event});
+    order_.counts_.push_back(0);
+  }
+  void OnCollective(const std::vector<Member>& members) override {
+    order_.members_.insert(order_.members_.end(), members.begin(), members.end());
+    order_.counts_.push_back(static_cast<int32_t>(members.size()));
+  }
+
+ private:
+  ReplayOrder& order_;
+};
+
+ReplayOrder::ReplayOrder(const std::vector<Trace>& traces) {
+  Keeper keeper(*this);
+  result_ = Replay(traces, keeper);
+}
+
+void ReplayOrder::Visit(ReplayVisitor& visitor) const {
+  std::vector<ReplayVisitor::Member> members;
+  auto next = members_.begin();
+  for (const int32_t count : counts_) {
+    if (count == 0) {
+      visitor.OnLocal(next->rank, next->event);
+      ++next;
+      continue;
+    }
+    members.assign(next, next + count);
+    visitor.OnCollective(members);
+    next += count;
+  }
 }
 
 }  // namespace shardproof

@@ -201,7 +201,7 @@ CheckResult CheckPurpose(const Analysis& a) {
   }
   if (!a.ended_well()) return result;  // who would have read it did not come to that
   Readers readers(a);
-  Replay(a.traces(), readers);
+  a.flow().order().Visit(readers);
   if (readers.Judged()) Judge(result, {"BU-06"});
   FindingSink sink(result);
   for (const Operation& one : readers.Useless()) {

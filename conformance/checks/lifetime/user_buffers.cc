@@ -88,8 +88,10 @@ CheckResult CheckUserBuffers(const Analysis& a) {
 }
 
 void KeptBuffers::Make(int32_t alloc, const Class& kind) {
-  blocks_[alloc] = kind;
-  held_[kind] += std::get<0>(kind);
+  const auto [number, added] = numbers_.try_emplace(kind, classes_.size());
+  if (added) classes_.emplace_back().what = kind;
+  blocks_[alloc] = number->second;
+  classes_[number->second].held += std::get<0>(kind);
 }
 
 void KeptBuffers::Drop(int32_t alloc) {
@@ -97,8 +99,9 @@ void KeptBuffers::Drop(int32_t alloc) {
   if (block == blocks_.end()) return;
   used_.EraseBlock(alloc);
   touched_.EraseBlock(alloc);
-  busy_[block->second].erase(alloc);
-  held_[block->second] -= std::get<0>(block->second);
+  OfClass& kind = classes_[block->second];
+  kind.busy.erase(alloc);
+  kind.held -= SizeOf(block->second);
   blocks_.erase(block);
 }
 
@@ -107,12 +110,10 @@ void KeptBuffers::Use(int32_t alloc, int64_t begin, int64_t end) {
   if (block == blocks_.end()) return;
   used_.Put(alloc, begin, end, block->second);
   touched_.Put(alloc, begin, end, block->second);
-  int64_t& peak = peak_[block->second];
-  peak = std::max(peak, used_.Bytes(block->second));
-  std::set<int32_t>& busy = busy_[block->second];
-  busy.insert(alloc);
-  size_t& most = most_busy_[block->second];
-  most = std::max(most, busy.size());
+  OfClass& kind = classes_[block->second];
+  kind.peak = std::max(kind.peak, used_.Bytes(block->second));
+  kind.busy.insert(alloc);
+  kind.most_busy = std::max(kind.most_busy, kind.busy.size());
 }
 
 void KeptBuffers::Discard(int32_t alloc, int64_t begin, int64_t end) {
@@ -120,14 +121,14 @@ void KeptBuffers::Discard(int32_t alloc, int64_t begin, int64_t end) {
   if (block == blocks_.end()) return;
   used_.Erase(alloc, begin, end);
   touched_.Put(alloc, begin, end, block->second);
-  if (used_.Get(alloc, 0, std::get<0>(block->second)).empty()) busy_[block->second].erase(alloc);
+  if (used_.Get(alloc, 0, SizeOf(block->second)).empty()) classes_[block->second].busy.erase(alloc);
 }
 
 // A registration more or less; what is in use stays in use.
 void KeptBuffers::Reclass(const Event& event) {
   const auto block = blocks_.find(event.alloc);
   if (block == blocks_.end()) return;
-  Class kind = block->second;
+  Class kind = classes_[block->second].what;
   const std::string& comm = At(trace_.groups, event.group).comm;
   if (event.kind == EventKind::kGroupRegister) {
     std::get<2>(kind).insert(comm);
@@ -168,15 +169,16 @@ void KeptBuffers::See(const Event& event) {
 
 int64_t KeptBuffers::SparedBytes() const {
   int64_t bytes = 0;
-  for (const auto& [kind, peak] : peak_) {
+  for (size_t number = 0; number < classes_.size(); ++number) {
+    const auto& [kind, held, peak, now_busy, most_busy] = classes_[number];
     const auto& [size, purpose, groups] = kind;
-    if (place_ == SPF_REGISTRABLE && groups.empty()) continue;
-    const int64_t held = held_.at(kind), used = used_.Bytes(kind);
-    const auto busy = static_cast<int64_t>(most_busy_.at(kind));
+    if (most_busy == 0 || (place_ == SPF_REGISTRABLE && groups.empty())) continue;
+    const int64_t used = used_.Bytes(number);
+    const auto busy = static_cast<int64_t>(most_busy);
     const int64_t blocks = busy + (twice_ ? busy : 1);
     bytes += place_ == SPF_REGISTRABLE
                  ? std::min(held, twice_ ? 2 * peak : peak) - used
-                 : std::max<int64_t>(0, std::min(touched_.Bytes(kind), blocks * size) - used);
+                 : std::max<int64_t>(0, std::min(touched_.Bytes(number), blocks * size) - used);
   }
   return bytes;
 }

@@ -8,6 +8,7 @@
 #include <set>
 #include <string>
 #include <tuple>
+#include <vector>
 
 #include "conformance/checks/base/analysis.h"
 #include "conformance/checks/base/byte_map.h"
@@ -34,6 +35,13 @@ class KeptBuffers {
  private:
   // Bytes of a block, purpose, and groups by their communicators.
   using Class = std::tuple<int64_t, int32_t, std::set<std::string>>;
+  struct OfClass {
+    Class what;
+    int64_t held = 0, peak = 0;  // bytes: of its blocks; most in use at once
+    std::set<int32_t> busy;      // blocks of which something is in use
+    size_t most_busy = 0;
+  };
+  int64_t SizeOf(size_t number) const { return std::get<0>(classes_[number].what); }
   void Make(int32_t alloc, const Class& kind);
   void Reclass(const Event& event);
   void Use(int32_t alloc, int64_t begin, int64_t end);
@@ -43,11 +51,10 @@ class KeptBuffers {
   const Trace& trace_;
   const spf_place place_;
   const bool twice_;
-  std::map<int32_t, Class> blocks_;  // of the place, by id
-  std::map<Class, int64_t> held_, peak_;
-  ByteMap<Class> used_, touched_;            // now; ever, or discarded
-  std::map<Class, std::set<int32_t>> busy_;  // blocks of which something is in use
-  std::map<Class, size_t> most_busy_;
+  std::map<int32_t, size_t> blocks_;  // of the place, by id: number of its class
+  std::vector<OfClass> classes_;
+  std::map<Class, size_t> numbers_;  // of classes
+  ByteMap<size_t> used_, touched_;   // now; ever, or discarded
 };
 
 }  // namespace shardproof

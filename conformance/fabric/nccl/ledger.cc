@@ -1,7 +1,6 @@
 #include "conformance/fabric/nccl/ledger.h"
 
 #include <algorithm>
-#include <set>
 #include <utility>
 
 #include "conformance/common/at.h"
@@ -95,9 +94,7 @@ bool Ledger::Look() {
 
 // With it all that must have completed before it. Issue order is an order in which they can.
 void Ledger::Complete(EntryId entry) {
-  std::set<EntryId> all = device_.NeededBy({entry});
-  all.insert(entry);
-  for (const EntryId id : all) {
+  for (const EntryId id : device_.CompletesFirst({entry})) {
     device_.Start(id);
     device_.Complete(id);
   }

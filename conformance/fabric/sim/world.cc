@@ -274,7 +274,8 @@ EntryId World::NeededFinish(Rank* rank) {
   if (rank->host != HostState::kBlocked) return -1;
   if (rank->needed.empty()) FindNeeded(rank);
   for (const auto& [entry, unready] : rank->unready) {
-    if (unready == 0 && rank->needed.count(entry)) return entry;
+    if (unready != 0) continue;
+    if (std::binary_search(rank->needed.begin(), rank->needed.end(), entry)) return entry;
   }
   return -1;
 }
@@ -282,11 +283,10 @@ EntryId World::NeededFinish(Rank* rank) {
 // What must complete before the blocked host goes on. Fixed when it blocks: nothing is issued
 // meanwhile.
 void World::FindNeeded(Rank* rank) {
-  std::vector<EntryId> next;
-  if (rank->wait.drained) next = rank->device.Fronts();
-  if (!rank->device.Done(rank->wait.entry)) next.push_back(rank->wait.entry);
-  rank->needed = rank->device.NeededBy(next);
-  rank->needed.insert(next.begin(), next.end());
+  std::vector<EntryId> awaited;
+  if (rank->wait.drained) awaited = rank->device.Fronts();
+  awaited.push_back(rank->wait.entry);
+  rank->needed = rank->device.CompletesFirst(awaited);
 }
 
 bool World::Stuck() {

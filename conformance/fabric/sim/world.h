@@ -5,7 +5,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -43,7 +42,8 @@ struct Rank {
   HostWait wait;
   std::vector<Comm*> comms;            // by group id
   std::map<EntryId, int32_t> unready;  // started kernels: ops that cannot complete yet
-  std::set<EntryId> needed;            // under kLazyComm, while blocked: what must complete first
+  // Under kLazyComm, while blocked: what must complete first, in issue order.
+  std::vector<EntryId> needed;
 };
 
 class World {
