@@ -1,5 +1,7 @@
 #include "reference/engine.h"
 
+#include <utility>
+
 #include "reference/core/at.h"
 #include "reference/core/unit_buckets.h"
 #include "reference/layerwise/layer_buckets.h"
@@ -109,12 +111,19 @@ void Engine::Build() {
   reductions_->Create();
   statistics_.Create();
   stale_ = !c_.config.LayerWise();
-  if (stale_) {
-    store_.Install();
-  } else {
-    store_.InstallInitialEverywhere();
-  }
+  if (c_.config.meta_init) return;
+  Materialise();
   store_.PublishParams();
+}
+
+void Engine::Materialise() {
+  if (std::exchange(has_values_, true)) return;
+  store_.AskForInitial();
+  if (c_.config.LayerWise()) {
+    store_.InstallInitialEverywhere();
+  } else {
+    store_.Install();
+  }
 }
 
 PlanFacts Engine::Facts(std::optional<int64_t> step) const {
@@ -138,6 +147,7 @@ PlanFacts Engine::Facts(std::optional<int64_t> step) const {
 
 void Engine::TrainStep(int64_t step) {
   if (idle_) return;
+  Materialise();
   executor_->Run(PlanTrainStep(Facts(step)));
   stale_ = !c_.config.GathersAtInstall();
 }
@@ -152,17 +162,21 @@ std::string Engine::PlanText(int64_t step, bool all) const {
 
 void Engine::EvalStep(int64_t step) {
   if (idle_) return;
+  Materialise();
   executor_->Run(PlanEvalStep(Facts(step)));
   stale_ = false;
 }
 
 void Engine::Save(const std::string& folder) {
-  if (!idle_) checkpoint_.Save(folder);
+  if (idle_) return;
+  Materialise();
+  checkpoint_.Save(folder);
 }
 
 void Engine::Load(const std::string& folder) {
   if (idle_) return;
   checkpoint_.Load(folder);
+  has_values_ = true;
   store_.PublishParams();
   executor_->Run(PlanInstall(Facts()));
   stale_ = !c_.config.GathersAtInstall();

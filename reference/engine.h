@@ -16,7 +16,7 @@ class Engine {
   // Reads and checks the configuration, makes or asks for the groups. Issues no collective before
   // everything that can be refused is checked. Throws Rejected, Unsupported, GridError, GroupError.
   void Configure();
-  // Streams, memory, initial values. Publishes PARAM.
+  // Streams, memory; and initial values, which it publishes as PARAM, unless init_device = meta.
   void Build();
   void TrainStep(int64_t step);
   void EvalStep(int64_t step);
@@ -33,6 +33,8 @@ class Engine {
   void CheckSizes() const;
   void PlanBuckets();
   void CreateStreams();
+  // Initial values, and what follows from them, if nothing has brought any since create.
+  void Materialise();
   // What this engine's plans follow from; of a step without programs only what installs weights.
   PlanFacts Facts(std::optional<int64_t> step = std::nullopt) const;
   void DestroyGroups();
@@ -46,6 +48,7 @@ class Engine {
   Checkpoint checkpoint_{c_, optimizer_};
   std::unique_ptr<Reductions> reductions_;
   std::unique_ptr<Executor> executor_;  // none on idle ranks
+  bool has_values_ = false;             // main weights: initial ones, or a checkpoint's
   bool stale_ = false;                  // weights were installed since they were last gathered
 };
 

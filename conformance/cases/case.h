@@ -85,6 +85,7 @@ struct InstanceSpec {
       "TransformerLayer";  // module types that are FSDP units, comma-separated; "" none
   bool recompute = false;  // layers are recomputed in backward
   bool nccl_ub = false;    // gathers and reductions use memory that is registered with their groups
+  Choice<InitDevice> init_device;  // when parameters get their first values
   // --- expert parallelism and its schedule
   bool overlap_moe = false;    // 1F1B: all-to-alls of one microbatch hide behind compute of another
   bool delay_wgrad = false;    // weight gradients apart from input gradients
@@ -138,6 +139,9 @@ inline bool ReshardsToFewer(const InstanceSpec& spec) { return spec.reshard_afte
 
 // A train step of it has to fail: gradients are NaN, and check_for_nan_in_grad is set.
 inline bool MustFail(const InstanceSpec& spec) { return spec.check_for_nan && spec.model.nan_loss; }
+
+// create gives parameters no values: the first call after it does.
+inline bool InitsLater(const InstanceSpec& spec) { return spec.init_device == InitDevice::kMeta; }
 
 // What the strategy shards besides optimizer state.
 inline bool ShardsParams(const InstanceSpec& spec) {

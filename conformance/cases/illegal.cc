@@ -122,6 +122,7 @@ std::vector<IllegalRule> WordRules() {
       WordRule("param-dtype-word", "param_dtype", {"w8.zero3.param=fp8"}),
       WordRule("grad-comm-dtype-word", "grad_comm_dtype", {"w8.zero2.wire=fp16"}),
       WordRule("main-grads-dtype-word", "main_grads_dtype", {"w8.zero1.acc=int8"}),
+      WordRule("init-device-word", "init_device", {"w4.zero3.init=cuda", "w2.ddp.init=cpu"}),
   };
 }
 

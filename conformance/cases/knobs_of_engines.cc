@@ -24,6 +24,21 @@ Knob Schedule() {
       .In({Space::kDense, Space::kSchedule, Space::kLayerWise, Space::kPipeline});
 }
 
+Knob InitOf() {
+  return Word(&InstanceSpec::init_device, "init", {{InitDevice::kMeta, "meta"}},
+              {.name = "init_device",
+               .meaning =
+                   "where a new engine has its parameters from. host: create asks the host for "
+                   "their initial values (`init`) and publishes them. meta: create makes room for "
+                   "what a rank keeps, and asks for no value and publishes none. The first call "
+                   "after it brings values: a load those of the checkpoint, and it asks for no "
+                   "initial ones; any other call asks for the initial values before it does "
+                   "anything else. All that follows from values (main weights, casts, what is "
+                   "gathered and kept) is made then. `init` in create, or in such a load, is "
+                   "refused. (PyTorch's meta device, Megatron-FSDP's init_model_with_meta_device)"})
+      .In({Space::kDense, Space::kSchedule, Space::kLayerWise, Space::kPipeline});
+}
+
 }  // namespace
 
 std::vector<Knob> StepKnobs() {
@@ -149,6 +164,7 @@ std::vector<Knob> MemoryKnobs() {
                 "Megatron-FSDP keeps it as double buffers, and the overlap excludes those. Refused "
                 "with layer_wise: what its owners send has no common size and offset"})
           .In({Space::kDense}),
+      InitOf(),
   };
 }
 

@@ -250,6 +250,30 @@ std::vector<Case> LossCases() {
   });
 }
 
+// Parameters that have no values after create: the first call is each of those that may be, by new
+// engines too; what is tied, frozen, padded, cast, split, in stages or of owners gets them, and so
+// do engines of the next leg. One of two engines in a world has values.
+std::vector<Case> MetaCases() {
+  return FromIds({
+      "w1.ddp.meta.do=etrstrslt",
+      "w2.ddp.meta.adamw.do=setrlt",
+      "w3.zero3.meta.adamw.do=tsrlett.tied.bias.odd.frozen=norms",
+      "w4.zero3.twin.k2.bf16.meta.adamw.do=tsrlt.root.frozen=layer",
+      "w8.zero3.n2.hfsdp.ub.meta.do=etsrlt.bias",
+      "w4.zero3.reshard0.doublebuffer.meta.do=tsrlt.layers3",
+      "w4.zero2.k2.bs300.units=none.meta.adamw.do=srlett",
+      "w4.zero1.ogr.bs300.meta.adamw.do=tsrltt.odd",
+      "w4.zero3.ep2.k2.meta.adamw.do=tsrlt.moe4.shared",
+      "w4.zero3.ep2.k2.meta.do=tsrlt.moe4.1f1b",
+      "w8.zero2.tp2.pp2.etp2.split.sp.k2.meta.do=tsrlt.layers4.vpp2",
+      "w4.lw.ogr.opg.bs300.meta.muon.lr0p0625.do=etsrlett.frozen=layer.aligned",
+      "w4.lw.bf16.meta.adamw.lr0p0625.do=srlt.tied.gradbuf",
+      "w4.zero3.name=policy.meta.do=tsrlt+zero3.name=value",
+      "w4.zero3.k2.meta.adamw.do=tts.then.w2.zero1.k4.meta.adamw.do=ltt",
+      "w2.zero1.k4.adamw.do=tts.then.w4.lw.k2.ogr.opg.meta.adamw.do=ltt",
+  });
+}
+
 // Programs of ranks differ, and so does what is used last: buckets have one order all the same.
 std::vector<Case> OrderCases() {
   return FromIds({"w4.zero1.odd.unused=rank", "w8.zero3.odd.unused=rank"});
@@ -282,7 +306,7 @@ std::vector<Case> CommScheduleCases() {
 
 std::vector<Case> NamedCases() {
   return Joined({GridCases(), SizeCases(), OptionCases(), NanCases(), SplitCases(), SequenceCases(),
-                 RoutedPartsCases(), ContextCases(), LossCases(), OrderCases(),
+                 RoutedPartsCases(), ContextCases(), LossCases(), MetaCases(), OrderCases(),
                  CommScheduleCases()});
 }
 

@@ -59,6 +59,14 @@ struct WordsOf<KnobDtype> {
   static constexpr WordList<2> kWords{"fp32", "bf16"};
 };
 
+// Where parameters have their first values from: create asks for them; the first call after it
+// brings them.
+enum class InitDevice { kHost, kMeta };
+template <>
+struct WordsOf<InitDevice> {
+  static constexpr WordList<2> kWords{"host", "meta"};
+};
+
 enum class Optimizer { kSgd, kAdamw, kMuon };
 template <>
 struct WordsOf<Optimizer> {

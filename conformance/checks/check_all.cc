@@ -14,6 +14,7 @@
 #include "conformance/checks/lifetime/lifetime.h"
 #include "conformance/checks/lifetime/user_buffers.h"
 #include "conformance/checks/loss_chunks/loss_chunks.h"
+#include "conformance/checks/meta_init/meta_init.h"
 #include "conformance/checks/numerics/numerics.h"
 #include "conformance/checks/objects/objects.h"
 #include "conformance/checks/order/order.h"
@@ -40,6 +41,7 @@ CheckResult CheckFamilies(const Analysis& analysis, CheckResult result) {
   result.Merge(CheckLayerWise(analysis));
   result.Merge(CheckTensorParallel(analysis));
   result.Merge(CheckLossChunks(analysis));
+  result.Merge(CheckMetaInit(analysis));
   result.Merge(CheckKnobs(analysis));
   result.Merge(CheckBudgets(analysis));
   result.Merge(CiteForSchedule(analysis, result));

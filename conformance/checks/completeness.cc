@@ -5,6 +5,7 @@
 
 #include "conformance/checks/base/one_row.h"
 #include "conformance/checks/loss_chunks/loss_chunks.h"
+#include "conformance/checks/meta_init/meta_init.h"
 #include "conformance/checks/tensor_parallel/tensor_parallel.h"
 
 namespace shardproof {
@@ -89,6 +90,7 @@ std::set<std::string> ShownByEveryRun(const Analysis& a) {
   for (size_t i = 0; i < a.n_instances(); ++i) {
     ids.merge(ShownWithTensorParallel(a.Facts(i)));
     ids.merge(ShownWithLossChunks(a.Facts(i)));
+    ids.merge(ShownWithMetaInit(a.Facts(i)));
   }
   if (!trains) return ids;
   Add(ids, kProgram);

@@ -36,6 +36,10 @@ void Host::BeginCall(std::string_view what, int64_t step) {
   step_ = step;
   call_name_ = what;
   inside_call_ = true;
+  if (what == "create") {
+    const auto init = config_.knobs.find("init_device");
+    no_values_yet_ = init != config_.knobs.end() && init->second == "meta";
+  }
   calls_ = 0;
   phases_.clear();
   loss_scale_.clear();
@@ -90,6 +94,7 @@ void Host::EndCall(int status) {
   event.status = known ? static_cast<uint8_t>(status) : kNoStatus;
   event.flag = answered_aborted_;
   recorder_.SetText(call_name_);
+  if (call_name_ != "create") no_values_yet_ = false;
   inside_call_ = false;
 }
 

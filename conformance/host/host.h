@@ -193,6 +193,7 @@ class Host {
   const spf_program& ProgramOf(int64_t step, int32_t microbatch) const;
   bool InProgram(int32_t node, int32_t microbatch);
   // host_launch.cc
+  void CheckMayInit() const;
   spf_status LaunchCustom(int32_t stream, const spf_launch& launch, std::vector<SpanData> spans);
 
   HostConfig config_;
@@ -222,6 +223,8 @@ class Host {
   int64_t step_ = -1;
   std::string call_name_ = "no entry call";
   bool inside_call_ = false;
+  // With init_device = meta: create has begun, and no call after it has returned.
+  bool no_values_yet_ = false;
   // (node, microbatch) -> phases run in this call.
   std::map<std::pair<int32_t, int32_t>, uint8_t> phases_;
   struct GivenScale {

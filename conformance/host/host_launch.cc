@@ -142,9 +142,20 @@ void CheckElements(int64_t offset, int64_t count, int64_t numel, const std::stri
 }
 }  // namespace
 
+// (requirement FS-48)
+void Host::CheckMayInit() const {
+  if (!no_values_yet_ || (call_name_ != "create" && call_name_ != "load")) return;
+  throw Refusal(call_name_ == "create"
+                    ? "init_device = meta: create gives parameters no values; the first call after "
+                      "it brings them"
+                    : "init_device = meta: this load is the first call after create, and brings "
+                      "all values out of the checkpoint");
+}
+
 spf_status Host::Init(spf_stream stream, int32_t param, int64_t offset, int64_t count,
                       spf_dtype dtype, spf_addr to) {
   const StreamHandle& on = Stream(stream, "stream");
+  CheckMayInit();
   const spf_model& tables = model_.Tables(config_.model_rank);
   RefuseUnless(param >= 0 && param < tables.n_params,
                "param " + std::to_string(param) + " is not in the model");

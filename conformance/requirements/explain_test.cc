@@ -124,6 +124,7 @@ constexpr std::array kNamesOfTheField = {
     "requires_grad",
     "save_for_backward",
     "set_loss_scale",
+    "to_empty",
     "tp_group",
     "wait_event",
 };

@@ -81,6 +81,7 @@ TEST(ConfigRefusals, UnknownWords) {
   ExpectRejected({{"outer_strategy", "optim_grads"}}, "outer_strategy", "optim_grads");
   ExpectRejected({{"optimizer", "lion"}}, "optimizer", "lion");
   ExpectRejected({{"param_dtype", "fp8"}}, "param_dtype", "fp8");
+  ExpectRejected({{"init_device", "cuda"}}, "init_device", "cuda");
   ExpectRejected({{"groups", "mpu"}}, "groups", "mpu");
   ExpectRejected({{"cuda_graph_impl", "local"}}, "cuda_graph_impl", "local");
   ExpectRejected({{"layer_wise_layout", "packed"}}, "layer_wise_layout", "packed");

@@ -51,6 +51,11 @@ void ParamStore::Create() {
         b.exp_avg_sq = Zeroed(b.shard_size(), SPF_F32, SPF_FOR_OPTIMIZER, b.module);
       }
     }
+  }
+}
+
+void ParamStore::AskForInitial() {
+  for (const Bucket& b : c_.buckets) {
     for (const BucketSlice& s : b.MySlices()) {
       c_.host.Init(c_.streams.compute, s.param, s.param_offset, s.count, SPF_F32,
                    b.main + b.Bytes(s.range_offset, SPF_F32));

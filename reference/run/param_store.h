@@ -12,9 +12,10 @@ class ParamStore {
  public:
   explicit ParamStore(Context& context) : c_(context) {}
 
-  // Allocates what persists and writes the initial values of this rank's shards into the main
-  // weights.
+  // Allocates what persists.
   void Create();
+  // Writes the initial values of this rank's shards into the main weights.
+  void AskForInitial();
   // H10: casts this rank's shard of the main weights into the model weights. The next gather must
   // see it (FS-23).
   void Install();

@@ -35,6 +35,7 @@ bool MayChangeBetweenLegs(const std::string& factor) {
                                         "units",
                                         "bucket_size",
                                         "nccl_ub",
+                                        "init_device",
                                         "overlap_moe_expert_parallel_comm",
                                         "microbatches",
                                         "layer_wise_layout",

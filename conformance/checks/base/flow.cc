@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "conformance/checks/base/content_math.h"
+#include "conformance/checks/base/published.h"
 #include "conformance/common/dtype.h"
 
 namespace shardproof {
@@ -147,8 +148,9 @@ class Flow::Visitor : public ReplayVisitor {
     Content content = Plain(Kind::kParam);
     content.width = WidthOf(range.length, event.count);
     content.instance = static_cast<int16_t>(event.instance);
-    content.param = instances_[event.instance]->Param(rank, event.id).key;
-    content.tag = event.call;
+    const InstanceFacts& facts = *instances_[event.instance];
+    content.param = facts.Param(rank, event.id).key;
+    content.tag = VersionMade(facts, event);
     content.element = event.offset;
     flow.after[0] = {{0, range.length, content}};
   }

@@ -94,6 +94,15 @@ const Assembled* Published::Find(int32_t call, int32_t key) const {
   return tensor == at->second.end() ? nullptr : &tensor->second;
 }
 
+int32_t VersionMade(const InstanceFacts& facts, const Event& event) {
+  if (event.kind == EventKind::kPublish && event.result == SPF_RESULT_PARAM) return event.call;
+  if (event.kind != EventKind::kInit) return -1;
+  int32_t call = event.call;
+  if (!InitsLater(facts.spec())) return call;
+  while (call > 0 && facts.CallAt(call).letter != 'c') --call;
+  return call;
+}
+
 bool CallCompleted(const Analysis& a, int instance, int32_t call) {
   const InstanceFacts& facts = a.Facts(size_t(instance));
   if (size_t(call) >= facts.calls().size()) return false;

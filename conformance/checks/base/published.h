@@ -43,6 +43,11 @@ class Published {
   bool has_values_ = true;
 };
 
+// The entry call whose value of a parameter the event shows or brings, a publication or an init;
+// -1: it is neither. Initial values are create's, also where init_device = meta leaves them to a
+// later call.
+int32_t VersionMade(const InstanceFacts& facts, const Event& event);
+
 // Every rank of the instance's grid came back from the entry call with SPF_OK.
 bool CallCompleted(const Analysis& a, int instance, int32_t call);
 

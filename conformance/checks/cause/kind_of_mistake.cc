@@ -25,11 +25,12 @@ constexpr Row kRows[] = {
     {Kind::kLifetime, true,
      "EP-09 EP-10 EP-11 EP-13 EP-14 EP-15 EP-16 EP-17 EP-36 LW-35 LW-10 LW-11 LW-12 LW-18 LW-19 "
      "LW-22 "
+     "FS-50 "
      "FS-02 FS-03 FS-09 FS-13 FS-14 FS-23 FS-39 FS-43 GE-38"},
     {Kind::kStructure, false,
      "BU-01 BU-05 EP-01 EP-02 EP-03 EP-04 EP-20 EP-29 EP-38 LW-16 LW-21 LW-28 LW-29 LW-32 LW-34 "
      "FS-04 "
-     "FS-46 "
+     "FS-46 FS-48 "
      "FS-06 FS-07 FS-26 FS-38 PG-07 PG-14 PG-15 PG-17 GE-28"},
     {Kind::kStructure, true,
      "CP-03 CP-01 CP-02 TP-03 TP-01 TP-02 TP-08 TP-04 TP-09 TP-07 EP-18 EP-21 LW-01 LW-02 LW-03 "
@@ -41,7 +42,7 @@ constexpr Row kRows[] = {
      "PG-18"},
     {Kind::kHiding, false, "EP-33 LW-38 GE-12 GE-13 GE-14 FS-44 FS-45 BU-07"},
     {Kind::kTotals, false,
-     "LW-04 EP-08 FS-47 FS-31 FS-32 FS-33 GE-37 GE-39 GE-40 BU-02 BU-03 BU-04"},
+     "LW-04 EP-08 FS-47 FS-49 FS-31 FS-32 FS-33 GE-37 GE-39 GE-40 BU-02 BU-03 BU-04"},
     {Kind::kTotals, true, "BU-06"},
     // Routers choose other rows once weights are wrong: EP-27 and EP-28 speak first if they come
     // first.

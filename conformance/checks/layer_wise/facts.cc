@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "conformance/checks/base/carried.h"
+#include "conformance/checks/base/published.h"
 #include "conformance/common/dtype.h"
 
 namespace shardproof::layer_wise {
@@ -92,11 +93,12 @@ bool Facts::Gathers(bool in_train_step) const {
 
 void Facts::CollectPublished(const Trace& trace) {
   for (const Event& event : trace.events) {
-    if (event.kind != EventKind::kPublish || event.result != SPF_RESULT_PARAM ||
-        !LayerWise(event.instance))
-      continue;
+    if (!LayerWise(event.instance)) continue;
+    const int32_t version = VersionMade(Of(event.instance), event);
+    if (version < 0) continue;
     const int32_t key = Of(event.instance).Param(trace.rank, event.id).key;
-    versions_[{event.instance, key}].insert(event.call);
+    versions_[{event.instance, key}].insert(version);
+    if (event.kind != EventKind::kPublish) continue;
     const std::vector<int32_t>* list = List(event.instance, trace.rank, key);
     if (list == nullptr) continue;
     published_[{event.instance, key, list->front()}][event.call][trace.rank] += event.count;
@@ -134,6 +136,7 @@ int32_t Facts::VersionBefore(int32_t instance, int32_t key, int32_t call) const 
 }
 
 bool Facts::Publishes(int32_t instance, int32_t key, int32_t call) const {
+  if (Letter(instance, call) == 'c' && InitsLater(spec(instance))) return false;
   const auto at = versions_.find({instance, key});
   return at != versions_.end() && at->second.contains(call);
 }

@@ -31,6 +31,16 @@ Versions::Versions(const Analysis& a) {
         before = &tensor;
       }
     }
+    if (InitsLater(spec)) AddInitial(a.Facts(i), static_cast<int32_t>(i));
+  }
+}
+
+// create publishes no values, and yet a new engine has others than the one before it.
+void Versions::AddInitial(const InstanceFacts& facts, int32_t instance) {
+  for (size_t call = 0; call < facts.calls().size(); ++call) {
+    if (facts.calls()[call].letter != 'c') continue;
+    for (int32_t key = 0; key < facts.n_keys(); ++key)
+      changed_[{instance, key}][static_cast<int32_t>(call)] = true;
   }
 }
 

@@ -25,6 +25,8 @@ class Versions {
   }
 
  private:
+  void AddInitial(const InstanceFacts& facts, int32_t instance);
+
   std::map<std::pair<int32_t, int32_t>, std::map<int32_t, bool>>
       changed_;  // (instance, key) -> publishing calls
 };

@@ -165,17 +165,27 @@ class Sharded {
     }
   }
 
-  // In groups of one rank nothing is gathered: what blocks of initial weights hold beyond them.
+  // Main weights come by it: initial ones, or, where create asks for none, those of a load.
+  bool BringsValues(const Event& event) const {
+    if (event.ranges.empty()) return false;
+    if (event.kind == EventKind::kInit) return true;
+    return InitsLater(facts_.spec()) && event.kind == EventKind::kPublish &&
+           event.result == SPF_RESULT_PARAM && facts_.CallAt(event.call).letter == 'l';
+  }
+
+  // In groups of one rank nothing is gathered: what blocks of first weights hold beyond them.
   void Alone(Padding& padding) const {
     std::map<int32_t, std::pair<int32_t, int64_t>> blocks;  // first key; elements beyond
     std::map<int32_t, int64_t> sizes;
+    std::set<std::pair<int32_t, int64_t>> seen;  // block, offset
     for (const Event& event : trace_.events) {
       if (event.instance != instance_) continue;
       if (event.kind == EventKind::kAlloc) sizes[event.alloc] = event.count;
-      if (event.kind != EventKind::kInit || event.ranges.empty()) continue;
+      if (!BringsValues(event)) continue;
       const ParamFacts& param = facts_.Param(rank_, event.id);
       if (InnerOf(param) * OuterOf(param) > 1) continue;
       const int32_t block = trace_.ranges[event.ranges.begin].alloc;
+      if (!seen.insert({block, trace_.ranges[event.ranges.begin].offset}).second) continue;
       const auto width = static_cast<int64_t>(DtypeBytes(event.dtype));
       const auto [at, added] =
           blocks.emplace(block, std::pair{param.key, sizes[block] / std::max<int64_t>(1, width)});

@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "conformance/checks/base/published.h"
 #include "conformance/checks/schedule/rank_check.h"
 #include "conformance/checks/schedule/residency.h"
 #include "conformance/checks/schedule/schedule.h"
@@ -49,14 +50,14 @@ class Units : RankCheck {
   }
 
  private:
-  // Entry calls that published a new value of a parameter.
+  // Entry calls that made a new value of a parameter.
   void FindVersions() {
     for (const Trace& trace : a_.traces()) {
       for (const Event& event : trace.events) {
-        if (event.kind != EventKind::kPublish || event.result != SPF_RESULT_PARAM || event.call < 0)
-          continue;
+        const int32_t version = VersionMade(a_.Facts(event.instance), event);
+        if (version < 0) continue;
         const ParamFacts& param = a_.Facts(event.instance).Param(trace.rank, event.id);
-        versions_[{event.instance, param.key}].insert(event.call);
+        versions_[{event.instance, param.key}].insert(version);
       }
     }
   }
