@@ -171,7 +171,7 @@ TEST_F(ResumeTest, SgdWithOddShapesSharedWeightsAndBiases) {
                      "w2.zero2.k6", "w1.ddp.k12"});
 }
 
-// etp other than tp is asked without experts only, and then changes nothing.
+// Without experts etp is the size of an axis, and changes nothing.
 TEST_F(ResumeTest, AxesThatReplicate) {
   EveryMomentGoesOn(".muon" + kSmall,
                     {"w8.lw.tp2.etp2.k2.ogr.opg.bs300", "w8.lw.cp2", "w8.lw.pp2.k2.aligned",

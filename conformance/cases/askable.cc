@@ -256,7 +256,7 @@ std::string TokensProblem(const InstanceSpec& spec, int32_t world) {
   for (const RankList& list : expt_dp->lists) {
     if (SamplesOf(list, ep_of, dp_cp_of, parts > 1 ? &tp_of : nullptr, parts) == all) continue;
     return "an expt_dp group and its ep groups do not hold each sample once; is etp = " +
-           std::string(parts > 1 ? "1?" : "tp?");
+           std::string(parts > 1 ? "1?" : "tp? Or sp, with etp = 1?");
   }
   return "";
 }

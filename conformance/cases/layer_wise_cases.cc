@@ -41,6 +41,9 @@ std::vector<Case> NamedLayerWiseCases() {
       "w8.lw.tp4.etp4.split.ogr.muon.lr0p0625.heads4.tpmode=blockwise",
       // a momentum of other microbatches than the step's: no sum over microbatches
       "w2.lw.ctx.k2.acc16.muon.unused=rank",
+      // ranks of experts are those of tp: what goes over them are experts, and no exchange of
+      // shards
+      "w2.lw.tp2.split.sp.muon.moe4.tpmode=blockwise",
   });
 }
 

@@ -51,7 +51,12 @@ std::string ChangeProblem(const Case& first, const Case& leg) {
   if (TokensPerStep(b) != TokensPerStep(a))
     return "a step has " + std::to_string(TokensPerStep(b)) + " tokens, in the first leg " +
            std::to_string(TokensPerStep(a)) + ": choose k and seq";
-  if (!(Whole(b.model) == Whole(a.model))) return "another model than the first leg's";
+  const ModelConfig first_model = Whole(a.model), model = Whole(b.model);
+  if (model.moe.parts != first_model.moe.parts)
+    return "a sample is routed in " + std::to_string(model.moe.parts) +
+           " parts, in the first leg in " + std::to_string(first_model.moe.parts) +
+           ": cap, aux and zloss are those of a part";
+  if (!(model == first_model)) return "another model than the first leg's";
   return "";
 }
 

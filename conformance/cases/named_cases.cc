@@ -199,6 +199,9 @@ std::vector<Case> RoutedPartsCases() {
       "w4.zero3.cp2.ep2.ctx.k2.moe4.cap75.aux",
       "w4.zero1.cp4.ep4.ctx.moe4.cap125.pad.shared",
       "w4.ddp.tp2.ep4.split.sp.moe4.nan.nanloss",
+      "w4.s4.ddp.cp2.ep4.ctx.moe4.nan.nanloss",
+      "w2.ddp.tp2.split.sp.muon.moe4",
+      "w2.zero3.tp2.split.sp.k2.layers4.moe4",
   });
 }
 

@@ -4,6 +4,7 @@
 #include <initializer_list>
 
 #include "conformance/checks/base/one_row.h"
+#include "conformance/checks/base/reduces.h"
 #include "conformance/checks/loss_chunks/loss_chunks.h"
 #include "conformance/checks/meta_init/meta_init.h"
 #include "conformance/checks/tensor_parallel/tensor_parallel.h"
@@ -84,7 +85,7 @@ std::set<std::string> ShownByEveryRun(const Analysis& a) {
       continue;
     }
     if (Repeats(spec)) ids.insert("BU-03");
-    if (DpCpSize(spec) > 1) Add(ids, kReducing);
+    if (MostRanksOfAParameter(spec) > 1) Add(ids, kReducing);
     if (spec.strategy == ShardingStrategy::kLayerWise) Add(ids, kLayerWise);
   }
   for (size_t i = 0; i < a.n_instances(); ++i) {

@@ -23,8 +23,17 @@ constexpr const char* kCall = "train_step 1";
 constexpr int64_t kSample = 1;
 constexpr int64_t kMostFlags = 8;  // what ranks tell each other of NaN has no more elements
 
-// Ranks that compute with the sample, and those whose experts see its tokens as well or that have
-// parts of its sequence before it, whose keys it reads.
+const std::vector<int32_t>* ListOf(const std::vector<GroupFamily>& families, const char* name,
+                                   int32_t rank) {
+  const std::vector<int32_t>* list = nullptr;
+  for (const GroupFamily& family : families) {
+    if (family.name == name) IndexIn(family, rank, &list);
+  }
+  return list;
+}
+
+// Ranks that compute with the sample; those that have parts of its sequence before it, whose keys
+// it reads; and those whose experts see tokens of either.
 struct Holders {
   std::set<int32_t> own, others;
 };
@@ -39,17 +48,17 @@ Holders HoldersOf(const Case& c) {
       if (IndexIn(family, rank, nullptr) == kSample % DpCpSize(spec)) holders.own.insert(rank);
     }
   }
-  const char* shared = spec.model.moe.experts > 0 ? "ep" : spec.model.cp > 1 ? "cp" : "";
-  for (const GroupFamily& family : families) {
-    if (family.name != shared) continue;
-    for (const int32_t rank : holders.own) {
-      const std::vector<int32_t>* list = nullptr;
-      IndexIn(family, rank, &list);
-      if (list == nullptr) continue;
-      const bool parts = spec.model.cp > 1;
-      const auto end = parts ? std::find(list->begin(), list->end(), rank) : list->end();
-      holders.others.insert(list->begin(), end);
-    }
+  std::set<int32_t> with_nan = holders.own;
+  for (const int32_t rank : holders.own) {
+    const std::vector<int32_t>* parts = spec.model.cp > 1 ? ListOf(families, "cp", rank) : nullptr;
+    if (parts != nullptr)
+      with_nan.insert(parts->begin(), std::find(parts->begin(), parts->end(), rank));
+  }
+  holders.others = with_nan;
+  for (const int32_t rank : with_nan) {
+    const std::vector<int32_t>* experts =
+        spec.model.moe.experts > 0 ? ListOf(families, "ep", rank) : nullptr;
+    if (experts != nullptr) holders.others.insert(experts->begin(), experts->end());
   }
   return holders;
 }
@@ -153,7 +162,7 @@ class Guard {
           analysis_.flow().At(rank, i).ran)
         continue;
       if (event.purpose != SPF_FOR_GRAD && event.purpose != SPF_FOR_GRAD_SHARD) {
-        unknown_ = unknown_ || event.count > kMostFlags;
+        unknown_ = unknown_ || (event.count > kMostFlags && !OfActivations(rank, event));
         continue;
       }
       Finding finding = analysis_.At(kGuard, rank, i);
@@ -162,6 +171,20 @@ class Guard {
       finding.message = "check_for_nan_in_grad: a NaN is sent, and every rank has it then";
       return sink_.Add(std::move(finding));
     }
+  }
+
+  // By its label, over ranks that share a layer or a sequence: a sum that their nodes need.
+  bool OfActivations(int32_t rank, const Event& event) const {
+    const bool labelled =
+        event.purpose == SPF_FOR_ACTIVATION || event.purpose == SPF_FOR_ACTIVATION_GRAD;
+    if (!labelled || event.group < 0) return false;
+    const InstanceFacts& facts = analysis_.Facts(0);
+    const auto& ranks = At(analysis_.trace(rank).groups, event.group).world_ranks;
+    const auto is = [&](const char* family, int32_t size) {
+      const std::vector<int32_t>* list = facts.List(family, rank);
+      return size > 1 && list != nullptr && *list == ranks;
+    };
+    return is("tp", facts.spec().model.tp) || is("cp", facts.spec().model.cp);
   }
 
   const Run& run_;

@@ -37,7 +37,7 @@ void RequireExperts(const ModelConfig& config, const Dims& d) {
   Require("gradient of a choice's probability over ffn", d.ffn, kDExpertAct, kActivation);
   Require("router dgrad over the choices", moe.top_k, kProbability, kDRowProbability);
   Require("load balancing over experts", moe.experts, kProbability,
-          {0, static_cast<int32_t>(d.sequence)});
+          {0, static_cast<int32_t>(MoeSizesOf(config).tokens / moe.parts)});
   // What readers add to the gradient of their common input, on grids that differ by kDRouterIn's
   // finer quantum.
   Require("gradient of a router's input", moe.top_k + 2, {0, 1 << (kDDispatched.e - kDRouterIn.e)},

@@ -10,6 +10,7 @@
 #include "conformance/checks/base/byte_map.h"
 #include "conformance/checks/base/carried.h"
 #include "conformance/checks/base/rank_check.h"
+#include "conformance/checks/base/reduces.h"
 #include "conformance/checks/budgets/budgets.h"
 #include "conformance/common/at.h"
 
@@ -28,7 +29,7 @@ using OfParam = std::pair<OfUnit, int32_t>;  // key
 bool Asks(const InstanceFacts& facts, int32_t rank) {
   const InstanceSpec& spec = facts.spec();
   return ShardsGrads(spec) && !facts.Interleaves() && facts.units(rank).size() > 1 &&
-         DpCpSize(spec) > 1;
+         MostRanksOfAParameter(spec) > 1;
 }
 
 class GradientPeak : RankCheck {

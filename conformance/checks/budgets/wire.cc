@@ -7,6 +7,7 @@
 #include "conformance/checks/base/byte_map.h"
 #include "conformance/checks/base/carried.h"
 #include "conformance/checks/base/rank_check.h"
+#include "conformance/checks/base/reduces.h"
 #include "conformance/checks/budgets/budgets.h"
 #include "conformance/checks/budgets/padding.h"
 #include "conformance/common/at.h"
@@ -170,8 +171,8 @@ CheckResult CheckWire(const Analysis& a) {
   bool moves = false, shards = false;
   for (size_t i = 0; i < a.n_instances(); ++i) {
     const InstanceSpec& spec = a.Facts(i).spec();
-    moves |= Asks(spec) && DpCpSize(spec) > 1;
-    shards |= ShardsParams(spec) && DpCpSize(spec) > 1;
+    moves |= Asks(spec) && MostRanksOfAParameter(spec) > 1;
+    shards |= ShardsParams(spec) && MostRanksOfAParameter(spec) > 1;
   }
   if (!a.has_flow()) {
     if (moves) CannotJudge(result, {"BU-04"}, a.flow_why());

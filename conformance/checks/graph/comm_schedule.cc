@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "conformance/checks/base/reduces.h"
 #include "conformance/checks/graph/deadlock.h"
 #include "conformance/checks/graph/finding_at.h"
 #include "conformance/checks/graph/matching.h"
@@ -17,7 +18,8 @@ using namespace graph;
 
 // Two steps reduce gradients over several ranks: there are two collectives to keep apart.
 bool MustShow(const InstanceSpec& spec) {
-  return DpCpSize(spec) > 1 && std::count(spec.script.begin(), spec.script.end(), 't') > 1;
+  return MostRanksOfAParameter(spec) > 1 &&
+         std::count(spec.script.begin(), spec.script.end(), 't') > 1;
 }
 
 class Judge {

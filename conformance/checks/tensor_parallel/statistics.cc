@@ -1,5 +1,6 @@
 // Norms and numbers of zeros: what is split counts on every rank of tp, what is whole counts once.
 #include <cmath>
+#include <set>
 
 #include "conformance/checks/base/published.h"
 #include "conformance/checks/tensor_parallel/tensor_parallel.h"
@@ -11,9 +12,10 @@ namespace shardproof {
 namespace {
 
 // Sums over the elements of a gradient: of what each rank of tp holds whole, of the shards of one
-// rank, and of all shards.
+// rank, of all shards, and of experts, which are whole: of all, and by place in tp of those there.
 struct Parts {
-  double whole = 0, mine = 0, shards = 0;
+  double whole = 0, mine = 0, shards = 0, experts = 0;
+  std::vector<double> experts_of;
 };
 
 class Statistics {
@@ -41,8 +43,23 @@ class Statistics {
   }
 
  private:
+  // Experts that some rank at this place in tp holds.
+  std::set<int32_t> ExpertsAt(int32_t tp) const {
+    std::set<int32_t> keys;
+    for (int32_t rank = 0; rank < a_.ranks(); ++rank) {
+      if (!facts_.InGrid(rank) || facts_.Place(rank).tp != tp) continue;
+      for (int32_t id = 0; id < facts_.n_params(rank); ++id) {
+        if (facts_.Param(rank, id).expert) keys.insert(facts_.Param(rank, id).key);
+      }
+    }
+    return keys;
+  }
+
   Parts PartsOf(int32_t rank, const OracleCall& call, bool squares) const {
     Parts parts;
+    std::vector<std::set<int32_t>> experts;
+    for (int32_t tp = 0; tp < facts_.spec().model.tp; ++tp) experts.push_back(ExpertsAt(tp));
+    parts.experts_of.resize(experts.size());
     for (int32_t key = 0; key < facts_.n_keys(); ++key) {
       const ParamFacts& param = facts_.ByKey(key);
       const auto grad = call.grads.find(param.name);
@@ -50,7 +67,11 @@ class Statistics {
       double sum = 0;
       for (const float value : grad->second)
         sum += squares ? double{value} * value : (value == 0 ? 1 : 0);
-      if (param.name == param.tensor) {
+      if (param.expert) {
+        parts.experts += sum;
+        for (size_t tp = 0; tp < experts.size(); ++tp)
+          parts.experts_of[tp] += experts[tp].contains(key) ? sum : 0;
+      } else if (param.name == param.tensor) {
         parts.whole += sum;
       } else {
         parts.shards += sum;
@@ -74,10 +95,19 @@ class Statistics {
       return std::abs(seen - (norm ? std::sqrt(sum) : sum)) <= 1e-9 * std::abs(seen);
     };
     std::string how;
-    if (equals(parts.whole + parts.mine)) how = "it has this rank's shards only, not those of tp";
-    if (equals(tp * parts.whole + parts.shards))
-      how = "what every rank of tp holds whole is in it " + std::to_string(int64_t(tp)) + " times";
-    if (equals(tp * (parts.whole + parts.mine))) how = "this rank's part is in it for each rank";
+    for (const double of_place : parts.experts_of) {
+      if (of_place != parts.experts && equals(parts.whole + parts.shards + of_place))
+        how = "it has experts of one rank of tp only, where each rank holds others";
+    }
+    if (equals(parts.whole + parts.mine + parts.experts))
+      how = "it has this rank's shards only, not those of tp";
+    for (const double experts : {parts.experts, tp * parts.experts}) {
+      if (equals(tp * parts.whole + parts.shards + experts))
+        how =
+            "what every rank of tp holds whole is in it " + std::to_string(int64_t(tp)) + " times";
+      if (equals(tp * (parts.whole + parts.mine) + experts))
+        how = "this rank's part is in it for each rank";
+    }
     if (how.empty()) return;  // not a matter of tp: FS-25 tells
     Judge(result_, {"TP-06"});
     sink_.Add(a_.At("TP-06", rank, index), ValueText(want, SPF_F64), ValueText(seen, SPF_F64),

@@ -209,7 +209,7 @@ class Walk : RankCheck {
   void Communicate(int64_t index, const Event& event) {
     const Range* send = SendRange(trace_, event);
     const Range* recv = RecvRange(trace_, event);
-    if (recv != nullptr && CrossesTp(event)) NoteCrossing(index, event, send);
+    if (recv != nullptr && CrossesTp(event)) NoteCrossing(index, event, send, recv);
     if (send == nullptr || recv == nullptr || event.group < 0) return Overwrite(event);
     const std::vector<int32_t>& ranks = At(trace_.groups, event.group).world_ranks;
     std::vector<Piece> pieces = bytes_.Get(*send);
@@ -229,7 +229,30 @@ class Walk : RankCheck {
     bytes_.Put(*recv, holds);
   }
 
-  void NoteCrossing(int64_t index, const Event& event, const Range* send) {
+  // Where each rank of tp routes a part of the sequence, experts and their rows go over its ranks,
+  // too: weights and gradients of experts alone, and all-to-alls of their rows, by label.
+  bool OfExperts(int64_t index, const Event& event, const Range* send, const Range* recv) const {
+    if (event.purpose == SPF_FOR_EXPERT_TOKENS || event.purpose == SPF_FOR_EXPERT_COUNTS)
+      return true;
+    if (!a_.has_flow()) return false;
+    const EventFlow& flow = a_.flow().At(rank_, index);
+    if (!flow.ran) return false;
+    bool any = false, dense = false;
+    const auto look = [&](const std::vector<Chunk>& chunks) {
+      for (const Chunk& chunk : chunks) {
+        const Content::Kind kind = chunk.content.kind;
+        if (kind != Content::Kind::kGrad && kind != Content::Kind::kParam) continue;
+        any = true;
+        dense = dense || !a_.Facts(event.instance).ByKey(chunk.content.param).expert;
+      }
+    };
+    if (send != nullptr) look(flow.before[RangeIndex(trace_, event, send)]);
+    look(flow.after[RangeIndex(trace_, event, recv)]);
+    return any && !dense;
+  }
+
+  void NoteCrossing(int64_t index, const Event& event, const Range* send, const Range* recv) {
+    if (OfExperts(index, event, send, recv)) return;
     int64_t known = 0;
     if (send != nullptr) {
       if (a_.has_flow() && IsReduction(event.collective)) {
