@@ -1,8 +1,8 @@
 // polite_wait.h: how does a process wait for what it must poll, with more processes than cores?
 //
 // It yields a few times and then sleeps, the longer the longer nothing has come, and those that
-// have work get the cores. What comes is noticed late by a quarter of the wait: 30 us at least, 500
-// us at most.
+// have work get the cores. What comes is noticed late by a quarter of the wait: 30 us at least, 2
+// ms at most.
 #pragma once
 #include <algorithm>
 #include <chrono>
@@ -23,7 +23,7 @@ class PoliteWait {
   }
 
  private:
-  static constexpr int kLeastNap = 30, kMostNap = 500;
+  static constexpr int kLeastNap = 30, kMostNap = 2000;
 
   std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   int looks_ = 0;
