@@ -142,9 +142,10 @@ void CheckElements(int64_t offset, int64_t count, int64_t numel, const std::stri
 }
 }  // namespace
 
-// (requirement FS-48)
+// (requirement FS-48) An engine that has not read the knob is not asked: the case is unsupported.
 void Host::CheckMayInit() const {
   if (!no_values_yet_ || (call_name_ != "create" && call_name_ != "load")) return;
+  if (!read_knobs_.contains("init_device")) return;
   throw Refusal(call_name_ == "create"
                     ? "init_device = meta: create gives parameters no values; the first call after "
                       "it brings them"

@@ -12,7 +12,8 @@ namespace shardproof {
 namespace {
 
 // What init answers in each of these entry calls of one engine, in order: "create ok, load: text".
-std::string Answers(const std::string& init_device, const std::vector<std::string>& calls) {
+std::string Answers(const std::string& init_device, const std::vector<std::string>& calls,
+                    bool reads = true) {
   std::string answers;
   RunSim(1, With(TimingPolicy::kEager), [&](Fabric& fabric) {
     const Model model(ModelConfig{}, 64);
@@ -27,6 +28,7 @@ std::string Answers(const std::string& init_device, const std::vector<std::strin
     spf_addr block = 0;
     for (const std::string& call : calls) {
       host.BeginCall(call, -1);
+      if (reads) h.Knob("init_device", "host");
       if (stream == nullptr) {
         stream = h.Stream("main");
         block = h.Alloc(stream, 64, spf::For(SPF_FOR_MAIN_PARAM));
@@ -46,6 +48,11 @@ std::string Answers(const std::string& init_device, const std::vector<std::strin
 TEST(InitialValues, AreThereForEveryCallByDefault) {
   for (const char* value : {"", "host"})
     EXPECT_EQ(Answers(value, {"create", "load", "train_step"}), "create, load, train_step");
+}
+
+// The case is unsupported for it, and no call of its is at fault.
+TEST(InitialValues, AreThereForAnEngineThatDoesNotReadTheKnob) {
+  EXPECT_EQ(Answers("meta", {"create", "load", "train_step"}, false), "create, load, train_step");
 }
 
 TEST(InitialValues, AreRefusedInCreateOfAMetaEngine) {

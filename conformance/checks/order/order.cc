@@ -181,7 +181,10 @@ class Gathers {
   int64_t Allowed(const InstanceFacts& facts, const ParamFacts& param, int32_t call) const {
     const InstanceSpec& spec = facts.spec();
     if (spec.strategy == ShardingStrategy::kNoShard) return 0;
-    if (!ShardsParams(spec)) return 1;
+    // With init_device = meta the call behind create may bring them whole first.
+    const bool brings = InitsLater(spec) && call > 0 && size_t(call) <= facts.calls().size() &&
+                        facts.CallAt(call - 1).letter == 'c';
+    if (!ShardsParams(spec)) return brings ? 2 : 1;
     const bool eval = a_.CallName(rank_, 0, call).starts_with("eval_step");
     int64_t entries = 1;
     if (param.unit >= 0 && size_t(call) < facts.calls().size() && facts.CallAt(call).step >= 0) {

@@ -229,12 +229,22 @@ class Walk : RankCheck {
     bytes_.Put(*recv, holds);
   }
 
+  bool OverList(const char* family, const Event& event) const {
+    const std::vector<int32_t>* list = a_.Facts(event.instance).List(family, rank_);
+    std::vector<int32_t> ranks = At(trace_.groups, event.group).world_ranks;
+    std::sort(ranks.begin(), ranks.end());
+    return list != nullptr && ranks == *list;
+  }
+
   // Where each rank of tp routes a part of the sequence, experts and their rows go over its ranks,
-  // too: weights and gradients of experts alone, and all-to-alls of their rows, by label.
+  // too: weights and gradients of experts alone over the ranks that share them, and all-to-alls of
+  // rows, by label, over "ep".
   bool OfExperts(int64_t index, const Event& event, const Range* send, const Range* recv) const {
     if (event.purpose == SPF_FOR_EXPERT_TOKENS || event.purpose == SPF_FOR_EXPERT_COUNTS)
-      return true;
-    if (!a_.has_flow()) return false;
+      return OverList("ep", event);
+    const bool shared = OverList("expt_dp", event) || OverList("intra_expt_dp", event) ||
+                        OverList("inter_expt_dp", event);
+    if (!a_.has_flow() || !shared) return false;
     const EventFlow& flow = a_.flow().At(rank_, index);
     if (!flow.ran) return false;
     bool any = false, dense = false;
