@@ -236,6 +236,8 @@ TEST(ContextParallel, WhatCannotBePartIsRefused) {
   EXPECT_THROW(Model(Over(experts, 2), kTokens), std::invalid_argument);
   ModelConfig routed;
   routed.moe.experts = 4;
+  EXPECT_NO_THROW(Model(Over(routed, 2), kTokens));
+  routed.mtp = true;  // the token after the next is in another part
   EXPECT_THROW(Model(Over(routed, 2), kTokens), std::invalid_argument);
   ModelConfig absent;
   absent.unused = "rank";
