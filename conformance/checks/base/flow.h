@@ -13,7 +13,7 @@
 #include "conformance/checks/base/contents.h"
 #include "conformance/checks/base/event_ranges.h"
 #include "conformance/checks/base/facts.h"
-#include "conformance/checks/base/replay.h"
+#include "conformance/checks/base/replay_order.h"
 
 namespace shardproof {
 

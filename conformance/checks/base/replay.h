@@ -33,19 +33,4 @@ struct ReplayResult {
 
 ReplayResult Replay(const std::vector<Trace>& traces, ReplayVisitor& visitor);
 
-// One such order, kept for several visitors.
-class ReplayOrder {
- public:
-  ReplayOrder() = default;
-  explicit ReplayOrder(const std::vector<Trace>& traces);
-  const ReplayResult& result() const { return result_; }
-  void Visit(ReplayVisitor& visitor) const;
-
- private:
-  class Keeper;
-  std::vector<ReplayVisitor::Member> members_;  // of all operations, one after another
-  std::vector<int32_t> counts_;                 // of members of each collective; 0: local work
-  ReplayResult result_;
-};
-
 }  // namespace shardproof

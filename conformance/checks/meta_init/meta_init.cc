@@ -139,8 +139,9 @@ class OnRank : RankCheck {
     if (!a_.has_flow()) return;
     const EventFlow& flow = a_.flow().At(rank_, index);
     if (!flow.ran || range >= Length(flow.before)) return;
-    used_ = true;
     for (const Chunk& chunk : At(flow.before, range)) {
+      // Bytes of an unknown origin show nothing.
+      used_ = used_ || chunk.content.kind == Kind::kParam || NoValue(chunk.content);
       if (of.told || !NoValue(chunk.content) || chunk.length == 0) continue;
       of.told = true;
       const int64_t element = begin + ElementAt(index, param, range, chunk.offset);

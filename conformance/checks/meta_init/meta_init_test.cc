@@ -267,6 +267,10 @@ TEST(MetaInit, MissingEvidenceIsNoPass) {
   fails.create_fails = true;
   EXPECT_EQ(NotCheckableIn(Of("e", nowhere)), (std::set<std::string>{"FS-50"}));
   EXPECT_EQ(NotCheckableIn(Of("e", fails)), kAll);
+  Departs unnamed;  // what is read is of a file, and nothing has said what it is
+  unnamed.publishes = false;
+  EXPECT_EQ(NotCheckableIn(Of("srle", unnamed)), (std::set<std::string>{"FS-50"}));
+  EXPECT_TRUE(NotCheckableIn(Of("srle")).empty());
   EXPECT_TRUE(NotCheckableIn(Of("s")).empty());  // nothing is read
   for (bool Provides::*lacking : {&Provides::work, &Provides::results, &Provides::memory}) {
     const WrittenRun made =
