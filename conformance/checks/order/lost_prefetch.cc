@@ -33,7 +33,7 @@ class LostPrefetch : RankCheck {
     for (int32_t call = 1; call < Length(calls); ++call) {
       if (At(calls, call - 1).letter != 't' || At(calls, call).letter != 't') continue;
       const Gathers before = GathersOf(call - 1), now = GathersOf(call);
-      if (before.empty() || Units(before) != Units(now)) continue;
+      if (before.empty() || Passes(before) != Passes(now)) continue;
       shardproof::Judge(result_, {"FS-45"});
       for (const auto& [place, gather] : now) {
         const auto was = before.find(place);
@@ -51,11 +51,15 @@ class LostPrefetch : RankCheck {
 
   const Event& EventAt(int64_t index) const { return At(trace_.events, index); }
 
-  // A step that uses other units may have nowhere to gather from ahead.
-  static std::set<int32_t> Units(const Gathers& gathers) {
-    std::set<int32_t> units;
-    for (const auto& [place, gather] : gathers) units.insert(std::get<2>(place));
-    return units;
+  // Places without their count. A step that uses other units, or in other microbatches, may have
+  // nowhere to gather from ahead.
+  static std::set<std::tuple<int32_t, bool, int32_t>> Passes(const Gathers& gathers) {
+    std::set<std::tuple<int32_t, bool, int32_t>> passes;
+    for (const auto& [place, gather] : gathers) {
+      const auto& [microbatch, backward, unit, count] = place;
+      passes.insert({microbatch, backward, unit});
+    }
+    return passes;
   }
 
   // Of what is read in this call. One that was gathered in the call before is ahead too.
