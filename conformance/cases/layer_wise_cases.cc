@@ -40,10 +40,10 @@ std::vector<Case> NamedLayerWiseCases() {
       "w4.lw.tp2.etp2.split.k2.bs300.muon.lr0p0625.prec=medium.tpmode=distributed.bcast",
       "w8.lw.tp4.etp4.split.ogr.muon.lr0p0625.heads4.tpmode=blockwise",
       // a momentum of other microbatches than the step's: no sum over microbatches
-      "w2.lw.ctx.k2.acc16.muon.unused=rank",
+      "w2.lw.ctx.k2.acc16.muon.lr0p0625.unused=rank",
       // ranks of experts are those of tp: what goes over them are experts, and no exchange of
       // shards
-      "w2.lw.tp2.split.sp.muon.moe4.tpmode=blockwise",
+      "w2.lw.tp2.split.sp.muon.lr0p0625.moe4.tpmode=blockwise",
   });
 }
 
