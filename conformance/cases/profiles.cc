@@ -105,8 +105,6 @@ std::vector<Case> SimCore(uint64_t seed, Spaces& spaces) {
   list.Add(SharedWorldCases());
   list.Add(IllegalCases());
   list.AddArray(space, {2, seed, {}, 12}, seed);
-  list.AddArray(space, {2, seed + 1, {}, 12}, seed);  // the same pairs in other company
-  list.AddArray(space, {3, seed, CollectiveFactors(space), 6}, seed);
   list.Add(NamedScheduleCases());
   list.Add(PipelineCases());
   list.AddArray(ScheduleSpaceOf("sim", spaces), {2, seed, {}, 12}, seed);

@@ -9,6 +9,11 @@
 #include <utility>
 
 namespace shardproof::mpi {
+namespace {
+
+constexpr uint64_t kIssuedAtOnce = 32;  // calls before the device is woken for them
+
+}  // namespace
 
 Machine::Machine(const MachineConfig& config, SharedMemory& shared)
     : config_(config),
@@ -30,7 +35,10 @@ void Machine::Issue(const char* call, const std::function<void(Device&, Arena&)>
     const Lock lock(mutex_);
     issue(device_, arena_);
   }
-  state().device.Raise();
+  // What a call issues can wait for the calls behind it: a wake for each would cost more than all
+  // else that the fabric does. The host wakes the device before it blocks; the supervisor looks.
+  const bool now = config_.lasts_us != nullptr || ++issued_ % kIssuedAtOnce == 0;
+  now ? state().device.Raise() : state().device.RaiseLate();
 }
 
 void Machine::FreeExecuted(int32_t block) {
@@ -66,6 +74,8 @@ spf_status Machine::Block(Lock& lock, const char* call, const std::string& about
   Note(call);
   std::snprintf(state().call_about, sizeof state().call_about, "%s", about.c_str());
   state().blocking.store(1);
+  state().device.WakeLate();
+  waits_for_ = &done;
   bool waited = false;  // otherwise nothing has moved: an engine may ask again and again for ever
   while (true) {
     const uint32_t seen = state().host.Now();
@@ -79,11 +89,16 @@ spf_status Machine::Block(Lock& lock, const char* call, const std::string& about
     state().host.Sleep(seen);
     lock.lock();
   }
+  waits_for_ = nullptr;
   state().blocking.store(0);
   if (waited) state().progress.fetch_add(1);
   if (!aborted()) return SPF_OK;
   state().unwinding.store(1);
   return SPF_ABORTED;
+}
+
+void Machine::WakeHost() {
+  if (waits_for_ != nullptr && (*waits_for_)()) state().host.Raise();
 }
 
 spf_status Machine::WaitFor(

@@ -52,7 +52,7 @@ class Machine {
   Arena& arena() { return arena_; }  // for the crash handler, and under Issue
 
   // Notes a host call (a literal), then lets issue change device and arena under the lock; wakes
-  // the device thread.
+  // the device thread, now or within a few calls.
   void Issue(const char* call, const std::function<void(Device&, Arena&)>& issue);
   void FreeExecuted(int32_t block);  // from a body
   int32_t OpenGroup(std::string_view key, const std::vector<int32_t>& world_ranks);
@@ -87,6 +87,7 @@ class Machine {
   void Note(const char* call);
   spf_status Block(Lock& lock, const char* call, const std::string& about,
                    const std::function<bool()>& done);
+  void WakeHost();  // if what it waits for is done; with the lock held
   // Of the device thread, RunBody of the compute thread, too; with the lock held unless a Lock is
   // passed.
   bool TakeMessages();
@@ -128,8 +129,10 @@ class Machine {
   std::deque<EntryId> bodies_, apart_;  // ready local entries: of the device, the compute thread
   bool computes_ = false;               // the compute thread runs one
   std::multimap<std::chrono::steady_clock::time_point, EntryId> lasting_;  // until when
-  std::deque<MeetingPlace> complete_;     // meetings of entries that can be finished
-  std::map<EntryId, int32_t> remaining_;  // running kernels: operations not finished
+  std::deque<MeetingPlace> complete_;                 // meetings of entries that can be finished
+  std::map<EntryId, int32_t> remaining_;              // running kernels: operations not finished
+  const std::function<bool()>* waits_for_ = nullptr;  // the host thread, until it holds
+  uint64_t issued_ = 0;                               // calls; of the host thread
   const MeetingPlace* host_meeting_ = nullptr;
   int32_t host_group_ = -1;
   bool abort_noticed_ = false;

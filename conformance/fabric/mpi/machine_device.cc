@@ -85,7 +85,7 @@ bool Machine::TakeMessages() {
     if (meeting.entry >= 0) {
       complete_.push_back(place);
     } else {
-      state().host.Raise();
+      WakeHost();
     }
   }
   return any;
@@ -117,7 +117,7 @@ bool Machine::StartReady() {
 void Machine::Complete(EntryId entry) {
   device_.Complete(entry);
   state().progress.fetch_add(1);
-  state().host.Raise();
+  WakeHost();
 }
 
 bool Machine::RunBody(Lock& lock, std::deque<EntryId>& from) {

@@ -40,8 +40,8 @@ int SizeOfJob() {
 }
 
 // With more processes than cores, waiting inside MPI starves the one that is waited for.
-void AwaitPolitely(MPI_Request* request) {
-  mpi::PoliteWait wait;
+void AwaitPolitely(MPI_Request* request, int32_t ranks) {
+  mpi::PoliteWait wait(ranks);
   int done = 0;
   while (MPI_Test(request, &done, MPI_STATUS_IGNORE), !done) wait.Rest();
 }
@@ -105,13 +105,13 @@ std::string MpiWorld::Broadcast(std::string from_rank0) {
   uint64_t bytes = from_rank0.size();
   MPI_Request request = MPI_REQUEST_NULL;
   MPI_Ibcast(&bytes, 1, MPI_UINT64_T, 0, state_->broadcast_comm, &request);
-  AwaitPolitely(&request);
+  AwaitPolitely(&request, state_->size);
   if (bytes > static_cast<uint64_t>(INT_MAX))
     throw std::invalid_argument("a text too long to broadcast");
   from_rank0.resize(bytes);
   MPI_Ibcast(from_rank0.data(), static_cast<int>(bytes), MPI_BYTE, 0, state_->broadcast_comm,
              &request);
-  AwaitPolitely(&request);
+  AwaitPolitely(&request, state_->size);
   return from_rank0;
 }
 
@@ -122,13 +122,13 @@ std::vector<std::string> MpiWorld::Gather(const std::string& text) {
   std::vector<int> sizes(static_cast<size_t>(size())), places(sizes.size());
   MPI_Request request = MPI_REQUEST_NULL;
   MPI_Igather(&bytes, 1, MPI_INT, sizes.data(), 1, MPI_INT, 0, state_->broadcast_comm, &request);
-  AwaitPolitely(&request);
+  AwaitPolitely(&request, state_->size);
   int all = 0;
   for (size_t r = 0; r < sizes.size(); ++r) places[r] = std::exchange(all, all + sizes[r]);
   std::string received(static_cast<size_t>(all), '\0');
   MPI_Igatherv(text.data(), bytes, MPI_BYTE, received.data(), sizes.data(), places.data(), MPI_BYTE,
                0, state_->broadcast_comm, &request);
-  AwaitPolitely(&request);
+  AwaitPolitely(&request, state_->size);
   std::vector<std::string> texts;
   for (size_t r = 0; rank() == 0 && r < sizes.size(); ++r)
     texts.push_back(received.substr(static_cast<size_t>(places[r]), static_cast<size_t>(sizes[r])));
@@ -143,7 +143,7 @@ int MpiWorld::Leave(int code_of_rank0) {
   if (!mpi::FinaliseMayHang(std::string(version, static_cast<size_t>(length)))) return code;
   MPI_Request request = MPI_REQUEST_NULL;
   MPI_Ibarrier(state_->broadcast_comm, &request);
-  AwaitPolitely(&request);
+  AwaitPolitely(&request, state_->size);
   std::cout.flush();
   mpi::LeaveWithoutFinalise(code);
 }

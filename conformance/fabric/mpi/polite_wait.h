@@ -1,17 +1,21 @@
 // polite_wait.h: how does a process wait for what it must poll, with more processes than cores?
 //
 // It yields a few times and then sleeps, the longer the longer nothing has come, and those that
-// have work get the cores. What comes is noticed late by a quarter of the wait: 30 us at least, 2
-// ms at most.
+// have work get the cores. What comes is noticed late by a quarter of the wait: 30 us at least (100
+// where there are more ranks than cores: looking often takes the cores from those that work), 2 ms
+// at most.
 #pragma once
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <thread>
 
 namespace shardproof::mpi {
 
 class PoliteWait {
  public:
+  explicit PoliteWait(int32_t ranks)
+      : least_(static_cast<uint32_t>(ranks) > std::thread::hardware_concurrency() ? 100 : 30) {}
   // Between two looks.
   void Rest() {
     using std::chrono::microseconds;
@@ -19,12 +23,13 @@ class PoliteWait {
     const auto waited =
         std::chrono::duration_cast<microseconds>(std::chrono::steady_clock::now() - began_);
     std::this_thread::sleep_for(
-        std::clamp(waited / 4, microseconds(kLeastNap), microseconds(kMostNap)));
+        std::clamp(waited / 4, least_, std::chrono::microseconds(kMostNap)));
   }
 
  private:
-  static constexpr int kLeastNap = 30, kMostNap = 2000;
+  static constexpr int kMostNap = 2000;
 
+  std::chrono::microseconds least_;
   std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   int looks_ = 0;
 };

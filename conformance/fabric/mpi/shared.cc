@@ -26,8 +26,18 @@ long Futex(std::atomic<uint32_t>* word, int operation, uint32_t value,
 }  // namespace
 
 void SharedSignal::Raise() {
-  count_.fetch_add(1);
-  if (asleep_.load() != 0 || napping_.load() != 0) Futex(&count_, FUTEX_WAKE, INT_MAX);
+  RaiseLate();
+  WakeLate();
+}
+
+void SharedSignal::WakeLate() {
+  for (const std::atomic<uint64_t>* sleeper : {&asleep_, &napping_}) {
+    // The count is read after what was seen: where they differ now, they will always. So one wake
+    // is enough: nobody goes back to sleep on what has passed.
+    const uint64_t seen = sleeper->load();
+    if (seen != 0 && seen != uint64_t{count_.load()} + 1 && woken_.exchange(seen) != seen)
+      Futex(&count_, FUTEX_WAKE, INT_MAX);
+  }
 }
 
 void SharedSignal::Sleep(uint32_t seen) {
@@ -40,7 +50,7 @@ void SharedSignal::Nap(uint32_t seen, std::chrono::nanoseconds longest) {
   constexpr int64_t kSecond = 1'000'000'000;
   if (longest.count() <= 0) return;
   const timespec time{longest.count() / kSecond, longest.count() % kSecond};
-  napping_.store(1);
+  napping_.store(uint64_t{seen} + 1);
   Futex(&count_, FUTEX_WAIT, seen, &time);
   napping_.store(0);
 }

@@ -18,6 +18,10 @@ class SharedSignal {
  public:
   uint32_t Now() const { return count_.load(); }
   void Raise();  // wakes whoever sleeps
+  // Counts up without a system call: whoever is awake sees it before it sleeps. Who sleeps goes on
+  // sleeping until the next Raise or WakeLate.
+  void RaiseLate() { count_.fetch_add(1); }
+  void WakeLate();  // wakes whoever sleeps through what was raised late
   // Sleeps until Now() is not seen. Says to others that it does so.
   void Sleep(uint32_t seen);
   // The same for at most so long. Whoever naps does not count as asleep.
@@ -28,8 +32,8 @@ class SharedSignal {
 
  private:
   std::atomic<uint32_t> count_{0};
-  std::atomic<uint64_t> asleep_{0};  // seen + 1, or 0
-  std::atomic<uint32_t> napping_{0};
+  std::atomic<uint64_t> asleep_{0}, napping_{0};  // seen + 1, or 0
+  std::atomic<uint64_t> woken_{0};                // the latest of these that was woken
 };
 
 struct ChildState {

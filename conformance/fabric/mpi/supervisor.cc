@@ -32,7 +32,7 @@ CaseEnd Supervisor::Run(const std::function<std::string(Fabric&)>& rank_main) {
   while (!Drained()) {
     if (config_.options.waiting) config_.options.waiting();
     if (Turn()) {
-      wait_ = PoliteWait();
+      wait_ = PoliteWait(config_.world);
     } else {
       wait_.Rest();
     }
@@ -92,7 +92,7 @@ bool Supervisor::Turn() {
                         [this](std::byte* data, uint64_t bytes) {
                           to_child_.Post({data, bytes, config_.rank});
                           if (alive_) {
-                            (*shared_)->state.device.Raise();
+                            (*shared_)->state.device.RaiseLate();
                           } else {
                             DropInbox();
                           }
@@ -100,6 +100,7 @@ bool Supervisor::Turn() {
                         [this](std::byte* data) { from_child_.Return(data); });
   worked |= control_->Pump();
   worked |= TakeControl();
+  if (alive_) (*shared_)->state.device.WakeLate();
   Reap();
   Watch();
   if (coordinator_) Decide();

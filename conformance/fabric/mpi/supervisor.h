@@ -92,7 +92,7 @@ class Supervisor {
 
   std::optional<ControlMessage> end_;
   bool ends_sent_ = false;
-  PoliteWait wait_;  // for anything that happens
+  PoliteWait wait_{config_.world};  // for anything that happens
 };
 
 }  // namespace shardproof::mpi
