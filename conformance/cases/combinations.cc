@@ -8,66 +8,108 @@
 namespace shardproof {
 namespace {
 
-// Which value tuples of a few factors occur in their relations: one bit vector per subset of one
-// relation, memorised.
+// Which values of a few factors occur together in the relations: one table for each subset of a
+// relation's factors that somebody wants, all filled in one pass over its tuples.
 class Projections {
  public:
+  // Factors of one relation; occurs: by the values of all of them, the last the fastest.
+  struct Table {
+    std::vector<int> factors;
+    std::vector<uint8_t> occurs;
+  };
+  // One that restricts a combination, and where the combination has its factors.
+  struct Part {
+    const Table* table = nullptr;
+    std::vector<size_t> places;
+  };
+
   explicit Projections(const CoveringProblem& problem)
-      : problem_(problem), relation_(problem.factors.size(), -1) {
+      : problem_(problem),
+        relation_(problem.factors.size(), -1),
+        tables_(problem.relations.size()) {
     for (size_t r = 0; r < problem.relations.size(); ++r) {
       for (int factor : problem.relations[r].factors)
         relation_[static_cast<size_t>(factor)] = static_cast<int>(r);
     }
   }
 
-  bool Possible(const Combination& combination) {
-    std::map<int, Combination> parts;
-    for (size_t i = 0; i < combination.factors.size(); ++i) {
-      const int relation = relation_[static_cast<size_t>(combination.factors[i])];
-      if (relation < 0) continue;
-      parts[relation].factors.push_back(combination.factors[i]);
-      parts[relation].values.push_back(combination.values[i]);
+  void Want(const std::vector<int>& factors) {
+    for (const auto& [relation, places] : PlacesIn(factors)) {
+      Table table;
+      for (const size_t place : places) table.factors.push_back(factors[place]);
+      tables_[relation].emplace(table.factors, table);
     }
-    for (const auto& [relation, part] : parts) {
-      if (!Of(relation, part.factors)[Mixed(part.factors, part.values)]) return false;
+  }
+
+  void Fill() {
+    for (size_t r = 0; r < tables_.size(); ++r) {
+      std::vector<Filler> fillers;
+      for (auto& [factors, table] : tables_[r]) fillers.push_back(FillerOf(r, &table));
+      for (const std::vector<uint8_t>& tuple : problem_.relations[r].tuples) {
+        for (const Filler& f : fillers) {
+          size_t index = 0;
+          for (size_t i = 0; i < 3; ++i) index += f.stride[i] * tuple[f.column[i]];
+          f.occurs[index] = 1;
+        }
+      }
     }
-    return true;
+  }
+
+  std::vector<Part> Of(const std::vector<int>& factors) const {
+    std::vector<Part> parts;
+    for (const auto& [relation, places] : PlacesIn(factors)) {
+      std::vector<int> key;
+      for (const size_t place : places) key.push_back(factors[place]);
+      parts.push_back({&tables_[relation].at(key), places});
+    }
+    return parts;
+  }
+
+  bool Possible(const std::vector<Part>& parts, const std::vector<int>& values) const {
+    return std::all_of(parts.begin(), parts.end(), [&](const Part& part) {
+      size_t index = 0;
+      for (size_t i = 0; i < part.places.size(); ++i)
+        index =
+            index * SizeOf(part.table->factors[i]) + static_cast<size_t>(values[part.places[i]]);
+      return part.table->occurs[index] != 0;
+    });
   }
 
  private:
-  size_t Mixed(const std::vector<int>& factors, const std::vector<int>& values) const {
-    size_t index = 0;
-    for (size_t i = 0; i < factors.size(); ++i) {
-      index = index * problem_.factors[static_cast<size_t>(factors[i])].values.size() +
-              static_cast<size_t>(values[i]);
-    }
-    return index;
-  }
+  // Of at most three factors. A relation has many tuples: nothing is looked up for each.
+  struct Filler {
+    size_t column[3] = {}, stride[3] = {};
+    uint8_t* occurs = nullptr;
+  };
 
-  const std::vector<bool>& Of(int relation_index, const std::vector<int>& factors) {
-    std::vector<bool>& bits = known_[factors];
-    if (!bits.empty()) return bits;
-    size_t size = 1;
-    for (int factor : factors) size *= problem_.factors[static_cast<size_t>(factor)].values.size();
-    bits.assign(size, false);
-    const Relation& relation = problem_.relations[static_cast<size_t>(relation_index)];
-    std::vector<size_t> columns;
-    for (int factor : factors) {
-      columns.push_back(
-          static_cast<size_t>(std::find(relation.factors.begin(), relation.factors.end(), factor) -
-                              relation.factors.begin()));
+  Filler FillerOf(size_t relation, Table* table) const {
+    const std::vector<int>& columns = problem_.relations[relation].factors;
+    Filler filler;
+    size_t stride = 1;
+    for (size_t i = table->factors.size(); i-- > 0; stride *= SizeOf(table->factors[i])) {
+      const auto column = std::find(columns.begin(), columns.end(), table->factors[i]);
+      filler.column[i] = static_cast<size_t>(column - columns.begin());
+      filler.stride[i] = stride;
     }
-    std::vector<int> values(factors.size());
-    for (const std::vector<uint8_t>& tuple : relation.tuples) {
-      for (size_t i = 0; i < columns.size(); ++i) values[i] = tuple[columns[i]];
-      bits[Mixed(factors, values)] = true;
+    table->occurs.assign(stride, 0);
+    filler.occurs = table->occurs.data();
+    return filler;
+  }
+  size_t SizeOf(int factor) const {
+    return problem_.factors[static_cast<size_t>(factor)].values.size();
+  }
+  std::map<size_t, std::vector<size_t>> PlacesIn(const std::vector<int>& factors) const {
+    std::map<size_t, std::vector<size_t>> places;
+    for (size_t i = 0; i < factors.size(); ++i) {
+      const int relation = relation_[static_cast<size_t>(factors[i])];
+      if (relation >= 0) places[static_cast<size_t>(relation)].push_back(i);
     }
-    return bits;
+    return places;
   }
 
   const CoveringProblem& problem_;
-  std::vector<int> relation_;  // by factor, -1: none
-  std::map<std::vector<int>, std::vector<bool>> known_;
+  std::vector<int> relation_;                              // by factor, -1: none
+  std::vector<std::map<std::vector<int>, Table>> tables_;  // by relation
 };
 
 }  // namespace
@@ -108,10 +150,16 @@ void CombinationTable::AddSets(const std::vector<int>& focus) {
 
 void CombinationTable::MarkPossible(const CoveringProblem& problem) {
   Projections projections(problem);
-  for (size_t index = 0; index < state_.size(); ++index) {
-    if (!projections.Possible(At(index))) continue;
-    state_[index] = kOpen;
-    ++possible_;
+  for (const FactorSet& set : sets_) projections.Want(At(set.base).factors);
+  projections.Fill();
+  for (size_t set = 0; set < sets_.size(); ++set) {
+    const std::vector<Projections::Part> parts = projections.Of(At(sets_[set].base).factors);
+    const size_t end = set + 1 < sets_.size() ? sets_[set + 1].base : state_.size();
+    for (size_t index = sets_[set].base; index < end; ++index) {
+      if (!projections.Possible(parts, At(index).values)) continue;
+      state_[index] = kOpen;
+      ++possible_;
+    }
   }
   open_ = possible_;
 }
