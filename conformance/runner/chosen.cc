@@ -9,6 +9,7 @@
 #include "conformance/cases/knob_text.h"
 #include "conformance/common/nearest.h"
 #include "conformance/report/waivers.h"
+#include "conformance/runner/rank_main.h"
 
 namespace shardproof {
 
@@ -54,6 +55,18 @@ std::string Meant(const std::string& id) {
   return "";
 }
 
+// A token that is known may be wrong beside the others: then no other one was meant.
+Case Parsed(const std::string& id) {
+  try {
+    return ParseId(id);
+  } catch (const std::invalid_argument& error) {
+    const std::string words = error.what();
+    const std::string meant = words.ends_with("is not known") ? Meant(id) : "";
+    if (meant.empty()) throw;
+    throw std::invalid_argument(words + ". Did you mean " + meant + "?");
+  }
+}
+
 bool MatchesAny(const std::vector<std::string>& globs, const std::string& id) {
   return std::any_of(globs.begin(), globs.end(),
                      [&](const std::string& glob) { return GlobMatches(glob, id); });
@@ -79,13 +92,13 @@ Shard ParseShard(const std::string& text) {
 }
 
 Case CaseOfId(const std::string& id) {
+  const Case c = Parsed(id);
   try {
-    return ParseId(id);
+    for (const Case& leg : LegsOf(c)) MakeModels(leg);
   } catch (const std::invalid_argument& error) {
-    const std::string meant = Meant(id);
-    if (meant.empty()) throw;
-    throw std::invalid_argument(error.what() + (". Did you mean " + meant + "?"));
+    throw std::invalid_argument("case id '" + id + "': " + error.what());
   }
+  return c;
 }
 
 std::string KeepChosen(const Options& options, std::vector<Case>* cases) {

@@ -9,7 +9,8 @@
 
 namespace shardproof {
 
-// What ParseId says; for an id that is none, with the nearest id that is one.
+// What ParseId says; where a token is not known, with the nearest id. Throws std::invalid_argument,
+// too, if no model can have the case's sizes.
 Case CaseOfId(const std::string& id);
 
 // Every `of`-th of a list, from number `number` on.

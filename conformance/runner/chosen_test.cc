@@ -82,6 +82,15 @@ TEST(CaseOfId, SuggestsWhatWasMeant) {
             std::string::npos);
   EXPECT_EQ(Refusal("w2.nonsense").find("Did you mean"), std::string::npos);
   EXPECT_NE(Refusal("w2.nonsense"), "");
+  EXPECT_EQ(Refusal("w8.zero3.grid.tp3").find("Did you mean"), std::string::npos);
+}
+
+// What the rules of options let pass, and no model can be made of.
+TEST(CaseOfId, NamesWhatNoModelCanHave) {
+  EXPECT_EQ(Refusal("w2.ddp.heads3"),
+            "case id 'w2.ddp.heads3': model width = 16 is no multiple of heads = 3");
+  const std::string sum = Refusal("w2.zero3.vocab5000");
+  EXPECT_NE(sum.find("loss softmax over vocab: 5000 products"), std::string::npos) << sum;
 }
 
 }  // namespace
