@@ -127,6 +127,14 @@ void CheckCombinations(const Knobs& knobs, const Config& c) {
            "is illegal with reshard_after_forward = 0: units that stay gathered need more than two "
            "buffers");
   }
+  if (c.backward_copies && !c.ShardsParams()) {
+    Reject("backward_param_copies", "1",
+           "needs strategy = optim_grads_params: else parameters are not gathered for backward");
+  }
+  if (c.backward_copies && c.reshard_after_forward != 1) {
+    Reject("backward_param_copies", "1",
+           "needs reshard_after_forward = 1: backward does not read what forward has gathered");
+  }
   if (c.average_in_collective && c.per_token_loss) {
     Reject("average_in_collective", "1",
            "cannot be combined with calculate_per_token_loss = 1, whose divisor is not the number "

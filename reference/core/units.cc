@@ -43,6 +43,7 @@ void GroupBuckets(ModelPlan& plan) {
     At(plan.groups, *found).buckets.push_back(b);
     plan.bucket_group.push_back(*found);
   }
+  plan.unit_backward_groups.resize(plan.unit_groups.size());
 }
 
 // What buffers must be for a unit: of each bucket the dtype, whose ranks share it, and its rows.
@@ -200,6 +201,25 @@ ModelPlan PlanModel(const spf_model& model, const std::vector<std::string>& unit
   FindBackward(model, plan);
   for (const spf_program* program : programs) FindReentries(model, *program, plan);
   return plan;
+}
+
+int32_t ModelPlan::GroupReadOf(int32_t param, bool backward) const {
+  const int32_t group = GroupOfParam(param), unit = At(groups, group).unit;
+  if (!backward || unit == kNoUnit) return group;
+  const std::vector<int32_t>& of_unit = At(unit_groups, unit);
+  return At(GroupsForBackward(unit),
+            static_cast<int32_t>(std::ranges::find(of_unit, group) - of_unit.begin()));
+}
+
+void AddBackwardCopies(ModelPlan& plan) {
+  for (int32_t u = 0; u < plan.units(); ++u) {
+    for (int32_t g : At(plan.unit_groups, u)) {
+      At(plan.unit_backward_groups, u).push_back(Length(plan.groups));
+      BucketGroup copy = At(plan.groups, g);
+      copy.for_backward = true;
+      plan.groups.push_back(std::move(copy));
+    }
+  }
 }
 
 }  // namespace reference

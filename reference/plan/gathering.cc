@@ -16,7 +16,7 @@ Gathering::Gathering(const PlanFacts& facts, Plan& plan)
   const bool there = !config.Shards() || (!facts.stale && !config.ShardsParams());
   for (Group& group : groups_) {
     group.state = there ? State::kReady : State::kAbsent;
-    group.first = facts.stale;
+    group.first = IsForBackward(group) ? facts.backward_stale : facts.stale;
   }
 }
 
@@ -57,7 +57,7 @@ void Gathering::GatherAhead(const GatherOrder& order, int32_t from) {
       bytes += At(facts_.groups, g).bytes;
     }
     if (wanted.empty()) continue;
-    if (!WithinLimit(bytes) || !FindsBuffer(next->unit)) return;
+    if (!WithinLimit(bytes) || !FindBuffers(wanted)) return;
     for (int32_t g : wanted) {
       if (At(groups_, g).state == State::kAbsent) Gather(g);
       At(groups_, g).marked = false;  // marked and wanted again: it stays
@@ -74,15 +74,33 @@ bool Gathering::WithinLimit(uint64_t bytes) const {
   return ahead + bytes <= Count(*facts_.config.prefetch_limit_bytes);
 }
 
-bool Gathering::FindsBuffer(int32_t unit) const {
+bool Gathering::FindBuffers(const std::vector<int32_t>& wanted) const {
+  return std::ranges::all_of(wanted, [&](int32_t g) {
+    return FindsBuffer(At(facts_.buckets.groups, g).unit, IsForBackward(At(groups_, g)));
+  });
+}
+
+bool Gathering::FindsBuffer(int32_t unit, bool for_backward) const {
   if (!facts_.HasDoubleBuffer(unit)) return true;
   std::set<int32_t> others;
   for (const Group& group : groups_) {
     const int32_t other = At(facts_.buckets.groups, IdOf(group)).unit;
-    if (group.state != State::kAbsent && other != unit && facts_.HasDoubleBuffer(other))
+    if (group.state != State::kAbsent && other != unit && facts_.HasDoubleBuffer(other) &&
+        IsForBackward(group) == for_backward)
       others.insert(other);
   }
   return others.size() < 2;
+}
+
+bool Gathering::IsForBackward(const Group& group) const {
+  return At(facts_.buckets.groups, IdOf(group)).for_backward;
+}
+
+std::vector<int32_t> Gathering::CopiesOf(int32_t unit) const {
+  std::vector<int32_t> groups = At(facts_.buckets.unit_groups, unit);
+  const std::vector<int32_t>& more = At(facts_.buckets.unit_backward_groups, unit);
+  groups.insert(groups.end(), more.begin(), more.end());
+  return groups;
 }
 
 void Gathering::Gather(int32_t group) {
@@ -119,7 +137,7 @@ void Gathering::Release(Group& group) {
 
 void Gathering::Release(int32_t unit) {
   if (!facts_.config.ShardsParams()) return;
-  for (int32_t g : At(facts_.buckets.unit_groups, unit)) Release(At(groups_, g));
+  for (int32_t g : CopiesOf(unit)) Release(At(groups_, g));
 }
 
 void Gathering::ReleaseAfterForward(int32_t unit) {
@@ -140,8 +158,7 @@ void Gathering::ReleaseAfterForward(int32_t unit) {
 
 void Gathering::ReleaseLazily(int32_t unit) {
   if (!facts_.config.ShardsParams()) return;
-  for (int32_t g : At(facts_.buckets.unit_groups, unit))
-    At(groups_, g).marked = At(groups_, g).state != State::kAbsent;
+  for (int32_t g : CopiesOf(unit)) At(groups_, g).marked = At(groups_, g).state != State::kAbsent;
 }
 
 void Gathering::ReleaseAll() {

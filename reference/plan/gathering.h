@@ -3,7 +3,8 @@
 // Writes kGather, kNeed and kRelease. While one unit computes, the next ones are gathered as far as
 // the prefetch limit allows, in bytes; without a limit one unit ahead, or one bucket group where
 // units are gathered module by module (FS-09). With double buffers no third unit of those that
-// share them, whatever the limit.
+// share them, whatever the limit. Copies of a unit for forward and for backward are bucket groups
+// of their own: each is gathered, awaited and released by itself.
 #pragma once
 #include "reference/plan/gather_order.h"
 #include "reference/plan/step.h"
@@ -46,7 +47,11 @@ class Gathering {
   };
   void GatherAhead(const GatherOrder& order, int32_t from);
   bool WithinLimit(uint64_t bytes) const;
-  bool FindsBuffer(int32_t unit) const;
+  bool FindBuffers(const std::vector<int32_t>& wanted) const;
+  bool FindsBuffer(int32_t unit, bool for_backward) const;
+  bool IsForBackward(const Group& group) const;
+  // Bucket groups of the unit: of forward's copies, then of backward's.
+  std::vector<int32_t> CopiesOf(int32_t unit) const;
   void Gather(int32_t group);
   void Need(int32_t group);
   void Release(Group& group);
