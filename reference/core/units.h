@@ -66,7 +66,7 @@ struct ModelPlan {
   std::vector<BucketPlan> buckets;    // in order of first appearance
   std::vector<BucketGroup> groups;
   std::vector<std::vector<int32_t>> unit_groups;  // by unit: its bucket groups
-  // By unit: those of the copies that backward reads, in the same order; empty if forward's do.
+  // By unit: those of the copies that backward reads, in the same order. Empty: forward's do.
   std::vector<std::vector<int32_t>> unit_backward_groups;
   // By unit: whether backward comes this way: not before the first trainable parameter, because
   // nothing upstream of it gets a gradient. Decided by flags, so that ranks whose program leaves
@@ -85,8 +85,7 @@ struct ModelPlan {
 
   // Of a unit: what its backward reads.
   const std::vector<int32_t>& GroupsForBackward(int32_t unit) const {
-    const std::vector<int32_t>& copies = At(unit_backward_groups, unit);
-    return copies.empty() ? At(unit_groups, unit) : copies;
+    return At(unit_backward_groups.empty() ? unit_groups : unit_backward_groups, unit);
   }
 
   int32_t units() const { return Length(unit_modules); }

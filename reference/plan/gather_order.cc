@@ -35,7 +35,7 @@ void Add(const PlanFacts& facts, Place place, bool in_backward, UnitOrder& order
 // Where backward reads copies of its own: those of forward that hold a parameter of what is run
 // again.
 std::vector<int32_t> ReadAgain(const PlanFacts& facts, int32_t unit) {
-  if (At(facts.buckets.unit_backward_groups, unit).empty()) return {};
+  if (!facts.config.backward_copies) return {};
   const Recompute again =
       PlanRecompute(facts.model, facts.config.recompute, facts.config.recompute_modules);
   std::set<int32_t> groups;
@@ -47,14 +47,6 @@ std::vector<int32_t> ReadAgain(const PlanFacts& facts, int32_t unit) {
       groups.insert(group);
   }
   return {groups.begin(), groups.end()};
-}
-
-// Forward's copies, then backward's.
-Place WithForwardCopies(const PlanFacts& facts, Place place) {
-  if (place.groups.empty()) return place;  // backward does not come there
-  const std::vector<int32_t> more = ReadAgain(facts, place.unit);
-  place.groups.insert(place.groups.begin(), more.begin(), more.end());
-  return place;
 }
 
 // A layer that is run again comes in forward order, and then its units in reverse: the last one
@@ -72,7 +64,8 @@ GatherOrder WithForwardAgain(const PlanFacts& facts, const GatherOrder& backward
       const std::vector<int32_t> forward = ReadAgain(facts, place->unit);
       if (!place->groups.empty() && !forward.empty()) order.back().groups = forward;
     }
-    order.push_back(WithForwardCopies(facts, *begin));
+    order.push_back(*begin);
+    if (!begin->groups.empty()) order.back().groups = GroupsNeededInBackward(facts, begin->unit);
     order.insert(order.end(), begin + 1, end);
     begin = end;
   }
@@ -80,6 +73,13 @@ GatherOrder WithForwardAgain(const PlanFacts& facts, const GatherOrder& backward
 }
 
 }  // namespace
+
+std::vector<int32_t> GroupsNeededInBackward(const PlanFacts& facts, int32_t unit) {
+  std::vector<int32_t> groups = ReadAgain(facts, unit);
+  const std::vector<int32_t>& own = facts.buckets.GroupsForBackward(unit);
+  groups.insert(groups.end(), own.begin(), own.end());
+  return groups;
+}
 
 UnitOrder OrderUnits(const PlanFacts& facts) {
   UnitOrder order;
@@ -106,7 +106,9 @@ UnitOrder OrderUnits(const PlanFacts& facts) {
   if (facts.config.recompute) {
     order.backward = WithForwardAgain(facts, order.backward);
   } else if (facts.config.backward_copies) {
-    for (Place& place : order.backward) place = WithForwardCopies(facts, place);
+    for (Place& place : order.backward) {
+      if (!place.groups.empty()) place.groups = GroupsNeededInBackward(facts, place.unit);
+    }
   }
   return order;
 }

@@ -16,7 +16,8 @@ Gathering::Gathering(const PlanFacts& facts, Plan& plan)
   const bool there = !config.Shards() || (!facts.stale && !config.ShardsParams());
   for (Group& group : groups_) {
     group.state = there ? State::kReady : State::kAbsent;
-    group.first = IsForBackward(group) ? facts.backward_stale : facts.stale;
+    const bool copy = facts.config.backward_copies && IsForBackward(group);
+    group.first = copy ? facts.backward_stale : facts.stale;
   }
 }
 
@@ -96,10 +97,13 @@ bool Gathering::IsForBackward(const Group& group) const {
   return At(facts_.buckets.groups, IdOf(group)).for_backward;
 }
 
-std::vector<int32_t> Gathering::CopiesOf(int32_t unit) const {
-  std::vector<int32_t> groups = At(facts_.buckets.unit_groups, unit);
-  const std::vector<int32_t>& more = At(facts_.buckets.unit_backward_groups, unit);
-  groups.insert(groups.end(), more.begin(), more.end());
+std::vector<int32_t> Gathering::ReadBy(Pass pass, int32_t unit) const {
+  const std::vector<int32_t>& forward = At(facts_.buckets.unit_groups, unit);
+  if (pass == Pass::kForward) return forward;
+  std::vector<int32_t> groups = facts_.buckets.GroupsForBackward(unit);
+  const Config& config = facts_.config;
+  if (config.backward_copies && (config.recompute || !config.recompute_modules.empty()))
+    groups.insert(groups.begin(), forward.begin(), forward.end());
   return groups;
 }
 
@@ -135,15 +139,17 @@ void Gathering::Release(Group& group) {
   group = {.first = group.first};
 }
 
-void Gathering::Release(int32_t unit) {
+void Gathering::Release(int32_t unit, Pass after) {
   if (!facts_.config.ShardsParams()) return;
-  for (int32_t g : CopiesOf(unit)) Release(At(groups_, g));
+  for (int32_t g : ReadBy(after, unit)) {
+    if (!IsAheadOfOther(At(groups_, g))) Release(At(groups_, g));
+  }
 }
 
 void Gathering::ReleaseAfterForward(int32_t unit) {
   const int32_t ranks = facts_.config.reshard_after_forward;
   if (ranks == 0) return;
-  if (ranks == 1) return Release(unit);
+  if (ranks == 1) return Release(unit, Pass::kForward);
   for (int32_t g : At(facts_.buckets.unit_groups, unit)) {
     Group& group = At(groups_, g);
     if (At(facts_.buckets.groups, g).expert || group.state == State::kAbsent) {
@@ -156,9 +162,12 @@ void Gathering::ReleaseAfterForward(int32_t unit) {
   }
 }
 
-void Gathering::ReleaseLazily(int32_t unit) {
+void Gathering::ReleaseLazily(int32_t unit, Pass after) {
   if (!facts_.config.ShardsParams()) return;
-  for (int32_t g : CopiesOf(unit)) At(groups_, g).marked = At(groups_, g).state != State::kAbsent;
+  for (int32_t g : ReadBy(after, unit)) {
+    Group& group = At(groups_, g);
+    group.marked = group.state != State::kAbsent && !IsAheadOfOther(group);
+  }
 }
 
 void Gathering::ReleaseAll() {

@@ -25,14 +25,16 @@ class Gathering {
   void Prefetch(const GatherOrder& order) { GatherAhead(order, 0); }
   // Makes available what the operation reads, wherever it stands in the order.
   void Need(const Operation& operation);
-  // Reshard: a unit's parameters go. Nothing where they are not sharded.
-  void Release(int32_t unit);
+  // Reshard: a unit's parameters go, or the copies that the pass has read. Nothing where they are
+  // not sharded.
+  enum class Pass { kForward, kBackward };
+  void Release(int32_t unit, Pass after);
   // A unit's forward has ended, and backward will come: goes, stays, or is kept in parts, as
   // reshard_after_forward says.
   void ReleaseAfterForward(int32_t unit);
   // Lazy reshard: a unit that may be needed soon is only marked. What is still marked goes just
   // before the next gather.
-  void ReleaseLazily(int32_t unit);
+  void ReleaseLazily(int32_t unit, Pass after);
   // End of a step or of an eval: parameters outside units are kept until here.
   void ReleaseAll();
 
@@ -50,8 +52,14 @@ class Gathering {
   bool FindBuffers(const std::vector<int32_t>& wanted) const;
   bool FindsBuffer(int32_t unit, bool for_backward) const;
   bool IsForBackward(const Group& group) const;
-  // Bucket groups of the unit: of forward's copies, then of backward's.
-  std::vector<int32_t> CopiesOf(int32_t unit) const;
+  // A copy that nobody has read: it was gathered ahead for another microbatch, whose backward is
+  // where this one's forward is, or the other way round.
+  bool IsAheadOfOther(const Group& group) const {
+    return facts_.config.backward_copies && group.ahead;
+  }
+  // Bucket groups of the unit that the pass reads; of backward with forward's copies for what runs
+  // again, if it has others.
+  std::vector<int32_t> ReadBy(Pass pass, int32_t unit) const;
   void Gather(int32_t group);
   void Need(int32_t group);
   void Release(Group& group);
