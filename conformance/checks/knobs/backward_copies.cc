@@ -94,10 +94,39 @@ class BackwardCopies : RankCheck {
     for (int32_t i = 0; i < uses.n; ++i) {
       if (uses.use[i].table != SPF_IN_PARAM) continue;
       const Range& range = trace_.ranges[event.ranges.begin + size_t(i)];
-      for (const auto& piece : held_.Get(range.alloc, range.offset, range.offset + range.length))
-        ReadOf(piece.value, side, facts_.Param(rank_, uses.use[i].id).name);
+      const ParamFacts& param = facts_.Param(rank_, uses.use[i].id);
+      const auto pieces = held_.Get(range.alloc, range.offset, range.offset + range.length);
+      for (const auto& piece : pieces) ReadOf(piece.value, side, param.name);
+      if (!pieces.empty()) JudgeWhole(param, side, range.length, BytesOf(param, size_t(i)));
     }
   }
+  // Of the parameter, in what the event reads in this range.
+  int64_t BytesOf(const ParamFacts& param, size_t range) const {
+    int64_t bytes = 0;
+    const EventFlow& flow = a_.flow().At(rank_, index_);
+    if (range >= flow.before.size()) return 0;
+    for (const Chunk& chunk : Only(flow.before[range], Content::Kind::kParam))
+      bytes += chunk.content.param == param.key ? chunk.length : 0;
+    return bytes;
+  }
+  // One copy has all of the parameter, and the other has not.
+  void JudgeWhole(const ParamFacts& param, Side side, int64_t length, int64_t bytes) {
+    const int32_t call = EventHere().call;
+    if (bytes == length) {
+      whole_[{param.key, side}] = call;
+      return;
+    }
+    const auto other = whole_.find({param.key, 1 - side});
+    if (other == whole_.end() || other->second != call) return;
+    Judge(result_, {"KN-16"});
+    Add("KN-16", index_,
+        std::string("all of ") + param.name + ", as in " + Name(1 - side) + "'s copy",
+        std::to_string(bytes) + " bytes of it, of " + std::to_string(length),
+        std::string("the copy for ") + Name(side) +
+            " does not have all of the weights: write both after each update, on every rank that "
+            "has a part");
+  }
+
   void ReadOf(int64_t gather, Side side, const std::string& param) {
     if (side == kBackward) Judge(result_, {"KN-15"});
     const auto [reader, added] = readers_.emplace(gather, side);
@@ -180,9 +209,10 @@ class BackwardCopies : RankCheck {
   const InstanceFacts& facts_;
   std::unordered_map<int64_t, const Carried*> gathers_;  // by event
   int64_t index_ = 0;
-  ByteMap<int64_t> held_, sent_;               // by gather: its event
-  std::unordered_map<int64_t, Side> readers_;  // of gathers, by event: the first
-  std::unordered_map<int64_t, bool> both_;     // both sides have read it
+  ByteMap<int64_t> held_, sent_;                      // by gather: its event
+  std::unordered_map<int64_t, Side> readers_;         // of gathers, by event: the first
+  std::unordered_map<int64_t, bool> both_;            // both sides have read it
+  std::map<std::pair<int32_t, int>, int32_t> whole_;  // key, side: last call that read all of it
   int32_t call_ = -1;
   std::array<ByteMap<int32_t>, kSides> versions_;  // in call_: elements of parameters, by key
 };

@@ -49,6 +49,16 @@ TEST(BackwardCopies, ACopyOfOlderWeightsIsFound) {
             std::string::npos);
 }
 
+// One rank never writes its shard of the copy: what the other gathers is not all of it.
+TEST(BackwardCopies, ACopyThatIsNotWholeIsFound) {
+  MiniFaults blank;
+  blank.blank_copy = true;
+  blank.rank = 1;
+  const CheckResult result = CheckBackwardCopies(RunMini(Asked("t"), blank).run);
+  EXPECT_EQ(FoundIn(result), "KN-16");
+  EXPECT_NE(result.findings.at(0).message.find("does not have all"), std::string::npos);
+}
+
 TEST(BackwardCopies, AnotherStrategyAndAnEvaluationShowNothing) {
   MiniRun mini = RunMini(Asked("e"));
   EXPECT_TRUE(CheckBackwardCopies(mini.run).judged.empty());

@@ -54,7 +54,7 @@ void MiniRank::CreateBuckets() {
     if (Count(id) > 0) t_.Init(s_, id, Begin(id), Count(id), Writes(b.main, 0, Count(id) * 4));
     if (Count(id) > 0)
       t_.Copy(s_, Reads(b.main, 0, Count(id) * 4), Writes(b.param, 0, Count(id) * 4));
-    if (Count(id) > 0 && b.copy >= 0)
+    if (Count(id) > 0 && b.copy >= 0 && !f_.blank_copy)
       t_.Copy(s_, Reads(b.main, 0, Count(id) * 4), Writes(b.copy, 0, Count(id) * 4));
   }
 }

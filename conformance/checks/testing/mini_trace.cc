@@ -270,7 +270,7 @@ class Engine : private MiniRank {
     for (Bucket& b : buckets_) {
       if (f_.no_install || b.grad < 0) continue;
       t_.Copy(s_, Reads(b.main, 0, b.shard * 4), Writes(b.param, 0, b.shard * 4));
-      if (b.copy < 0 || f_.stale_copy) continue;
+      if (b.copy < 0 || f_.stale_copy || f_.blank_copy) continue;
       t_.Copy(s_, Reads(b.main, 0, b.shard * 4), Writes(b.copy, 0, b.shard * 4));
     }
     PublishParams(true);
