@@ -50,6 +50,7 @@ void Engine::PlanBuckets() {
     return;
   }
   c_.plan = PlanModel(model, c_.config.unit_types, c_.config.bucket_size, programs, muon);
+  if (c_.config.backward_copies) AddBackwardCopies(c_.plan);
   c_.buckets = MakeBuckets(c_.config, c_.groups, c_.plan);
 }
 
@@ -110,7 +111,7 @@ void Engine::Build() {
   store_.Create();
   reductions_->Create();
   statistics_.Create();
-  stale_ = !c_.config.LayerWise();
+  stale_ = backward_stale_ = !c_.config.LayerWise();
   if (c_.config.meta_init) return;
   Materialise();
   store_.PublishParams();
@@ -133,13 +134,14 @@ PlanFacts Engine::Facts(std::optional<int64_t> step) const {
     for (int32_t id : group.buckets) {
       const Bucket& b = At(c_.buckets, id);
       of.bytes += b.FullBytes();
-      of.trainable |= b.plan.trainable;
+      of.trainable |= b.plan.trainable && !group.for_backward;
       of.travels = b.groups.gather.size() > 1 && b.size() > 0;
     }
   }
   facts.pipeline_ranks = std::max(c_.groups.pp.size(), 1);
   facts.pipeline_rank = c_.groups.pp.rank;
   facts.stale = stale_;
+  facts.backward_stale = backward_stale_;
   for (int32_t m = 0; step && m < c_.config.microbatches; ++m)
     facts.programs.push_back(&c_.host.Program(*step, m));
   return facts;
@@ -149,13 +151,14 @@ void Engine::TrainStep(int64_t step) {
   if (idle_) return;
   Materialise();
   executor_->Run(PlanTrainStep(Facts(step)));
-  stale_ = !c_.config.GathersAtInstall();
+  stale_ = backward_stale_ = !c_.config.GathersAtInstall();
 }
 
 std::string Engine::PlanText(int64_t step, bool all) const {
   if (idle_) return "This rank is outside the grid: nothing.\n";
   PlanFacts facts = Facts(step);
-  if (step > 0) facts.stale = !c_.config.GathersAtInstall();  // as the step before leaves it
+  if (step > 0)  // as the step before leaves it
+    facts.stale = facts.backward_stale = !c_.config.GathersAtInstall();
   const Plan plan = PlanTrainStep(facts);
   return all ? PrintSteps(plan, facts) : PrintTable(plan, facts);
 }
@@ -164,7 +167,7 @@ void Engine::EvalStep(int64_t step) {
   if (idle_) return;
   Materialise();
   executor_->Run(PlanEvalStep(Facts(step)));
-  stale_ = false;
+  stale_ = false;  // forward's copies: those of backward are as they were
 }
 
 void Engine::Save(const std::string& folder) {
@@ -179,7 +182,7 @@ void Engine::Load(const std::string& folder) {
   has_values_ = true;
   store_.PublishParams();
   executor_->Run(PlanInstall(Facts()));
-  stale_ = !c_.config.GathersAtInstall();
+  stale_ = backward_stale_ = !c_.config.GathersAtInstall();
 }
 
 void Engine::Destroy() {

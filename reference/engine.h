@@ -50,6 +50,7 @@ class Engine {
   std::unique_ptr<Executor> executor_;  // none on idle ranks
   bool has_values_ = false;             // main weights: initial ones, or a checkpoint's
   bool stale_ = false;                  // weights were installed since they were last gathered
+  bool backward_stale_ = false;         // since copies for backward were
 };
 
 }  // namespace reference

@@ -99,6 +99,7 @@ struct InstanceSpec {
                                   // (illegal with it)
   // Never legal together with overlap_moe; engines that know nothing of them are not asked.
   bool shared_expert_overlap = false, double_buffer = false;
+  bool backward_copies = false;  // of parameters of units: what backward reads is a copy of its own
   Choice<GraphCapture> cuda_graph;
   Choice<Optimizer> optimizer;
   MuonSpec muon;             // only with muon

@@ -106,6 +106,19 @@ std::string DoubleBufferOfKept(const InstanceSpec& spec, int32_t) {
          "more than two buffers";
 }
 
+std::string CopiesNeedShards(const InstanceSpec& spec, int32_t) {
+  if (!spec.backward_copies || ShardsParams(spec)) return "";
+  return "backward_param_copies = 1 with strategy = " + spec.strategy.Text() +
+         ": it needs optim_grads_params, which gathers parameters for forward and for backward";
+}
+
+std::string CopiesOfKept(const InstanceSpec& spec, int32_t) {
+  if (!spec.backward_copies || spec.reshard_after_forward == 1) return "";
+  return "backward_param_copies = 1 with reshard_after_forward = " +
+         std::to_string(spec.reshard_after_forward) +
+         ": backward does not read what would be kept of forward's copy";
+}
+
 // Derive refuses to ask for wrong twins that some rank cannot tell from right ones.
 std::string Twin(const InstanceSpec& spec, int32_t) {
   if (!HasWrongTwin(spec)) return "";
@@ -175,6 +188,12 @@ std::vector<IllegalRule> GroupRules() {
       {"double-buffer-of-kept-units",
        DoubleBufferOfKept,
        {"w4.zero3.reshard0.doublebuffer", "w8.zero3.n2.reshard0.grid.ub.doublebuffer"}},
+      {"backward-copies-need-shards",
+       CopiesNeedShards,
+       {"w4.zero2.copies", "w2.ddp.copies", "w8.zero1.grid.copies", "w3.lw.copies"}},
+      {"backward-copies-of-kept-units",
+       CopiesOfKept,
+       {"w4.zero3.reshard0.copies", "w8.zero3.reshard2.grid.copies"}},
       {"twin",
        Twin,
        {"w8.zero3.twin=permuted", "w2.zero1.twin=permuted", "w8.zero3.twin=short",

@@ -107,6 +107,16 @@ std::vector<Knob> ScheduleOptionKnobs() {
                 "with units = none it means nothing. Refused under the overlap with sharding, and "
                 "with reshard_after_forward = 0. (Megatron-FSDP's fsdp_double_buffer)"})
           .In({Space::kDense}),
+      Flag(&InstanceSpec::backward_copies, "copies",
+           {.name = "backward_param_copies",
+            .meaning =
+                "with optim_grads_params, parameters of units have two copies in param_dtype, each "
+                "with shards, gathers and memory of its own: forward, also when it is run again, "
+                "reads the one and backward the other (below). With units = none it means nothing. "
+                "Refused with any other strategy, and unless reshard_after_forward is 1. "
+                "(Megatron-FSDP's transpose_weight_buffer, as MXFP8 keeps weights by row and by "
+                "column)"})
+          .In({Space::kDense}),
       Word(&InstanceSpec::cuda_graph, "graph", {},
            {.name = "cuda_graph_impl",
             .values = "none, full_iteration, per_layer",

@@ -277,6 +277,29 @@ std::vector<Case> MetaCases() {
   });
 }
 
+// Copies of units for backward, where few cases have what meets them: modules that run again in
+// whole layers, parts of them or units that are parts, outer shards with evaluations between, pools
+// and registered memory, layers that run twice, frozen and unused ones, other schedules,
+// checkpoints.
+std::vector<Case> CopyCases() {
+  return FromIds({
+      "w1.zero3.copies",
+      "w2.zero3.k2.recompute.copies.layers3",
+      "w2.zero3.units=MLP,Attention.recompute.copies",
+      "w4.zero3.twin.k2.recompute=norm,core_attn.copies.layers3",
+      "w8.zero3.n2.hfsdp.do=tettsrlt.copies.layers3.adamw",
+      "w2.zero3.k2.recompute.doublebuffer.copies.layers5.unused=step",
+      "w4.zero3.ub.doublebuffer.copies.layers4",
+      "w4.zero3.k2.pf0.copies.layers3.reused.tied",
+      "w4.zero3.copies.frozen=layer.bias.odd.unused=rank",
+      "w4.zero3.ep2.k2.copies.moe4.shared.recompute=moe",
+      "w8.zero3.twin.ep2.k3.copies.layers3.moe8.1f1b",
+      "w8.zero3.ep2.k3.recompute=norm.copies.layers3.moe8.1f1b.dw.fine0",
+      "w4.zero3.pp2.k2.copies.layers4.vpp2",
+      "w4.zero3.k2.copies.adamw.do=tts.then.w2.zero1.k4.adamw.do=ltt",
+  });
+}
+
 // Programs of ranks differ, and so does what is used last: buckets have one order all the same.
 std::vector<Case> OrderCases() {
   return FromIds({"w4.zero1.odd.unused=rank", "w8.zero3.odd.unused=rank"});
@@ -309,8 +332,8 @@ std::vector<Case> CommScheduleCases() {
 
 std::vector<Case> NamedCases() {
   return Joined({GridCases(), SizeCases(), OptionCases(), NanCases(), SplitCases(), SequenceCases(),
-                 RoutedPartsCases(), ContextCases(), LossCases(), MetaCases(), OrderCases(),
-                 CommScheduleCases()});
+                 RoutedPartsCases(), ContextCases(), LossCases(), MetaCases(), CopyCases(),
+                 OrderCases(), CommScheduleCases()});
 }
 
 }  // namespace shardproof

@@ -42,6 +42,9 @@ bool DoubleBuffers(uint8_t strategy, uint8_t reshard, uint8_t double_buffer) {
   return double_buffer == 0 || (strategy >= 2 && reshard != 1);
 }
 
+// Backward may read copies of its own: parameters are gathered for it, from shards.
+bool BackwardCopies(uint8_t strategy, uint8_t reshard) { return strategy == 3 && reshard == 0; }
+
 // Exact whatever the dtypes and the model are, with tokens enough for the chunks of the loss.
 bool Exact(InstanceSpec hardest) {
   hardest.model.tied = true;
@@ -75,7 +78,7 @@ CaseSpace::CaseSpace(const std::vector<int32_t>& worlds) : FactorSpace(Space::kD
   AddKnobs({"tp", "cp", "pp", "ep", "experts", "order", "num_optimizer_instances", "microbatches",
             "tensor_parallel", "sequence_parallel", "context_parallel", "loss_chunks", "strategy",
             "outer_strategy", "groups", "create_all_gather_group", "reshard_after_forward",
-            "fsdp_double_buffer"});
+            "fsdp_double_buffer", "backward_param_copies"});
   AddOtherKnobs();
   RelateGrid();
   Relate({"create_all_gather_group", "schedule"}, CommScheduleGoes);
@@ -101,8 +104,8 @@ void CaseSpace::RelateGrid() {
                                       "context_parallel",
                                       "loss_chunks"};
   std::vector<std::string> factors = grid;
-  factors.insert(factors.end(),
-                 {"strategy", "outer_strategy", "reshard_after_forward", "fsdp_double_buffer"});
+  factors.insert(factors.end(), {"strategy", "outer_strategy", "reshard_after_forward",
+                                 "fsdp_double_buffer", "backward_param_copies"});
   std::vector<std::vector<uint8_t>> tuples;
   Legal legal;
   ForEachTuple(grid, [&](const std::vector<uint8_t>& tuple, const Case& c) {
@@ -115,8 +118,12 @@ void CaseSpace::RelateGrid() {
           if (!Reshards(spec, strategy, reshard)) continue;
           for (uint8_t buffers = 0; buffers < 2; ++buffers) {
             if (!DoubleBuffers(strategy, reshard, buffers)) continue;
-            tuples.push_back(tuple);
-            tuples.back().insert(tuples.back().end(), {strategy, outer_strategy, reshard, buffers});
+            const bool copies = BackwardCopies(strategy, reshard);
+            for (uint8_t copy = 0; copy < (copies ? 2 : 1); ++copy) {
+              tuples.push_back(tuple);
+              tuples.back().insert(tuples.back().end(),
+                                   {strategy, outer_strategy, reshard, buffers, copy});
+            }
           }
         }
       }

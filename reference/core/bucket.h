@@ -28,9 +28,12 @@ struct Bucket {
   int32_t module = 0;  // for labels: the unit's module, or the root
   // Which of its unit's buckets it is, if the unit shares double buffers with others.
   std::optional<int32_t> double_buffer;
+  // The same of its copy for backward, which shares buffers with such copies alone.
+  std::optional<int32_t> backward_double_buffer;
   int32_t inner_rank = 0, inner_size = 1;
   int32_t shard = 0;               // which of layout.shards this rank owns
   bool full_weights = true;        // model weights are kept whole
+  bool backward_copy = false;      // backward reads another copy of the model weights
   bool full_grads = true;          // main gradients are kept whole
   spf_dtype grad_dtype = SPF_F32;  // of main_grad
 
@@ -42,6 +45,8 @@ struct Bucket {
 
   // plan.dtype, full: while the unit is gathered, if model weights are sharded.
   spf_addr gathered = 0;
+  // The copy that backward reads, if it has one of its own: as model and gathered.
+  spf_addr backward_model = 0, backward_gathered = 0;
   // plan.dtype, 1 / part.size() of it: between the unit's forward and backward, if
   // reshard_after_forward says so.
   spf_addr part = 0;
@@ -64,15 +69,19 @@ struct Bucket {
   uint64_t PartBytes() const { return Bytes(part_size(), plan.dtype); }
 
   // Full weights as nodes read them; 0 while they are not there.
-  spf_addr Full() const { return full_weights ? model : gathered; }
+  spf_addr Full(bool backward = false) const {
+    if (full_weights) return model;
+    return backward && backward_copy ? backward_gathered : gathered;
+  }
   // My inner shard of the model weights: what an all-gather sends.
-  spf_addr InnerShardOfModel() const {
+  spf_addr InnerShardOfModel(bool for_backward = false) const {
+    if (for_backward) return backward_model;
     return full_weights ? model + Bytes(inner_shard_begin(), plan.dtype) : model;
   }
   // My shard of the model weights: what the optimizer installs.
-  spf_addr ShardOfModel() const {
+  spf_addr ShardOfModel(bool for_backward = false) const {
     const int64_t held_from = full_weights ? 0 : inner_shard_begin();
-    return model + Bytes(shard_begin() - held_from, plan.dtype);
+    return (for_backward ? backward_model : model) + Bytes(shard_begin() - held_from, plan.dtype);
   }
   spf_addr InnerShardOfGrad() const {
     return full_grads ? main_grad + Bytes(inner_shard_begin(), grad_dtype) : main_grad;

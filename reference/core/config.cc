@@ -90,6 +90,7 @@ void ReadCommunication(const Knobs& knobs, Config& c) {
   c.main_grads_dtype = knobs.Dtype("main_grads_dtype");
   c.nccl_ub = knobs.Flag("nccl_ub");
   c.double_buffer = knobs.Flag("fsdp_double_buffer");
+  c.backward_copies = knobs.Flag("backward_param_copies");
   c.meta_init = knobs.OneOf<bool>("init_device", {{"host", false}, {"meta", true}});
   c.recompute = knobs.Flag("recompute");
 }

@@ -71,6 +71,7 @@ struct Config {
   spf_dtype param_dtype = SPF_F32, grad_comm_dtype = SPF_F32, main_grads_dtype = SPF_F32;
   bool nccl_ub = false;                     // gathers and reductions in registered memory
   bool double_buffer = false;               // two buffers for all units that are alike
+  bool backward_copies = false;             // of units: backward reads another copy than forward
   bool meta_init = false;                   // init_device: values come with the next call
   bool recompute = false;                   // whole layers
   std::set<std::string> recompute_modules;  // of norm, core_attn, moe

@@ -108,6 +108,18 @@ void CheckOrder(const Config& c) {
   }
 }
 
+void CheckBackwardCopies(const Config& c) {
+  if (!c.backward_copies) return;
+  if (!c.ShardsParams()) {
+    Reject("backward_param_copies", "1",
+           "needs strategy = optim_grads_params: else parameters are not gathered for backward");
+  }
+  if (c.reshard_after_forward != 1) {
+    Reject("backward_param_copies", "1",
+           "needs reshard_after_forward = 1: backward does not read what forward has gathered");
+  }
+}
+
 void CheckCombinations(const Knobs& knobs, const Config& c) {
   if (c.outer_shards && !c.ShardsParams()) {
     Reject(
@@ -163,6 +175,7 @@ void CheckOverlapIn(const Config& c, int32_t ep, int32_t pp) {
 
 void CheckRules(const Knobs& knobs, const Config& c) {
   CheckCombinations(knobs, c);
+  CheckBackwardCopies(c);
   CheckOrder(c);
   CheckLayerWise(knobs, c);
   CheckSchedule(knobs, c);

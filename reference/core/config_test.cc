@@ -121,6 +121,12 @@ TEST(ConfigRefusals, AverageOfAPerTokenLoss) {
   ExpectRejected({{"reshard_after_forward", "0"}, {"strategy", "optim_grads"}},
                  "reshard_after_forward", "0");
   ExpectRejected({{"reshard_after_forward", "-1"}}, "reshard_after_forward", "-1");
+  ExpectRejected({{"backward_param_copies", "1"}, {"strategy", "optim_grads"}},
+                 "backward_param_copies", "needs strategy = optim_grads_params");
+  ExpectRejected({{"backward_param_copies", "1"},
+                  {"strategy", "optim_grads_params"},
+                  {"reshard_after_forward", "0"}},
+                 "backward_param_copies", "needs reshard_after_forward = 1");
   ExpectRejected({{"calculate_per_token_loss", "1"}}, "calculate_per_token_loss",
                  "tokens_per_step");
 }

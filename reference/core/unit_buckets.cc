@@ -14,6 +14,8 @@ std::vector<Bucket> MakeBuckets(const Config& config, const EngineGroups& groups
     if (config.HasDoubleBuffers() && planned.unit != kNoUnit && At(plan.unit_alike, planned.unit))
       bucket.double_buffer = At(of_unit, planned.unit)++;
     bucket.full_weights = !config.ShardsParams();
+    bucket.backward_copy = config.backward_copies && planned.unit != kNoUnit;
+    if (bucket.double_buffer) bucket.backward_double_buffer = -1 - *bucket.double_buffer;
     bucket.full_grads = !config.ShardsGrads();
     bucket.grad_dtype = config.main_grads_dtype;
     int32_t shards = 1;

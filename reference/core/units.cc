@@ -202,4 +202,26 @@ ModelPlan PlanModel(const spf_model& model, const std::vector<std::string>& unit
   return plan;
 }
 
+int32_t ModelPlan::GroupReadOf(int32_t param, bool backward) const {
+  const int32_t group = GroupOfParam(param);
+  if (!backward || unit_backward_groups.empty()) return group;
+  const int32_t unit = At(groups, group).unit;
+  if (unit == kNoUnit) return group;
+  const std::vector<int32_t>& of_unit = At(unit_groups, unit);
+  return At(GroupsForBackward(unit),
+            static_cast<int32_t>(std::ranges::find(of_unit, group) - of_unit.begin()));
+}
+
+void AddBackwardCopies(ModelPlan& plan) {
+  plan.unit_backward_groups.resize(plan.unit_groups.size());
+  for (int32_t u = 0; u < plan.units(); ++u) {
+    for (int32_t g : At(plan.unit_groups, u)) {
+      At(plan.unit_backward_groups, u).push_back(Length(plan.groups));
+      BucketGroup copy = At(plan.groups, g);
+      copy.for_backward = true;
+      plan.groups.push_back(std::move(copy));
+    }
+  }
+}
+
 }  // namespace reference

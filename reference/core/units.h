@@ -44,6 +44,9 @@ struct BucketGroup {
   int32_t unit = kNoUnit;
   bool expert = false;
   std::vector<int32_t> buckets;
+  // Of these buckets the copy of the parameters that backward reads: a group of its own, which
+  // comes and goes by itself and has no gradients.
+  bool for_backward = false;
 };
 
 // A unit whose nodes come again after those of a later unit (an embedding that a second head's
@@ -63,6 +66,8 @@ struct ModelPlan {
   std::vector<BucketPlan> buckets;    // in order of first appearance
   std::vector<BucketGroup> groups;
   std::vector<std::vector<int32_t>> unit_groups;  // by unit: its bucket groups
+  // By unit: those of the copies that backward reads, in the same order. Empty: forward's do.
+  std::vector<std::vector<int32_t>> unit_backward_groups;
   // By unit: whether backward comes this way: not before the first trainable parameter, because
   // nothing upstream of it gets a gradient. Decided by flags, so that ranks whose program leaves
   // the unit out decide alike.
@@ -75,6 +80,13 @@ struct ModelPlan {
   std::vector<Reentry> reentries;
 
   int32_t GroupOfParam(int32_t param) const { return At(bucket_group, At(param_bucket, param)); }
+  // Where forward or backward reads the parameter.
+  int32_t GroupReadOf(int32_t param, bool backward) const;
+
+  // Of a unit: what its backward reads.
+  const std::vector<int32_t>& GroupsForBackward(int32_t unit) const {
+    return At(unit_backward_groups.empty() ? unit_groups : unit_backward_groups, unit);
+  }
 
   int32_t units() const { return Length(unit_modules); }
 };
@@ -83,5 +95,8 @@ struct ModelPlan {
 ModelPlan PlanModel(const spf_model& model, const std::vector<std::string>& unit_types,
                     int64_t bucket_size, const std::vector<const spf_program*>& programs,
                     const std::vector<bool>& muon = {});
+
+// Of all units: copies for backward, behind all other groups.
+void AddBackwardCopies(ModelPlan& plan);
 
 }  // namespace reference

@@ -154,5 +154,18 @@ TEST_F(UnitsTest, WeightThatAUnitSharesWithOthersIsKeptOutside) {
   EXPECT_EQ(plan.buckets[static_cast<size_t>(plan.param_bucket[1])].unit, 1);
 }
 
+TEST_F(UnitsTest, CopiesForBackwardAreGroupsOfTheSameBuckets) {
+  ModelPlan plan = Plan({"TransformerLayer"});
+  const int32_t groups = Length(plan.groups), first = At(plan.unit_groups, 0).front();
+  const int32_t of_unit = At(plan.buckets, At(plan.groups, first).buckets.front()).params[0].param;
+  EXPECT_EQ(plan.GroupReadOf(of_unit, true), first);
+  AddBackwardCopies(plan);
+  EXPECT_EQ(Length(plan.groups), groups + 2) << "one for each unit, none outside";
+  EXPECT_EQ(At(plan.groups, groups).buckets, At(plan.groups, first).buckets);
+  EXPECT_TRUE(At(plan.groups, groups).for_backward);
+  EXPECT_EQ(plan.GroupReadOf(of_unit, false), first);
+  EXPECT_EQ(plan.GroupReadOf(of_unit, true), groups);
+}
+
 }  // namespace
 }  // namespace reference

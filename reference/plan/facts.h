@@ -24,7 +24,8 @@ struct PlanFacts {
 
   // Of this step.
   std::vector<const spf_program*> programs{};  // by microbatch
-  bool stale = true;  // weights were installed since they were last gathered
+  bool stale = true;           // weights were installed since they were last gathered
+  bool backward_stale = true;  // the same of copies for backward, which an eval does not gather
 
   int32_t UnitOf(int32_t module) const {
     return module < 0 ? kNoUnit : At(buckets.module_unit, module);
@@ -38,8 +39,8 @@ struct PlanFacts {
   bool IsLast(int32_t microbatch) const { return microbatch == config.microbatches - 1; }
 };
 
-// Bucket groups that the operation reads parameters of (SPF_IN_PARAM) or adds gradients to
-// (SPF_IN_GRAD), each once.
+// Bucket groups that the operation reads parameters of (SPF_IN_PARAM; backward, of its own copies)
+// or adds gradients to (SPF_IN_GRAD), each once.
 std::vector<int32_t> GroupsOf(const PlanFacts& facts, const Operation& operation, spf_table table);
 
 }  // namespace reference

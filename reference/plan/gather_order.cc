@@ -6,6 +6,7 @@
 
 #include "reference/core/at.h"
 #include "reference/plan/layer_nodes.h"
+#include "reference/plan/program.h"
 
 namespace reference {
 namespace {
@@ -25,27 +26,60 @@ std::vector<int32_t> GroupsAt(const PlanFacts& facts, const Place& place) {
 void Add(const PlanFacts& facts, Place place, bool in_backward, UnitOrder& order) {
   order.forward.push_back(place);
   if (place.unit == kNoUnit || !in_backward) return;
-  if (!At(facts.buckets.unit_in_backward, place.unit)) place.groups.clear();
+  place.groups = At(facts.buckets.unit_in_backward, place.unit)
+                     ? facts.buckets.GroupsForBackward(place.unit)
+                     : std::vector<int32_t>{};
   order.backward.insert(order.backward.begin(), std::move(place));
+}
+
+// Where backward reads copies of its own: those of forward that hold a parameter of what is run
+// again.
+std::vector<int32_t> ReadAgain(const PlanFacts& facts, int32_t unit) {
+  if (!facts.config.backward_copies) return {};
+  const Recompute again =
+      PlanRecompute(facts.model, facts.config.recompute, facts.config.recompute_modules);
+  std::set<int32_t> groups;
+  for (int32_t p = 0; p < facts.model.n_params; ++p) {
+    const int32_t owner = facts.model.params[p].module, group = facts.buckets.GroupOfParam(p);
+    if (At(facts.buckets.groups, group).unit != unit) continue;
+    if ((!again.segment_of.empty() && At(again.segment_of, owner) >= 0) ||
+        (!again.on_demand.empty() && At(again.on_demand, owner)))
+      groups.insert(group);
+  }
+  return {groups.begin(), groups.end()};
 }
 
 // A layer that is run again comes in forward order, and then its units in reverse: the last one
 // turns around, and the others come twice.
-GatherOrder WithForwardAgain(const spf_model& model, const GatherOrder& backward) {
+GatherOrder WithForwardAgain(const PlanFacts& facts, const GatherOrder& backward) {
+  const spf_model& model = facts.model;
   GatherOrder order;
   for (auto begin = backward.begin(); begin != backward.end();) {
     const int32_t layer = AncestorOfType(model, begin->module, "TransformerLayer");
     const auto end = std::find_if(begin + 1, backward.end(), [&](const Place& place) {
       return layer < 0 || AncestorOfType(model, place.module, "TransformerLayer") != layer;
     });
-    std::reverse_copy(begin + 1, end, std::back_inserter(order));
-    order.insert(order.end(), begin, end);
+    for (auto place = end; place-- != begin + 1;) {
+      order.push_back(*place);
+      const std::vector<int32_t> forward = ReadAgain(facts, place->unit);
+      if (!place->groups.empty() && !forward.empty()) order.back().groups = forward;
+    }
+    order.push_back(*begin);
+    if (!begin->groups.empty()) order.back().groups = GroupsNeededInBackward(facts, begin->unit);
+    order.insert(order.end(), begin + 1, end);
     begin = end;
   }
   return order;
 }
 
 }  // namespace
+
+std::vector<int32_t> GroupsNeededInBackward(const PlanFacts& facts, int32_t unit) {
+  std::vector<int32_t> groups = ReadAgain(facts, unit);
+  const std::vector<int32_t>& own = facts.buckets.GroupsForBackward(unit);
+  groups.insert(groups.end(), own.begin(), own.end());
+  return groups;
+}
 
 UnitOrder OrderUnits(const PlanFacts& facts) {
   UnitOrder order;
@@ -69,7 +103,13 @@ UnitOrder OrderUnits(const PlanFacts& facts) {
       order.place_of.push_back(-1);
     }
   }
-  if (facts.config.recompute) order.backward = WithForwardAgain(model, order.backward);
+  if (facts.config.recompute) {
+    order.backward = WithForwardAgain(facts, order.backward);
+  } else if (facts.config.backward_copies) {
+    for (Place& place : order.backward) {
+      if (!place.groups.empty()) place.groups = GroupsNeededInBackward(facts, place.unit);
+    }
+  }
   return order;
 }
 

@@ -27,4 +27,7 @@ struct UnitOrder {
 
 UnitOrder OrderUnits(const PlanFacts& facts);
 
+// Of a unit: forward's copies for what runs again, if backward reads others, then what it reads.
+std::vector<int32_t> GroupsNeededInBackward(const PlanFacts& facts, int32_t unit);
+
 }  // namespace reference

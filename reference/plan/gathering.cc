@@ -16,7 +16,8 @@ Gathering::Gathering(const PlanFacts& facts, Plan& plan)
   const bool there = !config.Shards() || (!facts.stale && !config.ShardsParams());
   for (Group& group : groups_) {
     group.state = there ? State::kReady : State::kAbsent;
-    group.first = facts.stale;
+    const bool copy = facts.config.backward_copies && IsForBackward(group);
+    group.first = copy ? facts.backward_stale : facts.stale;
   }
 }
 
@@ -57,7 +58,7 @@ void Gathering::GatherAhead(const GatherOrder& order, int32_t from) {
       bytes += At(facts_.groups, g).bytes;
     }
     if (wanted.empty()) continue;
-    if (!WithinLimit(bytes) || !FindsBuffer(next->unit)) return;
+    if (!WithinLimit(bytes) || !FindBuffers(wanted)) return;
     for (int32_t g : wanted) {
       if (At(groups_, g).state == State::kAbsent) Gather(g);
       At(groups_, g).marked = false;  // marked and wanted again: it stays
@@ -74,15 +75,36 @@ bool Gathering::WithinLimit(uint64_t bytes) const {
   return ahead + bytes <= Count(*facts_.config.prefetch_limit_bytes);
 }
 
-bool Gathering::FindsBuffer(int32_t unit) const {
+bool Gathering::FindBuffers(const std::vector<int32_t>& wanted) const {
+  return std::ranges::all_of(wanted, [&](int32_t g) {
+    return FindsBuffer(At(facts_.buckets.groups, g).unit, IsForBackward(At(groups_, g)));
+  });
+}
+
+bool Gathering::FindsBuffer(int32_t unit, bool for_backward) const {
   if (!facts_.HasDoubleBuffer(unit)) return true;
   std::set<int32_t> others;
   for (const Group& group : groups_) {
     const int32_t other = At(facts_.buckets.groups, IdOf(group)).unit;
-    if (group.state != State::kAbsent && other != unit && facts_.HasDoubleBuffer(other))
+    if (group.state != State::kAbsent && other != unit && facts_.HasDoubleBuffer(other) &&
+        IsForBackward(group) == for_backward)
       others.insert(other);
   }
   return others.size() < 2;
+}
+
+bool Gathering::IsForBackward(const Group& group) const {
+  return At(facts_.buckets.groups, IdOf(group)).for_backward;
+}
+
+std::vector<int32_t> Gathering::ReadBy(Pass pass, int32_t unit) const {
+  const std::vector<int32_t>& forward = At(facts_.buckets.unit_groups, unit);
+  if (pass == Pass::kForward) return forward;
+  std::vector<int32_t> groups = facts_.buckets.GroupsForBackward(unit);
+  const Config& config = facts_.config;
+  if (config.backward_copies && (config.recompute || !config.recompute_modules.empty()))
+    groups.insert(groups.begin(), forward.begin(), forward.end());
+  return groups;
 }
 
 void Gathering::Gather(int32_t group) {
@@ -117,15 +139,17 @@ void Gathering::Release(Group& group) {
   group = {.first = group.first};
 }
 
-void Gathering::Release(int32_t unit) {
+void Gathering::Release(int32_t unit, Pass after) {
   if (!facts_.config.ShardsParams()) return;
-  for (int32_t g : At(facts_.buckets.unit_groups, unit)) Release(At(groups_, g));
+  for (int32_t g : ReadBy(after, unit)) {
+    if (!IsAheadOfOther(At(groups_, g))) Release(At(groups_, g));
+  }
 }
 
 void Gathering::ReleaseAfterForward(int32_t unit) {
   const int32_t ranks = facts_.config.reshard_after_forward;
   if (ranks == 0) return;
-  if (ranks == 1) return Release(unit);
+  if (ranks == 1) return Release(unit, Pass::kForward);
   for (int32_t g : At(facts_.buckets.unit_groups, unit)) {
     Group& group = At(groups_, g);
     if (At(facts_.buckets.groups, g).expert || group.state == State::kAbsent) {
@@ -138,10 +162,12 @@ void Gathering::ReleaseAfterForward(int32_t unit) {
   }
 }
 
-void Gathering::ReleaseLazily(int32_t unit) {
+void Gathering::ReleaseLazily(int32_t unit, Pass after) {
   if (!facts_.config.ShardsParams()) return;
-  for (int32_t g : At(facts_.buckets.unit_groups, unit))
-    At(groups_, g).marked = At(groups_, g).state != State::kAbsent;
+  for (int32_t g : ReadBy(after, unit)) {
+    Group& group = At(groups_, g);
+    group.marked = group.state != State::kAbsent && !IsAheadOfOther(group);
+  }
 }
 
 void Gathering::ReleaseAll() {

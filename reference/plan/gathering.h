@@ -3,7 +3,8 @@
 // Writes kGather, kNeed and kRelease. While one unit computes, the next ones are gathered as far as
 // the prefetch limit allows, in bytes; without a limit one unit ahead, or one bucket group where
 // units are gathered module by module (FS-09). With double buffers no third unit of those that
-// share them, whatever the limit.
+// share them, whatever the limit. Copies of a unit for forward and for backward are bucket groups
+// of their own: each is gathered, awaited and released by itself.
 #pragma once
 #include "reference/plan/gather_order.h"
 #include "reference/plan/step.h"
@@ -24,14 +25,16 @@ class Gathering {
   void Prefetch(const GatherOrder& order) { GatherAhead(order, 0); }
   // Makes available what the operation reads, wherever it stands in the order.
   void Need(const Operation& operation);
-  // Reshard: a unit's parameters go. Nothing where they are not sharded.
-  void Release(int32_t unit);
+  // Reshard: a unit's parameters go, or the copies that the pass has read. Nothing where they are
+  // not sharded.
+  enum class Pass { kForward, kBackward };
+  void Release(int32_t unit, Pass after);
   // A unit's forward has ended, and backward will come: goes, stays, or is kept in parts, as
   // reshard_after_forward says.
   void ReleaseAfterForward(int32_t unit);
   // Lazy reshard: a unit that may be needed soon is only marked. What is still marked goes just
   // before the next gather.
-  void ReleaseLazily(int32_t unit);
+  void ReleaseLazily(int32_t unit, Pass after);
   // End of a step or of an eval: parameters outside units are kept until here.
   void ReleaseAll();
 
@@ -46,7 +49,17 @@ class Gathering {
   };
   void GatherAhead(const GatherOrder& order, int32_t from);
   bool WithinLimit(uint64_t bytes) const;
-  bool FindsBuffer(int32_t unit) const;
+  bool FindBuffers(const std::vector<int32_t>& wanted) const;
+  bool FindsBuffer(int32_t unit, bool for_backward) const;
+  bool IsForBackward(const Group& group) const;
+  // A copy that nobody has read: it was gathered ahead for another microbatch, whose backward is
+  // where this one's forward is, or the other way round.
+  bool IsAheadOfOther(const Group& group) const {
+    return facts_.config.backward_copies && group.ahead;
+  }
+  // Bucket groups of the unit that the pass reads; of backward with forward's copies for what runs
+  // again, if it has others.
+  std::vector<int32_t> ReadBy(Pass pass, int32_t unit) const;
   void Gather(int32_t group);
   void Need(int32_t group);
   void Release(Group& group);

@@ -9,6 +9,8 @@ namespace {
 
 // Units 0, 1, 2 of 100 bytes, a bucket group each, in this order. "G0 N0 R0": gather, need,
 // release; "K0 P0": a part is kept, and gathered from.
+using Pass = Gathering::Pass;
+
 class GatheringTest : public testing::Test {
  protected:
   GatheringTest() {
@@ -44,9 +46,16 @@ class GatheringTest : public testing::Test {
     gathering.Acquire(order_, 0);
     gathering.ReleaseAfterForward(0);
     gathering.Acquire(order_, 0);
-    gathering.Release(0);
+    gathering.Release(0, Pass::kBackward);
     gathering.Acquire(order_, 0);
     return Written();
+  }
+
+  // Bucket groups 3, 4, 5: the copies of units 0, 1, 2 for backward.
+  void AddCopies() {
+    config_.backward_copies = true;
+    AddBackwardCopies(buckets_);
+    for (int32_t unit = 0; unit < 3; ++unit) facts_.groups.push_back({100, false, true});
   }
 
   spf_model model_{};
@@ -60,7 +69,7 @@ class GatheringTest : public testing::Test {
 TEST_F(GatheringTest, TheNextUnitIsGatheredBeforeThisOneIsWaitedFor) {
   Gathering gathering(facts_, plan_);
   gathering.Acquire(order_, 0);
-  gathering.Release(0);
+  gathering.Release(0, Pass::kBackward);
   gathering.Acquire(order_, 1);
   EXPECT_EQ(Written(), "G0 G1 N0 R0 G2 N1");
 }
@@ -87,7 +96,7 @@ TEST_F(GatheringTest, AUnitThatComesAgainIsNotGatheredAheadOfItsRelease) {
   Gathering gathering(facts_, plan_);
   gathering.Acquire(order_, 0);
   EXPECT_EQ(Written(), "G0 G1 N0");
-  gathering.Release(0);
+  gathering.Release(0, Pass::kBackward);
   gathering.Acquire(order_, 1);
   EXPECT_EQ(Written(), "G0 G1 N0 R0 G0 N1");
 }
@@ -96,7 +105,7 @@ TEST_F(GatheringTest, LazyReleaseHappensBeforeTheNextGather) {
   config_.prefetch_limit_bytes = 0;
   Gathering gathering(facts_, plan_);
   gathering.Acquire(order_, 0);
-  gathering.ReleaseLazily(0);
+  gathering.ReleaseLazily(0, Pass::kBackward);
   EXPECT_EQ(Written(), "G0 N0");
   gathering.Acquire(order_, 1);
   EXPECT_EQ(Written(), "G0 N0 R0 G1 N1");
@@ -106,7 +115,7 @@ TEST_F(GatheringTest, WhatIsReleasedLazilyAndNeededAgainStays) {
   config_.prefetch_limit_bytes = 0;
   Gathering gathering(facts_, plan_);
   gathering.Acquire(order_, 0);
-  gathering.ReleaseLazily(0);
+  gathering.ReleaseLazily(0, Pass::kBackward);
   gathering.Acquire(order_, 0);
   gathering.Acquire(order_, 1);
   EXPECT_EQ(Written(), "G0 N0 G1 N1");
@@ -124,7 +133,7 @@ TEST_F(GatheringTest, OnlyTheFirstGatherSinceAnInstallIsMarked) {
   Gathering gathering(facts_, plan_);
   for (int32_t times = 0; times < 2; ++times) {
     gathering.Acquire(order_, 0);
-    gathering.Release(0);
+    gathering.Release(0, Pass::kBackward);
   }
   EXPECT_TRUE(plan_[0].first);
   EXPECT_FALSE(plan_[3].first);
@@ -138,7 +147,7 @@ TEST_F(GatheringTest, WithDoubleBuffersAThirdUnitWaitsForOne) {
   EXPECT_EQ(Written(), "G0 G1");
   gathering.Acquire(order_, 0);
   EXPECT_EQ(Written(), "G0 G1 N0");
-  gathering.Release(0);
+  gathering.Release(0, Pass::kBackward);
   gathering.Acquire(order_, 1);
   EXPECT_EQ(Written(), "G0 G1 N0 R0 G2 N1");
 }
@@ -173,7 +182,7 @@ TEST_F(GatheringTest, WithoutShardedParametersAGatherIsMadeOnceSinceTheInstall) 
   Gathering gathering(facts_, plan_);
   gathering.Start(order_);
   gathering.Acquire(order_, 0);
-  gathering.Release(0);
+  gathering.Release(0, Pass::kBackward);
   gathering.Acquire(order_, 0);
   EXPECT_EQ(Written(), "G0 G1 G2 N0 N1 N2");
   plan_.clear();
@@ -181,6 +190,45 @@ TEST_F(GatheringTest, WithoutShardedParametersAGatherIsMadeOnceSinceTheInstall) 
   Gathering later(facts_, plan_);
   later.Start(order_);
   EXPECT_EQ(Written(), "");
+}
+
+TEST_F(GatheringTest, ACopyForBackwardComesAndGoesByItself) {
+  AddCopies();
+  config_.prefetch_limit_bytes = 0;
+  Gathering gathering(facts_, plan_);
+  gathering.Acquire(order_, 0);
+  gathering.Acquire({{0, 0, {3}}}, 0);
+  gathering.Release(0, Pass::kForward);
+  gathering.Release(0, Pass::kBackward);
+  EXPECT_EQ(Written(), "G0 N0 G3 N3 R0 R3");
+}
+
+TEST_F(GatheringTest, AfterBackwardForwardsCopyGoesTooIfModulesAreRunAgain) {
+  AddCopies();
+  config_.recompute = true;
+  Gathering gathering(facts_, plan_);
+  gathering.Acquire({{0, 0, {0, 3}}}, 0);
+  gathering.Release(0, Pass::kBackward);
+  EXPECT_EQ(Written(), "G0 G3 N0 N3 R0 R3");
+}
+
+TEST_F(GatheringTest, AnEvalGathersForwardsCopiesAlone) {
+  AddCopies();
+  facts_.stale = false;
+  Gathering gathering(facts_, plan_);
+  gathering.Acquire({{0, 0, {0, 3}}}, 0);
+  EXPECT_FALSE(plan_[0].first);
+  EXPECT_TRUE(plan_[1].first) << "weights were installed since copies for backward were gathered";
+}
+
+TEST_F(GatheringTest, DoubleBuffersAreOfEachCopy) {
+  AddCopies();
+  config_.prefetch_limit_bytes = 1000;
+  config_.double_buffer = true;
+  Gathering gathering(facts_, plan_);
+  gathering.Prefetch(order_);
+  gathering.Prefetch({{2, 2, {5}}, {1, 1, {4}}, {0, 0, {3}}});
+  EXPECT_EQ(Written(), "G0 G1 G5 G4");
 }
 
 }  // namespace

@@ -12,10 +12,11 @@ bool Contains(const std::vector<ValueRef>& values, const ValueRef& value) {
 
 // Where bucket groups are gathered: under the overlap each when it is needed, since nodes of two
 // microbatches come in turn (fine_grained_param_gather); else with all of its unit.
-Place PlaceOf(const PlanFacts& facts, int32_t group) {
+Place PlaceOf(const PlanFacts& facts, int32_t group, bool backward) {
   const int32_t unit = At(facts.buckets.groups, group).unit;
   if (facts.config.GathersByModule() || unit == kNoUnit) return {-1, kNoUnit, {group}};
-  return {facts.ModuleOf(unit), unit, At(facts.buckets.unit_groups, unit)};
+  return {facts.ModuleOf(unit), unit,
+          backward ? GroupsNeededInBackward(facts, unit) : At(facts.buckets.unit_groups, unit)};
 }
 
 // Units of the node's operations, each once, that are no layers of the program.
@@ -80,7 +81,8 @@ MicrobatchPass::MicrobatchPass(const PlanFacts& facts, ChunkPass of, bool forwar
     for (const Operation& operation : node.operations) {
       GatherOrder& places = needs[node.backward()];
       for (int32_t g : GroupsOf(facts, operation, SPF_IN_PARAM)) {
-        if (PlaceWith(places, g) == Length(places)) places.push_back(PlaceOf(facts, g));
+        if (PlaceWith(places, g) == Length(places))
+          places.push_back(PlaceOf(facts, g, node.backward()));
       }
     }
     const size_t begin = operations.size();

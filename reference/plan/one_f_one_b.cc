@@ -20,6 +20,7 @@ struct InFlight : MicrobatchPass {
   size_t next = 0;                                   // place in order
   std::vector<bool> handed_over = in_other_chunks;   // by bucket group
   std::set<int32_t> entered, registered, returning;  // for marks: modules, units, units
+  int32_t reached[2] = {0, 0};                       // the furthest place of needs
 };
 
 class OneFOneB {
@@ -139,24 +140,36 @@ class OneFOneB {
     if (planned.chained()) write_.Add(Do::kChainWait, m.id, on_a2a);
     for (size_t i = 0; i < planned.operations.size(); ++i) {
       const Operation& operation = planned.operations[i];
-      Acquire(operation, m.needs[planned.backward()]);
+      Acquire(m, operation, planned.backward());
       planned.backward() ? EnterBackward(m, operation) : EnterForward(m, operation);
       write_.Run(m, node.begin + i, on_a2a).schedule_node = NodeName(planned.node);
     }
     if (planned.chained()) write_.Add(Do::kChainRecord, m.id, on_a2a);
   }
 
-  void Acquire(const Operation& operation, const GatherOrder& order) {
+  // Behind what comes again (the final norm's bucket group) stands what was read before: it is
+  // gathered ahead only if backward reads it, too.
+  void Acquire(InFlight& m, const Operation& operation, bool backward) {
     if (facts_.config.LayerWise()) return chain_.Need(operation);
+    const GatherOrder& order = m.needs[backward];
+    int32_t& reached = m.reached[backward];
     std::vector<int32_t> groups = GroupsOf(facts_, operation, SPF_IN_PARAM);
     // A unit that comes as a whole comes when it is entered, be it by an exchange.
     const int32_t unit = facts_.UnitOf(operation);
-    if (!facts_.config.GathersByModule() && unit != kNoUnit)
-      groups.insert(groups.end(), At(facts_.buckets.unit_groups, unit).begin(),
-                    At(facts_.buckets.unit_groups, unit).end());
+    if (!facts_.config.GathersByModule() && unit != kNoUnit) {
+      const std::vector<int32_t> whole =
+          backward ? GroupsNeededInBackward(facts_, unit) : At(facts_.buckets.unit_groups, unit);
+      groups.insert(groups.end(), whole.begin(), whole.end());
+    }
     for (int32_t g : groups) {
       const int32_t place = PlaceWith(order, g);
-      if (place < Length(order)) write_.gathering.Acquire(order, place);
+      if (place == Length(order)) continue;
+      if (facts_.config.backward_copies && place < reached) {
+        write_.gathering.Need(operation);
+      } else {
+        write_.gathering.Acquire(order, place);
+      }
+      reached = std::max(reached, place);
     }
   }
 
@@ -209,10 +222,11 @@ class OneFOneB {
     // A whole unit goes when the forward of another microbatch that is in it has ended, too.
     const bool shared = !facts_.config.GathersByModule() && after_backward && IsEntered(module);
     if (stays || shared) return;
+    const auto after = after_backward ? Gathering::Pass::kBackward : Gathering::Pass::kForward;
     if (At(backward_to_come_, unit)) {
-      write_.gathering.ReleaseLazily(unit);
+      write_.gathering.ReleaseLazily(unit, after);
     } else {
-      write_.gathering.Release(unit);
+      write_.gathering.Release(unit, after);
     }
   }
 
@@ -254,7 +268,7 @@ class OneFOneB {
   void RootPostBackward(InFlight& m) {  // H8
     if (m.id.chunk == 0) Mark(m, SPF_HOOK_ROOT_POST_BACKWARD, 0);
     for (int32_t g = 0; g < Length(facts_.groups) && m.id.chunk == 0; ++g) {
-      if (At(m.handed_over, g)) continue;
+      if (At(m.handed_over, g) || At(facts_.buckets.groups, g).for_backward) continue;
       write_.reducing.Begin({g});
       HandOver(m, g);
     }

@@ -52,7 +52,9 @@ std::vector<int32_t> GroupsOf(const PlanFacts& facts, const Operation& operation
   std::vector<int32_t> groups;
   for (const spf_use& use : UsesOf(operation)) {
     if (use.table != table) continue;
-    const int32_t group = facts.buckets.GroupOfParam(use.id);
+    const int32_t group = table == SPF_IN_PARAM
+                              ? facts.buckets.GroupReadOf(use.id, operation.phase != SPF_FWD)
+                              : facts.buckets.GroupOfParam(use.id);
     if (std::find(groups.begin(), groups.end(), group) == groups.end()) groups.push_back(group);
   }
   return groups;

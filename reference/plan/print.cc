@@ -13,7 +13,7 @@ std::string GroupName(const PlanFacts& facts, int32_t group) {
   const BucketGroup& of = At(facts.buckets.groups, group);
   if (of.unit != kNoUnit) {
     const std::string name = facts.model.modules[facts.ModuleOf(of.unit)].name;
-    return of.expert ? name + " experts" : name;
+    return name + (of.expert ? " experts" : "") + (of.for_backward ? " for backward" : "");
   }
   const std::vector<ParamShape>& params = At(facts.buckets.buckets, of.buckets.front()).params;
   std::string first = facts.model.params[params.front().param].name;

@@ -109,7 +109,7 @@ void Forward(PlanWriter& write, const UnitOrder& units, const Pass& pass) {
     if (training && At(write.facts.buckets.unit_in_backward, unit)) {
       write.gathering.ReleaseAfterForward(unit);
     } else {
-      write.gathering.Release(unit);
+      write.gathering.Release(unit, Gathering::Pass::kForward);
     }
   }
 }
@@ -136,7 +136,7 @@ void Backward(PlanWriter& write, const UnitOrder& units, const Pass& pass) {
     write.Mark(SPF_HOOK_PRE_BACKWARD, facts.ModuleOf(unit), m);  // H5
     Run(write, pass, window);
     write.Mark(SPF_HOOK_POST_BACKWARD, facts.ModuleOf(unit), m);  // H6: reshard
-    write.gathering.Release(unit);
+    write.gathering.Release(unit, Gathering::Pass::kBackward);
     if (!window.last) continue;  // its gradients are not complete, on this rank or another one
     write.Mark(SPF_HOOK_ACCUMULATE, facts.ModuleOf(unit), m);  // H7
     write.reducing.HandOver(groups, facts.IsLast(m));

@@ -35,7 +35,8 @@ void OperationRunner::LookUpParams(const Operation& operation) {
       const Bucket& b = c_.bucket(At(c_.plan.param_bucket, use.id));
       for (const BucketItem& item : b.layout.items) {
         if (item.param == use.id)
-          At(param_, use.id) = b.Full() + b.Bytes(item.offset, b.plan.dtype);
+          At(param_, use.id) =
+              b.Full(operation.phase != SPF_FWD) + b.Bytes(item.offset, b.plan.dtype);
       }
     } else if (use.table == SPF_IN_GRAD) {
       At(grad_, use.id) = reductions_.GradOf(use.id);

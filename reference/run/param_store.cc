@@ -40,6 +40,10 @@ void ParamStore::Create() {
     b.model = Zeroed(b.full_weights ? b.size() : b.inner_shard_size(), b.plan.dtype,
                      b.full_weights ? SPF_FOR_PARAM_FULL : SPF_FOR_PARAM_SHARD, b.module,
                      GathersOf(c_.config, b));
+    if (b.backward_copy) {
+      b.backward_model = Zeroed(b.inner_shard_size(), b.plan.dtype, SPF_FOR_PARAM_SHARD, b.module,
+                                GathersOf(c_.config, b));
+    }
     if (b.plan.trainable) {
       b.main_grad =
           Zeroed(b.grad_size(), b.grad_dtype, b.full_grads ? SPF_FOR_GRAD : SPF_FOR_GRAD_SHARD,
@@ -66,6 +70,9 @@ void ParamStore::AskForInitial() {
 void ParamStore::Install() {
   for (const Bucket& b : c_.buckets) {
     c_.host.Axpby(c_.streams.compute, 1, b.main, SPF_F32, 0, b.ShardOfModel(), b.plan.dtype,
+                  Count(b.shard_size()));
+    if (!b.backward_copy) continue;
+    c_.host.Axpby(c_.streams.compute, 1, b.main, SPF_F32, 0, b.ShardOfModel(true), b.plan.dtype,
                   Count(b.shard_size()));
   }
 }
@@ -103,8 +110,8 @@ void ParamStore::Publish(spf_result what, const Bucket& b, spf_addr shard, spf_d
 
 void ParamStore::Destroy() {
   for (Bucket& b : c_.buckets) {
-    for (spf_addr* block :
-         {&b.main, &b.model, &b.main_grad, &b.exp_avg, &b.exp_avg_sq, &b.momentum}) {
+    for (spf_addr* block : {&b.main, &b.model, &b.backward_model, &b.main_grad, &b.exp_avg,
+                            &b.exp_avg_sq, &b.momentum}) {
       c_.buffers.Give(c_.streams.compute, *block);
     }
   }

@@ -16,8 +16,8 @@ class ParamStore {
   void Create();
   // Writes the initial values of this rank's shards into the main weights.
   void AskForInitial();
-  // H10: casts this rank's shard of the main weights into the model weights. The next gather must
-  // see it (FS-23).
+  // H10: casts this rank's shard of the main weights into the model weights, into each copy. The
+  // next gather must see it (FS-23).
   void Install();
   // Of all parameters, other ranks' too, the initial values. REQUIRES: model weights are whole.
   void InstallInitialEverywhere();

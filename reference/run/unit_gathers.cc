@@ -21,7 +21,8 @@ void UnitGathers::Launch(int32_t group, bool first) {
   CollectiveBatch batch(c_.host, c_.bucket(buckets.buckets[0]).groups.gather, c_.streams.gather);
   for (int32_t id : buckets.buckets) {
     const Bucket& b = c_.bucket(id);
-    batch.AllGather(b.plan.dtype, b.InnerShardOfModel(), b.Full(), b.inner_shard_size(),
+    const bool copy = buckets.for_backward;
+    batch.AllGather(b.plan.dtype, b.InnerShardOfModel(copy), b.Full(copy), b.inner_shard_size(),
                     spf::For(SPF_FOR_PARAM_FULL, b.module));
   }
   batch.Issue();
@@ -48,8 +49,10 @@ void UnitGathers::Allocate(const BucketGroup& group) {
     if (b.full_weights) continue;
     CollectiveBuffers::Users users{&b.groups.gather};
     if (b.groups.part && group.unit != kNoUnit) users.push_back(&b.groups.part);
-    b.gathered = c_.buffers.Take(c_.streams.compute, b.FullBytes(), users,
-                                 spf::For(SPF_FOR_PARAM_FULL, b.module), b.double_buffer);
+    const bool copy = group.for_backward;
+    (copy ? b.backward_gathered : b.gathered) = c_.buffers.Take(
+        c_.streams.compute, b.FullBytes(), users, spf::For(SPF_FOR_PARAM_FULL, b.module),
+        copy ? b.backward_double_buffer : b.double_buffer);
   }
 }
 
@@ -59,8 +62,9 @@ void UnitGathers::LaunchOuter(const BucketGroup& group) {
   CollectiveBatch batch(c_.host, c_.bucket(group.buckets[0]).groups.outer, c_.streams.outer_gather);
   for (int32_t id : group.buckets) {
     const Bucket& b = c_.bucket(id);
-    batch.AllGather(b.plan.dtype, b.ShardOfModel(), b.model, b.shard_size(),
-                    spf::For(SPF_FOR_PARAM_SHARD, b.module));
+    const bool copy = group.for_backward;
+    batch.AllGather(b.plan.dtype, b.ShardOfModel(copy), copy ? b.backward_model : b.model,
+                    b.shard_size(), spf::For(SPF_FOR_PARAM_SHARD, b.module));
   }
   batch.Issue();
 }
@@ -68,9 +72,11 @@ void UnitGathers::LaunchOuter(const BucketGroup& group) {
 void UnitGathers::Wait(int32_t group) { c_.host.Wait(c_.streams.compute, At(done_, group)); }
 
 void UnitGathers::Release(int32_t group) {
-  for (int32_t id : c_.GroupOf(group).buckets) {
-    c_.buffers.Give(c_.streams.compute, c_.bucket(id).gathered);
-    c_.buffers.Give(c_.streams.compute, c_.bucket(id).part);
+  const BucketGroup& buckets = c_.GroupOf(group);
+  for (int32_t id : buckets.buckets) {
+    Bucket& b = c_.bucket(id);
+    c_.buffers.Give(c_.streams.compute, buckets.for_backward ? b.backward_gathered : b.gathered);
+    if (!buckets.for_backward) c_.buffers.Give(c_.streams.compute, b.part);
   }
 }
 

@@ -23,6 +23,7 @@ constexpr Row kRows[] = {
      "GE-11 GE-07 GE-41"},
     {Kind::kLifetime, false, "EP-07 LW-24 LW-25 GE-17 GE-18 GE-19"},
     {Kind::kLifetime, true,
+     "KN-15 KN-16 "
      "EP-09 EP-10 EP-11 EP-13 EP-14 EP-15 EP-16 EP-17 EP-36 LW-35 LW-10 LW-11 LW-12 LW-18 LW-19 "
      "LW-22 "
      "FS-50 "

@@ -19,13 +19,15 @@ namespace {
 bool Asks(const InstanceSpec& spec) { return spec.double_buffer && ShardsGrads(spec); }
 
 // What two units at most have room for, each kind by itself.
-enum Kind { kArrived, kRead, kAdded, kSent, kKinds };
+// Of parameters that have a copy for backward, each copy.
+enum Kind { kArrived, kRead, kReadInBackward, kAdded, kSent, kKinds };
 
-const char* Requirement(int kind) { return kind <= kRead ? "KN-12" : "KN-13"; }
+const char* Requirement(int kind) { return kind <= kReadInBackward ? "KN-12" : "KN-13"; }
 const char* What(int kind) {
   constexpr std::array<const char*, kKinds> kWhat = {
       "to which gathers bring parameters", "in which nodes read parameters",
-      "in which nodes add to gradients", "from which reductions send gradients"};
+      "in which backward reads parameters", "in which nodes add to gradients",
+      "from which reductions send gradients"};
   return At(kWhat, kind);
 }
 
@@ -86,8 +88,11 @@ class DoubleBuffers : RankCheck {
       const ParamFacts& param = facts_.Param(rank_, uses.use[i].id);
       const Range& range = trace_.ranges[event.ranges.begin + size_t(i)];
       if (!Counts(param) || range.length == 0) continue;
-      Put(reads ? kRead : kAdded, range.alloc, range.offset, range.length,
-          range.length / param.numel);
+      const bool copy = facts_.spec().backward_copies && event.phase != SPF_FWD;
+      Put(!reads ? kAdded
+          : copy ? kReadInBackward
+                 : kRead,
+          range.alloc, range.offset, range.length, range.length / param.numel);
     }
   }
 
@@ -96,10 +101,12 @@ class DoubleBuffers : RankCheck {
     ByteMap<int>& seen = At(seen_, kind);
     seen.Put(alloc, offset, offset + length, kind);
     At(width_, kind) = std::max(At(width_, kind), width);
-    const int64_t most = 2 * UnitBytes(kind), bytes = seen.Bytes(kind);
+    const int64_t copies = kind == kArrived && facts_.spec().backward_copies ? 2 : 1;
+    const int64_t most = 2 * copies * UnitBytes(kind), bytes = seen.Bytes(kind);
     if (bytes <= most || !told_.insert(Requirement(kind)).second) return;
     Add(Requirement(kind), index_,
-        "at most " + std::to_string(most) + " bytes since create: two buffers of a unit",
+        "at most " + std::to_string(most) + " bytes since create: two buffers of a unit" +
+            (copies > 1 ? ", of each copy" : ""),
         std::to_string(bytes) + " bytes",
         std::string("fsdp_double_buffer = 1, but the bytes ") + What(kind) + " of " +
             std::to_string(units_.size()) +

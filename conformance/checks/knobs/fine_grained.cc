@@ -37,7 +37,9 @@ class FineGrained : RankCheck {
     for (const Carried& carried : CarriedBy(a, rank)) {
       if (!carried.gather || At(trace_.events, carried.event).instance != instance_) continue;
       if (IsOuter(a, rank, carried)) continue;
-      for (const Chunk& chunk : carried.params) gathers_[chunk.content.param].insert(carried.event);
+      const Range* recv = RecvRange(trace_, At(trace_.events, carried.event));
+      for (const Chunk& chunk : carried.params)
+        gathers_[PlaceOf(chunk.content.param, recv->alloc)].insert(carried.event);
     }
   }
 
@@ -54,21 +56,30 @@ class FineGrained : RankCheck {
       const int64_t begin = begins_.try_emplace(pass, index).first->second;
       const spf_uses& uses = node.uses[event.phase];
       for (int32_t k = 0; k < uses.n; ++k) {
-        if (uses.use[k].table == SPF_IN_PARAM)
-          Read(facts_.Param(rank_, uses.use[k].id), pass, begin, index);
+        if (uses.use[k].table != SPF_IN_PARAM || size_t(uses.n) != event.ranges.size()) continue;
+        const Range& range = At(trace_.ranges, event.ranges.begin + size_t(k));
+        Read(facts_.Param(rank_, uses.use[k].id), range.alloc, pass, begin, index);
       }
     }
   }
 
  private:
-  void Read(const ParamFacts& param, const Pass& pass, int64_t begin, int64_t index) {
+  // By key; where forward and backward read two copies, each in its block.
+  using Place = std::pair<int32_t, int32_t>;
+  Place PlaceOf(int32_t key, int32_t alloc) const {
+    return {key, facts_.spec().backward_copies ? alloc : -1};
+  }
+
+  void Read(const ParamFacts& param, int32_t alloc, const Pass& pass, int64_t begin,
+            int64_t index) {
     if (param.unit != pass.unit) return;
-    const auto known = gathers_.find(param.key);
+    const Place place = PlaceOf(param.key, alloc);
+    const auto known = gathers_.find(place);
     if (known == gathers_.end()) return;  // nobody shares it out
     const auto after = known->second.upper_bound(index);
     if (after == known->second.begin()) return;
     const int64_t gather = *std::prev(after);
-    int64_t& last = last_reads_[param.key];
+    int64_t& last = last_reads_[place];
     const bool for_another = last > gather;  // what the other microbatch gathered is still there
     last = index;
     if (facts_.spec().fine_grained_gather == 0) {
@@ -103,10 +114,10 @@ class FineGrained : RankCheck {
 
   const InstanceFacts& facts_;
   const int32_t instance_;
-  std::map<int32_t, std::set<int64_t>> gathers_;  // by key: events
-  std::map<Pass, int64_t> begins_;                // its first operation
-  std::map<int32_t, int64_t> last_reads_;         // by key
-  std::set<int64_t> told_;                        // gathers
+  std::map<Place, std::set<int64_t>> gathers_;  // events
+  std::map<Pass, int64_t> begins_;              // its first operation
+  std::map<Place, int64_t> last_reads_;
+  std::set<int64_t> told_;  // gathers
 };
 
 }  // namespace

@@ -8,6 +8,7 @@ CheckResult CheckKnobs(const Analysis& a) {
   result.Merge(CheckTravels(a));
   result.Merge(CheckReshard(a));
   result.Merge(CheckDoubleBuffers(a));
+  result.Merge(CheckBackwardCopies(a));
   result.Merge(CheckFineGrained(a));
   result.Merge(CheckRecompute(a));
   result.Merge(CheckLossScale(a));

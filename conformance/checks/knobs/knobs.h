@@ -3,7 +3,7 @@
 // Of knobs whose promise no other family judges (abi/KNOBS.md says what each promises). What a knob
 // changes may be invisible in results: a run whose numbers are right shows nothing of a recompute
 // that never was. The evidence is what the promise says, not how the reference keeps it. Judges
-// KN-01 to KN-14.
+// KN-01 to KN-16.
 #pragma once
 #include "conformance/checks/base/analysis.h"
 
@@ -17,6 +17,8 @@ CheckResult CheckTravels(const Analysis& a);
 CheckResult CheckReshard(const Analysis& a);
 // Buffers that units take in turn.
 CheckResult CheckDoubleBuffers(const Analysis& a);
+// Copies of parameters that backward alone reads.
+CheckResult CheckBackwardCopies(const Analysis& a);
 // Units under the 1F1B overlap: whole, or module by module.
 CheckResult CheckFineGrained(const Analysis& a);
 // Activations that are computed again.

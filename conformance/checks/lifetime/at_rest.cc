@@ -93,9 +93,11 @@ ElementBytes BytesOf(const InstanceSpec& spec, const ParamFacts& param, bool out
   int64_t& main = !shards_main ? bytes.whole : outer_shards ? bytes.both : bytes.inner;
   (ShardsParams(spec) ? bytes.inner : bytes.whole) += width;
   main += 4;
+  const bool twice = spec.backward_copies && ShardsParams(spec) && param.unit >= 0;
+  if (twice) bytes.inner += width;
   if (param.frozen) return bytes;
   (shards_grads ? bytes.inner : bytes.whole) += grad_width;
-  if (outer_shards) bytes.both += grad_width + width;
+  if (outer_shards) bytes.both += grad_width + (twice ? 2 : 1) * width;
   if (spec.optimizer == Optimizer::kAdamw) main += 8;
   if (spec.optimizer == Optimizer::kMuon) main += param.matrix ? 4 : 8;
   return bytes;

@@ -199,8 +199,19 @@ class Gathers {
     // Where both microbatches are in one layer, its early release takes weights that the forward
     // gathers again.
     const int64_t early = !eval && spec.early_release ? spec.microbatches : 0;
-    const int64_t times = eval ? 1 : RunAgainApart(facts, param) ? 3 : 2;
-    return times * spec.microbatches * entries + early + outer;
+    const int64_t times = eval ? 1 : RunAgainApart(facts, param) || ReadAgain(spec, param) ? 3 : 2;
+    const int64_t copies = !eval && HasBackwardCopy(spec, param) ? 2 : 1;
+    return times * spec.microbatches * entries + early + outer * copies;
+  }
+
+  static bool HasBackwardCopy(const InstanceSpec& spec, const ParamFacts& param) {
+    return spec.backward_copies && param.unit >= 0;
+  }
+  // Backward reads its own copy, and forward's where modules with parameters are run again.
+  static bool ReadAgain(const InstanceSpec& spec, const ParamFacts& param) {
+    if (!HasBackwardCopy(spec, param)) return false;
+    return spec.recompute || spec.recompute_modules.find("norm") != std::string::npos ||
+           spec.recompute_modules.find("moe") != std::string::npos;
   }
 
   // A unit that is a part of a layer: the layer is run again as a whole, and then its parts go

@@ -62,6 +62,9 @@ struct MiniFaults {
   bool pinned_eval_drift = false;  // one in each evaluation
   bool host_waits = false;         // for each operation
   MiniFlag flag = MiniFlag::kNone;
+  // With backward_param_copies: there is one; backward's is not written after a step; it
+  // never is.
+  bool one_copy = false, stale_copy = false, blank_copy = false;
   int32_t buffers = 2;  // with fsdp_double_buffer, of units that are alike, in turn
   // How often values, and gradients of values, are summed over tp where the tables say so, how
   // often parts of the sequence are gathered, and gradients of parts summed; over which group

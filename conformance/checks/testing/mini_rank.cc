@@ -48,10 +48,14 @@ void MiniRank::CreateBuckets() {
     b.shard = f_.padded_shards ? P(id).numel : (P(id).numel + Members(id) - 1) / Members(id);
     b.param = t_.Alloc(s_, b.shard * 4);
     b.main = t_.Alloc(s_, b.shard * 4);
+    const bool copies = spec_.backward_copies && P(id).unit >= 0 && !f_.one_copy;
+    if (copies) b.copy = t_.Alloc(s_, b.shard * 4);
     if (!P(id).frozen) b.grad = t_.Alloc(s_, b.shard * 4);
     if (Count(id) > 0) t_.Init(s_, id, Begin(id), Count(id), Writes(b.main, 0, Count(id) * 4));
     if (Count(id) > 0)
       t_.Copy(s_, Reads(b.main, 0, Count(id) * 4), Writes(b.param, 0, Count(id) * 4));
+    if (Count(id) > 0 && b.copy >= 0 && !f_.blank_copy)
+      t_.Copy(s_, Reads(b.main, 0, Count(id) * 4), Writes(b.copy, 0, Count(id) * 4));
   }
 }
 
@@ -93,7 +97,7 @@ void MiniRank::FreeBuckets() {
     for (const int block : pool.blocks) t_.Free(s_, block);
   }
   for (Bucket& b : buckets_) {
-    for (const int block : {b.param, b.main, b.grad, b.full}) {
+    for (const int block : {b.param, b.copy, b.main, b.grad, b.full}) {
       if (block >= 0) t_.Free(s_, block);
     }
   }
@@ -134,7 +138,8 @@ void MiniRank::Gather(int32_t id) {
     return;
   }
   t_.Collective(SPF_ALL_GATHER, GroupOf(id, true), s_, b.shard,
-                {Reads(b.param, 0, b.shard * 4), Writes(b.full, 0, n * b.shard * 4)});
+                {Reads(backward_ && b.copy >= 0 ? b.copy : b.param, 0, b.shard * 4),
+                 Writes(b.full, 0, n * b.shard * 4)});
 }
 
 void MiniRank::ReleaseParam(int32_t id) {

@@ -21,6 +21,7 @@ class MiniRank {
   struct Bucket {
     int64_t shard = 0;  // elements
     int param = -1, main = -1, grad = -1, full = -1, full_grad = -1, part = -1;
+    int copy = -1;  // for backward, of units: with backward_param_copies
   };
   const ParamFacts& P(int32_t id) const { return facts_.Param(rank_, id); }
   int64_t Members(int32_t id) const {
@@ -90,6 +91,7 @@ class MiniRank {
   int flag_ = -1;  // block, of MiniFlag::kInPlace
   int32_t call_ = -1, version_ = 0;
   std::vector<Bucket> buckets_;
+  bool backward_ = false;  // the pass that runs
 
  private:
   void AllReduce(int32_t id);

@@ -130,6 +130,7 @@ class Engine : private MiniRank {
   // Forward or backward over the program, unit by unit.
   void Pass(const spf_program& program, int32_t m, bool forward) {
     int32_t in = -1;
+    backward_ = !forward;
     std::set<int32_t> entered;
     for (int32_t i = 0; i < program.n_nodes; ++i) {
       const spf_node& node = program.nodes[forward ? i : program.n_nodes - 1 - i];
@@ -269,6 +270,8 @@ class Engine : private MiniRank {
     for (Bucket& b : buckets_) {
       if (f_.no_install || b.grad < 0) continue;
       t_.Copy(s_, Reads(b.main, 0, b.shard * 4), Writes(b.param, 0, b.shard * 4));
+      if (b.copy < 0 || f_.stale_copy || f_.blank_copy) continue;
+      t_.Copy(s_, Reads(b.main, 0, b.shard * 4), Writes(b.copy, 0, b.shard * 4));
     }
     PublishParams(true);
   }
