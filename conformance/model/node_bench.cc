@@ -204,6 +204,9 @@ std::vector<ModelConfig> VariedConfigs() {
   ModelConfig parts = split;
   parts.sequence_parallel = true;
   parts.tp = 1;
+  ModelConfig vocabulary = split;
+  vocabulary.vocab_parallel = true;
+  vocabulary.vocab_multiple = 4;
   ModelConfig chunks = all;
   chunks.loss_chunks = 2;
   return {ModelConfig{}, all,    experts, embedding, layer,  routed,
