@@ -83,7 +83,8 @@ SwigluShape Dispatch::Gates() const {
 }
 
 void Dispatch::Run() {
-  if (args_.phase == SPF_FWD) return Forward();
+  if (args_.phase == SPF_FWD)
+    return OfSplitVocabulary(spec_) ? ForwardSplitVocabulary() : Forward();
   if (args_.phase == SPF_BWD || args_.phase == SPF_DGRAD) Dgrad();
   if (args_.phase == SPF_BWD || args_.phase == SPF_WGRAD) Wgrad();
 }
@@ -152,7 +153,6 @@ void Dispatch::Forward() {
     case Op::kInput:
       return Input();
     case Op::kEmbed: {
-      if (spec_.split) return ForwardSplitVocabulary(weight.data());
       const std::vector<float> position = Param(spec_.bias());
       const int64_t first = network_.FirstTokenOf(spec_);
       EmbeddingForward(n_, Embedding(Tokens(), first), Integers(spec_.in[0]) + first, weight.data(),
@@ -181,11 +181,6 @@ void Dispatch::Forward() {
     case Op::kLoss:
     case Op::kNextLoss:
       return ForwardLoss();
-    case Op::kEmbedStream:
-    case Op::kLossMax:
-    case Op::kLossSums:
-    case Op::kSplitLoss:
-      return ForwardSplitVocabulary(nullptr);
     default:
       return MoeForward();
   }

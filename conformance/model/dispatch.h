@@ -37,7 +37,7 @@ class Dispatch {
   SplitLossShape LogitsOfRange() const;
 
   // A split vocabulary (vocab_dispatch.cc).
-  void ForwardSplitVocabulary(const float* weight);  // weight: of a lookup
+  void ForwardSplitVocabulary();
   void DgradSplitLoss();
 
   // Experts and multi-token prediction (moe_dispatch.cc).

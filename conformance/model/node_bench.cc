@@ -209,8 +209,8 @@ std::vector<ModelConfig> VariedConfigs() {
   vocabulary.vocab_multiple = 4;
   ModelConfig chunks = all;
   chunks.loss_chunks = 2;
-  return {ModelConfig{}, all,    experts, embedding, layer,  routed,
-          dropped,       padded, context, split,     chunks, parts};
+  return {ModelConfig{}, all,     experts, embedding, layer,      routed, dropped,
+          padded,        context, split,   chunks,    vocabulary, parts};
 }
 
 }  // namespace shardproof

@@ -7,12 +7,12 @@ SplitLossShape Dispatch::LogitsOfRange() const {
   return {Tokens(), d_.local_vocab, network_.first_word(), d_.vocab, d_.tp};
 }
 
-void Dispatch::ForwardSplitVocabulary(const float* weight) {
+void Dispatch::ForwardSplitVocabulary() {
   const auto& in = spec_.in;
   float* out = Out(spec_.out[0]);
   switch (spec_.op) {
     case Op::kEmbed:
-      return LookUp(Embedding(Tokens(), 0), Integers(in[0]), weight, out);
+      return LookUp(Embedding(Tokens(), 0), Integers(in[0]), Param(spec_.weight()).data(), out);
     case Op::kEmbedStream: {
       const std::vector<float> position = Param(spec_.bias());
       return EmbeddingStream(n_, Embedding(Tokens(), network_.FirstTokenOf(spec_)), In(in[0]),
