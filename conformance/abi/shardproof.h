@@ -168,6 +168,8 @@ typedef enum { SPF_FWD = 0, SPF_BWD = 1, SPF_DGRAD = 2, SPF_WGRAD = 3 } spf_phas
  * computed. A phase has one use READ and one WRITE, and the engine moves the one into the other
  * over "tp" (with one rank: copies it); FWD, values: as the node is called; BWD or DGRAD, their
  * gradients: the other way round. A phase without uses, as WGRAD always, needs nothing.
+ * With vocab_parallel embedding and head have tp_dim 0, and the maxima of logits are such an
+ * ALL_GATHER, forward alone: of [sequence, 1] of each rank to [tp * sequence, 1].
  * ALL_GATHER_CP is the same over "cp": forward it gathers keys and values of the whole sequence in
  * the order of its ranks, backward it reduce-scatters (a sum) their gradients. */
 typedef enum {
@@ -175,7 +177,7 @@ typedef enum {
   SPF_NODE_INPUT, /* writes the microbatch's tokens and labels; needs spf_compute.sample */
   SPF_NODE_EXCHANGE,
   SPF_NODE_ALL_REDUCE,     /* since 1.3; only with tensor_parallel = 1 */
-  SPF_NODE_ALL_GATHER,     /* since 1.4; only with sequence_parallel = 1 */
+  SPF_NODE_ALL_GATHER,     /* since 1.4; only with sequence_parallel = 1 or vocab_parallel = 1 */
   SPF_NODE_REDUCE_SCATTER, /* since 1.4; only with sequence_parallel = 1 */
   SPF_NODE_ALL_GATHER_CP   /* since 1.5; only with context_parallel = 1 */
 } spf_node_kind;

@@ -156,12 +156,29 @@ std::string PipelineProblem(const InstanceSpec& spec) {
   return "";
 }
 
+int32_t VocabMultiple(const InstanceSpec& spec) {
+  return spec.vocab_parallel && spec.model.odd_sizes ? 4 : 1;
+}
+
+// vocab: its size, as odd makes it.
+std::string VocabularyProblem(const InstanceSpec& spec, int64_t vocab) {
+  if (!spec.vocab_parallel) return "";
+  if (vocab % spec.tp != 0)
+    return Says("tp", spec.tp,
+                "does not divide vocab = " + std::to_string(vocab) + ", which splitvocab cuts");
+  if (spec.model.mtp) return "splitvocab with mtp: its second loss has a head in one piece";
+  if (spec.loss_chunks > 1)
+    return Says("loss", spec.loss_chunks, "with splitvocab: a chunk is one head and one loss");
+  return "";
+}
+
 std::string TensorParallelProblem(const InstanceSpec& spec) {
   if (spec.sequence_parallel && !spec.tensor_parallel)
     return "sp without split: no layer is split over tp, so that there is nothing to gather for";
   if (!spec.tensor_parallel || spec.tp < 1) return "";
   ModelConfig model = spec.model;
   model.tensor_parallel = true;
+  model.vocab_multiple = VocabMultiple(spec);
   const Dims dims = DimsOf(model);
   for (const auto& [name, size] : {std::pair{"heads", dims.heads}, {"ffn", dims.ffn}}) {
     if (size % spec.tp != 0)
@@ -169,6 +186,8 @@ std::string TensorParallelProblem(const InstanceSpec& spec) {
                   "does not divide " + std::string(name) + " = " + std::to_string(size) +
                       ", which split cuts");
   }
+  if (const std::string problem = VocabularyProblem(spec, dims.vocab); !problem.empty())
+    return problem;
   if (!spec.sequence_parallel) return "";
   if (model.sequence % spec.tp != 0)
     return Says("tp", spec.tp,

@@ -20,6 +20,8 @@ std::string MoeProblem(const InstanceSpec& spec);
 std::string TensorParallelProblem(const InstanceSpec& spec);
 std::string ContextParallelProblem(const InstanceSpec& spec);
 // Chunks of the loss, which share a sample's tokens.
+// What a vocabulary of odd_sizes is a multiple of, so that ranks of tp divide it.
+int32_t VocabMultiple(const InstanceSpec& spec);
 std::string LossChunksProblem(const InstanceSpec& spec);
 // Model chunks and pipeline ranks.
 std::string PipelineProblem(const InstanceSpec& spec);

@@ -49,6 +49,8 @@ struct InstanceSpec {
   bool tensor_parallel = false;
   // Ranks of tp hold parts of the sequence between the layers that are split.
   bool sequence_parallel = false;
+  // Embedding and head are split over tp by the vocabulary.
+  bool vocab_parallel = false;
   // Samples of the ranks of cp are parts of one sequence.
   bool context_parallel = false;
   std::string order = "tp-cp-ep-dp-pp";
@@ -62,8 +64,9 @@ struct InstanceSpec {
       false;  // the engine builds its groups itself from "world" (else: explicit collection)
   Choice<GatherTwin> twin;
 
-  // --- model (its ep, pp, chunks, tp, cp, tensor_parallel, sequence_parallel, context_parallel,
-  // loss_chunks, d_odd, bf16_params, narrow and seed are derived from the rest: see Derive)
+  // --- model (its ep, pp, chunks, tp, cp, tensor_parallel, sequence_parallel, vocab_parallel,
+  // vocab_multiple, context_parallel, loss_chunks, d_odd, bf16_params, narrow and seed are derived
+  // from the rest: see Derive)
   ModelConfig model;
 
   // --- engine
@@ -183,11 +186,11 @@ int32_t MostRanks(const Case& c);
 int32_t QueuesOf(const Case& c);
 
 // Fills what follows from other fields (model.ep, model.pp, model.chunks, model.tp, model.cp,
-// model.tensor_parallel, model.sequence_parallel, model.context_parallel, model.loss_chunks,
-// model.d_odd,
-// model.bf16_params, model.narrow, model.seed, span, illegal). Throws std::invalid_argument, naming
-// field and value, for what no engine could be asked (a span larger than the world, an exactness
-// bound that does not hold, a script with unknown letters).
+// model.tensor_parallel, model.sequence_parallel, model.vocab_parallel, model.vocab_multiple,
+// model.context_parallel, model.loss_chunks, model.d_odd, model.bf16_params, model.narrow,
+// model.seed, span, illegal). Throws std::invalid_argument, naming field and value, for what no
+// engine could be asked (a span larger than the world, an exactness bound that does not hold, a
+// script with unknown letters).
 void Derive(Case& c);
 
 std::string Id(const Case& c);

@@ -147,6 +147,8 @@ void DeriveModel(InstanceSpec& spec, bool legal) {
   spec.model.chunks = spec.chunks;
   spec.model.tensor_parallel = spec.tensor_parallel;
   spec.model.sequence_parallel = spec.sequence_parallel && legal;
+  spec.model.vocab_parallel = spec.vocab_parallel && legal;
+  spec.model.vocab_multiple = VocabMultiple(spec);
   // Else ranks of tp hold the same model.
   spec.model.tp = spec.tensor_parallel && legal ? spec.tp : 1;
   spec.model.context_parallel = spec.context_parallel && legal;

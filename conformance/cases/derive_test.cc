@@ -180,6 +180,12 @@ TEST(DeriveTest, EachSampleReachesEveryExpertOnce) {
   ExpectError("w8.zero3.cp2.ep2.ctx.moe8.mtp", "ctx with mtp");
 }
 
+TEST(DeriveTest, AVocabularyIsSplitWhereItCanBe) {
+  EXPECT_EQ(ErrorOf("w4.zero3.tp4.etp4.split.splitvocab.odd.heads4"), "");
+  ExpectError("w4.zero3.tp2.ep2.etp2.split.splitvocab.moe8.mtp", "splitvocab with mtp");
+  ExpectError("w4.zero3.tp2.etp2.split.splitvocab.loss2", "loss = 2: with splitvocab");
+}
+
 TEST(DeriveTest, StagesThatDoNotExistCannotBeAsked) {
   ExpectError("w8.ddp.vpp2", "needs a pipeline, pp is 1");
   ExpectError("w8.ddp.vpp0", "vpp = 0");

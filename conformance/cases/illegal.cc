@@ -20,6 +20,11 @@ std::string LossChunks(const InstanceSpec& spec, int32_t) {
   return "loss_chunks = " + std::to_string(spec.loss_chunks) + ": a loss has at least one";
 }
 
+std::string VocabularyAlone(const InstanceSpec& spec, int32_t) {
+  if (!spec.vocab_parallel || spec.tensor_parallel) return "";
+  return "vocab_parallel = 1 without tensor_parallel: ranks of tp hold the same whole model";
+}
+
 std::string BucketSize(const InstanceSpec& spec, int32_t) {
   if (spec.bucket_size >= 0) return "";
   return "bucket_size = " + std::to_string(spec.bucket_size) +
@@ -144,6 +149,9 @@ std::vector<IllegalRule> NumberRules() {
   return {
       {"microbatches", Microbatches, {"w8.zero3.k0", "w5.ddp.k-1"}},
       {"loss-chunks", LossChunks, {"w8.zero3.loss0", "w3.lw.loss-2"}},
+      {"vocab-parallel-needs-tensor-parallel",
+       VocabularyAlone,
+       {"w4.zero3.tp2.etp2.splitvocab", "w2.lw.splitvocab"}},
       {"bucket-size", BucketSize, {"w8.zero3.bs-1"}},
       {"prefetch-limit", PrefetchLimit, {"w8.zero3.pf-2"}},
       {"clip-grad", ClipGrad, {"w8.ddp.clip-1"}},

@@ -137,10 +137,27 @@ Knob SequenceParallel() {
                    "and SPF_NODE_REDUCE_SCATTER behind them in place of SPF_NODE_ALL_REDUCE. "
                    "Gradients of parameters flagged SPF_PARAM_SEQUENCE_PARALLEL (norms, biases "
                    "behind the sums, routers, shared experts) are summed over `tp` before they are "
-                   "used; embedding and head have whole gradients on each rank. A rank routes the "
+                   "used; embedding and head have whole gradients on each rank (but see "
+                   "vocab_parallel). A rank routes the "
                    "tokens of its part to experts that are whole: with routed experts etp is 1, so "
                    "that groups of experts have ranks of `tp` in them. (Megatron-LM's "
                    "sequence_parallel)"})
+      .In({Space::kDense, Space::kLayerWise});
+}
+
+Knob VocabParallel() {
+  return Flag(&InstanceSpec::vocab_parallel, "splitvocab",
+              {.name = "vocab_parallel",
+               .meaning =
+                   "with tensor_parallel: embedding and head are split over `tp` by rows, too, so "
+                   "that a rank has a range of the vocabulary. The model sums what ranks have "
+                   "looked up (SPF_NODE_ALL_REDUCE, with sequence_parallel "
+                   "SPF_NODE_REDUCE_SCATTER) and the gradient of the head's input; each rank has "
+                   "the logits of its range, whose maxima are gathered (SPF_NODE_ALL_GATHER, "
+                   "forward alone) and whose sums of exponentials, with the label's logit, are "
+                   "summed before the loss. Refused without tensor_parallel. (Megatron-LM's "
+                   "VocabParallelEmbedding and vocab_parallel_cross_entropy; torchtitan's loss "
+                   "parallel)"})
       .In({Space::kDense, Space::kLayerWise});
 }
 
@@ -177,6 +194,7 @@ std::vector<Knob> AxisKnobs() {
       Axis(&InstanceSpec::etp, "etp"),
       TensorParallel(),
       SequenceParallel(),
+      VocabParallel(),
       ContextParallel(),
   };
 }

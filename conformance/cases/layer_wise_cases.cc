@@ -44,6 +44,8 @@ std::vector<Case> NamedLayerWiseCases() {
       // ranks of experts are those of tp: what goes over them are experts, and no exchange of
       // shards
       "w2.lw.tp2.split.sp.muon.lr0p0625.moe4.tpmode=blockwise",
+      // the vocabulary split as well: owners of its ranges
+      "w4.lw.tp2.etp2.split.splitvocab.k2.ogr.opg.bs300.adamw.lr0p0625.norm.zeros.do=tetslett",
   });
 }
 

@@ -61,6 +61,7 @@ bool Divides(const InstanceSpec& spec) {
   const bool routed = model.moe.experts > 0;
   if (spec.tensor_parallel && spec.tp == 1) return false;  // nothing to split over
   if (spec.sequence_parallel && (!spec.tensor_parallel || model.experts)) return false;
+  if (spec.vocab_parallel && (!spec.tensor_parallel || spec.loss_chunks > 1)) return false;
   if (spec.context_parallel && (spec.cp == 1 || model.experts)) return false;
   if (routed && (model.odd_sizes || model.reused || !model.unused.empty())) return false;
   return spec.span >= 1 && spec.span % (spec.tp * spec.cp * spec.pp) == 0 &&
@@ -93,7 +94,7 @@ LayerWiseSpace::LayerWiseSpace(const std::vector<int32_t>& worlds)
   AddWorld(worlds);
   AddSetter("place", {"whole", "from1"}, SetPlace);
   AddKnobs({"tp", "cp", "pp", "ep", "order", "tensor_parallel", "sequence_parallel",
-            "context_parallel"});
+            "vocab_parallel", "context_parallel"});
   AddSetter("experts", {"none", "one each", "moe4"}, SetExperts);
   AddKnobs({"groups", "create_all_gather_group", "microbatches", "loss_chunks", "layer_wise_layout",
             "layer_wise_transport", "layer_wise_buffer", "overlap_grad_reduce",
@@ -115,8 +116,9 @@ LayerWiseSpace::LayerWiseSpace(const std::vector<int32_t>& worlds)
 
 void LayerWiseSpace::RelateGridAndModel() {
   std::vector<std::string> factors{"world", "place", "tp", "cp", "pp", "ep", "order", "experts"};
-  factors.insert(factors.end(), {"tensor_parallel", "sequence_parallel", "context_parallel",
-                                 "microbatches", "loss_chunks", "odd_sizes", "reused", "unused"});
+  factors.insert(factors.end(),
+                 {"tensor_parallel", "sequence_parallel", "vocab_parallel", "context_parallel",
+                  "microbatches", "loss_chunks", "odd_sizes", "reused", "unused"});
   // Tuples of one grid follow each other: it is derived once.
   InstanceSpec last;
   bool last_legal = false;

@@ -16,7 +16,7 @@ ModelConfig Whole(ModelConfig model) {
   if (moe.capacity_percent > 0 || moe.aux_loss || moe.z_loss)
     model.moe.parts = (model.sequence_parallel ? model.tp : 1) * model.cp;
   model.pp = model.chunks = model.tp = 1;
-  model.sequence_parallel = false;
+  model.sequence_parallel = model.vocab_parallel = false;
   model.sequence *= model.cp;  // parts of one
   model.cp = 1;
   model.context_parallel = false;

@@ -78,6 +78,8 @@ TEST(LegsTest, WhatCannotGoOnIsNamed) {
             "routed in 1 parts, in the first leg in 2: cap, aux and zloss"},
            {"w2.ddp.cp2.ctx.moe4.aux.do=s.then.w1.ddp.moe4.aux.seq16.do=l",
             "routed in 1 parts, in the first leg in 2: cap, aux and zloss"},
+           {"w2.ddp.tp2.etp2.split.splitvocab.do=s.odd.then.w1.ddp.split.do=l.odd",
+            "another model"},
            {"w2.zero3.do=s.then.w2.zero3.hfsdp.do=l", "leg 2, w2.zero3.hfsdp.do=l: a leg is legal"},
            {"w2.zero3.do=s.then.w2.zero3.name=a.at0.span1+zero3.name=b.at1.do=l", "one engine"},
            {"w2.zero3.do=ts.killed", "killed is the first of two legs"},

@@ -160,6 +160,30 @@ std::vector<Case> SplitCases() {
   });
 }
 
+// The vocabulary, too: on one rank, sizes that nobody divides, tied, with parts of the sequence,
+// in stages, clipped, counted, labels that are none, checkpoints under another tp, or of a whole
+// vocabulary.
+std::vector<Case> VocabularyCases() {
+  return FromIds({
+      "w2.ddp.tp2.etp2.split.splitvocab",
+      "w2.ddp.split.splitvocab",
+      "w8.zero3.twin.tp4.etp4.split.splitvocab.k2.bias.odd.root",
+      "w8.zero3.twin.tp4.etp4.split.sp.splitvocab.k2.bias.odd.root",
+      "w4.zero2.tp2.etp2.split.sp.splitvocab.k2.bias.root.recompute",
+      "w8.zero1.tp2.etp2.split.splitvocab.ogr.adamw.clip0p5.zeros.do=tett",
+      "w8.zero3.n2.hfsdp.tp2.etp2.split.splitvocab.clip0p5.tied.root",
+      "w4.zero1.tp2.etp2.split.sp.splitvocab.acc16.wire16.bias.tied",
+      "w8.zero2.tp2.pp2.etp2.split.splitvocab.k2.vpp2.layers4.bias.root",
+      "w8.zero3.tp2.cp2.etp2.split.splitvocab.ctx.k2.root",
+      "w4.lw.tp2.etp2.split.splitvocab.ogr.opg.muon.bias",
+      "w4.zero3.tp2.etp2.split.splitvocab.frozen=embedding.bias",
+      "w4.ddp.tp2.etp2.split.splitvocab.skip1000.do=tttt.nanloss",
+      "w4.zero3.tp2.ep2.etp2.split.splitvocab.ls3.moe4",
+      "w4.zero3.tp2.etp2.split.splitvocab.k2.adamw.do=tts.then.w2.zero1.split.k2.adamw.do=ltt",
+      "w2.ddp.tp2.etp2.split.do=ts.heads4.then.w4.zero1.tp4.etp4.split.splitvocab.do=lt.heads4",
+  });
+}
+
 // The same where ranks of tp hold parts of the sequence: all of their gradients are summed over tp
 // once, whatever shards, clips, counts, stages or another engine comes after.
 std::vector<Case> SequenceCases() {
@@ -332,8 +356,8 @@ std::vector<Case> CommScheduleCases() {
 
 std::vector<Case> NamedCases() {
   return Joined({GridCases(), SizeCases(), OptionCases(), NanCases(), SplitCases(), SequenceCases(),
-                 RoutedPartsCases(), ContextCases(), LossCases(), MetaCases(), CopyCases(),
-                 OrderCases(), CommScheduleCases()});
+                 VocabularyCases(), RoutedPartsCases(), ContextCases(), LossCases(), MetaCases(),
+                 CopyCases(), OrderCases(), CommScheduleCases()});
 }
 
 }  // namespace shardproof

@@ -46,6 +46,7 @@ std::vector<Case> SequenceCases() {
       "w8.zero3.twin.grid.tp2.cp2.ep2.etp2.k2.moe4.1f1b.dw",
       // parts of the sequence are routed over ranks of tp and of cp: etp differs from tp
       "w8.zero3.tp2.ep4.split.sp.k2.moe8.1f1b",
+      "w8.zero3.tp2.ep2.etp2.split.splitvocab.k2.moe4.1f1b",
       "w8.zero3.twin.grid.tp2.cp2.ep4.split.sp.ctx.k2.moe4.1f1b.dw",
       "w8.zero2.tp2.pp2.ep4.split.sp.k4.vpp2.layers4.moe4.1f1b",
       "w8.zero3.n2.twin.ep2.k2.moe4.1f1b",

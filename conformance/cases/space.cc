@@ -22,6 +22,7 @@ bool Divides(const InstanceSpec& spec, const Case& c, size_t place) {
   if (spec.span < 1 || (place == 4 && c.world % 2 != 0)) return false;
   if (spec.tensor_parallel && spec.tp == 1) return false;  // nothing to split over
   if (spec.sequence_parallel && (!spec.tensor_parallel || spec.model.experts)) return false;
+  if (spec.vocab_parallel && (!spec.tensor_parallel || spec.loss_chunks > 1)) return false;
   if (spec.context_parallel && (spec.cp == 1 || spec.model.experts)) return false;
   if (spec.span % (spec.tp * spec.cp * spec.pp) != 0 ||
       spec.span % (spec.tp * spec.ep * spec.pp) != 0)
@@ -75,10 +76,26 @@ class Legal {
 CaseSpace::CaseSpace(const std::vector<int32_t>& worlds) : FactorSpace(Space::kDense) {
   AddWorld(worlds);
   AddSetter("place", {std::begin(kPlaces), std::end(kPlaces)}, SetPlace);
-  AddKnobs({"tp", "cp", "pp", "ep", "experts", "order", "num_optimizer_instances", "microbatches",
-            "tensor_parallel", "sequence_parallel", "context_parallel", "loss_chunks", "strategy",
-            "outer_strategy", "groups", "create_all_gather_group", "reshard_after_forward",
-            "fsdp_double_buffer", "backward_param_copies"});
+  AddKnobs({"tp",
+            "cp",
+            "pp",
+            "ep",
+            "experts",
+            "order",
+            "num_optimizer_instances",
+            "microbatches",
+            "tensor_parallel",
+            "sequence_parallel",
+            "vocab_parallel",
+            "context_parallel",
+            "loss_chunks",
+            "strategy",
+            "outer_strategy",
+            "groups",
+            "create_all_gather_group",
+            "reshard_after_forward",
+            "fsdp_double_buffer",
+            "backward_param_copies"});
   AddOtherKnobs();
   RelateGrid();
   Relate({"create_all_gather_group", "schedule"}, CommScheduleGoes);
@@ -101,6 +118,7 @@ void CaseSpace::RelateGrid() {
                                       "microbatches",
                                       "tensor_parallel",
                                       "sequence_parallel",
+                                      "vocab_parallel",
                                       "context_parallel",
                                       "loss_chunks"};
   std::vector<std::string> factors = grid;

@@ -69,7 +69,13 @@ AttentionShape Dispatch::Heads() const {
 }
 
 EmbeddingShape Dispatch::Embedding(int64_t tokens, int64_t first) const {
-  return {tokens, d_.vocab, d_.width, d_.whole_sequence(), network_.first_position() + first};
+  return {tokens,
+          d_.vocab,
+          d_.width,
+          d_.whole_sequence(),
+          network_.first_position() + first,
+          d_.local_vocab,
+          network_.first_word()};
 }
 
 SwigluShape Dispatch::Gates() const {
@@ -77,7 +83,8 @@ SwigluShape Dispatch::Gates() const {
 }
 
 void Dispatch::Run() {
-  if (args_.phase == SPF_FWD) return Forward();
+  if (args_.phase == SPF_FWD)
+    return OfSplitVocabulary(spec_) ? ForwardSplitVocabulary() : Forward();
   if (args_.phase == SPF_BWD || args_.phase == SPF_DGRAD) Dgrad();
   if (args_.phase == SPF_BWD || args_.phase == SPF_WGRAD) Wgrad();
 }
@@ -219,8 +226,7 @@ void Dispatch::Dgrad() {
       return NormDgrad(n_, rows, In(spec_.in[0]), Param(spec_.weight()).data(), OutGrad().data(),
                        spec_.add_in[0], Grad(spec_.in[0]));
     case Op::kGain:
-      return GainDgrad(n_, rows, Param(spec_.weight()).data(), Grad(spec_.out[0]),
-                       Grad(spec_.in[0]));
+      return GainDgrad(n_, rows, Param(spec_.weight()).data(), OutGrad().data(), Grad(spec_.in[0]));
     case Op::kLinear:
     case Op::kLinearResidual:
     case Op::kColumnLinear:
@@ -240,6 +246,8 @@ void Dispatch::Dgrad() {
     case Op::kLoss:
     case Op::kNextLoss:
       return LossDgrad(n_, Tokens(), d_.vocab, In(spec_.in[0]), Labels().data(), Grad(spec_.in[0]));
+    case Op::kSplitLoss:
+      return DgradSplitLoss();
     case Op::kInput:
     case Op::kEmbed:
       return;
@@ -274,11 +282,14 @@ void Dispatch::Wgrad() {
       if (spec_.grad_bias) PositionWgrad(n_, shape, Grad(spec_.grad_out()), Target(spec_.bias()));
       return;
     }
+    case Op::kEmbedStream:
+      return PositionWgrad(n_, Embedding(Tokens(), network_.FirstTokenOf(spec_)),
+                           Grad(spec_.out[0]), Target(spec_.bias()));
     case Op::kNorm:
       return NormWgrad(n_, rows, In(spec_.in[0]), OutGrad().data(), OutGradGrid(),
                        Target(spec_.weight()));
     case Op::kGain:
-      return GainWgrad(n_, rows, In(spec_.in[0]), Grad(spec_.out[0]), Target(spec_.weight()));
+      return GainWgrad(n_, rows, In(spec_.in[0]), OutGrad().data(), Target(spec_.weight()));
     case Op::kLinear:
     case Op::kLinearResidual:
     case Op::kConcatLinear:

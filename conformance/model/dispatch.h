@@ -7,6 +7,7 @@
 #include "conformance/model/network.h"
 #include "conformance/model/node_grids.h"
 #include "conformance/model/numerics.h"
+#include "conformance/model/split_loss.h"
 #include "conformance/model/swiglu.h"
 
 namespace shardproof {
@@ -33,6 +34,11 @@ class Dispatch {
   AttentionShape Heads() const;
   EmbeddingShape Embedding(int64_t tokens, int64_t first) const;
   SwigluShape Gates() const;
+  SplitLossShape LogitsOfRange() const;
+
+  // A split vocabulary (vocab_dispatch.cc).
+  void ForwardSplitVocabulary();
+  void DgradSplitLoss();
 
   // Experts and multi-token prediction (moe_dispatch.cc).
   void MoeForward();

@@ -93,6 +93,11 @@ struct ModelConfig {
   // gathered, what they compute is reduce-scattered. Routers and experts have the tokens of the
   // part.
   bool sequence_parallel = false;
+  // Embedding and head are split over tp by rows, the vocabulary: rows that a rank lacks are zeros
+  // where they are looked up, until summed over tp; each rank has the logits of its range, and the
+  // loss needs maxima and sums of all ranks.
+  bool vocab_parallel = false;
+  int32_t vocab_multiple = 1;  // odd_sizes make the vocabulary this times a prime
   int32_t tp = 1;
   // The samples of cp ranks are parts of one sequence, in their order: attention reads keys and
   // values of all of it, which are gathered. `sequence` is what each has.

@@ -22,6 +22,7 @@ struct Dims {
   int64_t local_heads() const { return heads / tp; }
   int64_t local_ffn() const { return ffn / tp; }
   int64_t local_sequence() const { return sequence / tp; }
+  int64_t local_vocab = 0;  // rows of embedding and head that a rank has
   int64_t whole_sequence() const { return sequence * cp; }
 };
 Dims DimsOf(const ModelConfig& config);
@@ -39,8 +40,10 @@ int64_t ElementOfWhole(const spf_param& param, int64_t tp, int64_t rank, int64_t
 // in and out: what the values of a node are. Where nothing is said: in {x}, out {y}, weight and
 // bias as usual.
 enum class Op {
-  kInput,  // out {tokens, labels}; -1: not needed on this stage
-  kEmbed,  // in {tokens}; bias is the position embedding
+  kInput,        // out {tokens, labels}; -1: not needed on this stage
+  kEmbed,        // in {tokens}; bias is the position embedding. split: rows of the own range of the
+                 // vocabulary, else zeros: a summand over tp, on no grid yet
+  kEmbedStream,  // in {sum of a split kEmbed}; bias is the position embedding
   kNorm,
   kLinear,
   kLinearResidual,  // in {x, residual stream}
@@ -56,7 +59,11 @@ enum class Op {
   kSwiglu,
   kGain,
   kLoss,           // in {logits, labels}
-  kNextLoss,       // the same with the labels of the next token: multi-token prediction
+  kLossMax,        // in {logits of a range of the vocabulary}: the largest of each token
+  kLossSums,       // in {logits, labels, maxima of all ranges}, out: of each token the sum of
+                   // exponentials of the own range, and its label's logit or 0: summands over tp
+  kSplitLoss,      // in {logits, labels, maxima, sums of all ranges}; forward reads the last two
+  kNextLoss,       // the same as kLoss with the labels of the next token: multi-token prediction
   kRouter,         // out {probs, index, expert_counts, send_counts}
   kPermute,        // in {x, probs, index}, out {rows, row_probs}
   kExchange,       // not computed: the engine moves in to out
@@ -74,10 +81,10 @@ struct NodeSpec {
   std::array<int32_t, 4> in{-1, -1, -1, -1}, out{-1, -1, -1, -1};
   std::vector<int32_t> weights, biases;  // parameters
   bool head = false;   // belongs to the head: its gradients lie on the head's grids
-  bool split = false;  // its heads or its part of ffn are those of one tp rank
+  bool split = false;  // its heads, part of ffn or of the vocabulary are those of one tp rank
   bool backward =
       false;  // kAllReduce: sums gradients, else values; kReduceScatter: of gradients alone
-  bool forward = false;  // kAllGather: of values alone
+  bool forward = false;  // no gradient goes through it; kAllGather: of values alone
   bool over_cp = false;  // kAllGather: over cp, else over tp
   bool part = false;     // its tokens are those of this tp rank's part of the sequence
   int32_t loss_chunk = 0, loss_chunks = 1;  // head, loss: which part of the tokens they compute
@@ -125,6 +132,10 @@ class Network {
   int64_t FirstTokenOf(const NodeSpec& spec) const;
   // Where the rank's tokens begin in the sequence.
   int64_t first_position() const { return rank_.cp * dims_.sequence; }
+  // The first row of embedding and head that the rank has.
+  int64_t first_word() const {
+    return dims_.local_vocab == dims_.vocab ? 0 : rank_.tp * dims_.local_vocab;
+  }
   // The first row that it takes of the values it reads; of a loss in chunks not always 0.
   int64_t FirstRowOf(const NodeSpec& spec) const;
   // In how many nodes of the longest program a parameter is used.

@@ -204,10 +204,14 @@ std::vector<ModelConfig> VariedConfigs() {
   ModelConfig parts = split;
   parts.sequence_parallel = true;
   parts.tp = 1;
+  ModelConfig vocabulary = split;
+  vocabulary.vocab_parallel = true;
+  vocabulary.vocab_multiple = 4;
+  vocabulary.sequence = 8;  // some of these tokens are in the first range
   ModelConfig chunks = all;
   chunks.loss_chunks = 2;
-  return {ModelConfig{}, all,    experts, embedding, layer,  routed,
-          dropped,       padded, context, split,     chunks, parts};
+  return {ModelConfig{}, all,     experts, embedding, layer,      routed, dropped,
+          padded,        context, split,   chunks,    vocabulary, parts};
 }
 
 }  // namespace shardproof

@@ -23,8 +23,14 @@ bool FromStream(const NodeSpec& spec) {
          spec.op == Op::kResidualAdd;
 }
 
+bool OfSplitVocabulary(const NodeSpec& spec) {
+  return (spec.op == Op::kEmbed && spec.split) || spec.op == Op::kEmbedStream ||
+         spec.op == Op::kLossMax || spec.op == Op::kLossSums || spec.op == Op::kSplitLoss;
+}
+
 Grid OutGradGridOf(const Network& network, const NodeSpec& spec) {
   if (FromStream(spec) || spec.op == Op::kRowLinear) return grids::kDBranch;
+  if (spec.op == Op::kGain) return grids::kDHeadIn;
   if (spec.head) return spec.op == Op::kNorm ? grids::kDHeadIn : grids::kDLogits;
   if (spec.op == Op::kNorm) return spec.many_readers ? grids::kDMoeNormOut : grids::kDNormOut;
   const std::string_view module = network.tables().modules[spec.module].name;

@@ -10,6 +10,8 @@ int32_t ExponentOfScale(double scale);
 
 // The node's output is on the residual stream, whose gradient is requantised before use.
 bool FromStream(const NodeSpec& spec);
+// Forward, a node of a vocabulary that is split over tp.
+bool OfSplitVocabulary(const NodeSpec& spec);
 
 // Of linear modules and norms, at loss scale 1: of the output's gradient as operand; of the input's
 // gradient.

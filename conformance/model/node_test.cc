@@ -95,6 +95,8 @@ TEST_P(NodeTest, GradientsAreThoseOfFiniteDifferences) {
     // its own.
     if (Has(bench.tables().modules[node.module].type, "Router")) continue;
     if (node.uses[SPF_FWD].n == 0) continue;
+    // Its forward does not read the logits that it has the gradient of: split_loss.h's sums do.
+    if (bench.model().config().vocab_parallel && Has(node.name, "loss")) continue;
     for (int32_t i = 0; i < node.uses[SPF_BWD].n; ++i) {
       const spf_use& use = node.uses[SPF_BWD].use[i];
       if ((use.access & SPF_WRITE) == 0) continue;

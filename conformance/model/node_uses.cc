@@ -19,7 +19,14 @@ void UseAll(Uses& uses, spf_table table, spf_access access, const Ids& ids) {
   for (int32_t id : ids) Use(uses, table, access, id);
 }
 
-bool IsLoss(const NodeSpec& s) { return s.op == Op::kLoss || s.op == Op::kNextLoss; }
+bool IsLoss(const NodeSpec& s) {
+  return s.op == Op::kLoss || s.op == Op::kNextLoss || s.op == Op::kSplitLoss;
+}
+
+// What it writes is a constant of the backward pass.
+bool WritesConstants(const NodeSpec& s) {
+  return IsLoss(s) || s.op == Op::kLossMax || s.op == Op::kLossSums;
+}
 
 bool HasGradient(const spf_value* values, int32_t value) {
   return value >= 0 && values[value].dtype == SPF_F32;
@@ -34,7 +41,12 @@ Uses ForwardUses(const NodeSpec& s) {
   if (s.backward) return uses;
   UseAll(uses, SPF_IN_PARAM, SPF_READ, s.weights);
   UseAll(uses, SPF_IN_PARAM, SPF_READ, s.biases);
-  UseAll(uses, SPF_IN_ACT, SPF_READ, s.in);
+  if (s.op == Op::kSplitLoss) {
+    Use(uses, SPF_IN_ACT, SPF_READ, s.in[2]);
+    Use(uses, SPF_IN_ACT, SPF_READ, s.in[3]);
+  } else {
+    UseAll(uses, SPF_IN_ACT, SPF_READ, s.in);
+  }
   UseAll(uses, SPF_IN_ACT, s.AddsToLoss() ? SPF_ADD : SPF_WRITE, s.out);
   return uses;
 }
@@ -52,6 +64,8 @@ void InputsOfDgrad(const NodeSpec& s, Uses& uses) {
     case Op::kGatedSwiglu:
       read(s.in[0]);
       return read(s.in[1]);
+    case Op::kSplitLoss:
+      return UseAll(uses, SPF_IN_ACT, SPF_READ, s.in);
     case Op::kRouter:
       read(s.in[0]);
       return read(s.out[1]);
@@ -146,7 +160,8 @@ bool SumsInPlace(NodeSpec& spec, const std::vector<bool>& wanted) {
   return true;
 }
 
-// What norms give to layers that are split by output gets a gradient that is summed over tp.
+// What norms and gains give to layers that are split by output gets a gradient that is summed over
+// tp.
 void MarkSumsOverTp(std::vector<NodeSpec>& program) {
   std::set<int32_t> summed;
   for (const NodeSpec& spec : program) {
@@ -155,8 +170,8 @@ void MarkSumsOverTp(std::vector<NodeSpec>& program) {
     if (sums) summed.insert(spec.in[0]);
   }
   for (NodeSpec& spec : program) {
-    if (spec.op == Op::kNorm && spec.grad_from < 0 && summed.contains(spec.out[0]))
-      spec.many_readers = true;
+    const bool row_wise = spec.op == Op::kNorm || spec.op == Op::kGain;
+    if (row_wise && spec.grad_from < 0 && summed.contains(spec.out[0])) spec.many_readers = true;
   }
 }
 
@@ -194,7 +209,7 @@ int32_t DecideGradients(std::vector<NodeSpec>& program, const spf_model& tables)
     const bool below = DecideInputs(spec, wanted, writers);
     const bool any = spec.grad_weight || spec.grad_bias || below;
     for (int32_t value : spec.out) {
-      if (HasGradient(tables.values, value) && !IsLoss(spec))
+      if (HasGradient(tables.values, value) && !WritesConstants(spec))
         wanted[static_cast<size_t>(value)] = any;
     }
     if (spec.grad_from >= 0) wanted[static_cast<size_t>(spec.grad_from)] = any;

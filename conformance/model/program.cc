@@ -50,6 +50,7 @@ int32_t ProgramBuilder::Begin(const Stage& stage) {
     n_.values_[static_cast<size_t>(h)].flags |= SPF_VALUE_FROM_PREV;
     return h;
   }
+  if (c_.vocab_parallel) return SplitEmbedding();
   NodeSpec& embed =
       Add(Op::kEmbed, "embedding", "embedding", Integers("tokens"), StreamValue("embedding"));
   embed.weights = {n_.FindParam("embedding.weight")};
@@ -139,17 +140,21 @@ void ProgramBuilder::Head(int32_t h, int32_t labels) {
   int32_t x = Norm("final_norm", h, "");
   program_.back().head = true;
   if (c_.sequence_parallel) {
-    // All ranks compute the whole head, and have the whole gradient of its input.
     const size_t norm = program_.size() - 1;
     x = AllGather("head.gather", "head", x);
-    program_.back().forward = true;
-    program_[norm].grad_from = x;
+    // All ranks compute the whole head, or what its gain makes of it, and have the whole gradient
+    // of its input.
+    if (!c_.vocab_parallel || c_.odd_sizes) {
+      program_.back().forward = true;
+      program_[norm].grad_from = x;
+    }
   }
   if (c_.odd_sizes) {
     NodeSpec& gain = Add(Op::kGain, "gain", "gain", x, Value("gain", d_.width));
     gain.weights = {n_.FindParam("gain.weight")};
     x = gain.out[0];
   }
+  if (c_.vocab_parallel) return SplitHeadAndLoss(x, labels);
   for (int32_t chunk = 0; chunk < c_.loss_chunks; ++chunk) HeadAndLoss(x, labels, chunk);
 }
 

@@ -56,6 +56,10 @@ class ProgramBuilder {
   int32_t Integers(const std::string& name);
   int32_t Loss(const std::string& name, uint32_t flags);
 
+  // --- vocab_program.cc
+  int32_t SplitEmbedding();  // returns the residual stream
+  void SplitHeadAndLoss(int32_t x, int32_t labels);
+
   // --- moe_program.cc
   // x: the layer's normalised input, h: its residual stream. Returns the stream behind the experts.
   int32_t Moe(const std::string& moe, int32_t x, int32_t h, const std::string& suffix);

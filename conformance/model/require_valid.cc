@@ -83,10 +83,18 @@ void RequireTensorParallel(const ModelConfig& config) {
           "tp = " + std::to_string(config.tp) + " without tensor_parallel: nothing is split");
   Require(!config.sequence_parallel || config.tensor_parallel,
           "sequence_parallel without tensor_parallel: nothing is split");
+  Require(!config.vocab_parallel || config.tensor_parallel,
+          "vocab_parallel without tensor_parallel: nothing is split");
   if (!config.tensor_parallel) return;
   const Dims dims = DimsOf(config);
   RequireDivides("tp", config.tp, "heads", dims.heads);
   RequireDivides("tp", config.tp, "ffn", dims.ffn);
+  if (config.vocab_parallel) {
+    RequireDivides("tp", config.tp, "vocab", dims.vocab);
+    Require(!config.mtp, "vocab_parallel with mtp: its second loss has a head in one piece");
+    Require(config.loss_chunks == 1,
+            "vocab_parallel with loss_chunks: a chunk is one head and one loss");
+  }
   if (!config.sequence_parallel) return;
   RequireDivides("tp", config.tp, "sequence", dims.sequence);
   Require(!config.experts,
@@ -137,6 +145,7 @@ void RequireValid(const ModelConfig& config, int64_t max_tokens) {
   RequireRange("samples_together", config.samples_together, 1, 1 << 16);
   RequireRange("sequence", config.sequence, 1, 1 << 16);
   RequireRange("ep", config.ep, 1, 1024);
+  RequireRange("vocab_multiple", config.vocab_multiple, 1, config.vocab);
   RequireRange("d_odd", config.d_odd, 1, 1 << 20);
   RequireRange("tokens per step", max_tokens, 1, int64_t{1} << 40);
   if (config.d_odd % 2 == 0)

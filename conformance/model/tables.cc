@@ -32,8 +32,10 @@ Dims DimsOf(const ModelConfig& config) {
   dims.tp = config.tp;
   dims.cp = config.cp;
   dims.head_dim = config.width / config.heads;
+  const int64_t vocab = config.vocab_multiple * NextPrime(dims.vocab / config.vocab_multiple);
+  if (config.odd_sizes) dims.vocab = vocab;
+  dims.local_vocab = config.vocab_parallel ? dims.vocab / dims.tp : dims.vocab;
   if (!config.odd_sizes) return dims;
-  dims.vocab = NextPrime(dims.vocab);
   dims.width = NextPrime(dims.width);
   // Tensor-parallel ranks divide heads and ffn all the same; nobody divides what each of them has.
   dims.heads = config.tensor_parallel ? kOddHeads : 1;
@@ -113,9 +115,12 @@ class TableBuilder {
 
  private:
   void First() {
-    if (c_.root_param) Param(0, "position", {d_.whole_sequence(), d_.width}, {0, 0.5f});
+    // Rows of a split vocabulary are added to positions of this rank's part of the sequence.
+    const uint32_t flags = c_.vocab_parallel ? OfParts() : 0;
+    if (c_.root_param) Param(0, "position", {d_.whole_sequence(), d_.width}, {0, 0.5f}, flags);
     const int32_t embedding = Module(0, "embedding", "Embedding");
-    Param(embedding, "embedding.weight", {d_.vocab, d_.width}, {0, c_.tied ? 0.5f : 0.99f});
+    Param(embedding, "embedding.weight", {d_.vocab, d_.width}, {0, c_.tied ? 0.5f : 0.99f}, 0,
+          c_.vocab_parallel ? 0 : -1);
   }
 
   void Last() {
@@ -125,7 +130,7 @@ class TableBuilder {
       const int32_t gain = Module(0, "gain", "Gain");
       Param(gain, "gain.weight", {1}, {0, 1, true});
     }
-    Linear(0, "head", d_.width, d_.vocab, 0, !c_.tied);
+    Linear(0, "head", d_.width, d_.vocab, 0, !c_.tied, c_.vocab_parallel ? 0 : -1);
   }
 
   int32_t Module(int32_t parent, const std::string& name, const char* type) {

@@ -2,6 +2,7 @@
 // those of a model that knows nothing of tp, but for the order of rows.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -29,7 +30,9 @@ class Ranks {
     }
   }
 
-  void RunSample() {
+  void RunSample(int64_t step = 0, int64_t sample = 0) {
+    step_ = step;
+    sample_ = sample;
     const int32_t n = bench(0).program().n_nodes;
     for (int32_t i = 0; i < n; ++i) Run(i, SPF_FWD);
     for (int32_t i = n; i-- > 0;) Run(i, SPF_BWD);
@@ -50,7 +53,8 @@ class Ranks {
   void Run(int32_t i, spf_phase phase) {
     const spf_node& node = bench(0).program().nodes[i];
     for (size_t rank = 0; rank < size(); ++rank)
-      bench(rank).Run(blocks_[rank], bench(rank).program().nodes[i], phase);
+      bench(rank).Run(blocks_[rank], bench(rank).program().nodes[i], phase, 1, SPF_F32, step_,
+                      sample_);
     const spf_uses& uses = node.uses[phase];
     if (uses.n == 0) return;
     if (node.kind == SPF_NODE_ALL_REDUCE) Sum(uses.use[0]);
@@ -89,6 +93,7 @@ class Ranks {
   }
 
   const bool in_parts_;
+  int64_t step_ = 0, sample_ = 0;
   std::vector<std::unique_ptr<NodeBench>> benches_;
   std::vector<Blocks> blocks_;
 };
@@ -214,6 +219,84 @@ TEST(TensorParallel, PartsAreRoutedAsTheWholeRoutesThem) {
   EXPECT_GT(Differences(parts, whole, blocks), 0);
 }
 
+// The vocabulary in one piece, and split, with and without parts of the sequence.
+void ExpectVocabularyEqual(ModelConfig config, int32_t tp, const std::string& what) {
+  config.vocab_multiple = 4;
+  config.moe.parts = tp;
+  const NodeBench whole(Split(1, config));
+  Blocks blocks = whole.Start();
+  whole.RunSample(blocks, 0, 0);
+  config.vocab_parallel = true;
+  for (const bool in_parts : {false, true}) {
+    config.sequence_parallel = in_parts;
+    for (const int32_t ranks : {1, tp}) {
+      config.moe.parts = in_parts ? tp / ranks : tp;
+      Ranks split(Split(ranks, config));
+      split.RunSample();
+      EXPECT_EQ(Differences(split, whole, blocks), 0)
+          << what << ", tp " << ranks << (in_parts ? ", parts" : "");
+    }
+  }
+}
+
+TEST(TensorParallel, RangesOfTheVocabularyComputeTheBitsOfTheWhole) {
+  ModelConfig plain;
+  ExpectVocabularyEqual(plain, 2, "plain");
+  ModelConfig all;
+  all.biases = all.root_param = all.reused = all.tied = true;
+  all.sequence = 4;
+  ExpectVocabularyEqual(all, 2, "all");
+  all.odd_sizes = true;
+  all.tied = false;
+  ExpectVocabularyEqual(all, 2, "odd sizes");
+  ExpectVocabularyEqual(all, 4, "odd sizes");
+  ModelConfig narrow;
+  narrow.narrow = narrow.biases = narrow.root_param = true;
+  narrow.heads = 4;
+  ExpectVocabularyEqual(narrow, 4, "narrow");
+  ModelConfig frozen;
+  frozen.frozen = "embedding";
+  frozen.biases = frozen.root_param = true;
+  ExpectVocabularyEqual(frozen, 2, "frozen embedding");
+  frozen.tied = true;
+  ExpectVocabularyEqual(frozen, 2, "frozen head");
+  ModelConfig routed;
+  routed.moe.experts = 4;
+  routed.moe.shared = true;
+  ExpectVocabularyEqual(routed, 2, "routed");
+}
+
+TEST(TensorParallel, ALabelThatIsNoTokenIsOneForEachRange) {
+  ModelConfig config = Split(2);
+  config.vocab_parallel = config.nan_loss = true;
+  Ranks ranks(config);
+  const NodeBench whole([] {
+    ModelConfig in_one_piece = Split(1);
+    in_one_piece.nan_loss = true;
+    return in_one_piece;
+  }());
+  Blocks blocks = whole.Start();
+  whole.RunSample(blocks, 1, 1);
+  ranks.RunSample(1, 1);
+  int64_t nan = 0, nan_of_whole = 0;
+  for (size_t rank = 0; rank < 2; ++rank) {
+    const spf_model& tables = ranks.bench(rank).tables();
+    for (int32_t id = 0; id < tables.n_params; ++id) {
+      const spf_param& param = tables.params[id];
+      const float* all = blocks.Floats(SPF_IN_GRAD, FindParam(whole.tables(), param.name));
+      for (int64_t i = 0; i < param.numel; ++i) {
+        const float mine = ranks.blocks(rank).Floats(SPF_IN_GRAD, id)[i];
+        const float theirs = all[ElementOfWhole(param, 2, static_cast<int64_t>(rank), i)];
+        EXPECT_EQ(std::isnan(mine), std::isnan(theirs)) << param.name;
+        nan += std::isnan(mine);
+        nan_of_whole += std::isnan(theirs);
+      }
+    }
+  }
+  EXPECT_EQ(nan, nan_of_whole);
+  EXPECT_GT(nan, 0);
+}
+
 TEST(TensorParallel, ValuesOfRoutedPartsHaveTheRowsOfThePart) {
   ModelConfig config;
   config.sequence_parallel = true;
@@ -305,6 +388,21 @@ TEST(TensorParallel, TablesSayWhatIsSplit) {
   EXPECT_EQ(text("head.weight"), "32 x 16, tp_dim -1");
 }
 
+TEST(TensorParallel, TablesSayThatTheVocabularyIsSplit) {
+  ModelConfig config = Split(4);
+  config.heads = 4;
+  config.biases = config.vocab_parallel = true;
+  const NodeBench bench(config, 32, ModelRank(0, 0, 1));
+  const spf_model& tables = bench.tables();
+  for (const char* name : {"embedding.weight", "head.weight", "head.bias"}) {
+    const spf_param& param = tables.params[FindParam(tables, name)];
+    EXPECT_EQ(param.tp_dim, 0) << name;
+    EXPECT_EQ(param.shape[0], 8) << name;
+  }
+  EXPECT_EQ(tables.values[FindValue(tables, "head")].row_elems, 8);
+  EXPECT_EQ(tables.values[FindValue(tables, "loss.max.gather")].max_rows, 4 * 8);
+}
+
 TEST(TensorParallel, ASizeThatTpDoesNotDivideIsRefused) {
   EXPECT_THROW(Model(Split(4), 32), std::invalid_argument);  // two heads
   ModelConfig whole;
@@ -323,6 +421,15 @@ TEST(TensorParallel, ASizeThatTpDoesNotDivideIsRefused) {
   EXPECT_NO_THROW(Model(Split(2, parts), 32));
   parts.mtp = true;  // its layer reads the whole sequence
   EXPECT_THROW(Model(Split(2, parts), 32), std::invalid_argument);
+  ModelConfig vocabulary;
+  vocabulary.vocab_parallel = true;
+  EXPECT_THROW(Model(vocabulary, 32), std::invalid_argument);  // nothing is split
+  EXPECT_NO_THROW(Model(Split(2, vocabulary), 32));
+  vocabulary.vocab = 33;
+  EXPECT_THROW(Model(Split(2, vocabulary), 32), std::invalid_argument);
+  vocabulary.vocab = 32;
+  vocabulary.loss_chunks = 2;
+  EXPECT_THROW(Model(Split(2, vocabulary), 32), std::invalid_argument);
 }
 
 }  // namespace

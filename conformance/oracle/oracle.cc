@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "conformance/common/at.h"
+#include "conformance/model/network.h"
 #include "conformance/oracle/shards.h"
 #include "conformance/oracle/trainer.h"
 #include "conformance/oracle/update.h"
@@ -66,10 +67,18 @@ ModelConfig Undivided(ModelConfig config) {
   config.moe.parts = (config.sequence_parallel ? config.tp : 1) * config.cp;
   config.pp = config.chunks = 1;
   config.tp = config.loss_chunks = 1;
+  config.vocab_parallel = false;
   config.sequence *= config.cp;
   config.cp = 1;
   config.context_parallel = false;
   return config;
+}
+
+// The same with tables that say all that ranks of tp split: the oracle's own vocabulary is whole.
+ModelConfig SplitLayout(const ModelConfig& config) {
+  ModelConfig layout = Undivided(config);
+  layout.vocab_parallel = config.vocab_parallel;
+  return layout;
 }
 
 UpdateRule RuleOf(const InstanceSpec& spec) {
@@ -110,6 +119,7 @@ class Oracle {
   Oracle(const Case& c, size_t instance, const OracleOptions& options, OracleState saved)
       : spec_(c.instances.at(instance)),
         model_(Undivided(spec_.model), TokensPerStep(spec_)),
+        layout_(SplitLayout(spec_.model), {}),
         trainer_(model_, probe_, options.bf16_node_grads),
         ep_ranks_(EpRanks(spec_, c.world)),
         sequences_(SequencesOf(spec_, c.world)),
@@ -126,7 +136,7 @@ class Oracle {
       out.letter = call.letter;
       out.step = call.step;
       Play(call, out);
-      if (spec_.model.tp > 1) CutIntoShards(model_.Tables({}), spec_.model.tp, out);
+      if (spec_.model.tp > 1) CutIntoShards(layout_.tables(), spec_.model.tp, out);
       if (Length(run.calls) > options_.last_call) break;
       ++call_;
     }
@@ -229,6 +239,7 @@ class Oracle {
 
   const InstanceSpec spec_;
   const Model model_;
+  const Network layout_;
   Probe probe_;
   Trainer trainer_;
   const std::vector<int32_t> ep_ranks_;

@@ -332,5 +332,23 @@ TEST(OracleTest, NodesMayAddInBf16) {
   EXPECT_FALSE(RoundingShows("w2.zero3.bf16.wire16")) << "bf16 holds these gradients";
 }
 
+// Ranges of the vocabulary are cut out of a training that knows nothing of them.
+TEST(OracleTest, AVocabularyIsCutIntoRanges) {
+  const OracleRun whole = RunId("w2.ddp.tp2.etp2.split.tied.do=tt"),
+                  ranges = RunId("w2.ddp.tp2.etp2.split.splitvocab.tied.do=tt");
+  ASSERT_EQ(ranges.calls.size(), whole.calls.size());
+  for (size_t i = 1; i < whole.calls.size(); ++i) {
+    const OracleCall &a = whole.calls[i], &b = ranges.calls[i];
+    EXPECT_EQ(a.losses, b.losses);
+    const std::string name = "embedding.weight";
+    ASSERT_TRUE(a.weights.contains(name));
+    EXPECT_FALSE(b.weights.contains(name));
+    std::vector<float> all = b.weights.at(ShardName(name, 0, 2));
+    const std::vector<float>& rest = b.weights.at(ShardName(name, 1, 2));
+    all.insert(all.end(), rest.begin(), rest.end());
+    EXPECT_EQ(all, a.weights.at(name));
+  }
+}
+
 }  // namespace
 }  // namespace shardproof

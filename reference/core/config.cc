@@ -49,7 +49,10 @@ void ReadLayerWise(const Knobs& knobs, Config& c) {
 
 void ReadGrid(const Knobs& knobs, Config& c) {
   // The model's tables say what is split.
-  if (knobs.Flag("tensor_parallel")) knobs.Flag("sequence_parallel");
+  const bool split = knobs.Flag("tensor_parallel");
+  if (split) knobs.Flag("sequence_parallel");
+  if (knobs.Flag("vocab_parallel") && !split)
+    Reject("vocab_parallel", "1", "needs tensor_parallel = 1, which splits the model at all");
   c.context_parallel = knobs.Flag("context_parallel");
   c.own_groups = knobs.OneOf<bool>("groups", {{"explicit", false}, {"grid", true}});
   c.grid.tp = knobs.Size("tp");

@@ -17,6 +17,7 @@ bool ExchangesTokens(const spf_model& model, const spf_node& node) {
 }
 
 bool StartsBackward(const spf_node& node) {
+  if (node.kind != SPF_NODE_COMPUTE) return false;  // a sum over tp has a gradient to add up
   const auto uses = UsesOf(node, SPF_BWD);
   return !uses.empty() && std::ranges::none_of(uses, [](const spf_use& use) {
     return use.table == SPF_IN_DACT && use.access == SPF_READ;

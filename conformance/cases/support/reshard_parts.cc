@@ -66,6 +66,7 @@ bool IsTrained(const std::string& factor) {
                                         "weight_decay",
                                         "tensor_parallel",
                                         "sequence_parallel",
+                                        "vocab_parallel",
                                         "context_parallel"};
   return std::find(kNames.begin(), kNames.end(), factor) != kNames.end();
 }

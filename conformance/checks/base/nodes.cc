@@ -57,6 +57,7 @@ bool Nodes::Under(int32_t module, const char* type) const {
 
 // A loss: its backward makes a gradient out of none.
 bool Nodes::Originates(const spf_node& node) const {
+  if (node.kind != SPF_NODE_COMPUTE) return false;  // a gradient is summed where it is
   const spf_uses& uses = node.uses[SPF_BWD];
   bool reads = false, writes = false;
   for (int32_t i = 0; i < uses.n; ++i) {

@@ -34,7 +34,8 @@ constexpr Row kRows[] = {
      "FS-46 FS-48 "
      "FS-06 FS-07 FS-26 FS-38 PG-07 PG-14 PG-15 PG-17 GE-28"},
     {Kind::kStructure, true,
-     "CP-03 CP-01 CP-02 TP-03 TP-01 TP-02 TP-08 TP-04 TP-09 TP-07 EP-18 EP-21 LW-01 LW-02 LW-03 "
+     "CP-03 CP-01 CP-02 TP-03 TP-01 TP-02 TP-10 TP-11 TP-08 TP-04 TP-09 TP-07 EP-18 EP-21 LW-01 "
+     "LW-02 LW-03 "
      "LW-05 LW-06 LW-07 "
      "LW-08 LW-13 "
      "LW-14 "

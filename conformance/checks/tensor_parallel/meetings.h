@@ -13,12 +13,16 @@ namespace shardproof {
 enum class Axis : uint8_t { kTp, kCp };
 inline const char* NameOf(Axis axis) { return axis == Axis::kTp ? "tp" : "cp"; }
 
+// Whose values meet: of split layers, rows that a split vocabulary looks up, its loss.
+enum class Meets : uint8_t { kLayers, kRows, kLoss };
+
 // A value, or its gradient, that is read behind a collective.
 struct Met {
   std::string node;    // of the tables, that names it
   int32_t value = -1;  // what goes into the collective
   bool gathered = false;
   Axis axis = Axis::kTp;
+  Meets of = Meets::kLayers;
 };
 using Values = std::map<std::pair<int32_t, int32_t>, Met>;  // by table and value
 

@@ -15,6 +15,7 @@ namespace {
 // rank, of all shards, and of experts, which are whole: of all, and by place in tp of those there.
 struct Parts {
   double whole = 0, mine = 0, shards = 0, experts = 0;
+  double other_ranges = 0;  // of shards: ranges of the vocabulary that this rank lacks
   std::vector<double> experts_of;
 };
 
@@ -55,6 +56,10 @@ class Statistics {
     return keys;
   }
 
+  static bool OfVocabulary(const ParamFacts& param) {
+    return param.tensor.starts_with("embedding.") || param.tensor.starts_with("head.");
+  }
+
   Parts PartsOf(int32_t rank, const OracleCall& call, bool squares) const {
     Parts parts;
     std::vector<std::set<int32_t>> experts;
@@ -76,7 +81,9 @@ class Statistics {
       } else {
         parts.shards += sum;
         const int32_t tp = facts_.spec().model.tp;
-        if (param.name == ShardName(param.tensor, facts_.Place(rank).tp, tp)) parts.mine += sum;
+        const bool mine = param.name == ShardName(param.tensor, facts_.Place(rank).tp, tp);
+        if (mine) parts.mine += sum;
+        if (!mine && OfVocabulary(param)) parts.other_ranges += sum;
       }
     }
     return parts;
@@ -99,6 +106,9 @@ class Statistics {
       if (of_place != parts.experts && equals(parts.whole + parts.shards + of_place))
         how = "it has experts of one rank of tp only, where each rank holds others";
     }
+    if (parts.other_ranges > 0 &&
+        equals(parts.whole + parts.shards - parts.other_ranges + parts.experts))
+      how = "it has this rank's range of the vocabulary only, not those of tp";
     if (equals(parts.whole + parts.mine + parts.experts))
       how = "it has this rank's shards only, not those of tp";
     for (const double experts : {parts.experts, tp * parts.experts}) {

@@ -172,14 +172,22 @@ class Walk : RankCheck {
                       : met.gathered ? "the part of this rank"
                                      : "the summand of this rank";
     const std::string ranks = ListText(RanksOf(read, met)), axis = NameOf(met.axis);
+    if (met.gathered && met.of == Meets::kLoss) {
+      Add(IdOf(read, met), index, met.node + ": the maxima of the ranks " + ranks, own,
+          "the loss is computed without the largest logits of the other ranges of the vocabulary");
+      return;
+    }
     if (met.gathered) {
       Add(IdOf(read, met), index, met.node + ": the parts of the ranks " + ranks, own,
           std::string(value ? "a value" : "a gradient") +
               " of parts of the sequence is read without those of the other ranks of " + axis);
       return;
     }
-    const char* what = met.axis == Axis::kCp ? "the gradient of keys and values that ranks share"
-                       : value               ? "the output of a layer that is split over tp"
+    const char* what = met.of == Meets::kRows ? "what each rank of tp has looked up in its range"
+                       : met.of == Meets::kLoss
+                           ? "the sum of exponentials, with the label's logit, of a range"
+                       : met.axis == Axis::kCp ? "the gradient of keys and values that ranks share"
+                       : value                 ? "the output of a layer that is split over tp"
                                : "the gradient of the input of a layer that is split over tp";
     Add(IdOf(read, met), index, met.node + ": one sum over the ranks " + ranks,
         missing ? own : std::to_string(held.most) + " sums",

@@ -37,6 +37,7 @@ std::set<std::string> ShownBySums(const InstanceFacts& facts) {
   std::set<std::string> ids;
   if (IsSplit(facts)) ids = {"TP-01", "TP-03"};
   if (IsSplit(facts) && facts.spec().model.sequence_parallel) ids.insert("TP-08");
+  if (IsSplit(facts) && facts.spec().model.vocab_parallel) ids.insert({"TP-10", "TP-11"});
   if (SharesSequences(facts)) ids.insert({"CP-01", "CP-03"});
   if (facts.spec().script.find('t') == std::string::npos) return ids;
   for (int32_t id = 0; id < facts.node_count(facts.spec().offset); ++id) {

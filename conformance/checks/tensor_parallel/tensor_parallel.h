@@ -1,6 +1,6 @@
 // tensor_parallel.h: does an engine sum over tp what its ranks hold parts of, and nothing else?
 //
-// Judges TP-01 to TP-09, in cases with tensor_parallel and a tp of more than one rank, and CP-01 to
+// Judges TP-01 to TP-11, in cases with tensor_parallel and a tp of more than one rank, and CP-01 to
 // CP-03, in cases with context_parallel and a cp of more than one rank. What collectives sum is
 // followed by bytes (sums.cc), whose gradients are in a sum by contributions (gradients.cc), norms
 // and numbers of zeros by what the oracle's gradients make of usual mistakes (statistics.cc), what
@@ -26,9 +26,9 @@ struct Crossing {
 using OverTp = std::vector<std::vector<Crossing>>;  // by rank
 
 // Its parts. over_tp is filled in, where a rank's trace allows it.
-CheckResult CheckTpSums(const Analysis& a, OverTp& over_tp);        // TP-01 to -03, TP-08, CP-*
-CheckResult CheckTpGradients(const Analysis& a);                    // TP-04, TP-05, TP-09
-CheckResult CheckTpStatistics(const Analysis& a);                   // TP-06
+CheckResult CheckTpSums(const Analysis& a, OverTp& over_tp);  // TP-01 to -03, -08, -10, -11, CP-*
+CheckResult CheckTpGradients(const Analysis& a);              // TP-04, TP-05, TP-09
+CheckResult CheckTpStatistics(const Analysis& a);             // TP-06
 CheckResult CheckTpMuon(const Analysis& a, const OverTp& over_tp);  // TP-07
 
 // Ranks of tp hold parts of the sequence, in some instance.

@@ -11,12 +11,12 @@ namespace {
 
 constexpr bool Known(int32_t token, int64_t vocab) { return token >= 0 && token < vocab; }
 
-// The gradient of h [sequence, width] as the parameters' gradients take it.
-void TakeStreamGrad(const NodeContext& c, float* to) {
+// The gradient of h [tokens, width] as the parameters' gradients take it.
+void TakeStreamGrad(const NodeContext& c, int64_t tokens, float* to) {
   const Rules rules = c.rules;
   const Grid grid = rules.Scaled(grids::kDEmbedding);
   const float* dh = c.Grad(c.spec.grad_out());
-  ForEach(c.queue, "embedding_operand", c.d.sequence * c.d.width, [=] SHARDPROOF_KERNEL(int64_t i) {
+  ForEach(c.queue, "embedding_operand", tokens * c.d.width, [=] SHARDPROOF_KERNEL(int64_t i) {
     to[i] = rules.Operand(rules.Rounded(grid, dh[i]), grid);
   });
 }
@@ -53,7 +53,8 @@ void PoisonByUnknownTokens(const NodeContext& c, const int32_t* tokens, float* s
 // The sums over equal tokens are no atomic additions: each has one index, which walks from token to
 // token.
 void WeightGrad(const NodeContext& c, const float* dh) {
-  const int64_t tokens = c.d.sequence, vocab = c.d.vocab, width = c.d.width, numel = vocab * width;
+  const int64_t tokens = c.d.sequence, rows = c.d.local_vocab, width = c.d.width;
+  const int64_t numel = rows * width, begin = c.network.first_word();
   const int32_t* token = c.Integers(c.spec.in[0]);
   const Scratch<int32_t> chain(c.queue, tokens), starts(c.queue, tokens);
   int32_t *next = chain.get(), *first = starts.get();
@@ -64,12 +65,13 @@ void WeightGrad(const NodeContext& c, const float* dh) {
   ForEach(c.queue, "embedding_wgrad", tokens * width, [=] SHARDPROOF_KERNEL(int64_t i) {
     const auto t = static_cast<int32_t>(i / width);
     const int64_t column = i % width;
-    if (first[t] == 0 || !Known(token[t], vocab)) return;
+    const int64_t row = token[t] - begin;  // of this rank's range of the vocabulary
+    if (first[t] == 0 || row < 0 || row >= rows) return;
     float sum = 0;
     for (int32_t u = t; u >= 0; u = next[u]) sum = sum + dh[u * width + column];
-    sums[token[t] * width + column] = sum;
+    sums[row * width + column] = sum;
   });
-  PoisonByUnknownTokens(c, token, sums);
+  if (begin == 0) PoisonByUnknownTokens(c, token, sums);
   AddGrad(c.queue, c.rules, c.Target(c.spec.weight()), sums, numel);
 }
 
@@ -107,13 +109,15 @@ void EmbeddingForward(const NodeContext& c) {
 }
 
 void EmbeddingWgrad(const NodeContext& c) {
-  const int64_t n = c.d.sequence * c.d.width;
+  // What adds positions of a part of the sequence to a split embedding has the part's tokens.
+  const bool split = c.spec.op == Op::kEmbedStream;
+  const int64_t tokens = split ? c.Tokens() : c.d.sequence, n = tokens * c.d.width;
   const Scratch<float> dh(c.queue, n);
-  TakeStreamGrad(c, dh.get());
+  TakeStreamGrad(c, tokens, dh.get());
   if (c.spec.grad_weight) WeightGrad(c, dh.get());
   if (!c.spec.grad_bias) return;
-  const GradTarget rows = c.Target(c.spec.bias()).From(c.network.first_position() * c.d.width);
-  AddGrad(c.queue, c.rules, rows, dh.get(), n);
+  const int64_t first = c.network.first_position() + (split ? c.FirstToken() : 0);
+  AddGrad(c.queue, c.rules, c.Target(c.spec.bias()).From(first * c.d.width), dh.get(), n);
 }
 
 }  // namespace shardproof::device

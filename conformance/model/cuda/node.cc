@@ -8,6 +8,7 @@
 #include "conformance/model/cuda/moe_node.h"
 #include "conformance/model/cuda/norm.h"
 #include "conformance/model/cuda/swiglu.h"
+#include "conformance/model/cuda/vocabulary.h"
 
 namespace shardproof {
 namespace {
@@ -15,6 +16,7 @@ namespace {
 using namespace device;
 
 void Forward(const NodeContext& c) {
+  if (OfSplitVocabulary(c.spec)) return SplitVocabularyForward(c);
   switch (c.spec.op) {
     case Op::kInput:
       return InputForward(c);
@@ -74,6 +76,8 @@ void Dgrad(const NodeContext& c) {
     case Op::kLoss:
     case Op::kNextLoss:
       return LossDgrad(c);
+    case Op::kSplitLoss:
+      return SplitLossDgrad(c);
     default:
       return RunMoeDgrad(c);
   }
@@ -83,6 +87,7 @@ void Wgrad(const NodeContext& c) {
   if (!c.spec.grad_weight && !c.spec.grad_bias) return;
   switch (c.spec.op) {
     case Op::kEmbed:
+    case Op::kEmbedStream:
       return EmbeddingWgrad(c);
     case Op::kNorm:
       return NormWgrad(c);

@@ -15,6 +15,27 @@ namespace {
 
 constexpr spf_phase kPhases[] = {SPF_FWD, SPF_BWD, SPF_DGRAD, SPF_WGRAD};
 
+// Parts of a sequence, over tp and cp, and ranges of a vocabulary.
+void AddDivided(std::vector<ModelConfig>& configs) {
+  ModelConfig parts;  // rows that do not begin at the first token
+  parts.tensor_parallel = parts.sequence_parallel = true;
+  parts.tp = 4;
+  parts.biases = parts.root_param = parts.odd_sizes = true;
+  configs.push_back(parts);
+  ModelConfig vocabulary = parts;  // its second range
+  vocabulary.vocab_parallel = true;
+  vocabulary.vocab_multiple = 4;
+  configs.push_back(vocabulary);
+  ModelConfig context;  // keys and values of more tokens than the rank has, of whole heads and not
+  context.context_parallel = context.root_param = context.odd_sizes = true;
+  context.cp = 3;
+  context.sequence = 6;
+  configs.push_back(context);
+  context.tensor_parallel = context.sequence_parallel = context.bf16_params = true;
+  context.tp = 2;
+  configs.push_back(context);
+}
+
 // Those of all kinds of nodes, and dense ones of more shapes.
 std::vector<ModelConfig> Configs() {
   std::vector<ModelConfig> configs = VariedConfigs();
@@ -51,19 +72,7 @@ std::vector<ModelConfig> Configs() {
   wide.sequence = 35;
   wide.biases = wide.odd_sizes = true;
   configs.push_back(wide);
-  ModelConfig parts;  // rows that do not begin at the first token
-  parts.tensor_parallel = parts.sequence_parallel = true;
-  parts.tp = 4;
-  parts.biases = parts.root_param = parts.odd_sizes = true;
-  configs.push_back(parts);
-  ModelConfig context;  // keys and values of more tokens than the rank has, of whole heads and not
-  context.context_parallel = context.root_param = context.odd_sizes = true;
-  context.cp = 3;
-  context.sequence = 6;
-  configs.push_back(context);
-  context.tensor_parallel = context.sequence_parallel = context.bf16_params = true;
-  context.tp = 2;
-  configs.push_back(context);
+  AddDivided(configs);
   ModelConfig chunks;  // the head's rows do not begin at the first one; the loss is added to
   chunks.loss_chunks = 4;
   chunks.biases = chunks.odd_sizes = true;

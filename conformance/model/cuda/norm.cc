@@ -112,7 +112,7 @@ void GainForward(const NodeContext& c) {
 }
 
 void GainDgrad(const NodeContext& c) {
-  MultiplyByGain(c, c.Grad(c.spec.out[0]), c.rules.Scaled(grids::kDHeadIn), c.Grad(c.spec.in[0]));
+  MultiplyByGain(c, OutGrad(c).get(), c.rules.Scaled(grids::kDHeadIn), c.Grad(c.spec.in[0]));
 }
 
 void GainWgrad(const NodeContext& c) {
@@ -120,7 +120,8 @@ void GainWgrad(const NodeContext& c) {
   const Scratch<float> of_dots(c.queue, rows), of_sum(c.queue, 1);
   const Rules rules = c.rules;
   const Grid grid = rules.Scaled(grids::kDGain);
-  const float *x = c.In(c.spec.in[0]), *dy = c.Grad(c.spec.out[0]);
+  const OutGrad of_y(c);
+  const float *x = c.In(c.spec.in[0]), *dy = of_y.get();
   float *dots = of_dots.get(), *sum = of_sum.get();
   RowSums(
       c.queue, "gain_dot", rows, width,
