@@ -207,7 +207,7 @@ std::vector<ModelConfig> VariedConfigs() {
   ModelConfig vocabulary = split;
   vocabulary.vocab_parallel = true;
   vocabulary.vocab_multiple = 4;
-  vocabulary.sequence = 8;  // some of these tokens are in the first range
+  vocabulary.tp = 1;  // each token is in the range
   ModelConfig chunks = all;
   chunks.loss_chunks = 2;
   return {ModelConfig{}, all,     experts, embedding, layer,      routed, dropped,

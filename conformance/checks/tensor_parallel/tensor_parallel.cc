@@ -56,11 +56,13 @@ std::set<std::string> ShownWithTensorParallel(const InstanceFacts& facts) {
   const InstanceSpec& spec = facts.spec();
   if (!IsSplit(facts)) return ids;
   if (spec.script.find('t') == std::string::npos) return ids;
-  ids.insert({"TP-04", "TP-05"});
+  ids.insert("TP-04");
   if (spec.optimizer == Optimizer::kMuon) ids.insert("TP-07");
   for (int32_t id = 0; id < facts.n_params(spec.offset); ++id) {
     const ParamFacts& param = facts.Param(spec.offset, id);
     if (param.part && !param.frozen) ids.insert("TP-09");
+    // With a split vocabulary, and norms that are frozen, there may be none.
+    if (param.name == param.tensor && !param.frozen) ids.insert("TP-05");
   }
   if (spec.grad_norm || spec.clip_grad > 0 || spec.skip_norm > 0 || spec.zero_count)
     ids.insert("TP-06");
