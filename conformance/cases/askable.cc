@@ -157,7 +157,7 @@ std::string PipelineProblem(const InstanceSpec& spec) {
 }
 
 int32_t VocabMultiple(const InstanceSpec& spec) {
-  return spec.vocab_parallel && spec.model.odd_sizes ? 4 : 1;
+  return spec.vocab_parallel && spec.model.odd_sizes ? std::max(1, spec.tp) : 1;
 }
 
 // vocab: its size, as odd makes it.

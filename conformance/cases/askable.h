@@ -19,9 +19,10 @@ std::string MoeProblem(const InstanceSpec& spec);
 // Heads and ffn that the ranks of tp share.
 std::string TensorParallelProblem(const InstanceSpec& spec);
 std::string ContextParallelProblem(const InstanceSpec& spec);
-// Chunks of the loss, which share a sample's tokens.
-// What a vocabulary of odd_sizes is a multiple of, so that ranks of tp divide it.
+// What a vocabulary of odd_sizes is a multiple of: ranks of tp divide it, and nobody divides what
+// each of them has.
 int32_t VocabMultiple(const InstanceSpec& spec);
+// Chunks of the loss, which share a sample's tokens.
 std::string LossChunksProblem(const InstanceSpec& spec);
 // Model chunks and pipeline ranks.
 std::string PipelineProblem(const InstanceSpec& spec);

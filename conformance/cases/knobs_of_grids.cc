@@ -117,14 +117,16 @@ auto Axis(Size InstanceSpec::*size, const char* name) {
 }
 
 Knob TensorParallel() {
-  return Flag(&InstanceSpec::tensor_parallel, "split",
-              {.name = "tensor_parallel",
-               .meaning =
-                   "attention and dense MLPs are split over the group `tp`: each of its ranks "
-                   "holds a shard of qkv and fc1 (by output) and of proj and fc2 (by input), and "
-                   "the model has nodes of kind SPF_NODE_ALL_REDUCE. Everything else is the same "
-                   "on all ranks of `tp` (but see sequence_parallel), and so are its gradients: "
-                   "they are not summed over `tp`. 0: ranks of `tp` hold the same whole model"})
+  return Flag(
+             &InstanceSpec::tensor_parallel, "split",
+             {.name = "tensor_parallel",
+              .meaning =
+                  "attention and dense MLPs are split over the group `tp`: each of its ranks "
+                  "holds a shard of qkv and fc1 (by output) and of proj and fc2 (by input), and "
+                  "the model has nodes of kind SPF_NODE_ALL_REDUCE. Everything else is the same "
+                  "on all ranks of `tp` (but see sequence_parallel and vocab_parallel), and so are "
+                  "its gradients: they are not summed over `tp`. 0: ranks of `tp` hold the same "
+                  "whole model"})
       .In({Space::kDense, Space::kSchedule, Space::kLayerWise});
 }
 
@@ -136,10 +138,10 @@ Knob SequenceParallel() {
                    "the split layers. The model has nodes of kind SPF_NODE_ALL_GATHER before them "
                    "and SPF_NODE_REDUCE_SCATTER behind them in place of SPF_NODE_ALL_REDUCE. "
                    "Gradients of parameters flagged SPF_PARAM_SEQUENCE_PARALLEL (norms, biases "
-                   "behind the sums, routers, shared experts) are summed over `tp` before they are "
-                   "used; embedding and head have whole gradients on each rank (but see "
-                   "vocab_parallel). A rank routes the "
-                   "tokens of its part to experts that are whole: with routed experts etp is 1, so "
+                   "behind the sums, routers, shared experts; positions with vocab_parallel) are "
+                   "summed over `tp` before they are used; embedding and head have whole gradients "
+                   "on each rank (but see vocab_parallel). A rank routes the tokens of its part to "
+                   "experts that are whole: with routed experts etp is 1, so "
                    "that groups of experts have ranks of `tp` in them. (Megatron-LM's "
                    "sequence_parallel)"})
       .In({Space::kDense, Space::kLayerWise});

@@ -71,31 +71,31 @@ class Legal {
   bool legal_ = false;
 };
 
+// What ranks of a grid hold, and how many samples they have.
+std::vector<std::string> GridKnobs() {
+  return {"tp",
+          "cp",
+          "pp",
+          "ep",
+          "experts",
+          "order",
+          "num_optimizer_instances",
+          "microbatches",
+          "tensor_parallel",
+          "sequence_parallel",
+          "vocab_parallel",
+          "context_parallel",
+          "loss_chunks"};
+}
+
 }  // namespace
 
 CaseSpace::CaseSpace(const std::vector<int32_t>& worlds) : FactorSpace(Space::kDense) {
   AddWorld(worlds);
   AddSetter("place", {std::begin(kPlaces), std::end(kPlaces)}, SetPlace);
-  AddKnobs({"tp",
-            "cp",
-            "pp",
-            "ep",
-            "experts",
-            "order",
-            "num_optimizer_instances",
-            "microbatches",
-            "tensor_parallel",
-            "sequence_parallel",
-            "vocab_parallel",
-            "context_parallel",
-            "loss_chunks",
-            "strategy",
-            "outer_strategy",
-            "groups",
-            "create_all_gather_group",
-            "reshard_after_forward",
-            "fsdp_double_buffer",
-            "backward_param_copies"});
+  AddKnobs(GridKnobs());
+  AddKnobs({"strategy", "outer_strategy", "groups", "create_all_gather_group",
+            "reshard_after_forward", "fsdp_double_buffer", "backward_param_copies"});
   AddOtherKnobs();
   RelateGrid();
   Relate({"create_all_gather_group", "schedule"}, CommScheduleGoes);
@@ -106,21 +106,8 @@ CaseSpace::CaseSpace(const std::vector<int32_t>& worlds) : FactorSpace(Space::kD
 }
 
 void CaseSpace::RelateGrid() {
-  const std::vector<std::string> grid{"world",
-                                      "place",
-                                      "tp",
-                                      "cp",
-                                      "pp",
-                                      "ep",
-                                      "experts",
-                                      "order",
-                                      "num_optimizer_instances",
-                                      "microbatches",
-                                      "tensor_parallel",
-                                      "sequence_parallel",
-                                      "vocab_parallel",
-                                      "context_parallel",
-                                      "loss_chunks"};
+  std::vector<std::string> grid = GridKnobs();
+  grid.insert(grid.begin(), {"world", "place"});
   std::vector<std::string> factors = grid;
   factors.insert(factors.end(), {"strategy", "outer_strategy", "reshard_after_forward",
                                  "fsdp_double_buffer", "backward_param_copies"});

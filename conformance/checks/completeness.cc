@@ -5,6 +5,7 @@
 
 #include "conformance/checks/base/one_row.h"
 #include "conformance/checks/base/reduces.h"
+#include "conformance/checks/knobs/knobs.h"
 #include "conformance/checks/loss_chunks/loss_chunks.h"
 #include "conformance/checks/meta_init/meta_init.h"
 #include "conformance/checks/tensor_parallel/tensor_parallel.h"
@@ -92,6 +93,7 @@ std::set<std::string> ShownByEveryRun(const Analysis& a) {
     ids.merge(ShownWithTensorParallel(a.Facts(i)));
     ids.merge(ShownWithLossChunks(a.Facts(i)));
     ids.merge(ShownWithMetaInit(a.Facts(i)));
+    ids.merge(ShownWithBackwardCopies(a.Facts(i)));
   }
   if (!trains) return ids;
   Add(ids, kProgram);

@@ -180,11 +180,13 @@ class Walk {
     const spf_uses& uses = facts.Node(event.id, rank_).uses[event.phase];
     if (static_cast<uint32_t>(uses.n) != event.ranges.size()) return;
     ParamUse use{index, event.instance, {}};
-    // Backward of a node need not read the parameters that were gathered for it.
+    const int8_t side = event.phase == SPF_FWD ? 0 : 1;
+    // Backward of a node need not read the parameters that were gathered for it. Of two copies a
+    // side computes with its own.
     const int32_t own = facts.UnitOfModule(facts.Node(event.id, rank_).module, rank_);
     for (Window& window : out_.windows) {
       if (own >= 0 && window.unit == own && window.instance == event.instance &&
-          window.release < 0) {
+          window.release < 0 && (!facts.spec().backward_copies || window.side == side)) {
         window.reads.push_back(index);
       }
     }
@@ -193,7 +195,9 @@ class Walk {
       use.units.push_back(facts.Param(rank_, uses.use[i].id).unit);
       const Range& range = trace_.ranges[event.ranges.begin + size_t(i)];
       for (const auto& piece : held_.Get(range.alloc, range.offset, range.offset + range.length)) {
-        std::vector<int64_t>& reads = out_.windows[piece.value].reads;
+        Window& window = out_.windows[piece.value];
+        if (window.side < 0) window.side = side;
+        std::vector<int64_t>& reads = window.reads;
         if (reads.empty() || reads.back() != index) reads.push_back(index);
       }
     }

@@ -16,10 +16,11 @@ struct Window {
   int32_t instance = 0;
   int32_t unit = -1;  // module id; -1: parameters outside units
   int32_t call = -1;
-  int64_t gather = -1;         // event that opened it
-  int64_t last_gather = -1;    // the last one that added to it
-  int64_t release = -1;        // event that closed it; -1: never
-  int64_t bytes = 0;           // of parameter elements
+  int64_t gather = -1;       // event that opened it
+  int64_t last_gather = -1;  // the last one that added to it
+  int64_t release = -1;      // event that closed it; -1: never
+  int64_t bytes = 0;         // of parameter elements
+  int8_t side = -1;  // with backward_param_copies: its bytes are read in forward (0), backward (1)
   std::vector<int64_t> reads;  // compute events of the unit, or that read its bytes, in issue order
   bool OpenAt(int64_t event) const { return gather < event && (release < 0 || event < release); }
   // The first read after the event, or -1.

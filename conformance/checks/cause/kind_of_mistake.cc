@@ -23,11 +23,11 @@ constexpr Row kRows[] = {
      "GE-11 GE-07 GE-41"},
     {Kind::kLifetime, false, "EP-07 LW-24 LW-25 GE-17 GE-18 GE-19"},
     {Kind::kLifetime, true,
-     "KN-15 KN-16 "
+     "KN-15 "
      "EP-09 EP-10 EP-11 EP-13 EP-14 EP-15 EP-16 EP-17 EP-36 LW-35 LW-10 LW-11 LW-12 LW-18 LW-19 "
      "LW-22 "
      "FS-50 "
-     "FS-02 FS-03 FS-09 FS-13 FS-14 FS-23 FS-39 FS-43 GE-38"},
+     "FS-02 KN-16 FS-03 FS-09 FS-13 FS-14 FS-23 FS-39 FS-43 GE-38"},
     {Kind::kStructure, false,
      "BU-01 BU-05 EP-01 EP-02 EP-03 EP-04 EP-20 EP-29 EP-38 LW-16 LW-21 LW-28 LW-29 LW-32 LW-34 "
      "FS-04 "

@@ -30,6 +30,18 @@ TEST(BackwardCopies, OneShardForBothIsFound) {
   EXPECT_EQ(result.findings.at(0).rank, 1);
 }
 
+// As FSDP2 does; what is sent is a buffer of its own each time, and one shard all the same.
+TEST(BackwardCopies, OneShardThatIsCopiedBeforeEachGatherIsFound) {
+  MiniFaults one;
+  one.staged = true;
+  CheckResult result = CheckBackwardCopies(RunMini(Asked("t"), one).run);
+  EXPECT_EQ(FoundIn(result), "");
+  EXPECT_EQ(result.judged.count("KN-15"), 1u);
+  one.one_copy = true;
+  result = CheckBackwardCopies(RunMini(Asked("t"), one).run);
+  EXPECT_EQ(FoundIn(result), "KN-15");
+}
+
 // What forward gathered is still there, and backward reads it.
 TEST(BackwardCopies, ForwardsGatherReadInBackwardIsFound) {
   MiniFaults kept;

@@ -18,8 +18,8 @@ namespace {
 
 bool Asks(const InstanceSpec& spec) { return spec.double_buffer && ShardsGrads(spec); }
 
-// What two units at most have room for, each kind by itself.
-// Of parameters that have a copy for backward, each copy.
+// What two units at most have room for, each kind by itself; of parameters that have a copy for
+// backward, each copy by itself.
 enum Kind { kArrived, kRead, kReadInBackward, kAdded, kSent, kKinds };
 
 const char* Requirement(int kind) { return kind <= kReadInBackward ? "KN-12" : "KN-13"; }

@@ -19,6 +19,8 @@ CheckResult CheckReshard(const Analysis& a);
 CheckResult CheckDoubleBuffers(const Analysis& a);
 // Copies of parameters that backward alone reads.
 CheckResult CheckBackwardCopies(const Analysis& a);
+// Of an instance that gathers copies of which backward reads some: KN-15 and KN-16.
+std::set<std::string> ShownWithBackwardCopies(const InstanceFacts& facts);
 // Units under the 1F1B overlap: whole, or module by module.
 CheckResult CheckFineGrained(const Analysis& a);
 // Activations that are computed again.

@@ -13,6 +13,28 @@ namespace {
 
 constexpr uint64_t kIssuedAtOnce = 32;  // calls before the device is woken for them
 
+// As long as the host thread waits; ends however its wait ends. REQUIRES: the lock is held at both
+// ends.
+class Blocked {
+ public:
+  Blocked(std::atomic<uint32_t>& blocking, const std::function<bool()>*& waits_for,
+          const std::function<bool()>& done)
+      : blocking_(blocking), waits_for_(waits_for) {
+    blocking_.store(1);
+    waits_for_ = &done;
+  }
+  ~Blocked() {
+    waits_for_ = nullptr;
+    blocking_.store(0);
+  }
+  Blocked(const Blocked&) = delete;
+  Blocked& operator=(const Blocked&) = delete;
+
+ private:
+  std::atomic<uint32_t>& blocking_;
+  const std::function<bool()>*& waits_for_;
+};
+
 }  // namespace
 
 Machine::Machine(const MachineConfig& config, SharedMemory& shared)
@@ -73,9 +95,8 @@ spf_status Machine::Block(Lock& lock, const char* call, const std::string& about
                           const std::function<bool()>& done) {
   Note(call);
   std::snprintf(state().call_about, sizeof state().call_about, "%s", about.c_str());
-  state().blocking.store(1);
+  const Blocked blocked(state().blocking, waits_for_, done);
   state().device.WakeLate();
-  waits_for_ = &done;
   bool waited = false;  // otherwise nothing has moved: an engine may ask again and again for ever
   while (true) {
     const uint32_t seen = state().host.Now();
@@ -89,8 +110,6 @@ spf_status Machine::Block(Lock& lock, const char* call, const std::string& about
     state().host.Sleep(seen);
     lock.lock();
   }
-  waits_for_ = nullptr;
-  state().blocking.store(0);
   if (waited) state().progress.fetch_add(1);
   if (!aborted()) return SPF_OK;
   state().unwinding.store(1);

@@ -5,6 +5,8 @@
 // where there are more ranks than cores: looking often takes the cores from those that work), 2 ms
 // at most.
 #pragma once
+#include <sched.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
@@ -14,8 +16,12 @@ namespace shardproof::mpi {
 
 class PoliteWait {
  public:
-  explicit PoliteWait(int32_t ranks)
-      : least_(static_cast<uint32_t>(ranks) > std::thread::hardware_concurrency() ? 100 : 30) {}
+  explicit PoliteWait(int32_t ranks) : least_(ranks > Cores() ? 100 : 30) {}
+  // Something has come.
+  void Restart() {
+    began_ = std::chrono::steady_clock::now();
+    looks_ = 0;
+  }
   // Between two looks.
   void Rest() {
     using std::chrono::microseconds;
@@ -27,6 +33,13 @@ class PoliteWait {
   }
 
  private:
+  // Those that this process may use.
+  static int32_t Cores() {
+    cpu_set_t cores;
+    CPU_ZERO(&cores);
+    return sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : 1;
+  }
+
   static constexpr int kMostNap = 2000;
 
   std::chrono::microseconds least_;

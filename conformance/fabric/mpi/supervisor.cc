@@ -32,7 +32,7 @@ CaseEnd Supervisor::Run(const std::function<std::string(Fabric&)>& rank_main) {
   while (!Drained()) {
     if (config_.options.waiting) config_.options.waiting();
     if (Turn()) {
-      wait_ = PoliteWait(config_.world);
+      wait_.Restart();
     } else {
       wait_.Rest();
     }
