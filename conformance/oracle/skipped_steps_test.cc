@@ -33,7 +33,7 @@ TEST(SkippedStepsTest, ThresholdsAreBetweenNorms) {
       ExpectBoth(c);
     }
   }
-  EXPECT_EQ(seen, 18);
+  EXPECT_EQ(seen, 19);
   EXPECT_EQ(layer_wise, 4);
 }
 
