@@ -174,6 +174,12 @@ class Walk {
     }
   }
 
+  // Backward of a node need not read the parameters that were gathered for it. Of two copies a side
+  // computes with its own: what nobody has read yet waits for backward.
+  static bool ComputesWith(const Window& window, const InstanceFacts& facts, int8_t side) {
+    return !facts.spec().backward_copies || window.side == side || (window.side < 0 && side == 1);
+  }
+
   void Use(int64_t index, const Event& event) {
     const InstanceFacts& facts = a_.Facts(event.instance);
     if (event.id < 0 || event.id >= facts.node_count(rank_)) return;
@@ -181,12 +187,10 @@ class Walk {
     if (static_cast<uint32_t>(uses.n) != event.ranges.size()) return;
     ParamUse use{index, event.instance, {}};
     const int8_t side = event.phase == SPF_FWD ? 0 : 1;
-    // Backward of a node need not read the parameters that were gathered for it. Of two copies a
-    // side computes with its own.
     const int32_t own = facts.UnitOfModule(facts.Node(event.id, rank_).module, rank_);
     for (Window& window : out_.windows) {
       if (own >= 0 && window.unit == own && window.instance == event.instance &&
-          window.release < 0 && (!facts.spec().backward_copies || window.side == side)) {
+          window.release < 0 && ComputesWith(window, facts, side)) {
         window.reads.push_back(index);
       }
     }
