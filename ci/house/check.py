@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """The rules of the house, over all sources that git tracks: ci/house/check.py [RULE...]; all unless named.
 
+  folders     at the top lie the packages and nothing else
   includes    no circles between folders; reference/ sees only conformance/abi/, conformance/ none of reference/
   formatting  clang-format changes nothing
   shape       functions have at most 60 lines and a complexity of at most 20
@@ -18,6 +19,7 @@ import sys
 sys.dont_write_bytecode = True  # the folder of the sources stays as it is
 
 import definitions
+import folders
 import formatting
 import includes
 import repeats
@@ -26,6 +28,7 @@ import tree
 import words
 
 RULES = {
+    "folders": folders.problems,
     "includes": includes.problems,
     "formatting": formatting.problems,
     "definitions": definitions.problems,

@@ -12,6 +12,7 @@ sys.dont_write_bytecode = True
 
 import check
 import definitions
+import folders
 import formatting
 import includes
 import repeats
@@ -58,6 +59,12 @@ class TreeTest(HouseTest):
 
     def test_a_comment_that_goes_on_in_the_next_line_is_one(self):
         self.assertEqual(tree.without_comments("a; // b \\\nc;\nd;").split(), ["a;", "d;"])
+
+
+class FoldersTest(HouseTest):
+    def test_a_report_that_was_left_at_the_top_is_found(self):
+        self.write(conformance__a_h="", ci__b_py="", a_md="", **{".github__c_md": "", "report__d__e_html": ""})
+        self.assertEqual(self.keys(folders.problems), ["report/d/e.html"])
 
 
 class IncludesTest(HouseTest):
