@@ -98,13 +98,8 @@ class BackwardCopies : RankCheck {
       held_.Put(to.alloc, scaled(piece.begin), scaled(piece.end), piece.value);
   }
 
-  // Evaluation has one copy, whichever.
-  bool Trains(const Event& event) const { return facts_.CallAt(event.call).letter == 't'; }
-
   void Read(const Event& event) {
-    if (event.instance != instance_ || !Trains(event) || event.id < 0 ||
-        event.id >= facts_.node_count(rank_))
-      return;
+    if (event.instance != instance_ || event.id < 0 || event.id >= facts_.node_count(rank_)) return;
     const spf_uses& uses = facts_.Node(event.id, rank_).uses[event.phase];
     if (static_cast<uint32_t>(uses.n) != event.ranges.size()) return;
     const Side side = event.phase == SPF_FWD ? kForward : kBackward;
@@ -193,7 +188,7 @@ class BackwardCopies : RankCheck {
 
   // Then: which bytes gathers of the two copies send, and whose weights they bring.
   void FollowShards(const Event& event) {
-    if (event.call != call_) {
+    if (event.call != call_) {  // evaluation may send either copy
       versions_ = {};
       staged_ = {};
       sent_ = {};
@@ -207,7 +202,7 @@ class BackwardCopies : RankCheck {
     Forget(event, sent_);
     Forget(event, staged_.map());
     const Carried* gather = GatherHere();
-    if (gather == nullptr || !Trains(event)) return;
+    if (gather == nullptr) return;
     has_gathered_ = true;
     Compare(*gather);
     const Range* send = SendRange(trace_, event);
@@ -227,7 +222,7 @@ class BackwardCopies : RankCheck {
   // from. Copies of other steps are kept ones: so an update writes both.
   void Stage(const Range& from, const Range& to) {
     sent_.Erase(to.alloc, to.offset, to.offset + to.length);
-    if (Trains(EventHere()) && (to.access & kRead) == 0) staged_.Copy(from, to, has_gathered_);
+    if ((to.access & kRead) == 0) staged_.Copy(from, to, has_gathered_);
   }
 
   // One gather brings both copies.

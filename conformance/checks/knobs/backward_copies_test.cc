@@ -42,6 +42,14 @@ TEST(BackwardCopies, OneShardThatIsCopiedBeforeEachGatherIsFound) {
   EXPECT_EQ(FoundIn(result), "KN-15");
 }
 
+TEST(BackwardCopies, AnEvaluationMayReadEither) {
+  MiniFaults other;
+  other.eval_copy = true;
+  const CheckResult result = CheckBackwardCopies(RunMini(Asked("tet"), other).run);
+  EXPECT_EQ(FoundIn(result), "");
+  EXPECT_EQ(result.judged.count("KN-15"), 1u);
+}
+
 // What forward gathered is still there, and backward reads it.
 TEST(BackwardCopies, ForwardsGatherReadInBackwardIsFound) {
   MiniFaults kept;

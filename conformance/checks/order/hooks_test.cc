@@ -96,6 +96,39 @@ TEST(ModuleHooks, AfterTheModuleHasComputed) {
   EXPECT_EQ(FoundIn(CheckOrder(mini.run)), "FS-39");
 }
 
+// Gathers the last unit's copy for backward while its forward computes, on both ranks.
+void GatherForBackwardEarly(MiniRun& mini) {
+  const InstanceFacts facts(mini.spec->instances[0], 2);
+  const int32_t unit = facts.units(0).back();
+  for (Trace& trace : mini.run.traces) {
+    std::vector<Event>& events = trace.events;
+    const auto first = std::find_if(events.begin(), events.end(), [&](const Event& event) {
+      return event.kind == EventKind::kCompute &&
+             facts.UnitOfModule(facts.Node(event.id, 0).module, 0) == unit;
+    });
+    const auto begin = std::find_if(first, events.end(), [&](const Event& event) {
+      return event.kind == EventKind::kMark && event.id == SPF_HOOK_PRE_BACKWARD &&
+             event.module == unit;
+    });
+    ASSERT_NE(begin, events.end());
+    const auto end = std::find_if(begin + 1, events.end(), [](const Event& event) {
+      return event.kind != EventKind::kAlloc && event.collective != SPF_ALL_GATHER;
+    });
+    std::rotate(first + 1, begin + 1, end);
+  }
+}
+
+TEST(UnitHooks, OfTwoCopiesThatForBackwardMayComeEarly) {
+  MiniRun mini = RunMini(MiniCase(2, [](InstanceSpec& spec) {
+    spec.backward_copies = true;
+    spec.script = "t";
+  }));
+  GatherForBackwardEarly(mini);
+  const CheckResult result = CheckOrder(mini.run);
+  EXPECT_EQ(FoundIn(result), "");
+  EXPECT_TRUE(result.judged.contains("FS-39"));
+}
+
 // The hooks before the end of create, an entry call that is no train step, on the first ranks.
 std::string InCreate(const std::vector<int32_t>& hooks, int32_t ranks = 2) {
   MiniRun mini = TwoMicrobatches();

@@ -65,8 +65,9 @@ struct MiniFaults {
   // With backward_param_copies: there is one; backward's is not written after a step; it
   // never is.
   bool one_copy = false, stale_copy = false, blank_copy = false;
-  bool staged = false;  // no fault: what a gather sends is copied to a buffer first
-  int32_t buffers = 2;  // with fsdp_double_buffer, of units that are alike, in turn
+  bool eval_copy = false;  // no fault: evaluation reads backward's
+  bool staged = false;     // no fault: what a gather sends is copied to a buffer first
+  int32_t buffers = 2;     // with fsdp_double_buffer, of units that are alike, in turn
   // How often values, and gradients of values, are summed over tp where the tables say so, how
   // often parts of the sequence are gathered, and gradients of parts summed; over which group
   // values are, and whether they are averaged; gradients of parameters are summed over it, too;

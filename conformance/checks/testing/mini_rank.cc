@@ -137,7 +137,7 @@ void MiniRank::Gather(int32_t id) {
                   {Reads(b.part, 0, PartOf(id) * 4), Writes(b.full, 0, n * b.shard * 4)});
     return;
   }
-  const int shard = backward_ && b.copy >= 0 ? b.copy : b.param;
+  const int shard = second_ && b.copy >= 0 ? b.copy : b.param;
   const int sent = f_.staged ? t_.Alloc(s_, b.shard * 4) : shard;
   if (f_.staged) t_.Copy(s_, Reads(shard, 0, b.shard * 4), Writes(sent, 0, b.shard * 4));
   t_.Collective(SPF_ALL_GATHER, GroupOf(id, true), s_, b.shard,

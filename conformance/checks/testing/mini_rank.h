@@ -91,7 +91,7 @@ class MiniRank {
   int flag_ = -1;  // block, of MiniFlag::kInPlace
   int32_t call_ = -1, version_ = 0;
   std::vector<Bucket> buckets_;
-  bool backward_ = false;  // the pass that runs
+  bool second_ = false;  // gathers bring the copy for backward
 
  private:
   void AllReduce(int32_t id);

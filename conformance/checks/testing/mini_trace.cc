@@ -130,7 +130,7 @@ class Engine : private MiniRank {
   // Forward or backward over the program, unit by unit.
   void Pass(const spf_program& program, int32_t m, bool forward) {
     int32_t in = -1;
-    backward_ = !forward;
+    second_ = !forward || (f_.eval_copy && !trains_);
     std::set<int32_t> entered;
     for (int32_t i = 0; i < program.n_nodes; ++i) {
       const spf_node& node = program.nodes[forward ? i : program.n_nodes - 1 - i];
