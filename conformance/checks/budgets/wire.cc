@@ -114,9 +114,8 @@ class Wire : RankCheck {
     const int64_t sent = std::min(
         range->length, EqualParts(event) ? ranks * event.count * WidthOf(event) : range->length);
     int64_t padding = 0;
-    // By parameter, as if it were an allocation. A gather may bring both of two copies.
+    // By parameter, as if it were an allocation: what comes, and what of it comes again.
     ByteMap<int32_t> elements, copies;
-    const bool two = carried.gather && facts.spec().backward_copies;
     for (const Chunk& chunk : chunks) {
       const int64_t length = std::min(chunk.length, sent - chunk.offset);
       const Content& content = chunk.content;
@@ -124,12 +123,18 @@ class Wire : RankCheck {
       if (content.kind == Kind::kPoison || content.kind == Kind::kFill) padding += length;
       if (content.kind != Kind::kParam && content.kind != Kind::kGrad) continue;
       const int64_t begin = content.element * content.width;
-      for (const auto& again : (two ? copies : elements).Get(content.param, begin, begin + length))
+      for (const auto& again : copies.Get(content.param, begin, begin + length))
         padding += again.end - again.begin;
       for (const auto& again : elements.Get(content.param, begin, begin + length))
         copies.Put(content.param, again.begin, again.end, content.param);
       elements.Put(content.param, begin, begin + length, content.param);
       width_[content.param] = content.width;
+    }
+    for (const auto& [key, bytes] : copies.bytes()) {
+      const bool whole = elements.Bytes(key) == facts.ByKey(key).numel * width_[key];
+      // One gather may bring both copies, all of each.
+      const bool both = facts.spec().backward_copies && carried.gather && whole;
+      if (!both || bytes < elements.Bytes(key)) padding += bytes;
     }
     JudgePadding(carried, event, facts, padding, elements);
   }

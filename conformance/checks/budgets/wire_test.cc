@@ -38,8 +38,7 @@ TEST(Wire, ZerosOfAnUnusedParameterAreNoPadding) {
 
 // After the first gather the second rank takes the first one's shard for its own, so that backward
 // gathers that twice.
-TEST(Wire, ElementsThatComeTwice) {
-  MiniRun mini = RunMini(MiniCase(2));
+void TakeTheOthersShard(MiniRun& mini) {
   Trace& trace = mini.run.traces[1];
   const auto sends = [&](const Event& event) { return trace.ranges[event.ranges.begin]; };
   const auto gathers = [](const Event& event) { return event.collective == SPF_ALL_GATHER; };
@@ -64,6 +63,19 @@ TEST(Wire, ElementsThatComeTwice) {
   trace.ranges.insert(trace.ranges.end(), {from, to});
   copy.ranges.end = static_cast<uint32_t>(trace.ranges.size());
   trace.events.insert(gather + 1, copy);
+}
+
+TEST(Wire, ElementsThatComeTwice) {
+  MiniRun mini = RunMini(MiniCase(2));
+  TakeTheOthersShard(mini);
+  EXPECT_EQ(FoundIn(CheckWire(mini.run)), "BU-04");
+}
+
+// A gather may bring both copies, and no half twice.
+TEST(Wire, ElementsThatComeTwiceAreNotTwoCopies) {
+  MiniRun mini = RunMini(MiniCase(2));
+  TakeTheOthersShard(mini);
+  mini.spec->instances[0].backward_copies = true;
   EXPECT_EQ(FoundIn(CheckWire(mini.run)), "BU-04");
 }
 
