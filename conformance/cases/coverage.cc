@@ -5,29 +5,15 @@
 namespace shardproof {
 namespace {
 
-enum class Part { kStrategies, kExperts, kLayerWise, kPipelines };
-
-// The space that counts the case.
-Part PartOf(const Case& c) {
-  const InstanceSpec& spec = c.instances.front();
-  const bool layer_wise = spec.strategy == ShardingStrategy::kLayerWise;
-  if (spec.chunks > 1 || (layer_wise && spec.overlap_moe)) return Part::kPipelines;
-  if (layer_wise) return Part::kLayerWise;
-  return spec.model.moe.experts > 0 ? Part::kExperts : Part::kStrategies;
-}
-
-CoverageReport CoverageOf(const std::vector<Case>& cases, int t, const FactorSpace& space,
-                          Part part) {
+CoverageReport CoverageOf(const std::vector<Case>& cases, int t, const FactorSpace& space) {
   CoverageReport report;
-  std::vector<CoveringRow> rows;
   for (const Case& c : cases) {
-    if (PartOf(c) != part) continue;
+    if (!space.Counts(c)) continue;
     ++report.cases;
     ++(c.illegal.empty() ? report.legal : report.illegal);
     if (c.instances.size() > 1) ++report.shared_world;
-    if (c.illegal.empty() && c.instances.size() == 1) rows.push_back(space.RowOf(c));
   }
-  report.count = CountCoverage(space.problem(), rows, t);
+  report.count = CountCoverage(space.problem(), space.RowsOf(cases), t);
   return report;
 }
 
@@ -51,7 +37,7 @@ std::vector<int32_t> UpTo(int32_t ranks, const std::vector<int32_t>& worlds) {
 
 CoverageReport ScheduleCoverageIn(const ScheduleSpace& space, const std::vector<Case>& cases,
                                   int t) {
-  CoverageReport report = CoverageOf(cases, t, space, Part::kExperts);
+  CoverageReport report = CoverageOf(cases, t, space);
   report.of = "values of experts and schedules (" + Listed(space, "world") + ", " +
               Listed(space, "ep") + ")";
   return report;
@@ -59,14 +45,14 @@ CoverageReport ScheduleCoverageIn(const ScheduleSpace& space, const std::vector<
 
 CoverageReport LayerWiseCoverageIn(const LayerWiseSpace& space, const std::vector<Case>& cases,
                                    int t) {
-  CoverageReport report = CoverageOf(cases, t, space, Part::kLayerWise);
+  CoverageReport report = CoverageOf(cases, t, space);
   report.of = "values of layer-wise engines (" + Listed(space, "world") + ")";
   return report;
 }
 
 CoverageReport PipelineCoverageIn(const PipelineSpace& space, const std::vector<Case>& cases,
                                   int t) {
-  CoverageReport report = CoverageOf(cases, t, space, Part::kPipelines);
+  CoverageReport report = CoverageOf(cases, t, space);
   report.of = "values of pipelines and of layer-wise schedules (" + Listed(space, "world") + ")";
   return report;
 }
@@ -75,7 +61,7 @@ CoverageReport PipelineCoverageIn(const PipelineSpace& space, const std::vector<
 
 CoverageReport Coverage(const std::vector<Case>& cases, int t, const std::vector<int32_t>& worlds,
                         Spaces& spaces) {
-  return CoverageOf(cases, t, spaces.Dense(worlds), Part::kStrategies);
+  return CoverageOf(cases, t, spaces.Dense(worlds));
 }
 
 CoverageReport ScheduleCoverage(const std::vector<Case>& cases, int t, const std::string& fabric,

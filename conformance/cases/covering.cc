@@ -162,6 +162,7 @@ void Complete(const CombinationTable& table, const CoveringOptions& options, Ran
 std::vector<CoveringRow> CoveringArray(const CoveringProblem& problem,
                                        const CoveringOptions& options) {
   CombinationTable table(problem, options.strength, options.focus);
+  for (const CoveringRow& row : options.given) table.Cover(row);
   const TupleIndex index(problem);
   Random random(options.seed);
   std::vector<CoveringRow> rows;

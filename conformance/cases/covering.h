@@ -6,6 +6,7 @@
 // its part in each relation occurs there.
 #pragma once
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -37,9 +38,12 @@ struct CoveringOptions {
                            // take random values
   int candidates = 10;     // rows built for each row kept
   // Not empty: rows differ from this one in at most `most_changes` factors, but for what the
-  // relations and the combination that a row is built around ask for; ties go to its values.
+  // relations and the combination that a row is built around ask for; ties go to its values. -1:
+  // no value of the factor is preferred.
   CoveringRow base = {};
-  int most_changes = 0;
+  int most_changes = std::numeric_limits<int>::max();
+  // Rows that there are anyway: what they cover need not be covered again.
+  std::vector<CoveringRow> given = {};
 };
 
 // Rows, each allowed by all relations, that cover every possible combination; deterministic in

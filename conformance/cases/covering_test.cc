@@ -96,6 +96,34 @@ TEST(CoveringTest, FocusLimitsWhatIsCovered) {
   EXPECT_LE(rows.size(), 10u);
 }
 
+TEST(CoveringTest, WhatGivenRowsCoverIsNotCoveredAgain) {
+  const CoveringProblem problem = Plain({4, 4, 2});
+  CoveringOptions options;
+  for (int a = 0; a < 4; ++a) {
+    for (int b = 0; b < 4; ++b) {
+      if (a + b < 6) options.given.push_back({a, b, -1});
+    }
+  }
+  const auto rows = CoveringArray(problem, options);
+  EXPECT_LT(rows.size(), 16u);
+  auto all = options.given;
+  all.insert(all.end(), rows.begin(), rows.end());
+  EXPECT_EQ(CountCoverage(problem, all, 2).covered, 4 * 4 + 2 * 4 * 2);
+}
+
+TEST(CoveringTest, TiesGoToTheBaseAndNothingElseDoes) {
+  CoveringOptions options;
+  options.base = {1, -1, 0};
+  const auto rows = CoveringArray(Plain({2, 5, 5}), options);
+  EXPECT_EQ(Distinct(rows, {1, 2}), 25u);
+  const auto with = [&](int factor, int value) {
+    return std::count_if(rows.begin(), rows.end(), [&](const CoveringRow& row) {
+      return row[static_cast<size_t>(factor)] == value;
+    });
+  };
+  EXPECT_EQ(with(0, 0), 5) << "no more often than its pairs need it";
+}
+
 TEST(CoveringTest, SameSeedSameRows) {
   const CoveringProblem problem = Plain({3, 3, 3, 3});
   CoveringOptions other;

@@ -14,6 +14,14 @@ bool CommScheduleGoes(const Case& c) {
   return CommScheduleProblem(spec).empty();
 }
 
+Space SpaceCounting(const Case& c) {
+  const InstanceSpec& spec = c.instances.front();
+  const bool layer_wise = spec.strategy == ShardingStrategy::kLayerWise;
+  if (spec.chunks > 1 || (layer_wise && spec.overlap_moe)) return Space::kPipeline;
+  if (layer_wise) return Space::kLayerWise;
+  return spec.model.moe.experts > 0 ? Space::kSchedule : Space::kDense;
+}
+
 int32_t EtpOf(const InstanceSpec& spec) {
   return spec.sequence_parallel && spec.model.moe.experts > 0 ? 1 : spec.tp;
 }
@@ -47,6 +55,36 @@ CoveringRow FactorSpace::RowOf(const Case& c) const {
       setters_[factor](with, value);
       // setting it changes nothing: the case has this value
       if (with == c) row[factor] = static_cast<int>(value);
+    }
+  }
+  return row;
+}
+
+bool FactorSpace::Counts(const Case& c) const { return SpaceCounting(c) == space_; }
+
+std::vector<CoveringRow> FactorSpace::RowsOf(const std::vector<Case>& cases) const {
+  std::vector<CoveringRow> rows;
+  for (const Case& c : cases) {
+    if (Counts(c) && c.illegal.empty() && c.instances.size() == 1) rows.push_back(RowOf(c));
+  }
+  return rows;
+}
+
+CoveringRow FactorSpace::Cheap() const {
+  // In this order: the first that a factor has.
+  const std::vector<std::pair<std::string, std::vector<std::string>>> cheap{
+      {"world", {"4"}},
+      {"stages", {"2 ranks of 2 chunks"}},
+      {"layers", {"2"}},
+      {"microbatches", {"2"}},
+      {"script", {"ttt", "tettt", "tet"}}};
+  CoveringRow row(problem_.factors.size(), -1);
+  for (const auto& [name, values] : cheap) {
+    for (size_t factor = 0; factor < row.size(); ++factor) {
+      const std::vector<std::string>& of = problem_.factors[factor].values;
+      if (problem_.factors[factor].name != name) continue;
+      const auto found = std::find_first_of(of.begin(), of.end(), values.begin(), values.end());
+      if (found != of.end()) row[factor] = static_cast<int>(found - of.begin());
     }
   }
   return row;

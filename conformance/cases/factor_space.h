@@ -21,11 +21,17 @@ class FactorSpace {
   explicit FactorSpace(Space space) : space_(space) {}
 
   const CoveringProblem& problem() const { return problem_; }
+  // The values with which a case is cheap: few ranks, layers, microbatches and calls. -1: all cost
+  // the same, or there is no such value.
+  CoveringRow Cheap() const;
   // Index of a factor. Throws std::invalid_argument for a name there is not.
   int FactorIndex(const std::string& name) const;
   // The row of a case with one legal instance, -1 where the case has a value that the factor does
   // not list.
   CoveringRow RowOf(const Case& c) const;
+  // RowOf the cases that this space counts (SpaceCounting): with one instance, and legal.
+  std::vector<CoveringRow> RowsOf(const std::vector<Case>& cases) const;
+  bool Counts(const Case& c) const;
 
  protected:
   using Setter = std::function<void(Case&, size_t value)>;
@@ -58,6 +64,9 @@ class FactorSpace {
   CoveringProblem problem_;
   std::vector<Setter> setters_;
 };
+
+// The space whose combinations the case adds to.
+Space SpaceCounting(const Case& c);
 
 // What etp is, which is no factor: 1 where ranks of tp route parts of the sequence, else tp.
 int32_t EtpOf(const InstanceSpec& spec);

@@ -72,14 +72,14 @@ std::vector<Knob> StepKnobs() {
                "reductions start as gradients become ready (implied by strategies that need it): a "
                "unit's when its backward has ended. Those of parameters outside units may wait for "
                "the end of the whole backward, so with units = none nothing need overlap"})
-          .In({Space::kDense, Space::kSchedule, Space::kLayerWise}),
+          .In({Space::kDense, Space::kSchedule, Space::kLayerWise, Space::kPipeline}),
       Flag(&InstanceSpec::overlap_param_gather, "opg",
            {.name = "overlap_param_gather",
             .meaning =
                 "gathers are launched ahead (implied by strategies that need it). layer_wise: "
                 "without it, parameters are gathered before train_step (and load) return; with it, "
                 "bucket by bucket during the next call's forward, none before that call"})
-          .In({Space::kDense, Space::kLayerWise}),
+          .In({Space::kDense, Space::kLayerWise, Space::kPipeline}),
       Schedule(),
       Flag(&InstanceSpec::average_in_collective, "avg",
            {.name = "average_in_collective",

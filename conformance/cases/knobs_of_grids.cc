@@ -38,7 +38,8 @@ Knob AfterForward() {
                   "consecutive ranks of the group that reduces it; experts are released as with "
                   "1. n divides that group and is less. Refused under the overlap, and with any "
                   "other strategy. (PyTorch FSDP2's reshard_after_forward)"})
-      .In(Space::kDense, {1, 0, 2});
+      .In(Space::kDense, {1, 0, 2})
+      .In(Space::kPipeline, {1, 0});
 }
 
 Knob Groups() {
@@ -82,13 +83,14 @@ std::vector<Knob> StrategyKnobs() {
                       "with the same place in each (inter_dp_cp, inter_expt_dp), parameters only "
                       "with outer_strategy = optim. With no_shard it means nothing"})
           .In(Space::kDense, {1, 2, 4})
-          .In(Space::kSchedule, {1, 2}),
+          .In(Space::kSchedule, {1, 2})
+          .In(Space::kPipeline, {1, 2}),
       Word(&InstanceSpec::outer_strategy, "outer", {{OuterStrategy::kOptim, "hfsdp"}},
            {.name = "outer_strategy",
             .meaning = "HSDP: outer ranks replicate the shard, or shard it further (needs "
                        "optim_grads_params): each steps a part of it and gets the others' parts "
                        "from other instances before the next forward"})
-          .In({Space::kDense, Space::kSchedule}),
+          .In({Space::kDense, Space::kSchedule, Space::kPipeline}),
       Word(&InstanceSpec::twin, "twin", {{GatherTwin::kGiven, "twin"}},
            {.name = "create_all_gather_group",
             .values = "0, 1",

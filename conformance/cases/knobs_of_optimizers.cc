@@ -172,7 +172,7 @@ std::vector<Knob> LayerWiseKnobs() {
                 "2^16 that all shards are multiples of; gradients are reduce-scattered, "
                 "weights all-gathered in place. Only with layer_wise, as the next two",
             .only = For::kLayerWise})
-          .In({Space::kLayerWise}),
+          .In({Space::kLayerWise, Space::kPipeline}),
       Word(&LayerWiseSpec::transport, "transport",
            {{LayerWiseTransport::kBroadcast, "bcast"}, {LayerWiseTransport::kPadded, "padded"}},
            {.name = "layer_wise_transport",
@@ -180,7 +180,7 @@ std::vector<Knob> LayerWiseKnobs() {
                        "broadcast per rank that owns something; one gather of equal counts, the "
                        "largest. aligned has none of these",
             .only = For::kLayerWise})
-          .In({Space::kLayerWise}),
+          .In({Space::kLayerWise, Space::kPipeline}),
       Word(&LayerWiseSpec::buffer, "buffer", {{LayerWiseBuffer::kGrads, "gradbuf"}},
            {.name = "layer_wise_buffer",
             .meaning = "dealt: where they arrive before they are copied into the model weights: in "
@@ -189,7 +189,7 @@ std::vector<Knob> LayerWiseKnobs() {
                        "is refused with padded, whose pieces do not fit there, and if an element "
                        "of the gradients is smaller than one of the parameters",
             .only = For::kLayerWise})
-          .In({Space::kLayerWise}),
+          .In({Space::kLayerWise, Space::kPipeline}),
       Derived({.name = "plugin_args",
                .values = "text after `lib:PATH:`",
                .meaning = "the engine's own"}),

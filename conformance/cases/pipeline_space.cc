@@ -1,5 +1,7 @@
 #include "conformance/cases/pipeline_space.h"
 
+#include <algorithm>
+
 #include "conformance/cases/bounds.h"
 
 namespace shardproof {
@@ -40,94 +42,31 @@ void SetSchedule(Case& c, size_t value) {
   spec.early_release = value >= 3;
 }
 
-struct Engine {
-  const char* name;
-  ShardingStrategy strategy;
-  int32_t outer = 1;
-  bool overlap_grad_reduce = false, overlap_param_gather = false;
-  Optimizer optimizer = Optimizer::kSgd;
-  LayerWiseSpec layer_wise = {};
-  OuterStrategy outer_strategy = OuterStrategy::kNoShard;
-  int32_t reshard_after_forward = 1;
-};
-
-constexpr auto kReplicas = ShardingStrategy::kNoShard, kOptim = ShardingStrategy::kOptim,
-               kGrads = ShardingStrategy::kOptimGrads,
-               kParams = ShardingStrategy::kOptimGradsParams,
-               kLayerWise = ShardingStrategy::kLayerWise;
-
-// Strategies with what they do of their own.
-const std::vector<Engine>& Engines() {
-  static const std::vector<Engine> kEngines = {
-      {"no_shard", kReplicas},
-      {"no_shard overlapped", kReplicas, 1, true},
-      {"optim", kOptim, 1, false, false, Optimizer::kAdamw},
-      {"optim overlapped", kOptim, 1, true, true, Optimizer::kAdamw},
-      {"optim of 2 instances", kOptim, 2, true, true},
-      {"optim_grads", kGrads, 1, false, false, Optimizer::kAdamw},
-      {"optim_grads of 2 instances", kGrads, 2, true, true},
-      {"optim_grads_params", kParams},
-      {"optim_grads_params overlapped", kParams, 1, true, true, Optimizer::kAdamw},
-      {"optim_grads_params of 2 instances",
-       kParams,
-       2,
-       false,
-       true,
-       Optimizer::kSgd,
-       {},
-       OuterStrategy::kOptim},
-      {"optim_grads_params kept",
-       kParams,
-       1,
-       false,
-       true,
-       Optimizer::kSgd,
-       {},
-       OuterStrategy::kNoShard,
-       0},
-      {"layer_wise", kLayerWise},
-      {"layer_wise overlapped", kLayerWise, 1, true, true, Optimizer::kMuon},
-      {"layer_wise broadcast",
-       kLayerWise,
-       1,
-       true,
-       true,
-       Optimizer::kAdamw,
-       {.transport = LayerWiseTransport::kBroadcast, .buffer = LayerWiseBuffer::kGrads}},
-      {"layer_wise padded",
-       kLayerWise,
-       1,
-       true,
-       false,
-       Optimizer::kMuon,
-       {.transport = LayerWiseTransport::kPadded}},
-      {"layer_wise aligned",
-       kLayerWise,
-       1,
-       true,
-       true,
-       Optimizer::kAdamw,
-       {.layout = LayerWiseLayout::kAligned}}};  // never written again
-  return kEngines;
+void SetStrategy(Case& c, size_t value) {
+  const ShardingStrategy strategies[] = {
+      ShardingStrategy::kNoShard, ShardingStrategy::kOptim, ShardingStrategy::kOptimGrads,
+      ShardingStrategy::kOptimGradsParams, ShardingStrategy::kLayerWise};
+  InstanceSpec& spec = c.instances.front();
+  spec.strategy = strategies[value];
+  // One stale step shows.
+  spec.lr = spec.strategy == ShardingStrategy::kLayerWise ? 0.0625 : InstanceSpec{}.lr;
 }
 
-void SetEngine(Case& c, size_t value) {
-  InstanceSpec& spec = c.instances.front();
-  const Engine& engine = Engines()[value];
-  spec.strategy = engine.strategy;
-  spec.outer = engine.outer;
-  spec.outer_strategy = engine.outer_strategy;
-  spec.reshard_after_forward = engine.reshard_after_forward;
-  spec.overlap_grad_reduce = engine.overlap_grad_reduce;
-  spec.overlap_param_gather = engine.overlap_param_gather;
-  spec.optimizer = engine.optimizer;
-  spec.layer_wise = engine.layer_wise;
-  // One stale step shows.
-  spec.lr = engine.strategy == ShardingStrategy::kLayerWise ? 0.0625 : InstanceSpec{}.lr;
+void SetOptimizer(Case& c, size_t value) {
+  const Optimizer optimizers[] = {Optimizer::kSgd, Optimizer::kAdamw, Optimizer::kMuon};
+  c.instances.front().optimizer = optimizers[value];
 }
 
 void SetRecompute(Case& c, size_t value) {
   c.instances.front().recompute_modules = value == 1 ? "norm,core_attn" : "";
+}
+
+// What an engine does of its own, whatever the stages are: its knobs mean something.
+bool MeansSomething(const InstanceSpec& spec) {
+  const bool shards = spec.strategy == ShardingStrategy::kOptimGradsParams;
+  return (spec.reshard_after_forward == 1 || shards) &&
+         (spec.outer_strategy == OuterStrategy::kNoShard || (shards && spec.outer > 1)) &&
+         (spec.optimizer != Optimizer::kMuon || spec.strategy == ShardingStrategy::kLayerWise);
 }
 
 // Cheaply, before anything is built.
@@ -155,9 +94,11 @@ PipelineSpace::PipelineSpace(const std::vector<int32_t>& worlds) : FactorSpace(S
   AddSetter("stages", Names(kStages), SetStages);
   AddKnobs({"ep"});
   AddSetter("experts", {"none", "all layers", "odd layers", "first layer"}, SetExperts);
-  AddSetter("engine", Names(Engines()), SetEngine);
-  AddKnobs({"microbatches", "units"});
+  AddSetter("strategy", {"no_shard", "optim", "optim_grads", "optim_grads_params", "layer_wise"},
+            SetStrategy);
+  AddKnobs({"num_optimizer_instances", "microbatches", "units"});
   AddSetter("1f1b", {"none", "1f1b", "1f1b dw", "1f1b er", "1f1b dw er"}, SetSchedule);
+  AddSetter("optimizer", {"sgd", "adamw", "muon"}, SetOptimizer);
   AddSetter("recompute", {"nothing", "norm,core_attn"}, SetRecompute);
   AddOtherKnobs();
   RelateStages();
@@ -165,21 +106,53 @@ PipelineSpace::PipelineSpace(const std::vector<int32_t>& worlds) : FactorSpace(S
          CommScheduleGoes);
 }
 
+std::vector<std::vector<uint8_t>> PipelineSpace::Ways(const std::vector<std::string>& of) const {
+  std::vector<std::vector<uint8_t>> ways;
+  ForEachTuple(of, [&](const std::vector<uint8_t>& tuple, const Case& c) {
+    Case alone = c;
+    alone.world = 4;
+    if (MeansSomething(c.instances.front()) && LegalForOneToken(alone)) ways.push_back(tuple);
+  });
+  return ways;
+}
+
 void PipelineSpace::RelateStages() {
+  std::vector<std::string> engine{"strategy",
+                                  "num_optimizer_instances",
+                                  "optimizer",
+                                  "outer_strategy",
+                                  "reshard_after_forward",
+                                  "layer_wise_layout",
+                                  "layer_wise_transport",
+                                  "layer_wise_buffer",
+                                  "overlap_grad_reduce",
+                                  "overlap_param_gather"};
+  const std::vector<std::vector<uint8_t>> ways = Ways(engine);
+  std::vector<std::string> factors{"world",        "stages", "ep",  "experts",
+                                   "microbatches", "units",  "1f1b"};
   // Tuples of one grid follow each other: it is derived once.
   Case last;
   bool last_legal = false;
-  Relate({"world", "stages", "ep", "experts", "engine", "microbatches", "units", "1f1b"},
-         [&](const Case& c) {
-           if (!MakesSense(c)) return false;
-           Case grid = c;
-           SetSchedule(grid, 0);
-           grid.instances.front().units = InstanceSpec{}.units;
-           if (grid == last) return last_legal;
-           last = grid;
-           return last_legal =
-                      LongestSequence(grid.instances.front()) > 0 && LegalForOneToken(grid);
-         });
+  std::vector<std::vector<uint8_t>> tuples;
+  factors.insert(factors.end(), engine.begin(), engine.begin() + 2);
+  ForEachTuple(factors, [&](const std::vector<uint8_t>& tuple, const Case& c) {
+    if (!MakesSense(c)) return;
+    Case grid = c;
+    SetSchedule(grid, 0);
+    grid.instances.front().units = InstanceSpec{}.units;
+    if (!(grid == last)) {
+      last = grid;
+      last_legal = LongestSequence(grid.instances.front()) > 0 && LegalForOneToken(grid);
+    }
+    if (!last_legal) return;
+    for (const std::vector<uint8_t>& way : ways) {
+      if (!std::equal(way.begin(), way.begin() + 2, tuple.end() - 2)) continue;
+      tuples.push_back(tuple);
+      tuples.back().insert(tuples.back().end(), way.begin() + 2, way.end());
+    }
+  });
+  factors.insert(factors.end(), engine.begin() + 2, engine.end());
+  AddRelation(factors, std::move(tuples));
 }
 
 Case PipelineSpace::Make(const CoveringRow& row, uint64_t seed) const {

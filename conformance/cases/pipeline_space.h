@@ -21,6 +21,8 @@ class PipelineSpace : public FactorSpace {
   Case Make(const CoveringRow& row, uint64_t seed) const;
 
  private:
+  // What engines do of their own: each legal tuple of these factors' values that means something.
+  std::vector<std::vector<uint8_t>> Ways(const std::vector<std::string>& of) const;
   void RelateStages();
 };
 

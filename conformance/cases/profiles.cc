@@ -13,8 +13,12 @@ namespace {
 // Collects cases that are not there yet. Each array is made by a thread of its own.
 class CaseList {
  public:
+  // The seed of arrays and of the data of their cases.
+  explicit CaseList(uint64_t seed = 1) : seed_(seed) {}
+
   void Add(const Case& c) { Add(std::vector{c}); }
   void Add(const std::vector<Case>& cases) {
+    known_.insert(known_.end(), cases.begin(), cases.end());
     std::promise<std::vector<Case>> known;
     known.set_value(cases);
     parts_.push_back(known.get_future());
@@ -23,15 +27,29 @@ class CaseList {
     std::erase_if(cases, [&](const Case& c) { return c.world > world; });
     Add(cases);
   }
-  // The space outlives the list.
+  // Rows for what the single cases so far leave open. The space outlives the list.
   template <typename Space>
-  void AddArray(const Space& space, const CoveringOptions& options, uint64_t data_seed) {
-    parts_.push_back(std::async(std::launch::async, [&space, options, data_seed] {
+  void AddArray(const Space& space, CoveringOptions options) {
+    const auto make = [&space, options, seed = seed_, known = known_]() mutable {
+      options.given = space.RowsOf(known);
       std::vector<Case> cases;
       for (const CoveringRow& row : CoveringArray(space.problem(), options))
-        cases.push_back(space.Make(row, data_seed));
+        cases.push_back(space.Make(row, seed));
       return cases;
-    }));
+    };
+    parts_.push_back(std::async(std::launch::async, make));
+  }
+  // Every pair of the factors of `focus` (empty: of all), by cases that are as cheap as they can.
+  template <typename Space>
+  void AddPairs(const Space& space, const std::vector<int>& focus = {}) {
+    CoveringOptions options{2, seed_, focus, 12};
+    options.base = space.Cheap();
+    AddArray(space, options);
+  }
+  // Every triple, by cases whose other values are random.
+  template <typename Space>
+  void AddTriples(const Space& space) {
+    AddArray(space, {3, seed_ + 1, {}, 4});
   }
   std::vector<Case> Take() {
     std::set<std::string> ids;
@@ -45,6 +63,8 @@ class CaseList {
   }
 
  private:
+  uint64_t seed_;
+  std::vector<Case> known_;  // all but those of arrays
   std::vector<std::future<std::vector<Case>>> parts_;
 };
 
@@ -99,41 +119,41 @@ std::vector<Case> Smoke() {
 std::vector<Case> SimCore(uint64_t seed, Spaces& spaces) {
   DeriveSpaces("sim", {SpaceWorlds("sim")}, spaces);
   const auto& space = spaces.Dense(SpaceWorlds("sim"));
-  CaseList list;
+  CaseList list(seed);
   list.Add(Smoke());
   list.Add(NamedCases());
   list.Add(SharedWorldCases());
   list.Add(IllegalCases());
-  list.AddArray(space, {2, seed, {}, 12}, seed);
+  list.AddPairs(space);
   list.Add(NamedScheduleCases());
   list.Add(PipelineCases());
-  list.AddArray(ScheduleSpaceOf("sim", spaces), {2, seed, {}, 12}, seed);
+  list.AddPairs(ScheduleSpaceOf("sim", spaces));
   list.Add(NamedLayerWiseCases());
-  list.AddArray(LayerWiseSpaceOf("sim", spaces), {2, seed, {}, 12}, seed);
-  list.AddArray(PipelineSpaceOf("sim", spaces), {2, seed, {}, 12}, seed);
+  list.AddPairs(LayerWiseSpaceOf("sim", spaces));
+  list.AddPairs(PipelineSpaceOf("sim", spaces));
   return list.Take();
 }
 
 std::vector<Case> SimFull(uint64_t seed, Spaces& spaces) {
-  CaseList list;
+  CaseList list(seed);
   list.Add(SimCore(seed, spaces));
-  list.AddArray(spaces.Dense(SpaceWorlds("sim")), {3, seed + 1, {}, 4}, seed);
-  list.AddArray(ScheduleSpaceOf("sim", spaces), {3, seed + 1, {}, 4}, seed);
-  list.AddArray(LayerWiseSpaceOf("sim", spaces), {3, seed + 1, {}, 4}, seed);
-  list.AddArray(PipelineSpaceOf("sim", spaces), {3, seed + 1, {}, 4}, seed);
+  list.AddTriples(spaces.Dense(SpaceWorlds("sim")));
+  list.AddTriples(ScheduleSpaceOf("sim", spaces));
+  list.AddTriples(LayerWiseSpaceOf("sim", spaces));
+  list.AddTriples(PipelineSpaceOf("sim", spaces));
   return list.Take();
 }
 
 std::vector<Case> MpiCore(uint64_t seed, Spaces& spaces) {
   DeriveSpaces("mpi", {{8}, {3, 5, 6}}, spaces);
-  CaseList list;
+  CaseList list(seed);
   list.Add(Smoke());
-  list.AddArray(spaces.Dense({8}), {2, seed, {}, 12}, seed);
+  list.AddPairs(spaces.Dense({8}));
   // Worlds that are no power of two: every pair of the knobs that decide which collectives run.
   const auto& odd = spaces.Dense({3, 5, 6});
   std::vector<int> factors = CollectiveFactors(odd);
   factors.push_back(odd.FactorIndex("world"));
-  list.AddArray(odd, {2, seed + 1, factors, 12}, seed);
+  list.AddPairs(odd, factors);
   for (const char* id :
        {"w8.strategy=zero9", "w8.zero3.k0", "w8.ddp.avg.pertoken", "w8.zero3.grid.tp3", "w8.ddp.n3",
         "w8.zero3.hfsdp", "w8.zero3.n2.twin=full_span", "w6.zero2.n4",
@@ -144,34 +164,34 @@ std::vector<Case> MpiCore(uint64_t seed, Spaces& spaces) {
   }
   const std::vector<Case> shared = SharedWorldCases();
   list.AddUpTo(8, {shared.begin(), shared.begin() + 5});
-  list.AddArray(ScheduleSpaceOf("mpi", spaces), {2, seed, {}, 12}, seed);
+  list.AddPairs(ScheduleSpaceOf("mpi", spaces));
   for (const char* id :
        {"w8.zero3.ep4.k3.layers3.moe8.1f1b.dw", "w8.zero2.cp2.ep4.k2.moe8.1f1b.dw",
         "w8.zero3.ep4.k2.moe8.skew=rank.1f1b.dw", "w4.zero3.dw", "w4.zero3.moe4.1f1b"}) {
     list.Add(ParseId(id));
   }
-  list.AddUpTo(8, PipelineCases());
-  list.AddArray(LayerWiseSpaceOf("mpi", spaces), {2, seed, {}, 12}, seed);
-  list.AddArray(PipelineSpaceOf("mpi", spaces), {2, seed, {}, 12}, seed);
+  list.AddPairs(LayerWiseSpaceOf("mpi", spaces));
+  list.AddPairs(PipelineSpaceOf("mpi", spaces));
   const LayerWiseSpace& few = spaces.LayerWise({3, 5});
-  list.AddArray(few, {2, seed + 1, CollectiveFactors(few), 12}, seed);
+  list.AddPairs(few, CollectiveFactors(few));
   for (const char* id : {"w8.lw.opg", "w8.lw.n2", "w4.ddp.aligned"}) list.Add(ParseId(id));
   return list.Take();
 }
 
 std::vector<Case> MpiFull(uint64_t seed, Spaces& spaces) {
-  CaseList list;
+  CaseList list(seed);
   list.Add(MpiCore(seed, spaces));
   list.AddUpTo(8, NamedCases());
   list.AddUpTo(8, SharedWorldCases());
   list.AddUpTo(8, IllegalCases());
-  list.AddArray(spaces.Dense(SpaceWorlds("mpi")), {3, seed + 1, {}, 4}, seed);
+  list.AddTriples(spaces.Dense(SpaceWorlds("mpi")));
   list.AddUpTo(8, NamedScheduleCases());
-  list.AddArray(ScheduleSpaceOf("mpi", spaces), {3, seed + 1, {}, 4}, seed);
-  list.AddArray(spaces.Schedule({8}), {2, seed, {}, 12}, seed);  // ep of one rank and of all, too
+  list.AddUpTo(8, PipelineCases());
+  list.AddTriples(ScheduleSpaceOf("mpi", spaces));
+  list.AddPairs(spaces.Schedule({8}));  // ep of one rank and of all, too
   list.AddUpTo(8, NamedLayerWiseCases());
-  list.AddArray(LayerWiseSpaceOf("mpi", spaces), {3, seed + 1, {}, 4}, seed);
-  list.AddArray(PipelineSpaceOf("mpi", spaces), {3, seed + 1, {}, 4}, seed);
+  list.AddTriples(LayerWiseSpaceOf("mpi", spaces));
+  list.AddTriples(PipelineSpaceOf("mpi", spaces));
   return list.Take();
 }
 

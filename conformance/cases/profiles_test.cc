@@ -213,7 +213,7 @@ TEST_F(ProfilesTest, CoreCoversEveryPairOfPipelines) {
   }
   const CoverageReport report = PipelineCoverage(fewer, 2, "sim", *spaces);
   EXPECT_LT(report.count.covered, report.count.possible);
-  EXPECT_NE(report.Text().find("engine=layer_wise"), std::string::npos) << report.Text();
+  EXPECT_NE(report.Text().find("strategy=layer_wise"), std::string::npos) << report.Text();
 }
 
 // How values travel: each legal combination of when, how and into what, in both odd worlds of mpi.

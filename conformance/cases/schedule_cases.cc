@@ -34,8 +34,8 @@ std::vector<Case> SequenceCases() {
       "w8.zero3.twin.ep4.k3.layers3.moe8.1f1b.dw",
       // long enough to see what is hidden
       "w4.zero3.ep2.k8.layers8.moe4.1f1b",
-      "w4.zero3.ep2.k8.layers8.moe4",
-      "w4.zero3.ep2.k8.layers8.moe4.1f1b.dw",
+      "w4.zero3.ep2.k4.layers4.moe4",
+      "w4.zero3.ep2.k4.layers4.moe4.1f1b.dw",
       // grids: ep of one rank, of all, with replicas, built by the engine, cut for HSDP
       "w1.zero3.k2.moe4",
       "w4.zero3.moe4.k2",

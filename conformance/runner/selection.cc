@@ -1,5 +1,7 @@
 #include "conformance/runner/selection.h"
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <bit>
 #include <iterator>
@@ -61,6 +63,13 @@ std::string NotForNccl(const Case& c) {
   return "";
 }
 
+// When it ends, after what it was declared before has ended: freed memory goes back to the system.
+// Spaces take some hundred MiB, and each process that runs an engine is a copy of one that had
+// them.
+struct GiveBack {
+  ~GiveBack() { malloc_trim(0); }
+};
+
 // The fabric can run the case, and there are enough ranks.
 void RequireRunnable(const Case& c, const std::string& id, const Options& options) {
   const bool killed = !c.before.empty() && c.before.front().killed;
@@ -107,6 +116,7 @@ std::vector<Case> SelectCases(const Options& options, std::vector<std::string>* 
   if (options.profile == "crash" || options.profile == "oom")
     throw std::invalid_argument("--profile " + options.profile + " is of the fabric sim");
   const int ranks = options.ranks > 0 ? options.ranks : kDefaultRanks;
+  const GiveBack give_back;
   Spaces spaces;
   std::vector<Case> cases = Profile(options.profile, options.fabric, spaces, options.seed, ranks);
   const size_t left_out = std::erase_if(cases, [&](const Case& c) { return TooLarge(c, options); });
