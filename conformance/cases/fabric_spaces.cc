@@ -18,10 +18,10 @@ std::vector<FabricSpaces> Rows() {
   FabricSpaces mpi{.name = "mpi",
                    .few_ranks_of = "",
                    .worlds = {1, 2, 3, 4, 5, 6, 8},
-                   .schedule_worlds = {8},
+                   .schedule_worlds = {8, 4},
                    .schedule_eps = {2, 4},
-                   .layer_wise_worlds = {8},
-                   .pipeline_worlds = {8}};
+                   .layer_wise_worlds = {8, 4},
+                   .pipeline_worlds = {8, 4}};
   FabricSpaces dry = sim;
   dry.name = "dry";
   FabricSpaces nccl = sim;

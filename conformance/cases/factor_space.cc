@@ -77,7 +77,7 @@ CoveringRow FactorSpace::Cheap() const {
       {"stages", {"2 ranks of 2 chunks"}},
       {"layers", {"2"}},
       {"microbatches", {"2"}},
-      {"script", {"ttt", "tettt", "tet"}}};
+      {"script", {"ttt", "tett", "tet"}}};
   CoveringRow row(problem_.factors.size(), -1);
   for (const auto& [name, values] : cheap) {
     for (size_t factor = 0; factor < row.size(); ++factor) {
@@ -132,19 +132,26 @@ void FactorSpace::SetAll(Case& c, const CoveringRow& row) const {
     setters_[factor](c, static_cast<size_t>(row[factor]));
 }
 
-void FactorSpace::ForEachTuple(const std::vector<std::string>& names, const Visitor& visit) const {
+void FactorSpace::ForEachTuple(const std::vector<std::string>& names, const Visitor& visit,
+                               const Goes& goes) const {
   std::vector<int> factors;
   for (const std::string& name : names) factors.push_back(FactorIndex(name));
   std::vector<uint8_t> tuple(factors.size(), 0);
-  for (bool more = true; more;) {
-    Case c;
-    for (size_t i = 0; i < tuple.size(); ++i) Set(c, factors[i], tuple[i]);
-    visit(tuple, c);
-    more = false;
-    for (size_t i = tuple.size(); i-- > 0 && !more;) {
-      more = ++tuple[i] < problem_.factors[static_cast<size_t>(factors[i])].values.size();
-      if (!more) tuple[i] = 0;
+  std::vector<Case> with(factors.size() + 1);  // [i]: with the first i values of the tuple
+  const auto values = [&](size_t i) {
+    return problem_.factors[static_cast<size_t>(factors[i])].values.size();
+  };
+  for (size_t changed = 0;;) {
+    size_t after = changed;
+    for (bool goes_on = true; goes_on && after < tuple.size(); ++after) {
+      with[after + 1] = with[after];
+      Set(with[after + 1], factors[after], tuple[after]);
+      goes_on = !goes || goes(with[after + 1]);
+      if (goes_on && after + 1 == tuple.size()) visit(tuple, with.back());
     }
+    while (after > 0 && ++tuple[after - 1] == values(after - 1)) tuple[--after] = 0;
+    if (after == 0) return;
+    changed = after - 1;
   }
 }
 

@@ -50,7 +50,11 @@ class FactorSpace {
 
   // Every tuple of the factors' values, the last factor's fastest, and a case that has them.
   using Visitor = std::function<void(const std::vector<uint8_t>& tuple, const Case& c)>;
-  void ForEachTuple(const std::vector<std::string>& factors, const Visitor& visit) const;
+  // Tuples that begin with values which `goes` refuses are left out; of a case that it is asked
+  // about, the later factors have their defaults.
+  using Goes = std::function<bool(const Case& begun)>;
+  void ForEachTuple(const std::vector<std::string>& factors, const Visitor& visit,
+                    const Goes& goes = nullptr) const;
   void AddRelation(const std::vector<std::string>& factors,
                    std::vector<std::vector<uint8_t>> tuples);
   void Relate(const std::vector<std::string>& factors,

@@ -69,11 +69,11 @@ std::vector<Knob> WatchKnobs() {
             .meaning = "entry calls: t train_step, e eval_step, s save, l load the latest, r "
                        "destroy and create again",
             .told = Told::kNever})
-          .In(Space::kDense, {"ttt", "tettt", "ttsttltt", "ttsrlt", "etrte"})
-          .In(Space::kSchedule, {"ttt", "tetet", "ttsrlt"})
+          .In(Space::kDense, {"ttt", "tettt", "tsttlt", "tsrlt", "etrte"})
+          .In(Space::kSchedule, {"ttt", "tetet", "tsrlt"})
           // At least three steps, and between them what values that are still to be gathered may
           // meet: the model is evaluated, saved, loaded into, created again.
-          .In(Space::kLayerWise, {"tettt", "ttsttltt", "ttsrlett", "etrttet"})
+          .In(Space::kLayerWise, {"tett", "tsttlt", "tsrlett", "etrtet"})
           .In(Space::kPipeline, {"tet", "ttslt", "tsrlet", "etrtt"}),
   };
 }

@@ -55,8 +55,9 @@ void SetRecompute(Case& c, size_t value) {
   spec.recompute_modules = value == 2 ? "norm,core_attn" : "";
 }
 
-// Divisibility, and what shapes of the model go together, cheaply, before anything is built.
-bool Divides(const InstanceSpec& spec) {
+// Divisibility, and what shapes of the model go together, cheaply, before anything is built: of a
+// case whose later factors have their defaults, all that do not change it.
+bool BeginsWell(const InstanceSpec& spec) {
   const ModelConfig& model = spec.model;
   const bool routed = model.moe.experts > 0;
   if (spec.tensor_parallel && spec.tp == 1) return false;  // nothing to split over
@@ -64,8 +65,11 @@ bool Divides(const InstanceSpec& spec) {
   if (spec.vocab_parallel && (!spec.tensor_parallel || spec.loss_chunks > 1)) return false;
   if (spec.context_parallel && (spec.cp == 1 || model.experts)) return false;
   if (routed && (model.odd_sizes || model.reused || !model.unused.empty())) return false;
-  return spec.span >= 1 && spec.span % (spec.tp * spec.cp * spec.pp) == 0 &&
-         spec.span % (EtpOf(spec) * spec.ep * spec.pp) == 0;
+  return spec.span >= 1 && spec.span % (spec.tp * spec.cp * spec.pp) == 0;
+}
+
+bool Divides(const InstanceSpec& spec) {
+  return BeginsWell(spec) && spec.span % (EtpOf(spec) * spec.ep * spec.pp) == 0;
 }
 
 // Modes of Muon mean something where matrices are split, over as many ranks as all of them take.
@@ -123,7 +127,7 @@ void LayerWiseSpace::RelateGridAndModel() {
   InstanceSpec last;
   bool last_legal = false;
   std::vector<std::vector<uint8_t>> tuples;
-  ForEachTuple(factors, [&](const std::vector<uint8_t>& tuple, const Case& c) {
+  const auto add = [&](const std::vector<uint8_t>& tuple, const Case& c) {
     if (!Divides(c.instances.front())) return;
     Case grid = c;
     InstanceSpec& of = grid.instances.front();
@@ -136,6 +140,10 @@ void LayerWiseSpace::RelateGridAndModel() {
       last_legal = LegalForOneToken(grid);
     }
     if (exact && last_legal) AddOptimizers(tuple, of, tuples);
+  };
+  // A place follows the world.
+  ForEachTuple(factors, add, [](const Case& c) {
+    return c.instances.front().span == 0 || BeginsWell(c.instances.front());
   });
   factors.insert(factors.end(), {"optimizer", "muon_tp_mode"});
   AddRelation(factors, std::move(tuples));

@@ -340,7 +340,7 @@ std::vector<Case> CommScheduleCases() {
       "w8.zero2.tp2.pp2.etp2.split.sp.k2.onecomm.layers4.bias.root.vpp2",
       "w8.ddp.ep2.pp4.k4.onecomm.layers8.moe4.vpp2.1f1b",
       "w4.zero2.ep2.k2.onecomm.moe4.1f1b.dw.er",
-      "w4.zero3.ep2.k4.onecomm.layers4.moe4.1f1b",
+      "w4.zero3.ep2.k3.onecomm.layers3.moe4.1f1b",
       "w8.lw.ep2.k2.ogr.opg.onecomm.bs300.muon.lr0p0625.moe4.shared.mtp",
       "w4.lw.tp2.etp2.split.ogr.opg.onecomm.muon.lr0p0625.heads4.tpmode=distributed.aligned",
       "w8.zero3.n2.grid.onecomm.ub",

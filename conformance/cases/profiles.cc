@@ -137,6 +137,7 @@ std::vector<Case> SimCore(uint64_t seed, Spaces& spaces) {
 std::vector<Case> SimFull(uint64_t seed, Spaces& spaces) {
   CaseList list(seed);
   list.Add(SimCore(seed, spaces));
+  list.Add(LongScheduleCases());
   list.AddTriples(spaces.Dense(SpaceWorlds("sim")));
   list.AddTriples(ScheduleSpaceOf("sim", spaces));
   list.AddTriples(LayerWiseSpaceOf("sim", spaces));
@@ -145,10 +146,10 @@ std::vector<Case> SimFull(uint64_t seed, Spaces& spaces) {
 }
 
 std::vector<Case> MpiCore(uint64_t seed, Spaces& spaces) {
-  DeriveSpaces("mpi", {{8}, {3, 5, 6}}, spaces);
+  DeriveSpaces("mpi", {{8, 4}, {3, 5, 6}}, spaces);
   CaseList list(seed);
   list.Add(Smoke());
-  list.AddPairs(spaces.Dense({8}));
+  list.AddPairs(spaces.Dense({8, 4}));
   // Worlds that are no power of two: every pair of the knobs that decide which collectives run.
   const auto& odd = spaces.Dense({3, 5, 6});
   std::vector<int> factors = CollectiveFactors(odd);
@@ -186,6 +187,7 @@ std::vector<Case> MpiFull(uint64_t seed, Spaces& spaces) {
   list.AddUpTo(8, IllegalCases());
   list.AddTriples(spaces.Dense(SpaceWorlds("mpi")));
   list.AddUpTo(8, NamedScheduleCases());
+  list.AddUpTo(8, LongScheduleCases());
   list.AddUpTo(8, PipelineCases());
   list.AddTriples(ScheduleSpaceOf("mpi", spaces));
   list.AddPairs(spaces.Schedule({8}));  // ep of one rank and of all, too

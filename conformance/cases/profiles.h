@@ -32,6 +32,8 @@ std::vector<Case> NamedCases();
 
 // The same of mixtures of experts and their schedules: both schedules in one table.
 std::vector<Case> NamedScheduleCases();
+// Of profile full: schedules long enough to see what is hidden; three layers under all of them.
+std::vector<Case> LongScheduleCases();
 // Interleaved pipelines of replicas, with and without the overlap; pipeline_space.h combines the
 // rest.
 std::vector<Case> PipelineCases();

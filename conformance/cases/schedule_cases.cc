@@ -18,11 +18,9 @@ void AddCombinations(const std::string& rest, std::vector<std::string>& ids) {
 }
 
 std::vector<Case> SequenceCases() {
-  // The sequences of the published schedule: two layers, two microbatches, nothing gathered ahead;
-  // and three layers, where both microbatches meet in the middle one.
+  // The sequences of the published schedule: two layers, two microbatches, nothing gathered ahead.
   std::vector<std::string> ids;
   AddCombinations(".ep2.k2.pf0.moe4", ids);
-  AddCombinations(".ep2.k2.pf0.layers3.moe4", ids);
   const std::vector<Case> others = FromIds({
       // numbers of microbatches: nothing to overlap with, the last pair, more of them
       "w4.zero3.ep2.moe4.1f1b",
@@ -33,9 +31,7 @@ std::vector<Case> SequenceCases() {
       "w8.zero3.ep4.k3.layers3.moe8.1f1b.dw",
       "w8.zero3.twin.ep4.k3.layers3.moe8.1f1b.dw",
       // long enough to see what is hidden
-      "w4.zero3.ep2.k8.layers8.moe4.1f1b",
-      "w4.zero3.ep2.k4.layers4.moe4",
-      "w4.zero3.ep2.k4.layers4.moe4.1f1b.dw",
+      "w4.zero3.ep2.k8.do=t.layers8.moe4.1f1b",
       // grids: ep of one rank, of all, with replicas, built by the engine, cut for HSDP
       "w1.zero3.k2.moe4",
       "w4.zero3.moe4.k2",
@@ -104,6 +100,15 @@ std::vector<Case> RoutingCases() {
 }
 
 }  // namespace
+
+std::vector<Case> LongScheduleCases() {
+  std::vector<std::string> ids{"w4.zero3.ep2.k8.layers8.moe4", "w4.zero3.ep2.k8.layers8.moe4.1f1b",
+                               "w4.zero3.ep2.k8.layers8.moe4.1f1b.dw",
+                               "w4.zero3.ep2.k8.onecomm.layers8.moe4.1f1b"};
+  // Three layers: both microbatches meet in the middle one.
+  AddCombinations(".ep2.k2.pf0.layers3.moe4", ids);
+  return FromIds(ids);
+}
 
 std::vector<Case> NamedScheduleCases() { return Joined({SequenceCases(), RoutingCases()}); }
 

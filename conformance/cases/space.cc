@@ -18,8 +18,10 @@ void SetPlace(Case& c, size_t value) {
 }
 
 // Divisibility, cheaply, before anything is built.
-bool Divides(const InstanceSpec& spec, const Case& c, size_t place) {
-  if (spec.span < 1 || (place == 4 && c.world % 2 != 0)) return false;
+bool Divides(const Case& c) {
+  const InstanceSpec& spec = c.instances.front();
+  if (spec.span < 1 || (spec.span == c.world / 2 && spec.offset == 0 && c.world % 2 != 0))
+    return false;
   if (spec.tensor_parallel && spec.tp == 1) return false;  // nothing to split over
   if (spec.sequence_parallel && (!spec.tensor_parallel || spec.model.experts)) return false;
   if (spec.vocab_parallel && (!spec.tensor_parallel || spec.loss_chunks > 1)) return false;
@@ -113,9 +115,9 @@ void CaseSpace::RelateGrid() {
                                  "fsdp_double_buffer", "backward_param_copies"});
   std::vector<std::vector<uint8_t>> tuples;
   Legal legal;
-  ForEachTuple(grid, [&](const std::vector<uint8_t>& tuple, const Case& c) {
+  const auto add = [&](const std::vector<uint8_t>& tuple, const Case& c) {
     const InstanceSpec& spec = c.instances.front();
-    if (!Divides(spec, c, tuple[1]) || !Exact(spec) || !legal(c)) return;
+    if (!Divides(c) || !Exact(spec) || !legal(c)) return;
     for (uint8_t strategy = 0; strategy < 4; ++strategy) {
       for (uint8_t outer_strategy = 0; outer_strategy < 2; ++outer_strategy) {
         if (outer_strategy == 1 && (strategy != 3 || spec.outer == 1)) continue;
@@ -133,7 +135,10 @@ void CaseSpace::RelateGrid() {
         }
       }
     }
-  });
+  };
+  // A place follows the world.
+  ForEachTuple(grid, add,
+               [](const Case& c) { return c.instances.front().span == 0 || Divides(c); });
   AddRelation(factors, std::move(tuples));
 }
 

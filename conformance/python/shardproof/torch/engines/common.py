@@ -21,7 +21,7 @@ def has_experts(case):
 
 
 # Scripts of an engine without checkpoints.
-NO_SAVES = {"script": ["ttt", "tettt", "etrte", "tetet", "etrttet"]}
+NO_SAVES = {"script": ["ttt", "tett", "tettt", "etrte", "etrtet", "tetet"]}
 
 
 def refuse_experts(case):
