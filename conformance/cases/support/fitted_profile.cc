@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <set>
+#include <stdexcept>
 #include <utility>
 
 #include "conformance/cases/combinations.h"
+#include "conformance/cases/factor_space.h"
 #include "conformance/common/at.h"
 
 namespace shardproof {
@@ -24,9 +26,17 @@ int64_t CombinationsOf(const CoveringProblem& problem, int strength) {
 }  // namespace
 
 const char* SpaceOf(const Case& c) {
-  const InstanceSpec& spec = c.instances.front();
-  if (spec.strategy == ShardingStrategy::kLayerWise) return "layer_wise";
-  return spec.model.moe.experts > 0 ? "experts" : "strategies";
+  switch (SpaceCounting(c)) {
+    case Space::kDense:
+      return "strategies";
+    case Space::kSchedule:
+      return "experts";
+    case Space::kLayerWise:
+      return "layer_wise";
+    case Space::kPipeline:
+      return "pipelines";
+  }
+  throw std::logic_error("a space without a name");
 }
 
 CoveringRow PlainestRow(const CaseFactors& space, const CoveringProblem& problem, const Taken& of,

@@ -197,6 +197,24 @@ TEST_F(SupportTest, CoverageIsOfJudgedCases) {
             std::string::npos);
 }
 
+// A case is of the space that made it: its pairs are counted there, and it is left out where the
+// engine takes nothing of that space.
+TEST_F(SupportTest, CasesAreCountedInTheSpaceThatMadeThem) {
+  for (const CaseFactors& space : spaces_) {
+    for (uint64_t seed = 0; seed < 20; ++seed) {
+      const Case c = space.make(RandomRow(*space.problem, seed), 1);
+      EXPECT_EQ(SpaceOf(c), space.name) << Id(c);
+    }
+  }
+  Supported supported = AllOf(spaces_);
+  const Case pipeline = ParseId("w4.ddp.pp2.k4.layers4.vpp2");
+  EXPECT_TRUE(Fits(spaces_, supported, pipeline));
+  EXPECT_EQ(FittedCoverage(spaces_, supported, {pipeline}, 2)[3].find(": 0 judged"),
+            std::string::npos);
+  supported.erase("pipelines");
+  EXPECT_FALSE(Fits(spaces_, supported, pipeline));
+}
+
 TEST_F(SupportTest, ACaseWithAValueThatIsNotTakenDoesNotFit) {
   const Supported supported = Learn(SmallEngine).supported;
   EXPECT_TRUE(Fits(spaces_, supported, ParseId("w4.zero1.k2")));
