@@ -115,6 +115,12 @@ TEST(CoveringTest, TiesGoToTheBaseAndNothingElseDoes) {
   CoveringOptions options;
   options.base = {1, -1, 0};
   const auto rows = CoveringArray(Plain({2, 5, 5}), options);
+  std::set<int> outside;  // what the factor without a preference has where nothing asks for it
+  options.focus = {0, 2};
+  for (options.seed = 1; options.seed < 20; ++options.seed) {
+    for (const CoveringRow& row : CoveringArray(Plain({2, 5, 5}), options)) outside.insert(row[1]);
+  }
+  EXPECT_EQ(outside.size(), 5u) << "-1 prefers no value";
   EXPECT_EQ(Distinct(rows, {1, 2}), 25u);
   const auto with = [&](int factor, int value) {
     return std::count_if(rows.begin(), rows.end(), [&](const CoveringRow& row) {

@@ -65,7 +65,8 @@ bool FactorSpace::Counts(const Case& c) const { return SpaceCounting(c) == space
 std::vector<CoveringRow> FactorSpace::RowsOf(const std::vector<Case>& cases) const {
   std::vector<CoveringRow> rows;
   for (const Case& c : cases) {
-    if (Counts(c) && c.illegal.empty() && c.instances.size() == 1) rows.push_back(RowOf(c));
+    const bool runs = c.illegal.empty() && !MustFail(c.instances.front());
+    if (Counts(c) && runs && c.instances.size() == 1) rows.push_back(RowOf(c));
   }
   return rows;
 }

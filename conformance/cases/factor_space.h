@@ -29,7 +29,8 @@ class FactorSpace {
   // The row of a case with one legal instance, -1 where the case has a value that the factor does
   // not list.
   CoveringRow RowOf(const Case& c) const;
-  // RowOf the cases that this space counts (SpaceCounting): with one instance, and legal.
+  // RowOf the cases that this space counts (SpaceCounting): with one instance, legal, and with no
+  // step that must fail before it has shown what its other knobs do.
   std::vector<CoveringRow> RowsOf(const std::vector<Case>& cases) const;
   bool Counts(const Case& c) const;
 

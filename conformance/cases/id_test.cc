@@ -118,8 +118,8 @@ TEST(IdTest, WhatIsAskedOnlyToBeRefusedIsPartOfTheId) {
 
 TEST(IdTest, WrittenCasesReadBackAsTheyWere) {
   for (const std::vector<Case>& cases :
-       {IllegalCases(), SharedWorldCases(), NamedCases(), NamedScheduleCases(), PipelineCases(),
-        NamedLayerWiseCases()}) {
+       {IllegalCases(), SharedWorldCases(), NamedCases(), NamedScheduleCases(),
+        FurtherScheduleCases(), PipelineCases(), NamedLayerWiseCases()}) {
     for (const Case& c : cases) EXPECT_EQ(ParseId(Id(c)), c) << Id(c);
   }
 }

@@ -25,7 +25,8 @@ TEST(ModelOfCaseTest, WrittenCasesHaveModels) {
 }
 
 TEST(ModelOfCaseTest, WrittenCasesOfSchedulesHaveModels) {
-  for (const std::vector<Case>& cases : {NamedScheduleCases(), PipelineCases()}) {
+  for (const std::vector<Case>& cases :
+       {NamedScheduleCases(), FurtherScheduleCases(), PipelineCases()}) {
     for (const Case& c : cases) ExpectModels(c);
   }
 }

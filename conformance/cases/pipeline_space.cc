@@ -64,6 +64,8 @@ void SetRecompute(Case& c, size_t value) {
 // What an engine does of its own, whatever the stages are: its knobs mean something.
 bool MeansSomething(const InstanceSpec& spec) {
   const bool shards = spec.strategy == ShardingStrategy::kOptimGradsParams;
+  if (spec.strategy == ShardingStrategy::kNoShard && (spec.outer > 1 || spec.overlap_param_gather))
+    return false;
   return (spec.reshard_after_forward == 1 || shards) &&
          (spec.outer_strategy == OuterStrategy::kNoShard || (shards && spec.outer > 1)) &&
          (spec.optimizer != Optimizer::kMuon || spec.strategy == ShardingStrategy::kLayerWise);
@@ -106,7 +108,8 @@ PipelineSpace::PipelineSpace(const std::vector<int32_t>& worlds) : FactorSpace(S
          CommScheduleGoes);
 }
 
-std::vector<std::vector<uint8_t>> PipelineSpace::Ways(const std::vector<std::string>& of) const {
+std::vector<std::vector<uint8_t>> PipelineSpace::EnginesAlone(
+    const std::vector<std::string>& of) const {
   std::vector<std::vector<uint8_t>> ways;
   ForEachTuple(of, [&](const std::vector<uint8_t>& tuple, const Case& c) {
     Case alone = c;
@@ -127,14 +130,14 @@ void PipelineSpace::RelateStages() {
                                   "layer_wise_buffer",
                                   "overlap_grad_reduce",
                                   "overlap_param_gather"};
-  const std::vector<std::vector<uint8_t>> ways = Ways(engine);
-  std::vector<std::string> factors{"world",        "stages", "ep",  "experts",
-                                   "microbatches", "units",  "1f1b"};
+  const std::vector<std::vector<uint8_t>> ways = EnginesAlone(engine);
+  std::vector<std::string> factors{
+      "world", "stages", "ep", "experts", "microbatches", "strategy", "num_optimizer_instances",
+      "units", "1f1b"};
   // Tuples of one grid follow each other: it is derived once.
   Case last;
   bool last_legal = false;
   std::vector<std::vector<uint8_t>> tuples;
-  factors.insert(factors.end(), engine.begin(), engine.begin() + 2);
   ForEachTuple(factors, [&](const std::vector<uint8_t>& tuple, const Case& c) {
     if (!MakesSense(c)) return;
     Case grid = c;
@@ -146,7 +149,7 @@ void PipelineSpace::RelateStages() {
     }
     if (!last_legal) return;
     for (const std::vector<uint8_t>& way : ways) {
-      if (!std::equal(way.begin(), way.begin() + 2, tuple.end() - 2)) continue;
+      if (!std::equal(way.begin(), way.begin() + 2, tuple.begin() + 5)) continue;
       tuples.push_back(tuple);
       tuples.back().insert(tuples.back().end(), way.begin() + 2, way.end());
     }

@@ -22,7 +22,7 @@ class PipelineSpace : public FactorSpace {
 
  private:
   // What engines do of their own: each legal tuple of these factors' values that means something.
-  std::vector<std::vector<uint8_t>> Ways(const std::vector<std::string>& of) const;
+  std::vector<std::vector<uint8_t>> EnginesAlone(const std::vector<std::string>& of) const;
   void RelateStages();
 };
 

@@ -1,5 +1,6 @@
 #include "conformance/cases/profiles.h"
 
+#include <algorithm>
 #include <future>
 #include <set>
 #include <stdexcept>
@@ -30,20 +31,25 @@ class CaseList {
   // Rows for what the single cases so far leave open. The space outlives the list.
   template <typename Space>
   void AddArray(const Space& space, CoveringOptions options) {
-    const auto make = [&space, options, seed = seed_, known = known_]() mutable {
-      options.given = space.RowsOf(known);
+    options.given = space.RowsOf(known_);
+    parts_.push_back(std::async(std::launch::async, [&space, options, seed = seed_] {
       std::vector<Case> cases;
       for (const CoveringRow& row : CoveringArray(space.problem(), options))
         cases.push_back(space.Make(row, seed));
       return cases;
-    };
-    parts_.push_back(std::async(std::launch::async, make));
+    }));
   }
-  // Every pair of the factors of `focus` (empty: of all), by cases that are as cheap as they can.
+  // Every pair of the factors of `focus` (empty: of all), by cases that are as cheap as they can;
+  // other factors have random values.
   template <typename Space>
   void AddPairs(const Space& space, const std::vector<int>& focus = {}) {
     CoveringOptions options{2, seed_, focus, 12};
     options.base = space.Cheap();
+    for (int factor = 0; !focus.empty() && factor < static_cast<int>(options.base.size());
+         ++factor) {
+      if (std::find(focus.begin(), focus.end(), factor) == focus.end())
+        options.base[static_cast<size_t>(factor)] = -1;
+    }
     AddArray(space, options);
   }
   // Every triple, by cases whose other values are random.
@@ -116,19 +122,19 @@ std::vector<Case> Smoke() {
   return cases;
 }
 
+// Arrays come last: they have rows for what the single cases leave open.
 std::vector<Case> SimCore(uint64_t seed, Spaces& spaces) {
   DeriveSpaces("sim", {SpaceWorlds("sim")}, spaces);
-  const auto& space = spaces.Dense(SpaceWorlds("sim"));
   CaseList list(seed);
   list.Add(Smoke());
   list.Add(NamedCases());
   list.Add(SharedWorldCases());
   list.Add(IllegalCases());
-  list.AddPairs(space);
   list.Add(NamedScheduleCases());
   list.Add(PipelineCases());
-  list.AddPairs(ScheduleSpaceOf("sim", spaces));
   list.Add(NamedLayerWiseCases());
+  list.AddPairs(spaces.Dense(SpaceWorlds("sim")));
+  list.AddPairs(ScheduleSpaceOf("sim", spaces));
   list.AddPairs(LayerWiseSpaceOf("sim", spaces));
   list.AddPairs(PipelineSpaceOf("sim", spaces));
   return list.Take();
@@ -137,7 +143,7 @@ std::vector<Case> SimCore(uint64_t seed, Spaces& spaces) {
 std::vector<Case> SimFull(uint64_t seed, Spaces& spaces) {
   CaseList list(seed);
   list.Add(SimCore(seed, spaces));
-  list.Add(LongScheduleCases());
+  list.Add(FurtherScheduleCases());
   list.AddTriples(spaces.Dense(SpaceWorlds("sim")));
   list.AddTriples(ScheduleSpaceOf("sim", spaces));
   list.AddTriples(LayerWiseSpaceOf("sim", spaces));
@@ -149,33 +155,30 @@ std::vector<Case> MpiCore(uint64_t seed, Spaces& spaces) {
   DeriveSpaces("mpi", {{8, 4}, {3, 5, 6}}, spaces);
   CaseList list(seed);
   list.Add(Smoke());
+  for (const char* id :
+       {"w8.strategy=zero9", "w8.zero3.k0", "w8.ddp.avg.pertoken", "w8.zero3.grid.tp3", "w8.ddp.n3",
+        "w8.zero3.hfsdp", "w8.zero3.n2.twin=full_span", "w6.zero2.n4",
+        // programs of ranks differ, and so does what is used last: buckets have one order all the
+        // same
+        "w4.zero1.odd.unused=rank", "w8.zero3.odd.unused=rank",
+        "w8.zero3.ep4.k3.layers3.moe8.1f1b.dw", "w8.zero2.cp2.ep4.k2.moe8.1f1b.dw",
+        "w8.zero3.ep4.k2.moe8.skew=rank.1f1b.dw", "w4.zero3.dw", "w4.zero3.moe4.1f1b", "w8.lw.opg",
+        "w8.lw.n2", "w4.ddp.aligned"}) {
+    list.Add(ParseId(id));
+  }
+  const std::vector<Case> shared = SharedWorldCases();
+  list.AddUpTo(8, {shared.begin(), shared.begin() + 5});
   list.AddPairs(spaces.Dense({8, 4}));
   // Worlds that are no power of two: every pair of the knobs that decide which collectives run.
   const auto& odd = spaces.Dense({3, 5, 6});
   std::vector<int> factors = CollectiveFactors(odd);
   factors.push_back(odd.FactorIndex("world"));
   list.AddPairs(odd, factors);
-  for (const char* id :
-       {"w8.strategy=zero9", "w8.zero3.k0", "w8.ddp.avg.pertoken", "w8.zero3.grid.tp3", "w8.ddp.n3",
-        "w8.zero3.hfsdp", "w8.zero3.n2.twin=full_span", "w6.zero2.n4",
-        // programs of ranks differ, and so does what is used last: buckets have one order all the
-        // same
-        "w4.zero1.odd.unused=rank", "w8.zero3.odd.unused=rank"}) {
-    list.Add(ParseId(id));
-  }
-  const std::vector<Case> shared = SharedWorldCases();
-  list.AddUpTo(8, {shared.begin(), shared.begin() + 5});
   list.AddPairs(ScheduleSpaceOf("mpi", spaces));
-  for (const char* id :
-       {"w8.zero3.ep4.k3.layers3.moe8.1f1b.dw", "w8.zero2.cp2.ep4.k2.moe8.1f1b.dw",
-        "w8.zero3.ep4.k2.moe8.skew=rank.1f1b.dw", "w4.zero3.dw", "w4.zero3.moe4.1f1b"}) {
-    list.Add(ParseId(id));
-  }
   list.AddPairs(LayerWiseSpaceOf("mpi", spaces));
   list.AddPairs(PipelineSpaceOf("mpi", spaces));
   const LayerWiseSpace& few = spaces.LayerWise({3, 5});
   list.AddPairs(few, CollectiveFactors(few));
-  for (const char* id : {"w8.lw.opg", "w8.lw.n2", "w4.ddp.aligned"}) list.Add(ParseId(id));
   return list.Take();
 }
 
@@ -185,13 +188,13 @@ std::vector<Case> MpiFull(uint64_t seed, Spaces& spaces) {
   list.AddUpTo(8, NamedCases());
   list.AddUpTo(8, SharedWorldCases());
   list.AddUpTo(8, IllegalCases());
-  list.AddTriples(spaces.Dense(SpaceWorlds("mpi")));
   list.AddUpTo(8, NamedScheduleCases());
-  list.AddUpTo(8, LongScheduleCases());
+  list.AddUpTo(8, FurtherScheduleCases());
   list.AddUpTo(8, PipelineCases());
+  list.AddUpTo(8, NamedLayerWiseCases());
+  list.AddTriples(spaces.Dense(SpaceWorlds("mpi")));
   list.AddTriples(ScheduleSpaceOf("mpi", spaces));
   list.AddPairs(spaces.Schedule({8}));  // ep of one rank and of all, too
-  list.AddUpTo(8, NamedLayerWiseCases());
   list.AddTriples(LayerWiseSpaceOf("mpi", spaces));
   list.AddTriples(PipelineSpaceOf("mpi", spaces));
   return list.Take();

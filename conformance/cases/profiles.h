@@ -11,9 +11,9 @@
 namespace shardproof {
 
 // Names: smoke (a handful), core (every pair of knob values), full (every triple). Fabrics: sim,
-// mpi (worlds of at most 8 ranks, most of 8), nccl (those of sim with at most `ranks` ranks). The
-// seed picks the rows of the covering arrays and is the seed of the cases' data. Cases are distinct
-// by id; the order is fixed. Throws std::invalid_argument for other names.
+// mpi (worlds of at most 8 ranks, most of 4 or 8), nccl (those of sim with at most `ranks` ranks).
+// The seed picks the rows of the covering arrays and is the seed of the cases' data. Cases are
+// distinct by id; the order is fixed. Throws std::invalid_argument for other names.
 std::vector<Case> Profile(const std::string& name, const std::string& fabric, Spaces& spaces,
                           uint64_t seed = 1, int32_t ranks = 2);
 
@@ -32,8 +32,9 @@ std::vector<Case> NamedCases();
 
 // The same of mixtures of experts and their schedules: both schedules in one table.
 std::vector<Case> NamedScheduleCases();
-// Of profile full: schedules long enough to see what is hidden; three layers under all of them.
-std::vector<Case> LongScheduleCases();
+// Of profile full: long schedules, and three layers under each combination of what a schedule may
+// do.
+std::vector<Case> FurtherScheduleCases();
 // Interleaved pipelines of replicas, with and without the overlap; pipeline_space.h combines the
 // rest.
 std::vector<Case> PipelineCases();
@@ -57,16 +58,17 @@ CoverageReport Coverage(const std::vector<Case>& cases, int t, const std::vector
                         Spaces& spaces);
 std::vector<int32_t> SpaceWorlds(const std::string& fabric);
 // The same of schedule_space.h, by the cases with mixtures of experts: all worlds on sim; on mpi
-// eight ranks, two and four of them for experts.
+// eight and four ranks, two and four of them for experts.
 CoverageReport ScheduleCoverage(const std::vector<Case>& cases, int t, const std::string& fabric,
                                 Spaces& spaces);
 const ScheduleSpace& ScheduleSpaceOf(const std::string& fabric, Spaces& spaces);
-// The same of layer_wise_space.h, by the layer-wise cases; on mpi of eight ranks.
+// The same of layer_wise_space.h, by the layer-wise cases; on mpi of eight and four
+// ranks.
 CoverageReport LayerWiseCoverage(const std::vector<Case>& cases, int t, const std::string& fabric,
                                  Spaces& spaces);
 const LayerWiseSpace& LayerWiseSpaceOf(const std::string& fabric, Spaces& spaces);
 // The same of pipeline_space.h, by interleaved pipelines and by layer-wise cases under the 1F1B
-// schedule; on mpi of eight ranks.
+// schedule; on mpi of eight and four ranks.
 CoverageReport PipelineCoverage(const std::vector<Case>& cases, int t, const std::string& fabric,
                                 Spaces& spaces);
 const PipelineSpace& PipelineSpaceOf(const std::string& fabric, Spaces& spaces);

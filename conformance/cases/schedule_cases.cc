@@ -101,7 +101,7 @@ std::vector<Case> RoutingCases() {
 
 }  // namespace
 
-std::vector<Case> LongScheduleCases() {
+std::vector<Case> FurtherScheduleCases() {
   std::vector<std::string> ids{"w4.zero3.ep2.k8.layers8.moe4", "w4.zero3.ep2.k8.layers8.moe4.1f1b",
                                "w4.zero3.ep2.k8.layers8.moe4.1f1b.dw",
                                "w4.zero3.ep2.k8.onecomm.layers8.moe4.1f1b"};

@@ -63,9 +63,8 @@ std::string NotForNccl(const Case& c) {
   return "";
 }
 
-// When it ends, after what it was declared before has ended: freed memory goes back to the system.
-// Spaces take some hundred MiB, and each process that runs an engine is a copy of one that had
-// them.
+// Declared before the spaces, so it ends after them, and what they took goes back to the system:
+// some hundred MiB, and each process that runs an engine is a copy of one that had them.
 struct GiveBack {
   ~GiveBack() { malloc_trim(0); }
 };
