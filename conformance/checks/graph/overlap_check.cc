@@ -3,11 +3,14 @@
 #include <algorithm>
 #include <cstdio>
 #include <map>
+#include <optional>
 #include <set>
 
 #include "conformance/abi/shardproof.h"
+#include "conformance/checks/base/facts.h"
 #include "conformance/checks/graph/cost_model.h"
 #include "conformance/checks/graph/deadlock.h"
+#include "conformance/checks/graph/early_buckets.h"
 #include "conformance/checks/graph/finding_at.h"
 #include "conformance/checks/graph/requirement_ids.h"
 #include "conformance/checks/program/describe.h"
@@ -25,8 +28,8 @@ constexpr size_t kModulesMin = 3;      // fewer units than this leave nothing to
 struct Expected {
   bool gathers = false, reductions = false, twin = false;
   bool buckets = false;  // not units travel but buckets, which labels need not name
-  // How much an aligned bucket takes in follows from its largest parameter: maybe most of the
-  // model, whose gradients are complete when nothing is left to hide under.
+  // How much an aligned bucket takes in, and of which layers, follows from its largest parameter:
+  // maybe most of the model, or of all layers, complete when nothing is left to hide under.
   bool aligned = false;
   // With outer sharding the shard itself is filled up over these ranks once it is stepped, so after
   // every reduction: such a gather is none of those that hide.
@@ -107,9 +110,10 @@ class Judge {
   Judge(const Lowered& run, CheckResult& result)
       : program_(*run.program()), result_(result), order_(run.may()) {}
 
+  // facts: of an engine whose buckets are aligned, else null.
   // An engine is the same on all ranks, but what a rank computes may differ: one that can hide is
   // enough.
-  void Run(size_t instance, const Expected& expected) {
+  void Run(size_t instance, const Expected& expected, const InstanceFacts* facts) {
     Figures gathers, reductions;
     uint32_t blocked = kNone;
     bool free = false, lumped = false;
@@ -117,7 +121,8 @@ class Judge {
       const Work work = Collect(rank, static_cast<int32_t>(instance), expected);
       const bool many = Most(work.gathered) >= kModulesMin;
       if (expected.gathers && many) Count(work.gathers, work.computes, gathers);
-      if (expected.reductions && expected.aligned && !Spread(work)) {
+      if (expected.reductions && facts != nullptr &&
+          !(Spread(work) && Early(work, rank, instance, *facts))) {
         lumped |= !work.reductions.empty();
       } else if (expected.reductions && Most(work.reduced) >= kModulesMin) {
         Count(work.reductions, work.computes, reductions);
@@ -131,14 +136,22 @@ class Judge {
     if (lumped && !result_.judged.contains(kReductionsHide)) {
       result_.not_checkable.push_back(
           {kReductionsHide,
-           "the engine's layout of aligned shards has fewer than three buckets, or one with most "
-           "of the elements: there is no other bucket's compute to hide under",
+           "the engine's layout of aligned shards has fewer than three buckets, one with most of "
+           "the elements, or none whose gradients are complete while another unit's backward is to "
+           "be computed: there is nothing to hide under",
            NotCheckable::Kind::kNotAsked});
     }
     if (blocked != kNone && !free) ReportTwin(blocked);
   }
 
  private:
+  bool Early(const Work& work, size_t rank, size_t instance, const InstanceFacts& facts) const {
+    const auto world_rank = static_cast<int32_t>(rank);
+    return SomeBucketIsEarly(
+        program_.trace(world_rank), static_cast<int32_t>(instance), work.reduced,
+        [&](int32_t module) { return facts.UnitOfModule(module, world_rank); });
+  }
+
   bool Is(uint32_t e, std::initializer_list<int> kinds, std::initializer_list<int> purposes) const {
     const Entry& entry = program_.entries[e];
     for (uint32_t p = entry.parts.begin; p < entry.parts.end; ++p) {
@@ -320,8 +333,12 @@ CheckResult CheckOverlap(const Case& spec, const graph::Lowered& run) {
   if (program == nullptr) return not_checkable(run.why());
   if (!Sound(*program)) return not_checkable("the run does not match or can hang");
   Judge judge(run, result);
-  for (size_t i = 0; i < spec.instances.size(); ++i)
-    judge.Run(i, Expect(spec.instances[i], spec.world));
+  for (size_t i = 0; i < spec.instances.size(); ++i) {
+    const Expected expected = Expect(spec.instances[i], spec.world);
+    std::optional<InstanceFacts> facts;
+    if (expected.aligned) facts.emplace(spec.instances[i], spec.world);
+    judge.Run(i, expected, facts ? &*facts : nullptr);
+  }
   NoteCost(*program, result);
   return result;
 }
