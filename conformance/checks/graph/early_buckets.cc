@@ -9,17 +9,17 @@ namespace shardproof::graph {
 
 namespace {
 
-// What is known of a block: the unit whose backward wrote it last, and whether another's followed.
+// What is known of a block: the layer whose backward wrote it last, and whether another's followed.
 struct Filled {
   bool written = false, early = false;
-  int32_t unit = -1;
+  std::string layer;
 };
 
 }  // namespace
 
 bool SomeBucketIsEarly(const Trace& trace, int32_t instance,
                        const std::map<int32_t, std::set<int32_t>>& blocks,
-                       const std::function<int32_t(int32_t module)>& unit_of) {
+                       const std::function<std::string(int32_t node)>& layer_of) {
   std::map<int32_t, std::map<int32_t, Filled>> calls;
   for (const auto& [call, of] : blocks) {
     for (const int32_t block : of) calls[call][block] = {};
@@ -29,14 +29,14 @@ bool SomeBucketIsEarly(const Trace& trace, int32_t instance,
       continue;
     const auto call = calls.find(event.call);
     if (call == calls.end()) continue;
-    const int32_t unit = unit_of(event.module);
+    const std::string layer = layer_of(event.id);
     for (auto& [block, filled] : call->second)
-      filled.early |= filled.written && filled.unit != unit;
+      filled.early |= filled.written && filled.layer != layer;
     for (uint32_t r = event.ranges.begin; r < event.ranges.end; ++r) {
       const Range& range = trace.ranges[r];
       const auto found = call->second.find(range.alloc);
       if ((range.access & kWrite) != 0 && found != call->second.end())
-        found->second = {.written = true, .early = false, .unit = unit};
+        found->second = {.written = true, .early = false, .layer = layer};
     }
   }
   return std::any_of(calls.begin(), calls.end(), [](const auto& call) {

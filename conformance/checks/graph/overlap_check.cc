@@ -5,6 +5,8 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <string>
+#include <string_view>
 
 #include "conformance/abi/shardproof.h"
 #include "conformance/checks/base/facts.h"
@@ -105,6 +107,12 @@ bool Spread(const Work& work) {
   });
 }
 
+// "layers.1" of "layers.1.mlp.fc1"; a module that is in no layer is its own.
+std::string LayerOf(const std::string& module) {
+  const size_t number = module.rfind("layers.", 0) == 0 ? std::string_view("layers.").size() : 0;
+  return number == 0 ? module : module.substr(0, module.find('.', number));
+}
+
 class Judge {
  public:
   Judge(const Lowered& run, CheckResult& result)
@@ -137,7 +145,8 @@ class Judge {
       result_.not_checkable.push_back(
           {kReductionsHide,
            "the engine's layout of aligned shards has fewer than three buckets, one with most of "
-           "the elements, or none whose gradients are complete while another unit's backward is to "
+           "the elements, or none whose gradients are complete while another layer's backward is "
+           "to "
            "be computed: there is nothing to hide under",
            NotCheckable::Kind::kNotAsked});
     }
@@ -149,7 +158,10 @@ class Judge {
     const auto world_rank = static_cast<int32_t>(rank);
     return SomeBucketIsEarly(
         program_.trace(world_rank), static_cast<int32_t>(instance), work.reduced,
-        [&](int32_t module) { return facts.UnitOfModule(module, world_rank); });
+        [&](int32_t node) -> std::string {
+          if (node < 0 || node >= facts.node_count(world_rank)) return "";
+          return LayerOf(facts.ModuleName(facts.Node(node, world_rank).module, world_rank));
+        });
   }
 
   bool Is(uint32_t e, std::initializer_list<int> kinds, std::initializer_list<int> purposes) const {
