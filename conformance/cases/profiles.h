@@ -62,8 +62,7 @@ std::vector<int32_t> SpaceWorlds(const std::string& fabric);
 CoverageReport ScheduleCoverage(const std::vector<Case>& cases, int t, const std::string& fabric,
                                 Spaces& spaces);
 const ScheduleSpace& ScheduleSpaceOf(const std::string& fabric, Spaces& spaces);
-// The same of layer_wise_space.h, by the layer-wise cases; on mpi of eight and four
-// ranks.
+// The same of layer_wise_space.h, by the layer-wise cases; on mpi of eight and four ranks.
 CoverageReport LayerWiseCoverage(const std::vector<Case>& cases, int t, const std::string& fabric,
                                  Spaces& spaces);
 const LayerWiseSpace& LayerWiseSpaceOf(const std::string& fabric, Spaces& spaces);

@@ -145,9 +145,8 @@ class Judge {
       result_.not_checkable.push_back(
           {kReductionsHide,
            "the engine's layout of aligned shards has fewer than three buckets, one with most of "
-           "the elements, or none whose gradients are complete while another layer's backward is "
-           "to "
-           "be computed: there is nothing to hide under",
+           "the elements, or none that is complete before the backward of the last layer: there "
+           "is nothing to hide under",
            NotCheckable::Kind::kNotAsked});
     }
     if (blocked != kNone && !free) ReportTwin(blocked);
