@@ -112,6 +112,13 @@ bool Takes(const Relation& relation, const std::vector<uint8_t>& tuple, const Va
   return true;
 }
 
+// In how many values the tuple differs from those here; counts up to `enough`.
+size_t Changes(const std::vector<uint8_t>& tuple, const std::vector<int>& here, size_t enough) {
+  size_t changes = 0;
+  for (size_t i = 0; i < tuple.size() && changes < enough; ++i) changes += tuple[i] != here[i];
+  return changes;
+}
+
 }  // namespace
 
 std::vector<CaseFactors> FactorsUpTo(int ranks, Spaces& spaces) {
@@ -228,14 +235,15 @@ std::optional<CoveringRow> NearestRow(const CoveringProblem& problem, const Valu
   At(wanted, factor)[static_cast<size_t>(value)] = true;
   for (const Relation& relation : problem.relations) {
     const std::vector<uint8_t>* nearest = nullptr;
-    size_t fewest = relation.factors.size() + 1;
+    std::vector<int> here;
+    for (const int of : relation.factors) here.push_back(At(with, of));
+    size_t fewest = here.size() + 1;
     for (const std::vector<uint8_t>& tuple : relation.tuples) {
-      size_t changes = 0;
-      for (size_t i = 0; i < tuple.size(); ++i)
-        changes += tuple[i] != At(with, relation.factors[i]);
+      const size_t changes = Changes(tuple, here, fewest);
       if (changes >= fewest || !Takes(relation, tuple, wanted)) continue;
       fewest = changes;
       nearest = &tuple;
+      if (fewest == 0) break;
     }
     if (nearest == nullptr) return std::nullopt;
     for (size_t i = 0; i < nearest->size(); ++i) At(with, relation.factors[i]) = (*nearest)[i];

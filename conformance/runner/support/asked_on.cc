@@ -172,14 +172,12 @@ void FittedRun::ShrinkFailures(const JudgeCases& judge, size_t batch,
   size_t shrunk_causes = 0;
   for (const auto& [cause, failures] : failures_) {
     if (shrunk_causes++ == kMostShrunk) break;
-    const Failure& first =
-        *std::min_element(failures.begin(), failures.end(), [](const Failure& a, const Failure& b) {
-          return std::tie(a.length, a.drawn) < std::tie(b.length, b.drawn);
-        });
-    Shrunk shrunk = ShrinkDrawn(drawn_[first.drawn], first.report, runnable, batch);
+    std::vector<FailedDraw> failed;
+    for (const Failure& one : failures) failed.push_back({drawn_[one.drawn], one.report});
+    Shrunk shrunk = ShrinkSeveral(std::move(failed), runnable, batch);
     shrunk_.push_back(cause + ": the first finding of " + std::to_string(failures.size()) +
                       " random cases; smallest case with it: " + shrunk.report.id + " (from " +
-                      first.report.id + ", " + std::to_string(shrunk.runs) + " runs)");
+                      shrunk.from + ", " + std::to_string(shrunk.runs) + " runs)");
     reports->push_back(std::move(shrunk.report));
   }
   if (failures_.size() > kMostShrunk)

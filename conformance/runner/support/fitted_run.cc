@@ -227,7 +227,7 @@ std::vector<Case> FittedRun::Cases() {
 
 void FittedRun::CaseDone(size_t place, const Case& c, const CaseReport& report) {
   if (const std::string cause = CauseOf(report); !cause.empty() && place < drawn_.size())
-    failures_[cause].push_back({place, report.id.size(), report});
+    failures_[cause].push_back({place, report});
   Note(c, report);
 }
 

@@ -114,7 +114,6 @@ class FittedRun {
   std::vector<DrawnCase> drawn_;
   struct Failure {
     size_t drawn = 0;
-    size_t length = 0;  // of its id
     CaseReport report;
   };
   std::map<std::string, std::vector<Failure>> failures_;  // by cause

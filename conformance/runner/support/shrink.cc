@@ -10,6 +10,16 @@
 namespace shardproof {
 namespace {
 
+constexpr ptrdiff_t kFewTokens = 6;
+constexpr size_t kMostStarts = 3;
+
+ptrdiff_t TokensOf(const std::string& id) {
+  return 1 + std::ranges::count_if(id, [](char c) { return c == '.' || c == '+'; });
+}
+bool IsSmaller(const std::string& a, const std::string& b) {
+  return std::pair(TokensOf(a), a.size()) < std::pair(TokensOf(b), b.size());
+}
+
 // The place of the first of these cases with that cause, whose report takes the place of what has
 // been found so far.
 std::optional<size_t> Step(const std::vector<Case>& simpler, const JudgeCases& judge, size_t batch,
@@ -38,7 +48,7 @@ std::string CauseOf(const CaseReport& report) {
 
 Shrunk ShrinkCase(const Case& c, const CaseReport& report, const JudgeCases& judge, size_t batch,
                   const std::function<void(const CaseReport& smaller)>& on_step) {
-  Shrunk found{report, 0};
+  Shrunk found{report, 0, report.id};
   std::vector<Case> simpler = SimplerCases(c);
   while (const auto place = Step(simpler, judge, batch, &found)) {
     if (on_step) on_step(found.report);
@@ -50,7 +60,7 @@ Shrunk ShrinkCase(const Case& c, const CaseReport& report, const JudgeCases& jud
 
 Shrunk ShrinkDrawn(const DrawnCase& drawn, const CaseReport& report, const JudgeCases& judge,
                    size_t batch) {
-  Shrunk found{report, 0};
+  Shrunk found{report, 0, report.id};
   DrawnCase smallest = drawn;
   for (bool goes_on = true; goes_on;) {
     const std::vector<DrawnCase> simpler = Simpler(smallest);
@@ -62,7 +72,24 @@ Shrunk ShrinkDrawn(const DrawnCase& drawn, const CaseReport& report, const Judge
   }
   Shrunk further = ShrinkCase(MakeCase(smallest), found.report, judge, batch);
   further.runs += found.runs;
+  further.from = found.from;
   return further;
+}
+
+Shrunk ShrinkSeveral(std::vector<FailedDraw> failed, const JudgeCases& judge, size_t batch) {
+  std::ranges::sort(failed, {}, [](const FailedDraw& one) {
+    return std::pair(one.report.id.size(), one.drawn.seed);
+  });
+  Shrunk smallest;
+  int runs = 0;
+  for (size_t i = 0; i < std::min(kMostStarts, failed.size()); ++i) {
+    if (i > 0 && TokensOf(smallest.report.id) <= kFewTokens) break;
+    Shrunk one = ShrinkDrawn(failed[i].drawn, failed[i].report, judge, batch);
+    runs += one.runs;
+    if (i == 0 || IsSmaller(one.report.id, smallest.report.id)) smallest = std::move(one);
+  }
+  smallest.runs = runs;
+  return smallest;
 }
 
 }  // namespace shardproof

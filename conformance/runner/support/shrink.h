@@ -18,9 +18,10 @@ std::string CauseOf(const CaseReport& report);
 struct Shrunk {
   CaseReport report;  // of the smallest one, with its id
   int runs = 0;       // of cases
+  std::string from;   // id of the case that shrinking began with
 };
 
-// Both go from a case that fails to a simpler one with the same cause, as long as there is one, and
+// All go from a case that fails to a simpler one with the same cause, as long as there is one, and
 // are deterministic in what `judge` answers. `report`: of the case. Cases at once: `batch`.
 
 // By tokens of its id, letters of its scripts, and ranks (cases/support/simpler_cases.h). on_step:
@@ -31,5 +32,15 @@ Shrunk ShrinkCase(const Case& c, const CaseReport& report, const JudgeCases& jud
 // By pieces of what was drawn first, which leaves out much at a time; then by tokens.
 Shrunk ShrinkDrawn(const DrawnCase& drawn, const CaseReport& report, const JudgeCases& judge,
                    size_t batch);
+
+struct FailedDraw {
+  DrawnCase drawn;
+  CaseReport report;
+};
+// Of several with one cause. Begins with the one with the shortest id. While what it comes to has
+// more than six tokens (its features together may hide a simpler way to the finding), tries the
+// next one, three at most. Returns the one with the fewest tokens; runs: of all tries. REQUIRES:
+// failed is not empty.
+Shrunk ShrinkSeveral(std::vector<FailedDraw> failed, const JudgeCases& judge, size_t batch);
 
 }  // namespace shardproof

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <optional>
 
 namespace shardproof {
 namespace {
@@ -30,14 +31,27 @@ std::string LoadsWrong(const InstanceSpec& spec) {
   return spec.script.find('l') != std::string::npos ? "FS-27" : "";
 }
 
+// Wrong in five things together, and whenever it loads.
+bool InFiveThings(const InstanceSpec& spec) {
+  return spec.recompute && spec.model.tied && spec.param_dtype == KnobDtype::kBf16 &&
+         spec.microbatches > 1 && spec.script.find('e') != std::string::npos;
+}
+std::string TwoWays(const InstanceSpec& spec) {
+  return InFiveThings(spec) || !LoadsWrong(spec).empty() ? "FS-27" : "";
+}
+
+std::vector<CaseReport> ReportsOf(const std::vector<Case>& cases, Cause cause) {
+  std::vector<CaseReport> reports;
+  for (const Case& c : cases) reports.push_back(Report(c, cause(c.instances.front())));
+  return reports;
+}
+
 class ShrinkTest : public testing::Test {
  protected:
   // The smallest cases that drawn failures with this cause come to.
   std::vector<std::string> Smallest(Cause cause, const std::string& wanted) {
     const JudgeCases judge = [cause](const std::vector<Case>& cases) {
-      std::vector<CaseReport> reports;
-      for (const Case& c : cases) reports.push_back(Report(c, cause(c.instances.front())));
-      return reports;
+      return ReportsOf(cases, cause);
     };
     std::vector<std::string> ids;
     for (uint64_t seed = 1; seed <= 300; ++seed) {
@@ -85,6 +99,34 @@ TEST_F(ShrinkTest, ScriptsLoseTheCallsThatDoNotMatter) {
     return id.ends_with("do=tsl") || id.find("do=stl") != std::string::npos ||
            id.find("do=slt") != std::string::npos || id.find("do=sl") != std::string::npos;
   }));
+}
+
+TEST_F(ShrinkTest, WhereOneStaysLongTheNextIsTried) {
+  const JudgeCases judge = [](const std::vector<Case>& cases) { return ReportsOf(cases, TwoWays); };
+  std::optional<FailedDraw> in_five_things, loads;
+  for (uint64_t seed = 1; seed <= 20000 && !(in_five_things && loads); ++seed) {
+    const DrawnCase drawn = Draw(from_, seed);
+    const Case c = MakeCase(drawn);
+    const InstanceSpec& spec = c.instances.front();
+    const bool five = InFiveThings(spec), one = !LoadsWrong(spec).empty();
+    if (five == one) continue;
+    const FailedDraw failed{drawn, Report(c, "FS-27")};
+    if (five && !in_five_things) in_five_things = failed;
+    const bool longer = in_five_things && Id(c).size() > in_five_things->report.id.size();
+    if (one && longer) loads = failed;
+  }
+  ASSERT_TRUE(in_five_things && loads);
+  const Shrunk alone = ShrinkSeveral({*in_five_things}, judge, 4);
+  EXPECT_EQ(std::ranges::count(alone.report.id, '.'), 6) << alone.report.id;
+  const Shrunk both = ShrinkSeveral({*loads, *in_five_things}, judge, 4);
+  EXPECT_LE(std::ranges::count(both.report.id, '.'), 2) << both.report.id;
+  EXPECT_EQ(both.from, loads->report.id);
+  const Shrunk other = ShrinkSeveral({*loads}, judge, 4);
+  EXPECT_EQ(both.runs, alone.runs + other.runs);
+  // A short one is enough, and three tries are.
+  EXPECT_EQ(ShrinkSeveral({*loads, *loads}, judge, 4).runs, other.runs);
+  const FailedDraw& five = *in_five_things;
+  EXPECT_EQ(ShrinkSeveral({five, five, five, five}, judge, 4).runs, 3 * alone.runs);
 }
 
 TEST_F(ShrinkTest, DrawsAreLegalAndOfTheSeedAlone) {
