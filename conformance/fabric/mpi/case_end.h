@@ -24,6 +24,7 @@ struct MpiOptions {
                          << 30;  // address space a rank; pages cost nothing until they are written
   LastsUs lasts_us = nullptr;    // null: as long as the bodies take
   RunsApart apart = nullptr;     // null: none; bodies run between messages
+  bool looks_steadily = false;   // for what moves: every 100 us, however long nothing has
   std::function<void()> waiting = nullptr;  // called again and again while the case runs
 };
 

@@ -3,7 +3,8 @@
 // It yields a few times and then sleeps, the longer the longer nothing has come, and those that
 // have work get the cores. What comes is noticed late by a quarter of the wait: 30 us at least (100
 // where there are more ranks than cores: looking often takes the cores from those that work), 2 ms
-// at most.
+// at most. With kSteadily, for measurements, always by 100 us: more would add to what is measured,
+// less would take the cores from it.
 #pragma once
 #include <sched.h>
 
@@ -16,7 +17,10 @@ namespace shardproof::mpi {
 
 class PoliteWait {
  public:
-  explicit PoliteWait(int32_t ranks) : least_(ranks > Cores() ? 100 : 30) {}
+  enum Looks { kLessAndLess, kSteadily };
+  explicit PoliteWait(int32_t ranks, Looks looks = kLessAndLess)
+      : least_(ranks > Cores() || looks == kSteadily ? 100 : 30),
+        most_(looks == kSteadily ? 100 : 2000) {}
   // Something has come.
   void Restart() {
     began_ = std::chrono::steady_clock::now();
@@ -28,8 +32,7 @@ class PoliteWait {
     if (++looks_ < 4) return std::this_thread::yield();
     const auto waited =
         std::chrono::duration_cast<microseconds>(std::chrono::steady_clock::now() - began_);
-    std::this_thread::sleep_for(
-        std::clamp(waited / 4, least_, std::chrono::microseconds(kMostNap)));
+    std::this_thread::sleep_for(std::clamp(waited / 4, least_, most_));
   }
 
  private:
@@ -40,9 +43,7 @@ class PoliteWait {
     return sched_getaffinity(0, sizeof cores, &cores) == 0 ? CPU_COUNT(&cores) : 1;
   }
 
-  static constexpr int kMostNap = 2000;
-
-  std::chrono::microseconds least_;
+  std::chrono::microseconds least_, most_;
   std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   int looks_ = 0;
 };

@@ -92,7 +92,9 @@ class Supervisor {
 
   std::optional<ControlMessage> end_;
   bool ends_sent_ = false;
-  PoliteWait wait_{config_.world};  // for anything that happens
+  // For anything that happens.
+  PoliteWait wait_{config_.world, config_.options.looks_steadily ? PoliteWait::kSteadily
+                                                                 : PoliteWait::kLessAndLess};
 };
 
 }  // namespace shardproof::mpi

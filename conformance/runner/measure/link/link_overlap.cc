@@ -42,7 +42,9 @@ std::string Precise(double value) {
 // Time of an all_gather of so many bytes of each rank among others of its kind, as in a step: the
 // median of batches.
 double GatherUs(MpiWorld& world, uint64_t bytes) {
-  const CaseEnd end = world.RunCase(world.size(), {}, [bytes](Fabric& fabric) {
+  MpiOptions mpi;
+  mpi.looks_steadily = true;  // as in a step
+  const CaseEnd end = world.RunCase(world.size(), mpi, [bytes](Fabric& fabric) {
     const int32_t all = fabric.OpenGroup("all", Everybody(fabric)),
                   stream = fabric.CreateStream("s", 0);
     const Block send = fabric.Alloc(stream, bytes, false),
@@ -135,6 +137,7 @@ MeasuredRun Run(MpiWorld& world, const Case& c, double us_per_element, int steps
       std::make_shared<NodeTimes>(*models.front(), PlaceOf(c, world.rank()), us_per_element);
   MpiOptions mpi;
   mpi.stall_seconds = 60;
+  mpi.looks_steadily = true;
   mpi.lasts_us = [tally, times](std::string_view what, double took_us) {
     return tally->Lasts(*times, what, took_us);
   };

@@ -31,9 +31,11 @@ std::vector<OverlapEngine> OverlapEngines(int ranks, const OverlapOptions& optio
   // Embedding, head and each layer have the same number of elements, so that each has as much to
   // hide behind as the next.
   const Sizes dense = options.tiny ? Sizes{2, 32, 16, 2, 24, 8} : Sizes{8, 1248, 96, 2, 288, 4};
-  const Sizes experts = options.tiny ? Sizes{2, 32, 16, 2, 8, 8} : Sizes{4, 32, 32, 2, 16, 128};
-  // Over all ranks, so that tokens go over the link.
-  const std::string moe = "zero3.ep" + std::to_string(ranks) + ".k8.moe8.top4.sigmoid";
+  const Sizes experts = options.tiny ? Sizes{2, 32, 16, 2, 8, 8} : Sizes{12, 32, 32, 2, 16, 128};
+  // Over all ranks, so that tokens go over the link; to all experts, so that many bytes do for what
+  // attention takes, and every rank has as many. All units are gathered ahead: by default one
+  // bucket group is, and tokens of the other microbatch may delay it.
+  const std::string moe = "zero3.ep" + std::to_string(ranks) + ".pf1000000.k8.moe8.top8.sigmoid";
   const auto engine = [&](const std::string& name, const std::string& baseline,
                           const std::string& with, const Sizes& sizes) {
     return OverlapEngine{name, Sized(ranks, baseline, sizes, options.steps),
