@@ -25,6 +25,14 @@ class Hiding : StepCheck {
            (ShardsGrads(spec) || spec.overlap_grad_reduce || spec.overlap_param_gather);
   }
 
+  // Collectives take turns and attention has some of its own: sums over tp, or gathers over cp. The
+  // backward of what stands before a dispatch then waits for the combine ahead of it, and delayed
+  // weight gradients stand behind that backward.
+  static bool AttentionTakesTurns(const InstanceSpec& spec) {
+    return spec.schedule == CommSchedule::kOneCommunicator &&
+           ((spec.tensor_parallel && spec.tp > 1) || (spec.context_parallel && spec.cp > 1));
+  }
+
   void Run() {
     every_one_ = !SomeHide(spec_);
     JudgeAllPairs();
@@ -74,7 +82,7 @@ class Hiding : StepCheck {
         }
         if (!spec_.delay_wgrad) continue;
         JudgePair(back(ScheduleNode::kDispatch), back(ScheduleNode::kMlp, Side::kWeights));
-        if (pair.backward != backward.front()) {
+        if (pair.backward != backward.front() && !AttentionTakesTurns(spec_)) {
           JudgePair(forward(ScheduleNode::kCombine),
                     back(ScheduleNode::kPreDispatch, Side::kWeights));
         }

@@ -182,6 +182,37 @@ TEST(Schedule, WhereNothingElseTakesTurnsEachAllToAllHides) {
     spec.strategy = ShardingStrategy::kOptim;
   }));
 }
+// Before the dispatch delayed weight gradients stand behind a backward that may have collectives of
+// its own, which take turns with the combine. Those of experts must leave room all the same.
+TEST(Schedule, WhereAttentionTakesTurnsItsWeightGradientsMayWait) {
+  using Found = std::set<std::string>;
+  const auto beside = [](const ScheduleFaults& faults, const Edit& edit) {
+    const auto in_turn = [&](InstanceSpec& spec) {
+      spec.schedule = CommSchedule::kOneCommunicator;
+      spec.strategy = ShardingStrategy::kOptim;
+      Delay(spec);
+      if (edit) edit(spec);
+    };
+    Found found;
+    for (const Finding& finding : Checked(faults, in_turn).findings) {
+      if (finding.requirement != "EP-33") continue;
+      for (const char* weights : {"pd.dw", "mlp.dw"}) {
+        if (finding.expected.find(weights) != std::string::npos) found.insert(weights);
+      }
+    }
+    return found;
+  };
+  const Edit tp = [](InstanceSpec& s) { s.tp = s.etp = 2; };
+  const Edit split = [](InstanceSpec& s) { s.tp = s.etp = 2, s.tensor_parallel = true; };
+  const Edit parts = [](InstanceSpec& s) { s.cp = 2, s.context_parallel = true; };
+  const ScheduleFaults serial{.serial = true}, in_chain{.weights_in_chain = true};
+  EXPECT_EQ(beside(serial, {}), Found{"pd.dw"});
+  EXPECT_EQ(beside(serial, tp), Found{"pd.dw"});
+  EXPECT_EQ(beside(serial, split), Found{});
+  EXPECT_EQ(beside(serial, parts), Found{});
+  for (const Edit& edit : {Edit(), split, parts})
+    EXPECT_EQ(beside(in_chain, edit), Found{"mlp.dw"});
+}
 TEST(Schedule, OneOfTwoAllToAllsCannotHide) {
   EXPECT_TRUE(Finds("EP-33", {.second_waits = true}));
   EXPECT_TRUE(Finds("EP-06", {.second_waits = true}, Delay));
