@@ -32,7 +32,11 @@ class PoliteWait {
     if (++looks_ < 4) return std::this_thread::yield();
     const auto waited =
         std::chrono::duration_cast<microseconds>(std::chrono::steady_clock::now() - began_);
-    std::this_thread::sleep_for(std::clamp(waited / 4, least_, most_));
+    std::this_thread::sleep_for(NapAfter(waited));
+  }
+  // How long the next sleep is, when nothing has come for so long.
+  std::chrono::microseconds NapAfter(std::chrono::microseconds waited) const {
+    return std::clamp(waited / 4, least_, most_);
   }
 
  private:
