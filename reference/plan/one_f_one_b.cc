@@ -272,7 +272,6 @@ class OneFOneB {
       write_.reducing.Begin({g});
       HandOver(m, g);
     }
-    if (m.id.chunk == 0) write_.reducing.Drain();
     std::fill(backward_to_come_.begin(), backward_to_come_.end(), false);
   }
 

@@ -30,7 +30,7 @@ void Reducing::Finish() {
     ++turn_;
     if (At(facts_.groups, g).trainable) Reduce(g, true);
   }
-  Drain();
+  AwaitBefore(turn_ + 1);
 }
 
 void Reducing::Reduce(int32_t group, bool last) {

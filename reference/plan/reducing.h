@@ -26,9 +26,8 @@ class Reducing {
   void Begin(const std::vector<int32_t>& groups);
   // After the last one. last: this microbatch completes the step's gradient.
   void HandOver(const std::vector<int32_t>& groups, bool last);
-  // Compute waits for everything that is being reduced.
-  void Drain() { AwaitBefore(turn_ + 1); }
-  // H9: what was left for the end of the step is reduced; compute may read the result.
+  // H9: what was left for the end of the step is reduced; compute waits for everything that is
+  // being reduced, and may read the result.
   void Finish();
 
  private:

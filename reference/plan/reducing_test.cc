@@ -40,10 +40,11 @@ class ReducingTest : public testing::Test {
 
 TEST_F(ReducingTest, OneReductionIsUnderWayWhileTheNextGradientIsMade) {
   config_.strategy = ShardingStrategy::kOptimGrads;
+  config_.overlap_grad_reduce = true;
   Reducing reducing(facts_, plan_);
   Pass(reducing, true);
   EXPECT_EQ(Written(), "B0 R0! B1 R1! W0 B2 R2!");
-  reducing.Drain();
+  reducing.Finish();
   EXPECT_EQ(Written(), "B0 R0! B1 R1! W0 B2 R2! W1 W2");
 }
 

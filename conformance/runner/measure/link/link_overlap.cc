@@ -10,6 +10,7 @@
 
 #include "conformance/abi/shardproof.h"
 #include "conformance/common/frame.h"
+#include "conformance/runner/measure/link/stolen_time.h"
 #include "conformance/runner/rank_main.h"
 
 namespace shardproof {
@@ -206,10 +207,12 @@ class EngineLab {
     const double us_per_element =
         Shared(world_, world_.rank() == 0 ? unit_.communication / ratio / unit_.compute : 0);
     const std::vector<NodeTimes> nodes = TimesOfAll(engine_.with, models_, us_per_element);
+    const ProcessorTime begin = ProcessorTimeNow();
     const MeasuredRun baseline = Run(world_, engine_.baseline, us_per_element, steps_);
     const MeasuredRun with = Run(world_, engine_.with, us_per_element, steps_);
     OverlapTimes times;
     if (world_.rank() != 0) return times;
+    times.stolen = StolenPercent(begin, ProcessorTimeNow());
     times.costs = CostsOf(with.traces.front(), nodes.front(), link_);
     times.costs.other = unit_.other;
     times.baseline = baseline.step_us;
@@ -250,6 +253,18 @@ class EngineLab {
   double late_ = 0;
 };
 
+// Until so many were calm, or there may be no more.
+std::vector<OverlapTimes> RoundsOf(MpiWorld& world, EngineLab& lab, double ratio,
+                                   const OverlapOptions& options) {
+  std::vector<OverlapTimes> rounds;
+  int calm = 0;
+  for (int i = 0; i < options.rounds + options.again && calm < options.rounds; ++i) {
+    rounds.push_back(lab.Measure(ratio));
+    calm += Shared(world, rounds.back().stolen) <= kCalm;
+  }
+  return Calmest(std::move(rounds), static_cast<size_t>(options.rounds));
+}
+
 }  // namespace
 
 OverlapReport MeasureOverlap(MpiWorld& world, const std::vector<OverlapEngine>& engines,
@@ -260,8 +275,7 @@ OverlapReport MeasureOverlap(MpiWorld& world, const std::vector<OverlapEngine>& 
   for (const OverlapEngine& engine : engines) {
     EngineLab lab(world, engine, report.link, options.steps);
     for (const double ratio : options.ratios) {
-      std::vector<OverlapTimes> rounds;
-      for (int round = 0; round < options.rounds; ++round) rounds.push_back(lab.Measure(ratio));
+      const std::vector<OverlapTimes> rounds = RoundsOf(world, lab, ratio, options);
       if (world.rank() != 0) continue;
       report.rows.push_back(RowOf(engine.name, rounds));
       listener.on_row(report.rows.back());

@@ -1,6 +1,7 @@
 // link_overlap: what ci/overlap runs under mpirun, half of the ranks on each of two hosts: prints
 // the table of overlap_table.h. Exit status: 0; 2 it could not be measured; 3 usage.
-//   link_overlap [--rounds N] [--steps N] [--ratio R]... [--engine TEXT] [--tiny] [--svg FILE]
+//   link_overlap [--rounds N] [--again N] [--steps N] [--ratio R]... [--engine TEXT] [--tiny]
+//   [--svg FILE]
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <exception>
@@ -44,6 +45,11 @@ int Main(MpiWorld& world, int argc, char** argv) {
   std::string svg;
   CLI::App app{"link_overlap: how much communication hides behind compute on a link"};
   app.add_option("--rounds", options.rounds)->check(CLI::PositiveNumber)->capture_default_str();
+  app.add_option("--again", options.again,
+                 "rounds more at most, where the machine's host took more than 2 % of the "
+                 "processors' time: the calmest are reported")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   app.add_option("--steps", options.steps)->check(CLI::PositiveNumber)->capture_default_str();
   app.add_option("--ratio", options.ratios, "communication to compute (may be given several times)")
       ->check(CLI::PositiveNumber);

@@ -13,8 +13,8 @@ fail() {
 timeout 150 mpirun -n 2 "$program" --tiny --rounds 1 --steps 1 --ratio 0.5 --ratio 0.9 --svg "$TEST_TMPDIR/o.svg" >"$out" 2>&1 ||
   fail "exit status $?"
 for engine in "FSDP" "FSDP with a twin" "1F1B, tokens of experts" "layer-wise Adam" "layer-wise Muon"; do
-  spread='[0-9.-]+ \( ?[0-9.-]+ to +[0-9.-]+\)'
-  (($(grep -Ec "^$engine  +[0-9.]+  +$spread +$spread +(-|$spread) +$spread$" "$out") == 2)) || fail "not two rows of $engine"
+  spread='[0-9.-]+ \( *[0-9.-]+ to +[0-9.-]+\)'
+  (($(grep -Ec "^$engine  +[0-9.]+  +$spread +$spread +(-|$spread) +$spread +$spread$" "$out") == 2)) || fail "not two rows of $engine"
   (($(grep -c ">$engine, " "$TEST_TMPDIR/o.svg") == 2)) || fail "not two of $engine in the drawing"
 done
 grep -Eq '^the link: [0-9]+ us an operation, [0-9.]+ MB/s$' "$out" || fail "the link is not told"

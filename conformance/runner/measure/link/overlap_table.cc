@@ -72,6 +72,14 @@ double BoundOf(const StepCosts& costs) {
   return std::max(costs.compute + costs.other + costs.ends, costs.communication);
 }
 
+std::vector<OverlapTimes> Calmest(std::vector<OverlapTimes> rounds, size_t count) {
+  std::stable_sort(rounds.begin(), rounds.end(), [](const OverlapTimes& a, const OverlapTimes& b) {
+    return a.stolen < b.stolen;
+  });
+  rounds.resize(std::min(rounds.size(), count));
+  return rounds;
+}
+
 OverlapRow RowOf(const std::string& engine, const std::vector<OverlapTimes>& rounds) {
   using T = OverlapTimes;
   OverlapRow row;
@@ -81,18 +89,21 @@ OverlapRow RowOf(const std::string& engine, const std::vector<OverlapTimes>& rou
   row.with = Over(rounds, [](const T& t) { return t.with / BoundOf(t.costs); });
   if (std::all_of(rounds.begin(), rounds.end(), CanHide)) row.hidden = Over(rounds, Hidden);
   row.prediction = Over(rounds, [](const T& t) { return t.predicted / t.with; });
+  row.stolen = Over(rounds, [](const T& t) { return t.stolen; });
   return row;
 }
 
 std::string OverlapHeader() {
-  return Format("%-30s %9s  %-22s %-22s %-20s %s\n", "engine", "comm/comp", "baseline / bound",
-                "with / bound", "hidden, %", "predicted / measured");
+  return Format("%-30s %9s  %-22s %-22s %-20s %-22s %s\n", "engine", "comm/comp",
+                "baseline / bound", "with / bound", "hidden, %", "predicted / measured",
+                "stolen, %");
 }
 
 std::string OverlapLine(const OverlapRow& row) {
-  return Format("%-30s %9.2f  %-22s %-22s %-20s %s\n", row.engine.c_str(), row.to_compute.median,
-                Cell(row.baseline).c_str(), Cell(row.with).c_str(), Percent(row.hidden).c_str(),
-                Cell(row.prediction).c_str());
+  return Format("%-30s %9.2f  %-22s %-22s %-20s %-22s %s\n", row.engine.c_str(),
+                row.to_compute.median, Cell(row.baseline).c_str(), Cell(row.with).c_str(),
+                Percent(row.hidden).c_str(), Cell(row.prediction).c_str(),
+                Percent(row.stolen).c_str());
 }
 
 std::string OverlapDrawing(const std::vector<OverlapRow>& rows) {

@@ -19,6 +19,7 @@ struct OverlapTimes {
   StepCosts costs;
   double baseline = 0, with = 0;  // a step, measured: without and with overlap
   double predicted = 0;           // a step with overlap, from its trace
+  double stolen = 0;              // percent of the processors' time, by the machine's host
 };
 
 // Of the rounds.
@@ -28,9 +29,13 @@ struct OverlapRow {
   Spread baseline, with;         // measured / bound
   std::optional<Spread> hidden;  // percent of what could hide; nothing: nothing could
   Spread prediction;             // predicted / measured, with overlap
+  Spread stolen;                 // percent
 };
 
 double BoundOf(const StepCosts& costs);
+// So many of them at most: those in which the machine's host took least. How long steps took has no
+// say in it.
+std::vector<OverlapTimes> Calmest(std::vector<OverlapTimes> rounds, size_t count);
 // REQUIRES: a round.
 OverlapRow RowOf(const std::string& engine, const std::vector<OverlapTimes>& rounds);
 

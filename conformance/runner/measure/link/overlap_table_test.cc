@@ -36,11 +36,27 @@ TEST(OverlapTable, FiguresAreMediansOfRounds) {
   EXPECT_DOUBLE_EQ(row.prediction.least, 0.9);
 }
 
+TEST(OverlapTable, RoundsAreChosenByWhatTheHostTookAlone) {
+  std::vector<OverlapTimes> rounds{Times(165, 110, 99), Times(154, 164, 164), Times(176, 121, 121)};
+  rounds[0].stolen = 9;
+  rounds[1].stolen = 1;
+  rounds[2].stolen = 3;
+  const std::vector<OverlapTimes> calmest = Calmest(rounds, 2);
+  ASSERT_EQ(calmest.size(), 2u);
+  EXPECT_EQ(calmest[0].with, 164);
+  EXPECT_EQ(calmest[1].with, 121);
+  EXPECT_EQ(Calmest(rounds, 5).size(), 3u);
+}
+
 TEST(OverlapTable, TellsEachEngineWithItsSpread) {
-  const OverlapRow row = RowOf("FSDP", {Times(165, 110, 99), Times(154, 121, 121)});
+  OverlapTimes calm = Times(165, 110, 99), busy = Times(154, 121, 121);
+  calm.stolen = 2;
+  busy.stolen = 4;
+  const OverlapRow row = RowOf("FSDP", {calm, busy});
   EXPECT_THAT(OverlapLine(row),
               MatchesRegex("FSDP +0.60 +1.45 \\(1.40 to 1.50\\) +1.05 \\(1.00 to 1.10\\) +"
-                           "90 \\( 80 to 100\\) +0.95 \\(0.90 to 1.00\\)\n"));
+                           "90 \\( 80 to 100\\) +0.95 \\(0.90 to 1.00\\) +"
+                           "3 \\(  2 to   4\\)\n"));
   const std::string drawing = OverlapDrawing({row});
   EXPECT_THAT(drawing, HasSubstr("FSDP, 0.60"));
   EXPECT_THAT(drawing, HasSubstr("<title>baseline: 1.45</title>"));
