@@ -1,6 +1,7 @@
 #include "conformance/cases/covering.h"
 
 #include <algorithm>
+#include <bitset>
 #include <numeric>
 #include <random>
 #include <stdexcept>
@@ -207,14 +208,34 @@ CoverageCount CountCoverage(const CoveringProblem& problem, const std::vector<Co
   return count;
 }
 
+namespace {
+
+void DrawTuple(const Relation& relation, Random& random, CoveringRow* row) {
+  Tuples left;
+  left.reserve(relation.tuples.size());
+  for (const std::vector<uint8_t>& tuple : relation.tuples) left.push_back(tuple.data());
+  std::vector<int> places(relation.factors.size());
+  std::iota(places.begin(), places.end(), 0);
+  Shuffle(random, places);
+  for (const int place : places) {
+    std::bitset<256> seen;
+    std::vector<uint8_t> values;
+    for (const uint8_t* tuple : left) {
+      if (!seen[tuple[place]]) values.push_back(tuple[place]);
+      seen.set(tuple[place]);
+    }
+    const uint8_t value = values[Below(random, values.size())];
+    std::erase_if(left, [&](const uint8_t* tuple) { return tuple[place] != value; });
+    (*row)[static_cast<size_t>(relation.factors[static_cast<size_t>(place)])] = value;
+  }
+}
+
+}  // namespace
+
 CoveringRow RandomRow(const CoveringProblem& problem, uint64_t seed) {
   Random random(seed);
   CoveringRow row(problem.factors.size(), -1);
-  for (const Relation& relation : problem.relations) {
-    const std::vector<uint8_t>& tuple = relation.tuples[Below(random, relation.tuples.size())];
-    for (size_t i = 0; i < tuple.size(); ++i)
-      row[static_cast<size_t>(relation.factors[i])] = tuple[i];
-  }
+  for (const Relation& relation : problem.relations) DrawTuple(relation, random, &row);
   for (size_t factor = 0; factor < row.size(); ++factor) {
     if (row[factor] < 0)
       row[factor] = static_cast<int>(Below(random, problem.factors[factor].values.size()));

@@ -62,7 +62,9 @@ struct CoverageCount {
 CoverageCount CountCoverage(const CoveringProblem& problem, const std::vector<CoveringRow>& rows,
                             int strength);
 
-// One row drawn at random that all relations allow.
+// One row drawn at random that all relations allow. Of a relation, factor after factor in an order
+// that is drawn too, each value that is still allowed is as likely as the next: one that few tuples
+// have is not rare.
 CoveringRow RandomRow(const CoveringProblem& problem, uint64_t seed);
 // Whether all relations allow the row (every value known).
 bool Allowed(const CoveringProblem& problem, const CoveringRow& row);

@@ -136,7 +136,8 @@ std::vector<Knob> MemoryKnobs() {
                          "ahead. layer_wise: means nothing. Under the 1F1B schedule the default is "
                          "one bucket group ahead (a unit's dense parameters, or its experts; with "
                          "fine_grained_param_gather = 0 a unit)"})
-          .In(Space::kDense, {-1, 0, 3000, 1 << 20}),
+          // 12000: a layer and the embedding, and not two layers (with bf16: two and not three)
+          .In(Space::kDense, {-1, 0, 12000, 1 << 20}),
       Text(&InstanceSpec::units, "units",
            {.name = "units",
             .values = "TransformerLayer",

@@ -65,8 +65,7 @@ void AddRun(CLI::App* app, Options* o) {
                   "that fail are shrunk. Without --max-fail drawing stops after 10 failures")
       ->check(CLI::PositiveNumber);
   run->add_option("--waivers", o->waivers, "TOML file of known failures");
-  run->add_option("--report", o->report,
-                  "folder for report.html, report.jsonl, junit.xml and summary.md");
+  AddReport(run, o);
   AddVerdict(run, o);
   run->add_option("--jobs", o->jobs, "sim: worker processes (0: one per core)")
       ->capture_default_str();
@@ -113,8 +112,7 @@ void AddCheck(CLI::App* app, Options* o) {
       ->check(CLI::Range(int64_t{0}, int64_t{1} << 40));
   check->add_option("--waivers", o->waivers, "TOML file of known failures")
       ->check(CLI::ExistingFile);
-  check->add_option("--report", o->report,
-                    "folder for report.html, report.jsonl, junit.xml and summary.md");
+  AddReport(check, o);
   check->add_option("--recorded-by", o->recorded_by,
                     "command that records a case again; findings show it, followed by the case id, "
                     "instead of a check command");

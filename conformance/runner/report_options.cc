@@ -1,5 +1,9 @@
 #include "conformance/runner/report_options.h"
 
+#include <algorithm>
+#include <string>
+#include <string_view>
+
 namespace shardproof {
 
 namespace {
@@ -14,7 +18,25 @@ CLI::App* AddOne(CLI::App* app, Options* o, const char* name, const char* what,
   return one;
 }
 
+// "junit=out" and "out.xml" would become folders of these names.
+std::string WhyNotAFolder(const std::string& text) {
+  static constexpr std::string_view kKinds[] = {"html", "json", "jsonl", "junit", "md", "xml"};
+  const auto names = [&](std::string_view kind) {
+    return text.starts_with(std::string(kind) + "=") || text.ends_with("." + std::string(kind));
+  };
+  if (std::ranges::none_of(kKinds, names)) return "";
+  return "it takes a folder, in which report.html, report.jsonl, junit.xml and summary.md are "
+         "written, not \"" +
+         text + "\"";
+}
+
 }  // namespace
+
+void AddReport(CLI::App* app, Options* o) {
+  app->add_option("--report", o->report,
+                  "folder for report.html, report.jsonl, junit.xml and summary.md")
+      ->check(WhyNotAFolder, "FOLDER");
+}
 
 void AddReportCommands(CLI::App* app, Options* o) {
   AddOne(app, o, "verdict", "print a report's verdict in one line and exit with its code",

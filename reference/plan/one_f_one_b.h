@@ -21,8 +21,8 @@
 //   root pre-backward   once per step with a backward side: every unit's backward is to come, and
 //                       what it needs first is gathered ahead
 //   root post-backward  once per such step: what got no gradient contributes zeros (in a pipeline
-//                       after the first chunk, the last to go backward), and all reductions are
-//                       waited for
+//                       after the first chunk, the last to go backward). What is being reduced goes
+//                       on beside the next microbatch (reducing.h)
 //
 // Whole parameters that are dealt to ranks know no units: their chain of gathers (gather_chain.h)
 // is published before the first backward, and buckets are reduced in their order (layer_wise.h).

@@ -12,7 +12,7 @@
 namespace shardproof {
 namespace {
 
-constexpr size_t kMostCalls = 6;
+constexpr size_t kFewestCalls = 3, kMostCalls = 6;
 
 // One bit of the seed more or less is another row. (splitmix64's finish)
 uint64_t Mixed(uint64_t seed) {
@@ -45,13 +45,19 @@ std::string CallsOf(const DrawFrom& from) {
   return calls;
 }
 
+// Half of the calls train: what another call leaves behind shows in the steps around it.
 std::string RandomScript(const std::string& calls, uint64_t seed) {
+  std::string others = calls;
+  std::erase(others, 't');
+  const std::string trains = others == calls ? calls : "t";
+  if (others.empty()) others = trains;
   for (uint64_t attempt = 1;; ++attempt) {
     uint64_t random = Mixed(seed + (attempt << 40));
-    std::string script(1 + random % kMostCalls, 't');
+    std::string script(kFewestCalls + random % (kMostCalls - kFewestCalls + 1), 't');
     for (char& letter : script) {
       random = Mixed(random + 1);
-      letter = calls[random % calls.size()];
+      const std::string& some = random % 2 == 0 ? trains : others;
+      letter = some[random / 2 % some.size()];
     }
     if (MakesSense(script)) return script;
   }
