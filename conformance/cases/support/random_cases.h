@@ -33,7 +33,8 @@ Case MakeCase(const DrawnCase& drawn);
 
 // Seeds walk over the spaces in turn; the row, and the data that is trained on, follow from the
 // seed alone. Every second round the script is drawn too, of the entry calls that scripts of the
-// space make: three to six, half of them train steps, any order that makes sense. REQUIRES: `from` is not empty.
+// space make: three to six, half of them train steps, any order that makes sense. REQUIRES: `from`
+// is not empty.
 DrawnCase Draw(const std::vector<DrawFrom>& from, uint64_t seed);
 
 // Cases with fewer features, those that lack most first: features are set back in pieces of half of
