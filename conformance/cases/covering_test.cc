@@ -144,6 +144,19 @@ TEST(CoveringTest, RandomRowsAreAllowed) {
     EXPECT_TRUE(Allowed(problem, RandomRow(problem, seed)));
 }
 
+// Of eleven tuples one has value 1 of the first factor, and one value 10 of the second.
+TEST(CoveringTest, AValueThatFewTuplesHaveIsNotRare) {
+  CoveringProblem problem = Plain({2, 11});
+  Relation relation{{0, 1}, {{1, 10}}};
+  for (uint8_t value = 0; value < 10; ++value) relation.tuples.push_back({0, value});
+  problem.relations = {relation};
+  constexpr int kRows = 1000;
+  int rare = 0;
+  for (uint64_t seed = 0; seed < kRows; ++seed) rare += RandomRow(problem, seed)[0];
+  EXPECT_GT(rare, kRows / 5);  // drawn first, in half of the rows, it is as likely as value 0
+  EXPECT_LT(rare, kRows / 2);
+}
+
 TEST(CoveringTest, OtherStrengthsAreRefused) {
   CoveringOptions options;
   options.strength = 4;

@@ -1,6 +1,7 @@
 #include "conformance/runner/report_options.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <string>
 #include <string_view>
 
@@ -20,11 +21,12 @@ CLI::App* AddOne(CLI::App* app, Options* o, const char* name, const char* what,
 
 // "junit=out" and "out.xml" would become folders of these names.
 std::string WhyNotAFolder(const std::string& text) {
-  static constexpr std::string_view kKinds[] = {"html", "json", "jsonl", "junit", "md", "xml"};
+  static constexpr std::string_view kKinds[] = {"html", "json", "jsonl", "junit",
+                                                "md",   "svg",  "xml"};
   const auto names = [&](std::string_view kind) {
     return text.starts_with(std::string(kind) + "=") || text.ends_with("." + std::string(kind));
   };
-  if (std::ranges::none_of(kKinds, names)) return "";
+  if (std::filesystem::is_directory(text) || std::ranges::none_of(kKinds, names)) return "";
   return "it takes a folder, in which report.html, report.jsonl, junit.xml and summary.md are "
          "written, not \"" +
          text + "\"";

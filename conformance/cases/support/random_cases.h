@@ -33,7 +33,8 @@ Case MakeCase(const DrawnCase& drawn);
 
 // Seeds walk over the spaces in turn; the row, and the data that is trained on, follow from the
 // seed alone. Every second round the script is drawn too, of the entry calls that scripts of the
-// space make: three to six, half of them train steps, any order that makes sense. REQUIRES: `from`
+// space make: three to six, each a train step with probability 1/2 if the engine trains, any order
+// that makes sense. REQUIRES: `from`
 // is not empty.
 DrawnCase Draw(const std::vector<DrawFrom>& from, uint64_t seed);
 

@@ -287,5 +287,27 @@ TEST_F(SupportTest, ValuesThatAreNotTakenTogetherAreInNoCase) {
   EXPECT_THROW(TakenOf(spaces_[0], taken), std::invalid_argument);
 }
 
+TEST_F(SupportTest, HalfOfTheCallsOfDrawnScriptsTrain) {
+  const std::vector<DrawFrom> from = WhatToDrawFrom(spaces_, AllOf(spaces_), 4);
+  size_t drawn = 0, calls = 0, train = 0;
+  std::set<char> others;
+  for (uint64_t seed = 1; seed <= 400; ++seed) {
+    const std::string script = Draw(from, seed).script;
+    if (script.empty()) continue;
+    EXPECT_GE(script.size(), 3u);
+    EXPECT_LE(script.size(), 6u);
+    ++drawn;
+    calls += script.size();
+    train += static_cast<size_t>(std::ranges::count(script, 't'));
+    for (const char call : script) {
+      if (call != 't') others.insert(call);
+    }
+  }
+  EXPECT_EQ(drawn, 200u);
+  EXPECT_GT(train * 10, calls * 4);
+  EXPECT_LT(train * 10, calls * 7);
+  EXPECT_EQ(others, (std::set<char>{'e', 'l', 'r', 's'}));
+}
+
 }  // namespace
 }  // namespace shardproof

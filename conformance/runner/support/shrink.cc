@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <iterator>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "conformance/cases/support/simpler_cases.h"
@@ -37,6 +39,22 @@ std::optional<size_t> Step(const std::vector<Case>& simpler, const JudgeCases& j
     }
   }
   return std::nullopt;
+}
+
+// Shortest ids first, but one of each space before a second of any: a space has features that all
+// of its cases need.
+void SortStarts(std::vector<FailedDraw>* failed) {
+  std::ranges::sort(*failed, {}, [](const FailedDraw& one) {
+    return std::pair(one.report.id.size(), one.drawn.seed);
+  });
+  std::set<std::string> spaces;
+  std::vector<FailedDraw> starts, others;
+  for (FailedDraw& one : *failed) {
+    const bool first = spaces.insert(one.drawn.from->space.name).second;
+    (first ? starts : others).push_back(std::move(one));
+  }
+  std::ranges::move(others, std::back_inserter(starts));
+  *failed = std::move(starts);
 }
 
 }  // namespace
@@ -77,9 +95,7 @@ Shrunk ShrinkDrawn(const DrawnCase& drawn, const CaseReport& report, const Judge
 }
 
 Shrunk ShrinkSeveral(std::vector<FailedDraw> failed, const JudgeCases& judge, size_t batch) {
-  std::ranges::sort(failed, {}, [](const FailedDraw& one) {
-    return std::pair(one.report.id.size(), one.drawn.seed);
-  });
+  SortStarts(&failed);
   Shrunk smallest;
   int runs = 0;
   for (size_t i = 0; i < std::min(kMostStarts, failed.size()); ++i) {

@@ -39,8 +39,8 @@ struct FailedDraw {
 };
 // Of several with one cause. Begins with the one with the shortest id. While what it comes to has
 // more than six tokens (its features together may hide a simpler way to the finding), tries the
-// next one, three at most. Returns the one with the fewest tokens; runs: of all tries. REQUIRES:
-// failed is not empty.
+// next one, of a space that was not tried if there is one, three at most. Returns the one with the
+// fewest tokens; runs: of all tries. REQUIRES: failed is not empty.
 Shrunk ShrinkSeveral(std::vector<FailedDraw> failed, const JudgeCases& judge, size_t batch);
 
 }  // namespace shardproof

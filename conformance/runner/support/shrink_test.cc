@@ -113,7 +113,8 @@ TEST_F(ShrinkTest, WhereOneStaysLongTheNextIsTried) {
     const FailedDraw failed{drawn, Report(c, "FS-27")};
     if (five && !in_five_things) in_five_things = failed;
     const bool longer = in_five_things && Id(c).size() > in_five_things->report.id.size();
-    if (one && longer) loads = failed;
+    const bool elsewhere = in_five_things && drawn.from != in_five_things->drawn.from;
+    if (one && longer && elsewhere) loads = failed;
   }
   ASSERT_TRUE(in_five_things && loads);
   const Shrunk alone = ShrinkSeveral({*in_five_things}, judge, 4);
@@ -127,6 +128,8 @@ TEST_F(ShrinkTest, WhereOneStaysLongTheNextIsTried) {
   EXPECT_EQ(ShrinkSeveral({*loads, *loads}, judge, 4).runs, other.runs);
   const FailedDraw& five = *in_five_things;
   EXPECT_EQ(ShrinkSeveral({five, five, five, five}, judge, 4).runs, 3 * alone.runs);
+  // One of another space comes before a second of the same.
+  EXPECT_EQ(ShrinkSeveral({five, five, five, *loads}, judge, 4).from, loads->report.id);
 }
 
 TEST_F(ShrinkTest, DrawsAreLegalAndOfTheSeedAlone) {

@@ -15,14 +15,11 @@ namespace shardproof {
 
 struct OverlapOptions {
   int rounds = 3, steps = 3;                   // steps that count, behind one that does not
-  int again = 0;                               // rounds more at most, until there are calm ones
+  int again = 0;                               // more at most, until enough are calm
   std::vector<double> ratios{0.5, 0.7, 0.95};  // communication to compute
   std::string engine;                          // of those whose name has it in it
   bool tiny = false;                           // small models, to try the program
 };
-
-// A round is calm if the machine's host took no more, in percent of the processors' time.
-constexpr double kCalm = 2;
 
 struct OverlapEngine {
   std::string name;

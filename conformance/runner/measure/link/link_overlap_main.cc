@@ -45,9 +45,10 @@ int Main(MpiWorld& world, int argc, char** argv) {
   std::string svg;
   CLI::App app{"link_overlap: how much communication hides behind compute on a link"};
   app.add_option("--rounds", options.rounds)->check(CLI::PositiveNumber)->capture_default_str();
-  app.add_option("--again", options.again,
-                 "rounds more at most, where the machine's host took more than 2 % of the "
-                 "processors' time: the calmest are reported")
+  app.add_option(
+         "--again", options.again,
+         "at most so many extra rounds for each engine and ratio, where steal time was more "
+         "than 2 %: those with the least are reported")
       ->check(CLI::NonNegativeNumber)
       ->capture_default_str();
   app.add_option("--steps", options.steps)->check(CLI::PositiveNumber)->capture_default_str();

@@ -10,7 +10,7 @@ fail() {
   exit 1
 }
 
-timeout 150 mpirun -n 2 "$program" --tiny --rounds 1 --steps 1 --ratio 0.5 --ratio 0.9 --svg "$TEST_TMPDIR/o.svg" >"$out" 2>&1 ||
+timeout 150 mpirun -n 2 "$program" --tiny --rounds 1 --again 1 --steps 1 --ratio 0.5 --ratio 0.9 --svg "$TEST_TMPDIR/o.svg" >"$out" 2>&1 ||
   fail "exit status $?"
 for engine in "FSDP" "FSDP with a twin" "1F1B, tokens of experts" "layer-wise Adam" "layer-wise Muon"; do
   spread='[0-9.-]+ \( *[0-9.-]+ to +[0-9.-]+\)'

@@ -33,6 +33,10 @@ std::string Cell(const Spread& spread) {
   return Format("%5.2f (%4.2f to %4.2f)", spread.median, spread.least, spread.most);
 }
 
+std::string ToTenths(const Spread& spread) {
+  return Format("%.1f (%.1f to %.1f)", spread.median, spread.least, spread.most);
+}
+
 std::string Percent(const std::optional<Spread>& spread) {
   if (!spread) return "-";
   return Format("%3.0f (%3.0f to %3.0f)", spread->median, spread->least, spread->most);
@@ -72,11 +76,16 @@ double BoundOf(const StepCosts& costs) {
   return std::max(costs.compute + costs.other + costs.ends, costs.communication);
 }
 
-std::vector<OverlapTimes> Calmest(std::vector<OverlapTimes> rounds, size_t count) {
-  std::stable_sort(rounds.begin(), rounds.end(), [](const OverlapTimes& a, const OverlapTimes& b) {
-    return a.stolen < b.stolen;
-  });
-  rounds.resize(std::min(rounds.size(), count));
+bool AnotherRound(const std::vector<OverlapTimes>& rounds, int count, int again) {
+  const auto calm =
+      std::ranges::count_if(rounds, [](const OverlapTimes& round) { return round.steal <= kCalm; });
+  return calm < count && static_cast<int>(rounds.size()) < count + again;
+}
+
+std::vector<OverlapTimes> Calmest(std::vector<OverlapTimes> rounds, int count) {
+  std::stable_sort(rounds.begin(), rounds.end(),
+                   [](const OverlapTimes& a, const OverlapTimes& b) { return a.steal < b.steal; });
+  rounds.resize(std::min(rounds.size(), static_cast<size_t>(count)));
   return rounds;
 }
 
@@ -89,21 +98,21 @@ OverlapRow RowOf(const std::string& engine, const std::vector<OverlapTimes>& rou
   row.with = Over(rounds, [](const T& t) { return t.with / BoundOf(t.costs); });
   if (std::all_of(rounds.begin(), rounds.end(), CanHide)) row.hidden = Over(rounds, Hidden);
   row.prediction = Over(rounds, [](const T& t) { return t.predicted / t.with; });
-  row.stolen = Over(rounds, [](const T& t) { return t.stolen; });
+  row.steal = Over(rounds, [](const T& t) { return t.steal; });
   return row;
 }
 
 std::string OverlapHeader() {
   return Format("%-30s %9s  %-22s %-22s %-20s %-22s %s\n", "engine", "comm/comp",
                 "baseline / bound", "with / bound", "hidden, %", "predicted / measured",
-                "stolen, %");
+                "steal, %");
 }
 
 std::string OverlapLine(const OverlapRow& row) {
   return Format("%-30s %9.2f  %-22s %-22s %-20s %-22s %s\n", row.engine.c_str(),
                 row.to_compute.median, Cell(row.baseline).c_str(), Cell(row.with).c_str(),
                 Percent(row.hidden).c_str(), Cell(row.prediction).c_str(),
-                Percent(row.stolen).c_str());
+                ToTenths(row.steal).c_str());
 }
 
 std::string OverlapDrawing(const std::vector<OverlapRow>& rows) {

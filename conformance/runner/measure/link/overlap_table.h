@@ -19,7 +19,7 @@ struct OverlapTimes {
   StepCosts costs;
   double baseline = 0, with = 0;  // a step, measured: without and with overlap
   double predicted = 0;           // a step with overlap, from its trace
-  double stolen = 0;              // percent of the processors' time, by the machine's host
+  double steal = 0;               // percent of processor time, idle time included
 };
 
 // Of the rounds.
@@ -29,13 +29,18 @@ struct OverlapRow {
   Spread baseline, with;         // measured / bound
   std::optional<Spread> hidden;  // percent of what could hide; nothing: nothing could
   Spread prediction;             // predicted / measured, with overlap
-  Spread stolen;                 // percent
+  Spread steal;                  // percent
 };
 
 double BoundOf(const StepCosts& costs);
-// So many of them at most: those in which the machine's host took least. How long steps took has no
-// say in it.
-std::vector<OverlapTimes> Calmest(std::vector<OverlapTimes> rounds, size_t count);
+
+// A round is calm if its steal time is no more, in percent.
+constexpr double kCalm = 2;
+// Is another round to be measured: until so many are calm, `again` more than that at most?
+bool AnotherRound(const std::vector<OverlapTimes>& rounds, int count, int again);
+// So many of them at most: those with the least steal time. How long steps took has no say in it.
+std::vector<OverlapTimes> Calmest(std::vector<OverlapTimes> rounds, int count);
+
 // REQUIRES: a round.
 OverlapRow RowOf(const std::string& engine, const std::vector<OverlapTimes>& rounds);
 

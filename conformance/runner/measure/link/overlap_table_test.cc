@@ -36,11 +36,23 @@ TEST(OverlapTable, FiguresAreMediansOfRounds) {
   EXPECT_DOUBLE_EQ(row.prediction.least, 0.9);
 }
 
-TEST(OverlapTable, RoundsAreChosenByWhatTheHostTookAlone) {
+TEST(OverlapTable, RoundsAreMeasuredAgainUntilEnoughAreCalm) {
+  OverlapTimes calm, busy;
+  busy.steal = 2.5;
+  EXPECT_TRUE(AnotherRound({}, 1, 0));
+  EXPECT_FALSE(AnotherRound({calm}, 1, 3));
+  EXPECT_FALSE(AnotherRound({busy}, 1, 0));
+  EXPECT_TRUE(AnotherRound({busy}, 1, 1));
+  EXPECT_FALSE(AnotherRound({busy, calm}, 1, 3));
+  EXPECT_TRUE(AnotherRound({busy, calm}, 2, 1));
+  EXPECT_FALSE(AnotherRound({busy, busy, busy}, 2, 1));
+}
+
+TEST(OverlapTable, RoundsAreChosenByStealTimeAlone) {
   std::vector<OverlapTimes> rounds{Times(165, 110, 99), Times(154, 164, 164), Times(176, 121, 121)};
-  rounds[0].stolen = 9;
-  rounds[1].stolen = 1;
-  rounds[2].stolen = 3;
+  rounds[0].steal = 9;
+  rounds[1].steal = 1;
+  rounds[2].steal = 3;
   const std::vector<OverlapTimes> calmest = Calmest(rounds, 2);
   ASSERT_EQ(calmest.size(), 2u);
   EXPECT_EQ(calmest[0].with, 164);
@@ -50,13 +62,13 @@ TEST(OverlapTable, RoundsAreChosenByWhatTheHostTookAlone) {
 
 TEST(OverlapTable, TellsEachEngineWithItsSpread) {
   OverlapTimes calm = Times(165, 110, 99), busy = Times(154, 121, 121);
-  calm.stolen = 2;
-  busy.stolen = 4;
+  calm.steal = 2;
+  busy.steal = 4;
   const OverlapRow row = RowOf("FSDP", {calm, busy});
   EXPECT_THAT(OverlapLine(row),
               MatchesRegex("FSDP +0.60 +1.45 \\(1.40 to 1.50\\) +1.05 \\(1.00 to 1.10\\) +"
                            "90 \\( 80 to 100\\) +0.95 \\(0.90 to 1.00\\) +"
-                           "3 \\(  2 to   4\\)\n"));
+                           "3.0 \\(2.0 to 4.0\\)\n"));
   const std::string drawing = OverlapDrawing({row});
   EXPECT_THAT(drawing, HasSubstr("FSDP, 0.60"));
   EXPECT_THAT(drawing, HasSubstr("<title>baseline: 1.45</title>"));

@@ -1,5 +1,5 @@
-// Is the time that a host took read from the right place?
-#include "conformance/runner/measure/link/stolen_time.h"
+// Is steal time read from the right place?
+#include "conformance/runner/measure/link/steal_time.h"
 
 #include <gtest/gtest.h>
 
@@ -12,26 +12,26 @@ constexpr char kStat[] =
     "cpu  100 20 30 700 5 1 4 40 60 10\n"
     "cpu0 50 10 15 350 2 0 2 20 30 5\n";
 
-TEST(StolenTime, GuestsTimeIsNotCountedTwice) {
+TEST(StealTime, GuestsTimeIsNotCountedTwice) {
   const ProcessorTime time = ProcessorTimeIn(kStat);
-  EXPECT_EQ(time.stolen, 40);
+  EXPECT_EQ(time.steal, 40);
   EXPECT_EQ(time.all, 900);
 }
 
-TEST(StolenTime, APercentageOfWhatPassed) {
-  EXPECT_DOUBLE_EQ(StolenPercent({40, 900}, {65, 1000}), 25);
-  EXPECT_DOUBLE_EQ(StolenPercent({40, 900}, {40, 900}), 0);
+TEST(StealTime, APercentageOfWhatPassed) {
+  EXPECT_DOUBLE_EQ(StealPercent({40, 900}, {65, 1000}), 25);
+  EXPECT_DOUBLE_EQ(StealPercent({40, 900}, {40, 900}), 0);
 }
 
-TEST(StolenTime, AnotherTextIsRefused) {
+TEST(StealTime, AnotherTextIsRefused) {
   for (const char* text : {"", "cpu 1 2 3 4 5 6 7", "cpu0 1 2 3 4 5 6 7 8", "cpu 1 2 3 4 5 6 7 x"})
     EXPECT_THROW(ProcessorTimeIn(text), std::invalid_argument) << text;
 }
 
-TEST(StolenTime, ThisMachineHasSome) {
+TEST(StealTime, OfThisMachineItCanBeRead) {
   const ProcessorTime time = ProcessorTimeNow();
-  EXPECT_GT(time.all, time.stolen);
-  EXPECT_GE(time.stolen, 0);
+  EXPECT_GE(time.all, time.steal);
+  EXPECT_GE(time.steal, 0);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "conformance/runner/measure/link/stolen_time.h"
+#include "conformance/runner/measure/link/steal_time.h"
 
 #include <optional>
 #include <sstream>
@@ -16,8 +16,8 @@ ProcessorTime ProcessorTimeIn(const std::string& proc_stat) {
   ProcessorTime time;
   text >> cpu;
   for (int i = 0; i < kTimes; ++i) {
-    text >> time.stolen;  // the last one
-    time.all += time.stolen;
+    text >> time.steal;  // the last one
+    time.all += time.steal;
   }
   if (!text || cpu != "cpu")
     throw std::invalid_argument("not the text of /proc/stat: \"" + proc_stat.substr(0, 40) + "\"");
@@ -30,9 +30,9 @@ ProcessorTime ProcessorTimeNow() {
   return ProcessorTimeIn(*text);
 }
 
-double StolenPercent(const ProcessorTime& begin, const ProcessorTime& end) {
+double StealPercent(const ProcessorTime& begin, const ProcessorTime& end) {
   if (end.all <= begin.all) return 0;
-  return 100 * static_cast<double>(end.stolen - begin.stolen) /
+  return 100 * static_cast<double>(end.steal - begin.steal) /
          static_cast<double>(end.all - begin.all);
 }
 
