@@ -28,6 +28,9 @@ void PipelineLinks::Transfer(const std::vector<ValueMessage>& messages,
   }
 }
 
-void PipelineLinks::Destroy() { spf::Check(c_.host.DestroyStream(stream_)); }
+void PipelineLinks::Destroy() {
+  c_.host.Sync(stream_);
+  spf::Check(c_.host.DestroyStream(stream_));
+}
 
 }  // namespace reference

@@ -22,6 +22,7 @@ class PipelineLinks {
   void Transfer(const std::vector<ValueMessage>& messages, Microbatches& microbatches);
   // Compute goes on when everything is here.
   void Arrive() { c_.host.After(c_.streams.compute, stream_); }
+  // Waits for the last step's messages: nobody else does.
   void Destroy();
 
  private:
