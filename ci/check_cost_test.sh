@@ -7,3 +7,8 @@ command -v valgrind >/dev/null || {
   exit 1
 }
 SHARDPROOF=$PWD/$2 SIZES=4000,16000 "$1" --exponents plain reverse_slices open_requests host_threads hostile
+said=$(SHARDPROOF=$PWD/$2 SIZES=4000 ROUNDS=1 "$1" --packed plain)
+grep -qE '^  [0-9.]+ s, processor [0-9.]+ s, [1-9][0-9]* MB$' <<<"$said" || {
+  echo "FAILED: --packed says: $said" >&2
+  exit 1
+}

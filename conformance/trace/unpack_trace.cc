@@ -32,14 +32,7 @@ class Bytes {
   size_t size() const { return rest_.size(); }
 
   int64_t Number(const char* what, int64_t least, int64_t most) {
-    uint64_t zigzag = 0;
-    for (int shift = 0;; shift += 7) {
-      if (rest_.empty() || shift > 63) throw LineError{std::string(what) + ": no number"};
-      const auto byte = static_cast<uint8_t>(rest_.front());
-      rest_.remove_prefix(1);
-      zigzag |= static_cast<uint64_t>(byte & 0x7F) << shift;
-      if (byte < 0x80) break;
-    }
+    const uint64_t zigzag = Unsigned(what);
     const auto number = static_cast<int64_t>(zigzag >> 1 ^ (0 - (zigzag & 1)));
     if (number < least || number > most) ThrowOutside(what, number, least, most);
     return number;
@@ -63,6 +56,22 @@ class Bytes {
   }
 
  private:
+  uint64_t Unsigned(const char* what) {
+    if (!rest_.empty() && static_cast<uint8_t>(rest_.front()) < 0x80) {  // nearly always
+      const auto byte = static_cast<uint8_t>(rest_.front());
+      rest_.remove_prefix(1);
+      return byte;
+    }
+    uint64_t number = 0;
+    for (int shift = 0;; shift += 7) {
+      if (rest_.empty() || shift > 63) throw LineError{std::string(what) + ": no number"};
+      const auto byte = static_cast<uint8_t>(rest_.front());
+      rest_.remove_prefix(1);
+      number |= static_cast<uint64_t>(byte & 0x7F) << shift;
+      if (byte < 0x80) return number;
+    }
+  }
+
   std::string_view rest_;
 };
 

@@ -1,6 +1,5 @@
 // Communicators: is one "comm" of all traces one communicator, of the host or of streams?
 #include <map>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -31,18 +30,18 @@ struct Creation {
 
 // What the groups of a trace are, seen at once.
 struct Groups {
-  explicit Groups(const Trace& trace) {
+  explicit Groups(const Trace& trace) : used(trace.groups.size()) {
     for (const GroupInfo& group : trace.groups) ++lines[group.comm];
     for (const Event& event : trace.events) {
-      if (event.kind != EventKind::kGroupCreate) used.insert(event.group);
-      if (event.parent >= 0) used.insert(event.parent);
+      if (event.kind != EventKind::kGroupCreate && event.group >= 0) At(used, event.group) = true;
+      if (event.parent >= 0) At(used, event.parent) = true;
     }
     complete = trace.end == TraceEnd::kComplete;
   }
   // A creation in which a run was ended has made nothing, whatever the trace calls it.
-  bool Finished(int32_t group) const { return complete || used.contains(group); }
+  bool Finished(int32_t group) const { return complete || At(used, group); }
   std::map<std::string, int32_t> lines;  // by comm: of the trace
-  std::set<int32_t> used;
+  std::vector<bool> used;                // by group
   bool complete = false;
 };
 

@@ -22,6 +22,24 @@ struct Life {
   int64_t destroyed = -1;
 };
 
+// By number. Numbers are small as a rule: those below the number of events stand in a vector.
+class Lives {
+ public:
+  explicit Lives(size_t events) : events_(events) {}
+  // Stands until the next number is asked for.
+  Life& operator[](int32_t number) {
+    const auto index = static_cast<size_t>(number);
+    if (index >= events_) return large_[number];
+    if (index >= small_.size()) small_.resize(index + 1);
+    return small_[index];
+  }
+
+ private:
+  size_t events_;
+  std::vector<Life> small_;
+  std::unordered_map<int32_t, Life> large_;
+};
+
 class Handles {
  public:
   Handles(const Analysis& a, int32_t rank, FindingSink& sink)
@@ -152,7 +170,8 @@ class Handles {
   const Trace& trace_;
   FindingSink& sink_;
   int64_t index_ = 0;
-  std::unordered_map<int32_t, Life> streams_, events_, groups_;
+  Lives streams_{trace_.events.size()}, events_{trace_.events.size()},
+      groups_{trace_.events.size()};
   std::map<std::string, int64_t> destroyed_;  // communicators, and the event
   std::map<int32_t, int64_t> open_;           // requests, and the event that started them
 };

@@ -167,10 +167,9 @@ void RestWatch::See(const Event& event) {
   sync_ = false;
   passes_ = event.kind == EventKind::kRecord || event.kind == EventKind::kWait ||
             event.kind == EventKind::kFree;
-  ThreadOf(event.thread);
+  Thread& thread = ThreadOf(event.thread);
   if (event.stream >= 0) Component(streams_, event.stream);  // before anything refers to a clock
   if (clocks_.size() > kMostComponents) return GiveUp();
-  Thread& thread = ThreadOf(event.thread);
   Raise(ClockOf(thread.component), thread.component, row_);
   last_[static_cast<size_t>(thread.component)] = row_;
   switch (event.kind) {
