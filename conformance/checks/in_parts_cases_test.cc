@@ -6,50 +6,19 @@
 #include <cstdint>
 #include <cstdio>
 #include <random>
-#include <set>
 #include <string>
-#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "conformance/abi/shardproof.h"
 #include "conformance/checks/check_all.h"
-#include "conformance/checks/in_parts.h"
-#include "conformance/checks/parts/part_reader.h"
+#include "conformance/checks/in_parts_for_test.h"
 #include "conformance/checks/program/collective_kinds.h"
-#include "conformance/checks/testing/listed_rows.h"
 #include "conformance/checks/testing/replicate.h"
 #include "conformance/trace/trace_builder.h"
 
 namespace shardproof {
 namespace {
-
-using Row = std::tuple<std::string, std::string, int>;
-struct Said {
-  bool finds = false;
-  std::set<std::string> judged;
-  std::set<Row> rows;
-  std::vector<std::string> notes;
-  bool operator==(const Said&) const = default;
-};
-Said SaidBy(const CheckResult& result) {
-  Said said{!result.findings.empty(), result.judged, {}, result.notes};
-  for (const NotCheckable& row : result.not_checkable)
-    said.rows.emplace(row.requirement, row.why, static_cast<int>(row.kind));
-  return said;
-}
-std::string Text(const Said& said) {
-  std::string text = said.finds ? "finds" : "finds nothing";
-  for (const std::string& id : said.judged) text += " " + id;
-  for (const auto& [id, why, kind] : said.rows) text += "\n" + id + ": " + why;
-  for (const std::string& note : said.notes) text += "\n" + note;
-  return text;
-}
-
-struct InParts {
-  std::string whole;  // why nothing follows
-  int64_t parts = 0;
-};
 
 // Steps of a sharded engine; at the end of each the host waits for all streams, as a loop that
 // reads its loss.
@@ -63,21 +32,6 @@ std::vector<Trace> Steps(int32_t ranks, int64_t events) {
     trace.events.push_back(sync);
   }
   return graph::Replicate(step, events);
-}
-
-// What CheckAll says, and what the parts say, if they do.
-void ExpectAlike(const std::vector<Trace>& run, int64_t least, InParts* got) {
-  *got = {};
-  parts::PartReader reader(ListRows(run), {.least = least, .carried = 0});
-  PartsVerdict verdict;
-  for (std::vector<Trace> part = reader.Next(); !part.empty(); part = reader.Next())
-    verdict.Add(CheckPart(std::move(part)));
-  got->parts = reader.parts();
-  got->whole = reader.whole().empty() ? verdict.whole() : reader.whole();
-  if (!got->whole.empty()) return;
-  const Said want = SaidBy(CheckAll(Run{nullptr, run, {}, {}}));
-  const Said said = SaidBy(std::move(verdict).Conclude(reader.Ends(), {}));
-  EXPECT_EQ(said, want) << Text(said) << "\n-- whole --\n" << Text(want);
 }
 
 TEST(InPartsCasesTest, ALongRunIsJudgedInManyPartsAndSaysTheSame) {
@@ -288,116 +242,6 @@ TEST(InPartsCasesTest, GroupsThatComeAndGoTakeTheWholeRun) {
             }),
             "");
   EXPECT_NE(whole([](Parted& run, int, auto&&) { run.t_.Refused("spf_launch", "no stream"); }), "");
-}
-
-// Why a run of one rank must be judged whole; empty: it need not, and says the same.
-std::string WholeOrAlike(Trace trace) {
-  const std::vector<Trace> run = {std::move(trace)};
-  const std::vector<EngineOutcome> ended(1);
-  parts::PartReader reader(ListRows(run), {.least = 1, .carried = 0});
-  PartsVerdict verdict;
-  for (std::vector<Trace> part = reader.Next(); !part.empty(); part = reader.Next())
-    verdict.Add(CheckPart(std::move(part)));
-  if (!reader.whole().empty()) return reader.whole();
-  if (!verdict.whole().empty()) return verdict.whole();
-  EXPECT_GT(reader.parts(), 2);
-  const Said want = SaidBy(CheckAll(shardproof::Run{nullptr, run, ended, {}}));
-  const Said said = SaidBy(std::move(verdict).Conclude(reader.Ends(), ended));
-  EXPECT_EQ(said, want) << Text(said) << "\n-- whole --\n" << Text(want);
-  return "";
-}
-
-// The host waits while it tears down, so destroy begins in one part and ends in another.
-TEST(InPartsCasesTest, WhatDestroyLeavesBehindIsSeenAcrossParts) {
-  const auto whole = [](bool frees) {
-    TraceBuilder t(0, 1, "a program");
-    t.CallBegin("create");
-    const int stream = t.Stream("compute"), block = t.Alloc(stream, 64);
-    t.DeviceSync();
-    t.CallEnd("create");
-    t.CallBegin("destroy");
-    if (frees) t.Free(stream, block);
-    for (int i = 0; i < 4; ++i) {
-      t.StreamSync(stream);
-      t.Explain("tears down");
-    }
-    t.StreamDestroy(stream);
-    t.CallEnd("destroy");
-    return WholeOrAlike(t.Done());
-  };
-  EXPECT_EQ(whole(true), "");
-  EXPECT_NE(whole(false), "");
-}
-
-TEST(InPartsCasesTest, WhatIsNotFollowedTakesTheWholeRun) {
-  const auto whole = [](int streams, int instance) {
-    TraceBuilder t(0, 1, "a program");
-    t.provides().calls = false;
-    const int first = t.Stream("compute"), block = t.Alloc(first, 64);
-    t.DeviceSync();
-    t.Instance(instance);
-    for (int i = 0; i < streams; ++i) {
-      t.Launch(t.Stream("more"), SPF_K_FILL, {Writes(block, 0, 64)});
-      t.DeviceSync();
-    }
-    const std::vector<Trace> run = {t.Done()};
-    InParts got;
-    ExpectAlike(run, 1, &got);
-    return got.whole;
-  };
-  EXPECT_EQ(whole(40, 0), "");
-  EXPECT_NE(whole(70, 0).find("more than 64"), std::string::npos);
-  EXPECT_NE(whole(40, 1).find("instances"), std::string::npos);
-}
-
-// Kernels of streams with two priorities may overtake: that is said of each part.
-TEST(InPartsCasesTest, PrioritiesOfStreamsAreKnownInEachPart) {
-  std::vector<Trace> run;
-  for (int rank = 0; rank < 2; ++rank) {
-    TraceBuilder t(rank, 2, "a program");
-    t.provides().calls = false;
-    const int dp = t.Group("dp", {0, 1}), twin = t.Group("dp_ag", {0, 1});
-    const int one = t.Stream("one", 0), other = t.Stream("other", -1);
-    t.DeviceSync();
-    for (int step = 0; step < 3; ++step) {
-      t.Collective(graph::kBarrier, dp, one, 0);
-      t.DeviceSync();
-    }
-    t.Collective(graph::kBarrier, dp, one, 0);
-    t.Collective(graph::kBarrier, twin, other, 0);
-    t.DeviceSync();
-    run.push_back(t.Done());
-  }
-  InParts got;
-  ExpectAlike(run, 1, &got);
-  EXPECT_EQ(got.whole, "");
-  EXPECT_GT(got.parts, 2);
-  EXPECT_NE(CheckAll(shardproof::Run{nullptr, run, {}, {}}).notes.at(0).find("not claimed"),
-            std::string::npos);
-}
-
-// A script is one entry call.
-TEST(InPartsCasesTest, EntryCallsOfAScriptAreJudged) {
-  const auto whole = [](const char* call, int status, bool leaves) {
-    TraceBuilder t(0, 1, "a program");
-    t.CallBegin(call, call[0] == 't' ? 0 : -1);
-    const int stream = t.Stream("compute"), event = t.EventCreate(), block = t.Alloc(stream, 64);
-    for (int step = 0; step < 4; ++step) {
-      t.Launch(stream, SPF_K_FILL, {Writes(block, 0, 64)});
-      t.DeviceSync();
-    }
-    t.CallEnd(call, call[0] == 't' ? 0 : -1, status);
-    t.CallBegin("destroy");
-    t.Free(stream, block);
-    if (!leaves) t.EventDestroy(event);
-    t.StreamDestroy(stream);
-    t.CallEnd("destroy");
-    return WholeOrAlike(t.Done());
-  };
-  EXPECT_EQ(whole("create", SPF_OK, false), "");
-  EXPECT_NE(whole("create", SPF_OK, true), "");
-  EXPECT_NE(whole("create", SPF_FAILED, false), "");
-  EXPECT_NE(whole("train_step", SPF_OK, false), "");
 }
 
 }  // namespace

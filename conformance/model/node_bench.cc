@@ -214,4 +214,11 @@ std::vector<ModelConfig> VariedConfigs() {
           padded,        context, split,   chunks,    vocabulary, parts};
 }
 
+ModelConfig Split(int32_t tp, const ModelConfig& from) {
+  ModelConfig config = from;
+  config.tensor_parallel = true;
+  config.tp = tp;
+  return config;
+}
+
 }  // namespace shardproof

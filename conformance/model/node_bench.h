@@ -67,4 +67,7 @@ void CountRows(const spf_model& tables, const spf_node& node, Blocks& blocks);
 // Configs that together have every node, table entry and profile.
 std::vector<ModelConfig> VariedConfigs();
 
+// Its layers are split over tp.
+ModelConfig Split(int32_t tp, const ModelConfig& from = {});
+
 }  // namespace shardproof

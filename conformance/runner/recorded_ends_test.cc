@@ -5,76 +5,16 @@
 #include <gtest/gtest.h>
 
 #include <functional>
-#include <map>
 
 #include "conformance/common/at.h"
-#include "conformance/report/verdict_rule.h"
-#include "conformance/runner/sim_run.h"
+#include "conformance/runner/recorded_traces_for_test.h"
 #include "conformance/trace/reader.h"
 #include "conformance/trace/writer.h"
 
-namespace shardproof {
+namespace shardproof::recorded {
 namespace {
 
 using ::testing::HasSubstr;
-using Traces = std::vector<Trace>;
-
-// What the reference leaves on disk, once for each case and level.
-const Traces& Good(const std::string& id, RecordLevel level = RecordLevel::kDigests) {
-  static std::map<std::pair<std::string, RecordLevel>, Traces> recorded;
-  Traces& traces = recorded[{id, level}];
-  if (traces.empty()) {
-    const Case c = ParseId(id);
-    SimRunOptions options;
-    options.rank.level = level;
-    options.rank.folder = testing::TempDir() + "/" + id;
-    traces = RunOnSim(c, MakeModels(c), Plugin("builtin:reference"), options).run.traces;
-  }
-  return traces;
-}
-
-Status StatusOfTraces(const Traces& traces) {
-  return JudgeTraces(traces, "folder").verdict.outcome;
-}
-
-// All that a person reads about the verdict.
-std::string Words(const Verdict& verdict) {
-  std::string text = verdict.reason;
-  for (const Finding& finding : verdict.result.findings)
-    text += "\n" + finding.requirement + ": " + finding.seen + ": " + finding.message;
-  for (const NotCheckable& row : verdict.result.not_checkable)
-    text += "\n" + row.requirement + " open: " + row.why;
-  return text;
-}
-
-// The index of the nth event of the kind, and of the entry call of that name.
-size_t Find(const Trace& trace, EventKind kind, const std::string& name, int nth = 0) {
-  for (size_t i = 0; i < trace.events.size(); ++i) {
-    const Event& event = trace.events[i];
-    if (event.kind != kind || (!name.empty() && trace.Text(event.text) != name)) continue;
-    if (nth-- == 0) return i;
-  }
-  ADD_FAILURE() << "no " << name;
-  return 0;
-}
-
-void CutBefore(Trace& trace, size_t event) { trace.events.resize(event); }
-void CutAll(Traces& traces, EventKind kind, const std::string& name, int nth, size_t after) {
-  for (Trace& trace : traces) CutBefore(trace, Find(trace, kind, name, nth) + after);
-}
-void ProvideNothing(Traces& traces) {
-  for (Trace& trace : traces) trace.provides = {};
-}
-void Name(Traces& traces, const std::string& id) {
-  for (Trace& trace : traces) trace.case_id = id;
-}
-void End(Trace& trace, TraceEnd end) {
-  trace.end = end;
-  trace.end_reason = "as the test says";
-}
-void Answer(Trace& trace, const std::string& call, spf_status status) {
-  At(trace.events, Find(trace, EventKind::kCallEnd, call)).status = static_cast<uint8_t>(status);
-}
 
 struct Row {
   const char* name;
@@ -287,118 +227,5 @@ TEST(Labels, ACaseOfAnotherWorldIsAnErrorOfInput) {
   }
 }
 
-// Good traces as somebody else's program: only what needs no case is asked, and all of it is there.
-Traces Foreign() {
-  Traces traces = Good("w2.zero3");
-  Name(traces, "their own job 17");
-  return traces;
-}
-
-TEST(ForeignTraces, PassWithAllEvidence) {
-  const Verdict verdict = JudgeTraces(Foreign(), "folder").verdict;
-  EXPECT_EQ(verdict.outcome, Status::kPass) << Words(verdict);
-  EXPECT_EQ(verdict.result.judged.count("GE-01"), 1u);
-  EXPECT_EQ(verdict.result.judged.count("FS-15"), 0u);
-}
-
-// What the case does not have is told by file and line, not by what would follow from it.
-std::string RefusalOf(Traces traces, const std::string& folder) {
-  try {
-    return "judged: " + Words(JudgeTraces(std::move(traces), folder).verdict);
-  } catch (const TraceError& error) {
-    return error.what();
-  }
-}
-
-TEST(TracesOfAnotherCase, AreRefusedWithFileAndLine) {
-  const std::string folder = testing::TempDir() + "/strangers";
-  WriteTraceFolder(Good("w2.zero3"), folder);
-  const Traces good = ReadTraceFolder(folder);
-  EXPECT_THAT(RefusalOf(good, folder), HasSubstr("judged: "));
-  const size_t publish = Find(good[1], EventKind::kPublish, "");
-  const size_t compute = Find(good[1], EventKind::kCompute, "");
-  const std::vector<std::pair<std::function<void(Event&)>, const char*>> rows = {
-      {[](Event& event) { event.id = 4711; },
-       "names parameter 4711: the trace is not of this case"},
-      {[](Event& event) { event.call = 99; }, "names entry call 99"},
-      {[](Event& event) { event.instance = 3; }, "names engine instance 3"}};
-  for (const auto& [spoil, says] : rows) {
-    Traces traces = good;
-    spoil(At(traces[1].events, publish));
-    const std::string said = RefusalOf(traces, folder);
-    EXPECT_THAT(said, HasSubstr(says));
-    EXPECT_THAT(said, HasSubstr("trace.00001.jsonl:"));
-    EXPECT_THAT(said, HasSubstr("(w2.zero3)"));
-    EXPECT_THAT(RefusalOf(traces, "nowhere"), HasSubstr(says));
-  }
-  Traces traces = good;
-  At(traces[1].events, compute).id = 4711;
-  EXPECT_THAT(RefusalOf(traces, folder), HasSubstr("names node 4711"));
-}
-
-TEST(ForeignTraces, EarnNothingWithoutEvents) {
-  for (const bool provided : {true, false}) {
-    Traces traces = Foreign();
-    for (Trace& trace : traces) trace.events.clear();
-    if (!provided) ProvideNothing(traces);
-    const Verdict verdict = JudgeTraces(traces, "folder").verdict;
-    EXPECT_EQ(verdict.outcome, Status::kNotCheckable) << Words(verdict);
-  }
-}
-
-TEST(ForeignTraces, WithoutCallsNobodyKnowsHowTheRanksEnded) {
-  Traces traces = Foreign();
-  for (Trace& trace : traces) trace.provides.calls = false;
-  EXPECT_TRUE(RecordedEnds(traces, nullptr).empty());
-  const Verdict verdict = JudgeTraces(traces, "folder").verdict;
-  EXPECT_EQ(verdict.outcome, Status::kPartial) << Words(verdict);
-  for (const char* id : {"GE-24", "GE-26", "GE-27"}) {
-    EXPECT_EQ(verdict.result.judged.count(id), 0u) << id;
-    EXPECT_THAT(Words(verdict), HasSubstr(std::string(id) + " open: the traces do not tell"));
-  }
-}
-
-TEST(ForeignTraces, ThatStopBeforeDestroyDoNotShowWhatIsLeft) {
-  Traces traces = Foreign();
-  CutAll(traces, EventKind::kCallBegin, "destroy", 0, 0);
-  const Verdict verdict = JudgeTraces(traces, "folder").verdict;
-  EXPECT_EQ(verdict.outcome, Status::kPartial) << Words(verdict);
-  EXPECT_THAT(Words(verdict), HasSubstr("FS-33 open"));
-}
-
-TEST(ForeignTraces, OperationsThatMeetAreNotJudgedWhereNothingIsProvided) {
-  Traces traces = Foreign();
-  Event& gather = At(traces[0].events, Find(traces[0], EventKind::kCollective, ""));
-  gather.collective = SPF_REDUCE_SCATTER;
-  EXPECT_EQ(StatusOfTraces(traces), Status::kFail);
-  ProvideNothing(traces);
-  EXPECT_EQ(StatusOfTraces(traces), Status::kNotCheckable);
-}
-
-TEST(ForeignTraces, WithoutByteRangesShowNothingOfRaces) {
-  Traces traces = Foreign();
-  for (Trace& trace : traces) {
-    trace.ranges.clear();
-    for (Event& event : trace.events) event.ranges = {};
-  }
-  const Verdict verdict = JudgeTraces(traces, "folder").verdict;
-  EXPECT_EQ(verdict.outcome, Status::kFail) << Words(verdict);
-  EXPECT_THAT(Words(verdict), HasSubstr("GE-18: 0 bytes"));  // memory is provided
-  EXPECT_THAT(Words(verdict), HasSubstr("GE-05 open: no event names the bytes"));
-}
-
-TEST(ForeignTraces, WithoutOperationsOfSeveralRanksShowNothingOfMatching) {
-  Traces traces = Foreign();
-  for (Trace& trace : traces) {
-    std::erase_if(trace.events, [](const Event& event) {
-      return event.kind != EventKind::kCallBegin && event.kind != EventKind::kCallEnd;
-    });
-  }
-  const Verdict verdict = JudgeTraces(traces, "folder").verdict;
-  EXPECT_EQ(verdict.outcome, Status::kPartial) << Words(verdict);
-  for (const char* id : {"GE-01", "GE-03", "GE-05"})
-    EXPECT_THAT(Words(verdict), HasSubstr(std::string(id) + " open: nothing in the run shows it"));
-}
-
 }  // namespace
-}  // namespace shardproof
+}  // namespace shardproof::recorded
