@@ -2,9 +2,8 @@
 
 #include <gtest/gtest.h>
 
-#include <tuple>
-
 #include "conformance/checks/base/analysis.h"
+#include "conformance/checks/groups/edits_for_test.h"
 #include "conformance/checks/testing/mini_engine.h"
 
 namespace shardproof {
@@ -105,11 +104,6 @@ TEST(Groups, ACollectiveOnAnotherInstancesGroup) {
   EXPECT_EQ(FoundIn(CheckGroups(mini.run)), "PG-14");
 }
 
-void Experts(InstanceSpec& spec) {
-  spec.ep = 2;
-  spec.model.experts = true;
-}
-
 TEST(Groups, AGoodRunWithExpertsHasNoFinding) {
   const CheckResult result = CheckGroups(RunMini(MiniCase(4, Experts)).run);
   EXPECT_EQ(FoundIn(result), "") << (result.findings.empty() ? "" : result.findings[0].message);
@@ -205,22 +199,6 @@ TEST(Groups, AGroupThatIsCreatedTwice) {
   EXPECT_EQ(FoundIn(CheckGroups(RunMini(MiniCase(4, Grid), faults).run)), "PG-17");
 }
 
-// Every rank's group of this name, edited.
-void EditGroups(MiniRun& mini, const std::string& name,
-                const std::function<void(GroupInfo&, const Trace&)>& edit) {
-  for (Trace& trace : mini.run.traces) {
-    for (GroupInfo& group : trace.groups) {
-      if (group.name == name) edit(group, trace);
-    }
-  }
-}
-std::vector<int32_t> MembersOf(const Trace& trace, const std::string& name) {
-  for (const GroupInfo& group : trace.groups) {
-    if (group.name == name) return group.world_ranks;
-  }
-  return {};
-}
-
 TEST(Groups, AGatherOfAnEvaluationOverOtherRanks) {
   MiniRun mini = RunMini(MiniCase(4, Evaluates));
   const CheckResult good = CheckGroups(mini.run);
@@ -265,123 +243,6 @@ TEST(Groups, ARankOutsideTheGridTakesPart) {
   mini.spec->instances[0].span = 2;
   const std::string found = FoundIn(CheckGroups(mini.run));
   EXPECT_NE(found.find("PG-15"), std::string::npos) << found;
-}
-
-// ------------------------------------------------------------------ the twin of experts alone
-
-void ExpertsTwin(InstanceSpec& spec) {
-  Experts(spec);
-  spec.twin = GatherTwin::kGiven;
-}
-
-TEST(ExpertTwin, AGoodRunHasNoFinding) {
-  EXPECT_EQ(FoundIn(CheckGroups(RunMini(MiniCase(4, ExpertsTwin)).run)), "");
-}
-
-// Collectives of one kind on one group run on another, on all ranks.
-MiniRun Moved(uint8_t collective, const std::string& from, const std::string& to) {
-  MiniRun mini = RunMini(MiniCase(4, ExpertsTwin));
-  for (Trace& trace : mini.run.traces) {
-    const auto id = [&](const std::string& name) {
-      const auto at = std::find_if(trace.groups.begin(), trace.groups.end(),
-                                   [&](const GroupInfo& group) { return group.name == name; });
-      return static_cast<int32_t>(at - trace.groups.begin());
-    };
-    for (Event& event : trace.events) {
-      if (event.collective == collective && event.group == id(from)) event.group = id(to);
-    }
-  }
-  return mini;
-}
-
-TEST(ExpertTwin, GathersOfExpertsOnTheReducingGroup) {
-  EXPECT_EQ(FoundIn(CheckGroups(Moved(SPF_ALL_GATHER, "expt_dp_ag", "expt_dp").run)), "PG-09");
-}
-
-TEST(ExpertTwin, ReductionsOfExpertsOnTheTwin) {
-  const std::string found =
-      FoundIn(CheckGroups(Moved(SPF_REDUCE_SCATTER, "expt_dp", "expt_dp_ag").run));
-  EXPECT_NE(found.find("PG-10"), std::string::npos) << found;
-}
-
-// One kind has a twin, the other one is gathered where it is reduced.
-TEST(ExpertTwin, OneKindOnly) {
-  for (const auto& [twin, own, other] :
-       {std::tuple{GatherTwin::kDenseOnly, "dp_cp", "expt_dp"},
-        std::tuple{GatherTwin::kExpertsOnly, "expt_dp", "dp_cp"}}) {
-    const auto edit = [twin = twin](InstanceSpec& spec) {
-      Experts(spec);
-      spec.twin = twin;
-    };
-    EXPECT_EQ(FoundIn(CheckGroups(RunMini(MiniCase(4, edit)).run)), "") << own;
-    MiniFaults faults;
-    faults.gather_on_reducer = true;
-    EXPECT_EQ(FoundIn(CheckGroups(RunMini(MiniCase(4, edit), faults).run)), "PG-09") << own;
-    const auto with_grid = [edit](InstanceSpec& spec) {
-      edit(spec);
-      spec.grid = true;
-    };
-    MiniRun mini = RunMini(MiniCase(4, with_grid));
-    EXPECT_EQ(FoundIn(CheckGroups(mini.run)), "") << own;
-    Trace& trace = mini.run.traces[0];
-    for (Event& event : trace.events) {
-      if (event.kind != EventKind::kGroupCreate || trace.Text(event.text) != "cp") continue;
-      trace.strings.push_back(std::string(other) + "_ag");
-      event.text = static_cast<int32_t>(trace.strings.size()) - 1;
-    }
-    EXPECT_NE(FoundIn(CheckGroups(mini.run)).find("PG-07"), std::string::npos) << other;
-  }
-}
-
-TEST(ExpertTwin, OtherMembersOrAnotherOrder) {
-  MiniRun mini = RunMini(MiniCase(4, ExpertsTwin));
-  EditGroups(mini, "expt_dp_ag", [](GroupInfo& group, const Trace&) {
-    std::reverse(group.world_ranks.begin(), group.world_ranks.end());
-  });
-  const std::string found = FoundIn(CheckGroups(mini.run));
-  EXPECT_NE(found.find("PG-06"), std::string::npos) << found;
-}
-
-TEST(ExpertTwin, TheReducingGroupItself) {
-  MiniRun mini = RunMini(MiniCase(4, ExpertsTwin));
-  for (Trace& trace : mini.run.traces) {
-    std::string comm;
-    for (const GroupInfo& group : trace.groups) comm = group.name == "expt_dp" ? group.comm : comm;
-    for (GroupInfo& group : trace.groups) {
-      if (group.name == "expt_dp_ag") group.comm = comm;
-    }
-  }
-  const std::string found = FoundIn(CheckGroups(mini.run));
-  EXPECT_NE(found.find("PG-06"), std::string::npos) << found;
-}
-
-TEST(ExpertTwin, OneThatNobodyAskedFor) {
-  MiniRun mini = RunMini(MiniCase(4, [](InstanceSpec& spec) { Experts(spec), Grid(spec); }));
-  Trace& trace = mini.run.traces[0];
-  for (Event& event : trace.events) {
-    if (event.kind != EventKind::kGroupCreate || trace.Text(event.text) != "cp") continue;
-    trace.strings.push_back("expt_dp_ag");
-    event.text = static_cast<int32_t>(trace.strings.size()) - 1;
-  }
-  const std::string found = FoundIn(CheckGroups(mini.run));
-  EXPECT_NE(found.find("PG-07"), std::string::npos) << found;
-}
-
-// The experts' twin is made for the dense group's members: experts are gathered over other ranks
-// than they are reduced over (NVIDIA/Megatron-LM#2663).
-TEST(ExpertTwin, TheMembersOfTheDenseOne) {
-  MiniRun mini = RunMini(MiniCase(4, ExpertsTwin));
-  EditGroups(mini, "expt_dp_ag", [](GroupInfo& group, const Trace& trace) {
-    group.world_ranks = MembersOf(trace, "dp_cp_ag");
-  });
-  const std::string found = FoundIn(CheckGroups(mini.run));
-  EXPECT_NE(found.find("PG-06"), std::string::npos) << found;
-}
-
-TEST(ExpertTwin, GathersOfExpertsOnTheDenseTwin) {
-  const std::string found =
-      FoundIn(CheckGroups(Moved(SPF_ALL_GATHER, "expt_dp_ag", "dp_cp_ag").run));
-  EXPECT_NE(found.find("PG-11"), std::string::npos) << found;
 }
 
 TEST(Groups, ARankThatCreatesOneGroupLess) {
