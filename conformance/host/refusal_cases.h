@@ -31,7 +31,8 @@ struct RefusalCase {
 };
 
 std::vector<RefusalCase> RefusalCases();
-// Those of refusal_numbers.cc, which RefusalCases() calls.
+// Those of refusal_launches.cc and refusal_numbers.cc, which RefusalCases() calls.
+void AddLaunchCases(std::vector<RefusalCase>& cases);
 void AddNumberCases(std::vector<RefusalCase>& cases);
 
 // Builds the scene on a fabric, runs the cases, and answers what went wrong ("" if nothing): a call
