@@ -28,7 +28,8 @@ std::vector<Knob> OptimizerKnobs() {
       Real(&InstanceSpec::clip_grad, "clip",
            {.name = "clip_grad",
             .values = "0 (off), real",
-            .meaning = "maximal global 2-norm; scale = min(1, clip_grad / (norm + 1e-6))"})
+            .meaning = "maximal global 2-norm; scale = min(1, clip_grad / (norm + 1e-6)). A "
+                       "negative one is illegal"})
           .In(Space::kDense, {0.0, 0.5, 1048576.0})
           .In(Space::kLayerWise, {0.0, 0.5, 1048576.0})
           .In(Space::kPipeline, {0.0, 0.5}),

@@ -28,9 +28,11 @@ namespace shardproof {
 CheckResult CheckFamilies(const Analysis& analysis, CheckResult result) {
   result.Merge(CheckGraph(analysis.lowered()));
   result.Merge(CheckObjects(analysis));
-  if (analysis.has_case()) result.Merge(CheckOverlap(*analysis.run().spec, analysis.lowered()));
-  if (analysis.has_case())
-    result.Merge(CheckCommSchedule(*analysis.run().spec, analysis.lowered()));
+  if (analysis.has_case()) {
+    const Case& spec = *analysis.run().spec;
+    result.Merge(CheckOverlap(spec, analysis.lowered(), WhatIsBrought(analysis)));
+    result.Merge(CheckCommSchedule(spec, analysis.lowered()));
+  }
   result.Merge(CheckGroups(analysis));
   result.Merge(CheckReduction(analysis));
   result.Merge(CheckLifetime(analysis));

@@ -115,8 +115,8 @@ std::string LayerOf(const std::string& module) {
 
 class Judge {
  public:
-  Judge(const Lowered& run, CheckResult& result)
-      : program_(*run.program()), result_(result), order_(run.may()) {}
+  Judge(const Lowered& run, const std::vector<BroughtByEvent>& brought, CheckResult& result)
+      : program_(*run.program()), brought_(brought), result_(result), order_(run.may()) {}
 
   // facts: of an engine whose buckets are aligned, else null.
   // An engine is the same on all ranks, but what a rank computes may differ: one that can hide is
@@ -163,13 +163,25 @@ class Judge {
         });
   }
 
-  bool Is(uint32_t e, std::initializer_list<int> kinds, std::initializer_list<int> purposes) const {
+  // By bytes; null: they do not tell.
+  const Brought* BroughtOf(const Part& part) const {
+    if (brought_.empty()) return nullptr;
+    const BroughtByEvent& of = At(brought_, part.rank);
+    const auto at = of.find(part.event);
+    return at == of.end() ? nullptr : &at->second;
+  }
+
+  // By label, or by what was carried.
+  bool Is(uint32_t e, std::initializer_list<int> kinds, std::initializer_list<int> purposes,
+          bool Brought::*carried) const {
     const Entry& entry = program_.entries[e];
     for (uint32_t p = entry.parts.begin; p < entry.parts.end; ++p) {
       const Event& event = program_.event(program_.parts[p]);
       const bool kind = std::find(kinds.begin(), kinds.end(), event.collective) != kinds.end();
+      const Brought* brought = BroughtOf(program_.parts[p]);
       const bool purpose =
-          std::find(purposes.begin(), purposes.end(), event.purpose) != purposes.end();
+          std::find(purposes.begin(), purposes.end(), event.purpose) != purposes.end() ||
+          (brought != nullptr && brought->*carried);
       const auto& ranks = At(program_.trace(entry.rank).groups, event.group).world_ranks;
       if (kind && purpose && ranks.size() > 1) return true;
     }
@@ -190,22 +202,30 @@ class Judge {
       if (event.instance != instance || call == training.end() || !call->second) continue;
       if (event.kind == EventKind::kCompute) work.computes.push_back(e);
       if (program_.entries[e].kind != EntryKind::kKernel) continue;
-      const Event& first = program_.event(program_.parts[program_.entries[e].parts.begin]);
-      const int32_t module = expected.buckets ? Block(trace, first) : first.module;
+      const Part& part = program_.parts[program_.entries[e].parts.begin];
+      const Event& first = program_.event(part);
+      const int32_t module = expected.buckets ? Block(trace, first) : Unit(part);
       if (Is(e, {SPF_ALL_GATHER, SPF_ALL_GATHER_V, SPF_BROADCAST},
-             {SPF_FOR_PARAM_FULL, SPF_FOR_PARAM_SHARD})) {
+             {SPF_FOR_PARAM_FULL, SPF_FOR_PARAM_SHARD}, &Brought::params)) {
         const auto& ranks = At(trace.groups, first.group).world_ranks;
         const auto& outer = expected.outer;
         if (std::find(outer.begin(), outer.end(), ranks) != outer.end()) continue;
         work.gathers.push_back(e);
         work.gathered[event.call].insert(module);
-      } else if (Is(e, {SPF_REDUCE_SCATTER, SPF_ALL_REDUCE}, {SPF_FOR_GRAD, SPF_FOR_GRAD_SHARD})) {
+      } else if (Is(e, {SPF_REDUCE_SCATTER, SPF_ALL_REDUCE}, {SPF_FOR_GRAD, SPF_FOR_GRAD_SHARD},
+                    &Brought::grads)) {
         work.reductions.push_back(e);
         work.reduced[event.call].insert(module);
         work.elements[event.call][module] += ElementsOf(e);
       }
     }
     return work;
+  }
+
+  // A label need not be there, nor be true.
+  int32_t Unit(const Part& part) const {
+    const Brought* brought = BroughtOf(part);
+    return brought == nullptr || brought->label_fits ? program_.event(part).module : brought->unit;
   }
 
   static int32_t Block(const Trace& trace, const Event& event) {
@@ -299,6 +319,7 @@ class Judge {
   }
 
   const Program& program_;
+  const std::vector<BroughtByEvent>& brought_;
   CheckResult& result_;
   MayOrder& order_;
 };
@@ -320,7 +341,8 @@ void NoteCost(const Program& program, CheckResult& result) {
 
 }  // namespace
 
-CheckResult CheckOverlap(const Case& spec, const graph::Lowered& run) {
+CheckResult CheckOverlap(const Case& spec, const graph::Lowered& run,
+                         const std::vector<BroughtByEvent>& brought) {
   CheckResult result;
   const auto not_checkable = [&](const std::string& why) {
     for (const char* id : {kGathersHide, kReductionsHide, kTwinProgress})
@@ -343,7 +365,7 @@ CheckResult CheckOverlap(const Case& spec, const graph::Lowered& run) {
   const Program* program = run.program();
   if (program == nullptr) return not_checkable(run.why());
   if (!Sound(*program)) return not_checkable("the run does not match or can hang");
-  Judge judge(run, result);
+  Judge judge(run, brought, result);
   for (size_t i = 0; i < spec.instances.size(); ++i) {
     const Expected expected = Expect(spec.instances[i], spec.world);
     std::optional<InstanceFacts> facts;

@@ -9,6 +9,7 @@
 #include "conformance/checks/base/published.h"
 #include "conformance/checks/numerics/as_if.h"
 #include "conformance/checks/numerics/numerics.h"
+#include "conformance/checks/numerics/rank_publishes.h"
 #include "conformance/checks/numerics/update_bound.h"
 #include "conformance/checks/numerics/wrong_values.h"
 #include "conformance/common/at.h"
@@ -39,6 +40,7 @@ class Judging {
       JudgeParams(call, want);
       if (want.letter == 't') JudgeGrads(call, want);
     }
+    JudgeRankPublishes(a_, instance_, oracle_, params_, sink_);
   }
 
  private:

@@ -101,6 +101,18 @@ TEST(Numerics, AnElementThatNobodyPublishes) {
   EXPECT_EQ(FoundIn(CheckPublished(mini.run)), "FS-28");
 }
 
+// Each replica publishes all: one leaves its last step out, which the others cover up.
+TEST(Numerics, AReplicaThatPublishesNothingInOneStep) {
+  MiniRun mini = RunMini(MiniCase(4, [](InstanceSpec& spec) { spec.outer = 2; }));
+  Drop(mini.run, 2, [](const Event& e) {
+    return e.kind == EventKind::kPublish && e.result == SPF_RESULT_PARAM && e.call == 2;
+  });
+  const CheckResult result = CheckPublished(mini.run);
+  EXPECT_EQ(FoundIn(result), "FS-28");
+  ASSERT_FALSE(result.findings.empty());
+  EXPECT_EQ(result.findings[0].rank, 2);
+}
+
 TEST(Numerics, AGradientThatNobodyPublishes) {
   MiniRun mini = RunMini(MiniCase(2));
   Drop(mini.run, 0,
