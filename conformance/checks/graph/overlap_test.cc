@@ -4,6 +4,7 @@
 #include "conformance/checks/graph/overlap_check.h"
 #include "conformance/checks/program/lowered.h"
 #include "conformance/checks/testing/shown.h"
+#include "conformance/common/at.h"
 #include "conformance/trace/trace_builder.h"
 
 namespace shardproof {
@@ -16,6 +17,7 @@ struct Shape {
   bool compute_waits_for_reduction = false;  // each compute waits for the reduction before it
   bool twin = true;
   bool gather_waits_for_reduction = false;
+  int labelled = -1;  // as this module, and for something else: each collective; -1: as what it is
 };
 
 void Order(TraceBuilder& t, int from, int to) {
@@ -34,11 +36,15 @@ Trace StepOf(int rank, const Shape& shape) {
   for (int layer = 0; layer < 4; ++layer) {
     if (shape.gather_waits_for_compute) Order(t, compute, gather);
     if (shape.gather_waits_for_reduction) Order(t, reduce, gather);
-    t.Collective(SPF_ALL_GATHER, twin, gather, 8, {}, {.label = {SPF_FOR_PARAM_FULL, layer, 0}});
+    const bool honest = shape.labelled < 0;
+    const int module = honest ? layer : shape.labelled;
+    t.Collective(SPF_ALL_GATHER, twin, gather, 8, {},
+                 {.label = {honest ? SPF_FOR_PARAM_FULL : SPF_FOR_OTHER, module, 0}});
     Order(t, gather, compute);
     t.Compute(compute, layer, SPF_BWD, 0, {});
     Order(t, compute, reduce);
-    t.Collective(SPF_REDUCE_SCATTER, dp, reduce, 8, {}, {.label = {SPF_FOR_GRAD, layer, 0}});
+    t.Collective(SPF_REDUCE_SCATTER, dp, reduce, 8, {},
+                 {.label = {honest ? SPF_FOR_GRAD : SPF_FOR_CHECKPOINT, module, 0}});
     if (shape.compute_waits_for_reduction) Order(t, reduce, compute);
   }
   t.CallEnd("train_step", 0);
@@ -62,6 +68,20 @@ std::set<std::string> Found(const CheckResult& result) {
   return ids;
 }
 using Ids = std::set<std::string>;
+
+// What the collectives of StepOf carried: a layer each.
+std::vector<BroughtByEvent> LayersBrought(const std::vector<Trace>& traces) {
+  std::vector<BroughtByEvent> brought;
+  for (const Trace& trace : traces) {
+    BroughtByEvent& of = brought.emplace_back();
+    for (int64_t i = 0, n = 0; i < Length(trace.events); ++i) {
+      if (At(trace.events, i).kind != EventKind::kCollective) continue;
+      const bool gather = n % 2 == 0;
+      of[i] = {gather, !gather, static_cast<int32_t>(n++ / 2), false};
+    }
+  }
+  return brought;
+}
 
 TEST(Overlap, AnEngineThatOverlapsPasses) {
   const CheckResult result = Shown(CheckOverlap(FullySharded(), Step({})));
@@ -280,6 +300,19 @@ TEST(CostModel, AMemberThatStartsLateHoldsAllOthers) {
   EXPECT_DOUBLE_EQ(run.total_us, 14);
   EXPECT_DOUBLE_EQ(run.ranks[0].exposed_us, 14);
   EXPECT_DOUBLE_EQ(run.ranks[1].exposed_us, 4);
+}
+
+// Labels are the engine's word: a false one hides nothing from the checks.
+TEST(Overlap, WhatIsLabelledAsSomethingElseIsJudgedByItsBytes) {
+  Case c = FullySharded();
+  for (const bool waits : {false, true}) {
+    const std::vector<Trace> run = Step(
+        {.gather_waits_for_compute = waits, .compute_waits_for_reduction = waits, .labelled = 2});
+    EXPECT_TRUE(CheckOverlap(c, run).judged.empty());
+    const CheckResult result = CheckOverlap(c, run, LayersBrought(run));
+    EXPECT_TRUE(result.judged.contains("GE-12") && result.judged.contains("GE-13"));
+    EXPECT_EQ(Found(result), waits ? (Ids{"GE-12", "GE-13", "GE-14"}) : Ids{});
+  }
 }
 
 }  // namespace
