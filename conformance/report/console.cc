@@ -228,6 +228,16 @@ void Console::ShowFailures(const RunReport& report) {
       screen_.Line(text);
     }
   }
+  const std::vector<AlikeCase> alike = AlikeCases(report, kFailuresAtEnd);
+  const size_t shown = all_ ? alike.size() : kAlikeAtEnd;
+  for (size_t i = 0; i < alike.size() && i < shown; ++i) {
+    screen_.Put(StatusName(alike[i].report->status), Paint::kBad);
+    out_ << "  " << VisibleLine(alike[i].report->id);
+    if (!alike[i].as.empty()) out_ << "  as " << VisibleLine(alike[i].as);
+    out_ << "\n";
+  }
+  if (alike.size() > shown)
+    out_ << "and " << alike.size() - shown << " more cases not passed (--all names each)\n";
 }
 
 void Console::Finish(const RunReport& report) {

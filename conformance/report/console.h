@@ -19,10 +19,10 @@ namespace shardproof {
 //
 // A run of an engine that breaks everything fits on a few screens: the first cases that break
 // something new are told as they end, kToldInFull of them in full; the end has all that is broken,
-// each once with its smallest case (failures.h). Nothing is lost: verbose, all and the files of
-// --report have every case.
+// each once with its smallest case (failures.h), and names the others that failed, kAlikeAtEnd at
+// most. Nothing is lost: verbose, all and the files of --report have every case.
 inline constexpr size_t kToldInFull = 2, kToldInALine = 6;
-inline constexpr size_t kFailuresAtEnd = 8, kReasonsAtEnd = 5;
+inline constexpr size_t kFailuresAtEnd = 8, kReasonsAtEnd = 5, kAlikeAtEnd = 20;
 inline constexpr size_t kNotesOfACase = 10, kPrintedLines = 8;
 // Without a line for so long, one says that the run goes on.
 inline constexpr double kSilentSeconds = 60;

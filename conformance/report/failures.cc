@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -113,6 +114,20 @@ std::vector<FailureLine> FailureLines(const RunReport& report, size_t most) {
   }
   if (!rest.empty()) lines.push_back({Kind::kText, "  and " + rest + " (--report DIR has all)"});
   return lines;
+}
+
+std::vector<AlikeCase> AlikeCases(const RunReport& report, size_t most) {
+  const std::vector<Failure> failures = FailuresOf(report);
+  std::set<size_t> named;  // by place
+  for (size_t i = 0; i < failures.size() && i < most; ++i) named.insert(failures[i].cases.front());
+  std::vector<AlikeCase> alike;
+  for (size_t i = 0; i < failures.size(); ++i) {
+    for (const size_t place : failures[i].cases) {
+      if (!named.insert(place).second) continue;
+      alike.push_back({&report.cases[place], i < most ? failures[i].smallest->id : ""});
+    }
+  }
+  return alike;
 }
 
 }  // namespace shardproof

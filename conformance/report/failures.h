@@ -39,4 +39,12 @@ struct FailureLine {
 };
 std::vector<FailureLine> FailureLines(const RunReport& report, size_t most);
 
+// A case that did not pass and that none of the first `most` failures is told with.
+struct AlikeCase {
+  const CaseReport* report = nullptr;
+  std::string as;  // the smallest case of its first failure; empty if that is not told either
+};
+// In the order of the failures. They refer to `report`, which outlives them.
+std::vector<AlikeCase> AlikeCases(const RunReport& report, size_t most);
+
 }  // namespace shardproof

@@ -42,7 +42,7 @@ TEST(Console, ABrokenEngineFitsOnAFewScreens) {
   console.CaseDone(report.cases.back());
   console.Finish(report);
   const std::string text = out.str();
-  EXPECT_LE(std::count(text.begin(), text.end(), '\n'), 120) << text;
+  EXPECT_LE(std::count(text.begin(), text.end(), '\n'), 140) << text;
   EXPECT_NE(text.find("  FS-05  1501 cases  w2.ddp\n"
                       "      rank 3, step 1, reduce_scatter of grad on dp_cp: expected one "
                       "reduction, seen two\n"
@@ -54,6 +54,31 @@ TEST(Console, ABrokenEngineFitsOnAFewScreens) {
   EXPECT_NE(text.find("and 1485 more problems"), std::string::npos) << text;
   EXPECT_NE(text.find("and 1495 more reasons of unsupported cases"), std::string::npos) << text;
   EXPECT_LE(SummaryMarkdown(report, SentenceOf).size(), 200u * 1000);
+}
+TEST(Console, EveryCaseThatFailedIsNamed) {
+  RunReport report = Report({FailingBy("w2.ddp", "GE-05"), FailingBy("w2.zero1", "GE-05"),
+                             Failing("w2.zero2.k2"), Passing("w1.ddp")});
+  for (const bool quiet : {false, true}) {
+    std::ostringstream out;
+    Console console(out, {}, false, 4, SentenceOf, false, quiet);
+    for (const CaseReport& c : report.cases) console.CaseDone(c);
+    console.Finish(report);
+    EXPECT_NE(out.str().find("fail  w2.zero1  as w2.ddp\nfail  w2.zero2.k2  as w2.ddp\n"),
+              std::string::npos)
+        << out.str();
+  }
+}
+TEST(Console, OfHundredsThatFailedAlikeAFewAreNamedAndTheRestCounted) {
+  RunReport report = Report({Failing("w2.ddp")});
+  for (int i = 0; i < 300; ++i) report.cases.push_back(Failing("w" + std::to_string(i) + ".ddp.x"));
+  for (const bool all : {false, true}) {
+    std::ostringstream out;
+    Console console(out, {}, false, 301, SentenceOf, all, true);
+    console.Finish(report);
+    EXPECT_EQ(Times("  as w2.ddp\n", out.str()), all ? 300u : kAlikeAtEnd) << out.str();
+    EXPECT_EQ(Times("\nand 280 more cases not passed (--all names each)\n", out.str()),
+              all ? 0u : 1u);
+  }
 }
 TEST(Console, VerboseAndAllTellEveryCase) {
   for (const bool all : {false, true}) {
