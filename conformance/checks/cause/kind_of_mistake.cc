@@ -75,4 +75,8 @@ Traits TraitsOf(std::string_view requirement) {
   return TraitsInTable(requirement).value_or(Traits{});
 }
 
+bool CountsWhatIsCarried(std::string_view requirement) {
+  return requirement == "BU-01" || requirement == "BU-04";
+}
+
 }  // namespace shardproof::cause

@@ -30,5 +30,8 @@ struct Traits {
 std::optional<Traits> TraitsInTable(std::string_view requirement);
 // One that is not in the table: structure, judged by the calls.
 Traits TraitsOf(std::string_view requirement);
+// It counts which parameters or gradients one collective carries: of bytes that a race spoils
+// nobody knows whose they are.
+bool CountsWhatIsCarried(std::string_view requirement);
 
 }  // namespace shardproof::cause

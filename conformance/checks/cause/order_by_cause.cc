@@ -142,7 +142,8 @@ class Sorter {
       case Kind::kMatching:
         return why.finding->ended < 0 && kind >= Kind::kMatching;
       case Kind::kSynchronisation:
-        return bytes || (kind == Kind::kSynchronisation && SameWait(why, row));
+        return bytes || (kind == Kind::kSynchronisation && SameWait(why, row)) ||
+               SpoilsWhatIsCarried(why, row);
       case Kind::kLifetime:
       case Kind::kStructure:
         return kind >= why.traits.kind && (bytes || kind == Kind::kTotals);
@@ -158,6 +159,13 @@ class Sorter {
     return why.place.rank != row.place.rank || places_.OnStreamOf(*why.finding, *row.finding) ||
            places_.SameStreams(*why.finding, *row.finding) ||
            places_.ShareBlocks(*why.finding, *row.finding);
+  }
+
+  // By the event alone: sums of memory are else known at the end only.
+  bool SpoilsWhatIsCarried(const Row& why, const Row& row) const {
+    Place at = row.place;
+    at.last = at.first;
+    return cause::CountsWhatIsCarried(row.finding->requirement) && !places_.Before(at, why.place);
   }
 
   Places places_;

@@ -8,7 +8,8 @@
 //   what create answers       everything
 //   a refusal, a failure      everything but what create answers
 //   what does not match       that too, with refused calls, crashes and hangs
-//   a race or a missing wait  what is judged by bytes; races on the same blocks or between the same
+//   a race or a missing wait  what is judged by bytes; padding, and gradients that wait, by which a
+//                             collective carries what; races on the same blocks or between the same
 //                             streams; hangs
 //   a lifetime, a structure   what is judged by bytes, sums of memory; of a structure, and of work
 //   on

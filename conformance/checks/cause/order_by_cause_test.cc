@@ -105,6 +105,19 @@ TEST(OrderByCause, ARaceDoesNotExplainWhatBytesDoNotShow) {
   EXPECT_EQ(Ordered(w, {Made("FS-33", 0, w.kernel[3]), race}), "GE-05 FS-33");
 }
 
+// Of bytes that a race spoils nobody knows which elements they are.
+TEST(OrderByCause, PaddingAndUnreducedGradientsOfSpoiledBytesFollowFromTheRace) {
+  const World w = TwoRanks();
+  const Finding race = Made("GE-05", 0, w.collective, w.kernel[0]);
+  EXPECT_EQ(Ordered(w, {Made("BU-04", 0, w.collective), race}), "GE-05 BU-04<GE-05");
+  EXPECT_EQ(Ordered(w, {Made("BU-01", 1, w.kernel[2]), race}), "GE-05 BU-01<GE-05");
+  EXPECT_EQ(Ordered(w, {Made("BU-02", 0, w.kernel[2]), race}), "GE-05 BU-02") << "of blocks alone";
+  EXPECT_EQ(
+      Ordered(w, {Made("BU-04", 0, w.collective), Made("GE-05", 0, w.kernel[3], w.kernel[2])}),
+      "GE-05 BU-04")
+      << "before the race";
+}
+
 TEST(OrderByCause, RacesOfOneMissingWaitAreOne) {
   const World w = TwoRanks();
   const Finding across = Made("GE-05", 0, w.kernel[3], w.kernel[2]);
