@@ -45,11 +45,12 @@ void Host::BeginCall(std::string_view what, int64_t step) {
   loss_scale_.clear();
   Add(EventKind::kCallBegin).id = static_cast<int32_t>(step);
   recorder_.SetText(what);
-  if (config_.progress != nullptr) {
-    const std::string call = step < 0 ? call_name_ : call_name_ + " " + std::to_string(step);
-    Progress::Set(config_.progress->call, sizeof config_.progress->call, call);
+  if (Progress* progress = config_.progress; progress != nullptr) {
+    if (*last_call_ != '\0') last_before_ = std::string(last_call_) + " in " + call_text_;
+    call_text_ = step < 0 ? call_name_ : call_name_ + " " + std::to_string(step);
+    Progress::Set(progress->earlier, sizeof progress->earlier, last_before_);
   }
-  Beat("none yet");
+  Beat("");
 }
 
 // The caller's code goes on now: whoever watches from outside may want to know whose it is. Calls
@@ -61,6 +62,15 @@ void Host::Beat(const char* call) {
   const bool asks = name.ends_with("_sync") || name == "group_info" || name == "host_access";
   if (!asks) progress->beats.fetch_add(1, std::memory_order_relaxed);
   progress->Enter(fabric_.rank());
+  Note(call);
+}
+
+// On sim other ranks may have run meanwhile.
+void Host::Note(const char* call) {
+  Progress* progress = config_.progress;
+  if (progress == nullptr) return;
+  last_call_ = call;
+  Progress::Set(progress->call, sizeof progress->call, call_text_);
   Progress::Set(progress->last, sizeof progress->last, call);
 }
 

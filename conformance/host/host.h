@@ -117,6 +117,7 @@ class Host {
   bool CallerIsForeign(const char* call);
   std::string Where() const;
   void Beat(const char* call);
+  void Note(const char* call);
   bool RunsAway();
   // host_table.cc
   void FillTable();
@@ -223,6 +224,9 @@ class Host {
   int64_t step_ = -1;
   std::string call_name_ = "no entry call";
   bool inside_call_ = false;
+  // For Progress: the entry call and its last host call, and that of the calls before it.
+  std::string call_text_, last_before_;
+  const char* last_call_ = "";
   // With init_device = meta: create has begun, and no call after it has returned.
   bool no_values_yet_ = false;
   // (node, microbatch) -> phases run in this call.

@@ -42,6 +42,7 @@ spf_status Host::Enter(spf_host* h, const char* call, Family family, F&& body) {
     host.Beat(call);
     return status;
   } catch (const Refusal& refusal) {
+    host.Note(call);
     return host.Refuse(call, refusal.what(), refusal.breaks());
   } catch (const std::exception& error) {
     return host.Break(call, error.what());

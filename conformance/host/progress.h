@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <cstring>
+#include <string>
 #include <string_view>
 
 namespace shardproof {
@@ -18,7 +19,8 @@ struct Progress {
   std::atomic<int32_t> saves{0};  // the most that a rank has begun
   std::atomic<int32_t> saved{0};  // that have returned, of all ranks together
   char call[64] = {};             // the entry call, "train_step 2"
-  char last[32] = {};             // the host call that returned last
+  char last[32] = {};             // the host call of it that returned last; empty: none yet
+  char earlier[96] = {};          // the last one of the entry calls before it, "launch in create"
   char note[512] = {};            // written by a signal handler
   // What was printed, if standard output is a file whose place tells (runner/workers/printed.h):
   // while whose code ran, and where that ends.
@@ -47,6 +49,19 @@ struct Progress {
     const size_t n = text.size() < size - 1 ? text.size() : size - 1;
     std::memcpy(field, text.data(), n);
     field[n] = '\0';
+  }
+
+  // "train_step 2, after launch", as far as anything is known. What was overwritten need not end
+  // with a zero.
+  std::string Where() const {
+    const auto text = [](const char* field, size_t size) {
+      return std::string(field, strnlen(field, size));
+    };
+    std::string where = text(call, sizeof call);
+    if (last[0] != '\0') return where + ", after " + text(last, sizeof last);
+    where += ", before its first host call";
+    if (earlier[0] != '\0') where += " (the last one: " + text(earlier, sizeof earlier) + ")";
+    return where;
   }
 };
 

@@ -98,13 +98,11 @@ class SharedEvidence {
 
 void Locate(const Progress& progress, EngineProcessEnd* end) {
   const int32_t rank = progress.rank.load();
-  const std::string call = TextOf(progress.call), last = TextOf(progress.last);
+  const std::string call = TextOf(progress.call);
   end->foreign = !call.empty();
   end->saved = progress.saved.load();
   end->rank = rank >= 0 && rank < kNoRank ? rank : -1;
-  end->where = rank < 0         ? "outside of entry calls"
-               : rank < kNoRank ? call + ", after " + last
-                                : call;
+  end->where = rank < 0 ? "outside of entry calls" : rank < kNoRank ? progress.Where() : call;
 }
 
 // Answers false: the process has been ended before an operation on a file.

@@ -50,6 +50,20 @@ TEST(EngineProcess, AnEndIsLocated) {
   EXPECT_THAT(end.death, HasSubstr("ended by SIGSEGV (Segmentation fault)"));
 }
 
+TEST(EngineProcess, AnEndBeforeTheFirstHostCallNamesTheLastOneBefore) {
+  for (const std::string before : {"", "publish in train_step 0"}) {
+    const EngineProcessEnd end = RunInEngineProcess({}, [&](WorkerSide& side) {
+      side.progress->rank = 0;
+      Progress::Set(side.progress->call, sizeof side.progress->call, "train_step 1");
+      Progress::Set(side.progress->earlier, sizeof side.progress->earlier, before);
+      raise(SIGSEGV);
+      return Frame{};
+    });
+    EXPECT_EQ(end.where, "train_step 1, before its first host call" +
+                             (before.empty() ? "" : " (the last one: " + before + ")"));
+  }
+}
+
 TEST(EngineProcess, LeavingIsNoEvidence) {
   EXPECT_THAT(RunWith([] { _exit(0); }).death, HasSubstr("with exit code 0"));
   EXPECT_THAT(RunWith([] { std::exit(0); }).death, HasSubstr("exit(0) was called"));

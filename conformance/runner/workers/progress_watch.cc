@@ -32,9 +32,8 @@ bool ProgressWatch::InEngine() const { return state_.progress.rank.load() >= 0; 
 
 std::string ProgressWatch::Where() const {
   if (!InEngine()) return "in the suite's own code";
-  const std::string call = TextOf(state_.progress.call), last = TextOf(state_.progress.last);
-  return (waiting_ ? "waiting for other ranks in " : "in engine code of ") + call +
-         (last.empty() ? "" : ", after " + last);
+  return (waiting_ ? "waiting for other ranks in " : "in engine code of ") +
+         state_.progress.Where();
 }
 
 std::string SecondsText(double seconds) { return std::to_string(static_cast<int>(seconds)) + " s"; }
