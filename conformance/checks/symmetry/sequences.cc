@@ -174,6 +174,12 @@ class Finder {
       }
     }
     Add(world_.comms[comm].key, ranks);
+    for (const auto& [id, list] : by_sequence) {
+      const auto left = std::count_if(list.begin(), list.end(), [&](const Member* member) {
+        return !ranks.contains(member->rank);
+      });
+      if (left > 0) found_.back().more.emplace_back(list.front()->rank, left);
+    }
     return true;
   }
 

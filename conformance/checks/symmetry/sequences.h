@@ -7,6 +7,7 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "conformance/checks/symmetry/compact_world.h"
@@ -16,6 +17,8 @@ namespace shardproof::symmetry {
 struct Difference {
   std::string comm;
   std::vector<int32_t> ranks;  // in order, each once
+  // One of them, and how many members that are not among them issue the same sequence.
+  std::vector<std::pair<int32_t, size_t>> more = {};
 };
 
 // By communicator, in order; of a communicator whose sequences differ the ranks that issue each of

@@ -49,6 +49,7 @@ class Check {
     for (size_t i = 0; i < differences.size() && i < limits_.differences; ++i) {
       const std::vector<Trace> traces = Among(world_, differences[i].ranks);
       CheckResult found = CheckMatching(graph::Lowered(traces));
+      for (Finding& finding : found.findings) finding.message += OfOthers(differences[i]);
       if (!found.findings.empty()) result_.Merge(std::move(found));
     }
     if (result_.findings.empty()) return false;
@@ -59,6 +60,16 @@ class Check {
     }
     CannotTell(result_, kDeadlock, "operations that meet are not the same (GE-01, GE-09)");
     return true;
+  }
+
+  // Words name the ranks that were looked into only.
+  static std::string OfOthers(const Difference& difference) {
+    std::string text;
+    for (const auto& [rank, more] : difference.more) {
+      text += "; and " + std::to_string(more) + " more " + (more == 1 ? "rank does" : "ranks do") +
+              " what rank " + std::to_string(rank) + " does";
+    }
+    return text;
   }
 
   void Deadlock() {

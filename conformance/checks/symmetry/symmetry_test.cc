@@ -20,6 +20,7 @@
 #include "conformance/checks/symmetry/partition.h"
 #include "conformance/checks/symmetry/random_world.h"
 #include "conformance/checks/symmetry/rewritten.h"
+#include "conformance/trace/trace_builder.h"
 #include "conformance/trace/writer.h"
 
 namespace shardproof::symmetry {
@@ -113,6 +114,26 @@ TEST(SymmetryTest, NothingIsLost) {
     for (size_t rank = 0; rank < traces.size(); ++rank)
       EXPECT_EQ(TraceToText(world.Expand(static_cast<int32_t>(rank))), TraceToText(traces[rank]));
   }
+}
+
+TEST(SymmetryTest, RanksThatAreNotNamedAreCounted) {
+  std::vector<Trace> traces;
+  std::vector<int32_t> all;
+  for (int32_t rank = 0; rank < 30; ++rank) all.push_back(rank);
+  for (const int32_t rank : all) {
+    TraceBuilder t(rank, 30);
+    const int dp = t.Group("dp", all), compute = t.Stream("compute");
+    t.CallBegin("create");
+    const int block = t.Alloc(compute, 64);
+    if (rank == 0) t.Collective(SPF_ALL_REDUCE, dp, compute, 16, {Updates(block, 0, 64)});
+    t.CallEnd("create");
+    traces.push_back(t.Done());
+  }
+  const CheckResult result = CheckManyRanks(Compacted(traces));
+  ASSERT_EQ(result.findings.size(), 1u);
+  EXPECT_NE(result.findings[0].message.find("ranks 1, 2 and 3 only 0"), std::string::npos);
+  EXPECT_TRUE(result.findings[0].message.ends_with("; and 26 more ranks do what rank 1 does"))
+      << result.findings[0].message;
 }
 
 // Two ranks that only look alike: each condition of the proof, broken by hand.
