@@ -16,17 +16,18 @@ namespace {
 
 EngineOutcome OutcomeOf(const RankEnd& end) {
   using Kind = EngineOutcome::Kind;
+  const std::string where = end.where.empty() ? "the run" : end.where;
   switch (end.kind) {
     case RankEnd::kReturned:
       return {};
     case RankEnd::kException:
     case RankEnd::kSignal:
     case RankEnd::kExit:
-      return {Kind::kDied, "the run", end.detail};
+      return {Kind::kDied, where, end.detail};
     case RankEnd::kHung:
-      return {Kind::kHung, "the run", end.detail};
+      return {Kind::kHung, where, end.detail};
     case RankEnd::kAborted:
-      return {Kind::kAborted, "the run", end.detail};
+      return {Kind::kAborted, where, end.detail};
   }
   return {};
 }

@@ -83,6 +83,18 @@ TEST(RankEnds, ATraceThatIsCutIsRefused) {
   }
 }
 
+TEST(RankEnds, ACrashNamesTheEntryCall) {
+  CaseEnd end = EndWith(GoodBlobs());
+  end.ranks[1] = {RankEnd::kSignal, "ended by SIGABRT", false, ""};
+  for (const std::string where : {"", "destroy, after launch"}) {
+    end.ranks[1].where = where;
+    const Verdict verdict = Judged(end);
+    ASSERT_FALSE(verdict.result.findings.empty());
+    EXPECT_EQ(verdict.result.findings[0].requirement, "GE-26");
+    EXPECT_EQ(verdict.result.findings[0].operation, where.empty() ? "the run" : where);
+  }
+}
+
 TEST(RankEnds, AReturnWithoutEvidenceIsNoPass) {
   CaseEnd end = EndWith(GoodBlobs());
   end.ranks[1].returned = false;

@@ -26,6 +26,9 @@ struct MpiOptions {
   RunsApart apart = nullptr;     // null: none; bodies run between messages
   bool looks_steadily = false;   // for what moves: every 100 us, however long nothing has
   std::function<void()> waiting = nullptr;  // called again and again while the case runs
+  // What the rank that this process has begun does, in the caller's words; called when it has died
+  // or does not go on.
+  std::function<std::string()> where = nullptr;
 };
 
 // How one rank of a case ended.
@@ -44,6 +47,7 @@ struct RankEnd {
   std::string blob;
   std::string printed = {};  // to standard output and error
   std::string left = {};     // processes that it has left behind: "a process (sleep)"
+  std::string where = {};    // MpiOptions::where; empty: nobody says, or it had returned
 };
 const char* ToText(RankEnd::Kind kind);
 

@@ -49,6 +49,7 @@ std::string PackReport(const RankReport& report) {
   packer.Text(report.end.blob);
   packer.Text(report.end.left);
   packer.Text(report.end.printed);
+  packer.Text(report.end.where);
   packer.Number(report.waits.size());
   for (const int32_t rank : report.waits) packer.Number(static_cast<uint64_t>(rank));
   packer.Number(report.mismatches.size());
@@ -67,6 +68,7 @@ RankReport UnpackReport(std::string_view packed) {
   report.end.blob = unpacker.Text();
   report.end.left = unpacker.Text();
   report.end.printed = unpacker.Text();
+  report.end.where = unpacker.Text();
   for (uint64_t n = unpacker.Number(); n > 0; --n)
     report.waits.push_back(static_cast<int32_t>(unpacker.Number()));
   for (uint64_t n = unpacker.Number(); n > 0; --n) report.mismatches.push_back(unpacker.Text());

@@ -191,6 +191,7 @@ void Supervisor::On(const ControlMessage& message) {
       was_stalled_ = level_ == Level::kStalled;
       if (!takes_part() || reported_) return;
       since_abort_.emplace(keeper_.pid());
+      if (!posted_result_) TellWhereItWas();
       state_at_abort_ = (was_stalled_ ? "without progress, " : "") + StateText();
       (*shared_)->state.abort.store(1);
       (*shared_)->state.device.Raise();
@@ -244,7 +245,12 @@ void Supervisor::EndRank() {
   Tell(0, ControlKind::kResult, {}, PackReport(report_));
 }
 
+void Supervisor::TellWhereItWas() {
+  if (config_.options.where) report_.end.where = config_.options.where();
+}
+
 void Supervisor::EndByItself() {
+  if (!abort_) TellWhereItWas();
   const ProcessEnd process = DescribeWaitStatus(wait_status_);
   const std::string words = (*shared_)->state.last_words;
   const bool crashed = process.kind == ProcessEnd::Kind::kSignal;

@@ -63,6 +63,7 @@ class Supervisor {
     return std::chrono::duration<double>(now_ - then).count();
   }
   std::string StateText() const;
+  void TellWhereItWas();
   void Tell(int32_t to, ControlKind kind, std::vector<uint64_t> numbers, std::string text);
   void Report(Level level);
 

@@ -1,8 +1,12 @@
 #include "conformance/runner/command/mpi_judge.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <new>
+#include <stdexcept>
 #include <utility>
 
 #include "conformance/fabric/process/own_state.h"
@@ -38,6 +42,25 @@ Verdict JudgeLegs(const std::vector<Case>& legs, const std::vector<CaseEnd>& end
   }
   return verdict;
 }
+
+// Of the rank's child, for its supervisor.
+class SharedProgress {
+ public:
+  SharedProgress() {
+    void* memory =
+        mmap(nullptr, sizeof(Progress), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) throw std::runtime_error("cannot map memory for a rank's progress");
+    progress_ = new (memory) Progress();
+  }
+  ~SharedProgress() { munmap(progress_, sizeof(Progress)); }
+  SharedProgress(const SharedProgress&) = delete;
+  SharedProgress& operator=(const SharedProgress&) = delete;
+  Progress* get() const { return progress_; }
+  Progress* operator->() const { return progress_; }
+
+ private:
+  Progress* progress_;
+};
 
 }  // namespace
 
@@ -120,8 +143,11 @@ Verdict MpiJudge::NotShared() {
 
 CaseEnd MpiJudge::RunLeg(const Case& c, const std::string& folder, const Done& done) {
   const Models models = MakeModels(c);
-  const RankOptions rank = SimOptionsFor(options_, Id(c), folder).rank;
+  RankOptions rank = SimOptionsFor(options_, Id(c), folder).rank;
   MpiOptions mpi;
+  const SharedProgress progress;
+  rank.progress = progress.get();
+  mpi.where = [&progress] { return progress->rank < 0 ? "" : progress->Where(); };
   mpi.stall_seconds = options_.stall_seconds;
   mpi.waiting = [&] {
     if (beside_.under_way() && beside_.Ended()) Settle(done);
@@ -130,6 +156,7 @@ CaseEnd MpiJudge::RunLeg(const Case& c, const std::string& folder, const Done& d
     const Plugin plugin(options_.impl);
     const OwnState before;
     RankOutput output = RunRank(fabric, c, models, plugin, rank);
+    rank.progress->Enter(-1);  // no engine code from here on
     output.changed = before.ChangedNow();
     return Pack(output);
   });
