@@ -38,11 +38,15 @@ std::string ShardsOf(const ReadReport& shard) {
 }
 
 void RequireAllOfOneRun(const std::vector<ReadReport>& shards, const std::string& folder) {
+  if (shards.size() == 1 && ShardsOf(shards[0]).empty())
+    throw std::invalid_argument(folder + " holds no shards of a run: " + shards[0].file +
+                                " is of no shard");
   std::set<std::string> there;
   for (const ReadReport& each : shards) {
-    if (ShardsOf(each).empty() || ShardsOf(each) != ShardsOf(shards[0]) ||
+    if (ShardsOf(shards[0]).empty() || ShardsOf(each) != ShardsOf(shards[0]) ||
         each.fabric != shards[0].fabric || each.profile != shards[0].profile)
-      throw std::invalid_argument(each.file + " and " + shards[0].file +
+      throw std::invalid_argument(shards[0].file + " and " +
+                                  (&each == &shards[0] ? shards[1] : each).file +
                                   " are no shards of one run: " + folder + " holds both");
     if (!there.insert(each.shard).second)
       throw std::invalid_argument(folder + ": shard " + each.shard + " is there twice");
