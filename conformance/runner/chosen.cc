@@ -62,8 +62,9 @@ Case Parsed(const std::string& id) {
   } catch (const std::invalid_argument& error) {
     const std::string words = error.what();
     const std::string meant = words.ends_with("is not known") ? Meant(id) : "";
-    if (meant.empty()) throw;
-    throw std::invalid_argument(words + ". Did you mean " + meant + "?");
+    if (!meant.empty()) throw std::invalid_argument(words + ". Did you mean " + meant + "?");
+    if (words.find("'" + id + "'") != std::string::npos) throw;
+    throw std::invalid_argument("case id '" + id + "': " + words);
   }
 }
 

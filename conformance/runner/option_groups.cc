@@ -1,10 +1,55 @@
 #include "conformance/runner/option_groups.h"
 
 #include <CLI/CLI.hpp>
+#include <cfloat>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
 
 #include "conformance/cases/fabric_spaces.h"
 
 namespace shardproof {
+
+namespace {
+
+// The number, or one below all that are taken.
+double NumberIn(const std::string& text) {
+  char* end = nullptr;
+  const double number = std::strtod(text.c_str(), &end);
+  const bool whole = !text.empty() && *end == 0 && number <= DBL_MAX;
+  return whole ? number : -1;
+}
+
+// What lies there, or above it, is no folder.
+std::string WhyNoFolderThere(const std::string& text) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  fs::path there = fs::absolute(text, error);
+  while (there.has_relative_path() && !fs::exists(there, error)) there = there.parent_path();
+  if (error || fs::is_directory(there, error)) return "";
+  const std::string why = "\"" + there.string() + "\" is no folder";
+  return there == fs::absolute(text, error) ? why : why + ", so there can be no " + text;
+}
+
+}  // namespace
+
+const CLI::Validator& FromZero() {
+  static const CLI::Validator from_zero(
+      [](const std::string& text) {
+        return NumberIn(text) >= 0 ? "" : "it takes a number from 0 on, not " + text;
+      },
+      "NONNEGATIVE");
+  return from_zero;
+}
+
+const CLI::Validator& AboveZero() {
+  static const CLI::Validator above_zero(
+      [](const std::string& text) {
+        return NumberIn(text) > 0 ? "" : "it takes a number above 0, not " + text;
+      },
+      "POSITIVE");
+  return above_zero;
+}
 
 void AddVerdict(CLI::App* app, Options* o) {
   app->add_flag("--allow-partial", o->allow_partial,
@@ -55,7 +100,7 @@ void AddEngine(CLI::App* app, Options* o) {
   app->add_option("--queues", o->queues,
                   "sim: hardware queues that the streams of a rank share, each served strictly in "
                   "the order of issue (0: one for each stream)")
-      ->check(CLI::NonNegativeNumber)
+      ->check(FromZero())
       ->capture_default_str();
   app->add_option("--level", o->level,
                   "what is recorded: off (nothing can be judged), order (no numbers), digests (of "
@@ -65,16 +110,17 @@ void AddEngine(CLI::App* app, Options* o) {
   app->add_option(
       "--fault", o->fault,
       "plant one wrong service call, for example event_wait:3:drop@1, or a knob that the "
-      "engine reads and ignores: knob:recompute:ignore");
-  app->add_option("--trace", o->trace, "write the traces of every case below this folder");
+      "engine reads and ignores: knob:recompute:ignore; one that never strikes turns the run red");
+  app->add_option("--trace", o->trace, "write the traces of every case below this folder")
+      ->check(WhyNoFolderThere, "FOLDER");
   app->add_option(
          "--stall-seconds", o->stall_seconds,
          "a run without progress for this long counts as hung (sim sees deadlocks at once)")
-      ->check(CLI::PositiveNumber)
+      ->check(AboveZero())
       ->capture_default_str();
   app->add_option("--case-seconds", o->case_seconds,
                   "nccl: a case that has not ended after so long is ended")
-      ->check(CLI::PositiveNumber)
+      ->check(AboveZero())
       ->capture_default_str();
   app->add_option("--gemm", o->gemm,
                   "nccl: units that compute products, fp32, tf32 or bf16; all give the same bits")

@@ -4,9 +4,14 @@
 
 namespace CLI {
 class App;
+class Validator;
 }  // namespace CLI
 
 namespace shardproof {
+
+// Of a number.
+const CLI::Validator& FromZero();
+const CLI::Validator& AboveZero();
 
 void AddVerdict(CLI::App* app, Options* options);    // what excuses, and what does not
 void AddSelection(CLI::App* app, Options* options);  // which cases, on which fabric

@@ -26,11 +26,9 @@ void AddPlan(CLI::App* app, Options* o) {
   plan->add_option("--case", o->cases, "of this case")->required()->expected(1);
   plan->add_option("--impl", o->impl, "engine: builtin:reference or lib:PATH[:args]")
       ->capture_default_str();
-  plan->add_option("--rank", o->rank, "of this rank")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
+  plan->add_option("--rank", o->rank, "of this rank")->check(FromZero())->capture_default_str();
   plan->add_option("--step", o->step, "of this train step")
-      ->check(CLI::NonNegativeNumber)
+      ->check(FromZero())
       ->capture_default_str();
   plan->add_flag("--verbose", o->verbose, "every single step, one a line");
 }
@@ -44,7 +42,7 @@ void AddRun(CLI::App* app, Options* o) {
                   "report of an earlier run (its --report folder): only the cases that failed "
                   "there, under its seed");
   run->add_option("--max-fail", o->max_fail, "start no case after this many have failed")
-      ->check(CLI::PositiveNumber);
+      ->check(AboveZero());
   run->add_option(
          "--time-budget", o->time_budget,
          "begin no case after this long (90s, 10m, 2h); if that leaves one out, the verdict "
@@ -63,7 +61,7 @@ void AddRun(CLI::App* app, Options* o) {
                   "this many random legal cases of what the engine takes, seeds from --seed on, "
                   "instead of a profile, and as many combinations that it must refuse; legal cases "
                   "that fail are shrunk. Without --max-fail drawing stops after 10 failures")
-      ->check(CLI::PositiveNumber);
+      ->check(AboveZero());
   run->add_option("--waivers", o->waivers, "TOML file of known failures");
   AddReport(run, o);
   AddVerdict(run, o);
@@ -72,7 +70,7 @@ void AddRun(CLI::App* app, Options* o) {
   run->add_option("--timings", o->timings,
                   "sim: run each case under so many timings, seeds from --seed on; the "
                   "results must be the same bits")
-      ->check(CLI::PositiveNumber)
+      ->check(AboveZero())
       ->capture_default_str();
   AddDisplay(run, o);
   CLI::Option* const verbose =
@@ -139,18 +137,18 @@ void AddProbe(CLI::App* app, Options* o) {
   probe
       ->add_option("--stall-seconds", o->stall_seconds,
                    "without progress for so long a case counts as taken, and is left to a run")
-      ->check(CLI::PositiveNumber)
+      ->check(AboveZero())
       ->capture_default_str();
 }
 
 // Which events are shown.
 void AddView(CLI::App* command, Options* o) {
   command->add_option("--around", o->view.around, "show the events around this one, of --rank")
-      ->check(CLI::NonNegativeNumber);
+      ->check(FromZero());
   command
       ->add_option("--rank", o->view.rank,
                    "the rank of --around; with --whole: events of this rank alone")
-      ->check(CLI::NonNegativeNumber);
+      ->check(FromZero());
   command->add_option("--stream", o->view.stream, "show events on the stream of this name alone");
   command->add_option("--only", o->view.only, "show only events of these kinds")
       ->check(CLI::IsMember({"findings", "collectives", "memory"}));
@@ -215,9 +213,7 @@ void AddEdges(CLI::App* app, Options* o) {
       "own "
       "on --fabric sim: needed (what breaks), implied (by which others), not covered");
   edges->add_option("--case", o->cases, "of this case")->required()->expected(1);
-  edges->add_option("--rank", o->rank, "of this rank")
-      ->check(CLI::NonNegativeNumber)
-      ->capture_default_str();
+  edges->add_option("--rank", o->rank, "of this rank")->check(FromZero())->capture_default_str();
   edges->add_option("--seed", o->seed, "seed of timings")->capture_default_str();
   AddEngine(edges, o);
   edges->add_option("--jobs", o->jobs, "worker processes (0: one per core)")->capture_default_str();
@@ -311,6 +307,9 @@ bool ParseOptions(int argc, char** argv, Options* o, int* exit_code) {
     return false;
   }
   SetCommand(app, o);
+  const CLI::App& command = *app.get_subcommands().front();
+  const CLI::Option* const profile = command.get_option_no_throw("--profile");
+  o->profile_given = profile != nullptr && profile->count() > 0;
   if (o->random > 0 && o->max_fail == 0) o->max_fail = kMostRandomFailures;
   return true;
 }

@@ -43,6 +43,7 @@ struct Options {
 
   std::string impl = "builtin:reference";
   std::string profile = "core";
+  bool profile_given = false;                // on the command line
   std::vector<std::string> cases;            // ids; not empty: instead of a profile
   std::vector<std::string> select, exclude;  // globs over ids of the profile's cases
   std::string shard;                         // "2/4": every fourth case from the second on
