@@ -1,5 +1,6 @@
 #include "conformance/host/fault.h"
 
+#include <algorithm>
 #include <charconv>
 #include <stdexcept>
 
@@ -51,13 +52,32 @@ Fault IgnoredKnob(std::string_view rest, std::string_view text) {
   return fault;
 }
 
+void RequireCall(const std::string& call, std::string_view text) {
+  const std::vector<std::string>& calls = CallsOfFaults();
+  if (std::find(calls.begin(), calls.end(), call) != calls.end()) return;
+  std::string names;
+  for (const std::string& name : calls) names += (names.empty() ? "" : ", ") + name;
+  throw std::invalid_argument("fault \"" + std::string(text) + "\": \"" + call + "\" is none of " +
+                              names + "; nor knob");
+}
+
 }  // namespace
+
+const std::vector<std::string>& CallsOfFaults() {
+  static const std::vector<std::string> calls = {
+      "communicate",    "compute",    "copy",           "event_destroy", "event_record",
+      "event_sync",     "event_wait", "group_create",   "group_destroy", "group_deregister",
+      "group_register", "init",       "launch",         "mark",          "mem_alloc",
+      "mem_free",       "publish",    "stream_destroy", "stream_sync"};
+  return calls;
+}
 
 Fault ParseFault(std::string_view text) {
   std::string_view rest = text;
   Fault fault;
   fault.call = Take(rest, ':');
   if (fault.call == "knob") return IgnoredKnob(rest, text);
+  RequireCall(fault.call, text);
   fault.nth = Number(Take(rest, ':'), text);
   std::string_view action = Take(rest, '@');
   std::string_view amount = action;

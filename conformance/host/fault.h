@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace shardproof {
 
@@ -33,8 +34,10 @@ struct Fault {
 // "event_wait:12:drop@3" is call 12 of event_wait on rank 3; "communicate:4:corrupt=1@0" has an
 // amount. "knob:recompute:ignore" is a knob that every rank ignores, "knob:microbatches:ignore=1@2"
 // one for which rank 2 uses the value 1. Throws std::invalid_argument that names the part that is
-// wrong.
+// wrong; a knob's name may be any.
 Fault ParseFault(std::string_view text);
 std::string FaultText(const Fault& fault);
+// Names of the table entries of which a call may go wrong.
+const std::vector<std::string>& CallsOfFaults();
 
 }  // namespace shardproof

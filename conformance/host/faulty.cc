@@ -14,7 +14,8 @@ spf_hook OtherHook(spf_hook hook) {
 
 }  // namespace
 
-FaultyHost::FaultyHost(spf_host* inner, Fault fault) : inner_(inner), fault_(std::move(fault)) {
+FaultyHost::FaultyHost(spf_host* inner, Fault fault, std::atomic<bool>* struck)
+    : inner_(inner), fault_(std::move(fault)), struck_(struck) {
   static_cast<spf_host&>(table_) = *inner;
   table_.owner = this;
   FillFacts();
@@ -25,10 +26,15 @@ FaultyHost::FaultyHost(spf_host* inner, Fault fault) : inner_(inner), fault_(std
   FillWork();
 }
 
+void FaultyHost::Strikes() {
+  fired_ = true;
+  if (struck_ != nullptr) struck_->store(true);
+}
+
 bool FaultyHost::Chosen(std::string_view name) {
   const auto at = counts_.try_emplace(std::string(name), 0).first;
   const bool chosen = at->second++ == fault_.nth && name == fault_.call;
-  fired_ = fired_ || chosen;
+  if (chosen) Strikes();
   return chosen;
 }
 
@@ -66,13 +72,16 @@ spf_status FaultyHost::Pass(std::string_view name, Call call, Call corrupted) {
   return SPF_FAILED;
 }
 
-// An ignored knob has been read all the same.
+// An ignored knob has been read all the same. If what it says is what is used anyway, nothing goes
+// wrong.
 const char* FaultyHost::Knob(const char* name) {
   const char* told = inner_->knob(inner_, name);
   if (fault_.action != Fault::Action::kIgnore || name == nullptr || fault_.knob != name)
     return told;
-  fired_ = true;
-  return fault_.value.empty() ? nullptr : fault_.value.c_str();
+  const char* used = fault_.value.empty() ? nullptr : fault_.value.c_str();
+  const bool same = told == nullptr || used == nullptr ? told == used : fault_.value == told;
+  if (!same) Strikes();
+  return used;
 }
 
 // Facts have no effect: they are forwarded as they are, but for a knob that is ignored.

@@ -4,6 +4,7 @@
 // the engine and the recording front end, so the trace shows a run of an engine with that bug: the
 // suite must find it.
 #pragma once
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -19,7 +20,8 @@ namespace shardproof {
 // Forwards to inner, except for the one call. Handles are inner's own.
 class FaultyHost {
  public:
-  FaultyHost(spf_host* inner, Fault fault);
+  // struck becomes true when something goes wrong; may be null.
+  FaultyHost(spf_host* inner, Fault fault, std::atomic<bool>* struck = nullptr);
   FaultyHost(const FaultyHost&) = delete;
   FaultyHost& operator=(const FaultyHost&) = delete;
   spf_host* table() { return &table_; }
@@ -31,6 +33,7 @@ class FaultyHost {
   };
   using Call = std::function<spf_status()>;
   static FaultyHost& Of(spf_host* h) { return *static_cast<Table*>(h)->owner; }
+  void Strikes();
   // Whether this call is the chosen one; counts it.
   bool Chosen(std::string_view name);
   // Forwards a call that may be dropped, delayed or duplicated; corrupted is what happens instead
@@ -50,6 +53,7 @@ class FaultyHost {
 
   spf_host* inner_;
   Fault fault_;
+  std::atomic<bool>* const struck_;
   Table table_{};
   std::map<std::string, int64_t, std::less<>> counts_;
   bool fired_ = false;

@@ -162,6 +162,18 @@ TEST(Comparison, ASuiteThatFailedAndANewProblemAreWorse) {
   EXPECT_FALSE(Worse(problem, problem));
 }
 
+TEST(Comparison, SaysThatOtherCasesWereAskedOrAFaultPlanted) {
+  const RunReport core = Report({Passing("w2.ddp")});
+  RunReport one = core;
+  one.profile = "-";
+  one.asked = "1 case";
+  EXPECT_NE(Said(core, one).find("of other runs: asked profile core, then 1 case\n"),
+            std::string::npos);
+  EXPECT_EQ(Said(one, one).find("other runs"), std::string::npos);
+  one.fault = "event_wait:3:drop@1";
+  EXPECT_NE(Said(core, one).find("; fault none, then event_wait:3:drop@1\n"), std::string::npos);
+}
+
 TEST(Comparison, AWarningIsNoFailure) {
   CaseReport warned = Failing("w2.ddp");
   warned.status = Status::kPass;
@@ -258,9 +270,17 @@ TEST_F(ShardFolders, OneThatIsMissingOrThereTwiceIsRefused) {
 TEST_F(ShardFolders, WhatIsNoShardIsRefused) {
   for (const char* shard : {"", "1/", "1/x", "1/999999"}) {
     Write(shard, Passing("w8.ddp"));
-    ExpectRefusal("are no shards of one run");
+    ExpectRefusal("is of no shard");
     std::filesystem::remove_all(folder_);
   }
+}
+
+TEST_F(ShardFolders, ARefusalNamesBothReports) {
+  Write("", Passing("w2.ddp"));
+  ExpectRefusal("1/report.jsonl is of no shard");
+  Write("1/8", Passing("w4.ddp"));
+  ExpectRefusal("1/report.jsonl and " + (folder_ / "2").string() +
+                "/report.jsonl are no shards of one run");
 }
 
 TEST(ReadReportFile, AReportThatIsCutOffIsRefused) {

@@ -26,11 +26,17 @@ std::string OtherRuns(const ReadReport& earlier, const ReadReport& later) {
   };
   differ("engine", earlier.impl, later.impl);
   differ("fabric", earlier.fabric, later.fabric);
-  differ("profile", earlier.profile, later.profile);
-  const auto shard = [](const ReadReport& report) {
-    return report.shard.empty() ? "none" : report.shard;
+  const auto asked = [](const ReadReport& report) {
+    return report.asked.empty() ? "profile " + report.profile : report.asked;
   };
-  differ("shard", shard(earlier), shard(later));
+  if (earlier.asked.empty() && later.asked.empty()) {
+    differ("profile", earlier.profile, later.profile);
+  } else {
+    differ("asked", asked(earlier), asked(later));
+  }
+  const auto named = [](const std::string& what) { return what.empty() ? "none" : what; };
+  differ("shard", named(earlier.shard), named(later.shard));
+  differ("fault", named(earlier.fault), named(later.fault));
   return text;
 }
 

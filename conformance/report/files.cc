@@ -69,7 +69,9 @@ std::string HeaderLine(const RunReport& report) {
     if (!value.empty()) header[name] = value;
   };
   text("commit", Commit());
+  text("asked", report.asked);
   text("shard", report.shard);
+  text("fault", report.fault);
   text("engine", report.engine);
   text("began", report.began);
   return Line(header);

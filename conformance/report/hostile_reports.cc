@@ -95,7 +95,8 @@ CaseReport AnyCase(Draw& draw) {
 
 RunReport AnyReport(Draw& draw) {
   RunReport report;
-  for (std::string* text : {&report.impl, &report.fabric, &report.profile, &report.assurance})
+  for (std::string* text : {&report.impl, &report.fabric, &report.profile, &report.asked,
+                            &report.fault, &report.assurance})
     *text = draw.Text();
   report.engine = draw.Text();
   if (draw.Below(4) == 0) report.cut_short = draw.Text();

@@ -17,6 +17,14 @@ const char* StatusName(Status status) {
 bool IsOpen(const ReportedFinding& row) { return row.waived_because.empty() && !row.warning; }
 bool Warns(const ReportedFinding& row) { return row.waived_because.empty() && row.warning; }
 
+std::string RunText(const RunReport& report) {
+  return (report.engine.empty() ? "" : report.engine + ", ") + report.impl + " on " +
+         report.fabric + ", " +
+         (report.asked.empty() ? "profile " + report.profile : report.asked) + ", seed " +
+         std::to_string(report.seed) + ", assurance " + report.assurance +
+         (report.fault.empty() ? "" : ", fault " + report.fault);
+}
+
 std::map<Status, int> Count(const RunReport& report) {
   std::map<Status, int> counts;
   for (const CaseReport& c : report.cases) ++counts[c.status];

@@ -57,10 +57,12 @@ struct CaseReport {
 };
 
 struct RunReport {
-  std::string impl, fabric, profile;
-  std::string shard;   // "2/4": of --shard, or empty
-  std::string engine;  // "my engine 2.1", as it calls itself, or empty
-  std::string began;   // "2026-11-25T02:10:00Z", or empty
+  std::string impl, fabric, profile;  // "-": no profile was asked
+  std::string asked;                  // "2 cases": what was asked instead of a profile, or empty
+  std::string shard;                  // "2/4": of --shard, or empty
+  std::string fault;                  // that was planted: of --fault, or empty
+  std::string engine;                 // "my engine 2.1", as it calls itself, or empty
+  std::string began;                  // "2026-11-25T02:10:00Z", or empty
   uint64_t seed = 1;
   std::string assurance = "observed";  // how the evidence came about
   std::vector<CaseReport> cases;
@@ -79,6 +81,9 @@ struct RunReport {
 
 // The sentence of a requirement.
 using Sentence = std::function<std::string(std::string_view id)>;
+
+// "my engine 2.1, lib:./libddp.so on sim, profile core, seed 1, assurance observed": what was run.
+std::string RunText(const RunReport& report);
 
 std::map<Status, int> Count(const RunReport& report);
 // How many requirements were judged in some case, within a bound too; how many were open in some

@@ -47,7 +47,9 @@ class Reader {
       report_.impl = row.at("impl");
       report_.fabric = row.at("fabric");
       report_.profile = row.at("profile");
+      report_.asked = row.value("asked", "");
       report_.shard = row.value("shard", "");
+      report_.fault = row.value("fault", "");
       report_.seed = row.value("seed", uint64_t{1});
     } else if (row.contains("end")) {
       ended_ = true;

@@ -31,7 +31,9 @@ struct ReadCase {
 struct ReadReport {
   std::string file;  // where it was read
   std::string impl, fabric, profile, verdict;
+  std::string asked;  // instead of a profile, or empty
   std::string shard;  // "2/4": of --shard, or empty
+  std::string fault;  // that was planted, or empty
   uint64_t seed = 1;
   std::map<std::string, ReadCase> cases;  // by id
   std::vector<std::string> problems;

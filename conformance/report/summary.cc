@@ -121,12 +121,8 @@ std::string Tables(const RunReport& report, const std::vector<Failure>& failures
 
 std::string SummaryMarkdown(const RunReport& report, const Sentence& sentence) {
   const std::vector<Failure> failures = FailuresOf(report);
-  std::vector<std::string> parts = {
-      "# " + MarkdownLine(LastLine(report)) + "\n",
-      Paragraph((report.engine.empty() ? "" : report.engine + ", ") + report.impl + " on " +
-                report.fabric + ", profile " + report.profile + ", seed " +
-                std::to_string(report.seed) + ", assurance " + report.assurance),
-      Tables(report, failures)};
+  std::vector<std::string> parts = {"# " + MarkdownLine(LastLine(report)) + "\n",
+                                    Paragraph(RunText(report)), Tables(report, failures)};
   AddParagraphs(report.facts, parts);
   AddParagraphs(report.problems, parts);
   AddParagraphs(RequirementLines(report, kParagraphs), parts);

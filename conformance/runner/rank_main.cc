@@ -43,7 +43,7 @@ class EngineRun {
         host_(ConfigFor(c, instance, fabric, model, plugin, options, executor), fabric, recorder) {
     table_ = host_.table();
     if (options.fault && options.fault->Hits(fabric.rank(), static_cast<int32_t>(instance))) {
-      faulty_.emplace(host_.table(), *options.fault);
+      faulty_.emplace(host_.table(), *options.fault, options.fault_struck);
       table_ = faulty_->table();
     }
   }

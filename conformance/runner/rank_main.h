@@ -1,5 +1,6 @@
 // rank_main.h: what does one rank do in one case, whatever the fabric?
 #pragma once
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -35,8 +36,9 @@ struct RankOptions {
   RecordLevel level = RecordLevel::kDigests;
   std::string folder;  // exists; checkpoints go below it
   std::optional<Fault> fault;
-  NoMemoryAt no_memory;                // of a case with one engine
-  std::optional<uint64_t> most_bytes;  // of an engine's memory on a rank; none: HostConfig's
+  std::atomic<bool>* fault_struck = nullptr;  // shared with who looks at it; may be null
+  NoMemoryAt no_memory;                       // of a case with one engine
+  std::optional<uint64_t> most_bytes;         // of an engine's memory on a rank; none: HostConfig's
   // For a debugger: stop is called on this rank when this event is about to be recorded.
   int32_t stop_rank = -1;
   int64_t stop_event = -1;

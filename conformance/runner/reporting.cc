@@ -23,14 +23,27 @@ std::string Now() {
   return {text, std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc)};
 }
 
+// What is asked instead of a profile; empty: a profile is.
+std::string AskedText(const Options& options) {
+  const auto counted = [](size_t n, const char* what) {
+    return std::to_string(n) + what + (n == 1 ? "" : "s");
+  };
+  if (options.random > 0) return counted(static_cast<size_t>(options.random), " random case");
+  if (options.cases.empty()) return "";
+  return counted(options.cases.size(), " case") +
+         (options.last_failed.empty() ? "" : " of --last-failed");
+}
+
 }  // namespace
 
 RunReport ReportFor(const Options& options) {
   RunReport report;
   report.impl = options.impl;
   report.fabric = options.fabric;
-  report.profile = options.profile;
+  report.asked = AskedText(options);
+  report.profile = report.asked.empty() ? options.profile : "-";
   report.shard = options.shard;
+  report.fault = options.fault;
   report.began = Now();
   report.seed = options.seed;
   report.allow_partial = options.allow_partial;
@@ -69,11 +82,10 @@ std::string HeaderLine(const Options& options) {
                      "." + std::to_string(SPF_ABI_MINOR) + ": " + options.impl + " on " +
                      options.fabric;
   if (options.ranks > 0) line += " of " + std::to_string(options.ranks) + " ranks";
-  line += options.random > 0       ? ", " + std::to_string(options.random) + " random cases"
-          : !options.cases.empty() ? ", " + std::to_string(options.cases.size()) +
-                                         (options.cases.size() == 1 ? " case" : " cases")
-                                   : ", profile " + options.profile;
-  return line + ", seed " + std::to_string(options.seed);
+  const std::string asked = AskedText(options);
+  line += ", " + (asked.empty() ? "profile " + options.profile : asked);
+  line += ", seed " + std::to_string(options.seed);
+  return options.fault.empty() ? line : line + ", fault " + options.fault;
 }
 
 Lessons LessonsOfRequirements() {

@@ -15,6 +15,7 @@
 #include "conformance/cases/profiles.h"
 #include "conformance/runner/chosen.h"
 #include "conformance/runner/dry_run.h"
+#include "conformance/runner/planted.h"
 #include "conformance/trace/writer.h"
 
 namespace shardproof {
@@ -156,7 +157,10 @@ SimRunOptions SimOptionsFor(const Options& options, const std::string& id,
   sim.queues = options.queues;
   sim.rank.level = LevelOf(options.level);
   sim.rank.folder = folder;
-  if (!options.fault.empty()) sim.rank.fault = ParseFault(options.fault);
+  if (!options.fault.empty()) {
+    sim.rank.fault = ParseFault(options.fault);
+    sim.rank.fault_struck = &FaultStruck();
+  }
   if (!options.trace.empty()) sim.trace_folder = options.trace + "/" + TraceFolderName(id);
   return sim;
 }

@@ -220,9 +220,7 @@ json HeadOf(const RunReport& report, const Sentence& sentence, const Lessons& le
   const RunVerdict verdict = Decide(report).verdict;
   json data = {
       {"title", VisibleLine(LastLine(report))},
-      {"what", VisibleLine((report.engine.empty() ? "" : report.engine + ", ") + report.impl +
-                           " on " + report.fabric + ", profile " + report.profile + ", seed " +
-                           std::to_string(report.seed) + ", assurance " + report.assurance)},
+      {"what", VisibleLine(RunText(report))},
       {"kind", verdict == RunVerdict::kConformant || verdict == RunVerdict::kWithinBounds ? "pass"
                : verdict == RunVerdict::kWhereJudged || verdict == RunVerdict::kNothingHere
                    ? "open"

@@ -133,6 +133,7 @@ RunReport ReportOfRecorded(const Options& options) {
   report.impl = options.target;
   report.fabric = "recorded";
   report.profile = "-";
+  report.asked.clear();
   report.assurance = "reported";
   return report;
 }

@@ -10,6 +10,7 @@
 #include "conformance/common/safe_stream.h"
 #include "conformance/common/safe_text.h"
 #include "conformance/fabric/process/descendants.h"
+#include "conformance/runner/planted.h"
 #include "conformance/trace/reader.h"
 
 namespace shardproof {
@@ -27,6 +28,7 @@ bool Speaks() {
 
 int CarryOut(const Options& options, int argc, char** argv, const OtherFabrics& others) {
   using Command = Options::Command;
+  CheckFault(options);
   switch (options.command) {
     case Command::kRun:
       return RunCommand(options, others, argc, argv);

@@ -87,6 +87,11 @@ std::vector<std::string> MpiJudge::Facts() const {
   return {};
 }
 
+bool MpiJudge::Any(bool here) {
+  const std::vector<std::string> all = world_.Gather(here ? "here" : "");
+  return std::any_of(all.begin(), all.end(), [](const std::string& at) { return !at.empty(); });
+}
+
 void MpiJudge::Judge(const std::vector<Case>& cases, const Done& done,
                      const std::function<bool()>& enough) {
   for (size_t place = 0; place < cases.size(); ++place) {

@@ -23,6 +23,7 @@ class MpiJudge : public JobJudge {
   MpiJudge(const Options& options, MpiWorld& world);
   bool reports() const override { return world_.rank() == 0; }
   std::string Broadcast(const std::string& text) override { return world_.Broadcast(text); }
+  bool Any(bool here) override;
   // done: as soon as a verdict is there. The others go on meanwhile, up to their next collective.
   // enough: asked where options end a run early, which then waits for each verdict.
   void Judge(const std::vector<Case>& cases, const Done& done,

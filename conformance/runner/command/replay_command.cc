@@ -19,6 +19,7 @@
 #include "conformance/runner/isolation/run_apart.h"
 #include "conformance/runner/isolation/starved_runs.h"
 #include "conformance/runner/judge_on_sim.h"
+#include "conformance/runner/planted.h"
 #include "conformance/runner/replay/view.h"
 #include "conformance/runner/replay_line.h"
 #include "conformance/runner/reporter.h"
@@ -136,9 +137,10 @@ int Step(const Options& options) {
 
 int ReplayCommand(const Options& options) {
   if (options.cases.empty()) throw std::invalid_argument("replay needs --case ID");
-  if (options.view.step) return Step(options);
   std::vector<Case> cases;
   for (const std::string& id : options.cases) cases.push_back(CaseOfId(id));
+  RequireRankOfFault(options, cases);
+  if (options.view.step) return Step(options);
   std::optional<Plugin> here;
   auto* const over = new bool(!options.in_process);  // lives as long as the process
   LeavingIsAFailure(over);
@@ -155,6 +157,7 @@ int ReplayCommand(const Options& options) {
     if (!probe.loads) return reporter.Finish();
   }
   for (size_t i = 0; i < cases.size(); ++i) ReplayCase(i, cases[i], run, options, reporter);
+  TellFault(options, FaultStruck(), &reporter.report());
   const int code = reporter.Finish();
   *over = true;
   return code;

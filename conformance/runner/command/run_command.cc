@@ -7,7 +7,6 @@
 #include <string_view>
 
 #include "conformance/fabric/nccl/rendezvous/environment.h"
-#include "conformance/host/faulty.h"
 #include "conformance/runner/command/run_sim.h"
 #include "conformance/runner/fabric_row.h"
 #include "conformance/runner/last_failed.h"
@@ -22,6 +21,12 @@ namespace {
 
 // Which cases are asked is said in one way.
 void CheckChoice(const Options& options) {
+  if (options.profile_given &&
+      (options.random > 0 || !options.cases.empty() || !options.last_failed.empty()))
+    throw std::invalid_argument(
+        "--profile names cases: leave --case, --random and --last-failed out, or --profile");
+  if (options.random > 0 && options.fabric == "dry")
+    throw std::invalid_argument("--random is of the fabrics sim, mpi and nccl, not of dry");
   if (options.random > 0 && !options.cases.empty())
     throw std::invalid_argument("--random draws cases: leave --case out");
   const bool chooses =
@@ -33,6 +38,26 @@ void CheckChoice(const Options& options) {
     throw std::invalid_argument("--list lists cases of a profile: leave --random out");
 }
 
+// Options that the fabric does not have.
+void CheckFabric(const Options& options) {
+  const FabricRow& fabric = FabricNamed(options.fabric);
+  const auto refuse = [&](const char* option, const char* of) {
+    throw std::invalid_argument(std::string(option) + " is of the " + of + " fabric, not of " +
+                                options.fabric);
+  };
+  if (!fabric.replays && options.queues > 0) refuse("--queues", "sim");
+  if (!fabric.replays && options.timings > 1) refuse("--timings", "sim");
+  if (!fabric.replays && !options.timing.empty()) refuse("--timing", "sim");
+  const Options usual;
+  if (!fabric.starts_ranks && options.gemm != usual.gemm) refuse("--gemm", "nccl");
+  if (!fabric.starts_ranks && options.case_seconds != usual.case_seconds)
+    refuse("--case-seconds", "nccl");
+  if (!fabric.starts_ranks && options.ranks > 0) {
+    throw std::invalid_argument("--ranks is of the nccl fabric, not of " + options.fabric +
+                                fabric.ranks_instead);
+  }
+}
+
 // A run may take an hour: what is wrong with the command is said before it.
 void CheckOptions(const Options& options) {
   if (!options.waivers.empty() && options.fabric != "mpi") WaiversOf(options);  // mpi: on rank 0
@@ -40,19 +65,10 @@ void CheckOptions(const Options& options) {
     throw std::invalid_argument(
         "--supports says what the profiles core and full combine, and what --random draws from, on "
         "sim, mpi and nccl: leave it out here");
-  if (!options.fault.empty()) ParseFault(options.fault);
+  if (!options.fault.empty() && options.impl.starts_with("trace:"))
+    throw std::invalid_argument("--fault is of a run; " + options.impl + " was recorded already");
   if (!options.timing.empty()) ParseTimingPolicy(options.timing);
-  const FabricRow& fabric = FabricNamed(options.fabric);
-  CheckChoice(options);
-  if (!fabric.replays && options.queues > 0)
-    throw std::invalid_argument("--queues is of the sim fabric, not of " + options.fabric);
-  if (!fabric.replays && options.timings > 1) {
-    throw std::invalid_argument("--timings is of the sim fabric, not of " + options.fabric);
-  }
-  if (!fabric.starts_ranks && options.ranks > 0) {
-    throw std::invalid_argument("--ranks is of the nccl fabric, not of " + options.fabric +
-                                fabric.ranks_instead);
-  }
+  CheckFabric(options);
 }
 
 // A job of a launcher, of mpirun, or one that is started here.
@@ -109,6 +125,7 @@ constexpr FabricRun kRuns[] = {
 }  // namespace
 
 int RunCommand(const Options& given, const OtherFabrics& others, int argc, char** argv) {
+  CheckChoice(given);
   const Options options = WithLastFailed(given);
   CheckOptions(options);
   if (options.impl.starts_with("trace:")) {

@@ -13,6 +13,7 @@
 #include "conformance/report/verdict_rule.h"
 #include "conformance/runner/command/sim_cases.h"
 #include "conformance/runner/isolation/probe.h"
+#include "conformance/runner/planted.h"
 #include "conformance/runner/reporter.h"
 #include "conformance/runner/reporting.h"
 #include "conformance/runner/selection.h"
@@ -91,6 +92,7 @@ int RunSimCommand(const Options& options) {
   }
   const std::vector<Case> cases = fitted ? fitted->Cases() : SelectCases(options, &report.facts);
   if (fitted && !fitted->Seeds().empty()) std::cout << fitted->Seeds() << "\n" << std::flush;
+  RequireRankOfFault(options, cases);
   if (options.queues > 0)
     report.facts.push_back("hardware queues a rank: " + std::to_string(options.queues));
   Reporter reporter(options, std::move(report), cases.size(), std::cout,
@@ -111,6 +113,7 @@ int RunSimCommand(const Options& options) {
   if (fitted) Conclude(options, cases.size(), *fitted, judge, reporter);
   if (!options.shard.empty() && reporter.NothingTaken())
     LookElsewhere(options, fitted ? &*fitted : nullptr, judge, reporter);
+  TellFault(options, FaultStruck(), &reporter.report());
   return reporter.Finish();
 }
 

@@ -7,6 +7,7 @@
 #include "conformance/runner/command/run_command.h"
 #include "conformance/runner/command/sim_cases.h"
 #include "conformance/runner/isolation/probe.h"
+#include "conformance/runner/planted.h"
 #include "conformance/runner/reporter.h"
 #include "conformance/runner/reporting.h"
 #include "conformance/runner/support/shrink.h"
@@ -15,6 +16,7 @@ namespace shardproof {
 
 int ShrinkCommand(const Options& options) {
   const Case given = CaseOfId(options.cases.front());
+  RequireRankOfFault(options, {given});
   std::cout << VisibleLine(HeaderLine(options)) << std::endl;
   const EngineProbe probe = ProbeEngine(options);
   Reporter reporter(options, ReportFor(options), 1, std::cout, false);

@@ -26,6 +26,8 @@ class JobJudge {
   virtual bool reports() const = 0;
   // On all processes; answers rank 0's text.
   virtual std::string Broadcast(const std::string& text) = 0;
+  // On all processes; answers, on rank 0, whether it is so on any.
+  virtual bool Any(bool here) = 0;
 
   using Done = std::function<void(size_t place, CaseReport report)>;
   // done: on rank 0, in the order of the cases. enough, on rank 0: whether no further case is to be

@@ -9,6 +9,7 @@
 #include "conformance/common/safe_text.h"
 #include "conformance/report/verdict_rule.h"
 #include "conformance/runner/isolation/probe.h"
+#include "conformance/runner/planted.h"
 #include "conformance/runner/reporter.h"
 #include "conformance/runner/reporting.h"
 #include "conformance/runner/selection.h"
@@ -56,6 +57,7 @@ std::vector<Case> Select(const Options& options, JobJudge& judge, Chosen* here,
   std::string problem;
   try {
     if (judge.reports()) cases = here->fitted ? here->fitted->Cases() : SelectCases(options, facts);
+    RequireRankOfFault(options, cases);
   } catch (const std::invalid_argument& error) {
     problem = error.what();
   }
@@ -109,6 +111,7 @@ void Conclude(const Options& options, size_t cases, JobJudge& judge, Chosen& her
 }  // namespace
 
 int RunInJob(const Options& options, JobJudge& judge, const std::vector<std::string>& facts) {
+  FaultStruck();  // shared with processes of ranks, which start later
   Chosen here;
   const bool reports = judge.reports();
   const std::string answer = judge.Broadcast(reports ? AskEngine(options, &here) : "");
@@ -130,7 +133,10 @@ int RunInJob(const Options& options, JobJudge& judge, const std::vector<std::str
   if (judge.Broadcast(goes_on ? "on" : "over") == "on")
     Conclude(options, cases.size(), judge, here);
   int code = 0;
+  const bool planted = !judge.Broadcast(options.fault).empty();
+  const bool struck = planted && judge.Any(FaultStruck());
   if (reports) {
+    TellFault(options, struck, &here.reporter->report());
     for (std::string& fact : judge.Facts())
       here.reporter->report().facts.push_back(std::move(fact));
     code = here.reporter->Finish();

@@ -1,5 +1,6 @@
 #include "conformance/runner/nccl/nccl_judge.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <stdexcept>
@@ -43,6 +44,16 @@ std::string NcclJudge::Broadcast(const std::string& text) {
   const auto got = job.Get(key, nullptr);
   if (!got) throw std::runtime_error("the job is broken: " + job.Aborted().value_or("?"));
   return *got;
+}
+
+bool NcclJudge::Any(bool here) {
+  if (!is_job_) return here;
+  CaseTable job(*store_, "any " + std::to_string(asked_++), store_->rank(), store_->size());
+  std::vector<int32_t> everyone;
+  for (int32_t rank = 0; rank < store_->size(); ++rank) everyone.push_back(rank);
+  const auto said = AllGather(job, "here", everyone, here ? "here" : "", nullptr);
+  if (!said) throw std::runtime_error("the job is broken: " + job.Aborted().value_or("?"));
+  return std::any_of(said->begin(), said->end(), [](const auto& one) { return !one.empty(); });
 }
 
 void NcclJudge::Judge(const std::vector<Case>& cases, const Done& done,

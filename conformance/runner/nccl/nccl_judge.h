@@ -29,6 +29,7 @@ class NcclJudge : public JobJudge {
 
   bool reports() const override { return store_->rank() == 0; }
   std::string Broadcast(const std::string& text) override;
+  bool Any(bool here) override;
   // Throws JobRefused where no case can run on this machine.
   void Judge(const std::vector<Case>& cases, const Done& done,
              const std::function<bool()>& enough) override;
@@ -50,6 +51,7 @@ class NcclJudge : public JobJudge {
   std::optional<Plugin> plugin_;  // in rank processes only
   std::optional<RankProcesses> processes_;
   size_t said_ = 0;    // texts that rank 0 told all
+  size_t asked_ = 0;   // of Any
   size_t starts_ = 0;  // legs that were begun
   size_t runs_ = 0;    // cases
 };
