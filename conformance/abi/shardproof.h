@@ -65,8 +65,8 @@ static_assert(sizeof(spf_dtype) == 4 && sizeof(spf_status) == 4, "-fshort-enums 
 _Static_assert(sizeof(spf_dtype) == 4 && sizeof(spf_status) == 4, "-fshort-enums breaks this ABI");
 #endif
 
-/* What bytes or a message are for, in the engine's words: they make messages readable. Checks follow
-   the bytes. */
+/* What bytes or a message are for, in the engine's words: they make messages readable. Checks
+   follow the bytes. */
 typedef enum {
   SPF_FOR_OTHER = 0,
   SPF_FOR_PARAM_SHARD,

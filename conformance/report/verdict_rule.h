@@ -19,7 +19,8 @@
 //
 // A run is
 //   failed                    if the suite failed in some case;
-//   not conformant            if a case failed, the waiver file has a problem, nothing was judged,
+//   not conformant            if a case failed, the run has a problem (a waiver, a capability file,
+//                             a fault that never struck), nothing was judged,
 //                             or none of the legal cases that were selected was;
 //   conformant where judged   if a case is partial or not-checkable, or cases were left out for
 //                             want of time (--time-budget);
