@@ -231,6 +231,17 @@ void FittedRun::CaseDone(size_t place, const Case& c, const CaseReport& report) 
   Note(c, report);
 }
 
+namespace {
+
+// Of some engine of the case.
+bool SeveralRanksTakePart(const Case& c) {
+  return std::ranges::any_of(c.instances, [&](const InstanceSpec& one) {
+    return (one.span > 0 ? one.span : c.world - one.offset) > 1;
+  });
+}
+
+}  // namespace
+
 void FittedRun::Note(const Case& c, const CaseReport& report) {
   switch (report.status) {
     case Status::kPass:
@@ -239,10 +250,12 @@ void FittedRun::Note(const Case& c, const CaseReport& report) {
     case Status::kWaived:
     case Status::kBounded:
       judged_.push_back(c);
+      judged_shared_ |= c.illegal.empty() && SeveralRanksTakePart(c);
       return;
     case Status::kUnsupported:
       if (HasOwnList(options_)) NoteValues(c);
       if (!IsOfTaken(spaces_, supported_, c)) return;
+      declined_shared_ |= SeveralRanksTakePart(c);
       if (declined_.empty()) declined_first_ = report.id + ": " + report.reason;
       declined_[Id(c)] = report.reason;
       return;
@@ -263,6 +276,10 @@ void FittedRun::NoteValues(const Case& c) {
   }
 }
 
+bool FittedRun::EachTakesPartAlone() const {
+  return !judged_.empty() && declined_shared_ && !judged_shared_;
+}
+
 void FittedRun::Conclude(RunReport* report) const {
   report->facts.push_back("what the engine takes: " + how_);
   if (!Seeds().empty()) report->facts.push_back(Seeds());
@@ -274,6 +291,11 @@ void FittedRun::Conclude(RunReport* report) const {
   for (const std::string& one : not_askable_) report->facts.push_back("not asked: " + one);
   for (const std::string& lost : lost_)
     report->problems.push_back((options_.supports.empty() ? "" : options_.supports + ": ") + lost);
+  if (EachTakesPartAlone())
+    report->problems.push_back(
+        "of each case that was judged one rank takes part alone, and the engine declined those of "
+        "more, the first " +
+        declined_first_ + ": nothing that ranks share was judged");
   if (not_for_fabric_ > 0)
     report->facts.push_back("cases: " + std::to_string(not_for_fabric_) + " not asked because " +
                             kAveragesOfNccl);

@@ -136,6 +136,21 @@ TEST_F(FittedRunTest, APairThatIsDeclinedIsTold) {
   EXPECT_EQ(facts.find("not judged: microbatches=2 tied"), std::string::npos);
 }
 
+// Worlds of several ranks are taken, but only where one of them takes part.
+TEST_F(FittedRunTest, AllThatRanksShareIsDeclined) {
+  const std::string file =
+      "[strategies]\nworld = ['1', '2']\nplace = ['whole', 'from1']\nmicrobatches = ['1', '2']\n";
+  const auto problems = [&](int32_t most) {
+    std::string all;
+    for (const std::string& one :
+         Run(file, [&](const InstanceSpec& spec) { return spec.span <= most; }).problems)
+      all += one + "\n";
+    return all;
+  };
+  EXPECT_NE(problems(1).find("nothing that ranks share was judged"), std::string::npos);
+  EXPECT_EQ(problems(2), "");
+}
+
 TEST_F(FittedRunTest, EverythingIsDeclined) {
   const RunReport report = Run(file_, [](const InstanceSpec&) { return false; });
   EXPECT_GE(report.problems.size(), 6u);
