@@ -231,6 +231,7 @@ void Console::ShowFailures(const RunReport& report) {
   const std::vector<AlikeCase> alike = AlikeCases(report, kFailuresAtEnd);
   const size_t shown = all_ ? alike.size() : kAlikeAtEnd;
   for (size_t i = 0; i < alike.size() && i < shown; ++i) {
+    out_ << "  also ";
     screen_.Put(StatusName(alike[i].report->status), Paint::kBad);
     out_ << "  " << VisibleLine(alike[i].report->id);
     if (!alike[i].as.empty()) out_ << "  as " << VisibleLine(alike[i].as);

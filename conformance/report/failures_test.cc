@@ -63,8 +63,9 @@ TEST(Console, EveryCaseThatFailedIsNamed) {
     Console console(out, {}, false, 4, SentenceOf, false, quiet);
     for (const CaseReport& c : report.cases) console.CaseDone(c);
     console.Finish(report);
-    EXPECT_NE(out.str().find("fail  w2.zero1  as w2.ddp\nfail  w2.zero2.k2  as w2.ddp\n"),
-              std::string::npos)
+    EXPECT_NE(
+        out.str().find("  also fail  w2.zero1  as w2.ddp\n  also fail  w2.zero2.k2  as w2.ddp\n"),
+        std::string::npos)
         << out.str();
   }
 }

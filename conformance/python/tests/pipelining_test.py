@@ -28,12 +28,16 @@ class Pipelines(unittest.TestCase):
     def test_conforms(self):
         for case in (
             CASE,
-            "w4.ddp.pp2.k4.ogr.adamw.clip0p5.do=tet.layers4.bias.root.vpp2",
             "w2.ddp.pp2.k2.recompute.norm.layers6.frozen=layer.vpp3",
             SHARDED,
             "w4.zero1.pp2.k4.recompute.norm.layers8.vpp4",
         ):
             self.assertEqual(found(self.engine, case), set(), case)
+
+    def test_reductions_of_a_stage_hide_under_no_other(self):
+        """DistributedDataParallel waits for its reductions at the end of each backward pass."""
+        case = "w4.ddp.pp2.k4.ogr.adamw.clip0p5.do=tet.layers4.bias.root.vpp2"
+        self.assertEqual(found(self.engine, case), {"GE-13"})
 
     def test_received_and_not_waited_for(self):
         got = self.found_with(schedules, "_wait_batch_p2p", lambda work: None)
