@@ -29,6 +29,8 @@ constexpr size_t kModulesMin = 3;      // fewer units than this leave nothing to
 
 struct Expected {
   bool gathers = false, reductions = false, twin = false;
+  // The case asks for it by name, not only by the way it shards: then labels need not be there.
+  bool gathers_by_name = false, reductions_by_name = false;
   bool buckets = false;  // not units travel but buckets, which labels need not name
   // How much an aligned bucket takes in, and of which layers, follows from its largest parameter:
   // maybe most of the model, or of all layers, complete when nothing is left to hide under.
@@ -74,6 +76,8 @@ Expected Expect(const InstanceSpec& spec, int32_t world) {
   const bool separate = spec.twin == GatherTwin::kGiven || spec.prefetch_limit_bytes < 0;
   expected.aligned = expected.buckets && spec.layer_wise.layout == LayerWiseLayout::kAligned;
   expected.reductions = !TakesTurns(spec) && (full ? separate : spec.overlap_grad_reduce);
+  expected.gathers_by_name = spec.overlap_param_gather;
+  expected.reductions_by_name = spec.overlap_grad_reduce;
   expected.twin = full && spec.twin == GatherTwin::kGiven;
   return expected;
 }
@@ -173,7 +177,7 @@ class Judge {
 
   // By label, or by what was carried.
   bool Is(uint32_t e, std::initializer_list<int> kinds, std::initializer_list<int> purposes,
-          bool Brought::*carried) const {
+          bool Brought::*carried, bool by_name) const {
     const Entry& entry = program_.entries[e];
     for (uint32_t p = entry.parts.begin; p < entry.parts.end; ++p) {
       const Event& event = program_.event(program_.parts[p]);
@@ -181,7 +185,7 @@ class Judge {
       const Brought* brought = BroughtOf(program_.parts[p]);
       const bool purpose =
           std::find(purposes.begin(), purposes.end(), event.purpose) != purposes.end() ||
-          (brought != nullptr && brought->*carried);
+          (by_name && brought != nullptr && brought->*carried);
       const auto& ranks = At(program_.trace(entry.rank).groups, event.group).world_ranks;
       if (kind && purpose && ranks.size() > 1) return true;
     }
@@ -204,16 +208,19 @@ class Judge {
       if (program_.entries[e].kind != EntryKind::kKernel) continue;
       const Part& part = program_.parts[program_.entries[e].parts.begin];
       const Event& first = program_.event(part);
-      const int32_t module = expected.buckets ? Block(trace, first) : Unit(part);
       if (Is(e, {SPF_ALL_GATHER, SPF_ALL_GATHER_V, SPF_BROADCAST},
-             {SPF_FOR_PARAM_FULL, SPF_FOR_PARAM_SHARD}, &Brought::params)) {
+             {SPF_FOR_PARAM_FULL, SPF_FOR_PARAM_SHARD}, &Brought::params,
+             expected.gathers_by_name)) {
         const auto& ranks = At(trace.groups, first.group).world_ranks;
         const auto& outer = expected.outer;
         if (std::find(outer.begin(), outer.end(), ranks) != outer.end()) continue;
         work.gathers.push_back(e);
-        work.gathered[event.call].insert(module);
+        work.gathered[event.call].insert(expected.buckets ? Block(trace, first)
+                                                          : Unit(part, expected.gathers_by_name));
       } else if (Is(e, {SPF_REDUCE_SCATTER, SPF_ALL_REDUCE}, {SPF_FOR_GRAD, SPF_FOR_GRAD_SHARD},
-                    &Brought::grads)) {
+                    &Brought::grads, expected.reductions_by_name)) {
+        const int32_t module =
+            expected.buckets ? Block(trace, first) : Unit(part, expected.reductions_by_name);
         work.reductions.push_back(e);
         work.reduced[event.call].insert(module);
         work.elements[event.call][module] += ElementsOf(e);
@@ -223,8 +230,8 @@ class Judge {
   }
 
   // A label need not be there, nor be true.
-  int32_t Unit(const Part& part) const {
-    const Brought* brought = BroughtOf(part);
+  int32_t Unit(const Part& part, bool by_name) const {
+    const Brought* brought = by_name ? BroughtOf(part) : nullptr;
     return brought == nullptr || brought->label_fits ? program_.event(part).module : brought->unit;
   }
 

@@ -305,6 +305,7 @@ TEST(CostModel, AMemberThatStartsLateHoldsAllOthers) {
 // Labels are the engine's word: a false one hides nothing from the checks.
 TEST(Overlap, WhatIsLabelledAsSomethingElseIsJudgedByItsBytes) {
   Case c = FullySharded();
+  c.instances[0].overlap_param_gather = c.instances[0].overlap_grad_reduce = true;
   for (const bool waits : {false, true}) {
     const std::vector<Trace> run = Step(
         {.gather_waits_for_compute = waits, .compute_waits_for_reduction = waits, .labelled = 2});
