@@ -66,7 +66,7 @@ _Static_assert(sizeof(spf_dtype) == 4 && sizeof(spf_status) == 4, "-fshort-enums
 #endif
 
 /* What bytes or a message are for, in the engine's words: they make messages readable. Checks
-   follow the bytes. */
+   follow the bytes where they can. */
 typedef enum {
   SPF_FOR_OTHER = 0,
   SPF_FOR_PARAM_SHARD,

@@ -1,6 +1,8 @@
 // options.h: what did the user ask for on the command line?
 #pragma once
+#include <atomic>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -63,7 +65,8 @@ struct Options {
   int queues = 0;        // sim: hardware queues that a rank's streams share; 0: one for each stream
   int timings = 1;       // sim: how many timings of each case must give the same results
   std::string level = "digests";
-  std::string fault;  // empty, or as in host/faulty.h
+  std::string fault;                                // empty, or as in host/faulty.h
+  std::shared_ptr<std::atomic<bool>> fault_struck;  // planted.h; null without a fault
   double stall_seconds = 5;
   int ranks = 0;  // nccl: rank processes, 0: kDefaultRanks; mpi: those that mpirun started
   double case_seconds = 120;   // nccl: of one case, whatever the progress

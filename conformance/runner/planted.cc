@@ -3,6 +3,8 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <atomic>
+#include <memory>
 #include <new>
 #include <stdexcept>
 #include <string>
@@ -14,19 +16,36 @@
 
 namespace shardproof {
 
-void CheckFault(const Options& options) {
-  if (options.fault.empty()) return;
-  FaultStruck();
-  const Fault fault = ParseFault(options.fault);
-  if (fault.knob.empty()) return;
+namespace {
+
+// Processes that fork from this one share it.
+std::shared_ptr<std::atomic<bool>> SharedFlag() {
+  using Flag = std::atomic<bool>;
+  void* memory =
+      mmap(nullptr, sizeof(Flag), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED) throw std::bad_alloc();
+  return {new (memory) Flag(false), [](Flag* flag) { munmap(flag, sizeof(Flag)); }};
+}
+
+void RequireKnob(const std::string& knob, const std::string& fault) {
   std::vector<std::string> told;
-  for (const Knob& knob : KnobTable()) {
-    if (knob.told != Told::kNever) told.push_back(knob.name);
+  for (const Knob& one : KnobTable()) {
+    if (one.told != Told::kNever) told.push_back(one.name);
   }
-  if (std::find(told.begin(), told.end(), fault.knob) != told.end()) return;
-  throw std::invalid_argument("fault \"" + options.fault + "\": no engine is told of a knob \"" +
-                              fault.knob + "\"; shardproof list knobs prints their names" +
-                              DidYouMean(fault.knob, told));
+  if (std::find(told.begin(), told.end(), knob) != told.end()) return;
+  throw std::invalid_argument("fault \"" + fault + "\": no engine is told of a knob \"" + knob +
+                              "\"; shardproof list knobs prints their names" +
+                              DidYouMean(knob, told));
+}
+
+}  // namespace
+
+Options WithFault(Options options) {
+  if (options.fault.empty()) return options;
+  const Fault fault = ParseFault(options.fault);
+  if (!fault.knob.empty()) RequireKnob(fault.knob, options.fault);
+  options.fault_struck = SharedFlag();
+  return options;
 }
 
 void RequireRankOfFault(const Options& options, const std::vector<Case>& cases) {
@@ -41,14 +60,8 @@ void RequireRankOfFault(const Options& options, const std::vector<Case>& cases) 
                               std::to_string(most - 1));
 }
 
-std::atomic<bool>& FaultStruck() {
-  static std::atomic<bool>* const struck = [] {
-    void* memory = mmap(nullptr, sizeof(std::atomic<bool>), PROT_READ | PROT_WRITE,
-                        MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) throw std::bad_alloc();
-    return new (memory) std::atomic<bool>(false);
-  }();
-  return *struck;
+bool FaultStruck(const Options& options) {
+  return options.fault_struck != nullptr && *options.fault_struck;
 }
 
 void TellFault(const Options& options, bool struck, RunReport* report) {

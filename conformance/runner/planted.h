@@ -1,6 +1,5 @@
 // planted.h: can the fault of --fault strike, and did it?
 #pragma once
-#include <atomic>
 #include <string>
 #include <vector>
 
@@ -10,15 +9,15 @@
 
 namespace shardproof {
 
-// Throws std::invalid_argument that names the text and what is not known of it. Processes that
-// are started afterwards share FaultStruck().
-void CheckFault(const Options& options);
+// The options with a flag that tells whether their fault struck, in this process or in one that is
+// started afterwards. Throws std::invalid_argument that names the fault and what is not known of
+// it.
+Options WithFault(Options options);
 
 // Throws std::invalid_argument if the fault is of a rank that no case has.
 void RequireRankOfFault(const Options& options, const std::vector<Case>& cases);
 
-// Whether it struck in this process, or in one that this one has started.
-std::atomic<bool>& FaultStruck();
+bool FaultStruck(const Options& options);
 
 // At the end of a run: a fault that never struck is a problem of the run.
 void TellFault(const Options& options, bool struck, RunReport* report);

@@ -159,7 +159,7 @@ SimRunOptions SimOptionsFor(const Options& options, const std::string& id,
   sim.rank.folder = folder;
   if (!options.fault.empty()) {
     sim.rank.fault = ParseFault(options.fault);
-    sim.rank.fault_struck = &FaultStruck();
+    sim.rank.fault_struck = options.fault_struck.get();
   }
   if (!options.trace.empty()) sim.trace_folder = options.trace + "/" + TraceFolderName(id);
   return sim;

@@ -14,6 +14,8 @@
 #include "conformance/checks/graph/deadlock.h"
 #include "conformance/checks/graph/early_buckets.h"
 #include "conformance/checks/graph/finding_at.h"
+#include "conformance/checks/graph/overlap_expected.h"
+#include "conformance/checks/graph/overlap_work.h"
 #include "conformance/checks/graph/requirement_ids.h"
 #include "conformance/checks/program/describe.h"
 #include "conformance/common/at.h"
@@ -23,74 +25,13 @@ namespace shardproof {
 namespace {
 
 using namespace graph;
+using overlap::Collector;
+using overlap::Expect;
+using overlap::Expected;
+using overlap::Work;
 
 constexpr size_t kNeighboursMax = 24;  // of a kernel, in issue order, that are tried on each side
 constexpr size_t kModulesMin = 3;      // fewer units than this leave nothing to hide under
-
-struct Expected {
-  bool gathers = false, reductions = false, twin = false;
-  // The case asks for it by name, not only by the way it shards: then labels need not be there.
-  bool gathers_by_name = false, reductions_by_name = false;
-  bool buckets = false;  // not units travel but buckets, which labels need not name
-  // How much an aligned bucket takes in, and of which layers, follows from its largest parameter:
-  // maybe most of the model, or of all layers, complete when nothing is left to hide under.
-  bool aligned = false;
-  // With outer sharding the shard itself is filled up over these ranks once it is stepped, so after
-  // every reduction: such a gather is none of those that hide.
-  std::vector<std::vector<int32_t>> outer;
-};
-
-std::vector<std::vector<int32_t>> OuterLists(const InstanceSpec& spec, int32_t world) {
-  std::vector<std::vector<int32_t>> lists;
-  if (spec.outer_strategy != OuterStrategy::kOptim || spec.outer < 2) return lists;
-  for (const GroupFamily& family : GroupFamilies(spec, world)) {
-    if (family.name == "inter_dp_cp" || family.name == "inter_expt_dp")
-      lists.insert(lists.end(), family.lists.begin(), family.lists.end());
-  }
-  return lists;
-}
-
-// Compute waits for the next sum over tp, gather over cp, all-to-all or message of a stage, and
-// that for the reduction that was issued before it: maybe there is nothing between the two to hide
-// under.
-bool TakesTurns(const InstanceSpec& spec) {
-  const bool exchanges = spec.model.moe.experts > 0 && spec.ep > 1;
-  return spec.schedule == CommSchedule::kOneCommunicator &&
-         ((spec.tensor_parallel && spec.tp > 1) || (spec.context_parallel && spec.cp > 1) ||
-          exchanges || spec.chunks > 1);
-}
-
-Expected Expect(const InstanceSpec& spec, int32_t world) {
-  const bool full = ShardsParams(spec);
-  Expected expected;
-  expected.outer = OuterLists(spec, world);
-  expected.buckets = spec.strategy == ShardingStrategy::kLayerWise;
-  // Without sharded parameters all units are gathered once a step, ahead if the knob says so.
-  const bool once = (spec.strategy == ShardingStrategy::kOptim ||
-                     spec.strategy == ShardingStrategy::kOptimGrads) &&
-                    spec.overlap_param_gather;
-  expected.gathers = expected.buckets ? spec.overlap_param_gather
-                                      : (full || once) && spec.prefetch_limit_bytes < 0;
-  // Without a twin a gather that may not be launched ahead follows the last unit's reduction on the
-  // same communicator, and the next unit's compute follows the gather: nothing is left to hide.
-  const bool separate = spec.twin == GatherTwin::kGiven || spec.prefetch_limit_bytes < 0;
-  expected.aligned = expected.buckets && spec.layer_wise.layout == LayerWiseLayout::kAligned;
-  expected.reductions = !TakesTurns(spec) && (full ? separate : spec.overlap_grad_reduce);
-  expected.gathers_by_name = spec.overlap_param_gather;
-  expected.reductions_by_name = spec.overlap_grad_reduce;
-  expected.twin = full && spec.twin == GatherTwin::kGiven;
-  return expected;
-}
-
-// One rank's work of one instance, in issue order.
-struct Work {
-  std::vector<uint32_t> gathers, reductions, computes;
-  // By entry call: modules; or buckets, as blocks that receive them, which may be new ones in each
-  // step.
-  std::map<int32_t, std::set<int32_t>> gathered, reduced;
-  std::map<int32_t, std::map<int32_t, int64_t>>
-      elements;  // of reductions: by entry call and bucket
-};
 
 // As many as one entry call has.
 size_t Most(const std::map<int32_t, std::set<int32_t>>& by_call) {
@@ -120,7 +61,10 @@ std::string LayerOf(const std::string& module) {
 class Judge {
  public:
   Judge(const Lowered& run, const std::vector<BroughtByEvent>& brought, CheckResult& result)
-      : program_(*run.program()), brought_(brought), result_(result), order_(run.may()) {}
+      : program_(*run.program()),
+        collector_(program_, brought),
+        result_(result),
+        order_(run.may()) {}
 
   // facts: of an engine whose buckets are aligned, else null.
   // An engine is the same on all ranks, but what a rank computes may differ: one that can hide is
@@ -130,7 +74,7 @@ class Judge {
     uint32_t blocked = kNone;
     bool free = false, lumped = false;
     for (size_t rank = 0; rank + 1 < program_.first_entry.size(); ++rank) {
-      const Work work = Collect(rank, static_cast<int32_t>(instance), expected);
+      const Work work = collector_.Collect(rank, static_cast<int32_t>(instance), expected);
       const bool many = Most(work.gathered) >= kModulesMin;
       if (expected.gathers && many) Count(work.gathers, work.computes, gathers);
       if (expected.reductions && facts != nullptr &&
@@ -165,90 +109,6 @@ class Judge {
           if (node < 0 || node >= facts.node_count(world_rank)) return "";
           return LayerOf(facts.ModuleName(facts.Node(node, world_rank).module, world_rank));
         });
-  }
-
-  // By bytes; null: they do not tell.
-  const Brought* BroughtOf(const Part& part) const {
-    if (brought_.empty()) return nullptr;
-    const BroughtByEvent& of = At(brought_, part.rank);
-    const auto at = of.find(part.event);
-    return at == of.end() ? nullptr : &at->second;
-  }
-
-  // By label, or by what was carried.
-  bool Is(uint32_t e, std::initializer_list<int> kinds, std::initializer_list<int> purposes,
-          bool Brought::*carried, bool by_name) const {
-    const Entry& entry = program_.entries[e];
-    for (uint32_t p = entry.parts.begin; p < entry.parts.end; ++p) {
-      const Event& event = program_.event(program_.parts[p]);
-      const bool kind = std::find(kinds.begin(), kinds.end(), event.collective) != kinds.end();
-      const Brought* brought = BroughtOf(program_.parts[p]);
-      const bool purpose =
-          std::find(purposes.begin(), purposes.end(), event.purpose) != purposes.end() ||
-          (by_name && brought != nullptr && brought->*carried);
-      const auto& ranks = At(program_.trace(entry.rank).groups, event.group).world_ranks;
-      if (kind && purpose && ranks.size() > 1) return true;
-    }
-    return false;
-  }
-
-  Work Collect(size_t rank, int32_t instance, const Expected& expected) const {
-    Work work;
-    const Trace& trace = program_.trace(static_cast<int32_t>(rank));
-    std::map<int32_t, bool> training;  // by entry call
-    for (const Event& event : trace.events) {
-      if (event.kind == EventKind::kCallBegin && event.instance == instance)
-        training[event.call] = trace.Text(event.text) == "train_step";
-    }
-    for (uint32_t e = program_.first_entry[rank]; e < program_.first_entry[rank + 1]; ++e) {
-      const Event& event = program_.event(program_.entries[e]);
-      const auto call = training.find(event.call);
-      if (event.instance != instance || call == training.end() || !call->second) continue;
-      if (event.kind == EventKind::kCompute) work.computes.push_back(e);
-      if (program_.entries[e].kind != EntryKind::kKernel) continue;
-      const Part& part = program_.parts[program_.entries[e].parts.begin];
-      const Event& first = program_.event(part);
-      if (Is(e, {SPF_ALL_GATHER, SPF_ALL_GATHER_V, SPF_BROADCAST},
-             {SPF_FOR_PARAM_FULL, SPF_FOR_PARAM_SHARD}, &Brought::params,
-             expected.gathers_by_name)) {
-        const auto& ranks = At(trace.groups, first.group).world_ranks;
-        const auto& outer = expected.outer;
-        if (std::find(outer.begin(), outer.end(), ranks) != outer.end()) continue;
-        work.gathers.push_back(e);
-        work.gathered[event.call].insert(expected.buckets ? Block(trace, first)
-                                                          : Unit(part, expected.gathers_by_name));
-      } else if (Is(e, {SPF_REDUCE_SCATTER, SPF_ALL_REDUCE}, {SPF_FOR_GRAD, SPF_FOR_GRAD_SHARD},
-                    &Brought::grads, expected.reductions_by_name)) {
-        const int32_t module =
-            expected.buckets ? Block(trace, first) : Unit(part, expected.reductions_by_name);
-        work.reductions.push_back(e);
-        work.reduced[event.call].insert(module);
-        work.elements[event.call][module] += ElementsOf(e);
-      }
-    }
-    return work;
-  }
-
-  // A label need not be there, nor be true.
-  int32_t Unit(const Part& part, bool by_name) const {
-    const Brought* brought = by_name ? BroughtOf(part) : nullptr;
-    return brought == nullptr || brought->label_fits ? program_.event(part).module : brought->unit;
-  }
-
-  static int32_t Block(const Trace& trace, const Event& event) {
-    return event.ranges.empty() ? -1 : trace.ranges[event.ranges.end - 1].alloc;
-  }
-
-  int64_t ElementsOf(uint32_t e) const {
-    const Entry& entry = program_.entries[e];
-    int64_t elements = 0;
-    for (uint32_t p = entry.parts.begin; p < entry.parts.end; ++p) {
-      const Event& event = program_.event(program_.parts[p]);
-      const auto& ranks = At(program_.trace(entry.rank).groups, event.group).world_ranks;
-      const bool shards = event.collective == SPF_REDUCE_SCATTER;
-      elements += event.count * static_cast<int64_t>(shards ? ranks.size() : 1);
-    }
-    return elements;
   }
 
   bool Hides(uint32_t kernel, const std::vector<uint32_t>& computes) {
@@ -326,7 +186,7 @@ class Judge {
   }
 
   const Program& program_;
-  const std::vector<BroughtByEvent>& brought_;
+  const Collector collector_;
   CheckResult& result_;
   MayOrder& order_;
 };

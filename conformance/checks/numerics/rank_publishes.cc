@@ -67,10 +67,10 @@ void JudgeRankPublishes(const Analysis& a, int instance, const OracleRun& oracle
                  std::to_string(largest.second) + " elements of " + facts.ByKey(key).name +
                      ", as in " + a.CallName(rank, instance, largest.first),
                  count == 0 ? "none" : std::to_string(count),
-                 "the rank publishes the value of " + facts.ByKey(key).name + " in " +
+                 "the rank publishes " + facts.ByKey(key).name + " after " +
                      a.CallName(rank, instance, largest.first) +
-                     ", so it does in every train_step: what others publish in its place does not "
-                     "show that its copy is updated");
+                     ", and not all of that after this step: what other ranks publish does not "
+                     "show that this rank's copy is updated");
         break;  // of this call: the rest follows
       }
     }

@@ -26,9 +26,9 @@ bool Speaks() {
   return true;
 }
 
-int CarryOut(const Options& options, int argc, char** argv, const OtherFabrics& others) {
+int CarryOut(const Options& given, int argc, char** argv, const OtherFabrics& others) {
   using Command = Options::Command;
-  CheckFault(options);
+  const Options options = WithFault(given);
   switch (options.command) {
     case Command::kRun:
       return RunCommand(options, others, argc, argv);

@@ -157,7 +157,7 @@ int ReplayCommand(const Options& options) {
     if (!probe.loads) return reporter.Finish();
   }
   for (size_t i = 0; i < cases.size(); ++i) ReplayCase(i, cases[i], run, options, reporter);
-  TellFault(options, FaultStruck(), &reporter.report());
+  TellFault(options, FaultStruck(options), &reporter.report());
   const int code = reporter.Finish();
   *over = true;
   return code;

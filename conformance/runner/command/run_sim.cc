@@ -113,7 +113,7 @@ int RunSimCommand(const Options& options) {
   if (fitted) Conclude(options, cases.size(), *fitted, judge, reporter);
   if (!options.shard.empty() && reporter.NothingTaken())
     LookElsewhere(options, fitted ? &*fitted : nullptr, judge, reporter);
-  TellFault(options, FaultStruck(), &reporter.report());
+  TellFault(options, FaultStruck(options), &reporter.report());
   return reporter.Finish();
 }
 

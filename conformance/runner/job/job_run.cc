@@ -111,7 +111,6 @@ void Conclude(const Options& options, size_t cases, JobJudge& judge, Chosen& her
 }  // namespace
 
 int RunInJob(const Options& options, JobJudge& judge, const std::vector<std::string>& facts) {
-  FaultStruck();  // shared with processes of ranks, which start later
   Chosen here;
   const bool reports = judge.reports();
   const std::string answer = judge.Broadcast(reports ? AskEngine(options, &here) : "");
@@ -134,7 +133,7 @@ int RunInJob(const Options& options, JobJudge& judge, const std::vector<std::str
     Conclude(options, cases.size(), judge, here);
   int code = 0;
   const bool planted = !judge.Broadcast(options.fault).empty();
-  const bool struck = planted && judge.Any(FaultStruck());
+  const bool struck = planted && judge.Any(FaultStruck(options));
   if (reports) {
     TellFault(options, struck, &here.reporter->report());
     for (std::string& fact : judge.Facts())

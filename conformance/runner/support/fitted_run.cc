@@ -255,7 +255,8 @@ void FittedRun::Note(const Case& c, const CaseReport& report) {
     case Status::kUnsupported:
       if (HasOwnList(options_)) NoteValues(c);
       if (!IsOfTaken(spaces_, supported_, c)) return;
-      declined_shared_ |= SeveralRanksTakePart(c);
+      if (declined_shared_.empty() && SeveralRanksTakePart(c))
+        declined_shared_ = report.id + " (" + report.reason + ")";
       if (declined_.empty()) declined_first_ = report.id + ": " + report.reason;
       declined_[Id(c)] = report.reason;
       return;
@@ -276,8 +277,11 @@ void FittedRun::NoteValues(const Case& c) {
   }
 }
 
-bool FittedRun::EachTakesPartAlone() const {
-  return !judged_.empty() && declined_shared_ && !judged_shared_;
+// A part of the cases, or some at random, need not have one in which several ranks take part.
+bool FittedRun::NothingSharedWasJudged() const {
+  const bool whole = options_.shard.empty() && options_.select.empty() &&
+                     options_.exclude.empty() && options_.random == 0 && !HasOwnList(options_);
+  return whole && !judged_.empty() && !declined_shared_.empty() && !judged_shared_;
 }
 
 void FittedRun::Conclude(RunReport* report) const {
@@ -291,11 +295,11 @@ void FittedRun::Conclude(RunReport* report) const {
   for (const std::string& one : not_askable_) report->facts.push_back("not asked: " + one);
   for (const std::string& lost : lost_)
     report->problems.push_back((options_.supports.empty() ? "" : options_.supports + ": ") + lost);
-  if (EachTakesPartAlone())
+  if (NothingSharedWasJudged())
     report->problems.push_back(
-        "of each case that was judged one rank takes part alone, and the engine declined those of "
-        "more, the first " +
-        declined_first_ + ": nothing that ranks share was judged");
+        "in each case that was judged a single rank takes part: the engine declined all others, "
+        "such as " +
+        declined_shared_ + ", so that nothing that ranks share was judged");
   if (not_for_fabric_ > 0)
     report->facts.push_back("cases: " + std::to_string(not_for_fabric_) + " not asked because " +
                             kAveragesOfNccl);

@@ -83,8 +83,8 @@ class FittedRun {
   std::vector<std::string> Coverage() const;
   int strength() const { return options_.profile == "full" ? 3 : 2; }
   void Note(const Case& c, const CaseReport& report);
-  bool EachTakesPartAlone() const;  // in what was judged, and more was declined
-  void NoteValues(const Case& c);   // that it is declined with
+  bool NothingSharedWasJudged() const;  // by several ranks, of a whole profile
+  void NoteValues(const Case& c);       // that it is declined with
   void Lose(const OpenValue& one, const std::string& why);
   void AskDeclinedValues(const JudgeCases& judge);
   // Values that no case has judged, and that it is this run's part to ask.
@@ -106,7 +106,9 @@ class FittedRun {
   std::vector<Case> judged_;
   std::map<std::string, std::string> declined_;  // cases that fit: id, and why
   std::string declined_first_;
-  bool declined_shared_ = false, judged_shared_ = false;  // with several ranks that take part
+  // With several ranks that take part: was one judged, and which was declined first?
+  bool judged_shared_ = false;
+  std::string declined_shared_;
   std::set<std::tuple<std::string, std::string, std::string>>
       declined_values_;            // of profiles with lists of their own: space, factor, value
   std::vector<std::string> lost_;  // values that it took, or that the file names, and declined

@@ -147,7 +147,8 @@ TEST_F(FittedRunTest, AllThatRanksShareIsDeclined) {
       all += one + "\n";
     return all;
   };
-  EXPECT_NE(problems(1).find("nothing that ranks share was judged"), std::string::npos);
+  EXPECT_NE(problems(1).find("nothing that ranks share was judged"), std::string::npos)
+      << problems(1);
   EXPECT_EQ(problems(2), "");
 }
 

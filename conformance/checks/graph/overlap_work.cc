@@ -1,0 +1,98 @@
+#include "conformance/checks/graph/overlap_work.h"
+
+#include <algorithm>
+#include <string>
+
+#include "conformance/abi/shardproof.h"
+#include "conformance/common/at.h"
+
+namespace shardproof::overlap {
+
+using namespace graph;
+
+namespace {
+
+int32_t Block(const Trace& trace, const Event& event) {
+  return event.ranges.empty() ? -1 : trace.ranges[event.ranges.end - 1].alloc;
+}
+
+}  // namespace
+
+const Brought* Collector::BroughtOf(const Part& part) const {
+  if (brought_.empty()) return nullptr;
+  const BroughtByEvent& of = At(brought_, part.rank);
+  const auto at = of.find(part.event);
+  return at == of.end() ? nullptr : &at->second;
+}
+
+bool Collector::Is(uint32_t e, std::initializer_list<int> kinds,
+                   std::initializer_list<int> purposes, bool Brought::*carried,
+                   bool by_name) const {
+  const Entry& entry = program_.entries[e];
+  for (uint32_t p = entry.parts.begin; p < entry.parts.end; ++p) {
+    const Event& event = program_.event(program_.parts[p]);
+    const bool kind = std::find(kinds.begin(), kinds.end(), event.collective) != kinds.end();
+    const Brought* brought = BroughtOf(program_.parts[p]);
+    const bool purpose =
+        std::find(purposes.begin(), purposes.end(), event.purpose) != purposes.end() ||
+        (by_name && brought != nullptr && brought->*carried);
+    const auto& ranks = At(program_.trace(entry.rank).groups, event.group).world_ranks;
+    if (kind && purpose && ranks.size() > 1) return true;
+  }
+  return false;
+}
+
+int32_t Collector::Unit(const Part& part, bool by_name) const {
+  const Brought* brought = by_name ? BroughtOf(part) : nullptr;
+  return brought == nullptr || brought->label_fits ? program_.event(part).module : brought->unit;
+}
+
+int64_t Collector::ElementsOf(uint32_t e) const {
+  const Entry& entry = program_.entries[e];
+  int64_t elements = 0;
+  for (uint32_t p = entry.parts.begin; p < entry.parts.end; ++p) {
+    const Event& event = program_.event(program_.parts[p]);
+    const auto& ranks = At(program_.trace(entry.rank).groups, event.group).world_ranks;
+    const bool shards = event.collective == SPF_REDUCE_SCATTER;
+    elements += event.count * static_cast<int64_t>(shards ? ranks.size() : 1);
+  }
+  return elements;
+}
+
+Work Collector::Collect(size_t rank, int32_t instance, const Expected& expected) const {
+  Work work;
+  const Trace& trace = program_.trace(static_cast<int32_t>(rank));
+  std::map<int32_t, bool> training;  // by entry call
+  for (const Event& event : trace.events) {
+    if (event.kind == EventKind::kCallBegin && event.instance == instance)
+      training[event.call] = trace.Text(event.text) == "train_step";
+  }
+  for (uint32_t e = program_.first_entry[rank]; e < program_.first_entry[rank + 1]; ++e) {
+    const Event& event = program_.event(program_.entries[e]);
+    const auto call = training.find(event.call);
+    if (event.instance != instance || call == training.end() || !call->second) continue;
+    if (event.kind == EventKind::kCompute) work.computes.push_back(e);
+    if (program_.entries[e].kind != EntryKind::kKernel) continue;
+    const Part& part = program_.parts[program_.entries[e].parts.begin];
+    const Event& first = program_.event(part);
+    if (Is(e, {SPF_ALL_GATHER, SPF_ALL_GATHER_V, SPF_BROADCAST},
+           {SPF_FOR_PARAM_FULL, SPF_FOR_PARAM_SHARD}, &Brought::params, expected.gathers_by_name)) {
+      const auto& ranks = At(trace.groups, first.group).world_ranks;
+      const auto& outer = expected.outer;
+      if (std::find(outer.begin(), outer.end(), ranks) != outer.end()) continue;
+      work.gathers.push_back(e);
+      work.gathered[event.call].insert(expected.buckets ? Block(trace, first)
+                                                        : Unit(part, expected.gathers_by_name));
+    } else if (Is(e, {SPF_REDUCE_SCATTER, SPF_ALL_REDUCE}, {SPF_FOR_GRAD, SPF_FOR_GRAD_SHARD},
+                  &Brought::grads, expected.reductions_by_name)) {
+      const int32_t module =
+          expected.buckets ? Block(trace, first) : Unit(part, expected.reductions_by_name);
+      work.reductions.push_back(e);
+      work.reduced[event.call].insert(module);
+      work.elements[event.call][module] += ElementsOf(e);
+    }
+  }
+  return work;
+}
+
+}  // namespace shardproof::overlap

@@ -1,0 +1,48 @@
+// overlap_work.h: what gathers, reduces and computes a rank in its train steps?
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <map>
+#include <set>
+#include <vector>
+
+#include "conformance/checks/graph/overlap_check.h"
+#include "conformance/checks/graph/overlap_expected.h"
+#include "conformance/checks/program/program.h"
+
+namespace shardproof::overlap {
+
+// One rank's work of one instance, in issue order.
+struct Work {
+  std::vector<uint32_t> gathers, reductions, computes;
+  // By entry call: modules; or buckets, as blocks that receive them, which may be new ones in each
+  // step.
+  std::map<int32_t, std::set<int32_t>> gathered, reduced;
+  std::map<int32_t, std::map<int32_t, int64_t>>
+      elements;  // of reductions: by entry call and bucket
+};
+
+// Reads programs. Both arguments outlive it.
+class Collector {
+ public:
+  Collector(const graph::Program& program, const std::vector<BroughtByEvent>& brought)
+      : program_(program), brought_(brought) {}
+
+  Work Collect(size_t rank, int32_t instance, const Expected& expected) const;
+
+ private:
+  // By bytes; null: they do not tell.
+  const Brought* BroughtOf(const graph::Part& part) const;
+  // By label, or by what was carried.
+  bool Is(uint32_t e, std::initializer_list<int> kinds, std::initializer_list<int> purposes,
+          bool Brought::*carried, bool by_name) const;
+  // A label need not be there, nor be true.
+  int32_t Unit(const graph::Part& part, bool by_name) const;
+  int64_t ElementsOf(uint32_t e) const;
+
+  const graph::Program& program_;
+  const std::vector<BroughtByEvent>& brought_;
+};
+
+}  // namespace shardproof::overlap
