@@ -205,6 +205,8 @@ CoverageCount CountCoverage(const CoveringProblem& problem, const std::vector<Co
     }
     count.missing.push_back(std::move(text));
   }
+  if (const int64_t named = std::ssize(count.missing); table.open() > named)
+    count.missing.push_back("and " + std::to_string(table.open() - named) + " more");
   return count;
 }
 

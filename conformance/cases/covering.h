@@ -56,7 +56,8 @@ std::vector<CoveringRow> CoveringArray(const CoveringProblem& problem,
 struct CoverageCount {
   int strength = 2;
   int64_t covered = 0, possible = 0, impossible = 0;
-  std::vector<std::string> missing;  // the first few, "world=3 order=dp-tp"
+  // Ten of them, "world=3 order=dp-tp"; then, if there are others, "and 12 more".
+  std::vector<std::string> missing;
 };
 
 CoverageCount CountCoverage(const CoveringProblem& problem, const std::vector<CoveringRow>& rows,

@@ -83,6 +83,12 @@ TEST(CoveringTest, MissingPairsAreNamed) {
   EXPECT_EQ(count.missing, (std::vector<std::string>{"f0=0 f1=1"}));
 }
 
+TEST(CoveringTest, OfManyMissingPairsTenAreNamedAndTheOthersCounted) {
+  const CoverageCount count = CountCoverage(Plain({4, 4}), {{0, 0}}, 2);
+  ASSERT_EQ(count.missing.size(), 11u);
+  EXPECT_EQ(count.missing.back(), "and 5 more");
+}
+
 TEST(CoveringTest, UnknownValuesCoverNothing) {
   EXPECT_EQ(CountCoverage(Plain({2, 2}), {{0, -1}, {-1, 1}}, 2).covered, 0);
 }

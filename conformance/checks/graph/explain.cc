@@ -196,21 +196,52 @@ Circle ExplainCycle(const Program& program, const WaitGraph& graph, Profile prof
   return ring.Done();
 }
 
+namespace {
+
+// "a -> b -> c"; of a long way both ends.
+std::string WithoutMiddle(const std::vector<std::string>& steps) {
+  constexpr size_t kEnd = 5;
+  std::string text;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const bool left_out = steps.size() > 2 * kEnd + 1 && i >= kEnd && i + kEnd < steps.size();
+    if (left_out && i > kEnd) continue;
+    text += i == 0 ? "" : " -> ";
+    text += left_out ? std::to_string(steps.size() - 2 * kEnd) + " more steps" : steps[i];
+  }
+  return text;
+}
+
+}  // namespace
+
 std::string ExplainPath(const Program& program, const WaitGraph& graph,
                         const std::vector<uint32_t>& path) {
   const Explainer explainer(program, graph, Profile::kE0);
-  std::string text;
-  int64_t last = -1;
-  int32_t rank = -1;
+  std::vector<uint32_t> nodes;  // one for each entry
   for (const uint32_t node : path) {
-    if (graph.what[node] < 0 || graph.what[node] == last) continue;
-    last = graph.what[node];
-    const Entry& entry = At(program.entries, last);
-    if (!text.empty()) text += " -> ";
-    text += entry.rank == rank ? Describe(program, entry) : explainer.Name(node);
-    rank = entry.rank;
+    const bool again = !nodes.empty() && graph.what[node] == graph.what[nodes.back()];
+    if (graph.what[node] >= 0 && !again) nodes.push_back(node);
   }
-  return text;
+  const auto entry = [&](size_t i) -> const Entry& { return *explainer.EntryOf(nodes[i]); };
+  const auto same_stream = [&](size_t i, size_t j) {
+    return entry(i).rank == entry(j).rank && entry(i).stream == entry(j).stream;
+  };
+  const auto between = [&](size_t i) {
+    return i > 0 && i + 1 < nodes.size() && entry(i).stream >= 0 && same_stream(i - 1, i) &&
+           same_stream(i, i + 1);
+  };
+  std::vector<std::string> steps;
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    size_t last = i;  // of those that follow each other on one stream, without its end
+    while (between(i) && between(last + 1)) ++last;
+    if (last > i) {
+      steps.push_back(std::to_string(last - i + 1) + " more on this stream");
+      i = last;
+      continue;
+    }
+    const bool known = i > 0 && entry(i - 1).rank == entry(i).rank;
+    steps.push_back(known ? Describe(program, entry(i)) : explainer.Name(nodes[i]));
+  }
+  return WithoutMiddle(steps);
 }
 
 }  // namespace shardproof::graph

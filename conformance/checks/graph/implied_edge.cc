@@ -14,7 +14,7 @@ namespace {
 
 using namespace graph;
 
-constexpr size_t kPathsMax = 3;      // printed
+constexpr size_t kPathsMax = 1;      // printed
 constexpr size_t kAccessesMax = 16;  // of a block on each side, when pairs are tried
 
 bool IsSync(const Event& event) {
@@ -162,7 +162,8 @@ class Judge {
         pairs == 0
             ? "no two conflicting accesses are ordered through it"
             : "the conflicting accesses that it orders are ordered without it: " + paths.substr(2);
-    if (static_cast<size_t>(pairs) > kPathsMax) verdict.proof += "; and so on";
+    if (static_cast<size_t>(pairs) > kPathsMax)
+      verdict.proof += "; and " + std::to_string(pairs - static_cast<int64_t>(kPathsMax)) + " more";
   }
 
   const Program& program_;

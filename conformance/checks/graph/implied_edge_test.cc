@@ -51,7 +51,38 @@ TEST_F(ImpliedEdge, OfTwoEqualWaitsTheSecondIsImplied) {
   Read();
   const EdgeVerdict verdict = Judge(second);
   EXPECT_EQ(verdict.kind, Kind::kCovered) << verdict.proof;
-  EXPECT_NE(verdict.proof.find("kernel FILL (stream a) -> "), std::string::npos) << verdict.proof;
+  EXPECT_NE(verdict.proof.find("kernel FILL (stream a) -> record"), std::string::npos)
+      << verdict.proof;
+}
+
+TEST_F(ImpliedEdge, APathNamesTheEndsOfWhatFollowsOnOneStream) {
+  Write();
+  for (int i = 0; i < 5; ++i) trace_.Launch(a_, SPF_K_FILL, {Writes(block_, 0, 64)});
+  Order(a_, b_);
+  const int64_t second = Order(a_, b_);
+  Read();
+  const std::string proof = Judge(second).proof;
+  EXPECT_NE(proof.find("rank 0's allocation of block 0 (stream a) -> 6 more on this stream -> "
+                       "record of event 0 (stream a) -> wait for event 0 (stream b) -> "),
+            std::string::npos)
+      << proof;
+}
+
+TEST_F(ImpliedEdge, OfALongPathBothEndsAreNamed) {
+  Write();
+  int last = a_;
+  for (int i = 0; i < 12; ++i) {
+    const int next = trace_.Stream("s" + std::to_string(i));
+    Order(last, next);
+    last = next;
+  }
+  Order(last, b_);
+  a_ = last;
+  const int64_t second = Order(a_, b_);
+  Read();
+  const std::string proof = Judge(second).proof;
+  EXPECT_NE(proof.find(" more steps -> "), std::string::npos) << proof;
+  EXPECT_LT(proof.size(), 700u) << proof;
 }
 
 TEST_F(ImpliedEdge, AHostSyncBeforeTheWaitImpliesIt) {

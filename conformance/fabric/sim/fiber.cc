@@ -27,21 +27,25 @@ namespace {
 
 namespace context = boost::context;
 
+// Below a stack nothing may be touched for as long as a usual stack is: one frame that is larger
+// than what is left faults here, too. Only addresses are taken.
+constexpr size_t kGuardBytes = 8 << 20;
+
 struct Stack {
-  std::byte* base = nullptr;  // guard page first, then the usable part
+  std::byte* base = nullptr;  // the guard first, then the usable part
   size_t guard = 0, size = 0;
 };
 
 Stack MapStack(uint32_t bytes) {
   const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   Stack stack;
-  stack.guard = page;
+  stack.guard = kGuardBytes;
   stack.size = (bytes + page - 1) / page * page;
   void* memory = mmap(nullptr, stack.guard + stack.size, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
   if (memory == MAP_FAILED) throw std::bad_alloc();
   stack.base = static_cast<std::byte*>(memory);
-  if (mprotect(memory, page, PROT_NONE) != 0) throw std::bad_alloc();
+  if (mprotect(memory, stack.guard, PROT_NONE) != 0) throw std::bad_alloc();
   return stack;
 }
 
@@ -111,7 +115,7 @@ Fiber::~Fiber() {
 #ifdef SHARDPROOF_ASAN
   // The last frames were left by a jump: whoever is given these addresses next would find their
   // red zones.
-  ASAN_UNPOISON_MEMORY_REGION(state_->stack.base, state_->stack.guard + state_->stack.size);
+  ASAN_UNPOISON_MEMORY_REGION(state_->stack.base + state_->stack.guard, state_->stack.size);
 #endif
   munmap(state_->stack.base, state_->stack.guard + state_->stack.size);
 }
@@ -148,7 +152,7 @@ void Fiber::Yield() {
 
 bool Fiber::done() const { return state_->done; }
 
-bool Fiber::OnGuardPage(uint64_t address) const {
+bool Fiber::OnGuard(uint64_t address) const {
   const auto base = reinterpret_cast<uint64_t>(state_->stack.base);
   return address >= base && address - base < state_->stack.guard;
 }

@@ -1,7 +1,7 @@
 // fiber.h: how does one thread hold many ranks' host programs?
 //
 // A function with its own stack that runs until it yields. The only place that knows about context
-// switches, guard pages, sanitizers and the exception state that a switch must carry along.
+// switches, guards of stacks, sanitizers and the exception state that a switch must carry along.
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace shardproof {
 
 class Fiber {
  public:
-  // body must not throw. The stack has a page without access below it: an overflow faults.
+  // body must not throw. Below the stack are 8 MiB without access: an overflow faults.
   Fiber(uint32_t stack_bytes, std::function<void()> body);
   // REQUIRES: never resumed, or done. A suspended fiber's stack would be dropped without running
   // its destructors.
@@ -23,7 +23,7 @@ class Fiber {
   void Resume();  // from outside: runs body until it yields or ends
   void Yield();   // from inside body: back to Resume's caller
   bool done() const;
-  bool OnGuardPage(uint64_t address) const;  // for a SIGSEGV handler: did the stack overflow?
+  bool OnGuard(uint64_t address) const;  // for a SIGSEGV handler: did the stack overflow?
 
  private:
   struct State;

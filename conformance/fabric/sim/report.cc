@@ -64,7 +64,7 @@ bool DescribeAddress(World* world, uint64_t address, std::string* text) {
       *text = ToText(place);
       return true;
     }
-    if (rank.fiber->OnGuardPage(address)) {
+    if (rank.fiber->OnGuard(address)) {
       *text = "rank " + std::to_string(index) +
               ": stack overflow: raise stack_bytes in the plug-in's table";
       return true;

@@ -95,6 +95,18 @@ int StartedByMpirun() {
   return std::getenv("PMIX_RANK") != nullptr || std::getenv("PMI_RANK") != nullptr ? 1 : 0;
 }
 
+// The cases of a run: under a launcher those of its ranks, and once.
+int List(const Options& options) {
+  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"}) {
+    const char* rank = std::getenv(name);
+    if (rank != nullptr && std::string_view(rank) != "0") return 0;
+  }
+  Options list = options;
+  list.target = "cases";
+  if (options.fabric == "mpi" && list.ranks == 0) list.ranks = StartedByMpirun();
+  return ListCommand(list);
+}
+
 int RunHere(const Options& options, const OtherFabrics&, int, char**) {
   if (const int ranks = StartedByMpirun(); ranks > 1) {
     throw std::invalid_argument("mpirun started " + std::to_string(ranks) +
@@ -133,11 +145,7 @@ int RunCommand(const Options& given, const OtherFabrics& others, int argc, char*
     check.target = options.impl;
     return CheckCommand(check);
   }
-  if (options.list) {
-    Options list = options;
-    list.target = "cases";
-    return ListCommand(list);
-  }
+  if (options.list) return List(options);
   for (const FabricRun& row : kRuns) {
     if (options.fabric == row.fabric) return row.run(options, others, argc, argv);
   }
