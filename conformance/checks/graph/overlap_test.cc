@@ -17,6 +17,8 @@ struct Shape {
   bool compute_waits_for_reduction = false;  // each compute waits for the reduction before it
   bool twin = true;
   bool gather_waits_for_reduction = false;
+  int world = 2;
+  std::vector<int32_t> ranks = {0, 1};  // who reduces and gathers
   int labelled = -1;  // as this module, and for something else: each collective; -1: as what it is
 };
 
@@ -27,8 +29,9 @@ void Order(TraceBuilder& t, int from, int to) {
 }
 
 Trace StepOf(int rank, const Shape& shape) {
-  TraceBuilder t(rank, 2);
-  const int dp = t.Group("dp_cp", {0, 1}), twin = shape.twin ? t.Group("dp_cp_ag", {0, 1}) : dp;
+  TraceBuilder t(rank, shape.world);
+  const int dp = t.Group("dp_cp", shape.ranks),
+            twin = shape.twin ? t.Group("dp_cp_ag", shape.ranks) : dp;
   const int compute = t.Stream("compute"), gather = t.Stream("gather"), reduce = t.Stream("reduce");
   t.CallBegin("create");
   t.CallEnd("create");
@@ -108,6 +111,25 @@ TEST(Overlap, ReductionsThatTakeTurnsWithSumsOverTpNeedNotHide) {
   const CheckResult result = CheckOverlap(c, Step(awaited));
   EXPECT_FALSE(Found(result).contains("GE-13"));
   EXPECT_FALSE(result.judged.contains("GE-13"));
+}
+
+// Four ranks with tp = 2: these two replicate the norms, and sum their gradients behind backward.
+TEST(Overlap, SumsOverTensorParallelRanksAreNoReductionsOfUnits) {
+  Case c = FullySharded();
+  c.world = 4;
+  c.instances[0].tensor_parallel = true;
+  c.instances[0].tp = 2;
+  const auto judged = [&](const std::vector<std::vector<int32_t>>& groups) {
+    std::vector<Trace> traces;
+    for (int rank = 0; rank < 4; ++rank)
+      traces.push_back(StepOf(
+          rank, {.compute_waits_for_reduction = true, .world = 4, .ranks = At(groups, rank)}));
+    return CheckOverlap(c, traces);
+  };
+  EXPECT_TRUE(Found(judged({{0, 2}, {1, 3}, {0, 2}, {1, 3}})).contains("GE-13"));
+  const CheckResult sums = judged({{0, 1}, {0, 1}, {2, 3}, {2, 3}});
+  EXPECT_FALSE(Found(sums).contains("GE-13"));
+  EXPECT_FALSE(sums.judged.contains("GE-13"));
 }
 
 TEST(Overlap, ReductionsThatComputeWaitsForCannotHide) {

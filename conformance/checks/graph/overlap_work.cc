@@ -85,6 +85,8 @@ Work Collector::Collect(size_t rank, int32_t instance, const Expected& expected)
                                                         : Unit(part, expected.gathers_by_name));
     } else if (Is(e, {SPF_REDUCE_SCATTER, SPF_ALL_REDUCE}, {SPF_FOR_GRAD, SPF_FOR_GRAD_SHARD},
                   &Brought::grads, expected.reductions_by_name)) {
+      const auto& ranks = At(trace.groups, first.group).world_ranks;
+      if (!expected.data.Share(static_cast<int32_t>(rank), ranks)) continue;
       const int32_t module =
           expected.buckets ? Block(trace, first) : Unit(part, expected.reductions_by_name);
       work.reductions.push_back(e);
