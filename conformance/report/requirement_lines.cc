@@ -80,9 +80,13 @@ std::vector<std::string> RequirementLines(const RunReport& report, size_t most) 
                         " more reasons (--report DIR lists all)");
         break;
       }
-      lines.push_back(name + std::to_string(reason.cases.size()) +
-                      (reason.cases.size() == 1 ? " case): " : " cases): ") +
-                      Joined(reason.requirements) + ": " + why);
+      const bool one = reason.cases.size() == 1;
+      // What keeps a run from being conformant is looked at, in one case.
+      const std::string where = kind != Kind::kMissing ? ""
+                                : one                  ? ", " + *reason.cases.begin()
+                                                       : ", such as " + *reason.cases.begin();
+      lines.push_back(name + std::to_string(reason.cases.size()) + (one ? " case" : " cases") +
+                      where + "): " + Joined(reason.requirements) + ": " + why);
     }
   }
   return lines;

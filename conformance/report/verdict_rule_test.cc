@@ -214,7 +214,7 @@ TEST(Lines, NameRequirementsByReason) {
   EXPECT_EQ(
       RequirementLines(report, 12),
       (std::vector<std::string>{"requirements: 1 judged, 2 not judged in some case, 1 not asked",
-                                "not judged (2 cases): FS-15, FS-16: no results",
+                                "not judged (2 cases, such as w2.zero3): FS-15, FS-16: no results",
                                 "not asked (1 case): FS-04: no marks"}));
   report.cases[1].not_checkable.push_back({"GE-05", "no memory"});
   EXPECT_EQ(RequirementLines(report, 1)[2], "and for 1 more reasons (--report DIR lists all)");
@@ -281,7 +281,7 @@ TEST(Console, SaysWhatWasJudgedAndWhatNot) {
   EXPECT_EQ(out.str(),
             "partial  w2.zero3  (FS-15: no results)\n"
             "requirements: 1 judged, 1 not judged in some case, 0 not asked\n"
-            "not judged (1 case): FS-15: no results\n"
+            "not judged (1 case, w2.zero3): FS-15: no results\n"
             "conformant where judged: 1 partial\n");
 }
 

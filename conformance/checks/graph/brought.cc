@@ -1,6 +1,7 @@
+#include "conformance/checks/graph/brought.h"
+
 #include "conformance/checks/base/analysis.h"
 #include "conformance/checks/base/carried.h"
-#include "conformance/checks/graph/overlap_check.h"
 #include "conformance/common/at.h"
 
 namespace shardproof {

@@ -89,18 +89,31 @@ class Judge {
            "let the gather wait only for the buffer that it fills");
     Report(kReductionsHide, reductions, "reduction",
            "wait for it only when its buffer is needed again");
-    if (lumped && !result_.judged.contains(kReductionsHide)) {
-      result_.not_checkable.push_back(
-          {kReductionsHide,
-           "the engine's layout of aligned shards has fewer than three buckets, one with most of "
-           "the elements, or none that is complete before the backward of the last layer: there "
-           "is nothing to hide under",
-           NotCheckable::Kind::kNotAsked});
+    const auto asked = [&](bool by_name) { return by_name && expected.shared; };
+    if (expected.gathers && asked(expected.gathers_by_name) && gathers.all == 0)
+      NothingHides(kGathersHide, "gathers parameters");
+    if (lumped && reductions.all == 0) {
+      NotAsked(kReductionsHide,
+               "the engine's layout of aligned shards has fewer than three buckets, one with most "
+               "of the elements, or none that is complete before the backward of the last layer: "
+               "there is nothing to hide under");
+    } else if (expected.reductions && asked(expected.reductions_by_name) && reductions.all == 0) {
+      NothingHides(kReductionsHide, "reduces gradients");
     }
     if (blocked != kNone && !free) ReportTwin(blocked);
   }
 
  private:
+  void NotAsked(const char* id, const std::string& why) {
+    result_.not_checkable.push_back({id, why, NotCheckable::Kind::kNotAsked});
+  }
+
+  void NothingHides(const char* id, const std::string& what) {
+    NotAsked(id, "no rank " + what +
+                     " of three units or buckets in collectives of their own in a "
+                     "train step: there is nothing to hide under");
+  }
+
   bool Early(const Work& work, size_t rank, size_t instance, const InstanceFacts& facts) const {
     const auto world_rank = static_cast<int32_t>(rank);
     return SomeBucketIsEarly(

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "conformance/checks/base/facts.h"
+#include "conformance/checks/base/reduces.h"
 #include "conformance/common/at.h"
 
 namespace shardproof::overlap {
@@ -90,6 +91,7 @@ Expected Expect(const InstanceSpec& spec, int32_t world) {
   expected.reductions = !TakesTurns(spec) && (full ? separate : spec.overlap_grad_reduce);
   expected.gathers_by_name = spec.overlap_param_gather;
   expected.reductions_by_name = spec.overlap_grad_reduce;
+  expected.shared = MostRanksOfAParameter(spec) > 1;
   expected.twin = full && spec.twin == GatherTwin::kGiven;
   return expected;
 }

@@ -25,6 +25,7 @@ struct Expected {
   bool gathers = false, reductions = false, twin = false;
   // The case asks for it by name, not only by the way it shards: then labels need not be there.
   bool gathers_by_name = false, reductions_by_name = false;
+  bool shared = false;   // some parameter is on several ranks: else nothing need travel
   bool buckets = false;  // not units travel but buckets, which labels need not name
   // How much an aligned bucket takes in, and of which layers, follows from its largest parameter:
   // maybe most of the model, or of all layers, complete when nothing is left to hide under.

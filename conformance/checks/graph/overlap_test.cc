@@ -1,90 +1,13 @@
 #include <gtest/gtest.h>
 
-#include "conformance/checks/graph/cost_model.h"
 #include "conformance/checks/graph/overlap_check.h"
-#include "conformance/checks/program/lowered.h"
+#include "conformance/checks/graph/sharded_step.h"
 #include "conformance/checks/testing/shown.h"
 #include "conformance/common/at.h"
 #include "conformance/trace/trace_builder.h"
 
 namespace shardproof {
 namespace {
-
-// A step of a sharded engine with four layers on two ranks: gathers on one stream, compute on
-// another, reductions on a third, and what the knobs below leave out or add.
-struct Shape {
-  bool gather_waits_for_compute = false;     // each gather waits for the compute before it
-  bool compute_waits_for_reduction = false;  // each compute waits for the reduction before it
-  bool twin = true;
-  bool gather_waits_for_reduction = false;
-  int world = 2;
-  std::vector<int32_t> ranks = {0, 1};  // who reduces and gathers
-  int labelled = -1;  // as this module, and for something else: each collective; -1: as what it is
-};
-
-void Order(TraceBuilder& t, int from, int to) {
-  const int event = t.EventCreate();
-  t.Record(event, from);
-  t.Wait(event, to);
-}
-
-Trace StepOf(int rank, const Shape& shape) {
-  TraceBuilder t(rank, shape.world);
-  const int dp = t.Group("dp_cp", shape.ranks),
-            twin = shape.twin ? t.Group("dp_cp_ag", shape.ranks) : dp;
-  const int compute = t.Stream("compute"), gather = t.Stream("gather"), reduce = t.Stream("reduce");
-  t.CallBegin("create");
-  t.CallEnd("create");
-  t.CallBegin("train_step", 0);
-  for (int layer = 0; layer < 4; ++layer) {
-    if (shape.gather_waits_for_compute) Order(t, compute, gather);
-    if (shape.gather_waits_for_reduction) Order(t, reduce, gather);
-    const bool honest = shape.labelled < 0;
-    const int module = honest ? layer : shape.labelled;
-    t.Collective(SPF_ALL_GATHER, twin, gather, 8, {},
-                 {.label = {honest ? SPF_FOR_PARAM_FULL : SPF_FOR_OTHER, module, 0}});
-    Order(t, gather, compute);
-    t.Compute(compute, layer, SPF_BWD, 0, {});
-    Order(t, compute, reduce);
-    t.Collective(SPF_REDUCE_SCATTER, dp, reduce, 8, {},
-                 {.label = {honest ? SPF_FOR_GRAD : SPF_FOR_CHECKPOINT, module, 0}});
-    if (shape.compute_waits_for_reduction) Order(t, reduce, compute);
-  }
-  t.CallEnd("train_step", 0);
-  return t.Done();
-}
-
-std::vector<Trace> Step(const Shape& shape) { return {StepOf(0, shape), StepOf(1, shape)}; }
-
-Case FullySharded() {
-  Case c;
-  c.world = 2;
-  c.instances[0].strategy = ShardingStrategy::kOptimGradsParams;
-  c.instances[0].twin = GatherTwin::kGiven;
-  return c;
-}
-
-std::set<std::string> Found(const CheckResult& result) {
-  Show(result);
-  std::set<std::string> ids;
-  for (const Finding& finding : result.findings) ids.insert(finding.requirement);
-  return ids;
-}
-using Ids = std::set<std::string>;
-
-// What the collectives of StepOf carried: a layer each.
-std::vector<BroughtByEvent> LayersBrought(const std::vector<Trace>& traces) {
-  std::vector<BroughtByEvent> brought;
-  for (const Trace& trace : traces) {
-    BroughtByEvent& of = brought.emplace_back();
-    for (int64_t i = 0, n = 0; i < Length(trace.events); ++i) {
-      if (At(trace.events, i).kind != EventKind::kCollective) continue;
-      const bool gather = n % 2 == 0;
-      of[i] = {gather, !gather, static_cast<int32_t>(n++ / 2), false};
-    }
-  }
-  return brought;
-}
 
 TEST(Overlap, AnEngineThatOverlapsPasses) {
   const CheckResult result = Shown(CheckOverlap(FullySharded(), Step({})));
@@ -116,7 +39,7 @@ TEST(Overlap, ReductionsThatTakeTurnsWithSumsOverTpNeedNotHide) {
 // Four ranks with tp = 2: these two replicate the norms, and sum their gradients behind backward.
 TEST(Overlap, SumsOverTensorParallelRanksAreNoReductionsOfUnits) {
   Case c = FullySharded();
-  c.world = 4;
+  c.world = c.instances[0].span = 4;
   c.instances[0].tensor_parallel = true;
   c.instances[0].tp = 2;
   const auto judged = [&](const std::vector<std::vector<int32_t>>& groups) {
@@ -254,76 +177,6 @@ TEST(Overlap, BucketsOfOneStepCountNotThoseOfAllSteps) {
   EXPECT_EQ(found(3), Ids{"GE-13"});
 }
 
-TEST(MayOrder, AGatherAheadIsUnorderedWithTheComputeBeforeItOnly) {
-  const std::vector<Trace> traces = Step({});
-  const graph::Program program = graph::Lower(traces);
-  graph::MayOrder order(program);
-  std::vector<uint32_t> gathers, computes;
-  for (uint32_t e = 0; e < program.first_entry[1]; ++e) {
-    const Event& event = program.event(program.entries[e]);
-    if (event.kind == EventKind::kCompute) computes.push_back(e);
-    if (event.kind == EventKind::kCollective && event.collective == SPF_ALL_GATHER)
-      gathers.push_back(e);
-  }
-  EXPECT_TRUE(order.Unordered(gathers[1], computes[0]));
-  EXPECT_FALSE(order.Unordered(gathers[1], computes[1]));
-  EXPECT_TRUE(order.Precedes(gathers[1], computes[1]));
-  EXPECT_EQ(graph::Lowered(traces).EntryAt(0, program.entries[computes[2]].event), computes[2]);
-}
-
-TEST(MayOrder, AGatherCannotCompleteWithoutAReductionThatOnlyItsPeerWaitsFor) {
-  for (const bool peer_waits : {false, true}) {
-    Shape peer;
-    peer.gather_waits_for_reduction = peer_waits;
-    const std::vector<Trace> traces = {StepOf(0, {}), StepOf(1, peer)};
-    const graph::Program program = graph::Lower(traces);
-    graph::MayOrder order(program);
-    std::vector<uint32_t> gathers, reductions;
-    for (uint32_t e = 0; e < program.first_entry[1]; ++e) {
-      const Event& event = program.event(program.entries[e]);
-      if (event.kind != EventKind::kCollective) continue;
-      (event.collective == SPF_ALL_GATHER ? gathers : reductions).push_back(e);
-    }
-    EXPECT_EQ(order.CompletesWithout(gathers[2], reductions[1]), !peer_waits);
-    EXPECT_TRUE(order.CompletesWithout(gathers[2], reductions[2]));
-  }
-}
-
-double DurationUs(const Trace&, const Event& event) {
-  return event.kind == EventKind::kCompute ? 10 : event.kind == EventKind::kCollective ? 4 : 0;
-}
-
-TEST(CostModel, OverlapHidesCommunicationAndOrderExposesIt) {
-  graph::CostModel model;
-  model.duration_us = DurationUs;
-  const std::vector<Trace> overlapped = Step({}),
-                           ordered = Step({.gather_waits_for_compute = true});
-  const graph::CostedRun fast = Simulate(graph::Lower(overlapped), model);
-  const graph::CostedRun slow = Simulate(graph::Lower(ordered), model);
-  EXPECT_DOUBLE_EQ(fast.total_us, 4 + 4 * 10 + 4);  // first gather, four layers, last reduction
-  EXPECT_DOUBLE_EQ(fast.ranks[0].compute_us, 40);
-  EXPECT_DOUBLE_EQ(fast.ranks[0].exposed_us, 8);
-  EXPECT_DOUBLE_EQ(slow.total_us, 4 * (4 + 10) + 4);
-  EXPECT_DOUBLE_EQ(slow.ranks[1].exposed_us, 4 * 4 + 4);
-}
-
-TEST(CostModel, AMemberThatStartsLateHoldsAllOthers) {
-  std::vector<Trace> traces;
-  for (int rank = 0; rank < 2; ++rank) {
-    TraceBuilder t(rank, 2);
-    const int dp = t.Group("dp", {0, 1}), stream = t.Stream("compute");
-    if (rank == 1) t.Compute(stream, 0, SPF_FWD, 0, {});
-    t.Collective(SPF_ALL_REDUCE, dp, stream, 8);
-    traces.push_back(t.Done());
-  }
-  graph::CostModel model;
-  model.duration_us = DurationUs;
-  const graph::CostedRun run = Simulate(graph::Lower(traces), model);
-  EXPECT_DOUBLE_EQ(run.total_us, 14);
-  EXPECT_DOUBLE_EQ(run.ranks[0].exposed_us, 14);
-  EXPECT_DOUBLE_EQ(run.ranks[1].exposed_us, 4);
-}
-
 // Labels are the engine's word: a false one hides nothing from the checks.
 TEST(Overlap, WhatIsLabelledAsSomethingElseIsJudgedByItsBytes) {
   Case c = FullySharded();
@@ -336,6 +189,29 @@ TEST(Overlap, WhatIsLabelledAsSomethingElseIsJudgedByItsBytes) {
     EXPECT_TRUE(result.judged.contains("GE-12") && result.judged.contains("GE-13"));
     EXPECT_EQ(Found(result), waits ? (Ids{"GE-12", "GE-13", "GE-14"}) : Ids{});
   }
+}
+
+// Beside each reduction, which compute waits for, goes one of scratch that says it is of gradients.
+TEST(Overlap, WhatIsLabelledAsAReductionAndCarriesNoGradientIsNone) {
+  Case c = FullySharded();
+  c.instances[0].overlap_grad_reduce = true;
+  const std::vector<Trace> run = Step({.compute_waits_for_reduction = true, .decoys = true});
+  EXPECT_FALSE(Found(CheckOverlap(c, run)).contains("GE-13")) << "labels are all that is known";
+  EXPECT_TRUE(Found(CheckOverlap(c, run, LayersBrought(run))).contains("GE-13"));
+}
+
+// One reduction of all gradients, as of a flat buffer: what was asked for is not passed over.
+TEST(Overlap, WhereNothingCanHideItIsSaid) {
+  Case c = FullySharded();
+  c.instances[0].overlap_param_gather = c.instances[0].overlap_grad_reduce = true;
+  const CheckResult result = CheckOverlap(c, Step({.labelled = 2}));
+  EXPECT_EQ(result.judged, Ids{});
+  Ids not_asked;
+  for (const NotCheckable& row : result.not_checkable) {
+    EXPECT_EQ(row.kind, NotCheckable::Kind::kNotAsked);
+    not_asked.insert(row.requirement);
+  }
+  EXPECT_EQ(not_asked, (Ids{"GE-12", "GE-13"}));
 }
 
 }  // namespace

@@ -25,25 +25,30 @@ const Brought* Collector::BroughtOf(const Part& part) const {
   return at == of.end() ? nullptr : &at->second;
 }
 
+bool Collector::BytesTell(size_t rank, bool Brought::*carried) const {
+  return !brought_.empty() && std::any_of(brought_[rank].begin(), brought_[rank].end(),
+                                          [&](const auto& one) { return one.second.*carried; });
+}
+
 bool Collector::Is(uint32_t e, std::initializer_list<int> kinds,
                    std::initializer_list<int> purposes, bool Brought::*carried,
-                   bool by_name) const {
+                   bool by_bytes) const {
   const Entry& entry = program_.entries[e];
   for (uint32_t p = entry.parts.begin; p < entry.parts.end; ++p) {
     const Event& event = program_.event(program_.parts[p]);
     const bool kind = std::find(kinds.begin(), kinds.end(), event.collective) != kinds.end();
     const Brought* brought = BroughtOf(program_.parts[p]);
     const bool purpose =
-        std::find(purposes.begin(), purposes.end(), event.purpose) != purposes.end() ||
-        (by_name && brought != nullptr && brought->*carried);
+        by_bytes ? brought != nullptr && brought->*carried
+                 : std::find(purposes.begin(), purposes.end(), event.purpose) != purposes.end();
     const auto& ranks = At(program_.trace(entry.rank).groups, event.group).world_ranks;
     if (kind && purpose && ranks.size() > 1) return true;
   }
   return false;
 }
 
-int32_t Collector::Unit(const Part& part, bool by_name) const {
-  const Brought* brought = by_name ? BroughtOf(part) : nullptr;
+int32_t Collector::Unit(const Part& part, bool by_bytes) const {
+  const Brought* brought = by_bytes ? BroughtOf(part) : nullptr;
   return brought == nullptr || brought->label_fits ? program_.event(part).module : brought->unit;
 }
 
@@ -67,6 +72,8 @@ Work Collector::Collect(size_t rank, int32_t instance, const Expected& expected)
     if (event.kind == EventKind::kCallBegin && event.instance == instance)
       training[event.call] = trace.Text(event.text) == "train_step";
   }
+  const bool gathers_by_bytes = expected.gathers_by_name && BytesTell(rank, &Brought::params),
+             reductions_by_bytes = expected.reductions_by_name && BytesTell(rank, &Brought::grads);
   for (uint32_t e = program_.first_entry[rank]; e < program_.first_entry[rank + 1]; ++e) {
     const Event& event = program_.event(program_.entries[e]);
     const auto call = training.find(event.call);
@@ -76,19 +83,19 @@ Work Collector::Collect(size_t rank, int32_t instance, const Expected& expected)
     const Part& part = program_.parts[program_.entries[e].parts.begin];
     const Event& first = program_.event(part);
     if (Is(e, {SPF_ALL_GATHER, SPF_ALL_GATHER_V, SPF_BROADCAST},
-           {SPF_FOR_PARAM_FULL, SPF_FOR_PARAM_SHARD}, &Brought::params, expected.gathers_by_name)) {
+           {SPF_FOR_PARAM_FULL, SPF_FOR_PARAM_SHARD}, &Brought::params, gathers_by_bytes)) {
       const auto& ranks = At(trace.groups, first.group).world_ranks;
       const auto& outer = expected.outer;
       if (std::find(outer.begin(), outer.end(), ranks) != outer.end()) continue;
       work.gathers.push_back(e);
       work.gathered[event.call].insert(expected.buckets ? Block(trace, first)
-                                                        : Unit(part, expected.gathers_by_name));
+                                                        : Unit(part, gathers_by_bytes));
     } else if (Is(e, {SPF_REDUCE_SCATTER, SPF_ALL_REDUCE}, {SPF_FOR_GRAD, SPF_FOR_GRAD_SHARD},
-                  &Brought::grads, expected.reductions_by_name)) {
+                  &Brought::grads, reductions_by_bytes)) {
       const auto& ranks = At(trace.groups, first.group).world_ranks;
       if (!expected.data.Share(static_cast<int32_t>(rank), ranks)) continue;
       const int32_t module =
-          expected.buckets ? Block(trace, first) : Unit(part, expected.reductions_by_name);
+          expected.buckets ? Block(trace, first) : Unit(part, reductions_by_bytes);
       work.reductions.push_back(e);
       work.reduced[event.call].insert(module);
       work.elements[event.call][module] += ElementsOf(e);

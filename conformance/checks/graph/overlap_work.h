@@ -7,7 +7,7 @@
 #include <set>
 #include <vector>
 
-#include "conformance/checks/graph/overlap_check.h"
+#include "conformance/checks/graph/brought.h"
 #include "conformance/checks/graph/overlap_expected.h"
 #include "conformance/checks/program/program.h"
 
@@ -34,11 +34,13 @@ class Collector {
  private:
   // By bytes; null: they do not tell.
   const Brought* BroughtOf(const graph::Part& part) const;
-  // By label, or by what was carried.
+  // Do they tell of what the rank carries of this kind?
+  bool BytesTell(size_t rank, bool Brought::*carried) const;
+  // by_bytes: by what it carried alone; else by its label.
   bool Is(uint32_t e, std::initializer_list<int> kinds, std::initializer_list<int> purposes,
-          bool Brought::*carried, bool by_name) const;
+          bool Brought::*carried, bool by_bytes) const;
   // A label need not be there, nor be true.
-  int32_t Unit(const graph::Part& part, bool by_name) const;
+  int32_t Unit(const graph::Part& part, bool by_bytes) const;
   int64_t ElementsOf(uint32_t e) const;
 
   const graph::Program& program_;

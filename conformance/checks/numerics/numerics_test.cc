@@ -329,6 +329,39 @@ TEST(ResultsDue, AreWholeInAGoodRun) {
   EXPECT_FALSE(result.judged.contains("FS-24")) << "no value was compared";
 }
 
+// Each replica publishes one half after one step and the other half after the next one: as many,
+// and of neither half is shown that each step updates it.
+TEST(Numerics, AReplicaThatPublishesHalvesInTurns) {
+  MiniRun mini = RunMini(MiniCase(4, [](InstanceSpec& spec) { spec.outer = 2; }));
+  for (Event& event : At(mini.run.traces, 2).events) {
+    if (event.kind != EventKind::kPublish || event.result != SPF_RESULT_PARAM || event.call < 1)
+      continue;
+    const int64_t half = event.count / 2;
+    ASSERT_EQ(event.count, 2 * half);
+    if (event.call % 2 == 0) {
+      event.offset += half;
+      if (event.values >= 0) event.values += half;
+    }
+    event.count = half;
+  }
+  const CheckResult result = CheckPublished(mini.run);
+  EXPECT_EQ(FoundIn(result), "FS-28");
+  ASSERT_FALSE(result.findings.empty());
+  EXPECT_EQ(result.findings[0].rank, 2);
+}
+
+// Nothing forbids to publish an element again.
+TEST(Numerics, WhatIsPublishedTwiceAfterOneStepIsNotAskedTwiceOfOthers) {
+  MiniRun mini = RunMini(MiniCase(2));
+  std::vector<Event>& events = At(mini.run.traces, 0).events;
+  const auto last = std::find_if(events.rbegin(), events.rend(), [](const Event& e) {
+    return e.kind == EventKind::kPublish && e.result == SPF_RESULT_PARAM;
+  });
+  ASSERT_NE(last, events.rend());
+  events.insert(last.base(), *last);
+  EXPECT_EQ(FoundIn(CheckPublished(mini.run)), "");
+}
+
 TEST(ResultsDue, WhatOneRankLeavesOutIsMissed) {
   struct Left {
     const char* requirement;

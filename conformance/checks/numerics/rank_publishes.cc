@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <string>
-#include <utility>
+#include <vector>
 
 #include "conformance/checks/base/published.h"
 #include "conformance/common/at.h"
@@ -15,8 +15,50 @@ namespace shardproof {
 
 namespace {
 
-// Elements of parameters (by key) that one rank publishes, by entry call.
-using Shown = std::map<int32_t, std::map<int32_t, int64_t>>;
+struct Elements {
+  int64_t begin = 0, end = 0;
+};
+
+// Elements of one tensor: intervals, in order, that do not touch.
+class ElementSet {
+ public:
+  void Add(Elements more) {
+    if (more.begin >= more.end) return;
+    const auto touches = [&](const Elements& one) {
+      return one.begin <= more.end && more.begin <= one.end;
+    };
+    for (const Elements& one : parts_) {
+      if (!touches(one)) continue;
+      more.begin = std::min(more.begin, one.begin);
+      more.end = std::max(more.end, one.end);
+    }
+    std::erase_if(parts_, touches);
+    parts_.insert(
+        std::upper_bound(parts_.begin(), parts_.end(), more.begin,
+                         [](int64_t begin, const Elements& one) { return begin < one.begin; }),
+        more);
+  }
+  const std::vector<Elements>& parts() const { return parts_; }
+  // The first of these that are not in the set; empty: all are.
+  Elements FirstMissing(const ElementSet& wanted) const {
+    for (Elements want : wanted.parts_) {
+      for (const Elements& one : parts_) {
+        if (one.begin <= want.begin && want.begin < one.end)
+          want.begin = std::min(want.end, one.end);
+        else if (want.begin < one.begin)
+          want.end = std::min(want.end, one.begin);
+      }
+      if (want.begin < want.end) return want;
+    }
+    return {};
+  }
+
+ private:
+  std::vector<Elements> parts_;
+};
+
+// Of parameters (by key), what one rank publishes, by train_step.
+using Shown = std::map<int32_t, std::map<int32_t, ElementSet>>;
 
 Shown ShownBy(const Analysis& a, int instance, int32_t rank) {
   const InstanceFacts& facts = a.Facts(static_cast<size_t>(instance));
@@ -26,23 +68,32 @@ Shown ShownBy(const Analysis& a, int instance, int32_t rank) {
         event.result != SPF_RESULT_PARAM || facts.CallAt(event.call).letter != 't')
       continue;
     const ParamFacts& param = facts.Param(rank, event.id);
-    if (!param.frozen) shown[event.call][param.key] += event.count;
+    if (!param.frozen) shown[event.call][param.key].Add({event.offset, event.offset + event.count});
   }
   return shown;
 }
 
-// The train_step in which most is published of each parameter, and how much.
-std::map<int32_t, std::pair<int32_t, int64_t>> MostOf(const Shown& shown) {
-  std::map<int32_t, std::pair<int32_t, int64_t>> most;
+// What it publishes after any train_step.
+std::map<int32_t, ElementSet> EverOf(const Shown& shown) {
+  std::map<int32_t, ElementSet> ever;
   for (const auto& [call, params] : shown) {
-    for (const auto& [key, count] : params) {
-      auto& [at, largest] = most[key];
-      if (count <= largest) continue;
-      at = call;
-      largest = count;
+    for (const auto& [key, elements] : params) {
+      for (const Elements& part : elements.parts()) ever[key].Add(part);
     }
   }
-  return most;
+  return ever;
+}
+
+// A train_step after which it publishes this element.
+int32_t StepThatHas(const Shown& shown, int32_t key, int64_t element) {
+  for (const auto& [call, params] : shown) {
+    const auto of = params.find(key);
+    if (of == params.end()) continue;
+    for (const Elements& part : of->second.parts()) {
+      if (part.begin <= element && element < part.end) return call;
+    }
+  }
+  return -1;
 }
 
 }  // namespace
@@ -54,23 +105,26 @@ void JudgeRankPublishes(const Analysis& a, int instance, const OracleRun& oracle
   for (int32_t rank = 0; rank < a.ranks(); ++rank) {
     if (!facts.InGrid(rank)) continue;
     Shown shown = ShownBy(a, instance, rank);
-    const auto most = MostOf(shown);
+    const auto ever = EverOf(shown);
     for (int32_t call = 0; call < calls; ++call) {
       const OracleCall& want = At(oracle.calls, call);
       if (want.letter != 't' || !want.updated || !params.AnyIn(call) ||
           !CallCompleted(a, instance, call))
         continue;
-      for (const auto& [key, largest] : most) {
-        const int64_t count = shown[call][key];
-        if (count >= largest.second) continue;
+      for (const auto& [key, elements] : ever) {
+        const Elements missing = shown[call][key].FirstMissing(elements);
+        if (missing.begin == missing.end) continue;
+        const std::string& name = facts.ByKey(key).name;
+        const std::string range =
+            "[" + std::to_string(missing.begin) + ", " + std::to_string(missing.end) + ")";
+        const std::string other =
+            a.CallName(rank, instance, StepThatHas(shown, key, missing.begin));
         sink.Add(a.AtCall("FS-28", rank, instance, call, rank),
-                 std::to_string(largest.second) + " elements of " + facts.ByKey(key).name +
-                     ", as in " + a.CallName(rank, instance, largest.first),
-                 count == 0 ? "none" : std::to_string(count),
-                 "the rank publishes " + facts.ByKey(key).name + " after " +
-                     a.CallName(rank, instance, largest.first) +
-                     ", and not all of that after this step: what other ranks publish does not "
-                     "show that this rank's copy is updated");
+                 "elements " + range + " of " + name + ", as in " + other,
+                 shown[call][key].parts().empty() ? "none of this parameter" : "others of it",
+                 "the rank publishes these elements after " + other +
+                     ", and not after this step: what other ranks publish does not show that this "
+                     "rank's copy is updated");
         break;  // of this call: the rest follows
       }
     }

@@ -15,6 +15,7 @@
 #include "conformance/cases/support/reshard.h"
 #include "conformance/cases/support/starved_cases.h"
 #include "conformance/cases/support/would_add.h"
+#include "conformance/checks/base/reduces.h"
 #include "conformance/common/at.h"
 #include "conformance/common/read_file.h"
 #include "conformance/runner/chosen.h"
@@ -233,11 +234,10 @@ void FittedRun::CaseDone(size_t place, const Case& c, const CaseReport& report) 
 
 namespace {
 
-// Of some engine of the case.
-bool SeveralRanksTakePart(const Case& c) {
-  return std::ranges::any_of(c.instances, [&](const InstanceSpec& one) {
-    return (one.span > 0 ? one.span : c.world - one.offset) > 1;
-  });
+// Some engine of the case has a parameter on several ranks, which it must reduce.
+bool RanksShareParameters(const Case& c) {
+  return std::ranges::any_of(
+      c.instances, [](const InstanceSpec& one) { return MostRanksOfAParameter(one) > 1; });
 }
 
 }  // namespace
@@ -250,12 +250,12 @@ void FittedRun::Note(const Case& c, const CaseReport& report) {
     case Status::kWaived:
     case Status::kBounded:
       judged_.push_back(c);
-      judged_shared_ |= c.illegal.empty() && SeveralRanksTakePart(c);
+      judged_shared_ |= c.illegal.empty() && RanksShareParameters(c);
       return;
     case Status::kUnsupported:
       if (HasOwnList(options_)) NoteValues(c);
       if (!IsOfTaken(spaces_, supported_, c)) return;
-      if (declined_shared_.empty() && SeveralRanksTakePart(c))
+      if (declined_shared_.empty() && RanksShareParameters(c))
         declined_shared_ = report.id + " (" + report.reason + ")";
       if (declined_.empty()) declined_first_ = report.id + ": " + report.reason;
       declined_[Id(c)] = report.reason;
@@ -277,7 +277,7 @@ void FittedRun::NoteValues(const Case& c) {
   }
 }
 
-// A part of the cases, or some at random, need not have one in which several ranks take part.
+// A part of the cases, or some at random, need not have one in which ranks share a parameter.
 bool FittedRun::NothingSharedWasJudged() const {
   const bool whole = options_.shard.empty() && options_.select.empty() &&
                      options_.exclude.empty() && options_.random == 0 && !HasOwnList(options_);
@@ -295,11 +295,11 @@ void FittedRun::Conclude(RunReport* report) const {
   for (const std::string& one : not_askable_) report->facts.push_back("not asked: " + one);
   for (const std::string& lost : lost_)
     report->problems.push_back((options_.supports.empty() ? "" : options_.supports + ": ") + lost);
-  if (NothingSharedWasJudged())
+  if (report->cut_short.empty() && NothingSharedWasJudged())
     report->problems.push_back(
-        "in each case that was judged a single rank takes part: the engine declined all others, "
-        "such as " +
-        declined_shared_ + ", so that nothing that ranks share was judged");
+        "in no case that was judged is a parameter on several ranks: the engine declined all of "
+        "those, such as " +
+        declined_shared_ + ", so that no reduction over ranks was judged");
   if (not_for_fabric_ > 0)
     report->facts.push_back("cases: " + std::to_string(not_for_fabric_) + " not asked because " +
                             kAveragesOfNccl);

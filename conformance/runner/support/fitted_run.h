@@ -83,7 +83,7 @@ class FittedRun {
   std::vector<std::string> Coverage() const;
   int strength() const { return options_.profile == "full" ? 3 : 2; }
   void Note(const Case& c, const CaseReport& report);
-  bool NothingSharedWasJudged() const;  // by several ranks, of a whole profile
+  bool NothingSharedWasJudged() const;  // of a whole profile
   void NoteValues(const Case& c);       // that it is declined with
   void Lose(const OpenValue& one, const std::string& why);
   void AskDeclinedValues(const JudgeCases& judge);
@@ -106,7 +106,7 @@ class FittedRun {
   std::vector<Case> judged_;
   std::map<std::string, std::string> declined_;  // cases that fit: id, and why
   std::string declined_first_;
-  // With several ranks that take part: was one judged, and which was declined first?
+  // In which ranks share a parameter: was one judged, and which was declined first?
   bool judged_shared_ = false;
   std::string declined_shared_;
   std::set<std::tuple<std::string, std::string, std::string>>

@@ -17,7 +17,8 @@ using Takes = std::function<bool(const InstanceSpec& spec)>;
 class FittedRunTest : public testing::Test {
  protected:
   // A core run of an engine that a file tells of, and that takes what `takes` says.
-  RunReport Run(const std::string& supports, const Takes& takes) {
+  RunReport Run(const std::string& supports, const Takes& takes,
+                const std::string& cut_short = "") {
     Options options;
     options.impl = "lib:engine.so";
     options.supports = scratch_.path() + "/engine.toml";
@@ -43,6 +44,7 @@ class FittedRunTest : public testing::Test {
         },
         4);
     RunReport report;
+    report.cut_short = cut_short;
     run.Conclude(&report);
     return report;
   }
@@ -136,20 +138,23 @@ TEST_F(FittedRunTest, APairThatIsDeclinedIsTold) {
   EXPECT_EQ(facts.find("not judged: microbatches=2 tied"), std::string::npos);
 }
 
-// Worlds of several ranks are taken, but only where one of them takes part.
+// Worlds of several ranks are taken, but only where no two of them have the same parameter: one
+// takes part, or each has its own stage.
 TEST_F(FittedRunTest, AllThatRanksShareIsDeclined) {
   const std::string file =
-      "[strategies]\nworld = ['1', '2']\nplace = ['whole', 'from1']\nmicrobatches = ['1', '2']\n";
-  const auto problems = [&](int32_t most) {
+      "[strategies]\nworld = ['1', '2']\nplace = ['whole', 'from1']\npp = ['1', '2']\n"
+      "microbatches = ['1', '2']\n";
+  const auto problems = [&](int32_t most, const std::string& cut_short) {
     std::string all;
-    for (const std::string& one :
-         Run(file, [&](const InstanceSpec& spec) { return spec.span <= most; }).problems)
-      all += one + "\n";
+    const auto takes = [&](const InstanceSpec& spec) { return spec.span / spec.pp <= most; };
+    for (const std::string& one : Run(file, takes, cut_short).problems) all += one + "\n";
     return all;
   };
-  EXPECT_NE(problems(1).find("nothing that ranks share was judged"), std::string::npos)
-      << problems(1);
-  EXPECT_EQ(problems(2), "");
+  EXPECT_NE(problems(1, "").find("no reduction over ranks was judged"), std::string::npos)
+      << problems(1, "");
+  EXPECT_EQ(problems(2, ""), "");
+  // Cases that were not run were not declined.
+  EXPECT_EQ(problems(1, "out of time").find("no reduction over ranks"), std::string::npos);
 }
 
 TEST_F(FittedRunTest, EverythingIsDeclined) {
