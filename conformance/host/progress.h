@@ -59,7 +59,7 @@ struct Progress {
     };
     std::string where = text(call, sizeof call);
     if (last[0] != '\0') return where + ", after " + text(last, sizeof last);
-    where += ", before its first host call";
+    where += ", before a host call of it returned";
     if (earlier[0] != '\0') where += " (the last one: " + text(earlier, sizeof earlier) + ")";
     return where;
   }

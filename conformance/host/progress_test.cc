@@ -24,15 +24,16 @@ TEST(Progress, NamesTheEntryCallAndTheLastHostCall) {
     Host host(config, fabric, recorder);
     spf::Host h(host.table());
     host.BeginCall("create", -1);
-    EXPECT_EQ(progress.Where(), "create, before its first host call");
+    EXPECT_EQ(progress.Where(), "create, before a host call of it returned");
     h.Stream("main");
     EXPECT_EQ(progress.Where(), "create, after stream_create");
     host.EndCall(SPF_OK);
     for (int step = 0; step < 2; ++step) {  // without a call of its own
       const std::string call = "train_step " + std::to_string(step);
       host.BeginCall("train_step", step);
-      EXPECT_EQ(progress.Where(),
-                call + ", before its first host call (the last one: stream_create in create)");
+      EXPECT_EQ(
+          progress.Where(),
+          call + ", before a host call of it returned (the last one: stream_create in create)");
       host.EndCall(SPF_OK);
     }
     host.BeginCall("save", 2);

@@ -89,17 +89,9 @@ class Judge {
            "let the gather wait only for the buffer that it fills");
     Report(kReductionsHide, reductions, "reduction",
            "wait for it only when its buffer is needed again");
-    const auto asked = [&](bool by_name) { return by_name && expected.shared; };
-    if (expected.gathers && asked(expected.gathers_by_name) && gathers.all == 0)
+    if (gathers.all == 0 && expected.gathers && expected.gathers_by_name && expected.shared)
       NothingHides(kGathersHide, "gathers parameters");
-    if (lumped && reductions.all == 0) {
-      NotAsked(kReductionsHide,
-               "the engine's layout of aligned shards has fewer than three buckets, one with most "
-               "of the elements, or none that is complete before the backward of the last layer: "
-               "there is nothing to hide under");
-    } else if (expected.reductions && asked(expected.reductions_by_name) && reductions.all == 0) {
-      NothingHides(kReductionsHide, "reduces gradients");
-    }
+    if (reductions.all == 0) TellWhyNot(expected, lumped);
     if (blocked != kNone && !free) ReportTwin(blocked);
   }
 
@@ -112,6 +104,18 @@ class Judge {
     NotAsked(id, "no rank " + what +
                      " of three units or buckets in collectives of their own in a "
                      "train step: there is nothing to hide under");
+  }
+
+  // No reduction was judged.
+  void TellWhyNot(const Expected& expected, bool lumped) {
+    if (lumped) {
+      NotAsked(kReductionsHide,
+               "the engine's layout of aligned shards has fewer than three buckets, one with most "
+               "of the elements, or none that is complete before the backward of the last layer: "
+               "there is nothing to hide under");
+    } else if (expected.reductions && expected.reductions_by_name && expected.shared) {
+      NothingHides(kReductionsHide, "reduces gradients");
+    }
   }
 
   bool Early(const Work& work, size_t rank, size_t instance, const InstanceFacts& facts) const {

@@ -59,7 +59,7 @@ TEST(EngineProcess, AnEndBeforeTheFirstHostCallNamesTheLastOneBefore) {
       raise(SIGSEGV);
       return Frame{};
     });
-    EXPECT_EQ(end.where, "train_step 1, before its first host call" +
+    EXPECT_EQ(end.where, "train_step 1, before a host call of it returned" +
                              (before.empty() ? "" : " (the last one: " + before + ")"));
   }
 }
