@@ -34,6 +34,8 @@ class OnRank : RankCheck {
   bool created() const { return created_; }
   bool asked() const { return asked_; }  // create came back, or asked for values before
   bool used() const { return used_; }
+  // What was read or published came from elsewhere than the suite can follow.
+  bool unknown() const { return unknown_; }
 
  private:
   struct OfInstance {
@@ -140,8 +142,10 @@ class OnRank : RankCheck {
     const EventFlow& flow = a_.flow().At(rank_, index);
     if (!flow.ran || range >= Length(flow.before)) return;
     for (const Chunk& chunk : At(flow.before, range)) {
-      // Bytes of an unknown origin show nothing.
-      used_ = used_ || chunk.content.kind == Kind::kParam || NoValue(chunk.content);
+      // Bytes of an unknown origin show nothing: a load need not publish what it brings.
+      const bool known = chunk.content.kind == Kind::kParam || NoValue(chunk.content);
+      used_ = used_ || known;
+      unknown_ = unknown_ || !known;
       if (of.told || !NoValue(chunk.content) || chunk.length == 0) continue;
       of.told = true;
       const int64_t element = begin + ElementAt(index, param, range, chunk.offset);
@@ -162,7 +166,7 @@ class OnRank : RankCheck {
   }
 
   std::map<int32_t, OfInstance> instances_;
-  bool created_ = false, asked_ = false, used_ = false;
+  bool created_ = false, asked_ = false, used_ = false, unknown_ = false;
 };
 
 // What instances show that get their values later and have the rank in their grid.
@@ -199,6 +203,12 @@ CheckResult CheckMetaInit(const Analysis& a) {
     }
     if (on_rank.used()) {
       Judge(result, {"FS-50"});
+    } else if (on_rank.unknown()) {
+      // Whether the values are right is judged by what is computed from them.
+      result.not_checkable.push_back({"FS-50",
+                                      "parameters are read from bytes of unknown origin" + of_rank +
+                                          ": publish in load what it brings",
+                                      NotCheckable::Kind::kNotAsked});
     } else if (shown.contains("FS-50")) {
       CannotJudge(result, {"FS-50"}, "no event says what a parameter was read from" + of_rank);
     }

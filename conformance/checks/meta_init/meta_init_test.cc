@@ -261,15 +261,23 @@ TEST(MetaInit, WhatALoadDoesNotPublishIsNoFinding) {
   EXPECT_EQ(FoundIn(Of("tsrle", departs)), "");
 }
 
+// What is read is of a file, and nothing has said what it is: a load need not.
+TEST(MetaInit, OfWhatALoadDoesNotPublishNothingIsAsked) {
+  Departs unnamed;
+  unnamed.publishes = false;
+  const CheckResult result = Of("srle", unnamed);
+  EXPECT_FALSE(result.judged.contains("FS-50"));
+  ASSERT_EQ(NotCheckableIn(result), (std::set<std::string>{"FS-50"}));
+  EXPECT_EQ(result.not_checkable.front().kind, NotCheckable::Kind::kNotAsked);
+}
+
 TEST(MetaInit, MissingEvidenceIsNoPass) {
   Departs nowhere, fails;
   nowhere.nowhere = true;
   fails.create_fails = true;
   EXPECT_EQ(NotCheckableIn(Of("e", nowhere)), (std::set<std::string>{"FS-50"}));
   EXPECT_EQ(NotCheckableIn(Of("e", fails)), kAll);
-  Departs unnamed;  // what is read is of a file, and nothing has said what it is
-  unnamed.publishes = false;
-  EXPECT_EQ(NotCheckableIn(Of("srle", unnamed)), (std::set<std::string>{"FS-50"}));
+  EXPECT_EQ(Of("e", nowhere).not_checkable.front().kind, NotCheckable::Kind::kMissing);
   EXPECT_TRUE(NotCheckableIn(Of("srle")).empty());
   EXPECT_TRUE(NotCheckableIn(Of("s")).empty());  // nothing is read
   for (bool Provides::*lacking : {&Provides::work, &Provides::results, &Provides::memory}) {
