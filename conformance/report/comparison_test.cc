@@ -8,7 +8,7 @@
 #include <stdexcept>
 
 #include "conformance/report/files.h"
-#include "conformance/report/report_shards.h"
+#include "conformance/report/report_file.h"
 #include "conformance/report/reports_for_test.h"
 
 namespace shardproof {
@@ -21,13 +21,6 @@ std::filesystem::path Written(const std::string& text) {
 }
 
 ReadReport Read(const RunReport& report) { return ReadReportFile(Written(JsonLines(report))); }
-
-CaseReport Unsupported(const std::string& id) {
-  CaseReport c;
-  c.id = id;
-  c.status = Status::kUnsupported;
-  return c;
-}
 
 // What is said, last line first.
 std::string Said(const RunReport& earlier, const RunReport& later) {
@@ -204,83 +197,6 @@ void ExpectRefused(const std::string& text, const std::string& why) {
   } catch (const std::invalid_argument& error) {
     EXPECT_NE(std::string(error.what()).find(why), std::string::npos) << error.what();
   }
-}
-
-// Folders of --report below one.
-class ShardFolders : public testing::Test {
- protected:
-  void Write(const std::string& shard, const CaseReport& c,
-             const std::string& taken_elsewhere = "") {
-    RunReport report = Report({c});
-    report.shard = shard;
-    report.taken_elsewhere = taken_elsewhere;
-    const std::filesystem::path folder = folder_ / std::to_string(++written_);
-    std::filesystem::create_directories(folder);
-    std::ofstream(folder / "report.jsonl") << JsonLines(report);
-  }
-  void ExpectRefusal(const std::string& why) {
-    try {
-      ReadReports(folder_);
-      FAIL() << why;
-    } catch (const std::invalid_argument& error) {
-      EXPECT_NE(std::string(error.what()).find(why), std::string::npos) << error.what();
-    }
-  }
-  std::filesystem::path folder_ = std::filesystem::path(testing::TempDir()) /
-                                  testing::UnitTest::GetInstance()->current_test_info()->name();
-  int written_ = 0;
-};
-
-TEST_F(ShardFolders, AreOneReport) {
-  Write("2/2", Passing("w2.ddp"));
-  Write("1/2", Unsupported("w4.lw"), "w2.ddp");  // alone there is nothing to judge
-  const ReadReport read = ReadReports(folder_);
-  EXPECT_EQ(read.cases.size(), 2U);
-  EXPECT_EQ(read.verdict, "conformant");
-}
-
-// Its engine took a case of its own, or nobody tried another shard's: what it was to show is
-// missing.
-TEST_F(ShardFolders, OneInWhichNothingWasJudgedMakesTheRunRed) {
-  Write("2/2", Passing("w2.ddp"));
-  Write("1/2", Unsupported("w4.ddp"));
-  EXPECT_EQ(ReadReports(folder_).verdict, "not conformant");
-}
-
-TEST_F(ShardFolders, ARedOneMakesTheRunRed) {
-  Write("2/2", Failing("w2.ddp"));
-  Write("1/2", Passing("w4.ddp"));
-  EXPECT_EQ(ReadReports(folder_).verdict, "not conformant");
-}
-
-TEST_F(ShardFolders, WhereNothingWasJudgedInAnyAreRed) {
-  Write("2/2", Unsupported("w2.lw"));
-  Write("1/2", Unsupported("w4.lw"));
-  EXPECT_EQ(ReadReports(folder_).verdict, "not conformant");
-}
-
-TEST_F(ShardFolders, OneThatIsMissingOrThereTwiceIsRefused) {
-  Write("1/3", Passing("w1.ddp"));
-  Write("3/3", Passing("w2.ddp"));
-  ExpectRefusal("the report of shard 2/3 is missing");
-  Write("1/3", Passing("w4.ddp"));
-  ExpectRefusal("shard 1/3 is there twice");
-}
-
-TEST_F(ShardFolders, WhatIsNoShardIsRefused) {
-  for (const char* shard : {"", "1/", "1/x", "1/999999"}) {
-    Write(shard, Passing("w8.ddp"));
-    ExpectRefusal("is of no shard");
-    std::filesystem::remove_all(folder_);
-  }
-}
-
-TEST_F(ShardFolders, ARefusalNamesBothReports) {
-  Write("", Passing("w2.ddp"));
-  ExpectRefusal("1/report.jsonl is of no shard");
-  Write("1/8", Passing("w4.ddp"));
-  ExpectRefusal("1/report.jsonl and " + (folder_ / "2").string() +
-                "/report.jsonl are no shards of one run");
 }
 
 TEST(ReadReportFile, AReportThatIsCutOffIsRefused) {

@@ -36,6 +36,9 @@ std::string OtherRuns(const ReadReport& earlier, const ReadReport& later) {
   }
   const auto named = [](const std::string& what) { return what.empty() ? "none" : what; };
   differ("shard", named(earlier.shard), named(later.shard));
+  differ("select", named(earlier.select), named(later.select));
+  differ("exclude", named(earlier.exclude), named(later.exclude));
+  differ("options", named(earlier.options), named(later.options));
   differ("fault", named(earlier.fault), named(later.fault));
   return text;
 }

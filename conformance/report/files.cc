@@ -2,6 +2,8 @@
 
 #include <cstddef>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
 #include "conformance/common/version.h"
 #include "conformance/report/verdict_rule.h"
@@ -74,6 +76,12 @@ std::string HeaderLine(const RunReport& report) {
   text("fault", report.fault);
   text("engine", report.engine);
   text("began", report.began);
+  const auto texts = [&header](const char* name, const std::vector<std::string>& values) {
+    if (!values.empty()) header[name] = values;
+  };
+  texts("select", report.select);
+  texts("exclude", report.exclude);
+  texts("options", report.options);
   return Line(header);
 }
 

@@ -60,9 +60,12 @@ struct RunReport {
   std::string impl, fabric, profile;  // "-": no profile was asked
   std::string asked;                  // "2 cases": what was asked instead of a profile, or empty
   std::string shard;                  // "2/4": of --shard, or empty
-  std::string fault;                  // that was planted: of --fault, or empty
-  std::string engine;                 // "my engine 2.1", as it calls itself, or empty
-  std::string began;                  // "2026-11-25T02:10:00Z", or empty
+  std::vector<std::string> select, exclude;  // globs over the ids of the profile's cases
+  // Other options that decide which cases there are or how they run: "--level order".
+  std::vector<std::string> options;
+  std::string fault;   // that was planted: of --fault, or empty
+  std::string engine;  // "my engine 2.1", as it calls itself, or empty
+  std::string began;   // "2026-11-25T02:10:00Z", or empty
   uint64_t seed = 1;
   std::string assurance = "observed";  // how the evidence came about
   std::vector<CaseReport> cases;

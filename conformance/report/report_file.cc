@@ -1,5 +1,6 @@
 #include "conformance/report/report_file.h"
 
+#include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
@@ -42,15 +43,7 @@ class Reader {
 
   void Take(const json& row) {
     if (line_ == 1) {
-      if (!row.contains("shardproof_report")) Bad("a report begins with \"shardproof_report\"");
-      if (row.at("shardproof_report") != 1) Bad("a report of another version than 1");
-      report_.impl = row.at("impl");
-      report_.fabric = row.at("fabric");
-      report_.profile = row.at("profile");
-      report_.asked = row.value("asked", "");
-      report_.shard = row.value("shard", "");
-      report_.fault = row.value("fault", "");
-      report_.seed = row.value("seed", uint64_t{1});
+      TakeHeader(row);
     } else if (row.contains("end")) {
       ended_ = true;
       if (row.at("end") != report_.cases.size())
@@ -61,6 +54,33 @@ class Reader {
       const std::string id = row.at("case");
       if (!report_.cases.emplace(id, CaseOf(row)).second) Bad("a second line of case " + id);
     }
+  }
+
+  void TakeHeader(const json& row) {
+    if (!row.contains("shardproof_report")) Bad("a report begins with \"shardproof_report\"");
+    if (row.at("shardproof_report") != 1) Bad("a report of another version than 1");
+    report_.impl = row.at("impl");
+    report_.fabric = row.at("fabric");
+    report_.profile = row.at("profile");
+    const std::pair<const char*, std::string*> texts[] = {
+        {"version", &report_.version},     {"commit", &report_.commit}, {"engine", &report_.engine},
+        {"assurance", &report_.assurance}, {"asked", &report_.asked},   {"shard", &report_.shard},
+        {"fault", &report_.fault}};
+    for (const auto& [name, text] : texts) *text = row.value(name, "");
+    report_.select = OneText(row, "select");
+    report_.exclude = OneText(row, "exclude");
+    report_.options = OneText(row, "options");
+    report_.seed = row.value("seed", uint64_t{1});
+    report_.strict = row.value("strict", false);
+  }
+
+  // In which order they were given does not matter.
+  static std::string OneText(const json& row, const char* name) {
+    auto texts = row.value(name, std::vector<std::string>());
+    std::sort(texts.begin(), texts.end());
+    std::string one;
+    for (const std::string& text : texts) one += (one.empty() ? "" : " ") + text;
+    return one;
   }
 
   static ReadCase CaseOf(const json& row) {
@@ -102,6 +122,22 @@ class Reader {
 };
 
 }  // namespace
+
+std::vector<std::pair<std::string, std::string>> RunFields(const ReadReport& report) {
+  return {{"version", report.version},
+          {"commit", report.commit},
+          {"engine", report.impl},
+          {"fabric", report.fabric},
+          {"profile", report.profile},
+          {"asked", report.asked},
+          {"select", report.select},
+          {"exclude", report.exclude},
+          {"options", report.options},
+          {"fault", report.fault},
+          {"seed", std::to_string(report.seed)},
+          {"strict", report.strict ? "yes" : "no"},
+          {"assurance", report.assurance}};
+}
 
 ReadReport ReadReportFile(const std::filesystem::path& path) {
   const std::filesystem::path file =

@@ -29,15 +29,24 @@ struct ReadCase {
 };
 
 struct ReadReport {
-  std::string file;  // where it was read
+  std::string file;             // where it was read
+  std::string version, commit;  // of the suite
   std::string impl, fabric, profile, verdict;
-  std::string asked;  // instead of a profile, or empty
-  std::string shard;  // "2/4": of --shard, or empty
-  std::string fault;  // that was planted, or empty
+  std::string engine;  // as it calls itself, or empty
+  std::string assurance;
+  std::string asked;                     // instead of a profile, or empty
+  std::string shard;                     // "2/4": of --shard, or empty
+  std::string fault;                     // that was planted, or empty
+  std::string select, exclude, options;  // of the header, in one text each
   uint64_t seed = 1;
+  bool strict = false;
   std::map<std::string, ReadCase> cases;  // by id
   std::vector<std::string> problems;
 };
+
+// What the header says of the suite, of what was asked of which engine and how it ran, each with
+// its name: the same in all shards of a run.
+std::vector<std::pair<std::string, std::string>> RunFields(const ReadReport& report);
 
 // A report.jsonl, or a folder that has one. Throws std::invalid_argument that names file and line.
 ReadReport ReadReportFile(const std::filesystem::path& path);

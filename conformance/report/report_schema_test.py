@@ -62,9 +62,11 @@ class SchemaTest(unittest.TestCase):
 
     def test_of_a_shard_that_judges_nothing(self):
         folder = self.folder / "shard"
-        self.assertEqual(run("run", "--impl", "lib:" + ENGINE, "--profile", "smoke", "--shard", "400/400", "--report", folder), 0)
+        self.assertEqual(run("run", "--impl", "lib:" + ENGINE, "--profile", "smoke", "--select", "w*", "--exclude", "w8*",
+                             "--level", "order", "--shard", "400/400", "--report", folder), 0)
         rows = lines(folder)
         self.check(rows)
+        self.assertEqual([rows[0][name] for name in ("select", "exclude", "options")], [["w*"], ["w8*"], ["--level order"]])
         self.assertEqual(rows[-1]["verdict"], "nothing to judge")
 
     def test_of_hostile_texts(self):

@@ -37,20 +37,35 @@ std::string ShardsOf(const ReadReport& shard) {
                                                                                             : of;
 }
 
+// "seed 1 and 7; fault none and event_wait:3:drop@1": what keeps them from being of one run.
+std::string Differing(const ReadReport& one, const ReadReport& other) {
+  std::string text;
+  const auto compare = [&](const std::string& what, const std::string& a, const std::string& b) {
+    const auto named = [](const std::string& value) { return value.empty() ? "none" : value; };
+    if (a != b) text += (text.empty() ? "" : "; ") + what + " " + named(a) + " and " + named(b);
+  };
+  compare("number of shards", ShardsOf(one), ShardsOf(other));
+  const auto fields = RunFields(one), others = RunFields(other);
+  for (size_t i = 0; i < fields.size(); ++i)
+    compare(fields[i].first, fields[i].second, others[i].second);
+  // One that did not load has no name, and its shard is red.
+  if (!one.engine.empty() && !other.engine.empty())
+    compare("name of the engine", one.engine, other.engine);
+  return text;
+}
+
 void RequireAllOfOneRun(const std::vector<ReadReport>& shards, const std::string& folder) {
-  if (shards.size() == 1 && ShardsOf(shards[0]).empty())
-    throw std::invalid_argument(folder + " holds no shards of a run: " + shards[0].file +
-                                " is of no shard");
   std::set<std::string> there;
   for (const ReadReport& each : shards) {
-    if (ShardsOf(shards[0]).empty() || ShardsOf(each) != ShardsOf(shards[0]) ||
-        each.fabric != shards[0].fabric || each.profile != shards[0].profile)
-      throw std::invalid_argument(shards[0].file + " and " +
-                                  (&each == &shards[0] ? shards[1] : each).file +
-                                  " are no shards of one run: " + folder + " holds both");
+    if (const std::string differ = Differing(shards[0], each); !differ.empty())
+      throw std::invalid_argument(shards[0].file + " and " + each.file +
+                                  " are no shards of one run: " + differ);
     if (!there.insert(each.shard).second)
       throw std::invalid_argument(folder + ": shard " + each.shard + " is there twice");
   }
+  if (ShardsOf(shards[0]).empty())
+    throw std::invalid_argument(folder + " holds no shards of a run: " + shards[0].file +
+                                " is of no shard");
   const size_t shards_of_run = std::stoul(ShardsOf(shards[0]));
   for (size_t i = 1; i <= shards_of_run; ++i) {
     const std::string shard = std::to_string(i) + "/" + ShardsOf(shards[0]);

@@ -36,6 +36,12 @@ inline CaseReport Passing(const std::string& id) {
   c.judged = {"FS-05"};
   return c;
 }
+inline CaseReport Unsupported(const std::string& id) {
+  CaseReport c;
+  c.id = id;
+  c.status = Status::kUnsupported;
+  return c;
+}
 inline RunReport Report(std::vector<CaseReport> cases) {
   RunReport report;
   report.impl = "lib:<x>";

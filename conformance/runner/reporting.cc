@@ -1,10 +1,15 @@
 #include "conformance/runner/reporting.h"
 
+#include <cstdio>
 #include <ctime>
+#include <filesystem>
+#include <optional>
+#include <system_error>
 #include <utility>
 
 #include "conformance/abi/shardproof.h"
 #include "conformance/cases/support/simpler_cases.h"
+#include "conformance/common/read_file.h"
 #include "conformance/common/version.h"
 #include "conformance/report/files.h"
 #include "conformance/report/verdict_rule.h"
@@ -34,6 +39,39 @@ std::string AskedText(const Options& options) {
          (options.last_failed.empty() ? "" : " of --last-failed");
 }
 
+// One that can be read once alone, as bash's <(...), is left to who needs it.
+std::string ChecksumOf(const std::string& file) {
+  std::error_code error;
+  const bool regular = std::filesystem::is_regular_file(file, error);
+  const std::optional<std::string> text = regular ? ReadFile(file) : std::nullopt;
+  if (!text) return "";
+  uint64_t sum = 14695981039346656037u;  // FNV-1a
+  for (const char c : *text) sum = (sum ^ static_cast<unsigned char>(c)) * 1099511628211u;
+  char hex[24];
+  std::snprintf(hex, sizeof hex, " (%016llx)", static_cast<unsigned long long>(sum));
+  return hex;
+}
+
+// Shards of a run have the same, or they are of different lists of cases. What --supports names is
+// another file on another machine, so what stands in it counts.
+std::vector<std::string> OptionsOf(const Options& options) {
+  const Options usual;
+  std::vector<std::string> given;
+  const auto add = [&](const char* name, const std::string& value, bool differs) {
+    if (differs) given.push_back(std::string(name) + " " + value);
+  };
+  add("--gemm", options.gemm, options.gemm != usual.gemm);
+  add("--level", options.level, options.level != usual.level);
+  add("--queues", std::to_string(options.queues), options.queues != usual.queues);
+  add("--ranks", std::to_string(options.ranks), options.ranks != usual.ranks);
+  add("--supports",
+      std::filesystem::path(options.supports).filename().string() + ChecksumOf(options.supports),
+      !options.supports.empty());
+  add("--timing", options.timing, options.timing != usual.timing);
+  add("--timings", std::to_string(options.timings), options.timings != usual.timings);
+  return given;
+}
+
 }  // namespace
 
 RunReport ReportFor(const Options& options) {
@@ -43,6 +81,9 @@ RunReport ReportFor(const Options& options) {
   report.asked = AskedText(options);
   report.profile = report.asked.empty() ? options.profile : "-";
   report.shard = options.shard;
+  report.select = options.select;
+  report.exclude = options.exclude;
+  report.options = OptionsOf(options);
   report.fault = options.fault;
   report.began = Now();
   report.seed = options.seed;

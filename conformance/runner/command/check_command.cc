@@ -134,6 +134,7 @@ RunReport ReportOfRecorded(const Options& options) {
   report.fabric = "recorded";
   report.profile = "-";
   report.asked.clear();
+  report.options.clear();
   report.assurance = "reported";
   return report;
 }
