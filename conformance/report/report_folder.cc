@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <set>
 #include <stdexcept>
 #include <system_error>
 #include <utility>
@@ -30,7 +31,36 @@ RunReport NotEnded(RunReport report) {
   return report;
 }
 
+bool IsReport(const fs::path& lines) {
+  std::error_code error;
+  if (!fs::is_regular_file(lines, error)) return false;
+  std::ifstream in(lines, std::ios::binary);
+  std::string first;
+  return in && (!std::getline(in, first) || first.find("\"shardproof_report\"") != first.npos);
+}
+
+bool IsForReaders(const fs::path& file) {
+  static const std::set<std::string> kNames = {"junit.xml", "summary.md", "badge.svg"};
+  const std::string name = file.filename().string();
+  return kNames.contains(name) || (name.starts_with("report") && name.ends_with(".html"));
+}
+
 }  // namespace
+
+// report.jsonl stays, without a line: who reads it is told that the run wrote nothing, and does not
+// look for shards instead.
+void VoidReport(const fs::path& folder) {
+  const fs::path lines = folder / kLines;
+  if (!IsReport(lines)) return;
+  std::error_code error;
+  fs::resize_file(lines, 0, error);
+  if (error) fs::remove(lines, error);
+  std::vector<fs::path> others;
+  for (fs::directory_iterator each(folder, error), end; !error && each != end;
+       each.increment(error))
+    if (IsForReaders(each->path())) others.push_back(each->path());
+  for (const fs::path& file : others) fs::remove(file, error);
+}
 
 ReportFolder::ReportFolder(const std::string& folder, const RunReport& header, Sentence sentence,
                            MoreFiles more)

@@ -23,6 +23,10 @@ inline constexpr size_t kCasesPerWrite = 50;
 using MoreFiles = std::function<std::vector<std::pair<std::string, std::string>>(const RunReport&,
                                                                                  const Sentence&)>;
 
+// A report of an older run says nothing more: its report.jsonl is empty and the other files are
+// gone. What cannot be written stays as it is, as does a folder whose report.jsonl is none.
+void VoidReport(const std::filesystem::path& folder);
+
 class ReportFolder {
  public:
   // Makes the folder if need be, and replaces what is left of an older run. Throws

@@ -120,6 +120,32 @@ TEST_F(ReportFolderTest, NothingOfAnOlderRunIsLeft) {
   EXPECT_NE(Text("summary.md").find("# not conformant"), std::string::npos);
 }
 
+TEST_F(ReportFolderTest, OneThatIsVoidSaysNothing) {
+  RunReport report;
+  report.cases = {Passing("w2")};
+  const MoreFiles more = [](const RunReport&, const Sentence&) {
+    return std::vector<std::pair<std::string, std::string>>{
+        {"report.html", "x"}, {"report-2.html", "x"}, {"badge.svg", "x"}};
+  };
+  ReportFolder(folder_.string(), RunReport{}, SentenceOf, more).Finish(report);
+  std::ofstream(folder_ / "mine.md") << "x";
+  VoidReport(folder_);
+  VoidReport(folder_);
+  EXPECT_EQ(Text("report.jsonl"), "");
+  EXPECT_EQ(Text("mine.md"), "x");
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()), 2);
+}
+
+TEST_F(ReportFolderTest, WhatIsNoReportIsNotVoided) {
+  VoidReport(folder_ / "nowhere");
+  std::ofstream(folder_ / "junit.xml") << "of another tool";
+  VoidReport(folder_);
+  std::ofstream(folder_ / "report.jsonl") << "{}\n";
+  VoidReport(folder_);
+  EXPECT_EQ(Text("junit.xml"), "of another tool");
+  EXPECT_EQ(Text("report.jsonl"), "{}\n");
+}
+
 TEST_F(ReportFolderTest, FoldersAreMade) {
   const ReportFolder files((folder_ / "a" / "b").string(), RunReport{}, SentenceOf);
   EXPECT_TRUE(fs::exists(folder_ / "a" / "b" / "report.jsonl"));

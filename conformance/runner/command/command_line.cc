@@ -2,14 +2,13 @@
 
 #include <unistd.h>
 
-#include <cstdlib>
 #include <exception>
 #include <iostream>
-#include <string_view>
 
 #include "conformance/common/safe_stream.h"
 #include "conformance/common/safe_text.h"
 #include "conformance/fabric/process/descendants.h"
+#include "conformance/runner/command/launched.h"
 #include "conformance/runner/planted.h"
 #include "conformance/trace/reader.h"
 
@@ -17,17 +16,9 @@ namespace shardproof {
 
 namespace {
 
-// Under mpirun every process meets the same mistake: rank 0 speaks.
-bool Speaks() {
-  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"}) {
-    const char* rank = std::getenv(name);
-    if (rank != nullptr) return std::string_view(rank) == "0";
-  }
-  return true;
-}
-
 int CarryOut(const Options& given, int argc, char** argv, const OtherFabrics& others) {
   using Command = Options::Command;
+  if (given.last_failed.empty()) VoidOldReport(given);  // else it may be what is read first
   const Options options = WithFault(given);
   switch (options.command) {
     case Command::kRun:
@@ -75,13 +66,15 @@ static int Carry(int argc, char** argv, const OtherFabrics& others) {
   const SafeStream safe_out(std::cout), safe_err(std::cerr);
   Options options;
   int code = 3;
-  if (!Speaks()) std::cerr.setstate(std::ios::failbit);  // the parser's messages too
+  // Under mpirun every process meets the same mistake: rank 0 speaks.
+  const bool speaks = IsFirstProcess();
+  if (!speaks) std::cerr.setstate(std::ios::failbit);  // the parser's messages too
   if (!ParseOptions(argc, argv, &options, &code)) return code;
   std::cerr.clear();
   try {
     return CarryOut(options, argc, argv, others);
   } catch (const std::invalid_argument& error) {
-    if (Speaks()) std::cerr << "shardproof: " << IndentedText(error.what()) << "\n";
+    if (speaks) std::cerr << "shardproof: " << IndentedText(error.what()) << "\n";
     return 3;
   } catch (const TraceError& error) {
     std::cerr << "shardproof: input error: " << IndentedText(error.what()) << "\n";

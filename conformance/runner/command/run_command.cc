@@ -7,6 +7,8 @@
 #include <string_view>
 
 #include "conformance/fabric/nccl/rendezvous/environment.h"
+#include "conformance/report/report_folder.h"
+#include "conformance/runner/command/launched.h"
 #include "conformance/runner/command/run_sim.h"
 #include "conformance/runner/fabric_row.h"
 #include "conformance/runner/last_failed.h"
@@ -97,10 +99,7 @@ int StartedByMpirun() {
 
 // The cases of a run: under a launcher those of its ranks, and once.
 int List(const Options& options) {
-  for (const char* name : {"OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK"}) {
-    const char* rank = std::getenv(name);
-    if (rank != nullptr && std::string_view(rank) != "0") return 0;
-  }
+  if (!IsFirstProcess()) return 0;
   Options list = options;
   list.target = "cases";
   if (options.fabric == "mpi" && list.ranks == 0) list.ranks = StartedByMpirun();
@@ -136,9 +135,14 @@ constexpr FabricRun kRuns[] = {
 
 }  // namespace
 
+void VoidOldReport(const Options& options) {
+  if (!options.report.empty() && !options.list && WritesReport(options)) VoidReport(options.report);
+}
+
 int RunCommand(const Options& given, const OtherFabrics& others, int argc, char** argv) {
   CheckChoice(given);
   const Options options = WithLastFailed(given);
+  VoidOldReport(given);
   CheckOptions(options);
   if (options.impl.starts_with("trace:")) {
     Options check = options;

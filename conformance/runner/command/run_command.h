@@ -15,6 +15,11 @@ struct OtherFabrics {
   NcclKit nccl;
 };
 
+// What an earlier run left in the folder of --report says nothing of this one, however this one
+// ends: refused, or killed while the engine is loaded. Once for a run, by the process that writes
+// it.
+void VoidOldReport(const Options& options);
+
 // Each answers the program's exit code. Under mpi RunCommand runs on every rank of mpirun; rank 0
 // reports.
 int RunCommand(const Options& options, const OtherFabrics& others, int argc, char** argv);
