@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <limits>
 #include <stdexcept>
 
 namespace shardproof {
@@ -17,14 +18,37 @@ constexpr ActionName kActions[] = {
     {Fault::Action::kReorder, "reorder"}, {Fault::Action::kDuplicate, "duplicate"},
     {Fault::Action::kCorrupt, "corrupt"}, {Fault::Action::kIgnore, "ignore"}};
 
-int64_t Number(std::string_view text, std::string_view whole) {
-  int64_t value = 0;
+constexpr int32_t kMost = std::numeric_limits<int32_t>::max();
+
+[[noreturn]] void Bad(std::string_view whole, std::string_view part, const std::string& why) {
+  throw std::invalid_argument("fault \"" + std::string(whole) + "\": \"" + std::string(part) +
+                              "\" is " + why);
+}
+
+// what: of which the number is, in words.
+template <typename Int>
+Int Number(std::string_view text, std::string_view whole, const char* what, Int least, Int most) {
+  Int value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) {
-    throw std::invalid_argument("fault \"" + std::string(whole) + "\": \"" + std::string(text) +
-                                "\" is no number");
-  }
-  return value;
+  if (error == std::errc() && end == text.data() + text.size() && value >= least && value <= most)
+    return value;
+  Bad(whole, text,
+      "no " + std::string(what) + ", a number from " + std::to_string(least) + " to " +
+          std::to_string(most));
+}
+
+int32_t Rank(std::string_view text, std::string_view whole) {
+  return Number<int32_t>(text, whole, "rank", 0, kMost);
+}
+
+// How many calls later, or which argument is wrong (faulty_work.cc); others take none.
+int32_t Amount(const Fault& fault, std::string_view text, std::string_view whole) {
+  if (fault.action == Fault::Action::kDelay)
+    return Number<int32_t>(text, whole, "number of calls", 1, kMost);
+  if (fault.action != Fault::Action::kCorrupt)
+    Bad(whole, text, "an amount, which delay and corrupt alone have");
+  const int32_t most = fault.call == "communicate" ? 3 : fault.call == "compute" ? 2 : 0;
+  return Number<int32_t>(text, whole, ("way to corrupt " + fault.call).c_str(), 0, most);
 }
 
 std::string_view Take(std::string_view& rest, char until) {
@@ -48,7 +72,7 @@ Fault IgnoredKnob(std::string_view rest, std::string_view text) {
                                 "\" is not knob:NAME:ignore[=VALUE][@RANK]");
   }
   fault.value = value;
-  if (!rest.empty()) fault.rank = static_cast<int32_t>(Number(rest, text));
+  if (!rest.empty()) fault.rank = Rank(rest, text);
   return fault;
 }
 
@@ -78,7 +102,8 @@ Fault ParseFault(std::string_view text) {
   fault.call = Take(rest, ':');
   if (fault.call == "knob") return IgnoredKnob(rest, text);
   RequireCall(fault.call, text);
-  fault.nth = Number(Take(rest, ':'), text);
+  fault.nth = Number<int64_t>(Take(rest, ':'), text, "number of a call", 0,
+                              std::numeric_limits<int64_t>::max());
   std::string_view action = Take(rest, '@');
   std::string_view amount = action;
   const std::string_view name = Take(amount, '=');
@@ -92,9 +117,9 @@ Fault ParseFault(std::string_view text) {
     throw std::invalid_argument("fault \"" + std::string(text) + "\": \"" + std::string(name) +
                                 "\" is none of drop, delay, reorder, duplicate, corrupt");
   }
-  if (!amount.empty()) fault.amount = static_cast<int32_t>(Number(amount, text));
+  if (!amount.empty()) fault.amount = Amount(fault, amount, text);
   if (fault.action == Fault::Action::kCorrupt && amount.empty()) fault.amount = 0;
-  if (!rest.empty()) fault.rank = static_cast<int32_t>(Number(rest, text));
+  if (!rest.empty()) fault.rank = Rank(rest, text);
   return fault;
 }
 

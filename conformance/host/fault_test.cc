@@ -5,6 +5,7 @@
 
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "conformance/host/faulty.h"
 
@@ -25,6 +26,33 @@ TEST(Fault, BadTextsAreRefused) {
                            "knob::ignore", "knob:lr", "knob:lr:ignore@x"}) {
     EXPECT_THROW(ParseFault(text), std::invalid_argument) << text;
   }
+}
+
+// One that was cut to 32 bits struck rank 0.
+TEST(Fault, NumbersHaveBounds) {
+  const std::pair<const char*, const char*> refused[] = {
+      {"event_wait:0:drop@4294967296", "\"4294967296\" is no rank"},
+      {"event_wait:0:drop@-1", "\"-1\" is no rank"},
+      {"knob:lr:ignore@4294967297", "\"4294967297\" is no rank"},
+      {"event_wait:-3:drop", "\"-3\" is no number of a call"},
+      {"event_wait:9223372036854775808:drop", "\"9223372036854775808\" is no number of a call"},
+      {"event_wait::drop", "\"\" is no number of a call"},
+      {"copy:0:delay=4294967297", "\"4294967297\" is no number of calls, a number from 1 to"},
+      {"copy:0:delay=0", "\"0\" is no number of calls"},
+      {"communicate:0:corrupt=4", "\"4\" is no way to corrupt communicate, a number from 0 to 3"},
+      {"copy:0:corrupt=1", "\"1\" is no way to corrupt copy, a number from 0 to 0"},
+      {"copy:0:drop=2", "\"2\" is an amount, which delay and corrupt alone have"}};
+  for (const auto& [text, why] : refused) {
+    try {
+      ParseFault(text);
+      FAIL() << text;
+    } catch (const std::invalid_argument& error) {
+      const std::string said = error.what();
+      EXPECT_NE(said.find("fault \"" + std::string(text) + "\": " + why), std::string::npos)
+          << said;
+    }
+  }
+  EXPECT_EQ(ParseFault("event_wait:9223372036854775807:drop@2147483647").rank, 2147483647);
 }
 
 TEST(Fault, HitsItsRankOrAll) {
