@@ -216,6 +216,7 @@ void AddEdges(CLI::App* app, Options* o) {
   edges->add_option("--rank", o->rank, "of this rank")->check(FromZero())->capture_default_str();
   edges->add_option("--seed", o->seed, "seed of timings")->capture_default_str();
   AddEngine(edges, o);
+  edges->get_option("--fault")->group("");  // it is refused, with the reason
   edges->add_option("--jobs", o->jobs, "worker processes (0: one per core)")->capture_default_str();
   AddDisplay(edges, o);
 }

@@ -64,11 +64,15 @@ bool FaultStruck(const Options& options) {
   return options.fault_struck != nullptr && *options.fault_struck;
 }
 
+std::string WhyNotStruck(const Options& options, bool struck) {
+  if (options.fault.empty() || struck) return "";
+  return "--fault " + options.fault +
+         " never struck: no case that ran makes that call, or the knob has that value anyway";
+}
+
 void TellFault(const Options& options, bool struck, RunReport* report) {
-  if (options.fault.empty() || struck) return;
-  report->problems.push_back("--fault " + options.fault +
-                             " never struck: no case that ran makes that call, or the knob has "
-                             "that value anyway");
+  if (const std::string why = WhyNotStruck(options, struck); !why.empty())
+    report->problems.push_back(why);
 }
 
 }  // namespace shardproof

@@ -19,6 +19,9 @@ void RequireRankOfFault(const Options& options, const std::vector<Case>& cases);
 
 bool FaultStruck(const Options& options);
 
+// A sentence about a fault that never struck; else empty.
+std::string WhyNotStruck(const Options& options, bool struck);
+
 // At the end of a run: a fault that never struck is a problem of the run.
 void TellFault(const Options& options, bool struck, RunReport* report);
 

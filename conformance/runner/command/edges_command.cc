@@ -19,7 +19,6 @@
 #include "conformance/runner/edges/edges.h"
 #include "conformance/runner/isolation/probe.h"
 #include "conformance/runner/isolation/run_apart.h"
-#include "conformance/runner/planted.h"
 #include "conformance/runner/reporting.h"
 #include "conformance/runner/scratch_folder.h"
 #include "conformance/runner/selection.h"
@@ -119,8 +118,10 @@ std::map<EdgeKind, size_t> JudgeAll(const EdgeReport& report, const Options& opt
 }  // namespace
 
 int EdgesCommand(const Options& options) {
+  if (!options.fault.empty())
+    throw std::invalid_argument(
+        "edges plants faults of its own, one in each run: leave --fault out");
   const Case c = CaseOfId(options.cases.front());
-  RequireRankOfFault(options, {c});
   std::cout << VisibleLine(HeaderLine(options)) << std::endl;
   if (!ProbeEngine(options).loads)
     throw std::invalid_argument(options.impl + " does not load: shardproof run says why");

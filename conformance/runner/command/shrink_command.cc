@@ -26,8 +26,10 @@ int ShrinkCommand(const Options& options) {
   const CaseReport report = judge.Judge({given}).front();
   const std::string cause = CauseOf(report);
   if (cause.empty()) {
+    const std::string why = WhyNotStruck(options, FaultStruck(options));
     throw std::invalid_argument("case " + Id(given) + " is " + StatusName(report.status) +
-                                ": only one that fails can be made smaller");
+                                ": only one that fails can be made smaller" +
+                                (why.empty() ? "" : "; " + why));
   }
   const auto again = [&](const std::vector<Case>& some) { return judge.Judge(some); };
   const auto tell = [&](const CaseReport& smaller) {
@@ -37,6 +39,7 @@ int ShrinkCommand(const Options& options) {
   reporter.report().facts.push_back("smallest case with " + cause + " first: " + found.report.id +
                                     " (" + std::to_string(found.runs + 1) + " runs)");
   reporter.CaseDone(0, std::move(found.report));
+  TellFault(options, FaultStruck(options), &reporter.report());
   return reporter.Finish();
 }
 
