@@ -87,5 +87,28 @@ TEST(Fault, AnIgnoredKnobIsReadAndNotHeeded) {
   EXPECT_STREQ(other.table()->knob(other.table(), "lr"), "0.5");
 }
 
+// A host that tells every knob this value.
+struct ValueHost : spf_host {
+  const char* const value;
+  explicit ValueHost(const char* told) : spf_host{}, value(told) {
+    knob = [](spf_host* h, const char*) { return static_cast<ValueHost*>(h)->value; };
+  }
+};
+
+TEST(Fault, AKnobWithTheSameValueIsNotStruckHoweverItIsWritten) {
+  struct Row {
+    const char *told, *used;
+    bool strikes;
+  };
+  for (const Row& row : {Row{"1", "01", false}, Row{"0.001", "1e-3", false},
+                         Row{"adamw", "adamw", false}, Row{"1", "2", true}, Row{"1", "1x", true},
+                         Row{"01x", "1x", true}, Row{"true", "1", true}}) {
+    ValueHost host(row.told);
+    FaultyHost deaf(&host, ParseFault("knob:lr:ignore=" + std::string(row.used)));
+    EXPECT_STREQ(deaf.table()->knob(deaf.table(), "lr"), row.used);
+    EXPECT_EQ(deaf.fired(), row.strikes) << row.told << " and " << row.used;
+  }
+}
+
 }  // namespace
 }  // namespace shardproof

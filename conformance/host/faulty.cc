@@ -1,5 +1,7 @@
 #include "conformance/host/faulty.h"
 
+#include <charconv>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -10,6 +12,17 @@ namespace {
 spf_hook OtherHook(spf_hook hook) {
   return hook == SPF_HOOK_OPTIMIZER_STEP ? SPF_HOOK_FORWARD
                                          : static_cast<spf_hook>(static_cast<int>(hook) + 1);
+}
+
+bool ReadsAs(std::string_view text, double* number) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *number);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
+// Whether an engine takes both for one: 01 is 1, and 1e-3 is 0.001.
+bool SameValue(std::string_view a, std::string_view b) {
+  double x = 0, y = 0;
+  return a == b || (ReadsAs(a, &x) && ReadsAs(b, &y) && x == y);
 }
 
 }  // namespace
@@ -79,7 +92,7 @@ const char* FaultyHost::Knob(const char* name) {
   if (fault_.action != Fault::Action::kIgnore || name == nullptr || fault_.knob != name)
     return told;
   const char* used = fault_.value.empty() ? nullptr : fault_.value.c_str();
-  const bool same = told == nullptr || used == nullptr ? told == used : fault_.value == told;
+  const bool same = told == nullptr || used == nullptr ? told == used : SameValue(used, told);
   if (!same) Strikes();
   return used;
 }
