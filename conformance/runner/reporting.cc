@@ -63,7 +63,7 @@ std::vector<std::string> OptionsOf(const Options& options) {
   add("--gemm", options.gemm, options.gemm != usual.gemm);
   add("--level", options.level, options.level != usual.level);
   add("--queues", std::to_string(options.queues), options.queues != usual.queues);
-  add("--ranks", std::to_string(options.ranks), options.ranks != usual.ranks);
+  add("ranks", std::to_string(options.ranks), options.ranks != usual.ranks);
   add("--supports",
       std::filesystem::path(options.supports).filename().string() + ChecksumOf(options.supports),
       !options.supports.empty());
