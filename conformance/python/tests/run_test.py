@@ -315,6 +315,14 @@ class Run(unittest.TestCase):
         ):
             self.expect(3, text, *arguments)
 
+    def test_an_earlier_report_says_nothing_of_a_run_that_did_not_come_to_its_end(self):
+        report = self.folder / "report"
+        run = ("--case", "w2.ddp", "--report", report)
+        self.expect(0, "conformant: 1 pass", "--engine", "ddp", *run)
+        self.expect(3, "there is no engine nobody", "--engine", "nobody", *run)
+        self.assertEqual((report / "report.jsonl").read_text(), "")
+        self.assertFalse((report / "summary.md").exists())
+
 
 if __name__ == "__main__":
     unittest.main(verbosity=2)

@@ -108,6 +108,8 @@ def main(arguments):
         arguments = _parser().parse_args(arguments)
     except SystemExit as end:  # argparse says 2, which means that the suite failed
         return command.USAGE if end.code else 0
+    if arguments.report:
+        _void(pathlib.Path(arguments.report))
     try:
         judge = command.find(arguments.shardproof)
         from shardproof.torch import declaration
@@ -166,6 +168,16 @@ def _again(arguments):
     if arguments.shardproof:
         words += ["--shardproof", str(pathlib.Path(arguments.shardproof).resolve())]
     return shlex.join([*words, "--case"])
+
+
+def _void(folder):
+    """Empties the report of an earlier run: if this one does not come to its end, nobody takes it for its verdict."""
+    lines = folder / "report.jsonl"
+    if not lines.is_file() or '"shardproof_report"' not in lines.read_text(errors="replace").partition("\n")[0]:
+        return
+    lines.write_text("")
+    for name in ("junit.xml", "summary.md"):
+        (folder / name).unlink(missing_ok=True)
 
 
 def _sign(report, engine):
