@@ -4,6 +4,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "conformance/report/report.h"
@@ -121,12 +123,22 @@ class Reader {
   bool ended_ = false;
 };
 
+// "lib:libmine.so:args" of "lib:/home/me/libmine.so:args": shards may run in other folders.
+std::string WithoutFolder(const std::string& impl) {
+  constexpr std::string_view kLib = "lib:";
+  if (!impl.starts_with(kLib)) return impl;
+  const size_t end = std::min(impl.find(':', kLib.size()), impl.size());
+  const size_t slash = impl.rfind('/', end);
+  if (slash == std::string::npos) return impl;
+  return std::string(kLib) + impl.substr(slash + 1);
+}
+
 }  // namespace
 
 std::vector<std::pair<std::string, std::string>> RunFields(const ReadReport& report) {
   return {{"version", report.version},
           {"commit", report.commit},
-          {"engine", report.impl},
+          {"engine", WithoutFolder(report.impl)},
           {"fabric", report.fabric},
           {"profile", report.profile},
           {"asked", report.asked},

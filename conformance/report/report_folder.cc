@@ -4,6 +4,7 @@
 #include <cstring>
 #include <set>
 #include <stdexcept>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -39,21 +40,34 @@ bool IsReport(const fs::path& lines) {
   return in && (!std::getline(in, first) || first.find("\"shardproof_report\"") != first.npos);
 }
 
+// report.html and its further pages, report-2.html.
+bool IsPage(std::string_view name) {
+  constexpr std::string_view kBegin = "report", kEnd = ".html";
+  if (!name.starts_with(kBegin) || !name.ends_with(kEnd)) return false;
+  name = name.substr(kBegin.size(), name.size() - kBegin.size() - kEnd.size());
+  return name.empty() || (name.size() > 1 && name.front() == '-' &&
+                          name.find_first_not_of("0123456789", 1) == name.npos);
+}
+
 bool IsForReaders(const fs::path& file) {
   static const std::set<std::string> kNames = {"junit.xml", "summary.md", "badge.svg"};
   const std::string name = file.filename().string();
-  return kNames.contains(name) || (name.starts_with("report") && name.ends_with(".html"));
+  return kNames.contains(name) || IsPage(name);
 }
 
 }  // namespace
 
-// report.jsonl stays, without a line: who reads it is told that the run wrote nothing, and does not
-// look for shards instead.
+// An empty report.jsonl comes in its place: who reads it is told that the run wrote nothing, and
+// does not look for shards instead. What else leads to the old file, a link or a copy by links,
+// keeps it.
 void VoidReport(const fs::path& folder) {
   const fs::path lines = folder / kLines;
   if (!IsReport(lines)) return;
   std::error_code error;
-  fs::resize_file(lines, 0, error);
+  fs::path empty = lines;
+  empty += ".part";
+  std::ofstream(empty, std::ios::trunc).close();
+  fs::rename(empty, lines, error);
   if (error) fs::remove(lines, error);
   std::vector<fs::path> others;
   for (fs::directory_iterator each(folder, error), end; !error && each != end;

@@ -136,6 +136,19 @@ TEST_F(ReportFolderTest, OneThatIsVoidSaysNothing) {
   EXPECT_EQ(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()), 2);
 }
 
+TEST_F(ReportFolderTest, VoidingKeepsWhatIsNotItsOwn) {
+  { ReportFolder(folder_.string(), RunReport{}, SentenceOf).Finish(RunReport{}); }
+  const std::string lines = Text("report.jsonl");
+  fs::create_hard_link(folder_ / "report.jsonl", folder_ / "kept.jsonl");  // as cp -al makes them
+  for (const char* name : {"report-notes.html", "reporters.html", "report-2.html"})
+    std::ofstream(folder_ / name) << "x";
+  VoidReport(folder_);
+  EXPECT_EQ(Text("report.jsonl"), "");
+  EXPECT_EQ(Text("kept.jsonl"), lines);
+  EXPECT_TRUE(fs::exists(folder_ / "report-notes.html") && fs::exists(folder_ / "reporters.html"));
+  EXPECT_FALSE(fs::exists(folder_ / "report-2.html"));
+}
+
 TEST_F(ReportFolderTest, WhatIsNoReportIsNotVoided) {
   VoidReport(folder_ / "nowhere");
   std::ofstream(folder_ / "junit.xml") << "of another tool";

@@ -25,9 +25,12 @@ const Brought* Collector::BroughtOf(const Part& part) const {
   return at == of.end() ? nullptr : &at->second;
 }
 
-bool Collector::BytesTell(size_t rank, bool Brought::*carried) const {
-  return !brought_.empty() && std::any_of(brought_[rank].begin(), brought_[rank].end(),
-                                          [&](const auto& one) { return one.second.*carried; });
+bool Collector::BytesTell(size_t rank, int32_t instance, bool Brought::*carried) const {
+  if (brought_.empty()) return false;
+  const Trace& trace = program_.trace(static_cast<int32_t>(rank));
+  return std::any_of(brought_[rank].begin(), brought_[rank].end(), [&](const auto& one) {
+    return one.second.*carried && At(trace.events, one.first).instance == instance;
+  });
 }
 
 bool Collector::Is(uint32_t e, std::initializer_list<int> kinds,
@@ -72,8 +75,10 @@ Work Collector::Collect(size_t rank, int32_t instance, const Expected& expected)
     if (event.kind == EventKind::kCallBegin && event.instance == instance)
       training[event.call] = trace.Text(event.text) == "train_step";
   }
-  const bool gathers_by_bytes = expected.gathers_by_name && BytesTell(rank, &Brought::params),
-             reductions_by_bytes = expected.reductions_by_name && BytesTell(rank, &Brought::grads);
+  const bool gathers_by_bytes =
+                 expected.gathers_by_name && BytesTell(rank, instance, &Brought::params),
+             reductions_by_bytes =
+                 expected.reductions_by_name && BytesTell(rank, instance, &Brought::grads);
   for (uint32_t e = program_.first_entry[rank]; e < program_.first_entry[rank + 1]; ++e) {
     const Event& event = program_.event(program_.entries[e]);
     const auto call = training.find(event.call);

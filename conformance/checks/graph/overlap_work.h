@@ -34,8 +34,8 @@ class Collector {
  private:
   // By bytes; null: they do not tell.
   const Brought* BroughtOf(const graph::Part& part) const;
-  // Do they tell of what the rank carries of this kind?
-  bool BytesTell(size_t rank, bool Brought::*carried) const;
+  // Do they tell of what the rank's instance carries of this kind?
+  bool BytesTell(size_t rank, int32_t instance, bool Brought::*carried) const;
   // by_bytes: by what it carried alone; else by its label.
   bool Is(uint32_t e, std::initializer_list<int> kinds, std::initializer_list<int> purposes,
           bool Brought::*carried, bool by_bytes) const;

@@ -34,8 +34,8 @@ class OnRank : RankCheck {
   bool created() const { return created_; }
   bool asked() const { return asked_; }  // create came back, or asked for values before
   bool used() const { return used_; }
-  // What was read or published came from elsewhere than the suite can follow.
-  bool unknown() const { return unknown_; }
+  // There was a load, and what was read or published came from elsewhere than the suite can follow.
+  bool unknown() const { return unknown_ && loaded_; }
 
  private:
   struct OfInstance {
@@ -53,6 +53,7 @@ class OnRank : RankCheck {
       case EventKind::kCallBegin:
         of.call = trace_.Text(event.text);
         if (of.call == "create") of.no_values = true, of.told = false;
+        loaded_ = loaded_ || of.call == "load";
         of.peak = of.bytes;
         return;
       case EventKind::kCallEnd:
@@ -166,7 +167,7 @@ class OnRank : RankCheck {
   }
 
   std::map<int32_t, OfInstance> instances_;
-  bool created_ = false, asked_ = false, used_ = false, unknown_ = false;
+  bool created_ = false, asked_ = false, used_ = false, unknown_ = false, loaded_ = false;
 };
 
 // What instances show that get their values later and have the rank in their grid.

@@ -68,7 +68,9 @@ Shown ShownBy(const Analysis& a, int instance, int32_t rank) {
         event.result != SPF_RESULT_PARAM || facts.CallAt(event.call).letter != 't')
       continue;
     const ParamFacts& param = facts.Param(rank, event.id);
-    if (!param.frozen) shown[event.call][param.key].Add({event.offset, event.offset + event.count});
+    const bool fits = event.offset >= 0 && event.offset + event.count <= param.numel;
+    if (!param.frozen && fits)
+      shown[event.call][param.key].Add({event.offset, event.offset + event.count});
   }
   return shown;
 }

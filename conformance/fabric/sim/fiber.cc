@@ -41,11 +41,14 @@ Stack MapStack(uint32_t bytes) {
   Stack stack;
   stack.guard = kGuardBytes;
   stack.size = (bytes + page - 1) / page * page;
-  void* memory = mmap(nullptr, stack.guard + stack.size, PROT_READ | PROT_WRITE,
+  void* memory = mmap(nullptr, stack.guard + stack.size, PROT_NONE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
   if (memory == MAP_FAILED) throw std::bad_alloc();
   stack.base = static_cast<std::byte*>(memory);
-  if (mprotect(memory, stack.guard, PROT_NONE) != 0) throw std::bad_alloc();
+  if (mprotect(stack.base + stack.guard, stack.size, PROT_READ | PROT_WRITE) != 0) {
+    munmap(memory, stack.guard + stack.size);
+    throw std::bad_alloc();
+  }
   return stack;
 }
 

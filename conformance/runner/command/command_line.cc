@@ -18,7 +18,7 @@ namespace {
 
 int CarryOut(const Options& given, int argc, char** argv, const OtherFabrics& others) {
   using Command = Options::Command;
-  if (given.last_failed.empty()) VoidOldReport(given);  // else it may be what is read first
+  VoidOldReport(given);
   const Options options = WithFault(given);
   switch (options.command) {
     case Command::kRun:

@@ -136,13 +136,15 @@ constexpr FabricRun kRuns[] = {
 }  // namespace
 
 void VoidOldReport(const Options& options) {
-  if (!options.report.empty() && !options.list && WritesReport(options)) VoidReport(options.report);
+  // The other ranks of a launcher read what --last-failed names by themselves, maybe later, and
+  // maybe it is the same folder.
+  if (options.report.empty() || options.list || !options.last_failed.empty()) return;
+  if (WritesReport(options)) VoidReport(options.report);
 }
 
 int RunCommand(const Options& given, const OtherFabrics& others, int argc, char** argv) {
   CheckChoice(given);
   const Options options = WithLastFailed(given);
-  VoidOldReport(given);
   CheckOptions(options);
   if (options.impl.starts_with("trace:")) {
     Options check = options;

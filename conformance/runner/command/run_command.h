@@ -17,7 +17,7 @@ struct OtherFabrics {
 
 // What an earlier run left in the folder of --report says nothing of this one, however this one
 // ends: refused, or killed while the engine is loaded. Once for a run, by the process that writes
-// it.
+// it. Not before --last-failed: it may be in that report, and each rank reads it.
 void VoidOldReport(const Options& options);
 
 // Each answers the program's exit code. Under mpi RunCommand runs on every rank of mpirun; rank 0

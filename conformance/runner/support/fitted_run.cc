@@ -297,8 +297,8 @@ void FittedRun::Conclude(RunReport* report) const {
     report->problems.push_back((options_.supports.empty() ? "" : options_.supports + ": ") + lost);
   if (report->cut_short.empty() && NothingSharedWasJudged())
     report->problems.push_back(
-        "in no case that was judged is a parameter on several ranks: the engine declined all of "
-        "those, such as " +
+        "in no case that was judged is a parameter on several data-parallel ranks: the engine "
+        "declined all of those, such as " +
         declined_shared_ + ", so that no reduction over ranks was judged");
   if (not_for_fabric_ > 0)
     report->facts.push_back("cases: " + std::to_string(not_for_fabric_) + " not asked because " +

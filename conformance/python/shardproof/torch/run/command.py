@@ -7,6 +7,7 @@ import importlib
 import linecache
 import os
 import pathlib
+import re
 import shlex
 import shutil
 import sys
@@ -108,9 +109,9 @@ def main(arguments):
         arguments = _parser().parse_args(arguments)
     except SystemExit as end:  # argparse says 2, which means that the suite failed
         return command.USAGE if end.code else 0
-    if arguments.report:
-        _void(pathlib.Path(arguments.report))
     try:
+        if arguments.report:
+            _void(pathlib.Path(arguments.report))
         judge = command.find(arguments.shardproof)
         from shardproof.torch import declaration
 
@@ -122,7 +123,7 @@ def main(arguments):
                 selected = _selected(arguments, engine, judge, supports)
             imported.result()
             return _judge(engine, judge, selected, arguments)
-    except (command.CommandError, model.ModelError, ValueError) as error:
+    except (command.CommandError, model.ModelError, OSError, ValueError) as error:
         print(f"shardproof-torch: {error}", file=sys.stderr)
         return command.USAGE
 
@@ -175,9 +176,12 @@ def _void(folder):
     lines = folder / "report.jsonl"
     if not lines.is_file() or '"shardproof_report"' not in lines.read_text(errors="replace").partition("\n")[0]:
         return
-    lines.write_text("")
-    for name in ("junit.xml", "summary.md"):
-        (folder / name).unlink(missing_ok=True)
+    empty = folder / "report.jsonl.part"
+    empty.write_text("")
+    empty.replace(lines)
+    pages = [page for page in folder.glob("report*.html") if re.fullmatch(r"report(-\d+)?\.html", page.name)]
+    for file in [folder / name for name in ("junit.xml", "summary.md", "badge.svg")] + pages:
+        file.unlink(missing_ok=True)
 
 
 def _sign(report, engine):
