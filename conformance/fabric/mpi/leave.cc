@@ -1,5 +1,8 @@
 #include "conformance/fabric/mpi/leave.h"
 
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -61,6 +64,18 @@ void LeaveWithoutFinalise(int code) {
   const bool met = Say(fd, "cmd=barrier_in\n") && Hear(fd, "cmd=barrier_out") &&
                    Say(fd, "cmd=finalize\n") && Hear(fd, "cmd=finalize_ack");
   _exit(met ? code : 2);
+}
+
+void AwaitReader(int fd, std::chrono::milliseconds at_most) {
+  struct stat file {};
+  if (fstat(fd, &file) != 0 || !S_ISFIFO(file.st_mode)) return;
+  const auto limit = std::chrono::steady_clock::now() + at_most;
+  int unread = 0;
+  while (ioctl(fd, FIONREAD, &unread) == 0 && unread > 0 &&
+         std::chrono::steady_clock::now() < limit) {
+    pollfd writer{fd, 0, 0};
+    if (poll(&writer, 1, 1) > 0 && (writer.revents & POLLERR) != 0) return;
+  }
 }
 
 }  // namespace shardproof::mpi

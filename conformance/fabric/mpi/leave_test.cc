@@ -1,10 +1,12 @@
 #include "conformance/fabric/mpi/leave.h"
 
 #include <gtest/gtest.h>
+#include <signal.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <string>
 
@@ -70,6 +72,62 @@ TEST(Leave, MeetsEverybodyAtTheProcessManagerAndEndsWithTheCode) {
   EXPECT_EQ(LeaveWith(0, true), 0);
   EXPECT_EQ(LeaveWith(1, true), 1);
   EXPECT_EQ(LeaveWith(0, false), 2);  // nobody to meet: not a good end
+}
+
+// A process that writes a word and waits for its reader.
+class WriterTest : public ::testing::Test {
+ protected:
+  WriterTest() {
+    EXPECT_EQ(pipe(ends_), 0);
+    child_ = fork();
+    if (child_ != 0) return;
+    close(ends_[0]);
+    const bool written = write(ends_[1], "word", 4) == 4;
+    AwaitReader(ends_[1], std::chrono::minutes(10));
+    _exit(written ? 0 : 1);
+  }
+  ~WriterTest() override { kill(child_, SIGKILL); }
+  void ExpectEnd() {
+    int status = 0;
+    EXPECT_EQ(waitpid(child_, &status, 0), child_);
+    EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+  }
+
+  int ends_[2] = {-1, -1};
+  pid_t child_ = -1;
+};
+
+TEST_F(WriterTest, WaitsUntilAllIsRead) {
+  char letter = 0;
+  for (int i = 0; i < 4; ++i) {
+    usleep(50000);
+    EXPECT_EQ(waitpid(child_, nullptr, WNOHANG), 0) << i;
+    EXPECT_EQ(read(ends_[0], &letter, 1), 1);
+  }
+  ExpectEnd();
+}
+
+TEST_F(WriterTest, WaitsForNoReaderThatIsGone) {
+  char letter = 0;
+  EXPECT_EQ(read(ends_[0], &letter, 1), 1);
+  close(ends_[0]);
+  close(ends_[1]);
+  ExpectEnd();
+}
+
+TEST(AwaitReader, WaitsNoLongerThanItMay) {
+  int ends[2] = {-1, -1};
+  ASSERT_EQ(pipe(ends), 0);
+  ASSERT_EQ(write(ends[1], "word", 4), 4);
+  AwaitReader(ends[1], std::chrono::milliseconds(20));
+}
+
+TEST(AwaitReader, WaitsForPipesAlone) {
+  int ends[2] = {-1, -1};
+  ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+  ASSERT_EQ(write(ends[1], "word", 4), 4);
+  AwaitReader(ends[0], std::chrono::minutes(10));  // has something to read itself
+  AwaitReader(-1, std::chrono::minutes(10));
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdio>
+#include <iostream>
 #include <thread>
 
 #include "conformance/fabric/mpi/suite_for_test.h"
@@ -190,6 +191,10 @@ int Run(int argc, char** argv) {
   Suite suite{.world = &world};
   suite.options.stall_seconds = 1;
   const std::string what = argc > 1 ? argv[1] : "all";
+  if (what == "abort") {
+    std::cerr << "a last word\n";
+    world.Abort(2);
+  }
   if (what == "bench") {
     Latency(suite);
     ManyCases(suite, 200);

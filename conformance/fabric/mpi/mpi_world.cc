@@ -2,8 +2,11 @@
 
 #include <mpi.h>
 #include <sys/prctl.h>
+#include <unistd.h>
 
+#include <chrono>
 #include <climits>
+#include <cstdio>
 #include <cstdlib>
 #include <iostream>
 #include <stdexcept>
@@ -150,7 +153,11 @@ int MpiWorld::Leave(int code_of_rank0) {
 
 void MpiWorld::Abort(int code) {
   std::cout.flush();
+  std::cerr.flush();
+  std::fflush(nullptr);
   EndDescendants();
+  for (const int fd : {STDOUT_FILENO, STDERR_FILENO})
+    mpi::AwaitReader(fd, std::chrono::seconds(30));
   MPI_Abort(MPI_COMM_WORLD, code);
   std::_Exit(code);
 }

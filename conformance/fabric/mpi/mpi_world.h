@@ -43,7 +43,8 @@ class MpiWorld {
   // known to hang (leave.h) the process ends here with it, without destructors. Collective.
   int Leave(int code_of_rank0);
 
-  // The end of the job where this process alone can not go on: the others wait for it.
+  // The end of the job where this process alone can not go on: the others wait for it. What it has
+  // written arrives.
   [[noreturn]] void Abort(int code);
 
  private:
