@@ -6,7 +6,6 @@
 #include <limits>
 
 #include "conformance/checks/base/analysis.h"
-#include "conformance/checks/numerics/results_due.h"
 #include "conformance/checks/testing/mini_engine.h"
 #include "conformance/common/at.h"
 #include "conformance/trace/digest.h"
@@ -91,26 +90,6 @@ TEST(Numerics, AParameterThatWasNotUpdatedIsStale) {
   EXPECT_NE(result.findings[0].message.find("stale: it equals the value of train_step 0"),
             std::string::npos)
       << result.findings[0].message;
-}
-
-TEST(Numerics, AnElementThatNobodyPublishes) {
-  MiniRun mini = RunMini(MiniCase(2));
-  Drop(mini.run, 1, [](const Event& e) {
-    return e.kind == EventKind::kPublish && e.result == SPF_RESULT_PARAM && e.call == 1;
-  });
-  EXPECT_EQ(FoundIn(CheckPublished(mini.run)), "FS-28");
-}
-
-// Each replica publishes all: one leaves its last step out, which the others cover up.
-TEST(Numerics, AReplicaThatPublishesNothingInOneStep) {
-  MiniRun mini = RunMini(MiniCase(4, [](InstanceSpec& spec) { spec.outer = 2; }));
-  Drop(mini.run, 2, [](const Event& e) {
-    return e.kind == EventKind::kPublish && e.result == SPF_RESULT_PARAM && e.call == 2;
-  });
-  const CheckResult result = CheckPublished(mini.run);
-  EXPECT_EQ(FoundIn(result), "FS-28");
-  ASSERT_FALSE(result.findings.empty());
-  EXPECT_EQ(result.findings[0].rank, 2);
 }
 
 TEST(Numerics, AGradientThatNobodyPublishes) {
@@ -299,89 +278,6 @@ TEST(Numerics, WithoutAnOracleNothingIsJudged) {
   const CheckResult result = CheckNumerics(mini.run);
   EXPECT_TRUE(result.judged.empty());
   EXPECT_FALSE(result.not_checkable.empty());
-}
-
-// As the dry fabric records: what was published, without its values.
-CheckResult WithoutNumbers(MiniRun& mini) {
-  for (Trace& trace : mini.run.traces) {
-    for (Event& event : trace.events) {
-      if (event.kind == EventKind::kPublish) event.values = -1;
-    }
-    trace.values.clear();
-  }
-  mini.run.oracles.clear();
-  const std::vector<OracleRun> due = ResultsDue(Analysis(mini.run));
-  for (const OracleRun& oracle : due) mini.run.oracles.push_back(&oracle);
-  return CheckNumerics(mini.run);
-}
-
-TEST(ResultsDue, AreWholeInAGoodRun) {
-  MiniRun mini = RunMini(MiniCase(2));
-  const CheckResult result = WithoutNumbers(mini);
-  EXPECT_EQ(FoundIn(result), "") << (result.findings.empty() ? "" : result.findings[0].message);
-  for (const char* id : {"FS-28", "FS-34", "GE-29", "GE-31"})
-    EXPECT_TRUE(result.judged.contains(id)) << id;
-  for (const NotCheckable& row : result.not_checkable) {
-    EXPECT_TRUE(row.requirement != "FS-28" && row.requirement != "FS-34" &&
-                row.requirement != "GE-29" && row.requirement != "GE-31")
-        << row.requirement;
-  }
-  EXPECT_FALSE(result.judged.contains("FS-24")) << "no value was compared";
-}
-
-// Each replica publishes one half after one step and the other half after the next one: as many,
-// and of neither half is shown that each step updates it.
-TEST(Numerics, AReplicaThatPublishesHalvesInTurns) {
-  MiniRun mini = RunMini(MiniCase(4, [](InstanceSpec& spec) { spec.outer = 2; }));
-  for (Event& event : At(mini.run.traces, 2).events) {
-    if (event.kind != EventKind::kPublish || event.result != SPF_RESULT_PARAM || event.call < 1)
-      continue;
-    const int64_t half = event.count / 2;
-    ASSERT_EQ(event.count, 2 * half);
-    if (event.call % 2 == 0) {
-      event.offset += half;
-      if (event.values >= 0) event.values += half;
-    }
-    event.count = half;
-  }
-  const CheckResult result = CheckPublished(mini.run);
-  EXPECT_EQ(FoundIn(result), "FS-28");
-  ASSERT_FALSE(result.findings.empty());
-  EXPECT_EQ(result.findings[0].rank, 2);
-}
-
-// Nothing forbids to publish an element again.
-TEST(Numerics, WhatIsPublishedTwiceAfterOneStepIsNotAskedTwiceOfOthers) {
-  MiniRun mini = RunMini(MiniCase(2));
-  std::vector<Event>& events = At(mini.run.traces, 0).events;
-  const auto last = std::find_if(events.rbegin(), events.rend(), [](const Event& e) {
-    return e.kind == EventKind::kPublish && e.result == SPF_RESULT_PARAM;
-  });
-  ASSERT_NE(last, events.rend());
-  events.insert(last.base(), *last);
-  EXPECT_EQ(FoundIn(CheckPublished(mini.run)), "");
-}
-
-TEST(ResultsDue, WhatOneRankLeavesOutIsMissed) {
-  struct Left {
-    const char* requirement;
-    std::function<bool(const Event&)> match;
-  };
-  const auto published = [](int result) {
-    return [result](const Event& event) {
-      return event.kind == EventKind::kPublish && event.result == result && event.call == 1;
-    };
-  };
-  for (const Left& left :
-       {Left{"FS-28", published(SPF_RESULT_PARAM)}, Left{"GE-31", published(SPF_RESULT_GRAD)},
-        Left{"GE-30", published(SPF_RESULT_LOSS)}}) {
-    MiniRun mini = RunMini(MiniCase(2));
-    for (Trace& trace : mini.run.traces) {
-      if (left.requirement == std::string("GE-30") && trace.rank == 0) continue;
-      std::erase_if(trace.events, left.match);
-    }
-    EXPECT_EQ(FoundIn(WithoutNumbers(mini)), left.requirement);
-  }
 }
 
 }  // namespace

@@ -3,9 +3,9 @@
 #include "conformance/checks/numerics/rank_publishes.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <string>
-#include <vector>
 
 #include "conformance/checks/base/published.h"
 #include "conformance/common/at.h"
@@ -19,42 +19,42 @@ struct Elements {
   int64_t begin = 0, end = 0;
 };
 
-// Elements of one tensor: intervals, in order, that do not touch.
+// Elements of one tensor: intervals that do not touch. Each is taken up once: n of them in
+// n log n.
 class ElementSet {
  public:
   void Add(Elements more) {
     if (more.begin >= more.end) return;
-    const auto touches = [&](const Elements& one) {
-      return one.begin <= more.end && more.begin <= one.end;
-    };
-    for (const Elements& one : parts_) {
-      if (!touches(one)) continue;
-      more.begin = std::min(more.begin, one.begin);
-      more.end = std::max(more.end, one.end);
+    auto next = ends_.upper_bound(more.begin);
+    if (next != ends_.begin() && std::prev(next)->second >= more.begin) --next;
+    while (next != ends_.end() && next->first <= more.end) {
+      more.begin = std::min(more.begin, next->first);
+      more.end = std::max(more.end, next->second);
+      next = ends_.erase(next);
     }
-    std::erase_if(parts_, touches);
-    parts_.insert(
-        std::upper_bound(parts_.begin(), parts_.end(), more.begin,
-                         [](int64_t begin, const Elements& one) { return begin < one.begin; }),
-        more);
+    ends_.emplace_hint(next, more.begin, more.end);
   }
-  const std::vector<Elements>& parts() const { return parts_; }
+  void Add(const ElementSet& others) {
+    for (const auto& [begin, end] : others.ends_) Add({begin, end});
+  }
+  bool empty() const { return ends_.empty(); }
+  bool Has(int64_t element) const {
+    const auto next = ends_.upper_bound(element);
+    return next != ends_.begin() && element < std::prev(next)->second;
+  }
   // The first of these that are not in the set; empty: all are.
   Elements FirstMissing(const ElementSet& wanted) const {
-    for (Elements want : wanted.parts_) {
-      for (const Elements& one : parts_) {
-        if (one.begin <= want.begin && want.begin < one.end)
-          want.begin = std::min(want.end, one.end);
-        else if (want.begin < one.begin)
-          want.end = std::min(want.end, one.begin);
-      }
-      if (want.begin < want.end) return want;
+    for (const auto& [begin, end] : wanted.ends_) {
+      const auto next = ends_.upper_bound(begin);
+      const int64_t first =
+          next == ends_.begin() ? begin : std::max(begin, std::prev(next)->second);
+      if (first < end) return {first, next == ends_.end() ? end : std::min(end, next->first)};
     }
     return {};
   }
 
  private:
-  std::vector<Elements> parts_;
+  std::map<int64_t, int64_t> ends_;  // by begin
 };
 
 // Of parameters (by key), what one rank publishes, by train_step.
@@ -79,9 +79,7 @@ Shown ShownBy(const Analysis& a, int instance, int32_t rank) {
 std::map<int32_t, ElementSet> EverOf(const Shown& shown) {
   std::map<int32_t, ElementSet> ever;
   for (const auto& [call, params] : shown) {
-    for (const auto& [key, elements] : params) {
-      for (const Elements& part : elements.parts()) ever[key].Add(part);
-    }
+    for (const auto& [key, elements] : params) ever[key].Add(elements);
   }
   return ever;
 }
@@ -90,10 +88,7 @@ std::map<int32_t, ElementSet> EverOf(const Shown& shown) {
 int32_t StepThatHas(const Shown& shown, int32_t key, int64_t element) {
   for (const auto& [call, params] : shown) {
     const auto of = params.find(key);
-    if (of == params.end()) continue;
-    for (const Elements& part : of->second.parts()) {
-      if (part.begin <= element && element < part.end) return call;
-    }
+    if (of != params.end() && of->second.Has(element)) return call;
   }
   return -1;
 }
@@ -123,7 +118,7 @@ void JudgeRankPublishes(const Analysis& a, int instance, const OracleRun& oracle
             a.CallName(rank, instance, StepThatHas(shown, key, missing.begin));
         sink.Add(a.AtCall("FS-28", rank, instance, call, rank),
                  "elements " + range + " of " + name + ", as in " + other,
-                 shown[call][key].parts().empty() ? "none of this parameter" : "others of it",
+                 shown[call][key].empty() ? "none of this parameter" : "others of it",
                  "the rank publishes these elements after " + other +
                      ", and not after this step: what other ranks publish does not show that this "
                      "rank's copy is updated");
