@@ -58,6 +58,16 @@ std::string_view Take(std::string_view& rest, char until) {
   return head;
 }
 
+// "drop@" and "corrupt=@1" announce what they do not have.
+void RequireParts(std::string_view text) {
+  for (size_t at = text.find_first_of("=@"); at != std::string_view::npos;
+       at = text.find_first_of("=@", at + 1)) {
+    if (at + 1 < text.size() && text[at + 1] != '@') continue;
+    throw std::invalid_argument("fault \"" + std::string(text) + "\": nothing stands behind \"" +
+                                text[at] + "\"");
+  }
+}
+
 // NAME:ignore[=VALUE][@RANK]
 Fault IgnoredKnob(std::string_view rest, std::string_view text) {
   Fault fault;
@@ -97,6 +107,7 @@ const std::vector<std::string>& CallsOfFaults() {
 }
 
 Fault ParseFault(std::string_view text) {
+  RequireParts(text);
   std::string_view rest = text;
   Fault fault;
   fault.call = Take(rest, ':');

@@ -23,7 +23,9 @@ TEST(Fault, TextComesBack) {
 
 TEST(Fault, BadTextsAreRefused) {
   for (const char* text : {"event_wait:3:ignore", "event_wait:x:drop", "knob:recompute:drop",
-                           "knob::ignore", "knob:lr", "knob:lr:ignore@x"}) {
+                           "knob::ignore", "knob:lr", "knob:lr:ignore@x", "event_wait:3:drop@",
+                           "event_wait:3:drop=", "copy:0:delay=@1",
+                           "knob:lr:ignore=", "knob:lr:ignore=1@", "event_wait:3:drop@@1"}) {
     EXPECT_THROW(ParseFault(text), std::invalid_argument) << text;
   }
 }
