@@ -5,10 +5,10 @@
 #include <set>
 #include <tuple>
 
-#include "conformance/checks/base/carried.h"
 #include "conformance/checks/base/event_ranges.h"
 #include "conformance/checks/base/range_map.h"
 #include "conformance/checks/base/rank_check.h"
+#include "conformance/checks/tensor_parallel/crossings.h"
 #include "conformance/checks/tensor_parallel/meetings.h"
 #include "conformance/checks/tensor_parallel/tensor_parallel.h"
 #include "conformance/common/at.h"
@@ -217,7 +217,7 @@ class Walk : RankCheck {
   void Communicate(int64_t index, const Event& event) {
     const Range* send = SendRange(trace_, event);
     const Range* recv = RecvRange(trace_, event);
-    if (recv != nullptr && CrossesTp(event)) NoteCrossing(index, event, send, recv);
+    if (BringsOtherShards(a_, rank_, index)) NoteCrossing(index, send);
     if (send == nullptr || recv == nullptr || event.group < 0) return Overwrite(event);
     const std::vector<int32_t>& ranks = At(trace_.groups, event.group).world_ranks;
     std::vector<Piece> pieces = bytes_.Get(*send);
@@ -237,63 +237,12 @@ class Walk : RankCheck {
     bytes_.Put(*recv, holds);
   }
 
-  bool OverList(const char* family, const Event& event) const {
-    const std::vector<int32_t>* list = a_.Facts(event.instance).List(family, rank_);
-    std::vector<int32_t> ranks = At(trace_.groups, event.group).world_ranks;
-    std::sort(ranks.begin(), ranks.end());
-    return list != nullptr && ranks == *list;
-  }
-
-  // Where each rank of tp routes a part of the sequence, experts and their rows go over its ranks,
-  // too: weights and gradients of experts alone over the ranks that share them, and all-to-alls of
-  // rows, by label, over "ep".
-  bool OfExperts(int64_t index, const Event& event, const Range* send, const Range* recv) const {
-    if (event.purpose == SPF_FOR_EXPERT_TOKENS || event.purpose == SPF_FOR_EXPERT_COUNTS)
-      return OverList("ep", event);
-    const bool shared = OverList("expt_dp", event) || OverList("intra_expt_dp", event) ||
-                        OverList("inter_expt_dp", event);
-    if (!a_.has_flow() || !shared) return false;
-    const EventFlow& flow = a_.flow().At(rank_, index);
-    if (!flow.ran) return false;
-    bool any = false, dense = false;
-    const auto look = [&](const std::vector<Chunk>& chunks) {
-      for (const Chunk& chunk : chunks) {
-        const Content::Kind kind = chunk.content.kind;
-        if (kind != Content::Kind::kGrad && kind != Content::Kind::kParam) continue;
-        any = true;
-        dense = dense || !a_.Facts(event.instance).ByKey(chunk.content.param).expert;
-      }
-    };
-    if (send != nullptr) look(flow.before[RangeIndex(trace_, event, send)]);
-    look(flow.after[RangeIndex(trace_, event, recv)]);
-    return any && !dense;
-  }
-
-  void NoteCrossing(int64_t index, const Event& event, const Range* send, const Range* recv) {
-    if (OfExperts(index, event, send, recv)) return;
+  void NoteCrossing(int64_t index, const Range* send) {
     int64_t known = 0;
     if (send != nullptr) {
-      if (a_.has_flow() && IsReduction(event.collective)) {
-        const EventFlow& flow = a_.flow().At(rank_, index);
-        const size_t sent = RangeIndex(trace_, event, send);
-        if (flow.ran && SumsParts(a_, rank_, event, Only(flow.before[sent], Content::Kind::kGrad)))
-          return;
-      }
       for (const Piece& piece : bytes_.Get(*send)) known += piece.end - piece.begin;
     }
     if (known == 0 || known < send->length) over_tp_.push_back({index, known == 0});
-  }
-
-  // Between ranks that hold different shards, in whatever group.
-  bool CrossesTp(const Event& event) const {
-    if (event.group < 0 || event.instance >= a_.n_instances()) return false;
-    const InstanceFacts& facts = a_.Facts(event.instance);
-    if (!IsSplit(facts) || !facts.InGrid(rank_)) return false;
-    const int32_t mine = facts.Place(rank_).tp;
-    const std::vector<int32_t>& ranks = At(trace_.groups, event.group).world_ranks;
-    return std::any_of(ranks.begin(), ranks.end(), [&](int32_t rank) {
-      return facts.InGrid(rank) && facts.Place(rank).tp != mine;
-    });
   }
 
   // A sum of summands, or a gather of parts.
