@@ -81,7 +81,9 @@ class Buffers : RankCheck {
       if (owner == rank_ && !gather.in_place && InHome(share.key, at))
         WroteOwn(index_, gather.instance, share.key);
       arrived_.insert(gather.instance);
-      if (owner >= 0) arrivals_.push_back({&gather, share.key, owner == rank_, false, at});
+      const bool installed = owner != rank_ && InHome(share.key, at);
+      if (owner >= 0 && !installed)
+        arrivals_.push_back({&gather, share.key, owner == rank_, false, at});
     }
     if (facts_.Letter(gather.instance, gather.call) == 't') JudgeGradientStorage(gather);
   }
@@ -124,6 +126,7 @@ class Buffers : RankCheck {
       return;
     const Event& event = At(trace_.events, gather.event);
     const Range* recv = RecvRange(trace_, event);
+    if (recv == nullptr) return;
     const EventFlow& flow = a_.flow().At(rank_, gather.event);
     for (const Chunk& chunk : Only(flow.before[RangeIndex(trace_, event, recv)], Kind::kGrad)) {
       const auto& set = a_.flow().sets().Get(chunk.content.tag);

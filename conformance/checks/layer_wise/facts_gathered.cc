@@ -53,22 +53,25 @@ std::vector<Share> SharesOf(const Gather& gather, const std::vector<Chunk>& arri
 
 void Facts::AddGather(const Trace& trace, int64_t index, RankFacts& of) {
   const Event& event = trace.events[size_t(index)];
-  const Range* recv = RecvRange(trace, event);
-  if (recv == nullptr) return;
-  const Range* send = SendRange(trace, event);
+  const Range *send = SendRange(trace, event), *recv = RecvRange(trace, event);
+  // The root of a broadcast may receive nothing: it has its values where it sends them from.
+  const bool stays = recv == nullptr && event.collective == SPF_BROADCAST;
+  const Range* at = stays ? send : recv;
+  if (at == nullptr) return;
   Gather gather;
   gather.event = index;
   gather.instance = event.instance;
   gather.call = event.call;
   gather.epoch = EpochOf(of, event, index);
   gather.group = &trace.groups[size_t(event.group)];
-  gather.to = *recv;
-  gather.in_place = send != nullptr && send != recv && Within(*send, *recv);
+  gather.to = *at;
+  gather.in_place = stays || (send != nullptr && send != at && Within(*send, *at));
   gather.slots = SlotsOf(trace, event, gather.group->world_ranks.size());
-  const std::vector<Chunk>& after =
-      a_.flow().At(trace.rank, index).after[RangeIndex(trace, event, recv)];
+  const EventFlow& flow = a_.flow().At(trace.rank, index);
+  const std::vector<Chunk>& there =
+      (stays ? flow.before : flow.after)[RangeIndex(trace, event, at)];
   gather.shares =
-      SharesOf(gather, Only(after, Kind::kParam), static_cast<int64_t>(DtypeBytes(event.dtype)));
+      SharesOf(gather, Only(there, Kind::kParam), static_cast<int64_t>(DtypeBytes(event.dtype)));
   if (gather.shares.empty()) return;
   gather.expert = Of(event.instance).ByKey(gather.shares[0].key).expert;
   of.gathers.push_back(std::move(gather));

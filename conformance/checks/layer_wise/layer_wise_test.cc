@@ -52,6 +52,12 @@ INSTANTIATE_TEST_SUITE_P(
         Good{"root_in_place_overlap", kBroadcast + kOverlap, 4, FAULT(root_in_place)},
         Good{"root_in_place_grads", kBroadcast + kOverlap + kIntoGrads, 4, FAULT(root_in_place)},
         Good{"root_in_place_experts", kBroadcast + kOverlap + kExperts, 4, FAULT(root_in_place)},
+        Good{"root_sends_alone", kBroadcast, 4, FAULT(root_sends_alone)},
+        Good{"root_sends_alone_overlap", kBroadcast + kOverlap, 4, FAULT(root_sends_alone)},
+        Good{"root_sends_alone_grads", kBroadcast + kOverlap + kIntoGrads, 4,
+             FAULT(root_sends_alone)},
+        Good{"root_sends_alone_experts", kBroadcast + kOverlap + kExperts, 4,
+             FAULT(root_sends_alone)},
         Good{"pieces_apart", kBroadcast, 4, FAULT(pieces_apart)},
         Good{"pieces_apart_overlap", kBroadcast + kOverlap, 4, FAULT(pieces_apart)},
         Good{"sync_eval", kOverlap + kEval, 4, FAULT(sync_eval)},
@@ -74,6 +80,12 @@ TEST(LayerWise, OtherStrategiesAreNotJudged) {
   const CheckResult result = CheckLayerWise(mini.run);
   EXPECT_TRUE(result.judged.empty());
   EXPECT_TRUE(result.not_checkable.empty());
+}
+
+// Nothing is left to install.
+TEST(LayerWise, WhatArrivesInTheModelWeightsIsInTheWrongPlaceAlone) {
+  for (const Edit& edit : {kBroadcast, kBroadcast + kOverlap})
+    EXPECT_EQ(FoundIn(Checked(edit, FAULT(into_weights))), "LW-21");
 }
 
 // Buffers that are kept too long are LW-25's, ones that are given back too early LW-18's.

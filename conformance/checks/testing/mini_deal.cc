@@ -178,7 +178,7 @@ void MiniDeal::Launch(Bucket& b) {
     const Place to = Arrival(b, size_t(sent));
     int64_t at = to.offset;
     for (const Item& item : b.items) {
-      if (params_[size_t(item.id)].owner != sent || f_.root_in_place) continue;
+      if (params_[size_t(item.id)].owner != sent || OneByOne()) continue;
       t_.Copy(g_, Home(item.id, kRead), Writes(to.block, at, P(item.id).numel * 4));
       at += P(item.id).numel * 4;
     }
@@ -220,6 +220,8 @@ void MiniDeal::SendOneByOne(const Bucket& b, CollectiveOptions options) {
     const Place at = Arrival(b, size_t(options.peer));
     std::vector<Range> ranges = {Writes(at.block, at.offset + sent[options.peer], bytes)};
     if (Owns(item.id)) ranges = {Home(item.id, kRead), Home(item.id, kWrite)};
+    if (Owns(item.id) && !f_.root_in_place) ranges.pop_back();
+    if (!Owns(item.id) && f_.into_weights) ranges = {Home(item.id, kWrite)};
     sent[options.peer] += bytes;
     t_.Collective(SPF_BROADCAST, GroupOf(b), g_, P(item.id).numel, ranges, options);
   }
@@ -236,7 +238,7 @@ void MiniDeal::Send(const Bucket& b) {
     return Range{to.block, static_cast<uint8_t>(access), to.offset, count * 4};
   };
   const size_t members = b.counts.size();
-  if (f_.root_in_place) return SendOneByOne(b, options);
+  if (OneByOne()) return SendOneByOne(b, options);
   if (Transport() == LayerWiseTransport::kBroadcast && !Aligned()) {
     for (size_t m = 0; m < members; ++m) {
       if (b.counts[m] == 0) continue;
@@ -287,7 +289,7 @@ void MiniDeal::Install(Bucket& b) {
     const int32_t owner = params_[size_t(item.id)].owner;
     const Place from = Arrival(b, size_t(owner));
     const bool skips = f_.no_copy && (&item == &b.items.back() || &item == &b.items[0]);
-    if ((!Owns(item.id) || f_.copy_own) && !skips) {
+    if ((!Owns(item.id) || f_.copy_own) && !skips && !f_.into_weights) {
       t_.Copy(s_, Reads(from.block, from.offset + at[owner], P(item.id).numel * 4),
               Home(item.id, kWrite));
     }

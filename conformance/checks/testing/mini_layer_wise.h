@@ -57,9 +57,11 @@ struct LayerWiseFaults {
   bool install_unnamed = false;  // after load weights are installed before they are published
   bool root_in_place =
       false;  // parameters are broadcast one by one, at their owner from and to its weights
-  bool pieces_apart = false;   // each owner's piece arrives in a block of its own
-  bool sync_eval = false;      // an evaluation gathers everything before it starts
-  bool clear_unnamed = false;  // gradient storage is cleared by a kernel of the engine's own
+  bool root_sends_alone = false;  // the same, and the owner receives nothing
+  bool into_weights = false;      // the same, and the others receive into theirs
+  bool pieces_apart = false;      // each owner's piece arrives in a block of its own
+  bool sync_eval = false;         // an evaluation gathers everything before it starts
+  bool clear_unnamed = false;     // gradient storage is cleared by a kernel of the engine's own
 };
 
 using LayerWiseRun = WrittenRun;
