@@ -119,6 +119,15 @@ TEST_F(Matching, TwoInTheOtherOrderAreASwap) {
   EXPECT_NE(message.find("seems to swap operations #1 and #2"), std::string::npos) << message;
 }
 
+TEST_F(Matching, AReversedOrderLeavesNothingOut) {
+  World(2);
+  for (const int64_t count : {8, 16, 24, 32, 40}) AllGather(0, count);
+  for (const int64_t count : {8, 32, 24, 16, 40}) AllGather(1, count);
+  const std::string message = Check().findings.at(0).message;
+  EXPECT_NE(message.find("seems to issue operations #1 to #3 in another order"), std::string::npos)
+      << message;
+}
+
 TEST_F(Matching, OneOfTurnsThatIsLeftOutIsNoSwap) {
   World(3);
   for (int rank = 0; rank < 3; ++rank) {

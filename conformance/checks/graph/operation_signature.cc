@@ -1,5 +1,8 @@
 #include "conformance/checks/graph/operation_signature.h"
 
+#include <algorithm>
+#include <vector>
+
 #include "conformance/abi/shardproof.h"
 #include "conformance/checks/program/collective_kinds.h"
 #include "conformance/checks/program/describe.h"
@@ -62,22 +65,26 @@ class Shifts {
   size_t OfMoved(const List& ahead, const List& behind, size_t shift) const {
     return Agreement(0, ahead, behind, shift);
   }
-  // The first two have changed places.
-  size_t OfSwapped() const {
-    const bool two = first_ + 1 < odd_.size() && first_ + 1 < usual_.size();
-    if (!two || !Equal(odd_, first_, usual_, first_ + 1) ||
-        !Equal(odd_, first_ + 1, usual_, first_))
-      return 0;
-    return Agreement(2, odd_, usual_, 0);
+  // So many are the same in another order. What agrees behind them counts as well.
+  size_t OfReordered(size_t count) const {
+    if (first_ + count > odd_.size() || first_ + count > usual_.size()) return 0;
+    std::vector<Signature> others;
+    for (size_t i = 0; i < count; ++i) others.push_back(Of(usual_[first_ + i]));
+    for (size_t i = 0; i < count; ++i) {
+      const auto same = std::find(others.begin(), others.end(), Of(odd_[first_ + i]));
+      if (same == others.end()) return 0;
+      others.erase(same);
+    }
+    return std::max(count, Agreement(count, odd_, usual_, 0));
   }
 
  private:
+  Signature Of(uint32_t at) const {
+    const Part& part = program_.parts[at];
+    return SignatureOf(program_.trace(part.rank), program_.event(part), /*labels=*/true);
+  }
   bool Equal(const List& a, size_t i, const List& b, size_t j) const {
-    const auto signature = [this](uint32_t at) {
-      const Part& part = program_.parts[at];
-      return SignatureOf(program_.trace(part.rank), program_.event(part), /*labels=*/true);
-    };
-    return signature(a[i]) == signature(b[j]);
+    return Of(a[i]) == Of(b[j]);
   }
   size_t Agreement(size_t n, const List& ahead, const List& behind, size_t shift) const {
     while (n < kAgreementMax && first_ + n < ahead.size() && first_ + shift + n < behind.size() &&
@@ -137,12 +144,21 @@ std::string ShiftHint(const Program& program, const std::vector<uint32_t>& odd,
       leaves_out = left_out;
     }
   }
-  const size_t swap = shifts.OfSwapped(), first = shifts.first();
-  if (best == 0 && swap == 0) return "";
+  size_t reordered = 0, most = 0;
+  for (size_t count = 2; count <= kAgreementMax; ++count) {
+    const size_t n = shifts.OfReordered(count);
+    if (n <= most) continue;
+    most = n;
+    reordered = count;
+  }
+  if (best == 0 && most == 0) return "";
+  const size_t first = shifts.first();
   const std::string hint = "; rank " + std::to_string(program.parts[odd[0]].rank) + " seems to ",
                     at = "#" + std::to_string(first);
-  if (swap > 0 && swap >= best)
-    return hint + "swap operations " + at + " and #" + std::to_string(first + 1);
+  const std::string last = "#" + std::to_string(first + reordered - 1);
+  if (most > 0 && most >= best)
+    return hint + (reordered == 2 ? "swap operations " + at + " and " + last
+                                  : "issue operations " + at + " to " + last + " in another order");
   return hint + (leaves_out ? "leave out " : "add ") + std::to_string(by) +
          (by == 1 ? " operation" : " operations") + " at " + at;
 }

@@ -22,7 +22,7 @@ uint64_t HashOn(uint64_t seed, uint64_t value);
 
 // Where and by how many operations the list of one member (indices of parts) seems to be shifted
 // against another one's, given the first position at which they do not meet: "; rank 1 seems to
-// leave out 2 operations, from #3 on". Empty: it is no shift.
+// leave out 2 operations at #3", or how many are the same in another order. Empty: neither.
 std::string ShiftHint(const Program& program, const std::vector<uint32_t>& odd,
                       const std::vector<uint32_t>& usual, size_t position);
 

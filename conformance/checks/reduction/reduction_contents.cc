@@ -157,7 +157,9 @@ class Contents {
     if (!d.repeated.empty()) {
       Add(OuterOnly(param, rank, d.repeated, expected) ? "FS-19" : "FS-05", rank, index, all,
           "more than once from " + Text(d.repeated),
-          "the gradient of " + where + " counts contributions more than once");
+          "contributions to the gradient of " + where +
+              " are reduced more than once: a sum counts them as often, an average of averages "
+              "repeats its traffic");
     }
     if (!d.missing.empty()) {
       Add(MissingRequirement(param, rank, d, expected), rank, index, all,
