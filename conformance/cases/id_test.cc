@@ -119,7 +119,7 @@ TEST(IdTest, WhatIsAskedOnlyToBeRefusedIsPartOfTheId) {
 TEST(IdTest, WrittenCasesReadBackAsTheyWere) {
   for (const std::vector<Case>& cases :
        {IllegalCases(), SharedWorldCases(), NamedCases(), NamedScheduleCases(),
-        FurtherScheduleCases(), PipelineCases(), NamedLayerWiseCases()}) {
+        FurtherScheduleCases(), PipelineCases(), NamedLayerWiseCases(), CrossCases()}) {
     for (const Case& c : cases) EXPECT_EQ(ParseId(Id(c)), c) << Id(c);
   }
 }

@@ -15,6 +15,7 @@ ModelConfig Whole(ModelConfig model) {
   // A capacity and auxiliary losses are those of a part.
   if (moe.capacity_percent > 0 || moe.aux_loss || moe.z_loss)
     model.moe.parts = (model.sequence_parallel ? model.tp : 1) * model.cp;
+  model.start = 0;
   model.pp = model.chunks = model.tp = 1;
   model.sequence_parallel = model.vocab_parallel = false;
   model.sequence *= model.cp;  // parts of one
@@ -77,11 +78,13 @@ void GoOnFrom(const Case* before, Case* leg) {
   for (InstanceSpec& spec : leg->instances) {
     spec.resumed = -1;
     spec.saves_before = 0;
+    spec.model.start = 0;
     if (before == nullptr || before->instances.empty()) continue;
     const InstanceSpec& from = before->instances.front();
     spec.saves_before = from.saves_before + static_cast<int32_t>(std::count(
                                                 from.script.begin(), from.script.end(), 's'));
     if (spec.saves_before == 0) continue;
+    spec.model.start = from.model.start + 1;
     // The count that an evaluation after one more load would have.
     spec.resumed = ExpandScript(from.script + "le", from.resumed).back().step;
   }

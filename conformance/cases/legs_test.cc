@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include "conformance/cases/cases_for_test.h"
+#include "conformance/model/model.h"
 
 namespace shardproof {
 namespace {
@@ -40,6 +41,25 @@ TEST(LegsTest, ALegCountsOnFromWhatWasSaved) {
   EXPECT_EQ(legs[0].instances.front().saves_before, 0);
   EXPECT_EQ(legs[1].instances.front().saves_before, 1);
   EXPECT_EQ(legs[2].instances.front().saves_before, 2);
+}
+
+// What a load leaves out shows.
+TEST(LegsTest, ALegBeginsWithOtherInitialValues) {
+  const std::vector<Case> legs = LegsOf(ParseId(kThere));
+  std::vector<float> first;
+  for (const Case& leg : legs) {
+    const Model model(leg.instances.front().model, TokensPerStep(leg.instances.front()));
+    std::vector<float> values(4);
+    model.InitialValue(0, 0, 0, 4, values.data());
+    if (first.empty())
+      first = values;
+    else
+      EXPECT_NE(values, first) << Id(leg);
+  }
+  EXPECT_EQ(legs[0].instances.front().model.start, 0);
+  EXPECT_EQ(legs[2].instances.front().model.start, 2);
+  // Nothing was saved that the second one could load.
+  EXPECT_EQ(ParseId("w2.zero3.do=tsl").instances.front().model.start, 0);
 }
 
 TEST(LegsTest, WhatIsSavedLastCounts) {

@@ -26,7 +26,7 @@ TEST(ModelOfCaseTest, WrittenCasesHaveModels) {
 
 TEST(ModelOfCaseTest, WrittenCasesOfSchedulesHaveModels) {
   for (const std::vector<Case>& cases :
-       {NamedScheduleCases(), FurtherScheduleCases(), PipelineCases()}) {
+       {NamedScheduleCases(), FurtherScheduleCases(), PipelineCases(), CrossCases()}) {
     for (const Case& c : cases) ExpectModels(c);
   }
 }

@@ -274,6 +274,9 @@ std::vector<Case> LossCases() {
       "w4.zero3.ep2.experts.loss2",
       "w4.zero3.ep2.k2.loss2.moe4",
       "w4.zero3.k2.loss4.adamw.do=tts.then.w2.zero1.k4.adamw.do=ltt",
+      // what is frozen is in the checkpoint, too
+      "w4.zero3.frozen=layer.do=tts.then.w2.zero3.k2.frozen=layer.do=lets",
+      "w2.ddp.k2.frozen=embedding.do=ts.then.w4.zero1.frozen=embedding.do=lt",
   });
 }
 

@@ -133,6 +133,7 @@ std::vector<Case> SimCore(uint64_t seed, Spaces& spaces) {
   list.Add(NamedScheduleCases());
   list.Add(PipelineCases());
   list.Add(NamedLayerWiseCases());
+  list.Add(CrossCases());
   list.AddPairs(spaces.Dense(SpaceWorlds("sim")));
   list.AddPairs(ScheduleSpaceOf("sim", spaces));
   list.AddPairs(LayerWiseSpaceOf("sim", spaces));
@@ -168,6 +169,7 @@ std::vector<Case> MpiCore(uint64_t seed, Spaces& spaces) {
   }
   const std::vector<Case> shared = SharedWorldCases();
   list.AddUpTo(8, {shared.begin(), shared.begin() + 5});
+  list.AddUpTo(8, CrossCases());
   list.AddPairs(spaces.Dense({8, 4}));
   // Worlds that are no power of two: every pair of the knobs that decide which collectives run.
   const auto& odd = spaces.Dense({3, 5, 6});

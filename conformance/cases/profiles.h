@@ -30,7 +30,11 @@ std::vector<Case> SharedWorldCases();
 // worlds of one rank, odd divisors, long scripts.
 std::vector<Case> NamedCases();
 
-// The same of mixtures of experts and their schedules: both schedules in one table.
+// Features that no one space of a covering array combines: every two of them that an engine may
+// have together, of which the spaces leave some out.
+std::vector<Case> CrossCases();
+
+// Single situations of mixtures of experts and their schedules: both schedules in one table.
 std::vector<Case> NamedScheduleCases();
 // Of profile full: long schedules, and three layers under each combination of what a schedule may
 // do.

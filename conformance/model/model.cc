@@ -81,7 +81,8 @@ void Model::InitialValue(int32_t param, ModelRank rank, int64_t offset, int64_t 
   const ParamInfo& info = network.info(param);
   const Grid grid = info.norm ? grids::kNormWeight : grids::kWeight;
   const spf_param& row = network.tables().params[param];
-  const uint64_t hash = Mix(impl_->config.seed + HashText(row.name));
+  const uint64_t start = 0x9E3779B97F4A7C15u * static_cast<uint64_t>(impl_->config.start);
+  const uint64_t hash = Mix(impl_->config.seed + HashText(row.name) + start);
   for (int64_t i = 0; i < count; ++i) {
     const int64_t element = ElementOfWhole(row, impl_->config.tp, rank.tp, offset + i);
     const uint64_t bits = Mix(hash + static_cast<uint64_t>(element)) >> 40;  // 24 bits

@@ -59,6 +59,9 @@ struct ModelRank {
 // Everything that shapes the network and its data. Equal configs give equal models on every rank
 // and machine.
 struct ModelConfig {
+  // Initial values depend on it: a run that goes on from a checkpoint of another one, the start-th,
+  // begins with others, so that what a load leaves out shows, frozen parameters too.
+  int32_t start = 0;
   int32_t layers = 2;
   // Tokens per microbatch = sequence.
   int32_t vocab = 32, width = 16, heads = 2, ffn = 24, sequence = 8;

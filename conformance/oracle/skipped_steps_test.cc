@@ -25,7 +25,7 @@ void ExpectBoth(const Case& c) {
 TEST(SkippedStepsTest, ThresholdsAreBetweenNorms) {
   int seen = 0, layer_wise = 0;
   for (const std::vector<Case>& cases :
-       {NamedCases(), NamedScheduleCases(), NamedLayerWiseCases()}) {
+       {NamedCases(), NamedScheduleCases(), NamedLayerWiseCases(), CrossCases()}) {
     for (const Case& c : cases) {
       if (c.instances[0].skip_norm == 0) continue;
       ++seen;
@@ -33,7 +33,7 @@ TEST(SkippedStepsTest, ThresholdsAreBetweenNorms) {
       ExpectBoth(c);
     }
   }
-  EXPECT_EQ(seen, 19);
+  EXPECT_EQ(seen, 27);
   EXPECT_EQ(layer_wise, 4);
 }
 
