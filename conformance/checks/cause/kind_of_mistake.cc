@@ -40,10 +40,9 @@ constexpr Row kRows[] = {
      "LW-08 LW-13 "
      "LW-14 "
      "FS-37 FS-05 EP-23 LW-27 "
-     "FS-08 FS-10 FS-11 FS-12 FS-19 FS-21 FS-22 FS-29 FS-30 FS-34 PG-09 PG-10 PG-11 "
+     "FS-08 FS-10 FS-11 FS-12 FS-19 FS-21 FS-22 FS-29 FS-30 FS-34 FS-35 PG-09 PG-10 PG-11 "
      "PG-18"},
     {Kind::kHiding, false, "EP-33 LW-38 GE-12 GE-13 GE-14 FS-44 FS-45 BU-07"},
-    {Kind::kHiding, true, "FS-35"},
     {Kind::kTotals, false,
      "LW-04 EP-08 FS-47 FS-49 FS-31 FS-32 FS-33 GE-37 GE-39 GE-40 BU-02 BU-03 BU-04"},
     {Kind::kTotals, true, "BU-06"},

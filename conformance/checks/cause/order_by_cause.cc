@@ -108,6 +108,8 @@ class Sorter {
     const std::string& id = row.finding->requirement;
     return id == "LW-10" || id == "LW-11" || id == "FS-23";
   }
+  // Gathers too many bring the same values again.
+  static bool IsTraffic(const Row& row) { return row.finding->requirement == "FS-35"; }
   static bool IsOnNoBlock(const Row& row) { return row.finding->requirement == "GE-18"; }
   static bool IsHang(const Row& row) { return row.finding->requirement == "GE-27"; }
   static bool OneOfTwo(const Finding& why, const Row& row) {
@@ -146,6 +148,7 @@ class Sorter {
                SpoilsWhatIsCarried(why, row);
       case Kind::kLifetime:
       case Kind::kStructure:
+        if (IsTraffic(why) && kind == Kind::kNumbers) return false;
         return kind >= why.traits.kind && (bytes || kind == Kind::kTotals);
       case Kind::kHiding:
       case Kind::kTotals:

@@ -192,6 +192,13 @@ TEST(OrderByCause, ReadsFollowAStructureThatCameBefore) {
             "FS-14 FS-29<FS-14");
 }
 
+TEST(OrderByCause, GathersTooManyExplainNoWrongNumbers) {
+  const World w = TwoRanks();
+  const Finding wrong = Made("FS-24", 0, w.kernel[3]);
+  EXPECT_EQ(Ordered(w, {wrong, Made("FS-35", 0, w.collective)}), "FS-35 FS-24");
+  EXPECT_EQ(Ordered(w, {wrong, Made("FS-37", 0, w.collective)}), "FS-37 FS-24<FS-37");
+}
+
 TEST(OrderByCause, WorkOnAWrongStreamExplainsItsRaces) {
   const World w = TwoRanks();
   EXPECT_EQ(Ordered(w, {Made("EP-05", 0, w.kernel[3]), Made("GE-05", 0, w.kernel[3], w.kernel[1])}),
