@@ -70,6 +70,16 @@ class Training:
         return self.microbatch(index, last) if self.microbatch else contextlib.nullcontext()
 
 
+def as_training(built):
+    """What build returned. TypeError: it is none of what it may return."""
+    if isinstance(built, Training):
+        return built
+    if isinstance(built, tuple) and len(built) == 2:
+        return Training(*built)
+    what = f"{len(built)} values" if isinstance(built, tuple) else f"a {type(built).__name__}"
+    raise TypeError(f"build must return model, optimizer or a shardproof.torch.Training, and returned {what}")
+
+
 @dataclasses.dataclass
 class Engine:
     build: object

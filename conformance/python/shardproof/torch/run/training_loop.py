@@ -9,7 +9,7 @@ from torch.distributed.tensor import DTensor
 from torch.distributed.tensor._utils import compute_local_shape_and_global_offset
 
 from shardproof import model as api
-from shardproof.torch.declaration import Training
+from shardproof.torch.declaration import as_training
 from shardproof.torch import names, process_group, trace, transfers
 from shardproof.torch.run.marks import Marks
 from shardproof.torch.device import NAME, native, wait_for_backward
@@ -81,14 +81,20 @@ class Rank:
             lacks = letter in "sl" and getattr(self.training, CALLS[letter]) is None
             if lacks:  # a trace that goes on to destroy says that the engine has no such call
                 letter, step = "d", -1
-            if not self._enter(letter, step) or lacks:
+            if not self._enter(letter, step, self._lacks() if lacks else None) or lacks:
                 return
 
-    def _enter(self, letter, step):
-        """One entry call. False: the engine declined, nothing follows."""
+    def _lacks(self):
+        calls = [f"{name}()" for name in ("save", "load") if getattr(self.training, name) is None]
+        return f"the engine gives no {' and '.join(calls)}"
+
+    def _enter(self, letter, step, explain=None):
+        """One entry call. False: the engine declined, nothing follows. explain: said within it."""
         name = CALLS[letter]
         trace.entry_call(self.calls)
         trace.event("call_begin", x=name, id=step if step >= 0 else None)
+        if explain:
+            trace.event("explain", x=explain)
         answer = "ok"
         try:
             {
@@ -133,7 +139,7 @@ class Rank:
         if "moe.experts" in self.case.traits:
             self.fixture.exchange_group = self.case.group("ep")
         built = self.engine.build(self.case, self.fixture, torch.device(NAME, 0))
-        self.training = built if isinstance(built, Training) else Training(*built)
+        self.training = as_training(built)
         if self.engine.bounded_updates:
             self.anchor = Anchor(self.case, self.training.optimizer)
         self.marks.follow(self.fixture)
