@@ -1,6 +1,9 @@
 """shardproof-torch run: what an engine's file declares, declines and returns, and what is said of it."""
 
 import importlib.util
+import pathlib
+import re
+import textwrap
 import unittest
 
 import run_case
@@ -87,6 +90,14 @@ class Declaration(run_case.RunCase):
         ):
             self.assertIn(f"unsupported  {case}  ({why})", said)
             self.assertIn(why, page)
+
+    def test_the_engine_of_the_readme_conforms(self):
+        page = (pathlib.Path(__file__).absolute().parents[1] / "README.md").read_text()
+        block = re.search(r"^    import shardproof\.torch as sp\n(?:    .*\n|\n)*", page, re.M)[0]
+        (line,) = re.findall(r"^    shardproof-torch run (--engine my_engine\.py .*)", page, re.M)
+        self.assertIn("fully_shard", block)
+        engine = str(self.engine(text=textwrap.dedent(block)))
+        self.expect(0, "\nconformant: ", *line.replace("my_engine.py", engine).split())
 
     def test_what_build_must_return_is_said(self):
         must = "build must return model, optimizer or a shardproof.torch.Training, and returned "

@@ -209,6 +209,13 @@ class Run(run_case.RunCase):
             1, "not conformant: 1 fail", "--engine", self.engine(body), "--case", "w2.zero3"
         )
         self.assertIn("rank 1 has no mood", said)
+        self.assertIn("died: its footer says that it died: ValueError: rank 1 has no mood\n", said)
+
+    def test_ranks_that_raise_alike_are_shown_once(self):
+        said = self.expect(
+            1, "--- ranks 0, 1, 2, log", "--engine", self.engine("raise ValueError(case.rank)"), "--case", "w3.zero3"
+        )
+        self.assertEqual(said.count("Traceback"), 1, said)
 
     def test_a_rank_that_leaves_is_named(self):
         body = "if case.rank == 1:\n    os._exit(0)"

@@ -1,13 +1,6 @@
 """How does a training engine in PyTorch say what it implements, and how is it built for a case?
 
-    import shardproof.torch as sp
-
-    @sp.engine(knobs={"strategy": ["optim_grads_params"], "param_dtype": ["fp32", "bf16"], "num_optimizer_instances": int})
-    def build(case, model, device):
-        for unit in model.units():
-            fully_shard(unit, mesh=sp.mesh(case))
-        fully_shard(model, mesh=sp.mesh(case))
-        return model, sp.optimizer(case, model)
+It decorates build(case, model, device) with engine(); README.md of conformance/python has an example.
 
 A knob that is not declared is not read: cases that set it are unsupported. A value that is not among those declared
 is unsupported too. microbatches and lr are read for every engine.

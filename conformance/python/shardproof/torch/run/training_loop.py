@@ -61,7 +61,7 @@ def shard_of(tensor, known=None):
 
 
 class Rank:
-    """Plays the script of one rank. Exceptions of the engine pass through: the trace then ends as that of a rank that died."""
+    """Plays the script of one rank. Exceptions of the engine pass through: the trace then ends as that of a rank that died of it."""
 
     def __init__(self, engine, facts, rank, store, marks):
         self.engine, self.case, self.store = engine, Case(facts, rank), store
@@ -296,7 +296,11 @@ def play(engine, facts, rank, folder):
     )
     marks = Marks(engine.marks or {})
     marks.install()
-    Rank(engine, facts, rank, f"{folder}/store", marks).play()
+    try:
+        Rank(engine, facts, rank, f"{folder}/store", marks).play()
+    except BaseException as error:
+        trace.close_trace("died", f"{type(error).__name__}: {error}")
+        raise
     marks.tell(folder, rank)
     trace.close_trace()
     native.wait_for_all()
