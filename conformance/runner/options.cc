@@ -84,9 +84,10 @@ void AddCheck(CLI::App* app, Options* o) {
       "check", "judge recorded traces, or dumps of PyTorch's flight recorder; runs no engine");
   check->add_option("address", o->target, kRecorded)->required();
   check
-      ->add_option("--profile", o->profile,
-                   "with --supports: count pairs (core) or triples (full) of values")
-      ->check(CLI::IsMember({"core", "full"}))
+      ->add_option(
+          "--profile", o->profile,
+          "with --supports: count pairs (core) or triples (full) of values, or neither (smoke)")
+      ->check(CLI::IsMember({"smoke", "core", "full"}))
       ->capture_default_str();
   check
       ->add_option("--supports", o->supports,

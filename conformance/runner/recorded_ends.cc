@@ -26,6 +26,7 @@ struct RecordedCall {
   bool ended = false;
   uint8_t status = SPF_OK;
   HostAnswers before;  // it ended
+  std::string said;    // by the engine in it, last (explain)
   std::string Text() const { return step < 0 ? name : name + " " + std::to_string(step); }
 };
 
@@ -37,19 +38,23 @@ CallsOfInstances CallsOf(const Trace& trace) {
   std::map<std::pair<int32_t, std::string>, std::vector<size_t>>
       open;                         // by name; the last one ends
   std::map<int32_t, bool> refused;  // by instance
+  std::map<int32_t, std::string> said;
   for (const Event& event : trace.events) {
     if (event.kind == EventKind::kRefused) refused[event.instance] = true;
+    if (event.kind == EventKind::kExplain) said[event.instance] = trace.Text(event.text);
     if (event.kind != EventKind::kCallBegin && event.kind != EventKind::kCallEnd) continue;
     const std::string name(trace.Text(event.text));
     std::vector<RecordedCall>& calls = all[event.instance];
     std::vector<size_t>& begun = open[{event.instance, name}];
     if (event.kind == EventKind::kCallBegin) {
       begun.push_back(calls.size());
-      calls.push_back({name, event.id, false, SPF_OK, {}});
+      said.erase(event.instance);
+      calls.push_back({name, event.id, false, SPF_OK, {}, ""});
     } else if (!begun.empty()) {
       calls[begun.back()].ended = true;
       calls[begun.back()].status = event.status;
       calls[begun.back()].before = {refused[event.instance], event.flag};
+      calls[begun.back()].said = said[event.instance];
       begun.pop_back();
     }
   }
@@ -85,7 +90,7 @@ std::optional<EngineOutcome> FirstFailure(const std::vector<RecordedCall>& calls
                                "that the trace is complete"};
     if (call.status == SPF_OK) continue;
     const EntryAnswer answer = AnswerOf(call.name, call.status, call.before);
-    return EngineOutcome{answer.kind, call.Text(), answer.why};
+    return EngineOutcome{answer.kind, call.Text(), answer.why.empty() ? call.said : answer.why};
   }
   return std::nullopt;
 }
@@ -97,7 +102,7 @@ EngineOutcome FollowScript(const std::vector<RecordedCall>& calls, const Instanc
   std::string before;
   for (size_t i = 0; i < script.size(); ++i) {
     const RecordedCall due{
-        NameOf(script[i].letter), static_cast<int32_t>(script[i].step), false, SPF_OK, {}};
+        NameOf(script[i].letter), static_cast<int32_t>(script[i].step), false, SPF_OK, {}, ""};
     if (i >= calls.size())
       return {Kind::kHung, due.Text(),
               "the case's script goes on to " + due.Text() + ", but the trace ends " +
@@ -106,7 +111,8 @@ EngineOutcome FollowScript(const std::vector<RecordedCall>& calls, const Instanc
     if (calls[i].Text() != due.Text()) {
       // An engine may lack what is optional; the run then goes on to destroy.
       if (Optional(script[i].letter) && calls[i].name == "destroy")
-        return {Kind::kUnsupported, due.Text(), "the trace has no " + due.name};
+        return {Kind::kUnsupported, due.Text(),
+                calls[i].said.empty() ? "the trace has no " + due.name : calls[i].said};
       return {Kind::kHung, due.Text(),
               "the case's script goes on to " + due.Text() + ", the trace to " + calls[i].Text()};
     }

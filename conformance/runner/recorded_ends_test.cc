@@ -162,6 +162,35 @@ TEST(CutAnywhere, NoTracePasses) {
   }
 }
 
+// The engine says why in the entry call.
+void Explain(Trace& trace, EventKind kind, const std::string& call, const std::string& why) {
+  Event said;
+  said.kind = EventKind::kExplain;
+  said.text = static_cast<int32_t>(trace.strings.size());
+  trace.strings.push_back(why);
+  const size_t at = Find(trace, kind, call);
+  trace.events.insert(trace.events.begin() + static_cast<std::ptrdiff_t>(at), said);
+}
+
+TEST(Unsupported, TheReasonIsTheEnginesOwn) {
+  Traces traces = Good("w2.zero3");
+  CutAll(traces, EventKind::kCallEnd, "create", 0, 1);
+  for (Trace& trace : traces) Answer(trace, "create", SPF_UNSUPPORTED);
+  EXPECT_EQ(JudgeTraces(traces, "folder").verdict.reason,
+            "the engine answered SPF_UNSUPPORTED in create");
+  for (Trace& trace : traces) Explain(trace, EventKind::kCallEnd, "create", "no tied weights");
+  EXPECT_EQ(JudgeTraces(traces, "folder").verdict.outcome, Status::kUnsupported);
+  EXPECT_EQ(JudgeTraces(traces, "folder").verdict.reason, "no tied weights");
+}
+
+TEST(Unsupported, WhyACallIsLackingIsToldInDestroy) {
+  Traces traces = Good("w2.zero3");
+  Name(traces, "w2.zero3.do=ttts");
+  EXPECT_EQ(JudgeTraces(traces, "folder").verdict.reason, "the trace has no save");
+  for (Trace& trace : traces) Explain(trace, EventKind::kCallEnd, "destroy", "it has no save()");
+  EXPECT_EQ(JudgeTraces(traces, "folder").verdict.reason, "it has no save()");
+}
+
 class CaseOfACheck : public testing::TestWithParam<const char*> {};
 
 TEST_P(CaseOfACheck, AGoodTracePasses) {

@@ -83,6 +83,12 @@ def list_values(command):
     return tomllib.loads(_list(command, "values", []))
 
 
+def list_knobs(command):
+    """Names of all knobs."""
+    rows = [line.split("|") for line in _list(command, "knobs", []).splitlines()[2:]]
+    return [name.strip() for row in rows for name in row[1].split(",")]
+
+
 def main(arguments=None):
     """The command `shardproof` of the package: becomes the program."""
     arguments = sys.argv[1:] if arguments is None else arguments

@@ -45,7 +45,8 @@ class Clean(unittest.TestCase):
     def clean(self, script, *options, **who):
         code, report = judge(script, "", *options, **who)
         self.assertEqual(code, 0, report)
-        self.assertIn("conformant: 1 pass", report)
+        scope = "(order, waits and memory; no numbers: a script is no case of the suite)"
+        self.assertEqual(report.splitlines()[-1], f"conformant: 1 pass {scope}")
 
     def test_transformer(self):
         self.clean("transformer_fsdp2.py")
@@ -103,6 +104,32 @@ class Mistakes(unittest.TestCase):
     @unittest.skipUnless(ACCELERATE, NO_ACCELERATE)
     def test_batch_of_a_stream_that_accelerate_does_not_know(self):
         self.found("GE-11", "hf_accelerate.py", "side", "--cuda-names")
+
+
+class Scope(unittest.TestCase):
+    """What is not judged, and what a script is told that asks for CUDA."""
+
+    def record(self, text):
+        with tempfile.TemporaryDirectory() as folder:
+            script = pathlib.Path(folder) / "script.py"
+            script.write_text(text)
+            out = io.StringIO()
+            code = record.record(record.parser().parse_args(["-n", "2", str(script)]), out)
+        return code, out.getvalue()
+
+    def test_numbers_are_not_judged_and_the_verdict_says_so(self):
+        code, said = self.record("import torch\ntorch.ones(4, device=torch.accelerator.current_accelerator()).mul_(2)\n")
+        self.assertEqual(code, 4, said)  # no collective: GE-01 has nothing to show
+        self.assertEqual(said.splitlines()[-1], f"conformant where judged: 1 partial ({record.NO_NUMBERS})")
+
+    def test_a_script_that_says_cuda_is_told_the_option(self):
+        for line in ("torch.cuda.set_device(0)", "torch.ones(1, device='cuda')"):
+            code, said = self.record(f"import torch\n{line}\n")
+            self.assertEqual((code, said.count("with --cuda-names the recorded device answers")), (1, 1), said)
+
+    def test_other_errors_are_no_hint(self):
+        code, said = self.record("raise ValueError('cuda')\n")
+        self.assertEqual((code, "--cuda-names" in said), (1, False), said)
 
 
 class ManySteps(unittest.TestCase):

@@ -234,10 +234,11 @@ void FittedRun::CaseDone(size_t place, const Case& c, const CaseReport& report) 
 
 namespace {
 
-// Some engine of the case has a parameter on several ranks, which it must reduce.
-bool RanksShareParameters(const Case& c) {
-  return std::ranges::any_of(
-      c.instances, [](const InstanceSpec& one) { return MostRanksOfAParameter(one) > 1; });
+// Some engine of the case trains a parameter that is on several ranks: its gradient is reduced.
+bool RanksShareGradients(const Case& c) {
+  return std::ranges::any_of(c.instances, [](const InstanceSpec& one) {
+    return MostRanksOfAParameter(one) > 1 && one.script.find('t') != std::string::npos;
+  });
 }
 
 }  // namespace
@@ -250,12 +251,12 @@ void FittedRun::Note(const Case& c, const CaseReport& report) {
     case Status::kWaived:
     case Status::kBounded:
       judged_.push_back(c);
-      judged_shared_ |= c.illegal.empty() && RanksShareParameters(c);
+      judged_shared_ |= c.illegal.empty() && RanksShareGradients(c);
       return;
     case Status::kUnsupported:
       if (HasOwnList(options_)) NoteValues(c);
       if (!IsOfTaken(spaces_, supported_, c)) return;
-      if (declined_shared_.empty() && RanksShareParameters(c))
+      if (declined_shared_.empty() && RanksShareGradients(c))
         declined_shared_ = report.id + " (" + report.reason + ")";
       if (declined_.empty()) declined_first_ = report.id + ": " + report.reason;
       declined_[Id(c)] = report.reason;
@@ -297,13 +298,14 @@ void FittedRun::Conclude(RunReport* report) const {
     report->problems.push_back((options_.supports.empty() ? "" : options_.supports + ": ") + lost);
   if (report->cut_short.empty() && NothingSharedWasJudged())
     report->problems.push_back(
-        "in no case that was judged is a parameter on several data-parallel ranks: the engine "
+        "in no case that was judged is a parameter trained on several data-parallel ranks: the "
+        "engine "
         "declined all of those, such as " +
         declined_shared_ + ", so that no reduction over ranks was judged");
   if (not_for_fabric_ > 0)
     report->facts.push_back("cases: " + std::to_string(not_for_fabric_) + " not asked because " +
                             kAveragesOfNccl);
-  if (options_.random > 0) return;
+  if (!counts()) return;
   if (!chosen_.empty()) report->facts.push_back(chosen_);
   if (!left_out_.empty()) {
     report->facts.push_back(std::to_string(left_out_.size()) + " cases of the profile " +

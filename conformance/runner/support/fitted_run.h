@@ -82,6 +82,7 @@ class FittedRun {
   std::vector<Case> OwnList() const;
   std::vector<std::string> Coverage() const;
   int strength() const { return options_.profile == "full" ? 3 : 2; }
+  bool counts() const { return options_.random == 0 && options_.profile != "smoke"; }
   void Note(const Case& c, const CaseReport& report);
   bool NothingSharedWasJudged() const;  // of a whole profile
   void NoteValues(const Case& c);       // that it is declined with
@@ -106,7 +107,7 @@ class FittedRun {
   std::vector<Case> judged_;
   std::map<std::string, std::string> declined_;  // cases that fit: id, and why
   std::string declined_first_;
-  // In which ranks share a parameter: was one judged, and which was declined first?
+  // In which ranks share a parameter and train: was one judged, and which was declined first?
   bool judged_shared_ = false;
   std::string declined_shared_;
   std::set<std::tuple<std::string, std::string, std::string>>

@@ -1,6 +1,7 @@
 // What is said of an engine that declines in the run what it takes, or is said to take?
 #include "conformance/runner/support/fitted_run.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -12,6 +13,7 @@
 namespace shardproof {
 namespace {
 
+using ::testing::HasSubstr;
 using Takes = std::function<bool(const InstanceSpec& spec)>;
 
 class FittedRunTest : public testing::Test {
@@ -24,14 +26,7 @@ class FittedRunTest : public testing::Test {
     options.supports = scratch_.path() + "/engine.toml";
     std::ofstream(options.supports) << supports;
     FittedRun run(options, 4);
-    const auto report_of = [&](const Case& c) {
-      CaseReport report;
-      report.id = Id(c);
-      const bool taken = !c.illegal.empty() || takes(c.instances.front());
-      report.status = taken ? Status::kPass : Status::kUnsupported;
-      report.reason = taken ? "" : "not that";
-      return report;
-    };
+    const auto report_of = [&](const Case& c) { return ReportOf(c, takes); };
     const std::vector<Case> cases = run.Cases();
     for (size_t i = 0; i < cases.size(); ++i) run.CaseDone(i, cases[i], report_of(cases[i]));
     asked_on_ = 0;
@@ -49,9 +44,40 @@ class FittedRunTest : public testing::Test {
     return report;
   }
 
+  // Of cases that were chosen elsewhere.
+  std::string ProblemsOf(const std::string& profile, const std::vector<std::string>& ids,
+                         const Takes& takes) {
+    Options options;
+    options.impl = "trace:folder";
+    options.profile = profile;
+    options.supports = scratch_.path() + "/engine.toml";
+    std::ofstream(options.supports) << file_;
+    FittedRun run(options, 4);
+    for (const std::string& id : ids) {
+      const Case c = ParseId(id);
+      run.CaseDone(0, c, ReportOf(c, takes));
+    }
+    RunReport report;
+    run.Conclude(&report);
+    std::string all;
+    for (const std::string& one : report.problems) all += one + "\n";
+    for (const std::string& one : report.facts) pairs_ |= one.starts_with("pairs of ");
+    return all;
+  }
+
+  static CaseReport ReportOf(const Case& c, const Takes& takes) {
+    CaseReport report;
+    report.id = Id(c);
+    const bool taken = !c.illegal.empty() || takes(c.instances.front());
+    report.status = taken ? Status::kPass : Status::kUnsupported;
+    report.reason = taken ? "" : "not that";
+    return report;
+  }
+
   const std::string file_ =
       "[strategies]\nmicrobatches = ['1', '2']\nrecompute = ['0', '1']\ntied = ['0', '1']\n";
   size_t asked_on_ = 0;
+  bool pairs_ = false;  // are counted
 
  private:
   const ScratchFolder scratch_;
@@ -155,6 +181,25 @@ TEST_F(FittedRunTest, AllThatRanksShareIsDeclined) {
   EXPECT_EQ(problems(2, ""), "");
   // Cases that were not run were not declined.
   EXPECT_EQ(problems(1, "out of time").find("no reduction over ranks"), std::string::npos);
+}
+
+// `check` judges cases that were chosen elsewhere.
+TEST_F(FittedRunTest, SmokeCountsNoPairsAndAsksForAReductionToo) {
+  const auto alone = [](const InstanceSpec& spec) { return spec.span == 1; };
+  const auto all = [](const InstanceSpec&) { return true; };
+  EXPECT_THAT(ProblemsOf("smoke", {"w1.ddp", "w2.ddp"}, alone),
+              HasSubstr("such as w2.ddp (not that), so that no reduction over ranks was judged"));
+  EXPECT_EQ(ProblemsOf("smoke", {"w1.ddp", "w2.ddp"}, all), "");
+  EXPECT_FALSE(pairs_);
+  EXPECT_EQ(ProblemsOf("core", {"w1.ddp", "w2.ddp"}, all), "");
+  EXPECT_TRUE(pairs_);
+}
+
+TEST_F(FittedRunTest, AnEvaluationReducesNothing) {
+  const auto evaluates = [](const InstanceSpec& spec) {
+    return spec.script.find('t') == std::string::npos;
+  };
+  EXPECT_THAT(ProblemsOf("core", {"w2.ddp.do=ee", "w2.ddp"}, evaluates), HasSubstr("no reduction"));
 }
 
 TEST_F(FittedRunTest, EverythingIsDeclined) {

@@ -1,13 +1,6 @@
 """How does a training engine in PyTorch say what it implements, and how is it built for a case?
 
-    import shardproof.torch as sp
-
-    @sp.engine(knobs={"strategy": ["optim_grads_params"], "param_dtype": ["fp32", "bf16"], "num_optimizer_instances": int})
-    def build(case, model, device):
-        for unit in model.units():
-            fully_shard(unit, mesh=sp.mesh(case))
-        fully_shard(model, mesh=sp.mesh(case))
-        return model, sp.optimizer(case, model)
+It decorates build(case, model, device) with engine(); README.md of conformance/python has an example.
 
 A knob that is not declared is not read: cases that set it are unsupported. A value that is not among those declared
 is unsupported too. microbatches and lr are read for every engine.
@@ -68,6 +61,16 @@ class Training:
 
     def around(self, index, last):
         return self.microbatch(index, last) if self.microbatch else contextlib.nullcontext()
+
+
+def as_training(built):
+    """What build returned. TypeError: it is none of what it may return."""
+    if isinstance(built, Training):
+        return built
+    if isinstance(built, tuple) and len(built) == 2:
+        return Training(*built)
+    what = f"{len(built)} values" if isinstance(built, tuple) else f"a {type(built).__name__}"
+    raise TypeError(f"build must return model, optimizer or a shardproof.torch.Training, and returned {what}")
 
 
 @dataclasses.dataclass

@@ -20,6 +20,9 @@ import tempfile
 import traceback
 
 USAGE_ERROR = 3  # exit code of the command for wrong input
+NO_NUMBERS = "order, waits and memory; no numbers: a script is no case of the suite"
+# What torch says of "cuda" where there is none: built for CUDA, and not.
+_NO_CUDA = (b"Found no NVIDIA driver", b"Torch not compiled with CUDA enabled")
 PROVIDES = ("groups", "collectives", "sync", "memory", "work", "calls")
 
 
@@ -193,6 +196,20 @@ def run_ranks(options, folder):
     return outcome
 
 
+def _asks_for_cuda(options, outcome):
+    """Did a rank raise because it said "cuda"?"""
+    from shardproof.torch import supervise
+
+    ends = [supervise.last_line(rank.trace) for rank in outcome.ranks]
+    return not options.cuda_names and any(said in end for said in _NO_CUDA for end in ends)
+
+
+def _with_scope(said):
+    """What `check` said; a good verdict says of what it is."""
+    *lines, last = said.rstrip("\n").split("\n")
+    return "\n".join([*lines, f"{last} ({NO_NUMBERS})" if last.startswith("conformant") else last]) + "\n"
+
+
 def record(options, out=None):
     """Runs and judges; the exit code."""
     wrong = _check_options(options)
@@ -204,9 +221,14 @@ def record(options, out=None):
         outcome = run_ranks(options, folder)
         if outcome.why:
             print(f"shardproof-torch: {outcome.why}\n{outcome.stacks()}", file=out or sys.stderr)
+        if _asks_for_cuda(options, outcome):
+            print(
+                'shardproof-torch: the script says "cuda": with --cuda-names the recorded device answers to it',
+                file=out or sys.stderr,
+            )
         command = [find_command(options.shardproof), "check", f"trace:{folder}"]
         done = subprocess.run(command, check=False, capture_output=True, text=True)
-        print(done.stdout + done.stderr, end="", file=out or sys.stdout, flush=True)
+        print(_with_scope(done.stdout) + done.stderr, end="", file=out or sys.stdout, flush=True)
         return done.returncode
 
 

@@ -14,6 +14,7 @@ import faulthandler
 import json
 import os
 import pathlib
+import re
 import signal
 import sys
 import time
@@ -28,6 +29,8 @@ _BLOCK = 1 << 14  # bytes: a trace's file is longer than what is written, and wh
 _TAIL = 1 << 14  # bytes of a trace in which its last line is sought first
 _STACK_SIGNAL = signal.SIGUSR2
 _PR_SET_PDEATHSIG = 1
+_NUMBER = re.compile(r"0x[0-9a-f]+|\d+")
+_NO_FRAME = re.compile(r"Thread \S+ \(most recent call first\):\n  <no Python frame>\n\n?")
 
 
 @dataclasses.dataclass
@@ -79,15 +82,26 @@ class Outcome:
 
     def stacks(self):
         """Text: the Python stacks of the ranks that were stopped."""
-        parts = []
-        for rank in self.ranks:
-            text = rank.stacks.read_text(errors="replace") if rank.stacks.exists() else ""
-            if rank.stopped:
-                parts.append(
-                    f"--- rank {rank.number}\n"
-                    f"{text or 'no Python stack: it did not answer the signal'}"
-                )
-        return "\n".join(parts)
+        texts = {
+            rank.number: _NO_FRAME.sub("", _text(rank.stacks)) or "no Python stack: it did not answer the signal\n"
+            for rank in self.ranks
+            if rank.stopped
+        }
+        return "\n".join(f"--- {names}\n{text}" for names, text in alike(texts))
+
+
+def _text(path):
+    return path.read_text(errors="replace") if path.exists() else ""
+
+
+def alike(texts):
+    """Of {rank: text} one text for all ranks whose texts differ in numbers alone: [("ranks 0, 2", the first's)]."""
+    groups = {}
+    for rank, text in texts.items():
+        groups.setdefault(_NUMBER.sub("#", text), []).append(rank)
+    return [
+        (f"rank{'s' * (len(ranks) > 1)} {', '.join(map(str, ranks))}", texts[ranks[0]]) for ranks in groups.values()
+    ]
 
 
 def _be_rank(rank, work):
@@ -212,7 +226,7 @@ def _whole_lines(path):
     return data[: data.rstrip(b"\0").rfind(b"\n") + 1]
 
 
-def _last_line(path):
+def last_line(path):
     """The trace's last whole line, as bytes; empty if there is none."""
     try:
         with open(path, "rb") as file:
@@ -227,7 +241,7 @@ def _last_line(path):
 
 
 def _has_footer(path):
-    return _last_line(path).startswith(b'{"end"')
+    return last_line(path).startswith(b'{"end"')
 
 
 def end_trace(path, header, status, reason):

@@ -17,7 +17,7 @@ import zlib
 from concurrent.futures import ThreadPoolExecutor
 
 from shardproof import command, model
-from shardproof.torch.run import support
+from shardproof.torch.run import misspelt, support
 
 # Imported once, in the process that the ranks are forked from.
 _BEFORE_FORKING = (
@@ -116,6 +116,7 @@ def main(arguments):
         from shardproof.torch import declaration
 
         engine = declaration.find(arguments.engine)
+        misspelt.check(engine, judge)
         with tempfile.TemporaryDirectory(prefix="shardproof.") as scratch:
             supports = pathlib.Path(scratch) / "supports.toml"
             with ThreadPoolExecutor(1) as beside:  # both take seconds
@@ -213,7 +214,7 @@ def _folder(kept):
 
 
 def _selected(arguments, engine, judge, supports):
-    """Ids, and the file of what the engine declares if combinations of it are to be counted."""
+    """Ids, and the file of what the engine declares if what was judged of it is to be counted."""
     if arguments.case:
         return [model.case_facts(i)["id"] for i in arguments.case], None
     found = support.Selection(

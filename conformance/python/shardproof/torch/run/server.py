@@ -49,11 +49,9 @@ class RunningCase:
         supervise.end_traces(outcome, lambda rank: declined.header(self._facts, rank))
         if not outcome.why:
             return ""
-        said = [
-            f"--- rank {rank}, its log\n{_log(self._folder, rank).read_text(errors='replace')[-3000:]}"
-            for rank in range(self._facts["world"])
-            if _log(self._folder, rank).exists()
-        ]
+        logs = [_log(self._folder, rank) for rank in range(self._facts["world"])]
+        texts = {rank: log.read_text(errors="replace") for rank, log in enumerate(logs) if log.exists()}
+        said = [f"--- {names}, log\n{_end(text)}" for names, text in supervise.alike(texts) if text]
         return "\n".join([outcome.why, *said, outcome.stacks()])
 
 
@@ -84,6 +82,11 @@ def run_cases(engine, cases, jobs, patience=20.0):
 def _log(folder, rank):
     """What a rank printed."""
     return pathlib.Path(folder) / f"log.{rank:05d}"
+
+
+def _end(text, most=3000):
+    """Its last lines."""
+    return text if len(text) <= most else text[-most:].partition("\n")[2]
 
 
 def _be_rank(engine, facts, rank, folder):

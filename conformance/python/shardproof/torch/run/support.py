@@ -7,6 +7,7 @@ are those of `shardproof list values`.
 """
 
 import collections
+import dataclasses
 import json
 
 from shardproof import command, model
@@ -144,6 +145,15 @@ def _few(ids):
     return few
 
 
+def _share_gradients(facts):
+    """Does an engine train parameters that lie on several ranks?"""
+    return any(
+        "t" in asked["script"]
+        and any(name in ("dp_cp", "expt_dp") and len(ranks) > 1 for name, ranks in asked.get("groups", ()))
+        for asked in facts["instances"]
+    )
+
+
 class Selection:
     """Cases to run, and why others of the profile are not."""
 
@@ -153,7 +163,7 @@ class Selection:
         if not found and not engine.cases:
             raise ValueError(f"{engine.name} declares no strategy that the suite has")
         ids = list(engine.cases)
-        self.file = file if found and profile != "smoke" else None  # what `check` counts pairs of
+        self.file = file if found else None  # what `check` counts values of, pairs or triples
         fitted = "core" if profile == "smoke" else profile
         options = [f"--seed={seed}"]
         if found:
@@ -161,12 +171,15 @@ class Selection:
             options.append(f"--supports={file}")
         ids += command.list_cases(judge, fitted, *options)
         self.left_out = collections.Counter()
+        self._declined = []  # with gradients to reduce, and refused by the engine's traits() alone
         self.ids = list(filter(lambda i: self._asks(engine, i, ranks), ids))
         if profile == "smoke":
             own = command.list_cases(judge, profile)
             legal = [i for i in self.ids if not model.case_facts(i)["illegal"]]
             asked = [i for i in own if self._asks(engine, i, ranks)]
             self.ids = list(dict.fromkeys(asked + _few(legal)))
+        if not any(_share_gradients(model.case_facts(i)) for i in self.ids):
+            self.ids += self._declined  # `check` then says that no reduction was judged
 
     def _asks(self, engine, case_id, ranks):
         if ".then." in case_id:
@@ -180,4 +193,7 @@ class Selection:
         if why:
             illegal = f"illegal, with what {engine.name} does not declare"
             self.left_out[illegal if facts["illegal"] else why] += 1
+            declared = dataclasses.replace(engine, traits=None)
+            if not facts["illegal"] and _share_gradients(facts) and not declined.reason(declared, Case(facts, 0)):
+                self._declined.append(case_id)
         return not why

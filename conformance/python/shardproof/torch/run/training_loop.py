@@ -9,7 +9,7 @@ from torch.distributed.tensor import DTensor
 from torch.distributed.tensor._utils import compute_local_shape_and_global_offset
 
 from shardproof import model as api
-from shardproof.torch.declaration import Training
+from shardproof.torch.declaration import as_training
 from shardproof.torch import names, process_group, trace, transfers
 from shardproof.torch.run.marks import Marks
 from shardproof.torch.device import NAME, native, wait_for_backward
@@ -61,7 +61,7 @@ def shard_of(tensor, known=None):
 
 
 class Rank:
-    """Plays the script of one rank. Exceptions of the engine pass through: the trace then ends as that of a rank that died."""
+    """Plays the script of one rank. Exceptions of the engine pass through: the trace then ends as that of a rank that died of it."""
 
     def __init__(self, engine, facts, rank, store, marks):
         self.engine, self.case, self.store = engine, Case(facts, rank), store
@@ -81,14 +81,20 @@ class Rank:
             lacks = letter in "sl" and getattr(self.training, CALLS[letter]) is None
             if lacks:  # a trace that goes on to destroy says that the engine has no such call
                 letter, step = "d", -1
-            if not self._enter(letter, step) or lacks:
+            if not self._enter(letter, step, self._lacks() if lacks else None) or lacks:
                 return
 
-    def _enter(self, letter, step):
-        """One entry call. False: the engine declined, nothing follows."""
+    def _lacks(self):
+        calls = [f"{name}()" for name in ("save", "load") if getattr(self.training, name) is None]
+        return f"the engine gives no {' and '.join(calls)}"
+
+    def _enter(self, letter, step, explain=None):
+        """One entry call. False: the engine declined, nothing follows. explain: said within it."""
         name = CALLS[letter]
         trace.entry_call(self.calls)
         trace.event("call_begin", x=name, id=step if step >= 0 else None)
+        if explain:
+            trace.event("explain", x=explain)
         answer = "ok"
         try:
             {
@@ -133,7 +139,7 @@ class Rank:
         if "moe.experts" in self.case.traits:
             self.fixture.exchange_group = self.case.group("ep")
         built = self.engine.build(self.case, self.fixture, torch.device(NAME, 0))
-        self.training = built if isinstance(built, Training) else Training(*built)
+        self.training = as_training(built)
         if self.engine.bounded_updates:
             self.anchor = Anchor(self.case, self.training.optimizer)
         self.marks.follow(self.fixture)
@@ -290,7 +296,11 @@ def play(engine, facts, rank, folder):
     )
     marks = Marks(engine.marks or {})
     marks.install()
-    Rank(engine, facts, rank, f"{folder}/store", marks).play()
+    try:
+        Rank(engine, facts, rank, f"{folder}/store", marks).play()
+    except BaseException as error:
+        trace.close_trace("died", f"{type(error).__name__}: {error}")
+        raise
     marks.tell(folder, rank)
     trace.close_trace()
     native.wait_for_all()
