@@ -1,5 +1,6 @@
-// Are every two features that an engine may have together in a case of core? The covering arrays
-// combine the values of one space each (profiles.h); what no space has together is in CrossCases.
+// Are every two features that the reference has together in a case of core on sim? The covering
+// arrays combine the values of one space each (profiles.h); what no space has together is in
+// CrossCases.
 #include <gtest/gtest.h>
 
 #include <algorithm>

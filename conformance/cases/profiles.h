@@ -30,8 +30,8 @@ std::vector<Case> SharedWorldCases();
 // worlds of one rank, odd divisors, long scripts.
 std::vector<Case> NamedCases();
 
-// Features that no one space of a covering array combines: every two of them that an engine may
-// have together, of which the spaces leave some out.
+// Features that no one space of a covering array combines: every two of them that the
+// reference has together, of which the spaces leave some out.
 std::vector<Case> CrossCases();
 
 // Single situations of mixtures of experts and their schedules: both schedules in one table.

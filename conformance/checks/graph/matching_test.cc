@@ -139,6 +139,18 @@ TEST_F(Matching, OneOfTurnsThatIsLeftOutIsNoSwap) {
       << message;
 }
 
+TEST_F(Matching, OneOfManyTurnsThatIsLeftOutIsNoOtherOrder) {
+  World(2);
+  for (int rank = 0; rank < 2; ++rank) {
+    for (int i = 0; i < 40; ++i) {
+      if (rank != 1 || i != 0) AllGather(rank, i % 2 == 0 ? 8 : 16);
+    }
+  }
+  const std::string message = Check().findings.at(0).message;
+  EXPECT_NE(message.find("rank 1 seems to leave out 1 operation at #0"), std::string::npos)
+      << message;
+}
+
 TEST_F(Matching, AMissingLastOperationIsNamed) {
   World(2);
   AllGather(0, 8), AllGather(0, 8), AllGather(1, 8);

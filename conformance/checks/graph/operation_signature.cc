@@ -156,7 +156,8 @@ std::string ShiftHint(const Program& program, const std::vector<uint32_t>& odd,
   const std::string hint = "; rank " + std::to_string(program.parts[odd[0]].rank) + " seems to ",
                     at = "#" + std::to_string(first);
   const std::string last = "#" + std::to_string(first + reordered - 1);
-  if (most > 0 && most >= best)
+  const bool swap = reordered == 2 && most >= best;
+  if (swap || most > best)
     return hint + (reordered == 2 ? "swap operations " + at + " and " + last
                                   : "issue operations " + at + " to " + last + " in another order");
   return hint + (leaves_out ? "leave out " : "add ") + std::to_string(by) +

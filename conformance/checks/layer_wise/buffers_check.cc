@@ -75,6 +75,7 @@ class Buffers : RankCheck {
   void Arrive(const Gather& gather) {
     report_.Judged({"LW-12"});
     if (!facts_.Aligned(gather.instance)) JudgePlace(gather);
+    if (gather.stays) return;
     for (const Share& share : gather.shares) {
       const Range at{gather.to.alloc, kWrite, share.begin, share.end - share.begin};
       const int32_t owner = facts_.Owner(gather.instance, rank_, share.key);

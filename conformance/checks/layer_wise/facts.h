@@ -34,6 +34,7 @@ struct Gather {
   const GroupInfo* group = nullptr;
   Range to;
   bool in_place = false;
+  bool stays = false;   // the root of a broadcast receives nothing
   bool expert = false;  // of the first share
   std::vector<int64_t>
       slots;                  // elements by member of the group; of a broadcast: 0 but for the root

@@ -65,6 +65,7 @@ void Facts::AddGather(const Trace& trace, int64_t index, RankFacts& of) {
   gather.epoch = EpochOf(of, event, index);
   gather.group = &trace.groups[size_t(event.group)];
   gather.to = *at;
+  gather.stays = stays;
   gather.in_place = stays || (send != nullptr && send != at && Within(*send, *at));
   gather.slots = SlotsOf(trace, event, gather.group->world_ranks.size());
   const EventFlow& flow = a_.flow().At(trace.rank, index);

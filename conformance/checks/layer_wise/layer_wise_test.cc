@@ -53,6 +53,7 @@ INSTANTIATE_TEST_SUITE_P(
         Good{"root_in_place_grads", kBroadcast + kOverlap + kIntoGrads, 4, FAULT(root_in_place)},
         Good{"root_in_place_experts", kBroadcast + kOverlap + kExperts, 4, FAULT(root_in_place)},
         Good{"root_sends_alone", kBroadcast, 4, FAULT(root_sends_alone)},
+        Good{"root_sends_main", kBroadcast, 4, FAULT(root_sends_main)},
         Good{"root_sends_alone_overlap", kBroadcast + kOverlap, 4, FAULT(root_sends_alone)},
         Good{"root_sends_alone_grads", kBroadcast + kOverlap + kIntoGrads, 4,
              FAULT(root_sends_alone)},

@@ -221,6 +221,8 @@ void MiniDeal::SendOneByOne(const Bucket& b, CollectiveOptions options) {
     std::vector<Range> ranges = {Writes(at.block, at.offset + sent[options.peer], bytes)};
     if (Owns(item.id)) ranges = {Home(item.id, kRead), Home(item.id, kWrite)};
     if (Owns(item.id) && !f_.root_in_place) ranges.pop_back();
+    if (Owns(item.id) && f_.root_sends_main)
+      ranges = {Reads(params_[size_t(item.id)].main, 0, bytes)};
     if (!Owns(item.id) && f_.into_weights) ranges = {Home(item.id, kWrite)};
     sent[options.peer] += bytes;
     t_.Collective(SPF_BROADCAST, GroupOf(b), g_, P(item.id).numel, ranges, options);

@@ -50,7 +50,9 @@ class MiniDeal {
   bool IntoGrads() const {
     return f_.buffer.value_or(spec_.layer_wise.buffer) == LayerWiseBuffer::kGrads;
   }
-  bool OneByOne() const { return f_.root_in_place || f_.root_sends_alone || f_.into_weights; }
+  bool OneByOne() const {
+    return f_.root_in_place || f_.root_sends_alone || f_.root_sends_main || f_.into_weights;
+  }
   bool Alone(const Bucket& b) const { return b.counts.size() < 2; }
 
   int Named(const std::string& name);

@@ -58,6 +58,7 @@ struct LayerWiseFaults {
   bool root_in_place =
       false;  // parameters are broadcast one by one, at their owner from and to its weights
   bool root_sends_alone = false;  // the same, and the owner receives nothing
+  bool root_sends_main = false;   // the same, of its main weights
   bool into_weights = false;      // the same, and the others receive into theirs
   bool pieces_apart = false;      // each owner's piece arrives in a block of its own
   bool sync_eval = false;         // an evaluation gathers everything before it starts

@@ -86,11 +86,15 @@ class WriterTest : public ::testing::Test {
     AwaitReader(ends_[1], std::chrono::minutes(10));
     _exit(written ? 0 : 1);
   }
-  ~WriterTest() override { kill(child_, SIGKILL); }
+  void SetUp() override { ASSERT_GT(child_, 0) << "no process"; }
+  ~WriterTest() override {
+    if (child_ > 0) kill(child_, SIGKILL);
+  }
   void ExpectEnd() {
     int status = 0;
     EXPECT_EQ(waitpid(child_, &status, 0), child_);
     EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    child_ = 0;
   }
 
   int ends_[2] = {-1, -1};

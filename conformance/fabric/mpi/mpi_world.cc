@@ -152,10 +152,10 @@ int MpiWorld::Leave(int code_of_rank0) {
 }
 
 void MpiWorld::Abort(int code) {
-  std::cout.flush();
-  std::cerr.flush();
-  std::fflush(nullptr);
   EndDescendants();
+  std::cout.flush();
+  std::fflush(stdout);
+  std::fflush(stderr);
   for (const int fd : {STDOUT_FILENO, STDERR_FILENO})
     mpi::AwaitReader(fd, std::chrono::seconds(30));
   MPI_Abort(MPI_COMM_WORLD, code);

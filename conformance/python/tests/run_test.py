@@ -7,6 +7,7 @@ import unittest
 import run_case
 from run_case import ENGINE
 from shardproof import command
+from shardproof.torch import supervise
 
 # Announces its own hook by a label of the profiler.
 MARKED = """
@@ -210,6 +211,10 @@ class Run(run_case.RunCase):
         )
         self.assertIn("rank 1 has no mood", said)
         self.assertIn("died: its footer says that it died: ValueError: rank 1 has no mood\n", said)
+
+    def test_ranks_at_other_lines_are_shown_apart(self):
+        texts = {0: 'File "a.py", line 10 in f\n', 1: 'File "a.py", line 14 in f\n', 2: 'File "a.py", line 10 in f\n'}
+        self.assertEqual([names for names, _ in supervise.alike(texts)], ["ranks 0, 2", "rank 1"])
 
     def test_ranks_that_raise_alike_are_shown_once(self):
         said = self.expect(

@@ -29,7 +29,7 @@ _BLOCK = 1 << 14  # bytes: a trace's file is longer than what is written, and wh
 _TAIL = 1 << 14  # bytes of a trace in which its last line is sought first
 _STACK_SIGNAL = signal.SIGUSR2
 _PR_SET_PDEATHSIG = 1
-_NUMBER = re.compile(r"0x[0-9a-f]+|\d+")
+_NUMBER = re.compile(r"0x[0-9a-f]+|(?<!line )\b\d+")  # that of a line says where a rank is
 _NO_FRAME = re.compile(r"Thread \S+ \(most recent call first\):\n  <no Python frame>\n\n?")
 
 

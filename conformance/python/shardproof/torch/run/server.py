@@ -86,7 +86,8 @@ def _log(folder, rank):
 
 def _end(text, most=3000):
     """Its last lines."""
-    return text if len(text) <= most else text[-most:].partition("\n")[2]
+    tail = text[-most:]
+    return text if len(text) <= most else tail.partition("\n")[2] or tail
 
 
 def _be_rank(engine, facts, rank, folder):

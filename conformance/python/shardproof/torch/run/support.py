@@ -179,7 +179,7 @@ class Selection:
             asked = [i for i in own if self._asks(engine, i, ranks)]
             self.ids = list(dict.fromkeys(asked + _few(legal)))
         if not any(_share_gradients(model.case_facts(i)) for i in self.ids):
-            self.ids += self._declined  # `check` then says that no reduction was judged
+            self.ids += dict.fromkeys(self._declined)  # `check` then says that no reduction was judged
 
     def _asks(self, engine, case_id, ranks):
         if ".then." in case_id:
