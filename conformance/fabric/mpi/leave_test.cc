@@ -103,7 +103,7 @@ class WriterTest : public ::testing::Test {
 
 TEST_F(WriterTest, WaitsUntilAllIsRead) {
   char letter = 0;
-  for (int i = 0; i < 4; ++i) {
+  for (int i = 0; i < 4; ++i) {  // a pause that is too short hides a fault, and makes none
     usleep(50000);
     EXPECT_EQ(waitpid(child_, nullptr, WNOHANG), 0) << i;
     EXPECT_EQ(read(ends_[0], &letter, 1), 1);
