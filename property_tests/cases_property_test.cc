@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <set>
 
 #include "conformance/cases/grid.h"
@@ -229,7 +230,7 @@ CoveringProblem AnyProblem() {
     for (uint8_t b = 0; b < size(1); ++b) {
       for (uint8_t c = 0; c < size(2); ++c) {
         if (relation.tuples.empty() || *rc::gen::inRange(0, 3) == 0)
-          relation.tuples.push_back({a, b, c});
+          relation.tuples.Add(std::array{a, b, c});
       }
     }
   }

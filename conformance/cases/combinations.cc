@@ -45,7 +45,7 @@ class Projections {
     for (size_t r = 0; r < tables_.size(); ++r) {
       std::vector<Filler> fillers;
       for (auto& [factors, table] : tables_[r]) fillers.push_back(FillerOf(r, &table));
-      for (const std::vector<uint8_t>& tuple : problem_.relations[r].tuples) {
+      for (const Tuple tuple : problem_.relations[r].tuples) {
         for (const Filler& f : fillers) {
           size_t index = 0;
           for (size_t i = 0; i < 3; ++i) index += f.stride[i] * tuple[f.column[i]];

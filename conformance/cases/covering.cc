@@ -26,23 +26,17 @@ using Tuples = std::vector<const uint8_t*>;
 // For each factor and value the tuples of the factor's relation that have it; none without one.
 class TupleIndex {
  public:
-  explicit TupleIndex(const CoveringProblem& problem)
-      : values_(problem.relations.size()), places_(problem.factors.size()) {
+  // The problem outlives it.
+  explicit TupleIndex(const CoveringProblem& problem) : places_(problem.factors.size()) {
     for (size_t r = 0; r < problem.relations.size(); ++r) {
       const Relation& relation = problem.relations[r];
-      const size_t width = relation.factors.size();
-      std::vector<uint8_t>& values = values_[r];
-      values.reserve(relation.tuples.size() * width);
-      for (const std::vector<uint8_t>& tuple : relation.tuples)
-        values.insert(values.end(), tuple.begin(), tuple.end());
-      for (size_t column = 0; column < width; ++column) {
+      for (size_t column = 0; column < relation.factors.size(); ++column) {
         const auto factor = static_cast<size_t>(relation.factors[column]);
         Place& place = places_[factor];
         place.relation = static_cast<int>(r);
         place.column = column;
         place.with.resize(problem.factors[factor].values.size());
-        for (size_t at = 0; at < values.size(); at += width)
-          place.with[values[at + column]].push_back(&values[at]);
+        for (const Tuple tuple : relation.tuples) place.with[tuple[column]].push_back(tuple.data());
       }
     }
   }
@@ -55,7 +49,6 @@ class TupleIndex {
   const Place& Of(int factor) const { return places_[static_cast<size_t>(factor)]; }
 
  private:
-  std::vector<std::vector<uint8_t>> values_;  // by relation, tuple after tuple
   std::vector<Place> places_;
 };
 
@@ -215,7 +208,7 @@ namespace {
 void DrawTuple(const Relation& relation, Random& random, CoveringRow* row) {
   Tuples left;
   left.reserve(relation.tuples.size());
-  for (const std::vector<uint8_t>& tuple : relation.tuples) left.push_back(tuple.data());
+  for (const Tuple tuple : relation.tuples) left.push_back(tuple.data());
   std::vector<int> places(relation.factors.size());
   std::iota(places.begin(), places.end(), 0);
   Shuffle(random, places);
@@ -253,7 +246,7 @@ bool Allowed(const CoveringProblem& problem, const CoveringRow& row) {
   }
   return std::all_of(
       problem.relations.begin(), problem.relations.end(), [&](const Relation& relation) {
-        return std::any_of(relation.tuples.begin(), relation.tuples.end(), [&](const auto& tuple) {
+        return std::any_of(relation.tuples.begin(), relation.tuples.end(), [&](Tuple tuple) {
           for (size_t i = 0; i < tuple.size(); ++i)
             if (row[static_cast<size_t>(relation.factors[i])] != tuple[i]) return false;
           return true;

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "conformance/cases/tuple_list.h"
+
 namespace shardproof {
 
 struct Factor {
@@ -20,7 +22,7 @@ struct Factor {
 // Only these tuples of values are allowed together. tuples[i][j] belongs to factors[j].
 struct Relation {
   std::vector<int> factors;
-  std::vector<std::vector<uint8_t>> tuples;
+  TupleList tuples;
 };
 
 struct CoveringProblem {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <set>
 
 namespace shardproof {
@@ -154,7 +155,8 @@ TEST(CoveringTest, RandomRowsAreAllowed) {
 TEST(CoveringTest, AValueThatFewTuplesHaveIsNotRare) {
   CoveringProblem problem = Plain({2, 11});
   Relation relation{{0, 1}, {{1, 10}}};
-  for (uint8_t value = 0; value < 10; ++value) relation.tuples.push_back({0, value});
+  for (uint8_t value = 0; value < 10; ++value)
+    relation.tuples.Add(std::array<uint8_t, 2>{0, value});
   problem.relations = {relation};
   constexpr int kRows = 1000;
   int rare = 0;

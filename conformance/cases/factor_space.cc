@@ -156,8 +156,7 @@ void FactorSpace::ForEachTuple(const std::vector<std::string>& names, const Visi
   }
 }
 
-void FactorSpace::AddRelation(const std::vector<std::string>& factors,
-                              std::vector<std::vector<uint8_t>> tuples) {
+void FactorSpace::AddRelation(const std::vector<std::string>& factors, TupleList tuples) {
   Relation relation;
   for (const std::string& name : factors) {
     const int factor = FactorIndex(name);
@@ -173,9 +172,9 @@ void FactorSpace::AddRelation(const std::vector<std::string>& factors,
 
 void FactorSpace::Relate(const std::vector<std::string>& factors,
                          const std::function<bool(const Case& c)>& allowed) {
-  std::vector<std::vector<uint8_t>> tuples;
+  TupleList tuples;
   ForEachTuple(factors, [&](const std::vector<uint8_t>& tuple, const Case& c) {
-    if (allowed(c)) tuples.push_back(tuple);
+    if (allowed(c)) tuples.Add(tuple);
   });
   AddRelation(factors, std::move(tuples));
 }

@@ -33,6 +33,8 @@ class FactorSpace {
   // step that must fail before it has shown what its other knobs do.
   std::vector<CoveringRow> RowsOf(const std::vector<Case>& cases) const;
   bool Counts(const Case& c) const;
+  // Gives the case a value of a factor.
+  void Set(Case& c, int factor, int value) const;
 
  protected:
   using Setter = std::function<void(Case&, size_t value)>;
@@ -45,8 +47,7 @@ class FactorSpace {
   // Sizes of the world.
   void AddWorld(const std::vector<int32_t>& worlds);
 
-  // Gives the case a value of a factor; all values of a row, in the factors' order.
-  void Set(Case& c, int factor, int value) const;
+  // Gives the case all values of a row, in the factors' order.
   void SetAll(Case& c, const CoveringRow& row) const;
 
   // Every tuple of the factors' values, the last factor's fastest, and a case that has them.
@@ -56,8 +57,7 @@ class FactorSpace {
   using Goes = std::function<bool(const Case& begun)>;
   void ForEachTuple(const std::vector<std::string>& factors, const Visitor& visit,
                     const Goes& goes = nullptr) const;
-  void AddRelation(const std::vector<std::string>& factors,
-                   std::vector<std::vector<uint8_t>> tuples);
+  void AddRelation(const std::vector<std::string>& factors, TupleList tuples);
   void Relate(const std::vector<std::string>& factors,
               const std::function<bool(const Case& c)>& allowed);
 

@@ -1,6 +1,7 @@
 #include "conformance/cases/layer_wise_space.h"
 
 #include <algorithm>
+#include <array>
 #include <iterator>
 #include <utility>
 
@@ -73,13 +74,11 @@ bool Divides(const InstanceSpec& spec) {
 }
 
 // Modes of Muon mean something where matrices are split, over as many ranks as all of them take.
-void AddOptimizers(const std::vector<uint8_t>& tuple, const InstanceSpec& grid,
-                   std::vector<std::vector<uint8_t>>& tuples) {
+void AddOptimizers(const std::vector<uint8_t>& tuple, const InstanceSpec& grid, TupleList& tuples) {
   for (uint8_t optimizer = 0; optimizer < 2 + std::size(kMuon); ++optimizer) {
     const bool modes = optimizer >= 2 && grid.tensor_parallel && grid.tp == 2;
     for (uint8_t mode = 0; mode < (modes ? 3 : 1); ++mode) {
-      tuples.push_back(tuple);
-      tuples.back().insert(tuples.back().end(), {optimizer, mode});
+      tuples.Add(tuple, std::array{optimizer, mode});
     }
   }
 }
@@ -126,7 +125,7 @@ void LayerWiseSpace::RelateGridAndModel() {
   // Tuples of one grid follow each other: it is derived once.
   InstanceSpec last;
   bool last_legal = false;
-  std::vector<std::vector<uint8_t>> tuples;
+  TupleList tuples;
   const auto add = [&](const std::vector<uint8_t>& tuple, const Case& c) {
     if (!Divides(c.instances.front())) return;
     Case grid = c;

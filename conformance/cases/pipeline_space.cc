@@ -137,7 +137,7 @@ void PipelineSpace::RelateStages() {
   // Tuples of one grid follow each other: it is derived once.
   Case last;
   bool last_legal = false;
-  std::vector<std::vector<uint8_t>> tuples;
+  TupleList tuples;
   ForEachTuple(factors, [&](const std::vector<uint8_t>& tuple, const Case& c) {
     if (!MakesSense(c)) return;
     Case grid = c;
@@ -149,9 +149,8 @@ void PipelineSpace::RelateStages() {
     }
     if (!last_legal) return;
     for (const std::vector<uint8_t>& way : ways) {
-      if (!std::equal(way.begin(), way.begin() + 2, tuple.begin() + 5)) continue;
-      tuples.push_back(tuple);
-      tuples.back().insert(tuples.back().end(), way.begin() + 2, way.end());
+      if (std::equal(way.begin(), way.begin() + 2, tuple.begin() + 5))
+        tuples.Add(tuple, Tuple(way).subspan(2));
     }
   });
   factors.insert(factors.end(), engine.begin() + 2, engine.end());

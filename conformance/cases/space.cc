@@ -1,5 +1,6 @@
 #include "conformance/cases/space.h"
 
+#include <array>
 #include <iterator>
 
 #include "conformance/cases/bounds.h"
@@ -113,7 +114,7 @@ void CaseSpace::RelateGrid() {
   std::vector<std::string> factors = grid;
   factors.insert(factors.end(), {"strategy", "outer_strategy", "reshard_after_forward",
                                  "fsdp_double_buffer", "backward_param_copies"});
-  std::vector<std::vector<uint8_t>> tuples;
+  TupleList tuples;
   Legal legal;
   const auto add = [&](const std::vector<uint8_t>& tuple, const Case& c) {
     const InstanceSpec& spec = c.instances.front();
@@ -127,9 +128,7 @@ void CaseSpace::RelateGrid() {
             if (!DoubleBuffers(strategy, reshard, buffers)) continue;
             const bool copies = BackwardCopies(strategy, reshard);
             for (uint8_t copy = 0; copy < (copies ? 2 : 1); ++copy) {
-              tuples.push_back(tuple);
-              tuples.back().insert(tuples.back().end(),
-                                   {strategy, outer_strategy, reshard, buffers, copy});
+              tuples.Add(tuple, std::array{strategy, outer_strategy, reshard, buffers, copy});
             }
           }
         }

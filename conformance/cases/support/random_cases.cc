@@ -13,6 +13,7 @@ namespace shardproof {
 namespace {
 
 constexpr size_t kFewestCalls = 3, kMostCalls = 6;
+constexpr size_t kMostBesides = 2, kTriesBesides = 8;  // values of other spaces
 
 // One bit of the seed more or less is another row. (splitmix64's finish)
 uint64_t Mixed(uint64_t seed) {
@@ -86,6 +87,70 @@ std::optional<DrawnCase> Without(const DrawnCase& drawn, const std::vector<int>&
   return simpler;
 }
 
+// The case with a change, where that can be asked and is legal.
+void Change(Case* c, const std::function<void(Case&)>& change) {
+  Case with = *c;
+  change(with);
+  try {
+    Derive(with);
+  } catch (const std::invalid_argument&) {  // with so many steps, say
+    return;
+  }
+  if (with.illegal.empty()) *c = std::move(with);
+}
+
+bool Lists(const CaseFactors& space, const std::string& factor, const std::string& value) {
+  return std::ranges::any_of(space.problem->factors, [&](const Factor& one) {
+    return one.name == factor && std::ranges::count(one.values, value) > 0;
+  });
+}
+
+// What the engine takes of other spaces than the drawn one, which does not list it.
+std::vector<ValueBesides> AllBesides(const std::vector<DrawFrom>& from, const DrawFrom& own) {
+  std::vector<ValueBesides> all;
+  for (const DrawFrom& other : from) {
+    const std::vector<Factor>& factors = other.space.problem->factors;
+    for (size_t factor = 0; &other != &own && factor < factors.size(); ++factor) {
+      if (IsOfTheWorld(factors[factor])) continue;
+      for (size_t value = 0; value < factors[factor].values.size(); ++value) {
+        if (!other.mask[factor][value] ||
+            Lists(own.space, factors[factor].name, factors[factor].values[value]))
+          continue;
+        all.push_back({&other, static_cast<int>(factor), static_cast<int>(value)});
+      }
+    }
+  }
+  return all;
+}
+
+std::vector<DrawnCase> WithoutOneBesides(const DrawnCase& drawn) {
+  std::vector<DrawnCase> all(drawn.besides.size(), drawn);
+  for (size_t i = 0; i < all.size(); ++i)
+    all[i].besides.erase(all[i].besides.begin() + std::ptrdiff_t(i));
+  return all;
+}
+
+// Without any of its values of other spaces it is another case, so that none stands for another.
+bool EachMatters(const DrawnCase& drawn) {
+  const std::string id = Id(MakeCase(drawn));
+  for (const DrawnCase& without : WithoutOneBesides(drawn)) {
+    if (Id(MakeCase(without)) == id) return false;
+  }
+  return true;
+}
+
+void AddBesides(const std::vector<DrawFrom>& from, DrawnCase* drawn) {
+  const std::vector<ValueBesides> all = AllBesides(from, *drawn->from);
+  uint64_t random = Mixed(drawn->seed + (uint64_t{1} << 52));
+  for (size_t i = 0; i < kTriesBesides && drawn->besides.size() < kMostBesides && !all.empty();
+       ++i) {
+    random = Mixed(random + 1);
+    DrawnCase with = *drawn;
+    with.besides.push_back(all[random % all.size()]);
+    if (EachMatters(with) && drawn->from->fits(MakeCase(with))) *drawn = std::move(with);
+  }
+}
+
 }  // namespace
 
 std::vector<DrawFrom> WhatToDrawFrom(const std::vector<CaseFactors>& spaces,
@@ -98,7 +163,8 @@ std::vector<DrawFrom> WhatToDrawFrom(const std::vector<CaseFactors>& spaces,
     auto taken = TakenOf(space, values->second);
     if (!taken) continue;
     CoveringRow plainest = PlainestRow(space, *taken, values->second, world);
-    all.push_back({space, std::move(mask), *std::move(taken), std::move(plainest)});
+    all.push_back({space, std::move(mask), *std::move(taken), std::move(plainest),
+                   [spaces, supported](const Case& c) { return Fits(spaces, supported, c); }});
   }
   return all;
 }
@@ -112,21 +178,19 @@ Supported AllOf(const std::vector<CaseFactors>& spaces) {
 
 Case MakeCase(const DrawnCase& drawn) {
   Case c = drawn.from->space.make(drawn.row, drawn.seed);
+  for (const ValueBesides& one : drawn.besides)
+    Change(&c, [&](Case& with) { one.from->space.set(with, one.factor, one.value); });
   if (drawn.script.empty()) return c;
-  Case with = c;
-  with.instances.front().script = drawn.script;
-  try {
-    Derive(with);
-  } catch (const std::invalid_argument&) {  // it cannot be asked with so many steps
-    return c;
-  }
-  return with.illegal.empty() ? with : c;
+  Change(&c, [&](Case& with) { with.instances.front().script = drawn.script; });
+  return c;
 }
 
 DrawnCase Draw(const std::vector<DrawFrom>& from, uint64_t seed) {
   const DrawFrom& space = from[seed % from.size()];
-  DrawnCase drawn{&space, RandomRow(space.taken, Mixed(seed)), "", seed};
-  if (seed / from.size() % 2 == 1) drawn.script = RandomScript(CallsOf(space), seed);
+  DrawnCase drawn{&space, RandomRow(space.taken, Mixed(seed)), {}, "", seed};
+  const uint64_t round = seed / from.size();
+  if (round % 2 == 1) drawn.script = RandomScript(CallsOf(space), seed);
+  if (round % 4 >= 2) AddBesides(from, &drawn);
   return drawn;
 }
 
@@ -136,6 +200,12 @@ std::vector<DrawnCase> Simpler(const DrawnCase& drawn) {
   const auto add = [&](DrawnCase one) {
     if (ids.insert(Id(MakeCase(one))).second) simpler.push_back(std::move(one));
   };
+  if (drawn.besides.size() > 1) {
+    DrawnCase own = drawn;
+    own.besides.clear();
+    add(own);
+  }
+  for (const DrawnCase& without : WithoutOneBesides(drawn)) add(without);
   const std::vector<int> features = Features(drawn);
   for (size_t piece = features.size(); piece > 0; piece /= 2) {
     for (size_t first = 0; first < features.size(); first += piece) {

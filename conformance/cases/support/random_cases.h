@@ -1,6 +1,7 @@
 // random_cases.h: which legal case does a seed draw, and which simpler ones are like a case?
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@ struct DrawFrom {
   ValueMask mask;
   CoveringProblem taken;
   CoveringRow plainest;
+  std::function<bool(const Case&)> fits;  // it has no value, of any space, that is not taken
 };
 // Spaces of which the engine takes anything. world: as of PlainestRow().
 std::vector<DrawFrom> WhatToDrawFrom(const std::vector<CaseFactors>& spaces,
@@ -21,12 +23,19 @@ std::vector<DrawFrom> WhatToDrawFrom(const std::vector<CaseFactors>& spaces,
 // An engine that takes everything.
 Supported AllOf(const std::vector<CaseFactors>& spaces);
 
+// A value of a space: of a factor, or of one of its values, that the space of a case lacks.
+struct ValueBesides {
+  const DrawFrom* from = nullptr;
+  int factor = 0, value = 0;
+};
+
 // A case as it was drawn.
 struct DrawnCase {
   const DrawFrom* from = nullptr;
   CoveringRow row;
-  std::string script;  // of entry calls; empty: that of the row
-  uint64_t seed = 1;   // of the data
+  std::vector<ValueBesides> besides = {};  // as far as the case is legal with them
+  std::string script;                      // of entry calls; empty: that of the row
+  uint64_t seed = 1;                       // of the data
 };
 // The derived case.
 Case MakeCase(const DrawnCase& drawn);
@@ -34,13 +43,13 @@ Case MakeCase(const DrawnCase& drawn);
 // Seeds walk over the spaces in turn; the row, and the data that is trained on, follow from the
 // seed alone. Every second round the script is drawn too, of the entry calls that scripts of the
 // space make: three to six, each a train step with probability 1/2 if the engine trains, any order
-// that makes sense. REQUIRES: `from`
-// is not empty.
+// that makes sense. Of four rounds the last two add up to two values of other spaces, where the
+// case is legal with them: no covering array has those together. REQUIRES: `from` is not empty.
 DrawnCase Draw(const std::vector<DrawFrom>& from, uint64_t seed);
 
-// Cases with fewer features, those that lack most first: features are set back in pieces of half of
-// them, a quarter, ..., one; a script loses an entry call; data are of seed 1. Distinct, and none
-// of them is `drawn`.
+// Cases with fewer features, those that lack most first: values of other spaces are left out, all
+// and one by one; features are set back in pieces of half of them, a quarter, ..., one; a script
+// loses an entry call; data are of seed 1. Distinct, and none of them is `drawn`.
 std::vector<DrawnCase> Simpler(const DrawnCase& drawn);
 
 }  // namespace shardproof

@@ -287,6 +287,54 @@ TEST_F(SupportTest, ValuesThatAreNotTakenTogetherAreInNoCase) {
   EXPECT_THROW(TakenOf(spaces_[0], taken), std::invalid_argument);
 }
 
+TEST_F(SupportTest, DrawsAddValuesOfOtherSpacesWhereThatIsLegal) {
+  const std::vector<DrawFrom> from = WhatToDrawFrom(spaces_, AllOf(spaces_), 4);
+  size_t with = 0, two = 0;
+  for (uint64_t seed = 1; seed <= 400; ++seed) {
+    DrawnCase drawn = Draw(from, seed);
+    const Case c = MakeCase(drawn);
+    EXPECT_TRUE(c.illegal.empty()) << Id(c);
+    EXPECT_EQ(ParseId(Id(c)), c);
+    with += !drawn.besides.empty();
+    two += drawn.besides.size() == 2;
+    if (drawn.besides.empty()) continue;
+    EXPECT_EQ(seed / from.size() % 4 / 2, 1u) << seed;
+    drawn.script.clear();
+    DrawnCase without = drawn;
+    without.besides.clear();
+    EXPECT_NE(Id(MakeCase(without)), Id(MakeCase(drawn)));
+    for (const ValueBesides& one : drawn.besides) {
+      const Factor& factor = one.from->space.problem->factors[static_cast<size_t>(one.factor)];
+      EXPECT_FALSE(IsOfTheWorld(factor)) << factor.name;
+    }
+    const std::vector<DrawnCase> simpler = Simpler(drawn);
+    EXPECT_TRUE(std::ranges::any_of(simpler, [&](const DrawnCase& one) {
+      return one.besides.empty() && one.row == drawn.row;
+    })) << Id(c);
+  }
+  EXPECT_GT(with, 120u);  // of 200
+  EXPECT_GT(two, 60u);
+}
+
+// Weight decay is of strategies, experts are not.
+TEST_F(SupportTest, WhatIsNotTakenIsNotAdded) {
+  const auto decays = [&](const Supported& supported) {
+    const std::vector<DrawFrom> from = WhatToDrawFrom(spaces_, supported, 4);
+    size_t some = 0;
+    for (uint64_t seed = 1; seed <= 400; ++seed) {
+      const Case c = MakeCase(Draw(from, seed));
+      EXPECT_TRUE(Fits(spaces_, supported, c)) << Id(c);
+      some += SpaceOf(c) == std::string("experts") && c.instances.front().weight_decay > 0;
+    }
+    return some;
+  };
+  Supported supported = AllOf(spaces_);
+  EXPECT_GT(decays(supported), 0u);
+  supported["strategies"].values["weight_decay"] = {"0"};
+  supported["layer_wise"].values["weight_decay"] = {"0"};
+  EXPECT_EQ(decays(supported), 0u);
+}
+
 TEST_F(SupportTest, HalfOfTheCallsOfDrawnScriptsTrain) {
   const std::vector<DrawFrom> from = WhatToDrawFrom(spaces_, AllOf(spaces_), 4);
   size_t drawn = 0, calls = 0, train = 0;

@@ -1,6 +1,7 @@
 #include "conformance/cases/support/supported.h"
 
 #include <algorithm>
+#include <array>
 #include <stdexcept>
 
 #include "conformance/cases/fabric_spaces.h"
@@ -13,16 +14,14 @@ template <typename Space>
 CaseFactors FactorsOf(const std::string& name, const Space& space) {
   return {name, &space.problem(),
           [&space](const CoveringRow& row, uint64_t seed) { return space.Make(row, seed); },
-          [&space](const Case& c) { return space.RowOf(c); }};
+          [&space](const Case& c) { return space.RowOf(c); },
+          [&space](Case& c, int factor, int value) { space.Set(c, factor, value); }};
 }
 
 std::vector<int32_t> UpTo(int ranks, std::vector<int32_t> worlds) {
   if (ranks > 0) std::erase_if(worlds, [&](int32_t world) { return world > ranks; });
   return worlds;
 }
-
-// Not choices of an engine: where a case takes place.
-bool OfTheWorld(const Factor& factor) { return factor.name == "world" || factor.name == "place"; }
 
 std::string Listed(const std::vector<std::string>& values) {
   std::string text;
@@ -72,11 +71,8 @@ bool Has(const CoveringRow& row, const Excluded& excluded) {
 Relation Product(const Relation& a, const Relation& b) {
   Relation both{a.factors, {}};
   both.factors.insert(both.factors.end(), b.factors.begin(), b.factors.end());
-  for (const std::vector<uint8_t>& of_a : a.tuples) {
-    for (const std::vector<uint8_t>& of_b : b.tuples) {
-      both.tuples.push_back(of_a);
-      both.tuples.back().insert(both.tuples.back().end(), of_b.begin(), of_b.end());
-    }
+  for (const Tuple of_a : a.tuples) {
+    for (const Tuple of_b : b.tuples) both.tuples.Add(of_a, of_b);
   }
   return both;
 }
@@ -96,16 +92,17 @@ bool Exclude(const Excluded& excluded, CoveringProblem* problem) {
     }
   }
   CoveringRow row(problem->factors.size(), -1);
-  std::erase_if(joined.tuples, [&](const std::vector<uint8_t>& tuple) {
+  Relation kept{joined.factors, {}};
+  for (const Tuple tuple : joined.tuples) {
     for (size_t i = 0; i < tuple.size(); ++i) At(row, joined.factors[i]) = tuple[i];
-    return Has(row, excluded);
-  });
-  others.push_back(std::move(joined));
+    if (!Has(row, excluded)) kept.tuples.Add(tuple);
+  }
+  others.push_back(std::move(kept));
   problem->relations = std::move(others);
   return !problem->relations.back().tuples.empty();
 }
 
-bool Takes(const Relation& relation, const std::vector<uint8_t>& tuple, const ValueMask& mask) {
+bool Takes(const Relation& relation, Tuple tuple, const ValueMask& mask) {
   for (size_t i = 0; i < tuple.size(); ++i) {
     if (!At(mask, relation.factors[i])[tuple[i]]) return false;
   }
@@ -113,13 +110,15 @@ bool Takes(const Relation& relation, const std::vector<uint8_t>& tuple, const Va
 }
 
 // In how many values the tuple differs from those here; counts up to `enough`.
-size_t Changes(const std::vector<uint8_t>& tuple, const std::vector<int>& here, size_t enough) {
+size_t Changes(Tuple tuple, const std::vector<int>& here, size_t enough) {
   size_t changes = 0;
   for (size_t i = 0; i < tuple.size() && changes < enough; ++i) changes += tuple[i] != here[i];
   return changes;
 }
 
 }  // namespace
+
+bool IsOfTheWorld(const Factor& factor) { return factor.name == "world" || factor.name == "place"; }
 
 std::vector<CaseFactors> FactorsUpTo(int ranks, Spaces& spaces) {
   const FabricSpaces& row = SpacesOfFabric("sim");
@@ -138,8 +137,8 @@ std::vector<CaseFactors> FactorsUpTo(int ranks, Spaces& spaces) {
 ValueMask MaskOf(const CaseFactors& space, const SupportedValues& values) {
   ValueMask mask;
   for (const Factor& factor : space.problem->factors) {
-    mask.emplace_back(factor.values.size(), OfTheWorld(factor));
-    if (!OfTheWorld(factor)) mask.back().front() = true;
+    mask.emplace_back(factor.values.size(), IsOfTheWorld(factor));
+    if (!IsOfTheWorld(factor)) mask.back().front() = true;
   }
   for (const auto& [name, taken] : values) {
     const size_t factor = IndexOfFactor(space, name);
@@ -149,7 +148,7 @@ ValueMask MaskOf(const CaseFactors& space, const SupportedValues& values) {
       const auto found = std::find(known.begin(), known.end(), value);
       if (found != known.end()) {
         mask[factor][static_cast<size_t>(found - known.begin())] = true;
-      } else if (!OfTheWorld(space.problem->factors[factor])) {  // of another number of ranks
+      } else if (!IsOfTheWorld(space.problem->factors[factor])) {  // of another number of ranks
         throw std::invalid_argument(space.name + ": " + name + " has no value \"" + value +
                                     "\": use " + Listed(known));
       }
@@ -175,8 +174,8 @@ std::optional<CoveringProblem> Restrict(const CoveringProblem& problem, const Va
   std::vector<bool> related(problem.factors.size(), false);
   for (const Relation& relation : problem.relations) {
     Relation some{relation.factors, {}};
-    for (const std::vector<uint8_t>& tuple : relation.tuples) {
-      if (Takes(relation, tuple, mask)) some.tuples.push_back(tuple);
+    for (const Tuple tuple : relation.tuples) {
+      if (Takes(relation, tuple, mask)) some.tuples.Add(tuple);
     }
     if (some.tuples.empty()) return std::nullopt;
     for (const int factor : relation.factors) related[static_cast<size_t>(factor)] = true;
@@ -186,7 +185,7 @@ std::optional<CoveringProblem> Restrict(const CoveringProblem& problem, const Va
     if (related[factor]) continue;
     Relation some{{static_cast<int>(factor)}, {}};
     for (size_t value = 0; value < mask[factor].size(); ++value) {
-      if (mask[factor][value]) some.tuples.push_back({static_cast<uint8_t>(value)});
+      if (mask[factor][value]) some.tuples.Add(std::array{static_cast<uint8_t>(value)});
     }
     if (some.tuples.empty()) return std::nullopt;
     left.relations.push_back(std::move(some));
@@ -234,19 +233,19 @@ std::optional<CoveringRow> NearestRow(const CoveringProblem& problem, const Valu
   At(wanted, factor).assign(At(wanted, factor).size(), false);
   At(wanted, factor)[static_cast<size_t>(value)] = true;
   for (const Relation& relation : problem.relations) {
-    const std::vector<uint8_t>* nearest = nullptr;
+    Tuple nearest;
     std::vector<int> here;
     for (const int of : relation.factors) here.push_back(At(with, of));
     size_t fewest = here.size() + 1;
-    for (const std::vector<uint8_t>& tuple : relation.tuples) {
+    for (const Tuple tuple : relation.tuples) {
       const size_t changes = Changes(tuple, here, fewest);
       if (changes >= fewest || !Takes(relation, tuple, wanted)) continue;
       fewest = changes;
-      nearest = &tuple;
+      nearest = tuple;
       if (fewest == 0) break;
     }
-    if (nearest == nullptr) return std::nullopt;
-    for (size_t i = 0; i < nearest->size(); ++i) At(with, relation.factors[i]) = (*nearest)[i];
+    if (fewest > here.size()) return std::nullopt;
+    for (size_t i = 0; i < nearest.size(); ++i) At(with, relation.factors[i]) = nearest[i];
   }
   return with;
 }

@@ -46,11 +46,15 @@ struct CaseFactors {
   const CoveringProblem* problem = nullptr;
   std::function<Case(const CoveringRow&, uint64_t seed)> make;
   std::function<CoveringRow(const Case&)> row_of;
+  std::function<void(Case&, int factor, int value)> set;  // the case is derived again then
 };
 
 // All spaces, in worlds of at most `ranks` ranks (0: of any size that the suite knows). They refer
 // to `spaces`, which outlives them.
 std::vector<CaseFactors> FactorsUpTo(int ranks, Spaces& spaces);
+
+// Whether it is no choice of an engine, but where a case takes place.
+bool IsOfTheWorld(const Factor& factor);
 
 // By factor and value: whether the engine takes it. Throws std::invalid_argument that names a
 // factor or a value that the space does not have.

@@ -38,7 +38,8 @@ void AddCompute(int64_t index, const Event& event, const InstanceFacts& facts, i
   if (unit < 0) return;
   const spf_uses& uses = facts.Node(event.id, rank).uses[event.phase];
   for (int32_t i = 0; i < uses.n; ++i) {
-    if (uses.use[i].table == SPF_IN_GRAD) microbatch.with_gradients.insert(unit);
+    if (uses.use[i].table == SPF_IN_GRAD && facts.Param(rank, uses.use[i].id).unit == unit)
+      microbatch.with_gradients.insert(unit);
   }
   (event.phase == SPF_FWD ? microbatch.forward : microbatch.backward)[unit].push_back(index);
 }

@@ -18,7 +18,7 @@ struct Microbatch {
   std::map<int32_t, std::vector<int64_t>> forward, backward;           // unit -> compute events
   std::map<int32_t, std::vector<int64_t>> entered;  // module -> forward computes of it and below it
   std::vector<int64_t> any_forward, any_backward;
-  std::set<int32_t> with_gradients;  // units whose nodes add to gradients
+  std::set<int32_t> with_gradients;  // units whose nodes add to gradients of their own
 };
 
 struct EntryCall {

@@ -58,6 +58,25 @@ TEST(Order, AccumulateForgottenForOneUnit) {
   EXPECT_EQ(FoundIn(CheckOrder(mini.run)), "FS-04");
 }
 
+// A weight that the embedding shares with the head is of the root: the embedding's unit has no
+// gradient to hand over, whether it is announced or not.
+TEST(Order, AUnitWithoutGradientsOfItsOwnNeedNotHandOver) {
+  for (const bool tied : {true, false}) {
+    MiniRun mini = RunMini(MiniCase(2, [tied](InstanceSpec& spec) {
+      spec.units = "TransformerLayer,Embedding";
+      spec.model.tied = tied;
+    }));
+    EXPECT_EQ(FoundIn(CheckOrder(mini.run)), "") << tied;
+    const InstanceFacts facts(mini.run.spec->instances.front(), 2);
+    const auto is_of_embedding = [&](const Event& event) {
+      return event.kind == EventKind::kMark && event.id == SPF_HOOK_ACCUMULATE &&
+             facts.ModuleName(event.module, 1) == "embedding";
+    };
+    EXPECT_GT(std::erase_if(mini.run.traces[1].events, is_of_embedding), 0u);
+    EXPECT_EQ(FoundIn(CheckOrder(mini.run)), tied ? "" : "FS-04");
+  }
+}
+
 TEST(Order, OptimizerBeforeGradientsAreFinished) {
   MiniRun mini = RunMini(MiniCase(2));
   SwapMarks(mini.run, SPF_HOOK_FINISH_GRAD_SYNC, SPF_HOOK_OPTIMIZER_STEP);

@@ -64,11 +64,10 @@ void JudgeInBatches(const Options& options, const std::vector<Case>& cases, SimC
 // At the end of a run whose cases depend on the engine.
 void Conclude(const Options& options, size_t cases, FittedRun& fitted, SimCases& judge,
               Reporter& reporter) {
-  const auto again = [&](const std::vector<Case>& some) { return judge.Judge(some); };
+  const auto again = [&](const auto& some, const IsLast& last) { return judge.Judge(some, last); };
   size_t place = cases;
   if (AsksOn(options, reporter.Enough(), reporter.OutOfTime())) {
-    for (CaseReport& further : fitted.AskOn(again, 4 * judge.jobs()))
-      reporter.CaseDone(++place, std::move(further));
+    for (CaseReport& further : fitted.AskOn(again)) reporter.CaseDone(++place, std::move(further));
   } else {
     reporter.report().cut_short = kNotAskedOn;
   }

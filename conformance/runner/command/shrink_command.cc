@@ -31,11 +31,11 @@ int ShrinkCommand(const Options& options) {
                                 ": only one that fails can be made smaller" +
                                 (why.empty() ? "" : "; " + why));
   }
-  const auto again = [&](const std::vector<Case>& some) { return judge.Judge(some); };
+  const auto again = [&](const auto& some, const IsLast& last) { return judge.Judge(some, last); };
   const auto tell = [&](const CaseReport& smaller) {
     std::cout << "also " << cause << ": " << VisibleLine(smaller.id) << std::endl;
   };
-  Shrunk found = ShrinkCase(given, report, again, 2 * judge.jobs(), tell);
+  Shrunk found = ShrinkCase(given, report, again, tell);
   reporter.report().facts.push_back("smallest case with " + cause + " first: " + found.report.id +
                                     " (" + std::to_string(found.runs + 1) + " runs)");
   reporter.CaseDone(0, std::move(found.report));

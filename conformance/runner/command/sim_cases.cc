@@ -1,5 +1,6 @@
 #include "conformance/runner/command/sim_cases.h"
 
+#include <algorithm>
 #include <exception>
 #include <optional>
 #include <set>
@@ -176,9 +177,16 @@ void SimCases::Judge(const std::vector<Case>& cases, const CaseDone& done,
   different_ += verdicts.different();
 }
 
-std::vector<CaseReport> SimCases::Judge(const std::vector<Case>& cases) {
+std::vector<CaseReport> SimCases::Judge(const std::vector<Case>& cases, const IsLast& last) {
   std::vector<CaseReport> reports(cases.size());
-  Judge(cases, [&](size_t place, CaseReport report) { reports[place] = std::move(report); });
+  size_t end = cases.size();
+  const auto done = [&](size_t place, CaseReport report) {
+    if (last && last(report)) end = std::min(end, place + 1);
+    reports[place] = std::move(report);
+  };
+  // Cases begin in order: when one is the last, those before it have begun, and will end.
+  Judge(cases, done, [&] { return end < cases.size(); });
+  reports.resize(end);
   return reports;
 }
 

@@ -7,6 +7,7 @@
 #include "conformance/cases/case.h"
 #include "conformance/report/report.h"
 #include "conformance/runner/options.h"
+#include "conformance/runner/support/shrink.h"
 #include "conformance/runner/workers/worker_pool.h"
 
 namespace shardproof {
@@ -20,7 +21,8 @@ class SimCases {
   using CaseDone = std::function<void(size_t place, CaseReport report)>;
   void Judge(const std::vector<Case>& cases, const CaseDone& done,
              std::function<bool()> enough = nullptr);
-  std::vector<CaseReport> Judge(const std::vector<Case>& cases);
+  // Up to the first, in order, of which last is true; null: of all.
+  std::vector<CaseReport> Judge(const std::vector<Case>& cases, const IsLast& last = nullptr);
 
   size_t jobs() const { return static_cast<size_t>(pool_.jobs); }
   size_t different() const { return different_; }  // timings, of all cases

@@ -89,6 +89,17 @@ void LookElsewhere(const Options& options, JobJudge& judge, Chosen& here) {
   }
 }
 
+std::vector<CaseReport> LeadUpTo(JobJudge& judge, const std::vector<Case>& cases,
+                                 const IsLast& last) {
+  if (!last) return judge.Lead(cases);
+  std::vector<CaseReport> reports;
+  for (const Case& c : cases) {
+    reports.push_back(judge.Lead({c}).front());
+    if (last(reports.back())) break;
+  }
+  return reports;
+}
+
 // At the end of a run whose further cases depend on the engine, on all processes.
 void Conclude(const Options& options, size_t cases, JobJudge& judge, Chosen& here) {
   if (!judge.reports()) return judge.Follow();
@@ -96,7 +107,8 @@ void Conclude(const Options& options, size_t cases, JobJudge& judge, Chosen& her
   std::vector<CaseReport> more;
   if (here.fitted) {
     if (AsksOn(options, reporter.Enough(), reporter.OutOfTime())) {
-      more = here.fitted->AskOn([&](const std::vector<Case>& some) { return judge.Lead(some); }, 4);
+      more = here.fitted->AskOn(
+          [&](const auto& some, const IsLast& last) { return LeadUpTo(judge, some, last); });
     } else {
       reporter.report().cut_short = kNotAskedOn;
     }

@@ -16,25 +16,31 @@ namespace {
 // At most so many cases at the end of a run for what is still open.
 constexpr size_t kMostAskedOn = 300;
 
+CaseReport Declined(const Case& c, const std::string& why) {
+  CaseReport report;
+  report.id = Id(c);
+  report.status = Status::kUnsupported;
+  report.reason = why;
+  return report;
+}
+
 // What the fabric cannot run is declined.
 std::vector<CaseReport> JudgeRunnable(const JudgeCases& judge, const std::vector<Case>& cases,
-                                      const Options& options) {
+                                      const IsLast& last, const Options& options) {
   std::vector<Case> some;
-  std::vector<CaseReport> reports(cases.size());
-  for (size_t i = 0; i < cases.size(); ++i) {
-    const std::string why = NotForFabric(cases[i], options);
-    if (why.empty()) {
-      some.push_back(cases[i]);
-      continue;
-    }
-    reports[i].id = Id(cases[i]);
-    reports[i].status = Status::kUnsupported;
-    reports[i].reason = why;
+  for (const Case& c : cases) {
+    if (NotForFabric(c, options).empty()) some.push_back(c);
   }
-  std::vector<CaseReport> judged = judge(some);
+  std::vector<CaseReport> judged = judge(some, last), reports;
   size_t next = 0;
-  for (CaseReport& report : reports) {
-    if (report.id.empty()) report = std::move(judged.at(next++));
+  for (const Case& c : cases) {
+    const std::string why = NotForFabric(c, options);
+    if (!why.empty()) {
+      reports.push_back(Declined(c, why));
+    } else if (next < judged.size()) {
+      reports.push_back(std::move(judged[next++]));
+    }
+    if (next == judged.size() && next < some.size()) break;
   }
   return reports;
 }
@@ -95,7 +101,7 @@ void FittedRun::AskOpenValues(const JudgeCases& judge, std::vector<CaseReport>* 
   std::erase_if(cases, [&](const auto& one) { return declined_.contains(one.first); });
   std::vector<Case> to_ask;
   for (const auto& [id, c] : cases) to_ask.push_back(c);
-  for (CaseReport& report : judge(to_ask)) {
+  for (CaseReport& report : judge(to_ask, nullptr)) {
     Note(cases.at(report.id), report);
     reports->push_back(std::move(report));
   }
@@ -126,7 +132,7 @@ void FittedRun::AskDeclinedValues(const JudgeCases& judge) {
   std::vector<Case> to_ask;
   for (const auto& [id, c] : cases) to_ask.push_back(c);
   std::map<std::string, std::string> declined;
-  for (const CaseReport& report : judge(to_ask)) {
+  for (const CaseReport& report : judge(to_ask, nullptr)) {
     if (report.status == Status::kUnsupported) declined[report.id] = report.reason;
   }
   for (const OpenValue& one : open) {
@@ -142,14 +148,14 @@ void FittedRun::AskOpenCombinations(const JudgeCases& judge, std::vector<CaseRep
                        options_.seed, kMostAskedOn);
   std::erase_if(cases, [&](const Case& c) { return declined_.contains(Id(c)); });
   std::erase_if(cases, [&](const Case& c) { return !NotForFabric(c, options_).empty(); });
-  std::vector<CaseReport> some = judge(cases);
+  std::vector<CaseReport> some = judge(cases, nullptr);
   for (size_t i = 0; i < some.size(); ++i) {
     Note(cases[i], some[i]);
     if (some[i].status != Status::kUnsupported) reports->push_back(std::move(some[i]));
   }
 }
 
-std::vector<CaseReport> FittedRun::AskOn(const JudgeCases& judge, size_t batch) {
+std::vector<CaseReport> FittedRun::AskOn(const JudgeCases& judge) {
   std::vector<CaseReport> reports;
   if (HasOwnList(options_)) {
     if (!options_.supports.empty()) AskDeclinedValues(judge);
@@ -160,21 +166,20 @@ std::vector<CaseReport> FittedRun::AskOn(const JudgeCases& judge, size_t batch) 
   // What is open in a part of the cases others have.
   if (chosen_.empty() && options_.random == 0) AskOpenCombinations(judge, &reports);
   added_ = reports.size();
-  ShrinkFailures(judge, batch, &reports);
+  ShrinkFailures(judge, &reports);
   return reports;
 }
 
-void FittedRun::ShrinkFailures(const JudgeCases& judge, size_t batch,
-                               std::vector<CaseReport>* reports) {
-  const JudgeCases runnable = [&](const std::vector<Case>& cases) {
-    return JudgeRunnable(judge, cases, options_);
+void FittedRun::ShrinkFailures(const JudgeCases& judge, std::vector<CaseReport>* reports) {
+  const JudgeCases runnable = [&](const std::vector<Case>& cases, const IsLast& last) {
+    return JudgeRunnable(judge, cases, last, options_);
   };
   size_t shrunk_causes = 0;
   for (const auto& [cause, failures] : failures_) {
     if (shrunk_causes++ == kMostShrunk) break;
     std::vector<FailedDraw> failed;
     for (const Failure& one : failures) failed.push_back({drawn_[one.drawn], one.report});
-    Shrunk shrunk = ShrinkSeveral(std::move(failed), runnable, batch);
+    Shrunk shrunk = ShrinkSeveral(std::move(failed), runnable);
     shrunk_.push_back(cause + ": the first finding of " + std::to_string(failures.size()) +
                       " random cases; smallest case with it: " + shrunk.report.id + " (from " +
                       shrunk.from + ", " + std::to_string(shrunk.runs) + " runs)");

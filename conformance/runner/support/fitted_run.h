@@ -66,9 +66,8 @@ class FittedRun {
   // The case at this place among them has ended.
   void CaseDone(size_t place, const Case& c, const CaseReport& report);
   // When all have ended. Reports of further cases: what is still open, and of random cases for each
-  // cause of a failure, at most kMostShrunk, the smallest case with it. batch: how many cases are
-  // judged at once.
-  std::vector<CaseReport> AskOn(const JudgeCases& judge, size_t batch);
+  // cause of a failure, at most kMostShrunk, the smallest case with it.
+  std::vector<CaseReport> AskOn(const JudgeCases& judge);
   // At the end: what it takes, coverage of what was judged, and what it declined against the file.
   void Conclude(RunReport* report) const;
 
@@ -93,7 +92,7 @@ class FittedRun {
   void LeaveOutUnaskable(std::vector<OpenValue>* values);
   void AskOpenValues(const JudgeCases& judge, std::vector<CaseReport>* reports);
   void AskOpenCombinations(const JudgeCases& judge, std::vector<CaseReport>* reports);
-  void ShrinkFailures(const JudgeCases& judge, size_t batch, std::vector<CaseReport>* reports);
+  void ShrinkFailures(const JudgeCases& judge, std::vector<CaseReport>* reports);
 
   const Options options_;
   Spaces kept_;

@@ -30,14 +30,12 @@ class FittedRunTest : public testing::Test {
     const std::vector<Case> cases = run.Cases();
     for (size_t i = 0; i < cases.size(); ++i) run.CaseDone(i, cases[i], report_of(cases[i]));
     asked_on_ = 0;
-    run.AskOn(
-        [&](const std::vector<Case>& some) {
-          asked_on_ += some.size();
-          std::vector<CaseReport> reports;
-          for (const Case& c : some) reports.push_back(report_of(c));
-          return reports;
-        },
-        4);
+    run.AskOn([&](const std::vector<Case>& some, const IsLast&) {
+      asked_on_ += some.size();
+      std::vector<CaseReport> reports;
+      for (const Case& c : some) reports.push_back(report_of(c));
+      return reports;
+    });
     RunReport report;
     report.cut_short = cut_short;
     run.Conclude(&report);

@@ -24,21 +24,15 @@ bool IsSmaller(const std::string& a, const std::string& b) {
 
 // The place of the first of these cases with that cause, whose report takes the place of what has
 // been found so far.
-std::optional<size_t> Step(const std::vector<Case>& simpler, const JudgeCases& judge, size_t batch,
+std::optional<size_t> Step(const std::vector<Case>& simpler, const JudgeCases& judge,
                            Shrunk* found) {
   const std::string cause = CauseOf(found->report);
-  for (size_t first = 0; first < simpler.size(); first += batch) {
-    const size_t last = std::min(first + batch, simpler.size());
-    std::vector<CaseReport> reports = judge({simpler.begin() + static_cast<ptrdiff_t>(first),
-                                             simpler.begin() + static_cast<ptrdiff_t>(last)});
-    found->runs += static_cast<int>(last - first);
-    for (size_t i = 0; i < reports.size(); ++i) {
-      if (CauseOf(reports[i]) != cause) continue;
-      found->report = std::move(reports[i]);
-      return first + i;
-    }
-  }
-  return std::nullopt;
+  const auto has_it = [&](const CaseReport& report) { return CauseOf(report) == cause; };
+  std::vector<CaseReport> reports = judge(simpler, has_it);
+  found->runs += static_cast<int>(reports.size());
+  if (reports.empty() || !has_it(reports.back())) return std::nullopt;
+  found->report = std::move(reports.back());
+  return reports.size() - 1;
 }
 
 // Shortest ids first, but one of each space before a second of any: a space has features that all
@@ -64,11 +58,11 @@ std::string CauseOf(const CaseReport& report) {
   return report.findings.front().finding.requirement;
 }
 
-Shrunk ShrinkCase(const Case& c, const CaseReport& report, const JudgeCases& judge, size_t batch,
+Shrunk ShrinkCase(const Case& c, const CaseReport& report, const JudgeCases& judge,
                   const std::function<void(const CaseReport& smaller)>& on_step) {
   Shrunk found{report, 0, report.id};
   std::vector<Case> simpler = SimplerCases(c);
-  while (const auto place = Step(simpler, judge, batch, &found)) {
+  while (const auto place = Step(simpler, judge, &found)) {
     if (on_step) on_step(found.report);
     const Case smaller = simpler[*place];
     simpler = SimplerCases(smaller);
@@ -76,31 +70,30 @@ Shrunk ShrinkCase(const Case& c, const CaseReport& report, const JudgeCases& jud
   return found;
 }
 
-Shrunk ShrinkDrawn(const DrawnCase& drawn, const CaseReport& report, const JudgeCases& judge,
-                   size_t batch) {
+Shrunk ShrinkDrawn(const DrawnCase& drawn, const CaseReport& report, const JudgeCases& judge) {
   Shrunk found{report, 0, report.id};
   DrawnCase smallest = drawn;
   for (bool goes_on = true; goes_on;) {
     const std::vector<DrawnCase> simpler = Simpler(smallest);
     std::vector<Case> cases;
     for (const DrawnCase& one : simpler) cases.push_back(MakeCase(one));
-    const auto place = Step(cases, judge, batch, &found);
+    const auto place = Step(cases, judge, &found);
     goes_on = place.has_value();
     if (goes_on) smallest = simpler[*place];
   }
-  Shrunk further = ShrinkCase(MakeCase(smallest), found.report, judge, batch);
+  Shrunk further = ShrinkCase(MakeCase(smallest), found.report, judge);
   further.runs += found.runs;
   further.from = found.from;
   return further;
 }
 
-Shrunk ShrinkSeveral(std::vector<FailedDraw> failed, const JudgeCases& judge, size_t batch) {
+Shrunk ShrinkSeveral(std::vector<FailedDraw> failed, const JudgeCases& judge) {
   SortStarts(&failed);
   Shrunk smallest;
   int runs = 0;
   for (size_t i = 0; i < std::min(kMostStarts, failed.size()); ++i) {
     if (i > 0 && TokensOf(smallest.report.id) <= kFewTokens) break;
-    Shrunk one = ShrinkDrawn(failed[i].drawn, failed[i].report, judge, batch);
+    Shrunk one = ShrinkDrawn(failed[i].drawn, failed[i].report, judge);
     runs += one.runs;
     if (i == 0 || IsSmaller(one.report.id, smallest.report.id)) smallest = std::move(one);
   }

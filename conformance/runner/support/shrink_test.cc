@@ -40,27 +40,30 @@ std::string TwoWays(const InstanceSpec& spec) {
   return InFiveThings(spec) || !LoadsWrong(spec).empty() ? "FS-27" : "";
 }
 
-std::vector<CaseReport> ReportsOf(const std::vector<Case>& cases, Cause cause) {
-  std::vector<CaseReport> reports;
-  for (const Case& c : cases) reports.push_back(Report(c, cause(c.instances.front())));
-  return reports;
+JudgeCases Judging(Cause cause) {
+  return [cause](const std::vector<Case>& cases, const IsLast& last) {
+    std::vector<CaseReport> reports;
+    for (const Case& c : cases) {
+      reports.push_back(Report(c, cause(c.instances.front())));
+      if (last && last(reports.back())) break;
+    }
+    return reports;
+  };
 }
 
 class ShrinkTest : public testing::Test {
  protected:
   // The smallest cases that drawn failures with this cause come to.
   std::vector<std::string> Smallest(Cause cause, const std::string& wanted) {
-    const JudgeCases judge = [cause](const std::vector<Case>& cases) {
-      return ReportsOf(cases, cause);
-    };
+    const JudgeCases judge = Judging(cause);
     std::vector<std::string> ids;
     for (uint64_t seed = 1; seed <= 300; ++seed) {
       const DrawnCase drawn = Draw(from_, seed);
-      const CaseReport report = judge({MakeCase(drawn)}).front();
+      const CaseReport report = judge({MakeCase(drawn)}, nullptr).front();
       if (CauseOf(report) != wanted) continue;
-      const Shrunk shrunk = ShrinkDrawn(drawn, report, judge, 4);
+      const Shrunk shrunk = ShrinkDrawn(drawn, report, judge);
       EXPECT_EQ(CauseOf(shrunk.report), wanted);
-      EXPECT_EQ(CauseOf(judge({ParseId(shrunk.report.id)}).front()), wanted);
+      EXPECT_EQ(CauseOf(judge({ParseId(shrunk.report.id)}, nullptr).front()), wanted);
       ids.push_back(shrunk.report.id);
     }
     return ids;
@@ -102,7 +105,7 @@ TEST_F(ShrinkTest, ScriptsLoseTheCallsThatDoNotMatter) {
 }
 
 TEST_F(ShrinkTest, WhereOneStaysLongTheNextIsTried) {
-  const JudgeCases judge = [](const std::vector<Case>& cases) { return ReportsOf(cases, TwoWays); };
+  const JudgeCases judge = Judging(TwoWays);
   std::optional<FailedDraw> in_five_things, loads;
   for (uint64_t seed = 1; seed <= 20000 && !(in_five_things && loads); ++seed) {
     const DrawnCase drawn = Draw(from_, seed);
@@ -117,19 +120,19 @@ TEST_F(ShrinkTest, WhereOneStaysLongTheNextIsTried) {
     if (one && longer && elsewhere) loads = failed;
   }
   ASSERT_TRUE(in_five_things && loads);
-  const Shrunk alone = ShrinkSeveral({*in_five_things}, judge, 4);
+  const Shrunk alone = ShrinkSeveral({*in_five_things}, judge);
   EXPECT_EQ(std::ranges::count(alone.report.id, '.'), 6) << alone.report.id;
-  const Shrunk both = ShrinkSeveral({*loads, *in_five_things}, judge, 4);
+  const Shrunk both = ShrinkSeveral({*loads, *in_five_things}, judge);
   EXPECT_LE(std::ranges::count(both.report.id, '.'), 2) << both.report.id;
   EXPECT_EQ(both.from, loads->report.id);
-  const Shrunk other = ShrinkSeveral({*loads}, judge, 4);
+  const Shrunk other = ShrinkSeveral({*loads}, judge);
   EXPECT_EQ(both.runs, alone.runs + other.runs);
   // A short one is enough, and three tries are.
-  EXPECT_EQ(ShrinkSeveral({*loads, *loads}, judge, 4).runs, other.runs);
+  EXPECT_EQ(ShrinkSeveral({*loads, *loads}, judge).runs, other.runs);
   const FailedDraw& five = *in_five_things;
-  EXPECT_EQ(ShrinkSeveral({five, five, five, five}, judge, 4).runs, 3 * alone.runs);
+  EXPECT_EQ(ShrinkSeveral({five, five, five, five}, judge).runs, 3 * alone.runs);
   // One of another space comes before a second of the same.
-  EXPECT_EQ(ShrinkSeveral({five, five, five, *loads}, judge, 4).from, loads->report.id);
+  EXPECT_EQ(ShrinkSeveral({five, five, five, *loads}, judge).from, loads->report.id);
 }
 
 TEST_F(ShrinkTest, DrawsAreLegalAndOfTheSeedAlone) {
