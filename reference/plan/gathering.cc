@@ -99,10 +99,12 @@ bool Gathering::IsForBackward(const Group& group) const {
 
 std::vector<int32_t> Gathering::ReadBy(Pass pass, int32_t unit) const {
   const std::vector<int32_t>& forward = At(facts_.buckets.unit_groups, unit);
-  if (pass == Pass::kForward) return forward;
-  std::vector<int32_t> groups = facts_.buckets.GroupsForBackward(unit);
   const Config& config = facts_.config;
-  if (config.backward_copies && (config.recompute || !config.recompute_modules.empty()))
+  if (pass == Pass::kForward) return forward;
+  if (pass == Pass::kBackwardBeside && !config.backward_copies) return {};
+  std::vector<int32_t> groups = facts_.buckets.GroupsForBackward(unit);
+  if (pass == Pass::kBackward && config.backward_copies &&
+      (config.recompute || !config.recompute_modules.empty()))
     groups.insert(groups.begin(), forward.begin(), forward.end());
   return groups;
 }

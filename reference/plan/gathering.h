@@ -25,9 +25,10 @@ class Gathering {
   void Prefetch(const GatherOrder& order) { GatherAhead(order, 0); }
   // Makes available what the operation reads, wherever it stands in the order.
   void Need(const Operation& operation);
-  // Reshard: a unit's parameters go, or the copies that the pass has read. Nothing where they are
+  // Reshard: a unit's parameters go, or the copies that the pass has read. kBackwardBeside: another
+  // microbatch is in forward of the unit, so that what forward reads stays. Nothing where they are
   // not sharded.
-  enum class Pass { kForward, kBackward };
+  enum class Pass { kForward, kBackward, kBackwardBeside };
   void Release(int32_t unit, Pass after);
   // A unit's forward has ended, and backward will come: goes, stays, or is kept in parts, as
   // reshard_after_forward says.

@@ -203,6 +203,20 @@ TEST_F(GatheringTest, ACopyForBackwardComesAndGoesByItself) {
   EXPECT_EQ(Written(), "G0 N0 G3 N3 R0 R3");
 }
 
+TEST_F(GatheringTest, BesideAnotherForwardOnlyACopyForBackwardGoes) {
+  config_.recompute_modules = {"norm"};
+  for (const bool copies : {false, true}) {
+    if (copies) AddCopies();
+    plan_.clear();
+    Gathering gathering(facts_, plan_);
+    gathering.Acquire({{0, 0, {0}}}, 0);
+    if (copies) gathering.Acquire({{0, 0, {3}}}, 0);
+    gathering.Release(0, Pass::kBackwardBeside);
+    gathering.Release(0, Pass::kForward);
+    EXPECT_EQ(Written(), copies ? "G0 N0 G3 N3 R3 R0" : "G0 N0 R0");
+  }
+}
+
 TEST_F(GatheringTest, AfterBackwardForwardsCopyGoesTooIfModulesAreRunAgain) {
   AddCopies();
   config_.recompute = true;

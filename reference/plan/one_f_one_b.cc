@@ -219,10 +219,12 @@ class OneFOneB {
       m.entered.erase(module);
     }
     const bool stays = facts_.config.reshard_after_forward == 0 && At(between_, unit) > 0;
+    if (stays) return;
     // A whole unit goes when the forward of another microbatch that is in it has ended, too.
-    const bool shared = !facts_.config.GathersByModule() && after_backward && IsEntered(module);
-    if (stays || shared) return;
-    const auto after = after_backward ? Gathering::Pass::kBackward : Gathering::Pass::kForward;
+    const bool beside = !facts_.config.GathersByModule() && IsEntered(module);
+    const auto after = !after_backward ? Gathering::Pass::kForward
+                       : beside        ? Gathering::Pass::kBackwardBeside
+                                       : Gathering::Pass::kBackward;
     if (At(backward_to_come_, unit)) {
       write_.gathering.ReleaseLazily(unit, after);
     } else {

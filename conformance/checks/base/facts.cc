@@ -146,16 +146,30 @@ bool InstanceFacts::UnitMayBeAbsent(int32_t world_rank, int32_t call, int32_t un
   return false;
 }
 
+// What must be equal of two units: of each bucket the dtype, the kind, and what lies in it.
+InstanceFacts::UnitShape InstanceFacts::ShapeOf(int32_t unit, int32_t world_rank) const {
+  UnitShape shape;
+  std::vector<std::tuple<int32_t, bool, bool>> buckets;
+  for (int32_t id = 0; id < n_params(world_rank); ++id) {
+    const ParamFacts& param = Param(world_rank, id);
+    if (param.unit != unit) continue;
+    const std::tuple of{param.dtype, param.expert, param.frozen};
+    const auto bucket = std::ranges::find(buckets, of);
+    const auto place = static_cast<size_t>(bucket - buckets.begin());
+    if (bucket == buckets.end()) {
+      buckets.push_back(of);
+      shape.push_back({param.dtype, param.expert, {}});
+    }
+    std::get<2>(shape[place]).emplace_back(param.numel, param.row);
+  }
+  return shape;
+}
+
 std::vector<int32_t> InstanceFacts::UnitsAlike(int32_t world_rank) const {
-  using Shape = std::vector<std::tuple<int64_t, int64_t, int32_t, bool>>;
-  std::map<Shape, std::vector<int32_t>> by_shape;
+  std::map<UnitShape, std::vector<int32_t>> by_shape;
   std::vector<int32_t> alike;
   for (const int32_t unit : units(world_rank)) {
-    Shape shape;
-    for (int32_t id = 0; id < n_params(world_rank); ++id) {
-      const ParamFacts& param = Param(world_rank, id);
-      if (param.unit == unit) shape.emplace_back(param.numel, param.row, param.dtype, param.expert);
-    }
+    const UnitShape shape = ShapeOf(unit, world_rank);
     if (!shape.empty()) by_shape[shape].push_back(unit);
   }
   for (const auto& [shape, units] : by_shape) {

@@ -8,6 +8,8 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "conformance/cases/case.h"
@@ -68,7 +70,8 @@ class InstanceFacts {
     return At(units_, Place(world_rank).pp).units;
   }
   // The units that share buffers with fsdp_double_buffer: the largest set of units with the same
-  // list of parameters, not empty, by size, row, dtype and kind; of several such sets the first.
+  // buckets, not empty, by size, row, dtype and kind; of several such sets the first. A bucket has
+  // parameters of one dtype, dense or of experts, frozen or not.
   std::vector<int32_t> UnitsAlike(int32_t world_rank) const;
   // In some microbatch of this entry call the unit is not in the rank's program, or not in its
   // backward.
@@ -101,6 +104,10 @@ class InstanceFacts {
     std::vector<int32_t> units, of_module;
   };
   Units UnitsOf(int32_t pp) const;
+  using UnitShape =
+      std::vector<std::tuple<int32_t, bool, std::vector<std::pair<int64_t, int64_t>>>>;  // numel,
+                                                                                         // row
+  UnitShape ShapeOf(int32_t unit, int32_t world_rank) const;
   static int32_t UnitIn(const Units& units, int32_t module);
   void FindShared(ModelRank place);
   const InstanceSpec* spec_;

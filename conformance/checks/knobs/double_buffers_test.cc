@@ -27,6 +27,17 @@ MiniRun OwnMemory(const char* script = "tet", int32_t layers = 4) {
   return mini;
 }
 
+// The bias of the experts' scores is frozen anyway: a layer that trains has two dense buckets, one
+// that is frozen as a whole has one.
+TEST(DoubleBuffers, UnitsFrozenInPartAreNotLikeThoseFrozenAsAWhole) {
+  for (const auto& [id, units] : {std::pair{"w2.zero3.moe4.sigmoid.doublebuffer", 2u},
+                                  {"w2.zero3.moe4.sigmoid.frozen=last.doublebuffer", 1u},
+                                  {"w2.zero3.moe4.frozen=last.doublebuffer", 2u}}) {
+    const Case c = ParseId(id);
+    EXPECT_EQ(InstanceFacts(c.instances.front(), c.world).UnitsAlike(0).size(), units) << id;
+  }
+}
+
 TEST(DoubleBuffers, TwoThatUnitsTakeInTurn) {
   for (const int32_t buffers : {1, 2}) {
     MiniFaults two;
