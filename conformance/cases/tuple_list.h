@@ -45,6 +45,7 @@ class TupleList {
       ++at_;
       return *this;
     }
+    Iterator operator++(int) { return {*list_, at_++}; }
     bool operator==(const Iterator&) const = default;
 
    private:

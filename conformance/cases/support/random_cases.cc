@@ -90,8 +90,8 @@ std::optional<DrawnCase> Without(const DrawnCase& drawn, const std::vector<int>&
 // The case with a change, where that can be asked and is legal.
 void Change(Case* c, const std::function<void(Case&)>& change) {
   Case with = *c;
-  change(with);
   try {
+    change(with);
     Derive(with);
   } catch (const std::invalid_argument&) {  // with so many steps, say
     return;
@@ -130,13 +130,15 @@ std::vector<DrawnCase> WithoutOneBesides(const DrawnCase& drawn) {
   return all;
 }
 
-// Without any of its values of other spaces it is another case, so that none stands for another.
-bool EachMatters(const DrawnCase& drawn) {
+// Without any of its values of other spaces it is another case, so that none stands for another,
+// and one that has no more features: a value may also take some away ("recompute nothing").
+bool EachAdds(const DrawnCase& drawn) {
+  const auto features = [](const std::string& id) { return std::ranges::count(id, '.'); };
   const std::string id = Id(MakeCase(drawn));
-  for (const DrawnCase& without : WithoutOneBesides(drawn)) {
-    if (Id(MakeCase(without)) == id) return false;
-  }
-  return true;
+  return std::ranges::all_of(WithoutOneBesides(drawn), [&](const DrawnCase& without) {
+    const std::string other = Id(MakeCase(without));
+    return other != id && features(other) <= features(id);
+  });
 }
 
 void AddBesides(const std::vector<DrawFrom>& from, DrawnCase* drawn) {
@@ -147,7 +149,7 @@ void AddBesides(const std::vector<DrawFrom>& from, DrawnCase* drawn) {
     random = Mixed(random + 1);
     DrawnCase with = *drawn;
     with.besides.push_back(all[random % all.size()]);
-    if (EachMatters(with) && drawn->from->fits(MakeCase(with))) *drawn = std::move(with);
+    if (EachAdds(with) && drawn->from->fits(MakeCase(with))) *drawn = std::move(with);
   }
 }
 
@@ -164,7 +166,9 @@ std::vector<DrawFrom> WhatToDrawFrom(const std::vector<CaseFactors>& spaces,
     if (!taken) continue;
     CoveringRow plainest = PlainestRow(space, *taken, values->second, world);
     all.push_back({space, std::move(mask), *std::move(taken), std::move(plainest),
-                   [spaces, supported](const Case& c) { return Fits(spaces, supported, c); }});
+                   [spaces, supported, name = space.name](const Case& c) {
+                     return SpaceOf(c) == name && Fits(spaces, supported, c);
+                   }});
   }
   return all;
 }

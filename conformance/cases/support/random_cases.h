@@ -43,8 +43,9 @@ Case MakeCase(const DrawnCase& drawn);
 // Seeds walk over the spaces in turn; the row, and the data that is trained on, follow from the
 // seed alone. Every second round the script is drawn too, of the entry calls that scripts of the
 // space make: three to six, each a train step with probability 1/2 if the engine trains, any order
-// that makes sense. Of four rounds the last two add up to two values of other spaces, where the
-// case is legal with them: no covering array has those together. REQUIRES: `from` is not empty.
+// that makes sense. Of four rounds the last two add up to two values that other spaces have and its
+// own does not, where the case is legal with them and remains one of its own space: no covering
+// array has those together. REQUIRES: `from` is not empty.
 DrawnCase Draw(const std::vector<DrawFrom>& from, uint64_t seed);
 
 // Cases with fewer features, those that lack most first: values of other spaces are left out, all

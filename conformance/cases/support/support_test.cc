@@ -297,12 +297,15 @@ TEST_F(SupportTest, DrawsAddValuesOfOtherSpacesWhereThatIsLegal) {
     EXPECT_EQ(ParseId(Id(c)), c);
     with += !drawn.besides.empty();
     two += drawn.besides.size() == 2;
+    EXPECT_EQ(SpaceOf(c), drawn.from->space.name) << Id(c);
     if (drawn.besides.empty()) continue;
     EXPECT_EQ(seed / from.size() % 4 / 2, 1u) << seed;
     drawn.script.clear();
     DrawnCase without = drawn;
     without.besides.clear();
-    EXPECT_NE(Id(MakeCase(without)), Id(MakeCase(drawn)));
+    const std::string id = Id(MakeCase(without)), longer = Id(MakeCase(drawn));
+    EXPECT_NE(id, longer);
+    EXPECT_LE(std::ranges::count(id, '.'), std::ranges::count(longer, '.')) << longer;
     for (const ValueBesides& one : drawn.besides) {
       const Factor& factor = one.from->space.problem->factors[static_cast<size_t>(one.factor)];
       EXPECT_FALSE(IsOfTheWorld(factor)) << factor.name;
@@ -316,23 +319,31 @@ TEST_F(SupportTest, DrawsAddValuesOfOtherSpacesWhereThatIsLegal) {
   EXPECT_GT(two, 60u);
 }
 
-// Weight decay is of strategies, experts are not.
 TEST_F(SupportTest, WhatIsNotTakenIsNotAdded) {
-  const auto decays = [&](const Supported& supported) {
+  using Has = bool (*)(const InstanceSpec&);
+  const auto count = [&](const Supported& supported, const std::string& space, Has has) {
     const std::vector<DrawFrom> from = WhatToDrawFrom(spaces_, supported, 4);
     size_t some = 0;
     for (uint64_t seed = 1; seed <= 400; ++seed) {
       const Case c = MakeCase(Draw(from, seed));
       EXPECT_TRUE(Fits(spaces_, supported, c)) << Id(c);
-      some += SpaceOf(c) == std::string("experts") && c.instances.front().weight_decay > 0;
+      some += SpaceOf(c) == space && has(c.instances.front());
     }
     return some;
   };
+  // Weight decay is of other spaces than experts.
+  const Has decays = [](const InstanceSpec& spec) { return spec.weight_decay > 0; };
   Supported supported = AllOf(spaces_);
-  EXPECT_GT(decays(supported), 0u);
+  EXPECT_GT(count(supported, "experts", decays), 0u);
   supported["strategies"].values["weight_decay"] = {"0"};
   supported["layer_wise"].values["weight_decay"] = {"0"};
-  EXPECT_EQ(decays(supported), 0u);
+  EXPECT_EQ(count(supported, "experts", decays), 0u);
+  // Experts have "recompute layers", which is recompute = 1 in strategies.
+  const Has recomputes = [](const InstanceSpec& spec) { return spec.recompute; };
+  supported = AllOf(spaces_);
+  EXPECT_GT(count(supported, "strategies", recomputes), 0u);
+  supported["strategies"].values["recompute"] = {"0"};
+  EXPECT_EQ(count(supported, "strategies", recomputes), 0u);
 }
 
 TEST_F(SupportTest, HalfOfTheCallsOfDrawnScriptsTrain) {

@@ -119,7 +119,8 @@ class Marks : RankCheck {
       }
     }
     for (const auto& [unit, computes] : microbatch.backward) {
-      if (microbatch.with_gradients.contains(unit)) {
+      const bool announced = !HookOf(microbatch, SPF_HOOK_ACCUMULATE, unit).empty();
+      if (announced || microbatch.with_gradients.contains(unit)) {
         JudgeUnitOnce(microbatch, SPF_HOOK_ACCUMULATE, "ACCUMULATE", unit, computes.back(), false);
       }
       if (Announces(SPF_HOOK_POST_BACKWARD)) {

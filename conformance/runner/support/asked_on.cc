@@ -24,7 +24,19 @@ CaseReport Declined(const Case& c, const std::string& why) {
   return report;
 }
 
-// What the fabric cannot run is declined.
+// A value of another space may have taken the place of one that was drawn.
+bool HasValue(const DrawnCase& drawn, const std::string& factor, const std::string& value) {
+  const CaseFactors& space = drawn.from->space;
+  const std::vector<Factor>& factors = space.problem->factors;
+  const CoveringRow row = space.row_of(MakeCase(drawn));
+  for (size_t i = 0; i < factors.size(); ++i) {
+    if (factors[i].name == factor) return row[i] >= 0 && At(factors[i].values, row[i]) == value;
+  }
+  return false;
+}
+
+}  // namespace
+
 std::vector<CaseReport> JudgeRunnable(const JudgeCases& judge, const std::vector<Case>& cases,
                                       const IsLast& last, const Options& options) {
   std::vector<Case> some;
@@ -37,23 +49,13 @@ std::vector<CaseReport> JudgeRunnable(const JudgeCases& judge, const std::vector
     const std::string why = NotForFabric(c, options);
     if (!why.empty()) {
       reports.push_back(Declined(c, why));
-    } else if (next < judged.size()) {
-      reports.push_back(std::move(judged[next++]));
+    } else {
+      reports.push_back(std::move(judged.at(next++)));
+      if (last && last(reports.back())) break;
     }
-    if (next == judged.size() && next < some.size()) break;
   }
   return reports;
 }
-
-bool HasValue(const DrawnCase& drawn, const std::string& factor, const std::string& value) {
-  const std::vector<Factor>& factors = drawn.from->space.problem->factors;
-  for (size_t i = 0; i < factors.size(); ++i) {
-    if (factors[i].name == factor) return At(factors[i].values, drawn.row[i]) == value;
-  }
-  return false;
-}
-
-}  // namespace
 
 std::vector<OpenValue> FittedRun::ValuesToAsk() const {
   const auto open = [&](const std::vector<Case>& judged) {

@@ -45,6 +45,10 @@ bool AsksOn(const Options& options, bool enough, bool out_of_time);
 
 inline constexpr size_t kMostShrunk = 5;
 
+// As judge does of those cases that the fabric can run; the others are declined.
+std::vector<CaseReport> JudgeRunnable(const JudgeCases& judge, const std::vector<Case>& cases,
+                                      const IsLast& last, const Options& options);
+
 class FittedRun {
  public:
   // Asks the engine, or reads the file. ranks: of the largest world, 0: any. Throws

@@ -30,7 +30,8 @@ class FittedRunTest : public testing::Test {
     const std::vector<Case> cases = run.Cases();
     for (size_t i = 0; i < cases.size(); ++i) run.CaseDone(i, cases[i], report_of(cases[i]));
     asked_on_ = 0;
-    run.AskOn([&](const std::vector<Case>& some, const IsLast&) {
+    run.AskOn([&](const std::vector<Case>& some, const IsLast& last) {
+      EXPECT_FALSE(last) << "nothing failed that could be shrunk";
       asked_on_ += some.size();
       std::vector<CaseReport> reports;
       for (const Case& c : some) reports.push_back(report_of(c));
@@ -110,6 +111,47 @@ TEST_F(FittedRunTest, WhatTheFabricCannotRunIsLeftOutAndCounted) {
   std::string facts;
   for (const std::string& fact : report.facts) facts += fact + "\n";
   EXPECT_NE(facts.find(" not asked because NCCL averages"), std::string::npos) << facts;
+}
+
+TEST_F(FittedRunTest, WhatTheFabricCannotRunIsDeclinedUpToTheLastCase) {
+  Options options;
+  options.fabric = "nccl";
+  options.ranks = 3;
+  const std::vector<Case> cases{ParseId("w3.ddp.avg"), ParseId("w3.ddp"), ParseId("w3.ddp.bias"),
+                                ParseId("w3.ddp.avg.bias")};
+  const auto statuses = [&](const std::string& last) {
+    const auto is_last = [&](const CaseReport& report) { return report.id == last; };
+    const auto judge = [&](const std::vector<Case>& some, const IsLast& ends) {
+      std::vector<CaseReport> reports;
+      for (size_t i = 0; i < some.size() && (i == 0 || !ends(reports.back())); ++i)
+        reports.push_back(ReportOf(some[i], [](const InstanceSpec&) { return true; }));
+      return reports;
+    };
+    std::string all;
+    for (const CaseReport& report : JudgeRunnable(judge, cases, is_last, options))
+      all += report.id + " " + StatusName(report.status) + "\n";
+    return all;
+  };
+  EXPECT_EQ(statuses("w3.ddp"), "w3.ddp.avg unsupported\nw3.ddp pass\n");
+  EXPECT_EQ(statuses("w3.ddp.bias"), "w3.ddp.avg unsupported\nw3.ddp pass\nw3.ddp.bias pass\n");
+  EXPECT_EQ(statuses(""),
+            "w3.ddp.avg unsupported\nw3.ddp pass\nw3.ddp.bias pass\nw3.ddp.avg.bias unsupported\n");
+}
+
+// Values that took the place of drawn ones are not asked for in the place of these.
+TEST_F(FittedRunTest, ARandomRunAsksNothingMoreWhereAllIsTaken) {
+  Options options;
+  options.random = 40;
+  FittedRun run(options, 0);
+  const std::vector<Case> cases = run.Cases();
+  const auto taken = [](const Case& c) { return ReportOf(c, [](const auto&) { return true; }); };
+  for (size_t i = 0; i < cases.size(); ++i) run.CaseDone(i, cases[i], taken(cases[i]));
+  const auto asks = [&](const std::vector<Case>& some, const IsLast&) {
+    std::vector<CaseReport> reports;
+    for (const Case& c : some) ADD_FAILURE() << Id(c), reports.push_back(taken(c));
+    return reports;
+  };
+  EXPECT_TRUE(run.AskOn(asks).empty());
 }
 
 // Legal ones first, then as many that must be refused; of other seeds, others.
