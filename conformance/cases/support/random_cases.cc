@@ -14,6 +14,8 @@ namespace {
 
 constexpr size_t kFewestCalls = 3, kMostCalls = 6;
 constexpr size_t kMostBesides = 2, kTriesBesides = 8;  // values of other spaces
+// Added to a seed, for a choice of its own.
+constexpr uint64_t kOfBesides = uint64_t{1} << 52, kOfNan = uint64_t{1} << 53;
 
 // One bit of the seed more or less is another row. (splitmix64's finish)
 uint64_t Mixed(uint64_t seed) {
@@ -143,7 +145,7 @@ bool EachAdds(const DrawnCase& drawn) {
 
 void AddBesides(const std::vector<DrawFrom>& from, DrawnCase* drawn) {
   const std::vector<ValueBesides> all = AllBesides(from, *drawn->from);
-  uint64_t random = Mixed(drawn->seed + (uint64_t{1} << 52));
+  uint64_t random = Mixed(drawn->seed + kOfBesides);
   for (size_t i = 0; i < kTriesBesides && drawn->besides.size() < kMostBesides && !all.empty();
        ++i) {
     random = Mixed(random + 1);
@@ -184,8 +186,10 @@ Case MakeCase(const DrawnCase& drawn) {
   Case c = drawn.from->space.make(drawn.row, drawn.seed);
   for (const ValueBesides& one : drawn.besides)
     Change(&c, [&](Case& with) { one.from->space.set(with, one.factor, one.value); });
-  if (drawn.script.empty()) return c;
-  Change(&c, [&](Case& with) { with.instances.front().script = drawn.script; });
+  if (!drawn.script.empty())
+    Change(&c, [&](Case& with) { with.instances.front().script = drawn.script; });
+  if (drawn.nan_loss && !c.instances.front().check_for_nan)  // else the run only ends
+    Change(&c, [](Case& with) { with.instances.front().model.nan_loss = true; });
   return c;
 }
 
@@ -195,6 +199,7 @@ DrawnCase Draw(const std::vector<DrawFrom>& from, uint64_t seed) {
   const uint64_t round = seed / from.size();
   if (round % 2 == 1) drawn.script = RandomScript(CallsOf(space), seed);
   if (round % 4 >= 2) AddBesides(from, &drawn);
+  drawn.nan_loss = Mixed(seed + kOfNan) % 2 == 1;
   return drawn;
 }
 
@@ -204,6 +209,11 @@ std::vector<DrawnCase> Simpler(const DrawnCase& drawn) {
   const auto add = [&](DrawnCase one) {
     if (ids.insert(Id(MakeCase(one))).second) simpler.push_back(std::move(one));
   };
+  if (drawn.nan_loss) {
+    DrawnCase numbers = drawn;
+    numbers.nan_loss = false;
+    add(numbers);
+  }
   if (drawn.besides.size() > 1) {
     DrawnCase own = drawn;
     own.besides.clear();

@@ -36,6 +36,7 @@ struct DrawnCase {
   std::vector<ValueBesides> besides = {};  // as far as the case is legal with them
   std::string script;                      // of entry calls; empty: that of the row
   uint64_t seed = 1;                       // of the data
+  bool nan_loss = false;                   // as far as a step is skipped for it
 };
 // The derived case.
 Case MakeCase(const DrawnCase& drawn);
@@ -45,12 +46,13 @@ Case MakeCase(const DrawnCase& drawn);
 // space make: three to six, each a train step with probability 1/2 if the engine trains, any order
 // that makes sense. Of four rounds the last two add up to two values that other spaces have and its
 // own does not, where the case is legal with them and remains one of its own space: no covering
-// array has those together. REQUIRES: `from` is not empty.
+// array has those together. Of half of the seeds a loss is no number (`nanloss`), where a step is
+// to be skipped for it. REQUIRES: `from` is not empty.
 DrawnCase Draw(const std::vector<DrawFrom>& from, uint64_t seed);
 
-// Cases with fewer features, those that lack most first: values of other spaces are left out, all
-// and one by one; features are set back in pieces of half of them, a quarter, ..., one; a script
-// loses an entry call; data are of seed 1. Distinct, and none of them is `drawn`.
+// Cases with fewer features, those that lack most first: `nanloss` is left out; values of other
+// spaces, all and one by one; features are set back in pieces of half of them, a quarter, ..., one;
+// a script loses an entry call; data are of seed 1. Distinct, and none of them is `drawn`.
 std::vector<DrawnCase> Simpler(const DrawnCase& drawn);
 
 }  // namespace shardproof

@@ -104,9 +104,9 @@ class InstanceFacts {
     std::vector<int32_t> units, of_module;
   };
   Units UnitsOf(int32_t pp) const;
+  // Of each bucket: dtype, of experts or not, elements and row of each parameter.
   using UnitShape =
-      std::vector<std::tuple<int32_t, bool, std::vector<std::pair<int64_t, int64_t>>>>;  // numel,
-                                                                                         // row
+      std::vector<std::tuple<int32_t, bool, std::vector<std::pair<int64_t, int64_t>>>>;
   UnitShape ShapeOf(int32_t unit, int32_t world_rank) const;
   static int32_t UnitIn(const Units& units, int32_t module);
   void FindShared(ModelRank place);
