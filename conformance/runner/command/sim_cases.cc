@@ -1,6 +1,5 @@
 #include "conformance/runner/command/sim_cases.h"
 
-#include <algorithm>
 #include <exception>
 #include <optional>
 #include <set>
@@ -178,16 +177,12 @@ void SimCases::Judge(const std::vector<Case>& cases, const CaseDone& done,
 }
 
 std::vector<CaseReport> SimCases::Judge(const std::vector<Case>& cases, const IsLast& last) {
-  std::vector<CaseReport> reports(cases.size());
-  size_t end = cases.size();
-  const auto done = [&](size_t place, CaseReport report) {
-    if (last && last(report)) end = std::min(end, place + 1);
-    reports[place] = std::move(report);
-  };
+  UpToLast reports(cases.size(), last);
   // Cases begin in order: when one is the last, those before it have begun, and will end.
-  Judge(cases, done, [&] { return end < cases.size(); });
-  reports.resize(end);
-  return reports;
+  Judge(
+      cases, [&](size_t place, CaseReport report) { reports.Add(place, std::move(report)); },
+      [&] { return reports.Enough(); });
+  return reports.Take();
 }
 
 }  // namespace shardproof

@@ -7,7 +7,7 @@
 #include "conformance/cases/case.h"
 #include "conformance/report/report.h"
 #include "conformance/runner/options.h"
-#include "conformance/runner/support/shrink.h"
+#include "conformance/runner/support/up_to_last.h"
 #include "conformance/runner/workers/worker_pool.h"
 
 namespace shardproof {

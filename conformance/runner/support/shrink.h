@@ -6,11 +6,11 @@
 
 #include "conformance/cases/support/random_cases.h"
 #include "conformance/report/report.h"
+#include "conformance/runner/support/up_to_last.h"
 
 namespace shardproof {
 
 // Judges cases; their reports, in order, up to the first of which `last` is true. Null: of all.
-using IsLast = std::function<bool(const CaseReport& report)>;
 using JudgeCases =
     std::function<std::vector<CaseReport>(const std::vector<Case>& cases, const IsLast& last)>;
 

@@ -74,6 +74,35 @@ class ShrinkTest : public testing::Test {
   const std::vector<DrawFrom> from_ = WhatToDrawFrom(spaces_, AllOf(spaces_), 4);
 };
 
+// Whichever case ends first: the first in order counts, and no further one need begin.
+TEST(UpToLast, TheFirstInOrderIsTheLast) {
+  for (const bool earlier_first : {false, true}) {
+    UpToLast reports(5, [](const CaseReport& report) { return report.status == Status::kFail; });
+    const auto add = [&](size_t place, Status status) {
+      CaseReport report;
+      report.id = std::to_string(place);
+      report.status = status;
+      reports.Add(place, report);
+    };
+    add(0, Status::kPass);
+    EXPECT_FALSE(reports.Enough());
+    add(earlier_first ? 1 : 2, Status::kFail);
+    EXPECT_TRUE(reports.Enough());
+    add(earlier_first ? 2 : 1, Status::kFail);
+    const std::vector<CaseReport> taken = reports.Take();
+    ASSERT_EQ(taken.size(), 2u);
+    EXPECT_EQ(taken[1].id, "1");
+  }
+}
+
+TEST(UpToLast, WithoutALastOneAllCount) {
+  UpToLast reports(2, nullptr);
+  reports.Add(1, {});
+  EXPECT_FALSE(reports.Enough());
+  reports.Add(0, {});
+  EXPECT_EQ(reports.Take().size(), 2u);
+}
+
 TEST_F(ShrinkTest, NothingIsLeftButWhatItTakes) {
   const std::vector<std::string> ids = Smallest(TwoBugs, "FS-05");
   ASSERT_GE(ids.size(), 5u);
