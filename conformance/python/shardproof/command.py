@@ -84,9 +84,9 @@ def list_values(command):
 
 
 def list_knobs(command):
-    """Names of all knobs."""
+    """Of all knobs by name the column of values: "fp32, bf16"; "0, real"."""
     rows = [line.split("|") for line in _list(command, "knobs", []).splitlines()[2:]]
-    return [name.strip() for row in rows for name in row[1].split(",")]
+    return {name.strip(): row[2].strip() for row in rows for name in row[1].split(",")}
 
 
 def main(arguments=None):

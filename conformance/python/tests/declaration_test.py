@@ -71,6 +71,22 @@ class Declaration(run_case.RunCase):
             told = self.expect(3, said, *self.replicated(declared), "--case", "w2.ddp")
             self.assertNotIn("conformant", told)
 
+    def test_a_misspelt_value_is_refused(self):
+        for declared, said in (
+            ('knobs={"strategy": ["no_shards"]}', "'no_shards' is no value of 'strategy', did you mean 'no_shard'?"),
+            (KNOBS + ', takes={"unused": ["nune"]}', "'nune' is no value of 'unused', did you mean 'none'?"),
+            (KNOBS + ', takes={"tied": [2]}', "'2' is no value of 'tied'"),
+            (KNOBS + ', takes={"tied": "0"}', "takes of mine: 'tied' has '0'; wanted a list of values"),
+            (KNOBS + ', takes={"world": ["2"]}', "'world' is no knob, trait or axis"),
+            (KNOBS + ', without=[({"frozen": ["norm"]}, "why")]', "without of mine: 'norm' is no value of 'frozen'"),
+        ):
+            told = self.expect(3, said, *self.replicated(declared), "--case", "w2.ddp")
+            self.assertNotIn("conformant", told)
+
+    def test_numbers_stand_for_their_texts(self):
+        declared = KNOBS + ', takes={"tied": [0], "tp": [1]}'
+        self.expect(0, "1 pass, 1 unsupported", *self.replicated(declared), "--case", "w2.ddp", "w2.ddp.tied")
+
     def test_names_of_the_engines_of_this_package_are_known(self):
         from shardproof.torch.run import misspelt
 

@@ -135,11 +135,20 @@ def _allowed(value, allowed):
     return value in [str(v) for v in allowed]
 
 
+def _texts(values):
+    """As the suite writes them: takes={"tied": [0]} is the same as ["0"]. What is no list run/misspelt.py refuses."""
+    return {
+        name: [str(value) for value in some] if isinstance(some, (list, tuple)) else some
+        for name, some in values.items()
+    }
+
+
 def engine(
     knobs, marks=None, traits=None, takes=None, without=(), cases=(), bounded_updates=False
 ):
     """Decorates build(case, model, device)."""
-    takes = {**TAKES, **(takes or {})}
+    takes = {**TAKES, **_texts(takes or {})}
+    without = [(_texts(combination), why) for combination, why in without]
     for name, allowed in knobs.items():
         if not isinstance(allowed, (list, tuple, type)):
             raise TypeError(f"knobs[{name!r}]: a list of values, or int, float or str")
@@ -155,7 +164,7 @@ def engine(
             marks,
             traits,
             takes,
-            list(without),
+            without,
             list(cases),
             bounded_updates,
         )
