@@ -71,8 +71,8 @@ class Judge {
   // enough.
   void Run(size_t instance, const Expected& expected, const InstanceFacts* facts) {
     Figures gathers, reductions;
-    uint32_t blocked = kNone;
-    bool free = false, lumped = false;
+    Overtaking twin;
+    bool lumped = false;
     for (size_t rank = 0; rank + 1 < program_.first_entry.size(); ++rank) {
       const Work work = collector_.Collect(rank, static_cast<int32_t>(instance), expected);
       const bool many = Most(work.gathered) >= kModulesMin;
@@ -83,7 +83,7 @@ class Judge {
       } else if (expected.reductions && Most(work.reduced) >= kModulesMin) {
         Count(work.reductions, work.computes, reductions);
       }
-      if (expected.twin && many) Twin(work, free, blocked);
+      if (expected.twin && many) Twin(work, twin);
     }
     Report(kGathersHide, gathers, "gather",
            "let the gather wait only for the buffer that it fills");
@@ -92,7 +92,7 @@ class Judge {
     if (gathers.all == 0 && expected.gathers && expected.gathers_by_name && expected.shared)
       NothingHides(kGathersHide, "gathers parameters");
     if (reductions.all == 0) TellWhyNot(expected, lumped);
-    if (blocked != kNone && !free) ReportTwin(blocked);
+    ReportTwin(twin);
   }
 
  private:
@@ -170,8 +170,13 @@ class Judge {
     result_.findings.push_back(std::move(finding));
   }
 
+  struct Overtaking {
+    uint32_t blocked = kNone;              // the first gather that waits for a reduction
+    bool free = false, filled_up = false;  // one does not; one is none that could
+  };
+
   // Is there, in a step, a reduction that is issued before a gather, which can complete without it?
-  void Twin(const Work& work, bool& free, uint32_t& blocked) {
+  void Twin(const Work& work, Overtaking& twin) {
     for (const uint32_t gather : work.gathers) {
       const auto at = std::lower_bound(work.reductions.begin(), work.reductions.end(), gather);
       if (at == work.reductions.begin()) continue;
@@ -180,17 +185,31 @@ class Judge {
       if (program_.event(program_.entries[gather]).call !=
           program_.event(program_.entries[reduction]).call)
         continue;
+      // What fills up its shard behind the reduction shares a communicator with outer reductions.
+      const auto filled = work.filled_up.find(gather);
+      if (filled != work.filled_up.end() && filled->second > reduction) {
+        twin.filled_up = true;
+        continue;
+      }
       result_.judged.insert(kTwinProgress);
       if (order_.CompletesWithout(gather, reduction)) {
-        free = true;
+        twin.free = true;
         return;
       }
-      if (blocked == kNone) blocked = gather;
+      if (twin.blocked == kNone) twin.blocked = gather;
     }
   }
 
-  void ReportTwin(uint32_t blocked) {
-    const Entry& entry = program_.entries[blocked];
+  void ReportTwin(const Overtaking& twin) {
+    if (twin.free) return;
+    if (twin.blocked == kNone) {
+      if (twin.filled_up)
+        NotAsked(kTwinProgress,
+                 "each gather behind a reduction of its step sends a shard that outer ranks filled "
+                 "up behind that reduction");
+      return;
+    }
+    const Entry& entry = program_.entries[twin.blocked];
     Finding finding = FindingAt(kTwinProgress, program_, entry.rank, entry.event);
     finding.operation = Describe(program_, entry);
     finding.expected = "a gather that completes although the reduction issued before it does not";

@@ -16,6 +16,16 @@ int32_t Block(const Trace& trace, const Event& event) {
   return event.ranges.empty() ? -1 : trace.ranges[event.ranges.end - 1].alloc;
 }
 
+// What wrote one of the blocks last; kNone: nothing.
+uint32_t LastOf(const std::map<int32_t, uint32_t>& writers, const std::set<int32_t>& blocks) {
+  uint32_t last = kNone;
+  for (const int32_t block : blocks) {
+    const auto at = writers.find(block);
+    if (at != writers.end() && (last == kNone || at->second > last)) last = at->second;
+  }
+  return last;
+}
+
 }  // namespace
 
 const Brought* Collector::BroughtOf(const Part& part) const {
@@ -67,6 +77,19 @@ int64_t Collector::ElementsOf(uint32_t e) const {
   return elements;
 }
 
+std::set<int32_t> Collector::Blocks(uint32_t e, uint8_t access) const {
+  const Entry& entry = program_.entries[e];
+  const Trace& trace = program_.trace(entry.rank);
+  std::set<int32_t> blocks;
+  for (uint32_t p = entry.parts.begin; p < entry.parts.end; ++p) {
+    const Event& event = program_.event(program_.parts[p]);
+    for (uint32_t r = event.ranges.begin; r < event.ranges.end; ++r) {
+      if ((trace.ranges[r].access & access) != 0) blocks.insert(trace.ranges[r].alloc);
+    }
+  }
+  return blocks;
+}
+
 Work Collector::Collect(size_t rank, int32_t instance, const Expected& expected) const {
   Work work;
   const Trace& trace = program_.trace(static_cast<int32_t>(rank));
@@ -79,6 +102,7 @@ Work Collector::Collect(size_t rank, int32_t instance, const Expected& expected)
                  expected.gathers_by_name && BytesTell(rank, instance, &Brought::params),
              reductions_by_bytes =
                  expected.reductions_by_name && BytesTell(rank, instance, &Brought::grads);
+  std::map<int32_t, uint32_t> filled_up;  // by block
   for (uint32_t e = program_.first_entry[rank]; e < program_.first_entry[rank + 1]; ++e) {
     const Event& event = program_.event(program_.entries[e]);
     const auto call = training.find(event.call);
@@ -91,7 +115,12 @@ Work Collector::Collect(size_t rank, int32_t instance, const Expected& expected)
            {SPF_FOR_PARAM_FULL, SPF_FOR_PARAM_SHARD}, &Brought::params, gathers_by_bytes)) {
       const auto& ranks = At(trace.groups, first.group).world_ranks;
       const auto& outer = expected.outer;
-      if (std::find(outer.begin(), outer.end(), ranks) != outer.end()) continue;
+      if (std::find(outer.begin(), outer.end(), ranks) != outer.end()) {
+        for (const int32_t block : Blocks(e, kWrite)) filled_up[block] = e;
+        continue;
+      }
+      const uint32_t filled = LastOf(filled_up, Blocks(e, kRead));
+      if (filled != kNone) work.filled_up[e] = filled;
       work.gathers.push_back(e);
       work.gathered[event.call].insert(expected.buckets ? Block(trace, first)
                                                         : Unit(part, gathers_by_bytes));

@@ -21,6 +21,8 @@ struct Work {
   std::map<int32_t, std::set<int32_t>> gathered, reduced;
   std::map<int32_t, std::map<int32_t, int64_t>>
       elements;  // of reductions: by entry call and bucket
+  // With outer sharding, by gather: the last gather over outer ranks that wrote what it sends.
+  std::map<uint32_t, uint32_t> filled_up;
 };
 
 // Reads programs. Both arguments outlive it.
@@ -42,6 +44,8 @@ class Collector {
   // A label need not be there, nor be true.
   int32_t Unit(const graph::Part& part, bool by_bytes) const;
   int64_t ElementsOf(uint32_t e) const;
+  // That it reads, or writes.
+  std::set<int32_t> Blocks(uint32_t e, uint8_t access) const;
 
   const graph::Program& program_;
   const std::vector<BroughtByEvent>& brought_;

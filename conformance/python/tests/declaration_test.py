@@ -83,6 +83,18 @@ class Declaration(run_case.RunCase):
             told = self.expect(3, said, *self.replicated(declared), "--case", "w2.ddp")
             self.assertNotIn("conformant", told)
 
+    def test_a_file_that_does_not_load_is_refused(self):
+        for declared, said in (
+            ('knobs={"strategy": "no_shard"}', r"knobs\['strategy'\]: a list of values, or int, float or str"),
+            ('knobs=["strategy"]', r"knobs is \['strategy'\]; wanted a dict, name to values"),
+            ("nobs={}", "got an unexpected keyword argument 'nobs'"),
+        ):
+            told = self.expect(3, "shardproof-torch: ", *self.replicated(declared), "--case", "w2.ddp")
+            self.assertRegex(told, r"\.py, line 11: TypeError: .*" + said)
+            self.assertNotIn("Traceback", told)
+        told = self.expect(3, "SyntaxError: ", *self.replicated(head="return ("), "--case", "w2.ddp")
+        self.assertIn("line 13", told)
+
     def test_numbers_stand_for_their_texts(self):
         declared = KNOBS + ', takes={"tied": [0], "tp": [1]}'
         self.expect(0, "1 pass, 1 unsupported", *self.replicated(declared), "--case", "w2.ddp", "w2.ddp.tied")

@@ -12,6 +12,7 @@ import importlib
 import importlib.metadata
 import importlib.util
 import pathlib
+import traceback
 
 from shardproof.torch.fixture.case import Unsupported
 
@@ -147,6 +148,8 @@ def engine(
     knobs, marks=None, traits=None, takes=None, without=(), cases=(), bounded_updates=False
 ):
     """Decorates build(case, model, device)."""
+    if not isinstance(knobs, dict):
+        raise TypeError(f"knobs is {knobs!r}; wanted a dict, name to values")
     takes = {**TAKES, **_texts(takes or {})}
     without = [(_texts(combination), why) for combination, why in without]
     for name, allowed in knobs.items():
@@ -222,13 +225,23 @@ def find(name):
         raise ValueError(
             f"there is no engine {name}: wanted one of {', '.join(BUILTIN)}, or a file"
         )
-    spec = importlib.util.spec_from_file_location(path.stem, path)
-    if spec is None:
-        raise ValueError(f"{name} is no Python file")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    found = [value for value in vars(module).values() if isinstance(value, Engine)]
+    found = [value for value in vars(_load(path)).values() if isinstance(value, Engine)]
     if len(found) != 1:
         raise ValueError(f"{name} decorates {len(found)} functions with engine(), wanted one")
     found[0].name = path.stem
     return found[0]
+
+
+def _load(path):
+    """The module of that file. ValueError: it is none, or ends with an error; where, in that file."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    if spec is None:
+        raise ValueError(f"{path} is no Python file")
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        lines = [at.lineno for at in traceback.extract_tb(error.__traceback__) if at.filename == spec.origin]
+        where = f", line {lines[-1]}" if lines else ""
+        raise ValueError(f"{path}{where}: {type(error).__name__}: {error}") from error
+    return module
