@@ -87,6 +87,49 @@ TEST(ContextParallel, OtherWaysToMeetAreGood) {
   }
 }
 
+// Ring attention, and gathers and sums that ranks put together of broadcasts, of two ranks and
+// four.
+TEST(ContextParallel, WhatMeetsByMessagesIsFollowed) {
+  for (const MiniMessages messages : {MiniMessages::kRing, MiniMessages::kBroadcasts}) {
+    for (const int32_t ranks : {2, 4}) {
+      Case c = Context(2);
+      c.instances[0].cp = ranks;
+      Derive(c);
+      MiniFaults way;
+      way.messages = messages;
+      const CheckResult result = CheckTensorParallel(RunMini(c, way).run);
+      EXPECT_EQ(FoundIn(result), "");
+      EXPECT_EQ(NotCheckableIn(result).size(), 0u);
+      const std::set<std::string> all{"CP-01", "CP-02", "CP-03"};
+      EXPECT_EQ(result.judged, all);
+    }
+  }
+}
+
+TEST(ContextParallel, WhatMessagesBringTwiceIsFound) {
+  MiniFaults faults;
+  faults.messages = MiniMessages::kRing;
+  faults.messages_again = true;
+  const CheckResult result = With(faults);
+  EXPECT_EQ(FoundIn(result), "CP-01 CP-02");
+  std::set<std::string> seen;
+  for (const Finding& finding : result.findings) {
+    if (finding.rank == 0) seen.insert(finding.seen);
+  }
+  const std::set<std::string> wanted{"the parts of the ranks [1,1]",
+                                     "the summands of the ranks [0,1,1]"};
+  EXPECT_EQ(seen, wanted);
+}
+
+TEST(ContextParallel, MessagesOfOtherRanksAreFound) {
+  MiniFaults faults;
+  faults.messages = MiniMessages::kBroadcasts;
+  for (const char* group : {"dp_cp", "dp"}) {
+    faults.cp_group = group;
+    EXPECT_EQ(FoundIn(With(faults)), "CP-03") << group;
+  }
+}
+
 TEST(ContextParallel, WhatMeetsOverOtherRanksIsFound) {
   MiniFaults faults;
   faults.cp_group = "dp_cp";

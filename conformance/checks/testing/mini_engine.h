@@ -24,6 +24,9 @@ namespace shardproof {
 // engine's.
 enum class MiniFlag : uint8_t { kNone, kReadOnHost, kIgnored, kCopiedAndIgnored, kInPlace };
 
+// How what meets over tp and cp travels, where not by collectives.
+enum class MiniMessages : uint8_t { kNone, kRing, kBroadcasts };
+
 struct MiniFaults {
   int32_t rank = -1;                // which rank departs; -1: all
   bool no_release_forward = false;  // units stay gathered after forward
@@ -78,6 +81,11 @@ struct MiniFaults {
   // No fault: all_reduce and a copy in place of reduce-scatters; gradients of parts are summed
   // before their data-parallel reductions.
   bool tp_whole_sums = false, tp_parts_first = false;
+  // No fault: what meets goes from rank to rank, or each broadcasts its own, and is put together by
+  // the ranks themselves; what one of the others sent counts twice, for gathers in place of its
+  // own.
+  MiniMessages messages = MiniMessages::kNone;
+  bool messages_again = false;
   const char* tp_group = "tp";
   const char* cp_group = "cp";
   bool tp_average = false, reduce_over_tp = false, grads_off_by_one = false;

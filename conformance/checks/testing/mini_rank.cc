@@ -230,7 +230,8 @@ void MiniRank::MeetOverTp(const spf_node& node, int phase) {
   CollectiveOptions options;
   options.reduction = f_.tp_average ? SPF_AVG : SPF_SUM;
   const bool over_cp = node.kind == SPF_NODE_ALL_GATHER_CP;
-  const int group = Named(over_cp ? f_.cp_group : f_.tp_group);
+  const std::string name = over_cp ? f_.cp_group : f_.tp_group;
+  const int group = Named(name);
   const auto from = (uses.use[0].id % 64) * 64, to = (uses.use[uses.n - 1].id % 64) * 64;
   const bool gathers = node.kind != SPF_NODE_ALL_REDUCE &&
                        (node.kind == SPF_NODE_REDUCE_SCATTER) == (phase != SPF_FWD);
@@ -238,6 +239,7 @@ void MiniRank::MeetOverTp(const spf_node& node, int phase) {
                         : phase == SPF_FWD ? f_.tp_sums_forward
                                            : f_.tp_sums_backward;
   const bool in_place = uses.n == 1;
+  if (f_.messages != MiniMessages::kNone) return MeetByMessages(name, from, to, gathers);
   if (f_.tp_stale && call_ > 1) return;
   if (f_.tp_whole_sums && !gathers) {
     t_.Collective(SPF_ALL_REDUCE, group, s_, 16, {Updates(acts_, from, 64)}, options);

@@ -76,6 +76,8 @@ class MiniRank {
   // What a node of the tables says to do over tp: in place, or from a part of the sequence to all
   // of it, or back.
   void MeetOverTp(const spf_node& node, int phase);
+  // The same in messages of the group.
+  void MeetByMessages(const std::string& name, int64_t from, int64_t to, bool gathers);
   void SumParts();           // of gradients, reduced
   void SumPart(int32_t id);  // of one gradient, before it is reduced
 
