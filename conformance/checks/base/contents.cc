@@ -1,6 +1,7 @@
 #include "conformance/checks/base/contents.h"
 
 #include <algorithm>
+#include <cstdint>
 
 namespace shardproof {
 
@@ -28,7 +29,8 @@ int32_t ContributionSets::Union(int32_t a, int32_t b) {
       Contribution last = merged.back();
       last.times = 1;
       if (last == next) {
-        merged.back().times = static_cast<int16_t>(merged.back().times + times);
+        merged.back().times =
+            static_cast<int16_t>(std::min(merged.back().times + times, INT16_MAX));
         continue;
       }
     }

@@ -172,7 +172,7 @@ class Judge {
 
   struct Overtaking {
     uint32_t blocked = kNone;              // the first gather that waits for a reduction
-    bool free = false, filled_up = false;  // one does not; one is none that could
+    bool free = false, filled_up = false;  // one does not; one sends what was filled up behind it
   };
 
   // Is there, in a step, a reduction that is issued before a gather, which can complete without it?
@@ -185,17 +185,19 @@ class Judge {
       if (program_.event(program_.entries[gather]).call !=
           program_.event(program_.entries[reduction]).call)
         continue;
+      if (order_.CompletesWithout(gather, reduction)) {
+        result_.judged.insert(kTwinProgress);
+        twin.free = true;
+        return;
+      }
       // What fills up its shard behind the reduction shares a communicator with outer reductions.
       const auto filled = work.filled_up.find(gather);
-      if (filled != work.filled_up.end() && filled->second > reduction) {
+      if (filled != work.filled_up.end() && filled->second > reduction &&
+          !order_.CompletesWithout(filled->second, reduction)) {
         twin.filled_up = true;
         continue;
       }
       result_.judged.insert(kTwinProgress);
-      if (order_.CompletesWithout(gather, reduction)) {
-        twin.free = true;
-        return;
-      }
       if (twin.blocked == kNone) twin.blocked = gather;
     }
   }

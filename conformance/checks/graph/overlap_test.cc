@@ -132,28 +132,37 @@ TEST(Overlap, GathersOfUnitsThatFollowTheReductionsAreFoundBesideThoseOfTheOuter
       << "without outer sharding any gather should hide";
 }
 
-// As above, but each shard is filled up before it is gathered (`fills`, over the communicator of
-// the outer reductions) or all of them ahead of the step.
-Trace FilledUpStepOf(int rank, bool fills) {
+// As above, but shards are filled up in the step, all of them ahead or each just before it is
+// gathered, or, kNext, before the one before it is, all in one block. Outer reductions take the
+// same communicator, or, kApart, another one.
+enum class Fills { kAhead, kEach, kNext, kApart };
+
+Trace FilledUpStepOf(int rank, Fills fills) {
   TraceBuilder t(rank, 4);
   const auto [inner, outer, twin] = OuterGroups(t, rank);
-  const int compute = t.Stream("compute"), gather = t.Stream("gather"), reduce = t.Stream("reduce");
-  std::vector<int> shards;
-  for (int layer = 0; layer < 4; ++layer) shards.push_back(t.Alloc(compute, 64));
+  const int side = rank % 2,
+            apart = t.Group("inter_dp_cp_ag", {side, side + 2}, side == 0 ? "ag0" : "ag1");
+  const int compute = t.Stream("compute"), gather = t.Stream("gather"), reduce = t.Stream("reduce"),
+            fill = t.Stream("fill");
+  const int shards = t.Alloc(compute, 4 * 64);
   Order(t, compute, gather);
+  Order(t, compute, fill);
   t.CallBegin("create");
   t.CallEnd("create");
   t.CallBegin("train_step", 0);
-  const auto fill = [&](int layer) {
-    const int shard = At(shards, layer);
-    t.Collective(SPF_ALL_GATHER, outer, gather, 8, {Writes(shard, 0, 64), Reads(shard, 0, 32)},
-                 {.label = {SPF_FOR_PARAM_SHARD, layer, 0}});
+  const auto fill_up = [&](int layer) {
+    if (layer < 4)
+      t.Collective(SPF_ALL_GATHER, fills == Fills::kApart ? apart : outer, fill, 8,
+                   {Writes(shards, layer * 64, 64), Reads(shards, layer * 64, 32)},
+                   {.label = {SPF_FOR_PARAM_SHARD, layer, 0}});
   };
-  for (int layer = 0; layer < 4 && !fills; ++layer) fill(layer);
+  for (int layer = 0; layer < 4 && fills == Fills::kAhead; ++layer) fill_up(layer);
+  if (fills == Fills::kNext) fill_up(0);
   for (int layer = 0; layer < 4; ++layer) {
-    if (fills) fill(layer);
-    if (!fills) Order(t, reduce, gather);
-    t.Collective(SPF_ALL_GATHER, twin, gather, 8, {Reads(At(shards, layer), 0, 64)},
+    if (fills != Fills::kAhead) fill_up(fills == Fills::kNext ? layer + 1 : layer);
+    Order(t, fill, gather);
+    if (fills != Fills::kEach) Order(t, reduce, gather);
+    t.Collective(SPF_ALL_GATHER, twin, gather, 8, {Reads(shards, layer * 64, 64)},
                  {.label = {SPF_FOR_PARAM_FULL, layer, 0}});
     Order(t, gather, compute);
     t.Compute(compute, layer, SPF_BWD, 0, {});
@@ -171,16 +180,18 @@ TEST(Overlap, GathersOfShardsThatOuterRanksFillUpBehindTheReductionNeedNotOverta
   c.world = c.instances[0].span = 4;
   c.instances[0].outer = 2;
   c.instances[0].outer_strategy = OuterStrategy::kOptim;
-  const auto judged = [&](bool fills) {
+  const auto judged = [&](Fills fills) {
     std::vector<Trace> traces;
     for (int rank = 0; rank < 4; ++rank) traces.push_back(FilledUpStepOf(rank, fills));
     return CheckOverlap(c, traces);
   };
-  const CheckResult result = judged(true);
+  const CheckResult result = judged(Fills::kEach);
   EXPECT_FALSE(Found(result).contains("GE-14") || result.judged.contains("GE-14"));
   EXPECT_TRUE(std::any_of(result.not_checkable.begin(), result.not_checkable.end(),
                           [](const NotCheckable& row) { return row.requirement == "GE-14"; }));
-  EXPECT_TRUE(Found(judged(false)).contains("GE-14")) << "filled up ahead, they wait all the same";
+  EXPECT_TRUE(Found(judged(Fills::kAhead)).contains("GE-14")) << "they wait all the same";
+  EXPECT_TRUE(Found(judged(Fills::kNext)).contains("GE-14")) << "its own was filled up ahead";
+  EXPECT_TRUE(Found(judged(Fills::kApart)).contains("GE-14")) << "what fills it up does not wait";
 }
 
 TEST(Overlap, ACaseThatDoesNotAskForItIsNotJudged) {

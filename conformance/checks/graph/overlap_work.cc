@@ -4,6 +4,7 @@
 #include <string>
 
 #include "conformance/abi/shardproof.h"
+#include "conformance/checks/base/range_map.h"
 #include "conformance/common/at.h"
 
 namespace shardproof::overlap {
@@ -16,12 +17,12 @@ int32_t Block(const Trace& trace, const Event& event) {
   return event.ranges.empty() ? -1 : trace.ranges[event.ranges.end - 1].alloc;
 }
 
-// What wrote one of the blocks last; kNone: nothing.
-uint32_t LastOf(const std::map<int32_t, uint32_t>& writers, const std::set<int32_t>& blocks) {
+// What wrote bytes of the ranges last; kNone: nothing.
+uint32_t LastIn(const RangeMap<uint32_t>& writers, const std::vector<Range>& ranges) {
   uint32_t last = kNone;
-  for (const int32_t block : blocks) {
-    const auto at = writers.find(block);
-    if (at != writers.end() && (last == kNone || at->second > last)) last = at->second;
+  for (const Range& range : ranges) {
+    for (const auto& piece : writers.Get(range))
+      last = last == kNone ? piece.value : std::max(last, piece.value);
   }
   return last;
 }
@@ -77,17 +78,17 @@ int64_t Collector::ElementsOf(uint32_t e) const {
   return elements;
 }
 
-std::set<int32_t> Collector::Blocks(uint32_t e, uint8_t access) const {
+std::vector<Range> Collector::Ranges(uint32_t e, uint8_t access) const {
   const Entry& entry = program_.entries[e];
   const Trace& trace = program_.trace(entry.rank);
-  std::set<int32_t> blocks;
+  std::vector<Range> ranges;
   for (uint32_t p = entry.parts.begin; p < entry.parts.end; ++p) {
     const Event& event = program_.event(program_.parts[p]);
     for (uint32_t r = event.ranges.begin; r < event.ranges.end; ++r) {
-      if ((trace.ranges[r].access & access) != 0) blocks.insert(trace.ranges[r].alloc);
+      if ((trace.ranges[r].access & access) != 0) ranges.push_back(trace.ranges[r]);
     }
   }
-  return blocks;
+  return ranges;
 }
 
 Work Collector::Collect(size_t rank, int32_t instance, const Expected& expected) const {
@@ -102,7 +103,7 @@ Work Collector::Collect(size_t rank, int32_t instance, const Expected& expected)
                  expected.gathers_by_name && BytesTell(rank, instance, &Brought::params),
              reductions_by_bytes =
                  expected.reductions_by_name && BytesTell(rank, instance, &Brought::grads);
-  std::map<int32_t, uint32_t> filled_up;  // by block
+  RangeMap<uint32_t> filled_up;
   for (uint32_t e = program_.first_entry[rank]; e < program_.first_entry[rank + 1]; ++e) {
     const Event& event = program_.event(program_.entries[e]);
     const auto call = training.find(event.call);
@@ -116,10 +117,10 @@ Work Collector::Collect(size_t rank, int32_t instance, const Expected& expected)
       const auto& ranks = At(trace.groups, first.group).world_ranks;
       const auto& outer = expected.outer;
       if (std::find(outer.begin(), outer.end(), ranks) != outer.end()) {
-        for (const int32_t block : Blocks(e, kWrite)) filled_up[block] = e;
+        for (const Range& shard : Ranges(e, kWrite)) filled_up.Put(shard, e);
         continue;
       }
-      const uint32_t filled = LastOf(filled_up, Blocks(e, kRead));
+      const uint32_t filled = LastIn(filled_up, Ranges(e, kRead));
       if (filled != kNone) work.filled_up[e] = filled;
       work.gathers.push_back(e);
       work.gathered[event.call].insert(expected.buckets ? Block(trace, first)

@@ -45,7 +45,7 @@ class Collector {
   int32_t Unit(const graph::Part& part, bool by_bytes) const;
   int64_t ElementsOf(uint32_t e) const;
   // That it reads, or writes.
-  std::set<int32_t> Blocks(uint32_t e, uint8_t access) const;
+  std::vector<Range> Ranges(uint32_t e, uint8_t access) const;
 
   const graph::Program& program_;
   const std::vector<BroughtByEvent>& brought_;

@@ -121,6 +121,24 @@ TEST(ContextParallel, WhatMessagesBringTwiceIsFound) {
   EXPECT_EQ(seen, wanted);
 }
 
+// The sum of a ring is n times too large behind an all-reduce, the sum of two halves of the ranks
+// is not: which, is not followed.
+TEST(ContextParallel, CollectivesOfWhatMessagesBroughtTogetherAreNotJudged) {
+  MiniFaults faults;
+  faults.messages = MiniMessages::kRing;
+  faults.all_reduce_behind = true;
+  const CheckResult result = With(faults);
+  EXPECT_EQ(FoundIn(result), "");
+  EXPECT_EQ(NotCheckableIn(result), (std::set<std::string>{"CP-02", "CP-03"}));
+}
+
+// Summed or gathered by its own ranks, and sent to those of another sequence.
+TEST(ContextParallel, WhatOtherRanksHaveBroughtTogetherIsFound) {
+  MiniFaults faults;
+  faults.passed_on = true;
+  EXPECT_EQ(FoundIn(With(faults)), "CP-03");
+}
+
 TEST(ContextParallel, MessagesOfOtherRanksAreFound) {
   MiniFaults faults;
   faults.messages = MiniMessages::kBroadcasts;

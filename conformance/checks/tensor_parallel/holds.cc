@@ -4,10 +4,14 @@
 
 namespace shardproof {
 
+namespace {
+constexpr int16_t kOften = 3;  // more is said as this
+}  // namespace
+
 std::vector<int32_t> RankSets::Ranks(int32_t set) const {
   std::vector<int32_t> ranks;
   for (const Contribution& one : sets_.Get(set))
-    ranks.insert(ranks.end(), static_cast<size_t>(one.times), one.rank);
+    ranks.insert(ranks.end(), static_cast<size_t>(std::min<int16_t>(one.times, kOften)), one.rank);
   return ranks;
 }
 
@@ -36,7 +40,7 @@ HeldBytes HeldIn(const std::vector<HeldPiece>& pieces, const Holds& value) {
     if (!same) continue;
     held.least = std::min(held.least, piece.value.sums);
     held.most = std::max(held.most, piece.value.sums);
-    if (piece.value.sums == 0) held.of[piece.value.of] += bytes;
+    held.of[piece.value.of] += bytes;
   }
   return held;
 }

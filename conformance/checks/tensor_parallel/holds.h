@@ -39,7 +39,8 @@ class RankSets {
   ContributionSets sets_;
 };
 
-// y += x, of bytes that begin at 0 on both sides: what is a sum of summands of one value.
+// y += x, of bytes that begin at 0 on both sides: what is a sum of summands of one value. A trace
+// does not have the factors of SPF_K_AXPBY: an average is told by its results.
 std::vector<HeldPiece> SumOf(const std::vector<HeldPiece>& x, const std::vector<HeldPiece>& y,
                              RankSets& ranks);
 
@@ -47,7 +48,7 @@ std::vector<HeldPiece> SumOf(const std::vector<HeldPiece>& x, const std::vector<
 struct HeldBytes {
   int64_t known = 0, stale = 0;  // bytes of it; of what another microbatch or call has left there
   int32_t least = INT32_MAX, most = 0;  // collectives that it went through
-  std::map<int32_t, int64_t> of;        // bytes by RankSets, of what went through none
+  std::map<int32_t, int64_t> of;        // bytes by RankSets
 };
 HeldBytes HeldIn(const std::vector<HeldPiece>& pieces, const Holds& value);
 

@@ -5,10 +5,16 @@
 namespace shardproof {
 
 std::optional<Misread> ReadOfMet::Judge(const HeldBytes& held, const RankSets& ranks) const {
-  if (whole && held.least == 1 && held.most == 1) return std::nullopt;
-  std::vector<int32_t> all = wanted, met_by;
+  std::vector<int32_t> all = wanted;
   std::sort(all.begin(), all.end());
-  if (whole && held.most == 0) met_by = MetByMessages(held, met.gathered, all, ranks);
+  // What a collective gave to one rank, whole, messages may bring to the others.
+  const bool once = whole && held.least == 1 && held.most == 1, sole = once && held.of.size() == 1;
+  std::vector<int32_t> met_by;
+  if (sole) {
+    met_by = ranks.Ranks(held.of.begin()->first);
+  } else if (once || (whole && held.most == 0)) {
+    met_by = MetByMessages(held, once || met.gathered, all, ranks);
+  }
   if (met_by == all) return std::nullopt;
   const bool strange = std::any_of(met_by.begin(), met_by.end(), [&](int32_t other) {
     return std::find(all.begin(), all.end(), other) == all.end();
@@ -16,9 +22,10 @@ std::optional<Misread> ReadOfMet::Judge(const HeldBytes& held, const RankSets& r
   if (strange) {
     return Misread{GroupId(met), met.node + ": over the ranks " + ListText(wanted),
                    "over " + ListText(met_by),
-                   "the messages are not those of the ranks that hold the other " +
+                   "it did not come from the ranks that hold the other " +
                        std::string(met.axis == Axis::kTp ? "shards" : "parts of the sequence")};
   }
+  if (sole) return std::nullopt;
   return met.gathered ? Gathered(held, met_by) : Summed(held, met_by);
 }
 
@@ -48,8 +55,10 @@ Misread ReadOfMet::Gathered(const HeldBytes& held, const std::vector<int32_t>& m
 }
 
 Misread ReadOfMet::Summed(const HeldBytes& held, const std::vector<int32_t>& met_by) const {
-  const bool twice = std::adjacent_find(met_by.begin(), met_by.end()) != met_by.end();
-  const bool missing = !whole || (held.least == 0 && !twice);
+  const bool lacks = std::any_of(wanted.begin(), wanted.end(), [&](int32_t one) {
+    return std::find(met_by.begin(), met_by.end(), one) == met_by.end();
+  });
+  const bool missing = !whole || (met_by.empty() ? held.least == 0 : lacks);
   const std::string axis = NameOf(met.axis), own = Own(held, met_by);
   const char* what = met.of == Meets::kRows ? "what each rank of tp has looked up in its range"
                      : met.of == Meets::kLoss
@@ -58,7 +67,7 @@ Misread ReadOfMet::Summed(const HeldBytes& held, const std::vector<int32_t>& met
                      : value                 ? "the output of a layer that is split over tp"
                              : "the gradient of the input of a layer that is split over tp";
   return {MeetingId(met, !value), met.node + ": one sum over the ranks " + ListText(wanted),
-          missing || twice ? own : std::to_string(held.most) + " sums",
+          missing || !met_by.empty() ? own : std::to_string(held.most) + " sums",
           std::string(what) + " is read " +
               (missing ? "before it is summed over " + axis
                        : "after it was summed over " + axis + " again")};

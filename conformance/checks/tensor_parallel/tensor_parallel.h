@@ -2,9 +2,9 @@
 //
 // Judges TP-01 to TP-11, in cases with tensor_parallel and a tp of more than one rank, and CP-01 to
 // CP-03, in cases with context_parallel and a cp of more than one rank. What collectives sum is
-// followed by bytes (sums.cc), whose gradients are in a sum by contributions (gradients.cc), norms
-// and numbers of zeros by what the oracle's gradients make of usual mistakes (statistics.cc), what
-// Muon exchanges by how much of it arrives (muon_exchange.cc).
+// followed by bytes (value_walk.h), whose gradients are in a sum by contributions (gradients.cc),
+// norms and numbers of zeros by what the oracle's gradients make of usual mistakes (statistics.cc),
+// what Muon exchanges by how much of it arrives (muon_exchange.cc).
 #pragma once
 #include <cstdint>
 #include <set>

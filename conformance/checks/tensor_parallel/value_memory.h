@@ -20,7 +20,7 @@ class ValueMemory {
   // Such pieces, and nothing else.
   void Put(const Range& range, const std::vector<HeldPiece>& pieces);
   // Bytes that nothing has written since they were allocated.
-  int64_t Fresh(const Range& range) const;
+  int64_t Fresh(const Range& range) const { return BytesOf(fresh_, range); }
 
   // What the event writes is none of the values.
   void Overwrite(const Event& event) { bytes_.Overwrite(trace_, event); }
@@ -31,11 +31,12 @@ class ValueMemory {
 
  private:
   void Launch(const Event& event);
+  static int64_t BytesOf(const RangeMap<bool>& some, const Range& range);
 
   const Trace& trace_;
   RankSets& ranks_;
   RangeMap<Holds> bytes_;
-  RangeMap<bool> fresh_;
+  RangeMap<bool> fresh_, filled_;  // with one number, which a sum begins with
 };
 
 }  // namespace shardproof

@@ -68,7 +68,7 @@ void ValueWalk::Run() {
 }
 
 const std::vector<HeldPiece>* ValueWalk::SentAt(int64_t event) {
-  while (!busy_ && !sent_at_.contains(event) && next_ < trace_.events.size()) Advance();
+  while (!busy_ && !sent_at_.contains(event) && static_cast<int64_t>(next_) <= event) Advance();
   const auto at = sent_at_.find(event);
   return at == sent_at_.end() ? nullptr : &at->second;
 }
@@ -158,6 +158,10 @@ void ValueWalk::Communicate(int64_t index, const Event& event) {
   const std::vector<int32_t>& ranks = At(trace_.groups, event.group).world_ranks;
   std::vector<HeldPiece> pieces = memory_.Get(*send);
   if ((IsSum(event) || IsGather(event)) && ranks.size() > 1) {
+    // What messages brought together before is not followed through collectives.
+    std::erase_if(pieces, [&](const HeldPiece& piece) {
+      return piece.value.sums == 0 && piece.value.of != walks_.ranks().Of(rank_);
+    });
     for (HeldPiece& piece : pieces) JudgeMeeting(index, event, ranks, piece.value);
   }
   if (event.collective == SPF_ALL_REDUCE || event.collective == SPF_BROADCAST || ranks.size() == 1)

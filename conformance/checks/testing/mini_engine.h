@@ -86,6 +86,8 @@ struct MiniFaults {
   // own.
   MiniMessages messages = MiniMessages::kNone;
   bool messages_again = false;
+  bool all_reduce_behind = false;  // of sums that messages made
+  bool passed_on = false;          // what met is sent round all ranks: each has that of another
   const char* tp_group = "tp";
   const char* cp_group = "cp";
   bool tp_average = false, reduce_over_tp = false, grads_off_by_one = false;

@@ -39,6 +39,21 @@ void MiniRank::MeetByMessages(const std::string& name, int64_t from, int64_t to,
   for (int64_t i = 1; i < n; ++i)
     t_.Launch(s_, SPF_K_AXPBY, {Reads(block, at(me + i), 64), Updates(acts_, to, 64)});
   if (f_.messages_again) t_.Launch(s_, SPF_K_AXPBY, {another, Updates(acts_, to, 64)});
+  if (f_.all_reduce_behind) t_.Collective(SPF_ALL_REDUCE, group, s_, 16, {Updates(acts_, to, 64)});
+  t_.Free(s_, block);
+}
+
+void MiniRank::PassOn(int64_t at) {
+  const std::vector<int32_t>& list = *facts_.List("dp_cp", rank_);
+  const auto n = static_cast<int>(list.size());
+  const auto me = static_cast<int>(std::find(list.begin(), list.end(), rank_) - list.begin());
+  const int group = Named("dp_cp"), block = t_.Alloc(s_, 64);
+  // Two on: ranks of cp are neighbours.
+  t_.GroupBegin();
+  t_.Collective(SPF_SEND, group, s_, 16, {Reads(acts_, at, 64)}, {.peer = (me + 2) % n});
+  t_.Collective(SPF_RECV, group, s_, 16, {Writes(block, 0, 64)}, {.peer = (me + n - 2) % n});
+  t_.GroupEnd();
+  t_.Copy(s_, Reads(block, 0, 64), Writes(acts_, at, 64));
   t_.Free(s_, block);
 }
 

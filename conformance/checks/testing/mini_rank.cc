@@ -254,6 +254,7 @@ void MiniRank::MeetOverTp(const spf_node& node, int phase) {
                     {Reads(acts_, from, 64), Writes(acts_, to, 64)}, options);
     }
   }
+  if (f_.passed_on) PassOn(to);
 }
 
 void MiniRank::SumParts() {

@@ -78,6 +78,7 @@ class MiniRank {
   void MeetOverTp(const spf_node& node, int phase);
   // The same in messages of the group.
   void MeetByMessages(const std::string& name, int64_t from, int64_t to, bool gathers);
+  void PassOn(int64_t at);   // these 64 bytes of values
   void SumParts();           // of gradients, reduced
   void SumPart(int32_t id);  // of one gradient, before it is reduced
 
