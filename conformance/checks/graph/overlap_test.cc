@@ -144,17 +144,16 @@ Trace FilledUpStepOf(int rank, Fills fills) {
             apart = t.Group("inter_dp_cp_ag", {side, side + 2}, side == 0 ? "ag0" : "ag1");
   const int compute = t.Stream("compute"), gather = t.Stream("gather"), reduce = t.Stream("reduce"),
             fill = t.Stream("fill");
-  const int shards = t.Alloc(compute, 4 * 64);
+  const int shards = t.Alloc(compute, 5 * 64);
   Order(t, compute, gather);
   Order(t, compute, fill);
   t.CallBegin("create");
   t.CallEnd("create");
   t.CallBegin("train_step", 0);
   const auto fill_up = [&](int layer) {
-    if (layer < 4)
-      t.Collective(SPF_ALL_GATHER, fills == Fills::kApart ? apart : outer, fill, 8,
-                   {Writes(shards, layer * 64, 64), Reads(shards, layer * 64, 32)},
-                   {.label = {SPF_FOR_PARAM_SHARD, layer, 0}});
+    t.Collective(SPF_ALL_GATHER, fills == Fills::kApart ? apart : outer, fill, 8,
+                 {Writes(shards, layer * 64, 64), Reads(shards, layer * 64, 32)},
+                 {.label = {SPF_FOR_PARAM_SHARD, layer, 0}});
   };
   for (int layer = 0; layer < 4 && fills == Fills::kAhead; ++layer) fill_up(layer);
   if (fills == Fills::kNext) fill_up(0);
