@@ -79,13 +79,15 @@ TEST(SequenceParallel, WhatAnEarlierStepHasLeftIsFound) {
   EXPECT_EQ(result.findings.at(0).seen, "what another microbatch or step has left there");
 }
 
-// Legal all the same: gathered again, summed in whole and cut, parts summed before the reductions.
+// Legal all the same: gathered again, summed in whole and cut, parts summed before the reductions,
+// all of it in messages.
 TEST(SequenceParallel, OtherWaysToMeetAreGood) {
-  MiniFaults again, whole, first;
+  MiniFaults again, whole, first, messages;
   again.tp_gathers = 2;
   whole.tp_whole_sums = true;
   first.tp_parts_first = true;
-  for (const MiniFaults& way : {again, whole, first}) {
+  messages.messages = MiniMessages::kRing;
+  for (const MiniFaults& way : {again, whole, first, messages}) {
     const MiniRun mini = RunMini(Parts(2), way);
     const CheckResult result = CheckTensorParallel(mini.run);
     EXPECT_EQ(FoundIn(result), "");

@@ -32,6 +32,19 @@ TEST(TensorParallel, SumsInTheirPlaceAreGood) {
     EXPECT_TRUE(result.judged.contains(id)) << id;
 }
 
+TEST(TensorParallel, SumsThatRanksPutTogetherAreJudged) {
+  MiniFaults way;
+  way.messages = MiniMessages::kBroadcasts;
+  const CheckResult result = Judged(With(way));
+  EXPECT_EQ(FoundIn(result), "");
+  EXPECT_TRUE(result.judged.contains("TP-01") && result.judged.contains("TP-02"));
+  way.messages_again = true;
+  EXPECT_EQ(FoundIn(Judged(With(way))), "TP-01 TP-02");
+  way.messages_again = false;
+  way.tp_group = "dp_cp";
+  EXPECT_EQ(FoundIn(Judged(With(way))), "TP-03");
+}
+
 TEST(TensorParallel, WithoutShardsNothingIsAsked) {
   const CheckResult result = Judged(RunMini(MiniCase(4)));
   EXPECT_EQ(result.judged.size() + result.not_checkable.size(), 0u);
