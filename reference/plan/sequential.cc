@@ -106,7 +106,8 @@ void Forward(PlanWriter& write, const UnitOrder& units, const Pass& pass) {
     Run(write, pass, window);
     if (unit == kNoUnit) continue;
     write.Mark(SPF_HOOK_POST_FORWARD, write.facts.ModuleOf(unit), m);  // H3: reshard
-    if (training && At(write.facts.buckets.unit_in_backward, unit)) {
+    const bool comes_again = !window.last || At(write.facts.buckets.unit_in_backward, unit);
+    if (training && comes_again) {
       write.gathering.ReleaseAfterForward(unit);
     } else {
       write.gathering.Release(unit, Gathering::Pass::kForward);

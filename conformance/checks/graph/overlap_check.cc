@@ -83,7 +83,7 @@ class Judge {
       } else if (expected.reductions && Most(work.reduced) >= kModulesMin) {
         Count(work.reductions, work.computes, reductions);
       }
-      if (expected.twin && many) Twin(work, twin);
+      if (expected.twin && many) Twin(work, expected.limited, twin);
     }
     Report(kGathersHide, gathers, "gather",
            "let the gather wait only for the buffer that it fills");
@@ -171,12 +171,13 @@ class Judge {
   }
 
   struct Overtaking {
-    uint32_t blocked = kNone;              // the first gather that waits for a reduction
-    bool free = false, filled_up = false;  // one does not; one sends what was filled up behind it
+    uint32_t blocked = kNone;  // the first gather that waits for a reduction
+    bool free = false;         // one does not
+    std::string left_out;      // why one need not
   };
 
   // Is there, in a step, a reduction that is issued before a gather, which can complete without it?
-  void Twin(const Work& work, Overtaking& twin) {
+  void Twin(const Work& work, bool limited, Overtaking& twin) {
     for (const uint32_t gather : work.gathers) {
       const auto at = std::lower_bound(work.reductions.begin(), work.reductions.end(), gather);
       if (at == work.reductions.begin()) continue;
@@ -194,7 +195,14 @@ class Judge {
       const auto filled = work.filled_up.find(gather);
       if (filled != work.filled_up.end() && filled->second > reduction &&
           !order_.CompletesWithout(filled->second, reduction)) {
-        twin.filled_up = true;
+        twin.left_out = "sends a shard that outer ranks filled up behind that reduction";
+        continue;
+      }
+      // It may not be issued ahead of compute, which waits for the reduction's buffer.
+      const auto next = std::lower_bound(work.on_compute.begin(), work.on_compute.end(), gather);
+      if (limited && next != work.on_compute.begin() &&
+          !order_.CompletesWithout(*(next - 1), reduction)) {
+        twin.left_out = "follows compute that waits for that reduction (prefetch_limit_bytes)";
         continue;
       }
       result_.judged.insert(kTwinProgress);
@@ -205,10 +213,8 @@ class Judge {
   void ReportTwin(const Overtaking& twin) {
     if (twin.free) return;
     if (twin.blocked == kNone) {
-      if (twin.filled_up)
-        NotAsked(kTwinProgress,
-                 "each gather behind a reduction of its step sends a shard that outer ranks filled "
-                 "up behind that reduction");
+      if (!twin.left_out.empty())
+        NotAsked(kTwinProgress, "each gather behind a reduction of its step " + twin.left_out);
       return;
     }
     const Entry& entry = program_.entries[twin.blocked];

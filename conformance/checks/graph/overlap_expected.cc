@@ -92,6 +92,7 @@ Expected Expect(const InstanceSpec& spec, int32_t world) {
   expected.gathers_by_name = spec.overlap_param_gather;
   expected.reductions_by_name = spec.overlap_grad_reduce;
   expected.shared = MostRanksOfAParameter(spec) > 1;
+  expected.limited = spec.prefetch_limit_bytes >= 0;
   expected.twin = full && spec.twin == GatherTwin::kGiven;
   return expected;
 }

@@ -23,6 +23,7 @@ class DataRanks {
 
 struct Expected {
   bool gathers = false, reductions = false, twin = false;
+  bool limited = false;  // gathers may have to follow compute (prefetch_limit_bytes)
   // The case asks for it by name, not only by the way it shards: then labels need not be there.
   bool gathers_by_name = false, reductions_by_name = false;
   bool shared = false;   // some parameter is on several ranks: else nothing need travel

@@ -65,6 +65,18 @@ TEST(Overlap, GathersBehindReductionsMakeTheTwinUseless) {
                   .contains("GE-14"));
 }
 
+// With a limit of what may be gathered ahead. Without one, gathers need not follow compute.
+TEST(Overlap, GathersBehindComputeThatWaitsForTheReductionNeedNotOvertakeIt) {
+  Case c = FullySharded();
+  const Shape awaited{.gather_waits_for_compute = true, .compute_waits_for_reduction = true};
+  EXPECT_TRUE(Found(CheckOverlap(c, Step(awaited))).contains("GE-14"));
+  c.instances[0].prefetch_limit_bytes = 0;
+  const CheckResult result = CheckOverlap(c, Step(awaited));
+  EXPECT_FALSE(Found(result).contains("GE-14") || result.judged.contains("GE-14"));
+  const Shape direct{.gather_waits_for_reduction = true};
+  EXPECT_TRUE(Found(CheckOverlap(c, Step(direct))).contains("GE-14"));
+}
+
 TEST(Overlap, GathersOnTheReducingCommunicatorMakeTheTwinUseless) {
   EXPECT_TRUE(Found(CheckOverlap(FullySharded(), Step({.twin = false}))).contains("GE-14"));
 }

@@ -17,6 +17,26 @@ int32_t Block(const Trace& trace, const Event& event) {
   return event.ranges.empty() ? -1 : trace.ranges[event.ranges.end - 1].alloc;
 }
 
+// Entry calls.
+std::set<int32_t> TrainSteps(const Trace& trace, int32_t instance) {
+  std::set<int32_t> steps;
+  for (const Event& event : trace.events) {
+    if (event.kind == EventKind::kCallBegin && event.instance == instance &&
+        trace.Text(event.text) == "train_step")
+      steps.insert(event.call);
+  }
+  return steps;
+}
+
+// Streams.
+std::set<int32_t> Computing(const Trace& trace) {
+  std::set<int32_t> streams;
+  for (const Event& event : trace.events) {
+    if (event.kind == EventKind::kCompute) streams.insert(event.stream);
+  }
+  return streams;
+}
+
 // What wrote bytes of the ranges last; kNone: nothing.
 uint32_t LastIn(const RangeMap<uint32_t>& writers, const std::vector<Range>& ranges) {
   uint32_t last = kNone;
@@ -94,11 +114,7 @@ std::vector<Range> Collector::Ranges(uint32_t e, uint8_t access) const {
 Work Collector::Collect(size_t rank, int32_t instance, const Expected& expected) const {
   Work work;
   const Trace& trace = program_.trace(static_cast<int32_t>(rank));
-  std::map<int32_t, bool> training;  // by entry call
-  for (const Event& event : trace.events) {
-    if (event.kind == EventKind::kCallBegin && event.instance == instance)
-      training[event.call] = trace.Text(event.text) == "train_step";
-  }
+  const std::set<int32_t> training = TrainSteps(trace, instance), computing = Computing(trace);
   const bool gathers_by_bytes =
                  expected.gathers_by_name && BytesTell(rank, instance, &Brought::params),
              reductions_by_bytes =
@@ -106,10 +122,12 @@ Work Collector::Collect(size_t rank, int32_t instance, const Expected& expected)
   RangeMap<uint32_t> filled_up;
   for (uint32_t e = program_.first_entry[rank]; e < program_.first_entry[rank + 1]; ++e) {
     const Event& event = program_.event(program_.entries[e]);
-    const auto call = training.find(event.call);
-    if (event.instance != instance || call == training.end() || !call->second) continue;
+    if (event.instance != instance || !training.contains(event.call)) continue;
     if (event.kind == EventKind::kCompute) work.computes.push_back(e);
-    if (program_.entries[e].kind != EntryKind::kKernel) continue;
+    if (program_.entries[e].kind != EntryKind::kKernel) {
+      if (computing.contains(program_.entries[e].stream)) work.on_compute.push_back(e);
+      continue;
+    }
     const Part& part = program_.parts[program_.entries[e].parts.begin];
     const Event& first = program_.event(part);
     if (Is(e, {SPF_ALL_GATHER, SPF_ALL_GATHER_V, SPF_BROADCAST},

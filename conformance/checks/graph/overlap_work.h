@@ -16,6 +16,7 @@ namespace shardproof::overlap {
 // One rank's work of one instance, in issue order.
 struct Work {
   std::vector<uint32_t> gathers, reductions, computes;
+  std::vector<uint32_t> on_compute;  // all on streams that compute, waits too
   // By entry call: modules; or buckets, as blocks that receive them, which may be new ones in each
   // step.
   std::map<int32_t, std::set<int32_t>> gathered, reduced;
