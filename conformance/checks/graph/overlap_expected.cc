@@ -85,8 +85,13 @@ Expected Expect(const InstanceSpec& spec, int32_t world) {
   expected.gathers = expected.buckets ? spec.overlap_param_gather
                                       : (full || once) && spec.prefetch_limit_bytes < 0;
   // Without a twin a gather that may not be launched ahead follows the last unit's reduction on the
-  // same communicator, and the next unit's compute follows the gather: nothing is left to hide.
-  const bool separate = spec.twin == GatherTwin::kGiven || spec.prefetch_limit_bytes < 0;
+  // same communicator, and the next unit's compute follows the gather: nothing is left to hide. Nor
+  // where backward has copies whose shards outer ranks fill up, as they do in the first microbatch:
+  // outer groups have no twins.
+  const bool filled_up = spec.backward_copies && spec.outer > 1 && spec.microbatches == 1 &&
+                         spec.outer_strategy == OuterStrategy::kOptim;
+  const bool separate =
+      (spec.twin == GatherTwin::kGiven && !filled_up) || spec.prefetch_limit_bytes < 0;
   expected.aligned = expected.buckets && spec.layer_wise.layout == LayerWiseLayout::kAligned;
   expected.reductions = !TakesTurns(spec) && (full ? separate : spec.overlap_grad_reduce);
   expected.gathers_by_name = spec.overlap_param_gather;

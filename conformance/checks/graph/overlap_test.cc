@@ -60,6 +60,26 @@ TEST(Overlap, ReductionsThatComputeWaitsForCannotHide) {
                   .contains("GE-13"));
 }
 
+// Backward's gathers then wait for outer gathers, which take turns with outer reductions.
+TEST(Overlap, ReductionsNeedNotHideWhereOuterRanksFillUpCopiesForBackward) {
+  Case c = FullySharded();
+  c.world = c.instances[0].span = 4;
+  c.instances[0].outer = 2;
+  c.instances[0].outer_strategy = OuterStrategy::kOptim;
+  c.instances[0].prefetch_limit_bytes = 0;
+  std::vector<Trace> traces;
+  for (int rank = 0; rank < 4; ++rank) {
+    const int base = rank / 2 * 2;
+    traces.push_back(
+        StepOf(rank, {.compute_waits_for_reduction = true, .world = 4, .ranks = {base, base + 1}}));
+  }
+  EXPECT_TRUE(Found(CheckOverlap(c, traces)).contains("GE-13"));
+  c.instances[0].backward_copies = true;
+  EXPECT_FALSE(CheckOverlap(c, traces).judged.contains("GE-13"));
+  c.instances[0].microbatches = 2;
+  EXPECT_TRUE(Found(CheckOverlap(c, traces)).contains("GE-13")) << "they are filled up once";
+}
+
 TEST(Overlap, GathersBehindReductionsMakeTheTwinUseless) {
   EXPECT_TRUE(Found(CheckOverlap(FullySharded(), Step({.gather_waits_for_reduction = true})))
                   .contains("GE-14"));
