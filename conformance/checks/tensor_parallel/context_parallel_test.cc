@@ -74,12 +74,13 @@ TEST(ContextParallel, GradientsThatAreNotSummedOnceAreFound) {
   EXPECT_EQ(FoundIn(With(average)), "CP-02");
 }
 
-// Legal all the same: gathered again, summed in whole and cut.
+// Legal all the same: gathered again, summed in whole and cut, gathered with counts.
 TEST(ContextParallel, OtherWaysToMeetAreGood) {
-  MiniFaults again, whole;
+  MiniFaults again, whole, uneven;
   again.tp_gathers = 2;
   whole.tp_whole_sums = true;
-  for (const MiniFaults& way : {again, whole}) {
+  uneven.tp_gathers_uneven = true;
+  for (const MiniFaults& way : {again, whole, uneven}) {
     const CheckResult result = CheckTensorParallel(RunMini(Context(2), way).run);
     EXPECT_EQ(FoundIn(result), "");
     EXPECT_EQ(NotCheckableIn(result).size(), 0u);

@@ -84,7 +84,9 @@ struct MiniFaults {
   // No fault: what meets goes from rank to rank, or each broadcasts its own, and is put together by
   // the ranks themselves; what one of the others sent counts twice, for gathers in place of its
   // own.
+  // With broadcasts, sums begin with zeros.
   MiniMessages messages = MiniMessages::kNone;
+  bool tp_gathers_uneven = false;  // no fault: all-gathers with counts
   bool messages_again = false;
   bool all_reduce_behind = false;  // of sums that messages made
   bool passed_on = false;          // what met is sent round all ranks: each has that of another

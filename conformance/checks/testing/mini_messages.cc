@@ -35,8 +35,10 @@ void MiniRank::MeetByMessages(const std::string& name, int64_t from, int64_t to,
   const Range another = Reads(block, at(me + 1), width);
   if (gathers && f_.messages_again) t_.Copy(s_, another, Writes(block, at(me), width));
   if (gathers) return;
-  t_.Copy(s_, Reads(block, at(me), 64), Writes(acts_, to, 64));
-  for (int64_t i = 1; i < n; ++i)
+  const bool zeros = f_.messages == MiniMessages::kBroadcasts;
+  if (zeros) t_.Launch(s_, SPF_K_FILL, {Writes(acts_, to, 64)});
+  if (!zeros) t_.Copy(s_, Reads(block, at(me), 64), Writes(acts_, to, 64));
+  for (int64_t i = zeros ? 0 : 1; i < n; ++i)
     t_.Launch(s_, SPF_K_AXPBY, {Reads(block, at(me + i), 64), Updates(acts_, to, 64)});
   if (f_.messages_again) t_.Launch(s_, SPF_K_AXPBY, {another, Updates(acts_, to, 64)});
   if (f_.all_reduce_behind) t_.Collective(SPF_ALL_REDUCE, group, s_, 16, {Updates(acts_, to, 64)});

@@ -239,6 +239,7 @@ void MiniRank::MeetOverTp(const spf_node& node, int phase) {
                         : phase == SPF_FWD ? f_.tp_sums_forward
                                            : f_.tp_sums_backward;
   const bool in_place = uses.n == 1;
+  const int gather = f_.tp_gathers_uneven ? SPF_ALL_GATHER_V : SPF_ALL_GATHER;
   if (f_.messages != MiniMessages::kNone) return MeetByMessages(name, from, to, gathers);
   if (f_.tp_stale && call_ > 1) return;
   if (f_.tp_whole_sums && !gathers) {
@@ -250,7 +251,7 @@ void MiniRank::MeetOverTp(const spf_node& node, int phase) {
     if (in_place || (i > 0 && !gathers)) {
       t_.Collective(SPF_ALL_REDUCE, group, s_, 16, {Updates(acts_, to, 64)}, options);
     } else {
-      t_.Collective(gathers ? SPF_ALL_GATHER : SPF_REDUCE_SCATTER, group, s_, 16,
+      t_.Collective(gathers ? gather : SPF_REDUCE_SCATTER, group, s_, 16,
                     {Reads(acts_, from, 64), Writes(acts_, to, 64)}, options);
     }
   }
