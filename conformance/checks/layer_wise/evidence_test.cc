@@ -102,6 +102,25 @@ TEST(LayerWiseEvidence, WithoutSynchronisationNothingIsInFlight) {
   for (const char* id : {"LW-17", "LW-24", "LW-38"}) EXPECT_FALSE(result.judged.contains(id)) << id;
 }
 
+// An engine of one stream, whose modules all go unused: what installs a bucket comes after its
+// gather, on the same stream.
+std::string FoundOnOneStream(const std::function<void(LayerWiseFaults&)>& fault) {
+  LayerWiseFaults faults;
+  fault(faults);
+  LayerWiseRun made = RunLayerWise(LayerWiseCase(2, kOverlap), faults);
+  for (Trace& trace : made.run.traces) {
+    std::erase_if(trace.events, [](const Event& e) { return e.kind == EventKind::kCompute; });
+    for (Event& event : trace.events) event.stream = std::min(event.stream, 0);
+  }
+  return FoundIn(CheckLayerWise(made.run));
+}
+
+TEST(LayerWiseEvidence, WhatIsInstalledOnTheStreamOfItsGatherIsNoLongerUnderWay) {
+  const std::string good = FoundOnOneStream([](LayerWiseFaults&) {});
+  EXPECT_EQ(good.find("LW-24"), std::string::npos) << good;
+  EXPECT_NE(FoundOnOneStream(FAULT(all_ahead)).find("LW-24"), std::string::npos);
+}
+
 // AdamW of single operations: moments go into the weights, in two launches for each parameter.
 // kept: so many launches of the kernel stay.
 std::string FoundInParts(int kept) {

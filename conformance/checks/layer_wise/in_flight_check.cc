@@ -42,6 +42,7 @@ class Outstanding {
     std::set<int32_t> streams;  // that nothing has waited for since
     std::vector<Range>
         to_install;  // other ranks' values in a buffer, that nothing has read or cleared
+    std::vector<Range> received;  // where its gathers write
   };
 
   void Launch(const Event& event, const Gather& gather) {
@@ -52,9 +53,10 @@ class Outstanding {
     auto round = std::find_if(chain.begin(), chain.end(),
                               [&](const Round& one) { return one.id == gather.round; });
     const bool begins = round == chain.end();
-    if (begins) round = chain.insert(chain.end(), Round{gather.round, nullptr, {}, {}});
+    if (begins) round = chain.insert(chain.end(), Round{gather.round, nullptr, {}, {}, {}});
     round->last = &gather;
     round->streams.insert(event.stream);
+    round->received.push_back(gather.to);
     for (const Share& share : gather.shares) {
       if (share.from == rank_ || facts_.Aligned(gather.instance)) continue;
       round->to_install.push_back({gather.to.alloc, kWrite, share.begin, share.end - share.begin});
@@ -68,12 +70,17 @@ class Outstanding {
                 "gathers are launched further ahead than the next bucket: their buffers add up");
   }
 
-  // What is copied on, cleared or given back is in a buffer no more.
+  // What is copied on, cleared or given back is in a buffer no more. Whoever does so on the
+  // gather's own stream comes after the gather.
   void Touch(const Event& event) {
     if (event.kind == EventKind::kAlloc) return;
     const auto end = [&](const auto& meets) {
       for (auto& [place, chain] : chains_) {
-        for (Round& round : chain) std::erase_if(round.to_install, meets);
+        for (Round& round : chain) {
+          std::erase_if(round.to_install, meets);
+          if (std::any_of(round.received.begin(), round.received.end(), meets))
+            round.streams.erase(event.stream);
+        }
       }
     };
     if (GivesBack(event.kind)) end([&](const Range& at) { return at.alloc == event.alloc; });
