@@ -111,7 +111,15 @@ std::vector<Row> SaysLess() {
            }
          }
        },
-       Status::kPartial, "publishes a result without values"},
+       Status::kPartial, "without values (key v): record digests or bytes"},
+      {"values_of_one_left_out",
+       [](Traces& t) {
+         const size_t end = Find(t[1], EventKind::kCallEnd, "train_step", 1);
+         size_t last = end;
+         while (t[1].events[last].kind != EventKind::kPublish) --last;
+         t[1].events[last].values = -1;
+       },
+       Status::kPartial, "without values (key v): others have some, so the run ended"},
       {"reads_left_out",
        [](Traces& t) {
          for (Trace& trace : t) {

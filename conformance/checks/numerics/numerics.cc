@@ -17,14 +17,20 @@ bool NamesOnly(const Analysis& a) {
 // what is due, not its values. Empty: both have values.
 std::string WithoutValues(const Analysis& a) {
   if (NamesOnly(a)) return "no numbers are computed: only whether results are there is judged";
+  bool some = false;  // values are recorded
+  int32_t without = -1;
   for (const Trace& trace : a.traces()) {
     for (const Event& event : trace.events) {
-      if (event.kind != EventKind::kPublish || event.count == 0 || event.values >= 0) continue;
-      return "rank " + std::to_string(trace.rank) +
-             " publishes a result without values (key v): record digests or bytes";
+      if (event.kind != EventKind::kPublish || event.count == 0) continue;
+      some |= event.values >= 0;
+      if (event.values < 0 && without < 0) without = trace.rank;
     }
   }
-  return "";
+  if (without < 0) return "";
+  return "rank " + std::to_string(without) + " publishes a result without values (key v): " +
+         (some ? "others have some, so the run ended before these were there, or who recorded left "
+                 "them out"
+               : "record digests or bytes");
 }
 
 // A node that reads parameters without saying what it read. Empty: there is none.
