@@ -13,7 +13,7 @@ namespace {
 struct World {
   std::vector<Trace> traces;
   int64_t kernel[4] = {};  // events, the same on both ranks
-  int64_t collective = -1;
+  int64_t collective = -1, publish = -1;
 };
 
 World TwoRanks() {
@@ -33,6 +33,8 @@ World TwoRanks() {
     t.Collective(SPF_ALL_REDUCE, dp, compute, 16, {Updates(block, 0, 64)});
     launch(compute, block, &world.kernel[2]);
     launch(comm, other, &world.kernel[3]);
+    world.publish = t.size();
+    t.Publish(compute, SPF_RESULT_PARAM, 0, 0, 16, SPF_F32, 0, Reads(block, 0, 64));
     t.CallEnd("create");
     world.traces.push_back(t.Done());
   }
@@ -87,6 +89,15 @@ TEST(OrderByCause, WhatComesBeforeARaceIsNotItsConsequence) {
   // A race begins with the first of its two accesses.
   EXPECT_EQ(Ordered(w, {Made("FS-15", 0, w.kernel[1]), Made("GE-05", 0, w.kernel[2], w.kernel[0])}),
             "GE-05 FS-15<GE-05");
+}
+
+TEST(OrderByCause, AWrongNumberComesBeforeTheLoadThatBringsItBack) {
+  const World w = TwoRanks();
+  EXPECT_EQ(Ordered(w, {Made("FS-23", 0, w.publish), Made("FS-17", 0, w.kernel[2])}),
+            "FS-17 FS-23<FS-17");
+  // Weights that are read are compared with what was published.
+  EXPECT_EQ(Ordered(w, {Made("FS-23", 0, w.kernel[2]), Made("FS-17", 0, w.kernel[0])}),
+            "FS-23 FS-17");
 }
 
 TEST(OrderByCause, OrderHoldsOverRanks) {

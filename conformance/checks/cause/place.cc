@@ -56,6 +56,12 @@ Place Places::Of(const Finding& finding) const {
   return place;
 }
 
+bool Places::IsPublish(const Finding& finding) const {
+  const Trace* trace = TraceOf(finding.rank);
+  return trace != nullptr && finding.event >= 0 && finding.event < Length(trace->events) &&
+         At(trace->events, finding.event).kind == EventKind::kPublish;
+}
+
 uint32_t Places::EntryFrom(int32_t rank, int64_t event) const {
   const Trace* trace = TraceOf(rank);
   if (trace == nullptr || lowered_.program() == nullptr) return graph::kNone;
