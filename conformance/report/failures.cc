@@ -18,6 +18,7 @@ bool Failed(const CaseReport& c) {
 struct Collected {
   std::vector<size_t> cases;
   std::map<size_t, ToldFinding> told;  // by place
+  std::map<size_t, size_t> order;      // the same: which one of the case it is
 };
 
 std::string Clipped(std::string text, size_t most) {
@@ -45,15 +46,15 @@ std::vector<Failure> FailuresOf(const RunReport& report) {
   for (size_t place = 0; place < report.cases.size(); ++place) {
     const CaseReport& c = report.cases[place];
     if (!Failed(c)) continue;
-    bool told_any = false;
+    size_t n_told = 0;
     for (ToldFinding& told : TellFindings(c, false)) {
       if (told.row->warning || c.status == Status::kSuiteError) continue;
-      told_any = true;
       Collected& kind = by_name[told.finding().requirement];
-      if (!kind.told.emplace(place, std::move(told)).second) continue;
+      if (!kind.order.emplace(place, n_told++).second) continue;
+      kind.told.emplace(place, std::move(told));
       kind.cases.push_back(place);
     }
-    if (!told_any) by_name[""].cases.push_back(place);
+    if (n_told == 0) by_name[""].cases.push_back(place);
   }
   std::vector<Failure> failures;
   for (auto& [name, kind] : by_name) {
@@ -61,12 +62,15 @@ std::vector<Failure> FailuresOf(const RunReport& report) {
       return IsSmaller(report.cases[a].id, report.cases[b].id);
     });
     const size_t first = kind.cases.front();
-    Failure failure{name, std::move(kind.cases), &report.cases[first], {}};
-    if (!name.empty()) failure.told = std::move(kind.told.at(first));
+    Failure failure{name, std::move(kind.cases), &report.cases[first], {}, 0};
+    if (!name.empty()) {
+      failure.told = std::move(kind.told.at(first));
+      failure.order = kind.order.at(first);
+    }
     failures.push_back(std::move(failure));
   }
   std::stable_sort(failures.begin(), failures.end(), [](const Failure& a, const Failure& b) {
-    return a.cases.size() > b.cases.size();
+    return std::pair(b.cases.size(), a.order) < std::pair(a.cases.size(), b.order);
   });
   return failures;
 }
@@ -93,7 +97,7 @@ std::vector<FailureLine> FailureLines(const RunReport& report, size_t most) {
   });
   std::vector<FailureLine> lines = {
       {Kind::kText, Cases(static_cast<size_t>(failed)) +
-                        " not passed, by what they break first; with each the case that has the " +
+                        " not passed, by what they break; with each the case that has the " +
                         "fewest features, the command that shows it" +
                         (shrinks ? ", and the one that looks for a smaller case:" : ":")}};
   std::string rest;

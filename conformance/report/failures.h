@@ -17,9 +17,11 @@ struct Failure {
   std::vector<size_t> cases;  // places in the report, the one that shows it with least first
   const CaseReport* smallest = nullptr;
   ToldFinding told;  // of the smallest; its row is nullptr if `breaks` is empty
+  size_t order = 0;  // of that one among those of the smallest: causes come first
 };
 
-// Those of most cases first. They refer to `report`, which outlives them. Warnings are none.
+// Those of most cases first, of as many in the order of causes. They refer to `report`, which
+// outlives them. Warnings are none.
 std::vector<Failure> FailuresOf(const RunReport& report);
 
 // Whether case `a` is told rather than case `b`: it has fewer features (tokens of the id), or as

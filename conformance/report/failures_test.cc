@@ -119,6 +119,16 @@ TEST(Failures, TheSmallestCaseIsToldAndWarningsAreNone) {
   EXPECT_EQ(failures[1].breaks, "GE-05");
   EXPECT_EQ(failures[1].smallest->id, "w1");
 }
+TEST(Failures, OfOneCaseTheCauseComesFirst) {
+  RunReport report = Report({FailingBy("w2.ddp", "EP-01")});
+  std::vector<ToldFinding> told = TellFindings(report.cases[0], false);
+  ASSERT_EQ(told.size(), 2u);
+  std::vector<Failure> failures = FailuresOf(report);
+  ASSERT_EQ(failures.size(), 2u);
+  for (size_t i = 0; i < 2; ++i) EXPECT_EQ(failures[i].breaks, told[i].finding().requirement);
+  EXPECT_GT(failures[0].breaks, failures[1].breaks);  // else the test shows nothing
+}
+
 TEST(Summary, OneSectionForEachRequirementWithItsSmallestCase) {
   RunReport report = Report({});
   for (int i = 0; i < 300; ++i)
