@@ -132,7 +132,8 @@ void JudgeSameAnswer(const Run& run, size_t instance, FindingSink& sink) {
     finding.operation = DecliningCall(run.outcomes[static_cast<size_t>(first)], run.outcomes[rank]);
     if (InstancesOf(run) > 1) finding.operation += " of engine " + std::to_string(instance);
     finding.expected = std::string(AnswerName(said)) + ", as on rank " + std::to_string(first);
-    finding.seen = AnswerName(answer);
+    const bool fails = run.outcomes[rank].kind == EngineOutcome::Kind::kFailed;
+    finding.seen = answer == Answer::kRuns && fails ? "failed" : AnswerName(answer);
     if (!run.outcomes[rank].reason.empty()) finding.seen += ": " + run.outcomes[rank].reason;
     finding.message =
         "ranks give different answers to the same configuration: the others would wait for ever";

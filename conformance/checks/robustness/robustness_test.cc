@@ -205,6 +205,18 @@ TEST(Robustness, ARankThatAnswersDifferently) {
   EXPECT_EQ(answered.Found(), "GE-24");
 }
 
+TEST(Robustness, ARankThatFailsWhereAnotherOneDeclinesIsNotSaidToRun) {
+  Answered answered(Kind::kUnsupported, "no checkpoint of another world");
+  answered.run.traces[1] = Answered(Kind::kOk).run.traces[1];
+  answered.run.outcomes[1] = {Kind::kFailed, "load", "no file rank1.bin"};
+  const CheckResult result = CheckRobustness(answered.run);
+  const auto different =
+      std::find_if(result.findings.begin(), result.findings.end(),
+                   [](const Finding& finding) { return finding.requirement == "GE-24"; });
+  ASSERT_NE(different, result.findings.end()) << FoundIn(result);
+  EXPECT_EQ(different->seen, "failed: no file rank1.bin");
+}
+
 TEST(Robustness, ARejectionWithoutAWord) {
   Answered answered(Kind::kRejected, "not divisible");
   std::erase_if(answered.run.traces[0].events,
