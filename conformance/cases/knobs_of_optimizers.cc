@@ -168,10 +168,9 @@ std::vector<Knob> LayerWiseKnobs() {
                 "any size, padded alike to at most 256 bytes. aligned: buckets are equal shards, "
                 "no parameter "
                 "crosses an edge, "
-                "padding is no more than parameters at multiples of 256 bytes and shards at "
-                "multiples of lcm(64, lcm(N, 128) / N) elements need, or of one power of two up to "
-                "2^16 that all shards are multiples of; gradients are reduce-scattered, "
-                "weights all-gathered in place. Only with layer_wise, as the next two",
+                "padding has limits (KNOBS.md, Padding of aligned shards); gradients are "
+                "reduce-scattered, weights all-gathered in place. Only with layer_wise, as the "
+                "next two",
             .only = For::kLayerWise})
           .In({Space::kLayerWise, Space::kPipeline}),
       Word(&LayerWiseSpec::transport, "transport",

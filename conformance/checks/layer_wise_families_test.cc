@@ -2,6 +2,7 @@
 // overlap.
 #include <gtest/gtest.h>
 
+#include "conformance/checks/base/analysis.h"
 #include "conformance/checks/graph/overlap_check.h"
 #include "conformance/checks/layer_wise/layer_wise.h"
 #include "conformance/checks/lifetime/lifetime.h"
@@ -88,6 +89,30 @@ TEST(LayerWiseFamilies, GathersThatNothingRunsBeside) {
   faults.wait_at_once = true;
   const LayerWiseRun bad = Made(Overlap, faults);
   EXPECT_EQ(FoundIn(CheckOverlap(*bad.spec, bad.run.traces)), "GE-12");
+}
+
+// Modules that read the buckets go unused, but for those of one.
+TEST(LayerWiseFamilies, GathersOfWhichModulesReadOneHaveNothingToRunBeside) {
+  LayerWiseFaults faults;
+  faults.wait_at_once = true;
+  LayerWiseRun made = Made(Overlap, faults);
+  const Analysis all(made.run);
+  const std::vector<BroughtByEvent> brought = WhatIsBrought(all);
+  EXPECT_EQ(FoundIn(CheckOverlap(*made.spec, graph::Lowered(made.run.traces), brought)), "GE-12");
+  for (Trace& trace : made.run.traces) {
+    const auto last = std::find_if(trace.events.rbegin(), trace.events.rend(), [](const Event& e) {
+      return e.kind == EventKind::kCompute && e.phase == SPF_FWD;
+    });
+    const int32_t kept = last->id;
+    std::erase_if(trace.events, [&](const Event& e) {
+      return e.kind == EventKind::kCompute && e.phase == SPF_FWD && e.id != kept;
+    });
+  }
+  const Analysis few(made.run);
+  const CheckResult result =
+      CheckOverlap(*made.spec, graph::Lowered(made.run.traces), WhatIsBrought(few));
+  EXPECT_EQ(FoundIn(result), "");
+  EXPECT_FALSE(result.judged.contains("GE-12"));
 }
 
 // The reductions of aligned shards all come after backward, although the case asks for overlap.

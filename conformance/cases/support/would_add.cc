@@ -60,7 +60,7 @@ std::vector<std::string> WouldAddLines(const std::vector<WouldAdd>& values) {
     const auto place = static_cast<size_t>(at - spaces.begin());
     if (at == spaces.end()) {
       spaces.push_back(one.space);
-      lines.push_back("taking one more value of " + one.space + " would add cases:");
+      lines.push_back("cases that one more value of " + one.space + " would be asked in:");
     }
     lines[place] += (lines[place].ends_with(':') ? " " : ", ") + one.factor + " " + one.value +
                     " " + std::to_string(one.cases);

@@ -1,4 +1,4 @@
-// would_add.h: how many more cases would an engine be asked if it took one more value of a knob?
+// would_add.h: in how many cases would one more value of a knob be asked, if the engine took it?
 #pragma once
 #include <cstddef>
 #include <cstdint>
@@ -22,8 +22,8 @@ std::vector<WouldAdd> WhatValuesWouldAdd(const std::vector<CaseFactors>& spaces,
                                          const std::vector<Case>& listed, int strength,
                                          int32_t world, uint64_t seed);
 
-// "taking one more value of strategies would add cases: strategy optim_grads 41, ..." for each
-// space that has some.
+// "cases that one more value of strategies would be asked in: strategy optim_grads 41, ..." for
+// each space that has some.
 std::vector<std::string> WouldAddLines(const std::vector<WouldAdd>& values);
 
 }  // namespace shardproof

@@ -1,4 +1,4 @@
-// What one more value would add is what an engine with it is asked.
+// Cases with one more value are those that an engine with it is asked.
 #include "conformance/cases/support/would_add.h"
 
 #include <gtest/gtest.h>
@@ -64,7 +64,7 @@ TEST_F(WouldAddTest, ALineForEachSpace) {
       WouldAddLines({{"strategies", "tied", "1", 9}, {"strategies", "biases", "1", 7}});
   EXPECT_EQ(lines,
             std::vector<std::string>{
-                "taking one more value of strategies would add cases: tied 1 9, biases 1 7"});
+                "cases that one more value of strategies would be asked in: tied 1 9, biases 1 7"});
 }
 
 }  // namespace

@@ -17,8 +17,10 @@ std::vector<BroughtByEvent> WhatIsBrought(const Analysis& a) {
       if (chunks.empty() || event.instance >= a.n_instances()) continue;
       const InstanceFacts& facts = a.Facts(static_cast<size_t>(event.instance));
       const int32_t unit = facts.ByKey(chunks.front().content.param).unit;
-      of[carried.event] = {carried.gather, carried.reduction, unit,
-                           event.module >= 0 && facts.UnitOfModule(event.module, rank) == unit};
+      Brought& one = of[carried.event];
+      one = {carried.gather, carried.reduction, unit,
+             event.module >= 0 && facts.UnitOfModule(event.module, rank) == unit};
+      for (const Chunk& chunk : carried.params) one.keys.insert(chunk.content.param);
     }
   }
   return brought;

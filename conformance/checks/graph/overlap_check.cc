@@ -16,6 +16,7 @@
 #include "conformance/checks/graph/finding_at.h"
 #include "conformance/checks/graph/overlap_expected.h"
 #include "conformance/checks/graph/overlap_work.h"
+#include "conformance/checks/graph/read_buckets.h"
 #include "conformance/checks/graph/requirement_ids.h"
 #include "conformance/checks/program/describe.h"
 #include "conformance/common/at.h"
@@ -66,7 +67,7 @@ class Judge {
         result_(result),
         order_(run.may()) {}
 
-  // facts: of an engine whose buckets are aligned, else null.
+  // facts: of an engine with buckets, else null.
   // An engine is the same on all ranks, but what a rank computes may differ: one that can hide is
   // enough.
   void Run(size_t instance, const Expected& expected, const InstanceFacts* facts) {
@@ -76,8 +77,9 @@ class Judge {
     for (size_t rank = 0; rank + 1 < program_.first_entry.size(); ++rank) {
       const Work work = collector_.Collect(rank, static_cast<int32_t>(instance), expected);
       const bool many = Most(work.gathered) >= kModulesMin;
-      if (expected.gathers && many) Count(work.gathers, work.computes, gathers);
-      if (expected.reductions && facts != nullptr &&
+      if (expected.gathers && many && !(facts != nullptr && ReadsOne(work, rank, instance, *facts)))
+        Count(work.gathers, work.computes, gathers);
+      if (expected.reductions && facts != nullptr && expected.aligned &&
           !(Spread(work) && Early(work, rank, instance, *facts))) {
         lumped |= !work.reductions.empty();
       } else if (expected.reductions && Most(work.reduced) >= kModulesMin) {
@@ -90,7 +92,8 @@ class Judge {
     Report(kReductionsHide, reductions, "reduction",
            "wait for it only when its buffer is needed again");
     if (gathers.all == 0 && expected.gathers && expected.gathers_by_name && expected.shared)
-      NothingHides(kGathersHide, "gathers parameters");
+      NothingHides(kGathersHide, "gathers parameters",
+                   expected.buckets ? ", or computes with two of them" : "");
     if (reductions.all == 0) TellWhyNot(expected, lumped);
     ReportTwin(twin);
   }
@@ -100,10 +103,11 @@ class Judge {
     result_.not_checkable.push_back({id, why, NotCheckable::Kind::kNotAsked});
   }
 
-  void NothingHides(const char* id, const std::string& what) {
+  void NothingHides(const char* id, const std::string& what, const std::string& or_else = "") {
     NotAsked(id, "no rank " + what +
                      " of three units or buckets in collectives of their own in a "
-                     "train step: there is nothing to hide under");
+                     "train step" +
+                     or_else + ": there is nothing to hide under");
   }
 
   // No reduction was judged.
@@ -116,6 +120,13 @@ class Judge {
     } else if (expected.reductions && expected.reductions_by_name && expected.shared) {
       NothingHides(kReductionsHide, "reduces gradients");
     }
+  }
+
+  // Modules that would run beside the gather of another bucket go unused.
+  bool ReadsOne(const Work& work, size_t rank, size_t instance, const InstanceFacts& facts) const {
+    return !work.keys.empty() &&
+           !TwoBucketsAreRead(program_.trace(static_cast<int32_t>(rank)),
+                              static_cast<int32_t>(instance), work.keys, facts);
   }
 
   bool Early(const Work& work, size_t rank, size_t instance, const InstanceFacts& facts) const {
@@ -280,7 +291,7 @@ CheckResult CheckOverlap(const Case& spec, const graph::Lowered& run,
   for (size_t i = 0; i < spec.instances.size(); ++i) {
     const Expected expected = Expect(spec.instances[i], spec.world);
     std::optional<InstanceFacts> facts;
-    if (expected.aligned) facts.emplace(spec.instances[i], spec.world);
+    if (expected.buckets) facts.emplace(spec.instances[i], spec.world);
     judge.Run(i, expected, facts ? &*facts : nullptr);
   }
   NoteCost(*program, result);

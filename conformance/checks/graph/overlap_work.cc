@@ -141,8 +141,10 @@ Work Collector::Collect(size_t rank, int32_t instance, const Expected& expected)
       const uint32_t filled = LastIn(filled_up, Ranges(e, kRead));
       if (filled != kNone) work.filled_up[e] = filled;
       work.gathers.push_back(e);
-      work.gathered[event.call].insert(expected.buckets ? Block(trace, first)
-                                                        : Unit(part, gathers_by_bytes));
+      const int32_t unit = expected.buckets ? Block(trace, first) : Unit(part, gathers_by_bytes);
+      work.gathered[event.call].insert(unit);
+      if (const Brought* brought = BroughtOf(part); expected.buckets && brought != nullptr)
+        work.keys[event.call][unit].insert(brought->keys.begin(), brought->keys.end());
     } else if (Is(e, {SPF_REDUCE_SCATTER, SPF_ALL_REDUCE}, {SPF_FOR_GRAD, SPF_FOR_GRAD_SHARD},
                   &Brought::grads, reductions_by_bytes)) {
       const auto& ranks = At(trace.groups, first.group).world_ranks;

@@ -9,6 +9,7 @@
 
 #include "conformance/checks/graph/brought.h"
 #include "conformance/checks/graph/overlap_expected.h"
+#include "conformance/checks/graph/read_buckets.h"
 #include "conformance/checks/program/program.h"
 
 namespace shardproof::overlap {
@@ -20,6 +21,7 @@ struct Work {
   // By entry call: modules; or buckets, as blocks that receive them, which may be new ones in each
   // step.
   std::map<int32_t, std::set<int32_t>> gathered, reduced;
+  graph::BucketKeys keys;  // what gathers of buckets brought; empty: that is not known
   std::map<int32_t, std::map<int32_t, int64_t>>
       elements;  // of reductions: by entry call and bucket
   // With outer sharding, by gather: the last gather over outer ranks that wrote what it sends.
