@@ -174,7 +174,7 @@ TEST(Malformed, RanksThatDoNotMeetAreFound) {
       {"labels of two modules", 1, kFirstGather, R"("m":1)", R"("m":7)", "GE-01: module 7"},
       {"labels of two purposes", 0, kFirstGather, "param_full", "grad", "GE-01: gradients"},
       {"a gather left out", 1, kFirstGather, "", "",
-       "GE-01: rank 1 seems to leave out 1 operation at #0"},
+       "GE-01: rank 0 issues 1 operation that rank 1 does not: #0"},
       {"another dtype", 1, kFirstGather, R"("ty":"f32")", R"("ty":"bf16")", "GE-01: bf16"},
       {"another root", 1, R"({"e":"collective","op":"broadcast")", R"("p":0)", R"("p":1)",
        "GE-01: root 1"},

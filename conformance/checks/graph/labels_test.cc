@@ -71,18 +71,18 @@ TEST(Labels, OfMicrobatchesAloneDecideNothingInEqualSequences) {
 
 TEST(Labels, TellWhichOperationWasLeftOutOfACompleteRun) {
   ExpectFound(Check({{Full(1), Full(2), Full(3)}, {Full(1), Full(3)}}), 1,
-              {"operation #1", "rank 1 seems to leave out 1 operation at #1"});
+              {"operation #1", "rank 0 issues 1 operation that rank 1 does not: #1"});
 }
 
 TEST(Labels, TellWhichMicrobatchWasLeftOut) {
   ExpectFound(Check({{Full(1, 0), Full(1, 1), Full(1, 2)}, {Full(1, 0), Full(1, 2)}}), 1,
-              {"operation #1", "leave out 1 operation at #1"});
+              {"operation #1", "rank 0 issues 1 operation that rank 1 does not: #1"});
 }
 
 TEST(Labels, TellWhichOperationARunThatWasEndedLeftOut) {
   ExpectFound(Check({{Full(1), Full(2), Full(3), Full(4)}, {Full(1), Full(3), Full(4)}},
                     TraceEnd::kAborted),
-              1, {"operation #1", "leave out 1 operation at #1"});
+              1, {"operation #1", "rank 0 issues 1 operation that rank 1 does not: #1"});
 }
 
 TEST(Labels, ThatSayNothingLeaveTheEndToBlame) {

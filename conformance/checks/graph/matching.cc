@@ -9,6 +9,7 @@
 #include "conformance/checks/graph/operation_signature.h"
 #include "conformance/checks/graph/registered_buffers.h"
 #include "conformance/checks/graph/requirement_ids.h"
+#include "conformance/checks/graph/sequence_hint.h"
 #include "conformance/checks/program/collective_kinds.h"
 #include "conformance/checks/program/describe.h"
 
@@ -17,6 +18,12 @@ namespace shardproof::graph {
 namespace {
 
 constexpr size_t kFindingsMax = 20;
+
+// " only 2", of some ranks that issue so many operations.
+std::string Only(size_t ranks, size_t operations) {
+  if (operations > 0) return " only " + std::to_string(operations);
+  return ranks == 1 ? " issues none" : " issue none";
+}
 
 class Judge {
  public:
@@ -38,9 +45,11 @@ class Judge {
   }
 
  private:
+  bool HasRoom() const { return result_.findings.size() < kFindingsMax; }
+
   void Add(Finding finding) {
     matching_.ok = false;
-    if (result_.findings.size() < kFindingsMax) result_.findings.push_back(std::move(finding));
+    if (HasRoom()) result_.findings.push_back(std::move(finding));
   }
 
   const Part& At(const Sequence& sequence, size_t member, size_t position) const {
@@ -149,9 +158,7 @@ void Judge::Differ(const Sequence& sequence, size_t position) {
                  program_.event(At(sequence, odd.odd, position)).collective == SPF_ALL_GATHER_V;
   if (v) result_.judged.insert(kCountsAgree);
   Finding finding = Differs(sequence, odd, v ? kCountsAgree : kSameSequence);
-  finding.message +=
-      ShiftHint(program_, sequence.parts[odd.odd], sequence.parts[odd.usual[0]], position) +
-      ". Let every member issue the same sequence";
+  if (HasRoom()) finding.message += SequenceHint(program_, sequence, odd);
   Add(std::move(finding));
 }
 
@@ -165,9 +172,7 @@ void Judge::VisitLabels(const Sequence& sequence) {
   const bool ok = matching_.ok;
   Finding finding = Differs(sequence, *odd, kSameSequence);
   if (uneven || early_) {
-    finding.message += ShiftHint(program_, sequence.parts[odd->odd], sequence.parts[odd->usual[0]],
-                                 odd->position) +
-                       ". Let every member issue the same sequence";
+    if (HasRoom()) finding.message += SequenceHint(program_, sequence, *odd);
   } else {
     finding.message +=
         ". Their shapes are equal, so one gets the other's data and no hang shows it: let every "
@@ -340,7 +345,7 @@ void Judge::VisitLengths(const Sequence& sequence, const char* requirement) {
   finding.seen = std::to_string(shortest) + " operations";
   finding.message = Where(sequence, shortest) + " is missing: " + DescribeRanks(with) +
                     (with.size() == 1 ? " issues " : " issue ") + finding.operation + ", " +
-                    DescribeRanks(without) + " only " + std::to_string(shortest) +
+                    DescribeRanks(without) + Only(without.size(), shortest) +
                     (sequence.kind == Sequence::Kind::kMessages ? " on its side" : "") +
                     ". Issue it there too, or nowhere";
   Add(std::move(finding));

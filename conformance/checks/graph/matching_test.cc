@@ -77,7 +77,10 @@ TEST_F(Matching, ADroppedOperationIsNamedAtItsPlace) {
   ASSERT_EQ(result.findings.size(), 1u);
   EXPECT_EQ(result.findings[0].rank, 1);
   EXPECT_NE(result.findings[0].message.find("#2"), std::string::npos);
-  EXPECT_NE(result.findings[0].message.find("leave out 1 operation at #2"), std::string::npos);
+  EXPECT_NE(
+      result.findings[0].message.find("ranks 0 and 2 issue 1 operation that rank 1 does not: #2"),
+      std::string::npos)
+      << result.findings[0].message;
 }
 
 TEST_F(Matching, AnExtraOperationIsNamedAtItsPlace) {
@@ -91,7 +94,10 @@ TEST_F(Matching, AnExtraOperationIsNamedAtItsPlace) {
   const CheckResult result = Check();
   ASSERT_EQ(result.findings.size(), 1u);
   EXPECT_EQ(result.findings[0].rank, 0);
-  EXPECT_NE(result.findings[0].message.find("add 1 operation at #1"), std::string::npos);
+  EXPECT_NE(
+      result.findings[0].message.find("rank 0 issues 1 operation that ranks 1 and 2 do not: #1"),
+      std::string::npos)
+      << result.findings[0].message;
 }
 
 TEST_F(Matching, AnEarlierShiftThatEqualCountsHideIsShownByItsLabels) {
@@ -107,7 +113,9 @@ TEST_F(Matching, AnEarlierShiftThatEqualCountsHideIsShownByItsLabels) {
   ASSERT_EQ(result.findings.size(), 1u);
   const std::string& message = result.findings[0].message;
   EXPECT_NE(message.find("operation #3"), std::string::npos) << message;
-  EXPECT_NE(message.find("leave out 2 operations at #1"), std::string::npos) << message;
+  EXPECT_NE(message.find("ranks 0 and 2 issue 2 operations that rank 1 does not: #1 and #2"),
+            std::string::npos)
+      << message;
 }
 
 // Of what rank 1 of two does in another order.
@@ -116,7 +124,9 @@ TEST_F(Matching, TwoInTheOtherOrderAreASwap) {
   for (const int64_t count : {8, 16, 24, 32}) AllGather(0, count);
   for (const int64_t count : {8, 24, 16, 32}) AllGather(1, count);
   const std::string message = Check().findings.at(0).message;
-  EXPECT_NE(message.find("seems to swap operations #1 and #2"), std::string::npos) << message;
+  EXPECT_NE(message.find("rank 1 issues operations #1 and #2 in the other order"),
+            std::string::npos)
+      << message;
 }
 
 TEST_F(Matching, AReversedOrderLeavesNothingOut) {
@@ -124,7 +134,7 @@ TEST_F(Matching, AReversedOrderLeavesNothingOut) {
   for (const int64_t count : {8, 16, 24, 32, 40}) AllGather(0, count);
   for (const int64_t count : {8, 32, 24, 16, 40}) AllGather(1, count);
   const std::string message = Check().findings.at(0).message;
-  EXPECT_NE(message.find("seems to issue operations #1 to #3 in another order"), std::string::npos)
+  EXPECT_NE(message.find("rank 1 issues operations #1 to #3 in another order"), std::string::npos)
       << message;
 }
 
@@ -135,7 +145,8 @@ TEST_F(Matching, OneOfTurnsThatIsLeftOutIsNoSwap) {
     for (const int64_t count : {16, 8, 16, 8, 16}) AllGather(rank, count);
   }
   const std::string message = Check().findings.at(0).message;
-  EXPECT_NE(message.find("rank 1 seems to leave out 1 operation at #0"), std::string::npos)
+  EXPECT_NE(message.find("ranks 0 and 2 issue 1 operation that rank 1 does not: #0"),
+            std::string::npos)
       << message;
 }
 
@@ -147,7 +158,7 @@ TEST_F(Matching, OneOfManyTurnsThatIsLeftOutIsNoOtherOrder) {
     }
   }
   const std::string message = Check().findings.at(0).message;
-  EXPECT_NE(message.find("rank 1 seems to leave out 1 operation at #0"), std::string::npos)
+  EXPECT_NE(message.find("rank 0 issues 1 operation that rank 1 does not: #0"), std::string::npos)
       << message;
 }
 
@@ -160,6 +171,15 @@ TEST_F(Matching, AMissingLastOperationIsNamed) {
       << result.findings[0].message;
   EXPECT_FALSE(result.judged.contains("GE-03"))
       << "deadlock is not judged on sequences that do not match";
+}
+
+TEST_F(Matching, ARankWithoutAnyIssuesNone) {
+  World(3);
+  AllGather(0, 8);
+  const CheckResult result = Check();
+  ASSERT_EQ(result.findings.size(), 1u);
+  EXPECT_NE(result.findings[0].message.find(", ranks 1 and 2 issue none. "), std::string::npos)
+      << result.findings[0].message;
 }
 
 TEST_F(Matching, ARankThatDiedBeforeItsOperationIsTheCause) {
@@ -314,6 +334,9 @@ TEST_F(Matching, ASendWithoutReceiveIsMissing) {
   const CheckResult result = Check();
   ASSERT_EQ(result.findings.size(), 1u);
   EXPECT_EQ(result.findings[0].requirement, "GE-09");
+  EXPECT_NE(result.findings[0].message.find(", rank 1 issues none on its side. "),
+            std::string::npos)
+      << result.findings[0].message;
 }
 
 TEST_F(Matching, GroupsCreatedInAnotherOrderAreFound) {

@@ -1,6 +1,5 @@
 #include "conformance/checks/graph/operation_signature.h"
 
-#include <algorithm>
 #include <vector>
 
 #include "conformance/abi/shardproof.h"
@@ -13,9 +12,6 @@
 namespace shardproof::graph {
 
 namespace {
-
-constexpr size_t kShiftMax = 8;       // operations
-constexpr size_t kAgreementMax = 16;  // compared
 
 bool HasRoot(const Event& event) {
   return event.collective == SPF_BROADCAST ||
@@ -51,53 +47,6 @@ const char* ReductionWord(uint8_t reduction) {
   }
 }
 
-// How many operations in a row agree, from the first that differs on, if one list is changed.
-class Shifts {
- public:
-  using List = std::vector<uint32_t>;
-  // Equal shapes may hide an earlier difference that labels show.
-  Shifts(const Program& program, const List& odd, const List& usual, size_t position)
-      : program_(program), odd_(odd), usual_(usual) {
-    while (first_ < position && Equal(odd, first_, usual, first_)) ++first_;
-  }
-  size_t first() const { return first_; }
-
-  size_t OfMoved(const List& ahead, const List& behind, size_t shift) const {
-    return Agreement(0, ahead, behind, shift);
-  }
-  // So many are the same in another order. What agrees behind them counts as well.
-  size_t OfReordered(size_t count) const {
-    if (first_ + count > odd_.size() || first_ + count > usual_.size()) return 0;
-    std::vector<Signature> others;
-    for (size_t i = 0; i < count; ++i) others.push_back(Of(usual_[first_ + i]));
-    for (size_t i = 0; i < count; ++i) {
-      const auto same = std::find(others.begin(), others.end(), Of(odd_[first_ + i]));
-      if (same == others.end()) return 0;
-      others.erase(same);
-    }
-    return std::max(count, Agreement(count, odd_, usual_, 0));
-  }
-
- private:
-  Signature Of(uint32_t at) const {
-    const Part& part = program_.parts[at];
-    return SignatureOf(program_.trace(part.rank), program_.event(part), /*labels=*/true);
-  }
-  bool Equal(const List& a, size_t i, const List& b, size_t j) const {
-    return Of(a[i]) == Of(b[j]);
-  }
-  size_t Agreement(size_t n, const List& ahead, const List& behind, size_t shift) const {
-    while (n < kAgreementMax && first_ + n < ahead.size() && first_ + shift + n < behind.size() &&
-           Equal(ahead, first_ + n, behind, first_ + shift + n))
-      ++n;
-    return n;
-  }
-
-  const Program& program_;
-  const List &odd_, &usual_;
-  size_t first_ = 0;
-};
-
 }  // namespace
 
 uint64_t HashOn(uint64_t seed, uint64_t value) {
@@ -127,41 +76,6 @@ Signature SignatureOf(const Trace& trace, const Event& event, bool labels) {
     }
   }
   return signature;
-}
-
-std::string ShiftHint(const Program& program, const std::vector<uint32_t>& odd,
-                      const std::vector<uint32_t>& usual, size_t position) {
-  const Shifts shifts(program, odd, usual, position);
-  size_t best = 0, by = 0;
-  bool leaves_out = false;
-  for (size_t shift = 1; shift <= kShiftMax; ++shift) {
-    for (const bool left_out : {true, false}) {
-      const size_t n =
-          left_out ? shifts.OfMoved(odd, usual, shift) : shifts.OfMoved(usual, odd, shift);
-      if (n <= best) continue;
-      best = n;
-      by = shift;
-      leaves_out = left_out;
-    }
-  }
-  size_t reordered = 0, most = 0;
-  for (size_t count = 2; count <= kAgreementMax; ++count) {
-    const size_t n = shifts.OfReordered(count);
-    if (n <= most) continue;
-    most = n;
-    reordered = count;
-  }
-  if (best == 0 && most == 0) return "";
-  const size_t first = shifts.first();
-  const std::string hint = "; rank " + std::to_string(program.parts[odd[0]].rank) + " seems to ",
-                    at = "#" + std::to_string(first);
-  const std::string last = "#" + std::to_string(first + reordered - 1);
-  const bool swap = reordered == 2 && most >= best;
-  if (swap || most > best)
-    return hint + (reordered == 2 ? "swap operations " + at + " and " + last
-                                  : "issue operations " + at + " to " + last + " in another order");
-  return hint + (leaves_out ? "leave out " : "add ") + std::to_string(by) +
-         (by == 1 ? " operation" : " operations") + " at " + at;
 }
 
 std::string OtherRoots(const Program& program, const Part& odd, const Part& usual,

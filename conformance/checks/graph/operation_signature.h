@@ -20,12 +20,6 @@ Signature SignatureOf(const Trace& trace, const Event& event, bool labels);
 
 uint64_t HashOn(uint64_t seed, uint64_t value);
 
-// Where and by how many operations the list of one member (indices of parts) seems to be shifted
-// against another one's, given the first position at which they do not meet: "; rank 1 seems to
-// leave out 2 operations at #3", or how many are the same in another order. Empty: neither.
-std::string ShiftHint(const Program& program, const std::vector<uint32_t>& odd,
-                      const std::vector<uint32_t>& usual, size_t position);
-
 // " differs by its root: rank 2 names root 1 (rank 1), ranks 0 and 1 name root 0 (rank 0)", if that
 // is all that differs between odd and usual, which is what all of ranks issue; else empty.
 std::string OtherRoots(const Program& program, const Part& odd, const Part& usual,
