@@ -47,6 +47,7 @@ std::string FindingText(const ToldFinding& told, const CaseReport& report,
   line("seen       ", finding.seen);
   line("           ", finding.message);
   line("replay     ", report.replay);
+  line("partner    ", row.partner);
   line("", FoldedLine(told));
   return text;
 }

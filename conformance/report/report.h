@@ -29,6 +29,8 @@ struct ReportedFinding {
   Finding finding;
   std::string waived_because;  // empty: not waived
   bool warning = false;        // of a SHOULD, without --strict
+  // Where two runs differ: the command line that runs the other one's case.
+  std::string partner = {};
 };
 // Neither waived nor a warning: it makes the run red.
 bool IsOpen(const ReportedFinding& row);

@@ -54,6 +54,15 @@ TEST(Console, FindingNamesEverythingAPersonNeeds) {
             "requirements: 2 judged, 0 not judged in some case, 0 not asked\n"
             "not conformant: 1 fail\n");
 }
+TEST(Console, AFindingOfTwoRunsTellsHowToRunTheOther) {
+  CaseReport c = Failing("w8.zero3");
+  c.findings.front().partner = "shardproof replay --case w8.ddp";
+  const std::string text = FindingText(TellFindings(c, false).front(), c, SentenceOf);
+  EXPECT_NE(text.find("    replay     shardproof replay --case w8.zero3\n"
+                      "    partner    shardproof replay --case w8.ddp\n"),
+            std::string::npos)
+      << text;
+}
 TEST(Console, TerminalShowsABar) {
   std::ostringstream out;
   Console console(out, {true, false, 0}, false, 2, SentenceOf);

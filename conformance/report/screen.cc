@@ -16,8 +16,8 @@ namespace {
 
 constexpr size_t kLeastRoom = 20;
 constexpr size_t kLabels = 4, kValues = 15;  // columns of a finding
-constexpr std::string_view kLabelled[] = {"warning",   "case",     "where", "stream",
-                                          "operation", "expected", "seen",  "replay"};
+constexpr std::string_view kLabelled[] = {"warning",  "case", "where",  "stream", "operation",
+                                          "expected", "seen", "replay", "partner"};
 
 std::string Environment(const char* name) {
   const char* value = std::getenv(name);
@@ -61,7 +61,7 @@ const char* CodeOf(Paint paint) {
 Paint PaintOf(std::string_view label) {
   if (label == "expected") return Paint::kGood;
   if (label == "seen") return Paint::kBad;
-  if (label == "replay") return Paint::kStrong;
+  if (label == "replay" || label == "partner") return Paint::kStrong;
   return label == "warning" ? Paint::kWarning : Paint::kNone;
 }
 
@@ -124,7 +124,7 @@ void Screen::LabelledLine(const std::string& line) {
       line.size() > kValues &&
       std::find(std::begin(kLabelled), std::end(kLabelled), label) != std::end(kLabelled);
   const size_t before = labelled ? kValues : 0;
-  const bool pastes = labelled && (label == "replay" || label == "case");
+  const bool pastes = labelled && (label == "replay" || label == "partner" || label == "case");
   const std::vector<std::string> lines =
       pastes ? std::vector<std::string>{line} : WrappedLines(line, display_.width, kValues + 2);
   const Paint paint = labelled ? PaintOf(label) : Paint::kNone;

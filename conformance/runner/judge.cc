@@ -9,7 +9,6 @@
 #include "conformance/checks/base/one_row.h"
 #include "conformance/checks/check_all.h"
 #include "conformance/checks/declined.h"
-#include "conformance/checks/metamorphic/metamorphic.h"
 #include "conformance/checks/must_fail.h"
 #include "conformance/checks/numerics/results_due.h"
 #include "conformance/checks/program/describe.h"
@@ -23,6 +22,7 @@
 #include "conformance/report/html/drawing.h"
 #include "conformance/report/verdict_rule.h"
 #include "conformance/requirements/registry.h"
+#include "conformance/runner/with_partner.h"
 
 namespace shardproof {
 
@@ -65,42 +65,6 @@ void LeaveToPartners(const Case& c, CheckResult& result) {
                                     "--fabric sim makes, at --level digests or bytes",
                                     NotCheckable::Kind::kNotAsked});
   }
-}
-
-// What differs between the run and one that it must agree with.
-CheckResult CompareWithPartner(const Run& run, const PartnerRun& other) {
-  const Partner& partner = *other.partner;
-  CheckResult result;
-  std::string ignored;
-  if (Declines(other.run, &ignored)) {
-    result.not_checkable.push_back({partner.requirement,
-                                    "the engine does not support the case " + partner.why,
-                                    NotCheckable::Kind::kNotAsked});
-    return result;
-  }
-  if (const auto ended = EndedBadly(other.run, partner.requirement)) {
-    result.findings.push_back(*ended);
-  } else {
-    result = CompareResults(run, other.run, partner.requirement);
-    if (partner.sequences) {
-      result.Merge(CompareCollectiveSequences(
-          run, other.run, partner.requirement,
-          partner.requirement == "PG-08" ? TwinAsReducingGroup : CommLabel()));
-    }
-  }
-  for (Finding& finding : result.findings)
-    finding.message += "; the other run is this case " + partner.why;
-  if (result.judged.empty() && result.findings.empty() && result.not_checkable.empty()) {
-    const auto& specs = partner.spec.instances;
-    const bool trains = std::any_of(specs.begin(), specs.end(), [](const InstanceSpec& spec) {
-      return spec.script.find('t') != std::string::npos;
-    });
-    result.not_checkable.push_back(
-        {partner.requirement,
-         trains ? "the two runs have no results in common" : "no step trains: nothing to compare",
-         trains ? NotCheckable::Kind::kMissing : NotCheckable::Kind::kNotAsked});
-  }
-  return result;
 }
 
 // Nodes may add to gradients in the parameters' dtype. With routed experts the sums then depend on
@@ -245,7 +209,10 @@ Verdict JudgeWithPartners(Verdict alone, const Run& run, const std::vector<Partn
     });
   }
   for (const PartnerRun& other : partners) {
+    const size_t before = alone.result.findings.size();
     alone.result.Merge(CompareWithPartner(run, other));
+    for (size_t i = before; i < alone.result.findings.size() && !other.partner->new_timing; ++i)
+      alone.partners[i] = Id(other.partner->spec);
     alone.result.Merge(JudgeLeftBehind(other.run));
   }
   Settle(alone);

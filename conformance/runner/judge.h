@@ -25,6 +25,8 @@ struct Verdict {
   std::vector<uint64_t> timings;                // hashes of the timings that it rests on; sim only
   std::map<int32_t, std::string> printed = {};  // by the engine, by rank
   std::map<size_t, std::string> drawings = {};  // of findings, by place (report/html/drawing.h)
+  // Of findings that compare two runs, by place: the id of the other run's case.
+  std::map<size_t, std::string> partners = {};
 };
 
 // How a partner of the case ran.

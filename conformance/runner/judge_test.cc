@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "conformance/runner/reporting.h"
 #include "conformance/runner/sim_run.h"
 #include "conformance/runner/verdict_io.h"
 
@@ -15,7 +16,7 @@ using RunOfACase = Run;  // testing::Test has a Run of its own
 
 class JudgeTest : public testing::Test {
  protected:
-  // The relation "under another timing", and a run that gave the same.
+  // The relation to the same case under another timing, and a run that gave the same.
   Partner AnotherTiming() const {
     Partner partner = PartnersOf(case_).front();
     EXPECT_TRUE(partner.new_timing);
@@ -82,7 +83,55 @@ TEST_F(JudgeTest, APartnerWithOtherResultsIsAFailure) {
   ASSERT_FALSE(verdict.result.findings.empty());
   EXPECT_EQ(verdict.result.findings.front().requirement, "GE-32");
   EXPECT_THAT(verdict.result.findings.front().message,
-              HasSubstr("; the other run is this case under another timing"));
+              HasSubstr("; the other run is the same case run again: "));
+  EXPECT_TRUE(verdict.partners.empty()) << "it has no other case";
+}
+
+Partner OtherStrategy(const Case& c) {
+  for (Partner& partner : PartnersOf(c)) {
+    if (partner.requirement == "FS-41") return partner;
+  }
+  ADD_FAILURE() << "no partner with another strategy";
+  return {};
+}
+
+// The oracle knows which of the two it is.
+TEST_F(JudgeTest, OfTwoRunsTheOneThatIsWrongIsNamed) {
+  const Partner partner = OtherStrategy(case_);
+  RunOfACase other = RunOnSim(partner.spec, MakeModels(partner.spec), plugin_, {}).run;
+  ChangeResults(&other);
+  const Verdict verdict = JudgeWithPartners(JudgeRun(case_, run_), run_, {{&partner, other}});
+  ASSERT_FALSE(verdict.result.findings.empty());
+  const Finding& finding = verdict.result.findings.front();
+  const std::string id = Id(partner.spec);
+  EXPECT_NE(id, Id(case_));
+  EXPECT_THAT(finding.message, HasSubstr("; the other run is " + id + ", this case with strategy"));
+  EXPECT_THAT(finding.message, HasSubstr("the other one is wrong: it breaks "));
+  EXPECT_THAT(finding.message, HasSubstr(", and its results are not the oracle's"));
+  EXPECT_THAT(finding.expected, HasSubstr(", as in this case"));
+  EXPECT_THAT(finding.seen, HasSubstr(", in " + id));
+  EXPECT_EQ(verdict.partners.at(0), id);
+}
+
+// Without the partner's case there is nothing to judge it by.
+TEST_F(JudgeTest, WhereNothingTellsWhichIsWrongOneOfTheTwoIs) {
+  const Partner partner = OtherStrategy(case_);
+  RunOfACase mine = run_;
+  ChangeResults(&mine);
+  const RunOfACase other = RunOnSim(partner.spec, MakeModels(partner.spec), plugin_, {}).run;
+  const Verdict verdict = JudgeWithPartners(JudgeRun(case_, run_), mine, {{&partner, other}});
+  ASSERT_FALSE(verdict.result.findings.empty());
+  EXPECT_THAT(verdict.result.findings.front().message, HasSubstr("one of the two is wrong"));
+}
+
+TEST_F(JudgeTest, TheReportSaysHowToRunTheOtherCase) {
+  const Partner partner = OtherStrategy(case_);
+  RunOfACase other = RunOnSim(partner.spec, MakeModels(partner.spec), plugin_, {}).run;
+  ChangeResults(&other);
+  const CaseReport report = ReportOf(
+      case_, JudgeWithPartners(JudgeRun(case_, run_), run_, {{&partner, other}}), Options{});
+  ASSERT_FALSE(report.findings.empty());
+  EXPECT_THAT(report.findings.front().partner, HasSubstr(" --case " + Id(partner.spec)));
 }
 
 TEST_F(JudgeTest, APartnerThatEndsEarlyIsAFailure) {

@@ -104,7 +104,7 @@ std::vector<Partner> PartnersOf(const Case& c) {
   timing.new_timing = true;
   timing.requirement = "GE-32";
   timing.sequences = true;
-  timing.why = "under another timing";
+  timing.why = "run again, under another timing";
   partners.push_back(std::move(timing));
   if (c.instances.front().twin != GatherTwin::kNone) {
     Add(partners, c, "PG-08", true, "without twins",

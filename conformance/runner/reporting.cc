@@ -102,9 +102,13 @@ CaseReport ReportOf(const Case& c, Verdict verdict, const Options& options) {
   report.reason = std::move(verdict.reason);
   const std::set<std::string> warnings =
       options.strict ? std::set<std::string>() : WarningsOf(verdict.result);
-  for (Finding& finding : verdict.result.findings) {
+  for (size_t place = 0; place < verdict.result.findings.size(); ++place) {
+    Finding& finding = verdict.result.findings[place];
     const bool warning = warnings.contains(finding.requirement);
-    report.findings.push_back({std::move(finding), "", warning});
+    const auto other = verdict.partners.find(place);
+    std::string partner;
+    if (other != verdict.partners.end()) partner = ReplayLine(options, other->second);
+    report.findings.push_back({std::move(finding), "", warning, std::move(partner)});
   }
   report.not_checkable = std::move(verdict.result.not_checkable);
   report.notes = std::move(verdict.result.notes);

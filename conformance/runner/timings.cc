@@ -57,8 +57,8 @@ Verdict CompareTimings(const Case& c, const RunCase& run, const SimRunOptions& o
       verdict.timings.push_back(data.timing_hash);
       verdict.result.Merge(CompareRuns(first.run, data.run));
       for (Finding& finding : verdict.result.findings) {
-        finding.message += std::string("; under --timing ") + TimingPolicyName(one.policy) +
-                           " --seed " + std::to_string(one.seed);
+        finding.message += std::string("; the other run had --timing ") +
+                           TimingPolicyName(one.policy) + " --seed " + std::to_string(one.seed);
       }
     }
     if (!verdict.result.findings.empty()) verdict.outcome = Outcome::kFail;

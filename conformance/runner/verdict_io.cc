@@ -78,10 +78,12 @@ std::string PackVerdict(const Verdict& verdict) {
     out.Put(rank);
     out.Put(text);
   }
-  out.Put(static_cast<int64_t>(verdict.drawings.size()));
-  for (const auto& [place, drawing] : verdict.drawings) {
-    out.Put(static_cast<int64_t>(place));
-    out.Put(drawing);
+  for (const auto* of_findings : {&verdict.drawings, &verdict.partners}) {
+    out.Put(static_cast<int64_t>(of_findings->size()));
+    for (const auto& [place, text] : *of_findings) {
+      out.Put(static_cast<int64_t>(place));
+      out.Put(text);
+    }
   }
   return out.Take();
 }
@@ -120,10 +122,12 @@ Verdict UnpackVerdict(const std::string& packed) {
     const auto rank = static_cast<int32_t>(in.Number(INT32_MIN, INT32_MAX));
     verdict.printed[rank] = in.Text();
   }
-  for (int64_t n = in.Count(); n > 0; --n) {
-    const auto place =
-        static_cast<size_t>(in.Number(0, static_cast<int64_t>(verdict.result.findings.size()) - 1));
-    verdict.drawings[place] = in.Text();
+  for (auto* of_findings : {&verdict.drawings, &verdict.partners}) {
+    for (int64_t n = in.Count(); n > 0; --n) {
+      const int64_t last = static_cast<int64_t>(verdict.result.findings.size()) - 1;
+      const auto place = static_cast<size_t>(in.Number(0, last));
+      (*of_findings)[place] = in.Text();
+    }
   }
   in.End();
   return verdict;

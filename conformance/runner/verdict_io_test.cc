@@ -28,6 +28,7 @@ Verdict Sample() {
   verdict.result.notes = {"k* = 2"};
   verdict.timings = {~uint64_t{0}, 1};
   verdict.drawings = {{0, "{}"}};
+  verdict.partners = {{0, "w2.zero3"}};
   return verdict;
 }
 
@@ -49,6 +50,7 @@ TEST(VerdictIo, ComesBack) {
   EXPECT_EQ(back.result.findings[0].follows, -1);
   EXPECT_EQ(back.result.findings[0].seen, std::string("a\0b", 3));
   EXPECT_EQ(back.drawings, Sample().drawings);
+  EXPECT_EQ(back.partners, Sample().partners);
   EXPECT_EQ(back.result.judged.size(), 2u);
   EXPECT_EQ(back.result.not_checkable.at(0).why, "no marks");
   EXPECT_EQ(back.result.notes.at(0), "k* = 2");

@@ -77,7 +77,7 @@ class Judge {
     for (size_t rank = 0; rank + 1 < program_.first_entry.size(); ++rank) {
       const Work work = collector_.Collect(rank, static_cast<int32_t>(instance), expected);
       const bool many = Most(work.gathered) >= kModulesMin;
-      if (expected.gathers && many && !(facts != nullptr && ReadsOne(work, rank, instance, *facts)))
+      if (expected.gathers && many && !ReadsOne(work, rank, instance, facts))
         Count(work.gathers, work.computes, gathers);
       if (expected.reductions && facts != nullptr && expected.aligned &&
           !(Spread(work) && Early(work, rank, instance, *facts))) {
@@ -123,10 +123,10 @@ class Judge {
   }
 
   // Modules that would run beside the gather of another bucket go unused.
-  bool ReadsOne(const Work& work, size_t rank, size_t instance, const InstanceFacts& facts) const {
-    return !work.keys.empty() &&
+  bool ReadsOne(const Work& work, size_t rank, size_t instance, const InstanceFacts* facts) const {
+    return facts != nullptr && !work.keys.empty() &&
            !TwoBucketsAreRead(program_.trace(static_cast<int32_t>(rank)),
-                              static_cast<int32_t>(instance), work.keys, facts);
+                              static_cast<int32_t>(instance), work.keys, *facts);
   }
 
   bool Early(const Work& work, size_t rank, size_t instance, const InstanceFacts& facts) const {

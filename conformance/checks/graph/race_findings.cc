@@ -4,9 +4,9 @@
 #include <tuple>
 
 #include "conformance/checks/graph/finding_at.h"
+#include "conformance/checks/graph/race_words.h"
 #include "conformance/checks/graph/races.h"
 #include "conformance/checks/graph/requirement_ids.h"
-#include "conformance/checks/program/describe.h"
 
 namespace shardproof::graph {
 
@@ -29,68 +29,19 @@ const char* Requirement(const Program& program, const Race& race) {
   return Requirement(KindOfRace(program, race.first, race.second));
 }
 
-std::string Verb(const Program& program, uint32_t e, const Race& race) {
-  const Entry& entry = program.entries[e];
-  const EventKind kind = program.event(entry).kind;
-  if (kind == EventKind::kAlloc) return "allocates it";
-  if (kind == EventKind::kFree) return "frees it";
-  uint8_t access = 0;
-  for (const Range& range : RangesOf(program, entry)) {
-    if (range.alloc == race.alloc && range.offset < race.offset + race.length &&
-        race.offset < range.offset + range.length) {
-      access = static_cast<uint8_t>(access | range.access);
-    }
-  }
-  return access == kRead ? "reads it" : access == kWrite ? "writes it" : "reads and writes it";
-}
-
-// "bytes [0, 4096) of block 12 (full parameters, module 3)"
-std::string Bytes(const Program& program, const Trace& trace, const Race& race) {
-  std::string text = "block " + std::to_string(race.alloc);
-  int64_t bytes = 0;
-  for (const Event& event : trace.events) {
-    if (event.kind != EventKind::kAlloc || event.alloc != race.alloc) continue;
-    bytes = event.count;
-    const std::string what = Describe(trace, event, program.names);
-    const size_t of = what.find(" of block " + std::to_string(race.alloc) + " of ");
-    const size_t stream = what.rfind(" (");
-    if (of != std::string::npos) {
-      const size_t from = what.find(" of ", of + 4) + 4;
-      text += " (" + what.substr(from, stream == std::string::npos ? stream : stream - from) + ")";
-    }
-    break;
-  }
-  const int64_t end =
-      bytes > 0 ? std::min(bytes, race.offset + race.length) : race.offset + race.length;
-  if (end - race.offset > (int64_t{1} << 50)) return text;
-  return "bytes [" + std::to_string(race.offset) + ", " + std::to_string(end) + ") of " + text;
-}
-
-std::string Advice(const Program& program, const Race& race) {
-  const Entry& first = program.entries[race.first];
-  const Entry& second = program.entries[race.second];
-  if (second.stream < 0)
-    return "Let the host wait for the former (event_sync or stream_sync) before it goes on";
-  if (first.stream < 0) return "Issue the latter after the host is done with the bytes";
-  return "Record an event after the former and let " +
-         StreamName(program.trace(second.rank), second.stream) + " wait for it before the latter";
-}
-
 void Report(const Program& program, const Race& race, int64_t similar, CheckResult& result) {
   const Entry& first = program.entries[race.first];
   const Entry& second = program.entries[race.second];
-  const Trace& trace = program.trace(second.rank);
+  const RaceWords words = InWords(program, race);
   Finding finding = FindingAt(Requirement(program, race), program, second.rank, second.event);
   finding.begins = first.event;
-  finding.operation = Describe(program, second);
-  finding.expected =
-      "ordered after " + Describe(program, first) + " (event " + std::to_string(first.event) + ")";
-  finding.seen = "no order";
-  finding.message = "rank " + std::to_string(second.rank) + ": " + Describe(program, first) + " " +
-                    Verb(program, race.first, race) + ", " + Describe(program, second) + " " +
-                    Verb(program, race.second, race) +
-                    ", and nothing orders them: " + Bytes(program, trace, race) + ". " +
-                    Advice(program, race);
+  finding.operation = words.second;
+  if (second.stream < 0) finding.stream.clear();  // of a call that is in host order
+  finding.expected = words.expected;
+  finding.seen = words.seen;
+  finding.message = "rank " + std::to_string(second.rank) + ": " + words.first + " " +
+                    words.first_verb + " it, " + words.second + " " + words.second_verb +
+                    " it, and nothing orders them: " + words.bytes + ". " + words.advice;
   if (similar > 1) finding.message += " (and " + std::to_string(similar - 1) + " more such pairs)";
   result.findings.push_back(std::move(finding));
 }

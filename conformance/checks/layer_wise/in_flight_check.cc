@@ -1,11 +1,8 @@
-// What goes on while a gather is under way: accesses to its bytes, and other gathers.
+// What goes on while a gather is under way: other gathers. Accesses to its bytes: race_check.cc.
 #include <algorithm>
 #include <map>
 #include <set>
 
-#include "conformance/checks/base/carried.h"
-#include "conformance/checks/graph/deadlock.h"
-#include "conformance/checks/graph/races.h"
 #include "conformance/checks/layer_wise/layer_wise.h"
 
 namespace shardproof::layer_wise {
@@ -141,89 +138,6 @@ class Outstanding {
       recorded_;  // event -> stream, gathers
 };
 
-class Races {
- public:
-  Races(const Facts& facts, Report& report) : facts_(facts), a_(facts.a()), report_(report) {
-    for (int32_t rank = 0; rank < a_.ranks(); ++rank) {
-      CollectGathers(rank);
-      for (const Reduction& reduction : facts.At(rank).reductions) {
-        if (facts.LayerWise(reduction.instance)) reductions_.insert({rank, reduction.event});
-      }
-    }
-  }
-
-  // By kind: what a gather in a race brought is not known.
-  void CollectGathers(int32_t rank) {
-    const Trace& trace = a_.trace(rank);
-    for (size_t i = 0; i < trace.events.size(); ++i) {
-      const Event& event = trace.events[i];
-      if (event.kind != EventKind::kCollective || !Brings(event.collective) ||
-          !facts_.LayerWise(event.instance))
-        continue;
-      const char letter = facts_.Letter(event.instance, event.call);
-      if (letter == 't' || letter == 'e' || letter == 'l')
-        gathers_.insert({rank, static_cast<int64_t>(i)});
-    }
-  }
-
-  void Run() {
-    const graph::Program* program = a_.lowered().program();
-    if (program == nullptr) return report_.Cannot({"LW-17"}, a_.lowered().why());
-    if (!graph::Sound(*program))
-      return report_.Cannot({"LW-17"}, "the run does not match or can hang");
-    if (!program->unordered_threads.empty())
-      return report_.Cannot({"LW-17"}, program->unordered_threads);
-    report_.Judged({"LW-17"});
-    for (const graph::Race& race : graph::FindRaces(*program, a_.lowered().must(), {}).races)
-      JudgeRace(*program, race);
-  }
-
- private:
-  using Events = std::set<std::pair<int32_t, int64_t>>;
-
-  // The collective of the set that an entry is or holds; -1: none.
-  static int64_t PartIn(const graph::Program& program, const graph::Entry& entry,
-                        const Events& events) {
-    for (uint32_t p = entry.parts.begin; p < entry.parts.end; ++p) {
-      const int64_t event = program.parts[p].event;
-      if (events.contains({entry.rank, event})) return event;
-    }
-    return -1;
-  }
-
-  void JudgeRace(const graph::Program& program, const graph::Race& race) {
-    const graph::Entry& first = program.entries[race.first];
-    const graph::Entry& second = program.entries[race.second];
-    const int64_t gather_first = PartIn(program, first, gathers_),
-                  gather_second = PartIn(program, second, gathers_);
-    if (gather_first < 0 && gather_second < 0) return;
-    const int64_t gather = gather_first >= 0 ? gather_first : gather_second;
-    const graph::Entry& other = gather_first >= 0 ? second : first;
-    const int64_t reduction = PartIn(program, other, reductions_);
-    const int64_t event = reduction >= 0 ? reduction : int64_t{other.event};
-    if (!reported_.insert({first.rank, gather}).second) return;
-    const std::string what =
-        a_.Describe(first.rank, event) + " (event " + std::to_string(event) + ")";
-    if (reduction >= 0) {
-      report_.Add("LW-23", first.rank, gather, event,
-                  "ordered with the reduction of the same storage", "no order with " + what,
-                  "a gather writes gradient storage while its reduction may be under way");
-      return;
-    }
-    report_.Add("LW-17", first.rank, gather, event,
-                "its source and destination left alone until it is waited for",
-                "no order with " + what,
-                gather_first >= 0
-                    ? "what a gather sends or receives is used before the gather is waited for"
-                    : "a gather starts while its source or destination is still in use");
-  }
-
-  const Facts& facts_;
-  const Analysis& a_;
-  Report& report_;
-  Events gathers_, reductions_, reported_;
-};
-
 }  // namespace
 
 CheckResult CheckInFlight(const Facts& facts) {
@@ -237,7 +151,7 @@ CheckResult CheckInFlight(const Facts& facts) {
   }
   Report report(facts, result);
   for (int32_t rank = 0; rank < a.ranks(); ++rank) Outstanding(facts, rank, report).Run();
-  Races(facts, report).Run();
+  JudgeRaces(facts, report);
   return result;
 }
 

@@ -77,6 +77,9 @@ class Report {
   FindingSink sink_;
 };
 
+// LW-17, LW-23: a part of CheckInFlight.
+void JudgeRaces(const Facts& facts, Report& report);
+
 // What a part that looks at one rank goes by.
 class RankCheck {
  protected:

@@ -133,81 +133,11 @@ class Comparison {
   FindingSink sink_;
 };
 
-struct Issued {
-  int64_t event = -1;
-  std::string text;
-};
-
-std::string Numbers(const Trace& trace, Slice slice) {
-  std::string text;
-  for (uint32_t i = slice.begin; i < slice.end; ++i) text += " " + std::to_string(trace.numbers[i]);
-  return text;
-}
-
-std::map<std::string, std::vector<Issued>> Sequences(const Trace& trace, const CommLabel& label) {
-  std::map<std::string, std::vector<Issued>> sequences;
-  for (size_t i = 0; i < trace.events.size(); ++i) {
-    const Event& event = trace.events[i];
-    if (event.kind != EventKind::kCollective || event.group < 0) continue;
-    const GroupInfo& group = At(trace.groups, event.group);
-    std::string text =
-        "kind " + std::to_string(event.collective) + " dtype " + std::to_string(event.dtype) +
-        " reduction " + std::to_string(event.reduction) + " count " + std::to_string(event.count) +
-        " peer " + std::to_string(event.peer) + " over " + ListText(group.world_ranks);
-    text += Numbers(trace, event.send_counts) + Numbers(trace, event.recv_counts);
-    sequences[label ? label(group) : group.comm].push_back(
-        {static_cast<int64_t>(i), std::move(text)});
-  }
-  return sequences;
-}
-
 }  // namespace
-
-std::string TwinAsReducingGroup(const GroupInfo& group) {
-  return "instance " + std::to_string(group.instance) + " over " + ListText(group.world_ranks) +
-         (group.name.find("expt") != std::string::npos ? " (expert)" : "");
-}
 
 CheckResult CompareResults(const Run& a, const Run& b, const std::string& requirement) {
   const Analysis of_a(a), of_b(b);
   return Comparison(of_a, of_b, requirement).Run();
-}
-
-CheckResult CompareCollectiveSequences(const Run& a, const Run& b, const std::string& requirement,
-                                       const CommLabel& label) {
-  CheckResult result;
-  if (a.traces.size() != b.traces.size()) {
-    result.not_checkable.push_back({requirement, "the runs have different numbers of ranks"});
-    return result;
-  }
-  FindingSink sink(result);
-  for (size_t rank = 0; rank < a.traces.size(); ++rank) {
-    const auto of_a = Sequences(a.traces[rank], label), of_b = Sequences(b.traces[rank], label);
-    result.judged.insert(requirement);
-    std::map<std::string, int> labels;
-    for (const auto& [name, sequence] : of_a) labels[name];
-    for (const auto& [name, sequence] : of_b) labels[name];
-    for (const auto& [name, unused] : labels) {
-      const auto x = of_a.find(name), y = of_b.find(name);
-      const std::vector<Issued> none;
-      const std::vector<Issued>&left = x == of_a.end() ? none : x->second,
-            &right = y == of_b.end() ? none : y->second;
-      for (size_t i = 0; i < std::max(left.size(), right.size()); ++i) {
-        if (i < left.size() && i < right.size() && left[i].text == right[i].text) continue;
-        Finding finding;
-        finding.requirement = requirement;
-        finding.rank = static_cast<int>(rank);
-        finding.event = i < left.size() ? left[i].event : -1;
-        finding.operation = "collective " + std::to_string(i) + " on " + name;
-        finding.expected = i < left.size() ? left[i].text : "nothing more";
-        finding.seen = i < right.size() ? right[i].text : "nothing more";
-        finding.message = "two runs that must agree issue different collectives";
-        sink.Add(std::move(finding));
-        break;
-      }
-    }
-  }
-  return result;
 }
 
 }  // namespace shardproof

@@ -73,6 +73,17 @@ TEST(Metamorphic, TwinsDifferOnlyInTheCommunicator) {
       << "apart, they do differ";
 }
 
+TEST(Metamorphic, ATwinAndItsGroupAreOneSequence) {
+  const MiniRun a = RunMini(MiniCase(2));
+  MiniRun b = RunMini(MiniCase(2, Twin));
+  for (Event& event : b.run.traces[0].events) {
+    if (event.kind == EventKind::kCollective) event.count += 1;
+  }
+  const CheckResult result = CompareCollectiveSequences(a.run, b.run, "PG-08", TwinAsReducingGroup);
+  ASSERT_FALSE(result.findings.empty());
+  EXPECT_NE(result.findings[0].message.find(" and its twin is the first"), std::string::npos);
+}
+
 TEST(Metamorphic, AMissingCollectiveIsADifference) {
   const MiniRun a = RunMini(MiniCase(2));
   MiniRun b = RunMini(MiniCase(2));
@@ -84,6 +95,31 @@ TEST(Metamorphic, AMissingCollectiveIsADifference) {
   const CheckResult result = CompareCollectiveSequences(a.run, b.run, "GE-32");
   ASSERT_EQ(FoundIn(result), "GE-32");
   EXPECT_EQ(result.findings[0].seen, "nothing more");
+}
+
+// As other findings name them, by words.
+TEST(Metamorphic, BothOperationsAreNamed) {
+  const MiniRun a = RunMini(MiniCase(2));
+  MiniRun b = RunMini(MiniCase(2));
+  const auto first = [](MiniRun& run) -> Event& {
+    std::vector<Event>& events = run.run.traces[0].events;
+    return *std::find_if(events.begin(), events.end(), [](const Event& event) {
+      return event.kind == EventKind::kCollective && event.collective == SPF_REDUCE_SCATTER;
+    });
+  };
+  first(b).count += 16;
+  first(b).reduction = SPF_AVG;
+  const CheckResult result = CompareCollectiveSequences(a.run, b.run, "GE-32");
+  ASSERT_EQ(result.findings.size(), 1u);
+  const Finding& finding = result.findings[0];
+  EXPECT_TRUE(finding.operation.starts_with("reduce_scatter")) << finding.operation;
+  EXPECT_NE(finding.operation.find(" on dp_cp"), std::string::npos) << finding.operation;
+  EXPECT_TRUE(finding.expected.starts_with(finding.operation + ", f32 x ")) << finding.expected;
+  EXPECT_NE(finding.expected.find(", sum, over ranks [0,1]"), std::string::npos)
+      << finding.expected;
+  EXPECT_NE(finding.seen.find(", avg, over ranks [0,1]"), std::string::npos) << finding.seen;
+  EXPECT_NE(finding.message.find("of those on dp_cp is the first that differs"), std::string::npos)
+      << finding.message;
 }
 
 TEST(Metamorphic, ACollectiveOfAnotherKindIsADifference) {

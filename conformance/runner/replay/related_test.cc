@@ -165,6 +165,23 @@ TEST(ShowRun, MarksTheFindingAndItsPartner) {
   EXPECT_EQ(text.find("rank 1"), std::string::npos) << text;
 }
 
+// Where two runs differ, no event of this one is wrong.
+TEST(ShowRun, WithoutAnEventItSaysToReplayThePartner) {
+  const auto run = RunOf(true, true);
+  CaseReport report;
+  report.id = "w2.ddp";
+  report.status = Status::kFail;
+  Finding finding;
+  finding.requirement = "FS-41";
+  finding.message = "two runs differ";
+  report.findings.push_back({finding, "", false, "shardproof replay --case w2.zero3"});
+  const std::string text = Shown(run, report, {});
+  EXPECT_EQ(text.find("the finding names no event"), std::string::npos) << text;
+  EXPECT_NE(text.find("\n    shardproof replay --case w2.zero3\n"), std::string::npos) << text;
+  report.findings.front().partner.clear();
+  EXPECT_NE(Shown(run, report, {}).find("the finding names no event"), std::string::npos);
+}
+
 TEST(ShowRun, ShowsWhatIsSelected) {
   const Reduced at = WriteReduced(0, true, false);
   const auto run = RunOf(true, false);

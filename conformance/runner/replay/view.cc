@@ -199,6 +199,16 @@ EventAt PlaceOf(const Run& run, const Finding& finding) {
   return {};
 }
 
+void ShowWithoutEvent(const ReportedFinding& row, std::ostream& out) {
+  const std::string message = VisibleLine(row.finding.message);
+  if (row.partner.empty()) {
+    out << "  the finding names no event: " << message << "\n";
+  } else {
+    out << "  " << message << "\n  replay shows this case's run; what the other one does:\n"
+        << "    " << VisibleLine(row.partner) << "\n";
+  }
+}
+
 // Answers whether there was anything to show.
 bool ShowFinding(const Analysis& run, const CaseReport& report, const ReplayView& view,
                  Shower& shower, std::ostream& out) {
@@ -218,7 +228,7 @@ bool ShowFinding(const Analysis& run, const CaseReport& report, const ReplayView
       centre.begins = finding.begins;
     ShowCentre(run, centre, view, shower, out);
   } else {
-    out << "  the finding names no event: " << VisibleLine(finding.message) << "\n";
+    ShowWithoutEvent(*told.front().row, out);
   }
   size_t ended = 0;
   for (int32_t rank = 0; rank < run.ranks(); ++rank) {

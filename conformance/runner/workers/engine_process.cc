@@ -128,9 +128,9 @@ struct WatchEnd {
   bool cut = false;
 };
 
-// Waits for the end, or ends it.
+// Waits for the end, or ends it; then end says where it was.
 WatchEnd Watch(Keeper& keeper, ProgressWatch& watch, const WatchedState& state,
-               FileOperations* files, const EngineProcessOptions& options) {
+               FileOperations* files, const EngineProcessOptions& options, EngineProcessEnd* end) {
   using Clock = std::chrono::steady_clock;
   const Clock::time_point began = Clock::now();
   const Progress& progress = state.progress;
@@ -151,6 +151,7 @@ WatchEnd Watch(Keeper& keeper, ProgressWatch& watch, const WatchedState& state,
     } else {
       continue;
     }
+    Locate(progress, end);  // before the signal, which wakes up what sleeps
     AskForStack(keeper, state.stack);
     keeper.Kill();
     return {why, false};
@@ -163,8 +164,9 @@ void Settle(const WatchEnd& watched, const Keeper& keeper,
             const std::shared_ptr<SharedEvidence>& memory, EngineProcessEnd* end) {
   SharedEvidence& shared = *memory;
   const Progress& progress = shared->watched.progress;
-  Locate(progress, end);
-  if (!watched.why.empty()) {
+  if (watched.why.empty()) {
+    Locate(progress, end);
+  } else {
     end->hung = true;
     const std::string note = TextOf(progress.note);
     end->death = watched.why + (note.empty() ? "" : ": " + note);
@@ -206,9 +208,9 @@ EngineProcessEnd RunInEngineProcess(const EngineProcessOptions& options,
   if (files) files->Started();
   ProgressWatch watch(shared->watched);
   watch.Begin(keeper.pid());
-  const WatchEnd watched =
-      Watch(keeper, watch, shared->watched, files ? &*files : nullptr, options);
   EngineProcessEnd end;
+  const WatchEnd watched =
+      Watch(keeper, watch, shared->watched, files ? &*files : nullptr, options, &end);
   end.printed = PrintedByRank(printed, shared->watched.progress);
   if (watched.cut) {
     end.cut = true;
