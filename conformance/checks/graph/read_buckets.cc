@@ -22,7 +22,8 @@ bool TwoBucketsAreRead(const Trace& trace, int32_t instance, const BucketKeys& k
                        const InstanceFacts& facts) {
   std::map<int32_t, std::set<int32_t>> read;  // buckets, by entry call
   for (const Event& event : trace.events) {
-    if (event.kind != EventKind::kCompute || event.instance != instance || event.phase != SPF_FWD)
+    if (event.kind != EventKind::kCompute || event.instance != instance || event.phase != SPF_FWD ||
+        event.microbatch != 0)
       continue;
     const auto call = keys.find(event.call);
     if (call == keys.end()) continue;
