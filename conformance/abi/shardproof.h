@@ -274,7 +274,8 @@ typedef enum {
    * contents are dead from here on (poisoned): release inside a pool */
   SPF_K_DISCARD,
   /* x y [s] ; a b
-   * y = (a*s)*x + b*y ; b == 0: y is only written. Casts, adds, scales */
+   * y = (a*s)*x + b*y ; b == 0: y is only written (WRITE, else ADD). s: one element, F64, READ; it
+   * is rounded as a and b are, to the wider dtype of x and y. Casts, adds, scales */
   SPF_K_AXPBY,
   /* x out
    * out(F64) += sum x*x */
@@ -286,13 +287,13 @@ typedef enum {
    * out(F64) += how many are zero */
   SPF_K_COUNT_ZERO,
   /* ss out ; num eps cap
-   * out(F64) = min(cap, num / (sqrt(ss) + eps)) */
+   * out(F64) = min(cap, num / (sqrt(ss) + eps)). The root alone: CUSTOM, or the host */
   SPF_K_NORM_SCALE,
   /* p m v g ; lr b1 b2 eps wd t
    * F32, decoupled decay, bias corrected with step t (1 first) */
   SPF_K_ADAMW,
   /* A B C ; m n k ta tb alpha beta
-   * row-major C = alpha op(A) op(B) + beta C */
+   * row-major C = alpha op(A) op(B) + beta C ; beta == 0: C is only written (WRITE, else ADD) */
   SPF_K_GEMM
 } spf_kernel;
 typedef struct {
@@ -318,14 +319,16 @@ typedef struct {
 
 typedef enum {
   SPF_DEVICE = 0,
-  SPF_PINNED = 1,     /* host memory that streams can copy to and from */
+  SPF_PINNED = 1,     /* host memory that streams can copy to and from. mem_alloc and mem_free take
+                       * effect at the call, in the order of the host, not of the stream */
   SPF_REGISTRABLE = 2 /* since 1.1: device memory that group_register accepts. Dear: keep it */
 } spf_place;
 
 /* Results. id: parameter, or microbatch for LOSS, else 0. offset and count in elements of the
  * logical tensor, or of this rank's shard of it (spf_param.tp_dim). */
 typedef enum {
-  SPF_RESULT_PARAM = 1, /* authoritative value after create, load and every step that changed it */
+  SPF_RESULT_PARAM = 1, /* authoritative value after create, load and every step that changed it;
+                         * F32 (main weights) or BF16 (what nodes read), one dtype on all ranks */
   SPF_RESULT_GRAD,      /* reduced and scaled gradient of this step, before clipping */
   SPF_RESULT_LOSS,      /* F32: sum of the microbatch's token losses, unscaled */
   SPF_RESULT_GRAD_NORM, /* F64: 2-norm of the gradient before clipping; each logical element once */
@@ -389,7 +392,8 @@ struct spf_host {
   spf_status (*event_wait)(spf_host *, spf_event, spf_stream);   /* enqueues: the stream waits */
   spf_status (*event_sync)(spf_host *, spf_event);               /* blocks */
 
-  /* memory: alloc and free count as writes of the whole block at their place in the stream */
+  /* memory: alloc and free count as writes of the whole block at their place in the stream; those
+   * of SPF_PINNED at their place in the order of the host: wait for what uses it before the free */
   spf_status (*mem_alloc)(spf_host *, spf_stream, uint64_t bytes, spf_place, spf_label,
                           spf_addr *out);
   spf_status (*mem_free)(spf_host *, spf_stream, spf_addr);
