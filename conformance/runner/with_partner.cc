@@ -26,15 +26,17 @@ std::string WhoIsWrong(const PartnerRun& other) {
   for (const Finding& finding : found.findings) {
     if (!warnings.contains(finding.requirement)) broken.push_back(&finding);
   }
-  const std::string sound = "Nothing is wrong with the run of this case by itself";
+  const std::string sound = "Nothing was found in this case's run by itself";
   if (broken.empty()) return sound + ", nor with the other one by itself: one of the two is wrong";
   const Finding& first = *broken.front();
-  std::string text = sound + "; the other one is wrong: it breaks " + first.requirement;
-  if (first.rank >= 0) text += " on rank " + std::to_string(first.rank);
-  if (first.event >= 0) text += " in event " + std::to_string(first.event);
   const bool results = std::any_of(broken.begin(), broken.end(),
                                    [](const Finding* finding) { return OfResults(*finding); });
-  return text + (results ? ", and its results are not the oracle's" : "");
+  std::string text =
+      sound + (results ? "; the other one is wrong: it breaks " : "; the other one breaks ") +
+      first.requirement;
+  if (first.rank >= 0) text += " on rank " + std::to_string(first.rank);
+  if (first.event >= 0) text += " in event " + std::to_string(first.event);
+  return text + (results ? ", and its results are not the oracle's" : ", which may be why");
 }
 
 // The case run again: it may even have had the same timing.

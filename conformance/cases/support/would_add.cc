@@ -60,7 +60,7 @@ std::vector<std::string> WouldAddLines(const std::vector<WouldAdd>& values) {
     const auto place = static_cast<size_t>(at - spaces.begin());
     if (at == spaces.end()) {
       spaces.push_back(one.space);
-      lines.push_back("cases that one more value of " + one.space + " would be asked in:");
+      lines.push_back("in how many cases one more value of " + one.space + " would be asked:");
     }
     lines[place] += (lines[place].ends_with(':') ? " " : ", ") + one.factor + " " + one.value +
                     " " + std::to_string(one.cases);

@@ -22,7 +22,7 @@ std::vector<WouldAdd> WhatValuesWouldAdd(const std::vector<CaseFactors>& spaces,
                                          const std::vector<Case>& listed, int strength,
                                          int32_t world, uint64_t seed);
 
-// "cases that one more value of strategies would be asked in: strategy optim_grads 41, ..." for
+// "in how many cases one more value of strategies would be asked: strategy optim_grads 41, ..." for
 // each space that has some.
 std::vector<std::string> WouldAddLines(const std::vector<WouldAdd>& values);
 

@@ -62,9 +62,10 @@ TEST_F(WouldAddTest, ListedCasesThatWouldFitCount) {
 TEST_F(WouldAddTest, ALineForEachSpace) {
   const std::vector<std::string> lines =
       WouldAddLines({{"strategies", "tied", "1", 9}, {"strategies", "biases", "1", 7}});
-  EXPECT_EQ(lines,
-            std::vector<std::string>{
-                "cases that one more value of strategies would be asked in: tied 1 9, biases 1 7"});
+  EXPECT_EQ(
+      lines,
+      std::vector<std::string>{
+          "in how many cases one more value of strategies would be asked: tied 1 9, biases 1 7"});
 }
 
 }  // namespace

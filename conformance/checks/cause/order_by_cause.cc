@@ -96,8 +96,9 @@ class Sorter {
       case Kind::kLifetime:
         if (IsInstall(why) && IsStale(row)) return true;
         // What was wrong before it was saved is wrong when it is loaded.
-        if (kind == Kind::kNumbers && IsStale(row) && places_.IsPublish(*row.finding))
-          return places_.Before(why.place, row.place);
+        if (kind == Kind::kNumbers && IsStale(row))
+          return places_.PublishTheSame(*why.finding, *row.finding) &&
+                 places_.Before(why.place, row.place);
         return kind == Kind::kStructure && why.traits.by_bytes && row.traits.by_bytes &&
                places_.Before(why.place, row.place);
       default:

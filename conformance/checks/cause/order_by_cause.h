@@ -15,7 +15,8 @@
 //   on
 //                             bytes of no block, also the races of the operation that it names; of
 //                             a structure, parameters that are read later
-//   a number                  numbers, and published values that a later load brings back
+//   a number                  numbers; of a weight or gradient also the same parameter that a later
+//                             load brings back
 //   all else                  its own kind
 //
 // and what says the same of the same event. One rank's finding follows from another rank's where

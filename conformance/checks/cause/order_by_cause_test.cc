@@ -13,7 +13,7 @@ namespace {
 struct World {
   std::vector<Trace> traces;
   int64_t kernel[4] = {};  // events, the same on both ranks
-  int64_t collective = -1, publish = -1;
+  int64_t collective = -1, gradient = -1, publish = -1, other = -1;
 };
 
 World TwoRanks() {
@@ -33,8 +33,13 @@ World TwoRanks() {
     t.Collective(SPF_ALL_REDUCE, dp, compute, 16, {Updates(block, 0, 64)});
     launch(compute, block, &world.kernel[2]);
     launch(comm, other, &world.kernel[3]);
-    world.publish = t.size();
-    t.Publish(compute, SPF_RESULT_PARAM, 0, 0, 16, SPF_F32, 0, Reads(block, 0, 64));
+    const auto publish = [&](int result, int param, int64_t* event) {
+      *event = t.size();
+      t.Publish(compute, result, param, 0, 16, SPF_F32, 0, Reads(block, 0, 64));
+    };
+    publish(SPF_RESULT_GRAD, 0, &world.gradient);
+    publish(SPF_RESULT_PARAM, 0, &world.publish);
+    publish(SPF_RESULT_PARAM, 1, &world.other);
     t.CallEnd("create");
     world.traces.push_back(t.Done());
   }
@@ -93,11 +98,18 @@ TEST(OrderByCause, WhatComesBeforeARaceIsNotItsConsequence) {
 
 TEST(OrderByCause, AWrongNumberComesBeforeTheLoadThatBringsItBack) {
   const World w = TwoRanks();
-  EXPECT_EQ(Ordered(w, {Made("FS-23", 0, w.publish), Made("FS-17", 0, w.kernel[2])}),
+  EXPECT_EQ(Ordered(w, {Made("FS-23", 0, w.publish), Made("FS-17", 0, w.gradient)}),
             "FS-17 FS-23<FS-17");
+  // Another parameter, or a number that is no parameter's, says nothing of it.
+  EXPECT_EQ(Ordered(w, {Made("FS-23", 0, w.other), Made("FS-17", 0, w.gradient)}), "FS-23 FS-17");
+  EXPECT_EQ(Ordered(w, {Made("FS-23", 0, w.publish), Made("FS-25", 0, w.kernel[2])}),
+            "FS-23 FS-25");
+  // Nor does a number that is wrong later.
+  EXPECT_EQ(Ordered(w, {Made("FS-23", 0, w.gradient), Made("FS-24", 0, w.publish)}),
+            "FS-23 FS-24<FS-23");
   // Weights that are read are compared with what was published.
-  EXPECT_EQ(Ordered(w, {Made("FS-23", 0, w.kernel[2]), Made("FS-17", 0, w.kernel[0])}),
-            "FS-23 FS-17");
+  EXPECT_EQ(Ordered(w, {Made("FS-23", 0, w.kernel[2]), Made("FS-17", 0, w.gradient)}),
+            "FS-23 FS-17<FS-23");
 }
 
 TEST(OrderByCause, OrderHoldsOverRanks) {

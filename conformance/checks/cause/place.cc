@@ -4,6 +4,7 @@
 #include <string_view>
 #include <vector>
 
+#include "conformance/abi/shardproof.h"
 #include "conformance/checks/cause/kind_of_mistake.h"
 #include "conformance/common/at.h"
 
@@ -56,10 +57,17 @@ Place Places::Of(const Finding& finding) const {
   return place;
 }
 
-bool Places::IsPublish(const Finding& finding) const {
-  const Trace* trace = TraceOf(finding.rank);
-  return trace != nullptr && finding.event >= 0 && finding.event < Length(trace->events) &&
-         At(trace->events, finding.event).kind == EventKind::kPublish;
+bool Places::PublishTheSame(const Finding& a, const Finding& b) const {
+  const Trace* trace = TraceOf(a.rank);
+  if (trace == nullptr || a.rank != b.rank) return false;
+  const auto published = [&](int64_t event) -> const Event* {
+    if (event < 0 || event >= Length(trace->events)) return nullptr;
+    const Event& at = At(trace->events, event);
+    const bool of_parameter = at.result == SPF_RESULT_PARAM || at.result == SPF_RESULT_GRAD;
+    return at.kind == EventKind::kPublish && of_parameter ? &at : nullptr;
+  };
+  const Event *x = published(a.event), *y = published(b.event);
+  return x != nullptr && y != nullptr && x->instance == y->instance && x->id == y->id;
 }
 
 uint32_t Places::EntryFrom(int32_t rank, int64_t event) const {

@@ -29,8 +29,8 @@ class Places {
   // a names one event alone, which is on the stream of one of b's: work on a wrong stream.
   bool OnStreamOf(const Finding& a, const Finding& b) const;
   bool ShareBlocks(const Finding& a, const Finding& b) const;
-  // It is of a value that was published.
-  bool IsPublish(const Finding& finding) const;
+  // Both are of a weight or gradient that one rank publishes, of the same parameter.
+  bool PublishTheSame(const Finding& a, const Finding& b) const;
 
  private:
   const Trace* TraceOf(int32_t rank) const;

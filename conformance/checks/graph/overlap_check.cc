@@ -73,12 +73,16 @@ class Judge {
   void Run(size_t instance, const Expected& expected, const InstanceFacts* facts) {
     Figures gathers, reductions;
     Overtaking twin;
-    bool lumped = false;
+    bool lumped = false, unused = false;
     for (size_t rank = 0; rank + 1 < program_.first_entry.size(); ++rank) {
       const Work work = collector_.Collect(rank, static_cast<int32_t>(instance), expected);
       const bool many = Most(work.gathered) >= kModulesMin;
-      if (expected.gathers && many && !ReadsOne(work, rank, instance, facts))
-        Count(work.gathers, work.computes, gathers);
+      if (expected.gathers && many) {
+        if (NothingBeside(work, rank, instance, facts))
+          unused = true;
+        else
+          Count(work.gathers, work.computes, gathers);
+      }
       if (expected.reductions && facts != nullptr && expected.aligned &&
           !(Spread(work) && Early(work, rank, instance, *facts))) {
         lumped |= !work.reductions.empty();
@@ -91,9 +95,7 @@ class Judge {
            "let the gather wait only for the buffer that it fills");
     Report(kReductionsHide, reductions, "reduction",
            "wait for it only when its buffer is needed again");
-    if (gathers.all == 0 && expected.gathers && expected.gathers_by_name && expected.shared)
-      NothingHides(kGathersHide, "gathers parameters",
-                   expected.buckets ? ", or computes with two of them" : "");
+    if (gathers.all == 0) TellWhyNoGather(expected, unused);
     if (reductions.all == 0) TellWhyNot(expected, lumped);
     ReportTwin(twin);
   }
@@ -103,11 +105,22 @@ class Judge {
     result_.not_checkable.push_back({id, why, NotCheckable::Kind::kNotAsked});
   }
 
-  void NothingHides(const char* id, const std::string& what, const std::string& or_else = "") {
+  void NothingHides(const char* id, const std::string& what) {
     NotAsked(id, "no rank " + what +
                      " of three units or buckets in collectives of their own in a "
-                     "train step" +
-                     or_else + ": there is nothing to hide under");
+                     "train step: there is nothing to hide under");
+  }
+
+  // No gather was judged.
+  void TellWhyNoGather(const Expected& expected, bool unused) {
+    if (unused) {
+      NotAsked(kGathersHide,
+               "on each rank that gathers three buckets or more in a train step, none is gathered "
+               "behind those that the first compute needs: modules go unused, and there is nothing "
+               "to hide under");
+    } else if (expected.gathers && expected.gathers_by_name && expected.shared) {
+      NothingHides(kGathersHide, "gathers parameters");
+    }
   }
 
   // No reduction was judged.
@@ -122,11 +135,12 @@ class Judge {
     }
   }
 
-  // Modules that would run beside the gather of another bucket go unused.
-  bool ReadsOne(const Work& work, size_t rank, size_t instance, const InstanceFacts* facts) const {
-    return facts != nullptr && !work.keys.empty() &&
-           !TwoBucketsAreRead(program_.trace(static_cast<int32_t>(rank)),
-                              static_cast<int32_t>(instance), work.keys, *facts);
+  // Modules that the gather of a bucket could run beside go unused.
+  bool NothingBeside(const Work& work, size_t rank, size_t instance,
+                     const InstanceFacts* facts) const {
+    return facts != nullptr &&
+           !SomeBucketIsBehind(program_.trace(static_cast<int32_t>(rank)),
+                               static_cast<int32_t>(instance), work.buckets, *facts);
   }
 
   bool Early(const Work& work, size_t rank, size_t instance, const InstanceFacts& facts) const {

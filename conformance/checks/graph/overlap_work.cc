@@ -98,6 +98,16 @@ int64_t Collector::ElementsOf(uint32_t e) const {
   return elements;
 }
 
+std::set<int32_t> Collector::KeysOf(uint32_t e) const {
+  const Entry& entry = program_.entries[e];
+  std::set<int32_t> keys;
+  for (uint32_t p = entry.parts.begin; p < entry.parts.end; ++p) {
+    if (const Brought* brought = BroughtOf(program_.parts[p]))
+      keys.insert(brought->keys.begin(), brought->keys.end());
+  }
+  return keys;
+}
+
 std::vector<Range> Collector::Ranges(uint32_t e, uint8_t access) const {
   const Entry& entry = program_.entries[e];
   const Trace& trace = program_.trace(entry.rank);
@@ -143,8 +153,10 @@ Work Collector::Collect(size_t rank, int32_t instance, const Expected& expected)
       work.gathers.push_back(e);
       const int32_t unit = expected.buckets ? Block(trace, first) : Unit(part, gathers_by_bytes);
       work.gathered[event.call].insert(unit);
-      if (const Brought* brought = BroughtOf(part); expected.buckets && brought != nullptr)
-        work.keys[event.call][unit].insert(brought->keys.begin(), brought->keys.end());
+      if (!expected.buckets) continue;
+      std::vector<GatheredBucket>& buckets = work.buckets[event.call];
+      if (buckets.empty() || buckets.back().block != unit) buckets.push_back({unit, {}});
+      buckets.back().keys.merge(KeysOf(e));
     } else if (Is(e, {SPF_REDUCE_SCATTER, SPF_ALL_REDUCE}, {SPF_FOR_GRAD, SPF_FOR_GRAD_SHARD},
                   &Brought::grads, reductions_by_bytes)) {
       const auto& ranks = At(trace.groups, first.group).world_ranks;

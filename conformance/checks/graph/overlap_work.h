@@ -21,7 +21,7 @@ struct Work {
   // By entry call: modules; or buckets, as blocks that receive them, which may be new ones in each
   // step.
   std::map<int32_t, std::set<int32_t>> gathered, reduced;
-  graph::BucketKeys keys;  // what gathers of buckets brought; empty: that is not known
+  graph::GatheredBuckets buckets;
   std::map<int32_t, std::map<int32_t, int64_t>>
       elements;  // of reductions: by entry call and bucket
   // With outer sharding, by gather: the last gather over outer ranks that wrote what it sends.
@@ -47,6 +47,7 @@ class Collector {
   // A label need not be there, nor be true.
   int32_t Unit(const graph::Part& part, bool by_bytes) const;
   int64_t ElementsOf(uint32_t e) const;
+  std::set<int32_t> KeysOf(uint32_t e) const;
   // That it reads, or writes.
   std::vector<Range> Ranges(uint32_t e, uint8_t access) const;
 

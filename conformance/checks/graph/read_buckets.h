@@ -1,22 +1,29 @@
-// read_buckets.h: do modules compute with several of the buckets that a step gathers?
+// read_buckets.h: is there compute of one bucket that the gather of another can run beside?
 #pragma once
 #include <cstdint>
 #include <map>
 #include <set>
+#include <vector>
 
 #include "conformance/checks/base/facts.h"
 #include "conformance/trace/event.h"
 
 namespace shardproof::graph {
 
-// By entry call, then by bucket: keys of the parameters that its gathers brought.
-using BucketKeys = std::map<int32_t, std::map<int32_t, std::set<int32_t>>>;
+// A bucket of parameters: where its gathers receive, and keys of what they brought; none: that is
+// not known.
+struct GatheredBucket {
+  int32_t block = -1;
+  std::set<int32_t> keys;
+};
+// By entry call, in the order of issue.
+using GatheredBuckets = std::map<int32_t, std::vector<GatheredBucket>>;
 
-// Whether in some entry call forward of the first microbatch on the trace's rank reads parameters
-// of two buckets: the second one can travel beside the compute of the first. Where modules go
-// unused that may not be. All are there before the first gradient (LW-18), so later microbatches do
-// not count.
-bool TwoBucketsAreRead(const Trace& trace, int32_t instance, const BucketKeys& keys,
-                       const InstanceFacts& facts);
+// Whether in some entry call a bucket is gathered behind those that the first compute needs: it can
+// travel beside that compute, of forward of the first microbatch on the trace's rank. Where modules
+// go unused there may be none: all buckets have to be there before the first gradient (LW-18). True
+// where it is not known what a gather brought.
+bool SomeBucketIsBehind(const Trace& trace, int32_t instance, const GatheredBuckets& gathered,
+                        const InstanceFacts& facts);
 
 }  // namespace shardproof::graph

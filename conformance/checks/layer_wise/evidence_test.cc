@@ -102,23 +102,44 @@ TEST(LayerWiseEvidence, WithoutSynchronisationNothingIsInFlight) {
   for (const char* id : {"LW-17", "LW-24", "LW-38"}) EXPECT_FALSE(result.judged.contains(id)) << id;
 }
 
-// An engine of one stream, whose modules all go unused: what installs a bucket comes after its
-// gather, on the same stream.
-std::string FoundOnOneStream(const std::function<void(LayerWiseFaults&)>& fault) {
+// An engine of one stream, whose modules all go unused in forward: what installs a bucket comes
+// after its gather. looks: behind each gather a kernel reads what came.
+std::string FoundOnOneStream(const Edit& edit, const std::function<void(LayerWiseFaults&)>& fault,
+                             bool looks = false) {
   LayerWiseFaults faults;
   fault(faults);
-  LayerWiseRun made = RunLayerWise(LayerWiseCase(2, kOverlap), faults);
+  LayerWiseRun made = RunLayerWise(LayerWiseCase(2, edit), faults);
   for (Trace& trace : made.run.traces) {
-    std::erase_if(trace.events, [](const Event& e) { return e.kind == EventKind::kCompute; });
-    for (Event& event : trace.events) event.stream = std::min(event.stream, 0);
+    std::vector<Event> events;
+    for (Event event : trace.events) {
+      event.stream = std::min(event.stream, 0);
+      if (event.kind == EventKind::kCompute && event.phase == SPF_FWD) continue;
+      events.push_back(event);
+      if (!looks || event.kind != EventKind::kCollective || event.ranges.empty()) continue;
+      Event look = event;
+      look.kind = EventKind::kLaunch;
+      look.id = SPF_K_COUNT_NONFINITE;
+      look.ranges.begin = static_cast<uint32_t>(trace.ranges.size());
+      trace.ranges.push_back(trace.ranges[event.ranges.end - 1]);
+      trace.ranges.back().access = kRead;
+      look.ranges.end = look.ranges.begin + 1;
+      events.push_back(look);
+    }
+    trace.events = std::move(events);
   }
   return FoundIn(CheckLayerWise(made.run));
 }
 
 TEST(LayerWiseEvidence, WhatIsInstalledOnTheStreamOfItsGatherIsNoLongerUnderWay) {
-  const std::string good = FoundOnOneStream([](LayerWiseFaults&) {});
-  EXPECT_EQ(good.find("LW-24"), std::string::npos) << good;
-  EXPECT_NE(FoundOnOneStream(FAULT(all_ahead)).find("LW-24"), std::string::npos);
+  const auto good = [](LayerWiseFaults&) {};
+  for (const Edit& edit : {kOverlap, kOverlap + kAligned, kOverlap + kBroadcast}) {
+    const std::string found = FoundOnOneStream(edit, good);
+    EXPECT_EQ(found.find("LW-24"), std::string::npos) << found;
+  }
+  for (const bool looks : {false, true}) {
+    const std::string found = FoundOnOneStream(kOverlap, FAULT(all_ahead), looks);
+    EXPECT_NE(found.find("LW-24"), std::string::npos) << found;
+  }
 }
 
 // AdamW of single operations: moments go into the weights, in two launches for each parameter.

@@ -19,6 +19,9 @@ class Outstanding {
     for (const Gather& gather : facts.At(rank).gathers) {
       if (gather.group->world_ranks.size() > 1) gathers_[gather.event] = &gather;
     }
+    for (const Event& event : trace_.events) {
+      if (event.kind == EventKind::kCompute) computing_.insert(event.stream);
+    }
   }
 
   void Run() {
@@ -39,7 +42,6 @@ class Outstanding {
     std::set<int32_t> streams;  // that nothing has waited for since
     std::vector<Range>
         to_install;  // other ranks' values in a buffer, that nothing has read or cleared
-    std::vector<Range> received;  // where its gathers write
   };
 
   void Launch(const Event& event, const Gather& gather) {
@@ -50,10 +52,10 @@ class Outstanding {
     auto round = std::find_if(chain.begin(), chain.end(),
                               [&](const Round& one) { return one.id == gather.round; });
     const bool begins = round == chain.end();
-    if (begins) round = chain.insert(chain.end(), Round{gather.round, nullptr, {}, {}, {}});
+    if (begins) round = chain.insert(chain.end(), Round{gather.round, nullptr, {}, {}});
     round->last = &gather;
-    round->streams.insert(event.stream);
-    round->received.push_back(gather.to);
+    // Where modules compute, it takes its turn among them.
+    if (!computing_.contains(event.stream)) round->streams.insert(event.stream);
     for (const Share& share : gather.shares) {
       if (share.from == rank_ || facts_.Aligned(gather.instance)) continue;
       round->to_install.push_back({gather.to.alloc, kWrite, share.begin, share.end - share.begin});
@@ -67,23 +69,26 @@ class Outstanding {
                 "gathers are launched further ahead than the next bucket: their buffers add up");
   }
 
-  // What is copied on, cleared or given back is in a buffer no more. Whoever does so on the
-  // gather's own stream comes after the gather.
+  // What is copied on, cleared, computed with or given back is in a buffer no more.
   void Touch(const Event& event) {
     if (event.kind == EventKind::kAlloc) return;
     const auto end = [&](const auto& meets) {
       for (auto& [place, chain] : chains_) {
-        for (Round& round : chain) {
-          std::erase_if(round.to_install, meets);
-          if (std::any_of(round.received.begin(), round.received.end(), meets))
-            round.streams.erase(event.stream);
-        }
+        for (Round& round : chain) std::erase_if(round.to_install, meets);
       }
     };
     if (GivesBack(event.kind)) end([&](const Range& at) { return at.alloc == event.alloc; });
     for (uint32_t k = event.ranges.begin; k < event.ranges.end; ++k) {
+      if (!TakesOn(event) && (trace_.ranges[k].access & kWrite) == 0) continue;
       end([&, k](const Range& at) { return Meet(at, trace_.ranges[k]); });
     }
+  }
+
+  // What it reads arrives elsewhere. Who looks at values, or publishes them, leaves them there.
+  static bool TakesOn(const Event& event) {
+    return event.kind == EventKind::kCopy || event.kind == EventKind::kCompute ||
+           (event.kind == EventKind::kLaunch &&
+            (event.id == SPF_K_AXPBY || event.id == SPF_K_CUSTOM));
   }
 
   // Work of this stream is waited for.
@@ -133,6 +138,7 @@ class Outstanding {
   const int32_t rank_;
   Report& report_;
   std::map<int64_t, const Gather*> gathers_;                       // by event
+  std::set<int32_t> computing_;                                    // streams
   std::map<std::pair<int32_t, bool>, std::vector<Round>> chains_;  // (instance, expert)
   std::map<int32_t, std::pair<int32_t, std::set<const Gather*>>>
       recorded_;  // event -> stream, gathers

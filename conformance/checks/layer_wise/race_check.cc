@@ -131,7 +131,7 @@ class Races {
       const int64_t gather = PartIn(program, entry, gathers_);
       if (gather >= 0 && (access & kWrite) != 0)
         return a_.lowered().must().Precedes(e, race.second) ? gather : -1;
-      if (gather < 0 && (access & kRead) != 0) return -1;
+      if (gather < 0 && access != 0) return -1;
     }
     return -1;
   }

@@ -122,9 +122,14 @@ class FirstDifference {
     finding.seen = event_b >= 0 ? Text(b, event_b, names_b_.Get()) : "nothing more";
     finding.message = "two runs that must agree issue different collectives: number " +
                       std::to_string(place + 1) + " of those on " +
-                      At(shown.groups, event.group).name + (twins_ ? " and its twin" : "") +
-                      " is the first that differs";
+                      Group(At(shown.groups, event.group)) + " is the first that differs";
     return finding;
+  }
+
+  // Twins count as the group that they copy.
+  std::string Group(const GroupInfo& group) const {
+    return twins_ ? "ranks " + ListText(group.world_ranks) + ", group and twin together,"
+                  : group.name;
   }
 
   const Run& a_;
