@@ -115,9 +115,9 @@ class Judge {
   void TellWhyNoGather(const Expected& expected, bool unused) {
     if (unused) {
       NotAsked(kGathersHide,
-               "on each rank that gathers three buckets or more in a train step, none is gathered "
-               "behind those that the first compute needs: modules go unused, and there is nothing "
-               "to hide under");
+               "on each rank that gathers three buckets or more in a train step, the first compute "
+               "needs the last of them, and no later one another: modules go unused, and there is "
+               "nothing to hide under");
     } else if (expected.gathers && expected.gathers_by_name && expected.shared) {
       NothingHides(kGathersHide, "gathers parameters");
     }
@@ -139,8 +139,8 @@ class Judge {
   bool NothingBeside(const Work& work, size_t rank, size_t instance,
                      const InstanceFacts* facts) const {
     return facts != nullptr &&
-           !SomeBucketIsBehind(program_.trace(static_cast<int32_t>(rank)),
-                               static_cast<int32_t>(instance), work.buckets, *facts);
+           !SomethingRunsBeside(program_.trace(static_cast<int32_t>(rank)),
+                                static_cast<int32_t>(instance), work.buckets, *facts);
   }
 
   bool Early(const Work& work, size_t rank, size_t instance, const InstanceFacts& facts) const {

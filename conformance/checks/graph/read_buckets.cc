@@ -19,36 +19,39 @@ std::set<int32_t> KeysRead(const Trace& trace, const Event& event, const Instanc
   return keys;
 }
 
-// The last bucket that brings one of these; -1: none does.
-int32_t LastOf(const std::vector<GatheredBucket>& buckets, const std::set<int32_t>& keys) {
-  int32_t last = -1;
+// Places of the buckets that bring one of these.
+std::set<int32_t> PlacesOf(const std::vector<GatheredBucket>& buckets,
+                           const std::set<int32_t>& keys) {
+  std::set<int32_t> places;
   for (int32_t i = 0; i < Length(buckets); ++i) {
     const std::set<int32_t>& of = At(buckets, i).keys;
     if (std::any_of(keys.begin(), keys.end(), [&](int32_t key) { return of.contains(key); }))
-      last = i;
+      places.insert(i);
   }
-  return last;
+  return places;
 }
 
 }  // namespace
 
-bool SomeBucketIsBehind(const Trace& trace, int32_t instance, const GatheredBuckets& gathered,
-                        const InstanceFacts& facts) {
+bool SomethingRunsBeside(const Trace& trace, int32_t instance, const GatheredBuckets& gathered,
+                         const InstanceFacts& facts) {
   const auto unknown = [](const GatheredBucket& bucket) { return bucket.keys.empty(); };
-  std::set<int32_t> begun;  // entry calls whose first compute is known
   for (const auto& [call, buckets] : gathered) {
     if (std::any_of(buckets.begin(), buckets.end(), unknown)) return true;
   }
+  std::map<int32_t, std::set<int32_t>> first;  // by entry call: what the first compute needs
   for (const Event& event : trace.events) {
     if (event.kind != EventKind::kCompute || event.instance != instance || event.phase != SPF_FWD ||
         event.microbatch != 0)
       continue;
     const auto call = gathered.find(event.call);
-    if (call == gathered.end() || begun.contains(event.call)) continue;
-    const int32_t last = LastOf(call->second, KeysRead(trace, event, facts));
-    if (last < 0) continue;
-    begun.insert(event.call);
-    if (last + 1 < Length(call->second)) return true;
+    if (call == gathered.end()) continue;
+    const std::set<int32_t> places = PlacesOf(call->second, KeysRead(trace, event, facts));
+    if (places.empty()) continue;
+    const auto [at, begins] = first.emplace(event.call, places);
+    if (begins && *places.rbegin() + 1 < Length(call->second)) return true;
+    if (!std::includes(at->second.begin(), at->second.end(), places.begin(), places.end()))
+      return true;
   }
   return false;
 }

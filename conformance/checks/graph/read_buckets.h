@@ -19,11 +19,11 @@ struct GatheredBucket {
 // By entry call, in the order of issue.
 using GatheredBuckets = std::map<int32_t, std::vector<GatheredBucket>>;
 
-// Whether in some entry call a bucket is gathered behind those that the first compute needs: it can
-// travel beside that compute, of forward of the first microbatch on the trace's rank. Where modules
-// go unused there may be none: all buckets have to be there before the first gradient (LW-18). True
-// where it is not known what a gather brought.
-bool SomeBucketIsBehind(const Trace& trace, int32_t instance, const GatheredBuckets& gathered,
-                        const InstanceFacts& facts);
+// Whether in some entry call compute of forward of the first microbatch on the trace's rank needs
+// one bucket and not another one, which is gathered behind it, or which compute after it needs:
+// that can travel beside it. Where modules go unused there may be none: all buckets have to be
+// there before the first gradient (LW-18). True where it is not known what a gather brought.
+bool SomethingRunsBeside(const Trace& trace, int32_t instance, const GatheredBuckets& gathered,
+                         const InstanceFacts& facts);
 
 }  // namespace shardproof::graph
